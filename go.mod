@@ -1,0 +1,3 @@
+module github.com/solutionctl/solutionctl
+
+go 1.26

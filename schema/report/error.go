@@ -1,0 +1,118 @@
+package report
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Code is the stable identity of a kind of failure. Scripts may compare it; it never changes once released.
+type Code string
+
+// The codes. [Codes] lists them with their exit status and meaning.
+const (
+	Failure     Code = "failed"      // anything that no other code describes
+	Unavailable Code = "unavailable" // a registry, daemon or API server did not answer
+	NoSpace     Code = "no-space"
+	Usage       Code = "usage"
+	Findings    Code = "findings"
+	Changes     Code = "changes"
+	Invalid     Code = "invalid"
+	Corrupt     Code = "corrupt"
+	Interrupted Code = "interrupted"
+	Cancelled   Code = "cancelled"
+)
+
+// CodeInfo tells what a code means and with which status the program exits.
+type CodeInfo struct {
+	Code       Code   `json:"code"`
+	ExitStatus int    `json:"exitStatus"`
+	Meaning    string `json:"meaning"`
+}
+
+// codes is the one table of codes and exit statuses; the command line and its documentation are rendered from it.
+var codes = []CodeInfo{
+	{Failure, 1, "unexpected failure (input/output, network, API)"},
+	{Unavailable, 1, "a registry, daemon or API server did not answer"},
+	{NoSpace, 1, "no space is left on the device"},
+	{Usage, 2, "the command line is wrong"},
+	{Findings, 3, "lint found errors"},
+	{Changes, 3, "there are differences or pending changes"},
+	{Invalid, 5, "a document or archive is not valid"},
+	{Corrupt, 5, "data is damaged: it does not have the digest, size or structure it must have"},
+	{Interrupted, 9, "interrupted; running the same command again finishes the work"},
+	{Cancelled, 130, "interrupted before anything was changed"},
+}
+
+// Codes returns every code, ordered by exit status.
+func Codes() []CodeInfo { return append([]CodeInfo(nil), codes...) }
+
+// ExitStatus is the status with which the program exits for this code; 1 for a code that is not in the table.
+func (c Code) ExitStatus() int {
+	for _, info := range codes {
+		if info.Code == c {
+			return info.ExitStatus
+		}
+	}
+	return 1
+}
+
+// Error is a failure with a stable code and, where someone knows the remedy, a hint: one sentence that tells the next
+// command to run or the thing to change.
+type Error struct {
+	Code Code
+	Hint string
+	Err  error
+}
+
+func (e *Error) Error() string { return e.Err.Error() }
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// Errorf returns an Error of the given code without a hint; the format is that of [fmt.Errorf], %w included.
+func Errorf(code Code, format string, args ...any) *Error {
+	return &Error{Code: code, Err: fmt.Errorf(format, args...)}
+}
+
+// WithHint sets the hint and returns the error.
+func (e *Error) WithHint(format string, args ...any) *Error {
+	e.Hint = fmt.Sprintf(format, args...)
+	return e
+}
+
+// CodeOf returns the outermost code that err carries, Failure when it carries none, and "" when err is nil.
+func CodeOf(err error) Code {
+	if err == nil {
+		return ""
+	}
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Code
+	}
+	return Failure
+}
+
+// Hints returns the hints that err and the errors it wraps carry, outermost first, each once.
+func Hints(err error) []string {
+	var hints []string
+	seen := map[string]bool{"": true}
+	var walk func(error)
+	walk = func(err error) {
+		if err == nil {
+			return
+		}
+		if e, ok := err.(*Error); ok && !seen[e.Hint] { //nolint:errorlint // every level of the chain is visited in turn
+			seen[e.Hint] = true
+			hints = append(hints, e.Hint)
+		}
+		switch wrapped := err.(type) { //nolint:errorlint // every level of the chain is visited in turn
+		case interface{ Unwrap() error }:
+			walk(wrapped.Unwrap())
+		case interface{ Unwrap() []error }:
+			for _, w := range wrapped.Unwrap() {
+				walk(w)
+			}
+		}
+	}
+	walk(err)
+	return hints
+}

@@ -1,0 +1,62 @@
+package report
+
+import "sync"
+
+// State is where a step stands.
+type State string
+
+// The states of a step, in the order in which they occur. A step ends in exactly one of Done, Skipped or Failed.
+const (
+	Started State = "started"
+	Running State = "running"
+	Done    State = "done"
+	Skipped State = "skipped"
+	Failed  State = "failed"
+)
+
+// Event is one observation of work in progress.
+//
+// Step is the kind of work ("resolve", "pull", "write"), Name is what it is done to ("ui:1.0.0"). Both together
+// identify one line of progress. Done and Total count bytes unless the step's name says otherwise; Total is 0 while it
+// is unknown. Note is one short remark for a person, such as a size or the reason why a step was skipped.
+type Event struct {
+	Step  string `json:"step"`
+	Name  string `json:"name,omitempty"`
+	State State  `json:"state"`
+	Done  int64  `json:"done,omitempty"`
+	Total int64  `json:"total,omitempty"`
+	Note  string `json:"note,omitempty"`
+}
+
+// Sink receives events. Emit is called from several goroutines at once, must not block for long and must not keep
+// what the event refers to.
+type Sink interface {
+	Emit(Event)
+}
+
+// Discard is the sink that ignores every event.
+var Discard Sink = discard{}
+
+type discard struct{}
+
+func (discard) Emit(Event) {}
+
+// Recorder is a sink that keeps every event, for tests. Its zero value is ready to use.
+type Recorder struct {
+	mu     sync.Mutex
+	events []Event
+}
+
+// Emit appends the event.
+func (r *Recorder) Emit(e Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.events = append(r.events, e)
+}
+
+// Events returns a copy of what was recorded so far.
+func (r *Recorder) Events() []Event {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]Event(nil), r.events...)
+}

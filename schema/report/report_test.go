@@ -1,0 +1,74 @@
+package report_test
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"testing"
+
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+func TestCodeOf(t *testing.T) {
+	inner := report.Errorf(report.Corrupt, "blob: %w", fs.ErrInvalid).WithHint("rebuild %s", "x.iso")
+	for _, test := range []struct {
+		name   string
+		err    error
+		code   report.Code
+		status int
+	}{
+		{"nil", nil, "", 1},
+		{"plain", errors.New("disk on fire"), report.Failure, 1},
+		{"coded", inner, report.Corrupt, 5},
+		{"wrapped", fmt.Errorf("open x.iso: %w", inner), report.Corrupt, 5},
+		{"outermost wins", report.Errorf(report.Usage, "bad argument: %w", inner), report.Usage, 2},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if got := report.CodeOf(test.err); got != test.code {
+				t.Errorf("CodeOf = %q, want %q", got, test.code)
+			}
+			if got := test.code.ExitStatus(); got != test.status {
+				t.Errorf("ExitStatus = %d, want %d", got, test.status)
+			}
+		})
+	}
+	if !errors.Is(inner, fs.ErrInvalid) {
+		t.Error("the cause is lost")
+	}
+}
+
+func TestHints(t *testing.T) {
+	a := report.Errorf(report.Invalid, "a").WithHint("do this")
+	b := report.Errorf(report.Invalid, "b").WithHint("do that")
+	err := report.Errorf(report.Failure, "all: %w", errors.Join(a, b, a)).WithHint("first of all")
+	want := []string{"first of all", "do this", "do that"}
+	if got := report.Hints(err); !slices.Equal(got, want) {
+		t.Errorf("Hints = %q, want %q", got, want)
+	}
+}
+
+func TestCodesAreOrderedAndUnique(t *testing.T) {
+	seen := map[report.Code]bool{}
+	last := 0
+	for _, info := range report.Codes() {
+		if seen[info.Code] || info.ExitStatus < last || info.Meaning == "" {
+			t.Errorf("bad row %+v", info)
+		}
+		seen[info.Code], last = true, info.ExitStatus
+	}
+}
+
+func ExampleFinding() {
+	findings := []report.Finding{
+		{Path: "operator/deploy/role.yaml", Line: 7, Column: 3, Message: "want Role or ClusterRole, got RoleBinding"},
+		{Path: "manifest.yaml", Line: 4, Object: "spec.version", Message: `"v1" is not a semantic version`},
+	}
+	report.SortFindings(findings)
+	for _, f := range findings {
+		fmt.Println(f)
+	}
+	// Output:
+	// manifest.yaml:4: spec.version: "v1" is not a semantic version
+	// operator/deploy/role.yaml:7:3: want Role or ClusterRole, got RoleBinding
+}
