@@ -1,0 +1,171 @@
+package schema
+
+import (
+	"bytes"
+	"encoding"
+	"fmt"
+	"maps"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Marshal writes the canonical YAML form: the same bytes for the same value.
+func (s *Solution) Marshal() ([]byte, error) { return marshal(s) }
+
+// Marshal writes the canonical YAML form: the same bytes for the same value.
+func (b *SolutionBuild) Marshal() ([]byte, error) { return marshal(b) }
+
+// Marshal writes the canonical YAML form: the same bytes for the same value.
+func (c *SolutionsConfiguration) Marshal() ([]byte, error) { return marshal(c) }
+
+// Marshal writes the canonical YAML form: the same bytes for the same value.
+func (c *OperatorConfig) Marshal() ([]byte, error) { return marshal(c) }
+
+// marshal writes fields in the order of the type and the keys of maps sorted by bytes.
+func marshal(value any) ([]byte, error) {
+	node, err := encode(reflect.ValueOf(value))
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	encoder := yaml.NewEncoder(&b)
+	encoder.SetIndent(2)
+	if err := encoder.Encode(node); err != nil {
+		return nil, fmt.Errorf("write YAML: %w", err)
+	}
+	if err := encoder.Close(); err != nil {
+		return nil, fmt.Errorf("write YAML: %w", err)
+	}
+	return b.Bytes(), nil
+}
+
+func encode(v reflect.Value) (*yaml.Node, error) {
+	if v.Kind() == reflect.Pointer {
+		v = v.Elem()
+	}
+	if text, ok := v.Interface().(encoding.TextMarshaler); ok {
+		data, err := text.MarshalText()
+		return stringNode(string(data)), err
+	}
+	switch v.Kind() {
+	case reflect.String:
+		return stringNode(v.String()), nil
+	case reflect.Bool:
+		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!bool", Value: strconv.FormatBool(v.Bool())}, nil
+	case reflect.Slice:
+		return encodeSlice(v)
+	case reflect.Map:
+		return encodeMap(v)
+	case reflect.Struct:
+		return encodeStruct(v)
+	default:
+		return nil, fmt.Errorf("write YAML: type %s is not part of any document", v.Type())
+	}
+}
+
+func encodeSlice(v reflect.Value) (*yaml.Node, error) {
+	node := &yaml.Node{Kind: yaml.SequenceNode}
+	if v.Len() == 0 {
+		node.Style = yaml.FlowStyle
+	}
+	for i := range v.Len() {
+		item, err := encode(v.Index(i))
+		if err != nil {
+			return nil, err
+		}
+		node.Content = append(node.Content, item)
+	}
+	return node, nil
+}
+
+func encodeMap(v reflect.Value) (*yaml.Node, error) {
+	node := &yaml.Node{Kind: yaml.MappingNode}
+	if v.Len() == 0 {
+		node.Style = yaml.FlowStyle
+	}
+	entries := map[string]*yaml.Node{}
+	for iter := v.MapRange(); iter.Next(); {
+		key, err := encode(iter.Key())
+		if err != nil {
+			return nil, err
+		}
+		if entries[key.Value], err = encode(iter.Value()); err != nil {
+			return nil, err
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(entries)) {
+		node.Content = append(node.Content, stringNode(key), entries[key])
+	}
+	return node, nil
+}
+
+func encodeStruct(v reflect.Value) (*yaml.Node, error) {
+	node := &yaml.Node{Kind: yaml.MappingNode}
+	for _, field := range reflect.VisibleFields(v.Type()) {
+		name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
+		value := v.FieldByIndex(field.Index)
+		if options == "omitempty" && isEmpty(value) {
+			continue
+		}
+		item, err := encode(value)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		node.Content = append(node.Content, stringNode(name), item)
+	}
+	if len(node.Content) == 0 {
+		node.Style = yaml.FlowStyle
+	}
+	return node, nil
+}
+
+// isEmpty is what omitempty means to encoding/json.
+func isEmpty(v reflect.Value) bool {
+	switch v.Kind() {
+	case reflect.Slice, reflect.Map, reflect.String:
+		return v.Len() == 0
+	default:
+		return v.IsZero()
+	}
+}
+
+// stringNode returns a string, in quotes where a reader of YAML 1.1 or 1.2 would take it for something else.
+func stringNode(s string) *yaml.Node {
+	node := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s}
+	if yaml11(s) != "" {
+		node.Style = yaml.DoubleQuotedStyle
+	}
+	return node
+}
+
+// yaml11Types are the plain scalars that YAML 1.1 takes for something other than a string, as PyYAML reads them.
+var yaml11Types = []struct {
+	name    string
+	pattern *regexp.Regexp
+}{
+	{"a boolean", regexp.MustCompile(`^(?:yes|Yes|YES|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|off|Off|OFF)$`)},
+	{"a number", regexp.MustCompile(`^(?:[-+]?(?:[0-9][0-9_]*)\.[0-9_]*(?:[eE][-+][0-9]+)?|\.[0-9][0-9_]*(?:[eE][-+][0-9]+)?` +
+		`|[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+\.[0-9_]*|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$`)},
+	{"a number", regexp.MustCompile(`^(?:[-+]?0b[0-1_]+|[-+]?0[0-7_]+|[-+]?(?:0|[1-9][0-9_]*)|[-+]?0x[0-9a-fA-F_]+` +
+		`|[-+]?[1-9][0-9_]*(?::[0-5]?[0-9])+)$`)},
+	{"a merge", regexp.MustCompile(`^<<$`)},
+	{"null", regexp.MustCompile(`^(?:~|null|Null|NULL|)$`)},
+	{"a timestamp", regexp.MustCompile(`^(?:[0-9]{4}-[0-9]{2}-[0-9]{2}|[0-9]{4}-[0-9][0-9]?-[0-9][0-9]?(?:[Tt]|[ \t]+)[0-9][0-9]?` +
+		`:[0-9]{2}:[0-9]{2}(?:\.[0-9]*)?(?:[ \t]*(?:Z|[-+][0-9][0-9]?(?::[0-9]{2})?))?)$`)},
+	{"a value", regexp.MustCompile(`^=$`)},
+}
+
+// yaml11 says what a reader of YAML 1.1 takes a plain scalar for, "" for a string.
+func yaml11(s string) string {
+	for _, t := range yaml11Types {
+		if t.pattern.MatchString(s) {
+			return t.name
+		}
+	}
+	return ""
+}

@@ -1,0 +1,120 @@
+package schema
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// document is one row of the table of kinds.
+type document struct {
+	kind        string
+	file        string // of the JSON Schema
+	apiVersions []string
+	// foreign documents come from other tools: unknown fields and aliases are not errors in them.
+	foreign bool
+	// salt documents are read by MetalK8s too, whose YAML reader follows YAML 1.1.
+	salt  bool
+	check func(*checker) // judges what a JSON Schema cannot express
+}
+
+var documents = []document{
+	{kind: KindSolution, file: "solution.schema.json", apiVersions: []string{APIVersion}, foreign: true, salt: true, check: checkSolution},
+	{kind: KindSolutionBuild, file: "solutionbuild.schema.json", apiVersions: []string{OwnAPIVersion}, check: checkSolutionBuild},
+	{kind: KindSolutionsConfiguration, file: "solutionsconfiguration.schema.json", apiVersions: []string{APIVersion, OlderAPIVersion}, salt: true, check: checkSolutionsConfiguration},
+	{kind: KindOperatorConfig, file: "operatorconfig.schema.json", apiVersions: []string{APIVersion}, check: checkOperatorConfig},
+}
+
+func documentOf(kind string) (document, bool) {
+	i := slices.IndexFunc(documents, func(d document) bool { return d.kind == kind })
+	if i < 0 {
+		return document{}, false
+	}
+	return documents[i], true
+}
+
+// ParseSolution reads manifest.yaml of an archive; file is its name in messages. Fields that it does not know are
+// warnings, because other tools may have written the archive.
+func ParseSolution(file string, data []byte) (*Solution, []report.Finding, error) {
+	return parse[Solution](KindSolution, file, data)
+}
+
+// ParseSolutionBuild reads solution.yaml, the input of a build.
+func ParseSolutionBuild(file string, data []byte) (*SolutionBuild, error) {
+	build, _, err := parse[SolutionBuild](KindSolutionBuild, file, data)
+	return build, err
+}
+
+// ParseSolutionsConfiguration reads either form of a SolutionsConfiguration. The older form comes back as it is, with a
+// warning that it has to be converted with [SolutionsConfiguration.Flat].
+func ParseSolutionsConfiguration(file string, data []byte) (*SolutionsConfiguration, []report.Finding, error) {
+	return parse[SolutionsConfiguration](KindSolutionsConfiguration, file, data)
+}
+
+// ParseOperatorConfig reads the configuration of an operator.
+func ParseOperatorConfig(file string, data []byte) (*OperatorConfig, error) {
+	config, _, err := parse[OperatorConfig](KindOperatorConfig, file, data)
+	return config, err
+}
+
+// Validate judges one document as being of a kind: errors first of all, then warnings and notes, in the order of the
+// file. It panics when [Kinds] does not list the kind.
+func Validate(kind string, d *Document) []report.Finding {
+	row, ok := documentOf(kind)
+	if !ok {
+		panic(fmt.Sprintf("schema: no document is of kind %q", kind))
+	}
+	c := &checker{doc: d, row: row}
+	c.run()
+	return c.findings
+}
+
+// parse reads the one document of a file, judges it and decodes it.
+func parse[T any](kind, file string, data []byte) (*T, []report.Finding, error) {
+	row, _ := documentOf(kind)
+	read, err := parseYAML(file, data, !row.foreign)
+	if err != nil {
+		return nil, nil, err
+	}
+	d, err := single(kind, file, read)
+	if err != nil {
+		return nil, nil, err
+	}
+	c := &checker{doc: d, row: row}
+	c.run()
+	if report.HasErrors(c.findings) {
+		notError := func(f report.Finding) bool { return f.Severity != report.SeverityError }
+		return nil, nil, newInvalid(slices.DeleteFunc(c.findings, notError))
+	}
+	value := new(T)
+	if err := c.decode(value); err != nil {
+		return nil, nil, report.Errorf(report.Invalid, "%s: %w", file, err)
+	}
+	return value, c.findings, nil
+}
+
+// single returns the only document of a file.
+func single(kind, file string, read []*Document) (*Document, error) {
+	problem := report.Finding{Rule: "yaml-documents", Severity: report.SeverityError, Path: file}
+	switch {
+	case len(read) == 0, len(read) == 1 && read[0].Value() == nil:
+		problem.Message, problem.Hint = "the file is empty", "write a document of kind "+kind
+	case len(read) > 1:
+		problem.Line, problem.Column = read[1].Lookup()
+		problem.Message, problem.Hint = "a second document", "keep one document in the file"
+	default:
+		return read[0], nil
+	}
+	return nil, newInvalid([]report.Finding{problem})
+}
+
+// decode fills the typed value from what the checks left of the document: known fields without nulls.
+func (c *checker) decode(into any) error {
+	data, err := json.Marshal(c.pruned)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(data, into)
+}

@@ -1,0 +1,177 @@
+package schema
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/Masterminds/semver/v3"
+
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// Version is a version of a Solution: strict Semantic Versioning 2.0.0 in lower case and without build metadata, because
+// it becomes part of a repository name and a tag. The zero value is no version.
+type Version struct {
+	semver semver.Version
+	text   string
+}
+
+// maxVersion is the size of a Kubernetes label value, which is where a version ends up.
+const maxVersion = 63
+
+// ParseVersion reads a version such as "1.0.0" or "1.1.0-rc.1".
+func ParseVersion(s string) (Version, error) {
+	v, err := semver.StrictNewVersion(s)
+	switch {
+	case err != nil:
+		return Version{}, report.Errorf(report.Invalid, "%q is not a semantic version", s).WithHint("%s", versionHint(s))
+	case v.Metadata() != "":
+		return Version{}, report.Errorf(report.Invalid, "version %q has build metadata, which tags cannot carry", s).
+			WithHint("write %s", strings.TrimSuffix(s, "+"+v.Metadata()))
+	case s != strings.ToLower(s):
+		return Version{}, report.Errorf(report.Invalid, "version %q is not in lower case, which repository names require", s).
+			WithHint("write %s", strings.ToLower(s))
+	case len(s) > maxVersion:
+		return Version{}, report.Errorf(report.Invalid, "version %q is longer than the %d characters of a label value", s, maxVersion)
+	}
+	return Version{semver: *v, text: s}, nil
+}
+
+// versionHint completes what is nearly a version.
+func versionHint(s string) string {
+	if v, err := semver.NewVersion(s); err == nil {
+		return "write " + v.String()
+	}
+	return "write MAJOR.MINOR.PATCH, such as 1.0.0 or 1.1.0-rc.1"
+}
+
+func (v Version) String() string { return v.text }
+
+// IsZero reports whether v is no version.
+func (v Version) IsZero() bool { return v.text == "" }
+
+// IsPrerelease reports whether v comes before the release of the same number.
+func (v Version) IsPrerelease() bool { return v.semver.Prerelease() != "" }
+
+// Compare orders versions by SemVer precedence.
+func (v Version) Compare(other Version) int { return v.semver.Compare(&other.semver) }
+
+// Latest picks what "latest" means: the highest release; the highest pre-release when there is no release, with a
+// notice that says so. With preferPre the highest version wins, pre-release or not. It reports false when versions is
+// empty.
+func Latest(versions []Version, preferPre bool) (latest Version, notice string, ok bool) {
+	if len(versions) == 0 {
+		return Version{}, "", false
+	}
+	sorted := slices.SortedFunc(slices.Values(versions), Version.Compare)
+	highest := sorted[len(sorted)-1]
+	if preferPre {
+		return highest, "", true
+	}
+	for _, v := range slices.Backward(sorted) {
+		if !v.IsPrerelease() {
+			return v, "", true
+		}
+	}
+	return highest, "there is no release, so " + highest.String() + ", the highest pre-release, is the latest version", true
+}
+
+// SamePrecedence reports whether two versions, in any notation that SemVer readers tolerate, have the same precedence:
+// "1.0.0+a" and "1.0.0+b" do. Two such versions of one Solution cannot be told apart and must not both be imported.
+func SamePrecedence(a, b string) bool {
+	if a == b {
+		return true
+	}
+	va, errA := semver.NewVersion(a)
+	vb, errB := semver.NewVersion(b)
+	return errA == nil && errB == nil && va.Equal(vb)
+}
+
+var numberedIdentifier = regexp.MustCompile(`^([a-z-]+)([0-9]+)$`)
+
+// OrderNotice warns where SemVer orders two pre-releases otherwise than their author surely means: "1.0.0-alpha10" comes
+// before "1.0.0-alpha9". It returns "" where there is nothing to say.
+func OrderNotice(a, b Version) string {
+	if a.Compare(b) > 0 {
+		a, b = b, a
+	}
+	if !sameNumber(a, b) {
+		return ""
+	}
+	as, bs := strings.Split(a.semver.Prerelease(), "."), strings.Split(b.semver.Prerelease(), ".")
+	for i := range min(len(as), len(bs)) {
+		if as[i] == bs[i] {
+			continue
+		}
+		am, bm := numberedIdentifier.FindStringSubmatch(as[i]), numberedIdentifier.FindStringSubmatch(bs[i])
+		if am == nil || bm == nil || am[1] != bm[1] || !numberLess(bm[2], am[2]) {
+			return ""
+		}
+		return a.String() + " comes before " + b.String() + ", because " + as[i] + " and " + bs[i] +
+			" are compared as text; write " + am[1] + "." + am[2] + " and " + bm[1] + "." + bm[2]
+	}
+	return ""
+}
+
+func sameNumber(a, b Version) bool {
+	return a.semver.Major() == b.semver.Major() && a.semver.Minor() == b.semver.Minor() && a.semver.Patch() == b.semver.Patch()
+}
+
+// numberLess compares decimal numbers of any length.
+func numberLess(a, b string) bool {
+	a, b = strings.TrimLeft(a, "0"), strings.TrimLeft(b, "0")
+	if len(a) != len(b) {
+		return len(a) < len(b)
+	}
+	return a < b
+}
+
+// Range is a set of versions, such as ">=1.4.0 <2" or "~1.4 || ^2.1". The zero value holds every version.
+type Range struct {
+	constraints *semver.Constraints
+	text        string
+}
+
+// ParseRange reads a range; "" holds every version.
+func ParseRange(s string) (Range, error) {
+	if strings.TrimSpace(s) == "" {
+		return Range{}, nil
+	}
+	constraints, err := semver.NewConstraint(s)
+	if err != nil {
+		return Range{}, report.Errorf(report.Invalid, "%q is not a range of versions", s).
+			WithHint(`write comparisons, such as ">=1.4.0 <2"`)
+	}
+	return Range{constraints: constraints, text: s}, nil
+}
+
+func (r Range) String() string { return r.text }
+
+// Contains reports whether v is in the range. A pre-release is only in ranges that mention a pre-release.
+func (r Range) Contains(v Version) bool {
+	return r.constraints == nil || r.constraints.Check(&v.semver)
+}
+
+// ContainsKubernetes reports whether a cluster of this version is in the range. What distributions add to a version, as
+// in "v1.36.3-eks-1" or "v1.30.14+k3s1", does not count.
+func (r Range) ContainsKubernetes(gitVersion string) (bool, error) {
+	v, err := semver.NewVersion(gitVersion)
+	if err != nil {
+		return false, report.Errorf(report.Invalid, "%q is not a version of Kubernetes", gitVersion)
+	}
+	plain := semver.New(v.Major(), v.Minor(), v.Patch(), "", "")
+	return r.constraints == nil || r.constraints.Check(plain), nil
+}
+
+// joinVersions lists versions for a person, lowest first.
+func joinVersions(versions []Version) string {
+	if len(versions) == 0 {
+		return "none"
+	}
+	var texts []string
+	for _, v := range slices.SortedFunc(slices.Values(versions), Version.Compare) {
+		texts = append(texts, v.String())
+	}
+	return strings.Join(texts, ", ")
+}

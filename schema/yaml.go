@@ -1,0 +1,356 @@
+package schema
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// The limits of a YAML file. They are far above what people write and far below what hurts.
+const (
+	MaxSize  = 4 << 20
+	MaxDepth = 64
+	// maxAliased bounds the nodes that aliases add when they are replaced by what they stand for.
+	maxAliased = 100_000
+)
+
+// Document is one YAML document that remembers where everything in it stands.
+//
+// A path into it is a list of keys and decimal indices: "spec", "images", "0".
+type Document struct {
+	file  string
+	root  *yaml.Node
+	value any
+}
+
+// ParseYAML reads every document of a file; file is its name in messages. Documents without content are there, with a
+// nil value. Aliases and merge keys are replaced by what they stand for, and keys that are not strings by their text.
+// Any error is a [report.Invalid] that [Problems] takes apart.
+func ParseYAML(file string, data []byte) ([]*Document, error) {
+	return parseYAML(file, data, false)
+}
+
+// File returns the name that messages about the document carry.
+func (d *Document) File() string { return d.file }
+
+// Value returns the content: nil, bool, string, int, int64, uint64, float64, []any or map[string]any. Timestamps are
+// strings as they were written. The caller must not change it.
+func (d *Document) Value() any { return d.value }
+
+// Lookup returns the position of the value at path, or of the nearest value around it when there is none.
+func (d *Document) Lookup(path ...string) (line, column int) {
+	node := d.root
+	for _, step := range path {
+		_, value := child(node, step)
+		if value == nil {
+			break
+		}
+		node = value
+	}
+	return node.Line, node.Column
+}
+
+// LookupKey returns the position of the key that ends path; it is that of [Document.Lookup] where there is no such key.
+func (d *Document) LookupKey(path ...string) (line, column int) {
+	if len(path) == 0 {
+		return d.Lookup()
+	}
+	node := d.root
+	for _, step := range path[:len(path)-1] {
+		_, value := child(node, step)
+		if value == nil {
+			return node.Line, node.Column
+		}
+		node = value
+	}
+	if key, _ := child(node, path[len(path)-1]); key != nil {
+		return key.Line, key.Column
+	}
+	return d.Lookup(path...)
+}
+
+// child finds a key or an index in a node, through aliases and merge keys; key is nil in a sequence.
+func child(node *yaml.Node, step string) (key, value *yaml.Node) {
+	for node.Kind == yaml.AliasNode {
+		node = node.Alias
+	}
+	switch node.Kind {
+	case yaml.SequenceNode:
+		if i, err := strconv.Atoi(step); err == nil && i >= 0 && i < len(node.Content) {
+			return nil, node.Content[i]
+		}
+	case yaml.MappingNode:
+		for i := 0; i+1 < len(node.Content); i += 2 {
+			if !isMerge(node.Content[i]) && node.Content[i].Value == step {
+				return node.Content[i], node.Content[i+1]
+			}
+		}
+		for i := 0; i+1 < len(node.Content); i += 2 {
+			if isMerge(node.Content[i]) {
+				if key, value := child(node.Content[i+1], step); value != nil {
+					return key, value
+				}
+			}
+		}
+	}
+	return nil, nil
+}
+
+func isMerge(key *yaml.Node) bool { return key.Kind == yaml.ScalarNode && key.ShortTag() == "!!merge" }
+
+// pathText writes a path for a person: spec.images[1].tag.
+func pathText(path []string) string {
+	var b strings.Builder
+	for _, step := range path {
+		switch _, err := strconv.Atoi(step); {
+		case err == nil && b.Len() > 0:
+			b.WriteString("[" + step + "]")
+		case b.Len() > 0:
+			b.WriteString("." + step)
+		default:
+			b.WriteString(step)
+		}
+	}
+	return b.String()
+}
+
+// yamlReader turns nodes into values and collects what is wrong with them.
+type yamlReader struct {
+	file    string
+	strict  bool // no aliases, string keys only
+	aliased int  // nodes that were reached through an alias
+	depth   int
+	inAlias int
+	found   []report.Finding
+}
+
+func parseYAML(file string, data []byte, strict bool) ([]*Document, error) {
+	if problem := checkEncoding(file, data); problem != nil {
+		return nil, newInvalid([]report.Finding{*problem})
+	}
+	data = bytes.TrimPrefix(data, []byte("\ufeff"))
+	var documents []*Document
+	decoder := yaml.NewDecoder(bytes.NewReader(data))
+	for {
+		var node yaml.Node
+		err := decoder.Decode(&node)
+		if errors.Is(err, io.EOF) {
+			return documents, nil
+		}
+		if err != nil {
+			return nil, newInvalid([]report.Finding{syntaxFinding(file, err)})
+		}
+		r := &yamlReader{file: file, strict: strict}
+		document := &Document{file: file, root: node.Content[0]}
+		document.value = r.read(document.root)
+		if len(r.found) > 0 {
+			return nil, newInvalid(r.found)
+		}
+		documents = append(documents, document)
+	}
+}
+
+func checkEncoding(file string, data []byte) *report.Finding {
+	finding := report.Finding{Severity: report.SeverityError, Path: file}
+	switch {
+	case len(data) > MaxSize:
+		finding.Rule, finding.Message = "yaml-size", fmt.Sprintf("the file has %d bytes; at most %d are read", len(data), MaxSize)
+	case bytes.HasPrefix(data, []byte("\xff\xfe")), bytes.HasPrefix(data, []byte("\xfe\xff")):
+		finding.Rule, finding.Message, finding.Hint = "yaml-encoding", "the file is UTF-16", "save it as UTF-8"
+	case !utf8.Valid(data):
+		finding.Rule, finding.Message, finding.Hint = "yaml-encoding", "the file is not UTF-8", "save it as UTF-8"
+		finding.Line = 1 + bytes.Count(data[:invalidUTF8(data)], []byte("\n"))
+	default:
+		return nil
+	}
+	return &finding
+}
+
+// invalidUTF8 returns the offset of the first byte that is not UTF-8.
+func invalidUTF8(data []byte) int {
+	for i := 0; i < len(data); {
+		r, size := utf8.DecodeRune(data[i:])
+		if r == utf8.RuneError && size <= 1 {
+			return i
+		}
+		i += size
+	}
+	return len(data)
+}
+
+var yamlErrorLine = regexp.MustCompile(`^(?:yaml: )?(?:line (\d+): )?`)
+
+// syntaxFinding keeps the line that the YAML parser names and drops its prefix.
+func syntaxFinding(file string, err error) report.Finding {
+	text := err.Error()
+	match := yamlErrorLine.FindStringSubmatch(text)
+	line, _ := strconv.Atoi(match[1]) // no line is line 0
+	return report.Finding{
+		Rule: "yaml-syntax", Severity: report.SeverityError, Path: file, Line: line,
+		Message: "not YAML: " + strings.TrimPrefix(text, match[0]),
+	}
+}
+
+func (r *yamlReader) fail(node *yaml.Node, rule, hint, format string, args ...any) {
+	r.found = append(r.found, report.Finding{
+		Rule: rule, Severity: report.SeverityError, Path: r.file, Line: node.Line, Column: node.Column,
+		Message: fmt.Sprintf(format, args...), Hint: hint,
+	})
+}
+
+// read returns the value of a node. After the first problem that stops it, it returns nil for everything.
+func (r *yamlReader) read(node *yaml.Node) any {
+	if len(r.found) >= maxProblems {
+		return nil
+	}
+	r.depth++
+	defer func() { r.depth-- }()
+	if r.depth > MaxDepth {
+		r.stop(node, "yaml-depth", "nested deeper than %d levels", MaxDepth)
+		return nil
+	}
+	if r.inAlias > 0 {
+		if r.aliased++; r.aliased > maxAliased {
+			r.stop(node, "yaml-alias", "aliases stand for more than %d values", maxAliased)
+			return nil
+		}
+	}
+	switch node.Kind {
+	case yaml.MappingNode:
+		return r.mapping(node)
+	case yaml.SequenceNode:
+		list := make([]any, 0, len(node.Content))
+		for _, item := range node.Content {
+			list = append(list, r.read(item))
+		}
+		return list
+	case yaml.AliasNode:
+		if r.strict {
+			r.fail(node, "yaml-alias", "write the value out", "alias *%s: aliases are not allowed in this document", node.Value)
+			return nil
+		}
+		r.inAlias++
+		defer func() { r.inAlias-- }()
+		return r.read(node.Alias)
+	default:
+		return r.scalar(node)
+	}
+}
+
+// stop reports a problem after which reading on would be a waste.
+func (r *yamlReader) stop(node *yaml.Node, rule, format string, args ...any) {
+	r.fail(node, rule, "", format, args...)
+	for len(r.found) < maxProblems {
+		r.found = append(r.found, report.Finding{})
+	}
+}
+
+func (r *yamlReader) mapping(node *yaml.Node) any {
+	result := make(map[string]any, len(node.Content)/2)
+	first := make(map[string]*yaml.Node, len(node.Content)/2)
+	var merges []*yaml.Node
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		key, value := node.Content[i], node.Content[i+1]
+		if isMerge(key) && !r.strict {
+			merges = append(merges, value)
+			continue
+		}
+		name, ok := r.key(key)
+		if !ok {
+			continue
+		}
+		if before := first[name]; before != nil {
+			r.fail(key, "yaml-duplicate-key", "keep one of them", "key %q stands on line %d already", name, before.Line)
+			continue
+		}
+		first[name] = key
+		result[name] = r.read(value)
+	}
+	for _, merge := range merges {
+		r.merge(result, merge)
+	}
+	return result
+}
+
+func (r *yamlReader) key(key *yaml.Node) (string, bool) {
+	for key.Kind == yaml.AliasNode && !r.strict {
+		key = key.Alias
+	}
+	if key.Kind != yaml.ScalarNode {
+		r.fail(key, "yaml-key", "", "a key is not a string")
+		return "", false
+	}
+	if r.strict && key.ShortTag() != "!!str" {
+		r.fail(key, "yaml-key", fmt.Sprintf("write %q in quotes", key.Value), "key %s is %s, not a string", key.Value, tagName(key.ShortTag()))
+		return "", false
+	}
+	return key.Value, true
+}
+
+// merge adds what << brings; keys that are there stay as they are.
+func (r *yamlReader) merge(into map[string]any, node *yaml.Node) {
+	switch value := r.read(node).(type) {
+	case map[string]any:
+		for k, v := range value {
+			if _, there := into[k]; !there {
+				into[k] = v
+			}
+		}
+	case []any:
+		for _, item := range value {
+			object, _ := item.(map[string]any)
+			for k, v := range object {
+				if _, there := into[k]; !there {
+					into[k] = v
+				}
+			}
+		}
+	}
+}
+
+func (r *yamlReader) scalar(node *yaml.Node) any {
+	switch tag := node.ShortTag(); tag {
+	case "!!str", "!!timestamp":
+		return node.Value
+	case "!!null", "!!bool", "!!int", "!!float":
+		var value any
+		if err := node.Decode(&value); err != nil {
+			r.fail(node, "yaml-value", "", "%q is not %s", node.Value, tagName(tag))
+			return nil
+		}
+		if f, ok := value.(float64); ok && (math.IsNaN(f) || math.IsInf(f, 0)) {
+			r.fail(node, "yaml-value", "", "%s is not a number that JSON can hold", node.Value)
+			return nil
+		}
+		return value
+	default:
+		r.fail(node, "yaml-tag", "remove the tag", "tag %s is not supported", tag)
+		return nil
+	}
+}
+
+// tagName says in words what YAML takes a scalar for.
+func tagName(tag string) string {
+	switch tag {
+	case "!!null":
+		return "null"
+	case "!!bool":
+		return "a boolean"
+	case "!!int", "!!float":
+		return "a number"
+	case "!!timestamp":
+		return "a timestamp"
+	default:
+		return "of type " + strings.TrimPrefix(tag, "!!")
+	}
+}
