@@ -1,19 +1,274 @@
 package schema
 
-func checkSolution(c *checker) {}
-func checkSolutionBuild(c *checker) {}
-func checkSolutionsConfiguration(c *checker) {}
-func checkOperatorConfig(c *checker) {}
-func (c *checker) checkYAML11() {}
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
 
-func (d *Document) sourceText(path []string) string {
-	node := d.root
-	for _, step := range path {
-		_, value := child(node, step)
-		if value == nil {
-			return ""
+	"go.yaml.in/yaml/v3"
+
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// The checks below work on the values of a document, not on its type, so that they run, and all problems come out
+// together, when other parts of the document do not decode.
+
+// fail records an error at the value of path.
+func (c *checker) fail(path []string, hint, format string, args ...any) {
+	c.add(report.SeverityError, "bad-value", path, hint, format, args...)
+}
+
+// failWith records an error together with the hints that it carries.
+func (c *checker) failWith(path []string, err error) {
+	c.fail(path, strings.Join(report.Hints(err), "; "), "%s", err.Error())
+}
+
+// each calls f for every value that pattern, a dotted path in which * stands for every key or index, selects; in order,
+// and not for values that are known to be wrong.
+func (c *checker) each(pattern string, f func(path []string, value any)) {
+	c.walk(c.pruned, strings.Split(pattern, "."), nil, f)
+}
+
+func (c *checker) walk(value any, pattern, path []string, f func([]string, any)) {
+	if len(pattern) == 0 {
+		if !c.reported(path) {
+			f(path, value)
 		}
-		node = value
+		return
 	}
-	return node.Value
+	step := func(key string, value any) { c.walk(value, pattern[1:], append(slices.Clone(path), key), f) }
+	switch value := value.(type) {
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(value)) {
+			if pattern[0] == "*" || pattern[0] == key {
+				step(key, value[key])
+			}
+		}
+	case []any:
+		for i, item := range value {
+			if pattern[0] == "*" {
+				step(strconv.Itoa(i), item)
+			}
+		}
+	}
+}
+
+// eachString is each for the strings among the values.
+func (c *checker) eachString(pattern string, f func(path []string, s string)) {
+	c.each(pattern, func(path []string, value any) {
+		if s, ok := value.(string); ok {
+			f(path, s)
+		}
+	})
+}
+
+// text returns the string at a path without *, "" when there is none or when it is known to be wrong.
+func (c *checker) text(pattern string) string {
+	var text string
+	c.eachString(pattern, func(_ []string, s string) { text = s })
+	return text
+}
+
+// lookup returns the value at a path of keys, nil when there is none.
+func lookup(value any, path ...string) any {
+	for _, step := range path {
+		object, _ := value.(map[string]any)
+		value = object[step]
+	}
+	return value
+}
+
+// part decodes the value at a path without *; it reports false when there is none or something in it is wrong.
+func part[T any](c *checker, pattern string) (value T, ok bool) {
+	c.each(pattern, func(_ []string, found any) {
+		data, err := json.Marshal(found)
+		ok = err == nil && json.Unmarshal(data, &value) == nil
+	})
+	return value, ok
+}
+
+// unique reports the values that pattern selects and that name the same thing as an earlier one.
+func (c *checker) unique(pattern, what string) {
+	seen := map[string]bool{}
+	c.eachString(pattern, func(path []string, s string) {
+		if seen[s] {
+			c.fail(path, "keep one of them", "%s %q is there already", what, s)
+		}
+		seen[s] = true
+	})
+}
+
+func checkSolution(c *checker) {
+	c.checkCommon()
+	c.checkAnnotations()
+	listed := map[string]bool{}
+	c.eachString("spec.images.*", func(_ []string, ref string) { listed[ref] = true })
+	c.each("spec.imageOrigins.*", func(path []string, _ any) {
+		if len(listed) > 0 && !listed[path[2]] {
+			c.addKey(report.SeverityWarning, "unknown-image", path, "", "spec.images does not list this image")
+		}
+	})
+}
+
+// checkCommon judges what manifest.yaml and solution.yaml have in common.
+func (c *checker) checkCommon() {
+	c.checkName("metadata.name")
+	c.checkVersions()
+	for _, pattern := range []string{"spec.kubernetesVersion", "spec.dependsOn.*.version"} {
+		c.eachString(pattern, func(path []string, s string) {
+			if _, err := ParseRange(s); err != nil {
+				c.failWith(path, err)
+			}
+		})
+	}
+	c.eachString("spec.dependsOn.*.solution", func(path []string, s string) {
+		if s == c.text("metadata.name") {
+			c.fail(path, "", "a Solution cannot depend on itself")
+		}
+	})
+	c.unique("spec.dependsOn.*.solution", "a dependency on")
+	c.unique("spec.operator.requiresCRDs.*.name", "a requirement of")
+	c.checkComponents()
+}
+
+func (c *checker) checkName(pattern string) {
+	c.eachString(pattern, func(path []string, s string) {
+		if strings.HasPrefix(s, "metalk8s-") {
+			c.fail(path, "choose another name", "names that start with metalk8s- belong to MetalK8s, which skips such Solutions")
+		}
+	})
+}
+
+func (c *checker) checkVersions() {
+	version, err := ParseVersion(c.text("spec.version"))
+	if text := c.text("spec.version"); text != "" && err != nil {
+		c.failWith([]string{"spec", "version"}, err)
+		return
+	}
+	name := c.text("metadata.name")
+	if id := name + "-" + version.String(); name != "" && !version.IsZero() && !ValidImageName(id) {
+		c.fail([]string{"spec", "version"}, "let each part of the pre-release start and end with a letter or digit",
+			"archive id %q is not a repository name", id)
+	}
+	c.eachString("spec.minUpgradeFrom", func(path []string, s string) {
+		minimum, err := ParseVersion(s)
+		switch {
+		case err != nil:
+			c.failWith(path, err)
+		case !version.IsZero() && minimum.Compare(version) > 0:
+			c.fail(path, "", "%s is higher than version %s itself", s, version)
+		}
+	})
+}
+
+// checkAnnotations compares the two places of annotations.
+func (c *checker) checkAnnotations() {
+	c.eachString("annotations.*", func(path []string, outer string) {
+		key := path[1]
+		inner, both := "", false
+		c.eachString("metadata.annotations.*", func(p []string, s string) {
+			if p[2] == key {
+				inner, both = s, true
+			}
+		})
+		switch {
+		case !both && strings.HasPrefix(key, AnnotationPrefix):
+			c.addKey(report.SeverityNote, "older-annotation", path, "write it to metadata.annotations as well",
+				"only MetalK8s looks for annotations here")
+		case both && inner != outer:
+			c.addKey(report.SeverityWarning, "different-annotation", path, "write the same value to both places",
+				"MetalK8s shows %q, everything else %q", outer, inner)
+		}
+	})
+}
+
+func checkSolutionsConfiguration(c *checker) {
+	c.checkOlderForm()
+	c.checkName("active.*")
+	c.unique("solutions.*.name", "Solution")
+	seen := map[string]bool{}
+	for _, pattern := range []string{"archives.*", "solutions.*.archives.*"} {
+		c.eachString(pattern, func(path []string, s string) {
+			if !strings.HasPrefix(s, "/") {
+				c.add(report.SeverityWarning, "relative-path", path, "write an absolute path", "%q is not an absolute path", s)
+			}
+			if seen[s] {
+				c.add(report.SeverityWarning, "duplicate-archive", path, "keep one of them", "archive %q is there already", s)
+			}
+			seen[s] = true
+		})
+	}
+	c.eachString("active.*", func(path []string, s string) {
+		if _, err := ParseVersion(s); err != nil && s != ActiveLatest {
+			c.add(report.SeverityWarning, "bad-version", path, strings.Join(report.Hints(err), "; "), "%s", err.Error())
+		}
+	})
+}
+
+// checkOlderForm reports what MetalK8s refuses and mixtures of the two forms.
+func (c *checker) checkOlderForm() {
+	const hint = "the next change that is made with solutionctl converts the file"
+	if c.text("apiVersion") == OlderAPIVersion {
+		c.add(report.SeverityWarning, "older-form", []string{"apiVersion"}, hint, "MetalK8s refuses %s; it reads %s", OlderAPIVersion, APIVersion)
+	}
+	object, _ := c.pruned.(map[string]any)
+	if object["solutions"] == nil {
+		return
+	}
+	c.addKey(report.SeverityWarning, "older-form", []string{"solutions"}, hint, "MetalK8s does not read this form; it reads archives and active")
+	for _, key := range []string{"archives", "active"} {
+		if object[key] != nil {
+			c.addKey(report.SeverityError, "mixed-forms", []string{key}, "keep archives and active, or solutions", "stands beside solutions, which is the older form")
+		}
+	}
+}
+
+func checkOperatorConfig(c *checker) {
+	c.each("repositories.*", func(path []string, _ any) {
+		if _, err := ParseVersion(path[1]); err != nil {
+			c.addKey(report.SeverityError, "bad-key", path, strings.Join(report.Hints(err), "; "), "%s", err.Error())
+		}
+	})
+}
+
+// checkDuration judges the durations that pattern selects.
+func (c *checker) checkDuration(pattern string) {
+	c.eachString(pattern, func(path []string, s string) {
+		if d, err := time.ParseDuration(s); err != nil || d <= 0 {
+			c.fail(path, "write it as 90s or 10m", "%q is not a duration above zero", s)
+		}
+	})
+}
+
+// checkYAML11 warns of strings that MetalK8s, whose YAML reader follows YAML 1.1, takes for something else.
+func (c *checker) checkYAML11() {
+	var walk func(node *yaml.Node, path []string)
+	scalar := func(node *yaml.Node, path []string) {
+		kind := yaml11(node.Value)
+		if node.Style == 0 && kind != "" && (node.ShortTag() == "!!str" || node.ShortTag() == "!!timestamp") {
+			c.addAt(node.Line, node.Column, report.SeverityWarning, "yaml-1.1", path,
+				fmt.Sprintf("write %q in quotes", node.Value), "MetalK8s reads %s as %s", node.Value, kind)
+		}
+	}
+	walk = func(node *yaml.Node, path []string) {
+		switch node.Kind {
+		case yaml.ScalarNode:
+			scalar(node, path)
+		case yaml.SequenceNode:
+			for i, item := range node.Content {
+				walk(item, append(path, strconv.Itoa(i)))
+			}
+		case yaml.MappingNode:
+			for i := 0; i+1 < len(node.Content); i += 2 {
+				at := append(path, node.Content[i].Value)
+				scalar(node.Content[i], at)
+				walk(node.Content[i+1], at)
+			}
+		}
+	}
+	walk(c.doc.root, nil)
 }

@@ -50,7 +50,11 @@ func ParseSolutionBuild(file string, data []byte) (*SolutionBuild, error) {
 // ParseSolutionsConfiguration reads either form of a SolutionsConfiguration. The older form comes back as it is, with a
 // warning that it has to be converted with [SolutionsConfiguration.Flat].
 func ParseSolutionsConfiguration(file string, data []byte) (*SolutionsConfiguration, []report.Finding, error) {
-	return parse[SolutionsConfiguration](KindSolutionsConfiguration, file, data)
+	c, findings, err := parse[SolutionsConfiguration](KindSolutionsConfiguration, file, data)
+	if err == nil && c.Active == nil {
+		c.Active = map[string]string{}
+	}
+	return c, findings, err
 }
 
 // ParseOperatorConfig reads the configuration of an operator.

@@ -20,7 +20,6 @@ type invalid struct {
 
 // newInvalid returns the refusal with the first problems, in the order of the file.
 func newInvalid(findings []report.Finding) error {
-	findings = slices.DeleteFunc(findings, func(f report.Finding) bool { return f == report.Finding{} })
 	report.SortFindings(findings)
 	shown := min(len(findings), maxProblems)
 	return &report.Error{Code: report.Invalid, Err: &invalid{findings: findings[:shown], more: len(findings) - shown}}

@@ -20,8 +20,8 @@ import (
 const (
 	MaxSize  = 4 << 20
 	MaxDepth = 64
-	// maxAliased bounds the nodes that aliases add when they are replaced by what they stand for.
-	maxAliased = 100_000
+	// maxValues bounds the values of a document after aliases were replaced by what they stand for.
+	maxValues = 500_000
 )
 
 // Document is one YAML document that remembers where everything in it stands.
@@ -79,6 +79,17 @@ func (d *Document) LookupKey(path ...string) (line, column int) {
 	return d.Lookup(path...)
 }
 
+// sourceText returns a scalar as it was written.
+func (d *Document) sourceText(path []string) string {
+	node := d.root
+	for _, step := range path {
+		if _, node = child(node, step); node == nil {
+			return ""
+		}
+	}
+	return node.Value
+}
+
 // child finds a key or an index in a node, through aliases and merge keys; key is nil in a sequence.
 func child(node *yaml.Node, step string) (key, value *yaml.Node) {
 	for node.Kind == yaml.AliasNode {
@@ -128,9 +139,9 @@ func pathText(path []string) string {
 type yamlReader struct {
 	file    string
 	strict  bool // no aliases, string keys only
-	aliased int  // nodes that were reached through an alias
+	values  int
 	depth   int
-	inAlias int
+	stopped bool // what follows is not worth reading
 	found   []report.Finding
 }
 
@@ -210,7 +221,7 @@ func (r *yamlReader) fail(node *yaml.Node, rule, hint, format string, args ...an
 
 // read returns the value of a node. After the first problem that stops it, it returns nil for everything.
 func (r *yamlReader) read(node *yaml.Node) any {
-	if len(r.found) >= maxProblems {
+	if r.stopped || len(r.found) >= maxProblems {
 		return nil
 	}
 	r.depth++
@@ -219,11 +230,9 @@ func (r *yamlReader) read(node *yaml.Node) any {
 		r.stop(node, "yaml-depth", "nested deeper than %d levels", MaxDepth)
 		return nil
 	}
-	if r.inAlias > 0 {
-		if r.aliased++; r.aliased > maxAliased {
-			r.stop(node, "yaml-alias", "aliases stand for more than %d values", maxAliased)
-			return nil
-		}
+	if r.values++; r.values > maxValues {
+		r.stop(node, "yaml-size", "the document has more than %d values", maxValues)
+		return nil
 	}
 	switch node.Kind {
 	case yaml.MappingNode:
@@ -239,8 +248,6 @@ func (r *yamlReader) read(node *yaml.Node) any {
 			r.fail(node, "yaml-alias", "write the value out", "alias *%s: aliases are not allowed in this document", node.Value)
 			return nil
 		}
-		r.inAlias++
-		defer func() { r.inAlias-- }()
 		return r.read(node.Alias)
 	default:
 		return r.scalar(node)
@@ -250,9 +257,7 @@ func (r *yamlReader) read(node *yaml.Node) any {
 // stop reports a problem after which reading on would be a waste.
 func (r *yamlReader) stop(node *yaml.Node, rule, format string, args ...any) {
 	r.fail(node, rule, "", format, args...)
-	for len(r.found) < maxProblems {
-		r.found = append(r.found, report.Finding{})
-	}
+	r.stopped = true
 }
 
 func (r *yamlReader) mapping(node *yaml.Node) any {

@@ -1,0 +1,139 @@
+package schema
+
+import (
+	"io/fs"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+func checkSolutionBuild(c *checker) {
+	c.checkCommon()
+	c.checkBuildImages()
+	c.checkVolumeID()
+	c.checkBuildAnnotations()
+	c.checkFiles()
+	c.eachString("spec.platforms.*", func(path []string, s string) {
+		if _, err := ParsePlatform(s); err != nil {
+			c.failWith(path, err)
+		}
+	})
+	c.eachString("spec.buildTime", func(path []string, s string) {
+		// The directory records of ISO 9660 count years from 1900 in one byte.
+		if t, err := time.Parse(time.RFC3339, s); err != nil || t.UTC().Year() < 1970 || t.UTC().Year() > 2155 {
+			c.fail(path, "write it as 2026-01-01T00:00:00Z", "%q is not a time between 1970 and 2155", s)
+		}
+	})
+}
+
+// checkBuildImages makes sure that images are unique and that operator and ui use images that are there.
+func (c *checker) checkBuildImages() {
+	name, version := c.text("metadata.name"), c.text("spec.version")
+	var refs []string
+	complete := true
+	images, _ := lookup(c.pruned, "spec", "images").([]any)
+	for i := range images {
+		at := []string{"spec", "images", strconv.Itoa(i)}
+		image, ok := part[BuildImage](c, strings.Join(at, "."))
+		if !ok || image.Tag == "" && version == "" {
+			complete = false
+			continue
+		}
+		ref := (&BuildSpec{Version: version}).ImageRef(image).String()
+		if slices.Contains(refs, ref) {
+			c.fail(at, "give it another name or tag", "image %s is there already", ref)
+		}
+		refs = append(refs, ref)
+	}
+	if !complete || name == "" || version == "" {
+		return
+	}
+	for _, part := range []string{"operator", "ui"} {
+		c.checkUsedImage(part, ImageRef{Name: name + "-" + part, Tag: version}, refs)
+	}
+}
+
+// checkUsedImage makes sure that the image of the operator or the user interface is one of refs.
+func (c *checker) checkUsedImage(user string, byDefault ImageRef, refs []string) {
+	used, ok := part[struct {
+		Image *ImageName `json:"image"`
+	}](c, "spec."+user)
+	if !ok {
+		return
+	}
+	ref := used.Image.ref(byDefault.Name, byDefault.Tag).String()
+	if slices.Contains(refs, ref) {
+		return
+	}
+	hint := "add it to spec.images, or name one of them: " + strings.Join(refs, ", ")
+	if near := nearest(ref, refs); near != "" {
+		hint = "did you mean " + near + "?"
+	}
+	c.fail([]string{"spec", user, "image"}, hint, "image %s is not in spec.images", ref)
+}
+
+func (c *checker) checkVolumeID() {
+	id := c.text("spec.volumeID")
+	at := []string{"spec", "volumeID"}
+	if id == "" && lookup(c.pruned, at...) == nil {
+		s := Solution{Metadata: Metadata{Name: c.text("metadata.name")}, Spec: SolutionSpec{Version: c.text("spec.version")}}
+		if name := c.text("spec.displayName"); name != "" {
+			s.SetAnnotation(AnnotationDisplayName, name)
+		}
+		var err error
+		if id, err = s.VolumeID(); err != nil {
+			c.failWith(at, err)
+			return
+		}
+		at = []string{"spec", "displayName"}
+	}
+	if len(id) > maxVolumeID {
+		c.fail(at, "", "has %d bytes, more than %d", len(id), maxVolumeID)
+	}
+	if strings.ContainsFunc(id, unicode.IsControl) {
+		c.fail(at, "", "%q has control characters", id)
+	}
+}
+
+// checkBuildAnnotations refuses annotations that fields of their own decide, and the one that no build can reproduce.
+func (c *checker) checkBuildAnnotations() {
+	c.each("spec.annotations.*", func(path []string, _ any) {
+		switch fullAnnotation(path[2]) {
+		case AnnotationDisplayName:
+			c.addKey(report.SeverityError, "bad-key", path, "", "spec.displayName sets this annotation")
+		case AnnotationBuildTimestamp:
+			c.addKey(report.SeverityError, "bad-key", path, "", "spec.buildTime sets this annotation")
+		case AnnotationPrefix + "build-host":
+			c.addKey(report.SeverityError, "bad-key", path, "remove it", "the name of a host would make builds differ")
+		}
+	})
+}
+
+// checkFiles keeps further files out of the way of what build writes itself.
+func (c *checker) checkFiles() {
+	c.eachString("spec.files.*.path", func(at []string, s string) {
+		if !c.checkArchivePath(at, s) {
+			return
+		}
+		top, _, _ := strings.Cut(s, "/")
+		switch top {
+		case "manifest.yaml", "registry-config.inc.j2", "oci-layout", "index.json", "images", "blobs":
+			c.fail(at, "choose another path", "build writes %s itself", top)
+		}
+	})
+	c.unique("spec.files.*.path", "path")
+}
+
+// checkArchivePath judges a path in the archive and reports whether it is fine.
+func (c *checker) checkArchivePath(at []string, s string) bool {
+	if !fs.ValidPath(s) || s == "." {
+		c.fail(at, "write "+path.Join("/", s)[1:], "%q is not a plain path in the archive", s)
+		return false
+	}
+	return true
+}

@@ -1,0 +1,192 @@
+package schema
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+func (c *checker) unknownField(path []string, s *jsonschema.Schema) {
+	severity := report.SeverityError
+	if c.row.foreign {
+		severity = report.SeverityWarning
+	}
+	known := slices.Sorted(maps.Keys(s.Properties))
+	hint := "the fields here are " + strings.Join(known, ", ")
+	if near := nearest(path[len(path)-1], known); near != "" {
+		hint = fmt.Sprintf("did you mean %s?", near)
+	}
+	c.addKey(severity, "unknown-field", path, hint, "unknown field")
+}
+
+// translate turns what the validator says into findings.
+func (c *checker) translate(failure *jsonschema.ValidationError) {
+	at := slices.Clone(failure.InstanceLocation)
+	switch k := failure.ErrorKind.(type) {
+	case *kind.Required:
+		for _, name := range k.Missing {
+			if path := append(slices.Clone(at), name); !c.reported(path) {
+				c.add(report.SeverityError, "missing-field", path, "", "is missing")
+			}
+		}
+		return
+	case *kind.PropertyNames:
+		_, byLocation := schemas()
+		object := byLocation[strings.TrimSuffix(failure.SchemaURL, "/propertyNames")]
+		c.badKey(append(at, k.Property), object)
+		return
+	}
+	if len(failure.Causes) == 0 {
+		c.badValue(at, failure)
+		return
+	}
+	for _, cause := range failure.Causes {
+		c.translate(cause)
+	}
+}
+
+func (c *checker) badKey(path []string, object *jsonschema.Schema) {
+	key, words := path[len(path)-1], "an allowed key"
+	if object != nil && object.PropertyNames != nil {
+		words = target(object.PropertyNames).Description
+	}
+	c.addKey(report.SeverityError, "bad-key", path, "", "key %q is not %s", key, words)
+}
+
+func (c *checker) badValue(path []string, failure *jsonschema.ValidationError) {
+	_, byLocation := schemas()
+	words := ""
+	if s := byLocation[failure.SchemaURL]; s != nil {
+		words = s.Description
+	}
+	rule, hint, message := "bad-value", "", ""
+	switch k := failure.ErrorKind.(type) {
+	case *kind.Type:
+		rule = "wrong-type"
+		message = fmt.Sprintf("want %s, got %s", article(k.Want[0]), article(k.Got))
+		if k.Want[0] == "string" && k.Got != "object" && k.Got != "array" && k.Got != "null" {
+			hint = fmt.Sprintf("write %q in quotes", c.doc.sourceText(path))
+		}
+	case *kind.Pattern:
+		message = fmt.Sprintf("%q is not %s", k.Got, words)
+		hint = patternHint(failure.SchemaURL, k.Got)
+	case *kind.Format:
+		message = fmt.Sprintf("%q is not %s", k.Got, cmp.Or(words, k.Want))
+	case *kind.Enum:
+		message, hint = enumMessage(k)
+	case *kind.Const:
+		message = fmt.Sprintf("want %q, got %q", k.Want, k.Got)
+	case *kind.MinLength, *kind.MinItems, *kind.MinProperties:
+		message = "is empty"
+	case *kind.MaxLength:
+		message = fmt.Sprintf("has %d characters, more than %d", k.Got, k.Want)
+	case *kind.UniqueItems:
+		path = append(path, strconv.Itoa(k.Duplicates[1]))
+		message = fmt.Sprintf("is the same as item %d", k.Duplicates[0])
+	default:
+		message = failure.Error()
+	}
+	c.add(report.SeverityError, rule, path, hint, "%s", message)
+}
+
+// patternHint completes what is nearly a version.
+func patternHint(location, got string) string {
+	if strings.HasSuffix(location, "/$defs/version") {
+		if _, err := ParseVersion(got); err != nil {
+			return report.Hints(err)[0]
+		}
+	}
+	if strings.HasSuffix(location, "/$defs/imageRef") && !strings.Contains(got, ":") {
+		return "write it as name:tag"
+	}
+	return ""
+}
+
+func enumMessage(k *kind.Enum) (message, hint string) {
+	var words, quoted []string
+	for _, want := range k.Want {
+		words = append(words, fmt.Sprint(want))
+		quoted = append(quoted, fmt.Sprintf("%q", want))
+	}
+	got := fmt.Sprint(k.Got)
+	if near := nearest(got, words); near != "" {
+		hint = fmt.Sprintf("did you mean %s?", near)
+	}
+	return fmt.Sprintf("%q is not one of %s", got, strings.Join(quoted, ", ")), hint
+}
+
+// article says a type of JSON in words.
+func article(jsonType string) string {
+	switch jsonType {
+	case "array":
+		return "a list"
+	case "object":
+		return "an object"
+	case "integer":
+		return "a whole number"
+	case "null":
+		return "nothing"
+	default:
+		return "a " + jsonType
+	}
+}
+
+func typeName(value any) string {
+	switch value.(type) {
+	case nil:
+		return "nothing"
+	case string:
+		return "a string"
+	case bool:
+		return "a boolean"
+	case []any:
+		return "a list"
+	case map[string]any:
+		return "an object"
+	default:
+		return "a number"
+	}
+}
+
+// nearest returns the candidate that got is most likely a misspelling of, "" when there is none.
+func nearest(got string, candidates []string) string {
+	best, bestDistance := "", 3
+	for _, candidate := range candidates {
+		if strings.EqualFold(got, candidate) {
+			return candidate
+		}
+		if d := distance(strings.ToLower(got), strings.ToLower(candidate)); d < bestDistance && 2*d <= len(candidate) {
+			best, bestDistance = candidate, d
+		}
+	}
+	return best
+}
+
+// distance counts the insertions, deletions and replacements that turn a into b (Levenshtein).
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			replace := diagonal
+			if a[i] != b[j] {
+				replace++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(replace, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}
