@@ -27,8 +27,8 @@ func (c *checker) failWith(path []string, err error) {
 	c.fail(path, strings.Join(report.Hints(err), "; "), "%s", err.Error())
 }
 
-// each calls f for every value that pattern, a dotted path in which * stands for every key or index, selects; in order,
-// and not for values that are known to be wrong.
+// each calls f for every value that pattern selects: a dotted path of keys and indices, in which * stands for all of
+// them. It calls in order, and not for values that are known to be wrong.
 func (c *checker) each(pattern string, f func(path []string, value any)) {
 	c.walk(c.pruned, strings.Split(pattern, "."), nil, f)
 }
@@ -50,8 +50,8 @@ func (c *checker) walk(value any, pattern, path []string, f func([]string, any))
 		}
 	case []any:
 		for i, item := range value {
-			if pattern[0] == "*" {
-				step(strconv.Itoa(i), item)
+			if index := strconv.Itoa(i); pattern[0] == "*" || pattern[0] == index {
+				step(index, item)
 			}
 		}
 	}
@@ -116,7 +116,11 @@ func checkSolution(c *checker) {
 
 // checkCommon judges what manifest.yaml and solution.yaml have in common.
 func (c *checker) checkCommon() {
-	c.checkName("metadata.name")
+	c.eachString("metadata.name", func(path []string, s string) {
+		if belongsToMetalK8s(s) {
+			c.fail(path, "choose another name", "names that start with metalk8s- belong to MetalK8s, which skips such Solutions")
+		}
+	})
 	c.checkVersions()
 	for _, pattern := range []string{"spec.kubernetesVersion", "spec.dependsOn.*.version"} {
 		c.eachString(pattern, func(path []string, s string) {
@@ -135,13 +139,8 @@ func (c *checker) checkCommon() {
 	c.checkComponents()
 }
 
-func (c *checker) checkName(pattern string) {
-	c.eachString(pattern, func(path []string, s string) {
-		if strings.HasPrefix(s, "metalk8s-") {
-			c.fail(path, "choose another name", "names that start with metalk8s- belong to MetalK8s, which skips such Solutions")
-		}
-	})
-}
+// belongsToMetalK8s reports whether MetalK8s takes a Solution of this name for one of its own archives, and skips it.
+func belongsToMetalK8s(name string) bool { return strings.HasPrefix(name, "metalk8s-") }
 
 func (c *checker) checkVersions() {
 	version, err := ParseVersion(c.text("spec.version"))
@@ -181,14 +180,13 @@ func (c *checker) checkAnnotations() {
 				"only MetalK8s looks for annotations here")
 		case both && inner != outer:
 			c.addKey(report.SeverityWarning, "different-annotation", path, "write the same value to both places",
-				"MetalK8s shows %q, everything else %q", outer, inner)
+				"MetalK8s reads %q here, everything else %q in metadata", outer, inner)
 		}
 	})
 }
 
 func checkSolutionsConfiguration(c *checker) {
 	c.checkOlderForm()
-	c.checkName("active.*")
 	c.unique("solutions.*.name", "Solution")
 	seen := map[string]bool{}
 	for _, pattern := range []string{"archives.*", "solutions.*.archives.*"} {
@@ -203,6 +201,9 @@ func checkSolutionsConfiguration(c *checker) {
 		})
 	}
 	c.eachString("active.*", func(path []string, s string) {
+		if belongsToMetalK8s(path[1]) {
+			c.addKey(report.SeverityError, "bad-key", path, "remove it", "names that start with metalk8s- belong to MetalK8s, not to Solutions")
+		}
 		if _, err := ParseVersion(s); err != nil && s != ActiveLatest {
 			c.add(report.SeverityWarning, "bad-version", path, strings.Join(report.Hints(err), "; "), "%s", err.Error())
 		}

@@ -78,26 +78,14 @@ func (c *checker) checkUsedImage(user string, byDefault ImageRef, refs []string)
 }
 
 func (c *checker) checkVolumeID() {
-	id := c.text("spec.volumeID")
-	at := []string{"spec", "volumeID"}
-	if id == "" && lookup(c.pruned, at...) == nil {
-		s := Solution{Metadata: Metadata{Name: c.text("metadata.name")}, Spec: SolutionSpec{Version: c.text("spec.version")}}
-		if name := c.text("spec.displayName"); name != "" {
-			s.SetAnnotation(AnnotationDisplayName, name)
+	c.eachString("spec.volumeID", func(path []string, id string) {
+		if len(id) > maxVolumeID {
+			c.fail(path, "", "has %d bytes, more than %d", len(id), maxVolumeID)
 		}
-		var err error
-		if id, err = s.VolumeID(); err != nil {
-			c.failWith(at, err)
-			return
+		if strings.ContainsFunc(id, unicode.IsControl) {
+			c.fail(path, "", "%q has control characters", id)
 		}
-		at = []string{"spec", "displayName"}
-	}
-	if len(id) > maxVolumeID {
-		c.fail(at, "", "has %d bytes, more than %d", len(id), maxVolumeID)
-	}
-	if strings.ContainsFunc(id, unicode.IsControl) {
-		c.fail(at, "", "%q has control characters", id)
-	}
+	})
 }
 
 // checkBuildAnnotations refuses annotations that fields of their own decide, and the one that no build can reproduce.

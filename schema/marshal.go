@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 // Marshal writes the canonical YAML form: the same bytes for the same value.
@@ -20,8 +22,14 @@ func (s *Solution) Marshal() ([]byte, error) { return marshal(s) }
 // Marshal writes the canonical YAML form: the same bytes for the same value.
 func (b *SolutionBuild) Marshal() ([]byte, error) { return marshal(b) }
 
-// Marshal writes the canonical YAML form: the same bytes for the same value.
-func (c *SolutionsConfiguration) Marshal() ([]byte, error) { return marshal(c) }
+// Marshal writes the canonical YAML form: the same bytes for the same value. It refuses the older form, which would make
+// MetalK8s unmount every archive; convert it with [SolutionsConfiguration.Flat] first.
+func (c *SolutionsConfiguration) Marshal() ([]byte, error) {
+	if c.IsOlder() {
+		return nil, report.Errorf(report.Invalid, "write %s: it is in the older form, which MetalK8s does not read", KindSolutionsConfiguration)
+	}
+	return marshal(c)
+}
 
 // Marshal writes the canonical YAML form: the same bytes for the same value.
 func (c *OperatorConfig) Marshal() ([]byte, error) { return marshal(c) }

@@ -39,10 +39,7 @@ func (c *checker) translate(failure *jsonschema.ValidationError) {
 		}
 		return
 	case *kind.PropertyNames:
-		_, byLocation := schemas()
-		object := byLocation[strings.TrimSuffix(failure.SchemaURL, "/propertyNames")]
-		c.badKey(append(at, k.Property), object)
-		return
+		return // checkKey reports it; the validator does not know the object
 	}
 	if len(failure.Causes) == 0 {
 		c.badValue(at, failure)
@@ -53,12 +50,15 @@ func (c *checker) translate(failure *jsonschema.ValidationError) {
 	}
 }
 
-func (c *checker) badKey(path []string, object *jsonschema.Schema) {
-	key, words := path[len(path)-1], "an allowed key"
-	if object != nil && object.PropertyNames != nil {
-		words = target(object.PropertyNames).Description
+// checkKey judges the key that ends path by what the schema of its object says about names.
+func (c *checker) checkKey(path []string, object *jsonschema.Schema) {
+	if object.PropertyNames == nil {
+		return
 	}
-	c.addKey(report.SeverityError, "bad-key", path, "", "key %q is not %s", key, words)
+	key, names := path[len(path)-1], target(object.PropertyNames)
+	if names.Validate(key) != nil {
+		c.addKey(report.SeverityError, "bad-key", path, patternHint(names.Location, key), "key %q is not %s", key, names.Description)
+	}
 }
 
 func (c *checker) badValue(path []string, failure *jsonschema.ValidationError) {

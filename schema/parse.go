@@ -41,9 +41,10 @@ func ParseSolution(file string, data []byte) (*Solution, []report.Finding, error
 	return parse[Solution](KindSolution, file, data)
 }
 
-// ParseSolutionBuild reads solution.yaml, the input of a build.
-func ParseSolutionBuild(file string, data []byte) (*SolutionBuild, error) {
-	build, _, err := parse[SolutionBuild](KindSolutionBuild, file, data)
+// ParseSolutionBuild reads solution.yaml, the input of a build. Settings replace values of the file, in their order, and
+// are judged together with the rest.
+func ParseSolutionBuild(file string, data []byte, settings ...Setting) (*SolutionBuild, error) {
+	build, _, err := parse[SolutionBuild](KindSolutionBuild, file, data, settings...)
 	return build, err
 }
 
@@ -76,7 +77,7 @@ func Validate(kind string, d *Document) []report.Finding {
 }
 
 // parse reads the one document of a file, judges it and decodes it.
-func parse[T any](kind, file string, data []byte) (*T, []report.Finding, error) {
+func parse[T any](kind, file string, data []byte, settings ...Setting) (*T, []report.Finding, error) {
 	row, _ := documentOf(kind)
 	read, err := parseYAML(file, data, !row.foreign)
 	if err != nil {
@@ -85,6 +86,12 @@ func parse[T any](kind, file string, data []byte) (*T, []report.Finding, error) 
 	d, err := single(kind, file, read)
 	if err != nil {
 		return nil, nil, err
+	}
+	byFile, _ := schemas()
+	for _, s := range settings {
+		if err := d.apply(s, byFile[row.file]); err != nil {
+			return nil, nil, err
+		}
 	}
 	c := &checker{doc: d, row: row}
 	c.run()

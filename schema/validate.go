@@ -134,8 +134,12 @@ func (c *checker) addAt(line, column int, severity report.Severity, rule string,
 	if len(c.findings) >= maxFindings {
 		return
 	}
+	file := c.doc.file
+	if source := c.doc.settingOf(path); source != "" {
+		file, line, column = source, 0, 0
+	}
 	c.findings = append(c.findings, report.Finding{
-		Rule: rule, Severity: severity, Path: c.doc.file, Line: line, Column: column,
+		Rule: rule, Severity: severity, Path: file, Line: line, Column: column,
 		Object: pathText(path), Message: fmt.Sprintf(format, args...), Hint: hint,
 	})
 }
@@ -162,6 +166,7 @@ func (c *checker) prune(value any, s *jsonschema.Schema, path []string) any {
 			if additional, ok := s.AdditionalProperties.(*jsonschema.Schema); ok && !known {
 				property, known = additional, true
 			}
+			c.checkKey(at, s)
 			switch {
 			case !known && s.AdditionalProperties == false:
 				c.unknownField(at, s)

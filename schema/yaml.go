@@ -28,9 +28,10 @@ const (
 //
 // A path into it is a list of keys and decimal indices: "spec", "images", "0".
 type Document struct {
-	file  string
-	root  *yaml.Node
-	value any
+	file     string
+	root     *yaml.Node
+	value    any
+	settings []Setting // what replaced parts of the file
 }
 
 // ParseYAML reads every document of a file; file is its name in messages. Documents without content are there, with a
@@ -201,11 +202,17 @@ func invalidUTF8(data []byte) int {
 
 var yamlErrorLine = regexp.MustCompile(`^(?:yaml: )?(?:line (\d+): )?`)
 
+// yamlParserError matches the errors of the parser, as opposed to those of the scanner below it.
+var yamlParserError = regexp.MustCompile(`did not find expected (?:<|node content|'-' indicator|key|',' or)`)
+
 // syntaxFinding keeps the line that the YAML parser names and drops its prefix.
 func syntaxFinding(file string, err error) report.Finding {
 	text := err.Error()
 	match := yamlErrorLine.FindStringSubmatch(text)
 	line, _ := strconv.Atoi(match[1]) // no line is line 0
+	if yamlParserError.MatchString(text) {
+		line++ // the library numbers the lines of these errors from 0
+	}
 	return report.Finding{
 		Rule: "yaml-syntax", Severity: report.SeverityError, Path: file, Line: line,
 		Message: "not YAML: " + strings.TrimPrefix(text, match[0]),
