@@ -152,10 +152,12 @@ func (b *SolutionBuild) Solution(images []ImageRef, buildTime time.Time) *Soluti
 		s.SetAnnotation(AnnotationBuildTimestamp, buildTime.UTC().Format("2006-01-02T15:04:05Z"))
 	}
 	if o := b.Spec.Operator; o != nil {
-		s.Spec.Operator = &Operator{Image: o.Image, RequiresCRDs: o.RequiresCRDs, ClusterWide: o.ClusterWide}
+		image := ImageName(o.Image.ref(b.Metadata.Name+"-operator", b.Spec.Version))
+		s.Spec.Operator = &Operator{Image: &image, RequiresCRDs: o.RequiresCRDs, ClusterWide: o.ClusterWide}
 	}
 	if u := b.Spec.UI; u != nil {
-		s.Spec.UI = &UI{Image: u.Image}
+		image := ImageName(u.Image.ref(b.Metadata.Name+"-ui", b.Spec.Version))
+		s.Spec.UI = &UI{Image: &image}
 	}
 	return s
 }

@@ -52,10 +52,16 @@ func ParseSolutionBuild(file string, data []byte, settings ...Setting) (*Solutio
 // warning that it has to be converted with [SolutionsConfiguration.Flat].
 func ParseSolutionsConfiguration(file string, data []byte) (*SolutionsConfiguration, []report.Finding, error) {
 	c, findings, err := parse[SolutionsConfiguration](KindSolutionsConfiguration, file, data)
-	if err == nil && c.Active == nil {
+	if err != nil {
+		return nil, nil, err
+	}
+	if c.Archives == nil {
+		c.Archives = []string{}
+	}
+	if c.Active == nil {
 		c.Active = map[string]string{}
 	}
-	return c, findings, err
+	return c, findings, nil
 }
 
 // ParseOperatorConfig reads the configuration of an operator.
