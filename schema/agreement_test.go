@@ -45,6 +45,11 @@ var types = map[string]reflect.Type{
 	schema.KindOperatorConfig:         reflect.TypeFor[schema.OperatorConfig](),
 }
 
+// outputs are the types of what commands print.
+var outputs = map[string]reflect.Type{
+	"finding": reflect.TypeFor[report.Finding](),
+}
+
 func TestTypesAndSchemasAgree(t *testing.T) {
 	for _, kind := range schema.Kinds() {
 		t.Run(kind, func(t *testing.T) {
@@ -52,16 +57,26 @@ func TestTypesAndSchemasAgree(t *testing.T) {
 			agree(t, root, root, types[kind], kind)
 		})
 	}
-	t.Run("finding", func(t *testing.T) {
-		root := parseNode(t, schema.OutputSchema("finding"))
-		agree(t, root, root, reflect.TypeFor[report.Finding](), "finding")
-	})
+	for _, name := range schema.Outputs() {
+		t.Run(name, func(t *testing.T) {
+			if outputs[name] == nil {
+				t.Fatalf("add the type of output %s to this test", name)
+			}
+			root := parseNode(t, schema.OutputSchema(name))
+			agree(t, root, root, outputs[name], name)
+		})
+	}
 }
 
 // agree compares a type with a schema, in both directions.
 func agree(t *testing.T, root, n *node, typ reflect.Type, at string) {
 	t.Helper()
 	for n.Ref != "" {
+		if name, ok := strings.CutSuffix(n.Ref, ".schema.json"); ok {
+			root = parseNode(t, schema.OutputSchema(name))
+			n = root
+			continue
+		}
 		n = root.Defs[strings.TrimPrefix(n.Ref, "#/$defs/")]
 	}
 	if typ.Kind() == reflect.Pointer {
@@ -109,7 +124,7 @@ func agreeStruct(t *testing.T, root, n *node, typ reflect.Type, at string) {
 			t.Errorf("%s.%s: the schema has no such property", at, name)
 			continue
 		}
-		optional := options == "omitempty" || slices.Contains(mayBeLeftOut, at+"."+name)
+		optional := options == "omitempty" || options == "omitzero" || slices.Contains(mayBeLeftOut, at+"."+name)
 		if optional == slices.Contains(n.Required, name) {
 			t.Errorf("%s.%s: omitempty is %t and required is %t", at, name, optional, slices.Contains(n.Required, name))
 		}
@@ -178,6 +193,7 @@ func TestSchemasAreValid(t *testing.T) {
 		if object["$schema"] != "https://json-schema.org/draft/2020-12/schema" || !strings.HasPrefix(id, "https://solutionctl.io/schema/v1alpha1/") {
 			t.Errorf("%s: $schema %v, $id %v", name, object["$schema"], id)
 		}
+		// Unlike the parsers, this also checks the schema against its meta-schema.
 		compiler := jsonschema.NewCompiler()
 		if err := compiler.AddResource(id, content); err != nil {
 			t.Fatalf("%s: %v", name, err)
@@ -189,14 +205,34 @@ func TestSchemasAreValid(t *testing.T) {
 	for _, kind := range schema.Kinds() {
 		check(kind, schema.JSONSchema(kind))
 	}
-	if len(schema.Outputs()) == 0 {
-		t.Error("no output has a schema")
-	}
 	for _, name := range schema.Outputs() {
 		check(name, schema.OutputSchema(name))
 	}
 	if schema.JSONSchema("Other") != nil || schema.OutputSchema("other") != nil {
 		t.Error("a schema for what does not exist")
+	}
+}
+
+func TestValidateOutput(t *testing.T) {
+	good, err := json.Marshal(report.Finding{Rule: "r", Severity: report.SeverityNote, Message: "m", Path: "p", Line: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := schema.ValidateOutput("finding", good); err != nil {
+		t.Error(err)
+	}
+	for name, bad := range map[string]string{
+		"unknown field": `{"rule": "r", "severity": "note", "message": "m", "extra": 1}`,
+		"missing field": `{"rule": "r", "severity": "note"}`,
+		"bad value":     `{"rule": "r", "severity": "fatal", "message": "m"}`,
+		"not JSON":      `{`,
+	} {
+		if schema.ValidateOutput("finding", []byte(bad)) == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+	if schema.ValidateOutput("other", good) == nil {
+		t.Error("an output without a schema was accepted")
 	}
 }
 

@@ -40,30 +40,30 @@ var parsers = map[string]func(file string, data []byte) (parsed, []report.Findin
 	},
 }
 
-func parserOf(t testing.TB, path string) func(string, []byte) (parsed, []report.Finding, error) {
-	t.Helper()
+func parserOf(tb testing.TB, path string) func(string, []byte) (parsed, []report.Finding, error) {
+	tb.Helper()
 	name, _, _ := strings.Cut(filepath.Base(path), "-")
 	parse, ok := parsers[name]
 	if !ok {
-		t.Fatalf("%s: the name does not start with a kind", path)
+		tb.Fatalf("%s: the name does not start with a kind", path)
 	}
 	return parse
 }
 
-func read(t testing.TB, path string) []byte {
-	t.Helper()
+func read(tb testing.TB, path string) []byte {
+	tb.Helper()
 	data, err := os.ReadFile(path)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return data
 }
 
-func glob(t testing.TB, pattern string) []string {
-	t.Helper()
+func glob(tb testing.TB, pattern string) []string {
+	tb.Helper()
 	paths, err := filepath.Glob(manifests + pattern)
 	if err != nil || len(paths) == 0 {
-		t.Fatalf("no files match %s: %v", pattern, err)
+		tb.Fatalf("no files match %s: %v", pattern, err)
 	}
 	return paths
 }

@@ -56,7 +56,7 @@ func encode(v reflect.Value) (*yaml.Node, error) {
 	if v.Kind() == reflect.Pointer {
 		v = v.Elem()
 	}
-	if text, ok := v.Interface().(encoding.TextMarshaler); ok {
+	if text, ok := reflect.TypeAssert[encoding.TextMarshaler](v); ok {
 		data, err := text.MarshalText()
 		return stringNode(string(data)), err
 	}
@@ -117,7 +117,7 @@ func encodeStruct(v reflect.Value) (*yaml.Node, error) {
 	for _, field := range reflect.VisibleFields(v.Type()) {
 		name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
 		value := v.FieldByIndex(field.Index)
-		if options == "omitempty" && isEmpty(value) {
+		if options == "omitempty" && isEmpty(value) || options == "omitzero" && value.IsZero() {
 			continue
 		}
 		item, err := encode(value)

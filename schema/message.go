@@ -62,9 +62,8 @@ func (c *checker) checkKey(path []string, object *jsonschema.Schema) {
 }
 
 func (c *checker) badValue(path []string, failure *jsonschema.ValidationError) {
-	_, byLocation := schemas()
 	words := ""
-	if s := byLocation[failure.SchemaURL]; s != nil {
+	if s := c.row.schema().byLocation[failure.SchemaURL]; s != nil {
 		words = s.Description
 	}
 	rule, hint, message := "bad-value", "", ""

@@ -11,7 +11,7 @@ import (
 // document is one row of the table of kinds.
 type document struct {
 	kind        string
-	file        string // of the JSON Schema
+	schema      func() compiled
 	apiVersions []string
 	// foreign documents come from other tools: unknown fields and aliases are not errors in them.
 	foreign bool
@@ -21,10 +21,22 @@ type document struct {
 }
 
 var documents = []document{
-	{kind: KindSolution, file: "solution.schema.json", apiVersions: []string{APIVersion}, foreign: true, salt: true, check: checkSolution},
-	{kind: KindSolutionBuild, file: "solutionbuild.schema.json", apiVersions: []string{OwnAPIVersion}, check: checkSolutionBuild},
-	{kind: KindSolutionsConfiguration, file: "solutionsconfiguration.schema.json", apiVersions: []string{APIVersion, OlderAPIVersion}, salt: true, check: checkSolutionsConfiguration},
-	{kind: KindOperatorConfig, file: "operatorconfig.schema.json", apiVersions: []string{APIVersion}, check: checkOperatorConfig},
+	{
+		kind: KindSolution, schema: compile(KindSolution), apiVersions: []string{APIVersion},
+		foreign: true, salt: true, check: checkSolution,
+	},
+	{
+		kind: KindSolutionBuild, schema: compile(KindSolutionBuild), apiVersions: []string{OwnAPIVersion},
+		check: checkSolutionBuild,
+	},
+	{
+		kind: KindSolutionsConfiguration, schema: compile(KindSolutionsConfiguration), apiVersions: []string{APIVersion, OlderAPIVersion},
+		salt: true, check: checkSolutionsConfiguration,
+	},
+	{
+		kind: KindOperatorConfig, schema: compile(KindOperatorConfig), apiVersions: []string{APIVersion},
+		check: checkOperatorConfig,
+	},
 }
 
 func documentOf(kind string) (document, bool) {
@@ -70,8 +82,8 @@ func ParseOperatorConfig(file string, data []byte) (*OperatorConfig, error) {
 	return config, err
 }
 
-// Validate judges one document as being of a kind: errors first of all, then warnings and notes, in the order of the
-// file. It panics when [Kinds] does not list the kind.
+// Validate judges one document as being of a kind. The findings, errors and others, come in the order of the file. It
+// panics when [Kinds] does not list the kind.
 func Validate(kind string, d *Document) []report.Finding {
 	row, ok := documentOf(kind)
 	if !ok {
@@ -93,9 +105,8 @@ func parse[T any](kind, file string, data []byte, settings ...Setting) (*T, []re
 	if err != nil {
 		return nil, nil, err
 	}
-	byFile, _ := schemas()
 	for _, s := range settings {
-		if err := d.apply(s, byFile[row.file]); err != nil {
+		if err := d.apply(s, row.schema().root); err != nil {
 			return nil, nil, err
 		}
 	}

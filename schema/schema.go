@@ -14,12 +14,15 @@
 package schema
 
 import (
+	"bytes"
 	"embed"
 	"fmt"
 	"io/fs"
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
 // API versions of the documents.
@@ -49,7 +52,8 @@ const (
 	AnnotationDevelopmentRelease = AnnotationPrefix + "development-release"
 )
 
-// Files holds the JSON Schemas: <name>.schema.json for documents, output/<name>.schema.json for what commands print.
+// Files holds the JSON Schemas: <name>.schema.json for documents, each complete in itself for the sake of editors, and
+// output/<name>.schema.json for what commands print, which may refer to each other by file name.
 //
 //go:embed *.schema.json output/*.schema.json
 var Files embed.FS
@@ -66,16 +70,18 @@ func Kinds() []string {
 
 // JSONSchema returns the JSON Schema of a kind of document, nil for a kind that [Kinds] does not list.
 func JSONSchema(kind string) []byte {
-	d, ok := documentOf(kind)
-	if !ok {
+	if _, ok := documentOf(kind); !ok {
 		return nil
 	}
-	data, err := Files.ReadFile(d.file)
+	data, err := Files.ReadFile(schemaFile(kind))
 	if err != nil {
 		panic(fmt.Sprintf("schema: embedded file is missing: %v", err)) // the table and the embedded files are one binary
 	}
 	return data
 }
+
+// schemaFile is the name of the JSON Schema of a kind in [Files].
+func schemaFile(kind string) string { return strings.ToLower(kind) + ".schema.json" }
 
 // Outputs returns the names of the documents that commands print and that have a JSON Schema, sorted.
 func Outputs() []string {
@@ -96,4 +102,20 @@ func OutputSchema(name string) []byte {
 		return nil
 	}
 	return data
+}
+
+// ValidateOutput checks a JSON document that a command printed against the schema of this name. It is for the tests of
+// the commands: what they print is an interface.
+func ValidateOutput(name string, data []byte) error {
+	if OutputSchema(name) == nil {
+		return fmt.Errorf("validate output: no schema is called %s", name)
+	}
+	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
+	if err != nil {
+		return fmt.Errorf("validate output: %w", err)
+	}
+	if err := mustCompile("output/" + name + ".schema.json").Validate(document); err != nil {
+		return fmt.Errorf("validate output: %w", err)
+	}
+	return nil
 }

@@ -18,13 +18,13 @@ spec:
     - {name: example-operator, source: "oci:images:operator"}
 `
 
-func settings(t testing.TB, texts ...string) []schema.Setting {
-	t.Helper()
+func settings(tb testing.TB, texts ...string) []schema.Setting {
+	tb.Helper()
 	var list []schema.Setting
 	for _, text := range texts {
 		setting, err := schema.ParseSetting("--set", text)
 		if err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 		list = append(list, setting)
 	}

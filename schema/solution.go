@@ -30,11 +30,12 @@ type Metadata struct {
 
 // SolutionSpec is what a Solution consists of and needs.
 type SolutionSpec struct {
-	Version         string     `json:"version"`
-	Images          []ImageRef `json:"images,omitempty"`
+	Version string `json:"version"`
+	// Images are the images of the archive; nil stands for all that it has.
+	Images          []ImageRef `json:"images,omitzero"`
 	Operator        *Operator  `json:"operator,omitempty"`
 	UI              *UI        `json:"ui,omitempty"`
-	CustomAPIGroups []string   `json:"customApiGroups,omitempty"`
+	CustomAPIGroups []string   `json:"customApiGroups,omitzero"`
 
 	// KubernetesVersion is the range of cluster versions that the Solution supports, such as ">=1.30 <1.37".
 	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
@@ -134,6 +135,9 @@ func (s *Solution) Merged(images []ImageRef) *Solution {
 	merged.Spec.Operator, merged.Spec.UI = &operator, &UI{Image: &ui}
 	if s.Spec.Images == nil {
 		merged.Spec.Images = sortedRefs(images)
+	}
+	if s.Spec.CustomAPIGroups == nil {
+		merged.Spec.CustomAPIGroups = []string{}
 	}
 	return &merged
 }

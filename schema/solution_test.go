@@ -49,6 +49,7 @@ func TestMerged(t *testing.T) {
 	want.Spec.Operator = &schema.Operator{Image: &schema.ImageName{Name: "op", Tag: "1.0.0"}, ClusterWide: true}
 	want.Spec.UI = &schema.UI{Image: &schema.ImageName{Name: "storage-ui", Tag: "1.0.0"}}
 	want.Spec.Images = []schema.ImageRef{{Name: "a", Tag: "1"}, {Name: "a", Tag: "2"}, {Name: "b", Tag: "1"}}
+	want.Spec.CustomAPIGroups = []string{}
 	if diff := cmp.Diff(merged, want); diff != "" {
 		t.Errorf("merged (-got +want):\n%s", diff)
 	}

@@ -15,34 +15,42 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// schemas are the compiled JSON Schemas by file, and every schema in them by location. They are compiled once, when
-// first needed, because that takes longer than everything else in the package.
-var schemas = sync.OnceValues(func() (byFile, byLocation map[string]*jsonschema.Schema) {
-	byFile, byLocation = map[string]*jsonschema.Schema{}, map[string]*jsonschema.Schema{}
-	for _, d := range documents {
-		byFile[d.file] = mustCompile(d.file)
-		index(byFile[d.file], byLocation)
+// compiled is a JSON Schema that is ready for use, with every schema in it by location.
+type compiled struct {
+	root       *jsonschema.Schema
+	byLocation map[string]*jsonschema.Schema
+}
+
+// compile returns a function that compiles the schema of a kind when it is first called, because that takes longer than everything
+// else in the package.
+func compile(kind string) func() compiled {
+	return sync.OnceValue(func() compiled {
+		c := compiled{root: mustCompile(schemaFile(kind)), byLocation: map[string]*jsonschema.Schema{}}
+		index(c.root, c.byLocation)
+		return c
+	})
+}
+
+// schemaURL is where the JSON Schemas say that they live. Nothing is ever fetched from there.
+const schemaURL = "https://solutionctl.io/schema/v1alpha1/"
+
+// embedded loads schemas, and what they refer to, from [Files] and from nowhere else.
+type embedded struct{}
+
+func (embedded) Load(url string) (any, error) {
+	data, err := Files.ReadFile(strings.TrimPrefix(url, schemaURL))
+	if err != nil {
+		return nil, err
 	}
-	return byFile, byLocation
-})
+	return jsonschema.UnmarshalJSON(bytes.NewReader(data))
+}
 
 // mustCompile compiles an embedded schema; one that does not compile is a mistake in the program.
 func mustCompile(file string) *jsonschema.Schema {
-	data, err := Files.ReadFile(file)
-	if err != nil {
-		panic(err)
-	}
-	content, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
-	if err != nil {
-		panic(fmt.Sprintf("schema: %s: %v", file, err))
-	}
 	compiler := jsonschema.NewCompiler()
+	compiler.UseLoader(embedded{})
 	compiler.AssertFormat()
-	location := "https://solutionctl.io/schema/v1alpha1/" + file
-	if err := compiler.AddResource(location, content); err != nil {
-		panic(fmt.Sprintf("schema: %s: %v", file, err))
-	}
-	return compiler.MustCompile(location)
+	return compiler.MustCompile(schemaURL + file)
 }
 
 // index records a schema and those below it.
@@ -87,11 +95,9 @@ func (c *checker) run() {
 	if !c.checkKind() {
 		return
 	}
-	byFile, _ := schemas()
-	s := byFile[c.row.file]
+	s := c.row.schema().root
 	c.pruned = c.prune(c.doc.Value(), s, nil)
-	var failure *jsonschema.ValidationError
-	if errors.As(s.Validate(c.pruned), &failure) {
+	if failure, ok := errors.AsType[*jsonschema.ValidationError](s.Validate(c.pruned)); ok {
 		c.translate(failure)
 	}
 	c.row.check(c)

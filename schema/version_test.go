@@ -38,13 +38,13 @@ func TestParseVersion(t *testing.T) {
 	}
 }
 
-func versions(t testing.TB, texts ...string) []schema.Version {
-	t.Helper()
+func versions(tb testing.TB, texts ...string) []schema.Version {
+	tb.Helper()
 	var list []schema.Version
 	for _, text := range texts {
 		v, err := schema.ParseVersion(text)
 		if err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 		list = append(list, v)
 	}

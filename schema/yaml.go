@@ -2,6 +2,7 @@ package schema
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -47,6 +48,9 @@ func (d *Document) File() string { return d.file }
 // Value returns the content: nil, bool, string, int, int64, uint64, float64, []any or map[string]any. Timestamps are
 // strings as they were written. The caller must not change it.
 func (d *Document) Value() any { return d.value }
+
+// JSON returns the content as JSON, for types that decode it.
+func (d *Document) JSON() ([]byte, error) { return json.Marshal(d.value) }
 
 // Lookup returns the position of the value at path, or of the nearest value around it when there is none.
 func (d *Document) Lookup(path ...string) (line, column int) {
