@@ -146,7 +146,6 @@ func (c *checker) checkVersions() {
 	version, err := ParseVersion(c.text("spec.version"))
 	if text := c.text("spec.version"); text != "" && err != nil {
 		c.failWith([]string{"spec", "version"}, err)
-		return
 	}
 	name := c.text("metadata.name")
 	if id := name + "-" + version.String(); name != "" && !version.IsZero() && !ValidImageName(id) {

@@ -3,6 +3,7 @@ package schema
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -14,11 +15,13 @@ func (c *checker) checkComponents() {
 	for _, key := range []string{"chart", "manifests", "job", "values"} {
 		c.eachString(all+"."+key, func(at []string, s string) { c.checkArchivePath(at, strings.TrimSuffix(s, "/")) })
 	}
-	c.each(all, func(path []string, value any) {
-		object, _ := value.(map[string]any)
-		c.checkComponentSource(path, object)
-	})
-	c.checkGraph()
+	list, _ := lookup(c.pruned, "spec", "components").([]any)
+	for i, item := range list {
+		if object, ok := item.(map[string]any); ok {
+			c.checkComponentSource([]string{"spec", "components", strconv.Itoa(i)}, object)
+		}
+	}
+	c.checkGraph(list)
 }
 
 // checkComponentSource makes sure that a component is one thing and has no settings of another.
@@ -44,8 +47,7 @@ func (c *checker) checkComponentSource(path []string, component map[string]any) 
 }
 
 // checkGraph makes sure that every dependency is there and that there is no cycle.
-func (c *checker) checkGraph() {
-	list, _ := lookup(c.pruned, "spec", "components").([]any)
+func (c *checker) checkGraph(list []any) {
 	graph := map[string][]string{}
 	isJob := map[string]bool{}
 	for _, item := range list {

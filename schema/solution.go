@@ -142,9 +142,11 @@ func (s *Solution) Merged(images []ImageRef) *Solution {
 	return &merged
 }
 
-// sortedRefs returns the references sorted, each once.
+// sortedRefs returns the references sorted, each once; never nil.
 func sortedRefs(refs []ImageRef) []ImageRef {
-	return slices.Compact(slices.SortedFunc(slices.Values(refs), ImageRef.Compare))
+	sorted := append([]ImageRef{}, refs...)
+	slices.SortFunc(sorted, ImageRef.Compare)
+	return slices.Compact(sorted)
 }
 
 // maxVolumeID is the size of the volume identifier of ISO 9660, in bytes.

@@ -50,11 +50,17 @@ func TestMerged(t *testing.T) {
 	want.Spec.UI = &schema.UI{Image: &schema.ImageName{Name: "storage-ui", Tag: "1.0.0"}}
 	want.Spec.Images = []schema.ImageRef{{Name: "a", Tag: "1"}, {Name: "a", Tag: "2"}, {Name: "b", Tag: "1"}}
 	want.Spec.CustomAPIGroups = []string{}
+	if got := merged.UIImage(); got != s.UIImage() || got.String() != "storage-ui:1.0.0" {
+		t.Errorf("the image of the user interface is %s", got)
+	}
 	if diff := cmp.Diff(merged, want); diff != "" {
 		t.Errorf("merged (-got +want):\n%s", diff)
 	}
 	if s.Spec.Operator.Image.Tag != "" || s.Spec.UI != nil || s.Spec.Images != nil {
 		t.Errorf("the original changed: %+v", s.Spec)
+	}
+	if s.Merged(nil).Spec.Images == nil {
+		t.Error("an archive without images has no list of images")
 	}
 	s.Spec.Images = []schema.ImageRef{{Name: "only", Tag: "1"}}
 	if got := s.Merged(nil).Spec.Images; len(got) != 1 {

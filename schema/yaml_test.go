@@ -27,10 +27,11 @@ kind: ClusterRole
 	}
 	line, column := documents[0].Lookup("rules", "0", "resources", "1")
 	fmt.Println(len(documents), line, column)
-	fmt.Println(documents[1].Value())
+	data, err := documents[1].JSON()
+	fmt.Println(documents[1].File(), string(data), err)
 	// Output:
 	// 2 5 21
-	// map[kind:ClusterRole]
+	// role.yaml {"kind":"ClusterRole"} <nil>
 }
 
 func ExampleValidate() {
