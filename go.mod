@@ -1,6 +1,6 @@
 module github.com/solutionctl/solutionctl
 
-go 1.26
+go 1.26.0
 
 require (
 	github.com/Masterminds/semver/v3 v3.5.0
@@ -9,4 +9,4 @@ require (
 	go.yaml.in/yaml/v3 v3.0.6
 )
 
-require golang.org/x/text v0.14.0 // indirect
+require golang.org/x/text v0.43.0
