@@ -102,7 +102,7 @@ func fit(base, extension []rune, serial, limit int) string {
 func ucs2(text string) []byte {
 	out := make([]byte, 0, 2*len(text))
 	for _, r := range text {
-		out = binary.BigEndian.AppendUint16(out, uint16(r)) //nolint:gosec // identifiers hold nothing outside UCS-2
+		out = binary.BigEndian.AppendUint16(out, uint16(r))
 	}
 	return out
 }
