@@ -41,10 +41,15 @@ func primaryIdentifier(name string, dir bool, serial int) string {
 }
 
 // jolietIdentifier returns the identifier that name gets in the Joliet tree, as text; [ucs2] makes the recorded bytes
-// of it. Characters that Joliet forbids, and those outside UCS-2, become underscores; there is no ";1".
+// of it. Characters that Joliet forbids, and those outside UCS-2, become underscores, and so does a dot or space at the
+// end, which Windows and 7-Zip would drop; there is no ";1".
 func jolietIdentifier(name string, dir bool, serial int) string {
 	base, extension := splitExtension(name, dir)
-	return fit(jolietCharacters(base), jolietCharacters(extension), serial, maxJoliet)
+	id := fit(jolietCharacters(base), jolietCharacters(extension), serial, maxJoliet)
+	if last := len(id) - 1; last >= 0 && (id[last] == '.' || id[last] == ' ') {
+		return id[:last] + "_"
+	}
+	return id
 }
 
 // splitExtension cuts a file name before its last dot. Directories have no extension, and a leading dot starts none.
