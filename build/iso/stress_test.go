@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -77,6 +78,16 @@ func stressTree(small int) []File {
 	}
 	for i := range 50 {
 		add(fmt.Sprintf("empty/e%02d", i), "")
+	}
+	for _, name := range []string{"one", "two"} {
+		empty := textFile("shared-empty/"+name, "")
+		empty.Key = "nothing"
+		files = append(files, empty)
+	}
+	for _, mode := range []fs.FileMode{0o755, 0o640, 0o001} {
+		file := textFile(fmt.Sprintf("modes/%o", mode), "mode")
+		file.Mode = mode
+		files = append(files, file)
 	}
 	add("aligned-last", strings.Repeat("4096 is twice 2048. ", 4096/16)[:4096])
 	add("empty-last", "")

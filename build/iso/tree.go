@@ -55,15 +55,14 @@ func (b *builder) addFile(index int32) error {
 	if err != nil {
 		return err
 	}
-	name := path.Base(f.Path)
-	if problem := nameProblem(name); problem != "" {
-		return refuse(f.Path, problem)
+	if err := checkName(f.Path); err != nil {
+		return err
 	}
 	extent, err := b.extent(index)
 	if err != nil {
 		return err
 	}
-	parent.entries = append(parent.entries, entry{name: name, file: index, extent: extent})
+	parent.entries = append(parent.entries, entry{name: path.Base(f.Path), file: index, extent: extent})
 	return nil
 }
 
@@ -82,8 +81,8 @@ func (b *builder) directory(name string) (*directory, error) {
 	if err != nil {
 		return nil, err
 	}
-	if problem := nameProblem(path.Base(name)); problem != "" {
-		return nil, refuse(name, problem)
+	if err := checkName(name); err != nil {
+		return nil, err
 	}
 	d := &directory{path: name, parent: parent}
 	b.directories[name] = d
@@ -180,6 +179,14 @@ func (d *directory) sorted(t tree) []int32 {
 	return order
 }
 
-func refuse(file, problem string) error {
+// checkName refuses a file or directory whose own name no image can hold.
+func checkName(file string) error {
+	if problem := nameProblem(path.Base(file)); problem != "" {
+		return refuse(file, problem).WithHint("rename it or leave it out: every reader of an image has to show the same names")
+	}
+	return nil
+}
+
+func refuse(file, problem string) *report.Error {
 	return report.Errorf(report.Invalid, "iso layout: %q: %s", file, problem)
 }
