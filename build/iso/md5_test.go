@@ -20,7 +20,7 @@ func noise(n int) string {
 	return b.String()[:n]
 }
 
-func openImage(t *testing.T, name string) (*os.File, int64) {
+func openWritable(t *testing.T, name string) (*os.File, int64) {
 	t.Helper()
 	f, err := os.OpenFile(name, os.O_RDWR, 0)
 	if err != nil {
@@ -45,7 +45,7 @@ func TestImplantMD5(t *testing.T) {
 			if err := os.WriteFile(theirs, readFile(t, name), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			f, n := openImage(t, name)
+			f, n := openWritable(t, name)
 			if err := ImplantMD5(f, n); err != nil {
 				t.Fatal(err)
 			}
@@ -76,7 +76,7 @@ func readFile(t *testing.T, name string) []byte {
 }
 
 func TestImplantMD5Twice(t *testing.T) {
-	f, size := openImage(t, writeImage(t, []File{textFile("noise", noise(800_000))}))
+	f, size := openWritable(t, writeImage(t, []File{textFile("noise", noise(800_000))}))
 	var fields [2][applicationUseSize]byte
 	for i := range fields {
 		if err := ImplantMD5(f, size); err != nil {
@@ -98,7 +98,7 @@ func TestImplantMD5Twice(t *testing.T) {
 }
 
 func TestCheckMD5Fails(t *testing.T) {
-	f, size := openImage(t, writeImage(t, []File{textFile("noise", noise(800_000))}))
+	f, size := openWritable(t, writeImage(t, []File{textFile("noise", noise(800_000))}))
 	if err := CheckMD5(f, size); report.CodeOf(err) != report.Invalid {
 		t.Errorf("no checksum: %v", err)
 	}

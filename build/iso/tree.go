@@ -55,7 +55,7 @@ func (b *builder) addFile(index int32) error {
 	if err != nil {
 		return err
 	}
-	if err := checkName(f.Path); err != nil {
+	if err = checkName(f.Path); err != nil {
 		return err
 	}
 	extent, err := b.extent(index)
