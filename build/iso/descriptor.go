@@ -70,9 +70,8 @@ func (m *Image) volumeDescriptor(t tree) []byte {
 
 // terminator returns the volume descriptor set terminator, ECMA-119 8.3.
 func terminator() []byte {
-	b := make([]byte, sectorSize)
-	copy(b, "\xff"+standardID+"\x01")
-	return b
+	b := append([]byte{descriptorTerminator}, standardID+"\x01"...)
+	return append(b, zeros[:sectorSize-len(b)]...)
 }
 
 // padText appends text in a field of size bytes, filled up with spaces.
