@@ -1,0 +1,140 @@
+// Package controller runs Websites: for each it keeps a Deployment and a Service as its spec asks, and tells in its
+// status what came of it.
+//
+// Start reading at [Reconciler.Reconcile]. The rest decides and does not act: desired.go says what should exist,
+// status.go what to tell the user. Objects are written by server-side apply, so the operator owns exactly the fields it
+// names, repairs them when somebody else changes them, and needs neither update nor delete rights: the garbage collector
+// removes what a deleted Website owned.
+package controller
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/solutionctl/example-solution/api/v1alpha1"
+	"github.com/solutionctl/example-solution/operator/config"
+)
+
+// FieldOwner is the name under which the operator applies objects. It must never change: an operator with another name
+// could not take back the fields that this one set.
+const FieldOwner = "example-solution-operator"
+
+// serverImage is the name of the image that serves Websites, as solution.yaml lists it.
+const serverImage = "example-solution-server"
+
+// retryStalled is how long to wait before looking again at what only others can mend: an import, a name that is taken.
+const retryStalled = time.Minute
+
+// Reconciler runs the Websites of one namespace.
+type Reconciler struct {
+	Client  client.Client
+	Version string                         // the operator's own: what a Website without a version runs
+	Config  func() (*config.Config, error) // called at each reconciliation: versions come and go while the operator runs
+}
+
+// SetupWithManager makes the manager call Reconcile when a Website, or an object that belongs to one, changes.
+func (r *Reconciler) SetupWithManager(m ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(m).
+		For(&v1alpha1.Website{}).
+		Owns(&appsv1.Deployment{}).
+		Owns(&corev1.Service{}).
+		Complete(r)
+}
+
+// Reconcile brings one Website closer to its spec. It can be called at any time, any number of times.
+func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	var site v1alpha1.Website
+	if err := r.Client.Get(ctx, request.NamespacedName, &site); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if !site.DeletionTimestamp.IsZero() {
+		return ctrl.Result{}, nil
+	}
+	live := &appsv1.Deployment{}
+	o, err := r.run(ctx, &site, live)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if err := r.writeStatus(ctx, &site, status(&site, live, o)); err != nil {
+		return ctrl.Result{}, err
+	}
+	if o.reason == v1alpha1.VersionNotFound || o.reason == v1alpha1.NameAlreadyTaken {
+		return ctrl.Result{RequeueAfter: retryStalled}, nil
+	}
+	return ctrl.Result{}, nil
+}
+
+// run applies the objects of a Website, reads its Deployment into live and judges it. Whatever stops run, servers that
+// run go on running.
+func (r *Reconciler) run(ctx context.Context, site *v1alpha1.Website, live *appsv1.Deployment) (outcome, error) {
+	for _, want := range []struct {
+		kind   string
+		object client.Object
+	}{{"Deployment", live}, {"Service", &corev1.Service{}}} {
+		taken, err := r.taken(ctx, site, want.object)
+		if taken || err != nil {
+			message := want.kind + " " + objectName(site) + " exists and does not belong to this website"
+			return outcome{reason: v1alpha1.NameAlreadyTaken, message: message}, err
+		}
+	}
+	version := site.Spec.Version
+	if version == "" {
+		version = r.Version
+	}
+	image, err := r.image(version)
+	if errors.Is(err, config.ErrNotFound) {
+		return outcome{reason: v1alpha1.VersionNotFound, message: err.Error()}, nil
+	} else if err != nil {
+		return outcome{}, err
+	}
+	if err := r.apply(ctx, service(site)); err != nil {
+		return outcome{}, err
+	}
+	applied := deployment(site, version, image)
+	if err := r.apply(ctx, applied); err != nil {
+		return outcome{}, err
+	}
+	return judge(live.Status, ptr.Deref(applied.Generation, 0), replicas(site), version), nil
+}
+
+func (r *Reconciler) image(version string) (string, error) {
+	c, err := r.Config()
+	if err != nil {
+		return "", err
+	}
+	return c.Image(version, serverImage)
+}
+
+// taken reads the object that has the name a Website needs, if there is one, and tells whether it is somebody else's:
+// to apply over it would be to take it away from its owner. Then the object is left empty but for its name.
+func (r *Reconciler) taken(ctx context.Context, site *v1alpha1.Website, object client.Object) (bool, error) {
+	err := r.Client.Get(ctx, client.ObjectKey{Namespace: site.Namespace, Name: objectName(site)}, object)
+	if err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	return !metav1.IsControlledBy(object, site), nil
+}
+
+func (r *Reconciler) apply(ctx context.Context, object runtime.ApplyConfiguration) error {
+	return r.Client.Apply(ctx, object, client.FieldOwner(FieldOwner), client.ForceOwnership)
+}
+
+func (r *Reconciler) writeStatus(ctx context.Context, site *v1alpha1.Website, s v1alpha1.WebsiteStatus) error {
+	if equality.Semantic.DeepEqual(site.Status, s) {
+		return nil
+	}
+	before := site.DeepCopy()
+	site.Status = s
+	// A Website that was deleted meanwhile needs no status.
+	return client.IgnoreNotFound(r.Client.Status().Patch(ctx, site, client.MergeFrom(before)))
+}

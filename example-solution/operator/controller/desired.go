@@ -1,0 +1,136 @@
+package controller
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	appsac "k8s.io/client-go/applyconfigurations/apps/v1"
+	coreac "k8s.io/client-go/applyconfigurations/core/v1"
+	metaac "k8s.io/client-go/applyconfigurations/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/solutionctl/example-solution/api/v1alpha1"
+)
+
+// The ports of a server: the page is for visitors, probes and metrics are for the cluster.
+const (
+	pagePort   = 8080
+	healthPort = 8081
+)
+
+// user runs every container of this Solution; the images know no other.
+const user = 65532
+
+// objectName names the objects of a Website. The suffix keeps a Website called "example-solution-operator" away from
+// the operator's own Deployment.
+func objectName(site *v1alpha1.Website) string { return site.Name + "-website" }
+
+// selector finds the servers of a Website. It is immutable in a Deployment: never add a version to it.
+func selector(site *v1alpha1.Website) map[string]string {
+	return map[string]string{
+		"app.kubernetes.io/name":     "website",
+		"app.kubernetes.io/instance": site.Name,
+	}
+}
+
+func objectLabels(site *v1alpha1.Website) map[string]string {
+	return labels.Merge(selector(site), map[string]string{
+		"app.kubernetes.io/component":  "server",
+		"app.kubernetes.io/part-of":    "example-solution",
+		"app.kubernetes.io/managed-by": FieldOwner,
+	})
+}
+
+// owner makes the garbage collector remove an object with its Website. It does not block the deletion of the Website,
+// which would take one more right (update of websites/finalizers) where admission enforces it.
+func owner(site *v1alpha1.Website) *metaac.OwnerReferenceApplyConfiguration {
+	return metaac.OwnerReference().
+		WithAPIVersion(v1alpha1.GroupVersion.String()).WithKind("Website").
+		WithName(site.Name).WithUID(site.UID).WithController(true)
+}
+
+// replicas is the number of servers that the user wants.
+func replicas(site *v1alpha1.Website) int32 { return ptr.Deref(site.Spec.Replicas, 1) }
+
+// deployment returns the Deployment that runs a Website: everything that the operator has an opinion on and nothing else.
+func deployment(site *v1alpha1.Website, version, image string) *appsac.DeploymentApplyConfiguration {
+	versioned := labels.Merge(objectLabels(site), map[string]string{"app.kubernetes.io/version": version})
+	return appsac.Deployment(objectName(site), site.Namespace).
+		WithLabels(versioned).
+		WithOwnerReferences(owner(site)).
+		WithSpec(appsac.DeploymentSpec().
+			WithReplicas(replicas(site)).
+			WithSelector(metaac.LabelSelector().WithMatchLabels(selector(site))).
+			WithTemplate(coreac.PodTemplateSpec().
+				WithLabels(versioned).
+				WithSpec(coreac.PodSpec().
+					WithAutomountServiceAccountToken(false). // the server does not talk to the Kubernetes API
+					WithEnableServiceLinks(false).
+					WithSecurityContext(coreac.PodSecurityContext().
+						WithRunAsNonRoot(true).WithRunAsUser(user).WithRunAsGroup(user).
+						WithSeccompProfile(coreac.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))).
+					WithContainers(container(site, image)))))
+}
+
+func container(site *v1alpha1.Website, image string) *coreac.ContainerApplyConfiguration {
+	return coreac.Container().
+		WithName("server").
+		WithImage(image).
+		WithImagePullPolicy(corev1.PullIfNotPresent). // pods restart while the registry is down
+		WithEnv(
+			variable("TITLE", site.Spec.Title),
+			variable("MESSAGE", site.Spec.Message),
+			variable("THEME", string(site.Spec.Theme))).
+		WithPorts(
+			coreac.ContainerPort().WithName("http").WithContainerPort(pagePort).WithProtocol(corev1.ProtocolTCP),
+			coreac.ContainerPort().WithName("metrics").WithContainerPort(healthPort).WithProtocol(corev1.ProtocolTCP)).
+		WithLivenessProbe(probe("/healthz")).
+		WithReadinessProbe(probe("/readyz")).
+		// Endpoints learn of a stopping pod later than the pod does: keep serving meanwhile.
+		WithLifecycle(coreac.Lifecycle().WithPreStop(coreac.LifecycleHandler().
+			WithSleep(coreac.SleepAction().WithSeconds(3)))).
+		WithResources(coreac.ResourceRequirements().
+			WithRequests(corev1.ResourceList{
+				corev1.ResourceCPU:    resource.MustParse("10m"),
+				corev1.ResourceMemory: resource.MustParse("16Mi"),
+			}).
+			WithLimits(corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("64Mi")})).
+		WithSecurityContext(coreac.SecurityContext().
+			WithAllowPrivilegeEscalation(false).WithReadOnlyRootFilesystem(true).
+			WithCapabilities(coreac.Capabilities().WithDrop("ALL")))
+}
+
+// variable returns an environment variable with exactly this value: Kubernetes expands $(NAME), and $$ means a $.
+func variable(name, value string) *coreac.EnvVarApplyConfiguration {
+	return coreac.EnvVar().WithName(name).WithValue(strings.ReplaceAll(value, "$", "$$"))
+}
+
+func probe(path string) *coreac.ProbeApplyConfiguration {
+	return coreac.Probe().WithPeriodSeconds(5).
+		WithHTTPGet(coreac.HTTPGetAction().WithPath(path).WithPort(intstr.FromString("metrics")))
+}
+
+// service returns the Service through which a Website is visited, and its metrics are read.
+func service(site *v1alpha1.Website) *coreac.ServiceApplyConfiguration {
+	return coreac.Service(objectName(site), site.Namespace).
+		WithLabels(objectLabels(site)).
+		WithOwnerReferences(owner(site)).
+		WithSpec(coreac.ServiceSpec().
+			WithSelector(selector(site)).
+			WithPorts(
+				port("http", 80),
+				port("metrics", healthPort)))
+}
+
+// port returns a port of a Service that leads to the container port of the same name.
+func port(name string, number int32) *coreac.ServicePortApplyConfiguration {
+	return coreac.ServicePort().WithName(name).WithPort(number).
+		WithTargetPort(intstr.FromString(name)).WithProtocol(corev1.ProtocolTCP)
+}
+
+func url(site *v1alpha1.Website) string {
+	return "http://" + objectName(site) + "." + site.Namespace + ".svc"
+}

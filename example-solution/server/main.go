@@ -1,0 +1,53 @@
+// Example-solution-server serves one Website. The operator starts it and tells it what to show by environment variables:
+// TITLE, MESSAGE and THEME.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/solutionctl/example-solution/serve"
+)
+
+// version is set when the image is built.
+var version = "0.0.0-dev"
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Getenv, ":8080", ":8081"); err != nil {
+		fmt.Fprintln(os.Stderr, "example-solution-server: error:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, getenv func(string) string, siteAddress, healthAddress string) error {
+	hostname, err := os.Hostname()
+	if err != nil {
+		return err
+	}
+	site, err := net.Listen("tcp", siteAddress)
+	if err != nil {
+		return err
+	}
+	health, err := net.Listen("tcp", healthAddress)
+	if err != nil {
+		return errors.Join(err, site.Close())
+	}
+	page := Page{
+		Title: getenv("TITLE"), Message: getenv("MESSAGE"), Theme: getenv("THEME"),
+		Version: version, Hostname: hostname,
+	}
+	registry := prometheus.NewRegistry()
+	return serve.Run(ctx,
+		serve.Endpoint{Listener: site, Handler: page.Handler(registry)},
+		serve.Endpoint{Listener: health, Handler: serve.Health(ctx, promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))})
+}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+)
+
+var sample = Page{Title: "Tea & <Cake>", Message: "open", Theme: "Dark", Version: "1.0.0", Hostname: "tea-1"}
+
+func get(t *testing.T, h http.Handler, method, path string) *httptest.ResponseRecorder {
+	t.Helper()
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), method, path, nil))
+	return w
+}
+
+func TestHTML(t *testing.T) {
+	w := get(t, sample.Handler(prometheus.NewRegistry()), http.MethodGet, "/")
+	if w.Code != http.StatusOK || w.Header().Get("Content-Type") != "text/html; charset=utf-8" {
+		t.Errorf("got %d, %v", w.Code, w.Header())
+	}
+	for _, want := range []string{
+		"<title>Tea &amp; &lt;Cake&gt;</title>", "<h1>Tea &amp; &lt;Cake&gt;</h1>", "<p>open</p>",
+		`<body class="Dark">`, "version 1.0.0, served by tea-1",
+	} {
+		if !strings.Contains(w.Body.String(), want) {
+			t.Errorf("page lacks %q:\n%s", want, w.Body)
+		}
+	}
+}
+
+func TestInfo(t *testing.T) {
+	w := get(t, sample.Handler(prometheus.NewRegistry()), http.MethodGet, "/info")
+	var got Page
+	if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(got, sample); diff != "" {
+		t.Errorf("(-got +want):\n%s", diff)
+	}
+}
+
+func TestOtherRequests(t *testing.T) {
+	h := sample.Handler(prometheus.NewRegistry())
+	for _, tt := range []struct {
+		method, path string
+		want         int
+	}{
+		{http.MethodGet, "/other", http.StatusNotFound},
+		{http.MethodPost, "/", http.StatusMethodNotAllowed},
+		{http.MethodHead, "/", http.StatusOK},
+		{http.MethodGet, "/metrics", http.StatusNotFound}, // not for visitors
+	} {
+		if got := get(t, h, tt.method, tt.path).Code; got != tt.want {
+			t.Errorf("%s %s: got %d, want %d", tt.method, tt.path, got, tt.want)
+		}
+	}
+}
+
+func TestMetrics(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	h := sample.Handler(registry)
+	for _, path := range []string{"/", "/info", "/other"} {
+		get(t, h, http.MethodGet, path)
+	}
+	want := `
+# HELP website_requests_total Requests answered.
+# TYPE website_requests_total counter
+website_requests_total{code="200",version="1.0.0"} 2
+website_requests_total{code="404",version="1.0.0"} 1
+`
+	if err := testutil.GatherAndCompare(registry, strings.NewReader(want)); err != nil {
+		t.Error(err)
+	}
+	served := get(t, promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), http.MethodGet, "/metrics")
+	if !strings.Contains(served.Body.String(), `website_requests_total{code="404",version="1.0.0"} 1`) {
+		t.Errorf("got %s", served.Body)
+	}
+}
+
+// TestRun starts and stops the whole program, and once finds its port taken.
+func TestRun(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	if err := run(ctx, func(string) string { return "" }, "127.0.0.1:0", "127.0.0.1:0"); err != nil {
+		t.Errorf("got %v", err)
+	}
+	taken := httptest.NewServer(http.NotFoundHandler())
+	defer taken.Close()
+	address := strings.TrimPrefix(taken.URL, "http://")
+	if err := run(t.Context(), func(string) string { return "" }, "127.0.0.1:0", address); err == nil {
+		t.Error("port taken: got no error")
+	}
+}

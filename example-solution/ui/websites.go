@@ -1,0 +1,49 @@
+package main
+
+import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/rest"
+
+	"github.com/solutionctl/example-solution/api/v1alpha1"
+)
+
+// Websites are the Websites of one namespace, as the Kubernetes API has them.
+type Websites struct {
+	api       rest.Interface
+	namespace string
+}
+
+// NewWebsites returns the Websites of a namespace of a cluster.
+func NewWebsites(cluster *rest.Config, namespace string) (*Websites, error) {
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	cluster = rest.CopyConfig(cluster)
+	cluster.APIPath = "/apis"
+	cluster.GroupVersion = &v1alpha1.GroupVersion
+	cluster.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	cluster.UserAgent = "example-solution-ui/" + version
+	api, err := rest.RESTClientFor(cluster)
+	if err != nil {
+		return nil, err
+	}
+	return &Websites{api, namespace}, nil
+}
+
+// List returns all Websites.
+func (w *Websites) List(ctx context.Context) ([]v1alpha1.Website, error) {
+	var list v1alpha1.WebsiteList
+	err := w.api.Get().Namespace(w.namespace).Resource("websites").Do(ctx).Into(&list)
+	return list.Items, err
+}
+
+// Create creates a Website. The API server fills in defaults and checks the fields.
+func (w *Websites) Create(ctx context.Context, name string, spec v1alpha1.WebsiteSpec) error {
+	site := &v1alpha1.Website{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec}
+	return w.api.Post().Namespace(w.namespace).Resource("websites").Body(site).Do(ctx).Error()
+}
