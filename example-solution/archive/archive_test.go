@@ -4,6 +4,7 @@ package archive
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 	"io/fs"
 	"os"
@@ -218,7 +219,7 @@ func documents(t *testing.T, data []byte) []unstructured.Unstructured {
 	decoder := yamlutil.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096)
 	for {
 		var o unstructured.Unstructured
-		if err := decoder.Decode(&o); err == io.EOF {
+		if err := decoder.Decode(&o); errors.Is(err, io.EOF) {
 			return objects
 		} else if err != nil {
 			t.Fatal(err)

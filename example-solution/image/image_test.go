@@ -77,7 +77,7 @@ func readImage(t *testing.T, dir, ref, architecture string) v1.Image {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := validate.Index(index); err != nil {
+		if err = validate.Index(index); err != nil {
 			t.Errorf("%s: %v", ref, err)
 		}
 		platforms, err := index.IndexManifest()
@@ -288,7 +288,7 @@ func checkExecutable(t *testing.T, p program, content string, machine elf.Machin
 		return
 	}
 	program := filepath.Join(t.TempDir(), p.name)
-	if err := os.WriteFile(program, []byte(content), 0o700); err != nil {
+	if err = os.WriteFile(program, []byte(content), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	command := exec.CommandContext(t.Context(), program)

@@ -56,7 +56,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, log io.
 	if err != nil {
 		return err
 	}
-	if _, err := config.Load(s.configFile); err != nil { // say so now, not at the first Website
+	if _, err = config.Load(s.configFile); err != nil { // say so now, not at the first Website
 		return err
 	}
 	ctrl.SetLogger(logr.FromSlogHandler(slog.NewJSONHandler(log, nil)))

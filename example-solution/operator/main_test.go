@@ -10,6 +10,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/client-go/rest"
+
+	"github.com/solutionctl/example-solution/api/v1alpha1"
 )
 
 func environment(variables map[string]string) func(string) string {
@@ -53,6 +56,21 @@ func TestRunRefuses(t *testing.T) {
 				t.Errorf("got %v, want it to contain %q", err, tt.want)
 			}
 		})
+	}
+}
+
+// TestNewManager puts all parts together; it needs no cluster until it is started.
+func TestNewManager(t *testing.T) {
+	s, err := parse(nil, contract, os.Stderr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := newManager(&rest.Config{Host: "https://127.0.0.1:1"}, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !m.GetScheme().Recognizes(v1alpha1.GroupVersion.WithKind("Website")) {
+		t.Error("the scheme lacks Website")
 	}
 }
 

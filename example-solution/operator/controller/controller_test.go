@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -169,7 +168,7 @@ func TestDriftIsRepaired(t *testing.T) {
 	w.reconcile()
 	var d appsv1.Deployment
 	w.get(objects, &d)
-	d.Spec.Replicas = ptr.To[int32](9)
+	d.Spec.Replicas = new(int32(9))
 	d.Annotations = map[string]string{"note": "of somebody else"}
 	if err := w.client.Update(t.Context(), &d); err != nil {
 		t.Fatal(err)

@@ -10,7 +10,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
 	"github.com/solutionctl/example-solution/api/v1alpha1"
@@ -21,7 +20,7 @@ const tag100 = "registry.example:5000/example-solution-1.0.0/example-solution-se
 func website(change func(*v1alpha1.Website)) *v1alpha1.Website {
 	site := &v1alpha1.Website{
 		ObjectMeta: metav1.ObjectMeta{Name: "tea", Namespace: "shop", UID: "1-2-3", Generation: 7},
-		Spec:       v1alpha1.WebsiteSpec{Title: "Tea", Message: "open", Theme: v1alpha1.Dark, Replicas: ptr.To[int32](2)},
+		Spec:       v1alpha1.WebsiteSpec{Title: "Tea", Message: "open", Theme: v1alpha1.Dark, Replicas: new(int32(2))},
 	}
 	if change != nil {
 		change(site)
@@ -43,7 +42,7 @@ func TestObjects(t *testing.T) {
 			}
 			file := filepath.Join("testdata", name)
 			if os.Getenv("UPDATE") != "" {
-				if err := os.WriteFile(file, got, 0o600); err != nil {
+				if err = os.WriteFile(file, got, 0o600); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -65,8 +64,8 @@ func TestDeploymentFollowsSpec(t *testing.T) {
 		path   string
 		want   any
 	}{
-		"replicas":                {func(w *v1alpha1.Website) { w.Spec.Replicas = ptr.To[int32](5) }, "spec.replicas", 5.0},
-		"stopped":                 {func(w *v1alpha1.Website) { w.Spec.Replicas = ptr.To[int32](0) }, "spec.replicas", 0.0},
+		"replicas":                {func(w *v1alpha1.Website) { w.Spec.Replicas = new(int32(5)) }, "spec.replicas", 5.0},
+		"stopped":                 {func(w *v1alpha1.Website) { w.Spec.Replicas = new(int32(0)) }, "spec.replicas", 0.0},
 		"replicas not set":        {func(w *v1alpha1.Website) { w.Spec.Replicas = nil }, "spec.replicas", 1.0},
 		"title":                   {func(w *v1alpha1.Website) { w.Spec.Title = "Coffee" }, "spec.template.spec.containers.0.env.0.value", "Coffee"},
 		"title is not expanded":   {func(w *v1alpha1.Website) { w.Spec.Title = "$(HOME) $$" }, "spec.template.spec.containers.0.env.0.value", "$$(HOME) $$$$"},

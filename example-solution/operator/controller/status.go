@@ -33,6 +33,9 @@ func judge(s appsv1.DeploymentStatus, generation int64, wanted int32, version st
 	if s.ObservedGeneration < generation {
 		return outcome{reason: v1alpha1.Progressing, message: "version " + version + " is about to start"}
 	}
+	if wanted == 0 {
+		return outcome{reason: v1alpha1.Progressing, message: "the last servers are stopping"}
+	}
 	return outcome{
 		reason:  v1alpha1.Progressing,
 		message: fmt.Sprintf("%d of %d servers run version %s", min(s.UpdatedReplicas, s.AvailableReplicas), wanted, version),

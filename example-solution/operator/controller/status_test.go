@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/solutionctl/example-solution/api/v1alpha1"
 )
@@ -76,7 +75,7 @@ func TestJudge(t *testing.T) {
 		"stopping": {
 			appsv1.DeploymentStatus{ObservedGeneration: 3, Replicas: 1, UpdatedReplicas: 1, AvailableReplicas: 1},
 			0,
-			outcome{reason: v1alpha1.Progressing, message: "1 of 0 servers run version 1.0.0"},
+			outcome{reason: v1alpha1.Progressing, message: "the last servers are stopping"},
 		},
 	}
 	for name, tt := range tests {
@@ -91,7 +90,7 @@ func TestJudge(t *testing.T) {
 
 func TestStatus(t *testing.T) {
 	owned := &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{UID: "1-2-3", Controller: ptr.To(true)}}},
+		ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{UID: "1-2-3", Controller: new(true)}}},
 		Status:     appsv1.DeploymentStatus{Replicas: 3, ReadyReplicas: 2},
 	}
 	foreign := &appsv1.Deployment{Status: owned.Status}
