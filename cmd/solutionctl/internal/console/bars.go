@@ -1,0 +1,164 @@
+package console
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/mattn/go-runewidth"
+	"github.com/vbauerster/mpb/v8"
+	"github.com/vbauerster/mpb/v8/decor"
+
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// barSink shows every running step as one line at the bottom of the terminal, redrawn ten times a second, and prints a
+// line that stays when a step ends. The library owns the cursor and the size of the terminal; what a line says is ours.
+type barSink struct {
+	stream  *Stream
+	options Options
+
+	mu     sync.Mutex
+	bars   map[key]*bar
+	screen *mpb.Progress // made by the first event: most commands never show progress
+	closed bool
+}
+
+// bar is one running step. The goroutine that draws reads done and total while others update them.
+type bar struct {
+	label       string
+	began       time.Time
+	done, total atomic.Int64
+	line        *mpb.Bar
+}
+
+func (s *barSink) Emit(e report.Event) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return
+	}
+	if s.screen == nil {
+		s.bars = map[key]*bar{}
+		s.screen = mpb.New(mpb.WithOutput(s.stream.Writer), mpb.WithWidth(s.stream.Width),
+			mpb.WithAutoRefresh(), mpb.WithRefreshRate(100*time.Millisecond))
+	}
+	k, now := keyOf(e), s.options.Now()
+	b := s.bars[k]
+	switch e.State {
+	case report.Started, report.Running:
+		if b == nil {
+			b = s.add(label(e), now)
+			s.bars[k] = b
+		}
+		b.done.Store(e.Done)
+		b.total.Store(e.Total)
+	default:
+		var elapsed time.Duration
+		if b != nil {
+			elapsed = now.Sub(b.began)
+			b.remove()
+			delete(s.bars, k)
+		}
+		s.print(e, elapsed)
+	}
+}
+
+// add puts a new line below the others. When the terminal is gone the library takes no more lines, and there is nobody
+// to tell.
+func (s *barSink) add(label string, now time.Time) *bar {
+	b := &bar{label: label, began: now}
+	draw := func(w io.Writer, stat decor.Statistics) error {
+		elapsed := s.options.Now().Sub(b.began)
+		_, err := io.WriteString(w, barLine(b.label, b.done.Load(), b.total.Load(), elapsed, stat.AvailableWidth))
+		return err
+	}
+	// Without a total the library never decides that a step is over; an event does.
+	b.line, _ = s.screen.Add(0, mpb.BarFillerFunc(draw), mpb.BarFillerTrim())
+	return b
+}
+
+func (b *bar) remove() {
+	if b.line != nil {
+		b.line.Abort(true)
+	}
+}
+
+// print writes a line that stays above the bars, cut to the width of the terminal: a line that wraps would be counted
+// as one and leave a torn bar behind.
+func (s *barSink) print(e report.Event, elapsed time.Duration) {
+	text := line(e, elapsed)
+	if s.stream.Width > 0 {
+		text = runewidth.Truncate(text, s.stream.Width-1, "…")
+	}
+	switch e.State {
+	case report.Failed:
+		text = s.stream.Paint(Red, text)
+	case report.Skipped:
+		text = s.stream.Paint(Faint, text)
+	}
+	_, _ = io.WriteString(s.screen, text+"\n")
+}
+
+func (s *barSink) Close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	if s.screen == nil {
+		return
+	}
+	for _, b := range s.bars {
+		b.remove()
+	}
+	s.screen.Wait()
+}
+
+// barLine draws a step in at most width columns: label, bar, amount and speed; what does not fit is left out, the
+// label, which tells the steps apart, last.
+func barLine(label string, done, total int64, elapsed time.Duration, width int) string {
+	var amount, speed string
+	switch {
+	case total > 0:
+		amount = fmt.Sprintf(" %3d%% %8s / %-8s", percent(done, total), Bytes(done), Bytes(total))
+	case done > 0:
+		amount = " " + Bytes(done)
+	default:
+		amount = " " + Duration(elapsed.Truncate(time.Second))
+	}
+	if done > 0 && elapsed >= time.Second {
+		speed = fmt.Sprintf(" %9s/s", Bytes(int64(float64(done)/elapsed.Seconds())))
+	}
+	const barWidth, labelWidth = 22, 28
+	room := width - runewidth.StringWidth(amount)
+	switch {
+	case width <= 0:
+		return ""
+	case room < 8:
+		return runewidth.Truncate(label, width, "…")
+	}
+	gauge := ""
+	if total > 0 && room-barWidth >= 12 {
+		gauge = " " + drawGauge(done, total, barWidth-1)
+		room -= barWidth
+	}
+	if room-len(speed) >= labelWidth {
+		room -= len(speed)
+	} else {
+		speed = ""
+	}
+	room = min(room, max(labelWidth, width/2))
+	return runewidth.FillRight(runewidth.Truncate(label, room, "…"), room) + gauge + amount + speed
+}
+
+func drawGauge(done, total int64, width int) string {
+	cells := width - 2
+	full := cells * percent(done, total) / 100
+	head := ""
+	if full < cells {
+		head = ">"
+	}
+	return "[" + strings.Repeat("=", full) + head + strings.Repeat(" ", cells-full-len(head)) + "]"
+}

@@ -1,0 +1,90 @@
+// Package console shows on a terminal, in a log or to another program what the tool has to say.
+//
+// A [Stream] is a writer that knows whether a person is looking at it. Results go to standard output through [Table],
+// [PrintFindings] or a command's own text; progress goes to standard error through a [Sink] made by [NewSink]: bars on
+// a terminal, lines elsewhere, JSON lines for programs. The functions [Bytes] and [Duration] write numbers for people.
+//
+// Text that comes from an archive, a registry or a cluster passes through [Clean] before it is written, so that nobody's
+// file name can move the cursor. Package console decides nothing: it never exits and knows no command.
+package console
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"unicode"
+
+	"golang.org/x/term"
+)
+
+// Stream is an output and what is known about its reader. The zero values of the last three fields are those of a file
+// or a pipe.
+type Stream struct {
+	io.Writer
+	TTY   bool // somebody looks at a terminal that understands cursor movements
+	Width int  // columns; 0 means that lines may have any length
+	Color bool // colours are welcome
+}
+
+// NewStream looks at w and at the environment: NO_COLOR, when it is not empty, forbids colours, and TERM=dumb says that
+// the terminal cannot do more than print lines.
+func NewStream(w io.Writer, getenv func(string) string) *Stream {
+	s := &Stream{Writer: w}
+	file, ok := w.(interface{ Fd() uintptr })
+	if !ok || !term.IsTerminal(int(file.Fd())) {
+		return s
+	}
+	if width, _, err := term.GetSize(int(file.Fd())); err == nil {
+		s.Width = width
+	}
+	s.TTY = getenv("TERM") != "dumb"
+	s.Color = s.TTY && getenv("NO_COLOR") == ""
+	return s
+}
+
+// Style is a way to set a piece of text apart from its surroundings.
+type Style string
+
+// The styles. They are SGR parameters (ECMA-48, 8.3.117) of the eight basic colours, which every theme defines.
+const (
+	Bold   Style = "1"
+	Faint  Style = "2"
+	Red    Style = "31"
+	Green  Style = "32"
+	Yellow Style = "33"
+	Cyan   Style = "36"
+)
+
+// Paint returns text in the given style, or text itself when the stream does not take colours.
+func (s *Stream) Paint(style Style, text string) string {
+	if !s.Color || text == "" {
+		return text
+	}
+	return "\x1b[" + string(style) + "m" + text + "\x1b[0m"
+}
+
+// Clean replaces what a terminal might obey, control and invisible formatting characters, by its escaped form. Line
+// feeds and tabs stay.
+func Clean(text string) string {
+	harmless := func(r rune) bool { return r == '\n' || r == '\t' || unicode.IsPrint(r) }
+	if strings.IndexFunc(text, func(r rune) bool { return !harmless(r) || r == unicode.ReplacementChar }) < 0 {
+		return text
+	}
+	var b strings.Builder
+	for i, r := range text {
+		switch {
+		case r == unicode.ReplacementChar && !strings.HasPrefix(text[i:], string(r)):
+			fmt.Fprintf(&b, `\x%02x`, text[i])
+		case harmless(r):
+			b.WriteRune(r)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+	}
+	return b.String()
+}
+
+// cleanLine is Clean for text that must stay on one line.
+func cleanLine(text string) string {
+	return strings.NewReplacer("\n", " ", "\t", " ").Replace(Clean(text))
+}

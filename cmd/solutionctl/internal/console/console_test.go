@@ -1,0 +1,238 @@
+package console_test
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+func TestBytes(t *testing.T) {
+	for _, test := range []struct {
+		n    int64
+		want string
+	}{
+		{0, "0 B"},
+		{1023, "1023 B"},
+		{1024, "1.0 KiB"},
+		{1536, "1.5 KiB"},
+		{102 * 1024, "102 KiB"},
+		{1<<20 - 1, "1.0 MiB"},
+		{3 << 19, "1.5 MiB"},
+		{5_000_000_000, "4.7 GiB"},
+		{1<<63 - 1, "8.0 EiB"},
+		{-1536, "-1.5 KiB"},
+	} {
+		if got := console.Bytes(test.n); got != test.want {
+			t.Errorf("Bytes(%d) = %q, want %q", test.n, got, test.want)
+		}
+	}
+}
+
+func TestDuration(t *testing.T) {
+	for _, test := range []struct {
+		d    time.Duration
+		want string
+	}{
+		{0, "0ms"},
+		{350 * time.Millisecond, "350ms"},
+		{999_600 * time.Microsecond, "1.0s"},
+		{2100 * time.Millisecond, "2.1s"},
+		{59_990 * time.Millisecond, "1m00s"},
+		{80 * time.Second, "1m20s"},
+		{3_599_900 * time.Millisecond, "1h00m"},
+		{26*time.Hour + 5*time.Minute, "26h05m"},
+		{-2 * time.Second, "-2.0s"},
+	} {
+		if got := console.Duration(test.d); got != test.want {
+			t.Errorf("Duration(%s) = %q, want %q", test.d, got, test.want)
+		}
+	}
+}
+
+func TestClean(t *testing.T) {
+	for _, test := range []struct{ name, text, want string }{
+		{"plain text", "héllo, 日本\t\n", "héllo, 日本\t\n"},
+		{"escape sequence", "\x1b]0;owned\a", `\u001b]0;owned\u0007`},
+		{"right-to-left override", "iso.\u202egpj", `iso.\u202egpj`},
+		{"carriage return", "ok\rbad", `ok\u000dbad`},
+		{"not UTF-8", "a\xffb", `a\xffb`},
+		{"a real replacement character", "a\ufffdb", "a\ufffdb"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if got := console.Clean(test.text); got != test.want {
+				t.Errorf("Clean(%q) = %q, want %q", test.text, got, test.want)
+			}
+		})
+	}
+}
+
+func TestTable(t *testing.T) {
+	table := &console.Table{Columns: []string{"NAME", "VERSION", "DESCRIPTION"}}
+	table.Add("storage", "1.0.0", "a distributed storage for everything that does not fit elsewhere")
+	table.Add("日本", "10.0.0-rc.1")
+	table.Add("evil\x1b[2J\nname", "1", "x")
+	for _, test := range []struct {
+		name  string
+		width int
+		want  []string
+	}{
+		{"pipe", 0, []string{
+			`NAME                VERSION      DESCRIPTION`,
+			`storage             1.0.0        a distributed storage for everything that does not fit elsewhere`,
+			`日本                10.0.0-rc.1`,
+			`evil\u001b[2J name  1            x`,
+		}},
+		{"terminal", 64, []string{
+			`NAME                VERSION      DESCRIPTION`,
+			`storage             1.0.0        a distributed storage for`,
+			`                                 everything that does not fit`,
+			`                                 elsewhere`,
+			`日本                10.0.0-rc.1`,
+			`evil\u001b[2J name  1            x`,
+		}},
+		{"hopelessly narrow", 10, []string{
+			`NAME                VERSION      DESCRIPTION`,
+			`storage             1.0.0        a distributed`,
+			`                                 storage for`,
+			`                                 everything that does`,
+			`                                 not fit elsewhere`,
+			`日本                10.0.0-rc.1`,
+			`evil\u001b[2J name  1            x`,
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var out bytes.Buffer
+			if err := table.Print(&console.Stream{Writer: &out, Width: test.width}); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestTableCutsWordsThatDoNotFit(t *testing.T) {
+	var out bytes.Buffer
+	table := &console.Table{Columns: []string{"DIGEST"}}
+	table.Add("sha256:" + strings.Repeat("0123456789", 3))
+	if err := table.Print(&console.Stream{Writer: &out, Width: 20}); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := out.String(), "DIGEST\nsha256:0123456789012\n34567890123456789\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestBarLineLeavesOutWhatDoesNotFit(t *testing.T) {
+	for _, test := range []struct {
+		name        string
+		done, total int64
+		width       int
+		want        string
+	}{
+		{"wide", 5 << 20, 10 << 20, 90, "pull ui:1.0.0                   [=========>         ]  50%  5.0 MiB / 10.0 MiB   2.5 MiB/s"},
+		{"no speed", 5 << 20, 10 << 20, 60, "pull ui:1.0.0 [=========>         ]  50%  5.0 MiB / 10.0 MiB"},
+		{"no bar", 5 << 20, 10 << 20, 40, "pull ui:1.0.0    50%  5.0 MiB / 10.0 MiB"},
+		{"label only", 5 << 20, 10 << 20, 20, "pull ui:1.0.0"},
+		{"half a label", 5 << 20, 10 << 20, 5, "pull…"},
+		{"nothing", 5 << 20, 10 << 20, 0, ""},
+		{"finished", 10 << 20, 10 << 20, 60, "pull ui:1.0.0 [===================] 100% 10.0 MiB / 10.0 MiB"},
+		{"more than promised", 11 << 20, 10 << 20, 60, "pull ui:1.0.0 [===================] 100% 11.0 MiB / 10.0 MiB"},
+		{"total unknown", 5 << 20, 0, 60, "pull ui:1.0.0                  5.0 MiB   2.5 MiB/s"},
+		{"no amount", 0, 0, 60, "pull ui:1.0.0                  2.0s"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			got := console.BarLine("pull ui:1.0.0", test.done, test.total, 2*time.Second, test.width)
+			if got != test.want {
+				t.Errorf("got\n%q, want\n%q", got, test.want)
+			}
+			if n := console.TextWidth(got); n > test.width {
+				t.Errorf("%d columns, want at most %d", n, test.width)
+			}
+		})
+	}
+}
+
+func TestStreamOfAFileIsPlain(t *testing.T) {
+	file, err := os.Create(t.TempDir() + "/out")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	s := console.NewStream(file, func(string) string { return "" })
+	if s.TTY || s.Color || s.Width != 0 {
+		t.Errorf("a file is taken for a terminal: %+v", s)
+	}
+	if got := s.Paint(console.Red, "text"); got != "text" {
+		t.Errorf("Paint = %q on a stream without colours", got)
+	}
+}
+
+var errFull = errors.New("disk full")
+
+type fullDisk struct{}
+
+func (fullDisk) Write([]byte) (int, error) { return 0, errFull }
+
+func TestPrintersReportWriteErrors(t *testing.T) {
+	s := &console.Stream{Writer: fullDisk{}}
+	table := &console.Table{Columns: []string{"NAME"}}
+	if err := table.Print(s); !errors.Is(err, errFull) {
+		t.Errorf("Print = %v", err)
+	}
+	if err := console.PrintFindings(s, []report.Finding{{Message: "x"}}); !errors.Is(err, errFull) {
+		t.Errorf("PrintFindings = %v", err)
+	}
+}
+
+var findings = []report.Finding{
+	{
+		Rule: "SOL001", Severity: report.SeverityError, Path: "manifest.yaml", Line: 4, Column: 12,
+		Object: "spec.version", Message: `"v1" is not a semantic version`, Hint: "write 1.0.0",
+	},
+	{Rule: "SOL002", Severity: report.SeverityWarning, Message: "no image\r is used"},
+}
+
+func TestPrintFindingsInColor(t *testing.T) {
+	var out bytes.Buffer
+	if err := console.PrintFindings(&console.Stream{Writer: &out, Color: true}, findings); err != nil {
+		t.Fatal(err)
+	}
+	want := "\x1b[1mmanifest.yaml:4:12:\x1b[0m \x1b[31merror:\x1b[0m spec.version: \"v1\" is not a semantic version \x1b[2m[SOL001]\x1b[0m\n" +
+		"    \x1b[36mhint:\x1b[0m write 1.0.0\n" +
+		"\x1b[33mwarning:\x1b[0m no image\\u000d is used \x1b[2m[SOL002]\x1b[0m\n" +
+		"1 error, 1 warning\n"
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func ExamplePrintFindings() {
+	_ = console.PrintFindings(&console.Stream{Writer: os.Stdout}, []report.Finding{
+		{Rule: "SOL001", Severity: report.SeverityError, Path: "manifest.yaml", Line: 4, Message: "not a version", Hint: "write 1.0.0"},
+		{Rule: "SOL002", Severity: report.SeverityNote, Message: "no UI"},
+	})
+	// Output:
+	// manifest.yaml:4: error: not a version [SOL001]
+	//     hint: write 1.0.0
+	// note: no UI [SOL002]
+	// 1 error, 1 note
+}
+
+func ExampleTable() {
+	table := &console.Table{Columns: []string{"IMAGE", "SIZE"}}
+	table.Add("ui:1.0.0", console.Bytes(3<<19))
+	_ = table.Print(&console.Stream{Writer: os.Stdout})
+	// Output:
+	// IMAGE     SIZE
+	// ui:1.0.0  1.5 MiB
+}

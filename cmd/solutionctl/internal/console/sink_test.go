@@ -1,0 +1,199 @@
+package console_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// clock is a clock that stands still until it is told to move.
+type clock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func newClock() *clock { return &clock{now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)} }
+
+func (c *clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *clock) advance(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
+
+// story is what every sink is told: a pull with many small advances, a skipped step, a hostile failure, and a step
+// that never ends. Every event comes one second after the one before.
+var story = []report.Event{
+	{Step: "resolve", Name: "ui:1.0.0", State: report.Started},
+	{Step: "resolve", Name: "ui:1.0.0", State: report.Done},
+	{Step: "pull", Name: "ui:1.0.0", State: report.Started, Total: 4 << 20},
+	{Step: "pull", Name: "ui:1.0.0", State: report.Running, Done: 1 << 20, Total: 4 << 20},
+	{Step: "pull", Name: "operator:1.0.0", State: report.Skipped, Note: "already there"},
+	{Step: "pull", Name: "ui:1.0.0", State: report.Running, Done: 3 << 20, Total: 4 << 20},
+	{Step: "pull", Name: "ui:1.0.0", State: report.Done, Done: 4 << 20, Total: 4 << 20},
+	{Step: "check", Name: "a\x1b[2Jb", State: report.Failed, Note: "line 1\nline 2"},
+	{Step: "write", State: report.Running, Done: 7},
+}
+
+func TestSinks(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		mode    console.Mode
+		tty     bool
+		verbose bool
+		want    []string
+	}{
+		{name: "plain", mode: console.Plain, want: []string{
+			"resolve ui:1.0.0: done after 1.0s",
+			"pull operator:1.0.0: skipped (already there)",
+			"pull ui:1.0.0: done, 4.0 MiB in 4.0s",
+			`check a\u001b[2Jb: failed (line 1 line 2)`,
+		}},
+		{name: "auto without a terminal", mode: console.Auto, want: []string{
+			"resolve ui:1.0.0: done after 1.0s",
+			"pull operator:1.0.0: skipped (already there)",
+			"pull ui:1.0.0: done, 4.0 MiB in 4.0s",
+			`check a\u001b[2Jb: failed (line 1 line 2)`,
+		}},
+		{name: "verbose", mode: console.Plain, verbose: true, want: []string{
+			"resolve ui:1.0.0: started",
+			"resolve ui:1.0.0: done after 1.0s",
+			"pull ui:1.0.0: started",
+			"pull ui:1.0.0: 25%, 1.0 MiB of 4.0 MiB after 1.0s",
+			"pull operator:1.0.0: skipped (already there)",
+			"pull ui:1.0.0: 75%, 3.0 MiB of 4.0 MiB after 3.0s",
+			"pull ui:1.0.0: done, 4.0 MiB in 4.0s",
+			`check a\u001b[2Jb: failed (line 1 line 2)`,
+		}},
+		{name: "none", mode: console.None, want: nil},
+		{name: "auto on a terminal", mode: console.Auto, tty: true, want: []string{
+			"resolve ui:1.0.0: done after 1.0s",
+			"pull operator:1.0.0: skipped (already there)",
+			"pull ui:1.0.0: done, 4.0 MiB in 4.0s",
+			`check a\u001b[2Jb: failed (line 1 line 2)`,
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var out bytes.Buffer
+			clock := newClock()
+			stream := &console.Stream{Writer: &out, TTY: test.tty, Width: 100}
+			sink := console.NewSink(test.mode, stream, console.Options{Verbose: test.verbose, Now: clock.Now})
+			for _, e := range story {
+				sink.Emit(e)
+				clock.advance(time.Second)
+			}
+			sink.Close()
+			sink.Emit(report.Event{Step: "late", State: report.Done})
+			if diff := cmp.Diff(test.want, screen(out.String())); diff != "" {
+				t.Errorf("the screen at the end (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// screen replays output that moves the cursor only up ("CSI n A", "CSI J" clears from there) and returns the lines that
+// are left.
+func screen(output string) []string {
+	var lines []string
+	for output != "" {
+		if m := regexp.MustCompile(`^\x1b\[(\d+)A\x1b\[J`).FindStringSubmatch(output); m != nil {
+			var n int
+			fmt.Sscan(m[1], &n)
+			lines = lines[:len(lines)-n]
+			output = output[len(m[0]):]
+			continue
+		}
+		line, rest, _ := strings.Cut(output, "\n")
+		lines = append(lines, line)
+		output = rest
+	}
+	return lines
+}
+
+func TestJSONSinkWritesOneTypedObjectPerLine(t *testing.T) {
+	var out bytes.Buffer
+	clock := newClock()
+	sink := console.NewSink(console.JSON, &console.Stream{Writer: &out}, console.Options{Now: clock.Now})
+	for i := range int64(100) { // 100 advances in ten seconds: one a second is enough
+		sink.Emit(report.Event{Step: "pull", Name: "a<b", State: report.Running, Done: i, Total: 100})
+		clock.advance(100 * time.Millisecond)
+	}
+	sink.Emit(report.Event{Step: "pull", Name: "a<b", State: report.Done, Done: 100, Total: 100})
+	sink.Close()
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	if len(lines) != 10 {
+		t.Errorf("got %d lines, want 9 advances and the end:\n%s", len(lines), out.String())
+	}
+	want := `{"type":"event","time":"2026-01-02T03:04:15Z","step":"pull","name":"a<b","state":"done","done":100,"total":100}`
+	if got := lines[len(lines)-1]; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	for _, line := range lines {
+		if !json.Valid([]byte(line)) {
+			t.Errorf("not JSON: %s", line)
+		}
+	}
+}
+
+// TestBarsStayWithinTheTerminal draws many steps on a screen of every width and looks at each line ever written.
+func TestBarsStayWithinTheTerminal(t *testing.T) {
+	for _, width := range []int{1, 10, 20, 40, 57, 80, 200} {
+		t.Run(fmt.Sprint(width), func(t *testing.T) {
+			var out bytes.Buffer
+			clock := newClock()
+			stream := &console.Stream{Writer: &out, TTY: true, Width: width}
+			sink := console.NewSink(console.Bar, stream, console.Options{Now: clock.Now})
+			var group sync.WaitGroup
+			for worker := range 8 {
+				group.Go(func() {
+					name := fmt.Sprintf("storage-operator-日本-with-a-long-name-%d:1.0.0", worker)
+					for done := range int64(1000) {
+						sink.Emit(report.Event{Step: "pull", Name: name, State: report.Running, Done: done << 20, Total: 1000 << 20})
+						clock.advance(time.Millisecond)
+					}
+					if worker%2 == 0 {
+						sink.Emit(report.Event{Step: "pull", Name: name, State: report.Done, Done: 1000 << 20})
+					}
+				})
+			}
+			group.Wait()
+			sink.Close()
+			for line := range strings.SplitSeq(out.String(), "\n") {
+				line = regexp.MustCompile(`\x1b\[\d*[AJ]`).ReplaceAllString(line, "")
+				if n := console.TextWidth(line); n > width {
+					t.Fatalf("%d columns: %q", n, line)
+				}
+			}
+			if got := screen(out.String()); len(got) != 4 {
+				t.Errorf("%d lines stay, want one for each finished step: %q", len(got), got)
+			}
+		})
+	}
+}
+
+// A program shows the progress of a transfer in its log.
+func ExampleNewSink() {
+	stream := &console.Stream{Writer: os.Stdout}
+	now := func() time.Time { return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC) }
+	sink := console.NewSink(console.Auto, stream, console.Options{Now: now})
+	defer sink.Close()
+	sink.Emit(report.Event{Step: "pull", Name: "ui:1.0.0", State: report.Started, Total: 3 << 19})
+	sink.Emit(report.Event{Step: "pull", Name: "ui:1.0.0", State: report.Done, Done: 3 << 19, Total: 3 << 19})
+	// Output: pull ui:1.0.0: done, 1.5 MiB in 0ms
+}

@@ -1,0 +1,222 @@
+// Package settings gives every flag of a command three more places to come from.
+//
+// A setting is a flag. Its value is what the command line says; else the environment variable SOLUTIONCTL_<COMMAND>_<FLAG>
+// or SOLUTIONCTL_<FLAG>; else the key of that name in the configuration file; else the flag's default. Start with
+// [New], call [Settings.Apply] for the command that is about to run and, to show everything, [Settings.List].
+//
+// The file is YAML. Its keys are names of flags; a mapping under a command's name holds settings of that command only:
+//
+//	progress: plain
+//	build:
+//	  platform: [linux/amd64, linux/arm64]
+//
+// The file is read strictly: a key that no command knows is an error and so is a value of the wrong type, because a
+// setting that is silently ignored is worse than a command that does not run. Environment variables without a flag are
+// ignored: others may set them, as Kubernetes does for a Service called "solutionctl". An empty variable counts as
+// unset.
+package settings
+
+import (
+	"errors"
+	"io/fs"
+	"iter"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// Kind is a kind of place that values come from.
+type Kind string
+
+// The places, the strongest first.
+const (
+	Flag        Kind = "flag"
+	Environment Kind = "environment"
+	File        Kind = "file"
+	Default     Kind = "default"
+)
+
+// Setting is the value of one flag and where it came from. Origin says it exactly: "--output", "SOLUTIONCTL_OUTPUT",
+// "/etc/solutionctl/config.yaml:3", "default".
+type Setting struct {
+	Key    string `json:"key"`
+	Value  string `json:"value"`
+	Source Kind   `json:"source"`
+	Origin string `json:"origin"`
+}
+
+// FileFlag is the name of the flag, defined by the root command, that names the configuration file. It cannot be set
+// in the file itself.
+const FileFlag = "config"
+
+// Settings applies the environment and the file to the flags of a tree of commands.
+type Settings struct {
+	root     *cobra.Command
+	getenv   func(string) string
+	fallback string // the file that is read, if it exists, unless FileFlag names another
+	file     *file
+	applied  map[*pflag.Flag]Setting
+}
+
+// New returns the settings of the commands below root. The default file need not exist.
+func New(root *cobra.Command, getenv func(string) string, defaultFile string) *Settings {
+	return &Settings{root: root, getenv: getenv, fallback: defaultFile, applied: map[*pflag.Flag]Setting{}}
+}
+
+// Apply sets the flags of cmd, its own and those it inherits, that the command line did not set. The environment is
+// applied even when the file turns out to be bad, so that the complaint appears in the form that the user asked for.
+func (s *Settings) Apply(cmd *cobra.Command) error {
+	var problems []error
+	for owner := range lineage(cmd) {
+		problems = append(problems, s.applyEnvironment(owner))
+	}
+	if err := errors.Join(problems...); err != nil {
+		return err
+	}
+	if err := s.load(); err != nil {
+		return err
+	}
+	for owner := range lineage(cmd) {
+		problems = append(problems, s.applyFile(owner))
+	}
+	return errors.Join(problems...)
+}
+
+// List applies the settings to every command and returns them all: those of the root command first, then command by
+// command, ordered by name.
+func (s *Settings) List() ([]Setting, error) {
+	var list []Setting
+	var problems []error
+	for cmd := range tree(s.root) {
+		problems = append(problems, s.Apply(cmd))
+		for flag := range ownFlags(cmd) {
+			list = append(list, s.setting(cmd, flag))
+		}
+	}
+	return list, errors.Join(problems...)
+}
+
+func (s *Settings) setting(owner *cobra.Command, flag *pflag.Flag) Setting {
+	setting, ok := s.applied[flag]
+	switch {
+	case ok:
+	case flag.Changed:
+		setting = Setting{Source: Flag, Origin: "--" + flag.Name}
+	default:
+		setting = Setting{Source: Default, Origin: "default"}
+	}
+	setting.Key = strings.Join(append(path(owner), flag.Name), ".")
+	setting.Value = flag.Value.String()
+	return setting
+}
+
+// Variables returns the names of the environment variables of a flag that owner defines, the strongest first.
+func Variables(owner *cobra.Command, flag string) []string {
+	name := func(parts ...string) string {
+		return "SOLUTIONCTL_" + strings.ToUpper(strings.ReplaceAll(strings.Join(parts, "_"), "-", "_"))
+	}
+	if names := path(owner); len(names) > 0 {
+		return []string{name(append(names, flag)...), name(flag)}
+	}
+	return []string{name(flag)}
+}
+
+func (s *Settings) applyEnvironment(owner *cobra.Command) error {
+	var problems []error
+	for flag := range ownFlags(owner) {
+		for _, variable := range Variables(owner, flag.Name) {
+			value := s.getenv(variable)
+			if flag.Changed || value == "" {
+				continue
+			}
+			if err := flag.Value.Set(value); err != nil {
+				problems = append(problems, report.Errorf(report.Usage, "environment variable %s: %q: %w", variable, value, err))
+				continue
+			}
+			s.record(flag, Environment, variable)
+		}
+	}
+	return errors.Join(problems...)
+}
+
+func (s *Settings) applyFile(owner *cobra.Command) error {
+	var problems []error
+	for flag := range ownFlags(owner) {
+		entry, ok := s.file.lookup(path(owner), flag.Name)
+		if flag.Changed || !ok || flag.Name == FileFlag {
+			continue
+		}
+		if err := entry.set(flag.Value); err != nil {
+			problems = append(problems, report.Errorf(report.Invalid, "%s: %s: %w", entry.position, flag.Name, err))
+			continue
+		}
+		s.record(flag, File, entry.position)
+	}
+	return errors.Join(problems...)
+}
+
+// record marks a flag as set, which also satisfies a command that requires it.
+func (s *Settings) record(flag *pflag.Flag, source Kind, origin string) {
+	flag.Changed = true
+	s.applied[flag] = Setting{Source: source, Origin: origin}
+}
+
+// load reads the file once. Only a file that was asked for has to exist.
+func (s *Settings) load() error {
+	if s.file != nil {
+		return nil
+	}
+	name := s.fallback
+	if flag := s.root.PersistentFlags().Lookup(FileFlag); flag != nil && flag.Changed {
+		name = flag.Value.String()
+	}
+	f, err := os.Open(name)
+	if errors.Is(err, fs.ErrNotExist) && name == s.fallback {
+		s.file = &file{}
+		return nil
+	}
+	if err != nil {
+		return report.Errorf(report.Failure, "read the configuration: %w", err)
+	}
+	defer f.Close()
+	s.file, err = parse(name, f, s.root)
+	return err
+}
+
+// lineage returns a command's ancestors, the root first, and the command itself.
+func lineage(cmd *cobra.Command) iter.Seq[*cobra.Command] {
+	var commands []*cobra.Command
+	for ; cmd != nil; cmd = cmd.Parent() {
+		commands = append(commands, cmd)
+	}
+	slices.Reverse(commands)
+	return slices.Values(commands)
+}
+
+// tree returns a command and all those below it.
+func tree(root *cobra.Command) iter.Seq[*cobra.Command] {
+	commands := []*cobra.Command{root}
+	for _, child := range root.Commands() {
+		commands = slices.AppendSeq(commands, tree(child))
+	}
+	return slices.Values(commands)
+}
+
+// path returns the names that lead to a command, without that of the root.
+func path(cmd *cobra.Command) []string { return strings.Fields(cmd.CommandPath())[1:] }
+
+// ownFlags returns the flags that cmd itself defines and that are settings, in the order of their names.
+func ownFlags(cmd *cobra.Command) iter.Seq[*pflag.Flag] {
+	var flags []*pflag.Flag
+	cmd.LocalFlags().VisitAll(func(flag *pflag.Flag) {
+		if flag.Name != "help" && !cmd.Hidden && !flag.Hidden {
+			flags = append(flags, flag)
+		}
+	})
+	return slices.Values(flags)
+}
