@@ -46,15 +46,18 @@ var codes = []CodeInfo{
 // Codes returns every code, ordered by exit status.
 func Codes() []CodeInfo { return append([]CodeInfo(nil), codes...) }
 
-// ExitStatus is the status with which the program exits for this code; 1 for a code that is not in the table.
-func (c Code) ExitStatus() int {
+// Info returns the row of the table for this code; a code that is not in the table has exit status 1.
+func (c Code) Info() CodeInfo {
 	for _, info := range codes {
 		if info.Code == c {
-			return info.ExitStatus
+			return info
 		}
 	}
-	return 1
+	return CodeInfo{Code: c, ExitStatus: 1}
 }
+
+// ExitStatus is the status with which the program exits for this code.
+func (c Code) ExitStatus() int { return c.Info().ExitStatus }
 
 // Error is a failure with a stable code and, where someone knows the remedy, a hint: one sentence that tells the next
 // command to run or the thing to change.

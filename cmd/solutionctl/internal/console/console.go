@@ -30,16 +30,27 @@ type Stream struct {
 // the terminal cannot do more than print lines.
 func NewStream(w io.Writer, getenv func(string) string) *Stream {
 	s := &Stream{Writer: w}
-	file, ok := w.(interface{ Fd() uintptr })
-	if !ok || !term.IsTerminal(int(file.Fd())) {
+	if !IsTerminal(w) {
 		return s
 	}
-	if width, _, err := term.GetSize(int(file.Fd())); err == nil {
+	if width, _, err := term.GetSize(descriptor(w)); err == nil {
 		s.Width = width
 	}
 	s.TTY = getenv("TERM") != "dumb"
 	s.Color = s.TTY && getenv("NO_COLOR") == ""
 	return s
+}
+
+// IsTerminal reports whether a reader or writer is a terminal.
+func IsTerminal(stream any) bool {
+	return descriptor(stream) >= 0 && term.IsTerminal(descriptor(stream))
+}
+
+func descriptor(stream any) int {
+	if file, ok := stream.(interface{ Fd() uintptr }); ok {
+		return int(file.Fd())
+	}
+	return -1
 }
 
 // Style is a way to set a piece of text apart from its surroundings.

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// newTestApp returns an app in an empty environment whose output is kept, and that output.
+func newTestApp(t *testing.T, in string) (a *app, out, err *bytes.Buffer) {
+	t.Helper()
+	out, err = new(bytes.Buffer), new(bytes.Buffer)
+	now := func() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
+	return newApp(strings.NewReader(in), out, err, func(string) string { return "" }, now), out, err
+}
+
+func TestConfirm(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		person bool
+		yes    bool
+		in     string
+		want   report.Code
+		asked  bool
+	}{
+		{name: "--yes", yes: true},
+		{name: "nobody there", in: "y\n", want: report.Usage},
+		{name: "y", person: true, in: "y\n", asked: true},
+		{name: "YES without a line end", person: true, in: "YES", asked: true},
+		{name: "no", person: true, in: "n\n", want: report.Cancelled, asked: true},
+		{name: "enter", person: true, in: "\n", want: report.Cancelled, asked: true},
+		{name: "end of input", person: true, want: report.Cancelled, asked: true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			a, _, stderr := newTestApp(t, test.in)
+			a.person, a.yes = test.person, test.yes
+			if got := report.CodeOf(a.confirm("delete environment blue")); got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+			if asked := stderr.String() == "delete environment blue [y/N] "; asked != test.asked {
+				t.Errorf("asked: %q", stderr)
+			}
+		})
+	}
+}
+
+func TestPrintError(t *testing.T) {
+	failure := report.Errorf(report.Corrupt, "open x.iso: blob \x1b[2J:\nhave a, want b").WithHint("rebuild it")
+	for _, test := range []struct {
+		name    string
+		options app
+		color   bool
+		err     *report.Error
+		want    string
+	}{
+		{
+			name: "text", err: failure,
+			want: "solutionctl: error: open x.iso: blob \\u001b[2J:\nsolutionctl: error: have a, want b\nsolutionctl: hint: rebuild it\n",
+		},
+		{
+			name: "verbose", err: report.Errorf(report.Usage, "no"), options: app{verbose: true},
+			want: "solutionctl: error: no\nsolutionctl: code: usage (exit status 2)\n",
+		},
+		{name: "color", err: report.Errorf(report.Usage, "no"), color: true, want: "solutionctl: \x1b[31merror:\x1b[0m no\n"},
+		{name: "changes are no error", err: report.Errorf(report.Changes, "2 changes"), want: ""},
+		{
+			name: "JSON", err: failure, options: app{progress: "json"},
+			want: `{"type":"error","time":"2026-01-02T03:04:05Z","code":"corrupt","exitStatus":5,` +
+				`"meaning":"data is damaged: it does not have the digest, size or structure it must have",` +
+				`"message":"open x.iso: blob \u001b[2J:\nhave a, want b","hints":["rebuild it"]}` + "\n",
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			a, _, stderr := newTestApp(t, "")
+			a.verbose, a.progress, a.err.Color = test.options.verbose, test.options.progress, test.color
+			a.printError(test.err)
+			if got := stderr.String(); got != test.want {
+				t.Errorf("got\n%s\nwant\n%s", got, test.want)
+			}
+		})
+	}
+}
+
+// TestRunClosesTheSinkBeforeTheError runs a command that fails while a bar is on the screen.
+func TestRunClosesTheSinkBeforeTheError(t *testing.T) {
+	a, _, stderr := newTestApp(t, "")
+	a.err.TTY, a.err.Width = true, 80
+	status := a.execute(t.Context(), func() *cobra.Command {
+		root := newRootCommand(a)
+		work := &cobra.Command{Use: "work", RunE: func(*cobra.Command, []string) error {
+			a.sink.Emit(report.Event{Step: "pull", Name: "ui", State: report.Started})
+			return io.ErrUnexpectedEOF
+		}}
+		root.AddCommand(work)
+		a.watch(work)
+		return root
+	}(), []string{"work"})
+	if status != 1 || !strings.HasSuffix(stderr.String(), "solutionctl: error: unexpected EOF\n") {
+		t.Errorf("status %d, standard error %q", status, stderr)
+	}
+}
+
+func TestEmitResult(t *testing.T) {
+	a, out, _ := newTestApp(t, "")
+	value := map[string]string{"name": "<ui>"}
+	text := func(w *console.Stream) error { _, err := io.WriteString(w, "text\n"); return err }
+	for _, test := range []struct{ output, want string }{
+		{"text", "text\n"},
+		{"json", "{\n  \"name\": \"<ui>\"\n}\n"},
+	} {
+		out.Reset()
+		a.output = test.output
+		if err := a.emitResult(value, text); err != nil || out.String() != test.want {
+			t.Errorf("%s: %v, %q", test.output, err, out)
+		}
+	}
+}
+
+func TestDefaultConfigFile(t *testing.T) {
+	for _, test := range []struct {
+		name, system string
+		user         int
+		env          map[string]string
+		want         string
+	}{
+		{"root", "linux", 0, map[string]string{"HOME": "/root", "XDG_CONFIG_HOME": "/x"}, "/etc/solutionctl/config.yaml"},
+		{"user", "linux", 1000, map[string]string{"HOME": "/home/a"}, "/home/a/.config/solutionctl/config.yaml"},
+		{"XDG", "linux", 1000, map[string]string{"HOME": "/home/a", "XDG_CONFIG_HOME": "/x"}, "/x/solutionctl/config.yaml"},
+		{"Windows", "windows", -1, map[string]string{"AppData": "/a"}, "/a/solutionctl/config.yaml"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			got := defaultConfigFile(test.system, test.user, func(name string) string { return test.env[name] })
+			if got != test.want {
+				t.Errorf("got %s, want %s", got, test.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,29 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"strings"
+
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// confirm asks before something that cannot be taken back. The default answer is no. --yes answers for the user; where
+// nobody can answer, nothing is asked and the command line has to say it.
+func (a *app) confirm(question string) error {
+	switch {
+	case a.yes:
+		return nil
+	case !a.person:
+		return report.Errorf(report.Usage, "%s: this has to be confirmed", question).WithHint("add --yes")
+	}
+	fmt.Fprintf(a.err, "%s [y/N] ", question)
+	answer, err := bufio.NewReader(a.in).ReadString('\n')
+	if err != nil && answer == "" {
+		return report.Errorf(report.Cancelled, "no answer: %w", err)
+	}
+	if answer := strings.ToLower(strings.TrimSpace(answer)); answer == "y" || answer == "yes" {
+		return nil
+	}
+	return report.Errorf(report.Cancelled, "not confirmed")
+}

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/settings"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// newDocsCommand returns the command with which the project writes its own reference.
+func newDocsCommand(*app) *cobra.Command {
+	return &cobra.Command{
+		Use:     "docs DIR",
+		Short:   "Write the reference of every command as Markdown",
+		Example: "  solutionctl docs docs/reference",
+		Hidden:  true,
+		Args:    exactArgs("DIR"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			pages := map[string][]byte{"README.md": indexPage(cmd.Root()), "exit-status.md": exitStatusPage()}
+			addPages(pages, cmd.Root())
+			for name, data := range pages {
+				if err := os.WriteFile(filepath.Join(args[0], name), data, 0o644); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+}
+
+func pageName(cmd *cobra.Command) string {
+	return strings.ReplaceAll(cmd.CommandPath(), " ", "_") + ".md"
+}
+
+// addPages adds the page of cmd and those of the commands below it.
+func addPages(pages map[string][]byte, cmd *cobra.Command) {
+	pages[pageName(cmd)] = commandPage(cmd)
+	for _, child := range cmd.Commands() {
+		if child.IsAvailableCommand() {
+			addPages(pages, child)
+		}
+	}
+}
+
+func commandPage(cmd *cobra.Command) []byte {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "# %s\n\n%s\n\n", cmd.CommandPath(), description(cmd))
+	if cmd.Runnable() && !cmd.HasSubCommands() {
+		fmt.Fprintf(&b, "```text\n%s\n```\n\n", cmd.UseLine())
+	}
+	if cmd.Example != "" {
+		fmt.Fprintf(&b, "## Example\n\n```sh\n%s\n```\n\n", unindent(cmd.Example))
+	}
+	writeFlags(&b, cmd)
+	writeCommands(&b, cmd)
+	if cmd.HasParent() {
+		fmt.Fprintf(&b, "The [global flags](%s) apply too. Failures: [exit status](exit-status.md).\n", pageName(cmd.Root()))
+	}
+	return append(bytes.TrimRight(b.Bytes(), "\n"), '\n')
+}
+
+// description is the long text of a command. Its indented parts are code blocks in Markdown as well.
+func description(cmd *cobra.Command) string {
+	if cmd.Long == "" {
+		return cmd.Short + "."
+	}
+	lines := strings.Split(cmd.Long, "\n")
+	for i, line := range lines {
+		if strings.HasPrefix(line, "  ") {
+			lines[i] = "  " + line
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+func unindent(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		lines[i] = strings.TrimPrefix(line, "  ")
+	}
+	return strings.Join(lines, "\n")
+}
+
+func writeFlags(b *bytes.Buffer, cmd *cobra.Command) {
+	var rows strings.Builder
+	cmd.NonInheritedFlags().VisitAll(func(flag *pflag.Flag) {
+		if flag.Hidden || flag.Name == "help" {
+			return
+		}
+		name := "--" + flag.Name
+		if flag.Shorthand != "" {
+			name = "-" + flag.Shorthand + ", " + name
+		}
+		value, usage := pflag.UnquoteUsage(flag)
+		if value != "" {
+			name += " " + value
+		}
+		variables := settings.Variables(cmd, flag.Name)
+		fmt.Fprintf(&rows, "| `%s` | %s | %s | `%s` |\n", cell(name), cell(usage), codeCell(flag.DefValue), strings.Join(variables, "`, `"))
+	})
+	if rows.Len() > 0 {
+		fmt.Fprintf(b, "## Flags\n\n| flag | meaning | default | environment |\n|---|---|---|---|\n%s\n", rows.String())
+	}
+}
+
+func writeCommands(b *bytes.Buffer, cmd *cobra.Command) {
+	if !cmd.HasAvailableSubCommands() {
+		return
+	}
+	b.WriteString("## Commands\n\n| command | |\n|---|---|\n")
+	for _, child := range cmd.Commands() {
+		if child.IsAvailableCommand() {
+			fmt.Fprintf(b, "| [%s](%s) | %s |\n", child.CommandPath(), pageName(child), cell(child.Short))
+		}
+	}
+	b.WriteString("\n")
+}
+
+func indexPage(root *cobra.Command) []byte {
+	return fmt.Appendf(nil, "# Reference\n\nWritten by `make docs`; do not edit.\n\n- [%s](%s): every command\n"+
+		"- [exit status](exit-status.md): how commands fail\n", root.Name(), pageName(root))
+}
+
+func exitStatusPage() []byte {
+	var b bytes.Buffer
+	b.WriteString("# Exit status\n\n0 means done, or nothing to do. `solutionctl help errors` prints the others:\n\n" +
+		"| exit status | code | meaning |\n|---|---|---|\n")
+	for _, info := range report.Codes() {
+		fmt.Fprintf(&b, "| %d | `%s` | %s |\n", info.ExitStatus, info.Code, cell(info.Meaning))
+	}
+	return b.Bytes()
+}
+
+// cell makes a text fit into a cell of a Markdown table.
+func cell(text string) string {
+	return strings.NewReplacer("|", `\|`, "\n", " ").Replace(text)
+}
+
+func codeCell(text string) string {
+	if text == "" || text == "[]" {
+		return ""
+	}
+	return "`" + cell(text) + "`"
+}

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/settings"
+)
+
+// addGlobalFlags adds the flags that every command understands.
+func (a *app) addGlobalFlags(root *cobra.Command) {
+	flags := root.PersistentFlags()
+	flags.SortFlags = false
+	addChoice(root, flags, &a.output, "output", "o", "format of the result", "text", "json")
+	addChoice(root, flags, &a.progress, "progress", "", "how progress is shown on standard error", console.Modes()...)
+	flags.BoolVarP(&a.quiet, "quiet", "q", false, "show no progress, only errors")
+	flags.BoolVarP(&a.verbose, "verbose", "v", false, "say more about what is done and why it failed")
+	flags.BoolVarP(&a.yes, "yes", "y", false, "answer every question with yes")
+	flags.StringVar(&a.config, settings.FileFlag, "", "read settings from `FILE`; see 'solutionctl config --help'")
+}
+
+// addChoice adds a flag that takes one of a few values, the first of which is its default, and that completes them.
+func addChoice(cmd *cobra.Command, flags *pflag.FlagSet, target *string, name, short, usage string, choices ...string) {
+	*target = choices[0]
+	value := choice{value: target, choices: choices}
+	flags.VarP(value, name, short, usage)
+	complete := cobra.FixedCompletions(choices, cobra.ShellCompDirectiveNoFileComp)
+	if err := cmd.RegisterFlagCompletionFunc(name, complete); err != nil {
+		panic(err) // the flag was added above
+	}
+}
+
+// choice is the value of a flag that takes one of a few words.
+type choice struct {
+	value   *string
+	choices []string
+}
+
+func (c choice) String() string { return *c.value }
+
+func (c choice) Type() string { return strings.Join(c.choices, "|") }
+
+func (c choice) Set(value string) error {
+	if !slices.Contains(c.choices, value) {
+		return fmt.Errorf("want %s", strings.Join(c.choices, " or "))
+	}
+	*c.value = value
+	return nil
+}
+
+// completeNames returns a completion of the arguments of a command by the names that list returns; it offers each name
+// once and no files. A list that cannot be had completes nothing.
+func completeNames(list func(cmd *cobra.Command) ([]string, error)) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		names, err := list(cmd)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		names = slices.DeleteFunc(names, func(name string) bool { return slices.Contains(args, name) })
+		return names, cobra.ShellCompDirectiveNoFileComp
+	}
+}

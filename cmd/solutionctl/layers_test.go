@@ -1,0 +1,113 @@
+package main
+
+import (
+	"bytes"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/solutionctl/solutionctl"
+
+// layers is the import policy, the lowest layer first: a package may import packages of lower layers only, not its
+// neighbours. What lies in an internal directory belongs to the package above that directory. Changing this table needs
+// a record of the decision (docs/adr/0003-layers-and-codes.md).
+var layers = [][]string{
+	{"schema/report"},
+	{"schema"},
+	{"build/iso", "build/oci", "lint/crd", "lint/rbac", "lint/chart"},
+	{"build/archive"},
+	{"build", "lint", "sign", "deployer/registry", "deployer/web"},
+	{"deployer"},
+	{"deployer/loader"},
+	{"cmd/solutionctl/internal/console", "cmd/solutionctl/internal/settings"},
+	{"cmd/solutionctl"},
+}
+
+func TestLayers(t *testing.T) {
+	list := exec.CommandContext(t.Context(), "go", "list", "-f", `{{.ImportPath}}{{range .Imports}} {{.}}{{end}}`, module+"/...")
+	var stderr bytes.Buffer
+	list.Stderr = &stderr
+	out, err := list.Output()
+	if err != nil {
+		t.Fatalf("go list: %v\n%s", err, &stderr)
+	}
+	seen := 0
+	for line := range strings.Lines(string(out)) {
+		fields := strings.Fields(line)
+		for _, problem := range judge(fields[0], fields[1:]) {
+			t.Error(problem)
+		}
+		seen++
+	}
+	if seen < 3 {
+		t.Errorf("go list found %d packages", seen)
+	}
+}
+
+// judge returns what the policy has against a package that imports others.
+func judge(importer string, imports []string) []string {
+	from, owner := layerOf(importer)
+	if from < 0 {
+		return []string{importer + " is in no layer: add it to the table"}
+	}
+	var problems []string
+	for _, path := range imports {
+		if !strings.HasPrefix(path, module) {
+			continue
+		}
+		to, imported := layerOf(path)
+		if to >= from && imported != owner {
+			problems = append(problems, importer+" must not import "+path+": it is not in a lower layer")
+		}
+	}
+	return problems
+}
+
+// layerOf returns the number of the layer of a package and the package of the table that it belongs to.
+func layerOf(path string) (layer int, owner string) {
+	name := strings.TrimPrefix(path, module+"/")
+	for {
+		for i, layer := range layers {
+			if slices.Contains(layer, name) {
+				return i, name
+			}
+		}
+		i := strings.LastIndex("/"+name, "/internal/")
+		if i < 1 {
+			return -1, ""
+		}
+		name = name[:i-1]
+	}
+}
+
+func TestLayerPolicy(t *testing.T) {
+	for _, test := range []struct {
+		name, importer, imported string
+		allowed                  bool
+	}{
+		{"downwards", "build", "schema/report", true},
+		{"upwards", "schema/report", "schema", false},
+		{"neighbour", "build", "lint", false},
+		{"own internal package", "build/iso", "build/iso/internal/dirrecord", true},
+		{"between its internal packages", "build/iso/internal/a", "build/iso/internal/b", true},
+		{"internal package of a neighbour", "build/oci", "build/iso/internal/a", false},
+		{"internal package keeps its owner's place", "schema/internal/a", "build/iso", false},
+		{"library", "schema/report", "../../github.com/google/go-cmp", true},
+		{"unknown importer", "util", "schema", false},
+		{"command", "cmd/solutionctl", "cmd/solutionctl/internal/console", true},
+		{"internal package of the command", "cmd/solutionctl/internal/console", "cmd/solutionctl/internal/settings", false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			imported := module + "/" + test.imported
+			if outside, ok := strings.CutPrefix(test.imported, "../../"); ok {
+				imported = outside
+			}
+			problems := judge(module+"/"+test.importer, []string{imported})
+			if allowed := len(problems) == 0; allowed != test.allowed {
+				t.Errorf("allowed: %v, want %v: %q", allowed, test.allowed, problems)
+			}
+		})
+	}
+}

@@ -1,0 +1,30 @@
+// Command solutionctl builds, checks, signs and deploys Solutions: Kubernetes applications packed for sites without
+// internet as one ISO file.
+//
+// This package composes: a command is a constructor in a file of its own, which binds flags to locals, calls one function
+// of a package above and prints what it returns. It is the only place where the process is left, where the environment,
+// the clock and the streams are read and where text is written. Start with newRootCommand in root.go; docs/layout.md
+// follows one command from here to its result.
+package main
+
+import (
+	"context"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// The first signal asks the command to stop; from then on a second one ends the process at once.
+	context.AfterFunc(ctx, stop)
+	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
+
+// run executes one command line and returns the exit status of the process.
+func run(ctx context.Context, args []string, in io.Reader, out, err io.Writer) int {
+	a := newApp(in, out, err, os.Getenv, time.Now)
+	return a.execute(ctx, newRootCommand(a), args)
+}

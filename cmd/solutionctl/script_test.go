@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+const scripts = "../../testdata/script"
+
+var update = flag.Bool("update", false, "rewrite the expected output in the scripts")
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"solutionctl": main})
+}
+
+// TestScript runs every script in testdata/script. To the commands of testscript it adds
+//
+//	fails CODE COMMAND [ARG...]    the command must fail with this error code and its exit status
+func TestScript(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 scripts,
+		UpdateScripts:       *update,
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"fails": fails},
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("SOLUTIONCTL_CONFIG", os.DevNull) // what is installed on this host does not matter
+			return nil
+		},
+	})
+}
+
+func fails(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: fails CODE COMMAND [ARG...]")
+	}
+	code := report.Code(args[0])
+	if !slices.ContainsFunc(report.Codes(), func(info report.CodeInfo) bool { return info.Code == code }) {
+		ts.Fatalf("%q is not an error code", code)
+	}
+	verbose := ts.Getenv("SOLUTIONCTL_VERBOSE")
+	ts.Setenv("SOLUTIONCTL_VERBOSE", "true") // prints the code
+	err := ts.Exec(args[1], args[2:]...)
+	ts.Setenv("SOLUTIONCTL_VERBOSE", verbose)
+	want := fmt.Sprintf("solutionctl: code: %s (exit status %d)\n", code, code.ExitStatus())
+	if got := ts.ReadFile("stderr"); err == nil || !strings.HasSuffix(got, want) {
+		ts.Fatalf("%v, want the last line %q of:\n%s", err, want, got)
+	}
+	if got, want := err.Error(), fmt.Sprintf("exit status %d", code.ExitStatus()); got != want {
+		ts.Fatalf("%s, want %s", got, want)
+	}
+}
+
+// withoutScript lists the codes that no script produces yet, with the command that will bring it.
+var withoutScript = map[report.Code]string{
+	report.Unavailable: "build",
+	report.Findings:    "lint",
+	report.Changes:     "diff",
+	report.Corrupt:     "inspect",
+	report.Interrupted: "build",
+	report.Cancelled:   "build",
+}
+
+func TestEveryCodeHasAScript(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(scripts, "*.txtar"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	produced := map[report.Code]bool{}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, match := range regexp.MustCompile(`(?m)^fails (\S+) `).FindAllStringSubmatch(string(data), -1) {
+			produced[report.Code(match[1])] = true
+		}
+	}
+	for _, info := range report.Codes() {
+		command, excused := withoutScript[info.Code]
+		switch {
+		case produced[info.Code] && excused:
+			t.Errorf("%s: has a script; take it off the list", info.Code)
+		case !produced[info.Code] && !excused:
+			t.Errorf("%s: no script has a line 'fails %s …'", info.Code, info.Code)
+		case excused && hasCommand(command):
+			t.Errorf("%s: the command %q exists; write a script that fails like this", info.Code, command)
+		}
+	}
+}
+
+func hasCommand(name string) bool {
+	root := newRootCommand(newApp(strings.NewReader(""), os.Stdout, os.Stderr, os.Getenv, nil))
+	cmd, _, err := root.Find([]string{name})
+	return err == nil && cmd != root
+}
+
+// TestClassify checks the codes of errors that come without one, or with one that says too little.
+func TestClassify(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		started bool
+		err     error
+		want    report.Code
+	}{
+		{"the parser of the command line", false, fmt.Errorf("unknown flag: --nope"), report.Usage},
+		{"a command", true, fmt.Errorf("disk on fire"), report.Failure},
+		{"settings that cannot be read", false, report.Errorf(report.Failure, "read"), report.Failure},
+		{"interrupt", true, fmt.Errorf("pull ui: %w", context.Canceled), report.Cancelled},
+		{"interrupted request", true, report.Errorf(report.Unavailable, "pull ui: %w", context.Canceled), report.Cancelled},
+		{"interrupted half-way", true, report.Errorf(report.Interrupted, "build: %w", context.Canceled), report.Interrupted},
+		{"time is over", true, report.Errorf(report.Unavailable, "pull ui: %w", context.DeadlineExceeded), report.Unavailable},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			a := &app{started: test.started}
+			if got := a.classify(test.err); got.Code != test.want || got.Error() != test.err.Error() {
+				t.Errorf("got %s: %v, want %s: %v", got.Code, got, test.want, test.err)
+			}
+		})
+	}
+}
