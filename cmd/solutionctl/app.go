@@ -102,8 +102,8 @@ func (a *app) classify(err error) *report.Error {
 }
 
 func coded(err error) bool {
-	var e *report.Error
-	return errors.As(err, &e)
+	_, ok := errors.AsType[*report.Error](err)
+	return ok
 }
 
 // errorLine is the last line of standard error under --progress json.

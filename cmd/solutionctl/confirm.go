@@ -22,7 +22,8 @@ func (a *app) confirm(question string) error {
 	if err != nil && answer == "" {
 		return report.Errorf(report.Cancelled, "no answer: %w", err)
 	}
-	if answer := strings.ToLower(strings.TrimSpace(answer)); answer == "y" || answer == "yes" {
+	switch strings.ToLower(strings.TrimSpace(answer)) {
+	case "y", "yes":
 		return nil
 	}
 	return report.Errorf(report.Cancelled, "not confirmed")

@@ -167,7 +167,11 @@ func TestStreamOfAFileIsPlain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer file.Close()
+	t.Cleanup(func() {
+		if err := file.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 	s := console.NewStream(file, func(string) string { return "" })
 	if s.TTY || s.Color || s.Width != 0 {
 		t.Errorf("a file is taken for a terminal: %+v", s)

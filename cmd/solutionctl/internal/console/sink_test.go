@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -100,7 +101,7 @@ func TestSinks(t *testing.T) {
 			}
 			sink.Close()
 			sink.Emit(report.Event{Step: "late", State: report.Done})
-			if diff := cmp.Diff(test.want, screen(out.String())); diff != "" {
+			if diff := cmp.Diff(test.want, screen(t, out.String())); diff != "" {
 				t.Errorf("the screen at the end (-want +got):\n%s", diff)
 			}
 		})
@@ -109,12 +110,15 @@ func TestSinks(t *testing.T) {
 
 // screen replays output that moves the cursor only up ("CSI n A", "CSI J" clears from there) and returns the lines that
 // are left.
-func screen(output string) []string {
+func screen(t *testing.T, output string) []string {
+	t.Helper()
 	var lines []string
 	for output != "" {
 		if m := regexp.MustCompile(`^\x1b\[(\d+)A\x1b\[J`).FindStringSubmatch(output); m != nil {
-			var n int
-			fmt.Sscan(m[1], &n)
+			n, err := strconv.Atoi(m[1])
+			if err != nil || n > len(lines) {
+				t.Fatalf("cursor up by %s after %d lines: %v", m[1], len(lines), err)
+			}
 			lines = lines[:len(lines)-n]
 			output = output[len(m[0]):]
 			continue
@@ -180,7 +184,7 @@ func TestBarsStayWithinTheTerminal(t *testing.T) {
 					t.Fatalf("%d columns: %q", n, line)
 				}
 			}
-			if got := screen(out.String()); len(got) != 4 {
+			if got := screen(t, out.String()); len(got) != 4 {
 				t.Errorf("%d lines stay, want one for each finished step: %q", len(got), got)
 			}
 		})

@@ -89,7 +89,7 @@ func wrap(text string, width int) []string {
 	}
 	var lines []string
 	line := ""
-	for _, word := range strings.Fields(text) {
+	for word := range strings.FieldsSeq(text) {
 		for {
 			joined := strings.TrimPrefix(line+" "+word, " ")
 			if runewidth.StringWidth(joined) <= width {

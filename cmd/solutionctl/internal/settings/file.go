@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 
@@ -61,11 +62,17 @@ type parser struct {
 	problems []error
 }
 
-func parse(name string, r io.Reader, root *cobra.Command) (*file, error) {
-	data, err := io.ReadAll(io.LimitReader(r, maxFileSize+1))
+// read returns the content of a file, or a little more of it than is allowed.
+func read(name string) (data []byte, err error) {
+	f, err := os.Open(name)
 	if err != nil {
-		return nil, report.Errorf(report.Failure, "read the configuration: %w", err)
+		return nil, err
 	}
+	data, err = io.ReadAll(io.LimitReader(f, maxFileSize+1))
+	return data, errors.Join(err, f.Close())
+}
+
+func parse(name string, data []byte, root *cobra.Command) (*file, error) {
 	if len(data) > maxFileSize {
 		return nil, report.Errorf(report.Invalid, "%s: larger than %d bytes", name, maxFileSize)
 	}

@@ -20,7 +20,6 @@ import (
 	"errors"
 	"io/fs"
 	"iter"
-	"os"
 	"slices"
 	"strings"
 
@@ -175,7 +174,7 @@ func (s *Settings) load() error {
 	if flag := s.root.PersistentFlags().Lookup(FileFlag); flag != nil && flag.Changed {
 		name = flag.Value.String()
 	}
-	f, err := os.Open(name)
+	data, err := read(name)
 	if errors.Is(err, fs.ErrNotExist) && name == s.fallback {
 		s.file = &file{}
 		return nil
@@ -183,8 +182,7 @@ func (s *Settings) load() error {
 	if err != nil {
 		return report.Errorf(report.Failure, "read the configuration: %w", err)
 	}
-	defer f.Close()
-	s.file, err = parse(name, f, s.root)
+	s.file, err = parse(name, data, s.root)
 	return err
 }
 

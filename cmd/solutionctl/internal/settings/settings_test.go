@@ -47,11 +47,11 @@ func apply(t *testing.T, env map[string]string, config string, args ...string) (
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.ParseFlags(rest); err != nil {
+	if err = cmd.ParseFlags(rest); err != nil {
 		t.Fatal(err)
 	}
 	s := settings.New(root, func(name string) string { return env[name] }, file)
-	if err := s.Apply(cmd); err != nil {
+	if err = s.Apply(cmd); err != nil {
 		return nil, fmt.Errorf("%s", strings.ReplaceAll(err.Error(), file, "config.yaml"))
 	}
 	list, err := s.List()
