@@ -140,7 +140,7 @@ func barLine(label string, done, total int64, elapsed time.Duration, width int) 
 		return runewidth.Truncate(label, width, "…")
 	}
 	gauge := ""
-	if total > 0 && room-barWidth >= 12 {
+	if total > 0 && room-barWidth >= labelWidth {
 		gauge = " " + drawGauge(done, total, barWidth-1)
 		room -= barWidth
 	}

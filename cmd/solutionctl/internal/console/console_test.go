@@ -140,13 +140,13 @@ func TestBarLineLeavesOutWhatDoesNotFit(t *testing.T) {
 		want        string
 	}{
 		{"wide", 5 << 20, 10 << 20, 90, "pull ui:1.0.0                   [=========>         ]  50%  5.0 MiB / 10.0 MiB   2.5 MiB/s"},
-		{"no speed", 5 << 20, 10 << 20, 60, "pull ui:1.0.0 [=========>         ]  50%  5.0 MiB / 10.0 MiB"},
+		{"no speed", 5 << 20, 10 << 20, 80, "pull ui:1.0.0                     [=========>         ]  50%  5.0 MiB / 10.0 MiB"},
 		{"no bar", 5 << 20, 10 << 20, 40, "pull ui:1.0.0    50%  5.0 MiB / 10.0 MiB"},
 		{"label only", 5 << 20, 10 << 20, 20, "pull ui:1.0.0"},
 		{"half a label", 5 << 20, 10 << 20, 5, "pull…"},
 		{"nothing", 5 << 20, 10 << 20, 0, ""},
-		{"finished", 10 << 20, 10 << 20, 60, "pull ui:1.0.0 [===================] 100% 10.0 MiB / 10.0 MiB"},
-		{"more than promised", 11 << 20, 10 << 20, 60, "pull ui:1.0.0 [===================] 100% 11.0 MiB / 10.0 MiB"},
+		{"finished", 10 << 20, 10 << 20, 80, "pull ui:1.0.0                     [===================] 100% 10.0 MiB / 10.0 MiB"},
+		{"more than promised", 11 << 20, 10 << 20, 80, "pull ui:1.0.0                     [===================] 100% 11.0 MiB / 10.0 MiB"},
 		{"total unknown", 5 << 20, 0, 60, "pull ui:1.0.0                  5.0 MiB   2.5 MiB/s"},
 		{"no amount", 0, 0, 60, "pull ui:1.0.0                  2.0s"},
 	} {

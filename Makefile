@@ -1,0 +1,28 @@
+# Everything that people and machines do with this repository. Longer recipes are scripts in .ci/.
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+
+.PHONY: demo test check build bench fuzz docs
+
+demo: build # everything from nothing: set up and do the main job once
+	.ci/demo
+
+test: # set up what is missing and run all tests
+	.ci/test
+
+check: # what a change has to pass
+	.ci/check
+
+build: # the program, as it is released
+	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/solutionctl ./cmd/solutionctl
+
+bench: # every benchmark, as a table
+	go test -run '^$$' -bench . -benchmem ./... | grep -v -e '^PASS' -e '^ok' -e 'no test files'
+
+fuzz: # every fuzz target for FUZZTIME (30s)
+	.ci/fuzz
+
+docs: # the reference of the command line
+	rm -rf docs/reference && mkdir docs/reference
+	go run ./cmd/solutionctl docs docs/reference
