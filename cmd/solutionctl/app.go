@@ -142,8 +142,9 @@ func (a *app) printError(err *report.Error) {
 }
 
 // emitResult writes the result of a command to standard output: value as JSON under --output json, else what text
-// prints.
+// prints. Progress ends here: bars must not be drawn across a result on the same terminal.
 func (a *app) emitResult(value any, text func(*console.Stream) error) error {
+	a.sink.Close()
 	if a.output != "json" {
 		return text(a.out)
 	}

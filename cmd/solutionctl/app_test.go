@@ -105,6 +105,12 @@ func TestRunClosesTheSinkBeforeTheError(t *testing.T) {
 	if status != 1 || !strings.HasSuffix(stderr.String(), "solutionctl: error: unexpected EOF\n") {
 		t.Errorf("status %d, standard error %q", status, stderr)
 	}
+	before := stderr.String()
+	a.sink.Emit(report.Event{Step: "pull", Name: "ui", State: report.Done})
+	a.sink.Close()
+	if got := stderr.String(); got != before {
+		t.Errorf("the sink still writes: %q", got[len(before):])
+	}
 }
 
 func TestEmitResult(t *testing.T) {
@@ -116,7 +122,7 @@ func TestEmitResult(t *testing.T) {
 		{"json", "{\n  \"name\": \"<ui>\"\n}\n"},
 	} {
 		out.Reset()
-		a.output = test.output
+		a.output, a.sink = test.output, console.NewSink(console.None, a.err, console.Options{})
 		if err := a.emitResult(value, text); err != nil || out.String() != test.want {
 			t.Errorf("%s: %v, %q", test.output, err, out)
 		}

@@ -2,7 +2,7 @@
 // internet as one ISO file.
 //
 // This package composes: a command is a constructor in a file of its own, which binds flags to locals, calls one function
-// of a package above and prints what it returns. It is the only place where the process is left, where the environment,
+// of the other packages and prints what it returns. It is the only place where the process is left, where the environment,
 // the clock and the streams are read and where text is written. Start with newRootCommand in root.go; docs/layout.md
 // follows one command from here to its result.
 package main

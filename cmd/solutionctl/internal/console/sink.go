@@ -37,8 +37,8 @@ func (m Mode) For(s *Stream) Mode {
 	}
 }
 
-// Sink shows events until it is closed. Close leaves the screen clean, waits for what still has to be written and is
-// called once; events that come later are ignored.
+// Sink shows events until it is closed. Close leaves the screen clean and waits for what still has to be written; events
+// that come later are ignored, and so is another Close.
 type Sink interface {
 	report.Sink
 	Close()

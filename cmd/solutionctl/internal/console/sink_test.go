@@ -101,6 +101,7 @@ func TestSinks(t *testing.T) {
 			}
 			sink.Close()
 			sink.Emit(report.Event{Step: "late", State: report.Done})
+			sink.Close()
 			if diff := cmp.Diff(test.want, screen(t, out.String())); diff != "" {
 				t.Errorf("the screen at the end (-want +got):\n%s", diff)
 			}
