@@ -1,0 +1,208 @@
+package iso
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/diskfs/go-diskfs/backend/file"
+	"github.com/diskfs/go-diskfs/filesystem/iso9660"
+
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// CompareDiskFS reads the image with go-diskfs, which shares no code with this package, and reports every difference
+// in names, sizes, modes and extents. An image that [Open] refuses is reported as such and not compared.
+//
+// go-diskfs trusts what it reads: it allocates declared sizes, indexes without looking and follows loops. So it only
+// gets images whose structure was found sound, reads through bounds and a budget, and a panic is taken for a refusal.
+func CompareDiskFS(r io.ReaderAt, size int64) []report.Finding {
+	v := verdict{strict: true}
+	ours := newScan(r, size, false)
+	tree, _, err := ours.index()
+	if err != nil {
+		v.add(ruleSecondOpinion, "", "the image cannot be compared: %w", err)
+		return v.result()
+	}
+	c := &comparison{verdict: &v}
+	if err := c.run(ours, tree); err != nil {
+		v.add(ruleSecondOpinion, "", "go-diskfs cannot read the image: %w", err)
+	}
+	return v.result()
+}
+
+// The calls that go-diskfs may make: some for opening and some for each entry. It reads every directory on the way to
+// a directory anew, and makes one call for each record of them that has a continuation area.
+const (
+	diskfsCalls         = 100_000
+	diskfsCallsPerEntry = 64
+	diskfsBytes         = 4 << 30
+)
+
+// comparison walks our index and that of go-diskfs side by side.
+type comparison struct {
+	*verdict
+	theirs *iso9660.FileSystem
+}
+
+func (c *comparison) run(ours *scan, tree *hierarchy) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("it panics: %v", p)
+		}
+	}()
+	// go-diskfs allocates path tables before it reads them.
+	if ours.primary.pathTable > maxTableBytes || ours.joliet != nil && ours.joliet.pathTable > maxTableBytes {
+		return fmt.Errorf("a path table has more than %d bytes", maxTableBytes)
+	}
+	guard := &guardedFile{r: ours.src.r, size: ours.src.size, calls: diskfsCalls, bytes: diskfsBytes}
+	for _, d := range tree.directories {
+		guard.calls += int64(len(d.children)) * diskfsCallsPerEntry
+	}
+	if c.theirs, err = iso9660.Read(file.New(guard, true), 0, 0, sectorSize); err != nil {
+		return err
+	}
+	return c.directory(tree.root, ".")
+}
+
+// guardedFile is the file that go-diskfs reads: never outside the image, never for ever.
+type guardedFile struct {
+	r            io.ReaderAt
+	size         int64
+	calls, bytes int64
+}
+
+func (g *guardedFile) ReadAt(p []byte, offset int64) (int, error) {
+	g.calls--
+	g.bytes -= int64(len(p))
+	if g.calls < 0 || g.bytes < 0 || len(p) > maxTableBytes {
+		return 0, errBudget
+	}
+	if offset < 0 || offset > g.size || int64(len(p)) > g.size-offset {
+		return 0, errOutside
+	}
+	n, err := g.r.ReadAt(p, offset)
+	if n == len(p) {
+		err = nil
+	}
+	return n, err
+}
+
+// The rest of what go-diskfs asks a file for; it reads by ReadAt only.
+func (g *guardedFile) Stat() (fs.FileInfo, error)         { return nil, fs.ErrInvalid }
+func (g *guardedFile) Read([]byte) (int, error)           { return 0, fs.ErrInvalid }
+func (g *guardedFile) Seek(_ int64, _ int) (int64, error) { return 0, fs.ErrInvalid }
+func (g *guardedFile) Close() error                       { return nil }
+
+// theirEntry is an entry as go-diskfs shows it.
+type theirEntry struct {
+	name     string
+	dir      bool
+	mode     fs.FileMode
+	size     int64
+	location uint32
+	sections []Section
+}
+
+// directory compares one directory. Both sides list its records in the order of the image, so they pair up without a
+// search; theirPath is the directory's path as go-diskfs shows it.
+func (c *comparison) directory(d *node, theirPath string) error {
+	theirs, err := c.read(theirPath)
+	if err != nil {
+		return err
+	}
+	for _, n := range d.children {
+		if len(theirs) < n.records {
+			c.add(ruleSecondOpinion, n.path, "go-diskfs does not show this %s", n.kind())
+			return nil
+		}
+		found := joinSections(theirs[:n.records])
+		theirs = theirs[n.records:]
+		if c.compare(n, found) && n.dir {
+			if err := c.directory(n, joinPath(theirPath, found.name)); err != nil {
+				return err
+			}
+		}
+	}
+	for _, e := range theirs {
+		c.add(ruleSecondOpinion, joinPath(d.path, e.name), "only go-diskfs shows this file")
+	}
+	return nil
+}
+
+// read lists a directory with go-diskfs.
+func (c *comparison) read(dir string) ([]theirEntry, error) {
+	list, err := c.theirs.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	entries := make([]theirEntry, 0, len(list))
+	for _, e := range list {
+		i, err := e.Info()
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", joinPath(dir, e.Name()), err)
+		}
+		stat, ok := i.Sys().(*iso9660.StatT)
+		if !ok {
+			return nil, errors.New("it does not tell where a file lies")
+		}
+		next := theirEntry{name: i.Name(), dir: i.IsDir(), mode: i.Mode(), location: stat.Location, size: i.Size()}
+		if !next.dir && next.size > 0 {
+			next.sections = []Section{{Offset: int64(stat.Location) * sectorSize, Size: next.size}}
+		}
+		entries = append(entries, next)
+	}
+	return entries, nil
+}
+
+// joinSections makes one file of its sections, each of which go-diskfs shows as a file of its own.
+func joinSections(parts []theirEntry) theirEntry {
+	e := parts[0]
+	if e.dir {
+		return e
+	}
+	var whole node
+	for _, part := range parts {
+		for _, s := range part.sections {
+			whole.addSection(s)
+		}
+	}
+	e.size, e.sections = whole.size, whole.sections
+	return e
+}
+
+// compare compares everything that both sides say about an entry, and reports whether they mean the same one.
+func (c *comparison) compare(n *node, e theirEntry) bool {
+	switch {
+	case e.name != n.name && !c.misreads(n, e.name):
+		c.add(ruleSecondOpinion, n.path, "go-diskfs shows this %s as %q", n.kind(), e.name)
+	case e.dir != n.dir:
+		c.add(ruleSecondOpinion, n.path, "this is a %s; go-diskfs shows something else", n.kind())
+	case n.dir && e.location != n.extent:
+		c.add(ruleSecondOpinion, n.path, "the directory lies at sector %d; go-diskfs shows %d", n.extent, e.location)
+	case !n.dir && (e.size != n.size || !slices.Equal(e.sections, n.sections)):
+		c.add(ruleSecondOpinion, n.path, "the file has %s; go-diskfs shows %s", describeSections(n.sections), describeSections(e.sections))
+	case e.mode.Perm() != n.mode.Perm():
+		c.add(ruleSecondOpinion, n.path, "the mode is %04o; go-diskfs shows %04o", n.mode.Perm(), e.mode.Perm())
+	default:
+		if e.name != n.name {
+			c.add(ruleSecondGap, n.path, "go-diskfs shows this %s as %q", n.kind(), e.name)
+		}
+		return true
+	}
+	return false
+}
+
+// misreads reports whether go-diskfs is known to show the name of n as this other one: it strips dots and versions
+// from file names, and shows one NM entry of a name that has several.
+func (c *comparison) misreads(n *node, shown string) bool {
+	name := n.name
+	if n.splitName {
+		return strings.Contains(name, strings.TrimSuffix(shown, "."))
+	}
+	stripped := strings.TrimPrefix(strings.TrimSuffix(strings.TrimSuffix(name, ";1"), "."), ".")
+	return !n.dir && shown == stripped
+}
