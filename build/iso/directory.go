@@ -64,7 +64,7 @@ type node struct {
 	uid, gid   uint32
 	links      uint32
 	modTime    time.Time
-	parent     *node // of the root, the root
+	parent     *node   // of the root, the root
 	children   []*node // in the order of the records
 	records    int     // directory records that make up the entry
 }
@@ -288,6 +288,10 @@ func (l *listing) readDotRecord(r *dirRecord) error {
 		l.dir.applyRockRidge(&rr)
 		return l.checkOwner(l.dir)
 	}
+	if rr.mode&0o777 != uint32(l.dir.mode.Perm()) || rr.uid != l.dir.uid || rr.gid != l.dir.gid {
+		return l.flag(ruleDotEntries, l.dir.path, "the record of the directory for itself gives mode %#o and owner %d:%d, want %#o and %d:%d",
+			rr.mode&0o777, rr.uid, rr.gid, l.dir.mode.Perm(), l.dir.uid, l.dir.gid)
+	}
 	return nil
 }
 
@@ -444,11 +448,17 @@ func trimVersion(id string) string { return strings.TrimSuffix(id, ";1") }
 
 // parseUCS2 decodes big-endian UCS-2; surrogate pairs, which some writers use, are accepted.
 func parseUCS2(b []byte) string {
-	units := make([]uint16, 0, len(b)/2)
+	text := make([]byte, 0, 384) // enough for any identifier: 127 characters of three bytes
 	for ; len(b) >= 2; b = b[2:] {
-		units = append(units, binary.BigEndian.Uint16(b))
+		r := rune(binary.BigEndian.Uint16(b))
+		if utf16.IsSurrogate(r) && len(b) >= 4 {
+			if pair := utf16.DecodeRune(r, rune(binary.BigEndian.Uint16(b[2:]))); pair != utf8.RuneError {
+				r, b = pair, b[2:]
+			}
+		}
+		text = utf8.AppendRune(text, r)
 	}
-	return string(utf16.Decode(units))
+	return string(text)
 }
 
 // parseTime7 decodes the 7-byte date of directory records and TF entries; an impossible date is the zero time.

@@ -33,52 +33,48 @@ func (s *scan) index() (primary, joliet *hierarchy, err error) {
 // exactly that identifier. Writers mangle the others in their own ways, and all of these are accepted as long as the
 // identifier is not the one that belongs to a sibling.
 func (r *reader) checkIdentifiers(d *node) error {
+	plain := make([]string, len(d.children)) // what the primary tree shows for a name that it can express
 	owners := make(map[string]*node, len(d.children))
-	for _, c := range d.children {
-		if s := (sibling{c.name, c.dir}); primaryTree.keeps(s) {
-			owners[bareIdentifier(primaryTree.identifier(s, 0))] = c
+	for i, c := range d.children {
+		bare := bareIdentifier(primaryTree.identifier(sibling{c.name, c.dir}, 0))
+		if bare == strings.ToUpper(c.name) {
+			plain[i], owners[bare] = bare, c
 		}
 	}
-	for _, c := range d.children {
-		if err := r.checkIdentifier(c, owners); err != nil {
+	for i, c := range d.children {
+		if err := r.checkIdentifier(c, plain[i], owners); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (r *reader) checkIdentifier(c *node, owners map[string]*node) error {
-	bare := bareIdentifier(c.identifier)
+func (r *reader) checkIdentifier(c *node, plain string, owners map[string]*node) error {
 	if !isPrimaryIdentifier(c.identifier, c.dir) {
 		if err := r.flag(rulePrimaryName, c.path, "the primary identifier is %q", c.identifier); err != nil {
 			return err
 		}
 	}
+	bare := bareIdentifier(c.identifier)
 	owner := owners[bare]
-	if owner == c {
+	switch {
+	case owner == c || owner == nil && plain == "":
 		return nil
-	}
-	if owner != nil {
+	case owner != nil:
 		return r.flag(ruleTreeDiverges, c.path, "ISO 9660 shows this file as %s, which is the name of %s", c.identifier, owner.path)
+	case !isLevel1(bare, plain):
+		return r.flag(ruleTreeDiverges, c.path, "ISO 9660 shows this file as %s, want %s", c.identifier, plain)
 	}
-	s := sibling{c.name, c.dir}
-	if !primaryTree.keeps(s) {
-		return nil
-	}
-	want := primaryTree.identifier(s, 0)
-	if !isLevel1(bare, want) {
-		return r.flag(ruleTreeDiverges, c.path, "ISO 9660 shows this file as %s, want %s", c.identifier, want)
-	}
-	return r.flag(rulePrimaryName, c.path, "ISO 9660 shows this file as %s, want %s", c.identifier, want)
+	return r.flag(rulePrimaryName, c.path, "ISO 9660 shows this file as %s, want %s", c.identifier, plain)
 }
 
 // bareIdentifier is an identifier as readers compare it: without version, trailing dot and case.
 func bareIdentifier(id string) string { return strings.ToUpper(primaryTree.bare(id)) }
 
-// isLevel1 reports whether bare is an 8.3 form of the longer identifier want: what mkisofs writes without -l.
+// isLevel1 reports whether bare is an 8.3 form of the longer name want: what mkisofs writes without -l.
 func isLevel1(bare, want string) bool {
 	base, extension, _ := strings.Cut(bare, ".")
-	wantBase, wantExtension, _ := strings.Cut(bareIdentifier(want), ".")
+	wantBase, wantExtension, _ := strings.Cut(want, ".")
 	if len(base) > 8 || len(extension) > 3 || len(wantBase) <= 8 && len(wantExtension) <= 3 {
 		return false
 	}
@@ -108,7 +104,7 @@ func (r *reader) checkDuplicates(d *node) error {
 	names := make(map[string]string, len(d.children))
 	identifiers := make(map[string]string, len(d.children))
 	for _, c := range d.children {
-		folded := foldName(c.name)
+		folded := foldKey(c.name)
 		if other, again := names[folded]; again {
 			if err := r.flag(ruleDuplicateName, c.path, "the directory also has %q in the %s tree", other, r.namesOf()); err != nil {
 				return err
@@ -119,7 +115,7 @@ func (r *reader) checkDuplicates(d *node) error {
 			continue
 		}
 		bare := bareIdentifier(c.identifier)
-		if other, again := identifiers[bare]; again && foldName(other) != folded {
+		if other, again := identifiers[bare]; again && foldKey(other) != folded {
 			if err := r.flag(ruleDuplicateName, c.path, "ISO 9660 shows this file and %q as %s", other, c.identifier); err != nil {
 				return err
 			}
@@ -127,6 +123,14 @@ func (r *reader) checkDuplicates(d *node) error {
 		identifiers[bare] = c.name
 	}
 	return nil
+}
+
+// foldKey is [foldName] without its cost for the usual name.
+func foldKey(name string) string {
+	if strings.ContainsFunc(name, func(r rune) bool { return r >= utf8.RuneSelf }) {
+		return foldName(name)
+	}
+	return strings.ToLower(name)
 }
 
 func (r *reader) namesOf() string {

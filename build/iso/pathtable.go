@@ -40,9 +40,6 @@ type tableReader struct {
 func (s *scan) checkPathTable(t *hierarchy, kind string, start int64, order binary.ByteOrder) error {
 	length := int64(t.volume.pathTable)
 	p := &tableReader{scan: s, name: t.volume.treeName() + " path table " + kind, directories: map[uint32]*node{}}
-	if length > maxTableBytes {
-		return s.fail(ruleLimits, "", "the %s has %d bytes, the limit is %d", p.name, length, maxTableBytes)
-	}
 	if start+length > s.volumeSize() {
 		return s.fail(ruleExtentBounds, "", "the %s ends at byte %d, the volume at %d", p.name, start+length, s.volumeSize())
 	}

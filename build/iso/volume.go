@@ -165,33 +165,12 @@ func (s *scan) parseVolume(b []byte, v *volume) error {
 	if b[6] != 1 || b[881] != 1 {
 		return s.fail(ruleDescriptor, "", "%s volume descriptor: version %d and structure version %d, want 1 and 1", name, b[6], b[881])
 	}
-	var blocks, table uint32
-	for _, f := range []struct {
-		field  string
-		offset int
-		to     *uint32
-	}{{"volume size", 80, &blocks}, {"path table size", 132, &table}} {
-		var same bool
-		if *f.to, same = parseBoth32(b[f.offset:]); !same {
-			if err := s.flag(ruleBothEndian, "", "%s volume descriptor: the halves of the %s differ", name, f.field); err != nil {
-				return err
-			}
-		}
+	blocks, table, err := s.parseSizes(b, name)
+	if err != nil {
+		return err
 	}
-	for _, f := range []struct {
-		field  string
-		offset int
-		want   uint16
-	}{{"volume set size", 120, 1}, {"volume sequence number", 124, 1}, {"logical block size", 128, sectorSize}} {
-		got, same := parseBoth16(b[f.offset:])
-		if !same {
-			if err := s.flag(ruleBothEndian, "", "%s volume descriptor: the halves of the %s differ", name, f.field); err != nil {
-				return err
-			}
-		}
-		if got != f.want {
-			return s.fail(ruleDescriptor, "", "%s volume descriptor: the %s is %d, want %d", name, f.field, got, f.want)
-		}
+	if table > maxTableBytes {
+		return s.fail(ruleLimits, "", "the path table of the %s tree has %d bytes, the limit is %d", name, table, maxTableBytes)
 	}
 	v.blocks, v.pathTable = blocks, table
 	v.pathTables = [4]uint32{
@@ -205,6 +184,38 @@ func (s *scan) parseVolume(b []byte, v *volume) error {
 	}
 	v.root = root
 	return s.checkRecordHalves(&v.root, "", name)
+}
+
+// parseSizes parses the both-endian fields of a descriptor: three have one acceptable value, two are returned.
+func (s *scan) parseSizes(b []byte, name string) (blocks, table uint32, err error) {
+	for _, f := range []struct {
+		field  string
+		offset int
+		to     *uint32
+	}{{"volume size", 80, &blocks}, {"path table size", 132, &table}} {
+		var same bool
+		if *f.to, same = parseBoth32(b[f.offset:]); !same {
+			if err := s.flag(ruleBothEndian, "", "%s volume descriptor: the halves of the %s differ", name, f.field); err != nil {
+				return 0, 0, err
+			}
+		}
+	}
+	for _, f := range []struct {
+		field  string
+		offset int
+		want   uint16
+	}{{"volume set size", 120, 1}, {"volume sequence number", 124, 1}, {"logical block size", 128, sectorSize}} {
+		got, same := parseBoth16(b[f.offset:])
+		if !same {
+			if err := s.flag(ruleBothEndian, "", "%s volume descriptor: the halves of the %s differ", name, f.field); err != nil {
+				return 0, 0, err
+			}
+		}
+		if got != f.want {
+			return 0, 0, s.fail(ruleDescriptor, "", "%s volume descriptor: the %s is %d, want %d", name, f.field, got, f.want)
+		}
+	}
+	return blocks, table, nil
 }
 
 func (s *scan) checkVolumeSizes() error {
