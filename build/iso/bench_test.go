@@ -17,7 +17,7 @@ func manyFiles(n int) []File {
 	return files
 }
 
-func openImage(tb testing.TB, files []File) (f *os.File, size int64) {
+func imageFile(tb testing.TB, files []File) (f *os.File, size int64) {
 	tb.Helper()
 	f, err := os.Open(writeImage(tb, files))
 	if err != nil {
@@ -34,7 +34,7 @@ func openImage(tb testing.TB, files []File) (f *os.File, size int64) {
 func BenchmarkOpen(b *testing.B) {
 	for _, n := range []int{300, 3000, 20000} {
 		b.Run(fmt.Sprintf("files=%d", n), func(b *testing.B) {
-			f, size := openImage(b, manyFiles(n))
+			f, size := imageFile(b, manyFiles(n))
 			b.ReportAllocs()
 			for b.Loop() {
 				if _, err := Open(f, size); err != nil {
@@ -46,7 +46,7 @@ func BenchmarkOpen(b *testing.B) {
 }
 
 func BenchmarkCheck(b *testing.B) {
-	f, size := openImage(b, manyFiles(3000))
+	f, size := imageFile(b, manyFiles(3000))
 	b.ReportAllocs()
 	for b.Loop() {
 		if findings := Check(f, size); len(findings) > 0 {
@@ -56,7 +56,7 @@ func BenchmarkCheck(b *testing.B) {
 }
 
 func BenchmarkCompareDiskFS(b *testing.B) {
-	f, size := openImage(b, manyFiles(3000))
+	f, size := imageFile(b, manyFiles(3000))
 	for b.Loop() {
 		if findings := CompareDiskFS(f, size); len(findings) > 0 {
 			b.Fatal(findings)
@@ -70,7 +70,7 @@ func BenchmarkReadAt(b *testing.B) {
 	file := File{Path: "large", Size: size, Open: func() (io.ReadCloser, error) {
 		return io.NopCloser(io.LimitReader(rand.NewChaCha8([32]byte{1}), size)), nil
 	}}
-	f, imageSize := openImage(b, []File{file})
+	f, imageSize := imageFile(b, []File{file})
 	fsys, err := Open(f, imageSize)
 	if err != nil {
 		b.Fatal(err)

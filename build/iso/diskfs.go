@@ -38,8 +38,9 @@ func CompareDiskFS(r io.ReaderAt, size int64) []report.Finding {
 // a directory anew, and makes one call for each record of them that has a continuation area.
 const (
 	diskfsCalls         = 100_000
-	diskfsCallsPerEntry = 64
+	diskfsCallsPerEntry = 16
 	diskfsBytes         = 512 << 20
+	diskfsEntries       = 1 << 17 // in one directory: it takes 2 KB of memory for each
 )
 
 // comparison walks our index and that of go-diskfs side by side.
@@ -56,6 +57,9 @@ func (c *comparison) run(ours *scan, tree *hierarchy) (err error) {
 	}()
 	guard := &guardedFile{r: ours.src.r, size: ours.src.size, calls: diskfsCalls, bytes: diskfsBytes}
 	for _, d := range tree.directories {
+		if len(d.children) > diskfsEntries {
+			return fmt.Errorf("%s has more than %d entries", d.path, diskfsEntries)
+		}
 		guard.calls += int64(len(d.children)) * diskfsCallsPerEntry
 	}
 	if c.theirs, err = iso9660.Read(file.New(guard, true), 0, 0, sectorSize); err != nil {

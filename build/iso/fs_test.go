@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -118,8 +119,15 @@ func TestErrors(t *testing.T) {
 	}
 	_, closed := f.Read(make([]byte, 1))
 	for _, test := range []struct{ got, want error }{
-		{notFound, fs.ErrNotExist}, {invalid, fs.ErrInvalid}, {directory, errIsDirectory}, {file, errNotDirectory},
-		{negative, fs.ErrInvalid}, {whence, fs.ErrInvalid}, {before, fs.ErrInvalid}, {closed, fs.ErrClosed}, {f.Close(), fs.ErrClosed},
+		{notFound, fs.ErrNotExist},
+		{invalid, fs.ErrInvalid},
+		{directory, errIsDirectory},
+		{file, errNotDirectory},
+		{negative, fs.ErrInvalid},
+		{whence, fs.ErrInvalid},
+		{before, fs.ErrInvalid},
+		{closed, fs.ErrClosed},
+		{f.Close(), fs.ErrClosed},
 	} {
 		var pathError *fs.PathError
 		if !errors.Is(test.got, test.want) || !errors.As(test.got, &pathError) {
@@ -167,8 +175,48 @@ func TestStitched(t *testing.T) {
 		got := make([]byte, n)
 		done, err := f.(io.ReaderAt).ReadAt(got, int64(at))
 		want := content[min(at, len(content)):min(at+n, len(content))]
-		if !bytes.Equal(got[:done], want) || (done < n) != (err == io.EOF) { //nolint:errorlint // the contract of io.ReaderAt
+		if !bytes.Equal(got[:done], want) || (done < n) != (err == io.EOF) {
 			t.Fatalf("%d bytes at %d: got %d bytes and %v, want %d", n, at, done, err, len(want))
+		}
+	}
+}
+
+// TestReadLargeFile reads a file of two sections and one whose only section is as long as it can be.
+func TestReadLargeFile(t *testing.T) {
+	sizes := map[string]int64{"large": 9 << 29, "section": maxSection}
+	var files []File
+	for name, size := range sizes {
+		files = append(files, File{Path: name, Size: size, Open: func() (io.ReadCloser, error) { return &marked{size: size}, nil }})
+	}
+	f, err := os.Open(writeSparse(t, layout(t, files)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.Close() })
+	stat, err := f.Stat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if findings := slices.Concat(Check(f, stat.Size()), CompareDiskFS(f, stat.Size())); len(findings) > 0 {
+		t.Error(findings)
+	}
+	fsys, err := Open(f, stat.Size())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, size := range sizes {
+		file, err := fsys.Open(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info, statErr := file.Stat(); statErr != nil || info.Size() != size || len(info.Sys().(*Stat).Sections) != 1 {
+			t.Fatalf("%s: %v %v, want %d bytes in one run", name, info, statErr, size)
+		}
+		for at, mark := range (marked{size: size}).marks() {
+			got := make([]byte, len(mark))
+			if _, err := file.(io.ReaderAt).ReadAt(got, at); err != nil || string(got) != mark {
+				t.Errorf("%s at %d: %q %v, want %q", name, at, got, err, mark)
+			}
 		}
 	}
 }
@@ -247,7 +295,7 @@ func TestConcurrentReads(t *testing.T) {
 // TestOpenIsCheap opens an archive with many files: the number of reads follows the directories, not the files.
 func TestOpenIsCheap(t *testing.T) {
 	data := imageBytes(t, manyFiles(20000))
-	c := &counted{tb: t, r: bytes.NewReader(data), size: int64(len(data))}
+	c := newCounted(t, data)
 	if n := allocated(func() {
 		if _, err := Open(c, c.size); err != nil {
 			t.Fatal(err)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"io/fs"
 	"math/rand/v2"
 	"runtime"
 	"strings"
@@ -30,7 +29,7 @@ func TestTruncated(t *testing.T) {
 		lengths = append(lengths, n*sectorSize, n*sectorSize+100)
 	}
 	for _, n := range lengths {
-		r := &counted{tb: t, r: bytes.NewReader(data[:n]), size: int64(n)}
+		r := newCounted(t, data[:n])
 		if _, err := Open(r, int64(n)); report.CodeOf(err) != report.Corrupt {
 			t.Errorf("Open of %d bytes: %v, want it refused as corrupt", n, err)
 		}
@@ -150,7 +149,7 @@ func TestMutations(t *testing.T) {
 			at := systemArea*sectorSize + random.IntN(metadata-systemArea*sectorSize)
 			data[at] ^= byte(1 + random.IntN(255))
 		}
-		r := &counted{tb: t, r: bytes.NewReader(data), size: int64(len(data))}
+		r := newCounted(t, data)
 		fsys, err := Open(r, r.size)
 		Check(r, r.size)
 		CompareDiskFS(r, r.size)
@@ -163,64 +162,4 @@ func TestMutations(t *testing.T) {
 	if accepted == 0 || accepted == count {
 		t.Errorf("%d of %d mutations were accepted", accepted, count)
 	}
-}
-
-// readAll reads every file through the file system.
-func readAll(tb testing.TB, fsys fs.FS) {
-	tb.Helper()
-	err := fs.WalkDir(fsys, ".", func(path string, e fs.DirEntry, err error) error {
-		if err != nil || e.IsDir() {
-			return err
-		}
-		_, err = fs.ReadFile(fsys, path)
-		return err
-	})
-	if err != nil {
-		tb.Errorf("an accepted image cannot be read: %v", err)
-	}
-}
-
-func fuzzSeeds(f *testing.F) {
-	f.Add([]byte("not an image"))
-	f.Add(imageBytes(f, smallTree()))
-	for _, fault := range faults() {
-		p := &patched{f, imageBytes(f, patchTree())}
-		fault.patch(p)
-		f.Add(p.data)
-	}
-}
-
-func FuzzOpen(f *testing.F) {
-	fuzzSeeds(f)
-	f.Fuzz(func(t *testing.T, data []byte) {
-		r := &counted{tb: t, r: bytes.NewReader(data), size: int64(len(data))}
-		fsys, err := Open(r, r.size)
-		if err != nil {
-			return
-		}
-		readAll(t, fsys)
-	})
-}
-
-// FuzzCheck requires that an image in which Check finds no error can be opened.
-func FuzzCheck(f *testing.F) {
-	fuzzSeeds(f)
-	f.Fuzz(func(t *testing.T, data []byte) {
-		r := &counted{tb: t, r: bytes.NewReader(data), size: int64(len(data))}
-		refused := false
-		for _, finding := range Check(r, r.size) {
-			refused = refused || ruleByID(finding.Rule).Refused
-		}
-		if _, err := Open(r, r.size); (err != nil) != refused {
-			t.Errorf("Open: %v, but Check finds a fault that refuses the image: %v", err, refused)
-		}
-	})
-}
-
-func FuzzCompareDiskFS(f *testing.F) {
-	fuzzSeeds(f)
-	f.Fuzz(func(t *testing.T, data []byte) {
-		r := &counted{tb: t, r: bytes.NewReader(data), size: int64(len(data))}
-		CompareDiskFS(r, r.size)
-	})
 }

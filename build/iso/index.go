@@ -13,7 +13,7 @@ import (
 // index reads both trees and compares them. It returns the primary tree, whose names are the Rock Ridge names, and
 // the Joliet tree, which is nil when the image has none.
 func (s *scan) index() (primary, joliet *hierarchy, err error) {
-	if err := s.readDescriptors(); err != nil {
+	if err = s.readDescriptors(); err != nil {
 		return nil, nil, err
 	}
 	if primary, err = s.readTree(&s.primary); err != nil {
@@ -194,24 +194,31 @@ func (s *scan) pairEntries(p, j *node) ([][2]*node, error) {
 	for _, c := range j.children {
 		rest[c.name] = c
 	}
-	mayMove := displacedNames(p)
 	pairs := make([][2]*node, 0, len(p.children))
-	var mangled []*node
+	var missing []*node
 	for _, c := range p.children {
 		other, found := rest[c.name]
-		if found {
-			delete(rest, c.name)
-			pairs = append(pairs, [2]*node{c, other})
+		if !found {
+			missing = append(missing, c)
 			continue
 		}
-		if !isJolietName(c.name) || mayMove(c.name) {
-			mangled = append(mangled, c)
+		delete(rest, c.name)
+		pairs = append(pairs, [2]*node{c, other})
+	}
+	if len(missing) == 0 && len(rest) == 0 {
+		return pairs, nil
+	}
+	displaced := displacedNames(p)
+	for i, c := range missing {
+		if !isJolietName(c) || displaced(c.name) {
 			continue
 		}
+		missing[i] = nil
 		if err := s.flag(ruleTreeDiverges, c.path, "Rock Ridge shows this %s, Joliet does not", c.kind()); err != nil {
 			return nil, err
 		}
 	}
+	mangled := slices.DeleteFunc(missing, func(c *node) bool { return c == nil })
 	return s.pairMangled(pairs, mangled, rest)
 }
 
@@ -220,8 +227,8 @@ func (s *scan) pairEntries(p, j *node) ([][2]*node, error) {
 func displacedNames(d *node) func(name string) bool {
 	forms, long := map[string]bool{}, false
 	for _, c := range d.children {
-		if !isJolietName(c.name) {
-			forms[mangledName(c.name)] = true
+		if !isJolietName(c) {
+			forms[jolietTree.identifier(sibling{c.name, c.dir}, 0)] = true
 			long = long || len(c.name) > jolietLimit
 		}
 	}
@@ -256,8 +263,12 @@ func (s *scan) pairMangled(pairs [][2]*node, mangled []*node, rest map[string]*n
 	return pairs, nil
 }
 
-// content is a number that is equal for entries that show the same bytes, whatever their names are.
+// content is a number that is equal for entries that show the same bytes, whatever their names are. It is computed
+// once, since every level of mangled directories asks for it.
 func (n *node) content() uint64 {
+	if n.sum != 0 {
+		return n.sum
+	}
 	h := fnv.New64a()
 	if n.dir {
 		sums := make([]uint64, len(n.children))
@@ -266,20 +277,22 @@ func (n *node) content() uint64 {
 		}
 		slices.Sort(sums)
 		_ = binary.Write(h, binary.LittleEndian, sums) // a hash takes everything
-		return h.Sum64() | 1
+	} else {
+		_ = binary.Write(h, binary.LittleEndian, n.sections)
 	}
-	_ = binary.Write(h, binary.LittleEndian, n.sections)
-	return h.Sum64() &^ 1
+	const isFile, isDirectory = 1, 2 // so that the sum is neither 0 nor that of the other kind
+	n.sum = h.Sum64()&^3 | isFile
+	if n.dir {
+		n.sum ^= isFile | isDirectory
+	}
+	return n.sum
 }
 
 // jolietLimit is the number of characters that the Joliet specification allows and most writers use.
 const jolietLimit = 64
 
-// mangledName replaces what writers replace.
-func mangledName(name string) string { return string(jolietCharacters(name)) }
-
 // isJolietName reports whether every writer records the name in the Joliet tree as it is: at most 64 characters of
 // UCS-2, none of those that the specification forbids.
-func isJolietName(name string) bool {
-	return utf8.RuneCountInString(name) <= jolietLimit && mangledName(name) == name
+func isJolietName(n *node) bool {
+	return utf8.RuneCountInString(n.name) <= jolietLimit && jolietTree.keeps(sibling{n.name, n.dir})
 }

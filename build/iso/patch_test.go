@@ -158,6 +158,11 @@ type counted struct {
 	bytes int64
 }
 
+func newCounted(tb testing.TB, data []byte) *counted {
+	tb.Helper()
+	return &counted{tb: tb, r: bytes.NewReader(data), size: int64(len(data))}
+}
+
 func (c *counted) ReadAt(b []byte, offset int64) (int, error) {
 	c.calls++
 	c.bytes += int64(len(b))

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -236,25 +235,6 @@ func (v *volume) treeName() string {
 	return "primary"
 }
 
-func parseVolumeID(b []byte, joliet bool) string {
-	id := string(b)
-	if joliet {
-		id = parseUCS2(b)
-	}
-	return strings.TrimRight(id, " \x00")
-}
-
 func printable(b []byte) string {
 	return fmt.Sprintf("%q", bytes.TrimRight(b, " \x00"))
-}
-
-// parseBoth32 reads a both-endian field; same tells whether its halves are equal. The little-endian half is the value.
-func parseBoth32(b []byte) (value uint32, same bool) {
-	value = binary.LittleEndian.Uint32(b)
-	return value, value == binary.BigEndian.Uint32(b[4:])
-}
-
-func parseBoth16(b []byte) (value uint16, same bool) {
-	value = binary.LittleEndian.Uint16(b)
-	return value, value == binary.BigEndian.Uint16(b[2:])
 }
