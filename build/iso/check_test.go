@@ -117,6 +117,15 @@ func descriptorFaults() []fault {
 			at += bytes.Index(p.data[at:], []byte("CRDS")) - 2
 			p.data[at]--
 		}},
+		{"path table lists a directory twice", only(rulePathTable), func(p *patched) {
+			at := p.pathTable(jolietTree, false)
+			inner := at + bytes.Index(p.data[at:], ucs2("inner")) - 8
+			other := at + bytes.Index(p.data[at:], ucs2("other")) - 8
+			copy(p.data[other:other+18], p.data[inner:inner+18])
+		}},
+		{"path table size", []string{ruleHiddenData, rulePathTable}, func(p *patched) {
+			p.put32(p.descriptor(primaryTree)+132, p.get32(p.descriptor(primaryTree)+132)-4)
+		}},
 		{"no path table", []string{ruleHiddenData, rulePathTable}, func(p *patched) { p.put32(p.descriptor(primaryTree)+140, 0) }},
 		{"system area in use", only(ruleHiddenData), func(p *patched) { p.data[510] = 0x55 }},
 	}

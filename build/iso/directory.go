@@ -47,7 +47,7 @@ type reader struct {
 // readTree reads all directories of a volume.
 func (s *scan) readTree(v *volume) (*hierarchy, error) {
 	r := &reader{scan: s, joliet: v.joliet, seen: map[uint32]string{}}
-	root := &node{name: ".", path: ".", dir: true, mode: fs.ModeDir | 0o555, extent: v.root.extent, length: v.root.size}
+	root := &node{name: ".", path: ".", identifier: identifierSelf, dir: true, mode: fs.ModeDir | 0o555, extent: v.root.extent, length: v.root.size}
 	root.parent = root
 	r.tree = hierarchy{volume: v, root: root, directories: []*node{root}}
 	for i := 0; i < len(r.tree.directories); i++ {

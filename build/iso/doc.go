@@ -15,6 +15,22 @@
 //
 // [ImplantMD5] adds the checksum of isomd5sum to a finished image and [CheckMD5] tests it.
 //
+// # Reading
+//
+// [Open] indexes an image once and serves it as an [io/fs.FS] with the Rock Ridge names; the files are [io.ReaderAt]s on
+// the image. It reads the images of mkisofs, genisoimage and xorriso as well. Whoever changes two directory records makes
+// an image that shows one manifest to isoinfo and another one to the kernel; so Open compares the three names and all
+// extents of every file and refuses an image that is not the same to every reader.
+//
+// [Check] is strict about everything else that readers rely on and returns findings; [Rules] documents them.
+// [CompareDiskFS] is a second opinion: go-diskfs, which shares no code with this package, must read the same. It runs
+// within bounds, because it trusts what it reads, and is imported nowhere else.
+//
+// All three take foreign bytes: they read within the given size only, within a budget of calls and bytes, and never
+// allocate what an image merely claims to have.
+//
+// # Limits
+//
 // The package writes directories and regular files only, all owned by root: no links, no devices, no boot records, no
 // second session. Files that cannot be told apart without case are refused, too.
 package iso

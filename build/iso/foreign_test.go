@@ -154,6 +154,7 @@ func TestForeignRefused(t *testing.T) {
 		}{
 			{"symbolic link", ruleFileType, map[string]string{"manifest.yaml": "x"}, true, []string{"-R", "-J", "-l"}},
 			{"relocated directory", ruleRelocated, map[string]string{deep: "x"}, false, []string{"-R", "-J", "-l"}},
+			{"too deep", ruleLimits, map[string]string{strings.Repeat("d/", maxDepth) + "f": "x"}, false, []string{"-R", "-J", "-l", "-D"}},
 			{"no Rock Ridge", ruleNoRockRidge, map[string]string{"manifest.yaml": "x"}, false, noRockRidge},
 			{"names that differ in case", ruleDuplicateName, map[string]string{"a/README": "x", "a/readme": "y"}, false, []string{"-R", "-l"}},
 		} {

@@ -254,7 +254,7 @@ func TestMediumEndsEarly(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.data = data[:info.Sys().(*Stat).Sections[0].Offset+5]
-	if _, err := fsys.ReadFile("images/ui/1.0.0/version"); !errors.Is(err, io.ErrUnexpectedEOF) {
+	if _, err = fsys.ReadFile("images/ui/1.0.0/version"); !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("ReadFile: %v", err)
 	}
 	f, err := fsys.Open("images/ui/1.0.0/version")

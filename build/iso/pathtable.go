@@ -44,8 +44,14 @@ func (s *scan) checkPathTable(t *hierarchy, kind string, start int64, order bina
 		return s.fail(ruleExtentBounds, "", "the %s ends at byte %d, the volume at %d", p.name, start+length, s.volumeSize())
 	}
 	s.region(start, length, p.name, "")
+	want := int64(0)
 	for _, d := range t.directories {
 		p.directories[d.extent] = d
+		want += int64(8 + len(d.identifier) + len(d.identifier)&1)
+	}
+	if length != want {
+		p.add(rulePathTable, "", "the %s has %d bytes, its directories need %d", p.name, length, want)
+		return nil
 	}
 	table := make([]byte, length)
 	if err := s.read(table, start, "", p.name); err != nil {
@@ -63,9 +69,6 @@ func (s *scan) checkPathTable(t *hierarchy, kind string, start int64, order bina
 		}
 		table = table[size:]
 	}
-	if len(p.seen) != len(t.directories) {
-		p.add(rulePathTable, "", "the %s has %d directories, the tree %d", p.name, len(p.seen), len(t.directories))
-	}
 	return nil
 }
 
@@ -77,13 +80,13 @@ func (p *tableReader) check(b []byte, order binary.ByteOrder, root *node) (probl
 	switch {
 	case d == nil:
 		return "leads to no directory"
-	case d == root && (len(p.seen) > 0 || identifier != "\x00" || parent != 1):
-		return "is not the one of the root directory"
-	case d != root && identifier != d.identifier:
+	case (d == root) != (len(p.seen) == 0) || d == root && parent != 1:
+		return "is not in the place of the root directory"
+	case identifier != d.identifier:
 		return "has another identifier than " + d.path
 	case d != root && (parent == 0 || int(parent) > len(p.seen) || p.seen[parent-1] != d.parent):
 		return "gives " + d.path + " another parent"
-	case parent < p.parent || parent == p.parent && strings.Compare(identifier, p.identifier) < 0:
+	case parent < p.parent || parent == p.parent && strings.Compare(identifier, p.identifier) <= 0:
 		return "is not in order"
 	case b[1] != 0:
 		return "has extended attributes"
