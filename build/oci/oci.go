@@ -1,0 +1,64 @@
+// Package oci knows where images come from and how they lie in an archive.
+//
+// A [Resolver] turns a source such as "docker://ghcr.io/acme/operator:1.0.0" or "oci:build/images:operator" into an
+// [Image]: its manifests, byte for byte as the source has them, and its blobs, each with a known digest and size and an
+// Open that streams it later. Nothing is ever converted: a digest that was valid at the source is valid in the archive.
+// The one exception is a layer that its source stores uncompressed: it is compressed once, with a pinned codec, into
+// the cache.
+//
+// [Layout] places images in an archive, pure of any input or output: MetalK8s' images/NAME/TAG/ directories and an OCI
+// image layout at the root. Both views show the same bytes; entries with equal keys are meant to be stored once.
+// [RegistryConfig] writes the nginx locations that serve the first view. [Open] reads either view back.
+//
+// Everything read is foreign: manifests are bounded and checked against their digest before they are parsed. Blobs are
+// not: whoever reads one passes it through [VerifyReader].
+package oci
+
+import (
+	"context"
+	"io"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/solutionctl/solutionctl/schema"
+)
+
+// Digest is an algorithm and a hash in hexadecimal, "sha256:…".
+type Digest = v1.Hash
+
+// Descriptor is an OCI content descriptor: media type, digest, size.
+type Descriptor = v1.Descriptor
+
+// Blob is content that is streamed rather than held: a layer, a configuration, a file of an artifact.
+type Blob struct {
+	Descriptor
+	// Open streams the blob from offset to its end. The caller closes the reader and verifies the digest, for instance
+	// with [VerifyReader]. Open may be called several times, from several goroutines.
+	Open func(ctx context.Context, offset int64) (io.ReadCloser, error)
+}
+
+// Manifest is an image manifest, an image index or an artifact manifest, with the exact bytes that have its digest.
+type Manifest struct {
+	Descriptor
+	Data []byte
+}
+
+// Image is one image as an archive carries it, for one platform or for several.
+type Image struct {
+	Ref    schema.ImageRef
+	Origin string // reference under which the image is known elsewhere, such as "ghcr.io/acme/ui:1.0.0"; may be empty
+
+	// Root describes the manifest or index that the tag points to. Root.Platform is set for a single-platform image.
+	Root Descriptor
+	// Manifests holds the root first, then the manifests that an index refers to, then those whose subject is one of
+	// the former (signatures, SBOMs). Each digest occurs once.
+	Manifests []Manifest
+	// Blobs holds every blob once, in the order of first use.
+	Blobs []Blob
+
+	// Note is one remark for a person about what was taken from the source, such as a choice of platforms; may be empty.
+	Note string
+}
+
+// Platforms returns the platforms that the image can run on, in the order of its index; none for an artifact.
+func (i *Image) Platforms() []schema.Platform { return nil }
