@@ -2,16 +2,17 @@
 //
 // A [Resolver] turns a source such as "docker://ghcr.io/acme/operator:1.0.0" or "oci:build/images:operator" into an
 // [Image]: its manifests, byte for byte as the source has them, and its blobs, each with a known digest and size and an
-// Open that streams it later. Nothing is ever converted: a digest that was valid at the source is valid in the archive.
-// The one exception is a layer that its source stores uncompressed: it is compressed once, with a pinned codec, into
-// the cache.
+// Open that streams it later. Nothing is ever converted: a digest that is valid at the source is valid in the archive.
+// There are two exceptions, and [Image.Note] tells of both: a layer that docker saved uncompressed is compressed once,
+// with a pinned codec, into the cache; and a choice of platforms makes a new, smaller index.
 //
 // [Layout] places images in an archive, pure of any input or output: MetalK8s' images/NAME/TAG/ directories and an OCI
 // image layout at the root. Both views show the same bytes; entries with equal keys are meant to be stored once.
 // [RegistryConfig] writes the nginx locations that serve the first view. [Open] reads either view back.
 //
-// Everything read is foreign: manifests are bounded and checked against their digest before they are parsed. Blobs are
-// not: whoever reads one passes it through [VerifyReader].
+// Everything read is foreign. Manifests are bounded and checked against their digest before they are parsed. Blobs are
+// not: whoever reads one passes it through [VerifyReader]. Digests are SHA-256; others are refused, since neither view
+// of the archive has a name for them.
 package oci
 
 import (
@@ -61,4 +62,26 @@ type Image struct {
 }
 
 // Platforms returns the platforms that the image can run on, in the order of its index; none for an artifact.
-func (i *Image) Platforms() []schema.Platform { return nil }
+func (i *Image) Platforms() []schema.Platform {
+	if p := platformOf(i.Root); p != (schema.Platform{}) {
+		return []schema.Platform{p}
+	}
+	seen := map[schema.Platform]bool{{}: true}
+	var platforms []schema.Platform
+	for _, m := range i.Manifests {
+		if p := platformOf(m.Descriptor); !seen[p] {
+			seen[p] = true
+			platforms = append(platforms, p)
+		}
+	}
+	return platforms
+}
+
+// platformOf returns the platform of a descriptor; the zero value when it has none or names it "unknown", as
+// attestations do.
+func platformOf(d Descriptor) schema.Platform {
+	if d.Platform == nil || d.Platform.OS == "" || d.Platform.OS == "unknown" {
+		return schema.Platform{}
+	}
+	return schema.Platform{OS: d.Platform.OS, Architecture: d.Platform.Architecture, Variant: d.Platform.Variant}
+}

@@ -1,0 +1,231 @@
+package oci
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"path"
+	"slices"
+	"sync"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// Names in an OCI image layout and in a directory of skopeo's dir: format.
+const (
+	layoutFile       = "oci-layout"
+	indexFile        = "index.json"
+	manifestFile     = "manifest.json"
+	dirVersionFile   = "version"
+	dirVersion       = "Directory Transport Version: 1.1\n"
+	refName          = "org.opencontainers.image.ref.name"
+	fullName         = "io.containerd.image.name" // the whole reference, where ref.name holds the tag only
+	childManifestExt = ".manifest.json"
+)
+
+func blobPath(d Digest) string { return path.Join("blobs", d.Algorithm, d.Hex) }
+
+// layout is an OCI image layout, in a directory, a tar file or an archive.
+type layout struct {
+	fsys fs.FS
+	// strict makes it an error that a manifest listed in index.json is missing or damaged even when no image needs it.
+	strict bool
+
+	referrersOnce sync.Once
+	referrersOf   map[Digest][]Descriptor // by subject
+	referrersErr  error
+}
+
+func (l *layout) manifest(_ context.Context, d Descriptor) ([]byte, error) {
+	return readFile(l.fsys, blobPath(d.Digest), maxManifest)
+}
+
+func (l *layout) blob(_ context.Context, d Descriptor) (Blob, error) {
+	return fileBlob(l.fsys, blobPath(d.Digest), d)
+}
+
+// index returns the descriptors of index.json.
+func (l *layout) index() ([]Descriptor, error) {
+	data, err := readFile(l.fsys, indexFile, maxManifest)
+	if err != nil {
+		return nil, err
+	}
+	var index v1.IndexManifest
+	if err := json.Unmarshal(data, &index); err != nil {
+		return nil, report.Errorf(report.Invalid, "index.json is not valid: %w", err)
+	}
+	if len(index.Manifests) > maxDescriptors {
+		return nil, report.Errorf(report.Invalid, "index.json lists %d manifests, the limit is %d", len(index.Manifests), maxDescriptors)
+	}
+	for _, d := range index.Manifests {
+		if err := checkDescriptor(d); err != nil {
+			return nil, inContext(indexFile, err)
+		}
+	}
+	return index.Manifests, nil
+}
+
+// image gathers the image of one entry of index.json and what refers to it.
+func (l *layout) image(ctx context.Context, d Descriptor, platforms []schema.Platform) (*Image, error) {
+	data, err := readManifest(ctx, l, d)
+	if err != nil {
+		return nil, err
+	}
+	root := Manifest{Descriptor: Descriptor{MediaType: d.MediaType, Digest: d.Digest, Size: d.Size}, Data: data}
+	image, err := collect(ctx, l, root, platforms, 1)
+	if err != nil {
+		return nil, err
+	}
+	return image, l.addReferrers(ctx, image)
+}
+
+// addReferrers appends the manifests of index.json whose subject is a manifest of the image, and so on for theirs.
+func (l *layout) addReferrers(ctx context.Context, image *Image) error {
+	l.referrersOnce.Do(func() { l.referrersOf, l.referrersErr = l.findReferrers(ctx) })
+	if l.referrersErr != nil || len(l.referrersOf) == 0 {
+		return l.referrersErr
+	}
+	c := &collector{from: l, jobs: 1, image: image, seen: map[Digest]bool{}, seenBlobs: map[Digest]bool{}}
+	for _, m := range image.Manifests {
+		c.seen[m.Digest] = true
+	}
+	for _, b := range image.Blobs {
+		c.seenBlobs[b.Digest] = true
+	}
+	for i := 0; i < len(image.Manifests); i++ {
+		manifests, err := c.fetch(ctx, l.referrersOf[image.Manifests[i].Digest])
+		if err != nil {
+			return err
+		}
+		for _, m := range manifests {
+			m.Platform = nil
+			if err := c.add(ctx, m, 0); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// findReferrers reads every manifest that index.json lists and sorts those with a subject by it.
+func (l *layout) findReferrers(ctx context.Context) (map[Digest][]Descriptor, error) {
+	index, err := l.index()
+	if err != nil {
+		return nil, err
+	}
+	referrers := map[Digest][]Descriptor{}
+	for _, d := range index {
+		data, err := readManifest(ctx, l, d)
+		if err != nil && l.strict {
+			return nil, err
+		}
+		doc, parseErr := parseManifest(data, d.MediaType)
+		if err == nil && parseErr == nil && doc.Subject != nil {
+			d.Annotations = nil
+			referrers[doc.Subject.Digest] = append(referrers[doc.Subject.Digest], d)
+		}
+	}
+	return referrers, nil
+}
+
+// skopeoDir is a directory in skopeo's dir: format, as MetalK8s has one per tag.
+type skopeoDir struct {
+	fsys fs.FS
+	dir  string
+}
+
+func (s skopeoDir) manifest(_ context.Context, d Descriptor) ([]byte, error) {
+	return readFile(s.fsys, path.Join(s.dir, d.Digest.Hex+childManifestExt), maxManifest)
+}
+
+func (s skopeoDir) blob(_ context.Context, d Descriptor) (Blob, error) {
+	return fileBlob(s.fsys, path.Join(s.dir, d.Digest.Hex), d)
+}
+
+func (s skopeoDir) image(ctx context.Context, platforms []schema.Platform) (*Image, error) {
+	data, err := readFile(s.fsys, path.Join(s.dir, manifestFile), maxManifest)
+	if err != nil {
+		return nil, err
+	}
+	return collect(ctx, s, Manifest{Descriptor: blobDescriptor("", data), Data: data}, platforms, 1)
+}
+
+// readFile reads a file of at most limit bytes.
+func readFile(fsys fs.FS, name string, limit int64) ([]byte, error) {
+	f, err := fsys.Open(name)
+	if err != nil {
+		return nil, missing(name, err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, limit+1))
+	switch {
+	case err != nil:
+		return nil, err
+	case int64(len(data)) > limit:
+		return nil, report.Errorf(report.Invalid, "%s has more than %d bytes", name, limit)
+	}
+	return data, nil
+}
+
+// fileBlob is the blob that a file holds.
+func fileBlob(fsys fs.FS, name string, d Descriptor) (Blob, error) {
+	info, err := fs.Stat(fsys, name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && isForeign(d):
+		return Blob{}, report.Errorf(report.Invalid, "layer %s is not distributed with the image: %w", d.Digest, err).
+			WithHint("the layer comes from its vendor only; copy the image with its foreign layers, or use another base image")
+	case err != nil:
+		return Blob{}, missing(name, err)
+	case !info.Mode().IsRegular():
+		return Blob{}, report.Errorf(report.Invalid, "%s is not a regular file", name)
+	case info.Size() != d.Size:
+		return Blob{}, report.Errorf(report.Corrupt, "%s has %d bytes, its manifest says %d", name, info.Size(), d.Size)
+	}
+	return Blob{Descriptor: d, Open: func(ctx context.Context, offset int64) (io.ReadCloser, error) {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		return openAt(fsys, name, offset)
+	}}, nil
+}
+
+// openAt opens a file and moves to offset in the cheapest way that the file system offers.
+func openAt(fsys fs.FS, name string, offset int64) (io.ReadCloser, error) {
+	f, err := fsys.Open(name)
+	if err != nil || offset == 0 {
+		return f, err
+	}
+	if s, ok := f.(io.Seeker); ok {
+		_, err = s.Seek(offset, io.SeekStart)
+	} else {
+		_, err = io.CopyN(io.Discard, f, offset)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// missing gives the absence of a file that a manifest refers to its code.
+func missing(name string, err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return report.Errorf(report.Corrupt, "%s is missing: %w", name, fs.ErrNotExist)
+	}
+	return err
+}
+
+// refNames returns the names that index.json gives its entries, for messages.
+func refNames(index []Descriptor) []string {
+	var names []string
+	for _, d := range index {
+		if name := d.Annotations[refName]; name != "" && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}

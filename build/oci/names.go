@@ -1,0 +1,193 @@
+package oci
+
+import (
+	"cmp"
+	"context"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// The grammar of the OCI distribution specification, one path component only: MetalK8s drops nested names.
+var (
+	namePattern = regexp.MustCompile(`^[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*$`)
+	tagPattern  = regexp.MustCompile(`^[a-zA-Z0-9_][a-zA-Z0-9._-]{0,127}$`)
+)
+
+// checkRef makes sure that a name can be a directory and a part of the nginx configuration.
+func checkRef(ref schema.ImageRef) error {
+	switch {
+	case strings.Contains(ref.Name, "/"):
+		return report.Errorf(report.Invalid, "image name %q has several components", ref.Name).
+			WithHint("MetalK8s serves only images whose name has one component; use %q", strings.ReplaceAll(ref.Name, "/", "-"))
+	case len(ref.Name) > 128 || !namePattern.MatchString(ref.Name):
+		return report.Errorf(report.Invalid, "image name %.140q is not valid", ref.Name).
+			WithHint("use lower-case letters and digits, separated by '.', '_' or '-'")
+	case !tagPattern.MatchString(ref.Tag):
+		return report.Errorf(report.Invalid, "tag %.140q of image %s is not valid", ref.Tag, ref.Name).
+			WithHint("use at most 128 letters, digits, '_', '.' and '-', the first one being no '.' or '-'")
+	}
+	return nil
+}
+
+// normalReference returns the full form of a reference that docker would accept ("nginx" is
+// "docker.io/library/nginx:latest"), or "" when it is none.
+func normalReference(s string) string {
+	ref, err := name.ParseReference(s)
+	if err != nil {
+		return ""
+	}
+	return strings.Replace(ref.Name(), name.DefaultRegistry+"/", "docker.io/", 1)
+}
+
+func sameReference(a, b string) bool {
+	return a == b || normalReference(a) != "" && normalReference(a) == normalReference(b)
+}
+
+// named gathers the image that ref names, or the only one when ref is empty.
+func (l *layout) named(ctx context.Context, ref string, platforms []schema.Platform) (*Image, error) {
+	d, origin, err := l.find(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	image, err := l.image(ctx, d, platforms)
+	if err != nil {
+		return nil, err
+	}
+	image.Origin = origin
+	return image, nil
+}
+
+// find returns the entry of index.json that ref names, or the only one when ref is empty, and the origin that the
+// entry tells. Entries that refer to others, such as signatures, are not images.
+func (l *layout) find(ctx context.Context, ref string) (Descriptor, string, error) {
+	index, err := l.index()
+	if err != nil {
+		return Descriptor{}, "", err
+	}
+	var found []Descriptor
+	for _, d := range index {
+		if ref == "" || isNamed(d, ref) {
+			found = append(found, d)
+		}
+	}
+	found = uniqueDigests(found)
+	if len(found) > 1 && ref == "" {
+		if found, err = l.withoutReferrers(ctx, found); err != nil {
+			return Descriptor{}, "", err
+		}
+	}
+	if len(found) != 1 {
+		return Descriptor{}, "", notOne(len(found), ref, refNames(index))
+	}
+	return found[0], originOf(found[0]), nil
+}
+
+func isNamed(d Descriptor, ref string) bool {
+	return d.Annotations[refName] == ref || d.Digest.String() == ref || "@"+d.Digest.String() == ref ||
+		d.Annotations[fullName] != "" && sameReference(d.Annotations[fullName], ref)
+}
+
+// originOf returns the reference that an entry of index.json tells of its image. A ref.name is one only when it names
+// a registry.
+func originOf(d Descriptor) string {
+	for _, s := range []string{d.Annotations[fullName], d.Annotations[refName]} {
+		if registry, _, ok := strings.Cut(s, "/"); ok && strings.ContainsAny(registry, ".:") {
+			if origin := normalReference(s); origin != "" {
+				return origin
+			}
+		}
+	}
+	return ""
+}
+
+func uniqueDigests(descriptors []Descriptor) []Descriptor {
+	seen := map[Digest]bool{}
+	return slices.DeleteFunc(descriptors, func(d Descriptor) bool {
+		known := seen[d.Digest]
+		seen[d.Digest] = true
+		return known
+	})
+}
+
+func (l *layout) withoutReferrers(ctx context.Context, descriptors []Descriptor) ([]Descriptor, error) {
+	l.referrersOnce.Do(func() { l.referrersOf, l.referrersErr = l.findReferrers(ctx) })
+	refers := map[Digest]bool{}
+	for _, referrers := range l.referrersOf {
+		for _, d := range referrers {
+			refers[d.Digest] = true
+		}
+	}
+	return slices.DeleteFunc(descriptors, func(d Descriptor) bool { return refers[d.Digest] }), l.referrersErr
+}
+
+// notOne is the error of a source in which n images instead of one have the name ref.
+func notOne(n int, ref string, names []string) error {
+	switch {
+	case n == 0 && ref == "":
+		return report.Errorf(report.Invalid, "it holds no image")
+	case n == 0:
+		return report.Errorf(report.Invalid, "it holds no image named %q", ref).WithHint("it holds %s", list(closest(ref, names)))
+	case ref == "":
+		return report.Errorf(report.Invalid, "it holds %d images", n).WithHint("append one of their names to the source: %s", list(names))
+	default:
+		return report.Errorf(report.Invalid, "it holds %d images named %q", n, ref).WithHint("append the digest of one instead of its name")
+	}
+}
+
+// list joins names for a hint: a few of them, and how many more there are.
+func list(names []string) string {
+	const few = 8
+	switch {
+	case len(names) == 0:
+		return "images without names"
+	case len(names) <= few:
+		return strings.Join(names, ", ")
+	default:
+		return strings.Join(names[:few], ", ") + ", …"
+	}
+}
+
+// closest orders candidates by their likeness to what was asked for.
+func closest(want string, candidates []string) []string {
+	candidates = slices.Clone(candidates)
+	slices.SortStableFunc(candidates, func(a, b string) int {
+		return cmp.Or(cmp.Compare(editDistance(want, a), editDistance(want, b)), cmp.Compare(a, b))
+	})
+	return candidates
+}
+
+// editDistance is the Levenshtein distance of the first 64 bytes.
+func editDistance(a, b string) int {
+	a, b = a[:min(len(a), 64)], b[:min(len(b), 64)]
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := 1
+			if a[i] == b[j] {
+				cost = 0
+			}
+			diagonal, row[j+1] = row[j+1], min(diagonal+cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}
+
+// digestInPath finds the digest in the last elements of a path such as "blobs/sha256/<hex>" or "<hex>.json".
+func digestInPath(p string) (Digest, bool) {
+	hex := strings.TrimSuffix(path.Base(p), ".json")
+	d, err := v1.NewHash("sha256:" + hex)
+	return d, err == nil
+}

@@ -1,0 +1,376 @@
+package oci
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync/atomic"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// acceptManifests is what we ask registries for. Schema 1 is not in it: a registry would convert to it.
+var acceptManifests = strings.Join([]string{
+	string(types.OCIImageIndex), string(types.DockerManifestList),
+	string(types.OCIManifestSchema1), string(types.DockerManifestSchema2), mediaTypeOCIArtifact,
+}, ", ")
+
+// fromRegistry takes an image from its registry or from a mirror of it.
+func (r *Resolver) fromRegistry(ctx context.Context, s string) (*Image, error) {
+	ref, err := name.ParseReference(s)
+	if err != nil {
+		return nil, report.Errorf(report.Invalid, "%q is not an image reference", redact("//" + s)[2:]).
+			WithHint("write docker://REGISTRY/NAME:TAG or docker://REGISTRY/NAME@sha256:…")
+	}
+	endpoints, err := r.endpoints(ref.Context())
+	if err != nil {
+		return nil, err
+	}
+	content := &remoteContent{r: r, endpoints: endpoints}
+	root, err := content.root(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	image, err := collect(ctx, content, root, r.o.Platforms, r.o.Jobs)
+	if err != nil {
+		return nil, err
+	}
+	image.Origin = originOfReference(s, ref)
+	return image, nil
+}
+
+// originOfReference is the full reference without a digest when it has a tag: the digest is that of the root anyway.
+func originOfReference(s string, ref name.Reference) string {
+	if before, _, ok := strings.Cut(s, "@"); ok {
+		if tag, err := name.NewTag(before, name.StrictValidation); err == nil {
+			ref = tag
+		}
+	}
+	return strings.Replace(ref.Name(), name.DefaultRegistry+"/", "docker.io/", 1)
+}
+
+// remoteContent is a repository that one or several endpoints serve, the preferred first.
+type remoteContent struct {
+	r         *Resolver
+	endpoints []*endpoint
+	preferred atomic.Int32 // position of the endpoint that answered last
+}
+
+// root fetches the manifest that the reference names.
+func (c *remoteContent) root(ctx context.Context, ref name.Reference) (Manifest, error) {
+	var m Manifest
+	err := c.each(func(e *endpoint) (err error) {
+		m, err = e.fetchManifest(ctx, ref.Identifier())
+		return err
+	})
+	if err != nil {
+		return m, err
+	}
+	if digest, ok := ref.(name.Digest); ok && m.Digest.String() != digest.DigestStr() {
+		return m, report.Errorf(report.Corrupt, "the registry answered with the manifest %s", m.Digest)
+	}
+	return m, nil
+}
+
+func (c *remoteContent) manifest(ctx context.Context, d Descriptor) (data []byte, err error) {
+	err = c.each(func(e *endpoint) error {
+		m, err := e.fetchManifest(ctx, d.Digest.String())
+		if err == nil && m.Digest != d.Digest {
+			err = report.Errorf(report.Corrupt, "%s: answered with the manifest %s instead of %s", e, m.Digest, d.Digest)
+		}
+		data = m.Data
+		return err
+	})
+	return data, err
+}
+
+func (c *remoteContent) blob(ctx context.Context, d Descriptor) (Blob, error) {
+	b := Blob{Descriptor: d, Open: func(ctx context.Context, offset int64) (io.ReadCloser, error) {
+		return c.openBlob(ctx, d, offset)
+	}}
+	if !isForeign(d) {
+		return b, nil
+	}
+	err := c.each(func(e *endpoint) error {
+		resp, err := e.request(ctx, http.MethodHead, "blobs/"+d.Digest.String(), nil)
+		if err == nil {
+			err = resp.Body.Close()
+		}
+		return err
+	})
+	if err != nil {
+		return b, report.Errorf(report.Invalid, "layer %s is not distributed with the image: %w", d.Digest, err).
+			WithHint("the layer comes from its vendor only; use another base image or push the layer to a registry of your own")
+	}
+	return b, nil
+}
+
+// each tries the endpoints until one succeeds, beginning with the one that did so last. It returns the error of the
+// registry itself: that a mirror lacks an image is no news.
+func (c *remoteContent) each(try func(*endpoint) error) error {
+	first := int(c.preferred.Load())
+	var failed error
+	for i := range c.endpoints {
+		switch { // the preferred one is moved to the front
+		case i == 0:
+			i = first
+		case i <= first:
+			i--
+		}
+		err := try(c.endpoints[i])
+		if err == nil {
+			c.preferred.Store(int32(i))
+			return nil
+		}
+		if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+			return err
+		}
+		if failed == nil || !c.endpoints[i].mirror {
+			failed = err
+		}
+	}
+	return failed
+}
+
+// endpoint is one repository on one host.
+type endpoint struct {
+	r      *Resolver
+	repo   name.Repository
+	mirror bool
+	client shared[*http.Client]
+}
+
+func (e *endpoint) String() string {
+	return strings.Replace(e.repo.Name(), name.DefaultRegistry+"/", "docker.io/", 1)
+}
+
+// fetchManifest fetches and bounds a manifest. Its digest is that of its bytes, whatever the registry says.
+func (e *endpoint) fetchManifest(ctx context.Context, identifier string) (Manifest, error) {
+	resp, err := e.request(ctx, http.MethodGet, "manifests/"+identifier, http.Header{"Accept": {acceptManifests}})
+	if err != nil {
+		return Manifest{}, e.withTags(ctx, identifier, err)
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(io.LimitReader(resp.Body, maxManifest+1))
+	switch {
+	case ctx.Err() != nil:
+		return Manifest{}, ctx.Err()
+	case err != nil:
+		return Manifest{}, report.Errorf(report.Unavailable, "%s: manifest %s: %w", e, identifier, err)
+	case len(data) > maxManifest:
+		return Manifest{}, report.Errorf(report.Invalid, "%s: manifest %s has more than %d bytes", e, identifier, maxManifest)
+	}
+	mediaType, _, _ := strings.Cut(resp.Header.Get("Content-Type"), ";")
+	return Manifest{Descriptor: blobDescriptor(types.MediaType(strings.TrimSpace(mediaType)), data), Data: data}, nil
+}
+
+// withTags adds the tags that are most like the missing one to the hint.
+func (e *endpoint) withTags(ctx context.Context, identifier string, err error) error {
+	var failure *report.Error
+	if !errors.As(err, &failure) || failure.Code != report.Invalid || strings.Contains(identifier, ":") || e.mirror {
+		return err
+	}
+	resp, listErr := e.request(ctx, http.MethodGet, "tags/list?n=1000", nil)
+	if listErr != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	var answer struct {
+		Tags []string `json:"tags"`
+	}
+	if json.NewDecoder(io.LimitReader(resp.Body, 1<<20)).Decode(&answer) == nil && len(answer.Tags) > 0 {
+		tags := closest(identifier, answer.Tags)
+		return failure.WithHint("the repository has the tags %s", list(tags))
+	}
+	return err
+}
+
+// connect authenticates with the registry, once per repository.
+func (e *endpoint) connect(ctx context.Context) (*http.Client, error) {
+	return e.client.get(func() (*http.Client, error) {
+		auth := authn.Anonymous
+		if e.r.o.Keychain != nil {
+			var err error
+			if auth, err = authn.Resolve(ctx, e.r.o.Keychain, e.repo); err != nil {
+				return nil, report.Errorf(report.Unavailable, "%s: credentials: %w", e, err).
+					WithHint("check the docker or podman configuration, or log in again: `docker login %s`", e.repo.RegistryStr())
+			}
+		}
+		t, err := transport.NewWithContext(ctx, e.repo.Registry, auth, e.r.o.Transport, []string{e.repo.Scope(transport.PullScope)})
+		if err != nil {
+			return nil, err
+		}
+		return &http.Client{Transport: t}, nil
+	})
+}
+
+// request asks for something below the repository, several times when the failure may be temporary. The caller closes
+// the body of the answer, whose status is 200 or 206.
+func (e *endpoint) request(ctx context.Context, method, what string, header http.Header) (*http.Response, error) {
+	for attempt := 0; ; attempt++ {
+		resp, err := e.try(ctx, method, what, header)
+		if err == nil {
+			return resp, nil
+		}
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		var failure *requestError
+		if !errors.As(err, &failure) || !failure.temporary() || attempt+1 >= maxAttempts {
+			return nil, err
+		}
+		if err := e.r.wait(ctx, backoff(attempt, failure.retryAfter)); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (e *endpoint) try(ctx context.Context, method, what string, header http.Header) (*http.Response, error) {
+	client, err := e.connect(ctx)
+	if err != nil {
+		return nil, e.failure(what, err, nil)
+	}
+	address := fmt.Sprintf("%s://%s/v2/%s/%s", e.repo.Scheme(), e.repo.RegistryStr(), e.repo.RepositoryStr(), what)
+	req, err := http.NewRequestWithContext(ctx, method, address, nil)
+	if err != nil {
+		return nil, err
+	}
+	for key, values := range header {
+		req.Header[key] = values
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return nil, e.failure(what, err, nil)
+	}
+	if err := transport.CheckError(resp, http.StatusOK, http.StatusPartialContent); err != nil {
+		_ = resp.Body.Close()
+		return nil, e.failure(what, err, resp)
+	}
+	return resp, nil
+}
+
+// endpoints returns the mirrors of a repository and then the repository itself.
+func (r *Resolver) endpoints(repo name.Repository) ([]*endpoint, error) {
+	full := strings.Replace(repo.Name(), name.DefaultRegistry+"/", "docker.io/", 1)
+	prefix := ""
+	for key := range r.o.Mirrors {
+		if (full == key || strings.HasPrefix(full, key+"/")) && len(key) > len(prefix) {
+			prefix = key
+		}
+	}
+	var endpoints []*endpoint
+	for _, mirror := range r.o.Mirrors[prefix] {
+		m, err := mirrorRepository(mirror, strings.TrimPrefix(full, prefix))
+		if err != nil {
+			return nil, err
+		}
+		endpoints = append(endpoints, r.endpoint(m, true))
+	}
+	return append(endpoints, r.endpoint(repo, false)), nil
+}
+
+// mirrorRepository returns the repository on a mirror, "[http://]HOST[:PORT][/PREFIX]".
+func mirrorRepository(mirror, rest string) (name.Repository, error) {
+	scheme, place := trimScheme(mirror)
+	host, path, _ := strings.Cut(strings.TrimSuffix(place, "/")+rest, "/")
+	var options []name.Option
+	if scheme == "http" {
+		options = append(options, name.Insecure)
+	}
+	registry, err := name.NewRegistry(host, options...)
+	if err != nil || host == "" || path == "" || scheme != "" && scheme != "http" && scheme != "https" || strings.Contains(host, "@") {
+		return name.Repository{}, report.Errorf(report.Invalid, "mirror %q is not valid", redact(mirror)).
+			WithHint("write [http://]HOST[:PORT][/PREFIX]; credentials come from the docker or podman configuration")
+	}
+	return registry.Repo(path), nil
+}
+
+// endpoint returns the one endpoint of a repository, so that images of one repository share a token.
+func (r *Resolver) endpoint(repo name.Repository, mirror bool) *endpoint {
+	key := fmt.Sprintf("%s %s %t", repo.Scheme(), repo.Name(), mirror)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.repos[key] == nil {
+		r.repos[key] = &endpoint{r: r, repo: repo, mirror: mirror}
+	}
+	return r.repos[key]
+}
+
+// requestError is a failed request: the status of the answer, or what went wrong before there was one.
+type requestError struct {
+	status     int
+	retryAfter string
+	err        error
+}
+
+func (e *requestError) Error() string { return e.err.Error() }
+
+func (e *requestError) Unwrap() error { return e.err }
+
+func (e *requestError) temporary() bool {
+	switch e.status {
+	case 0, http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusInternalServerError,
+		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return true
+	}
+	return false
+}
+
+// failure describes a failed request without anything secret: registries redirect to addresses that are credentials.
+func (e *endpoint) failure(what string, err error, resp *http.Response) error {
+	var coded *report.Error
+	if errors.As(err, &coded) || errors.Is(err, context.Canceled) {
+		return err
+	}
+	what, _, _ = strings.Cut(what, "?")
+	failed := &requestError{err: withoutURL(err)}
+	if resp != nil {
+		failed.retryAfter = resp.Header.Get("Retry-After")
+	}
+	var answer *transport.Error
+	if errors.As(err, &answer) {
+		failed.status = answer.StatusCode
+		failed.err = errors.New(describe(answer))
+	}
+	host := e.repo.RegistryStr()
+	switch failed.status {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return report.Errorf(report.Unavailable, "%s: %s: %w", e, what, failed).
+			WithHint("log in with `docker login %s` or `podman login %[1]s`; some registries also answer so when the image does not exist", host)
+	case http.StatusNotFound:
+		return report.Errorf(report.Invalid, "%s: %s: %w", e, what, failed).WithHint("check the name of the image")
+	case http.StatusTooManyRequests:
+		return report.Errorf(report.Unavailable, "%s: %s: %w", e, what, failed).
+			WithHint("log in with `docker login %s` to get a higher limit, or name a mirror with --mirror", host)
+	}
+	return report.Errorf(report.Unavailable, "%s: %s: %w", e, what, failed).
+		WithHint("check that %s can be reached from here, or name a mirror with --mirror %[1]s=HOST", host)
+}
+
+// describe puts an answer of a registry into one line.
+func describe(answer *transport.Error) string {
+	text := fmt.Sprintf("%d %s", answer.StatusCode, http.StatusText(answer.StatusCode))
+	if len(answer.Errors) > 0 && answer.Errors[0].Message != "" {
+		text += fmt.Sprintf(" (%.200s)", strings.Join(strings.Fields(answer.Errors[0].Message), " "))
+	}
+	return text
+}
+
+// withoutURL removes the address from the error of an HTTP request.
+func withoutURL(err error) error {
+	var failed *url.Error
+	for errors.As(err, &failed) {
+		err = failed.Err
+	}
+	return err
+}

@@ -1,0 +1,360 @@
+package oci
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// Keychain finds the credentials of a registry.
+type Keychain = authn.Keychain
+
+// DefaultKeychain reads the configuration files of docker and podman and runs the credential programs they name.
+func DefaultKeychain() Keychain { return authn.DefaultKeychain }
+
+// Options say where a Resolver may look and what it takes.
+type Options struct {
+	BaseDir   string            // directory that relative paths in sources start from
+	CacheDir  string            // keeps compressed layers from run to run; empty: a temporary directory until Close
+	Platforms []schema.Platform // take these platforms of an index; empty: all
+
+	Transport  http.RoundTripper   // nil: one like http.DefaultTransport
+	Keychain   Keychain            // nil: anonymous
+	Mirrors    map[string][]string // registry or repository prefix → "[http://]HOST[/PREFIX]" to try before it, in order
+	DockerHost string              // of docker-daemon: sources; empty: "unix:///var/run/docker.sock"
+	Stdin      io.Reader           // content of sources whose file is "-"
+
+	// OpenArchive opens the archive of a solution: source; the resolver closes it.
+	OpenArchive func(path string) (fs.FS, io.Closer, error)
+
+	Jobs int         // parallel compressions and manifest requests; 0: the number of processors
+	Sink report.Sink // nil: report.Discard
+}
+
+// Resolver finds images. It is safe for concurrent use: what several images share (a tar file, an archive, a token of
+// a registry) is opened once.
+type Resolver struct {
+	o    Options
+	wait func(context.Context, time.Duration) error // between attempts
+	idle time.Duration                              // without a byte from a registry before its connection is given up
+
+	work   shared[string] // the directory of temporary files
+	mu     sync.Mutex
+	places map[string]*shared[*place]
+	repos  map[string]*endpoint
+}
+
+// place is an opened file or directory that holds images.
+type place struct {
+	layout *layout
+	store  *Store
+	close  func() error
+}
+
+// NewResolver returns a resolver; Close it when no blob is read any more.
+func NewResolver(o Options) *Resolver {
+	if o.Transport == nil {
+		t := http.DefaultTransport.(*http.Transport).Clone()
+		t.ResponseHeaderTimeout = time.Minute
+		o.Transport = t
+	}
+	if o.Sink == nil {
+		o.Sink = report.Discard
+	}
+	if o.Jobs <= 0 {
+		o.Jobs = runtime.GOMAXPROCS(0)
+	}
+	return &Resolver{o: o, wait: sleep, idle: time.Minute, places: map[string]*shared[*place]{}, repos: map[string]*endpoint{}}
+}
+
+// Resolve finds the image that source names and gives it the name ref. It reads manifests only, except that it spools
+// tar files that cannot be read in place and compresses uncompressed layers into the cache. Blobs are streamed later.
+func (r *Resolver) Resolve(ctx context.Context, ref schema.ImageRef, source string) (*Image, error) {
+	event := report.Event{Step: "resolve", Name: ref.String(), State: report.Started}
+	r.o.Sink.Emit(event)
+	image, err := r.resolve(ctx, ref, source)
+	if err != nil {
+		event.State = report.Failed
+		r.o.Sink.Emit(event)
+		return nil, inContext("image "+ref.String(), err)
+	}
+	event.State, event.Note = report.Done, image.Note
+	r.o.Sink.Emit(event)
+	return image, nil
+}
+
+func (r *Resolver) resolve(ctx context.Context, ref schema.ImageRef, text string) (*Image, error) {
+	if err := checkRef(ref); err != nil {
+		return nil, err
+	}
+	src, err := parseSource(text)
+	if err != nil {
+		return nil, err
+	}
+	image, err := r.from(ctx, src)
+	if err != nil {
+		return nil, inContext(redact(text), err)
+	}
+	image.Ref = ref
+	return image, nil
+}
+
+func (r *Resolver) from(ctx context.Context, src source) (*Image, error) {
+	switch src.kind {
+	case kindLayout:
+		p, err := r.open(src.kind, src.path, openLayout)
+		if err != nil {
+			return nil, err
+		}
+		return r.fromLayout(ctx, p.layout, src.ref)
+	case kindLayoutArchive:
+		p, err := r.tarball(ctx, src.path)
+		if err != nil {
+			return nil, err
+		}
+		return r.fromLayout(ctx, p.layout, src.ref)
+	case kindDockerArchive:
+		p, err := r.tarball(ctx, src.path)
+		if err != nil {
+			return nil, err
+		}
+		return r.fromDocker(ctx, p, src.ref)
+	case kindDockerDaemon:
+		p, err := r.daemonTarball(ctx, src.ref)
+		if err != nil {
+			return nil, err
+		}
+		return r.fromDocker(ctx, p, "")
+	case kindDir:
+		return r.fromDir(ctx, src.path)
+	case kindSolution:
+		return r.fromSolution(ctx, src)
+	default:
+		return r.fromRegistry(ctx, src.ref)
+	}
+}
+
+func (r *Resolver) fromLayout(ctx context.Context, l *layout, ref string) (*Image, error) {
+	image, err := l.named(ctx, ref, r.o.Platforms)
+	if errors.Is(err, fs.ErrNotExist) && !hasIndex(l.fsys) {
+		err = report.Errorf(report.Invalid, "there is no index.json: not an OCI image layout").
+			WithHint("write one with `skopeo copy … oci:DIR:TAG`; a directory of skopeo's dir: format is the source dir:DIR, a `docker save` file docker-archive:FILE")
+	}
+	if image != nil && slices.ContainsFunc(image.Blobs, func(b Blob) bool { return isUncompressed(b.Descriptor) }) && image.Note == "" {
+		image.Note = "some layers are uncompressed; they are kept as they are"
+	}
+	return image, err
+}
+
+func hasIndex(fsys fs.FS) bool {
+	_, err := fs.Stat(fsys, indexFile)
+	return err == nil
+}
+
+func (r *Resolver) fromDocker(ctx context.Context, p *place, ref string) (*Image, error) {
+	dir, err := r.workDir()
+	if err != nil {
+		return nil, err
+	}
+	a := &dockerArchive{layout: p.layout, cache: layerCache{dir}, jobs: r.o.Jobs, sink: r.o.Sink}
+	return a.image(ctx, ref, r.o.Platforms)
+}
+
+func (r *Resolver) fromDir(ctx context.Context, dir string) (*Image, error) {
+	fsys := os.DirFS(r.path(dir))
+	image, err := skopeoDir{fsys, "."}.image(ctx, r.o.Platforms)
+	if _, noManifest := fs.Stat(fsys, manifestFile); errors.Is(noManifest, fs.ErrNotExist) {
+		err = report.Errorf(report.Invalid, "there is no manifest.json: not a directory that skopeo wrote").
+			WithHint("write one with `skopeo copy … dir:DIR`; an OCI image layout is the source oci:DIR")
+	}
+	return image, err
+}
+
+func (r *Resolver) fromSolution(ctx context.Context, src source) (*Image, error) {
+	p, err := r.open(src.kind, src.path, r.openArchive)
+	if err != nil {
+		return nil, err
+	}
+	found := p.store.named(src.ref)
+	if len(found) != 1 {
+		return nil, notOne(len(found), src.ref, p.store.names())
+	}
+	return p.store.choose(ctx, found[0], r.o.Platforms)
+}
+
+func (r *Resolver) openArchive(path string) (*place, error) {
+	if r.o.OpenArchive == nil {
+		return nil, report.Errorf(report.Invalid, "images cannot be taken from archives here")
+	}
+	fsys, closer, err := r.o.OpenArchive(path)
+	if err != nil {
+		return nil, err
+	}
+	store, err := Open(fsys)
+	if err != nil {
+		return nil, errors.Join(err, closer.Close())
+	}
+	return &place{store: store, close: closer.Close}, nil
+}
+
+func openLayout(dir string) (*place, error) {
+	info, err := os.Stat(dir)
+	if err != nil {
+		return nil, notFound(err)
+	}
+	if !info.IsDir() {
+		return nil, report.Errorf(report.Invalid, "%s is a file", dir).WithHint("for a tar file, write oci-archive:FILE or docker-archive:FILE")
+	}
+	return &place{layout: &layout{fsys: os.DirFS(dir)}, close: func() error { return nil }}, nil
+}
+
+// tarball opens a tar file, or standard input.
+func (r *Resolver) tarball(ctx context.Context, path string) (*place, error) {
+	if path == "-" {
+		return r.place("-", func() (*place, error) {
+			if r.o.Stdin == nil {
+				return nil, report.Errorf(report.Invalid, "there is no standard input to read an image from")
+			}
+			return r.spool(ctx, r.o.Stdin)
+		})
+	}
+	return r.open("tar", path, func(path string) (*place, error) {
+		if info, err := os.Stat(path); err != nil {
+			return nil, notFound(err)
+		} else if info.IsDir() {
+			return nil, report.Errorf(report.Invalid, "%s is a directory", path).WithHint("for a directory, write oci:DIR or dir:DIR")
+		}
+		dir, err := r.workDir()
+		if err != nil {
+			return nil, err
+		}
+		return tarPlace(openTarball(ctx, path, dir))
+	})
+}
+
+func (r *Resolver) spool(ctx context.Context, stream io.Reader) (*place, error) {
+	dir, err := r.workDir()
+	if err != nil {
+		return nil, err
+	}
+	return tarPlace(spoolTarball(ctx, stream, dir))
+}
+
+func tarPlace(t *tarball, err error) (*place, error) {
+	if err != nil {
+		return nil, err
+	}
+	return &place{layout: &layout{fsys: t}, close: t.Close}, nil
+}
+
+func notFound(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return report.Errorf(report.Invalid, "%w", err).WithHint("relative paths start from the directory of solution.yaml")
+	}
+	return err
+}
+
+// open opens what lies at a path, once.
+func (r *Resolver) open(kind, path string, open func(path string) (*place, error)) (*place, error) {
+	path = r.path(path)
+	return r.place(kind+":"+path, func() (*place, error) { return open(path) })
+}
+
+func (r *Resolver) place(key string, open func() (*place, error)) (*place, error) {
+	r.mu.Lock()
+	s := r.places[key]
+	if s == nil {
+		s = &shared[*place]{}
+		r.places[key] = s
+	}
+	r.mu.Unlock()
+	return s.get(open)
+}
+
+func (r *Resolver) path(p string) string {
+	if filepath.IsAbs(p) {
+		return p
+	}
+	return filepath.Join(r.o.BaseDir, filepath.FromSlash(p))
+}
+
+// workDir returns the directory of the layer cache and of temporary files.
+func (r *Resolver) workDir() (string, error) {
+	return r.work.get(func() (string, error) {
+		if r.o.CacheDir == "" {
+			return os.MkdirTemp("", "solutionctl-*")
+		}
+		return r.o.CacheDir, os.MkdirAll(r.o.CacheDir, 0o755)
+	})
+}
+
+// Close closes open files and removes temporary ones.
+func (r *Resolver) Close() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var errs []error
+	for _, s := range r.places {
+		if s.done {
+			errs = append(errs, s.value.close())
+		}
+	}
+	clear(r.places)
+	if r.work.done && r.o.CacheDir == "" {
+		errs = append(errs, os.RemoveAll(r.work.value))
+		r.work = shared[string]{}
+	}
+	return errors.Join(errs...)
+}
+
+// shared is a value that is made once for all who need it. A failure is not kept: the next one tries again.
+type shared[T any] struct {
+	mu    sync.Mutex
+	done  bool
+	value T
+}
+
+func (s *shared[T]) get(create func() (T, error)) (T, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.done {
+		return s.value, nil
+	}
+	value, err := create()
+	if err == nil {
+		s.value, s.done = value, true
+	}
+	return value, err
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
+
+// trimScheme splits "scheme://rest"; the scheme is empty when there is none.
+func trimScheme(s string) (scheme, rest string) {
+	if scheme, rest, ok := strings.Cut(s, "://"); ok {
+		return scheme, rest
+	}
+	return "", s
+}

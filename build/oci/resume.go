@@ -1,0 +1,222 @@
+package oci
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+const (
+	maxAttempts = 5   // of one request, and connections in a row that yield no byte
+	maxResumes  = 100 // of one blob
+	maxBackoff  = 30 * time.Second
+)
+
+var errShortBody = errors.New("the registry sent less than it should")
+
+// backoff returns how long to wait after an attempt: what the registry asks for, else twice as long each time.
+func backoff(attempt int, retryAfter string) time.Duration {
+	if seconds, err := strconv.Atoi(retryAfter); err == nil && seconds >= 0 {
+		return min(time.Duration(seconds)*time.Second, maxBackoff)
+	}
+	return min(250*time.Millisecond<<min(attempt, 10), maxBackoff)
+}
+
+// openBlob streams a blob from offset. The first connection is made here, so that a missing blob is an error of Open.
+func (c *remoteContent) openBlob(ctx context.Context, d Descriptor, offset int64) (io.ReadCloser, error) {
+	b := &remoteBlob{ctx: ctx, content: c, d: d, offset: offset}
+	if offset >= d.Size {
+		return b, nil
+	}
+	return b, b.connect()
+}
+
+// remoteBlob reads a blob and goes on where it stopped when a connection breaks.
+type remoteBlob struct {
+	ctx     context.Context
+	content *remoteContent
+	d       Descriptor
+	offset  int64 // of the next byte
+
+	body     io.ReadCloser // nil: not connected
+	endpoint *endpoint     // that served last
+	etag     string        // of its answer
+	failures int           // connections in a row without a byte
+	resumes  int
+}
+
+// Read implements [io.Reader].
+func (b *remoteBlob) Read(p []byte) (int, error) {
+	for {
+		if b.offset >= b.d.Size {
+			return 0, io.EOF
+		}
+		if b.body == nil {
+			if err := b.connect(); err != nil {
+				return 0, err
+			}
+		}
+		n, err := b.body.Read(p[:min(int64(len(p)), b.d.Size-b.offset)])
+		b.offset += int64(n)
+		if n > 0 {
+			b.failures = 0
+		}
+		if err != nil && b.offset < b.d.Size {
+			b.disconnect()
+			if err := b.mayResume(err); err != nil {
+				return n, err
+			}
+		}
+		if n > 0 || len(p) == 0 {
+			return n, nil
+		}
+	}
+}
+
+// mayResume decides whether to connect again after err, and waits before it allows it.
+func (b *remoteBlob) mayResume(err error) error {
+	if b.ctx.Err() != nil {
+		return b.ctx.Err()
+	}
+	b.failures++
+	b.resumes++
+	if b.failures < maxAttempts && b.resumes < maxResumes {
+		return b.content.r.wait(b.ctx, backoff(b.failures-1, ""))
+	}
+	return report.Errorf(report.Unavailable, "%s: blob %s: stopped after %d of %d bytes: %w", b.endpoint, shorten(b.d.Digest), b.offset, b.d.Size, withoutURL(err)).
+		WithHint("run the command again, or name a mirror with --mirror %s=HOST", b.endpoint.repo.RegistryStr())
+}
+
+// connect asks for the rest of the blob until an endpoint sends it.
+func (b *remoteBlob) connect() error {
+	for {
+		err := b.content.each(b.connectTo)
+		if !errors.Is(err, errShortBody) {
+			return err
+		}
+		if err := b.mayResume(err); err != nil {
+			return err
+		}
+	}
+}
+
+func (b *remoteBlob) connectTo(e *endpoint) error {
+	if e != b.endpoint {
+		b.endpoint, b.etag = e, ""
+	}
+	header := http.Header{"Accept-Encoding": {"identity"}} // otherwise offsets would count the bytes of another coding
+	if b.offset > 0 {
+		header.Set("Range", fmt.Sprintf("bytes=%d-", b.offset))
+		if b.etag != "" {
+			header.Set("If-Range", b.etag)
+		}
+	}
+	ctx, cancel := context.WithCancel(b.ctx)
+	resp, err := e.request(ctx, http.MethodGet, "blobs/"+b.d.Digest.String(), header)
+	if err != nil {
+		cancel()
+		return err
+	}
+	body := watch(resp.Body, b.content.r.idle, cancel)
+	if err := b.accept(resp, body); err != nil {
+		_ = body.Close() // the answer is of no use
+		return inContext(fmt.Sprintf("%s: blob %s", e, shorten(b.d.Digest)), err)
+	}
+	b.body = body
+	if etag := resp.Header.Get("ETag"); strings.HasPrefix(etag, `"`) {
+		b.etag = etag
+	}
+	return nil
+}
+
+// accept makes sure that the body of the answer starts at the offset and has the size that the manifest says. A server
+// that ignores Range sends the blob from its start: what is known of it is skipped.
+func (b *remoteBlob) accept(resp *http.Response, body io.Reader) error {
+	if resp.StatusCode == http.StatusPartialContent {
+		start, total, ok := parseContentRange(resp.Header.Get("Content-Range"))
+		if !ok || start != b.offset || total >= 0 && total != b.d.Size {
+			return report.Errorf(report.Corrupt, "the registry answered with the range %q, want bytes from %d of %d", resp.Header.Get("Content-Range"), b.offset, b.d.Size)
+		}
+		return nil
+	}
+	if resp.ContentLength >= 0 && resp.ContentLength != b.d.Size {
+		return report.Errorf(report.Corrupt, "it has %d bytes, its manifest says %d", resp.ContentLength, b.d.Size)
+	}
+	if _, err := io.CopyN(io.Discard, body, b.offset); err != nil {
+		return fmt.Errorf("%w: it cannot continue, and broke off before byte %d: %w", errShortBody, b.offset, withoutURL(err))
+	}
+	return nil
+}
+
+// parseContentRange reads "bytes START-END/TOTAL"; total is -1 when it is "*".
+func parseContentRange(s string) (start, total int64, ok bool) {
+	rest, ok := strings.CutPrefix(s, "bytes ")
+	if !ok {
+		return 0, 0, false
+	}
+	span, size, ok := strings.Cut(rest, "/")
+	first, _, ok2 := strings.Cut(span, "-")
+	if !ok || !ok2 {
+		return 0, 0, false
+	}
+	start, err := strconv.ParseInt(first, 10, 64)
+	if err != nil {
+		return 0, 0, false
+	}
+	if size == "*" {
+		return start, -1, true
+	}
+	total, err = strconv.ParseInt(size, 10, 64)
+	return start, total, err == nil
+}
+
+func (b *remoteBlob) disconnect() {
+	if b.body != nil {
+		_ = b.body.Close() // what was read is what counts
+		b.body = nil
+	}
+}
+
+// Close implements [io.Closer].
+func (b *remoteBlob) Close() error {
+	b.disconnect()
+	return nil
+}
+
+// watched is a body that is given up when no byte arrives for a while.
+type watched struct {
+	body   io.ReadCloser
+	idle   time.Duration
+	timer  *time.Timer
+	cancel context.CancelFunc
+}
+
+// watch returns a body whose request is cancelled by cancel when a read takes longer than idle.
+func watch(body io.ReadCloser, idle time.Duration, cancel context.CancelFunc) *watched {
+	w := &watched{body: body, idle: idle, cancel: cancel}
+	w.timer = time.AfterFunc(idle, cancel)
+	w.timer.Stop()
+	return w
+}
+
+func (w *watched) Read(p []byte) (int, error) {
+	w.timer.Reset(w.idle)
+	n, err := w.body.Read(p)
+	if !w.timer.Stop() && err != nil {
+		err = fmt.Errorf("no byte for %v", w.idle)
+	}
+	return n, err
+}
+
+func (w *watched) Close() error {
+	w.timer.Stop()
+	w.cancel()
+	return w.body.Close()
+}

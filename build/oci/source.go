@@ -1,0 +1,112 @@
+package oci
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// The kinds of sources.
+const (
+	kindLayout        = "oci"
+	kindLayoutArchive = "oci-archive"
+	kindDockerArchive = "docker-archive"
+	kindDockerDaemon  = "docker-daemon"
+	kindRegistry      = "docker"
+	kindDir           = "dir"
+	kindSolution      = "solution"
+)
+
+// sourceForms is what a hint shows to someone who wrote something else.
+const sourceForms = "write one of oci:DIR[:REF], oci-archive:FILE[:REF], docker-archive:FILE[:REF], docker-daemon:REF, " +
+	"docker://REGISTRY/NAME:TAG, dir:DIR, solution:FILE.iso:IMAGE"
+
+// source is a parsed source: the kind, the path of a file or directory, and the name of the image there.
+type source struct {
+	kind, path, ref string
+}
+
+// parseSource reads "kind:path[:ref]" and, for registries and the daemon, "kind:ref".
+func parseSource(s string) (source, error) {
+	kind, rest, ok := strings.Cut(s, ":")
+	if !ok || !slices.Contains([]string{kindLayout, kindLayoutArchive, kindDockerArchive, kindDockerDaemon, kindRegistry, kindDir, kindSolution}, kind) {
+		return source{}, noSuchForm(s, kind)
+	}
+	slashes := strings.HasPrefix(rest, "//")
+	src := source{kind: kind}
+	switch kind {
+	case kindRegistry:
+		if !slashes {
+			return source{}, report.Errorf(report.Invalid, "source %q lacks the slashes", redact(s)).
+				WithHint("write docker://%s for a registry, docker-daemon:%[1]s for the local Docker", rest)
+		}
+		src.ref = strings.TrimPrefix(rest, "//")
+	case kindDockerDaemon:
+		src.ref = strings.TrimPrefix(rest, "//")
+	case kindDir:
+		src.path = rest
+	default:
+		if kind == kindLayout && slashes {
+			return source{}, report.Errorf(report.Invalid, "source %q mixes two forms", redact(s)).
+				WithHint("write docker:%s for a registry, oci:DIR for a directory", rest)
+		}
+		src.path, src.ref = splitPath(rest)
+	}
+	return src, src.check(s)
+}
+
+func (s source) check(text string) error {
+	needsPath := s.kind != kindRegistry && s.kind != kindDockerDaemon
+	needsRef := !needsPath || s.kind == kindSolution
+	switch {
+	case needsPath && s.path == "":
+		return report.Errorf(report.Invalid, "source %q names no file or directory", redact(text)).WithHint(sourceForms)
+	case needsRef && s.ref == "":
+		return report.Errorf(report.Invalid, "source %q names no image", redact(text)).WithHint(sourceForms)
+	case strings.ContainsRune(text, 0):
+		return report.Errorf(report.Invalid, "source %q is not a valid name", text)
+	}
+	return nil
+}
+
+// splitPath splits "path:ref" at the first colon that is not part of a Windows drive.
+func splitPath(s string) (path, ref string) {
+	start := 0
+	if len(s) > 2 && s[1] == ':' && (s[2] == '\\' || s[2] == '/') {
+		start = 2
+	}
+	if i := strings.IndexByte(s[start:], ':'); i >= 0 {
+		return s[:start+i], s[start+i+1:]
+	}
+	return s, ""
+}
+
+// noSuchForm guesses what was meant by a source without a known kind.
+func noSuchForm(s, kind string) error {
+	err := report.Errorf(report.Invalid, "source %q has no known form", redact(s))
+	switch {
+	case kind == "http" || kind == "https":
+		return err.WithHint("images come from registries, not from web pages: write docker:%s", strings.TrimPrefix(s, kind+":"))
+	case kind == "containers-storage":
+		return err.WithHint("write the image to a file first: `podman save --format oci-archive -o FILE IMAGE`, then oci-archive:FILE")
+	case normalReference(s) != "" && !strings.HasPrefix(s, ".") && !strings.HasPrefix(s, "/"):
+		return err.WithHint("for an image in a registry, write docker://%s; otherwise %s", s, sourceForms)
+	default:
+		return err.WithHint(sourceForms)
+	}
+}
+
+// redact hides the credentials that someone may have written into a source.
+func redact(s string) string {
+	start := strings.Index(s, "//")
+	if start < 0 {
+		return s
+	}
+	authority, _, _ := strings.Cut(s[start+2:], "/")
+	at := strings.LastIndexByte(authority, '@')
+	if at < 0 || !strings.Contains(authority[:at], ":") || strings.HasPrefix(authority[at:], "@sha") {
+		return s
+	}
+	return s[:start+2] + "…" + s[start+2+at:]
+}

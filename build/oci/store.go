@@ -1,0 +1,149 @@
+package oci
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"path"
+	"slices"
+
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// Store reads the images of an archive. It keeps their manifests in memory.
+type Store struct {
+	fsys   fs.FS
+	layout *layout // nil: the archive has the images/ view only
+	images []*Image
+}
+
+// Open reads the OCI view of an archive, or its images/ directories when it has none. Every manifest is read and
+// verified; of each blob it makes sure that it is there and has the right size. An archive without any image is valid.
+func Open(fsys fs.FS) (*Store, error) {
+	s := &Store{fsys: fsys}
+	var err error
+	if hasIndex(fsys) {
+		err = s.readLayout()
+	} else {
+		err = s.readDirs()
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.images = sorted(s.images)
+	return s, checkImages(s.images)
+}
+
+// Images returns the images, ordered by name and tag; the payload is one of them.
+func (s *Store) Images() []*Image { return slices.Clone(s.images) }
+
+// Image returns an image, or nil when the archive has none of that name.
+func (s *Store) Image(ref schema.ImageRef) *Image {
+	i := slices.IndexFunc(s.images, func(image *Image) bool { return image.Ref == ref })
+	if i < 0 {
+		return nil
+	}
+	return s.images[i]
+}
+
+func (s *Store) readLayout() error {
+	s.layout = &layout{fsys: s.fsys, strict: true}
+	index, err := s.layout.index()
+	if err != nil {
+		return err
+	}
+	for _, d := range index {
+		text := d.Annotations[refName]
+		if text == "" {
+			continue // a referrer, found through its subject
+		}
+		ref, err := schema.ParseImageRef(text)
+		if err != nil {
+			return report.Errorf(report.Invalid, "index.json: %w", err)
+		}
+		image, err := s.layout.image(context.Background(), d, nil)
+		if err != nil {
+			return inContext("image "+text, err)
+		}
+		image.Ref, image.Origin = ref, d.Annotations[fullName]
+		s.images = append(s.images, image)
+	}
+	return nil
+}
+
+func (s *Store) readDirs() error {
+	names, err := directories(s.fsys, "images")
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		tags, err := directories(s.fsys, path.Join("images", name))
+		if err != nil {
+			return err
+		}
+		for _, tag := range tags {
+			ref := schema.ImageRef{Name: name, Tag: tag}
+			if len(s.images) == maxDescriptors {
+				return report.Errorf(report.Invalid, "the archive has more than %d images", maxDescriptors)
+			}
+			image, err := skopeoDir{s.fsys, imageDir(ref)}.image(context.Background(), nil)
+			if err != nil {
+				return inContext("image "+ref.String(), err)
+			}
+			image.Ref = ref
+			s.images = append(s.images, image)
+		}
+	}
+	return nil
+}
+
+// directories lists the directories in a directory; none when it does not exist.
+func directories(fsys fs.FS, dir string) ([]string, error) {
+	entries, err := fs.ReadDir(fsys, dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var names []string
+	for _, entry := range entries {
+		if entry.IsDir() {
+			names = append(names, entry.Name())
+		}
+	}
+	return names, err
+}
+
+// named returns the images called "name:tag", or "name" with any tag.
+func (s *Store) named(text string) []*Image {
+	var found []*Image
+	for _, image := range s.images {
+		if image.Ref.String() == text || image.Ref.Name == text {
+			found = append(found, image)
+		}
+	}
+	return found
+}
+
+func (s *Store) names() []string {
+	names := make([]string, len(s.images))
+	for i, image := range s.images {
+		names[i] = image.Ref.String()
+	}
+	return names
+}
+
+// choose returns an image of its own with the given platforms of the image; all when there are none.
+func (s *Store) choose(ctx context.Context, image *Image, platforms []schema.Platform) (*Image, error) {
+	var chosen *Image
+	var err error
+	if s.layout != nil {
+		chosen, err = s.layout.image(ctx, image.Root, platforms)
+	} else {
+		chosen, err = skopeoDir{s.fsys, imageDir(image.Ref)}.image(ctx, platforms)
+	}
+	if err != nil {
+		return nil, err
+	}
+	chosen.Origin = image.Origin
+	return chosen, nil
+}
