@@ -44,27 +44,6 @@ func (c layerCache) recordPath(diffID Digest) string {
 }
 func (c layerCache) blobPath(d Digest) string { return filepath.Join(c.codecDir(), d.Hex+".gz") }
 
-// compress returns the compressed form of a layer, from the cache when it is there. open streams the layer
-// uncompressed; its digest must be diffID.
-func (c layerCache) compress(ctx context.Context, diffID Digest, open func() (io.ReadCloser, error)) (Blob, error) {
-	if record, ok := c.find(diffID); ok {
-		return c.blob(record), nil
-	}
-	r, err := open()
-	if err != nil {
-		return Blob{}, err
-	}
-	defer r.Close()
-	if err := os.MkdirAll(c.codecDir(), 0o755); err != nil {
-		return Blob{}, err
-	}
-	record, err := c.fill(ctx, diffID, r)
-	if err != nil {
-		return Blob{}, err
-	}
-	return c.blob(record), nil
-}
-
 // find returns the record of a layer whose blob is still there.
 func (c layerCache) find(diffID Digest) (layerRecord, bool) {
 	var record layerRecord
@@ -79,6 +58,9 @@ func (c layerCache) find(diffID Digest) (layerRecord, bool) {
 // fill compresses r into the cache. Files appear under their final names only when they are complete, so that several
 // processes can share a cache.
 func (c layerCache) fill(ctx context.Context, diffID Digest, r io.Reader) (record layerRecord, err error) {
+	if err := os.MkdirAll(c.codecDir(), 0o755); err != nil {
+		return record, err
+	}
 	tmp, err := os.CreateTemp(c.codecDir(), "partial-*")
 	if err != nil {
 		return record, err

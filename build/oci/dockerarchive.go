@@ -173,24 +173,36 @@ func (a *dockerArchive) layer(ctx context.Context, name string, kind compression
 	if err := checkDescriptor(Descriptor{Digest: diffID}); err != nil {
 		return Blob{}, err
 	}
-	open := func() (io.ReadCloser, error) { return a.layout.fsys.Open(name) }
 	switch kind {
 	case uncompressed:
-		event := report.Event{Step: "compress", Name: diffID.String(), State: report.Started}
-		a.sink.Emit(event)
-		b, err := a.cache.compress(ctx, diffID, open)
-		event.State = report.Done
-		if err != nil {
-			event.State = report.Failed
-		}
-		a.sink.Emit(event)
-		return b, err
+		return a.compress(ctx, name, diffID)
 	case gzipped:
 		return a.compressedLayer(ctx, name)
 	default:
 		return Blob{}, report.Errorf(report.Invalid, "compressed with %s, which a Docker manifest cannot say", kind).
 			WithHint("save the image as an OCI archive: `skopeo copy … oci-archive:FILE`")
 	}
+}
+
+// compress returns the compressed form of a layer, from the cache when it is there.
+func (a *dockerArchive) compress(ctx context.Context, name string, diffID Digest) (Blob, error) {
+	if record, ok := a.cache.find(diffID); ok {
+		return a.cache.blob(record), nil
+	}
+	event := report.Event{Step: "compress", Name: name, State: report.Started}
+	a.sink.Emit(event)
+	r, err := a.layout.fsys.Open(name)
+	if err != nil {
+		return Blob{}, err
+	}
+	defer r.Close()
+	record, err := a.cache.fill(ctx, diffID, r)
+	event.State, event.Done = report.Done, record.Size
+	if err != nil {
+		event.State = report.Failed
+	}
+	a.sink.Emit(event)
+	return a.cache.blob(record), err
 }
 
 // compressedLayer is a layer that some tools put into docker archives compressed; its digest must be computed.

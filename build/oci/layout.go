@@ -173,9 +173,7 @@ func referrersIn(image *Image) []referrer {
 // sorted orders images by name and tag.
 func sorted(images []*Image) []*Image {
 	images = slices.Clone(images)
-	slices.SortStableFunc(images, func(a, b *Image) int {
-		return cmp.Or(cmp.Compare(a.Ref.Name, b.Ref.Name), cmp.Compare(a.Ref.Tag, b.Ref.Tag))
-	})
+	slices.SortStableFunc(images, func(a, b *Image) int { return a.Ref.Compare(b.Ref) })
 	return images
 }
 

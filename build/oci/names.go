@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -15,22 +14,16 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// The grammar of the OCI distribution specification, one path component only: MetalK8s drops nested names.
-var (
-	namePattern = regexp.MustCompile(`^[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*$`)
-	tagPattern  = regexp.MustCompile(`^[a-zA-Z0-9_][a-zA-Z0-9._-]{0,127}$`)
-)
-
 // checkRef makes sure that a name can be a directory and a part of the nginx configuration.
 func checkRef(ref schema.ImageRef) error {
 	switch {
 	case strings.Contains(ref.Name, "/"):
 		return report.Errorf(report.Invalid, "image name %q has several components", ref.Name).
 			WithHint("MetalK8s serves only images whose name has one component; use %q", strings.ReplaceAll(ref.Name, "/", "-"))
-	case len(ref.Name) > 128 || !namePattern.MatchString(ref.Name):
+	case !schema.ValidImageName(ref.Name):
 		return report.Errorf(report.Invalid, "image name %.140q is not valid", ref.Name).
 			WithHint("use lower-case letters and digits, separated by '.', '_' or '-'")
-	case !tagPattern.MatchString(ref.Tag):
+	case !schema.ValidImageTag(ref.Tag):
 		return report.Errorf(report.Invalid, "tag %.140q of image %s is not valid", ref.Tag, ref.Name).
 			WithHint("use at most 128 letters, digits, '_', '.' and '-', the first one being no '.' or '-'")
 	}

@@ -18,6 +18,7 @@ package oci
 import (
 	"context"
 	"io"
+	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
@@ -75,6 +76,25 @@ func (i *Image) Platforms() []schema.Platform {
 		}
 	}
 	return platforms
+}
+
+// Created returns the time at which the image was made, the newest of its platforms; the zero time when it does not
+// tell. It reads the configurations.
+func (i *Image) Created(ctx context.Context) (time.Time, error) {
+	var newest time.Time
+	for _, b := range i.Blobs {
+		if !b.MediaType.IsConfig() {
+			continue
+		}
+		config, _, err := readConfig(ctx, b)
+		if err != nil {
+			return time.Time{}, err
+		}
+		if config.Created.After(newest) {
+			newest = config.Created
+		}
+	}
+	return newest, nil
 }
 
 // platformOf returns the platform of a descriptor; the zero value when it has none or names it "unknown", as

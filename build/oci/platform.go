@@ -118,14 +118,8 @@ func attestedDigest(d Descriptor) Digest {
 	return digest
 }
 
-// matches reports whether p is one of the platforms; one without a variant stands for every variant.
 func matches(p schema.Platform, platforms []schema.Platform) bool {
-	return slices.ContainsFunc(platforms, func(want schema.Platform) bool {
-		if want.Variant == "" {
-			p.Variant = ""
-		}
-		return p == want
-	})
+	return slices.ContainsFunc(platforms, func(wish schema.Platform) bool { return wish.Matches(p) })
 }
 
 func checkPlatform(p schema.Platform, platforms []schema.Platform) error {

@@ -42,7 +42,7 @@ type Options struct {
 	OpenArchive func(path string) (fs.FS, io.Closer, error)
 
 	Jobs int         // parallel compressions and manifest requests; 0: the number of processors
-	Sink report.Sink // nil: report.Discard
+	Sink report.Sink // told of compressions; nil: report.Discard
 }
 
 // Resolver finds images. It is safe for concurrent use: what several images share (a tar file, an archive, a token of
@@ -84,30 +84,16 @@ func NewResolver(o Options) *Resolver {
 // Resolve finds the image that source names and gives it the name ref. It reads manifests only, except that it spools
 // tar files that cannot be read in place and compresses uncompressed layers into the cache. Blobs are streamed later.
 func (r *Resolver) Resolve(ctx context.Context, ref schema.ImageRef, source string) (*Image, error) {
-	event := report.Event{Step: "resolve", Name: ref.String(), State: report.Started}
-	r.o.Sink.Emit(event)
-	image, err := r.resolve(ctx, ref, source)
-	if err != nil {
-		event.State = report.Failed
-		r.o.Sink.Emit(event)
-		return nil, inContext("image "+ref.String(), err)
-	}
-	event.State, event.Note = report.Done, image.Note
-	r.o.Sink.Emit(event)
-	return image, nil
-}
-
-func (r *Resolver) resolve(ctx context.Context, ref schema.ImageRef, text string) (*Image, error) {
 	if err := checkRef(ref); err != nil {
 		return nil, err
 	}
-	src, err := parseSource(text)
+	src, err := parseSource(source)
 	if err != nil {
 		return nil, err
 	}
 	image, err := r.from(ctx, src)
 	if err != nil {
-		return nil, inContext(redact(text), err)
+		return nil, inContext(redact(source), err)
 	}
 	image.Ref = ref
 	return image, nil

@@ -135,8 +135,8 @@ func TestResolveErrors(t *testing.T) {
 			r := newResolver(t, oci.Options{OpenArchive: openMap(archive)})
 			_, err := r.Resolve(t.Context(), testRef, test.source)
 			checkError(t, err, test.code, test.message, test.hint)
-			if err != nil && !strings.HasPrefix(err.Error(), "image operator:1.0.0: ") {
-				t.Errorf("%q does not name the image", err)
+			if err != nil && !strings.HasPrefix(err.Error(), test.source+": ") {
+				t.Errorf("%q does not name the source", err)
 			}
 		})
 	}
@@ -275,14 +275,17 @@ func TestLayerCache(t *testing.T) {
 	cache := t.TempDir()
 	first := resolve(t, oci.Options{CacheDir: cache}, "docker-archive:"+archive)
 
-	var events report.Recorder
 	for name := range files {
 		if strings.HasSuffix(name, "layer.tar") {
 			files[name] = bytes.Repeat([]byte{'x'}, len(files[name])) // who reads a layer again gets another digest
 		}
 	}
 	changed := writeFile(t, "b.tar", tarOf(files))
+	var events report.Recorder
 	again := resolve(t, oci.Options{CacheDir: cache, Sink: &events}, "docker-archive:"+changed)
+	if len(events.Events()) != 0 {
+		t.Errorf("layers of the cache were compressed again: %v", events.Events())
+	}
 	if again.Root.Digest != first.Root.Digest {
 		t.Errorf("root is %s, then %s", first.Root.Digest, again.Root.Digest)
 	}
