@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"io"
-	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/types"
@@ -148,10 +147,10 @@ func readManifest(ctx context.Context, from content, d Descriptor) ([]byte, erro
 
 // imageConfig is what is read of an image configuration.
 type imageConfig struct {
-	Created      time.Time `json:"created"`
-	OS           string    `json:"os"`
-	Architecture string    `json:"architecture"`
-	Variant      string    `json:"variant"`
+	Created      string `json:"created"`
+	OS           string `json:"os"`
+	Architecture string `json:"architecture"`
+	Variant      string `json:"variant"`
 	RootFS       struct {
 		DiffIDs []Digest `json:"diff_ids"`
 	} `json:"rootfs"`

@@ -27,7 +27,14 @@ const codecBlock = 1 << 20
 
 // layerCache holds compressed layers by the digest of their uncompressed form (diff ID).
 type layerCache struct {
-	dir string
+	dir     string
+	sink    report.Sink
+	slots   chan struct{} // one is taken by each compression under way
+	records onces[Digest, layerRecord]
+}
+
+func newLayerCache(dir string, jobs int, sink report.Sink) *layerCache {
+	return &layerCache{dir: dir, sink: sink, slots: make(chan struct{}, jobs)}
 }
 
 // layerRecord says what a layer became; the blob lies beside the record, under its digest.
@@ -38,14 +45,36 @@ type layerRecord struct {
 	Size   int64  `json:"size"`
 }
 
-func (c layerCache) codecDir() string { return filepath.Join(c.dir, "layers", codec) }
-func (c layerCache) recordPath(diffID Digest) string {
+func (c *layerCache) codecDir() string { return filepath.Join(c.dir, "layers", codec) }
+func (c *layerCache) recordPath(diffID Digest) string {
 	return filepath.Join(c.codecDir(), diffID.Hex+".json")
 }
-func (c layerCache) blobPath(d Digest) string { return filepath.Join(c.codecDir(), d.Hex+".gz") }
+func (c *layerCache) blobPath(d Digest) string { return filepath.Join(c.codecDir(), d.Hex+".gz") }
+
+// compress returns the compressed form of a layer, from the cache when it is there. open streams the layer; its digest
+// must be diffID. Several images that need the layer at once wait for the same compression.
+func (c *layerCache) compress(ctx context.Context, diffID Digest, name string, open func() (io.ReadCloser, error)) (Blob, error) {
+	record, err := c.records.get(diffID, func() (layerRecord, error) {
+		if record, ok := c.find(diffID); ok {
+			return record, nil
+		}
+		c.slots <- struct{}{}
+		defer func() { <-c.slots }()
+		event := report.Event{Step: "compress", Name: name, State: report.Started}
+		c.sink.Emit(event)
+		record, err := c.fill(ctx, diffID, open)
+		event.State, event.Done = report.Done, record.Size
+		if err != nil {
+			event.State = report.Failed
+		}
+		c.sink.Emit(event)
+		return record, err
+	})
+	return c.blob(record), err
+}
 
 // find returns the record of a layer whose blob is still there.
-func (c layerCache) find(diffID Digest) (layerRecord, bool) {
+func (c *layerCache) find(diffID Digest) (layerRecord, bool) {
 	var record layerRecord
 	data, err := os.ReadFile(c.recordPath(diffID))
 	if err != nil || json.Unmarshal(data, &record) != nil || record.DiffID != diffID || record.Codec != codec {
@@ -55,9 +84,14 @@ func (c layerCache) find(diffID Digest) (layerRecord, bool) {
 	return record, err == nil && info.Size() == record.Size
 }
 
-// fill compresses r into the cache. Files appear under their final names only when they are complete, so that several
+// fill compresses a layer into the cache. Files appear under their final names only when they are complete, so that several
 // processes can share a cache.
-func (c layerCache) fill(ctx context.Context, diffID Digest, r io.Reader) (record layerRecord, err error) {
+func (c *layerCache) fill(ctx context.Context, diffID Digest, open func() (io.ReadCloser, error)) (record layerRecord, err error) {
+	r, err := open()
+	if err != nil {
+		return record, err
+	}
+	defer r.Close()
 	if err := os.MkdirAll(c.codecDir(), 0o755); err != nil {
 		return record, err
 	}
@@ -87,7 +121,7 @@ func (c layerCache) fill(ctx context.Context, diffID Digest, r io.Reader) (recor
 }
 
 // save writes the record, after its blob.
-func (c layerCache) save(record layerRecord) error {
+func (c *layerCache) save(record layerRecord) error {
 	data, err := json.Marshal(record)
 	if err != nil {
 		return err
@@ -104,7 +138,7 @@ func (c layerCache) save(record layerRecord) error {
 }
 
 // blob is a layer in the cache.
-func (c layerCache) blob(record layerRecord) Blob {
+func (c *layerCache) blob(record layerRecord) Blob {
 	d := Descriptor{MediaType: types.DockerLayer, Digest: record.Digest, Size: record.Size}
 	return Blob{Descriptor: d, Open: func(_ context.Context, offset int64) (io.ReadCloser, error) {
 		f, err := os.Open(c.blobPath(record.Digest))

@@ -16,7 +16,7 @@ const defaultDockerHost = "unix:///var/run/docker.sock"
 
 // daemonTarball spools what the daemon saves of an image, as `docker save` does.
 func (r *Resolver) daemonTarball(ctx context.Context, ref string) (*place, error) {
-	return r.place(kindDockerDaemon+":"+ref, func() (*place, error) {
+	return r.places.get(kindDockerDaemon+":"+ref, func() (*place, error) {
 		body, err := r.saveImage(ctx, ref)
 		if err != nil {
 			return nil, err

@@ -20,9 +20,7 @@ import (
 // with the containerd store it holds the blobs as they were pulled, with the older graph drivers plain tars.
 type dockerArchive struct {
 	layout *layout
-	cache  layerCache
-	jobs   int
-	sink   report.Sink
+	cache  *layerCache
 }
 
 // dockerImage is one entry of manifest.json.
@@ -124,13 +122,12 @@ func imageID(config string) string {
 	return d.String()
 }
 
-// layers returns one blob per layer, in order. It reads layers in parallel, and each only once: one whose compressed
-// form is in the cache not at all.
+// layers returns one blob per layer, in order. It reads layers in parallel, as many as the cache allows, and each only
+// once: one whose compressed form is in the cache not at all.
 func (a *dockerArchive) layers(ctx context.Context, names []string, diffIDs []Digest) (blobs []Blob, compressed bool, err error) {
 	blobs = make([]Blob, len(names))
 	first := map[Digest]int{} // one layer may occur several times
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(max(a.jobs, 1))
 	for i, name := range names {
 		if _, ok := first[diffIDs[i]]; ok {
 			continue
@@ -175,34 +172,13 @@ func (a *dockerArchive) layer(ctx context.Context, name string, kind compression
 	}
 	switch kind {
 	case uncompressed:
-		return a.compress(ctx, name, diffID)
+		return a.cache.compress(ctx, diffID, name, func() (io.ReadCloser, error) { return a.layout.fsys.Open(name) })
 	case gzipped:
 		return a.compressedLayer(ctx, name)
 	default:
 		return Blob{}, report.Errorf(report.Invalid, "compressed with %s, which a Docker manifest cannot say", kind).
 			WithHint("save the image as an OCI archive: `skopeo copy … oci-archive:FILE`")
 	}
-}
-
-// compress returns the compressed form of a layer, from the cache when it is there.
-func (a *dockerArchive) compress(ctx context.Context, name string, diffID Digest) (Blob, error) {
-	if record, ok := a.cache.find(diffID); ok {
-		return a.cache.blob(record), nil
-	}
-	event := report.Event{Step: "compress", Name: name, State: report.Started}
-	a.sink.Emit(event)
-	r, err := a.layout.fsys.Open(name)
-	if err != nil {
-		return Blob{}, err
-	}
-	defer r.Close()
-	record, err := a.cache.fill(ctx, diffID, r)
-	event.State, event.Done = report.Done, record.Size
-	if err != nil {
-		event.State = report.Failed
-	}
-	a.sink.Emit(event)
-	return a.cache.blob(record), err
 }
 
 // compressedLayer is a layer that some tools put into docker archives compressed; its digest must be computed.

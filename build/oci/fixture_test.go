@@ -285,3 +285,9 @@ func needs(t *testing.T, tool, pkg string) string {
 	}
 	return path
 }
+
+func openText(text string) func(context.Context, int64) (io.ReadCloser, error) {
+	return func(_ context.Context, offset int64) (io.ReadCloser, error) {
+		return io.NopCloser(bytes.NewReader([]byte(text)[offset:])), nil
+	}
+}

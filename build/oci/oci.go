@@ -79,7 +79,7 @@ func (i *Image) Platforms() []schema.Platform {
 }
 
 // Created returns the time at which the image was made, the newest of its platforms; the zero time when it does not
-// tell. It reads the configurations.
+// tell one. It reads the configurations.
 func (i *Image) Created(ctx context.Context) (time.Time, error) {
 	var newest time.Time
 	for _, b := range i.Blobs {
@@ -90,8 +90,9 @@ func (i *Image) Created(ctx context.Context) (time.Time, error) {
 		if err != nil {
 			return time.Time{}, err
 		}
-		if config.Created.After(newest) {
-			newest = config.Created
+		created, err := time.Parse(time.RFC3339Nano, config.Created)
+		if err == nil && created.After(newest) {
+			newest = created
 		}
 	}
 	return newest, nil

@@ -147,7 +147,7 @@ type endpoint struct {
 	r      *Resolver
 	repo   name.Repository
 	mirror bool
-	client shared[*http.Client]
+	client once[*http.Client]
 }
 
 func (e *endpoint) String() string {
@@ -298,12 +298,8 @@ func mirrorRepository(mirror, rest string) (name.Repository, error) {
 // endpoint returns the one endpoint of a repository, so that images of one repository share a token.
 func (r *Resolver) endpoint(repo name.Repository, mirror bool) *endpoint {
 	key := fmt.Sprintf("%s %s %t", repo.Scheme(), repo.Name(), mirror)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.repos[key] == nil {
-		r.repos[key] = &endpoint{r: r, repo: repo, mirror: mirror}
-	}
-	return r.repos[key]
+	e, _ := r.repos.get(key, func() (*endpoint, error) { return &endpoint{r: r, repo: repo, mirror: mirror}, nil })
+	return e
 }
 
 // requestError is a failed request: the status of the answer, or what went wrong before there was one.

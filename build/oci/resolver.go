@@ -11,7 +11,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/authn"
@@ -52,10 +51,10 @@ type Resolver struct {
 	wait func(context.Context, time.Duration) error // between attempts
 	idle time.Duration                              // without a byte from a registry before its connection is given up
 
-	work   shared[string] // the directory of temporary files
-	mu     sync.Mutex
-	places map[string]*shared[*place]
-	repos  map[string]*endpoint
+	work   once[string] // the directory of temporary files
+	layers once[*layerCache]
+	places onces[string, *place]
+	repos  onces[string, *endpoint]
 }
 
 // place is an opened file or directory that holds images.
@@ -78,7 +77,7 @@ func NewResolver(o Options) *Resolver {
 	if o.Jobs <= 0 {
 		o.Jobs = runtime.GOMAXPROCS(0)
 	}
-	return &Resolver{o: o, wait: sleep, idle: time.Minute, places: map[string]*shared[*place]{}, repos: map[string]*endpoint{}}
+	return &Resolver{o: o, wait: sleep, idle: time.Minute}
 }
 
 // Resolve finds the image that source names and gives it the name ref. It reads manifests only, except that it spools
@@ -152,11 +151,14 @@ func hasIndex(fsys fs.FS) bool {
 }
 
 func (r *Resolver) fromDocker(ctx context.Context, p *place, ref string) (*Image, error) {
-	dir, err := r.workDir()
+	cache, err := r.layers.get(func() (*layerCache, error) {
+		dir, err := r.workDir()
+		return newLayerCache(dir, r.o.Jobs, r.o.Sink), err
+	})
 	if err != nil {
 		return nil, err
 	}
-	a := &dockerArchive{layout: p.layout, cache: layerCache{dir}, jobs: r.o.Jobs, sink: r.o.Sink}
+	a := &dockerArchive{layout: p.layout, cache: cache}
 	return a.image(ctx, ref, r.o.Platforms)
 }
 
@@ -211,7 +213,7 @@ func openLayout(dir string) (*place, error) {
 // tarball opens a tar file, or standard input.
 func (r *Resolver) tarball(ctx context.Context, path string) (*place, error) {
 	if path == "-" {
-		return r.place("-", func() (*place, error) {
+		return r.places.get("-", func() (*place, error) {
 			if r.o.Stdin == nil {
 				return nil, report.Errorf(report.Invalid, "there is no standard input to read an image from")
 			}
@@ -257,18 +259,7 @@ func notFound(err error) error {
 // open opens what lies at a path, once.
 func (r *Resolver) open(kind, path string, open func(path string) (*place, error)) (*place, error) {
 	path = r.path(path)
-	return r.place(kind+":"+path, func() (*place, error) { return open(path) })
-}
-
-func (r *Resolver) place(key string, open func() (*place, error)) (*place, error) {
-	r.mu.Lock()
-	s := r.places[key]
-	if s == nil {
-		s = &shared[*place]{}
-		r.places[key] = s
-	}
-	r.mu.Unlock()
-	return s.get(open)
+	return r.places.get(kind+":"+path, func() (*place, error) { return open(path) })
 }
 
 func (r *Resolver) path(p string) string {
@@ -290,40 +281,14 @@ func (r *Resolver) workDir() (string, error) {
 
 // Close closes open files and removes temporary ones.
 func (r *Resolver) Close() error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	var errs []error
-	for _, s := range r.places {
-		if s.done {
-			errs = append(errs, s.value.close())
-		}
+	for p := range r.places.drain() {
+		errs = append(errs, p.close())
 	}
-	clear(r.places)
-	if r.work.done && r.o.CacheDir == "" {
-		errs = append(errs, os.RemoveAll(r.work.value))
-		r.work = shared[string]{}
+	if dir, ok := r.work.take(); ok && r.o.CacheDir == "" {
+		errs = append(errs, os.RemoveAll(dir))
 	}
 	return errors.Join(errs...)
-}
-
-// shared is a value that is made once for all who need it. A failure is not kept: the next one tries again.
-type shared[T any] struct {
-	mu    sync.Mutex
-	done  bool
-	value T
-}
-
-func (s *shared[T]) get(create func() (T, error)) (T, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.done {
-		return s.value, nil
-	}
-	value, err := create()
-	if err == nil {
-		s.value, s.done = value, true
-	}
-	return value, err
 }
 
 func sleep(ctx context.Context, d time.Duration) error {
