@@ -39,7 +39,7 @@ func parseSource(s string) (source, error) {
 	case kindRegistry:
 		if !slashes {
 			return source{}, report.Errorf(report.Invalid, "source %q lacks the slashes", redact(s)).
-				WithHint("write docker://%s for a registry, docker-daemon:%[1]s for the local Docker", rest)
+				WithHint("write docker://%s for a registry, docker-daemon:%[1]s for the local Docker", redact(rest))
 		}
 		src.ref = strings.TrimPrefix(rest, "//")
 	case kindDockerDaemon:
@@ -49,7 +49,7 @@ func parseSource(s string) (source, error) {
 	default:
 		if kind == kindLayout && slashes {
 			return source{}, report.Errorf(report.Invalid, "source %q mixes two forms", redact(s)).
-				WithHint("write docker:%s for a registry, oci:DIR for a directory", rest)
+				WithHint("write docker:%s for a registry, oci:DIR for a directory", redact(rest))
 		}
 		src.path, src.ref = splitPath(rest)
 	}
@@ -87,11 +87,11 @@ func noSuchForm(s, kind string) error {
 	err := report.Errorf(report.Invalid, "source %q has no known form", redact(s))
 	switch {
 	case kind == "http" || kind == "https":
-		return err.WithHint("images come from registries, not from web pages: write docker:%s", strings.TrimPrefix(s, kind+":"))
+		return err.WithHint("images come from registries, not from web pages: write docker:%s", strings.TrimPrefix(redact(s), kind+":"))
 	case kind == "containers-storage":
 		return err.WithHint("write the image to a file first: `podman save --format oci-archive -o FILE IMAGE`, then oci-archive:FILE")
 	case normalReference(s) != "" && !strings.HasPrefix(s, ".") && !strings.HasPrefix(s, "/"):
-		return err.WithHint("for an image in a registry, write docker://%s; otherwise %s", s, sourceForms)
+		return err.WithHint("for an image in a registry, write docker://%s; otherwise %s", redact(s), sourceForms)
 	default:
 		return err.WithHint(sourceForms)
 	}
