@@ -16,7 +16,7 @@ import (
 
 // content is a place that holds manifests and blobs by digest: a registry, an OCI layout, a skopeo directory.
 type content interface {
-	// manifest returns at most maxManifest bytes; the caller verifies them.
+	// manifest returns at most maxDocument bytes; the caller verifies them.
 	manifest(ctx context.Context, d Descriptor) ([]byte, error)
 	// blob returns the blob, after making sure that it is there with the right size where that is cheap.
 	blob(ctx context.Context, d Descriptor) (Blob, error)
@@ -44,7 +44,7 @@ func collect(ctx context.Context, from content, root Manifest, platforms []schem
 	if err != nil {
 		return nil, err
 	}
-	if err := c.add(ctx, root, 0); err != nil {
+	if err = c.add(ctx, root, 0); err != nil {
 		return nil, err
 	}
 	c.image.Root = c.image.Manifests[0].Descriptor
@@ -67,7 +67,7 @@ func (c *collector) add(ctx context.Context, m Manifest, depth int) error {
 		return report.Errorf(report.Invalid, "index %s: indexes are nested more than %d deep", m.Digest, maxIndexDepth)
 	}
 	m.MediaType, m.ArtifactType = doc.MediaType, doc.artifactType()
-	if err := c.addBlobs(ctx, &m, doc); err != nil {
+	if err = c.addBlobs(ctx, &m, doc); err != nil {
 		return inManifest(m.Digest, err)
 	}
 	c.seen[m.Digest] = true
@@ -117,8 +117,8 @@ func (c *collector) fetch(ctx context.Context, descriptors []Descriptor) ([]Mani
 			continue
 		}
 		c.bytes += d.Size
-		if len(manifests)+len(c.seen) >= maxManifests || c.bytes > 8*maxManifest {
-			return nil, report.Errorf(report.Invalid, "the image has more than %d manifests or %d MiB of them", maxManifests, 8*maxManifest>>20)
+		if len(manifests)+len(c.seen) >= maxManifests || c.bytes > 8*maxDocument {
+			return nil, report.Errorf(report.Invalid, "the image has more than %d manifests or %d MiB of them", maxManifests, 8*maxDocument>>20)
 		}
 		manifests = append(manifests, Manifest{Descriptor: d})
 	}
@@ -135,8 +135,8 @@ func (c *collector) fetch(ctx context.Context, descriptors []Descriptor) ([]Mani
 
 // readManifest reads and verifies one manifest.
 func readManifest(ctx context.Context, from content, d Descriptor) ([]byte, error) {
-	if d.Size > maxManifest {
-		return nil, report.Errorf(report.Invalid, "manifest %s has %d bytes, the limit is %d", d.Digest, d.Size, maxManifest)
+	if d.Size > maxDocument {
+		return nil, report.Errorf(report.Invalid, "manifest %s has %d bytes, the limit is %d", d.Digest, d.Size, maxDocument)
 	}
 	data, err := from.manifest(ctx, d)
 	if err != nil {
@@ -169,14 +169,14 @@ func parseConfig(data []byte) (*imageConfig, error) {
 }
 
 func readConfig(ctx context.Context, b Blob) (*imageConfig, []byte, error) {
-	if b.Size > maxConfig {
-		return nil, nil, report.Errorf(report.Invalid, "image configuration %s has %d bytes, the limit is %d", b.Digest, b.Size, maxConfig)
+	if b.Size > maxDocument {
+		return nil, nil, report.Errorf(report.Invalid, "image configuration %s has %d bytes, the limit is %d", b.Digest, b.Size, maxDocument)
 	}
 	r, err := b.Open(ctx, 0)
 	if err != nil {
 		return nil, nil, err
 	}
-	defer r.Close()
+	defer func() { _ = r.Close() }()
 	data, err := io.ReadAll(VerifyReader(r, b.Descriptor))
 	if err != nil {
 		return nil, nil, err

@@ -91,8 +91,8 @@ func (c *layerCache) fill(ctx context.Context, diffID Digest, open func() (io.Re
 	if err != nil {
 		return record, err
 	}
-	defer r.Close()
-	if err := os.MkdirAll(c.codecDir(), 0o755); err != nil {
+	defer func() { _ = r.Close() }()
+	if err = os.MkdirAll(c.codecDir(), 0o755); err != nil {
 		return record, err
 	}
 	tmp, err := os.CreateTemp(c.codecDir(), "partial-*")
@@ -131,7 +131,7 @@ func (c *layerCache) save(record layerRecord) error {
 		return err
 	}
 	_, err = io.Copy(tmp, bytes.NewReader(data))
-	if err := errors.Join(err, tmp.Close()); err != nil {
+	if err = errors.Join(err, tmp.Close()); err != nil {
 		return errors.Join(err, os.Remove(tmp.Name()))
 	}
 	return os.Rename(tmp.Name(), c.recordPath(record.DiffID))
@@ -167,7 +167,7 @@ func compressLayer(w io.Writer, r io.Reader) error {
 	if err != nil {
 		return err
 	}
-	if err := z.SetConcurrency(codecBlock, 4); err != nil {
+	if err = z.SetConcurrency(codecBlock, 4); err != nil {
 		return err
 	}
 	_, err = io.Copy(z, r)

@@ -21,7 +21,7 @@ func (r *Resolver) daemonTarball(ctx context.Context, ref string) (*place, error
 		if err != nil {
 			return nil, err
 		}
-		defer body.Close()
+		defer func() { _ = body.Close() }()
 		return r.spool(ctx, body)
 	})
 }
@@ -52,7 +52,7 @@ func (r *Resolver) saveImage(ctx context.Context, ref string) (io.ReadCloser, er
 			WithHint("is Docker running, and may you use its socket? otherwise: `docker save %s | solutionctl build …` with the source docker-archive:-", ref)
 	}
 	if resp.StatusCode != http.StatusOK {
-		defer resp.Body.Close()
+		defer func() { _ = resp.Body.Close() }()
 		return nil, daemonError(host, ref, resp)
 	}
 	return resp.Body, nil

@@ -55,7 +55,7 @@ func (a *dockerArchive) legacyImage(ctx context.Context, ref string) (*Image, er
 	if err != nil {
 		return nil, err
 	}
-	configData, err := readFile(a.layout.fsys, entry.Config, maxConfig)
+	configData, err := readFile(a.layout.fsys, entry.Config)
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +87,7 @@ func (a *dockerArchive) legacyImage(ctx context.Context, ref string) (*Image, er
 
 // find returns the entry of manifest.json that ref names by a tag or by the image ID.
 func (a *dockerArchive) find(ref string) (dockerImage, error) {
-	data, err := readFile(a.layout.fsys, manifestFile, maxManifest)
+	data, err := readFile(a.layout.fsys, manifestFile)
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			err = report.Errorf(report.Invalid, "there is neither index.json nor manifest.json in the tar file").
@@ -157,7 +157,7 @@ func (a *dockerArchive) compressionOf(name string) (compression, error) {
 	if err != nil {
 		return uncompressed, missing(name, err)
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	head := make([]byte, 8)
 	n, err := io.ReadFull(f, head)
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
@@ -187,7 +187,7 @@ func (a *dockerArchive) compressedLayer(ctx context.Context, name string) (Blob,
 	if err != nil {
 		return Blob{}, err
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	digest, size, err := v1.SHA256(contextReader{ctx, f})
 	if err != nil {
 		return Blob{}, err

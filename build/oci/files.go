@@ -42,7 +42,7 @@ type layout struct {
 }
 
 func (l *layout) manifest(_ context.Context, d Descriptor) ([]byte, error) {
-	return readFile(l.fsys, blobPath(d.Digest), maxManifest)
+	return readFile(l.fsys, blobPath(d.Digest))
 }
 
 func (l *layout) blob(_ context.Context, d Descriptor) (Blob, error) {
@@ -51,7 +51,7 @@ func (l *layout) blob(_ context.Context, d Descriptor) (Blob, error) {
 
 // index returns the descriptors of index.json.
 func (l *layout) index() ([]Descriptor, error) {
-	data, err := readFile(l.fsys, indexFile, maxManifest)
+	data, err := readFile(l.fsys, indexFile)
 	if err != nil {
 		return nil, err
 	}
@@ -140,7 +140,7 @@ type skopeoDir struct {
 }
 
 func (s skopeoDir) manifest(_ context.Context, d Descriptor) ([]byte, error) {
-	return readFile(s.fsys, path.Join(s.dir, d.Digest.Hex+childManifestExt), maxManifest)
+	return readFile(s.fsys, path.Join(s.dir, d.Digest.Hex+childManifestExt))
 }
 
 func (s skopeoDir) blob(_ context.Context, d Descriptor) (Blob, error) {
@@ -148,26 +148,26 @@ func (s skopeoDir) blob(_ context.Context, d Descriptor) (Blob, error) {
 }
 
 func (s skopeoDir) image(ctx context.Context, platforms []schema.Platform) (*Image, error) {
-	data, err := readFile(s.fsys, path.Join(s.dir, manifestFile), maxManifest)
+	data, err := readFile(s.fsys, path.Join(s.dir, manifestFile))
 	if err != nil {
 		return nil, err
 	}
 	return collect(ctx, s, Manifest{Descriptor: blobDescriptor("", data), Data: data}, platforms, 1)
 }
 
-// readFile reads a file of at most limit bytes.
-func readFile(fsys fs.FS, name string, limit int64) ([]byte, error) {
+// readFile reads a document.
+func readFile(fsys fs.FS, name string) ([]byte, error) {
 	f, err := fsys.Open(name)
 	if err != nil {
 		return nil, missing(name, err)
 	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, limit+1))
+	defer func() { _ = f.Close() }()
+	data, err := io.ReadAll(io.LimitReader(f, maxDocument+1))
 	switch {
 	case err != nil:
 		return nil, err
-	case int64(len(data)) > limit:
-		return nil, report.Errorf(report.Invalid, "%s has more than %d bytes", name, limit)
+	case len(data) > maxDocument:
+		return nil, report.Errorf(report.Invalid, "%s has more than %d bytes", name, maxDocument)
 	}
 	return data, nil
 }

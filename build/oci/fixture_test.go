@@ -76,7 +76,7 @@ func (l *layoutBuilder) multi(children ...oci.Descriptor) oci.Descriptor {
 }
 
 // artifact adds a manifest about a subject, and lists it.
-func (l *layoutBuilder) artifact(artifactType string, subject oci.Descriptor) oci.Descriptor {
+func (l *layoutBuilder) artifact(artifactType string, subject oci.Descriptor) {
 	subject.Platform = nil
 	d := l.json(types.OCIManifestSchema1, v1.Manifest{
 		SchemaVersion: 2, MediaType: types.OCIManifestSchema1, ArtifactType: artifactType, Subject: &subject,
@@ -84,13 +84,11 @@ func (l *layoutBuilder) artifact(artifactType string, subject oci.Descriptor) oc
 		Layers: []v1.Descriptor{l.blob("text/plain", []byte("about "+subject.Digest.String()))},
 	})
 	l.index.Manifests = append(l.index.Manifests, d)
-	return d
 }
 
-func (l *layoutBuilder) tag(name string, d oci.Descriptor) oci.Descriptor {
+func (l *layoutBuilder) tag(name string, d oci.Descriptor) {
 	d.Annotations = map[string]string{"org.opencontainers.image.ref.name": name}
 	l.index.Manifests = append(l.index.Manifests, d)
-	return d
 }
 
 func (l *layoutBuilder) fs() fstest.MapFS {
@@ -230,7 +228,7 @@ func readBlob(t *testing.T, b oci.Blob) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer r.Close()
+	defer func() { _ = r.Close() }()
 	data, err := io.ReadAll(oci.VerifyReader(r, b.Descriptor))
 	if err != nil {
 		t.Fatal(err)
@@ -240,7 +238,7 @@ func readBlob(t *testing.T, b oci.Blob) []byte {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer r.Close()
+		defer func() { _ = r.Close() }()
 		if rest, err := io.ReadAll(r); err != nil || !bytes.Equal(rest, data[half:]) {
 			t.Errorf("blob %s from %d: %d bytes, %v", b.Digest, half, len(rest), err)
 		}

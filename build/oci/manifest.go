@@ -13,8 +13,7 @@ import (
 
 // Bounds on foreign documents. Registries accept manifests of 4 MiB; a few have been seen that are larger.
 const (
-	maxManifest    = 8 << 20 // bytes of a manifest, an index or a docker-archive's manifest.json
-	maxConfig      = 8 << 20 // bytes of an image configuration
+	maxDocument    = 8 << 20 // bytes of a manifest, an index or an image configuration
 	maxManifests   = 1000    // manifests of one image, children and referrers included
 	maxDescriptors = 5000    // layers of one manifest, or children of one index
 	maxIndexDepth  = 4       // indexes inside indexes
@@ -43,8 +42,8 @@ type document struct {
 // document's own mediaType field goes before it, and its shape decides when both are missing. The document's MediaType
 // is never empty afterwards.
 func parseManifest(data []byte, declared types.MediaType) (*document, error) {
-	if len(data) > maxManifest {
-		return nil, report.Errorf(report.Invalid, "manifest has %d bytes, the limit is %d", len(data), maxManifest)
+	if len(data) > maxDocument {
+		return nil, report.Errorf(report.Invalid, "manifest has %d bytes, the limit is %d", len(data), maxDocument)
 	}
 	var doc document
 	if err := json.Unmarshal(data, &doc); err != nil {

@@ -53,7 +53,7 @@ func startNginx(t *testing.T, images []*oci.Image, form string) http.RoundTrippe
 		user = "user root;" // the workers have to read the test's directory
 	}
 	// A socket in the file system needs no free port; its path has to be short.
-	short, err := os.MkdirTemp("", "nginx")
+	short, err := os.MkdirTemp("", "nginx") //nolint:usetesting // the path of t.TempDir may be too long for a socket
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +188,7 @@ func TestNginxAnswers(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer response.Body.Close()
+			defer func() { _ = response.Body.Close() }()
 			body, err := io.ReadAll(response.Body)
 			if err != nil || response.StatusCode != test.status || test.body != "-" && string(body) != test.body {
 				t.Errorf("%d %.200q %v, want %d %.200q", response.StatusCode, body, err, test.status, test.body)

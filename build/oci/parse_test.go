@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"maps"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -166,10 +167,7 @@ func FuzzOpen(f *testing.F) {
 	files := l.fs()
 	f.Add(files["index.json"].Data, files["blobs/sha256/"+image.Digest.Hex].Data)
 	f.Fuzz(func(t *testing.T, index, manifest []byte) {
-		changed := fstest.MapFS{}
-		for name, file := range files {
-			changed[name] = file
-		}
+		changed := maps.Clone(files)
 		digest, _, err := v1.SHA256(bytes.NewReader(manifest))
 		if err != nil {
 			t.Fatal(err)

@@ -53,7 +53,7 @@ func PayloadImage(files []PayloadFile) (*Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(data) > maxManifest || len(m.Layers) > maxDescriptors {
+	if len(data) > maxDocument || len(m.Layers) > maxDescriptors {
 		return nil, report.Errorf(report.Invalid, "payload of %d files is too large for one manifest", len(files))
 	}
 	image.Root = blobDescriptor(types.OCIManifestSchema1, data)

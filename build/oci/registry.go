@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -84,12 +85,12 @@ func (c *remoteContent) root(ctx context.Context, ref name.Reference) (Manifest,
 
 func (c *remoteContent) manifest(ctx context.Context, d Descriptor) (data []byte, err error) {
 	err = c.each(func(e *endpoint) error {
-		m, err := e.fetchManifest(ctx, d.Digest.String())
-		if err == nil && m.Digest != d.Digest {
-			err = report.Errorf(report.Corrupt, "%s: answered with the manifest %s instead of %s", e, m.Digest, d.Digest)
+		m, failed := e.fetchManifest(ctx, d.Digest.String())
+		if failed == nil && m.Digest != d.Digest {
+			return report.Errorf(report.Corrupt, "%s: answered with the manifest %s instead of %s", e, m.Digest, d.Digest)
 		}
 		data = m.Data
-		return err
+		return failed
 	})
 	return data, err
 }
@@ -160,15 +161,15 @@ func (e *endpoint) fetchManifest(ctx context.Context, identifier string) (Manife
 	if err != nil {
 		return Manifest{}, e.withTags(ctx, identifier, err)
 	}
-	defer resp.Body.Close()
-	data, err := io.ReadAll(io.LimitReader(resp.Body, maxManifest+1))
+	defer func() { _ = resp.Body.Close() }()
+	data, err := io.ReadAll(io.LimitReader(resp.Body, maxDocument+1))
 	switch {
 	case ctx.Err() != nil:
 		return Manifest{}, ctx.Err()
 	case err != nil:
 		return Manifest{}, report.Errorf(report.Unavailable, "%s: manifest %s: %w", e, identifier, err)
-	case len(data) > maxManifest:
-		return Manifest{}, report.Errorf(report.Invalid, "%s: manifest %s has more than %d bytes", e, identifier, maxManifest)
+	case len(data) > maxDocument:
+		return Manifest{}, report.Errorf(report.Invalid, "%s: manifest %s has more than %d bytes", e, identifier, maxDocument)
 	}
 	mediaType, _, _ := strings.Cut(resp.Header.Get("Content-Type"), ";")
 	return Manifest{Descriptor: blobDescriptor(types.MediaType(strings.TrimSpace(mediaType)), data), Data: data}, nil
@@ -184,7 +185,7 @@ func (e *endpoint) withTags(ctx context.Context, identifier string, err error) e
 	if listErr != nil {
 		return err
 	}
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }()
 	var answer struct {
 		Tags []string `json:"tags"`
 	}
@@ -245,9 +246,7 @@ func (e *endpoint) try(ctx context.Context, method, what string, header http.Hea
 	if err != nil {
 		return nil, err
 	}
-	for key, values := range header {
-		req.Header[key] = values
-	}
+	maps.Copy(req.Header, header)
 	resp, err := client.Do(req)
 	if err != nil {
 		return nil, e.failure(what, err, nil)
@@ -333,8 +332,7 @@ func (e *endpoint) failure(what string, err error, resp *http.Response) error {
 	if resp != nil {
 		failed.retryAfter = resp.Header.Get("Retry-After")
 	}
-	var answer *transport.Error
-	if errors.As(err, &answer) {
+	if answer, ok := errors.AsType[*transport.Error](err); ok {
 		failed.status = answer.StatusCode
 		failed.err = errors.New(describe(answer))
 	}

@@ -224,7 +224,7 @@ func TestChoosePlatforms(t *testing.T) {
 
 func parsePlatforms(s string) []schema.Platform {
 	var platforms []schema.Platform
-	for _, text := range strings.Fields(s) {
+	for text := range strings.FieldsSeq(s) {
 		p := platformOf(text)
 		platforms = append(platforms, schema.Platform{OS: p.OS, Architecture: p.Architecture, Variant: p.Variant})
 	}
@@ -299,12 +299,12 @@ func TestLayerCache(t *testing.T) {
 		t.Fatalf("cache holds %v, %v", blobs, err)
 	}
 	for _, name := range blobs {
-		data, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
+		data, readErr := os.ReadFile(name)
+		if readErr != nil {
+			t.Fatal(readErr)
 		}
 		data[len(data)/2] ^= 1
-		if err := os.WriteFile(name, data, 0o600); err != nil {
+		if err = os.WriteFile(name, data, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -347,9 +347,9 @@ func TestDockerDaemon(t *testing.T) {
 
 	r := newResolver(t, oci.Options{DockerHost: "unix://" + socket})
 	for range 2 {
-		image, err := r.Resolve(t.Context(), testRef, "docker-daemon:acme/operator:1.0.0")
-		if err != nil {
-			t.Fatal(err)
+		image, resolveErr := r.Resolve(t.Context(), testRef, "docker-daemon:acme/operator:1.0.0")
+		if resolveErr != nil {
+			t.Fatal(resolveErr)
 		}
 		checkContent(t, image)
 	}

@@ -70,7 +70,7 @@ func (b *remoteBlob) Read(p []byte) (int, error) {
 		}
 		if err != nil && b.offset < b.d.Size {
 			b.disconnect()
-			if err := b.mayResume(err); err != nil {
+			if err = b.mayResume(err); err != nil {
 				return n, err
 			}
 		}
@@ -101,7 +101,7 @@ func (b *remoteBlob) connect() error {
 		if !errors.Is(err, errShortBody) {
 			return err
 		}
-		if err := b.mayResume(err); err != nil {
+		if err = b.mayResume(err); err != nil {
 			return err
 		}
 	}
@@ -119,7 +119,7 @@ func (b *remoteBlob) connectTo(e *endpoint) error {
 		}
 	}
 	ctx, cancel := context.WithCancel(b.ctx)
-	resp, err := e.request(ctx, http.MethodGet, "blobs/"+b.d.Digest.String(), header)
+	resp, err := e.request(ctx, http.MethodGet, "blobs/"+b.d.Digest.String(), header) //nolint:bodyclose // b closes it
 	if err != nil {
 		cancel()
 		return err

@@ -53,7 +53,7 @@ func openTarball(ctx context.Context, name, dir string) (*tarball, error) {
 			return newTarball(ctx, f, info.Size(), f.Close)
 		}
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	return spoolTarball(ctx, f, dir)
 }
 
@@ -63,7 +63,7 @@ func spoolTarball(ctx context.Context, r io.Reader, dir string) (*tarball, error
 	if err != nil {
 		return nil, err
 	}
-	defer plain.Close()
+	defer func() { _ = plain.Close() }()
 	tmp, err := os.CreateTemp(dir, "spool-*")
 	if err != nil {
 		return nil, err

@@ -62,12 +62,12 @@ func TestTarMembers(t *testing.T) {
 	for name, want := range map[string]string{
 		"dir/plain": "./dir/plain", long: long, long + "-gnu": long + "-gnu", "a/link": "./dir/plain", "hard": "./dir/plain",
 	} {
-		if got, err := fs.ReadFile(fsys, name); err != nil || string(got) != want {
-			t.Errorf("%s is %q, %v; want %q", name, got, err, want)
+		if got, readErr := fs.ReadFile(fsys, name); readErr != nil || string(got) != want {
+			t.Errorf("%s is %q, %v; want %q", name, got, readErr, want)
 		}
 	}
 	for _, name := range []string{"dangling", "fifo", "dir", "nowhere"} {
-		if _, err := fsys.Open(name); !errors.Is(err, fs.ErrNotExist) {
+		if _, err = fsys.Open(name); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("Open(%s) = %v", name, err)
 		}
 	}
