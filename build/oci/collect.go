@@ -66,7 +66,7 @@ func (c *collector) add(ctx context.Context, m Manifest, depth int) error {
 	if doc.MediaType.IsIndex() && depth >= maxIndexDepth {
 		return report.Errorf(report.Invalid, "index %s: indexes are nested more than %d deep", m.Digest, maxIndexDepth)
 	}
-	m.MediaType, m.ArtifactType = doc.MediaType, doc.artifactType()
+	m.Descriptor = Descriptor{MediaType: doc.MediaType, ArtifactType: doc.artifactType(), Digest: m.Digest, Size: m.Size, Platform: m.Platform}
 	if err = c.addBlobs(ctx, &m, doc); err != nil {
 		return inManifest(m.Digest, err)
 	}
@@ -88,6 +88,7 @@ func (c *collector) add(ctx context.Context, m Manifest, depth int) error {
 // addBlobs appends the blobs of a manifest and sets the platform that its configuration names.
 func (c *collector) addBlobs(ctx context.Context, m *Manifest, doc *document) error {
 	for i, d := range doc.blobs() {
+		d.Data = nil // a copy of the content that some manifests carry
 		isConfig := i == 0 && doc.Config != nil && d.MediaType.IsConfig()
 		b, err := c.from.blob(ctx, d)
 		if err != nil {

@@ -58,8 +58,12 @@ func (c *layerCache) compress(ctx context.Context, diffID Digest, name string, o
 		if record, ok := c.find(diffID); ok {
 			return record, nil
 		}
-		c.slots <- struct{}{}
-		defer func() { <-c.slots }()
+		select {
+		case c.slots <- struct{}{}:
+			defer func() { <-c.slots }()
+		case <-ctx.Done():
+			return layerRecord{}, ctx.Err()
+		}
 		event := report.Event{Step: "compress", Name: name, State: report.Started}
 		c.sink.Emit(event)
 		record, err := c.fill(ctx, diffID, open)

@@ -3,6 +3,7 @@ package oci_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"testing/fstest"
@@ -69,7 +70,7 @@ func contentOf(b *oci.Blob) []byte {
 	}
 	defer func() { _ = r.Close() }()
 	data := make([]byte, b.Size)
-	if n, err := r.Read(data); err != nil || n < len(data) {
+	if _, err := io.ReadFull(oci.VerifyReader(r, b.Descriptor), data); err != nil {
 		return nil
 	}
 	return data

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"path"
 	"slices"
-	"sync"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
@@ -36,9 +35,7 @@ type layout struct {
 	// strict makes it an error that a manifest listed in index.json is missing or damaged even when no image needs it.
 	strict bool
 
-	referrersOnce sync.Once
-	referrersOf   map[Digest][]Descriptor // by subject
-	referrersErr  error
+	referrers once[map[Digest][]Descriptor] // by subject
 }
 
 func (l *layout) manifest(_ context.Context, d Descriptor) ([]byte, error) {
@@ -86,9 +83,9 @@ func (l *layout) image(ctx context.Context, d Descriptor, platforms []schema.Pla
 
 // addReferrers appends the manifests of index.json whose subject is a manifest of the image, and so on for theirs.
 func (l *layout) addReferrers(ctx context.Context, image *Image) error {
-	l.referrersOnce.Do(func() { l.referrersOf, l.referrersErr = l.findReferrers(ctx) })
-	if l.referrersErr != nil || len(l.referrersOf) == 0 {
-		return l.referrersErr
+	referrers, err := l.findReferrers(ctx)
+	if err != nil || len(referrers) == 0 {
+		return err
 	}
 	c := &collector{from: l, jobs: 1, image: image, seen: map[Digest]bool{}, seenBlobs: map[Digest]bool{}}
 	for _, m := range image.Manifests {
@@ -98,13 +95,13 @@ func (l *layout) addReferrers(ctx context.Context, image *Image) error {
 		c.seenBlobs[b.Digest] = true
 	}
 	for i := 0; i < len(image.Manifests); i++ {
-		manifests, err := c.fetch(ctx, l.referrersOf[image.Manifests[i].Digest])
+		manifests, err := c.fetch(ctx, referrers[image.Manifests[i].Digest])
 		if err != nil {
 			return err
 		}
 		for _, m := range manifests {
 			m.Platform = nil
-			if err := c.add(ctx, m, 0); err != nil {
+			if err = c.add(ctx, m, 0); err != nil {
 				return err
 			}
 		}
@@ -112,8 +109,12 @@ func (l *layout) addReferrers(ctx context.Context, image *Image) error {
 	return nil
 }
 
-// findReferrers reads every manifest that index.json lists and sorts those with a subject by it.
+// findReferrers returns the manifests of index.json that have a subject, by subject. It reads them once.
 func (l *layout) findReferrers(ctx context.Context) (map[Digest][]Descriptor, error) {
+	return l.referrers.get(func() (map[Digest][]Descriptor, error) { return l.readReferrers(ctx) })
+}
+
+func (l *layout) readReferrers(ctx context.Context) (map[Digest][]Descriptor, error) {
 	index, err := l.index()
 	if err != nil {
 		return nil, err
@@ -126,7 +127,6 @@ func (l *layout) findReferrers(ctx context.Context) (map[Digest][]Descriptor, er
 		}
 		doc, parseErr := parseManifest(data, d.MediaType)
 		if err == nil && parseErr == nil && doc.Subject != nil {
-			d.Annotations = nil
 			referrers[doc.Subject.Digest] = append(referrers[doc.Subject.Digest], d)
 		}
 	}

@@ -53,10 +53,31 @@ func parseManifest(data []byte, declared types.MediaType) (*document, error) {
 		return nil, report.Errorf(report.Invalid, "docker schema 1 manifests are not supported").
 			WithHint("push the image again with a docker newer than 1.10, or convert it with `skopeo copy --format oci`")
 	}
-	if doc.MediaType == "" {
-		doc.MediaType = declared
+	switch {
+	case doc.MediaType == "":
+		doc.MediaType = doc.mediaType(declared)
+	case !isManifest(doc.MediaType):
+		return nil, report.Errorf(report.Invalid, "not an image manifest: its media type is %q", doc.MediaType)
 	}
 	return &doc, doc.check()
+}
+
+// mediaType is that of a document without such a field: the declared one when it is that of a manifest, else the OCI
+// type that the shape tells; "" when it tells none.
+func (doc *document) mediaType(declared types.MediaType) types.MediaType {
+	switch {
+	case isManifest(declared):
+		return declared
+	case doc.Manifests != nil:
+		return types.OCIImageIndex
+	case doc.Config != nil || doc.Layers != nil:
+		return types.OCIManifestSchema1
+	}
+	return ""
+}
+
+func isManifest(t types.MediaType) bool {
+	return t.IsIndex() || t.IsImage() || t == mediaTypeOCIArtifact
 }
 
 // check refuses a document that can be read as two things, one whose shape is not that of its media type, and
@@ -66,15 +87,8 @@ func (doc *document) check() error {
 	if isIndex && isImage {
 		return report.Errorf(report.Invalid, "manifest is an index and an image at once: it has layers as well as manifests")
 	}
-	if !doc.MediaType.IsIndex() && !doc.MediaType.IsImage() && doc.MediaType != mediaTypeOCIArtifact {
-		switch {
-		case isIndex:
-			doc.MediaType = types.OCIImageIndex
-		case isImage:
-			doc.MediaType = types.OCIManifestSchema1
-		default:
-			return report.Errorf(report.Invalid, "not an image manifest: media type %q, neither layers nor manifests", doc.MediaType)
-		}
+	if doc.MediaType == "" {
+		return report.Errorf(report.Invalid, "not an image manifest: it has neither layers nor manifests")
 	}
 	if doc.MediaType.IsIndex() && isImage || doc.MediaType.IsImage() && (isIndex || doc.Config == nil) {
 		return report.Errorf(report.Invalid, "manifest does not have the shape of its media type %s", doc.MediaType)

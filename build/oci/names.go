@@ -111,14 +111,14 @@ func uniqueDigests(descriptors []Descriptor) []Descriptor {
 }
 
 func (l *layout) withoutReferrers(ctx context.Context, descriptors []Descriptor) ([]Descriptor, error) {
-	l.referrersOnce.Do(func() { l.referrersOf, l.referrersErr = l.findReferrers(ctx) })
+	bySubject, err := l.findReferrers(ctx)
 	refers := map[Digest]bool{}
-	for _, referrers := range l.referrersOf {
+	for _, referrers := range bySubject {
 		for _, d := range referrers {
 			refers[d.Digest] = true
 		}
 	}
-	return slices.DeleteFunc(descriptors, func(d Descriptor) bool { return refers[d.Digest] }), l.referrersErr
+	return slices.DeleteFunc(descriptors, func(d Descriptor) bool { return refers[d.Digest] }), err
 }
 
 // notOne is the error of a source in which n images instead of one have the name ref.

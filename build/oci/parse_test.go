@@ -126,6 +126,7 @@ func TestParseManifest(t *testing.T) {
 		{"many", `{"manifests":[` + strings.Repeat(`{"size":1,`+digest+`},`, 5000) + `{}]}`, "", "refers to 5001 objects"},
 		{"list", `[]`, "", "manifest is not valid"},
 		{"nothing", `{}`, "", "not an image manifest"},
+		{"other media type", `{"mediaType":"text/plain","manifests":[]}`, "", `its media type is "text/plain"`},
 		{"schema 1", `{"schemaVersion":1}`, "", "schema 1"},
 		{"large", strings.Repeat(" ", 9<<20), "", "the limit is"},
 	} {

@@ -42,7 +42,6 @@ func (c *collector) choose(ctx context.Context, root Manifest, platforms []schem
 		d := doc.Manifests[images[0]]
 		c.image.Note = fmt.Sprintf("only %s was taken, as a plain manifest instead of an index", platformOf(d))
 		data, err := readManifest(ctx, c.from, d)
-		d.Annotations = nil
 		return Manifest{Descriptor: d, Data: data}, err
 	}
 	return smallerIndex(root, doc, kept)

@@ -2,6 +2,7 @@ package oci
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -52,8 +53,9 @@ func (r *Resolver) fromRegistry(ctx context.Context, s string) (*Image, error) {
 
 // originOfReference is the full reference without a digest when it has a tag: the digest is that of the root anyway.
 func originOfReference(s string, ref name.Reference) string {
-	if before, _, ok := strings.Cut(s, "@"); ok {
-		if tag, err := name.NewTag(before, name.StrictValidation); err == nil {
+	before, _, ok := strings.Cut(s, "@")
+	if hasTag := strings.LastIndex(before, ":") > strings.LastIndex(before, "/"); ok && hasTag {
+		if tag, err := name.NewTag(before); err == nil {
 			ref = tag
 		}
 	}
@@ -313,6 +315,9 @@ func (e *requestError) Error() string { return e.err.Error() }
 func (e *requestError) Unwrap() error { return e.err }
 
 func (e *requestError) temporary() bool {
+	if _, untrusted := errors.AsType[*tls.CertificateVerificationError](e.err); untrusted {
+		return false
+	}
 	switch e.status {
 	case 0, http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusInternalServerError,
 		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
@@ -346,6 +351,10 @@ func (e *endpoint) failure(what string, err error, resp *http.Response) error {
 	case http.StatusTooManyRequests:
 		return report.Errorf(report.Unavailable, "%s: %s: %w", e, what, failed).
 			WithHint("log in with `docker login %s` to get a higher limit, or name a mirror with --mirror", host)
+	}
+	if _, untrusted := errors.AsType[*tls.CertificateVerificationError](failed.err); untrusted {
+		return report.Errorf(report.Unavailable, "%s: %s: %w", e, what, failed).
+			WithHint("add the authority that signed the certificate of %s to those that this system trusts", host)
 	}
 	return report.Errorf(report.Unavailable, "%s: %s: %w", e, what, failed).
 		WithHint("check that %s can be reached from here, or name a mirror with --mirror %[1]s=HOST", host)

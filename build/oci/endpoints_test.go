@@ -1,0 +1,139 @@
+package oci_test
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+
+	"github.com/solutionctl/solutionctl/build/oci"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+func TestMirrors(t *testing.T) {
+	reg := newRegistry(t)
+	origin := newRegistry(t)
+	for _, test := range []struct {
+		name, source string
+		mirrors      map[string][]string
+		fromMirror   bool
+	}{
+		{"registry", "registry.invalid/acme/operator:1.0.0", map[string][]string{"registry.invalid": {reg.host}}, true},
+		{"longest prefix", "registry.invalid/x/operator:1.0.0", map[string][]string{"registry.invalid": {"nowhere.invalid"}, "registry.invalid/x": {"http://" + reg.host + "/acme"}}, true},
+		{"docker hub", "operator:1.0.0", map[string][]string{"docker.io/library": {reg.host + "/acme/"}}, true},
+		{"second", "registry.invalid/acme/operator:1.0.0", map[string][]string{"registry.invalid": {reg.host + "/wrong", reg.host}}, true},
+		{"fallback", origin.host + "/acme/operator:1.0.0", map[string][]string{origin.host: {reg.host + "/wrong"}}, false},
+		{"other prefix", origin.host + "/acme/operator:1.0.0", map[string][]string{origin.host + "/acm": {reg.host}}, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			r, _ := patient(t, oci.Options{Mirrors: test.mirrors})
+			image, err := r.Resolve(t.Context(), testRef, "docker://"+test.source)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, err := reg.image.Digest()
+			if !test.fromMirror {
+				want, err = origin.image.Digest()
+			}
+			if err != nil || image.Root.Digest != want {
+				t.Errorf("root is %s, want %s", image.Root.Digest, want)
+			}
+			checkContent(t, image)
+			if full := strings.TrimPrefix(test.source, "docker://"); !strings.HasSuffix(image.Origin, full) {
+				t.Errorf("origin is %q, want that of the registry, %q", image.Origin, full)
+			}
+		})
+	}
+	for _, mirror := range []string{"ftp://x", "http://user:secret@" + reg.host, "", "https://"} {
+		r, _ := patient(t, oci.Options{Mirrors: map[string][]string{"a.invalid": {mirror}}})
+		_, err := r.Resolve(t.Context(), testRef, "docker://a.invalid/b:1")
+		checkError(t, err, report.Invalid, "mirror", "[http://]HOST")
+		if strings.Contains(err.Error(), "secret") {
+			t.Errorf("%q tells a password", err)
+		}
+	}
+}
+
+// keychain is a docker configuration with one login.
+type keychain struct{ user, password string }
+
+func (k keychain) Resolve(authn.Resource) (authn.Authenticator, error) {
+	return authn.FromConfig(authn.AuthConfig{Username: k.user, Password: k.password}), nil
+}
+
+func TestTokens(t *testing.T) {
+	reg := newRegistry(t)
+	var tokens atomic.Int64
+	reg.set(func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+		want := fmt.Sprintf("Bearer token-%d", tokens.Load())
+		basic := "Basic " + base64.StdEncoding.EncodeToString([]byte("me:secret"))
+		switch {
+		case r.URL.Path == "/token" && r.Header.Get("Authorization") == basic:
+			_, _ = fmt.Fprintf(w, `{"token":"token-%d"}`, tokens.Add(1))
+		case r.URL.Path == "/token":
+			w.WriteHeader(http.StatusUnauthorized)
+		case r.Header.Get("Authorization") == want && tokens.Load() > 0:
+			if isBlob(r) && strings.HasPrefix(r.Header.Get("Range"), "bytes=5000-") {
+				tokens.Add(1) // what was issued before is void from now on
+				cutting(2000)(w, r, next)
+				return
+			}
+			cutting(5000)(w, r, next)
+		default:
+			if tokens.Load() > 0 && isBlob(r) {
+				tokens.Store(tokens.Load() + 10)
+			}
+			w.Header().Set("WWW-Authenticate", `Bearer realm="http://`+reg.host+`/token",service="test"`)
+			w.WriteHeader(http.StatusUnauthorized)
+		}
+	})
+	r, _ := patient(t, oci.Options{Keychain: keychain{"me", "secret"}})
+	image, err := r.Resolve(t.Context(), testRef, "docker://"+reg.host+"/acme/operator:1.0.0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err = readAll(t.Context(), image.Blobs[1]); err != nil {
+		t.Errorf("a token that ends between two connections ends the blob: %v", err)
+	}
+	if tokens.Load() < 2 {
+		t.Error("the token did not end")
+	}
+
+	wrong, _ := patient(t, oci.Options{Keychain: keychain{"me", "hunter2"}})
+	_, err = wrong.Resolve(t.Context(), testRef, "docker://"+reg.host+"/acme/operator:1.0.0")
+	checkError(t, err, report.Unavailable, "401", "docker login "+reg.host)
+	if strings.Contains(fmt.Sprint(err, report.Hints(err)), "hunter2") {
+		t.Errorf("%v tells the password", err)
+	}
+}
+
+// A registry whose certificate nobody vouches for is not asked again and again.
+func TestUntrustedCertificate(t *testing.T) {
+	var requests atomic.Int64
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { requests.Add(1) }))
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	r, waits := patient(t, oci.Options{Transport: toHost(server.Listener.Addr().String())})
+	_, err := r.Resolve(t.Context(), testRef, "docker://registry.example.com/x:1")
+	checkError(t, err, report.Unavailable, "certificate", "add the authority")
+	if waits.Load() != 0 || requests.Load() != 0 {
+		t.Errorf("waited %d times, %d requests", waits.Load(), requests.Load())
+	}
+}
+
+// toHost connects to one address whatever the host.
+func toHost(address string) *http.Transport {
+	return &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "tcp", address)
+	}}
+}
