@@ -23,7 +23,11 @@ import (
 // are no longer found.
 const codec = "pgzip6-1MiB-v1"
 
-const codecBlock = 1 << 20
+const (
+	codecBlock     = 1 << 20
+	codecBlocks    = 4 // compressed at a time; not part of the codec
+	maxCompressing = 4 // layers; each takes some 10 MiB
+)
 
 // layerCache holds compressed layers by the digest of their uncompressed form (diff ID).
 type layerCache struct {
@@ -33,8 +37,10 @@ type layerCache struct {
 	records onces[Digest, layerRecord]
 }
 
+// newLayerCache returns a cache that keeps about as many processors busy as there are jobs.
 func newLayerCache(dir string, jobs int, sink report.Sink) *layerCache {
-	return &layerCache{dir: dir, sink: sink, slots: make(chan struct{}, jobs)}
+	layers := min((jobs+codecBlocks-1)/codecBlocks, maxCompressing)
+	return &layerCache{dir: dir, sink: sink, slots: make(chan struct{}, layers)}
 }
 
 // layerRecord says what a layer became; the blob lies beside the record, under its digest.
@@ -171,7 +177,7 @@ func compressLayer(w io.Writer, r io.Reader) error {
 	if err != nil {
 		return err
 	}
-	if err = z.SetConcurrency(codecBlock, 4); err != nil {
+	if err = z.SetConcurrency(codecBlock, codecBlocks); err != nil {
 		return err
 	}
 	_, err = io.Copy(z, r)

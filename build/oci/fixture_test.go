@@ -9,10 +9,13 @@ import (
 	"io"
 	"io/fs"
 	"maps"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"testing/fstest"
 
@@ -288,4 +291,12 @@ func openText(text string) func(context.Context, int64) (io.ReadCloser, error) {
 	return func(_ context.Context, offset int64) (io.ReadCloser, error) {
 		return io.NopCloser(bytes.NewReader([]byte(text)[offset:])), nil
 	}
+}
+
+// serve starts a server and returns its host.
+func serve(tb testing.TB, handler http.HandlerFunc) string {
+	tb.Helper()
+	server := httptest.NewServer(handler)
+	tb.Cleanup(server.Close)
+	return strings.TrimPrefix(server.URL, "http://")
 }
