@@ -122,7 +122,7 @@ func BenchmarkRemoteBlob(b *testing.B) {
 	b.Run("plain", func(b *testing.B) {
 		b.SetBytes(int64(len(data)))
 		for b.Loop() {
-			response, err := http.Get("http://" + host + "/v2/x/blobs/" + layer.Digest.String())
+			response, err := http.Get("http://" + host + "/v2/x/blobs/" + layer.Digest.String()) //nolint:bodyclose // drain does
 			if err != nil {
 				b.Fatal(err)
 			}
