@@ -9,6 +9,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -60,6 +62,22 @@ func TestMirrors(t *testing.T) {
 		if strings.Contains(err.Error(), "secret") {
 			t.Errorf("%q tells a password", err)
 		}
+	}
+}
+
+// A mirror that answers with another manifest than the one asked for is passed over.
+func TestWrongMirror(t *testing.T) {
+	reg := newRegistry(t)
+	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: reg.host})
+	mirror := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if strings.Contains(r.URL.Path, "/manifests/sha256:") {
+			r.URL.Path = "/v2/acme/operator/manifests/multi"
+		}
+		proxy.ServeHTTP(w, r)
+	})
+	image := resolve(t, oci.Options{Mirrors: map[string][]string{reg.host: {mirror}}}, "docker://"+reg.host+"/acme/operator:multi")
+	if want, err := reg.index.Digest(); err != nil || image.Root.Digest != want || len(image.Manifests) != 3 {
+		t.Errorf("root is %s with %d manifests, want %s with 3: %v", image.Root.Digest, len(image.Manifests), want, err)
 	}
 }
 
