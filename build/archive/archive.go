@@ -1,0 +1,93 @@
+// Package archive is the only reader of Solution archives.
+//
+// An [Archive] is a file system with a manifest and images: whatever reads a Solution takes one, and does not care
+// whether it lies in an ISO image ([Open]), in a directory or in a test ([FromFS]). [Archive.Describe] says what is in
+// it, [Compare] what changed between two.
+//
+// Opening reads directory records and a few small documents, whatever the archive's size. It judges nothing but what it
+// cannot do without: the trees of the image agree, and the manifest names a Solution and its version. An Archive is safe
+// for concurrent use and never modified.
+package archive
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+
+	"github.com/solutionctl/solutionctl/build/iso"
+	"github.com/solutionctl/solutionctl/build/oci"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// ManifestFile is the name of the document at the root of every archive.
+const ManifestFile = "manifest.yaml"
+
+// maxDocument bounds the documents that are read into memory.
+const maxDocument = 4 << 20
+
+// Archive is an open Solution archive.
+type Archive struct {
+	fs.FS
+	Solution *schema.Solution
+	Warnings []report.Finding // what the manifest has that this version does not know
+	Images   *oci.Store
+
+	volumeID string
+	size     int64
+}
+
+// Open reads an archive in ISO 9660 format of the given size. The archive reads from r as long as it is used.
+func Open(r io.ReaderAt, size int64) (*Archive, error) {
+	image, err := iso.Open(r, size)
+	if err != nil {
+		return nil, err
+	}
+	a, err := FromFS(image)
+	if err != nil {
+		return nil, err
+	}
+	a.volumeID, a.size = image.VolumeID(), size
+	return a, nil
+}
+
+// FromFS takes a file system with the layout of an archive.
+func FromFS(fsys fs.FS) (*Archive, error) {
+	data, err := ReadDocument(fsys, ManifestFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, report.Errorf(report.Invalid, "%s is missing: this is not a Solution archive", ManifestFile).
+			WithHint("build an archive with: solutionctl build")
+	}
+	if err != nil {
+		return nil, err
+	}
+	solution, warnings, err := schema.ParseSolution(ManifestFile, data)
+	if err != nil {
+		return nil, err
+	}
+	images, err := oci.Open(fsys)
+	if err != nil {
+		return nil, err
+	}
+	return &Archive{FS: fsys, Solution: solution, Warnings: warnings, Images: images}, nil
+}
+
+// VolumeID is the volume identifier of the image, empty for an archive that is not one.
+func (a *Archive) VolumeID() string { return a.volumeID }
+
+// ReadDocument reads a document of an archive, which may have 4 MiB at most.
+func ReadDocument(fsys fs.FS, name string) ([]byte, error) {
+	f, err := fsys.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxDocument+1))
+	if err = errors.Join(err, f.Close()); err != nil {
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	if len(data) > maxDocument {
+		return nil, report.Errorf(report.Invalid, "%s is larger than %d bytes", name, maxDocument)
+	}
+	return data, nil
+}

@@ -1,0 +1,136 @@
+package archive
+
+import (
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/solutionctl/solutionctl/build/oci"
+	"github.com/solutionctl/solutionctl/schema"
+)
+
+// Description says what is in an archive. It is what `solutionctl inspect` prints.
+type Description struct {
+	ID          string `json:"id"`
+	Name        string `json:"name"`
+	Version     string `json:"version"`
+	DisplayName string `json:"displayName"`
+	VolumeID    string `json:"volumeID,omitempty"`
+	Size        int64  `json:"size,omitempty"` // of the image, in bytes
+
+	Images []ImageDescription `json:"images"`
+	CRDs   []CRDDescription   `json:"crds"`
+	Roles  []RoleDescription  `json:"roles"`
+	Files  []FileDescription  `json:"files"` // all but those of the images
+}
+
+// ImageDescription is one image of an archive.
+type ImageDescription struct {
+	Name      string            `json:"name"` // name:tag
+	Digest    string            `json:"digest"`
+	MediaType string            `json:"mediaType"`
+	Platforms []schema.Platform `json:"platforms"`
+	Size      int64             `json:"size"` // of its distinct blobs, in bytes
+	Blobs     int               `json:"blobs"`
+	Origin    string            `json:"origin,omitempty"`
+}
+
+// FileDescription is one file of an archive.
+type FileDescription struct {
+	Path string `json:"path"`
+	Size int64  `json:"size"`
+}
+
+// Describe lists what is in the archive. It reads directories, CRDs and roles, and no layer.
+func (a *Archive) Describe() (*Description, error) {
+	s := a.Solution
+	d := &Description{
+		ID: s.ID(), Name: s.Metadata.Name, Version: s.Spec.Version, DisplayName: s.DisplayName(),
+		VolumeID: a.volumeID, Size: a.size, Images: []ImageDescription{},
+	}
+	for _, image := range a.Images.Images() {
+		if !isPayload(image) {
+			d.Images = append(d.Images, a.describeImage(image))
+		}
+	}
+	var err error
+	if d.Files, err = a.files(); err != nil {
+		return nil, err
+	}
+	if d.CRDs, err = a.crds(); err != nil {
+		return nil, err
+	}
+	d.Roles, err = a.roles()
+	return d, err
+}
+
+// isPayload tells the artifact that repeats the archive's files from the images that run.
+func isPayload(image *oci.Image) bool { return image.Root.ArtifactType == oci.PayloadType }
+
+func (a *Archive) describeImage(image *oci.Image) ImageDescription {
+	d := ImageDescription{
+		Name: image.Ref.String(), Digest: image.Root.Digest.String(), MediaType: string(image.Root.MediaType),
+		Platforms: image.Platforms(), Blobs: len(image.Blobs), Origin: a.Solution.Spec.ImageOrigins[image.Ref],
+	}
+	for _, blob := range image.Blobs {
+		d.Size += blob.Size
+	}
+	return d
+}
+
+// files lists the files that are not part of an image, sorted.
+func (a *Archive) files() ([]FileDescription, error) {
+	files := []FileDescription{}
+	err := fs.WalkDir(a.FS, ".", func(name string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && (name == "images" || name == "blobs"):
+			return fs.SkipDir
+		case entry.IsDir() || name == "index.json" || name == "oci-layout":
+			return nil
+		}
+		info, err := entry.Info()
+		if err != nil {
+			return err
+		}
+		files = append(files, FileDescription{name, info.Size()})
+		return nil
+	})
+	slices.SortFunc(files, func(a, b FileDescription) int { return strings.Compare(a.Path, b.Path) })
+	return files, err
+}
+
+// documents parses a YAML file of the archive.
+func (a *Archive) documents(name string) ([]*schema.Document, error) {
+	data, err := ReadDocument(a.FS, name)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	return schema.ParseYAML(name, data)
+}
+
+// CRDFiles lists the files that activation applies: below operator/deploy/crds, named *_crd.yaml.
+func (a *Archive) CRDFiles() ([]string, error) {
+	var names []string
+	err := walkIfPresent(a.FS, path.Join("operator", "deploy", "crds"), func(name string) {
+		if strings.HasSuffix(name, "_crd.yaml") {
+			names = append(names, name)
+		}
+	})
+	return names, err
+}
+
+func walkIfPresent(fsys fs.FS, dir string, visit func(name string)) error {
+	if _, err := fs.Stat(fsys, dir); err != nil {
+		return nil //nolint:nilerr // an archive without the directory has none of its files
+	}
+	return fs.WalkDir(fsys, dir, func(name string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			visit(name)
+		}
+		return err
+	})
+}
