@@ -16,13 +16,13 @@ const module = "github.com/solutionctl/solutionctl"
 var layers = [][]string{
 	{"schema/report"},
 	{"schema"},
-	{"build/iso", "build/oci", "lint/crd", "lint/rbac", "lint/chart"},
+	{"build/iso", "build/oci", "lint/chart", "lint/crd", "lint/images", "lint/kube", "lint/rbac"},
 	{"build/archive"},
 	{"build", "lint", "sign", "deployer/registry", "deployer/web"},
 	{"deployer"},
 	{"deployer/loader"},
 	{"cmd/solutionctl/internal/console", "cmd/solutionctl/internal/settings"},
-	{"cmd/solutionctl"},
+	{"cmd/solutionctl", "cmd/benchmark"},
 }
 
 func TestLayers(t *testing.T) {

@@ -16,10 +16,12 @@ const (
 	Usage       Code = "usage"
 	Findings    Code = "findings"
 	Changes     Code = "changes"
-	Invalid     Code = "invalid"
-	Corrupt     Code = "corrupt"
-	Interrupted Code = "interrupted"
-	Cancelled   Code = "cancelled"
+	// Irreproducible means that two builds of one project differ.
+	Irreproducible Code = "not-reproducible"
+	Invalid        Code = "invalid"
+	Corrupt        Code = "corrupt"
+	Interrupted    Code = "interrupted"
+	Cancelled      Code = "cancelled"
 )
 
 // CodeInfo tells what a code means and with which status the program exits.
@@ -37,6 +39,7 @@ var codes = []CodeInfo{
 	{Usage, 2, "the command line is wrong"},
 	{Findings, 3, "lint found errors"},
 	{Changes, 3, "there are differences or pending changes"},
+	{Irreproducible, 3, "two builds of the same project differ"},
 	{Invalid, 5, "a document or archive is not valid"},
 	{Corrupt, 5, "data is damaged: it does not have the digest, size or structure it must have"},
 	{Interrupted, 9, "interrupted; running the same command again finishes the work"},

@@ -1,0 +1,234 @@
+package build_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/solutionctl/solutionctl/build"
+	"github.com/solutionctl/solutionctl/build/archive"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+func TestArchiveHoldsTheProject(t *testing.T) {
+	dir := newProject(t, 4096)
+	path := filepath.Join(t.TempDir(), "demo.iso")
+	result, err := planOf(t, dir, build.Options{}).Write(t.Context(), path, build.WriteOptions{})
+	check(t, err)
+	if result.Images != 2 || result.Blobs != 6 || result.BytesSaved == 0 {
+		t.Errorf("got %+v, want 2 images of 6 blobs, two of them shared", result)
+	}
+	data := readFile(t, path)
+	a, err := archive.Open(bytes.NewReader(data), int64(len(data)))
+	check(t, err)
+	d, err := a.Describe()
+	check(t, err)
+	if d.ID != "demo-1.0.0" || d.VolumeID != "Demo 1.0.0" {
+		t.Errorf("got id %q and volume id %q", d.ID, d.VolumeID)
+	}
+	var files []string
+	for _, f := range d.Files {
+		files = append(files, f.Path)
+	}
+	want := "charts/demo-1.0.0.tgz manifest.yaml operator/deploy/crds/demo_crd.yaml operator/deploy/role.yaml registry-config.inc.j2"
+	if got := strings.Join(files, " "); got != want {
+		t.Errorf("files are %s, want %s", got, want)
+	}
+	info, err := fs.Stat(a, "manifest.yaml")
+	check(t, err)
+	if want := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC); !info.ModTime().Equal(want) {
+		t.Errorf("files are dated %s, want the newest image's %s", info.ModTime(), want)
+	}
+}
+
+// The same input gives the same bytes: in another directory, with other file times, with other workers, from another
+// kind of source.
+func TestSameBytes(t *testing.T) {
+	dir := newProject(t, 64<<10)
+	out := t.TempDir()
+	write := func(name string, plan *build.Plan, jobs int) []byte {
+		path := filepath.Join(out, name)
+		_, err := plan.Write(t.Context(), path, build.WriteOptions{Jobs: jobs})
+		check(t, err)
+		return readFile(t, path)
+	}
+	want := write("a.iso", planOf(t, dir, build.Options{}), 1)
+
+	copied := filepath.Join(t.TempDir(), "elsewhere")
+	check(t, os.CopyFS(copied, os.DirFS(dir)))
+	check(t, filepath.WalkDir(copied, func(name string, _ fs.DirEntry, err error) error {
+		return errors.Join(err, os.Chtimes(name, time.Unix(1, 0), time.Unix(1, 0)))
+	}))
+	plan := planOf(t, copied, build.Options{})
+	if got := write("b.iso", plan, 7); !bytes.Equal(got, want) {
+		t.Error("another directory, file times and number of workers give other bytes")
+	}
+	check(t, plan.Verify(t.Context(), bytes.NewReader(want), int64(len(want))))
+
+	// Origins are recorded for registries only, so compare what else there is: every extent.
+	overrides := build.Overrides{Images: pushImages(t, dir, nil)}
+	fromRegistry, err := tryPlan(t, t.Context(), dir, overrides, build.Options{})
+	check(t, err)
+	first := write("c.iso", fromRegistry, 2)
+	again, err := tryPlan(t, t.Context(), dir, overrides, build.Options{})
+	check(t, err)
+	check(t, again.Verify(t.Context(), bytes.NewReader(first), int64(len(first))))
+}
+
+func TestVerifyNoticesEveryChange(t *testing.T) {
+	dir := newProject(t, 4096)
+	plan := planOf(t, dir, build.Options{})
+	path := filepath.Join(t.TempDir(), "demo.iso")
+	_, err := plan.Write(t.Context(), path, build.WriteOptions{ImplantMD5: true})
+	check(t, err)
+	good := readFile(t, path)
+	check(t, plan.Verify(t.Context(), bytes.NewReader(good), int64(len(good))))
+	for _, offset := range []int{16*2048 + 40, 19 * 2048, len(good) / 2, len(good) - 4096} {
+		bad := bytes.Clone(good)
+		bad[offset] ^= 1
+		if err := plan.Verify(t.Context(), bytes.NewReader(bad), int64(len(bad))); report.CodeOf(err) != report.Irreproducible {
+			t.Errorf("byte %d changed: got %v, want %s", offset, err, report.Irreproducible)
+		}
+	}
+	if err := plan.Verify(t.Context(), bytes.NewReader(good[:len(good)-2048]), int64(len(good)-2048)); report.CodeOf(err) != report.Irreproducible {
+		t.Errorf("truncated: got %v", err)
+	}
+}
+
+func TestArchiveTime(t *testing.T) {
+	dir := newProject(t, 512)
+	given := time.Date(2020, 2, 2, 2, 2, 2, 0, time.UTC)
+	if got := planOf(t, dir, build.Options{BuildTime: &given}).ModTime; !got.Equal(given) {
+		t.Errorf("given: got %s", got)
+	}
+	plan, err := tryPlan(t, t.Context(), dir, build.Overrides{Set: []string{"spec.buildTime=2021-03-03T03:03:03Z"}}, build.Options{})
+	check(t, err)
+	if want := time.Date(2021, 3, 3, 3, 3, 3, 0, time.UTC); !plan.ModTime.Equal(want) {
+		t.Errorf("of the project: got %s, want %s", plan.ModTime, want)
+	}
+}
+
+func TestBadProjects(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		spoil  func(dir string) error
+		change build.Overrides
+		code   report.Code
+		want   string
+	}{
+		{
+			name:  "no document",
+			spoil: func(dir string) error { return os.Remove(filepath.Join(dir, "solution.yaml")) },
+			code:  report.Usage, want: "solution.yaml",
+		},
+		{
+			name:  "an image is missing from its source",
+			spoil: func(dir string) error { return os.RemoveAll(filepath.Join(dir, "images")) },
+			want:  "image demo-",
+			code:  report.Invalid,
+		},
+		{name: "a directory that is named and missing", change: build.Overrides{Set: []string{"spec.paths.charts=none"}}, code: report.Invalid, want: "charts"},
+		{name: "a platform that no image has", change: build.Overrides{Platforms: []string{"linux/s390x"}}, code: report.Invalid, want: "linux/s390x"},
+		{name: "the payload's name", change: build.Overrides{Images: []string{"payload=oci:images:ui"}}, code: report.Invalid, want: "payload"},
+		{name: "an image that is no assignment", change: build.Overrides{Images: []string{"ui"}}, code: report.Usage, want: "NAME:TAG=SOURCE"},
+		{name: "a setting below nothing", change: build.Overrides{Set: []string{"spec.version.x=1"}}, code: report.Usage, want: "spec.version"},
+		{name: "a setting outside a list", change: build.Overrides{Set: []string{"spec.images[7].tag=1"}}, code: report.Usage, want: "spec.images[7]"},
+		{name: "a version that is none", change: build.Overrides{Version: "v1"}, code: report.Invalid, want: "spec.version"},
+		{name: "a volume id that is too long", change: build.Overrides{Set: []string{"spec.volumeID=" + strings.Repeat("x", 33)}}, code: report.Invalid, want: "volume"},
+		{
+			name: "a link that leaves the project",
+			spoil: func(dir string) error {
+				return os.Symlink("/etc/passwd", filepath.Join(dir, "operator", "passwd"))
+			},
+			code: report.Invalid, want: "passwd",
+		},
+		{
+			name: "a name that ISO 9660 readers lose",
+			spoil: func(dir string) error {
+				return os.WriteFile(filepath.Join(dir, "operator", strings.Repeat("n", 250)), nil, 0o644)
+			},
+			code: report.Invalid, want: "nnn",
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			dir := newProject(t, 512)
+			if test.spoil != nil {
+				check(t, test.spoil(dir))
+			}
+			_, err := tryPlan(t, t.Context(), dir, test.change, build.Options{})
+			if report.CodeOf(err) != test.code || err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %v (%s), want %s about %q", err, report.CodeOf(err), test.code, test.want)
+			}
+		})
+	}
+}
+
+func TestCancelledBuildIsInterrupted(t *testing.T) {
+	plan := planOf(t, newProject(t, 4096), build.Options{})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	out := t.TempDir()
+	_, err := plan.Write(ctx, filepath.Join(out, "demo.iso"), build.WriteOptions{})
+	if report.CodeOf(err) != report.Interrupted {
+		t.Errorf("got %v, want %s", err, report.Interrupted)
+	}
+	if got := names(t, out); got != "[- demo.iso.partial]" {
+		t.Errorf("the directory holds %s, want the partial file only", got)
+	}
+}
+
+func TestDamagedLayerPublishesNothing(t *testing.T) {
+	dir := newProject(t, 64<<10)
+	plan := planOf(t, dir, build.Options{})
+	damageOneLayer(t, filepath.Join(dir, "images", "blobs", "sha256"))
+	out := t.TempDir()
+	path := filepath.Join(out, "demo.iso")
+	check(t, os.WriteFile(path, []byte("the archive of yesterday"), 0o644))
+	_, err := plan.Write(t.Context(), path, build.WriteOptions{})
+	if report.CodeOf(err) != report.Corrupt || !strings.Contains(err.Error(), "demo-") {
+		t.Errorf("got %v (%s), want %s naming the image", err, report.CodeOf(err), report.Corrupt)
+	}
+	if got := string(readFile(t, path)); got != "the archive of yesterday" {
+		t.Errorf("the published archive changed: %.40q", got)
+	}
+}
+
+func damageOneLayer(t *testing.T, blobs string) {
+	t.Helper()
+	entries, err := os.ReadDir(blobs)
+	check(t, err)
+	for _, entry := range entries {
+		name := filepath.Join(blobs, entry.Name())
+		if data := readFile(t, name); len(data) > 32<<10 {
+			data[len(data)/2] ^= 1
+			check(t, os.WriteFile(name, data, 0o644))
+			return
+		}
+	}
+	t.Fatal("the layout has no layer")
+}
+
+func TestSecondBuildOfTheSameArchiveIsRefused(t *testing.T) {
+	plan := planOf(t, newProject(t, 512<<10), build.Options{})
+	path := filepath.Join(t.TempDir(), "demo.iso")
+	var second error
+	_, err := plan.Write(t.Context(), path, build.WriteOptions{Sink: sinkFunc(func(report.Event) {
+		if second == nil {
+			_, second = plan.Write(t.Context(), path, build.WriteOptions{})
+		}
+	})})
+	check(t, err)
+	if second == nil || !strings.Contains(second.Error(), "another process") {
+		t.Errorf("got %v, want a refusal", second)
+	}
+}
+
+type sinkFunc func(report.Event)
+
+func (f sinkFunc) Emit(e report.Event) { f(e) }

@@ -1,0 +1,174 @@
+package build
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// ProjectFile is the name of the document that describes a project.
+const ProjectFile = "solution.yaml"
+
+const maxProjectFile = 4 << 20
+
+// Project is what an archive is built from: solution.yaml and the directory in which it stands. Close it after the last
+// use of what was made from it.
+type Project struct {
+	Build *schema.SolutionBuild
+	Dir   string // the directory that relative sources of images start from
+
+	root *os.Root
+}
+
+// Load reads a project. Name is its directory or its solution.yaml, and overrides change the document before it is
+// judged.
+func Load(name string, overrides Overrides) (*Project, error) {
+	info, err := os.Stat(name)
+	if err != nil {
+		return nil, report.Errorf(report.Usage, "load project: %w", err).
+			WithHint("name a directory that holds a %s, or make one with: solutionctl init", ProjectFile)
+	}
+	file := name
+	if info.IsDir() {
+		file = filepath.Join(name, ProjectFile)
+	}
+	data, err := readDocument(file)
+	if err != nil {
+		return nil, err
+	}
+	build, err := parseBuild(file, data, overrides)
+	if err != nil {
+		return nil, err
+	}
+	dir := filepath.Dir(file)
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, fmt.Errorf("load project: %w", err)
+	}
+	return &Project{Build: build, Dir: dir, root: root}, nil
+}
+
+// Close releases the project's directory.
+func (p *Project) Close() error { return p.root.Close() }
+
+func readDocument(file string) ([]byte, error) {
+	f, err := os.Open(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, report.Errorf(report.Usage, "load project: %w", err).WithHint("make a project with: solutionctl init")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("load project: %w", err)
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxProjectFile+1)) // the parser refuses what is too large
+	return data, errors.Join(err, f.Close())
+}
+
+// sourceFile is one file of the project and its place in the archive.
+type sourceFile struct{ path, source string }
+
+// files lists the files that the project puts into the archive, in the order in which the parts are described.
+func (p *Project) files() ([]sourceFile, error) {
+	var files []sourceFile
+	for _, part := range p.parts() {
+		found, err := p.walk(part)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, found...)
+	}
+	for _, file := range p.Build.Spec.Files {
+		files = append(files, sourceFile{file.Path, file.Source})
+	}
+	return files, nil
+}
+
+// part is a directory of the archive, where it comes from, and whether the project asked for it by name.
+type part struct {
+	name, source string
+	required     bool
+}
+
+func (p *Project) parts() []part {
+	spec := p.Build.Spec
+	var operator, ui string
+	if spec.Operator != nil {
+		operator = spec.Operator.Path
+	}
+	if spec.UI != nil {
+		ui = spec.UI.Path
+	}
+	var paths schema.BuildPaths
+	if spec.Paths != nil {
+		paths = *spec.Paths
+	}
+	parts := []part{
+		{name: "operator", source: operator},
+		{name: "ui", source: ui},
+		{name: "charts", source: paths.Charts},
+		{name: "components", source: paths.Components},
+		{name: "monitoring", source: paths.Monitoring},
+		{name: "sbom", source: paths.SBOM},
+	}
+	for i := range parts {
+		parts[i].required = parts[i].source != ""
+		if !parts[i].required {
+			parts[i].source = parts[i].name
+		}
+	}
+	return parts
+}
+
+// walk lists the files below a part's directory, sorted. Names with a leading dot stay out, as ISO 9660 readers lose
+// them and they belong to editors and version control.
+func (p *Project) walk(part part) ([]sourceFile, error) {
+	var files []sourceFile
+	source := path.Clean(part.source)
+	err := fs.WalkDir(p.root.FS(), source, func(name string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case name != source && strings.HasPrefix(entry.Name(), "."):
+			if entry.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		case entry.IsDir():
+			return nil
+		}
+		files = append(files, sourceFile{path.Join(part.name, strings.TrimPrefix(name, source)), name})
+		return nil
+	})
+	if errors.Is(err, fs.ErrNotExist) && !part.required {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, report.Errorf(report.Invalid, "read the %s directory of the project: %w", part.name, err).
+			WithHint("correct the path in %s; it is relative to the directory of that file", ProjectFile)
+	}
+	return files, nil
+}
+
+// open opens a file of the project, which must be a regular file below the project's directory.
+func (p *Project) open(source string) (*os.File, fs.FileInfo, error) {
+	f, err := p.root.Open(filepath.FromSlash(source))
+	if err != nil {
+		return nil, nil, report.Errorf(report.Invalid, "open project file: %w", err).
+			WithHint("the files of a project lie below the directory of its %s", ProjectFile)
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = report.Errorf(report.Invalid, "project file %s is not a regular file", source)
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, f.Close())
+	}
+	return f, info, nil
+}

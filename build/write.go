@@ -1,0 +1,360 @@
+package build
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/gofrs/flock"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/solutionctl/solutionctl/build/iso"
+	"github.com/solutionctl/solutionctl/build/oci"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// PartialSuffix is appended to an archive's name while it is being written.
+const PartialSuffix = ".partial"
+
+const (
+	copyBufferSize = 1 << 20
+	// minTransfer is the size from which copying an extent is worth an event of its own.
+	minTransfer = 256 << 10
+)
+
+// WriteOptions say how an archive is written. The zero value is ready to use.
+type WriteOptions struct {
+	Jobs       int         // extents written at once; 0: 4
+	ImplantMD5 bool        // implant the checksum of isomd5sum
+	Sink       report.Sink // nil: report.Discard
+
+	// Observe is called with the file before anything is written to it. The function it returns is called for every
+	// range of the file that has its final bytes, from several goroutines, and once with the whole file when nothing
+	// will change any more. Whoever hashes the archive does so behind the writing, while the pages are still in memory.
+	Observe func(f io.ReaderAt, size int64) (complete func(offset, size int64))
+}
+
+// Result tells what was written.
+type Result struct {
+	Path         string        `json:"path"`
+	Size         int64         `json:"size"`
+	Images       int           `json:"images"`
+	Blobs        int           `json:"blobs"`        // distinct configurations, layers and artifact files
+	BytesSaved   int64         `json:"bytesSaved"`   // what sharing kept from being stored twice
+	BytesWritten int64         `json:"bytesWritten"` // 0 to Size; less than Size when an interrupted build was resumed
+	BytesResumed int64         `json:"bytesResumed"` // bytes that an interrupted build had written already
+	Elapsed      time.Duration `json:"elapsedNanoseconds"`
+}
+
+// Write writes the archive to path. The bytes go to path + [PartialSuffix], which is renamed when it is complete,
+// checked and on the medium; whatever happens before that, path is untouched. A partial file that an interrupted Write
+// of the same plan left is completed: extents in it that already have the right digest are not read from their sources
+// again.
+//
+// Every extent is hashed on its way and a wrong digest fails with [report.Corrupt]. Cancelling ctx fails with
+// [report.Interrupted].
+func (p *Plan) Write(ctx context.Context, path string, o WriteOptions) (*Result, error) {
+	started := time.Now() //nolint:forbidigo // a duration for the summary, never written into an archive
+	if o.Sink == nil {
+		o.Sink = report.Discard
+	}
+	out, err := openPartial(path + PartialSuffix)
+	if err != nil {
+		return nil, describeWriteError(path, err)
+	}
+	w := &writer{plan: p, out: out.File, sink: o.Sink, complete: func(int64, int64) {}}
+	err = w.write(ctx, o)
+	if err = errors.Join(err, out.close()); err != nil {
+		return nil, describeWriteError(path, err)
+	}
+	if err := publish(path+PartialSuffix, path); err != nil {
+		return nil, describeWriteError(path, err)
+	}
+	return &Result{
+		Path: path, Size: p.image.Size(), Images: len(p.Images), Blobs: p.blobCount(), BytesSaved: p.bytesSaved(),
+		BytesWritten: w.written, BytesResumed: w.resumed, Elapsed: time.Since(started),
+	}, nil
+}
+
+// partial is the file under construction, locked against a second build of the same archive.
+type partial struct {
+	*os.File
+	lock *flock.Flock
+}
+
+func openPartial(name string) (*partial, error) {
+	lock := flock.New(name, flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(0o644))
+	locked, err := lock.TryLock()
+	if err != nil {
+		return nil, err
+	}
+	if !locked {
+		return nil, report.Errorf(report.Failure, "another process is writing %s", name).
+			WithHint("wait until it has finished, or write to another file with --to")
+	}
+	file, err := os.OpenFile(name, os.O_RDWR, 0)
+	if err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	return &partial{file, lock}, nil
+}
+
+func (p *partial) close() error { return errors.Join(p.File.Close(), p.lock.Close()) }
+
+// publish renames the finished file and makes the rename durable.
+func publish(partial, path string) error {
+	if err := os.Rename(partial, path); err != nil {
+		return err
+	}
+	return syncDirectory(filepath.Dir(path))
+}
+
+// writer fills one partial file.
+type writer struct {
+	plan     *Plan
+	out      *os.File
+	sink     report.Sink
+	complete func(offset, size int64)
+
+	mu               sync.Mutex // guards what follows
+	written, resumed int64
+}
+
+func (w *writer) write(ctx context.Context, o WriteOptions) error {
+	size := w.plan.image.Size()
+	resuming, err := w.prepare(size)
+	if err != nil {
+		return err
+	}
+	if o.Observe != nil && !o.ImplantMD5 {
+		w.complete = o.Observe(w.out, size)
+	}
+	w.complete(0, w.plan.image.MetadataSize())
+	if err := w.fillExtents(ctx, o.Jobs, resuming); err != nil {
+		return err
+	}
+	if o.ImplantMD5 {
+		if err := iso.ImplantMD5(w.out, size); err != nil {
+			return err
+		}
+		if o.Observe != nil {
+			w.complete = o.Observe(w.out, size)
+		}
+	}
+	if err := w.check(size); err != nil {
+		return err
+	}
+	w.complete(0, size)
+	return w.out.Sync()
+}
+
+// prepare gives the file its size and its metadata. It reports whether the file already had both, so that its extents
+// are worth looking at.
+func (w *writer) prepare(size int64) (resuming bool, err error) {
+	info, err := w.out.Stat()
+	if err != nil {
+		return false, err
+	}
+	if info.Size() == size {
+		same := &comparingWriter{r: w.out}
+		if w.plan.image.WriteMetadata(same) == nil {
+			return true, nil
+		}
+	}
+	if err := w.out.Truncate(0); err != nil {
+		return false, err
+	}
+	if err := w.out.Truncate(size); err != nil {
+		return false, err
+	}
+	metadata := &countingWriter{w: io.NewOffsetWriter(w.out, 0)}
+	err = w.plan.image.WriteMetadata(metadata)
+	w.written += metadata.n
+	return false, err
+}
+
+func (w *writer) fillExtents(ctx context.Context, jobs int, resuming bool) error {
+	if jobs <= 0 {
+		jobs = 4
+	}
+	buffers := sync.Pool{New: func() any { return make([]byte, copyBufferSize) }}
+	group, groupContext := errgroup.WithContext(ctx)
+	group.SetLimit(jobs)
+	for _, extent := range w.plan.image.Extents() {
+		if groupContext.Err() != nil {
+			break
+		}
+		group.Go(func() error {
+			buffer := buffers.Get().([]byte)
+			defer buffers.Put(buffer) //nolint:staticcheck // a slice header per extent is nothing beside the extent
+			return w.fill(groupContext, extent, resuming, buffer)
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	return ctx.Err()
+}
+
+// fill brings one extent to its final bytes.
+func (w *writer) fill(ctx context.Context, extent iso.Extent, resuming bool, buffer []byte) error {
+	blob := w.plan.content[extent.Key]
+	event := report.Event{Step: "write", Name: blob.name, Total: extent.Size}
+	if extent.Size >= minTransfer {
+		w.emit(event, report.Started, 0)
+	}
+	if resuming && w.has(extent, blob.Descriptor, buffer) {
+		event.Note = "written before"
+		w.finish(extent, event, report.Skipped, &w.resumed)
+		return nil
+	}
+	if err := w.copy(ctx, extent, blob, event, buffer); err != nil {
+		w.emit(event, report.Failed, 0)
+		return fmt.Errorf("%s: %w", blob.name, err)
+	}
+	w.finish(extent, event, report.Done, &w.written)
+	return nil
+}
+
+// finish accounts for an extent that has its final bytes.
+func (w *writer) finish(extent iso.Extent, event report.Event, state report.State, counter *int64) {
+	w.mu.Lock()
+	*counter += extent.Size
+	w.mu.Unlock()
+	if extent.Size >= minTransfer {
+		w.emit(event, state, extent.Size)
+	}
+	w.complete(extent.Offset, extent.Size)
+}
+
+// has reports whether the extent holds the right bytes already.
+func (w *writer) has(extent iso.Extent, d oci.Descriptor, buffer []byte) bool {
+	r := oci.VerifyReader(io.NewSectionReader(w.out, extent.Offset, extent.Size), d)
+	_, err := io.CopyBuffer(writerOnly{io.Discard}, r, buffer)
+	return err == nil
+}
+
+func (w *writer) copy(ctx context.Context, extent iso.Extent, blob content, event report.Event, buffer []byte) error {
+	source, err := blob.Open(ctx, 0)
+	if err != nil {
+		return err
+	}
+	verified := oci.VerifyReader(source, blob.Descriptor)
+	progress := &progressWriter{w: io.NewOffsetWriter(w.out, extent.Offset), emit: func(n int64) {
+		if extent.Size >= minTransfer {
+			w.emit(event, report.Running, n)
+		}
+	}}
+	_, err = io.CopyBuffer(progress, readerOnly{ctx, verified}, buffer)
+	return errors.Join(err, source.Close())
+}
+
+func (w *writer) emit(e report.Event, state report.State, done int64) {
+	e.State, e.Done = state, done
+	w.sink.Emit(e)
+}
+
+// check examines the finished file with both parsers, as its readers will.
+func (w *writer) check(size int64) error {
+	findings := append(iso.Check(w.out, size), iso.CompareDiskFS(w.out, size)...)
+	for _, f := range findings {
+		if f.Severity == report.SeverityError {
+			return report.Errorf(report.Corrupt, "the archive just written does not pass its own check: %s", f).
+				WithHint("this is a defect of solutionctl or of the medium; please report it")
+		}
+	}
+	return nil
+}
+
+// describeWriteError gives an error of writing its code and hint.
+func describeWriteError(path string, err error) error {
+	var coded *report.Error
+	switch {
+	case errors.Is(err, context.Canceled):
+		return report.Errorf(report.Interrupted, "write %s: interrupted", path).
+			WithHint("run the same command again: it completes %s", path+PartialSuffix)
+	case errors.Is(err, syscall.ENOSPC):
+		return report.Errorf(report.NoSpace, "write %s: %w", path, err).
+			WithHint("free some space, or name a directory on another device with --to; the same command then completes the work")
+	case errors.As(err, &coded):
+		return fmt.Errorf("write %s: %w", path, err)
+	default:
+		return report.Errorf(report.Failure, "write %s: %w", path, err)
+	}
+}
+
+// errDifferent ends a comparison at the first difference.
+var errDifferent = errors.New("contents differ")
+
+// comparingWriter accepts only what its reader holds.
+type comparingWriter struct {
+	r      io.ReaderAt
+	offset int64
+	buffer []byte
+}
+
+func (c *comparingWriter) Write(b []byte) (int, error) {
+	if len(b) == 0 {
+		return 0, nil
+	}
+	if cap(c.buffer) < len(b) {
+		c.buffer = make([]byte, len(b))
+	}
+	have := c.buffer[:len(b)]
+	if n, err := c.r.ReadAt(have, c.offset); n < len(b) {
+		return 0, err
+	}
+	if !bytes.Equal(have, b) {
+		return 0, errDifferent
+	}
+	c.offset += int64(len(b))
+	return len(b), nil
+}
+
+type countingWriter struct {
+	w io.Writer
+	n int64
+}
+
+func (c *countingWriter) Write(b []byte) (int, error) {
+	n, err := c.w.Write(b)
+	c.n += int64(n)
+	return n, err
+}
+
+// progressWriter reports how much was written in all after each write.
+type progressWriter struct {
+	w    io.Writer
+	n    int64
+	emit func(int64)
+}
+
+func (p *progressWriter) Write(b []byte) (int, error) {
+	n, err := p.w.Write(b)
+	p.n += int64(n)
+	p.emit(p.n)
+	return n, err
+}
+
+// writerOnly and readerOnly hide methods that would make io.CopyBuffer ignore the buffer; readerOnly also ends a copy
+// whose context is done.
+type writerOnly struct{ io.Writer }
+
+type readerOnly struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (r readerOnly) Read(b []byte) (int, error) {
+	if err := r.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return r.r.Read(b)
+}
