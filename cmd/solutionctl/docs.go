@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/settings"
+	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -25,6 +26,9 @@ func newDocsCommand(*app) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			pages := map[string][]byte{"README.md": indexPage(cmd.Root()), "exit-status.md": exitStatusPage()}
 			addPages(pages, cmd.Root())
+			for _, kind := range schema.Kinds() {
+				pages[documentPageName(kind)] = documentPage(kind)
+			}
 			for name, data := range pages {
 				if err := os.WriteFile(filepath.Join(args[0], name), data, 0o644); err != nil {
 					return err

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -17,8 +16,13 @@ func newRootCommand(a *app) *cobra.Command {
 	root := newGroup("solutionctl", "Build, check, sign and deploy Solutions",
 		newCompletionCommand(a),
 		newConfigCommand(a),
+		newBuildCommand(a),
+		newDiffCommand(a),
 		newDocsCommand(a),
 		newErrorsTopic(),
+		newInitCommand(a),
+		newInspectCommand(a),
+		newSchemaCommand(a),
 		newVersionCommand(a),
 	)
 	root.Long = `solutionctl packs a Kubernetes application for sites without internet as one ISO file, a Solution, and carries it
@@ -86,18 +90,5 @@ func defaultConfigFile(system string, user int, getenv func(string) string) stri
 		return filepath.Join(getenv("AppData"), "solutionctl", "config.yaml")
 	default:
 		return filepath.Join(getenv("HOME"), ".config", "solutionctl", "config.yaml")
-	}
-}
-
-// exactArgs is cobra's ExactArgs with a message that names what is missing.
-func exactArgs(names ...string) cobra.PositionalArgs {
-	return func(_ *cobra.Command, args []string) error {
-		switch {
-		case len(args) < len(names):
-			return fmt.Errorf("argument %s is missing", names[len(args)])
-		case len(args) > len(names):
-			return fmt.Errorf("unexpected argument %q", args[len(names)])
-		}
-		return nil
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -27,14 +28,20 @@ func TestMain(m *testing.M) {
 // TestScript runs every script in testdata/script. To the commands of testscript it adds
 //
 //	fails CODE COMMAND [ARG...]    the command must fail with this error code and its exit status
+//	bad-registry                   serves images that do not come, or not the same twice; sets REGISTRY
+//	await-stall                    waits until somebody waits for it
+//	flip FILE OFFSET               changes one byte of a file
 func TestScript(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 scripts,
 		UpdateScripts:       *update,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
-		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"fails": fails},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"fails": fails, "bad-registry": startBadRegistry, "await-stall": awaitStall, "flip": flip,
+		},
 		Setup: func(env *testscript.Env) error {
+			env.Values[registryKey] = newBadRegistry()
 			env.Setenv("SOLUTIONCTL_CONFIG", os.DevNull) // what is installed on this host does not matter
 			return nil
 		},
@@ -62,15 +69,26 @@ func fails(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
+func flip(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: flip FILE OFFSET")
+	}
+	offset, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	name := ts.MkAbs(args[0])
+	data, err := os.ReadFile(name)
+	ts.Check(err)
+	data[offset] ^= 1
+	ts.Check(os.WriteFile(name, data, 0o644))
+}
+
 // withoutScript lists the codes that no script produces yet, with the command that will bring it.
 var withoutScript = map[report.Code]string{
-	report.Unavailable: "build",
-	report.Findings:    "lint",
-	report.Changes:     "diff",
-	report.Corrupt:     "inspect",
-	report.Interrupted: "build",
-	report.Cancelled:   "build",
+	report.Findings: "lint",
 }
+
+// producing matches the lines of a script that prove a code: of a command that is run, and of one in the background.
+var producing = regexp.MustCompile(`(?m)^(?:fails (\S+) |stderr 'code: (\S+) )`)
 
 func TestEveryCodeHasAScript(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(scripts, "*.txtar"))
@@ -83,8 +101,8 @@ func TestEveryCodeHasAScript(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, match := range regexp.MustCompile(`(?m)^fails (\S+) `).FindAllStringSubmatch(string(data), -1) {
-			produced[report.Code(match[1])] = true
+		for _, match := range producing.FindAllStringSubmatch(string(data), -1) {
+			produced[report.Code(match[1]+match[2])] = true
 		}
 	}
 	for _, info := range report.Codes() {

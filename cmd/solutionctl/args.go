@@ -1,0 +1,29 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
+
+// exactArgs is cobra's ExactArgs with a message that names what is missing.
+func exactArgs(names ...string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		switch {
+		case len(args) < len(names):
+			return fmt.Errorf("argument %s is missing", names[len(args)])
+		case len(args) > len(names):
+			return fmt.Errorf("unexpected argument %q", args[len(names)])
+		}
+		return nil
+	}
+}
+
+// optionalArgs takes the required arguments and then at most the optional ones.
+func optionalArgs(required []string, optional ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		names := append(append([]string(nil), required...), optional...)
+		known := min(max(len(args), len(required)), len(names))
+		return exactArgs(names[:known]...)(cmd, args)
+	}
+}

@@ -1,0 +1,167 @@
+package main
+
+import (
+	"context"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/solutionctl/solutionctl/build"
+	"github.com/solutionctl/solutionctl/build/oci"
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// buildFlags are the flags of `solutionctl build`.
+type buildFlags struct {
+	build.Overrides
+	to, volumeID, cacheDir string
+	mirrors                []string
+	jobs                   int
+	sha256sum, md5, check  bool
+	planOnly               bool
+}
+
+func newBuildCommand(a *app) *cobra.Command {
+	var f buildFlags
+	cmd := &cobra.Command{
+		Use:   "build [PROJECT]",
+		Short: "Build a Solution archive from images and manifests",
+		Long: `Build a Solution archive from the project in a directory: its solution.yaml says which images, manifests, charts
+and dashboards belong to it. Without PROJECT, the project in the current directory is built.
+
+An image comes from one of these sources:
+
+  oci:DIR[:REF]                an OCI image layout
+  oci-archive:FILE[:REF]       the same in a tar file
+  docker-archive:FILE[:REF]    what "docker save" writes; "-" reads standard input
+  docker-daemon:REF            the local Docker engine
+  docker://REF                 a registry, with the credentials of docker or podman
+  dir:DIR                      what "skopeo copy … dir:" writes
+  solution:FILE:NAME:TAG       an image of an earlier archive
+
+The archive is written to NAME-VERSION.iso.partial and renamed when it is complete. A build that was interrupted is
+completed by running it again. The same input gives the same bytes; --check proves it.`,
+		Example: `  solutionctl build example-solution
+  solutionctl build --version 1.0.1 --image ui=oci-archive:ui.tar --to dist/`,
+		Args: optionalArgs(nil, "PROJECT"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			project := "."
+			if len(args) == 1 {
+				project = args[0]
+			}
+			return a.build(cmd.Context(), project, f)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.to, "to", ".", "file or existing directory to write the archive to")
+	flags.StringVar(&f.Version, "version", "", "version of the Solution, instead of the project's")
+	flags.StringArrayVar(&f.Images, "image", nil, "take the image `NAME[:TAG]=SOURCE` from this source; may be repeated")
+	flags.StringArrayVar(&f.Set, "set", nil, "set a field of solution.yaml: `PATH=VALUE`; may be repeated")
+	flags.StringSliceVar(&f.Platforms, "platform", nil, "platforms that every image must have, such as linux/amd64")
+	flags.StringVar(&f.volumeID, "volume-id", "", "volume identifier of the image")
+	flags.StringArrayVar(&f.mirrors, "mirror", nil, "try another registry first: `REGISTRY=ENDPOINT`; may be repeated")
+	flags.StringVar(&f.cacheDir, "cache-dir", "", "directory that keeps compressed layers from build to build")
+	flags.IntVar(&f.jobs, "jobs", 4, "transfers at once")
+	flags.BoolVar(&f.sha256sum, "sha256sum", false, "write SHA256SUM beside the archive")
+	flags.BoolVar(&f.md5, "implant-md5", false, "implant the checksum that checkisomd5 reads")
+	flags.BoolVar(&f.check, "check", false, "build a second time and compare every byte")
+	flags.BoolVar(&f.planOnly, "plan", false, "print what the archive would hold, and write nothing")
+	return cmd
+}
+
+// buildSummary is the result of `solutionctl build`.
+type buildSummary struct {
+	*build.Result
+	ID           string `json:"id"`
+	SHA256       string `json:"sha256,omitempty"`
+	Reproducible bool   `json:"reproducible,omitempty"` // proven, by --check
+}
+
+func (a *app) build(ctx context.Context, project string, f buildFlags) error {
+	source, err := build.Load(project, f.Overrides)
+	if err != nil {
+		return err
+	}
+	defer source.Close() //nolint:errcheck // a directory that was only read
+	resolver, err := a.newResolver(source, f)
+	if err != nil {
+		return err
+	}
+	defer resolver.Close() //nolint:errcheck // files that were only read
+	plan, err := a.plan(ctx, source, resolver, f, a.sink)
+	if err != nil {
+		return err
+	}
+	if f.planOnly {
+		return a.emitResult(summarizePlan(plan), func(w *console.Stream) error { return printPlan(w, plan) })
+	}
+	summary, err := a.write(ctx, plan, f)
+	if err != nil {
+		return err
+	}
+	if f.check {
+		if err := a.checkReproducible(ctx, source, summary.Path, f); err != nil {
+			return err
+		}
+		summary.Reproducible = true
+	}
+	return a.emitResult(summary, func(w *console.Stream) error { return printBuildSummary(w, summary) })
+}
+
+func (a *app) newResolver(project *build.Project, f buildFlags) (*oci.Resolver, error) {
+	mirrors, err := parseMirrors(f.mirrors)
+	if err != nil {
+		return nil, err
+	}
+	return oci.NewResolver(oci.Options{
+		BaseDir: project.Dir, CacheDir: f.cacheDir, Platforms: project.Build.Spec.Platforms, Keychain: oci.DefaultKeychain(),
+		Mirrors: mirrors, DockerHost: a.getenv("DOCKER_HOST"), Stdin: a.in, OpenArchive: openSourceArchive, Jobs: f.jobs, Sink: a.sink,
+	}), nil
+}
+
+func (a *app) plan(ctx context.Context, project *build.Project, resolver *oci.Resolver, f buildFlags, sink report.Sink) (*build.Plan, error) {
+	buildTime, err := sourceDateEpoch(a.getenv("SOURCE_DATE_EPOCH"))
+	if err != nil {
+		return nil, err
+	}
+	return build.NewPlan(ctx, project, resolver, build.Options{BuildTime: buildTime, VolumeID: f.volumeID, Jobs: f.jobs, Sink: sink})
+}
+
+func (a *app) write(ctx context.Context, plan *build.Plan, f buildFlags) (*buildSummary, error) {
+	path := archivePath(f.to, plan.Solution)
+	result, err := plan.Write(ctx, path, build.WriteOptions{Jobs: f.jobs, ImplantMD5: f.md5, Sink: a.sink})
+	if err != nil {
+		return nil, err
+	}
+	summary := &buildSummary{Result: result, ID: plan.Solution.ID()}
+	if f.sha256sum {
+		summary.SHA256, err = writeSHA256SUM(path)
+	}
+	return summary, err
+}
+
+// checkReproducible builds the project anew, with another number of workers and no cache, and compares.
+func (a *app) checkReproducible(ctx context.Context, project *build.Project, path string, f buildFlags) error {
+	f.jobs, f.cacheDir = f.jobs+1, ""
+	a.sink.Emit(report.Event{Step: "check", Name: path, State: report.Started})
+	resolver, err := a.newResolver(project, f)
+	if err != nil {
+		return err
+	}
+	defer resolver.Close() //nolint:errcheck // files that were only read
+	plan, err := a.plan(ctx, project, resolver, f, report.Discard)
+	if err != nil {
+		return err
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close() //nolint:errcheck // read only
+	if err := plan.Verify(ctx, file, plan.Size()); err != nil {
+		return err
+	}
+	a.sink.Emit(report.Event{Step: "check", Name: path, State: report.Done, Note: "a second build gives the same bytes"})
+	return nil
+}

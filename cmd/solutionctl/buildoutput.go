@@ -1,0 +1,131 @@
+package main
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/solutionctl/solutionctl/build"
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// sourceDateEpoch reads the variable of https://reproducible-builds.org/specs/source-date-epoch/.
+func sourceDateEpoch(value string) (*time.Time, error) {
+	if value == "" {
+		return nil, nil //nolint:nilnil // unset is a valid answer and not an error
+	}
+	seconds, err := strconv.ParseInt(value, 10, 64)
+	if err != nil {
+		return nil, report.Errorf(report.Usage, "SOURCE_DATE_EPOCH %q is not a number of seconds since 1970", value).
+			WithHint("for example: SOURCE_DATE_EPOCH=$(git log -1 --format=%%ct)")
+	}
+	t := time.Unix(seconds, 0).UTC()
+	return &t, nil
+}
+
+// parseMirrors reads REGISTRY=ENDPOINT pairs.
+func parseMirrors(pairs []string) (map[string][]string, error) {
+	mirrors := map[string][]string{}
+	for _, pair := range pairs {
+		registry, endpoint, found := strings.Cut(pair, "=")
+		if !found || registry == "" || endpoint == "" {
+			return nil, report.Errorf(report.Usage, "mirror %q is not REGISTRY=ENDPOINT", pair).
+				WithHint("for example --mirror docker.io=registry.example:5000")
+		}
+		mirrors[registry] = append(mirrors[registry], endpoint)
+	}
+	return mirrors, nil
+}
+
+// archivePath is the file to write: to itself, or <id>.iso in it when it is a directory.
+func archivePath(to string, solution *schema.Solution) string {
+	info, err := os.Stat(to)
+	if (err == nil && info.IsDir()) || strings.HasSuffix(to, string(filepath.Separator)) {
+		return filepath.Join(to, solution.ID()+".iso")
+	}
+	return to
+}
+
+// writeSHA256SUM hashes the archive and writes the file that `sha256sum -c` reads beside it.
+func writeSHA256SUM(path string) (sum string, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	h := sha256.New()
+	_, err = io.CopyBuffer(h, f, make([]byte, 1<<20))
+	if err = errors.Join(err, f.Close()); err != nil {
+		return "", fmt.Errorf("hash %s: %w", path, err)
+	}
+	sum = hex.EncodeToString(h.Sum(nil))
+	line := fmt.Sprintf("%s  %s\n", sum, filepath.Base(path))
+	return sum, replaceFile(filepath.Join(filepath.Dir(path), "SHA256SUM"), []byte(line))
+}
+
+// replaceFile writes a small file so that readers see either the old or the new content.
+func replaceFile(name string, data []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	err = errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), name)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
+}
+
+// planSummary is the result of `solutionctl build --plan`.
+type planSummary struct {
+	ID       string       `json:"id"`
+	VolumeID string       `json:"volumeID"`
+	ModTime  time.Time    `json:"modTime"`
+	Size     int64        `json:"size"`
+	Files    []build.File `json:"files"`
+}
+
+func summarizePlan(plan *build.Plan) planSummary {
+	return planSummary{plan.Solution.ID(), plan.VolumeID, plan.ModTime, plan.Size(), plan.Files()}
+}
+
+func printPlan(w *console.Stream, plan *build.Plan) error {
+	fmt.Fprintf(w, "%s, %s, volume %q, dated %s\n\n", plan.Solution.ID(), console.Bytes(plan.Size()), plan.VolumeID, plan.ModTime.Format(time.RFC3339))
+	table := console.Table{Columns: []string{"SIZE", "DIGEST", "FILE"}}
+	for _, file := range plan.Files() {
+		table.Add(console.Bytes(file.Size), file.Digest[:min(19, len(file.Digest))], file.Path)
+	}
+	return table.Print(w)
+}
+
+func printBuildSummary(w *console.Stream, s *buildSummary) error {
+	fmt.Fprintf(w, "%s  %s in %s\n", s.Path, console.Bytes(s.Size), console.Duration(s.Elapsed))
+	fmt.Fprintf(w, "  images    %d, distinct blobs %d\n", s.Images, s.Blobs)
+	if s.BytesSaved > 0 {
+		fmt.Fprintf(w, "  sharing   saves %s\n", console.Bytes(s.BytesSaved))
+	}
+	if s.BytesResumed > 0 {
+		fmt.Fprintf(w, "  resumed   %s were written before\n", console.Bytes(s.BytesResumed))
+	}
+	if s.SHA256 != "" {
+		fmt.Fprintf(w, "  sha256    %s\n", s.SHA256)
+	}
+	if s.Reproducible {
+		fmt.Fprintln(w, "  check     a second build gives the same bytes")
+	}
+	_, err := fmt.Fprintf(w, "\nNext: solutionctl inspect %s\n", cmp.Or(s.Path, "FILE"))
+	return err
+}

@@ -1,0 +1,154 @@
+package main
+
+import (
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/solutionctl/solutionctl/build"
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+//go:embed all:testdata/init
+var projectTemplate embed.FS
+
+func newInitCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "init DIR",
+		Short: "Make a new project that builds",
+		Long: `Make a new project in a directory: solution.yaml, a CustomResourceDefinition, the operator's role and a placeholder
+for its image. The Solution is named after the directory. Existing files are not overwritten.`,
+		Example: "  solutionctl init acme-db\n  solutionctl build acme-db",
+		Args:    exactArgs("DIR"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			files, err := newProject(args[0])
+			if err != nil {
+				return err
+			}
+			return a.emitResult(map[string]any{"directory": args[0], "files": files}, func(w *console.Stream) error {
+				for _, file := range files {
+					fmt.Fprintln(w, filepath.Join(args[0], filepath.FromSlash(file)))
+				}
+				_, err := fmt.Fprintf(w, "\nNext: solutionctl build %s\n", args[0])
+				return err
+			})
+		},
+	}
+}
+
+// newProject writes the template into dir and returns the names of the files.
+func newProject(dir string) ([]string, error) {
+	absolute, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	name := filepath.Base(absolute)
+	files, err := renderProject(name)
+	if err != nil {
+		return nil, err
+	}
+	for _, file := range files {
+		if _, err := os.Lstat(filepath.Join(dir, file.name)); err == nil {
+			return nil, report.Errorf(report.Usage, "%s is there already", filepath.Join(dir, file.name)).
+				WithHint("name a directory without a project")
+		}
+	}
+	var names []string
+	for _, file := range files {
+		target := filepath.Join(dir, filepath.FromSlash(file.name))
+		if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
+			return nil, err
+		}
+		if err := os.WriteFile(target, file.data, 0o644); err != nil {
+			return nil, err
+		}
+		names = append(names, file.name)
+	}
+	if _, err := build.Load(dir, build.Overrides{}); err != nil {
+		return nil, fmt.Errorf("the new project is not valid: %w", err)
+	}
+	return names, nil
+}
+
+type projectFile struct {
+	name string
+	data []byte
+}
+
+func renderProject(name string) ([]projectFile, error) {
+	singular := strings.ReplaceAll(name, "-", "")
+	if singular == "" || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" || strings.Trim(name, "-") != name {
+		return nil, report.Errorf(report.Usage, "%q cannot be the name of a Solution", name).
+			WithHint("name the directory with lower-case letters, digits and '-', for example acme-db")
+	}
+	replace := strings.NewReplacer("PROJECT", name, "KIND", kindOf(name), "RESOURCE", singular+"s", "SINGULAR", singular)
+	template, err := fs.Sub(projectTemplate, "testdata/init")
+	if err != nil {
+		return nil, err
+	}
+	var files []projectFile
+	err = fs.WalkDir(template, ".", func(file string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		data, err := fs.ReadFile(template, file)
+		files = append(files, projectFile{replace.Replace(file), []byte(replace.Replace(string(data)))})
+		return err
+	})
+	return append(files, placeholderImage(name+"-operator")...), err
+}
+
+// kindOf turns acme-db into AcmeDb.
+func kindOf(name string) string {
+	var kind strings.Builder
+	for _, word := range strings.Split(name, "-") {
+		if word != "" {
+			kind.WriteString(strings.ToUpper(word[:1]) + word[1:])
+		}
+	}
+	return kind.String()
+}
+
+// placeholderImage is an OCI image layout with one image that has an entry point and nothing else.
+func placeholderImage(entrypoint string) []projectFile {
+	const dir = "images/placeholder"
+	var files []projectFile
+	add := func(name string, value any) (digest string, size int) {
+		data, err := json.Marshal(value)
+		if err != nil {
+			panic(errors.Join(errors.New("encode the placeholder image"), err))
+		}
+		sum := sha256.Sum256(data)
+		if name == "" {
+			name = path.Join("blobs", "sha256", hex.EncodeToString(sum[:]))
+		}
+		files = append(files, projectFile{path.Join(dir, name), data})
+		return "sha256:" + hex.EncodeToString(sum[:]), len(data)
+	}
+	type object = map[string]any
+	add("oci-layout", object{"imageLayoutVersion": "1.0.0"})
+	digest, size := add("", object{
+		"os": "linux", "architecture": "amd64", "config": object{"Entrypoint": []string{"/" + entrypoint}},
+		"rootfs": object{"type": "layers", "diff_ids": []string{}},
+	})
+	digest, size = add("", object{
+		"schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json", "layers": []object{},
+		"config": object{"mediaType": "application/vnd.oci.image.config.v1+json", "digest": digest, "size": size},
+	})
+	add("index.json", object{"schemaVersion": 2, "mediaType": "application/vnd.oci.image.index.v1+json", "manifests": []object{{
+		"mediaType": "application/vnd.oci.image.manifest.v1+json", "digest": digest, "size": size,
+		"annotations": object{"org.opencontainers.image.ref.name": "operator"},
+	}}})
+	return files
+}
