@@ -1,0 +1,243 @@
+package kube
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Reason is the kind of a problem. Reasons are stable.
+type Reason string
+
+// The reasons.
+const (
+	UnknownKind  Reason = "unknown-kind"
+	UnknownField Reason = "unknown-field"
+	MissingField Reason = "missing-field"
+	WrongType    Reason = "wrong-type"
+	WrongValue   Reason = "wrong-value"
+	Duplicate    Reason = "duplicate"
+)
+
+// Problem is one thing that is wrong with an object. Path leads to the field, or for a missing field to the map that
+// lacks it; it is empty for the object itself.
+type Problem struct {
+	Reason  Reason
+	Path    string
+	Message string
+}
+
+func (p Problem) String() string {
+	if p.Path == "" {
+		return p.Message
+	}
+	return p.Path + ": " + p.Message
+}
+
+// maxProblems bounds what is reported about one object: who has a hundred mistakes needs no more.
+const maxProblems = 100
+
+// maxDepth bounds nesting; the API server refuses deeper objects.
+const maxDepth = 128
+
+// Validate returns what is wrong with an object, in the order of the paths. The object is a decoded YAML or JSON
+// document: maps with string keys, slices and scalars. A kind that the release does not serve is one problem with the
+// reason [UnknownKind]; for a List (v1) the items are validated.
+func (r *Release) Validate(object map[string]any) []Problem {
+	v := checker{release: r}
+	v.object(object, nil, 0)
+	slices.SortStableFunc(v.problems, func(a, b Problem) int {
+		return cmp.Or(compareNatural(a.Path, b.Path), cmp.Compare(a.Message, b.Message))
+	})
+	return v.problems
+}
+
+// compareNatural orders containers[2] before containers[10].
+func compareNatural(a, b string) int {
+	i := 0
+	for i < len(a) && i < len(b) && a[i] == b[i] {
+		i++
+	}
+	an, _, aok := strings.Cut(a[i:], "]")
+	bn, _, bok := strings.Cut(b[i:], "]")
+	if aok && bok && len(an) != len(bn) && isDigits(an) && isDigits(bn) {
+		return cmp.Compare(len(an), len(bn))
+	}
+	return cmp.Compare(a, b)
+}
+
+func isDigits(s string) bool {
+	return strings.Trim(s, "0123456789") == ""
+}
+
+// checker is the work on one object.
+type checker struct {
+	release  *Release
+	problems []Problem
+}
+
+func (v *checker) add(at *path, reason Reason, format string, args ...any) {
+	if len(v.problems) < maxProblems {
+		v.problems = append(v.problems, Problem{Reason: reason, Path: at.String(), Message: fmt.Sprintf(format, args...)})
+	}
+}
+
+func (v *checker) object(object map[string]any, at *path, depth int) {
+	apiVersion, _ := object["apiVersion"].(string)
+	kind, _ := object["kind"].(string)
+	group, err := schema.ParseGroupVersion(apiVersion)
+	if err != nil || apiVersion == "" || kind == "" {
+		v.add(at, MissingField, "apiVersion and kind are missing: this is not a Kubernetes object")
+		return
+	}
+	gvk := group.WithKind(kind)
+	row, ok := v.release.kinds[gvk]
+	switch {
+	case ok:
+		v.head(object, at)
+		v.value(object, v.release.definition(row.Definition), at, 0, false)
+	case apiVersion == "v1" && kind == "List" && depth == 0:
+		items, _ := object["items"].([]any)
+		for i, item := range items {
+			entry := path{parent: &path{parent: at, key: "items"}, index: i, list: true}
+			if m, ok := item.(map[string]any); ok {
+				v.object(m, &entry, 1)
+			} else {
+				v.add(&entry, WrongType, "expected an object, got %s", typeName(item))
+			}
+		}
+	default:
+		v.add(at, UnknownKind, "%s %s is not served by Kubernetes %s", apiVersion, kind, v.release.Version())
+	}
+}
+
+// head checks what every object needs and no description says: a name.
+func (v *checker) head(object map[string]any, at *path) {
+	metadata, ok := object["metadata"].(map[string]any)
+	if name, present := object["metadata"]; !ok && present && name != nil {
+		return // the type is reported elsewhere
+	}
+	if isZero(metadata["name"]) && isZero(metadata["generateName"]) {
+		v.add(&path{parent: at, key: "metadata"}, MissingField, "name is missing")
+	}
+}
+
+func isZero(value any) bool { return value == nil || value == "" }
+
+// value checks one value against its description. Lenient is true inside status, which the server ignores when it
+// creates an object and which generators fill with nulls.
+func (v *checker) value(value any, n *node, at *path, depth int, lenient bool) {
+	for n.Ref != nil {
+		n = v.release.definition(*n.Ref)
+	}
+	if value == nil || n.Type == "" && n.Format == "" {
+		return // null is decoded as absent; a description without a type takes anything
+	}
+	if depth > maxDepth {
+		v.add(at, WrongValue, "is nested too deeply")
+		return
+	}
+	switch n.Type {
+	case "object":
+		v.mapping(value, n, at, depth, lenient)
+	case "array":
+		v.list(value, n, at, depth, lenient)
+	default:
+		v.scalar(value, n, at, lenient)
+	}
+}
+
+func (v *checker) mapping(value any, n *node, at *path, depth int, lenient bool) {
+	m, ok := value.(map[string]any)
+	if !ok {
+		v.add(at, WrongType, "expected an object, got %s", typeName(value))
+		return
+	}
+	for _, name := range n.Required {
+		if m[name] == nil && !lenient {
+			v.add(at, MissingField, "%s is missing", name)
+		}
+	}
+	if n.Values == nil && n.Properties == nil {
+		return // any fields
+	}
+	for name, field := range m {
+		entry := path{parent: at, key: name}
+		switch {
+		case n.Properties[name] != nil:
+			v.value(field, n.Properties[name], &entry, depth+1, lenient || depth == 0 && name == "status")
+		case n.Values != nil:
+			v.value(field, n.Values, &entry, depth+1, lenient)
+		default:
+			v.add(&entry, UnknownField, "%s", unknownField(name, n))
+		}
+	}
+	if !lenient && n.Properties["managedFields"] != nil {
+		v.labels(m, at)
+	}
+}
+
+func (v *checker) list(value any, n *node, at *path, depth int, lenient bool) {
+	entries, ok := value.([]any)
+	if !ok {
+		v.add(at, WrongType, "expected a list, got %s", typeName(value))
+		return
+	}
+	if n.Items != nil {
+		for i, entry := range entries {
+			v.value(entry, n.Items, &path{parent: at, index: i, list: true}, depth+1, lenient)
+		}
+	}
+	if !lenient && len(entries) > 1 && (n.Set || len(n.Keys) > 0) {
+		v.unique(entries, n, at)
+	}
+}
+
+// unique finds entries with the same key: server-side apply refuses them.
+func (v *checker) unique(entries []any, n *node, at *path) {
+	item := n.Items
+	for item != nil && item.Ref != nil {
+		item = v.release.definition(*item.Ref)
+	}
+	seen := make(map[string]int, len(entries))
+	for i, entry := range entries {
+		key := n.entryKey(entry, item)
+		if key == "" {
+			continue
+		}
+		if first, ok := seen[key]; ok {
+			v.add(&path{parent: at, index: i, list: true}, Duplicate, "has the same %s as entry %d", n.keyNames(), first)
+			continue
+		}
+		seen[key] = i
+	}
+}
+
+// path leads to a value. It lives on the stack and becomes text only when there is a problem.
+type path struct {
+	parent *path
+	key    string
+	index  int
+	list   bool
+}
+
+// String renders the path as Kubernetes does: spec.ports[0].name, metadata.labels[example.com/role].
+func (p *path) String() string {
+	if p == nil {
+		return ""
+	}
+	parent := p.parent.String()
+	switch {
+	case p.list:
+		return parent + "[" + strconv.Itoa(p.index) + "]"
+	case strings.ContainsAny(p.key, "./[]"):
+		return parent + "[" + p.key + "]"
+	case parent == "":
+		return p.key
+	}
+	return parent + "." + p.key
+}
