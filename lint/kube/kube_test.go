@@ -75,36 +75,47 @@ func TestValidate(t *testing.T) {
 	}{
 		{"valid", nil, nil},
 		{"unknown field", []string{"imagePullPolicy: IfNotPresent", "imagepullPolicy: IfNotPresent"}, []string{
-			"spec.template.spec.containers[0].imagepullPolicy: unknown field; did you mean imagePullPolicy?"}},
+			"spec.template.spec.containers[0].imagepullPolicy: unknown field; did you mean imagePullPolicy?",
+		}},
 		{"far from any field", []string{"replicas: 2", "zzzz: 2"}, []string{"spec.zzzz: unknown field"}},
 		{"misspelt", []string{"replicas: 2", "replica: 2"}, []string{"spec.replica: unknown field; did you mean replicas?"}},
 		{"missing", []string{"selector: {matchLabels: {app: web}}", "minReadySeconds: 3"}, []string{"spec: selector is missing"}},
 		{"null is missing", []string{"selector: {matchLabels: {app: web}}", "selector: null"}, []string{"spec: selector is missing"}},
 		{"number for string", []string{`value: "1"`, "value: 1"}, []string{
-			`spec.template.spec.containers[0].env[0].value: expected a string, got a number: write "1" in quotes`}},
+			`spec.template.spec.containers[0].env[0].value: expected a string, got a number: write "1" in quotes`,
+		}},
 		{"string for number", []string{"replicas: 2", `replicas: "2"`}, []string{"spec.replicas: expected an integer, got a string"}},
 		{"fraction", []string{"replicas: 2", "replicas: 2.5"}, []string{"spec.replicas: expected an integer, got 2.5"}},
 		{"too large", []string{"replicas: 2", "replicas: 4294967296"}, []string{"spec.replicas: 4294967296 does not fit in 32 bits"}},
 		{"list for map", []string{"{app.kubernetes.io/name: web}", "[a]"}, []string{"metadata.labels: expected an object, got a list"}},
 		{"map for list", []string{"[{name: A, value: \"1\"}]", "{A: x}"}, []string{
-			"spec.template.spec.containers[0].env: expected a list, got an object"}},
+			"spec.template.spec.containers[0].env: expected a list, got an object",
+		}},
 		{"enumeration", []string{"imagePullPolicy: IfNotPresent", "imagePullPolicy: Sometimes"}, []string{
-			`spec.template.spec.containers[0].imagePullPolicy: "Sometimes" is not one of Always, Never, IfNotPresent`}},
+			`spec.template.spec.containers[0].imagePullPolicy: "Sometimes" is not one of Always, Never, IfNotPresent`,
+		}},
 		{"quantity", []string{"64Mi", "64MiB"}, []string{
-			`spec.template.spec.containers[0].resources.limits.memory: "64MiB" is not a quantity: expected a number with a suffix such as m, Ki, Mi, Gi, k, M or G`}},
+			`spec.template.spec.containers[0].resources.limits.memory: "64MiB" is not a quantity: expected a number with a suffix such as m, Ki, Mi, Gi, k, M or G`,
+		}},
 		{"int or string", []string{"maxSurge: 1", "maxSurge: true"}, []string{
-			"spec.strategy.rollingUpdate.maxSurge: expected an integer, got a boolean"}},
+			"spec.strategy.rollingUpdate.maxSurge: expected an integer, got a boolean",
+		}},
 		{"same name twice", []string{"[{name: A, value: \"1\"}]", "[{name: A}, {name: B}, {name: A}]"}, []string{
-			"spec.template.spec.containers[0].env[2]: has the same name as entry 0"}},
+			"spec.template.spec.containers[0].env[2]: has the same name as entry 0",
+		}},
 		{"same port twice", []string{"protocol: UDP", "protocol: TCP"}, []string{
-			"spec.template.spec.containers[0].ports[1]: has the same containerPort and protocol as entry 0"}},
+			"spec.template.spec.containers[0].ports[1]: has the same containerPort and protocol as entry 0",
+		}},
 		{"label value", []string{"app.kubernetes.io/name: web", "app.kubernetes.io/name: \"-web\""}, []string{
-			`metadata.labels[app.kubernetes.io/name]: "-web" is not a label value`}},
+			`metadata.labels[app.kubernetes.io/name]: "-web" is not a label value`,
+		}},
 		{"no name", []string{"  name: web\n", "", "creationTimestamp", "generation: 1 #"}, []string{"metadata: name is missing"}},
 		{"date", []string{"creationTimestamp: null", "creationTimestamp: yesterday"}, []string{
-			`metadata.creationTimestamp: "yesterday" is not a time of the form 2006-01-02T15:04:05Z`}},
+			`metadata.creationTimestamp: "yesterday" is not a time of the form 2006-01-02T15:04:05Z`,
+		}},
 		{"removed API", []string{"apps/v1", "extensions/v1beta1"}, []string{
-			"extensions/v1beta1 Deployment is not served by Kubernetes 1.34"}},
+			"extensions/v1beta1 Deployment is not served by Kubernetes 1.34",
+		}},
 		{"not an object", []string{"kind: Deployment", ""}, []string{"apiVersion and kind are missing"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
