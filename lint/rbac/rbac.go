@@ -1,0 +1,264 @@
+// Package rbac judges what a Role or ClusterRole permits.
+//
+// [Judge] finds the permissions with which an operator could take over more than its namespace, and the rules that do
+// not do what their author hopes. [Widened] tells what a new version of a role permits that the old one did not;
+// [Missing] tells what an installer lacks to grant a role. Both answer with rules that can be pasted into a role.
+//
+// Wildcards count for what they cover: a rule on every resource of the core group is also a rule on secrets. The
+// hazards follow "Role Based Access Control Good Practices" of the Kubernetes documentation.
+package rbac
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// Reason is the kind of a hazard. Reasons are stable: exceptions are granted by reason.
+type Reason string
+
+// The reasons.
+const (
+	Escalate         Reason = "escalate"              // change roles beyond its own rights
+	Bind             Reason = "bind"                  // bind roles beyond its own rights
+	Impersonate      Reason = "impersonate"           // act as somebody else
+	WriteRoles       Reason = "write-roles"           // write roles or bindings
+	Token            Reason = "service-account-token" // issue tokens for any ServiceAccount
+	Exec             Reason = "pod-exec"              // run commands in pods
+	NodeProxy        Reason = "node-proxy"            // reach the kubelet, past admission and audit
+	ReadSecrets      Reason = "read-secrets"          // list secrets
+	Webhooks         Reason = "admission-webhooks"    // see and change every request
+	WriteCRDs        Reason = "write-crds"            // change the API of every namespace
+	Everything       Reason = "everything"            // every verb on every resource
+	Aggregation      Reason = "aggregation"           // rules come from other roles
+	SystemName       Reason = "system-name"           // a name that belongs to Kubernetes
+	Certificates     Reason = "certificates"          // approve or sign certificates
+	Volumes          Reason = "persistent-volumes"    // mount paths of nodes
+	Namespaces       Reason = "write-namespaces"      // take the pod security level off a namespace
+	WildcardVerb     Reason = "wildcard-verb"
+	WildcardResource Reason = "wildcard-resource"
+	WildcardGroup    Reason = "wildcard-group"
+	ClusterScoped    Reason = "cluster-scoped"   // the binding cannot grant it
+	UnknownResource  Reason = "unknown-resource" // probably misspelt
+	UnknownVerb      Reason = "unknown-verb"     // probably misspelt
+	Refused          Reason = "refused"          // the API server would refuse the role
+)
+
+// Hazard is one thing that is wrong with a role. Path leads to the rule, as rules[2], and is empty for the role itself.
+type Hazard struct {
+	Reason   Reason
+	Severity report.Severity
+	Path     string
+	Message  string
+	Hint     string
+}
+
+func (h Hazard) String() string {
+	if h.Path == "" {
+		return h.Message
+	}
+	return h.Path + ": " + h.Message
+}
+
+// Role is what Role and ClusterRole have in common.
+type Role struct {
+	Name       string
+	Cluster    bool // a ClusterRole
+	Aggregated bool // a ClusterRole with an aggregationRule
+	Rules      []rbacv1.PolicyRule
+}
+
+// FromObject reads a decoded Role or ClusterRole.
+func FromObject(object map[string]any) (Role, error) {
+	var role rbacv1.ClusterRole // its fields are a superset of those of a Role
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object, &role); err != nil {
+		return Role{}, report.Errorf(report.Invalid, "role: %w", err)
+	}
+	if role.Kind != "Role" && role.Kind != "ClusterRole" {
+		return Role{}, report.Errorf(report.Invalid, "expected Role or ClusterRole, got %q", role.Kind)
+	}
+	return Role{
+		Name: role.Name, Cluster: role.Kind == "ClusterRole", Aggregated: role.AggregationRule != nil, Rules: role.Rules,
+	}, nil
+}
+
+// Options say how a role is used.
+type Options struct {
+	// ClusterWide tells that a ClusterRole is bound in every namespace. Otherwise it is bound by a RoleBinding, and its
+	// rights end with the namespace.
+	ClusterWide bool
+	// OwnGroups are the API groups of the Solution's own custom resources.
+	OwnGroups []string
+	// Scope looks a resource up: kube.Release.Scope. Without it, scopes and names of resources are not judged.
+	Scope func(group, resource string) (namespaced, known bool)
+}
+
+// maxRules and maxEntries bound what is judged; no honest role comes close.
+const (
+	maxRules   = 1000
+	maxEntries = 1000 // of one list in one rule
+)
+
+// Judge returns what is wrong with the role: first the role itself, then rule by rule.
+func Judge(role Role, o Options) []Hazard {
+	j := judgement{role: role, options: o}
+	j.whole()
+	for i, rule := range role.Rules {
+		if i == maxRules || tooLong(rule) {
+			j.add(Refused, report.SeverityError, "", "the role has more than %d rules or list entries: it cannot be reviewed", maxRules)
+			break
+		}
+		j.path = fmt.Sprintf("rules[%d]", i)
+		j.rule(rule)
+	}
+	return j.hazards
+}
+
+func tooLong(rule rbacv1.PolicyRule) bool {
+	return max(len(rule.APIGroups), len(rule.Resources), len(rule.Verbs), len(rule.ResourceNames), len(rule.NonResourceURLs)) > maxEntries
+}
+
+type judgement struct {
+	role    Role
+	options Options
+	path    string
+	hazards []Hazard
+}
+
+func (j *judgement) add(reason Reason, severity report.Severity, hint, format string, args ...any) {
+	j.hazards = append(j.hazards, Hazard{
+		Reason: reason, Severity: severity, Path: j.path, Message: fmt.Sprintf(format, args...), Hint: hint,
+	})
+}
+
+func (j *judgement) whole() {
+	if strings.HasPrefix(j.role.Name, "system:") {
+		j.add(SystemName, report.SeverityError, "choose a name of your own", "names that begin with system: belong to Kubernetes, got %q", j.role.Name)
+	}
+	if j.role.Aggregated {
+		j.add(Aggregation, report.SeverityError, "write the rules out",
+			"aggregationRule makes every role with a matching label part of this one, so nobody can tell what it permits")
+	}
+}
+
+func (j *judgement) rule(rule rbacv1.PolicyRule) {
+	if !j.wellFormed(rule) {
+		return
+	}
+	all := contains(rule.APIGroups, "*") && contains(rule.Resources, "*") && contains(rule.Verbs, "*")
+	if all && len(rule.ResourceNames) == 0 {
+		j.add(Everything, report.SeverityError, "list the groups, resources and verbs that the operator uses", "permits everything")
+		return
+	}
+	j.permissions(rule)
+	j.wildcards(rule)
+	j.verbs(rule)
+	j.scopes(rule)
+}
+
+// wellFormed says what the API server refuses, in its order.
+func (j *judgement) wellFormed(rule rbacv1.PolicyRule) bool {
+	refuse := func(format string, args ...any) { j.add(Refused, report.SeverityError, "", format, args...) }
+	before := len(j.hazards)
+	if len(rule.Verbs) == 0 {
+		refuse("verbs are missing")
+	}
+	urls := len(rule.NonResourceURLs) > 0
+	switch {
+	case urls && !j.role.Cluster:
+		refuse("nonResourceURLs are not possible in a Role, only in a ClusterRole")
+	case urls && (len(rule.APIGroups) > 0 || len(rule.Resources) > 0 || len(rule.ResourceNames) > 0):
+		refuse("nonResourceURLs and resources cannot be in the same rule")
+	case urls:
+	case len(rule.APIGroups) == 0:
+		refuse(`apiGroups are missing; write "" for the core group`)
+	case len(rule.Resources) == 0:
+		refuse("resources are missing")
+	}
+	return len(j.hazards) == before
+}
+
+func (j *judgement) wildcards(rule rbacv1.PolicyRule) {
+	if contains(rule.Verbs, "*") {
+		j.add(WildcardVerb, report.SeverityWarning, "list the verbs: get, list, watch, create, update, patch, delete",
+			"permits every verb, also those that later releases add")
+	}
+	if contains(rule.APIGroups, "*") {
+		j.add(WildcardGroup, report.SeverityWarning, "list the API groups", "applies to every API group, also to those of other Solutions")
+		return
+	}
+	if !contains(rule.Resources, "*") {
+		return
+	}
+	own := !slices.ContainsFunc(rule.APIGroups, func(g string) bool { return !slices.Contains(j.options.OwnGroups, g) })
+	groups := "its own API group"
+	if !own {
+		groups = fmt.Sprintf("group %q", strings.Join(rule.APIGroups, ", "))
+	}
+	j.add(WildcardResource, report.SeverityWarning, "list the resources", "applies to every resource of %s", groups)
+}
+
+// usualVerbs are the verbs that Kubernetes itself checks.
+func usualVerbs() []string {
+	return []string{
+		"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "*",
+		"use", "bind", "escalate", "impersonate", "approve", "sign", "attest", "request-serviceaccounts-token-audience",
+		"head", "options", "post", "put", // of URLs
+	}
+}
+
+func (j *judgement) verbs(rule rbacv1.PolicyRule) {
+	for _, verb := range rule.Verbs {
+		usual := slices.Contains(usualVerbs(), verb)
+		method := slices.Contains([]string{"head", "options", "post", "put"}, verb)
+		switch {
+		case method && len(rule.NonResourceURLs) == 0:
+			j.add(UnknownVerb, report.SeverityWarning, "use create for post and update for put", "%q is not a verb of resources", verb)
+		case !usual && verb == strings.ToLower(verb) && !builtIn(rule):
+			// verbs of one's own are possible where one's own code checks them
+		case !usual:
+			j.add(UnknownVerb, report.SeverityWarning, "", "%q is not a verb that Kubernetes knows", verb)
+		}
+	}
+}
+
+func builtIn(rule rbacv1.PolicyRule) bool {
+	return slices.ContainsFunc(rule.APIGroups, isBuiltIn)
+}
+
+// isBuiltIn reports groups in which nobody else can have resources. Other groups below k8s.io may be custom resources.
+func isBuiltIn(group string) bool {
+	return slices.Contains([]string{"", "apps", "batch", "autoscaling", "policy", "rbac.authorization.k8s.io", "coordination.k8s.io"}, group)
+}
+
+// scopes finds rules that the binding cannot grant and resources that do not exist.
+func (j *judgement) scopes(rule rbacv1.PolicyRule) {
+	granted := j.role.Cluster && j.options.ClusterWide
+	if len(rule.NonResourceURLs) > 0 && !granted {
+		j.add(ClusterScoped, report.SeverityWarning, "set spec.operator.clusterWide or remove the rule",
+			"grants nothing: a RoleBinding cannot grant access to URLs")
+	}
+	if j.options.Scope == nil {
+		return
+	}
+	for _, group := range rule.APIGroups {
+		for _, resource := range rule.Resources {
+			namespaced, known := j.options.Scope(group, resource)
+			switch {
+			case strings.Contains(resource, "*"):
+			case known && !namespaced && !granted:
+				j.add(ClusterScoped, report.SeverityWarning, "set spec.operator.clusterWide or remove the rule",
+					"grants nothing: %s lie outside of namespaces and a binding in a namespace cannot grant them", resource)
+			case !known && isBuiltIn(group) && len(rule.APIGroups) == 1:
+				j.add(UnknownResource, report.SeverityWarning, "write the plural, in lower case", "there is no resource %q in group %q", resource, group)
+			}
+		}
+	}
+}
+
+func contains(list []string, entry string) bool { return slices.Contains(list, entry) }
