@@ -140,10 +140,12 @@ func countAt(value any, path string) int {
 		if end < 0 {
 			end = len(path)
 		}
-		m, ok := value.(map[string]any)
-		if value, ok = m[path[:end]], ok; !ok {
+		m, _ := value.(map[string]any)
+		next, ok := m[path[:end]]
+		if !ok {
 			return 1
 		}
+		value = next
 		path = strings.TrimPrefix(path[end:], ".")
 	}
 	return max(1, countScalars(value))

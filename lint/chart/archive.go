@@ -1,0 +1,161 @@
+package chart
+
+import (
+	"archive/tar"
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"errors"
+	"io"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// The bounds of a chart with all its subcharts, after decompression.
+const (
+	maxTotal   = 64 << 20
+	maxFile    = 5 << 20 // as Helm
+	maxFiles   = 10_000
+	maxNesting = 8 // charts within charts
+)
+
+type file struct {
+	name string // below the chart's directory
+	data []byte
+}
+
+// budget is what is left to unpack. Packed subcharts draw on the budget of the chart that holds them, so nesting
+// multiplies nothing.
+type budget struct{ bytes, files int64 }
+
+func (b *budget) take(bytes int64) error {
+	b.bytes -= bytes
+	b.files--
+	if b.bytes < 0 || b.files < 0 {
+		return report.Errorf(report.Invalid, "chart: unpacks to more than %d MiB or %d files", maxTotal>>20, maxFiles)
+	}
+	return nil
+}
+
+// meter counts what a decompressor gives, headers and padding included, against a bound of its own: a stream of empty
+// entries ends as well.
+type meter struct {
+	r    io.Reader
+	left int64
+}
+
+func (m *meter) Read(p []byte) (int, error) {
+	n, err := m.r.Read(p)
+	if m.left -= int64(n); m.left < 0 {
+		return 0, report.Errorf(report.Invalid, "chart: unpacks to more than %d MiB", maxTotal>>20)
+	}
+	return n, err
+}
+
+// readArchive unpacks a chart and the packed subcharts in it, ordered by name.
+func readArchive(r io.Reader) ([]file, error) {
+	files, err := unpack(r, &budget{bytes: maxTotal, files: maxFiles}, 0)
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(files, func(a, b file) int { return cmp.Compare(a.name, b.name) })
+	for i := 1; i < len(files); i++ {
+		if files[i].name == files[i-1].name {
+			return nil, report.Errorf(report.Invalid, "chart: %s is in the archive twice", files[i].name)
+		}
+	}
+	return files, nil
+}
+
+func unpack(r io.Reader, left *budget, depth int) ([]file, error) {
+	if depth > maxNesting {
+		return nil, report.Errorf(report.Invalid, "chart: subcharts are nested more than %d deep", maxNesting)
+	}
+	unzipped, err := gzip.NewReader(r)
+	if err != nil {
+		return nil, report.Errorf(report.Invalid, "chart: not a packaged chart: %w", err).WithHint("make one with \"helm package\"")
+	}
+	var files []file
+	entries := tar.NewReader(&meter{r: unzipped, left: 2 * maxTotal})
+	for {
+		header, err := entries.Next()
+		if errors.Is(err, io.EOF) {
+			return files, nil
+		}
+		if err != nil {
+			return nil, report.Errorf(report.Invalid, "chart: %w", err)
+		}
+		name, err := entryName(header)
+		if err != nil {
+			return nil, err
+		}
+		if err := left.take(header.Size); err != nil {
+			return nil, err
+		}
+		if name == "" {
+			continue
+		}
+		packed := isPackedSubchart(name)
+		if header.Size > maxFile && !packed {
+			return nil, report.Errorf(report.Invalid, "chart: %s is larger than %d MiB", header.Name, maxFile>>20)
+		}
+		data, err := io.ReadAll(entries)
+		if err != nil {
+			return nil, report.Errorf(report.Invalid, "chart: %s: %w", header.Name, err)
+		}
+		if !packed {
+			files = append(files, file{name: name, data: bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))})
+			continue
+		}
+		nested, err := unpack(bytes.NewReader(data), left, depth+1)
+		if err != nil {
+			return nil, report.Errorf(report.Invalid, "%s: %w", name, err)
+		}
+		for _, f := range nested {
+			files = append(files, file{name: strings.TrimSuffix(name, ".tgz") + "/" + f.name, data: f.data})
+		}
+	}
+}
+
+// entryName returns the name below the chart's directory; "" for entries that hold nothing. Names that lead elsewhere
+// and entries that are neither files nor directories are refused: no chart has them.
+func entryName(header *tar.Header) (string, error) {
+	refuse := func(why string) (string, error) {
+		return "", report.Errorf(report.Invalid, "chart: entry %.200q %s", header.Name, why)
+	}
+	switch header.Typeflag {
+	case tar.TypeReg, tar.TypeDir:
+	case tar.TypeXGlobalHeader:
+		return "", nil
+	case tar.TypeSymlink, tar.TypeLink:
+		return refuse("is a link")
+	default:
+		return refuse("is not a file")
+	}
+	name := strings.ReplaceAll(header.Name, `\`, "/")
+	switch {
+	case strings.ContainsAny(name, "\x00:"):
+		return refuse("has a name that is not portable")
+	case path.IsAbs(name):
+		return refuse("has an absolute name")
+	case slices.Contains(strings.Split(name, "/"), ".."):
+		return refuse("leads out of the chart")
+	}
+	_, name, _ = strings.Cut(path.Clean(name), "/")
+	if header.Typeflag == tar.TypeDir {
+		return "", nil
+	}
+	if name == "" {
+		return refuse("is not in the chart's directory")
+	}
+	return name, nil
+}
+
+// isPackedSubchart reports charts/x.tgz; Helm ignores names that begin with a dot or an underscore.
+func isPackedSubchart(name string) bool {
+	dir, base := path.Split(name)
+	return strings.HasSuffix(base, ".tgz") && (dir == "charts/" || strings.HasSuffix(dir, "/charts/")) && strings.IndexAny(base, "._") != 0
+}

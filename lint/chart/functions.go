@@ -1,0 +1,239 @@
+package chart
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"text/template"
+	"time"
+
+	"github.com/Masterminds/sprig/v3"
+)
+
+// maxRepeat bounds what one call of a function can produce, in characters or entries.
+const maxRepeat = 1 << 20
+
+// functions replaces template functions that differ from call to call, and those that could fill the memory.
+type functions struct {
+	seed    string
+	options Options
+
+	mu    sync.Mutex
+	names map[string]bool
+	calls uint64
+}
+
+func newFunctions(seed string, o Options) *functions {
+	return &functions{seed: seed, options: o, names: map[string]bool{}}
+}
+
+// used returns the names of the functions that were called, sorted.
+func (f *functions) used() []string {
+	names := make([]string, 0, len(f.names))
+	for name := range f.names {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// table is what Helm's engine takes instead of its own functions.
+func (f *functions) table() template.FuncMap {
+	table := template.FuncMap{
+		"now":       func() time.Time { f.note("now"); return f.options.Now.UTC() },
+		"ago":       f.ago,
+		"until":     until,
+		"untilStep": untilStep,
+		"seq":       seq,
+		"repeat":    repeat,
+		"indent":    indent,
+		"nindent": func(spaces int, text string) (string, error) {
+			text, err := indent(spaces, text)
+			return "\n" + text, err
+		},
+	}
+	if f.options.Random {
+		f.real(table)
+	} else {
+		f.standIns(table)
+	}
+	return table
+}
+
+func (f *functions) note(name string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.names[name] = true
+}
+
+// real wraps the functions that Helm has, to learn which of them are called.
+func (f *functions) real(table template.FuncMap) {
+	original := sprig.TxtFuncMap()
+	for _, name := range []string{"randAlphaNum", "randAlpha", "randAscii", "randNumeric"} {
+		random := original[name].(func(int) string)
+		table[name] = func(count int) (string, error) {
+			f.note(name)
+			if err := bounded(count); err != nil {
+				return "", err
+			}
+			return random(count), nil
+		}
+	}
+	random := original["randBytes"].(func(int) (string, error))
+	table["randBytes"] = func(count int) (string, error) {
+		f.note("randBytes")
+		if err := bounded(count); err != nil {
+			return "", err
+		}
+		return random(count)
+	}
+}
+
+// standIns gives values that look like the real ones. They depend on the chart, the function, its arguments and the
+// number of the call, so two passwords of a chart differ and two renderings do not.
+func (f *functions) standIns(table template.FuncMap) {
+	const digits, letters = "0123456789", "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+	for name, alphabet := range map[string]string{
+		"randAlphaNum": digits + letters, "randAlpha": letters, "randAscii": letters + digits + "-_.", "randNumeric": digits,
+	} {
+		table[name] = func(count int) (string, error) { return f.text(name, alphabet, count) }
+	}
+	table["randBytes"] = func(count int) (string, error) {
+		text, err := f.text("randBytes", letters, count)
+		return base64.StdEncoding.EncodeToString([]byte(text)), err
+	}
+	table["randInt"] = func(low, high int) (int, error) {
+		if high <= low {
+			return 0, fmt.Errorf("randInt: %d is not below %d", low, high)
+		}
+		sum := f.sum("randInt")
+		return low + int(binary.BigEndian.Uint64(sum[:])>>1)%(high-low), nil //nolint:gosec // 63 bits fit
+	}
+	table["shuffle"] = func(text string) string { f.note("shuffle"); return text }
+	table["uuidv4"] = func() string {
+		sum := f.sum("uuidv4")
+		sum[6], sum[8] = sum[6]&0x0f|0x40, sum[8]&0x3f|0x80
+		text := hex.EncodeToString(sum[:16])
+		return strings.Join([]string{text[:8], text[8:12], text[12:16], text[16:20], text[20:]}, "-")
+	}
+	table["bcrypt"] = func(password string) string { return f.opaque("bcrypt", password) }
+	table["htpasswd"] = func(user, password string) string { return user + ":" + f.opaque("htpasswd", password) }
+	table["encryptAES"] = func(_, text string) string { return f.opaque("encryptAES", text) }
+	table["genPrivateKey"] = func(kind string) string { return f.pem("genPrivateKey", strings.ToUpper(kind)+" PRIVATE KEY") }
+	for _, name := range []string{"genCA", "genCAWithKey", "genSelfSignedCert", "genSelfSignedCertWithKey", "genSignedCert", "genSignedCertWithKey"} {
+		table[name] = func(...any) map[string]any {
+			return map[string]any{"Cert": f.pem(name, "CERTIFICATE"), "Key": f.pem(name, "RSA PRIVATE KEY")}
+		}
+	}
+}
+
+func (f *functions) sum(name string, arguments ...string) [sha256.Size]byte {
+	f.note(name)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.calls++
+	return sha256.Sum256(fmt.Appendf(nil, "%s %s %d %q", f.seed, name, f.calls, arguments))
+}
+
+func (f *functions) text(name, alphabet string, count int) (string, error) {
+	if err := bounded(count); err != nil {
+		return "", err
+	}
+	text := make([]byte, 0, count)
+	for sum := f.sum(name); len(text) < count; sum = sha256.Sum256(sum[:]) {
+		for _, b := range sum[:min(len(sum), count-len(text))] {
+			text = append(text, alphabet[int(b)%len(alphabet)])
+		}
+	}
+	return string(text), nil
+}
+
+func (f *functions) opaque(name, argument string) string {
+	sum := f.sum(name, argument)
+	return base64.StdEncoding.EncodeToString(sum[:])
+}
+
+func (f *functions) pem(name, kind string) string {
+	return fmt.Sprintf("-----BEGIN %s-----\n%s\n-----END %s-----\n", kind, f.opaque(name, kind), kind)
+}
+
+func (f *functions) ago(value any) string {
+	f.note("ago")
+	then, ok := value.(time.Time)
+	if !ok {
+		return "0s"
+	}
+	return f.options.Now.Sub(then).Round(time.Second).String()
+}
+
+func bounded(count int) error {
+	if count < 0 || count > maxRepeat {
+		return fmt.Errorf("%d is not between 0 and %d", count, maxRepeat)
+	}
+	return nil
+}
+
+func until(count int) ([]int, error) {
+	if count < 0 {
+		return untilStep(0, count, -1)
+	}
+	return untilStep(0, count, 1)
+}
+
+func untilStep(start, stop, step int) ([]int, error) {
+	if step == 0 || stop < start && step > 0 || stop > start && step < 0 {
+		return []int{}, nil
+	}
+	if count := (int64(stop) - int64(start)) / int64(step); count > maxRepeat || count < 0 {
+		return nil, fmt.Errorf("%d steps are too many", count)
+	}
+	list := []int{}
+	for i := start; step > 0 && i < stop || step < 0 && i > stop; i += step {
+		list = append(list, i)
+	}
+	return list, nil
+}
+
+// seq is sprig's, which follows seq(1): LAST, FIRST LAST or FIRST INCREMENT LAST, both ends included.
+func seq(params ...int) (string, error) {
+	start, step, end := 1, 1, 1
+	switch len(params) {
+	case 1:
+		end = params[0]
+	case 2:
+		start, end = params[0], params[1]
+	case 3:
+		start, step, end = params[0], params[1], params[2]
+	default:
+		return "", nil
+	}
+	if len(params) < 3 && end < start {
+		step = -1
+	}
+	beyond := 1
+	if step < 0 {
+		beyond = -1
+	}
+	list, err := untilStep(start, end+beyond, step)
+	return strings.Trim(fmt.Sprint(list), "[]"), err
+}
+
+func repeat(count int, text string) (string, error) {
+	if count < 0 || len(text) > 0 && count > 8*maxRepeat/len(text) {
+		return "", fmt.Errorf("%d times %d characters are too many", count, len(text))
+	}
+	return strings.Repeat(text, count), nil
+}
+
+func indent(spaces int, text string) (string, error) {
+	if spaces < 0 || spaces > 1000 {
+		return "", fmt.Errorf("cannot indent by %d", spaces)
+	}
+	pad := strings.Repeat(" ", spaces)
+	return pad + strings.ReplaceAll(text, "\n", "\n"+pad), nil
+}

@@ -1,0 +1,242 @@
+package chart
+
+import (
+	"bytes"
+	"cmp"
+	"maps"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"helm.sh/helm/v4/pkg/chart/common"
+	"helm.sh/helm/v4/pkg/chart/common/util"
+	helm "helm.sh/helm/v4/pkg/chart/v2"
+	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
+	"helm.sh/helm/v4/pkg/engine"
+	"sigs.k8s.io/yaml"
+
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// Options say for which release and cluster a chart is rendered.
+type Options struct {
+	Release   string // .Release.Name; the chart's name by default
+	Namespace string // .Release.Namespace; "default" by default
+	Upgrade   bool   // .Release.IsUpgrade instead of IsInstall
+	Revision  int    // .Release.Revision; 1 by default
+	Values    map[string]any
+
+	KubeVersion string   // .Capabilities.KubeVersion; what Helm was built for by default
+	APIVersions []string // .Capabilities.APIVersions; by default everything that Kubernetes ever had
+	Now         time.Time
+	Random      bool // use real random functions: each rendering differs
+}
+
+// Rendering is what a chart becomes.
+type Rendering struct {
+	Manifests []Manifest // ordered by template, then as they stand in it
+	Notes     string
+	Random    []string // functions that were called and differ from rendering to rendering, sorted
+}
+
+// Manifest is one rendered object.
+type Manifest struct {
+	Template string         // as "web/templates/deployment.yaml" or "web/charts/db/crds/db.yaml"
+	Line     int            // where the document starts in the rendered template, from 1
+	Text     []byte         // the YAML document
+	Object   map[string]any // decoded as Kubernetes does: YAML 1.1
+	CRD      bool           // from a directory crds/, which Helm installs first and never upgrades
+	Hook     *Hook          // nil for an ordinary object
+	Keep     bool           // helm.sh/resource-policy: keep
+}
+
+// Hook tells when Helm would apply the object.
+type Hook struct {
+	Events         []string // pre-install, post-upgrade, test and so on, sorted
+	Weight         int
+	DeletePolicies []string // before-hook-creation by default
+}
+
+const (
+	annotationHook   = "helm.sh/hook"
+	annotationWeight = "helm.sh/hook-weight"
+	annotationDelete = "helm.sh/hook-delete-policy"
+	annotationPolicy = "helm.sh/resource-policy"
+)
+
+// maxOutput bounds the text of all templates together.
+const maxOutput = 64 << 20
+
+// Render renders every template. The same chart and options give the same result, unless Options.Random is set.
+func (c *Chart) Render(o Options) (*Rendering, error) {
+	loaded, err := c.load()
+	if err != nil {
+		return nil, err
+	}
+	values, err := c.values(loaded, o)
+	if err != nil {
+		return nil, err
+	}
+	functions := newFunctions(c.Digest, o)
+	texts, err := engine.Engine{CustomTemplateFuncs: functions.table()}.Render(loaded, values)
+	if err != nil {
+		return nil, report.Errorf(report.Invalid, "render chart %s: %w", c.Name, err)
+	}
+	r := &Rendering{Random: functions.used(), Notes: texts[c.Name+"/templates/NOTES.txt"]}
+	total := 0
+	for _, crd := range loaded.CRDObjects() {
+		texts[crd.Filename] = string(crd.File.Data)
+	}
+	for _, name := range slices.Sorted(maps.Keys(texts)) {
+		if total += len(texts[name]); total > maxOutput {
+			return nil, report.Errorf(report.Invalid, "render chart %s: the result is larger than %d MiB", c.Name, maxOutput>>20)
+		}
+		if path.Base(name) == "NOTES.txt" {
+			continue
+		}
+		manifests, err := split(name, texts[name])
+		if err != nil {
+			return nil, report.Errorf(report.Invalid, "render chart %s: %w", c.Name, err)
+		}
+		r.Manifests = append(r.Manifests, manifests...)
+	}
+	return r, nil
+}
+
+// values prepares what templates see: defaults, conditions and aliases of subcharts, release and capabilities.
+func (c *Chart) values(loaded *helm.Chart, o Options) (common.Values, error) {
+	invalid := func(err error) (common.Values, error) {
+		return nil, report.Errorf(report.Invalid, "values of chart %s: %w", c.Name, err)
+	}
+	given := copyValues(o.Values)
+	if err := chartutil.ProcessDependencies(loaded, given); err != nil {
+		return invalid(err)
+	}
+	capabilities, err := c.capabilities(o)
+	if err != nil {
+		return nil, err
+	}
+	release := common.ReleaseOptions{
+		Name: cmp.Or(o.Release, c.Name), Namespace: cmp.Or(o.Namespace, "default"), Revision: max(o.Revision, 1),
+		IsUpgrade: o.Upgrade, IsInstall: !o.Upgrade,
+	}
+	// Helm's own validation would load other documents from the network and from this host's files.
+	values, err := util.ToRenderValuesWithSchemaValidation(loaded, given, release, capabilities, true)
+	if err != nil {
+		return invalid(err)
+	}
+	own, err := values.Table("Values")
+	if err != nil {
+		return invalid(err)
+	}
+	if err := checkValues(loaded, own.AsMap()); err != nil {
+		return invalid(err)
+	}
+	return values, nil
+}
+
+func (c *Chart) capabilities(o Options) (*common.Capabilities, error) {
+	capabilities := common.DefaultCapabilities.Copy()
+	if o.KubeVersion != "" {
+		version, err := common.ParseKubeVersion(o.KubeVersion)
+		if err != nil {
+			return nil, report.Errorf(report.Usage, "kubernetes version %q: %w", o.KubeVersion, err)
+		}
+		capabilities.KubeVersion = *version
+	}
+	if o.APIVersions != nil {
+		capabilities.APIVersions = slices.Clone(o.APIVersions)
+	}
+	if have := capabilities.KubeVersion.String(); c.KubeVersion != "" && !chartutil.IsCompatibleRange(c.KubeVersion, have) {
+		return nil, report.Errorf(report.Invalid, "chart %s wants Kubernetes %s, not %s", c.Name, c.KubeVersion, have)
+	}
+	return capabilities, nil
+}
+
+// copyValues protects the caller's maps: Helm writes into them.
+func copyValues(values map[string]any) map[string]any {
+	result := make(map[string]any, len(values))
+	for key, value := range values {
+		if m, ok := value.(map[string]any); ok {
+			value = copyValues(m)
+		}
+		result[key] = value
+	}
+	return result
+}
+
+// split cuts a rendered template into its documents.
+func split(template, text string) ([]Manifest, error) {
+	var manifests []Manifest
+	line, start := 0, 1
+	var document []byte
+	flush := func() error {
+		m := Manifest{Template: template, Line: start, Text: document, CRD: strings.Contains(template, "/crds/") && !strings.Contains(template, "/templates/")}
+		document = nil
+		if err := m.decode(); err != nil {
+			return err
+		}
+		if m.Object != nil {
+			manifests = append(manifests, m)
+		}
+		return nil
+	}
+	for row := range strings.Lines(text) {
+		line++
+		if strings.HasPrefix(row, "---") && strings.Trim(row[3:], " \t\r\n") == "" || strings.HasPrefix(row, "--- #") {
+			if err := flush(); err != nil {
+				return nil, err
+			}
+			start = line + 1
+			continue
+		}
+		document = append(document, row...)
+	}
+	return manifests, flush()
+}
+
+// decode leaves Object nil for an empty document.
+func (m *Manifest) decode() error {
+	if len(bytes.TrimSpace(m.Text)) == 0 {
+		return nil
+	}
+	var value any
+	if err := yaml.Unmarshal(m.Text, &value); err != nil {
+		return report.Errorf(report.Invalid, "%s, document at line %d: %w", m.Template, m.Line, err)
+	}
+	if value == nil {
+		return nil
+	}
+	object, ok := value.(map[string]any)
+	if !ok {
+		return report.Errorf(report.Invalid, "%s, document at line %d: expected an object", m.Template, m.Line)
+	}
+	m.Object = object
+	metadata, _ := object["metadata"].(map[string]any)
+	annotations, _ := metadata["annotations"].(map[string]any)
+	m.Keep = annotations[annotationPolicy] == "keep"
+	if events := list(annotations[annotationHook]); len(events) > 0 {
+		m.Hook = &Hook{Events: events, DeletePolicies: list(annotations[annotationDelete])}
+		if m.Hook.DeletePolicies == nil {
+			m.Hook.DeletePolicies = []string{"before-hook-creation"}
+		}
+		weight, _ := annotations[annotationWeight].(string)
+		m.Hook.Weight, _ = strconv.Atoi(weight) // as Helm: what is not a number is 0
+	}
+	return nil
+}
+
+// list reads a comma-separated annotation.
+func list(annotation any) []string {
+	text, _ := annotation.(string)
+	var entries []string
+	for entry := range strings.SplitSeq(text, ",") {
+		if entry = strings.ToLower(strings.TrimSpace(entry)); entry != "" {
+			entries = append(entries, entry)
+		}
+	}
+	slices.Sort(entries)
+	return entries
+}

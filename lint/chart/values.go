@@ -1,0 +1,54 @@
+package chart
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	helm "helm.sh/helm/v4/pkg/chart/v2"
+)
+
+// checkValues validates values against values.schema.json of the chart and of its subcharts.
+func checkValues(c *helm.Chart, values map[string]any) error {
+	var errs []error
+	if len(c.Schema) > 0 {
+		if err := checkSchema(c.Schema, values); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", c.Name(), err))
+		}
+	}
+	for _, sub := range c.Dependencies() {
+		own, ok := values[sub.Name()].(map[string]any)
+		if !ok {
+			continue
+		}
+		if err := checkValues(sub, own); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func checkSchema(schema []byte, values map[string]any) error {
+	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(schema))
+	if err != nil {
+		return fmt.Errorf("values.schema.json: %w", err)
+	}
+	compiler := jsonschema.NewCompiler()
+	compiler.UseLoader(noLoader{})
+	if err := compiler.AddResource("chart:///values.schema.json", document); err != nil {
+		return fmt.Errorf("values.schema.json: %w", err)
+	}
+	compiled, err := compiler.Compile("chart:///values.schema.json")
+	if err != nil {
+		return fmt.Errorf("values.schema.json: %w", err)
+	}
+	return compiled.Validate(values)
+}
+
+// noLoader keeps a schema from reading other documents.
+type noLoader struct{}
+
+func (noLoader) Load(url string) (any, error) {
+	return nil, fmt.Errorf("%s is not in the chart", url)
+}

@@ -1,0 +1,308 @@
+// Package images finds the container images that Kubernetes objects refer to.
+//
+// [Find] looks at one object of any kind: pods and everything that holds a pod template, custom resources with images in
+// fields of their own, environment variables such as RELATED_IMAGE_UI, arguments such as --sidecar-image=…, and
+// documents inside of ConfigMaps. The less the place says that it holds an image, the more the text must look like one:
+// the image of a container is one whatever it says; in free text only a full reference with registry and tag or digest
+// counts. [Use.Certain] tells the two apart, so that a proof that no image is missing can rest on the former and warn
+// about the latter.
+//
+// [ParseReference] reads image references as container runtimes do. The package does no I/O.
+package images
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+// Place is where a reference was found.
+type Place string
+
+// The places.
+const (
+	Container Place = "container" // the image of a container, in whatever kind of object
+	Volume    Place = "volume"    // an image volume
+	Env       Place = "env"       // the value of an environment variable
+	Argument  Place = "argument"  // in command or args of a container
+	Field     Place = "field"     // a field whose name says that it is an image
+	Text      Place = "text"      // anywhere else
+)
+
+// Use is one reference to an image.
+type Use struct {
+	Image   string // as written; it may hold a template, as "{{ repository }}/ui:1.0.0"
+	Object  string // "Deployment/web"
+	Path    string // of the field, as spec.template.spec.containers[0].image; "data[a.yaml]: spec.image" inside of a document
+	Place   Place
+	Certain bool // the place alone says that it is an image
+}
+
+// The bounds of one object.
+const (
+	maxUses     = 10_000
+	maxDepth    = 128
+	maxDocument = 1 << 20 // of text that is read as a document
+)
+
+// Find returns every image that the object refers to, in the order of its fields' names.
+func Find(object map[string]any) []Use {
+	kind, _ := object["kind"].(string)
+	metadata, _ := object["metadata"].(map[string]any)
+	name, _ := metadata["name"].(string)
+	f := finder{object: kind + "/" + name, seen: map[Use]bool{}}
+	f.value(object, place{}, 0)
+	return f.uses
+}
+
+type finder struct {
+	object string
+	uses   []Use
+	seen   map[Use]bool
+}
+
+// place is where the walk stands.
+type place struct {
+	prefix string // the document inside of the object, with a colon
+	path   string
+	key    string // the last field's name, also for the entries of a list
+	nested int    // how many documents deep
+}
+
+func (p place) field(name string) place {
+	p.key = name
+	switch {
+	case strings.ContainsAny(name, "./[]"):
+		p.path += "[" + name + "]"
+	case p.path == "":
+		p.path = name
+	default:
+		p.path += "." + name
+	}
+	return p
+}
+
+func (p place) entry(i int) place {
+	p.path = fmt.Sprintf("%s[%d]", p.path, i)
+	return p
+}
+
+func (f *finder) add(image string, at place, where Place, certain bool) {
+	use := Use{Image: image, Object: f.object, Path: at.prefix + at.path, Place: where, Certain: certain}
+	if !f.seen[use] && len(f.uses) < maxUses {
+		f.seen[use] = true
+		f.uses = append(f.uses, use)
+	}
+}
+
+func (f *finder) value(value any, at place, depth int) {
+	if depth > maxDepth {
+		return
+	}
+	switch v := value.(type) {
+	case map[string]any:
+		f.mapping(v, at, depth)
+	case []any:
+		for i, entry := range v {
+			f.value(entry, at.entry(i), depth+1)
+		}
+	case string:
+		f.text(v, at)
+	}
+}
+
+func (f *finder) mapping(m map[string]any, at place, depth int) {
+	handled := map[string]bool{}
+	if image, ok := m["image"].(string); ok && isContainer(m, at) {
+		handled["image"] = true
+		if image != "" {
+			f.add(image, at.field("image"), Container, true)
+		}
+	}
+	if reference, ok := m["reference"].(string); ok && at.key == "image" {
+		handled["reference"] = true
+		f.add(reference, at.field("reference"), Volume, true)
+	}
+	if image, ok := assembled(m, at.key); ok {
+		f.add(image, at, Field, false)
+	}
+	if name, ok := m["name"].(string); ok && at.key == "env" {
+		if value, ok := m["value"].(string); ok {
+			handled["value"] = true
+			f.variable(name, value, at.field("value"))
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		switch {
+		case handled[key] || skipped(key):
+		case key == "command" || key == "args":
+			f.arguments(m[key], at.field(key))
+		default:
+			f.value(m[key], at.field(key), depth+1)
+		}
+	}
+}
+
+// isContainer reports a map with a field image that is a container: by the list that it is in, or by its name and
+// another field that containers have.
+func isContainer(m map[string]any, at place) bool {
+	if slices.Contains([]string{"containers", "initContainers", "ephemeralContainers"}, at.key) {
+		return true
+	}
+	if at.key == "relatedImages" {
+		return true // of a ClusterServiceVersion
+	}
+	for _, field := range []string{"command", "args", "env", "envFrom", "ports", "volumeMounts", "resources", "imagePullPolicy", "securityContext"} {
+		if _, ok := m[field]; ok {
+			return true
+		}
+	}
+	return false
+}
+
+// skipped are fields that repeat what is elsewhere in the object, or in which anything that looks like an image is none.
+func skipped(key string) bool {
+	return key == "kubectl.kubernetes.io/last-applied-configuration" || key == "managedFields" || key == "description"
+}
+
+// assembled joins {registry, repository, tag, digest}, the habit of charts and custom resources.
+func assembled(m map[string]any, key string) (string, bool) {
+	repository, ok := m["repository"].(string)
+	if !ok {
+		repository, ok = m["name"].(string)
+		ok = ok && namesImage(key)
+	}
+	if !ok || repository == "" {
+		return "", false
+	}
+	text := repository
+	if registry, _ := m["registry"].(string); registry != "" {
+		text = registry + "/" + repository
+	}
+	tag := ""
+	if m["tag"] != nil {
+		tag = fmt.Sprint(m["tag"])
+	}
+	digest, _ := m["digest"].(string)
+	if tag != "" {
+		text += ":" + tag
+	}
+	if digest != "" {
+		text += "@" + digest
+	}
+	if tag == "" && digest == "" && !namesImage(key) {
+		return "", false
+	}
+	r, ok := ParseReference(text)
+	return text, ok && (namesImage(key) || r.hasRegistry())
+}
+
+// variable judges an environment variable.
+func (f *finder) variable(name, value string, at place) {
+	upper := strings.ToUpper(name)
+	switch {
+	case strings.HasPrefix(upper, "RELATED_IMAGE_"):
+		if value != "" {
+			f.add(value, at, Env, true)
+		}
+	case namesImage(name) && looksLikeImage(value):
+		f.add(value, at, Env, false)
+	default:
+		f.free(value, at, Env)
+	}
+}
+
+// arguments judges a command line: --image=REF, --image REF, or a full reference anywhere.
+func (f *finder) arguments(value any, at place) {
+	list, ok := value.([]any)
+	if !ok {
+		f.value(value, at, 0)
+		return
+	}
+	flag := ""
+	for i, entry := range list {
+		text, ok := entry.(string)
+		if !ok {
+			continue
+		}
+		here := at.entry(i)
+		name, argument, joined := strings.Cut(text, "=")
+		switch {
+		case strings.HasPrefix(text, "-") && joined && namesImage(name):
+			if looksLikeImage(argument) {
+				f.add(argument, here, Argument, false)
+			}
+		case flag != "" && namesImage(flag) && looksLikeImage(text):
+			f.add(text, here, Argument, false)
+		default:
+			f.free(text, here, Argument)
+		}
+		flag = ""
+		if strings.HasPrefix(text, "-") && !joined {
+			flag = text
+		}
+	}
+}
+
+// text judges a string in a field.
+func (f *finder) text(text string, at place) {
+	switch {
+	case namesImage(at.key) && looksLikeImage(text):
+		f.add(text, at, Field, false)
+	case at.key == "image" && isBareName(text):
+		f.add(text, at, Field, false)
+	case strings.ContainsAny(text, "\n{") && f.document(text, at):
+	default:
+		f.free(text, at, Text)
+	}
+}
+
+// document reads text that is a YAML or JSON document, as ConfigMaps carry them.
+func (f *finder) document(text string, at place) bool {
+	if at.nested >= 3 || len(text) > maxDocument {
+		return false
+	}
+	found := false
+	for i, part := range documents(text) {
+		var value any
+		if yaml.Unmarshal([]byte(part), &value) != nil {
+			return false
+		}
+		switch value.(type) {
+		case map[string]any, []any:
+		default:
+			continue
+		}
+		found = true
+		inner := place{prefix: at.prefix + at.path + ": ", nested: at.nested + 1}
+		if i > 0 {
+			inner.prefix = fmt.Sprintf("%s%s, document %d: ", at.prefix, at.path, i+1)
+		}
+		f.value(value, inner, 0)
+	}
+	return found
+}
+
+func documents(text string) []string {
+	return strings.Split("\n"+text, "\n---")
+}
+
+// free finds full references in text that says nothing about images.
+func (f *finder) free(text string, at place, where Place) {
+	if len(text) > maxDocument {
+		text = text[:maxDocument]
+	}
+	for word := range strings.FieldsFuncSeq(text, isSeparator) {
+		word = strings.Trim(word, ".:/@")
+		if r, ok := ParseReference(word); ok && r.isFull() {
+			f.add(word, at, where, false)
+		}
+	}
+}
+
+func isSeparator(r rune) bool {
+	return r <= ' ' || strings.ContainsRune("\"'`=,;()[]{}<>|&$\\", r)
+}

@@ -1,0 +1,154 @@
+package images
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Reference is a parsed image reference.
+type Reference struct {
+	Registry   string // "docker.io" when the text has none
+	Repository string // "library/nginx" for "nginx"
+	Tag        string // "" when there is none
+	Digest     string // "sha256:…" or ""
+	written    string // the registry as written
+}
+
+// The grammar of the OCI distribution specification and of the reference package of the distribution project.
+var (
+	component = regexp.MustCompile(`^[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*$`)
+	tagText   = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$`)
+	digestRef = regexp.MustCompile(`^sha256:[0-9a-f]{64}$|^sha512:[0-9a-f]{128}$`)
+	hostText  = regexp.MustCompile(`^(?:(?:[A-Za-z0-9]|[A-Za-z0-9][A-Za-z0-9-]*[A-Za-z0-9])(?:\.(?:[A-Za-z0-9]|[A-Za-z0-9][A-Za-z0-9-]*[A-Za-z0-9]))*|\[[0-9a-fA-F:]+\])(?::[0-9]{1,5})?$`)
+)
+
+// maxReference is longer than any reference that a registry takes.
+const maxReference = 512
+
+// ParseReference reads a reference such as "nginx", "quay.io/acme/web:1.0" or "registry:5000/web@sha256:…".
+func ParseReference(text string) (Reference, bool) {
+	if len(text) > maxReference {
+		return Reference{}, false
+	}
+	var r Reference
+	rest, digest, hasDigest := strings.Cut(text, "@")
+	if hasDigest {
+		if !digestRef.MatchString(digest) {
+			return Reference{}, false
+		}
+		r.Digest = digest
+	}
+	if colon := strings.LastIndexByte(rest, ':'); colon > strings.LastIndexByte(rest, '/') {
+		r.Tag = rest[colon+1:]
+		if !tagText.MatchString(r.Tag) {
+			return Reference{}, false
+		}
+		rest = rest[:colon]
+	}
+	if host, path, ok := strings.Cut(rest, "/"); ok && isHost(host) {
+		r.written, rest = host, path
+	}
+	r.Registry, r.Repository = r.written, rest
+	for part := range strings.SplitSeq(rest, "/") {
+		if !component.MatchString(part) {
+			return Reference{}, false
+		}
+	}
+	if r.Registry == "" || r.Registry == "index.docker.io" {
+		r.Registry = "docker.io"
+	}
+	if r.Registry == "docker.io" && !strings.Contains(rest, "/") {
+		r.Repository = "library/" + rest
+	}
+	return r, true
+}
+
+// isHost decides, as container runtimes do, whether the first component is a registry.
+func isHost(text string) bool {
+	return hostText.MatchString(text) && (strings.ContainsAny(text, ".:") || text == "localhost" || strings.ToLower(text) != text)
+}
+
+// String returns the reference in full, with "latest" when it has neither tag nor digest.
+func (r Reference) String() string {
+	text := r.Registry + "/" + r.Repository
+	switch {
+	case r.Tag != "":
+		text += ":" + r.Tag
+	case r.Digest == "":
+		text += ":latest"
+	}
+	if r.Digest != "" {
+		text += "@" + r.Digest
+	}
+	return text
+}
+
+func (r Reference) hasRegistry() bool { return r.written != "" }
+
+// isFull reports a reference that is one in any text: a digest, or registry, repository and tag.
+func (r Reference) isFull() bool {
+	if r.Digest != "" {
+		return true
+	}
+	host, _, _ := strings.Cut(r.written, ":")
+	label := host == "kubernetes.io" || strings.HasSuffix(host, ".kubernetes.io") // app.kubernetes.io/name:web is none
+	return r.written != "" && r.Tag != "" && !label && !isFileName(r.Tag)
+}
+
+// namesImage reports names of fields, variables and flags that hold an image: image, sidecarImage, IMAGE_PROXY,
+// --helper-image-ref; not imagePullPolicy or imageRegistry.
+func namesImage(name string) bool {
+	words := words(name)
+	at := slices.IndexFunc(words, func(w string) bool { return w == "image" || w == "images" })
+	if at < 0 {
+		return false
+	}
+	for _, w := range words[at+1:] {
+		if slices.Contains([]string{
+			"pull", "policy", "registry", "secret", "secrets", "tag", "version", "repository", "prefix", "size", "type", "format", "digest", "width", "height", "path",
+		}, w) {
+			return false
+		}
+	}
+	return true
+}
+
+// words splits sidecarImage, SIDECAR_IMAGE and --sidecar-image into lower-case words.
+func words(name string) []string {
+	var split strings.Builder
+	for i, r := range name {
+		upper := r >= 'A' && r <= 'Z'
+		if upper && i > 0 && name[i-1] >= 'a' && name[i-1] <= 'z' {
+			split.WriteByte(' ')
+		}
+		split.WriteRune(r)
+	}
+	return strings.FieldsFunc(strings.ToLower(split.String()), func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < '0' || r > '9')
+	})
+}
+
+// looksLikeImage is for places whose name says image: the reference has a registry, a tag or a digest.
+func looksLikeImage(text string) bool {
+	if strings.Contains(text, "{{") && strings.Contains(text, "/") {
+		return !strings.Contains(text, "\n") && !strings.Contains(text, "://")
+	}
+	r, ok := ParseReference(text)
+	return ok && !isFileName(text) && (r.hasRegistry() || r.Tag != "" || r.Digest != "" || strings.Contains(r.Repository, "/") && r.Registry != "docker.io")
+}
+
+// isBareName is for fields that are called image and nothing else: "nginx" is one, "logo.png" is not.
+func isBareName(text string) bool {
+	_, ok := ParseReference(text)
+	return ok && !isFileName(text)
+}
+
+func isFileName(text string) bool {
+	for _, extension := range []string{".png", ".svg", ".jpg", ".jpeg", ".gif", ".ico", ".webp", ".iso", ".img", ".qcow2", ".raw", ".html", ".yaml", ".json"} {
+		if strings.HasSuffix(strings.ToLower(text), extension) {
+			return true
+		}
+	}
+	return false
+}
