@@ -92,7 +92,7 @@ func unpack(r io.Reader, left *budget, depth int) ([]file, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := left.take(header.Size); err != nil {
+		if err = left.take(header.Size); err != nil {
 			return nil, err
 		}
 		if name == "" {

@@ -118,7 +118,7 @@ func TestRender(t *testing.T) {
 	if m := r.Manifests; !m[0].CRD || m[1].CRD || !m[2].Keep || m[1].Keep || m[1].Hook != nil || !reflect.DeepEqual(m[3].Hook, hook) {
 		t.Errorf("marks are wrong: %+v", m)
 	}
-	if spec := r.Manifests[1].Object["spec"].(map[string]any); spec["replicas"] != 3.0 || r.Notes != "Hello a" || r.Random != nil && len(r.Random) > 0 {
+	if spec := r.Manifests[1].Object["spec"].(map[string]any); spec["replicas"] != 3.0 || r.Notes != "Hello a" || len(r.Random) > 0 {
 		t.Errorf("spec %v, notes %q, random %q", spec, r.Notes, r.Random)
 	}
 }
@@ -390,7 +390,7 @@ func FuzzTar(f *testing.F) {
 	f.Add("web/Chart.yaml", web()["web/Chart.yaml"], "web/templates/a.yaml", "a: {{ .Values.b }}")
 	f.Add(`web\Chart.yaml`, "name: web", "web/../a", "---\n")
 	f.Add("web/Chart.yaml", web()["web/Chart.yaml"]+"dependencies: [null]", "web/charts/a/Chart.yaml", "name: a")
-	f.Fuzz(func(t *testing.T, name, content, other, template string) {
+	f.Fuzz(func(_ *testing.T, name, content, other, template string) {
 		var buf bytes.Buffer
 		zip := gzip.NewWriter(&buf)
 		archive := tar.NewWriter(zip)

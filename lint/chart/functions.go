@@ -201,7 +201,8 @@ func untilStep(start, stop, step int) ([]int, error) {
 
 // seq is sprig's, which follows seq(1): LAST, FIRST LAST or FIRST INCREMENT LAST, both ends included.
 func seq(params ...int) (string, error) {
-	start, step, end := 1, 1, 1
+	start, step := 1, 1
+	var end int
 	switch len(params) {
 	case 1:
 		end = params[0]

@@ -36,7 +36,7 @@ func checkSchema(schema []byte, values map[string]any) error {
 	}
 	compiler := jsonschema.NewCompiler()
 	compiler.UseLoader(noLoader{})
-	if err := compiler.AddResource("chart:///values.schema.json", document); err != nil {
+	if err = compiler.AddResource("chart:///values.schema.json", document); err != nil {
 		return fmt.Errorf("values.schema.json: %w", err)
 	}
 	compiled, err := compiler.Compile("chart:///values.schema.json")

@@ -163,7 +163,7 @@ func (j *judgement) rule(rule rbacv1.PolicyRule) {
 
 // wellFormed says what the API server refuses, in its order.
 func (j *judgement) wellFormed(rule rbacv1.PolicyRule) bool {
-	refuse := func(format string, args ...any) { j.add(Refused, report.SeverityError, "", format, args...) }
+	refuse := func(why string) { j.add(Refused, report.SeverityError, "", "%s", why) }
 	before := len(j.hazards)
 	if len(rule.Verbs) == 0 {
 		refuse("verbs are missing")

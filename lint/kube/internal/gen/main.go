@@ -23,7 +23,7 @@ import (
 var releases = []string{"1.30.14", "1.31.14", "1.32.13", "1.33.13", "1.34.5", "1.35.4", "1.36.3"}
 
 func main() {
-	if err := run(os.Args[1]); err != nil { //nolint:forbidigo // a generator is a command
+	if err := run(os.Args[1]); err != nil {
 		fmt.Fprintln(os.Stderr, "gen:", err) //nolint:forbidigo // a generator is a command
 		os.Exit(1)                           //nolint:forbidigo // a generator is a command
 	}
@@ -105,7 +105,7 @@ func (s *set) add(release string) error {
 	if err != nil {
 		return err
 	}
-	if err := s.readLifecycles(apis); err != nil {
+	if err = s.readLifecycles(apis); err != nil {
 		return err
 	}
 	dir, err := moduleDir("k8s.io/kubernetes@v" + release)
