@@ -23,8 +23,11 @@ var (
 	hostText  = regexp.MustCompile(`^(?:(?:[A-Za-z0-9]|[A-Za-z0-9][A-Za-z0-9-]*[A-Za-z0-9])(?:\.(?:[A-Za-z0-9]|[A-Za-z0-9][A-Za-z0-9-]*[A-Za-z0-9]))*|\[[0-9a-fA-F:]+\])(?::[0-9]{1,5})?$`)
 )
 
-// maxReference is longer than any reference that a registry takes.
-const maxReference = 512
+// maxName bounds registry and repository, as the distribution project does; maxReference both with tag and digest.
+const (
+	maxName      = 255
+	maxReference = 1024
+)
 
 // ParseReference reads a reference such as "nginx", "quay.io/acme/web:1.0" or "registry:5000/web@sha256:…".
 func ParseReference(text string) (Reference, bool) {
@@ -61,7 +64,7 @@ func ParseReference(text string) (Reference, bool) {
 	if r.Registry == "docker.io" && !strings.Contains(rest, "/") {
 		r.Repository = "library/" + rest
 	}
-	return r, true
+	return r, len(r.Registry) <= maxName && len(r.Repository) <= maxName
 }
 
 // isHost decides, as container runtimes do, whether the first component is a registry.
