@@ -142,7 +142,8 @@ func ranges(next http.Handler) http.Handler {
 
 func openRange(r *http.Request) (int, bool) {
 	text, ok := strings.CutPrefix(r.Header.Get("Range"), "bytes=")
-	from, err := strconv.Atoi(strings.TrimSuffix(text, "-"))
+	start, _, _ := strings.Cut(text, "-")
+	from, err := strconv.Atoi(start)
 	return from, ok && err == nil
 }
 

@@ -113,7 +113,7 @@ func (b *remoteBlob) connectTo(e *endpoint) error {
 	}
 	header := http.Header{"Accept-Encoding": {"identity"}} // otherwise offsets would count the bytes of another coding
 	if b.offset > 0 {
-		header.Set("Range", fmt.Sprintf("bytes=%d-", b.offset))
+		header.Set("Range", fmt.Sprintf("bytes=%d-%d", b.offset, b.d.Size-1)) // some registries refuse an open end
 		if b.etag != "" {
 			header.Set("If-Range", b.etag)
 		}
