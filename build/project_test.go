@@ -22,6 +22,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/random"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/types"
 
 	"github.com/solutionctl/solutionctl/build"
 	"github.com/solutionctl/solutionctl/build/oci"
@@ -55,6 +56,7 @@ func writeImages(t testing.TB, dir string, layerSize int64) {
 	t.Helper()
 	base, err := random.Image(layerSize, 2)
 	check(t, err)
+	base = mutate.ConfigMediaType(mutate.MediaType(base, types.OCIManifestSchema1), types.OCIConfigJSON)
 	shared, err := base.Layers()
 	check(t, err)
 	images, err := layout.Write(dir, empty.Index)

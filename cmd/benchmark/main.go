@@ -1,3 +1,5 @@
+//go:build linux
+
 // Command benchmark measures solutionctl as its users run it, beside what they would use instead, and prints the tables
 // of docs/performance.md.
 //

@@ -5,6 +5,10 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
+	"strings"
+
+	"github.com/spf13/cobra"
 
 	"github.com/solutionctl/solutionctl/build/archive"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -40,3 +44,31 @@ func readArchive(f *os.File, name string) (*archive.Archive, error) {
 
 // openSourceArchive opens an archive that images are taken from.
 func openSourceArchive(name string) (fs.FS, io.Closer, error) { return openArchive(name) }
+
+// completeArchive completes archives as the first argument, and names inside of it as the second where one is taken.
+func completeArchive(inside bool) cobra.CompletionFunc {
+	return func(_ *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+		if len(args) == 0 || !inside {
+			return []string{"iso"}, cobra.ShellCompDirectiveFilterFileExt
+		}
+		a, file, err := openArchive(args[0])
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		defer file.Close() //nolint:errcheck // read only
+		dir, _ := path.Split(prefix)
+		entries, err := fs.ReadDir(a, path.Clean(strings.TrimLeft(dir, "/")))
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		var names []string
+		for _, entry := range entries {
+			name := dir + entry.Name()
+			if entry.IsDir() {
+				name += "/"
+			}
+			names = append(names, name)
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+	}
+}

@@ -54,7 +54,7 @@ completed by running it again. The same input gives the same bytes; --check prov
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.to, "to", ".", "file or existing directory to write the archive to")
+	flags.StringVar(&f.to, "to", ".", "file or directory to write the archive to")
 	flags.StringVar(&f.Version, "version", "", "version of the Solution, instead of the project's")
 	flags.StringArrayVar(&f.Images, "image", nil, "take the image `NAME[:TAG]=SOURCE` from this source; may be repeated")
 	flags.StringArrayVar(&f.Set, "set", nil, "set a field of solution.yaml: `PATH=VALUE`; may be repeated")
@@ -79,6 +79,9 @@ type buildSummary struct {
 }
 
 func (a *app) build(ctx context.Context, project string, f buildFlags) error {
+	if f.to == "" {
+		return report.Errorf(report.Usage, "--to is empty").WithHint("name a file or a directory, such as --to dist/")
+	}
 	source, err := build.Load(project, f.Overrides)
 	if err != nil {
 		return err
@@ -129,7 +132,10 @@ func (a *app) plan(ctx context.Context, project *build.Project, resolver *oci.Re
 }
 
 func (a *app) write(ctx context.Context, plan *build.Plan, f buildFlags) (*buildSummary, error) {
-	path := archivePath(f.to, plan.Solution)
+	path, err := archivePath(f.to, plan.Solution)
+	if err != nil {
+		return nil, err
+	}
 	result, err := plan.Write(ctx, path, build.WriteOptions{Jobs: f.jobs, ImplantMD5: f.md5, Sink: a.sink})
 	if err != nil {
 		return nil, err

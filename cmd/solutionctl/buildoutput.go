@@ -47,13 +47,18 @@ func parseMirrors(pairs []string) (map[string][]string, error) {
 	return mirrors, nil
 }
 
-// archivePath is the file to write: to itself, or <id>.iso in it when it is a directory.
-func archivePath(to string, solution *schema.Solution) string {
-	info, err := os.Stat(to)
-	if (err == nil && info.IsDir()) || strings.HasSuffix(to, string(filepath.Separator)) {
-		return filepath.Join(to, solution.ID()+".iso")
+// archivePath is the file to write: to itself, or <id>.iso in it when it is a directory. A name that ends with a slash
+// is a directory, and is made.
+func archivePath(to string, solution *schema.Solution) (string, error) {
+	if os.IsPathSeparator(to[len(to)-1]) {
+		if err := os.MkdirAll(to, 0o755); err != nil {
+			return "", err
+		}
 	}
-	return to
+	if info, err := os.Stat(to); err == nil && info.IsDir() {
+		return filepath.Join(to, solution.ID()+".iso"), nil
+	}
+	return to, nil
 }
 
 // writeSHA256SUM hashes the archive and writes the file that `sha256sum -c` reads beside it.

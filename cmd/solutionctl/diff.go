@@ -16,8 +16,9 @@ func newDiffCommand(a *app) *cobra.Command {
 		Short: "Say what changed between two archives",
 		Long: `Say what changed from one archive to another: images, layers, CRD versions, roles and files. The exit status is 0
 when they have the same content and 3 when they differ.`,
-		Example: "  solutionctl diff example-solution-1.0.0.iso example-solution-1.1.0.iso",
-		Args:    exactArgs("FROM", "TO"),
+		Example:           "  solutionctl diff example-solution-1.0.0.iso example-solution-1.1.0.iso",
+		Args:              exactArgs("FROM", "TO"),
+		ValidArgsFunction: completeArchive(false),
 		RunE: func(_ *cobra.Command, args []string) error {
 			from, fromFile, err := openArchive(args[0])
 			if err != nil {

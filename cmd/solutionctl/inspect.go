@@ -30,7 +30,8 @@ instead; nothing else is unpacked.`,
 		Example: `  solutionctl inspect example-solution-1.0.0.iso
   solutionctl inspect example-solution-1.0.0.iso manifest.yaml
   solutionctl inspect example-solution-1.0.0.iso operator --extract out/`,
-		Args: optionalArgs([]string{"ARCHIVE"}, "PATH"),
+		Args:              optionalArgs([]string{"ARCHIVE"}, "PATH"),
+		ValidArgsFunction: completeArchive(true),
 		RunE: func(_ *cobra.Command, args []string) error {
 			archive, file, err := openArchive(args[0])
 			if err != nil {
