@@ -17,8 +17,8 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	defer os.RemoveAll(dir)
-	if err := os.CopyFS(dir, os.DirFS("testdata/project")); err != nil {
+	defer func() { _ = os.RemoveAll(dir) }()
+	if err = os.CopyFS(dir, os.DirFS("testdata/project")); err != nil {
 		fmt.Println(err)
 		return
 	}
@@ -28,9 +28,9 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	defer project.Close()
+	defer func() { _ = project.Close() }()
 	resolver := oci.NewResolver(oci.Options{BaseDir: project.Dir})
-	defer resolver.Close()
+	defer func() { _ = resolver.Close() }()
 	plan, err := build.NewPlan(context.Background(), project, resolver, build.Options{})
 	if err != nil {
 		fmt.Println(err)

@@ -116,7 +116,7 @@ func TestKilledBuildIsCompleted(t *testing.T) {
 			}
 			f, err := os.Open(to)
 			check(t, err)
-			defer f.Close()
+			defer func() { check(t, f.Close()) }()
 			check(t, plan.Verify(t.Context(), f, plan.Size()))
 		})
 	}
@@ -199,13 +199,14 @@ func TestNoSpaceLeft(t *testing.T) {
 	if report.CodeOf(err) != report.NoSpace || len(report.Hints(err)) == 0 {
 		t.Fatalf("got %v (%s), want %s with a hint", err, report.CodeOf(err), report.NoSpace)
 	}
-	if out, err := exec.Command("mount", "-o", "remount,size=10m", small).CombinedOutput(); err != nil {
+	out, err := exec.Command("mount", "-o", "remount,size=10m", small).CombinedOutput()
+	if err != nil {
 		t.Fatalf("remount: %v: %s", err, out)
 	}
 	_, err = plan.Write(t.Context(), to, build.WriteOptions{})
 	check(t, err)
 	f, err := os.Open(to)
 	check(t, err)
-	defer f.Close()
+	defer func() { check(t, f.Close()) }()
 	check(t, plan.Verify(t.Context(), f, plan.Size()))
 }

@@ -79,7 +79,7 @@ func NewPlan(ctx context.Context, project *Project, resolver *oci.Resolver, o Op
 	if p.VolumeID, err = volumeID(project.Build, p.Solution, o.VolumeID); err != nil {
 		return nil, err
 	}
-	if err := p.addFiles(project); err != nil {
+	if err = p.addFiles(project); err != nil {
 		return nil, err
 	}
 	p.image, err = iso.Layout(p.files, iso.Options{VolumeID: p.VolumeID, ApplicationID: applicationID, ModTime: modTime})
@@ -190,7 +190,7 @@ func (p *Plan) addFiles(project *Project) error {
 		return err
 	}
 	for _, source := range sources {
-		if err := p.addProjectFile(project, source); err != nil {
+		if err = p.addProjectFile(project, source); err != nil {
 			return err
 		}
 	}
@@ -267,7 +267,7 @@ func blobName(entry oci.Entry) string {
 // addProjectFile hashes a file of the project. A file that changes before it is copied fails the build: its digest is
 // wrong by then.
 func (p *Plan) addProjectFile(project *Project, source sourceFile) error {
-	f, _, err := project.open(source.source)
+	f, err := project.open(source.source)
 	if err != nil {
 		return err
 	}
@@ -280,7 +280,7 @@ func (p *Plan) addProjectFile(project *Project, source sourceFile) error {
 	p.add(source.path, oci.Blob{
 		Descriptor: oci.Descriptor{Digest: digest, Size: size},
 		Open: func(_ context.Context, offset int64) (io.ReadCloser, error) {
-			f, _, err := project.open(source.source)
+			f, err := project.open(source.source)
 			if err != nil {
 				return nil, err
 			}

@@ -157,10 +157,10 @@ func (p *Project) walk(part part) ([]sourceFile, error) {
 }
 
 // open opens a file of the project, which must be a regular file below the project's directory.
-func (p *Project) open(source string) (*os.File, fs.FileInfo, error) {
+func (p *Project) open(source string) (*os.File, error) {
 	f, err := p.root.Open(filepath.FromSlash(source))
 	if err != nil {
-		return nil, nil, report.Errorf(report.Invalid, "open project file: %w", err).
+		return nil, report.Errorf(report.Invalid, "open project file: %w", err).
 			WithHint("the files of a project lie below the directory of its %s", ProjectFile)
 	}
 	info, err := f.Stat()
@@ -168,7 +168,7 @@ func (p *Project) open(source string) (*os.File, fs.FileInfo, error) {
 		err = report.Errorf(report.Invalid, "project file %s is not a regular file", source)
 	}
 	if err != nil {
-		return nil, nil, errors.Join(err, f.Close())
+		return nil, errors.Join(err, f.Close())
 	}
-	return f, info, nil
+	return f, nil
 }

@@ -29,7 +29,7 @@ import (
 )
 
 // newProject writes a project with two images of random layers, one of which they share.
-func newProject(t testing.TB, layerSize int64) string {
+func newProject(t *testing.T, layerSize int64) string {
 	t.Helper()
 	dir := t.TempDir()
 	writeImages(t, filepath.Join(dir, "images"), layerSize)
@@ -52,7 +52,7 @@ spec:
 	return dir
 }
 
-func writeImages(t testing.TB, dir string, layerSize int64) {
+func writeImages(t *testing.T, dir string, layerSize int64) {
 	t.Helper()
 	base, err := random.Image(layerSize, 2)
 	check(t, err)
@@ -75,7 +75,7 @@ func writeImages(t testing.TB, dir string, layerSize int64) {
 	}
 }
 
-func rootFS(t testing.TB, layers []v1.Layer) v1.RootFS {
+func rootFS(t *testing.T, layers []v1.Layer) v1.RootFS {
 	t.Helper()
 	root := v1.RootFS{Type: "layers"}
 	for _, layer := range layers {
@@ -86,7 +86,7 @@ func rootFS(t testing.TB, layers []v1.Layer) v1.RootFS {
 	return root
 }
 
-func writeFiles(t testing.TB, dir string, files map[string]string) {
+func writeFiles(t *testing.T, dir string, files map[string]string) {
 	t.Helper()
 	for name, content := range files {
 		path := filepath.Join(dir, filepath.FromSlash(name))
@@ -95,7 +95,7 @@ func writeFiles(t testing.TB, dir string, files map[string]string) {
 	}
 }
 
-func check(t testing.TB, err error) {
+func check(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -103,14 +103,14 @@ func check(t testing.TB, err error) {
 }
 
 // planOf resolves and lays out a project; what it opened is closed when the test ends.
-func planOf(t testing.TB, dir string, o build.Options) *build.Plan {
+func planOf(t *testing.T, dir string, o build.Options) *build.Plan {
 	t.Helper()
 	plan, err := tryPlan(t, t.Context(), dir, build.Overrides{}, o)
 	check(t, err)
 	return plan
 }
 
-func tryPlan(t testing.TB, ctx context.Context, dir string, overrides build.Overrides, o build.Options) (*build.Plan, error) {
+func tryPlan(t *testing.T, ctx context.Context, dir string, overrides build.Overrides, o build.Options) (*build.Plan, error) {
 	t.Helper()
 	project, err := build.Load(dir, overrides)
 	if err != nil {
@@ -126,7 +126,7 @@ func tryPlan(t testing.TB, ctx context.Context, dir string, overrides build.Over
 
 // pushImages copies the images of a project's layout into a registry in this process and returns the project's overrides
 // that build from there. Wrap may spoil the registry's answers once the images are in it.
-func pushImages(t testing.TB, dir string, wrap func(http.Handler) http.Handler) []string {
+func pushImages(t *testing.T, dir string, wrap func(http.Handler) http.Handler) []string {
 	t.Helper()
 	plain := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
 	var handler atomic.Value
@@ -156,14 +156,14 @@ func pushImages(t testing.TB, dir string, wrap func(http.Handler) http.Handler) 
 	return overrides
 }
 
-func readFile(t testing.TB, name string) []byte {
+func readFile(t *testing.T, name string) []byte {
 	t.Helper()
 	data, err := os.ReadFile(name)
 	check(t, err)
 	return data
 }
 
-func names(t testing.TB, dir string) string {
+func names(t *testing.T, dir string) string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
 	check(t, err)

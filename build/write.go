@@ -35,8 +35,8 @@ type WriteOptions struct {
 	ImplantMD5 bool        // implant the checksum of isomd5sum
 	Sink       report.Sink // nil: report.Discard
 
-	// Observe is called with the file before anything is written to it. The function it returns is called for every
-	// range of the file that has its final bytes, from several goroutines, and once with the whole file when nothing
+	// Observe is called with the file when its size is known. The function it returns is called for every range of the
+	// file that has its final bytes, padding included, from several goroutines, and once with the whole file when nothing
 	// will change any more. Whoever hashes the archive does so behind the writing, while the pages are still in memory.
 	Observe func(f io.ReaderAt, size int64) (complete func(offset, size int64))
 }
@@ -69,7 +69,7 @@ func (p *Plan) Write(ctx context.Context, path string, o WriteOptions) (*Result,
 	if err != nil {
 		return nil, describeWriteError(path, err)
 	}
-	w := &writer{plan: p, out: out.File, sink: o.Sink, complete: func(int64, int64) {}}
+	w := &writer{plan: p, out: out.file, sink: o.Sink, complete: func(int64, int64) {}}
 	err = w.write(ctx, o)
 	if err = errors.Join(err, out.close()); err != nil {
 		return nil, describeWriteError(path, err)
@@ -85,7 +85,7 @@ func (p *Plan) Write(ctx context.Context, path string, o WriteOptions) (*Result,
 
 // partial is the file under construction, locked against a second build of the same archive.
 type partial struct {
-	*os.File
+	file *os.File
 	lock *flock.Flock
 }
 
@@ -106,7 +106,7 @@ func openPartial(name string) (*partial, error) {
 	return &partial{file, lock}, nil
 }
 
-func (p *partial) close() error { return errors.Join(p.File.Close(), p.lock.Close()) }
+func (p *partial) close() error { return errors.Join(p.file.Close(), p.lock.Close()) }
 
 // publish renames the finished file and makes the rename durable.
 func publish(partial, path string) error {
@@ -137,18 +137,18 @@ func (w *writer) write(ctx context.Context, o WriteOptions) error {
 		w.complete = o.Observe(w.out, size)
 	}
 	w.complete(0, w.plan.image.MetadataSize())
-	if err := w.fillExtents(ctx, o.Jobs, resuming); err != nil {
+	if err = w.fillExtents(ctx, o.Jobs, resuming); err != nil {
 		return err
 	}
 	if o.ImplantMD5 {
-		if err := iso.ImplantMD5(w.out, size); err != nil {
+		if err = iso.ImplantMD5(w.out, size); err != nil {
 			return err
 		}
 		if o.Observe != nil {
 			w.complete = o.Observe(w.out, size)
 		}
 	}
-	if err := w.check(size); err != nil {
+	if err = w.check(size); err != nil {
 		return err
 	}
 	w.complete(0, size)
@@ -168,10 +168,7 @@ func (w *writer) prepare(size int64) (resuming bool, err error) {
 			return true, nil
 		}
 	}
-	if err := w.out.Truncate(0); err != nil {
-		return false, err
-	}
-	if err := w.out.Truncate(size); err != nil {
+	if err = errors.Join(w.out.Truncate(0), w.out.Truncate(size)); err != nil {
 		return false, err
 	}
 	metadata := &countingWriter{w: io.NewOffsetWriter(w.out, 0)}
@@ -231,7 +228,7 @@ func (w *writer) finish(extent iso.Extent, event report.Event, state report.Stat
 	if extent.Size >= minTransfer {
 		w.emit(event, state, extent.Size)
 	}
-	w.complete(extent.Offset, extent.Size)
+	w.complete(extent.Offset, (extent.Size+iso.ExtentAlignment-1)/iso.ExtentAlignment*iso.ExtentAlignment)
 }
 
 // has reports whether the extent holds the right bytes already.

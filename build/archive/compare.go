@@ -181,7 +181,7 @@ func changedFile(from, to *Archive, a, b FileDescription) (string, error) {
 }
 
 func (a *Archive) hash(name string) (sum [sha256.Size]byte, err error) {
-	f, err := a.FS.Open(name)
+	f, err := a.Open(name)
 	if err != nil {
 		return sum, err
 	}

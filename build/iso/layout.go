@@ -10,9 +10,11 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// extentSectors is the alignment of extents: 4096 bytes, so that file systems with reflinks can clone content into an
-// image.
-const extentSectors = 2
+// ExtentAlignment is what the offset of every extent is a multiple of, in bytes, so that file systems with reflinks can
+// clone content into an image. The bytes up to the next extent are zero.
+const ExtentAlignment = 4096
+
+const extentSectors = ExtentAlignment / sectorSize
 
 // Layout decides where each byte of an image goes. It does no input or output and calls no Open function.
 //

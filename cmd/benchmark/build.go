@@ -167,12 +167,12 @@ func buildLarge(ctx context.Context, s settings, size int64) (*builtArchive, err
 	if err != nil {
 		return nil, err
 	}
-	if err := set.writeProject(dir, func(name string) string { return "oci:" + filepath.Join(set.dir, "images") + ":" + name }); err != nil {
+	if err = set.writeProject(dir, func(name string) string { return "oci:" + filepath.Join(set.dir, "images") + ":" + name }); err != nil {
 		return nil, err
 	}
-	sample, err := measure(ctx, contestant{"build", []string{s.binary, "build", "--quiet", dir, "--to", dir}, nil})
+	took, err := measure(ctx, contestant{"build", []string{s.binary, "build", "--quiet", dir, "--to", dir}, nil})
 	if err != nil {
 		return nil, err
 	}
-	return &builtArchive{path, sample}, os.RemoveAll(set.dir)
+	return &builtArchive{path, took}, os.RemoveAll(set.dir)
 }

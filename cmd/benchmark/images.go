@@ -78,10 +78,10 @@ func (s *imageSet) addLayer(random io.Reader, size int64) (object, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := io.CopyN(packed, random, size); err != nil {
+	if _, err = io.CopyN(packed, random, size); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(packed.Close(), f.Sync()); err != nil {
+	if err = errors.Join(packed.Close(), f.Sync()); err != nil {
 		return nil, err
 	}
 	info, err := f.Stat()

@@ -112,7 +112,7 @@ func renderProject(name string) ([]projectFile, error) {
 // kindOf turns acme-db into AcmeDb.
 func kindOf(name string) string {
 	var kind strings.Builder
-	for _, word := range strings.Split(name, "-") {
+	for word := range strings.SplitSeq(name, "-") {
 		if word != "" {
 			kind.WriteString(strings.ToUpper(word[:1]) + word[1:])
 		}
