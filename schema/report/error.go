@@ -18,8 +18,21 @@ const (
 	Changes     Code = "changes"
 	// Irreproducible means that two builds of one project differ.
 	Irreproducible Code = "not-reproducible"
+	Unsigned       Code = "unsigned"
+	Untrusted      Code = "untrusted"
+	NotAllowed     Code = "not-allowed"
+	Threshold      Code = "threshold"
+	WeakKey        Code = "weak-key"
+	TrustStore     Code = "trust-store"
 	Invalid        Code = "invalid"
 	Corrupt        Code = "corrupt"
+	Mismatch       Code = "mismatch"
+	BadBundle      Code = "bundle"
+	Revoked        Code = "revoked"
+	Expired        Code = "expired"
+	Downgrade      Code = "downgrade"
+	Replaced       Code = "replaced"
+	Refused        Code = "refused"
 	Interrupted    Code = "interrupted"
 	Cancelled      Code = "cancelled"
 )
@@ -40,8 +53,21 @@ var codes = []CodeInfo{
 	{Findings, 3, "lint found errors"},
 	{Changes, 3, "there are differences or pending changes"},
 	{Irreproducible, 3, "two builds of the same project differ"},
+	{Unsigned, 4, "there is no signature beside the archive"},
+	{Untrusted, 4, "no signature was made by a key or certificate that is trusted"},
+	{NotAllowed, 4, "the signer is trusted, but the policy does not accept its signature for this Solution"},
+	{Threshold, 4, "fewer distinct signers than the policy asks for"},
+	{WeakKey, 4, "a key is too weak or of a kind that is not supported"},
+	{TrustStore, 4, "the trust store or its policy is malformed or not protected from others"},
 	{Invalid, 5, "a document or archive is not valid"},
 	{Corrupt, 5, "data is damaged: it does not have the digest, size or structure it must have"},
+	{Mismatch, 5, "the signature is good but belongs to something else: another file, size, name or version"},
+	{BadBundle, 5, "a signature bundle is malformed"},
+	{Revoked, 6, "the archive, the version or the key was revoked"},
+	{Expired, 6, "the signature or the key has expired"},
+	{Downgrade, 6, "the version is older than what was imported before"},
+	{Replaced, 6, "this version was imported before with other content"},
+	{Refused, 6, "refused by the policy"},
 	{Interrupted, 9, "interrupted; running the same command again finishes the work"},
 	{Cancelled, 130, "interrupted before anything was changed"},
 }
