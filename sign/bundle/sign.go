@@ -1,0 +1,146 @@
+package bundle
+
+import (
+	"context"
+	"crypto"
+	"crypto/x509"
+	"encoding/pem"
+
+	"github.com/digitorus/timestamp"
+	"github.com/secure-systems-lab/go-securesystemslib/dsse"
+	protobundle "github.com/sigstore/protobuf-specs/gen/pb-go/bundle/v1"
+	protocommon "github.com/sigstore/protobuf-specs/gen/pb-go/common/v1"
+	protodsse "github.com/sigstore/protobuf-specs/gen/pb-go/dsse"
+	"google.golang.org/protobuf/encoding/protojson"
+
+	"github.com/solutionctl/solutionctl/schema/report"
+	"github.com/solutionctl/solutionctl/sign/key"
+)
+
+// SignStatement returns a bundle that signs the statement. It was verified with the public key before it is returned.
+func SignStatement(ctx context.Context, signer *key.Signer, s *Statement) ([]byte, error) {
+	payload, err := s.Marshal()
+	if err != nil {
+		return nil, err
+	}
+	signature, err := signer.SignMessage(ctx, dsse.PAE(PayloadType, payload))
+	if err != nil {
+		return nil, err
+	}
+	digest := s.SHA256()
+	return finish(signer.Public(), digest[:], &protobundle.Bundle{
+		Content: &protobundle.Bundle_DsseEnvelope{DsseEnvelope: &protodsse.Envelope{
+			Payload: payload, PayloadType: PayloadType,
+			// No keyid: see readEnvelope.
+			Signatures: []*protodsse.Signature{{Sig: signature}},
+		}},
+	})
+}
+
+// SignDigest returns a bundle that signs a file by its digest, computed with the hash of the key, in the form of
+// `cosign sign-blob`. It was verified with the public key before it is returned.
+func SignDigest(ctx context.Context, signer *key.Signer, digest []byte) ([]byte, error) {
+	signature, err := signer.SignDigest(ctx, digest)
+	if err != nil {
+		return nil, err
+	}
+	content := &protocommon.MessageSignature{
+		MessageDigest: &protocommon.HashOutput{Digest: digest}, Signature: signature,
+	}
+	for _, h := range hashes {
+		if h.hash == signer.Public().Hash() {
+			content.MessageDigest.Algorithm = h.proto
+		}
+	}
+	return finish(signer.Public(), digest, &protobundle.Bundle{
+		Content: &protobundle.Bundle_MessageSignature{MessageSignature: content},
+	})
+}
+
+func finish(public *key.Public, digest []byte, b *protobundle.Bundle) ([]byte, error) {
+	b.MediaType = mediaType
+	b.VerificationMaterial = &protobundle.VerificationMaterial{Content: &protobundle.VerificationMaterial_PublicKey{
+		PublicKey: &protocommon.PublicKeyIdentifier{Hint: public.ID()},
+	}}
+	data, err := protojson.Marshal(b)
+	if err != nil {
+		return nil, err
+	}
+	parsed, err := Parse(data)
+	if err != nil {
+		return nil, err
+	}
+	if err := parsed.VerifyKey(public, digest); err != nil {
+		return nil, report.Errorf(report.Failure, "the new signature does not verify: %w", err).
+			WithHint("the key store returned a signature of another key or of other content; check the key reference")
+	}
+	return data, nil
+}
+
+// SetCertificate returns the bundle with the certificate of its key, a PEM file, in place of the key's hint. Whoever
+// trusts the certificate's authority can then verify it without knowing the key.
+func SetCertificate(data, certificate []byte) ([]byte, error) {
+	b, err := Parse(data)
+	if err != nil {
+		return nil, err
+	}
+	block, _ := pem.Decode(certificate)
+	if block == nil || block.Type != "CERTIFICATE" {
+		return nil, report.Errorf(report.Usage, "no PEM block CERTIFICATE found")
+	}
+	leaf, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return nil, report.Errorf(report.Usage, "parse certificate: %w", err)
+	}
+	public, err := key.NewPublic(leaf.PublicKey)
+	if err != nil {
+		return nil, err
+	}
+	if b.HasCertificate() || b.VerifyKey(public, b.claimed()) != nil {
+		return nil, report.Errorf(report.Usage, "the certificate of %s does not belong to the key that signed", leaf.Subject)
+	}
+	b.entity.VerificationMaterial.Content = &protobundle.VerificationMaterial_Certificate{
+		Certificate: &protocommon.X509Certificate{RawBytes: leaf.Raw},
+	}
+	return protojson.Marshal(b.entity.Bundle)
+}
+
+// AddTimestamp returns the bundle with a timestamp in addition: the response of an RFC 3161 authority to a query over
+// the raw signature.
+func AddTimestamp(data, response []byte) ([]byte, error) {
+	b, err := Parse(data)
+	if err != nil {
+		return nil, err
+	}
+	token, err := timestamp.ParseResponse(response)
+	if err != nil {
+		return nil, report.Errorf(report.Usage, "parse timestamp response: %w", err)
+	}
+	if !token.HashAlgorithm.Available() || string(hash(token.HashAlgorithm, b.Signature())) != string(token.HashedMessage) {
+		return nil, report.Errorf(report.Usage, "the timestamp is not one of this signature").
+			WithHint("stamp the raw bytes of the signature, as docs/guides/signing.md shows")
+	}
+	material := b.entity.VerificationMaterial
+	if material.TimestampVerificationData == nil {
+		material.TimestampVerificationData = &protobundle.TimestampVerificationData{}
+	}
+	stamps := &material.TimestampVerificationData.Rfc3161Timestamps
+	*stamps = append(*stamps, &protocommon.RFC3161SignedTimestamp{SignedTimestamp: response})
+	return protojson.Marshal(b.entity.Bundle)
+}
+
+func hash(h crypto.Hash, data []byte) []byte {
+	sum := h.New()
+	sum.Write(data)
+	return sum.Sum(nil)
+}
+
+// claimed is the digest that the bundle itself says it signs.
+func (b *Bundle) claimed() []byte {
+	if b.statement != nil {
+		digest := b.statement.SHA256()
+		return digest[:]
+	}
+	_, digest := b.Digest()
+	return digest
+}

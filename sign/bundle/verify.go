@@ -1,0 +1,162 @@
+package bundle
+
+import (
+	"crypto/x509"
+	"time"
+
+	"github.com/sigstore/sigstore-go/pkg/root"
+	"github.com/sigstore/sigstore-go/pkg/verify"
+	"github.com/sigstore/sigstore/pkg/signature"
+
+	"github.com/solutionctl/solutionctl/schema/report"
+	"github.com/solutionctl/solutionctl/sign/internal/strictjson"
+	"github.com/solutionctl/solutionctl/sign/key"
+)
+
+// VerifyKey checks that the key has signed this bundle, and that the bundle is about the file with that digest:
+// SHA-256 for a statement, otherwise the hash that [Bundle.Digest] names. A failure has the code report.Untrusted when
+// the signature is not one of the key, and report.Mismatch when it is but belongs to another file.
+//
+// The digest must have been computed by the caller, or be one that the caller will check the file against.
+func (b *Bundle) VerifyKey(k *key.Public, digest []byte) error {
+	if b.HasCertificate() {
+		return report.Errorf(report.Untrusted, "the bundle holds a certificate, not a signature of a key")
+	}
+	verifier, err := signature.LoadDefaultVerifier(k.Crypto())
+	if err != nil {
+		return report.Errorf(report.WeakKey, "key %s: %w", k.Fingerprint(), err)
+	}
+	h, err := b.hash(k)
+	if err != nil {
+		return err
+	}
+	// The hint is not signed: whatever it says, the answer is the key that was asked for.
+	material := root.NewTrustedPublicKeyMaterial(func(string) (root.TimeConstrainedVerifier, error) {
+		return root.NewExpiringKey(verifier, time.Time{}, time.Time{}), nil
+	})
+	v, err := verify.NewVerifier(material, verify.WithNoObserverTimestamps(), verify.WithoutStatementPredicate())
+	if err != nil {
+		return err
+	}
+	return b.verify(v, digest, h, verify.WithKey())
+}
+
+// verify tries the digest that the bundle claims first: when that fails the signature is bad, and when only the wanted
+// digest fails the signature is good but about something else.
+func (b *Bundle) verify(v *verify.Verifier, digest []byte, h string, option verify.PolicyOption) error {
+	_, err := v.Verify(b.entity, verify.NewPolicy(verify.WithArtifactDigest(h, b.claimed()), option))
+	if err != nil {
+		return report.Errorf(report.Untrusted, "verify signature: %w", err)
+	}
+	if _, err := v.Verify(b.entity, verify.NewPolicy(verify.WithArtifactDigest(h, digest), option)); err != nil {
+		return report.Errorf(report.Mismatch, "the signature is for a file with digest %s:%x, this one has %x", h, b.claimed(), digest).
+			WithHint("compare the file with the one that was released; it was altered, or the bundle belongs to another file")
+	}
+	return nil
+}
+
+func (b *Bundle) hash(k *key.Public) (string, error) {
+	if b.statement != nil {
+		return "sha256", nil
+	}
+	claimed, _ := b.Digest()
+	for _, h := range hashes {
+		if h.hash == claimed && (k == nil || claimed == k.Hash()) {
+			return h.name, nil
+		}
+	}
+	return "", report.Errorf(report.Untrusted, "a key %s does not sign files by a digest of kind %v", k.Algorithm(), claimed)
+}
+
+// Root holds what an administrator trusts besides keys: authorities that issue certificates to signers, and
+// authorities that issue timestamps.
+type Root struct{ material *root.TrustedRoot }
+
+// ParseRoot reads a trusted_root.json, such as `cosign trusted-root create` makes.
+func ParseRoot(data []byte) (*Root, error) {
+	if len(data) > MaxSize {
+		return nil, report.Errorf(report.Invalid, "the trusted root is larger than %d bytes", MaxSize)
+	}
+	if err := strictjson.Check(data); err != nil {
+		return nil, report.Errorf(report.Invalid, "trusted root: %w", err)
+	}
+	material, err := root.NewTrustedRootFromJSON(data)
+	if err != nil {
+		return nil, report.Errorf(report.Invalid, "trusted root: %w", err)
+	}
+	return &Root{material: material}, nil
+}
+
+// Identity is who a certificate was issued to: one of its subject alternative names, and the issuer that vouched for
+// the name in a certificate of Fulcio. An empty Issuer accepts any; a company's own authority states none.
+type Identity struct{ Name, Issuer string }
+
+// VerifyCertificate is [Bundle.VerifyKey] for a bundle that holds a certificate: it must be issued by an authority of
+// the root to the identity, for code signing, and valid at the time of a trusted timestamp, or now if there is none.
+// Where the root knows transparency logs, an entry and its inclusion are required too.
+func (b *Bundle) VerifyCertificate(r *Root, id Identity, digest []byte) error {
+	if !b.HasCertificate() {
+		return report.Errorf(report.Untrusted, "the bundle is signed by a key, not by a certificate")
+	}
+	issuer := ""
+	if id.Issuer == "" {
+		issuer = ".*"
+	}
+	identity, err := verify.NewShortCertificateIdentity(id.Issuer, issuer, id.Name, "")
+	if err != nil {
+		return report.Errorf(report.TrustStore, "identity %q: %w", id.Name, err)
+	}
+	h, err := b.hash(nil)
+	if err != nil {
+		return err
+	}
+	v, err := verify.NewVerifier(r.material, append(b.observers(r), verify.WithoutStatementPredicate())...)
+	if err != nil {
+		return err
+	}
+	return b.verify(v, digest, h, verify.WithCertificateIdentity(identity))
+}
+
+// observers are the requirements that follow from what the root knows.
+func (b *Bundle) observers(r *Root) []verify.VerifierOption {
+	var options []verify.VerifierOption
+	if len(r.material.CTLogs()) > 0 {
+		options = append(options, verify.WithSignedCertificateTimestamps(1))
+	}
+	switch {
+	case len(r.material.RekorLogs()) > 0:
+		options = append(options, verify.WithTransparencyLog(1), verify.WithObserverTimestamps(1))
+	case !b.Time(r).IsZero():
+		options = append(options, verify.WithSignedTimestamps(1))
+	default:
+		options = append(options, verify.WithCurrentTime())
+	}
+	return options
+}
+
+// Certificate returns the certificate of the bundle, nil if it has none.
+func (b *Bundle) Certificate() *x509.Certificate {
+	content, err := b.entity.VerificationContent()
+	if err != nil {
+		return nil
+	}
+	return content.Certificate()
+}
+
+// Time is when the signature existed at the latest, according to the earliest timestamp by an authority of the roots.
+// It is zero when there is no such timestamp.
+func (b *Bundle) Time(roots ...*Root) time.Time {
+	var earliest time.Time
+	for _, r := range roots {
+		stamps, _, err := verify.VerifySignedTimestamp(b.entity, r.material)
+		if err != nil {
+			continue
+		}
+		for _, stamp := range stamps {
+			if earliest.IsZero() || stamp.Time.Before(earliest) {
+				earliest = stamp.Time
+			}
+		}
+	}
+	return earliest
+}

@@ -1,0 +1,11 @@
+// Package chunk knows the digests of the pieces of a large file.
+//
+// A file is cut into chunks of equal size, and a [List] holds the SHA-256 digest of each. Whoever trusts the list can
+// check the file with several processors at once ([Verify]), learns which bytes are bad, and can read from it without
+// a moment between the check and the use ([NewReader]).
+//
+// [Sum] computes the list together with the digest of the whole file in one read. A [Follower] does the same while the
+// file is still being written.
+//
+// The package does not know where a list comes from; package bundle signs it.
+package chunk

@@ -1,0 +1,155 @@
+package chunk
+
+import (
+	"crypto/sha256"
+	"errors"
+	"io"
+	"sync"
+
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// cacheSize bounds the memory of a [Reader]: as many chunks as fit, at least one.
+const cacheSize = 16 << 20
+
+// Reader reads a file of which the chunk digests are trusted. Every byte that it returns is copied from a buffer that
+// was filled and hashed as a whole before: a file that changes after a check, or between two reads, yields an error
+// and never altered content. It never returns a byte outside the listed size.
+//
+// A Reader may be used by several goroutines at once. It holds a few verified chunks; readers of more chunks than that
+// wait for each other.
+type Reader struct {
+	r    io.ReaderAt
+	list *List
+
+	mu      sync.Mutex
+	changed *sync.Cond
+	clock   int64
+	slots   []slot
+}
+
+// slot holds one verified chunk. Its data may be read without the lock while users > 0, and is written only by the
+// one goroutine that made it loading.
+type slot struct {
+	chunk   int // -1: none
+	data    []byte
+	users   int
+	used    int64
+	loading bool
+}
+
+// NewReader returns a reader of the listed bytes of r. The list must not be changed afterwards.
+func NewReader(r io.ReaderAt, list *List) (*Reader, error) {
+	if err := list.Validate(); err != nil {
+		return nil, err
+	}
+	v := &Reader{r: r, list: list, slots: make([]slot, max(cacheSize/list.ChunkSize, 1))}
+	v.changed = sync.NewCond(&v.mu)
+	for i := range v.slots {
+		v.slots[i].chunk = -1
+	}
+	return v, nil
+}
+
+// Size is the listed size of the file.
+func (v *Reader) Size() int64 { return v.list.Size }
+
+// ReadAt implements [io.ReaderAt]. The error of a chunk that differs from the list has the code report.Corrupt.
+func (v *Reader) ReadAt(p []byte, offset int64) (int, error) {
+	if offset < 0 {
+		return 0, errors.New("read at a negative offset")
+	}
+	n := 0
+	for n < len(p) {
+		if offset >= v.list.Size {
+			return n, io.EOF
+		}
+		i := int(offset / v.list.ChunkSize)
+		s, err := v.acquire(i)
+		if err != nil {
+			return n, err
+		}
+		m := copy(p[n:], s.data[offset-v.list.Range(i).From:])
+		v.release(s)
+		n += m
+		offset += int64(m)
+	}
+	return n, nil
+}
+
+// acquire returns the slot that holds chunk i, verified, and keeps it from being reused until release.
+func (v *Reader) acquire(i int) (*slot, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for {
+		s := v.find(i)
+		if s == nil {
+			s = v.oldestIdle()
+			if s != nil {
+				return v.fill(s, i)
+			}
+		} else if !s.loading {
+			s.users++
+			return s, nil
+		}
+		v.changed.Wait()
+	}
+}
+
+func (v *Reader) release(s *slot) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.clock++
+	s.used = v.clock
+	s.users--
+	v.changed.Broadcast()
+}
+
+func (v *Reader) find(i int) *slot {
+	for k := range v.slots {
+		if v.slots[k].chunk == i {
+			return &v.slots[k]
+		}
+	}
+	return nil
+}
+
+func (v *Reader) oldestIdle() *slot {
+	var oldest *slot
+	for k := range v.slots {
+		if s := &v.slots[k]; s.users == 0 && (oldest == nil || s.used < oldest.used) {
+			oldest = s
+		}
+	}
+	return oldest
+}
+
+// fill loads chunk i into an idle slot. It is called with the lock held and gives it up while it reads and hashes.
+func (v *Reader) fill(s *slot, i int) (*slot, error) {
+	s.chunk, s.users, s.loading = i, 1, true
+	v.mu.Unlock()
+	err := v.load(s)
+	v.mu.Lock()
+	s.loading = false
+	v.changed.Broadcast()
+	if err != nil {
+		s.chunk, s.users = -1, 0
+		return nil, err
+	}
+	return s, nil
+}
+
+func (v *Reader) load(s *slot) error {
+	place := v.list.Range(s.chunk)
+	if s.data == nil {
+		s.data = make([]byte, min(v.list.ChunkSize, v.list.Size))
+	}
+	s.data = s.data[:place.Len()]
+	if err := readFull(v.r, s.data, place.From); err != nil {
+		return err
+	}
+	if sha256.Sum256(s.data) != v.list.digest(s.chunk) {
+		return report.Errorf(report.Corrupt, "bytes %d to %d differ from what was signed", place.From, place.To-1)
+	}
+	return nil
+}

@@ -1,0 +1,210 @@
+package chunk
+
+import (
+	"context"
+	"crypto"
+	"crypto/sha256"
+	"fmt"
+	"hash"
+	"io"
+	"slices"
+	"sync"
+
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// Sums is what one read of a file tells about it.
+type Sums struct {
+	SHA256 [sha256.Size]byte
+	Chunks List
+	extra  map[crypto.Hash][]byte
+}
+
+// Digest returns the digest of the whole file: SHA-256, or one of the hashes that were asked for in addition. It
+// returns nil for any other.
+func (s *Sums) Digest(h crypto.Hash) []byte {
+	if h == crypto.SHA256 {
+		return s.SHA256[:]
+	}
+	return s.extra[h]
+}
+
+// Sum reads size bytes once. It computes the SHA-256 digest of the whole, that of each chunk, and the digest of the
+// whole by each extra hash; all of them describe the same bytes even when the file changes meanwhile.
+func Sum(ctx context.Context, r io.ReaderAt, size int64, sink report.Sink, extra ...crypto.Hash) (*Sums, error) {
+	f, err := Follow(ctx, r, size, sink, extra...)
+	if err != nil {
+		return nil, err
+	}
+	f.Complete(0, size)
+	return f.Sums()
+}
+
+// Follower computes [Sums] of a file while others write it, at any offsets and in any order. It reads what was written
+// back through the page cache, so that the file need not be read from the disk a second time.
+type Follower struct {
+	ctx  context.Context //nolint:containedctx // it lives exactly as long as the goroutines of the follower
+	r    io.ReaderAt
+	size int64
+	sink report.Sink
+
+	mu      sync.Mutex
+	grown   *sync.Cond
+	ready   int64   // every byte below is written
+	islands []Range // written, above ready; ascending, disjoint
+
+	done chan struct{}
+	sums Sums
+	err  error
+}
+
+// Pieces go from the reading goroutine to the one that hashes chunks. They fit into a processor's cache and divide
+// the chunk size.
+const (
+	pieceSize = 128 << 10
+	pieces    = 32
+)
+
+// Follow starts to follow a file that will have size bytes. The caller must let it finish: either every byte is
+// reported through [Follower.Complete], or ctx is cancelled.
+func Follow(ctx context.Context, r io.ReaderAt, size int64, sink report.Sink, extra ...crypto.Hash) (*Follower, error) {
+	if size <= 0 {
+		return nil, report.Errorf(report.Invalid, "the file is empty")
+	}
+	f := &Follower{ctx: ctx, r: r, size: size, sink: sink, done: make(chan struct{})}
+	f.grown = sync.NewCond(&f.mu)
+	wholes := map[crypto.Hash]hash.Hash{crypto.SHA256: sha256.New()}
+	for _, h := range extra {
+		if !h.Available() {
+			return nil, report.Errorf(report.Invalid, "hash %v is not supported", h)
+		}
+		if wholes[h] == nil {
+			wholes[h] = h.New()
+		}
+	}
+	go func() {
+		defer close(f.done)
+		f.err = f.run(wholes)
+	}()
+	return f, nil
+}
+
+// Complete tells that n bytes from offset on are written and will not change any more. It may be called by several
+// goroutines at once and does not block.
+func (f *Follower) Complete(offset, n int64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if n > 0 {
+		f.islands = append(f.islands, Range{From: offset, To: offset + n})
+	}
+	slices.SortFunc(f.islands, byStart)
+	f.islands = merge(f.islands)
+	if len(f.islands) > 0 && f.islands[0].From <= f.ready {
+		f.ready = max(f.ready, f.islands[0].To)
+		f.islands = f.islands[1:]
+		f.grown.Broadcast()
+	}
+}
+
+// Sums waits until the whole file was hashed.
+func (f *Follower) Sums() (*Sums, error) {
+	<-f.done
+	if f.err != nil {
+		return nil, f.err
+	}
+	return &f.sums, nil
+}
+
+// run reads the file in order. This goroutine hashes the whole, a second one hashes the chunks from the same buffers:
+// two sequential hashes, one read.
+func (f *Follower) run(wholes map[crypto.Hash]hash.Hash) error {
+	stop := context.AfterFunc(f.ctx, func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.grown.Broadcast()
+	})
+	defer stop()
+
+	free, filled := make(chan []byte, pieces), make(chan []byte, pieces)
+	for range pieces {
+		free <- make([]byte, pieceSize)
+	}
+	digests := make(chan []byte, 1)
+	go func() { digests <- hashChunks(filled, free) }()
+	err := f.read(free, filled, wholes)
+	close(filled)
+	list := <-digests
+	if err != nil {
+		return err
+	}
+
+	f.sums.Chunks = List{Size: f.size, ChunkSize: DefaultSize, Algorithm: algorithm, Digests: list}
+	f.sums.extra = map[crypto.Hash][]byte{}
+	for h, whole := range wholes {
+		f.sums.extra[h] = whole.Sum(nil)
+	}
+	f.sums.SHA256 = [sha256.Size]byte(f.sums.extra[crypto.SHA256])
+	return nil
+}
+
+func (f *Follower) read(free <-chan []byte, filled chan<- []byte, wholes map[crypto.Hash]hash.Hash) error {
+	track := tracker{sink: f.sink, step: "hash", total: f.size}
+	for offset := int64(0); offset < f.size; {
+		n := min(pieceSize, f.size-offset)
+		if err := f.wait(offset + n); err != nil {
+			return err
+		}
+		buffer := (<-free)[:n]
+		if err := readFull(f.r, buffer, offset); err != nil {
+			return err
+		}
+		for _, whole := range wholes {
+			whole.Write(buffer)
+		}
+		filled <- buffer
+		offset += n
+		track.add(n)
+	}
+	return nil
+}
+
+// wait returns when every byte below end is written.
+func (f *Follower) wait(end int64) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for f.ready < end && f.ctx.Err() == nil {
+		f.grown.Wait()
+	}
+	return context.Cause(f.ctx)
+}
+
+func hashChunks(filled <-chan []byte, free chan<- []byte) []byte {
+	var digests []byte
+	h, n := sha256.New(), 0
+	for buffer := range filled {
+		h.Write(buffer)
+		n += len(buffer)
+		if n == DefaultSize {
+			digests, n = h.Sum(digests), 0
+			h.Reset()
+		}
+		free <- buffer[:pieceSize]
+	}
+	if n > 0 {
+		digests = h.Sum(digests)
+	}
+	return digests
+}
+
+// readFull reads exactly len(buffer) bytes. A file that ends early is damaged, not merely unreadable.
+func readFull(r io.ReaderAt, buffer []byte, offset int64) error {
+	n, err := r.ReadAt(buffer, offset)
+	switch {
+	case n == len(buffer):
+		return nil
+	case err == nil || err == io.EOF || err == io.ErrUnexpectedEOF: //nolint:errorlint // ReaderAt returns EOF bare
+		return report.Errorf(report.Corrupt, "the file ends at byte %d, earlier than expected", offset+int64(n))
+	default:
+		return fmt.Errorf("read at byte %d: %w", offset, err)
+	}
+}

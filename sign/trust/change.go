@@ -1,0 +1,178 @@
+package trust
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/solutionctl/solutionctl/schema/report"
+	"github.com/solutionctl/solutionctl/sign/bundle"
+	"github.com/solutionctl/solutionctl/sign/key"
+)
+
+// Endorsement is the proof that a new key comes from whoever holds a key that is trusted already: a bundle without
+// statement over the file of the new key.
+type Endorsement struct {
+	By     string // the name of the trusted key
+	Bundle []byte
+}
+
+// Add stores a public key under a name that is not in use yet. With an endorsement, the key is refused unless the
+// endorsing key is in the store, was not revoked and has signed exactly this file.
+func Add(dir, name string, data []byte, endorsed *Endorsement) (*key.Public, error) {
+	if !validName.MatchString(name) {
+		return nil, report.Errorf(report.Usage, "key name %q, want letters, digits, '.', '_' and '-'", name)
+	}
+	public, err := key.ParsePublic(data)
+	if err != nil {
+		return nil, err
+	}
+	store, err := Load([]string{dir}, nil)
+	if err != nil {
+		return nil, err
+	}
+	if have := store.keys[name]; have != nil {
+		if have.Equal(public) {
+			return public, nil
+		}
+		return nil, report.Errorf(report.Usage, "there is another key %s already (%s)", name, have.Fingerprint()).
+			WithHint("choose another name, so that both are trusted during the change; remove the old key later")
+	}
+	if endorsed != nil {
+		if err := store.checkEndorsement(data, endorsed); err != nil {
+			return nil, err
+		}
+	}
+	if err := os.MkdirAll(filepath.Join(dir, keysDir), 0o755); err != nil {
+		return nil, err
+	}
+	return public, writeFile(filepath.Join(dir, keysDir, name+keySuffix), public.PEM(), 0o644)
+}
+
+func (s *Store) checkEndorsement(data []byte, e *Endorsement) error {
+	for _, trusted := range s.List() {
+		if trusted.Name != e.By {
+			continue
+		}
+		if trusted.Revoked {
+			return report.Errorf(report.Revoked, "key %s was revoked and cannot endorse another one", e.By)
+		}
+		if err := verifyFile(data, e.Bundle, trusted.Key); err != nil {
+			return report.Errorf(report.Untrusted, "endorsement by %s: %w", e.By, err).
+				WithHint("the vendor signs the new key with the old one: solutionctl sign --format message --key OLD.key NEW.pub")
+		}
+		return nil
+	}
+	return report.Errorf(report.Untrusted, "there is no trusted key %s to endorse another one", e.By)
+}
+
+// Remove takes a key out of the store. It refuses while the policy still names it.
+func Remove(dir, name string) error {
+	store, err := Load([]string{dir}, nil)
+	if err != nil {
+		return err
+	}
+	if store.keys[name] == nil {
+		return report.Errorf(report.Usage, "there is no key %s", name).WithHint("solutionctl trust list shows the keys")
+	}
+	if store.policy != nil {
+		for i, rule := range store.policy.Rules {
+			for _, signer := range rule.Signers {
+				if signer.Key == name {
+					return report.Errorf(report.Usage, "rules[%d] of %s still names key %s", i, store.source.File, name).
+						WithHint("take it out of the policy first")
+				}
+			}
+		}
+	}
+	return os.Remove(filepath.Join(dir, keysDir, name+keySuffix))
+}
+
+// Revoke issues the next revocation list: what the current one of the directory revokes and more in addition, signed
+// with the root key. The first list also stores the public root key. It returns the new serial.
+func Revoke(ctx context.Context, dir string, more Revocations, signer *key.Signer) (int64, error) {
+	d, err := openDirectory(dir)
+	if err != nil || d == nil {
+		return 0, errors.Join(err, errMissing(dir, d))
+	}
+	defer d.close() //nolint:errcheck // opened for reading
+	current, err := currentRevocations(d, signer.Public())
+	if err != nil {
+		return 0, err
+	}
+	current.Serial++
+	current.add(&more)
+	list, err := current.Marshal()
+	if err != nil {
+		return 0, err
+	}
+	h := signer.Public().Hash()
+	if h == 0 {
+		return 0, report.Errorf(report.Usage, "a key %s cannot sign revocations", signer.Public().Algorithm())
+	}
+	sum := h.New()
+	sum.Write(list)
+	signature, err := bundle.SignDigest(ctx, signer, sum.Sum(nil))
+	if err != nil {
+		return 0, err
+	}
+	// The signature goes last: a reader between the two writes finds a list that does not verify, and trusts nothing.
+	return current.Serial, errors.Join(
+		writeFile(filepath.Join(dir, rootKeyFile), signer.Public().PEM(), 0o644),
+		writeFile(filepath.Join(dir, revocationsFile), list, 0o644),
+		writeFile(filepath.Join(dir, revocationsFile+bundle.Suffix), signature, 0o644),
+	)
+}
+
+func errMissing(dir string, d *directory) error {
+	if d != nil {
+		return nil
+	}
+	return report.Errorf(report.Usage, "there is no trust store %s", dir).
+		WithHint("make one with solutionctl trust add, or name another with --trust-dir")
+}
+
+func currentRevocations(d *directory, root *key.Public) (*Revocations, error) {
+	known, err := readRootKey(d)
+	if errors.Is(err, fs.ErrNotExist) {
+		return &Revocations{}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !known.Equal(root) {
+		return nil, report.Errorf(report.Untrusted, "the store trusts another root key (%s) than this one (%s)",
+			known.Fingerprint(), root.Fingerprint())
+	}
+	list, err := d.read(revocationsFile, maxDocument)
+	if errors.Is(err, fs.ErrNotExist) {
+		return &Revocations{}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	signature, err := d.read(revocationsFile+bundle.Suffix, bundle.MaxSize)
+	if err != nil {
+		return nil, err
+	}
+	return openRevocations(list, signature, known)
+}
+
+// writeFile replaces a file at once.
+func writeFile(name string, data []byte, mode fs.FileMode) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), name)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
+}

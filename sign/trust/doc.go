@@ -1,0 +1,17 @@
+// Package trust decides whose signature counts for what.
+//
+// A trust store is a directory that belongs to the administrator:
+//
+//	policy.yaml                      which signers may sign which Solutions; without it every key of the store may
+//	keys/NAME.pub                    one public key each
+//	roots/NAME/trusted_root.json     authorities that issue certificates or timestamps
+//	root.pub                         the key that signs revocations, kept offline
+//	revocations.json, revocations.json.sigstore.json
+//
+// [Load] reads it strictly: a store that others can write, a file that leads outside, or a document with an unknown
+// field makes the whole store unusable, because the alternative is to trust more than was meant. [Store.Authenticate]
+// finds out who has signed; [Store.Rule] and [Store.Judge] say whether that is enough.
+//
+// [State] remembers what was imported before, so that neither an older version nor an older revocation list is taken
+// for a new one. [Add], [Remove], [Revoke], [Export] and [Import] change a store.
+package trust

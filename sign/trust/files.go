@@ -1,0 +1,122 @@
+package trust
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"regexp"
+	"strings"
+
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// names of keys and roots: they are shown, typed and used as file names.
+var validName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+
+// directory reads a trust directory. Being an os.Root, it refuses every path that a symbolic link leads outside.
+type directory struct {
+	path string
+	root *os.Root
+}
+
+// openDirectory returns nil when there is no such directory.
+func openDirectory(path string) (*directory, error) {
+	root, err := os.OpenRoot(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, report.Errorf(report.TrustStore, "trust store: %w", err)
+	}
+	d := &directory{path: path, root: root}
+	if err := d.check("."); err != nil {
+		return nil, errors.Join(err, root.Close())
+	}
+	return d, nil
+}
+
+// check refuses a file or directory that somebody else could have written.
+func (d *directory) check(name string) error {
+	info, err := d.root.Stat(name)
+	if err != nil {
+		return d.fail(name, err)
+	}
+	return d.checkInfo(name, info)
+}
+
+func (d *directory) checkInfo(name string, info fs.FileInfo) error {
+	if err := checkProtected(info); err != nil {
+		return report.Errorf(report.TrustStore, "trust store: %s/%s: %w", d.path, name, err).
+			WithHint("make it writable by its owner only, who must be root or you: chown -R root: %s; chmod -R go-w %s", d.path, d.path)
+	}
+	return nil
+}
+
+func (d *directory) fail(name string, err error) error {
+	return report.Errorf(report.TrustStore, "trust store: %s/%s: %w", d.path, name, err)
+}
+
+// read returns the content of a file; the error wraps fs.ErrNotExist when there is none.
+func (d *directory) read(name string, limit int64) ([]byte, error) {
+	info, err := d.root.Stat(name)
+	if err != nil {
+		return nil, d.fail(name, err)
+	}
+	if !info.Mode().IsRegular() { // looked at before opening: opening a FIFO would wait for a writer
+		return nil, d.fail(name, errors.New("not a regular file"))
+	}
+	f, err := d.root.Open(name)
+	if err != nil {
+		return nil, d.fail(name, err)
+	}
+	defer f.Close() //nolint:errcheck // opened for reading
+	if info, err = f.Stat(); err != nil {
+		return nil, d.fail(name, err)
+	}
+	if err := d.checkInfo(name, info); err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err != nil {
+		return nil, d.fail(name, err)
+	}
+	if int64(len(data)) > limit {
+		return nil, d.fail(name, fmt.Errorf("larger than %d bytes", limit))
+	}
+	return data, nil
+}
+
+// list returns the names in a subdirectory that end in suffix, without it; none when there is no such directory.
+func (d *directory) list(name, suffix string) ([]string, error) {
+	f, err := d.root.Open(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, d.fail(name, err)
+	}
+	defer f.Close() //nolint:errcheck // opened for reading
+	if err := d.check(name); err != nil {
+		return nil, err
+	}
+	entries, err := f.ReadDir(-1)
+	if err != nil {
+		return nil, d.fail(name, err)
+	}
+	var names []string
+	for _, entry := range entries {
+		base, ok := strings.CutSuffix(entry.Name(), suffix)
+		if !ok || strings.HasPrefix(base, ".") {
+			continue
+		}
+		if !validName.MatchString(base) {
+			return nil, d.fail(name, fmt.Errorf("%q is not a valid name", base))
+		}
+		names = append(names, base)
+	}
+	return names, nil
+}
+
+func (d *directory) close() error { return d.root.Close() }

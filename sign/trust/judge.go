@@ -1,0 +1,230 @@
+package trust
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/solutionctl/solutionctl/schema/report"
+	"github.com/solutionctl/solutionctl/sign/bundle"
+	"github.com/solutionctl/solutionctl/sign/key"
+)
+
+// Identified is who has made a signature. Names are all names under which the store knows the signer.
+type Identified struct {
+	Names       []string
+	ID          string // tells signers apart: a key ID, or a root and an identity
+	Fingerprint string // of the key, or of the key in the certificate
+	Algorithm   string
+	SignedAt    time.Time // zero without a timestamp of a known authority
+
+	key      *key.Public
+	root     string
+	identity bundle.Identity
+}
+
+// Authenticate finds the signer in the store. The digest is that of the archive, as for [bundle.Bundle.VerifyKey].
+// A good signature over another file has the code report.Mismatch, every other failure report.Untrusted.
+func (s *Store) Authenticate(b *bundle.Bundle, digest []byte) (*Identified, error) {
+	if b.HasCertificate() {
+		return s.authenticateCertificate(b, digest)
+	}
+	if len(s.keys) == 0 {
+		return nil, report.Errorf(report.Untrusted, "the trust store has no keys").
+			WithHint("get the vendor's public key on a way that you trust, then: solutionctl trust add NAME KEY.pub")
+	}
+	for _, k := range s.candidates(b.Hint()) {
+		err := b.VerifyKey(k, digest)
+		if report.CodeOf(err) == report.Untrusted {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		return &Identified{
+			Names: s.names(k), ID: k.ID(), Fingerprint: k.Fingerprint(), Algorithm: k.Algorithm(),
+			SignedAt: b.Time(slices.Collect(maps.Values(s.roots))...), key: k,
+		}, nil
+	}
+	return nil, report.Errorf(report.Untrusted, "the signature was not made by any of the %d trusted keys%s", len(s.keys), claim(b)).
+		WithHint("solutionctl trust list shows the trusted keys; ask the vendor which key signed this release")
+}
+
+func claim(b *bundle.Bundle) string {
+	if b.Hint() == "" {
+		return ""
+	}
+	return fmt.Sprintf(" (it claims key %q)", b.Hint())
+}
+
+// candidates are the different keys of the store, the one that the hint names first.
+func (s *Store) candidates(hint string) []*key.Public {
+	var keys []*key.Public
+	for _, name := range slices.Sorted(maps.Keys(s.keys)) {
+		if k := s.keys[name]; !slices.ContainsFunc(keys, k.Equal) {
+			keys = append(keys, k)
+		}
+	}
+	first := slices.IndexFunc(keys, func(k *key.Public) bool { return k.ID() == hint })
+	if first > 0 {
+		keys[0], keys[first] = keys[first], keys[0]
+	}
+	return keys
+}
+
+func (s *Store) names(k *key.Public) []string {
+	var names []string
+	for name, other := range s.keys {
+		if other.Equal(k) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// authenticateCertificate tries the identities that the policy names: a certificate of a known authority is worth
+// nothing by itself, since the authority issues certificates to others as well.
+func (s *Store) authenticateCertificate(b *bundle.Bundle, digest []byte) (*Identified, error) {
+	public, err := key.NewPublic(b.Certificate().PublicKey)
+	if err != nil {
+		return nil, err
+	}
+	var causes []error
+	for _, signer := range s.certificateSigners() {
+		id := bundle.Identity{Name: signer.Identity, Issuer: signer.Issuer}
+		err := b.VerifyCertificate(s.roots[signer.Root], id, digest)
+		if report.CodeOf(err) == report.Untrusted {
+			causes = append(causes, fmt.Errorf("%s of %s: %w", signer.Identity, signer.Root, err))
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		name := signer.Root + "/" + signer.Identity
+		return &Identified{
+			Names: []string{name}, ID: name, Fingerprint: public.Fingerprint(), Algorithm: public.Algorithm(),
+			SignedAt: b.Time(s.roots[signer.Root]), root: signer.Root, identity: id,
+		}, nil
+	}
+	if causes == nil {
+		return nil, report.Errorf(report.Untrusted, "the bundle holds a certificate, and the policy names no identity to accept").
+			WithHint("add the authority under roots/ and a signer with root and identity to policy.yaml")
+	}
+	return nil, report.Errorf(report.Untrusted, "the certificate is not one of a trusted signer: %w", errors.Join(causes...))
+}
+
+func (s *Store) certificateSigners() []Signer {
+	var signers []Signer
+	if s.policy != nil {
+		for _, rule := range s.policy.Rules {
+			for _, signer := range rule.Signers {
+				if signer.Root != "" {
+					signers = append(signers, signer)
+				}
+			}
+		}
+	}
+	return signers
+}
+
+// Rule returns the rule for a Solution and its place in the policy, -1 when there is no policy.
+func (s *Store) Rule(solution string) (*Rule, int, error) {
+	if s.policy == nil {
+		implied := &Rule{Solutions: []string{"*"}, Threshold: 1, AcceptPlain: true}
+		for name := range s.keys {
+			implied.Signers = append(implied.Signers, Signer{Key: name})
+		}
+		return implied, -1, nil
+	}
+	for i := range s.policy.Rules {
+		if s.policy.Rules[i].matches(solution) {
+			return &s.policy.Rules[i], i, nil
+		}
+	}
+	return nil, -1, report.Errorf(report.NotAllowed, "no rule of %s is for Solution %q", s.source.File, solution).
+		WithHint("add a rule for it to the policy")
+}
+
+// Judge says whether the rule accepts this signature of an identified signer.
+func (s *Store) Judge(rule *Rule, who *Identified, b *bundle.Bundle, now time.Time) error {
+	if who.key != nil && slices.Contains(s.revoked.Keys, who.key.ID()) ||
+		who.key == nil && slices.Contains(s.revoked.Keys, certificateKeyID(b)) {
+		return report.Errorf(report.Revoked, "key %s (%s) was revoked", who.Names[0], who.Fingerprint).
+			WithHint("get a release that is signed with the vendor's current key")
+	}
+	entry := rule.signer(who)
+	if entry == nil {
+		return report.Errorf(report.NotAllowed, "%s may not sign this Solution", who.Names[0]).
+			WithHint("the policy lists the signers of each Solution")
+	}
+	if b.Statement() == nil && !rule.AcceptPlain {
+		return report.Errorf(report.NotAllowed, "the signature of %s has no statement, and the policy does not accept that", who.Names[0]).
+			WithHint("sign with solutionctl sign, or set acceptPlain in the rule")
+	}
+	moment := now
+	if rule.RequireTimestamp {
+		if who.SignedAt.IsZero() {
+			return report.Errorf(report.NotAllowed, "the signature of %s has no timestamp of a trusted authority", who.Names[0])
+		}
+		moment = who.SignedAt
+	}
+	if limit := entry.NotAfter.Time; !limit.IsZero() && moment.After(limit) {
+		return report.Errorf(report.Expired, "signatures of %s are accepted until %s only", who.Names[0], limit.Format(time.RFC3339)).
+			WithHint("get a release that is signed with the vendor's current key")
+	}
+	if st := b.Statement(); st != nil && st.Predicate.Expires != nil && now.After(*st.Predicate.Expires) {
+		return report.Errorf(report.Expired, "the signature of %s has expired at %s", who.Names[0], st.Predicate.Expires.UTC().Format(time.RFC3339)).
+			WithHint("get a newer release, or the same one with a newer signature")
+	}
+	return nil
+}
+
+func certificateKeyID(b *bundle.Bundle) string {
+	public, err := key.NewPublic(b.Certificate().PublicKey)
+	if err != nil {
+		return ""
+	}
+	return public.ID()
+}
+
+// signer returns the entry that names the signer; of several, the one that is valid longest.
+func (r *Rule) signer(who *Identified) *Signer {
+	var best *Signer
+	for i := range r.Signers {
+		entry := &r.Signers[i]
+		same := who.key != nil && slices.Contains(who.Names, entry.Key) ||
+			who.key == nil && entry.Root == who.root && entry.Identity == who.identity.Name && entry.Issuer == who.identity.Issuer
+		if same && (best == nil || entry.NotAfter.IsZero() || !best.NotAfter.IsZero() && entry.NotAfter.After(best.NotAfter.Time)) {
+			best = entry
+		}
+	}
+	return best
+}
+
+// CheckArchive says whether the archive itself was revoked, by its digest or its version.
+func (s *Store) CheckArchive(digest []byte, solution bundle.Solution) error {
+	if slices.Contains(s.revoked.Archives, "sha256:"+hex.EncodeToString(digest)) {
+		return report.Errorf(report.Revoked, "this archive was revoked").WithHint("get a newer release from the vendor")
+	}
+	if floor := s.revoked.MinimumVersions[solution.Name]; floor != "" && lower(solution.Version, floor) {
+		return report.Errorf(report.Revoked, "versions of %s below %s were revoked; this is %s", solution.Name, floor, solution.Version).
+			WithHint("get version %s or later", floor)
+	}
+	return nil
+}
+
+// CheckOverride says whether an administrator may skip verification.
+func (s *Store) CheckOverride() error {
+	if s.policy == nil || s.policy.AllowOverride {
+		return nil
+	}
+	return report.Errorf(report.Refused, "%s does not allow to skip verification", s.source.File).
+		WithHint("set allowOverride: true there, if you must")
+}
+
+// RevokedKeys returns the IDs of all revoked keys.
+func (s *Store) RevokedKeys() []string { return slices.Clone(s.revoked.Keys) }

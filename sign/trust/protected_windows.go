@@ -1,0 +1,6 @@
+package trust
+
+import "io/fs"
+
+// checkProtected accepts every file: the permission bits that Go reports on Windows do not tell who can write.
+func checkProtected(fs.FileInfo) error { return nil }

@@ -1,0 +1,129 @@
+package trust
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+
+	"github.com/solutionctl/solutionctl/schema/report"
+	"github.com/solutionctl/solutionctl/sign/bundle"
+	"github.com/solutionctl/solutionctl/sign/internal/strictjson"
+)
+
+const stateFormat = 1
+
+// State is what was seen before: the file /var/lib/solutionctl/state.json. A nil State has seen nothing.
+type State struct {
+	FormatVersion int `json:"formatVersion"`
+	// Serials are the highest serials of revocation lists, by the ID of the root key.
+	Serials map[string]int64 `json:"revocationSerials,omitempty"`
+	// Floors are the highest imported versions, by Solution and signer. They are kept apart by signer so that a
+	// stolen key that has signed an absurdly high version loses its effect when the key is revoked.
+	Floors map[string]map[string]Floor `json:"floors,omitempty"`
+}
+
+// Floor is a version that was imported.
+type Floor struct {
+	Version string `json:"version"`
+	SHA256  string `json:"sha256"`
+}
+
+// LoadState reads a state file. A file that does not exist is an empty state.
+func LoadState(path string) (*State, error) {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return &State{FormatVersion: stateFormat}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var head struct {
+		FormatVersion int `json:"formatVersion"`
+	}
+	if err := json.Unmarshal(data, &head); err == nil && head.FormatVersion > stateFormat {
+		return nil, report.Errorf(report.Refused, "%s has format %d, this program reads up to %d", path, head.FormatVersion, stateFormat).
+			WithHint("use a newer solutionctl")
+	}
+	var s State
+	if err := strictjson.Decode(data, &s); err != nil || s.FormatVersion != stateFormat {
+		return nil, report.Errorf(report.TrustStore, "%s is not a state file of format %d: %w", path, stateFormat, errors.Join(err)).
+			WithHint("restore it from a backup; without it older versions are not recognized")
+	}
+	return &s, nil
+}
+
+// Save writes the state; a reader sees the old or the new file, never a part.
+func (s *State) Save(path string) error {
+	data, err := json.MarshalIndent(s, "", "  ")
+	if err != nil {
+		return err
+	}
+	return writeFile(path, append(data, '\n'), 0o644)
+}
+
+// Record notes that an archive was imported.
+func (s *State) Record(solution bundle.Solution, sha256 string, signers []string, store *Store) {
+	s.RecordSerials(store)
+	if s.Floors == nil {
+		s.Floors = map[string]map[string]Floor{}
+	}
+	floors := s.Floors[solution.Name]
+	if floors == nil {
+		floors = map[string]Floor{}
+		s.Floors[solution.Name] = floors
+	}
+	for _, signer := range signers {
+		if have, ok := floors[signer]; !ok || !lower(solution.Version, have.Version) {
+			floors[signer] = Floor{Version: solution.Version, SHA256: sha256}
+		}
+	}
+}
+
+// RecordSerials notes how new the revocations of the store are.
+func (s *State) RecordSerials(store *Store) {
+	s.FormatVersion = stateFormat
+	if s.Serials == nil {
+		s.Serials = map[string]int64{}
+	}
+	for id, serial := range store.serials {
+		s.Serials[id] = max(serial, s.Serials[id])
+	}
+}
+
+func (s *State) checkSerials(serials map[string]int64) error {
+	if s == nil {
+		return nil
+	}
+	for id, serial := range serials {
+		if seen := s.Serials[id]; serial < seen {
+			return report.Errorf(report.TrustStore, "revocations.json has serial %d, but %d was seen before", serial, seen).
+				WithHint("get the current list from the holder of the root key")
+		}
+	}
+	return nil
+}
+
+// Check refuses a version below the highest one that was imported (report.Downgrade), and other content under the
+// same version (report.Replaced). Versions that only revoked keys vouched for do not count.
+func (s *State) Check(solution bundle.Solution, sha256 string, revoked []string) error {
+	if s == nil {
+		return nil
+	}
+	floors := s.Floors[solution.Name]
+	for _, signer := range slices.Sorted(maps.Keys(floors)) {
+		floor := floors[signer]
+		switch {
+		case slices.Contains(revoked, signer):
+		case lower(solution.Version, floor.Version):
+			return report.Errorf(report.Downgrade, "%s is older than version %s, which was imported before", solution, floor.Version).
+				WithHint("if the older version is really wanted, add --allow-downgrade")
+		case !lower(floor.Version, solution.Version) && floor.SHA256 != sha256:
+			return report.Errorf(report.Replaced, "%s was imported before with other content (sha256:%s)", solution, floor.SHA256).
+				WithHint("a released version never changes: ask the vendor which of the two is genuine")
+		}
+	}
+	return nil
+}
