@@ -74,3 +74,18 @@ func matches(r io.ReaderAt, place Range, want [sha256.Size]byte, h hash.Hash, bu
 	}
 	return [sha256.Size]byte(h.Sum(nil)) == want, nil
 }
+
+// Compare returns the ranges of l whose digests differ from another list. Lists of different chunk sizes have nothing
+// to compare and differ everywhere.
+func (l *List) Compare(other *List) []Range {
+	if l.ChunkSize != other.ChunkSize {
+		return []Range{{From: 0, To: l.Size}}
+	}
+	var bad []Range
+	for i := range l.Len() {
+		if i >= other.Len() || l.digest(i) != other.digest(i) {
+			bad = append(bad, l.Range(i))
+		}
+	}
+	return merge(bad)
+}
