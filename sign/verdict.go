@@ -60,6 +60,7 @@ const (
 	Accepted  Status = "accepted"
 	Rejected  Status = "rejected"
 	Malformed Status = "malformed"
+	Unchecked Status = "unchecked" // the verification ended before
 )
 
 // PolicyInfo tells which rule was applied. Without a policy file every key of the trust store may sign.

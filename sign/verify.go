@@ -125,7 +125,7 @@ func (v *verification) parse(bundles []NamedBundle) []*candidate {
 				entry.Status = Rejected
 			}
 		} else {
-			entry.Type = "statement"
+			entry.Status, entry.Type = Unchecked, "statement"
 			if b.Statement() == nil {
 				entry.Type = "plain"
 			}

@@ -1,0 +1,470 @@
+package trust_test
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/solutionctl/solutionctl/schema/report"
+	"github.com/solutionctl/solutionctl/sign/bundle"
+	"github.com/solutionctl/solutionctl/sign/key"
+	"github.com/solutionctl/solutionctl/sign/trust"
+)
+
+const header = "apiVersion: solutionctl.io/v1alpha1\nkind: VerificationPolicy\ndefault: reject\n"
+
+func newSigner(t testing.TB) *key.Signer {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signer, err := key.Load(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return signer
+}
+
+// signFile signs a small file without a statement.
+func signFile(t testing.TB, signer *key.Signer, data []byte) []byte {
+	t.Helper()
+	h := signer.Public().Hash().New()
+	h.Write(data)
+	signed, err := bundle.SignDigest(t.Context(), signer, h.Sum(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return signed
+}
+
+// store writes a trust directory with one key, "acme".
+func store(t testing.TB) (dir string, acme *key.Signer) {
+	t.Helper()
+	dir, acme = filepath.Join(t.TempDir(), "trust"), newSigner(t)
+	write(t, dir, "keys/acme.pub", acme.Public().PEM())
+	return dir, acme
+}
+
+func write(t testing.TB, dir, name string, data []byte) {
+	t.Helper()
+	name = filepath.Join(dir, name)
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, data, 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestLoadRefuses(t *testing.T) {
+	acme := newSigner(t)
+	der, err := x509.MarshalPKIXPublicKey(must(ecdsa.GenerateKey(elliptic.P224(), rand.Reader)).Public())
+	check(t, err)
+	weak := pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})
+	rule := func(s string) string { return header + "rules: [" + s + "]\n" }
+	for _, test := range []struct {
+		name   string
+		change func(t *testing.T, dir string)
+		says   string
+	}{
+		{"world-writable directory", func(t *testing.T, dir string) { check(t, os.Chmod(dir, 0o777)) }, "lets others write"},
+		{"group-writable key directory", func(t *testing.T, dir string) { check(t, os.Chmod(dir+"/keys", 0o775)) }, "lets others write"},
+		{"world-writable key", func(t *testing.T, dir string) { check(t, os.Chmod(dir+"/keys/acme.pub", 0o646)) }, "lets others write"},
+		{"foreign owner", func(t *testing.T, dir string) {
+			if os.Geteuid() != 0 {
+				t.Skip("needs root to give a file away")
+			}
+			check(t, os.Chown(dir+"/keys/acme.pub", 12345, 12345))
+		}, "belongs to user 12345"},
+		{"key is a link that leads outside", func(t *testing.T, dir string) {
+			write(t, filepath.Dir(dir), "evil.pub", acme.Public().PEM())
+			check(t, os.Symlink("../../evil.pub", dir+"/keys/evil.pub"))
+		}, "evil.pub"},
+		{"key directory is a link that leads outside", func(t *testing.T, dir string) {
+			check(t, os.Rename(dir+"/keys", filepath.Dir(dir)+"/elsewhere"))
+			check(t, os.Symlink(filepath.Dir(dir)+"/elsewhere", dir+"/keys"))
+		}, "keys"},
+		{"key is a directory", func(t *testing.T, dir string) { check(t, os.Mkdir(dir+"/keys/x.pub", 0o755)) }, "not a regular file"},
+		{"key is a FIFO", func(t *testing.T, dir string) { mkfifo(t, dir+"/keys/x.pub") }, "not a regular file"},
+		{"weak key", func(t *testing.T, dir string) { write(t, dir, "keys/x.pub", weak) }, "ecdsa-p224 is not accepted"},
+		{"two keys in a file", func(t *testing.T, dir string) {
+			write(t, dir, "keys/x.pub", bytes.Repeat(acme.Public().PEM(), 2))
+		}, "exactly one"},
+		{"private key", func(t *testing.T, dir string) {
+			write(t, dir, "keys/x.pub", []byte("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"))
+		}, "private key"},
+		{"name that is none", func(t *testing.T, dir string) { write(t, dir, "keys/a b.pub", acme.Public().PEM()) }, "not a valid name"},
+		{"oversized key", func(t *testing.T, dir string) { write(t, dir, "keys/x.pub", make([]byte, 1<<20+1)) }, "larger than"},
+		{"root without document", func(t *testing.T, dir string) { check(t, os.MkdirAll(dir+"/roots/pki", 0o755)) }, "trusted_root.json"},
+		{"root that is none", func(t *testing.T, dir string) { write(t, dir, "roots/pki/trusted_root.json", []byte("{}")) }, "trusted root"},
+		{"policy: unknown field", policy(header + "rules: []\nx: 1\n"), "field x not found"},
+		{"policy: duplicate field", policy(header + "rules: []\ndefault: reject\n"), "already defined"},
+		{"policy: two documents", policy(header + "rules: []\n---\n{}\n"), "more than one document"},
+		{"policy: empty", policy(""), "EOF"},
+		{"policy: other kind", policy("apiVersion: v1\nkind: Policy\ndefault: reject\n"), "want solutionctl.io/v1alpha1"},
+		{"policy: no default", policy("apiVersion: solutionctl.io/v1alpha1\nkind: VerificationPolicy\n"), `want "reject"`},
+		{"policy: accepts by default", policy(strings.Replace(header, "reject", "accept", 1)), `want "reject"`},
+		{"policy: missing key", policy(rule("{solutions: [x], signers: [{key: other}]}")), `no key "other"`},
+		{"policy: missing root", policy(rule("{solutions: [x], signers: [{root: pki, identity: a@b}]}")), `no root "pki"`},
+		{"policy: root without identity", policy(rule("{solutions: [x], signers: [{root: pki}]}")), "root and identity"},
+		{"policy: key and root", policy(rule("{solutions: [x], signers: [{key: acme, root: pki, identity: a@b}]}")), "either key"},
+		{"policy: no signers", policy(rule("{solutions: [x], signers: []}")), "at least one"},
+		{"policy: bad pattern", policy(rule("{solutions: ['['], signers: [{key: acme}]}")), "not a name or pattern"},
+		{"policy: threshold too high", policy(rule("{solutions: [x], signers: [{key: acme}], threshold: 2}")), "threshold"},
+		{"policy: threshold negative", policy(rule("{solutions: [x], signers: [{key: acme}], threshold: -1}")), "threshold"},
+		{"policy: threshold met by one key only", func(t *testing.T, dir string) {
+			data, err := os.ReadFile(dir + "/keys/acme.pub")
+			check(t, err)
+			write(t, dir, "keys/alias.pub", data)
+			policy(rule("{solutions: [x], signers: [{key: acme}, {key: alias}], threshold: 2}"))(t, dir)
+		}, "only 1 different"},
+		{"policy: downgrade", policy(rule("{solutions: [x], signers: [{key: acme}], downgrade: maybe}")), "downgrade"},
+		{"policy: notAfter", policy(rule("{solutions: [x], signers: [{key: acme, notAfter: soon}]}")), "neither a day"},
+		{"revocations without root key", func(t *testing.T, dir string) { write(t, dir, "revocations.json", []byte("{}")) }, "root.pub"},
+		{"revocations without signature", func(t *testing.T, dir string) {
+			revoke(t, dir, newSigner(t), trust.Revocations{})
+			check(t, os.Remove(dir+"/revocations.json.sigstore.json"))
+		}, "revocations.json.sigstore.json"},
+		{"revocations altered", func(t *testing.T, dir string) {
+			revoke(t, dir, newSigner(t), trust.Revocations{Archives: []string{"sha256:" + strings.Repeat("0", 64)}})
+			data, err := os.ReadFile(dir + "/revocations.json")
+			check(t, err)
+			write(t, dir, "revocations.json", bytes.Replace(data, []byte("0000"), []byte("1111"), 1))
+		}, "digest"},
+		{"revocations signed by another key", func(t *testing.T, dir string) {
+			revoke(t, dir, newSigner(t), trust.Revocations{})
+			data, err := os.ReadFile(dir + "/revocations.json")
+			check(t, err)
+			write(t, dir, "revocations.json.sigstore.json", signFile(t, acme, data))
+		}, "verify signature"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			dir, _ := store(t)
+			test.change(t, dir)
+			_, err := trust.Load([]string{dir}, nil)
+			if report.CodeOf(err) != report.TrustStore || report.TrustStore.ExitStatus() != 4 || !strings.Contains(err.Error(), test.says) {
+				t.Errorf("got %v, want report.TrustStore and %q", err, test.says)
+			}
+		})
+	}
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+func policy(text string) func(*testing.T, string) {
+	return func(t *testing.T, dir string) {
+		t.Helper()
+		write(t, dir, "policy.yaml", []byte(text))
+	}
+}
+
+func revoke(t *testing.T, dir string, root *key.Signer, r trust.Revocations) int64 {
+	t.Helper()
+	serial, err := trust.Revoke(t.Context(), dir, r, root)
+	check(t, err)
+	return serial
+}
+
+func TestLoadOrder(t *testing.T) {
+	first, acme := store(t)
+	second, _ := store(t)
+	vendor := newSigner(t)
+	write(t, second, "keys/vendor.pub", vendor.Public().PEM())
+	write(t, second, "policy.yaml", []byte(header+"allowOverride: true\nrules: []\n"))
+	s, err := trust.Load([]string{first, second, filepath.Join(first, "none")}, nil)
+	check(t, err)
+	var got []string
+	for _, k := range s.List() {
+		got = append(got, k.Name+" "+k.Key.ID())
+	}
+	want := []string{"acme " + acme.Public().ID(), "vendor " + vendor.Public().ID()}
+	if !slices.Equal(got, want) {
+		t.Errorf("keys = %q, want %q", got, want)
+	}
+	if got := s.Source().File; got != filepath.Join(second, "policy.yaml") {
+		t.Errorf("policy of %q", got)
+	}
+}
+
+func TestLinksInsideTheStore(t *testing.T) {
+	dir, _ := store(t)
+	check(t, os.Symlink("acme.pub", filepath.Join(dir, "keys", "current.pub")))
+	if _, err := trust.Load([]string{dir}, nil); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCheckOverride(t *testing.T) {
+	for text, want := range map[string]report.Code{
+		"": "", header + "allowOverride: true\n": "", header + "allowOverride: false\n": report.Refused, header: report.Refused,
+	} {
+		dir, _ := store(t)
+		if text != "" {
+			write(t, dir, "policy.yaml", []byte(text))
+		}
+		s, err := trust.Load([]string{dir}, nil)
+		check(t, err)
+		if err := s.CheckOverride(); report.CodeOf(err) != want {
+			t.Errorf("policy %q: %v, want %q", text, err, want)
+		}
+	}
+	if report.Refused.ExitStatus() != 6 {
+		t.Error("a refused override does not exit with 6")
+	}
+}
+
+func TestAddAndRemove(t *testing.T) {
+	dir, acme := store(t)
+	root, next, mallory := newSigner(t), newSigner(t), newSigner(t)
+	file := next.Public().PEM()
+	for _, test := range []struct {
+		name string
+		add  func() error
+		code report.Code
+	}{
+		{"bad name", func() error { _, err := trust.Add(dir, "../x", file, nil); return err }, report.Usage},
+		{"other key under a used name", func() error { _, err := trust.Add(dir, "acme", file, nil); return err }, report.Usage},
+		{"endorsed by an unknown key", func() error {
+			_, err := trust.Add(dir, "next", file, &trust.Endorsement{By: "nobody", Bundle: signFile(t, acme, file)})
+			return err
+		}, report.Untrusted},
+		{"endorsed by another key than it says", func() error {
+			_, err := trust.Add(dir, "next", file, &trust.Endorsement{By: "acme", Bundle: signFile(t, mallory, file)})
+			return err
+		}, report.Untrusted},
+		{"endorsement of another file", func() error {
+			_, err := trust.Add(dir, "next", file, &trust.Endorsement{By: "acme", Bundle: signFile(t, acme, mallory.Public().PEM())})
+			return err
+		}, report.Untrusted},
+		{"endorsed", func() error {
+			_, err := trust.Add(dir, "next", file, &trust.Endorsement{By: "acme", Bundle: signFile(t, acme, file)})
+			return err
+		}, ""},
+		{"again", func() error { _, err := trust.Add(dir, "next", file, nil); return err }, ""},
+		{"remove a key that is not there", func() error { return trust.Remove(dir, "nobody") }, report.Usage},
+		{"remove a key that the policy names", func() error {
+			write(t, dir, "policy.yaml", []byte(header+"rules: [{solutions: [x], signers: [{key: acme}]}]\n"))
+			return trust.Remove(dir, "acme")
+		}, report.Usage},
+		{"remove", func() error { return trust.Remove(dir, "next") }, ""},
+		{"endorsed by a revoked key", func() error {
+			revoke(t, dir, root, trust.Revocations{Keys: []string{acme.Public().ID()}})
+			_, err := trust.Add(dir, "next", file, &trust.Endorsement{By: "acme", Bundle: signFile(t, acme, file)})
+			return err
+		}, report.Revoked},
+	} {
+		if err := test.add(); report.CodeOf(err) != test.code {
+			t.Errorf("%s: %v, want code %q", test.name, err, test.code)
+		}
+	}
+}
+
+func TestRevoke(t *testing.T) {
+	dir, acme := store(t)
+	root := newSigner(t)
+	if got := revoke(t, dir, root, trust.Revocations{Keys: []string{acme.Public().ID()}}); got != 1 {
+		t.Errorf("first serial %d", got)
+	}
+	older := must(os.ReadFile(dir + "/revocations.json"))
+	olderSignature := must(os.ReadFile(dir + "/revocations.json.sigstore.json"))
+	if got := revoke(t, dir, root, trust.Revocations{MinimumVersions: map[string]string{"x": "1.0.0"}}); got != 2 {
+		t.Errorf("second serial %d", got)
+	}
+	s, err := trust.Load([]string{dir}, nil)
+	check(t, err)
+	if !slices.Equal(s.RevokedKeys(), []string{acme.Public().ID()}) || !s.List()[0].Revoked {
+		t.Error("an earlier revocation is lost")
+	}
+	state := &trust.State{}
+	state.RecordSerials(s)
+	if err := trust.ImportRevocations(dir, older, olderSignature, nil); report.CodeOf(err) != report.TrustStore {
+		t.Errorf("an older list is taken: %v", err)
+	}
+	write(t, dir, "revocations.json", older)
+	write(t, dir, "revocations.json.sigstore.json", olderSignature)
+	if _, err := trust.Load([]string{dir}, state); report.CodeOf(err) != report.TrustStore {
+		t.Errorf("an older list is loaded: %v", err)
+	}
+	check(t, os.Remove(dir+"/revocations.json"))
+	if _, err := trust.Load([]string{dir}, state); report.CodeOf(err) != report.TrustStore {
+		t.Errorf("the lack of the list is not noticed: %v", err)
+	}
+	if _, err := trust.Revoke(t.Context(), dir, trust.Revocations{}, newSigner(t)); report.CodeOf(err) != report.Untrusted {
+		t.Errorf("another root key may revoke: %v", err)
+	}
+	if _, err := trust.Revoke(t.Context(), dir, trust.Revocations{Keys: []string{"x"}}, root); report.CodeOf(err) != report.Usage {
+		t.Errorf("a key ID that is none: %v", err)
+	}
+}
+
+func TestExportAndImport(t *testing.T) {
+	dir, acme := store(t)
+	root := newSigner(t)
+	write(t, dir, "policy.yaml", []byte(header+"rules: [{solutions: ['*'], signers: [{key: acme}]}]\n"))
+	revoke(t, dir, root, trust.Revocations{MinimumVersions: map[string]string{"x": "1.0.0"}})
+	old := export(t, dir)
+	if !bytes.Equal(old, export(t, dir)) {
+		t.Error("the same store gives different bytes")
+	}
+	site := filepath.Join(t.TempDir(), "etc", "trust")
+	check(t, trust.Import(site, old, nil, nil))
+	if !bytes.Equal(export(t, site), old) {
+		t.Error("the imported store is another one")
+	}
+	revoke(t, dir, root, trust.Revocations{MinimumVersions: map[string]string{"x": "1.1.0"}})
+	newer := export(t, dir)
+	mallory := newSigner(t)
+	for _, test := range []struct {
+		name string
+		data []byte
+		by   *trust.Endorsement
+		code report.Code
+	}{
+		{"unendorsed", newer, nil, report.Untrusted},
+		{"endorsed by somebody else", newer, &trust.Endorsement{By: "acme", Bundle: signFile(t, mallory, newer)}, report.Untrusted},
+		{"endorsed by a key", newer, &trust.Endorsement{By: "acme", Bundle: signFile(t, acme, newer)}, ""},
+		{"endorsed by the root key", newer, &trust.Endorsement{By: "root", Bundle: signFile(t, root, newer)}, ""},
+		{"older revocations", old, &trust.Endorsement{By: "acme", Bundle: signFile(t, acme, old)}, report.TrustStore},
+		{"not an export", []byte("x"), &trust.Endorsement{By: "acme", Bundle: signFile(t, acme, []byte("x"))}, report.Invalid},
+	} {
+		if err := trust.Import(site, test.data, nil, test.by); report.CodeOf(err) != test.code {
+			t.Errorf("%s: %v, want code %q", test.name, err, test.code)
+		}
+	}
+	if !bytes.Equal(export(t, site), newer) {
+		t.Error("a refused import has changed the store")
+	}
+}
+
+func export(t *testing.T, dir string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	check(t, trust.Export(dir, &b))
+	return b.Bytes()
+}
+
+func TestState(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state.json")
+	s, err := trust.LoadState(path)
+	check(t, err)
+	db := func(version string) bundle.Solution { return bundle.Solution{Name: "db", Version: version} }
+	s.Record(db("1.2.0"), "aa", []string{"k1"}, trust.Keys(nil))
+	s.Record(db("1.1.0"), "bb", []string{"k1", "k2"}, trust.Keys(nil))
+	check(t, s.Save(path))
+	s, err = trust.LoadState(path)
+	check(t, err)
+	for _, test := range []struct {
+		solution bundle.Solution
+		digest   string
+		revoked  []string
+		code     report.Code
+	}{
+		{db("1.3.0"), "cc", nil, ""},
+		{db("1.2.0"), "aa", nil, ""},
+		{db("1.2.0"), "cc", nil, report.Replaced},
+		{db("1.1.9"), "cc", nil, report.Downgrade},
+		{db("1.2.0-rc.1"), "cc", nil, report.Downgrade},
+		{db("1.1.9"), "cc", []string{"k1"}, ""},
+		{db("latest"), "cc", nil, report.Downgrade},
+		{bundle.Solution{Name: "other", Version: "0.1.0"}, "cc", nil, ""},
+	} {
+		if err := s.Check(test.solution, test.digest, test.revoked); report.CodeOf(err) != test.code {
+			t.Errorf("%v %v: %v, want code %q", test.solution, test.revoked, err, test.code)
+		}
+	}
+	for text, code := range map[string]report.Code{
+		`{"formatVersion": 2, "news": 1}`: report.Refused, `{"formatVersion": 1, "x": 1}`: report.TrustStore, `{}`: report.TrustStore, ``: report.TrustStore,
+	} {
+		check(t, os.WriteFile(path, []byte(text), 0o600))
+		if _, err := trust.LoadState(path); report.CodeOf(err) != code {
+			t.Errorf("state %q: %v, want code %q", text, err, code)
+		}
+	}
+}
+
+func FuzzParsePolicy(f *testing.F) {
+	f.Add([]byte(header + "rules: [{solutions: [acme-*], signers: [{key: acme, notAfter: 2028-01-01}], threshold: 1}]\n"))
+	f.Add([]byte(header + "rules: [{solutions: ['*'], signers: [{root: pki, identity: a@b, issuer: c}], requireTimestamp: true}]\n"))
+	f.Add([]byte("a: &a [*a]"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		p, err := trust.ParsePolicy("policy.yaml", data)
+		if err != nil {
+			if report.CodeOf(err) != report.TrustStore {
+				t.Errorf("code of %v", err)
+			}
+			return
+		}
+		for _, r := range p.Rules {
+			if len(r.Signers) == 0 || len(r.Solutions) == 0 || r.Required() < 1 || r.Required() > len(r.Signers) {
+				t.Errorf("rule %+v", r)
+			}
+		}
+	})
+}
+
+func FuzzParseRevocations(f *testing.F) {
+	list, err := (&trust.Revocations{Serial: 1, MinimumVersions: map[string]string{"x": "1.0.0"}}).Marshal()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(list)
+	f.Add([]byte(`{"serial":1,"Serial":2}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		r, err := trust.ParseRevocations(data)
+		if err != nil {
+			return
+		}
+		again, err := r.Marshal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := trust.ParseRevocations(again); err != nil {
+			t.Errorf("what was printed cannot be read: %v", err)
+		}
+	})
+}
+
+func ExampleParsePolicy() {
+	p, err := trust.ParsePolicy("policy.yaml", []byte(`
+apiVersion: solutionctl.io/v1alpha1
+kind: VerificationPolicy
+default: reject
+rules:
+- solutions: ["acme-*"]
+  signers: [{key: acme-release, notAfter: 2028-01-01}, {key: acme-security}]
+  threshold: 2
+`))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(p.Rules[0].Required(), p.Rules[0].Signers[0].NotAfter.Format(time.RFC3339))
+	// Output: 2 2028-01-01T23:59:59Z
+}
