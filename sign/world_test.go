@@ -274,3 +274,5 @@ func hexSum(data []byte) string {
 func pemBlock(kind string, der []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
 }
+
+func identifyAcme(io.ReaderAt, int64) (bundle.Solution, error) { return acmeDB, nil }
