@@ -1,0 +1,25 @@
+//go:build unix
+
+package sign_test
+
+import (
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/solutionctl/solutionctl/schema/report"
+	"github.com/solutionctl/solutionctl/sign"
+)
+
+func TestOpenDoesNotWaitForAFIFO(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "x.iso")
+	if err := syscall.Mkfifo(name, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sign.Open(name); report.CodeOf(err) != report.Usage {
+		t.Errorf("got %v", err)
+	}
+	if _, err := sign.ReadBundle(name); report.CodeOf(err) != report.Usage {
+		t.Errorf("bundle: %v", err)
+	}
+}

@@ -1,0 +1,160 @@
+package sign_test
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/solutionctl/solutionctl/schema/report"
+	"github.com/solutionctl/solutionctl/sign"
+	"github.com/solutionctl/solutionctl/sign/bundle"
+	"github.com/solutionctl/solutionctl/sign/chunk"
+)
+
+func TestOpenRefuses(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "x.iso")
+	if err := os.WriteFile(file, []byte("content"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(dir, "link.iso")
+	if err := os.Symlink("x.iso", link); err != nil {
+		t.Skip("needs symbolic links:", err)
+	}
+	_, err := sign.Open(link)
+	if report.CodeOf(err) != report.Usage || !strings.Contains(strings.Join(report.Hints(err), ""), "x.iso") {
+		t.Errorf("symbolic link: %v %q", err, report.Hints(err))
+	}
+	if _, err := sign.Open(dir); report.CodeOf(err) != report.Usage {
+		t.Errorf("directory: %v", err)
+	}
+	if _, err := sign.Open(filepath.Join(dir, "none")); !os.IsNotExist(err) {
+		t.Errorf("missing file: %v", err)
+	}
+}
+
+// TestOpenKeepsTheFile is the swap of a path between verification and use.
+func TestOpenKeepsTheFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "x.iso")
+	if err := os.WriteFile(file, []byte("good"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := sign.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	evil := file + ".evil"
+	if err := os.WriteFile(evil, []byte("evil"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(evil, file); err != nil {
+		t.Skip("this system does not replace open files:", err)
+	}
+	got, err := io.ReadAll(io.NewSectionReader(f, 0, f.Size))
+	if err != nil || string(got) != "good" {
+		t.Errorf("read %q, %v", got, err)
+	}
+}
+
+func TestUnchanged(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "x.iso")
+	if err := os.WriteFile(file, []byte("content"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := sign.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := f.Unchanged(); err != nil {
+		t.Error(err)
+	}
+	if err := os.Chtimes(file, time.Time{}, now); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Unchanged(); report.CodeOf(err) != report.Corrupt {
+		t.Errorf("other time: %v", err)
+	}
+	if err := os.Truncate(file, 100); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Unchanged(); report.CodeOf(err) != report.Corrupt {
+		t.Errorf("other size: %v", err)
+	}
+}
+
+func TestFileNames(t *testing.T) {
+	for name, good := range map[string]bool{
+		"x.iso": true, "with space.iso": true, "\u05d0\u05d1.iso": true, "cafe\u0301.iso": true, strings.Repeat("x", 255): true,
+		"": false, ".": false, "..": false, "a/b.iso": false, `a\b.iso`: false, "new\nline.iso": false, "tab\t.iso": false,
+		"osi.\u202eexe": false, "zero\u200bwidth": false, "\xff.iso": false, "line\u2028.iso": false, strings.Repeat("x", 256): false,
+	} {
+		_, err := sign.NewStatement(contentSums(t), sign.Claims{Name: name, Solution: acmeDB, CreatedAt: now})
+		if (err == nil) != good || err != nil && report.CodeOf(err) != report.Usage {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}
+
+func TestNewStatementRefuses(t *testing.T) {
+	good := sign.Claims{Name: "x.iso", Solution: acmeDB, CreatedAt: now}
+	for name, change := range map[string]func(*sign.Claims){
+		"no Solution":                    func(c *sign.Claims) { c.Solution.Name = "" },
+		"version that is not semantic":   func(c *sign.Claims) { c.Solution.Version = "latest" },
+		"version with a v":               func(c *sign.Claims) { c.Solution.Version = "v1.0.0" },
+		"expires before it is made":      func(c *sign.Claims) { c.Expires = now.Add(-time.Second) },
+		"expires when it is made":        func(c *sign.Claims) { c.Expires = now },
+		"control character in the name":  func(c *sign.Claims) { c.Solution.Name = "a\x1b[2J" },
+		"version of two numbers":         func(c *sign.Claims) { c.Solution.Version = "1.2" },
+		"version with a space before it": func(c *sign.Claims) { c.Solution.Version = " 1.2.3" },
+	} {
+		c := good
+		change(&c)
+		if _, err := sign.NewStatement(contentSums(t), c); report.CodeOf(err) != report.Usage {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := sign.NewStatement(&chunk.Sums{}, good); report.CodeOf(err) != report.Usage {
+		t.Errorf("empty file: %v", err)
+	}
+}
+
+func TestFindBundles(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{
+		"x[1].iso", "x[1].iso.sigstore.json", "x[1].iso.acme.sigstore.json", "x[1].iso.bak", "x1.iso.sigstore.json",
+		"x[1].iso2.sigstore.json", "sigstore.json",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	archive := filepath.Join(dir, "x[1].iso")
+	found, err := sign.FindBundles(archive)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{sign.BundleName(archive, "acme"), sign.BundleName(archive, "")}
+	if len(found) != 2 || found[0].File != want[0] || found[1].File != want[1] || !bytes.Contains(found[0].Data, []byte("acme")) {
+		t.Errorf("found %v, want %v", found, want)
+	}
+}
+
+func TestReadBundleIsBounded(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "b")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(file, 1<<40); err != nil {
+		t.Skip("needs sparse files:", err)
+	}
+	b, err := sign.ReadBundle(file)
+	if err != nil || len(b.Data) != bundle.MaxSize+1 {
+		t.Errorf("read %d bytes, %v", len(b.Data), err)
+	}
+}
