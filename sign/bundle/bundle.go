@@ -10,7 +10,7 @@ import (
 	sigstore "github.com/sigstore/sigstore-go/pkg/bundle"
 
 	"github.com/solutionctl/solutionctl/schema/report"
-	"github.com/solutionctl/solutionctl/sign/internal/strictjson"
+	"github.com/solutionctl/solutionctl/sign/strictjson"
 )
 
 // Suffix is what the name of a bundle adds to the name of the file that it signs.

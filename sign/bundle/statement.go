@@ -13,7 +13,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/schema/report"
 	"github.com/solutionctl/solutionctl/sign/chunk"
-	"github.com/solutionctl/solutionctl/sign/internal/strictjson"
+	"github.com/solutionctl/solutionctl/sign/strictjson"
 )
 
 // PredicateType identifies statements about archives. A change of their meaning needs a new one.

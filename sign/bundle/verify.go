@@ -9,8 +9,8 @@ import (
 	"github.com/sigstore/sigstore/pkg/signature"
 
 	"github.com/solutionctl/solutionctl/schema/report"
-	"github.com/solutionctl/solutionctl/sign/internal/strictjson"
 	"github.com/solutionctl/solutionctl/sign/key"
+	"github.com/solutionctl/solutionctl/sign/strictjson"
 )
 
 // VerifyKey checks that the key has signed this bundle, and that the bundle is about the file with that digest:

@@ -14,7 +14,7 @@ import (
 	"github.com/Masterminds/semver/v3"
 
 	"github.com/solutionctl/solutionctl/schema/report"
-	"github.com/solutionctl/solutionctl/sign/internal/strictjson"
+	"github.com/solutionctl/solutionctl/sign/strictjson"
 )
 
 // Revocations is the document revocations.json: what is not to be trusted any more, in spite of a good signature.

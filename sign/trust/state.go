@@ -10,7 +10,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/schema/report"
 	"github.com/solutionctl/solutionctl/sign/bundle"
-	"github.com/solutionctl/solutionctl/sign/internal/strictjson"
+	"github.com/solutionctl/solutionctl/sign/strictjson"
 )
 
 const stateFormat = 1
