@@ -13,6 +13,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
+	"github.com/solutionctl/solutionctl/sign"
 )
 
 // node is what these tests need to know of a JSON Schema.
@@ -48,6 +49,7 @@ var types = map[string]reflect.Type{
 // outputs are the types of what commands print.
 var outputs = map[string]reflect.Type{
 	"finding": reflect.TypeFor[report.Finding](),
+	"verdict": reflect.TypeFor[sign.Verdict](),
 }
 
 func TestTypesAndSchemasAgree(t *testing.T) {
@@ -88,7 +90,7 @@ func agree(t *testing.T, root, n *node, typ reflect.Type, at string) {
 		want = "string"
 	case typ.Kind() == reflect.Bool:
 		want = "boolean"
-	case typ.Kind() == reflect.Int:
+	case typ.Kind() == reflect.Int, typ.Kind() == reflect.Int64:
 		want = "integer"
 	case typ.Kind() == reflect.Slice:
 		want = "array"

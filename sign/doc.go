@@ -2,7 +2,7 @@
 //
 // The signature of X.iso lies beside it as X.iso.sigstore.json, one file per signer ([BundleName]). By default it
 // signs a statement with the digest of the whole file, the identity of the Solution and the digest of every chunk of
-// 4 MiB; [NewStatement] makes the statement, [bundle.SignStatement] signs it. [SignFile] makes the plain form of
+// 4 MiB; [NewStatement] makes the statement, [bundle.SignStatement] signs it. [FileBundle] makes the plain form of
 // `cosign sign-blob`.
 //
 // [Verify] takes an opened file, the bundles beside it and a trust store, and returns a [Verdict] that lists every

@@ -127,7 +127,8 @@ func (f *foreign) ours(signer *key.Signer) {
 	}
 	f.write("statement.json", signed)
 	if signer.Public().Hash() != 0 {
-		plain, err := sign.SignFile(f.t.Context(), bytes.NewReader(f.archive), int64(len(f.archive)), signer, report.Discard)
+		var plain []byte
+		plain, err = sign.FileBundle(f.t.Context(), bytes.NewReader(f.archive), int64(len(f.archive)), signer, report.Discard)
 		if err != nil {
 			f.t.Fatal(err)
 		}

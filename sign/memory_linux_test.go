@@ -39,10 +39,10 @@ func TestMemory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := f.Truncate(sparseSize); err != nil {
+	if err = f.Truncate(sparseSize); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.Close(); err != nil {
+	if err = f.Close(); err != nil {
 		t.Fatal(err)
 	}
 	signer := newSigner(t, elliptic.P256())
@@ -88,7 +88,7 @@ func verifySparse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
+	defer f.Close() //nolint:errcheck // opened for reading
 	bundles, err := sign.FindBundles("x.iso")
 	if err != nil {
 		t.Fatal(err)

@@ -47,12 +47,12 @@ func TestOpenKeepsTheFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
+	defer f.Close() //nolint:errcheck // opened for reading
 	evil := file + ".evil"
-	if err := os.WriteFile(evil, []byte("evil"), 0o600); err != nil {
+	if err = os.WriteFile(evil, []byte("evil"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Rename(evil, file); err != nil {
+	if err = os.Rename(evil, file); err != nil {
 		t.Skip("this system does not replace open files:", err)
 	}
 	got, err := io.ReadAll(io.NewSectionReader(f, 0, f.Size))
@@ -70,7 +70,7 @@ func TestUnchanged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
+	defer f.Close() //nolint:errcheck // opened for reading
 	if err := f.Unchanged(); err != nil {
 		t.Error(err)
 	}

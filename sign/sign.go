@@ -37,8 +37,8 @@ func NewStatement(sums *chunk.Sums, c Claims) (*bundle.Statement, error) {
 	return bundle.NewStatement(c.Name, sums, p)
 }
 
-// SignFile returns a bundle without a statement: a signature over the file alone, as `cosign sign-blob` makes it.
-func SignFile(ctx context.Context, r io.ReaderAt, size int64, signer *key.Signer, sink report.Sink) ([]byte, error) {
+// FileBundle returns a bundle without a statement: a signature over the file alone, as `cosign sign-blob` makes it.
+func FileBundle(ctx context.Context, r io.ReaderAt, size int64, signer *key.Signer, sink report.Sink) ([]byte, error) {
 	h := signer.Public().Hash()
 	if h == 0 {
 		return nil, report.Errorf(report.Usage, "a key %s cannot sign a file by its digest", signer.Public().Algorithm()).
@@ -111,7 +111,8 @@ func ReadBundle(path string) (NamedBundle, error) {
 		return NamedBundle{}, err
 	}
 	defer f.Close() //nolint:errcheck // opened for reading
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() {
 		return NamedBundle{}, report.Errorf(report.Usage, "%s is not a file", path)
 	}
 	data, err := io.ReadAll(io.LimitReader(f, bundle.MaxSize+1))

@@ -1,21 +1,16 @@
 package sign
 
 import (
-	_ "embed"
 	"time"
 
 	"github.com/solutionctl/solutionctl/schema/report"
 	"github.com/solutionctl/solutionctl/sign/bundle"
 )
 
-// VerdictSchema is the JSON Schema of [Verdict].
-//
-//go:embed verdict.schema.json
-var VerdictSchema []byte
+const verdictSchemaID = "https://solutionctl.io/schema/v1alpha1/output/verdict.schema.json"
 
-const verdictSchemaID = "https://solutionctl.io/schema/verdict/v1"
-
-// Verdict is the outcome of [Verify] with everything that led to it, good or bad.
+// Verdict is the outcome of [Verify] with everything that led to it, good or bad. Its JSON form is described by
+// verdict.schema.json of package schema.
 type Verdict struct {
 	Schema      string           `json:"schema"`
 	Verified    bool             `json:"verified"`

@@ -99,10 +99,10 @@ func (v *verification) run(ctx context.Context, bundles []NamedBundle) (*chunk.R
 	}
 	list, digest := v.content(accepted)
 	v.verdict.Archive.Size, v.verdict.Archive.SHA256 = list.Size, hex.EncodeToString(digest)
-	if err := v.checkHistory(solution, digest); err != nil {
+	if err = v.checkHistory(solution, digest); err != nil {
 		return nil, err
 	}
-	if err := v.checkContent(ctx, list); err != nil {
+	if err = v.checkContent(ctx, list); err != nil {
 		return nil, err
 	}
 	reader, err := chunk.NewReader(v.r, list)
@@ -187,7 +187,10 @@ func (v *verification) authenticate(b *bundle.Bundle) (*trust.Identified, error)
 	if err != nil {
 		return nil, err
 	}
-	if signed := st.Predicate.Size; v.size < signed && !(v.Device && v.size == 0) || v.size > signed && !v.Device {
+	signed := st.Predicate.Size
+	tooSmall := v.size < signed && (!v.Device || v.size > 0) // the size of a device may be unknown, which is 0
+	tooLarge := v.size > signed && !v.Device
+	if tooSmall || tooLarge {
 		return who, report.Errorf(report.Corrupt, "the archive has %d bytes, %d were signed", v.size, signed).
 			WithHint("copy it again: it is incomplete, it was added to, or the signature belongs to another archive")
 	}

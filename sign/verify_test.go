@@ -17,8 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
-
+	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 	"github.com/solutionctl/solutionctl/sign"
 	"github.com/solutionctl/solutionctl/sign/bundle"
@@ -37,7 +36,7 @@ type verifyCase struct {
 }
 
 func runCases(t *testing.T, cases []verifyCase) {
-	schema := compileSchema(t)
+	t.Helper()
 	for _, test := range cases {
 		t.Run(test.name, func(t *testing.T) {
 			w := newWorld(t)
@@ -59,11 +58,7 @@ func runCases(t *testing.T, cases []verifyCase) {
 				t.Errorf("verdict = %v %q %d, want %v %q %d",
 					verdict.Verified, verdict.Code, verdict.Exit, err == nil, test.code, test.exit)
 			}
-			var document any
-			if err := json.Unmarshal(encode(t, verdict), &document); err != nil {
-				t.Fatal(err)
-			}
-			if err := schema.Validate(document); err != nil {
+			if err := schema.ValidateOutput("verdict", encode(t, verdict)); err != nil {
 				t.Errorf("the verdict does not match its schema: %v", err)
 			}
 		})
@@ -75,23 +70,6 @@ func exitStatus(err error) int {
 		return 0
 	}
 	return report.CodeOf(err).ExitStatus()
-}
-
-func compileSchema(t *testing.T) *jsonschema.Schema {
-	t.Helper()
-	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(sign.VerdictSchema))
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := jsonschema.NewCompiler()
-	if err := c.AddResource("verdict.json", document); err != nil {
-		t.Fatal(err)
-	}
-	schema, err := c.Compile("verdict.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return schema
 }
 
 func TestVerifyGood(t *testing.T) {

@@ -137,7 +137,7 @@ func (w *world) sign(signer *key.Signer, st *bundle.Statement) []byte {
 
 func (w *world) plain(signer *key.Signer) []byte {
 	w.t.Helper()
-	data, err := sign.SignFile(w.t.Context(), bytes.NewReader(w.data), int64(len(w.data)), signer, report.Discard)
+	data, err := sign.FileBundle(w.t.Context(), bytes.NewReader(w.data), int64(len(w.data)), signer, report.Discard)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -21,7 +21,7 @@ func benchFile(b *testing.B) *os.File {
 	if err != nil {
 		b.Fatal(err)
 	}
-	b.Cleanup(func() { f.Close() })
+	b.Cleanup(func() { _ = f.Close() })
 	piece := random(8 << 20)
 	for range benchSize / len(piece) {
 		if _, err := f.Write(piece); err != nil {

@@ -178,8 +178,10 @@ func TestVerify(t *testing.T) {
 		{"unchanged", func(b []byte) []byte { return b }, nil},
 		{"first byte", func(b []byte) []byte { b[0] ^= 1; return b }, []chunk.Range{{From: 0, To: size}}},
 		{"last byte", func(b []byte) []byte { b[len(b)-1] ^= 1; return b }, []chunk.Range{{From: 20 * size, To: 20*size + 77}}},
-		{"neighbours are joined", func(b []byte) []byte { b[size-1] ^= 1; b[size] ^= 1; b[9*size] ^= 1; return b },
-			[]chunk.Range{{From: 0, To: 2 * size}, {From: 9 * size, To: 10 * size}}},
+		{
+			"neighbours are joined", func(b []byte) []byte { b[size-1] ^= 1; b[size] ^= 1; b[9*size] ^= 1; return b },
+			[]chunk.Range{{From: 0, To: 2 * size}, {From: 9 * size, To: 10 * size}},
+		},
 		{"truncated", func(b []byte) []byte { return b[:18*size+1] }, []chunk.Range{{From: 18 * size, To: 20*size + 77}}},
 		{"bytes after the end are not looked at", func(b []byte) []byte { return append(b, 1) }, nil},
 	} {

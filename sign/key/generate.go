@@ -66,7 +66,7 @@ func create(name string, data []byte, mode fs.FileMode) error {
 		return err
 	}
 	_, err = f.Write(data)
-	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return errors.Join(report.Errorf(report.Failure, "write %s: %w", name, err), os.Remove(name))
 	}
 	return nil

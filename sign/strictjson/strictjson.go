@@ -55,9 +55,9 @@ func checkValue(d *json.Decoder, depth int) error {
 	names := map[string]bool{}
 	for d.More() {
 		if delim == '{' {
-			name, err := d.Token()
-			if err != nil {
-				return err
+			name, nameErr := d.Token()
+			if nameErr != nil {
+				return nameErr
 			}
 			folded := strings.ToLower(name.(string)) // the name of an object's member is always a string
 			if names[folded] {
@@ -65,7 +65,7 @@ func checkValue(d *json.Decoder, depth int) error {
 			}
 			names[folded] = true
 		}
-		if err := checkValue(d, depth+1); err != nil {
+		if err = checkValue(d, depth+1); err != nil {
 			return err
 		}
 	}

@@ -48,7 +48,7 @@ func Add(dir, name string, data []byte, endorsed *Endorsement) (*key.Public, err
 	if err := os.MkdirAll(filepath.Join(dir, keysDir), 0o755); err != nil {
 		return nil, err
 	}
-	return public, writeFile(filepath.Join(dir, keysDir, name+keySuffix), public.PEM(), 0o644)
+	return public, writeFile(filepath.Join(dir, keysDir, name+keySuffix), public.PEM())
 }
 
 func (s *Store) checkEndorsement(data []byte, e *Endorsement) error {
@@ -120,9 +120,9 @@ func Revoke(ctx context.Context, dir string, more Revocations, signer *key.Signe
 	}
 	// The signature goes last: a reader between the two writes finds a list that does not verify, and trusts nothing.
 	return current.Serial, errors.Join(
-		writeFile(filepath.Join(dir, rootKeyFile), signer.Public().PEM(), 0o644),
-		writeFile(filepath.Join(dir, revocationsFile), list, 0o644),
-		writeFile(filepath.Join(dir, revocationsFile+bundle.Suffix), signature, 0o644),
+		writeFile(filepath.Join(dir, rootKeyFile), signer.Public().PEM()),
+		writeFile(filepath.Join(dir, revocationsFile), list),
+		writeFile(filepath.Join(dir, revocationsFile+bundle.Suffix), signature),
 	)
 }
 
@@ -160,14 +160,14 @@ func currentRevocations(d *directory, root *key.Public) (*Revocations, error) {
 	return openRevocations(list, signature, known)
 }
 
-// writeFile replaces a file at once.
-func writeFile(name string, data []byte, mode fs.FileMode) (err error) {
+// writeFile replaces a file at once. Nothing in a trust store is secret.
+func writeFile(name string, data []byte) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
 	if err != nil {
 		return err
 	}
 	_, err = f.Write(data)
-	err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close())
+	err = errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close())
 	if err == nil {
 		err = os.Rename(f.Name(), name)
 	}

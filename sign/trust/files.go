@@ -75,7 +75,7 @@ func (d *directory) read(name string, limit int64) ([]byte, error) {
 	if info, err = f.Stat(); err != nil {
 		return nil, d.fail(name, err)
 	}
-	if err := d.checkInfo(name, info); err != nil {
+	if err = d.checkInfo(name, info); err != nil {
 		return nil, err
 	}
 	data, err := io.ReadAll(io.LimitReader(f, limit+1))
@@ -98,7 +98,7 @@ func (d *directory) list(name, suffix string) ([]string, error) {
 		return nil, d.fail(name, err)
 	}
 	defer f.Close() //nolint:errcheck // opened for reading
-	if err := d.check(name); err != nil {
+	if err = d.check(name); err != nil {
 		return nil, err
 	}
 	entries, err := f.ReadDir(-1)

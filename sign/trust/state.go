@@ -61,7 +61,7 @@ func (s *State) Save(path string) error {
 	if err != nil {
 		return err
 	}
-	return writeFile(path, append(data, '\n'), 0o644)
+	return writeFile(path, append(data, '\n'))
 }
 
 // Record notes that an archive was imported.

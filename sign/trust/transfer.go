@@ -28,7 +28,7 @@ func Export(dir string, w io.Writer) error {
 		return errors.Join(err, errMissing(dir, d))
 	}
 	defer d.close() //nolint:errcheck // opened for reading
-	if _, err := Load([]string{dir}, nil); err != nil {
+	if _, err = Load([]string{dir}, nil); err != nil {
 		return err
 	}
 	names, err := d.files()
@@ -85,12 +85,12 @@ func Import(dir string, data []byte, state *State, endorsed *Endorsement) error 
 		return err
 	}
 	if len(present.keys) > 0 || present.policy != nil || len(present.serials) > 0 {
-		if err := present.checkImport(dir, data, endorsed); err != nil {
+		if err = present.checkImport(dir, data, endorsed); err != nil {
 			return err
 		}
 	}
 	parent := filepath.Dir(filepath.Clean(dir))
-	if err := os.MkdirAll(parent, 0o755); err != nil {
+	if err = os.MkdirAll(parent, 0o755); err != nil {
 		return err
 	}
 	next, err := os.MkdirTemp(parent, ".trust-")
@@ -150,7 +150,7 @@ func unpack(dir string, data []byte) error {
 		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 			return err
 		}
-		if err := writeFile(name, content, 0o644); err != nil {
+		if err := writeFile(name, content); err != nil {
 			return err
 		}
 	}
@@ -215,7 +215,7 @@ func ImportRevocations(dir string, list, signature []byte, state *State) error {
 		return err
 	}
 	return errors.Join(
-		writeFile(filepath.Join(dir, revocationsFile), list, 0o644),
-		writeFile(filepath.Join(dir, revocationsFile+bundle.Suffix), signature, 0o644),
+		writeFile(filepath.Join(dir, revocationsFile), list),
+		writeFile(filepath.Join(dir, revocationsFile+bundle.Suffix), signature),
 	)
 }

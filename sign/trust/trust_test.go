@@ -78,6 +78,22 @@ func check(t *testing.T, err error) {
 	}
 }
 
+// site is a trust store that a test spoils.
+type site struct {
+	t   *testing.T
+	dir string
+}
+
+func (s *site) write(name string, data []byte) {
+	s.t.Helper()
+	write(s.t, s.dir, name, data)
+}
+
+func (s *site) check(err error) {
+	s.t.Helper()
+	check(s.t, err)
+}
+
 func TestLoadRefuses(t *testing.T) {
 	acme := newSigner(t)
 	der, err := x509.MarshalPKIXPublicKey(must(ecdsa.GenerateKey(elliptic.P224(), rand.Reader)).Public())
@@ -86,39 +102,39 @@ func TestLoadRefuses(t *testing.T) {
 	rule := func(s string) string { return header + "rules: [" + s + "]\n" }
 	for _, test := range []struct {
 		name   string
-		change func(t *testing.T, dir string)
+		change func(s *site)
 		says   string
 	}{
-		{"world-writable directory", func(t *testing.T, dir string) { check(t, os.Chmod(dir, 0o777)) }, "lets others write"},
-		{"group-writable key directory", func(t *testing.T, dir string) { check(t, os.Chmod(dir+"/keys", 0o775)) }, "lets others write"},
-		{"world-writable key", func(t *testing.T, dir string) { check(t, os.Chmod(dir+"/keys/acme.pub", 0o646)) }, "lets others write"},
-		{"foreign owner", func(t *testing.T, dir string) {
+		{"world-writable directory", func(s *site) { s.check(os.Chmod(s.dir, 0o777)) }, "lets others write"},
+		{"group-writable key directory", func(s *site) { s.check(os.Chmod(s.dir+"/keys", 0o775)) }, "lets others write"},
+		{"world-writable key", func(s *site) { s.check(os.Chmod(s.dir+"/keys/acme.pub", 0o646)) }, "lets others write"},
+		{"foreign owner", func(s *site) {
 			if os.Geteuid() != 0 {
-				t.Skip("needs root to give a file away")
+				s.t.Skip("needs root to give a file away")
 			}
-			check(t, os.Chown(dir+"/keys/acme.pub", 12345, 12345))
+			s.check(os.Chown(s.dir+"/keys/acme.pub", 12345, 12345))
 		}, "belongs to user 12345"},
-		{"key is a link that leads outside", func(t *testing.T, dir string) {
-			write(t, filepath.Dir(dir), "evil.pub", acme.Public().PEM())
-			check(t, os.Symlink("../../evil.pub", dir+"/keys/evil.pub"))
+		{"key is a link that leads outside", func(s *site) {
+			s.check(os.WriteFile(filepath.Dir(s.dir)+"/evil.pub", acme.Public().PEM(), 0o644))
+			s.check(os.Symlink("../../evil.pub", s.dir+"/keys/evil.pub"))
 		}, "evil.pub"},
-		{"key directory is a link that leads outside", func(t *testing.T, dir string) {
-			check(t, os.Rename(dir+"/keys", filepath.Dir(dir)+"/elsewhere"))
-			check(t, os.Symlink(filepath.Dir(dir)+"/elsewhere", dir+"/keys"))
+		{"key directory is a link that leads outside", func(s *site) {
+			s.check(os.Rename(s.dir+"/keys", filepath.Dir(s.dir)+"/elsewhere"))
+			s.check(os.Symlink(filepath.Dir(s.dir)+"/elsewhere", s.dir+"/keys"))
 		}, "keys"},
-		{"key is a directory", func(t *testing.T, dir string) { check(t, os.Mkdir(dir+"/keys/x.pub", 0o755)) }, "not a regular file"},
-		{"key is a FIFO", func(t *testing.T, dir string) { mkfifo(t, dir+"/keys/x.pub") }, "not a regular file"},
-		{"weak key", func(t *testing.T, dir string) { write(t, dir, "keys/x.pub", weak) }, "ecdsa-p224 is not accepted"},
-		{"two keys in a file", func(t *testing.T, dir string) {
-			write(t, dir, "keys/x.pub", bytes.Repeat(acme.Public().PEM(), 2))
+		{"key is a directory", func(s *site) { s.check(os.Mkdir(s.dir+"/keys/x.pub", 0o755)) }, "not a regular file"},
+		{"key is a FIFO", func(s *site) { mkfifo(s.t, s.dir+"/keys/x.pub") }, "not a regular file"},
+		{"weak key", func(s *site) { s.write("keys/x.pub", weak) }, "ecdsa-p224 is not accepted"},
+		{"two keys in a file", func(s *site) {
+			s.write("keys/x.pub", bytes.Repeat(acme.Public().PEM(), 2))
 		}, "exactly one"},
-		{"private key", func(t *testing.T, dir string) {
-			write(t, dir, "keys/x.pub", []byte("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"))
+		{"private key", func(s *site) {
+			s.write("keys/x.pub", []byte("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"))
 		}, "private key"},
-		{"name that is none", func(t *testing.T, dir string) { write(t, dir, "keys/a b.pub", acme.Public().PEM()) }, "not a valid name"},
-		{"oversized key", func(t *testing.T, dir string) { write(t, dir, "keys/x.pub", make([]byte, 1<<20+1)) }, "larger than"},
-		{"root without document", func(t *testing.T, dir string) { check(t, os.MkdirAll(dir+"/roots/pki", 0o755)) }, "trusted_root.json"},
-		{"root that is none", func(t *testing.T, dir string) { write(t, dir, "roots/pki/trusted_root.json", []byte("{}")) }, "trusted root"},
+		{"name that is none", func(s *site) { s.write("keys/a b.pub", acme.Public().PEM()) }, "not a valid name"},
+		{"oversized key", func(s *site) { s.write("keys/x.pub", make([]byte, 1<<20+1)) }, "larger than"},
+		{"root without document", func(s *site) { s.check(os.MkdirAll(s.dir+"/roots/pki", 0o755)) }, "trusted_root.json"},
+		{"root that is none", func(s *site) { s.write("roots/pki/trusted_root.json", []byte("{}")) }, "trusted root"},
 		{"policy: unknown field", policy(header + "rules: []\nx: 1\n"), "field x not found"},
 		{"policy: duplicate field", policy(header + "rules: []\ndefault: reject\n"), "already defined"},
 		{"policy: two documents", policy(header + "rules: []\n---\n{}\n"), "more than one document"},
@@ -134,35 +150,35 @@ func TestLoadRefuses(t *testing.T) {
 		{"policy: bad pattern", policy(rule("{solutions: ['['], signers: [{key: acme}]}")), "not a name or pattern"},
 		{"policy: threshold too high", policy(rule("{solutions: [x], signers: [{key: acme}], threshold: 2}")), "threshold"},
 		{"policy: threshold negative", policy(rule("{solutions: [x], signers: [{key: acme}], threshold: -1}")), "threshold"},
-		{"policy: threshold met by one key only", func(t *testing.T, dir string) {
-			data, err := os.ReadFile(dir + "/keys/acme.pub")
-			check(t, err)
-			write(t, dir, "keys/alias.pub", data)
-			policy(rule("{solutions: [x], signers: [{key: acme}, {key: alias}], threshold: 2}"))(t, dir)
+		{"policy: threshold met by one key only", func(s *site) {
+			data, err := os.ReadFile(s.dir + "/keys/acme.pub")
+			s.check(err)
+			s.write("keys/alias.pub", data)
+			policy(rule("{solutions: [x], signers: [{key: acme}, {key: alias}], threshold: 2}"))(s)
 		}, "only 1 different"},
 		{"policy: downgrade", policy(rule("{solutions: [x], signers: [{key: acme}], downgrade: maybe}")), "downgrade"},
 		{"policy: notAfter", policy(rule("{solutions: [x], signers: [{key: acme, notAfter: soon}]}")), "neither a day"},
-		{"revocations without root key", func(t *testing.T, dir string) { write(t, dir, "revocations.json", []byte("{}")) }, "root.pub"},
-		{"revocations without signature", func(t *testing.T, dir string) {
-			revoke(t, dir, newSigner(t), trust.Revocations{})
-			check(t, os.Remove(dir+"/revocations.json.sigstore.json"))
+		{"revocations without root key", func(s *site) { s.write("revocations.json", []byte("{}")) }, "root.pub"},
+		{"revocations without signature", func(s *site) {
+			revoke(s.t, s.dir, newSigner(s.t), trust.Revocations{})
+			s.check(os.Remove(s.dir + "/revocations.json.sigstore.json"))
 		}, "revocations.json.sigstore.json"},
-		{"revocations altered", func(t *testing.T, dir string) {
-			revoke(t, dir, newSigner(t), trust.Revocations{Archives: []string{"sha256:" + strings.Repeat("0", 64)}})
-			data, err := os.ReadFile(dir + "/revocations.json")
-			check(t, err)
-			write(t, dir, "revocations.json", bytes.Replace(data, []byte("0000"), []byte("1111"), 1))
+		{"revocations altered", func(s *site) {
+			revoke(s.t, s.dir, newSigner(s.t), trust.Revocations{Archives: []string{"sha256:" + strings.Repeat("0", 64)}})
+			data, err := os.ReadFile(s.dir + "/revocations.json")
+			s.check(err)
+			s.write("revocations.json", bytes.Replace(data, []byte("0000"), []byte("1111"), 1))
 		}, "digest"},
-		{"revocations signed by another key", func(t *testing.T, dir string) {
-			revoke(t, dir, newSigner(t), trust.Revocations{})
-			data, err := os.ReadFile(dir + "/revocations.json")
-			check(t, err)
-			write(t, dir, "revocations.json.sigstore.json", signFile(t, acme, data))
+		{"revocations signed by another key", func(s *site) {
+			revoke(s.t, s.dir, newSigner(s.t), trust.Revocations{})
+			data, err := os.ReadFile(s.dir + "/revocations.json")
+			s.check(err)
+			s.write("revocations.json.sigstore.json", signFile(s.t, acme, data))
 		}, "verify signature"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			dir, _ := store(t)
-			test.change(t, dir)
+			test.change(&site{t: t, dir: dir})
 			_, err := trust.Load([]string{dir}, nil)
 			if report.CodeOf(err) != report.TrustStore || report.TrustStore.ExitStatus() != 4 || !strings.Contains(err.Error(), test.says) {
 				t.Errorf("got %v, want report.TrustStore and %q", err, test.says)
@@ -178,11 +194,8 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-func policy(text string) func(*testing.T, string) {
-	return func(t *testing.T, dir string) {
-		t.Helper()
-		write(t, dir, "policy.yaml", []byte(text))
-	}
+func policy(text string) func(*site) {
+	return func(s *site) { s.write("policy.yaml", []byte(text)) }
 }
 
 func revoke(t *testing.T, dir string, root *key.Signer, r trust.Revocations) int64 {
