@@ -3,6 +3,7 @@ package sign
 import (
 	"context"
 	"crypto"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -117,4 +118,21 @@ func ReadBundle(path string) (NamedBundle, error) {
 	}
 	data, err := io.ReadAll(io.LimitReader(f, bundle.MaxSize+1))
 	return NamedBundle{File: path, Data: data}, err
+}
+
+// WriteBundle stores a bundle; a reader finds the old one or the new one, never a part.
+func WriteBundle(path string, data []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(data, '\n'))
+	err = errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
 }
