@@ -22,7 +22,11 @@ func newRootCommand(a *app) *cobra.Command {
 		newErrorsTopic(),
 		newInitCommand(a),
 		newInspectCommand(a),
+		newKeygenCommand(a),
 		newSchemaCommand(a),
+		newSignCommand(a),
+		newTrustCommand(a),
+		newVerifyCommand(a),
 		newVersionCommand(a),
 	)
 	root.Long = `solutionctl packs a Kubernetes application for sites without internet as one ISO file, a Solution, and carries it

@@ -2,8 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -11,9 +14,11 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/solutionctl/solutionctl/build/iso"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -38,7 +43,7 @@ func TestScript(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"fails": fails, "bad-registry": startBadRegistry, "await-stall": awaitStall, "flip": flip,
+			"fails": fails, "mkiso": mkiso, "bad-registry": startBadRegistry, "await-stall": awaitStall, "flip": flip,
 		},
 		Setup: func(env *testscript.Env) error {
 			env.Values[registryKey] = newBadRegistry()
@@ -80,6 +85,28 @@ func flip(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	data[offset] ^= 1
 	ts.Check(os.WriteFile(name, data, 0o644))
+}
+
+func mkiso(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: mkiso FILE DIR")
+	}
+	var files []iso.File
+	root := os.DirFS(ts.MkAbs(args[1]))
+	ts.Check(fs.WalkDir(root, ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		info, err := entry.Info()
+		files = append(files, iso.File{Path: path, Size: info.Size(), Open: func() (io.ReadCloser, error) { return root.Open(path) }})
+		return err
+	}))
+	image, err := iso.Layout(files, iso.Options{VolumeID: "TEST", ModTime: time.Unix(1e9, 0)})
+	ts.Check(err)
+	f, err := os.Create(ts.MkAbs(args[0]))
+	ts.Check(err)
+	_, err = image.WriteTo(f)
+	ts.Check(errors.Join(err, f.Close()))
 }
 
 // withoutScript lists the codes that no script produces yet, with the command that will bring it.

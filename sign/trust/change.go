@@ -29,7 +29,7 @@ func Add(dir, name string, data []byte, endorsed *Endorsement) (*key.Public, err
 	if err != nil {
 		return nil, err
 	}
-	store, err := Load([]string{dir}, nil)
+	store, err := read([]string{dir})
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +70,7 @@ func (s *Store) checkEndorsement(data []byte, e *Endorsement) error {
 
 // Remove takes a key out of the store. It refuses while the policy still names it.
 func Remove(dir, name string) error {
-	store, err := Load([]string{dir}, nil)
+	store, err := read([]string{dir})
 	if err != nil {
 		return err
 	}

@@ -45,6 +45,21 @@ type PolicySource struct {
 // of an earlier directory hides the same name of a later one. Revocations of all of them apply. Directories that do
 // not exist are left out.
 func Load(dirs []string, state *State) (*Store, error) {
+	s, err := read(dirs)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.checkReferences(); err != nil {
+		return nil, err
+	}
+	if err := state.checkSerials(s.serials); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// read is Load for those who change a store, which may name a key before it has it.
+func read(dirs []string) (*Store, error) {
 	s := &Store{keys: map[string]*key.Public{}, roots: map[string]*bundle.Root{}, serials: map[string]int64{}}
 	for _, dir := range dirs {
 		d, err := openDirectory(dir)
@@ -57,12 +72,6 @@ func Load(dirs []string, state *State) (*Store, error) {
 		if err := errors.Join(s.load(d), d.close()); err != nil {
 			return nil, err
 		}
-	}
-	if err := s.checkReferences(); err != nil {
-		return nil, err
-	}
-	if err := state.checkSerials(s.serials); err != nil {
-		return nil, err
 	}
 	return s, nil
 }

@@ -280,6 +280,14 @@ func TestAddAndRemove(t *testing.T) {
 			_, err := trust.Add(dir, "next", file, &trust.Endorsement{By: "acme", Bundle: signFile(t, acme, file)})
 			return err
 		}, ""},
+		{"a key that the policy waits for", func() error {
+			write(t, dir, "policy.yaml", []byte(header+"rules: [{solutions: [x], signers: [{key: later}]}]\n"))
+			if _, err := trust.Load([]string{dir}, nil); report.CodeOf(err) != report.TrustStore {
+				t.Errorf("a policy that names a missing key: %v", err)
+			}
+			_, err := trust.Add(dir, "later", root.Public().PEM(), nil)
+			return err
+		}, ""},
 		{"again", func() error { _, err := trust.Add(dir, "next", file, nil); return err }, ""},
 		{"remove a key that is not there", func() error { return trust.Remove(dir, "nobody") }, report.Usage},
 		{"remove a key that the policy names", func() error {

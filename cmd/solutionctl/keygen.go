@@ -1,0 +1,57 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
+	"github.com/solutionctl/solutionctl/sign/key"
+)
+
+// publicKey is what commands tell about a key.
+type publicKey struct {
+	Name        string `json:"name"`
+	Algorithm   string `json:"algorithm"`
+	Fingerprint string `json:"fingerprint"`
+	KeyID       string `json:"keyID"`
+	Revoked     bool   `json:"revoked,omitempty"`
+}
+
+func describeKey(name string, k *key.Public) publicKey {
+	return publicKey{Name: name, Algorithm: k.Algorithm(), Fingerprint: k.Fingerprint(), KeyID: k.ID()}
+}
+
+func newKeygenCommand(a *app) *cobra.Command {
+	var flags keyFlags
+	cmd := &cobra.Command{
+		Use:   "keygen NAME",
+		Short: "Make a key pair to sign archives with",
+		Long: `Make an ECDSA P-256 key pair: NAME.key, which is encrypted with a password and readable by you only, and NAME.pub,
+which you give to those who verify. Both have cosign's format. Existing files are never overwritten.
+
+The password is taken from --password-file, SOLUTIONCTL_PASSWORD or COSIGN_PASSWORD, or asked for.`,
+		Example: "  solutionctl keygen acme-release",
+		Args:    exactArgs("NAME"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			password, err := a.password(flags, true)
+			if err != nil {
+				return err
+			}
+			pair, err := key.Generate(password)
+			if err != nil {
+				return err
+			}
+			if err := pair.Write(args[0]); err != nil {
+				return err
+			}
+			info := describeKey(args[0], pair.Public)
+			return a.emitResult(info, func(w *console.Stream) error {
+				_, err := fmt.Fprintf(w, "wrote %s.key (keep it secret) and %s.pub\nfingerprint %s\n", args[0], args[0], info.Fingerprint)
+				return err
+			})
+		},
+	}
+	flags.addPassword(cmd)
+	return cmd
+}

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"github.com/spf13/cobra"
+
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
+	"github.com/solutionctl/solutionctl/schema/report"
+	"github.com/solutionctl/solutionctl/sign/key"
+)
+
+// keyFlags name a private key and where its password is.
+type keyFlags struct{ key, passwordFile string }
+
+func (f *keyFlags) add(cmd *cobra.Command, usage string) {
+	cmd.Flags().StringVar(&f.key, "key", "", usage)
+	f.addPassword(cmd)
+}
+
+func (f *keyFlags) addPassword(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.passwordFile, "password-file", "", "read the password of the key from `FILE`")
+}
+
+// load returns the signer of a key file or of a reference to a key that is somewhere else.
+func (a *app) load(ctx context.Context, f keyFlags) (*key.Signer, error) {
+	if f.key == "" {
+		return nil, report.Errorf(report.Usage, "no key is given").WithHint("name a key file with --key; solutionctl keygen makes one")
+	}
+	if key.IsReference(f.key) {
+		return key.Open(ctx, f.key)
+	}
+	data, err := os.ReadFile(f.key)
+	if err != nil {
+		return nil, err
+	}
+	signer, err := key.Load(data, func() ([]byte, error) { return a.password(f, false) })
+	if err != nil {
+		return nil, fmt.Errorf("key %s: %w", f.key, err)
+	}
+	return signer, nil
+}
+
+// password reads a password: from the file, else from the environment, else from the person at the terminal.
+func (a *app) password(f keyFlags, isNew bool) ([]byte, error) {
+	if f.passwordFile != "" {
+		data, err := os.ReadFile(f.passwordFile)
+		return bytes.TrimRight(data, "\r\n"), err
+	}
+	for _, name := range []string{"SOLUTIONCTL_PASSWORD", "COSIGN_PASSWORD"} {
+		if value := a.getenv(name); value != "" {
+			return []byte(value), nil
+		}
+	}
+	if !a.person {
+		return nil, report.Errorf(report.Usage, "there is nobody to ask for the password of the key").
+			WithHint("set SOLUTIONCTL_PASSWORD, or name a file with --password-file")
+	}
+	first, err := console.AskSecret(a.in, a.err, "Password of the key: ")
+	if err != nil || !isNew {
+		return first, err
+	}
+	second, err := console.AskSecret(a.in, a.err, "The same again: ")
+	if err == nil && !bytes.Equal(first, second) {
+		err = report.Errorf(report.Usage, "the two passwords differ")
+	}
+	return first, err
+}
+
+// trustDirs are the trust stores to read, the most important one first; the first one is the one to change.
+func (a *app) trustDirs(flag string) []string {
+	if flag != "" {
+		return []string{flag}
+	}
+	shared := []string{"/etc/solutionctl/trust", "/usr/share/solutionctl/trust"}
+	if os.Geteuid() == 0 {
+		return shared
+	}
+	config := defaultConfigFile(runtime.GOOS, os.Geteuid(), a.getenv)
+	return append([]string{filepath.Join(filepath.Dir(config), "trust")}, shared...)
+}

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/solutionctl/solutionctl/sign"
+	"github.com/solutionctl/solutionctl/sign/bundle"
+)
+
+// signOptions are the flags of sign.
+type signOptions struct {
+	keyFlags
+	as, bundle, format, expires  string
+	certificate, attachTimestamp string
+	statementOnly                bool
+}
+
+func newSignCommand(a *app) *cobra.Command {
+	var o signOptions
+	cmd := &cobra.Command{
+		Use:   "sign FILE",
+		Short: "Sign an archive",
+		Long: `Sign an archive. The signature is written beside it as FILE.sigstore.json, a sigstore bundle that cosign reads too.
+
+The archive is checked first: one of which two programs would read different content is not signed. With --format message
+any file can be signed, as 'cosign sign-blob' does. See docs/guides/signing.md.`,
+		Example: "  solutionctl sign --key acme-release.key example-solution-1.0.0.iso",
+		Args:    exactArgs("FILE"),
+		RunE:    func(cmd *cobra.Command, args []string) error { return a.sign(cmd.Context(), args[0], o) },
+	}
+	o.add(cmd, "private key: a `FILE`, or NAME://REF for the program sigstore-kms-NAME")
+	addChoice(cmd, cmd.Flags(), &o.format, "format", "", "what is signed", "statement", "message")
+	flags := cmd.Flags()
+	flags.StringVar(&o.as, "as", "", "write FILE.`NAME`.sigstore.json, for a further signer")
+	flags.StringVar(&o.bundle, "bundle", "", "write the signature to `FILE`")
+	flags.StringVar(&o.expires, "expires", "", "refuse the signature after this `TIME` (2028-01-31 or RFC 3339)")
+	flags.StringVar(&o.certificate, "certificate", "", "put the certificate of the key, a PEM `FILE`, into the signature")
+	flags.StringVar(&o.attachTimestamp, "attach-timestamp", "", "add an RFC 3161 response, a `FILE`, to an existing signature")
+	flags.BoolVar(&o.statementOnly, "statement-only", false, "print the statement instead of signing it")
+	return cmd
+}
+
+func (a *app) sign(ctx context.Context, file string, o signOptions) error {
+	if o.bundle == "" {
+		o.bundle = sign.BundleName(file, o.as)
+	}
+	if o.attachTimestamp != "" {
+		return a.attachTimestamp(o)
+	}
+	f, err := sign.Open(file)
+	if err != nil {
+		return err
+	}
+	defer f.Close() //nolint:errcheck // opened for reading
+	if o.format == "message" {
+		return a.signMessage(ctx, f, o)
+	}
+	st, err := a.statement(ctx, file, f, o)
+	if err != nil {
+		return err
+	}
+	if o.statementOnly {
+		payload, err := st.Marshal()
+		if err != nil {
+			return err
+		}
+		_, err = a.out.Write(payload)
+		return err
+	}
+	signer, err := a.load(ctx, o.keyFlags)
+	if err != nil {
+		return err
+	}
+	data, err := bundle.SignStatement(ctx, signer, st)
+	if err != nil {
+		return err
+	}
+	return a.writeSignature(data, describeKey(o.key, signer.Public()), o)
+}

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/solutionctl/solutionctl/build/iso"
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+	"github.com/solutionctl/solutionctl/sign"
+	"github.com/solutionctl/solutionctl/sign/bundle"
+	"github.com/solutionctl/solutionctl/sign/chunk"
+)
+
+// statement checks the archive and says what is signed.
+func (a *app) statement(ctx context.Context, file string, f *sign.File, o signOptions) (*bundle.Statement, error) {
+	expires, err := parseExpiry(o.expires)
+	if err != nil {
+		return nil, err
+	}
+	if findings := iso.Check(f, f.Size); report.HasErrors(findings) {
+		report.SortFindings(findings)
+		return nil, report.Errorf(report.Invalid, "%s: %s", file, findings[0]).
+			WithHint("build the archive again with solutionctl build; with --format message any file can be signed")
+	}
+	solution, err := identify(f, f.Size)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	sums, err := chunk.Sum(ctx, f, f.Size, a.sink)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.Unchanged(); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return sign.NewStatement(sums, sign.Claims{
+		Name: filepath.Base(file), Solution: solution, CreatedAt: a.now().Truncate(time.Second), Expires: expires,
+	})
+}
+
+func parseExpiry(text string) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	if day, err := time.Parse(time.DateOnly, text); err == nil {
+		return day.AddDate(0, 0, 1).Add(-time.Second), nil
+	}
+	moment, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return moment, report.Errorf(report.Usage, "--expires %q, want a day (2028-01-31) or an RFC 3339 time", text)
+	}
+	return moment, nil
+}
+
+// identify reads name and version from the manifest of an archive.
+func identify(r io.ReaderAt, size int64) (bundle.Solution, error) {
+	fsys, err := iso.Open(r, size)
+	if err != nil {
+		return bundle.Solution{}, err
+	}
+	data, err := fsys.ReadFile("manifest.yaml")
+	if err != nil {
+		return bundle.Solution{}, report.Errorf(report.Invalid, "%w", err)
+	}
+	s, _, err := schema.ParseSolution("manifest.yaml", data)
+	if err != nil {
+		return bundle.Solution{}, err
+	}
+	return bundle.Solution{Name: s.Metadata.Name, Version: s.Spec.Version}, nil
+}
+
+type signed struct {
+	File string    `json:"file"`
+	Key  publicKey `json:"key"`
+}
+
+func (s signed) print(w *console.Stream) error {
+	_, err := fmt.Fprintf(w, "wrote %s\nsigned by %s  %s\n", s.File, s.Key.Name, s.Key.Fingerprint)
+	return err
+}
+
+func (a *app) signMessage(ctx context.Context, f *sign.File, o signOptions) error {
+	signer, err := a.load(ctx, o.keyFlags)
+	if err != nil {
+		return err
+	}
+	data, err := sign.FileBundle(ctx, f, f.Size, signer, a.sink)
+	if err != nil {
+		return err
+	}
+	if err := f.Unchanged(); err != nil {
+		return err
+	}
+	return a.writeSignature(data, describeKey(o.key, signer.Public()), o)
+}
+
+func (a *app) attachTimestamp(o signOptions) error {
+	b, err := sign.ReadBundle(o.bundle)
+	if err != nil {
+		return err
+	}
+	response, err := os.ReadFile(o.attachTimestamp)
+	if err != nil {
+		return err
+	}
+	data, err := bundle.AddTimestamp(b.Data, response)
+	if err != nil {
+		return err
+	}
+	return sign.WriteBundle(o.bundle, data)
+}
+
+func (a *app) writeSignature(data []byte, k publicKey, o signOptions) error {
+	if o.certificate != "" {
+		certificate, err := os.ReadFile(o.certificate)
+		if err != nil {
+			return err
+		}
+		if data, err = bundle.SetCertificate(data, certificate); err != nil {
+			return err
+		}
+	}
+	if err := sign.WriteBundle(o.bundle, data); err != nil {
+		return err
+	}
+	result := signed{File: o.bundle, Key: k}
+	return a.emitResult(result, result.print)
+}

@@ -1,0 +1,194 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
+	"github.com/solutionctl/solutionctl/schema/report"
+	"github.com/solutionctl/solutionctl/sign/bundle"
+	"github.com/solutionctl/solutionctl/sign/trust"
+)
+
+// storeFlags are the flags of all commands below trust.
+type storeFlags struct{ dir, state, endorsedBy string }
+
+func newTrustCommand(a *app) *cobra.Command {
+	var f storeFlags
+	group := newGroup("trust", "Decide whose signatures count",
+		newTrustAddCommand(a, &f), newTrustListCommand(a, &f), newTrustRemoveCommand(a, &f),
+		newTrustRevokeCommand(a, &f), newTrustExportCommand(a, &f), newTrustImportCommand(a, &f))
+	group.PersistentFlags().StringVar(&f.dir, "trust-dir", "", "the trust store, a `DIRECTORY`")
+	group.PersistentFlags().StringVar(&f.state, "state", "/var/lib/solutionctl/state.json", "what was seen before, a `FILE`")
+	return group
+}
+
+func (a *app) trustDir(f *storeFlags) string { return a.trustDirs(f.dir)[0] }
+
+// endorsement reads FILE.sigstore.json when a key is named that has signed FILE.
+func (f *storeFlags) endorsement(file string) (*trust.Endorsement, error) {
+	if f.endorsedBy == "" {
+		return nil, nil
+	}
+	data, err := os.ReadFile(file + bundle.Suffix)
+	return &trust.Endorsement{By: f.endorsedBy, Bundle: data}, err
+}
+
+func (f *storeFlags) addEndorsedBy(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.endorsedBy, "endorsed-by", "", "require FILE.sigstore.json, signed by the trusted key `NAME`")
+}
+
+func newTrustAddCommand(a *app, f *storeFlags) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "add NAME FILE", Short: "Trust a public key",
+		Example: "  solutionctl trust add acme-release acme-release.pub",
+		Args:    exactArgs("NAME", "FILE"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			data, err := os.ReadFile(args[1])
+			if err != nil {
+				return err
+			}
+			endorsed, err := f.endorsement(args[1])
+			if err != nil {
+				return err
+			}
+			k, err := trust.Add(a.trustDir(f), args[0], data, endorsed)
+			if err != nil {
+				return err
+			}
+			info := describeKey(args[0], k)
+			return a.emitResult(info, func(w *console.Stream) error {
+				_, err := fmt.Fprintf(w, "added %s  %s  %s\n", info.Name, info.Algorithm, info.Fingerprint)
+				return err
+			})
+		},
+	}
+	f.addEndorsedBy(cmd)
+	return cmd
+}
+
+func newTrustListCommand(a *app, f *storeFlags) *cobra.Command {
+	return &cobra.Command{
+		Use: "list", Short: "List the trusted keys", Example: "  solutionctl trust list", Args: exactArgs(),
+		RunE: func(*cobra.Command, []string) error {
+			store, err := a.store(f)
+			if err != nil {
+				return err
+			}
+			list := []publicKey{}
+			table := &console.Table{Columns: []string{"NAME", "ALGORITHM", "FINGERPRINT", "STATE"}}
+			for _, k := range store.List() {
+				info, state := describeKey(k.Name, k.Key), "trusted"
+				if info.Revoked = k.Revoked; k.Revoked {
+					state = "revoked"
+				}
+				list = append(list, info)
+				table.Add(k.Name, info.Algorithm, info.Fingerprint, state)
+			}
+			return a.emitResult(list, table.Print)
+		},
+	}
+}
+
+func (a *app) store(f *storeFlags) (*trust.Store, error) {
+	state, err := trust.LoadState(f.state)
+	if err != nil {
+		return nil, err
+	}
+	return trust.Load(a.trustDirs(f.dir), state)
+}
+
+func newTrustRemoveCommand(a *app, f *storeFlags) *cobra.Command {
+	return &cobra.Command{
+		Use: "remove NAME", Short: "Stop to trust a key", Example: "  solutionctl trust remove acme-release", Args: exactArgs("NAME"),
+		ValidArgsFunction: completeNames(func(*cobra.Command) ([]string, error) {
+			store, err := a.store(f)
+			if err != nil {
+				return nil, err
+			}
+			var names []string
+			for _, k := range store.List() {
+				names = append(names, k.Name)
+			}
+			return names, nil
+		}),
+		RunE: func(_ *cobra.Command, args []string) error { return trust.Remove(a.trustDir(f), args[0]) },
+	}
+}
+
+func newTrustRevokeCommand(a *app, f *storeFlags) *cobra.Command {
+	var root keyFlags
+	var more trust.Revocations
+	cmd := &cobra.Command{
+		Use: "revoke", Short: "Issue the next list of what is not trusted any more, signed with the root key",
+		Example: "  solutionctl trust revoke --root-key root.key --minimum-version acme-db=1.4.0", Args: exactArgs(),
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.revoke(cmd.Context(), f, root, more) },
+	}
+	root.addPassword(cmd)
+	flags := cmd.Flags()
+	flags.StringVar(&root.key, "root-key", "", "private root key: a `FILE` or NAME://REF")
+	flags.StringSliceVar(&more.Keys, "key-id", nil, "revoke the key with this `ID` (may be repeated)")
+	flags.StringSliceVar(&more.Archives, "archive", nil, "revoke the archive with this `DIGEST`, sha256:… (may be repeated)")
+	flags.StringToStringVar(&more.MinimumVersions, "minimum-version", nil, "revoke all versions below, `SOLUTION=VERSION`")
+	return cmd
+}
+
+func (a *app) revoke(ctx context.Context, f *storeFlags, root keyFlags, more trust.Revocations) error {
+	signer, err := a.load(ctx, root)
+	if err != nil {
+		return err
+	}
+	serial, err := trust.Revoke(ctx, a.trustDir(f), more, signer)
+	if err != nil {
+		return err
+	}
+	return a.emitResult(map[string]int64{"serial": serial}, func(w *console.Stream) error {
+		_, err := fmt.Fprintf(w, "issued revocations.json with serial %d\n", serial)
+		return err
+	})
+}
+
+func newTrustExportCommand(a *app, f *storeFlags) *cobra.Command {
+	return &cobra.Command{
+		Use: "export", Short: "Write the trust store to standard output, for another host",
+		Example: "  solutionctl trust export > trust.tar", Args: exactArgs(),
+		RunE: func(*cobra.Command, []string) error { return trust.Export(a.trustDir(f), a.out) },
+	}
+}
+
+func newTrustImportCommand(a *app, f *storeFlags) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "import FILE", Short: "Take over an exported trust store, or newer revocations",
+		Example: "  solutionctl trust import revocations.json", Args: exactArgs("FILE"),
+		RunE: func(_ *cobra.Command, args []string) error { return a.importTrust(f, args[0]) },
+	}
+	f.addEndorsedBy(cmd)
+	return cmd
+}
+
+func (a *app) importTrust(f *storeFlags, file string) error {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	state, err := trust.LoadState(f.state)
+	if err != nil {
+		return err
+	}
+	if strings.HasSuffix(file, ".json") {
+		signature, err := os.ReadFile(file + bundle.Suffix)
+		if err != nil {
+			return report.Errorf(report.Unsigned, "%w", err)
+		}
+		return trust.ImportRevocations(a.trustDir(f), data, signature, state)
+	}
+	endorsed, err := f.endorsement(file)
+	if err != nil {
+		return err
+	}
+	return trust.Import(a.trustDir(f), data, state, endorsed)
+}

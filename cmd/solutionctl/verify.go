@@ -1,0 +1,145 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/solutionctl/solutionctl/build/iso"
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
+	"github.com/solutionctl/solutionctl/schema/report"
+	"github.com/solutionctl/solutionctl/sign"
+	"github.com/solutionctl/solutionctl/sign/key"
+	"github.com/solutionctl/solutionctl/sign/trust"
+)
+
+// verifyOptions are the flags of verify.
+type verifyOptions struct {
+	keys, bundles   []string
+	trustDir, state string
+	full, downgrade bool
+}
+
+func newVerifyCommand(a *app) *cobra.Command {
+	var o verifyOptions
+	cmd := &cobra.Command{
+		Use:   "verify FILE",
+		Short: "Check who has signed an archive, and that it was not changed",
+		Long: `Check an archive against the signatures beside it, FILE.sigstore.json and FILE.*.sigstore.json, and against the trust
+store. No network is used. The exit status tells what is wrong: 4 not trusted, 5 altered, 6 refused; see
+'solutionctl help errors' and docs/guides/verifying.md.`,
+		Example: "  solutionctl verify --key acme-release.pub example-solution-1.0.0.iso",
+		Args:    exactArgs("FILE"),
+		RunE:    func(cmd *cobra.Command, args []string) error { return a.verify(cmd.Context(), args[0], o) },
+	}
+	flags := cmd.Flags()
+	flags.StringSliceVar(&o.keys, "key", nil, "trust this public key, a `FILE`, instead of the trust store (may be repeated)")
+	flags.StringSliceVar(&o.bundles, "bundle", nil, "the signature, a `FILE`, if it is not beside the archive (may be repeated)")
+	flags.StringVar(&o.trustDir, "trust-dir", "", "the trust store, a `DIRECTORY`")
+	flags.StringVar(&o.state, "state", "/var/lib/solutionctl/state.json", "what was imported before, a `FILE`")
+	flags.BoolVar(&o.full, "full", false, "compute the digest of the whole file too")
+	flags.BoolVar(&o.downgrade, "allow-downgrade", false, "accept a version older than what was imported before")
+	return cmd
+}
+
+func (a *app) verify(ctx context.Context, file string, o verifyOptions) error {
+	f, err := sign.Open(file)
+	if err != nil {
+		return err
+	}
+	defer f.Close() //nolint:errcheck // opened for reading
+	bundles, err := readBundles(file, o.bundles)
+	if err != nil {
+		return err
+	}
+	state, store, err := a.trusted(o)
+	if err != nil {
+		return err
+	}
+	verdict, reader, err := sign.Verify(ctx, f, f.Size, bundles, sign.Options{
+		Store: store, State: state, Now: a.now(), Path: file, Device: f.Device, Unchanged: f.Unchanged, Identify: identify,
+		Full: o.full, AllowDowngrade: o.downgrade, Workers: runtime.GOMAXPROCS(0), Sink: a.sink, ToolVersion: readVersion().Version,
+	})
+	printed := a.emitResult(verdict, func(w *console.Stream) error { return printVerdict(w, verdict) })
+	if err := errors.Join(err, printed); err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	return checkStructure(file, reader, reader.Size())
+}
+
+// checkStructure refuses an archive that its signer should have refused already.
+func checkStructure(file string, r io.ReaderAt, size int64) error {
+	findings := append(iso.Check(r, size), iso.CompareDiskFS(r, size)...)
+	if !report.HasErrors(findings) {
+		return nil
+	}
+	report.SortFindings(findings)
+	return report.Errorf(report.Invalid, "%s: %s", file, findings[0]).
+		WithHint("the archive is what was signed, but programs disagree about its content: tell the vendor")
+}
+
+func readBundles(file string, named []string) ([]sign.NamedBundle, error) {
+	if named == nil {
+		return sign.FindBundles(file)
+	}
+	var bundles []sign.NamedBundle
+	for _, name := range named {
+		b, err := sign.ReadBundle(name)
+		if err != nil {
+			return nil, err
+		}
+		bundles = append(bundles, b)
+	}
+	return bundles, nil
+}
+
+// trusted returns the trust store, or one that consists of the keys of the command line.
+func (a *app) trusted(o verifyOptions) (*trust.State, *trust.Store, error) {
+	if o.keys == nil {
+		state, err := trust.LoadState(o.state)
+		if err != nil {
+			return nil, nil, err
+		}
+		store, err := trust.Load(a.trustDirs(o.trustDir), state)
+		return state, store, err
+	}
+	keys := map[string]*key.Public{}
+	for _, name := range o.keys {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			return nil, nil, err
+		}
+		if keys[strings.TrimSuffix(filepath.Base(name), ".pub")], err = key.ParsePublic(data); err != nil {
+			return nil, nil, fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return nil, trust.Keys(keys), nil
+}
+
+func printVerdict(w *console.Stream, v *sign.Verdict) error {
+	if v.Verified {
+		if _, err := fmt.Fprintf(w, "verified %s: %s\n", v.Archive.Path, v.Solution); err != nil {
+			return err
+		}
+	}
+	for _, s := range v.Signatures {
+		text := string(s.Status) + " " + s.File
+		if s.KeyName != "" {
+			text += "  " + s.KeyName + "  " + s.Fingerprint
+		}
+		if s.Reason != "" {
+			text += ": " + s.Reason
+		}
+		if _, err := fmt.Fprintln(w, console.Clean(text)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
