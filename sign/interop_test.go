@@ -304,7 +304,7 @@ openssl ts -reply -config ts.cnf -queryfile q.tsq -out r.tsr 2>/dev/null
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := bundle.AddTimestamp(f.read("plain.json"), f.read("r.tsr")); report.CodeOf(err) != report.Usage {
+	if _, err = bundle.AddTimestamp(f.read("plain.json"), f.read("r.tsr")); report.CodeOf(err) != report.Usage {
 		t.Errorf("a timestamp of another signature is attached: %v", err)
 	}
 	f.write("stamped.json", stamped)

@@ -126,8 +126,9 @@ func WriteBundle(path string, data []byte) error {
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(append(data, '\n'))
-	err = errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close())
+	_, err = f.Write(data)
+	_, newline := f.WriteString("\n")
+	err = errors.Join(err, newline, f.Chmod(0o644), f.Sync(), f.Close())
 	if err == nil {
 		err = os.Rename(f.Name(), path)
 	}

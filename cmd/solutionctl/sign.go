@@ -62,12 +62,7 @@ func (a *app) sign(ctx context.Context, file string, o signOptions) error {
 		return err
 	}
 	if o.statementOnly {
-		payload, err := st.Marshal()
-		if err != nil {
-			return err
-		}
-		_, err = a.out.Write(payload)
-		return err
+		return a.printStatement(st)
 	}
 	signer, err := a.load(ctx, o.keyFlags)
 	if err != nil {

@@ -44,6 +44,15 @@ func (a *app) statement(ctx context.Context, file string, f *sign.File, o signOp
 	})
 }
 
+func (a *app) printStatement(st *bundle.Statement) error {
+	payload, err := st.Marshal()
+	if err != nil {
+		return err
+	}
+	_, err = a.out.Write(payload)
+	return err
+}
+
 func parseExpiry(text string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil

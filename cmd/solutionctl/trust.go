@@ -180,9 +180,9 @@ func (a *app) importTrust(f *storeFlags, file string) error {
 		return err
 	}
 	if strings.HasSuffix(file, ".json") {
-		signature, err := os.ReadFile(file + bundle.Suffix)
-		if err != nil {
-			return report.Errorf(report.Unsigned, "%w", err)
+		signature, missing := os.ReadFile(file + bundle.Suffix)
+		if missing != nil {
+			return report.Errorf(report.Unsigned, "%w", missing)
 		}
 		return trust.ImportRevocations(a.trustDir(f), data, signature, state)
 	}

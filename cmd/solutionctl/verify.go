@@ -68,7 +68,7 @@ func (a *app) verify(ctx context.Context, file string, o verifyOptions) error {
 		Full: o.full, AllowDowngrade: o.downgrade, Workers: runtime.GOMAXPROCS(0), Sink: a.sink, ToolVersion: readVersion().Version,
 	})
 	printed := a.emitResult(verdict, func(w *console.Stream) error { return printVerdict(w, verdict) })
-	if err := errors.Join(err, printed); err != nil {
+	if err = errors.Join(err, printed); err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}
 	return checkStructure(file, reader, reader.Size())

@@ -19,35 +19,35 @@ import (
 	"github.com/solutionctl/solutionctl/sign/key"
 )
 
-func newSigner(t testing.TB) *key.Signer {
-	t.Helper()
+func newSigner(tb testing.TB) *key.Signer {
+	tb.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	der, err := x509.MarshalPKCS8PrivateKey(private)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	signer, err := key.Load(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), nil)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return signer
 }
 
-func newStatement(t testing.TB, data []byte) *bundle.Statement {
-	t.Helper()
+func newStatement(tb testing.TB, data []byte) *bundle.Statement {
+	tb.Helper()
 	sums, err := chunk.Sum(context.Background(), bytes.NewReader(data), int64(len(data)), report.Discard)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	expires := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	st, err := bundle.NewStatement("x.iso", sums, bundle.Predicate{
 		Solution: bundle.Solution{Name: "acme-db", Version: "1.2.0"}, Expires: &expires,
 	})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return st
 }

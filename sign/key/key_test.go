@@ -29,20 +29,20 @@ const secret = "correct horse"
 
 func password() ([]byte, error) { return []byte(secret), nil }
 
-func ecKey(t testing.TB, curve elliptic.Curve) *ecdsa.PrivateKey {
-	t.Helper()
+func ecKey(tb testing.TB, curve elliptic.Curve) *ecdsa.PrivateKey {
+	tb.Helper()
 	k, err := ecdsa.GenerateKey(curve, rand.Reader)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return k
 }
 
-func rsaKey(t testing.TB, bits int) *rsa.PrivateKey {
-	t.Helper()
+func rsaKey(tb testing.TB, bits int) *rsa.PrivateKey {
+	tb.Helper()
 	k, err := rsa.GenerateKey(rand.Reader, bits)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return k
 }
@@ -135,11 +135,11 @@ func TestLoadRefuses(t *testing.T) {
 }
 
 // weakRSA is a fixed key: the standard library does not generate weak ones any more.
-func weakRSA(t testing.TB) *rsa.PrivateKey {
-	t.Helper()
+func weakRSA(tb testing.TB) *rsa.PrivateKey {
+	tb.Helper()
 	data, err := os.ReadFile("testdata/rsa1024.pem")
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	der, _ := pem.Decode(data)
 	return must(x509.ParsePKCS8PrivateKey(der.Bytes)).(*rsa.PrivateKey)

@@ -22,8 +22,8 @@ func TestDecode(t *testing.T) {
 		{"white space after it", "{}\n", ""},
 		{"truncated", `{"a": `, "unexpected EOF"},
 		{"empty", ``, "unexpected EOF"},
-		{"as deep as allowed", `{"b": {"x": ` + deep(30) + `}}`, ""},
-		{"too deep", `{"b": {"x": ` + deep(31) + `}}`, "nested deeper"},
+		{"as deep as allowed", `{"b": {"x": ` + deep(31) + `}}`, ""},
+		{"too deep", `{"b": {"x": ` + deep(32) + `}}`, "nested deeper"},
 		{"far too deep", deep(1 << 20), "nested deeper"},
 	} {
 		var into struct {

@@ -23,51 +23,51 @@ import (
 
 const header = "apiVersion: solutionctl.io/v1alpha1\nkind: VerificationPolicy\ndefault: reject\n"
 
-func newSigner(t testing.TB) *key.Signer {
-	t.Helper()
+func newSigner(tb testing.TB) *key.Signer {
+	tb.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	der, err := x509.MarshalPKCS8PrivateKey(private)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	signer, err := key.Load(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), nil)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return signer
 }
 
 // signFile signs a small file without a statement.
-func signFile(t testing.TB, signer *key.Signer, data []byte) []byte {
-	t.Helper()
+func signFile(tb testing.TB, signer *key.Signer, data []byte) []byte {
+	tb.Helper()
 	h := signer.Public().Hash().New()
 	h.Write(data)
-	signed, err := bundle.SignDigest(t.Context(), signer, h.Sum(nil))
+	signed, err := bundle.SignDigest(tb.Context(), signer, h.Sum(nil))
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return signed
 }
 
 // store writes a trust directory with one key, "acme".
-func store(t testing.TB) (dir string, acme *key.Signer) {
-	t.Helper()
-	dir, acme = filepath.Join(t.TempDir(), "trust"), newSigner(t)
-	write(t, dir, "keys/acme.pub", acme.Public().PEM())
+func store(tb testing.TB) (dir string, acme *key.Signer) {
+	tb.Helper()
+	dir, acme = filepath.Join(tb.TempDir(), "trust"), newSigner(tb)
+	write(tb, dir, "keys/acme.pub", acme.Public().PEM())
 	return dir, acme
 }
 
-func write(t testing.TB, dir, name string, data []byte) {
-	t.Helper()
+func write(tb testing.TB, dir, name string, data []byte) {
+	tb.Helper()
 	name = filepath.Join(dir, name)
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	if err := os.WriteFile(name, data, 0o644); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 }
 

@@ -102,7 +102,7 @@ func cleanLine(text string) string {
 
 // AskSecret asks the person at a terminal for something that is not shown while it is typed.
 func AskSecret(in io.Reader, out *Stream, question string) ([]byte, error) {
-	fmt.Fprint(out, question)
+	fmt.Fprintf(out, "%s", question)
 	defer fmt.Fprintln(out)
 	return term.ReadPassword(descriptor(in))
 }
