@@ -35,11 +35,24 @@ type WriteOptions struct {
 	ImplantMD5 bool        // implant the checksum of isomd5sum
 	Sink       report.Sink // nil: report.Discard
 
-	// Observe is called with the file when its size is known. The function it returns is called for every range of the
-	// file that has its final bytes, padding included, from several goroutines, and once with the whole file when nothing
-	// will change any more. Whoever hashes the archive does so behind the writing, while the pages are still in memory.
-	Observe func(f io.ReaderAt, size int64) (complete func(offset, size int64))
+	// Follow is called with the file when its size is known, and may return nil.
+	Follow func(f io.ReaderAt, size int64) (Follower, error)
 }
+
+// Follower reads a file behind the writing, while its pages are still in memory, in order to hash it.
+type Follower interface {
+	// Complete tells that n bytes from offset on have their final value, padding included. It is called by several
+	// goroutines, for overlapping ranges too, and at last for the whole file.
+	Complete(offset, n int64)
+	// Wait returns when the follower does not need the file any more. It is not called when the writing fails.
+	Wait() error
+}
+
+// noFollower is nobody.
+type noFollower struct{}
+
+func (noFollower) Complete(int64, int64) {}
+func (noFollower) Wait() error           { return nil }
 
 // Result tells what was written.
 type Result struct {
@@ -69,7 +82,7 @@ func (p *Plan) Write(ctx context.Context, path string, o WriteOptions) (*Result,
 	if err != nil {
 		return nil, describeWriteError(path, err)
 	}
-	w := &writer{plan: p, out: out.file, sink: o.Sink, complete: func(int64, int64) {}}
+	w := &writer{plan: p, out: out.file, sink: o.Sink, follower: noFollower{}}
 	err = w.write(ctx, o)
 	if err = errors.Join(err, out.close()); err != nil {
 		return nil, describeWriteError(path, err)
@@ -121,7 +134,7 @@ type writer struct {
 	plan     *Plan
 	out      *os.File
 	sink     report.Sink
-	complete func(offset, size int64)
+	follower Follower
 
 	mu               sync.Mutex // guards what follows
 	written, resumed int64
@@ -133,26 +146,37 @@ func (w *writer) write(ctx context.Context, o WriteOptions) error {
 	if err != nil {
 		return err
 	}
-	if o.Observe != nil && !o.ImplantMD5 {
-		w.complete = o.Observe(w.out, size)
+	if !o.ImplantMD5 { // which changes what is written first when everything else is
+		if err = w.follow(o, size); err != nil {
+			return err
+		}
 	}
-	w.complete(0, w.plan.image.MetadataSize())
+	w.follower.Complete(0, w.plan.image.MetadataSize())
 	if err = w.fillExtents(ctx, o.Jobs, resuming); err != nil {
 		return err
 	}
 	if o.ImplantMD5 {
-		if err = iso.ImplantMD5(w.out, size); err != nil {
+		if err = errors.Join(iso.ImplantMD5(w.out, size), w.follow(o, size)); err != nil {
 			return err
-		}
-		if o.Observe != nil {
-			w.complete = o.Observe(w.out, size)
 		}
 	}
 	if err = w.check(size); err != nil {
 		return err
 	}
-	w.complete(0, size)
-	return w.out.Sync()
+	w.follower.Complete(0, size)
+	return errors.Join(w.out.Sync(), w.follower.Wait())
+}
+
+func (w *writer) follow(o WriteOptions, size int64) error {
+	if o.Follow == nil {
+		return nil
+	}
+	follower, err := o.Follow(w.out, size)
+	if err != nil || follower == nil {
+		return err
+	}
+	w.follower = follower
+	return nil
 }
 
 // prepare gives the file its size and its metadata. It reports whether the file already had both, so that its extents
@@ -228,7 +252,7 @@ func (w *writer) finish(extent iso.Extent, event report.Event, state report.Stat
 	if extent.Size >= minTransfer {
 		w.emit(event, state, extent.Size)
 	}
-	w.complete(extent.Offset, (extent.Size+iso.ExtentAlignment-1)/iso.ExtentAlignment*iso.ExtentAlignment)
+	w.follower.Complete(extent.Offset, (extent.Size+iso.ExtentAlignment-1)/iso.ExtentAlignment*iso.ExtentAlignment)
 }
 
 // has reports whether the extent holds the right bytes already.
@@ -244,7 +268,8 @@ func (w *writer) copy(ctx context.Context, extent iso.Extent, blob content, even
 		return err
 	}
 	verified := oci.VerifyReader(source, blob.Descriptor)
-	progress := &progressWriter{w: io.NewOffsetWriter(w.out, extent.Offset), emit: func(n int64) {
+	progress := &progressWriter{w: io.NewOffsetWriter(w.out, extent.Offset), progress: func(n int64) {
+		w.follower.Complete(extent.Offset, n) // should the digest be wrong in the end, nothing is published
 		if extent.Size >= minTransfer {
 			w.emit(event, report.Running, n)
 		}
@@ -328,15 +353,15 @@ func (c *countingWriter) Write(b []byte) (int, error) {
 
 // progressWriter reports how much was written in all after each write.
 type progressWriter struct {
-	w    io.Writer
-	n    int64
-	emit func(int64)
+	w        io.Writer
+	n        int64
+	progress func(int64)
 }
 
 func (p *progressWriter) Write(b []byte) (int, error) {
 	n, err := p.w.Write(b)
 	p.n += int64(n)
-	p.emit(p.n)
+	p.progress(p.n)
 	return n, err
 }
 

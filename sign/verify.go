@@ -30,6 +30,8 @@ type Options struct {
 	// Identify reads the identity of the archive from its own manifest. It is given a reader of verified content, so
 	// nothing of an archive is interpreted before it is known to be what was signed.
 	Identify func(r io.ReaderAt, size int64) (bundle.Solution, error)
+	// Examine is the last check, of the archive's structure. It is given a reader of verified content.
+	Examine func(r io.ReaderAt, size int64) error
 	// Locate names the file of the archive that lies at a range of bytes, for the report on altered ones.
 	Locate func(chunk.Range) string
 
@@ -47,7 +49,7 @@ type Options struct {
 // Verify decides whether an archive may be used. The verdict is never nil and tells what was checked. With a nil
 // error, and only then, the reader gives access to the archive: exactly the signed bytes.
 //
-// The order is fixed: form and signature of the bundles, policy, content, identity, versions. Nothing is read from
+// The order is fixed: form and signature of the bundles, policy, versions, content, identity, structure. Nothing is read from
 // the archive for a bundle with a statement before its signer is known to be allowed.
 func Verify(ctx context.Context, r io.ReaderAt, size int64, bundles []NamedBundle, o Options) (*Verdict, *chunk.Reader, error) {
 	if o.Sink == nil {
@@ -109,7 +111,23 @@ func (v *verification) run(ctx context.Context, bundles []NamedBundle) (*chunk.R
 	if err != nil {
 		return nil, err
 	}
-	return reader, v.checkIdentity(reader, solution)
+	if err = v.checkIdentity(reader, solution); err != nil {
+		return nil, err
+	}
+	return reader, v.examine(reader)
+}
+
+func (v *verification) examine(r *chunk.Reader) error {
+	if v.Examine == nil {
+		v.verdict.check("structure", Skipped, "")
+		return nil
+	}
+	if err := v.Examine(r, r.Size()); err != nil {
+		v.verdict.check("structure", Failed, err.Error())
+		return err
+	}
+	v.verdict.check("structure", Passed, "")
+	return nil
 }
 
 // parse notes every bundle in the verdict and returns the well-formed ones.

@@ -10,6 +10,7 @@ import (
 	"github.com/solutionctl/solutionctl/build/oci"
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
 	"github.com/solutionctl/solutionctl/schema/report"
+	"github.com/solutionctl/solutionctl/sign/key"
 )
 
 // buildFlags are the flags of `solutionctl build`.
@@ -19,6 +20,8 @@ type buildFlags struct {
 	mirrors                []string
 	jobs                   int
 	sha256sum, md5, check  bool
+	signing                keyFlags
+	expires                string
 	planOnly               bool
 }
 
@@ -64,6 +67,9 @@ completed by running it again. The same input gives the same bytes; --check prov
 	flags.StringVar(&f.cacheDir, "cache-dir", "", "directory that keeps compressed layers from build to build")
 	flags.IntVar(&f.jobs, "jobs", 4, "transfers at once")
 	flags.BoolVar(&f.sha256sum, "sha256sum", false, "write SHA256SUM beside the archive")
+	flags.StringVar(&f.signing.key, "sign-key", "", "sign the archive in the same pass: a key `FILE`, or NAME://REF")
+	f.signing.addPassword(cmd)
+	flags.StringVar(&f.expires, "expires", "", "refuse the signature after this `TIME` (2028-01-31 or RFC 3339)")
 	flags.BoolVar(&f.md5, "implant-md5", false, "implant the checksum that checkisomd5 reads")
 	flags.BoolVar(&f.check, "check", false, "build a second time and compare every byte")
 	flags.BoolVar(&f.planOnly, "plan", false, "print what the archive would hold, and write nothing")
@@ -75,12 +81,16 @@ type buildSummary struct {
 	*build.Result
 	ID           string `json:"id"`
 	SHA256       string `json:"sha256,omitempty"`
+	Signature    string `json:"signature,omitempty"`    // file
 	Reproducible bool   `json:"reproducible,omitempty"` // proven, by --check
 }
 
 func (a *app) build(ctx context.Context, project string, f buildFlags) error {
 	if f.to == "" {
 		return report.Errorf(report.Usage, "--to is empty").WithHint("name a file or a directory, such as --to dist/")
+	}
+	if _, err := parseExpiry(f.expires); err != nil {
+		return err
 	}
 	source, err := build.Load(project, f.Overrides)
 	if err != nil {
@@ -136,13 +146,27 @@ func (a *app) write(ctx context.Context, plan *build.Plan, f buildFlags) (*build
 	if err != nil {
 		return nil, err
 	}
-	result, err := plan.Write(ctx, path, build.WriteOptions{Jobs: f.jobs, ImplantMD5: f.md5, Sink: a.sink})
+	var signer *key.Signer
+	if f.signing.key != "" { // a wrong password is told before the work and not after it
+		if signer, err = a.load(ctx, f.signing); err != nil {
+			return nil, err
+		}
+	}
+	result, sums, err := a.writeAndSum(ctx, plan, path, f)
 	if err != nil {
 		return nil, err
 	}
 	summary := &buildSummary{Result: result, ID: plan.Solution.ID()}
+	if sums != nil {
+		summary.SHA256 = hexSHA256(sums)
+	}
 	if f.sha256sum {
-		summary.SHA256, err = writeSHA256SUM(path)
+		if err = writeSHA256SUM(path, summary.SHA256); err != nil {
+			return nil, err
+		}
+	}
+	if signer != nil {
+		summary.Signature, err = a.signBuilt(ctx, plan, path, sums, signer, f)
 	}
 	return summary, err
 }

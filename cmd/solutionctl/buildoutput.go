@@ -2,11 +2,8 @@ package main
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -61,20 +58,10 @@ func archivePath(to string, solution *schema.Solution) (string, error) {
 	return to, nil
 }
 
-// writeSHA256SUM hashes the archive and writes the file that `sha256sum -c` reads beside it.
-func writeSHA256SUM(path string) (sum string, err error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	h := sha256.New()
-	_, err = io.CopyBuffer(h, f, make([]byte, 1<<20))
-	if err = errors.Join(err, f.Close()); err != nil {
-		return "", fmt.Errorf("hash %s: %w", path, err)
-	}
-	sum = hex.EncodeToString(h.Sum(nil))
+// writeSHA256SUM writes the file that `sha256sum -c` reads beside the archive.
+func writeSHA256SUM(path, sum string) error {
 	line := fmt.Sprintf("%s  %s\n", sum, filepath.Base(path))
-	return sum, replaceFile(filepath.Join(filepath.Dir(path), "SHA256SUM"), []byte(line))
+	return replaceFile(filepath.Join(filepath.Dir(path), "SHA256SUM"), []byte(line))
 }
 
 // replaceFile writes a small file so that readers see either the old or the new content.
@@ -127,6 +114,9 @@ func printBuildSummary(w *console.Stream, s *buildSummary) error {
 	}
 	if s.SHA256 != "" {
 		fmt.Fprintf(w, "  sha256    %s\n", s.SHA256)
+	}
+	if s.Signature != "" {
+		fmt.Fprintf(w, "  signature %s\n", s.Signature)
 	}
 	if s.Reproducible {
 		fmt.Fprintln(w, "  check     a second build gives the same bytes")

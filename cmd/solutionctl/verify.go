@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -63,25 +64,26 @@ func (a *app) verify(ctx context.Context, file string, o verifyOptions) error {
 	if err != nil {
 		return err
 	}
-	verdict, reader, err := sign.Verify(ctx, f, f.Size, bundles, sign.Options{
+	verdict, _, err := sign.Verify(ctx, f, f.Size, bundles, sign.Options{
 		Store: store, State: state, Now: a.now(), Path: file, Device: f.Device, Unchanged: f.Unchanged, Identify: identify,
+		Examine: checkStructure, Locate: locateFile(f, f.Size),
 		Full: o.full, AllowDowngrade: o.downgrade, Workers: runtime.GOMAXPROCS(0), Sink: a.sink, ToolVersion: readVersion().Version,
 	})
 	printed := a.emitResult(verdict, func(w *console.Stream) error { return printVerdict(w, verdict) })
 	if err = errors.Join(err, printed); err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}
-	return checkStructure(file, reader, reader.Size())
+	return nil
 }
 
 // checkStructure refuses an archive that its signer should have refused already.
-func checkStructure(file string, r io.ReaderAt, size int64) error {
+func checkStructure(r io.ReaderAt, size int64) error {
 	findings := append(iso.Check(r, size), iso.CompareDiskFS(r, size)...)
 	if !report.HasErrors(findings) {
 		return nil
 	}
 	report.SortFindings(findings)
-	return report.Errorf(report.Invalid, "%s: %s", file, findings[0]).
+	return report.Errorf(report.Invalid, "%s", findings[0]).
 		WithHint("the archive is what was signed, but programs disagree about its content: tell the vendor")
 }
 
@@ -138,6 +140,11 @@ func printVerdict(w *console.Stream, v *sign.Verdict) error {
 			text += ": " + s.Reason
 		}
 		if _, err := fmt.Fprintln(w, console.Clean(text)); err != nil {
+			return err
+		}
+	}
+	for _, t := range v.Tampered {
+		if _, err := fmt.Fprintf(w, "altered bytes %d to %d: %s\n", t.From, t.To-1, console.Clean(cmp.Or(t.File, "unknown"))); err != nil {
 			return err
 		}
 	}

@@ -1,0 +1,59 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+)
+
+// benchmarkSign compares what concerns signatures with hashing the archive once, as openssl does.
+func benchmarkSign(ctx context.Context, s settings) error {
+	archive, err := buildLarge(ctx, s, s.size)
+	if err != nil {
+		return err
+	}
+	info, err := os.Stat(archive.path)
+	if err != nil {
+		return err
+	}
+	if err = os.Setenv("SOLUTIONCTL_PASSWORD", "benchmark"); err != nil {
+		return err
+	}
+	keyName := filepath.Join(s.dir, "benchmark")
+	for _, args := range [][]string{{"keygen", keyName}, {"sign", "--key", keyName + ".key", archive.path}} {
+		if out, err := exec.CommandContext(ctx, s.binary, args...).CombinedOutput(); err != nil {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+	}
+	set, err := makeImages(filepath.Join(s.dir, "set"), s.size)
+	if err != nil {
+		return err
+	}
+	project, out := filepath.Join(s.dir, "project"), filepath.Join(s.dir, "out")
+	if err = set.writeProject(project, func(name string) string { return "oci:" + filepath.Join(set.dir, "images") + ":" + name }); err != nil {
+		return err
+	}
+	clean := func() error {
+		if err := os.RemoveAll(out); err != nil {
+			return err
+		}
+		return os.Mkdir(out, 0o755)
+	}
+	contestants := []contestant{
+		{"openssl dgst -sha256", []string{"openssl", "dgst", "-sha256", archive.path}, nil},
+		{"solutionctl verify", []string{s.binary, "verify", "--quiet", "--key", keyName + ".pub", archive.path}, nil},
+		{"solutionctl verify --full", []string{s.binary, "verify", "--quiet", "--full", "--key", keyName + ".pub", archive.path}, nil},
+		{"solutionctl sign", []string{s.binary, "sign", "--quiet", "--key", keyName + ".key", archive.path}, nil},
+		{"solutionctl build --sign-key", []string{s.binary, "build", "--quiet", project, "--to", out, "--sign-key", keyName + ".key"}, clean},
+	}
+	samples, err := compare(ctx, s.rounds, contestants...)
+	if err != nil {
+		return err
+	}
+	printComparison(fmt.Sprintf("Signatures, archive of %d MiB in the page cache", info.Size()>>20), info.Size(), contestants, samples)
+	return os.RemoveAll(set.dir)
+}
