@@ -25,6 +25,8 @@ const PartialSuffix = ".partial"
 
 const (
 	copyBufferSize = 1 << 20
+	// writebackSize is after how many bytes of an extent writing to the medium is begun.
+	writebackSize = 8 << 20
 	// minTransfer is the size from which copying an extent is worth an event of its own.
 	minTransfer = 256 << 10
 )
@@ -268,8 +270,13 @@ func (w *writer) copy(ctx context.Context, extent iso.Extent, blob content, even
 		return err
 	}
 	verified := oci.VerifyReader(source, blob.Descriptor)
+	var flushed int64
 	progress := &progressWriter{w: io.NewOffsetWriter(w.out, extent.Offset), progress: func(n int64) {
 		w.follower.Complete(extent.Offset, n) // should the digest be wrong in the end, nothing is published
+		if n-flushed >= writebackSize {
+			startWriteback(w.out, extent.Offset+flushed, n-flushed)
+			flushed = n
+		}
 		if extent.Size >= minTransfer {
 			w.emit(event, report.Running, n)
 		}
