@@ -78,7 +78,7 @@ func (a *app) verify(ctx context.Context, file string, o verifyOptions) error {
 
 // checkStructure refuses an archive that its signer should have refused already.
 func checkStructure(r io.ReaderAt, size int64) error {
-	findings := append(iso.Check(r, size), iso.CompareDiskFS(r, size)...)
+	findings := append(iso.CheckRecords(r, size), iso.CompareDiskFS(r, size)...)
 	if !report.HasErrors(findings) {
 		return nil
 	}
