@@ -39,6 +39,8 @@ func Load(name string, overrides Overrides) (*Project, error) {
 	file := name
 	if info.IsDir() {
 		file = filepath.Join(name, ProjectFile)
+	} else if !info.Mode().IsRegular() {
+		return nil, report.Errorf(report.Usage, "load project: %s is neither a directory nor a file", name)
 	}
 	data, err := readDocument(file)
 	if err != nil {

@@ -16,6 +16,13 @@ import (
 
 // openArchive opens the archive in a file or directory. The file is opened once: what was checked is what is read.
 func openArchive(name string) (*archive.Archive, io.Closer, error) {
+	info, err := os.Stat(name)
+	if err != nil {
+		return nil, nil, report.Errorf(report.Failure, "%w", err)
+	}
+	if special := info.Mode() & (fs.ModeNamedPipe | fs.ModeSocket | fs.ModeCharDevice); special != 0 { // opening one may never end
+		return nil, nil, report.Errorf(report.Usage, "%s is neither a file nor a directory nor a disk", name)
+	}
 	f, err := os.Open(name)
 	if err != nil {
 		return nil, nil, report.Errorf(report.Failure, "%w", err)
