@@ -1,0 +1,55 @@
+package lint
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// Rule is one thing that is expected of a Solution.
+type Rule struct {
+	ID       string // "SOL301"; never changes and is never used again
+	Name     string // "removed-api"; a few words joined by hyphens
+	Group    Group
+	Severity report.Severity
+	Summary  string // what holds when there is no finding: one sentence
+	// Explanation says why it matters and what to do; paragraphs are separated by empty lines.
+	Explanation string
+	Bad, Good   string // a short example of each, as it stands in a file
+	Fixable     bool   // its findings may carry edits
+	Optional    bool   // runs only when it is enabled by id or group
+
+	Check func(ctx context.Context, t *Target, r *Reporter)
+}
+
+// Group is a part of the catalogue.
+type Group string
+
+// The groups, in the order of their identifiers.
+const (
+	GroupArchive      Group = "archive"      // SOL1xx
+	GroupDocuments    Group = "documents"    // SOL2xx
+	GroupKubernetes   Group = "kubernetes"   // SOL3xx
+	GroupOperator     Group = "operator"     // SOL4xx
+	GroupMonitoring   Group = "monitoring"   // SOL5xx
+	GroupCompleteness Group = "completeness" // SOL6xx
+	GroupUpgrade      Group = "upgrade"      // SOL7xx
+)
+
+// Groups returns every group, in the order of the catalogue.
+func Groups() []Group {
+	return []Group{
+		GroupArchive, GroupDocuments, GroupKubernetes, GroupOperator, GroupMonitoring, GroupCompleteness, GroupUpgrade,
+	}
+}
+
+// Rules returns every rule, ordered by identifier.
+func Rules() []Rule {
+	rules := slices.Concat(
+		archiveRules(), documentRules(), kubernetesRules(), operatorRules(), monitoringRules(), completenessRules(), upgradeRules(),
+	)
+	slices.SortFunc(rules, func(a, b Rule) int { return cmp.Compare(a.ID, b.ID) })
+	return rules
+}

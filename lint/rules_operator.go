@@ -1,0 +1,5 @@
+package lint
+
+func operatorRules() []Rule {
+	return []Rule{}
+}
