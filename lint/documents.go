@@ -1,12 +1,125 @@
 package lint
 
 import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"regexp"
+	"strings"
+
 	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 // parsed is a YAML file: its documents, or why it could not be read.
 type parsed struct {
-	documents []*schema.Document
 	data      []byte
+	documents []*schema.Document
 	err       error
+}
+
+// maxText is the size of the largest file that rules read: that of the largest YAML document.
+const maxText = schema.MaxSize
+
+// Text returns the content of a file of the archive, of 4 MiB at most.
+func (t *Target) Text(name string) ([]byte, error) {
+	f, err := t.FS.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxText+1))
+	if err = errors.Join(err, f.Close()); err != nil {
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	if len(data) > maxText {
+		return nil, report.Errorf(report.Invalid, "%s is larger than %d bytes", name, maxText)
+	}
+	return data, nil
+}
+
+// Documents returns the YAML documents of a file, read as Kubernetes does. In ui/ the places where MetalK8s fills in
+// the repository hold a stand-in, which [Object] hides.
+func (t *Target) Documents(name string) ([]*schema.Document, error) {
+	p := t.parse(name)
+	return p.documents, p.err
+}
+
+// parse reads a file once.
+func (t *Target) parse(name string) *parsed {
+	t.mu.Lock()
+	p, known := t.documents[name]
+	t.mu.Unlock()
+	if known {
+		return p
+	}
+	p = &parsed{}
+	if p.data, p.err = t.Text(name); p.err == nil {
+		p.documents, p.err = schema.ParseKubernetes(name, withoutTemplates(name, p.data))
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if earlier, known := t.documents[name]; known {
+		return earlier
+	}
+	t.documents[name] = p
+	return p
+}
+
+// repositoryVariable is what MetalK8s fills in in ui/.
+var repositoryVariable = regexp.MustCompile(`\{\{\s*repository\s*\}\}`)
+
+// standIn fills the place of one character of a template: a private one, which no manifest holds.
+const standIn = "\ue000"
+
+// withoutTemplates replaces the variable by as many characters that YAML takes for text, so that positions stay.
+func withoutTemplates(name string, data []byte) []byte {
+	if !strings.HasPrefix(name, "ui/") || !bytes.Contains(data, []byte("{{")) {
+		return data
+	}
+	return repositoryVariable.ReplaceAllFunc(data, func(match []byte) []byte {
+		return []byte(strings.Repeat(standIn, len(match)))
+	})
+}
+
+var standIns = regexp.MustCompile(standIn + "+")
+
+// withTemplates puts the variable back.
+func withTemplates(value any) any {
+	switch value := value.(type) {
+	case string:
+		if strings.Contains(value, standIn) {
+			return standIns.ReplaceAllString(value, "{{ repository }}")
+		}
+		return value
+	case []any:
+		list := make([]any, len(value))
+		for i, item := range value {
+			list[i] = withTemplates(item)
+		}
+		return list
+	case map[string]any:
+		object := make(map[string]any, len(value))
+		for key, item := range value {
+			object[key] = withTemplates(item)
+		}
+		return object
+	default:
+		return value
+	}
+}
+
+// line returns a line of a file, without its end; "" when there is none.
+func (t *Target) line(name string, number int) string {
+	data, err := t.Text(name)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return ""
+	}
+	for line := range bytes.Lines(data) {
+		if number--; number == 0 {
+			return strings.TrimRight(string(line), "\r\n")
+		}
+	}
+	return ""
 }

@@ -49,13 +49,17 @@ type Target struct {
 	Catalogue  *kube.Catalogue
 	Against    *Target // the older version, or nil
 
+	releases    []*kube.Release  // that the Solution has to work with
+	broken      error            // why the ISO image cannot be read
+	imagesError error            // why the images cannot be read
+	problems    []report.Finding // of manifest.yaml
 	store       *oci.Store
-	problems    []report.Finding // of solution.yaml, manifest.yaml and the images, found while opening
 	sourcePath  func(string) string
 	files       func() []File
 	objects     func() []*Object
 	definitions func() []Definition
 	charts      func() []Chart
+	validated   func() map[*Object][]kube.Problem
 	mu          sync.Mutex
 	documents   map[string]*parsed
 }

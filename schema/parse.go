@@ -97,7 +97,7 @@ func Validate(kind string, d *Document) []report.Finding {
 // parse reads the one document of a file, judges it and decodes it.
 func parse[T any](kind, file string, data []byte, settings ...Setting) (*T, []report.Finding, error) {
 	row, _ := documentOf(kind)
-	read, err := parseYAML(file, data, !row.foreign)
+	read, err := parseYAML(data, &yamlReader{file: file, strict: !row.foreign, maxDepth: MaxDepth})
 	if err != nil {
 		return nil, nil, err
 	}

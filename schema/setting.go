@@ -72,7 +72,7 @@ func (s Setting) value(root *jsonschema.Schema) (any, error) {
 	if wanted != nil && wanted.Types != nil && slices.Contains(wanted.Types.ToStrings(), "string") {
 		return s.Value, nil
 	}
-	documents, err := parseYAML(s.Source, []byte(s.Value), true)
+	documents, err := parseYAML([]byte(s.Value), &yamlReader{file: s.Source, strict: true, maxDepth: MaxDepth})
 	if err != nil {
 		return nil, report.Errorf(report.Usage, "%s: %s: %s", s.Source, pathText(s.Path), Problems(err)[0].Message)
 	}

@@ -23,6 +23,8 @@ const (
 	MaxDepth = 64
 	// maxValues bounds the values of a document after aliases were replaced by what they stand for.
 	maxValues = 500_000
+	// maxObjectDepth is for Kubernetes objects: a definition with a pod template in its schema has about 60 levels.
+	maxObjectDepth = 256
 )
 
 // Document is one YAML document that remembers where everything in it stands.
@@ -39,7 +41,13 @@ type Document struct {
 // nil value. Aliases and merge keys are replaced by what they stand for, and keys that are not strings by their text.
 // Any error is a [report.Invalid] that [Problems] takes apart.
 func ParseYAML(file string, data []byte) ([]*Document, error) {
-	return parseYAML(file, data, false)
+	return parseYAML(data, &yamlReader{file: file, maxDepth: MaxDepth})
+}
+
+// ParseKubernetes is [ParseYAML] for Kubernetes objects. It reads scalars as Kubernetes does, by YAML 1.1, so that yes
+// and off are booleans, and allows for the depth of the schemas in CustomResourceDefinitions.
+func ParseKubernetes(file string, data []byte) ([]*Document, error) {
+	return parseYAML(data, &yamlReader{file: file, maxDepth: maxObjectDepth, kubernetes: true})
 }
 
 // File returns the name that messages about the document carry.
@@ -142,15 +150,20 @@ func pathText(path []string) string {
 
 // yamlReader turns nodes into values and collects what is wrong with them.
 type yamlReader struct {
-	file    string
-	strict  bool // no aliases, string keys only
-	values  int
-	depth   int
-	stopped bool // what follows is not worth reading
-	found   []report.Finding
+	file   string
+	strict bool // no aliases, string keys only
+	// kubernetes is true when scalars are read by YAML 1.1.
+	kubernetes bool
+	maxDepth   int
+	values     int
+	depth      int
+	stopped    bool // what follows is not worth reading
+	found      []report.Finding
 }
 
-func parseYAML(file string, data []byte, strict bool) ([]*Document, error) {
+// parseYAML reads every document with a reader that says how.
+func parseYAML(data []byte, options *yamlReader) ([]*Document, error) {
+	file := options.file
 	if problem := checkEncoding(file, data); problem != nil {
 		return nil, newInvalid([]report.Finding{*problem})
 	}
@@ -166,7 +179,7 @@ func parseYAML(file string, data []byte, strict bool) ([]*Document, error) {
 		if err != nil {
 			return nil, newInvalid([]report.Finding{syntaxFinding(file, err)})
 		}
-		r := &yamlReader{file: file, strict: strict}
+		r := *options
 		document := &Document{file: file, root: node.Content[0]}
 		document.value = r.read(document.root)
 		if len(r.found) > 0 {
@@ -237,8 +250,8 @@ func (r *yamlReader) read(node *yaml.Node) any {
 	}
 	r.depth++
 	defer func() { r.depth-- }()
-	if r.depth > MaxDepth {
-		r.stop(node, "yaml-depth", "nested deeper than %d levels", MaxDepth)
+	if r.depth > r.maxDepth {
+		r.stop(node, "yaml-depth", "nested deeper than %d levels", r.maxDepth)
 		return nil
 	}
 	if r.values++; r.values > maxValues {
@@ -310,7 +323,24 @@ func (r *yamlReader) key(key *yaml.Node) (string, bool) {
 		r.fail(key, "yaml-key", fmt.Sprintf("write %q in quotes", key.Value), "key %s is %s, not a string", key.Value, tagName(key.ShortTag()))
 		return "", false
 	}
+	if value, ok := r.boolean(key); ok {
+		return strconv.FormatBool(value), true
+	}
 	return key.Value, true
+}
+
+// boolean reads what only YAML 1.1 takes for a boolean.
+func (r *yamlReader) boolean(node *yaml.Node) (value, ok bool) {
+	if !r.kubernetes || node.Style != 0 {
+		return false, false
+	}
+	switch node.Value {
+	case "y", "Y", "yes", "Yes", "YES", "on", "On", "ON":
+		return true, true
+	case "n", "N", "no", "No", "NO", "off", "Off", "OFF":
+		return false, true
+	}
+	return false, false
 }
 
 // merge adds what << brings; keys that are there stay as they are.
@@ -335,6 +365,9 @@ func (r *yamlReader) merge(into map[string]any, node *yaml.Node) {
 }
 
 func (r *yamlReader) scalar(node *yaml.Node) any {
+	if value, ok := r.boolean(node); ok {
+		return value
+	}
 	switch tag := node.ShortTag(); tag {
 	case "!!str", "!!timestamp":
 		return node.Value

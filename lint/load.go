@@ -1,0 +1,267 @@
+package lint
+
+import (
+	"cmp"
+	"fmt"
+	"io/fs"
+	"path"
+	"runtime"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/solutionctl/solutionctl/lint/chart"
+	"github.com/solutionctl/solutionctl/lint/crd"
+	"github.com/solutionctl/solutionctl/schema"
+)
+
+// partOf tells which part of an archive a file belongs to; "" for files without Kubernetes objects.
+func partOf(name string) Part {
+	if extension := path.Ext(name); extension != ".yaml" && extension != ".yml" {
+		return ""
+	}
+	switch top, rest, _ := strings.Cut(name, "/"); top {
+	case "operator":
+		return operatorPart(rest)
+	case "ui":
+		return PartUI
+	case "components":
+		return PartComponent
+	case "monitoring":
+		return PartMonitoring
+	}
+	return ""
+}
+
+func operatorPart(name string) Part {
+	switch {
+	case strings.HasPrefix(name, "deploy/crds/"):
+		if strings.HasSuffix(name, "_crd.yaml") {
+			return PartCRD
+		}
+		return PartSample
+	case name == "deploy/role.yaml":
+		return PartRole
+	case strings.HasPrefix(name, "cluster/"):
+		return PartCluster
+	default:
+		return PartUnapplied
+	}
+}
+
+// walkFiles lists the regular files outside of images/ and blobs/.
+func walkFiles(fsys fs.FS) []File {
+	var files []File
+	_ = fs.WalkDir(fsys, ".", func(name string, entry fs.DirEntry, err error) error { // what cannot be read is not there
+		switch {
+		case err != nil:
+			return nil //nolint:nilerr // the rules of the image format report a directory that cannot be read
+		case entry.IsDir() && (name == "images" || name == "blobs"):
+			return fs.SkipDir
+		case entry.IsDir():
+			return nil
+		}
+		if info, err := entry.Info(); err == nil {
+			files = append(files, File{name, info.Size()})
+		}
+		return nil
+	})
+	slices.SortFunc(files, func(a, b File) int { return cmp.Compare(a.Path, b.Path) })
+	return files
+}
+
+// manifests lists the files that hold Kubernetes objects. A component's values are not objects.
+func (t *Target) manifests() []string {
+	values := map[string]bool{}
+	if t.Solution != nil {
+		for _, component := range t.Solution.Spec.Components {
+			values[path.Clean(component.Values)] = true
+		}
+	}
+	var names []string
+	for _, file := range t.Files() {
+		if partOf(file.Path) != "" && !values[file.Path] {
+			names = append(names, file.Path)
+		}
+	}
+	return names
+}
+
+// loadObjects reads every file of manifests and renders the charts.
+func (t *Target) loadObjects() []*Object {
+	names := t.manifests()
+	perFile := make([][]*Object, len(names))
+	var group errgroup.Group
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for i, name := range names {
+		group.Go(func() error {
+			documents, _ := t.Documents(name) // a rule reports what cannot be read
+			for _, document := range documents {
+				perFile[i] = append(perFile[i], objectsOf(name, document)...)
+			}
+			return nil
+		})
+	}
+	_ = group.Wait() // nothing fails
+	objects := slices.Concat(perFile...)
+	for _, c := range t.Charts() {
+		objects = append(objects, renderedObjects(c)...)
+	}
+	return objects
+}
+
+// objectsOf takes a document apart: a List holds objects, everything else that has a kind is one.
+func objectsOf(name string, document *schema.Document) []*Object {
+	value, ok := document.Value().(map[string]any)
+	if !ok {
+		return nil
+	}
+	part := partOf(name)
+	if part == PartUI {
+		value, _ = withTemplates(value).(map[string]any)
+	}
+	items, isList := value["items"].([]any)
+	if kind, _ := value["kind"].(string); !isList || kind != "List" {
+		return []*Object{newObject(part, name, value, document, nil)}
+	}
+	var objects []*Object
+	for i, item := range items {
+		if m, ok := item.(map[string]any); ok {
+			objects = append(objects, newObject(part, name, m, document, []string{"items", fmt.Sprint(i)}))
+		}
+	}
+	return objects
+}
+
+func newObject(part Part, file string, value map[string]any, document *schema.Document, prefix []string) *Object {
+	o := &Object{Part: part, File: file, Value: value, document: document, prefix: prefix}
+	o.APIVersion, _ = value["apiVersion"].(string)
+	o.Kind, _ = value["kind"].(string)
+	metadata, _ := value["metadata"].(map[string]any)
+	o.Name, _ = metadata["name"].(string)
+	o.Namespace, _ = metadata["namespace"].(string)
+	return o
+}
+
+func renderedObjects(c Chart) []*Object {
+	if c.Rendering == nil {
+		return nil
+	}
+	var objects []*Object
+	for _, manifest := range c.Manifests {
+		o := newObject(PartChart, c.File, manifest.Object, nil, nil)
+		o.template = fmt.Sprintf("%s:%d", manifest.Template, manifest.Line)
+		objects = append(objects, o)
+	}
+	return objects
+}
+
+// loadDefinitions parses the CustomResourceDefinitions of every part, applied or not; charts bring theirs, too.
+func (t *Target) loadDefinitions() []Definition {
+	var definitions []Definition
+	for _, file := range t.crdFiles() {
+		if t.parse(file).err != nil {
+			continue
+		}
+		if definition, _ := crd.Parse(t.parse(file).data); definition != nil {
+			definitions = append(definitions, Definition{definition, file, PartCRD, t.firstObject(file)})
+		}
+	}
+	for _, o := range t.Objects() {
+		if o.Kind == "CustomResourceDefinition" && o.Part != PartCRD {
+			if definition := definitionOf(o); definition != nil {
+				definitions = append(definitions, Definition{definition, o.File, o.Part, o})
+			}
+		}
+	}
+	return definitions
+}
+
+func (t *Target) crdFiles() []string {
+	var names []string
+	for _, file := range t.Files() {
+		if partOf(file.Path) == PartCRD {
+			names = append(names, file.Path)
+		}
+	}
+	return names
+}
+
+func (t *Target) firstObject(file string) *Object {
+	i := slices.IndexFunc(t.Objects(), func(o *Object) bool { return o.File == file })
+	if i < 0 {
+		return nil
+	}
+	return t.Objects()[i]
+}
+
+// loadCharts loads and renders every chart: once for each component that uses it, else with its own values.
+func (t *Target) loadCharts() []Chart {
+	var charts []Chart
+	for _, file := range t.Files() {
+		if strings.HasPrefix(file.Path, "charts/") && strings.HasSuffix(file.Path, ".tgz") {
+			charts = append(charts, t.loadChart(file.Path)...)
+		}
+	}
+	return charts
+}
+
+func (t *Target) loadChart(name string) []Chart {
+	f, err := t.FS.Open(name)
+	if err != nil {
+		return []Chart{{File: name, Err: err}}
+	}
+	loaded, err := chart.Load(f)
+	_ = f.Close() // read only
+	if err != nil {
+		return []Chart{{File: name, Err: err}}
+	}
+	var charts []Chart
+	for _, component := range t.components(name) {
+		c := Chart{File: name, Component: component.Name, Chart: loaded}
+		c.Rendering, c.Err = t.render(loaded, component)
+		charts = append(charts, c)
+	}
+	return charts
+}
+
+// components returns those that use a chart; one without a name when none does.
+func (t *Target) components(chart string) []schema.Component {
+	var users []schema.Component
+	if t.Solution != nil {
+		for _, component := range t.Solution.Spec.Components {
+			if path.Clean(component.Chart) == chart {
+				users = append(users, component)
+			}
+		}
+	}
+	if len(users) == 0 {
+		users = []schema.Component{{}}
+	}
+	return users
+}
+
+func (t *Target) render(c *chart.Chart, component schema.Component) (*chart.Rendering, error) {
+	o := chart.Options{Release: component.Name, KubeVersion: t.Kubernetes.Version()}
+	if component.Values != "" {
+		documents, err := t.Documents(path.Clean(component.Values))
+		if err != nil {
+			return nil, err
+		}
+		if len(documents) > 0 {
+			o.Values, _ = documents[0].Value().(map[string]any)
+		}
+	}
+	return c.Render(o)
+}
+
+// definitionOf parses an object that was decoded already.
+func definitionOf(o *Object) *crd.Definition {
+	data, err := encode(o.Value)
+	if err != nil {
+		return nil
+	}
+	definition, _ := crd.Parse(data)
+	return definition
+}

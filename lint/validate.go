@@ -1,0 +1,34 @@
+package lint
+
+import (
+	"runtime"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/solutionctl/solutionctl/lint/kube"
+)
+
+// validateObjects judges every object against the description of its kind.
+func (t *Target) validateObjects() map[*Object][]kube.Problem {
+	objects := t.Objects()
+	problems := make([][]kube.Problem, len(objects))
+	var group errgroup.Group
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	const batch = 64
+	for first := 0; first < len(objects); first += batch {
+		group.Go(func() error {
+			for i := first; i < min(first+batch, len(objects)); i++ {
+				problems[i] = t.Kubernetes.Validate(objects[i].Value)
+			}
+			return nil
+		})
+	}
+	_ = group.Wait() // nothing fails
+	found := map[*Object][]kube.Problem{}
+	for i, o := range objects {
+		if len(problems[i]) > 0 {
+			found[o] = problems[i]
+		}
+	}
+	return found
+}
