@@ -68,6 +68,7 @@ func (t *Target) setUp() error {
 	t.definitions = sync.OnceValue(t.loadDefinitions)
 	t.charts = sync.OnceValue(t.loadCharts)
 	t.validated = sync.OnceValue(t.validateObjects)
+	t.isoFindings = sync.OnceValue(t.isoChecks)
 	var err error
 	if t.Catalogue, err = kube.Load(); err != nil {
 		return err

@@ -1,5 +1,257 @@
 package lint
 
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/solutionctl/solutionctl/build/archive"
+	"github.com/solutionctl/solutionctl/build/iso"
+	"github.com/solutionctl/solutionctl/build/oci"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+const registryConfigFile = "registry-config.inc.j2"
+
 func archiveRules() []Rule {
-	return []Rule{}
+	return slices.Concat([]Rule{
+		{
+			ID: "SOL101", Name: "required-files", Group: GroupArchive, Severity: report.SeverityError,
+			Summary: "The archive has the files that MetalK8s cannot do without: manifest.yaml and, when there are images, registry-config.inc.j2.",
+			Explanation: "MetalK8s reads manifest.yaml with isoinfo before it mounts the archive, and renders registry-config.inc.j2 into its nginx configuration. " +
+				"Without the first the file is not a Solution; without the second no image of it can be pulled.",
+			Bad: "operator/deploy/role.yaml\nimages/…", Good: "manifest.yaml\nregistry-config.inc.j2\noperator/deploy/role.yaml\nimages/…",
+			Check: checkRequiredFiles,
+		},
+		{
+			ID: "SOL102", Name: "unexpected-in-images", Group: GroupArchive, Severity: report.SeverityError,
+			Summary: "Below images/ lie image directories and nothing else.",
+			Explanation: "MetalK8s takes every directory images/NAME/TAG for an image; where the manifest lists none, it lists these. " +
+				"A file that no image refers to is served to nobody and makes the archive larger.",
+			Bad: "images/README.md\nimages/ui/1.0.0/notes.txt", Good: "images/ui/1.0.0/manifest.json\nimages/ui/1.0.0/version\nimages/ui/1.0.0/<digest>",
+			Check: checkImagesTree,
+		},
+		{
+			ID: "SOL103", Name: "images-readable", Group: GroupArchive, Severity: report.SeverityError,
+			Summary: "Every manifest has the digest that leads to it, and every layer and configuration is there with the right size.",
+			Explanation: "A missing or truncated layer is found when a pod starts, on a site that cannot download it again. Manifests are read and hashed; " +
+				"of layers only the size is compared, unless --deep is given.",
+			Bad: "images/ui/1.0.0/manifest.json names a layer of 1024 bytes; the file has 1000", Good: "every file has the size that the manifest names",
+			Check: checkImagesReadable,
+		},
+		{
+			ID: "SOL104", Name: "blob-digest", Group: GroupArchive, Severity: report.SeverityError,
+			Summary: "The content of every layer and configuration has the digest that names it (with --deep).",
+			Explanation: "Container runtimes refuse a layer with another digest. Reading every byte takes as long as the medium needs, so this rule " +
+				"does nothing without --deep.",
+			Bad: "a layer with one wrong byte", Good: "sha256(layer) = the name of its file",
+			Check: checkDigests,
+		},
+		{
+			ID: "SOL105", Name: "registry-config", Group: GroupArchive, Severity: report.SeverityError,
+			Summary: "registry-config.inc.j2 serves every image of the archive, and nothing else.",
+			Explanation: "The file becomes a part of the nginx configuration of the cluster. It may use the variables repository and registry_root only; " +
+				"a location outside of /v2/{{ repository }}/ would change what other parts of the registry do. The content is compared with what " +
+				"solutionctl would write for these images, in the extended or the legacy form; comments and white space do not count.",
+			Bad: "location / { root /; }", Good: "location = \"/v2/{{ repository }}/ui/manifests/1.0.0\" { … }",
+			Check: checkRegistryConfig,
+		},
+		{
+			ID: "SOL106", Name: "volume-id", Group: GroupArchive, Severity: report.SeverityWarning,
+			Summary: "The volume identifier is the display name and the version, or the name and the version where that is too long.",
+			Explanation: "It is what a person sees when the medium is mounted, and the one thing that tells two discs apart. " +
+				"Disable the rule where the project sets spec.volumeID on purpose.",
+			Bad: "CDROM", Good: "Example Solution 1.0.0",
+			Check: checkVolumeID,
+		},
+		{
+			ID: "SOL107", Name: "implanted-md5", Group: GroupArchive, Severity: report.SeverityError,
+			Summary: "A checksum that implantisomd5 put into the image is right (with --deep).",
+			Explanation: "MetalK8s' own media carry such a checksum and tools check it before they boot or import. One that is wrong means a bad copy. " +
+				"An image without it is fine: the signature says more.",
+			Bad: "an image changed after implantisomd5", Good: "solutionctl build --implant-md5",
+			Check: checkImplantedMD5,
+		},
+		{
+			ID: "SOL108", Name: "views-agree", Group: GroupArchive, Severity: report.SeverityError,
+			Summary:     "images/ and the OCI image layout at the root show the same images.",
+			Explanation: "MetalK8s serves images/NAME/TAG, other tools read index.json and blobs/. When they differ, what was inspected and signed is not what runs.",
+			Bad:         "index.json lists ui:1.0.0; images/ui/1.0.0/manifest.json is another manifest", Good: "both have the same digest",
+			Check: checkViews,
+		},
+		{
+			ID: "SOL109", Name: "images-listed", Group: GroupArchive, Severity: report.SeverityError,
+			Summary: "spec.images of the manifest lists exactly the images of the archive.",
+			Explanation: "MetalK8s and the operator's configuration take the list from the manifest. An image that is listed and missing cannot be pulled; " +
+				"one that is not listed is unknown to the operator. An archive without a list is fine: MetalK8s then lists the directories.",
+			Bad: "spec:\n  images: [ui:1.0.0, gone:1.0.0]", Good: "spec:\n  images: [ui:1.0.0]",
+			Check: checkListed,
+		},
+	}, isoRules())
+}
+
+func checkRequiredFiles(_ context.Context, t *Target, r *Reporter) {
+	if t.broken != nil {
+		return
+	}
+	for _, name := range []string{archive.ManifestFile, registryConfigFile} {
+		if name == registryConfigFile && (t.Kind == Project || t.ImagesKnown && len(t.Images) == 0) {
+			continue // it is made when the archive is built
+		}
+		if info, err := fs.Stat(t.FS, name); err != nil || !info.Mode().IsRegular() {
+			r.Report(InFile(name), "build the archive with: solutionctl build", "the file is missing")
+		}
+	}
+}
+
+// checkImagesTree compares the directories with what the images' manifests name.
+func checkImagesTree(_ context.Context, t *Target, r *Reporter) {
+	expected := t.imageFiles()
+	_ = fs.WalkDir(t.FS, "images", func(name string, entry fs.DirEntry, err error) error {
+		depth := strings.Count(name, "/")
+		switch {
+		case err != nil:
+			return nil //nolint:nilerr // no images/, or the format rules report it
+		case entry.IsDir() && depth <= 2:
+			if ref := (schema.ImageRef{Name: path.Base(path.Dir(name)), Tag: path.Base(name)}); depth == 2 && !expected.tags[ref] && t.ImagesKnown {
+				r.Report(InFile(name), "remove the directory, or add its image", "the directory belongs to no image")
+				return fs.SkipDir
+			}
+			return nil
+		case entry.IsDir():
+			r.Report(InFile(name), "remove the directory", "a directory inside of an image")
+			return fs.SkipDir
+		case depth < 3 || t.ImagesKnown && !expected.files[name]:
+			r.Report(InFile(name), "move the file elsewhere, or remove it", "no image refers to this file")
+		}
+		return nil
+	})
+}
+
+// imageFiles are the files that the view for MetalK8s consists of.
+type imageFiles struct {
+	tags  map[schema.ImageRef]bool
+	files map[string]bool
+}
+
+func (t *Target) imageFiles() imageFiles {
+	expected := imageFiles{map[schema.ImageRef]bool{}, map[string]bool{}}
+	for _, image := range t.Images {
+		expected.tags[image.Ref] = true
+	}
+	entries, err := oci.Layout(t.contents())
+	if err != nil {
+		return expected
+	}
+	for _, entry := range entries {
+		expected.files[entry.Path] = true
+	}
+	for _, image := range t.Images { // skopeo keeps signatures beside the manifest
+		for n := 1; n <= 9; n++ {
+			expected.files[fmt.Sprintf("images/%s/%s/signature-%d", image.Ref.Name, image.Ref.Tag, n)] = true
+		}
+	}
+	return expected
+}
+
+// contents are the images whose content is at hand.
+func (t *Target) contents() []*oci.Image {
+	var contents []*oci.Image
+	for _, image := range t.Images {
+		if image.Content != nil {
+			contents = append(contents, image.Content)
+		}
+	}
+	return contents
+}
+
+func checkImagesReadable(_ context.Context, t *Target, r *Reporter) {
+	if t.imagesError == nil {
+		return
+	}
+	hint := "build the archive again"
+	if hints := report.Hints(t.imagesError); len(hints) > 0 {
+		hint = hints[0]
+	}
+	r.Report(InFile("images"), hint, "the images cannot be read: %v", t.imagesError)
+}
+
+func checkVolumeID(_ context.Context, t *Target, r *Reporter) {
+	image, ok := t.FS.(*iso.FS)
+	if !ok || t.Solution == nil {
+		return
+	}
+	version := " " + t.Solution.Spec.Version
+	if id := image.VolumeID(); id != t.Solution.DisplayName()+version && id != t.Solution.Metadata.Name+version {
+		r.Report(Place{Object: "volume id"}, fmt.Sprintf("give mkisofs -V %q", t.Solution.Metadata.Name+version),
+			"the volume identifier is %q, expected %q", id, t.Solution.DisplayName()+version)
+	}
+}
+
+func checkImplantedMD5(_ context.Context, t *Target, r *Reporter) {
+	if !t.Deep || t.Kind != ISO || t.broken != nil {
+		return
+	}
+	if err := iso.CheckMD5(t.Reader, t.Size); report.CodeOf(err) == report.Corrupt {
+		r.Report(Place{Object: "isomd5sum"}, "copy the archive again", "%v", err)
+	}
+}
+
+// checkViews compares images/ with the OCI view, where there are both. Blobs are compared by size; --deep reads them.
+func checkViews(_ context.Context, t *Target, r *Reporter) {
+	if _, err := fs.Stat(t.FS, "index.json"); err != nil {
+		return
+	}
+	entries, err := oci.Layout(t.contents())
+	if err != nil {
+		return
+	}
+	for _, entry := range entries {
+		if !strings.HasPrefix(entry.Path, "images/") {
+			continue
+		}
+		info, err := fs.Stat(t.FS, entry.Path)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			r.Report(InFile(entry.Path), "build the archive with: solutionctl build", "the OCI view has this content, images/ does not")
+		case err == nil && info.Size() != entry.Size:
+			r.Report(InFile(entry.Path), "build the archive with: solutionctl build",
+				"the file has %d bytes, in the OCI view it has %d", info.Size(), entry.Size)
+		case err == nil && entry.Data != nil:
+			if data, err := t.Text(entry.Path); err == nil && string(data) != string(entry.Data) {
+				r.Report(InFile(entry.Path), "build the archive with: solutionctl build", "the file differs from the one in the OCI view")
+			}
+		}
+	}
+}
+
+func checkListed(_ context.Context, t *Target, r *Reporter) {
+	if t.Solution == nil || t.Solution.Spec.Images == nil || !t.ImagesKnown {
+		return
+	}
+	at := t.manifestPlace("spec", "images")
+	for _, ref := range t.Solution.Spec.Images {
+		if !slices.ContainsFunc(t.Images, func(i Image) bool { return i.Ref == ref }) {
+			r.Report(at, "add the image to the archive, or take it off the list", "image %s is listed, and the archive does not have it", ref)
+		}
+	}
+	for _, image := range t.Images {
+		if !slices.Contains(t.Solution.Spec.Images, image.Ref) {
+			r.Report(at, "add "+image.Ref.String()+" to the list", "image %s is in the archive and not in the list", image.Ref)
+		}
+	}
+}
+
+// manifestPlace is a place in manifest.yaml.
+func (t *Target) manifestPlace(steps ...string) Place {
+	at := Place{File: archive.ManifestFile, Object: strings.Join(steps, ".")}
+	if documents, err := t.Documents(archive.ManifestFile); err == nil && len(documents) > 0 {
+		at.Line, at.Column = documents[0].Lookup(steps...)
+	}
+	return at
 }

@@ -60,6 +60,7 @@ type Target struct {
 	definitions func() []Definition
 	charts      func() []Chart
 	validated   func() map[*Object][]kube.Problem
+	isoFindings func() []report.Finding
 	mu          sync.Mutex
 	documents   map[string]*parsed
 }
