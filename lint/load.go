@@ -164,7 +164,9 @@ func (t *Target) loadDefinitions() []Definition {
 		if t.parse(file).err != nil {
 			continue
 		}
-		if definition, _ := crd.Parse(t.parse(file).data); definition != nil {
+		definition, problems := crd.Parse(t.parse(file).data)
+		t.crdProblems[file] = problems
+		if definition != nil {
 			definitions = append(definitions, Definition{definition, file, PartCRD, t.firstObject(file)})
 		}
 	}

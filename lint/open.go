@@ -10,6 +10,7 @@ import (
 	"github.com/solutionctl/solutionctl/build/archive"
 	"github.com/solutionctl/solutionctl/build/iso"
 	"github.com/solutionctl/solutionctl/build/oci"
+	"github.com/solutionctl/solutionctl/lint/crd"
 	"github.com/solutionctl/solutionctl/lint/kube"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -62,7 +63,7 @@ func OpenProject(s Source, name string) (*Target, error) {
 // setUp makes everything that is read when it is first asked for, and judges for the oldest release that the manifest
 // allows.
 func (t *Target) setUp() error {
-	t.documents = map[string]*parsed{}
+	t.documents, t.crdProblems, t.judgements = map[string]*parsed{}, map[string][]crd.Problem{}, map[int][]crd.Problem{}
 	t.files = sync.OnceValue(func() []File { return walkFiles(t.FS) })
 	t.objects = sync.OnceValue(t.loadObjects)
 	t.definitions = sync.OnceValue(t.loadDefinitions)
@@ -168,3 +169,18 @@ func (nothing) Open(name string) (fs.File, error) {
 }
 
 func encode(value any) ([]byte, error) { return json.Marshal(value) }
+
+// OpenRefused takes a project whose solution.yaml a parser refused: the problems are its findings. Any other error is
+// returned.
+func OpenRefused(err error, name string) (*Target, error) {
+	problems := schema.Problems(err)
+	if len(problems) == 0 {
+		return nil, err
+	}
+	t := &Target{Name: name, Kind: Project, FS: nothing{}, broken: err}
+	for _, f := range problems {
+		f.Path = projectFile
+		t.problems = append(t.problems, f)
+	}
+	return t, t.setUp()
+}

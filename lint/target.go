@@ -63,6 +63,9 @@ type Target struct {
 	isoFindings func() []report.Finding
 	mu          sync.Mutex
 	documents   map[string]*parsed
+	crdProblems map[string][]crd.Problem // of files, filled by definitions
+	judging     sync.Mutex
+	judgements  map[int][]crd.Problem
 }
 
 // Image is an image that an archive has, or a project declares.

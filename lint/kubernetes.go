@@ -1,0 +1,213 @@
+package lint
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"strings"
+
+	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/solutionctl/solutionctl/lint/kube"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// foreignGroups are API groups that many clusters have and few Solutions bring.
+var foreignGroups = []string{
+	"monitoring.coreos.com", "cert-manager.io", "acme.cert-manager.io", "snapshot.storage.k8s.io", "gateway.networking.k8s.io", "metrics.k8s.io",
+	"networking.istio.io", "security.istio.io", "traefik.io", "traefik.containo.us", "projectcontour.io", "k8s.cni.cncf.io",
+	"policy.networking.k8s.io", "route.openshift.io", "security.openshift.io", "operators.coreos.com", "cilium.io",
+	"keda.sh", "external-secrets.io", "grafana.integreatly.org", "autoscaling.k8s.io", "node.k8s.io", "resource.k8s.io",
+}
+
+func (o *Object) gvk() runtimeschema.GroupVersionKind {
+	return runtimeschema.FromAPIVersionAndKind(o.APIVersion, o.Kind)
+}
+
+// judged tells whether an object takes part in the rules: one with apiVersion and kind, in a place where somebody
+// applies it, or a sample, which somebody will.
+func (o *Object) judged() bool {
+	return o.APIVersion != "" && o.Kind != "" && o.Part != PartUnapplied
+}
+
+// isDefinition is true for CustomResourceDefinitions of any version: they have rules of their own.
+func (o *Object) isDefinition() bool {
+	return o.Group() == "apiextensions.k8s.io" && o.Kind == "CustomResourceDefinition"
+}
+
+func checkKinds(_ context.Context, t *Target, r *Reporter) {
+	for _, o := range t.Objects() {
+		if !o.judged() || o.isDefinition() || t.serves(o) {
+			continue
+		}
+		group := o.Group()
+		switch {
+		case isKubernetesGroup(group):
+			r.Report(o.AtKey("kind"), "correct apiVersion or kind", "Kubernetes has no kind %s in %s", o.Kind, o.APIVersion)
+		case t.ownGroup(group):
+			r.Report(o.AtKey("kind"), "correct the kind, or add its definition", "no definition of the archive has the kind %s in %s", o.Kind, group)
+		case !t.expects(o):
+			r.ReportAs(report.SeverityNote, o.AtKey("kind"), "name its CustomResourceDefinition in spec.operator.requiresCRDs",
+				"nothing in the archive defines %s; the object is skipped where the cluster does not have it", group)
+		}
+	}
+}
+
+// serves tells whether some release, or the archive itself, knows the kind; the version is judged by other rules.
+func (t *Target) serves(o *Object) bool {
+	if t.definitionFor(o) != nil {
+		return true
+	}
+	for _, release := range t.Releases() {
+		if availability, _ := release.Availability(o.gvk()); availability != kube.NotCore {
+			return true
+		}
+	}
+	return false
+}
+
+// isKubernetesGroup tells whether only Kubernetes itself defines kinds in a group.
+func isKubernetesGroup(group string) bool {
+	return (!strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io")) && !slices.Contains(foreignGroups, group) &&
+		strings.Count(strings.TrimSuffix(group, ".k8s.io"), ".") == 0
+}
+
+func (t *Target) ownGroup(group string) bool {
+	return slices.ContainsFunc(t.Definitions(), func(d Definition) bool { return d.Spec.Group == group })
+}
+
+// expects tells whether the cluster may be counted on to have a kind of a foreign group.
+func (t *Target) expects(o *Object) bool {
+	group := o.Group()
+	if slices.Contains(foreignGroups, group) {
+		return true
+	}
+	if t.Solution == nil || t.Solution.Spec.Operator == nil {
+		return false
+	}
+	for _, required := range t.Solution.Spec.Operator.RequiresCRDs {
+		if _, of, _ := strings.Cut(required.Name, "."); of == group {
+			return true
+		}
+	}
+	return false
+}
+
+// checkAvailability reports objects of which the oldest or newest release that matters says the given thing.
+func checkAvailability(wanted kube.Availability) func(context.Context, *Target, *Reporter) {
+	return func(_ context.Context, t *Target, r *Reporter) {
+		for _, o := range t.Objects() {
+			if !o.judged() || o.isDefinition() && o.Part != PartSample || t.definitionFor(o) != nil {
+				continue
+			}
+			for _, release := range t.Releases() {
+				if availability, reason := release.Availability(o.gvk()); availability == wanted && !t.worse(o, wanted) {
+					r.Report(o.AtKey("apiVersion"), "", "%s", reason)
+					break
+				}
+			}
+		}
+	}
+}
+
+// worse tells whether an API that is deprecated in one release is removed in another one.
+func (t *Target) worse(o *Object, than kube.Availability) bool {
+	if than != kube.Deprecated {
+		return false
+	}
+	return slices.ContainsFunc(t.Releases(), func(release *kube.Release) bool {
+		availability, _ := release.Availability(o.gvk())
+		return availability == kube.Removed
+	})
+}
+
+// checkProblems reports what package kube has against objects.
+func checkProblems(reason kube.Reason) func(context.Context, *Target, *Reporter) {
+	return func(_ context.Context, t *Target, r *Reporter) {
+		problems := t.validated()
+		for _, o := range t.Objects() {
+			if !o.judged() || o.isDefinition() && reason != kube.UnknownField {
+				continue
+			}
+			for _, p := range problems[o] {
+				if p.Reason != reason {
+					continue
+				}
+				at := o.At(p.Path)
+				if reason == kube.UnknownField {
+					at = o.AtKey(p.Path)
+				}
+				r.Report(at, "", "%s", p.Message)
+			}
+		}
+	}
+}
+
+func checkDuplicateObjects(_ context.Context, t *Target, r *Reporter) {
+	first := map[string]*Object{}
+	for _, o := range t.Objects() {
+		if !o.judged() || !o.Part.Applied() || o.Name == "" || o.isDefinition() || o.Part == PartChart {
+			continue
+		}
+		scope := string(o.Part)
+		if o.Part == PartComponent { // two components are two releases
+			scope += o.File
+		}
+		key := strings.Join([]string{scope, o.Group(), o.Kind, o.Namespace, o.Name}, "\x00")
+		if earlier := first[key]; earlier != nil {
+			place := earlier.At("")
+			r.Report(o.At("metadata.name"), "remove one of them", "the object is in %s already, line %d", t.SourcePath(place.File), place.Line)
+			continue
+		}
+		first[key] = o
+	}
+}
+
+func checkCharts(_ context.Context, t *Target, r *Reporter) {
+	for _, c := range t.Charts() {
+		if c.Err == nil {
+			continue
+		}
+		at := InFile(c.File)
+		if c.Component != "" {
+			at.Object = "component " + c.Component
+		}
+		hint := "try it: helm template " + c.File
+		if hints := report.Hints(c.Err); len(hints) > 0 {
+			hint = hints[0]
+		}
+		r.Report(at, hint, "the chart cannot be rendered: %v", c.Err)
+	}
+}
+
+func checkTemplates(_ context.Context, t *Target, r *Reporter) {
+	for _, file := range t.manifests() {
+		if partOf(file) != PartUI {
+			continue
+		}
+		data, err := t.Text(file)
+		if err != nil || !bytes.Contains(data, []byte("{")) {
+			continue
+		}
+		for i, line := range strings.Split(string(data), "\n") {
+			for _, match := range templateText.FindAllStringIndex(line, -1) {
+				if text := line[match[0]:match[1]]; !repositoryVariable.MatchString(text) {
+					r.Report(Place{File: file, Line: i + 1, Column: match[0] + 1}, "write {{ repository }} or a literal value",
+						"%s is not filled in", shorten(text))
+				}
+			}
+		}
+	}
+}
+
+// definitionFor finds the archive's own definition of an object's kind.
+func (t *Target) definitionFor(o *Object) *Definition {
+	definitions := t.Definitions()
+	i := slices.IndexFunc(definitions, func(d Definition) bool {
+		return d.Spec.Group == o.Group() && d.Spec.Names.Kind == o.Kind
+	})
+	if i < 0 {
+		return nil
+	}
+	return &definitions[i]
+}
