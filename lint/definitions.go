@@ -207,11 +207,22 @@ func checkDefinition(reason crd.Reason) func(context.Context, *Target, *Reporter
 					if d.Object != nil {
 						at = d.Object.At(problem.Path)
 					}
-					r.ReportAs(problem.Severity, at, problem.Hint, "%s", problem.Message)
+					r.ReportAs(problem.Severity, at, problem.Hint, "%s", brief(problem.Message))
 				}
 			}
 		}
 	}
+}
+
+// brief leaves out the value that the API server quotes when it is a whole schema.
+func brief(message string) string {
+	const most = 200
+	last := strings.LastIndex(message, ": ")
+	if len(message) <= most || last < 0 {
+		return message
+	}
+	kind, _, _ := strings.Cut(message, ":")
+	return kind + message[last:]
 }
 
 // fileProblems is what is wrong with a definition as a file; nothing where it is not even YAML.

@@ -151,7 +151,7 @@ var isoFaults = map[string]func(*patched){
 	"implanted":            func(p *patched) { check(p.tb, iso.ImplantMD5(&writable{p.data}, int64(len(p.data)))) },
 	"changed-after-implanting": func(p *patched) {
 		check(p.tb, iso.ImplantMD5(&writable{p.data}, int64(len(p.data))))
-		p.data[int(p.get32(p.role()+2))*sector] ^= 1
+		p.data[primary+574] ^= 1 // in the identifier of the application
 	},
 	"hidden-data": func(p *patched) { p.data[510] = 0x55 },
 }

@@ -1,0 +1,3 @@
+package lint_test
+
+func monitoringMutations() map[string]mutation { return nil }

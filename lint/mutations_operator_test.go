@@ -1,0 +1,3 @@
+package lint_test
+
+func operatorMutations() map[string]mutation { return nil }

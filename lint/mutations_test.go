@@ -1,0 +1,198 @@
+package lint_test
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/fstest"
+
+	"github.com/solutionctl/solutionctl/build"
+	"github.com/solutionctl/solutionctl/build/iso"
+	"github.com/solutionctl/solutionctl/build/oci"
+	"github.com/solutionctl/solutionctl/lint"
+)
+
+// mutation changes one thing in the archive of the example Solution, so that one rule has a finding. One of files,
+// fault and project is set.
+type mutation struct {
+	files   func(fstest.MapFS)
+	fault   string                        // of isoFaults
+	project func(files map[string]string) // of the project: solution.yaml and archive/
+
+	iso, deep  bool
+	kubernetes string
+	against    func(fstest.MapFS) // makes the older version out of the example
+}
+
+// mutations are the mutations of every rule.
+func mutations() map[string]mutation {
+	all := map[string]mutation{}
+	for _, group := range []map[string]mutation{
+		isoMutations(), archiveMutations(), documentMutations(), kubernetesMutations(),
+		operatorMutations(), monitoringMutations(), completenessMutations(), upgradeMutations(),
+	} {
+		maps.Copy(all, group)
+	}
+	return all
+}
+
+const exampleProject = "../example-solution"
+
+// exampleImages stand for the images of the example, which take long to compile.
+var exampleImages = []testImage{
+	{"example-solution-operator:1.0.0", []string{"linux/amd64", "linux/arm64"}, "/example-solution-operator"},
+	{"example-solution-server:1.0.0", []string{"linux/amd64", "linux/arm64"}, "/server"},
+	{"example-solution-ui:1.0.0", []string{"linux/amd64", "linux/arm64"}, "/ui"},
+}
+
+// buildExample builds the archive of the example as the command does, with small images.
+func buildExample(tb testing.TB) []byte {
+	tb.Helper()
+	dir := tb.TempDir()
+	check(tb, os.CopyFS(dir, layoutOf(tb, exampleImages)))
+	var overrides build.Overrides
+	for _, image := range exampleImages {
+		overrides.Images = append(overrides.Images, image.ref+"=oci:"+dir+":"+image.ref)
+	}
+	project, err := build.Load(exampleProject, overrides)
+	check(tb, err)
+	defer project.Close() //nolint:errcheck // a directory that was only read
+	resolver := oci.NewResolver(oci.Options{BaseDir: project.Dir})
+	defer resolver.Close() //nolint:errcheck // files that were only read
+	plan, err := build.NewPlan(tb.Context(), project, resolver, build.Options{})
+	check(tb, err)
+	path := filepath.Join(dir, "example.iso")
+	_, err = plan.Write(tb.Context(), path, build.WriteOptions{})
+	check(tb, err)
+	data, err := os.ReadFile(path)
+	check(tb, err)
+	return data
+}
+
+// builtExample is the archive of the example; it is built once.
+var builtExample = func() func(testing.TB) []byte {
+	var once sync.Once
+	var data []byte
+	return func(tb testing.TB) []byte {
+		tb.Helper()
+		once.Do(func() { data = buildExample(tb) })
+		return data
+	}
+}()
+
+func openISO(tb testing.TB, data []byte) *lint.Target {
+	tb.Helper()
+	t, err := lint.OpenISO(bytes.NewReader(data), int64(len(data)), "example.iso")
+	check(tb, err)
+	return t
+}
+
+// mutated opens the example with the mutation.
+func (m mutation) target(tb testing.TB) *lint.Target {
+	tb.Helper()
+	data := builtExample(tb)
+	var t *lint.Target
+	switch {
+	case m.project != nil:
+		t = openProject(tb, mutatedProject(tb, m.project))
+	case m.fault != "":
+		t = openISO(tb, damage(tb, data, m.fault))
+	default:
+		image, err := iso.Open(bytes.NewReader(data), int64(len(data)))
+		check(tb, err)
+		files := copyFS(tb, image)
+		m.files(files)
+		if m.iso {
+			t = openISO(tb, imageOf(tb, files, "Example Solution 1.0.0"))
+			break
+		}
+		t, err = lint.OpenDirectory(files, "example")
+		check(tb, err)
+	}
+	t.Deep = m.deep
+	if m.kubernetes != "" {
+		check(tb, t.JudgeFor(m.kubernetes))
+	}
+	if m.against != nil {
+		image, err := iso.Open(bytes.NewReader(data), int64(len(data)))
+		check(tb, err)
+		older := copyFS(tb, image)
+		m.against(older)
+		t.Against, err = lint.OpenDirectory(older, "older")
+		check(tb, err)
+	}
+	return t
+}
+
+// mutatedProject copies the files of the example's project that an archive is made of.
+func mutatedProject(tb testing.TB, change func(map[string]string)) string {
+	tb.Helper()
+	dir := tb.TempDir()
+	files := map[string]string{}
+	for name, file := range copyFS(tb, os.DirFS(exampleProject)) {
+		if top, _, _ := strings.Cut(name, "/"); top == "archive" || name == "solution.yaml" || name == "README.md" {
+			files[name] = string(file.Data)
+		}
+	}
+	change(files)
+	for name, text := range files {
+		path := filepath.Join(dir, name)
+		check(tb, os.MkdirAll(filepath.Dir(path), 0o755))
+		check(tb, os.WriteFile(path, []byte(text), 0o644))
+	}
+	return dir
+}
+
+// edit replaces text that a file must have.
+func edit(name, old, text string) func(fstest.MapFS) {
+	return func(files fstest.MapFS) {
+		file := files[name]
+		if file == nil || !bytes.Contains(file.Data, []byte(old)) {
+			panic(fmt.Sprintf("%s has no %q", name, old))
+		}
+		files[name] = &fstest.MapFile{Data: bytes.Replace(file.Data, []byte(old), []byte(text), 1)}
+	}
+}
+
+// put adds a file, or replaces it.
+func put(name, text string) func(fstest.MapFS) {
+	return func(files fstest.MapFS) { files[name] = &fstest.MapFile{Data: []byte(text)} }
+}
+
+// TestMutations proves every rule by one mutation of the example Solution.
+func TestMutations(t *testing.T) {
+	builtExample(t)
+	all := mutations()
+	for _, rule := range lint.Rules() {
+		t.Run(rule.ID, func(t *testing.T) {
+			t.Parallel()
+			m, ok := all[rule.ID]
+			if !ok {
+				t.Fatal("there is no mutation")
+			}
+			if findings := of(rule.ID, run(t, m.target(t), rule.ID)); len(findings) == 0 {
+				t.Error("the mutation causes no finding")
+			}
+		})
+	}
+}
+
+// TestExample makes sure that there is nothing to say about the example, as a project and as an archive.
+func TestExample(t *testing.T) {
+	for kind, target := range map[string]*lint.Target{
+		"project": openProject(t, exampleProject),
+		"iso":     openISO(t, builtExample(t)),
+	} {
+		t.Run(kind, func(t *testing.T) {
+			target.Deep = true
+			if findings := run(t, target); len(findings) > 0 {
+				t.Errorf("findings:\n%s", text(findings))
+			}
+		})
+	}
+}

@@ -1,0 +1,3 @@
+package lint_test
+
+func upgradeMutations() map[string]mutation { return nil }
