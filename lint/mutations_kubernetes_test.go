@@ -25,7 +25,7 @@ func kubernetesMutations() map[string]mutation {
 		"SOL310": {files: func(files fstest.MapFS) { files["ui/again.yaml"] = files[ui] }},
 		"SOL311": {files: put("charts/db-1.0.0.tgz", "not a chart")},
 		"SOL312": {files: edit(ui, "{{ repository }}", "{{ registry }}")},
-		"SOL315": {files: edit(cr, "spec:", "spec:\n  replicas: -1")},
+		"SOL315": {files: edit(cr, "replicas: 2", "replicas: -1")},
 		"SOL316": {files: edit(cr, "spec:", "spec:\n  colour: blue")},
 		"SOL317": {files: edit(cr, "/v1alpha1", "/v1")},
 		"SOL320": {files: func(files fstest.MapFS) {
@@ -35,15 +35,19 @@ func kubernetesMutations() map[string]mutation {
 		"SOL321": {files: func(files fstest.MapFS) {
 			put(crd, string(files[crd].Data)+"---\n"+string(files[crd].Data))(files)
 		}},
-		"SOL322": {files: edit(crd, "description: ", "description: '{{ name }}'\n# ")},
+		"SOL322": {files: edit(crd, "Website is a small website", "Website is a {{ small }} website")},
 		"SOL323": {files: edit(crd, "apiextensions.k8s.io/v1", "apiextensions.k8s.io/v1beta1")},
 		"SOL324": {files: func(files fstest.MapFS) {
 			put(crd, string(files[crd].Data)+strings.Repeat("# ----------\n", 100_000))(files)
 		}},
 		"SOL325": {files: edit(crd, "storage: true", "storage: false")},
-		"SOL326": {files: edit(crd, "  versions:\n", "  versions:\n    - name: v2\n      served: true\n      storage: false\n      schema:\n        openAPIV3Schema:\n          type: object\n          properties: {spec: {type: object}}\n")},
+		"SOL326": {files: edit(crd, "  versions:\n", "  versions:\n  - name: v2\n    served: true\n    storage: false\n    schema:\n      openAPIV3Schema:\n        type: object\n        properties: {spec: {type: object}}\n")},
 		"SOL327": {files: edit(crd, "served: true", "served: false")},
-		"SOL328": {files: edit(crd, "openAPIV3Schema:\n", "openAPIV3Schema:\n          x-kubernetes-preserve-unknown-fields: true\n")},
+		"SOL328": {files: func(files fstest.MapFS) {
+			text := string(files[crd].Data)
+			schema, served := strings.Index(text, "      openAPIV3Schema:"), strings.Index(text, "    served:")
+			put(crd, text[:schema]+"      openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}\n"+text[served:])(files)
+		}},
 		"SOL329": {files: func(files fstest.MapFS) { files[crds+"again_crd.yaml"] = files[crd] }},
 	}
 }
