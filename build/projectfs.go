@@ -65,6 +65,20 @@ func (v *Preview) Source(name string) string {
 	return ProjectFile
 }
 
+// Place returns the path, relative to the project, where a new file has to be so that it gets a path in the archive;
+// false when no directory of the project leads there.
+func (v *Preview) Place(name string) (string, bool) {
+	if source, ok := v.sources[name]; ok {
+		return path.Clean(source), true
+	}
+	for _, part := range v.project.parts() {
+		if rest, ok := strings.CutPrefix(name, part.name+"/"); ok {
+			return path.Join(part.source, rest), true
+		}
+	}
+	return "", false
+}
+
 // LocalImages resolves those images of the project that lie in a directory or an archive on this host, and leaves out
 // the ones that cannot be had at once: in a registry, or not built yet.
 func (p *Project) LocalImages(ctx context.Context, resolver *oci.Resolver) map[schema.ImageRef]*oci.Image {

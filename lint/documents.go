@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"regexp"
 	"strings"
 
@@ -110,16 +109,16 @@ func withTemplates(value any) any {
 	}
 }
 
-// line returns a line of a file, without its end; "" when there is none.
-func (t *Target) line(name string, number int) string {
-	data, err := t.Text(name)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return ""
+// Locate returns the finding with the path, line and column that the user knows: in a project, those of the file that
+// would be copied into the archive.
+func (t *Target) Locate(f report.Finding) report.Finding {
+	if f.Path == "" || f.Path == projectFile {
+		return f
 	}
-	for line := range bytes.Lines(data) {
-		if number--; number == 0 {
-			return strings.TrimRight(string(line), "\r\n")
-		}
+	source := t.SourcePath(f.Path)
+	if source == projectFile && f.Path != source {
+		f.Line, f.Column = 0, 0 // it is generated
 	}
-	return ""
+	f.Path = source
+	return f
 }

@@ -2,6 +2,7 @@ package lint
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -51,3 +52,22 @@ func (r *Reporter) ReportAs(severity report.Severity, at Place, hint, format str
 
 // Fix attaches the edits that would mend the finding; they are applied together.
 func (f *Found) Fix(edits ...Edit) { f.edits = append(f.edits, edits...) }
+
+// Fix is what mends one finding: edits that are applied together or not at all.
+type Fix []Edit
+
+// Apply merges as many fixes as do not touch the same file, and returns the edits. After them, there may be more to fix.
+func Apply(fixes []Fix) []Edit {
+	var edits []Edit
+	touched := map[string]bool{}
+	for _, fix := range fixes {
+		if slices.ContainsFunc(fix, func(e Edit) bool { return touched[e.Path] }) {
+			continue
+		}
+		for _, edit := range fix {
+			touched[edit.Path] = true
+			edits = append(edits, edit)
+		}
+	}
+	return edits
+}

@@ -21,7 +21,7 @@ type Options struct {
 type Result struct {
 	Findings   []report.Finding
 	Suppressed []Suppressed
-	Edits      []Edit // what would mend some of the findings
+	Fixes      []Fix // what would mend some of the findings
 }
 
 // Run judges the target by every rule that the options choose.
@@ -117,4 +117,9 @@ func Find(id string) (Rule, error) {
 		return Rule{}, report.Errorf(report.Usage, "there is no rule %s", id).WithHint("%s", fmt.Sprintf("the rules are %s to %s; 'solutionctl lint --rules' lists them", rules[0].ID, rules[len(rules)-1].ID))
 	}
 	return rules[i], nil
+}
+
+// Known returns those of the names that are rules or groups. A rule reports the others when they come from a project.
+func Known(names []string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !known(name) })
 }

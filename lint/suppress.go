@@ -52,7 +52,9 @@ func (t *Target) suppress(found []*Found, rules []Rule) *Result {
 			continue
 		}
 		result.Findings = append(result.Findings, f.Finding)
-		result.Edits = append(result.Edits, f.edits...)
+		if len(f.edits) > 0 {
+			result.Fixes = append(result.Fixes, f.edits)
+		}
 	}
 	result.Findings = append(result.Findings, judgeSuppressions(suppressions, rules)...)
 	report.SortFindings(result.Findings)

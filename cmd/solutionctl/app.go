@@ -148,6 +148,12 @@ func (a *app) emitResult(value any, text func(*console.Stream) error) error {
 	if a.output != "json" {
 		return text(a.out)
 	}
+	return a.emitJSON(value)
+}
+
+// emitJSON writes a result as JSON.
+func (a *app) emitJSON(value any) error {
+	a.sink.Close()
 	encoder := json.NewEncoder(a.out)
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "  ")

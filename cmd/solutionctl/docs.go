@@ -24,7 +24,7 @@ func newDocsCommand(*app) *cobra.Command {
 		Hidden:  true,
 		Args:    exactArgs("DIR"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			pages := map[string][]byte{"README.md": indexPage(cmd.Root()), "exit-status.md": exitStatusPage()}
+			pages := map[string][]byte{"README.md": indexPage(cmd.Root()), "exit-status.md": exitStatusPage(), "lint-rules.md": lintRulesPage()}
 			addPages(pages, cmd.Root())
 			for _, kind := range schema.Kinds() {
 				pages[documentPageName(kind)] = documentPage(kind)

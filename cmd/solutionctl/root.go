@@ -23,6 +23,7 @@ func newRootCommand(a *app) *cobra.Command {
 		newInitCommand(a),
 		newInspectCommand(a),
 		newKeygenCommand(a),
+		newLintCommand(a),
 		newSchemaCommand(a),
 		newSignCommand(a),
 		newTrustCommand(a),

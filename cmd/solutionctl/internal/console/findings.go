@@ -7,33 +7,66 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// PrintFindings writes findings in the order in which they come, one line each in the form that editors jump to
-// (path:line:column: severity: message [rule]), hints indented below, and one line that counts them at the end. It
-// writes nothing when there are none.
+// PrintFindings writes findings in the order in which they come and one line that counts them at the end. It writes
+// nothing when there are none.
 func PrintFindings(s *Stream, findings []report.Finding) error {
 	if len(findings) == 0 {
 		return nil
 	}
+	for _, f := range findings {
+		if err := PrintFinding(s, f, ""); err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Fprintln(s, CountFindings(findings))
+	return err
+}
+
+// PrintFinding writes a finding in the form that editors jump to (path:line:column: severity: message [rule]), the
+// offending source line with a mark below the column, where there is one, and the hint.
+func PrintFinding(s *Stream, f report.Finding, source string) error {
 	styles := map[report.Severity]Style{
 		report.SeverityError: Red, report.SeverityWarning: Yellow, report.SeverityNote: Cyan,
 	}
 	var b strings.Builder
-	for _, f := range findings {
-		if position := f.Position(); position != "" {
-			b.WriteString(s.Paint(Bold, cleanLine(position)+":") + " ")
-		}
-		b.WriteString(s.Paint(styles[f.Severity], string(f.Severity)+":") + " ")
-		if f.Object != "" {
-			b.WriteString(cleanLine(f.Object) + ": ")
-		}
-		fmt.Fprintf(&b, "%s %s\n", cleanLine(f.Message), s.Paint(Faint, "["+f.Rule+"]"))
-		if f.Hint != "" {
-			fmt.Fprintf(&b, "    %s %s\n", s.Paint(Cyan, "hint:"), cleanLine(f.Hint))
-		}
+	if position := f.Position(); position != "" {
+		b.WriteString(s.Paint(Bold, cleanLine(position)+":") + " ")
 	}
-	b.WriteString(CountFindings(findings) + "\n")
+	b.WriteString(s.Paint(styles[f.Severity], string(f.Severity)+":") + " ")
+	if f.Object != "" {
+		b.WriteString(cleanLine(f.Object) + ": ")
+	}
+	fmt.Fprintf(&b, "%s %s\n", cleanLine(f.Message), s.Paint(Faint, "["+f.Rule+"]"))
+	if strings.TrimSpace(source) != "" {
+		b.WriteString(excerpt(s, f, source, styles[f.Severity]))
+	}
+	if f.Hint != "" {
+		fmt.Fprintf(&b, "    %s %s\n", s.Paint(Cyan, "hint:"), cleanLine(f.Hint))
+	}
 	_, err := s.Write([]byte(b.String()))
 	return err
+}
+
+// maxExcerpt is how much of a line is shown, in characters.
+const maxExcerpt = 120
+
+// excerpt shows a source line and marks the column.
+func excerpt(s *Stream, f report.Finding, source string, style Style) string {
+	line := []rune(strings.ReplaceAll(strings.ToValidUTF8(source, "?"), "\t", " "))
+	column := f.Column
+	if start := column - maxExcerpt/2; len(line) > maxExcerpt && start > 0 {
+		start = min(start, len(line)-1)
+		line, column = line[start:], column-start
+	}
+	if len(line) > maxExcerpt {
+		line = append(line[:maxExcerpt:maxExcerpt], '…')
+	}
+	number := fmt.Sprintf("%6d | ", f.Line)
+	text := s.Paint(Faint, number) + cleanLine(string(line)) + "\n"
+	if column > 0 && column <= len(line)+1 {
+		text += s.Paint(Faint, "       | ") + strings.Repeat(" ", column-1) + s.Paint(style, "^") + "\n"
+	}
+	return text
 }
 
 // CountFindings returns a text such as "2 errors, 1 warning"; "no findings" when there are none.

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
+	"github.com/solutionctl/solutionctl/lint"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+func (a *app) printLint(s *lintSummary) error {
+	switch a.output {
+	case "sarif":
+		return a.emitJSON(sarifOf(s, readVersion().Version))
+	case "github":
+		return printAnnotations(a.out, s)
+	default:
+		return a.emitResult(s, func(w *console.Stream) error { return printLintText(w, s) })
+	}
+}
+
+func printLintText(w *console.Stream, s *lintSummary) error {
+	for _, t := range s.Targets {
+		for _, name := range t.Fixed {
+			fmt.Fprintf(w, "%s %s\n", w.Paint(console.Green, "fixed:"), console.Clean(name))
+		}
+		for i, f := range t.Findings {
+			if err := console.PrintFinding(w, t.place(f), t.lines[i]); err != nil {
+				return err
+			}
+		}
+	}
+	_, err := fmt.Fprintln(w, s.count())
+	return err
+}
+
+// printAnnotations writes the workflow commands that make GitHub show findings beside the lines of a change.
+func printAnnotations(w *console.Stream, s *lintSummary) error {
+	levels := map[report.Severity]string{
+		report.SeverityError: "error", report.SeverityWarning: "warning", report.SeverityNote: "notice",
+	}
+	for _, t := range s.Targets {
+		for _, f := range t.Findings {
+			f = t.place(f)
+			properties := "file=" + escapeProperty(f.Path)
+			if f.Line > 0 {
+				properties += fmt.Sprintf(",line=%d", f.Line)
+			}
+			if f.Column > 0 {
+				properties += fmt.Sprintf(",col=%d", f.Column)
+			}
+			if _, err := fmt.Fprintf(w, "::%s %s,title=%s::%s\n", levels[f.Severity], properties, f.Rule, escapeData(lintMessage(f))); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// lintMessage is a finding without its place and rule.
+func lintMessage(f report.Finding) string {
+	text := f.Message
+	if f.Object != "" {
+		text = f.Object + ": " + text
+	}
+	if f.Hint != "" {
+		text += " (" + f.Hint + ")"
+	}
+	return text
+}
+
+// escapeData escapes the message of a workflow command, escapeProperty the value of a property.
+func escapeData(text string) string {
+	return strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A").Replace(text)
+}
+
+func escapeProperty(text string) string {
+	return strings.NewReplacer(":", "%3A", ",", "%2C").Replace(escapeData(text))
+}
+
+// ruleDocument is a rule as --explain and --rules print it in JSON.
+type ruleDocument struct {
+	ID          string          `json:"id"`
+	Name        string          `json:"name"`
+	Group       lint.Group      `json:"group"`
+	Severity    report.Severity `json:"severity"`
+	Summary     string          `json:"summary"`
+	Explanation string          `json:"explanation"`
+	Bad         string          `json:"bad"`
+	Good        string          `json:"good"`
+	Fixable     bool            `json:"fixable,omitempty"`
+	Optional    bool            `json:"optional,omitempty"`
+}
+
+func documentOf(r lint.Rule) ruleDocument {
+	return ruleDocument{r.ID, r.Name, r.Group, r.Severity, r.Summary, r.Explanation, r.Bad, r.Good, r.Fixable, r.Optional}
+}
+
+func (a *app) explainRule(id string) error {
+	rule, err := lint.Find(strings.ToUpper(id))
+	if err != nil {
+		return err
+	}
+	return a.emitResult(documentOf(rule), func(w *console.Stream) error {
+		fmt.Fprintf(w, "%s %s (%s, %s)\n\n%s\n\n%s\n", w.Paint(console.Bold, rule.ID), rule.Name, rule.Group, rule.Severity, rule.Summary, rule.Explanation)
+		fmt.Fprintf(w, "\nbad:\n%s\n\ngood:\n%s\n", indented(rule.Bad), indented(rule.Good))
+		return nil
+	})
+}
+
+func indented(text string) string { return "    " + strings.ReplaceAll(text, "\n", "\n    ") }
+
+func (a *app) listRules() error {
+	var documents []ruleDocument
+	for _, rule := range lint.Rules() {
+		documents = append(documents, documentOf(rule))
+	}
+	return a.emitResult(documents, func(w *console.Stream) error {
+		table := &console.Table{Columns: []string{"ID", "SEVERITY", "GROUP", "NAME"}}
+		for _, d := range documents {
+			table.Add(d.ID, string(d.Severity), string(d.Group), d.Name)
+		}
+		return table.Print(w)
+	})
+}
