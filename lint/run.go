@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -20,7 +21,7 @@ type Options struct {
 // Result is what a run found. Paths are those of the archive; [Target.SourcePath] translates them.
 type Result struct {
 	Findings   []report.Finding
-	Suppressed []Suppressed
+	Suppressed []schema.SuppressedFinding
 	Fixes      []Fix // what would mend some of the findings
 }
 

@@ -6,14 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
-
-// Suppressed is a finding that somebody does not want to see.
-type Suppressed struct {
-	report.Finding
-	Reason string `json:"reason"`
-}
 
 // annotationIgnore holds what to suppress for one object: "SOL123: reason; SOL124: reason".
 const annotationIgnore = "lint.solutionctl.io/ignore"
@@ -42,13 +37,13 @@ func (s *suppression) covers(f report.Finding) bool {
 
 // suppress takes out the findings that are suppressed with a reason and judges the suppressions themselves.
 func (t *Target) suppress(found []*Found, rules []Rule) *Result {
-	result := &Result{Findings: []report.Finding{}, Suppressed: []Suppressed{}}
+	result := &Result{Findings: []report.Finding{}, Suppressed: []schema.SuppressedFinding{}}
 	suppressions := t.suppressions()
 	for _, f := range found {
 		i := slices.IndexFunc(suppressions, func(s *suppression) bool { return s.reason != "" && s.covers(f.Finding) })
 		if i >= 0 {
 			suppressions[i].used = true
-			result.Suppressed = append(result.Suppressed, Suppressed{f.Finding, suppressions[i].reason})
+			result.Suppressed = append(result.Suppressed, schema.SuppressedFinding{Finding: f.Finding, Reason: suppressions[i].reason})
 			continue
 		}
 		result.Findings = append(result.Findings, f.Finding)

@@ -1,6 +1,7 @@
 package schema_test
 
 import (
+	"bytes"
 	"encoding"
 	"encoding/json"
 	"maps"
@@ -50,6 +51,7 @@ var types = map[string]reflect.Type{
 var outputs = map[string]reflect.Type{
 	"finding": reflect.TypeFor[report.Finding](),
 	"verdict": reflect.TypeFor[sign.Verdict](),
+	"lint":    reflect.TypeFor[schema.LintReport](),
 }
 
 func TestTypesAndSchemasAgree(t *testing.T) {
@@ -197,6 +199,7 @@ func TestSchemasAreValid(t *testing.T) {
 		}
 		// Unlike the parsers, this also checks the schema against its meta-schema.
 		compiler := jsonschema.NewCompiler()
+		compiler.UseLoader(embeddedSchemas{})
 		if err := compiler.AddResource(id, content); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -264,4 +267,15 @@ func TestPatternsAgreeWithParsers(t *testing.T) {
 			}
 		}
 	}
+}
+
+// embeddedSchemas loads what schemas refer to.
+type embeddedSchemas struct{}
+
+func (embeddedSchemas) Load(url string) (any, error) {
+	data, err := schema.Files.ReadFile(strings.TrimPrefix(url, "https://solutionctl.io/schema/v1alpha1/"))
+	if err != nil {
+		return nil, err
+	}
+	return jsonschema.UnmarshalJSON(bytes.NewReader(data))
 }

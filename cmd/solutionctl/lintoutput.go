@@ -16,12 +16,12 @@ func (a *app) printLint(s *lintSummary) error {
 	case "github":
 		return printAnnotations(a.out, s)
 	default:
-		return a.emitResult(s, func(w *console.Stream) error { return printLintText(w, s) })
+		return a.emitResult(s.LintReport, func(w *console.Stream) error { return printLintText(w, s) })
 	}
 }
 
 func printLintText(w *console.Stream, s *lintSummary) error {
-	for _, t := range s.Targets {
+	for _, t := range s.results {
 		for _, name := range t.Fixed {
 			fmt.Fprintf(w, "%s %s\n", w.Paint(console.Green, "fixed:"), console.Clean(name))
 		}
@@ -40,7 +40,7 @@ func printAnnotations(w *console.Stream, s *lintSummary) error {
 	levels := map[report.Severity]string{
 		report.SeverityError: "error", report.SeverityWarning: "warning", report.SeverityNote: "notice",
 	}
-	for _, t := range s.Targets {
+	for _, t := range s.results {
 		for _, f := range t.Findings {
 			f = t.place(f)
 			properties := "file=" + escapeProperty(f.Path)

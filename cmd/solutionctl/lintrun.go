@@ -11,33 +11,27 @@ import (
 
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
 	"github.com/solutionctl/solutionctl/lint"
+	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// lintResult is what is said about one target. Paths of findings are relative to it.
+// lintResult is what is said about one target, and what it takes to show that.
 type lintResult struct {
-	Path              string            `json:"path"`
-	Kind              lint.Kind         `json:"kind"`
-	KubernetesVersion []string          `json:"kubernetesVersions"` // that it was judged for
-	Findings          []report.Finding  `json:"findings"`
-	Suppressed        []lint.Suppressed `json:"suppressed"`
-	Fixed             []string          `json:"fixed,omitempty"` // files that --fix changed
-
+	schema.LintTarget
 	lines  []string // the offending line of each finding, as far as there is one
 	failOn report.Severity
 }
 
 // lintSummary is the result of `solutionctl lint`.
 type lintSummary struct {
-	Targets  []lintResult `json:"targets"`
-	Errors   int          `json:"errors"`
-	Warnings int          `json:"warnings"`
-	Notes    int          `json:"notes"`
-	failed   bool
+	schema.LintReport
+	results []lintResult
+	failed  bool
 }
 
 func (s *lintSummary) add(r lintResult) {
-	s.Targets = append(s.Targets, r)
+	s.Targets = append(s.Targets, r.LintTarget)
+	s.results = append(s.results, r)
 	for _, f := range r.Findings {
 		switch f.Severity {
 		case report.SeverityError:
@@ -113,12 +107,12 @@ func (t *lintTarget) judge(ctx context.Context, older *lint.Target, f lintFlags)
 	if err != nil {
 		return nil, nil, err
 	}
-	r := &lintResult{
-		Path: filepath.ToSlash(t.path), Kind: t.Kind, Findings: []report.Finding{}, Suppressed: []lint.Suppressed{},
-		failOn: report.Severity(f.failOn),
-	}
+	r := &lintResult{failOn: report.Severity(f.failOn), LintTarget: schema.LintTarget{
+		Path: filepath.ToSlash(t.path), Kind: string(t.Kind),
+		KubernetesVersions: []string{}, Findings: []report.Finding{}, Suppressed: []schema.SuppressedFinding{},
+	}}
 	for _, release := range t.Releases() {
-		r.KubernetesVersion = append(r.KubernetesVersion, release.Version())
+		r.KubernetesVersions = append(r.KubernetesVersions, release.Version())
 	}
 	for _, f := range found.Findings {
 		r.Findings = append(r.Findings, t.Locate(f))

@@ -86,7 +86,7 @@ func sarifOf(s *lintSummary, version string) sarifLog {
 			sarifProperties{[]string{string(rule.Group)}},
 		})
 	}
-	for _, t := range s.Targets {
+	for _, t := range s.results {
 		for _, f := range t.Findings {
 			run.Results = append(run.Results, sarifResultOf(t.place(f)))
 		}

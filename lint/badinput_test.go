@@ -1,0 +1,133 @@
+package lint_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/solutionctl/solutionctl/lint"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// TestBadInput offers files that no tool should choke on: each is a finding.
+func TestBadInput(t *testing.T) {
+	huge := filepath.Join(t.TempDir(), "huge")
+	check(t, os.WriteFile(huge, nil, 0o644))
+	check(t, os.Truncate(huge, 100<<20))
+	hugeText, err := os.ReadFile(huge)
+	check(t, err)
+	deep := strings.Repeat("[", 100_000)
+	for name, test := range map[string]struct {
+		file, text, rule, want string
+	}{
+		"UTF-16":        {"ui/ui.yaml", "\xff\xfea\x00:\x00 \x001\x00", "SOL205", "UTF-16"},
+		"not UTF-8":     {"ui/ui.yaml", "a: caf\xe9\n", "SOL205", "not UTF-8"},
+		"100 MB":        {"ui/ui.yaml", string(hugeText), "SOL205", "larger than 4194304 bytes"},
+		"deep":          {"ui/ui.yaml", deep, "SOL205", ""},
+		"deep CRD":      {"operator/deploy/crds/deep_crd.yaml", "kind: " + deep, "SOL205", ""},
+		"huge manifest": {"manifest.yaml", string(hugeText), "SOL201", "larger than"},
+		"bomb":          {"manifest.yaml", "a: &a [*a, *a]\n", "SOL201", ""},
+		"no manifest":   {"manifest.yaml", "- just\n- a list\n", "SOL201", "want a document of kind Solution"},
+		"huge registry": {"registry-config.inc.j2", string(hugeText), "SOL105", "cannot be read"},
+		"list of lists": {"operator/deploy/role.yaml", "kind: List\napiVersion: v1\nitems: [[], 1, null]\n", "", ""},
+		"odd metadata":  {"ui/ui.yaml", "kind: Service\napiVersion: v1\nmetadata: [1]\n", "SOL307", ""},
+		"odd kind":      {"ui/ui.yaml", "kind: [1]\napiVersion: {}\n", "", ""},
+		"CRD of lists":  {"operator/deploy/crds/odd_crd.yaml", "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nspec: {versions: {}}\n", "SOL321", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := readExample(t, "base.txtar")
+			e.files[test.file] = &fstest.MapFile{Data: []byte(test.text)}
+			findings := run(t, e.target(t))
+			if test.rule == "" {
+				return // no crash is all
+			}
+			found := of(test.rule, findings)
+			if len(found) == 0 || !strings.Contains(found[0].Message, test.want) || found[0].Path != test.file {
+				t.Errorf("got:\n%s\nwant %s in %s: %q", text(findings), test.rule, test.file, test.want)
+			}
+		})
+	}
+}
+
+func TestNotASolution(t *testing.T) {
+	_, err := lint.OpenDirectory(fstest.MapFS{"readme.txt": {Data: []byte("hello")}}, "somewhere")
+	if report.CodeOf(err) != report.Invalid || len(report.Hints(err)) == 0 {
+		t.Errorf("got %v (%s)", err, report.CodeOf(err))
+	}
+	for _, data := range []string{"", "hello", strings.Repeat("\x00", 1<<20)} {
+		if findings := run(t, openISO(t, []byte(data))); len(findings) == 0 {
+			t.Errorf("%d bytes that are no image have no finding", len(data))
+		}
+	}
+}
+
+// TestUnknownRule refuses names that are no rules.
+func TestUnknownRule(t *testing.T) {
+	_, err := lint.Run(t.Context(), readExample(t, "base.txtar").target(t), lint.Options{Disable: []string{"SOL1"}})
+	if report.CodeOf(err) != report.Usage {
+		t.Errorf("got %v", err)
+	}
+}
+
+// FuzzDirectory judges directories with one foreign file.
+func FuzzDirectory(f *testing.F) {
+	for _, name := range []string{
+		"manifest.yaml", "operator/deploy/role.yaml", "operator/deploy/crds/clocks_crd.yaml", "operator/deploy/crds/clocks_cr.yaml",
+		"ui/ui.yaml", "monitoring/rules.yaml", "monitoring/dashboards/d.json", "registry-config.inc.j2", "charts/web.tgz",
+	} {
+		base := readExample(f, "base.txtar")
+		data := []byte("apiVersion: v1\nkind: Service\nmetadata: {name: ui} # solutionctl:ignore SOL305 because\n")
+		if file := base.files[name]; file != nil {
+			data = file.Data
+		}
+		f.Add(name, data)
+	}
+	base := readExample(f, "base.txtar")
+	addImages(f, base.files, base.images)
+	f.Fuzz(func(t *testing.T, name string, data []byte) {
+		files := fstest.MapFS{}
+		for path, file := range base.files {
+			files[path] = file
+		}
+		files[name] = &fstest.MapFile{Data: data}
+		target, err := lint.OpenDirectory(files, "fuzz")
+		if err != nil {
+			return
+		}
+		for _, finding := range run(t, target) {
+			if finding.Rule == "" || finding.Message == "" || finding.Line < 0 {
+				t.Errorf("a finding without rule, message or with a bad line: %+v", finding)
+			}
+		}
+	})
+}
+
+// FuzzSplitPath takes any path apart.
+func FuzzSplitPath(f *testing.F) {
+	for _, path := range []string{"spec.containers[0].image", "metadata.labels[app.kubernetes.io/name]", "data[a.yaml]: spec.image", "a[", "]", ".."} {
+		f.Add(path)
+	}
+	f.Fuzz(func(t *testing.T, path string) {
+		for _, step := range lint.SplitPath(path) {
+			if len(step) > len(path) {
+				t.Errorf("%q is longer than %q", step, path)
+			}
+		}
+	})
+}
+
+func TestSplitPath(t *testing.T) {
+	for path, want := range map[string]string{
+		"spec.containers[0].image":                              "spec|containers|0|image",
+		"metadata.labels[app.kubernetes.io/name]":               "metadata|labels|app.kubernetes.io/name",
+		"data[a.yaml]: spec.image":                              "data|a.yaml",
+		"spec.versions[0].schema.openAPIV3Schema.properties[x]": "spec|versions|0|schema|openAPIV3Schema|properties|x",
+		"": "",
+	} {
+		if got := strings.Join(lint.SplitPath(path), "|"); got != want {
+			t.Errorf("%s: got %s, want %s", path, got, want)
+		}
+	}
+}
