@@ -7,6 +7,7 @@ import (
 	"io"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -14,6 +15,7 @@ import (
 
 // parsed is a YAML file: its documents, or why it could not be read.
 type parsed struct {
+	once      sync.Once
 	data      []byte
 	documents []*schema.Document
 	err       error
@@ -45,25 +47,32 @@ func (t *Target) Documents(name string) ([]*schema.Document, error) {
 	return p.documents, p.err
 }
 
-// parse reads a file once.
+// parse reads a file once, however many rules ask for it at the same time.
 func (t *Target) parse(name string) *parsed {
 	t.mu.Lock()
-	p, known := t.documents[name]
+	p := t.documents[name]
+	if p == nil {
+		p = &parsed{}
+		t.documents[name] = p
+	}
 	t.mu.Unlock()
-	if known {
-		return p
-	}
-	p = &parsed{}
-	if p.data, p.err = t.Text(name); p.err == nil {
-		p.documents, p.err = schema.ParseKubernetes(name, withoutTemplates(name, p.data))
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if earlier, known := t.documents[name]; known {
-		return earlier
-	}
-	t.documents[name] = p
+	p.once.Do(func() {
+		if p.data, p.err = t.Text(name); p.err == nil {
+			p.documents, p.err = schema.ParseKubernetes(name, withoutTemplates(name, p.data))
+		}
+	})
 	return p
+}
+
+// cached is [Target.Text] without reading a manifest again.
+func (t *Target) cached(name string) ([]byte, error) {
+	if partOf(name) == "" {
+		return t.Text(name)
+	}
+	if p := t.parse(name); p.data != nil {
+		return p.data, nil
+	}
+	return nil, t.parse(name).err
 }
 
 // repositoryVariable is what MetalK8s fills in in ui/.

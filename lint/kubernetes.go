@@ -185,7 +185,7 @@ func checkTemplates(_ context.Context, t *Target, r *Reporter) {
 		if partOf(file) != PartUI {
 			continue
 		}
-		data, err := t.Text(file)
+		data, err := t.cached(file)
 		if err != nil || !bytes.Contains(data, []byte("{")) {
 			continue
 		}

@@ -226,7 +226,7 @@ func checkTextForm(_ context.Context, t *Target, r *Reporter) {
 		if file.Path != registryConfigFile && !slices.Contains([]string{".yaml", ".yml", ".json"}, extension) || file.Size > maxText {
 			continue
 		}
-		data, err := t.Text(file.Path)
+		data, err := t.cached(file.Path)
 		if err != nil {
 			continue
 		}

@@ -112,7 +112,7 @@ func identifiers(text string) []string {
 // commentsIn finds the comments of a file. One behind a field covers the line; one of its own covers the field below
 // with what is in it, and before any content the file as a whole.
 func (t *Target) commentsIn(file string) []*suppression {
-	data, err := t.Text(file)
+	data, err := t.cached(file)
 	if err != nil || !bytes.Contains(data, []byte("solutionctl:ignore")) {
 		return nil
 	}
