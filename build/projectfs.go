@@ -119,16 +119,24 @@ func (v *Preview) Open(name string) (fs.File, error) {
 		return &previewFile{previewInfo{path.Base(name), int64(len(data)), 0o444}, bytes.NewReader(data), io.NopCloser(nil)}, nil
 	}
 	if source, ok := v.sources[name]; ok {
-		f, info, err := v.project.open(source)
-		if err != nil {
-			return nil, &fs.PathError{Op: "open", Path: name, Err: err}
-		}
-		return &previewFile{previewInfo{path.Base(name), info.Size(), 0o444}, f, f}, nil
+		return v.openSource(name, source)
 	}
 	if entries, ok := v.entries[name]; ok {
 		return &previewDirectory{info: previewInfo{path.Base(name), 0, fs.ModeDir | 0o555}, rest: slices.Clone(entries)}, nil
 	}
 	return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+}
+
+func (v *Preview) openSource(name, source string) (fs.File, error) {
+	f, err := v.project.open(source)
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return &previewFile{previewInfo{path.Base(name), info.Size(), 0o444}, f, f}, nil
 }
 
 // previewEntry is one name in a directory.
