@@ -1,6 +1,7 @@
 package lint_test
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -87,10 +88,7 @@ func FuzzDirectory(f *testing.F) {
 	base := readExample(f, "base.txtar")
 	addImages(f, base.files, base.images)
 	f.Fuzz(func(t *testing.T, name string, data []byte) {
-		files := fstest.MapFS{}
-		for path, file := range base.files {
-			files[path] = file
-		}
+		files := maps.Clone(base.files)
 		files[name] = &fstest.MapFile{Data: data}
 		target, err := lint.OpenDirectory(files, "fuzz")
 		if err != nil {

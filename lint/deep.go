@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"runtime"
 	"slices"
-	"strings"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -91,9 +90,4 @@ func (s stopped) Read(p []byte) (int, error) {
 		return 0, err
 	}
 	return s.r.Read(p)
-}
-
-// isImageFile tells whether a file belongs to the images of an archive.
-func isImageFile(name string) bool {
-	return strings.HasPrefix(name, "images/") || strings.HasPrefix(name, "blobs/") || name == "index.json" || name == "oci-layout"
 }

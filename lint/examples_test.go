@@ -174,9 +174,9 @@ func openProject(tb testing.TB, dir string) *lint.Target {
 	tb.Helper()
 	project, err := build.Load(dir, build.Overrides{})
 	if err != nil {
-		t, err := lint.OpenRefused(err, "project")
-		check(tb, err)
-		return t
+		refused, other := lint.OpenRefused(err, "project")
+		check(tb, other)
+		return refused
 	}
 	tb.Cleanup(func() { _ = project.Close() })
 	preview, err := project.Preview()

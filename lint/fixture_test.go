@@ -102,17 +102,23 @@ func addImages(tb testing.TB, archive fstest.MapFS, images []testImage) {
 	for _, entry := range entries {
 		data := entry.Data
 		if entry.Blob != nil {
-			r, err := entry.Blob.Open(context.Background(), 0)
-			check(tb, err)
-			data, err = io.ReadAll(r)
-			check(tb, err)
-			check(tb, r.Close())
+			data = contentOf(tb, entry.Blob)
 		}
 		addMissing(archive, entry.Path, data)
 	}
 	config, err := oci.RegistryConfig(store.Images(), oci.Extended)
 	check(tb, err)
 	addMissing(archive, "registry-config.inc.j2", config)
+}
+
+func contentOf(tb testing.TB, blob *oci.Blob) []byte {
+	tb.Helper()
+	r, err := blob.Open(context.Background(), 0)
+	check(tb, err)
+	data, err := io.ReadAll(r)
+	check(tb, err)
+	check(tb, r.Close())
+	return data
 }
 
 func addMissing(fsys fstest.MapFS, name string, data []byte) {

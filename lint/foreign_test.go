@@ -78,8 +78,8 @@ func TestForeignArchive(t *testing.T) {
 	check(t, os.CopyFS(root, files))
 	command := exec.CommandContext(t.Context(), "genisoimage", "-output", image, "-quiet", "-rock", "-joliet", "-joliet-long", "-full-iso9660-filenames",
 		"-volid", "Example Solution 0.1.0-dev", "-iso-level", "3", "-gid", "0", "-uid", "0", "-input-charset", "utf-8", "-output-charset", "utf-8", root)
-	if out, err := command.CombinedOutput(); err != nil {
-		t.Fatalf("genisoimage: %v: %s", err, out)
+	if out, failure := command.CombinedOutput(); failure != nil {
+		t.Fatalf("genisoimage: %v: %s", failure, out)
 	}
 	data, err := os.ReadFile(image)
 	check(t, err)

@@ -77,12 +77,6 @@ func (p *patched) entry(at int, signature string) int {
 	return at + i
 }
 
-func (p *patched) swap(a, b, length int) {
-	kept := slices.Clone(p.data[a : a+length])
-	copy(p.data[a:a+length], p.data[b:b+length])
-	copy(p.data[b:b+length], kept)
-}
-
 // manifest, role and deploy are records of the primary tree.
 func (p *patched) manifest() int { return p.record(primary, "MANIFEST.YAML;1") }
 func (p *patched) deploy() int   { return p.record(primary, "OPERATOR", "DEPLOY") }
@@ -139,10 +133,12 @@ var isoFaults = map[string]func(*patched){
 		for range 2 {
 			a += int(p.data[a]) // the records for itself and the parent
 		}
-		b, letter := a+int(p.data[a]), -1
+		b := a + int(p.data[a])
 		from, to := p.entry(a, "NM")+5, p.entry(b, "NM")+5
 		copy(p.data[to:to+64], p.data[from:from+64])
-		for letter = to; p.data[letter] < 'a'; letter++ {
+		letter := to
+		for p.data[letter] < 'a' {
+			letter++
 		}
 		p.data[letter] -= 'a' - 'A'
 	},

@@ -43,7 +43,7 @@ func documentRules() []Rule {
 			Summary: "solution.yaml is a SolutionBuild by its JSON Schema, and what it names is there.",
 			Explanation: "A build refuses what this rule reports. Unknown fields are errors, since they are mostly misspelt. " +
 				"'solutionctl schema SolutionBuild' prints the schema.",
-			Bad: "spec:\n  verison: 1.0.0", Good: "spec:\n  version: 1.0.0",
+			Bad: "spec:\n  dispayName: Demo", Good: "spec:\n  displayName: Demo",
 			Check: checkProject,
 		},
 		{
@@ -235,8 +235,8 @@ func checkTextForm(_ context.Context, t *Target, r *Reporter) {
 			r.Report(Place{File: file.Path, Line: 1, Column: 1}, "solutionctl lint --fix removes it", "the file starts with a byte order mark").
 				Fix(Edit{file.Path, fixed})
 		}
-		if i := bytes.Index(data, []byte("\r\n")); i >= 0 {
-			r.Report(Place{File: file.Path, Line: 1 + bytes.Count(data[:i], []byte("\n"))}, "solutionctl lint --fix replaces them", "the file has Windows line ends").
+		if before, _, windows := bytes.Cut(data, []byte("\r\n")); windows {
+			r.Report(Place{File: file.Path, Line: 1 + bytes.Count(before, []byte("\n"))}, "solutionctl lint --fix replaces them", "the file has Windows line ends").
 				Fix(Edit{file.Path, fixed})
 		}
 	}

@@ -47,12 +47,12 @@ func benchmarkObjects(ctx context.Context, s settings) error {
 		return err
 	}
 	schemas := filepath.Join(s.dir, "schemas")
-	if err := writeSchemas(ctx, schemas); err != nil {
+	if err = writeSchemas(ctx, schemas); err != nil {
 		return err
 	}
 	install := exec.CommandContext(ctx, "go", "install", kubeconform)
 	install.Env, install.Stderr = append(os.Environ(), "GOBIN="+s.dir), os.Stderr
-	if err := install.Run(); err != nil {
+	if err = install.Run(); err != nil {
 		return fmt.Errorf("install kubeconform: %w", err)
 	}
 	contestants := []contestant{
@@ -155,7 +155,7 @@ func writeSchemas(ctx context.Context, dir string) error {
 		return fmt.Errorf("download %s: %w", kubernetes, err)
 	}
 	var module struct{ Dir string }
-	if err := json.Unmarshal(out, &module); err != nil {
+	if err = json.Unmarshal(out, &module); err != nil {
 		return err
 	}
 	data, err := os.ReadFile(filepath.Join(module.Dir, "api", "openapi-spec", "swagger.json"))

@@ -98,7 +98,7 @@ func (t *lintTarget) judge(ctx context.Context, older *lint.Target, f lintFlags)
 		return nil, nil, err
 	}
 	if f.kubernetesVersion != "" {
-		if err := t.JudgeFor(f.kubernetesVersion); err != nil {
+		if err = t.JudgeFor(f.kubernetesVersion); err != nil {
 			return nil, nil, err
 		}
 	}

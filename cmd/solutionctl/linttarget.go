@@ -39,7 +39,7 @@ func (a *app) openLintTarget(ctx context.Context, name string) (*lintTarget, err
 	if !info.IsDir() {
 		return openLintArchive(name)
 	}
-	if _, err := os.Stat(filepath.Join(name, build.ProjectFile)); err == nil {
+	if _, err = os.Stat(filepath.Join(name, build.ProjectFile)); err == nil {
 		return a.openLintProject(ctx, name)
 	}
 	t := &lintTarget{path: name, sources: os.DirFS(name)}
