@@ -31,6 +31,7 @@ func Run(ctx context.Context, t *Target, o Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	t.Objects() // reads every manifest, on all processors; the rules would do it one after the other
 	reporters := make([]*Reporter, len(rules))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(runtime.GOMAXPROCS(0))
