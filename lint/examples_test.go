@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -24,7 +25,7 @@ const examples = "../testdata/lint"
 // example is one archive of testdata/lint; its README describes the form.
 type example struct {
 	files, against fstest.MapFS
-	images         []testImage
+	images, older  []testImage
 	fault          string
 	iso, project   bool
 	deep           bool
@@ -73,6 +74,13 @@ func (e *example) directive(tb testing.TB, line string) {
 		delete(e.files, rest)
 	case "image":
 		e.images = append(e.images, parseImage(rest))
+	case "against-image":
+		e.older = append(e.older, parseImage(rest))
+	case "big":
+		name, size, _ := strings.Cut(rest, " ")
+		n, err := strconv.Atoi(size)
+		check(tb, err)
+		e.files[name] = &fstest.MapFile{Data: bytes.Repeat([]byte(" "), n)}
 	case "no-image":
 		e.images = slices.DeleteFunc(e.images, func(i testImage) bool { return i.ref == rest })
 	case "base64":
@@ -103,6 +111,14 @@ func parseImage(text string) testImage {
 	for _, field := range fields[1:] {
 		if entrypoint, ok := strings.CutPrefix(field, "entrypoint="); ok {
 			image.entrypoint = entrypoint
+			continue
+		}
+		if path, ok := strings.CutPrefix(field, "path="); ok {
+			image.searchPath = path
+			continue
+		}
+		if file, ok := strings.CutPrefix(field, "file="); ok {
+			image.file = file
 			continue
 		}
 		image.platforms = append(image.platforms, field)
@@ -162,7 +178,11 @@ func (e *example) target(tb testing.TB) *lint.Target {
 		check(tb, t.JudgeFor(e.kubernetes))
 	}
 	if e.against != nil {
-		addImages(tb, e.against, e.images)
+		older := e.images
+		if e.older != nil {
+			older = append(slices.Clone(e.images[:1]), e.older...)
+		}
+		addImages(tb, e.against, older)
 		t.Against, err = lint.OpenDirectory(e.against, "older")
 		check(tb, err)
 	}

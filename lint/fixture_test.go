@@ -30,6 +30,9 @@ type testImage struct {
 	ref        string
 	platforms  []string
 	entrypoint string
+	searchPath string   // PATH, where it is not the default
+	file       string   // what the layers have instead of the entry point
+	layers     [][]byte // instead of the one with the entry point
 }
 
 // blobs is a content-addressed store in the form of an OCI image layout.
@@ -58,13 +61,17 @@ func (b blobs) image(i testImage) map[string]any {
 	var children []any
 	for _, platform := range i.platforms {
 		system, architecture, _ := strings.Cut(platform, "/")
-		layer := b.add(oci+"layer.v1.tar+gzip", []byte("layer of "+i.ref+" for "+platform))
+		layers, digests := []any{}, []any{}
+		for _, data := range i.layersFor(b.tb, platform) {
+			layer := b.add(oci+"layer.v1.tar+gzip", data)
+			layers, digests = append(layers, layer), append(digests, layer["digest"])
+		}
 		config := b.add(oci+"config.v1+json", map[string]any{
-			"os": system, "architecture": architecture, "config": map[string]any{"Entrypoint": []string{i.entrypoint}},
-			"rootfs": map[string]any{"type": "layers", "diff_ids": []any{layer["digest"]}},
+			"os": system, "architecture": architecture, "config": map[string]any{"Entrypoint": []string{i.entrypoint}, "Env": i.env()},
+			"rootfs": map[string]any{"type": "layers", "diff_ids": digests},
 		})
 		child := b.add(oci+"manifest.v1+json", map[string]any{
-			"schemaVersion": 2, "mediaType": oci + "manifest.v1+json", "config": config, "layers": []any{layer},
+			"schemaVersion": 2, "mediaType": oci + "manifest.v1+json", "config": config, "layers": layers,
 		})
 		if len(i.platforms) == 1 {
 			return child

@@ -24,6 +24,7 @@ type mutation struct {
 	fault   string                        // of isoFaults
 	project func(files map[string]string) // of the project: solution.yaml and archive/
 
+	images     []testImage // instead of those of the example
 	iso, deep  bool
 	kubernetes string
 	against    func(fstest.MapFS) // makes the older version out of the example
@@ -45,9 +46,9 @@ const exampleProject = "../example-solution"
 
 // exampleImages stand for the images of the example, which take long to compile.
 var exampleImages = []testImage{
-	{"example-solution-operator:1.0.0", []string{"linux/amd64", "linux/arm64"}, "/example-solution-operator"},
-	{"example-solution-server:1.0.0", []string{"linux/amd64", "linux/arm64"}, "/server"},
-	{"example-solution-ui:1.0.0", []string{"linux/amd64", "linux/arm64"}, "/ui"},
+	{ref: "example-solution-operator:1.0.0", platforms: []string{"linux/amd64", "linux/arm64"}, entrypoint: "/usr/local/bin/example-solution-operator"},
+	{ref: "example-solution-server:1.0.0", platforms: []string{"linux/amd64", "linux/arm64"}, entrypoint: "/server"},
+	{ref: "example-solution-ui:1.0.0", platforms: []string{"linux/amd64", "linux/arm64"}, entrypoint: "/ui"},
 }
 
 // buildExample builds the archive of the example as the command does, with small images.
@@ -107,6 +108,9 @@ func (m mutation) target(tb testing.TB) *lint.Target {
 		check(tb, err)
 		files := copyFS(tb, image)
 		m.files(files)
+		if m.images != nil {
+			replaceImages(tb, files, m.images)
+		}
 		if m.iso {
 			t = openISO(tb, imageOf(tb, files, "Example Solution 1.0.0"))
 			break
@@ -127,6 +131,17 @@ func (m mutation) target(tb testing.TB) *lint.Target {
 		check(tb, err)
 	}
 	return t
+}
+
+func replaceImages(tb testing.TB, files fstest.MapFS, images []testImage) {
+	tb.Helper()
+	for name := range files {
+		switch top, _, _ := strings.Cut(name, "/"); top {
+		case "images", "blobs", "index.json", "registry-config.inc.j2":
+			delete(files, name)
+		}
+	}
+	addImages(tb, files, images)
 }
 
 // mutatedProject copies the files of the example's project that an archive is made of.

@@ -70,6 +70,7 @@ func (t *Target) setUp() error {
 	t.charts = sync.OnceValue(t.loadCharts)
 	t.validated = sync.OnceValue(t.validateObjects)
 	t.isoFindings = sync.OnceValue(t.isoChecks)
+	t.uses = sync.OnceValue(t.findUses)
 	var err error
 	if t.Catalogue, err = kube.Load(); err != nil {
 		return err

@@ -1,5 +1,224 @@
 package lint
 
+import (
+	"context"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/solutionctl/solutionctl/lint/images"
+	"github.com/solutionctl/solutionctl/lint/rbac"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
 func completenessRules() []Rule {
-	return []Rule{}
+	return []Rule{
+		{
+			ID: "SOL601", Name: "image-missing", Group: GroupCompleteness, Severity: report.SeverityError,
+			Summary: "Every image that a container, an image volume or RELATED_IMAGE_… names is in the archive.",
+			Explanation: `A site without internet can pull what the archive has and nothing else: a pod with any other image waits for ever.
+
+An image of the archive is named "{{ repository }}/name:tag" in ui/, or by its original name where solution.yaml gives the image an origin. The objects of charts are judged as they are rendered with the values of their component, hooks and subcharts included.`,
+			Bad:   "# charts/web-1.0.0.tgz: Deployment/web\nimage: docker.io/library/nginx:1.27   # no image of solution.yaml has this origin",
+			Good:  "# solution.yaml\nimages:\n  - {name: nginx, tag: \"1.27\", source: \"docker://docker.io/library/nginx:1.27\"}",
+			Check: checkMissing,
+		},
+		{
+			ID: "SOL602", Name: "image-maybe-missing", Group: GroupCompleteness, Severity: report.SeverityWarning,
+			Summary: "Everything else that looks like an image is in the archive, too.",
+			Explanation: `Arguments such as --sidecar-image=…, fields of custom resources, ConfigMaps, samples and the defaults of CustomResourceDefinitions name images that an operator starts later. No manifest says for certain that they are images, so this is a warning.
+
+Add the image, or suppress the finding with the reason why nothing starts it.`,
+			Bad:   "args: [\"--backup-image=quay.io/acme/backup:1.0\"]   # not in the archive",
+			Good:  "# solution.yaml\nimages:\n  - {name: backup, tag: \"1.0\", source: \"docker://quay.io/acme/backup:1.0\"}",
+			Check: checkMaybeMissing,
+		},
+		{
+			ID: "SOL603", Name: "image-platforms", Group: GroupCompleteness, Severity: report.SeverityError,
+			Summary: "Every image can run on every platform of the Solution.",
+			Explanation: `The platforms are those of spec.platforms in solution.yaml. An archive does not list them: there, every image is held to the platforms of the operator's image, with a warning.
+
+An image for another platform is pulled without complaint and fails with "exec format error".`,
+			Bad:   "platforms: [linux/amd64, linux/arm64]   # and an image that was built for linux/amd64 only",
+			Good:  "platforms: [linux/amd64]",
+			Check: checkPlatforms,
+		},
+		{
+			ID: "SOL604", Name: "image-unused", Group: GroupCompleteness, Severity: report.SeverityWarning,
+			Summary: "Every image of the archive is started by something.",
+			Explanation: `An image that nothing asks for makes the archive larger for every site.
+
+An operator that may create workloads learns from its configuration which images the archive has and can start each of them. Then nothing is reported, because no manifest tells which ones it starts.`,
+			Bad:   "images:\n  - {name: debug-tools, tag: \"1.0\", source: \"oci:build:debug\"}   # in no manifest, and there is no operator",
+			Good:  "images: []   # or a manifest that uses {{ repository }}/debug-tools:1.0",
+			Check: checkUnused,
+		},
+		{
+			ID: "SOL605", Name: "unknown-content", Group: GroupCompleteness, Severity: report.SeverityWarning,
+			Summary:     "Everything that could name an image can be read.",
+			Explanation: "A chart that cannot be rendered, or an image with a variable that nobody fills in, leaves open which images are needed: completeness is not proven.",
+			Bad:         "image: ${REGISTRY}/web:1.0",
+			Good:        "image: \"{{ repository }}/web:1.0\"   # in ui/",
+			Check:       checkReadable,
+		},
+	}
+}
+
+func checkMissing(_ context.Context, t *Target, r *Reporter) {
+	if !t.ImagesKnown {
+		return
+	}
+	for _, w := range t.missing(true) {
+		if hasVariable(w.image) {
+			continue // SOL605
+		}
+		use := w.uses[w.first()]
+		r.Report(use.At, t.remedy(w.image), "image %s is not in the archive, and %s starts it%s", w.image, use.Object, w.others())
+	}
+}
+
+func checkMaybeMissing(_ context.Context, t *Target, r *Reporter) {
+	if !t.ImagesKnown {
+		return
+	}
+	for _, w := range t.missing(false) {
+		if hasVariable(w.image) {
+			continue
+		}
+		use := w.uses[0]
+		r.Report(use.At, t.remedy(w.image), "%s looks like an image, which %s may start, and is not in the archive%s", w.image, use.Object, w.others())
+	}
+}
+
+// remedy looks for an image of the archive that could be meant.
+func (t *Target) remedy(image string) string {
+	reference, ok := images.ParseReference(image)
+	if !ok {
+		return "write {{ repository }}/name:tag, with an image of the archive"
+	}
+	for _, have := range t.Images {
+		if path.Base(reference.Repository) == have.Ref.Name && (reference.Tag == have.Ref.Tag || reference.Tag == "") {
+			return fmt.Sprintf("if the archive's %s is this image, say so in solution.yaml: origin: %q", have.Ref, image)
+		}
+	}
+	return fmt.Sprintf("add it in solution.yaml: {name: %s, tag: %q, source: %q}",
+		path.Base(reference.Repository), cmpOr(reference.Tag, "latest"), "docker://"+image)
+}
+
+func cmpOr(text, otherwise string) string {
+	if text == "" {
+		return otherwise
+	}
+	return text
+}
+
+// hasVariable reports text that somebody has to fill in before it is a reference; {{ repository }} is filled in.
+func hasVariable(image string) bool {
+	if m := repositoryPrefix.FindStringSubmatch(image); m != nil {
+		image = m[1]
+	}
+	return strings.ContainsAny(image, "${}")
+}
+
+func checkReadable(_ context.Context, t *Target, r *Reporter) {
+	for _, c := range t.Charts() {
+		if c.Rendering == nil {
+			r.Report(InFile(c.File), "", "nobody can tell which images this chart needs: it cannot be rendered")
+		}
+	}
+	for _, w := range append(t.missing(true), t.missing(false)...) {
+		if hasVariable(w.image) {
+			r.Report(w.uses[0].At, "write the reference out", "image %s has a variable that is not filled in%s", w.image, w.others())
+		}
+	}
+}
+
+func checkPlatforms(_ context.Context, t *Target, r *Reporter) {
+	wanted, severity := t.platforms()
+	for _, image := range t.Images {
+		if image.Content == nil {
+			continue
+		}
+		have := image.Content.Platforms()
+		if len(have) == 0 {
+			continue // an artifact, which runs nowhere
+		}
+		var lacking []string
+		for _, platform := range wanted {
+			if !slices.ContainsFunc(have, platform.Matches) {
+				lacking = append(lacking, platform.String())
+			}
+		}
+		if len(lacking) > 0 {
+			r.ReportAs(severity, t.imagePlace(image.Ref), "build the image for it, or take the platform out of the Solution",
+				"image %s cannot run on %s", image.Ref, strings.Join(lacking, ", "))
+		}
+	}
+}
+
+// platforms are those that the Solution is for, and how grave it is when one is missing.
+func (t *Target) platforms() ([]schema.Platform, report.Severity) {
+	if t.Build != nil && len(t.Build.Spec.Platforms) > 0 {
+		return t.Build.Spec.Platforms, report.SeverityError
+	}
+	if operator := t.image(t.Solution.OperatorImage()); t.hasOperator() && operator.Content != nil {
+		return operator.Content.Platforms(), report.SeverityWarning
+	}
+	return nil, report.SeverityWarning
+}
+
+// image returns an image of the archive, or the zero value.
+func (t *Target) image(ref schema.ImageRef) Image {
+	for _, image := range t.Images {
+		if image.Ref == ref {
+			return image
+		}
+	}
+	return Image{}
+}
+
+// imagePlace is where an image is to be found.
+func (t *Target) imagePlace(ref schema.ImageRef) Place {
+	return Place{File: path.Join("images", ref.Name, ref.Tag), Object: ref.String()}
+}
+
+func checkUnused(_ context.Context, t *Target, r *Reporter) {
+	if t.hasOperator() && t.operatorStartsWorkloads() {
+		return
+	}
+	used := map[schema.ImageRef]bool{}
+	for _, use := range t.uses() {
+		used[use.Ref] = true
+	}
+	for _, image := range t.Images {
+		if !used[image.Ref] {
+			r.Report(t.imagePlace(image.Ref), "leave it out, or use it", "nothing in the archive starts image %s", image.Ref)
+		}
+	}
+}
+
+// operatorStartsWorkloads tells whether the operator may create anything that has containers.
+func (t *Target) operatorStartsWorkloads() bool {
+	rules := slices.Concat(t.operatorRules("Role"), t.operatorRules("ClusterRole"))
+	workloads := map[string][]string{
+		"": {"pods", "replicationcontrollers"}, "apps": {"deployments", "statefulsets", "daemonsets", "replicasets"}, "batch": {"jobs", "cronjobs"},
+	}
+	for group, resources := range workloads {
+		for _, resource := range resources {
+			if permits(rules, group, resource, "create") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// permits tells whether the rules allow a verb on every object of a resource.
+func permits(rules []rbacv1.PolicyRule, group, resource, verb string) bool {
+	missing, err := rbac.Missing(rules, []rbacv1.PolicyRule{{APIGroups: []string{group}, Resources: []string{resource}, Verbs: []string{verb}}})
+	return err == nil && len(missing) == 0
 }

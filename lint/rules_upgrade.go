@@ -1,5 +1,281 @@
 package lint
 
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/solutionctl/solutionctl/lint/crd"
+	"github.com/solutionctl/solutionctl/lint/images"
+	"github.com/solutionctl/solutionctl/lint/rbac"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
 func upgradeRules() []Rule {
-	return []Rule{}
+	return []Rule{
+		{
+			ID: "SOL701", Name: "crd-change", Group: GroupUpgrade, Severity: report.SeverityError,
+			Summary: "No change of a CustomResourceDefinition loses stored data or breaks stored objects.",
+			Explanation: `The API server drops fields that a new schema does not have, and refuses to update objects that it does not allow. A version that objects are stored in cannot be taken away before they are rewritten.
+
+Add a version instead, with a conversion webhook where the schemas differ, and take the old one away in a later release.`,
+			Bad: "# was: size: {type: string}\nsize: {type: integer}", Good: "size: {type: string}\nsizeInBytes: {type: integer}",
+			Check: checkDefinitions,
+		},
+		{
+			ID: "SOL702", Name: "crd-removed", Group: GroupUpgrade, Severity: report.SeverityWarning,
+			Summary:     "Every CustomResourceDefinition of the older version is still there.",
+			Explanation: "A definition that only the older version had stays in the cluster with its objects, and nothing looks after them any more. Say in the release notes what becomes of them.",
+			Bad:         "# operator/deploy/crds/backups_crd.yaml of version 1.0.0 is not in 2.0.0", Good: "# operator/deploy/crds/backups_crd.yaml, served: false",
+			Check: checkRemovedDefinitions,
+		},
+		{
+			ID: "SOL703", Name: "roles-widened", Group: GroupUpgrade, Severity: report.SeverityWarning,
+			Summary:     "The operator needs no more rights than in the older version.",
+			Explanation: "Whoever allowed the older version did not allow this. The finding lists exactly what is new, so that it can be reviewed before the upgrade.",
+			Bad:         "resources: [deployments, secrets]   # was: [deployments]", Good: "resources: [deployments]",
+			Check: checkWidened,
+		},
+		{
+			ID: "SOL704", Name: "image-still-needed", Group: GroupUpgrade, Severity: report.SeverityWarning,
+			Summary: "No image is gone that objects of the older version ask for by its original name.",
+			Explanation: `Pods of the older version run until each is replaced, and an interrupted upgrade or a rollback starts them again. Images that are named by their original name come from whichever archive has them: keep the older archive imported until nothing runs that needs it.
+
+Images named with {{ repository }} belong to one version and are not meant.`,
+			Bad: "# 1.0.0 started docker.io/library/redis:7.2; 2.0.0 has redis:7.4 only", Good: "images:\n  - {name: redis, tag: \"7.2\", …}\n  - {name: redis, tag: \"7.4\", …}",
+			Check: checkStillNeeded,
+		},
+		{
+			ID: "SOL705", Name: "tag-moved", Group: GroupUpgrade, Severity: report.SeverityError,
+			Summary:     "An original name with the same tag means the same image in both versions.",
+			Explanation: "Both archives are imported side by side, and one name cannot have two contents: the import refuses the second. Use a new tag, or refer to the image by digest.",
+			Bad:         "origin: docker.io/library/redis:7   # another digest than in the older version", Good: "origin: docker.io/library/redis:7.4.1",
+			Check: checkMovedTags,
+		},
+		{
+			ID: "SOL706", Name: "version-not-higher", Group: GroupUpgrade, Severity: report.SeverityError,
+			Summary:     "The version is higher than that of the older archive.",
+			Explanation: "Versions are compared as Semantic Versioning says: 1.0.0-rc.1 is lower than 1.0.0, and what follows a + does not count. Two archives of equal precedence cannot both be imported.",
+			Bad:         "version: 1.0.0   # the older archive is 1.0.0", Good: "version: 1.0.1",
+			Check: checkVersion,
+		},
+		{
+			ID: "SOL707", Name: "min-upgrade-from", Group: GroupUpgrade, Severity: report.SeverityError,
+			Summary:     "The older version is one from which an upgrade is supported.",
+			Explanation: "minUpgradeFrom is the lowest version from which this one can be reached in one step. Upgrade to a version in between first.",
+			Bad:         "minUpgradeFrom: 1.5.0   # and the older archive is 1.4.2", Good: "minUpgradeFrom: 1.4.0",
+			Check: checkMinUpgradeFrom,
+		},
+		{
+			ID: "SOL708", Name: "another-solution", Group: GroupUpgrade, Severity: report.SeverityError,
+			Summary:     "Both archives are versions of one Solution.",
+			Explanation: "A Solution is known by metadata.name. Under another name it is another Solution, which does not replace the older one.",
+			Bad:         "metadata: {name: storage2}   # the older archive is storage", Good: "metadata: {name: storage}",
+			Check: checkSameSolution,
+		},
+	}
+}
+
+// older returns the archive to compare with; nil when there is none that can be.
+func (t *Target) older() *Target {
+	if t.Against == nil || t.Against.Solution == nil {
+		return nil
+	}
+	return t.Against
+}
+
+func checkDefinitions(_ context.Context, t *Target, r *Reporter) {
+	for _, pair := range t.changedDefinitions() {
+		for _, change := range crd.Compare(pair.before.Definition, pair.after.Definition) {
+			at := InFile(pair.after.File)
+			if pair.after.Object != nil {
+				at = pair.after.Object.At("spec.versions")
+			}
+			at.Object = "CustomResourceDefinition/" + pair.after.Name
+			if change.Path != "" {
+				at.Object += ": " + change.Path
+			}
+			switch change.Severity {
+			case crd.Lossy:
+				r.Report(at, "keep the field, or add a version with a conversion webhook", "stored data would be lost: %s", change)
+			case crd.Breaking:
+				r.Report(at, "keep what was allowed, or add a version with a conversion webhook", "objects or clients would break: %s", change)
+			case crd.Safe:
+			}
+		}
+	}
+}
+
+type definitionPair struct{ before, after Definition }
+
+// changedDefinitions pairs the definitions that activation applies.
+func (t *Target) changedDefinitions() []definitionPair {
+	before := t.older()
+	if before == nil {
+		return nil
+	}
+	var pairs []definitionPair
+	for _, after := range t.Definitions() {
+		if after.Part.Applied() {
+			if old, ok := before.definition(after.Name); ok {
+				pairs = append(pairs, definitionPair{old, after})
+			}
+		}
+	}
+	return pairs
+}
+
+func (t *Target) definition(name string) (Definition, bool) {
+	definitions := t.Definitions()
+	i := slices.IndexFunc(definitions, func(d Definition) bool { return d.Name == name && d.Part.Applied() })
+	if i < 0 {
+		return Definition{}, false
+	}
+	return definitions[i], true
+}
+
+func checkRemovedDefinitions(_ context.Context, t *Target, r *Reporter) {
+	before := t.older()
+	if before == nil {
+		return
+	}
+	for _, old := range before.Definitions() {
+		if _, ok := t.definition(old.Name); !ok && old.Part.Applied() {
+			r.Report(Place{File: "operator/deploy/crds", Object: "CustomResourceDefinition/" + old.Name},
+				"keep it, and stop serving it in a later release", "%s of version %s is gone: its objects stay behind, and nothing looks after them",
+				old.Name, before.Solution.Spec.Version)
+		}
+	}
+}
+
+func checkWidened(_ context.Context, t *Target, r *Reporter) {
+	before := t.older()
+	if before == nil {
+		return
+	}
+	for _, kind := range []string{"Role", "ClusterRole"} {
+		widened, err := rbac.Widened(grantedBy(before, kind), t.operatorRules(kind))
+		if err != nil {
+			r.Report(t.rolePlace(kind), "", "the rules of the %ss cannot be compared: %v", kind, err)
+		}
+		for _, rule := range widened {
+			r.Report(t.rolePlace(kind), "review it before the upgrade", "the operator gets new permissions: %s", rbac.Summary(rule))
+		}
+	}
+	if clusterWide(t) && !clusterWide(before) && len(t.operatorRules("ClusterRole")) > 0 {
+		r.Report(t.manifestPlace("spec", "operator", "clusterWide"), "review it before the upgrade",
+			"the operator's ClusterRoles are newly bound in every namespace")
+	}
+}
+
+// grantedBy returns what the older version has for roles of a kind: a Role asks for nothing new when a ClusterRole had it.
+func grantedBy(before *Target, kind string) []rbacv1.PolicyRule {
+	granted := before.operatorRules("ClusterRole")
+	if kind == "Role" {
+		granted = slices.Concat(granted, before.operatorRules("Role"))
+	}
+	if kind == "ClusterRole" && !clusterWide(before) {
+		granted = slices.Concat(granted, before.operatorRules("Role")) // both end with the namespace
+	}
+	return granted
+}
+
+func clusterWide(t *Target) bool {
+	return t.Solution.Spec.Operator != nil && t.Solution.Spec.Operator.ClusterWide
+}
+
+// rolePlace is the first role of a kind.
+func (t *Target) rolePlace(kind string) Place {
+	for _, o := range t.Objects() {
+		if o.Part == PartRole && o.Kind == kind {
+			return o.At("")
+		}
+	}
+	return InFile("operator/deploy/role.yaml")
+}
+
+func checkStillNeeded(_ context.Context, t *Target, r *Reporter) {
+	before := t.older()
+	if before == nil || !t.ImagesKnown {
+		return
+	}
+	now := newResolver(t)
+	reported := map[schema.ImageRef]bool{}
+	for _, use := range before.uses() {
+		reference, ok := images.ParseReference(use.Image)
+		if !use.Found() || !ok || reported[use.Ref] || logicalRegistry.MatchString(use.Image) {
+			continue
+		}
+		if ref, _ := now.resolve(use.Image); now.have[ref] {
+			continue
+		}
+		reported[use.Ref] = true
+		r.Report(t.imagePlace(use.Ref), fmt.Sprintf("keep %s imported until nothing runs that needs it", before.Solution.ID()),
+			"image %s is gone, and %s of version %s starts it as %s", use.Ref, use.Object, before.Solution.Spec.Version, reference)
+	}
+}
+
+func checkMovedTags(_ context.Context, t *Target, r *Reporter) {
+	before := t.older()
+	if before == nil {
+		return
+	}
+	digests := map[string]string{} // original name → digest in the older version
+	for _, image := range before.Images {
+		if origin, ok := originOf(before, image); ok && image.Content != nil {
+			digests[origin.String()] = image.Content.Root.Digest.String()
+		}
+	}
+	for _, image := range t.Images {
+		origin, ok := originOf(t, image)
+		if !ok || image.Content == nil {
+			continue
+		}
+		if old, known := digests[origin.String()]; known && old != image.Content.Root.Digest.String() {
+			r.Report(t.imagePlace(image.Ref), "give the new content a new tag", "%s is %s here and %s in version %s",
+				origin, image.Content.Root.Digest, old, before.Solution.Spec.Version)
+		}
+	}
+}
+
+func checkVersion(_ context.Context, t *Target, r *Reporter) {
+	before := t.older()
+	if before == nil {
+		return
+	}
+	old, err := schema.ParseVersion(before.Solution.Spec.Version)
+	if err != nil {
+		return // the rules on documents report it
+	}
+	version, err := schema.ParseVersion(t.Solution.Spec.Version)
+	if err == nil && version.Compare(old) <= 0 {
+		r.Report(t.manifestPlace("spec", "version"), "raise spec.version in solution.yaml",
+			"version %s is not higher than %s", version, old)
+	}
+}
+
+func checkMinUpgradeFrom(_ context.Context, t *Target, r *Reporter) {
+	before := t.older()
+	if before == nil || t.Solution.Spec.MinUpgradeFrom == "" {
+		return
+	}
+	old, err := schema.ParseVersion(before.Solution.Spec.Version)
+	if err != nil {
+		return // the rules on documents report it
+	}
+	lowest, err := schema.ParseVersion(t.Solution.Spec.MinUpgradeFrom)
+	if err == nil && old.Compare(lowest) < 0 {
+		r.Report(t.manifestPlace("spec", "minUpgradeFrom"), fmt.Sprintf("upgrade to %s or later first", lowest),
+			"version %s cannot be upgraded in one step: the lowest is %s", old, lowest)
+	}
+}
+
+func checkSameSolution(_ context.Context, t *Target, r *Reporter) {
+	if before := t.older(); before != nil && before.Solution.Metadata.Name != t.Solution.Metadata.Name {
+		r.Report(t.manifestPlace("metadata", "name"), "compare it with an older version of the same Solution",
+			"this is %s, and the older archive is %s", t.Solution.Metadata.Name, before.Solution.Metadata.Name)
+	}
 }

@@ -61,6 +61,7 @@ type Target struct {
 	charts      func() []Chart
 	validated   func() map[*Object][]kube.Problem
 	isoFindings func() []report.Finding
+	uses        func() []Use
 	mu          sync.Mutex
 	documents   map[string]*parsed
 	crdProblems map[string][]crd.Problem // of files, filled by definitions

@@ -1,0 +1,134 @@
+package lint
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/solutionctl/solutionctl/build/oci"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+func checkOperatorImage(_ context.Context, t *Target, r *Reporter) {
+	if !t.hasOperator() || !t.ImagesKnown {
+		return
+	}
+	if ref := t.Solution.OperatorImage(); t.image(ref).Ref != ref {
+		r.Report(t.manifestPlace("spec", "operator", "image"),
+			"name one of the archive's images in spec.operator.image", "the operator's image %s is not in the archive", ref)
+	}
+}
+
+func checkEntryPoint(ctx context.Context, t *Target, r *Reporter) {
+	image := t.image(t.Solution.OperatorImage())
+	if !t.hasOperator() || image.Content == nil {
+		return
+	}
+	at := t.imagePlace(image.Ref)
+	hint := fmt.Sprintf("put the executable %s into a directory of PATH", t.operatorName())
+	for _, variant := range variants(ctx, image.Content) {
+		found, severity := variant.judgeConfig(t.operatorName()), report.SeverityWarning
+		if t.Deep {
+			found, severity = variant.search(ctx, t.operatorName()), report.SeverityError
+		}
+		if found != "" {
+			r.ReportAs(severity, at, hint, "%s: the operator cannot start: %s", variant.platform(), found)
+		}
+	}
+}
+
+// variant is an image for one platform.
+type variant struct {
+	config imageConfig
+	layers []oci.Blob
+}
+
+// imageConfig is what the configuration of an image says about starting it.
+type imageConfig struct {
+	OS, Architecture string
+	Config           struct{ Entrypoint, Cmd, Env []string }
+}
+
+// maxConfig is far above the size of any configuration.
+const maxConfig = 4 << 20
+
+// variants reads the configurations of an image. Manifests that have none (attestations, artifacts) are left out, and so
+// is what cannot be read: the rules on archives report it.
+func variants(ctx context.Context, image *oci.Image) []variant {
+	blobs := map[string]oci.Blob{}
+	for _, blob := range image.Blobs {
+		blobs[blob.Digest.String()] = blob
+	}
+	var all []variant
+	for _, manifest := range image.Manifests {
+		var m struct {
+			Config struct{ Digest string }
+			Layers []struct{ Digest string }
+		}
+		if json.Unmarshal(manifest.Data, &m) != nil {
+			continue
+		}
+		var v variant
+		config, ok := blobs[m.Config.Digest]
+		if !ok || !readJSON(ctx, config, &v.config) || v.config.OS == "" || v.config.OS == "unknown" {
+			continue
+		}
+		for _, layer := range m.Layers {
+			v.layers = append(v.layers, blobs[layer.Digest])
+		}
+		all = append(all, v)
+	}
+	return all
+}
+
+func readJSON(ctx context.Context, blob oci.Blob, target any) bool {
+	content, err := blob.Open(ctx, 0)
+	if err != nil {
+		return false
+	}
+	data, err := io.ReadAll(io.LimitReader(content, maxConfig))
+	return content.Close() == nil && err == nil && json.Unmarshal(data, target) == nil
+}
+
+func (v variant) platform() string { return v.config.OS + "/" + v.config.Architecture }
+
+// searchPath is where the container runtime looks for an executable.
+func (v variant) searchPath() []string {
+	for _, variable := range v.config.Config.Env {
+		if value, ok := strings.CutPrefix(variable, "PATH="); ok {
+			return strings.Split(value, ":")
+		}
+	}
+	return strings.Split("/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", ":") // what runtimes set
+}
+
+// judgeConfig tells why the executable is probably not found, "" when nothing speaks against it.
+func (v variant) judgeConfig(name string) string {
+	command := slices.Concat(v.config.Config.Entrypoint, v.config.Config.Cmd)
+	switch {
+	case len(command) == 0 || v.mentions(name):
+		return ""
+	case path.Base(command[0]) != name:
+		return fmt.Sprintf("its Deployment starts %s, and the image was made to start %s", name, command[0])
+	case path.IsAbs(command[0]) && !v.inSearchPath(command[0]):
+		return fmt.Sprintf("its Deployment looks for %s in PATH, %s, and the image has it in %s", name, strings.Join(v.searchPath(), ":"), path.Dir(command[0]))
+	}
+	return ""
+}
+
+// mentions tells that a variable holds the path of the executable: in images of the Operator SDK, OPERATOR does, and the
+// entry point is a script.
+func (v variant) mentions(name string) bool {
+	return slices.ContainsFunc(v.config.Config.Env, func(variable string) bool {
+		_, value, _ := strings.Cut(variable, "=")
+		return path.IsAbs(value) && path.Base(value) == name && v.inSearchPath(value)
+	})
+}
+
+func (v variant) inSearchPath(executable string) bool {
+	return slices.ContainsFunc(v.searchPath(), func(dir string) bool { return path.Clean(dir) == path.Dir(executable) })
+}

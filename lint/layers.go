@@ -1,0 +1,198 @@
+package lint
+
+import (
+	"archive/tar"
+	"bufio"
+	"bytes"
+	"context"
+	"debug/elf"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/solutionctl/solutionctl/build/oci"
+)
+
+// Bounds of what is read of the layers of one image.
+const (
+	maxLayerFiles = 500_000
+	maxLayerBytes = 8 << 30 // uncompressed, of one layer
+	maxLinks      = 16
+)
+
+// layerFile is what a layer has at a path. Layers are read from the last to the first: what is known already hides the rest.
+type layerFile struct {
+	kind   byte // of package tar
+	mode   int64
+	target string
+	head   []byte // the first bytes of a file with the name that is searched for
+}
+
+// search looks for an executable in the layers and tells why it cannot be started, "" when it can.
+func (v variant) search(ctx context.Context, name string) string {
+	files := map[string]layerFile{}
+	for _, layer := range slices.Backward(v.layers) {
+		if layer.Open == nil {
+			return "a layer is missing"
+		}
+		if err := addLayer(ctx, files, layer, name); err != nil {
+			return fmt.Sprintf("its layers cannot be read: %v", err)
+		}
+	}
+	for _, dir := range v.searchPath() {
+		file, ok := follow(files, path.Join("/", dir, name))
+		switch {
+		case !ok || file.kind != tar.TypeReg:
+			continue
+		case file.mode&0o111 == 0:
+			return fmt.Sprintf("%s is not executable", path.Join("/", dir, name))
+		}
+		return wrongMachine(file.head, v.config.Architecture)
+	}
+	return fmt.Sprintf("no directory of PATH, %s, has the executable %s", strings.Join(v.searchPath(), ":"), name)
+}
+
+// addLayer adds the files of a layer that no later layer replaced or deleted.
+func addLayer(ctx context.Context, files map[string]layerFile, layer oci.Blob, name string) error {
+	blob, err := layer.Open(ctx, 0)
+	if err != nil {
+		return err
+	}
+	defer blob.Close() //nolint:errcheck // read only
+	content, err := uncompressed(blob)
+	if err != nil {
+		return err
+	}
+	added := map[string]layerFile{}
+	archive := tar.NewReader(io.LimitReader(interruptible{ctx, content}, maxLayerBytes))
+	for {
+		header, err := archive.Next()
+		switch {
+		case errors.Is(err, io.EOF):
+			merge(files, added)
+			return nil
+		case err != nil:
+			return err
+		case len(files)+len(added) >= maxLayerFiles:
+			return fmt.Errorf("more than %d files", maxLayerFiles)
+		}
+		file := layerFile{kind: header.Typeflag, mode: header.Mode, target: header.Linkname}
+		if path.Base(header.Name) == name {
+			file.head = make([]byte, 64)
+			n, _ := io.ReadFull(archive, file.head) // short files are judged by what they have
+			file.head = file.head[:n]
+		}
+		added[path.Join("/", header.Name)] = file
+	}
+}
+
+// interruptible stops reading when the context ends: a small layer can be a large one uncompressed.
+type interruptible struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (i interruptible) Read(p []byte) (int, error) {
+	if err := i.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return i.r.Read(p)
+}
+
+// merge adds a layer below those that are known.
+func merge(files, added map[string]layerFile) {
+	maps.DeleteFunc(added, func(name string, _ layerFile) bool {
+		_, known := files[name]
+		return known || deleted(files, name)
+	})
+	maps.Copy(files, added)
+}
+
+// deleted tells whether a later layer took the file, or a directory above it, away.
+func deleted(files map[string]layerFile, name string) bool {
+	for ; name != "/"; name = path.Dir(name) {
+		dir, base := path.Split(name)
+		if _, ok := files[dir+".wh."+base]; ok {
+			return true
+		}
+		if _, ok := files[dir+".wh..wh..opq"]; ok {
+			return true
+		}
+	}
+	return false
+}
+
+// uncompressed reads a layer whatever its compression; media types are not to be trusted in this.
+func uncompressed(r io.Reader) (io.Reader, error) {
+	buffered := bufio.NewReader(r)
+	magic, _ := buffered.Peek(4) // a shorter layer is no archive, which the reader of archives tells
+	switch {
+	case bytes.HasPrefix(magic, []byte{0x1f, 0x8b}):
+		return gzip.NewReader(buffered)
+	case bytes.Equal(magic, []byte{0x28, 0xb5, 0x2f, 0xfd}):
+		return zstd.NewReader(buffered, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(256<<20))
+	}
+	return buffered, nil
+}
+
+// follow finds a file through links, of the file itself and of the directories above it.
+func follow(files map[string]layerFile, name string) (layerFile, bool) {
+	for range maxLinks {
+		link := firstLink(files, name)
+		if link == "" {
+			file, ok := files[name]
+			return file, ok
+		}
+		target, rest := files[link].target, strings.TrimPrefix(name, link)
+		if files[link].kind == tar.TypeLink || path.IsAbs(target) {
+			name = path.Join("/", target, rest)
+		} else {
+			name = path.Join(path.Dir(link), target, rest)
+		}
+	}
+	return layerFile{}, false
+}
+
+// firstLink returns the uppermost part of a path that is a link, "" when none is.
+func firstLink(files map[string]layerFile, name string) string {
+	for i := 1; i <= len(name); i++ {
+		if i == len(name) || name[i] == '/' {
+			if kind := files[name[:i]].kind; kind == tar.TypeSymlink || kind == tar.TypeLink {
+				return name[:i]
+			}
+		}
+	}
+	return ""
+}
+
+// machines are what the header of an executable says for an architecture.
+func machines() map[string]elf.Machine {
+	return map[string]elf.Machine{
+		"amd64": elf.EM_X86_64, "386": elf.EM_386, "arm64": elf.EM_AARCH64, "arm": elf.EM_ARM,
+		"ppc64le": elf.EM_PPC64, "s390x": elf.EM_S390, "riscv64": elf.EM_RISCV,
+	}
+}
+
+// wrongMachine tells that an executable is for another architecture. Scripts run anywhere.
+func wrongMachine(head []byte, architecture string) string {
+	want, known := machines()[architecture]
+	if !known || len(head) < 20 || !bytes.HasPrefix(head, []byte(elf.ELFMAG)) {
+		return ""
+	}
+	var order binary.ByteOrder = binary.LittleEndian
+	if elf.Data(head[elf.EI_DATA]) == elf.ELFDATA2MSB {
+		order = binary.BigEndian
+	}
+	if have := elf.Machine(order.Uint16(head[18:20])); have != want {
+		return fmt.Sprintf("the executable is for %s", have)
+	}
+	return ""
+}

@@ -1,0 +1,232 @@
+package lint
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+const monitoringGroup = "monitoring.coreos.com"
+
+// named returns the applied objects of an API group and kind.
+func (t *Target) named(group, kind string) []*Object {
+	var found []*Object
+	for _, o := range t.Objects() {
+		if o.Kind == kind && o.Group() == group && o.Part.Applied() {
+			found = append(found, o)
+		}
+	}
+	return found
+}
+
+func checkScraped(_ context.Context, t *Target, r *Reporter) {
+	if !t.hasOperator() && len(t.pods()) == 0 {
+		return // nothing runs
+	}
+	have := t.grantedRules(true)
+	for _, kind := range []string{"ServiceMonitor", "PodMonitor"} {
+		if len(t.named(monitoringGroup, kind)) > 0 || permits(have, monitoringGroup, strings.ToLower(kind)+"s", "create") {
+			return
+		}
+	}
+	r.Report(InFile("monitoring"), "add monitoring/servicemonitor.yaml", "nothing tells Prometheus of this Solution: there is no ServiceMonitor and no PodMonitor, and the operator may create none")
+}
+
+func checkMonitorTargets(_ context.Context, t *Target, r *Reporter) {
+	operatorCreates := t.hasOperator() && permits(t.grantedRules(true), "", "services", "create")
+	for _, monitor := range t.named(monitoringGroup, "ServiceMonitor") {
+		if lookup(monitor.Value, "spec", "selector", "matchExpressions") != nil {
+			continue // cannot be told by labels alone
+		}
+		labels, _ := lookup(monitor.Value, "spec", "selector", "matchLabels").(map[string]any)
+		var services []*Object
+		for _, service := range t.named("", "Service") {
+			if subset(labels, lookup(service.Value, "metadata", "labels")) {
+				services = append(services, service)
+			}
+		}
+		if len(services) == 0 {
+			if !operatorCreates {
+				r.Report(monitor.At("spec.selector"), "label the Service", "no Service of the archive has the labels that %s selects", monitor)
+			}
+			continue
+		}
+		reportPorts(r, monitor, services)
+	}
+}
+
+func reportPorts(r *Reporter, monitor *Object, services []*Object) {
+	endpoints, _ := lookup(monitor.Value, "spec", "endpoints").([]any)
+	for i, endpoint := range endpoints {
+		port, _ := lookup(endpoint, "port").(string)
+		if port == "" {
+			continue
+		}
+		if !slices.ContainsFunc(services, func(s *Object) bool { return slices.Contains(portNames(s), port) }) {
+			r.Report(monitor.At(pathOf("spec.endpoints", i)+".port"), "name a port of the Service", "%s has no port with the name %s", services[0], port)
+		}
+	}
+}
+
+func portNames(service *Object) []string {
+	ports, _ := lookup(service.Value, "spec", "ports").([]any)
+	var names []string
+	for _, port := range ports {
+		name, _ := lookup(port, "name").(string)
+		names = append(names, name)
+	}
+	return names
+}
+
+// subset tells whether labels, which may be of any type, hold every wanted one.
+func subset(wanted map[string]any, labels any) bool {
+	have, _ := labels.(map[string]any)
+	for key, value := range wanted {
+		if have[key] != value {
+			return false
+		}
+	}
+	return true
+}
+
+func isDashboard(name string) bool {
+	return strings.HasPrefix(name, "monitoring/dashboards/") && path.Ext(name) == ".json"
+}
+
+func checkDashboards(_ context.Context, t *Target, r *Reporter) {
+	for _, file := range t.Files() {
+		if !isDashboard(file.Path) {
+			continue
+		}
+		dashboard, err := t.dashboard(file.Path)
+		switch {
+		case err != nil:
+			r.Report(InFile(file.Path), "export the dashboard again", "not a JSON object: %v", err)
+		case dashboard["title"] == nil && dashboard["dashboard"] != nil:
+			r.Report(InFile(file.Path), "keep what is in the field dashboard only", "the dashboard is wrapped in a field named dashboard")
+		default:
+			if title, _ := dashboard["title"].(string); title == "" {
+				r.Report(InFile(file.Path), "add a title", "the dashboard has no title")
+			}
+			if dashboard["panels"] == nil && dashboard["rows"] == nil {
+				r.Report(InFile(file.Path), "add panels", "the dashboard has no panels")
+			}
+		}
+	}
+}
+
+func (t *Target) dashboard(name string) (map[string]any, error) {
+	data, err := t.Text(name)
+	if err != nil {
+		return nil, err
+	}
+	var dashboard map[string]any
+	if err := json.Unmarshal(data, &dashboard); err != nil {
+		return nil, err
+	}
+	if dashboard == nil {
+		return nil, fmt.Errorf("it is null")
+	}
+	return dashboard, nil
+}
+
+func checkDataSources(_ context.Context, t *Target, r *Reporter) {
+	for _, file := range t.Files() {
+		if !isDashboard(file.Path) {
+			continue
+		}
+		dashboard, err := t.dashboard(file.Path)
+		if err != nil {
+			continue // another rule reports it
+		}
+		var fixed []string
+		walkDataSources(dashboard, "", 0, func(at, name string) {
+			if !strings.Contains(name, "$") && !strings.HasPrefix(name, "-- ") && name != "grafana" && name != "" {
+				fixed = append(fixed, at+" = "+name)
+			}
+		})
+		if len(fixed) > 0 {
+			r.Report(Place{File: file.Path, Object: fixed[0]}, `refer to a variable of type datasource, as "${datasource}"`,
+				"the dashboard names a data source of one Grafana (%s)", count(len(fixed), "place"))
+		}
+	}
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// walkDataSources finds every field "datasource" and calls see with its name or identifier.
+func walkDataSources(value any, at string, depth int, see func(at, name string)) {
+	if depth > maxDashboardDepth {
+		return
+	}
+	switch v := value.(type) {
+	case map[string]any:
+		for _, key := range sortedKeys(v) {
+			here := strings.TrimPrefix(at+"."+key, ".")
+			switch source := v[key].(type) {
+			case string:
+				if key == "datasource" {
+					see(here, source)
+				}
+			case map[string]any:
+				if uid, ok := source["uid"].(string); ok && key == "datasource" {
+					see(here+".uid", uid)
+					continue
+				}
+				walkDataSources(source, here, depth+1, see)
+			default:
+				walkDataSources(source, here, depth+1, see)
+			}
+		}
+	case []any:
+		for i, entry := range v {
+			walkDataSources(entry, pathOf(at, i), depth+1, see)
+		}
+	}
+}
+
+const maxDashboardDepth = 64
+
+// The size of a ConfigMap, and from where on it is close.
+const (
+	maxConfigMap   = 1 << 20
+	closeConfigMap = maxConfigMap / 4 * 3
+)
+
+func checkConfigMaps(_ context.Context, t *Target, r *Reporter) {
+	for _, file := range t.Files() {
+		if isDashboard(file.Path) {
+			reportSize(r, InFile(file.Path), file.Size)
+		}
+	}
+	for _, o := range t.named("", "ConfigMap") {
+		size := int64(0)
+		for _, field := range []string{"data", "binaryData"} {
+			data, _ := lookup(o.Value, field).(map[string]any)
+			for key, value := range data {
+				text, _ := value.(string)
+				size += int64(len(key) + len(text))
+			}
+		}
+		reportSize(r, o.At("data"), size)
+	}
+}
+
+func reportSize(r *Reporter, at Place, size int64) {
+	switch {
+	case size > maxConfigMap:
+		r.ReportAs(report.SeverityError, at, "take it apart", "%d bytes do not fit into a ConfigMap, which holds %d", size, maxConfigMap)
+	case size > closeConfigMap:
+		r.Report(at, "take it apart", "%d bytes are close to the size of a ConfigMap, %d", size, maxConfigMap)
+	}
+}

@@ -1,0 +1,254 @@
+package lint
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/solutionctl/solutionctl/lint/rbac"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+func checkRoleFile(_ context.Context, t *Target, r *Reporter) {
+	for _, o := range t.Objects() {
+		if o.Part == PartRole && !isRole(o) {
+			r.Report(o.At(""), "take it out of the file", "%s in role.yaml makes the deployment fail: only Role and ClusterRole are allowed", o)
+		}
+	}
+}
+
+func isRole(o *Object) bool {
+	return (o.Kind == "Role" || o.Kind == "ClusterRole") && o.Group() == rbacv1.GroupName
+}
+
+func checkTakeover(_ context.Context, t *Target, r *Reporter) {
+	t.reportHazards(r, func(h rbac.Hazard) bool {
+		return !slices.Contains(slices.Concat(wildcards(), withoutEffect(), misspelt()), h.Reason)
+	})
+}
+
+func checkWildcards(_ context.Context, t *Target, r *Reporter) {
+	t.reportHazards(r, func(h rbac.Hazard) bool { return slices.Contains(wildcards(), h.Reason) })
+}
+
+func checkMisspelt(_ context.Context, t *Target, r *Reporter) {
+	t.reportHazards(r, func(h rbac.Hazard) bool { return slices.Contains(misspelt(), h.Reason) })
+}
+
+func wildcards() []rbac.Reason {
+	return []rbac.Reason{rbac.WildcardGroup, rbac.WildcardResource, rbac.WildcardVerb}
+}
+func withoutEffect() []rbac.Reason { return []rbac.Reason{rbac.ClusterScoped} }
+func misspelt() []rbac.Reason {
+	return []rbac.Reason{rbac.UnknownResource, rbac.UnknownVerb, rbac.Refused}
+}
+
+// reportHazards judges the operator's roles and reports the hazards that are chosen, with their own severity.
+func (t *Target) reportHazards(r *Reporter, chosen func(rbac.Hazard) bool) {
+	options := rbac.Options{ClusterWide: clusterWide(t), OwnGroups: t.ownGroups(), Scope: t.scope}
+	for _, o := range t.roles() {
+		role, err := rbac.FromObject(o.Value)
+		if err != nil {
+			continue // the rules on Kubernetes objects report what is malformed
+		}
+		for _, h := range rbac.Judge(role, options) {
+			if chosen(h) {
+				r.ReportAs(h.Severity, o.At(h.Path), h.Hint, "%s", h.Message)
+			}
+		}
+	}
+}
+
+// scope knows the resources of Kubernetes and those of the Solution.
+func (t *Target) scope(group, resource string) (namespaced, known bool) {
+	name, _, _ := strings.Cut(resource, "/")
+	for _, d := range t.Definitions() {
+		if d.Spec.Group == group && d.Spec.Names.Plural == name {
+			return d.Spec.Scope == "Namespaced", true
+		}
+	}
+	return t.Kubernetes.Scope(group, resource)
+}
+
+// roles returns the roles of role.yaml.
+func (t *Target) roles() []*Object {
+	var roles []*Object
+	for _, o := range t.Objects() {
+		if o.Part == PartRole && isRole(o) {
+			roles = append(roles, o)
+		}
+	}
+	return roles
+}
+
+// operatorRules returns the rules of all roles of a kind.
+func (t *Target) operatorRules(kind string) []rbacv1.PolicyRule {
+	var rules []rbacv1.PolicyRule
+	for _, o := range t.roles() {
+		if role, err := rbac.FromObject(o.Value); err == nil && o.Kind == kind {
+			rules = append(rules, role.Rules...)
+		}
+	}
+	return rules
+}
+
+// grantedRules are those that have an effect on namespaced or on cluster-scoped resources.
+func (t *Target) grantedRules(namespaced bool) []rbacv1.PolicyRule {
+	cluster := t.operatorRules("ClusterRole")
+	switch {
+	case namespaced:
+		return append(cluster, t.operatorRules("Role")...)
+	case clusterWide(t):
+		return cluster
+	}
+	return nil
+}
+
+func (t *Target) ownGroups() []string {
+	groups := slices.Clone(t.Solution.Spec.CustomAPIGroups)
+	for _, d := range t.Definitions() {
+		groups = append(groups, d.Spec.Group)
+	}
+	return groups
+}
+
+func checkWithoutEffect(_ context.Context, t *Target, r *Reporter) {
+	t.reportHazards(r, func(h rbac.Hazard) bool { return slices.Contains(withoutEffect(), h.Reason) })
+	for _, o := range t.roles() {
+		role, err := rbac.FromObject(o.Value)
+		if err != nil {
+			continue
+		}
+		for i, rule := range role.Rules {
+			if len(rule.ResourceNames) > 0 && slices.Equal(rule.Verbs, []string{"create"}) {
+				r.Report(o.At(pathOf("rules", i)+".resourceNames"), "remove resourceNames", "create is never granted by name: the rule permits nothing")
+			}
+		}
+	}
+}
+
+// needs returns the rules that are missing before the verbs are permitted on a resource, as one line; "" when none is.
+func needs(have []rbacv1.PolicyRule, group, resource string, verbs ...string) string {
+	missing, err := rbac.Missing(have, []rbacv1.PolicyRule{{APIGroups: []string{group}, Resources: []string{resource}, Verbs: verbs}})
+	if err != nil || len(missing) == 0 {
+		return ""
+	}
+	lines := make([]string, len(missing))
+	for i, rule := range missing {
+		lines[i] = rbac.Summary(rule)
+	}
+	return strings.Join(lines, "; ")
+}
+
+// ownDefinitions are those that activation applies for the operator.
+func (t *Target) ownDefinitions() []Definition {
+	return slices.DeleteFunc(slices.Clone(t.Definitions()), func(d Definition) bool { return d.Part != PartCRD })
+}
+
+func checkOwnResources(_ context.Context, t *Target, r *Reporter) {
+	for _, d := range t.ownDefinitions() {
+		have := t.grantedRules(d.Spec.Scope == "Namespaced")
+		if missing := needs(have, d.Spec.Group, d.Spec.Names.Plural, "get", "list", "watch"); missing != "" {
+			hint := "add the rule to operator/deploy/role.yaml"
+			if d.Spec.Scope != "Namespaced" && !clusterWide(t) {
+				hint = "the resource is cluster-scoped: add the rule to a ClusterRole and set spec.operator.clusterWide"
+			}
+			r.Report(d.place(), hint, "the operator lacks permissions: %s", missing)
+		}
+	}
+}
+
+func (d Definition) place() Place {
+	if d.Object == nil {
+		return Place{File: d.File, Object: "CustomResourceDefinition/" + d.Name}
+	}
+	return d.Object.At("")
+}
+
+func checkOwnStatus(_ context.Context, t *Target, r *Reporter) {
+	for _, d := range t.ownDefinitions() {
+		have, status := t.grantedRules(d.Spec.Scope == "Namespaced"), d.Spec.Names.Plural+"/status"
+		if !d.hasStatus() || !permits(have, d.Spec.Group, d.Spec.Names.Plural, "watch") {
+			continue // without watch, another program looks after it
+		}
+		if !permits(have, d.Spec.Group, status, "update") && !permits(have, d.Spec.Group, status, "patch") {
+			r.Report(d.place(), "add update or patch on it to operator/deploy/role.yaml", "the operator watches %s and may not write %s", d.Spec.Names.Plural, status)
+		}
+	}
+}
+
+func (d Definition) hasStatus() bool {
+	for _, version := range d.Spec.Versions {
+		if version.Subresources != nil && version.Subresources.Status != nil {
+			return true
+		}
+	}
+	return false
+}
+
+func checkOwnFinalizers(_ context.Context, t *Target, r *Reporter) {
+	for _, d := range t.ownDefinitions() {
+		have, resource := t.grantedRules(d.Spec.Scope == "Namespaced"), d.Spec.Names.Plural+"/finalizers"
+		if permits(have, d.Spec.Group, d.Spec.Names.Plural, "watch") && !permits(have, d.Spec.Group, resource, "update") {
+			r.Report(d.place(), "add it to operator/deploy/role.yaml", "the operator may not update %s", resource)
+		}
+	}
+}
+
+func checkLeases(_ context.Context, t *Target, r *Reporter) {
+	const group, resource = "coordination.k8s.io", "leases"
+	have := t.grantedRules(true)
+	var byName []string // verbs on leases with certain names
+	elects := false
+	for _, rule := range have {
+		if !slices.Contains(rule.APIGroups, group) || !slices.Contains(rule.Resources, resource) {
+			continue // a wildcard does not say that the operator elects a leader
+		}
+		elects = true
+		if len(rule.ResourceNames) > 0 {
+			byName = append(byName, rule.Verbs...)
+		}
+	}
+	if !elects {
+		return
+	}
+	may := func(verb string) bool {
+		return permits(have, group, resource, verb) || verb != "create" && (slices.Contains(byName, verb) || slices.Contains(byName, "*"))
+	}
+	var missing []string
+	for _, verb := range []string{"create", "get", "update"} {
+		if !may(verb) && (verb != "update" || !may("patch")) {
+			missing = append(missing, verb)
+		}
+	}
+	if len(missing) > 0 {
+		r.Report(InFile("operator/deploy/role.yaml"), "add it, without resourceNames for create",
+			"an election needs %s on leases, which no role permits", strings.Join(missing, " and "))
+	}
+}
+
+func checkRequired(_ context.Context, t *Target, r *Reporter) {
+	if t.Solution.Spec.Operator == nil {
+		return
+	}
+	for i, required := range t.Solution.Spec.Operator.RequiresCRDs {
+		at := t.manifestPlace("spec", "operator", "requiresCRDs", strconv.Itoa(i))
+		plural, group, _ := strings.Cut(required.Name, ".")
+		namespaced, known := t.scope(group, plural)
+		if missing := needs(t.grantedRules(namespaced || !known), group, plural, "list", "watch"); missing != "" {
+			r.Report(at, "add the rule to operator/deploy/role.yaml", "the operator requires %s and lacks permissions: %s", required.Name, missing)
+		}
+		d, ok := t.definition(required.Name)
+		if !ok {
+			continue
+		}
+		for _, version := range required.Versions {
+			if served, _ := d.serves(version); !served {
+				r.ReportAs(report.SeverityError, at, "serve it, or require another version", "the operator requires version %s of %s, which %s does not serve", version, required.Name, d.File)
+			}
+		}
+	}
+}

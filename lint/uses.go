@@ -1,0 +1,220 @@
+package lint
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/solutionctl/solutionctl/lint/images"
+	"github.com/solutionctl/solutionctl/schema"
+)
+
+// Use is one reason for an image to be in the archive: something that starts it, or may start it.
+type Use struct {
+	images.Use
+	At Place
+	// Ref is the image of the archive that is meant; the zero value when the archive does not have it.
+	Ref schema.ImageRef
+	// Elsewhere tells that the image is in the archive of another Solution, on which this one depends.
+	Elsewhere bool
+}
+
+// Found tells whether the archive has the image.
+func (u Use) Found() bool { return u.Ref != (schema.ImageRef{}) }
+
+// Why returns everything that starts an image or may start it. The image is one of the archive (name:tag), or any
+// reference as a manifest writes it.
+func (t *Target) Why(image string) []Use {
+	wanted := fullName(image)
+	var uses []Use
+	for _, use := range t.uses() {
+		if use.Found() && use.Ref.String() == image || fullName(use.Image) == wanted {
+			uses = append(uses, use)
+		}
+	}
+	return uses
+}
+
+// fullName makes references comparable that mean the same image.
+func fullName(text string) string {
+	if r, ok := images.ParseReference(text); ok {
+		return r.String()
+	}
+	return text
+}
+
+// findUses looks at everything that is applied, and at the samples that people copy.
+func (t *Target) findUses() []Use {
+	r := newResolver(t)
+	var uses []Use
+	if t.hasOperator() {
+		ref := t.Solution.OperatorImage()
+		uses = append(uses, r.use(images.Use{
+			Image: "{{ repository }}/" + ref.String(), Object: "Deployment/" + t.operatorName(), Place: images.Container, Certain: true,
+		}, t.manifestPlace("spec", "operator", "image")))
+	}
+	for _, o := range t.Objects() {
+		if o.Part == PartUnapplied {
+			continue
+		}
+		for _, use := range images.Find(o.Value) {
+			if o.Kind == "CustomResourceDefinition" && !isDefault(use.Path) {
+				continue // what a schema says about images starts none, except for its defaults
+			}
+			use.Certain = use.Certain && o.Part != PartSample
+			uses = append(uses, r.use(use, o.At(use.Path)))
+		}
+	}
+	return uses
+}
+
+const operatorImageField = "spec.operator.image"
+
+// hasOperator tells whether an operator would be deployed.
+func (t *Target) hasOperator() bool {
+	return t.Solution != nil && (t.Solution.Spec.Operator != nil ||
+		slices.ContainsFunc(t.Files(), func(f File) bool { return strings.HasPrefix(f.Path, "operator/deploy/") }))
+}
+
+// operatorName is the name of the operator's Deployment, container and executable.
+func (t *Target) operatorName() string { return t.Solution.Metadata.Name + "-operator" }
+
+func isDefault(path string) bool {
+	return slices.ContainsFunc(SplitPath(path), func(step string) bool { return step == "default" })
+}
+
+// resolver finds the image of the archive that a reference means.
+type resolver struct {
+	id      string
+	foreign []string // names of the Solutions that this one depends on
+	have    map[schema.ImageRef]bool
+	origins map[string]schema.ImageRef // full name outside of the archive → image
+}
+
+// newResolver knows each image by its name in the archive, and by its original name with its tag and its digests.
+func newResolver(t *Target) *resolver {
+	r := &resolver{have: map[schema.ImageRef]bool{}, origins: map[string]schema.ImageRef{}}
+	if t.Solution != nil {
+		r.id = t.Solution.ID()
+		for _, dependency := range t.Solution.Spec.DependsOn {
+			r.foreign = append(r.foreign, dependency.Solution)
+		}
+	}
+	for _, image := range t.Images {
+		r.have[image.Ref] = true
+		origin, ok := originOf(t, image)
+		if !ok {
+			continue
+		}
+		r.origins[origin.String()] = image.Ref
+		if image.Content == nil {
+			continue
+		}
+		for _, manifest := range image.Content.Manifests {
+			r.origins[images.Reference{Registry: origin.Registry, Repository: origin.Repository, Digest: manifest.Digest.String()}.String()] = image.Ref
+		}
+	}
+	return r
+}
+
+func originOf(t *Target, image Image) (images.Reference, bool) {
+	if t.Solution != nil {
+		if origin := t.Solution.Spec.ImageOrigins[image.Ref]; origin != "" {
+			return images.ParseReference(origin)
+		}
+	}
+	if image.Content != nil {
+		return images.ParseReference(image.Content.Origin)
+	}
+	return images.Reference{}, false
+}
+
+func (r *resolver) use(use images.Use, at Place) Use {
+	found := Use{Use: use, At: at}
+	found.Ref, found.Elsewhere = r.resolve(use.Image)
+	if !r.have[found.Ref] {
+		found.Ref = schema.ImageRef{}
+	}
+	return found
+}
+
+// repositoryPrefix is how a manifest names the registry that serves the archive: by MetalK8s' variable, or by the logical
+// names of both registry modes.
+var repositoryPrefix = regexp.MustCompile(`^\{\{-?\s*repository\s*-?\}\}/(.+)$`)
+
+var logicalRegistry = regexp.MustCompile(`^(?:registry\.solutionctl\.invalid|metalk8s-registry-from-config\.invalid)/([^/]+)/(.+)$`)
+
+// resolve returns the image that is meant, whether or not the archive has it.
+func (r *resolver) resolve(text string) (ref schema.ImageRef, elsewhere bool) {
+	if m := repositoryPrefix.FindStringSubmatch(text); m != nil {
+		return archiveRef(m[1]), false
+	}
+	if m := logicalRegistry.FindStringSubmatch(text); m != nil {
+		if m[1] == r.id {
+			return archiveRef(m[2]), false
+		}
+		return schema.ImageRef{}, slices.ContainsFunc(r.foreign, func(name string) bool { return strings.HasPrefix(m[1], name+"-") })
+	}
+	reference, ok := images.ParseReference(text)
+	if !ok {
+		return schema.ImageRef{}, false
+	}
+	if reference.Digest == "" {
+		return r.origins[reference.String()], false
+	}
+	reference.Tag = "" // the digest decides
+	return r.origins[reference.String()], false
+}
+
+// archiveRef reads the reference of an image of the archive; a digest behind it is left out.
+func archiveRef(text string) schema.ImageRef {
+	text, _, _ = strings.Cut(text, "@")
+	ref, err := schema.ParseImageRef(text)
+	if err != nil {
+		return schema.ImageRef{}
+	}
+	return ref
+}
+
+// wanted is one image that is asked for, and everything that asks for it.
+type wanted struct {
+	image string
+	uses  []Use
+}
+
+// missing lists the images that the archive does not have, in the order of their first use. Certain ones are those that
+// at least one certain use asks for.
+func (t *Target) missing(certain bool) []wanted {
+	var all []wanted
+	known := map[string]int{}
+	for _, use := range t.uses() {
+		if use.Found() || use.Elsewhere || use.At.Object == operatorImageField { // that one has a rule of its own
+			continue
+		}
+		name := fullName(use.Image)
+		i, ok := known[name]
+		if !ok {
+			i = len(all)
+			known[name] = i
+			all = append(all, wanted{image: use.Image})
+		}
+		all[i].uses = append(all[i].uses, use)
+	}
+	return slices.DeleteFunc(all, func(w wanted) bool { return w.first() >= 0 != certain })
+}
+
+// first is the position of the first certain use, negative when there is none.
+func (w wanted) first() int { return slices.IndexFunc(w.uses, func(u Use) bool { return u.Certain }) }
+
+// others tells how many more places ask for the image.
+func (w wanted) others() string {
+	switch n := len(w.uses) - 1; n {
+	case 0:
+		return ""
+	case 1:
+		return ", as does one other place"
+	default:
+		return fmt.Sprintf(", as do %d other places", n)
+	}
+}
