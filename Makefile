@@ -26,3 +26,4 @@ fuzz: # every fuzz target for FUZZTIME (30s)
 docs: # the reference of the command line
 	rm -rf docs/reference && mkdir docs/reference
 	go run ./cmd/solutionctl docs docs/reference
+	go test ./lint -run TestCorpus -update
