@@ -45,6 +45,9 @@ Layers are not read unless --deep is given, so this takes milliseconds whatever 
 			case len(args) == 0:
 				args = []string{"."}
 			}
+			if f.why != "" {
+				return a.why(cmd.Context(), args, f.why)
+			}
 			return a.lint(cmd.Context(), args, f)
 		},
 	}
