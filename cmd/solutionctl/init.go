@@ -139,7 +139,8 @@ func placeholderImage(entrypoint string) []projectFile {
 	type object = map[string]any
 	add("oci-layout", object{"imageLayoutVersion": "1.0.0"})
 	digest, size := add("", object{
-		"os": "linux", "architecture": "amd64", "config": object{"Entrypoint": []string{"/" + entrypoint}},
+		"os": "linux", "architecture": "amd64",
+		"config": object{"Entrypoint": []string{"/" + entrypoint}, "Env": []string{"PATH=/"}}, // it is started by its name alone
 		"rootfs": object{"type": "layers", "diff_ids": []string{}},
 	})
 	digest, size = add("", object{
