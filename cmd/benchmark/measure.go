@@ -62,8 +62,13 @@ func measure(ctx context.Context, c contestant) (s sample, err error) {
 	if err := cmd.Start(); err != nil {
 		return s, err
 	}
-	s.anon = watchMemory(cmd.Process.Pid)
+	memory := watchMemory(cmd.Process.Pid)
+	var info unix.Siginfo // the exit status stays, to be collected below
+	if err = unix.Waitid(unix.P_PID, cmd.Process.Pid, &info, unix.WEXITED|unix.WNOWAIT, nil); err != nil {
+		return s, err
+	}
 	s.wall = time.Since(started)
+	s.anon = memory()
 	s.read, s.written = ioOf(cmd.Process.Pid)
 	if err := cmd.Wait(); err != nil {
 		return s, fmt.Errorf("%w: %s", err, output.String())
@@ -72,15 +77,26 @@ func measure(ctx context.Context, c contestant) (s sample, err error) {
 	return s, nil
 }
 
-// watchMemory returns the peak of RssAnon when the process has ended; its exit status can still be collected.
-func watchMemory(pid int) (peak int64) {
-	for {
-		var info unix.Siginfo
-		if err := unix.Waitid(unix.P_PID, pid, &info, unix.WEXITED|unix.WNOWAIT|unix.WNOHANG, nil); err != nil || info.Signo != 0 {
-			return peak
+// watchMemory looks at the memory of a process until the function it returns is called, which tells the peak of RssAnon.
+func watchMemory(pid int) (peak func() int64) {
+	done, highest := make(chan struct{}), make(chan int64)
+	go func() {
+		var most int64
+		ticks := time.NewTicker(2 * time.Millisecond)
+		defer ticks.Stop()
+		for {
+			most = max(most, field(fmt.Sprintf("/proc/%d/status", pid), "RssAnon:")<<10)
+			select {
+			case <-done:
+				highest <- most
+				return
+			case <-ticks.C:
+			}
 		}
-		peak = max(peak, field(fmt.Sprintf("/proc/%d/status", pid), "RssAnon:")<<10)
-		time.Sleep(2 * time.Millisecond)
+	}()
+	return func() int64 {
+		close(done)
+		return <-highest
 	}
 }
 

@@ -50,12 +50,14 @@ type Follower struct {
 
 	mu      sync.Mutex
 	grown   *sync.Cond
+	hashed  int64   // every byte below was read
 	ready   int64   // every byte below is written
 	islands []Range // written, above ready; ascending, disjoint
 
-	done chan struct{}
-	sums Sums
-	err  error
+	ended bool // nothing is read any more
+	done  chan struct{}
+	sums  Sums
+	err   error
 }
 
 // Pieces go from the reading goroutine to the one that hashes chunks. They fit into a processor's cache and divide
@@ -64,6 +66,9 @@ const (
 	pieceSize = 128 << 10
 	pieces    = 32
 )
+
+// lead is how far ahead of the hashing a writer may be.
+const lead = 32 << 20
 
 // Follow starts to follow a file that will have size bytes. The caller must let it finish: either every byte is
 // reported through [Follower.Complete], or ctx is cancelled.
@@ -85,12 +90,17 @@ func Follow(ctx context.Context, r io.ReaderAt, size int64, sink report.Sink, ex
 	go func() {
 		defer close(f.done)
 		f.err = f.run(wholes)
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.ended = true
+		f.grown.Broadcast()
 	}()
 	return f, nil
 }
 
 // Complete tells that n bytes from offset on are written and will not change any more. It may be called by several
-// goroutines at once and does not block.
+// goroutines at once. It holds up a writer that is far ahead of the hashing: the hash of the whole is one sequence, and
+// what it leaves until the writers have finished keeps only one processor busy.
 func (f *Follower) Complete(offset, n int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -103,6 +113,9 @@ func (f *Follower) Complete(offset, n int64) {
 		f.ready = max(f.ready, f.islands[0].To)
 		f.islands = f.islands[1:]
 		f.grown.Broadcast()
+	}
+	for f.hashed < f.ready && f.hashed+lead < offset+n && !f.ended {
+		f.grown.Wait()
 	}
 }
 
@@ -164,8 +177,16 @@ func (f *Follower) read(free <-chan []byte, filled chan<- []byte, wholes map[cry
 		filled <- buffer
 		offset += n
 		track.add(n)
+		f.advance(offset)
 	}
 	return nil
+}
+
+func (f *Follower) advance(hashed int64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.hashed = hashed
+	f.grown.Broadcast()
 }
 
 // wait returns when every byte below end is written.
