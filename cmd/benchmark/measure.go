@@ -50,7 +50,7 @@ func compare(ctx context.Context, rounds int, contestants ...contestant) ([][]sa
 
 func measure(ctx context.Context, c contestant) (s sample, err error) {
 	if c.prepare != nil {
-		if err := c.prepare(); err != nil {
+		if err = c.prepare(); err != nil {
 			return s, err
 		}
 	}
@@ -59,7 +59,7 @@ func measure(ctx context.Context, c contestant) (s sample, err error) {
 	var output bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &output, &output
 	started := time.Now()
-	if err := cmd.Start(); err != nil {
+	if err = cmd.Start(); err != nil {
 		return s, err
 	}
 	memory := watchMemory(cmd.Process.Pid)
@@ -70,7 +70,7 @@ func measure(ctx context.Context, c contestant) (s sample, err error) {
 	s.wall = time.Since(started)
 	s.anon = memory()
 	s.read, s.written = ioOf(cmd.Process.Pid)
-	if err := cmd.Wait(); err != nil {
+	if err = cmd.Wait(); err != nil {
 		return s, fmt.Errorf("%w: %s", err, output.String())
 	}
 	s.cpu = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()

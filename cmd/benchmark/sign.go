@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -25,8 +26,9 @@ func benchmarkSign(ctx context.Context, s settings) error {
 	}
 	keyName := filepath.Join(s.dir, "benchmark")
 	for _, args := range [][]string{{"keygen", keyName}, {"sign", "--key", keyName + ".key", archive.path}} {
-		if out, err := exec.CommandContext(ctx, s.binary, args...).CombinedOutput(); err != nil {
-			return fmt.Errorf("%w: %s", err, out)
+		output, failure := exec.CommandContext(ctx, s.binary, args...).CombinedOutput()
+		if failure != nil {
+			return fmt.Errorf("%w: %s", failure, output)
 		}
 	}
 	set, err := makeImages(filepath.Join(s.dir, "set"), s.size)
@@ -38,10 +40,7 @@ func benchmarkSign(ctx context.Context, s settings) error {
 		return err
 	}
 	clean := func() error {
-		if err := os.RemoveAll(out); err != nil {
-			return err
-		}
-		return os.Mkdir(out, 0o755)
+		return errors.Join(os.RemoveAll(out), os.Mkdir(out, 0o755))
 	}
 	contestants := []contestant{
 		{"openssl dgst -sha256", []string{"openssl", "dgst", "-sha256", archive.path}, nil},
