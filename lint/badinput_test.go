@@ -1,6 +1,7 @@
 package lint_test
 
 import (
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -88,6 +89,9 @@ func FuzzDirectory(f *testing.F) {
 	base := readExample(f, "base.txtar")
 	addImages(f, base.files, base.images)
 	f.Fuzz(func(t *testing.T, name string, data []byte) {
+		if !fs.ValidPath(name) || !fitsInto(base.files, name) {
+			return // no file system has it, and a MapFS with it has no end
+		}
 		files := maps.Clone(base.files)
 		files[name] = &fstest.MapFile{Data: data}
 		target, err := lint.OpenDirectory(files, "fuzz")
@@ -100,6 +104,16 @@ func FuzzDirectory(f *testing.F) {
 			}
 		}
 	})
+}
+
+// fitsInto reports whether a file of that name can be added: it is no directory, and lies in no file.
+func fitsInto(files fstest.MapFS, name string) bool {
+	for other := range files {
+		if strings.HasPrefix(other, name+"/") || strings.HasPrefix(name, other+"/") {
+			return false
+		}
+	}
+	return name != "."
 }
 
 // FuzzSplitPath takes any path apart.
