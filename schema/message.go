@@ -162,30 +162,9 @@ func nearest(got string, candidates []string) string {
 		if strings.EqualFold(got, candidate) {
 			return candidate
 		}
-		if d := distance(strings.ToLower(got), strings.ToLower(candidate)); d < bestDistance && 2*d <= len(candidate) {
+		if d := report.EditDistance(strings.ToLower(got), strings.ToLower(candidate)); d < bestDistance && 2*d <= len(candidate) {
 			best, bestDistance = candidate, d
 		}
 	}
 	return best
-}
-
-// distance counts the insertions, deletions and replacements that turn a into b (Levenshtein).
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			replace := diagonal
-			if a[i] != b[j] {
-				replace++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(replace, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -151,32 +151,15 @@ func list(names []string) string {
 // closest orders candidates by their likeness to what was asked for.
 func closest(want string, candidates []string) []string {
 	candidates = slices.Clone(candidates)
+	distance := func(candidate string) int { return report.EditDistance(beginning(want), beginning(candidate)) }
 	slices.SortStableFunc(candidates, func(a, b string) int {
-		return cmp.Or(cmp.Compare(editDistance(want, a), editDistance(want, b)), cmp.Compare(a, b))
+		return cmp.Or(cmp.Compare(distance(a), distance(b)), cmp.Compare(a, b))
 	})
 	return candidates
 }
 
-// editDistance is the Levenshtein distance of the first 64 bytes.
-func editDistance(a, b string) int {
-	a, b = a[:min(len(a), 64)], b[:min(len(b), 64)]
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			diagonal, row[j+1] = row[j+1], min(diagonal+cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
-}
+// beginning is what of a name counts when names are compared: 64 bytes.
+func beginning(name string) string { return name[:min(len(name), 64)] }
 
 // digestInPath finds the digest in the last elements of a path such as "blobs/sha256/<hex>" or "<hex>.json".
 func digestInPath(p string) (Digest, bool) {

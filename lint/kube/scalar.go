@@ -12,6 +12,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 // node is a reduced schema, as the generator writes it.
@@ -220,7 +222,7 @@ func unknownField(name string, n *node) string {
 		if strings.EqualFold(name, known) {
 			return fmt.Sprintf("unknown field; did you mean %s?", known)
 		}
-		if d := editDistance(name, known); d < distance {
+		if d := report.EditDistance(name, known); d < distance {
 			best, distance = known, d
 		}
 	}
@@ -228,27 +230,4 @@ func unknownField(name string, n *node) string {
 		return "unknown field"
 	}
 	return fmt.Sprintf("unknown field; did you mean %s?", best)
-}
-
-// editDistance is Levenshtein's, on bytes; names longer than any field count as far away.
-func editDistance(a, b string) int {
-	if len(a) > 64 || len(b) > 64 {
-		return math.MaxInt
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			diagonal, row[j+1] = row[j+1], min(diagonal+cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -56,6 +58,30 @@ func TestCodesAreOrderedAndUnique(t *testing.T) {
 			t.Errorf("bad row %+v", info)
 		}
 		seen[info.Code], last = true, info.ExitStatus
+	}
+}
+
+func TestEditDistance(t *testing.T) {
+	long := strings.Repeat("x", 65)
+	for _, test := range []struct {
+		a, b string
+		want int
+	}{
+		{"", "", 0},
+		{"", "abc", 3},
+		{"images", "images", 0},
+		{"imagess", "images", 1},
+		{"dispayName", "displayName", 1},
+		{"kitten", "sitting", 3},
+		{long, long, math.MaxInt},
+		{"x", long, math.MaxInt},
+	} {
+		if got := report.EditDistance(test.a, test.b); got != test.want {
+			t.Errorf("EditDistance(%q, %q) = %d, want %d", test.a, test.b, got, test.want)
+		}
+		if got := report.EditDistance(test.b, test.a); got != test.want {
+			t.Errorf("EditDistance(%q, %q) = %d, want %d", test.b, test.a, got, test.want)
+		}
 	}
 }
 
