@@ -21,7 +21,11 @@ var layers = [][]string{
 	{"sign/chunk", "sign/key", "sign/strictjson"},
 	{"sign/bundle"},
 	{"sign/trust"},
-	{"build", "lint", "sign", "deployer/registry", "deployer/web"},
+	{
+		"build", "lint", "sign", "deployer/cluster", "deployer/health", "deployer/node", "deployer/registry", "deployer/render",
+		"deployer/store", "deployer/web",
+	},
+	{"deployer/engine", "deployer/metalk8s"},
 	{"deployer"},
 	{"deployer/loader"},
 	{"cmd/solutionctl/internal/console", "cmd/solutionctl/internal/settings"},

@@ -22,7 +22,10 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-const scripts = "../../testdata/script"
+const (
+	scripts        = "../../testdata/script"
+	clusterScripts = "../../deployer/e2e/testdata/script" // run by the tests of that module, on a real cluster
+)
 
 var update = flag.Bool("update", false, "rewrite the expected output in the scripts")
 
@@ -110,7 +113,16 @@ func mkiso(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // withoutScript lists the codes that no script produces yet, with the command that will bring it.
-var withoutScript = map[report.Code]string{}
+var withoutScript = map[report.Code]string{
+	report.NotFound:    "deploy env",
+	report.Forbidden:   "deploy env",
+	report.NotImported: "deploy add",
+	report.InUse:       "deploy unimport",
+	report.DataLoss:    "deploy deactivate",
+	report.Conflict:    "deploy add",
+	report.Locked:      "deploy add",
+	report.Timeout:     "deploy add",
+}
 
 // producing matches the lines of a script that prove a code: of a command that is run, and of one in the background.
 var producing = regexp.MustCompile(`(?m)^(?:fails (\S+) |stderr 'code: (\S+) )`)
@@ -120,6 +132,11 @@ func TestEveryCodeHasAScript(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	onCluster, err := filepath.Glob(filepath.Join(clusterScripts, "*.txtar"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files = append(files, onCluster...)
 	produced := map[report.Code]bool{}
 	for _, file := range files {
 		data, err := os.ReadFile(file)

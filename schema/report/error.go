@@ -33,8 +33,18 @@ const (
 	Downgrade      Code = "downgrade"
 	Replaced       Code = "replaced"
 	Refused        Code = "refused"
-	Interrupted    Code = "interrupted"
-	Cancelled      Code = "cancelled"
+	// NotFound means that the command line names something that does not exist.
+	NotFound Code = "not-found"
+	// Forbidden means that the API server does not allow it to the user.
+	Forbidden   Code = "forbidden"
+	NotImported Code = "not-imported"
+	InUse       Code = "in-use"
+	DataLoss    Code = "data-loss"
+	Conflict    Code = "conflict"
+	Locked      Code = "locked"
+	Timeout     Code = "timeout"
+	Interrupted Code = "interrupted"
+	Cancelled   Code = "cancelled"
 )
 
 // CodeInfo tells what a code means and with which status the program exits.
@@ -49,7 +59,9 @@ var codes = []CodeInfo{
 	{Failure, 1, "unexpected failure (input/output, network, API)"},
 	{Unavailable, 1, "a registry, daemon or API server did not answer"},
 	{NoSpace, 1, "no space is left on the device"},
+	{Forbidden, 1, "the cluster does not allow this to the user"},
 	{Usage, 2, "the command line is wrong"},
+	{NotFound, 2, "what the command line names does not exist"},
 	{Findings, 3, "lint found errors"},
 	{Changes, 3, "there are differences or pending changes"},
 	{Irreproducible, 3, "two builds of the same project differ"},
@@ -68,6 +80,12 @@ var codes = []CodeInfo{
 	{Downgrade, 6, "the version is older than what was imported before"},
 	{Replaced, 6, "this version was imported before with other content"},
 	{Refused, 6, "refused by the policy"},
+	{NotImported, 6, "the version was not imported"},
+	{InUse, 6, "something still uses what is to be removed"},
+	{DataLoss, 6, "data would be lost"},
+	{Conflict, 7, "the object or a field of it belongs to somebody else"},
+	{Locked, 7, "somebody else is at work; nothing was changed"},
+	{Timeout, 8, "what was deployed did not become ready in time"},
 	{Interrupted, 9, "interrupted; running the same command again finishes the work"},
 	{Cancelled, 130, "interrupted before anything was changed"},
 }

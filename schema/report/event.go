@@ -17,14 +17,15 @@ const (
 // Event is one observation of work in progress.
 //
 // Step is the kind of work ("resolve", "pull", "write"), Name is what it is done to ("ui:1.0.0"). Both together
-// identify one line of progress. Done and Total count bytes unless the step's name says otherwise; Total is 0 while it
-// is unknown. Note is one short remark for a person, such as a size or the reason why a step was skipped.
+// identify one line of progress. Done and Total count bytes, or what Unit names ("objects"); Total is 0 while it is
+// unknown. Note is one short remark for a person, such as a size or the reason why a step was skipped.
 type Event struct {
 	Step  string `json:"step"`
 	Name  string `json:"name,omitempty"`
 	State State  `json:"state"`
 	Done  int64  `json:"done,omitempty"`
 	Total int64  `json:"total,omitempty"`
+	Unit  string `json:"unit,omitempty"`
 	Note  string `json:"note,omitempty"`
 }
 

@@ -1,0 +1,2 @@
+// Package e2e holds what is tested on a real cluster.
+package e2e
