@@ -54,6 +54,21 @@ var outputs = map[string]reflect.Type{
 	"lint":    reflect.TypeFor[schema.LintReport](),
 }
 
+// stored are the types of what is kept in a cluster.
+var stored = map[string]reflect.Type{
+	"imports":  reflect.TypeFor[schema.Imports](),
+	"registry": reflect.TypeFor[schema.ClusterRegistry](),
+}
+
+func storedSchema(t *testing.T, name string) []byte {
+	t.Helper()
+	data, err := schema.Files.ReadFile("stored/" + name + ".schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
 func TestTypesAndSchemasAgree(t *testing.T) {
 	for _, kind := range schema.Kinds() {
 		t.Run(kind, func(t *testing.T) {
@@ -68,6 +83,15 @@ func TestTypesAndSchemasAgree(t *testing.T) {
 			}
 			root := parseNode(t, schema.OutputSchema(name))
 			agree(t, root, root, outputs[name], name)
+		})
+	}
+	for _, name := range schema.StoredDocuments() {
+		t.Run(name, func(t *testing.T) {
+			if stored[name] == nil {
+				t.Fatalf("add the type of stored document %s to this test", name)
+			}
+			root := parseNode(t, storedSchema(t, name))
+			agree(t, root, root, stored[name], name)
 		})
 	}
 }
@@ -122,6 +146,9 @@ func agreeStruct(t *testing.T, root, n *node, typ reflect.Type, at string) {
 	}
 	fields := map[string]bool{}
 	for _, field := range reflect.VisibleFields(typ) {
+		if field.Anonymous {
+			continue // its fields are visible themselves
+		}
 		name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
 		fields[name] = true
 		if n.Properties[name] == nil {
@@ -212,6 +239,9 @@ func TestSchemasAreValid(t *testing.T) {
 	}
 	for _, name := range schema.Outputs() {
 		check(name, schema.OutputSchema(name))
+	}
+	for _, name := range schema.StoredDocuments() {
+		check(name, storedSchema(t, name))
 	}
 	if schema.JSONSchema("Other") != nil || schema.OutputSchema("other") != nil {
 		t.Error("a schema for what does not exist")

@@ -53,9 +53,10 @@ const (
 )
 
 // Files holds the JSON Schemas: <name>.schema.json for documents, each complete in itself for the sake of editors, and
-// output/<name>.schema.json for what commands print, which may refer to each other by file name.
+// output/<name>.schema.json for what commands print, which may refer to each other by file name, and
+// stored/<name>.schema.json for what is kept in a cluster.
 //
-//go:embed *.schema.json output/*.schema.json
+//go:embed *.schema.json output/*.schema.json stored/*.schema.json
 var Files embed.FS
 
 // Kinds returns the kinds of documents that have a JSON Schema, sorted.

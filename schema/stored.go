@@ -1,0 +1,91 @@
+package schema
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// FormatVersion is what every document that is stored in a cluster is written with. The last format but one is read as
+// well, a newer one is refused.
+const FormatVersion = 1
+
+// Stamp says which format a stored document has and who wrote it.
+type Stamp struct {
+	FormatVersion int `json:"formatVersion"`
+	// WrittenBy is the version of solutionctl, which whoever cannot read the document has to ask for.
+	WrittenBy string `json:"writtenBy"`
+}
+
+// NewStamp is the stamp of what this program, which has the given version, writes.
+func NewStamp(writtenBy string) Stamp { return Stamp{FormatVersion: FormatVersion, WrittenBy: writtenBy} }
+
+// MarshalStored writes a document as it is stored in a cluster: the same bytes for the same value.
+func MarshalStored(document any) ([]byte, error) {
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(document); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), nil
+}
+
+// storedDocuments are the documents that are stored in a cluster, with their schemas, compiled when first needed.
+var storedDocuments = map[string]func() *jsonschema.Schema{
+	"imports":  compileStored("imports"),
+	"registry": compileStored("registry"),
+}
+
+func compileStored(name string) func() *jsonschema.Schema {
+	return sync.OnceValue(func() *jsonschema.Schema { return mustCompile("stored/" + name + ".schema.json") })
+}
+
+// StoredDocuments returns the names of the documents that are stored in a cluster, sorted.
+func StoredDocuments() []string { return slices.Sorted(maps.Keys(storedDocuments)) }
+
+// ParseStored reads a document that was stored in a cluster. Name is that of its schema, stored/<name>.schema.json;
+// where says in messages what was read, such as "Secret solutionctl-system/imports". Whoever may write there may have
+// done so: everything is held against the schema.
+func ParseStored[T any](name, where string, data []byte) (*T, error) {
+	var stamp Stamp
+	if err := json.Unmarshal(data, &stamp); err != nil {
+		return nil, report.Errorf(report.Corrupt, "%s: %w", where, err)
+	}
+	if stamp.FormatVersion > FormatVersion {
+		return nil, report.Errorf(report.Refused, "%s has format %d, this program reads up to %d", where, stamp.FormatVersion, FormatVersion).
+			WithHint("use solutionctl %s or newer, which wrote it", stamp.WrittenBy)
+	}
+	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
+	if err != nil {
+		return nil, report.Errorf(report.Corrupt, "%s: %w", where, err)
+	}
+	if err := storedDocuments[name]().Validate(document); err != nil {
+		if failure, ok := errors.AsType[*jsonschema.ValidationError](err); ok {
+			err = firstCause(failure)
+		}
+		return nil, report.Errorf(report.Corrupt, "%s: %w", where, err).
+			WithHint("somebody changed it; restore it from a backup, or delete it and run the command that wrote it again")
+	}
+	value := new(T)
+	if err := json.Unmarshal(data, value); err != nil {
+		return nil, report.Errorf(report.Corrupt, "%s: %w", where, err)
+	}
+	return value, nil
+}
+
+// firstCause is the innermost part of a refusal, which names one place.
+func firstCause(failure *jsonschema.ValidationError) error {
+	for len(failure.Causes) > 0 {
+		failure = failure.Causes[0]
+	}
+	return errors.New(failure.Error())
+}
