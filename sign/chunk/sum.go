@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/solutionctl/solutionctl/schema/report"
+	"github.com/solutionctl/solutionctl/sign/chunk/internal/twin"
 )
 
 // Sums is what one read of a file tells about it.
@@ -60,12 +61,8 @@ type Follower struct {
 	err   error
 }
 
-// Pieces go from the reading goroutine to the one that hashes chunks. They fit into a processor's cache and divide
-// the chunk size.
-const (
-	pieceSize = 128 << 10
-	pieces    = 32
-)
+// pieceSize is how much is read at once: it fits into a processor's cache.
+const pieceSize = 128 << 10
 
 // lead is how far ahead of the hashing a writer may be.
 const lead = 32 << 20
@@ -78,18 +75,18 @@ func Follow(ctx context.Context, r io.ReaderAt, size int64, sink report.Sink, ex
 	}
 	f := &Follower{ctx: ctx, r: r, size: size, sink: sink, done: make(chan struct{})}
 	f.grown = sync.NewCond(&f.mu)
-	wholes := map[crypto.Hash]hash.Hash{crypto.SHA256: sha256.New()}
+	extras := map[crypto.Hash]hash.Hash{}
 	for _, h := range extra {
 		if !h.Available() {
 			return nil, report.Errorf(report.Invalid, "hash %v is not supported", h)
 		}
-		if wholes[h] == nil {
-			wholes[h] = h.New()
+		if h != crypto.SHA256 && extras[h] == nil {
+			extras[h] = h.New()
 		}
 	}
 	go func() {
 		defer close(f.done)
-		f.err = f.run(wholes)
+		f.err = f.run(extras)
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		f.ended = true
@@ -128,9 +125,8 @@ func (f *Follower) Sums() (*Sums, error) {
 	return &f.sums, nil
 }
 
-// run reads the file in order. This goroutine hashes the whole, a second one hashes the chunks from the same buffers:
-// two sequential hashes, one read.
-func (f *Follower) run(wholes map[crypto.Hash]hash.Hash) error {
+// run reads the file in order and hashes it.
+func (f *Follower) run(extras map[crypto.Hash]hash.Hash) error {
 	stop := context.AfterFunc(f.ctx, func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
@@ -138,46 +134,30 @@ func (f *Follower) run(wholes map[crypto.Hash]hash.Hash) error {
 	})
 	defer stop()
 
-	free, filled := make(chan []byte, pieces), make(chan []byte, pieces)
-	for range pieces {
-		free <- make([]byte, pieceSize)
-	}
-	digests := make(chan []byte, 1)
-	go func() { digests <- hashChunks(filled, free) }()
-	err := f.read(free, filled, wholes)
-	close(filled)
-	list := <-digests
-	if err != nil {
-		return err
-	}
-
-	f.sums.Chunks = List{Size: f.size, ChunkSize: DefaultSize, Algorithm: algorithm, Digests: list}
-	f.sums.extra = map[crypto.Hash][]byte{}
-	for h, whole := range wholes {
-		f.sums.extra[h] = whole.Sum(nil)
-	}
-	f.sums.SHA256 = [sha256.Size]byte(f.sums.extra[crypto.SHA256])
-	return nil
-}
-
-func (f *Follower) read(free <-chan []byte, filled chan<- []byte, wholes map[crypto.Hash]hash.Hash) error {
 	track := tracker{sink: f.sink, step: "hash", total: f.size}
+	both, piece := twin.New(DefaultSize), make([]byte, pieceSize)
 	for offset := int64(0); offset < f.size; {
-		n := min(pieceSize, f.size-offset)
-		if err := f.wait(offset + n); err != nil {
+		piece = piece[:min(pieceSize, f.size-offset)]
+		if err := f.wait(offset + int64(len(piece))); err != nil {
 			return err
 		}
-		buffer := (<-free)[:n]
-		if err := readFull(f.r, buffer, offset); err != nil {
+		if err := readFull(f.r, piece, offset); err != nil {
 			return err
 		}
-		for _, whole := range wholes {
-			whole.Write(buffer)
+		both.Write(piece)
+		for _, h := range extras {
+			h.Write(piece)
 		}
-		filled <- buffer
-		offset += n
-		track.add(n)
+		offset += int64(len(piece))
+		track.add(int64(len(piece)))
 		f.advance(offset)
+	}
+
+	f.sums.Chunks = List{Size: f.size, ChunkSize: DefaultSize, Algorithm: algorithm}
+	f.sums.SHA256, f.sums.Chunks.Digests = both.Sums()
+	f.sums.extra = map[crypto.Hash][]byte{}
+	for h, whole := range extras {
+		f.sums.extra[h] = whole.Sum(nil)
 	}
 	return nil
 }
@@ -197,24 +177,6 @@ func (f *Follower) wait(end int64) error {
 		f.grown.Wait()
 	}
 	return context.Cause(f.ctx)
-}
-
-func hashChunks(filled <-chan []byte, free chan<- []byte) []byte {
-	var digests []byte
-	h, n := sha256.New(), 0
-	for buffer := range filled {
-		h.Write(buffer)
-		n += len(buffer)
-		if n == DefaultSize {
-			digests, n = h.Sum(digests), 0
-			h.Reset()
-		}
-		free <- buffer[:pieceSize]
-	}
-	if n > 0 {
-		digests = h.Sum(digests)
-	}
-	return digests
 }
 
 // readFull reads exactly len(buffer) bytes. A file that ends early is damaged, not merely unreadable.

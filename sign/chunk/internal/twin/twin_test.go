@@ -1,0 +1,84 @@
+package twin
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"math/rand/v2"
+	"testing"
+)
+
+// implementations are those that this processor can run.
+func implementations() map[string]func() both {
+	all := map[string]func() both{"parallel": func() both { return newParallel() }}
+	if supported() {
+		all["interleaved"] = func() both { return newInterleaved() }
+	}
+	return all
+}
+
+// FuzzHash compares every implementation with the standard library, written in pieces of any length.
+func FuzzHash(f *testing.F) {
+	for _, size := range []int{0, 1, 55, 56, 63, 64, 65, 127, 128, 191, 192, 193, 1000, 4096} {
+		f.Add(uint64(size), uint16(size), byte(2))
+	}
+	f.Fuzz(func(t *testing.T, seed uint64, size uint16, blocks byte) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		data := make([]byte, size)
+		for i := range data {
+			data[i] = byte(random.Uint32())
+		}
+		chunkSize := (int(blocks) + 1) * sha256.BlockSize
+		wantWhole, wantChunks := reference(data, chunkSize)
+		for name, newBoth := range implementations() {
+			h := New(chunkSize)
+			h.both = newBoth()
+			for rest := data; len(rest) > 0; {
+				n := 1 + random.IntN(len(rest))
+				h.Write(rest[:n])
+				rest = rest[n:]
+			}
+			whole, chunks := h.Sums()
+			if whole != wantWhole || !bytes.Equal(chunks, wantChunks) {
+				t.Errorf("%s: %d bytes in chunks of %d: got %x %x, want %x %x", name, size, chunkSize, whole, chunks, wantWhole, wantChunks)
+			}
+		}
+	})
+}
+
+func reference(data []byte, chunkSize int) (whole [sha256.Size]byte, chunks []byte) {
+	for at := 0; at < len(data); at += chunkSize {
+		digest := sha256.Sum256(data[at:min(at+chunkSize, len(data))])
+		chunks = append(chunks, digest[:]...)
+	}
+	return sha256.Sum256(data), chunks
+}
+
+func TestChunkSize(t *testing.T) {
+	defer func() {
+		if recover() == nil {
+			t.Error("a chunk size that is not a multiple of the block size was taken")
+		}
+	}()
+	New(100)
+}
+
+// Benchmark shows what a second digest costs beside the one of the standard library.
+func Benchmark(b *testing.B) {
+	data := make([]byte, 128<<10)
+	b.Run("one digest", func(b *testing.B) {
+		h := sha256.New()
+		b.SetBytes(int64(len(data)))
+		for b.Loop() {
+			h.Write(data)
+		}
+	})
+	for name, newBoth := range implementations() {
+		b.Run(name, func(b *testing.B) {
+			h := newBoth()
+			b.SetBytes(int64(len(data)))
+			for b.Loop() {
+				h.write(data)
+			}
+		})
+	}
+}
