@@ -1,0 +1,172 @@
+package testcluster
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	modulePath = "github.com/solutionctl/solutionctl/deployer/e2e"
+
+	// KubernetesVersion is what the API server calls itself. Every component has to be told: without it, checks of the
+	// version, those of kubectl included, do not work.
+	KubernetesVersion = "v1.36.3"
+)
+
+var kubernetesProgram = program{
+	module: "cmd/kubernetes", names: []string{"kubernetes"}, packages: []string{"."},
+	ldflags: "-s -w" +
+		" -X k8s.io/component-base/version.gitVersion=" + KubernetesVersion +
+		" -X k8s.io/component-base/version.gitMajor=1" +
+		" -X k8s.io/component-base/version.gitMinor=36",
+}
+
+// A program is a nested module whose packages are built when they are needed first: minutes the first time on a machine,
+// seconds while Go's cache is warm, nothing while neither its sources nor Go have changed.
+type program struct {
+	module   string   // directory, below the one of this module
+	packages []string // what to build, as in 'go build'
+	names    []string // of the files this leads to
+	ldflags  string
+}
+
+// build returns the directory with the program's files in the user's cache, where every package of tests looks for them;
+// one process builds while others wait.
+func (p program) build(ctx context.Context, progress io.Writer) (string, error) {
+	source, err := p.source(ctx)
+	if err != nil {
+		return "", err
+	}
+	key, err := p.key(ctx, source)
+	if err != nil {
+		return "", err
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	parent := filepath.Join(cache, "solutionctl-test")
+	name := strings.ReplaceAll(strings.TrimPrefix(p.module, "cmd/"), "/", "-")
+	dir := filepath.Join(parent, name+"-"+key)
+	if p.isBuilt(dir) {
+		return dir, nil
+	}
+	if err := os.MkdirAll(parent, 0o755); err != nil {
+		return "", err
+	}
+	unlock, err := lockFile(filepath.Join(parent, name+".lock"))
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	if p.isBuilt(dir) {
+		return dir, nil
+	}
+	fmt.Fprintf(progress, "building %s for tests; the first time on a machine takes minutes\n", strings.Join(p.names, ", "))
+	partial, err := os.MkdirTemp(parent, name+"-partial-")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(partial)
+	args := append([]string{"build", "-trimpath", "-ldflags", p.ldflags, "-o", partial + string(filepath.Separator)}, p.packages...)
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir = source
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off")
+	cmd.Stderr = progress
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("build %s: %w", source, err)
+	}
+	if !p.isBuilt(partial) {
+		return "", fmt.Errorf("build %s: not all of %v came out", source, p.names)
+	}
+	if err := removeOlder(parent, name); err != nil {
+		return "", err
+	}
+	return dir, os.Rename(partial, dir)
+}
+
+func (p program) isBuilt(dir string) bool {
+	for _, name := range p.names {
+		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// source is the directory of the program's module in the checkout that the process was started in.
+func (p program) source(ctx context.Context) (string, error) {
+	out, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", modulePath).Output()
+	if err != nil {
+		return "", fmt.Errorf("not inside of the module %s: %w", modulePath, withStderr(err))
+	}
+	return filepath.Join(string(bytes.TrimSpace(out)), filepath.FromSlash(p.module)), nil
+}
+
+// key is a digest of everything that the program is made of.
+func (p program) key(ctx context.Context, source string) (string, error) {
+	hash := sha256.New()
+	version, err := exec.CommandContext(ctx, "go", "env", "GOVERSION", "GOOS", "GOARCH").Output()
+	if err != nil {
+		return "", withStderr(err)
+	}
+	fmt.Fprintf(hash, "%s%q\n", version, p.ldflags)
+	err = filepath.WalkDir(source, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		fmt.Fprintf(hash, "%s %d\n%s", strings.TrimPrefix(path, source), len(data), data)
+		return err
+	})
+	return hex.EncodeToString(hash.Sum(nil))[:16], err
+}
+
+// removeOlder removes what was built of the program before, except what a cluster still runs: a process keeps its files.
+func removeOlder(parent, name string) error {
+	older, err := filepath.Glob(filepath.Join(parent, name+"-"+strings.Repeat("[0-9a-f]", 16)))
+	if err != nil {
+		return err
+	}
+	for _, dir := range older {
+		err = errors.Join(err, os.RemoveAll(dir))
+	}
+	return err
+}
+
+// lockFile waits until nobody else has locked the file.
+func lockFile(name string) (unlock func(), err error) {
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		if err = unix.Flock(int(f.Fd()), unix.LOCK_EX); !errors.Is(err, unix.EINTR) {
+			break
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return func() { _ = f.Close() }, nil
+}
+
+func withStderr(err error) error {
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && len(exit.Stderr) > 0 {
+		return fmt.Errorf("%w: %s", err, bytes.TrimSpace(exit.Stderr))
+	}
+	return err
+}

@@ -1,0 +1,271 @@
+package testcluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// Options say what to start. The zero value is a control plane without nodes.
+type Options struct {
+	// Progress is where it says that it builds something, which takes minutes; nil means nowhere.
+	Progress io.Writer
+}
+
+// A Cluster is a running cluster. Its methods may be called from several goroutines, except those that stop or start.
+type Cluster struct {
+	Dir        string // everything the cluster has on disk
+	Logs       string // directory with a file for every component, below Dir
+	Host       string // URL of the API server
+	Kubeconfig string // file of an administrator, member of the group system:masters
+
+	address string
+	ports   struct{ etcdClient, etcdPeer, apiServer, controllerManager string }
+	binary  string
+	pki     string
+	ca      *authority
+
+	launcher  *launcher
+	processes map[string]*process
+	client    *kubernetes.Clientset
+}
+
+const startTimeout = 2 * time.Minute // far more than it takes: the machine may be busy
+
+// Start starts a cluster and returns when it answers and its controllers work.
+func Start(ctx context.Context, o Options) (*Cluster, error) {
+	if o.Progress == nil {
+		o.Progress = io.Discard
+	}
+	dir, err := kubernetesProgram.build(ctx, o.Progress)
+	if err != nil {
+		return nil, err
+	}
+	c := &Cluster{binary: filepath.Join(dir, "kubernetes"), processes: map[string]*process{}, launcher: newLauncher()}
+	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, errors.New("the cluster did not start in time"))
+	defer cancel()
+	if err := c.start(ctx); err != nil {
+		return nil, errors.Join(err, c.Stop())
+	}
+	return c, nil
+}
+
+func (c *Cluster) start(ctx context.Context) error {
+	if err := c.prepare(); err != nil {
+		return err
+	}
+	if err := c.startEtcd(); err != nil {
+		return err
+	}
+	if err := c.StartAPIServer(ctx); err != nil {
+		return err
+	}
+	return c.startControllerManager(ctx)
+}
+
+// prepare makes directories, addresses, certificates and kubeconfig files.
+func (c *Cluster) prepare() (err error) {
+	if c.Dir, err = os.MkdirTemp("", "solutionctl-cluster-"); err != nil {
+		return err
+	}
+	c.Logs, c.pki = filepath.Join(c.Dir, "logs"), filepath.Join(c.Dir, "pki")
+	if err := errors.Join(os.Mkdir(c.Logs, 0o755), os.Mkdir(c.pki, 0o755)); err != nil {
+		return err
+	}
+	c.address = loopback(os.Getpid())
+	if err := freePorts(c.address, &c.ports.etcdClient, &c.ports.etcdPeer, &c.ports.apiServer, &c.ports.controllerManager); err != nil {
+		return err
+	}
+	c.Host = "https://" + net.JoinHostPort(c.address, c.ports.apiServer)
+	if c.ca, err = newAuthority(); err != nil {
+		return err
+	}
+	if err := errors.Join(
+		os.WriteFile(filepath.Join(c.pki, "ca.crt"), c.ca.pem, 0o644),
+		writeServiceAccountKeys(c.pki),
+		c.ca.writeIdentity(c.pki, "apiserver", "kube-apiserver", nil, c.address, serviceAddress,
+			"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"),
+		c.ca.writeIdentity(c.pki, "apiserver-kubelet", "kube-apiserver-kubelet", []string{"system:masters"}),
+		c.ca.writeIdentity(c.pki, "front-proxy", "front-proxy", nil),
+	); err != nil {
+		return err
+	}
+	if c.Kubeconfig, err = c.KubeconfigFor("administrator", "system:masters"); err != nil {
+		return err
+	}
+	config, err := c.Config()
+	if err != nil {
+		return err
+	}
+	c.client, err = kubernetes.NewForConfig(config)
+	return err
+}
+
+// loopback is an address on which nobody but this process listens, so that a port found to be free stays free.
+func loopback(pid int) string {
+	return fmt.Sprintf("127.%d.%d.%d", 64|pid>>16&63, pid>>8&255, pid&255)
+}
+
+func freePorts(address string, ports ...*string) error {
+	for _, port := range ports {
+		l, err := net.Listen("tcp", net.JoinHostPort(address, "0"))
+		if err != nil {
+			return err
+		}
+		defer l.Close() // all of them stay open until each has its own
+		_, *port, err = net.SplitHostPort(l.Addr().String())
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const (
+	serviceRange   = "10.96.0.0/16"
+	serviceAddress = "10.96.0.1" // of the API server, for pods
+)
+
+func (c *Cluster) startEtcd() error {
+	client, peer := "http://"+net.JoinHostPort(c.address, c.ports.etcdClient), "http://"+net.JoinHostPort(c.address, c.ports.etcdPeer)
+	return c.run("etcd",
+		"--data-dir="+filepath.Join(c.Dir, "etcd"),
+		"--listen-client-urls="+client, "--advertise-client-urls="+client,
+		"--listen-peer-urls="+peer, "--initial-advertise-peer-urls="+peer, "--initial-cluster=default="+peer,
+		"--unsafe-no-fsync", "--log-level=warn")
+}
+
+// StartAPIServer starts the API server again after StopAPIServer, at the same address, and returns when it is ready.
+func (c *Cluster) StartAPIServer(ctx context.Context) error {
+	pki := func(name string) string { return filepath.Join(c.pki, name) }
+	err := c.run("kube-apiserver",
+		"--etcd-servers=http://"+net.JoinHostPort(c.address, c.ports.etcdClient),
+		"--bind-address="+c.address, "--secure-port="+c.ports.apiServer,
+		"--endpoint-reconciler-type=none",
+		"--service-cluster-ip-range="+serviceRange,
+		"--tls-cert-file="+pki("apiserver.crt"), "--tls-private-key-file="+pki("apiserver.key"),
+		"--client-ca-file="+pki("ca.crt"),
+		"--kubelet-client-certificate="+pki("apiserver-kubelet.crt"), "--kubelet-client-key="+pki("apiserver-kubelet.key"),
+		"--kubelet-preferred-address-types=InternalIP",
+		"--requestheader-client-ca-file="+pki("ca.crt"), "--requestheader-allowed-names=front-proxy",
+		"--requestheader-username-headers=X-Remote-User", "--requestheader-group-headers=X-Remote-Group",
+		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
+		"--proxy-client-cert-file="+pki("front-proxy.crt"), "--proxy-client-key-file="+pki("front-proxy.key"),
+		"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
+		"--service-account-key-file="+pki("sa.pub"), "--service-account-signing-key-file="+pki("sa.key"),
+		"--authorization-mode=Node,RBAC", "--allow-privileged", "--profiling=false")
+	if err != nil {
+		return err
+	}
+	return await(ctx, "wait for the API server", func(ctx context.Context) error {
+		return c.client.RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
+	}, c.processes["etcd"], c.processes["kube-apiserver"])
+}
+
+// StopAPIServer ends the API server at once, as a crash does; requests that it was working on are cut.
+func (c *Cluster) StopAPIServer() { c.end("kube-apiserver", syscall.SIGKILL) }
+
+// RestartAPIServer is StopAPIServer and StartAPIServer.
+func (c *Cluster) RestartAPIServer(ctx context.Context) error {
+	c.StopAPIServer()
+	return c.StartAPIServer(ctx)
+}
+
+func (c *Cluster) startControllerManager(ctx context.Context) error {
+	kubeconfig, err := c.KubeconfigFor("system:kube-controller-manager", "system:masters")
+	if err != nil {
+		return err
+	}
+	err = c.run("kube-controller-manager",
+		"--kubeconfig="+kubeconfig,
+		"--bind-address="+c.address, "--secure-port="+c.ports.controllerManager,
+		"--root-ca-file="+filepath.Join(c.pki, "ca.crt"),
+		"--service-account-private-key-file="+filepath.Join(c.pki, "sa.key"),
+		"--leader-elect=false", "--profiling=false")
+	if err != nil {
+		return err
+	}
+	return await(ctx, "wait for the controllers", func(ctx context.Context) error {
+		_, err := c.client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
+		return err
+	}, c.processes["kube-controller-manager"])
+}
+
+// run starts a component of the multi-call binary.
+func (c *Cluster) run(name string, args ...string) error {
+	cmd := exec.Command(c.binary, append([]string{name}, args...)...)
+	cmd.Dir = c.Dir
+	p, err := c.launcher.start(name, c.Logs, cmd)
+	if err != nil {
+		return fmt.Errorf("start %s: %w", name, err)
+	}
+	c.processes[name] = p
+	return nil
+}
+
+func (c *Cluster) end(name string, signal syscall.Signal) {
+	if p := c.processes[name]; p != nil {
+		p.stop(signal)
+		delete(c.processes, name)
+	}
+}
+
+// Stop ends every process and removes everything, even of a cluster that did not start completely.
+func (c *Cluster) Stop() error {
+	for name := range c.processes {
+		c.end(name, syscall.SIGKILL)
+	}
+	c.launcher.close()
+	return os.RemoveAll(c.Dir)
+}
+
+// keepLogs ends every process and removes everything but the logs.
+func (c *Cluster) keepLogs() (dir string, err error) {
+	if dir, err = os.MkdirTemp("", "solutionctl-logs-"); err != nil {
+		return "", errors.Join(err, c.Stop())
+	}
+	return dir, errors.Join(os.Rename(c.Logs, filepath.Join(dir, "logs")), c.Stop())
+}
+
+// Config is the administrator's connection, without a limit to the rate of requests.
+func (c *Cluster) Config() (*rest.Config, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	config.QPS = -1
+	return config, nil
+}
+
+// Client is a client of the administrator.
+func (c *Cluster) Client() *kubernetes.Clientset { return c.client }
+
+// KubeconfigFor writes a kubeconfig file for a user who is a member of the groups. Nobody may do anything until a role
+// that is bound to the user or to a group says so, except members of system:masters, who may do everything.
+func (c *Cluster) KubeconfigFor(user string, groups ...string) (string, error) {
+	cert, key, err := c.ca.identity(user, groups)
+	if err != nil {
+		return "", err
+	}
+	config := clientcmdapi.NewConfig()
+	config.Clusters["testcluster"] = &clientcmdapi.Cluster{Server: c.Host, CertificateAuthorityData: c.ca.pem}
+	config.AuthInfos[user] = &clientcmdapi.AuthInfo{ClientCertificateData: cert, ClientKeyData: key}
+	config.Contexts["testcluster"] = &clientcmdapi.Context{Cluster: "testcluster", AuthInfo: user}
+	config.CurrentContext = "testcluster"
+	file := filepath.Join(c.Dir, strings.ReplaceAll(user, ":", "-")+".kubeconfig")
+	return file, clientcmd.WriteToFile(*config, file)
+}

@@ -1,0 +1,73 @@
+package testcluster
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"testing"
+)
+
+// shared is the cluster of this process's tests. Go offers a test no other way to what its TestMain has made.
+var shared struct {
+	options Options
+	sync.Mutex
+	cluster *Cluster
+	err     error
+}
+
+// Main runs the tests of a package, which can ask for a cluster with these options, and exits.
+//
+//	func TestMain(m *testing.M) { testcluster.Main(m, testcluster.Options{}) }
+func Main(m *testing.M, o Options) {
+	if o.Progress == nil {
+		o.Progress = os.Stderr
+	}
+	shared.options = o
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ignore := context.AfterFunc(ctx, func() { os.Exit(finish(1)) })
+	status := m.Run()
+	ignore()
+	stop()
+	os.Exit(finish(status))
+}
+
+// Shared returns the cluster that all tests of the package share. The first call starts it.
+func Shared(t testing.TB) *Cluster {
+	t.Helper()
+	shared.Lock()
+	defer shared.Unlock()
+	if shared.cluster == nil && shared.err == nil {
+		shared.cluster, shared.err = Start(context.Background(), shared.options)
+	}
+	if shared.err != nil {
+		t.Fatal(shared.err)
+	}
+	return shared.cluster
+}
+
+// finish stops the cluster. When tests have failed, the logs stay.
+func finish(status int) int {
+	shared.Lock()
+	defer shared.Unlock()
+	c := shared.cluster
+	if c == nil {
+		return status
+	}
+	shared.cluster = nil
+	var err error
+	if status == 0 {
+		err = c.Stop()
+	} else {
+		var dir string
+		dir, err = c.keepLogs()
+		fmt.Fprintf(os.Stderr, "the logs of the cluster are in %s\n", dir)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return status
+}

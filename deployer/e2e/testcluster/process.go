@@ -1,0 +1,132 @@
+package testcluster
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"time"
+)
+
+// A launcher starts processes from one thread that lives as long as they: the kernel ends them when that thread ends, so
+// none outlives this process, even when it is killed.
+type launcher struct {
+	work chan func()
+	done chan struct{}
+}
+
+func newLauncher() *launcher {
+	l := &launcher{work: make(chan func()), done: make(chan struct{})}
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+		defer close(l.done)
+		for f := range l.work {
+			f()
+		}
+	}()
+	return l
+}
+
+// do runs f on the launcher's thread.
+func (l *launcher) do(f func()) {
+	finished := make(chan struct{})
+	l.work <- func() {
+		defer close(finished)
+		f()
+	}
+	<-finished
+}
+
+func (l *launcher) close() {
+	close(l.work)
+	<-l.done
+}
+
+// A process is a component that runs in a process group of its own and writes to a log file.
+type process struct {
+	name string
+	log  string
+	cmd  *exec.Cmd
+	done chan struct{} // closed when it has ended, for the reason err
+	err  error
+}
+
+func (l *launcher) start(name, logs string, cmd *exec.Cmd) (*process, error) {
+	p := &process{name: name, log: filepath.Join(logs, name+".log"), cmd: cmd, done: make(chan struct{})}
+	log, err := os.OpenFile(p.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	l.do(func() { err = cmd.Start() })
+	if err != nil {
+		return nil, err
+	}
+	go func() {
+		p.err = cmd.Wait()
+		close(p.done)
+	}()
+	return p, nil
+}
+
+// stop sends the signal, and SIGKILL to the whole group when the process has not ended after a while.
+func (p *process) stop(signal syscall.Signal) {
+	_ = p.cmd.Process.Signal(signal)
+	select {
+	case <-p.done:
+	case <-time.After(10 * time.Second):
+	}
+	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
+	<-p.done
+}
+
+func (p *process) running() error {
+	select {
+	case <-p.done:
+		return fmt.Errorf("%s has ended: %w%s", p.name, errors.Join(p.err, errEnded), p.tail())
+	default:
+		return nil
+	}
+}
+
+var errEnded = errors.New("nobody told it to")
+
+// tail is the end of the log, indented.
+func (p *process) tail() string {
+	data, err := os.ReadFile(p.log)
+	if err != nil {
+		return ""
+	}
+	lines := bytes.Split(bytes.TrimSpace(data), []byte("\n"))
+	lines = lines[max(0, len(lines)-8):]
+	return "\n\t" + string(bytes.Join(lines, []byte("\n\t")))
+}
+
+// await asks until the condition says that it is met, a process has ended, or the context has.
+func await(ctx context.Context, what string, condition func(context.Context) error, processes ...*process) error {
+	ticks := time.NewTicker(50 * time.Millisecond)
+	defer ticks.Stop()
+	for {
+		err := condition(ctx)
+		if err == nil {
+			return nil
+		}
+		for _, p := range processes {
+			if ended := p.running(); ended != nil {
+				return fmt.Errorf("%s: %w", what, ended)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%s: %w: %w", what, context.Cause(ctx), err)
+		case <-ticks.C:
+		}
+	}
+}
