@@ -1,0 +1,245 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/util/flowcontrol"
+	"k8s.io/klog/v2"
+
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// FieldManager owns the fields that this tool sets. It is a constant, because a manager named after the program's file
+// conflicts with itself as soon as somebody renames that file.
+const FieldManager = "solutionctl"
+
+// SystemNamespace is where the tool keeps its own state.
+const SystemNamespace = "solutionctl-system"
+
+// Options says which cluster to talk to, as whom and how. Only Now is required.
+type Options struct {
+	Kubeconfig  string   // file to read; it must exist
+	Environment string   // the value of KUBECONFIG: a list of files, of which some may be missing; ignored if Kubeconfig is set
+	Home        string   // the user's home directory, for .kube/config; "" looks at no such file
+	Context     string   // context of the kubeconfig; "" is its current one
+	As          string   // user to impersonate
+	AsGroups    []string // groups to impersonate; only with As
+	QPS         float32  // requests per second; 0 or less is as many as the server takes
+	UserAgent   string
+
+	// Retry is for how long one request is tried again while the server, which has answered before, does not. 0 means 30
+	// seconds; what must not wait sets it to something negative.
+	Retry time.Duration
+
+	Now  func() time.Time // the wall clock, for what other people read; never used to measure time
+	Sink report.Sink      // told about warnings of the API server and about an API server that is gone; may be nil
+}
+
+// Cluster is a connection to one API server. Its methods may be called by several goroutines at once.
+type Cluster struct {
+	options Options
+	source  source
+	base    *url.URL
+	client  *http.Client
+	limit   flowcontrol.RateLimiter // nil without a limit
+	config  *rest.Config
+
+	answered  atomic.Bool // the server has answered before, so it may come back
+	changed   atomic.Bool // something in the cluster was changed
+	kinds     discovery
+	user      onceUser
+	retryable time.Duration
+}
+
+// source is where the description of the connection was found, for messages.
+type source struct {
+	file    string // kubeconfig; "" for a pod's service account
+	context string
+	user    string
+}
+
+func (s source) String() string {
+	switch {
+	case s.file == "":
+		return "the service account of this pod"
+	case s.context == "":
+		return s.file
+	default:
+		return fmt.Sprintf("%s, context %q", s.file, s.context)
+	}
+}
+
+// adminConfig is the kubeconfig that kubeadm and MetalK8s leave on a control-plane node.
+const adminConfig = "/etc/kubernetes/admin.conf"
+
+// Connect finds out how to reach the cluster: from Options.Kubeconfig, else from the files in Options.Environment, else
+// from .kube/config in Options.Home, else from /etc/kubernetes/admin.conf, else, inside a pod, from its service account.
+// No request is sent.
+func Connect(o Options) (*Cluster, error) {
+	silence()
+	config, from, err := load(o)
+	if err != nil {
+		return nil, err
+	}
+	config.UserAgent = o.UserAgent
+	config.DisableCompression = true // costs the API server more than it saves a network that it is next to
+	config.Timeout = 0               // each attempt has its own, watches have none
+	config.WarningHandler = rest.NoWarnings{}
+	if o.As != "" {
+		config.Impersonate = rest.ImpersonationConfig{UserName: o.As, Groups: o.AsGroups}
+	} else if len(o.AsGroups) > 0 {
+		return nil, report.Errorf(report.Usage, "groups to impersonate without a user").WithHint("add --as USER")
+	}
+	c := &Cluster{options: o, source: from, config: config, retryable: o.Retry}
+	if c.retryable == 0 {
+		c.retryable = 30 * time.Second
+	}
+	if c.options.Sink == nil {
+		c.options.Sink = report.Discard
+	}
+	if c.base, _, err = rest.DefaultServerUrlFor(config); err != nil {
+		return nil, report.Errorf(report.Usage, "%s: server %q: %w", from, config.Host, err)
+	}
+	if c.client, err = rest.HTTPClientFor(config); err != nil {
+		return nil, report.Errorf(report.Usage, "%s: %w", from, err).
+			WithHint("check the certificates and keys that the kubeconfig names")
+	}
+	if o.QPS > 0 {
+		c.limit = flowcontrol.NewTokenBucketRateLimiter(o.QPS, max(1, int(o.QPS)))
+	}
+	return c, nil
+}
+
+// Contexts returns the names of the contexts that Options.Context may have, sorted; none when the kubeconfig cannot be
+// read.
+func Contexts(o Options) []string {
+	rules, _ := o.rules()
+	if rules == nil {
+		return nil
+	}
+	config, err := rules.Load()
+	if err != nil {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(config.Contexts))
+}
+
+// Server is the address of the API server.
+func (c *Cluster) Server() string { return c.base.Scheme + "://" + c.base.Host }
+
+// rules says which files make up the kubeconfig, and how to call them; nil when there are none.
+func (o Options) rules() (*clientcmd.ClientConfigLoadingRules, string) {
+	if o.Kubeconfig == "" && o.Environment != "" {
+		return &clientcmd.ClientConfigLoadingRules{Precedence: filepath.SplitList(o.Environment)}, o.Environment
+	}
+	file := o.Kubeconfig
+	if file == "" {
+		file = defaultConfig(o.Home)
+	}
+	if file == "" {
+		return nil, ""
+	}
+	return &clientcmd.ClientConfigLoadingRules{ExplicitPath: file}, file
+}
+
+// load reads the configuration and tells where it was found.
+func load(o Options) (*rest.Config, source, error) {
+	rules, file := o.rules()
+	if rules == nil {
+		return inCluster(o)
+	}
+	from := source{file: file}
+	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: o.Context})
+	raw, err := loader.RawConfig()
+	if err != nil {
+		return nil, from, badConfig(from, err)
+	}
+	from.context = raw.CurrentContext
+	if o.Context != "" {
+		from.context = o.Context
+	}
+	context, known := raw.Contexts[from.context]
+	switch {
+	case known:
+		from.user = context.AuthInfo
+	case len(raw.Clusters) == 0:
+		return nil, from, report.Errorf(report.Usage, "%s names no cluster", from.file).
+			WithHint("name the kubeconfig of the cluster with --kubeconfig or in KUBECONFIG")
+	case from.context == "":
+		return nil, from, report.Errorf(report.Usage, "%s has no current context", from.file).
+			WithHint("choose one with --context: %s", list(raw.Contexts))
+	default:
+		return nil, from, report.Errorf(report.Usage, "%s has no context %q", from.file, from.context).
+			WithHint("it has: %s", list(raw.Contexts))
+	}
+	config, err := loader.ClientConfig()
+	if err != nil {
+		return nil, from, badConfig(from, err)
+	}
+	return config, from, nil
+}
+
+// defaultConfig returns the first of the files that are there without being named.
+func defaultConfig(home string) string {
+	var candidates []string
+	if home != "" {
+		candidates = append(candidates, filepath.Join(home, ".kube", "config"))
+	}
+	for _, file := range append(candidates, adminConfig) {
+		if _, err := os.Stat(file); err == nil {
+			return file
+		}
+	}
+	return ""
+}
+
+func inCluster(o Options) (*rest.Config, source, error) {
+	config, err := rest.InClusterConfig()
+	switch {
+	case errors.Is(err, rest.ErrNotInCluster):
+		return nil, source{}, report.Errorf(report.Usage, "no cluster is named").
+			WithHint("name its kubeconfig with --kubeconfig or in KUBECONFIG; on a control-plane node that is %s", adminConfig)
+	case err != nil:
+		return nil, source{}, report.Errorf(report.Failure, "service account of this pod: %w", err)
+	case o.Context != "":
+		return nil, source{}, report.Errorf(report.Usage, "context %q is asked for, but there is no kubeconfig", o.Context).
+			WithHint("name a kubeconfig with --kubeconfig or in KUBECONFIG")
+	}
+	return config, source{}, nil
+}
+
+// list writes the keys of a map, sorted.
+func list[V any](m map[string]V) string {
+	return strings.Join(slices.Sorted(maps.Keys(m)), ", ")
+}
+
+func badConfig(from source, err error) error {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return report.Errorf(report.Usage, "kubeconfig %s does not exist", from.file)
+	case errors.Is(err, fs.ErrPermission):
+		return report.Errorf(report.Usage, "kubeconfig %s may not be read by this user", from.file).
+			WithHint("run as root, or copy the file to where you may read it")
+	default:
+		return report.Errorf(report.Usage, "kubeconfig %s: %w", from.file, err)
+	}
+}
+
+// silence keeps the libraries below from writing to the standard error of the process: what they know comes back as an
+// error or a warning.
+var silence = sync.OnceFunc(func() { klog.SetLogger(logr.Discard()) })
