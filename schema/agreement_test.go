@@ -56,8 +56,9 @@ var outputs = map[string]reflect.Type{
 
 // stored are the types of what is kept in a cluster.
 var stored = map[string]reflect.Type{
-	"imports":  reflect.TypeFor[schema.Imports](),
-	"registry": reflect.TypeFor[schema.ClusterRegistry](),
+	"deployment": reflect.TypeFor[schema.DeploymentState](),
+	"imports":    reflect.TypeFor[schema.Imports](),
+	"registry":   reflect.TypeFor[schema.ClusterRegistry](),
 }
 
 func storedSchema(t *testing.T, name string) []byte {

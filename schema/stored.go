@@ -25,7 +25,9 @@ type Stamp struct {
 }
 
 // NewStamp is the stamp of what this program, which has the given version, writes.
-func NewStamp(writtenBy string) Stamp { return Stamp{FormatVersion: FormatVersion, WrittenBy: writtenBy} }
+func NewStamp(writtenBy string) Stamp {
+	return Stamp{FormatVersion: FormatVersion, WrittenBy: writtenBy}
+}
 
 // MarshalStored writes a document as it is stored in a cluster: the same bytes for the same value.
 func MarshalStored(document any) ([]byte, error) {
@@ -41,8 +43,9 @@ func MarshalStored(document any) ([]byte, error) {
 
 // storedDocuments are the documents that are stored in a cluster, with their schemas, compiled when first needed.
 var storedDocuments = map[string]func() *jsonschema.Schema{
-	"imports":  compileStored("imports"),
-	"registry": compileStored("registry"),
+	"deployment": compileStored("deployment"),
+	"imports":    compileStored("imports"),
+	"registry":   compileStored("registry"),
 }
 
 func compileStored(name string) func() *jsonschema.Schema {

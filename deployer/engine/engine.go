@@ -1,0 +1,73 @@
+// Package engine makes a cluster have the objects of a Release, and no longer those of the one before.
+//
+// Start with [Engine.Plan], which compares what is wanted with what the cluster has and writes nothing, then give the
+// result to [Engine.Apply]. Apply writes down what it is about to do before it does it, applies phase by phase, removes
+// what is no longer wanted, waits until everything is ready and only then calls the release the current one. Each step
+// looks at what is there and not at what an earlier run meant to do: after a crash at any point, planning and applying
+// the same release again finishes the work. Removing is a Release without objects.
+//
+// What is known about a release lies in namespace solutionctl-system ([State]), never where a Solution can write.
+//
+// Package engine knows objects, not Solutions. It takes no lock: whoever calls it does, and passes the lock on with
+// [cluster.WithGuard], so that every write is preceded by a look at it. It never forces a field away from its owner, never
+// deletes a CustomResourceDefinition, a Namespace or a volume claim as a side effect, and never removes a finalizer.
+package engine
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// Engine plans and applies releases in one cluster. All fields but Sink, User and Tool are required. Its methods may be
+// called by several goroutines at once, for different releases.
+type Engine struct {
+	Cluster *cluster.Cluster
+	Sink    report.Sink // nil discards progress
+	Now     func() time.Time
+	User    string // for the history; "" asks the cluster
+	Tool    string // version of solutionctl
+}
+
+// Key names a release: a Solution in a namespace, or with an empty Namespace the part of a Solution that belongs to the
+// whole cluster. A key has at most one release at a time.
+type Key struct {
+	Namespace string
+	Solution  string // a DNS label of at most 54 characters
+}
+
+// String is how messages name the key.
+func (k Key) String() string {
+	if k.Namespace == "" {
+		return k.Solution
+	}
+	return k.Namespace + "/" + k.Solution
+}
+
+// Release is what a cluster shall have of a Solution.
+type Release struct {
+	Key
+	Version   string // for the record; "" when the Solution is removed
+	Operation string // the verb, for the record
+	Objects   []*unstructured.Unstructured
+	// Delete allows to delete objects that are never deleted as a side effect, once they are no longer in Objects. An
+	// object that this release never had is not deleted either.
+	Delete []schema.ObjectRef
+}
+
+// PlanOptions changes what a plan accepts.
+type PlanOptions struct {
+	Adopt bool // take over objects that exist and belong to nobody else's release, with all their fields that are given
+	Force bool // take over fields that belong to other managers
+}
+
+// ApplyOptions changes how a plan is carried out.
+type ApplyOptions struct {
+	Timeout time.Duration // for how long to wait for objects to become ready or to go away; 0 is ten minutes
+	NoWait  bool          // do not wait for readiness; what was applied counts as done
+	Token   int64         // the fencing token of the lock, for the record
+}

@@ -1,0 +1,123 @@
+package schema
+
+import "time"
+
+// DeploymentState is the record of one Solution in one namespace: what is there, what a run that did not end is making
+// of it, and what was there before. It is stored, compressed, in a Secret solutionctl-system/state.<id>, one for each
+// pair of namespace and Solution.
+type DeploymentState struct {
+	Stamp
+	// Namespace is empty for the part of a Solution that belongs to the whole cluster.
+	Namespace string `json:"namespace,omitempty"`
+	Solution  string `json:"solution"`
+	// Current is the last revision that was completed. It is absent before the first one.
+	Current *DeploymentRevision `json:"current,omitempty"`
+	// Pending is written before the first change of a run and becomes Current at its end. While it is there, the last run
+	// was not completed, and objects of Current, of Pending or of both exist.
+	Pending *DeploymentRevision `json:"pending,omitempty"`
+	// History are earlier revisions without their objects, the newest first.
+	History []DeploymentRevision `json:"history,omitempty"`
+}
+
+// DeploymentOutcome says how a revision ended.
+type DeploymentOutcome string
+
+// The outcomes.
+const (
+	// DeploymentPending: it was begun, and the next run of the same command finishes it.
+	DeploymentPending DeploymentOutcome = "pending"
+	// DeploymentDone: all its objects were applied and became ready.
+	DeploymentDone DeploymentOutcome = "done"
+	// DeploymentReplaced: it was not completed; another operation took over.
+	DeploymentReplaced DeploymentOutcome = "replaced"
+)
+
+// DeploymentRevision is one operation on a Solution in a namespace.
+type DeploymentRevision struct {
+	// Number counts the operations from 1.
+	Number int64 `json:"number"`
+	// Operation is the verb, such as "add" or "remove".
+	Operation string            `json:"operation"`
+	Version   string            `json:"version,omitempty"`
+	Outcome   DeploymentOutcome `json:"outcome"`
+	User      string            `json:"user"`
+	// Tool is the version of solutionctl that did it.
+	Tool string `json:"tool"`
+	// Token is the fencing token of the lock under which it was begun.
+	Token    int64      `json:"token,omitempty"`
+	Started  time.Time  `json:"started"`
+	Finished *time.Time `json:"finished,omitempty"`
+	// Content is the digest of the objects as they were rendered. They are kept in the cluster for as long as the
+	// revision is.
+	Content string           `json:"content"`
+	Objects []DeployedObject `json:"objects,omitempty"`
+}
+
+// DeployedObject is one object of an inventory.
+type DeployedObject struct {
+	ObjectRef
+	// UID tells the object from a later one of the same name. It is absent while the object is being created.
+	UID string `json:"uid,omitempty"`
+	// Hash is that of the object as it was rendered.
+	Hash  string `json:"hash"`
+	Phase int    `json:"phase"`
+	// ResourceVersion and Generation are those of the object after it was applied: while the cluster shows the same, and
+	// the hash is that of what is wanted, nothing has to be done.
+	ResourceVersion string `json:"resourceVersion,omitempty"`
+	Generation      int64  `json:"generation,omitempty"`
+	// Leaving is set on what is no longer wanted and was not removed yet.
+	Leaving bool `json:"leaving,omitempty"`
+	// Kept is set on what is no longer wanted and is never removed as a side effect.
+	Kept bool `json:"kept,omitempty"`
+}
+
+// ObjectRef names an object of a cluster.
+type ObjectRef struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Namespace  string `json:"namespace,omitempty"`
+	Name       string `json:"name"`
+}
+
+// String is how messages name the object: Deployment shop/web, or Namespace shop.
+func (r ObjectRef) String() string {
+	if r.Namespace == "" {
+		return r.Kind + " " + r.Name
+	}
+	return r.Kind + " " + r.Namespace + "/" + r.Name
+}
+
+// Action is what is done to an object.
+type Action string
+
+// The actions.
+const (
+	ActionCreate  Action = "create"
+	ActionUpdate  Action = "update"
+	ActionReplace Action = "replace" // delete and create, for what cannot be changed in place
+	ActionDelete  Action = "delete"
+	ActionAdopt   Action = "adopt" // take over what somebody else made
+	ActionKeep    Action = "keep"  // not wanted any more, and never deleted as a side effect
+	ActionNone    Action = "none"
+	ActionSkip    Action = "skip" // the cluster does not have the kind
+)
+
+// Change is what a plan does to one object.
+type Change struct {
+	Action Action        `json:"action"`
+	Object ObjectRef     `json:"object"`
+	Fields []FieldChange `json:"fields,omitempty"`
+	// Note is a remark for a person.
+	Note string `json:"note,omitempty"`
+}
+
+// FieldChange is one field that gets another value. Values are JSON; those of Secrets are hidden.
+type FieldChange struct {
+	// Path is such as spec.template.spec.containers[name=web].image.
+	Path string `json:"path"`
+	// From and To are empty where the field does not exist before or after.
+	From string `json:"from,omitempty"`
+	To   string `json:"to,omitempty"`
+	// Manager is the one that owns the value that is there now.
+	Manager string `json:"manager,omitempty"`
+}
