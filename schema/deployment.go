@@ -47,6 +47,8 @@ type DeploymentRevision struct {
 	Token    int64      `json:"token,omitempty"`
 	Started  time.Time  `json:"started"`
 	Finished *time.Time `json:"finished,omitempty"`
+	// Settings are how the objects were rendered, such as with a webhook; the next operation keeps them.
+	Settings map[string]string `json:"settings,omitempty"`
 	// Content is the digest of the objects as they were rendered. They are kept in the cluster for as long as the
 	// revision is.
 	Content string           `json:"content"`

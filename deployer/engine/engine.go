@@ -53,7 +53,10 @@ type Release struct {
 	Key
 	Version   string // for the record; "" when the Solution is removed
 	Operation string // the verb, for the record
-	Objects   []*unstructured.Unstructured
+	// Settings are how the caller was told to render the objects. They are recorded with the revision, so that the next
+	// operation can keep them.
+	Settings map[string]string
+	Objects  []*unstructured.Unstructured
 	// Delete allows to delete objects that are never deleted as a side effect, once they are no longer in Objects. An
 	// object that this release never had is not deleted either.
 	Delete []schema.ObjectRef
