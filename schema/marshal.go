@@ -65,6 +65,8 @@ func encode(v reflect.Value) (*yaml.Node, error) {
 		return stringNode(v.String()), nil
 	case reflect.Bool:
 		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!bool", Value: strconv.FormatBool(v.Bool())}, nil
+	case reflect.Interface:
+		return encodeInterface(v)
 	case reflect.Slice:
 		return encodeSlice(v)
 	case reflect.Map:
