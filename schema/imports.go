@@ -27,12 +27,10 @@ func (i Import) ID() string { return i.Name + "-" + i.Version }
 
 // ImportedArchive is the file that a version was imported from.
 type ImportedArchive struct {
-	// Path is where MetalK8s' documents say that the archive is.
-	Path string `json:"path"`
-	// Mountpoint is where the archive is mounted, or would be on a host that does.
-	Mountpoint string `json:"mountpoint"`
-	SHA256     string `json:"sha256"`
-	Size       int64  `json:"size"`
+	// Path is where the archive is on the host that imported it.
+	Path   string `json:"path"`
+	SHA256 string `json:"sha256"`
+	Size   int64  `json:"size"`
 }
 
 // RegistryMode says who serves the images of imported archives.

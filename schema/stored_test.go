@@ -17,7 +17,7 @@ func imports() *schema.Imports {
 	digest := strings.Repeat("0123456789abcdef", 4)
 	return &schema.Imports{Stamp: schema.NewStamp("1.0.0"), Imports: map[string]schema.Import{"db-1.0.0": {
 		Name: "db", Version: "1.0.0", Payload: "sha256:" + digest,
-		Archive:    schema.ImportedArchive{Path: "/srv/db.iso", Mountpoint: "/srv/scality/db-1.0.0", SHA256: digest, Size: 4096},
+		Archive:    schema.ImportedArchive{Path: "/srv/db.iso", SHA256: digest, Size: 4096},
 		Images:     map[string]string{"db-operator:1.0.0": "sha256:" + digest},
 		ImportedAt: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), ImportedBy: "admin",
 	}}}

@@ -1,0 +1,335 @@
+package deployer
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kube "k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/render"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// Where the catalogue lies, in namespace [cluster.SystemNamespace].
+const (
+	importsName  = "imports" // Secret
+	importsKey   = "imports.json"
+	registryName = "registry" // ConfigMap
+	registryKey  = "registry.json"
+)
+
+var (
+	secretKind    = kube.GroupVersionKind{Version: "v1", Kind: "Secret"}
+	configMapKind = kube.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
+)
+
+// Catalog is what was imported into a cluster. Only what is in it can be activated and added.
+type Catalog struct {
+	imports map[string]schema.Import // by id
+}
+
+// Imports returns what was imported, ordered by name and version.
+func (c *Catalog) Imports() []schema.Import {
+	list := slices.Collect(maps.Values(c.imports))
+	slices.SortFunc(list, func(a, b schema.Import) int {
+		if byName := strings.Compare(a.Name, b.Name); byName != 0 {
+			return byName
+		}
+		return versionOf(a).Compare(versionOf(b))
+	})
+	return list
+}
+
+// versionOf is the version of an import; the catalogue holds no other than what was checked at the import.
+func versionOf(i schema.Import) schema.Version {
+	v, err := schema.ParseVersion(i.Version)
+	if err != nil {
+		return schema.Version{}
+	}
+	return v
+}
+
+// Of returns the imported versions of a Solution, lowest first.
+func (c *Catalog) Of(solution string) []schema.Import {
+	return slices.DeleteFunc(c.Imports(), func(i schema.Import) bool { return i.Name != solution })
+}
+
+// Find returns one imported version. "latest" and "" stand for the highest release; the notice says when there is none.
+func (c *Catalog) Find(solution, version string) (found schema.Import, notice string, err error) {
+	list := c.Of(solution)
+	if len(list) == 0 {
+		e := report.Errorf(report.NotImported, "Solution %s was not imported", solution)
+		if names := c.names(); len(names) > 0 {
+			return found, "", e.WithHint("imported are %s; 'solutionctl deploy import FILE' imports an archive", strings.Join(names, ", "))
+		}
+		return found, "", e.WithHint("import its archive on the host that serves images: solutionctl deploy import FILE")
+	}
+	var versions []schema.Version
+	var texts []string
+	for _, i := range list {
+		versions = append(versions, versionOf(i))
+		texts = append(texts, i.Version)
+	}
+	if version == "" || version == schema.ActiveLatest {
+		latest, notice, _ := schema.Latest(versions, false)
+		version = latest.String()
+		return c.imports[solution+"-"+version], notice, nil
+	}
+	if found, ok := c.imports[solution+"-"+version]; ok {
+		return found, "", nil
+	}
+	return found, "", report.Errorf(report.NotImported, "version %s of Solution %s was not imported", version, solution).
+		WithHint("imported are %s; 'solutionctl deploy import FILE' imports an archive", strings.Join(texts, ", "))
+}
+
+func (c *Catalog) names() []string {
+	names := map[string]bool{}
+	for _, i := range c.imports {
+		names[i.Name] = true
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+// Catalog reads what was imported into the cluster.
+func (d *Deployer) Catalog(ctx context.Context) (*Catalog, error) {
+	imports, _, err := d.readImports(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &Catalog{imports: imports.Imports}, nil
+}
+
+// readImports returns the catalogue and the Secret it was read from, nil when there is none.
+func (d *Deployer) readImports(ctx context.Context) (*schema.Imports, *unstructured.Unstructured, error) {
+	empty := &schema.Imports{Stamp: schema.NewStamp(d.Version), Imports: map[string]schema.Import{}}
+	secret, err := d.Cluster.Get(ctx, secretKind, cluster.SystemNamespace, importsName)
+	if err != nil || secret == nil {
+		return empty, nil, err
+	}
+	where := "Secret " + cluster.SystemNamespace + "/" + importsName
+	encoded, _, _ := unstructured.NestedString(secret.Object, "data", importsKey)
+	data, err := base64.StdEncoding.DecodeString(encoded)
+	if err != nil {
+		return nil, nil, report.Errorf(report.Corrupt, "%s: %w", where, err)
+	}
+	imports, err := schema.ParseStored[schema.Imports]("imports", where, data)
+	if err != nil {
+		return nil, nil, err
+	}
+	for id, i := range imports.Imports {
+		if id != i.ID() {
+			return nil, nil, report.Errorf(report.Corrupt, "%s: %s is listed as %s", where, i.ID(), id)
+		}
+		if _, err := schema.ParseVersion(i.Version); err != nil {
+			return nil, nil, report.Errorf(report.Corrupt, "%s: %s: %w", where, id, err)
+		}
+	}
+	return imports, secret, nil
+}
+
+// editImports changes the catalogue under the lock of the cluster.
+func (d *Deployer) editImports(ctx context.Context, edit func(map[string]schema.Import)) error {
+	imports, secret, err := d.readImports(ctx)
+	if err != nil {
+		return err
+	}
+	before := maps.Clone(imports.Imports)
+	edit(imports.Imports)
+	if secret != nil && maps.EqualFunc(before, imports.Imports, sameImport) {
+		return nil
+	}
+	imports.Stamp = schema.NewStamp(d.Version)
+	data, err := schema.MarshalStored(imports)
+	if err != nil {
+		return err
+	}
+	exists := secret != nil
+	if !exists {
+		secret = systemObject(secretKind, importsName)
+	}
+	encoded := base64.StdEncoding.EncodeToString(data)
+	if err := unstructured.SetNestedField(secret.Object, encoded, "data", importsKey); err != nil {
+		return err
+	}
+	return d.write(ctx, secret, exists)
+}
+
+func sameImport(a, b schema.Import) bool {
+	sameImages := maps.Equal(a.Images, b.Images)
+	a.Images, b.Images = nil, nil
+	return sameImages && a.Name == b.Name && a.Version == b.Version && a.Archive == b.Archive && a.Payload == b.Payload &&
+		a.ImportedAt.Equal(b.ImportedAt) && a.ImportedBy == b.ImportedBy
+}
+
+// write stores an object of ours that was read as it is, or that is new.
+func (d *Deployer) write(ctx context.Context, object *unstructured.Unstructured, exists bool) error {
+	var err error
+	if exists {
+		_, err = d.Cluster.Update(ctx, object, cluster.WriteOptions{})
+	} else {
+		_, err = d.Cluster.Create(ctx, object, cluster.WriteOptions{})
+	}
+	if errors.Is(err, cluster.ErrChanged) || errors.Is(err, cluster.ErrExists) {
+		return report.Errorf(report.Conflict, "%s %s/%s was changed by somebody else meanwhile", object.GetKind(), object.GetNamespace(), object.GetName()).
+			WithHint("run the command again")
+	}
+	return err
+}
+
+// systemObject is an object of our own in our own namespace.
+func systemObject(kind kube.GroupVersionKind, name string) *unstructured.Unstructured {
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(kind)
+	object.SetNamespace(cluster.SystemNamespace)
+	object.SetName(name)
+	object.SetLabels(map[string]string{"app.kubernetes.io/managed-by": cluster.FieldManager})
+	return object
+}
+
+// ImportRecord is what an import tells the cluster.
+type ImportRecord struct {
+	Payload *render.Payload
+	// Path is where the archive is on this host, from now on.
+	Path   string
+	SHA256 string
+	Size   int64
+	// Registry is who serves the images; nil leaves it as it was recorded before.
+	Registry *schema.ClusterRegistry
+}
+
+// RecordImport makes a version known to the cluster: its payload is stored, the catalogue and MetalK8s' ConfigMap get an
+// entry. Recording the same archive again changes nothing; another archive of the same version is refused while the
+// first one is in use.
+func (d *Deployer) RecordImport(ctx context.Context, r ImportRecord) error {
+	return d.locked(ctx, clusterLock, func(ctx context.Context) error { return d.recordImport(ctx, r) })
+}
+
+func (d *Deployer) recordImport(ctx context.Context, r ImportRecord) error {
+	catalog, err := d.Catalog(ctx)
+	if err != nil {
+		return err
+	}
+	id := r.Payload.Solution.ID()
+	if previous, ok := catalog.imports[id]; ok && previous.Archive.SHA256 != r.SHA256 {
+		users, err := d.users(ctx, previous.Name, previous.Version)
+		if err != nil {
+			return err
+		}
+		if len(users) > 0 {
+			return report.Errorf(report.Replaced, "another archive of %s was imported before and is in use: %s", id, strings.Join(users, ", ")).
+				WithHint("give the new content a version of its own")
+		}
+	}
+	if err := catalog.checkNew(r.Payload.Solution); err != nil {
+		return err
+	}
+	if r.Registry != nil {
+		if err := d.recordRegistry(ctx, *r.Registry); err != nil {
+			return err
+		}
+	}
+	encoded, err := r.Payload.Encode()
+	if err != nil {
+		return err
+	}
+	digest, err := d.engine().StoreContent(ctx, importsName, encoded)
+	if err != nil {
+		return err
+	}
+	entry := schema.Import{
+		Name: r.Payload.Solution.Metadata.Name, Version: r.Payload.Solution.Spec.Version, Payload: digest,
+		Archive: schema.ImportedArchive{Path: r.Path, SHA256: r.SHA256, Size: r.Size},
+		Images:  map[string]string{}, ImportedAt: d.Now().UTC(), ImportedBy: d.Cluster.User(ctx),
+	}
+	for _, image := range r.Payload.Images {
+		entry.Images[image.Ref.String()] = image.Digest
+	}
+	if previous, ok := catalog.imports[id]; ok && previous.Archive == entry.Archive && previous.Payload == digest {
+		entry.ImportedAt, entry.ImportedBy = previous.ImportedAt, previous.ImportedBy
+	}
+	if err := d.editImports(ctx, func(imports map[string]schema.Import) { imports[id] = entry }); err != nil {
+		return err
+	}
+	return d.publish(ctx, entry.Name, r.Payload)
+}
+
+// checkNew refuses a version that cannot be told apart from one that is there.
+func (c *Catalog) checkNew(s *schema.Solution) error {
+	for _, other := range c.Of(s.Metadata.Name) {
+		if other.Version != s.Spec.Version && schema.SamePrecedence(other.Version, s.Spec.Version) {
+			return report.Errorf(report.Refused, "version %s of Solution %s has the same precedence as %s, which is imported",
+				s.Spec.Version, s.Metadata.Name, other.Version).WithHint("unimport %s first", other.ID())
+		}
+	}
+	return nil
+}
+
+// RecordUnimport forgets a version, unless something uses it. A version that is not known is no error: the work is done.
+func (d *Deployer) RecordUnimport(ctx context.Context, id string) error {
+	return d.locked(ctx, clusterLock, func(ctx context.Context) error { return d.recordUnimport(ctx, id) })
+}
+
+func (d *Deployer) recordUnimport(ctx context.Context, id string) error {
+	catalog, err := d.Catalog(ctx)
+	if err != nil {
+		return err
+	}
+	entry, ok := catalog.imports[id]
+	if !ok {
+		return nil
+	}
+	if err := d.CheckUnused(ctx, entry.Name, entry.Version); err != nil {
+		return err
+	}
+	if err := d.editImports(ctx, func(imports map[string]schema.Import) { delete(imports, id) }); err != nil {
+		return err
+	}
+	return d.publish(ctx, entry.Name, nil)
+}
+
+// CheckUnused refuses, in-use, while a version is active or deployed in an environment.
+func (d *Deployer) CheckUnused(ctx context.Context, solution, version string) error {
+	users, err := d.users(ctx, solution, version)
+	if err != nil || len(users) == 0 {
+		return err
+	}
+	return report.Errorf(report.InUse, "version %s of Solution %s is in use: %s", version, solution, strings.Join(users, ", ")).
+		WithHint("remove it from the environments ('solutionctl deploy remove ENVIRONMENT %s') and deactivate it first", solution)
+}
+
+// payload reads what was in the archive of an imported version.
+func (d *Deployer) payload(ctx context.Context, i schema.Import) (*render.Payload, error) {
+	data, err := d.engine().LoadContent(ctx, importsName, i.Payload)
+	if err != nil {
+		return nil, fmt.Errorf("payload of %s: %w", i.ID(), err)
+	}
+	p, err := render.DecodePayload(data)
+	if err != nil {
+		return nil, fmt.Errorf("payload of %s: %w", i.ID(), err)
+	}
+	if p.Solution.ID() != i.ID() {
+		return nil, report.Errorf(report.Corrupt, "payload of %s is that of %s", i.ID(), p.Solution.ID())
+	}
+	return p, nil
+}
+
+// payloads reads all imported versions of a Solution.
+func (d *Deployer) payloads(ctx context.Context, c *Catalog, solution string) ([]*render.Payload, error) {
+	var all []*render.Payload
+	for _, i := range c.Of(solution) {
+		p, err := d.payload(ctx, i)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, p)
+	}
+	return all, nil
+}

@@ -1,0 +1,74 @@
+// Package deployer has the verbs: what an administrator tells a cluster to do with Solutions.
+//
+// A [Deployer] is a connection to a cluster and a way to report. Each verb is one method with one struct of options:
+// [Deployer.RecordImport] and [Deployer.RecordUnimport] keep the [Catalog] of what the cluster may run,
+// [Deployer.Activate] and [Deployer.Deactivate] handle the cluster-wide part of a Solution, [Deployer.Add] and
+// [Deployer.Remove] its part in an environment, and [Deployer.Converge] does what a SolutionsConfiguration says.
+//
+// A verb first reads, judges and plans, then asks whether the user may do all of it, and only then changes anything:
+// with DryRun it stops there. Running it again after it was interrupted finishes the work. Every verb works anywhere the
+// API server can be reached: what was in the archives is read from the catalogue, not from the archives.
+//
+// The deployer reads no file, asks nobody and prints nothing. What may destroy data is refused unless the options say
+// otherwise; asking a person for it is the command's task.
+package deployer
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"io"
+	"time"
+
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/render"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// Deployer runs verbs on one cluster. Cluster, Now and Version are required.
+type Deployer struct {
+	Cluster *cluster.Cluster
+	Sink    report.Sink      // nil for silence
+	Now     func() time.Time // the wall clock, for what people read
+	Version string           // of this program, for the history
+	Random  io.Reader        // for certificates; nil for the system's
+	// LockWait is for how long a verb waits while somebody else is at work.
+	LockWait time.Duration
+}
+
+// clusterLock protects what belongs to the whole cluster: the catalogue, and activation.
+const clusterLock = "cluster"
+
+// locked runs work under one of the locks: every write with its context is preceded by a look at the lock.
+func (d *Deployer) locked(ctx context.Context, name string, work func(context.Context) error) (err error) {
+	lock, err := d.Cluster.Lock(ctx, name, cluster.LockOptions{Wait: d.LockWait, Sink: d.Sink})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lock.Release(ctx)) }()
+	return work(cluster.WithGuard(ctx, lock))
+}
+
+func (d *Deployer) engine() *engine.Engine {
+	return &engine.Engine{Cluster: d.Cluster, Sink: d.Sink, Now: d.Now, Tool: d.Version}
+}
+
+func (d *Deployer) random() io.Reader {
+	if d.Random != nil {
+		return d.Random
+	}
+	return rand.Reader
+}
+
+// users names what uses a version of a Solution.
+func (d *Deployer) users(ctx context.Context, solution, version string) ([]string, error) {
+	return nil, errNotYet
+}
+
+// publish writes what MetalK8s knows about the imported versions of a Solution.
+func (d *Deployer) publish(ctx context.Context, solution string, imported *render.Payload) error {
+	return errNotYet
+}
+
+var errNotYet = errors.New("deployer: to be merged next")
