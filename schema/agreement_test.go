@@ -56,6 +56,7 @@ var outputs = map[string]reflect.Type{
 
 // stored are the types of what is kept in a cluster.
 var stored = map[string]reflect.Type{
+	"archive":    reflect.TypeFor[schema.StoredArchive](),
 	"deployment": reflect.TypeFor[schema.DeploymentState](),
 	"imports":    reflect.TypeFor[schema.Imports](),
 	"registry":   reflect.TypeFor[schema.ClusterRegistry](),
@@ -114,6 +115,8 @@ func agree(t *testing.T, root, n *node, typ reflect.Type, at string) {
 	want := "object"
 	switch {
 	case typ.Implements(reflect.TypeFor[encoding.TextMarshaler]()), typ.Kind() == reflect.String:
+		want = "string"
+	case typ == reflect.TypeFor[[]byte](): // base64
 		want = "string"
 	case typ.Kind() == reflect.Bool:
 		want = "boolean"

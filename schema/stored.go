@@ -41,8 +41,9 @@ func MarshalStored(document any) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// storedDocuments are the documents that are stored in a cluster, with their schemas, compiled when first needed.
+// storedDocuments are the documents that are stored in a cluster or on a host, with their schemas, compiled when first needed.
 var storedDocuments = map[string]func() *jsonschema.Schema{
+	"archive":    compileStored("archive"),
 	"deployment": compileStored("deployment"),
 	"imports":    compileStored("imports"),
 	"registry":   compileStored("registry"),

@@ -1,12 +1,9 @@
 package chunk
 
 import (
-	"crypto/sha256"
 	"errors"
 	"io"
 	"sync"
-
-	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 // cacheSize bounds the memory of a [Reader]: as many chunks as fit, at least one.
@@ -53,6 +50,9 @@ func NewReader(r io.ReaderAt, list *List) (*Reader, error) {
 
 // Size is the listed size of the file.
 func (v *Reader) Size() int64 { return v.list.Size }
+
+// List is what the reader compares with; it must not be changed.
+func (v *Reader) List() *List { return v.list }
 
 // ReadAt implements [io.ReaderAt]. The error of a chunk that differs from the list has the code report.Corrupt.
 func (v *Reader) ReadAt(p []byte, offset int64) (int, error) {
@@ -145,11 +145,5 @@ func (v *Reader) load(s *slot) error {
 		s.data = make([]byte, min(v.list.ChunkSize, v.list.Size))
 	}
 	s.data = s.data[:place.Len()]
-	if err := readFull(v.r, s.data, place.From); err != nil {
-		return err
-	}
-	if sha256.Sum256(s.data) != v.list.digest(s.chunk) {
-		return report.Errorf(report.Corrupt, "bytes %d to %d differ from what was signed", place.From, place.To-1)
-	}
-	return nil
+	return v.list.read(v.r, s.chunk, s.data)
 }

@@ -1,0 +1,414 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/gofrs/flock"
+
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+	"github.com/solutionctl/solutionctl/sign/chunk"
+)
+
+// Locked is a store that nobody else changes.
+type Locked struct {
+	*Store
+	lock *flock.Flock
+}
+
+// Lock takes the lock of the store, makes its directories, and removes what a process that was killed has left. When
+// somebody else has the lock it fails with [report.Locked].
+func (s *Store) Lock() (*Locked, error) {
+	if err := s.prepare(); err != nil {
+		return nil, explainAccess(err)
+	}
+	lock := flock.New(filepath.Join(s.dir, lockFile), flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(0o600))
+	locked, err := lock.TryLock()
+	if err != nil {
+		return nil, explainAccess(err)
+	}
+	if !locked {
+		return nil, report.Errorf(report.Locked, "another process is changing the store %s", s.dir).
+			WithHint("wait until the other import or unimport has finished, then run the command again")
+	}
+	l := &Locked{Store: s, lock: lock}
+	if err := l.clean(); err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	return l, nil
+}
+
+// Unlock gives the lock back. It may be called again.
+func (l *Locked) Unlock() error { return l.lock.Close() }
+
+// prepare makes the directories of a store, for root and those who may read it.
+func (s *Store) prepare() error {
+	for _, dir := range []string{s.dir, s.Dir()} {
+		if info, err := os.Stat(dir); err == nil && info.IsDir() {
+			continue
+		}
+		if err := s.step("make " + filepath.Base(dir)); err != nil {
+			return err
+		}
+		if err := os.MkdirAll(dir, 0o750); err != nil {
+			return err
+		}
+		if err := errors.Join(os.Chmod(dir, 0o750), allowGroup(dir)); err != nil {
+			return err
+		}
+		if err := syncDirectory(filepath.Dir(dir)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// clean removes unfinished files, and archives without a record: they were being added or removed.
+func (l *Locked) clean() error {
+	names, err := os.ReadDir(l.Dir())
+	if err != nil {
+		return err
+	}
+	for _, entry := range names {
+		name := entry.Name()
+		id, isArchive := strings.CutSuffix(name, archiveSuffix)
+		leftover := strings.HasSuffix(name, partialSuffix)
+		if isArchive {
+			_, err := os.Lstat(l.recordPath(id))
+			leftover = errors.Is(err, fs.ErrNotExist)
+		}
+		if !leftover {
+			continue
+		}
+		if err := l.step("clean"); err != nil {
+			return err
+		}
+		if err := os.Remove(filepath.Join(l.Dir(), name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Source is an archive on its way into the store.
+type Source struct {
+	// File is the archive as it was opened and verified.
+	File *os.File
+	// Chunks are the trusted digests of its pieces, and SHA256 is that of the whole.
+	Chunks *chunk.List
+	SHA256 string
+	// Path is where the archive was found.
+	Path          string
+	Name, Version string
+	Payload       string   // see [schema.StoredArchive]
+	Signers       []string // see [schema.StoredArchive]
+}
+
+// ID is <name>-<version>.
+func (a *Source) ID() string { return a.Name + "-" + a.Version }
+
+// StageOptions say how an archive is brought into the store.
+type StageOptions struct {
+	// InPlace leaves the archive where it is, which must be a read-only medium that belongs to root.
+	InPlace   bool
+	Now       time.Time
+	WrittenBy string // the version of the program
+	Sink      report.Sink
+	Workers   int // 0: one per processor
+}
+
+// Method tells how an archive came into the store.
+type Method string
+
+// The methods. Only copying writes the bytes of the archive.
+const (
+	Copied    Method = "copied"
+	Reflinked Method = "reflinked" // shares its blocks with the original
+	InPlace   Method = "in-place"  // stays where it is
+	Present   Method = "present"   // was there before
+)
+
+// Staged is an archive that lies in the store completely, and that nobody sees before it is committed.
+type Staged struct {
+	Method Method
+	store  *Locked
+	entry  Entry
+}
+
+// Stage brings an archive into the store: it shares the blocks of the original where the file system can, and copies
+// otherwise. Each byte is compared with its digest once, and what is in the store is what was compared. An archive that
+// is there already is not read again; other content under its name and version fails with [report.Replaced].
+func (l *Locked) Stage(ctx context.Context, source Source, o StageOptions) (*Staged, error) {
+	if o.Sink == nil {
+		o.Sink = report.Discard
+	}
+	if o.Workers == 0 {
+		o.Workers = runtime.GOMAXPROCS(0)
+	}
+	o.Sink = named{o.Sink, source.ID()}
+	staged := &Staged{store: l, entry: source.entry(l.Store, o)}
+	present, err := l.present(source)
+	switch {
+	case err != nil:
+		return nil, err
+	case present != nil:
+		staged.Method, staged.entry = Present, *present
+	case o.InPlace:
+		staged.Method, err = InPlace, verifyInPlace(ctx, source, o)
+	default:
+		staged.Method, err = l.bring(ctx, source, o)
+	}
+	if err != nil {
+		return nil, explainWrite(source.ID(), err)
+	}
+	return staged, nil
+}
+
+func (a *Source) entry(s *Store, o StageOptions) Entry {
+	signers := a.Signers
+	if signers == nil {
+		signers = []string{}
+	}
+	e := Entry{Path: s.archivePath(a.ID()), StoredArchive: schema.StoredArchive{
+		Stamp: schema.NewStamp(o.WrittenBy), Name: a.Name, Version: a.Version, SHA256: a.SHA256, Size: a.Chunks.Size,
+		Chunks:   schema.ArchiveChunks{ChunkSize: a.Chunks.ChunkSize, Algorithm: a.Chunks.Algorithm, Digests: a.Chunks.Digests},
+		Original: resolve(a.Path), InPlace: o.InPlace, Payload: a.Payload, Signers: signers, ImportedAt: o.Now.UTC().Truncate(time.Second),
+	}}
+	if o.InPlace {
+		e.Path = e.Original
+	}
+	return e
+}
+
+// present returns the entry with the same content, unless its file is gone.
+func (l *Locked) present(source Source) (*Entry, error) {
+	entry, err := l.entry(source.ID())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if entry.SHA256 != source.SHA256 {
+		return nil, report.Errorf(report.Replaced, "%s is in the store with other content (sha256:%s)", entry.ID(), entry.SHA256).
+			WithHint("a released version never changes: ask the vendor which of the two is genuine, or unimport the old one first")
+	}
+	f, err := l.Open(entry)
+	if err != nil {
+		return nil, nil //nolint:nilerr // what is damaged is brought again
+	}
+	return &entry, f.Close()
+}
+
+func verifyInPlace(ctx context.Context, source Source, o StageOptions) error {
+	if err := checkReadOnlyMedium(source.File, source.Path); err != nil {
+		return err
+	}
+	return verifyContent(ctx, source.File, source.Chunks, o)
+}
+
+func verifyContent(ctx context.Context, r io.ReaderAt, list *chunk.List, o StageOptions) error {
+	bad, err := chunk.Verify(ctx, r, list, o.Workers, o.Sink)
+	if err != nil || len(bad) == 0 {
+		return err
+	}
+	return report.Errorf(report.Corrupt, "bytes %d to %d differ from what was signed", bad[0].From, bad[0].To-1).
+		WithHint("copy the archive again; 'solutionctl verify' lists everything that differs")
+}
+
+// bring fills the partial file, which nobody else can open for writing.
+func (l *Locked) bring(ctx context.Context, source Source, o StageOptions) (method Method, err error) {
+	if err = l.step("create partial"); err != nil {
+		return "", err
+	}
+	name := l.partialPath(source.ID())
+	out, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return "", err
+	}
+	defer func() {
+		if err = errors.Join(err, out.Close()); err != nil {
+			err = errors.Join(err, os.Remove(name))
+		}
+	}()
+	if err = l.step("fill partial"); err != nil {
+		return "", err
+	}
+	if reflink(out, source.File) == nil {
+		// From now on the original may change; what counts is compared in what is ours.
+		method, err = Reflinked, verifyContent(ctx, out, source.Chunks, o)
+	} else {
+		method, err = Copied, l.copy(ctx, out, source, o)
+	}
+	if err != nil {
+		return "", err
+	}
+	if err = l.step("sync partial"); err != nil {
+		return "", err
+	}
+	return method, errors.Join(out.Chmod(0o440), allowGroup(name), out.Sync())
+}
+
+func (l *Locked) copy(ctx context.Context, out *os.File, source Source, o StageOptions) error {
+	if err := allocate(out, source.Chunks.Size); err != nil {
+		return err
+	}
+	return chunk.Copy(ctx, flushing{out, l.step}, source.File, source.Chunks, o.Workers, o.Sink)
+}
+
+// flushing begins to bring to the medium what was written, so that the sync at the end finds little to do.
+type flushing struct {
+	*os.File
+	step func(string) error
+}
+
+func (f flushing) WriteAt(p []byte, offset int64) (int, error) {
+	if err := f.step("write"); err != nil {
+		return 0, err
+	}
+	n, err := f.File.WriteAt(p, offset)
+	startWriteback(f.File, offset, int64(n))
+	return n, err
+}
+
+func (l *Locked) partialPath(id string) string { return l.archivePath(id) + partialSuffix }
+
+// Commit makes the archive an entry of the store.
+func (g *Staged) Commit() (Entry, error) {
+	if g.Method == Present {
+		return g.entry, nil
+	}
+	if err := g.commit(); err != nil {
+		return Entry{}, explainWrite(g.entry.ID(), err)
+	}
+	return g.entry, nil
+}
+
+func (g *Staged) commit() error {
+	l, id := g.store, g.entry.ID()
+	if !g.entry.InPlace {
+		if err := l.step("rename archive"); err != nil {
+			return err
+		}
+		if err := os.Rename(l.partialPath(id), l.archivePath(id)); err != nil {
+			return err
+		}
+		if err := l.step("sync directory"); err != nil {
+			return err
+		}
+		if err := syncDirectory(l.Dir()); err != nil {
+			return err
+		}
+	}
+	data, err := schema.MarshalStored(g.entry.StoredArchive)
+	if err != nil {
+		return err
+	}
+	return l.writeRecord(id, data)
+}
+
+func (l *Locked) writeRecord(id string, data []byte) error {
+	if err := l.step("write record"); err != nil {
+		return err
+	}
+	name := l.recordPath(id)
+	partial := name + partialSuffix
+	err := writeSynced(partial, data, 0o440)
+	if err == nil {
+		err = allowGroup(partial)
+	}
+	if err == nil {
+		err = l.step("rename record")
+	}
+	if err == nil {
+		err = os.Rename(partial, name)
+	}
+	if err != nil {
+		return errors.Join(err, removeIfThere(partial))
+	}
+	if err := l.step("sync record"); err != nil {
+		return err
+	}
+	return syncDirectory(l.Dir())
+}
+
+// Discard removes an archive that will not be committed.
+func (g *Staged) Discard() error {
+	if g.Method == Present || g.Method == InPlace {
+		return nil
+	}
+	return removeIfThere(g.store.partialPath(g.entry.ID()))
+}
+
+// Entry is what Commit makes.
+func (g *Staged) Entry() Entry { return g.entry }
+
+// Add stages and commits one archive.
+func (l *Locked) Add(ctx context.Context, source Source, o StageOptions) (Entry, Method, error) {
+	staged, err := l.Stage(ctx, source, o)
+	if err != nil {
+		return Entry{}, "", err
+	}
+	entry, err := staged.Commit()
+	if err != nil {
+		return Entry{}, "", errors.Join(err, staged.Discard())
+	}
+	return entry, staged.Method, nil
+}
+
+// Remove takes an entry out of the store: its record first, then the archive, unless that is in place. An archive that
+// still is open stays readable for those who have it open.
+func (l *Locked) Remove(id string) error {
+	for _, part := range []struct{ step, path string }{{"remove record", l.recordPath(id)}, {"remove archive", l.archivePath(id)}} {
+		if err := l.step(part.step); err != nil {
+			return err
+		}
+		if err := removeIfThere(part.path); err != nil {
+			return fmt.Errorf("remove %s from the store: %w", id, err)
+		}
+		if err := l.step("sync after " + part.step); err != nil {
+			return err
+		}
+		if err := syncDirectory(l.Dir()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// named puts the id of the archive on events that do not know it.
+type named struct {
+	report.Sink
+	name string
+}
+
+func (n named) Emit(e report.Event) {
+	e.Name = n.name
+	n.Sink.Emit(e)
+}
+
+// explainWrite gives an error of bringing an archive its code and hint.
+func explainWrite(id string, err error) error {
+	coded := &report.Error{}
+	switch {
+	case errors.Is(err, context.Canceled):
+		return report.Errorf(report.Interrupted, "import %s: interrupted", id).WithHint("run the same command again")
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return report.Errorf(report.NoSpace, "import %s: %w", id, err).
+			WithHint("free some space, or leave an archive on a read-only medium where it is with --in-place")
+	case errors.As(err, &coded):
+		return fmt.Errorf("import %s: %w", id, err)
+	default:
+		return report.Errorf(report.Failure, "import %s: %w", id, err)
+	}
+}

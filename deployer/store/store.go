@@ -1,0 +1,286 @@
+// Package store keeps the imported archives of a host: /var/lib/solutionctl/archives.
+//
+// [Open] opens a store and [Store.Entries] lists what is in it; [Store.Find] finds an archive by what a person calls
+// it, [Store.Open] opens one to be read. Whoever changes a store takes its lock first, with [Store.Lock]: [Locked.Stage]
+// brings an archive into the store without anybody seeing it, [Staged.Commit] makes it an entry, [Locked.Remove] takes
+// an entry out. An archive on a read-only medium may stay where it is.
+//
+// Everything that a store holds was read through the digests that its signers vouched for, and its record keeps them:
+// what is read later can be compared again. A record is written last and removed first, so a process that is killed
+// leaves nothing that counts; what it leaves is cleaned by the next one that takes the lock.
+//
+// Beside the store, the package knows the other places of a host that name imported archives: MetalK8s' configuration
+// file ([Configuration]), mounts below /srv/scality with their lines in /etc/fstab ([Mounts]) and the files that make
+// MetalK8s' nginx serve images ([Include]).
+//
+// Package store never talks to Kubernetes and judges no signatures.
+package store
+
+import (
+	"cmp"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+	"github.com/solutionctl/solutionctl/sign/chunk"
+)
+
+// DefaultDir is where a host keeps its store.
+const DefaultDir = "/var/lib/solutionctl"
+
+// Group is the group that may read a store, where the system has it: the one that the registry runs as.
+const Group = "solutionctl"
+
+const (
+	archivesDir   = "archives"
+	archiveSuffix = ".iso"
+	recordSuffix  = ".json"
+	partialSuffix = ".partial"
+	lockFile      = "store.lock"
+)
+
+// maxRecord bounds a record: the digests of an archive of 1 TB take 11 MB.
+const maxRecord = 64 << 20
+
+// Store is the imported archives of a host. It may be used by several goroutines and processes at once.
+type Store struct {
+	dir string
+	// step is called before everything that changes the disk; tests make it fail or end the process.
+	step func(name string) error
+}
+
+// Open opens the store in a directory, /var/lib/solutionctl by default. A directory that does not exist is a store
+// without entries; the first import makes it.
+func Open(dir string) (*Store, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	info, err := os.Stat(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return nil, err
+	case !info.IsDir():
+		return nil, report.Errorf(report.Usage, "%s is not a directory, so it is no store", dir)
+	}
+	return &Store{dir: dir, step: func(string) error { return nil }}, nil
+}
+
+// Dir is the directory of the archives and their records. It changes whenever an entry comes or goes.
+func (s *Store) Dir() string { return filepath.Join(s.dir, archivesDir) }
+
+func (s *Store) archivePath(id string) string { return filepath.Join(s.Dir(), id+archiveSuffix) }
+
+func (s *Store) recordPath(id string) string { return filepath.Join(s.Dir(), id+recordSuffix) }
+
+// Entry is an imported archive.
+type Entry struct {
+	schema.StoredArchive
+	// Path is where the archive lies: in the store, or in place. This is the path that is mounted, and so the one that
+	// MetalK8s has to be told.
+	Path string
+}
+
+// Chunks returns the digests of the archive's pieces.
+func (e Entry) chunks() *chunk.List {
+	return &chunk.List{Size: e.Size, ChunkSize: e.StoredArchive.Chunks.ChunkSize, Algorithm: e.StoredArchive.Chunks.Algorithm, Digests: e.StoredArchive.Chunks.Digests}
+}
+
+// Entries returns the imported archives, by name and version.
+func (s *Store) Entries() ([]Entry, error) {
+	names, err := os.ReadDir(s.Dir())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, explainAccess(err)
+	}
+	var entries []Entry
+	for _, name := range names {
+		id, ok := strings.CutSuffix(name.Name(), recordSuffix)
+		if !ok {
+			continue
+		}
+		entry, err := s.entry(id)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // removed meanwhile
+		}
+		if err != nil {
+			return nil, err
+		}
+		entries = append(entries, entry)
+	}
+	slices.SortFunc(entries, func(a, b Entry) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), compareVersions(a.Version, b.Version))
+	})
+	return entries, nil
+}
+
+// entry reads the record of an archive; the error is [fs.ErrNotExist] when there is none.
+func (s *Store) entry(id string) (Entry, error) {
+	path := s.recordPath(id)
+	data, err := readFile(path, maxRecord)
+	if err != nil {
+		return Entry{}, explainAccess(err)
+	}
+	record, err := schema.ParseStored[schema.StoredArchive]("archive", path, data)
+	if err != nil {
+		return Entry{}, err
+	}
+	entry := Entry{StoredArchive: *record, Path: s.archivePath(id)}
+	if entry.InPlace {
+		entry.Path = entry.Original
+	}
+	if entry.ID() != id {
+		return Entry{}, report.Errorf(report.Corrupt, "%s is the record of %s", path, entry.ID()).
+			WithHint("records are not renamed: move it back to %s%s", entry.ID(), recordSuffix)
+	}
+	if err := entry.chunks().Validate(); err != nil {
+		return Entry{}, report.Errorf(report.Corrupt, "%s: %w", path, err)
+	}
+	return entry, nil
+}
+
+func compareVersions(a, b string) int {
+	first, err := schema.ParseVersion(a)
+	second, err2 := schema.ParseVersion(b)
+	if err != nil || err2 != nil {
+		return cmp.Compare(a, b)
+	}
+	return first.Compare(second)
+}
+
+// Find returns the entry that a person means: by its id, by the path it was imported from or lies at, or by the name and
+// the version of the Solution. What is not there fails with [report.NotFound].
+func (s *Store) Find(words ...string) (Entry, error) {
+	entries, err := s.Entries()
+	if err != nil {
+		return Entry{}, err
+	}
+	for _, e := range entries {
+		if e.is(words) {
+			return e, nil
+		}
+	}
+	return Entry{}, s.notFound(entries, words)
+}
+
+func (e Entry) is(words []string) bool {
+	switch len(words) {
+	case 1:
+		path := resolve(words[0])
+		return e.ID() == words[0] || e.Path == path || e.Original == path
+	case 2:
+		return e.Name == words[0] && e.Version == words[1]
+	default:
+		return false
+	}
+}
+
+func (s *Store) notFound(entries []Entry, words []string) error {
+	err := report.Errorf(report.NotFound, "%s was not imported on this host", strings.Join(words, " "))
+	var same, all []string
+	for _, e := range entries {
+		all = append(all, e.ID())
+		if e.Name == words[0] {
+			same = append(same, e.Version)
+		}
+	}
+	switch {
+	case len(same) > 0:
+		return err.WithHint("versions of %s that were: %s", words[0], strings.Join(same, ", "))
+	case len(all) > 0:
+		return err.WithHint("what was: %s", strings.Join(all, ", "))
+	default:
+		return err.WithHint("nothing was: %s is empty. Run the command on the host that archives were imported on", s.Dir())
+	}
+}
+
+// resolve makes a path absolute and follows its links, as far as it exists.
+func resolve(path string) string {
+	absolute, err := filepath.Abs(path)
+	if err != nil {
+		return path
+	}
+	if resolved, err := filepath.EvalSymlinks(absolute); err == nil {
+		return resolved
+	}
+	// The file may be gone; the directories in front of it may still be links.
+	if dir, err := filepath.EvalSymlinks(filepath.Dir(absolute)); err == nil {
+		return filepath.Join(dir, filepath.Base(absolute))
+	}
+	return absolute
+}
+
+// File is an archive of the store that was opened once: what it is read through later is what was opened.
+type File struct {
+	*os.File
+	Entry Entry
+	// Verified reads the archive and fails where it is not what was imported.
+	Verified *chunk.Reader
+
+	opened fs.FileInfo
+}
+
+// Open opens the archive of an entry.
+func (s *Store) Open(e Entry) (*File, error) {
+	f, err := openNoFollow(e.Path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, report.Errorf(report.Corrupt, "archive %s: %w", e.ID(), err).WithHint("import the archive again")
+	}
+	if err != nil {
+		return nil, explainAccess(err)
+	}
+	opened, err := newFile(f, e)
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return opened, nil
+}
+
+func newFile(f *os.File, e Entry) (*File, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	device := info.Mode()&fs.ModeDevice != 0 && info.Mode()&fs.ModeCharDevice == 0
+	switch {
+	case !info.Mode().IsRegular() && !(device && e.InPlace):
+		return nil, report.Errorf(report.Corrupt, "archive %s: %s is not a file", e.ID(), e.Path)
+	case !device && info.Size() != e.Size:
+		return nil, report.Errorf(report.Corrupt, "archive %s: %s has %d bytes, %d were imported", e.ID(), e.Path, info.Size(), e.Size).
+			WithHint("somebody changed it: import the archive again")
+	}
+	reader, err := chunk.NewReader(f, e.chunks())
+	if err != nil {
+		return nil, err
+	}
+	return &File{File: f, Entry: e, Verified: reader, opened: info}, nil
+}
+
+// Unchanged fails when the file was written since it was opened.
+func (f *File) Unchanged() error {
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if info.Size() != f.opened.Size() || !info.ModTime().Equal(f.opened.ModTime()) {
+		return report.Errorf(report.Corrupt, "archive %s: %s was written while it was in use", f.Entry.ID(), f.Entry.Path).
+			WithHint("unimport it and import the original archive again")
+	}
+	return nil
+}
+
+// explainAccess tells whoever may not read a store who may.
+func explainAccess(err error) error {
+	if !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	return report.Errorf(report.Failure, "%w", err).WithHint("run the command as root; members of the group %s may read", Group)
+}

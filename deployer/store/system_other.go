@@ -1,0 +1,20 @@
+//go:build !linux
+
+package store
+
+import (
+	"errors"
+	"os"
+
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+func reflink(*os.File, *os.File) error { return errors.ErrUnsupported }
+
+func allocate(*os.File, int64) error { return nil }
+
+func startWriteback(*os.File, int64, int64) {}
+
+func checkReadOnlyMedium(_ *os.File, path string) error {
+	return report.Errorf(report.Refused, "%s: archives are used in place on Linux only", path)
+}

@@ -1,0 +1,48 @@
+//go:build unix
+
+package store
+
+import (
+	"errors"
+	"os"
+	"os/user"
+	"strconv"
+	"syscall"
+
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// openNoFollow opens a file for reading. The last component of the path must not be a link, which could point elsewhere
+// the next moment, and a FIFO does not block.
+func openNoFollow(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if errors.Is(err, syscall.ELOOP) {
+		return nil, report.Errorf(report.Corrupt, "%s is a symbolic link", path).WithHint("import the archive again")
+	}
+	return f, err
+}
+
+// allowGroup lets the registry's group read a file, where the system has that group and lets us.
+func allowGroup(path string) error {
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	group, err := user.LookupGroup(Group)
+	if err != nil {
+		return nil //nolint:nilerr // a host that serves nothing has no such group
+	}
+	id, err := strconv.Atoi(group.Gid)
+	if err != nil {
+		return err
+	}
+	return os.Chown(path, 0, id)
+}
+
+// syncDirectory makes a change in a directory durable.
+func syncDirectory(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
