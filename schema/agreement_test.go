@@ -52,6 +52,8 @@ var outputs = map[string]reflect.Type{
 	"finding": reflect.TypeFor[report.Finding](),
 	"verdict": reflect.TypeFor[sign.Verdict](),
 	"lint":    reflect.TypeFor[schema.LintReport](),
+
+	"registryaccess": reflect.TypeFor[schema.RegistryAccess](),
 }
 
 // stored are the types of what is kept in a cluster.

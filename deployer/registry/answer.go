@@ -1,0 +1,290 @@
+package registry
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// failure is an error that a client is told, in the words of the distribution specification.
+type failure struct {
+	status  int
+	code    string
+	message string
+}
+
+// serve answers a request and tells the metrics and the log about it.
+func (g *Registry) serve(w http.ResponseWriter, r *http.Request) {
+	started := g.options.Now()
+	recorder := &recorder{ResponseWriter: w}
+	g.metrics.active.Add(1)
+	x := &exchange{registry: g, w: recorder, r: r, namespace: r.URL.Query().Get("ns")}
+	defer func() { // also when the connection is to be ended
+		g.metrics.active.Add(-1)
+		g.finish(x, started)
+	}()
+	g.transfers.limit(recorder, smallBlob)
+	x.answer()
+	if x.aborted {
+		panic(http.ErrAbortHandler) // too little was sent: the client must not take it for the whole
+	}
+}
+
+// exchange is one request and its answer.
+type exchange struct {
+	registry  *Registry
+	w         *recorder
+	r         *http.Request
+	route     route
+	namespace string // the registry that the client would have asked; "" if it did not tell
+	digest    string // of what was sent
+	waited    time.Duration
+	aborted   bool // less was sent than was promised
+	damaged   bool // the archive cannot be read any more
+}
+
+func (x *exchange) answer() {
+	header := x.w.Header()
+	header.Set("Docker-Distribution-Api-Version", "registry/2.0")
+	header.Set("X-Content-Type-Options", "nosniff")
+	if x.r.ContentLength != 0 {
+		header.Set("Connection", "close") // nobody asks with a body; it is not read
+	}
+	var fail *failure
+	x.route, fail = parseRoute(x.r.URL.Path)
+	if x.r.Method != http.MethodGet && x.r.Method != http.MethodHead {
+		header.Set("Allow", "GET, HEAD")
+		x.fail(&failure{http.StatusMethodNotAllowed, "UNSUPPORTED", "this registry serves archives and cannot be written to"})
+		return
+	}
+	if fail != nil {
+		x.fail(fail)
+		return
+	}
+	switch x.route.operation {
+	case ping:
+		x.json("application/json", struct{}{})
+	case catalog:
+		x.sendCatalog()
+	case blobOf:
+		x.sendBlob()
+	default:
+		x.ofRepository()
+	}
+}
+
+// ofRepository answers what needs nothing but the memory.
+func (x *exchange) ofRepository() {
+	repository := x.registry.find(x.route.repository, x.namespace)
+	if repository == nil {
+		x.fail(unknownName(x.route.repository))
+		return
+	}
+	x.confirmNamespace()
+	switch x.route.operation {
+	case tagList:
+		x.sendTags(repository)
+	case referrersOf:
+		x.sendReferrers(repository)
+	default:
+		x.sendManifest(repository)
+	}
+}
+
+// confirmNamespace tells the client that its namespace was taken into account.
+func (x *exchange) confirmNamespace() {
+	if x.namespace != "" {
+		x.w.Header().Set("OCI-Namespace", x.namespace)
+	}
+}
+
+func unknownName(name string) *failure {
+	return &failure{http.StatusNotFound, "NAME_UNKNOWN", fmt.Sprintf("no archive that is served has a repository %s", name)}
+}
+
+func (x *exchange) sendManifest(repository *repository) {
+	m := repository.manifest(x.route.reference)
+	if m == nil {
+		message := fmt.Sprintf("repository %s has no manifest %s", x.route.repository, x.route.reference)
+		if len(repository.tagNames) > 0 {
+			message += "; it has " + strings.Join(repository.tagNames[:min(5, len(repository.tagNames))], ", ")
+		}
+		x.fail(&failure{http.StatusNotFound, "MANIFEST_UNKNOWN", message})
+		return
+	}
+	x.describe(m.mediaType, m.digest)
+	http.ServeContent(x.w, x.r, "", time.Time{}, bytes.NewReader(m.data))
+}
+
+// describe sets what a client wants to know about content with a digest.
+func (x *exchange) describe(mediaType, digest string) {
+	x.digest = digest
+	header := x.w.Header()
+	header.Set("Content-Type", mediaType)
+	header.Set("Docker-Content-Digest", digest)
+	header.Set("Etag", `"`+digest+`"`)
+}
+
+func (x *exchange) sendBlob() {
+	b, known, done := x.registry.use(x.route.repository, x.namespace, x.route.reference)
+	switch {
+	case !known:
+		x.fail(unknownName(x.route.repository))
+		return
+	case b == nil:
+		x.fail(&failure{
+			http.StatusNotFound, "BLOB_UNKNOWN", fmt.Sprintf("repository %s has no blob %s", x.route.repository, x.route.reference),
+		})
+		return
+	}
+	defer done()
+	x.confirmNamespace()
+	if b.isSmall() {
+		x.sendSmall(b)
+		return
+	}
+	if x.r.Method == http.MethodGet {
+		started := x.registry.options.Now()
+		if !x.registry.transfers.enter(x.r.Context()) {
+			x.aborted, x.w.reason = true, fmt.Errorf("the client left while it waited for its turn: %w", x.r.Context().Err())
+			return
+		}
+		defer x.registry.transfers.leave()
+		x.waited = x.registry.options.Now().Sub(started)
+	}
+	x.sendLarge(b)
+}
+
+func (x *exchange) sendSmall(b *blob) {
+	data, err := b.load(x.r.Context())
+	if err != nil {
+		x.unreadable(err)
+		return
+	}
+	x.describe("application/octet-stream", b.Digest.String())
+	http.ServeContent(x.w, x.r, "", time.Time{}, bytes.NewReader(data))
+}
+
+func (x *exchange) sendLarge(b *blob) {
+	f, err := b.archive.fsys.Open(b.path)
+	if err != nil {
+		x.unreadable(err)
+		return
+	}
+	defer f.Close() //nolint:errcheck // read only
+	seeker, ok := f.(io.ReadSeeker)
+	if !ok {
+		x.unreadable(fmt.Errorf("%s: the file system of the archive cannot seek", b.path))
+		return
+	}
+	x.describe("application/octet-stream", b.Digest.String())
+	sender := &sender{recorder: x.w, transfers: x.registry.transfers, blob: b, content: seeker}
+	http.ServeContent(sender, x.r, "", time.Time{}, seeker)
+	x.aborted, x.damaged = x.w.reason != nil, sender.damaged
+}
+
+// unreadable tells that the archive is not what it was when it was indexed.
+func (x *exchange) unreadable(err error) {
+	x.fail(&failure{http.StatusInternalServerError, "UNKNOWN", "the archive cannot be read: the administrator finds out more in the log"})
+	x.damaged, x.w.reason = true, err
+}
+
+func (x *exchange) sendCatalog() {
+	x.registry.mu.RLock()
+	names := x.registry.content.names
+	x.registry.mu.RUnlock()
+	if page, ok := x.page(names); ok {
+		x.json("application/json", struct {
+			Repositories []string `json:"repositories"`
+		}{page})
+	}
+}
+
+func (x *exchange) sendTags(repository *repository) {
+	if page, ok := x.page(repository.tagNames); ok {
+		x.json("application/json", struct {
+			Name string   `json:"name"`
+			Tags []string `json:"tags"`
+		}{x.route.repository, page})
+	}
+}
+
+// page returns the part of a sorted list that the parameters n and last ask for, and links to the next one.
+func (x *exchange) page(all []string) ([]string, bool) {
+	query := x.r.URL.Query()
+	if last := query.Get("last"); last != "" {
+		i, found := slices.BinarySearch(all, last)
+		if found {
+			i++
+		}
+		all = all[i:]
+	}
+	if !query.Has("n") {
+		return append([]string{}, all...), true
+	}
+	n, err := strconv.Atoi(query.Get("n"))
+	if err != nil || n < 0 {
+		x.fail(&failure{http.StatusBadRequest, "PAGINATION_NUMBER_INVALID", "n is not a number of entries"})
+		return nil, false
+	}
+	if n > 0 && n < len(all) {
+		query.Set("last", all[n-1])
+		x.w.Header().Set("Link", fmt.Sprintf(`<%s>; rel="next"`, (&url.URL{Path: x.r.URL.Path, RawQuery: query.Encode()}).String()))
+	}
+	return append([]string{}, all[:min(n, len(all))]...), true
+}
+
+func (x *exchange) sendReferrers(repository *repository) {
+	list := []descriptor{}
+	wanted := x.r.URL.Query().Get("artifactType")
+	for _, d := range repository.referrers[x.route.reference] {
+		if wanted == "" || d.ArtifactType == wanted {
+			list = append(list, d)
+		}
+	}
+	if wanted != "" {
+		x.w.Header().Set("OCI-Filters-Applied", "artifactType")
+	}
+	const index = "application/vnd.oci.image.index.v1+json"
+	x.json(index, struct {
+		SchemaVersion int          `json:"schemaVersion"`
+		MediaType     string       `json:"mediaType"`
+		Manifests     []descriptor `json:"manifests"`
+	}{2, index, list})
+}
+
+func (x *exchange) json(mediaType string, value any) {
+	x.send(http.StatusOK, mediaType, value)
+}
+
+// fail answers with an error as the distribution specification wants it.
+func (x *exchange) fail(f *failure) {
+	type entry struct {
+		Code    string `json:"code"`
+		Message string `json:"message"`
+	}
+	x.send(f.status, "application/json", struct {
+		Errors []entry `json:"errors"`
+	}{[]entry{{f.code, f.message}}})
+}
+
+func (x *exchange) send(status int, mediaType string, value any) {
+	data, err := json.Marshal(value)
+	if err != nil {
+		panic(fmt.Sprintf("registry: an answer does not encode as JSON: %v", err))
+	}
+	header := x.w.Header()
+	header.Set("Content-Type", mediaType)
+	header.Set("Content-Length", strconv.Itoa(len(data)))
+	x.w.WriteHeader(status)
+	if x.r.Method != http.MethodHead {
+		_, _ = x.w.Write(data) // the client may be gone
+	}
+}

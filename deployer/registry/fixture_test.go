@@ -1,0 +1,250 @@
+package registry_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"math/rand"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/random"
+	"github.com/google/go-containerregistry/pkg/v1/static"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+
+	"github.com/solutionctl/solutionctl/build/archive"
+	"github.com/solutionctl/solutionctl/build/iso"
+	"github.com/solutionctl/solutionctl/build/oci"
+	"github.com/solutionctl/solutionctl/deployer/registry"
+	"github.com/solutionctl/solutionctl/schema"
+)
+
+const (
+	sbomType      = "application/spdx+json"
+	signatureType = "application/vnd.example.signature"
+)
+
+// project is what an archive is made of.
+type project struct {
+	t       *testing.T
+	dir     layout.Path
+	id      string // name and version are split at the last dash
+	origins map[schema.ImageRef]string
+	images  []*oci.Image
+	files   []iso.File
+}
+
+func newProject(t *testing.T, name, version string) *project {
+	t.Helper()
+	dir, err := layout.Write(t.TempDir(), empty.Index)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &project{t: t, dir: dir, id: name + "-" + version, origins: map[schema.ImageRef]string{}}
+	p.file("manifest.yaml", `{"apiVersion": "solutions.metalk8s.scality.com/v1alpha1", "kind": "Solution", "metadata": {"name": "`+name+
+		`"}, "spec": {"version": "`+version+`"}}`)
+	return p
+}
+
+func (p *project) file(name, content string) {
+	p.files = append(p.files, iso.File{Path: name, Size: int64(len(content)), Open: func() (io.ReadCloser, error) {
+		return io.NopCloser(strings.NewReader(content)), nil
+	}})
+}
+
+// must ends the test on an error.
+func must[T any](value T, err error) func(t *testing.T) T {
+	return func(t *testing.T) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return value
+	}
+}
+
+// image returns an image with layers of the given sizes, whose content is random and the same for the same seed.
+func image(t *testing.T, seed int64, sizes ...int64) v1.Image {
+	t.Helper()
+	img := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
+	return fill(t, img, types.OCILayer, "amd64", seed, sizes)
+}
+
+func fill(t *testing.T, img v1.Image, layerType types.MediaType, architecture string, seed int64, sizes []int64) v1.Image {
+	t.Helper()
+	for i, size := range sizes {
+		layer := must(random.Layer(size, types.OCIUncompressedLayer, random.WithSource(rand.NewSource(seed*100+int64(i)))))(t)
+		img = must(mutate.Append(img, mutate.Addendum{Layer: must(tarball.LayerFromOpener(layer.Uncompressed, tarball.WithMediaType(layerType)))(t)}))(t)
+	}
+	config := must(img.ConfigFile())(t).DeepCopy()
+	config.OS, config.Architecture = "linux", architecture
+	return must(mutate.ConfigFile(img, config))(t)
+}
+
+// add puts an image or index into the archive under a name, with what refers to it.
+func (p *project) add(ref string, content mutate.Appendable, referrers ...v1.Image) {
+	p.t.Helper()
+	name := layout.WithAnnotations(map[string]string{"org.opencontainers.image.ref.name": ref})
+	var err error
+	switch content := content.(type) {
+	case v1.ImageIndex:
+		err = p.dir.AppendIndex(content, name)
+	case v1.Image:
+		err = p.dir.AppendImage(content, name)
+	}
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	for _, r := range referrers {
+		if err := p.dir.AppendImage(r); err != nil {
+			p.t.Fatal(err)
+		}
+	}
+	parsed := must(schema.ParseImageRef(ref))(p.t)
+	resolver := oci.NewResolver(oci.Options{CacheDir: p.t.TempDir()})
+	p.t.Cleanup(func() { _ = resolver.Close() })
+	resolved := must(resolver.Resolve(p.t.Context(), parsed, "oci:"+string(p.dir)+":"+ref))(p.t)
+	p.images = append(p.images, resolved)
+}
+
+// payload adds the files of the archive as an artifact.
+func (p *project) payload(version string) {
+	p.t.Helper()
+	const content = "kind: Role\n"
+	digest, size, err := v1.SHA256(strings.NewReader(content))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	image := must(oci.PayloadImage([]oci.PayloadFile{{
+		Path: "operator/deploy/role.yaml", Digest: digest, Size: size,
+		Open: func(context.Context, int64) (io.ReadCloser, error) {
+			return io.NopCloser(strings.NewReader(content)), nil
+		},
+	}}))(p.t)
+	image.Ref = schema.ImageRef{Name: "payload", Tag: version}
+	p.images = append(p.images, image)
+}
+
+// write writes the ISO file and returns its name.
+func (p *project) write() string {
+	p.t.Helper()
+	if len(p.origins) > 0 {
+		var document map[string]any
+		data := must(io.ReadAll(must(p.files[0].Open())(p.t)))(p.t)
+		if err := json.Unmarshal(data, &document); err != nil {
+			p.t.Fatal(err)
+		}
+		document["spec"].(map[string]any)["imageOrigins"] = p.origins
+		text := string(must(json.Marshal(document))(p.t))
+		p.files = p.files[1:]
+		p.file("manifest.yaml", text)
+	}
+	files := p.files
+	for _, entry := range must(oci.Layout(p.images))(p.t) {
+		files = append(files, iso.File{Path: entry.Path, Size: entry.Size, Key: entry.Key, Open: func() (io.ReadCloser, error) {
+			if entry.Blob == nil {
+				return io.NopCloser(strings.NewReader(string(entry.Data))), nil
+			}
+			return entry.Blob.Open(context.Background(), 0)
+		}})
+	}
+	laidOut := must(iso.Layout(files, iso.Options{VolumeID: p.id, ModTime: time.Unix(1<<30, 0)}))(p.t)
+	name := filepath.Join(p.t.TempDir(), p.id+".iso")
+	f := must(os.Create(name))(p.t)
+	if _, err := laidOut.WriteTo(f); err != nil {
+		p.t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		p.t.Fatal(err)
+	}
+	return name
+}
+
+// open indexes an ISO file.
+func open(t *testing.T, name string) *registry.Archive {
+	t.Helper()
+	f := must(os.Open(name))(t)
+	info := must(f.Stat())(t)
+	a := must(registry.NewArchive(must(archive.Open(f, info.Size()))(t), f))(t)
+	t.Cleanup(func() { _ = a.Close() })
+	return a
+}
+
+// access collects what a registry logs.
+type access struct {
+	mu      sync.Mutex
+	entries []schema.RegistryAccess
+}
+
+func (a *access) log(entry schema.RegistryAccess) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.entries = append(a.entries, entry)
+}
+
+// served is a registry that listens.
+type served struct {
+	*registry.Registry
+	*httptest.Server
+	access *access
+}
+
+func serve(t *testing.T, o registry.Options, archives ...*registry.Archive) *served {
+	t.Helper()
+	s := &served{access: new(access)}
+	o.Now, o.Log = time.Now, s.access.log
+	s.Registry = registry.New(o)
+	if err := s.Set(archives); err != nil {
+		t.Fatal(err)
+	}
+	s.Server = httptest.NewUnstartedServer(s.Registry)
+	s.Server.Config = registry.NewServer(s.Registry)
+	s.Start()
+	t.Cleanup(s.Server.Close)
+	return s
+}
+
+// ask sends a request and returns the answer with its whole body. Headers are "Name: value".
+func (s *served) ask(t *testing.T, method, path string, headers ...string) (*http.Response, string) {
+	t.Helper()
+	request := must(http.NewRequestWithContext(t.Context(), method, s.URL+path, http.NoBody))(t)
+	for _, h := range headers {
+		name, value, _ := strings.Cut(h, ": ")
+		request.Header.Set(name, value)
+	}
+	response := must(s.Client().Transport.RoundTrip(request))(t)
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := response.Body.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return response, string(body)
+}
+
+func artifact(t *testing.T, subject v1.Image, artifactType, content string) v1.Image {
+	t.Helper()
+	img := mutate.MediaType(empty.Image, types.OCIManifestSchema1)
+	img = mutate.ConfigMediaType(img, types.MediaType(artifactType))
+	img = must(mutate.AppendLayers(img, static.NewLayer([]byte(content), "text/plain")))(t)
+	return mutate.Subject(img, descriptorOf(t, subject)).(v1.Image)
+}
+
+func descriptorOf(t *testing.T, img v1.Image) v1.Descriptor {
+	t.Helper()
+	return v1.Descriptor{
+		MediaType: must(img.MediaType())(t), Digest: must(img.Digest())(t), Size: must(img.Size())(t),
+	}
+}

@@ -1,0 +1,152 @@
+// Package registry serves the images of archives as a read-only OCI registry, straight from the ISO files: nothing is
+// unpacked, and layers go from the file to the socket inside the kernel.
+//
+// [NewArchive] indexes an opened archive, [Registry.Set] says which ones are served, from now on and all at once, and the
+// [Registry] itself is the [http.Handler]. [NewServer] wraps it with the timeouts it is meant to run with.
+//
+// # Names
+//
+// The image ui:1.0.0 of the Solution acme 1.0.0, known elsewhere as ghcr.io/acme/ui:1.0.0, is
+//
+//	/v2/acme-1.0.0/ui/manifests/1.0.0              the name that everything deployed by us refers to
+//	/v2/acme/ui/manifests/1.0.0?ns=ghcr.io         how containerd asks a mirror of ghcr.io
+//	/v2/ghcr.io/acme/ui/manifests/1.0.0            how CRI-O asks one
+//
+// The last two are served with [Options.MirrorOrigins] only; see [OriginRepository] for registries with a port.
+//
+// # What is trusted
+//
+// Manifests come from the memory of the archive, which has verified their digests. Blobs below 64 KiB, among them every
+// configuration, are read through the archive's own reader, verified and kept. Larger blobs are sent as they lie in the
+// file; their digest is checked by whoever pulls, and a file that has become too short ends the connection rather than
+// being padded. The package writes nothing and judges no signature.
+package registry
+
+import (
+	"cmp"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/solutionctl/solutionctl/schema"
+)
+
+// Options say how a Registry works. Only Now is needed.
+type Options struct {
+	// MirrorOrigins serves images under their original names as well.
+	MirrorOrigins bool
+	// MaxTransfers is how many large blobs are sent at the same time; more wait for their turn. 0: 256.
+	MaxTransfers int
+	// MinRate is what a client has to take, in bytes per second, to be kept. 0: 64 KiB.
+	MinRate int64
+
+	Now func() time.Time
+	// Log is told of every request to /v2/, when it is over. It is called by several goroutines. nil: nobody is told.
+	Log func(schema.RegistryAccess)
+}
+
+const (
+	defaultTransfers = 256
+	defaultRate      = 64 << 10
+)
+
+// Registry is an OCI registry. It is safe for concurrent use.
+type Registry struct {
+	options   Options
+	transfers *transfers
+	metrics   metrics
+	ready     atomic.Bool
+
+	mu      sync.RWMutex // held while a request finds its blob, so that Set returns when nobody uses the old content
+	content *content
+}
+
+// New returns a registry that serves nothing yet.
+func New(o Options) *Registry {
+	return &Registry{
+		options:   o,
+		transfers: newTransfers(cmp.Or(o.MaxTransfers, defaultTransfers), cmp.Or(o.MinRate, defaultRate), o.Now),
+		content:   new(content),
+	}
+}
+
+// Set replaces the archives that are served. Requests see the old ones or the new ones, never a mixture. On an error
+// nothing changes: report.Conflict says that two archives have the same id, or give one original name to different
+// images.
+//
+// Archives that are not served any more can be closed as soon as Set has returned; what is being sent out of them is
+// sent to its end.
+func (g *Registry) Set(archives []*Archive) error {
+	next, err := merge(archives, g.options.MirrorOrigins)
+	if err != nil {
+		return err
+	}
+	g.mu.Lock()
+	g.content = next
+	g.mu.Unlock()
+	g.ready.Store(true)
+	return nil
+}
+
+// Drain makes /readyz answer that no new requests should come. Requests are answered nevertheless.
+func (g *Registry) Drain() { g.ready.Store(false) }
+
+// find returns the repository that a request names.
+func (g *Registry) find(name, namespace string) *repository {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	return g.content.find(name, namespace)
+}
+
+// use returns a blob of a repository with its archive kept open until done is called.
+func (g *Registry) use(name, namespace, digest string) (b *blob, known bool, done func()) {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	repository := g.content.find(name, namespace)
+	if repository == nil {
+		return nil, false, nil
+	}
+	b = repository.blobs[digest]
+	if b == nil || !b.archive.file.acquire() {
+		return nil, true, nil
+	}
+	return b, true, b.archive.file.release
+}
+
+// ServeHTTP answers /v2/, /healthz and /readyz.
+func (g *Registry) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch r.URL.Path {
+	case "/healthz":
+		writeText(w, http.StatusOK, "ok\n")
+	case "/readyz":
+		if !g.ready.Load() {
+			writeText(w, http.StatusServiceUnavailable, "not ready\n")
+			return
+		}
+		writeText(w, http.StatusOK, "ok\n")
+	default:
+		g.serve(w, r)
+	}
+}
+
+func writeText(w http.ResponseWriter, status int, text string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write([]byte(text)) // the client may be gone
+}
+
+// NewServer returns a server for a registry or a handler around it. It speaks HTTP/1.1 only, because HTTP/2 costs nearly
+// twice the processor time for large blobs, and it has no timeout for writing: the registry sets one for every piece it
+// sends.
+func NewServer(h http.Handler) *http.Server {
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	return &http.Server{
+		Handler:           h,
+		Protocols:         protocols,
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    16 << 10,
+	}
+}

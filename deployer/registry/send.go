@@ -1,0 +1,168 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/solutionctl/solutionctl/build/iso"
+)
+
+// sender sends a large blob. [http.ServeContent] copies a range of content to it with [io.CopyN], which calls ReadFrom,
+// which turns it into sendfile: the bytes go from the file of the archive to the socket without passing through here.
+type sender struct {
+	*recorder
+	transfers *transfers
+	blob      *blob
+	content   io.ReadSeeker
+	damaged   bool // the archive could not be read
+}
+
+// piece is how much is sent before the deadline of the client is set anew.
+const piece = 8 << 20
+
+// ReadFrom sends a range of the blob, or whatever else it is given: the parts of several ranges come through a pipe.
+func (s *sender) ReadFrom(r io.Reader) (sent int64, err error) {
+	limited, ok := r.(*io.LimitedReader)
+	if !ok || limited.R != io.Reader(s.content) || len(s.blob.sections) == 0 {
+		return s.copy(r)
+	}
+	at, err := s.content.Seek(0, io.SeekCurrent)
+	if err != nil {
+		return 0, err
+	}
+	// A descriptor of its own, because sendfile moves the position of the file. Without one, the blob is copied.
+	own, err := os.Open(s.blob.archive.file.self)
+	if err != nil {
+		return s.copy(r)
+	}
+	defer own.Close() //nolint:errcheck // read only
+	for section := range parts(s.blob.sections, at, limited.N) {
+		if _, err = own.Seek(section.Offset, io.SeekStart); err != nil {
+			return sent, err
+		}
+		n, err := s.sendFile(own, section.Size)
+		sent += n
+		if err != nil {
+			return sent, err
+		}
+	}
+	return sent, nil
+}
+
+// sendFile sends size bytes from the position of a file on, piece by piece.
+func (s *sender) sendFile(f *os.File, size int64) (sent int64, err error) {
+	for sent < size {
+		want := min(piece, size-sent)
+		s.transfers.limit(s.recorder, want)
+		n, err := s.recorder.ReadFrom(&io.LimitedReader{R: f, N: want})
+		sent += n
+		if err == nil && n < want {
+			err = fmt.Errorf("%s ends early: %w", s.blob.path, io.ErrUnexpectedEOF)
+		}
+		if err != nil {
+			s.note(err)
+			return sent, err
+		}
+	}
+	return sent, nil
+}
+
+// copy sends what cannot go through sendfile.
+func (s *sender) copy(r io.Reader) (sent int64, err error) {
+	for {
+		s.transfers.limit(s.recorder, piece)
+		n, err := io.CopyN(struct{ io.Writer }{s.recorder}, r, piece)
+		sent += n
+		if errors.Is(err, io.EOF) {
+			return sent, nil
+		}
+		if err != nil {
+			s.note(err)
+			return sent, err
+		}
+	}
+}
+
+// note remembers why the sending ended early, and whether that is the archive's fault rather than the client's.
+func (s *sender) note(err error) {
+	s.reason = err
+	s.damaged = errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.EIO)
+}
+
+// parts yields the runs of the file that hold size bytes of a blob, starting at offset. Runs that follow each other are
+// one.
+func parts(sections []iso.Section, offset, size int64) func(yield func(iso.Section) bool) {
+	return func(yield func(iso.Section) bool) {
+		var run iso.Section
+		for _, section := range sections {
+			if offset >= section.Size {
+				offset -= section.Size
+				continue
+			}
+			next := iso.Section{Offset: section.Offset + offset, Size: min(section.Size-offset, size)}
+			offset, size = 0, size-next.Size
+			switch {
+			case run.Size > 0 && run.Offset+run.Size == next.Offset:
+				run.Size += next.Size
+			case run.Size > 0 && !yield(run):
+				return
+			default:
+				run = next
+			}
+			if size == 0 {
+				break
+			}
+		}
+		if run.Size > 0 {
+			yield(run)
+		}
+	}
+}
+
+// transfers limits how many large blobs are sent at the same time, and how long a client may take.
+type transfers struct {
+	slots  chan struct{}
+	queued atomic.Int64
+	rate   int64 // bytes per second
+	now    func() time.Time
+}
+
+func newTransfers(limit int, rate int64, now func() time.Time) *transfers {
+	return &transfers{slots: make(chan struct{}, limit), rate: rate, now: now}
+}
+
+// enter waits for a turn, which ends with leave. It reports false when ctx ended first.
+func (t *transfers) enter(ctx context.Context) bool {
+	select {
+	case t.slots <- struct{}{}:
+		return true
+	default:
+	}
+	t.queued.Add(1)
+	defer t.queued.Add(-1)
+	select {
+	case t.slots <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (t *transfers) leave() { <-t.slots }
+
+// grace is what every client gets on top of the time that the bytes may take.
+const grace = 30 * time.Second
+
+// limit gives the client as long as it may take for a number of bytes.
+func (t *transfers) limit(w http.ResponseWriter, size int64) {
+	deadline := t.now().Add(grace + time.Duration(float64(size)/float64(t.rate)*float64(time.Second)))
+	// A writer that knows no deadlines, as in tests without a connection, waits for ever.
+	_ = http.NewResponseController(w).SetWriteDeadline(deadline)
+}
