@@ -1,18 +1,43 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
 	"sync"
+
+	authentication "k8s.io/api/authentication/v1"
+	authorization "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"golang.org/x/sync/errgroup"
 )
 
+// onceUser is who the server says that we are.
 type onceUser struct {
-	mu   sync.Mutex
-	name string
+	mu    sync.Mutex
+	known bool
+	name  string
 }
 
-// User returns the name by which the server knows the user, for records of who did what, and "" when it does not tell.
+// User returns the name by which the server knows the user, for records of who did what. When the server does not tell,
+// it is the name that the kubeconfig uses.
 func (c *Cluster) User(ctx context.Context) string {
-	panic("TODO")
+	c.user.mu.Lock()
+	defer c.user.mu.Unlock()
+	if c.user.known {
+		return c.user.name
+	}
+	review := authentication.SelfSubjectReview{TypeMeta: metav1.TypeMeta{APIVersion: "authentication.k8s.io/v1", Kind: "SelfSubjectReview"}}
+	if err := c.ask(ctx, "authentication.k8s.io", "selfsubjectreviews", &review); err != nil || review.Status.UserInfo.Username == "" {
+		return cmp.Or(c.options.As, c.source.user)
+	}
+	c.user.known, c.user.name = true, review.Status.UserInfo.Username
+	return c.user.name
 }
 
 // Permission is one thing that a user may or may not do.
@@ -27,10 +52,82 @@ type Permission struct {
 
 // Missing returns those of the permissions that the user does not have.
 func (c *Cluster) Missing(ctx context.Context, wanted ...Permission) ([]Permission, error) {
-	panic("TODO")
+	allowed := make([]bool, len(wanted))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(8)
+	for i, p := range wanted {
+		group.Go(func() error {
+			review := authorization.SelfSubjectAccessReview{
+				TypeMeta: metav1.TypeMeta{APIVersion: "authorization.k8s.io/v1", Kind: "SelfSubjectAccessReview"},
+				Spec: authorization.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorization.ResourceAttributes{
+					Verb: p.Verb, Group: p.Group, Version: "*", Resource: p.Resource, Subresource: p.Subresource, Namespace: p.Namespace, Name: p.Name,
+				}},
+			}
+			err := c.ask(ctx, "authorization.k8s.io", "selfsubjectaccessreviews", &review)
+			allowed[i] = review.Status.Allowed
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	var missing []Permission
+	for i, p := range wanted {
+		if !allowed[i] {
+			missing = append(missing, p)
+		}
+	}
+	return missing, nil
+}
+
+// ask sends a review, which is a question in the shape of an object that is created, and reads the answer into it.
+func (c *Cluster) ask(ctx context.Context, group, resource string, review any) error {
+	question, err := json.Marshal(review)
+	if err != nil {
+		return err
+	}
+	answer, _, err := c.do(ctx, request{
+		verb: "create", method: http.MethodPost, path: "/apis/" + group + "/v1/" + resource, body: question,
+	})
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(answer, review)
 }
 
 // Rules writes permissions as the rules of a Role or ClusterRole, as YAML: what an administrator adds to grant them.
+// Verbs of one resource are one rule; the order is that of the permissions.
 func Rules(permissions ...Permission) string {
-	panic("TODO")
+	type target struct{ group, resource, name string }
+	var order []target
+	verbs := map[target][]string{}
+	for _, p := range permissions {
+		t := target{p.Group, p.Resource, p.Name}
+		if p.Subresource != "" {
+			t.resource += "/" + p.Subresource
+		}
+		if verbs[t] == nil {
+			order = append(order, t)
+		}
+		if !slices.Contains(verbs[t], p.Verb) {
+			verbs[t] = append(verbs[t], p.Verb)
+		}
+	}
+	var rules strings.Builder
+	for _, t := range order {
+		fmt.Fprintf(&rules, "- apiGroups: [%q]\n  resources: [%q]\n", t.group, t.resource)
+		if t.name != "" {
+			fmt.Fprintf(&rules, "  resourceNames: [%q]\n", t.name)
+		}
+		fmt.Fprintf(&rules, "  verbs: [%s]\n", quoted(verbs[t]))
+	}
+	return strings.TrimSuffix(rules.String(), "\n")
+}
+
+func quoted(words []string) string {
+	quotes := make([]string, len(words))
+	for i, word := range words {
+		quotes[i] = fmt.Sprintf("%q", word)
+	}
+	return strings.Join(quotes, ", ")
 }

@@ -59,11 +59,14 @@ type Cluster struct {
 	limit   flowcontrol.RateLimiter // nil without a limit
 	config  *rest.Config
 
-	answered  atomic.Bool // the server has answered before, so it may come back
-	changed   atomic.Bool // something in the cluster was changed
-	kinds     discovery
-	user      onceUser
-	retryable time.Duration
+	retry time.Duration
+	kinds discovery
+	user  onceUser
+
+	answered atomic.Bool // the server has answered before, so it may come back
+	absent   atomic.Bool // the server does not answer, and the user knows
+	changed  atomic.Bool // something in the cluster was changed
+	warned   sync.Map    // warnings that the user has seen
 }
 
 // source is where the description of the connection was found, for messages.
@@ -105,9 +108,9 @@ func Connect(o Options) (*Cluster, error) {
 	} else if len(o.AsGroups) > 0 {
 		return nil, report.Errorf(report.Usage, "groups to impersonate without a user").WithHint("add --as USER")
 	}
-	c := &Cluster{options: o, source: from, config: config, retryable: o.Retry}
-	if c.retryable == 0 {
-		c.retryable = 30 * time.Second
+	c := &Cluster{options: o, source: from, config: config, retry: o.Retry}
+	if c.retry == 0 {
+		c.retry = 30 * time.Second
 	}
 	if c.options.Sink == nil {
 		c.options.Sink = report.Discard

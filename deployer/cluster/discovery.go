@@ -1,42 +1,160 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"net/http"
+	"slices"
 	"sync"
+	"time"
 
+	apidiscovery "k8s.io/api/apidiscovery/v2"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/version"
+
+	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 // ErrNoKind means that the cluster does not have a kind of objects: its CustomResourceDefinition is not there or not yet
 // served, or the cluster is too old or too new for it.
 var ErrNoKind = errors.New("the cluster has no such kind")
 
-// discovery is what the API server said about its kinds.
+// discovery is what the API server said about its kinds, each in all its versions.
 type discovery struct {
 	mu    sync.Mutex
+	asked time.Duration // when, on the boot clock
 	kinds map[schema.GroupVersionKind]*meta.RESTMapping
+	best  []*meta.RESTMapping          // one version of each, the server's favourite
+	stale map[schema.GroupVersion]bool // of servers behind the API server that do not answer
 }
+
+// askAgain is how old the knowledge that a kind is missing must be before the server is asked again: objects of a
+// missing kind rarely come alone.
+const askAgain = time.Second
 
 // Mapping tells how to address objects of a kind. What the server said is kept; a kind that is not known makes it ask
-// once more, so that a CustomResourceDefinition that was just established is found. The error is [ErrNoKind] when the
-// cluster has no such kind.
+// once more, though not within a second of the last time, so that a CustomResourceDefinition that was just established is
+// found. The error is [ErrNoKind] when the cluster has no such kind.
 func (c *Cluster) Mapping(ctx context.Context, kind schema.GroupVersionKind) (*meta.RESTMapping, error) {
-	panic("TODO")
+	c.kinds.mu.Lock()
+	defer c.kinds.mu.Unlock()
+	if known := c.kinds.kinds[kind]; known != nil {
+		return known, nil
+	}
+	if c.kinds.kinds == nil || bootTime()-c.kinds.asked >= askAgain {
+		if err := c.discover(ctx); err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case c.kinds.kinds[kind] != nil:
+		return c.kinds.kinds[kind], nil
+	case c.kinds.stale[kind.GroupVersion()]:
+		return nil, staleGroup(kind.GroupVersion())
+	default:
+		return nil, fmt.Errorf("%s %s: %w", kind.Kind, kind.GroupVersion(), ErrNoKind)
+	}
 }
 
-// Kinds returns every kind that can be listed and deleted, sorted, one version for each: the one that the server prefers.
+// Kinds returns every kind of the cluster whose objects can be listed and deleted, in the version that the server prefers,
+// sorted by group and kind. It asks the server.
 func (c *Cluster) Kinds(ctx context.Context) ([]*meta.RESTMapping, error) {
-	panic("TODO")
+	c.kinds.mu.Lock()
+	defer c.kinds.mu.Unlock()
+	if err := c.discover(ctx); err != nil {
+		return nil, err
+	}
+	for version := range c.kinds.stale {
+		return nil, staleGroup(version)
+	}
+	return slices.Clone(c.kinds.best), nil
 }
 
-// Refresh makes the next Mapping ask the server again.
+// Refresh makes the next question about a kind go to the server, because kinds were added, changed or removed.
 func (c *Cluster) Refresh() {
-	panic("TODO")
+	c.kinds.mu.Lock()
+	defer c.kinds.mu.Unlock()
+	c.kinds.kinds = nil
+}
+
+// discover asks the server for its kinds: two requests, one for the core group and one for all others.
+func (c *Cluster) discover(ctx context.Context) error {
+	found := discovery{kinds: map[schema.GroupVersionKind]*meta.RESTMapping{}, stale: map[schema.GroupVersion]bool{}}
+	for _, path := range []string{"/api", "/apis"} {
+		answer, _, err := c.do(ctx, request{
+			verb: "get", method: http.MethodGet, path: path,
+			accept: "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
+		})
+		if err != nil {
+			return err
+		}
+		var list apidiscovery.APIGroupDiscoveryList
+		if err := json.Unmarshal(answer, &list); err != nil {
+			return fmt.Errorf("list of kinds: %w", err)
+		}
+		if list.Kind != "APIGroupDiscoveryList" {
+			return report.Errorf(report.Failure, "the API server is older than Kubernetes 1.30").WithHint("upgrade the cluster")
+		}
+		for _, group := range list.Items {
+			found.add(group)
+		}
+	}
+	slices.SortFunc(found.best, func(a, b *meta.RESTMapping) int {
+		return cmp.Or(cmp.Compare(a.GroupVersionKind.Group, b.GroupVersionKind.Group), cmp.Compare(a.GroupVersionKind.Kind, b.GroupVersionKind.Kind))
+	})
+	c.kinds.asked, c.kinds.kinds, c.kinds.best, c.kinds.stale = bootTime(), found.kinds, found.best, found.stale
+	return nil
+}
+
+// add takes over what the server said about a group, whose versions come in the server's order of preference.
+func (d *discovery) add(group apidiscovery.APIGroupDiscovery) {
+	preferred := map[string]bool{}
+	for _, v := range group.Versions {
+		version := schema.GroupVersion{Group: group.Name, Version: v.Version}
+		if v.Freshness == apidiscovery.DiscoveryFreshnessStale {
+			d.stale[version] = true
+		}
+		for _, r := range v.Resources {
+			if r.ResponseKind == nil {
+				continue // only subresources are left of it
+			}
+			kind := mapping(version, r)
+			d.kinds[kind.GroupVersionKind] = kind
+			if slices.Contains(r.Verbs, "list") && slices.Contains(r.Verbs, "delete") && !preferred[r.Resource] {
+				preferred[r.Resource] = true
+				d.best = append(d.best, kind)
+			}
+		}
+	}
+}
+
+func mapping(version schema.GroupVersion, r apidiscovery.APIResourceDiscovery) *meta.RESTMapping {
+	m := &meta.RESTMapping{Resource: version.WithResource(r.Resource), GroupVersionKind: version.WithKind(r.ResponseKind.Kind), Scope: meta.RESTScopeRoot}
+	if r.Scope == apidiscovery.ScopeNamespace {
+		m.Scope = meta.RESTScopeNamespace
+	}
+	return m
+}
+
+// staleGroup is the error when a server behind the API server does not answer for its kinds.
+func staleGroup(version schema.GroupVersion) error {
+	return report.Errorf(report.Unavailable, "the kinds of %s are not known: the server that has them does not answer", version).
+		WithHint("look at APIService %s.%s, and at the Service that it names; if nobody needs it any more, delete it", version.Version, version.Group)
 }
 
 // Version returns the version of the API server, such as "v1.36.3".
 func (c *Cluster) Version(ctx context.Context) (string, error) {
-	panic("TODO")
+	answer, _, err := c.do(ctx, request{verb: "get", method: http.MethodGet, path: "/version"})
+	if err != nil {
+		return "", err
+	}
+	var info version.Info
+	if err := json.Unmarshal(answer, &info); err != nil {
+		return "", fmt.Errorf("version of the API server: %w", err)
+	}
+	return info.GitVersion, nil
 }

@@ -1,36 +1,337 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 // LockOptions says who takes a lock and how patient they are.
 type LockOptions struct {
-	Identity string        // for other people: user@host; a random part is added, so that two processes never share one
-	Wait     time.Duration // for how long to wait for somebody else to finish; 0 does not wait
+	Identity string        // for other people: user@host; a random part is added, so that no two processes share one
+	Wait     time.Duration // for how long to wait for somebody else to finish
+	Duration time.Duration // for how long a holder that is silent keeps the lock, in whole seconds; 0 means 15
 	Sink     report.Sink   // told who is waited for; nil is that of the cluster
 }
 
+// leaseDuration is for how long a holder that is silent keeps the lock.
+const leaseDuration = 15 * time.Second
+
+// pollInterval is how often somebody who waits looks.
+const pollInterval = 500 * time.Millisecond
+
+var (
+	leaseKind     = schema.GroupVersionKind{Group: "coordination.k8s.io", Version: "v1", Kind: "Lease"}
+	namespaceKind = schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}
+)
+
 // Lock keeps two people from changing the same things at once. It is a Lease in [SystemNamespace] that is renewed in the
 // background until it is released or its context ends.
-type Lock struct{}
+//
+// A process that was stopped, or whose machine slept, may come back after others took the lock over. Before it writes
+// anything it finds that its own promise has run out on the boot clock, which goes on meanwhile: that is what Check is
+// for. A lock that was lost stays lost, even if nobody took it.
+type Lock struct {
+	cluster  *Cluster
+	name     string
+	identity string
+	duration time.Duration
+	token    int64
 
-// Lock takes the lock of a name, such as "env-demo". Somebody else who holds it is waited for; when they stop renewing it,
-// for as long as they promised and as seen by this process, it is taken over. The error has the code Locked and names the
-// holder.
+	deadline atomic.Int64 // on the boot clock, in nanoseconds; 0 when the lock is not ours
+	stop     context.CancelFunc
+	stopped  chan struct{}
+	lease    *unstructured.Unstructured // as last written; belongs to renew until stopped is closed
+}
+
+// Lock takes the lock of a name, such as "env-demo". Somebody else who holds it is waited for; one who does not renew it
+// for as long as they promised, as seen by this process on its own clock, has lost it. The error has the code Locked and
+// names the holder: it comes when the time to wait is over and the holder has given a sign of life.
 func (c *Cluster) Lock(ctx context.Context, name string, o LockOptions) (*Lock, error) {
-	panic("TODO")
+	if o.Sink == nil {
+		o.Sink = c.options.Sink
+	}
+	l := &Lock{
+		cluster: c, name: name, identity: o.Identity + " " + rand.Text()[:8], duration: cmp.Or(o.Duration, leaseDuration),
+		stopped: make(chan struct{}),
+	}
+	if err := l.acquire(ctx, o); err != nil {
+		return nil, err
+	}
+	ctx, l.stop = context.WithCancel(ctx)
+	go l.renew(ctx)
+	return l, nil
 }
 
 // Check returns an error with the code Interrupted when the lock is no longer certainly ours. See [WithGuard].
-func (l *Lock) Check() error { panic("TODO") }
+func (l *Lock) Check() error {
+	if int64(bootTime()) < l.deadline.Load() {
+		return nil
+	}
+	return report.Errorf(report.Interrupted, "the lock %q was not renewed in time, somebody else may be at work now", l.name).
+		WithHint("run the same command again: it finishes the work")
+}
 
 // Token is a number that grows whenever the lock changes hands: what was written with a smaller one is from somebody who
 // lost the lock.
-func (l *Lock) Token() int64 { panic("TODO") }
+func (l *Lock) Token() int64 { return l.token }
 
 // Release gives the lock back and stops renewing it. It works even when ctx has ended; it may be called twice.
-func (l *Lock) Release(ctx context.Context) error { panic("TODO") }
+func (l *Lock) Release(ctx context.Context) error {
+	l.stop()
+	<-l.stopped
+	if l.deadline.Swap(0) <= int64(bootTime()) {
+		return nil // it runs out by itself, or belongs to somebody else
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.margin())
+	defer cancel()
+	spec := specOf(l.lease)
+	spec["holderIdentity"] = ""
+	if _, err := l.write(ctx, l.lease, spec); err != nil && !errors.Is(err, ErrChanged) {
+		return err
+	}
+	return nil
+}
+
+// margin is how long before its promise to others runs out a holder stops writing: for a request that is on its way, and
+// for clocks that do not run equally fast.
+func (l *Lock) margin() time.Duration { return l.duration / 3 }
+
+// acquire takes the lock, or waits for its holder as long as the options allow.
+func (l *Lock) acquire(ctx context.Context, o LockOptions) error {
+	watch := observer{started: bootTime()}
+	defer func() {
+		if watch.announced {
+			o.Sink.Emit(report.Event{Step: "lock", Name: l.name, State: report.Done})
+		}
+	}()
+	for {
+		before := bootTime()
+		lease, err := l.cluster.Get(ctx, leaseKind, SystemNamespace, l.name)
+		if err != nil {
+			return err
+		}
+		watch.look(lease)
+		switch {
+		case lease != nil && holder(lease) == l.identity: // taken by an attempt whose answer was lost
+			l.hold(lease, before)
+			return nil
+		case lease == nil || holder(lease) == "" || watch.silence() > promise(lease):
+			err := l.take(ctx, lease)
+			if err == nil || !errors.Is(err, ErrChanged) && !errors.Is(err, ErrExists) {
+				return err
+			}
+			continue // somebody was quicker
+		case watch.alive && bootTime()-watch.started >= o.Wait:
+			return l.locked(lease)
+		}
+		watch.announce(o.Sink, l.name, lease)
+		if err := sleep(ctx, pollInterval); err != nil {
+			return fmt.Errorf("wait for the lock %q: %w", l.name, err)
+		}
+	}
+}
+
+// take makes the lock ours: it creates the Lease or changes the one that was read.
+func (l *Lock) take(ctx context.Context, lease *unstructured.Unstructured) error {
+	before := bootTime()
+	now := l.cluster.options.Now().UTC().Format(metav1.RFC3339Micro)
+	spec := map[string]any{
+		"holderIdentity": l.identity, "leaseDurationSeconds": int64(l.duration / time.Second),
+		"acquireTime": now, "renewTime": now, "leaseTransitions": transitions(lease) + 1,
+	}
+	var err error
+	if lease, err = l.write(ctx, lease, spec); err != nil {
+		return err
+	}
+	if holder(lease) != l.identity {
+		return ErrChanged // created by somebody else while our answer was lost
+	}
+	l.hold(lease, before)
+	return nil
+}
+
+// hold takes note that the lock is ours, as the lease was written at a time that is not before the given one.
+func (l *Lock) hold(lease *unstructured.Unstructured, since time.Duration) {
+	l.lease, l.token = lease, transitions(lease)
+	l.deadline.Store(int64(since + l.duration - l.margin()))
+}
+
+// renew keeps the promise to others until ctx ends or the lock is lost.
+func (l *Lock) renew(ctx context.Context) {
+	defer close(l.stopped)
+	for sleep(ctx, l.duration/5) == nil {
+		before := bootTime()
+		left := time.Duration(l.deadline.Load()) - before
+		if left <= 0 {
+			l.deadline.Store(0)
+			return
+		}
+		lease, err := l.renewOnce(ctx, left)
+		switch {
+		case err == nil:
+			l.lease = lease
+			l.deadline.Store(int64(before + l.duration - l.margin()))
+		case errors.Is(err, ErrChanged):
+			l.deadline.Store(0)
+			return
+		}
+	}
+}
+
+func (l *Lock) renewOnce(ctx context.Context, left time.Duration) (*unstructured.Unstructured, error) {
+	ctx, cancel := context.WithTimeout(ctx, left)
+	defer cancel()
+	spec := specOf(l.lease)
+	spec["renewTime"] = l.cluster.options.Now().UTC().Format(metav1.RFC3339Micro)
+	lease, err := l.write(ctx, l.lease, spec)
+	if !errors.Is(err, ErrChanged) {
+		return lease, err
+	}
+	// Perhaps it was changed by an attempt whose answer was lost.
+	lease, getErr := l.cluster.Get(ctx, leaseKind, SystemNamespace, l.name)
+	if getErr != nil {
+		return nil, getErr
+	}
+	if lease == nil || holder(lease) != l.identity {
+		return nil, err
+	}
+	return lease, nil
+}
+
+// locked is the error that names the holder.
+func (l *Lock) locked(lease *unstructured.Unstructured) error {
+	spec := specOf(lease)
+	since, _ := spec["acquireTime"].(string)
+	if t, err := time.Parse(time.RFC3339Nano, since); err == nil {
+		since = t.UTC().Format(time.RFC3339)
+	}
+	return report.Errorf(report.Locked, "%s is at work since %s; nothing was changed", person(lease), since).
+		WithHint("wait for them with --lock-wait 5m")
+}
+
+// write stores a spec in the Lease that was read, or creates the Lease. It is neither guarded, being the guard itself, nor
+// a change of what people deploy.
+func (l *Lock) write(ctx context.Context, lease *unstructured.Unstructured, spec map[string]any) (*unstructured.Unstructured, error) {
+	verb, method := "update", http.MethodPut
+	if lease == nil {
+		if err := l.cluster.ensureSystemNamespace(ctx); err != nil {
+			return nil, err
+		}
+		verb, method = "create", http.MethodPost
+		lease = &unstructured.Unstructured{Object: map[string]any{}}
+		lease.SetGroupVersionKind(leaseKind)
+		lease.SetNamespace(SystemNamespace)
+		lease.SetName(l.name)
+	}
+	lease = lease.DeepCopy()
+	lease.Object["spec"] = spec
+	r, err := l.cluster.writeRequest(ctx, verb, method, lease, WriteOptions{})
+	if err != nil {
+		return nil, err
+	}
+	r.write = false
+	written, _, err := l.cluster.exchange(ctx, r)
+	return written, err
+}
+
+// ensureSystemNamespace creates the namespace of the tool if it is not there.
+func (c *Cluster) ensureSystemNamespace(ctx context.Context) error {
+	found, err := c.Get(ctx, namespaceKind, "", SystemNamespace)
+	if err != nil || found != nil {
+		return err
+	}
+	namespace := &unstructured.Unstructured{Object: map[string]any{}}
+	namespace.SetGroupVersionKind(namespaceKind)
+	namespace.SetName(SystemNamespace)
+	if _, err = c.Create(ctx, namespace, WriteOptions{}); errors.Is(err, ErrExists) {
+		return nil
+	}
+	return err
+}
+
+// observer watches a Lease for signs of life. It trusts no clock but its own: the times in the Lease are those of another
+// machine.
+type observer struct {
+	started   time.Duration
+	version   string        // of the lease when it was last looked at
+	since     time.Duration // when that version was first seen
+	alive     bool          // it has changed while we were looking
+	announced bool
+}
+
+func (o *observer) look(lease *unstructured.Unstructured) {
+	if lease == nil {
+		o.version = ""
+		return
+	}
+	version := lease.GetResourceVersion()
+	if version == o.version {
+		return
+	}
+	o.alive = o.version != ""
+	o.version, o.since = version, bootTime()
+}
+
+func (o *observer) silence() time.Duration { return bootTime() - o.since }
+
+func (o *observer) announce(sink report.Sink, name string, lease *unstructured.Unstructured) {
+	state := report.Running
+	if !o.announced {
+		o.announced, state = true, report.Started
+	}
+	note := "held by " + person(lease)
+	if o.silence() > promise(lease)/2 {
+		note += ", who gives no sign of life"
+	}
+	sink.Emit(report.Event{Step: "lock", Name: name, State: state, Note: note})
+}
+
+// specOf returns a copy of the spec of a Lease.
+func specOf(lease *unstructured.Unstructured) map[string]any {
+	spec, _, _ := unstructured.NestedMap(lease.Object, "spec") // one of another type is as good as none
+	if spec == nil {
+		spec = map[string]any{}
+	}
+	return spec
+}
+
+func holder(lease *unstructured.Unstructured) string {
+	identity, _ := specOf(lease)["holderIdentity"].(string)
+	return identity
+}
+
+// person is the holder without the part that is only for programs.
+func person(lease *unstructured.Unstructured) string {
+	name, _, _ := strings.Cut(holder(lease), " ")
+	return name
+}
+
+func transitions(lease *unstructured.Unstructured) int64 {
+	if lease == nil {
+		return 0
+	}
+	n, _ := specOf(lease)["leaseTransitions"].(int64)
+	return n
+}
+
+// promise is for how long the holder may be silent.
+func promise(lease *unstructured.Unstructured) time.Duration {
+	seconds, _ := specOf(lease)["leaseDurationSeconds"].(int64)
+	if seconds <= 0 {
+		return leaseDuration
+	}
+	return time.Duration(seconds) * time.Second
+}

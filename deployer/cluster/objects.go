@@ -2,29 +2,146 @@ package cluster
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
 	"iter"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// pageSize is how many objects of a list are asked for at once: enough to need few requests, and few enough that neither
+// side holds much at a time.
+const pageSize = 500
+
+// onlyMetadata asks for objects without their spec and status.
+const (
+	onlyMetadata = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+	applyFormat  = "application/apply-patch+yaml" // JSON is YAML
 )
 
 // Get returns an object, or nil when it is not there. A kind that the cluster does not have has no objects.
 func (c *Cluster) Get(ctx context.Context, kind schema.GroupVersionKind, namespace, name string) (*unstructured.Unstructured, error) {
-	panic("TODO")
+	r, err := c.request(ctx, "get", http.MethodGet, kind, namespace, name)
+	if err != nil {
+		return nil, unlessNoKind(err)
+	}
+	object, _, err := c.exchange(ctx, r)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	return object, err
 }
 
 // List returns the objects of a kind, in the order of the server, read in pages of 500 unless o.Limit says otherwise. The
 // namespace "" means all of them. A kind that the cluster does not have has no objects. The iteration ends with its first
 // error.
 func (c *Cluster) List(ctx context.Context, kind schema.GroupVersionKind, namespace string, o metav1.ListOptions) iter.Seq2[*unstructured.Unstructured, error] {
-	panic("TODO")
+	return c.list(ctx, kind, namespace, o, "")
 }
 
 // ListMetadata is [Cluster.List] without anything but the type and the metadata of each object.
 func (c *Cluster) ListMetadata(ctx context.Context, kind schema.GroupVersionKind, namespace string, o metav1.ListOptions) iter.Seq2[*unstructured.Unstructured, error] {
-	panic("TODO")
+	return c.list(ctx, kind, namespace, o, onlyMetadata)
+}
+
+func (c *Cluster) list(ctx context.Context, kind schema.GroupVersionKind, namespace string, o metav1.ListOptions, accept string) iter.Seq2[*unstructured.Unstructured, error] {
+	return func(yield func(*unstructured.Unstructured, error) bool) {
+		for page, err := range c.pages(ctx, kind, namespace, o, accept) {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			for i := range page.Items {
+				if !yield(&page.Items[i], nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// pages returns a list page by page. When the server has forgotten the state that the list began with, the rest comes
+// from the present state.
+func (c *Cluster) pages(ctx context.Context, kind schema.GroupVersionKind, namespace string, o metav1.ListOptions, accept string) iter.Seq2[*unstructured.UnstructuredList, error] {
+	return func(yield func(*unstructured.UnstructuredList, error) bool) {
+		r, err := c.request(ctx, "list", http.MethodGet, kind, namespace, "")
+		if err != nil {
+			if unlessNoKind(err) != nil {
+				yield(nil, err)
+			}
+			return
+		}
+		r.accept, r.query = accept, listQuery(o)
+		if o.Limit == 0 {
+			r.query.Set("limit", strconv.Itoa(pageSize))
+		}
+		for {
+			page, err := c.page(ctx, r)
+			if token := inconsistentContinue(err); token != "" {
+				r.query.Set("continue", token)
+				continue
+			}
+			if !yield(page, err) || err != nil || page.GetContinue() == "" {
+				return
+			}
+			r.query.Set("continue", page.GetContinue())
+			r.query.Del("resourceVersion") // it is part of the token
+			r.query.Del("resourceVersionMatch")
+		}
+	}
+}
+
+func (c *Cluster) page(ctx context.Context, r request) (*unstructured.UnstructuredList, error) {
+	answer, _, err := c.do(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	var page unstructured.UnstructuredList
+	if err := page.UnmarshalJSON(answer); err != nil {
+		return nil, fmt.Errorf("%s: answer of the API server: %w", r.what(), err)
+	}
+	for i := range page.Items {
+		page.Items[i].SetGroupVersionKind(r.kind) // the server leaves it out, or says PartialObjectMetadata
+	}
+	return &page, nil
+}
+
+// inconsistentContinue returns the token with which a list goes on whose own token is too old, "" if err is another one.
+func inconsistentContinue(err error) string {
+	status, ok := errors.AsType[*apierrors.StatusError](err)
+	if !ok || !apierrors.IsResourceExpired(err) {
+		return ""
+	}
+	return status.ErrStatus.Continue
+}
+
+func listQuery(o metav1.ListOptions) url.Values {
+	query := url.Values{}
+	for key, value := range map[string]string{
+		"labelSelector": o.LabelSelector, "fieldSelector": o.FieldSelector,
+		"resourceVersion": o.ResourceVersion, "resourceVersionMatch": string(o.ResourceVersionMatch),
+	} {
+		if value != "" {
+			query.Set(key, value)
+		}
+	}
+	if o.Limit > 0 {
+		query.Set("limit", strconv.FormatInt(o.Limit, 10))
+	}
+	return query
 }
 
 // WriteOptions changes how an object is written.
@@ -35,37 +152,90 @@ type WriteOptions struct {
 
 // Create makes an object that must not be there; if it is, the error is [ErrExists]. It returns what the server stored.
 func (c *Cluster) Create(ctx context.Context, object *unstructured.Unstructured, o WriteOptions) (*unstructured.Unstructured, error) {
-	panic("TODO")
+	kind, namespace, name := object.GroupVersionKind(), object.GetNamespace(), object.GetName()
+	r, err := c.writeRequest(ctx, "create", http.MethodPost, object, o)
+	if err != nil {
+		return nil, err
+	}
+	created, inDoubt, err := c.exchange(ctx, r)
+	if !inDoubt || !errors.Is(err, ErrExists) {
+		return created, err
+	}
+	// The answer to an attempt was lost: did that attempt create it, or somebody else?
+	found, getErr := c.Get(ctx, kind, namespace, name)
+	if getErr != nil || found == nil || !slices.ContainsFunc(found.GetManagedFields(), madeByUs) {
+		return nil, err
+	}
+	return found, nil
 }
+
+func madeByUs(entry metav1.ManagedFieldsEntry) bool { return entry.Manager == FieldManager }
 
 // Apply is a server-side apply as [FieldManager]: the object gets the fields that are given, loses those that this manager
 // set before and that are missing now, and keeps everybody else's. A UID makes it an update of that very object (the error
 // is [ErrChanged] if it is gone or another), a resource version of that very state. Without both it creates what is
 // missing. Fields that belong to another manager with another value are a conflict that names them, unless o.Force is set.
 func (c *Cluster) Apply(ctx context.Context, object *unstructured.Unstructured, o WriteOptions) (*unstructured.Unstructured, error) {
-	panic("TODO")
+	if len(object.GetManagedFields()) > 0 {
+		object = object.DeepCopy()
+		object.SetManagedFields(nil) // they are the server's to say
+	}
+	r, err := c.writeRequest(ctx, "patch", http.MethodPatch, object, o)
+	if err != nil {
+		return nil, err
+	}
+	r.format = applyFormat
+	if o.Force {
+		r.query.Set("force", "true")
+	}
+	applied, _, err := c.exchange(ctx, r)
+	return applied, err
 }
 
 // Update replaces an object by what was made of the one that was read: its UID and resource version must be those of the
 // server, else the error is [ErrChanged].
 func (c *Cluster) Update(ctx context.Context, object *unstructured.Unstructured, o WriteOptions) (*unstructured.Unstructured, error) {
-	panic("TODO")
+	return c.update(ctx, object, "", o)
 }
 
 // UpdateStatus is [Cluster.Update] for the status of an object.
 func (c *Cluster) UpdateStatus(ctx context.Context, object *unstructured.Unstructured, o WriteOptions) (*unstructured.Unstructured, error) {
-	panic("TODO")
+	return c.update(ctx, object, "status", o)
+}
+
+func (c *Cluster) update(ctx context.Context, object *unstructured.Unstructured, subresource string, o WriteOptions) (*unstructured.Unstructured, error) {
+	if object.GetUID() == "" || object.GetResourceVersion() == "" {
+		return nil, fmt.Errorf("update %s: it was not read before", nameOf(object))
+	}
+	r, err := c.writeRequest(ctx, "update", http.MethodPut, object, o)
+	if err != nil {
+		return nil, err
+	}
+	r.addSubresource(subresource)
+	updated, _, err := c.exchange(ctx, r)
+	return updated, err
 }
 
 // Patch changes the object that was read as data says. A patch must be harmless when it is sent twice: it carries a
 // resource version or sets fields to values.
 func (c *Cluster) Patch(ctx context.Context, object *unstructured.Unstructured, kind types.PatchType, data []byte, o WriteOptions) (*unstructured.Unstructured, error) {
-	panic("TODO")
+	return c.patch(ctx, object, "", kind, data, o)
 }
 
 // PatchStatus is [Cluster.Patch] for the status of an object.
 func (c *Cluster) PatchStatus(ctx context.Context, object *unstructured.Unstructured, kind types.PatchType, data []byte, o WriteOptions) (*unstructured.Unstructured, error) {
-	panic("TODO")
+	return c.patch(ctx, object, "status", kind, data, o)
+}
+
+func (c *Cluster) patch(ctx context.Context, object *unstructured.Unstructured, subresource string, kind types.PatchType, data []byte, o WriteOptions) (*unstructured.Unstructured, error) {
+	r, err := c.writeRequest(ctx, "patch", http.MethodPatch, object, o)
+	if err != nil {
+		return nil, err
+	}
+	r.addSubresource(subresource)
+	r.format, r.body = string(kind), data
+	patched, _, err := c.exchange(ctx, r)
+	return patched, err
 }
 
 // DeleteOptions changes how an object is deleted.
@@ -78,5 +248,106 @@ type DeleteOptions struct {
 // that state, too, else the error is [ErrChanged]. That it is gone already is no error, and so is that it stays until its
 // finalizers are served.
 func (c *Cluster) Delete(ctx context.Context, object *unstructured.Unstructured, o DeleteOptions) error {
-	panic("TODO")
+	uid, version := object.GetUID(), object.GetResourceVersion()
+	if uid == "" {
+		return fmt.Errorf("delete %s: it was not read before", nameOf(object))
+	}
+	r, err := c.writeRequest(ctx, "delete", http.MethodDelete, object, WriteOptions{DryRun: o.DryRun})
+	if err != nil {
+		return unlessNoKind(err)
+	}
+	options := metav1.DeleteOptions{
+		TypeMeta:      metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"},
+		Preconditions: &metav1.Preconditions{UID: &uid},
+	}
+	if version != "" {
+		options.Preconditions.ResourceVersion = &version
+	}
+	if o.Propagation != "" {
+		options.PropagationPolicy = &o.Propagation
+	}
+	if r.body, err = json.Marshal(options); err != nil {
+		return err
+	}
+	_, _, err = c.do(ctx, r)
+	if apierrors.IsNotFound(err) && !errors.Is(err, ErrNoKind) {
+		return nil
+	}
+	return err
+}
+
+// request describes a request about one object, or, without a name, about all of a kind.
+func (c *Cluster) request(ctx context.Context, verb, method string, kind schema.GroupVersionKind, namespace, name string) (request, error) {
+	mapping, err := c.Mapping(ctx, kind)
+	if err != nil {
+		return request{}, err
+	}
+	var path strings.Builder
+	if kind.Group == "" {
+		path.WriteString("/api/" + kind.Version)
+	} else {
+		path.WriteString("/apis/" + kind.Group + "/" + kind.Version)
+	}
+	if mapping.Scope.Name() == meta.RESTScopeNameRoot {
+		namespace = ""
+	}
+	if namespace != "" {
+		path.WriteString("/namespaces/" + namespace)
+	}
+	path.WriteString("/" + mapping.Resource.Resource)
+	if name != "" && method != http.MethodPost {
+		path.WriteString("/" + name)
+	}
+	return request{
+		verb: verb, method: method, path: path.String(), query: url.Values{},
+		kind: kind, resource: mapping.Resource, namespace: namespace, name: name,
+	}, nil
+}
+
+// writeRequest describes a request that changes an object.
+func (c *Cluster) writeRequest(ctx context.Context, verb, method string, object *unstructured.Unstructured, o WriteOptions) (request, error) {
+	r, err := c.request(ctx, verb, method, object.GroupVersionKind(), object.GetNamespace(), object.GetName())
+	if err != nil {
+		return r, fmt.Errorf("%s %s: %w", verb, nameOf(object), err)
+	}
+	if r.body, err = object.MarshalJSON(); err != nil {
+		return r, report.Errorf(report.Invalid, "%s: %w", r.what(), err)
+	}
+	r.query.Set("fieldManager", FieldManager)
+	if o.DryRun {
+		r.query.Set("dryRun", metav1.DryRunAll)
+	}
+	r.write = !o.DryRun
+	return r, nil
+}
+
+func (r *request) addSubresource(name string) {
+	if name != "" {
+		r.path += "/" + name
+		r.resource.Resource += "/" + name
+	}
+}
+
+// exchange sends a request whose answer is an object.
+func (c *Cluster) exchange(ctx context.Context, r request) (object *unstructured.Unstructured, inDoubt bool, err error) {
+	answer, inDoubt, err := c.do(ctx, r)
+	if err != nil {
+		return nil, inDoubt, err
+	}
+	object = &unstructured.Unstructured{}
+	if err := object.UnmarshalJSON(answer); err != nil {
+		return nil, inDoubt, fmt.Errorf("%s: answer of the API server: %w", r.what(), err)
+	}
+	return object, inDoubt, nil
+}
+
+func unlessNoKind(err error) error {
+	if errors.Is(err, ErrNoKind) {
+		return nil
+	}
+	return err
+}
+
+func nameOf(object *unstructured.Unstructured) string {
+	return Name(object.GetKind(), object.GetNamespace(), object.GetName())
 }

@@ -1,12 +1,22 @@
 package cluster
 
 import (
+	"bufio"
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
 	"iter"
+	"net/http"
+	"strconv"
+	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 )
 
@@ -22,5 +32,170 @@ type Change struct {
 // has: changes in between may be yielded as one, but the last state of every object is. It ends with its context,
 // silently, or with an error that waiting does not heal: the kind is gone, the user may not watch it.
 func (c *Cluster) Watch(ctx context.Context, kind schema.GroupVersionKind, namespace string, o metav1.ListOptions) iter.Seq2[Change, error] {
-	panic("TODO")
+	return func(yield func(Change, error) bool) {
+		w := watcher{cluster: c, kind: kind, namespace: namespace, options: o, version: o.ResourceVersion, known: map[types.UID]*unstructured.Unstructured{}, yield: yield}
+		w.options.ResourceVersion, w.options.Limit = "", 0
+		if err := w.run(ctx); err != nil && !errors.Is(err, errStop) && ctx.Err() == nil {
+			yield(Change{}, err)
+		}
+	}
+}
+
+// watcher follows a kind until nobody listens any more.
+type watcher struct {
+	cluster   *Cluster
+	kind      schema.GroupVersionKind
+	namespace string
+	options   metav1.ListOptions
+	version   string // what happens after it is asked for; "" lists first
+	known     map[types.UID]*unstructured.Unstructured
+	yield     func(Change, error) bool
+}
+
+// errStop ends a watch whose listener has had enough.
+var errStop = errors.New("stop")
+
+// watchSeconds is for how long a server is asked to keep one watch open. One that lost its peer without a word, as when a
+// firewall forgets a connection, is noticed by then at the latest.
+const watchSeconds = 290
+
+// run lists and watches in turn. Failures that pass are waited for, longer each time.
+func (w *watcher) run(ctx context.Context) error {
+	for failures := 0; ; {
+		r, err := w.once(ctx)
+		switch {
+		case err == nil:
+			failures = 0 // the server ended the watch in good order, or died
+		case ctx.Err() != nil, errors.Is(err, errStop):
+			return err
+		case apierrors.IsResourceExpired(err), apierrors.IsGone(err):
+			w.version = ""
+		case !w.cluster.passes(err):
+			return w.cluster.translate(ctx, r, err)
+		default:
+			failures++
+		}
+		if err := sleep(ctx, min(firstPause<<min(failures, 10), lastPause)); err != nil {
+			return err
+		}
+	}
+}
+
+// passes reports whether a watch that failed is worth another try.
+func (c *Cluster) passes(err error) bool {
+	status, refused := errors.AsType[*apierrors.StatusError](err)
+	switch {
+	case errors.Is(err, ErrNoKind):
+		return false
+	case refused:
+		return status.ErrStatus.Code >= http.StatusInternalServerError || apierrors.IsTooManyRequests(err)
+	default:
+		return c.answered.Load() && !isHopeless(err)
+	}
+}
+
+// once lists if it must, then watches until the server ends it.
+func (w *watcher) once(ctx context.Context) (request, error) {
+	r, err := w.cluster.request(ctx, "watch", http.MethodGet, w.kind, w.namespace, "")
+	if err != nil {
+		return r, err
+	}
+	if w.version == "" {
+		if err := w.list(ctx); err != nil {
+			return r, err
+		}
+	}
+	r.query = listQuery(w.options)
+	r.query.Set("watch", "true")
+	r.query.Set("allowWatchBookmarks", "true")
+	r.query.Set("resourceVersion", w.version)
+	r.query.Set("timeoutSeconds", strconv.Itoa(watchSeconds))
+	ctx, cancel := context.WithTimeoutCause(ctx, (watchSeconds+30)*time.Second, errNoAnswer)
+	defer cancel()
+	stream, err := w.cluster.open(ctx, r)
+	if err != nil {
+		return r, err
+	}
+	defer func() { _ = stream.Close() }() // it was only read
+	return r, w.follow(r, stream)
+}
+
+// list yields the present state: what is new, what differs from the known and what is gone.
+func (w *watcher) list(ctx context.Context) error {
+	present := map[types.UID]*unstructured.Unstructured{}
+	for page, err := range w.cluster.pages(ctx, w.kind, w.namespace, w.options, "") {
+		if err != nil {
+			return err
+		}
+		for i := range page.Items {
+			object := &page.Items[i]
+			present[object.GetUID()] = object
+			if err := w.see(object); err != nil {
+				return err
+			}
+		}
+		w.version = page.GetResourceVersion()
+	}
+	for uid, object := range w.known {
+		if present[uid] == nil {
+			delete(w.known, uid)
+			if !w.yield(Change{watch.Deleted, object}, nil) {
+				return errStop
+			}
+		}
+	}
+	return nil
+}
+
+// see yields an object that is there, unless nothing is new about it.
+func (w *watcher) see(object *unstructured.Unstructured) error {
+	change := Change{watch.Added, object}
+	if known := w.known[object.GetUID()]; known != nil {
+		if known.GetResourceVersion() == object.GetResourceVersion() {
+			return nil
+		}
+		change.Type = watch.Modified
+	}
+	w.known[object.GetUID()] = object
+	if !w.yield(change, nil) {
+		return errStop
+	}
+	return nil
+}
+
+// follow yields what the server sends until it stops. That a stream breaks off is no error: it is opened again.
+func (w *watcher) follow(r request, stream io.Reader) error {
+	decoder := json.NewDecoder(bufio.NewReader(stream))
+	for {
+		var event struct {
+			Type   watch.EventType `json:"type"`
+			Object json.RawMessage `json:"object"`
+		}
+		if err := decoder.Decode(&event); err != nil {
+			return nil
+		}
+		if event.Type == watch.Error {
+			var status metav1.Status
+			if err := json.Unmarshal(event.Object, &status); err != nil {
+				return fmt.Errorf("%s: answer of the API server: %w", r.what(), err)
+			}
+			return &apierrors.StatusError{ErrStatus: status}
+		}
+		object := &unstructured.Unstructured{}
+		if err := object.UnmarshalJSON(event.Object); err != nil {
+			return fmt.Errorf("%s: answer of the API server: %w", r.what(), err)
+		}
+		w.version = object.GetResourceVersion()
+		switch event.Type {
+		case watch.Added, watch.Modified:
+			if err := w.see(object); err != nil {
+				return err
+			}
+		case watch.Deleted:
+			delete(w.known, object.GetUID())
+			if !w.yield(Change{watch.Deleted, object}, nil) {
+				return errStop
+			}
+		}
+	}
 }

@@ -1,0 +1,281 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+const (
+	// attemptTimeout ends an attempt that the server does not answer. A server gives up after a minute itself.
+	attemptTimeout = 65 * time.Second
+	// firstPause is how long to wait before an attempt is repeated; it doubles up to lastPause.
+	firstPause, lastPause = 200 * time.Millisecond, 3 * time.Second
+	// serverErrors is how often an internal error of the server is tried again: one may pass, as when etcd elects a
+	// leader, but most are webhooks that are down and stay so.
+	serverErrors = 3
+)
+
+// request is one thing that is asked of the API server, however many attempts it takes.
+type request struct {
+	verb   string // as RBAC calls it
+	method string
+	path   string
+	query  url.Values
+	accept string // "" is JSON
+	body   []byte
+	format string // content type of the body; "" is JSON
+
+	kind      schema.GroupVersionKind // what the request is about, for messages; may be empty
+	resource  schema.GroupVersionResource
+	namespace string
+	name      string
+
+	write bool // asks the guard first, and counts as a change
+}
+
+// do sends a request until it has an answer. In doubt tells that an attempt was lost on the way, so that it may have been
+// executed even though the answer, to a later attempt, says otherwise.
+func (c *Cluster) do(ctx context.Context, r request) (answer []byte, inDoubt bool, err error) {
+	started := bootTime()
+	for attempt := 0; ; attempt++ {
+		if r.write {
+			if err := check(ctx); err != nil {
+				return nil, inDoubt, fmt.Errorf("%s: %w", r.what(), err)
+			}
+		}
+		answer, err = c.attempt(ctx, r)
+		if err == nil {
+			c.changed.CompareAndSwap(false, r.write)
+			return answer, inDoubt, nil
+		}
+		lost := mayHaveArrived(err)
+		inDoubt = inDoubt || lost
+		if lost {
+			c.changed.CompareAndSwap(false, r.write)
+		}
+		pause, again := c.again(err, attempt)
+		if !again || bootTime()+pause-started > c.retry || ctx.Err() != nil {
+			return nil, inDoubt, c.translate(ctx, r, err)
+		}
+		if err := sleep(ctx, pause); err != nil {
+			return nil, inDoubt, c.translate(ctx, r, err)
+		}
+	}
+}
+
+// attempt sends a request once and reads the whole answer.
+func (c *Cluster) attempt(ctx context.Context, r request) ([]byte, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, attemptTimeout, errNoAnswer)
+	defer cancel()
+	body, err := c.open(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = body.Close() }() // it was only read
+	answer, err := io.ReadAll(body)
+	if err != nil {
+		return nil, lostAnswer{err}
+	}
+	return answer, nil
+}
+
+// open sends a request once and returns the answer's body, if the server accepts it.
+func (c *Cluster) open(ctx context.Context, r request) (io.ReadCloser, error) {
+	if c.limit != nil {
+		if err := c.limit.Wait(ctx); err != nil {
+			return nil, err
+		}
+	}
+	address := *c.base
+	address.Path = c.base.Path + r.path
+	address.RawQuery = r.query.Encode()
+	request, err := http.NewRequestWithContext(ctx, r.method, address.String(), bytes.NewReader(r.body))
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Accept", "application/json")
+	if r.accept != "" {
+		request.Header.Set("Accept", r.accept)
+	}
+	if len(r.body) > 0 {
+		request.Header.Set("Content-Type", "application/json")
+		if r.format != "" {
+			request.Header.Set("Content-Type", r.format)
+		}
+	}
+	response, err := c.client.Do(request)
+	if err != nil {
+		if cause := context.Cause(ctx); errors.Is(cause, errNoAnswer) {
+			err = cause
+		}
+		c.noticeAbsence(err)
+		return nil, err
+	}
+	c.noticePresence()
+	c.warn(response)
+	if response.StatusCode >= http.StatusBadRequest {
+		defer func() { _ = response.Body.Close() }() // it was only read
+		return nil, refusal(r, response)
+	}
+	return response.Body, nil
+}
+
+// errNoAnswer is why an attempt ended that had a connection and got no answer on it.
+var errNoAnswer = fmt.Errorf("no answer within %s", attemptTimeout)
+
+// lostAnswer is an answer that broke off: the server has done what it was asked.
+type lostAnswer struct{ error }
+
+func (l lostAnswer) Unwrap() error { return l.error }
+
+// refusal returns the error that a response carries: the API server's own, or what a proxy in front of it made up.
+func refusal(r request, response *http.Response) error {
+	const enough = 1 << 20
+	text, err := io.ReadAll(io.LimitReader(response.Body, enough))
+	if err != nil {
+		text = nil // the status line says the most important
+	}
+	var status metav1.Status
+	if err := json.Unmarshal(text, &status); err == nil && status.Kind == "Status" && status.Status == metav1.StatusFailure {
+		if status.Code == 0 {
+			status.Code = int32(response.StatusCode) //nolint:gosec // three digits
+		}
+		return withRetryAfter(&apierrors.StatusError{ErrStatus: status}, response)
+	}
+	resource := schema.GroupResource{Group: r.resource.Group, Resource: r.resource.Resource}
+	return withRetryAfter(apierrors.NewGenericServerResponse(response.StatusCode, r.verb, resource, r.name, string(text), 0, true), response)
+}
+
+// withRetryAfter adds what the header says to an error that does not say how long to wait.
+func withRetryAfter(err *apierrors.StatusError, response *http.Response) error {
+	seconds, ok := retryAfter(response.Header.Get("Retry-After"))
+	if !ok {
+		return err
+	}
+	if err.ErrStatus.Details == nil {
+		err.ErrStatus.Details = &metav1.StatusDetails{}
+	}
+	if err.ErrStatus.Details.RetryAfterSeconds == 0 {
+		err.ErrStatus.Details.RetryAfterSeconds = seconds
+	}
+	return err
+}
+
+func retryAfter(header string) (int32, bool) {
+	var seconds int32
+	_, err := fmt.Sscanf(header, "%d", &seconds)
+	return seconds, err == nil && seconds > 0
+}
+
+// again decides whether to send a request again, and when. Whatever this package sends may be sent twice: reads and
+// dry runs change nothing, updates, patches and deletions name the state that they start from, applying is idempotent,
+// and Create looks at what is there when an attempt was lost.
+func (c *Cluster) again(err error, attempt int) (pause time.Duration, again bool) {
+	pause = min(firstPause<<min(attempt, 10), lastPause)
+	status, refused := errors.AsType[*apierrors.StatusError](err)
+	if !refused {
+		return pause, c.answered.Load() && !isHopeless(err)
+	}
+	if details := status.ErrStatus.Details; details != nil {
+		pause = max(pause, time.Duration(details.RetryAfterSeconds)*time.Second)
+	}
+	switch status.ErrStatus.Code {
+	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable:
+		return pause, true
+	case http.StatusInternalServerError, http.StatusGatewayTimeout:
+		return pause, attempt < serverErrors
+	default:
+		return 0, false
+	}
+}
+
+// isHopeless reports whether a failure to get an answer will not pass by itself.
+func isHopeless(err error) bool {
+	var (
+		unknown  x509.UnknownAuthorityError
+		host     x509.HostnameError
+		invalid  x509.CertificateInvalidError
+		record   tls.RecordHeaderError
+		alert    tls.AlertError
+		verify   *tls.CertificateVerificationError
+		resolver *net.DNSError
+	)
+	switch {
+	case errors.As(err, &unknown), errors.As(err, &host), errors.As(err, &invalid), errors.As(err, &record),
+		errors.As(err, &alert), errors.As(err, &verify), errors.Is(err, context.Canceled):
+		return true
+	case errors.As(err, &resolver):
+		return resolver.IsNotFound
+	default:
+		return false
+	}
+}
+
+// mayHaveArrived reports whether the server may have done what it was asked although no answer came.
+func mayHaveArrived(err error) bool {
+	if _, refused := errors.AsType[*apierrors.StatusError](err); refused {
+		return apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) || apierrors.IsInternalError(err)
+	}
+	if operation, ok := errors.AsType[*net.OpError](err); ok && operation.Op == "dial" {
+		return false
+	}
+	return !isHopeless(err) || errors.Is(err, context.Canceled)
+}
+
+// noticeAbsence tells the user, once, that the server is gone.
+func (c *Cluster) noticeAbsence(err error) {
+	if !c.answered.Load() || errors.Is(err, context.Canceled) || isHopeless(err) {
+		return // it is said by the error
+	}
+	if !c.absent.Swap(true) {
+		c.options.Sink.Emit(report.Event{
+			Step: "wait", Name: c.base.Host, State: report.Started, Note: "the API server does not answer: " + unreachable(err),
+		})
+	}
+}
+
+func (c *Cluster) noticePresence() {
+	c.answered.Store(true)
+	if c.absent.Swap(false) {
+		c.options.Sink.Emit(report.Event{Step: "wait", Name: c.base.Host, State: report.Done, Note: "the API server answers again"})
+	}
+}
+
+// warn passes the warnings of the API server on.
+func (c *Cluster) warn(response *http.Response) {
+	warnings, _ := utilnet.ParseWarningHeaders(response.Header["Warning"]) // what cannot be read is no warning
+	for _, warning := range warnings {
+		if _, known := c.warned.LoadOrStore(warning.Text, true); !known {
+			c.options.Sink.Emit(report.Event{Step: "warning", Name: c.base.Host, State: report.Done, Note: warning.Text})
+		}
+	}
+}
+
+// sleep waits for a while, or returns the error of the context.
+func sleep(ctx context.Context, pause time.Duration) error {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
