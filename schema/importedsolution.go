@@ -65,6 +65,12 @@ func (s *ImportedSolution) Solution() (*Solution, error) {
 	return manifest, nil
 }
 
+// ReplacedBy returns the other entry with the fields of this one that only somebody else knows.
+func (s ImportedSolution) ReplacedBy(other ImportedSolution) ImportedSolution {
+	other.others = s.others
+	return other
+}
+
 // ParseImportedSolutions reads the list of one Solution, as this tool or MetalK8s wrote it: a JSON list of objects, each
 // with a version. Anything else is refused as invalid.
 func ParseImportedSolutions(value string) ([]ImportedSolution, error) {

@@ -1,0 +1,102 @@
+package metalk8s
+
+import (
+	"context"
+	"errors"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kube "k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// attempts bounds how often a change is tried while others keep changing the same object. Each failure means that somebody
+// else succeeded, so only a writer gone mad comes to the end.
+const attempts = 100
+
+// editData changes the data of a ConfigMap that others write as well. A ConfigMap that is not there is made, unless
+// nothing is to be in it.
+func (d *Documents) editData(ctx context.Context, namespace, name string, edit func(data map[string]string) error) error {
+	for range attempts {
+		object, err := d.Cluster.Get(ctx, configMapKind, namespace, name)
+		if err != nil {
+			return err
+		}
+		before := dataOf(object)
+		data := map[string]string{}
+		maps.Copy(data, before)
+		if err := edit(data); err != nil {
+			return err
+		}
+		if maps.Equal(before, data) {
+			return nil
+		}
+		if err := d.writeData(ctx, object, namespace, name, data); !isOutdated(err) {
+			return explainTerminating(err, namespace)
+		}
+	}
+	return report.Errorf(report.Conflict, "ConfigMap %s/%s: somebody else changes it again and again", namespace, name).
+		WithHint("find out who: kubectl get configmap -n %s %s -o yaml --show-managed-fields", namespace, name)
+}
+
+// writeData replaces the data of what was read, or creates the ConfigMap when object is nil.
+func (d *Documents) writeData(ctx context.Context, object *unstructured.Unstructured, namespace, name string, data map[string]string) error {
+	exists := object != nil
+	if !exists {
+		object = newObject(configMapKind, namespace, name)
+	}
+	if len(data) == 0 {
+		unstructured.RemoveNestedField(object.Object, "data")
+	} else if err := unstructured.SetNestedStringMap(object.Object, data, "data"); err != nil {
+		return err
+	}
+	var err error
+	if exists {
+		_, err = d.Cluster.Update(ctx, object, cluster.WriteOptions{})
+	} else {
+		_, err = d.Cluster.Create(ctx, object, cluster.WriteOptions{})
+	}
+	return err
+}
+
+// dataOf is the data of a ConfigMap, nil when it is absent, has none, or has something that no API server would store.
+func dataOf(object *unstructured.Unstructured) map[string]string {
+	if object == nil {
+		return nil
+	}
+	data, _, err := unstructured.NestedStringMap(object.Object, "data")
+	if err != nil || len(data) == 0 {
+		return nil
+	}
+	return data
+}
+
+func newObject(kind kube.GroupVersionKind, namespace, name string) *unstructured.Unstructured {
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(kind)
+	object.SetNamespace(namespace)
+	object.SetName(name)
+	return object
+}
+
+// isOutdated tells that what was read is no longer what is there.
+func isOutdated(err error) bool {
+	return errors.Is(err, cluster.ErrChanged) || errors.Is(err, cluster.ErrExists)
+}
+
+// explainTerminating says what the API server means when it forbids to write into a namespace that is being deleted.
+func explainTerminating(err error, namespace string) error {
+	if err != nil && apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		return terminatingError(namespace)
+	}
+	return err
+}
+
+func terminatingError(namespace string) error {
+	return report.Errorf(report.Conflict, "namespace %s is being deleted", namespace).
+		WithHint("wait until it is gone; what holds it: kubectl get namespace %s -o yaml", namespace)
+}

@@ -1,0 +1,204 @@
+package metalk8s
+
+import (
+	"context"
+	"regexp"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// CreateOptions says which environment to create.
+type CreateOptions struct {
+	Name string
+	// Namespace is the namespace of the environment to create; "" is one with the environment's name.
+	Namespace string
+	// Description is for all namespaces of the environment; nil leaves what is there.
+	Description *string
+	// Adopt takes a namespace that exists and is not part of the environment.
+	Adopt bool
+}
+
+// Creation tells what creating an environment came to.
+type Creation string
+
+// What creating an environment can come to.
+const (
+	Created   Creation = "created"
+	Adopted   Creation = "adopted"
+	Unchanged Creation = "unchanged" // it was there already
+)
+
+// Names as Kubernetes wants them: the environment's is the value of a label.
+var (
+	labelValue = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$`)
+	dnsLabel   = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+)
+
+// reserved are the namespaces that never become part of an environment, because whoever deletes it would delete them.
+var reserved = []string{
+	"default", "kube-node-lease", "kube-public", "kube-system", SolutionsNamespace, cluster.SystemNamespace,
+}
+
+// CreateEnvironment creates an environment, or adds a namespace to it. What is there already, under this name, is left as
+// it is. A namespace that exists and is not part of the environment is a conflict, unless it is to be adopted.
+func (d *Documents) CreateEnvironment(ctx context.Context, o CreateOptions) (Creation, error) {
+	if o.Namespace == "" {
+		o.Namespace = o.Name
+	}
+	if err := o.check(); err != nil {
+		return "", err
+	}
+	all, err := d.Environments(ctx)
+	if err != nil {
+		return "", err
+	}
+	var siblings []Namespace
+	description := ""
+	if i := slices.IndexFunc(all, func(e Environment) bool { return e.Name == o.Name }); i >= 0 {
+		siblings, description = all[i].Namespaces, all[i].Description
+	}
+	if o.Description != nil {
+		description = *o.Description
+	}
+	result, err := d.createNamespace(ctx, o, description)
+	if err != nil {
+		return "", err
+	}
+	if err := d.ensureConfigMap(ctx, o.Namespace); err != nil {
+		return "", err
+	}
+	if o.Description == nil {
+		return result, nil
+	}
+	for _, n := range siblings {
+		if n.Name == o.Namespace || n.Terminating {
+			continue
+		}
+		if err := d.editNamespace(ctx, n.Name, describe(description)); err != nil {
+			return "", err
+		}
+	}
+	return result, nil
+}
+
+func (o CreateOptions) check() error {
+	switch {
+	case !labelValue.MatchString(o.Name):
+		return report.Errorf(report.Usage, "%q cannot be the name of an environment", o.Name).
+			WithHint("use at most 63 letters, digits, '-', '_' and '.', with a letter or digit at both ends")
+	case !dnsLabel.MatchString(o.Namespace) && o.Name == o.Namespace:
+		return report.Errorf(report.Usage, "environment %s: a namespace cannot have this name", o.Name).
+			WithHint("name the namespace with --namespace: at most 63 lower-case letters, digits and '-'")
+	case !dnsLabel.MatchString(o.Namespace):
+		return report.Errorf(report.Usage, "%q cannot be the name of a namespace", o.Namespace).
+			WithHint("use at most 63 lower-case letters, digits and '-', with a letter or digit at both ends")
+	case slices.Contains(reserved, o.Namespace):
+		return report.Errorf(report.Refused, "namespace %s cannot be part of an environment: the cluster needs it for itself", o.Namespace).
+			WithHint("name another namespace with --namespace")
+	}
+	return nil
+}
+
+// createNamespace makes a namespace part of the environment.
+func (d *Documents) createNamespace(ctx context.Context, o CreateOptions, description string) (Creation, error) {
+	for range attempts {
+		live, err := d.Cluster.Get(ctx, namespaceKind, "", o.Namespace)
+		if err != nil {
+			return "", err
+		}
+		var result Creation
+		if live == nil {
+			result, err = Created, d.postNamespace(ctx, o, description)
+		} else {
+			result, err = d.adoptNamespace(ctx, live, o, description)
+		}
+		if !isOutdated(err) {
+			return result, err
+		}
+	}
+	return "", busyNamespace(o.Namespace)
+}
+
+func (d *Documents) postNamespace(ctx context.Context, o CreateOptions, description string) error {
+	object := newObject(namespaceKind, "", o.Namespace)
+	object.SetLabels(map[string]string{EnvironmentLabel: o.Name})
+	object.SetAnnotations(map[string]string{DescriptionAnnotation: description})
+	_, err := d.Cluster.Create(ctx, object, cluster.WriteOptions{})
+	return err
+}
+
+// adoptNamespace decides what becomes of a namespace that exists.
+func (d *Documents) adoptNamespace(ctx context.Context, live *unstructured.Unstructured, o CreateOptions, description string) (Creation, error) {
+	result := Unchanged
+	environment, labelled := live.GetLabels()[EnvironmentLabel]
+	switch {
+	case live.GetDeletionTimestamp() != nil:
+		return "", terminatingError(o.Namespace)
+	case labelled && environment == o.Name:
+		if o.Description == nil {
+			return Unchanged, nil
+		}
+	case o.Adopt:
+		result = Adopted
+	case labelled && environment != "":
+		return "", report.Errorf(report.Conflict, "namespace %s is part of environment %s", o.Namespace, environment).
+			WithHint("name another namespace with --namespace, or move it here with --adopt")
+	default:
+		return "", report.Errorf(report.Conflict, "namespace %s exists and is not part of an environment", o.Namespace).
+			WithHint("name another namespace with --namespace, or take it with --adopt: deleting the environment then deletes it")
+	}
+	if !describe(description)(live) && result == Unchanged {
+		return Unchanged, nil
+	}
+	setLabel(live, o.Name)
+	_, err := d.Cluster.Update(ctx, live, cluster.WriteOptions{})
+	return result, err
+}
+
+// editNamespace changes a namespace that others may be changing as well; edit tells whether it changed something.
+func (d *Documents) editNamespace(ctx context.Context, name string, edit func(*unstructured.Unstructured) bool) error {
+	for range attempts {
+		live, err := d.Cluster.Get(ctx, namespaceKind, "", name)
+		if err != nil || live == nil || !edit(live) {
+			return err
+		}
+		if _, err = d.Cluster.Update(ctx, live, cluster.WriteOptions{}); !isOutdated(err) {
+			return err
+		}
+	}
+	return busyNamespace(name)
+}
+
+func busyNamespace(name string) error {
+	return report.Errorf(report.Conflict, "namespace %s: somebody else changes it again and again", name).
+		WithHint("find out who: kubectl get namespace %s -o yaml --show-managed-fields", name)
+}
+
+func setLabel(namespace *unstructured.Unstructured, environment string) {
+	labels := namespace.GetLabels()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[EnvironmentLabel] = environment
+	namespace.SetLabels(labels)
+}
+
+// describe returns an edit that sets the description of a namespace.
+func describe(description string) func(*unstructured.Unstructured) bool {
+	return func(namespace *unstructured.Unstructured) bool {
+		annotations := namespace.GetAnnotations()
+		if before, ok := annotations[DescriptionAnnotation]; ok && before == description {
+			return false
+		}
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		annotations[DescriptionAnnotation] = description
+		namespace.SetAnnotations(annotations)
+		return true
+	}
+}

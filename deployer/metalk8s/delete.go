@@ -1,0 +1,293 @@
+package metalk8s
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kube "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// DeleteOptions says which environment to delete.
+type DeleteOptions struct {
+	Name string
+	// Namespace is the only namespace of the environment to delete; "" deletes all of them.
+	Namespace string
+	// Used deletes namespaces although something in them is used, see [Documents.Usage].
+	Used bool
+	// Timeout is for how long to wait until they are gone; 0 is ten minutes.
+	Timeout time.Duration
+}
+
+const defaultTimeout = 10 * time.Minute
+
+// Select returns the namespaces that the options mean. The error has the code NotFound when there are none.
+func (d *Documents) Select(ctx context.Context, o DeleteOptions) ([]Namespace, error) {
+	e, err := d.Environment(ctx, o.Name)
+	if err != nil {
+		return nil, err
+	}
+	selected := e.Namespaces
+	if o.Namespace != "" {
+		n, ok := e.Namespace(o.Namespace)
+		if !ok {
+			return nil, report.Errorf(report.NotFound, "environment %s has no namespace %q", o.Name, o.Namespace).
+				WithHint("it has %s", joinNames(e.Namespaces))
+		}
+		selected = []Namespace{n}
+	}
+	for _, n := range selected {
+		if slices.Contains(reserved, n.Name) {
+			return nil, report.Errorf(report.Refused, "namespace %s is part of environment %s, but the cluster needs it for itself", n.Name, o.Name).
+				WithHint("take it out of the environment: kubectl label namespace %s %s-", n.Name, EnvironmentLabel)
+		}
+	}
+	return selected, nil
+}
+
+func joinNames(namespaces []Namespace) string {
+	var names []string
+	for _, n := range namespaces {
+		names = append(names, n.Name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// DeleteEnvironment deletes namespaces of an environment and everything in them, and waits until they are gone. It
+// refuses with the code InUse while something in them is used, unless the options say otherwise. The error has the code
+// Timeout when something holds a namespace; it names the finalizers and what remains.
+func (d *Documents) DeleteEnvironment(ctx context.Context, o DeleteOptions) error {
+	namespaces, err := d.Select(ctx, o)
+	if err != nil {
+		return err
+	}
+	if !o.Used {
+		usage, err := d.Usage(ctx, namespaces)
+		if err != nil {
+			return err
+		}
+		if len(usage) > 0 {
+			return InUse(o.Name, usage)
+		}
+	}
+	for _, n := range namespaces {
+		if err := d.Cluster.Delete(ctx, identityOf(n.object), cluster.DeleteOptions{}); err != nil {
+			return err
+		}
+	}
+	if o.Timeout == 0 {
+		o.Timeout = defaultTimeout
+	}
+	waiting, cancel := context.WithTimeout(ctx, o.Timeout)
+	defer cancel()
+	for _, n := range namespaces {
+		if err := d.awaitDeletion(ctx, waiting, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// identityOf is an object as far as it says which one it is: a namespace is deleted in whatever state it is now.
+func identityOf(object *unstructured.Unstructured) *unstructured.Unstructured {
+	identity := newObject(object.GroupVersionKind(), object.GetNamespace(), object.GetName())
+	identity.SetUID(object.GetUID())
+	return identity
+}
+
+// awaitDeletion returns when the namespace is gone, or another one has its name. The context waiting ends when it takes
+// too long.
+func (d *Documents) awaitDeletion(ctx, waiting context.Context, n Namespace) error {
+	d.emit(report.Event{Step: "delete", Name: "namespace " + n.Name, State: report.Started})
+	one := metav1.ListOptions{FieldSelector: "metadata.name=" + n.Name}
+	last := n.object
+	for {
+		live, err := d.Cluster.Get(waiting, namespaceKind, "", n.Name)
+		if err == nil && (live == nil || live.GetUID() != n.object.GetUID()) {
+			d.emit(report.Event{Step: "delete", Name: "namespace " + n.Name, State: report.Done})
+			return nil
+		}
+		if err == nil {
+			last, err = d.followNamespace(waiting, live, one)
+		}
+		if waiting.Err() != nil {
+			d.emit(report.Event{Step: "delete", Name: "namespace " + n.Name, State: report.Failed})
+			return stuck(ctx, last)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// followNamespace watches a namespace that is being deleted until it is gone and returns what was seen last.
+func (d *Documents) followNamespace(ctx context.Context, last *unstructured.Unstructured, o metav1.ListOptions) (*unstructured.Unstructured, error) {
+	o.ResourceVersion = last.GetResourceVersion()
+	for change, err := range d.Cluster.Watch(ctx, namespaceKind, "", o) {
+		if err != nil {
+			return last, err
+		}
+		last = change.Object
+		if change.Type == watch.Deleted {
+			break
+		}
+		if reasons := Holding(last); len(reasons) > 0 {
+			d.emit(report.Event{Step: "delete", Name: "namespace " + last.GetName(), State: report.Running, Note: reasons[0]})
+		}
+	}
+	return last, nil
+}
+
+// stuck is the error for a namespace that does not go away.
+func stuck(ctx context.Context, namespace *unstructured.Unstructured) error {
+	reasons := Holding(namespace)
+	text := "it is still being deleted"
+	if len(reasons) > 0 {
+		text = strings.Join(reasons, "; ")
+	}
+	if ctx.Err() != nil {
+		return report.Errorf(report.Interrupted, "namespace %s is being deleted: %s: %w", namespace.GetName(), text, context.Cause(ctx)).
+			WithHint("the cluster goes on deleting it; run the same command again to see it end")
+	}
+	return report.Errorf(report.Timeout, "namespace %s does not go away: %s", namespace.GetName(), text).
+		WithHint("whoever set the finalizer has to finish; is its operator running? Then run the same command again")
+}
+
+// Holding says what holds a namespace that is being deleted, in the words of the cluster: what remains, which finalizers
+// are on it, and which kinds cannot even be listed. Nothing when it is not being deleted.
+func Holding(namespace *unstructured.Unstructured) []string {
+	if namespace.GetDeletionTimestamp() == nil {
+		return nil
+	}
+	var reasons []string
+	conditions, _, err := unstructured.NestedSlice(namespace.Object, "status", "conditions")
+	if err != nil {
+		return nil
+	}
+	for _, entry := range conditions {
+		condition, ok := entry.(map[string]any)
+		if !ok || condition["status"] != "True" {
+			continue
+		}
+		if message, ok := condition["message"].(string); ok && message != "" {
+			reasons = append(reasons, message)
+		}
+	}
+	for _, finalizer := range namespace.GetFinalizers() {
+		reasons = append(reasons, "the namespace itself has the finalizer "+finalizer)
+	}
+	return reasons
+}
+
+// Use is one thing that deleting a namespace would destroy.
+type Use struct {
+	Namespace string
+	// Solution and Version are what ConfigMap metalk8s-environment says is deployed; empty for custom resources.
+	Solution, Version string
+	// Kind is that of custom resources, whose names are Names; empty for a Solution.
+	Kind  kube.GroupVersionKind
+	Names []string
+}
+
+// maxNames bounds how many objects a sentence names.
+const maxNames = 3
+
+func (u Use) String() string {
+	if u.Solution != "" {
+		return fmt.Sprintf("Solution %s %s in namespace %s", u.Solution, u.Version, u.Namespace)
+	}
+	names := strings.Join(u.Names[:min(len(u.Names), maxNames)], ", ")
+	if len(u.Names) > maxNames {
+		names += fmt.Sprintf(" and %d more", len(u.Names)-maxNames)
+	}
+	return fmt.Sprintf("%s %s in namespace %s", u.Kind.Kind, names, u.Namespace)
+}
+
+// InUse is the error that names what is used.
+func InUse(environment string, usage []Use) error {
+	var things []string
+	for _, u := range usage {
+		things = append(things, u.String())
+	}
+	return report.Errorf(report.InUse, "environment %s is in use: %s", environment, strings.Join(things, "; ")).
+		WithHint("remove the Solutions first, or delete everything with --delete-data")
+}
+
+// Usage finds what deleting the namespaces would destroy: the Solutions that are deployed there, and custom resources of
+// any kind, since they are what people made. Those that belong to other objects are not counted: nobody made them.
+func (d *Documents) Usage(ctx context.Context, namespaces []Namespace) ([]Use, error) {
+	var usage []Use
+	for _, n := range namespaces {
+		for _, solution := range sortedKeys(n.Versions) {
+			usage = append(usage, Use{Namespace: n.Name, Solution: solution, Version: n.Versions[solution]})
+		}
+	}
+	kinds, err := d.customKinds(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range namespaces {
+		for _, kind := range kinds {
+			var names []string
+			for object, err := range d.Cluster.ListMetadata(ctx, kind, n.Name, metav1.ListOptions{}) {
+				if err != nil {
+					return nil, fmt.Errorf("look for %s in namespace %s: %w", kind.Kind, n.Name, err)
+				}
+				if len(object.GetOwnerReferences()) == 0 {
+					names = append(names, object.GetName())
+				}
+			}
+			if len(names) > 0 {
+				usage = append(usage, Use{Namespace: n.Name, Kind: kind, Names: names})
+			}
+		}
+	}
+	return usage, nil
+}
+
+var definitionKind = kube.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
+
+// customKinds are the kinds of custom resources that live in namespaces, each in a version that is served.
+func (d *Documents) customKinds(ctx context.Context) ([]kube.GroupVersionKind, error) {
+	var kinds []kube.GroupVersionKind
+	for object, err := range d.Cluster.List(ctx, definitionKind, "", metav1.ListOptions{}) {
+		if err != nil {
+			return nil, err
+		}
+		kind, ok := servedKind(object)
+		if !ok {
+			continue
+		}
+		if _, err := d.Cluster.Mapping(ctx, kind); errors.Is(err, cluster.ErrNoKind) {
+			continue // not served yet, or not any more
+		}
+		kinds = append(kinds, kind)
+	}
+	return kinds, nil
+}
+
+// servedKind is the kind that a definition defines, in the first version that is served; not for one that belongs to the
+// whole cluster.
+func servedKind(definition *unstructured.Unstructured) (kube.GroupVersionKind, bool) {
+	group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")        //nolint:errcheck // the API server checked it
+	kind, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "kind") //nolint:errcheck // likewise
+	scope, _, _ := unstructured.NestedString(definition.Object, "spec", "scope")        //nolint:errcheck // likewise
+	versions, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions")   //nolint:errcheck // likewise
+	for _, entry := range versions {
+		version, ok := entry.(map[string]any)
+		if ok && version["served"] == true && scope == "Namespaced" {
+			name, _ := version["name"].(string)
+			return kube.GroupVersionKind{Group: group, Version: name, Kind: kind}, true
+		}
+	}
+	return kube.GroupVersionKind{}, false
+}

@@ -1,0 +1,195 @@
+package metalk8s
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// Environment is a set of namespaces under one name, in which Solutions are deployed.
+type Environment struct {
+	Name string
+	// Description is that of its first namespace that has one.
+	Description string
+	// Namespaces are sorted by name; there is at least one.
+	Namespaces []Namespace
+}
+
+// Namespace is a namespace of an environment.
+type Namespace struct {
+	Name        string
+	Environment string
+	// Description is nil where the annotation is missing.
+	Description *string
+	// Terminating tells that it is being deleted.
+	Terminating bool
+	// Versions is what ConfigMap metalk8s-environment says, Solution to version; nil where it is absent or empty. Anybody
+	// who may write there did: it selects among what was imported and is not trusted any further.
+	Versions map[string]string
+
+	object *unstructured.Unstructured
+}
+
+// Namespace returns one of the environment's namespaces.
+func (e *Environment) Namespace(name string) (Namespace, bool) {
+	i := slices.IndexFunc(e.Namespaces, func(n Namespace) bool { return n.Name == name })
+	if i < 0 {
+		return Namespace{}, false
+	}
+	return e.Namespaces[i], true
+}
+
+// Environments reads all environments, sorted by name.
+func (d *Documents) Environments(ctx context.Context) ([]Environment, error) {
+	namespaces, err := d.namespaces(ctx, EnvironmentLabel)
+	if err != nil {
+		return nil, err
+	}
+	return group(namespaces), nil
+}
+
+// Environment reads one environment. The error has the code NotFound when there is no namespace with this label, and
+// says which environments there are.
+func (d *Documents) Environment(ctx context.Context, name string) (*Environment, error) {
+	namespaces, err := d.namespaces(ctx, EnvironmentLabel)
+	if err != nil {
+		return nil, err
+	}
+	all := group(namespaces)
+	var names []string
+	for i := range all {
+		if all[i].Name == name {
+			return &all[i], nil
+		}
+		names = append(names, all[i].Name)
+	}
+	missing := report.Errorf(report.NotFound, "there is no environment %q", name)
+	if len(names) == 0 {
+		return nil, missing.WithHint("create it: solutionctl deploy env create %s", name)
+	}
+	return nil, missing.WithHint("the environments are %s", strings.Join(names, ", "))
+}
+
+// namespaces reads the namespaces that a selector of labels finds, with what ConfigMap metalk8s-environment says in each.
+func (d *Documents) namespaces(ctx context.Context, selector string) ([]Namespace, error) {
+	var namespaces []Namespace
+	for object, err := range d.Cluster.List(ctx, namespaceKind, "", metav1.ListOptions{LabelSelector: selector}) {
+		if err != nil {
+			return nil, err
+		}
+		namespaces = append(namespaces, newNamespace(object))
+	}
+	if len(namespaces) == 0 {
+		return nil, nil
+	}
+	configs, err := d.configs(ctx, namespaces)
+	if err != nil {
+		return nil, err
+	}
+	for i := range namespaces {
+		namespaces[i].Versions = configs[namespaces[i].Name]
+	}
+	return namespaces, nil
+}
+
+func newNamespace(object *unstructured.Unstructured) Namespace {
+	n := Namespace{
+		Name:        object.GetName(),
+		Environment: object.GetLabels()[EnvironmentLabel],
+		Terminating: object.GetDeletionTimestamp() != nil,
+		object:      object,
+	}
+	if description, ok := object.GetAnnotations()[DescriptionAnnotation]; ok {
+		n.Description = &description
+	}
+	return n
+}
+
+// configs reads ConfigMap metalk8s-environment of each namespace: all at once, or one by one for a user who may not see
+// the whole cluster.
+func (d *Documents) configs(ctx context.Context, namespaces []Namespace) (map[string]map[string]string, error) {
+	configs := map[string]map[string]string{}
+	all := metav1.ListOptions{FieldSelector: "metadata.name=" + EnvironmentConfigMap}
+	var failure error
+	for object, err := range d.Cluster.List(ctx, configMapKind, "", all) {
+		if err != nil {
+			failure = err
+			break
+		}
+		configs[object.GetNamespace()] = dataOf(object)
+	}
+	if report.CodeOf(failure) != report.Forbidden {
+		return configs, failure
+	}
+	for _, n := range namespaces {
+		object, err := d.Cluster.Get(ctx, configMapKind, n.Name, EnvironmentConfigMap)
+		if err != nil {
+			return nil, err
+		}
+		configs[n.Name] = dataOf(object)
+	}
+	return configs, nil
+}
+
+// group makes environments of namespaces. A label without a value names no environment.
+func group(namespaces []Namespace) []Environment {
+	byName := map[string]*Environment{}
+	for _, n := range namespaces {
+		if n.Environment == "" {
+			continue
+		}
+		e := byName[n.Environment]
+		if e == nil {
+			e = &Environment{Name: n.Environment}
+			byName[n.Environment] = e
+		}
+		e.Namespaces = append(e.Namespaces, n)
+	}
+	var environments []Environment
+	for _, name := range slices.Sorted(maps.Keys(byName)) {
+		e := byName[name]
+		slices.SortFunc(e.Namespaces, func(a, b Namespace) int { return strings.Compare(a.Name, b.Name) })
+		for _, n := range e.Namespaces {
+			if n.Description != nil && *n.Description != "" {
+				e.Description = *n.Description
+				break
+			}
+		}
+		environments = append(environments, *e)
+	}
+	return environments
+}
+
+// SetVersion writes into ConfigMap metalk8s-environment which version of a Solution a namespace is to have; with version
+// "" it is to have none. What other Solutions have there stays.
+func (d *Documents) SetVersion(ctx context.Context, namespace, solution, version string) error {
+	return d.editData(ctx, namespace, EnvironmentConfigMap, func(data map[string]string) error {
+		if version == "" {
+			delete(data, solution)
+		} else {
+			data[solution] = version
+		}
+		return nil
+	})
+}
+
+// ensureConfigMap creates an empty ConfigMap metalk8s-environment. One that is there is left as it is.
+func (d *Documents) ensureConfigMap(ctx context.Context, namespace string) error {
+	object, err := d.Cluster.Get(ctx, configMapKind, namespace, EnvironmentConfigMap)
+	if err != nil || object != nil {
+		return err
+	}
+	_, err = d.Cluster.Create(ctx, newObject(configMapKind, namespace, EnvironmentConfigMap), cluster.WriteOptions{})
+	if errors.Is(err, cluster.ErrExists) {
+		return nil
+	}
+	return explainTerminating(err, namespace)
+}

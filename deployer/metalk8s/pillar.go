@@ -1,0 +1,43 @@
+package metalk8s
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/solutionctl/solutionctl/schema"
+)
+
+// Pillar is what MetalK8s exposes to Salt as metalk8s:solutions. The configuration is that of the host; where it could
+// not be read, failure says why. What cannot be read in the cluster stands among the pillar's errors, where Salt's states
+// look for it; an error means that the cluster did not answer.
+func (d *Documents) Pillar(ctx context.Context, configuration *schema.SolutionsConfiguration, failure error) (*schema.Pillar, error) {
+	solutions, err := d.Solutions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	environments, err := d.Environments(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p := &schema.Pillar{Available: solutions.Versions, Config: configuration, Environments: map[string]schema.PillarEnvironment{}}
+	for _, problem := range solutions.Problems {
+		p.Errors.Available = append(p.Errors.Available, problem.String())
+	}
+	if failure != nil {
+		p.Errors.Config = append(p.Errors.Config, failure.Error())
+	}
+	for _, e := range environments {
+		entry := schema.PillarEnvironment{Name: e.Name, Namespaces: map[string]schema.PillarNamespace{}}
+		for _, n := range e.Namespaces {
+			if entry.Description == nil {
+				entry.Description = n.Description // also an empty one, as for MetalK8s
+			}
+			entry.Namespaces[n.Name] = schema.PillarNamespace{Config: n.Versions}
+		}
+		p.Environments[e.Name] = entry
+	}
+	return p, nil
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

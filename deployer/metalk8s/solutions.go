@@ -1,0 +1,170 @@
+package metalk8s
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// Solutions is what ConfigMap metalk8s-solutions says.
+type Solutions struct {
+	// Versions are the imported versions of each Solution.
+	Versions map[string][]schema.ImportedSolution
+	// Problems are the keys whose values nobody can read, sorted.
+	Problems []Problem
+}
+
+// Find returns an imported version of a Solution.
+func (s *Solutions) Find(solution, version string) (schema.ImportedSolution, bool) {
+	i := indexOf(s.Versions[solution], version)
+	if i < 0 {
+		return schema.ImportedSolution{}, false
+	}
+	return s.Versions[solution][i], true
+}
+
+// Active returns the active version of a Solution, "" when it has none. Where several say that they are, it is the first
+// one, as it is for MetalK8s.
+func (s *Solutions) Active(solution string) string {
+	for _, entry := range s.Versions[solution] {
+		if entry.Active {
+			return entry.Version
+		}
+	}
+	return ""
+}
+
+func indexOf(list []schema.ImportedSolution, version string) int {
+	return slices.IndexFunc(list, func(entry schema.ImportedSolution) bool { return entry.Version == version })
+}
+
+// solutionsWhere is how messages name the ConfigMap.
+const solutionsWhere = "ConfigMap " + SolutionsNamespace + "/" + SolutionsConfigMap
+
+// Solutions reads what was imported, as MetalK8s knows it. Without the ConfigMap that is nothing.
+func (d *Documents) Solutions(ctx context.Context) (*Solutions, error) {
+	object, err := d.Cluster.Get(ctx, configMapKind, SolutionsNamespace, SolutionsConfigMap)
+	if err != nil {
+		return nil, err
+	}
+	return parseSolutions(dataOf(object)), nil
+}
+
+func parseSolutions(data map[string]string) *Solutions {
+	s := &Solutions{Versions: map[string][]schema.ImportedSolution{}}
+	for _, name := range slices.Sorted(maps.Keys(data)) {
+		list, err := schema.ParseImportedSolutions(data[name])
+		if err != nil {
+			s.Problems = append(s.Problems, Problem{Where: solutionsWhere + ", key " + name, Err: err})
+			continue
+		}
+		s.Versions[name] = list
+	}
+	return s
+}
+
+// PutVersion records an imported version of a Solution. Whether it is active stays as it was, and so do fields that only
+// somebody else knows.
+func (d *Documents) PutVersion(ctx context.Context, solution string, entry schema.ImportedSolution) error {
+	if err := d.ensureNamespace(ctx); err != nil {
+		return err
+	}
+	return d.editSolution(ctx, solution, func(list []schema.ImportedSolution) ([]schema.ImportedSolution, error) {
+		if i := indexOf(list, entry.Version); i >= 0 {
+			active := list[i].Active
+			list[i] = list[i].ReplacedBy(entry)
+			list[i].Active = active
+			return list, nil
+		}
+		entry.Active = false
+		return append(list, entry), nil
+	})
+}
+
+// RemoveVersion forgets an imported version of a Solution, and the Solution with its last version. A version that is not
+// there is no error.
+func (d *Documents) RemoveVersion(ctx context.Context, solution, version string) error {
+	return d.editSolution(ctx, solution, func(list []schema.ImportedSolution) ([]schema.ImportedSolution, error) {
+		return slices.DeleteFunc(list, func(entry schema.ImportedSolution) bool { return entry.Version == version }), nil
+	})
+}
+
+// SetActive makes an imported version the only active one of a Solution; with version "" none is. The error has the code
+// NotImported when there is no such version.
+func (d *Documents) SetActive(ctx context.Context, solution, version string) error {
+	return d.editSolution(ctx, solution, func(list []schema.ImportedSolution) ([]schema.ImportedSolution, error) {
+		if version != "" && indexOf(list, version) < 0 {
+			return nil, report.Errorf(report.NotImported, "%s does not have version %s of Solution %s", solutionsWhere, version, solution).
+				WithHint("import its archive: solutionctl deploy import FILE")
+		}
+		for i := range list {
+			list[i].Active = list[i].Version == version
+		}
+		return list, nil
+	})
+}
+
+// editSolution changes the list of one Solution; an empty list removes its key. A value that cannot be read is refused:
+// it would be lost.
+func (d *Documents) editSolution(ctx context.Context, solution string,
+	edit func([]schema.ImportedSolution) ([]schema.ImportedSolution, error),
+) error {
+	return d.editData(ctx, SolutionsNamespace, SolutionsConfigMap, func(data map[string]string) error {
+		var list []schema.ImportedSolution
+		if value, ok := data[solution]; ok {
+			var err error
+			if list, err = schema.ParseImportedSolutions(value); err != nil {
+				return report.Errorf(report.Invalid, "%s, key %s: %w", solutionsWhere, solution, err).
+					WithHint("somebody wrote it who does not know the format; correct or remove the key: kubectl edit configmap -n %s %s",
+						SolutionsNamespace, SolutionsConfigMap)
+			}
+		}
+		before, err := schema.MarshalImportedSolutions(list)
+		if err != nil {
+			return err
+		}
+		if list, err = edit(list); err != nil {
+			return err
+		}
+		value, err := schema.MarshalImportedSolutions(list)
+		switch {
+		case err != nil:
+			return err
+		case len(list) == 0:
+			delete(data, solution)
+		case value != before || data[solution] == "":
+			data[solution] = value
+		}
+		return nil
+	})
+}
+
+// ensureNamespace creates the namespace of the ConfigMap, as MetalK8s does. One that is there is left as it is.
+func (d *Documents) ensureNamespace(ctx context.Context) error {
+	namespace, err := d.Cluster.Get(ctx, namespaceKind, "", SolutionsNamespace)
+	if err != nil {
+		return err
+	}
+	if namespace != nil {
+		if namespace.GetDeletionTimestamp() != nil {
+			return terminatingError(SolutionsNamespace)
+		}
+		return nil
+	}
+	namespace = newObject(namespaceKind, "", SolutionsNamespace)
+	namespace.SetLabels(map[string]string{
+		"app.kubernetes.io/managed-by": "metalk8s",
+		"app.kubernetes.io/part-of":    "metalk8s",
+		"heritage":                     "metalk8s",
+	})
+	_, err = d.Cluster.Create(ctx, namespace, cluster.WriteOptions{})
+	if errors.Is(err, cluster.ErrExists) {
+		return nil
+	}
+	return err
+}
