@@ -288,10 +288,14 @@ func (g *Staged) Commit() (Entry, error) {
 	if g.Method == Present {
 		return g.entry, nil
 	}
-	if err := g.commit(); err != nil {
-		return Entry{}, explainWrite(g.entry.ID(), err)
+	err := g.commit()
+	if err == nil {
+		return g.entry, nil
 	}
-	return g.entry, nil
+	if _, missing := os.Lstat(g.store.recordPath(g.entry.ID())); errors.Is(missing, fs.ErrNotExist) && !g.entry.InPlace {
+		err = errors.Join(err, removeIfThere(g.store.archivePath(g.entry.ID()))) // without a record it counts for nothing
+	}
+	return Entry{}, explainWrite(g.entry.ID(), err)
 }
 
 func (g *Staged) commit() error {

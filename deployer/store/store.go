@@ -87,9 +87,9 @@ type Entry struct {
 	Path string
 }
 
-// Chunks returns the digests of the archive's pieces.
+// chunks returns the digests of the archive's pieces.
 func (e Entry) chunks() *chunk.List {
-	return &chunk.List{Size: e.Size, ChunkSize: e.StoredArchive.Chunks.ChunkSize, Algorithm: e.StoredArchive.Chunks.Algorithm, Digests: e.StoredArchive.Chunks.Digests}
+	return &chunk.List{Size: e.Size, ChunkSize: e.Chunks.ChunkSize, Algorithm: e.Chunks.Algorithm, Digests: e.Chunks.Digests}
 }
 
 // Entries returns the imported archives, by name and version.
@@ -251,7 +251,7 @@ func newFile(f *os.File, e Entry) (*File, error) {
 	}
 	device := info.Mode()&fs.ModeDevice != 0 && info.Mode()&fs.ModeCharDevice == 0
 	switch {
-	case !info.Mode().IsRegular() && !(device && e.InPlace):
+	case !info.Mode().IsRegular() && (!device || !e.InPlace):
 		return nil, report.Errorf(report.Corrupt, "archive %s: %s is not a file", e.ID(), e.Path)
 	case !device && info.Size() != e.Size:
 		return nil, report.Errorf(report.Corrupt, "archive %s: %s has %d bytes, %d were imported", e.ID(), e.Path, info.Size(), e.Size).

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -54,20 +56,59 @@ func checkReadOnlyMedium(f *os.File, path string) error {
 	case !ok || owner.Uid != 0:
 		return refuse("it does not belong to root")
 	case info.Mode()&fs.ModeDevice != 0:
-		if readOnly, err := unix.IoctlGetInt(int(f.Fd()), unix.BLKROGET); err != nil || readOnly == 0 {
+		if value, failure := unix.IoctlGetInt(int(f.Fd()), unix.BLKROGET); failure != nil || value == 0 {
 			return refuse("the device can be written")
 		}
 		return nil
 	}
 	var system unix.Statfs_t
-	if err := unix.Fstatfs(int(f.Fd()), &system); err != nil {
+	if err = unix.Fstatfs(int(f.Fd()), &system); err != nil {
 		return err
 	}
-	if kind := changing[int64(system.Type)]; kind != "" {
+	if kind := changing[system.Type]; kind != "" {
 		return refuse("what a %s file system shows can change", kind)
 	}
-	if system.Flags&unix.ST_RDONLY == 0 {
-		return refuse("its file system is not mounted read-only")
+	readOnly, err := onReadOnlySystem(f)
+	if err != nil {
+		return err
+	}
+	if !readOnly {
+		return refuse("its file system can be written")
 	}
 	return nil
+}
+
+// onReadOnlySystem tells whether the file system of a file is read-only wherever it is mounted. That only this mount of it
+// is, as a bind mount can be, does not keep others from writing.
+func onReadOnlySystem(f *os.File) (bool, error) {
+	mount, err := mountOf(f)
+	if err != nil {
+		return false, err
+	}
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return false, err
+	}
+	for line := range strings.Lines(string(mounts)) {
+		before, after, _ := strings.Cut(line, " - ")
+		fields, options := strings.Fields(before), strings.Fields(after)
+		if len(fields) > 0 && fields[0] == mount && len(options) == 3 {
+			return slices.Contains(strings.Split(options[2], ","), "ro"), nil
+		}
+	}
+	return false, nil
+}
+
+// mountOf returns the number under which /proc/self/mountinfo knows the mount of an open file.
+func mountOf(f *os.File) (string, error) {
+	info, err := os.ReadFile(fmt.Sprintf("/proc/self/fdinfo/%d", f.Fd()))
+	if err != nil {
+		return "", err
+	}
+	for line := range strings.Lines(string(info)) {
+		if number, ok := strings.CutPrefix(line, "mnt_id:"); ok {
+			return strings.TrimSpace(number), nil
+		}
+	}
+	return "", fmt.Errorf("%s: the kernel does not tell where it is mounted", f.Name())
 }

@@ -1,0 +1,529 @@
+package store
+
+import (
+	"bytes"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/solutionctl/solutionctl/schema/report"
+	"github.com/solutionctl/solutionctl/sign/chunk"
+)
+
+// TestMain lets the test binary be the process that a test kills.
+func TestMain(m *testing.M) {
+	if dir := os.Getenv("STORE_TEST_DIR"); dir != "" {
+		if err := actInChild(dir); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// actInChild adds the archive beside the store, or removes it, and kills itself before a step.
+func actInChild(dir string) error {
+	last, err := strconv.Atoi(os.Getenv("STORE_TEST_STEP"))
+	if err != nil {
+		return err
+	}
+	s, err := Open(filepath.Join(dir, "store"))
+	if err != nil {
+		return err
+	}
+	steps := 0
+	s.step = func(string) error {
+		if steps++; steps > last {
+			return syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		}
+		return nil
+	}
+	if os.Getenv("STORE_TEST_REMOVE") != "" {
+		return remove(s, "demo-1.0.0")
+	}
+	f, err := os.Open(filepath.Join(dir, "demo.iso"))
+	if err != nil {
+		return err
+	}
+	source, err := sourceOf(f, "1.0.0")
+	if err != nil {
+		return err
+	}
+	_, _, err = add(s, source)
+	return err
+}
+
+func add(s *Store, source Source) (Entry, Method, error) {
+	l, err := s.Lock()
+	if err != nil {
+		return Entry{}, "", err
+	}
+	defer l.Unlock() //nolint:errcheck // the process ends, or the test notices
+	return l.Add(contextOfTests, source, StageOptions{Now: time.Unix(1e9, 0), WrittenBy: "test"})
+}
+
+func remove(s *Store, id string) error {
+	l, err := s.Lock()
+	if err != nil {
+		return err
+	}
+	return errors.Join(l.Remove(id), l.Unlock())
+}
+
+func sourceOf(f *os.File, version string) (Source, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return Source{}, err
+	}
+	sums, err := chunk.Sum(contextOfTests, f, info.Size(), report.Discard)
+	if err != nil {
+		return Source{}, err
+	}
+	return Source{
+		File: f, Chunks: &sums.Chunks, SHA256: hex.EncodeToString(sums.SHA256[:]), Path: f.Name(), Name: "demo", Version: version,
+		Payload: "sha256:" + strings.Repeat("0", 64), Signers: []string{"key"},
+	}, nil
+}
+
+// writeArchive writes what stands for an archive: a store does not look into one. It has three pieces.
+func writeArchive(t *testing.T, path string) []byte {
+	t.Helper()
+	data := make([]byte, 2*chunk.DefaultSize+4096)
+	random := rand.NewChaCha8([32]byte{})
+	_, _ = random.Read(data)
+	if err := os.WriteFile(path, data, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func newSource(t *testing.T, path, version string) Source {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() }) //nolint:errcheck // opened for reading
+	source, err := sourceOf(f, version)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return source
+}
+
+func open(t *testing.T, dir string) *Store {
+	t.Helper()
+	s, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// content reads every entry through its verified reader.
+func content(t *testing.T, s *Store) map[string][]byte {
+	t.Helper()
+	entries, err := s.Entries()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string][]byte{}
+	for _, e := range entries {
+		f, err := s.Open(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := io.ReadAll(io.NewSectionReader(f.Verified, 0, e.Size))
+		if err = errors.Join(err, f.Unchanged(), f.Close()); err != nil {
+			t.Fatal(err)
+		}
+		all[e.ID()] = data
+	}
+	return all
+}
+
+func files(t *testing.T, dir string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+func TestAdd(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, filepath.Join(dir, "store"))
+	if entries, err := s.Entries(); err != nil || len(entries) != 0 {
+		t.Fatalf("a store that does not exist: %v, %v", entries, err)
+	}
+	original := filepath.Join(dir, "demo.iso")
+	want := writeArchive(t, original)
+	source := newSource(t, original, "1.0.0")
+	entry, method, err := add(s, source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if method != Copied && method != Reflinked {
+		t.Errorf("method %s", method)
+	}
+	if got := content(t, s); !bytes.Equal(got["demo-1.0.0"], want) || len(got) != 1 {
+		t.Errorf("%d archives, or other content", len(got))
+	}
+	entries, err := s.Entries()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]Entry{entry}, entries); diff != "" {
+		t.Error(diff)
+	}
+	if entry.Path != filepath.Join(s.Dir(), "demo-1.0.0.iso") || entry.Original != original || entry.SHA256 != source.SHA256 {
+		t.Errorf("entry: %+v", entry)
+	}
+	for name, mode := range map[string]fs.FileMode{".": fs.ModeDir | 0o750, "demo-1.0.0.iso": 0o440, "demo-1.0.0.json": 0o440} {
+		info, err := os.Stat(filepath.Join(s.Dir(), name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Mode() != mode {
+			t.Errorf("%s has mode %v, want %v", name, info.Mode(), mode)
+		}
+	}
+}
+
+func TestFind(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, filepath.Join(dir, "store"))
+	if _, err := s.Find("demo", "1.0.0"); report.CodeOf(err) != report.NotFound {
+		t.Fatalf("in an empty store: %v", err)
+	}
+	original, link := filepath.Join(dir, "demo.iso"), filepath.Join(dir, "link")
+	writeArchive(t, original)
+	if err := os.Symlink(dir, link); err != nil {
+		t.Fatal(err)
+	}
+	for _, version := range []string{"1.10.0", "1.9.0"} {
+		source := newSource(t, original, version)
+		source.Path = filepath.Join(dir, version+".iso")
+		if _, _, err := add(s, source); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, words := range [][]string{
+		{"demo-1.9.0"},
+		{"demo", "1.9.0"},
+		{filepath.Join(dir, "1.9.0.iso")},
+		{filepath.Join(link, "1.9.0.iso")}, // a file that is gone, in a directory with another name
+		{filepath.Join(s.Dir(), "demo-1.9.0.iso")},
+	} {
+		if e, err := s.Find(words...); err != nil || e.Version != "1.9.0" {
+			t.Errorf("%q: %v, %v", words, e.Version, err)
+		}
+	}
+	_, err := s.Find("demo", "1.8.0")
+	if hints := strings.Join(report.Hints(err), " "); report.CodeOf(err) != report.NotFound || !strings.Contains(hints, "1.9.0, 1.10.0") {
+		t.Errorf("%v, hints %q", err, hints)
+	}
+}
+
+func TestAgain(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, filepath.Join(dir, "store"))
+	original := filepath.Join(dir, "demo.iso")
+	want := writeArchive(t, original)
+	source := newSource(t, original, "1.0.0")
+	if _, _, err := add(s, source); err != nil {
+		t.Fatal(err)
+	}
+	t.Run("same content is not read", func(t *testing.T) {
+		unread := source
+		unread.File = nil
+		if _, method, err := add(s, unread); err != nil || method != Present {
+			t.Errorf("%s, %v", method, err)
+		}
+	})
+	t.Run("other content", func(t *testing.T) {
+		other := source
+		other.SHA256 = strings.Repeat("0", 64)
+		if _, _, err := add(s, other); report.CodeOf(err) != report.Replaced {
+			t.Errorf("%v", err)
+		}
+	})
+	for name, spoil := range map[string]func(path string) error{
+		"lost":     os.Remove,
+		"cut off":  func(path string) error { return os.Truncate(path, 4096) },
+		"replaced": func(path string) error { return errors.Join(os.Remove(path), os.Symlink("/etc/passwd", path)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := spoil(filepath.Join(s.Dir(), "demo-1.0.0.iso")); err != nil {
+				t.Fatal(err)
+			}
+			e, err := s.Find("demo-1.0.0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.Open(e); report.CodeOf(err) != report.Corrupt {
+				t.Errorf("open: %v", err)
+			}
+			if _, method, err := add(s, source); err != nil || method == Present {
+				t.Fatalf("%s, %v", method, err)
+			}
+			if got := content(t, s); !bytes.Equal(got["demo-1.0.0"], want) {
+				t.Error("other content")
+			}
+		})
+	}
+}
+
+func TestAlteredContentIsNotAdded(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, filepath.Join(dir, "store"))
+	original := filepath.Join(dir, "demo.iso")
+	data := writeArchive(t, original)
+	for name, place := range map[string]int{"first piece": 5, "last byte": len(data) - 1} {
+		t.Run(name, func(t *testing.T) {
+			source := newSource(t, original, "1.0.0")
+			altered := slices.Clone(data)
+			altered[place] ^= 1
+			if err := os.WriteFile(original, altered, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			_, _, err := add(s, source)
+			if report.CodeOf(err) != report.Corrupt {
+				t.Errorf("got %v", err)
+			}
+			if left := files(t, s.Dir()); left != nil {
+				t.Errorf("left %q", left)
+			}
+			if err := os.WriteFile(original, data, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+func TestStagedIsNotSeen(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, filepath.Join(dir, "store"))
+	original := filepath.Join(dir, "demo.iso")
+	writeArchive(t, original)
+	l, err := s.Lock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Lock(); report.CodeOf(err) != report.Locked {
+		t.Errorf("a second lock: %v", err)
+	}
+	var staged []*Staged
+	for _, version := range []string{"1.0.0", "2.0.0"} {
+		g, err := l.Stage(t.Context(), newSource(t, original, version), StageOptions{Now: time.Unix(1e9, 0)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		staged = append(staged, g)
+	}
+	if got := content(t, s); len(got) != 0 {
+		t.Errorf("%d entries before the commit", len(got))
+	}
+	if _, err := staged[0].Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(staged[1].Discard(), l.Unlock()); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := files(t, s.Dir()), []string{"demo-1.0.0.iso", "demo-1.0.0.json"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// steps are what happens to the disk while an archive is added to a store that does not exist yet, and removed again.
+func steps(t *testing.T) (adding, removing []string) {
+	t.Helper()
+	dir := t.TempDir()
+	original := filepath.Join(dir, "demo.iso")
+	writeArchive(t, original)
+	s := open(t, filepath.Join(dir, "store"))
+	s.step = func(name string) error { adding = append(adding, name); return nil }
+	if _, _, err := add(s, newSource(t, original, "1.0.0")); err != nil {
+		t.Fatal(err)
+	}
+	s.step = func(name string) error { removing = append(removing, name); return nil }
+	if err := remove(s, "demo-1.0.0"); err != nil {
+		t.Fatal(err)
+	}
+	return adding, removing
+}
+
+// TestKill kills a process before each step. Whatever it was doing, every entry of the store is complete afterwards, and
+// the same command finishes the work.
+func TestKill(t *testing.T) {
+	adding, removing := steps(t)
+	for i, step := range adding {
+		t.Run(fmt.Sprintf("adding %d %s", i, step), func(t *testing.T) {
+			dir := t.TempDir()
+			original := filepath.Join(dir, "demo.iso")
+			want := writeArchive(t, original)
+			kill(t, dir, i, false)
+			s := open(t, filepath.Join(dir, "store"))
+			for id, data := range content(t, s) {
+				if !bytes.Equal(data, want) {
+					t.Errorf("%s is incomplete", id)
+				}
+			}
+			if _, _, err := add(s, newSource(t, original, "1.0.0")); err != nil {
+				t.Fatal(err)
+			}
+			if got := content(t, s); !bytes.Equal(got["demo-1.0.0"], want) {
+				t.Error("other content")
+			}
+			if got, want := files(t, s.Dir()), []string{"demo-1.0.0.iso", "demo-1.0.0.json"}; !slices.Equal(got, want) {
+				t.Errorf("got %q, want %q", got, want)
+			}
+		})
+	}
+	for i, step := range removing {
+		t.Run(fmt.Sprintf("removing %d %s", i, step), func(t *testing.T) {
+			dir := t.TempDir()
+			original := filepath.Join(dir, "demo.iso")
+			writeArchive(t, original)
+			s := open(t, filepath.Join(dir, "store"))
+			if _, _, err := add(s, newSource(t, original, "1.0.0")); err != nil {
+				t.Fatal(err)
+			}
+			kill(t, dir, i, true)
+			content(t, s)
+			if err := remove(s, "demo-1.0.0"); err != nil {
+				t.Fatal(err)
+			}
+			if left := files(t, s.Dir()); left != nil {
+				t.Errorf("left %q", left)
+			}
+		})
+	}
+}
+
+func kill(t *testing.T, dir string, step int, removing bool) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), self)
+	cmd.Env = append(os.Environ(), "STORE_TEST_DIR="+dir, fmt.Sprintf("STORE_TEST_STEP=%d", step))
+	if removing {
+		cmd.Env = append(cmd.Env, "STORE_TEST_REMOVE=1")
+	}
+	out, err := cmd.CombinedOutput()
+	status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus)
+	if err == nil || !ok || status.Signal() != syscall.SIGKILL {
+		t.Fatalf("the process was not killed: %v\n%s", err, out)
+	}
+}
+
+// TestFailure makes each step fail. The error says so, nothing is left, and the same command finishes the work.
+func TestFailure(t *testing.T) {
+	adding, _ := steps(t)
+	for i, step := range adding {
+		t.Run(fmt.Sprintf("%d %s", i, step), func(t *testing.T) {
+			dir := t.TempDir()
+			original := filepath.Join(dir, "demo.iso")
+			want := writeArchive(t, original)
+			s := open(t, filepath.Join(dir, "store"))
+			count := 0
+			s.step = func(name string) error {
+				if count++; count == i+1 {
+					return &fs.PathError{Op: name, Path: "store", Err: syscall.ENOSPC}
+				}
+				return nil
+			}
+			if _, _, err := add(s, newSource(t, original, "1.0.0")); !errors.Is(err, syscall.ENOSPC) {
+				t.Fatalf("got %v", err)
+			}
+			if left := files(t, s.Dir()); left != nil && !slices.Equal(left, []string{"demo-1.0.0.iso", "demo-1.0.0.json"}) {
+				t.Errorf("left %q", left)
+			}
+			s = open(t, filepath.Join(dir, "store"))
+			if _, _, err := add(s, newSource(t, original, "1.0.0")); err != nil {
+				t.Fatal(err)
+			}
+			if got := content(t, s); !bytes.Equal(got["demo-1.0.0"], want) {
+				t.Error("other content")
+			}
+		})
+	}
+}
+
+func TestInterrupted(t *testing.T) {
+	dir := t.TempDir()
+	original := filepath.Join(dir, "demo.iso")
+	writeArchive(t, original)
+	s := open(t, filepath.Join(dir, "store"))
+	l, err := s.Lock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Unlock() //nolint:errcheck // the test is over
+	if _, _, err := l.Add(cancelled(t), newSource(t, original, "1.0.0"), StageOptions{}); report.CodeOf(err) != report.Interrupted {
+		t.Errorf("got %v", err)
+	}
+	if left := files(t, s.Dir()); left != nil {
+		t.Errorf("left %q", left)
+	}
+}
+
+func TestForeignRecords(t *testing.T) {
+	for _, test := range []struct {
+		name, old, new string
+		code           report.Code
+	}{
+		{"newer format", `"formatVersion": 1`, `"formatVersion": 2`, report.Refused},
+		{"not JSON", `{`, ``, report.Corrupt},
+		{"another archive's", `"version": "1.0.0"`, `"version": "1.0.1"`, report.Corrupt},
+		{"too few digests", `"size": `, `"size": 9`, report.Corrupt},
+		{"a path for a name", `"name": "demo"`, `"name": "../demo"`, report.Corrupt},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			dir := t.TempDir()
+			original := filepath.Join(dir, "demo.iso")
+			writeArchive(t, original)
+			s := open(t, filepath.Join(dir, "store"))
+			if _, _, err := add(s, newSource(t, original, "1.0.0")); err != nil {
+				t.Fatal(err)
+			}
+			record := filepath.Join(s.Dir(), "demo-1.0.0.json")
+			data, err := os.ReadFile(record)
+			if err != nil {
+				t.Fatal(err)
+			}
+			changed := strings.Replace(string(data), test.old, test.new, 1)
+			if changed == string(data) {
+				t.Fatal("nothing was changed")
+			}
+			if err := errors.Join(os.Remove(record), os.WriteFile(record, []byte(changed), 0o440)); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.Entries(); report.CodeOf(err) != test.code {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
