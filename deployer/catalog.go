@@ -258,7 +258,7 @@ func (d *Deployer) recordImport(ctx context.Context, r ImportRecord) error {
 	if err := d.editImports(ctx, func(imports map[string]schema.Import) { imports[id] = entry }); err != nil {
 		return err
 	}
-	return d.publish(ctx, entry.Name, r.Payload)
+	return d.publish(ctx, r.Payload, r.Path)
 }
 
 // checkNew refuses a version that cannot be told apart from one that is there.
@@ -292,7 +292,7 @@ func (d *Deployer) recordUnimport(ctx context.Context, id string) error {
 	if err := d.editImports(ctx, func(imports map[string]schema.Import) { delete(imports, id) }); err != nil {
 		return err
 	}
-	return d.publish(ctx, entry.Name, nil)
+	return d.documents().RemoveVersion(ctx, entry.Name, entry.Version)
 }
 
 // CheckUnused refuses, in-use, while a version is active or deployed in an environment.

@@ -22,7 +22,6 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/engine"
-	"github.com/solutionctl/solutionctl/deployer/render"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -33,6 +32,8 @@ type Deployer struct {
 	Now     func() time.Time // the wall clock, for what people read
 	Version string           // of this program, for the history
 	Random  io.Reader        // for certificates; nil for the system's
+	// Identity is user@host, for whoever finds a lock taken.
+	Identity string
 	// LockWait is for how long a verb waits while somebody else is at work.
 	LockWait time.Duration
 }
@@ -42,7 +43,7 @@ const clusterLock = "cluster"
 
 // locked runs work under one of the locks: every write with its context is preceded by a look at the lock.
 func (d *Deployer) locked(ctx context.Context, name string, work func(context.Context) error) (err error) {
-	lock, err := d.Cluster.Lock(ctx, name, cluster.LockOptions{Wait: d.LockWait, Sink: d.Sink})
+	lock, err := d.Cluster.Lock(ctx, name, cluster.LockOptions{Identity: d.Identity, Wait: d.LockWait, Sink: d.Sink})
 	if err != nil {
 		return err
 	}
@@ -60,15 +61,3 @@ func (d *Deployer) random() io.Reader {
 	}
 	return rand.Reader
 }
-
-// users names what uses a version of a Solution.
-func (d *Deployer) users(ctx context.Context, solution, version string) ([]string, error) {
-	return nil, errNotYet
-}
-
-// publish writes what MetalK8s knows about the imported versions of a Solution.
-func (d *Deployer) publish(ctx context.Context, solution string, imported *render.Payload) error {
-	return errNotYet
-}
-
-var errNotYet = errors.New("deployer: to be merged next")

@@ -54,6 +54,7 @@ var outputs = map[string]reflect.Type{
 	"lint":    reflect.TypeFor[schema.LintReport](),
 
 	"registryaccess": reflect.TypeFor[schema.RegistryAccess](),
+	"operation":      reflect.TypeFor[schema.Operation](),
 }
 
 // stored are the types of what is kept in a cluster.
@@ -62,7 +63,6 @@ var stored = map[string]reflect.Type{
 	"deployment": reflect.TypeFor[schema.DeploymentState](),
 	"imports":    reflect.TypeFor[schema.Imports](),
 	"registry":   reflect.TypeFor[schema.ClusterRegistry](),
-	"payload":    reflect.TypeFor[schema.PayloadHead](),
 }
 
 func storedSchema(t *testing.T, name string) []byte {

@@ -1,0 +1,184 @@
+package deployer
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kube "k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/render"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// ActivateOptions say what to activate.
+type ActivateOptions struct {
+	Options
+	Solution string
+	// Version is an imported version; "" and "latest" stand for the highest release.
+	Version string
+}
+
+// Activate makes one imported version of a Solution the active one: its CustomResourceDefinitions and what else belongs to
+// the whole cluster. What stored objects need is never taken away; definitions that only the version before had stay.
+func (d *Deployer) Activate(ctx context.Context, o ActivateOptions) (*schema.Operation, error) {
+	return d.perform(ctx, o.Options, []string{clusterLock}, func(ctx context.Context) (*task, error) { return d.planActivation(ctx, o) })
+}
+
+func (d *Deployer) planActivation(ctx context.Context, o ActivateOptions) (*task, error) {
+	catalog, err := d.Catalog(ctx)
+	if err != nil {
+		return nil, err
+	}
+	found, notice, err := catalog.Find(o.Solution, o.Version)
+	if err != nil {
+		return nil, err
+	}
+	t := &task{Operation: schema.Operation{Operation: "activate", Solution: found.Name, Version: found.Version}}
+	if notice != "" {
+		t.notice(notice)
+	}
+	payload, settings, err := d.settings(ctx, catalog, found)
+	if err != nil {
+		return nil, err
+	}
+	names, err := render.ActivationSecrets(payload, settings)
+	if err != nil {
+		return nil, err
+	}
+	if settings.Secrets, err = d.secrets(ctx, render.SystemNamespace(found.Name), names); err != nil {
+		return nil, err
+	}
+	objects, err := render.Activation(payload, settings)
+	if err != nil {
+		return nil, err
+	}
+	notices, err := d.judgeCRDs(ctx, objects)
+	if err != nil {
+		return nil, err
+	}
+	t.notice(notices...)
+	if err := d.checkNeeds(ctx, catalog, found, objects); err != nil {
+		return nil, err
+	}
+	plan, err := d.engine().Plan(ctx, engine.Release{
+		Key: engine.Key{Solution: found.Name}, Version: found.Version, Operation: t.Operation.Operation, Objects: objects,
+	}, o.plan())
+	if err != nil {
+		return nil, err
+	}
+	t.plans = []*engine.Plan{plan}
+	t.notice(keptNotices(plan)...)
+	t.records, t.after, err = d.setActive(ctx, found.Name, found.Version)
+	return t, err
+}
+
+// keptNotices name what the version before had, that this one does not have, and that stays for the sake of data.
+func keptNotices(plan *engine.Plan) []string {
+	var names []string
+	for _, change := range plan.Changes {
+		if change.Action == schema.ActionKeep {
+			names = append(names, change.Object.String())
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return []string{"not part of this version, and kept with the data: " + strings.Join(names, ", ")}
+}
+
+// settings are how a version is rendered for this cluster, as far as that does not depend on the place.
+func (d *Deployer) settings(ctx context.Context, catalog *Catalog, i schema.Import) (*render.Payload, render.Settings, error) {
+	imported, err := d.payloads(ctx, catalog, i.Name)
+	if err != nil {
+		return nil, render.Settings{}, err
+	}
+	at := slices.IndexFunc(imported, func(p *render.Payload) bool { return p.Solution.Spec.Version == i.Version })
+	registry, err := d.Registry(ctx)
+	if err != nil {
+		return nil, render.Settings{}, err
+	}
+	if registry == nil {
+		registry = &schema.ClusterRegistry{Mode: schema.RegistryOwn, Host: schema.RegistryHostOwn}
+	}
+	return imported[at], render.Settings{Registry: registry.Host, Imported: imported, Now: d.Now(), Random: d.random()}, nil
+}
+
+// secrets reads the Secrets of a namespace that a rendering asks for.
+func (d *Deployer) secrets(ctx context.Context, namespace string, names []string) (map[string]*unstructured.Unstructured, error) {
+	secrets := map[string]*unstructured.Unstructured{}
+	for _, name := range names {
+		secret, err := d.Cluster.Get(ctx, secretKind, namespace, name)
+		if err != nil {
+			return nil, err
+		}
+		secrets[name] = secret
+	}
+	return secrets, nil
+}
+
+// checkNeeds refuses to activate a version without the API versions that an operator in some environment works with.
+func (d *Deployer) checkNeeds(ctx context.Context, catalog *Catalog, i schema.Import, objects []*unstructured.Unstructured) error {
+	desired := map[string]*unstructured.Unstructured{}
+	for _, object := range objects {
+		if object.GroupVersionKind() == crdKind {
+			desired[object.GetName()] = object
+		}
+	}
+	deployed, err := d.deployments(ctx, i.Name)
+	if err != nil {
+		return err
+	}
+	for _, there := range deployed {
+		other, ok := catalog.imports[i.Name+"-"+there.version]
+		if !ok || there.version == i.Version {
+			continue
+		}
+		p, err := d.payload(ctx, other)
+		if err != nil {
+			return err
+		}
+		required, err := render.RequiredCRDs(p)
+		if err != nil {
+			return err
+		}
+		// What this version does not have stays as it is.
+		required = slices.DeleteFunc(required, func(r schema.CRDRequirement) bool { return desired[r.Name] == nil })
+		missing := render.MissingCRDs(required, func(name string) *unstructured.Unstructured { return desired[name] })
+		if len(missing) > 0 {
+			return report.Errorf(report.InUse, "version %s is deployed in environment %s, namespace %s, and needs %s, which version %s does not serve",
+				there.version, there.environment, there.namespace, requirements(missing), i.Version).
+				WithHint("remove it there first, or activate a version that serves both")
+		}
+	}
+	return nil
+}
+
+// requirements lists CRDs with the versions that are asked of them.
+func requirements(list []schema.CRDRequirement) string {
+	var texts []string
+	for _, r := range list {
+		texts = append(texts, fmt.Sprintf("%s (%s)", r.Name, strings.Join(r.Versions, ", ")))
+	}
+	return strings.Join(texts, ", ")
+}
+
+// getCRD returns a lookup of definitions in the cluster that remembers its first failure.
+func (d *Deployer) getCRD(ctx context.Context, failure *error) func(string) *unstructured.Unstructured {
+	return func(name string) *unstructured.Unstructured {
+		object, err := d.Cluster.Get(ctx, crdKind, "", name)
+		if err != nil && *failure == nil {
+			*failure = err
+		}
+		return object
+	}
+}
+
+// crdRef names a CustomResourceDefinition.
+func crdRef(name string) schema.ObjectRef {
+	return schema.ObjectRef{APIVersion: kube.GroupVersion{Group: crdKind.Group, Version: crdKind.Version}.String(), Kind: crdKind.Kind, Name: name}
+}

@@ -1,0 +1,148 @@
+package deployer
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// DeactivateOptions say what to deactivate.
+type DeactivateOptions struct {
+	Options
+	Solution string
+	Data     DataPolicy // KeepData keeps the definitions and every custom resource
+	Export   Export     // where custom resources go before they are deleted
+}
+
+// Deactivate removes the cluster-wide part of a Solution. Deleting a CustomResourceDefinition deletes every object of its
+// kind, so it is refused while there are any, or while an environment has the Solution, unless the definitions are kept or
+// the data is to go.
+func (d *Deployer) Deactivate(ctx context.Context, o DeactivateOptions) (*schema.Operation, error) {
+	return d.perform(ctx, o.Options, []string{clusterLock}, func(ctx context.Context) (*task, error) { return d.planDeactivation(ctx, o) })
+}
+
+func (d *Deployer) planDeactivation(ctx context.Context, o DeactivateOptions) (*task, error) {
+	t := &task{Operation: schema.Operation{Operation: "deactivate", Solution: o.Solution}}
+	catalog, err := d.Catalog(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if t.Version, err = d.active(ctx, o.Solution); err != nil {
+		return nil, err
+	}
+	definitions, err := d.definitions(ctx, catalog, o.Solution)
+	if err != nil {
+		return nil, err
+	}
+	state, err := d.engine().State(ctx, engine.Key{Solution: o.Solution})
+	if err != nil {
+		return nil, err
+	}
+	if t.Version == "" && state.Current == nil && state.Pending == nil {
+		if len(catalog.Of(o.Solution)) == 0 {
+			_, _, err := catalog.Find(o.Solution, "")
+			return nil, err
+		}
+		t.notice("Solution " + o.Solution + " is not active")
+		return t, nil
+	}
+	lost, err := d.checkDeactivation(ctx, t, o, definitions)
+	if err != nil {
+		return nil, err
+	}
+	release := engine.Release{Key: engine.Key{Solution: o.Solution}, Operation: "deactivate"}
+	if o.Data != KeepData {
+		for _, object := range definitions {
+			release.Delete = append(release.Delete, crdRef(object.GetName()))
+		}
+	}
+	plan, err := d.engine().Plan(ctx, release, o.plan())
+	if err != nil {
+		return nil, err
+	}
+	t.plans = []*engine.Plan{plan}
+	t.notice(keptNotices(plan)...)
+	t.records, t.after, err = d.setActive(ctx, o.Solution, "")
+	t.before = func(ctx context.Context) error { return d.deleteResources(ctx, lost, o.Export, o.Timeout) }
+	return t, err
+}
+
+// checkDeactivation judges what would go with the definitions; it returns the custom resources to delete.
+func (d *Deployer) checkDeactivation(ctx context.Context, t *task, o DeactivateOptions, definitions []*unstructured.Unstructured) ([]customResource, error) {
+	if o.Data == KeepData {
+		return nil, nil
+	}
+	list, err := d.customResources(ctx, definitions, "")
+	if err != nil {
+		return nil, err
+	}
+	counts, err := d.countByEnvironment(ctx, list)
+	if err != nil {
+		return nil, err
+	}
+	if len(list) > 0 && o.Data == RefuseData {
+		return nil, report.Errorf(report.DataLoss, "deactivating Solution %s would delete every custom resource of it: %s",
+			o.Solution, strings.Join(counts, "; ")).
+			WithHint("--keep-crds keeps the definitions and the data, --delete-data exports and deletes it")
+	}
+	if len(list) > 0 {
+		t.notice("custom resources are deleted: " + strings.Join(counts, "; "))
+	}
+	deployed, err := d.deployments(ctx, o.Solution)
+	if err != nil || len(deployed) == 0 {
+		return list, err
+	}
+	var users []string
+	for _, there := range deployed {
+		users = append(users, there.String())
+	}
+	text := strings.Join(slices.Compact(users), ", ")
+	if o.Data == RefuseData {
+		return nil, report.Errorf(report.InUse, "Solution %s is deployed: %s", o.Solution, text).
+			WithHint("remove it there first ('solutionctl deploy remove ENVIRONMENT %s'), or keep the definitions with --keep-crds", o.Solution)
+	}
+	t.notice("operators are left without their definitions: " + text)
+	return list, nil
+}
+
+// countByEnvironment counts custom resources for each environment they are in.
+func (d *Deployer) countByEnvironment(ctx context.Context, list []customResource) ([]string, error) {
+	environments, err := d.documents().Environments(ctx)
+	if err != nil {
+		return nil, err
+	}
+	of := map[string]string{}
+	for _, e := range environments {
+		for _, n := range e.Namespaces {
+			of[n.Name] = e.Name
+		}
+	}
+	groups := map[string][]customResource{}
+	for _, one := range list {
+		namespace := one.object.GetNamespace()
+		switch {
+		case namespace == "":
+			groups["outside of namespaces"] = append(groups["outside of namespaces"], one)
+		case of[namespace] != "":
+			place := "in environment " + of[namespace]
+			groups[place] = append(groups[place], one)
+		default:
+			place := "in namespace " + namespace
+			groups[place] = append(groups[place], one)
+		}
+	}
+	var counts []string
+	for _, place := range sortedKeys(groups) {
+		counts = append(counts, countText(groups[place])+" "+place)
+	}
+	return counts, nil
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,159 @@
+package deployer
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/deployer/render"
+	"github.com/solutionctl/solutionctl/schema"
+)
+
+// solutionsRecord and environmentRecord are the ConfigMaps that verbs change besides the objects of a Solution.
+const (
+	solutionsRecord   = metalk8s.SolutionsConfigMap
+	environmentRecord = metalk8s.EnvironmentConfigMap
+)
+
+func (d *Deployer) documents() *metalk8s.Documents {
+	return &metalk8s.Documents{Cluster: d.Cluster, Sink: d.Sink}
+}
+
+// deployment is a version of a Solution in a namespace of an environment.
+type deployment struct {
+	environment, namespace, version string
+}
+
+// deployments returns where a Solution is, as MetalK8s' documents and our own records say; both count.
+func (d *Deployer) deployments(ctx context.Context, solution string) ([]deployment, error) {
+	environments, err := d.documents().Environments(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var found []deployment
+	names := map[string]string{}
+	for _, e := range environments {
+		for _, n := range e.Namespaces {
+			names[n.Name] = e.Name
+			if version, ok := n.Versions[solution]; ok {
+				found = append(found, deployment{e.Name, n.Name, version})
+			}
+		}
+	}
+	states, err := d.engine().States(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range states {
+		if s.Solution != solution || s.Namespace == "" {
+			continue
+		}
+		for _, revision := range []*schema.DeploymentRevision{s.Current, s.Pending} {
+			if revision != nil && revision.Version != "" {
+				found = append(found, deployment{names[s.Namespace], s.Namespace, revision.Version})
+			}
+		}
+	}
+	slices.SortFunc(found, func(a, b deployment) int {
+		return cmp.Or(cmp.Compare(a.environment, b.environment), cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.version, b.version))
+	})
+	return slices.Compact(found), nil
+}
+
+// active returns the active version of a Solution, "" when there is none.
+func (d *Deployer) active(ctx context.Context, solution string) (string, error) {
+	state, err := d.engine().State(ctx, engine.Key{Solution: solution})
+	if err != nil {
+		return "", err
+	}
+	if state.Current != nil && state.Current.Version != "" {
+		return state.Current.Version, nil
+	}
+	if state.Pending != nil && state.Pending.Version != "" {
+		return state.Pending.Version, nil
+	}
+	solutions, err := d.documents().Solutions(ctx)
+	if err != nil {
+		return "", err
+	}
+	return solutions.Active(solution), nil
+}
+
+// users names what uses a version of a Solution.
+func (d *Deployer) users(ctx context.Context, solution, version string) ([]string, error) {
+	var users []string
+	active, err := d.active(ctx, solution)
+	if err != nil {
+		return nil, err
+	}
+	if active == version {
+		users = append(users, "it is active")
+	}
+	deployed, err := d.deployments(ctx, solution)
+	if err != nil {
+		return nil, err
+	}
+	for _, there := range deployed {
+		if there.version == version {
+			users = append(users, there.String())
+		}
+	}
+	return users, nil
+}
+
+func (u deployment) String() string {
+	switch u.environment {
+	case "":
+		return "namespace " + u.namespace
+	case u.namespace:
+		return "environment " + u.environment
+	default:
+		return fmt.Sprintf("environment %s (namespace %s)", u.environment, u.namespace)
+	}
+}
+
+// publish writes what MetalK8s knows about an imported version.
+func (d *Deployer) publish(ctx context.Context, p *render.Payload, path string) error {
+	entry, err := schema.NewImportedSolution(p.Solution, path)
+	if err != nil {
+		return err
+	}
+	return d.documents().PutVersion(ctx, p.Solution.Metadata.Name, entry)
+}
+
+// setActive returns the change of MetalK8s' document that makes a version the active one, none for "", and what makes it.
+func (d *Deployer) setActive(ctx context.Context, solution, version string) ([]schema.Change, func(context.Context) error, error) {
+	solutions, err := d.documents().Solutions(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	change := recordChange(metalk8s.SolutionsNamespace, solutionsRecord, "active version of "+solution, solutions.Active(solution), version)
+	return change, func(ctx context.Context) error { return d.documents().SetActive(ctx, solution, version) }, nil
+}
+
+// recordChange is the change of one entry of a shared document, nothing when it is the same.
+func recordChange(namespace, name, field, from, to string) []schema.Change {
+	if from == to {
+		return nil
+	}
+	return []schema.Change{{
+		Action: schema.ActionUpdate,
+		Object: schema.ObjectRef{APIVersion: "v1", Kind: "ConfigMap", Namespace: namespace, Name: name},
+		Fields: []schema.FieldChange{{Path: field, From: quoted(from), To: quoted(to)}},
+	}}
+}
+
+func quoted(text string) string {
+	if text == "" {
+		return ""
+	}
+	data, err := json.Marshal(text)
+	if err != nil {
+		return text
+	}
+	return string(data)
+}

@@ -1,0 +1,380 @@
+package deployer
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/deployer/render"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// AddOptions say what to add to an environment.
+type AddOptions struct {
+	Options
+	Environment, Solution string
+	// Version is an imported version; "" stands for the active one and "latest" for the highest release.
+	Version string
+	// Namespace is one of the environment's; "" stands for all of them.
+	Namespace string
+	Rendering
+}
+
+// Rendering is how a Solution is to be deployed in a namespace. What is nil stays as it was there, and is off at first.
+type Rendering struct {
+	Webhook      *bool   // give the operator a certificate for its webhooks
+	ClusterWide  *bool   // approve of an operator that asks for its ClusterRoles in every namespace
+	IngressClass *string // of the user interface
+	// AcceptHazards are reasons of package lint/rbac for which roles are not refused.
+	AcceptHazards []string
+}
+
+// Names of settings as they are recorded with a revision.
+const (
+	settingWebhook      = "webhook"
+	settingClusterWide  = "clusterWide"
+	settingIngressClass = "ingressClass"
+	settingHazards      = "acceptHazards"
+)
+
+// merge returns the settings of a revision after those of an earlier one.
+func (r Rendering) merge(previous map[string]string) map[string]string {
+	settings := map[string]string{}
+	set := func(name, value string) {
+		if value != "" && value != "false" {
+			settings[name] = value
+		}
+	}
+	flag := func(name string, value *bool) {
+		switch {
+		case value == nil:
+			set(name, previous[name])
+		case *value:
+			set(name, "true")
+		}
+	}
+	flag(settingWebhook, r.Webhook)
+	flag(settingClusterWide, r.ClusterWide)
+	if r.IngressClass != nil {
+		set(settingIngressClass, *r.IngressClass)
+	} else {
+		set(settingIngressClass, previous[settingIngressClass])
+	}
+	hazards := slices.Clone(r.AcceptHazards)
+	if before := previous[settingHazards]; before != "" {
+		hazards = append(hazards, strings.Split(before, ",")...)
+	}
+	slices.Sort(hazards)
+	set(settingHazards, strings.Join(slices.Compact(hazards), ","))
+	return settings
+}
+
+// Add deploys an imported version of a Solution in the namespaces of an environment.
+func (d *Deployer) Add(ctx context.Context, o AddOptions) (*schema.Operation, error) {
+	environment, namespaces, err := d.namespaces(ctx, o.Environment, o.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	return d.perform(ctx, o.Options, locksOf(namespaces), func(ctx context.Context) (*task, error) {
+		return d.planAdd(ctx, o, environment, namespaces)
+	})
+}
+
+// namespaces returns an environment and those of its namespaces that are meant.
+func (d *Deployer) namespaces(ctx context.Context, name, namespace string) (*metalk8s.Environment, []metalk8s.Namespace, error) {
+	environment, err := d.documents().Environment(ctx, name)
+	if err != nil || namespace == "" {
+		if err != nil {
+			return nil, nil, err
+		}
+		return environment, environment.Namespaces, nil
+	}
+	if one, ok := environment.Namespace(namespace); ok {
+		return environment, []metalk8s.Namespace{one}, nil
+	}
+	var names []string
+	for _, n := range environment.Namespaces {
+		names = append(names, n.Name)
+	}
+	all, err := d.documents().Environments(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, other := range all {
+		if _, ok := other.Namespace(namespace); ok {
+			return nil, nil, report.Errorf(report.Conflict, "namespace %s belongs to environment %s, not %s", namespace, other.Name, name).
+				WithHint("environment %s has %s", name, strings.Join(names, ", "))
+		}
+	}
+	return nil, nil, report.Errorf(report.NotFound, "environment %s has no namespace %s", name, namespace).
+		WithHint("it has %s; 'solutionctl deploy env create %s --namespace %s' extends it", strings.Join(names, ", "), name, namespace)
+}
+
+func locksOf(namespaces []metalk8s.Namespace) []string {
+	var locks []string
+	for _, n := range namespaces {
+		locks = append(locks, "env-"+n.Name)
+	}
+	return locks
+}
+
+func (d *Deployer) planAdd(ctx context.Context, o AddOptions, environment *metalk8s.Environment, namespaces []metalk8s.Namespace) (*task, error) {
+	catalog, err := d.Catalog(ctx)
+	if err != nil {
+		return nil, err
+	}
+	version := o.Version
+	if version == "" {
+		if version, err = d.active(ctx, o.Solution); err != nil {
+			return nil, err
+		}
+	}
+	found, notice, err := catalog.Find(o.Solution, version)
+	if err != nil {
+		return nil, err
+	}
+	t := &task{Operation: schema.Operation{
+		Operation: "add", Solution: found.Name, Version: found.Version, Environment: environment.Name,
+	}}
+	if notice != "" {
+		t.notice(notice)
+	}
+	if err := d.checkAbsent(ctx, found, namespaces); err != nil {
+		return nil, err
+	}
+	return t, d.planDeployment(ctx, t, catalog, found, namespaces, o.Options, o.Rendering)
+}
+
+// checkAbsent refuses to add a version where another one is: that is an upgrade or a downgrade.
+func (d *Deployer) checkAbsent(ctx context.Context, i schema.Import, namespaces []metalk8s.Namespace) error {
+	for _, n := range namespaces {
+		state, err := d.engine().State(ctx, engine.Key{Namespace: n.Name, Solution: i.Name})
+		if err != nil {
+			return err
+		}
+		if state.Current != nil && state.Current.Version != "" && state.Current.Version != i.Version {
+			return report.Errorf(report.Conflict, "version %s of Solution %s is deployed in namespace %s", state.Current.Version, i.Name, n.Name).
+				WithHint("remove it first: solutionctl deploy remove %s %s --namespace %s", n.Environment, i.Name, n.Name)
+		}
+	}
+	return nil
+}
+
+// planDeployment plans to have a version in namespaces, whatever is there now.
+func (d *Deployer) planDeployment(ctx context.Context, t *task, catalog *Catalog, i schema.Import, namespaces []metalk8s.Namespace, o Options, r Rendering) error {
+	payload, settings, err := d.settings(ctx, catalog, i)
+	if err != nil {
+		return err
+	}
+	if err := d.checkActive(ctx, payload); err != nil {
+		return err
+	}
+	var releases []engine.Release
+	for _, n := range namespaces {
+		if n.Terminating {
+			return report.Errorf(report.Conflict, "namespace %s is being deleted", n.Name).
+				WithHint("wait until it is gone; 'kubectl get namespace %s -o yaml' shows what holds it", n.Name)
+		}
+		release, notices, err := d.release(ctx, payload, settings, n, t.Operation.Operation, r)
+		if err != nil {
+			return err
+		}
+		releases = append(releases, release)
+		for _, notice := range notices {
+			if !slices.Contains(t.Notices, notice) {
+				t.notice(notice)
+			}
+		}
+		t.records = append(t.records, recordChange(n.Name, environmentRecord, "data."+i.Name, n.Versions[i.Name], i.Version)...)
+	}
+	if t.plans, err = d.engine().PlanAll(ctx, releases, o.plan()); err != nil {
+		return err
+	}
+	t.before = func(ctx context.Context) error {
+		for _, n := range namespaces {
+			if err := d.documents().SetVersion(ctx, n.Name, i.Name, i.Version); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return nil
+}
+
+// release renders a version for one namespace.
+func (d *Deployer) release(ctx context.Context, p *render.Payload, s render.Settings, n metalk8s.Namespace, operation string, r Rendering) (engine.Release, []string, error) {
+	key := engine.Key{Namespace: n.Name, Solution: p.Solution.Metadata.Name}
+	release := engine.Release{Key: key, Version: p.Solution.Spec.Version, Operation: operation}
+	state, err := d.engine().State(ctx, key)
+	if err != nil {
+		return release, nil, err
+	}
+	var previous map[string]string
+	switch {
+	case state.Pending != nil:
+		previous = state.Pending.Settings
+	case state.Current != nil:
+		previous = state.Current.Settings
+	}
+	release.Settings = r.merge(previous)
+	s.Namespace, s.Environment = n.Name, n.Environment
+	s.Webhook = release.Settings[settingWebhook] == "true"
+	s.ClusterWide = release.Settings[settingClusterWide] == "true"
+	s.IngressClass = release.Settings[settingIngressClass]
+	names, err := render.EnvironmentSecrets(p, s)
+	if err != nil {
+		return release, nil, err
+	}
+	if s.Secrets, err = d.secrets(ctx, n.Name, names); err != nil {
+		return release, nil, err
+	}
+	if release.Objects, err = render.Environment(p, s); err != nil {
+		return release, nil, err
+	}
+	var accepted []string
+	if list := release.Settings[settingHazards]; list != "" {
+		accepted = strings.Split(list, ",")
+	}
+	wide := s.ClusterWide && p.Solution.Spec.Operator != nil && p.Solution.Spec.Operator.ClusterWide
+	notices, err := d.judgeRoles(ctx, p, release.Objects, wide, accepted)
+	return release, notices, err
+}
+
+// checkActive refuses to deploy an operator without the definitions that it works with.
+func (d *Deployer) checkActive(ctx context.Context, p *render.Payload) error {
+	required, err := render.RequiredCRDs(p)
+	if err != nil {
+		return err
+	}
+	var failure error
+	missing := render.MissingCRDs(required, d.getCRD(ctx, &failure))
+	if failure != nil || len(missing) == 0 {
+		return failure
+	}
+	name, version := p.Solution.Metadata.Name, p.Solution.Spec.Version
+	active, err := d.active(ctx, name)
+	if err != nil {
+		return err
+	}
+	if active == "" {
+		return report.Errorf(report.Refused, "Solution %s is not active: the cluster does not serve %s", name, requirements(missing)).
+			WithHint("solutionctl deploy activate %s %s", name, version)
+	}
+	return report.Errorf(report.Refused, "version %s of Solution %s is active, which does not serve %s", active, name, requirements(missing)).
+		WithHint("solutionctl deploy activate %s %s", name, version)
+}
+
+// RemoveOptions say what to remove from an environment.
+type RemoveOptions struct {
+	Options
+	Environment, Solution string
+	Namespace             string // one of the environment's; "" stands for all of them
+	Data                  DataPolicy
+	Export                Export // where custom resources go before they are deleted
+}
+
+// Remove takes a Solution out of namespaces of an environment: everything that adding it put there.
+func (d *Deployer) Remove(ctx context.Context, o RemoveOptions) (*schema.Operation, error) {
+	environment, namespaces, err := d.namespaces(ctx, o.Environment, o.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	return d.perform(ctx, o.Options, locksOf(namespaces), func(ctx context.Context) (*task, error) {
+		return d.planRemove(ctx, o, environment, namespaces)
+	})
+}
+
+func (d *Deployer) planRemove(ctx context.Context, o RemoveOptions, environment *metalk8s.Environment, namespaces []metalk8s.Namespace) (*task, error) {
+	t := &task{Operation: schema.Operation{Operation: "remove", Solution: o.Solution, Environment: environment.Name}}
+	var releases []engine.Release
+	var there []metalk8s.Namespace
+	for _, n := range namespaces {
+		key := engine.Key{Namespace: n.Name, Solution: o.Solution}
+		state, err := d.engine().State(ctx, key)
+		if err != nil {
+			return nil, err
+		}
+		recorded, ok := n.Versions[o.Solution]
+		if !ok && state.Current == nil && state.Pending == nil {
+			continue
+		}
+		there = append(there, n)
+		releases = append(releases, engine.Release{Key: key, Operation: "remove"})
+		t.records = append(t.records, recordChange(n.Name, environmentRecord, "data."+o.Solution, recorded, "")...)
+	}
+	if len(there) == 0 {
+		return nil, notThere(o.Solution, environment, namespaces)
+	}
+	lost, err := d.checkData(ctx, t, o, there)
+	if err != nil {
+		return nil, err
+	}
+	if t.plans, err = d.engine().PlanAll(ctx, releases, o.plan()); err != nil {
+		return nil, err
+	}
+	t.before = func(ctx context.Context) error {
+		if err := d.deleteResources(ctx, lost, o.Export, o.Timeout); err != nil {
+			return err
+		}
+		for _, n := range there {
+			if err := d.documents().SetVersion(ctx, n.Name, o.Solution, ""); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return t, nil
+}
+
+func notThere(solution string, environment *metalk8s.Environment, namespaces []metalk8s.Namespace) error {
+	names := map[string]bool{}
+	for _, n := range namespaces {
+		for name := range n.Versions {
+			names[name] = true
+		}
+	}
+	err := report.Errorf(report.NotFound, "Solution %s is not in environment %s", solution, environment.Name)
+	if len(names) == 0 {
+		return err.WithHint("there is no Solution in it")
+	}
+	return err.WithHint("it has %s", strings.Join(sortedKeys(names), ", "))
+}
+
+// checkData judges the custom resources that would be left without their operator; it returns those to delete.
+func (d *Deployer) checkData(ctx context.Context, t *task, o RemoveOptions, namespaces []metalk8s.Namespace) ([]customResource, error) {
+	catalog, err := d.Catalog(ctx)
+	if err != nil {
+		return nil, err
+	}
+	definitions, err := d.definitions(ctx, catalog, o.Solution)
+	if err != nil {
+		return nil, err
+	}
+	var all []customResource
+	var counts []string
+	for _, n := range namespaces {
+		here, err := d.customResources(ctx, definitions, n.Name)
+		if err != nil {
+			return nil, err
+		}
+		if len(here) > 0 {
+			all = append(all, here...)
+			counts = append(counts, countText(here)+" in namespace "+n.Name)
+		}
+	}
+	switch {
+	case len(all) == 0:
+		return nil, nil
+	case o.Data == KeepData:
+		t.notice("kept without their operator: " + strings.Join(counts, "; "))
+		return nil, nil
+	case o.Data == DeleteData:
+		t.notice("custom resources are deleted: " + strings.Join(counts, "; "))
+		return all, nil
+	}
+	return nil, report.Errorf(report.DataLoss, "there are custom resources of Solution %s: %s", o.Solution, strings.Join(counts, "; ")).
+		WithHint("--keep-data leaves them without an operator, --delete-data exports and deletes them")
+}

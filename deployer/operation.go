@@ -1,0 +1,127 @@
+package deployer
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// Options are what every verb that deploys understands.
+type Options struct {
+	DryRun  bool // only plan
+	Adopt   bool // take over objects that somebody else made
+	Force   bool // take over fields that belong to somebody else
+	NoWait  bool // do not wait until what was deployed is ready
+	Timeout time.Duration
+}
+
+func (o Options) plan() engine.PlanOptions { return engine.PlanOptions{Adopt: o.Adopt, Force: o.Force} }
+
+// task is a verb of which everything was read and judged, and nothing done.
+type task struct {
+	schema.Operation
+	plans []*engine.Plan
+	// before is done before objects are changed, and after when all of them are; either may be nil. Both may be done
+	// again by the next run.
+	before, after func(context.Context) error
+	records       []schema.Change // what before and after change in the shared documents
+}
+
+// perform prepares a verb and carries it out under its locks. A dry run takes none: a lock is a change, too.
+func (d *Deployer) perform(ctx context.Context, o Options, locks []string, prepare func(context.Context) (*task, error)) (*schema.Operation, error) {
+	if o.DryRun {
+		t, err := prepare(ctx)
+		if err != nil {
+			return nil, err
+		}
+		t.Planned = true
+		return t.finish(), d.mayDo(ctx, t)
+	}
+	if err := d.mayLock(ctx); err != nil {
+		return nil, err
+	}
+	var done *schema.Operation
+	err := d.lockedAll(ctx, slices.Compact(slices.Sorted(slices.Values(locks))), func(ctx context.Context) error {
+		t, err := prepare(ctx)
+		if err != nil {
+			return err
+		}
+		if err := d.mayDo(ctx, t); err != nil {
+			return err
+		}
+		done = t.finish()
+		return d.carryOut(ctx, t, o)
+	})
+	return done, err
+}
+
+// lockedAll takes several locks in their order, so that two runs cannot wait for each other.
+func (d *Deployer) lockedAll(ctx context.Context, names []string, work func(context.Context) error) error {
+	if len(names) == 0 {
+		return work(ctx)
+	}
+	return d.locked(ctx, names[0], func(ctx context.Context) error { return d.lockedAll(ctx, names[1:], work) })
+}
+
+func (d *Deployer) carryOut(ctx context.Context, t *task, o Options) error {
+	if t.before != nil {
+		if err := t.before(ctx); err != nil {
+			return err
+		}
+	}
+	if err := d.engine().ApplyAll(ctx, t.plans, engine.ApplyOptions{Timeout: o.Timeout, NoWait: o.NoWait}); err != nil {
+		return err
+	}
+	if t.after != nil {
+		return t.after(ctx)
+	}
+	return nil
+}
+
+// finish returns what is told about the task.
+func (t *task) finish() *schema.Operation {
+	t.Parts = []schema.OperationPart{}
+	records := t.records
+	for _, p := range t.plans {
+		part := schema.OperationPart{Namespace: p.Release.Namespace, Resumes: p.Resumes != nil, Changes: []schema.Change{}}
+		records = slices.DeleteFunc(slices.Clone(records), func(c schema.Change) bool {
+			mine := recordOf(c, p.Release.Namespace)
+			if mine {
+				part.Changes = append(part.Changes, c)
+			}
+			return mine
+		})
+		part.Changes = append(part.Changes, p.Changes...)
+		t.Parts = append(t.Parts, part)
+	}
+	if len(records) > 0 {
+		t.Parts = append(t.Parts, schema.OperationPart{Changes: records})
+	}
+	if t.Notices == nil {
+		t.Notices = []string{}
+	}
+	return &t.Operation
+}
+
+// recordOf tells whether a change of a shared document is shown with what happens in a namespace, "" for the cluster.
+func recordOf(c schema.Change, namespace string) bool {
+	if namespace == "" {
+		return c.Object.Name == solutionsRecord
+	}
+	return c.Object.Namespace == namespace
+}
+
+// notice tells whoever runs the command something they should know.
+func (t *task) notice(texts ...string) { t.Notices = append(t.Notices, texts...) }
+
+// sink is where progress goes.
+func (d *Deployer) sink() report.Sink {
+	if d.Sink == nil {
+		return report.Discard
+	}
+	return d.Sink
+}

@@ -1,0 +1,190 @@
+package deployer
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kube "k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/lint/rbac"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// mayLock asks whether the user may take a lock, before anything is read.
+func (d *Deployer) mayLock(ctx context.Context) error {
+	lease := cluster.Permission{Group: "coordination.k8s.io", Resource: "leases", Namespace: cluster.SystemNamespace}
+	return d.require(ctx, with(lease, "get", "create", "update"))
+}
+
+// mayDo asks whether the user may do all of a task, so that nothing is left half-done for want of a right.
+func (d *Deployer) mayDo(ctx context.Context, t *task) error {
+	secrets := cluster.Permission{Resource: "secrets", Namespace: cluster.SystemNamespace}
+	wanted := with(secrets, "get", "list", "create", "update", "delete")
+	for _, record := range t.records {
+		wanted = append(wanted, with(cluster.Permission{Resource: "configmaps", Namespace: record.Object.Namespace}, "get", "create", "update")...)
+	}
+	for _, plan := range t.plans {
+		for _, change := range plan.Changes {
+			more, err := d.needed(ctx, change)
+			if err != nil {
+				return err
+			}
+			wanted = append(wanted, more...)
+		}
+		more, err := d.granted(ctx, plan.Release.Objects)
+		if err != nil {
+			return err
+		}
+		wanted = append(wanted, more...)
+	}
+	return d.require(ctx, wanted)
+}
+
+func with(p cluster.Permission, verbs ...string) []cluster.Permission {
+	var list []cluster.Permission
+	for _, verb := range verbs {
+		p.Verb = verb
+		list = append(list, p)
+	}
+	return list
+}
+
+// needed are the permissions that one change takes.
+func (d *Deployer) needed(ctx context.Context, change schema.Change) ([]cluster.Permission, error) {
+	verbs := map[schema.Action][]string{
+		schema.ActionCreate:  {"get", "create", "patch"},
+		schema.ActionUpdate:  {"get", "patch"},
+		schema.ActionAdopt:   {"get", "patch"},
+		schema.ActionReplace: {"get", "create", "patch", "delete"},
+		schema.ActionDelete:  {"get", "delete"},
+	}[change.Action]
+	if verbs == nil {
+		return nil, nil
+	}
+	group, err := kube.ParseGroupVersion(change.Object.APIVersion)
+	if err != nil {
+		return nil, err
+	}
+	mapping, err := d.Cluster.Mapping(ctx, group.WithKind(change.Object.Kind))
+	if errors.Is(err, cluster.ErrNoKind) {
+		return nil, nil // of a definition that comes with the same plan
+	}
+	if err != nil {
+		return nil, err
+	}
+	resource := mapping.Resource
+	return with(cluster.Permission{Group: resource.Group, Resource: resource.Resource, Namespace: change.Object.Namespace}, verbs...), nil
+}
+
+// granted are the rights that roles of the plan give away: nobody can give what they do not have, unless they may
+// escalate. Where the namespace exists the API server has said so already, when it was asked to check the plan.
+func (d *Deployer) granted(ctx context.Context, objects []*unstructured.Unstructured) ([]cluster.Permission, error) {
+	var wanted []cluster.Permission
+	exists := map[string]bool{"": true}
+	for _, object := range objects {
+		kind, namespace := object.GetKind(), object.GetNamespace()
+		if object.GroupVersionKind().Group != rbacGroup || kind != "Role" && kind != "ClusterRole" {
+			continue
+		}
+		if _, known := exists[namespace]; !known {
+			found, err := d.Cluster.Get(ctx, kube.GroupVersionKind{Version: "v1", Kind: "Namespace"}, "", namespace)
+			if err != nil {
+				return nil, err
+			}
+			exists[namespace] = found != nil
+		}
+		if exists[namespace] {
+			continue
+		}
+		resource := map[string]string{"Role": "roles", "ClusterRole": "clusterroles"}[kind]
+		escalate := cluster.Permission{Verb: "escalate", Group: rbacGroup, Resource: resource, Namespace: namespace, Name: object.GetName()}
+		missing, err := d.Cluster.Missing(ctx, escalate)
+		if err != nil {
+			return nil, err
+		}
+		if len(missing) == 0 {
+			continue
+		}
+		role, err := rbac.FromObject(object.Object)
+		if err != nil {
+			return nil, err
+		}
+		for _, rule := range role.Rules {
+			wanted = append(wanted, permissions(rule, namespace)...)
+		}
+	}
+	return wanted, nil
+}
+
+// permissions breaks a rule down. Access to URLs is left out: a binding in a namespace cannot grant it.
+func permissions(rule rbacv1.PolicyRule, namespace string) []cluster.Permission {
+	names := rule.ResourceNames
+	if len(names) == 0 {
+		names = []string{""}
+	}
+	var list []cluster.Permission
+	for _, group := range rule.APIGroups {
+		for _, resource := range rule.Resources {
+			main, sub := splitResource(resource)
+			for _, name := range names {
+				list = append(list, with(cluster.Permission{
+					Group: group, Resource: main, Subresource: sub, Namespace: namespace, Name: name,
+				}, rule.Verbs...)...)
+			}
+		}
+	}
+	return list
+}
+
+func splitResource(resource string) (main, sub string) {
+	for i := range len(resource) {
+		if resource[i] == '/' {
+			return resource[:i], resource[i+1:]
+		}
+	}
+	return resource, ""
+}
+
+// require fails with the rules that the user lacks.
+func (d *Deployer) require(ctx context.Context, wanted []cluster.Permission) error {
+	var distinct []cluster.Permission
+	seen := map[cluster.Permission]bool{}
+	for _, p := range wanted {
+		if !seen[p] {
+			seen[p] = true
+			distinct = append(distinct, p)
+		}
+	}
+	missing, err := d.Cluster.Missing(ctx, distinct...)
+	if err != nil || len(missing) == 0 {
+		return err
+	}
+	user := d.Cluster.User(ctx)
+	if user == "" {
+		user = "the user"
+	}
+	return report.Errorf(report.Forbidden, "%s may not do this; nothing was changed", user).
+		WithHint("missing %s", rules(missing))
+}
+
+// rules writes permissions as the rules of one role for each place.
+func rules(missing []cluster.Permission) string {
+	places := map[string][]cluster.Permission{}
+	for _, p := range missing {
+		place := "in every namespace"
+		if p.Namespace != "" {
+			place = "in namespace " + p.Namespace
+		}
+		places[place] = append(places[place], p)
+	}
+	var texts []string
+	for _, place := range sortedKeys(places) {
+		texts = append(texts, place+":\n"+cluster.Rules(places[place]...))
+	}
+	return strings.Join(texts, "\n")
+}

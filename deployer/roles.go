@@ -1,0 +1,92 @@
+package deployer
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kube "k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/solutionctl/solutionctl/deployer/render"
+	"github.com/solutionctl/solutionctl/lint/rbac"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+const rbacGroup = "rbac.authorization.k8s.io"
+
+// judgeRoles refuses roles with which a Solution could take over more than its namespace, unless the administrator accepts
+// the hazard by its name. Rules that grant nothing come back as notices.
+func (d *Deployer) judgeRoles(ctx context.Context, p *render.Payload, objects []*unstructured.Unstructured, clusterWide bool, accepted []string) ([]string, error) {
+	scope, err := d.scopes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	own, err := ownGroups(p)
+	if err != nil {
+		return nil, err
+	}
+	options := rbac.Options{ClusterWide: clusterWide, OwnGroups: own, Scope: scope}
+	var notices, refused, reasons []string
+	for _, object := range objects {
+		if kind := object.GetKind(); object.GroupVersionKind().Group != rbacGroup || kind != "Role" && kind != "ClusterRole" {
+			continue
+		}
+		role, err := rbac.FromObject(object.Object)
+		if err != nil {
+			return nil, err
+		}
+		for _, hazard := range rbac.Judge(role, options) {
+			text := fmt.Sprintf("%s %s: %s", object.GetKind(), object.GetName(), hazard)
+			switch {
+			case hazard.Severity == report.SeverityError && !slices.Contains(accepted, string(hazard.Reason)):
+				refused = append(refused, fmt.Sprintf("%s [%s]", text, hazard.Reason))
+				reasons = append(reasons, string(hazard.Reason))
+			case hazard.Severity == report.SeverityError:
+				notices = append(notices, text+" (accepted)")
+			case hazard.Reason == rbac.ClusterScoped:
+				notices = append(notices, text)
+			}
+		}
+	}
+	if len(refused) == 0 {
+		return notices, nil
+	}
+	slices.Sort(reasons)
+	return nil, report.Errorf(report.Refused, "the operator of %s asks for dangerous rights:\n  %s", p.Solution.ID(), strings.Join(refused, "\n  ")).
+		WithHint("if you trust it with them: --accept-hazard %s", strings.Join(slices.Compact(reasons), ","))
+}
+
+// ownGroups are the API groups of the Solution's custom resources.
+func ownGroups(p *render.Payload) ([]string, error) {
+	required, err := render.RequiredCRDs(p)
+	if err != nil {
+		return nil, err
+	}
+	groups := slices.Clone(p.Solution.Spec.CustomAPIGroups)
+	for _, r := range required {
+		if _, group, ok := strings.Cut(r.Name, "."); ok {
+			groups = append(groups, group)
+		}
+	}
+	return groups, nil
+}
+
+// scopes tells of the cluster's resources whether they are in namespaces. Of others nothing is claimed: what is misspelt
+// is a matter of lint.
+func (d *Deployer) scopes(ctx context.Context) (func(group, resource string) (namespaced, known bool), error) {
+	kinds, err := d.Cluster.Kinds(ctx)
+	if err != nil {
+		return nil, err
+	}
+	namespaced := map[kube.GroupResource]bool{}
+	for _, k := range kinds {
+		namespaced[k.Resource.GroupResource()] = k.Scope.Name() == "namespace"
+	}
+	return func(group, resource string) (bool, bool) {
+		resource, _, _ = strings.Cut(resource, "/")
+		in, known := namespaced[kube.GroupResource{Group: group, Resource: resource}]
+		return in || !known, true
+	}, nil
+}

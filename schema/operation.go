@@ -1,0 +1,46 @@
+package schema
+
+// Operation is what a command that deploys did to the cluster, or would do.
+type Operation struct {
+	Operation   string `json:"operation"` // the verb: activate, add, …
+	Solution    string `json:"solution,omitempty"`
+	Version     string `json:"version,omitempty"`
+	Environment string `json:"environment,omitempty"`
+	// Planned operations were not carried out.
+	Planned bool            `json:"planned"`
+	Parts   []OperationPart `json:"parts"`
+	// Notices are what whoever runs the command should know, one sentence each.
+	Notices []string `json:"notices"`
+}
+
+// OperationPart is what an operation does in one namespace, or to the whole cluster.
+type OperationPart struct {
+	// Namespace is empty for what belongs to the whole cluster.
+	Namespace string `json:"namespace,omitempty"`
+	// Resumes is true when an earlier run was interrupted and this one finishes its work.
+	Resumes bool     `json:"resumes,omitempty"`
+	Changes []Change `json:"changes"`
+}
+
+// Empty reports whether there is nothing to do.
+func (o *Operation) Empty() bool {
+	for _, part := range o.Parts {
+		if part.Resumes || part.Count(ActionNone, ActionKeep, ActionSkip) != len(part.Changes) {
+			return false
+		}
+	}
+	return true
+}
+
+// Count returns how many of the changes are one of the actions.
+func (p *OperationPart) Count(actions ...Action) int {
+	n := 0
+	for _, change := range p.Changes {
+		for _, action := range actions {
+			if change.Action == action {
+				n++
+			}
+		}
+	}
+	return n
+}
