@@ -105,7 +105,7 @@ func (d *Deployer) settings(ctx context.Context, catalog *Catalog, i schema.Impo
 	if registry == nil {
 		registry = &schema.ClusterRegistry{Mode: schema.RegistryOwn, Host: schema.RegistryHostOwn}
 	}
-	return imported[at], render.Settings{Registry: registry.Host, Imported: imported, Now: d.Now(), Random: d.random()}, nil
+	return imported[at], render.Settings{Registry: registry.Host, Imported: imported, Now: d.Now()}, nil
 }
 
 // secrets reads the Secrets of a namespace that a rendering asks for.

@@ -15,9 +15,7 @@ package deployer
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
-	"io"
 	"time"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
@@ -31,7 +29,6 @@ type Deployer struct {
 	Sink    report.Sink      // nil for silence
 	Now     func() time.Time // the wall clock, for what people read
 	Version string           // of this program, for the history
-	Random  io.Reader        // for certificates; nil for the system's
 	// Identity is user@host, for whoever finds a lock taken.
 	Identity string
 	// LockWait is for how long a verb waits while somebody else is at work.
@@ -53,11 +50,4 @@ func (d *Deployer) locked(ctx context.Context, name string, work func(context.Co
 
 func (d *Deployer) engine() *engine.Engine {
 	return &engine.Engine{Cluster: d.Cluster, Sink: d.Sink, Now: d.Now, Tool: d.Version}
-}
-
-func (d *Deployer) random() io.Reader {
-	if d.Random != nil {
-		return d.Random
-	}
-	return rand.Reader
 }

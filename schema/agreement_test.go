@@ -63,6 +63,7 @@ var stored = map[string]reflect.Type{
 	"deployment": reflect.TypeFor[schema.DeploymentState](),
 	"imports":    reflect.TypeFor[schema.Imports](),
 	"registry":   reflect.TypeFor[schema.ClusterRegistry](),
+	"payload":    reflect.TypeFor[schema.PayloadHead](),
 }
 
 func storedSchema(t *testing.T, name string) []byte {

@@ -47,6 +47,7 @@ var storedDocuments = map[string]func() *jsonschema.Schema{
 	"deployment": compileStored("deployment"),
 	"imports":    compileStored("imports"),
 	"registry":   compileStored("registry"),
+	"payload":    compileStored("payload"),
 }
 
 func compileStored(name string) func() *jsonschema.Schema {

@@ -1,34 +1,235 @@
 package render
 
 import (
+	"archive/tar"
+	"bytes"
+	"cmp"
+	"compress/gzip"
 	"errors"
+	"fmt"
+	"io"
 	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"sync"
 
 	"github.com/solutionctl/solutionctl/build/archive"
+	"github.com/solutionctl/solutionctl/build/oci"
 	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-var errNotYet = errors.New("render: to be merged next")
+// The bounds of a payload. It ends up in the cluster's own database, so they are tight.
+const (
+	maxFile  = 8 << 20
+	maxTotal = 32 << 20
+	maxFiles = 4096
+)
 
-// Payload is everything of an archive but its images. It is in memory, independent of the archive, and never modified.
+// The names in an encoded payload: what is known of the images, and the directory of the files.
+const (
+	headFile = "payload.json"
+	filesDir = "files/"
+)
+
+// payloadReader is the first version of the program that reads the format. The version that writes does not matter: the
+// digest of a payload stays the same.
+const payloadReader = "0.1.0"
+
+// Payload is everything of an archive that some operation reads, but its images. It is in memory, independent of the
+// archive, and never modified.
 type Payload struct {
 	fs.FS
 	Solution *schema.Solution // with the defaults filled in, see [schema.Solution.Merged]
 	Images   []Image          // ordered by name and tag
+
+	files  memoryFS
+	parsed sync.Map // what of the files was parsed already
 }
 
 // Image is an image of the archive.
-type Image struct {
-	Ref    schema.ImageRef `json:"name"`
-	Digest string          `json:"digest"` // sha256:…
-	Origin string          `json:"origin,omitempty"`
+type Image = schema.PayloadImage
+
+// FromArchive reads the payload of an archive. SBOMs, documentation and what only serves images stay out.
+func FromArchive(a *archive.Archive) (*Payload, error) {
+	files := memoryFS{}
+	err := fs.WalkDir(a.FS, ".", func(name string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && slices.Contains([]string{"images", "blobs", "sbom", "docs"}, name):
+			return fs.SkipDir
+		case entry.IsDir() || slices.Contains([]string{"index.json", "oci-layout", "registry-config.inc.j2"}, name):
+			return nil
+		case !entry.Type().IsRegular():
+			return report.Errorf(report.Invalid, "%s is not a regular file", name)
+		}
+		f, err := a.FS.Open(name)
+		if err != nil {
+			return err
+		}
+		err = files.add(name, f)
+		return errors.Join(err, f.Close())
+	})
+	if err != nil {
+		return nil, err
+	}
+	var images []Image
+	for _, image := range a.Images.Images() {
+		if image.Root.ArtifactType != oci.PayloadType {
+			images = append(images, Image{Ref: image.Ref, Digest: image.Root.Digest.String(), Origin: cmp.Or(a.Solution.Spec.ImageOrigins[image.Ref], image.Origin)})
+		}
+	}
+	return newPayload(files, images)
 }
 
-// FromArchive reads the payload of an archive.
-func FromArchive(a *archive.Archive) (*Payload, error) { return nil, errNotYet }
+func newPayload(files memoryFS, images []Image) (*Payload, error) {
+	data, ok := files[archive.ManifestFile]
+	if !ok {
+		return nil, report.Errorf(report.Invalid, "%s is missing", archive.ManifestFile)
+	}
+	solution, _, err := schema.ParseSolution(archive.ManifestFile, data)
+	if err != nil {
+		return nil, err
+	}
+	refs := make([]schema.ImageRef, len(images))
+	for i, image := range images {
+		refs[i] = image.Ref
+	}
+	return &Payload{FS: files, Solution: solution.Merged(refs), Images: images, files: files}, nil
+}
 
-// Encode returns the payload as one document, the same bytes for the same payload.
-func (p *Payload) Encode() ([]byte, error) { return nil, errNotYet }
+// Image returns an image of the archive by its name and tag.
+func (p *Payload) Image(ref schema.ImageRef) (Image, bool) {
+	i, found := slices.BinarySearchFunc(p.Images, ref, func(i Image, ref schema.ImageRef) int { return i.Ref.Compare(ref) })
+	if !found {
+		return Image{}, false
+	}
+	return p.Images[i], true
+}
 
-// DecodePayload reads what [Payload.Encode] returned.
-func DecodePayload(data []byte) (*Payload, error) { return nil, errNotYet }
+// HasOperator tells whether there is an operator to deploy.
+func (p *Payload) HasOperator() bool {
+	_, hasImage := p.Image(p.Solution.OperatorImage())
+	return hasImage || len(p.below("operator/deploy")) > 0
+}
+
+// HasUI tells whether there is a user interface to deploy: whether the archive has manifests for it.
+func (p *Payload) HasUI() bool { return len(p.manifests("ui")) > 0 }
+
+// below lists the files in a directory and the directories in it, sorted.
+func (p *Payload) below(dir string) []string {
+	var names []string
+	for _, name := range p.files.names() {
+		if strings.HasPrefix(name, dir+"/") {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// manifests lists the YAML files directly in a directory, sorted.
+func (p *Payload) manifests(dir string) []string {
+	return slices.DeleteFunc(p.below(dir), func(name string) bool { return path.Dir(name) != dir || path.Ext(name) != ".yaml" })
+}
+
+// Encode returns the payload as one document, the same bytes for the same payload: a tar file, compressed by gzip.
+func (p *Payload) Encode() ([]byte, error) {
+	data, err := schema.MarshalStored(schema.PayloadHead{Stamp: schema.NewStamp(payloadReader), Images: append([]Image{}, p.Images...)})
+	if err != nil {
+		return nil, err
+	}
+	var buffer bytes.Buffer
+	compressed, err := gzip.NewWriterLevel(&buffer, gzip.BestCompression)
+	if err != nil {
+		return nil, err
+	}
+	w := tar.NewWriter(compressed)
+	write := func(name string, data []byte) error {
+		if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: 0o444, Size: int64(len(data)), Format: tar.FormatPAX}); err != nil {
+			return fmt.Errorf("encode payload: %s: %w", name, err)
+		}
+		_, err := w.Write(data)
+		return err
+	}
+	if err := write(headFile, data); err != nil {
+		return nil, err
+	}
+	for _, name := range p.files.names() {
+		if err := write(filesDir+name, p.files[name]); err != nil {
+			return nil, err
+		}
+	}
+	if err := errors.Join(w.Close(), compressed.Close()); err != nil {
+		return nil, err
+	}
+	return buffer.Bytes(), nil
+}
+
+// DecodePayload reads what [Payload.Encode] returned. Data may be hostile: everything is bounded and checked.
+func DecodePayload(data []byte) (*Payload, error) {
+	p, err := decode(data)
+	if err == nil {
+		return p, nil
+	}
+	err = fmt.Errorf("payload: %w", err)
+	if report.CodeOf(err) == report.Refused { // a newer format
+		return nil, err
+	}
+	return nil, report.Errorf(report.Corrupt, "%w", err).WithHint("import the archive again")
+}
+
+func decode(data []byte) (*Payload, error) {
+	compressed, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		return nil, err
+	}
+	compressed.Multistream(false)
+	r := tar.NewReader(io.LimitReader(compressed, maxTotal+maxFiles*4*512))
+	files := memoryFS{}
+	var head *schema.PayloadHead
+	for {
+		header, err := r.Next()
+		switch name := ""; {
+		case errors.Is(err, io.EOF):
+			if head == nil {
+				return nil, fmt.Errorf("%s is missing", headFile)
+			}
+			return newPayload(files, head.Images)
+		case err != nil:
+			return nil, err
+		case head == nil:
+			if header.Name != headFile {
+				return nil, fmt.Errorf("have %q, want %s", header.Name, headFile)
+			}
+			if head, err = readHead(r); err != nil {
+				return nil, err
+			}
+		default:
+			name, _ = strings.CutPrefix(header.Name, filesDir)
+			if header.Typeflag != tar.TypeReg || filesDir+name != header.Name {
+				return nil, fmt.Errorf("%q is not a file in %s", header.Name, filesDir)
+			}
+			if err := files.add(name, r); err != nil {
+				return nil, err
+			}
+		}
+	}
+}
+
+func readHead(r io.Reader) (*schema.PayloadHead, error) {
+	data, err := io.ReadAll(io.LimitReader(r, maxFile))
+	if err != nil {
+		return nil, err
+	}
+	head, err := schema.ParseStored[schema.PayloadHead]("payload", headFile, data)
+	if err != nil {
+		return nil, err
+	}
+	sorted := func(a, b Image) int { return a.Ref.Compare(b.Ref) }
+	if !slices.IsSortedFunc(head.Images, sorted) || len(slices.CompactFunc(slices.Clone(head.Images), func(a, b Image) bool { return a.Ref == b.Ref })) < len(head.Images) {
+		return nil, fmt.Errorf("%s: the images are not sorted", headFile)
+	}
+	return head, nil
+}

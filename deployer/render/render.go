@@ -4,19 +4,26 @@
 // so that later operations need neither the archive nor a registry. [Activation] renders what activating a version puts
 // into the cluster, [Environment] what adding a Solution to an environment puts into its namespace; [SystemNamespace] is
 // where the former goes. Both are pure: the same payload and [Settings] give the same objects in the same order, and what
-// differs from cluster to cluster, down to the time and to Secrets that are there already, is part of the settings.
+// differs from cluster to cluster, down to the time and to Secrets that are there already, is part of the settings. The one
+// exception is a certificate that has to be made: its key is random.
 //
 // Names, labels and shapes are those by which MetalK8s' tooling recognises its objects. Manifests of an archive are
 // foreign: an object of a kind that does not belong where it stands is refused with its file and line.
 package render
 
 import (
-	"io"
+	"crypto/sha256"
+	"encoding/hex"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 // Settings are what a rendering depends on besides the payload.
@@ -40,35 +47,131 @@ type Settings struct {
 	// Secrets are the Secrets of the target namespace that [ActivationSecrets] or [EnvironmentSecrets] ask for, by name;
 	// one that does not exist may be absent or nil.
 	Secrets map[string]*unstructured.Unstructured
-	// Now and Random are for certificates; an archive without a webhook needs neither.
-	Now    time.Time
-	Random io.Reader
+	// Now decides whether a certificate is valid; an archive without a webhook does not need it.
+	Now time.Time
 }
 
 // SystemNamespace is the namespace of the cluster-wide part of a Solution: <solution>-system.
 func SystemNamespace(solution string) string { return solution + "-system" }
 
-// ActivationSecrets names the Secrets in [SystemNamespace] whose present content [Activation] wants to know.
-func ActivationSecrets(p *Payload, s Settings) ([]string, error) { return nil, errNotYet }
+// renderer renders one payload.
+type renderer struct {
+	p    *Payload
+	s    Settings
+	name string   // of the Solution
+	crds []object // the archive's CustomResourceDefinitions
 
-// EnvironmentSecrets names the Secrets in Settings.Namespace whose present content [Environment] wants to know.
-func EnvironmentSecrets(p *Payload, s Settings) ([]string, error) { return nil, errNotYet }
+	objects []*unstructured.Unstructured
+	places  map[string]string // which file an object came from, by its identity
+}
 
-// Activation returns the objects of an active version: its CustomResourceDefinitions, the cluster-level parts of
-// operator/cluster, alerting rules and dashboards. What has a namespace is in [SystemNamespace], which is among the
-// objects when it is needed.
-func Activation(p *Payload, s Settings) ([]*unstructured.Unstructured, error) { return nil, errNotYet }
+func newRenderer(p *Payload, s Settings) (*renderer, error) {
+	r := &renderer{p: p, s: s, name: p.Solution.Metadata.Name, places: map[string]string{}}
+	if s.Registry == "" || strings.ContainsAny(s.Registry, "/ ") {
+		return nil, report.Errorf(report.Usage, "registry %q is not HOST or HOST:PORT", s.Registry)
+	}
+	var err error
+	r.crds, err = p.crds()
+	return r, err
+}
 
-// Environment returns the objects of a Solution in the namespace of an environment: its operator with account, rights and
-// configuration, its user interface, and monitors.
-func Environment(p *Payload, s Settings) ([]*unstructured.Unstructured, error) { return nil, errNotYet }
+// add appends objects; two of the same kind and name would overwrite each other.
+func (r *renderer) add(from string, objects ...*unstructured.Unstructured) error {
+	for _, o := range objects {
+		id := strings.Join([]string{o.GroupVersionKind().Group, o.GetKind(), o.GetNamespace(), o.GetName()}, "\x00")
+		if other, twice := r.places[id]; twice {
+			return report.Errorf(report.Invalid, "%s/%s is in %s and again in %s", o.GetKind(), o.GetName(), other, from).
+				WithHint("rename one of them")
+		}
+		r.places[id] = from
+		r.objects = append(r.objects, o)
+	}
+	return nil
+}
+
+// generated is what messages call the origin of objects that no file of the archive has.
+const generated = "what solutionctl makes itself"
+
+// crds returns the CustomResourceDefinitions that activation applies.
+func (p *Payload) crds() ([]object, error) {
+	files := slices.DeleteFunc(p.below("operator/deploy/crds"), func(name string) bool { return !strings.HasSuffix(name, "_crd.yaml") })
+	objects, err := p.objectsIn(files, "")
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range objects {
+		if !o.is("apiextensions.k8s.io", "CustomResourceDefinition") {
+			return nil, o.refuse(report.Invalid, []string{"kind"}, "only a CustomResourceDefinition may be in a file named *_crd.yaml")
+		}
+		if o.GetAPIVersion() != "apiextensions.k8s.io/v1" {
+			return nil, o.refuse(report.Invalid, []string{"apiVersion"}, "Kubernetes has not served %s since 1.22", o.GetAPIVersion()).
+				WithHint("use apiextensions.k8s.io/v1")
+		}
+	}
+	return objects, nil
+}
 
 // RequiredCRDs returns the CustomResourceDefinitions, and the versions of them to be served, without which the operator
 // of the payload cannot work: those that the manifest names, and those that the archive brings itself.
-func RequiredCRDs(p *Payload) ([]schema.CRDRequirement, error) { return nil, errNotYet }
+func RequiredCRDs(p *Payload) ([]schema.CRDRequirement, error) {
+	var required []schema.CRDRequirement
+	if p.Solution.Spec.Operator != nil {
+		required = slices.Clone(p.Solution.Spec.Operator.RequiresCRDs)
+	}
+	crds, err := p.crds()
+	if err != nil {
+		return nil, err
+	}
+	for _, crd := range crds {
+		named := func(q schema.CRDRequirement) bool { return q.Name == crd.GetName() }
+		if !slices.ContainsFunc(required, named) {
+			required = append(required, schema.CRDRequirement{Name: crd.GetName(), Versions: servedVersions(crd.Unstructured)})
+		}
+	}
+	slices.SortStableFunc(required, func(a, b schema.CRDRequirement) int { return strings.Compare(a.Name, b.Name) })
+	return required, nil
+}
 
-// MissingCRDs returns the requirements that a cluster does not meet; get returns the CustomResourceDefinition of a name, nil
-// when the cluster has none.
+func servedVersions(crd *unstructured.Unstructured) []string {
+	var served []string
+	versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
+	for _, version := range versions {
+		if v, ok := version.(map[string]any); ok && v["served"] == true {
+			name, _ := v["name"].(string)
+			served = append(served, name)
+		}
+	}
+	return served
+}
+
+// MissingCRDs returns the requirements that a cluster does not meet, each with the versions that it lacks; get returns
+// the CustomResourceDefinition of a name, nil when the cluster has none.
 func MissingCRDs(required []schema.CRDRequirement, get func(name string) *unstructured.Unstructured) []schema.CRDRequirement {
-	return nil
+	var missing []schema.CRDRequirement
+	for _, q := range required {
+		crd := get(q.Name)
+		if crd == nil {
+			missing = append(missing, q)
+			continue
+		}
+		served := servedVersions(crd)
+		lacks := slices.DeleteFunc(slices.Clone(q.Versions), func(v string) bool { return slices.Contains(served, v) })
+		if len(lacks) > 0 {
+			missing = append(missing, schema.CRDRequirement{Name: q.Name, Versions: lacks})
+		}
+	}
+	return missing
+}
+
+func index(i int) string { return strconv.Itoa(i) }
+
+func sortedKeys(m map[string]any) []string { return slices.Sorted(maps.Keys(m)) }
+
+// shorten cuts a name to a length; a hash of the whole keeps names apart that begin alike.
+func shorten(name string, length int) string {
+	if len(name) <= length {
+		return name
+	}
+	sum := sha256.Sum256([]byte(name))
+	return strings.TrimRight(name[:length-9], "-.") + "-" + hex.EncodeToString(sum[:4])
 }

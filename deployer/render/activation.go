@@ -1,0 +1,397 @@
+package render
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// Activation returns the objects of an active version: its CustomResourceDefinitions, the cluster-level parts of
+// operator/cluster, alerting rules and dashboards. What has a namespace is in [SystemNamespace], which is among the
+// objects when it is needed.
+func Activation(p *Payload, s Settings) ([]*unstructured.Unstructured, error) {
+	s.Namespace = SystemNamespace(p.Solution.Metadata.Name)
+	r, err := newRenderer(p, s)
+	if err != nil {
+		return nil, err
+	}
+	for _, crd := range r.crds {
+		r.mark(crd.Unstructured)
+		if err := r.add(crd.document.File(), crd.Unstructured); err != nil {
+			return nil, err
+		}
+	}
+	for _, part := range []func() error{r.cluster, r.rules, r.dashboards} {
+		if err := part(); err != nil {
+			return nil, err
+		}
+	}
+	if slices.ContainsFunc(r.objects, func(o *unstructured.Unstructured) bool { return o.GetNamespace() != "" }) {
+		namespace := newKubernetesObject("v1", "Namespace", "", s.Namespace, map[string]any{labelPartOf: r.name, labelManagedBy: managedBy}, nil)
+		r.objects = slices.Insert(r.objects, 0, namespace)
+	}
+	return r.objects, nil
+}
+
+// ActivationSecrets names the Secrets in [SystemNamespace] whose present content [Activation] wants to know.
+func ActivationSecrets(p *Payload, s Settings) ([]string, error) {
+	r, err := newRenderer(p, s)
+	if err != nil {
+		return nil, err
+	}
+	parts, err := r.read("operator/cluster")
+	if err != nil {
+		return nil, err
+	}
+	return r.newWebhooks(parts).secrets()
+}
+
+// cluster renders operator/cluster.
+func (r *renderer) cluster() error {
+	parts, err := r.read("operator/cluster")
+	if err != nil {
+		return err
+	}
+	for _, o := range parts {
+		if !r.isClusterScoped(o) {
+			moveTo(o.Unstructured, r.s.Namespace)
+		} else if err := r.allow(o); err != nil {
+			return err
+		}
+		r.mark(o.Unstructured)
+	}
+	r.renameClusterRoles(parts)
+	secrets, err := r.newWebhooks(parts).serve()
+	if err != nil {
+		return err
+	}
+	for _, o := range parts {
+		if err := r.add(o.document.File(), monitored(o.Unstructured)); err != nil {
+			return err
+		}
+	}
+	return r.add(generated, secrets...)
+}
+
+// allow judges an object of the whole cluster.
+func (r *renderer) allow(o object) error {
+	unstructured.RemoveNestedField(o.Object, "metadata", "namespace")
+	approved := func(what string) error {
+		if r.s.ClusterWide {
+			return nil
+		}
+		return o.refuse(report.Refused, nil, "%s", what).WithHint("read it and approve it with --cluster-wide")
+	}
+	switch {
+	case o.is(rbacGroup, "ClusterRole", "ClusterRoleBinding"):
+		moveSubjects(o.Unstructured, r.s.Namespace)
+		return approved("this is about rights on the whole cluster")
+	case o.is("admissionregistration.k8s.io", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"):
+		if group, foreign := r.interceptsForeign(o); foreign {
+			return approved("this takes part in every change of objects of the group " + group)
+		}
+	case o.is("admissionregistration.k8s.io", clusterScoped["admissionregistration.k8s.io"]...):
+		return approved("this takes part in changes of the whole cluster")
+	case o.is("apiregistration.k8s.io", "APIService"):
+		return approved("this adds to the API of the whole cluster")
+	case o.is("apiextensions.k8s.io", "CustomResourceDefinition"):
+	case o.is("scheduling.k8s.io", "PriorityClass"), o.is("storage.k8s.io", "StorageClass"), o.is("networking.k8s.io", "IngressClass"):
+	case clusterScoped[o.group()] != nil:
+		return o.refuse(report.Refused, []string{"kind"}, "a Solution cannot bring an object of this kind").
+			WithHint("take it out of the archive, or create it by hand")
+	}
+	return nil // a custom resource of the archive
+}
+
+// interceptsForeign tells whether a webhook is called for objects that do not belong to the Solution.
+func (r *renderer) interceptsForeign(o object) (group string, foreign bool) {
+	own := slices.Clone(r.p.Solution.Spec.CustomAPIGroups)
+	for _, crd := range r.crds {
+		group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
+		own = append(own, group)
+	}
+	for _, webhook := range listOf(o.Object["webhooks"]) {
+		for _, rule := range listOf(webhook["rules"]) {
+			groups, _, _ := unstructured.NestedStringSlice(rule, "apiGroups")
+			for _, group := range groups {
+				if !slices.Contains(own, group) {
+					return `"` + group + `"`, true
+				}
+			}
+		}
+	}
+	return "", false
+}
+
+// listOf returns the objects of a list.
+func listOf(list any) []map[string]any {
+	entries, _ := list.([]any)
+	var found []map[string]any
+	for _, entry := range entries {
+		if m, ok := entry.(map[string]any); ok {
+			found = append(found, m)
+		}
+	}
+	return found
+}
+
+// renameClusterRoles gives ClusterRoles and their bindings names that no other Solution uses.
+func (r *renderer) renameClusterRoles(parts []object) {
+	renamed := map[string]string{}
+	for _, o := range parts {
+		if o.is(rbacGroup, "ClusterRole", "ClusterRoleBinding") {
+			name := clusterRoleName(r.s.Namespace, r.name, o.GetName())
+			if o.GetKind() == "ClusterRole" {
+				renamed[o.GetName()] = name
+			}
+			o.SetName(name)
+		}
+	}
+	for _, o := range parts {
+		if !o.is(rbacGroup, "ClusterRoleBinding", "RoleBinding") {
+			continue
+		}
+		reference, _, _ := unstructured.NestedMap(o.Object, "roleRef")
+		if name, ok := reference["name"].(string); ok && reference["kind"] == "ClusterRole" && renamed[name] != "" {
+			reference["name"] = renamed[name]
+			o.Object["roleRef"] = reference
+		}
+	}
+}
+
+// rules renders what of monitoring/ the cluster needs once.
+func (r *renderer) rules() error {
+	objects, err := r.p.objectsIn(r.p.manifests("monitoring"), "")
+	if err != nil {
+		return err
+	}
+	for _, o := range objects {
+		if !isClusterMonitoring(o) {
+			continue
+		}
+		moveTo(o.Unstructured, r.s.Namespace)
+		r.mark(o.Unstructured)
+		if err := r.add(o.document.File(), monitored(o.Unstructured)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// maxDashboard is how much fits into a ConfigMap with some room for the rest.
+const maxDashboard = 1<<20 - 4096
+
+// dashboards renders a ConfigMap for each dashboard, with the label by which the sidecar of Grafana's charts finds it.
+func (r *renderer) dashboards() error {
+	for _, file := range r.p.below("monitoring/dashboards") {
+		if path.Ext(file) != ".json" {
+			continue
+		}
+		data := r.p.files[file]
+		if !json.Valid(data) {
+			return report.Errorf(report.Invalid, "%s is not JSON", file).WithHint("check the archive with: solutionctl lint")
+		}
+		if len(data) > maxDashboard {
+			return report.Errorf(report.Invalid, "%s has %d bytes, more than a ConfigMap holds", file, len(data)).WithHint("take the dashboard apart")
+		}
+		stem := strings.TrimSuffix(strings.TrimPrefix(file, "monitoring/dashboards/"), ".json")
+		name := shorten(r.name+"-dashboard-"+objectName(stem), 253)
+		labels := r.labels(name, "monitoring")
+		delete(labels, "app")
+		delete(labels, labelInstance)
+		labels[labelName] = r.name
+		labels["grafana_dashboard"] = "1"
+		content := map[string]any{"data": map[string]any{name + ".json": string(data)}} // all sidecars write into one directory
+		if err := r.add(file, newKubernetesObject("v1", "ConfigMap", r.s.Namespace, name, labels, content)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var notInNames = regexp.MustCompile(`[^a-z0-9-]+`)
+
+// objectName makes a part of a name of an object from a name of a file.
+func objectName(s string) string {
+	return strings.Trim(notInNames.ReplaceAllString(strings.ToLower(s), "-"), "-")
+}
+
+// webhooks are the objects of operator/cluster by which the API server calls a Solution.
+type webhooks struct {
+	r     *renderer
+	parts []object
+}
+
+func (r *renderer) newWebhooks(parts []object) *webhooks { return &webhooks{r, parts} }
+
+// client is one place where an object tells the API server whom to call.
+type client struct {
+	object
+	path   []string
+	config map[string]any // with service and caBundle
+}
+
+// clients finds them all, in CustomResourceDefinitions, webhook configurations and APIServices. An object that somebody
+// else injects authorities into is left to them.
+func (w *webhooks) clients() []client {
+	var clients []client
+	add := func(o object, config any, path ...string) {
+		c, _ := config.(map[string]any)
+		if c["service"] != nil && o.GetAnnotations()["cert-manager.io/inject-ca-from"] == "" {
+			clients = append(clients, client{o, path, c})
+		}
+	}
+	for _, o := range slices.Concat(w.r.crds, w.parts) {
+		switch {
+		case o.is("apiextensions.k8s.io", "CustomResourceDefinition"):
+			conversion, _, _ := unstructured.NestedFieldNoCopy(o.Object, "spec", "conversion", "webhook", "clientConfig")
+			add(o, conversion, "spec", "conversion", "webhook", "clientConfig")
+		case o.is("admissionregistration.k8s.io", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"):
+			for i, webhook := range listOf(o.Object["webhooks"]) {
+				add(o, webhook["clientConfig"], "webhooks", index(i), "clientConfig")
+			}
+		case o.is("apiregistration.k8s.io", "APIService"):
+			add(o, o.Object["spec"], "spec")
+		}
+	}
+	return clients
+}
+
+// secrets returns the names of the Secrets that the webhooks are served with, sorted.
+func (w *webhooks) secrets() ([]string, error) {
+	var names []string
+	for _, c := range w.clients() {
+		name, err := w.secretOf(c)
+		if err != nil {
+			return nil, err
+		}
+		if name != "" {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names), nil
+}
+
+// serve points every webhook at its Service here, makes the certificates that nobody else does, and tells the API server
+// to trust them.
+func (w *webhooks) serve() ([]*unstructured.Unstructured, error) {
+	made := map[string]*unstructured.Unstructured{}
+	var secrets []*unstructured.Unstructured
+	for _, c := range w.clients() {
+		name, err := w.secretOf(c)
+		if err != nil {
+			return nil, err
+		}
+		c.config["service"].(map[string]any)["namespace"] = w.r.s.Namespace
+		if name == "" {
+			continue
+		}
+		if _, done := made[name]; !done {
+			secret, err := w.r.certificate(name, w.r.s.Namespace)
+			if err != nil {
+				return nil, err
+			}
+			made[name] = secret
+			if secret != nil {
+				secrets = append(secrets, secret)
+				w.restartWith(name, certificateDigest(secret))
+			}
+		}
+		secret := made[name]
+		if secret == nil {
+			secret = w.r.s.Secrets[name] // given
+		}
+		if authority := secretData(secret)[keyAuthority]; len(authority) > 0 {
+			c.config["caBundle"] = base64.StdEncoding.EncodeToString(authority)
+		}
+	}
+	return secrets, nil
+}
+
+// restartWith makes the pods that mount a Secret start again when it changes.
+func (w *webhooks) restartWith(secret, digest string) {
+	for _, o := range w.parts {
+		if slices.Contains(mountedSecrets(o), secret) {
+			_ = unstructured.SetNestedField(o.Object, digest, "spec", "template", "metadata", "annotations", annotationCertificate) // the path leads through maps: the Secret was found in it
+		}
+	}
+}
+
+// secretOf returns the name of the Secret whose certificate a webhook is served with: the one that the pods behind its
+// Service mount and that the archive does not have itself; "" when there is none.
+func (w *webhooks) secretOf(c client) (string, error) {
+	name, _, _ := unstructured.NestedString(c.config, "service", "name")
+	service := slices.IndexFunc(w.parts, func(o object) bool { return o.is("", "Service") && o.GetName() == name })
+	if service < 0 {
+		return "", c.refuse(report.Invalid, append(slices.Clone(c.path), "service"), "the Service %s is not in operator/cluster", name).
+			WithHint("put the Service and the Deployment of the webhook into operator/cluster")
+	}
+	selector, _, _ := unstructured.NestedMap(w.parts[service].Object, "spec", "selector")
+	var mounted []string
+	for _, o := range w.parts {
+		labels, _, _ := unstructured.NestedMap(o.Object, "spec", "template", "metadata", "labels")
+		if len(selector) > 0 && subset(selector, labels) {
+			mounted = append(mounted, mountedSecrets(o)...)
+		}
+	}
+	mounted = slices.DeleteFunc(mounted, w.isGiven)
+	slices.Sort(mounted)
+	mounted = slices.Compact(mounted)
+	if usual := certificateSecret(w.r.p); slices.Contains(mounted, usual) {
+		return usual, nil
+	}
+	switch len(mounted) {
+	case 0:
+		return "", nil
+	case 1:
+		return mounted[0], nil
+	}
+	return "", w.parts[service].refuse(report.Invalid, nil, "its pods mount several Secrets (%s): which one holds the certificate?", strings.Join(mounted, ", ")).
+		WithHint("name it %s", certificateSecret(w.r.p))
+}
+
+// isGiven tells whether the archive has the Secret, or something that makes it.
+func (w *webhooks) isGiven(secret string) bool {
+	return slices.ContainsFunc(w.parts, func(o object) bool {
+		if o.is("cert-manager.io", "Certificate") {
+			name, _, _ := unstructured.NestedString(o.Object, "spec", "secretName")
+			return name == secret
+		}
+		return o.is("", "Secret") && o.GetName() == secret
+	})
+}
+
+// mountedSecrets lists the Secrets that the volumes of a workload's pods are made of.
+func mountedSecrets(o object) []string {
+	var names []string
+	volumes, _, _ := unstructured.NestedSlice(o.Object, "spec", "template", "spec", "volumes")
+	for _, volume := range listOf(volumes) {
+		if name, _, _ := unstructured.NestedString(volume, "secret", "secretName"); name != "" {
+			names = append(names, name)
+		}
+		sources, _, _ := unstructured.NestedSlice(volume, "projected", "sources")
+		for _, source := range listOf(sources) {
+			if name, _, _ := unstructured.NestedString(source, "secret", "name"); name != "" {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
+
+func subset(wanted, have map[string]any) bool {
+	for key, value := range wanted {
+		if have[key] != value {
+			return false
+		}
+	}
+	return true
+}

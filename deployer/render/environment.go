@@ -1,0 +1,277 @@
+package render
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// roleFile holds the rights of the operator.
+const roleFile = "operator/deploy/role.yaml"
+
+// Annotations of the operator's pods: when what they were started with changes, they start again.
+const (
+	annotationConfig      = "solutionctl.io/configuration"
+	annotationCertificate = "solutionctl.io/certificate"
+)
+
+// Environment returns the objects of a Solution in the namespace of an environment: its operator with account, rights and
+// configuration, its user interface, and monitors.
+func Environment(p *Payload, s Settings) ([]*unstructured.Unstructured, error) {
+	r, err := newRenderer(p, s)
+	if err != nil {
+		return nil, err
+	}
+	if s.Namespace == "" {
+		return nil, report.Errorf(report.Usage, "render %s: no namespace is given", p.Solution.ID())
+	}
+	for _, part := range []func() error{r.operator, r.ui, r.monitors} {
+		if err := part(); err != nil {
+			return nil, err
+		}
+	}
+	return r.objects, nil
+}
+
+// EnvironmentSecrets names the Secrets in Settings.Namespace whose present content [Environment] wants to know.
+func EnvironmentSecrets(p *Payload, s Settings) ([]string, error) {
+	if !s.Webhook || !p.HasOperator() {
+		return nil, nil
+	}
+	return []string{certificateSecret(p)}, nil
+}
+
+// certificateSecret is the name of the Secret that MetalK8s mounts into an operator with a webhook.
+func certificateSecret(p *Payload) string { return p.Solution.Metadata.Name + "-cert" }
+
+func (r *renderer) operatorName() string { return r.name + "-operator" }
+
+func (r *renderer) operator() error {
+	if !r.p.HasOperator() {
+		return nil
+	}
+	name := r.operatorName()
+	image, ok := r.p.Image(r.p.Solution.OperatorImage())
+	if !ok {
+		return report.Errorf(report.Invalid, "the image of the operator, %s, is not in the archive", r.p.Solution.OperatorImage()).
+			WithHint("name it in spec.operator.image of %s; the archive has: %s", "manifest.yaml", refList(r.p.Images))
+	}
+	account := r.make("v1", "ServiceAccount", name, nil)
+	if err := r.add(generated, account); err != nil {
+		return err
+	}
+	if err := r.roles(); err != nil {
+		return err
+	}
+	config, err := r.operatorConfig()
+	if err != nil {
+		return err
+	}
+	data := map[string]any{"operator.yaml": string(config)}
+	if err := r.add(generated, r.make("v1", "ConfigMap", name+"-config", map[string]any{"data": data})); err != nil {
+		return err
+	}
+	annotations := map[string]any{annotationConfig: digest(config)}
+	if r.s.Webhook {
+		if err := r.webhookCertificate(annotations); err != nil {
+			return err
+		}
+	}
+	return r.add(generated, r.deployment(image, annotations))
+}
+
+// make makes an object of the operator in the namespace of the environment.
+func (r *renderer) make(apiVersion, kind, name string, content map[string]any) *unstructured.Unstructured {
+	return newKubernetesObject(apiVersion, kind, r.s.Namespace, name, r.labels(r.operatorName(), "operator"), content)
+}
+
+func digest(data []byte) string {
+	sum := sha256.Sum256(data)
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// roles renders role.yaml and what binds its roles to the operator's account. A ClusterRole gets a name that no other
+// namespace uses; it is bound in the namespace only, unless the manifest asks for more and the administrator approves.
+func (r *renderer) roles() error {
+	if _, ok := r.p.files[roleFile]; !ok {
+		return nil
+	}
+	roles, err := r.p.read(roleFile, "")
+	if err != nil {
+		return err
+	}
+	wide := r.p.Solution.Spec.Operator != nil && r.p.Solution.Spec.Operator.ClusterWide
+	var bindings []*unstructured.Unstructured
+	for _, o := range roles {
+		if !o.is(rbacGroup, "Role", "ClusterRole") {
+			return o.refuse(report.Invalid, []string{"kind"}, "only Role and ClusterRole may be in this file").
+				WithHint("take it out of the file: solutionctl makes the account and the bindings itself")
+		}
+		bare, kind := o.GetName(), "RoleBinding"
+		if wide && o.GetKind() == "ClusterRole" {
+			kind = "ClusterRoleBinding"
+			if !r.s.ClusterWide {
+				return o.refuse(report.Refused, nil, "the operator asks for these rights on the whole cluster").
+					WithHint("read the rules and approve them with --cluster-wide")
+			}
+		}
+		r.label(o.Unstructured)
+		if o.GetKind() == "Role" {
+			o.SetNamespace(r.s.Namespace)
+		} else {
+			unstructured.RemoveNestedField(o.Object, "metadata", "namespace")
+			o.SetName(clusterRoleName(r.s.Namespace, r.name, bare))
+		}
+		binding := shorten(r.operatorName()+"-"+strings.ToLower(o.GetKind())+"-"+bare, 63)
+		if kind == "ClusterRoleBinding" {
+			binding = o.GetName()
+		}
+		if err := r.add(roleFile, o.Unstructured); err != nil {
+			return err
+		}
+		bindings = append(bindings, r.binding(kind, binding, o.GetKind(), o.GetName()))
+	}
+	return r.add(roleFile, bindings...)
+}
+
+const (
+	rbacGroup      = "rbac.authorization.k8s.io"
+	rbacAPIVersion = rbacGroup + "/v1"
+)
+
+// clusterRoleName is a name in the whole cluster; it says whose role this is.
+func clusterRoleName(namespace, solution, role string) string {
+	return shorten(strings.Join([]string{"solutionctl", namespace, solution, role}, ":"), 253)
+}
+
+// label adds the labels of an object that is made here to one of the archive.
+func (r *renderer) label(o *unstructured.Unstructured) {
+	for key, value := range r.labels(r.operatorName(), "operator") {
+		setLabel(o, key, value.(string))
+	}
+}
+
+func (r *renderer) binding(kind, name, roleKind, roleName string) *unstructured.Unstructured {
+	o := r.make(rbacAPIVersion, kind, name, map[string]any{
+		"roleRef":  map[string]any{"apiGroup": rbacGroup, "kind": roleKind, "name": roleName},
+		"subjects": []any{map[string]any{"kind": "ServiceAccount", "name": r.operatorName(), "namespace": r.s.Namespace}},
+	})
+	if kind == "ClusterRoleBinding" {
+		unstructured.RemoveNestedField(o.Object, "metadata", "namespace")
+	}
+	return o
+}
+
+// operatorConfig tells the operator of the images of every imported version, so that it can upgrade what it runs.
+func (r *renderer) operatorConfig() ([]byte, error) {
+	config := schema.OperatorConfig{APIVersion: schema.APIVersion, Kind: schema.KindOperatorConfig, Repositories: map[string][]schema.Repository{}}
+	for _, p := range append(slices.Clone(r.s.Imported), r.p) {
+		if p.Solution.Metadata.Name != r.name {
+			return nil, report.Errorf(report.Usage, "render %s: %s is another Solution", r.p.Solution.ID(), p.Solution.ID())
+		}
+		config.Repositories[p.Solution.Spec.Version] = []schema.Repository{{Endpoint: r.repository(p), Images: p.Solution.Spec.Images}}
+	}
+	return config.Marshal()
+}
+
+// webhookCertificate renders the Secret that the operator's webhook is served with, unless somebody else looks after it.
+func (r *renderer) webhookCertificate(annotations map[string]any) error {
+	secret, err := r.certificate(certificateSecret(r.p), r.s.Namespace)
+	if err != nil || secret == nil {
+		return err
+	}
+	annotations[annotationCertificate] = certificateDigest(secret)
+	return r.add(generated, secret)
+}
+
+func (r *renderer) deployment(image Image, annotations map[string]any) *unstructured.Unstructured {
+	name := r.operatorName()
+	mounts := []any{map[string]any{"name": "operator-config", "mountPath": "/etc/config"}}
+	volumes := []any{map[string]any{"name": "operator-config", "configMap": map[string]any{"name": name + "-config"}}}
+	if r.s.Webhook {
+		mounts = append(mounts, map[string]any{"name": "cert", "mountPath": "/cert", "readOnly": true})
+		volumes = append(volumes, map[string]any{"name": "cert", "secret": map[string]any{"secretName": certificateSecret(r.p)}})
+	}
+	field := func(variable, path string) any {
+		return map[string]any{"name": variable, "valueFrom": map[string]any{"fieldRef": map[string]any{"fieldPath": path}}}
+	}
+	container := map[string]any{
+		"name":            name,
+		"image":           r.reference(image),
+		"imagePullPolicy": "IfNotPresent",
+		"command":         []any{name, "--config=/etc/config/operator.yaml"},
+		"env": []any{
+			field("WATCH_NAMESPACE", "metadata.namespace"),
+			field("POD_NAME", "metadata.name"),
+			map[string]any{"name": "OPERATOR_NAME", "value": name},
+		},
+		"volumeMounts": mounts,
+	}
+	return r.make("apps/v1", "Deployment", name, map[string]any{"spec": map[string]any{
+		"replicas": int64(1),
+		"selector": map[string]any{"matchLabels": map[string]any{"app": name}},
+		"template": map[string]any{
+			"metadata": map[string]any{"labels": r.labels(name, "operator"), "annotations": annotations},
+			"spec": map[string]any{
+				"serviceAccountName": name,
+				"containers":         []any{container},
+				"volumes":            volumes,
+			},
+		},
+	}})
+}
+
+// monitors renders what Prometheus needs in each namespace.
+func (r *renderer) monitors() error {
+	objects, err := r.p.objectsIn(r.p.manifests("monitoring"), "")
+	if err != nil {
+		return err
+	}
+	for _, o := range objects {
+		if isClusterMonitoring(o) {
+			continue
+		}
+		if err := r.place(o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// place puts an object of the archive into the namespace of the environment.
+func (r *renderer) place(o object) error {
+	if r.isClusterScoped(o) {
+		return o.refuse(report.Refused, []string{"kind"}, "an environment cannot have an object of the whole cluster").
+			WithHint("put it into operator/cluster, which the activation applies once")
+	}
+	moveTo(o.Unstructured, r.s.Namespace)
+	r.mark(o.Unstructured)
+	return r.add(o.document.File(), monitored(o.Unstructured))
+}
+
+// monitored gives objects of the Prometheus operator the label by which MetalK8s selects them; whatever label another
+// cluster wants is in the archive.
+func monitored(o *unstructured.Unstructured) *unstructured.Unstructured {
+	const label = "metalk8s.scality.com/monitor"
+	if _, has := o.GetLabels()[label]; !has && o.GroupVersionKind().Group == monitoringGroup {
+		setLabel(o, label, "")
+	}
+	return o
+}
+
+const monitoringGroup = "monitoring.coreos.com"
+
+// isClusterMonitoring tells rules and dashboards, of which there is one for the cluster, from what each namespace has.
+func isClusterMonitoring(o object) bool {
+	return o.is(monitoringGroup, "PrometheusRule") || o.group() == "grafana.integreatly.org" || o.is("", "ConfigMap")
+}
+
+// environmentName is the name of the environment, for people.
+func (r *renderer) environmentName() string { return cmp.Or(r.s.Environment, r.s.Namespace) }

@@ -1,0 +1,143 @@
+package render
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/solutionctl/solutionctl/lint/images"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// repository is where the registry has the images of a payload: HOST/<id>.
+func (r *renderer) repository(p *Payload) string { return r.s.Registry + "/" + p.Solution.ID() }
+
+// reference is how nodes pull an image: by its name, for people, and its digest, which decides.
+func (r *renderer) reference(i Image) string {
+	return r.repository(r.p) + "/" + i.Ref.String() + "@" + i.Digest
+}
+
+// pinner adds digests to the references of images of the archive.
+type pinner struct {
+	r       *renderer
+	prefix  string
+	pattern *regexp.Regexp
+	origins map[string]Image // by their full name outside of the archive
+}
+
+func (r *renderer) newPinner() *pinner {
+	p := &pinner{r: r, prefix: r.repository(r.p) + "/", origins: map[string]Image{}}
+	p.pattern = regexp.MustCompile(regexp.QuoteMeta(p.prefix) + `([a-z0-9._-]+:[A-Za-z0-9_][A-Za-z0-9._-]{0,127})(@sha256:[0-9a-f]{64})?`)
+	for _, image := range r.p.Images {
+		if origin, ok := images.ParseReference(image.Origin); ok {
+			p.origins[origin.String()] = image
+		}
+	}
+	return p
+}
+
+// pin changes an object. Any text that names an image of the archive by tag gets its digest; a container that names an
+// image by what it is called outside gets it from the archive. A container whose image should be in the archive and is
+// not would never start.
+func (p *pinner) pin(o object) error {
+	o.Object = p.value(o.Object).(map[string]any)
+	return eachImage(o.Object, nil, func(path []string, text string) (string, error) {
+		rest, ours := strings.CutPrefix(text, p.prefix)
+		switch {
+		case ours && !strings.Contains(rest, "@"):
+			return "", o.refuse(report.Invalid, path, "image %s is not in the archive", rest).
+				WithHint("the archive has: %s", refList(p.r.p.Images))
+		case ours:
+			return text, nil
+		}
+		if reference, ok := images.ParseReference(text); ok {
+			if image, ok := p.origins[reference.String()]; ok {
+				return p.r.reference(image), nil
+			}
+		}
+		return text, nil
+	})
+}
+
+func (p *pinner) value(value any) any {
+	switch v := value.(type) {
+	case string:
+		return p.pattern.ReplaceAllStringFunc(v, p.text)
+	case []any:
+		for i := range v {
+			v[i] = p.value(v[i])
+		}
+	case map[string]any:
+		for key := range v {
+			v[key] = p.value(v[key])
+		}
+	}
+	return value
+}
+
+func (p *pinner) text(match string) string {
+	m := p.pattern.FindStringSubmatch(match)
+	if ref, err := schema.ParseImageRef(m[1]); err == nil && m[2] == "" {
+		if image, ok := p.r.p.Image(ref); ok {
+			return p.r.reference(image)
+		}
+	}
+	return match
+}
+
+// eachImage replaces the image of each container and image volume in an object of any kind.
+func eachImage(value any, path []string, replace func(path []string, text string) (string, error)) error {
+	switch v := value.(type) {
+	case []any:
+		for i := range v {
+			if err := eachImage(v[i], append(path[:len(path):len(path)], index(i)), replace); err != nil {
+				return err
+			}
+		}
+	case map[string]any:
+		for _, key := range sortedKeys(v) {
+			here := append(path[:len(path):len(path)], key)
+			if text, ok := v[key].(string); ok && isImageField(path, key) {
+				replaced, err := replace(here, text)
+				if err != nil {
+					return err
+				}
+				v[key] = replaced
+				continue
+			}
+			if err := eachImage(v[key], here, replace); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// isImageField recognises containers[0].image, in the specification of pods of any object, and volumes[0].image.reference.
+func isImageField(path []string, key string) bool {
+	n := len(path)
+	switch {
+	case key == "image" && n >= 2:
+		list := path[n-2]
+		return list == "containers" || list == "initContainers" || list == "ephemeralContainers"
+	case key == "reference" && n >= 3:
+		return path[n-1] == "image" && path[n-3] == "volumes"
+	}
+	return false
+}
+
+func refList(list []Image) string {
+	const few = 8
+	var names []string
+	for i, image := range list {
+		if i == few {
+			names = append(names, "…")
+			break
+		}
+		names = append(names, image.Ref.String())
+	}
+	if len(names) == 0 {
+		return "no images"
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,238 @@
+package render
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// object is an object of the archive, and where it stands.
+type object struct {
+	*unstructured.Unstructured
+	document *schema.Document
+	prefix   []string // the path to the object in the document
+}
+
+// refuse returns an error that names the object and the line of a field.
+func (o object) refuse(code report.Code, path []string, format string, args ...any) *report.Error {
+	line, _ := o.document.Lookup(slices.Concat(o.prefix, path)...)
+	return report.Errorf(code, "%s:%d: %s/%s: %w", o.document.File(), line, o.GetKind(), o.GetName(), fmt.Errorf(format, args...))
+}
+
+func (o object) group() string { return o.GroupVersionKind().Group }
+
+// is tells whether the object is of one of these kinds of an API group.
+func (o object) is(group string, kinds ...string) bool {
+	return o.group() == group && slices.Contains(kinds, o.GetKind())
+}
+
+// read returns the objects of a manifest in which the variable repository stands for a text; the caller may change them.
+// Each file is parsed once, however many environments there are.
+func (p *Payload) read(file, repository string) ([]object, error) {
+	key := file + "\x00" + repository
+	parsed, known := p.parsed.Load(key)
+	if !known {
+		data := p.files[file]
+		if repository != "" {
+			data = repositoryVariable.ReplaceAllLiteral(data, []byte(repository))
+		}
+		objects, err := parseObjects(file, data)
+		if err != nil {
+			return nil, err
+		}
+		parsed, _ = p.parsed.LoadOrStore(key, objects)
+	}
+	objects := slices.Clone(parsed.([]object))
+	for i, o := range objects {
+		objects[i].Unstructured = o.DeepCopy()
+	}
+	return objects, nil
+}
+
+func parseObjects(file string, data []byte) ([]object, error) {
+	documents, err := schema.ParseKubernetes(file, data)
+	if err != nil {
+		return nil, err
+	}
+	var objects []object
+	for _, document := range documents {
+		if document.Value() == nil {
+			continue
+		}
+		text, err := document.JSON()
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		var value any
+		if err := json.Unmarshal(text, &value); err != nil { // of Kubernetes: integers stay integers
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		found, err := objectsOf(document, value)
+		if err != nil {
+			return nil, err
+		}
+		objects = append(objects, found...)
+	}
+	return objects, nil
+}
+
+// objectsOf takes a document apart: a List holds objects, everything else is one.
+func objectsOf(document *schema.Document, value any) ([]object, error) {
+	content, _ := value.(map[string]any)
+	items, isList := content["items"].([]any)
+	if kind := content["kind"]; !isList || kind != "List" {
+		o, err := newObject(document, value)
+		return []object{o}, err
+	}
+	var objects []object
+	for i, item := range items {
+		o, err := newObject(document, item, "items", strconv.Itoa(i))
+		if err != nil {
+			return nil, err
+		}
+		objects = append(objects, o)
+	}
+	return objects, nil
+}
+
+func newObject(document *schema.Document, value any, prefix ...string) (object, error) {
+	content, ok := value.(map[string]any)
+	o := object{&unstructured.Unstructured{Object: content}, document, prefix}
+	if !ok || o.GetAPIVersion() == "" || o.GetKind() == "" || o.GetName() == "" {
+		line, _ := document.Lookup(prefix...)
+		return object{}, report.Errorf(report.Invalid, "%s:%d: a document is not a Kubernetes object: it needs apiVersion, kind and metadata.name", document.File(), line).
+			WithHint("check the archive with: solutionctl lint")
+	}
+	return o, nil
+}
+
+// objectsIn reads every file.
+func (p *Payload) objectsIn(files []string, repository string) ([]object, error) {
+	var objects []object
+	for _, file := range files {
+		found, err := p.read(file, repository)
+		if err != nil {
+			return nil, err
+		}
+		objects = append(objects, found...)
+	}
+	return objects, nil
+}
+
+// clusterScoped are the kinds of Kubernetes that have no namespace, of every supported release.
+var clusterScoped = map[string][]string{
+	"": {"ComponentStatus", "Namespace", "Node", "PersistentVolume"},
+	"admissionregistration.k8s.io": {
+		"MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "MutatingWebhookConfiguration",
+		"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration",
+	},
+	"apiextensions.k8s.io":         {"CustomResourceDefinition"},
+	"apiregistration.k8s.io":       {"APIService"},
+	"authentication.k8s.io":        {"SelfSubjectReview", "TokenReview"},
+	"authorization.k8s.io":         {"SelfSubjectAccessReview", "SelfSubjectRulesReview", "SubjectAccessReview"},
+	"certificates.k8s.io":          {"CertificateSigningRequest", "ClusterTrustBundle"},
+	"flowcontrol.apiserver.k8s.io": {"FlowSchema", "PriorityLevelConfiguration"},
+	"internal.apiserver.k8s.io":    {"StorageVersion"},
+	"networking.k8s.io":            {"IPAddress", "IngressClass", "ServiceCIDR"},
+	"node.k8s.io":                  {"RuntimeClass"},
+	"rbac.authorization.k8s.io":    {"ClusterRole", "ClusterRoleBinding"},
+	"resource.k8s.io":              {"DeviceClass", "DeviceTaintRule", "ResourceClass", "ResourcePoolStatusRequest", "ResourceSlice"},
+	"scheduling.k8s.io":            {"PriorityClass"},
+	"storage.k8s.io":               {"CSIDriver", "CSINode", "StorageClass", "VolumeAttachment", "VolumeAttributesClass"},
+	"storagemigration.k8s.io":      {"StorageVersionMigration"},
+}
+
+// isClusterScoped tells whether an object has no namespace: by the table, and by the archive's own definitions. What
+// neither knows is taken for namespaced, so that it can never leave its namespace.
+func (r *renderer) isClusterScoped(o object) bool {
+	if slices.Contains(clusterScoped[o.group()], o.GetKind()) {
+		return true
+	}
+	return slices.ContainsFunc(r.crds, func(crd object) bool {
+		group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
+		kind, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "kind")
+		scope, _, _ := unstructured.NestedString(crd.Object, "spec", "scope")
+		return group == o.group() && kind == o.GetKind() && scope == "Cluster"
+	})
+}
+
+// moveTo puts a namespaced object into a namespace, together with the accounts that a binding names.
+func moveTo(o *unstructured.Unstructured, namespace string) {
+	o.SetNamespace(namespace)
+	moveSubjects(o, namespace)
+}
+
+func moveSubjects(o *unstructured.Unstructured, namespace string) {
+	subjects, _, _ := unstructured.NestedSlice(o.Object, "subjects")
+	for _, subject := range subjects {
+		if s, ok := subject.(map[string]any); ok && s["kind"] == "ServiceAccount" {
+			s["namespace"] = namespace
+		}
+	}
+	if subjects != nil {
+		o.Object["subjects"] = subjects
+	}
+}
+
+// Labels by which people, and MetalK8s, recognise objects.
+const (
+	labelName      = "app.kubernetes.io/name"
+	labelInstance  = "app.kubernetes.io/instance"
+	labelVersion   = "app.kubernetes.io/version"
+	labelComponent = "app.kubernetes.io/component"
+	labelPartOf    = "app.kubernetes.io/part-of"
+	labelManagedBy = "app.kubernetes.io/managed-by"
+
+	managedBy = "solutionctl"
+)
+
+// labels are those of an object that is made here.
+func (r *renderer) labels(name, component string) map[string]any {
+	return map[string]any{
+		"app": name, labelName: name, labelInstance: name, labelVersion: r.p.Solution.Spec.Version,
+		labelComponent: component, labelPartOf: r.name, labelManagedBy: managedBy,
+	}
+}
+
+// mark labels an object of the archive; what the archive says of itself stays.
+func (r *renderer) mark(o *unstructured.Unstructured) {
+	setLabel(o, labelManagedBy, managedBy)
+	if o.GetLabels()[labelPartOf] == "" {
+		setLabel(o, labelPartOf, r.name)
+	}
+}
+
+func setLabel(o *unstructured.Unstructured, key, value string) {
+	labels := o.GetLabels()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[key] = value
+	o.SetLabels(labels)
+}
+
+// newKubernetesObject makes an object; content holds everything but its head.
+func newKubernetesObject(apiVersion, kind, namespace, name string, labels, content map[string]any) *unstructured.Unstructured {
+	metadata := map[string]any{"name": name}
+	if namespace != "" {
+		metadata["namespace"] = namespace
+	}
+	if labels != nil {
+		metadata["labels"] = labels
+	}
+	o := map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": metadata}
+	for key, value := range content {
+		o[key] = value
+	}
+	return &unstructured.Unstructured{Object: o}
+}
+
+// repositoryVariable is what stands for HOST/<id> in manifests.
+var repositoryVariable = regexp.MustCompile(`\{\{-?\s*repository\s*-?\}\}`)
