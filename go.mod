@@ -12,6 +12,7 @@ require (
 require (
 	github.com/digitorus/timestamp v0.0.0-20231217203849-220c5c2851b7
 	github.com/diskfs/go-diskfs v1.9.4
+	github.com/fluxcd/cli-utils v1.2.1
 	github.com/gofrs/flock v0.13.1
 	github.com/google/go-containerregistry v0.22.1
 	github.com/klauspost/compress v1.20.3

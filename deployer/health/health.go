@@ -1,39 +1,207 @@
 // Package health judges whether an object in a cluster is ready, and tells why it is not in words that a person
 // understands, down to the container that does not start.
 //
-// [Of] looks at one object and is a pure function. [Explain] follows an object to its pods, through a [Reader].
+// [Of] looks at one object and nothing else. [Explain] follows an object to its pods and their events, through a [Reader];
+// it needs to get and list, no logs and no other right. Both know the kinds of Kubernetes; an object of any other kind is
+// judged by the conditions in its status, and one without conditions is ready as soon as it is there.
 package health
 
 import (
-	"context"
-	"iter"
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
-
-// Reader reads objects from a cluster; a *cluster.Cluster is one.
-type Reader interface {
-	Get(ctx context.Context, kind schema.GroupVersionKind, namespace, name string) (*unstructured.Unstructured, error)
-	List(ctx context.Context, kind schema.GroupVersionKind, namespace string, o metav1.ListOptions) iter.Seq2[*unstructured.Unstructured, error]
-}
 
 // Status is the judgement on one object. One that is neither Ready nor Failed is on its way.
 type Status struct {
 	Ready   bool
 	Failed  bool   // waiting will not help
 	Reason  string // one word, for programs
-	Message string // one sentence, for people; "" when ready
+	Message string // what is missing, as the end of a sentence that begins with the object; "" when ready
+}
+
+var ready = Status{Ready: true, Reason: "Ready"}
+
+// rules judge the kinds on which kstatus is too lenient, too strict or silent.
+var rules = map[schema.GroupKind]func(*unstructured.Unstructured) Status{
+	{Kind: "Pod"}:                                         pod,
+	{Kind: "Namespace"}:                                   phase("Active"),
+	{Kind: "PersistentVolume"}:                            phase("Available", "Bound", "Released"),
+	{Kind: "PersistentVolumeClaim"}:                       phase("Bound"),
+	{Group: "batch", Kind: "Job"}:                         job,
+	{Group: "apiregistration.k8s.io", Kind: "APIService"}: byCondition("Available"),
+	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: definition,
 }
 
 // Of judges an object by itself.
 func Of(object *unstructured.Unstructured) Status {
-	panic("TODO")
+	if object.GetDeletionTimestamp() != nil {
+		return deleting(object)
+	}
+	if judge := rules[object.GroupVersionKind().GroupKind()]; judge != nil {
+		return judge(object)
+	}
+	result, err := status.Compute(object)
+	if err != nil {
+		return Status{Reason: "Unknown", Message: fmt.Sprintf("its status cannot be understood: %v", err)}
+	}
+	s := Status{Reason: reason(result), Message: words(result.Message)}
+	switch result.Status {
+	case status.CurrentStatus:
+		return available(object)
+	case status.FailedStatus:
+		s.Failed = true
+	}
+	return s
 }
 
-// Explain tells why an object is not ready: one sentence for each thing that is in the way, most important first, at
-// most ten. It reads what belongs to the object; what the user may not read is left out.
-func Explain(ctx context.Context, r Reader, object *unstructured.Unstructured) []string {
-	panic("TODO")
+// available judges an object that nothing else is known about by the condition Available, which some kinds have instead
+// of Ready.
+func available(object *unstructured.Unstructured) Status {
+	if c, ok := conditions(object)["Available"]; ok && c.status == "False" {
+		return Status{Reason: cmp.Or(c.reason, "NotAvailable"), Message: cmp.Or(c.message, "is not available")}
+	}
+	return ready
+}
+
+func deleting(object *unstructured.Unstructured) Status {
+	s := Status{Reason: "Terminating", Message: "is being deleted"}
+	if finalizers := object.GetFinalizers(); len(finalizers) > 0 {
+		s.Message += "; it waits for whoever serves its finalizer " + strings.Join(finalizers, ", ")
+	}
+	return s
+}
+
+func pod(object *unstructured.Unstructured) Status {
+	now, _, _ := unstructured.NestedString(object.Object, "status", "phase") // one of another type is no phase
+	switch now {
+	case "Succeeded":
+		return ready
+	case "Failed":
+		return Status{Failed: true, Reason: "PodFailed", Message: "has failed"}
+	case "Running":
+		if conditions(object)["Ready"].status == "True" {
+			return ready
+		}
+		return Status{Reason: "PodNotReady", Message: "runs, but is not ready"}
+	default:
+		return Status{Reason: "PodPending", Message: "has not started yet"}
+	}
+}
+
+// job waits for the end of a Job: what it does, others may need.
+func job(object *unstructured.Unstructured) Status {
+	c := conditions(object)
+	suspended, _, _ := unstructured.NestedBool(object.Object, "spec", "suspend")
+	failed := c["Failed"]
+	switch {
+	case c["Complete"].status == "True", suspended:
+		return ready
+	case failed.status == "True":
+		return Status{Failed: true, Reason: cmp.Or(failed.reason, "JobFailed"), Message: "has failed: " + cmp.Or(failed.message, failed.reason)}
+	}
+	count := func(field string) int64 {
+		n, _, _ := unstructured.NestedInt64(object.Object, "status", field)
+		return n
+	}
+	return Status{
+		Reason:  "JobRunning",
+		Message: fmt.Sprintf("has not ended yet: %d pods at work, %d succeeded, %d failed", count("active"), count("succeeded"), count("failed")),
+	}
+}
+
+// definition judges a CustomResourceDefinition: it is ready when its objects can be created.
+func definition(object *unstructured.Unstructured) Status {
+	c := conditions(object)
+	names, established := c["NamesAccepted"], c["Established"]
+	switch {
+	case names.status == "False":
+		return Status{Failed: true, Reason: cmp.Or(names.reason, "NamesNotAccepted"), Message: "has a name that is taken: " + names.message}
+	case c["NonStructuralSchema"].status == "True":
+		return Status{Failed: true, Reason: "NonStructuralSchema", Message: "has a schema that is not structural: " + c["NonStructuralSchema"].message}
+	case established.status == "True":
+		return ready
+	default:
+		return Status{Reason: "NotEstablished", Message: "is not served yet"}
+	}
+}
+
+// phase returns the judgement by status.phase.
+func phase(good ...string) func(*unstructured.Unstructured) Status {
+	return func(object *unstructured.Unstructured) Status {
+		now, _, _ := unstructured.NestedString(object.Object, "status", "phase")
+		switch {
+		case slices.Contains(good, now):
+			return ready
+		case now == "Lost" || now == "Failed":
+			return Status{Failed: true, Reason: now, Message: "is " + strings.ToLower(now)}
+		default:
+			return Status{Reason: cmp.Or(now, "Pending"), Message: "is " + strings.ToLower(cmp.Or(now, "Pending"))}
+		}
+	}
+}
+
+// byCondition returns the judgement of a kind that always has a condition once somebody has looked at the object.
+func byCondition(name string) func(*unstructured.Unstructured) Status {
+	return func(object *unstructured.Unstructured) Status {
+		c := conditions(object)[name]
+		if c.status == "True" {
+			return ready
+		}
+		return Status{Reason: cmp.Or(c.reason, "Not"+name), Message: cmp.Or(c.message, "is not yet "+strings.ToLower(name))}
+	}
+}
+
+type condition struct{ status, reason, message string }
+
+// conditions returns the conditions in an object's status by their type; what is not one is left out.
+func conditions(object *unstructured.Unstructured) map[string]condition {
+	list, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
+	found := map[string]condition{}
+	for _, item := range list {
+		fields, _ := item.(map[string]any)
+		text := func(key string) string {
+			s, _ := fields[key].(string)
+			return s
+		}
+		found[text("type")] = condition{text("status"), text("reason"), text("message")}
+	}
+	return found
+}
+
+// reason returns the reason that kstatus gives.
+func reason(result *status.Result) string {
+	for _, c := range result.Conditions {
+		if c.Reason != "" {
+			return c.Reason
+		}
+	}
+	return result.Status.String()
+}
+
+var (
+	ratio  = regexp.MustCompile(`^(\w+): (\d+)/(\d+)$`)
+	excess = regexp.MustCompile(`^Pending termination: (\d+)$`)
+)
+
+// words says what kstatus means by its shorthand.
+func words(message string) string {
+	if m := excess.FindStringSubmatch(message); m != nil {
+		return m[1] + " pods of the old version have not ended yet"
+	}
+	m := ratio.FindStringSubmatch(message)
+	if m == nil {
+		return message
+	}
+	predicate := map[string]string{
+		"Replicas": "exist", "Updated": "have the new version", "updated": "have the new version", "Available": "are available",
+		"Ready": "are ready", "Current": "are scheduled", "current": "are of the current version", "Labelled": "exist",
+	}[m[1]]
+	return fmt.Sprintf("%s of %s pods %s", m[2], m[3], cmp.Or(predicate, m[1]))
 }

@@ -1,0 +1,214 @@
+package health
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Reader reads objects from a cluster; a *cluster.Cluster is one.
+type Reader interface {
+	Get(ctx context.Context, kind schema.GroupVersionKind, namespace, name string) (*unstructured.Unstructured, error)
+	List(ctx context.Context, kind schema.GroupVersionKind, namespace string, o metav1.ListOptions) iter.Seq2[*unstructured.Unstructured, error]
+}
+
+const (
+	// maxReasons bounds what Explain returns, maxLength one line of it: nobody reads more while waiting.
+	maxReasons, maxLength = 10, 600
+	// maxPods bounds the pods that are looked at, and maxEvents the events of each.
+	maxPods, maxEvents = 20, 100
+)
+
+var (
+	podKind        = corev1.SchemeGroupVersion.WithKind("Pod")
+	eventKind      = corev1.SchemeGroupVersion.WithKind("Event")
+	replicaSetKind = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "ReplicaSet"}
+)
+
+// Explain tells why an object is not ready: one sentence for each thing that is in the way, the gravest first, at most
+// ten. It reads what belongs to the object; what cannot be read, because the user may not, is left out.
+func Explain(ctx context.Context, r Reader, object *unstructured.Unstructured) []string {
+	e := explainer{ctx: ctx, reader: r}
+	now := Of(object)
+	if now.Ready {
+		return nil
+	}
+	switch kind := object.GroupVersionKind().GroupKind(); kind {
+	case schema.GroupKind{Kind: "Pod"}:
+		e.explainPods([]*unstructured.Unstructured{object})
+	case schema.GroupKind{Group: "apps", Kind: "Deployment"}:
+		e.explainDeployment(object)
+	case schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}, schema.GroupKind{Group: "apps", Kind: "StatefulSet"},
+		schema.GroupKind{Group: "apps", Kind: "DaemonSet"}, schema.GroupKind{Group: "batch", Kind: "Job"}:
+		e.explainOwner(object)
+	case schema.GroupKind{Kind: "Namespace"}:
+		e.explainNamespace(object)
+	default:
+		e.addEvents("", e.warnings(object))
+	}
+	if len(e.reasons) == 0 && now.Message != "" {
+		e.add(now.Message)
+	}
+	return e.bounded()
+}
+
+// explainer collects reasons.
+type explainer struct {
+	ctx     context.Context //nolint:containedctx // lives for one call of Explain
+	reader  Reader
+	reasons []string
+}
+
+func (e *explainer) add(reason string) {
+	reason = oneLine(reason)
+	if reason != "" && !slices.Contains(e.reasons, reason) {
+		e.reasons = append(e.reasons, reason)
+	}
+}
+
+func (e *explainer) bounded() []string {
+	if more := len(e.reasons) - maxReasons; more > 0 {
+		return append(slices.Clip(e.reasons[:maxReasons-1]), fmt.Sprintf("and %d more reasons", more+1))
+	}
+	return e.reasons
+}
+
+// list returns the objects that can be read, as many as limit.
+func (e *explainer) list(kind schema.GroupVersionKind, namespace string, o metav1.ListOptions, limit int) []*unstructured.Unstructured {
+	var found []*unstructured.Unstructured
+	for object, err := range e.reader.List(e.ctx, kind, namespace, o) {
+		if err != nil || len(found) == limit {
+			break
+		}
+		found = append(found, object)
+	}
+	return found
+}
+
+// selected returns the objects of a kind that the owner's selector matches and that it owns.
+func (e *explainer) selected(kind schema.GroupVersionKind, owner *unstructured.Unstructured, owned func(types.UID) bool) []*unstructured.Unstructured {
+	fields, _, _ := unstructured.NestedMap(owner.Object, "spec", "selector")
+	var selector metav1.LabelSelector
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, &selector); err != nil {
+		return nil
+	}
+	labels := metav1.FormatLabelSelector(&selector)
+	if len(fields) == 0 || labels == "" {
+		return nil
+	}
+	const many = 500
+	found := e.list(kind, owner.GetNamespace(), metav1.ListOptions{LabelSelector: labels}, many)
+	return slices.DeleteFunc(found, func(object *unstructured.Unstructured) bool {
+		owner := metav1.GetControllerOfNoCopy(object)
+		return owner == nil || !owned(owner.UID)
+	})
+}
+
+// explainDeployment looks at the pods of the newest ReplicaSet: those of older ones are on their way out.
+func (e *explainer) explainDeployment(deployment *unstructured.Unstructured) {
+	uid := deployment.GetUID()
+	sets := e.selected(replicaSetKind, deployment, func(owner types.UID) bool { return owner == uid })
+	if len(sets) == 0 {
+		e.addConditions(deployment, "ReplicaFailure")
+		e.addEvents("", e.warnings(deployment))
+		return
+	}
+	newest := slices.MaxFunc(sets, func(a, b *unstructured.Unstructured) int { return cmp.Compare(revision(a), revision(b)) })
+	e.explainOwner(newest)
+}
+
+func revision(set *unstructured.Unstructured) int {
+	n, _ := strconv.Atoi(set.GetAnnotations()["deployment.kubernetes.io/revision"]) // 0 if it is none
+	return n
+}
+
+// explainOwner looks at the pods that an object makes, and at why it makes too few.
+func (e *explainer) explainOwner(owner *unstructured.Unstructured) {
+	uid := owner.GetUID()
+	pods := e.selected(podKind, owner, func(owner types.UID) bool { return owner == uid })
+	e.explainPods(pods)
+	e.addConditions(owner, "ReplicaFailure")
+	if len(e.reasons) == 0 {
+		e.addEvents("", e.warnings(owner))
+	}
+}
+
+// explainNamespace tells what is left in a namespace that does not go away.
+func (e *explainer) explainNamespace(namespace *unstructured.Unstructured) {
+	for _, name := range []string{
+		"NamespaceDeletionDiscoveryFailure", "NamespaceDeletionGroupVersionParsingFailure", "NamespaceDeletionContentFailure",
+		"NamespaceContentRemaining", "NamespaceFinalizersRemaining",
+	} {
+		e.addConditions(namespace, name)
+	}
+}
+
+// addConditions adds the messages of conditions that say that something is wrong.
+func (e *explainer) addConditions(object *unstructured.Unstructured, names ...string) {
+	found := conditions(object)
+	for _, name := range names {
+		if c := found[name]; c.status == "True" {
+			e.add(creation(c.message))
+		}
+	}
+}
+
+// event is what matters of an Event.
+type event struct{ reason, message string }
+
+// warnings returns the warnings about an object, the newest first, each message once.
+func (e *explainer) warnings(object *unstructured.Unstructured) []event {
+	if object.GetUID() == "" {
+		return nil
+	}
+	found := e.list(eventKind, object.GetNamespace(), metav1.ListOptions{
+		FieldSelector: "involvedObject.uid=" + string(object.GetUID()) + ",type=Warning",
+	}, maxEvents)
+	slices.SortStableFunc(found, func(a, b *unstructured.Unstructured) int { return cmp.Compare(lastSeen(b), lastSeen(a)) })
+	var warnings []event
+	for _, item := range found {
+		reason, _, _ := unstructured.NestedString(item.Object, "reason")
+		message, _, _ := unstructured.NestedString(item.Object, "message")
+		if w := (event{reason, message}); !slices.Contains(warnings, w) {
+			warnings = append(warnings, w)
+		}
+	}
+	return warnings
+}
+
+// lastSeen is when an Event was observed last, in a form whose order is that of time.
+func lastSeen(event *unstructured.Unstructured) string {
+	at := func(path ...string) string {
+		text, _, _ := unstructured.NestedString(event.Object, path...)
+		return text
+	}
+	return cmp.Or(at("series", "lastObservedTime"), at("lastTimestamp"), at("eventTime"), at("metadata", "creationTimestamp"))
+}
+
+// addEvents adds the newest of the warnings.
+func (e *explainer) addEvents(prefix string, warnings []event) {
+	const few = 3
+	for _, w := range warnings[:min(len(warnings), few)] {
+		e.add(prefix + creation(w.message))
+	}
+}
+
+// oneLine makes a text of somebody else's fit for a line.
+func oneLine(text string) string {
+	text = strings.Join(strings.Fields(text), " ")
+	if len(text) > maxLength {
+		text = strings.ToValidUTF8(text[:maxLength], "") + " …"
+	}
+	return text
+}

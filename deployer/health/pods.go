@@ -1,0 +1,291 @@
+package health
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// problem is what is wrong with a pod, without its name, so that pods with the same problem become one line.
+type problem struct {
+	text  string
+	grave bool // it does not pass by itself
+}
+
+// explainPods adds what is wrong with pods: problems that do not pass by themselves first, each once, with the pods that
+// have it.
+func (e *explainer) explainPods(pods []*unstructured.Unstructured) {
+	pods = slices.DeleteFunc(slices.Clone(pods), func(pod *unstructured.Unstructured) bool { return Of(pod).Ready })
+	slices.SortFunc(pods, func(a, b *unstructured.Unstructured) int { return cmp.Compare(a.GetName(), b.GetName()) })
+	var order []problem
+	owners := map[problem][]string{}
+	for _, object := range pods[:min(len(pods), maxPods)] {
+		for _, p := range e.problems(object) {
+			if owners[p] == nil {
+				order = append(order, p)
+			}
+			owners[p] = append(owners[p], object.GetName())
+		}
+	}
+	slices.SortStableFunc(order, func(a, b problem) int {
+		switch {
+		case a.grave == b.grave:
+			return 0
+		case a.grave:
+			return -1
+		default:
+			return 1
+		}
+	})
+	for _, p := range order {
+		who := "pod " + owners[p][0]
+		if more := len(owners[p]) - 1; more > 0 {
+			who += fmt.Sprintf(" and %d more", more)
+		}
+		e.add(who + ": " + p.text)
+	}
+}
+
+// problems tells what is wrong with one pod.
+func (e *explainer) problems(object *unstructured.Unstructured) []problem {
+	var pod corev1.Pod
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &pod); err != nil {
+		return []problem{{text: fmt.Sprintf("its status cannot be understood: %v", err)}}
+	}
+	if pod.DeletionTimestamp != nil {
+		return []problem{{text: deleting(object).Message}}
+	}
+	if pod.Status.Phase == corev1.PodFailed && pod.Status.Reason != "" {
+		return []problem{{text: strings.ToLower(pod.Status.Reason) + ": " + pod.Status.Message, grave: true}}
+	}
+	if p, ok := unscheduled(&pod); ok {
+		return []problem{p}
+	}
+	var found []problem
+	events := e.warnings(object)
+	for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		if p, ok := containerProblem(&pod, c, events); ok {
+			found = append(found, p)
+		}
+	}
+	if len(found) == 0 {
+		found = append(found, hindrances(events)...)
+	}
+	if len(found) == 0 {
+		found = gates(&pod)
+	}
+	if len(found) == 0 {
+		found = []problem{{text: Of(object).Message}}
+	}
+	return found
+}
+
+// unscheduled tells why no node runs the pod.
+func unscheduled(pod *corev1.Pod) (problem, bool) {
+	if pod.Spec.NodeName != "" {
+		return problem{}, false
+	}
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+			if c.Reason == corev1.PodReasonSchedulingGated {
+				return problem{text: "must not be scheduled yet: a scheduling gate holds it", grave: true}, true
+			}
+			message, _, _ := strings.Cut(c.Message, " preemption:")
+			return problem{text: "no node can take it: " + message, grave: true}, true
+		}
+	}
+	return problem{text: "is not scheduled to a node yet"}, true
+}
+
+// imageReasons are why a container waits for its image.
+var imageReasons = []string{
+	"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable", "ImageInspectError", "SignatureValidationFailed",
+}
+
+// containerProblem tells what is wrong with a container, if something is.
+func containerProblem(pod *corev1.Pod, c corev1.ContainerStatus, events []event) (problem, bool) {
+	name := "container " + c.Name + ": "
+	switch waiting, ended := c.State.Waiting, c.State.Terminated; {
+	case waiting != nil && slices.Contains(imageReasons, waiting.Reason):
+		return problem{name + imageProblem(c, waiting, events), true}, true
+	case waiting != nil && waiting.Reason == "CrashLoopBackOff" && c.LastTerminationState.Terminated != nil:
+		return problem{name + "ends again and again (" + times(c.RestartCount) + " so far): " + ending(c.LastTerminationState.Terminated), true}, true
+	case waiting != nil && waiting.Reason == "CrashLoopBackOff":
+		return problem{name + "ends again and again: " + waiting.Message, true}, true
+	case waiting != nil && (waiting.Reason == "ContainerCreating" || waiting.Reason == "PodInitializing" || waiting.Reason == ""):
+		return problem{}, false // something else is waited for
+	case waiting != nil:
+		return problem{name + "cannot be started: " + runtimeWords(cmp.Or(waiting.Message, waiting.Reason)), true}, true
+	case ended != nil && ended.ExitCode != 0:
+		return problem{name + "has ended: " + ending(ended), true}, true
+	case c.State.Running != nil && !c.Ready && !isInit(pod, c.Name):
+		return problem{name + probeProblem(c, events), false}, true
+	case c.State.Running != nil && isInit(pod, c.Name) && !c.Ready && !isSidecar(pod, c.Name):
+		return problem{"initialization " + strings.TrimSuffix(name, ": ") + " has not ended yet", false}, true
+	default:
+		return problem{}, false
+	}
+}
+
+func isInit(pod *corev1.Pod, name string) bool {
+	return slices.ContainsFunc(pod.Spec.InitContainers, func(c corev1.Container) bool { return c.Name == name })
+}
+
+func isSidecar(pod *corev1.Pod, name string) bool {
+	return slices.ContainsFunc(pod.Spec.InitContainers, func(c corev1.Container) bool {
+		return c.Name == name && c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
+	})
+}
+
+func times(n int32) string {
+	if n == 1 {
+		return "1 time"
+	}
+	return fmt.Sprintf("%d times", n)
+}
+
+// ending says how a container ended, in its own words if it left any.
+func ending(t *corev1.ContainerStateTerminated) string {
+	text := fmt.Sprintf("exit code %d", t.ExitCode)
+	switch {
+	case t.Reason == "OOMKilled":
+		text = "it needs more memory than its limit allows"
+	case t.Reason == "ContainerCannotRun", t.Reason == "StartError":
+		text = "it cannot be started"
+	case t.ExitCode == 137:
+		text += ", killed"
+	case t.ExitCode == 139:
+		text += ", segmentation fault"
+	case t.ExitCode == 143:
+		text += ", told to end"
+	}
+	if t.Message != "" {
+		text += ": " + runtimeWords(t.Message)
+	}
+	return text
+}
+
+var (
+	// What the kubelet and containerd put around the words of the registry and of the container runtime.
+	wrapping = regexp.MustCompile(strings.Join([]string{
+		`^Back-off pulling image "[^"]*"(: )?`,
+		`^ErrImagePull: `,
+		`^Failed to pull image "[^"]*": `,
+		`^rpc error: code = \w+ desc = `,
+		`^failed to pull and unpack image "[^"]*": `,
+		`^failed to resolve (?:reference|image) "[^"]*": `,
+		`^failed to copy: `,
+		`^failed to create containerd task: `,
+		`^failed to create shim task: `,
+		`^OCI runtime create failed: `,
+		`^runc create failed: `,
+		`^unable to start container process: `,
+		`^error during container init: `,
+		`^failed to do request: `,
+		`^Error response from daemon: `,
+	}, "|"))
+	// An address with what a person does not want to see twice.
+	quotedReference = regexp.MustCompile(`^(?:\S+/)+\S+?(?::\S+)?(?:@sha256:[0-9a-f]+)?: `)
+)
+
+// runtimeWords strips what layers of software have put around the words of whoever knows what is wrong.
+func runtimeWords(text string) string {
+	for {
+		stripped := wrapping.ReplaceAllString(text, "")
+		if stripped == text {
+			return text
+		}
+		text = stripped
+	}
+}
+
+// imageProblem tells why an image does not come, in the words of the registry if they are known.
+func imageProblem(c corev1.ContainerStatus, waiting *corev1.ContainerStateWaiting, events []event) string {
+	if waiting.Reason == "InvalidImageName" {
+		return fmt.Sprintf("%q is no name of an image", c.Image)
+	}
+	if waiting.Reason == "ErrImageNeverPull" {
+		return fmt.Sprintf("image %s is not on the node, and its imagePullPolicy is Never", c.Image)
+	}
+	said := runtimeWords(waiting.Message)
+	if said == "" { // older kubelets have forgotten the reason by the time they wait
+		for _, w := range events {
+			if w.reason == "Failed" && strings.HasPrefix(w.message, "Failed to pull image") {
+				said = runtimeWords(w.message)
+				break
+			}
+		}
+	}
+	said = quotedReference.ReplaceAllString(said, "")
+	return fmt.Sprintf("image %s cannot be pulled: %s", c.Image, cmp.Or(said, "the node does not say why"))
+}
+
+// probeProblem tells why a running container is not ready.
+func probeProblem(c corev1.ContainerStatus, events []event) string {
+	which := "Readiness probe"
+	if c.Started != nil && !*c.Started {
+		which = "Startup probe"
+	}
+	for _, w := range events {
+		if w.reason == "Unhealthy" && strings.HasPrefix(w.message, which) {
+			return "runs, but is not ready: " + strings.ToLower(which[:1]) + w.message[1:]
+		}
+	}
+	return "runs, but its " + strings.ToLower(which) + " does not succeed yet"
+}
+
+// hindrances are what the node said about a pod whose containers it has not made yet.
+func hindrances(events []event) []problem {
+	var found []problem
+	for _, w := range events {
+		switch w.reason {
+		case "FailedMount", "FailedAttachVolume", "FailedMapVolume":
+			found = append(found, problem{"waits for a volume: " + w.message, true})
+		case "FailedCreatePodSandBox":
+			found = append(found, problem{"its network cannot be made: " + runtimeWords(w.message), true})
+		case "NetworkNotReady", "FailedBinding", "FailedScheduling":
+			found = append(found, problem{w.message, true})
+		}
+	}
+	const enough = 2
+	return found[:min(len(found), enough)]
+}
+
+// gates are conditions that others have to fulfil before the pod counts as ready.
+func gates(pod *corev1.Pod) []problem {
+	var found []problem
+	for _, gate := range pod.Spec.ReadinessGates {
+		fulfilled := slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+			return c.Type == gate.ConditionType && c.Status == corev1.ConditionTrue
+		})
+		if !fulfilled {
+			found = append(found, problem{text: "its readiness gate " + string(gate.ConditionType) + " is closed"})
+		}
+	}
+	return found
+}
+
+var (
+	exceeded  = regexp.MustCompile(`exceeded quota: ([^,]+), requested: (\S+), used: (\S+), limited: (\S+)`)
+	noAccount = regexp.MustCompile(`error looking up service account ([^:]+): serviceaccount "[^"]*" not found`)
+)
+
+// creation explains why a controller cannot make pods.
+func creation(message string) string {
+	if m := exceeded.FindStringSubmatch(message); m != nil {
+		return fmt.Sprintf("quota %s does not allow more pods: %s needed, %s used, limit %s", m[1], m[2], m[3], m[4])
+	}
+	if m := noAccount.FindStringSubmatch(message); m != nil {
+		return "service account " + m[1] + " does not exist"
+	}
+	if _, said, found := strings.Cut(message, " is forbidden: violates PodSecurity "); found {
+		return "the pod security level of the namespace does not allow its pods: " + said
+	}
+	return strings.TrimPrefix(message, "Error creating: ")
+}
