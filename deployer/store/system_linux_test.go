@@ -246,3 +246,21 @@ func TestFIFO(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+func TestReadOnlyConfiguration(t *testing.T) {
+	needMounts(t)
+	dir := mounted(t, "none", "tmpfs", 0, "")
+	c := &Configuration{Path: filepath.Join(dir, "solutions.yaml")}
+	if err := os.WriteFile(c.Path, []byte(flatForm), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mount("none", dir, "tmpfs", unix.MS_REMOUNT|unix.MS_RDONLY, ""); err != nil {
+		t.Fatal(err)
+	}
+	_, err := c.Edit(t.Context(), list(entryAt("/store/demo-1.0.0.iso", "")))
+	for name, err := range map[string]error{"edit": err, "check": c.Check()} {
+		if hints := strings.Join(report.Hints(err), " "); !errors.Is(err, syscall.EROFS) || !strings.Contains(hints, "--solutions-file") {
+			t.Errorf("%s: %v, hints %q", name, err, hints)
+		}
+	}
+}

@@ -46,3 +46,12 @@ func syncDirectory(dir string) error {
 	}
 	return errors.Join(d.Sync(), d.Close())
 }
+
+// keepOwner gives a file to the owner of another one, as far as the process may.
+func keepOwner(f *os.File, of os.FileInfo) error {
+	owner, ok := of.Sys().(*syscall.Stat_t)
+	if !ok || int(owner.Uid) == os.Geteuid() && int(owner.Gid) == os.Getegid() {
+		return nil
+	}
+	return f.Chown(int(owner.Uid), int(owner.Gid))
+}
