@@ -31,6 +31,8 @@ type Engine struct {
 	Now     func() time.Time
 	User    string // for the history; "" asks the cluster
 	Tool    string // version of solutionctl
+
+	limiter limiter
 }
 
 // Key names a release: a Solution in a namespace, or with an empty Namespace the part of a Solution that belongs to the

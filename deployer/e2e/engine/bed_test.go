@@ -1,0 +1,202 @@
+// Package engine_test applies releases to a real API server.
+package engine_test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kube "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
+	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+func TestMain(m *testing.M) { testcluster.Main(m, testcluster.Options{}) }
+
+// bed is an engine and a namespace of its own in the cluster that all tests share.
+type bed struct {
+	*engine.Engine
+	*testing.T
+	Namespace string
+	Key       engine.Key
+	Sink      *report.Recorder
+}
+
+var beds atomic.Int64
+
+func newBed(t *testing.T) *bed {
+	t.Helper()
+	name := fmt.Sprintf("bed-%d", beds.Add(1))
+	b := &bed{T: t, Namespace: name, Key: engine.Key{Namespace: name, Solution: "demo"}, Sink: &report.Recorder{}}
+	b.Engine = b.connect(testcluster.Shared(t).Kubeconfig)
+	b.make("apiVersion: v1\nkind: Namespace\nmetadata: {name: " + name + "}")
+	return b
+}
+
+// connect returns an engine for a kubeconfig.
+func (b *bed) connect(kubeconfig string) *engine.Engine {
+	b.Helper()
+	c, err := cluster.Connect(cluster.Options{Kubeconfig: kubeconfig, Now: time.Now, Sink: b.Sink})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return &engine.Engine{Cluster: c, Sink: b.Sink, Now: time.Now, Tool: "1.0.0"}
+}
+
+// objects reads YAML documents. $ns stands for the namespace of the bed.
+func (b *bed) objects(text string) []*unstructured.Unstructured {
+	b.Helper()
+	var objects []*unstructured.Unstructured
+	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader([]byte(strings.ReplaceAll(text, "$ns", b.Namespace))), 4096)
+	for {
+		object := &unstructured.Unstructured{}
+		err := decoder.Decode(object)
+		if err == io.EOF {
+			return objects
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+		if len(object.Object) > 0 {
+			objects = append(objects, object)
+		}
+	}
+}
+
+// make creates objects as somebody else.
+func (b *bed) make(text string) {
+	b.Helper()
+	for _, object := range b.objects(text) {
+		if _, err := b.Cluster.Create(b.Context(), object, cluster.WriteOptions{}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func (b *bed) release(version, text string) engine.Release {
+	b.Helper()
+	return engine.Release{Key: b.Key, Version: version, Operation: "add", Objects: b.objects(text)}
+}
+
+// plan plans what must be possible.
+func (b *bed) plan(r engine.Release) *engine.Plan {
+	b.Helper()
+	p, err := b.Engine.Plan(b.Context(), r, engine.PlanOptions{})
+	if err != nil {
+		b.Fatalf("plan: %v\n%q", err, report.Hints(err))
+	}
+	return p
+}
+
+// deploy plans and applies what must be possible.
+func (b *bed) deploy(r engine.Release) *engine.Plan {
+	b.Helper()
+	p := b.plan(r)
+	b.apply(p)
+	return p
+}
+
+func (b *bed) apply(p *engine.Plan) {
+	b.Helper()
+	if err := b.Engine.Apply(b.Context(), p, engine.ApplyOptions{Timeout: time.Minute}); err != nil {
+		b.Fatalf("apply: %v\n%q", err, report.Hints(err))
+	}
+}
+
+// refused plans what must not be possible and checks the error.
+func (b *bed) refused(r engine.Release, o engine.PlanOptions, code report.Code, parts ...string) {
+	b.Helper()
+	_, err := b.Engine.Plan(b.Context(), r, o)
+	b.failed(err, code, parts...)
+}
+
+func (b *bed) failed(err error, code report.Code, parts ...string) {
+	b.Helper()
+	if report.CodeOf(err) != code {
+		b.Fatalf("got code %q, want %q: %v", report.CodeOf(err), code, err)
+	}
+	text := err.Error() + "\n" + strings.Join(report.Hints(err), "\n")
+	for _, part := range parts {
+		if part = strings.ReplaceAll(part, "$ns", b.Namespace); !strings.Contains(text, part) {
+			b.Errorf("the error does not say %q: %s", part, text)
+		}
+	}
+}
+
+// actions writes the changes of a plan, without those that change nothing.
+func (b *bed) actions(p *engine.Plan) string {
+	var lines []string
+	for _, c := range p.Changes {
+		if c.Action != schema.ActionNone {
+			lines = append(lines, string(c.Action)+" "+strings.ReplaceAll(c.Object.String(), b.Namespace, "$ns"))
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+func (b *bed) wantActions(p *engine.Plan, want ...string) {
+	b.Helper()
+	if got := b.actions(p); got != strings.Join(want, "\n") {
+		b.Errorf("got:\n%s\nwant:\n%s", got, strings.Join(want, "\n"))
+	}
+}
+
+func (b *bed) get(kind, name string) *unstructured.Unstructured {
+	b.Helper()
+	version, kind, found := cutLast(kind, "/")
+	if !found {
+		version = "v1"
+	}
+	object, err := b.Cluster.Get(b.Context(), kube.FromAPIVersionAndKind(version, kind), b.Namespace, name)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return object
+}
+
+func cutLast(s, sep string) (before, after string, found bool) {
+	if i := strings.LastIndex(s, sep); i >= 0 {
+		return s[:i], s[i+len(sep):], true
+	}
+	return "", s, false
+}
+
+// data is that of a ConfigMap.
+func (b *bed) data(name string) map[string]string {
+	b.Helper()
+	object := b.get("ConfigMap", name)
+	if object == nil {
+		return nil
+	}
+	data, _, err := unstructured.NestedStringMap(object.Object, "data")
+	if err != nil {
+		b.Fatal(err)
+	}
+	return data
+}
+
+func (b *bed) state() *engine.State {
+	b.Helper()
+	state, err := b.State(b.Context(), b.Key)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return state
+}
+
+// restart returns an engine that knows nothing, as another process would.
+func (b *bed) restart() {
+	b.Helper()
+	b.Engine = b.connect(testcluster.Shared(b.T).Kubeconfig)
+}
+

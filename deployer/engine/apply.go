@@ -1,0 +1,411 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kube "k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// Apply carries a plan out. When it returns an error, the same release, planned and applied again, finishes the work.
+// The error has the code Interrupted when ctx ended after something was changed, and Timeout when not everything became
+// ready in time; its text then says why, down to the container.
+func (e *Engine) Apply(ctx context.Context, p *Plan, o ApplyOptions) error {
+	return e.ApplyAll(ctx, []*Plan{p}, o)
+}
+
+// ApplyAll carries out several plans side by side. What went wrong with one does not stop the others; the error is that of
+// all of them.
+func (e *Engine) ApplyAll(ctx context.Context, plans []*Plan, o ApplyOptions) error {
+	timeout := cmp.Or(o.Timeout, 10*time.Minute)
+	patience, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	runs := make([]*run, 0, len(plans))
+	for _, p := range plans {
+		if !p.idle() {
+			runs = append(runs, &run{Engine: e, plan: p, options: o, patience: patience, timeout: timeout})
+		}
+	}
+	if len(runs) == 0 {
+		return nil
+	}
+	user := e.User
+	if user == "" {
+		user = e.Cluster.User(ctx)
+	}
+	all := func(runs []*run, f func(r *run) error) {
+		// The errors are kept with the runs.
+		_ = each(len(runs), false, func(i int) error {
+			runs[i].err = f(runs[i])
+			return nil
+		})
+	}
+	all(runs, func(r *run) error { return r.change(ctx, user) })
+	good := slices.DeleteFunc(slices.Clone(runs), func(r *run) bool { return r.err != nil })
+	if !o.NoWait {
+		e.wait(ctx, patience, good)
+		good = slices.DeleteFunc(good, func(r *run) bool { return r.err != nil })
+	}
+	all(good, func(r *run) error { return r.promote(ctx) })
+	errs := make([]error, len(runs))
+	for i, r := range runs {
+		errs[i] = r.finish(ctx)
+	}
+	return join(errs)
+}
+
+// run carries out one plan.
+type run struct {
+	*Engine
+	plan     *Plan
+	options  ApplyOptions
+	patience context.Context //nolint:containedctx // ends the waiting, and nothing else, when the time is up
+	timeout  time.Duration
+
+	state   State                                // as it is written
+	results map[*step]*unstructured.Unstructured // what the server made of the objects
+	changed bool                                 // something in the cluster may have been changed
+	err     error
+}
+
+// finish tells how the run ended.
+func (r *run) finish(ctx context.Context) error {
+	name := r.plan.Release.Key.String()
+	if r.err == nil {
+		r.emit(report.Event{Step: "deploy", Name: name, State: report.Done})
+		return nil
+	}
+	r.emit(report.Event{Step: "deploy", Name: name, State: report.Failed})
+	if ctx.Err() != nil {
+		code := report.Cancelled
+		if r.changed {
+			code = report.Interrupted
+		}
+		return report.Errorf(code, "deploy %s: %w", name, r.err).WithHint("run the same command again: it finishes what was begun")
+	}
+	return fmt.Errorf("deploy %s: %w", name, r.err)
+}
+
+// change brings the objects of the cluster to what is wanted: everything but waiting for it to work.
+func (r *run) change(ctx context.Context, user string) error {
+	if err := r.begin(ctx, user); err != nil {
+		return err
+	}
+	for phase := range phases {
+		if err := r.applyPhase(ctx, phase); err != nil {
+			return err
+		}
+	}
+	return r.prune(ctx)
+}
+
+// begin writes down what is about to be done, before the first change.
+func (r *run) begin(ctx context.Context, user string) error {
+	r.state = *r.plan.state
+	r.results = map[*step]*unstructured.Unstructured{}
+	release := r.plan.Release
+	data, err := encodeObjects(r.plan.judge.objects())
+	if err != nil {
+		return err
+	}
+	content, err := r.StoreContent(ctx, release.Key.ID(), data)
+	if err != nil {
+		return err
+	}
+	pending := &schema.DeploymentRevision{
+		Number: r.state.last() + 1, Operation: release.Operation, Version: release.Version, Outcome: schema.DeploymentPending,
+		User: user, Tool: r.Tool, Token: r.options.Token, Started: r.second(), Settings: release.Settings, Content: content,
+	}
+	if old := r.state.Pending; old != nil {
+		if sameWork(old, pending) {
+			pending.Number, pending.User, pending.Started = old.Number, old.User, old.Started
+		} else {
+			r.state.remember(old, schema.DeploymentReplaced)
+		}
+	}
+	for _, s := range r.plan.steps {
+		if object, ok := s.planned(); ok {
+			pending.Objects = append(pending.Objects, object)
+		}
+	}
+	r.state.Pending = pending
+	r.changed = true
+	err = r.save(ctx, &r.state)
+	if errors.Is(err, errOutrun) {
+		r.changed = false
+		return report.Errorf(report.Locked, "%w", err).WithHint("somebody else works on it at the same time; run the command again")
+	}
+	return err
+}
+
+// sameWork tells whether a revision does what another one began.
+func sameWork(a, b *schema.DeploymentRevision) bool {
+	return a.Operation == b.Operation && a.Version == b.Version && a.Content == b.Content && maps.Equal(a.Settings, b.Settings)
+}
+
+// last is the number of the newest revision.
+func (s *State) last() int64 {
+	var last int64
+	for _, r := range []*schema.DeploymentRevision{s.Current, s.Pending} {
+		if r != nil {
+			last = max(last, r.Number)
+		}
+	}
+	for _, r := range s.History {
+		last = max(last, r.Number)
+	}
+	return last
+}
+
+// remember puts a revision into the history.
+func (s *State) remember(r *schema.DeploymentRevision, outcome schema.DeploymentOutcome) {
+	old := *r
+	old.Objects, old.Outcome = nil, outcome
+	s.History = slices.Concat([]schema.DeploymentRevision{old}, s.History)
+	slices.SortStableFunc(s.History, func(a, b schema.DeploymentRevision) int { return -cmp.Compare(a.Number, b.Number) })
+	s.History = s.History[:min(len(s.History), historyLimit)]
+}
+
+// planned is the object as the record of a begun revision has it.
+func (s *step) planned() (schema.DeployedObject, bool) {
+	object := schema.DeployedObject{ObjectRef: s.Object, Hash: s.hash, Phase: s.phase}
+	switch {
+	case s.Action == schema.ActionSkip:
+		return object, false
+	case s.desired == nil:
+		object = s.known
+		object.Leaving, object.Kept = s.Action == schema.ActionDelete, s.Action == schema.ActionKeep
+	case s.live != nil && s.Action != schema.ActionReplace && !s.late:
+		object.UID = string(s.live.GetUID())
+	}
+	return object, true
+}
+
+// objects are those that are wanted, as they are applied.
+func (j *judge) objects() []*unstructured.Unstructured {
+	objects := make([]*unstructured.Unstructured, len(j.desired))
+	for i, s := range j.desired {
+		objects[i] = s.desired
+	}
+	return objects
+}
+
+// applyPhase makes and changes the objects of a phase and waits for what the next phases need of them.
+func (r *run) applyPhase(ctx context.Context, phase int) error {
+	var steps []*step
+	for _, s := range r.plan.steps {
+		if s.phase == phase && s.desired != nil && s.Action != schema.ActionNone && s.Action != schema.ActionSkip {
+			steps = append(steps, s)
+		}
+	}
+	if len(steps) == 0 {
+		return nil
+	}
+	progress := r.progress("apply", phaseNames[phase], len(steps))
+	results := make([]*unstructured.Unstructured, len(steps))
+	err := each(len(steps), true, func(i int) (err error) {
+		results[i], err = r.perform(ctx, steps[i])
+		progress.step(err)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for i, s := range steps {
+		if results[i] != nil {
+			r.results[s] = results[i]
+		}
+	}
+	if phase == phaseDefinitions {
+		return r.established(ctx, steps)
+	}
+	return nil
+}
+
+// attempts is how often an object is judged again that somebody else changes all the time.
+const attempts = 5
+
+// perform makes one object what it shall be. What turns out to be different from what was planned is judged again.
+func (r *run) perform(ctx context.Context, s *step) (*unstructured.Unstructured, error) {
+	for range attempts {
+		if s.late {
+			if err := r.judgeLate(ctx, s); err != nil {
+				return nil, err
+			}
+		}
+		result, err := r.write(ctx, s)
+		switch {
+		case err == nil && result != nil && result.GetDeletionTimestamp() != nil:
+			// Applying to what is being deleted succeeds, and then it disappears all the same.
+			if err := r.gone(ctx, result); err != nil {
+				return nil, err
+			}
+		case err == nil:
+			return result, nil
+		case !errors.Is(err, cluster.ErrChanged) && !errors.Is(err, cluster.ErrExists) && !errors.Is(err, cluster.ErrNoKind):
+			return nil, err
+		}
+		s.late = true
+	}
+	return nil, report.Errorf(report.Conflict, "%s is changed by somebody else all the time", s.Object)
+}
+
+// judgeLate judges a step in the middle of the run, when what it needs is there. A kind that was defined a moment ago may
+// take another moment, and what is being deleted has to go first.
+func (r *run) judgeLate(ctx context.Context, s *step) error {
+	return r.poll(ctx, func() (bool, error) {
+		err := r.plan.judge.decide(ctx, s)
+		switch {
+		case errors.Is(err, cluster.ErrNoKind):
+			return false, nil
+		case err != nil:
+			return false, err
+		case s.late && s.live != nil:
+			return false, r.gone(ctx, s.live)
+		}
+		return !s.late, nil
+	}, fmt.Sprintf("%s: the API server does not take it", s.Object))
+}
+
+// write sends the change of a step.
+func (r *run) write(ctx context.Context, s *step) (*unstructured.Unstructured, error) {
+	switch s.Action {
+	case schema.ActionNone, schema.ActionSkip:
+		return s.live, nil
+	case schema.ActionCreate:
+		return r.apply(ctx, creation(s.desired), cluster.WriteOptions{})
+	case schema.ActionReplace:
+		if err := r.delete(ctx, s.live, cluster.DeleteOptions{Propagation: metav1.DeletePropagationBackground}); err != nil {
+			return nil, err
+		}
+		if err := r.gone(ctx, s.live); err != nil {
+			return nil, err
+		}
+		return r.apply(ctx, creation(s.desired), cluster.WriteOptions{})
+	default:
+		return r.apply(ctx, update(s), cluster.WriteOptions{Force: s.force})
+	}
+}
+
+// established waits until the kinds that the release defines can be used.
+func (r *run) established(ctx context.Context, steps []*step) error {
+	targets := make([]*target, len(steps))
+	var kinds []kube.GroupVersionKind
+	for i, s := range steps {
+		targets[i] = &target{run: r, step: s, live: r.results[s]}
+		kinds = append(kinds, definedKinds(s.desired)...)
+	}
+	r.watch(ctx, r.patience, targets)
+	if err := r.verdict(ctx, targets); err != nil {
+		return err
+	}
+	r.Cluster.Refresh()
+	return r.poll(ctx, func() (bool, error) {
+		for _, kind := range kinds {
+			if _, err := r.Cluster.Mapping(ctx, kind); errors.Is(err, cluster.ErrNoKind) {
+				r.Cluster.Refresh()
+				return false, nil
+			} else if err != nil {
+				return false, err
+			}
+		}
+		return true, nil
+	}, "the API server does not serve the kinds of the new CustomResourceDefinitions")
+}
+
+// prune removes what is no longer wanted, the phases backwards: a custom resource goes while its operator is still there
+// to serve the finalizers, and what belongs to the cluster goes before a namespace.
+func (r *run) prune(ctx context.Context) error {
+	for phase := phases - 1; phase >= 0; phase-- {
+		var steps []*step
+		for _, s := range r.plan.steps {
+			if s.phase == phase && s.Action == schema.ActionDelete {
+				steps = append(steps, s)
+			}
+		}
+		if len(steps) == 0 {
+			continue
+		}
+		progress := r.progress("remove", phaseNames[phase], len(steps))
+		err := each(len(steps), true, func(i int) error {
+			err := r.remove(ctx, steps[i])
+			progress.step(err)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// remove deletes the very object that the record names and waits until it is gone.
+func (r *run) remove(ctx context.Context, s *step) error {
+	for range attempts {
+		err := r.delete(ctx, s.live, cluster.DeleteOptions{Propagation: metav1.DeletePropagationBackground})
+		if err == nil {
+			return r.gone(ctx, s.live)
+		}
+		if !errors.Is(err, cluster.ErrChanged) {
+			return err
+		}
+		if err := r.plan.judge.decideRemoval(ctx, s); err != nil || s.Action != schema.ActionDelete || s.live == nil {
+			return err
+		}
+	}
+	return report.Errorf(report.Conflict, "%s is changed by somebody else all the time", s.Object)
+}
+
+// promote calls the release the current one, in one write, and throws away what nothing refers to any more.
+func (r *run) promote(ctx context.Context) error {
+	done := *r.state.Pending
+	finished := r.second()
+	done.Outcome, done.Finished, done.Objects = schema.DeploymentDone, &finished, nil
+	for _, s := range r.plan.steps {
+		object, ok := s.planned()
+		if !ok || object.Leaving {
+			continue
+		}
+		if live := cmp.Or(r.results[s], s.live); live != nil && s.desired != nil {
+			object.UID, object.ResourceVersion, object.Generation = string(live.GetUID()), live.GetResourceVersion(), live.GetGeneration()
+		}
+		done.Objects = append(done.Objects, object)
+	}
+	first := r.state.Current == nil && len(r.state.History) == 0
+	if r.state.Current != nil {
+		r.state.remember(r.state.Current, r.state.Current.Outcome)
+	}
+	r.state.Current, r.state.Pending = &done, nil
+	err := r.save(ctx, &r.state)
+	if errors.Is(err, errOutrun) {
+		return report.Errorf(report.Interrupted, "%w", err).WithHint("run the same command again")
+	}
+	if err != nil || first {
+		return err
+	}
+	keep := []string{done.Content}
+	for _, old := range r.state.History {
+		keep = append(keep, old.Content)
+	}
+	return r.CollectContent(ctx, r.plan.Release.Key.ID(), keep...)
+}
+
+// progress counts the objects of a phase.
+func (r *run) progress(step, phase string, total int) *counter {
+	c := &counter{sink: r.emit, event: report.Event{
+		Step: step, Name: r.plan.Release.Key.String() + " " + phase, State: report.Started, Total: int64(total), Unit: "objects",
+	}}
+	r.emit(c.event)
+	return c
+}

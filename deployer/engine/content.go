@@ -1,0 +1,130 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+const (
+	contentKey = "content.gz"
+	// partSize bounds what goes into one Secret: the server refuses objects of 1 MiB, and base64 does not count.
+	partSize = 900 << 10
+	// maxContent bounds what is stored under one digest, uncompressed.
+	maxContent = 64 << 20
+	// annotationParts is on the first part of a content and says how many parts it has.
+	annotationParts = "solutionctl.io/parts"
+	// annotationDigest is on every part of a content.
+	annotationDigest = "solutionctl.io/digest"
+)
+
+// StoreContent keeps data in the cluster, under its digest ("sha256:…"), for an owner: the value of a label that says who
+// may throw it away, see [Engine.CollectContent]. Storing the same again changes nothing. At most 64 MiB are accepted.
+func (e *Engine) StoreContent(ctx context.Context, owner string, data []byte) (digest string, err error) {
+	digest = digestOf(data)
+	if len(data) > maxContent {
+		return "", report.Errorf(report.Refused, "content of %d bytes is too large to be kept in the cluster, the limit is %d MiB", len(data), maxContent>>20)
+	}
+	parts := slices.Collect(slices.Chunk(compress(data), partSize))
+	// The first part comes last: when it is there, all of them are.
+	for i := len(parts) - 1; i >= 0; i-- {
+		secret := newSecret(nil, contentName(owner, digest, i), "content", owner, contentKey, parts[i])
+		annotations := map[string]string{annotationDigest: digest}
+		if i == 0 {
+			annotations[annotationParts] = strconv.Itoa(len(parts))
+		}
+		secret.SetAnnotations(annotations)
+		secret.Object["immutable"] = true
+		if _, err := e.createStored(ctx, secret); err != nil && !errors.Is(err, cluster.ErrExists) {
+			return "", fmt.Errorf("keep content in the cluster: %w", err)
+		}
+	}
+	return digest, nil
+}
+
+// LoadContent returns what was stored. The error has the code NotFound when it is not there, and Corrupt when it does not
+// have the digest any more.
+func (e *Engine) LoadContent(ctx context.Context, owner, digest string) ([]byte, error) {
+	var packed bytes.Buffer
+	for i, parts := 0, 1; i < parts; i++ {
+		name := contentName(owner, digest, i)
+		secret, err := e.get(ctx, secretKind, cluster.SystemNamespace, name)
+		if err != nil {
+			return nil, err
+		}
+		if secret == nil {
+			return nil, report.Errorf(report.NotFound, "Secret %s/%s, which keeps it, does not exist", cluster.SystemNamespace, name)
+		}
+		if i == 0 {
+			if parts, err = strconv.Atoi(secret.GetAnnotations()[annotationParts]); err != nil || parts > maxContent/partSize+1 {
+				return nil, corruptContent(digest, fmt.Errorf("annotation %s: %q", annotationParts, secret.GetAnnotations()[annotationParts]))
+			}
+		}
+		part, err := secretData(secret, contentKey)
+		if err != nil {
+			return nil, corruptContent(digest, err)
+		}
+		packed.Write(part)
+	}
+	data, err := decompress(packed.Bytes(), maxContent)
+	if err != nil {
+		return nil, corruptContent(digest, err)
+	}
+	if got := digestOf(data); got != digest {
+		return nil, corruptContent(digest, fmt.Errorf("it has digest %s", got))
+	}
+	return data, nil
+}
+
+func corruptContent(digest string, err error) error {
+	return report.Errorf(report.Corrupt, "content %s in namespace %s: %w", digest, cluster.SystemNamespace, err)
+}
+
+// CollectContent removes what is stored for an owner, but for the digests to keep. The caller holds the lock that
+// protects the owner's references.
+func (e *Engine) CollectContent(ctx context.Context, owner string, keep ...string) error {
+	selector := metav1.ListOptions{LabelSelector: labelStores + "=content," + labelOwner + "=" + owner}
+	var garbage []*unstructured.Unstructured
+	for secret, err := range e.Cluster.ListMetadata(ctx, secretKind, cluster.SystemNamespace, selector) {
+		if err != nil {
+			return fmt.Errorf("content that nothing refers to: %w", err)
+		}
+		if !slices.Contains(keep, secret.GetAnnotations()[annotationDigest]) {
+			garbage = append(garbage, secret)
+		}
+	}
+	// The first part goes first: without it the others do not count.
+	slices.SortFunc(garbage, func(a, b *unstructured.Unstructured) int { return strings.Compare(a.GetName(), b.GetName()) })
+	for _, secret := range garbage {
+		if err := e.delete(ctx, secret, cluster.DeleteOptions{}); err != nil && !errors.Is(err, cluster.ErrChanged) {
+			return fmt.Errorf("content that nothing refers to: %w", err)
+		}
+	}
+	return nil
+}
+
+// contentName names the Secret of a part. Names of the same content sort in the order of its parts.
+func contentName(owner, digest string, part int) string {
+	name := "content." + owner + "." + strings.TrimPrefix(digest, "sha256:")
+	if part > 0 {
+		name += fmt.Sprintf(".%03d", part)
+	}
+	return name
+}
+
+func digestOf(data []byte) string {
+	sum := sha256.Sum256(data)
+	return "sha256:" + hex.EncodeToString(sum[:])
+}

@@ -1,0 +1,285 @@
+package engine
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/schema"
+)
+
+// hidden stands for a value of a Secret.
+const hidden = "(hidden)"
+
+// fieldChanges returns what differs between an object and what the server would make of it, without what the server
+// keeps for itself, and who owns the values that are there now.
+func fieldChanges(before, after *unstructured.Unstructured) []schema.FieldChange {
+	d := differ{owners: ownersOf(before), secret: before.GroupVersionKind() == secretKind}
+	d.compare(nil, withoutBookkeeping(before), withoutBookkeeping(after))
+	return d.changes
+}
+
+// withoutBookkeeping is the object without its status and what the server counts and stamps.
+func withoutBookkeeping(object *unstructured.Unstructured) map[string]any {
+	content := maps.Clone(object.Object)
+	delete(content, "status")
+	if metadata, ok := content["metadata"].(map[string]any); ok {
+		metadata = maps.Clone(metadata)
+		for _, field := range bookkeeping {
+			delete(metadata, field)
+		}
+		content["metadata"] = metadata
+	}
+	return content
+}
+
+type differ struct {
+	owners  []owner
+	secret  bool
+	changes []schema.FieldChange
+}
+
+// place is one step from the root of an object to a field: into a map by name, or into a list.
+type place struct {
+	field   string
+	element any // of a list; nil in a map
+	index   int
+	label   string // of an element, such as [name=web]
+}
+
+func (d *differ) compare(at []place, before, after any) {
+	switch b := before.(type) {
+	case map[string]any:
+		if a, ok := after.(map[string]any); ok {
+			d.compareMaps(at, b, a)
+			return
+		}
+	case []any:
+		if a, ok := after.([]any); ok {
+			d.compareLists(at, b, a)
+			return
+		}
+	}
+	if !reflect.DeepEqual(before, after) {
+		d.report(at, before, after)
+	}
+}
+
+func (d *differ) compareMaps(at []place, before, after map[string]any) {
+	names := maps.Clone(before)
+	maps.Copy(names, after)
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		b, was := before[name]
+		a, is := after[name]
+		next := append(at[:len(at):len(at)], place{field: name})
+		if was && is {
+			d.compare(next, b, a)
+		} else {
+			d.report(next, b, a)
+		}
+	}
+}
+
+// compareLists matches elements by the field that names them. A list whose elements have no names is one value.
+func (d *differ) compareLists(at []place, before, after []any) {
+	field := namingField(before, after)
+	if field == "" {
+		if !reflect.DeepEqual(before, after) {
+			d.report(at, before, after)
+		}
+		return
+	}
+	name := func(element any) string { return fmt.Sprint(element.(map[string]any)[field]) }
+	step := func(i int, element any) []place {
+		return append(at[:len(at):len(at)], place{element: element, index: i, label: "[" + field + "=" + name(element) + "]"})
+	}
+	find := func(list []any, wanted string) int {
+		return slices.IndexFunc(list, func(element any) bool { return name(element) == wanted })
+	}
+	for i, b := range before {
+		if j := find(after, name(b)); j >= 0 {
+			d.compare(step(i, b), b, after[j])
+		} else {
+			d.report(step(i, b), b, nil)
+		}
+	}
+	for i, a := range after {
+		if find(before, name(a)) < 0 {
+			d.report(step(i, a), nil, a)
+		}
+	}
+}
+
+// namingFields tell elements of lists apart, in the order in which they are tried.
+var namingFields = []string{"name", "key", "type", "ip", "mountPath", "devicePath", "containerPort", "port", "topologyKey", "uid"}
+
+// namingField returns the field whose values name every element of both lists, "" when there is none.
+func namingField(lists ...[]any) string {
+	for _, field := range namingFields {
+		if !slices.ContainsFunc(lists, func(list []any) bool { return !named(list, field) }) {
+			return field
+		}
+	}
+	return ""
+}
+
+// named tells whether every element is a map that has the field, each with another value.
+func named(list []any, field string) bool {
+	seen := map[any]bool{}
+	for _, element := range list {
+		m, ok := element.(map[string]any)
+		if !ok {
+			return false
+		}
+		switch value := m[field].(type) {
+		case string, int64:
+			if seen[value] {
+				return false
+			}
+			seen[value] = true
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+func (d *differ) report(at []place, before, after any) {
+	c := schema.FieldChange{Path: pathOf(at), From: d.show(at, before), To: d.show(at, after)}
+	if before != nil {
+		c.Manager = strings.Join(managersOf(d.owners, at), ", ")
+	}
+	d.changes = append(d.changes, c)
+}
+
+func (d *differ) show(at []place, value any) string {
+	if value == nil {
+		return ""
+	}
+	if d.secret && len(at) > 0 && at[0].field != "apiVersion" && at[0].field != "kind" && at[0].field != "type" {
+		return hidden // annotations may repeat the data
+	}
+	data, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Sprint(value)
+	}
+	return string(data)
+}
+
+func pathOf(at []place) string {
+	var b strings.Builder
+	for _, p := range at {
+		switch {
+		case p.element != nil:
+			b.WriteString(p.label)
+		case strings.ContainsAny(p.field, "./[]"):
+			fmt.Fprintf(&b, "[%s]", p.field)
+		default:
+			if b.Len() > 0 {
+				b.WriteByte('.')
+			}
+			b.WriteString(p.field)
+		}
+	}
+	return b.String()
+}
+
+// owner is a manager of fields and what it owns, as nested names: see the format FieldsV1 of the API server.
+type owner struct {
+	manager string
+	fields  map[string]any
+}
+
+func ownersOf(object *unstructured.Unstructured) []owner {
+	var owners []owner
+	for _, entry := range object.GetManagedFields() {
+		fields := map[string]any{}
+		if entry.FieldsV1 == nil || json.Unmarshal(entry.FieldsV1.Raw, &fields) != nil {
+			continue
+		}
+		owners = append(owners, owner{entry.Manager, fields})
+	}
+	return owners
+}
+
+// managersOf returns the managers that own a field or something in it, sorted.
+func managersOf(owners []owner, at []place) []string {
+	var managers []string
+	for _, o := range owners {
+		if owns(o.fields, at) && !slices.Contains(managers, o.manager) {
+			managers = append(managers, o.manager)
+		}
+	}
+	slices.Sort(managers)
+	return managers
+}
+
+func owns(fields map[string]any, at []place) bool {
+	for _, p := range at {
+		if len(fields) == 0 {
+			return true // what is above was set as a whole
+		}
+		next := descend(fields, p)
+		if next == nil {
+			return false
+		}
+		fields = next
+	}
+	return true
+}
+
+// descend follows one step in a set of fields. It returns nil when the set has nothing there.
+func descend(fields map[string]any, p place) map[string]any {
+	if p.element == nil {
+		next, _ := fields["f:"+p.field].(map[string]any)
+		return next
+	}
+	for name, value := range fields {
+		next, ok := value.(map[string]any)
+		kind, text, _ := strings.Cut(name, ":")
+		if !ok || kind != "k" {
+			continue
+		}
+		var key map[string]any
+		element, isMap := p.element.(map[string]any)
+		if !isMap || json.Unmarshal([]byte(text), &key) != nil {
+			continue
+		}
+		matches := true
+		for k, v := range key {
+			matches = matches && fmt.Sprint(element[k]) == fmt.Sprint(v)
+		}
+		if matches {
+			return next
+		}
+	}
+	return nil
+}
+
+// ownFields is what the engine owns of an object, as the server writes it, "" when it owns nothing.
+func ownFields(object *unstructured.Unstructured) string {
+	for _, entry := range object.GetManagedFields() {
+		if entry.Manager == cluster.FieldManager && entry.Operation == metav1.ManagedFieldsOperationApply && entry.Subresource == "" && entry.FieldsV1 != nil {
+			return entry.APIVersion + string(entry.FieldsV1.Raw)
+		}
+	}
+	return ""
+}
+
+// managedByOthers tells whether somebody but the engine owns a field.
+func managedByOthers(object *unstructured.Unstructured, at ...string) bool {
+	var places []place
+	for _, field := range at {
+		places = append(places, place{field: field})
+	}
+	return slices.ContainsFunc(ownersOf(object), func(o owner) bool {
+		return o.manager != cluster.FieldManager && owns(o.fields, places)
+	})
+}

@@ -1,0 +1,233 @@
+package engine
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kube "k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// objectKey identifies an object whatever version of its API it is written in.
+type objectKey struct {
+	kube.GroupKind
+	Namespace, Name string
+}
+
+func keyOf(object *unstructured.Unstructured) objectKey {
+	return objectKey{object.GroupVersionKind().GroupKind(), object.GetNamespace(), object.GetName()}
+}
+
+func keyOfRef(r schema.ObjectRef) objectKey {
+	return objectKey{kindOfRef(r).GroupKind(), r.Namespace, r.Name}
+}
+
+func kindOfRef(r schema.ObjectRef) kube.GroupVersionKind {
+	return kube.FromAPIVersionAndKind(r.APIVersion, r.Kind)
+}
+
+func refOf(object *unstructured.Unstructured) schema.ObjectRef {
+	return schema.ObjectRef{APIVersion: object.GetAPIVersion(), Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName()}
+}
+
+// bookkeeping are the fields of metadata that the server sets.
+var bookkeeping = []string{"creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "managedFields", "resourceVersion", "selfLink", "uid"}
+
+// prepare returns the object as it is applied for a release: without what only the server writes, and with the label of
+// the release.
+func prepare(key Key, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	if object.GetAPIVersion() == "" || object.GetKind() == "" || object.GetName() == "" {
+		return nil, report.Errorf(report.Invalid, "%s has no apiVersion, no kind or no name", refOf(object))
+	}
+	object = object.DeepCopy()
+	unstructured.RemoveNestedField(object.Object, "status")
+	for _, field := range bookkeeping {
+		unstructured.RemoveNestedField(object.Object, "metadata", field)
+	}
+	if err := foldStringData(object); err != nil {
+		return nil, err
+	}
+	labels := object.GetLabels()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[LabelRelease] = key.ID()
+	object.SetLabels(labels)
+	return object, nil
+}
+
+// foldStringData moves stringData of a Secret to data, as the server does when it stores it: server-side apply tracks only
+// fields that are stored, so a key that disappears from stringData would stay.
+func foldStringData(object *unstructured.Unstructured) error {
+	if object.GroupVersionKind() != secretKind {
+		return nil
+	}
+	text, found, err := unstructured.NestedStringMap(object.Object, "stringData")
+	if err != nil {
+		return report.Errorf(report.Invalid, "%s: %w", refOf(object), err)
+	}
+	if !found {
+		return nil
+	}
+	delete(object.Object, "stringData")
+	for key, value := range text {
+		if err := unstructured.SetNestedField(object.Object, base64.StdEncoding.EncodeToString([]byte(value)), "data", key); err != nil {
+			return report.Errorf(report.Invalid, "%s: %w", refOf(object), err)
+		}
+	}
+	return nil
+}
+
+// hashOf is the same for objects that say the same, in whatever order and notation they say it.
+func hashOf(object *unstructured.Unstructured) (string, error) {
+	data, err := json.Marshal(object.Object) // sorts the keys
+	if err != nil {
+		return "", report.Errorf(report.Invalid, "%s: %w", refOf(object), err)
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:]), nil
+}
+
+// encodeObjects writes objects, one in each line.
+func encodeObjects(objects []*unstructured.Unstructured) ([]byte, error) {
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	for _, object := range objects {
+		if err := encoder.Encode(object.Object); err != nil {
+			return nil, report.Errorf(report.Invalid, "%s: %w", refOf(object), err)
+		}
+	}
+	return b.Bytes(), nil
+}
+
+func decodeObjects(data []byte) ([]*unstructured.Unstructured, error) {
+	var objects []*unstructured.Unstructured
+	for line := range bytes.Lines(data) {
+		object := new(unstructured.Unstructured)
+		if err := object.UnmarshalJSON(line); err != nil {
+			return nil, fmt.Errorf("object %d: %w", len(objects)+1, err)
+		}
+		objects = append(objects, object)
+	}
+	return objects, nil
+}
+
+// The phases in which objects are applied; they are removed in the opposite order.
+const (
+	phaseNamespaces = iota
+	phaseDefinitions
+	phaseAccounts
+	phaseRoles
+	phaseBindings
+	phaseConfiguration
+	phaseServices
+	phaseWorkloads
+	phaseOthers
+	phaseAdmission
+	phases
+)
+
+var phaseNames = [phases]string{
+	"namespaces", "custom resource definitions", "service accounts", "roles", "role bindings", "configuration",
+	"services", "workloads", "ingresses, monitoring and others", "admission",
+}
+
+var phaseOfKind = map[kube.GroupKind]int{
+	{Kind: "Namespace"}: phaseNamespaces,
+	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: phaseDefinitions,
+	{Kind: "ServiceAccount"}:                                         phaseAccounts,
+	{Group: "rbac.authorization.k8s.io", Kind: "Role"}:               phaseRoles,
+	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}:        phaseRoles,
+	{Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"}:        phaseBindings,
+	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRoleBinding"}: phaseBindings,
+
+	{Kind: "ConfigMap"}:                                     phaseConfiguration,
+	{Kind: "Secret"}:                                        phaseConfiguration,
+	{Kind: "LimitRange"}:                                    phaseConfiguration,
+	{Kind: "ResourceQuota"}:                                 phaseConfiguration,
+	{Kind: "PersistentVolumeClaim"}:                         phaseConfiguration,
+	{Kind: "PersistentVolume"}:                              phaseConfiguration,
+	{Group: "storage.k8s.io", Kind: "StorageClass"}:         phaseConfiguration,
+	{Group: "scheduling.k8s.io", Kind: "PriorityClass"}:     phaseConfiguration,
+	{Group: "networking.k8s.io", Kind: "NetworkPolicy"}:     phaseConfiguration,
+	{Group: "networking.k8s.io", Kind: "IngressClass"}:      phaseConfiguration,
+	{Kind: "Service"}:                                       phaseServices,
+	{Kind: "Endpoints"}:                                     phaseServices,
+	{Group: "discovery.k8s.io", Kind: "EndpointSlice"}:      phaseServices,
+	{Group: "policy", Kind: "PodDisruptionBudget"}:          phaseWorkloads,
+	{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}: phaseWorkloads,
+	{Kind: "Pod"}:                                           phaseWorkloads,
+	{Kind: "ReplicationController"}:                         phaseWorkloads,
+	{Group: "apps", Kind: "Deployment"}:                     phaseWorkloads,
+	{Group: "apps", Kind: "StatefulSet"}:                    phaseWorkloads,
+	{Group: "apps", Kind: "DaemonSet"}:                      phaseWorkloads,
+	{Group: "apps", Kind: "ReplicaSet"}:                     phaseWorkloads,
+	{Group: "batch", Kind: "Job"}:                           phaseWorkloads,
+	{Group: "batch", Kind: "CronJob"}:                       phaseWorkloads,
+	{Group: "apiregistration.k8s.io", Kind: "APIService"}:   phaseAdmission,
+}
+
+// phaseOf is where in the order of phases objects of a kind are applied.
+func phaseOf(kind kube.GroupKind) int {
+	if phase, ok := phaseOfKind[kind]; ok {
+		return phase
+	}
+	if kind.Group == "admissionregistration.k8s.io" {
+		return phaseAdmission
+	}
+	return phaseOthers
+}
+
+// protected are kinds whose objects hold data of others: they are never removed as a side effect.
+var protected = map[kube.GroupKind]bool{
+	{Kind: "Namespace"}: true,
+	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: true,
+	{Kind: "PersistentVolumeClaim"}:                                   true,
+	{Kind: "PersistentVolume"}:                                        true,
+}
+
+// definedKinds returns the kinds that a CustomResourceDefinition makes, one for each version that is served.
+func definedKinds(definition *unstructured.Unstructured) []kube.GroupVersionKind {
+	group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")
+	kind, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "kind")
+	versions, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions")
+	var kinds []kube.GroupVersionKind
+	for _, v := range versions {
+		version, _ := v.(map[string]any)
+		if served, _ := version["served"].(bool); served {
+			name, _ := version["name"].(string)
+			kinds = append(kinds, kube.GroupVersionKind{Group: group, Version: name, Kind: kind})
+		}
+	}
+	return kinds
+}
+
+// describe names whom an object that is not ours seems to belong to, from what is written on it.
+func describe(object *unstructured.Unstructured) string {
+	var signs []string
+	for _, label := range []string{LabelRelease, "app.kubernetes.io/managed-by", "heritage"} {
+		if value := object.GetLabels()[label]; value != "" {
+			signs = append(signs, "label "+label+"="+value)
+		}
+	}
+	seen := map[string]bool{}
+	for _, entry := range object.GetManagedFields() {
+		if entry.Subresource == "" && !seen[entry.Manager] {
+			seen[entry.Manager] = true
+			signs = append(signs, "field manager "+entry.Manager)
+		}
+	}
+	if len(signs) == 0 {
+		return "nothing on it says whose it is"
+	}
+	return strings.Join(signs, ", ")
+}

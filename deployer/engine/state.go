@@ -1,0 +1,284 @@
+package engine
+
+import (
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kube "k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// Labels of what the engine makes.
+const (
+	// LabelRelease is on every object of a release and names it, see [Key.ID].
+	LabelRelease = "solutionctl.io/release"
+	// labelStores is on the Secrets of the engine: "state" or "content".
+	labelStores = "solutionctl.io/stores"
+	// labelOwner says whose content a Secret has.
+	labelOwner = "solutionctl.io/owner"
+)
+
+const (
+	stateKey     = "state.json.gz"
+	historyLimit = 5
+	maxState     = 64 << 20 // of a record, uncompressed
+)
+
+var (
+	secretKind    = kube.GroupVersionKind{Version: "v1", Kind: "Secret"}
+	namespaceKind = kube.GroupVersionKind{Version: "v1", Kind: "Namespace"}
+)
+
+// ID is the value of [LabelRelease] on the objects of this key, and part of the name of its record.
+func (k Key) ID() string {
+	sum := sha256.Sum256([]byte(k.Namespace + "\x00" + k.Solution))
+	return k.Solution + "." + strings.ToLower(base32.StdEncoding.EncodeToString(sum[:5]))
+}
+
+func (k Key) secret() string { return "state." + k.ID() }
+
+// State is what is known about a release.
+type State struct {
+	Key
+	Current *schema.DeploymentRevision  // the last one that was completed, nil before
+	Pending *schema.DeploymentRevision  // the one that was begun and not completed, nil otherwise
+	History []schema.DeploymentRevision // earlier ones without their objects, the newest first
+
+	secret *unstructured.Unstructured // as it was read, nil when there is none
+}
+
+// State returns what is known about a release; a State without Current and Pending when there is nothing.
+func (e *Engine) State(ctx context.Context, key Key) (*State, error) {
+	secret, err := e.get(ctx, secretKind, cluster.SystemNamespace, key.secret())
+	if err != nil {
+		return nil, fmt.Errorf("record of %s: %w", key, err)
+	}
+	if secret == nil {
+		return &State{Key: key}, nil
+	}
+	s, err := readState(secret)
+	if err != nil {
+		return nil, err
+	}
+	if s.Key != key {
+		return nil, report.Errorf(report.Corrupt, "Secret %s/%s is the record of %s, not of %s", cluster.SystemNamespace, key.secret(), s.Key, key)
+	}
+	return s, nil
+}
+
+// States returns what is known about all releases, sorted by namespace and Solution.
+func (e *Engine) States(ctx context.Context) ([]*State, error) {
+	var states []*State
+	for secret, err := range e.Cluster.List(ctx, secretKind, cluster.SystemNamespace, metav1.ListOptions{LabelSelector: labelStores + "=state"}) {
+		if err != nil {
+			return nil, fmt.Errorf("records of what is deployed: %w", err)
+		}
+		s, err := readState(secret)
+		if err != nil {
+			return nil, err
+		}
+		states = append(states, s)
+	}
+	slices.SortFunc(states, func(a, b *State) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Solution, b.Solution))
+	})
+	return states, nil
+}
+
+// Forget removes the record of a release that has no objects any more, with its history. It refuses with the code InUse
+// while there are objects.
+func (e *Engine) Forget(ctx context.Context, key Key) error {
+	s, err := e.State(ctx, key)
+	if err != nil || s.secret == nil {
+		return err
+	}
+	if left := len(s.inventory()); left > 0 {
+		return report.Errorf(report.InUse, "forget %s: %d objects of it are still in the cluster", key, left)
+	}
+	if err := e.CollectContent(ctx, key.ID()); err != nil {
+		return err
+	}
+	if err := e.delete(ctx, s.secret, cluster.DeleteOptions{}); err != nil {
+		return fmt.Errorf("forget %s: %w", key, err)
+	}
+	return nil
+}
+
+// Objects returns the objects of a revision as they were rendered, for going back to it.
+func (e *Engine) Objects(ctx context.Context, key Key, r *schema.DeploymentRevision) ([]*unstructured.Unstructured, error) {
+	data, err := e.LoadContent(ctx, key.ID(), r.Content)
+	if err != nil {
+		return nil, fmt.Errorf("objects of %s, revision %d: %w", key, r.Number, err)
+	}
+	return decodeObjects(data)
+}
+
+// inventory returns the objects of the last completed revision and of the one that was begun, each once. What is known of
+// the newer one counts, except that a UID is never forgotten.
+func (s *State) inventory() map[objectKey]schema.DeployedObject {
+	all := map[objectKey]schema.DeployedObject{}
+	for _, revision := range []*schema.DeploymentRevision{s.Current, s.Pending} {
+		if revision == nil {
+			continue
+		}
+		for _, object := range revision.Objects {
+			key := keyOfRef(object.ObjectRef)
+			if object.UID == "" {
+				object.UID = all[key].UID
+			}
+			all[key] = object
+		}
+	}
+	return all
+}
+
+// readState decodes a record.
+func readState(secret *unstructured.Unstructured) (*State, error) {
+	where := "Secret " + secret.GetNamespace() + "/" + secret.GetName()
+	packed, err := secretData(secret, stateKey)
+	if err != nil {
+		return nil, report.Errorf(report.Corrupt, "%s: %w", where, err)
+	}
+	data, err := decompress(packed, maxState)
+	if err != nil {
+		return nil, report.Errorf(report.Corrupt, "%s: %w", where, err)
+	}
+	d, err := schema.ParseStored[schema.DeploymentState]("deployment", where, data)
+	if err != nil {
+		return nil, err
+	}
+	return &State{
+		Key: Key{d.Namespace, d.Solution}, Current: d.Current, Pending: d.Pending, History: d.History,
+		secret: secret,
+	}, nil
+}
+
+// errOutrun means that somebody else wrote the record since it was read.
+var errOutrun = errors.New("the record was changed by somebody else meanwhile")
+
+// save writes the record in place of the one that was read. The error is errOutrun when that is no longer the one in the
+// cluster, unless what is there is what was to be written: then an earlier attempt succeeded and its answer was lost.
+func (e *Engine) save(ctx context.Context, s *State) error {
+	data, err := schema.MarshalStored(schema.DeploymentState{
+		Stamp: schema.NewStamp(e.Tool), Namespace: s.Namespace, Solution: s.Solution,
+		Current: s.Current, Pending: s.Pending, History: s.History,
+	})
+	if err != nil {
+		return fmt.Errorf("record of %s: %w", s.Key, err)
+	}
+	secret := newSecret(s.secret, s.Key.secret(), "state", s.Key.ID(), stateKey, compress(data))
+	var saved *unstructured.Unstructured
+	if s.secret == nil {
+		saved, err = e.createStored(ctx, secret)
+	} else {
+		saved, err = e.update(ctx, secret)
+	}
+	if errors.Is(err, cluster.ErrExists) || errors.Is(err, cluster.ErrChanged) {
+		saved, err = e.get(ctx, secretKind, cluster.SystemNamespace, s.Key.secret())
+		if err == nil && (saved == nil || !sameData(saved, secret)) {
+			err = errOutrun
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("record of %s: %w", s.Key, err)
+	}
+	s.secret = saved
+	return nil
+}
+
+// newSecret makes a Secret of the engine; old, if there is one, gives it its identity.
+func newSecret(old *unstructured.Unstructured, name, stores, owner, key string, data []byte) *unstructured.Unstructured {
+	secret := &unstructured.Unstructured{Object: map[string]any{}}
+	if old != nil {
+		secret.SetUID(old.GetUID())
+		secret.SetResourceVersion(old.GetResourceVersion())
+	}
+	secret.SetGroupVersionKind(secretKind)
+	secret.SetNamespace(cluster.SystemNamespace)
+	secret.SetName(name)
+	secret.SetLabels(map[string]string{"app.kubernetes.io/managed-by": "solutionctl", labelStores: stores, labelOwner: owner})
+	secret.Object["type"] = "solutionctl.io/" + stores
+	secret.Object["data"] = map[string]any{key: base64.StdEncoding.EncodeToString(data)}
+	return secret
+}
+
+// createStored makes a Secret of the engine, and the namespace for it when this is the first.
+func (e *Engine) createStored(ctx context.Context, secret *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	saved, err := e.create(ctx, secret)
+	if !apierrors.IsNotFound(err) {
+		return saved, err
+	}
+	namespace := &unstructured.Unstructured{Object: map[string]any{}}
+	namespace.SetGroupVersionKind(namespaceKind)
+	namespace.SetName(cluster.SystemNamespace)
+	namespace.SetLabels(map[string]string{"app.kubernetes.io/managed-by": "solutionctl"})
+	if _, err := e.create(ctx, namespace); err != nil && !errors.Is(err, cluster.ErrExists) {
+		return nil, err
+	}
+	return e.create(ctx, secret)
+}
+
+func secretData(secret *unstructured.Unstructured, key string) ([]byte, error) {
+	text, found, err := unstructured.NestedString(secret.Object, "data", key)
+	if err != nil || !found {
+		return nil, fmt.Errorf("it has no data %s", key)
+	}
+	return base64.StdEncoding.DecodeString(text)
+}
+
+func sameData(a, b *unstructured.Unstructured) bool {
+	x, _, _ := unstructured.NestedMap(a.Object, "data")
+	y, _, _ := unstructured.NestedMap(b.Object, "data")
+	if len(x) != len(y) {
+		return false
+	}
+	for key := range x {
+		if x[key] != y[key] {
+			return false
+		}
+	}
+	return true
+}
+
+func compress(data []byte) []byte {
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	w.Write(data) //nolint:errcheck // a buffer takes everything
+	w.Close()     //nolint:errcheck // a buffer takes everything
+	return b.Bytes()
+}
+
+func decompress(data []byte, limit int64) ([]byte, error) {
+	r, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		return nil, err
+	}
+	plain, err := io.ReadAll(io.LimitReader(r, limit+1))
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(plain)) > limit {
+		return nil, fmt.Errorf("it is larger than %d MiB", limit>>20)
+	}
+	return plain, nil
+}
+
+// second is the time as records have it.
+func (e *Engine) second() time.Time { return e.Now().UTC().Truncate(time.Second) }

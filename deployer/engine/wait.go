@@ -1,0 +1,310 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kube "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/solutionctl/solutionctl/deployer/health"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// target is an object that is waited for.
+type target struct {
+	run  *run
+	step *step
+	live *unstructured.Unstructured // as it was last seen, perhaps its metadata only
+
+	mu     sync.Mutex
+	status health.Status
+}
+
+func (t *target) over() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.status.Ready || t.status.Failed
+}
+
+// wait waits until the objects of all runs are ready, and gives those runs an error whose objects did not become so.
+func (e *Engine) wait(ctx, patience context.Context, runs []*run) {
+	byRun := map[*run][]*target{}
+	var all []*target
+	for _, r := range runs {
+		for _, s := range r.plan.steps {
+			if s.desired == nil || s.Action == schema.ActionSkip || alwaysReady[s.phase] {
+				continue
+			}
+			t := &target{run: r, step: s, live: r.results[s]}
+			byRun[r] = append(byRun[r], t)
+			all = append(all, t)
+		}
+	}
+	e.watch(ctx, patience, all)
+	// The errors are kept with the runs.
+	_ = each(len(runs), false, func(i int) error {
+		runs[i].err = runs[i].verdict(ctx, byRun[runs[i]])
+		return nil
+	})
+}
+
+// alwaysReady are the phases whose objects are ready as soon as they exist. A volume claim may wait for its first pod; whether
+// it ever gets a volume shows there.
+var alwaysReady = [phases]bool{phaseAccounts: true, phaseRoles: true, phaseBindings: true, phaseConfiguration: true}
+
+// watch follows the targets until all of them are ready or failed, or until the patience ends. There is one watch for each
+// kind in a namespace, and only one for a kind that is waited for in many.
+func (e *Engine) watch(ctx, patience context.Context, targets []*target) {
+	open := map[kube.GroupVersionKind]map[string][]*target{}
+	for _, t := range targets {
+		if t.live != nil {
+			t.see(t.live)
+		}
+		if t.over() {
+			continue
+		}
+		kind := kindOfRef(t.step.Object)
+		if open[kind] == nil {
+			open[kind] = map[string][]*target{}
+		}
+		open[kind][t.step.Object.Namespace] = append(open[kind][t.step.Object.Namespace], t)
+	}
+	if len(open) == 0 {
+		return
+	}
+	patience, cancel := context.WithCancel(patience)
+	defer cancel()
+	var explaining, watching sync.WaitGroup
+	explaining.Go(func() { e.explainAll(patience, targets) })
+	for kind, namespaces := range open {
+		if len(namespaces) > manyNamespaces {
+			var together []*target
+			for _, some := range namespaces {
+				together = append(together, some...)
+			}
+			namespaces = map[string][]*target{"": together}
+		}
+		for namespace, some := range namespaces {
+			watching.Go(func() { e.watchKind(patience, kind, namespace, some) })
+		}
+	}
+	watching.Wait()
+	cancel()
+	explaining.Wait()
+}
+
+// watchKind follows the targets of one kind.
+func (e *Engine) watchKind(ctx context.Context, kind kube.GroupVersionKind, namespace string, targets []*target) {
+	byKey := map[objectKey]*target{}
+	for _, t := range targets {
+		byKey[keyOfRef(t.step.Object)] = t
+	}
+	for change, err := range e.Cluster.Watch(ctx, kind, namespace, metav1.ListOptions{LabelSelector: LabelRelease}) {
+		if err != nil {
+			for _, t := range targets {
+				t.set(health.Status{Failed: true, Reason: "NotWatched", Message: err.Error()})
+			}
+			return
+		}
+		t := byKey[keyOf(change.Object)]
+		if t == nil {
+			continue
+		}
+		if change.Type == watch.Deleted {
+			t.set(health.Status{Failed: true, Reason: "Deleted", Message: "somebody deleted it"})
+		} else {
+			t.see(change.Object)
+		}
+		if !slices.ContainsFunc(targets, func(t *target) bool { return !t.over() }) {
+			return
+		}
+	}
+}
+
+// see judges what the object is now.
+func (t *target) see(object *unstructured.Unstructured) {
+	status := health.Of(object)
+	if object.GetDeletionTimestamp() != nil {
+		status = health.Status{Failed: true, Reason: "Deleting", Message: terminating(object)}
+	}
+	t.set(status)
+}
+
+// set takes a judgement over and tells the user when it is news.
+func (t *target) set(status health.Status) {
+	t.mu.Lock()
+	news := t.status != status
+	t.status = status
+	t.mu.Unlock()
+	if !news {
+		return
+	}
+	event := report.Event{Step: "wait", Name: t.step.Object.String(), State: report.Running, Note: status.Message}
+	switch {
+	case status.Ready:
+		event.State = report.Done
+	case status.Failed:
+		event.State = report.Failed
+	}
+	t.run.emit(event)
+}
+
+const (
+	// explainEvery is how often somebody who waits is told why.
+	explainEvery = 10 * time.Second
+	// explained is of how many objects.
+	explained = 3
+)
+
+// explainAll tells from time to time why the first targets that are not ready are not.
+func (e *Engine) explainAll(ctx context.Context, targets []*target) {
+	ticker := time.NewTicker(explainEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		count := 0
+		for _, t := range targets {
+			if t.over() || count == explained {
+				continue
+			}
+			count++
+			if reasons := e.explain(ctx, t.step); len(reasons) > 0 {
+				e.emit(report.Event{Step: "wait", Name: t.step.Object.String(), State: report.Running, Note: reasons[0]})
+			}
+		}
+	}
+}
+
+// explain asks why an object is not ready; what cannot be found out stays unsaid.
+func (e *Engine) explain(ctx context.Context, s *step) []string {
+	live, err := e.get(ctx, kindOfRef(s.Object), s.Object.Namespace, s.Object.Name)
+	if err != nil {
+		return nil
+	}
+	if live == nil {
+		return []string{"it does not exist"}
+	}
+	return health.Explain(ctx, e.Cluster, live)
+}
+
+// verdict returns an error that names the targets that are not ready, and why.
+func (r *run) verdict(ctx context.Context, targets []*target) error {
+	var late []*target
+	for _, t := range targets {
+		if !t.status.Ready {
+			late = append(late, t)
+		}
+	}
+	if len(late) == 0 {
+		return nil
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	var text strings.Builder
+	for i, t := range late {
+		if i == explained && len(late) > explained+1 {
+			fmt.Fprintf(&text, "\n  and %d more", len(late)-i)
+			break
+		}
+		fmt.Fprintf(&text, "\n  %s: ", t.step.Object)
+		reasons := r.explain(ctx, t.step)
+		if len(reasons) == 0 {
+			reasons = []string{t.status.Message}
+		}
+		text.WriteString(strings.Join(reasons, "\n    "))
+	}
+	what := "did not become ready in " + r.timeout.String()
+	if r.patience.Err() == nil {
+		what = "cannot become ready"
+	}
+	return report.Errorf(report.Timeout, "%d of %d objects %s:%s", len(late), len(targets), what, text.String()).
+		WithHint("repair the cause and run the same command again; what was applied stays as it is")
+}
+
+// gone waits until an object that was deleted, or is being deleted by somebody else, does not exist any more.
+func (r *run) gone(ctx context.Context, object *unstructured.Unstructured) error {
+	kind := object.GroupVersionKind()
+	live, err := r.get(ctx, kind, object.GetNamespace(), object.GetName())
+	if err != nil || live == nil || live.GetUID() != object.GetUID() {
+		return err
+	}
+	ref := refOf(live)
+	r.emit(report.Event{Step: "wait", Name: ref.String(), State: report.Started, Note: terminating(live)})
+	one := metav1.ListOptions{FieldSelector: "metadata.name=" + live.GetName(), ResourceVersion: live.GetResourceVersion()}
+	for change, err := range r.Cluster.Watch(r.patience, kind, live.GetNamespace(), one) {
+		if err != nil {
+			return err
+		}
+		if change.Type == watch.Deleted || change.Object.GetUID() != object.GetUID() {
+			r.emit(report.Event{Step: "wait", Name: ref.String(), State: report.Done, Note: "it is gone"})
+			return nil
+		}
+		if note := terminating(change.Object); note != terminating(live) {
+			r.emit(report.Event{Step: "wait", Name: ref.String(), State: report.Running, Note: note})
+		}
+		live = change.Object
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	reasons := r.explain(ctx, &step{Change: schema.Change{Object: ref}})
+	text := strings.Join(append([]string{terminating(live)}, reasons...), "\n  ")
+	return report.Errorf(report.Timeout, "%s is still there after %s: %s", ref, r.timeout, text).
+		WithHint("whoever set the finalizers has to remove them: see that it runs, and run the same command again")
+}
+
+// poll asks again and again, ever more rarely, until the answer is yes.
+func (r *run) poll(ctx context.Context, done func() (bool, error), complaint string) error {
+	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+		if yes, err := done(); err != nil || yes {
+			return err
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-r.patience.Done():
+			timer.Stop()
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			return report.Errorf(report.Timeout, "%s after %s", complaint, r.timeout).WithHint("run the same command again")
+		}
+	}
+}
+
+// counter shows how far a phase is.
+type counter struct {
+	mu    sync.Mutex
+	sink  func(report.Event)
+	event report.Event
+}
+
+// step counts one object that is done or went wrong.
+func (c *counter) step(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.event.State = report.Running
+	switch {
+	case err != nil:
+		c.event.State = report.Failed
+	case c.event.Done+1 == c.event.Total:
+		c.event.State = report.Done
+	}
+	if err == nil {
+		c.event.Done++
+	}
+	c.sink(c.event)
+}
