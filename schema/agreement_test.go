@@ -55,6 +55,7 @@ var outputs = map[string]reflect.Type{
 
 	"registryaccess": reflect.TypeFor[schema.RegistryAccess](),
 	"operation":      reflect.TypeFor[schema.Operation](),
+	"convergence":    reflect.TypeFor[schema.Convergence](),
 }
 
 // stored are the types of what is kept in a cluster.

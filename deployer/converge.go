@@ -1,0 +1,161 @@
+package deployer
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// Host is where archives are imported, beside the store.
+type Host interface {
+	// Import imports the archive with this path. One that is imported already is no error.
+	Import(ctx context.Context, path string) error
+	// Unimport forgets an imported version, unless it is in use.
+	Unimport(ctx context.Context, id string) error
+}
+
+// PlanConvergence compares what a SolutionsConfiguration, in either form, says with what the cluster has. Identify returns
+// the manifest of the archive with this path.
+func (d *Deployer) PlanConvergence(ctx context.Context, c *schema.SolutionsConfiguration, identify func(path string) (*schema.Solution, error)) (*schema.Convergence, error) {
+	flat, notes, err := c.Flat(identify)
+	if err != nil {
+		return nil, err
+	}
+	catalog, err := d.Catalog(ctx)
+	if err != nil {
+		return nil, err
+	}
+	plan := &schema.Convergence{
+		Import: []schema.ConvergeImport{}, Activate: []schema.SolutionAt{}, Deactivate: []schema.SolutionAt{},
+		Unimport: []schema.SolutionAt{}, Notices: append([]string{}, notes...),
+	}
+	wanted := map[string]string{} // id → path
+	desired := &Catalog{imports: map[string]schema.Import{}}
+	for _, path := range flat.Archives {
+		manifest, err := identify(path)
+		if err != nil {
+			return nil, err
+		}
+		id := manifest.ID()
+		if other, twice := wanted[id]; twice {
+			return nil, report.Errorf(report.Invalid, "%s and %s both hold %s", other, path, id).WithHint("list one of them")
+		}
+		wanted[id] = path
+		at := schema.SolutionAt{Solution: manifest.Metadata.Name, Version: manifest.Spec.Version}
+		desired.imports[id] = schema.Import{Name: at.Solution, Version: at.Version}
+		if _, ok := catalog.imports[id]; !ok {
+			plan.Import = append(plan.Import, schema.ConvergeImport{SolutionAt: at, Path: path})
+		}
+	}
+	if err := d.planActive(ctx, plan, flat, desired, catalog); err != nil {
+		return nil, err
+	}
+	for _, i := range catalog.Imports() {
+		if _, keep := wanted[i.ID()]; !keep {
+			plan.Unimport = append(plan.Unimport, schema.SolutionAt{Solution: i.Name, Version: i.Version})
+		}
+	}
+	return plan, nil
+}
+
+// planActive plans which versions become active, of those that will be imported, and which stop to be.
+func (d *Deployer) planActive(ctx context.Context, plan *schema.Convergence, flat *schema.SolutionsConfiguration, desired, catalog *Catalog) error {
+	for _, name := range sortedKeys(flat.Active) {
+		found, notice, err := desired.Find(name, flat.Active[name])
+		if err != nil {
+			return report.Errorf(report.Refused, "version %s of Solution %s is to be active, but none of the archives holds it", flat.Active[name], name).
+				WithHint("list its archive, or remove the line from active")
+		}
+		active, err := d.active(ctx, name)
+		if err != nil {
+			return err
+		}
+		if notice != "" {
+			plan.Notices = append(plan.Notices, fmt.Sprintf("Solution %s: %s", name, notice))
+		}
+		if active != found.Version {
+			plan.Activate = append(plan.Activate, schema.SolutionAt{Solution: name, Version: found.Version})
+		}
+	}
+	for _, name := range catalog.names() {
+		if _, stays := flat.Active[name]; stays {
+			continue
+		}
+		active, err := d.active(ctx, name)
+		if err != nil {
+			return err
+		}
+		if active != "" {
+			plan.Deactivate = append(plan.Deactivate, schema.SolutionAt{Solution: name, Version: active})
+		}
+	}
+	return nil
+}
+
+// Converge carries a plan out. Its guards are asked before the first change: nothing is imported when something else
+// cannot be removed.
+func (d *Deployer) Converge(ctx context.Context, plan *schema.Convergence, host Host, o Options) error {
+	if err := d.checkConvergence(ctx, plan); err != nil {
+		return err
+	}
+	if o.DryRun {
+		plan.Planned = true
+		return nil
+	}
+	for _, i := range plan.Import {
+		if err := host.Import(ctx, i.Path); err != nil {
+			return fmt.Errorf("import %s: %w", i.Path, err)
+		}
+	}
+	for _, s := range plan.Activate {
+		done, err := d.Activate(ctx, ActivateOptions{Options: o, Solution: s.Solution, Version: s.Version})
+		if err != nil {
+			return fmt.Errorf("activate %s: %w", s.ID(), err)
+		}
+		plan.Notices = append(plan.Notices, done.Notices...)
+	}
+	for _, s := range plan.Deactivate {
+		done, err := d.Deactivate(ctx, DeactivateOptions{Options: o, Solution: s.Solution})
+		if err != nil {
+			return fmt.Errorf("deactivate %s: %w", s.ID(), err)
+		}
+		plan.Notices = append(plan.Notices, done.Notices...)
+	}
+	for _, s := range plan.Unimport {
+		if err := host.Unimport(ctx, s.ID()); err != nil {
+			return fmt.Errorf("unimport %s: %w", s.ID(), err)
+		}
+	}
+	return nil
+}
+
+// checkConvergence refuses what would be refused in the middle.
+func (d *Deployer) checkConvergence(ctx context.Context, plan *schema.Convergence) error {
+	for _, s := range plan.Deactivate {
+		if _, err := d.Deactivate(ctx, DeactivateOptions{Options: Options{DryRun: true}, Solution: s.Solution}); err != nil {
+			return fmt.Errorf("deactivate %s: %w", s.ID(), err)
+		}
+	}
+	for _, s := range plan.Unimport {
+		deployed, err := d.deployments(ctx, s.Solution)
+		if err != nil {
+			return err
+		}
+		var users []string
+		for _, there := range deployed {
+			if there.version == s.Version {
+				users = append(users, there.String())
+			}
+		}
+		if len(users) > 0 {
+			return report.Errorf(report.InUse, "version %s of Solution %s is not in the file any more, and in use: %s",
+				s.Version, s.Solution, strings.Join(slices.Compact(users), ", ")).
+				WithHint("remove it there first: solutionctl deploy remove ENVIRONMENT %s", s.Solution)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,33 @@
+package schema
+
+// Convergence is what has to be done so that a cluster has what a [SolutionsConfiguration] says. It is done in the order
+// of the fields.
+type Convergence struct {
+	// Planned convergences were not carried out.
+	Planned    bool             `json:"planned"`
+	Import     []ConvergeImport `json:"import"`
+	Activate   []SolutionAt     `json:"activate"`
+	Deactivate []SolutionAt     `json:"deactivate"`
+	Unimport   []SolutionAt     `json:"unimport"`
+	Notices    []string         `json:"notices"`
+}
+
+// ConvergeImport is an archive to import.
+type ConvergeImport struct {
+	SolutionAt
+	Path string `json:"path"`
+}
+
+// SolutionAt is a Solution in a version.
+type SolutionAt struct {
+	Solution string `json:"solution"`
+	Version  string `json:"version"`
+}
+
+// ID is <name>-<version>.
+func (s SolutionAt) ID() string { return s.Solution + "-" + s.Version }
+
+// Empty reports whether there is nothing to do.
+func (c *Convergence) Empty() bool {
+	return len(c.Import)+len(c.Activate)+len(c.Deactivate)+len(c.Unimport) == 0
+}
