@@ -28,3 +28,23 @@ func (a *app) confirm(question string) error {
 	}
 	return report.Errorf(report.Cancelled, "not confirmed")
 }
+
+// confirmName asks for the name of what will be destroyed, so that nobody answers without reading. --yes answers for the
+// user.
+func (a *app) confirmName(warning, name string) error {
+	switch {
+	case a.yes:
+		return nil
+	case !a.person:
+		return report.Errorf(report.Usage, "%s: this has to be confirmed", warning).WithHint("add --yes")
+	}
+	fmt.Fprintf(a.err, "%s. Type %s to go on: ", warning, name)
+	answer, err := bufio.NewReader(a.in).ReadString('\n')
+	if err != nil && answer == "" {
+		return report.Errorf(report.Cancelled, "no answer: %w", err)
+	}
+	if strings.TrimSpace(answer) != name {
+		return report.Errorf(report.Cancelled, "not confirmed")
+	}
+	return nil
+}

@@ -17,6 +17,7 @@ func newRootCommand(a *app) *cobra.Command {
 		newCompletionCommand(a),
 		newConfigCommand(a),
 		newBuildCommand(a),
+		newDeployCommand(a),
 		newDiffCommand(a),
 		newDocsCommand(a),
 		newErrorsTopic(),

@@ -1,0 +1,172 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/store"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+func newActivateCommand(a *app, planOnly bool) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "activate SOLUTION [VERSION]",
+		Short: "Make an imported version the active one of the cluster",
+		Long: `Make one imported version of a Solution the active one: apply its CustomResourceDefinitions and what else belongs to the
+whole cluster. Without VERSION, or with "latest", that is the highest release.
+
+Stored objects are compared with the new definitions first; a change that would lose data is refused. Definitions that
+only the version before had are kept.`,
+		Example: "  solutionctl deploy activate example-solution 1.0.0",
+	}
+	f := a.addVerbFlags(cmd, planOnly)
+	var file configurationFlag
+	file.add(cmd)
+	arguments := takesArguments(cmd, argument{name: "SOLUTION", flags: []string{"name"}}, argument{name: "VERSION", flags: []string{"version"}, optional: true})
+	cmd.ValidArgsFunction = a.completeImported(f.clusterFlags)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		args = arguments(args)
+		o := deployer.ActivateOptions{Options: f.options(), Solution: args[0], Version: args[1]}
+		return a.runVerb(cmd.Context(), f, func(ctx context.Context, d *deployer.Deployer) (*schema.Operation, error) {
+			return file.around(ctx, o.DryRun, func() (*schema.Operation, error) { return d.Activate(ctx, o) }, func(active map[string]string, done *schema.Operation) {
+				active[done.Solution] = done.Version
+				if o.Version == schema.ActiveLatest {
+					active[done.Solution] = schema.ActiveLatest
+				}
+			})
+		})
+	}
+	return cmd
+}
+
+func newDeactivateCommand(a *app, planOnly bool) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "deactivate SOLUTION",
+		Short: "Remove the cluster-wide part of a Solution",
+		Long: `Remove the CustomResourceDefinitions of a Solution and what else it has for the whole cluster. Deleting a definition
+deletes every object of its kind, so this is refused while there are any, or while the Solution is in an environment.
+
+--keep-crds keeps the definitions and all data; activating a version later takes them over again. --delete-data writes
+every custom resource to a file that only you can read, deletes them while their operators still run, and then the
+definitions; the name of the Solution has to be typed, or given with --yes.`,
+		Example: "  solutionctl deploy deactivate example-solution --keep-crds",
+	}
+	f := a.addVerbFlags(cmd, planOnly)
+	var file configurationFlag
+	file.add(cmd)
+	var data dataFlags
+	data.add(cmd, "keep-crds", "keep the definitions and every custom resource")
+	arguments := takesArguments(cmd, argument{name: "SOLUTION", flags: []string{"name"}})
+	cmd.ValidArgsFunction = a.completeImported(f.clusterFlags)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		args = arguments(args)
+		o := deployer.DeactivateOptions{Options: f.options(), Solution: args[0]}
+		var err error
+		if o.Data, o.Export, err = a.dataPolicy(&data, o.DryRun, args[0], args[0]); err != nil {
+			return err
+		}
+		return a.runVerb(cmd.Context(), f, func(ctx context.Context, d *deployer.Deployer) (*schema.Operation, error) {
+			return file.around(ctx, o.DryRun, func() (*schema.Operation, error) { return d.Deactivate(ctx, o) }, func(active map[string]string, _ *schema.Operation) {
+				delete(active, o.Solution)
+			})
+		})
+	}
+	return cmd
+}
+
+// configurationFlag is the file that tells MetalK8s which versions are active. It is kept up to date on the host that has
+// one.
+type configurationFlag struct{ path string }
+
+func (f *configurationFlag) add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.path, "solutions-file", store.DefaultConfiguration, "MetalK8s' configuration, a `FILE`; it is changed where it exists")
+}
+
+// around does the work between a look at the file and the change of it.
+func (f *configurationFlag) around(ctx context.Context, dryRun bool, work func() (*schema.Operation, error), change func(active map[string]string, done *schema.Operation)) (*schema.Operation, error) {
+	if _, err := os.Lstat(f.path); dryRun || errors.Is(err, fs.ErrNotExist) {
+		return work()
+	}
+	configuration := &store.Configuration{Path: f.path, Identify: identifyArchive}
+	if err := configuration.Check(); err != nil {
+		return nil, err
+	}
+	done, err := work()
+	if err != nil {
+		return nil, err
+	}
+	edited, err := configuration.Edit(ctx, func(c *schema.SolutionsConfiguration) { change(c.Active, done) })
+	if err != nil {
+		return nil, fmt.Errorf("the cluster is changed, but not its configuration: %w", err)
+	}
+	done.Notices = append(done.Notices, edited.Notes...)
+	return done, nil
+}
+
+// identifyArchive returns the manifest of an archive.
+func identifyArchive(name string) (*schema.Solution, error) {
+	archive, file, err := openArchive(name)
+	if err != nil {
+		return nil, err
+	}
+	return archive.Solution, file.Close()
+}
+
+// dataFlags say what happens to custom resources.
+type dataFlags struct {
+	keep, remove bool
+	export       string
+}
+
+func (f *dataFlags) add(cmd *cobra.Command, keep, usage string) {
+	flags := cmd.Flags()
+	flags.BoolVar(&f.keep, keep, false, usage)
+	flags.BoolVar(&f.remove, "delete-data", false, "export and delete every custom resource")
+	flags.StringVar(&f.export, "export", "", "where --delete-data writes custom resources to, a new `FILE` (default NAME-TIME.json)")
+	cmd.MarkFlagsMutuallyExclusive(keep, "delete-data")
+}
+
+// dataPolicy asks for confirmation where data is to be deleted.
+func (a *app) dataPolicy(f *dataFlags, dryRun bool, name, confirm string) (deployer.DataPolicy, deployer.Export, error) {
+	switch {
+	case f.keep:
+		return deployer.KeepData, nil, nil
+	case !f.remove:
+		return deployer.RefuseData, nil, nil
+	case dryRun:
+		return deployer.DeleteData, nil, nil
+	}
+	if err := a.confirmName("Every custom resource of it will be deleted", confirm); err != nil {
+		return deployer.RefuseData, nil, err
+	}
+	path := f.export
+	if path == "" {
+		path = name + "-" + a.now().UTC().Format("20060102T150405Z") + ".json"
+	}
+	return deployer.DeleteData, func() (io.WriteCloser, error) {
+		out, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		if err != nil {
+			return nil, err
+		}
+		full, err := filepath.Abs(path)
+		if err != nil {
+			full = path
+		}
+		a.sink.Emit(report.Event{Step: "export", Name: full, State: report.Done})
+		return syncedFile{out}, nil
+	}, nil
+}
+
+// syncedFile is on the disk when it is closed: what it holds is deleted next.
+type syncedFile struct{ *os.File }
+
+func (f syncedFile) Close() error { return errors.Join(f.Sync(), f.File.Close()) }

@@ -1,0 +1,203 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
+	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// verbFlags are the flags of commands that deploy.
+type verbFlags struct {
+	*clusterFlags
+	planOnly   bool // the command is below "plan"
+	dryRun     bool
+	adopt      bool
+	force      bool
+	wait       bool
+	noWait     bool
+	exitStatus bool
+}
+
+// addVerbFlags adds the flags of a command that deploys, or of its twin below "plan", which never changes anything.
+func (a *app) addVerbFlags(cmd *cobra.Command, planOnly bool) *verbFlags {
+	f := &verbFlags{clusterFlags: a.addClusterFlags(cmd), planOnly: planOnly}
+	flags := cmd.Flags()
+	flags.BoolVar(&f.adopt, "adopt", false, "take over objects that exist already and that somebody else made")
+	flags.BoolVar(&f.force, "force-conflicts", false, "take over fields that belong to somebody else")
+	flags.BoolVar(&f.exitStatus, "exit-status", false, "exit with status 3 when there is something to do")
+	if planOnly {
+		return f
+	}
+	f.addWaitFlags(cmd)
+	flags.BoolVar(&f.dryRun, "dry-run", false, "only say what would be done, as 'deploy plan' does")
+	flags.BoolVar(&f.wait, "wait", true, "wait until what was deployed is ready")
+	flags.BoolVar(&f.noWait, "no-wait", false, "the same as --wait=false")
+	return f
+}
+
+func (f *verbFlags) options() deployer.Options {
+	return deployer.Options{
+		DryRun: f.planOnly || f.dryRun, Adopt: f.adopt, Force: f.force, NoWait: f.noWait || !f.wait, Timeout: f.timeout,
+	}
+}
+
+// deployer returns the verbs on the cluster that the flags name.
+func (a *app) deployer(f *clusterFlags) (*deployer.Deployer, error) {
+	c, err := a.connect(f)
+	if err != nil {
+		return nil, err
+	}
+	return a.deployerOn(c, f), nil
+}
+
+func (a *app) deployerOn(c *cluster.Cluster, f *clusterFlags) *deployer.Deployer {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown host"
+	}
+	user := cmp.Or(a.getenv("SUDO_USER"), a.getenv("USER"), "unknown user")
+	return &deployer.Deployer{
+		Cluster: c, Sink: a.sink, Now: a.now, Version: readVersion().Version, Identity: user + "@" + host, LockWait: f.lockWait,
+	}
+}
+
+// runVerb connects, runs a verb and prints what it did.
+func (a *app) runVerb(ctx context.Context, f *verbFlags, verb func(context.Context, *deployer.Deployer) (*schema.Operation, error)) error {
+	d, err := a.deployer(f.clusterFlags)
+	if err != nil {
+		return err
+	}
+	done, err := verb(ctx, d)
+	if err != nil {
+		return err
+	}
+	if err := a.emitResult(done, func(w *console.Stream) error { return a.printOperation(w, done) }); err != nil {
+		return err
+	}
+	if f.exitStatus && !done.Empty() {
+		return report.Errorf(report.Changes, "there is something to do")
+	}
+	return nil
+}
+
+// printOperation tells what was done in a few lines, and what would be done object by object.
+func (a *app) printOperation(w *console.Stream, o *schema.Operation) error {
+	title := o.Operation
+	for _, part := range []string{o.Solution, o.Version} {
+		if part != "" {
+			title += " " + part
+		}
+	}
+	if o.Environment != "" {
+		title += " in environment " + o.Environment
+	}
+	fmt.Fprintln(w, w.Paint(console.Bold, console.Clean(title)))
+	for _, part := range o.Parts {
+		place := "cluster"
+		if part.Namespace != "" {
+			place = "namespace " + part.Namespace
+		}
+		if part.Resumes {
+			place += ", finishing what was interrupted"
+		}
+		fmt.Fprintf(w, "%s: %s\n", console.Clean(place), summary(&part, o.Planned))
+		if o.Planned || a.verbose {
+			printChanges(w, part.Changes)
+		}
+	}
+	if o.Empty() {
+		fmt.Fprintln(w, "nothing to do")
+	}
+	for _, notice := range o.Notices {
+		fmt.Fprintf(w, "%s %s\n", w.Paint(console.Yellow, "note:"), console.Clean(notice))
+	}
+	return nil
+}
+
+// summary counts the changes of a part.
+func summary(part *schema.OperationPart, planned bool) string {
+	words := []struct {
+		actions    []schema.Action
+		will, done string
+	}{
+		{[]schema.Action{schema.ActionCreate}, "to create", "created"},
+		{[]schema.Action{schema.ActionUpdate}, "to change", "changed"},
+		{[]schema.Action{schema.ActionReplace}, "to replace", "replaced"},
+		{[]schema.Action{schema.ActionAdopt}, "to take over", "taken over"},
+		{[]schema.Action{schema.ActionDelete}, "to delete", "deleted"},
+		{[]schema.Action{schema.ActionKeep}, "kept", "kept"},
+		{[]schema.Action{schema.ActionSkip}, "skipped", "skipped"},
+		{[]schema.Action{schema.ActionNone}, "unchanged", "unchanged"},
+	}
+	var counts []string
+	for _, word := range words {
+		if n := part.Count(word.actions...); n > 0 {
+			text := word.done
+			if planned {
+				text = word.will
+			}
+			counts = append(counts, fmt.Sprintf("%d %s", n, text))
+		}
+	}
+	if len(counts) == 0 {
+		return "no objects"
+	}
+	return strings.Join(counts, ", ")
+}
+
+// actionMarks are how actions are shown; what stays as it is is not.
+var actionMarks = map[schema.Action]struct {
+	mark  string
+	style console.Style
+}{
+	schema.ActionCreate:  {"+", console.Green},
+	schema.ActionUpdate:  {"~", console.Yellow},
+	schema.ActionReplace: {"±", console.Yellow},
+	schema.ActionAdopt:   {"@", console.Yellow},
+	schema.ActionDelete:  {"-", console.Red},
+	schema.ActionKeep:    {"=", console.Faint},
+	schema.ActionSkip:    {"/", console.Faint},
+}
+
+func printChanges(w *console.Stream, changes []schema.Change) {
+	for _, change := range changes {
+		mark, shown := actionMarks[change.Action]
+		if !shown {
+			continue
+		}
+		text := change.Object.String()
+		if change.Note != "" {
+			text += " (" + change.Note + ")"
+		}
+		fmt.Fprintf(w, "  %s %s\n", w.Paint(mark.style, mark.mark), console.Clean(text))
+		for _, field := range change.Fields {
+			fmt.Fprintf(w, "      %s\n", console.Clean(fieldText(field)))
+		}
+	}
+}
+
+func fieldText(f schema.FieldChange) string {
+	text := f.Path + ": "
+	switch {
+	case f.From == "":
+		text += f.To
+	case f.To == "":
+		text += f.From + " → nothing"
+	default:
+		text += f.From + " → " + f.To
+	}
+	if f.Manager != "" && f.Manager != cluster.FieldManager {
+		text += " (set by " + f.Manager + ")"
+	}
+	return text
+}
