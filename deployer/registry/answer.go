@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -163,7 +162,7 @@ func (x *exchange) sendBlob() {
 }
 
 func (x *exchange) sendSmall(b *blob) {
-	data, err := b.load(x.r.Context())
+	data, err := b.load()
 	if err != nil {
 		x.unreadable(err)
 		return
@@ -173,20 +172,15 @@ func (x *exchange) sendSmall(b *blob) {
 }
 
 func (x *exchange) sendLarge(b *blob) {
-	f, err := b.archive.fsys.Open(b.path)
+	content, err := b.reader()
 	if err != nil {
 		x.unreadable(err)
 		return
 	}
-	defer f.Close() //nolint:errcheck // read only
-	seeker, ok := f.(io.ReadSeeker)
-	if !ok {
-		x.unreadable(fmt.Errorf("%s: the file system of the archive cannot seek", b.path))
-		return
-	}
+	defer content.Close() //nolint:errcheck // read only
 	x.describe("application/octet-stream", b.Digest.String())
-	sender := &sender{recorder: x.w, transfers: x.registry.transfers, blob: b, content: seeker}
-	http.ServeContent(sender, x.r, "", time.Time{}, seeker)
+	sender := &sender{recorder: x.w, transfers: x.registry.transfers, blob: b, content: content}
+	http.ServeContent(sender, x.r, "", time.Time{}, content)
 	x.aborted, x.damaged = x.w.reason != nil, sender.damaged
 }
 

@@ -1,7 +1,6 @@
 package registry
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -28,7 +27,7 @@ const (
 // Archive is an archive that can be served.
 type Archive struct {
 	id     string
-	fsys   fs.FS
+	fsys   fs.FS // nil when everything is read from the file
 	file   *file
 	images []*image
 	blobs  map[string]*blob // by digest
@@ -48,17 +47,20 @@ type image struct {
 type blob struct {
 	oci.Descriptor
 	archive  *Archive
-	path     string        // in the archive
-	sections []iso.Section // in the file; none when it is read through the archive's file system only
-	open     func(ctx context.Context, offset int64) (io.ReadCloser, error)
+	path     string                 // in the archive
+	sections []iso.Section          // in the file
 	data     atomic.Pointer[[]byte] // of a small blob that was read before
 }
 
-// NewArchive indexes an archive. It reads no blob. f is the ISO file that the archive lies in, out of which large blobs
-// are sent; with a nil f they are read through the archive. The file belongs to the Archive from now on, see Close.
+// NewArchive indexes an archive. It reads no blob. f is the ISO file that the archive lies in: blobs are read from it, not
+// through a, so that whatever a reads through can be forgotten. The file belongs to the Archive from now on, see Close.
+// With a nil f, which serves what is not an ISO image, blobs are read through a.
 func NewArchive(a *archive.Archive, f *os.File) (*Archive, error) {
 	served := &Archive{id: a.Solution.ID(), fsys: a.FS, file: newFile(f), blobs: map[string]*blob{}}
 	served.budget.Store(keptBytes)
+	if f != nil {
+		defer func() { served.fsys = nil }()
+	}
 	for _, i := range a.Images.Images() {
 		next := &image{ref: i.Ref, origin: a.Solution.Spec.ImageOrigins[i.Ref], root: i.Root.Digest.String()}
 		for _, m := range i.Manifests {
@@ -69,7 +71,7 @@ func NewArchive(a *archive.Archive, f *os.File) (*Archive, error) {
 			next.manifests = append(next.manifests, parsed)
 		}
 		for n := range i.Blobs {
-			b, err := served.addBlob(i.Ref, &i.Blobs[n], f != nil)
+			b, err := served.addBlob(i.Ref, i.Blobs[n].Descriptor)
 			if err != nil {
 				return nil, fmt.Errorf("%s: image %s: %w", served.id, i.Ref, err)
 			}
@@ -87,15 +89,15 @@ func (a *Archive) ID() string { return a.id }
 // archive.
 func (a *Archive) Close() error { return a.file.close() }
 
-func (a *Archive) addBlob(ref schema.ImageRef, from *oci.Blob, inFile bool) (*blob, error) {
-	digest := from.Digest.String()
+func (a *Archive) addBlob(ref schema.ImageRef, d oci.Descriptor) (*blob, error) {
+	digest := d.Digest.String()
 	if known := a.blobs[digest]; known != nil {
 		return known, nil
 	}
-	b := &blob{Descriptor: from.Descriptor, archive: a, open: from.Open, path: path.Join("blobs", from.Digest.Algorithm, from.Digest.Hex)}
+	b := &blob{Descriptor: d, archive: a, path: path.Join("blobs", d.Digest.Algorithm, d.Digest.Hex)}
 	info, err := fs.Stat(a.fsys, b.path)
 	if errors.Is(err, fs.ErrNotExist) { // an archive with MetalK8s' directories only
-		b.path = path.Join("images", ref.Name, ref.Tag, from.Digest.Hex)
+		b.path = path.Join("images", ref.Name, ref.Tag, d.Digest.Hex)
 		info, err = fs.Stat(a.fsys, b.path)
 	}
 	if err != nil {
@@ -104,7 +106,11 @@ func (a *Archive) addBlob(ref schema.ImageRef, from *oci.Blob, inFile bool) (*bl
 	if info.Size() != b.Size {
 		return nil, report.Errorf(report.Corrupt, "%s has %d bytes, want %d", b.path, info.Size(), b.Size)
 	}
-	if stat, ok := info.Sys().(*iso.Stat); ok && inFile {
+	if a.file.f != nil {
+		stat, ok := info.Sys().(*iso.Stat)
+		if !ok {
+			return nil, fmt.Errorf("%s does not lie in an ISO image", b.path)
+		}
 		b.sections = stat.Sections
 	}
 	a.blobs[digest] = b
@@ -114,12 +120,28 @@ func (a *Archive) addBlob(ref schema.ImageRef, from *oci.Blob, inFile bool) (*bl
 // isSmall reports whether the blob is sent from memory.
 func (b *blob) isSmall() bool { return b.Size < smallBlob }
 
+// reader returns a reader of the blob.
+func (b *blob) reader() (io.ReadSeekCloser, error) {
+	if b.archive.fsys == nil {
+		return &extent{r: b.archive.file.f, sections: b.sections, size: b.Size}, nil
+	}
+	f, err := b.archive.fsys.Open(b.path)
+	if err != nil {
+		return nil, err
+	}
+	seeker, ok := f.(io.ReadSeekCloser)
+	if !ok {
+		return nil, errors.Join(fmt.Errorf("%s: the file system of the archive cannot seek", b.path), f.Close())
+	}
+	return seeker, nil
+}
+
 // load returns the bytes of a small blob, which have the digest they must have.
-func (b *blob) load(ctx context.Context) ([]byte, error) {
+func (b *blob) load() ([]byte, error) {
 	if kept := b.data.Load(); kept != nil {
 		return *kept, nil
 	}
-	r, err := b.open(ctx, 0)
+	r, err := b.reader()
 	if err != nil {
 		return nil, err
 	}

@@ -37,7 +37,7 @@ const (
 
 // project is what an archive is made of.
 type project struct {
-	t       *testing.T
+	t       testing.TB
 	dir     layout.Path
 	id      string // name and version are split at the last dash
 	origins map[schema.ImageRef]string
@@ -45,13 +45,13 @@ type project struct {
 	files   []iso.File
 }
 
-func newProject(t *testing.T, name, version string) *project {
-	t.Helper()
-	dir, err := layout.Write(t.TempDir(), empty.Index)
+func newProject(tb testing.TB, name, version string) *project {
+	tb.Helper()
+	dir, err := layout.Write(tb.TempDir(), empty.Index)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	p := &project{t: t, dir: dir, id: name + "-" + version, origins: map[schema.ImageRef]string{}}
+	p := &project{t: tb, dir: dir, id: name + "-" + version, origins: map[schema.ImageRef]string{}}
 	p.file("manifest.yaml", `{"apiVersion": "solutions.metalk8s.scality.com/v1alpha1", "kind": "Solution", "metadata": {"name": "`+name+
 		`"}, "spec": {"version": "`+version+`"}}`)
 	return p
@@ -64,32 +64,34 @@ func (p *project) file(name, content string) {
 }
 
 // must ends the test on an error.
-func must[T any](value T, err error) func(t *testing.T) T {
-	return func(t *testing.T) T {
-		t.Helper()
+func must[T any](value T, err error) func(tb testing.TB) T {
+	return func(tb testing.TB) T {
+		tb.Helper()
 		if err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 		return value
 	}
 }
 
 // image returns an image with layers of the given sizes, whose content is random and the same for the same seed.
-func image(t *testing.T, seed int64, sizes ...int64) v1.Image {
-	t.Helper()
+func image(tb testing.TB, seed int64, sizes ...int64) v1.Image {
+	tb.Helper()
 	img := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
-	return fill(t, img, types.OCILayer, "amd64", seed, sizes)
+	return fill(tb, img, types.OCILayer, "amd64", seed, sizes)
 }
 
-func fill(t *testing.T, img v1.Image, layerType types.MediaType, architecture string, seed int64, sizes []int64) v1.Image {
-	t.Helper()
+func fill(tb testing.TB, img v1.Image, layerType types.MediaType, architecture string, seed int64, sizes []int64) v1.Image {
+	tb.Helper()
+	var layers []v1.Layer
 	for i, size := range sizes {
-		layer := must(random.Layer(size, types.OCIUncompressedLayer, random.WithSource(rand.NewSource(seed*100+int64(i)))))(t)
-		img = must(mutate.Append(img, mutate.Addendum{Layer: must(tarball.LayerFromOpener(layer.Uncompressed, tarball.WithMediaType(layerType)))(t)}))(t)
+		layer := must(random.Layer(size, types.OCIUncompressedLayer, random.WithSource(rand.NewSource(seed*100+int64(i)))))(tb)
+		layers = append(layers, must(tarball.LayerFromOpener(layer.Uncompressed, tarball.WithMediaType(layerType)))(tb))
 	}
-	config := must(img.ConfigFile())(t).DeepCopy()
+	img = must(mutate.AppendLayers(img, layers...))(tb)
+	config := must(img.ConfigFile())(tb).DeepCopy()
 	config.OS, config.Architecture = "linux", architecture
-	return must(mutate.ConfigFile(img, config))(t)
+	return must(mutate.ConfigFile(img, config))(tb)
 }
 
 // add puts an image or index into the archive under a name, with what refers to it.
@@ -172,12 +174,12 @@ func (p *project) write() string {
 }
 
 // open indexes an ISO file.
-func open(t *testing.T, name string) *registry.Archive {
-	t.Helper()
-	f := must(os.Open(name))(t)
-	info := must(f.Stat())(t)
-	a := must(registry.NewArchive(must(archive.Open(f, info.Size()))(t), f))(t)
-	t.Cleanup(func() { _ = a.Close() })
+func open(tb testing.TB, name string) *registry.Archive {
+	tb.Helper()
+	f := must(os.Open(name))(tb)
+	info := must(f.Stat())(tb)
+	a := must(registry.NewArchive(must(archive.Open(f, info.Size()))(tb), f))(tb)
+	tb.Cleanup(func() { _ = a.Close() })
 	return a
 }
 
@@ -200,51 +202,57 @@ type served struct {
 	access *access
 }
 
-func serve(t *testing.T, o registry.Options, archives ...*registry.Archive) *served {
-	t.Helper()
+func serve(tb testing.TB, o registry.Options, archives ...*registry.Archive) *served {
+	tb.Helper()
 	s := &served{access: new(access)}
 	o.Now, o.Log = time.Now, s.access.log
 	s.Registry = registry.New(o)
 	if err := s.Set(archives); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	s.Server = httptest.NewUnstartedServer(s.Registry)
-	s.Server.Config = registry.NewServer(s.Registry)
+	s.Config = registry.NewServer(s.Registry)
 	s.Start()
-	t.Cleanup(s.Server.Close)
+	tb.Cleanup(s.Close)
 	return s
 }
 
-// ask sends a request and returns the answer with its whole body. Headers are "Name: value".
-func (s *served) ask(t *testing.T, method, path string, headers ...string) (*http.Response, string) {
-	t.Helper()
-	request := must(http.NewRequestWithContext(t.Context(), method, s.URL+path, http.NoBody))(t)
+// answer is what came back, read to its end.
+type answer struct {
+	status int
+	header http.Header
+	length int64 // as the header tells it; -1 when it does not
+	body   string
+}
+
+// ask sends a request. Headers are "Name: value".
+func (s *served) ask(tb testing.TB, method, path string, headers ...string) answer {
+	tb.Helper()
+	request := must(http.NewRequestWithContext(tb.Context(), method, s.URL+path, http.NoBody))(tb)
 	for _, h := range headers {
 		name, value, _ := strings.Cut(h, ": ")
 		request.Header.Set(name, value)
 	}
-	response := must(s.Client().Transport.RoundTrip(request))(t)
-	body, err := io.ReadAll(response.Body)
+	response, err := s.Client().Transport.RoundTrip(request)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	if err := response.Body.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return response, string(body)
+	defer response.Body.Close() //nolint:errcheck // it was read to its end
+	body := must(io.ReadAll(response.Body))(tb)
+	return answer{response.StatusCode, response.Header, response.ContentLength, string(body)}
 }
 
-func artifact(t *testing.T, subject v1.Image, artifactType, content string) v1.Image {
-	t.Helper()
+func artifact(tb testing.TB, subject v1.Image, artifactType, content string) v1.Image {
+	tb.Helper()
 	img := mutate.MediaType(empty.Image, types.OCIManifestSchema1)
 	img = mutate.ConfigMediaType(img, types.MediaType(artifactType))
-	img = must(mutate.AppendLayers(img, static.NewLayer([]byte(content), "text/plain")))(t)
-	return mutate.Subject(img, descriptorOf(t, subject)).(v1.Image)
+	img = must(mutate.AppendLayers(img, static.NewLayer([]byte(content), "text/plain")))(tb)
+	return mutate.Subject(img, descriptorOf(tb, subject)).(v1.Image)
 }
 
-func descriptorOf(t *testing.T, img v1.Image) v1.Descriptor {
-	t.Helper()
+func descriptorOf(tb testing.TB, img v1.Image) v1.Descriptor {
+	tb.Helper()
 	return v1.Descriptor{
-		MediaType: must(img.MediaType())(t), Digest: must(img.Digest())(t), Size: must(img.Size())(t),
+		MediaType: must(img.MediaType())(tb), Digest: must(img.Digest())(tb), Size: must(img.Size())(tb),
 	}
 }

@@ -37,18 +37,18 @@ type world struct {
 	layerBytes    string
 }
 
-func newWorld(t *testing.T, o registry.Options) *world {
-	t.Helper()
+func newWorld(tb testing.TB, o registry.Options) *world {
+	tb.Helper()
 	w := &world{
-		operator: image(t, 1, 300<<10, 5<<10),
-		ui:       fill(t, empty.Image, types.DockerLayer, "amd64", 2, []int64{100 << 10}),
-		children: []v1.Image{image(t, 3, 90<<10), fill(t, image(t, 4), types.OCILayer, "arm64", 5, []int64{91 << 10})},
+		operator: image(tb, 1, 300<<10, 5<<10),
+		ui:       fill(tb, empty.Image, types.DockerLayer, "amd64", 2, []int64{100 << 10}),
+		children: []v1.Image{image(tb, 3, 90<<10), fill(tb, image(tb, 4), types.OCILayer, "arm64", 5, []int64{91 << 10})},
 	}
-	w.sbom, w.signed = artifact(t, w.operator, sbomType, "{}"), artifact(t, w.operator, signatureType, "signed")
+	w.sbom, w.signed = artifact(tb, w.operator, sbomType, "{}"), artifact(tb, w.operator, signatureType, "signed")
 	w.multi = mutate.AppendManifests(mutate.IndexMediaType(empty.Index, types.OCIImageIndex),
 		mutate.IndexAddendum{Add: w.children[0], Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: "amd64"}}},
 		mutate.IndexAddendum{Add: w.children[1], Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: "arm64"}}})
-	p := newProject(t, "demo", "1.0.0")
+	p := newProject(tb, "demo", "1.0.0")
 	p.add("operator:1.0.0", w.operator, w.sbom, w.signed)
 	p.add("operator:latest", w.operator)
 	p.add("ui:1.0.0", w.ui)
@@ -57,22 +57,22 @@ func newWorld(t *testing.T, o registry.Options) *world {
 	p.origins[schema.ImageRef{Name: "operator", Tag: "1.0.0"}] = "registry.example.com:5000/acme/operator:v1"
 	p.origins[schema.ImageRef{Name: "ui", Tag: "1.0.0"}] = "busybox:1.36"
 	w.iso = p.write()
-	w.served = serve(t, o, open(t, w.iso))
-	layers := must(w.operator.Layers())(t)
-	w.layer = must(layers[0].Digest())(t).String()
-	w.config = must(w.operator.ConfigName())(t).String()
-	w.layerBytes = string(must(io.ReadAll(must(layers[0].Compressed())(t)))(t))
+	w.served = serve(tb, o, open(tb, w.iso))
+	layers := must(w.operator.Layers())(tb)
+	w.layer = must(layers[0].Digest())(tb).String()
+	w.config = must(w.operator.ConfigName())(tb).String()
+	w.layerBytes = string(must(io.ReadAll(must(layers[0].Compressed())(tb)))(tb))
 	return w
 }
 
-func digestOf(t *testing.T, content interface{ Digest() (v1.Hash, error) }) string {
-	t.Helper()
-	return must(content.Digest())(t).String()
+func digestOf(tb testing.TB, content interface{ Digest() (v1.Hash, error) }) string {
+	tb.Helper()
+	return must(content.Digest())(tb).String()
 }
 
-func (w *world) reference(t *testing.T, text string) name.Reference {
-	t.Helper()
-	return must(name.ParseReference(strings.TrimPrefix(w.URL, "http://") + "/" + text))(t)
+func (w *world) reference(tb testing.TB, text string) name.Reference {
+	tb.Helper()
+	return must(name.ParseReference(strings.TrimPrefix(w.URL, "http://") + "/" + text))(tb)
 }
 
 // TestDistribution are the read-only cases of the distribution specification's own tests.
@@ -123,23 +123,23 @@ func TestDistribution(t *testing.T) {
 		{"not a registry's path", "GET", "/", 404, "Content-Type: application/json", ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			response, body := w.ask(t, test.method, test.path)
-			if response.StatusCode != test.status {
-				t.Errorf("status %d, want %d: %s", response.StatusCode, test.status, body)
+			got := w.ask(t, test.method, test.path)
+			if got.status != test.status {
+				t.Errorf("status %d, want %d: %s", got.status, test.status, got.body)
 			}
 			for line := range strings.Lines(test.headers) {
 				header, want, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
-				if got := response.Header.Get(header); got != want {
+				if got := got.header.Get(header); got != want {
 					t.Errorf("%s: %q, want %q", header, got, want)
 				}
 			}
-			if test.body != "" && body != test.body {
-				t.Errorf("body:\n%.300s\nwant\n%.300s", body, test.body)
+			if test.body != "" && got.body != test.body {
+				t.Errorf("body:\n%.300s\nwant\n%.300s", got.body, test.body)
 			}
-			if test.method == "HEAD" && body != "" {
-				t.Errorf("HEAD has a body: %q", body)
+			if test.method == "HEAD" && got.body != "" {
+				t.Errorf("HEAD has a body: %q", got.body)
 			}
-			if got := response.Header.Get("Docker-Distribution-Api-Version"); got != "registry/2.0" {
+			if got := got.header.Get("Docker-Distribution-Api-Version"); got != "registry/2.0" {
 				t.Errorf("version: %q", got)
 			}
 		})
@@ -150,15 +150,15 @@ func TestReferrers(t *testing.T) {
 	w := newWorld(t, registry.Options{})
 	path := "/v2/demo-1.0.0/operator/referrers/" + digestOf(t, w.operator)
 	list := func(query string) (digests []string, filtered string) {
-		response, body := w.ask(t, "GET", path+query)
+		got := w.ask(t, "GET", path+query)
 		var index v1.IndexManifest
-		if err := json.Unmarshal([]byte(body), &index); err != nil {
+		if err := json.Unmarshal([]byte(got.body), &index); err != nil {
 			t.Fatal(err)
 		}
 		for _, d := range index.Manifests {
 			digests = append(digests, d.ArtifactType+" "+d.Digest.String())
 		}
-		return digests, response.Header.Get("OCI-Filters-Applied")
+		return digests, got.header.Get("OCI-Filters-Applied")
 	}
 	want := []string{signatureType + " " + digestOf(t, w.signed), sbomType + " " + digestOf(t, w.sbom)}
 	slices.SortFunc(want, func(a, b string) int { return strings.Compare(a[len(a)-64:], b[len(b)-64:]) })
@@ -169,8 +169,8 @@ func TestReferrers(t *testing.T) {
 	if filtered != "artifactType" || !slices.Equal(got, []string{sbomType + " " + digestOf(t, w.sbom)}) {
 		t.Errorf("SBOMs: %q (%q)", got, filtered)
 	}
-	if _, body := w.ask(t, "GET", "/v2/demo-1.0.0/operator/manifests/"+digestOf(t, w.sbom)); body != string(must(w.sbom.RawManifest())(t)) {
-		t.Errorf("the referrer itself: %s", body)
+	if got := w.ask(t, "GET", "/v2/demo-1.0.0/operator/manifests/"+digestOf(t, w.sbom)); got.body != string(must(w.sbom.RawManifest())(t)) {
+		t.Errorf("the referrer itself: %s", got.body)
 	}
 }
 
@@ -197,22 +197,22 @@ func TestRanges(t *testing.T) {
 		{"compression is not wanted by anybody", []string{"Accept-Encoding: zstd, gzip, deflate"}, 200, w.layerBytes, size},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			response, body := w.ask(t, "GET", path, test.headers...)
-			if response.StatusCode != test.status || test.body != "" && body != test.body {
-				t.Errorf("%d with %d bytes, want %d with %d", response.StatusCode, len(body), test.status, len(test.body))
+			got := w.ask(t, "GET", path, test.headers...)
+			if got.status != test.status || test.body != "" && got.body != test.body {
+				t.Errorf("%d with %d bytes, want %d with %d", got.status, len(got.body), test.status, len(test.body))
 			}
-			if test.length >= 0 && response.ContentLength != int64(test.length) {
-				t.Errorf("Content-Length %d, want %d", response.ContentLength, test.length)
+			if test.length >= 0 && got.length != int64(test.length) {
+				t.Errorf("Content-Length %d, want %d", got.length, test.length)
 			}
 		})
 	}
 	t.Run("several", func(t *testing.T) {
-		response, body := w.ask(t, "GET", path, "Range: bytes=0-4,200000-200009")
-		if response.StatusCode != 206 || !strings.HasPrefix(response.Header.Get("Content-Type"), "multipart/byteranges") {
-			t.Fatalf("%d %s", response.StatusCode, response.Header.Get("Content-Type"))
+		got := w.ask(t, "GET", path, "Range: bytes=0-4,200000-200009")
+		if got.status != 206 || !strings.HasPrefix(got.header.Get("Content-Type"), "multipart/byteranges") {
+			t.Fatalf("%d %s", got.status, got.header.Get("Content-Type"))
 		}
 		for _, want := range []string{w.layerBytes[:5], w.layerBytes[200000:200010]} {
-			if !strings.Contains(body, want) {
+			if !strings.Contains(got.body, want) {
 				t.Errorf("%q is missing", want)
 			}
 		}
@@ -234,22 +234,22 @@ func TestNames(t *testing.T) {
 		{"another registry", "/v2/library/busybox/manifests/1.36?ns=quay.io", "", ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			response, body := w.ask(t, "GET", test.path)
-			if got := response.Header.Get("Docker-Content-Digest"); got != test.digest {
-				t.Errorf("%d %s, want %s: %.200s", response.StatusCode, got, test.digest, body)
+			got := w.ask(t, "GET", test.path)
+			if digest := got.header.Get("Docker-Content-Digest"); digest != test.digest {
+				t.Errorf("%d %s, want %s: %.200s", got.status, digest, test.digest, got.body)
 			}
-			if got := response.Header.Get("OCI-Namespace"); got != test.namespace {
-				t.Errorf("OCI-Namespace: %q, want %q", got, test.namespace)
+			if namespace := got.header.Get("OCI-Namespace"); namespace != test.namespace {
+				t.Errorf("OCI-Namespace: %q, want %q", namespace, test.namespace)
 			}
 		})
 	}
-	if _, body := w.ask(t, "GET", "/v2/acme/operator/blobs/"+w.layer+"?ns=registry.example.com:5000"); body != w.layerBytes {
-		t.Errorf("blob of an original name: %d bytes, want %d", len(body), len(w.layerBytes))
+	if got := w.ask(t, "GET", "/v2/acme/operator/blobs/"+w.layer+"?ns=registry.example.com:5000"); got.body != w.layerBytes {
+		t.Errorf("blob of an original name: %d bytes, want %d", len(got.body), len(w.layerBytes))
 	}
 	t.Run("not unless asked for", func(t *testing.T) {
 		closed := serve(t, registry.Options{}, open(t, w.iso))
-		if response, _ := closed.ask(t, "GET", "/v2/library/busybox/manifests/1.36?ns=docker.io"); response.StatusCode != 404 {
-			t.Errorf("status %d", response.StatusCode)
+		if got := closed.ask(t, "GET", "/v2/library/busybox/manifests/1.36?ns=docker.io"); got.status != 404 {
+			t.Errorf("status %d", got.status)
 		}
 	})
 }
@@ -287,8 +287,8 @@ func TestConflicts(t *testing.T) {
 			if report.CodeOf(err) != report.Conflict || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got %v", err)
 			}
-			if response, _ := r.ask(t, "GET", "/v2/a-1.0.0/ui/manifests/1"); response.StatusCode != 200 {
-				t.Errorf("what was served before answers %d", response.StatusCode)
+			if got := r.ask(t, "GET", "/v2/a-1.0.0/ui/manifests/1"); got.status != 200 {
+				t.Errorf("what was served before answers %d", got.status)
 			}
 		})
 	}
@@ -343,7 +343,7 @@ func TestAccess(t *testing.T) {
 	w.ask(t, "GET", "/v2/demo-1.0.0/operator/blobs/"+w.layer, "Range: bytes=100-")
 	w.ask(t, "HEAD", "/v2/demo-1.0.0/operator/blobs/"+w.layer)
 	w.ask(t, "POST", "/v2/demo-1.0.0/operator/blobs/uploads/")
-	w.Server.Close() // a request is over when its connection says so
+	w.Close() // a request is over when its connection says so
 	var got []string
 	for _, e := range w.access.entries {
 		if e.Remote != "127.0.0.1" || e.Time.IsZero() || e.Microseconds < 0 {
@@ -364,19 +364,16 @@ func TestAccess(t *testing.T) {
 
 func TestHealth(t *testing.T) {
 	r := serve(t, registry.Options{})
-	for _, test := range []struct {
-		path   string
-		before int
-	}{{"/healthz", 200}, {"/readyz", 200}} {
-		if response, body := r.ask(t, "GET", test.path); response.StatusCode != test.before || body != "ok\n" {
-			t.Errorf("%s: %d %q", test.path, response.StatusCode, body)
+	for _, path := range []string{"/healthz", "/readyz"} {
+		if got := r.ask(t, "GET", path); got.status != 200 || got.body != "ok\n" {
+			t.Errorf("%s: %d %q", path, got.status, got.body)
 		}
 	}
 	r.Drain()
-	if response, _ := r.ask(t, "GET", "/readyz"); response.StatusCode != http.StatusServiceUnavailable {
-		t.Errorf("draining: %d", response.StatusCode)
+	if got := r.ask(t, "GET", "/readyz"); got.status != http.StatusServiceUnavailable {
+		t.Errorf("draining: %d", got.status)
 	}
-	if response, _ := r.ask(t, "GET", "/healthz"); response.StatusCode != 200 {
-		t.Errorf("draining, health: %d", response.StatusCode)
+	if got := r.ask(t, "GET", "/healthz"); got.status != 200 {
+		t.Errorf("draining, health: %d", got.status)
 	}
 }

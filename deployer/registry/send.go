@@ -10,8 +10,6 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
-
-	"github.com/solutionctl/solutionctl/build/iso"
 )
 
 // sender sends a large blob. [http.ServeContent] copies a range of content to it with [io.CopyN], which calls ReadFrom,
@@ -94,36 +92,6 @@ func (s *sender) copy(r io.Reader) (sent int64, err error) {
 func (s *sender) note(err error) {
 	s.reason = err
 	s.damaged = errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.EIO)
-}
-
-// parts yields the runs of the file that hold size bytes of a blob, starting at offset. Runs that follow each other are
-// one.
-func parts(sections []iso.Section, offset, size int64) func(yield func(iso.Section) bool) {
-	return func(yield func(iso.Section) bool) {
-		var run iso.Section
-		for _, section := range sections {
-			if offset >= section.Size {
-				offset -= section.Size
-				continue
-			}
-			next := iso.Section{Offset: section.Offset + offset, Size: min(section.Size-offset, size)}
-			offset, size = 0, size-next.Size
-			switch {
-			case run.Size > 0 && run.Offset+run.Size == next.Offset:
-				run.Size += next.Size
-			case run.Size > 0 && !yield(run):
-				return
-			default:
-				run = next
-			}
-			if size == 0 {
-				break
-			}
-		}
-		if run.Size > 0 {
-			yield(run)
-		}
-	}
 }
 
 // transfers limits how many large blobs are sent at the same time, and how long a client may take.
