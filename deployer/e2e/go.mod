@@ -4,9 +4,10 @@ go 1.26.0
 
 require (
 	github.com/google/go-cmp v0.7.0
-	github.com/solutionctl/solutionctl v0.0.0-00010101000000-000000000000
+	github.com/solutionctl/solutionctl v0.0.0
 	golang.org/x/sys v0.49.0
 	k8s.io/api v0.36.3
+	k8s.io/apiextensions-apiserver v0.36.3
 	k8s.io/apimachinery v0.36.3
 	k8s.io/client-go v0.36.3
 )

@@ -2,12 +2,12 @@ package metalk8s
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kube "k8s.io/apimachinery/pkg/runtime/schema"
@@ -111,25 +111,29 @@ func (d *Documents) awaitDeletion(ctx, waiting context.Context, n Namespace) err
 	one := metav1.ListOptions{FieldSelector: "metadata.name=" + n.Name}
 	last := n.object
 	for {
-		live, err := d.Cluster.Get(waiting, namespaceKind, "", n.Name)
-		if err == nil && (live == nil || live.GetUID() != n.object.GetUID()) {
+		live, err := d.Cluster.Get(ctx, namespaceKind, "", n.Name)
+		switch {
+		case err == nil && (live == nil || live.GetUID() != n.object.GetUID()):
 			d.emit(report.Event{Step: "delete", Name: "namespace " + n.Name, State: report.Done})
 			return nil
+		case err == nil:
+			last = live
 		}
-		if err == nil {
-			last, err = d.followNamespace(waiting, live, one)
-		}
-		if waiting.Err() != nil {
+		if waiting.Err() != nil { // also when ctx has ended and nothing could be read
 			d.emit(report.Event{Step: "delete", Name: "namespace " + n.Name, State: report.Failed})
 			return stuck(ctx, last)
 		}
 		if err != nil {
 			return err
 		}
+		if last, err = d.followNamespace(waiting, live, one); err != nil {
+			return err
+		}
 	}
 }
 
-// followNamespace watches a namespace that is being deleted until it is gone and returns what was seen last.
+// followNamespace watches a namespace that is being deleted until it is gone or the context ends, tells what holds it, and
+// returns what was seen last.
 func (d *Documents) followNamespace(ctx context.Context, last *unstructured.Unstructured, o metav1.ListOptions) (*unstructured.Unstructured, error) {
 	o.ResourceVersion = last.GetResourceVersion()
 	for change, err := range d.Cluster.Watch(ctx, namespaceKind, "", o) {
@@ -141,7 +145,7 @@ func (d *Documents) followNamespace(ctx context.Context, last *unstructured.Unst
 			break
 		}
 		if reasons := Holding(last); len(reasons) > 0 {
-			d.emit(report.Event{Step: "delete", Name: "namespace " + last.GetName(), State: report.Running, Note: reasons[0]})
+			d.emit(report.Event{Step: "delete", Name: "namespace " + last.GetName(), State: report.Running, Note: strings.Join(reasons, "; ")})
 		}
 	}
 	return last, nil
@@ -150,7 +154,7 @@ func (d *Documents) followNamespace(ctx context.Context, last *unstructured.Unst
 // stuck is the error for a namespace that does not go away.
 func stuck(ctx context.Context, namespace *unstructured.Unstructured) error {
 	reasons := Holding(namespace)
-	text := "it is still being deleted"
+	text := "the cluster has not looked at it yet"
 	if len(reasons) > 0 {
 		text = strings.Join(reasons, "; ")
 	}
@@ -258,36 +262,26 @@ var definitionKind = kube.GroupVersionKind{Group: "apiextensions.k8s.io", Versio
 
 // customKinds are the kinds of custom resources that live in namespaces, each in a version that is served.
 func (d *Documents) customKinds(ctx context.Context) ([]kube.GroupVersionKind, error) {
-	var kinds []kube.GroupVersionKind
-	for object, err := range d.Cluster.List(ctx, definitionKind, "", metav1.ListOptions{}) {
+	defined := map[string]bool{}
+	for object, err := range d.Cluster.ListMetadata(ctx, definitionKind, "", metav1.ListOptions{}) {
 		if err != nil {
 			return nil, err
 		}
-		kind, ok := servedKind(object)
-		if !ok {
-			continue
+		defined[object.GetName()] = true
+	}
+	if len(defined) == 0 {
+		return nil, nil
+	}
+	served, err := d.Cluster.Kinds(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var kinds []kube.GroupVersionKind
+	for _, m := range served {
+		// A definition has the name of what it defines.
+		if m.Scope == meta.RESTScopeNamespace && defined[m.Resource.GroupResource().String()] {
+			kinds = append(kinds, m.GroupVersionKind)
 		}
-		if _, err := d.Cluster.Mapping(ctx, kind); errors.Is(err, cluster.ErrNoKind) {
-			continue // not served yet, or not any more
-		}
-		kinds = append(kinds, kind)
 	}
 	return kinds, nil
-}
-
-// servedKind is the kind that a definition defines, in the first version that is served; not for one that belongs to the
-// whole cluster.
-func servedKind(definition *unstructured.Unstructured) (kube.GroupVersionKind, bool) {
-	group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")        //nolint:errcheck // the API server checked it
-	kind, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "kind") //nolint:errcheck // likewise
-	scope, _, _ := unstructured.NestedString(definition.Object, "spec", "scope")        //nolint:errcheck // likewise
-	versions, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions")   //nolint:errcheck // likewise
-	for _, entry := range versions {
-		version, ok := entry.(map[string]any)
-		if ok && version["served"] == true && scope == "Namespaced" {
-			name, _ := version["name"].(string)
-			return kube.GroupVersionKind{Group: group, Version: name, Kind: kind}, true
-		}
-	}
-	return kube.GroupVersionKind{}, false
 }
