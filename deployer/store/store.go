@@ -11,7 +11,7 @@
 //
 // Beside the store, the package knows the other places of a host that name imported archives: MetalK8s' configuration
 // file ([Configuration]), mounts below /srv/scality with their lines in /etc/fstab ([Mounts]) and the files that make
-// MetalK8s' nginx serve images ([Include]).
+// MetalK8s' nginx serve images ([Nginx]).
 //
 // Package store never talks to Kubernetes and judges no signatures.
 package store
