@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -25,20 +26,38 @@ const (
 	KubernetesVersion = "v1.36.3"
 )
 
-var kubernetesProgram = program{
-	module: "cmd/kubernetes", names: []string{"kubernetes"}, packages: []string{"."},
-	ldflags: "-s -w" +
-		" -X k8s.io/component-base/version.gitVersion=" + KubernetesVersion +
-		" -X k8s.io/component-base/version.gitMajor=1" +
-		" -X k8s.io/component-base/version.gitMinor=36",
-}
+var (
+	kubernetesProgram = program{
+		name: "kubernetes", module: "cmd/kubernetes", packages: []string{"."}, files: []string{"kubernetes"},
+		ldflags: "-s -w" +
+			" -X k8s.io/component-base/version.gitVersion=" + KubernetesVersion +
+			" -X k8s.io/component-base/version.gitMajor=1" +
+			" -X k8s.io/component-base/version.gitMinor=36",
+	}
+	nodePrograms = program{
+		name: "node", module: "cmd/node", ldflags: "-s -w",
+		packages: []string{
+			"./pause",
+			"github.com/containerd/containerd/v2/cmd/containerd",
+			"github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2",
+			"github.com/containerd/containerd/v2/cmd/ctr",
+			"github.com/containernetworking/plugins/plugins/ipam/host-local",
+			"github.com/containernetworking/plugins/plugins/main/ptp",
+		},
+		files: []string{"containerd", "containerd-shim-runc-v2", "ctr", "ptp", "host-local", "pause"},
+	}
+	kwokProgram = program{
+		name: "kwok", module: "cmd/node", packages: []string{"sigs.k8s.io/kwok/cmd/kwok"}, files: []string{"kwok"}, ldflags: "-s -w",
+	}
+)
 
 // A program is a nested module whose packages are built when they are needed first: minutes the first time on a machine,
 // seconds while Go's cache is warm, nothing while neither its sources nor Go have changed.
 type program struct {
+	name     string
 	module   string   // directory, below the one of this module
-	packages []string // what to build, as in 'go build'
-	names    []string // of the files this leads to
+	packages []string // what to build, as for 'go build'
+	files    []string // what comes out
 	ldflags  string
 }
 
@@ -58,15 +77,14 @@ func (p program) build(ctx context.Context, progress io.Writer) (string, error) 
 		return "", err
 	}
 	parent := filepath.Join(cache, "solutionctl-test")
-	name := strings.ReplaceAll(strings.TrimPrefix(p.module, "cmd/"), "/", "-")
-	dir := filepath.Join(parent, name+"-"+key)
+	dir := filepath.Join(parent, p.name+"-"+key)
 	if p.isBuilt(dir) {
 		return dir, nil
 	}
-	if err := os.MkdirAll(parent, 0o755); err != nil {
+	if err = os.MkdirAll(parent, 0o755); err != nil {
 		return "", err
 	}
-	unlock, err := lockFile(filepath.Join(parent, name+".lock"))
+	unlock, err := lockFile(filepath.Join(parent, p.name+".lock"))
 	if err != nil {
 		return "", err
 	}
@@ -74,12 +92,12 @@ func (p program) build(ctx context.Context, progress io.Writer) (string, error) 
 	if p.isBuilt(dir) {
 		return dir, nil
 	}
-	fmt.Fprintf(progress, "building %s for tests; the first time on a machine takes minutes\n", strings.Join(p.names, ", "))
-	partial, err := os.MkdirTemp(parent, name+"-partial-")
+	fmt.Fprintf(progress, "building %s for test clusters; the first time on a machine takes minutes\n", p.name)
+	partial, err := os.MkdirTemp(parent, p.name+"-partial-")
 	if err != nil {
 		return "", err
 	}
-	defer os.RemoveAll(partial)
+	defer func() { _ = os.RemoveAll(partial) }()
 	args := append([]string{"build", "-trimpath", "-ldflags", p.ldflags, "-o", partial + string(filepath.Separator)}, p.packages...)
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = source
@@ -89,16 +107,19 @@ func (p program) build(ctx context.Context, progress io.Writer) (string, error) 
 		return "", fmt.Errorf("build %s: %w", source, err)
 	}
 	if !p.isBuilt(partial) {
-		return "", fmt.Errorf("build %s: not all of %v came out", source, p.names)
+		return "", fmt.Errorf("build %s: not all of %v came out", source, p.files)
 	}
-	if err := removeOlder(parent, name); err != nil {
+	if err := removeOlder(parent, p.name); err != nil {
 		return "", err
 	}
 	return dir, os.Rename(partial, dir)
 }
 
+// isBuilt says whether all of it is there, and notes that somebody needs it.
 func (p program) isBuilt(dir string) bool {
-	for _, name := range p.names {
+	now := time.Now()
+	_ = os.Chtimes(dir, now, now)
+	for _, name := range p.files {
 		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
 			return false
 		}
@@ -122,7 +143,7 @@ func (p program) key(ctx context.Context, source string) (string, error) {
 	if err != nil {
 		return "", withStderr(err)
 	}
-	fmt.Fprintf(hash, "%s%q\n", version, p.ldflags)
+	fmt.Fprintf(hash, "%s%q %q\n", version, p.packages, p.ldflags)
 	err = filepath.WalkDir(source, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
@@ -134,14 +155,17 @@ func (p program) key(ctx context.Context, source string) (string, error) {
 	return hex.EncodeToString(hash.Sum(nil))[:16], err
 }
 
-// removeOlder removes what was built of the program before, except what a cluster still runs: a process keeps its files.
+// removeOlder removes what was built of the program before and has not been needed for a while: another checkout, or a
+// cluster that is running, may have its own.
 func removeOlder(parent, name string) error {
 	older, err := filepath.Glob(filepath.Join(parent, name+"-"+strings.Repeat("[0-9a-f]", 16)))
 	if err != nil {
 		return err
 	}
 	for _, dir := range older {
-		err = errors.Join(err, os.RemoveAll(dir))
+		if info, statErr := os.Stat(dir); statErr == nil && time.Since(info.ModTime()) > 24*time.Hour {
+			err = errors.Join(err, os.RemoveAll(dir))
+		}
 	}
 	return err
 }

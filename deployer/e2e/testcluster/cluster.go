@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,8 +19,16 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// Options say what to start. The zero value is a control plane without nodes.
+// Options say what to start. The zero value is a control plane without nodes: objects are stored and controllers work on
+// them, but no pod ever runs.
 type Options struct {
+	// Node adds a node that runs containers, see [CheckNode] for what that needs. The whole cluster is inside of it: its
+	// processes see a network, a process table and an /etc, /run, /srv and /var of their own.
+	Node bool
+
+	// FakeNodes is how many nodes to add that only say that they run pods. Nothing runs, everything becomes ready.
+	FakeNodes int
+
 	// Progress is where it says that it builds something, which takes minutes; nil means nowhere.
 	Progress io.Writer
 }
@@ -33,48 +40,59 @@ type Cluster struct {
 	Host       string // URL of the API server
 	Kubeconfig string // file of an administrator, member of the group system:masters
 
-	address string
-	ports   struct{ etcdClient, etcdPeer, apiServer, controllerManager string }
-	binary  string
+	options Options
+	address string // of the API server
+	private string // of everything that only the components themselves talk to
+	ports   struct{ etcdClient, etcdPeer, apiServer, controllerManager, scheduler string }
+	bin     struct{ kubernetes, node, kwok string } // directories
 	pki     string
 	ca      *authority
 
 	launcher  *launcher
+	machine   *machine // nil without Options.Node
 	processes map[string]*process
 	client    *kubernetes.Clientset
 }
 
 const startTimeout = 2 * time.Minute // far more than it takes: the machine may be busy
 
-// Start starts a cluster and returns when it answers and its controllers work.
+// Start starts a cluster and returns when it answers, its controllers work and its nodes are ready.
 func Start(ctx context.Context, o Options) (*Cluster, error) {
 	if o.Progress == nil {
 		o.Progress = io.Discard
 	}
-	dir, err := kubernetesProgram.build(ctx, o.Progress)
-	if err != nil {
-		return nil, err
+	c := &Cluster{options: o, processes: map[string]*process{}, launcher: newLauncher()}
+	if err := c.build(ctx); err != nil {
+		return nil, errors.Join(err, c.Stop())
 	}
-	c := &Cluster{binary: filepath.Join(dir, "kubernetes"), processes: map[string]*process{}, launcher: newLauncher()}
 	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, errors.New("the cluster did not start in time"))
 	defer cancel()
-	if err := c.start(ctx); err != nil {
+	if err := c.prepare(); err != nil {
 		return nil, errors.Join(err, c.Stop())
+	}
+	if err := c.start(ctx); err != nil {
+		logs, stopErr := c.keepLogs()
+		return nil, errors.Join(fmt.Errorf("%w\nthe logs of the cluster are in %s", err, logs), stopErr)
 	}
 	return c, nil
 }
 
-func (c *Cluster) start(ctx context.Context) error {
-	if err := c.prepare(); err != nil {
+func (c *Cluster) build(ctx context.Context) (err error) {
+	if c.bin.kubernetes, err = kubernetesProgram.build(ctx, c.options.Progress); err != nil {
 		return err
 	}
-	if err := c.startEtcd(); err != nil {
-		return err
+	if c.options.Node {
+		if err = CheckNode(); err != nil {
+			return err
+		}
+		if c.bin.node, err = nodePrograms.build(ctx, c.options.Progress); err != nil {
+			return err
+		}
 	}
-	if err := c.StartAPIServer(ctx); err != nil {
-		return err
+	if c.options.FakeNodes > 0 {
+		c.bin.kwok, err = kwokProgram.build(ctx, c.options.Progress)
 	}
-	return c.startControllerManager(ctx)
+	return err
 }
 
 // prepare makes directories, addresses, certificates and kubeconfig files.
@@ -83,18 +101,17 @@ func (c *Cluster) prepare() (err error) {
 		return err
 	}
 	c.Logs, c.pki = filepath.Join(c.Dir, "logs"), filepath.Join(c.Dir, "pki")
-	if err := errors.Join(os.Mkdir(c.Logs, 0o755), os.Mkdir(c.pki, 0o755)); err != nil {
+	if err = errors.Join(os.Mkdir(c.Logs, 0o755), os.Mkdir(c.pki, 0o755)); err != nil {
 		return err
 	}
-	c.address = loopback(os.Getpid())
-	if err := freePorts(c.address, &c.ports.etcdClient, &c.ports.etcdPeer, &c.ports.apiServer, &c.ports.controllerManager); err != nil {
+	if err = c.chooseAddresses(); err != nil {
 		return err
 	}
 	c.Host = "https://" + net.JoinHostPort(c.address, c.ports.apiServer)
 	if c.ca, err = newAuthority(); err != nil {
 		return err
 	}
-	if err := errors.Join(
+	if err = errors.Join(
 		os.WriteFile(filepath.Join(c.pki, "ca.crt"), c.ca.pem, 0o644),
 		writeServiceAccountKeys(c.pki),
 		c.ca.writeIdentity(c.pki, "apiserver", "kube-apiserver", nil, c.address, serviceAddress,
@@ -115,6 +132,23 @@ func (c *Cluster) prepare() (err error) {
 	return err
 }
 
+func (c *Cluster) chooseAddresses() error {
+	if c.options.Node {
+		var err error
+		if c.machine, err = newMachine(c.Dir); err != nil {
+			return err
+		}
+		c.address, c.private = c.machine.address, "127.0.0.1"
+		// Nobody else is there, so that it can be what people know.
+		c.ports.etcdClient, c.ports.etcdPeer, c.ports.apiServer = "2379", "2380", "6443"
+		c.ports.controllerManager, c.ports.scheduler = "10257", "10259"
+		return nil
+	}
+	c.address = loopback(os.Getpid())
+	c.private = c.address
+	return freePorts(c.address, &c.ports.etcdClient, &c.ports.etcdPeer, &c.ports.apiServer, &c.ports.controllerManager, &c.ports.scheduler)
+}
+
 // loopback is an address on which nobody but this process listens, so that a port found to be free stays free.
 func loopback(pid int) string {
 	return fmt.Sprintf("127.%d.%d.%d", 64|pid>>16&63, pid>>8&255, pid&255)
@@ -126,11 +160,44 @@ func freePorts(address string, ports ...*string) error {
 		if err != nil {
 			return err
 		}
-		defer l.Close() // all of them stay open until each has its own
+		defer func() { _ = l.Close() }() // all of them stay open until each has its own
 		_, *port, err = net.SplitHostPort(l.Addr().String())
 		if err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// start boots the machine, if there is one, and starts every component; also again, after the machine was stopped.
+func (c *Cluster) start(ctx context.Context) error {
+	if c.machine != nil {
+		if err := c.machine.boot(c.launcher, filepath.Join(c.bin.node, "pause"), c.Logs); err != nil {
+			return err
+		}
+	}
+	if err := c.startEtcd(); err != nil {
+		return err
+	}
+	if err := c.StartAPIServer(ctx); err != nil {
+		return err
+	}
+	if err := c.startControllerManager(ctx); err != nil {
+		return err
+	}
+	if !c.options.Node && c.options.FakeNodes == 0 {
+		return nil
+	}
+	if err := c.startScheduler(); err != nil {
+		return err
+	}
+	if c.options.FakeNodes > 0 {
+		if err := c.startFakeNodes(ctx); err != nil {
+			return err
+		}
+	}
+	if c.options.Node {
+		return c.startNode(ctx)
 	}
 	return nil
 }
@@ -141,7 +208,7 @@ const (
 )
 
 func (c *Cluster) startEtcd() error {
-	client, peer := "http://"+net.JoinHostPort(c.address, c.ports.etcdClient), "http://"+net.JoinHostPort(c.address, c.ports.etcdPeer)
+	client, peer := "http://"+net.JoinHostPort(c.private, c.ports.etcdClient), "http://"+net.JoinHostPort(c.private, c.ports.etcdPeer)
 	return c.run("etcd",
 		"--data-dir="+filepath.Join(c.Dir, "etcd"),
 		"--listen-client-urls="+client, "--advertise-client-urls="+client,
@@ -152,10 +219,13 @@ func (c *Cluster) startEtcd() error {
 // StartAPIServer starts the API server again after StopAPIServer, at the same address, and returns when it is ready.
 func (c *Cluster) StartAPIServer(ctx context.Context) error {
 	pki := func(name string) string { return filepath.Join(c.pki, name) }
-	err := c.run("kube-apiserver",
-		"--etcd-servers=http://"+net.JoinHostPort(c.address, c.ports.etcdClient),
+	endpoint := []string{"--advertise-address=" + c.address}
+	if c.machine == nil { // a loopback address cannot be an endpoint, and there are no pods that would look for one
+		endpoint = []string{"--endpoint-reconciler-type=none"}
+	}
+	err := c.run("kube-apiserver", append(endpoint,
+		"--etcd-servers=http://"+net.JoinHostPort(c.private, c.ports.etcdClient),
 		"--bind-address="+c.address, "--secure-port="+c.ports.apiServer,
-		"--endpoint-reconciler-type=none",
 		"--service-cluster-ip-range="+serviceRange,
 		"--tls-cert-file="+pki("apiserver.crt"), "--tls-private-key-file="+pki("apiserver.key"),
 		"--client-ca-file="+pki("ca.crt"),
@@ -167,7 +237,7 @@ func (c *Cluster) StartAPIServer(ctx context.Context) error {
 		"--proxy-client-cert-file="+pki("front-proxy.crt"), "--proxy-client-key-file="+pki("front-proxy.key"),
 		"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
 		"--service-account-key-file="+pki("sa.pub"), "--service-account-signing-key-file="+pki("sa.key"),
-		"--authorization-mode=Node,RBAC", "--allow-privileged", "--profiling=false")
+		"--authorization-mode=Node,RBAC", "--allow-privileged", "--profiling=false")...)
 	if err != nil {
 		return err
 	}
@@ -177,7 +247,7 @@ func (c *Cluster) StartAPIServer(ctx context.Context) error {
 }
 
 // StopAPIServer ends the API server at once, as a crash does; requests that it was working on are cut.
-func (c *Cluster) StopAPIServer() { c.end("kube-apiserver", syscall.SIGKILL) }
+func (c *Cluster) StopAPIServer() { c.end("kube-apiserver") }
 
 // RestartAPIServer is StopAPIServer and StartAPIServer.
 func (c *Cluster) RestartAPIServer(ctx context.Context) error {
@@ -192,7 +262,7 @@ func (c *Cluster) startControllerManager(ctx context.Context) error {
 	}
 	err = c.run("kube-controller-manager",
 		"--kubeconfig="+kubeconfig,
-		"--bind-address="+c.address, "--secure-port="+c.ports.controllerManager,
+		"--bind-address="+c.private, "--secure-port="+c.ports.controllerManager,
 		"--root-ca-file="+filepath.Join(c.pki, "ca.crt"),
 		"--service-account-private-key-file="+filepath.Join(c.pki, "sa.key"),
 		"--leader-elect=false", "--profiling=false")
@@ -205,11 +275,30 @@ func (c *Cluster) startControllerManager(ctx context.Context) error {
 	}, c.processes["kube-controller-manager"])
 }
 
-// run starts a component of the multi-call binary.
+func (c *Cluster) startScheduler() error {
+	kubeconfig, err := c.KubeconfigFor("system:kube-scheduler", "system:masters")
+	if err != nil {
+		return err
+	}
+	return c.run("kube-scheduler",
+		"--kubeconfig="+kubeconfig,
+		"--bind-address="+c.private, "--secure-port="+c.ports.scheduler,
+		"--leader-elect=false", "--profiling=false")
+}
+
+// run starts a component of the multi-call binary, on the machine if there is one.
 func (c *Cluster) run(name string, args ...string) error {
-	cmd := exec.Command(c.binary, append([]string{name}, args...)...)
+	return c.runProgram(name, filepath.Join(c.bin.kubernetes, "kubernetes"), append([]string{name}, args...)...)
+}
+
+func (c *Cluster) runProgram(name, program string, args ...string) error {
+	cmd := exec.Command(program, args...)
 	cmd.Dir = c.Dir
-	p, err := c.launcher.start(name, c.Logs, cmd)
+	launcher := c.launcher
+	if c.machine != nil {
+		launcher = c.machine.launcher
+	}
+	p, err := launcher.start(name, c.Logs, cmd)
 	if err != nil {
 		return fmt.Errorf("start %s: %w", name, err)
 	}
@@ -217,20 +306,32 @@ func (c *Cluster) run(name string, args ...string) error {
 	return nil
 }
 
-func (c *Cluster) end(name string, signal syscall.Signal) {
+// end ends a component at once, as a crash does.
+func (c *Cluster) end(name string) {
 	if p := c.processes[name]; p != nil {
-		p.stop(signal)
+		p.kill()
 		delete(c.processes, name)
+	}
+}
+
+func (c *Cluster) endAll() {
+	for name := range c.processes {
+		c.end(name)
+	}
+	if c.machine != nil {
+		c.machine.shutDown()
 	}
 }
 
 // Stop ends every process and removes everything, even of a cluster that did not start completely.
 func (c *Cluster) Stop() error {
-	for name := range c.processes {
-		c.end(name, syscall.SIGKILL)
-	}
+	c.endAll()
 	c.launcher.close()
-	return os.RemoveAll(c.Dir)
+	var err error
+	if c.machine != nil {
+		err = c.machine.remove()
+	}
+	return errors.Join(err, os.RemoveAll(c.Dir))
 }
 
 // keepLogs ends every process and removes everything but the logs.

@@ -41,7 +41,7 @@ func TestUsers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := carol.CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{}); !apierrors.IsForbidden(err) {
+	if _, err = carol.CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{}); !apierrors.IsForbidden(err) {
 		t.Fatalf("without a role: %v, want forbidden", err)
 	}
 	_, err = c.Client().RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
@@ -91,5 +91,12 @@ func TestStop(t *testing.T) {
 	}
 	if _, err := os.Stat(other.Dir); !os.IsNotExist(err) {
 		t.Errorf("%s: %v, want that it does not exist", other.Dir, err)
+	}
+}
+
+func stop(t *testing.T, c *testcluster.Cluster) {
+	t.Helper()
+	if err := c.Stop(); err != nil {
+		t.Error(err)
 	}
 }

@@ -34,18 +34,33 @@ func Main(m *testing.M, o Options) {
 	os.Exit(finish(status))
 }
 
-// Shared returns the cluster that all tests of the package share. The first call starts it.
-func Shared(t testing.TB) *Cluster {
-	t.Helper()
+// Shared returns the cluster that all tests of the package share. The first call starts it. Where this host lacks what it
+// needs, the test is skipped, except where CI=true.
+func Shared(tb testing.TB) *Cluster {
+	tb.Helper()
+	if shared.options.Node {
+		RequireNode(tb)
+	}
 	shared.Lock()
 	defer shared.Unlock()
 	if shared.cluster == nil && shared.err == nil {
 		shared.cluster, shared.err = Start(context.Background(), shared.options)
 	}
 	if shared.err != nil {
-		t.Fatal(shared.err)
+		tb.Fatal(shared.err)
 	}
 	return shared.cluster
+}
+
+// RequireNode skips a test where a cluster cannot have a real node; where CI=true, the test fails.
+func RequireNode(tb testing.TB) {
+	tb.Helper()
+	if err := CheckNode(); err != nil {
+		if os.Getenv("CI") == "true" {
+			tb.Fatal(err)
+		}
+		tb.Skip(err)
+	}
 }
 
 // finish stops the cluster. When tests have failed, the logs stay.

@@ -16,8 +16,9 @@ import (
 // A launcher starts processes from one thread that lives as long as they: the kernel ends them when that thread ends, so
 // none outlives this process, even when it is killed.
 type launcher struct {
-	work chan func()
-	done chan struct{}
+	inside bool // of a machine, which ends with its first process
+	work   chan func()
+	done   chan struct{}
 }
 
 func newLauncher() *launcher {
@@ -42,6 +43,19 @@ func (l *launcher) do(f func()) {
 	<-finished
 }
 
+// launch starts the command as a process group that ends with the launcher.
+func (l *launcher) launch(cmd *exec.Cmd) (err error) {
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = new(syscall.SysProcAttr)
+	}
+	cmd.SysProcAttr.Setpgid = true
+	if !l.inside { // where nobody sees this process, and therefore takes it for dead
+		cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
+	}
+	l.do(func() { err = cmd.Start() })
+	return err
+}
+
 func (l *launcher) close() {
 	close(l.work)
 	<-l.done
@@ -62,11 +76,9 @@ func (l *launcher) start(name, logs string, cmd *exec.Cmd) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer log.Close()
+	defer func() { _ = log.Close() }() // the process has its own
 	cmd.Stdout, cmd.Stderr = log, log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	l.do(func() { err = cmd.Start() })
-	if err != nil {
+	if err := l.launch(cmd); err != nil {
 		return nil, err
 	}
 	go func() {
@@ -76,13 +88,8 @@ func (l *launcher) start(name, logs string, cmd *exec.Cmd) (*process, error) {
 	return p, nil
 }
 
-// stop sends the signal, and SIGKILL to the whole group when the process has not ended after a while.
-func (p *process) stop(signal syscall.Signal) {
-	_ = p.cmd.Process.Signal(signal)
-	select {
-	case <-p.done:
-	case <-time.After(10 * time.Second):
-	}
+// kill ends the process and what it has started, unless that has left its group, at once.
+func (p *process) kill() {
 	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
 	<-p.done
 }

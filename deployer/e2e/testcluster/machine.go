@@ -1,0 +1,256 @@
+package testcluster
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// CheckNode says what is missing on this host for Options.Node, as one line; nil means nothing.
+func CheckNode() error {
+	if os.Geteuid() != 0 {
+		return errors.New("a node needs root")
+	}
+	var missing []string
+	for _, tool := range []string{"runc", "nft", "ip", "mount"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			missing = append(missing, tool)
+		}
+	}
+	if len(missing) > 0 {
+		return fmt.Errorf("a node needs %s; .ci/setup installs it", strings.Join(missing, ", "))
+	}
+	return nil
+}
+
+// A machine is a computer within this one: its processes see a network, a process table, an /etc, a /run, an /srv and a
+// /var of their own. It is made of the kernel's namespaces, which end with the process that is the first in them, and with
+// them everything that runs on the machine, whoever started it.
+type machine struct {
+	address string // the machine's, which this host reaches through a pair of virtual network cards
+	gateway string // this host's end of it
+	disk    string // directory with what outlives a reboot
+	cgroup  string
+
+	configured bool // there is something on the disk
+
+	init     *process
+	launcher *launcher // whose thread is inside
+}
+
+// subnet is where the network cards get their addresses: it is reserved for benchmarks of networks, in networks that are
+// not connected to others.
+var subnet = netip.MustParsePrefix("198.18.0.0/15")
+
+func newMachine(dir string) (*machine, error) {
+	m := &machine{disk: filepath.Join(dir, "disk"), cgroup: "solutionctl-test-" + strconv.Itoa(os.Getpid())}
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		return nil, err
+	}
+	taken := map[string]bool{}
+	for _, address := range addresses {
+		taken[address.String()] = true
+	}
+	for n := uint32(os.Getpid()); ; n++ {
+		m.gateway = nth(n%(1<<15)*4 + 1).String()
+		m.address = nth(n%(1<<15)*4 + 2).String()
+		if !taken[m.gateway+"/30"] {
+			return m, nil
+		}
+	}
+}
+
+func nth(n uint32) netip.Addr {
+	first := subnet.Addr().As4()
+	var address [4]byte
+	binary.BigEndian.PutUint32(address[:], binary.BigEndian.Uint32(first[:])+n)
+	return netip.AddrFrom4(address)
+}
+
+// boot starts the machine, with the program as its first process, and makes its network and file systems.
+func (m *machine) boot(host *launcher, program, logs string) error {
+	cmd := exec.Command(program)
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags:   unix.CLONE_NEWPID,
+		Unshareflags: unix.CLONE_NEWNS | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS,
+	}
+	var err error
+	if m.init, err = host.start("init", logs, cmd); err != nil {
+		return fmt.Errorf("make namespaces: %w", err)
+	}
+	m.launcher = newLauncher()
+	m.launcher.inside = true
+	m.launcher.do(func() { err = join(m.init.cmd.Process.Pid) })
+	if err != nil {
+		return fmt.Errorf("enter namespaces: %w", err)
+	}
+	card := "sctl" + strconv.Itoa(m.init.cmd.Process.Pid)
+	if err := runScript(host, `
+ip link add "$1" type veth peer name eth0 netns "$2"
+ip address add "$3/30" dev "$1"
+ip link set "$1" up`, card, strconv.Itoa(m.init.cmd.Process.Pid), m.gateway); err != nil {
+		return fmt.Errorf("connect: %w", err)
+	}
+	if err := runScript(m.launcher, `
+mount --make-rshared /
+mount -t proc proc /proc
+mount -t tmpfs -o mode=755 tmpfs /run
+for dir in etc srv var/lib var/log; do
+	mkdir -p "$1/$dir" "$1/overlay/$dir"
+	mount -t overlay -o "lowerdir=/$dir,upperdir=$1/$dir,workdir=$1/overlay/$dir" overlay "/$dir"
+done
+for dir in containerd kubelet; do # which have file systems that cannot be on top of an overlay
+	mkdir -p "$1/$dir" "/var/lib/$dir"
+	mount --bind "$1/$dir" "/var/lib/$dir"
+done
+ip link set lo up
+ip address add "$2/30" dev eth0
+ip link set eth0 up
+ip route add "$4" dev eth0 # or nothing would be sent to a Service that has not been translated yet
+hostname "$3"`, m.disk, m.address, nodeName, serviceRange); err != nil {
+		return fmt.Errorf("set up the machine: %w", err)
+	}
+	return m.makeCgroup()
+}
+
+// join moves the calling thread, and thereby what is started from it, to the namespaces of a process.
+func join(pid int) error {
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unix.Close(fd) }()
+	if err := unix.Unshare(unix.CLONE_FS); err != nil { // which another thread cannot share across file systems
+		return err
+	}
+	return unix.Setns(fd, unix.CLONE_NEWNS|unix.CLONE_NEWNET|unix.CLONE_NEWPID|unix.CLONE_NEWIPC|unix.CLONE_NEWUTS)
+}
+
+func runScript(l *launcher, script string, args ...string) error {
+	var output bytes.Buffer
+	cmd := exec.Command("sh", append([]string{"-euc", script, "sh"}, args...)...)
+	cmd.Stdout, cmd.Stderr = &output, &output
+	err := l.launch(cmd)
+	if err == nil {
+		err = cmd.Wait()
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %s", err, bytes.TrimSpace(output.Bytes()))
+	}
+	return nil
+}
+
+const cgroups = "/sys/fs/cgroup"
+
+// makeCgroup makes the cgroup that contains those of all pods, in every hierarchy there is.
+func (m *machine) makeCgroup() error {
+	return m.eachCgroup(func(dir string) error {
+		if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
+			return err
+		}
+		for _, file := range []string{"cpuset.cpus", "cpuset.mems"} { // start empty in version 1, and empty is of no use
+			parent, err := os.ReadFile(filepath.Join(filepath.Dir(dir), file))
+			if err != nil {
+				continue
+			}
+			if err := os.WriteFile(filepath.Join(dir, file), parent, 0o644); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (m *machine) eachCgroup(do func(dir string) error) error {
+	if _, err := os.Stat(filepath.Join(cgroups, "cgroup.controllers")); err == nil { // version 2
+		return do(filepath.Join(cgroups, m.cgroup))
+	}
+	hierarchies, err := os.ReadDir(cgroups)
+	if err != nil {
+		return err
+	}
+	for _, hierarchy := range hierarchies {
+		if hierarchy.IsDir() { // others are links to them
+			err = errors.Join(err, do(filepath.Join(cgroups, hierarchy.Name(), m.cgroup)))
+		}
+	}
+	return err
+}
+
+// shutDown ends everything on the machine at once, as pulling the plug does; boot starts it again.
+func (m *machine) shutDown() {
+	if m.init != nil {
+		m.init.kill()
+		m.init = nil
+	}
+	if m.launcher != nil {
+		m.launcher.close()
+		m.launcher = nil
+	}
+}
+
+// remove removes what is left of the machine outside of its directory.
+func (m *machine) remove() error {
+	return m.eachCgroup(removeCgroup)
+}
+
+// removeCgroup removes a cgroup and those in it; their files are not files that could be removed.
+func removeCgroup(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	for _, entry := range entries {
+		if entry.IsDir() {
+			err = errors.Join(err, removeCgroup(filepath.Join(dir, entry.Name())))
+		}
+	}
+	return errors.Join(err, os.Remove(dir))
+}
+
+// StartOnNode starts a command on the node, where it sees the node's network, processes and files. It ends with the
+// cluster at the latest; the caller waits for it.
+func (c *Cluster) StartOnNode(cmd *exec.Cmd) error { return c.machine.launcher.launch(cmd) }
+
+// RunOnNode is like StartOnNode, and waits.
+func (c *Cluster) RunOnNode(cmd *exec.Cmd) error {
+	if err := c.StartOnNode(cmd); err != nil {
+		return err
+	}
+	return cmd.Wait()
+}
+
+// DialNode connects to an IP address and port as a program on the node does: also to those of pods and Services.
+func (c *Cluster) DialNode(ctx context.Context, network, address string) (conn net.Conn, err error) {
+	dialer := net.Dialer{Timeout: 5 * time.Second} // nothing is far away
+	c.machine.launcher.do(func() { conn, err = dialer.DialContext(ctx, network, address) })
+	return conn, err
+}
+
+// NodeRoot is the node's root directory, seen from outside.
+func (c *Cluster) NodeRoot() string {
+	return filepath.Join("/proc", strconv.Itoa(c.machine.init.cmd.Process.Pid), "root")
+}
+
+// NodePID is the process that a person enters the node through: nsenter --all --target PID.
+func (c *Cluster) NodePID() int { return c.machine.init.cmd.Process.Pid }
+
+// NodeAddress is the node's address, reachable from here.
+func (c *Cluster) NodeAddress() string { return c.machine.address }
+
+// HostAddress is this host's address, reachable from the node.
+func (c *Cluster) HostAddress() string { return c.machine.gateway }

@@ -1,0 +1,343 @@
+package testcluster
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const (
+	nodeName   = "node"
+	podRange   = "10.88.0.0/16"
+	pauseImage = "solutionctl.invalid/pause:test"
+
+	// ContainerdSocket is where containerd listens, on the node.
+	ContainerdSocket = "/run/containerd/containerd.sock"
+)
+
+// startNode configures and starts what a node runs, and returns when it is ready for pods.
+func (c *Cluster) startNode(ctx context.Context) error {
+	if err := c.configureNode(); err != nil {
+		return fmt.Errorf("configure the node: %w", err)
+	}
+	if err := c.StartContainerd(ctx); err != nil {
+		return err
+	}
+	if err := c.importPause(); err != nil {
+		return fmt.Errorf("import the image %s: %w", pauseImage, err)
+	}
+	if err := c.StartKubelet(ctx); err != nil {
+		return err
+	}
+	return c.startProxy(ctx)
+}
+
+// configureNode writes what an installer writes to a new machine, once.
+func (c *Cluster) configureNode() error {
+	if c.machine.configured {
+		return nil
+	}
+	for _, dir := range []string{"cni", "containerd", "kubernetes"} { // of this host, if it is a node itself
+		if err := os.RemoveAll(filepath.Join(c.NodeRoot(), "etc", dir)); err != nil {
+			return err
+		}
+	}
+	admin, err := os.ReadFile(c.Kubeconfig)
+	if err != nil {
+		return err
+	}
+	pki, err := os.ReadFile(filepath.Join(c.pki, "ca.crt"))
+	if err != nil {
+		return err
+	}
+	runc, err := exec.LookPath("runc")
+	if err != nil {
+		return err
+	}
+	for name, content := range map[string]string{
+		"/etc/kubernetes/admin.conf": string(admin),
+		"/etc/kubernetes/pki/ca.crt": string(pki),
+		// restrict_oom_score_adj: without the capability SYS_RESOURCE, nobody may lower it.
+		"/etc/containerd/config.toml": fmt.Sprintf(`version = 3
+disabled_plugins = ["io.containerd.nri.v1.nri", "io.containerd.snapshotter.v1.blockfile", "io.containerd.snapshotter.v1.btrfs", "io.containerd.snapshotter.v1.devmapper", "io.containerd.snapshotter.v1.erofs", "io.containerd.snapshotter.v1.zfs"]
+
+[plugins."io.containerd.cri.v1.images".pinned_images]
+sandbox = %q
+
+[plugins."io.containerd.cri.v1.images".registry]
+config_path = "/etc/containerd/certs.d"
+
+[plugins."io.containerd.cri.v1.runtime"]
+restrict_oom_score_adj = true
+
+[plugins."io.containerd.cri.v1.runtime".cni]
+bin_dirs = [%q]
+use_internal_loopback = true
+
+[plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc]
+runtime_type = "io.containerd.runc.v2"
+runtime_path = %q
+
+[plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc.options]
+BinaryName = %q
+SystemdCgroup = false
+`, pauseImage, c.bin.node, filepath.Join(c.bin.node, "containerd-shim-runc-v2"), runc),
+		// ptp routes between pods, where a bridge would carry answers past the address translation of Services.
+		"/etc/cni/net.d/10-pods.conflist": fmt.Sprintf(`{
+  "cniVersion": "1.0.0",
+  "name": "pods",
+  "plugins": [
+    {
+      "type": "ptp",
+      "ipam": {"type": "host-local", "ranges": [[{"subnet": %q}]], "routes": [{"dst": "0.0.0.0/0"}]}
+    }
+  ]
+}
+`, podRange),
+		"/etc/kubernetes/kubelet.yaml": fmt.Sprintf(`apiVersion: kubelet.config.k8s.io/v1beta1
+kind: KubeletConfiguration
+authentication:
+  anonymous: {enabled: false}
+  webhook: {enabled: true}
+  x509: {clientCAFile: /etc/kubernetes/pki/ca.crt}
+authorization: {mode: Webhook}
+cgroupDriver: cgroupfs
+cgroupRoot: /%s
+clusterDNS: [10.96.0.10]
+clusterDomain: cluster.local
+containerRuntimeEndpoint: unix://%s
+enforceNodeAllocatable: []
+evictionHard: {memory.available: 1Mi, nodefs.available: 1Mi, nodefs.inodesFree: 1%%, imagefs.available: 1Mi}
+failCgroupV1: false
+failSwapOn: false
+fileCheckFrequency: 1h
+imageGCHighThresholdPercent: 100
+imageGCLowThresholdPercent: 99
+localStorageCapacityIsolation: false
+nodeStatusReportFrequency: 10s
+nodeStatusUpdateFrequency: 1s
+oomScoreAdj: 0
+registerNode: true
+shutdownGracePeriod: 0s
+syncFrequency: 5s
+`, c.machine.cgroup, ContainerdSocket),
+	} {
+		name = filepath.Join(c.NodeRoot(), name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(content), 0o600)); err != nil {
+			return err
+		}
+	}
+	c.machine.configured = true
+	return nil
+}
+
+// StartContainerd starts containerd, and returns when it answers.
+func (c *Cluster) StartContainerd(ctx context.Context) error {
+	if err := c.runProgram("containerd", filepath.Join(c.bin.node, "containerd")); err != nil {
+		return err
+	}
+	return await(ctx, "wait for containerd", func(context.Context) error {
+		_, err := c.ctr("version")
+		return err
+	}, c.processes["containerd"])
+}
+
+// StopContainerd ends containerd; containers go on.
+func (c *Cluster) StopContainerd() { c.end("containerd") }
+
+// RestartContainerd is StopContainerd and StartContainerd.
+func (c *Cluster) RestartContainerd(ctx context.Context) error {
+	c.StopContainerd()
+	return c.StartContainerd(ctx)
+}
+
+// StartKubelet starts the kubelet, and returns when it has told the API server that the node is ready.
+func (c *Cluster) StartKubelet(ctx context.Context) error {
+	kubeconfig, err := c.KubeconfigFor("system:node:"+nodeName, "system:nodes")
+	if err != nil {
+		return err
+	}
+	before, err := c.heartbeat(ctx)
+	if err != nil {
+		return err
+	}
+	err = c.run("kubelet",
+		"--config=/etc/kubernetes/kubelet.yaml", "--kubeconfig="+kubeconfig,
+		"--hostname-override="+nodeName, "--node-ip="+c.address)
+	if err != nil {
+		return err
+	}
+	return await(ctx, "wait for the node", func(ctx context.Context) error {
+		now, err := c.heartbeat(ctx)
+		if err == nil && (now == "" || now == before) {
+			return errors.New("it is not ready")
+		}
+		return err
+	}, c.processes["kubelet"], c.processes["containerd"])
+}
+
+// heartbeat is different each time after the node has said that it is ready, and empty when it is not.
+func (c *Cluster) heartbeat(ctx context.Context) (string, error) {
+	nodes, err := c.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + nodeName})
+	if err != nil {
+		return "", err
+	}
+	for _, node := range nodes.Items {
+		for _, condition := range node.Status.Conditions {
+			if condition.Type == corev1.NodeReady && condition.Status == corev1.ConditionTrue {
+				return condition.LastHeartbeatTime.String(), nil
+			}
+		}
+	}
+	return "", nil
+}
+
+// StopKubelet ends the kubelet; containers go on.
+func (c *Cluster) StopKubelet() { c.end("kubelet") }
+
+// RestartKubelet is StopKubelet and StartKubelet.
+func (c *Cluster) RestartKubelet(ctx context.Context) error {
+	c.StopKubelet()
+	return c.StartKubelet(ctx)
+}
+
+// RestartNode pulls the plug of the machine and starts it again: the control plane, the kubelet, containerd and every
+// container. What is on its disk stays.
+func (c *Cluster) RestartNode(ctx context.Context) error {
+	c.endAll()
+	return c.start(ctx)
+}
+
+func (c *Cluster) startProxy(ctx context.Context) error {
+	kubeconfig, err := c.KubeconfigFor("system:kube-proxy", "system:node-proxier")
+	if err != nil {
+		return err
+	}
+	err = c.run("kube-proxy",
+		"--kubeconfig="+kubeconfig, "--hostname-override="+nodeName, "--proxy-mode=nftables", "--cluster-cidr="+podRange,
+		"--conntrack-max-per-core=0", "--conntrack-min=0", "--oom-score-adj=0",
+		"--healthz-bind-address=127.0.0.1:10256", "--metrics-bind-address=127.0.0.1:10249")
+	if err != nil {
+		return err
+	}
+	return await(ctx, "wait for Services to be reachable", func(ctx context.Context) error {
+		conn, err := c.DialNode(ctx, "tcp", serviceAddress+":443")
+		if err != nil {
+			return err
+		}
+		return conn.Close()
+	}, c.processes["kube-proxy"])
+}
+
+// Images are the references of the images that the node has, by the digest each of them has: names with a tag, with a
+// digest, and what Kubernetes calls an image's ID.
+func (c *Cluster) Images() (map[string]string, error) {
+	out, err := c.ctr("images", "list")
+	if err != nil {
+		return nil, err
+	}
+	images := map[string]string{}
+	for line := range strings.Lines(out) {
+		if fields := strings.Fields(line); len(fields) > 2 && fields[0] != "REF" {
+			images[fields[0]] = fields[2]
+		}
+	}
+	return images, nil
+}
+
+// Content are the digests of all that the node has stored of images.
+func (c *Cluster) Content() ([]string, error) {
+	out, err := c.ctr("content", "list", "--quiet")
+	return strings.Fields(out), err
+}
+
+// ctr runs containerd's own client.
+func (c *Cluster) ctr(args ...string) (string, error) {
+	var stdout, stderr bytes.Buffer
+	cmd := exec.Command(filepath.Join(c.bin.node, "ctr"), append([]string{"--address", ContainerdSocket, "--namespace", "k8s.io"}, args...)...)
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := c.RunOnNode(cmd); err != nil {
+		return "", fmt.Errorf("ctr %s: %w: %s", strings.Join(args, " "), err, bytes.TrimSpace(stderr.Bytes()))
+	}
+	return stdout.String(), nil
+}
+
+// importPause gives containerd the only image that does not come out of a registry: of the container that holds a pod's
+// namespaces.
+func (c *Cluster) importPause() error {
+	images, err := c.Images()
+	if err != nil || images[pauseImage] != "" {
+		return err
+	}
+	program, err := os.ReadFile(filepath.Join(c.bin.node, "pause"))
+	if err != nil {
+		return err
+	}
+	archive, err := pauseArchive(program)
+	if err != nil {
+		return err
+	}
+	name := filepath.Join(c.Dir, "pause.tar")
+	if err = os.WriteFile(name, archive, 0o644); err != nil {
+		return err
+	}
+	_, err = c.ctr("images", "import", name)
+	return err
+}
+
+// pauseArchive is an image with nothing but the program, as 'docker save' writes it.
+func pauseArchive(program []byte) ([]byte, error) {
+	layer, err := tarball(map[string][]byte{"pause": program})
+	if err != nil {
+		return nil, err
+	}
+	var compressed bytes.Buffer
+	w := gzip.NewWriter(&compressed)
+	if _, err = w.Write(layer); err != nil {
+		return nil, err
+	}
+	if err = w.Close(); err != nil {
+		return nil, err
+	}
+	config, err := json.Marshal(map[string]any{
+		"architecture": runtime.GOARCH,
+		"os":           "linux",
+		"config":       map[string]any{"Entrypoint": []string{"/pause"}, "User": "65535:65535"},
+		"rootfs":       map[string]any{"type": "layers", "diff_ids": []string{fmt.Sprintf("sha256:%x", sha256.Sum256(layer))}},
+	})
+	if err != nil {
+		return nil, err
+	}
+	manifest, err := json.Marshal([]map[string]any{{"Config": "config.json", "RepoTags": []string{pauseImage}, "Layers": []string{"layer.tar.gz"}}})
+	if err != nil {
+		return nil, err
+	}
+	return tarball(map[string][]byte{"manifest.json": manifest, "config.json": config, "layer.tar.gz": compressed.Bytes()})
+}
+
+func tarball(files map[string][]byte) ([]byte, error) {
+	var out bytes.Buffer
+	w := tar.NewWriter(&out)
+	for name, data := range files {
+		if err := w.WriteHeader(&tar.Header{Name: name, Mode: 0o755, Size: int64(len(data))}); err != nil {
+			return nil, err
+		}
+		if _, err := w.Write(data); err != nil {
+			return nil, err
+		}
+	}
+	return out.Bytes(), w.Close()
+}
