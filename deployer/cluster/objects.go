@@ -260,6 +260,9 @@ func (c *Cluster) Delete(ctx context.Context, object *unstructured.Unstructured,
 		TypeMeta:      metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"},
 		Preconditions: &metav1.Preconditions{UID: &uid},
 	}
+	if o.DryRun {
+		options.DryRun = []string{metav1.DryRunAll} // the server ignores the query of a request with a body
+	}
 	if version != "" {
 		options.Preconditions.ResourceVersion = &version
 	}
