@@ -146,7 +146,7 @@ func (d *Deployer) deleteResources(ctx context.Context, list []customResource, e
 	event := report.Event{Step: "delete", Name: "custom resources", State: report.Started, Total: total, Unit: "objects"}
 	d.sink().Emit(event)
 	for _, one := range list {
-		if err := d.Cluster.Delete(ctx, one.object, cluster.DeleteOptions{Propagation: metav1.DeletePropagationForeground}); err != nil {
+		if err := d.Cluster.Delete(ctx, one.object, cluster.DeleteOptions{}); err != nil {
 			return err
 		}
 	}

@@ -1,0 +1,271 @@
+// Package deployer_test runs the verbs on a real API server.
+package deployer_test
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kube "k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+
+	"github.com/solutionctl/solutionctl/build/archive"
+	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
+	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/deployer/render"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+func TestMain(m *testing.M) { testcluster.Main(m, testcluster.Options{}) }
+
+// bed is a Solution and an environment of its own in the cluster that all tests share.
+type bed struct {
+	*deployer.Deployer
+	*testing.T
+	Solution string // its name
+	Env      string // environment and namespace, made by newBed
+	Group    string // of its custom resources
+	Sink     *report.Recorder
+}
+
+var beds atomic.Int64
+
+func newBed(t *testing.T) *bed {
+	t.Helper()
+	n := beds.Add(1)
+	b := &bed{T: t, Solution: fmt.Sprintf("demo%d", n), Env: fmt.Sprintf("env%d", n), Sink: &report.Recorder{}}
+	b.Group = b.Solution + ".example"
+	b.Deployer = b.connect(testcluster.Shared(t).Kubeconfig)
+	b.environment(b.Env, b.Env)
+	return b
+}
+
+// connect returns the verbs as another user.
+func (b *bed) connect(kubeconfig string) *deployer.Deployer {
+	b.Helper()
+	c, err := cluster.Connect(cluster.Options{Kubeconfig: kubeconfig, Now: time.Now, Sink: b.Sink})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return &deployer.Deployer{Cluster: c, Sink: b.Sink, Now: time.Now, Version: "1.0.0", Identity: "tester@here"}
+}
+
+// environment makes a namespace of an environment, as MetalK8s does.
+func (b *bed) environment(name, namespace string) {
+	b.Helper()
+	b.create(fmt.Sprintf("apiVersion: v1\nkind: Namespace\nmetadata:\n  name: %s\n  labels: {%s: %s}\n", namespace, metalk8s.EnvironmentLabel, name))
+}
+
+func (b *bed) create(text string) *unstructured.Unstructured {
+	b.Helper()
+	object := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(text), &object.Object); err != nil {
+		b.Fatal(err)
+	}
+	made, err := b.Cluster.Create(b.Context(), object, cluster.WriteOptions{})
+	if err != nil {
+		b.Fatalf("%v\n%s", err, text)
+	}
+	return made
+}
+
+// get returns an object that must be there.
+func (b *bed) get(kind kube.GroupVersionKind, namespace, name string) *unstructured.Unstructured {
+	b.Helper()
+	object := b.find(kind, namespace, name)
+	if object == nil {
+		b.Fatalf("%s %s/%s is not there", kind.Kind, namespace, name)
+	}
+	return object
+}
+
+func (b *bed) find(kind kube.GroupVersionKind, namespace, name string) *unstructured.Unstructured {
+	b.Helper()
+	object, err := b.Cluster.Get(b.Context(), kind, namespace, name)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return object
+}
+
+var (
+	configMaps  = kube.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
+	secrets     = kube.GroupVersionKind{Version: "v1", Kind: "Secret"}
+	namespaces  = kube.GroupVersionKind{Version: "v1", Kind: "Namespace"}
+	deployments = kube.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
+	roles       = kube.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "Role"}
+	definitions = kube.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
+)
+
+// clock is the kind of custom resources that the Solution of the bed brings.
+func (b *bed) clock() kube.GroupVersionKind {
+	return kube.GroupVersionKind{Group: b.Group, Version: "v1", Kind: "Clock"}
+}
+
+func (b *bed) crdName() string { return "clocks." + b.Group }
+
+// content is what an archive of the bed's Solution has; the zero value is a good one.
+type content struct {
+	Role  string   // rules of the operator's role, in YAML
+	Kind  string   // of the object in role.yaml; Role by default
+	Specs []string // fields of the custom resource besides hands; all are strings
+	Crds  string   // versions of the CRD, v1 by default
+}
+
+// archive makes an archive of the bed's Solution.
+func (b *bed) payload(version string, c content) *render.Payload {
+	b.Helper()
+	if c.Role == "" {
+		c.Role = "- {apiGroups: [''], resources: [pods], verbs: [get, list]}"
+	}
+	if c.Kind == "" {
+		c.Kind = "Role"
+	}
+	if c.Crds == "" {
+		c.Crds = "v1"
+	}
+	fields := "hands: {type: integer}"
+	for _, field := range c.Specs {
+		fields += ", " + field + ": {type: string}"
+	}
+	var versions strings.Builder
+	for i, v := range strings.Fields(c.Crds) {
+		fmt.Fprintf(&versions, "  - name: %s\n    served: true\n    storage: %t\n    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {%s}}}}}\n",
+			v, i == len(strings.Fields(c.Crds))-1, fields)
+	}
+	files := fstest.MapFS{
+		"manifest.yaml": {Data: fmt.Appendf(nil, "apiVersion: %s\nkind: Solution\nmetadata: {name: %s}\nspec: {version: %s}\n", schema.APIVersion, b.Solution, version)},
+		"operator/deploy/role.yaml": {Data: fmt.Appendf(nil, "apiVersion: rbac.authorization.k8s.io/v1\nkind: %s\nmetadata: {name: %s-operator}\nrules:\n%s\n",
+			c.Kind, b.Solution, c.Role)},
+		"operator/deploy/crds/clocks_crd.yaml": {Data: fmt.Appendf(nil, `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: %s}
+spec:
+  group: %s
+  scope: Namespaced
+  names: {kind: Clock, plural: clocks, singular: clock, listKind: ClockList}
+  versions:
+%s`, b.crdName(), b.Group, versions.String())},
+	}
+	image(files, b.Solution+"-operator", version)
+	a, err := archive.FromFS(files)
+	if err != nil {
+		b.Fatal(err)
+	}
+	p, err := render.FromArchive(a)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return p
+}
+
+// image puts an image into an archive as MetalK8s' tooling writes it.
+func image(files fstest.MapFS, name, tag string) {
+	digest := func(s string) string {
+		sum := sha256.Sum256([]byte(s))
+		return hex.EncodeToString(sum[:])
+	}
+	config, layer := `{"os":"linux","architecture":"amd64","rootfs":{"type":"layers","diff_ids":[]}}`, "layer of "+tag
+	manifest := fmt.Sprintf(`{"schemaVersion":2,"mediaType":"application/vnd.docker.distribution.manifest.v2+json",
+"config":{"mediaType":"application/vnd.docker.container.image.v1+json","digest":"sha256:%s","size":%d},
+"layers":[{"mediaType":"application/vnd.docker.image.rootfs.diff.tar.gzip","digest":"sha256:%s","size":%d}]}`,
+		digest(config), len(config), digest(layer), len(layer))
+	dir := "images/" + name + "/" + tag + "/"
+	files[dir+"manifest.json"] = &fstest.MapFile{Data: []byte(manifest)}
+	files[dir+"version"] = &fstest.MapFile{Data: []byte("Directory Transport Version: 1.1\n")}
+	files[dir+digest(config)] = &fstest.MapFile{Data: []byte(config)}
+	files[dir+digest(layer)] = &fstest.MapFile{Data: []byte(layer)}
+}
+
+// imported imports a version.
+func (b *bed) imported(version string, c content) {
+	b.Helper()
+	sum := sha256.Sum256([]byte(b.Solution + version))
+	err := b.RecordImport(b.Context(), deployer.ImportRecord{
+		Payload: b.payload(version, c), Path: "/srv/" + b.Solution + "-" + version + ".iso", SHA256: hex.EncodeToString(sum[:]), Size: 4096,
+		Registry: &schema.ClusterRegistry{Mode: schema.RegistryOwn, Host: schema.RegistryHostOwn},
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+// activated imports and activates a version.
+func (b *bed) activated(version string, c content) {
+	b.Helper()
+	b.imported(version, c)
+	if _, err := b.Activate(b.Context(), deployer.ActivateOptions{Solution: b.Solution, Version: version}); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// add adds a version to the bed's environment; there are no nodes, so nothing ever becomes ready.
+func (b *bed) add(version string) (*schema.Operation, error) {
+	b.Helper()
+	return b.Add(b.Context(), deployer.AddOptions{
+		Options: deployer.Options{NoWait: true}, Environment: b.Env, Solution: b.Solution, Version: version,
+	})
+}
+
+func (b *bed) mustAdd(version string) *schema.Operation {
+	b.Helper()
+	done, err := b.add(version)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return done
+}
+
+// website makes a custom resource.
+func (b *bed) newClock(namespace, name, spec string) *unstructured.Unstructured {
+	b.Helper()
+	return b.create(fmt.Sprintf("apiVersion: %s/v1\nkind: Clock\nmetadata: {name: %s, namespace: %s}\nspec: {%s}\n", b.Group, name, namespace, spec))
+}
+
+// refused expects an error with this code whose text and hints contain all of these.
+func (b *bed) refused(err error, code report.Code, words ...string) {
+	b.Helper()
+	if report.CodeOf(err) != code {
+		b.Fatalf("got %q: %v\nhints: %q\nwant %s", report.CodeOf(err), err, report.Hints(err), code)
+	}
+	text := err.Error() + "\n" + strings.Join(report.Hints(err), "\n")
+	for _, word := range words {
+		if !strings.Contains(text, word) {
+			b.Errorf("nothing about %q in:\n%s", word, text)
+		}
+	}
+}
+
+// exported is an export that a test can read.
+type exported struct {
+	strings.Builder
+	closed bool
+}
+
+func (e *exported) Close() error { e.closed = true; return nil }
+
+func (e *exported) open() (io.WriteCloser, error) { return e, nil }
+
+func (b *bed) kubeconfig() string {
+	b.Helper()
+	return testcluster.Shared(b.T).Kubeconfig
+}
+
+func (b *bed) kubeconfigFor(user string) string {
+	b.Helper()
+	file, err := testcluster.Shared(b.T).KubeconfigFor(user)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return file
+}
