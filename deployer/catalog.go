@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kube "k8s.io/apimachinery/pkg/runtime/schema"
@@ -217,18 +218,7 @@ func (d *Deployer) recordImport(ctx context.Context, r ImportRecord) error {
 	if err != nil {
 		return err
 	}
-	id := r.Payload.Solution.ID()
-	if previous, ok := catalog.imports[id]; ok && previous.Archive.SHA256 != r.SHA256 {
-		users, err := d.users(ctx, previous.Name, previous.Version)
-		if err != nil {
-			return err
-		}
-		if len(users) > 0 {
-			return report.Errorf(report.Replaced, "another archive of %s was imported before and is in use: %s", id, strings.Join(users, ", ")).
-				WithHint("give the new content a version of its own")
-		}
-	}
-	if err := catalog.checkNew(r.Payload.Solution); err != nil {
+	if err := d.checkImport(ctx, catalog, r); err != nil {
 		return err
 	}
 	if r.Registry != nil {
@@ -247,18 +237,50 @@ func (d *Deployer) recordImport(ctx context.Context, r ImportRecord) error {
 	entry := schema.Import{
 		Name: r.Payload.Solution.Metadata.Name, Version: r.Payload.Solution.Spec.Version, Payload: digest,
 		Archive: schema.ImportedArchive{Path: r.Path, SHA256: r.SHA256, Size: r.Size},
-		Images:  map[string]string{}, ImportedAt: d.Now().UTC(), ImportedBy: d.Cluster.User(ctx),
+		Images:  map[string]string{}, ImportedAt: d.Now().UTC().Truncate(time.Second), ImportedBy: d.Cluster.User(ctx),
 	}
 	for _, image := range r.Payload.Images {
 		entry.Images[image.Ref.String()] = image.Digest
 	}
-	if previous, ok := catalog.imports[id]; ok && previous.Archive == entry.Archive && previous.Payload == digest {
+	if previous, ok := catalog.imports[entry.ID()]; ok && previous.Archive == entry.Archive && previous.Payload == digest {
 		entry.ImportedAt, entry.ImportedBy = previous.ImportedAt, previous.ImportedBy
 	}
-	if err := d.editImports(ctx, func(imports map[string]schema.Import) { imports[id] = entry }); err != nil {
+	if err := d.editImports(ctx, func(imports map[string]schema.Import) { imports[entry.ID()] = entry }); err != nil {
 		return err
 	}
-	return d.publish(ctx, r.Payload, r.Path)
+	if err := d.publish(ctx, r.Payload, r.Path); err != nil {
+		return err
+	}
+	return d.collect(ctx)
+}
+
+// checkImport refuses what would change the content under something that is deployed, and what could not be told apart.
+func (d *Deployer) checkImport(ctx context.Context, catalog *Catalog, r ImportRecord) error {
+	id := r.Payload.Solution.ID()
+	if previous, ok := catalog.imports[id]; ok && previous.Archive.SHA256 != r.SHA256 {
+		users, err := d.users(ctx, previous.Name, previous.Version)
+		if err != nil {
+			return err
+		}
+		if len(users) > 0 {
+			return report.Errorf(report.Replaced, "another archive of %s was imported before and is in use: %s", id, strings.Join(users, ", ")).
+				WithHint("give the new content a version of its own")
+		}
+	}
+	return catalog.checkNew(r.Payload.Solution)
+}
+
+// collect throws payloads away that no import refers to any more.
+func (d *Deployer) collect(ctx context.Context) error {
+	imports, _, err := d.readImports(ctx)
+	if err != nil {
+		return err
+	}
+	var keep []string
+	for _, i := range imports.Imports {
+		keep = append(keep, i.Payload)
+	}
+	return d.engine().CollectContent(ctx, importsName, keep...)
 }
 
 // checkNew refuses a version that cannot be told apart from one that is there.
@@ -292,7 +314,10 @@ func (d *Deployer) recordUnimport(ctx context.Context, id string) error {
 	if err := d.editImports(ctx, func(imports map[string]schema.Import) { delete(imports, id) }); err != nil {
 		return err
 	}
-	return d.documents().RemoveVersion(ctx, entry.Name, entry.Version)
+	if err := d.documents().RemoveVersion(ctx, entry.Name, entry.Version); err != nil {
+		return err
+	}
+	return d.collect(ctx)
 }
 
 // CheckUnused refuses, in-use, while a version is active or deployed in an environment.

@@ -269,3 +269,26 @@ func (b *bed) kubeconfigFor(user string) string {
 	}
 	return file
 }
+
+// forget takes a version away with everything that uses it.
+func (b *bed) forget(i schema.Import) {
+	b.Helper()
+	documents := &metalk8s.Documents{Cluster: b.Cluster}
+	environments, err := documents.Environments(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, e := range environments {
+		_, err := b.Remove(b.Context(), deployer.RemoveOptions{Environment: e.Name, Solution: i.Name, Data: deployer.KeepData})
+		if err != nil && report.CodeOf(err) != report.NotFound {
+			b.Fatal(err)
+		}
+	}
+	var out exported
+	if _, err := b.Deactivate(b.Context(), deployer.DeactivateOptions{Solution: i.Name, Data: deployer.DeleteData, Export: out.open}); err != nil {
+		b.Fatal(err)
+	}
+	if err := b.RecordUnimport(b.Context(), i.ID()); err != nil {
+		b.Fatal(err)
+	}
+}

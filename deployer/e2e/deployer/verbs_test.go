@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -373,5 +375,51 @@ func TestMissingRights(t *testing.T) {
 	b.refused(err, report.Forbidden, "deployments")
 	if b.find(configMaps, b.Env, metalk8s.EnvironmentConfigMap) != nil {
 		t.Error("something was changed")
+	}
+}
+
+// saboteur stops the API server when it hears of a step.
+type saboteur struct {
+	report.Sink
+	step, name string
+	once       sync.Once
+	stop       func()
+}
+
+func (s *saboteur) Emit(e report.Event) {
+	s.Sink.Emit(e)
+	if e.Step == s.step && strings.Contains(e.Name, s.name) && e.State == report.Done {
+		s.once.Do(s.stop)
+	}
+}
+
+func TestAPIServerGoneInTheMiddle(t *testing.T) {
+	b := newBed(t)
+	b.activated("1.0.0", content{})
+	kubernetes := testcluster.Shared(t)
+	impatient, err := cluster.Connect(cluster.Options{Kubeconfig: b.kubeconfig(), Now: time.Now, Retry: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := *b.Deployer
+	d.Cluster, d.Sink = impatient, &saboteur{Sink: b.Sink, step: "apply", name: "roles", stop: kubernetes.StopAPIServer}
+	_, err = d.Add(t.Context(), deployer.AddOptions{Options: deployer.Options{NoWait: true}, Environment: b.Env, Solution: b.Solution})
+	if code := report.CodeOf(err); code != report.Interrupted && code != report.Unavailable {
+		t.Errorf("%s: %v", code, err)
+	}
+	if err := kubernetes.StartAPIServer(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if b.find(deployments, b.Env, b.Solution+"-operator") != nil {
+		t.Fatal("it was not in the middle")
+	}
+	b.LockWait = time.Minute // the lock of the first run could not be given back
+	done := b.mustAdd("1.0.0")
+	if !done.Parts[0].Resumes {
+		t.Errorf("%+v", done)
+	}
+	b.get(deployments, b.Env, b.Solution+"-operator")
+	if again := b.mustAdd("1.0.0"); !again.Empty() {
+		t.Errorf("the second run did not finish: %+v", again)
 	}
 }

@@ -1,0 +1,123 @@
+package deployer_test
+
+import (
+	"context"
+	"encoding/json"
+	"path"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// host imports archives of the bed by their path, DIR/VERSION.iso, without a store.
+type host struct{ *bed }
+
+func (h host) Import(_ context.Context, file string) error {
+	h.imported(strings.TrimSuffix(path.Base(file), ".iso"), content{})
+	return nil
+}
+
+func (h host) Unimport(ctx context.Context, id string) error { return h.RecordUnimport(ctx, id) }
+
+func (h host) identify(file string) (*schema.Solution, error) {
+	return h.payload(strings.TrimSuffix(path.Base(file), ".iso"), content{}).Solution, nil
+}
+
+// converge applies a configuration. Other tests' Solutions stay: they are listed as they are.
+func (h host) converge(c *schema.SolutionsConfiguration, o deployer.Options) (*schema.Convergence, error) {
+	h.Helper()
+	plan, err := h.PlanConvergence(h.Context(), c, h.identify)
+	if err != nil {
+		return nil, err
+	}
+	return plan, h.Converge(h.Context(), plan, h, o)
+}
+
+func TestConvergence(t *testing.T) {
+	b := newBed(t)
+	h := host{b}
+	clean(b)
+	flat := func(active string, versions ...string) *schema.SolutionsConfiguration {
+		c := schema.NewSolutionsConfiguration()
+		for _, v := range versions {
+			c.Archives = append(c.Archives, "/mnt/"+v+".iso")
+		}
+		if active != "" {
+			c.Active[b.Solution] = active
+		}
+		return c
+	}
+	at := func(version string) []schema.SolutionAt {
+		return []schema.SolutionAt{{Solution: b.Solution, Version: version}}
+	}
+
+	_, err := h.converge(flat("3.0.0", "1.0.0"), deployer.Options{})
+	b.refused(err, report.Refused, "version 3.0.0", "none of the archives")
+
+	first, err := h.converge(flat("latest", "1.0.0", "1.1.0"), deployer.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(first.Import) != 2 || !cmp.Equal(first.Activate, at("1.1.0")) {
+		t.Errorf("%+v", first)
+	}
+	data, err := json.Marshal(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := schema.ValidateOutput("convergence", data); err != nil {
+		t.Error(err)
+	}
+	if again, err := h.converge(flat("latest", "1.0.0", "1.1.0"), deployer.Options{}); err != nil || !again.Empty() {
+		t.Errorf("%+v, %v", again, err)
+	}
+
+	older := &schema.SolutionsConfiguration{APIVersion: schema.OlderAPIVersion, Kind: schema.KindSolutionsConfiguration, Solutions: []schema.SolutionArchives{
+		{Name: b.Solution, Archives: []string{"/mnt/1.0.0.iso", "/mnt/1.1.0.iso"}, ActiveVersion: "1.0.0"},
+	}}
+	if back, err := h.converge(older, deployer.Options{}); err != nil || !cmp.Equal(back.Activate, at("1.0.0")) {
+		t.Errorf("%+v, %v", back, err)
+	}
+
+	b.mustAdd("1.0.0")
+	_, err = h.converge(flat("", "1.1.0"), deployer.Options{})
+	b.refused(err, report.InUse, b.Env)
+	if _, err := b.Remove(t.Context(), deployer.RemoveOptions{Environment: b.Env, Solution: b.Solution}); err != nil {
+		t.Fatal(err)
+	}
+	planned, err := h.converge(flat("", "1.1.0"), deployer.Options{DryRun: true})
+	if err != nil || !planned.Planned || !cmp.Equal(planned.Unimport, at("1.0.0")) || !cmp.Equal(planned.Deactivate, at("1.0.0")) {
+		t.Errorf("%+v, %v", planned, err)
+	}
+	b.get(definitions, "", b.crdName())
+	if _, err := h.converge(flat("", "1.1.0"), deployer.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if b.find(definitions, "", b.crdName()) != nil {
+		t.Error("it is still active")
+	}
+	catalog, err := b.Catalog(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if left := catalog.Of(b.Solution); len(left) != 1 || left[0].Version != "1.1.0" {
+		t.Errorf("imported: %+v", left)
+	}
+}
+
+// clean takes away what other tests have left, because a configuration speaks of the whole cluster.
+func clean(b *bed) {
+	b.Helper()
+	catalog, err := b.Catalog(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, i := range catalog.Imports() {
+		b.forget(i)
+	}
+}
