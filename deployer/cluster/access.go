@@ -87,7 +87,7 @@ func (c *Cluster) ask(ctx context.Context, group, resource string, review any) e
 		return err
 	}
 	answer, _, err := c.do(ctx, request{
-		verb: "create", method: http.MethodPost, path: "/apis/" + group + "/v1/" + resource, body: question,
+		verb: "create", method: http.MethodPost, path: "/apis/" + group + "/v1/" + resource, body: question, about: "ask what the user may do",
 	})
 	if err != nil {
 		return err

@@ -86,7 +86,7 @@ func (c *Cluster) discover(ctx context.Context) error {
 	found := discovery{kinds: map[schema.GroupVersionKind]*meta.RESTMapping{}, stale: map[schema.GroupVersion]bool{}}
 	for _, path := range []string{"/api", "/apis"} {
 		answer, _, err := c.do(ctx, request{
-			verb: "get", method: http.MethodGet, path: path,
+			verb: "get", method: http.MethodGet, path: path, about: "read the kinds of the API server",
 			accept: "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
 		})
 		if err != nil {
@@ -148,7 +148,7 @@ func staleGroup(version schema.GroupVersion) error {
 
 // Version returns the version of the API server, such as "v1.36.3".
 func (c *Cluster) Version(ctx context.Context) (string, error) {
-	answer, _, err := c.do(ctx, request{verb: "get", method: http.MethodGet, path: "/version"})
+	answer, _, err := c.do(ctx, request{verb: "get", method: http.MethodGet, path: "/version", about: "read the version of the API server"})
 	if err != nil {
 		return "", err
 	}

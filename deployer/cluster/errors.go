@@ -47,11 +47,15 @@ func (f *failure) Unwrap() []error {
 
 // what names what a request does, as the beginning of a sentence.
 func (r request) what() string {
-	words := map[string]string{"get": "read", "patch": "apply"}
+	words := map[string]string{"get": "read", "patch": "change"}
 	verb := cmp.Or(words[r.verb], r.verb)
 	switch {
-	case r.kind.Kind == "":
-		return verb + " " + r.path
+	case r.format == applyFormat && r.verb == "patch":
+		verb = "apply"
+	case r.about != "":
+		return r.about
+	}
+	switch {
 	case r.name == "" && r.namespace == "":
 		return verb + " " + r.resource.GroupResource().String()
 	case r.name == "":
@@ -87,6 +91,9 @@ func (c *Cluster) translate(ctx context.Context, r request, err error) error {
 		text := r.what() + ": " + fmt.Sprintf(format, args...)
 		return &report.Error{Code: code, Err: &failure{text: text, kind: kind, err: err}}
 	}
+	if m := denied.FindStringSubmatch(said.Message); m != nil {
+		return say(report.Refused, nil, "%s of the cluster refuses it: %s", cmp.Or(m[1], m[3]), cmp.Or(m[2], m[4], "no reason given"))
+	}
 	switch {
 	case apierrors.IsUnauthorized(err):
 		return say(report.Forbidden, nil, "the API server does not know the user").WithHint("%s", c.howToLogIn())
@@ -96,9 +103,11 @@ func (c *Cluster) translate(ctx context.Context, r request, err error) error {
 		return say(report.Conflict, ErrExists, "it exists already")
 	case apierrors.IsConflict(err):
 		return conflict(r, said, say)
+	case apierrors.IsInvalid(err) && isOther(said):
+		return say(report.Conflict, ErrChanged, "it was deleted and made anew meanwhile").WithHint("run the command again")
 	case apierrors.IsInvalid(err):
 		return say(report.Invalid, nil, "the API server does not accept it: %s", causes(said))
-	case apierrors.IsBadRequest(err), apierrors.IsUnsupportedMediaType(err), apierrors.IsMethodNotSupported(err):
+	case apierrors.IsBadRequest(err), apierrors.IsUnsupportedMediaType(err), apierrors.IsMethodNotSupported(err), isNoPatch(err):
 		return say(report.Invalid, nil, "the API server does not accept it: %s", said.Message)
 	case apierrors.IsRequestEntityTooLargeError(err):
 		return say(report.Invalid, nil, "the object is larger than the API server accepts")
@@ -137,18 +146,23 @@ type sayFunc = func(code report.Code, kind error, format string, args ...any) *r
 
 // The API server says what it forbids in English only.
 var (
-	cannot     = regexp.MustCompile(`User "([^"]*)" cannot (\S+) resource "([^"]*)" in API group "([^"]*)"(?: in the namespace "([^"]*)")?`)
-	cannotPath = regexp.MustCompile(`User "([^"]*)" cannot (\S+) path "([^"]*)"`)
-	escalation = regexp.MustCompile(`(?s)user "([^"]*)" .*is attempting to grant RBAC permissions not currently held:\n(.*)`)
-	heldRule   = regexp.MustCompile(`\{[^}]*\}`)
-	ruleField  = regexp.MustCompile(`(\w+):\[([^\]]*)\]`)
-	quota      = regexp.MustCompile(`exceeded quota: ([^,]+), requested: (.*), used: (.*), limited: (.*)`)
-	webhook    = regexp.MustCompile(`(?s)failed calling webhook "([^"]*)": (.*)|conversion webhook for (\S+) failed: (.*)`)
-	denied     = regexp.MustCompile(`(?s)admission webhook "([^"]*)" denied the request(?:: (.*)| without explanation)|ValidatingAdmissionPolicy '([^']*)' .*denied request: (.*)`)
+	cannot       = regexp.MustCompile(`User "([^"]*)" cannot (\S+) resource "([^"]*)" in API group "([^"]*)"(?: in the namespace "([^"]*)")?`)
+	impersonates = regexp.MustCompile(`User "([^"]*)" cannot impersonate\S* `)
+	cannotPath   = regexp.MustCompile(`User "([^"]*)" cannot (\S+) path "([^"]*)"`)
+	escalation   = regexp.MustCompile(`(?s)user "([^"]*)" .*is attempting to grant RBAC permissions not currently held:\n(.*)`)
+	heldRule     = regexp.MustCompile(`\{[^}]*\}`)
+	ruleField    = regexp.MustCompile(`(\w+):\[([^\]]*)\]`)
+	quota        = regexp.MustCompile(`exceeded quota: ([^,]+), requested: (.*), used: (.*), limited: (.*)`)
+	webhook      = regexp.MustCompile(`(?s)failed calling webhook "([^"]*)": (.*)|conversion webhook for (\S+) failed: (.*)`)
+	denied       = regexp.MustCompile(`(?s)admission webhook "([^"]*)" denied the request(?:: (.*)| without explanation)|ValidatingAdmissionPolicy '([^']*)' .*denied request: (.*)`)
 )
 
 // forbidden explains a 403, which means many things.
 func forbidden(r request, said metav1.Status, say sayFunc) error {
+	if m := impersonates.FindStringSubmatch(said.Message); m != nil {
+		return say(report.Forbidden, nil, "user %q may not act as somebody else", m[1]).
+			WithHint("an administrator can allow it with this rule of a ClusterRole:\n%s", Rules(Permission{Verb: "impersonate", Resource: "users"}))
+	}
 	if m := cannot.FindStringSubmatch(said.Message); m != nil {
 		p := Permission{Verb: m[2], Group: m[4], Namespace: m[5]}
 		p.Resource, p.Subresource, _ = strings.Cut(m[3], "/")
@@ -160,8 +174,13 @@ func forbidden(r request, said metav1.Status, say sayFunc) error {
 		if p.Group != "" {
 			group = " of " + p.Group
 		}
+		wanted := []Permission{p}
+		if r.format == applyFormat { // both are needed in the end
+			wanted = []Permission{p, p}
+			wanted[0].Verb, wanted[1].Verb = "create", "patch"
+		}
 		return say(report.Forbidden, nil, "user %q may not %s %s%s%s", m[1], p.Verb, m[3], group, where).
-			WithHint("an administrator can allow it with this rule of %s:\n%s", role, Rules(p))
+			WithHint("an administrator can allow it with this rule of %s:\n%s", role, Rules(wanted...))
 	}
 	if m := cannotPath.FindStringSubmatch(said.Message); m != nil {
 		return say(report.Forbidden, nil, "user %q may not %s path %s", m[1], m[2], m[3])
@@ -177,9 +196,6 @@ func forbidden(r request, said metav1.Status, say sayFunc) error {
 	if apierrors.HasStatusCause(&apierrors.StatusError{ErrStatus: said}, "NamespaceTerminating") {
 		return say(report.InUse, nil, "namespace %s is being deleted", r.namespace).
 			WithHint("wait until it is gone; its status.conditions tell what holds it up")
-	}
-	if m := denied.FindStringSubmatch(said.Message); m != nil {
-		return say(report.Refused, nil, "%s of the cluster refuses it: %s", cmp.Or(m[1], m[3]), cmp.Or(m[2], m[4], "no reason given"))
 	}
 	_, reason, found := strings.Cut(said.Message, " is forbidden: ")
 	if !found {
@@ -220,7 +236,10 @@ func conflict(r request, said metav1.Status, say sayFunc) error {
 			}
 		}
 	}
-	if len(fields) == 0 {
+	switch {
+	case r.verb == "create":
+		return say(report.Conflict, ErrExists, "it exists already")
+	case len(fields) == 0:
 		return say(report.Conflict, ErrChanged, "it was changed or deleted meanwhile").WithHint("run the command again")
 	}
 	return say(report.Conflict, nil, "somebody else set these fields: %s", some(fields)).
@@ -229,7 +248,7 @@ func conflict(r request, said metav1.Status, say sayFunc) error {
 
 func (c *Cluster) notFound(r request, said metav1.Status, say sayFunc) error {
 	switch {
-	case said.Details == nil, said.Details.Name == "":
+	case said.Details == nil, said.Details.Name == "", apierrors.HasStatusCause(&apierrors.StatusError{ErrStatus: said}, metav1.CauseTypeUnexpectedServerResponse):
 		c.Refresh() // the path itself is unknown: the kind is no longer what it was
 		return say(report.Failure, ErrNoKind, "the cluster has no such kind")
 	case said.Details.Kind == "namespaces" && r.kind.Kind != "Namespace":
@@ -239,6 +258,18 @@ func (c *Cluster) notFound(r request, said metav1.Status, say sayFunc) error {
 	default:
 		return say(report.NotFound, nil, "it does not exist")
 	}
+}
+
+// isNoPatch reports whether the API server does not understand what it was to apply, which it calls an internal error.
+func isNoPatch(err error) bool {
+	return apierrors.IsInternalError(err) && strings.Contains(err.Error(), "failed to create typed patch object") ||
+		apierrors.IsInternalError(err) && strings.Contains(err.Error(), "field not declared in schema")
+}
+
+// isOther reports whether what the API server does not accept is the UID: a server-side apply meets another object of the
+// same name.
+func isOther(said metav1.Status) bool {
+	return said.Details != nil && slices.ContainsFunc(said.Details.Causes, func(cause metav1.StatusCause) bool { return cause.Field == "metadata.uid" })
 }
 
 // causes lists what the API server does not accept.

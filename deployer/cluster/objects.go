@@ -151,23 +151,34 @@ type WriteOptions struct {
 }
 
 // Create makes an object that must not be there; if it is, the error is [ErrExists]. It returns what the server stored.
+//
+// It is a server-side apply like every later change, because the server keeps what one manager creates apart from what the
+// same manager applies: fields of the former could neither be changed without a conflict nor given up.
 func (c *Cluster) Create(ctx context.Context, object *unstructured.Unstructured, o WriteOptions) (*unstructured.Unstructured, error) {
-	kind, namespace, name := object.GroupVersionKind(), object.GetNamespace(), object.GetName()
-	r, err := c.writeRequest(ctx, "create", http.MethodPost, object, o)
+	object = object.DeepCopy()
+	object.SetManagedFields(nil)
+	object.SetUID("")
+	object.SetResourceVersion(neverVersion)
+	r, err := c.writeRequest(ctx, "create", http.MethodPatch, object, o)
 	if err != nil {
 		return nil, err
 	}
+	r.format = applyFormat
 	created, inDoubt, err := c.exchange(ctx, r)
 	if !inDoubt || !errors.Is(err, ErrExists) {
 		return created, err
 	}
 	// The answer to an attempt was lost: did that attempt create it, or somebody else?
-	found, getErr := c.Get(ctx, kind, namespace, name)
+	found, getErr := c.Get(ctx, r.kind, r.namespace, r.name)
 	if getErr != nil || found == nil || !slices.ContainsFunc(found.GetManagedFields(), madeByUs) {
 		return nil, err
 	}
 	return found, nil
 }
+
+// neverVersion is a resource version that no object has: what is applied to it is created when it is missing, and refused
+// when it is there.
+const neverVersion = "1"
 
 func madeByUs(entry metav1.ManagedFieldsEntry) bool { return entry.Manager == FieldManager }
 
@@ -265,6 +276,9 @@ func (c *Cluster) Delete(ctx context.Context, object *unstructured.Unstructured,
 	}
 	if version != "" {
 		options.Preconditions.ResourceVersion = &version
+	}
+	if r.query = nil; o.DryRun { // the body replaces the query
+		options.DryRun = []string{metav1.DryRunAll}
 	}
 	if o.Propagation != "" {
 		options.PropagationPolicy = &o.Propagation

@@ -42,7 +42,8 @@ type request struct {
 	body   []byte
 	format string // content type of the body; "" is JSON
 
-	kind      schema.GroupVersionKind // what the request is about, for messages; may be empty
+	about     string // what the request does, for messages, unless it is about objects
+	kind      schema.GroupVersionKind
 	resource  schema.GroupVersionResource
 	namespace string
 	name      string
@@ -200,7 +201,7 @@ func (c *Cluster) again(err error, attempt int) (pause time.Duration, again bool
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable:
 		return pause, true
 	case http.StatusInternalServerError, http.StatusGatewayTimeout:
-		return pause, attempt < serverErrors
+		return pause, attempt < serverErrors && !isNoPatch(err)
 	default:
 		return 0, false
 	}
