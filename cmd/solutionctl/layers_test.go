@@ -25,7 +25,7 @@ var layers = [][]string{
 		"build", "lint", "sign", "deployer/authority", "deployer/cluster", "deployer/health", "deployer/node", "deployer/registry", "deployer/render",
 		"deployer/store", "deployer/web",
 	},
-	{"deployer/engine", "deployer/metalk8s"},
+	{"deployer/engine", "deployer/metalk8s", "deployer/serve"},
 	{"deployer"},
 	{"deployer/loader"},
 	{"cmd/solutionctl/internal/console", "cmd/solutionctl/internal/settings"},

@@ -1,0 +1,333 @@
+package serve
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/solutionctl/solutionctl/build/archive"
+	"github.com/solutionctl/solutionctl/deployer/registry"
+	"github.com/solutionctl/solutionctl/deployer/store"
+	"github.com/solutionctl/solutionctl/schema/report"
+	"github.com/solutionctl/solutionctl/sign/chunk"
+)
+
+// keeper keeps a registry in step with a store. All of it runs in one goroutine, but for the verification of archives in
+// place.
+type keeper struct {
+	registry *registry.Registry
+	store    *store.Store
+	fixed    []*registry.Archive
+	log      *AccessLog
+	sink     report.Sink
+	now      func() time.Time
+
+	held     map[string]*holding // by key
+	seen     string              // what the store looked like last time
+	trouble  string              // why it could not be read last time
+	verified chan verdict        // of verifications that are over
+	running  int                 // verifications that are not
+}
+
+// verdict is the end of a verification.
+type verdict struct {
+	h   *holding
+	err error
+}
+
+// holding is an archive of the store.
+type holding struct {
+	key     string
+	entry   store.Entry
+	archive *registry.Archive // nil: it is not served
+	file    *store.File       // while it is being verified
+	cancel  context.CancelFunc
+	problem error
+	retry   time.Time // when to try again
+}
+
+// retryAfter is how long an archive that could not be served is left alone. One that is damaged is left alone until
+// somebody asks for it.
+const retryAfter = 30 * time.Second
+
+func newKeeper(r *registry.Registry, o Options) *keeper {
+	return &keeper{
+		registry: r, store: o.Store, fixed: o.Archives, log: o.AccessLog, sink: o.Sink, now: o.Registry.Now,
+		held: map[string]*holding{}, verified: make(chan verdict),
+	}
+}
+
+// start serves what is there now.
+func (k *keeper) start(ctx context.Context) error {
+	if err := k.registry.Set(k.fixed); err != nil {
+		return err
+	}
+	if k.store == nil {
+		return nil
+	}
+	k.seen = k.look()
+	return k.refresh(ctx)
+}
+
+// follow keeps up with the store until ctx ends.
+func (k *keeper) follow(ctx context.Context, reload <-chan struct{}) error {
+	ticks := time.NewTicker(interval)
+	defer ticks.Stop()
+	for {
+		forced := false
+		select {
+		case <-ctx.Done():
+			return nil
+		case v := <-k.verified:
+			k.running--
+			k.finish(v.h, v.err)
+			continue
+		case <-reload:
+			forced = true
+			for _, h := range k.held {
+				h.retry = time.Time{}
+			}
+			if err := k.log.reopen(); err != nil {
+				k.sink.Emit(report.Event{Step: "access log", State: report.Failed, Note: err.Error()})
+			}
+		case <-ticks.C:
+		}
+		if k.store == nil {
+			continue
+		}
+		if seen := k.look(); forced || seen != k.seen || k.trouble != "" || k.hasRetries() {
+			k.seen = seen
+			k.note(k.refresh(ctx))
+		}
+	}
+}
+
+// note tells why the store cannot be read, once.
+func (k *keeper) note(err error) {
+	trouble := ""
+	if err != nil {
+		trouble = err.Error()
+	}
+	if trouble != "" && trouble != k.trouble {
+		k.sink.Emit(report.Event{Step: "read the store", State: report.Failed, Note: trouble})
+	}
+	k.trouble = trouble
+}
+
+// look returns a text that changes with every import and unimport.
+func (k *keeper) look() string {
+	entries, err := os.ReadDir(k.store.Dir())
+	if err != nil {
+		return err.Error()
+	}
+	var b strings.Builder
+	for _, entry := range entries {
+		if info, err := entry.Info(); err == nil && strings.HasSuffix(entry.Name(), ".json") {
+			fmt.Fprintf(&b, "%s %d %d\n", entry.Name(), info.Size(), info.ModTime().UnixNano())
+		}
+	}
+	return b.String()
+}
+
+func (k *keeper) hasRetries() bool {
+	for _, h := range k.held {
+		if h.isDue(k.now()) {
+			return true
+		}
+	}
+	return false
+}
+
+func (h *holding) isDue(now time.Time) bool { return h.problem != nil && !now.Before(h.retry) }
+
+// refresh drops what is not in the store any more and adds what is new.
+func (k *keeper) refresh(ctx context.Context) error {
+	entries, err := k.store.Entries()
+	if err != nil {
+		return err
+	}
+	wanted := map[string]store.Entry{}
+	for _, e := range entries {
+		wanted[fmt.Sprint(e.ID(), " ", e.SHA256, " ", e.Path, " ", e.ImportedAt.UnixNano())] = e
+	}
+	if err := k.drop(func(h *holding) bool { _, keep := wanted[h.key]; return !keep }); err != nil {
+		return err
+	}
+	for _, key := range slices.Sorted(maps.Keys(wanted)) {
+		h := k.held[key]
+		switch {
+		case h == nil:
+			h = &holding{key: key, entry: wanted[key]}
+			k.held[key] = h
+		case !h.isDue(k.now()):
+			continue
+		}
+		k.add(ctx, h)
+	}
+	return nil
+}
+
+// drop stops serving some archives.
+func (k *keeper) drop(unwanted func(*holding) bool) error {
+	var gone []*holding
+	for key, h := range k.held {
+		if unwanted(h) {
+			gone = append(gone, h)
+			delete(k.held, key)
+		}
+	}
+	if len(gone) == 0 {
+		return nil
+	}
+	if err := k.registry.Set(k.served()); err != nil {
+		return err
+	}
+	slices.SortFunc(gone, func(a, b *holding) int { return cmp.Compare(a.key, b.key) })
+	for _, h := range gone {
+		switch {
+		case h.cancel != nil:
+			h.cancel() // its file is closed when the verification has ended
+		case h.archive != nil:
+			if err := h.archive.Close(); err != nil {
+				return err
+			}
+			k.sink.Emit(report.Event{Step: "withdraw", Name: h.entry.ID(), State: report.Done})
+		}
+	}
+	return nil
+}
+
+// served returns every archive that is being served, in the order of their names.
+func (k *keeper) served() []*registry.Archive {
+	archives := slices.Clone(k.fixed)
+	for _, key := range slices.Sorted(maps.Keys(k.held)) {
+		if a := k.held[key].archive; a != nil {
+			archives = append(archives, a)
+		}
+	}
+	return archives
+}
+
+// add opens an archive and serves it, or has it verified first.
+func (k *keeper) add(ctx context.Context, h *holding) {
+	f, err := k.store.Open(h.entry)
+	if err != nil {
+		k.fail(h, err)
+		return
+	}
+	h.file = f
+	if !h.entry.InPlace {
+		k.serve(h)
+		return
+	}
+	h.problem = nil
+	ctx, h.cancel = context.WithCancel(ctx)
+	k.running++
+	go func() {
+		k.verified <- verdict{h, verify(ctx, f, k.sink)}
+	}()
+}
+
+// verify compares every byte of an archive with what was imported.
+func verify(ctx context.Context, f *store.File, sink report.Sink) error {
+	name := f.Entry.ID()
+	sink.Emit(report.Event{Step: "verify", Name: name, State: report.Started})
+	bad, err := chunk.Verify(ctx, f.File, f.Verified.List(), runtime.GOMAXPROCS(0), report.Discard)
+	switch {
+	case err != nil:
+	case len(bad) > 0:
+		err = report.Errorf(report.Corrupt, "bytes %d to %d of %s are not what was imported", bad[0].From, bad[0].To-1, f.Entry.Path)
+	default:
+		sink.Emit(report.Event{Step: "verify", Name: name, State: report.Done})
+		return nil
+	}
+	sink.Emit(report.Event{Step: "verify", Name: name, State: report.Failed, Note: err.Error()})
+	return err
+}
+
+// finish takes the result of a verification.
+func (k *keeper) finish(h *holding, err error) {
+	h.cancel()
+	h.cancel = nil
+	unimported := k.held[h.key] != h
+	switch {
+	case err != nil || unimported:
+		if err = errors.Join(err, h.file.Close()); !unimported {
+			k.fail(h, err)
+		}
+	default:
+		k.serve(h)
+	}
+}
+
+// serve adds an archive, whose file is open, to what is served.
+func (k *keeper) serve(h *holding) {
+	// Records and manifests are read through the digests of the import. What is kept of them is memory of its own, so
+	// that the reader's can be freed.
+	a, err := archive.Open(h.file.Verified, h.entry.Size)
+	if err != nil {
+		k.fail(h, errors.Join(err, h.file.Close()))
+		return
+	}
+	images := len(a.Images.Images())
+	indexed, err := registry.NewArchive(a, h.file.File)
+	if err != nil {
+		k.fail(h, errors.Join(err, h.file.Close()))
+		return
+	}
+	h.archive, h.file = indexed, nil
+	if err := k.registry.Set(k.served()); err != nil {
+		h.archive = nil
+		k.fail(h, errors.Join(err, indexed.Close()))
+		return
+	}
+	h.problem = nil
+	k.sink.Emit(report.Event{Step: "serve", Name: h.entry.ID(), State: report.Done, Note: fmt.Sprintf("images: %d", images)})
+}
+
+// fail leaves an archive out for a while. The same problem is told once.
+func (k *keeper) fail(h *holding, err error) {
+	if errors.Is(err, context.Canceled) {
+		return
+	}
+	if h.problem == nil || h.problem.Error() != err.Error() || h.retry.IsZero() {
+		note := err.Error()
+		if errors.Is(err, fs.ErrNotExist) {
+			note += "; it is served as soon as it is there"
+		}
+		k.sink.Emit(report.Event{Step: "serve", Name: h.entry.ID(), State: report.Failed, Note: note})
+	}
+	h.problem, h.file, h.retry = err, nil, k.now().Add(retryAfter)
+	if report.CodeOf(err) == report.Corrupt && !errors.Is(err, fs.ErrNotExist) {
+		h.retry = never // reading all of it again and again would not make it better
+	}
+}
+
+// never is a time that does not come; a reload sets another one.
+var never = time.Unix(1<<40, 0)
+
+// close closes every archive. No registry serves them any more.
+func (k *keeper) close() error {
+	for _, h := range k.held {
+		if h.cancel != nil {
+			h.cancel()
+		}
+	}
+	var problems []error
+	for ; k.running > 0; k.running-- {
+		v := <-k.verified
+		problems = append(problems, v.h.file.Close())
+	}
+	for _, a := range k.served() {
+		problems = append(problems, a.Close())
+	}
+	return errors.Join(problems...)
+}
