@@ -62,7 +62,7 @@ func (r *renderer) cluster() error {
 	for _, o := range parts {
 		if !r.isClusterScoped(o) {
 			moveTo(o.Unstructured, r.s.Namespace)
-		} else if err := r.allow(o); err != nil {
+		} else if err = r.allow(o); err != nil {
 			return err
 		}
 		r.mark(o.Unstructured)

@@ -2,6 +2,7 @@ package render
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/solutionctl/solutionctl/lint/images"
@@ -90,13 +91,13 @@ func eachImage(value any, path []string, replace func(path []string, text string
 	switch v := value.(type) {
 	case []any:
 		for i := range v {
-			if err := eachImage(v[i], append(path[:len(path):len(path)], index(i)), replace); err != nil {
+			if err := eachImage(v[i], append(slices.Clip(path), index(i)), replace); err != nil {
 				return err
 			}
 		}
 	case map[string]any:
 		for _, key := range sortedKeys(v) {
-			here := append(path[:len(path):len(path)], key)
+			here := append(slices.Clip(path), key)
 			if text, ok := v[key].(string); ok && isImageField(path, key) {
 				replaced, err := replace(here, text)
 				if err != nil {

@@ -2,6 +2,7 @@ package render
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -71,7 +72,7 @@ func parseObjects(file string, data []byte) ([]object, error) {
 			return nil, fmt.Errorf("%s: %w", file, err)
 		}
 		var value any
-		if err := json.Unmarshal(text, &value); err != nil { // of Kubernetes: integers stay integers
+		if err = json.Unmarshal(text, &value); err != nil { // of Kubernetes: integers stay integers
 			return nil, fmt.Errorf("%s: %w", file, err)
 		}
 		found, err := objectsOf(document, value)
@@ -228,9 +229,7 @@ func newKubernetesObject(apiVersion, kind, namespace, name string, labels, conte
 		metadata["labels"] = labels
 	}
 	o := map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": metadata}
-	for key, value := range content {
-		o[key] = value
-	}
+	maps.Copy(o, content)
 	return &unstructured.Unstructured{Object: o}
 }
 

@@ -65,7 +65,7 @@ func FromArchive(a *archive.Archive) (*Payload, error) {
 		case !entry.Type().IsRegular():
 			return report.Errorf(report.Invalid, "%s is not a regular file", name)
 		}
-		f, err := a.FS.Open(name)
+		f, err := a.Open(name)
 		if err != nil {
 			return err
 		}
