@@ -233,9 +233,6 @@ func (r *run) applyPhase(ctx context.Context, phase int) error {
 	return nil
 }
 
-// attempts is how often an object is judged again that somebody else changes all the time.
-const attempts = 5
-
 // perform makes one object what it shall be. What turns out to be different from what was planned is judged again.
 func (r *run) perform(ctx context.Context, s *step) (*unstructured.Unstructured, error) {
 	for range attempts {
@@ -253,12 +250,14 @@ func (r *run) perform(ctx context.Context, s *step) (*unstructured.Unstructured,
 			}
 		case err == nil:
 			return result, nil
-		case !errors.Is(err, cluster.ErrChanged) && !errors.Is(err, cluster.ErrExists) && !errors.Is(err, cluster.ErrNoKind):
+		case errors.Is(err, cluster.ErrChanged), errors.Is(err, cluster.ErrNoKind), s.Action == schema.ActionCreate && conflicts(err):
+			// It is not what it was when it was planned.
+		default:
 			return nil, err
 		}
 		s.late = true
 	}
-	return nil, report.Errorf(report.Conflict, "%s is changed by somebody else all the time", s.Object)
+	return nil, restless(s)
 }
 
 // judgeLate judges a step in the middle of the run, when what it needs is there. A kind that was defined a moment ago may
@@ -364,7 +363,7 @@ func (r *run) remove(ctx context.Context, s *step) error {
 			return err
 		}
 	}
-	return report.Errorf(report.Conflict, "%s is changed by somebody else all the time", s.Object)
+	return restless(s)
 }
 
 // promote calls the release the current one, in one write, and throws away what nothing refers to any more.

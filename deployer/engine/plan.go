@@ -396,23 +396,35 @@ func (j *judge) decide(ctx context.Context, s *step) error {
 			return err
 		}
 	}
-	live, err := j.get(ctx, kind, s.Object.Namespace, s.Object.Name)
-	if err != nil {
-		return err
-	}
-	if live == nil {
-		done, err := j.tryCreate(ctx, s)
-		if !done && err == nil {
-			err = report.Errorf(report.Conflict, "%s appears and disappears", s.Object).WithHint("somebody else is at work on it; try again")
+	for range attempts {
+		live, err := j.get(ctx, kind, s.Object.Namespace, s.Object.Name)
+		if err != nil {
+			return err
 		}
-		return err
+		if live == nil {
+			if done, err := j.tryCreate(ctx, s); done || err != nil {
+				return err
+			}
+			continue
+		}
+		s.live = live
+		if live.GetDeletionTimestamp() != nil {
+			s.Action, s.late, s.Note = schema.ActionCreate, true, terminating(live)
+			return nil
+		}
+		if err := j.decideUpdate(ctx, s); !errors.Is(err, cluster.ErrChanged) {
+			return err
+		}
 	}
-	s.live = live
-	if live.GetDeletionTimestamp() != nil {
-		s.Action, s.late, s.Note = schema.ActionCreate, true, terminating(live)
-		return nil
-	}
-	return j.decideUpdate(ctx, s)
+	return restless(s)
+}
+
+// attempts is how often an object is looked at again that somebody else changes at the same time. Controllers write the
+// status of objects that are young, so this is nothing special.
+const attempts = 10
+
+func restless(s *step) error {
+	return report.Errorf(report.Conflict, "%s is changed by somebody else all the time", s.Object).WithHint("run the command again")
 }
 
 // neverVersion is a resource version that no object has: etcd counts from 1, and revision 1 is the empty store.
@@ -456,11 +468,11 @@ func (j *judge) decideUpdate(ctx context.Context, s *step) error {
 	if err != nil {
 		return err
 	}
-	s.Action = schema.ActionUpdate
+	s.Action, s.force = schema.ActionUpdate, false
 	if !mine {
 		s.Action, s.force = schema.ActionAdopt, true
 	}
-	if cannotChange := changesRole(s.live, s.desired); cannotChange {
+	if changesRole(s.live, s.desired) {
 		return j.replace(s, "its role cannot be changed in place")
 	}
 	result, err := j.try(ctx, s)
@@ -538,8 +550,6 @@ func (j *judge) try(ctx context.Context, s *step) (*unstructured.Unstructured, e
 	switch {
 	case err == nil:
 		return result, nil
-	case errors.Is(err, cluster.ErrChanged):
-		return nil, report.Errorf(report.Conflict, "%s is being changed by somebody else right now", s.Object).WithHint("try again")
 	case immutable(err):
 		return nil, j.replace(s, "what changes in it cannot be changed in place")
 	default:

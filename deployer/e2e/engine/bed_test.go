@@ -10,9 +10,12 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kube "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/dynamic"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
@@ -77,7 +80,12 @@ func (b *bed) objects(text string) []*unstructured.Unstructured {
 func (b *bed) make(text string) {
 	b.Helper()
 	for _, object := range b.objects(text) {
-		if _, err := b.Cluster.Create(b.Context(), object, cluster.WriteOptions{}); err != nil {
+		mapping, err := b.Cluster.Mapping(b.Context(), object.GroupVersionKind())
+		if err != nil {
+			b.Fatal(err)
+		}
+		if _, err := b.other().Resource(mapping.Resource).Namespace(object.GetNamespace()).
+			Create(b.Context(), object, metav1.CreateOptions{FieldManager: "kubectl-create"}); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -200,3 +208,84 @@ func (b *bed) restart() {
 	b.Engine = b.connect(testcluster.Shared(b.T).Kubeconfig)
 }
 
+// other writes as another manager of fields, as kubectl or a controller does.
+func (b *bed) other() dynamic.Interface {
+	b.Helper()
+	config, err := testcluster.Shared(b.T).Config()
+	if err != nil {
+		b.Fatal(err)
+	}
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return client
+}
+
+// patch changes an object as another manager, with a merge patch.
+func (b *bed) patch(manager, resource, name, patch string, subresources ...string) {
+	b.Helper()
+	version, resource, found := cutLast(resource, "/")
+	if !found {
+		version = "v1"
+	}
+	group, err := kube.ParseGroupVersion(version)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if _, err := b.other().Resource(group.WithResource(resource)).Namespace(b.Namespace).
+		Patch(b.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: manager}, subresources...); err != nil {
+		b.Fatal(err)
+	}
+}
+
+func (b *bed) delete(kind, name string) {
+	b.Helper()
+	if err := b.Cluster.Delete(b.Context(), b.get(kind, name), cluster.DeleteOptions{}); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// secrets returns those that the engine keeps for an owner.
+func (b *bed) secrets(stores, owner string) []*unstructured.Unstructured {
+	b.Helper()
+	var found []*unstructured.Unstructured
+	selector := metav1.ListOptions{LabelSelector: "solutionctl.io/stores=" + stores + ",solutionctl.io/owner=" + owner}
+	for secret, err := range b.Cluster.List(b.Context(), kube.GroupVersionKind{Version: "v1", Kind: "Secret"}, cluster.SystemNamespace, selector) {
+		if err != nil {
+			b.Fatal(err)
+		}
+		found = append(found, secret)
+	}
+	return found
+}
+
+// otherContent is the data of a content Secret that somebody made up.
+func (b *bed) otherContent() map[string]any {
+	b.Helper()
+	if _, err := b.StoreContent(b.Context(), b.Namespace+"-other", []byte("other")); err != nil {
+		b.Fatal(err)
+	}
+	data, _, err := unstructured.NestedMap(b.secrets("content", b.Namespace+"-other")[0].Object, "data")
+	if err != nil {
+		b.Fatal(err)
+	}
+	return data
+}
+
+// await waits until the engine has told of a step.
+func (b *bed) await(step, name string, state report.State) {
+	b.Helper()
+	for tick := time.Tick(10 * time.Millisecond); ; {
+		for _, event := range b.Sink.Events() {
+			if event.Step == step && event.Name == name && event.State == state {
+				return
+			}
+		}
+		select {
+		case <-tick:
+		case <-b.Context().Done():
+			b.Fatalf("%s of %s was never %s: %+v", step, name, state, b.Sink.Events())
+		}
+	}
+}
