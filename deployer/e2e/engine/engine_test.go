@@ -20,6 +20,7 @@ import (
 
 const (
 	configMap = `
+---
 apiVersion: v1
 kind: ConfigMap
 metadata: {name: a, namespace: $ns}
@@ -320,7 +321,7 @@ func TestNamespaceOfTheRelease(t *testing.T) {
 apiVersion: v1
 kind: Namespace
 metadata: {name: $ns-inner}
----`+small, "namespace: $ns", "namespace: $ns-inner")
+`+small, "namespace: $ns", "namespace: $ns-inner")
 	b.deploy(b.release("1.0.0", inside))
 	if plan := b.plan(b.release("1.0.0", inside)); !plan.Empty() {
 		t.Errorf("there is something to do after everything was done: %s", b.actions(plan))

@@ -1,0 +1,329 @@
+package engine_test
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kube "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+
+	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
+	"github.com/solutionctl/solutionctl/deployer/engine"
+)
+
+// reaper stands between an engine and the API server and counts the calls. At the fatal one it ends the engine's world:
+// nothing that the engine sends reaches the server any more, and nothing is answered, as if the process were killed.
+type reaper struct {
+	upstream http.RoundTripper
+	host     string
+	kill     context.CancelFunc
+	fatal    int  // the call that kills, counted from 1; 0 is none
+	after    bool // the server executes the fatal call
+
+	mu    sync.Mutex
+	calls int
+	dead  bool
+	what  string // the fatal call
+}
+
+// admit counts a call. It reports whether the call is the fatal one, and whether the engine is dead already.
+func (r *reaper) admit(request *http.Request) (fatal, dead bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.dead {
+		return false, true
+	}
+	r.calls++
+	if r.calls == r.fatal {
+		r.dead, r.what = true, request.Method+" "+request.URL.RequestURI()
+		return true, false
+	}
+	return false, false
+}
+
+func (r *reaper) ServeHTTP(w http.ResponseWriter, request *http.Request) {
+	fatal, dead := r.admit(request)
+	watching := request.URL.Query().Get("watch") == "true"
+	if dead || fatal && (!r.after || watching) {
+		r.kill()
+		panic(http.ErrAbortHandler)
+	}
+	// What the server has begun it finishes, also when its client dies meanwhile.
+	ctx := context.WithoutCancel(request.Context())
+	if watching {
+		ctx = request.Context()
+	}
+	body, err := io.ReadAll(request.Body)
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	forwarded, err := http.NewRequestWithContext(ctx, request.Method, r.host+request.URL.RequestURI(), bytes.NewReader(body))
+	if err != nil {
+		panic(err)
+	}
+	forwarded.Header = request.Header.Clone()
+	response, err := r.upstream.RoundTrip(forwarded)
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	defer response.Body.Close()
+	var answer io.Reader = response.Body
+	if !watching {
+		data, err := io.ReadAll(response.Body)
+		if err != nil {
+			panic(http.ErrAbortHandler)
+		}
+		answer = bytes.NewReader(data)
+	}
+	if fatal {
+		r.kill()
+		panic(http.ErrAbortHandler)
+	}
+	for name, values := range response.Header {
+		w.Header()[name] = values
+	}
+	w.WriteHeader(response.StatusCode)
+	flush := http.NewResponseController(w)
+	for buffer := make([]byte, 32<<10); ; {
+		n, err := answer.Read(buffer)
+		if n > 0 {
+			if _, err := w.Write(buffer[:n]); err != nil {
+				return
+			}
+			_ = flush.Flush() // it can
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// mortal runs f with an engine that dies at a call. It returns how many calls were made and the fatal one, "" when the
+// engine survived.
+func (b *bed) mortal(fatal int, after bool, f func(ctx context.Context, e *engine.Engine) error) (calls int, what string) {
+	b.Helper()
+	config, err := testcluster.Shared(b.T).Config()
+	if err != nil {
+		b.Fatal(err)
+	}
+	upstream, err := rest.TransportFor(config)
+	if err != nil {
+		b.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(b.Context())
+	defer cancel()
+	r := &reaper{upstream: upstream, host: config.Host, kill: cancel, fatal: fatal, after: after}
+	server := httptest.NewServer(r)
+	server.Config.ErrorLog = nil
+	defer server.Close()
+	kubeconfig := filepath.Join(b.TempDir(), "kubeconfig")
+	if err := os.WriteFile(kubeconfig, fmt.Appendf(nil, `
+apiVersion: v1
+kind: Config
+clusters: [{name: c, cluster: {server: %s}}]
+users: [{name: u}]
+contexts: [{name: c, context: {cluster: c, user: u}}]
+current-context: c
+`, server.URL), 0o600); err != nil {
+		b.Fatal(err)
+	}
+	err = f(ctx, b.connect(kubeconfig))
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.dead && err != nil {
+		b.Fatalf("it failed without being killed: %v", err)
+	}
+	return r.calls, r.what
+}
+
+// run is what a command does: plan and apply.
+func run(r engine.Release) func(ctx context.Context, e *engine.Engine) error {
+	return func(ctx context.Context, e *engine.Engine) error {
+		plan, err := e.Plan(ctx, r, engine.PlanOptions{})
+		if err != nil {
+			return err
+		}
+		return e.Apply(ctx, plan, engine.ApplyOptions{Timeout: time.Minute})
+	}
+}
+
+// dumped are the kinds that these tests use.
+var dumped = []kube.GroupVersionKind{
+	{Version: "v1", Kind: "ConfigMap"},
+	{Version: "v1", Kind: "Secret"},
+	{Version: "v1", Kind: "Service"},
+	{Version: "v1", Kind: "ServiceAccount"},
+	{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "Role"},
+	{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "RoleBinding"},
+	{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"},
+	{Group: "apps", Version: "v1", Kind: "Deployment"},
+	{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"},
+}
+
+// dump writes everything that the release has in the cluster and everything in its namespace, without what is different
+// each time: identities, times and versions, the name of the bed. The history is that of the commands that were run, and
+// compared only where those are the same.
+func (b *bed) dump(history bool) string {
+	b.Helper()
+	var text strings.Builder
+	for _, kind := range append(dumped, kube.GroupVersionKind{Group: b.Namespace + ".example.com", Version: "v1", Kind: "Widget"}) {
+		options, namespace := metav1.ListOptions{}, b.Namespace
+		if kind.Kind == "ClusterRole" || kind.Kind == "CustomResourceDefinition" {
+			options.LabelSelector, namespace = engine.LabelRelease+"="+b.Key.ID(), ""
+		}
+		b.Cluster.Refresh()
+		for object, err := range b.Cluster.List(b.Context(), kind, namespace, options) {
+			if err != nil {
+				b.Fatal(err)
+			}
+			if object.GetName() == "kube-root-ca.crt" || object.GetName() == "default" {
+				continue
+			}
+			text.WriteString(b.normal(object) + "\n")
+		}
+	}
+	state := b.state()
+	if state.Pending != nil {
+		fmt.Fprintf(&text, "pending: %+v\n", state.Pending)
+	}
+	contents := map[string]bool{}
+	if state.Current != nil {
+		contents[state.Current.Content] = true
+		fmt.Fprintf(&text, "current: %s %s %s\n", state.Current.Operation, state.Current.Version, state.Current.Outcome)
+		for _, object := range state.Current.Objects {
+			fmt.Fprintf(&text, "  %s phase %d kept %t known %t\n", object.ObjectRef, object.Phase, object.Kept, object.UID != "")
+		}
+	}
+	for _, old := range state.History {
+		contents[old.Content] = true
+		if history {
+			fmt.Fprintf(&text, "history: %d %s %s %s\n", old.Number, old.Operation, old.Version, old.Outcome)
+		}
+	}
+	if kept := len(b.secrets("content", b.Key.ID())); kept != len(contents) {
+		fmt.Fprintf(&text, "%d contents are kept, %d are referred to\n", kept, len(contents))
+	}
+	return strings.NewReplacer(b.Key.ID(), "$release", b.Namespace, "$ns").Replace(text.String())
+}
+
+func (b *bed) normal(object *unstructured.Unstructured) string {
+	b.Helper()
+	managers := object.GetManagedFields()
+	managers = slices.DeleteFunc(managers, func(m metav1.ManagedFieldsEntry) bool { return m.Subresource != "" || m.Manager == "kube-apiserver" })
+	for i := range managers {
+		managers[i].Time = nil
+	}
+	slices.SortFunc(managers, func(a, c metav1.ManagedFieldsEntry) int { return cmp.Compare(a.Manager, c.Manager) })
+	object = object.DeepCopy()
+	object.SetManagedFields(managers)
+	for _, field := range []string{"uid", "resourceVersion", "creationTimestamp", "generation"} {
+		unstructured.RemoveNestedField(object.Object, "metadata", field)
+	}
+	unstructured.RemoveNestedField(object.Object, "metadata", "annotations", "deployment.kubernetes.io/revision")
+	unstructured.RemoveNestedField(object.Object, "status")
+	unstructured.RemoveNestedField(object.Object, "spec", "clusterIP")
+	unstructured.RemoveNestedField(object.Object, "spec", "clusterIPs")
+	data, err := json.MarshalIndent(object.Object, "", " ")
+	if err != nil {
+		b.Fatal(err)
+	}
+	return string(data)
+}
+
+const service = `
+---
+apiVersion: v1
+kind: Service
+metadata: {name: operator, namespace: $ns}
+spec: {selector: {app: operator}, ports: [{port: 80}]}
+`
+
+const clusterRole = `
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: "$ns-operator"}
+rules: [{apiGroups: [""], resources: [configmaps], verbs: [list]}]
+`
+
+var everyCall = flag.Bool("every-call", false, "kill at every call, not only at some")
+
+// someCalls is the distance between the calls at which the engine is killed in a usual run of the tests.
+const someCalls = 6
+
+// TestKilledAtEveryCall kills an engine before and after each of its calls and starts another one, which knows nothing. The
+// cluster must become what it is after a run that nobody killed.
+func TestKilledAtEveryCall(t *testing.T) {
+	changes := strings.NewReplacer("operator:1", "operator:2", `first: "1"`, `first: "one"`, "kind: Role, name: operator", "kind: ClusterRole, name: view")
+	one := func(b *bed) engine.Release { return b.release("1.0.0", widgets+widget+small+clusterRole) }
+	two := func(b *bed) engine.Release { return b.release("2.0.0", changes.Replace(widgets+widget+small+service)) }
+	kinds := func(b *bed) engine.Release { return b.release("0.1.0", widgets) }
+	none := func(b *bed) engine.Release { return engine.Release{Key: b.Key, Operation: "remove"} }
+	type release = func(*bed) engine.Release
+	for _, test := range []struct {
+		name   string
+		before []release
+		killed release
+		next   release // what is run afterwards: the same again, or something else
+		same   bool
+	}{
+		{"add", nil, one, one, true},
+		{"upgrade", []release{one}, two, two, true},
+		{"remove", []release{one}, none, none, true},
+		{"add and then remove", []release{kinds}, one, none, false},
+		{"upgrade and then go back", []release{one}, two, one, false},
+		{"upgrade and then remove", []release{one}, two, none, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			prepared := func(t *testing.T) *bed {
+				t.Helper()
+				b := newBed(t)
+				for _, r := range test.before {
+					b.deploy(r(b))
+				}
+				return b
+			}
+			clean := prepared(t)
+			calls, _ := clean.mortal(0, false, run(test.killed(clean)))
+			clean.restart()
+			clean.deploy(test.next(clean))
+			want := clean.dump(test.same)
+			step := someCalls
+			if *everyCall {
+				step = 1
+			}
+			// Requests are in flight side by side, so that one run has a call more than another.
+			for fatal := 1; fatal < calls+step; fatal += step {
+				for _, after := range []bool{false, true} {
+					t.Run(fmt.Sprintf("call %d after %t", fatal, after), func(t *testing.T) {
+						t.Parallel()
+						b := prepared(t)
+						_, what := b.mortal(fatal, after, run(test.killed(b)))
+						b.restart()
+						b.deploy(test.next(b))
+						if diff := gocmp.Diff(want, b.dump(test.same)); diff != "" {
+							t.Errorf("killed at %s: -clean +this\n%s", what, diff)
+						}
+					})
+				}
+			}
+		})
+	}
+}
