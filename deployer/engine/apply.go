@@ -250,7 +250,7 @@ func (r *run) perform(ctx context.Context, s *step) (*unstructured.Unstructured,
 			}
 		case err == nil:
 			return result, nil
-		case errors.Is(err, cluster.ErrChanged), errors.Is(err, cluster.ErrNoKind), s.Action == schema.ActionCreate && conflicts(err):
+		case errors.Is(err, cluster.ErrChanged), errors.Is(err, cluster.ErrExists), errors.Is(err, cluster.ErrNoKind):
 			// It is not what it was when it was planned.
 		default:
 			return nil, err
@@ -283,7 +283,7 @@ func (r *run) write(ctx context.Context, s *step) (*unstructured.Unstructured, e
 	case schema.ActionNone, schema.ActionSkip:
 		return s.live, nil
 	case schema.ActionCreate:
-		return r.apply(ctx, creation(s.desired), cluster.WriteOptions{})
+		return r.create(ctx, s.desired, cluster.WriteOptions{})
 	case schema.ActionReplace:
 		if err := r.delete(ctx, s.live, cluster.DeleteOptions{Propagation: metav1.DeletePropagationBackground}); err != nil {
 			return nil, err
@@ -291,7 +291,7 @@ func (r *run) write(ctx context.Context, s *step) (*unstructured.Unstructured, e
 		if err := r.gone(ctx, s.live); err != nil {
 			return nil, err
 		}
-		return r.apply(ctx, creation(s.desired), cluster.WriteOptions{})
+		return r.create(ctx, s.desired, cluster.WriteOptions{})
 	default:
 		return r.apply(ctx, update(s), cluster.WriteOptions{Force: s.force})
 	}

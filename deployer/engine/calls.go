@@ -41,10 +41,8 @@ func (e *Engine) get(ctx context.Context, kind kube.GroupVersionKind, namespace,
 	return limited(ctx, e, func() (*unstructured.Unstructured, error) { return e.Cluster.Get(ctx, kind, namespace, name) })
 }
 
-func (e *Engine) create(ctx context.Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	return limited(ctx, e, func() (*unstructured.Unstructured, error) {
-		return e.Cluster.Create(ctx, object, cluster.WriteOptions{})
-	})
+func (e *Engine) create(ctx context.Context, object *unstructured.Unstructured, o cluster.WriteOptions) (*unstructured.Unstructured, error) {
+	return limited(ctx, e, func() (*unstructured.Unstructured, error) { return e.Cluster.Create(ctx, object, o) })
 }
 
 func (e *Engine) apply(ctx context.Context, object *unstructured.Unstructured, o cluster.WriteOptions) (*unstructured.Unstructured, error) {

@@ -427,30 +427,17 @@ func restless(s *step) error {
 	return report.Errorf(report.Conflict, "%s is changed by somebody else all the time", s.Object).WithHint("run the command again")
 }
 
-// neverVersion is a resource version that no object has: etcd counts from 1, and revision 1 is the empty store.
-const neverVersion = "1"
-
-// creation is the object as it is sent to make it. Server-side apply with a resource version that cannot match makes what
-// is missing and refuses what is there, in one request, and the fields are owned by an apply from the start. A POST would
-// own them as an update, so that the next apply could not remove them and would be in conflict with its own manager.
-func creation(object *unstructured.Unstructured) *unstructured.Unstructured {
-	object = object.DeepCopy()
-	object.SetUID("")
-	object.SetResourceVersion(neverVersion)
-	return object
-}
-
 // namespaceTerminating is the cause that the server names when it takes nothing new into a namespace.
 const namespaceTerminating metav1.CauseType = "NamespaceTerminating"
 
 // tryCreate asks the server whether the object could be made. It is not done when the object exists.
 func (j *judge) tryCreate(ctx context.Context, s *step) (done bool, err error) {
-	_, err = j.apply(ctx, creation(s.desired), cluster.WriteOptions{DryRun: true})
+	_, err = j.create(ctx, s.desired, cluster.WriteOptions{DryRun: true})
 	switch {
 	case err == nil:
 		s.Action = schema.ActionCreate
 		return true, nil
-	case errors.Is(err, cluster.ErrChanged), report.CodeOf(err) == report.Conflict:
+	case errors.Is(err, cluster.ErrExists):
 		return false, nil
 	case (apierrors.IsNotFound(err) || apierrors.HasStatusCause(err, namespaceTerminating)) && j.makes[s.Object.Namespace]:
 		s.Action, s.late = schema.ActionCreate, true

@@ -221,7 +221,7 @@ func newSecret(old *unstructured.Unstructured, name, stores, owner, key string, 
 
 // createStored makes a Secret of the engine, and the namespace for it when this is the first.
 func (e *Engine) createStored(ctx context.Context, secret *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	saved, err := e.create(ctx, secret)
+	saved, err := e.create(ctx, secret, cluster.WriteOptions{})
 	if !apierrors.IsNotFound(err) {
 		return saved, err
 	}
@@ -229,10 +229,10 @@ func (e *Engine) createStored(ctx context.Context, secret *unstructured.Unstruct
 	namespace.SetGroupVersionKind(namespaceKind)
 	namespace.SetName(cluster.SystemNamespace)
 	namespace.SetLabels(map[string]string{"app.kubernetes.io/managed-by": "solutionctl"})
-	if _, err := e.create(ctx, namespace); err != nil && !errors.Is(err, cluster.ErrExists) {
+	if _, err := e.create(ctx, namespace, cluster.WriteOptions{}); err != nil && !errors.Is(err, cluster.ErrExists) {
 		return nil, err
 	}
-	return e.create(ctx, secret)
+	return e.create(ctx, secret, cluster.WriteOptions{})
 }
 
 func secretData(secret *unstructured.Unstructured, key string) ([]byte, error) {
