@@ -277,9 +277,6 @@ func (c *Cluster) Delete(ctx context.Context, object *unstructured.Unstructured,
 	if version != "" {
 		options.Preconditions.ResourceVersion = &version
 	}
-	if r.query = nil; o.DryRun { // the body replaces the query
-		options.DryRun = []string{metav1.DryRunAll}
-	}
 	if o.Propagation != "" {
 		options.PropagationPolicy = &o.Propagation
 	}

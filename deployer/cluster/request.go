@@ -247,7 +247,7 @@ func (c *Cluster) noticeAbsence(err error) {
 	}
 	if !c.absent.Swap(true) {
 		c.options.Sink.Emit(report.Event{
-			Step: "wait", Name: c.base.Host, State: report.Started, Note: "the API server does not answer: " + unreachable(err),
+			Step: "API server", Name: c.base.Host, State: report.Started, Note: "it does not answer: " + unreachable(err),
 		})
 	}
 }
@@ -255,7 +255,7 @@ func (c *Cluster) noticeAbsence(err error) {
 func (c *Cluster) noticePresence() {
 	c.answered.Store(true)
 	if c.absent.Swap(false) {
-		c.options.Sink.Emit(report.Event{Step: "wait", Name: c.base.Host, State: report.Done, Note: "the API server answers again"})
+		c.options.Sink.Emit(report.Event{Step: "API server", Name: c.base.Host, State: report.Done, Note: "it answers again"})
 	}
 }
 
@@ -264,7 +264,7 @@ func (c *Cluster) warn(response *http.Response) {
 	warnings, _ := utilnet.ParseWarningHeaders(response.Header["Warning"]) // what cannot be read is no warning
 	for _, warning := range warnings {
 		if _, known := c.warned.LoadOrStore(warning.Text, true); !known {
-			c.options.Sink.Emit(report.Event{Step: "warning", Name: c.base.Host, State: report.Done, Note: warning.Text})
+			c.options.Sink.Emit(report.Event{Step: "API server", Name: c.base.Host, State: report.Warning, Note: warning.Text})
 		}
 	}
 }

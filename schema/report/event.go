@@ -14,11 +14,16 @@ const (
 	Failed  State = "failed"
 )
 
+// Warning is not a state that a step goes through: its note is something that people should know, whatever becomes of
+// the step.
+const Warning State = "warning"
+
 // Event is one observation of work in progress.
 //
 // Step is the kind of work ("resolve", "pull", "write"), Name is what it is done to ("ui:1.0.0"). Both together
 // identify one line of progress. Done and Total count bytes, or what Unit names ("objects"); Total is 0 while it is
-// unknown. Note is one short remark for a person, such as a size or the reason why a step was skipped.
+// unknown. Note is one short remark for a person, such as the reason why a step was skipped or what a running one waits
+// for.
 type Event struct {
 	Step  string `json:"step"`
 	Name  string `json:"name,omitempty"`

@@ -570,7 +570,7 @@ func TestRetry(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if events := sink.Events(); len(events) != 1 || events[0].Step != "warning" || !strings.Contains(events[0].Note, "deprecated") {
+		if events := sink.Events(); len(events) != 1 || events[0].State != report.Warning || !strings.Contains(events[0].Note, "deprecated") {
 			t.Errorf("events %+v, want one warning", events)
 		}
 	})

@@ -156,7 +156,7 @@ func TestWatchAcrossRestart(t *testing.T) {
 
 	notes := 0
 	for _, e := range sink.Events() {
-		if e.Step == "wait" {
+		if e.Step == "API server" {
 			notes++
 		}
 	}

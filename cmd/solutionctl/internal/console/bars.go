@@ -27,12 +27,11 @@ type barSink struct {
 	closed bool
 }
 
-// bar is one running step. The goroutine that draws reads done and total while others update them.
+// bar is one running step. The goroutine that draws reads the last event while others replace it.
 type bar struct {
-	label       string
-	began       time.Time
-	done, total atomic.Int64
-	line        *mpb.Bar
+	began time.Time
+	last  atomic.Pointer[report.Event]
+	line  *mpb.Bar
 }
 
 func (s *barSink) Emit(e report.Event) {
@@ -51,11 +50,12 @@ func (s *barSink) Emit(e report.Event) {
 	switch e.State {
 	case report.Started, report.Running:
 		if b == nil {
-			b = s.add(label(e), now)
+			b = s.add(e, now)
 			s.bars[k] = b
 		}
-		b.done.Store(e.Done)
-		b.total.Store(e.Total)
+		b.last.Store(&e)
+	case report.Warning:
+		s.print(e, 0)
 	default:
 		var elapsed time.Duration
 		if b != nil {
@@ -69,11 +69,12 @@ func (s *barSink) Emit(e report.Event) {
 
 // add puts a new line below the others. When the terminal is gone the library takes no more lines, and there is nobody
 // to tell.
-func (s *barSink) add(label string, now time.Time) *bar {
-	b := &bar{label: label, began: now}
+func (s *barSink) add(first report.Event, now time.Time) *bar {
+	b := &bar{began: now}
+	b.last.Store(&first)
 	draw := func(w io.Writer, stat decor.Statistics) error {
 		elapsed := s.options.Now().Sub(b.began)
-		_, err := io.WriteString(w, barLine(b.label, b.done.Load(), b.total.Load(), elapsed, stat.AvailableWidth))
+		_, err := io.WriteString(w, barLine(*b.last.Load(), elapsed, stat.AvailableWidth))
 		return err
 	}
 	// Without a total the library never decides that a step is over; an event does.
@@ -99,6 +100,8 @@ func (s *barSink) print(e report.Event, elapsed time.Duration) {
 		text = s.stream.Paint(Red, text)
 	case report.Skipped:
 		text = s.stream.Paint(Faint, text)
+	case report.Warning:
+		text = s.stream.Paint(Yellow, text)
 	}
 	_, _ = io.WriteString(s.screen, text+"\n")
 }
@@ -116,32 +119,38 @@ func (s *barSink) Close() {
 	s.screen.Wait()
 }
 
-// barLine draws a step in at most width columns: label, bar, amount and speed; what does not fit is left out, the
-// label, which tells the steps apart, last.
-func barLine(label string, done, total int64, elapsed time.Duration, width int) string {
+// barLine draws a step in at most width columns: label and note, bar, amount and speed; what does not fit is left out, the
+// label, which tells the steps apart, last. A note says more than a bar and takes its place.
+func barLine(e report.Event, elapsed time.Duration, width int) string {
 	var amount, speed string
 	switch {
-	case total > 0:
-		amount = fmt.Sprintf(" %3d%% %8s / %-8s", percent(done, total), Bytes(done), Bytes(total))
-	case done > 0:
-		amount = " " + Bytes(done)
+	case e.Total > 0 && e.Unit == "":
+		amount = fmt.Sprintf(" %3d%% %8s / %-8s", percent(e.Done, e.Total), Bytes(e.Done), Bytes(e.Total))
+	case e.Total > 0:
+		amount = fmt.Sprintf(" %3d%% %s", percent(e.Done, e.Total), portion(e))
+	case e.Done > 0:
+		amount = " " + quantity(e.Done, e.Unit)
 	default:
 		amount = " " + Duration(elapsed.Truncate(time.Second))
 	}
-	if done > 0 && elapsed >= time.Second {
-		speed = fmt.Sprintf(" %9s/s", Bytes(int64(float64(done)/elapsed.Seconds())))
+	if e.Done > 0 && e.Unit == "" && elapsed >= time.Second {
+		speed = fmt.Sprintf(" %9s/s", Bytes(int64(float64(e.Done)/elapsed.Seconds())))
 	}
 	const barWidth, labelWidth = 22, 28
 	room := width - runewidth.StringWidth(amount)
+	text := label(e)
 	switch {
 	case width <= 0:
 		return ""
 	case room < 8:
-		return runewidth.Truncate(label, width, "…")
+		return runewidth.Truncate(text, width, "…")
+	case e.Note != "":
+		text += ": " + cleanLine(e.Note)
+		return runewidth.FillRight(runewidth.Truncate(text, room, "…"), room) + amount
 	}
 	gauge := ""
-	if total > 0 && room-barWidth >= labelWidth {
-		gauge = " " + drawGauge(done, total, barWidth-1)
+	if e.Total > 0 && room-barWidth >= labelWidth {
+		gauge = " " + drawGauge(e.Done, e.Total, barWidth-1)
 		room -= barWidth
 	}
 	if room-len(speed) >= labelWidth {
@@ -150,7 +159,7 @@ func barLine(label string, done, total int64, elapsed time.Duration, width int) 
 		speed = ""
 	}
 	room = min(room, max(labelWidth, width/2))
-	return runewidth.FillRight(runewidth.Truncate(label, room, "…"), room) + gauge + amount + speed
+	return runewidth.FillRight(runewidth.Truncate(text, room, "…"), room) + gauge + amount + speed
 }
 
 func drawGauge(done, total int64, width int) string {

@@ -151,7 +151,33 @@ func TestBarLineLeavesOutWhatDoesNotFit(t *testing.T) {
 		{"no amount", 0, 0, 60, "pull ui:1.0.0                  2.0s"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got := console.BarLine("pull ui:1.0.0", test.done, test.total, 2*time.Second, test.width)
+			got := console.BarLine(report.Event{Step: "pull", Name: "ui:1.0.0", Done: test.done, Total: test.total}, 2*time.Second, test.width)
+			if got != test.want {
+				t.Errorf("got\n%q, want\n%q", got, test.want)
+			}
+			if n := console.TextWidth(got); n > test.width {
+				t.Errorf("%d columns, want at most %d", n, test.width)
+			}
+		})
+	}
+}
+
+func TestBarLineSaysWhatIsWaitedFor(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		event report.Event
+		width int
+		want  string
+	}{
+		{"objects", report.Event{Step: "apply", Name: "demo", Done: 5, Total: 10, Unit: "objects"}, 80, "apply demo                            [=========>         ]  50% 5 of 10 objects"},
+		{"objects without a total", report.Event{Step: "apply", Name: "demo", Done: 5, Unit: "objects"}, 60, "apply demo                     5 objects"},
+		{"note", report.Event{Step: "wait", Name: "demo", Note: "Deployment web: 0 of 1 pods are ready"}, 80, "wait demo: Deployment web: 0 of 1 pods are ready                            2.0s"},
+		{"note and amount", report.Event{Step: "wait", Name: "demo", Done: 2, Total: 3, Unit: "objects", Note: "Deployment web"}, 50, "wait demo: Deployment web       66% 2 of 3 objects"},
+		{"long note", report.Event{Step: "wait", Name: "demo", Note: "pod web: container app: image not found"}, 30, "wait demo: pod web: cont… 2.0s"},
+		{"hostile note", report.Event{Step: "wait", Note: "a\x1b[2J\nb"}, 40, `wait: a\u001b[2J b                  2.0s`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			got := console.BarLine(test.event, 2*time.Second, test.width)
 			if got != test.want {
 				t.Errorf("got\n%q, want\n%q", got, test.want)
 			}

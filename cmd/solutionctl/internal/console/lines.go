@@ -19,7 +19,8 @@ func (p *plainSink) Emit(e report.Event) {
 	p.Lock()
 	defer p.Unlock()
 	show, _, elapsed := p.observe(e)
-	if !show || e.State == report.Started && !p.verbose {
+	// That a step starts is news only when it starts by waiting for something.
+	if !show || e.State == report.Started && !p.verbose && e.Note == "" {
 		return
 	}
 	fmt.Fprintln(p.stream, line(e, elapsed))

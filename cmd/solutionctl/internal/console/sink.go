@@ -96,6 +96,9 @@ func newSteps(now func() time.Time, interval time.Duration) *steps {
 // events are held back, until interval has passed since the last line of the same step.
 func (s *steps) observe(e report.Event) (show bool, now time.Time, elapsed time.Duration) {
 	k, now := keyOf(e), s.now()
+	if e.State == report.Warning {
+		return !s.closed, now, 0
+	}
 	began, known := s.began[k]
 	if !known {
 		began = now
@@ -128,15 +131,15 @@ func line(e report.Event, elapsed time.Duration) string {
 	text := label(e) + ": "
 	switch {
 	case e.State == report.Running && e.Total > 0:
-		text += fmt.Sprintf("%d%%, %s of %s", percent(e.Done, e.Total), Bytes(e.Done), Bytes(e.Total))
+		text += fmt.Sprintf("%d%%, %s", percent(e.Done, e.Total), portion(e))
 	case e.State == report.Running && e.Done > 0:
-		text += Bytes(e.Done)
+		text += quantity(e.Done, e.Unit)
 	default:
 		text += string(e.State)
 	}
 	switch {
 	case e.State == report.Done && e.Done > 0:
-		text += fmt.Sprintf(", %s in %s", Bytes(e.Done), Duration(elapsed))
+		text += fmt.Sprintf(", %s in %s", quantity(e.Done, e.Unit), Duration(elapsed))
 	case e.State == report.Done && elapsed >= time.Second, e.State == report.Running:
 		text += " after " + Duration(elapsed)
 	}
@@ -151,6 +154,22 @@ func label(e report.Event) string {
 		return cleanLine(e.Step)
 	}
 	return cleanLine(e.Step + " " + e.Name)
+}
+
+// quantity is what an event counts: bytes, or so many of something.
+func quantity(n int64, unit string) string {
+	if unit == "" {
+		return Bytes(n)
+	}
+	return fmt.Sprintf("%d %s", n, cleanLine(unit))
+}
+
+// portion is how much is done of how much.
+func portion(e report.Event) string {
+	if e.Unit == "" {
+		return Bytes(e.Done) + " of " + Bytes(e.Total)
+	}
+	return fmt.Sprintf("%d of %s", e.Done, quantity(e.Total, e.Unit))
 }
 
 // percent is how much of total is done, at most 100 even when a source turns out longer than it said.

@@ -109,6 +109,72 @@ func TestSinks(t *testing.T) {
 	}
 }
 
+// rollout is what a deployment tells: objects instead of bytes, what it waits for, a warning beside a step that goes on.
+var rollout = []report.Event{
+	{Step: "lock", Name: "env-demo", State: report.Started, Note: "held by alice@node1"},
+	{Step: "lock", Name: "env-demo", State: report.Done},
+	{Step: "apply", Name: "demo", State: report.Started, Total: 40, Unit: "objects"},
+	{Step: "apply", Name: "demo", State: report.Running, Done: 20, Total: 40, Unit: "objects"},
+	{Step: "apply", Name: "demo", State: report.Warning, Note: "v1 Endpoints is deprecated"},
+	{Step: "apply", Name: "demo", State: report.Done, Done: 40, Total: 40, Unit: "objects"},
+	{Step: "wait", Name: "demo", State: report.Running, Done: 39, Total: 40, Unit: "objects", Note: "Deployment web: 0 of 1 pods are ready"},
+	{Step: "wait", Name: "demo", State: report.Running, Done: 39, Total: 40, Unit: "objects", Note: "pod web-1: container web: image web:1 cannot be pulled: not found"},
+	{Step: "wait", Name: "demo", State: report.Done},
+}
+
+func TestRollout(t *testing.T) {
+	stays := []string{
+		"lock env-demo: done after 1.0s",
+		"apply demo: warning (v1 Endpoints is deprecated)",
+		"apply demo: done, 40 objects in 3.0s",
+		"wait demo: done after 2.0s",
+	}
+	for _, test := range []struct {
+		name    string
+		mode    console.Mode
+		verbose bool
+		want    []string
+	}{
+		{name: "bars", mode: console.Bar, want: stays},
+		{name: "plain", mode: console.Plain, want: append([]string{"lock env-demo: started (held by alice@node1)"}, stays...)},
+		{name: "verbose", mode: console.Plain, verbose: true, want: []string{
+			"lock env-demo: started (held by alice@node1)",
+			"lock env-demo: done after 1.0s",
+			"apply demo: started",
+			"apply demo: 50%, 20 of 40 objects after 1.0s",
+			"apply demo: warning (v1 Endpoints is deprecated)",
+			"apply demo: done, 40 objects in 3.0s",
+			"wait demo: 97%, 39 of 40 objects after 1.0s (pod web-1: container web: image web:1 cannot be pulled: not found)",
+			"wait demo: done after 2.0s",
+		}},
+		{name: "JSON", mode: console.JSON, want: []string{
+			`{"type":"event","time":"2026-01-02T03:04:05Z","step":"lock","name":"env-demo","state":"started","note":"held by alice@node1"}`,
+			`{"type":"event","time":"2026-01-02T03:04:06Z","step":"lock","name":"env-demo","state":"done"}`,
+			`{"type":"event","time":"2026-01-02T03:04:07Z","step":"apply","name":"demo","state":"started","total":40,"unit":"objects"}`,
+			`{"type":"event","time":"2026-01-02T03:04:08Z","step":"apply","name":"demo","state":"running","done":20,"total":40,"unit":"objects"}`,
+			`{"type":"event","time":"2026-01-02T03:04:09Z","step":"apply","name":"demo","state":"warning","note":"v1 Endpoints is deprecated"}`,
+			`{"type":"event","time":"2026-01-02T03:04:10Z","step":"apply","name":"demo","state":"done","done":40,"total":40,"unit":"objects"}`,
+			`{"type":"event","time":"2026-01-02T03:04:12Z","step":"wait","name":"demo","state":"running","done":39,"total":40,"unit":"objects","note":"pod web-1: container web: image web:1 cannot be pulled: not found"}`,
+			`{"type":"event","time":"2026-01-02T03:04:13Z","step":"wait","name":"demo","state":"done"}`,
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var out bytes.Buffer
+			clock := newClock()
+			stream := &console.Stream{Writer: &out, TTY: test.mode == console.Bar, Width: 100}
+			sink := console.NewSink(test.mode, stream, console.Options{Verbose: test.verbose, Now: clock.Now})
+			for _, e := range rollout {
+				sink.Emit(e)
+				clock.advance(time.Second)
+			}
+			sink.Close()
+			if diff := cmp.Diff(test.want, screen(t, out.String())); diff != "" {
+				t.Errorf("the screen at the end (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 // screen replays output that moves the cursor only up ("CSI n A", "CSI J" clears from there) and returns the lines that
 // are left.
 func screen(t *testing.T, output string) []string {
