@@ -88,7 +88,7 @@ func keptNotices(plan *engine.Plan) []string {
 	if len(names) == 0 {
 		return nil
 	}
-	return []string{"not part of this version, and kept with the data: " + strings.Join(names, ", ")}
+	return []string{"not needed any more, and kept for the sake of data: " + strings.Join(names, ", ")}
 }
 
 // settings are how a version is rendered for this cluster, as far as that does not depend on the place.

@@ -314,6 +314,10 @@ func (d *Deployer) recordUnimport(ctx context.Context, id string) error {
 	if err := d.editImports(ctx, func(imports map[string]schema.Import) { delete(imports, id) }); err != nil {
 		return err
 	}
+	// Somebody who added it at this moment either does not find it any more or is seen now.
+	if err := d.CheckUnused(ctx, entry.Name, entry.Version); err != nil {
+		return errors.Join(err, d.editImports(ctx, func(imports map[string]schema.Import) { imports[id] = entry }))
+	}
 	if err := d.documents().RemoveVersion(ctx, entry.Name, entry.Version); err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package deployer
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 
@@ -74,26 +75,48 @@ func (r Rendering) merge(previous map[string]string) map[string]string {
 
 // Add deploys an imported version of a Solution in the namespaces of an environment.
 func (d *Deployer) Add(ctx context.Context, o AddOptions) (*schema.Operation, error) {
-	environment, namespaces, err := d.namespaces(ctx, o.Environment, o.Namespace)
-	if err != nil {
-		return nil, err
-	}
-	return d.perform(ctx, o.Options, locksOf(namespaces), func(ctx context.Context) (*task, error) {
-		return d.planAdd(ctx, o, environment, namespaces)
+	return d.inNamespaces(ctx, o.Options, o.Environment, o.Namespace, func(ctx context.Context, namespaces []metalk8s.Namespace) (*task, error) {
+		return d.planAdd(ctx, o, namespaces)
 	})
 }
 
-// namespaces returns an environment and those of its namespaces that are meant.
-func (d *Deployer) namespaces(ctx context.Context, name, namespace string) (*metalk8s.Environment, []metalk8s.Namespace, error) {
-	environment, err := d.documents().Environment(ctx, name)
-	if err != nil || namespace == "" {
+// inNamespaces performs a verb under the locks of namespaces of an environment: of one, or for "" of all of them.
+func (d *Deployer) inNamespaces(ctx context.Context, o Options, environment, namespace string, prepare func(context.Context, []metalk8s.Namespace) (*task, error)) (*schema.Operation, error) {
+	found, err := d.namespaces(ctx, environment, namespace)
+	if err != nil {
+		return nil, err
+	}
+	var locks []string
+	for _, n := range found {
+		locks = append(locks, "env-"+n.Name)
+	}
+	return d.perform(ctx, o, locks, func(ctx context.Context) (*task, error) {
+		// What was read without the locks may not be so any more, and what was not there has none.
+		current, err := d.namespaces(ctx, environment, namespace)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		return environment, environment.Namespaces, nil
+		for _, n := range current {
+			if !slices.Contains(locks, "env-"+n.Name) {
+				return nil, report.Errorf(report.Conflict, "namespace %s became part of environment %s meanwhile", n.Name, environment).
+					WithHint("run the command again")
+			}
+		}
+		return prepare(ctx, current)
+	})
+}
+
+// namespaces returns one namespace of an environment, for "" all of them.
+func (d *Deployer) namespaces(ctx context.Context, name, namespace string) ([]metalk8s.Namespace, error) {
+	environment, err := d.documents().Environment(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if namespace == "" {
+		return environment.Namespaces, nil
 	}
 	if one, ok := environment.Namespace(namespace); ok {
-		return environment, []metalk8s.Namespace{one}, nil
+		return []metalk8s.Namespace{one}, nil
 	}
 	var names []string
 	for _, n := range environment.Namespaces {
@@ -101,27 +124,19 @@ func (d *Deployer) namespaces(ctx context.Context, name, namespace string) (*met
 	}
 	all, err := d.documents().Environments(ctx)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	for _, other := range all {
 		if _, ok := other.Namespace(namespace); ok {
-			return nil, nil, report.Errorf(report.Conflict, "namespace %s belongs to environment %s, not %s", namespace, other.Name, name).
+			return nil, report.Errorf(report.Conflict, "namespace %s belongs to environment %s, not %s", namespace, other.Name, name).
 				WithHint("environment %s has %s", name, strings.Join(names, ", "))
 		}
 	}
-	return nil, nil, report.Errorf(report.NotFound, "environment %s has no namespace %s", name, namespace).
+	return nil, report.Errorf(report.NotFound, "environment %s has no namespace %s", name, namespace).
 		WithHint("it has %s; 'solutionctl deploy env create %s --namespace %s' extends it", strings.Join(names, ", "), name, namespace)
 }
 
-func locksOf(namespaces []metalk8s.Namespace) []string {
-	var locks []string
-	for _, n := range namespaces {
-		locks = append(locks, "env-"+n.Name)
-	}
-	return locks
-}
-
-func (d *Deployer) planAdd(ctx context.Context, o AddOptions, environment *metalk8s.Environment, namespaces []metalk8s.Namespace) (*task, error) {
+func (d *Deployer) planAdd(ctx context.Context, o AddOptions, namespaces []metalk8s.Namespace) (*task, error) {
 	catalog, err := d.Catalog(ctx)
 	if err != nil {
 		return nil, err
@@ -137,7 +152,7 @@ func (d *Deployer) planAdd(ctx context.Context, o AddOptions, environment *metal
 		return nil, err
 	}
 	t := &task{Operation: schema.Operation{
-		Operation: "add", Solution: found.Name, Version: found.Version, Environment: environment.Name,
+		Operation: "add", Solution: found.Name, Version: found.Version, Environment: o.Environment,
 	}}
 	if notice != "" {
 		t.notice(notice)
@@ -193,15 +208,29 @@ func (d *Deployer) planDeployment(ctx context.Context, t *task, catalog *Catalog
 	if t.plans, err = d.engine().PlanAll(ctx, releases, o.plan()); err != nil {
 		return err
 	}
-	t.before = func(ctx context.Context) error {
-		for _, n := range namespaces {
-			if err := d.documents().SetVersion(ctx, n.Name, i.Name, i.Version); err != nil {
-				return err
-			}
+	t.before = func(ctx context.Context) error { return d.recordVersions(ctx, i, namespaces) }
+	return nil
+}
+
+// recordVersions writes the version into the namespaces' documents. An unimport that read them before looks again after it
+// took the version away; whoever comes second gives way.
+func (d *Deployer) recordVersions(ctx context.Context, i schema.Import, namespaces []metalk8s.Namespace) error {
+	for _, n := range namespaces {
+		if err := d.documents().SetVersion(ctx, n.Name, i.Name, i.Version); err != nil {
+			return err
 		}
+	}
+	catalog, err := d.Catalog(ctx)
+	if err != nil {
+		return err
+	}
+	if _, _, err = catalog.Find(i.Name, i.Version); err == nil {
 		return nil
 	}
-	return nil
+	for _, n := range namespaces {
+		err = errors.Join(err, d.documents().SetVersion(ctx, n.Name, i.Name, n.Versions[i.Name]))
+	}
+	return err
 }
 
 // release renders a version for one namespace.
@@ -278,17 +307,13 @@ type RemoveOptions struct {
 
 // Remove takes a Solution out of namespaces of an environment: everything that adding it put there.
 func (d *Deployer) Remove(ctx context.Context, o RemoveOptions) (*schema.Operation, error) {
-	environment, namespaces, err := d.namespaces(ctx, o.Environment, o.Namespace)
-	if err != nil {
-		return nil, err
-	}
-	return d.perform(ctx, o.Options, locksOf(namespaces), func(ctx context.Context) (*task, error) {
-		return d.planRemove(ctx, o, environment, namespaces)
+	return d.inNamespaces(ctx, o.Options, o.Environment, o.Namespace, func(ctx context.Context, namespaces []metalk8s.Namespace) (*task, error) {
+		return d.planRemove(ctx, o, namespaces)
 	})
 }
 
-func (d *Deployer) planRemove(ctx context.Context, o RemoveOptions, environment *metalk8s.Environment, namespaces []metalk8s.Namespace) (*task, error) {
-	t := &task{Operation: schema.Operation{Operation: "remove", Solution: o.Solution, Environment: environment.Name}}
+func (d *Deployer) planRemove(ctx context.Context, o RemoveOptions, namespaces []metalk8s.Namespace) (*task, error) {
+	t := &task{Operation: schema.Operation{Operation: "remove", Solution: o.Solution, Environment: o.Environment}}
 	var releases []engine.Release
 	var there []metalk8s.Namespace
 	for _, n := range namespaces {
@@ -306,7 +331,7 @@ func (d *Deployer) planRemove(ctx context.Context, o RemoveOptions, environment 
 		t.records = append(t.records, recordChange(n.Name, environmentRecord, "data."+o.Solution, recorded, "")...)
 	}
 	if len(there) == 0 {
-		return nil, notThere(o.Solution, environment, namespaces)
+		return nil, notThere(o.Solution, o.Environment, namespaces)
 	}
 	lost, err := d.checkData(ctx, t, o, there)
 	if err != nil {
@@ -329,14 +354,14 @@ func (d *Deployer) planRemove(ctx context.Context, o RemoveOptions, environment 
 	return t, nil
 }
 
-func notThere(solution string, environment *metalk8s.Environment, namespaces []metalk8s.Namespace) error {
+func notThere(solution, environment string, namespaces []metalk8s.Namespace) error {
 	names := map[string]bool{}
 	for _, n := range namespaces {
 		for name := range n.Versions {
 			names[name] = true
 		}
 	}
-	err := report.Errorf(report.NotFound, "Solution %s is not in environment %s", solution, environment.Name)
+	err := report.Errorf(report.NotFound, "Solution %s is not in environment %s", solution, environment)
 	if len(names) == 0 {
 		return err.WithHint("there is no Solution in it")
 	}

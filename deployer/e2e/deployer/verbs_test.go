@@ -304,6 +304,9 @@ func TestAddIsRefused(t *testing.T) {
 	}
 	_, err = b.add("1.0.0")
 	b.refused(err, report.Conflict, "version 1.1.0", "deploy remove")
+	b.imported("1.2.0", content{Kind: "ClusterRoleBinding"})
+	_, err = b.Add(t.Context(), deployer.AddOptions{Environment: b.Env + "-other", Solution: b.Solution, Version: "1.2.0"})
+	b.refused(err, report.Invalid, "operator/deploy/role.yaml", "ClusterRoleBinding")
 }
 
 func TestForeignObjects(t *testing.T) {
