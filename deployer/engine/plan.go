@@ -120,7 +120,7 @@ func (e *Engine) plan(ctx context.Context, releases []Release, states []*State, 
 			return nil, fmt.Errorf("plan %s: %w", r.Key, err)
 		}
 		plans[i] = &Plan{Release: r, Resumes: states[i].Pending, state: states[i], judge: j}
-		if plans[i].steps, err = j.steps(ctx); err != nil {
+		if plans[i].steps, err = j.steps(); err != nil {
 			return nil, fmt.Errorf("plan %s: %w", r.Key, err)
 		}
 	}
@@ -229,7 +229,7 @@ func (j *judge) place(ctx context.Context, object *unstructured.Unstructured) er
 
 // steps returns the steps of the release without their actions, in the order in which they are taken: what is wanted by
 // phases, then what is not wanted any more by phases backwards.
-func (j *judge) steps(context.Context) ([]*step, error) {
+func (j *judge) steps() ([]*step, error) {
 	wanted := map[objectKey]bool{}
 	steps := slices.Clone(j.desired)
 	for _, s := range steps {

@@ -1,0 +1,395 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kube "k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// object reads an object of one YAML document.
+func object(t *testing.T, text string) *unstructured.Unstructured {
+	t.Helper()
+	data, err := yaml.YAMLToJSON([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := &unstructured.Unstructured{}
+	if err := o.UnmarshalJSON(data); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+func TestKey(t *testing.T) {
+	long := strings.Repeat("s", 54)
+	ids := map[string]Key{}
+	for _, key := range []Key{{"", "demo"}, {"demo", ""}, {"shop", "demo"}, {"shop", "demo2"}, {"shopdemo", "demo"}, {strings.Repeat("n", 63), long}} {
+		id := key.ID()
+		if other, taken := ids[id]; taken {
+			t.Errorf("%q and %q have the same id %s", key, other, id)
+		}
+		ids[id] = key
+		if len(id) > 63 {
+			t.Errorf("%q has %d characters, which is too long for a label", id, len(id))
+		}
+	}
+	if got := (Key{"shop", "demo"}).ID(); got != "demo.pvbdryt6" {
+		t.Errorf("the id of a key has changed to %s: nothing that is deployed would be found any more", got)
+	}
+}
+
+func TestPrepare(t *testing.T) {
+	given := object(t, `
+apiVersion: v1
+kind: Secret
+metadata: {name: s, namespace: n, uid: u, resourceVersion: "3", creationTimestamp: null, labels: {a: b}, annotations: {c: d}}
+stringData: {text: value}
+data: {other: b3RoZXI=}
+status: {phase: x}
+`)
+	before := given.DeepCopy()
+	got, err := prepare(Key{"n", "demo"}, given)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := object(t, `
+apiVersion: v1
+kind: Secret
+metadata: {name: s, namespace: n, labels: {a: b, solutionctl.io/release: `+Key{"n", "demo"}.ID()+`}, annotations: {c: d}}
+data: {text: dmFsdWU=, other: b3RoZXI=}
+`)
+	if diff := cmp.Diff(got, want); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(given, before); diff != "" {
+		t.Errorf("what was given was changed: %s", diff)
+	}
+	for _, bad := range []string{"kind: A\napiVersion: v1\nmetadata: {}", "kind: A\nmetadata: {name: n}"} {
+		o := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal([]byte(bad), &o.Object); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := prepare(Key{}, o); report.CodeOf(err) != report.Invalid {
+			t.Errorf("%s: %v", bad, err)
+		}
+	}
+}
+
+func TestHash(t *testing.T) {
+	hash := func(text string) string {
+		h, err := hashOf(object(t, text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return h
+	}
+	one := hash("{apiVersion: v1, kind: A, spec: {a: 1, b: [x, y]}}")
+	if same := hash("spec:\n  b:\n  - x\n  - y\n  a: 1.0\nkind: A\napiVersion: v1"); same != one {
+		t.Error("the order of keys or the notation of a number matters")
+	}
+	if other := hash("{apiVersion: v1, kind: A, spec: {a: 1, b: [y, x]}}"); other == one {
+		t.Error("the order of a list does not matter")
+	}
+}
+
+func TestObjectsComeBack(t *testing.T) {
+	objects := []*unstructured.Unstructured{object(t, "{apiVersion: v1, kind: A, spec: {a: 1, text: \"<a>\\n\"}}"), object(t, "{apiVersion: v1, kind: B}")}
+	data, err := encodeObjects(objects)
+	if err != nil {
+		t.Fatal(err)
+	}
+	back, err := decodeObjects(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(back, objects); diff != "" {
+		t.Error(diff)
+	}
+	if _, err := decodeObjects([]byte("{}\n")); err == nil {
+		t.Error("an object without a kind was accepted")
+	}
+}
+
+func TestPhases(t *testing.T) {
+	order := []kube.GroupKind{
+		{Kind: "Namespace"},
+		{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"},
+		{Kind: "ServiceAccount"},
+		{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"},
+		{Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"},
+		{Kind: "ConfigMap"},
+		{Kind: "Service"},
+		{Group: "apps", Kind: "Deployment"},
+		{Group: "example.com", Kind: "Deployment"},
+		{Group: "admissionregistration.k8s.io", Kind: "ValidatingAdmissionPolicy"},
+	}
+	for phase, kind := range order {
+		if got := phaseOf(kind); got != phase {
+			t.Errorf("%s is in phase %d, want %d", kind, got, phase)
+		}
+	}
+	if len(order) != phases || slices.Contains(phaseNames[:], "") {
+		t.Error("a phase has no example or no name")
+	}
+}
+
+func TestStepsAreInOrder(t *testing.T) {
+	j := &judge{inventory: map[objectKey]schema.DeployedObject{}}
+	for i, kind := range []string{"Namespace", "ConfigMap", "Service"} {
+		ref := schema.ObjectRef{APIVersion: "v1", Kind: kind, Name: "old"}
+		j.inventory[keyOfRef(ref)] = schema.DeployedObject{ObjectRef: ref, Phase: []int{phaseNamespaces, phaseConfiguration, phaseServices}[i], UID: "u"}
+	}
+	for _, kind := range []string{"Service", "ConfigMap", "ServiceAccount"} {
+		s := &step{phase: phaseOf(kube.GroupKind{Kind: kind}), desired: &unstructured.Unstructured{}}
+		s.Object = schema.ObjectRef{APIVersion: "v1", Kind: kind, Name: map[bool]string{true: "old", false: "new"}[kind == "Service"]}
+		j.desired = append(j.desired, s)
+	}
+	steps, err := j.steps()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, s := range steps {
+		got = append(got, fmt.Sprintf("%s wanted %t known %t", s.Object, s.desired != nil, s.known.UID != ""))
+	}
+	want := []string{
+		"ServiceAccount new wanted true known false", "ConfigMap new wanted true known false", "Service old wanted true known true",
+		"ConfigMap old wanted false known true", "Namespace old wanted false known true",
+	}
+	if diff := cmp.Diff(got, want); diff != "" {
+		t.Error(diff)
+	}
+	j.desired = append(j.desired, j.desired[0])
+	if _, err := j.steps(); report.CodeOf(err) != report.Invalid {
+		t.Errorf("the same object twice: %v", err)
+	}
+}
+
+func TestInventory(t *testing.T) {
+	entry := func(name, uid, hash string) schema.DeployedObject {
+		return schema.DeployedObject{ObjectRef: schema.ObjectRef{APIVersion: "v1", Kind: "ConfigMap", Name: name}, UID: uid, Hash: hash}
+	}
+	s := &State{
+		Current: &schema.DeploymentRevision{Objects: []schema.DeployedObject{entry("a", "1", "old"), entry("b", "2", "old")}},
+		Pending: &schema.DeploymentRevision{Objects: []schema.DeployedObject{entry("b", "", "new"), entry("c", "", "new")}},
+	}
+	var got []string
+	for _, object := range s.inventory() {
+		got = append(got, object.Name+" "+object.UID+" "+object.Hash)
+	}
+	slices.Sort(got)
+	if diff := cmp.Diff(got, []string{"a 1 old", "b 2 new", "c  new"}); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestUnchanged(t *testing.T) {
+	desired := object(t, "{apiVersion: apps/v1, kind: Deployment, metadata: {name: d, namespace: n, labels: {a: b}}, spec: {replicas: 1}}")
+	hash, err := hashOf(desired)
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := schema.DeployedObject{ObjectRef: refOf(desired), UID: "u", Hash: hash, ResourceVersion: "10", Generation: 2}
+	live := `{apiVersion: apps/v1, kind: Deployment, metadata: {name: d, namespace: n, uid: u, resourceVersion: "10", generation: 2, labels: {a: b, theirs: x}}}`
+	for _, test := range []struct {
+		name     string
+		old, new string // in the live object
+		known    func(*schema.DeployedObject)
+		desired  func(*unstructured.Unstructured)
+		want     bool
+	}{
+		{name: "nothing", want: true},
+		{name: "status", old: `"10"`, new: `"11"`, want: true},
+		{name: "status and a foreign label", old: `"10", generation: 2, labels: {a: b, theirs: x}`, new: `"11", generation: 2, labels: {a: b}`, want: true},
+		{name: "spec", old: `"10", generation: 2`, new: `"11", generation: 3`},
+		{name: "own label", old: `"10", generation: 2, labels: {a: b`, new: `"11", generation: 2, labels: {a: c`},
+		{name: "made anew", old: "uid: u", new: "uid: v"},
+		{name: "being deleted", old: "uid: u", new: `uid: u, deletionTimestamp: "2026-01-01T00:00:00Z"`},
+		{name: "other wish", known: func(o *schema.DeployedObject) { o.Hash = "other" }},
+		{name: "run that did not end", known: func(o *schema.DeployedObject) { o.ResourceVersion = "" }},
+		{name: "left before", known: func(o *schema.DeployedObject) { o.Leaving = true }},
+		{name: "kept before", known: func(o *schema.DeployedObject) { o.Kept = true }},
+		{name: "other version of the API", known: func(o *schema.DeployedObject) { o.APIVersion = "apps/v1beta1" }},
+		{name: "owner references", old: `"10"`, new: `"11"`, desired: func(o *unstructured.Unstructured) { o.SetFinalizers([]string{"example.com/f"}) }},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := &step{hash: hash, known: known, desired: desired.DeepCopy()}
+			s.Object = refOf(desired)
+			if test.known != nil {
+				test.known(&s.known)
+			}
+			if test.desired != nil {
+				test.desired(s.desired)
+			}
+			if got := s.unchanged(object(t, strings.Replace(live, test.old, test.new, 1))); got != test.want {
+				t.Errorf("got %t", got)
+			}
+		})
+	}
+	t.Run("kind whose generation says nothing", func(t *testing.T) {
+		s := &step{hash: hash, known: known, desired: desired}
+		s.Object = schema.ObjectRef{APIVersion: "scheduling.k8s.io/v1", Kind: "PriorityClass", Name: "d"}
+		s.known.APIVersion = s.Object.APIVersion
+		if s.unchanged(object(t, strings.Replace(live, `"10"`, `"11"`, 1))) {
+			t.Error("it was believed")
+		}
+	})
+}
+
+func TestFieldChanges(t *testing.T) {
+	before := object(t, `
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: web
+  resourceVersion: "1"
+  labels: {app.kubernetes.io/name: web, gone: x}
+  managedFields:
+  - manager: solutionctl
+    operation: Apply
+    fieldsType: FieldsV1
+    fieldsV1: {"f:spec": {"f:selector": {}, "f:template": {"f:spec": {"f:containers": {'k:{"name":"web"}': {".": {}, "f:name": {}, "f:image": {}, "f:args": {}}}}}}}
+  - manager: kubectl
+    operation: Update
+    subresource: scale
+    fieldsType: FieldsV1
+    fieldsV1: {"f:spec": {"f:replicas": {}}}
+  - manager: hpa
+    operation: Update
+    fieldsType: FieldsV1
+    fieldsV1: {"f:spec": {"f:replicas": {}, "f:template": {"f:spec": {"f:containers": {'k:{"name":"web"}': {"f:ports": {'k:{"containerPort":80,"protocol":"TCP"}': {".": {}, "f:name": {}}}}}}}}}
+spec:
+  replicas: 1
+  selector: {matchLabels: {a: b}}
+  template:
+    spec:
+      containers:
+      - {name: side, image: s:1}
+      - {name: web, image: w:1, args: [a, b], ports: [{containerPort: 80, protocol: TCP, name: http}]}
+status: {replicas: 1}
+`)
+	after := object(t, `
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: web
+  resourceVersion: "2"
+  generation: 4
+  labels: {app.kubernetes.io/name: shop}
+spec:
+  replicas: 3
+  selector: {matchLabels: {a: c}}
+  template:
+    spec:
+      containers:
+      - {name: web, image: w:2, args: [a], ports: [{containerPort: 80, protocol: TCP, name: web}]}
+      - {name: new, image: n:1}
+status: {replicas: 3}
+`)
+	container := "spec.template.spec.containers"
+	want := []schema.FieldChange{
+		{Path: "metadata.labels[app.kubernetes.io/name]", From: `"web"`, To: `"shop"`},
+		{Path: "metadata.labels.gone", From: `"x"`},
+		{Path: "spec.replicas", From: "1", To: "3", Manager: "hpa, kubectl"},
+		{Path: "spec.selector.matchLabels.a", From: `"b"`, To: `"c"`, Manager: "solutionctl"},
+		{Path: container + "[name=side]", From: `{"image":"s:1","name":"side"}`},
+		{Path: container + "[name=web].args", From: `["a","b"]`, To: `["a"]`, Manager: "solutionctl"},
+		{Path: container + "[name=web].image", From: `"w:1"`, To: `"w:2"`, Manager: "solutionctl"},
+		{Path: container + "[name=web].ports[name=http]", From: `{"containerPort":80,"name":"http","protocol":"TCP"}`, Manager: "hpa"},
+		{Path: container + "[name=web].ports[name=web]", To: `{"containerPort":80,"name":"web","protocol":"TCP"}`},
+		{Path: container + "[name=new]", To: `{"image":"n:1","name":"new"}`},
+	}
+	if diff := cmp.Diff(fieldChanges(before, after), want); diff != "" {
+		t.Error(diff)
+	}
+	if changes := fieldChanges(before, before); len(changes) > 0 {
+		t.Errorf("an object differs from itself: %v", changes)
+	}
+	if !managedByOthers(before, "spec", "replicas") || managedByOthers(before, "spec", "selector") {
+		t.Error("who manages a field is not known")
+	}
+}
+
+func TestSecretChangesAreHidden(t *testing.T) {
+	before := object(t, "{apiVersion: v1, kind: Secret, type: a, metadata: {annotations: {last: canary}}, data: {a: canary, b: canary}}")
+	after := object(t, "{apiVersion: v1, kind: Secret, type: b, metadata: {annotations: {last: canary2}}, data: {a: canary2}}")
+	want := []schema.FieldChange{
+		{Path: "data.a", From: hidden, To: hidden},
+		{Path: "data.b", From: hidden},
+		{Path: "metadata.annotations.last", From: hidden, To: hidden},
+		{Path: "type", From: `"a"`, To: `"b"`},
+	}
+	if diff := cmp.Diff(fieldChanges(before, after), want); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestHistoryIsBounded(t *testing.T) {
+	s := &State{}
+	for i := range int64(8) {
+		s.remember(&schema.DeploymentRevision{Number: i + 1, Objects: []schema.DeployedObject{{}}}, schema.DeploymentDone)
+	}
+	var got []int64
+	for _, r := range s.History {
+		got = append(got, r.Number)
+		if r.Objects != nil {
+			t.Error("the history keeps inventories")
+		}
+	}
+	if diff := cmp.Diff(got, []int64{8, 7, 6, 5, 4}); diff != "" || s.last() != 8 {
+		t.Errorf("last %d: %s", s.last(), diff)
+	}
+}
+
+func TestEach(t *testing.T) {
+	broken := errors.New("broken")
+	var calls, running, most atomic.Int64
+	err := each(100, false, func(i int) error {
+		calls.Add(1)
+		now := running.Add(1)
+		for old := most.Load(); now > old && !most.CompareAndSwap(old, now); old = most.Load() {
+		}
+		defer running.Add(-1)
+		if i%50 == 3 {
+			return fmt.Errorf("%d: %w", i, broken)
+		}
+		return nil
+	})
+	if calls.Load() != 100 || most.Load() > 2*inFlight {
+		t.Errorf("%d calls, %d at once", calls.Load(), most.Load())
+	}
+	if !errors.Is(err, broken) || err.Error() != "3: broken\n53: broken" {
+		t.Errorf("got %v", err)
+	}
+	calls.Store(0)
+	if err := each(1000, true, func(int) error { calls.Add(1); return broken }); err == nil || calls.Load() > 2*inFlight {
+		t.Errorf("%d calls after the first error", calls.Load())
+	}
+	many := make([]error, 100)
+	for i := range many {
+		many[i] = broken
+	}
+	if err := join(many); strings.Count(err.Error(), "broken") != shown || !strings.HasSuffix(err.Error(), "and 80 more") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestDecompressIsBounded(t *testing.T) {
+	if _, err := decompress(compress(make([]byte, 1001)), 1000); err == nil {
+		t.Error("more than the limit was accepted")
+	}
+	if data, err := decompress(compress(make([]byte, 1000)), 1000); err != nil || len(data) != 1000 {
+		t.Errorf("%d bytes, %v", len(data), err)
+	}
+}
