@@ -1,0 +1,72 @@
+package schema_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/solutionctl/solutionctl/schema"
+)
+
+func deployment() *schema.DeploymentState {
+	digest := "sha256:" + strings.Repeat("0123456789abcdef", 4)
+	started := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	finished := started.Add(time.Minute)
+	object := schema.DeployedObject{
+		ObjectRef: schema.ObjectRef{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "db-operator"},
+		UID:       "0f0e3a9c-6d7c-4a43-8a3c-0d8f5a1f6c11", Hash: strings.TrimPrefix(digest, "sha256:"), Phase: 7, ResourceVersion: "4711", Generation: 2,
+	}
+	leaving, kept := object, object
+	leaving.Name, leaving.Leaving = "db-old", true
+	kept.APIVersion, kept.Kind, kept.Namespace, kept.Name, kept.Phase, kept.Kept = "v1", "PersistentVolumeClaim", "shop", "data", 5, true
+	created := schema.DeployedObject{
+		ObjectRef: schema.ObjectRef{APIVersion: "v1", Kind: "Service", Namespace: "shop", Name: "db"}, Hash: object.Hash, Phase: 6,
+	}
+	revision := schema.DeploymentRevision{
+		Number: 2, Operation: "add", Version: "1.0.0", Outcome: schema.DeploymentDone, User: "admin", Tool: "1.0.0", Token: 3,
+		Started: started, Finished: &finished, Settings: map[string]string{"webhook": "true"}, Content: digest, Objects: []schema.DeployedObject{object, kept},
+	}
+	pending := revision
+	pending.Number, pending.Operation, pending.Version, pending.Outcome, pending.Finished = 3, "upgrade", "1.1.0", schema.DeploymentPending, nil
+	pending.Objects = []schema.DeployedObject{created, leaving}
+	old := revision
+	old.Number, old.Version, old.Outcome, old.Objects = 1, "0.9.0", schema.DeploymentReplaced, nil
+	return &schema.DeploymentState{
+		Stamp: schema.NewStamp("1.0.0"), Namespace: "shop", Solution: "db",
+		Current: &revision, Pending: &pending, History: []schema.DeploymentRevision{old},
+	}
+}
+
+// TestGoldenFiles reads and writes what is stored in clusters. A file of a format that was released never changes: later
+// versions of the program have to read it.
+func TestGoldenFiles(t *testing.T) {
+	golden(t, "deployment", deployment())
+}
+
+func golden[T any](t *testing.T, name string, want *T) {
+	t.Helper()
+	file := filepath.Join("testdata", "stored", fmt.Sprintf("%s-%d.json", name, schema.FormatVersion))
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := schema.ParseStored[T](name, file, data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(got, want); diff != "" {
+		t.Errorf("%s is read as something else: %s", file, diff)
+	}
+	written, err := schema.MarshalStored(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(written), string(data)); diff != "" {
+		t.Errorf("%s is written in another way: %s", file, diff)
+	}
+}
