@@ -55,6 +55,8 @@ var outputs = map[string]reflect.Type{
 
 	"registryaccess": reflect.TypeFor[schema.RegistryAccess](),
 	"operation":      reflect.TypeFor[schema.Operation](),
+	"import":         reflect.TypeFor[schema.ImportReport](),
+	"unimport":       reflect.TypeFor[schema.UnimportReport](),
 	"convergence":    reflect.TypeFor[schema.Convergence](),
 }
 
@@ -62,6 +64,7 @@ var outputs = map[string]reflect.Type{
 var stored = map[string]reflect.Type{
 	"archive":    reflect.TypeFor[schema.StoredArchive](),
 	"deployment": reflect.TypeFor[schema.DeploymentState](),
+	"host":       reflect.TypeFor[schema.HostSettings](),
 	"imports":    reflect.TypeFor[schema.Imports](),
 	"registry":   reflect.TypeFor[schema.ClusterRegistry](),
 	"payload":    reflect.TypeFor[schema.PayloadHead](),

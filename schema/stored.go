@@ -45,6 +45,7 @@ func MarshalStored(document any) ([]byte, error) {
 var storedDocuments = map[string]func() *jsonschema.Schema{
 	"archive":    compileStored("archive"),
 	"deployment": compileStored("deployment"),
+	"host":       compileStored("host"),
 	"imports":    compileStored("imports"),
 	"registry":   compileStored("registry"),
 	"payload":    compileStored("payload"),

@@ -97,7 +97,7 @@ func (s *scan) read(p []byte, offset int64, path, what string) error {
 	if s.strict {
 		s.add(ruleUnreadable, path, "read %s at byte %d: %w", what, offset, err)
 	}
-	return report.Errorf(report.Failure, "read %s at byte %d: %w", what, offset, err)
+	return report.Errorf(report.CodeOf(err), "read %s at byte %d: %w", what, offset, err)
 }
 
 // readDescriptors reads the volume descriptors up to the terminator.

@@ -11,8 +11,10 @@ func newDeployCommand(a *app) *cobra.Command {
 		newAddCommand(a, false),
 		newDeactivateCommand(a, false),
 		newDeployDiffCommand(a),
+		newImportCommand(a),
 		newPlanCommand(a),
 		newRemoveCommand(a, false),
+		newUnimportCommand(a),
 	)
 	group.Long = `Import Solutions into a cluster without internet, activate them and deploy them in environments.
 

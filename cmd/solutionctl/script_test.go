@@ -114,10 +114,8 @@ func mkiso(ts *testscript.TestScript, neg bool, args []string) {
 
 // withoutScript lists the codes that no script produces yet, with the command that will bring it.
 var withoutScript = map[report.Code]string{
-	report.NotFound:    "deploy env",
 	report.Forbidden:   "deploy env",
 	report.NotImported: "deploy add",
-	report.InUse:       "deploy unimport",
 	report.DataLoss:    "deploy deactivate",
 	report.Conflict:    "deploy add",
 	report.Locked:      "deploy add",

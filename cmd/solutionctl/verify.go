@@ -40,14 +40,19 @@ store. No network is used. The exit status tells what is wrong: 4 not trusted, 5
 		Args:    exactArgs("FILE"),
 		RunE:    func(cmd *cobra.Command, args []string) error { return a.verify(cmd.Context(), args[0], o) },
 	}
+	o.add(cmd)
+	cmd.Flags().BoolVar(&o.full, "full", false, "compute the digest of the whole file too")
+	return cmd
+}
+
+// add adds the flags of every command that decides whether an archive is trusted.
+func (o *verifyOptions) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringSliceVar(&o.keys, "key", nil, "trust this public key, a `FILE`, instead of the trust store (may be repeated)")
 	flags.StringSliceVar(&o.bundles, "bundle", nil, "the signature, a `FILE`, if it is not beside the archive (may be repeated)")
 	flags.StringVar(&o.trustDir, "trust-dir", "", "the trust store, a `DIRECTORY`")
 	flags.StringVar(&o.state, "state", "/var/lib/solutionctl/state.json", "what was imported before, a `FILE`")
-	flags.BoolVar(&o.full, "full", false, "compute the digest of the whole file too")
 	flags.BoolVar(&o.downgrade, "allow-downgrade", false, "accept a version older than what was imported before")
-	return cmd
 }
 
 func (a *app) verify(ctx context.Context, file string, o verifyOptions) error {

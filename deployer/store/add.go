@@ -222,8 +222,7 @@ func verifyContent(ctx context.Context, r io.ReaderAt, list *chunk.List, o Stage
 	if err != nil || len(bad) == 0 {
 		return err
 	}
-	return report.Errorf(report.Corrupt, "bytes %d to %d differ from what was signed", bad[0].From, bad[0].To-1).
-		WithHint("copy the archive again; 'solutionctl verify' lists everything that differs")
+	return report.Errorf(report.Corrupt, "bytes %d to %d differ from what was signed", bad[0].From, bad[0].To-1)
 }
 
 // bring fills the partial file, which nobody else can open for writing.
@@ -405,12 +404,12 @@ func (n named) Emit(e report.Event) {
 func explainWrite(id string, err error) error {
 	coded := &report.Error{}
 	switch {
-	case errors.Is(err, context.Canceled):
-		return report.Errorf(report.Interrupted, "import %s: interrupted", id).WithHint("run the same command again")
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return report.Errorf(report.NoSpace, "import %s: %w", id, err).
 			WithHint("free some space, or leave an archive on a read-only medium where it is with --in-place")
-	case errors.As(err, &coded):
+	case report.CodeOf(err) == report.Corrupt && len(report.Hints(err)) == 0:
+		return report.Errorf(report.Corrupt, "import %s: %w", id, err).WithHint("copy the archive again; 'solutionctl verify' lists everything that differs")
+	case errors.As(err, &coded), errors.Is(err, context.Canceled):
 		return fmt.Errorf("import %s: %w", id, err)
 	default:
 		return report.Errorf(report.Failure, "import %s: %w", id, err)

@@ -1,0 +1,419 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/store"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// hostFlags say where this host keeps imported archives, and what else names them.
+type hostFlags struct {
+	*clusterFlags
+	store, solutionsFile, nginxDir string
+	noCluster                      bool
+}
+
+func (a *app) addHostFlags(cmd *cobra.Command) *hostFlags {
+	f := &hostFlags{clusterFlags: a.addClusterFlags(cmd)}
+	flags := cmd.Flags()
+	flags.DurationVar(&f.lockWait, "lock-wait", 0, "wait for `DURATION` when somebody else is at work")
+	addStoreFlag(cmd, &f.store)
+	flags.StringVar(&f.solutionsFile, "solutions-file", store.DefaultConfiguration, "MetalK8s' configuration, a `FILE`")
+	flags.StringVar(&f.nginxDir, "nginx-dir", store.DefaultNginxDir, "where MetalK8s' nginx looks for what it serves, a `DIRECTORY`")
+	flags.BoolVar(&f.noCluster, "no-cluster", false, "change this host only; the same command without it tells the cluster later")
+	return f
+}
+
+func addStoreFlag(cmd *cobra.Command, dir *string) {
+	cmd.Flags().StringVar(dir, "store", store.DefaultDir, "where this host keeps imported archives, a `DIRECTORY`")
+}
+
+// host is this host with everything on it that names imported archives, and the cluster that it serves.
+type host struct {
+	app           *app
+	flags         *hostFlags
+	store         *store.Store
+	configuration *store.Configuration
+	mounts        *store.Mounts
+	nginx         *store.Nginx
+	deployer      *deployer.Deployer // nil: --no-cluster
+}
+
+func (a *app) openHost(f *hostFlags) (*host, error) {
+	s, err := store.Open(f.store)
+	if err != nil {
+		return nil, err
+	}
+	h := &host{
+		app: a, flags: f, store: s, mounts: &store.Mounts{}, nginx: &store.Nginx{Dir: f.nginxDir},
+		configuration: &store.Configuration{Path: f.solutionsFile, Identify: identifyArchive},
+	}
+	if !f.noCluster {
+		h.deployer, err = a.deployer(f.clusterFlags)
+	}
+	return h, err
+}
+
+// importOptions say how archives are imported.
+type importOptions struct {
+	verifyOptions
+	skipVerify, inPlace bool
+	mount, registryMode string
+}
+
+// unfinished is the error of a command that has changed something and can be run again.
+func unfinished(err error) error {
+	if errors.Is(err, context.Canceled) {
+		return report.Errorf(report.Interrupted, "%w", err).WithHint("run the same command again, which finishes the work")
+	}
+	return err
+}
+
+// importing is an import on its way.
+type importing struct {
+	*host
+	o         importOptions
+	admission *admission
+	mode      schema.RegistryMode
+	recorded  schema.RegistryMode     // on this host; "" before its first import
+	newMode   *schema.ClusterRegistry // to be recorded in the cluster; nil: it is
+	mounting  bool
+	absent    error // why the cluster cannot be told
+	report    schema.ImportReport
+}
+
+// importArchives imports archives: all of them are judged before the first one is stored, and all are stored before the
+// first one counts. What the report says was done even when there is an error.
+func (h *host) importArchives(ctx context.Context, paths []string, o importOptions) (*schema.ImportReport, error) {
+	i := &importing{host: h, o: o, report: schema.ImportReport{Archives: []schema.ArchiveReport{}, Notices: []string{}}}
+	var err error
+	if i.admission, err = h.app.newAdmission(h.store, o.verifyOptions, o.skipVerify); err != nil {
+		return nil, err
+	}
+	list, err := i.admission.all(ctx, paths)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		for _, c := range list {
+			c.close()
+		}
+	}()
+	if err = i.prepare(ctx, list); err != nil {
+		return nil, err
+	}
+	locked, err := h.store.Lock()
+	if err != nil {
+		return nil, err
+	}
+	defer locked.Unlock() //nolint:errcheck // the end of the process gives it back, too
+	entries, err := i.bring(ctx, locked, list)
+	if err != nil {
+		return nil, err
+	}
+	if err = i.publish(ctx, list, entries); err != nil {
+		return &i.report, unfinished(err)
+	}
+	return &i.report, unfinished(i.tellCluster(ctx, list, entries))
+}
+
+// prepare finds out whether anything stands against the import, while nothing is changed yet.
+func (i *importing) prepare(ctx context.Context, list []*admitted) error {
+	if err := i.configuration.Check(); err != nil {
+		return err
+	}
+	if err := i.askCluster(ctx, list); err != nil {
+		return err
+	}
+	var err error
+	if i.recorded, err = i.store.RegistryMode(); err != nil {
+		return err
+	}
+	wanted := schema.RegistryMode(i.o.registryMode)
+	if wanted == "auto" {
+		wanted = ""
+	}
+	switch {
+	case i.mode == "" && i.recorded != "":
+		i.mode = i.recorded
+	case i.mode == "" && wanted != "":
+		i.mode = wanted
+	case i.mode == "":
+		i.mode = store.DetectRegistryMode(i.flags.nginxDir)
+	}
+	if wanted != "" && wanted != i.mode {
+		return report.Errorf(report.Refused, "the first import chose registry mode %s, not %s", i.mode, wanted).
+			WithHint("what was deployed names its images by the first one; leave out --registry-mode")
+	}
+	i.report.RegistryMode = i.mode
+	return i.chooseMount()
+}
+
+// askCluster reads what the cluster knows. That it does not answer is no reason not to store the archives.
+func (i *importing) askCluster(ctx context.Context, list []*admitted) error {
+	if i.deployer == nil {
+		return nil
+	}
+	registry, err := i.deployer.Registry(ctx)
+	if err == nil && registry != nil {
+		i.mode = registry.Mode
+	}
+	var catalog *deployer.Catalog
+	if err == nil {
+		catalog, err = i.deployer.Catalog(ctx)
+	}
+	if report.CodeOf(err) == report.Unavailable && ctx.Err() == nil {
+		i.absent = err
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, c := range list {
+		for _, known := range catalog.Of(c.source.Name) {
+			if known.Version == c.source.Version && known.Archive.SHA256 != c.source.SHA256 {
+				return report.Errorf(report.Replaced, "the cluster knows %s with other content (sha256:%s)", c.id(), known.Archive.SHA256).
+					WithHint("a released version never changes: ask the vendor which of the two is genuine, or unimport the old one first")
+			}
+		}
+	}
+	if registry == nil {
+		i.newMode = &schema.ClusterRegistry{}
+	}
+	return nil
+}
+
+func (i *importing) chooseMount() error {
+	possible := i.mounts.Possible()
+	switch {
+	case i.o.mount == "always":
+		i.mounting = true
+		return possible
+	case i.mode == schema.RegistryMetalK8s && i.o.mount == "never":
+		return report.Errorf(report.Usage, "MetalK8s' nginx serves mounted archives only, so --mount never does not go with registry mode %s", i.mode)
+	case i.mode == schema.RegistryMetalK8s && possible != nil:
+		return fmt.Errorf("registry mode %s: %w", i.mode, possible)
+	case i.o.mount == "auto":
+		i.mounting = possible == nil
+	}
+	return nil
+}
+
+// bring stages all archives and then makes them entries of the store.
+func (i *importing) bring(ctx context.Context, locked *store.Locked, list []*admitted) (entries []store.Entry, err error) {
+	var staged []*store.Staged
+	defer func() {
+		for _, s := range staged[len(entries):] {
+			err = errors.Join(err, s.Discard())
+		}
+	}()
+	for _, c := range list {
+		s, failure := locked.Stage(ctx, c.source, store.StageOptions{
+			InPlace: i.o.inPlace, Now: i.app.now(), WrittenBy: readVersion().Version, Sink: i.app.sink,
+		})
+		if failure != nil {
+			return nil, failure
+		}
+		staged = append(staged, s)
+	}
+	if i.mode != i.recorded {
+		if err = locked.SetRegistryMode(i.mode, readVersion().Version); err != nil {
+			return nil, err
+		}
+	}
+	for n, s := range staged {
+		entry, failure := s.Commit()
+		if failure != nil {
+			return entries, failure
+		}
+		entries = append(entries, entry)
+		done := schema.ArchiveReport{
+			Solution: entry.Name, Version: entry.Version, Original: entry.Original, Path: entry.Path, SHA256: entry.SHA256, Size: entry.Size,
+			Method: string(s.Method), Signers: append([]string{}, list[n].names...),
+		}
+		if s.Method == store.Copied {
+			done.BytesCopied = entry.Size
+		}
+		i.report.Archives = append(i.report.Archives, done)
+	}
+	return entries, i.admission.remember(list)
+}
+
+// publish makes MetalK8s and this host know the archives.
+func (i *importing) publish(ctx context.Context, list []*admitted, entries []store.Entry) error {
+	edited, err := i.configuration.Edit(ctx, func(c *schema.SolutionsConfiguration) {
+		for _, e := range entries {
+			store.ListArchive(c, e)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	i.report.Notices = append(i.report.Notices, edited.Notes...)
+	changed := false
+	for n, e := range entries {
+		served, err := i.publishOne(ctx, list[n], e, &i.report.Archives[n])
+		if err != nil {
+			return err
+		}
+		changed = changed || served
+	}
+	if changed {
+		i.report.Notices = append(i.report.Notices, "MetalK8s' nginx serves the images after: salt-call state.sls metalk8s.repo.installed")
+	}
+	return nil
+}
+
+// publishOne mounts an archive and lets MetalK8s' nginx serve it. It reports whether nginx has something new to serve.
+func (i *importing) publishOne(ctx context.Context, c *admitted, e store.Entry, done *schema.ArchiveReport) (changed bool, err error) {
+	if !i.mounting {
+		mounted, failure := i.mounts.Mounted(e)
+		if mounted {
+			done.Mountpoint = store.MountPoint(e.ID())
+		}
+		return false, failure
+	}
+	changed, err = i.mounts.Mount(ctx, e)
+	switch {
+	case err == nil:
+		done.Mountpoint = store.MountPoint(e.ID())
+	case i.o.mount == "auto" && i.mode == schema.RegistryOwn && ctx.Err() == nil:
+		i.report.Notices = append(i.report.Notices, fmt.Sprintf("not mounted, which 'solutionctl deploy serve' does not need: %v", err))
+		return false, nil
+	default:
+		return false, err
+	}
+	if i.mode != schema.RegistryMetalK8s {
+		return false, nil
+	}
+	if c.nginx == nil {
+		return false, report.Errorf(report.Invalid, "archive %s has no %s, so that MetalK8s' nginx cannot serve it", e.ID(), store.NginxTemplate)
+	}
+	included, err := i.nginx.Include(ctx, e.ID(), c.nginx)
+	return changed || included, err
+}
+
+// tellCluster makes the cluster know the archives.
+func (i *importing) tellCluster(ctx context.Context, list []*admitted, entries []store.Entry) error {
+	if i.deployer == nil {
+		return nil
+	}
+	err := i.absent
+	for n := 0; err == nil && n < len(list); n++ {
+		record := deployer.ImportRecord{Payload: list[n].payload, Path: entries[n].Path, SHA256: entries[n].SHA256, Size: entries[n].Size}
+		if i.newMode != nil {
+			record.Registry = &schema.ClusterRegistry{Mode: i.mode, Host: registryHosts[i.mode]}
+			i.newMode = nil
+		}
+		err = i.deployer.RecordImport(ctx, record)
+	}
+	if err != nil {
+		e := report.Errorf(report.CodeOf(err), "imported on this host, but the cluster does not know it yet: %w", err)
+		return e.WithHint("run the same command again when the cause is removed; with --no-cluster it would have left the cluster out")
+	}
+	i.report.Recorded = true
+	return nil
+}
+
+// registryHosts are the names of the registries that serve images.
+var registryHosts = map[schema.RegistryMode]string{
+	schema.RegistryOwn: schema.RegistryHostOwn, schema.RegistryMetalK8s: schema.RegistryHostMetalK8s,
+}
+
+// unimportArchive takes an archive away, from the cluster first: what it still uses stays.
+func (h *host) unimportArchive(ctx context.Context, words ...string) (*schema.UnimportReport, error) {
+	locked, err := h.store.Lock()
+	if err != nil {
+		return nil, err
+	}
+	defer locked.Unlock() //nolint:errcheck // the end of the process gives it back, too
+	e, err := h.store.Find(words...)
+	if err != nil {
+		return nil, h.elsewhere(ctx, err, words)
+	}
+	done := &schema.UnimportReport{Solution: e.Name, Version: e.Version, Path: e.Path, Notices: []string{}}
+	if !e.InPlace {
+		done.Freed = e.Size
+	}
+	if err = errors.Join(h.checkInactive(e), h.configuration.Check()); err != nil {
+		return nil, err
+	}
+	if h.deployer != nil {
+		if err = h.deployer.RecordUnimport(ctx, e.ID()); err != nil {
+			return nil, err
+		}
+		done.Recorded = true
+	}
+	if err = h.withdraw(ctx, e, done); err == nil {
+		err = locked.Remove(e.ID())
+	}
+	return done, unfinished(err)
+}
+
+// elsewhere explains that an archive is not in the store of this host.
+func (h *host) elsewhere(ctx context.Context, err error, words []string) error {
+	if report.CodeOf(err) != report.NotFound || h.deployer == nil {
+		return err
+	}
+	catalog, failure := h.deployer.Catalog(ctx)
+	if failure != nil {
+		return err // what the store said is what was asked
+	}
+	for _, i := range catalog.Imports() {
+		if len(words) == 1 && (words[0] == i.ID() || words[0] == i.Archive.Path) || len(words) == 2 && words[0] == i.Name && words[1] == i.Version {
+			return report.Errorf(report.NotFound, "%s was imported by %s on another host, as %s", i.ID(), i.ImportedBy, i.Archive.Path).
+				WithHint("run the command on the host that has this file")
+		}
+	}
+	return err
+}
+
+// checkInactive refuses to take away what MetalK8s' configuration makes active.
+func (h *host) checkInactive(e store.Entry) error {
+	configuration, err := h.configuration.Load()
+	if err != nil || h.deployer != nil { // the cluster knows better
+		return err
+	}
+	active := configuration.Active[e.Name]
+	if active == schema.ActiveLatest {
+		entries, err := h.store.Entries()
+		if err != nil {
+			return err
+		}
+		for _, other := range entries { // ordered by version
+			if other.Name == e.Name {
+				active = other.Version
+			}
+		}
+	}
+	if active != e.Version {
+		return nil
+	}
+	return report.Errorf(report.InUse, "%s is active, says %s", e.ID(), h.configuration.Path).
+		WithHint("deactivate it first: solutionctl deploy deactivate %s", e.Name)
+}
+
+// withdraw takes away everything on this host that names an archive.
+func (h *host) withdraw(ctx context.Context, e store.Entry, done *schema.UnimportReport) error {
+	edited, err := h.configuration.Edit(ctx, func(c *schema.SolutionsConfiguration) { store.UnlistArchive(c, e) })
+	if err != nil {
+		return err
+	}
+	done.Notices = append(done.Notices, edited.Notes...)
+	excluded, err := h.nginx.Exclude(e.ID())
+	if err != nil {
+		return err
+	}
+	if excluded {
+		done.Notices = append(done.Notices, "MetalK8s' nginx forgets the images after: salt-call state.sls metalk8s.repo.installed")
+	}
+	_, err = h.mounts.Unmount(ctx, e)
+	return err
+}

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
+	"github.com/solutionctl/solutionctl/deployer/store"
+	"github.com/solutionctl/solutionctl/schema"
+)
+
+func newImportCommand(a *app) *cobra.Command {
+	var o importOptions
+	var archives []string
+	cmd := &cobra.Command{
+		Use:   "import ARCHIVE...",
+		Short: "Take archives into the store of this host and tell the cluster",
+		Long: `Import archives on the host that serves images. Each one is verified as 'solutionctl verify' does, judged by the rules
+of 'solutionctl lint' that matter here, and brought into the store, where only root can change it. All of them are judged
+before the first one is stored. Importing an archive again changes nothing.
+
+MetalK8s' configuration file lists the archive afterwards, and it is mounted at ` + store.MountRoot + `/NAME-VERSION where the
+kernel can (--mount). Where MetalK8s' nginx is configured it serves the images, else 'solutionctl deploy serve' does; the
+first import decides (--registry-mode).
+
+When the API server does not answer, everything on this host is done; the same command later does the rest.`,
+		Example: "  solutionctl deploy import example-solution-1.0.0.iso",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args)+len(archives) == 0 {
+				return errors.New("argument ARCHIVE is missing")
+			}
+			return nil
+		},
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return []string{"iso"}, cobra.ShellCompDirectiveFilterFileExt
+		},
+	}
+	f := a.addHostFlags(cmd)
+	o.add(cmd)
+	flags := cmd.Flags()
+	flags.BoolVar(&o.skipVerify, "insecure-skip-verify", false, "import what nobody vouches for, if the policy allows it")
+	flags.BoolVar(&o.inPlace, "in-place", false, "do not copy archives, which are on read-only media of root")
+	addChoice(cmd, flags, &o.mount, "mount", "", "mount archives: auto is where the kernel can", "auto", "always", "never")
+	addChoice(cmd, flags, &o.registryMode, "registry-mode", "", "who serves images; auto is MetalK8s where its nginx is", "auto", "own", "metalk8s")
+	flags.StringArrayVar(&archives, "archive", nil, "the same as the argument ARCHIVE")
+	if err := flags.MarkHidden("archive"); err != nil {
+		panic(err) // the flag was added above
+	}
+	cmd.MarkFlagsMutuallyExclusive("insecure-skip-verify", "key")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if args = append(archives, args...); len(args) > 1 && o.bundles != nil {
+			return fmt.Errorf("--bundle goes with one archive, not with %d", len(args))
+		}
+		h, err := a.openHost(f)
+		if err != nil {
+			return err
+		}
+		done, err := h.importArchives(cmd.Context(), args, o)
+		if done == nil {
+			return err
+		}
+		return errors.Join(err, a.emitResult(done, func(w *console.Stream) error { return printImport(w, done) }))
+	}
+	return cmd
+}
+
+func printImport(w *console.Stream, r *schema.ImportReport) error {
+	for _, archive := range r.Archives {
+		id := archive.Solution + "-" + archive.Version
+		switch store.Method(archive.Method) {
+		case store.Present:
+			fmt.Fprintf(w, "%s: imported before\n", id)
+		case store.InPlace:
+			fmt.Fprintf(w, "%s: imported, used where it is: %s\n", id, console.Clean(archive.Path))
+		case store.Reflinked:
+			fmt.Fprintf(w, "%s: imported, nothing copied: shares its blocks with %s\n", id, console.Clean(archive.Original))
+		default:
+			fmt.Fprintf(w, "%s: imported, %s copied to %s\n", id, console.Bytes(archive.BytesCopied), console.Clean(archive.Path))
+		}
+		if len(archive.Signers) > 0 {
+			fmt.Fprintf(w, "  signed by %s\n", console.Clean(strings.Join(archive.Signers, ", ")))
+		}
+		if archive.Mountpoint != "" {
+			fmt.Fprintf(w, "  mounted at %s\n", archive.Mountpoint)
+		}
+	}
+	for _, notice := range r.Notices {
+		fmt.Fprintf(w, "%s %s\n", w.Paint(console.Yellow, "note:"), console.Clean(notice))
+	}
+	return nil
+}

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
+	"github.com/solutionctl/solutionctl/deployer/store"
+	"github.com/solutionctl/solutionctl/schema"
+)
+
+func newUnimportCommand(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "unimport ARCHIVE|SOLUTION [VERSION]",
+		Short: "Remove an imported archive from this host and the cluster",
+		Long: `Remove an imported version: its entry in the cluster and in MetalK8s' configuration, its mount, and its file in the
+store. It is named by SOLUTION and VERSION, by SOLUTION-VERSION, or by the path it was imported from or lies at.
+
+A version that is active or in an environment stays.`,
+		Example: "  solutionctl deploy unimport example-solution 1.0.0",
+	}
+	f := a.addHostFlags(cmd)
+	arguments := takesArguments(cmd, argument{name: "ARCHIVE", flags: []string{"archive", "name"}}, argument{name: "VERSION", flags: []string{"version"}, optional: true})
+	cmd.ValidArgsFunction = completeNames(func(cmd *cobra.Command) ([]string, error) {
+		_ = a.settings.Apply(cmd) // what is wrong with them is said when the command runs
+		return storedNames(f.store)
+	})
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		words := arguments(args)
+		if words[1] == "" {
+			words = words[:1]
+		}
+		h, err := a.openHost(f)
+		if err != nil {
+			return err
+		}
+		done, err := h.unimportArchive(cmd.Context(), words...)
+		if err != nil {
+			return err
+		}
+		return a.emitResult(done, func(w *console.Stream) error { return printUnimport(w, done) })
+	}
+	return cmd
+}
+
+func printUnimport(w *console.Stream, r *schema.UnimportReport) error {
+	fmt.Fprintf(w, "%s-%s: removed, %s freed\n", r.Solution, r.Version, console.Bytes(r.Freed))
+	for _, notice := range r.Notices {
+		fmt.Fprintf(w, "%s %s\n", w.Paint(console.Yellow, "note:"), console.Clean(notice))
+	}
+	return nil
+}
+
+// storedNames lists what the store has.
+func storedNames(dir string) ([]string, error) {
+	s, err := store.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	entries, err := s.Entries()
+	names := make([]string, len(entries))
+	for i, e := range entries {
+		names[i] = e.ID()
+	}
+	return names, errors.Join(err)
+}

@@ -1,0 +1,59 @@
+package store
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/solutionctl/solutionctl/schema"
+)
+
+// hostFile keeps what the first import on a host decides.
+const hostFile = "host.json"
+
+func (s *Store) hostPath() string { return filepath.Join(s.dir, hostFile) }
+
+// RegistryMode tells who serves the images of this host's archives, "" before the first import.
+func (s *Store) RegistryMode() (schema.RegistryMode, error) {
+	data, err := readFile(s.hostPath(), maxShared)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", explainAccess(err)
+	}
+	settings, err := schema.ParseStored[schema.HostSettings]("host", s.hostPath(), data)
+	if err != nil {
+		return "", err
+	}
+	return settings.RegistryMode, nil
+}
+
+// SetRegistryMode records who serves the images of this host's archives.
+func (l *Locked) SetRegistryMode(mode schema.RegistryMode, writtenBy string) error {
+	data, err := schema.MarshalStored(schema.HostSettings{Stamp: schema.NewStamp(writtenBy), RegistryMode: mode})
+	if err != nil {
+		return err
+	}
+	partial := l.hostPath() + partialSuffix
+	if err := removeIfThere(partial); err != nil { // left by a process that was killed
+		return err
+	}
+	if err := errors.Join(writeSynced(partial, data, 0o440), allowGroup(partial)); err != nil {
+		return errors.Join(err, removeIfThere(partial))
+	}
+	if err := os.Rename(partial, l.hostPath()); err != nil {
+		return err
+	}
+	return syncDirectory(l.dir)
+}
+
+// DetectRegistryMode tells who should serve images where nothing was decided yet: MetalK8s' nginx where its configuration
+// is, and solutionctl everywhere else.
+func DetectRegistryMode(nginxDir string) schema.RegistryMode {
+	if info, err := os.Stat(nginxDir); err == nil && info.IsDir() {
+		return schema.RegistryMetalK8s
+	}
+	return schema.RegistryOwn
+}
