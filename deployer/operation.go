@@ -96,6 +96,11 @@ func (t *task) finish() *schema.Operation {
 			return mine
 		})
 		part.Changes = append(part.Changes, p.Changes...)
+		for _, change := range p.Changes {
+			if change.Action == schema.ActionSkip {
+				t.notice("skipped " + change.Object.String() + ": " + change.Note)
+			}
+		}
 		t.Parts = append(t.Parts, part)
 	}
 	if len(records) > 0 {

@@ -92,16 +92,7 @@ func (a *app) runVerb(ctx context.Context, f *verbFlags, verb func(context.Conte
 
 // printOperation tells what was done in a few lines, and what would be done object by object.
 func (a *app) printOperation(w *console.Stream, o *schema.Operation) error {
-	title := o.Operation
-	for _, part := range []string{o.Solution, o.Version} {
-		if part != "" {
-			title += " " + part
-		}
-	}
-	if o.Environment != "" {
-		title += " in environment " + o.Environment
-	}
-	fmt.Fprintln(w, w.Paint(console.Bold, console.Clean(title)))
+	fmt.Fprintln(w, w.Paint(console.Bold, console.Clean(title(o))))
 	for _, part := range o.Parts {
 		place := "cluster"
 		if part.Namespace != "" {
@@ -122,6 +113,36 @@ func (a *app) printOperation(w *console.Stream, o *schema.Operation) error {
 		fmt.Fprintf(w, "%s %s\n", w.Paint(console.Yellow, "note:"), console.Clean(notice))
 	}
 	return nil
+}
+
+// verbWords are what was done, and where: before the name of the Solution and before that of the environment.
+var verbWords = map[string][2]string{
+	"activate":   {"activated"},
+	"deactivate": {"deactivated"},
+	"add":        {"added", "to"},
+	"remove":     {"removed", "from"},
+	"diff":       {"compared", "in"},
+}
+
+// title says in one line what was done, or what would be.
+func title(o *schema.Operation) string {
+	words, known := verbWords[o.Operation]
+	if !known {
+		words = [2]string{o.Operation, "in"}
+	}
+	if o.Planned && o.Operation != "diff" {
+		words[0] = "to " + o.Operation
+	}
+	line := words[0]
+	for _, part := range []string{o.Solution, o.Version} {
+		if part != "" {
+			line += " " + part
+		}
+	}
+	if o.Environment != "" {
+		line += " " + words[1] + " environment " + o.Environment
+	}
+	return line
 }
 
 // summary counts the changes of a part.
