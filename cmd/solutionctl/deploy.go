@@ -14,6 +14,7 @@ func newDeployCommand(a *app) *cobra.Command {
 		newImportCommand(a),
 		newPlanCommand(a),
 		newRemoveCommand(a, false),
+		newServeCommand(a),
 		newUnimportCommand(a),
 	)
 	group.Long = `Import Solutions into a cluster without internet, activate them and deploy them in environments.

@@ -39,6 +39,8 @@ func TestMain(m *testing.M) {
 //	bad-registry                   serves images that do not come, or not the same twice; sets REGISTRY
 //	await-stall                    waits until somebody waits for it
 //	flip FILE OFFSET               changes one byte of a file
+//	free-address NAME              sets a variable to an address that nothing listens on
+//	fetch STATUS URL FILE          asks until the answer has the status, and writes its body to a file
 func TestScript(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 scripts,
@@ -47,6 +49,7 @@ func TestScript(t *testing.T) {
 		RequireUniqueNames:  true,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"fails": fails, "mkiso": mkiso, "bad-registry": startBadRegistry, "await-stall": awaitStall, "flip": flip,
+			"free-address": freeAddress, "fetch": fetch,
 		},
 		Setup: func(env *testscript.Env) error {
 			env.Values[registryKey] = newBadRegistry()
@@ -117,7 +120,6 @@ var withoutScript = map[report.Code]string{
 	report.Forbidden:   "deploy env",
 	report.NotImported: "deploy add",
 	report.DataLoss:    "deploy deactivate",
-	report.Conflict:    "deploy add",
 	report.Locked:      "deploy add",
 	report.Timeout:     "deploy add",
 }
