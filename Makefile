@@ -3,10 +3,13 @@ SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 
-.PHONY: demo test check build bench fuzz docs
+.PHONY: demo cluster test check build bench fuzz docs
 
 demo: build # everything from nothing: set up and do the main job once
 	.ci/demo
+
+cluster: # a Kubernetes cluster to try things on, until Ctrl-C
+	cd deployer/e2e && go run ./cmd/cluster
 
 test: # set up what is missing and run all tests
 	.ci/test

@@ -39,12 +39,13 @@ type Cluster struct {
 	Logs       string // directory with a file for every component, below Dir
 	Host       string // URL of the API server
 	Kubeconfig string // file of an administrator, member of the group system:masters
+	Bin        string // directory with kubectl
 
 	options Options
 	address string // of the API server
 	private string // of everything that only the components themselves talk to
 	ports   struct{ etcdClient, etcdPeer, apiServer, controllerManager, scheduler string }
-	bin     struct{ kubernetes, node, kwok string } // directories
+	bin     binaries
 	pki     string
 	ca      *authority
 
@@ -54,6 +55,8 @@ type Cluster struct {
 	client    *kubernetes.Clientset
 }
 
+type binaries struct{ kubernetes, node, kwok string } // directories
+
 const startTimeout = 2 * time.Minute // far more than it takes: the machine may be busy
 
 // Start starts a cluster and returns when it answers, its controllers work and its nodes are ready.
@@ -62,37 +65,44 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 		o.Progress = io.Discard
 	}
 	c := &Cluster{options: o, processes: map[string]*process{}, launcher: newLauncher()}
-	if err := c.build(ctx); err != nil {
+	var err error
+	if c.bin, err = build(ctx, o); err != nil {
 		return nil, errors.Join(err, c.Stop())
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, errors.New("the cluster did not start in time"))
 	defer cancel()
-	if err := c.prepare(); err != nil {
+	if err = c.prepare(); err != nil {
 		return nil, errors.Join(err, c.Stop())
 	}
-	if err := c.start(ctx); err != nil {
+	if err = c.start(ctx); err != nil {
 		logs, stopErr := c.keepLogs()
 		return nil, errors.Join(fmt.Errorf("%w\nthe logs of the cluster are in %s", err, logs), stopErr)
 	}
 	return c, nil
 }
 
-func (c *Cluster) build(ctx context.Context) (err error) {
-	if c.bin.kubernetes, err = kubernetesProgram.build(ctx, c.options.Progress); err != nil {
-		return err
-	}
-	if c.options.Node {
-		if err = CheckNode(); err != nil {
-			return err
-		}
-		if c.bin.node, err = nodePrograms.build(ctx, c.options.Progress); err != nil {
-			return err
-		}
-	}
-	if c.options.FakeNodes > 0 {
-		c.bin.kwok, err = kwokProgram.build(ctx, c.options.Progress)
-	}
+// Build builds what a cluster with these options consists of, so that Start need not.
+func Build(ctx context.Context, o Options) error {
+	_, err := build(ctx, o)
 	return err
+}
+
+func build(ctx context.Context, o Options) (bin binaries, err error) {
+	if bin.kubernetes, err = kubernetesProgram.build(ctx, o.Progress); err != nil {
+		return bin, err
+	}
+	if o.Node {
+		if err = CheckNode(); err != nil {
+			return bin, err
+		}
+		if bin.node, err = nodePrograms.build(ctx, o.Progress); err != nil {
+			return bin, err
+		}
+	}
+	if o.FakeNodes > 0 {
+		bin.kwok, err = kwokProgram.build(ctx, o.Progress)
+	}
+	return bin, err
 }
 
 // prepare makes directories, addresses, certificates and kubeconfig files.
@@ -100,8 +110,9 @@ func (c *Cluster) prepare() (err error) {
 	if c.Dir, err = os.MkdirTemp("", "solutionctl-cluster-"); err != nil {
 		return err
 	}
-	c.Logs, c.pki = filepath.Join(c.Dir, "logs"), filepath.Join(c.Dir, "pki")
-	if err = errors.Join(os.Mkdir(c.Logs, 0o755), os.Mkdir(c.pki, 0o755)); err != nil {
+	c.Bin, c.Logs, c.pki = filepath.Join(c.Dir, "bin"), filepath.Join(c.Dir, "logs"), filepath.Join(c.Dir, "pki")
+	if err = errors.Join(os.Mkdir(c.Bin, 0o755), os.Mkdir(c.Logs, 0o755), os.Mkdir(c.pki, 0o755),
+		os.Symlink(filepath.Join(c.bin.kubernetes, "kubernetes"), filepath.Join(c.Bin, "kubectl"))); err != nil {
 		return err
 	}
 	if err = c.chooseAddresses(); err != nil {

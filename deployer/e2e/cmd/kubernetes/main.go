@@ -1,5 +1,5 @@
-// Command kubernetes is etcd and the Kubernetes components in one binary: the
-// name it is started by, or else its first argument, chooses which.
+// Command kubernetes is etcd, the Kubernetes components and kubectl in one binary: the name it is started by, or else its
+// first argument, chooses which.
 package main
 
 import (
@@ -13,6 +13,8 @@ import (
 	"k8s.io/component-base/cli"
 	_ "k8s.io/component-base/metrics/prometheus/clientgo"
 	_ "k8s.io/component-base/metrics/prometheus/version"
+	kubectl "k8s.io/kubectl/pkg/cmd"
+	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
 	controllermanager "k8s.io/kubernetes/cmd/kube-controller-manager/app"
 	proxy "k8s.io/kubernetes/cmd/kube-proxy/app"
@@ -31,8 +33,12 @@ func main() {
 	}
 	component, known := components()[name]
 	if !known {
-		fmt.Fprintf(os.Stderr, "kubernetes: %q is none of etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kubelet, kube-proxy\n", name)
+		fmt.Fprintf(os.Stderr, "kubernetes: %q is none of etcd, kubectl, kube-apiserver, kube-controller-manager, kube-scheduler, kubelet, kube-proxy\n", name)
 		os.Exit(2)
+	}
+	if name == "kubectl" {
+		cmdutil.CheckErr(cli.RunNoErrOutput(component()))
+		return
 	}
 	os.Exit(cli.Run(component()))
 }
@@ -40,6 +46,7 @@ func main() {
 func components() map[string]func() *cobra.Command {
 	return map[string]func() *cobra.Command{
 		"etcd":                    nil,
+		"kubectl":                 kubectl.NewDefaultKubectlCommand,
 		"kube-apiserver":          apiserver.NewAPIServerCommand,
 		"kube-controller-manager": controllermanager.NewControllerManagerCommand,
 		"kube-proxy":              proxy.NewProxyCommand,
