@@ -184,13 +184,13 @@ func TestReaders(t *testing.T) {
 
 // TestLinux mounts an image in a user-mode Linux, whose isofs is that of any Linux.
 func TestLinux(t *testing.T) {
-	tool := needTool(t, "linux.uml", "user-mode-linux")
+	needTool(t, "linux.uml", "user-mode-linux")
 	files := stressTree(0)
 	if testing.Short() {
 		files = smallTree() // system calls of such a machine are slow
 	}
 	image, sums := layout(t, files), contentSums(t, files)
-	modes := mountModes(t, tool, writeImage(t, files))
+	modes := mountModes(t, writeImage(t, files))
 	for mode, shown := range map[string]viewName{"ro": rockRidgeView, "ro,norock,utf8": jolietView, "ro,norock,nojoliet": linuxPrimaryView} {
 		t.Run(mode, func(t *testing.T) { compareViews(t, modes[mode].sums, view(image, sums, shown)) })
 	}
@@ -259,15 +259,20 @@ type mounted struct {
 }
 
 // mountModes runs testdata/mount.sh in a user-mode Linux and returns what it prints for each mount mode.
-func mountModes(t *testing.T, linux, image string) map[string]mounted {
+func mountModes(t *testing.T, image string) map[string]mounted {
 	t.Helper()
 	script, err := filepath.Abs("testdata/mount.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	linux, err := filepath.Abs("../../.ci/uml")
 	if err != nil {
 		t.Fatal(err)
 	}
 	command := exec.CommandContext(t.Context(), linux, "mem=256M", "rootfstype=hostfs", "rootflags=/", "ro", "init="+script, "ubd0r="+image,
 		"quiet", "con=null", "con0=null,fd:1", "con1=null", "ssl=null")
 	command.Dir = t.TempDir()
+	command.Env = append(os.Environ(), "TMPDIR="+t.TempDir())
 	out, err := command.Output()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) { // its exit status says how the machine was switched off
