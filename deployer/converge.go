@@ -12,8 +12,8 @@ import (
 
 // Host is where archives are imported, beside the store.
 type Host interface {
-	// Import imports the archive with this path. One that is imported already is no error.
-	Import(ctx context.Context, path string) error
+	// Import imports the archives with these paths, all or none of them. One that is imported already is no error.
+	Import(ctx context.Context, paths ...string) error
 	// Unimport forgets an imported version, unless it is in use.
 	Unimport(ctx context.Context, id string) error
 }
@@ -106,9 +106,13 @@ func (d *Deployer) Converge(ctx context.Context, plan *schema.Convergence, host 
 		plan.Planned = true
 		return nil
 	}
+	var paths []string
 	for _, i := range plan.Import {
-		if err := host.Import(ctx, i.Path); err != nil {
-			return fmt.Errorf("import %s: %w", i.Path, err)
+		paths = append(paths, i.Path)
+	}
+	if len(paths) > 0 {
+		if err := host.Import(ctx, paths...); err != nil {
+			return fmt.Errorf("import: %w", err)
 		}
 	}
 	for _, s := range plan.Activate {

@@ -36,11 +36,14 @@ func (a *app) addClusterFlags(cmd *cobra.Command) *clusterFlags {
 	return &f
 }
 
+// defaultTimeout is for how long a command waits until what it deployed is ready.
+const defaultTimeout = 10 * time.Minute
+
 // addWaitFlags adds the flags of a command that changes the cluster.
 func (f *clusterFlags) addWaitFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.DurationVar(&f.lockWait, "lock-wait", 0, "wait for `DURATION` when somebody else is at work")
-	flags.DurationVar(&f.timeout, "timeout", 10*time.Minute, "wait for `DURATION` until what was deployed is ready")
+	flags.DurationVar(&f.timeout, "timeout", defaultTimeout, "wait for `DURATION` until what was deployed is ready")
 }
 
 func (a *app) clusterOptions(f *clusterFlags) cluster.Options {

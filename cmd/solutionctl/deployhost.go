@@ -27,8 +27,12 @@ func (a *app) addHostFlags(cmd *cobra.Command) *hostFlags {
 	addStoreFlag(cmd, &f.store)
 	flags.StringVar(&f.solutionsFile, "solutions-file", store.DefaultConfiguration, "MetalK8s' configuration, a `FILE`")
 	flags.StringVar(&f.nginxDir, "nginx-dir", store.DefaultNginxDir, "where MetalK8s' nginx looks for what it serves, a `DIRECTORY`")
-	flags.BoolVar(&f.noCluster, "no-cluster", false, "change this host only; the same command without it tells the cluster later")
 	return f
+}
+
+// addNoCluster adds the flag of a command that can do its part on the host alone.
+func (f *hostFlags) addNoCluster(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&f.noCluster, "no-cluster", false, "change this host only; the same command without it tells the cluster later")
 }
 
 func addStoreFlag(cmd *cobra.Command, dir *string) {

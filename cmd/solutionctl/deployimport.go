@@ -39,17 +39,13 @@ When the API server does not answer, everything on this host is done; the same c
 		},
 	}
 	f := a.addHostFlags(cmd)
+	f.addNoCluster(cmd)
 	o.add(cmd)
 	flags := cmd.Flags()
-	flags.BoolVar(&o.skipVerify, "insecure-skip-verify", false, "import what nobody vouches for, if the policy allows it")
-	flags.BoolVar(&o.inPlace, "in-place", false, "do not copy archives, which are on read-only media of root")
-	addChoice(cmd, flags, &o.mount, "mount", "", "mount archives: auto is where the kernel can", "auto", "always", "never")
-	addChoice(cmd, flags, &o.registryMode, "registry-mode", "", "who serves images; auto is MetalK8s where its nginx is", "auto", "own", "metalk8s")
 	flags.StringArrayVar(&archives, "archive", nil, "the same as the argument ARCHIVE")
 	if err := flags.MarkHidden("archive"); err != nil {
 		panic(err) // the flag was added above
 	}
-	cmd.MarkFlagsMutuallyExclusive("insecure-skip-verify", "key")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if args = append(archives, args...); len(args) > 1 && o.bundles != nil {
 			return fmt.Errorf("--bundle goes with one archive, not with %d", len(args))
@@ -65,6 +61,17 @@ When the API server does not answer, everything on this host is done; the same c
 		return errors.Join(err, a.emitResult(done, func(w *console.Stream) error { return printImport(w, done) }))
 	}
 	return cmd
+}
+
+// add adds the flags of a command that imports.
+func (o *importOptions) add(cmd *cobra.Command) {
+	o.verifyOptions.add(cmd)
+	flags := cmd.Flags()
+	flags.BoolVar(&o.skipVerify, "insecure-skip-verify", false, "import what nobody vouches for, if the policy allows it")
+	flags.BoolVar(&o.inPlace, "in-place", false, "do not copy archives, which are on read-only media of root")
+	addChoice(cmd, flags, &o.mount, "mount", "", "mount archives: auto is where the kernel can", "auto", "always", "never")
+	addChoice(cmd, flags, &o.registryMode, "registry-mode", "", "who serves images; auto is MetalK8s where its nginx is", "auto", "own", "metalk8s")
+	cmd.MarkFlagsMutuallyExclusive("insecure-skip-verify", "key")
 }
 
 func printImport(w *console.Stream, r *schema.ImportReport) error {

@@ -13,6 +13,7 @@ func newPlanCommand(a *app) *cobra.Command {
 	group := newGroup("plan", "Say what a command would do, object by object",
 		newActivateCommand(a, true),
 		newAddCommand(a, true),
+		newApplyCommand(a, true),
 		newDeactivateCommand(a, true),
 		newRemoveCommand(a, true),
 	)

@@ -31,18 +31,25 @@ type verbFlags struct {
 // addVerbFlags adds the flags of a command that deploys, or of its twin below "plan", which never changes anything.
 func (a *app) addVerbFlags(cmd *cobra.Command, planOnly bool) *verbFlags {
 	f := &verbFlags{clusterFlags: a.addClusterFlags(cmd), planOnly: planOnly}
+	f.add(cmd)
+	if !planOnly {
+		f.addWaitFlags(cmd)
+	}
+	return f
+}
+
+// add adds the flags besides those of the cluster.
+func (f *verbFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.BoolVar(&f.adopt, "adopt", false, "take over objects that exist already and that somebody else made")
 	flags.BoolVar(&f.force, "force-conflicts", false, "take over fields that belong to somebody else")
 	flags.BoolVar(&f.exitStatus, "exit-status", false, "exit with status 3 when there is something to do")
-	if planOnly {
-		return f
+	if f.planOnly {
+		return
 	}
-	f.addWaitFlags(cmd)
 	flags.BoolVar(&f.dryRun, "dry-run", false, "only say what would be done, as 'deploy plan' does")
 	flags.BoolVar(&f.wait, "wait", true, "wait until what was deployed is ready")
 	flags.BoolVar(&f.noWait, "no-wait", false, "the same as --wait=false")
-	return f
 }
 
 func (f *verbFlags) options() deployer.Options {

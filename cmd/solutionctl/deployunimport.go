@@ -22,6 +22,7 @@ A version that is active or in an environment stays.`,
 		Example: "  solutionctl deploy unimport example-solution 1.0.0",
 	}
 	f := a.addHostFlags(cmd)
+	f.addNoCluster(cmd)
 	arguments := takesArguments(cmd, argument{name: "ARCHIVE", flags: []string{"archive", "name"}}, argument{name: "VERSION", flags: []string{"version"}, optional: true})
 	cmd.ValidArgsFunction = completeNames(func(cmd *cobra.Command) ([]string, error) {
 		_ = a.settings.Apply(cmd) // what is wrong with them is said when the command runs

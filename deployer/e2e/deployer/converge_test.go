@@ -17,8 +17,10 @@ import (
 // host imports archives of the bed by their path, DIR/VERSION.iso, without a store.
 type host struct{ *bed }
 
-func (h host) Import(_ context.Context, file string) error {
-	h.imported(strings.TrimSuffix(path.Base(file), ".iso"), content{})
+func (h host) Import(_ context.Context, files ...string) error {
+	for _, file := range files {
+		h.imported(strings.TrimSuffix(path.Base(file), ".iso"), content{})
+	}
 	return nil
 }
 
