@@ -12,16 +12,19 @@ import (
 
 // Host is where archives are imported, beside the store.
 type Host interface {
+	// Identify returns the manifest of the archive with this path.
+	Identify(path string) (*schema.Solution, error)
+	// Stored reports whether a version is in the store of this host.
+	Stored(id string) (bool, error)
 	// Import imports the archives with these paths, all or none of them. One that is imported already is no error.
 	Import(ctx context.Context, paths ...string) error
 	// Unimport forgets an imported version, unless it is in use.
 	Unimport(ctx context.Context, id string) error
 }
 
-// PlanConvergence compares what a SolutionsConfiguration, in either form, says with what the cluster has. Identify returns
-// the manifest of the archive with this path.
-func (d *Deployer) PlanConvergence(ctx context.Context, c *schema.SolutionsConfiguration, identify func(path string) (*schema.Solution, error)) (*schema.Convergence, error) {
-	flat, notes, err := c.Flat(identify)
+// PlanConvergence compares what a SolutionsConfiguration, in either form, says with what the cluster and this host have.
+func (d *Deployer) PlanConvergence(ctx context.Context, c *schema.SolutionsConfiguration, host Host) (*schema.Convergence, error) {
+	flat, notes, err := c.Flat(host.Identify)
 	if err != nil {
 		return nil, err
 	}
@@ -33,33 +36,47 @@ func (d *Deployer) PlanConvergence(ctx context.Context, c *schema.SolutionsConfi
 		Import: []schema.ConvergeImport{}, Activate: []schema.SolutionAt{}, Deactivate: []schema.SolutionAt{},
 		Unimport: []schema.SolutionAt{}, Notices: append([]string{}, notes...),
 	}
-	wanted := map[string]string{} // id → path
-	desired := &Catalog{imports: map[string]schema.Import{}}
-	for _, path := range flat.Archives {
-		manifest, err := identify(path)
-		if err != nil {
-			return nil, err
-		}
-		id := manifest.ID()
-		if other, twice := wanted[id]; twice {
-			return nil, report.Errorf(report.Invalid, "%s and %s both hold %s", other, path, id).WithHint("list one of them")
-		}
-		wanted[id] = path
-		at := schema.SolutionAt{Solution: manifest.Metadata.Name, Version: manifest.Spec.Version}
-		desired.imports[id] = schema.Import{Name: at.Solution, Version: at.Version}
-		if _, ok := catalog.imports[id]; !ok {
-			plan.Import = append(plan.Import, schema.ConvergeImport{SolutionAt: at, Path: path})
-		}
+	desired, err := planImports(plan, flat, catalog, host)
+	if err != nil {
+		return nil, err
 	}
 	if err := d.planActive(ctx, plan, flat, desired, catalog); err != nil {
 		return nil, err
 	}
 	for _, i := range catalog.Imports() {
-		if _, keep := wanted[i.ID()]; !keep {
+		if _, keep := desired.imports[i.ID()]; !keep {
 			plan.Unimport = append(plan.Unimport, schema.SolutionAt{Solution: i.Name, Version: i.Version})
 		}
 	}
 	return plan, nil
+}
+
+// planImports plans which archives are to be imported, and returns what the catalogue will be.
+func planImports(plan *schema.Convergence, flat *schema.SolutionsConfiguration, catalog *Catalog, host Host) (*Catalog, error) {
+	desired := &Catalog{imports: map[string]schema.Import{}}
+	for _, path := range flat.Archives {
+		manifest, err := host.Identify(path)
+		if err != nil {
+			return nil, err
+		}
+		at := schema.SolutionAt{Solution: manifest.Metadata.Name, Version: manifest.Spec.Version}
+		if other, twice := desired.imports[at.ID()]; twice {
+			return nil, report.Errorf(report.Invalid, "%s and %s both hold %s", other.Archive.Path, path, at.ID()).WithHint("list one of them")
+		}
+		desired.imports[at.ID()] = schema.Import{Name: at.Solution, Version: at.Version, Archive: schema.ImportedArchive{Path: path}}
+	}
+	// Lower versions come first: an older version after a newer one would have to be allowed.
+	for _, i := range desired.Imports() {
+		stored, err := host.Stored(i.ID())
+		if err != nil {
+			return nil, err
+		}
+		if _, known := catalog.imports[i.ID()]; !known || !stored {
+			at := schema.SolutionAt{Solution: i.Name, Version: i.Version}
+			plan.Import = append(plan.Import, schema.ConvergeImport{SolutionAt: at, Path: i.Archive.Path})
+		}
+	}
+	return desired, nil
 }
 
 // planActive plans which versions become active, of those that will be imported, and which stop to be.
@@ -99,7 +116,7 @@ func (d *Deployer) planActive(ctx context.Context, plan *schema.Convergence, fla
 // Converge carries a plan out. Its guards are asked before the first change: nothing is imported when something else
 // cannot be removed.
 func (d *Deployer) Converge(ctx context.Context, plan *schema.Convergence, host Host, o Options) error {
-	if err := d.checkConvergence(ctx, plan); err != nil {
+	if err := d.checkConvergence(ctx, plan, host); err != nil {
 		return err
 	}
 	if o.DryRun {
@@ -138,13 +155,21 @@ func (d *Deployer) Converge(ctx context.Context, plan *schema.Convergence, host 
 }
 
 // checkConvergence refuses what would be refused in the middle.
-func (d *Deployer) checkConvergence(ctx context.Context, plan *schema.Convergence) error {
+func (d *Deployer) checkConvergence(ctx context.Context, plan *schema.Convergence, host Host) error {
 	for _, s := range plan.Deactivate {
 		if _, err := d.Deactivate(ctx, DeactivateOptions{Options: Options{DryRun: true}, Solution: s.Solution}); err != nil {
 			return fmt.Errorf("deactivate %s: %w", s.ID(), err)
 		}
 	}
 	for _, s := range plan.Unimport {
+		stored, err := host.Stored(s.ID())
+		if err != nil {
+			return err
+		}
+		if !stored {
+			return report.Errorf(report.Refused, "%s is not in the file any more, and was imported on another host", s.ID()).
+				WithHint("run there: solutionctl deploy unimport %s %s", s.Solution, s.Version)
+		}
 		deployed, err := d.deployments(ctx, s.Solution)
 		if err != nil {
 			return err

@@ -11,6 +11,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
 	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/store"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -83,16 +84,21 @@ func (h *host) converge(ctx context.Context, c *schema.SolutionsConfiguration, o
 			return nil, err
 		}
 	}
-	plan, err := h.deployer.PlanConvergence(ctx, c, h.identify)
+	here := &converging{host: h, o: o}
+	plan, err := h.deployer.PlanConvergence(ctx, c, here)
 	if err != nil {
 		return nil, err
 	}
-	flat, _, err := c.Flat(h.identify)
+	flat, _, err := c.Flat(here.Identify)
 	if err != nil {
 		return nil, err
 	}
-	if err := h.deployer.Converge(ctx, plan, &converging{h, o, plan}, d); err != nil || d.DryRun {
-		return plan, err
+	if err := h.deployer.Converge(ctx, plan, here, d); err != nil {
+		return nil, err
+	}
+	plan.Notices = append(plan.Notices, here.notices...)
+	if d.DryRun {
+		return plan, nil
 	}
 	edited, err := h.configuration.Edit(ctx, func(now *schema.SolutionsConfiguration) { now.Active = maps.Clone(flat.Active) })
 	if err != nil {
@@ -102,10 +108,17 @@ func (h *host) converge(ctx context.Context, c *schema.SolutionsConfiguration, o
 	return plan, nil
 }
 
-// identify returns the manifest of an archive: of what was imported from that path, even when nothing is there any more,
-// or of what is there now.
-func (h *host) identify(path string) (*schema.Solution, error) {
-	entries, err := h.store.Entries()
+// converging is the host during a convergence.
+type converging struct {
+	*host
+	o       importOptions
+	notices []string
+}
+
+// Identify returns the manifest of what was imported from a path, even when nothing is there any more, or of what is there
+// now.
+func (c *converging) Identify(path string) (*schema.Solution, error) {
+	entries, err := c.store.Entries()
 	if err != nil {
 		return nil, err
 	}
@@ -117,17 +130,15 @@ func (h *host) identify(path string) (*schema.Solution, error) {
 	return identifyArchive(path)
 }
 
-// converging imports and unimports for a convergence.
-type converging struct {
-	*host
-	o    importOptions
-	plan *schema.Convergence
+func (c *converging) Stored(id string) (bool, error) {
+	entries, err := c.store.Entries()
+	return slices.ContainsFunc(entries, func(e store.Entry) bool { return e.ID() == id }), err
 }
 
 func (c *converging) Import(ctx context.Context, paths ...string) error {
 	done, err := c.importArchives(ctx, paths, c.o)
 	if done != nil {
-		c.plan.Notices = append(c.plan.Notices, done.Notices...)
+		c.notices = append(c.notices, done.Notices...)
 	}
 	return err
 }
@@ -135,7 +146,7 @@ func (c *converging) Import(ctx context.Context, paths ...string) error {
 func (c *converging) Unimport(ctx context.Context, id string) error {
 	done, err := c.unimportArchive(ctx, id)
 	if done != nil {
-		c.plan.Notices = append(c.plan.Notices, done.Notices...)
+		c.notices = append(c.notices, done.Notices...)
 	}
 	return err
 }

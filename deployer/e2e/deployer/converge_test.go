@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"path"
+	"slices"
 	"strings"
 	"testing"
 
@@ -26,14 +27,22 @@ func (h host) Import(_ context.Context, files ...string) error {
 
 func (h host) Unimport(ctx context.Context, id string) error { return h.RecordUnimport(ctx, id) }
 
-func (h host) identify(file string) (*schema.Solution, error) {
+func (h host) Stored(id string) (bool, error) {
+	catalog, err := h.Catalog(h.Context())
+	if err != nil {
+		return false, err
+	}
+	return slices.ContainsFunc(catalog.Imports(), func(i schema.Import) bool { return i.ID() == id }), nil
+}
+
+func (h host) Identify(file string) (*schema.Solution, error) {
 	return h.payload(strings.TrimSuffix(path.Base(file), ".iso"), content{}).Solution, nil
 }
 
 // converge applies a configuration. Other tests' Solutions stay: they are listed as they are.
 func (h host) converge(c *schema.SolutionsConfiguration, o deployer.Options) (*schema.Convergence, error) {
 	h.Helper()
-	plan, err := h.PlanConvergence(h.Context(), c, h.identify)
+	plan, err := h.PlanConvergence(h.Context(), c, h)
 	if err != nil {
 		return nil, err
 	}
