@@ -58,6 +58,9 @@ func Of(object *unstructured.Unstructured) Status {
 	case status.FailedStatus:
 		s.Failed = true
 	}
+	if s.Reason == "ProgressDeadlineExceeded" {
+		s.Message = "has not become ready within its progressDeadlineSeconds"
+	}
 	return s
 }
 
@@ -112,7 +115,7 @@ func job(object *unstructured.Unstructured) Status {
 	}
 	return Status{
 		Reason:  "JobRunning",
-		Message: fmt.Sprintf("has not ended yet: %d pods at work, %d succeeded, %d failed", count("active"), count("succeeded"), count("failed")),
+		Message: fmt.Sprintf("has not ended yet; pods: %d at work, %d succeeded, %d failed", count("active"), count("succeeded"), count("failed")),
 	}
 }
 
@@ -193,11 +196,14 @@ var (
 // words says what kstatus means by its shorthand.
 func words(message string) string {
 	if m := excess.FindStringSubmatch(message); m != nil {
-		return m[1] + " pods of the old version have not ended yet"
+		return "pods of the old version have not ended yet: " + m[1]
+	}
+	if strings.Contains(message, "latest observed generation") {
+		return "its controller has not seen the last change yet"
 	}
 	m := ratio.FindStringSubmatch(message)
 	if m == nil {
-		return message
+		return strings.ToLower(message[:min(1, len(message))]) + message[min(1, len(message)):]
 	}
 	predicate := map[string]string{
 		"Replicas": "exist", "Updated": "have the new version", "updated": "have the new version", "Available": "are available",

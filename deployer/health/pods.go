@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -171,9 +172,10 @@ func ending(t *corev1.ContainerStateTerminated) string {
 	return text
 }
 
-var (
-	// What the kubelet and containerd put around the words of the registry and of the container runtime.
-	wrapping = regexp.MustCompile(strings.Join([]string{
+// wrapping matches what the kubelet and containerd put around the words of the registry and of the container runtime. It
+// is large, and few commands need it.
+var wrapping = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(strings.Join([]string{
 		`^Back-off pulling image "[^"]*"(: )?`,
 		`^ErrImagePull: `,
 		`^Failed to pull image "[^"]*": `,
@@ -188,16 +190,17 @@ var (
 		`^unable to start container process: `,
 		`^error during container init: `,
 		`^failed to do request: `,
-		`^Error response from daemon: `,
+		`^Failed to create pod sandbox: `,
 	}, "|"))
-	// An address with what a person does not want to see twice.
-	quotedReference = regexp.MustCompile(`^(?:\S+/)+\S+?(?::\S+)?(?:@sha256:[0-9a-f]+)?: `)
-)
+})
+
+// quotedReference matches the name of the image before what is said about it.
+var quotedReference = regexp.MustCompile(`^(?:\S+/)+\S+?(?::\S+)?(?:@sha256:[0-9a-f]+)?: `)
 
 // runtimeWords strips what layers of software have put around the words of whoever knows what is wrong.
 func runtimeWords(text string) string {
 	for {
-		stripped := wrapping.ReplaceAllString(text, "")
+		stripped := wrapping().ReplaceAllString(text, "")
 		if stripped == text {
 			return text
 		}

@@ -1,0 +1,185 @@
+package health_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"iter"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/tools/txtar"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+
+	"github.com/solutionctl/solutionctl/deployer/health"
+)
+
+var update = flag.Bool("update", false, "write the expected output")
+
+// objects is a cluster that holds what a file of testdata says. What is not real here is only the transport: the tests
+// in deployer/e2e/health read from an API server.
+type objects struct {
+	list      []*unstructured.Unstructured
+	forbidden string // kind that may not be read
+}
+
+var errForbidden = errors.New("forbidden")
+
+func (o objects) Get(_ context.Context, kind schema.GroupVersionKind, namespace, name string) (*unstructured.Unstructured, error) {
+	for _, object := range o.list {
+		if object.GroupVersionKind() == kind && object.GetNamespace() == namespace && object.GetName() == name {
+			return object, nil
+		}
+	}
+	return nil, nil
+}
+
+func (o objects) List(_ context.Context, kind schema.GroupVersionKind, namespace string, options metav1.ListOptions) iter.Seq2[*unstructured.Unstructured, error] {
+	return func(yield func(*unstructured.Unstructured, error) bool) {
+		byLabel, labelErr := labels.Parse(options.LabelSelector)
+		byField, fieldErr := fields.ParseSelector(options.FieldSelector)
+		err := errors.Join(labelErr, fieldErr)
+		if kind.Kind == o.forbidden {
+			err = errForbidden
+		}
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		for _, object := range o.list {
+			selectable := fields.Set{}
+			for _, field := range []string{"involvedObject.uid", "type"} {
+				selectable[field], _, _ = unstructured.NestedString(object.Object, strings.Split(field, ".")...)
+			}
+			if object.GroupVersionKind() != kind || object.GetNamespace() != namespace ||
+				!byLabel.Matches(labels.Set(object.GetLabels())) || !byField.Matches(selectable) {
+				continue
+			}
+			if !yield(object, nil) {
+				return
+			}
+		}
+	}
+}
+
+func parse(t *testing.T, data []byte) []*unstructured.Unstructured {
+	t.Helper()
+	var parsed []*unstructured.Unstructured
+	for _, document := range bytes.Split(data, []byte("---\n")) {
+		object := &unstructured.Unstructured{}
+		asJSON, err := yaml.YAMLToJSON(document)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := object.UnmarshalJSON(asJSON); err != nil {
+			t.Fatalf("%v:\n%s", err, document)
+		}
+		parsed = append(parsed, object)
+	}
+	return parsed
+}
+
+// TestObjects judges and explains the first object of each file object.yaml in testdata; cluster.yaml is what else there
+// is. "forbidden: KIND" in the comment at the top takes the right away to read a kind.
+func TestObjects(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			archive, err := txtar.ParseFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var cluster objects
+			if _, kind, ok := strings.Cut(string(archive.Comment), "forbidden: "); ok {
+				cluster.forbidden, _, _ = strings.Cut(kind, "\n")
+			}
+			var judged []*unstructured.Unstructured
+			var want *txtar.File
+			for i, f := range archive.Files {
+				switch f.Name {
+				case "object.yaml":
+					judged = parse(t, f.Data)
+				case "cluster.yaml":
+					cluster.list = parse(t, f.Data)
+				case "want":
+					want = &archive.Files[i]
+				}
+			}
+			var got strings.Builder
+			for _, object := range judged {
+				status := health.Of(object)
+				word := "waits"
+				switch {
+				case status.Ready && status.Failed:
+					t.Error("both ready and failed")
+				case status.Ready:
+					word = "ready"
+				case status.Failed:
+					word = "failed"
+				}
+				fmt.Fprintf(&got, "%s %s: %s %s\n", object.GetKind(), object.GetName(), word, strings.TrimSpace(status.Reason+" "+status.Message))
+				for _, reason := range health.Explain(t.Context(), cluster, object) {
+					fmt.Fprintf(&got, "  %s\n", reason)
+				}
+			}
+			if *update {
+				want.Data = []byte(got.String())
+				if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if diff := cmp.Diff(string(want.Data), got.String()); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestBounds checks that neither many pods nor a talkative container fill the screen.
+func TestBounds(t *testing.T) {
+	deployment := parse(t, []byte(`
+apiVersion: apps/v1
+kind: ReplicaSet
+metadata: {name: web, namespace: demo, uid: set}
+spec: {replicas: 300, selector: {matchLabels: {app: web}}}
+`))[0]
+	var cluster objects
+	for i := range 300 {
+		cluster.list = append(cluster.list, parse(t, fmt.Appendf(nil, `
+apiVersion: v1
+kind: Pod
+metadata:
+  name: web-%03d
+  namespace: demo
+  labels: {app: web}
+  ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: web, uid: set, controller: true}]
+spec: {nodeName: node, containers: [{name: app}]}
+status:
+  phase: Running
+  containerStatuses:
+  - {name: app, state: {terminated: {exitCode: %d, message: %q}}}
+`, i, i%37+1, strings.Repeat("very long ", 1000)))...)
+	}
+	reasons := health.Explain(t.Context(), cluster, deployment)
+	if len(reasons) != 10 || !strings.HasPrefix(reasons[9], "and ") {
+		t.Errorf("%d reasons, the last is %q", len(reasons), reasons[len(reasons)-1])
+	}
+	for _, reason := range reasons {
+		if len(reason) > 620 {
+			t.Errorf("%d bytes: %s", len(reason), reason)
+		}
+	}
+}
