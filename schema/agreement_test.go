@@ -54,6 +54,7 @@ var outputs = map[string]reflect.Type{
 	"lint":    reflect.TypeFor[schema.LintReport](),
 
 	"registryaccess": reflect.TypeFor[schema.RegistryAccess](),
+	"node":           reflect.TypeFor[schema.NodeConfig](),
 	"operation":      reflect.TypeFor[schema.Operation](),
 	"import":         reflect.TypeFor[schema.ImportReport](),
 	"unimport":       reflect.TypeFor[schema.UnimportReport](),

@@ -13,6 +13,7 @@ func newDeployCommand(a *app) *cobra.Command {
 		newDeactivateCommand(a, false),
 		newDeployDiffCommand(a),
 		newImportCommand(a),
+		newNodeCommand(a),
 		newPlanCommand(a),
 		newRemoveCommand(a, false),
 		newServeCommand(a),

@@ -1,0 +1,218 @@
+// Package node writes the configuration by which a node's container runtime pulls from the registry of Solutions.
+//
+// Image references name the registry by a host that does not exist, so that they stay the same wherever it runs. What
+// stands for that host is decided on each node, once: [Files] renders the files for containerd and for CRI-O, with the
+// registry's endpoints in an order that differs from node to node, and with the registry itself as the last resort, so that
+// no pull ever leaves the site. [NewPlan] compares them with what a node has, and [Plan.Apply] writes them atomically.
+//
+// A file that was written here says so in its first line; no other file is ever changed or removed. The runtime's own
+// configuration is read only, to refuse what would leave our files without effect.
+package node
+
+import (
+	"bytes"
+	"encoding/pem"
+	"fmt"
+	"hash/fnv"
+	"net/url"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// Runtime is a container runtime.
+type Runtime string
+
+// The runtimes.
+const (
+	Containerd Runtime = "containerd"
+	CRIO       Runtime = "crio"
+)
+
+// DefaultCertsDir is where containerd looks for hosts.toml files when its configuration says so.
+const DefaultCertsDir = "/etc/containerd/certs.d"
+
+// Config is what a node has to know.
+type Config struct {
+	Runtime Runtime
+	// Host is the name of the registry in image references.
+	Host string
+	// Endpoints are the URLs behind it, as https://10.0.0.1:5000.
+	Endpoints []string
+	// CA are the certificates, in PEM, by which the endpoints are trusted; none where the node trusts them anyway.
+	CA []byte
+	// Mirrors are other registries, as docker.io, whose images come from ours as well, and from nowhere else.
+	Mirrors []string
+	// Node is the name of the node, which decides with which endpoint it begins. Without it, the order is kept.
+	Node string
+	// CertsDir is containerd's config_path; DefaultCertsDir when empty.
+	CertsDir string
+}
+
+// File is a file of a node.
+type File struct {
+	Path    string // absolute
+	Content []byte
+}
+
+// header is the first line of every file that is written here.
+const header = "# Written by 'solutionctl deploy node config', which replaces or removes it. Do not edit.\n"
+
+// caFile is the name of the file with the certificates: no other program uses it.
+const caFile = "solutionctl-ca.crt"
+
+// hostPattern matches a registry: a name or an address, with or without a port.
+var hostPattern = regexp.MustCompile(`^(?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:]+\])(?::[0-9]{1,5})?$`)
+
+// Files returns the files that a node needs, in the order in which they have to be written.
+func Files(c Config) ([]File, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	endpoints := rotate(c.Endpoints, c.Node)
+	hosts := slices.Concat([]string{c.Host}, sorted(c.Mirrors))
+	if c.Runtime == CRIO {
+		return c.crio(hosts, endpoints), nil
+	}
+	return c.containerd(hosts, endpoints), nil
+}
+
+func (c Config) check() error {
+	if c.Runtime != Containerd && c.Runtime != CRIO {
+		return report.Errorf(report.Usage, "%q is not a container runtime: want containerd or crio", c.Runtime)
+	}
+	for _, host := range append([]string{c.Host}, c.Mirrors...) {
+		if !hostPattern.MatchString(host) || strings.Contains(host, "..") {
+			return report.Errorf(report.Usage, "registry %q is not HOST or HOST:PORT", host)
+		}
+	}
+	if len(c.Endpoints) == 0 {
+		return report.Errorf(report.Usage, "no endpoint of the registry is given").
+			WithHint("give the URL that 'solutionctl deploy serve' listens on with --endpoint")
+	}
+	for _, endpoint := range c.Endpoints {
+		u, err := url.Parse(endpoint)
+		if err != nil || u.Scheme != "https" && u.Scheme != "http" || !hostPattern.MatchString(u.Host) || strings.TrimSuffix(endpoint, "/") != u.Scheme+"://"+u.Host {
+			return report.Errorf(report.Usage, "endpoint %q is not a URL like https://10.0.0.1:5000", endpoint)
+		}
+	}
+	if len(c.CA) > 0 {
+		if block, _ := pem.Decode(c.CA); block == nil || block.Type != "CERTIFICATE" {
+			return report.Errorf(report.Usage, "the CA is not a certificate in PEM")
+		}
+	}
+	if c.CertsDir != "" && !path.IsAbs(c.CertsDir) {
+		return report.Errorf(report.Usage, "%s is not an absolute path", c.CertsDir)
+	}
+	return nil
+}
+
+// rotate begins with another endpoint on each node: runtimes try them in order and balance nothing.
+func rotate(endpoints []string, node string) []string {
+	rotated := make([]string, len(endpoints))
+	shift := 0
+	if node != "" {
+		hash := fnv.New32a()
+		_, _ = hash.Write([]byte(node)) // never fails
+		shift = int(hash.Sum32() % uint32(len(endpoints)))
+	}
+	for i := range endpoints {
+		rotated[i] = strings.TrimSuffix(endpoints[(i+shift)%len(endpoints)], "/")
+	}
+	return rotated
+}
+
+func sorted(list []string) []string {
+	list = slices.Clone(list)
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+func isTLS(endpoint string) bool { return strings.HasPrefix(endpoint, "https://") }
+
+// containerd renders hosts.toml files. They are read at every pull, without a restart.
+func (c Config) containerd(hosts, endpoints []string) []File {
+	dir := c.CertsDir
+	if dir == "" {
+		dir = DefaultCertsDir
+	}
+	ca := path.Join(dir, c.Host, caFile)
+	var files []File
+	withCA := len(c.CA) > 0 && slices.ContainsFunc(endpoints, isTLS)
+	if withCA {
+		files = append(files, File{ca, c.authorities()})
+	}
+	for _, host := range hosts {
+		var b bytes.Buffer
+		b.WriteString(header)
+		settings := func(endpoint, indent string) {
+			fmt.Fprintf(&b, "%scapabilities = [\"pull\", \"resolve\"]\n", indent)
+			if withCA && isTLS(endpoint) {
+				fmt.Fprintf(&b, "%sca = %q\n", indent, ca)
+			}
+		}
+		// containerd asks the server last. Without this line that would be the host itself.
+		fmt.Fprintf(&b, "server = %q\n", endpoints[0])
+		settings(endpoints[0], "")
+		for _, endpoint := range endpoints {
+			fmt.Fprintf(&b, "\n[host.%q]\n", endpoint)
+			settings(endpoint, "  ")
+		}
+		files = append(files, File{path.Join(dir, host, "hosts.toml"), b.Bytes()})
+	}
+	return files
+}
+
+// Places that CRI-O, like podman and skopeo, reads.
+const (
+	crioConfig   = "/etc/containers/registries.conf.d/50-solutionctl.conf"
+	crioCertsDir = "/etc/containers/certs.d"
+)
+
+// crio renders a drop-in of registries.conf. Its last resort is the location, so that it is the last endpoint.
+func (c Config) crio(hosts, endpoints []string) []File {
+	var files []File
+	if len(c.CA) > 0 {
+		for _, endpoint := range sorted(endpoints) {
+			if isTLS(endpoint) {
+				files = append(files, File{path.Join(crioCertsDir, hostOf(endpoint), caFile), c.authorities()})
+			}
+		}
+	}
+	var b bytes.Buffer
+	b.WriteString(header)
+	for i, host := range hosts {
+		suffix := ""
+		if i > 0 { // the registry has images under their original names, too, with the original registry in front
+			suffix = "/" + host
+		}
+		last := len(endpoints) - 1
+		fmt.Fprintf(&b, "\n[[registry]]\nprefix = %q\n", host)
+		location(&b, endpoints[last], suffix)
+		for _, endpoint := range endpoints[:last] {
+			b.WriteString("\n[[registry.mirror]]\n")
+			location(&b, endpoint, suffix)
+		}
+	}
+	return append(files, File{crioConfig, b.Bytes()})
+}
+
+func location(b *bytes.Buffer, endpoint, suffix string) {
+	fmt.Fprintf(b, "location = %q\n", hostOf(endpoint)+suffix)
+	if !isTLS(endpoint) {
+		b.WriteString("insecure = true\n")
+	}
+}
+
+func hostOf(endpoint string) string {
+	_, host, _ := strings.Cut(endpoint, "://")
+	return host
+}
+
+// authorities is the file with the certificates. Programs skip what is before the first one.
+func (c Config) authorities() []byte {
+	return append([]byte(header), c.CA...)
+}

@@ -1,0 +1,236 @@
+package node
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+
+	securejoin "github.com/cyphar/filepath-securejoin"
+
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// Plan is what has to be done to a node.
+type Plan struct {
+	Runtime Runtime
+	Changes []Change
+	// Notes say what is left to do for a person.
+	Notes []string
+
+	root string
+}
+
+// Change is what happens to one file.
+type Change struct {
+	File   // without content when it is removed
+	Action schema.NodeAction
+}
+
+// NewPlan compares the file system below root with what a node needs. It refuses a runtime whose configuration would leave
+// the files without effect, and a file that somebody else wrote.
+func NewPlan(root string, c Config) (*Plan, error) {
+	files, err := Files(c)
+	if err != nil {
+		return nil, err
+	}
+	n := system{root}
+	if c.Runtime == Containerd {
+		if err = n.checkContainerd(c); err != nil {
+			return nil, err
+		}
+	}
+	p, err := n.plan(files, n.candidates(c.CertsDir))
+	if err != nil {
+		return nil, err
+	}
+	p.Runtime = c.Runtime
+	if c.Runtime == CRIO && p.Changed() {
+		p.Notes = append(p.Notes, "CRI-O reads it when it is told to: "+reload)
+	}
+	return p, nil
+}
+
+// NewRemoval plans the removal of every file that was written here, of either runtime.
+func NewRemoval(root, certsDir string) (*Plan, error) {
+	n := system{root}
+	return n.plan(nil, n.candidates(certsDir))
+}
+
+// Changed tells whether anything has to be done.
+func (p *Plan) Changed() bool {
+	return slices.ContainsFunc(p.Changes, func(c Change) bool { return c.Action != schema.NodeKeep })
+}
+
+// Apply does it. A file is there with its whole content or not at all.
+func (p *Plan) Apply() error {
+	n := system{p.root}
+	for _, c := range p.Changes {
+		var err error
+		switch c.Action {
+		case schema.NodeCreate, schema.NodeUpdate:
+			err = n.write(c.File)
+		case schema.NodeRemove:
+			err = n.remove(c.Path)
+		case schema.NodeKeep:
+		}
+		if errors.Is(err, fs.ErrPermission) {
+			return report.Errorf(report.Failure, "%s: %w", c.Path, err).WithHint("run it as root")
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", c.Path, err)
+		}
+	}
+	return nil
+}
+
+// system is the file system of a node: a running one, or one below some directory. Links in it never lead outside.
+type system struct{ root string }
+
+func (s system) join(name string) (string, error) { return securejoin.SecureJoin(s.root, name) }
+
+// read returns nil for a file that does not exist.
+func (s system) read(name string) ([]byte, error) {
+	file, err := s.join(name)
+	if err != nil {
+		return nil, err
+	}
+	data, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err == nil && data == nil {
+		data = []byte{}
+	}
+	return data, err
+}
+
+func (s system) exists(name string) bool {
+	file, err := s.join(name)
+	if err != nil {
+		return false
+	}
+	_, err = os.Stat(file)
+	return err == nil
+}
+
+// list returns the names in a directory; none when it does not exist.
+func (s system) list(dir string) []string {
+	file, err := s.join(dir)
+	if err != nil {
+		return nil
+	}
+	entries, _ := os.ReadDir(file) // what cannot be read cannot have been written here
+	var names []string
+	for _, entry := range entries {
+		names = append(names, entry.Name())
+	}
+	return names
+}
+
+// candidates lists where files of ours may be.
+func (s system) candidates(certsDir string) []string {
+	candidates := []string{crioConfig}
+	for _, dir := range sorted([]string{DefaultCertsDir, crioCertsDir, certsDir}) {
+		if dir == "" {
+			continue
+		}
+		for _, host := range s.list(dir) {
+			candidates = append(candidates, path.Join(dir, host, "hosts.toml"), path.Join(dir, host, caFile))
+		}
+	}
+	return candidates
+}
+
+// plan makes the node have the files, and none of the candidates that are ours and not among them.
+func (s system) plan(files []File, candidates []string) (*Plan, error) {
+	p := &Plan{root: s.root}
+	wanted := map[string]bool{}
+	for _, file := range files {
+		wanted[file.Path] = true
+		have, err := s.read(file.Path)
+		switch {
+		case err != nil:
+			return nil, err
+		case have == nil:
+			p.Changes = append(p.Changes, Change{file, schema.NodeCreate})
+		case bytes.Equal(have, file.Content):
+			p.Changes = append(p.Changes, Change{file, schema.NodeKeep})
+		case isOurs(have):
+			p.Changes = append(p.Changes, Change{file, schema.NodeUpdate})
+		default:
+			return nil, report.Errorf(report.Conflict, "%s was written by somebody else", file.Path).
+				WithHint("move it away, or put there what 'solutionctl deploy node config --print' prints")
+		}
+	}
+	for _, name := range candidates {
+		have, err := s.read(name)
+		if err == nil && isOurs(have) && !wanted[name] {
+			p.Changes = append(p.Changes, Change{File{Path: name}, schema.NodeRemove})
+		}
+	}
+	return p, nil
+}
+
+func isOurs(content []byte) bool { return bytes.HasPrefix(content, []byte(header)) }
+
+// write writes a file beside its place, makes sure that it is on the disk, and renames it.
+func (s system) write(file File) (err error) {
+	target, err := s.join(file.Path)
+	if err != nil {
+		return err
+	}
+	dir := filepath.Dir(target)
+	if err = os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(dir, ".solutionctl-*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(f.Name())
+		}
+	}()
+	_, err = f.Write(file.Content)
+	if err = errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err = os.Rename(f.Name(), target); err != nil {
+		return err
+	}
+	return syncDir(dir)
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// remove removes a file, and the directory of its registry when nothing else is in it.
+func (s system) remove(name string) error {
+	file, err := s.join(name)
+	if err != nil {
+		return err
+	}
+	if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	dir := filepath.Dir(file)
+	if name != crioConfig {
+		_ = os.Remove(dir) // fails when something is in it, as it should
+	}
+	if _, err := os.Stat(dir); err != nil {
+		return nil //nolint:nilerr // the directory is gone
+	}
+	return syncDir(dir)
+}
