@@ -46,6 +46,9 @@ func (d *Deployer) planActivation(ctx context.Context, o ActivateOptions) (*task
 	if err != nil {
 		return nil, err
 	}
+	if err := d.checkKubernetes(ctx, payload); err != nil {
+		return nil, err
+	}
 	names, err := render.ActivationSecrets(payload, settings)
 	if err != nil {
 		return nil, err

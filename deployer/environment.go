@@ -3,6 +3,7 @@ package deployer
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -172,7 +173,7 @@ func (d *Deployer) checkAbsent(ctx context.Context, i schema.Import, namespaces 
 		}
 		if state.Current != nil && state.Current.Version != "" && state.Current.Version != i.Version {
 			return report.Errorf(report.Conflict, "version %s of Solution %s is deployed in namespace %s", state.Current.Version, i.Name, n.Name).
-				WithHint("remove it first: solutionctl deploy remove %s %s --namespace %s", n.Environment, i.Name, n.Name)
+				WithHint("solutionctl deploy %s %s %s %s", direction(state.Current.Version, i), n.Environment, i.Name, i.Version)
 		}
 	}
 	return nil
@@ -182,6 +183,9 @@ func (d *Deployer) checkAbsent(ctx context.Context, i schema.Import, namespaces 
 func (d *Deployer) planDeployment(ctx context.Context, t *task, catalog *Catalog, i schema.Import, namespaces []metalk8s.Namespace, o Options, r Rendering) error {
 	payload, settings, err := d.settings(ctx, catalog, i)
 	if err != nil {
+		return err
+	}
+	if err := d.checkKubernetes(ctx, payload); err != nil {
 		return err
 	}
 	if err := d.checkActive(ctx, payload); err != nil {
@@ -270,6 +274,29 @@ func (d *Deployer) release(ctx context.Context, p *render.Payload, s render.Sett
 	wide := s.ClusterWide && p.Solution.Spec.Operator != nil && p.Solution.Spec.Operator.ClusterWide
 	notices, err := d.judgeRoles(ctx, p, release.Objects, wide, accepted)
 	return release, notices, err
+}
+
+// checkKubernetes refuses a Solution that does not support the version of the cluster.
+func (d *Deployer) checkKubernetes(ctx context.Context, p *render.Payload) error {
+	wanted := p.Solution.Spec.KubernetesVersion
+	if wanted == "" {
+		return nil
+	}
+	supported, err := schema.ParseRange(wanted)
+	if err != nil {
+		return fmt.Errorf("%s: kubernetesVersion: %w", p.Solution.ID(), err)
+	}
+	version, err := d.Cluster.Version(ctx)
+	if err != nil {
+		return err
+	}
+	fits, err := supported.ContainsKubernetes(version)
+	if err != nil || fits {
+		return err
+	}
+	return report.Errorf(report.Refused, "version %s of Solution %s supports Kubernetes %s, and this cluster is %s",
+		p.Solution.Spec.Version, p.Solution.Metadata.Name, wanted, version).
+		WithHint("choose a version of the Solution that supports the cluster")
 }
 
 // checkActive refuses to deploy an operator without the definitions that it works with.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kube "k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -89,4 +90,44 @@ func (d *Deployer) scopes(ctx context.Context) (func(group, resource string) (na
 		in, known := namespaced[kube.GroupResource{Group: group, Resource: resource}]
 		return in || !known, true
 	}, nil
+}
+
+// widened tells, a line for each rule, what the roles among some objects permit that those among the objects before did
+// not.
+func widened(before, after []*unstructured.Unstructured) ([]string, error) {
+	var lines []string
+	for _, kind := range []string{"Role", "ClusterRole"} {
+		previous, err := rulesOf(kind, before)
+		if err != nil {
+			return nil, err
+		}
+		next, err := rulesOf(kind, after)
+		if err != nil {
+			return nil, err
+		}
+		more, err := rbac.Widened(previous, next)
+		if err != nil {
+			return nil, err
+		}
+		for _, rule := range more {
+			lines = append(lines, rbac.Summary(rule))
+		}
+	}
+	return lines, nil
+}
+
+// rulesOf collects the rules of all roles of a kind.
+func rulesOf(kind string, objects []*unstructured.Unstructured) ([]rbacv1.PolicyRule, error) {
+	var rules []rbacv1.PolicyRule
+	for _, object := range objects {
+		if object.GroupVersionKind().Group != rbacGroup || object.GetKind() != kind {
+			continue
+		}
+		role, err := rbac.FromObject(object.Object)
+		if err != nil {
+			return nil, err
+		}
+		rules = append(rules, role.Rules...)
+	}
+	return rules, nil
 }

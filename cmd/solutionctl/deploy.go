@@ -12,12 +12,15 @@ func newDeployCommand(a *app) *cobra.Command {
 		newApplyCommand(a, false),
 		newDeactivateCommand(a, false),
 		newDeployDiffCommand(a),
+		newDowngradeCommand(a, false),
 		newImportCommand(a),
 		newNodeCommand(a),
 		newPlanCommand(a),
 		newRemoveCommand(a, false),
+		newRollbackCommand(a, false),
 		newServeCommand(a),
 		newUnimportCommand(a),
+		newUpgradeCommand(a, false),
 	)
 	group.Long = `Import Solutions into a cluster without internet, activate them and deploy them in environments.
 

@@ -15,7 +15,10 @@ func newPlanCommand(a *app) *cobra.Command {
 		newAddCommand(a, true),
 		newApplyCommand(a, true),
 		newDeactivateCommand(a, true),
+		newDowngradeCommand(a, true),
 		newRemoveCommand(a, true),
+		newRollbackCommand(a, true),
+		newUpgradeCommand(a, true),
 	)
 	group.Long = `Say what a command would do, object by object and field by field, and change nothing:
 

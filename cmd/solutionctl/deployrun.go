@@ -128,6 +128,9 @@ var verbWords = map[string][2]string{
 	"deactivate": {"deactivated"},
 	"add":        {"added", "to"},
 	"remove":     {"removed", "from"},
+	"upgrade":    {"upgraded to", "in"},
+	"downgrade":  {"downgraded to", "in"},
+	"rollback":   {"rolled back to", "in"},
 	"diff":       {"compared", "in"},
 }
 

@@ -111,6 +111,16 @@ func (p *Payload) crds() ([]object, error) {
 	return objects, nil
 }
 
+// Definitions returns the CustomResourceDefinitions of a payload as its files have them.
+func Definitions(p *Payload) ([]*unstructured.Unstructured, error) {
+	crds, err := p.crds()
+	definitions := make([]*unstructured.Unstructured, len(crds))
+	for i, crd := range crds {
+		definitions[i] = crd.Unstructured
+	}
+	return definitions, err
+}
+
 // RequiredCRDs returns the CustomResourceDefinitions, and the versions of them to be served, without which the operator
 // of the payload cannot work: those that the manifest names, and those that the archive brings itself.
 func RequiredCRDs(p *Payload) ([]schema.CRDRequirement, error) {
