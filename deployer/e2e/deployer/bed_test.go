@@ -120,6 +120,8 @@ type content struct {
 	Kind  string   // of the object in role.yaml; Role by default
 	Specs []string // fields of the custom resource besides hands; all are strings
 	Crds  string   // versions of the CRD, v1 by default
+	// Manifest is one more line of the manifest's spec.
+	Manifest string
 }
 
 // archive makes an archive of the bed's Solution.
@@ -144,7 +146,7 @@ func (b *bed) payload(version string, c content) *render.Payload {
 			v, i == len(strings.Fields(c.Crds))-1, fields)
 	}
 	files := fstest.MapFS{
-		"manifest.yaml": {Data: fmt.Appendf(nil, "apiVersion: %s\nkind: Solution\nmetadata: {name: %s}\nspec: {version: %s}\n", schema.APIVersion, b.Solution, version)},
+		"manifest.yaml": {Data: fmt.Appendf(nil, "apiVersion: %s\nkind: Solution\nmetadata: {name: %s}\nspec:\n  version: %s\n  %s\n", schema.APIVersion, b.Solution, version, c.Manifest)},
 		"operator/deploy/role.yaml": {Data: fmt.Appendf(nil, "apiVersion: rbac.authorization.k8s.io/v1\nkind: %s\nmetadata: {name: %s-operator}\nrules:\n%s\n",
 			c.Kind, b.Solution, c.Role)},
 		"operator/deploy/crds/clocks_crd.yaml": {Data: fmt.Appendf(nil, `apiVersion: apiextensions.k8s.io/v1
