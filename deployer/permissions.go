@@ -26,7 +26,15 @@ func (d *Deployer) mayDo(ctx context.Context, t *task) error {
 	secrets := cluster.Permission{Resource: "secrets", Namespace: cluster.SystemNamespace}
 	wanted := with(secrets, "get", "list", "create", "update", "delete")
 	for _, record := range t.records {
-		wanted = append(wanted, with(cluster.Permission{Resource: "configmaps", Namespace: record.Object.Namespace}, "get", "create", "update")...)
+		if record.Object.Kind == configMapKind.Kind {
+			wanted = append(wanted, with(cluster.Permission{Resource: "configmaps", Namespace: record.Object.Namespace}, "get", "create", "update")...)
+			continue
+		}
+		more, err := d.needed(ctx, record)
+		if err != nil {
+			return err
+		}
+		wanted = append(wanted, more...)
 	}
 	for _, plan := range t.plans {
 		for _, change := range plan.Changes {

@@ -59,6 +59,12 @@ var outputs = map[string]reflect.Type{
 	"import":         reflect.TypeFor[schema.ImportReport](),
 	"unimport":       reflect.TypeFor[schema.UnimportReport](),
 	"convergence":    reflect.TypeFor[schema.Convergence](),
+	"deployment":     reflect.TypeFor[schema.DeploymentStatus](),
+	"environment":    reflect.TypeFor[schema.EnvironmentStatus](),
+	"environments":   reflect.TypeFor[schema.EnvironmentList](),
+	"history":        reflect.TypeFor[schema.History](),
+	"search":         reflect.TypeFor[schema.SearchResult](),
+	"status":         reflect.TypeFor[schema.Status](),
 }
 
 // stored are the types of what is kept in a cluster.

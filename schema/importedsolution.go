@@ -101,7 +101,7 @@ func ParseImportedSolutions(value string) ([]ImportedSolution, error) {
 // MarshalImportedSolutions writes the list of one Solution, the lowest version first.
 func MarshalImportedSolutions(list []ImportedSolution) (string, error) {
 	sorted := slices.Clone(list)
-	slices.SortStableFunc(sorted, func(a, b ImportedSolution) int { return compareVersionTexts(a.Version, b.Version) })
+	slices.SortStableFunc(sorted, func(a, b ImportedSolution) int { return CompareVersions(a.Version, b.Version) })
 	if sorted == nil {
 		sorted = []ImportedSolution{}
 	}
@@ -109,8 +109,9 @@ func MarshalImportedSolutions(list []ImportedSolution) (string, error) {
 	return string(data), err
 }
 
-// compareVersionTexts orders by precedence; what is no version comes first, in the order of bytes.
-func compareVersionTexts(a, b string) int {
+// CompareVersions orders texts by the precedence of the versions that they are; what is no version comes first, in the
+// order of bytes.
+func CompareVersions(a, b string) int {
 	va, aErr := ParseVersion(a)
 	vb, bErr := ParseVersion(b)
 	switch {

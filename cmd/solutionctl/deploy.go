@@ -13,14 +13,21 @@ func newDeployCommand(a *app) *cobra.Command {
 		newDeactivateCommand(a, false),
 		newDeployDiffCommand(a),
 		newDowngradeCommand(a, false),
+		newEnvCommand(a),
+		newHistoryCommand(a),
 		newImportCommand(a),
 		newNodeCommand(a),
 		newPlanCommand(a),
 		newRemoveCommand(a, false),
 		newRollbackCommand(a, false),
+		newSearchCommand(a),
 		newServeCommand(a),
+		newStatusCommand(a),
 		newUnimportCommand(a),
 		newUpgradeCommand(a, false),
+
+		asInSolutionsSh(newEnvCreateCommand(a, "create-env")),
+		asInSolutionsSh(newEnvDeleteCommand(a, "delete-env")),
 	)
 	group.Long = `Import Solutions into a cluster without internet, activate them and deploy them in environments.
 

@@ -13,13 +13,16 @@ type argument struct {
 	optional bool
 }
 
+// shorthands are the short forms that solutions.sh has for its flags.
+var shorthands = map[string]string{"name": "n", "solution": "s", "version": "V", "archive": "a"}
+
 // takesArguments makes a command take its arguments by position or by flag. The returned function puts them in the order
 // of the list, "" for what was left out.
 func takesArguments(cmd *cobra.Command, arguments ...argument) func(args []string) []string {
 	values := make([]string, len(arguments))
 	for i, one := range arguments {
 		for _, flag := range one.flags {
-			cmd.Flags().StringVar(&values[i], flag, "", "the same as the argument "+one.name)
+			cmd.Flags().StringVarP(&values[i], flag, shorthands[flag], "", "the same as the argument "+one.name)
 			if err := cmd.Flags().MarkHidden(flag); err != nil {
 				panic(err) // the flag was added above
 			}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
-	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/schema"
 )
 
@@ -29,7 +28,7 @@ How a Solution was added is remembered: adding it again keeps --webhook and what
 	var webhook, clusterWide bool
 	var class string
 	flags := cmd.Flags()
-	flags.StringVar(&o.Namespace, "namespace", "", "only in this `NAMESPACE` of the environment")
+	flags.StringVarP(&o.Namespace, "namespace", "N", "", "only in this `NAMESPACE` of the environment")
 	flags.BoolVar(&webhook, "webhook", false, "give the operator a certificate for its webhooks")
 	flags.BoolVar(&clusterWide, "cluster-wide", false, "approve of an operator that works in every namespace")
 	flags.StringVar(&class, "ingress-class", "", "`CLASS` of the Ingress of the user interface (default that of the cluster)")
@@ -68,7 +67,7 @@ while the operator still runs; the name of the Solution has to be typed, or give
 	}
 	f := a.addVerbFlags(cmd, planOnly)
 	var o deployer.RemoveOptions
-	cmd.Flags().StringVar(&o.Namespace, "namespace", "", "only from this `NAMESPACE` of the environment")
+	cmd.Flags().StringVarP(&o.Namespace, "namespace", "N", "", "only from this `NAMESPACE` of the environment")
 	var data dataFlags
 	data.add(cmd, "keep-data", "leave custom resources without an operator")
 	arguments := takesArguments(cmd, argument{name: "ENVIRONMENT", flags: []string{"name", "environment"}}, argument{name: "SOLUTION", flags: []string{"solution"}})
@@ -101,12 +100,7 @@ func (a *app) completeDeployment(f *clusterFlags) cobra.CompletionFunc {
 			if len(args) > 0 {
 				return a.importedNames(ctx, c, f, args[1:])
 			}
-			environments, err := (&metalk8s.Documents{Cluster: c}).Environments(ctx)
-			var names []string
-			for _, e := range environments {
-				names = append(names, e.Name)
-			}
-			return names, err
+			return environmentNames(ctx, c)
 		})(cmd, args, prefix)
 	}
 }

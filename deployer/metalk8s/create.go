@@ -29,6 +29,7 @@ type Creation string
 const (
 	Created   Creation = "created"
 	Adopted   Creation = "adopted"
+	Changed   Creation = "changed"   // it was there already, with another description
 	Unchanged Creation = "unchanged" // it was there already
 )
 
@@ -46,10 +47,8 @@ var reserved = []string{
 // CreateEnvironment creates an environment, or adds a namespace to it. What is there already, under this name, is left as
 // it is. A namespace that exists and is not part of the environment is a conflict, unless it is to be adopted.
 func (d *Documents) CreateEnvironment(ctx context.Context, o CreateOptions) (Creation, error) {
-	if o.Namespace == "" {
-		o.Namespace = o.Name
-	}
-	if err := o.check(); err != nil {
+	o, err := o.Check()
+	if err != nil {
 		return "", err
 	}
 	all, err := d.Environments(ctx)
@@ -83,6 +82,14 @@ func (d *Documents) CreateEnvironment(ctx context.Context, o CreateOptions) (Cre
 		}
 	}
 	return result, nil
+}
+
+// Check returns the options with the name of the namespace, or what is wrong with the names.
+func (o CreateOptions) Check() (CreateOptions, error) {
+	if o.Namespace == "" {
+		o.Namespace = o.Name
+	}
+	return o, o.check()
 }
 
 func (o CreateOptions) check() error {
@@ -151,8 +158,12 @@ func (d *Documents) adoptNamespace(ctx context.Context, live *unstructured.Unstr
 		return "", report.Errorf(report.Conflict, "namespace %s exists and is not part of an environment", o.Namespace).
 			WithHint("name another namespace with --namespace, or take it with --adopt: deleting the environment then deletes it")
 	}
-	if !describe(description)(live) && result == Unchanged {
+	switch changed := describe(description)(live); {
+	case result == Adopted:
+	case !changed:
 		return Unchanged, nil
+	default:
+		result = Changed
 	}
 	setLabel(live, o.Name)
 	_, err := d.Cluster.Update(ctx, live, cluster.WriteOptions{})

@@ -24,8 +24,9 @@ type DeleteOptions struct {
 	Namespace string
 	// Used deletes namespaces although something in them is used, see [Documents.Usage].
 	Used bool
-	// Timeout is for how long to wait until they are gone; 0 is ten minutes.
+	// Timeout is for how long to wait until they are gone; 0 is ten minutes. NoWait does not wait at all.
 	Timeout time.Duration
+	NoWait  bool
 }
 
 const defaultTimeout = 10 * time.Minute
@@ -83,6 +84,9 @@ func (d *Documents) DeleteEnvironment(ctx context.Context, o DeleteOptions) erro
 		if err := d.Cluster.Delete(ctx, identityOf(n.object), cluster.DeleteOptions{}); err != nil {
 			return err
 		}
+	}
+	if o.NoWait {
+		return nil
 	}
 	if o.Timeout == 0 {
 		o.Timeout = defaultTimeout
@@ -197,9 +201,9 @@ type Use struct {
 	Namespace string
 	// Solution and Version are what ConfigMap metalk8s-environment says is deployed; empty for custom resources.
 	Solution, Version string
-	// Kind is that of custom resources, whose names are Names; empty for a Solution.
-	Kind  kube.GroupVersionKind
-	Names []string
+	// Kind is that of custom resources, whose metadata is in Objects; empty for a Solution.
+	Kind    kube.GroupVersionKind
+	Objects []*unstructured.Unstructured
 }
 
 // maxNames bounds how many objects a sentence names.
@@ -209,11 +213,15 @@ func (u Use) String() string {
 	if u.Solution != "" {
 		return fmt.Sprintf("Solution %s %s in namespace %s", u.Solution, u.Version, u.Namespace)
 	}
-	names := strings.Join(u.Names[:min(len(u.Names), maxNames)], ", ")
-	if len(u.Names) > maxNames {
-		names += fmt.Sprintf(" and %d more", len(u.Names)-maxNames)
+	var names []string
+	for _, object := range u.Objects[:min(len(u.Objects), maxNames)] {
+		names = append(names, object.GetName())
 	}
-	return fmt.Sprintf("%s %s in namespace %s", u.Kind.Kind, names, u.Namespace)
+	text := u.Kind.Kind + " " + strings.Join(names, ", ")
+	if more := len(u.Objects) - len(names); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text + " in namespace " + u.Namespace
 }
 
 // InUse is the error that names what is used.
@@ -241,17 +249,17 @@ func (d *Documents) Usage(ctx context.Context, namespaces []Namespace) ([]Use, e
 	}
 	for _, n := range namespaces {
 		for _, kind := range kinds {
-			var names []string
+			var objects []*unstructured.Unstructured
 			for object, err := range d.Cluster.ListMetadata(ctx, kind, n.Name, metav1.ListOptions{}) {
 				if err != nil {
 					return nil, fmt.Errorf("look for %s in namespace %s: %w", kind.Kind, n.Name, err)
 				}
 				if len(object.GetOwnerReferences()) == 0 {
-					names = append(names, object.GetName())
+					objects = append(objects, object)
 				}
 			}
-			if len(names) > 0 {
-				usage = append(usage, Use{Namespace: n.Name, Kind: kind, Names: names})
+			if len(objects) > 0 {
+				usage = append(usage, Use{Namespace: n.Name, Kind: kind, Objects: objects})
 			}
 		}
 	}

@@ -193,3 +193,6 @@ func (d *Documents) ensureConfigMap(ctx context.Context, namespace string) error
 	}
 	return explainTerminating(err, namespace)
 }
+
+// Holding says what holds a namespace that is being deleted, see [Holding].
+func (n *Namespace) Holding() []string { return Holding(n.object) }

@@ -92,6 +92,7 @@ func TestCreateEnvironment(t *testing.T) {
 	}
 
 	// A second namespace inherits the description; a new one is for all.
+	create(t, d, metalk8s.CreateOptions{Name: "create-a", Description: text("For tests")}, metalk8s.Changed)
 	create(t, d, metalk8s.CreateOptions{Name: "create-a", Description: text("For tests")}, metalk8s.Unchanged)
 	create(t, d, metalk8s.CreateOptions{Name: "create-a", Namespace: "create-0"}, metalk8s.Created)
 	wantEnvironment(t, d, "create-a", "create-a (For tests) create-0[For tests map[]] create-a[For tests map[]]")

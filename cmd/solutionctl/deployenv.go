@@ -1,0 +1,240 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
+	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/schema"
+)
+
+func newEnvCommand(a *app) *cobra.Command {
+	group := newGroup("env", "Create, show and delete environments",
+		newEnvCreateCommand(a, "create"), newEnvDeleteCommand(a, "delete"), newEnvListCommand(a), newEnvShowCommand(a))
+	group.Aliases = []string{"environment"}
+	group.Long = `Create, show and delete environments: namespaces under one name, in which Solutions are deployed side by side without
+getting in each other's way. MetalK8s' tools know the same environments.`
+	return group
+}
+
+// environmentArgument is the name of an environment, which solutions.sh calls --name.
+var environmentArgument = argument{name: "ENVIRONMENT", flags: []string{"name", "environment"}}
+
+// asInSolutionsSh hides a command that MetalK8s' solutions.sh has under another name.
+func asInSolutionsSh(cmd *cobra.Command) *cobra.Command {
+	cmd.Hidden = true
+	return cmd
+}
+
+func newEnvCreateCommand(a *app, use string) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   use + " ENVIRONMENT",
+		Short: "Create an environment, or add a namespace to one",
+		Long: `Create an environment with one namespace, or add another namespace to an environment. Where it is there already, nothing
+is done. A namespace that exists and is not part of the environment is only taken with --adopt.
+
+The name of the environment is that of the namespace, unless --namespace names another one.`,
+		Example: `  solutionctl deploy env create test --description "For acceptance tests"
+  solutionctl deploy env create test --namespace test-eu`,
+	}
+	f := a.addClusterFlags(cmd)
+	f.addWaitFlags(cmd)
+	var o metalk8s.CreateOptions
+	var description string
+	flags := cmd.Flags()
+	flags.StringVarP(&o.Namespace, "namespace", "N", "", "the `NAMESPACE` to create (default the name of the environment)")
+	flags.StringVarP(&description, "description", "d", "", "what the environment is for, a `TEXT`")
+	flags.BoolVar(&o.Adopt, "adopt", false, "take a namespace that exists already")
+	arguments := takesArguments(cmd, environmentArgument)
+	cmd.ValidArgsFunction = a.completeEnvironments(f)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		o.Name = arguments(args)[0]
+		if flags.Changed("description") {
+			o.Description = &description
+		}
+		d, err := a.deployer(f)
+		if err != nil {
+			return err
+		}
+		done, err := d.CreateEnvironment(cmd.Context(), o)
+		if err != nil {
+			return err
+		}
+		return a.emitResult(done, func(w *console.Stream) error {
+			part := done.Parts[0]
+			_, err := fmt.Fprintf(w, "environment %s: namespace %s %s\n", done.Environment, part.Namespace, creationWords[part.Changes[0].Action])
+			return err
+		})
+	}
+	return cmd
+}
+
+// creationWords say what creating an environment did to its namespace.
+var creationWords = map[schema.Action]string{
+	schema.ActionCreate: "created",
+	schema.ActionAdopt:  "taken over",
+	schema.ActionUpdate: "was there; its description is changed",
+	schema.ActionNone:   "was there already",
+}
+
+func newEnvDeleteCommand(a *app, use string) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   use + " ENVIRONMENT",
+		Short: "Delete an environment, or one of its namespaces",
+		Long: `Delete the namespaces of an environment with everything in them, or only the one that --namespace names. This is refused
+while a Solution or a custom resource is there.
+
+--delete-data removes them, too: it writes the custom resources to a file that only you can read, deletes them while
+their operators still run, then the Solutions, then the namespaces. The name of the environment has to be typed, or
+given with --yes. What holds a namespace is told, and never forced.`,
+		Example: "  solutionctl deploy env delete test",
+	}
+	f := a.addClusterFlags(cmd)
+	f.addWaitFlags(cmd)
+	verb := &verbFlags{clusterFlags: f}
+	var o deployer.DeleteEnvironmentOptions
+	var data dataFlags
+	flags := cmd.Flags()
+	flags.StringVarP(&o.Namespace, "namespace", "N", "", "only this `NAMESPACE` of the environment")
+	flags.BoolVar(&data.remove, "delete-data", false, "export and delete custom resources, and remove the Solutions")
+	flags.StringVar(&data.export, "export", "", "where --delete-data writes custom resources to, a new `FILE` (default NAME-TIME.json)")
+	flags.BoolVar(&verb.dryRun, "dry-run", false, "only say what would be deleted")
+	flags.BoolVar(&verb.wait, "wait", true, "wait until the namespaces are gone")
+	flags.BoolVar(&verb.noWait, "no-wait", false, "the same as --wait=false")
+	arguments := takesArguments(cmd, environmentArgument)
+	cmd.ValidArgsFunction = a.completeEnvironments(f)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		o.Options, o.Environment = verb.options(), arguments(args)[0]
+		var err error
+		if o.Data, o.Export, err = a.confirmDeletion(&o, &data); err != nil {
+			return err
+		}
+		return a.runVerb(cmd.Context(), verb, func(ctx context.Context, d *deployer.Deployer) (*schema.Operation, error) {
+			return d.DeleteEnvironment(ctx, o)
+		})
+	}
+	return cmd
+}
+
+// confirmDeletion asks before namespaces are deleted, more earnestly when there may be data in them.
+func (a *app) confirmDeletion(o *deployer.DeleteEnvironmentOptions, data *dataFlags) (deployer.DataPolicy, deployer.Export, error) {
+	if o.DryRun || data.remove {
+		return a.dataPolicy(data, o.DryRun, o.Environment, o.Environment)
+	}
+	question := fmt.Sprintf("delete every namespace of environment %s", o.Environment)
+	if o.Namespace != "" {
+		question = fmt.Sprintf("delete namespace %s of environment %s", o.Namespace, o.Environment)
+	}
+	return deployer.RefuseData, nil, a.confirm(question)
+}
+
+func newEnvListCommand(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "list", Aliases: []string{"ls"}, Short: "List the environments and which Solutions they ask for",
+		Example: "  solutionctl deploy env list",
+		Args:    exactArgs(),
+	}
+	f := a.addClusterFlags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		c, err := a.connect(f)
+		if err != nil {
+			return err
+		}
+		environments, err := (&metalk8s.Documents{Cluster: c}).Environments(cmd.Context())
+		if err != nil {
+			return err
+		}
+		list := &schema.EnvironmentList{Environments: []schema.EnvironmentEntry{}}
+		for _, e := range environments {
+			list.Environments = append(list.Environments, environmentEntry(e))
+		}
+		return a.emitResult(list, func(w *console.Stream) error { return printEnvironments(w, list) })
+	}
+	return cmd
+}
+
+func environmentEntry(e metalk8s.Environment) schema.EnvironmentEntry {
+	entry := schema.EnvironmentEntry{Name: e.Name, Description: e.Description, Namespaces: []schema.NamespaceEntry{}}
+	for _, n := range e.Namespaces {
+		versions := n.Versions
+		if versions == nil {
+			versions = map[string]string{}
+		}
+		entry.Namespaces = append(entry.Namespaces, schema.NamespaceEntry{Name: n.Name, Terminating: n.Terminating, Versions: versions})
+	}
+	return entry
+}
+
+func printEnvironments(w *console.Stream, list *schema.EnvironmentList) error {
+	if len(list.Environments) == 0 {
+		_, err := io.WriteString(w, "there are no environments\n")
+		return err
+	}
+	table := &console.Table{Columns: []string{"ENVIRONMENT", "NAMESPACE", "SOLUTIONS", "DESCRIPTION"}}
+	for _, e := range list.Environments {
+		for _, n := range e.Namespaces {
+			solutions := joinVersions(n.Versions)
+			if n.Terminating {
+				solutions = "(being deleted)"
+			}
+			table.Add(e.Name, n.Name, solutions, e.Description)
+		}
+	}
+	return table.Print(w)
+}
+
+func newEnvShowCommand(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "show ENVIRONMENT", Short: "Show what is deployed in an environment, and how it is",
+		Example: "  solutionctl deploy env show test",
+	}
+	f := a.addClusterFlags(cmd)
+	arguments := takesArguments(cmd, environmentArgument)
+	cmd.ValidArgsFunction = a.completeEnvironments(f)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		d, err := a.deployer(f)
+		if err != nil {
+			return err
+		}
+		status, err := d.EnvironmentStatus(cmd.Context(), arguments(args)[0])
+		if err != nil {
+			return err
+		}
+		return a.emitResult(status, func(w *console.Stream) error { return printEnvironment(w, status) })
+	}
+	return cmd
+}
+
+func printEnvironment(w *console.Stream, e *schema.EnvironmentStatus) error {
+	title := w.Paint(console.Bold, console.Clean(e.Name))
+	if e.Description != "" {
+		title += "  " + console.Clean(e.Description)
+	}
+	fmt.Fprintln(w, title)
+	return printDeployments(w, []schema.EnvironmentStatus{*e})
+}
+
+// completeEnvironments completes the name of an environment.
+func (a *app) completeEnvironments(f *clusterFlags) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return a.completeFromCluster(f, environmentNames)(cmd, args, prefix)
+	}
+}
+
+func environmentNames(ctx context.Context, c *cluster.Cluster) ([]string, error) {
+	environments, err := (&metalk8s.Documents{Cluster: c}).Environments(ctx)
+	var names []string
+	for _, e := range environments {
+		names = append(names, e.Name)
+	}
+	return names, err
+}

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
+	"github.com/solutionctl/solutionctl/schema"
+)
+
+func newHistoryCommand(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "history [ENVIRONMENT [SOLUTION]]",
+		Short: "Show what was done to the cluster, when and by whom",
+		Long: `Show what was done to the cluster, the newest operation first: everywhere, in one environment, or with one Solution in
+it. The last operations on each Solution in each namespace are remembered.`,
+		Example: "  solutionctl deploy history test example-solution",
+	}
+	f := a.addClusterFlags(cmd)
+	environment := environmentArgument
+	environment.optional = true
+	arguments := takesArguments(cmd, environment, argument{name: "SOLUTION", flags: []string{"solution"}, optional: true})
+	cmd.ValidArgsFunction = a.completeDeployment(f)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		args = arguments(args)
+		d, err := a.deployer(f)
+		if err != nil {
+			return err
+		}
+		history, err := d.History(cmd.Context(), args[0], args[1])
+		if err != nil {
+			return err
+		}
+		return a.emitResult(history, func(w *console.Stream) error { return printHistory(w, history) })
+	}
+	return cmd
+}
+
+func printHistory(w *console.Stream, history *schema.History) error {
+	if len(history.Operations) == 0 {
+		_, err := io.WriteString(w, "nothing was done yet\n")
+		return err
+	}
+	table := &console.Table{Columns: []string{"STARTED", "WHERE", "SOLUTION", "OPERATION", "USER"}}
+	for _, o := range history.Operations {
+		operation := o.Operation
+		if o.Version != "" {
+			operation += " " + o.Version
+		}
+		if o.Outcome != schema.DeploymentDone {
+			operation += " (" + string(o.Outcome) + ")"
+		}
+		table.Add(o.Started.UTC().Format(time.RFC3339), placeOf(o), o.Solution, operation, orDash(o.User))
+	}
+	return table.Print(w)
+}
+
+// placeOf names where something was done: the environment, with the namespace where that has another name.
+func placeOf(o schema.HistoryEntry) string {
+	switch {
+	case o.Namespace == "":
+		return "cluster"
+	case o.Environment == "", o.Environment == o.Namespace:
+		return o.Namespace
+	default:
+		return o.Environment + "/" + o.Namespace
+	}
+}

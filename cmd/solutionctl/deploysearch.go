@@ -1,0 +1,106 @@
+package main
+
+import (
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
+	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/store"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+func newSearchCommand(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "search [TERM]",
+		Short: "Find versions of Solutions that can be deployed",
+		Long: `Find imported versions of Solutions, and archives that this host has, by a part of their name, their display name, their
+version or the name of one of their images, as it is in the archive or where it came from. Without TERM, list all.`,
+		Example: "  solutionctl deploy search storage",
+		Args:    optionalArgs(nil, "TERM"),
+	}
+	f := a.addClusterFlags(cmd)
+	var dir string
+	addStoreFlag(cmd, &dir)
+	cmd.ValidArgsFunction = a.completeImported(f)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		d, err := a.deployer(f)
+		if err != nil {
+			return err
+		}
+		term := strings.Join(args, "")
+		result, err := d.Search(cmd.Context(), term, a.storedArchives(dir))
+		if err != nil {
+			return err
+		}
+		return a.emitResult(result, func(w *console.Stream) error { return printSearch(w, result) })
+	}
+	return cmd
+}
+
+// storedArchives reads the manifests of the archives in a store. What cannot be read is told and left out: searching is
+// for everybody, the store is not.
+func (a *app) storedArchives(dir string) []deployer.StoredArchive {
+	skip := func(name string, err error) {
+		a.sink.Emit(report.Event{Step: "read", Name: name, State: report.Skipped, Note: err.Error()})
+	}
+	s, err := store.Open(dir)
+	if err != nil {
+		skip(dir, err)
+		return nil
+	}
+	entries, err := s.Entries()
+	if err != nil {
+		skip(dir, err)
+		return nil
+	}
+	var archives []deployer.StoredArchive
+	for _, entry := range entries {
+		archive, file, err := openArchive(entry.Path)
+		if err != nil {
+			skip(entry.Path, err)
+			continue
+		}
+		archives = append(archives, deployer.StoredArchive{Solution: archive.Solution, Path: entry.Path})
+		file.Close() //nolint:errcheck // read only
+	}
+	return archives
+}
+
+func printSearch(w *console.Stream, result *schema.SearchResult) error {
+	if len(result.Versions) == 0 {
+		_, err := io.WriteString(w, "nothing was found\n")
+		return err
+	}
+	versions := &console.Table{Columns: []string{"SOLUTION", "VERSION", "STATE", "ENVIRONMENTS", "NAME"}}
+	images := &console.Table{Columns: []string{"IMAGE", "IN", "FROM"}}
+	for _, v := range result.Versions {
+		versions.Add(v.Name, v.Version, foundState(v), orDash(strings.Join(v.Environments, ", ")), v.DisplayName)
+		for _, i := range v.Images {
+			if i.Matches {
+				images.Add(i.Image, v.ID, i.Origin)
+			}
+		}
+	}
+	if err := versions.Print(w); err != nil || len(images.Rows) == 0 {
+		return err
+	}
+	if _, err := io.WriteString(w, "\n"); err != nil {
+		return err
+	}
+	return images.Print(w)
+}
+
+func foundState(v schema.FoundVersion) string {
+	switch {
+	case v.Active:
+		return "active"
+	case v.Imported:
+		return "imported"
+	default:
+		return "on this host"
+	}
+}

@@ -1,0 +1,211 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
+	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/deployer/store"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// formatPillar is the form of a status that Salt reads.
+const formatPillar = "pillar"
+
+func newStatusCommand(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Show what was imported, what is deployed where, and how it is",
+		Long: `Show what was imported, which versions are active, what is deployed in which environment and how it is: what was begun
+and has not ended, what was changed since it was deployed, and what does not work and why.
+
+With --output pillar, print what MetalK8s exposes to Salt as metalk8s:solutions, as YAML for Salt's external pillar
+cmd_yaml. MetalK8s' configuration is read on this host; where there is none, that part is empty.`,
+		Example: `  solutionctl deploy status
+  solutionctl deploy status --output pillar`,
+		Args: exactArgs(),
+	}
+	f := a.addClusterFlags(cmd)
+	var file string
+	cmd.Flags().StringVar(&file, "solutions-file", store.DefaultConfiguration, "MetalK8s' configuration for --output pillar, a `FILE`")
+	addChoice(cmd, cmd.Flags(), &a.output, "output", "o", "format of the result", "text", "json", formatPillar)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if a.output == formatPillar {
+			return a.printPillar(cmd.Context(), f, file)
+		}
+		d, err := a.deployer(f)
+		if err != nil {
+			return err
+		}
+		status, err := d.Status(cmd.Context())
+		if err != nil {
+			return err
+		}
+		return a.emitResult(status, func(w *console.Stream) error { return printStatus(w, status) })
+	}
+	return cmd
+}
+
+// printPillar prints what Salt reads. What is wrong with a document stands in it, as MetalK8s does it.
+func (a *app) printPillar(ctx context.Context, f *clusterFlags, file string) error {
+	c, err := a.connect(f)
+	if err != nil {
+		return err
+	}
+	configuration, failure := (&store.Configuration{Path: file, Identify: identifyArchive}).Load()
+	if failure == nil && configuration.IsOlder() {
+		failure = report.Errorf(report.Invalid, "%s is in the older form, which MetalK8s does not read", file)
+		configuration = nil
+	}
+	pillar, err := (&metalk8s.Documents{Cluster: c}).Pillar(ctx, configuration, failure)
+	if err != nil {
+		return err
+	}
+	data, err := pillar.Marshal()
+	if err != nil {
+		return err
+	}
+	a.sink.Close()
+	_, err = a.out.Write(data)
+	return err
+}
+
+func printStatus(w *console.Stream, s *schema.Status) error {
+	if len(s.Solutions) == 0 && len(s.Environments) == 0 {
+		fmt.Fprintln(w, "nothing was imported, and there are no environments")
+	}
+	if err := printSolutions(w, s.Solutions); err != nil {
+		return err
+	}
+	if len(s.Solutions) > 0 && len(s.Environments) > 0 {
+		fmt.Fprintln(w)
+	}
+	if err := printDeployments(w, s.Environments); err != nil {
+		return err
+	}
+	if len(s.Problems) > 0 {
+		fmt.Fprintln(w)
+	}
+	for _, problem := range s.Problems {
+		fmt.Fprintf(w, "%s %s\n", w.Paint(console.Yellow, "problem:"), console.Clean(problem))
+	}
+	return nil
+}
+
+// printSolutions prints what was imported and what is active.
+func printSolutions(w *console.Stream, solutions []schema.SolutionStatus) error {
+	if len(solutions) == 0 {
+		return nil
+	}
+	table := &console.Table{Columns: []string{"SOLUTION", "ACTIVE", "HEALTH", "IMPORTED"}}
+	for _, s := range solutions {
+		var versions []string
+		for _, v := range s.Versions {
+			versions = append(versions, v.Version)
+		}
+		health := "-"
+		if s.Deployment != nil {
+			health = string(s.Deployment.Health)
+		}
+		table.Add(s.Name, orDash(s.Active), health, strings.Join(versions, ", "))
+	}
+	if err := table.Print(w); err != nil {
+		return err
+	}
+	for _, s := range solutions {
+		if s.Deployment != nil {
+			printReasons(w, s.Name, *s.Deployment)
+		}
+	}
+	return nil
+}
+
+// printDeployments prints what is deployed in environments, and then why some of it is not well.
+func printDeployments(w *console.Stream, environments []schema.EnvironmentStatus) error {
+	if len(environments) == 0 {
+		return nil
+	}
+	table := &console.Table{Columns: []string{"ENVIRONMENT", "NAMESPACE", "SOLUTION", "VERSION", "HEALTH"}}
+	for _, e := range environments {
+		for _, n := range e.Namespaces {
+			if n.Terminating {
+				table.Add(e.Name, n.Name, "-", "-", "being deleted")
+			} else if len(n.Deployments) == 0 {
+				table.Add(e.Name, n.Name, "-", "-", "-")
+			}
+			for _, d := range n.Deployments {
+				table.Add(e.Name, n.Name, d.Solution, versionText(d), string(d.Health))
+			}
+		}
+	}
+	if err := table.Print(w); err != nil {
+		return err
+	}
+	for _, e := range environments {
+		for _, n := range e.Namespaces {
+			for _, problem := range n.Problems {
+				fmt.Fprintf(w, "\nnamespace %s: %s\n", console.Clean(n.Name), console.Clean(problem))
+			}
+			for _, d := range n.Deployments {
+				printReasons(w, n.Name+"/"+d.Solution, d)
+			}
+		}
+	}
+	return nil
+}
+
+// versionText is the version that is there, and the one that is asked for when that is another one.
+func versionText(d schema.DeploymentStatus) string {
+	switch {
+	case d.Version == "":
+		return "- → " + orDash(d.Wanted)
+	case d.Wanted != d.Version:
+		return d.Version + " → " + orDash(d.Wanted)
+	default:
+		return d.Version
+	}
+}
+
+// healthStyles are the colours of what is not well.
+var healthStyles = map[schema.DeploymentHealth]console.Style{
+	schema.HealthFailed: console.Red, schema.HealthMissing: console.Red,
+	schema.HealthPending: console.Yellow, schema.HealthDrifted: console.Yellow, schema.HealthProgressing: console.Yellow,
+	schema.HealthForeign: console.Faint,
+}
+
+func printReasons(w *console.Stream, what string, d schema.DeploymentStatus) {
+	if len(d.Reasons) == 0 {
+		return
+	}
+	progress := ""
+	if d.Objects > 0 {
+		progress = fmt.Sprintf(" (%d of %d objects ready)", d.Ready, d.Objects)
+	}
+	fmt.Fprintf(w, "\n%s: %s%s\n", console.Clean(what), w.Paint(healthStyles[d.Health], string(d.Health)), progress)
+	for _, reason := range d.Reasons {
+		fmt.Fprintf(w, "  %s\n", strings.ReplaceAll(console.Clean(reason), "\n", "\n  "))
+	}
+}
+
+// joinVersions writes Solutions and their versions, sorted.
+func joinVersions(versions map[string]string) string {
+	var texts []string
+	for _, solution := range slices.Sorted(maps.Keys(versions)) {
+		texts = append(texts, solution+" "+versions[solution])
+	}
+	return orDash(strings.Join(texts, ", "))
+}
+
+func orDash(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return text
+}

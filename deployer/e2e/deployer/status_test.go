@@ -1,0 +1,472 @@
+package deployer_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
+	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/health"
+	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// status returns how the bed's Solution is in its environment, whose namespace has no other.
+func (b *bed) status() schema.DeploymentStatus {
+	b.Helper()
+	e, err := b.EnvironmentStatus(b.Context(), b.Env)
+	if err != nil {
+		b.Fatal(err)
+	}
+	valid(b.T, "environment", e)
+	if len(e.Namespaces) != 1 || len(e.Namespaces[0].Deployments) != 1 {
+		b.Fatalf("got %+v", e)
+	}
+	return e.Namespaces[0].Deployments[0]
+}
+
+// valid holds what a command prints against its schema.
+func valid(t *testing.T, name string, value any) {
+	t.Helper()
+	data, err := json.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := schema.ValidateOutput(name, data); err != nil {
+		t.Errorf("%v\n%s", err, data)
+	}
+}
+
+func (b *bed) wantHealth(health schema.DeploymentHealth, words ...string) {
+	b.Helper()
+	status := b.status()
+	if status.Health != health {
+		b.Errorf("health %s, want %s: %+v", status.Health, health, status)
+	}
+	text := strings.Join(status.Reasons, "\n")
+	for _, word := range words {
+		if !strings.Contains(text, word) {
+			b.Errorf("nothing about %q in:\n%s", word, text)
+		}
+	}
+}
+
+func (b *bed) patch(object *unstructured.Unstructured, data string) {
+	b.Helper()
+	resource := map[string]string{"Deployment": "deployments", "ConfigMap": "configmaps"}[object.GetKind()]
+	var err error
+	client := testcluster.Shared(b.T).Client()
+	options := metav1.PatchOptions{FieldManager: "somebody"}
+	switch resource {
+	case "deployments":
+		_, err = client.AppsV1().Deployments(object.GetNamespace()).Patch(b.Context(), object.GetName(), types.MergePatchType, []byte(data), options)
+	case "configmaps":
+		_, err = client.CoreV1().ConfigMaps(object.GetNamespace()).Patch(b.Context(), object.GetName(), types.MergePatchType, []byte(data), options)
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+// TestStatusOfADeployment follows a Solution from the wish for it to what somebody else does to it.
+func TestStatusOfADeployment(t *testing.T) {
+	b := newBed(t)
+	documents := &metalk8s.Documents{Cluster: b.Cluster}
+	operator := b.Solution + "-operator"
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(documents.SetVersion(b.Context(), b.Env, b.Solution, "1.0.0"))
+	b.wantHealth(schema.HealthMissing, "version 1.0.0 is asked for, but was not imported")
+	b.activated("1.0.0", content{})
+	b.wantHealth(schema.HealthMissing, "version 1.0.0 is asked for, but is not deployed")
+	b.mustAdd("1.0.0")
+	status := b.status()
+	if status.Objects < 5 || status.Ready != status.Objects-1 || status.Version != "1.0.0" || status.Wanted != "1.0.0" {
+		t.Errorf("got %+v", status)
+	}
+	b.wantHealth(schema.HealthProgressing, "Deployment "+b.Env+"/"+operator+": ")
+
+	// The operator becomes ready, as far as anybody can see.
+	b.settle(operator)
+	b.wantHealth(schema.HealthReady)
+
+	// The old tools ask for another version.
+	must(documents.SetVersion(b.Context(), b.Env, b.Solution, "1.1.0"))
+	b.wantHealth(schema.HealthDrifted, "version 1.1.0 is asked for, but 1.0.0 is deployed")
+	must(documents.SetVersion(b.Context(), b.Env, b.Solution, ""))
+	b.wantHealth(schema.HealthDrifted, "ConfigMap metalk8s-environment does not ask for it")
+	must(documents.SetVersion(b.Context(), b.Env, b.Solution, "1.0.0"))
+
+	// Somebody changes what was deployed: what does not matter is not told, what does is, with the culprit.
+	config := b.get(configMaps, b.Env, operator+"-config")
+	b.patch(config, `{"metadata": {"annotations": {"note": "x"}}}`)
+	b.wantHealth(schema.HealthReady)
+	b.patch(config, `{"data": {"operator.yaml": "changed"}}`)
+	b.patch(b.get(deployments, b.Env, operator), `{"spec": {"template": {"spec": {"containers": [{"name": "`+operator+`", "image": "other:1"}]}}}}`)
+	b.wantHealth(schema.HealthDrifted, "ConfigMap "+b.Env+"/"+operator+"-config was changed: data", "image", "other:1", "(by somebody)")
+	b.mustAddForce("1.0.0")
+	b.settle(operator)
+	b.wantHealth(schema.HealthReady)
+
+	// Somebody deletes a part of it, and then makes another one of the same name.
+	role := b.getRole()
+	if err := b.Cluster.Delete(b.Context(), role, cluster.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	b.wantHealth(schema.HealthFailed, "Role "+b.Env+"/"+role.GetName()+" is gone")
+	for _, field := range []string{"uid", "resourceVersion", "creationTimestamp", "managedFields"} {
+		unstructured.RemoveNestedField(role.Object, "metadata", field)
+	}
+	if _, err := b.Cluster.Create(b.Context(), role, cluster.WriteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	b.wantHealth(schema.HealthDrifted, "Role "+b.Env+"/"+role.GetName()+" is not the one that was deployed")
+}
+
+func (b *bed) getRole() *unstructured.Unstructured {
+	b.Helper()
+	for role, err := range b.Cluster.List(b.Context(), roles, b.Env, metav1.ListOptions{LabelSelector: engine.LabelRelease}) {
+		if err != nil {
+			b.Fatal(err)
+		}
+		return role
+	}
+	b.Fatal("there is no role")
+	return nil
+}
+
+func (b *bed) mustAddForce(version string) {
+	b.Helper()
+	_, err := b.Add(b.Context(), deployer.AddOptions{
+		Options: deployer.Options{NoWait: true, Force: true, Adopt: true}, Environment: b.Env, Solution: b.Solution, Version: version,
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+// settle is the kubelet of a node: it makes the pods of a Deployment ready and waits until the controllers have seen it.
+func (b *bed) settle(name string) {
+	b.Helper()
+	client := testcluster.Shared(b.T).Client()
+	ready := `{"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}, {"type": "PodScheduled", "status": "True"}]}}`
+	for change, err := range b.Cluster.Watch(b.Context(), deployments, b.Env, metav1.ListOptions{FieldSelector: "metadata.name=" + name}) {
+		if err != nil {
+			b.Fatal(err)
+		}
+		if health.Of(change.Object).Ready {
+			return
+		}
+		pods, err := client.CoreV1().Pods(b.Env).List(b.Context(), metav1.ListOptions{LabelSelector: "app=" + name})
+		if err != nil {
+			b.Fatal(err)
+		}
+		for _, pod := range pods.Items {
+			_, err := client.CoreV1().Pods(b.Env).Patch(b.Context(), pod.Name, types.StrategicMergePatchType, []byte(ready), metav1.PatchOptions{}, "status")
+			if err != nil && !apierrors.IsNotFound(err) {
+				b.Fatal(err)
+			}
+		}
+	}
+}
+
+// TestStatusOfTheCluster lists what was imported and what does not fit together.
+func TestStatusOfTheCluster(t *testing.T) {
+	b := newBed(t)
+	b.activated("1.0.0", content{})
+	b.imported("1.1.0", content{})
+	b.mustAdd("1.0.0")
+	documents := &metalk8s.Documents{Cluster: b.Cluster}
+	solution := func() (schema.SolutionStatus, *schema.Status) {
+		t.Helper()
+		s, err := b.Status(b.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		valid(t, "status", s)
+		i := slices.IndexFunc(s.Solutions, func(one schema.SolutionStatus) bool { return one.Name == b.Solution })
+		if i < 0 {
+			t.Fatalf("%s is missing: %+v", b.Solution, s.Solutions)
+		}
+		return s.Solutions[i], s
+	}
+	one, all := solution()
+	var versions []string
+	for _, v := range one.Versions {
+		versions = append(versions, fmt.Sprint(v.Version, " ", v.Active, " ", v.Archive, " ", v.ImportedAt != nil))
+	}
+	want := []string{"1.0.0 true /srv/" + b.Solution + "-1.0.0.iso true", "1.1.0 false /srv/" + b.Solution + "-1.1.0.iso true"}
+	if diff := cmp.Diff(versions, want); diff != "" {
+		t.Errorf("versions (-got +want):\n%s", diff)
+	}
+	if one.Active != "1.0.0" || one.Deployment == nil || one.Deployment.Health != schema.HealthReady || one.Deployment.Objects != 1 {
+		t.Errorf("got %+v, %+v", one, one.Deployment)
+	}
+	if all.Ready {
+		t.Error("the operator cannot be ready without nodes")
+	}
+
+	// MetalK8s' document was changed by somebody else, and knows a version that we do not.
+	for _, err := range []error{
+		documents.SetActive(b.Context(), b.Solution, ""),
+		documents.RemoveVersion(b.Context(), b.Solution, "1.1.0"),
+		documents.PutVersion(b.Context(), b.Solution, schema.ImportedSolution{Version: "0.9.0", Archive: "/old.iso"}),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	one, all = solution()
+	if one.Active != "1.0.0" || one.Deployment.Health != schema.HealthDrifted || !strings.Contains(one.Deployment.Reasons[0], "no version is active") {
+		t.Errorf("got %+v, %+v", one, one.Deployment)
+	}
+	problems := strings.Join(all.Problems, "\n")
+	for _, want := range []string{
+		b.Solution + "-1.1.0 was imported, but MetalK8s' ConfigMap metalk8s-solutions does not list it",
+		b.Solution + "-0.9.0 was imported by MetalK8s only: to deploy it from here, run 'solutionctl deploy import /old.iso'",
+	} {
+		if !strings.Contains(problems, want) {
+			t.Errorf("nothing about %q in:\n%s", want, problems)
+		}
+	}
+
+	// The namespace is taken out of its environment.
+	client := testcluster.Shared(t).Client()
+	patch := fmt.Sprintf(`{"metadata": {"labels": {%q: null}}}`, metalk8s.EnvironmentLabel)
+	if _, err := client.CoreV1().Namespaces().Patch(b.Context(), b.Env, types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, all = solution(); !strings.Contains(strings.Join(all.Problems, "\n"), "deployed in namespace "+b.Env+", which is not part of an environment") {
+		t.Errorf("problems: %q", all.Problems)
+	}
+}
+
+// TestStatusOfMetalK8s shows an operator that Salt deployed.
+func TestStatusOfMetalK8s(t *testing.T) {
+	b := newBed(t)
+	if err := (&metalk8s.Documents{Cluster: b.Cluster}).SetVersion(b.Context(), b.Env, b.Solution, "1.0.0"); err != nil {
+		t.Fatal(err)
+	}
+	b.create(fmt.Sprintf(`apiVersion: apps/v1
+kind: Deployment
+metadata: {name: %[1]s-operator, namespace: %[2]s, labels: {heritage: salt, app.kubernetes.io/managed-by: salt}}
+spec: {selector: {matchLabels: {app: x}}, template: {metadata: {labels: {app: x}}, spec: {containers: [{name: x, image: x}]}}}
+`, b.Solution, b.Env))
+	b.wantHealth(schema.HealthForeign, "deployed by MetalK8s", "--adopt")
+}
+
+// TestHistory tells what was done, to whom it matters.
+func TestHistory(t *testing.T) {
+	b := newBed(t)
+	b.activated("1.0.0", content{})
+	b.mustAdd("1.0.0")
+	if _, err := b.Remove(b.Context(), deployer.RemoveOptions{Environment: b.Env, Solution: b.Solution}); err != nil {
+		t.Fatal(err)
+	}
+	lines := func(environment, solution string) []string {
+		t.Helper()
+		h, err := b.History(b.Context(), environment, solution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		valid(t, "history", h)
+		var texts []string
+		for _, o := range h.Operations {
+			texts = append(texts, fmt.Sprint(o.Environment, "|", o.Namespace, "|", o.Operation, " ", o.Version, "|", o.Outcome, "|", o.User))
+			if o.Started.IsZero() || o.Finished == nil {
+				t.Errorf("without times: %+v", o)
+			}
+		}
+		return texts
+	}
+	here := []string{b.Env + "|" + b.Env + "|remove |done|administrator", b.Env + "|" + b.Env + "|add 1.0.0|done|administrator"}
+	if diff := cmp.Diff(lines(b.Env, ""), here); diff != "" {
+		t.Errorf("in the environment (-got +want):\n%s", diff)
+	}
+	if diff := cmp.Diff(lines("", b.Solution), append(here, "||activate 1.0.0|done|administrator")); diff != "" {
+		t.Errorf("everywhere (-got +want):\n%s", diff)
+	}
+	_, err := b.History(b.Context(), b.Env, "other")
+	b.refused(err, report.NotFound, "other", b.Env, b.Solution)
+	_, err = b.History(b.Context(), "nowhere", "")
+	b.refused(err, report.NotFound, "nowhere")
+}
+
+// TestSearch finds what was imported and what only this host has.
+func TestSearch(t *testing.T) {
+	b := newBed(t)
+	b.imported("1.9.0", content{})
+	b.activated("1.10.0", content{})
+	b.mustAdd("1.10.0")
+	stored := b.payload("2.0.0", content{}).Solution
+	stored.SetAnnotation(schema.AnnotationDisplayName, "Wonder Clock")
+	ref, err := schema.ParseImageRef("face:3.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	stored.Spec.Images = append(stored.Spec.Images, ref)
+	stored.Spec.ImageOrigins = map[schema.ImageRef]string{ref: "ghcr.io/acme/Face-" + b.Solution + ":3.1"}
+	find := func(term string) []string {
+		t.Helper()
+		r, err := b.Search(b.Context(), term, []deployer.StoredArchive{{Solution: stored, Path: "/store/x.iso"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		valid(t, "search", r)
+		var texts []string
+		for _, v := range r.Versions {
+			text := fmt.Sprint(v.ID, " active=", v.Active, " imported=", v.Imported, " stored=", v.Stored, " ", v.Environments)
+			for _, i := range v.Images {
+				if i.Matches {
+					text += " " + i.Image
+				}
+			}
+			texts = append(texts, text)
+		}
+		return texts
+	}
+	first, second, third := b.Solution+"-1.9.0 active=false imported=true stored=false []",
+		b.Solution+"-1.10.0 active=true imported=true stored=false ["+b.Env+"]", b.Solution+"-2.0.0 active=false imported=false stored=true []"
+	for _, test := range []struct {
+		term string
+		want []string
+	}{
+		{b.Solution + "-1", []string{first, second}},
+		{"wonder", []string{third}},
+		{strings.ToUpper("face-" + b.Solution), []string{third + " face:3.1"}},
+		{"nothing like this", nil},
+	} {
+		if diff := cmp.Diff(find(test.term), test.want); diff != "" {
+			t.Errorf("%s (-got +want):\n%s", test.term, diff)
+		}
+	}
+	if all := find(""); len(all) < 3 {
+		t.Errorf("without a term: %q", all)
+	}
+}
+
+// TestDeleteEnvironment removes data, Solutions and namespaces in the order in which operators can serve it.
+func TestDeleteEnvironment(t *testing.T) {
+	b := newBed(t)
+	b.activated("1.0.0", content{})
+	b.mustAdd("1.0.0")
+	b.newClock(b.Env, "one", "hands: 2")
+	o := deployer.DeleteEnvironmentOptions{Environment: b.Env, Options: deployer.Options{Timeout: time.Minute}}
+	_, err := b.Deployer.DeleteEnvironment(b.Context(), o)
+	b.refused(err, report.InUse, "Solution "+b.Solution+" 1.0.0", "Clock one", "--delete-data")
+
+	// The record counts as much as MetalK8s' document.
+	if err := (&metalk8s.Documents{Cluster: b.Cluster}).SetVersion(b.Context(), b.Env, b.Solution, ""); err != nil {
+		t.Fatal(err)
+	}
+	_, err = b.Deployer.DeleteEnvironment(b.Context(), o)
+	b.refused(err, report.InUse, "Solution "+b.Solution+" 1.0.0")
+
+	var out exported
+	o.Data, o.Export, o.DryRun = deployer.DeleteData, out.open, true
+	planned, err := b.Deployer.DeleteEnvironment(b.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out.Len() > 0 || b.find(namespaces, "", b.Env).GetDeletionTimestamp() != nil {
+		t.Error("a dry run has changed something")
+	}
+	o.DryRun = false
+	done, err := b.Deployer.DeleteEnvironment(b.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	planned.Planned = false
+	if diff := cmp.Diff(done, planned); diff != "" {
+		t.Errorf("done otherwise than planned (-got +want):\n%s", diff)
+	}
+	if !out.closed || !strings.Contains(out.String(), `"hands":2`) {
+		t.Errorf("export: %q", out.String())
+	}
+	if b.find(namespaces, "", b.Env) != nil {
+		t.Error("the namespace is still there")
+	}
+	h, err := b.History(b.Context(), "", b.Solution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(h.Operations) != 1 {
+		t.Errorf("the record is still there: %+v", h.Operations)
+	}
+	_, err = b.Deployer.DeleteEnvironment(b.Context(), o)
+	b.refused(err, report.NotFound, b.Env)
+}
+
+// TestDeleteEnvironmentInterrupted goes on where it was stopped: custom resources wait for an operator that is slow.
+func TestDeleteEnvironmentInterrupted(t *testing.T) {
+	b := newBed(t)
+	b.activated("1.0.0", content{})
+	b.mustAdd("1.0.0")
+	clock := b.newClock(b.Env, "slow", "hands: 2")
+	clock.SetFinalizers([]string{"clocks.example/guard"})
+	clock, err := b.Cluster.Update(b.Context(), clock, cluster.WriteOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var first, second exported
+	o := deployer.DeleteEnvironmentOptions{Environment: b.Env, Data: deployer.DeleteData, Export: first.open, Options: deployer.Options{Timeout: time.Second}}
+	_, err = b.Deployer.DeleteEnvironment(b.Context(), o)
+	b.refused(err, report.Timeout, "slow", "clocks.example/guard")
+	b.get(deployments, b.Env, b.Solution+"-operator") // it still serves
+
+	o.Export, o.Timeout = second.open, time.Minute
+	ctx, cancel := context.WithCancel(b.Context())
+	b.Deployer.Sink = cancelWhenWaiting{cancel}
+	_, err = b.Deployer.DeleteEnvironment(ctx, o)
+	b.refused(err, report.Interrupted, "same command")
+	b.Deployer.Sink = b.Sink
+
+	live := b.get(b.clock(), b.Env, "slow")
+	live.SetFinalizers(nil)
+	if _, err := b.Cluster.Update(b.Context(), live, cluster.WriteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Deployer.DeleteEnvironment(b.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	if b.find(namespaces, "", b.Env) != nil {
+		t.Error("the namespace is still there")
+	}
+}
+
+// cancelWhenWaiting cancels when custom resources are waited for.
+type cancelWhenWaiting struct{ cancel context.CancelFunc }
+
+func (c cancelWhenWaiting) Emit(e report.Event) {
+	if e.Name == "custom resources" && e.State == report.Running {
+		c.cancel()
+	}
+}
+
+// TestCreateEnvironmentForbidden says everything that is missing before anything is made.
+func TestCreateEnvironmentForbidden(t *testing.T) {
+	b := newBed(t)
+	nobody := b.connect(b.kubeconfigFor("nobody"))
+	_, err := nobody.CreateEnvironment(b.Context(), metalk8s.CreateOptions{Name: "forbidden"})
+	b.refused(err, report.Forbidden, "nobody", "leases")
+	_, err = nobody.Status(b.Context())
+	b.refused(err, report.Forbidden, "namespaces")
+}

@@ -1,0 +1,239 @@
+package deployer
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kube "k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/health"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+var deploymentKind = kube.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
+
+// finding is what the objects of a release are like.
+type finding struct {
+	objects, ready int
+	health         schema.DeploymentHealth
+	reasons        []string
+	changed        bool // some objects may no longer be as they were applied
+}
+
+func (f *finding) worsen(health schema.DeploymentHealth, reasons ...string) {
+	if severity(health) > severity(f.health) {
+		f.health = health
+	}
+	f.reasons = append(f.reasons, reasons...)
+}
+
+// examine looks at every object on the records: is it there, is it ready, is it as it was applied?
+func (d *Deployer) examine(ctx context.Context, states []*engine.State) (map[engine.Key]*finding, error) {
+	live, err := d.liveObjects(ctx, states)
+	if err != nil {
+		return nil, err
+	}
+	findings := map[engine.Key]*finding{}
+	for _, s := range states {
+		f := &finding{health: schema.HealthReady}
+		findings[s.Key] = f
+		for _, known := range inventory(s) {
+			f.objects++
+			d.judge(ctx, f, known, live[known.ObjectRef])
+		}
+	}
+	return findings, d.explainChanges(ctx, states, findings)
+}
+
+// inventory are the objects that a release should have now.
+func inventory(s *engine.State) []schema.DeployedObject {
+	revision := s.Pending
+	if revision == nil {
+		revision = s.Current
+	}
+	if revision == nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(revision.Objects), func(o schema.DeployedObject) bool { return o.Leaving || o.Kept })
+}
+
+// liveObjects reads the objects of releases: those of one kind at once, or one by one for a user who may not see the whole
+// cluster.
+func (d *Deployer) liveObjects(ctx context.Context, states []*engine.State) (map[schema.ObjectRef]*unstructured.Unstructured, error) {
+	byKind := map[kube.GroupVersionKind][]schema.ObjectRef{}
+	for _, s := range states {
+		for _, object := range inventory(s) {
+			kind := kube.FromAPIVersionAndKind(object.APIVersion, object.Kind)
+			byKind[kind] = append(byKind[kind], object.ObjectRef)
+		}
+	}
+	selector := engine.LabelRelease
+	if len(states) == 1 {
+		selector += "=" + states[0].Key.ID()
+	}
+	live := map[schema.ObjectRef]*unstructured.Unstructured{}
+	for kind, refs := range byKind {
+		failure := d.listInto(ctx, live, kind, selector)
+		if report.CodeOf(failure) == report.Forbidden {
+			failure = d.getInto(ctx, live, kind, refs)
+		}
+		if failure != nil {
+			return nil, failure
+		}
+	}
+	return live, nil
+}
+
+func (d *Deployer) listInto(ctx context.Context, live map[schema.ObjectRef]*unstructured.Unstructured, kind kube.GroupVersionKind, selector string) error {
+	for object, err := range d.Cluster.List(ctx, kind, "", metav1.ListOptions{LabelSelector: selector}) {
+		if err != nil {
+			return err
+		}
+		live[refOf(kind, object)] = object
+	}
+	return nil
+}
+
+func (d *Deployer) getInto(ctx context.Context, live map[schema.ObjectRef]*unstructured.Unstructured, kind kube.GroupVersionKind, refs []schema.ObjectRef) error {
+	for _, ref := range refs {
+		object, err := d.Cluster.Get(ctx, kind, ref.Namespace, ref.Name)
+		if err != nil {
+			return err
+		}
+		if object != nil {
+			live[ref] = object
+		}
+	}
+	return nil
+}
+
+func refOf(kind kube.GroupVersionKind, object *unstructured.Unstructured) schema.ObjectRef {
+	return schema.ObjectRef{APIVersion: kind.GroupVersion().String(), Kind: kind.Kind, Namespace: object.GetNamespace(), Name: object.GetName()}
+}
+
+// judge adds what one object is like. An object that is being made has no UID on the record yet.
+func (d *Deployer) judge(ctx context.Context, f *finding, known schema.DeployedObject, live *unstructured.Unstructured) {
+	name := known.String()
+	switch {
+	case live == nil && known.UID == "":
+		f.worsen(schema.HealthProgressing, name+" is not there yet")
+		return
+	case live == nil:
+		f.worsen(schema.HealthFailed, name+" is gone")
+		return
+	case known.UID != "" && string(live.GetUID()) != known.UID:
+		f.worsen(schema.HealthDrifted, name+" is not the one that was deployed: somebody deleted it and made another one")
+	}
+	f.changed = f.changed || mayHaveChanged(known, live)
+	status := health.Of(live)
+	if status.Ready {
+		f.ready++
+		return
+	}
+	word := schema.HealthProgressing
+	if status.Failed {
+		word = schema.HealthFailed
+	}
+	reasons := health.Explain(ctx, d.Cluster, live)
+	if len(reasons) == 0 {
+		reasons = []string{status.Message}
+	}
+	for _, reason := range reasons {
+		f.worsen(word, name+": "+reason)
+	}
+}
+
+// withoutStatus are kinds that nobody but a person or a tool changes: a new resource version is a change.
+var withoutStatus = []string{"ClusterRole", "ClusterRoleBinding", "ConfigMap", "Role", "RoleBinding", "Secret", "ServiceAccount"}
+
+// mayHaveChanged tells that an object is perhaps not as it was applied.
+func mayHaveChanged(known schema.DeployedObject, live *unstructured.Unstructured) bool {
+	switch {
+	case known.ResourceVersion == "" || known.ResourceVersion == live.GetResourceVersion():
+		return false
+	case slices.Contains(withoutStatus, known.Kind):
+		return true
+	default:
+		return known.Generation != live.GetGeneration()
+	}
+}
+
+// explainChanges asks the engine what it would do to bring back what may have changed, and tells it.
+func (d *Deployer) explainChanges(ctx context.Context, states []*engine.State, findings map[engine.Key]*finding) error {
+	e := d.engine()
+	e.Sink = nil // this is no operation
+	for _, s := range states {
+		f := findings[s.Key]
+		if !f.changed || s.Pending != nil || s.Current == nil {
+			continue
+		}
+		objects, err := e.Objects(ctx, s.Key, s.Current)
+		if err != nil {
+			return err
+		}
+		release := engine.Release{Key: s.Key, Version: s.Current.Version, Operation: s.Current.Operation, Settings: s.Current.Settings, Objects: objects}
+		plan, err := e.Plan(ctx, release, engine.PlanOptions{Adopt: true, Force: true})
+		if code := report.CodeOf(err); code == report.Forbidden || code == report.Refused || code == report.Invalid {
+			// Whoever may look need not be allowed to change anything.
+			f.worsen(schema.HealthDrifted, "some of its objects were changed since they were deployed")
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("compare %s with what was deployed: %w", s.Key, err)
+		}
+		for _, change := range plan.Changes {
+			if reasons := drift(change); len(reasons) > 0 {
+				f.worsen(schema.HealthDrifted, reasons...)
+			}
+		}
+	}
+	return nil
+}
+
+// drift says what was changed about an object, from the change that would take it back.
+func drift(c schema.Change) []string {
+	switch c.Action {
+	case schema.ActionUpdate, schema.ActionReplace, schema.ActionAdopt:
+	default:
+		return nil // what is missing was said already
+	}
+	var reasons []string
+	for _, field := range c.Fields {
+		reason := fmt.Sprintf("%s was changed: %s is %s, was %s", c.Object, field.Path, orNothing(field.From), orNothing(field.To))
+		if field.Manager != "" && field.Manager != cluster.FieldManager {
+			reason += " (by " + field.Manager + ")"
+		}
+		reasons = append(reasons, reason)
+	}
+	if len(reasons) == 0 {
+		reasons = append(reasons, c.Object.String()+" was changed")
+	}
+	return reasons
+}
+
+func orNothing(value string) string {
+	if value == "" {
+		return "missing"
+	}
+	return value
+}
+
+// foreignReasons tell about an operator that somebody else deployed.
+func foreignReasons(operator *unstructured.Unstructured) []string {
+	maker := "somebody else"
+	if slices.Contains([]string{operator.GetLabels()["heritage"], operator.GetLabels()["app.kubernetes.io/managed-by"]}, "salt") {
+		maker = "MetalK8s"
+	}
+	reasons := []string{"it was deployed by " + maker + ": add it with --adopt to look after it from here"}
+	if status := health.Of(operator); !status.Ready {
+		reasons = append(reasons, strings.TrimSpace("its operator "+status.Message))
+	}
+	return reasons
+}

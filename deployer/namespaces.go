@@ -1,0 +1,180 @@
+package deployer
+
+import (
+	"context"
+	"slices"
+
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// CreateEnvironment creates an environment, or adds a namespace to it.
+func (d *Deployer) CreateEnvironment(ctx context.Context, o metalk8s.CreateOptions) (*schema.Operation, error) {
+	o, err := o.Check()
+	if err != nil {
+		return nil, err
+	}
+	if err := d.mayLock(ctx); err != nil {
+		return nil, err
+	}
+	if err := d.require(ctx, slices.Concat(
+		with(cluster.Permission{Resource: "namespaces"}, "get", "list", "create", "update"),
+		with(cluster.Permission{Resource: "configmaps", Namespace: o.Namespace}, "get", "create"),
+	)); err != nil {
+		return nil, err
+	}
+	var result metalk8s.Creation
+	err = d.locked(ctx, "env-"+o.Namespace, func(ctx context.Context) (err error) {
+		result, err = d.documents().CreateEnvironment(ctx, o)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	action := map[metalk8s.Creation]schema.Action{
+		metalk8s.Created: schema.ActionCreate, metalk8s.Adopted: schema.ActionAdopt, metalk8s.Changed: schema.ActionUpdate,
+	}[result]
+	if action == "" {
+		action = schema.ActionNone
+	}
+	return &schema.Operation{
+		Operation: "env create", Environment: o.Name, Notices: []string{},
+		Parts: []schema.OperationPart{{Namespace: o.Namespace, Changes: []schema.Change{{Action: action, Object: namespaceRef(o.Namespace)}}}},
+	}, nil
+}
+
+func namespaceRef(name string) schema.ObjectRef {
+	return schema.ObjectRef{APIVersion: "v1", Kind: "Namespace", Name: name}
+}
+
+// DeleteEnvironmentOptions say which environment to delete.
+type DeleteEnvironmentOptions struct {
+	Options
+	Environment string
+	Namespace   string // the only one of its namespaces to delete; "" stands for all of them
+	// Data is RefuseData, which refuses while anything is used, or DeleteData, which removes the Solutions in the namespaces
+	// and deletes every custom resource first.
+	Data   DataPolicy
+	Export Export // where custom resources go before they are deleted
+}
+
+// DeleteEnvironment deletes namespaces of an environment. What is used in them is deleted in the order that lets its
+// operators serve it: custom resources, then the Solutions with what they have outside of the namespaces, then the
+// namespaces.
+func (d *Deployer) DeleteEnvironment(ctx context.Context, o DeleteEnvironmentOptions) (*schema.Operation, error) {
+	return d.inNamespaces(ctx, o.Options, o.Environment, o.Namespace, func(ctx context.Context, _ []metalk8s.Namespace) (*task, error) {
+		return d.planDeletion(ctx, o)
+	})
+}
+
+func (d *Deployer) planDeletion(ctx context.Context, o DeleteEnvironmentOptions) (*task, error) {
+	selected := metalk8s.DeleteOptions{Name: o.Environment, Namespace: o.Namespace, Used: true, Timeout: o.Timeout, NoWait: o.NoWait}
+	namespaces, err := d.documents().Select(ctx, selected)
+	if err != nil {
+		return nil, err
+	}
+	states, err := d.statesIn(ctx, namespaces)
+	if err != nil {
+		return nil, err
+	}
+	usage, err := d.usage(ctx, namespaces, states)
+	if err != nil {
+		return nil, err
+	}
+	if len(usage) > 0 && o.Data != DeleteData {
+		return nil, metalk8s.InUse(o.Environment, usage)
+	}
+	t := &task{Operation: schema.Operation{Operation: "env delete", Environment: o.Environment}}
+	var lost []customResource
+	for _, use := range usage {
+		for _, object := range use.Objects {
+			lost = append(lost, customResource{use.Kind, object})
+			apiVersion, kind := use.Kind.ToAPIVersionAndKind()
+			t.records = append(t.records, schema.Change{
+				Action: schema.ActionDelete,
+				Object: schema.ObjectRef{APIVersion: apiVersion, Kind: kind, Namespace: use.Namespace, Name: object.GetName()},
+			})
+		}
+	}
+	if len(lost) > 0 {
+		t.notice("custom resources are deleted: " + countText(lost))
+	}
+	var releases []engine.Release
+	for _, s := range states {
+		releases = append(releases, engine.Release{Key: s.Key, Operation: "env delete"})
+	}
+	if t.plans, err = d.engine().PlanAll(ctx, releases, o.plan()); err != nil {
+		return nil, err
+	}
+	for _, n := range namespaces {
+		t.records = append(t.records, schema.Change{Action: schema.ActionDelete, Object: namespaceRef(n.Name)})
+	}
+	t.before = func(ctx context.Context) error {
+		if err := d.deleteResources(ctx, lost, o.Export, o.Timeout); err != nil {
+			return err
+		}
+		return d.clearVersions(ctx, namespaces)
+	}
+	t.after = func(ctx context.Context) error {
+		for _, s := range states {
+			if err := d.engine().Forget(ctx, s.Key); err != nil {
+				return err
+			}
+		}
+		return d.documents().DeleteEnvironment(ctx, selected)
+	}
+	return t, nil
+}
+
+// statesIn returns the records of what is, or was, in namespaces.
+func (d *Deployer) statesIn(ctx context.Context, namespaces []metalk8s.Namespace) ([]*engine.State, error) {
+	states, err := d.engine().States(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(states, func(s *engine.State) bool {
+		return !slices.ContainsFunc(namespaces, func(n metalk8s.Namespace) bool { return n.Name == s.Namespace })
+	}), nil
+}
+
+// usage is what MetalK8s' documents, our records and the cluster say is used in namespaces.
+func (d *Deployer) usage(ctx context.Context, namespaces []metalk8s.Namespace, states []*engine.State) ([]metalk8s.Use, error) {
+	usage, err := d.documents().Usage(ctx, namespaces)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range states {
+		version, deployed := deployedVersion(s)
+		listed := slices.ContainsFunc(usage, func(u metalk8s.Use) bool { return u.Namespace == s.Namespace && u.Solution == s.Solution })
+		if deployed && !listed {
+			usage = append(usage, metalk8s.Use{Namespace: s.Namespace, Solution: s.Solution, Version: version})
+		}
+	}
+	return usage, nil
+}
+
+// deployedVersion is the version of which objects are there, or may be.
+func deployedVersion(s *engine.State) (version string, deployed bool) {
+	for _, revision := range []*schema.DeploymentRevision{s.Pending, s.Current} {
+		if revision != nil && (revision.Version != "" || len(revision.Objects) > 0) {
+			return revision.Version, true
+		}
+	}
+	return "", false
+}
+
+// clearVersions tells MetalK8s that no Solution is to be in the namespaces any more, so that it deploys none again.
+func (d *Deployer) clearVersions(ctx context.Context, namespaces []metalk8s.Namespace) error {
+	for _, n := range namespaces {
+		for _, solution := range sortedKeys(n.Versions) {
+			err := d.documents().SetVersion(ctx, n.Name, solution, "")
+			if err != nil && !(n.Terminating && report.CodeOf(err) == report.Conflict) {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,170 @@
+package schema
+
+import "time"
+
+// Status is what `solutionctl deploy status` prints: what was imported, what is deployed where, and how it is.
+type Status struct {
+	// Ready is true when everything that is recorded is there and works, and there are no problems.
+	Ready        bool                `json:"ready"`
+	Solutions    []SolutionStatus    `json:"solutions"`
+	Environments []EnvironmentStatus `json:"environments"`
+	// Problems are those of the cluster as a whole, one sentence each.
+	Problems []string `json:"problems"`
+}
+
+// SolutionStatus is one imported Solution.
+type SolutionStatus struct {
+	Name        string `json:"name"`
+	DisplayName string `json:"displayName"`
+	// Active is the active version, empty when there is none.
+	Active   string            `json:"active,omitempty"`
+	Versions []ImportedVersion `json:"versions"`
+	// Deployment is the part of the Solution that belongs to the whole cluster; absent while it is not active.
+	Deployment *DeploymentStatus `json:"deployment,omitempty"`
+}
+
+// ImportedVersion is one imported version of a Solution.
+type ImportedVersion struct {
+	Version string `json:"version"`
+	ID      string `json:"id"`
+	Active  bool   `json:"active"`
+	// Archive is the path of the archive on the host that imported it.
+	Archive    string     `json:"archive,omitempty"`
+	ImportedAt *time.Time `json:"importedAt,omitempty"`
+	ImportedBy string     `json:"importedBy,omitempty"`
+}
+
+// EnvironmentStatus is an environment and what is deployed in it.
+type EnvironmentStatus struct {
+	Name        string            `json:"name"`
+	Description string            `json:"description,omitempty"`
+	Namespaces  []NamespaceStatus `json:"namespaces"`
+}
+
+// NamespaceStatus is a namespace of an environment.
+type NamespaceStatus struct {
+	Name string `json:"name"`
+	// Terminating is true while the namespace is being deleted.
+	Terminating bool               `json:"terminating"`
+	Deployments []DeploymentStatus `json:"deployments"`
+	Problems    []string           `json:"problems"`
+}
+
+// DeploymentHealth is how a deployed Solution is, in one word.
+type DeploymentHealth string
+
+// The words, from good to bad.
+const (
+	// HealthReady: every object is there and works.
+	HealthReady DeploymentHealth = "ready"
+	// HealthProgressing: something is not ready yet, and nothing says that it will not be.
+	HealthProgressing DeploymentHealth = "progressing"
+	// HealthPending: an operation was begun and has not ended.
+	HealthPending DeploymentHealth = "pending"
+	// HealthDrifted: the cluster is no longer as it was made, or another version is asked for than is there.
+	HealthDrifted DeploymentHealth = "drifted"
+	// HealthForeign: somebody else deployed it.
+	HealthForeign DeploymentHealth = "foreign"
+	// HealthMissing: it is asked for, and nothing of it was deployed.
+	HealthMissing DeploymentHealth = "missing"
+	// HealthFailed: something does not work, and waiting will not help.
+	HealthFailed DeploymentHealth = "failed"
+)
+
+// DeploymentStatus is a Solution in a namespace, or its part for the whole cluster.
+type DeploymentStatus struct {
+	Solution string `json:"solution"`
+	// Wanted is the version that MetalK8s' document asks for, empty when it asks for none.
+	Wanted string `json:"wanted,omitempty"`
+	// Version is the version that was deployed last, empty when there is none.
+	Version string           `json:"version,omitempty"`
+	Health  DeploymentHealth `json:"health"`
+	// Objects is how many objects it has, and Ready how many of them are there and work.
+	Objects int `json:"objects"`
+	Ready   int `json:"ready"`
+	// Pending is the operation that was begun and has not ended.
+	Pending *PendingOperation `json:"pending,omitempty"`
+	// Reasons say why it is not ready, one sentence each.
+	Reasons []string `json:"reasons"`
+}
+
+// PendingOperation is an operation that was begun and has not ended: somebody is at work, or was interrupted.
+type PendingOperation struct {
+	Operation string    `json:"operation"`
+	Version   string    `json:"version,omitempty"`
+	User      string    `json:"user"`
+	Started   time.Time `json:"started"`
+}
+
+// EnvironmentList is what `solutionctl deploy env list` prints.
+type EnvironmentList struct {
+	Environments []EnvironmentEntry `json:"environments"`
+}
+
+// EnvironmentEntry is an environment as MetalK8s' documents describe it.
+type EnvironmentEntry struct {
+	Name        string           `json:"name"`
+	Description string           `json:"description,omitempty"`
+	Namespaces  []NamespaceEntry `json:"namespaces"`
+}
+
+// NamespaceEntry is a namespace of an environment as MetalK8s' documents describe it.
+type NamespaceEntry struct {
+	Name        string `json:"name"`
+	Terminating bool   `json:"terminating"`
+	// Versions maps Solutions to the versions that are asked for.
+	Versions map[string]string `json:"versions"`
+}
+
+// History is what `solutionctl deploy history` prints, the newest operation first.
+type History struct {
+	Operations []HistoryEntry `json:"operations"`
+}
+
+// HistoryEntry is an operation on a Solution in a namespace, or on its part for the whole cluster.
+type HistoryEntry struct {
+	// Environment and Namespace are empty for the whole cluster; Environment is, too, for a namespace that is in none any
+	// more.
+	Environment string            `json:"environment,omitempty"`
+	Namespace   string            `json:"namespace,omitempty"`
+	Solution    string            `json:"solution"`
+	Revision    int64             `json:"revision"`
+	Operation   string            `json:"operation"`
+	Version     string            `json:"version,omitempty"`
+	Outcome     DeploymentOutcome `json:"outcome"`
+	User        string            `json:"user"`
+	Tool        string            `json:"tool"`
+	Started     time.Time         `json:"started"`
+	Finished    *time.Time        `json:"finished,omitempty"`
+}
+
+// SearchResult is what `solutionctl deploy search` prints, ordered by name and version.
+type SearchResult struct {
+	Versions []FoundVersion `json:"versions"`
+}
+
+// FoundVersion is a version of a Solution that can be deployed, or imported.
+type FoundVersion struct {
+	Name        string `json:"name"`
+	DisplayName string `json:"displayName"`
+	Version     string `json:"version"`
+	ID          string `json:"id"`
+	Active      bool   `json:"active"`
+	// Imported is true when the cluster knows it, Stored when this host has its archive.
+	Imported bool   `json:"imported"`
+	Stored   bool   `json:"stored"`
+	Archive  string `json:"archive,omitempty"`
+	// Environments are those where it is deployed.
+	Environments []string     `json:"environments"`
+	Images       []FoundImage `json:"images"`
+}
+
+// FoundImage is an image of an archive.
+type FoundImage struct {
+	Image  string `json:"image"`
+	Digest string `json:"digest,omitempty"`
+	// Origin is the name of the image outside of the archive.
+	Origin string `json:"origin,omitempty"`
+	// Matches is true when the image is what was searched for.
+	Matches bool `json:"matches"`
+}
