@@ -97,8 +97,8 @@ func unscheduled(pod *corev1.Pod) (problem, bool) {
 			if c.Reason == corev1.PodReasonSchedulingGated {
 				return problem{text: "must not be scheduled yet: a scheduling gate holds it", grave: true}, true
 			}
-			message, _, _ := strings.Cut(c.Message, " preemption:")
-			return problem{text: "no node can take it: " + message, grave: true}, true
+			message, _, _ := strings.Cut(c.Message, ". ") // what follows is about how other pods could make room
+			return problem{text: "no node can take it: " + strings.TrimSuffix(message, "."), grave: true}, true
 		}
 	}
 	return problem{text: "is not scheduled to a node yet"}, true
@@ -181,7 +181,7 @@ var wrapping = sync.OnceValue(func() *regexp.Regexp {
 		`^Failed to pull image "[^"]*": `,
 		`^rpc error: code = \w+ desc = `,
 		`^failed to pull and unpack image "[^"]*": `,
-		`^failed to resolve (?:reference|image) "[^"]*": `,
+		`^failed to resolve (?:reference|image)(?: "[^"]*")?: `,
 		`^failed to copy: `,
 		`^failed to create containerd task: `,
 		`^failed to create shim task: `,
@@ -237,7 +237,7 @@ func probeProblem(c corev1.ContainerStatus, events []event) string {
 	}
 	for _, w := range events {
 		if w.reason == "Unhealthy" && strings.HasPrefix(w.message, which) {
-			return "runs, but is not ready: " + strings.ToLower(which[:1]) + w.message[1:]
+			return "runs, but is not ready: " + strings.ToLower(which[:1]) + strings.TrimRight(w.message[1:], ": \n")
 		}
 	}
 	return "runs, but its " + strings.ToLower(which) + " does not succeed yet"
