@@ -28,7 +28,7 @@ const pageSize = 500
 
 // onlyMetadata asks for objects without their spec and status.
 const (
-	onlyMetadata = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+	onlyMetadata = protobuf + ";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 	applyFormat  = "application/apply-patch+yaml" // JSON is YAML
 )
 
@@ -52,7 +52,8 @@ func (c *Cluster) List(ctx context.Context, kind schema.GroupVersionKind, namesp
 	return c.list(ctx, kind, namespace, o, "")
 }
 
-// ListMetadata is [Cluster.List] without anything but the type and the metadata of each object.
+// ListMetadata is [Cluster.List] without anything but the type and the metadata of each object, and without who manages
+// its fields.
 func (c *Cluster) ListMetadata(ctx context.Context, kind schema.GroupVersionKind, namespace string, o metav1.ListOptions) iter.Seq2[*unstructured.Unstructured, error] {
 	return c.list(ctx, kind, namespace, o, onlyMetadata)
 }
@@ -110,7 +111,12 @@ func (c *Cluster) page(ctx context.Context, r request) (*unstructured.Unstructur
 		return nil, err
 	}
 	var page unstructured.UnstructuredList
-	if err := page.UnmarshalJSON(answer); err != nil {
+	if raw, ok := fromProtobuf(answer); ok {
+		err = readMetadata(&page, raw)
+	} else {
+		err = page.UnmarshalJSON(answer)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("%s: answer of the API server: %w", r.what(), err)
 	}
 	for i := range page.Items {

@@ -154,7 +154,13 @@ func refusal(r request, response *http.Response) error {
 		text = nil // the status line says the most important
 	}
 	var status metav1.Status
-	if err := json.Unmarshal(text, &status); err == nil && status.Kind == "Status" && status.Status == metav1.StatusFailure {
+	if raw, ok := fromProtobuf(text); ok {
+		err = status.Unmarshal(raw)
+		status.Kind = "Status"
+	} else {
+		err = json.Unmarshal(text, &status)
+	}
+	if err == nil && status.Kind == "Status" && status.Status == metav1.StatusFailure {
 		if status.Code == 0 {
 			status.Code = int32(response.StatusCode) //nolint:gosec // three digits
 		}

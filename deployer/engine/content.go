@@ -37,7 +37,7 @@ func (e *Engine) StoreContent(ctx context.Context, owner string, data []byte) (d
 	if len(data) > maxContent {
 		return "", report.Errorf(report.Refused, "content of %d bytes is too large to be kept in the cluster, the limit is %d MiB", len(data), maxContent>>20)
 	}
-	parts := slices.Collect(slices.Chunk(compress(data), partSize))
+	parts := slices.Collect(slices.Chunk(e.compressors.compress(data), partSize))
 	// The first part comes last: when it is there, all of them are.
 	for i := len(parts) - 1; i >= 0; i-- {
 		secret := newSecret(nil, contentName(owner, digest, i), "content", owner, contentKey, parts[i])

@@ -32,7 +32,8 @@ type Engine struct {
 	User    string // for the history; "" asks the cluster
 	Tool    string // version of solutionctl
 
-	limiter limiter
+	limiter     limiter
+	compressors compressors
 }
 
 // Key names a release: a Solution in a namespace, or with an empty Namespace the part of a Solution that belongs to the

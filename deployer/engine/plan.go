@@ -114,15 +114,18 @@ func (e *Engine) PlanAll(ctx context.Context, releases []Release, o PlanOptions)
 
 func (e *Engine) plan(ctx context.Context, releases []Release, states []*State, o PlanOptions) ([]*Plan, error) {
 	plans := make([]*Plan, len(releases))
-	for i, r := range releases {
-		j, err := e.newJudge(ctx, r, states[i], o)
+	if err := each(len(releases), false, func(i int) (err error) {
+		p := &Plan{Release: releases[i], Resumes: states[i].Pending, state: states[i]}
+		plans[i] = p
+		if p.judge, err = e.newJudge(ctx, p.Release, p.state, o); err == nil {
+			p.steps, err = p.judge.steps()
+		}
 		if err != nil {
-			return nil, fmt.Errorf("plan %s: %w", r.Key, err)
+			return fmt.Errorf("plan %s: %w", p.Release.Key, err)
 		}
-		plans[i] = &Plan{Release: r, Resumes: states[i].Pending, state: states[i], judge: j}
-		if plans[i].steps, err = j.steps(); err != nil {
-			return nil, fmt.Errorf("plan %s: %w", r.Key, err)
-		}
+		return nil
+	}); err != nil {
+		return nil, err
 	}
 	seen, err := e.look(ctx, plans)
 	if err != nil {

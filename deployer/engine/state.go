@@ -13,6 +13,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -85,16 +86,19 @@ func (e *Engine) State(ctx context.Context, key Key) (*State, error) {
 
 // States returns what is known about all releases, sorted by namespace and Solution.
 func (e *Engine) States(ctx context.Context) ([]*State, error) {
-	var states []*State
+	var secrets []*unstructured.Unstructured
 	for secret, err := range e.Cluster.List(ctx, secretKind, cluster.SystemNamespace, metav1.ListOptions{LabelSelector: labelStores + "=state"}) {
 		if err != nil {
 			return nil, fmt.Errorf("records of what is deployed: %w", err)
 		}
-		s, err := readState(secret)
-		if err != nil {
-			return nil, err
-		}
-		states = append(states, s)
+		secrets = append(secrets, secret)
+	}
+	states := make([]*State, len(secrets))
+	if err := each(len(secrets), true, func(i int) (err error) {
+		states[i], err = readState(secrets[i])
+		return err
+	}); err != nil {
+		return nil, err
 	}
 	slices.SortFunc(states, func(a, b *State) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Solution, b.Solution))
@@ -183,7 +187,7 @@ func (e *Engine) save(ctx context.Context, s *State) error {
 	if err != nil {
 		return fmt.Errorf("record of %s: %w", s.Key, err)
 	}
-	secret := newSecret(s.secret, s.Key.secret(), "state", s.Key.ID(), stateKey, compress(data))
+	secret := newSecret(s.secret, s.Key.secret(), "state", s.Key.ID(), stateKey, e.compressors.compress(data))
 	var saved *unstructured.Unstructured
 	if s.secret == nil {
 		saved, err = e.createStored(ctx, secret)
@@ -257,9 +261,17 @@ func sameData(a, b *unstructured.Unstructured) bool {
 	return true
 }
 
-func compress(data []byte) []byte {
+// compressors are kept, because each has more than a megabyte of tables. The zero value is ready to use.
+type compressors struct{ pool sync.Pool }
+
+func (c *compressors) compress(data []byte) []byte {
 	var b bytes.Buffer
-	w := gzip.NewWriter(&b)
+	w, ok := c.pool.Get().(*gzip.Writer)
+	if !ok {
+		w = gzip.NewWriter(nil)
+	}
+	defer c.pool.Put(w)
+	w.Reset(&b)
 	w.Write(data) //nolint:errcheck // a buffer takes everything
 	w.Close()     //nolint:errcheck // a buffer takes everything
 	return b.Bytes()
