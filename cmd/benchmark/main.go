@@ -3,7 +3,7 @@
 // Command benchmark measures solutionctl as its users run it, beside what they would use instead, and prints the tables
 // of docs/performance.md.
 //
-//	go run ./cmd/benchmark [-rounds N] [-size MiB] [-large MiB] [build] [memory] [inspect] [read] [sign] [lint]
+//	go run ./cmd/benchmark [-rounds N] [-size MiB] [-large MiB] [build] [memory] [inspect] [read] [sign] [lint] [serve]
 //
 // Without a name it runs everything. Contestants run in turn, round by round, so that a machine that changes its speed
 // changes it for all; figures are medians, and ratios are medians of the ratios within one round. Every contestant ends
@@ -41,6 +41,7 @@ var benchmarks = []struct {
 	{"read", benchmarkRead},
 	{"sign", benchmarkSign},
 	{"lint", benchmarkLint},
+	{"serve", benchmarkServe},
 }
 
 func main() {
