@@ -60,7 +60,7 @@ func (d *Deployer) planActivation(ctx context.Context, o ActivateOptions) (*task
 	if err != nil {
 		return nil, err
 	}
-	notices, err := d.judgeCRDs(ctx, objects)
+	notices, migrations, err := d.judgeCRDs(ctx, objects)
 	if err != nil {
 		return nil, err
 	}
@@ -75,6 +75,7 @@ func (d *Deployer) planActivation(ctx context.Context, o ActivateOptions) (*task
 		return nil, err
 	}
 	t.plans = []*engine.Plan{plan}
+	t.before = func(ctx context.Context) error { return d.migrateStorage(ctx, migrations) }
 	t.notice(keptNotices(plan)...)
 	t.records, t.after, err = d.setActive(ctx, found.Name, found.Version)
 	return t, err

@@ -31,8 +31,9 @@ func definition(object *unstructured.Unstructured) (*crd.Definition, error) {
 }
 
 // judgeCRDs tells what replacing the definitions in the cluster would do to the objects that are stored. What is only
-// awkward comes back as notices; an error of code data-loss says what would be lost.
-func (d *Deployer) judgeCRDs(ctx context.Context, objects []*unstructured.Unstructured) (notices []string, err error) {
+// awkward comes back as notices, and with them the definitions whose objects have to be stored anew before;
+// an error of code data-loss says what would be lost.
+func (d *Deployer) judgeCRDs(ctx context.Context, objects []*unstructured.Unstructured) (notices []string, migrations []migration, err error) {
 	var losses []string
 	for _, object := range objects {
 		if object.GroupVersionKind() != crdKind {
@@ -40,58 +41,66 @@ func (d *Deployer) judgeCRDs(ctx context.Context, objects []*unstructured.Unstru
 		}
 		live, err := d.Cluster.Get(ctx, crdKind, "", object.GetName())
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if live == nil {
 			continue
 		}
 		if live.GetDeletionTimestamp() != nil {
-			return nil, report.Errorf(report.Conflict, "custom resource definition %s is being deleted", live.GetName()).
+			return nil, nil, report.Errorf(report.Conflict, "custom resource definition %s is being deleted", live.GetName()).
 				WithHint("wait until it is gone; 'kubectl get crd %s -o yaml' shows what holds it", live.GetName())
 		}
-		more, lost, err := d.judgeCRD(ctx, live, object)
+		more, lost, migrate, err := d.judgeCRD(ctx, live, object)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
+		}
+		if migrate != nil {
+			migrations = append(migrations, *migrate)
 		}
 		notices = append(notices, more...)
 		losses = append(losses, lost...)
 	}
 	if len(losses) > 0 {
-		return nil, report.Errorf(report.DataLoss, "stored objects would lose data:\n  %s", strings.Join(losses, "\n  ")).
+		return nil, nil, report.Errorf(report.DataLoss, "stored objects would lose data:\n  %s", strings.Join(losses, "\n  ")).
 			WithHint("change or delete these objects first, or choose a version that keeps their fields")
 	}
-	return notices, nil
+	return notices, migrations, nil
 }
 
-func (d *Deployer) judgeCRD(ctx context.Context, live, desired *unstructured.Unstructured) (notices, losses []string, err error) {
+func (d *Deployer) judgeCRD(ctx context.Context, live, desired *unstructured.Unstructured) (notices, losses []string, migrate *migration, err error) {
 	before, err := definition(live)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	after, err := definition(desired)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	grave := slices.DeleteFunc(crd.Compare(before, after), func(c crd.Change) bool { return c.Severity == crd.Safe })
 	if len(grave) == 0 {
-		return nil, nil, nil
+		return nil, nil, nil, nil
 	}
 	for _, change := range grave {
 		notices = append(notices, fmt.Sprintf("custom resource definition %s: %s", live.GetName(), change))
 	}
 	judge, err := newLossJudge(before, after)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	for object, err := range d.Cluster.List(ctx, judge.listed, "", metav1.ListOptions{}) {
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
 		if err := judge.look(ctx, object); err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
 	}
-	return append(notices, judge.invalid()...), judge.losses(), nil
+	if version := judge.keeps(); version != "" {
+		migrate = &migration{live, version}
+		notices = append(notices, fmt.Sprintf("custom resource definition %s: %s stored anew in version %s before version %s goes away",
+			live.GetName(), counted(judge.objects, "object is", "objects are"), version, strings.Join(judge.removed, ", ")))
+	}
+	return append(notices, judge.invalid()...), judge.losses(), migrate, nil
 }
 
 // lossJudge tells what stored objects lose when one definition replaces another.
@@ -199,10 +208,39 @@ func (j *lossJudge) lostBefore(ctx context.Context, version string, object *unst
 	return known, err
 }
 
+// keeps is the version in which objects can be stored before the versions they may be stored in go away; "" when there is
+// none. Where there are objects, only the version that is stored now will do: going back to another one would lose what
+// only the present one has.
+func (j *lossJudge) keeps() string {
+	present, next := storageVersion(j.before), storageVersion(j.after)
+	switch {
+	case len(j.removed) == 0:
+		return ""
+	case hasVersion(j.after, present):
+		return present
+	case j.objects == 0 && hasVersion(j.before, next):
+		return next
+	default:
+		return ""
+	}
+}
+
+func storageVersion(d *crd.Definition) string {
+	for _, version := range d.Spec.Versions {
+		if version.Storage {
+			return version.Name
+		}
+	}
+	return ""
+}
+
 func (j *lossJudge) losses() []string {
 	losses := j.lost
 	if j.others > 0 {
 		losses = append(losses, fmt.Sprintf("and %d more", j.others))
+	}
+	if j.keeps() != "" {
+		return losses
 	}
 	for _, version := range j.removed {
 		losses = append(losses, fmt.Sprintf("%s: version %s goes away, and %s stored in it", j.before.Name, version,

@@ -212,6 +212,11 @@ func (r *run) applyPhase(ctx context.Context, phase int) error {
 	if len(steps) == 0 {
 		return nil
 	}
+	if phase == phaseConversions {
+		if err := r.workloadsReady(ctx); err != nil {
+			return err
+		}
+	}
 	progress := r.progress("apply", phaseNames[phase], len(steps))
 	results := make([]*unstructured.Unstructured, len(steps))
 	err := each(len(steps), true, func(i int) (err error) {
@@ -227,7 +232,7 @@ func (r *run) applyPhase(ctx context.Context, phase int) error {
 			r.results[s] = results[i]
 		}
 	}
-	if phase == phaseDefinitions {
+	if phase == phaseDefinitions || phase == phaseConversions {
 		return r.established(ctx, steps)
 	}
 	return nil
@@ -270,7 +275,7 @@ func (r *run) judgeLate(ctx context.Context, s *step) error {
 			return false, nil
 		case err != nil:
 			return false, err
-		case s.late && s.live != nil:
+		case s.late && s.live != nil && s.live.GetDeletionTimestamp() != nil:
 			return false, r.gone(ctx, s.live)
 		}
 		return !s.late, nil
@@ -295,6 +300,18 @@ func (r *run) write(ctx context.Context, s *step) (*unstructured.Unstructured, e
 	default:
 		return r.apply(ctx, update(s), cluster.WriteOptions{Force: s.force})
 	}
+}
+
+// workloadsReady waits until the workloads of the release run.
+func (r *run) workloadsReady(ctx context.Context) error {
+	var targets []*target
+	for _, s := range r.plan.steps {
+		if s.phase == phaseWorkloads && s.desired != nil && s.Action != schema.ActionSkip {
+			targets = append(targets, &target{run: r, step: s, live: r.results[s]})
+		}
+	}
+	r.watch(ctx, r.patience, targets)
+	return r.verdict(ctx, targets)
 }
 
 // established waits until the kinds that the release defines can be used.

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -131,6 +132,7 @@ const (
 	phaseConfiguration
 	phaseServices
 	phaseWorkloads
+	phaseConversions
 	phaseOthers
 	phaseAdmission
 	phases
@@ -138,7 +140,7 @@ const (
 
 var phaseNames = [phases]string{
 	"namespaces", "custom resource definitions", "service accounts", "roles", "role bindings", "configuration",
-	"services", "workloads", "ingresses, monitoring and others", "admission",
+	"services", "workloads", "custom resource definitions that are converted", "ingresses, monitoring and others", "admission",
 }
 
 var phaseOfKind = map[kube.GroupKind]int{
@@ -187,6 +189,17 @@ func phaseOf(kind kube.GroupKind) int {
 	return phaseOthers
 }
 
+// phaseOfObject is where in the order of phases an object is applied. A definition whose custom resources are converted by a
+// webhook comes when what serves the webhook runs: from then on the API server needs it for every object that is stored in
+// another version than it is asked for.
+func phaseOfObject(object *unstructured.Unstructured) int {
+	phase := phaseOf(object.GroupVersionKind().GroupKind())
+	if strategy, _, _ := unstructured.NestedString(object.Object, "spec", "conversion", "strategy"); phase == phaseDefinitions && strategy == "Webhook" {
+		return phaseConversions
+	}
+	return phase
+}
+
 // protected are kinds whose objects hold data of others: they are never removed as a side effect.
 var protected = map[kube.GroupKind]bool{
 	{Kind: "Namespace"}: true,
@@ -209,6 +222,22 @@ func definedKinds(definition *unstructured.Unstructured) []kube.GroupVersionKind
 		}
 	}
 	return kinds
+}
+
+// storedBefore returns the versions in which objects of a CustomResourceDefinition may be stored and that a new definition
+// does not have: until they were stored anew, the API server does not take it. Nil for any other kind.
+func storedBefore(live, desired *unstructured.Unstructured) []string {
+	if phase := phaseOf(live.GroupVersionKind().GroupKind()); phase != phaseDefinitions {
+		return nil
+	}
+	stored, _, _ := unstructured.NestedStringSlice(live.Object, "status", "storedVersions")
+	versions, _, _ := unstructured.NestedSlice(desired.Object, "spec", "versions")
+	return slices.DeleteFunc(stored, func(name string) bool {
+		return slices.ContainsFunc(versions, func(v any) bool {
+			version, _ := v.(map[string]any)
+			return version["name"] == name
+		})
+	})
 }
 
 // describe names whom an object that is not ours seems to belong to, from what is written on it.

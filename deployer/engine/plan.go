@@ -196,7 +196,7 @@ func (e *Engine) newJudge(ctx context.Context, r Release, state *State, o PlanOp
 		if err := j.place(ctx, desired); err != nil {
 			return nil, err
 		}
-		s := &step{desired: desired, phase: phaseOf(desired.GroupVersionKind().GroupKind())}
+		s := &step{desired: desired, phase: phaseOfObject(desired)}
 		if s.hash, err = hashOf(desired); err != nil {
 			return nil, err
 		}
@@ -205,7 +205,7 @@ func (e *Engine) newJudge(ctx context.Context, r Release, state *State, o PlanOp
 		switch s.phase {
 		case phaseNamespaces:
 			j.makes[desired.GetName()] = true
-		case phaseDefinitions:
+		case phaseDefinitions, phaseConversions:
 			for _, kind := range definedKinds(desired) {
 				j.defines[kind] = true
 			}
@@ -413,6 +413,11 @@ func (j *judge) decide(ctx context.Context, s *step) error {
 		s.live = live
 		if live.GetDeletionTimestamp() != nil {
 			s.Action, s.late, s.Note = schema.ActionCreate, true, terminating(live)
+			return nil
+		}
+		if versions := storedBefore(live, s.desired); len(versions) > 0 {
+			s.Action, s.late = schema.ActionUpdate, true
+			s.Note = "once no object is stored in version " + strings.Join(versions, ", ") + " any more"
 			return nil
 		}
 		if err := j.decideUpdate(ctx, s); !errors.Is(err, cluster.ErrChanged) {
