@@ -4,6 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -70,6 +74,8 @@ type importOptions struct {
 	verifyOptions
 	skipVerify, inPlace bool
 	mount, registryMode string
+	endpoints           []string
+	ca                  string
 }
 
 // unfinished is the error of a command that has changed something and can be run again.
@@ -87,7 +93,7 @@ type importing struct {
 	admission *admission
 	mode      schema.RegistryMode
 	recorded  schema.RegistryMode     // on this host; "" before its first import
-	newMode   *schema.ClusterRegistry // to be recorded in the cluster; nil: it is
+	registry  *schema.ClusterRegistry // to be recorded in the cluster; nil: it is
 	mounting  bool
 	absent    error // why the cluster cannot be told
 	report    schema.ImportReport
@@ -157,7 +163,36 @@ func (i *importing) prepare(ctx context.Context, list []*admitted) error {
 			WithHint("what was deployed names its images by the first one; leave out --registry-mode")
 	}
 	i.report.RegistryMode = i.mode
+	if err := i.describeRegistry(); err != nil {
+		return err
+	}
 	return i.chooseMount()
+}
+
+// describeRegistry says where nodes find images, if the cluster is to learn that now.
+func (i *importing) describeRegistry() error {
+	if i.registry == nil && len(i.o.endpoints) == 0 {
+		return nil
+	}
+	if i.mode == schema.RegistryMetalK8s && len(i.o.endpoints) > 0 {
+		return report.Errorf(report.Usage, "--endpoint is for registry mode %s: here MetalK8s' nginx serves the images", schema.RegistryOwn)
+	}
+	i.registry = &schema.ClusterRegistry{Mode: i.mode, Host: registryHosts[i.mode], Endpoints: i.o.endpoints}
+	for _, endpoint := range i.o.endpoints {
+		if u, err := url.Parse(endpoint); err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" {
+			return report.Errorf(report.Usage, "--endpoint %s is not a URL", endpoint).WithHint("write it as https://HOST:PORT")
+		}
+	}
+	file := i.o.ca
+	if file == "" {
+		file = filepath.Join(i.flags.store, authorityDir, authorityFile)
+	}
+	ca, err := os.ReadFile(file)
+	if i.o.ca == "" && errors.Is(err, fs.ErrNotExist) {
+		return nil // serve was not started here, or is not needed
+	}
+	i.registry.CA = string(ca)
+	return err
 }
 
 // askCluster reads what the cluster knows. That it does not answer is no reason not to store the archives.
@@ -189,7 +224,7 @@ func (i *importing) askCluster(ctx context.Context, list []*admitted) error {
 		}
 	}
 	if registry == nil {
-		i.newMode = &schema.ClusterRegistry{}
+		i.registry = &schema.ClusterRegistry{}
 	}
 	return nil
 }
@@ -312,10 +347,7 @@ func (i *importing) tellCluster(ctx context.Context, list []*admitted, entries [
 	err := i.absent
 	for n := 0; err == nil && n < len(list); n++ {
 		record := deployer.ImportRecord{Payload: list[n].payload, Path: entries[n].Path, SHA256: entries[n].SHA256, Size: entries[n].Size}
-		if i.newMode != nil {
-			record.Registry = &schema.ClusterRegistry{Mode: i.mode, Host: registryHosts[i.mode]}
-			i.newMode = nil
-		}
+		record.Registry, i.registry = i.registry, nil
 		err = i.deployer.RecordImport(ctx, record)
 	}
 	if err != nil {

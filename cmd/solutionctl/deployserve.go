@@ -27,8 +27,11 @@ import (
 // defaultTransfers is how many large blobs are sent at the same time.
 const defaultTransfers = 256
 
-// authorityDir is where the certificate authority of a host's registry lies, below its store.
-const authorityDir = "tls"
+// Where the certificate authority of a host's registry lies, below its store.
+const (
+	authorityDir  = "tls"
+	authorityFile = "ca.crt" // in it: what nodes have to know
+)
 
 // serveOptions are the flags of serve.
 type serveOptions struct {
