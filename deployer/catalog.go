@@ -306,7 +306,7 @@ func (d *Deployer) recordUnimport(ctx context.Context, id string) error {
 	}
 	entry, ok := catalog.imports[id]
 	if !ok {
-		return nil
+		return d.finishUnimport(ctx, id)
 	}
 	if err := d.CheckUnused(ctx, entry.Name, entry.Version); err != nil {
 		return err
@@ -320,6 +320,28 @@ func (d *Deployer) recordUnimport(ctx context.Context, id string) error {
 	}
 	if err := d.documents().RemoveVersion(ctx, entry.Name, entry.Version); err != nil {
 		return err
+	}
+	return d.collect(ctx)
+}
+
+// finishUnimport removes what an unimport has left that was interrupted, and what MetalK8s has recorded itself.
+func (d *Deployer) finishUnimport(ctx context.Context, id string) error {
+	solutions, err := d.documents().Solutions(ctx)
+	if err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(solutions.Versions)) {
+		for _, listed := range solutions.Versions[name] {
+			if name+"-"+listed.Version != id {
+				continue
+			}
+			if err := d.CheckUnused(ctx, name, listed.Version); err != nil {
+				return err
+			}
+			if err := d.documents().RemoveVersion(ctx, name, listed.Version); err != nil {
+				return err
+			}
+		}
 	}
 	return d.collect(ctx)
 }
