@@ -41,7 +41,7 @@ func (d *Deployer) CreateEnvironment(ctx context.Context, o metalk8s.CreateOptio
 		action = schema.ActionNone
 	}
 	return &schema.Operation{
-		Operation: "env create", Environment: o.Name, Notices: []string{},
+		Operation: "create", Environment: o.Name, Notices: []string{},
 		Parts: []schema.OperationPart{{Namespace: o.Namespace, Changes: []schema.Change{{Action: action, Object: namespaceRef(o.Namespace)}}}},
 	}, nil
 }
@@ -87,7 +87,7 @@ func (d *Deployer) planDeletion(ctx context.Context, o DeleteEnvironmentOptions)
 	if len(usage) > 0 && o.Data != DeleteData {
 		return nil, metalk8s.InUse(o.Environment, usage)
 	}
-	t := &task{Operation: schema.Operation{Operation: "env delete", Environment: o.Environment}}
+	t := &task{Operation: schema.Operation{Operation: "delete", Environment: o.Environment}}
 	var lost []customResource
 	for _, use := range usage {
 		for _, object := range use.Objects {
@@ -104,7 +104,7 @@ func (d *Deployer) planDeletion(ctx context.Context, o DeleteEnvironmentOptions)
 	}
 	var releases []engine.Release
 	for _, s := range states {
-		releases = append(releases, engine.Release{Key: s.Key, Operation: "env delete"})
+		releases = append(releases, engine.Release{Key: s.Key, Operation: "delete"})
 	}
 	if t.plans, err = d.engine().PlanAll(ctx, releases, o.plan()); err != nil {
 		return nil, err

@@ -132,6 +132,7 @@ var verbWords = map[string][2]string{
 	"downgrade":  {"downgraded to", "in"},
 	"rollback":   {"rolled back to", "in"},
 	"diff":       {"compared", "in"},
+	"delete":     {"deleted"},
 }
 
 // title says in one line what was done, or what would be.
@@ -150,7 +151,7 @@ func title(o *schema.Operation) string {
 		}
 	}
 	if o.Environment != "" {
-		line += " " + words[1] + " environment " + o.Environment
+		line += strings.TrimRight(" "+words[1], " ") + " environment " + o.Environment
 	}
 	return line
 }
