@@ -57,8 +57,8 @@ func (c *Cluster) do(ctx context.Context, r request) (answer []byte, inDoubt boo
 	started := bootTime()
 	for attempt := 0; ; attempt++ {
 		if r.write {
-			if err := check(ctx); err != nil {
-				return nil, inDoubt, fmt.Errorf("%s: %w", r.what(), err)
+			if lost := check(ctx); lost != nil {
+				return nil, inDoubt, fmt.Errorf("%s: %w", r.what(), lost)
 			}
 		}
 		answer, err = c.attempt(ctx, r)

@@ -101,7 +101,7 @@ func (w *watcher) once(ctx context.Context) (request, error) {
 		return r, err
 	}
 	if w.version == "" {
-		if err := w.list(ctx); err != nil {
+		if err = w.list(ctx); err != nil {
 			return r, err
 		}
 	}

@@ -30,12 +30,14 @@ var ready = Status{Ready: true, Reason: "Ready"}
 
 // rules judge the kinds on which kstatus is too lenient, too strict or silent.
 var rules = map[schema.GroupKind]func(*unstructured.Unstructured) Status{
-	{Kind: "Pod"}:                                         pod,
-	{Kind: "Namespace"}:                                   phase("Active"),
-	{Kind: "PersistentVolume"}:                            phase("Available", "Bound", "Released"),
-	{Kind: "PersistentVolumeClaim"}:                       phase("Bound"),
-	{Group: "batch", Kind: "Job"}:                         job,
+	{Kind: "Pod"}:                   pod,
+	{Kind: "Namespace"}:             phase("Active"),
+	{Kind: "PersistentVolume"}:      phase("Available", "Bound", "Released"),
+	{Kind: "PersistentVolumeClaim"}: phase("Bound"),
+	{Group: "batch", Kind: "Job"}:   job,
+
 	{Group: "apiregistration.k8s.io", Kind: "APIService"}: byCondition("Available"),
+
 	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: definition,
 }
 

@@ -75,7 +75,7 @@ func (o objects) List(_ context.Context, kind schema.GroupVersionKind, namespace
 func parse(t *testing.T, data []byte) []*unstructured.Unstructured {
 	t.Helper()
 	var parsed []*unstructured.Unstructured
-	for _, document := range bytes.Split(data, []byte("---\n")) {
+	for document := range bytes.SplitSeq(data, []byte("---\n")) {
 		object := &unstructured.Unstructured{}
 		asJSON, err := yaml.YAMLToJSON(document)
 		if err != nil {

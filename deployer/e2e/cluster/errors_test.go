@@ -322,17 +322,25 @@ func TestNoAnswer(t *testing.T) {
 		code   report.Code
 		words  []string
 	}{
-		{"nobody there", func(c *clientcmdapi.Cluster, _ *clientcmdapi.AuthInfo) { c.Server = address }, report.Unavailable,
-			[]string{"API server " + address + ": it does not answer: connection refused", "has its address"}},
+		{
+			"nobody there", func(c *clientcmdapi.Cluster, _ *clientcmdapi.AuthInfo) { c.Server = address }, report.Unavailable,
+			[]string{"API server " + address + ": it does not answer: connection refused", "has its address"},
+		},
 		{"no TLS", func(c *clientcmdapi.Cluster, _ *clientcmdapi.AuthInfo) {
 			c.Server = strings.Replace(plain.URL, "http:", "https:", 1)
 		}, report.Unavailable, []string{"what answers there does not speak TLS"}},
-		{"another authority", func(c *clientcmdapi.Cluster, _ *clientcmdapi.AuthInfo) { c.Server = other.URL }, report.Unavailable,
-			[]string{"its certificate is not signed by the authority in"}},
-		{"another name", func(c *clientcmdapi.Cluster, _ *clientcmdapi.AuthInfo) { c.TLSServerName = "elsewhere.example.com" }, report.Unavailable,
-			[]string{"its certificate is for another name", "elsewhere.example.com"}},
-		{"no such host", func(c *clientcmdapi.Cluster, _ *clientcmdapi.AuthInfo) { c.Server = "https://api.invalid:6443" }, report.Unavailable,
-			[]string{"API server https://api.invalid:6443: its name cannot be resolved"}},
+		{
+			"another authority", func(c *clientcmdapi.Cluster, _ *clientcmdapi.AuthInfo) { c.Server = other.URL }, report.Unavailable,
+			[]string{"its certificate is not signed by the authority in"},
+		},
+		{
+			"another name", func(c *clientcmdapi.Cluster, _ *clientcmdapi.AuthInfo) { c.TLSServerName = "elsewhere.example.com" }, report.Unavailable,
+			[]string{"its certificate is for another name", "elsewhere.example.com"},
+		},
+		{
+			"no such host", func(c *clientcmdapi.Cluster, _ *clientcmdapi.AuthInfo) { c.Server = "https://api.invalid:6443" }, report.Unavailable,
+			[]string{"API server https://api.invalid:6443: its name cannot be resolved"},
+		},
 		{"unknown token", func(_ *clientcmdapi.Cluster, u *clientcmdapi.AuthInfo) {
 			*u = clientcmdapi.AuthInfo{Token: "expired"}
 		}, report.Forbidden, []string{"the API server does not know the user", "log in again"}},
