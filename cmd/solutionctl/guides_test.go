@@ -1,0 +1,63 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/solutionctl/solutionctl/docs/guides"
+)
+
+// onCluster are the guides whose commands need a cluster: the tests of deployer/e2e run them.
+var onCluster = []string{"operate.md"}
+
+// TestGuides does what the guides say, in a shell, and compares what is printed with what they show.
+func TestGuides(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("guides are for a Unix shell")
+	}
+	names, err := guides.Names()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		steps, err := guides.Steps(name)
+		if err != nil {
+			t.Error(err)
+		}
+		if len(steps) == 0 || slices.Contains(onCluster, name) {
+			continue
+		}
+		t.Run(name, func(t *testing.T) { followGuide(t, steps) })
+	}
+}
+
+func followGuide(t *testing.T, steps []guides.Step) {
+	t.Helper()
+	home, output := t.TempDir(), t.TempDir()
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", guides.Shell(steps))
+	cmd.Dir = home
+	cmd.Env = append(os.Environ(), "HOME="+home, "OUTPUT="+output, "SOLUTIONCTL_CONFIG="+os.DevNull)
+	out, failure := cmd.CombinedOutput()
+	for i, step := range steps {
+		printed, err := os.ReadFile(filepath.Join(output, fmt.Sprintf("%d.out", i)))
+		if step.File != "" {
+			continue
+		}
+		if err != nil {
+			break // the commands before it failed
+		}
+		t.Logf("line %d:\n%s%s", step.Line, step.Script, printed)
+		if line, missing := step.Missing(string(printed)); missing && failure == nil {
+			t.Errorf("line %d: this is not printed: %s", step.Line, line)
+		}
+	}
+	if failure != nil {
+		t.Fatalf("%v, after what the last line shows: %s", failure, strings.TrimSpace(string(out)))
+	}
+}
