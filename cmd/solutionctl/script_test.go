@@ -117,11 +117,9 @@ func mkiso(ts *testscript.TestScript, neg bool, args []string) {
 
 // withoutScript lists the codes that no script produces yet, with the command that will bring it.
 var withoutScript = map[report.Code]string{
-	report.Forbidden:   "deploy env",
 	report.NotImported: "deploy add",
 	report.DataLoss:    "deploy deactivate",
 	report.Locked:      "deploy add",
-	report.Timeout:     "deploy add",
 }
 
 // producing matches the lines of a script that prove a code: of a command that is run, and of one in the background.
