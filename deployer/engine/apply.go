@@ -81,7 +81,7 @@ type run struct {
 
 // finish tells how the run ended.
 func (r *run) finish(ctx context.Context) error {
-	name := r.plan.Release.Key.String()
+	name := r.plan.Release.String()
 	if r.err == nil {
 		r.emit(report.Event{Step: "deploy", Name: name, State: report.Done})
 		return nil
@@ -119,7 +119,7 @@ func (r *run) begin(ctx context.Context, user string) error {
 	if err != nil {
 		return err
 	}
-	content, err := r.StoreContent(ctx, release.Key.ID(), data)
+	content, err := r.StoreContent(ctx, release.ID(), data)
 	if err != nil {
 		return err
 	}
@@ -250,7 +250,7 @@ func (r *run) perform(ctx context.Context, s *step) (*unstructured.Unstructured,
 		switch {
 		case err == nil && result != nil && result.GetDeletionTimestamp() != nil:
 			// Applying to what is being deleted succeeds, and then it disappears all the same.
-			if err := r.gone(ctx, result); err != nil {
+			if err = r.gone(ctx, result); err != nil {
 				return nil, err
 			}
 		case err == nil:
@@ -322,7 +322,7 @@ func (r *run) established(ctx context.Context, steps []*step) error {
 		targets[i] = &target{run: r, step: s, live: r.results[s]}
 		kinds = append(kinds, definedKinds(s.desired)...)
 	}
-	r.watch(ctx, r.patience, targets)
+	r.watch(r.patience, targets)
 	if err := r.verdict(ctx, targets); err != nil {
 		return err
 	}
@@ -414,13 +414,13 @@ func (r *run) promote(ctx context.Context) error {
 	for _, old := range r.state.History {
 		keep = append(keep, old.Content)
 	}
-	return r.CollectContent(ctx, r.plan.Release.Key.ID(), keep...)
+	return r.CollectContent(ctx, r.plan.Release.ID(), keep...)
 }
 
 // progress counts the objects of a phase.
 func (r *run) progress(step, phase string, total int) *counter {
 	c := &counter{sink: r.emit, event: report.Event{
-		Step: step, Name: r.plan.Release.Key.String() + " " + phase, State: report.Started, Total: int64(total), Unit: "objects",
+		Step: step, Name: r.plan.Release.String() + " " + phase, State: report.Started, Total: int64(total), Unit: "objects",
 	}}
 	r.emit(c.event)
 	return c

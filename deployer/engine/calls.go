@@ -91,7 +91,7 @@ func each(n int, stop bool, f func(i int) error) error {
 	)
 	for range min(n, 2*inFlight) {
 		group.Go(func() {
-			for i := int(next.Add(1) - 1); i < n && !(stop && failed.Load()); i = int(next.Add(1) - 1) {
+			for i := int(next.Add(1) - 1); i < n && (!stop || !failed.Load()); i = int(next.Add(1) - 1) {
 				if errs[i] = f(i); errs[i] != nil {
 					failed.Store(true)
 				}

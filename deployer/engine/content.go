@@ -39,8 +39,8 @@ func (e *Engine) StoreContent(ctx context.Context, owner string, data []byte) (d
 	}
 	parts := slices.Collect(slices.Chunk(e.compressors.compress(data), partSize))
 	// The first part comes last: when it is there, all of them are.
-	for i := len(parts) - 1; i >= 0; i-- {
-		secret := newSecret(nil, contentName(owner, digest, i), "content", owner, contentKey, parts[i])
+	for i, part := range slices.Backward(parts) {
+		secret := newSecret(nil, contentName(owner, digest, i), "content", owner, contentKey, part)
 		annotations := map[string]string{annotationDigest: digest}
 		if i == 0 {
 			annotations[annotationParts] = strconv.Itoa(len(parts))

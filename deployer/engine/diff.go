@@ -78,7 +78,7 @@ func (d *differ) compareMaps(at []place, before, after map[string]any) {
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		b, was := before[name]
 		a, is := after[name]
-		next := append(at[:len(at):len(at)], place{field: name})
+		next := append(slices.Clip(at), place{field: name})
 		if was && is {
 			d.compare(next, b, a)
 		} else {
@@ -98,7 +98,7 @@ func (d *differ) compareLists(at []place, before, after []any) {
 	}
 	name := func(element any) string { return fmt.Sprint(element.(map[string]any)[field]) }
 	step := func(i int, element any) []place {
-		return append(at[:len(at):len(at)], place{element: element, index: i, label: "[" + field + "=" + name(element) + "]"})
+		return append(slices.Clip(at), place{element: element, index: i, label: "[" + field + "=" + name(element) + "]"})
 	}
 	find := func(list []any, wanted string) int {
 		return slices.IndexFunc(list, func(element any) bool { return name(element) == wanted })
@@ -201,7 +201,7 @@ func ownersOf(object *unstructured.Unstructured) []owner {
 	var owners []owner
 	for _, entry := range object.GetManagedFields() {
 		fields := map[string]any{}
-		if entry.FieldsV1 == nil || json.Unmarshal(entry.FieldsV1.Raw, &fields) != nil {
+		if entry.FieldsV1 == nil || json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields) != nil {
 			continue
 		}
 		owners = append(owners, owner{entry.Manager, fields})
@@ -267,7 +267,7 @@ func descend(fields map[string]any, p place) map[string]any {
 func ownFields(object *unstructured.Unstructured) string {
 	for _, entry := range object.GetManagedFields() {
 		if entry.Manager == cluster.FieldManager && entry.Operation == metav1.ManagedFieldsOperationApply && entry.Subresource == "" && entry.FieldsV1 != nil {
-			return entry.APIVersion + string(entry.FieldsV1.Raw)
+			return entry.APIVersion + entry.FieldsV1.GetRawString()
 		}
 	}
 	return ""

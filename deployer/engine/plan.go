@@ -138,7 +138,7 @@ func (e *Engine) plan(ctx context.Context, releases []Release, states []*State, 
 	var open []item
 	for _, p := range plans {
 		for _, s := range p.steps {
-			if !s.unchanged(seen[seenKey{p.Release.Key.ID(), keyOfRef(s.Object)}]) {
+			if !s.unchanged(seen[seenKey{p.Release.ID(), keyOfRef(s.Object)}]) {
 				open = append(open, item{p, s})
 			}
 		}
@@ -193,7 +193,7 @@ func (e *Engine) newJudge(ctx context.Context, r Release, state *State, o PlanOp
 		if err != nil {
 			return nil, err
 		}
-		if err := j.place(ctx, desired); err != nil {
+		if err = j.place(ctx, desired); err != nil {
 			return nil, err
 		}
 		s := &step{desired: desired, phase: phaseOfObject(desired)}
@@ -285,7 +285,7 @@ func (e *Engine) look(ctx context.Context, plans []*Plan) (map[seenKey]*unstruct
 	}
 	selector := LabelRelease
 	if len(plans) == 1 {
-		selector += "=" + plans[0].Release.Key.ID()
+		selector += "=" + plans[0].Release.ID()
 	}
 	type query struct {
 		kind      kube.GroupVersionKind
@@ -495,7 +495,7 @@ func (j *judge) decideUpdate(ctx context.Context, s *step) error {
 func (j *judge) owns(ctx context.Context, s *step) (bool, error) {
 	label := s.live.GetLabels()[LabelRelease]
 	switch {
-	case label == j.release.Key.ID(), s.known.UID != "" && s.known.UID == string(s.live.GetUID()):
+	case label == j.release.ID(), s.known.UID != "" && s.known.UID == string(s.live.GetUID()):
 		return true, nil
 	case label == "":
 		return false, nil
@@ -505,7 +505,7 @@ func (j *judge) owns(ctx context.Context, s *step) (bool, error) {
 		return false, err
 	}
 	for _, state := range states {
-		if known, ok := state.inventory()[keyOfRef(s.Object)]; ok && !known.Kept && state.Key.ID() == label {
+		if known, ok := state.inventory()[keyOfRef(s.Object)]; ok && !known.Kept && state.ID() == label {
 			return false, report.Errorf(report.Conflict, "%s belongs to %s", s.Object, state.Key).
 				WithHint("two Solutions cannot have the same object; remove %s first, or give the object another name", state.Key)
 		}
@@ -636,7 +636,7 @@ func (j *judge) decideRemoval(ctx context.Context, s *step) error {
 		return err
 	}
 	s.live = live
-	ours := live.GetLabels()[LabelRelease] == j.release.Key.ID()
+	ours := live.GetLabels()[LabelRelease] == j.release.ID()
 	switch {
 	case !ours && s.known.UID != string(live.GetUID()):
 		return nil // another object has the name now
@@ -658,7 +658,7 @@ func (j *judge) decideRemoval(ctx context.Context, s *step) error {
 // find returns the object of a step, which may have been recorded in a version of its API that is no longer served.
 func (j *judge) find(ctx context.Context, s *step) (*unstructured.Unstructured, error) {
 	kind := kindOfRef(s.Object)
-	if _, err := j.Cluster.Mapping(ctx, kind); errors.Is(err, cluster.ErrNoKind) {
+	if _, missing := j.Cluster.Mapping(ctx, kind); errors.Is(missing, cluster.ErrNoKind) {
 		kinds, err := j.Cluster.Kinds(ctx)
 		if err != nil {
 			return nil, err
@@ -668,8 +668,8 @@ func (j *judge) find(ctx context.Context, s *step) (*unstructured.Unstructured, 
 			return nil, nil // its kind is gone, and so is the object
 		}
 		kind = kinds[i].GroupVersionKind
-	} else if err != nil {
-		return nil, err
+	} else if missing != nil {
+		return nil, missing
 	}
 	return j.get(ctx, kind, s.Object.Namespace, s.Object.Name)
 }

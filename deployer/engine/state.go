@@ -53,7 +53,7 @@ func (k Key) ID() string {
 	return k.Solution + "." + strings.ToLower(base32.StdEncoding.EncodeToString(sum[:5]))
 }
 
-func (k Key) secret() string { return "state." + k.ID() }
+func (k Key) secretName() string { return "state." + k.ID() }
 
 // State is what is known about a release.
 type State struct {
@@ -67,7 +67,7 @@ type State struct {
 
 // State returns what is known about a release; a State without Current and Pending when there is nothing.
 func (e *Engine) State(ctx context.Context, key Key) (*State, error) {
-	secret, err := e.get(ctx, secretKind, cluster.SystemNamespace, key.secret())
+	secret, err := e.get(ctx, secretKind, cluster.SystemNamespace, key.secretName())
 	if err != nil {
 		return nil, fmt.Errorf("record of %s: %w", key, err)
 	}
@@ -79,7 +79,7 @@ func (e *Engine) State(ctx context.Context, key Key) (*State, error) {
 		return nil, err
 	}
 	if s.Key != key {
-		return nil, report.Errorf(report.Corrupt, "Secret %s/%s is the record of %s, not of %s", cluster.SystemNamespace, key.secret(), s.Key, key)
+		return nil, report.Errorf(report.Corrupt, "Secret %s/%s is the record of %s, not of %s", cluster.SystemNamespace, key.secretName(), s.Key, key)
 	}
 	return s, nil
 }
@@ -187,7 +187,7 @@ func (e *Engine) save(ctx context.Context, s *State) error {
 	if err != nil {
 		return fmt.Errorf("record of %s: %w", s.Key, err)
 	}
-	secret := newSecret(s.secret, s.Key.secret(), "state", s.Key.ID(), stateKey, e.compressors.compress(data))
+	secret := newSecret(s.secret, s.secretName(), "state", s.ID(), stateKey, e.compressors.compress(data))
 	var saved *unstructured.Unstructured
 	if s.secret == nil {
 		saved, err = e.createStored(ctx, secret)
@@ -195,7 +195,7 @@ func (e *Engine) save(ctx context.Context, s *State) error {
 		saved, err = e.update(ctx, secret)
 	}
 	if errors.Is(err, cluster.ErrExists) || errors.Is(err, cluster.ErrChanged) {
-		saved, err = e.get(ctx, secretKind, cluster.SystemNamespace, s.Key.secret())
+		saved, err = e.get(ctx, secretKind, cluster.SystemNamespace, s.secretName())
 		if err == nil && (saved == nil || !sameData(saved, secret)) {
 			err = errOutrun
 		}

@@ -48,7 +48,7 @@ func (e *Engine) wait(ctx, patience context.Context, runs []*run) {
 			all = append(all, t)
 		}
 	}
-	e.watch(ctx, patience, all)
+	e.watch(patience, all)
 	// The errors are kept with the runs.
 	_ = each(len(runs), false, func(i int) error {
 		runs[i].err = runs[i].verdict(ctx, byRun[runs[i]])
@@ -62,7 +62,7 @@ var alwaysReady = [phases]bool{phaseAccounts: true, phaseRoles: true, phaseBindi
 
 // watch follows the targets until all of them are ready or failed, or until the patience ends. There is one watch for each
 // kind in a namespace, and only one for a kind that is waited for in many.
-func (e *Engine) watch(ctx, patience context.Context, targets []*target) {
+func (e *Engine) watch(patience context.Context, targets []*target) {
 	open := map[kube.GroupVersionKind]map[string][]*target{}
 	for _, t := range targets {
 		if t.live != nil {

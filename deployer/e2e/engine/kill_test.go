@@ -8,6 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -36,30 +37,34 @@ type reaper struct {
 	kill     context.CancelFunc
 	fatal    int  // the call that kills, counted from 1; 0 is none
 	after    bool // the server executes the fatal call
+	lossy    int  // of so many calls the server executes one and the answer is lost, but the engine lives; 0 is none
 
 	mu    sync.Mutex
+	dice  *rand.Rand
 	calls int
 	dead  bool
 	what  string // the fatal call
 }
 
-// admit counts a call. It reports whether the call is the fatal one, and whether the engine is dead already.
-func (r *reaper) admit(request *http.Request) (fatal, dead bool) {
+// admit counts a call. It reports whether the call is the fatal one, whether the engine is dead already, and whether the
+// answer gets lost.
+func (r *reaper) admit(request *http.Request) (fatal, dead, lost bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.dead {
-		return false, true
+		return false, true, false
 	}
 	r.calls++
 	if r.calls == r.fatal {
 		r.dead, r.what = true, request.Method+" "+request.URL.RequestURI()
-		return true, false
+		return true, false, false
 	}
-	return false, false
+	// Who has never reached the server does not try again.
+	return false, false, r.lossy > 0 && r.calls > 1 && r.dice.IntN(r.lossy) == 0
 }
 
 func (r *reaper) ServeHTTP(w http.ResponseWriter, request *http.Request) {
-	fatal, dead := r.admit(request)
+	fatal, dead, lost := r.admit(request)
 	watching := request.URL.Query().Get("watch") == "true"
 	if dead || fatal && (!r.after || watching) {
 		r.kill()
@@ -96,6 +101,9 @@ func (r *reaper) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 		r.kill()
 		panic(http.ErrAbortHandler)
 	}
+	if lost {
+		panic(http.ErrAbortHandler)
+	}
 	for name, values := range response.Header {
 		w.Header()[name] = values
 	}
@@ -119,6 +127,11 @@ func (r *reaper) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 // engine survived.
 func (b *bed) mortal(fatal int, after bool, f func(ctx context.Context, e *engine.Engine) error) (calls int, what string) {
 	b.Helper()
+	return b.through(&reaper{fatal: fatal, after: after}, f)
+}
+
+func (b *bed) through(r *reaper, f func(ctx context.Context, e *engine.Engine) error) (calls int, what string) {
+	b.Helper()
 	config, err := testcluster.Shared(b.T).Config()
 	if err != nil {
 		b.Fatal(err)
@@ -129,7 +142,7 @@ func (b *bed) mortal(fatal int, after bool, f func(ctx context.Context, e *engin
 	}
 	ctx, cancel := context.WithCancel(b.Context())
 	defer cancel()
-	r := &reaper{upstream: upstream, host: config.Host, kill: cancel, fatal: fatal, after: after}
+	r.upstream, r.host, r.kill = upstream, config.Host, cancel
 	server := httptest.NewServer(r)
 	server.Config.ErrorLog = nil
 	defer server.Close()
@@ -267,6 +280,33 @@ var everyCall = flag.Bool("every-call", false, "kill at every call, not only at 
 
 // someCalls is the distance between the calls at which the engine is killed in a usual run of the tests.
 const someCalls = 6
+
+// TestLostAnswers loses the answers to calls that the server has executed, as when a load balancer restarts. The engine
+// sends them again, finds its own work and is not confused by it.
+func TestLostAnswers(t *testing.T) {
+	for _, lossy := range []int{3, 4, 6} {
+		t.Run(fmt.Sprintf("one of %d", lossy), func(t *testing.T) {
+			t.Parallel()
+			clean, b := newBed(t), newBed(t)
+			dice := rand.New(rand.NewPCG(1, uint64(lossy)))
+			for _, version := range []string{"1", "2"} {
+				text := strings.ReplaceAll(widgets+widget+small, "operator:1", "operator:"+version)
+				clean.restart()
+				clean.deploy(clean.release(version, text))
+				b.through(&reaper{lossy: lossy, dice: dice}, run(b.release(version, text)))
+				if diff := gocmp.Diff(clean.dump(true), b.dump(true)); diff != "" {
+					t.Errorf("-clean +this\n%s", diff)
+				}
+			}
+			remove := func(b *bed) engine.Release { return engine.Release{Key: b.Key, Operation: "remove"} }
+			clean.deploy(remove(clean))
+			b.through(&reaper{lossy: lossy, dice: dice}, run(remove(b)))
+			if diff := gocmp.Diff(clean.dump(true), b.dump(true)); diff != "" {
+				t.Errorf("-clean +this\n%s", diff)
+			}
+		})
+	}
+}
 
 // TestKilledAtEveryCall kills an engine before and after each of its calls and starts another one, which knows nothing. The
 // cluster must become what it is after a run that nobody killed.
