@@ -310,7 +310,7 @@ func (r *run) workloadsReady(ctx context.Context) error {
 			targets = append(targets, &target{run: r, step: s, live: r.results[s]})
 		}
 	}
-	r.watch(ctx, r.patience, targets)
+	r.watch(r.patience, targets)
 	return r.verdict(ctx, targets)
 }
 

@@ -122,21 +122,23 @@ func TestObjectsComeBack(t *testing.T) {
 }
 
 func TestPhases(t *testing.T) {
-	order := []kube.GroupKind{
-		{Kind: "Namespace"},
-		{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"},
-		{Kind: "ServiceAccount"},
-		{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"},
-		{Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"},
-		{Kind: "ConfigMap"},
-		{Kind: "Service"},
-		{Group: "apps", Kind: "Deployment"},
-		{Group: "example.com", Kind: "Deployment"},
-		{Group: "admissionregistration.k8s.io", Kind: "ValidatingAdmissionPolicy"},
+	definition := "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, spec: {conversion: {strategy: %s}}}"
+	order := []string{
+		"{apiVersion: v1, kind: Namespace}",
+		fmt.Sprintf(definition, "None"),
+		"{apiVersion: v1, kind: ServiceAccount}",
+		"{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole}",
+		"{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding}",
+		"{apiVersion: v1, kind: ConfigMap}",
+		"{apiVersion: v1, kind: Service}",
+		"{apiVersion: apps/v1, kind: Deployment}",
+		fmt.Sprintf(definition, "Webhook"),
+		"{apiVersion: example.com/v1, kind: Deployment}",
+		"{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingAdmissionPolicy}",
 	}
-	for phase, kind := range order {
-		if got := phaseOf(kind); got != phase {
-			t.Errorf("%s is in phase %d, want %d", kind, got, phase)
+	for phase, text := range order {
+		if got := phaseOfObject(object(t, text)); got != phase {
+			t.Errorf("%s is in phase %d, want %d", text, got, phase)
 		}
 	}
 	if len(order) != phases || slices.Contains(phaseNames[:], "") {
