@@ -187,7 +187,7 @@ func (c Config) crio(hosts, endpoints []string) []File {
 	for i, host := range hosts {
 		suffix := ""
 		if i > 0 { // the registry has images under their original names, too, with the original registry in front
-			suffix = "/" + host
+			suffix = "/" + strings.ToLower(strings.ReplaceAll(host, ":", "_")) // as registry.OriginRepository does
 		}
 		last := len(endpoints) - 1
 		fmt.Fprintf(&b, "\n[[registry]]\nprefix = %q\n", host)

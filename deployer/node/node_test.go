@@ -73,7 +73,7 @@ ca = "/etc/containerd/certs.d/registry.solutionctl.invalid/solutionctl-ca.crt"
 func TestCRIOFiles(t *testing.T) {
 	c := config(node.CRIO)
 	c.Endpoints = []string{"https://10.0.0.1:5000", "http://10.0.0.2:5000"}
-	c.Mirrors = []string{"docker.io"}
+	c.Mirrors = []string{"docker.io", "Registry.example.com:5000"} // no repository can have a port or an upper-case letter
 	files, err := node.Files(c)
 	if err != nil {
 		t.Fatal(err)
@@ -90,6 +90,14 @@ insecure = true
 
 [[registry.mirror]]
 location = "10.0.0.1:5000"
+
+[[registry]]
+prefix = "Registry.example.com:5000"
+location = "10.0.0.2:5000/registry.example.com_5000"
+insecure = true
+
+[[registry.mirror]]
+location = "10.0.0.1:5000/registry.example.com_5000"
 
 [[registry]]
 prefix = "docker.io"
