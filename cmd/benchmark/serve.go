@@ -43,7 +43,6 @@ const (
 // contender is a server that is measured while clients pull from it.
 type contender struct {
 	name    string
-	secure  bool
 	command []string
 	url     string // of a blob, without its digest
 	process *exec.Cmd
@@ -235,15 +234,14 @@ func newContenders(s settings, dir, image string) ([]*contender, error) {
 			if err != nil {
 				return nil, err
 			}
-			c := &contender{name: name, secure: secure, url: "http://" + address + "/v2/benchmark-1.0.0/" + image + "/blobs/sha256:"}
-			listen := address
+			c := &contender{name: name, url: "http://" + address + "/v2/benchmark-1.0.0/" + image + "/blobs/sha256:"}
+			option := ""
 			if secure {
-				c.name, c.url, listen = name+", TLS", strings.Replace(c.url, "http:", "https:", 1), address+" ssl"
+				c.name, c.url, option = name+", TLS", strings.Replace(c.url, "http:", "https:", 1), "ssl"
 			}
 			if name == "nginx" {
 				file := filepath.Join(dir, "nginx-"+address+".conf")
-				address, options, _ := strings.Cut(listen, " ")
-				if err := os.WriteFile(file, fmt.Appendf(nil, nginxConfiguration, dir, address, options), 0o600); err != nil {
+				if err = os.WriteFile(file, fmt.Appendf(nil, nginxConfiguration, dir, address, option), 0o600); err != nil {
 					return nil, err
 				}
 				c.command = []string{"nginx", "-c", file, "-p", dir, "-e", "stderr"}
@@ -311,7 +309,7 @@ func (c *contender) processes() []int {
 	if err != nil {
 		return pids
 	}
-	for _, text := range strings.Fields(string(data)) {
+	for text := range strings.FieldsSeq(string(data)) {
 		if pid, err := strconv.Atoi(text); err == nil {
 			pids = append(pids, pid)
 		}
@@ -358,9 +356,9 @@ func (c *contender) measure(ctx context.Context, layers map[string]int64, total 
 			for i := n; left.Load() > 0; i++ {
 				digest := digests[i%len(digests)]
 				left.Add(-layers[digest])
-				read, err := pull(ctx, one, c.url+digest, buffer)
-				if err != nil {
-					return err
+				read, failed := pull(ctx, one, c.url+digest, buffer)
+				if failed != nil {
+					return failed
 				}
 				if read != layers[digest] {
 					return fmt.Errorf("%d bytes of %s, want %d", read, digest, layers[digest])
