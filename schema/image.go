@@ -10,10 +10,10 @@ import (
 
 var (
 	imageNamePattern = regexp.MustCompile(`^[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*$`)
-	imageTagPattern  = regexp.MustCompile(`^[a-zA-Z0-9_][a-zA-Z0-9._-]{0,127}$`)
+	imageTagPattern  = regexp.MustCompile(`^[a-zA-Z0-9_][a-zA-Z0-9._-]*$`)
 )
 
-const maxImageName = 128
+const maxImageName, maxImageTag = 128, 128
 
 // ImageRef names an image of a Solution: one path component and a tag. It is written "name:tag".
 type ImageRef struct {
@@ -53,7 +53,9 @@ func ValidImageName(name string) bool {
 }
 
 // ValidImageTag reports whether tag follows the OCI grammar for tags.
-func ValidImageTag(tag string) bool { return imageTagPattern.MatchString(tag) }
+func ValidImageTag(tag string) bool {
+	return len(tag) <= maxImageTag && imageTagPattern.MatchString(tag)
+}
 
 func (r ImageRef) String() string { return r.Name + ":" + r.Tag }
 

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"go.yaml.in/yaml/v3"
 
@@ -153,26 +154,31 @@ func stringNode(s string) *yaml.Node {
 	return node
 }
 
-// yaml11Types are the plain scalars that YAML 1.1 takes for something other than a string, as PyYAML reads them.
-var yaml11Types = []struct {
+// yaml11Types are the plain scalars that YAML 1.1 takes for something other than a string, as PyYAML reads them. Compiling
+// them would make every start of the program slower.
+var yaml11Types = sync.OnceValue(func() []yaml11Type {
+	return []yaml11Type{
+		{"a boolean", regexp.MustCompile(`^(?:yes|Yes|YES|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|off|Off|OFF)$`)},
+		{"a number", regexp.MustCompile(`^(?:[-+]?(?:[0-9][0-9_]*)\.[0-9_]*(?:[eE][-+][0-9]+)?|\.[0-9][0-9_]*(?:[eE][-+][0-9]+)?` +
+			`|[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+\.[0-9_]*|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$`)},
+		{"a number", regexp.MustCompile(`^(?:[-+]?0b[0-1_]+|[-+]?0[0-7_]+|[-+]?(?:0|[1-9][0-9_]*)|[-+]?0x[0-9a-fA-F_]+` +
+			`|[-+]?[1-9][0-9_]*(?::[0-5]?[0-9])+)$`)},
+		{"a merge", regexp.MustCompile(`^<<$`)},
+		{"null", regexp.MustCompile(`^(?:~|null|Null|NULL|)$`)},
+		{"a timestamp", regexp.MustCompile(`^(?:[0-9]{4}-[0-9]{2}-[0-9]{2}|[0-9]{4}-[0-9][0-9]?-[0-9][0-9]?(?:[Tt]|[ \t]+)[0-9][0-9]?` +
+			`:[0-9]{2}:[0-9]{2}(?:\.[0-9]*)?(?:[ \t]*(?:Z|[-+][0-9][0-9]?(?::[0-9]{2})?))?)$`)},
+		{"a value", regexp.MustCompile(`^=$`)},
+	}
+})
+
+type yaml11Type struct {
 	name    string
 	pattern *regexp.Regexp
-}{
-	{"a boolean", regexp.MustCompile(`^(?:yes|Yes|YES|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|off|Off|OFF)$`)},
-	{"a number", regexp.MustCompile(`^(?:[-+]?(?:[0-9][0-9_]*)\.[0-9_]*(?:[eE][-+][0-9]+)?|\.[0-9][0-9_]*(?:[eE][-+][0-9]+)?` +
-		`|[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+\.[0-9_]*|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$`)},
-	{"a number", regexp.MustCompile(`^(?:[-+]?0b[0-1_]+|[-+]?0[0-7_]+|[-+]?(?:0|[1-9][0-9_]*)|[-+]?0x[0-9a-fA-F_]+` +
-		`|[-+]?[1-9][0-9_]*(?::[0-5]?[0-9])+)$`)},
-	{"a merge", regexp.MustCompile(`^<<$`)},
-	{"null", regexp.MustCompile(`^(?:~|null|Null|NULL|)$`)},
-	{"a timestamp", regexp.MustCompile(`^(?:[0-9]{4}-[0-9]{2}-[0-9]{2}|[0-9]{4}-[0-9][0-9]?-[0-9][0-9]?(?:[Tt]|[ \t]+)[0-9][0-9]?` +
-		`:[0-9]{2}:[0-9]{2}(?:\.[0-9]*)?(?:[ \t]*(?:Z|[-+][0-9][0-9]?(?::[0-9]{2})?))?)$`)},
-	{"a value", regexp.MustCompile(`^=$`)},
 }
 
 // yaml11 says what a reader of YAML 1.1 takes a plain scalar for, "" for a string.
 func yaml11(s string) string {
-	for _, t := range yaml11Types {
+	for _, t := range yaml11Types() {
 		if t.pattern.MatchString(s) {
 			return t.name
 		}

@@ -18,9 +18,15 @@ type Reference struct {
 // The grammar of the OCI distribution specification and of the reference package of the distribution project.
 var (
 	component = regexp.MustCompile(`^[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*$`)
-	tagText   = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$`)
-	digestRef = regexp.MustCompile(`^sha256:[0-9a-f]{64}$|^sha512:[0-9a-f]{128}$`)
+	tagText   = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]*$`)
+	digestRef = regexp.MustCompile(`^sha(?:256|512):[0-9a-f]+$`)
 	hostText  = regexp.MustCompile(`^(?:(?:[A-Za-z0-9]|[A-Za-z0-9][A-Za-z0-9-]*[A-Za-z0-9])(?:\.(?:[A-Za-z0-9]|[A-Za-z0-9][A-Za-z0-9-]*[A-Za-z0-9]))*|\[[0-9a-fA-F:]+\])(?::[0-9]{1,5})?$`)
+)
+
+const (
+	maxTag       = 128
+	sha256Length = len("sha256:") + 64
+	sha512Length = len("sha512:") + 128
 )
 
 // maxName bounds registry and repository, as the distribution project does; maxReference both with tag and digest.
@@ -28,6 +34,14 @@ const (
 	maxName      = 255
 	maxReference = 1024
 )
+
+func isDigest(text string) bool {
+	length := sha256Length
+	if strings.HasPrefix(text, "sha512:") {
+		length = sha512Length
+	}
+	return len(text) == length && digestRef.MatchString(text)
+}
 
 // ParseReference reads a reference such as "nginx", "quay.io/acme/web:1.0" or "registry:5000/web@sha256:…".
 func ParseReference(text string) (Reference, bool) {
@@ -37,14 +51,14 @@ func ParseReference(text string) (Reference, bool) {
 	var r Reference
 	rest, digest, hasDigest := strings.Cut(text, "@")
 	if hasDigest {
-		if !digestRef.MatchString(digest) {
+		if !isDigest(digest) {
 			return Reference{}, false
 		}
 		r.Digest = digest
 	}
 	if colon := strings.LastIndexByte(rest, ':'); colon > strings.LastIndexByte(rest, '/') {
 		r.Tag = rest[colon+1:]
-		if !tagText.MatchString(r.Tag) {
+		if len(r.Tag) > maxTag || !tagText.MatchString(r.Tag) {
 			return Reference{}, false
 		}
 		rest = rest[:colon]
