@@ -82,8 +82,11 @@ func (c *Cluster) translate(ctx context.Context, r request, err error) error {
 		return err
 	}
 	status, refused := errors.AsType[*apierrors.StatusError](err)
-	if !refused {
+	switch {
+	case !refused && r.about != "": // how far it came is of no interest
 		return c.noAnswer(err)
+	case !refused:
+		return fmt.Errorf("%s: %w", r.what(), c.noAnswer(err))
 	}
 	said := status.ErrStatus
 	// A code, what we say about it, and the sentinel for the caller.

@@ -170,6 +170,28 @@ func TestLockLost(t *testing.T) {
 	})
 }
 
+// TestServerGone checks that a write gives up when the API server does not come back, and that the lock is lost by then.
+func TestServerGone(t *testing.T) {
+	server := testcluster.Shared(t)
+	c := connect(t, cluster.Options{Retry: 5 * time.Second})
+	ns := namespace(t, c)
+	lock, err := c.Lock(t.Context(), lockName(t), short("alice@node1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	server.StopAPIServer()
+	_, unguarded := c.Create(t.Context(), object(t, configMap(ns, "one", "x")), cluster.WriteOptions{})
+	_, guarded := c.Create(cluster.WithGuard(t.Context(), lock), object(t, configMap(ns, "two", "x")), cluster.WriteOptions{})
+	if err := lock.Release(t.Context()); err != nil {
+		t.Errorf("release of a lock that is lost: %v", err)
+	}
+	if err := server.StartAPIServer(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	check(t, unguarded, report.Unavailable, "create ConfigMap "+ns+"/one", "API server "+server.Host+": it does not answer: connection refused")
+	check(t, guarded, report.Interrupted, "create ConfigMap "+ns+"/two", "was not renewed in time")
+}
+
 func mustGetLease(t *testing.T, c *cluster.Cluster, name string) *unstructured.Unstructured {
 	t.Helper()
 	lease, err := c.Get(t.Context(), leaseKind, cluster.SystemNamespace, name)
