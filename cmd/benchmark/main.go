@@ -3,7 +3,7 @@
 // Command benchmark measures solutionctl as its users run it, beside what they would use instead, and prints the tables
 // of docs/performance.md.
 //
-//	go run ./cmd/benchmark [-rounds N] [-size MiB] [-large MiB] [build] [memory] [inspect] [read] [sign] [lint] [serve]
+//	go run ./cmd/benchmark [-rounds N] [-size MiB] [-large MiB] [build] [memory] [inspect] [read] [sign] [import] [lint] [serve]
 //
 // Without a name it runs everything. Contestants run in turn, round by round, so that a machine that changes its speed
 // changes it for all; figures are medians, and ratios are medians of the ratios within one round. Every contestant ends
@@ -40,6 +40,7 @@ var benchmarks = []struct {
 	{"inspect", benchmarkInspect},
 	{"read", benchmarkRead},
 	{"sign", benchmarkSign},
+	{"import", benchmarkImport},
 	{"lint", benchmarkLint},
 	{"serve", benchmarkServe},
 }

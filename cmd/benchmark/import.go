@@ -1,0 +1,132 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// benchmarkImport compares an import with reading the archive once, and with copying it: with the archive in the page
+// cache and without, and on a file system whose files can share their blocks.
+func benchmarkImport(ctx context.Context, s settings) error {
+	archive, err := buildLarge(ctx, s, s.size)
+	if err != nil {
+		return err
+	}
+	if err = os.Setenv("SOLUTIONCTL_PASSWORD", "benchmark"); err != nil {
+		return err
+	}
+	keyName := filepath.Join(s.dir, "import")
+	for _, args := range [][]string{{"keygen", keyName}, {"sign", "--key", keyName + ".key", archive.path}} {
+		output, failure := exec.CommandContext(ctx, s.binary, args...).CombinedOutput()
+		if failure != nil {
+			return fmt.Errorf("%w: %s", failure, output)
+		}
+	}
+	place := filepath.Join(s.dir, "import-here")
+	for _, cached := range []bool{true, false} {
+		if err = importFrom(ctx, s, archive.path, keyName+".pub", place, cached); err != nil {
+			return err
+		}
+	}
+	return benchmarkReflink(ctx, s, archive.path, keyName+".pub")
+}
+
+// benchmarkReflink imports on XFS, in a file that is mounted for this.
+func benchmarkReflink(ctx context.Context, s settings, archive, key string) (err error) {
+	if _, missing := exec.LookPath("mkfs.xfs"); missing != nil || os.Geteuid() != 0 {
+		fmt.Println("\nImport on XFS: left out, it needs root and mkfs.xfs")
+		return nil
+	}
+	disk, place := filepath.Join(s.dir, "xfs"), filepath.Join(s.dir, "xfs-mounted")
+	f, err := os.Create(disk)
+	if err != nil {
+		return err
+	}
+	if err = errors.Join(f.Truncate(max(3*s.size, 1<<30)), f.Close(), os.Mkdir(place, 0o755)); err != nil {
+		return err
+	}
+	for _, command := range [][]string{{"mkfs.xfs", "-q", disk}, {"mount", "-o", "loop", disk, place}} {
+		if output, failure := exec.CommandContext(ctx, command[0], command[1:]...).CombinedOutput(); failure != nil {
+			return fmt.Errorf("%v: %w: %s", command, failure, output)
+		}
+	}
+	defer func() { err = errors.Join(err, unix.Unmount(place, 0), os.Remove(disk)) }()
+	there := filepath.Join(place, filepath.Base(archive))
+	for _, suffix := range []string{"", ".sigstore.json"} {
+		if output, failure := exec.CommandContext(ctx, "cp", archive+suffix, there+suffix).CombinedOutput(); failure != nil {
+			return fmt.Errorf("%w: %s", failure, output)
+		}
+	}
+	return importFrom(ctx, s, there, key, filepath.Join(place, "import"), true)
+}
+
+func importFrom(ctx context.Context, s settings, archive, key, place string, cached bool) error {
+	info, err := os.Stat(archive)
+	if err != nil {
+		return err
+	}
+	ready := func() error {
+		if err := errors.Join(os.RemoveAll(place), os.MkdirAll(place, 0o755)); err != nil || cached {
+			return err
+		}
+		return forget(archive)
+	}
+	copied, store := filepath.Join(place, "copy.iso"), filepath.Join(place, "store")
+	contestants := []contestant{
+		{"read once: cat", []string{"sh", "-c", `cat "$0" >/dev/null`, archive}, ready},
+		{"read and hash once: sha256sum", []string{"sha256sum", archive}, ready},
+		{"solutionctl verify", []string{s.binary, "verify", "--quiet", "--key", key, archive}, ready},
+		{"copy: cp, sync", []string{"sh", "-c", `cp --reflink=auto "$0" "$1" && sync "$1"`, archive, copied}, ready},
+		{"solutionctl deploy import", []string{
+			s.binary, "deploy", "import", "--quiet", "--no-cluster", "--mount", "never", "--key", key, "--store", store,
+			"--state", filepath.Join(store, "state.json"), "--solutions-file", filepath.Join(place, "solutions.yaml"), "--nginx-dir", filepath.Join(place, "nginx"), archive,
+		}, ready},
+	}
+	samples, err := compare(ctx, s.rounds, contestants...)
+	if err != nil {
+		return err
+	}
+	where := "in the page cache"
+	if !cached {
+		where = "not in the page cache"
+	}
+	kind, err := fileSystem(place)
+	if err != nil {
+		return err
+	}
+	printComparison(fmt.Sprintf("Import on %s, archive of %d MiB %s", kind, info.Size()>>20, where), info.Size(), contestants, samples)
+	fmt.Printf("\nimport / copy: %.2f, import / verify: %.2f\n", ratio(samples[4], samples[3]), ratio(samples[4], samples[2]))
+	return os.RemoveAll(place)
+}
+
+// forget takes a file out of the page cache.
+func forget(name string) error {
+	f, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED), f.Close())
+}
+
+func fileSystem(path string) (string, error) {
+	var system unix.Statfs_t
+	if err := unix.Statfs(path, &system); err != nil {
+		return "", err
+	}
+	switch system.Type {
+	case unix.XFS_SUPER_MAGIC:
+		return "XFS", nil
+	case unix.EXT4_SUPER_MAGIC:
+		return "ext4", nil
+	default:
+		return fmt.Sprintf("file system %#x", system.Type), nil
+	}
+}
