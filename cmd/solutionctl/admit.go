@@ -185,11 +185,7 @@ func (d *admission) sum(ctx context.Context, c *admitted) (*chunk.Reader, error)
 	if err = d.trusted.CheckArchive(sums.SHA256[:], c.solution()); err != nil {
 		return nil, err
 	}
-	err = d.state.Check(c.solution(), c.source.SHA256, d.trusted.RevokedKeys())
-	if report.CodeOf(err) == report.Downgrade && (d.options.downgrade || d.has(c.solution(), c.source.SHA256)) {
-		err = nil
-	}
-	return reader, err
+	return reader, d.checkHistory(c)
 }
 
 // has tells whether exactly this archive is in the store.
@@ -262,7 +258,35 @@ func (c *admitted) read(r *chunk.Reader) error {
 	return err
 }
 
-// remember notes that archives were imported, so that older and other ones are recognized later.
+// again compares with what others have imported since the archives were admitted. The store is locked.
+func (d *admission) again(list []*admitted) (err error) {
+	if d.state, err = trust.LoadState(d.options.state); err != nil {
+		return err
+	}
+	for _, c := range list {
+		if err := d.checkHistory(c); err != nil {
+			return fmt.Errorf("%s: %w", c.source.Path, err)
+		}
+	}
+	return nil
+}
+
+// checkHistory refuses what is older than what was imported before, or something else under the same version.
+func (d *admission) checkHistory(c *admitted) error {
+	err := d.state.Check(c.solution(), c.source.SHA256, d.trusted.RevokedKeys())
+	if report.CodeOf(err) != report.Downgrade {
+		return err
+	}
+	if d.options.downgrade || d.has(c.solution(), c.source.SHA256) {
+		return nil
+	}
+	if rule, _, failure := d.trusted.Rule(c.source.Name); failure == nil && rule.Downgrade == "allow" {
+		return nil
+	}
+	return err
+}
+
+// remember notes that archives were imported, so that older and other ones are recognized later. The store is locked.
 func (d *admission) remember(list []*admitted) error {
 	for _, c := range list {
 		d.state.Record(c.solution(), c.source.SHA256, c.source.Signers, d.trusted)

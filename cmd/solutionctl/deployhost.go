@@ -124,6 +124,9 @@ func (h *host) importArchives(ctx context.Context, paths []string, o importOptio
 		return nil, err
 	}
 	defer locked.Unlock() //nolint:errcheck // the end of the process gives it back, too
+	if err = i.admission.again(list); err != nil {
+		return nil, err
+	}
 	entries, err := i.bring(ctx, locked, list)
 	if err != nil {
 		return nil, err

@@ -37,6 +37,7 @@ func TestMountedImport(t *testing.T) {
 	for name, want := range map[string]string{
 		"import": "demo-0.1.0: imported, 140 KiB copied to /var/lib/solutionctl/archives/demo-0.1.0.iso\n  signed by acme\n" +
 			"  mounted at /srv/scality/demo-0.1.0\nnote: MetalK8s' nginx serves the images after: salt-call state.sls metalk8s.repo.installed\nexit 0\n",
+		"before":        "/srv/scality/demo-0.1.0 iso9660\n",
 		"again":         "demo-0.1.0: imported before\n  signed by acme\n  mounted at /srv/scality/demo-0.1.0\nexit 0\n",
 		"fstab":         fstab + "/var/lib/solutionctl/archives/demo-0.1.0.iso /srv/scality/demo-0.1.0 iso9660 ro,nofail,loop 0 0\n",
 		"configuration": header + "archives:\n  - /var/lib/solutionctl/archives/demo-0.1.0.iso\nactive: {}\n",

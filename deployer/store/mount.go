@@ -110,15 +110,23 @@ func (m *Mounts) Mounted(e Entry) (bool, error) {
 }
 
 // Mount mounts the archive of an entry at its [MountPoint], and writes a line of /etc/fstab for it first, so that what is
-// mounted now is what will be mounted after a reboot. It reports whether it changed anything.
+// mounted now is what will be mounted after a reboot. Where MetalK8s has mounted the file that was imported, the entry
+// takes its place. It reports whether it changed anything.
 func (m *Mounts) Mount(ctx context.Context, e Entry) (changed bool, err error) {
 	point := MountPoint(e.ID())
 	now, err := m.current(point)
 	if err != nil {
 		return false, err
 	}
-	if now != nil && (now.kind != archiveFileSystem || now.file() != e.Path) {
+	switch {
+	case now == nil:
+	case now.kind != archiveFileSystem || now.file() != e.Path && now.file() != e.Original:
 		return false, foreignMount(point, now.kind, now.file())
+	case now.file() == e.Original && e.Original != e.Path:
+		if err = run(ctx, "umount", point); err != nil {
+			return false, busy(point, err)
+		}
+		now = nil
 	}
 	line := fstabLine{device: e.Path, point: point, kind: archiveFileSystem, options: "ro,nofail,loop"}
 	if info, failure := os.Stat(e.Path); failure == nil && info.Mode()&fs.ModeDevice != 0 {

@@ -8,13 +8,24 @@ mount -t devtmpfs none /dev
 for writable in /mnt /run /srv /var/lib; do mount -t tmpfs none "$writable"; done
 cp -a /etc /mnt/etc && mount --bind /mnt/etc /etc
 mkdir -p /var/lib/metalk8s/repositories/conf.d
-printf '# ours\nnone /mnt tmpfs noauto 0 0\n' >/etc/fstab
 dir=$(tr ' ' '\n' </proc/cmdline | sed -n 's/^testdir=//p')
 for module in cdrom/cdrom isofs/isofs block/loop; do
 	file=$(find /usr/lib/uml/modules/"$(uname -r)"/kernel -path "*/$module.ko")
 	# finit_module(2) of x86-64: containers rarely have insmod, Debian always has perl.
 	perl -e 'open my $f, "<", $ARGV[0] or die "$ARGV[0]: $!"; syscall(313, fileno $f, my $none = "", 0) == 0 or die "$ARGV[0]: $!"' "$file"
 done
+
+# MetalK8s itself has imported the archive before.
+printf '# ours\nnone /mnt tmpfs noauto 0 0\n' >/etc/fstab
+echo "$dir/demo-0.1.0.iso /srv/scality/demo-0.1.0 iso9660 ro,nofail 0 0" >>/etc/fstab
+mkdir -p /etc/metalk8s /srv/scality/demo-0.1.0
+mount /srv/scality/demo-0.1.0
+cat >/etc/metalk8s/solutions.yaml <<-END
+	apiVersion: solutions.metalk8s.scality.com/v1alpha1
+	kind: SolutionsConfiguration
+	archives: [$dir/demo-0.1.0.iso]
+	active: {}
+END
 
 section() { printf '== %s\n' "$1"; }
 # solutionctl ends like everything below: with what it printed, and its exit status.
@@ -27,6 +38,8 @@ files() {
 	cd /
 }
 
+section before
+grep /srv/scality /proc/mounts | cut -d ' ' -f 2,3
 section import
 solutionctl deploy import --quiet --mount always --key "$dir/acme.pub" "$dir/demo-0.1.0.iso"
 section again
