@@ -76,7 +76,7 @@ func (d *Deployer) liveObjects(ctx context.Context, states []*engine.State) (map
 	}
 	selector := engine.LabelRelease
 	if len(states) == 1 {
-		selector += "=" + states[0].Key.ID()
+		selector += "=" + states[0].ID()
 	}
 	live := map[schema.ObjectRef]*unstructured.Unstructured{}
 	for kind, refs := range byKind {

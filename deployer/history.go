@@ -25,7 +25,7 @@ func (d *Deployer) History(ctx context.Context, environment, solution string) (*
 		}
 	}
 	if environment != "" {
-		if _, err := d.documents().Environment(ctx, environment); err != nil {
+		if _, err = d.documents().Environment(ctx, environment); err != nil {
 			return nil, err
 		}
 	}

@@ -17,13 +17,15 @@ func (d *Deployer) CreateEnvironment(ctx context.Context, o metalk8s.CreateOptio
 	if err != nil {
 		return nil, err
 	}
-	if err := d.mayLock(ctx); err != nil {
+	if err = d.mayLock(ctx); err != nil {
 		return nil, err
 	}
-	if err := d.require(ctx, slices.Concat(
-		with(cluster.Permission{Resource: "namespaces"}, "get", "list", "create", "update"),
-		with(cluster.Permission{Resource: "configmaps", Namespace: o.Namespace}, "get", "create"),
-	)); err != nil {
+	namespaces := with(cluster.Permission{Resource: "namespaces"}, "get", "list", "create")
+	if o.Adopt {
+		namespaces = append(namespaces, cluster.Permission{Verb: "update", Resource: "namespaces"})
+	}
+	configMaps := with(cluster.Permission{Resource: "configmaps", Namespace: o.Namespace}, "get", "create")
+	if err = d.require(ctx, append(namespaces, configMaps...)); err != nil {
 		return nil, err
 	}
 	var result metalk8s.Creation
@@ -171,7 +173,10 @@ func (d *Deployer) clearVersions(ctx context.Context, namespaces []metalk8s.Name
 	for _, n := range namespaces {
 		for _, solution := range sortedKeys(n.Versions) {
 			err := d.documents().SetVersion(ctx, n.Name, solution, "")
-			if err != nil && !(n.Terminating && report.CodeOf(err) == report.Conflict) {
+			if n.Terminating && report.CodeOf(err) == report.Conflict {
+				continue // the ConfigMap is gone
+			}
+			if err != nil {
 				return err
 			}
 		}

@@ -43,8 +43,8 @@ func TestImportedSolutionsOfSalt(t *testing.T) {
 	if got, want := manifest.DisplayName(), "Example Solution"; got != want {
 		t.Errorf("display name: got %s, want %s", got, want)
 	}
-	if manifest, err := list[1].Solution(); manifest != nil || err != nil {
-		t.Errorf("without a manifest: got %v, %v", manifest, err)
+	if none, failure := list[1].Solution(); none != nil || failure != nil {
+		t.Errorf("without a manifest: got %v, %v", none, failure)
 	}
 	written, err := schema.MarshalImportedSolutions(list)
 	if err != nil {
@@ -71,9 +71,9 @@ spec:
 	var list []schema.ImportedSolution
 	for _, version := range []string{"1.10.0", "1.9.0"} {
 		manifest.Spec.Version = version
-		entry, err := schema.NewImportedSolution(manifest.Merged(nil), "/archives/db-"+version+".iso")
-		if err != nil {
-			t.Fatal(err)
+		entry, failure := schema.NewImportedSolution(manifest.Merged(nil), "/archives/db-"+version+".iso")
+		if failure != nil {
+			t.Fatal(failure)
 		}
 		list = append(list, entry)
 	}
@@ -168,7 +168,7 @@ func FuzzParseImportedSolutions(f *testing.F) {
 			return
 		}
 		for _, entry := range list {
-			_, _ = entry.Solution() //nolint:errcheck // any error will do, a panic will not
+			_, _ = entry.Solution() // any error will do, a panic will not
 		}
 		written, err := schema.MarshalImportedSolutions(list)
 		if err != nil {

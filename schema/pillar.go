@@ -125,7 +125,7 @@ func encodeInterface(v reflect.Value) (*yaml.Node, error) {
 	if v.IsNil() {
 		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null", Value: "null"}, nil
 	}
-	if n, ok := v.Interface().(json.Number); ok {
+	if n, ok := reflect.TypeAssert[json.Number](v); ok {
 		return encodeNumber(n), nil
 	}
 	return encode(v.Elem())

@@ -370,19 +370,19 @@ func TestDeleteEnvironment(t *testing.T) {
 	b.mustAdd("1.0.0")
 	b.newClock(b.Env, "one", "hands: 2")
 	o := deployer.DeleteEnvironmentOptions{Environment: b.Env, Options: deployer.Options{Timeout: time.Minute}}
-	_, err := b.Deployer.DeleteEnvironment(b.Context(), o)
+	_, err := b.DeleteEnvironment(b.Context(), o)
 	b.refused(err, report.InUse, "Solution "+b.Solution+" 1.0.0", "Clock one", "--delete-data")
 
 	// The record counts as much as MetalK8s' document.
-	if err := (&metalk8s.Documents{Cluster: b.Cluster}).SetVersion(b.Context(), b.Env, b.Solution, ""); err != nil {
+	if err = (&metalk8s.Documents{Cluster: b.Cluster}).SetVersion(b.Context(), b.Env, b.Solution, ""); err != nil {
 		t.Fatal(err)
 	}
-	_, err = b.Deployer.DeleteEnvironment(b.Context(), o)
+	_, err = b.DeleteEnvironment(b.Context(), o)
 	b.refused(err, report.InUse, "Solution "+b.Solution+" 1.0.0")
 
 	var out exported
 	o.Data, o.Export, o.DryRun = deployer.DeleteData, out.open, true
-	planned, err := b.Deployer.DeleteEnvironment(b.Context(), o)
+	planned, err := b.DeleteEnvironment(b.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -390,7 +390,7 @@ func TestDeleteEnvironment(t *testing.T) {
 		t.Error("a dry run has changed something")
 	}
 	o.DryRun = false
-	done, err := b.Deployer.DeleteEnvironment(b.Context(), o)
+	done, err := b.DeleteEnvironment(b.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -411,7 +411,7 @@ func TestDeleteEnvironment(t *testing.T) {
 	if len(h.Operations) != 1 {
 		t.Errorf("the record is still there: %+v", h.Operations)
 	}
-	_, err = b.Deployer.DeleteEnvironment(b.Context(), o)
+	_, err = b.DeleteEnvironment(b.Context(), o)
 	b.refused(err, report.NotFound, b.Env)
 }
 
@@ -422,20 +422,20 @@ func TestDeleteEnvironmentInterrupted(t *testing.T) {
 	b.mustAdd("1.0.0")
 	clock := b.newClock(b.Env, "slow", "hands: 2")
 	clock.SetFinalizers([]string{"clocks.example/guard"})
-	clock, err := b.Cluster.Update(b.Context(), clock, cluster.WriteOptions{})
+	_, err := b.Cluster.Update(b.Context(), clock, cluster.WriteOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var first, second exported
 	o := deployer.DeleteEnvironmentOptions{Environment: b.Env, Data: deployer.DeleteData, Export: first.open, Options: deployer.Options{Timeout: time.Second}}
-	_, err = b.Deployer.DeleteEnvironment(b.Context(), o)
+	_, err = b.DeleteEnvironment(b.Context(), o)
 	b.refused(err, report.Timeout, "slow", "clocks.example/guard")
 	b.get(deployments, b.Env, b.Solution+"-operator") // it still serves
 
 	o.Export, o.Timeout = second.open, time.Minute
 	ctx, cancel := context.WithCancel(b.Context())
 	b.Deployer.Sink = cancelWhenWaiting{cancel}
-	_, err = b.Deployer.DeleteEnvironment(ctx, o)
+	_, err = b.DeleteEnvironment(ctx, o)
 	b.refused(err, report.Interrupted, "same command")
 	b.Deployer.Sink = b.Sink
 
@@ -444,7 +444,7 @@ func TestDeleteEnvironmentInterrupted(t *testing.T) {
 	if _, err := b.Cluster.Update(b.Context(), live, cluster.WriteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.Deployer.DeleteEnvironment(b.Context(), o); err != nil {
+	if _, err := b.DeleteEnvironment(b.Context(), o); err != nil {
 		t.Fatal(err)
 	}
 	if b.find(namespaces, "", b.Env) != nil {

@@ -46,8 +46,6 @@ func create(t *testing.T, d *metalk8s.Documents, o metalk8s.CreateOptions, want 
 	}
 }
 
-func text(s string) *string { return &s }
-
 // summary is an environment in a form that can be compared.
 func summary(e *metalk8s.Environment) string {
 	var b strings.Builder
@@ -92,11 +90,11 @@ func TestCreateEnvironment(t *testing.T) {
 	}
 
 	// A second namespace inherits the description; a new one is for all.
-	create(t, d, metalk8s.CreateOptions{Name: "create-a", Description: text("For tests")}, metalk8s.Changed)
-	create(t, d, metalk8s.CreateOptions{Name: "create-a", Description: text("For tests")}, metalk8s.Unchanged)
+	create(t, d, metalk8s.CreateOptions{Name: "create-a", Description: new("For tests")}, metalk8s.Changed)
+	create(t, d, metalk8s.CreateOptions{Name: "create-a", Description: new("For tests")}, metalk8s.Unchanged)
 	create(t, d, metalk8s.CreateOptions{Name: "create-a", Namespace: "create-0"}, metalk8s.Created)
 	wantEnvironment(t, d, "create-a", "create-a (For tests) create-0[For tests map[]] create-a[For tests map[]]")
-	create(t, d, metalk8s.CreateOptions{Name: "create-a", Namespace: "create-b", Description: text("For all")}, metalk8s.Created)
+	create(t, d, metalk8s.CreateOptions{Name: "create-a", Namespace: "create-b", Description: new("For all")}, metalk8s.Created)
 	wantEnvironment(t, d, "create-a", "create-a (For all) create-0[For all map[]] create-a[For all map[]] create-b[For all map[]]")
 
 	// The name of an environment need not be that of a namespace.
@@ -135,7 +133,7 @@ func TestCreateEnvironmentRefused(t *testing.T) {
 		})
 	}
 
-	create(t, d, metalk8s.CreateOptions{Name: "plain", Description: text("Mine"), Adopt: true}, metalk8s.Adopted)
+	create(t, d, metalk8s.CreateOptions{Name: "plain", Description: new("Mine"), Adopt: true}, metalk8s.Adopted)
 	create(t, d, metalk8s.CreateOptions{Name: "plain", Namespace: "elsewhere", Adopt: true}, metalk8s.Adopted)
 	wantEnvironment(t, d, "plain", "plain (Mine) elsewhere[Mine map[]] plain[Mine map[]]")
 	namespace, err := client.CoreV1().Namespaces().Get(t.Context(), "plain", metav1.GetOptions{})
@@ -152,7 +150,7 @@ func TestCreateEnvironmentSecondWriter(t *testing.T) {
 	theirs := make(chan error, 1)
 	go func() { theirs <- annotateRepeatedly(t.Context(), client, "busy", 40) }()
 	for i := range 20 {
-		_, err := d.CreateEnvironment(t.Context(), metalk8s.CreateOptions{Name: "busy", Description: text(fmt.Sprint(i)), Adopt: true})
+		_, err := d.CreateEnvironment(t.Context(), metalk8s.CreateOptions{Name: "busy", Description: new(fmt.Sprint(i)), Adopt: true})
 		check(t, err)
 	}
 	check(t, <-theirs)
@@ -399,7 +397,7 @@ func define(t *testing.T, c *cluster.Cluster, kind, plural string) kube.GroupVer
 	one := metav1.ListOptions{FieldSelector: "metadata.name=" + object.GetName()}
 	for change, err := range c.Watch(ctx, object.GroupVersionKind(), "", one) {
 		check(t, err)
-		conditions, _, _ := unstructured.NestedSlice(change.Object.Object, "status", "conditions") //nolint:errcheck // null at first
+		conditions, _, _ := unstructured.NestedSlice(change.Object.Object, "status", "conditions")
 		for _, condition := range conditions {
 			if m, ok := condition.(map[string]any); ok && m["type"] == "Established" && m["status"] == "True" {
 				return awaitKind(t, c, kube.GroupVersionKind{Group: "metalk8s-test.example", Version: "v1", Kind: kind})
@@ -429,7 +427,7 @@ func awaitKind(t *testing.T, c *cluster.Cluster, kind kube.GroupVersionKind) kub
 // TestPillar compares with what MetalK8s' external pillar returns for the same cluster.
 func TestPillar(t *testing.T) {
 	d, client := connect(t)
-	reset(t, d, client)
+	reset(t, client)
 	ctx := t.Context()
 	newNamespace(t, client, "metalk8s-solutions", nil, nil)
 	newConfigMap(t, client, "metalk8s-solutions", "metalk8s-solutions", map[string]string{

@@ -39,7 +39,7 @@ func documents(t *testing.T, kubeconfig string) *metalk8s.Documents {
 }
 
 // reset removes the ConfigMap with what was imported, and its namespace.
-func reset(t *testing.T, d *metalk8s.Documents, client *kubernetes.Clientset) {
+func reset(t *testing.T, client *kubernetes.Clientset) {
 	t.Helper()
 	ctx := t.Context()
 	err := client.CoreV1().Namespaces().Delete(ctx, metalk8s.SolutionsNamespace, metav1.DeleteOptions{})

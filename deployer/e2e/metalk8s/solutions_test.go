@@ -17,7 +17,7 @@ import (
 
 func TestSolutions(t *testing.T) {
 	d, client := connect(t)
-	reset(t, d, client)
+	reset(t, client)
 	ctx := t.Context()
 
 	s, err := d.Solutions(ctx)
@@ -77,7 +77,7 @@ func TestSolutions(t *testing.T) {
 // TestSolutionsOfOthers keeps what other tools wrote, readable or not.
 func TestSolutionsOfOthers(t *testing.T) {
 	d, client := connect(t)
-	reset(t, d, client)
+	reset(t, client)
 	ctx := t.Context()
 	newNamespace(t, client, "metalk8s-solutions", map[string]string{"heritage": "metalk8s"}, nil)
 	theirs := map[string]string{
@@ -132,7 +132,7 @@ func TestSolutionsOfOthers(t *testing.T) {
 // TestSolutionsSecondWriter lets Salt's merge patches run against our changes: nobody loses anything.
 func TestSolutionsSecondWriter(t *testing.T) {
 	d, client := connect(t)
-	reset(t, d, client)
+	reset(t, client)
 	const rounds = 30
 	check(t, d.PutVersion(t.Context(), "ours", entry(t, "ours", "0.0.0")))
 	theirs := make(chan error, 1)
@@ -168,7 +168,7 @@ func patchRepeatedly(ctx context.Context, client *kubernetes.Clientset, rounds i
 // TestSolutionsTwoOfUs changes one list from both sides: versions are added to what the other one wrote.
 func TestSolutionsTwoOfUs(t *testing.T) {
 	d, client := connect(t)
-	reset(t, d, client)
+	reset(t, client)
 	const each = 20
 	failures := make(chan error, 2)
 	for _, major := range []int{1, 2} {
@@ -199,7 +199,7 @@ func TestSolutionsTwoOfUs(t *testing.T) {
 // TestSolutionsNamespaceLeaving says what is going on when somebody just deletes the namespace.
 func TestSolutionsNamespaceLeaving(t *testing.T) {
 	d, client := connect(t)
-	reset(t, d, client)
+	reset(t, client)
 	ctx := t.Context()
 	newNamespace(t, client, "metalk8s-solutions", nil, nil)
 	hold(t, client, "metalk8s-solutions", "example.com/held")
