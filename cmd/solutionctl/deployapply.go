@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -122,8 +123,12 @@ func (c *converging) Identify(path string) (*schema.Solution, error) {
 	if err != nil {
 		return nil, err
 	}
+	full, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
 	for _, e := range entries {
-		if slices.Contains([]string{e.Original, e.Path}, path) {
+		if slices.Contains([]string{e.Original, e.Path}, full) {
 			return identifyArchive(e.Path)
 		}
 	}
