@@ -74,8 +74,8 @@ func importFrom(ctx context.Context, s settings, archive, key, place string, cac
 		return err
 	}
 	ready := func() error {
-		if err := errors.Join(os.RemoveAll(place), os.MkdirAll(place, 0o755)); err != nil || cached {
-			return err
+		if failure := errors.Join(os.RemoveAll(place), os.MkdirAll(place, 0o755)); failure != nil || cached {
+			return failure
 		}
 		return forget(archive)
 	}

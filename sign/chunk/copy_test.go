@@ -1,0 +1,96 @@
+package chunk_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/solutionctl/solutionctl/schema/report"
+	"github.com/solutionctl/solutionctl/sign/chunk"
+)
+
+// memory is a file in memory that is full at some size.
+type memory struct {
+	mu    sync.Mutex
+	data  []byte
+	limit int64
+}
+
+var errFull = errors.New("full")
+
+func (m *memory) WriteAt(p []byte, offset int64) (int, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	end := offset + int64(len(p))
+	if m.limit > 0 && end > m.limit {
+		return 0, errFull
+	}
+	if end > int64(len(m.data)) {
+		m.data = append(m.data, make([]byte, end-int64(len(m.data)))...)
+	}
+	return copy(m.data[offset:], p), nil
+}
+
+func TestCopy(t *testing.T) {
+	for _, size := range []int{1, chunk.MinSize, 5*chunk.MinSize + 7} {
+		for _, workers := range []int{0, 1, 3, 16} {
+			t.Run(fmt.Sprintf("%d bytes, %d workers", size, workers), func(t *testing.T) {
+				data := random(size)
+				var out memory
+				var events report.Recorder
+				if err := chunk.Copy(t.Context(), &out, bytes.NewReader(data), small(data), workers, &events); err != nil {
+					t.Fatal(err)
+				}
+				if !bytes.Equal(out.data, data) {
+					t.Error("the copy differs")
+				}
+				if all := events.Events(); len(all) == 0 || all[len(all)-1].State != report.Done || all[len(all)-1].Done != int64(size) {
+					t.Errorf("events: %+v", all)
+				}
+			})
+		}
+	}
+}
+
+// TestCopyWritesOnlyWhatIsListed copies something that is altered, or that changes between two reads of it.
+func TestCopyWritesOnlyWhatIsListed(t *testing.T) {
+	data := random(4 * chunk.MinSize)
+	list := small(data)
+	for _, place := range []int{0, chunk.MinSize - 1, 3 * chunk.MinSize} {
+		altered := slices.Clone(data)
+		altered[place] ^= 1
+		var out memory
+		err := chunk.Copy(t.Context(), &out, bytes.NewReader(altered), list, 2, report.Discard)
+		if report.CodeOf(err) != report.Corrupt {
+			t.Errorf("byte %d: got %v", place, err)
+		}
+		for at, piece := 0, out.data; at+chunk.MinSize <= len(piece); at += chunk.MinSize {
+			got := piece[at : at+chunk.MinSize]
+			if !bytes.Equal(got, data[at:at+chunk.MinSize]) && !bytes.Equal(got, make([]byte, chunk.MinSize)) {
+				t.Errorf("byte %d: what was not listed was written at %d", place, at)
+			}
+		}
+	}
+}
+
+func TestCopyFails(t *testing.T) {
+	data := random(3 * chunk.MinSize)
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := chunk.Copy(cancelled, &memory{}, bytes.NewReader(data), small(data), 2, report.Discard); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+	if err := chunk.Copy(t.Context(), &memory{limit: chunk.MinSize}, bytes.NewReader(data), small(data), 2, report.Discard); !errors.Is(err, errFull) {
+		t.Errorf("full: %v", err)
+	}
+	if err := chunk.Copy(t.Context(), &memory{}, bytes.NewReader(data[:100]), small(data), 2, report.Discard); report.CodeOf(err) != report.Corrupt {
+		t.Errorf("cut off: %v", err)
+	}
+	if err := chunk.Copy(t.Context(), &memory{}, bytes.NewReader(data), &chunk.List{Size: 5}, 2, report.Discard); report.CodeOf(err) != report.Invalid {
+		t.Errorf("bad list: %v", err)
+	}
+}
