@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -170,10 +171,12 @@ func TestLockLost(t *testing.T) {
 	})
 }
 
-// TestServerGone checks that a write gives up when the API server does not come back, and that the lock is lost by then.
+// TestServerGone checks that a write gives up when the API server does not come back, that the lock is lost by then, and
+// that the user hears of it once.
 func TestServerGone(t *testing.T) {
 	server := testcluster.Shared(t)
-	c := connect(t, cluster.Options{Retry: 5 * time.Second})
+	var sink report.Recorder
+	c := connect(t, cluster.Options{Retry: 5 * time.Second, Sink: &sink})
 	ns := namespace(t, c)
 	lock, err := c.Lock(t.Context(), lockName(t), short("alice@node1"))
 	if err != nil {
@@ -187,6 +190,16 @@ func TestServerGone(t *testing.T) {
 	}
 	if err := server.StartAPIServer(t.Context()); err != nil {
 		t.Fatal(err)
+	}
+	if _, err := c.Version(t.Context()); err != nil {
+		t.Error(err)
+	}
+	var told []report.State
+	for _, e := range sink.Events() {
+		told = append(told, e.State)
+	}
+	if want := []report.State{report.Started, report.Done}; !slices.Equal(told, want) {
+		t.Errorf("the user was told %v, want %v: %+v", told, want, sink.Events())
 	}
 	check(t, unguarded, report.Unavailable, "create ConfigMap "+ns+"/one", "API server "+server.Host+": it does not answer: connection refused")
 	check(t, guarded, report.Interrupted, "create ConfigMap "+ns+"/two", "was not renewed in time")
