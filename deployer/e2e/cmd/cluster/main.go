@@ -24,12 +24,12 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 	stop()
-	var exit *exec.ExitError
+	var exit exitStatus
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		os.Exit(2)
 	case errors.As(err, &exit):
-		os.Exit(max(1, exit.ExitCode()))
+		os.Exit(int(exit))
 	case err != nil:
 		fmt.Fprintln(os.Stderr, "cluster:", err)
 		os.Exit(1)
@@ -82,6 +82,11 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return nil
 }
 
+// exitStatus is that of the user's command, which has told its own errors.
+type exitStatus int
+
+func (e exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
+
 // runCommand runs a command that finds kubectl and the cluster, on the node if that is real.
 func runCommand(ctx context.Context, c *testcluster.Cluster, nodes string, args []string, stdin io.Reader, stdout, stderr io.Writer) error {
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
@@ -90,14 +95,17 @@ func runCommand(ctx context.Context, c *testcluster.Cluster, nodes string, args 
 		"KUBECONFIG="+c.Kubeconfig,
 		"PATH="+c.Bin+string(filepath.ListSeparator)+os.Getenv("PATH"),
 		"CLUSTER_NODES="+nodes)
-	if nodes != "real" {
-		return cmd.Run()
-	}
 	var err error
-	if cmd.Dir, err = os.Getwd(); err != nil {
-		return err
+	if nodes != "real" {
+		err = cmd.Run()
+	} else if cmd.Dir, err = os.Getwd(); err == nil {
+		err = c.RunOnNode(cmd)
 	}
-	return c.RunOnNode(cmd)
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return exitStatus(max(1, exit.ExitCode()))
+	}
+	return err
 }
 
 func describe(w io.Writer, c *testcluster.Cluster, nodes string) {
