@@ -161,12 +161,15 @@ func (d *Deployer) usage(ctx context.Context, namespaces []metalk8s.Namespace, s
 // deployedVersion is the version of which objects are there, or may be.
 func deployedVersion(s *engine.State) (version string, deployed bool) {
 	for _, revision := range []*schema.DeploymentRevision{s.Pending, s.Current} {
-		if revision != nil && (revision.Version != "" || len(revision.Objects) > 0) {
+		if revision != nil && (revision.Version != "" || slices.ContainsFunc(revision.Objects, isThere)) {
 			return revision.Version, true
 		}
 	}
 	return "", false
 }
+
+// isThere tells whether an object is deployed: what was kept when all else was removed is only left behind.
+func isThere(object schema.DeployedObject) bool { return !object.Kept }
 
 // clearVersions tells MetalK8s that no Solution is to be in the namespaces any more, so that it deploys none again.
 func (d *Deployer) clearVersions(ctx context.Context, namespaces []metalk8s.Namespace) error {
