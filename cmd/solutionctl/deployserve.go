@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
+	"io"
 	"log"
 	"net"
 	"net/netip"
@@ -115,7 +117,7 @@ func (o *serveOptions) check() error {
 
 func (a *app) serve(ctx context.Context, o serveOptions) (err error) {
 	options := serve.Options{
-		Listen: o.listen, MetricsListen: o.metricsListen, Sink: a.sink, ErrorLog: log.New(a.err, "solutionctl: ", 0),
+		Listen: o.listen, MetricsListen: o.metricsListen, Sink: a.sink, ErrorLog: log.New(withoutProbes{a.err}, "solutionctl: ", 0),
 		Registry: registry.Options{MirrorOrigins: o.mirror, MaxTransfers: o.transfers, Now: a.now},
 		Ready:    func(string) { a.notify("READY=1") },
 		Stopping: func() { a.notify("STOPPING=1") },
@@ -150,6 +152,16 @@ func (a *app) serve(ctx context.Context, o serveOptions) (err error) {
 	defer a.onHangup(ctx, pair, reload)()
 	options.Reload = reload
 	return serve.Run(ctx, options)
+}
+
+// withoutProbes leaves out what supervisors cause that only open a connection to see whether somebody listens.
+type withoutProbes struct{ io.Writer }
+
+func (w withoutProbes) Write(line []byte) (int, error) {
+	if bytes.Contains(line, []byte("TLS handshake error")) && bytes.HasSuffix(line, []byte(": EOF\n")) {
+		return len(line), nil
+	}
+	return w.Writer.Write(line)
 }
 
 func openServed(file string) (*registry.Archive, error) {

@@ -3,6 +3,7 @@ package main
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -23,6 +24,18 @@ func freeAddress(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	ts.Setenv(args[0], listener.Addr().String())
 	ts.Check(listener.Close())
+}
+
+// probe is the script command `probe ADDRESS`: it connects, says nothing and waits for the other side to end it.
+func probe(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: probe ADDRESS")
+	}
+	conn, err := net.Dial("tcp", args[0])
+	ts.Check(err)
+	ts.Check(conn.(*net.TCPConn).CloseWrite())
+	_, err = io.Copy(io.Discard, conn)
+	ts.Check(errors.Join(err, conn.Close()))
 }
 
 // fetch is the script command `fetch STATUS URL FILE`: it asks until the answer has the status, and writes its body to a

@@ -40,6 +40,7 @@ func TestMain(m *testing.M) {
 //	await-stall                    waits until somebody waits for it
 //	flip FILE OFFSET               changes one byte of a file
 //	free-address NAME              sets a variable to an address that nothing listens on
+//	probe ADDRESS                  connects, says nothing and waits for the other side to end it
 //	fetch STATUS URL FILE          asks until the answer has the status, and writes its body to a file
 func TestScript(t *testing.T) {
 	testscript.Run(t, testscript.Params{
@@ -49,7 +50,7 @@ func TestScript(t *testing.T) {
 		RequireUniqueNames:  true,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"fails": fails, "mkiso": mkiso, "bad-registry": startBadRegistry, "await-stall": awaitStall, "flip": flip,
-			"free-address": freeAddress, "fetch": fetch,
+			"free-address": freeAddress, "fetch": fetch, "probe": probe,
 		},
 		Setup: func(env *testscript.Env) error {
 			env.Values[registryKey] = newBadRegistry()
