@@ -117,11 +117,7 @@ func mkiso(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // withoutScript lists the codes that no script produces yet, with the command that will bring it.
-var withoutScript = map[report.Code]string{
-	report.NotImported: "deploy add",
-	report.DataLoss:    "deploy deactivate",
-	report.Locked:      "deploy add",
-}
+var withoutScript = map[report.Code]string{}
 
 // producing matches the lines of a script that prove a code: of a command that is run, and of one in the background.
 var producing = regexp.MustCompile(`(?m)^(?:fails (\S+) |stderr 'code: (\S+) )`)

@@ -93,10 +93,3 @@ func TestStop(t *testing.T) {
 		t.Errorf("%s: %v, want that it does not exist", other.Dir, err)
 	}
 }
-
-func stop(t *testing.T, c *testcluster.Cluster) {
-	t.Helper()
-	if err := c.Stop(); err != nil {
-		t.Error(err)
-	}
-}

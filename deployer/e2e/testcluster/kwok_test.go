@@ -1,7 +1,6 @@
 package testcluster_test
 
 import (
-	"os"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -17,14 +16,10 @@ import (
 
 // TestFakeNodes checks that a Deployment becomes available where nothing runs.
 func TestFakeNodes(t *testing.T) {
-	c, err := testcluster.Start(t.Context(), testcluster.Options{FakeNodes: 2, Progress: os.Stderr})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { stop(t, c) })
+	c := testcluster.StartFor(t, testcluster.Options{FakeNodes: 2})
 	labels := map[string]string{"app": "web"}
 	replicas := int32(3)
-	_, err = c.Client().AppsV1().Deployments("default").Create(t.Context(), &appsv1.Deployment{
+	_, err := c.Client().AppsV1().Deployments("default").Create(t.Context(), &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Name: "web"},
 		Spec: appsv1.DeploymentSpec{
 			Replicas: &replicas,

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -232,6 +233,13 @@ func (c *Cluster) RunOnNode(cmd *exec.Cmd) error {
 		return err
 	}
 	return cmd.Wait()
+}
+
+// EnterNode moves the calling goroutine onto the node, on a thread that ends with it: what it starts, and the files that it
+// opens by name, are the node's. After RestartNode it has to enter again.
+func (c *Cluster) EnterNode() error {
+	runtime.LockOSThread()
+	return join(c.machine.init.cmd.Process.Pid)
 }
 
 // DialNode connects to an IP address and port as a program on the node does: also to those of pods and Services.

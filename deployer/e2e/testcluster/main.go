@@ -52,6 +52,33 @@ func Shared(tb testing.TB) *Cluster {
 	return shared.cluster
 }
 
+// StartFor starts a cluster for one test, after which it ends. When the test has failed, the logs stay.
+func StartFor(tb testing.TB, o Options) *Cluster {
+	tb.Helper()
+	if o.Node {
+		RequireNode(tb)
+	}
+	if o.Progress == nil {
+		o.Progress = os.Stderr
+	}
+	c, err := Start(tb.Context(), o)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if tb.Failed() {
+			logs, err := c.keepLogs()
+			tb.Logf("the logs of the cluster are in %s", logs)
+			if err != nil {
+				tb.Error(err)
+			}
+		} else if err := c.Stop(); err != nil {
+			tb.Error(err)
+		}
+	})
+	return c
+}
+
 // RequireNode skips a test where a cluster cannot have a real node; where CI=true, the test fails.
 func RequireNode(tb testing.TB) {
 	tb.Helper()

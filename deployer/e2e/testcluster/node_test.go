@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"syscall"
 	"testing"
 	"time"
@@ -21,12 +20,7 @@ import (
 
 // TestNode runs a pod on a real node, and checks that it survives what should not touch it and comes back after the rest.
 func TestNode(t *testing.T) {
-	testcluster.RequireNode(t)
-	c, err := testcluster.Start(t.Context(), testcluster.Options{Node: true, Progress: os.Stderr})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { stop(t, c) })
+	c := testcluster.StartFor(t, testcluster.Options{Node: true})
 	images, err := c.Images()
 	if err != nil {
 		t.Fatal(err)

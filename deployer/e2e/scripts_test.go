@@ -1,0 +1,184 @@
+package e2e_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+func TestMain(m *testing.M) { testcluster.Main(m, testcluster.Options{FakeNodes: 3}) }
+
+// TestScript runs the scripts of testdata/script, one after the other, as somebody who reaches the cluster from elsewhere:
+// KUBECONFIG is an administrator's. The nodes are fake: pods become ready, but nothing runs. All scripts share the cluster:
+// each uses names of its own, and leaves nothing behind.
+//
+// The commands are those of testscript and
+//
+//	fails CODE COMMAND [ARG...]    the command must fail with this error code and its exit status
+//	await COMMAND [ARG...]         run the command until it succeeds
+//	as USER [GROUP...]             go on as another user of the cluster
+//	api-server stop|start          end the API server as a crash does; start it again
+//	restart COMPONENT              of api-server, kubelet, containerd, node
+func TestScript(t *testing.T) {
+	runScripts(t, "testdata/script", testcluster.Shared(t), "", func() error { return nil })
+}
+
+// runScripts runs a script, or those in a directory, each in a goroutine that has entered where its commands run.
+func runScripts(t *testing.T, path string, c *testcluster.Cluster, example string, enter func() error) {
+	t.Helper()
+	bin := t.TempDir()
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", bin, "./cmd/solutionctl")
+	build.Dir = filepath.Join("..", "..")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build solutionctl: %v\n%s", err, out)
+	}
+	s := &session{cluster: c, enter: enter}
+	if example != "" {
+		var err error
+		if s.content, err = c.Content(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	params := testscript.Params{
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"fails": fails, "await": await, "as": s.as, "api-server": s.apiServer, "restart": s.restart,
+		},
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("KUBECONFIG", c.Kubeconfig)
+			env.Setenv("PATH", strings.Join([]string{bin, c.Bin, env.Getenv("PATH")}, string(filepath.ListSeparator)))
+			env.Setenv("SOLUTIONCTL_CONFIG", os.DevNull) // what is installed on this host does not matter
+			if example != "" {
+				env.Setenv("EXAMPLE", example)
+				return nil
+			}
+			// What is on the host of somebody who cannot have it in its place.
+			for variable, file := range map[string]string{
+				"STORE": "store", "STATE": "store/state.json", "TRUST_DIR": "trust",
+				"SOLUTIONS_FILE": "metalk8s/solutions.yaml", "NGINX_DIR": "metalk8s/conf.d",
+			} {
+				env.Setenv("SOLUTIONCTL_"+variable, filepath.Join(env.WorkDir, file))
+			}
+			env.Setenv("SOLUTIONCTL_MOUNT", "never")
+			return nil
+		},
+	}
+	if strings.HasSuffix(path, ".txtar") {
+		params.Files = []string{path}
+	} else {
+		params.Dir = path
+	}
+	testscript.RunT(serial{t, enter}, params)
+}
+
+// serial runs scripts one after the other: they share a cluster.
+type serial struct {
+	*testing.T
+	enter func() error
+}
+
+func (s serial) Parallel()     {}
+func (s serial) Verbose() bool { return testing.Verbose() }
+
+func (s serial) Run(name string, script func(testscript.T)) {
+	s.T.Run(name, func(t *testing.T) {
+		if err := s.enter(); err != nil {
+			t.Fatal(err)
+		}
+		script(serial{t, s.enter})
+	})
+}
+
+type session struct {
+	cluster *testcluster.Cluster
+	enter   func() error
+	content []string // digests of what the node had stored of images before the script
+}
+
+func fails(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: fails CODE COMMAND [ARG...]")
+	}
+	code := report.Code(args[0])
+	if !slices.ContainsFunc(report.Codes(), func(info report.CodeInfo) bool { return info.Code == code }) {
+		ts.Fatalf("%q is not an error code", code)
+	}
+	verbose := ts.Getenv("SOLUTIONCTL_VERBOSE")
+	ts.Setenv("SOLUTIONCTL_VERBOSE", "true") // prints the code
+	err := ts.Exec(args[1], args[2:]...)
+	ts.Setenv("SOLUTIONCTL_VERBOSE", verbose)
+	want := fmt.Sprintf("solutionctl: code: %s (exit status %d)\n", code, code.ExitStatus())
+	if got := ts.ReadFile("stderr"); err == nil || !strings.HasSuffix(got, want) {
+		ts.Fatalf("%v, want the last line %q of:\n%s", err, want, got)
+	}
+	if got, want := err.Error(), fmt.Sprintf("exit status %d", code.ExitStatus()); got != want {
+		ts.Fatalf("%s, want %s", got, want)
+	}
+}
+
+const patience = 3 * time.Minute // with what takes seconds, on a machine that is busy with other tests
+
+func await(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: await COMMAND [ARG...]")
+	}
+	deadline := time.Now().Add(patience)
+	for {
+		err := ts.Exec(args[0], args[1:]...)
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			ts.Fatalf("%v", err)
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+}
+
+func (s *session) as(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: as USER [GROUP...]")
+	}
+	kubeconfig, err := s.cluster.KubeconfigFor(args[0], args[1:]...)
+	ts.Check(err)
+	ts.Setenv("KUBECONFIG", kubeconfig)
+}
+
+func (s *session) apiServer(ts *testscript.TestScript, neg bool, args []string) {
+	switch {
+	case !neg && slices.Equal(args, []string{"stop"}):
+		s.cluster.StopAPIServer()
+	case !neg && slices.Equal(args, []string{"start"}):
+		ts.Check(s.cluster.StartAPIServer(context.Background()))
+	default:
+		ts.Fatalf("usage: api-server stop|start")
+	}
+}
+
+func (s *session) restart(ts *testscript.TestScript, neg bool, args []string) {
+	components := map[string]func(context.Context) error{
+		"api-server": s.cluster.RestartAPIServer, "kubelet": s.cluster.RestartKubelet,
+		"containerd": s.cluster.RestartContainerd, "node": s.cluster.RestartNode,
+	}
+	if neg || len(args) != 1 || components[args[0]] == nil {
+		ts.Fatalf("usage: restart api-server|kubelet|containerd|node")
+	}
+	ended := make(chan error)
+	go func() { ended <- components[args[0]](context.Background()) }() // outside of the node
+	ts.Check(<-ended)
+	if args[0] == "node" {
+		ts.Check(s.enter())
+	}
+}
