@@ -69,6 +69,11 @@ func (a *app) openHost(f *hostFlags) (*host, error) {
 	return h, err
 }
 
+// orWithoutCluster adds the other remedy to what is wrong with the connection to a cluster.
+func orWithoutCluster(err error) error {
+	return report.Errorf(report.CodeOf(err), "%w", err).WithHint("where there is no cluster yet, --no-cluster prepares the host")
+}
+
 // importOptions say how archives are imported.
 type importOptions struct {
 	verifyOptions

@@ -52,7 +52,7 @@ When the API server does not answer, everything on this host is done; the same c
 		}
 		h, err := a.openHost(f)
 		if err != nil {
-			return err
+			return orWithoutCluster(err)
 		}
 		done, err := h.importArchives(cmd.Context(), args, o)
 		if done == nil {

@@ -35,7 +35,7 @@ A version that is active or in an environment stays.`,
 		}
 		h, err := a.openHost(f)
 		if err != nil {
-			return err
+			return orWithoutCluster(err)
 		}
 		done, err := h.unimportArchive(cmd.Context(), words...)
 		if err != nil {
