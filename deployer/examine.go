@@ -25,7 +25,12 @@ type finding struct {
 	health         schema.DeploymentHealth
 	reasons        []string
 	changed        bool // some objects may no longer be as they were applied
+	explained      int
 }
+
+// maxExplained bounds the objects of a Solution that are followed down to their containers: they are rarely ill of
+// different things.
+const maxExplained = 3
 
 func (f *finding) worsen(health schema.DeploymentHealth, reasons ...string) {
 	if severity(health) > severity(f.health) {
@@ -141,9 +146,11 @@ func (d *Deployer) judge(ctx context.Context, f *finding, known schema.DeployedO
 	if status.Failed {
 		word = schema.HealthFailed
 	}
-	reasons := health.Explain(ctx, d.Cluster, live)
-	if len(reasons) == 0 {
-		reasons = []string{status.Message}
+	reasons := []string{status.Message}
+	if f.explained++; f.explained <= maxExplained {
+		if more := health.Explain(ctx, d.Cluster, live); len(more) > 0 {
+			reasons = more
+		}
 	}
 	for _, reason := range reasons {
 		f.worsen(word, name+": "+reason)

@@ -1,8 +1,12 @@
 package deployer
 
 import (
+	"cmp"
 	"context"
 	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kube "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/engine"
@@ -48,6 +52,8 @@ func (d *Deployer) CreateEnvironment(ctx context.Context, o metalk8s.CreateOptio
 	}, nil
 }
 
+var namespaceKind = kube.GroupVersionKind{Version: "v1", Kind: "Namespace"}
+
 func namespaceRef(name string) schema.ObjectRef {
 	return schema.ObjectRef{APIVersion: "v1", Kind: "Namespace", Name: name}
 }
@@ -65,11 +71,73 @@ type DeleteEnvironmentOptions struct {
 
 // DeleteEnvironment deletes namespaces of an environment. What is used in them is deleted in the order that lets its
 // operators serve it: custom resources, then the Solutions with what they have outside of the namespaces, then the
-// namespaces.
+// namespaces. Of a namespace that somebody else has deleted it removes what is left outside of it.
 func (d *Deployer) DeleteEnvironment(ctx context.Context, o DeleteEnvironmentOptions) (*schema.Operation, error) {
-	return d.inNamespaces(ctx, o.Options, o.Environment, o.Namespace, func(ctx context.Context, _ []metalk8s.Namespace) (*task, error) {
+	done, err := d.inNamespaces(ctx, o.Options, o.Environment, o.Namespace, func(ctx context.Context, _ []metalk8s.Namespace) (*task, error) {
 		return d.planDeletion(ctx, o)
 	})
+	if report.CodeOf(err) != report.NotFound {
+		return done, err
+	}
+	namespace := cmp.Or(o.Namespace, o.Environment)
+	left, failure := d.leftBehind(ctx, namespace)
+	if failure != nil || len(left) == 0 {
+		return nil, cmp.Or(failure, err)
+	}
+	return d.perform(ctx, o.Options, []string{"env-" + namespace}, func(ctx context.Context) (*task, error) {
+		return d.planCleanup(ctx, o, left)
+	})
+}
+
+// leftBehind returns the records of what was in a namespace that is no longer there.
+func (d *Deployer) leftBehind(ctx context.Context, namespace string) ([]*engine.State, error) {
+	states, err := d.statesIn(ctx, []metalk8s.Namespace{{Name: namespace}})
+	if err != nil || len(states) == 0 {
+		return nil, err
+	}
+	live, err := d.Cluster.Get(ctx, namespaceKind, "", namespace)
+	if live != nil {
+		return nil, err
+	}
+	return states, err
+}
+
+func (d *Deployer) planCleanup(ctx context.Context, o DeleteEnvironmentOptions, states []*engine.State) (*task, error) {
+	t := &task{Operation: schema.Operation{Operation: "delete", Environment: o.Environment}}
+	return t, d.planForgetting(ctx, t, o, states)
+}
+
+// planForgetting plans to remove everything that is on records, and then the records.
+func (d *Deployer) planForgetting(ctx context.Context, t *task, o DeleteEnvironmentOptions, states []*engine.State) (err error) {
+	var releases []engine.Release
+	for _, s := range states {
+		release := engine.Release{Key: s.Key, Operation: t.Operation.Operation}
+		for _, object := range everything(s) {
+			release.Delete = append(release.Delete, object.ObjectRef)
+		}
+		releases = append(releases, release)
+	}
+	t.after = func(ctx context.Context) error {
+		for _, s := range states {
+			if err := d.engine().Forget(ctx, s.Key); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	t.plans, err = d.engine().PlanAll(ctx, releases, o.plan())
+	return err
+}
+
+// everything are the objects on a record, those that were kept when all else was removed included.
+func everything(s *engine.State) []schema.DeployedObject {
+	var objects []schema.DeployedObject
+	for _, revision := range []*schema.DeploymentRevision{s.Current, s.Pending} {
+		if revision != nil {
+			objects = append(objects, revision.Objects...)
+		}
+	}
+	return objects
 }
 
 func (d *Deployer) planDeletion(ctx context.Context, o DeleteEnvironmentOptions) (*task, error) {
@@ -92,6 +160,10 @@ func (d *Deployer) planDeletion(ctx context.Context, o DeleteEnvironmentOptions)
 	t := &task{Operation: schema.Operation{Operation: "delete", Environment: o.Environment}}
 	var lost []customResource
 	for _, use := range usage {
+		if use.IsClaim() {
+			t.notice("data is deleted: " + use.String())
+			continue
+		}
 		for _, object := range use.Objects {
 			lost = append(lost, customResource{use.Kind, object})
 			apiVersion, kind := use.Kind.ToAPIVersionAndKind()
@@ -104,13 +176,10 @@ func (d *Deployer) planDeletion(ctx context.Context, o DeleteEnvironmentOptions)
 	if len(lost) > 0 {
 		t.notice("custom resources are deleted: " + countText(lost))
 	}
-	var releases []engine.Release
-	for _, s := range states {
-		releases = append(releases, engine.Release{Key: s.Key, Operation: "delete"})
-	}
-	if t.plans, err = d.engine().PlanAll(ctx, releases, o.plan()); err != nil {
+	if err := d.planForgetting(ctx, t, o, states); err != nil {
 		return nil, err
 	}
+	forget := t.after
 	for _, n := range namespaces {
 		t.records = append(t.records, schema.Change{Action: schema.ActionDelete, Object: namespaceRef(n.Name)})
 	}
@@ -121,10 +190,8 @@ func (d *Deployer) planDeletion(ctx context.Context, o DeleteEnvironmentOptions)
 		return d.clearVersions(ctx, namespaces)
 	}
 	t.after = func(ctx context.Context) error {
-		for _, s := range states {
-			if err := d.engine().Forget(ctx, s.Key); err != nil {
-				return err
-			}
+		if err := forget(ctx); err != nil {
+			return err
 		}
 		return d.documents().DeleteEnvironment(ctx, selected)
 	}
@@ -142,12 +209,25 @@ func (d *Deployer) statesIn(ctx context.Context, namespaces []metalk8s.Namespace
 	}), nil
 }
 
-// usage is what MetalK8s' documents, our records and the cluster say is used in namespaces.
+// usage is what MetalK8s' documents, our records and the cluster say is used in namespaces. What a Solution brought itself
+// is part of the Solution.
 func (d *Deployer) usage(ctx context.Context, namespaces []metalk8s.Namespace, states []*engine.State) ([]metalk8s.Use, error) {
 	usage, err := d.documents().Usage(ctx, namespaces)
 	if err != nil {
 		return nil, err
 	}
+	brought := map[string]bool{}
+	for _, s := range states {
+		for _, object := range everything(s) {
+			if !object.Kept {
+				brought[object.UID] = true
+			}
+		}
+	}
+	for i := range usage {
+		usage[i].Objects = slices.DeleteFunc(usage[i].Objects, func(o *unstructured.Unstructured) bool { return brought[string(o.GetUID())] })
+	}
+	usage = slices.DeleteFunc(usage, func(u metalk8s.Use) bool { return u.Solution == "" && len(u.Objects) == 0 })
 	for _, s := range states {
 		version, deployed := deployedVersion(s)
 		listed := slices.ContainsFunc(usage, func(u metalk8s.Use) bool { return u.Namespace == s.Namespace && u.Solution == s.Solution })

@@ -74,6 +74,7 @@ type survey struct {
 	states       map[engine.Key]*engine.State
 	findings     map[engine.Key]*finding
 	foreign      map[engine.Key]*unstructured.Unstructured // operators that somebody else deployed
+	gone         map[string]bool                           // namespaces on the records that are not there
 }
 
 func (d *Deployer) survey(ctx context.Context, environments []metalk8s.Environment, wanted func(*engine.State) bool) (*survey, error) {
@@ -96,7 +97,31 @@ func (d *Deployer) survey(ctx context.Context, environments []metalk8s.Environme
 	if s.findings, err = d.examine(ctx, states); err != nil {
 		return nil, err
 	}
+	if err := d.findGone(ctx, s); err != nil {
+		return nil, err
+	}
 	return s, d.findForeign(ctx, s)
+}
+
+// findGone looks for the namespaces that are on the records and in no environment.
+func (d *Deployer) findGone(ctx context.Context, s *survey) error {
+	s.gone = map[string]bool{"": false}
+	for _, e := range s.environments {
+		for _, n := range e.Namespaces {
+			s.gone[n.Name] = false
+		}
+	}
+	for _, key := range s.keys() {
+		if _, known := s.gone[key.Namespace]; known {
+			continue
+		}
+		live, err := d.Cluster.Get(ctx, namespaceKind, "", key.Namespace)
+		if err != nil {
+			return err
+		}
+		s.gone[key.Namespace] = live == nil
+	}
+	return nil
 }
 
 // findForeign looks for the operators of Solutions that an environment asks for and that are not on our records: MetalK8s
@@ -284,9 +309,16 @@ func (s *survey) problems() []string {
 		}
 	}
 	for _, key := range s.keys() {
-		if version, deployed := deployedVersion(s.states[key]); deployed && !inEnvironment[key.Namespace] {
+		version, deployed := deployedVersion(s.states[key])
+		what := strings.TrimSpace(key.Solution + " " + version)
+		switch {
+		case !deployed || inEnvironment[key.Namespace]:
+		case s.gone[key.Namespace]:
+			problems = append(problems, fmt.Sprintf("Solution %s was deployed in namespace %s, which somebody has deleted: "+
+				"'solutionctl deploy env delete %s' removes what is left of it", what, key.Namespace, key.Namespace))
+		default:
 			problems = append(problems, fmt.Sprintf("Solution %s is deployed in namespace %s, which is not part of an environment: "+
-				"'solutionctl deploy env create NAME --namespace %s --adopt' makes it one", strings.TrimSpace(key.Solution+" "+version), key.Namespace, key.Namespace))
+				"'solutionctl deploy env create NAME --namespace %s --adopt' makes it one", what, key.Namespace, key.Namespace))
 		}
 	}
 	return problems

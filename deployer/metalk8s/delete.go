@@ -201,7 +201,7 @@ type Use struct {
 	Namespace string
 	// Solution and Version are what ConfigMap metalk8s-environment says is deployed; empty for custom resources.
 	Solution, Version string
-	// Kind is that of custom resources, whose metadata is in Objects; empty for a Solution.
+	// Kind is that of custom resources or volume claims, whose metadata is in Objects; empty for a Solution.
 	Kind    kube.GroupVersionKind
 	Objects []*unstructured.Unstructured
 }
@@ -234,8 +234,14 @@ func InUse(environment string, usage []Use) error {
 		WithHint("remove the Solutions first, or delete everything with --delete-data")
 }
 
-// Usage finds what deleting the namespaces would destroy: the Solutions that are deployed there, and custom resources of
-// any kind, since they are what people made. Those that belong to other objects are not counted: nobody made them.
+// claimKind is what holds data outside of custom resources.
+var claimKind = kube.GroupVersionKind{Version: "v1", Kind: "PersistentVolumeClaim"}
+
+// IsClaim tells that this is about volume claims: they go with their namespace, after the pods that use them.
+func (u Use) IsClaim() bool { return u.Kind == claimKind }
+
+// Usage finds what deleting the namespaces would destroy: the Solutions that are deployed there, custom resources of any
+// kind, since they are what people made, and volume claims. What belongs to other objects is not counted: nobody made it.
 func (d *Documents) Usage(ctx context.Context, namespaces []Namespace) ([]Use, error) {
 	var usage []Use
 	for _, n := range namespaces {
@@ -247,6 +253,7 @@ func (d *Documents) Usage(ctx context.Context, namespaces []Namespace) ([]Use, e
 	if err != nil {
 		return nil, err
 	}
+	kinds = append(kinds, claimKind)
 	for _, n := range namespaces {
 		for _, kind := range kinds {
 			var objects []*unstructured.Unstructured

@@ -122,6 +122,8 @@ type content struct {
 	Crds  string   // versions of the CRD, v1 by default
 	// Manifest is one more line of the manifest's spec.
 	Manifest string
+	// Monitoring is an object that goes into the namespace.
+	Monitoring string
 }
 
 // archive makes an archive of the bed's Solution.
@@ -158,6 +160,9 @@ spec:
   names: {kind: Clock, plural: clocks, singular: clock, listKind: ClockList}
   versions:
 %s`, b.crdName(), b.Group, versions.String())},
+	}
+	if c.Monitoring != "" {
+		files["monitoring/more.yaml"] = &fstest.MapFile{Data: []byte(c.Monitoring)}
 	}
 	image(files, b.Solution+"-operator", version)
 	a, err := archive.FromFS(files)

@@ -415,6 +415,73 @@ func TestDeleteEnvironment(t *testing.T) {
 	b.refused(err, report.NotFound, b.Env)
 }
 
+// TestDeleteEnvironmentCounts counts volume claims, and not what a Solution brought itself.
+func TestDeleteEnvironmentCounts(t *testing.T) {
+	b := newBed(t)
+	b.activated("1.0.0", content{})
+	b.imported("1.1.0", content{Monitoring: fmt.Sprintf("apiVersion: %s/v1\nkind: Clock\nmetadata: {name: built-in}\n", b.Group)})
+	b.mustAdd("1.1.0")
+	b.get(b.clock(), b.Env, "built-in")
+	b.create(fmt.Sprintf("apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: precious, namespace: %s}\n"+
+		"spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n", b.Env))
+	var out exported
+	o := deployer.DeleteEnvironmentOptions{Environment: b.Env, Export: out.open, Options: deployer.Options{Timeout: time.Minute}}
+	_, err := b.DeleteEnvironment(b.Context(), o)
+	b.refused(err, report.InUse, "Solution "+b.Solution+" 1.1.0", "PersistentVolumeClaim precious")
+	if strings.Contains(err.Error(), "built-in") {
+		t.Error(err)
+	}
+	o.Data = deployer.DeleteData
+	done, err := b.DeleteEnvironment(b.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "data is deleted: PersistentVolumeClaim precious in namespace " + b.Env; !slices.Contains(done.Notices, want) {
+		t.Errorf("notices: %q", done.Notices)
+	}
+	if out.Len() > 0 {
+		t.Errorf("exported: %s", out.String())
+	}
+}
+
+// TestDeleteEnvironmentOfOthers removes what is left of a namespace that solutions.sh has deleted.
+func TestDeleteEnvironmentOfOthers(t *testing.T) {
+	b := newBed(t)
+	b.activated("1.0.0", content{Role: "- {apiGroups: [''], resources: [nodes], verbs: [get]}", Kind: "ClusterRole"})
+	b.mustAdd("1.0.0")
+	problem := func(want string) {
+		t.Helper()
+		s, err := b.Status(b.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.ContainsFunc(s.Problems, func(p string) bool { return strings.Contains(p, b.Env) && strings.Contains(p, want) }) {
+			t.Errorf("nothing about %q in %q", want, s.Problems)
+		}
+	}
+	if err := (&metalk8s.Documents{Cluster: b.Cluster}).DeleteEnvironment(b.Context(), metalk8s.DeleteOptions{Name: b.Env, Used: true}); err != nil {
+		t.Fatal(err)
+	}
+	problem("somebody has deleted: 'solutionctl deploy env delete " + b.Env + "'")
+	done, err := b.DeleteEnvironment(b.Context(), deployer.DeleteEnvironmentOptions{Environment: b.Env})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var deleted []string
+	for _, part := range done.Parts {
+		for _, change := range part.Changes {
+			if change.Action == schema.ActionDelete {
+				deleted = append(deleted, change.Object.String())
+			}
+		}
+	}
+	if len(deleted) != 1 || !strings.HasPrefix(deleted[0], "ClusterRole solutionctl:"+b.Env) {
+		t.Errorf("deleted: %q", deleted)
+	}
+	_, err = b.DeleteEnvironment(b.Context(), deployer.DeleteEnvironmentOptions{Environment: b.Env})
+	b.refused(err, report.NotFound, b.Env)
+}
+
 // TestDeleteEnvironmentInterrupted goes on where it was stopped: custom resources wait for an operator that is slow.
 func TestDeleteEnvironmentInterrupted(t *testing.T) {
 	b := newBed(t)
