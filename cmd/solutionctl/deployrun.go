@@ -113,7 +113,11 @@ func (a *app) printOperation(w *console.Stream, o *schema.Operation) error {
 			printChanges(w, part.Changes)
 		}
 	}
-	if o.Empty() {
+	switch {
+	case !o.Empty():
+	case o.Operation == "diff":
+		fmt.Fprintln(w, "no differences")
+	default:
 		fmt.Fprintln(w, "nothing to do")
 	}
 	for _, notice := range o.Notices {

@@ -1,0 +1,71 @@
+// Package guide_test does what the guides for administrators say, on a real API server whose nodes are simulated.
+package guide_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
+	"github.com/solutionctl/solutionctl/docs/guides"
+)
+
+func TestMain(m *testing.M) { testcluster.Main(m, testcluster.Options{FakeNodes: 2}) }
+
+// vendor makes what the reader of the guide got: two archives, their signatures and a key.
+const vendor = `set -eu
+solutionctl init shop --quiet
+solutionctl keygen vendor
+for version in 1.0.0 1.1.0; do solutionctl build shop --version $version --sign-key vendor.key; done
+rm -r shop vendor.key`
+
+func TestOperate(t *testing.T) {
+	steps, err := guides.Steps("operate.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cluster := testcluster.Shared(t)
+	home, output, bin := t.TempDir(), t.TempDir(), t.TempDir()
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", bin, "./cmd/solutionctl")
+	build.Dir = filepath.Join("..", "..", "..")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	store := filepath.Join(home, "store")
+	shell := func(script string) ([]byte, error) {
+		cmd := exec.CommandContext(t.Context(), "sh", "-c", script)
+		cmd.Dir = home
+		cmd.Env = append(os.Environ(),
+			"HOME="+home, "OUTPUT="+output, "KUBECONFIG="+cluster.Kubeconfig, "SOLUTIONCTL_PASSWORD=secret", "SOLUTIONCTL_CONFIG="+os.DevNull,
+			"PATH="+strings.Join([]string{bin, cluster.Bin, os.Getenv("PATH")}, string(filepath.ListSeparator)),
+			// What belongs to this host stays as it is.
+			"SOLUTIONCTL_STORE="+store, "SOLUTIONCTL_STATE="+filepath.Join(home, "state.json"), "SOLUTIONCTL_TRUST_DIR="+filepath.Join(home, "trust"),
+			"SOLUTIONCTL_SOLUTIONS_FILE="+filepath.Join(home, "metalk8s", "solutions.yaml"), "SOLUTIONCTL_NGINX_DIR="+filepath.Join(home, "nginx"),
+			"SOLUTIONCTL_MOUNT=never")
+		return cmd.CombinedOutput()
+	}
+	if out, err := shell(vendor); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	out, failure := shell(guides.Shell(steps))
+	for i, step := range steps {
+		if step.File != "" {
+			continue
+		}
+		printed, err := os.ReadFile(filepath.Join(output, fmt.Sprintf("%d.out", i)))
+		if err != nil {
+			break // the commands before it failed
+		}
+		text := strings.ReplaceAll(string(printed), store, "/var/lib/solutionctl")
+		t.Logf("line %d:\n%s%s", step.Line, step.Script, text)
+		if line, missing := step.Missing(text); missing {
+			t.Errorf("line %d: this is not printed: %s", step.Line, line)
+		}
+	}
+	if failure != nil {
+		t.Fatalf("%v, after what the last line shows: %s", failure, out)
+	}
+}
