@@ -21,6 +21,9 @@ type ActivateOptions struct {
 	Solution string
 	// Version is an imported version; "" and "latest" stand for the highest release.
 	Version string
+	// ClusterWide approves of parts that have rights on the whole cluster, or a say in changes of it. Nil leaves it as it was
+	// said before.
+	ClusterWide *bool
 }
 
 // Activate makes one imported version of a Solution the active one: its CustomResourceDefinitions and what else belongs to
@@ -49,6 +52,13 @@ func (d *Deployer) planActivation(ctx context.Context, o ActivateOptions) (*task
 	if err := d.checkKubernetes(ctx, payload); err != nil {
 		return nil, err
 	}
+	key := engine.Key{Solution: found.Name}
+	previous, err := d.previousSettings(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	said := Rendering{ClusterWide: o.ClusterWide}.merge(previous)
+	settings.ClusterWide = said[settingClusterWide] == "true"
 	names, err := render.ActivationSecrets(payload, settings)
 	if err != nil {
 		return nil, err
@@ -69,7 +79,7 @@ func (d *Deployer) planActivation(ctx context.Context, o ActivateOptions) (*task
 		return nil, err
 	}
 	plan, err := d.engine().Plan(ctx, engine.Release{
-		Key: engine.Key{Solution: found.Name}, Version: found.Version, Operation: t.Operation.Operation, Objects: objects,
+		Key: key, Version: found.Version, Operation: t.Operation.Operation, Objects: objects, Settings: said,
 	}, o.plan())
 	if err != nil {
 		return nil, err
@@ -95,6 +105,9 @@ func keptNotices(plan *engine.Plan) []string {
 	return []string{"not needed any more, and kept for the sake of data: " + strings.Join(names, ", ")}
 }
 
+// metalk8sIngressClass is that of the proxy behind which MetalK8s shows user interfaces.
+const metalk8sIngressClass = "nginx-control-plane"
+
 // settings are how a version is rendered for this cluster, as far as that does not depend on the place.
 func (d *Deployer) settings(ctx context.Context, catalog *Catalog, i schema.Import) (*render.Payload, render.Settings, error) {
 	imported, err := d.payloads(ctx, catalog, i.Name)
@@ -109,7 +122,11 @@ func (d *Deployer) settings(ctx context.Context, catalog *Catalog, i schema.Impo
 	if registry == nil {
 		registry = &schema.ClusterRegistry{Mode: schema.RegistryOwn, Host: schema.RegistryHostOwn}
 	}
-	return imported[at], render.Settings{Registry: registry.Host, Imported: imported, Now: d.Now()}, nil
+	settings := render.Settings{Registry: registry.Host, Imported: imported, Now: d.Now()}
+	if registry.Mode == schema.RegistryMetalK8s {
+		settings.IngressClass = metalk8sIngressClass
+	}
+	return imported[at], settings, nil
 }
 
 // secrets reads the Secrets of a namespace that a rendering asks for.

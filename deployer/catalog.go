@@ -346,14 +346,22 @@ func (d *Deployer) finishUnimport(ctx context.Context, id string) error {
 	return d.collect(ctx)
 }
 
-// CheckUnused refuses, in-use, while a version is active or deployed in an environment.
+// CheckUnused refuses, in-use, while a version is active or deployed in an environment, or while something runs its images.
 func (d *Deployer) CheckUnused(ctx context.Context, solution, version string) error {
 	users, err := d.users(ctx, solution, version)
-	if err != nil || len(users) == 0 {
+	if err != nil {
 		return err
 	}
-	return report.Errorf(report.InUse, "version %s of Solution %s is in use: %s", version, solution, strings.Join(users, ", ")).
-		WithHint("remove it from the environments ('solutionctl deploy remove ENVIRONMENT %s') and deactivate it first", solution)
+	if len(users) > 0 {
+		return report.Errorf(report.InUse, "version %s of Solution %s is in use: %s", version, solution, strings.Join(users, ", ")).
+			WithHint("remove it from the environments ('solutionctl deploy remove ENVIRONMENT %s') and deactivate it first", solution)
+	}
+	running, err := d.pullers(ctx, solution+"-"+version)
+	if err != nil || len(running) == 0 {
+		return err
+	}
+	return report.Errorf(report.InUse, "images of version %s of Solution %s run: %s", version, solution, strings.Join(running, ", ")).
+		WithHint("let them run another version first; their pods could not start again")
 }
 
 // payload reads what was in the archive of an imported version.

@@ -6,10 +6,17 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kube "k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/engine"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/render"
+	"github.com/solutionctl/solutionctl/lint/images"
 	"github.com/solutionctl/solutionctl/schema"
 )
 
@@ -103,6 +110,36 @@ func (d *Deployer) users(ctx context.Context, solution, version string) ([]strin
 		}
 	}
 	return users, nil
+}
+
+// pullers returns what runs images of an archive without being deployed here: what an operator of another version runs,
+// because its user asked for this one.
+func (d *Deployer) pullers(ctx context.Context, id string) ([]string, error) {
+	var found []string
+	for _, kind := range []kube.GroupVersionKind{
+		deploymentKind, {Group: "apps", Version: "v1", Kind: "StatefulSet"}, {Group: "apps", Version: "v1", Kind: "DaemonSet"}, {Group: "batch", Version: "v1", Kind: "CronJob"},
+	} {
+		for object, err := range d.Cluster.List(ctx, kind, "", metav1.ListOptions{}) {
+			if err != nil {
+				return nil, err
+			}
+			if object.GetDeletionTimestamp() == nil && pulls(object, "/"+id+"/") {
+				found = append(found, cluster.Name(kind.Kind, object.GetNamespace(), object.GetName()))
+			}
+		}
+	}
+	slices.Sort(found)
+	return found, nil
+}
+
+// pulls tells whether an image of a workload's pods is in a repository.
+func pulls(workload *unstructured.Unstructured, repository string) bool {
+	for _, use := range images.Find(workload.Object) {
+		if use.Place == images.Container && strings.Contains(use.Image, repository) {
+			return true
+		}
+	}
+	return false
 }
 
 func (u deployment) String() string {

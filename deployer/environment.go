@@ -1,6 +1,7 @@
 package deployer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -241,22 +242,15 @@ func (d *Deployer) recordVersions(ctx context.Context, i schema.Import, namespac
 func (d *Deployer) release(ctx context.Context, p *render.Payload, s render.Settings, n metalk8s.Namespace, operation string, r Rendering) (engine.Release, []string, error) {
 	key := engine.Key{Namespace: n.Name, Solution: p.Solution.Metadata.Name}
 	release := engine.Release{Key: key, Version: p.Solution.Spec.Version, Operation: operation}
-	state, err := d.engine().State(ctx, key)
+	previous, err := d.previousSettings(ctx, key)
 	if err != nil {
 		return release, nil, err
-	}
-	var previous map[string]string
-	switch {
-	case state.Pending != nil:
-		previous = state.Pending.Settings
-	case state.Current != nil:
-		previous = state.Current.Settings
 	}
 	release.Settings = r.merge(previous)
 	s.Namespace, s.Environment = n.Name, n.Environment
 	s.Webhook = release.Settings[settingWebhook] == "true"
 	s.ClusterWide = release.Settings[settingClusterWide] == "true"
-	s.IngressClass = release.Settings[settingIngressClass]
+	s.IngressClass = cmp.Or(release.Settings[settingIngressClass], s.IngressClass)
 	names, err := render.EnvironmentSecrets(p, s)
 	if err != nil {
 		return release, nil, err
@@ -274,6 +268,20 @@ func (d *Deployer) release(ctx context.Context, p *render.Payload, s render.Sett
 	wide := s.ClusterWide && p.Solution.Spec.Operator != nil && p.Solution.Spec.Operator.ClusterWide
 	notices, err := d.judgeRoles(ctx, p, release.Objects, wide, accepted)
 	return release, notices, err
+}
+
+// previousSettings are those of the revision that is there, or on its way.
+func (d *Deployer) previousSettings(ctx context.Context, key engine.Key) (map[string]string, error) {
+	state, err := d.engine().State(ctx, key)
+	switch {
+	case err != nil:
+		return nil, err
+	case state.Pending != nil:
+		return state.Pending.Settings, nil
+	case state.Current != nil:
+		return state.Current.Settings, nil
+	}
+	return nil, nil
 }
 
 // checkKubernetes refuses a Solution that does not support the version of the cluster.

@@ -31,11 +31,16 @@ only the version before had are kept.`,
 	f := a.addVerbFlags(cmd, planOnly)
 	var file configurationFlag
 	file.add(cmd)
+	var clusterWide bool
+	cmd.Flags().BoolVar(&clusterWide, "cluster-wide", false, "approve of parts with rights on the whole cluster, or a say in changes of it")
 	arguments := takesArguments(cmd, argument{name: "SOLUTION", flags: []string{"name"}}, argument{name: "VERSION", flags: []string{"version"}, optional: true})
 	cmd.ValidArgsFunction = a.completeImported(f.clusterFlags)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		args = arguments(args)
 		o := deployer.ActivateOptions{Options: f.options(), Solution: args[0], Version: args[1]}
+		if cmd.Flags().Changed("cluster-wide") {
+			o.ClusterWide = &clusterWide
+		}
 		return a.runVerb(cmd.Context(), f, func(ctx context.Context, d *deployer.Deployer) (*schema.Operation, error) {
 			return file.around(ctx, o.DryRun, func() (*schema.Operation, error) { return d.Activate(ctx, o) }, func(active map[string]string, done *schema.Operation) {
 				active[done.Solution] = done.Version

@@ -25,32 +25,44 @@ How a Solution was added is remembered: adding it again keeps --webhook and what
 	}
 	f := a.addVerbFlags(cmd, planOnly)
 	var o deployer.AddOptions
-	var webhook, clusterWide bool
-	var class string
-	flags := cmd.Flags()
-	flags.StringVarP(&o.Namespace, "namespace", "N", "", "only in this `NAMESPACE` of the environment")
-	flags.BoolVar(&webhook, "webhook", false, "give the operator a certificate for its webhooks")
-	flags.BoolVar(&clusterWide, "cluster-wide", false, "approve of an operator that works in every namespace")
-	flags.StringVar(&class, "ingress-class", "", "`CLASS` of the Ingress of the user interface (default that of the cluster)")
-	flags.StringSliceVar(&o.AcceptHazards, "accept-hazard", nil, "accept roles with this `HAZARD`, such as read-secrets (may be repeated)")
+	cmd.Flags().StringVarP(&o.Namespace, "namespace", "N", "", "only in this `NAMESPACE` of the environment")
+	rendering := addRenderingFlags(cmd)
 	arguments := takesArguments(cmd, argument{name: "ENVIRONMENT", flags: []string{"name", "environment"}},
 		argument{name: "SOLUTION", flags: []string{"solution"}}, argument{name: "VERSION", flags: []string{"version"}, optional: true})
 	cmd.ValidArgsFunction = a.completeDeployment(f.clusterFlags)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		args = arguments(args)
 		o.Options, o.Environment, o.Solution, o.Version = f.options(), args[0], args[1], args[2]
-		if flags.Changed("webhook") {
-			o.Webhook = &webhook
-		}
-		if flags.Changed("cluster-wide") {
-			o.ClusterWide = &clusterWide
-		}
-		if flags.Changed("ingress-class") {
-			o.IngressClass = &class
-		}
+		o.Rendering = rendering()
 		return a.runVerb(cmd.Context(), f, func(ctx context.Context, d *deployer.Deployer) (*schema.Operation, error) { return d.Add(ctx, o) })
 	}
 	return cmd
+}
+
+// addRenderingFlags adds the flags that say how a Solution is deployed. The returned function reads them: what is not given
+// stays as it was said before.
+func addRenderingFlags(cmd *cobra.Command) func() deployer.Rendering {
+	var webhook, clusterWide bool
+	var class string
+	var hazards []string
+	flags := cmd.Flags()
+	flags.BoolVar(&webhook, "webhook", false, "give the operator a certificate for its webhooks")
+	flags.BoolVar(&clusterWide, "cluster-wide", false, "approve of an operator that works in every namespace")
+	flags.StringVar(&class, "ingress-class", "", "`CLASS` of the Ingress of the user interface (default that of the cluster)")
+	flags.StringSliceVar(&hazards, "accept-hazard", nil, "accept roles with this `HAZARD`, such as read-secrets (may be repeated)")
+	return func() deployer.Rendering {
+		r := deployer.Rendering{AcceptHazards: hazards}
+		if flags.Changed("webhook") {
+			r.Webhook = &webhook
+		}
+		if flags.Changed("cluster-wide") {
+			r.ClusterWide = &clusterWide
+		}
+		if flags.Changed("ingress-class") {
+			r.IngressClass = &class
+		}
+		return r
+	}
 }
 
 func newRemoveCommand(a *app, planOnly bool) *cobra.Command {

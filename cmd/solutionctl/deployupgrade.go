@@ -43,7 +43,7 @@ does not become ready; otherwise 'solutionctl deploy rollback' does, and running
 	o := deployer.ChangeOptions{Direction: direction}
 	var onFailure string
 	cmd.Flags().StringVar(&o.Namespace, "namespace", "", "only in this `NAMESPACE` of the environment")
-	cmd.Flags().StringSliceVar(&o.AcceptHazards, "accept-hazard", nil, "accept roles with this `HAZARD`, such as read-secrets (may be repeated)")
+	rendering := addRenderingFlags(cmd)
 	if !planOnly {
 		addChoice(cmd, cmd.Flags(), &onFailure, "on-failure", "", "what to do when the new version does not become ready: stay or rollback", "stay", "rollback")
 	}
@@ -52,7 +52,7 @@ does not become ready; otherwise 'solutionctl deploy rollback' does, and running
 	cmd.ValidArgsFunction = a.completeDeployment(f.clusterFlags)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		args = arguments(args)
-		o.Options, o.Environment, o.Solution, o.Version = f.options(), args[0], args[1], args[2]
+		o.Options, o.Environment, o.Solution, o.Version, o.Rendering = f.options(), args[0], args[1], args[2], rendering()
 		if o.RollBack = onFailure == "rollback"; o.RollBack && o.NoWait {
 			return report.Errorf(report.Usage, "--on-failure rollback needs to wait, and --no-wait does not")
 		}

@@ -87,7 +87,7 @@ func (r *renderer) allow(o object) error {
 		if r.s.ClusterWide {
 			return nil
 		}
-		return o.refuse(report.Refused, nil, "%s", what).WithHint("read it and approve it with --cluster-wide")
+		return o.refuse(report.Refused, nil, "%s", what).WithHint("read it, and approve of it: solutionctl deploy activate %s %s --cluster-wide", r.name, r.p.Solution.Spec.Version)
 	}
 	switch {
 	case o.is(rbacGroup, "ClusterRole", "ClusterRoleBinding"):

@@ -124,6 +124,10 @@ type content struct {
 	Manifest string
 	// Monitoring is an object that goes into the namespace.
 	Monitoring string
+	// Files are more files of the archive, by their path.
+	Files map[string]string
+	// Conversion is the conversion of the CRD, in YAML.
+	Conversion string
 }
 
 // archive makes an archive of the bed's Solution.
@@ -158,8 +162,11 @@ spec:
   group: %s
   scope: Namespaced
   names: {kind: Clock, plural: clocks, singular: clock, listKind: ClockList}
-  versions:
-%s`, b.crdName(), b.Group, versions.String())},
+%s  versions:
+%s`, b.crdName(), b.Group, c.Conversion, versions.String())},
+	}
+	for name, text := range c.Files {
+		files[name] = &fstest.MapFile{Data: []byte(text)}
 	}
 	if c.Monitoring != "" {
 		files["monitoring/more.yaml"] = &fstest.MapFile{Data: []byte(c.Monitoring)}
