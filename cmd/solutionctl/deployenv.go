@@ -109,6 +109,9 @@ given with --yes. What holds a namespace is told, and never forced.`,
 	flags.BoolVar(&verb.noWait, "no-wait", false, "the same as --wait=false")
 	arguments := takesArguments(cmd, environmentArgument)
 	cmd.ValidArgsFunction = a.completeEnvironments(f)
+	if err := cmd.RegisterFlagCompletionFunc("namespace", a.completeNamespaces(f)); err != nil {
+		panic(err) // the flag was added above
+	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		o.Options, o.Environment = verb.options(), arguments(args)[0]
 		var err error
@@ -227,6 +230,24 @@ func (a *app) completeEnvironments(f *clusterFlags) cobra.CompletionFunc {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		return a.completeFromCluster(f, environmentNames)(cmd, args, prefix)
+	}
+}
+
+// completeNamespaces completes the name of a namespace of the environment that is named already.
+func (a *app) completeNamespaces(f *clusterFlags) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+		return a.completeFromCluster(f, func(ctx context.Context, c *cluster.Cluster) ([]string, error) {
+			environments, err := (&metalk8s.Documents{Cluster: c}).Environments(ctx)
+			var names []string
+			for _, e := range environments {
+				for _, n := range e.Namespaces {
+					if len(args) == 0 || e.Name == args[0] {
+						names = append(names, n.Name)
+					}
+				}
+			}
+			return names, err
+		})(cmd, nil, prefix)
 	}
 }
 
