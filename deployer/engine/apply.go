@@ -119,13 +119,12 @@ func (r *run) begin(ctx context.Context, user string) error {
 	if err != nil {
 		return err
 	}
-	content, err := r.StoreContent(ctx, release.ID(), data)
-	if err != nil {
+	if err := storable(data); err != nil {
 		return err
 	}
 	pending := &schema.DeploymentRevision{
 		Number: r.state.last() + 1, Operation: release.Operation, Version: release.Version, Outcome: schema.DeploymentPending,
-		User: user, Tool: r.Tool, Token: r.options.Token, Started: r.second(), Settings: release.Settings, Content: content,
+		User: user, Tool: r.Tool, Token: r.options.Token, Started: r.second(), Settings: release.Settings, Content: digestOf(data),
 	}
 	if old := r.state.Pending; old != nil {
 		if sameWork(old, pending) {
@@ -140,12 +139,20 @@ func (r *run) begin(ctx context.Context, user string) error {
 		}
 	}
 	r.state.Pending = pending
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	r.changed = true
 	err = r.save(ctx, &r.state)
 	if errors.Is(err, errOutrun) {
 		r.changed = false
 		return report.Errorf(report.Locked, "%w", err).WithHint("somebody else works on it at the same time; run the command again")
 	}
+	if err != nil {
+		return err
+	}
+	// The record comes first here, too: content that no record refers to would never be thrown away.
+	_, err = r.StoreContent(ctx, release.ID(), data)
 	return err
 }
 
@@ -383,8 +390,12 @@ func (r *run) remove(ctx context.Context, s *step) error {
 	return restless(s)
 }
 
-// promote calls the release the current one, in one write, and throws away what nothing refers to any more.
+// promote calls the release the current one, in one write. What nothing will refer to any more is thrown away before: a run
+// that dies in between is known as not completed, and the next one goes on.
 func (r *run) promote(ctx context.Context) error {
+	if err := r.collect(ctx); err != nil {
+		return err
+	}
 	done := *r.state.Pending
 	finished := r.second()
 	done.Outcome, done.Finished, done.Objects = schema.DeploymentDone, &finished, nil
@@ -398,7 +409,6 @@ func (r *run) promote(ctx context.Context) error {
 		}
 		done.Objects = append(done.Objects, object)
 	}
-	first := r.state.Current == nil && len(r.state.History) == 0
 	if r.state.Current != nil {
 		r.state.remember(r.state.Current, r.state.Current.Outcome)
 	}
@@ -407,11 +417,20 @@ func (r *run) promote(ctx context.Context) error {
 	if errors.Is(err, errOutrun) {
 		return report.Errorf(report.Interrupted, "%w", err).WithHint("run the same command again")
 	}
-	if err != nil || first {
-		return err
+	return err
+}
+
+// collect throws away the content of revisions that leave the history.
+func (r *run) collect(ctx context.Context) error {
+	next := r.state
+	if next.Current == nil && len(next.History) == 0 {
+		return nil // it is the first
 	}
-	keep := []string{done.Content}
-	for _, old := range r.state.History {
+	keep := []string{next.Pending.Content}
+	if next.Current != nil {
+		next.remember(next.Current, next.Current.Outcome)
+	}
+	for _, old := range next.History {
 		keep = append(keep, old.Content)
 	}
 	return r.CollectContent(ctx, r.plan.Release.ID(), keep...)

@@ -34,8 +34,8 @@ const (
 // may throw it away, see [Engine.CollectContent]. Storing the same again changes nothing. At most 64 MiB are accepted.
 func (e *Engine) StoreContent(ctx context.Context, owner string, data []byte) (digest string, err error) {
 	digest = digestOf(data)
-	if len(data) > maxContent {
-		return "", report.Errorf(report.Refused, "content of %d bytes is too large to be kept in the cluster, the limit is %d MiB", len(data), maxContent>>20)
+	if err := storable(data); err != nil {
+		return "", err
 	}
 	parts := slices.Collect(slices.Chunk(e.compressors.compress(data), partSize))
 	// The first part comes last: when it is there, all of them are.
@@ -52,6 +52,14 @@ func (e *Engine) StoreContent(ctx context.Context, owner string, data []byte) (d
 		}
 	}
 	return digest, nil
+}
+
+// storable tells whether data is small enough to be kept in the cluster.
+func storable(data []byte) error {
+	if len(data) > maxContent {
+		return report.Errorf(report.Refused, "content of %d bytes is too large to be kept in the cluster, the limit is %d MiB", len(data), maxContent>>20)
+	}
+	return nil
 }
 
 // LoadContent returns what was stored. The error has the code NotFound when it is not there, and Corrupt when it does not

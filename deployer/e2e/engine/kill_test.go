@@ -27,6 +27,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
 	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/schema"
 )
 
 // reaper stands between an engine and the API server and counts the calls. At the fatal one it ends the engine's world:
@@ -216,24 +217,43 @@ func (b *bed) dump(history bool) string {
 	if state.Pending != nil {
 		fmt.Fprintf(&text, "pending: %+v\n", state.Pending)
 	}
-	contents := map[string]bool{}
 	if state.Current != nil {
-		contents[state.Current.Content] = true
 		fmt.Fprintf(&text, "current: %s %s %s\n", state.Current.Operation, state.Current.Version, state.Current.Outcome)
 		for _, object := range state.Current.Objects {
 			fmt.Fprintf(&text, "  %s phase %d kept %t known %t\n", object.ObjectRef, object.Phase, object.Kept, object.UID != "")
 		}
 	}
 	for _, old := range state.History {
-		contents[old.Content] = true
 		if history {
 			fmt.Fprintf(&text, "history: %d %s %s %s\n", old.Number, old.Operation, old.Version, old.Outcome)
 		}
 	}
-	if kept := len(b.secrets("content", b.Key.ID())); kept != len(contents) {
-		fmt.Fprintf(&text, "%d contents are kept, %d are referred to\n", kept, len(contents))
-	}
+	text.WriteString(b.checkContents(state))
 	return strings.NewReplacer(b.Key.ID(), "$release", b.Namespace, "$ns").Replace(text.String())
+}
+
+// checkContents says what is wrong with the contents that are kept: one that no revision refers to, or one that is missing
+// although its revision was completed.
+func (b *bed) checkContents(state *engine.State) string {
+	b.Helper()
+	var problems strings.Builder
+	referred := map[string]bool{}
+	revisions := slices.Clone(state.History)
+	if state.Current != nil {
+		revisions = append(revisions, *state.Current)
+	}
+	for _, revision := range revisions {
+		referred[revision.Content] = true
+		if _, err := b.Objects(b.Context(), b.Key, &revision); err != nil && revision.Outcome == schema.DeploymentDone {
+			fmt.Fprintln(&problems, err)
+		}
+	}
+	for _, secret := range b.secrets("content", b.Key.ID()) {
+		if digest := secret.GetAnnotations()["solutionctl.io/digest"]; !referred[digest] {
+			fmt.Fprintf(&problems, "nothing refers to content %s\n", digest)
+		}
+	}
+	return problems.String()
 }
 
 func (b *bed) normal(object *unstructured.Unstructured) string {
