@@ -308,3 +308,51 @@ func ExampleNewReader() {
 	fmt.Println(err)
 	// Output: bytes 0 to 20 differ from what was signed
 }
+
+// counting counts the bytes that were read.
+type counting struct {
+	*bytes.Reader
+	n int64
+}
+
+func (c *counting) ReadAt(p []byte, offset int64) (int, error) {
+	n, err := c.Reader.ReadAt(p, offset)
+	c.n += int64(n)
+	return n, err
+}
+
+// TestReaderKeepsSmallPieces reads more chunks than are held, again and again, and then more pieces than are kept.
+func TestReaderKeepsSmallPieces(t *testing.T) {
+	const size = 1 << 20
+	data := random(20*size + 9)
+	list := &chunk.List{Size: int64(len(data)), ChunkSize: size, Algorithm: "sha256"}
+	for part := range slices.Chunk(data, size) {
+		digest := sha256.Sum256(part)
+		list.Digests = append(list.Digests, digest[:]...)
+	}
+	source := &counting{Reader: bytes.NewReader(data)}
+	r, err := chunk.NewReader(source, list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := func(offset, n int) {
+		t.Helper()
+		p := make([]byte, n)
+		if _, err := r.ReadAt(p, int64(offset)); err != nil || !bytes.Equal(p, data[offset:offset+n]) {
+			t.Fatalf("read %d bytes at %d: %v", n, offset, err)
+		}
+	}
+	for range 3 {
+		for at := 100; at < 20*size; at += size {
+			read(at, 1000)
+		}
+	}
+	if source.n != 20*size {
+		t.Errorf("%d bytes were read for 20 pieces in 20 chunks", source.n)
+	}
+	for range 2 {
+		for at := 0; at < 20*size; at += 64 << 10 {
+			read(at, 64<<10)
+		}
+	}
+}

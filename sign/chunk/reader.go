@@ -1,6 +1,7 @@
 package chunk
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"sync"
@@ -9,12 +10,22 @@ import (
 // cacheSize bounds the memory of a [Reader]: as many chunks as fit, at least one.
 const cacheSize = 16 << 20
 
+// The pages that small reads touch are kept for themselves, with their neighbours. Documents and directory records lie
+// between gigabytes of layers, those of one image side by side, and are read again by each who judges an archive; none of
+// them is worth loading its chunk another time.
+const (
+	pageSize   = 4 << 10
+	smallRead  = 64 << 10
+	neighbours = 4 // pages on either side
+	keptPages  = 2048
+)
+
 // Reader reads a file of which the chunk digests are trusted. Every byte that it returns is copied from a buffer that
 // was filled and hashed as a whole before: a file that changes after a check, or between two reads, yields an error
 // and never altered content. It never returns a byte outside the listed size.
 //
-// A Reader may be used by several goroutines at once. It holds a few verified chunks; readers of more chunks than that
-// wait for each other.
+// A Reader may be used by several goroutines at once. It holds a few verified chunks, and pages of others; readers
+// of more chunks than that wait for each other.
 type Reader struct {
 	r    io.ReaderAt
 	list *List
@@ -23,6 +34,7 @@ type Reader struct {
 	changed *sync.Cond
 	clock   int64
 	slots   []slot
+	pages   map[int64][]byte // by their number
 }
 
 // slot holds one verified chunk. Its data may be read without the lock while users > 0, and is written only by the
@@ -40,7 +52,7 @@ func NewReader(r io.ReaderAt, list *List) (*Reader, error) {
 	if err := list.Validate(); err != nil {
 		return nil, err
 	}
-	v := &Reader{r: r, list: list, slots: make([]slot, max(cacheSize/list.ChunkSize, 1))}
+	v := &Reader{r: r, list: list, pages: map[int64][]byte{}, slots: make([]slot, max(cacheSize/list.ChunkSize, 1))}
 	v.changed = sync.NewCond(&v.mu)
 	for i := range v.slots {
 		v.slots[i].chunk = -1
@@ -59,6 +71,9 @@ func (v *Reader) ReadAt(p []byte, offset int64) (int, error) {
 	if offset < 0 {
 		return 0, errors.New("read at a negative offset")
 	}
+	if v.recall(p, offset) {
+		return len(p), nil
+	}
 	n := 0
 	for n < len(p) {
 		if offset >= v.list.Size {
@@ -69,12 +84,53 @@ func (v *Reader) ReadAt(p []byte, offset int64) (int, error) {
 		if err != nil {
 			return n, err
 		}
-		m := copy(p[n:], s.data[offset-v.list.Range(i).From:])
+		from := v.list.Range(i).From
+		m := copy(p[n:], s.data[offset-from:])
+		if len(p) <= smallRead {
+			v.keep(s.data, from, offset, int64(m))
+		}
 		v.release(s)
 		n += m
 		offset += int64(m)
 	}
 	return n, nil
+}
+
+// recall fills p if all of it lies in pages that are kept.
+func (v *Reader) recall(p []byte, offset int64) bool {
+	if len(p) > smallRead {
+		return false
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for n := 0; n < len(p); {
+		at := offset + int64(n)
+		page, place := v.pages[at/pageSize], at%pageSize
+		if place >= int64(len(page)) {
+			return false // not kept, or behind the end of the file
+		}
+		n += copy(p[n:], page[place:])
+	}
+	return true
+}
+
+// keep keeps the pages of a verified chunk, which begins at from, that hold n bytes at offset, and those beside. When there
+// are too many, it starts anew.
+func (v *Reader) keep(data []byte, from, offset, n int64) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	first := max(offset/pageSize-neighbours, from/pageSize)
+	end := min((offset+n-1)/pageSize+neighbours+1, (from+int64(len(data))+pageSize-1)/pageSize)
+	for number := first; number < end; number++ {
+		if v.pages[number] != nil {
+			continue
+		}
+		if len(v.pages) >= keptPages {
+			clear(v.pages)
+		}
+		start := number*pageSize - from
+		v.pages[number] = bytes.Clone(data[start:min(start+pageSize, int64(len(data)))])
+	}
 }
 
 // acquire returns the slot that holds chunk i, verified, and keeps it from being reused until release.
