@@ -22,7 +22,7 @@ var layers = [][]string{
 	{"sign/bundle"},
 	{"sign/trust"},
 	{
-		"build", "lint", "sign", "deployer/authority", "deployer/cluster", "deployer/health", "deployer/node", "deployer/registry", "deployer/render",
+		"build", "lint", "sign", "deployer/authority", "deployer/cluster", "deployer/form", "deployer/health", "deployer/node", "deployer/registry", "deployer/render",
 		"deployer/store", "deployer/web",
 	},
 	{"deployer/engine", "deployer/metalk8s", "deployer/serve"},

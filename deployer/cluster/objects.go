@@ -244,6 +244,11 @@ func (c *Cluster) PatchStatus(ctx context.Context, object *unstructured.Unstruct
 	return c.patch(ctx, object, "status", kind, data, o)
 }
 
+// PatchScale is [Cluster.Patch] for the scale of an object whose kind has that subresource.
+func (c *Cluster) PatchScale(ctx context.Context, object *unstructured.Unstructured, kind types.PatchType, data []byte, o WriteOptions) (*unstructured.Unstructured, error) {
+	return c.patch(ctx, object, "scale", kind, data, o)
+}
+
 func (c *Cluster) patch(ctx context.Context, object *unstructured.Unstructured, subresource string, kind types.PatchType, data []byte, o WriteOptions) (*unstructured.Unstructured, error) {
 	r, err := c.writeRequest(ctx, "patch", http.MethodPatch, object, o)
 	if err != nil {

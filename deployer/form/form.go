@@ -1,0 +1,371 @@
+// Package form knows the fields of a custom resource, from the schema of its definition, so that people can fill them in
+// without knowing Kubernetes.
+//
+// [New] reads one version of a definition. [Form.Fields] lists what can be filled in, with type, default, choices and limits;
+// [Form.Set] puts a value into a spec, read by the type that the schema wants; [Form.Check] judges the result with the code
+// that the API server runs. The package talks to no cluster.
+package form
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/solutionctl/solutionctl/lint/crd"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// maxDepth bounds how deep fields are listed; what lies deeper is filled in as a whole.
+const maxDepth = 8
+
+// Form is the spec of a custom resource in one version.
+type Form struct {
+	Kind, Version string
+
+	spec    *apiextensionsv1.JSONSchemaProps
+	checker *crd.Checker
+}
+
+// Field is one thing that can be filled in.
+type Field struct {
+	Path        string   `json:"path"` // below spec: "storage.size"
+	Type        string   `json:"type"`
+	Required    bool     `json:"required,omitempty"`
+	Default     string   `json:"default,omitempty"` // JSON
+	Choices     []string `json:"choices,omitempty"`
+	Limits      string   `json:"limits,omitempty"` // in words
+	Description string   `json:"description,omitempty"`
+}
+
+// New returns the form of one version of a definition.
+func New(d *crd.Definition, version string) (*Form, error) {
+	checker, err := crd.NewChecker(d)
+	if err != nil {
+		return nil, err
+	}
+	f := &Form{Kind: d.Spec.Names.Kind, Version: version, checker: checker, spec: &apiextensionsv1.JSONSchemaProps{}}
+	for _, v := range d.Spec.Versions {
+		if v.Name == version && v.Schema != nil && v.Schema.OpenAPIV3Schema != nil {
+			if spec, ok := v.Schema.OpenAPIV3Schema.Properties["spec"]; ok {
+				f.spec = &spec
+			}
+			return f, nil
+		}
+	}
+	return nil, report.Errorf(report.NotFound, "%s has no version %s", d.Name, version)
+}
+
+// Fields lists what can be filled in: required fields first, then by name. Lists and maps are one field.
+func (f *Form) Fields() []Field {
+	fields := list(f.spec, "", 0)
+	slices.SortStableFunc(fields, func(a, b Field) int {
+		if a.Required != b.Required {
+			if a.Required {
+				return -1
+			}
+			return 1
+		}
+		return strings.Compare(a.Path, b.Path)
+	})
+	return fields
+}
+
+func list(s *apiextensionsv1.JSONSchemaProps, prefix string, depth int) []Field {
+	var fields []Field
+	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
+		property := s.Properties[name]
+		path := prefix + strings.ReplaceAll(name, ".", `\.`)
+		required := slices.Contains(s.Required, name)
+		if len(property.Properties) > 0 && depth < maxDepth {
+			inner := list(&property, path+".", depth+1)
+			for i := range inner {
+				inner[i].Required = inner[i].Required && required
+			}
+			fields = append(fields, inner...)
+			continue
+		}
+		fields = append(fields, field(path, &property, required))
+	}
+	return fields
+}
+
+func field(path string, s *apiextensionsv1.JSONSchemaProps, required bool) Field {
+	f := Field{Path: path, Type: typeOf(s), Description: firstSentence(s.Description), Limits: limits(s)}
+	if s.Default != nil {
+		f.Default = string(s.Default.Raw)
+	}
+	f.Required = required && f.Default == ""
+	for _, choice := range s.Enum {
+		f.Choices = append(f.Choices, plain(choice.Raw))
+	}
+	return f
+}
+
+// plain is a JSON value as a person types it.
+func plain(raw []byte) string {
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		return text
+	}
+	return string(raw)
+}
+
+func typeOf(s *apiextensionsv1.JSONSchemaProps) string {
+	switch {
+	case s.XIntOrString:
+		return "integer or string"
+	case s.Type == "array" && s.Items != nil && s.Items.Schema != nil:
+		return "list of " + typeOf(s.Items.Schema)
+	case s.Type == "object" && s.AdditionalProperties != nil && s.AdditionalProperties.Schema != nil:
+		return "map of " + typeOf(s.AdditionalProperties.Schema)
+	case s.Type == "":
+		return "any"
+	default:
+		return s.Type
+	}
+}
+
+func limits(s *apiextensionsv1.JSONSchemaProps) string {
+	var words []string
+	number := func(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
+	switch {
+	case s.Minimum != nil && s.Maximum != nil:
+		words = append(words, number(*s.Minimum)+" to "+number(*s.Maximum))
+	case s.Minimum != nil:
+		words = append(words, "at least "+number(*s.Minimum))
+	case s.Maximum != nil:
+		words = append(words, "at most "+number(*s.Maximum))
+	}
+	if s.MinLength != nil && *s.MinLength > 1 {
+		words = append(words, fmt.Sprintf("at least %d characters", *s.MinLength))
+	}
+	if s.MaxLength != nil {
+		words = append(words, fmt.Sprintf("at most %d characters", *s.MaxLength))
+	}
+	if s.MaxItems != nil {
+		words = append(words, fmt.Sprintf("at most %d items", *s.MaxItems))
+	}
+	if s.Pattern != "" {
+		words = append(words, "like "+s.Pattern)
+	}
+	return strings.Join(words, ", ")
+}
+
+// firstSentence is enough for a table; line breaks in a description mean nothing.
+func firstSentence(text string) string {
+	text = strings.Join(strings.Fields(text), " ")
+	if sentence, _, more := strings.Cut(text, ". "); more {
+		return sentence + "."
+	}
+	return text
+}
+
+// Set puts a value into a spec: "storage.size=10Gi", also "spec.storage.size=10Gi". A path that ends in a minus sign takes
+// the value away: "storage.size-". Lists and maps are given as YAML or JSON; "ports[0].name=web" reaches into one.
+func (f *Form) Set(spec map[string]any, assignment string) error {
+	if path, unset := strings.CutSuffix(assignment, "-"); unset && !strings.Contains(assignment, "=") {
+		setting, _, err := f.place(path + "=")
+		if err == nil {
+			remove(spec, setting.Path)
+		}
+		return err
+	}
+	setting, s, err := f.place(assignment)
+	if err != nil {
+		return err
+	}
+	value, err := read(s, setting.Value)
+	if err != nil {
+		return report.Errorf(report.Usage, "%s: %w", strings.Join(setting.Path, "."), err)
+	}
+	return put(spec, setting.Path, value)
+}
+
+// place finds the schema of the field that an assignment names.
+func (f *Form) place(assignment string) (schema.Setting, *apiextensionsv1.JSONSchemaProps, error) {
+	setting, err := schema.ParseSetting("--set", strings.TrimPrefix(assignment, "spec."))
+	if err != nil {
+		return setting, nil, err
+	}
+	s := f.spec
+	for _, step := range setting.Path {
+		next := inside(s, step)
+		if next == nil {
+			return setting, nil, f.unknown(setting.Path)
+		}
+		s = next
+	}
+	return setting, s, nil
+}
+
+// inside returns the schema of a property, an item or a value, nil when there is none.
+func inside(s *apiextensionsv1.JSONSchemaProps, step string) *apiextensionsv1.JSONSchemaProps {
+	if property, ok := s.Properties[step]; ok {
+		return &property
+	}
+	if _, err := strconv.ParseUint(step, 10, 16); err == nil && s.Items != nil {
+		return s.Items.Schema
+	}
+	if s.AdditionalProperties != nil && s.AdditionalProperties.Schema != nil {
+		return s.AdditionalProperties.Schema
+	}
+	if s.XPreserveUnknownFields != nil && *s.XPreserveUnknownFields {
+		return &apiextensionsv1.JSONSchemaProps{XPreserveUnknownFields: s.XPreserveUnknownFields}
+	}
+	return nil
+}
+
+func (f *Form) unknown(path []string) error {
+	name := strings.Join(path, ".")
+	var names []string
+	best := ""
+	for _, field := range f.Fields() {
+		names = append(names, field.Path)
+		if report.EditDistance(name, field.Path) <= 2 {
+			best = field.Path
+		}
+	}
+	e := report.Errorf(report.Usage, "a %s has no field %s", f.Kind, name)
+	if best != "" {
+		return e.WithHint("did you mean %s?", best)
+	}
+	return e.WithHint("it has %s", strings.Join(names, ", "))
+}
+
+// read reads a value by the type that is wanted.
+func read(s *apiextensionsv1.JSONSchemaProps, text string) (any, error) {
+	switch {
+	case s.Type == "string" && !s.XIntOrString:
+		return text, nil
+	case s.Type == "integer":
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("%q is not a whole number", text)
+		}
+		return n, nil
+	case s.Type == "number":
+		n, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			return nil, fmt.Errorf("%q is not a number", text)
+		}
+		return n, nil
+	case s.Type == "boolean":
+		b, err := strconv.ParseBool(text)
+		if err != nil {
+			return nil, fmt.Errorf("%q is neither true nor false", text)
+		}
+		return b, nil
+	}
+	var value any
+	if err := yaml.Unmarshal([]byte(text), &value); err != nil {
+		return nil, fmt.Errorf("%q is neither YAML nor JSON", text)
+	}
+	return integers(value), nil
+}
+
+// integers turns whole numbers into integers, as objects of a cluster have them.
+func integers(value any) any {
+	switch value := value.(type) {
+	case float64:
+		if n := int64(value); float64(n) == value {
+			return n
+		}
+	case []any:
+		for i := range value {
+			value[i] = integers(value[i])
+		}
+	case map[string]any:
+		for key := range value {
+			value[key] = integers(value[key])
+		}
+	}
+	return value
+}
+
+// put makes the objects on the way to a value.
+func put(object map[string]any, path []string, value any) error {
+	for i, step := range path[:len(path)-1] {
+		switch next := object[step].(type) {
+		case map[string]any:
+			object = next
+		case []any:
+			changed, err := putItem(next, path[i+1:], value)
+			object[step] = changed
+			return err
+		case nil:
+			if _, err := strconv.ParseUint(path[i+1], 10, 16); err == nil {
+				changed, err := putItem(nil, path[i+1:], value)
+				object[step] = changed
+				return err
+			}
+			made := map[string]any{}
+			object[step] = made
+			object = made
+		default:
+			return report.Errorf(report.Usage, "%s is a value and has no field %s", strings.Join(path[:i+1], "."), path[i+1])
+		}
+	}
+	object[path[len(path)-1]] = value
+	return nil
+}
+
+// putItem sets an item of a list, or appends one.
+func putItem(items []any, path []string, value any) ([]any, error) {
+	at, err := strconv.Atoi(path[0])
+	if err != nil || at < 0 || at > len(items) {
+		return items, report.Errorf(report.Usage, "%s is no place in a list of %d items", path[0], len(items))
+	}
+	if at == len(items) {
+		items = append(items, nil)
+	}
+	if len(path) == 1 {
+		items[at] = value
+		return items, nil
+	}
+	object, ok := items[at].(map[string]any)
+	if !ok {
+		object = map[string]any{}
+		items[at] = object
+	}
+	return items, put(object, path[1:], value)
+}
+
+// remove takes a value away; one that is not there is no error.
+func remove(object map[string]any, path []string) {
+	for _, step := range path[:len(path)-1] {
+		next, ok := object[step].(map[string]any)
+		if !ok {
+			return
+		}
+		object = next
+	}
+	delete(object, path[len(path)-1])
+}
+
+// Check judges a custom resource as the API server will: fields that it does not know, and values that it does not accept.
+// Rules that compare with the object before (CEL transition rules) are left to the server.
+func (f *Form) Check(ctx context.Context, object map[string]any) error {
+	invalid, lost, err := f.checker.Check(ctx, f.Version, object)
+	if err != nil {
+		return err
+	}
+	var problems []string
+	for _, field := range lost {
+		problems = append(problems, field.Path+": unknown field")
+	}
+	for _, problem := range invalid {
+		problems = append(problems, problem.String())
+	}
+	if len(problems) == 0 {
+		return nil
+	}
+	return report.Errorf(report.Invalid, "%s is not accepted:\n  %s", f.Kind, strings.Join(problems, "\n  "))
+}
