@@ -9,6 +9,7 @@ func newDeployCommand(a *app) *cobra.Command {
 	group := newGroup("deploy", "Deploy Solutions to a Kubernetes cluster",
 		newActivateCommand(a, false),
 		newAddCommand(a, false),
+		newAppCommand(a),
 		newApplyCommand(a, false),
 		newDeactivateCommand(a, false),
 		newDeployDiffCommand(a),

@@ -34,17 +34,6 @@ type Form struct {
 	checker *crd.Checker
 }
 
-// Field is one thing that can be filled in.
-type Field struct {
-	Path        string   `json:"path"` // below spec: "storage.size"
-	Type        string   `json:"type"`
-	Required    bool     `json:"required,omitempty"`
-	Default     string   `json:"default,omitempty"` // JSON
-	Choices     []string `json:"choices,omitempty"`
-	Limits      string   `json:"limits,omitempty"` // in words
-	Description string   `json:"description,omitempty"`
-}
-
 // New returns the form of one version of a definition.
 func New(d *crd.Definition, version string) (*Form, error) {
 	checker, err := crd.NewChecker(d)
@@ -64,9 +53,9 @@ func New(d *crd.Definition, version string) (*Form, error) {
 }
 
 // Fields lists what can be filled in: required fields first, then by name. Lists and maps are one field.
-func (f *Form) Fields() []Field {
+func (f *Form) Fields() []schema.AppField {
 	fields := list(f.spec, "", 0)
-	slices.SortStableFunc(fields, func(a, b Field) int {
+	slices.SortStableFunc(fields, func(a, b schema.AppField) int {
 		if a.Required != b.Required {
 			if a.Required {
 				return -1
@@ -78,8 +67,8 @@ func (f *Form) Fields() []Field {
 	return fields
 }
 
-func list(s *apiextensionsv1.JSONSchemaProps, prefix string, depth int) []Field {
-	var fields []Field
+func list(s *apiextensionsv1.JSONSchemaProps, prefix string, depth int) []schema.AppField {
+	var fields []schema.AppField
 	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
 		property := s.Properties[name]
 		path := prefix + strings.ReplaceAll(name, ".", `\.`)
@@ -97,8 +86,8 @@ func list(s *apiextensionsv1.JSONSchemaProps, prefix string, depth int) []Field 
 	return fields
 }
 
-func field(path string, s *apiextensionsv1.JSONSchemaProps, required bool) Field {
-	f := Field{Path: path, Type: typeOf(s), Description: firstSentence(s.Description), Limits: limits(s)}
+func field(path string, s *apiextensionsv1.JSONSchemaProps, required bool) schema.AppField {
+	f := schema.AppField{Path: path, Type: typeOf(s), Description: firstSentence(s.Description), Limits: limits(s)}
 	if s.Default != nil {
 		f.Default = string(s.Default.Raw)
 	}

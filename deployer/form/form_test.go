@@ -11,6 +11,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer/form"
 	"github.com/solutionctl/solutionctl/lint/crd"
+	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -36,7 +37,7 @@ func open(t *testing.T) *form.Form {
 }
 
 func TestFields(t *testing.T) {
-	want := []form.Field{
+	want := []schema.AppField{
 		{Path: "size", Type: "string", Required: true, Limits: "like ^[0-9]+Gi$", Description: "Space on disk."},
 		{Path: "backup.enabled", Type: "boolean", Default: "false"},
 		{Path: "backup.times", Type: "list of string", Limits: "at most 3 items"},

@@ -1,0 +1,569 @@
+package deployer
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kube "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/yaml"
+
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/form"
+	"github.com/solutionctl/solutionctl/deployer/health"
+	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/lint/crd"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// AppKind is a kind of instances that the Solutions of an environment offer.
+type AppKind struct {
+	Solution string
+	*form.Form
+
+	kind       kube.GroupVersionKind
+	names      []string // by which people call the kind, lower case
+	scales     bool
+	reports    bool                 // its operator tells in conditions how an instance is
+	namespaces []metalk8s.Namespace // where its operator is
+}
+
+// AppOptions name an instance in an environment. What is empty is found out where there is only one choice.
+type AppOptions struct {
+	Environment, Namespace string
+	Kind, Name             string
+	Timeout                time.Duration
+	NoWait                 bool
+}
+
+// AppKinds returns the kinds of instances that can be made in an environment, by name.
+func (d *Deployer) AppKinds(ctx context.Context, environment string) ([]*AppKind, error) {
+	e, err := d.documents().Environment(ctx, environment)
+	if err != nil {
+		return nil, err
+	}
+	catalog, err := d.Catalog(ctx)
+	if err != nil {
+		return nil, err
+	}
+	places := map[string][]metalk8s.Namespace{}
+	for _, n := range e.Namespaces {
+		for solution := range n.Versions {
+			places[solution] = append(places[solution], n)
+		}
+	}
+	var kinds []*AppKind
+	for _, solution := range sortedKeys(places) {
+		definitions, err := d.definitions(ctx, catalog, solution)
+		if err != nil {
+			return nil, err
+		}
+		for _, object := range definitions {
+			kind, err := newAppKind(solution, object, places[solution])
+			if err != nil {
+				return nil, err
+			}
+			if kind != nil {
+				kinds = append(kinds, kind)
+			}
+		}
+	}
+	slices.SortFunc(kinds, func(a, b *AppKind) int {
+		return cmp.Or(strings.Compare(a.Kind, b.Kind), strings.Compare(a.Solution, b.Solution))
+	})
+	return kinds, nil
+}
+
+// newAppKind returns nil for kinds whose objects are not in namespaces: those are for administrators.
+func newAppKind(solution string, object *unstructured.Unstructured, namespaces []metalk8s.Namespace) (*AppKind, error) {
+	def, err := definition(object)
+	if err != nil {
+		return nil, err
+	}
+	version := servedVersion(def)
+	if version == "" || def.Spec.Scope != "Namespaced" {
+		return nil, nil
+	}
+	fields, err := form.New(def, version)
+	if err != nil {
+		return nil, err
+	}
+	names := append([]string{def.Spec.Names.Kind, def.Spec.Names.Plural, def.Spec.Names.Singular}, def.Spec.Names.ShortNames...)
+	for i := range names {
+		names[i] = strings.ToLower(names[i])
+	}
+	return &AppKind{
+		Solution: solution, Form: fields, names: names, namespaces: namespaces,
+		scales: scales(def, version), reports: reports(def, version),
+		kind: kube.GroupVersionKind{Group: def.Spec.Group, Version: version, Kind: def.Spec.Names.Kind},
+	}, nil
+}
+
+func scales(d *crd.Definition, version string) bool {
+	for _, v := range d.Spec.Versions {
+		if v.Name == version {
+			return v.Subresources != nil && v.Subresources.Scale != nil
+		}
+	}
+	return false
+}
+
+func reports(d *crd.Definition, version string) bool {
+	for _, v := range d.Spec.Versions {
+		if v.Name == version && v.Schema != nil && v.Schema.OpenAPIV3Schema != nil {
+			_, found := v.Schema.OpenAPIV3Schema.Properties["status"].Properties["conditions"]
+			return found
+		}
+	}
+	return false
+}
+
+// health tells how an instance is. One that its operator has not looked at yet is on its way.
+func (k *AppKind) health(object *unstructured.Unstructured) (schema.AppHealth, string) {
+	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
+	if k.reports && len(conditions) == 0 && object.GetDeletionTimestamp() == nil {
+		return schema.AppProgressing, "its operator has not looked at it yet"
+	}
+	return appHealth(object)
+}
+
+// AppKind returns the kind of a name in an environment; "" is its only one.
+func (d *Deployer) AppKind(ctx context.Context, environment, name string) (*AppKind, error) {
+	kinds, err := d.AppKinds(ctx, environment)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	var found []*AppKind
+	for _, kind := range kinds {
+		names = append(names, kind.Kind)
+		if name == "" || slices.Contains(kind.names, strings.ToLower(name)) {
+			found = append(found, kind)
+		}
+	}
+	switch {
+	case len(found) == 1:
+		return found[0], nil
+	case len(kinds) == 0:
+		return nil, report.Errorf(report.NotFound, "no Solution in environment %s has instances", environment).
+			WithHint("deploy one: solutionctl deploy add %s SOLUTION", environment)
+	case len(found) > 1:
+		return nil, report.Errorf(report.Usage, "environment %s has instances of several kinds", environment).
+			WithHint("say which one: --kind %s", strings.Join(names, ", --kind "))
+	default:
+		return nil, report.Errorf(report.NotFound, "environment %s has no kind %s", environment, name).
+			WithHint("it has %s", strings.Join(names, ", "))
+	}
+}
+
+// Description is what can be filled in, for printing.
+func (k *AppKind) Description() *schema.AppForm {
+	return &schema.AppForm{Solution: k.Solution, APIVersion: k.kind.GroupVersion().String(), Kind: k.Kind, Fields: k.Fields()}
+}
+
+// place chooses the namespace of a new instance.
+func (k *AppKind) place(o AppOptions) (string, error) {
+	var names []string
+	for _, n := range k.namespaces {
+		if n.Name == o.Namespace {
+			return n.Name, nil
+		}
+		names = append(names, n.Name)
+	}
+	switch {
+	case o.Namespace != "":
+		return "", report.Errorf(report.NotFound, "Solution %s is not in namespace %s of environment %s", k.Solution, o.Namespace, o.Environment).
+			WithHint("it is in %s", strings.Join(names, ", "))
+	case len(names) > 1:
+		return "", report.Errorf(report.Usage, "Solution %s is in several namespaces of environment %s", k.Solution, o.Environment).
+			WithHint("say which one: --namespace %s", strings.Join(names, ", --namespace "))
+	}
+	return names[0], nil
+}
+
+// Apps lists the instances in an environment: of one kind, or of all for "".
+func (d *Deployer) Apps(ctx context.Context, o AppOptions) (*schema.AppList, error) {
+	kinds, err := d.AppKinds(ctx, o.Environment)
+	if err != nil {
+		return nil, err
+	}
+	if o.Kind != "" {
+		kind, err := d.AppKind(ctx, o.Environment, o.Kind)
+		if err != nil {
+			return nil, err
+		}
+		kinds = []*AppKind{kind}
+	}
+	apps := &schema.AppList{Apps: []schema.App{}}
+	for _, kind := range kinds {
+		for _, n := range kind.namespaces {
+			if o.Namespace != "" && n.Name != o.Namespace {
+				continue
+			}
+			for object, err := range d.Cluster.List(ctx, kind.kind, n.Name, metav1.ListOptions{}) {
+				if err != nil {
+					return nil, err
+				}
+				apps.Apps = append(apps.Apps, app(o.Environment, kind, object))
+			}
+		}
+	}
+	return apps, nil
+}
+
+func app(environment string, kind *AppKind, object *unstructured.Unstructured) schema.App {
+	a := schema.App{
+		Environment: environment, Namespace: object.GetNamespace(), Solution: kind.Solution, APIVersion: object.GetAPIVersion(),
+		Kind: object.GetKind(), Name: object.GetName(), Created: object.GetCreationTimestamp().UTC(), Reasons: []string{},
+	}
+	var reason string
+	a.Health, reason = kind.health(object)
+	if reason != "" {
+		a.Reasons = append(a.Reasons, reason)
+	}
+	return a
+}
+
+func appHealth(object *unstructured.Unstructured) (schema.AppHealth, string) {
+	status := health.Of(object)
+	switch {
+	case object.GetDeletionTimestamp() != nil:
+		return schema.AppDeleting, "it is being deleted"
+	case status.Ready:
+		return schema.AppReady, ""
+	case status.Failed:
+		return schema.AppFailed, status.Message
+	default:
+		return schema.AppProgressing, status.Message
+	}
+}
+
+// App returns one instance with its values and everything that belongs to it.
+func (d *Deployer) App(ctx context.Context, o AppOptions) (*schema.App, error) {
+	kind, object, err := d.findApp(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	return d.wholeApp(ctx, o.Environment, kind, object)
+}
+
+func (d *Deployer) wholeApp(ctx context.Context, environment string, kind *AppKind, object *unstructured.Unstructured) (*schema.App, error) {
+	a := app(environment, kind, object)
+	a.Values, _, _ = unstructured.NestedMap(object.Object, "spec")
+	owned, err := d.owned(ctx, object)
+	if err != nil {
+		return nil, err
+	}
+	var walk func(owner types.UID, depth int)
+	walk = func(owner types.UID, depth int) {
+		for _, one := range owned[owner] {
+			state, reason := appHealth(one)
+			ref := schema.ObjectRef{APIVersion: one.GetAPIVersion(), Kind: one.GetKind(), Namespace: one.GetNamespace(), Name: one.GetName()}
+			a.Objects = append(a.Objects, schema.AppObject{ObjectRef: ref, Depth: depth, Health: state, Reason: reason})
+			if depth == 1 && state != schema.AppReady {
+				a.Reasons = append(a.Reasons, health.Explain(ctx, d.Cluster, one)...)
+			}
+			if depth < maxTree {
+				walk(one.GetUID(), depth+1)
+			}
+		}
+	}
+	walk(object.GetUID(), 1)
+	return &a, nil
+}
+
+// maxTree bounds the depth of a tree of owners; objects that own each other must not lead round in circles.
+const maxTree = 6
+
+// ownedKinds are what operators make for an instance.
+var ownedKinds = []kube.GroupVersionKind{
+	{Version: "v1", Kind: "ConfigMap"},
+	{Version: "v1", Kind: "Service"},
+	{Version: "v1", Kind: "PersistentVolumeClaim"},
+	{Group: "apps", Version: "v1", Kind: "StatefulSet"},
+	{Group: "apps", Version: "v1", Kind: "DaemonSet"},
+	{Group: "apps", Version: "v1", Kind: "Deployment"},
+	{Group: "apps", Version: "v1", Kind: "ReplicaSet"},
+	{Group: "batch", Version: "v1", Kind: "CronJob"},
+	{Group: "batch", Version: "v1", Kind: "Job"},
+	{Version: "v1", Kind: "Pod"},
+	{Group: "networking.k8s.io", Version: "v1", Kind: "Ingress"},
+	{Group: "autoscaling", Version: "v2", Kind: "HorizontalPodAutoscaler"},
+}
+
+// owned returns the objects in the namespace of an instance by the UID of their owner. What the user may not list is left
+// out. ReplicaSets without pods are the past of a Deployment.
+func (d *Deployer) owned(ctx context.Context, object *unstructured.Unstructured) (map[types.UID][]*unstructured.Unstructured, error) {
+	owned := map[types.UID][]*unstructured.Unstructured{}
+	for _, kind := range ownedKinds {
+		for one, err := range d.Cluster.List(ctx, kind, object.GetNamespace(), metav1.ListOptions{}) {
+			if code := report.CodeOf(err); code == report.Forbidden || errors.Is(err, cluster.ErrNoKind) {
+				break
+			}
+			if err != nil {
+				return nil, err
+			}
+			if wanted, found, _ := unstructured.NestedInt64(one.Object, "spec", "replicas"); kind.Kind == "ReplicaSet" && found && wanted == 0 {
+				continue
+			}
+			for _, owner := range one.GetOwnerReferences() {
+				owned[owner.UID] = append(owned[owner.UID], one)
+			}
+		}
+	}
+	return owned, nil
+}
+
+// findApp returns an instance by its name; of several with the same name the namespace or the kind has to be told.
+func (d *Deployer) findApp(ctx context.Context, o AppOptions) (*AppKind, *unstructured.Unstructured, error) {
+	kinds, err := d.AppKinds(ctx, o.Environment)
+	if err != nil {
+		return nil, nil, err
+	}
+	type candidate struct {
+		kind   *AppKind
+		object *unstructured.Unstructured
+	}
+	var found []candidate
+	for _, kind := range kinds {
+		if o.Kind != "" && !slices.Contains(kind.names, strings.ToLower(o.Kind)) {
+			continue
+		}
+		for _, n := range kind.namespaces {
+			if o.Namespace != "" && n.Name != o.Namespace {
+				continue
+			}
+			object, err := d.Cluster.Get(ctx, kind.kind, n.Name, o.Name)
+			if err != nil {
+				return nil, nil, err
+			}
+			if object != nil {
+				found = append(found, candidate{kind, object})
+			}
+		}
+	}
+	switch len(found) {
+	case 1:
+		return found[0].kind, found[0].object, nil
+	case 0:
+		return nil, nil, report.Errorf(report.NotFound, "environment %s has no instance %s", o.Environment, o.Name).
+			WithHint("see: solutionctl deploy app list %s", o.Environment)
+	}
+	var names []string
+	for _, f := range found {
+		names = append(names, objectName(f.object))
+	}
+	return nil, nil, report.Errorf(report.Usage, "%s is the name of several instances: %s", o.Name, strings.Join(names, ", ")).
+		WithHint("say which one with --kind and --namespace")
+}
+
+// CreateApp makes an instance. Values is a spec in YAML, or a whole custom resource; the assignments are put into it. It
+// waits until the instance is ready.
+func (d *Deployer) CreateApp(ctx context.Context, o AppOptions, values []byte, assignments []string) (*schema.App, error) {
+	kind, err := d.AppKind(ctx, o.Environment, o.Kind)
+	if err != nil {
+		return nil, err
+	}
+	namespace, err := kind.place(o)
+	if err != nil {
+		return nil, err
+	}
+	object := &unstructured.Unstructured{Object: map[string]any{}}
+	object.SetGroupVersionKind(kind.kind)
+	object.SetNamespace(namespace)
+	object.SetName(o.Name)
+	spec, err := readSpec(values)
+	if err != nil {
+		return nil, err
+	}
+	if err := kind.fill(ctx, object, spec, assignments); err != nil {
+		return nil, err
+	}
+	created, err := d.Cluster.Create(ctx, object, cluster.WriteOptions{})
+	if errors.Is(err, cluster.ErrExists) {
+		return nil, report.Errorf(report.Conflict, "%s exists already", objectName(object)).
+			WithHint("change it with: solutionctl deploy app set %s %s FIELD=VALUE", o.Environment, o.Name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return d.awaitApp(ctx, o, kind, created)
+}
+
+// readSpec reads a values file: the spec itself, or a custom resource with one.
+func readSpec(values []byte) (map[string]any, error) {
+	if len(values) == 0 {
+		return map[string]any{}, nil
+	}
+	data, err := yaml.YAMLToJSONStrict(values)
+	if err != nil {
+		return nil, report.Errorf(report.Invalid, "values: %w", err)
+	}
+	var document map[string]any
+	object := &unstructured.Unstructured{}
+	if err := json.Unmarshal(data, &document); err != nil {
+		return nil, report.Errorf(report.Invalid, "values: they are not a mapping")
+	}
+	if _, whole := document["kind"]; whole {
+		if err := object.UnmarshalJSON(data); err != nil {
+			return nil, report.Errorf(report.Invalid, "values: %w", err)
+		}
+	} else if err := object.UnmarshalJSON(fmt.Appendf(nil, `{"kind":"Values","spec":%s}`, data)); err != nil {
+		return nil, report.Errorf(report.Invalid, "values: %w", err)
+	}
+	spec, _, err := unstructured.NestedMap(object.Object, "spec")
+	if err != nil {
+		return nil, report.Errorf(report.Invalid, "values: %w", err)
+	}
+	if spec == nil {
+		spec = map[string]any{}
+	}
+	return spec, nil
+}
+
+// fill puts assignments into a spec, the spec into the object, and judges the result.
+func (k *AppKind) fill(ctx context.Context, object *unstructured.Unstructured, spec map[string]any, assignments []string) error {
+	for _, assignment := range assignments {
+		if err := k.Set(spec, assignment); err != nil {
+			return err
+		}
+	}
+	if err := unstructured.SetNestedMap(object.Object, spec, "spec"); err != nil {
+		return err
+	}
+	return k.Check(ctx, object.Object)
+}
+
+// SetApp changes values of an instance and waits until it is ready with them.
+func (d *Deployer) SetApp(ctx context.Context, o AppOptions, assignments []string) (*schema.App, error) {
+	for {
+		kind, object, err := d.findApp(ctx, o)
+		if err != nil {
+			return nil, err
+		}
+		spec, _, err := unstructured.NestedMap(object.Object, "spec")
+		if err != nil {
+			return nil, err
+		}
+		if spec == nil {
+			spec = map[string]any{}
+		}
+		if err := kind.fill(ctx, object, spec, assignments); err != nil {
+			return nil, err
+		}
+		changed, err := d.Cluster.Update(ctx, object, cluster.WriteOptions{})
+		if errors.Is(err, cluster.ErrChanged) && ctx.Err() == nil {
+			continue // somebody, most likely the operator, wrote it meanwhile
+		}
+		if err != nil {
+			return nil, err
+		}
+		return d.awaitApp(ctx, o, kind, changed)
+	}
+}
+
+// ScaleApp changes how many replicas an instance has, through the scale of its kind.
+func (d *Deployer) ScaleApp(ctx context.Context, o AppOptions, replicas int64) (*schema.App, error) {
+	kind, object, err := d.findApp(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	if !kind.scales {
+		return nil, report.Errorf(report.Refused, "a %s cannot be scaled", kind.Kind).
+			WithHint("see what can be changed: solutionctl deploy app fields %s %s", o.Environment, kind.Kind)
+	}
+	patch := fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas)
+	if _, err := d.Cluster.PatchScale(ctx, object, types.MergePatchType, patch, cluster.WriteOptions{}); err != nil {
+		return nil, err
+	}
+	changed, err := d.Cluster.Get(ctx, kind.kind, object.GetNamespace(), object.GetName())
+	if err != nil {
+		return nil, err
+	}
+	if changed == nil {
+		return nil, report.Errorf(report.Conflict, "%s was deleted meanwhile", objectName(object))
+	}
+	return d.awaitApp(ctx, o, kind, changed)
+}
+
+// awaitApp waits until an instance is ready.
+func (d *Deployer) awaitApp(ctx context.Context, o AppOptions, kind *AppKind, object *unstructured.Unstructured) (*schema.App, error) {
+	if o.NoWait {
+		return d.wholeApp(ctx, o.Environment, kind, object)
+	}
+	waiting, cancel := context.WithTimeout(ctx, cmp.Or(o.Timeout, defaultTimeout))
+	defer cancel()
+	event := report.Event{Step: "wait", Name: objectName(object), State: report.Started}
+	d.sink().Emit(event)
+	last, err := d.followApp(waiting, kind, object, func(message string) {
+		event.State, event.Note = report.Running, message
+		d.sink().Emit(event)
+	})
+	event.State, event.Note = report.Done, ""
+	if err != nil {
+		event.State = report.Failed
+	}
+	d.sink().Emit(event)
+	if err == nil {
+		return d.wholeApp(ctx, o.Environment, kind, last)
+	}
+	if ctx.Err() != nil {
+		return nil, report.Errorf(report.Interrupted, "%s was changed; waiting for it was interrupted", objectName(object)).
+			WithHint("see: solutionctl deploy app get %s %s", o.Environment, o.Name)
+	}
+	if waiting.Err() == nil {
+		return nil, err
+	}
+	whole, failed := d.wholeApp(ctx, o.Environment, kind, last)
+	if failed != nil {
+		return nil, failed
+	}
+	return nil, report.Errorf(report.Timeout, "%s did not become ready in time:\n  %s", objectName(object), some(whole.Reasons)).
+		WithHint("see: solutionctl deploy app get %s %s", o.Environment, o.Name)
+}
+
+// followApp returns the instance when it is ready, or the last that was seen of it with the reason why it will not be.
+func (d *Deployer) followApp(ctx context.Context, kind *AppKind, object *unstructured.Unstructured, tell func(string)) (*unstructured.Unstructured, error) {
+	last := object
+	one := metav1.ListOptions{FieldSelector: "metadata.name=" + object.GetName()}
+	for change, err := range d.Cluster.Watch(ctx, kind.kind, object.GetNamespace(), one) {
+		if err != nil {
+			return last, err
+		}
+		if change.Type == watch.Deleted {
+			return last, report.Errorf(report.Conflict, "%s was deleted meanwhile", objectName(object))
+		}
+		last = change.Object
+		state, message := kind.health(last)
+		if state == schema.AppReady && last.GetGeneration() >= object.GetGeneration() {
+			return last, nil
+		}
+		tell(message)
+	}
+	return last, ctx.Err()
+}
+
+// DeleteApp deletes an instance and waits until it is gone with what it owns.
+func (d *Deployer) DeleteApp(ctx context.Context, o AppOptions) error {
+	kind, object, err := d.findApp(ctx, o)
+	if err != nil {
+		return err
+	}
+	if err := d.Cluster.Delete(ctx, object, cluster.DeleteOptions{Propagation: metav1.DeletePropagationForeground}); err != nil {
+		return err
+	}
+	if o.NoWait {
+		return nil
+	}
+	return d.awaitGone(ctx, []customResource{{kind.kind, object}}, o.Timeout, func(int) {})
+}

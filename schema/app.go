@@ -1,0 +1,66 @@
+package schema
+
+import "time"
+
+// App is one instance of an application: a custom resource of a Solution in an environment.
+type App struct {
+	Environment string `json:"environment"`
+	Namespace   string `json:"namespace"`
+	Solution    string `json:"solution"`
+	APIVersion  string `json:"apiVersion"`
+	Kind        string `json:"kind"`
+	Name        string `json:"name"`
+	// Health is ready, progressing or failed.
+	Health  AppHealth `json:"health"`
+	Created time.Time `json:"created"`
+	// Reasons say what is in the way, one sentence each.
+	Reasons []string `json:"reasons"`
+	// Values are the spec; absent in lists.
+	Values map[string]any `json:"values,omitempty"`
+	// Objects are what belongs to the instance, each followed by what it owns itself; absent in lists.
+	Objects []AppObject `json:"objects,omitempty"`
+}
+
+// AppHealth tells how an instance is.
+type AppHealth string
+
+// The healths of instances.
+const (
+	AppReady       AppHealth = "ready"
+	AppProgressing AppHealth = "progressing"
+	AppFailed      AppHealth = "failed"
+	AppDeleting    AppHealth = "deleting"
+)
+
+// AppObject is an object that an instance owns, directly or through another one.
+type AppObject struct {
+	ObjectRef
+	// Depth is 1 for what the instance owns itself, 2 for what such an object owns, and so on.
+	Depth  int       `json:"depth"`
+	Health AppHealth `json:"health"`
+	Reason string    `json:"reason,omitempty"`
+}
+
+// AppList is what `solutionctl deploy app list` prints.
+type AppList struct {
+	Apps []App `json:"apps"`
+}
+
+// AppForm is what can be filled in for instances of a kind: what `solutionctl deploy app fields` prints.
+type AppForm struct {
+	Solution   string     `json:"solution"`
+	APIVersion string     `json:"apiVersion"`
+	Kind       string     `json:"kind"`
+	Fields     []AppField `json:"fields"`
+}
+
+// AppField is one thing that can be filled in.
+type AppField struct {
+	Path        string   `json:"path"` // below spec: "storage.size"
+	Type        string   `json:"type"`
+	Required    bool     `json:"required,omitempty"`
+	Default     string   `json:"default,omitempty"` // JSON
+	Choices     []string `json:"choices,omitempty"`
+	Limits      string   `json:"limits,omitempty"` // in words
+	Description string   `json:"description,omitempty"`
+}
