@@ -22,6 +22,7 @@ build: # the program, as it is released
 
 bench: # the tables of docs/performance.md: the program beside what its users would use instead
 	go run ./cmd/benchmark
+	cd deployer/e2e && go run ./cmd/benchmark
 
 fuzz: # every fuzz target for FUZZTIME (30s)
 	.ci/fuzz

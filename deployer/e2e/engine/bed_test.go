@@ -3,6 +3,7 @@ package engine_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -64,7 +65,7 @@ func (b *bed) objects(text string) []*unstructured.Unstructured {
 	for {
 		object := &unstructured.Unstructured{}
 		err := decoder.Decode(object)
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return objects
 		}
 		if err != nil {
@@ -99,7 +100,7 @@ func (b *bed) release(version, text string) engine.Release {
 // plan plans what must be possible.
 func (b *bed) plan(r engine.Release) *engine.Plan {
 	b.Helper()
-	p, err := b.Engine.Plan(b.Context(), r, engine.PlanOptions{})
+	p, err := b.Plan(b.Context(), r, engine.PlanOptions{})
 	if err != nil {
 		b.Fatalf("plan: %v\n%q", err, report.Hints(err))
 	}
@@ -116,7 +117,7 @@ func (b *bed) deploy(r engine.Release) *engine.Plan {
 
 func (b *bed) apply(p *engine.Plan) {
 	b.Helper()
-	if err := b.Engine.Apply(b.Context(), p, engine.ApplyOptions{Timeout: time.Minute}); err != nil {
+	if err := b.Apply(b.Context(), p, engine.ApplyOptions{Timeout: time.Minute}); err != nil {
 		b.Fatalf("apply: %v\n%q", err, report.Hints(err))
 	}
 }
@@ -124,7 +125,7 @@ func (b *bed) apply(p *engine.Plan) {
 // refused plans what must not be possible and checks the error.
 func (b *bed) refused(r engine.Release, o engine.PlanOptions, code report.Code, parts ...string) {
 	b.Helper()
-	_, err := b.Engine.Plan(b.Context(), r, o)
+	_, err := b.Plan(b.Context(), r, o)
 	b.failed(err, code, parts...)
 }
 
@@ -179,10 +180,10 @@ func cutLast(s, sep string) (before, after string, found bool) {
 	return "", s, false
 }
 
-// data is that of a ConfigMap.
-func (b *bed) data(name string) map[string]string {
+// data is that of ConfigMap a.
+func (b *bed) data() map[string]string {
 	b.Helper()
-	object := b.get("ConfigMap", name)
+	object := b.get("ConfigMap", "a")
 	if object == nil {
 		return nil
 	}

@@ -65,7 +65,7 @@ func TestCreateUpdateRemove(t *testing.T) {
 		"create ConfigMap $ns/a", "create Deployment $ns/operator")
 
 	b.restart()
-	if plan := b.plan(b.release("1.0.0", small)); !plan.Empty() {
+	if plan = b.plan(b.release("1.0.0", small)); !plan.Empty() {
 		t.Errorf("there is something to do after everything was done: %s", b.actions(plan))
 	}
 
@@ -88,7 +88,7 @@ func TestCreateUpdateRemove(t *testing.T) {
 	if diff := cmp.Diff(got, want); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff(b.data("a"), map[string]string{"first": "one"}); diff != "" {
+	if diff := cmp.Diff(b.data(), map[string]string{"first": "one"}); diff != "" {
 		t.Error(diff)
 	}
 	if b.get("ServiceAccount", "operator") != nil {
@@ -122,7 +122,7 @@ func TestFieldsOfOthersStay(t *testing.T) {
 	b.patch("kubectl-edit", "configmaps", "a", `{"data": {"theirs": "3"}, "metadata": {"labels": {"theirs": "yes"}}}`)
 	b.patch("kubectl", "apps/v1/deployments", "operator", `{"spec": {"replicas": 0}}`)
 	b.deploy(b.release("2.0.0", strings.ReplaceAll(small, `first: "1"`, `first: "one"`)))
-	if diff := cmp.Diff(b.data("a"), map[string]string{"first": "one", "second": "2", "theirs": "3"}); diff != "" {
+	if diff := cmp.Diff(b.data(), map[string]string{"first": "one", "second": "2", "theirs": "3"}); diff != "" {
 		t.Error(diff)
 	}
 	if got := b.get("ConfigMap", "a").GetLabels()["theirs"]; got != "yes" {
@@ -152,10 +152,10 @@ func TestConflict(t *testing.T) {
 	b.deploy(b.release("1.0.0", configMap))
 	b.patch("kubectl-edit", "configmaps", "a", `{"data": {"first": "theirs"}}`)
 	b.refused(b.release("1.0.0", configMap), engine.PlanOptions{}, report.Conflict, "ConfigMap $ns/a", ".data.first", `"kubectl-edit"`, "--force")
-	if got := b.data("a")["first"]; got != "theirs" {
+	if got := b.data()["first"]; got != "theirs" {
 		t.Errorf("a plan changed something: %q", got)
 	}
-	plan, err := b.Engine.Plan(t.Context(), b.release("1.0.0", configMap), engine.PlanOptions{Force: true})
+	plan, err := b.Plan(t.Context(), b.release("1.0.0", configMap), engine.PlanOptions{Force: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +164,7 @@ func TestConflict(t *testing.T) {
 		t.Error(diff)
 	}
 	b.apply(plan)
-	if got := b.data("a")["first"]; got != "1" {
+	if got := b.data()["first"]; got != "1" {
 		t.Errorf("after taking the field over: %q", got)
 	}
 }
@@ -180,7 +180,7 @@ func TestConflictAfterPlanning(t *testing.T) {
 	plan = b.plan(b.release("2.0.0", strings.ReplaceAll(configMap, `"1"`, `"one"`)))
 	b.patch("kubectl-edit", "configmaps", "a", `{"data": {"other": "theirs"}}`)
 	b.apply(plan) // the object has changed, but nothing in it that matters
-	if diff := cmp.Diff(b.data("a"), map[string]string{"first": "one", "second": "2", "other": "theirs"}); diff != "" {
+	if diff := cmp.Diff(b.data(), map[string]string{"first": "one", "second": "2", "other": "theirs"}); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -194,17 +194,17 @@ metadata: {name: a, namespace: $ns, labels: {heritage: salt}}
 data: {first: "old", third: "3"}
 `)
 	b.refused(b.release("1.0.0", configMap), engine.PlanOptions{}, report.Conflict, "ConfigMap $ns/a", "heritage=salt", "--adopt")
-	plan, err := b.Engine.Plan(t.Context(), b.release("1.0.0", configMap), engine.PlanOptions{Adopt: true})
+	plan, err := b.Plan(t.Context(), b.release("1.0.0", configMap), engine.PlanOptions{Adopt: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	b.wantActions(plan, "adopt ConfigMap $ns/a")
 	b.apply(plan)
-	if diff := cmp.Diff(b.data("a"), map[string]string{"first": "1", "second": "2", "third": "3"}); diff != "" {
+	if diff := cmp.Diff(b.data(), map[string]string{"first": "1", "second": "2", "third": "3"}); diff != "" {
 		t.Error(diff)
 	}
 	b.deploy(engine.Release{Key: b.Key, Operation: "remove"})
-	if b.data("a") != nil {
+	if b.data() != nil {
 		t.Error("what was adopted stays after removing")
 	}
 
@@ -217,7 +217,7 @@ func TestAppearsAfterPlanning(t *testing.T) {
 	plan := b.plan(b.release("1.0.0", configMap))
 	b.make(strings.ReplaceAll(configMap, `"1"`, `"theirs"`))
 	b.failed(b.Apply(t.Context(), plan, engine.ApplyOptions{}), report.Conflict, "ConfigMap $ns/a exists", "--adopt")
-	if got := b.data("a")["first"]; got != "theirs" {
+	if got := b.data()["first"]; got != "theirs" {
 		t.Errorf("an object of somebody else was changed: %q", got)
 	}
 }
@@ -237,7 +237,7 @@ func TestRecreatedBySomebodyElse(t *testing.T) {
 	b.make(strings.ReplaceAll(configMap, `"1"`, `"theirs"`))
 	plan := b.deploy(engine.Release{Key: b.Key, Operation: "remove"})
 	b.wantActions(plan)
-	if b.data("a") == nil {
+	if b.data() == nil {
 		t.Error("an object of somebody else was deleted, which only had the same name")
 	}
 }
@@ -296,7 +296,7 @@ func TestDefinitionAndItsObjects(t *testing.T) {
 	plan := b.deploy(b.release("1.0.0", widgets+widget))
 	b.wantActions(plan, "create CustomResourceDefinition widgets.$ns.example.com", "create Widget $ns/w")
 	b.restart()
-	if plan := b.plan(b.release("1.0.0", widgets+widget)); !plan.Empty() {
+	if plan = b.plan(b.release("1.0.0", widgets+widget)); !plan.Empty() {
 		t.Errorf("there is something to do after everything was done: %s", b.actions(plan))
 	}
 
@@ -486,7 +486,7 @@ func TestGuard(t *testing.T) {
 	b := newBed(t)
 	plan := b.plan(b.release("1.0.0", configMap))
 	b.failed(b.Apply(cluster.WithGuard(t.Context(), denial{}), plan, engine.ApplyOptions{}), report.Interrupted, "the lock was lost")
-	if b.data("a") != nil || b.state().Pending != nil {
+	if b.data() != nil || b.state().Pending != nil {
 		t.Error("something was written without the lock")
 	}
 }
@@ -537,7 +537,7 @@ func TestHistory(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.deploy(engine.Release{Key: b.Key, Version: state.History[4].Version, Operation: "rollback", Objects: objects})
-	if got := b.data("a")["first"]; got != "2" {
+	if got := b.data()["first"]; got != "2" {
 		t.Errorf("after going back to revision 3: %q", got)
 	}
 }
@@ -555,8 +555,8 @@ func TestContent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again, err := b.StoreContent(t.Context(), owner, large); again != digest || err != nil {
-		t.Errorf("storing again: %s, %v", again, err)
+	if again, problem := b.StoreContent(t.Context(), owner, large); again != digest || problem != nil {
+		t.Errorf("storing again: %s, %v", again, problem)
 	}
 	if parts := len(b.secrets("content", owner)); parts != 4 {
 		t.Errorf("%d Secrets", parts)
@@ -569,12 +569,12 @@ func TestContent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := b.CollectContent(t.Context(), owner, small); err != nil {
+	if err = b.CollectContent(t.Context(), owner, small); err != nil {
 		t.Fatal(err)
 	}
 	_, err = b.LoadContent(t.Context(), owner, digest)
 	b.failed(err, report.NotFound)
-	if _, err := b.LoadContent(t.Context(), owner, small); err != nil {
+	if _, err = b.LoadContent(t.Context(), owner, small); err != nil {
 		t.Error(err)
 	}
 
@@ -582,12 +582,12 @@ func TestContent(t *testing.T) {
 	secret := b.secrets("content", owner)[0]
 	forged := secret.DeepCopy()
 	forged.Object["data"] = b.otherContent()
-	if err := b.Cluster.Delete(t.Context(), secret, cluster.DeleteOptions{}); err != nil {
+	if err = b.Cluster.Delete(t.Context(), secret, cluster.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	forged.SetUID("")
 	forged.SetResourceVersion("")
-	if _, err := b.Cluster.Create(t.Context(), forged, cluster.WriteOptions{}); err != nil {
+	if _, err = b.Cluster.Create(t.Context(), forged, cluster.WriteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	_, err = b.LoadContent(t.Context(), owner, small)
@@ -608,7 +608,7 @@ func TestRecordOfAnotherKey(t *testing.T) {
 	}
 	t.Cleanup(func() {
 		object, err := b.Cluster.Get(context.Background(), forged.GroupVersionKind(), forged.GetNamespace(), forged.GetName())
-		if err := errors.Join(err, b.Cluster.Delete(context.Background(), object, cluster.DeleteOptions{})); err != nil {
+		if err = errors.Join(err, b.Cluster.Delete(context.Background(), object, cluster.DeleteOptions{})); err != nil {
 			t.Error(err)
 		}
 	})

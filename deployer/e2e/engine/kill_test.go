@@ -8,6 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -89,7 +90,7 @@ func (r *reaper) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	if err != nil {
 		panic(http.ErrAbortHandler)
 	}
-	defer response.Body.Close()
+	defer func() { _ = response.Body.Close() }() // it was only read
 	var answer io.Reader = response.Body
 	if !watching {
 		data, err := io.ReadAll(response.Body)
@@ -105,15 +106,13 @@ func (r *reaper) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	if lost {
 		panic(http.ErrAbortHandler)
 	}
-	for name, values := range response.Header {
-		w.Header()[name] = values
-	}
+	maps.Copy(w.Header(), response.Header)
 	w.WriteHeader(response.StatusCode)
 	flush := http.NewResponseController(w)
 	for buffer := make([]byte, 32<<10); ; {
 		n, err := answer.Read(buffer)
 		if n > 0 {
-			if _, err := w.Write(buffer[:n]); err != nil {
+			if _, broken := w.Write(buffer[:n]); broken != nil {
 				return
 			}
 			_ = flush.Flush() // it can
@@ -148,7 +147,7 @@ func (b *bed) through(r *reaper, f func(ctx context.Context, e *engine.Engine) e
 	server.Config.ErrorLog = nil
 	defer server.Close()
 	kubeconfig := filepath.Join(b.TempDir(), "kubeconfig")
-	if err := os.WriteFile(kubeconfig, fmt.Appendf(nil, `
+	if err = os.WriteFile(kubeconfig, fmt.Appendf(nil, `
 apiVersion: v1
 kind: Config
 clusters: [{name: c, cluster: {server: %s}}]

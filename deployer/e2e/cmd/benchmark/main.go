@@ -5,10 +5,10 @@
 //
 //	go run ./cmd/benchmark [-environments N] [-rivals N]
 //
-// It starts a control plane without nodes. Every environment is a namespace with five Solutions of the same shape: a
-// service account, two roles and their bindings… as an operator needs them; nothing runs, so that the API server and not
-// its controllers are measured. Each contestant is a process of its own, in a cluster of its own, and gets the objects as
-// files. Memory is the peak of RssAnon, which leaves out the page cache.
+// It starts a control plane without nodes. Every environment is a namespace with five Solutions of the same shape: what an
+// It starts a control plane without nodes. Every environment is a namespace with five Solutions, each of them what an
+// operator needs: account, role, binding, configuration and a deployment without replicas, so that the API server is
+// measured and not its controllers. Each contestant is a process of its own, in a cluster of its own, and gets the objects
 package main
 
 import (
@@ -69,7 +69,7 @@ func measureEngine(ctx context.Context, environments int) error {
 			objects += strings.Count(file.text, "\n---\n")
 		}
 		fmt.Printf("%d environments, %d Solutions in each, %d objects\n\n", environments, solutions, objects)
-		fmt.Println("| | plan | apply | per second | CPU | peak RssAnon |")
+		fmt.Println("| | plan | apply | objects written | CPU | peak RssAnon |")
 		fmt.Println("|---|---|---|---|---|---|")
 		for _, test := range []struct{ name, version string }{{"all new", "1"}, {"nothing to do", "1"}, {"every Solution upgraded", "2"}} {
 			s, err := measure(ctx, os.Args[0], "engine", b.cluster.Kubeconfig, b.dir, test.version)
@@ -80,11 +80,7 @@ func measureEngine(ctx context.Context, environments int) error {
 			if err := json.Unmarshal(s.output, &t); err != nil {
 				return fmt.Errorf("%w: %s", err, s.output)
 			}
-			rate := "" // of writing
-			if t.Written > 0 {
-				rate = strconv.Itoa(int(float64(t.Written) / t.Apply))
-			}
-			fmt.Printf("| %s | %.2f s | %.2f s | %s | %.2f s | %.0f MiB |\n", test.name, t.Plan, t.Apply, rate, s.cpu.Seconds(), float64(s.anon)/(1<<20))
+			fmt.Printf("| %s | %.2f s | %.2f s | %d | %.2f s | %.0f MiB |\n", test.name, t.Plan, t.Apply, t.Written, s.cpu.Seconds(), float64(s.anon)/(1<<20))
 		}
 		return nil
 	})
@@ -249,7 +245,7 @@ func measure(ctx context.Context, name string, args ...string) (s sample, err er
 	cmd := exec.CommandContext(ctx, name, args...)
 	var stdout, stderr strings.Builder
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	if err := cmd.Start(); err != nil {
+	if err = cmd.Start(); err != nil {
 		return s, err
 	}
 	done, peak := make(chan struct{}), make(chan int64)
