@@ -49,7 +49,7 @@ func (d *Deployer) planActivation(ctx context.Context, o ActivateOptions) (*task
 	if err != nil {
 		return nil, err
 	}
-	if err := d.checkKubernetes(ctx, payload); err != nil {
+	if err = d.checkKubernetes(ctx, payload); err != nil {
 		return nil, err
 	}
 	key := engine.Key{Solution: found.Name}
@@ -75,7 +75,7 @@ func (d *Deployer) planActivation(ctx context.Context, o ActivateOptions) (*task
 		return nil, err
 	}
 	t.notice(notices...)
-	if err := d.checkNeeds(ctx, catalog, found, objects); err != nil {
+	if err = d.checkNeeds(ctx, catalog, found, objects); err != nil {
 		return nil, err
 	}
 	plan, err := d.engine().Plan(ctx, engine.Release{

@@ -386,7 +386,7 @@ func (d *Deployer) CreateApp(ctx context.Context, o AppOptions, values []byte, a
 	if err != nil {
 		return nil, err
 	}
-	if err := kind.fill(ctx, object, spec, assignments); err != nil {
+	if err = kind.fill(ctx, object, spec, assignments); err != nil {
 		return nil, err
 	}
 	created, err := d.Cluster.Create(ctx, object, cluster.WriteOptions{})
@@ -411,14 +411,14 @@ func readSpec(values []byte) (map[string]any, error) {
 	}
 	var document map[string]any
 	object := &unstructured.Unstructured{}
-	if err := json.Unmarshal(data, &document); err != nil {
+	if err = json.Unmarshal(data, &document); err != nil {
 		return nil, report.Errorf(report.Invalid, "values: they are not a mapping")
 	}
 	if _, whole := document["kind"]; whole {
-		if err := object.UnmarshalJSON(data); err != nil {
+		if err = object.UnmarshalJSON(data); err != nil {
 			return nil, report.Errorf(report.Invalid, "values: %w", err)
 		}
-	} else if err := object.UnmarshalJSON(fmt.Appendf(nil, `{"kind":"Values","spec":%s}`, data)); err != nil {
+	} else if err = object.UnmarshalJSON(fmt.Appendf(nil, `{"kind":"Values","spec":%s}`, data)); err != nil {
 		return nil, report.Errorf(report.Invalid, "values: %w", err)
 	}
 	spec, _, err := unstructured.NestedMap(object.Object, "spec")
@@ -458,7 +458,7 @@ func (d *Deployer) SetApp(ctx context.Context, o AppOptions, assignments []strin
 		if spec == nil {
 			spec = map[string]any{}
 		}
-		if err := kind.fill(ctx, object, spec, assignments); err != nil {
+		if err = kind.fill(ctx, object, spec, assignments); err != nil {
 			return nil, err
 		}
 		changed, err := d.Cluster.Update(ctx, object, cluster.WriteOptions{})
@@ -483,7 +483,7 @@ func (d *Deployer) ScaleApp(ctx context.Context, o AppOptions, replicas int64) (
 			WithHint("see what can be changed: solutionctl deploy app fields %s %s", o.Environment, kind.Kind)
 	}
 	patch := fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas)
-	if _, err := d.Cluster.PatchScale(ctx, object, types.MergePatchType, patch, cluster.WriteOptions{}); err != nil {
+	if _, err = d.Cluster.PatchScale(ctx, object, types.MergePatchType, patch, cluster.WriteOptions{}); err != nil {
 		return nil, err
 	}
 	changed, err := d.Cluster.Get(ctx, kind.kind, object.GetNamespace(), object.GetName())

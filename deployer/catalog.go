@@ -84,8 +84,8 @@ func (c *Catalog) Find(solution, version string) (found schema.Import, notice st
 		version = latest.String()
 		return c.imports[solution+"-"+version], notice, nil
 	}
-	if found, ok := c.imports[solution+"-"+version]; ok {
-		return found, "", nil
+	if i, ok := c.imports[solution+"-"+version]; ok {
+		return i, "", nil
 	}
 	return found, "", report.Errorf(report.NotImported, "version %s of Solution %s was not imported", version, solution).
 		WithHint("imported are %s; 'solutionctl deploy import FILE' imports an archive", strings.Join(texts, ", "))
@@ -218,11 +218,11 @@ func (d *Deployer) recordImport(ctx context.Context, r ImportRecord) error {
 	if err != nil {
 		return err
 	}
-	if err := d.checkImport(ctx, catalog, r); err != nil {
+	if err = d.checkImport(ctx, catalog, r); err != nil {
 		return err
 	}
 	if r.Registry != nil {
-		if err := d.recordRegistry(ctx, *r.Registry); err != nil {
+		if err = d.recordRegistry(ctx, *r.Registry); err != nil {
 			return err
 		}
 	}

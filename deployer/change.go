@@ -315,27 +315,12 @@ func (d *Deployer) planRollback(ctx context.Context, o RollbackOptions, namespac
 	}
 	var releases []engine.Release
 	for _, i := range there {
-		revision, err := i.earlier(o.Revision)
-		if err != nil {
+		var release engine.Release
+		if release, err = d.earlierRelease(ctx, t, catalog, i, o); err != nil {
 			return nil, err
 		}
-		found, _, err := catalog.Find(o.Solution, revision.Version)
-		if err != nil {
-			return nil, err
-		}
-		if err := d.checkEarlier(ctx, found, i.Namespace); err != nil {
-			return nil, err
-		}
-		objects, err := d.engine().Objects(ctx, i.state.Key, revision)
-		if err != nil {
-			return nil, err
-		}
-		t.Version = found.Version
-		t.notice(fmt.Sprintf("namespace %s goes back to revision %d: %s %s", i.Name, revision.Number, revision.Operation, revision.Version))
-		t.records = append(t.records, recordChange(i.Name, environmentRecord, "data."+o.Solution, i.Versions[o.Solution], revision.Version)...)
-		releases = append(releases, engine.Release{
-			Key: i.state.Key, Version: revision.Version, Operation: "rollback", Settings: revision.Settings, Objects: objects,
-		})
+		t.records = append(t.records, recordChange(i.Name, environmentRecord, "data."+o.Solution, i.Versions[o.Solution], release.Version)...)
+		releases = append(releases, release)
 	}
 	if t.plans, err = d.engine().PlanAll(ctx, releases, o.plan()); err != nil {
 		return nil, err
@@ -349,6 +334,26 @@ func (d *Deployer) planRollback(ctx context.Context, o RollbackOptions, namespac
 		return nil
 	}
 	return t, nil
+}
+
+// earlierRelease is what goes back into one namespace.
+func (d *Deployer) earlierRelease(ctx context.Context, t *task, catalog *Catalog, i installation, o RollbackOptions) (engine.Release, error) {
+	release := engine.Release{Key: i.state.Key, Operation: t.Operation.Operation}
+	revision, err := i.earlier(o.Revision)
+	if err != nil {
+		return release, err
+	}
+	found, _, err := catalog.Find(o.Solution, revision.Version)
+	if err != nil {
+		return release, err
+	}
+	if err = d.checkEarlier(ctx, found, i.Namespace); err != nil {
+		return release, err
+	}
+	t.Version, release.Version, release.Settings = found.Version, revision.Version, revision.Settings
+	t.notice(fmt.Sprintf("namespace %s goes back to revision %d: %s %s", i.Name, revision.Number, revision.Operation, revision.Version))
+	release.Objects, err = d.engine().Objects(ctx, i.state.Key, revision)
+	return release, err
 }
 
 // checkEarlier refuses to go back to a version that the cluster's definitions, or its custom resources, are past.

@@ -47,7 +47,7 @@ func (d *Deployer) planDeactivation(ctx context.Context, o DeactivateOptions) (*
 	}
 	if t.Version == "" && state.Current == nil && state.Pending == nil {
 		if len(catalog.Of(o.Solution)) == 0 {
-			_, _, err := catalog.Find(o.Solution, "")
+			_, _, err = catalog.Find(o.Solution, "")
 			return nil, err
 		}
 		t.notice("Solution " + o.Solution + " is not active")

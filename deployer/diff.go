@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/solutionctl/solutionctl/deployer/engine"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -38,10 +40,10 @@ func (d *Deployer) Diff(ctx context.Context, o DiffOptions) (*schema.Operation, 
 			continue
 		}
 		if s.Pending != nil {
-			t.notice(s.Key.String() + ": the last " + s.Pending.Operation + " was interrupted; run it again")
+			t.notice(s.String() + ": the last " + s.Pending.Operation + " was interrupted; run it again")
 		}
-		objects, err := d.engine().Objects(ctx, s.Key, s.Current)
-		if err != nil {
+		var objects []*unstructured.Unstructured
+		if objects, err = d.engine().Objects(ctx, s.Key, s.Current); err != nil {
 			return nil, err
 		}
 		releases = append(releases, engine.Release{

@@ -186,10 +186,10 @@ func (d *Deployer) planDeployment(ctx context.Context, t *task, catalog *Catalog
 	if err != nil {
 		return err
 	}
-	if err := d.checkKubernetes(ctx, payload); err != nil {
+	if err = d.checkKubernetes(ctx, payload); err != nil {
 		return err
 	}
-	if err := d.checkActive(ctx, payload); err != nil {
+	if err = d.checkActive(ctx, payload); err != nil {
 		return err
 	}
 	var releases []engine.Release
@@ -198,8 +198,9 @@ func (d *Deployer) planDeployment(ctx context.Context, t *task, catalog *Catalog
 			return report.Errorf(report.Conflict, "namespace %s is being deleted", n.Name).
 				WithHint("wait until it is gone; 'kubectl get namespace %s -o yaml' shows what holds it", n.Name)
 		}
-		release, notices, err := d.release(ctx, payload, settings, n, t.Operation.Operation, r)
-		if err != nil {
+		var release engine.Release
+		var notices []string
+		if release, notices, err = d.release(ctx, payload, settings, n, t.Operation.Operation, r); err != nil {
 			return err
 		}
 		releases = append(releases, release)

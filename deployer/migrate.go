@@ -69,7 +69,7 @@ func (d *Deployer) migrateObjects(ctx context.Context, live *unstructured.Unstru
 		}
 		stored++
 	}
-	if err := unstructured.SetNestedStringSlice(live.Object, []string{version}, "status", "storedVersions"); err != nil {
+	if err = unstructured.SetNestedStringSlice(live.Object, []string{version}, "status", "storedVersions"); err != nil {
 		return stored, err
 	}
 	_, err = d.Cluster.UpdateStatus(ctx, live, cluster.WriteOptions{})
@@ -91,7 +91,7 @@ func (d *Deployer) storeIn(ctx context.Context, live *unstructured.Unstructured,
 		one["storage"] = wanted
 	}
 	if changed {
-		if err := unstructured.SetNestedSlice(live.Object, versions, "spec", "versions"); err != nil {
+		if err = unstructured.SetNestedSlice(live.Object, versions, "spec", "versions"); err != nil {
 			return nil, err
 		}
 		if live, err = d.Cluster.Update(ctx, live, cluster.WriteOptions{}); err != nil {

@@ -119,7 +119,7 @@ func (d *Deployer) planForgetting(ctx context.Context, t *task, o DeleteEnvironm
 	}
 	t.after = func(ctx context.Context) error {
 		for _, s := range states {
-			if err := d.engine().Forget(ctx, s.Key); err != nil {
+			if err = d.engine().Forget(ctx, s.Key); err != nil {
 				return err
 			}
 		}

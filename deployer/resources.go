@@ -42,8 +42,8 @@ func (d *Deployer) definitions(ctx context.Context, catalog *Catalog, solution s
 		return nil, err
 	}
 	for _, p := range payloads {
-		required, err := render.RequiredCRDs(p)
-		if err != nil {
+		var required []schema.CRDRequirement
+		if required, err = render.RequiredCRDs(p); err != nil {
 			return nil, err
 		}
 		for _, r := range required {
@@ -118,15 +118,6 @@ func countText(list []customResource) string {
 	return strings.Join(texts, ", ")
 }
 
-// byNamespace splits custom resources by where they are; "" are those without a namespace.
-func byNamespace(list []customResource) (namespaces []string, split map[string][]customResource) {
-	split = map[string][]customResource{}
-	for _, one := range list {
-		split[one.object.GetNamespace()] = append(split[one.object.GetNamespace()], one)
-	}
-	return slices.Sorted(maps.Keys(split)), split
-}
-
 // Export makes the place where custom resources are written before they are deleted. It is called when there are any.
 type Export func() (io.WriteCloser, error)
 
@@ -169,13 +160,13 @@ func (d *Deployer) export(ctx context.Context, list []customResource, open Expor
 		return err
 	}
 	defer func() { err = errors.Join(err, out.Close()) }()
-	if _, err := io.WriteString(out, `{"apiVersion": "v1", "kind": "List", "items": [`); err != nil {
+	if _, err = io.WriteString(out, `{"apiVersion": "v1", "kind": "List", "items": [`); err != nil {
 		return err
 	}
 	separator := "\n"
 	for _, one := range list {
-		object, err := d.Cluster.Get(ctx, one.kind, one.object.GetNamespace(), one.object.GetName())
-		if err != nil {
+		var object *unstructured.Unstructured
+		if object, err = d.Cluster.Get(ctx, one.kind, one.object.GetNamespace(), one.object.GetName()); err != nil {
 			return err
 		}
 		if object == nil {

@@ -94,7 +94,7 @@ func (h *host) converge(ctx context.Context, c *schema.SolutionsConfiguration, o
 	if err != nil {
 		return nil, err
 	}
-	if err := h.deployer.Converge(ctx, plan, here, d); err != nil {
+	if err = h.deployer.Converge(ctx, plan, here, d); err != nil {
 		return nil, err
 	}
 	plan.Notices = append(plan.Notices, here.notices...)

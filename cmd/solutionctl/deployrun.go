@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -148,16 +149,11 @@ func title(o *schema.Operation) string {
 	if o.Planned && o.Operation != "diff" {
 		words[0] = "to " + o.Operation
 	}
-	line := words[0]
-	for _, part := range []string{o.Solution, o.Version} {
-		if part != "" {
-			line += " " + part
-		}
-	}
+	parts := []string{words[0], o.Solution, o.Version}
 	if o.Environment != "" {
-		line += strings.TrimRight(" "+words[1], " ") + " environment " + o.Environment
+		parts = append(parts, words[1], "environment", o.Environment)
 	}
-	return line
+	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), " ")
 }
 
 // summary counts the changes of a part.

@@ -119,7 +119,7 @@ func (r *run) begin(ctx context.Context, user string) error {
 	if err != nil {
 		return err
 	}
-	if err := storable(data); err != nil {
+	if err = storable(data); err != nil {
 		return err
 	}
 	pending := &schema.DeploymentRevision{
@@ -139,7 +139,7 @@ func (r *run) begin(ctx context.Context, user string) error {
 		}
 	}
 	r.state.Pending = pending
-	if err := ctx.Err(); err != nil {
+	if err = ctx.Err(); err != nil {
 		return err
 	}
 	r.changed = true

@@ -39,7 +39,7 @@ func TestSkopeoReadsWhatCRIOReads(t *testing.T) {
 		if invalid != nil {
 			t.Fatal(invalid)
 		}
-		if err := remote.Write(ref, image, remote.WithTransport(server.Client().Transport)); err != nil {
+		if err = remote.Write(ref, image, remote.WithTransport(server.Client().Transport)); err != nil {
 			t.Fatal(err)
 		}
 	}
