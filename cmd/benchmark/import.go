@@ -82,7 +82,7 @@ func importFrom(ctx context.Context, s settings, archive, key, place string, cac
 	copied, store := filepath.Join(place, "copy.iso"), filepath.Join(place, "store")
 	contestants := []contestant{
 		{"read once: cat", []string{"sh", "-c", `cat "$0" >/dev/null`, archive}, ready},
-		{"read and hash once: sha256sum", []string{"sha256sum", archive}, ready},
+		{"read and hash once: openssl dgst -sha256", []string{"openssl", "dgst", "-sha256", archive}, ready},
 		{"solutionctl verify", []string{s.binary, "verify", "--quiet", "--key", key, archive}, ready},
 		{"copy: cp, sync", []string{"sh", "-c", `cp --reflink=auto "$0" "$1" && sync "$1"`, archive, copied}, ready},
 		{"solutionctl deploy import", []string{
