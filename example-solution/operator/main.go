@@ -25,7 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"github.com/solutionctl/example-solution/api/v1alpha1"
+	"github.com/solutionctl/example-solution/api"
 	"github.com/solutionctl/example-solution/operator/config"
 	"github.com/solutionctl/example-solution/operator/controller"
 )
@@ -93,7 +93,7 @@ func parse(args []string, getenv func(string) string, usage io.Writer) (settings
 
 func newManager(kubeconfig *rest.Config, s settings) (ctrl.Manager, error) {
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), api.AddToScheme(scheme)); err != nil {
 		return nil, err
 	}
 	m, err := ctrl.NewManager(kubeconfig, ctrl.Options{

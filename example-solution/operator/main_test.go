@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/client-go/rest"
 
-	"github.com/solutionctl/example-solution/api/v1alpha1"
+	"github.com/solutionctl/example-solution/api"
 )
 
 func environment(variables map[string]string) func(string) string {
@@ -69,7 +69,7 @@ func TestNewManager(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !m.GetScheme().Recognizes(v1alpha1.GroupVersion.WithKind("Website")) {
+	if !m.GetScheme().Recognizes(api.GroupVersion.WithKind("Website")) {
 		t.Error("the scheme lacks Website")
 	}
 }

@@ -1,5 +1,5 @@
 // Example-solution-server serves one Website. The operator starts it and tells it what to show by environment variables:
-// TITLE, MESSAGE and THEME.
+// TITLE, MESSAGE and THEME, and by the file that BANNERS names, if it names one: one banner in each line.
 package main
 
 import (
@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -34,6 +35,10 @@ func run(ctx context.Context, getenv func(string) string, siteAddress, healthAdd
 	if err != nil {
 		return err
 	}
+	banners, err := lines(getenv("BANNERS"))
+	if err != nil {
+		return err
+	}
 	site, err := net.Listen("tcp", siteAddress)
 	if err != nil {
 		return err
@@ -44,10 +49,19 @@ func run(ctx context.Context, getenv func(string) string, siteAddress, healthAdd
 	}
 	page := Page{
 		Title: getenv("TITLE"), Message: getenv("MESSAGE"), Theme: getenv("THEME"),
-		Version: version, Hostname: hostname,
+		Banners: banners, Version: version, Hostname: hostname,
 	}
 	registry := prometheus.NewRegistry()
 	return serve.Run(ctx,
 		serve.Endpoint{Listener: site, Handler: page.Handler(registry)},
 		serve.Endpoint{Listener: health, Handler: serve.Health(ctx, promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))})
+}
+
+// lines returns the lines of a file that are not empty; none without a file.
+func lines(file string) ([]string, error) {
+	if file == "" {
+		return nil, nil
+	}
+	data, err := os.ReadFile(file)
+	return strings.FieldsFunc(string(data), func(r rune) bool { return r == '\n' }), err
 }

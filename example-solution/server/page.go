@@ -17,11 +17,12 @@ var pageTemplate = template.Must(template.New("page").Parse(pageHTML))
 
 // Page is what a visitor sees; Version and Hostname tell which server answered.
 type Page struct {
-	Title    string `json:"title"`
-	Message  string `json:"message"`
-	Theme    string `json:"theme"`
-	Version  string `json:"version"`
-	Hostname string `json:"hostname"`
+	Title    string   `json:"title"`
+	Message  string   `json:"message"`
+	Theme    string   `json:"theme"`
+	Banners  []string `json:"banners,omitempty"`
+	Version  string   `json:"version"`
+	Hostname string   `json:"hostname"`
 }
 
 // Handler serves the page as HTML at / and as JSON at /info, and counts requests in the registry.

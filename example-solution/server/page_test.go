@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -35,6 +37,32 @@ func TestHTML(t *testing.T) {
 		if !strings.Contains(w.Body.String(), want) {
 			t.Errorf("page lacks %q:\n%s", want, w.Body)
 		}
+	}
+}
+
+// TestBanners are above the title, and in /info only where there are some.
+func TestBanners(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "banners")
+	if err := os.WriteFile(file, []byte("closed <today>\nopen tomorrow\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	page := sample
+	var err error
+	if page.Banners, err = lines(file); err != nil {
+		t.Fatal(err)
+	}
+	body := get(t, page.Handler(prometheus.NewRegistry()), http.MethodGet, "/").Body.String()
+	if !strings.Contains(body, "<aside>closed &lt;today&gt;</aside>\n<aside>open tomorrow</aside>\n<h1>") {
+		t.Errorf("got %s", body)
+	}
+	for want, p := range map[bool]Page{true: page, false: sample} {
+		info := get(t, p.Handler(prometheus.NewRegistry()), http.MethodGet, "/info").Body.String()
+		if strings.Contains(info, `"banners":["closed \u003ctoday\u003e","open tomorrow"]`) != want || strings.Contains(info, "banners") != want {
+			t.Errorf("banners should be %v: %s", want, info)
+		}
+	}
+	if _, err := lines(file + "-not"); err == nil {
+		t.Error("no file: got no error")
 	}
 }
 

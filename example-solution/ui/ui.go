@@ -11,7 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 
-	"github.com/solutionctl/example-solution/api/v1alpha1"
+	"github.com/solutionctl/example-solution/api"
 )
 
 //go:embed page.html style.css
@@ -23,13 +23,16 @@ var pageTemplate = template.Must(template.ParseFS(files, "page.html"))
 type view struct {
 	Namespace string
 	Version   string
+	TextLabel string // what users know the text of a Website as
 	Rows      []row
+	Banners   []api.Banner
 	Problem   string // why the last request failed
 }
 
 // row is one Website.
 type row struct {
-	v1alpha1.Website
+	api.Website
+	Text    string // shown where there are banners
 	Wanted  int32
 	Reason  string
 	Message string
@@ -44,11 +47,12 @@ func Handler(websites *Websites) http.Handler {
 	})
 	mux.HandleFunc("POST /{$}", func(w http.ResponseWriter, r *http.Request) {
 		r.Body = http.MaxBytesReader(w, r.Body, 64<<10)
-		err := websites.Create(r.Context(), r.PostFormValue("name"), v1alpha1.WebsiteSpec{
-			Title:   r.PostFormValue("title"),
-			Message: r.PostFormValue("message"),
-			Theme:   v1alpha1.Theme(r.PostFormValue("theme")),
-		})
+		spec := api.WebsiteSpec{
+			Title: r.PostFormValue("title"),
+			Theme: api.Theme(r.PostFormValue("theme")),
+		}
+		*api.Text(&spec) = r.PostFormValue("message")
+		err := websites.Create(r.Context(), r.PostFormValue("name"), spec)
 		if err != nil {
 			websites.show(w, r, err)
 			return
@@ -66,7 +70,12 @@ func (w *Websites) show(response http.ResponseWriter, r *http.Request, problem e
 	if problem == nil {
 		problem = err
 	}
-	v := view{Namespace: w.namespace, Version: version}
+	v := view{Namespace: w.namespace, Version: version, TextLabel: api.TextLabel}
+	if api.HasBanners {
+		if v.Banners, err = w.Banners(r.Context()); problem == nil {
+			problem = err
+		}
+	}
 	for _, s := range sites {
 		v.Rows = append(v.Rows, newRow(s))
 	}
@@ -85,12 +94,15 @@ func (w *Websites) show(response http.ResponseWriter, r *http.Request, problem e
 	_, _ = io.Copy(response, &page) // fails when the user has gone
 }
 
-func newRow(site v1alpha1.Website) row {
+func newRow(site api.Website) row {
 	r := row{Website: site, Wanted: 1, Reason: "Pending"}
+	if api.HasBanners {
+		r.Text = *api.Text(&site.Spec)
+	}
 	if site.Spec.Replicas != nil {
 		r.Wanted = *site.Spec.Replicas
 	}
-	if ready := meta.FindStatusCondition(site.Status.Conditions, v1alpha1.Ready); ready != nil {
+	if ready := meta.FindStatusCondition(site.Status.Conditions, api.Ready); ready != nil {
 		r.Reason, r.Message = ready.Reason, ready.Message
 	}
 	return r

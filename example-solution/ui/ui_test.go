@@ -12,25 +12,30 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/solutionctl/example-solution/api/v1alpha1"
+	"github.com/solutionctl/example-solution/api"
 )
 
-// api answers as the Kubernetes API does for the Websites of one namespace.
-type api struct {
-	list    v1alpha1.WebsiteList
+// apiServer answers as the Kubernetes API does for the Websites of one namespace.
+type apiServer struct {
+	list    api.WebsiteList
+	banners api.BannerList
 	refuse  *metav1.Status // answer to a creation, when it is to fail
-	created []v1alpha1.Website
+	created []api.Website
 }
 
-func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.URL.Path != "/apis/example.solutionctl.io/v1alpha1/namespaces/shop/websites" || r.Header.Get("Authorization") != "Bearer secret" {
+func (a *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	resource, ok := strings.CutPrefix(r.URL.Path, "/apis/"+api.GroupVersion.String()+"/namespaces/shop/")
+	if !ok || resource != "websites" && (resource != "banners" || !api.HasBanners) || r.Header.Get("Authorization") != "Bearer secret" {
 		http.Error(w, r.URL.Path, http.StatusForbidden)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
 	answer := any(a.list)
+	if resource == "banners" {
+		answer = a.banners
+	}
 	if r.Method == http.MethodPost {
-		var site v1alpha1.Website
+		var site api.Website
 		if err := json.NewDecoder(r.Body).Decode(&site); err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
@@ -47,17 +52,17 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // start returns the user interface of a namespace with two Websites.
-func start(t *testing.T) (*api, http.Handler) {
+func start(t *testing.T) (*apiServer, http.Handler) {
 	t.Helper()
-	a := &api{list: v1alpha1.WebsiteList{
-		TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "WebsiteList"},
-		Items: []v1alpha1.Website{
+	a := &apiServer{list: api.WebsiteList{
+		TypeMeta: metav1.TypeMeta{APIVersion: api.GroupVersion.String(), Kind: "WebsiteList"},
+		Items: []api.Website{
 			{
 				ObjectMeta: metav1.ObjectMeta{Name: "tea"},
-				Spec:       v1alpha1.WebsiteSpec{Title: "Tea & <Cake>"},
-				Status: v1alpha1.WebsiteStatus{
+				Spec:       api.WebsiteSpec{Title: "Tea & <Cake>"},
+				Status: api.WebsiteStatus{
 					Version: "1.0.0", ReadyReplicas: 1, URL: "http://tea-website.shop.svc",
-					Conditions: []metav1.Condition{{Type: v1alpha1.Ready, Status: metav1.ConditionTrue, Reason: "Running", Message: "all well"}},
+					Conditions: []metav1.Condition{{Type: api.Ready, Status: metav1.ConditionTrue, Reason: "Running", Message: "all well"}},
 				},
 			},
 			{ObjectMeta: metav1.ObjectMeta{Name: "new"}},
@@ -104,6 +109,24 @@ func TestList(t *testing.T) {
 	}
 }
 
+// TestBanners: a release that has banners shows them, and the text of each Website.
+func TestBanners(t *testing.T) {
+	a, h := start(t)
+	a.banners.TypeMeta = metav1.TypeMeta{APIVersion: api.GroupVersion.String(), Kind: "BannerList"}
+	a.banners.Items = make([]api.Banner, 1)
+	a.banners.Items[0].Spec.Text = "closed <today>"
+	*api.Text(&a.list.Items[0].Spec) = "open daily"
+	page := do(t, h, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)).Body.String()
+	for _, text := range []string{"closed &lt;today&gt;", "open daily"} {
+		if strings.Contains(page, text) != api.HasBanners {
+			t.Errorf("%q: shown should be %v:\n%s", text, api.HasBanners, page)
+		}
+	}
+	if !strings.Contains(page, "<label>"+api.TextLabel+" <input name=\"message\"") {
+		t.Errorf("no field for the %s:\n%s", api.TextLabel, page)
+	}
+}
+
 func TestEmptyList(t *testing.T) {
 	a, h := start(t)
 	a.list.Items = nil
@@ -119,10 +142,12 @@ func TestCreate(t *testing.T) {
 	if w.Code != http.StatusSeeOther || w.Header().Get("Location") != "./" {
 		t.Errorf("got %d to %q", w.Code, w.Header().Get("Location"))
 	}
-	want := []v1alpha1.Website{{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "example.solutionctl.io/v1alpha1", Kind: "Website"},
+	spec := api.WebsiteSpec{Title: "Coffee", Theme: api.Dark}
+	*api.Text(&spec) = "hot"
+	want := []api.Website{{
+		TypeMeta:   metav1.TypeMeta{APIVersion: api.GroupVersion.String(), Kind: "Website"},
 		ObjectMeta: metav1.ObjectMeta{Name: "coffee"},
-		Spec:       v1alpha1.WebsiteSpec{Title: "Coffee", Message: "hot", Theme: v1alpha1.Dark},
+		Spec:       spec,
 	}}
 	if diff := cmp.Diff(a.created, want); diff != "" {
 		t.Errorf("(-got +want):\n%s", diff)

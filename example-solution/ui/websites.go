@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/rest"
 
-	"github.com/solutionctl/example-solution/api/v1alpha1"
+	"github.com/solutionctl/example-solution/api"
 )
 
 // Websites are the Websites of one namespace, as the Kubernetes API has them.
@@ -20,12 +20,12 @@ type Websites struct {
 // NewWebsites returns the Websites of a namespace of a cluster.
 func NewWebsites(cluster *rest.Config, namespace string) (*Websites, error) {
 	scheme := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
+	if err := api.AddToScheme(scheme); err != nil {
 		return nil, err
 	}
 	cluster = rest.CopyConfig(cluster)
 	cluster.APIPath = "/apis"
-	cluster.GroupVersion = &v1alpha1.GroupVersion
+	cluster.GroupVersion = &api.GroupVersion
 	cluster.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
 	cluster.UserAgent = "example-solution-ui/" + version
 	api, err := rest.RESTClientFor(cluster)
@@ -36,14 +36,21 @@ func NewWebsites(cluster *rest.Config, namespace string) (*Websites, error) {
 }
 
 // List returns all Websites.
-func (w *Websites) List(ctx context.Context) ([]v1alpha1.Website, error) {
-	var list v1alpha1.WebsiteList
+func (w *Websites) List(ctx context.Context) ([]api.Website, error) {
+	var list api.WebsiteList
 	err := w.api.Get().Namespace(w.namespace).Resource("websites").Do(ctx).Into(&list)
 	return list.Items, err
 }
 
+// Banners returns all banners.
+func (w *Websites) Banners(ctx context.Context) ([]api.Banner, error) {
+	var list api.BannerList
+	err := w.api.Get().Namespace(w.namespace).Resource("banners").Do(ctx).Into(&list)
+	return list.Items, err
+}
+
 // Create creates a Website. The API server fills in defaults and checks the fields.
-func (w *Websites) Create(ctx context.Context, name string, spec v1alpha1.WebsiteSpec) error {
-	site := &v1alpha1.Website{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec}
+func (w *Websites) Create(ctx context.Context, name string, spec api.WebsiteSpec) error {
+	site := &api.Website{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec}
 	return w.api.Post().Namespace(w.namespace).Resource("websites").Body(site).Do(ctx).Error()
 }

@@ -10,6 +10,7 @@ package controller
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -21,7 +22,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/solutionctl/example-solution/api/v1alpha1"
+	"github.com/solutionctl/example-solution/api"
 	"github.com/solutionctl/example-solution/operator/config"
 )
 
@@ -44,16 +45,19 @@ type Reconciler struct {
 
 // SetupWithManager makes the manager call Reconcile when a Website, or an object that belongs to one, changes.
 func (r *Reconciler) SetupWithManager(m ctrl.Manager) error {
-	return ctrl.NewControllerManagedBy(m).
-		For(&v1alpha1.Website{}).
+	b := ctrl.NewControllerManagedBy(m).
+		For(&api.Website{}).
 		Owns(&appsv1.Deployment{}).
-		Owns(&corev1.Service{}).
-		Complete(r)
+		Owns(&corev1.Service{})
+	if api.HasBanners {
+		b.Owns(&corev1.ConfigMap{}).Watches(&api.Banner{}, r.ofBanner())
+	}
+	return b.Complete(r)
 }
 
 // Reconcile brings one Website closer to its spec. It can be called at any time, any number of times.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	var site v1alpha1.Website
+	var site api.Website
 	if err := r.Client.Get(ctx, request.NamespacedName, &site); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
@@ -68,7 +72,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err := r.writeStatus(ctx, &site, status(&site, live, o)); err != nil {
 		return ctrl.Result{}, err
 	}
-	if o.reason == v1alpha1.VersionNotFound || o.reason == v1alpha1.NameAlreadyTaken {
+	if o.reason == api.VersionNotFound || o.reason == api.NameAlreadyTaken {
 		return ctrl.Result{RequeueAfter: retryStalled}, nil
 	}
 	return ctrl.Result{}, nil
@@ -76,15 +80,20 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 
 // run applies the objects of a Website, reads its Deployment into live and judges it. Whatever stops run, servers that
 // run go on running.
-func (r *Reconciler) run(ctx context.Context, site *v1alpha1.Website, live *appsv1.Deployment) (outcome, error) {
-	for _, want := range []struct {
+func (r *Reconciler) run(ctx context.Context, site *api.Website, live *appsv1.Deployment) (outcome, error) {
+	type needed struct {
 		kind   string
 		object client.Object
-	}{{"Deployment", live}, {"Service", &corev1.Service{}}} {
-		taken, err := r.taken(ctx, site, want.object)
+	}
+	names := []needed{{"Deployment", live}, {"Service", &corev1.Service{}}}
+	if api.HasBanners {
+		names = append(names, needed{"ConfigMap", &corev1.ConfigMap{}})
+	}
+	for _, name := range names {
+		taken, err := r.taken(ctx, site, name.object)
 		if taken || err != nil {
-			message := want.kind + " " + objectName(site) + " exists and does not belong to this website"
-			return outcome{reason: v1alpha1.NameAlreadyTaken, message: message}, err
+			message := name.kind + " " + objectName(site) + " exists and does not belong to this website"
+			return outcome{reason: api.NameAlreadyTaken, message: message}, err
 		}
 	}
 	version := site.Spec.Version
@@ -93,16 +102,24 @@ func (r *Reconciler) run(ctx context.Context, site *v1alpha1.Website, live *apps
 	}
 	image, err := r.image(version)
 	if errors.Is(err, config.ErrNotFound) {
-		return outcome{reason: v1alpha1.VersionNotFound, message: err.Error()}, nil
+		return outcome{reason: api.VersionNotFound, message: err.Error()}, nil
 	} else if err != nil {
 		return outcome{}, err
 	}
-	if err := r.apply(ctx, service(site)); err != nil {
+	banners, err := r.banners(ctx, site.Namespace)
+	if err != nil {
 		return outcome{}, err
 	}
-	applied := deployment(site, version, image)
-	if err := r.apply(ctx, applied); err != nil {
-		return outcome{}, err
+	// In this order: servers find their content when they start, and their Service before they are ready.
+	applied := deployment(site, version, image, banners)
+	objects := []runtime.ApplyConfiguration{service(site), applied}
+	if api.HasBanners {
+		objects = slices.Insert(objects, 0, runtime.ApplyConfiguration(content(site, banners)))
+	}
+	for _, object := range objects {
+		if err := r.apply(ctx, object); err != nil {
+			return outcome{}, err
+		}
 	}
 	return judge(live.Status, ptr.Deref(applied.Generation, 0), replicas(site), version), nil
 }
@@ -117,7 +134,7 @@ func (r *Reconciler) image(version string) (string, error) {
 
 // taken reads the object that has the name a Website needs, if there is one, and tells whether it is somebody else's:
 // to apply over it would be to take it away from its owner. Then the object is left empty but for its name.
-func (r *Reconciler) taken(ctx context.Context, site *v1alpha1.Website, object client.Object) (bool, error) {
+func (r *Reconciler) taken(ctx context.Context, site *api.Website, object client.Object) (bool, error) {
 	err := r.Client.Get(ctx, client.ObjectKey{Namespace: site.Namespace, Name: objectName(site)}, object)
 	if err != nil {
 		return false, client.IgnoreNotFound(err)
@@ -129,7 +146,7 @@ func (r *Reconciler) apply(ctx context.Context, object runtime.ApplyConfiguratio
 	return r.Client.Apply(ctx, object, client.FieldOwner(FieldOwner), client.ForceOwnership)
 }
 
-func (r *Reconciler) writeStatus(ctx context.Context, site *v1alpha1.Website, s v1alpha1.WebsiteStatus) error {
+func (r *Reconciler) writeStatus(ctx context.Context, site *api.Website, s api.WebsiteStatus) error {
 	if equality.Semantic.DeepEqual(site.Status, s) {
 		return nil
 	}

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"github.com/solutionctl/example-solution/api/v1alpha1"
+	"github.com/solutionctl/example-solution/api"
 	"github.com/solutionctl/example-solution/operator/config"
 )
 
@@ -34,11 +34,11 @@ type world struct {
 func newWorld(t *testing.T, objects ...client.Object) world {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), api.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
 	c := fake.NewClientBuilder().WithScheme(scheme).
-		WithStatusSubresource(&v1alpha1.Website{}, &appsv1.Deployment{}).
+		WithStatusSubresource(&api.Website{}, &appsv1.Deployment{}).
 		WithObjects(objects...).Build()
 	imported := &config.Config{Repositories: map[string][]config.Repository{
 		"1.0.0": {{Endpoint: "r/example-solution-1.0.0", Images: []string{"example-solution-server:1.0.0"}}},
@@ -82,9 +82,9 @@ func (w world) image() string {
 // ready is the Ready condition of tea as "status reason".
 func (w world) ready() string {
 	w.Helper()
-	var site v1alpha1.Website
+	var site api.Website
 	w.get(teaKey, &site)
-	c := meta.FindStatusCondition(site.Status.Conditions, v1alpha1.Ready)
+	c := meta.FindStatusCondition(site.Status.Conditions, api.Ready)
 	if c == nil {
 		return ""
 	}
@@ -105,9 +105,9 @@ func (w world) finishRollout() {
 	}
 }
 
-func (w world) change(change func(*v1alpha1.Website)) {
+func (w world) change(change func(*api.Website)) {
 	w.Helper()
-	var site v1alpha1.Website
+	var site api.Website
 	w.get(teaKey, &site)
 	change(&site)
 	if err := w.client.Update(w.Context(), &site); err != nil {
@@ -133,14 +133,14 @@ func TestLifeOfAWebsite(t *testing.T) {
 	}
 
 	// Upgrade of one site.
-	w.change(func(s *v1alpha1.Website) { s.Spec.Version = "1.1.0" })
+	w.change(func(s *api.Website) { s.Spec.Version = "1.1.0" })
 	w.reconcile()
 	if got, want := w.image(), "r/example-solution-1.1.0/example-solution-server:1.1.0"; got != want {
 		t.Errorf("image of the wanted version: got %s, want %s", got, want)
 	}
 
 	// A version that is not imported: what runs goes on running, and the operator looks again by itself.
-	w.change(func(s *v1alpha1.Website) { s.Spec.Version = "2.0.0" })
+	w.change(func(s *api.Website) { s.Spec.Version = "2.0.0" })
 	if result := w.reconcile(); result.RequeueAfter != time.Minute {
 		t.Errorf("got %v, want a look in a minute", result)
 	}
@@ -152,11 +152,11 @@ func TestLifeOfAWebsite(t *testing.T) {
 	}
 
 	// Back to the operator's own version.
-	w.change(func(s *v1alpha1.Website) { s.Spec.Version = "" })
+	w.change(func(s *api.Website) { s.Spec.Version = "" })
 	w.reconcile()
 	w.finishRollout()
 	w.reconcile()
-	var site v1alpha1.Website
+	var site api.Website
 	w.get(teaKey, &site)
 	if site.Status.Version != "1.0.0" || site.Status.ReadyReplicas != 2 || len(site.Status.Conditions) != 1 {
 		t.Errorf("got %+v", site.Status)

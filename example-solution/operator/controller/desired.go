@@ -3,6 +3,7 @@ package controller
 import (
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/labels"
@@ -12,7 +13,7 @@ import (
 	metaac "k8s.io/client-go/applyconfigurations/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/solutionctl/example-solution/api/v1alpha1"
+	"github.com/solutionctl/example-solution/api"
 )
 
 // The ports of a server: the page is for visitors, probes and metrics are for the cluster.
@@ -26,17 +27,17 @@ const user = 65532
 
 // objectName names the objects of a Website. The suffix keeps a Website called "example-solution-operator" away from
 // the operator's own Deployment.
-func objectName(site *v1alpha1.Website) string { return site.Name + "-website" }
+func objectName(site *api.Website) string { return site.Name + "-website" }
 
 // selector finds the servers of a Website. It is immutable in a Deployment: never add a version to it.
-func selector(site *v1alpha1.Website) map[string]string {
+func selector(site *api.Website) map[string]string {
 	return map[string]string{
 		"app.kubernetes.io/name":     "website",
 		"app.kubernetes.io/instance": site.Name,
 	}
 }
 
-func objectLabels(site *v1alpha1.Website) map[string]string {
+func objectLabels(site *api.Website) map[string]string {
 	return labels.Merge(selector(site), map[string]string{
 		"app.kubernetes.io/component":  "server",
 		"app.kubernetes.io/part-of":    "example-solution",
@@ -46,24 +47,28 @@ func objectLabels(site *v1alpha1.Website) map[string]string {
 
 // owner makes the garbage collector remove an object with its Website. It does not block the deletion of the Website,
 // which would take one more right (update of websites/finalizers) where admission enforces it.
-func owner(site *v1alpha1.Website) *metaac.OwnerReferenceApplyConfiguration {
+func owner(site *api.Website) *metaac.OwnerReferenceApplyConfiguration {
 	return metaac.OwnerReference().
-		WithAPIVersion(v1alpha1.GroupVersion.String()).WithKind("Website").
+		WithAPIVersion(api.GroupVersion.String()).WithKind("Website").
 		WithName(site.Name).WithUID(site.UID).WithController(true)
 }
 
 // replicas is the number of servers that the user wants.
-func replicas(site *v1alpha1.Website) int32 { return ptr.Deref(site.Spec.Replicas, 1) }
+func replicas(site *api.Website) int32 { return ptr.Deref(site.Spec.Replicas, 1) }
 
 // deployment returns the Deployment that runs a Website: everything that the operator has an opinion on and nothing else.
-func deployment(site *v1alpha1.Website, version, image string) *appsac.DeploymentApplyConfiguration {
+func deployment(site *api.Website, version, image, banners string) *appsac.DeploymentApplyConfiguration {
 	versioned := labels.Merge(objectLabels(site), map[string]string{"app.kubernetes.io/version": version})
-	return appsac.Deployment(objectName(site), site.Namespace).
+	d := appsac.Deployment(objectName(site), site.Namespace).
 		WithLabels(versioned).
 		WithOwnerReferences(owner(site)).
 		WithSpec(appsac.DeploymentSpec().
 			WithReplicas(replicas(site)).
 			WithSelector(metaac.LabelSelector().WithMatchLabels(selector(site))).
+			// A server goes when its successor answers, and not before: visitors notice nothing.
+			WithStrategy(appsac.DeploymentStrategy().WithType(appsv1.RollingUpdateDeploymentStrategyType).
+				WithRollingUpdate(appsac.RollingUpdateDeployment().
+					WithMaxUnavailable(intstr.FromInt32(0)).WithMaxSurge(intstr.FromInt32(1)))).
 			WithTemplate(coreac.PodTemplateSpec().
 				WithLabels(versioned).
 				WithSpec(coreac.PodSpec().
@@ -73,16 +78,20 @@ func deployment(site *v1alpha1.Website, version, image string) *appsac.Deploymen
 						WithRunAsNonRoot(true).WithRunAsUser(user).WithRunAsGroup(user).
 						WithSeccompProfile(coreac.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))).
 					WithContainers(container(site, image)))))
+	if api.HasBanners {
+		showBanners(d.Spec.Template, objectName(site), banners)
+	}
+	return d
 }
 
-func container(site *v1alpha1.Website, image string) *coreac.ContainerApplyConfiguration {
+func container(site *api.Website, image string) *coreac.ContainerApplyConfiguration {
 	return coreac.Container().
 		WithName("server").
 		WithImage(image).
 		WithImagePullPolicy(corev1.PullIfNotPresent). // pods restart while the registry is down
 		WithEnv(
 			variable("TITLE", site.Spec.Title),
-			variable("MESSAGE", site.Spec.Message),
+			variable("MESSAGE", *api.Text(&site.Spec)),
 			variable("THEME", string(site.Spec.Theme))).
 		WithPorts(
 			coreac.ContainerPort().WithName("http").WithContainerPort(pagePort).WithProtocol(corev1.ProtocolTCP),
@@ -114,7 +123,7 @@ func probe(path string) *coreac.ProbeApplyConfiguration {
 }
 
 // service returns the Service through which a Website is visited, and its metrics are read.
-func service(site *v1alpha1.Website) *coreac.ServiceApplyConfiguration {
+func service(site *api.Website) *coreac.ServiceApplyConfiguration {
 	return coreac.Service(objectName(site), site.Namespace).
 		WithLabels(objectLabels(site)).
 		WithOwnerReferences(owner(site)).
@@ -131,6 +140,6 @@ func port(name string, number int32) *coreac.ServicePortApplyConfiguration {
 		WithTargetPort(intstr.FromString(name)).WithProtocol(corev1.ProtocolTCP)
 }
 
-func url(site *v1alpha1.Website) string {
+func url(site *api.Website) string {
 	return "http://" + objectName(site) + "." + site.Namespace + ".svc"
 }

@@ -12,35 +12,43 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/solutionctl/example-solution/api/v1alpha1"
+	"github.com/solutionctl/example-solution/api"
 )
 
 const tag100 = "registry.example:5000/example-solution-1.0.0/example-solution-server:1.0.0"
 
-func website(change func(*v1alpha1.Website)) *v1alpha1.Website {
-	site := &v1alpha1.Website{
+func website(change func(*api.Website)) *api.Website {
+	site := &api.Website{
 		ObjectMeta: metav1.ObjectMeta{Name: "tea", Namespace: "shop", UID: "1-2-3", Generation: 7},
-		Spec:       v1alpha1.WebsiteSpec{Title: "Tea", Message: "open", Theme: v1alpha1.Dark, Replicas: new(int32(2))},
+		Spec:       api.WebsiteSpec{Title: "Tea", Theme: api.Dark, Replicas: new(int32(2))},
 	}
+	*api.Text(&site.Spec) = "open"
 	if change != nil {
 		change(site)
 	}
 	return site
 }
 
-// TestObjects compares every object with the one in testdata, which is what a reviewer reads.
+// TestObjects compares every object with the one in testdata, which is what a reviewer reads. Each release has its own.
 // UPDATE=1 go test ./operator/controller rewrites them.
 func TestObjects(t *testing.T) {
-	for name, object := range map[string]any{
-		"deployment.yaml": deployment(website(nil), "1.0.0", tag100),
+	const banners = "closed today\nopen tomorrow\n"
+	dir := filepath.Join("testdata", api.GroupVersion.Version)
+	objects := map[string]any{
+		"deployment.yaml": deployment(website(nil), "1.0.0", tag100, banners),
 		"service.yaml":    service(website(nil)),
-	} {
+	}
+	if api.HasBanners {
+		dir += "-banners"
+		objects["configmap.yaml"] = content(website(nil), banners)
+	}
+	for name, object := range objects {
 		t.Run(name, func(t *testing.T) {
 			got, err := yaml.Marshal(object)
 			if err != nil {
 				t.Fatal(err)
 			}
-			file := filepath.Join("testdata", name)
+			file := filepath.Join(dir, name)
 			if os.Getenv("UPDATE") != "" {
 				if err = os.WriteFile(file, got, 0o600); err != nil {
 					t.Fatal(err)
@@ -60,24 +68,24 @@ func TestObjects(t *testing.T) {
 // TestDeploymentFollowsSpec changes one thing at a time and looks at what it does to the Deployment.
 func TestDeploymentFollowsSpec(t *testing.T) {
 	tests := map[string]struct {
-		change func(*v1alpha1.Website)
+		change func(*api.Website)
 		path   string
 		want   any
 	}{
-		"replicas":                {func(w *v1alpha1.Website) { w.Spec.Replicas = new(int32(5)) }, "spec.replicas", 5.0},
-		"stopped":                 {func(w *v1alpha1.Website) { w.Spec.Replicas = new(int32(0)) }, "spec.replicas", 0.0},
-		"replicas not set":        {func(w *v1alpha1.Website) { w.Spec.Replicas = nil }, "spec.replicas", 1.0},
-		"title":                   {func(w *v1alpha1.Website) { w.Spec.Title = "Coffee" }, "spec.template.spec.containers.0.env.0.value", "Coffee"},
-		"title is not expanded":   {func(w *v1alpha1.Website) { w.Spec.Title = "$(HOME) $$" }, "spec.template.spec.containers.0.env.0.value", "$$(HOME) $$$$"},
-		"theme":                   {func(w *v1alpha1.Website) { w.Spec.Theme = v1alpha1.Light }, "spec.template.spec.containers.0.env.2.value", "Light"},
-		"name":                    {func(w *v1alpha1.Website) { w.Name = "a" }, "metadata.name", "a-website"},
-		"selector has the name":   {func(w *v1alpha1.Website) { w.Name = "a" }, "spec.selector.matchLabels", map[string]any{"app.kubernetes.io/name": "website", "app.kubernetes.io/instance": "a"}},
-		"selector has no version": {func(w *v1alpha1.Website) { w.Spec.Version = "9.9.9" }, "spec.selector.matchLabels", map[string]any{"app.kubernetes.io/name": "website", "app.kubernetes.io/instance": "tea"}},
-		"owner":                   {func(w *v1alpha1.Website) { w.UID = "9" }, "metadata.ownerReferences.0.uid", "9"},
+		"replicas":                {func(w *api.Website) { w.Spec.Replicas = new(int32(5)) }, "spec.replicas", 5.0},
+		"stopped":                 {func(w *api.Website) { w.Spec.Replicas = new(int32(0)) }, "spec.replicas", 0.0},
+		"replicas not set":        {func(w *api.Website) { w.Spec.Replicas = nil }, "spec.replicas", 1.0},
+		"title":                   {func(w *api.Website) { w.Spec.Title = "Coffee" }, "spec.template.spec.containers.0.env.0.value", "Coffee"},
+		"title is not expanded":   {func(w *api.Website) { w.Spec.Title = "$(HOME) $$" }, "spec.template.spec.containers.0.env.0.value", "$$(HOME) $$$$"},
+		"theme":                   {func(w *api.Website) { w.Spec.Theme = api.Light }, "spec.template.spec.containers.0.env.2.value", "Light"},
+		"name":                    {func(w *api.Website) { w.Name = "a" }, "metadata.name", "a-website"},
+		"selector has the name":   {func(w *api.Website) { w.Name = "a" }, "spec.selector.matchLabels", map[string]any{"app.kubernetes.io/name": "website", "app.kubernetes.io/instance": "a"}},
+		"selector has no version": {func(w *api.Website) { w.Spec.Version = "9.9.9" }, "spec.selector.matchLabels", map[string]any{"app.kubernetes.io/name": "website", "app.kubernetes.io/instance": "tea"}},
+		"owner":                   {func(w *api.Website) { w.UID = "9" }, "metadata.ownerReferences.0.uid", "9"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			got := at(t, deployment(website(tt.change), "1.0.0", tag100), tt.path)
+			got := at(t, deployment(website(tt.change), "1.0.0", tag100, ""), tt.path)
 			if diff := cmp.Diff(got, tt.want); diff != "" {
 				t.Errorf("%s (-got +want):\n%s", tt.path, diff)
 			}

@@ -13,7 +13,7 @@ import (
 	metaac "k8s.io/client-go/applyconfigurations/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/solutionctl/example-solution/api/v1alpha1"
+	"github.com/solutionctl/example-solution/api"
 )
 
 // OperatorMetricsPort is where the operator serves its metrics.
@@ -33,7 +33,7 @@ func (c Collector) Describe(descs chan<- *prometheus.Desc) { descs <- replicasDe
 func (c Collector) Collect(metrics chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	var sites v1alpha1.WebsiteList
+	var sites api.WebsiteList
 	if err := c.Reader.List(ctx, &sites); err != nil {
 		metrics <- prometheus.NewInvalidMetric(replicasDesc, err)
 		return

@@ -7,12 +7,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/solutionctl/example-solution/api/v1alpha1"
+	"github.com/solutionctl/example-solution/api"
 )
 
 func TestCollector(t *testing.T) {
-	tea := website(func(w *v1alpha1.Website) { w.Status.ReadyReplicas = 1 })
-	cake := &v1alpha1.Website{ObjectMeta: metav1.ObjectMeta{Name: "cake", Namespace: "shop"}}
+	tea := website(func(w *api.Website) { w.Status.ReadyReplicas = 1 })
+	cake := &api.Website{ObjectMeta: metav1.ObjectMeta{Name: "cake", Namespace: "shop"}}
 	w := newWorld(t, tea, cake)
 	const head = "# HELP website_replicas Servers of a website: wanted by its spec, or ready.\n# TYPE website_replicas gauge\n"
 	want := head + `

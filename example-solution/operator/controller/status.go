@@ -9,12 +9,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/solutionctl/example-solution/api/v1alpha1"
+	"github.com/solutionctl/example-solution/api"
 )
 
 // outcome is what came of one attempt to run a Website.
 type outcome struct {
-	reason  string // one of the reasons of v1alpha1
+	reason  string // one of the reasons of package api
 	message string // a sentence for the user
 	version string // the version that every server runs, if that is known
 }
@@ -25,19 +25,19 @@ func judge(s appsv1.DeploymentStatus, generation int64, wanted int32, version st
 	done := s.ObservedGeneration >= generation &&
 		s.Replicas == wanted && s.UpdatedReplicas == wanted && s.AvailableReplicas == wanted
 	if done {
-		return outcome{v1alpha1.Running, fmt.Sprintf("%d of %d servers run version %s", wanted, wanted, version), version}
+		return outcome{api.Running, fmt.Sprintf("%d of %d servers run version %s", wanted, wanted, version), version}
 	}
 	if message, failed := rolloutFailure(s); failed && s.ObservedGeneration >= generation {
-		return outcome{reason: v1alpha1.RolloutFailed, message: message}
+		return outcome{reason: api.RolloutFailed, message: message}
 	}
 	if s.ObservedGeneration < generation {
-		return outcome{reason: v1alpha1.Progressing, message: "version " + version + " is about to start"}
+		return outcome{reason: api.Progressing, message: "version " + version + " is about to start"}
 	}
 	if wanted == 0 {
-		return outcome{reason: v1alpha1.Progressing, message: "the last servers are stopping"}
+		return outcome{reason: api.Progressing, message: "the last servers are stopping"}
 	}
 	return outcome{
-		reason:  v1alpha1.Progressing,
+		reason:  api.Progressing,
 		message: fmt.Sprintf("%d of %d servers run version %s", min(s.UpdatedReplicas, s.AvailableReplicas), wanted, version),
 	}
 }
@@ -53,7 +53,7 @@ func rolloutFailure(s appsv1.DeploymentStatus) (message string, failed bool) {
 }
 
 // status returns the new status of a Website. live is the Deployment that has its name; it counts if it is the Website's.
-func status(site *v1alpha1.Website, live *appsv1.Deployment, o outcome) v1alpha1.WebsiteStatus {
+func status(site *api.Website, live *appsv1.Deployment, o outcome) api.WebsiteStatus {
 	s := *site.Status.DeepCopy()
 	s.ObservedGeneration = site.Generation
 	s.Selector = labels.SelectorFromSet(selector(site)).String()
@@ -72,18 +72,18 @@ func status(site *v1alpha1.Website, live *appsv1.Deployment, o outcome) v1alpha1
 // setConditions writes Ready, and Stalled only while it is true, as kstatus wants it.
 func setConditions(conditions *[]metav1.Condition, generation int64, o outcome) {
 	ready := metav1.Condition{
-		Type: v1alpha1.Ready, Status: metav1.ConditionFalse,
+		Type: api.Ready, Status: metav1.ConditionFalse,
 		ObservedGeneration: generation, Reason: o.reason, Message: o.message,
 	}
 	switch o.reason {
-	case v1alpha1.Running:
+	case api.Running:
 		ready.Status = metav1.ConditionTrue
-		meta.RemoveStatusCondition(conditions, v1alpha1.Stalled)
-	case v1alpha1.Progressing:
-		meta.RemoveStatusCondition(conditions, v1alpha1.Stalled)
+		meta.RemoveStatusCondition(conditions, api.Stalled)
+	case api.Progressing:
+		meta.RemoveStatusCondition(conditions, api.Stalled)
 	default:
 		stalled := ready
-		stalled.Type, stalled.Status = v1alpha1.Stalled, metav1.ConditionTrue
+		stalled.Type, stalled.Status = api.Stalled, metav1.ConditionTrue
 		meta.SetStatusCondition(conditions, stalled)
 	}
 	meta.SetStatusCondition(conditions, ready)

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/solutionctl/example-solution/api/v1alpha1"
+	"github.com/solutionctl/example-solution/api"
 )
 
 func TestJudge(t *testing.T) {
@@ -25,57 +25,57 @@ func TestJudge(t *testing.T) {
 		"new": {
 			appsv1.DeploymentStatus{},
 			2,
-			outcome{reason: v1alpha1.Progressing, message: "version 1.0.0 is about to start"},
+			outcome{reason: api.Progressing, message: "version 1.0.0 is about to start"},
 		},
 		"ready, but of the spec before": {
 			appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 2, UpdatedReplicas: 2, AvailableReplicas: 2},
 			2,
-			outcome{reason: v1alpha1.Progressing, message: "version 1.0.0 is about to start"},
+			outcome{reason: api.Progressing, message: "version 1.0.0 is about to start"},
 		},
 		"failed, but of the spec before": {
 			appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 2, Conditions: gaveUp},
 			2,
-			outcome{reason: v1alpha1.Progressing, message: "version 1.0.0 is about to start"},
+			outcome{reason: api.Progressing, message: "version 1.0.0 is about to start"},
 		},
 		"first new server is there beside the old ones": {
 			appsv1.DeploymentStatus{ObservedGeneration: 3, Replicas: 3, UpdatedReplicas: 1, AvailableReplicas: 3},
 			2,
-			outcome{reason: v1alpha1.Progressing, message: "1 of 2 servers run version 1.0.0"},
+			outcome{reason: api.Progressing, message: "1 of 2 servers run version 1.0.0"},
 		},
 		"an old server is still stopping": {
 			appsv1.DeploymentStatus{ObservedGeneration: 3, Replicas: 3, UpdatedReplicas: 2, AvailableReplicas: 3},
 			2,
-			outcome{reason: v1alpha1.Progressing, message: "2 of 2 servers run version 1.0.0"},
+			outcome{reason: api.Progressing, message: "2 of 2 servers run version 1.0.0"},
 		},
 		"one server is down": {
 			appsv1.DeploymentStatus{ObservedGeneration: 3, Replicas: 2, UpdatedReplicas: 2, AvailableReplicas: 1},
 			2,
-			outcome{reason: v1alpha1.Progressing, message: "1 of 2 servers run version 1.0.0"},
+			outcome{reason: api.Progressing, message: "1 of 2 servers run version 1.0.0"},
 		},
 		"given up": {
 			appsv1.DeploymentStatus{ObservedGeneration: 3, Replicas: 3, UpdatedReplicas: 1, AvailableReplicas: 2, Conditions: gaveUp},
 			2,
-			outcome{reason: v1alpha1.RolloutFailed, message: "pods do not become ready"},
+			outcome{reason: api.RolloutFailed, message: "pods do not become ready"},
 		},
 		"done": {
 			appsv1.DeploymentStatus{ObservedGeneration: 3, Replicas: 2, UpdatedReplicas: 2, AvailableReplicas: 2},
 			2,
-			outcome{v1alpha1.Running, "2 of 2 servers run version 1.0.0", "1.0.0"},
+			outcome{api.Running, "2 of 2 servers run version 1.0.0", "1.0.0"},
 		},
 		"done after it was given up": {
 			appsv1.DeploymentStatus{ObservedGeneration: 3, Replicas: 2, UpdatedReplicas: 2, AvailableReplicas: 2, Conditions: gaveUp},
 			2,
-			outcome{v1alpha1.Running, "2 of 2 servers run version 1.0.0", "1.0.0"},
+			outcome{api.Running, "2 of 2 servers run version 1.0.0", "1.0.0"},
 		},
 		"stopped": {
 			appsv1.DeploymentStatus{ObservedGeneration: 3},
 			0,
-			outcome{v1alpha1.Running, "0 of 0 servers run version 1.0.0", "1.0.0"},
+			outcome{api.Running, "0 of 0 servers run version 1.0.0", "1.0.0"},
 		},
 		"stopping": {
 			appsv1.DeploymentStatus{ObservedGeneration: 3, Replicas: 1, UpdatedReplicas: 1, AvailableReplicas: 1},
 			0,
-			outcome{reason: v1alpha1.Progressing, message: "the last servers are stopping"},
+			outcome{reason: api.Progressing, message: "the last servers are stopping"},
 		},
 	}
 	for name, tt := range tests {
@@ -94,8 +94,8 @@ func TestStatus(t *testing.T) {
 		Status:     appsv1.DeploymentStatus{Replicas: 3, ReadyReplicas: 2},
 	}
 	foreign := &appsv1.Deployment{Status: owned.Status}
-	upgrading := website(func(w *v1alpha1.Website) { w.Status.Version = "0.9.0" })
-	common := v1alpha1.WebsiteStatus{
+	upgrading := website(func(w *api.Website) { w.Status.Version = "0.9.0" })
+	common := api.WebsiteStatus{
 		ObservedGeneration: 7, Replicas: 3, ReadyReplicas: 2,
 		Selector: "app.kubernetes.io/instance=tea,app.kubernetes.io/name=website",
 		URL:      "http://tea-website.shop.svc",
@@ -103,22 +103,22 @@ func TestStatus(t *testing.T) {
 	tests := map[string]struct {
 		live    *appsv1.Deployment
 		outcome outcome
-		want    func(*v1alpha1.WebsiteStatus)
+		want    func(*api.WebsiteStatus)
 	}{
 		"during an upgrade the version stays": {
 			owned,
-			outcome{reason: v1alpha1.Progressing},
-			func(s *v1alpha1.WebsiteStatus) { s.Version = "0.9.0" },
+			outcome{reason: api.Progressing},
+			func(s *api.WebsiteStatus) { s.Version = "0.9.0" },
 		},
 		"after it, it is the new one": {
 			owned,
-			outcome{reason: v1alpha1.Running, version: "1.0.0"},
-			func(s *v1alpha1.WebsiteStatus) { s.Version = "1.0.0" },
+			outcome{reason: api.Running, version: "1.0.0"},
+			func(s *api.WebsiteStatus) { s.Version = "1.0.0" },
 		},
 		"a foreign Deployment does not count": {
 			foreign,
-			outcome{reason: v1alpha1.NameAlreadyTaken},
-			func(s *v1alpha1.WebsiteStatus) { s.Version, s.Replicas, s.ReadyReplicas = "0.9.0", 0, 0 },
+			outcome{reason: api.NameAlreadyTaken},
+			func(s *api.WebsiteStatus) { s.Version, s.Replicas, s.ReadyReplicas = "0.9.0", 0, 0 },
 		},
 	}
 	for name, tt := range tests {
@@ -126,7 +126,7 @@ func TestStatus(t *testing.T) {
 			want := *common.DeepCopy()
 			tt.want(&want)
 			got := status(upgrading, tt.live, tt.outcome)
-			if diff := cmp.Diff(got, want, cmpopts.IgnoreFields(v1alpha1.WebsiteStatus{}, "Conditions")); diff != "" {
+			if diff := cmp.Diff(got, want, cmpopts.IgnoreFields(api.WebsiteStatus{}, "Conditions")); diff != "" {
 				t.Errorf("(-got +want):\n%s", diff)
 			}
 		})
@@ -140,13 +140,13 @@ func TestConditions(t *testing.T) {
 		reason         string
 		ready, stalled metav1.ConditionStatus // "": absent
 	}{
-		{v1alpha1.Progressing, metav1.ConditionFalse, ""},
-		{v1alpha1.Running, metav1.ConditionTrue, ""},
-		{v1alpha1.VersionNotFound, metav1.ConditionFalse, metav1.ConditionTrue},
-		{v1alpha1.Progressing, metav1.ConditionFalse, ""},
-		{v1alpha1.RolloutFailed, metav1.ConditionFalse, metav1.ConditionTrue},
-		{v1alpha1.NameAlreadyTaken, metav1.ConditionFalse, metav1.ConditionTrue},
-		{v1alpha1.Running, metav1.ConditionTrue, ""},
+		{api.Progressing, metav1.ConditionFalse, ""},
+		{api.Running, metav1.ConditionTrue, ""},
+		{api.VersionNotFound, metav1.ConditionFalse, metav1.ConditionTrue},
+		{api.Progressing, metav1.ConditionFalse, ""},
+		{api.RolloutFailed, metav1.ConditionFalse, metav1.ConditionTrue},
+		{api.NameAlreadyTaken, metav1.ConditionFalse, metav1.ConditionTrue},
+		{api.Running, metav1.ConditionTrue, ""},
 	} {
 		setConditions(&conditions, 7, outcome{reason: step.reason, message: "because"})
 		got := map[string]metav1.ConditionStatus{}
@@ -156,15 +156,15 @@ func TestConditions(t *testing.T) {
 				t.Errorf("%s: got %+v", step.reason, c)
 			}
 		}
-		want := map[string]metav1.ConditionStatus{v1alpha1.Ready: step.ready}
+		want := map[string]metav1.ConditionStatus{api.Ready: step.ready}
 		if step.stalled != "" {
-			want[v1alpha1.Stalled] = step.stalled
+			want[api.Stalled] = step.stalled
 		}
 		if diff := cmp.Diff(got, want); diff != "" {
 			t.Errorf("%s (-got +want):\n%s", step.reason, diff)
 		}
 	}
-	if !meta.IsStatusConditionTrue(conditions, v1alpha1.Ready) {
+	if !meta.IsStatusConditionTrue(conditions, api.Ready) {
 		t.Error("not ready at the end")
 	}
 }

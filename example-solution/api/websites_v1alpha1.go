@@ -1,0 +1,35 @@
+//go:build !websites_v1beta1
+
+package api
+
+import (
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/solutionctl/example-solution/api/v1alpha1"
+)
+
+// The Website as this release works with it.
+type (
+	// Website is a small website.
+	Website = v1alpha1.Website
+	// WebsiteList is a list of Websites.
+	WebsiteList = v1alpha1.WebsiteList
+	// WebsiteSpec is what the user asks for.
+	WebsiteSpec = v1alpha1.WebsiteSpec
+	// WebsiteStatus is what the operator found.
+	WebsiteStatus = v1alpha1.WebsiteStatus
+	// Theme names the colours of a page.
+	Theme = v1alpha1.Theme
+)
+
+// GroupVersion is the API version of the Website.
+var GroupVersion = v1alpha1.GroupVersion
+
+// TextLabel is what users know the text as.
+const TextLabel = "Message"
+
+// Text returns where a spec has the text below the title.
+func Text(spec *WebsiteSpec) *string { return &spec.Message }
+
+// AddToScheme teaches a scheme the types of this release.
+func AddToScheme(s *runtime.Scheme) error { return v1alpha1.AddToScheme(s) }
