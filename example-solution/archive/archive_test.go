@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/solutionctl/example-solution/api/v1alpha1"
+	"github.com/solutionctl/example-solution/api/v1beta1"
 )
 
 const crds = "operator/deploy/crds"
@@ -91,14 +92,25 @@ func TestSchema(t *testing.T) {
 	}
 }
 
-// TestSample decodes strictly: no field of the sample is unknown to the program.
-func TestSample(t *testing.T) {
-	var site v1alpha1.Website
-	if err := yaml.UnmarshalStrict(read(t, crds+"/websites_cr.yaml"), &site); err != nil {
-		t.Fatal(err)
-	}
-	if site.APIVersion != v1alpha1.GroupVersion.String() || site.Kind != "Website" {
-		t.Errorf("got %s %s", site.APIVersion, site.Kind)
+// TestSamples decodes strictly: no field of a sample is unknown to the program.
+func TestSamples(t *testing.T) {
+	for _, sample := range []struct {
+		file, version, kind string
+		object              any
+	}{
+		{crds + "/websites_cr.yaml", "v1alpha1", "Website", &v1alpha1.Website{}},
+		{"../releases/1.1.0/archive/" + crds + "/websites_cr.yaml", "v1beta1", "Website", &v1beta1.Website{}},
+		{"../releases/2.0.0/archive/" + crds + "/websites_cr.yaml", "v1beta1", "Website", &v1beta1.Website{}},
+		{"../releases/2.0.0/archive/" + crds + "/banners_cr.yaml", "v1beta1", "Banner", &v1beta1.Banner{}},
+	} {
+		data := read(t, sample.file)
+		if err := yaml.UnmarshalStrict(data, sample.object); err != nil {
+			t.Errorf("%s: %v", sample.file, err)
+		}
+		want := "apiVersion: example.solutionctl.io/" + sample.version + "\nkind: " + sample.kind + "\n"
+		if !strings.Contains(string(data), want) {
+			t.Errorf("%s: want %s", sample.file, want)
+		}
 	}
 }
 

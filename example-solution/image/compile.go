@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 )
 
 // executable is a program compiled for one architecture.
@@ -16,14 +17,14 @@ type executable struct {
 	file         string
 }
 
-// compile builds every program for every architecture into the directory bin, in the order of the tables.
-func compile(ctx context.Context, root, bin, version string, errOut io.Writer) ([]executable, error) {
+// compile builds every program for every architecture into the directory bin, in the order of solution.yaml.
+func compile(ctx context.Context, root, bin string, r release, errOut io.Writer) ([]executable, error) {
 	var all []executable
-	for _, p := range programs {
+	for _, p := range r.programs {
 		for _, architecture := range architectures {
 			file := filepath.Join(bin, p.name+"-"+architecture)
-			if err := goBuild(ctx, root, p.pkg, architecture, version, file, errOut); err != nil {
-				return nil, fmt.Errorf("build %s for linux/%s: %w", p.pkg, architecture, err)
+			if err := goBuild(ctx, root, p, architecture, r, file, errOut); err != nil {
+				return nil, fmt.Errorf("build %s for linux/%s: %w", p.name, architecture, err)
 			}
 			all = append(all, executable{p, architecture, file})
 		}
@@ -32,13 +33,14 @@ func compile(ctx context.Context, root, bin, version string, errOut io.Writer) (
 }
 
 // goBuild compiles one static executable. Its flags, and the variables it clears, keep the machine out of the result.
-func goBuild(ctx context.Context, root, pkg, architecture, version, file string, errOut io.Writer) error {
+func goBuild(ctx context.Context, root string, p program, architecture string, r release, file string, errOut io.Writer) error {
 	file, err := filepath.Abs(file)
 	if err != nil {
 		return err
 	}
 	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false",
-		"-ldflags=-s -w -buildid= -X main.version="+version, "-o", file, pkg)
+		"-tags="+strings.Join(r.tags, ","),
+		"-ldflags=-s -w -buildid= -X main.version="+r.version, "-o", file, "./"+p.ref)
 	build.Dir = root
 	build.Stdout, build.Stderr = errOut, errOut
 	build.Env = append(os.Environ(), "GOOS=linux", "GOARCH="+architecture, "CGO_ENABLED=0",

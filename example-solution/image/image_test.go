@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -19,15 +20,25 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/validate"
-	"sigs.k8s.io/yaml"
 )
+
+// release123 is the example with another version.
+func release123(t *testing.T) release {
+	t.Helper()
+	r, err := readRelease("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.version = "1.2.3"
+	return r
+}
 
 // executables returns stand-ins for compiled programs.
 func executables(t *testing.T) []executable {
 	t.Helper()
 	dir := t.TempDir()
 	var all []executable
-	for _, p := range programs {
+	for _, p := range release123(t).programs {
 		for _, architecture := range architectures {
 			file := filepath.Join(dir, p.name+"-"+architecture)
 			content := bytes.Repeat([]byte(file[len(dir):]), 1000)
@@ -101,7 +112,7 @@ func readImage(t *testing.T, dir, ref, architecture string) v1.Image {
 func TestLayoutContent(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "images")
 	all := executables(t)
-	if err := writeLayout(dir, all, "1.2.3", io.Discard); err != nil {
+	if err := writeLayout(dir, release123(t), all, io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	for _, e := range all {
@@ -171,7 +182,7 @@ func TestLayoutIsReproducible(t *testing.T) {
 	all := executables(t)
 	first, second := filepath.Join(t.TempDir(), "images"), filepath.Join(t.TempDir(), "elsewhere")
 	for _, dir := range []string{first, second, second} { // the last replaces what is there
-		if err := writeLayout(dir, all, "1.2.3", io.Discard); err != nil {
+		if err := writeLayout(dir, release123(t), all, io.Discard); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -187,7 +198,7 @@ func TestLayoutReplacesOnlyLayouts(t *testing.T) {
 	if err := os.WriteFile(precious, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	err := writeLayout(dir, executables(t), "1.2.3", io.Discard)
+	err := writeLayout(dir, release123(t), executables(t), io.Discard)
 	if err == nil || !strings.Contains(err.Error(), "is not an image layout") {
 		t.Errorf("got %v", err)
 	}
@@ -196,30 +207,73 @@ func TestLayoutReplacesOnlyLayouts(t *testing.T) {
 	}
 }
 
-// TestSolutionNamesEveryImage: solution.yaml takes exactly the images that are built here, under the names of their
-// executables, which is how the operator's Deployment starts it.
-func TestSolutionNamesEveryImage(t *testing.T) {
-	data, err := os.ReadFile("../solution.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var solution struct {
-		Spec struct {
-			Images []struct{ Name, Source string }
+// TestReleases: the releases are built of what is theirs. The executables have the names of their images, which is how
+// the operator's Deployment starts it.
+func TestReleases(t *testing.T) {
+	component := func(name string) program { return program{name, "example-solution-" + name} }
+	common := []program{component("operator"), component("server"), component("ui")}
+	for dir, want := range map[string]release{
+		"..":                {"1.0.0", common, []string{"websites_v1alpha1"}},
+		"../releases/1.1.0": {"1.1.0", append(slices.Clone(common), component("webhook")), []string{"websites_v1beta1"}},
+		"../releases/2.0.0": {"2.0.0", common, []string{"banners_v1beta1", "websites_v1beta1"}},
+	} {
+		got, err := readRelease(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(got, want, cmp.AllowUnexported(release{}, program{})); diff != "" {
+			t.Errorf("%s (-got +want):\n%s", dir, diff)
 		}
 	}
-	if err := yaml.Unmarshal(data, &solution); err != nil {
-		t.Fatal(err)
+}
+
+// TestEveryRelease runs the tests of the components as they are in the later releases.
+func TestEveryRelease(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles the components twice")
 	}
-	got, want := map[string]string{}, map[string]string{}
-	for _, image := range solution.Spec.Images {
-		got[image.Name] = image.Source
+	for _, dir := range []string{"../releases/1.1.0", "../releases/2.0.0"} {
+		r, err := readRelease(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		test := exec.CommandContext(t.Context(), "go", "test", "-tags="+strings.Join(r.tags, ","), "./operator/...", "./ui")
+		test.Dir = ".."
+		if output, err := test.CombinedOutput(); err != nil {
+			t.Errorf("%s: %v\n%s", r.version, err, output)
+		}
 	}
-	for _, p := range programs {
-		want[p.name] = "oci:build/images:" + p.ref
-	}
-	if diff := cmp.Diff(got, want); diff != "" {
-		t.Errorf("(-got +want):\n%s", diff)
+}
+
+func TestReadReleaseRefuses(t *testing.T) {
+	const crd = "operator/deploy/crds/a_crd.yaml"
+	const solution = "spec: {version: 1.0.0, operator: {path: operator}}"
+	for name, tt := range map[string]struct {
+		files map[string]string
+		want  string
+	}{
+		"no file":        {nil, "solution.yaml"},
+		"not YAML":       {map[string]string{"solution.yaml": "["}, "solution.yaml"},
+		"no version":     {map[string]string{"solution.yaml": "spec: {}"}, "spec.version is missing"},
+		"nothing stored": {map[string]string{"solution.yaml": solution, crd: "spec: {versions: [{name: v1}]}"}, "no version is stored"},
+		"CRD not YAML":   {map[string]string{"solution.yaml": solution, crd: "["}, "a_crd.yaml"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			for file, text := range tt.files {
+				file = filepath.Join(dir, file)
+				if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			_, err := readRelease(dir)
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got %v, want something about %s", err, tt.want)
+			}
+		})
 	}
 }
 
@@ -228,6 +282,7 @@ func TestBuild(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiles six programs twice")
 	}
+	r := release123(t)
 	first, second := filepath.Join(t.TempDir(), "images"), filepath.Join(t.TempDir(), "images")
 	var out, errOut bytes.Buffer
 	for _, dir := range []string{first, second} {
@@ -236,7 +291,7 @@ func TestBuild(t *testing.T) {
 			t.Fatalf("%v\n%s", err, errOut.String())
 		}
 	}
-	if lines := strings.Count(out.String(), "\n"); lines != len(programs)*len(architectures) {
+	if lines := strings.Count(out.String(), "\n"); lines != len(r.programs)*len(architectures) {
 		t.Errorf("got %d lines:\n%s", lines, out.String())
 	}
 	one, two := tree(t, first), tree(t, second)
@@ -249,7 +304,7 @@ func TestBuild(t *testing.T) {
 		t.Errorf("got %d and %d files", len(one), len(two))
 	}
 	machines := map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}
-	for _, p := range programs {
+	for _, p := range r.programs {
 		for _, architecture := range architectures {
 			files := layerFiles(t, readImage(t, first, p.ref, architecture))
 			_, content, _ := strings.Cut(files[len(files)-1], " 755 0 0 ")

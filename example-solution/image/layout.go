@@ -33,7 +33,7 @@ var created = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // writeLayout writes an image layout with one multi-platform image per program and lists them on out. The directory is
 // complete or not there: it is built beside its place and moved.
-func writeLayout(dir string, executables []executable, version string, out io.Writer) error {
+func writeLayout(dir string, r release, executables []executable, out io.Writer) error {
 	partial := dir + ".partial"
 	if err := os.RemoveAll(partial); err != nil {
 		return err
@@ -42,8 +42,8 @@ func writeLayout(dir string, executables []executable, version string, out io.Wr
 	if err != nil {
 		return err
 	}
-	for _, p := range programs {
-		index, err := index(p, executables, version)
+	for _, p := range r.programs {
+		index, err := index(p, executables, r.version)
 		if err != nil {
 			return fmt.Errorf("image %s: %w", p.name, err)
 		}

@@ -1,0 +1,95 @@
+package archive
+
+import (
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestReleases tells how the manifests of the releases differ from those of 1.0.0, line by line: in what they must, and in
+// nothing else. Resource definitions and release notes are not compared.
+func TestReleases(t *testing.T) {
+	for version, want := range map[string][]string{
+		"1.1.0": {
+			"operator/cluster/webhook.yaml is new",
+			"operator/deploy/crds/websites_cr.yaml: -apiVersion: example.solutionctl.io/v1alpha1",
+			"operator/deploy/crds/websites_cr.yaml: -message: This page came out of a Solution archive.",
+			"operator/deploy/crds/websites_cr.yaml: +apiVersion: example.solutionctl.io/v1beta1",
+			"operator/deploy/crds/websites_cr.yaml: +text: This page came out of a Solution archive.",
+		},
+		"2.0.0": {
+			"operator/deploy/crds/banners_cr.yaml is new",
+			"operator/deploy/crds/websites_cr.yaml: -apiVersion: example.solutionctl.io/v1alpha1",
+			"operator/deploy/crds/websites_cr.yaml: -message: This page came out of a Solution archive.",
+			"operator/deploy/crds/websites_cr.yaml: +apiVersion: example.solutionctl.io/v1beta1",
+			"operator/deploy/crds/websites_cr.yaml: +text: This page came out of a Solution archive.",
+			"operator/deploy/role.yaml: -resources: [services]",
+			"operator/deploy/role.yaml: -resources: [websites]",
+			"operator/deploy/role.yaml: +resources: [services, configmaps]",
+			"operator/deploy/role.yaml: +resources: [websites, banners]",
+			"ui/ui.yaml: +resources: [banners]",
+			"ui/ui.yaml: +verbs: [list]",
+		},
+	} {
+		t.Run(version, func(t *testing.T) {
+			before, after := manifests(t, ".", "1.0.0"), manifests(t, "../releases/"+version+"/archive", version)
+			var got []string
+			for file, text := range after {
+				old, ok := before[file]
+				if !ok {
+					got = append(got, file+" is new")
+					continue
+				}
+				for _, line := range missing(old, text) {
+					got = append(got, file+": -"+line)
+				}
+				for _, line := range missing(text, old) {
+					got = append(got, file+": +"+line)
+				}
+			}
+			for file := range before {
+				if _, ok := after[file]; !ok {
+					got = append(got, file+" is gone")
+				}
+			}
+			slices.Sort(got)
+			slices.Sort(want)
+			if diff := cmp.Diff(got, want); diff != "" {
+				t.Errorf("(-got +want):\n%s", diff)
+			}
+		})
+	}
+}
+
+// manifests returns the manifests of a release by path, its version replaced.
+func manifests(t *testing.T, dir, version string) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	err := fs.WalkDir(os.DirFS(dir), ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_crd.yaml") {
+			return err
+		}
+		files[path] = strings.ReplaceAll(string(read(t, dir+"/"+path)), ":"+version, ":VERSION")
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// missing returns the lines of a that are not in b.
+func missing(a, b string) []string {
+	lines := strings.Split(b, "\n")
+	var only []string
+	for line := range strings.Lines(a) {
+		if line = strings.TrimSuffix(line, "\n"); !slices.Contains(lines, line) {
+			only = append(only, strings.TrimSpace(line))
+		}
+	}
+	return only
+}
