@@ -6,10 +6,13 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/solutionctl/solutionctl/build"
 	"github.com/solutionctl/solutionctl/build/iso"
@@ -51,21 +54,21 @@ var exampleImages = []testImage{
 	{ref: "example-solution-ui:1.0.0", platforms: []string{"linux/amd64", "linux/arm64"}, entrypoint: "/ui"},
 }
 
-// buildExample builds the archive of the example as the command does, with small images.
-func buildExample(tb testing.TB) []byte {
+// buildExample builds the archive of a release of the example as the command does, with small images.
+func buildExample(tb testing.TB, project string, images []testImage) []byte {
 	tb.Helper()
 	dir := tb.TempDir()
-	check(tb, os.CopyFS(dir, layoutOf(tb, exampleImages)))
+	check(tb, os.CopyFS(dir, layoutOf(tb, images)))
 	var overrides build.Overrides
-	for _, image := range exampleImages {
+	for _, image := range images {
 		overrides.Images = append(overrides.Images, image.ref+"=oci:"+dir+":"+image.ref)
 	}
-	project, err := build.Load(exampleProject, overrides)
+	loaded, err := build.Load(project, overrides)
 	check(tb, err)
-	defer project.Close() //nolint:errcheck // a directory that was only read
-	resolver := oci.NewResolver(oci.Options{BaseDir: project.Dir})
+	defer loaded.Close() //nolint:errcheck // a directory that was only read
+	resolver := oci.NewResolver(oci.Options{BaseDir: loaded.Dir})
 	defer resolver.Close() //nolint:errcheck // files that were only read
-	plan, err := build.NewPlan(tb.Context(), project, resolver, build.Options{})
+	plan, err := build.NewPlan(tb.Context(), loaded, resolver, build.Options{})
 	check(tb, err)
 	path := filepath.Join(dir, "example.iso")
 	_, err = plan.Write(tb.Context(), path, build.WriteOptions{})
@@ -81,7 +84,7 @@ var builtExample = func() func(testing.TB) []byte {
 	var data []byte
 	return func(tb testing.TB) []byte {
 		tb.Helper()
-		once.Do(func() { data = buildExample(tb) })
+		once.Do(func() { data = buildExample(tb, exampleProject, exampleImages) })
 		return data
 	}
 }()
@@ -208,6 +211,50 @@ func TestExample(t *testing.T) {
 			if findings := run(t, target); len(findings) > 0 {
 				t.Errorf("findings:\n%s", text(findings))
 			}
+		})
+	}
+}
+
+// TestExampleReleases makes sure of the same for the later releases. What there is to say about an upgrade is what the
+// releases are made to show.
+func TestExampleReleases(t *testing.T) {
+	older := builtExample(t)
+	for _, release := range []struct {
+		version string
+		webhook bool
+		upgrade []string // rules that say something about the upgrade from the release before
+	}{
+		{version: "1.1.0", webhook: true},
+		{version: "2.0.0", upgrade: []string{"SOL701", "SOL703"}}, // v1alpha1 goes, and the operator may do more
+	} {
+		t.Run(release.version, func(t *testing.T) {
+			images := slices.Clone(exampleImages)
+			if release.webhook {
+				images = append(images, testImage{ref: "example-solution-webhook:1.0.0", platforms: images[0].platforms, entrypoint: "/webhook"})
+			}
+			for i := range images {
+				images[i].ref = strings.Replace(images[i].ref, "1.0.0", release.version, 1)
+			}
+			project := exampleProject + "/releases/" + release.version
+			data := buildExample(t, project, images)
+			for kind, target := range map[string]*lint.Target{"project": openProject(t, project), "iso": openISO(t, data)} {
+				target.Deep = true
+				if findings := run(t, target); len(findings) > 0 {
+					t.Errorf("%s: findings:\n%s", kind, text(findings))
+				}
+			}
+			target := openISO(t, data)
+			target.Against = openISO(t, older)
+			findings := run(t, target)
+			var rules []string
+			for _, f := range findings {
+				rules = append(rules, f.Rule)
+			}
+			slices.Sort(rules)
+			if diff := cmp.Diff(release.upgrade, slices.Compact(rules)); diff != "" {
+				t.Errorf("%s\n%s", diff, text(findings))
+			}
+			older = data
 		})
 	}
 }

@@ -27,10 +27,15 @@ func settings() render.Settings {
 	return render.Settings{Registry: "registry.solutionctl.invalid", Namespace: "prod", Environment: "prod", Now: now}
 }
 
-// exampleSolution is the payload of the example as a build would put it into an archive, with made-up digests.
+// exampleSolution is the payload of release 1.0.0 of the example, called by another version.
 func exampleSolution(t *testing.T, version string) *render.Payload {
 	t.Helper()
-	const dir = "../../example-solution"
+	return exampleRelease(t, "../../example-solution", version)
+}
+
+// exampleRelease is the payload of a release of the example as a build would put it into an archive, with made-up digests.
+func exampleRelease(t *testing.T, dir, version string) *render.Payload {
+	t.Helper()
 	data, err := os.ReadFile(filepath.Join(dir, "solution.yaml"))
 	if err != nil {
 		t.Fatal(err)
@@ -116,6 +121,50 @@ func TestExampleSolution(t *testing.T) {
 		t.Errorf("rendering twice differs:\n%s", diff)
 	}
 	valid(t, append(activation, environment...))
+}
+
+// TestExampleReleases: activating 1.1.0 brings its conversion webhook, activating 2.0.0 takes it away.
+func TestExampleReleases(t *testing.T) {
+	const releases = "../../example-solution/releases/"
+	p := exampleRelease(t, releases+"1.1.0", "1.1.0")
+	wanted, err := render.ActivationSecrets(p, settings())
+	if diff := cmp.Diff([]string{"example-solution-cert"}, wanted); diff != "" || err != nil {
+		t.Fatal(diff, err)
+	}
+	objects := activation(t, p, settings())
+	definition, secret := find(t, objects, "CustomResourceDefinition", "websites.example.solutionctl.io"), find(t, objects, "Secret", wanted[0])
+	bundle := []string{"spec", "conversion", "webhook", "clientConfig", "caBundle"}
+	if err := handshake(t, secret, text(t, definition, bundle...), "example-solution-webhook.example-solution-system.svc", now); err != nil {
+		t.Error(err)
+	}
+	deployment := find(t, objects, "Deployment", "example-solution-webhook")
+	for _, random := range []struct {
+		object *unstructured.Unstructured
+		path   []string
+	}{
+		{definition, bundle},
+		{secret, []string{"data", "ca.crt"}},
+		{secret, []string{"data", "tls.crt"}},
+		{secret, []string{"data", "tls.key"}},
+		{deployment, []string{"spec", "template", "metadata", "annotations", "solutionctl.io/certificate"}},
+	} {
+		if text(t, random.object, random.path...) == "" {
+			t.Errorf("%s: %v is empty", random.object.GetKind(), random.path)
+		}
+		if err := unstructured.SetNestedField(random.object.Object, "(another each time)", random.path...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	golden(t, "example-1.1.0-activation.yaml", objects)
+
+	want := []string{
+		"Namespace /example-solution-system", "CustomResourceDefinition /banners.example.solutionctl.io",
+		"CustomResourceDefinition /websites.example.solutionctl.io", "PrometheusRule example-solution-system/example-solution",
+		"ConfigMap example-solution-system/example-solution-dashboard-websites",
+	}
+	if diff := cmp.Diff(want, names(activation(t, exampleRelease(t, releases+"2.0.0", "2.0.0"), settings()))); diff != "" {
+		t.Error(diff)
+	}
 }
 
 // valid holds objects to the schemas of the oldest and the newest Kubernetes.
