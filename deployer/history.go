@@ -48,7 +48,8 @@ func (d *Deployer) History(ctx context.Context, environment, solution string) (*
 		return nil, withoutHistory(solution, environment, sortedKeys(names))
 	}
 	slices.SortStableFunc(history.Operations, func(a, b schema.HistoryEntry) int {
-		return cmp.Or(b.Started.Compare(a.Started), cmp.Compare(b.Revision, a.Revision))
+		// Within one second what is in a namespace came after what it needs of the cluster.
+		return cmp.Or(b.Started.Compare(a.Started), cmp.Compare(b.Revision, a.Revision), cmp.Compare(b.Namespace, a.Namespace))
 	})
 	return history, nil
 }

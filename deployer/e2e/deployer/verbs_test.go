@@ -303,7 +303,7 @@ func TestAddIsRefused(t *testing.T) {
 		t.Errorf("what was accepted is forgotten: %+v", again)
 	}
 	_, err = b.add("1.0.0")
-	b.refused(err, report.Conflict, "version 1.1.0", "deploy remove")
+	b.refused(err, report.Conflict, "version 1.1.0", "deploy downgrade")
 	b.imported("1.2.0", content{Kind: "ClusterRoleBinding"})
 	_, err = b.Add(t.Context(), deployer.AddOptions{Environment: b.Env + "-other", Solution: b.Solution, Version: "1.2.0"})
 	b.refused(err, report.Invalid, "operator/deploy/role.yaml", "ClusterRoleBinding")
