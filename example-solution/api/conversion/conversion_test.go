@@ -138,7 +138,7 @@ func FuzzRoundTrip(f *testing.F) {
 			t.Fatal(err)
 		}
 		for _, to := range []string{beta, alpha} {
-			if err := Convert(object, to); err != nil {
+			if err = Convert(object, to); err != nil {
 				t.Fatal(err)
 			}
 		}
