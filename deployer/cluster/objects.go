@@ -154,6 +154,7 @@ func listQuery(o metav1.ListOptions) url.Values {
 type WriteOptions struct {
 	DryRun bool // let the server check and answer, but change nothing
 	Force  bool // only for Apply: take fields over from other managers
+	Whole  bool // only for Create: what is made is replaced by Update and never applied, which costs the server half
 }
 
 // Create makes an object that must not be there; if it is, the error is [ErrExists]. It returns what the server stored.
@@ -164,12 +165,17 @@ func (c *Cluster) Create(ctx context.Context, object *unstructured.Unstructured,
 	object = object.DeepCopy()
 	object.SetManagedFields(nil)
 	object.SetUID("")
-	object.SetResourceVersion(neverVersion)
-	r, err := c.writeRequest(ctx, "create", http.MethodPatch, object, o)
+	object.SetResourceVersion("")
+	method, format := http.MethodPost, ""
+	if !o.Whole {
+		method, format = http.MethodPatch, applyFormat
+		object.SetResourceVersion(neverVersion)
+	}
+	r, err := c.writeRequest(ctx, "create", method, object, o)
 	if err != nil {
 		return nil, err
 	}
-	r.format = applyFormat
+	r.format = format
 	created, inDoubt, err := c.exchange(ctx, r)
 	if !inDoubt || !errors.Is(err, ErrExists) {
 		return created, err

@@ -225,7 +225,7 @@ func newSecret(old *unstructured.Unstructured, name, stores, owner, key string, 
 
 // createStored makes a Secret of the engine, and the namespace for it when this is the first.
 func (e *Engine) createStored(ctx context.Context, secret *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	saved, err := e.create(ctx, secret, cluster.WriteOptions{})
+	saved, err := e.create(ctx, secret, cluster.WriteOptions{Whole: true})
 	if !apierrors.IsNotFound(err) {
 		return saved, err
 	}
@@ -236,7 +236,7 @@ func (e *Engine) createStored(ctx context.Context, secret *unstructured.Unstruct
 	if _, err := e.create(ctx, namespace, cluster.WriteOptions{}); err != nil && !errors.Is(err, cluster.ErrExists) {
 		return nil, err
 	}
-	return e.create(ctx, secret, cluster.WriteOptions{})
+	return e.create(ctx, secret, cluster.WriteOptions{Whole: true})
 }
 
 func secretData(secret *unstructured.Unstructured, key string) ([]byte, error) {
