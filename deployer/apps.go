@@ -553,13 +553,14 @@ func (d *Deployer) followApp(ctx context.Context, kind *AppKind, object *unstruc
 	return last, ctx.Err()
 }
 
-// DeleteApp deletes an instance and waits until it is gone with what it owns.
+// DeleteApp deletes an instance and waits until it is gone; the garbage collector then removes what it owns. A foreground
+// deletion would wait for that, too, but hangs for minutes after a kind is new, until the garbage collector knows it.
 func (d *Deployer) DeleteApp(ctx context.Context, o AppOptions) error {
 	kind, object, err := d.findApp(ctx, o)
 	if err != nil {
 		return err
 	}
-	if err := d.Cluster.Delete(ctx, object, cluster.DeleteOptions{Propagation: metav1.DeletePropagationForeground}); err != nil {
+	if err := d.Cluster.Delete(ctx, object, cluster.DeleteOptions{}); err != nil {
 		return err
 	}
 	if o.NoWait {
