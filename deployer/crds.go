@@ -76,12 +76,9 @@ func (d *Deployer) judgeCRD(ctx context.Context, live, desired *unstructured.Uns
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	grave := slices.DeleteFunc(crd.Compare(before, after), func(c crd.Change) bool { return c.Severity == crd.Safe })
+	grave := graveChanges(before, after)
 	if len(grave) == 0 {
 		return nil, nil, nil, nil
-	}
-	for _, change := range grave {
-		notices = append(notices, fmt.Sprintf("custom resource definition %s: %s", live.GetName(), change))
 	}
 	judge, err := newLossJudge(before, after)
 	if err != nil {
@@ -97,10 +94,21 @@ func (d *Deployer) judgeCRD(ctx context.Context, live, desired *unstructured.Uns
 	}
 	if version := judge.keeps(); version != "" {
 		migrate = &migration{live, version}
+		// What the versions in which nothing is stored any more would have lost does not count.
+		before.CustomResourceDefinition = before.DeepCopy()
+		before.Status.StoredVersions = []string{version}
+		grave = graveChanges(before, after)
 		notices = append(notices, fmt.Sprintf("custom resource definition %s: %s stored anew in version %s before version %s goes away",
 			live.GetName(), counted(judge.objects, "object is", "objects are"), version, strings.Join(judge.removed, ", ")))
 	}
+	for _, change := range grave {
+		notices = append(notices, fmt.Sprintf("custom resource definition %s: %s", live.GetName(), change))
+	}
 	return append(notices, judge.invalid()...), judge.losses(), migrate, nil
+}
+
+func graveChanges(before, after *crd.Definition) []crd.Change {
+	return slices.DeleteFunc(crd.Compare(before, after), func(c crd.Change) bool { return c.Severity == crd.Safe })
 }
 
 // lossJudge tells what stored objects lose when one definition replaces another.

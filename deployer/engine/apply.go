@@ -239,10 +239,13 @@ func (r *run) applyPhase(ctx context.Context, phase int) error {
 			r.results[s] = results[i]
 		}
 	}
-	if phase == phaseDefinitions || phase == phaseConversions {
-		return r.established(ctx, steps)
+	if phase != phaseDefinitions && phase != phaseConversions {
+		return nil
 	}
-	return nil
+	if err = r.established(ctx, steps); err != nil || phase == phaseDefinitions {
+		return err
+	}
+	return r.converted(ctx, steps)
 }
 
 // perform makes one object what it shall be. What turns out to be different from what was planned is judged again.
@@ -345,6 +348,27 @@ func (r *run) established(ctx context.Context, steps []*step) error {
 		}
 		return true, nil
 	}, "the API server does not serve the kinds of the new CustomResourceDefinitions")
+}
+
+// converted waits until the API server reaches the webhooks of new definitions: it can ask for objects in every version.
+// That the pods of a webhook are ready is not enough, as the network learns of them a moment later.
+func (r *run) converted(ctx context.Context, steps []*step) error {
+	return r.poll(ctx, func() (bool, error) {
+		for _, s := range steps {
+			for _, kind := range definedKinds(s.desired) {
+				for _, err := range r.Cluster.List(ctx, kind, "", metav1.ListOptions{Limit: 1}) {
+					if report.CodeOf(err) == report.Unavailable && ctx.Err() == nil {
+						return false, nil
+					}
+					if err != nil && report.CodeOf(err) != report.Forbidden {
+						return false, err
+					}
+					break
+				}
+			}
+		}
+		return true, nil
+	}, "the API server does not reach the webhook that converts custom resources")
 }
 
 // prune removes what is no longer wanted, the phases backwards: a custom resource goes while its operator is still there
