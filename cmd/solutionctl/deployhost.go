@@ -186,10 +186,16 @@ func (i *importing) describeRegistry() error {
 		return report.Errorf(report.Usage, "--endpoint is for registry mode %s: here MetalK8s' nginx serves the images", schema.RegistryOwn)
 	}
 	i.registry = &schema.ClusterRegistry{Mode: i.mode, Host: registryHosts[i.mode], Endpoints: i.o.endpoints}
+	encrypted := false
 	for _, endpoint := range i.o.endpoints {
-		if u, err := url.Parse(endpoint); err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" {
+		u, err := url.Parse(endpoint)
+		if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" {
 			return report.Errorf(report.Usage, "--endpoint %s is not a URL", endpoint).WithHint("write it as https://HOST:PORT")
 		}
+		encrypted = encrypted || u.Scheme == "https"
+	}
+	if encrypted && i.o.ca == "" {
+		return i.describeAuthority()
 	}
 	file := i.o.ca
 	if file == "" {
@@ -201,6 +207,16 @@ func (i *importing) describeRegistry() error {
 	}
 	i.registry.CA = string(ca)
 	return err
+}
+
+// describeAuthority says by what nodes trust 'deploy serve' on this host, which may not have been started yet.
+func (i *importing) describeAuthority() error {
+	own, err := i.app.openAuthority(i.flags.store)
+	if err != nil {
+		return err
+	}
+	i.registry.CA = string(own.CA())
+	return nil
 }
 
 // askCluster reads what the cluster knows. That it does not answer is no reason not to store the archives.

@@ -200,10 +200,7 @@ func (a *app) serverTLS(o serveOptions, pair *keyPair) (*tls.Config, error) {
 		return nil, report.Errorf(report.Usage, "without a store there is no place for the certificate authority").
 			WithHint("give --tls-cert and --tls-key, or --plain-http")
 	}
-	if err := os.MkdirAll(o.store, 0o750); err != nil { // the store before its first import
-		return nil, report.Errorf(report.Failure, "%w", err).WithHint("make it as root: 'solutionctl deploy serve --print-unit' prints a unit that does")
-	}
-	own, err := authority.Open(filepath.Join(o.store, authorityDir), a.now)
+	own, err := a.openAuthority(o.store)
 	if err != nil {
 		return nil, err
 	}
@@ -215,6 +212,14 @@ func (a *app) serverTLS(o serveOptions, pair *keyPair) (*tls.Config, error) {
 		names = append(names, host)
 	}
 	return own.Server(names...), nil
+}
+
+// openAuthority returns the certificate authority of a store. The first one who asks makes it.
+func (a *app) openAuthority(dir string) (*authority.Authority, error) {
+	if err := os.MkdirAll(dir, 0o750); err != nil { // the store before its first import
+		return nil, report.Errorf(report.Failure, "%w", err).WithHint("make it as root: 'solutionctl deploy serve --print-unit' prints a unit that does")
+	}
+	return authority.Open(filepath.Join(dir, authorityDir), a.now)
 }
 
 // isLoopback reports whether nobody but this host can reach an address.
