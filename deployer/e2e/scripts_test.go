@@ -30,6 +30,9 @@ func TestMain(m *testing.M) { testcluster.Main(m, testcluster.Options{FakeNodes:
 //	as USER [GROUP...]             go on as another user of the cluster
 //	api-server stop|start          end the API server as a crash does; start it again
 //	restart COMPONENT              of api-server, kubelet, containerd, node
+//	http-get NAMESPACE/SERVICE     print the answer of a Service as soon as there is one
+//	pulled LOG                     every image that is on the node and that a container runs came from the registry with
+//	                               this access log
 func TestScript(t *testing.T) {
 	runScripts(t, "testdata/script", testcluster.Shared(t), "", func() error { return nil })
 }
@@ -55,6 +58,7 @@ func runScripts(t *testing.T, path string, c *testcluster.Cluster, example strin
 		RequireUniqueNames:  true,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"fails": fails, "await": await, "as": s.as, "api-server": s.apiServer, "restart": s.restart,
+			"http-get": s.httpGet, "pulled": s.pulled,
 		},
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("KUBECONFIG", c.Kubeconfig)
@@ -62,6 +66,7 @@ func runScripts(t *testing.T, path string, c *testcluster.Cluster, example strin
 			env.Setenv("SOLUTIONCTL_CONFIG", os.DevNull) // what is installed on this host does not matter
 			if example != "" {
 				env.Setenv("EXAMPLE", example)
+				env.Setenv("NODE", c.NodeAddress())
 				return nil
 			}
 			// What is on the host of somebody who cannot have it in its place.
@@ -128,7 +133,10 @@ func fails(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-const patience = 3 * time.Minute // with what takes seconds, on a machine that is busy with other tests
+const (
+	patience     = 3 * time.Minute // with what takes seconds, on a machine that is busy with other tests
+	pollInterval = 500 * time.Millisecond
+)
 
 func await(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
@@ -143,7 +151,7 @@ func await(ts *testscript.TestScript, neg bool, args []string) {
 		if time.Now().After(deadline) {
 			ts.Fatalf("%v", err)
 		}
-		time.Sleep(200 * time.Millisecond)
+		time.Sleep(pollInterval)
 	}
 }
 
@@ -175,8 +183,10 @@ func (s *session) restart(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 || components[args[0]] == nil {
 		ts.Fatalf("usage: restart api-server|kubelet|containerd|node")
 	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
 	ended := make(chan error)
-	go func() { ended <- components[args[0]](context.Background()) }() // outside of the node
+	go func() { ended <- components[args[0]](ctx) }() // outside of the node
 	ts.Check(<-ended)
 	if args[0] == "node" {
 		ts.Check(s.enter())

@@ -45,6 +45,7 @@ type machine struct {
 	gateway string // this host's end of it
 	disk    string // directory with what outlives a reboot
 	cgroup  string
+	card    string // this host's network card
 
 	configured bool // there is something on the disk
 
@@ -99,7 +100,11 @@ func (m *machine) boot(host *launcher, program, logs string) error {
 	if err != nil {
 		return fmt.Errorf("enter namespaces: %w", err)
 	}
+	if m.card != "" { // of the boot before: it stays as long as any thread is where it leads
+		_ = runScript(host, `ip link delete "$1"`, m.card)
+	}
 	card := "sctl" + strconv.Itoa(m.init.cmd.Process.Pid)
+	m.card = card
 	if err := runScript(host, `
 ip link add "$1" type veth peer name eth0 netns "$2"
 ip address add "$3/30" dev "$1"
@@ -238,8 +243,15 @@ func (c *Cluster) RunOnNode(cmd *exec.Cmd) error {
 // EnterNode moves the calling goroutine onto the node, on a thread that ends with it: what it starts, and the files that it
 // opens by name, are the node's. After RestartNode it has to enter again.
 func (c *Cluster) EnterNode() error {
+	dir, err := os.Getwd()
+	if err != nil {
+		return err
+	}
 	runtime.LockOSThread()
-	return join(c.machine.init.cmd.Process.Pid)
+	if err := join(c.machine.init.cmd.Process.Pid); err != nil {
+		return err
+	}
+	return unix.Chdir(dir) // which only this thread does
 }
 
 // DialNode connects to an IP address and port as a program on the node does: also to those of pods and Services.

@@ -1,0 +1,141 @@
+package e2e_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
+	"github.com/solutionctl/solutionctl/schema"
+)
+
+// TestNodeScript runs each script of testdata/node on the node of a new cluster, whose containers are real: as root, in the
+// node's network, with its processes and its /etc, /run, /srv, /var/lib and /var/log. EXAMPLE is a copy of the example
+// Solution, with its images.
+func TestNodeScript(t *testing.T) {
+	testcluster.RequireNode(t)
+	scripts, err := filepath.Glob("testdata/node/*.txtar")
+	if err != nil || len(scripts) == 0 {
+		t.Fatalf("no scripts: %v", err)
+	}
+	example := copyExample(t)
+	for _, script := range scripts {
+		t.Run(strings.TrimSuffix(filepath.Base(script), ".txtar"), func(t *testing.T) {
+			c := testcluster.StartFor(t, testcluster.Options{Node: true})
+			runScripts(t, script, c, example, c.EnterNode)
+		})
+	}
+}
+
+// copyExample copies the example Solution and makes its images, as its README says.
+func copyExample(t *testing.T) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "example-solution")
+	if err := os.CopyFS(dir, os.DirFS(filepath.Join("..", "..", "example-solution"))); err != nil {
+		t.Fatal(err)
+	}
+	image := exec.CommandContext(t.Context(), "go", "run", "./image")
+	image.Dir = dir
+	if out, err := image.CombinedOutput(); err != nil {
+		t.Fatalf("make the images of the example: %v\n%s", err, out)
+	}
+	return dir
+}
+
+// httpGet asks a Service until it answers, and prints what it says.
+func (s *session) httpGet(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 || !strings.Contains(args[0], "/") {
+		ts.Fatalf("usage: http-get NAMESPACE/SERVICE")
+	}
+	namespace, name, _ := strings.Cut(args[0], "/")
+	deadline := time.Now().Add(patience)
+	for {
+		body, err := s.get(namespace, name)
+		if err == nil {
+			_, err = ts.Stdout().Write(body)
+			ts.Check(err)
+			return
+		}
+		if time.Now().After(deadline) {
+			ts.Fatalf("%v", err)
+		}
+		time.Sleep(pollInterval)
+	}
+}
+
+func (s *session) get(namespace, name string) ([]byte, error) {
+	service, err := s.cluster.Client().CoreV1().Services(namespace).Get(context.Background(), name, metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	client := http.Client{Transport: &http.Transport{DialContext: s.cluster.DialNode, DisableKeepAlives: true}, Timeout: 10 * time.Second}
+	resp, err := client.Get(fmt.Sprintf("http://%s:%d/", service.Spec.ClusterIP, service.Spec.Ports[0].Port))
+	if err != nil {
+		return nil, err
+	}
+	body, err := io.ReadAll(resp.Body)
+	if closeErr := resp.Body.Close(); err == nil {
+		err = closeErr
+	}
+	if err == nil && resp.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s", resp.Status, body)
+	}
+	return body, err
+}
+
+// pulled checks that whatever there is of images on the node came from the registry that wrote this log, and that it is what
+// containers run.
+func (s *session) pulled(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: pulled LOG")
+	}
+	served := map[string]bool{}
+	lines := bufio.NewScanner(strings.NewReader(ts.ReadFile(args[0])))
+	for lines.Scan() {
+		var access schema.RegistryAccess
+		ts.Check(json.Unmarshal(lines.Bytes(), &access))
+		if access.Method == http.MethodGet && access.Status == http.StatusOK && access.Error == "" {
+			served[access.Digest] = true
+		}
+	}
+	ts.Check(lines.Err())
+	content, err := s.cluster.Content()
+	ts.Check(err)
+	for _, digest := range content {
+		if !served[digest] && !slices.Contains(s.content, digest) {
+			ts.Fatalf("%s is on the node, but did not come from the registry", digest)
+		}
+	}
+	pods, err := s.cluster.Client().CoreV1().Pods(metav1.NamespaceAll).List(context.Background(), metav1.ListOptions{})
+	ts.Check(err)
+	running := 0
+	for _, pod := range pods.Items {
+		for _, container := range pod.Status.ContainerStatuses {
+			_, digest, _ := strings.Cut(container.ImageID, "@")
+			switch {
+			case container.State.Running == nil:
+				ts.Fatalf("pod %s/%s: container %s does not run", pod.Namespace, pod.Name, container.Name)
+			case !served[digest]:
+				ts.Fatalf("pod %s/%s: container %s runs %s, which did not come from the registry", pod.Namespace, pod.Name, container.Name, container.ImageID)
+			}
+			running++
+		}
+	}
+	if running == 0 {
+		ts.Fatalf("no container runs")
+	}
+	ts.Logf("%d containers run images that came from the registry", running)
+}
