@@ -101,8 +101,7 @@ func runCommand(ctx context.Context, c *testcluster.Cluster, nodes string, args 
 	} else if cmd.Dir, err = os.Getwd(); err == nil {
 		err = c.RunOnNode(cmd)
 	}
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
+	if exit, ended := errors.AsType[*exec.ExitError](err); ended {
 		return exitStatus(max(1, exit.ExitCode()))
 	}
 	return err
