@@ -24,7 +24,7 @@ import (
 
 // TestNodeScript runs each script of testdata/node on the node of a new cluster, whose containers are real: as root, in the
 // node's network, with its processes and its /etc, /run, /srv, /var/lib and /var/log. EXAMPLE is a copy of the example
-// Solution, with its images.
+// Solution, with the images of all its releases.
 func TestNodeScript(t *testing.T) {
 	testcluster.RequireNode(t)
 	scripts, err := filepath.Glob("testdata/node/*.txtar")
@@ -47,10 +47,12 @@ func copyExample(t *testing.T) string {
 	if err := os.CopyFS(dir, os.DirFS(filepath.Join("..", "..", "example-solution"))); err != nil {
 		t.Fatal(err)
 	}
-	image := exec.CommandContext(t.Context(), "go", "run", "./image")
-	image.Dir = dir
-	if out, err := image.CombinedOutput(); err != nil {
-		t.Fatalf("make the images of the example: %v\n%s", err, out)
+	for _, release := range []string{".", "releases/1.1.0", "releases/2.0.0"} {
+		image := exec.CommandContext(t.Context(), "go", "run", "./image", release)
+		image.Dir = dir
+		if out, err := image.CombinedOutput(); err != nil {
+			t.Fatalf("make the images of the example, %s: %v\n%s", release, err, out)
+		}
 	}
 	return dir
 }
@@ -77,23 +79,34 @@ func (s *session) httpGet(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 func (s *session) get(namespace, name string) ([]byte, error) {
+	ask, err := s.asker(namespace, name)
+	if err != nil {
+		return nil, err
+	}
+	return ask("/")
+}
+
+// asker returns a function that asks a Service for a path, each time over a new connection.
+func (s *session) asker(namespace, name string) (func(path string) ([]byte, error), error) {
 	service, err := s.cluster.Client().CoreV1().Services(namespace).Get(context.Background(), name, metav1.GetOptions{})
 	if err != nil {
 		return nil, err
 	}
 	client := http.Client{Transport: &http.Transport{DialContext: s.cluster.DialNode, DisableKeepAlives: true}, Timeout: 10 * time.Second}
-	resp, err := client.Get(fmt.Sprintf("http://%s:%d/", service.Spec.ClusterIP, service.Spec.Ports[0].Port))
-	if err != nil {
-		return nil, err
-	}
-	body, err := io.ReadAll(resp.Body)
-	if closeErr := resp.Body.Close(); err == nil {
-		err = closeErr
-	}
-	if err == nil && resp.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s: %s", resp.Status, body)
-	}
-	return body, err
+	return func(path string) ([]byte, error) {
+		resp, err := client.Get(fmt.Sprintf("http://%s:%d%s", service.Spec.ClusterIP, service.Spec.Ports[0].Port, path))
+		if err != nil {
+			return nil, err
+		}
+		body, err := io.ReadAll(resp.Body)
+		if closeErr := resp.Body.Close(); err == nil {
+			err = closeErr
+		}
+		if err == nil && resp.StatusCode != http.StatusOK {
+			err = fmt.Errorf("%s: %s", resp.Status, body)
+		}
+		return body, err
+	}, nil
 }
 
 // pulled checks that whatever there is of images on the node came from the registry that wrote this log, and that it is what

@@ -33,6 +33,9 @@ func TestMain(m *testing.M) { testcluster.Main(m, testcluster.Options{FakeNodes:
 //	http-get NAMESPACE/SERVICE     print the answer of a Service as soon as there is one
 //	pulled LOG                     every image that is on the node and that a container runs came from the registry with
 //	                               this access log
+//	poll NAMESPACE/SERVICE         ask a Service all the time, in the background
+//	poll-until TEXT                wait for an answer with this text
+//	poll-result                    end the poll: every request must have been answered
 func TestScript(t *testing.T) {
 	runScripts(t, "testdata/script", testcluster.Shared(t), "", func() error { return nil })
 }
@@ -59,6 +62,7 @@ func runScripts(t *testing.T, path string, c *testcluster.Cluster, example strin
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"fails": fails, "await": await, "as": s.as, "api-server": s.apiServer, "restart": s.restart,
 			"http-get": s.httpGet, "pulled": s.pulled,
+			"poll": s.poll, "poll-until": s.pollUntil, "poll-result": s.pollResult,
 		},
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("KUBECONFIG", c.Kubeconfig)
@@ -109,6 +113,7 @@ func (s serial) Run(name string, script func(testscript.T)) {
 type session struct {
 	cluster *testcluster.Cluster
 	enter   func() error
+	poller  *poller
 	content []string // digests of what the node had stored of images before the script
 }
 
