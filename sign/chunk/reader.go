@@ -12,10 +12,10 @@ const cacheSize = 16 << 20
 
 // The pages that small reads touch are kept for themselves, with their neighbours. Documents and directory records lie
 // between gigabytes of layers, those of one image side by side, and are read again by each who judges an archive; none of
-// them is worth loading its chunk another time.
+// them is worth loading its chunk another time. Whoever copies reads in pieces of 32 KiB or more; nothing of that is kept.
 const (
 	pageSize   = 4 << 10
-	smallRead  = 64 << 10
+	smallRead  = 16 << 10
 	neighbours = 4 // pages on either side
 	keptPages  = 2048
 )
