@@ -1,0 +1,318 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kube "k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// decide looks at the object of a step and says what is to be done with it.
+func (j *judge) decide(ctx context.Context, s *step) error {
+	s.Action, s.Note, s.Fields, s.live, s.force, s.late = "", "", nil, nil, false, false
+	if s.desired == nil {
+		return j.decideRemoval(ctx, s)
+	}
+	kind := s.desired.GroupVersionKind()
+	if _, err := j.Cluster.Mapping(ctx, kind); errors.Is(err, cluster.ErrNoKind) {
+		if j.defines[kind] {
+			s.Action, s.late, s.Note = schema.ActionCreate, true, "its kind is made by the same release"
+			return nil
+		}
+		s.Action, s.Note = schema.ActionSkip, fmt.Sprintf("the cluster has no %s of %s", kind.Kind, kind.GroupVersion())
+		return nil
+	} else if err != nil {
+		return err
+	}
+	if s.known.Name == "" {
+		// Nothing is known of it: most likely it is not there, and the server checks in one request whether it could be made.
+		if done, err := j.tryCreate(ctx, s); done || err != nil {
+			return err
+		}
+	}
+	for range attempts {
+		live, err := j.get(ctx, kind, s.Object.Namespace, s.Object.Name)
+		if err != nil {
+			return err
+		}
+		if live == nil {
+			if done, err := j.tryCreate(ctx, s); done || err != nil {
+				return err
+			}
+			continue
+		}
+		s.live = live
+		if live.GetDeletionTimestamp() != nil {
+			s.Action, s.late, s.Note = schema.ActionCreate, true, terminating(live)
+			return nil
+		}
+		if versions := storedBefore(live, s.desired); len(versions) > 0 {
+			s.Action, s.late = schema.ActionUpdate, true
+			s.Note = "once no object is stored in version " + strings.Join(versions, ", ") + " any more"
+			return nil
+		}
+		if err := j.decideUpdate(ctx, s); !errors.Is(err, cluster.ErrChanged) {
+			return err
+		}
+	}
+	return restless(s)
+}
+
+// attempts is how often an object is looked at again that somebody else changes at the same time. Controllers write the
+// status of objects that are young, so this is nothing special.
+const attempts = 10
+
+func restless(s *step) error {
+	return report.Errorf(report.Conflict, "%s is changed by somebody else all the time", s.Object).WithHint("run the command again")
+}
+
+// namespaceTerminating is the cause that the server names when it takes nothing new into a namespace.
+const namespaceTerminating metav1.CauseType = "NamespaceTerminating"
+
+// tryCreate asks the server whether the object could be made. It is not done when the object exists.
+func (j *judge) tryCreate(ctx context.Context, s *step) (done bool, err error) {
+	_, err = j.create(ctx, s.desired, cluster.WriteOptions{DryRun: true})
+	switch {
+	case err == nil:
+		s.Action = schema.ActionCreate
+		return true, nil
+	case errors.Is(err, cluster.ErrExists):
+		return false, nil
+	case (apierrors.IsNotFound(err) || apierrors.HasStatusCause(err, namespaceTerminating)) && j.makes[s.Object.Namespace]:
+		s.Action, s.late = schema.ActionCreate, true
+		return true, nil
+	case apierrors.IsNotFound(err) && s.Object.Namespace != "":
+		return false, report.Errorf(report.NotFound, "%s: namespace %s does not exist", s.Object, s.Object.Namespace)
+	default:
+		return false, err
+	}
+}
+
+// decideUpdate compares what is wanted with an object that is there.
+func (j *judge) decideUpdate(ctx context.Context, s *step) error {
+	mine, err := j.owns(ctx, s)
+	if err != nil {
+		return err
+	}
+	s.Action, s.force = schema.ActionUpdate, false
+	if !mine {
+		s.Action, s.force = schema.ActionAdopt, true
+	}
+	if changesRole(s.live, s.desired) {
+		return j.replace(s, "its role cannot be changed in place")
+	}
+	result, err := j.try(ctx, s)
+	if err != nil {
+		return err
+	}
+	if result == nil {
+		return nil // it is to be replaced
+	}
+	s.Fields = fieldChanges(s.live, result)
+	if !mine {
+		return j.adopt(s, isIdentical(s.live, result))
+	}
+	if len(s.Fields) == 0 {
+		if ownFields(s.live) == ownFields(result) {
+			s.Action = schema.ActionNone
+		} else {
+			s.Note = "only who owns its fields changes"
+		}
+	}
+	return nil
+}
+
+// owns tells whether the object that is there belongs to this release.
+func (j *judge) owns(ctx context.Context, s *step) (bool, error) {
+	label := s.live.GetLabels()[LabelRelease]
+	switch {
+	case label == j.release.ID(), s.known.UID != "" && s.known.UID == string(s.live.GetUID()):
+		return true, nil
+	case label == "":
+		return false, nil
+	}
+	states, err := j.States(ctx)
+	if err != nil {
+		return false, err
+	}
+	for _, state := range states {
+		if known, ok := state.inventory()[keyOfRef(s.Object)]; ok && !known.Kept && state.ID() == label {
+			return false, report.Errorf(report.Conflict, "%s belongs to %s", s.Object, state.Key).
+				WithHint("two Solutions cannot have the same object; remove %s first, or give the object another name", state.Key)
+		}
+	}
+	return false, nil
+}
+
+// adopt accepts an object that is there and belongs to no release if that was asked for, or if it is as it is wanted.
+func (j *judge) adopt(s *step, identical bool) error {
+	s.Note = "it exists: " + describe(s.live)
+	if identical || j.options.Adopt {
+		return nil
+	}
+	return report.Errorf(report.Conflict, "%s exists and is not part of %s: %s", s.Object, j.release.Key, describe(s.live)).
+		WithHint("take such objects over with --adopt, or remove them first")
+}
+
+// isIdentical tells whether an object would get nothing but the label of the release.
+func isIdentical(live, result *unstructured.Unstructured) bool {
+	result = result.DeepCopy()
+	labels := result.GetLabels()
+	delete(labels, LabelRelease)
+	if result.SetLabels(labels); len(labels) == 0 {
+		unstructured.RemoveNestedField(result.Object, "metadata", "labels")
+	}
+	return len(fieldChanges(live, result)) == 0
+}
+
+// try asks the server what would become of the object. The result is nil when the object has to be replaced.
+func (j *judge) try(ctx context.Context, s *step) (*unstructured.Unstructured, error) {
+	object := update(s)
+	result, err := j.apply(ctx, object, cluster.WriteOptions{DryRun: true, Force: s.force})
+	if !s.force && conflicts(err) && (j.options.Force || onlyWithOurselves(err)) {
+		s.force = true
+		result, err = j.apply(ctx, object, cluster.WriteOptions{DryRun: true, Force: true})
+	}
+	switch {
+	case err == nil:
+		return result, nil
+	case immutable(err):
+		return nil, j.replace(s, "what changes in it cannot be changed in place")
+	default:
+		return nil, err
+	}
+}
+
+// update is the object as it is sent to change the one that was read, in the state in which it was read.
+func update(s *step) *unstructured.Unstructured {
+	object := s.desired.DeepCopy()
+	object.SetUID(s.live.GetUID())
+	object.SetResourceVersion(s.live.GetResourceVersion())
+	if managedByOthers(s.live, "spec", "replicas") {
+		// Somebody scales it: an autoscaler, or an administrator in need.
+		unstructured.RemoveNestedField(object.Object, "spec", "replicas")
+	}
+	return object
+}
+
+// conflicts tells whether the server refused because of fields that others own.
+func conflicts(err error) bool {
+	return err != nil && report.CodeOf(err) == report.Conflict && !errors.Is(err, cluster.ErrChanged)
+}
+
+// onlyWithOurselves tells whether the fields in conflict were set by this program in another way than by applying.
+func onlyWithOurselves(err error) bool {
+	status, ok := errors.AsType[*apierrors.StatusError](err)
+	if !ok || status.ErrStatus.Details == nil {
+		return false
+	}
+	return !slices.ContainsFunc(status.ErrStatus.Details.Causes, func(c metav1.StatusCause) bool {
+		return !strings.HasPrefix(c.Message, `conflict with "`+cluster.FieldManager+`"`)
+	})
+}
+
+// immutable tells whether the server refused because a field cannot change. It has no reason of its own for that.
+func immutable(err error) bool {
+	if !apierrors.IsInvalid(err) {
+		return false
+	}
+	text := err.Error()
+	return strings.Contains(text, "immutable") || strings.Contains(text, "may not change") || strings.Contains(text, "are forbidden") ||
+		strings.Contains(text, "cannot change")
+}
+
+// changesRole tells whether a binding is to refer to another role, which the server never allows.
+func changesRole(live, desired *unstructured.Unstructured) bool {
+	if phaseOf(live.GroupVersionKind().GroupKind()) != phaseBindings {
+		return false
+	}
+	was, _, _ := unstructured.NestedStringMap(live.Object, "roleRef")
+	is, _, _ := unstructured.NestedStringMap(desired.Object, "roleRef")
+	return !maps.Equal(was, is)
+}
+
+// replace decides whether an object that cannot be changed in place may be deleted and made anew.
+func (j *judge) replace(s *step, why string) error {
+	if s.Action == schema.ActionAdopt && !j.options.Adopt {
+		return j.adopt(s, false)
+	}
+	kind := s.desired.GroupVersionKind().GroupKind()
+	isJob := kind == kube.GroupKind{Group: "batch", Kind: "Job"}
+	switch {
+	case phaseOf(kind) == phaseBindings, isJob && finished(s.live):
+		s.Action, s.Note = schema.ActionReplace, why
+		return nil
+	case isJob:
+		return report.Errorf(report.Refused, "%s: %s, and it is still running", s.Object, why).
+			WithHint("wait until it has finished, or delete it")
+	default:
+		return report.Errorf(report.Refused, "%s: %s, and deleting it would stop what depends on it", s.Object, why).
+			WithHint("delete it yourself when that is acceptable, and run the same command again")
+	}
+}
+
+func finished(job *unstructured.Unstructured) bool {
+	conditions, _, _ := unstructured.NestedSlice(job.Object, "status", "conditions")
+	return slices.ContainsFunc(conditions, func(c any) bool {
+		condition, _ := c.(map[string]any)
+		return (condition["type"] == "Complete" || condition["type"] == "Failed") && condition["status"] == "True"
+	})
+}
+
+// decideRemoval says what is to be done with an object that is not wanted any more. Nothing is to be done, and the step
+// has no action, when it is gone.
+func (j *judge) decideRemoval(ctx context.Context, s *step) error {
+	live, err := j.find(ctx, s)
+	if err != nil || live == nil {
+		return err
+	}
+	s.live = live
+	ours := live.GetLabels()[LabelRelease] == j.release.ID()
+	switch {
+	case !ours && s.known.UID != string(live.GetUID()):
+		return nil // another object has the name now
+	case protected[kindOfRef(s.Object).GroupKind()] && !slices.Contains(j.release.Delete, s.Object):
+		s.Action, s.Note = schema.ActionKeep, "a "+s.Object.Kind+" is never deleted as a side effect"
+		return nil
+	case live.GetDeletionTimestamp() != nil:
+		s.Action, s.Note = schema.ActionDelete, terminating(live)
+		return nil
+	}
+	s.Action = schema.ActionDelete
+	err = j.delete(ctx, live, cluster.DeleteOptions{DryRun: true, Propagation: metav1.DeletePropagationBackground})
+	if errors.Is(err, cluster.ErrChanged) {
+		return nil
+	}
+	return err
+}
+
+// find returns the object of a step, which may have been recorded in a version of its API that is no longer served.
+func (j *judge) find(ctx context.Context, s *step) (*unstructured.Unstructured, error) {
+	kind := kindOfRef(s.Object)
+	if _, missing := j.Cluster.Mapping(ctx, kind); errors.Is(missing, cluster.ErrNoKind) {
+		kinds, err := j.Cluster.Kinds(ctx)
+		if err != nil {
+			return nil, err
+		}
+		i := slices.IndexFunc(kinds, func(m *meta.RESTMapping) bool { return m.GroupVersionKind.GroupKind() == kind.GroupKind() })
+		if i < 0 {
+			return nil, nil // its kind is gone, and so is the object
+		}
+		kind = kinds[i].GroupVersionKind
+	} else if missing != nil {
+		return nil, missing
+	}
+	return j.get(ctx, kind, s.Object.Namespace, s.Object.Name)
+}
