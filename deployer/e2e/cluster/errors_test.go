@@ -224,6 +224,7 @@ func TestRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		awaitAccount(t, c, ns)
 		check(t, write(pod), report.Refused, `it violates PodSecurity "baseline:latest": host namespaces (hostNetwork=true)`, "pod-security.kubernetes.io/enforce of namespace "+ns)
 	})
 	t.Run("admission policy", func(t *testing.T) {
@@ -625,5 +626,20 @@ func TestGuard(t *testing.T) {
 	got, err := c.Get(ctx, configMapKind, ns, "kept")
 	if err != nil || got.GetResourceVersion() != kept.GetResourceVersion() {
 		t.Errorf("something was written: %v, %v", got, err)
+	}
+}
+
+// awaitAccount waits for the ServiceAccount without which the API server looks at no pod.
+func awaitAccount(t *testing.T, c *cluster.Cluster, namespace string) {
+	t.Helper()
+	kind := namespaceKind
+	kind.Kind = "ServiceAccount"
+	for change, err := range c.Watch(t.Context(), kind, namespace, metav1.ListOptions{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if change.Object.GetName() == "default" {
+			return
+		}
 	}
 }

@@ -42,10 +42,16 @@ var beds atomic.Int64
 
 func newBed(t *testing.T) *bed {
 	t.Helper()
+	return newBedOn(t, testcluster.Shared(t))
+}
+
+// newBedOn makes the bed in another cluster, for a test that others would disturb.
+func newBedOn(t *testing.T, c *testcluster.Cluster) *bed {
+	t.Helper()
 	n := beds.Add(1)
 	b := &bed{T: t, Solution: fmt.Sprintf("demo%d", n), Env: fmt.Sprintf("env%d", n), Sink: &report.Recorder{}}
 	b.Group = b.Solution + ".example"
-	b.Deployer = b.connect(testcluster.Shared(t).Kubeconfig)
+	b.Deployer = b.connect(c.Kubeconfig)
 	b.environment(b.Env, b.Env)
 	return b
 }
@@ -282,27 +288,4 @@ func (b *bed) kubeconfigFor(user string) string {
 		b.Fatal(err)
 	}
 	return file
-}
-
-// forget takes a version away with everything that uses it.
-func (b *bed) forget(i schema.Import) {
-	b.Helper()
-	documents := &metalk8s.Documents{Cluster: b.Cluster}
-	environments, err := documents.Environments(b.Context())
-	if err != nil {
-		b.Fatal(err)
-	}
-	for _, e := range environments {
-		_, err := b.Remove(b.Context(), deployer.RemoveOptions{Environment: e.Name, Solution: i.Name, Data: deployer.KeepData})
-		if err != nil && report.CodeOf(err) != report.NotFound {
-			b.Fatal(err)
-		}
-	}
-	var out exported
-	if _, err := b.Deactivate(b.Context(), deployer.DeactivateOptions{Solution: i.Name, Data: deployer.DeleteData, Export: out.open}); err != nil {
-		b.Fatal(err)
-	}
-	if err := b.RecordUnimport(b.Context(), i.ID()); err != nil {
-		b.Fatal(err)
-	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -39,7 +40,7 @@ func (h host) Identify(file string) (*schema.Solution, error) {
 	return h.payload(strings.TrimSuffix(path.Base(file), ".iso"), content{}).Solution, nil
 }
 
-// converge applies a configuration. Other tests' Solutions stay: they are listed as they are.
+// converge applies a configuration.
 func (h host) converge(c *schema.SolutionsConfiguration, o deployer.Options) (*schema.Convergence, error) {
 	h.Helper()
 	plan, err := h.PlanConvergence(h.Context(), c, h)
@@ -50,9 +51,8 @@ func (h host) converge(c *schema.SolutionsConfiguration, o deployer.Options) (*s
 }
 
 func TestConvergence(t *testing.T) {
-	b := newBed(t)
+	b := newBedOn(t, testcluster.StartFor(t, testcluster.Options{})) // what other tests imported is in no configuration
 	h := host{b}
-	clean(b)
 	flat := func(active string, versions ...string) *schema.SolutionsConfiguration {
 		c := schema.NewSolutionsConfiguration()
 		for _, v := range versions {
@@ -118,17 +118,5 @@ func TestConvergence(t *testing.T) {
 	}
 	if left := catalog.Of(b.Solution); len(left) != 1 || left[0].Version != "1.1.0" {
 		t.Errorf("imported: %+v", left)
-	}
-}
-
-// clean takes away what other tests have left, because a configuration speaks of the whole cluster.
-func clean(b *bed) {
-	b.Helper()
-	catalog, err := b.Catalog(b.Context())
-	if err != nil {
-		b.Fatal(err)
-	}
-	for _, i := range catalog.Imports() {
-		b.forget(i)
 	}
 }

@@ -15,8 +15,8 @@ func TestCommand(t *testing.T) {
 	var stdout bytes.Buffer
 	args := []string{"-nodes", "fake", "sh", "-c", `kubectl get nodes --output name; echo "$CLUSTER_NODES"; exit 3`}
 	err := run(t.Context(), args, nil, &stdout, os.Stderr)
-	var exit *exec.ExitError
-	if !errors.As(err, &exit) || exit.ExitCode() != 3 {
+	var exit exitStatus
+	if !errors.As(err, &exit) || exit != 3 {
 		t.Errorf("%v, want the command's exit status 3", err)
 	}
 	if got, want := stdout.String(), "node/fake-0\nnode/fake-1\nnode/fake-2\nfake\n"; got != want {
