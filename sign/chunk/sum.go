@@ -33,7 +33,7 @@ func (s *Sums) Digest(h crypto.Hash) []byte {
 // Sum reads size bytes once. It computes the SHA-256 digest of the whole, that of each chunk, and the digest of the
 // whole by each extra hash; all of them describe the same bytes even when the file changes meanwhile.
 func Sum(ctx context.Context, r io.ReaderAt, size int64, sink report.Sink, extra ...crypto.Hash) (*Sums, error) {
-	f, err := Follow(ctx, r, size, sink, extra...)
+	f, err := follow(ctx, r, size, sink, twin.NewParallel(DefaultSize), extra)
 	if err != nil {
 		return nil, err
 	}
@@ -70,6 +70,10 @@ const lead = 32 << 20
 // Follow starts to follow a file that will have size bytes. The caller must let it finish: either every byte is
 // reported through [Follower.Complete], or ctx is cancelled.
 func Follow(ctx context.Context, r io.ReaderAt, size int64, sink report.Sink, extra ...crypto.Hash) (*Follower, error) {
+	return follow(ctx, r, size, sink, twin.New(DefaultSize), extra) // the writers keep the other processors busy
+}
+
+func follow(ctx context.Context, r io.ReaderAt, size int64, sink report.Sink, both *twin.Hash, extra []crypto.Hash) (*Follower, error) {
 	if size <= 0 {
 		return nil, report.Errorf(report.Invalid, "the file is empty")
 	}
@@ -86,7 +90,7 @@ func Follow(ctx context.Context, r io.ReaderAt, size int64, sink report.Sink, ex
 	}
 	go func() {
 		defer close(f.done)
-		f.err = f.run(extras)
+		f.err = f.run(both, extras)
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		f.ended = true
@@ -126,7 +130,7 @@ func (f *Follower) Sums() (*Sums, error) {
 }
 
 // run reads the file in order and hashes it.
-func (f *Follower) run(extras map[crypto.Hash]hash.Hash) error {
+func (f *Follower) run(both *twin.Hash, extras map[crypto.Hash]hash.Hash) error {
 	stop := context.AfterFunc(f.ctx, func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
@@ -135,7 +139,7 @@ func (f *Follower) run(extras map[crypto.Hash]hash.Hash) error {
 	defer stop()
 
 	track := tracker{sink: f.sink, step: "hash", total: f.size}
-	both, piece := twin.New(DefaultSize), make([]byte, pieceSize)
+	piece := make([]byte, pieceSize)
 	for offset := int64(0); offset < f.size; {
 		piece = piece[:min(pieceSize, f.size-offset)]
 		if err := f.wait(offset + int64(len(piece))); err != nil {
