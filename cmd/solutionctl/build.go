@@ -10,7 +10,6 @@ import (
 	"github.com/solutionctl/solutionctl/build/oci"
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
 	"github.com/solutionctl/solutionctl/schema/report"
-	"github.com/solutionctl/solutionctl/sign/key"
 )
 
 // buildFlags are the flags of `solutionctl build`.
@@ -146,13 +145,7 @@ func (a *app) write(ctx context.Context, plan *build.Plan, f buildFlags) (*build
 	if err != nil {
 		return nil, err
 	}
-	var signer *key.Signer
-	if f.signing.key != "" { // a wrong password is told before the work and not after it
-		if signer, err = a.load(ctx, f.signing); err != nil {
-			return nil, err
-		}
-	}
-	result, sums, err := a.writeAndSum(ctx, plan, path, f)
+	result, signer, sums, err := a.writeAndSum(ctx, plan, path, f)
 	if err != nil {
 		return nil, err
 	}

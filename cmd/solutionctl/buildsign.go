@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/hex"
+	"errors"
 	"io"
 	"path/filepath"
 	"time"
@@ -14,30 +15,36 @@ import (
 	"github.com/solutionctl/solutionctl/sign/key"
 )
 
-// follower hashes an archive behind its writing.
+// follower hashes an archive behind its writing. The archive is published when its digest is known and the key that
+// signs it is open.
 type follower struct {
 	*chunk.Follower
+	signer func() (*key.Signer, error)
 }
 
 func (f follower) Wait() error {
-	_, err := f.Sums()
+	if _, err := f.Sums(); err != nil {
+		return err
+	}
+	_, err := f.signer()
 	return err
 }
 
 // writeAndSum writes the archive and, where its digest or a signature is asked for, hashes it in the same pass.
-func (a *app) writeAndSum(ctx context.Context, plan *build.Plan, path string, f buildFlags) (*build.Result, *chunk.Sums, error) {
+func (a *app) writeAndSum(ctx context.Context, plan *build.Plan, path string, f buildFlags) (*build.Result, *key.Signer, *chunk.Sums, error) {
 	options := build.WriteOptions{Jobs: f.jobs, ImplantMD5: f.md5, Sink: a.sink}
 	if !f.sha256sum && f.signing.key == "" {
 		result, err := plan.Write(ctx, path, options)
-		return result, nil, err
+		return result, nil, nil, err
 	}
-	following, stop := context.WithCancel(ctx)
+	ctx, stop := context.WithCancel(ctx)
 	defer stop()
+	signer := a.loadAside(ctx, f.signing, stop)
 	var hashes *chunk.Follower
 	options.Follow = func(r io.ReaderAt, size int64) (build.Follower, error) {
 		var err error
-		hashes, err = chunk.Follow(following, r, size, a.sink)
-		return follower{hashes}, err
+		hashes, err = chunk.Follow(ctx, r, size, a.sink)
+		return follower{hashes, signer}, err
 	}
 	result, err := plan.Write(ctx, path, options)
 	if err != nil {
@@ -45,10 +52,47 @@ func (a *app) writeAndSum(ctx context.Context, plan *build.Plan, path string, f 
 		if hashes != nil {
 			_, _ = hashes.Sums() // it ends, as its context is cancelled; why it is cancelled is the error to tell
 		}
-		return nil, nil, err
+		if _, keyErr := signer(); keyErr != nil && !errors.Is(keyErr, context.Canceled) {
+			err = keyErr
+		}
+		return nil, nil, nil, err
 	}
 	sums, err := hashes.Sums()
-	return result, sums, err
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	opened, err := signer()
+	return result, opened, sums, err
+}
+
+// loadAside opens a key, if there is one, while something else goes on: to derive the key of an encrypted file takes as
+// long as to hash 300 MiB. It returns when nobody is left to be asked for a password. A key that does not open stops
+// the rest.
+func (a *app) loadAside(ctx context.Context, f keyFlags, stop context.CancelFunc) func() (*key.Signer, error) {
+	if f.key == "" {
+		return func() (*key.Signer, error) { return nil, nil }
+	}
+	asked, loaded := make(chan struct{}), make(chan struct{})
+	var signer *key.Signer
+	var err error
+	go func() {
+		defer close(loaded)
+		signer, err = loadKey(ctx, f.key, func() ([]byte, error) {
+			defer close(asked)
+			return a.password(f, false)
+		})
+		if err != nil {
+			stop()
+		}
+	}()
+	select {
+	case <-asked:
+	case <-loaded:
+	}
+	return func() (*key.Signer, error) {
+		<-loaded
+		return signer, err
+	}
 }
 
 // signBuilt signs what was just written and hashed.

@@ -29,19 +29,23 @@ func (f *keyFlags) addPassword(cmd *cobra.Command) {
 
 // load returns the signer of a key file or of a reference to a key that is somewhere else.
 func (a *app) load(ctx context.Context, f keyFlags) (*key.Signer, error) {
-	if f.key == "" {
+	return loadKey(ctx, f.key, func() ([]byte, error) { return a.password(f, false) })
+}
+
+func loadKey(ctx context.Context, name string, password key.PasswordFunc) (*key.Signer, error) {
+	if name == "" {
 		return nil, report.Errorf(report.Usage, "no key is given").WithHint("name a key file with --key; solutionctl keygen makes one")
 	}
-	if key.IsReference(f.key) {
-		return key.Open(ctx, f.key)
+	if key.IsReference(name) {
+		return key.Open(ctx, name)
 	}
-	data, err := os.ReadFile(f.key)
+	data, err := os.ReadFile(name)
 	if err != nil {
 		return nil, err
 	}
-	signer, err := key.Load(data, func() ([]byte, error) { return a.password(f, false) })
+	signer, err := key.Load(data, password)
 	if err != nil {
-		return nil, fmt.Errorf("key %s: %w", f.key, err)
+		return nil, fmt.Errorf("key %s: %w", name, err)
 	}
 	return signer, nil
 }
