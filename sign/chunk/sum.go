@@ -7,11 +7,8 @@ import (
 	"fmt"
 	"hash"
 	"io"
-	"slices"
-	"sync"
 
 	"github.com/solutionctl/solutionctl/schema/report"
-	"github.com/solutionctl/solutionctl/sign/chunk/internal/twin"
 )
 
 // Sums is what one read of a file tells about it.
@@ -30,157 +27,60 @@ func (s *Sums) Digest(h crypto.Hash) []byte {
 	return s.extra[h]
 }
 
-// Sum reads size bytes once. It computes the SHA-256 digest of the whole, that of each chunk, and the digest of the
-// whole by each extra hash; all of them describe the same bytes even when the file changes meanwhile.
-func Sum(ctx context.Context, r io.ReaderAt, size int64, sink report.Sink, extra ...crypto.Hash) (*Sums, error) {
-	f, err := follow(ctx, r, size, sink, twin.NewParallel(DefaultSize), extra)
-	if err != nil {
-		return nil, err
-	}
-	f.Complete(0, size)
-	return f.Sums()
-}
-
-// Follower computes [Sums] of a file while others write it, at any offsets and in any order. It reads what was written
-// back through the page cache, so that the file need not be read from the disk a second time.
-type Follower struct {
-	ctx  context.Context //nolint:containedctx // it lives exactly as long as the goroutines of the follower
-	r    io.ReaderAt
-	size int64
-	sink report.Sink
-
-	mu      sync.Mutex
-	grown   *sync.Cond
-	hashed  int64   // every byte below was read
-	ready   int64   // every byte below is written
-	islands []Range // written, above ready; ascending, disjoint
-
-	ended bool // nothing is read any more
-	done  chan struct{}
-	sums  Sums
-	err   error
-}
-
-// pieceSize is how much is read at once: it fits into a processor's cache.
-const pieceSize = 128 << 10
-
-// lead is how far ahead of the hashing a writer may be.
-const lead = 32 << 20
-
-// Follow starts to follow a file that will have size bytes. The caller must let it finish: either every byte is
-// reported through [Follower.Complete], or ctx is cancelled.
-func Follow(ctx context.Context, r io.ReaderAt, size int64, sink report.Sink, extra ...crypto.Hash) (*Follower, error) {
-	return follow(ctx, r, size, sink, twin.New(DefaultSize), extra) // the writers keep the other processors busy
-}
-
-func follow(ctx context.Context, r io.ReaderAt, size int64, sink report.Sink, both *twin.Hash, extra []crypto.Hash) (*Follower, error) {
+// newHashes starts the hashes that are wanted besides SHA-256, for a file of this size.
+func newHashes(size int64, wanted []crypto.Hash) (map[crypto.Hash]hash.Hash, error) {
 	if size <= 0 {
 		return nil, report.Errorf(report.Invalid, "the file is empty")
 	}
-	f := &Follower{ctx: ctx, r: r, size: size, sink: sink, done: make(chan struct{})}
-	f.grown = sync.NewCond(&f.mu)
-	extras := map[crypto.Hash]hash.Hash{}
-	for _, h := range extra {
+	hashes := map[crypto.Hash]hash.Hash{}
+	for _, h := range wanted {
 		if !h.Available() {
 			return nil, report.Errorf(report.Invalid, "hash %v is not supported", h)
 		}
-		if h != crypto.SHA256 && extras[h] == nil {
-			extras[h] = h.New()
+		if h != crypto.SHA256 && hashes[h] == nil {
+			hashes[h] = h.New()
 		}
 	}
-	go func() {
-		defer close(f.done)
-		f.err = f.run(both, extras)
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		f.ended = true
-		f.grown.Broadcast()
-	}()
-	return f, nil
+	return hashes, nil
 }
 
-// Complete tells that n bytes from offset on are written and will not change any more. It may be called by several
-// goroutines at once. It holds up a writer that is far ahead of the hashing: the hash of the whole is one sequence, and
-// what it leaves until the writers have finished keeps only one processor busy.
-func (f *Follower) Complete(offset, n int64) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if n > 0 {
-		f.islands = append(f.islands, Range{From: offset, To: offset + n})
-	}
-	slices.SortFunc(f.islands, byStart)
-	f.islands = merge(f.islands)
-	if len(f.islands) > 0 && f.islands[0].From <= f.ready {
-		f.ready = max(f.ready, f.islands[0].To)
-		f.islands = f.islands[1:]
-		f.grown.Broadcast()
-	}
-	for f.hashed < f.ready && f.hashed+lead < offset+n && !f.ended {
-		f.grown.Wait()
-	}
-}
-
-// Sums waits until the whole file was hashed.
-func (f *Follower) Sums() (*Sums, error) {
-	<-f.done
-	if f.err != nil {
-		return nil, f.err
-	}
-	return &f.sums, nil
-}
-
-// run reads the file in order and hashes it.
-func (f *Follower) run(both *twin.Hash, extras map[crypto.Hash]hash.Hash) error {
-	stop := context.AfterFunc(f.ctx, func() {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		f.grown.Broadcast()
-	})
-	defer stop()
-
-	track := tracker{sink: f.sink, step: "hash", total: f.size}
-	piece := make([]byte, pieceSize)
-	for offset := int64(0); offset < f.size; {
-		piece = piece[:min(pieceSize, f.size-offset)]
-		if err := f.wait(offset + int64(len(piece))); err != nil {
-			return err
-		}
-		if err := readFull(f.r, piece, offset); err != nil {
-			return err
-		}
-		both.Write(piece)
-		for _, h := range extras {
-			h.Write(piece)
-		}
-		offset += int64(len(piece))
-		track.add(int64(len(piece)))
-		f.advance(offset)
-	}
-
-	f.sums.Chunks = List{Size: f.size, ChunkSize: DefaultSize, Algorithm: algorithm}
-	f.sums.SHA256, f.sums.Chunks.Digests = both.Sums()
-	f.sums.extra = map[crypto.Hash][]byte{}
+func newSums(size int64, extras map[crypto.Hash]hash.Hash) Sums {
+	sums := Sums{Chunks: List{Size: size, ChunkSize: DefaultSize, Algorithm: algorithm}, extra: map[crypto.Hash][]byte{}}
 	for h, whole := range extras {
-		f.sums.extra[h] = whole.Sum(nil)
+		sums.extra[h] = whole.Sum(nil)
 	}
-	return nil
+	return sums
 }
 
-func (f *Follower) advance(hashed int64) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.hashed = hashed
-	f.grown.Broadcast()
-}
-
-// wait returns when every byte below end is written.
-func (f *Follower) wait(end int64) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for f.ready < end && f.ctx.Err() == nil {
-		f.grown.Wait()
+// Sum reads size bytes once. It computes the SHA-256 digest of the whole, that of each chunk, and the digest of the
+// whole by each extra hash; all of them describe the same bytes even when the file changes meanwhile.
+func Sum(ctx context.Context, r io.ReaderAt, size int64, sink report.Sink, extra ...crypto.Hash) (*Sums, error) {
+	extras, err := newHashes(size, extra)
+	if err != nil {
+		return nil, err
 	}
-	return context.Cause(f.ctx)
+	whole, chunk, digests := sha256.New(), sha256.New(), []byte(nil)
+	err = each(ctx, r, size, &tracker{sink: sink, step: "hash", total: size},
+		func(piece []byte, _ int64) {
+			whole.Write(piece)
+			for _, h := range extras {
+				h.Write(piece)
+			}
+		},
+		func(piece []byte, end int64) {
+			chunk.Write(piece)
+			if end%DefaultSize == 0 || end == size {
+				digests = chunk.Sum(digests)
+				chunk.Reset()
+			}
+		})
+	if err != nil {
+		return nil, err
+	}
+	sums := newSums(size, extras)
+	sums.Chunks.Digests = digests
+	whole.Sum(sums.SHA256[:0])
+	return &sums, nil
 }
 
 // readFull reads exactly len(buffer) bytes. A file that ends early is damaged, not merely unreadable.

@@ -39,14 +39,6 @@ func New(chunkSize int) *Hash {
 	return h
 }
 
-// NewParallel is [New] for when there is nothing else for a second processor to do: it takes more of their time, and less
-// time to the end.
-func NewParallel(chunkSize int) *Hash {
-	h := New(chunkSize)
-	h.both = newParallel()
-	return h
-}
-
 // Write takes the next bytes.
 func (h *Hash) Write(p []byte) {
 	for len(p) > 0 {
