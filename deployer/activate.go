@@ -12,7 +12,6 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/engine"
 	"github.com/solutionctl/solutionctl/deployer/render"
 	"github.com/solutionctl/solutionctl/schema"
-	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 // ActivateOptions say what to activate.
@@ -70,14 +69,16 @@ func (d *Deployer) planActivation(ctx context.Context, o ActivateOptions) (*task
 	if err != nil {
 		return nil, err
 	}
+	kept, err := d.keepServed(ctx, catalog, found, objects)
+	if err != nil {
+		return nil, err
+	}
+	t.notice(kept...)
 	notices, migrations, err := d.judgeCRDs(ctx, objects)
 	if err != nil {
 		return nil, err
 	}
 	t.notice(notices...)
-	if err = d.checkNeeds(ctx, catalog, found, objects); err != nil {
-		return nil, err
-	}
 	plan, err := d.engine().Plan(ctx, engine.Release{
 		Key: key, Version: found.Version, Operation: t.Operation.Operation, Objects: objects, Settings: said,
 	}, o.plan())
@@ -140,43 +141,6 @@ func (d *Deployer) secrets(ctx context.Context, namespace string, names []string
 		secrets[name] = secret
 	}
 	return secrets, nil
-}
-
-// checkNeeds refuses to activate a version without the API versions that an operator in some environment works with.
-func (d *Deployer) checkNeeds(ctx context.Context, catalog *Catalog, i schema.Import, objects []*unstructured.Unstructured) error {
-	desired := map[string]*unstructured.Unstructured{}
-	for _, object := range objects {
-		if object.GroupVersionKind() == crdKind {
-			desired[object.GetName()] = object
-		}
-	}
-	deployed, err := d.deployments(ctx, i.Name)
-	if err != nil {
-		return err
-	}
-	for _, there := range deployed {
-		other, ok := catalog.imports[i.Name+"-"+there.version]
-		if !ok || there.version == i.Version {
-			continue
-		}
-		p, err := d.payload(ctx, other)
-		if err != nil {
-			return err
-		}
-		required, err := render.RequiredCRDs(p)
-		if err != nil {
-			return err
-		}
-		// What this version does not have stays as it is.
-		required = slices.DeleteFunc(required, func(r schema.CRDRequirement) bool { return desired[r.Name] == nil })
-		missing := render.MissingCRDs(required, func(name string) *unstructured.Unstructured { return desired[name] })
-		if len(missing) > 0 {
-			return report.Errorf(report.InUse, "version %s is deployed in environment %s, namespace %s, and needs %s, which version %s does not serve",
-				there.version, there.environment, there.namespace, requirements(missing), i.Version).
-				WithHint("remove it there first, or activate a version that serves both")
-		}
-	}
-	return nil
 }
 
 // requirements lists CRDs with the versions that are asked of them.

@@ -98,6 +98,9 @@ func (d *Deployer) planChange(ctx context.Context, o ChangeOptions, namespaces [
 	if err := d.judgeInstances(ctx, payload, targets); err != nil {
 		return nil, err
 	}
+	if err := d.noticeUnneeded(ctx, t, catalog, payload, targets); err != nil {
+		return nil, err
+	}
 	return t, d.noticeRights(ctx, t, there)
 }
 

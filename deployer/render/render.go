@@ -135,14 +135,15 @@ func RequiredCRDs(p *Payload) ([]schema.CRDRequirement, error) {
 	for _, crd := range crds {
 		named := func(q schema.CRDRequirement) bool { return q.Name == crd.GetName() }
 		if !slices.ContainsFunc(required, named) {
-			required = append(required, schema.CRDRequirement{Name: crd.GetName(), Versions: servedVersions(crd.Unstructured)})
+			required = append(required, schema.CRDRequirement{Name: crd.GetName(), Versions: ServedVersions(crd.Unstructured)})
 		}
 	}
 	slices.SortStableFunc(required, func(a, b schema.CRDRequirement) int { return strings.Compare(a.Name, b.Name) })
 	return required, nil
 }
 
-func servedVersions(crd *unstructured.Unstructured) []string {
+// ServedVersions are the versions in which a CustomResourceDefinition lets objects be read.
+func ServedVersions(crd *unstructured.Unstructured) []string {
 	var served []string
 	versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
 	for _, version := range versions {
@@ -164,7 +165,7 @@ func MissingCRDs(required []schema.CRDRequirement, get func(name string) *unstru
 			missing = append(missing, q)
 			continue
 		}
-		served := servedVersions(crd)
+		served := ServedVersions(crd)
 		lacks := slices.DeleteFunc(slices.Clone(q.Versions), func(v string) bool { return slices.Contains(served, v) })
 		if len(lacks) > 0 {
 			missing = append(missing, schema.CRDRequirement{Name: q.Name, Versions: lacks})

@@ -125,7 +125,7 @@ type content struct {
 	Role  string   // rules of the operator's role, in YAML
 	Kind  string   // of the object in role.yaml; Role by default
 	Specs []string // fields of the custom resource besides hands; all are strings
-	Crds  string   // versions of the CRD, v1 by default
+	Crds  string   // versions of the CRD, v1 by default; one with a minus is not served, the last one is stored
 	// Manifest is one more line of the manifest's spec.
 	Manifest string
 	// Monitoring is an object that goes into the namespace.
@@ -154,8 +154,9 @@ func (b *bed) payload(version string, c content) *render.Payload {
 	}
 	var versions strings.Builder
 	for i, v := range strings.Fields(c.Crds) {
-		fmt.Fprintf(&versions, "  - name: %s\n    served: true\n    storage: %t\n    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {%s}}}}}\n",
-			v, i == len(strings.Fields(c.Crds))-1, fields)
+		name, unserved := strings.CutSuffix(v, "-")
+		fmt.Fprintf(&versions, "  - name: %s\n    served: %t\n    storage: %t\n    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {%s}}}}}\n",
+			name, !unserved, i == len(strings.Fields(c.Crds))-1, fields)
 	}
 	files := fstest.MapFS{
 		"manifest.yaml": {Data: fmt.Appendf(nil, "apiVersion: %s\nkind: Solution\nmetadata: {name: %s}\nspec:\n  version: %s\n  %s\n", schema.APIVersion, b.Solution, version, c.Manifest)},

@@ -1,0 +1,120 @@
+package deployer_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kube "k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// served expects the versions in which custom resources can be read.
+func (b *bed) served(want ...string) {
+	b.Helper()
+	versions, _, _ := unstructured.NestedSlice(b.get(definitions, "", b.crdName()).Object, "spec", "versions")
+	var got []string
+	for _, v := range versions {
+		if version := v.(map[string]any); version["served"] == true {
+			got = append(got, version["name"].(string))
+		}
+	}
+	slices.Sort(got)
+	if !slices.Equal(got, want) {
+		b.Errorf("served are %q, want %q", got, want)
+	}
+}
+
+// activate makes an imported version the active one.
+func (b *bed) activate(version string) (*schema.Operation, error) {
+	b.Helper()
+	return b.Activate(b.Context(), deployer.ActivateOptions{Options: deployer.Options{NoWait: true}, Solution: b.Solution, Version: version})
+}
+
+// noticed expects that one of the notices of an operation has all of these words.
+func (b *bed) noticed(done *schema.Operation, err error, words ...string) {
+	b.Helper()
+	if err != nil {
+		b.Fatal(err)
+	}
+	if !slices.ContainsFunc(done.Notices, func(notice string) bool {
+		return !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(notice, word) })
+	}) {
+		b.Errorf("no notice with %q: %q", words, done.Notices)
+	}
+}
+
+// TestTwoVersionsInUse: the operator of an environment works with an API version that the new one has dropped. It stays
+// served until the environment has moved on.
+func TestTwoVersionsInUse(t *testing.T) {
+	b := newBed(t)
+	b.activated("1.0.0", content{})
+	b.mustAdd("1.0.0")
+	b.newClock(b.Env, "wall", "hands: 2")
+	b.imported("2.0.0", content{Crds: "v2"})
+
+	done, err := b.activate("2.0.0")
+	b.noticed(done, err, "stays served for version 1.0.0", "environment "+b.Env, b.crdName()+" (v1)")
+	b.served("v1", "v2")
+	b.stored("v1", "v2")
+	for _, version := range []string{"v1", "v2"} {
+		clock := b.get(kube.GroupVersionKind{Group: b.Group, Version: version, Kind: "Clock"}, b.Env, "wall")
+		if hands, _, _ := unstructured.NestedInt64(clock.Object, "spec", "hands"); hands != 2 {
+			t.Errorf("%s: %v", version, clock.Object["spec"])
+		}
+	}
+	if again, err := b.activate("2.0.0"); err != nil || !again.Empty() {
+		t.Errorf("%+v, %v", again, err)
+	}
+
+	done, err = b.change(deployer.Up, "2.0.0")
+	b.noticed(done, err, "nothing works with "+b.crdName()+" (v1) any more", "deploy activate "+b.Solution+" 2.0.0")
+	b.served("v1", "v2")
+	done, err = b.activate("2.0.0")
+	b.noticed(done, err, "1 object is stored anew in version v2")
+	b.served("v2")
+	b.stored("v2")
+
+	// And back: now it is v2 that an environment works with.
+	done, err = b.activate("1.0.0")
+	b.noticed(done, err, "stays served for version 2.0.0", b.crdName()+" (v2)")
+	b.served("v1", "v2")
+}
+
+// TestVersionsThatDoNotGoTogether: nothing converts between them, so the way is one over a version that serves both.
+func TestVersionsThatDoNotGoTogether(t *testing.T) {
+	b := newBed(t)
+	b.activated("1.0.0", content{})
+	b.mustAdd("1.0.0")
+	b.imported("2.0.0", content{Crds: "v2", Specs: []string{"colour"}})
+	_, err := b.activate("2.0.0")
+	b.refused(err, report.InUse, "environment "+b.Env+" has version 1.0.0", b.crdName()+" (v1)", "spec.colour",
+		"deploy remove "+b.Env+" "+b.Solution)
+	b.served("v1")
+
+	converting := func(version, crds string) {
+		c := withWebhook(b)
+		c.Crds, c.Manifest = crds, "operator: {requiresCRDs: [{name: "+b.crdName()+", versions: [v2]}]}"
+		c.Files = map[string]string{"operator/cluster/webhook.yaml": strings.ReplaceAll(c.Files["operator/cluster/webhook.yaml"], ":1.0.0", ":"+version)}
+		b.imported(version, c)
+	}
+	converting("1.1.0", "v1 v2")
+	if _, err = b.activate("1.1.0"); err != nil {
+		t.Fatal(err)
+	}
+	_, err = b.activate("2.0.0")
+	b.refused(err, report.InUse, "deploy upgrade "+b.Env+" "+b.Solution+" 1.1.0")
+
+	// A webhook converts what its definition lists, and nothing else.
+	converting("1.2.0", "v2")
+	_, err = b.activate("1.2.0")
+	b.refused(err, report.InUse, "its webhook", "v1")
+	converting("1.3.0", "v1- v2")
+	done, err := b.activate("1.3.0")
+	b.noticed(done, err, "stays served for version 1.0.0", b.crdName()+" (v1)")
+	b.served("v1", "v2")
+}

@@ -1,0 +1,301 @@
+package deployer
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/deployer/render"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// operator is an operator in a namespace and the custom resources that it works with.
+type operator struct {
+	deployment
+	required    []schema.CRDRequirement
+	definitions map[string]*unstructured.Unstructured // as its own version has them
+}
+
+// operators returns those of a Solution in environments. Of a version that only MetalK8s imported nothing is known.
+func (d *Deployer) operators(ctx context.Context, catalog *Catalog, solution string) ([]operator, error) {
+	deployed, err := d.deployments(ctx, solution)
+	if err != nil {
+		return nil, err
+	}
+	var found []operator
+	for _, there := range deployed {
+		imported, ok := catalog.imports[solution+"-"+there.version]
+		if !ok {
+			continue
+		}
+		p, err := d.payload(ctx, imported)
+		if err != nil {
+			return nil, err
+		}
+		o := operator{deployment: there}
+		if o.required, err = render.RequiredCRDs(p); err != nil {
+			return nil, err
+		}
+		own, err := render.Definitions(p)
+		if err != nil {
+			return nil, err
+		}
+		o.definitions = byName(own)
+		found = append(found, o)
+	}
+	return found, nil
+}
+
+// byName finds the definitions among objects.
+func byName(objects []*unstructured.Unstructured) map[string]*unstructured.Unstructured {
+	found := map[string]*unstructured.Unstructured{}
+	for _, object := range objects {
+		if object.GroupVersionKind() == crdKind {
+			found[object.GetName()] = object
+		}
+	}
+	return found
+}
+
+// fit is what becomes of an operator when other definitions replace those it works with.
+type fit struct {
+	operator
+	kept    []schema.CRDRequirement // what has to stay served for it, and can
+	missing []schema.CRDRequirement // what cannot
+	reasons []string                // for each CRD that is missing something
+}
+
+// unite makes definitions serve what operators in environments still work with, as far as objects can be read in these
+// versions, too. What the definitions do not have stays in the cluster as it is.
+func (d *Deployer) unite(ctx context.Context, definitions map[string]*unstructured.Unstructured, operators []operator) ([]fit, error) {
+	alone := map[string]*unstructured.Unstructured{}
+	for name, definition := range definitions {
+		alone[name] = definition.DeepCopy()
+	}
+	fits := make([]fit, len(operators))
+	for i, o := range operators {
+		fits[i].operator = o
+		for _, wanted := range lacking(o.required, alone) {
+			live, err := d.Cluster.Get(ctx, crdKind, "", wanted.Name)
+			if err != nil {
+				return nil, err
+			}
+			if err := fits[i].keep(ctx, definitions[wanted.Name], wanted, live); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return fits, nil
+}
+
+// lacking are the requirements that definitions do not meet. What they do not have at all stays in the cluster as it is.
+func lacking(required []schema.CRDRequirement, definitions map[string]*unstructured.Unstructured) []schema.CRDRequirement {
+	missing := render.MissingCRDs(required, func(name string) *unstructured.Unstructured { return definitions[name] })
+	return slices.DeleteFunc(missing, func(r schema.CRDRequirement) bool { return definitions[r.Name] == nil })
+}
+
+func (f *fit) keep(ctx context.Context, definition *unstructured.Unstructured, wanted schema.CRDRequirement, live *unstructured.Unstructured) error {
+	kept, missing := wanted, wanted
+	kept.Versions, missing.Versions = nil, nil
+	for _, version := range wanted.Versions {
+		why, err := keepVersion(ctx, definition, version, live, f.definitions[wanted.Name])
+		switch {
+		case err != nil:
+			return err
+		case why == "":
+			kept.Versions = append(kept.Versions, version)
+		default:
+			missing.Versions = append(missing.Versions, version)
+			f.reasons = append(f.reasons, why)
+		}
+	}
+	if len(kept.Versions) > 0 {
+		f.kept = append(f.kept, kept)
+	}
+	if len(missing.Versions) > 0 {
+		f.missing = append(f.missing, missing)
+	}
+	return nil
+}
+
+// keepVersion makes a definition serve a version that it has not, as one of the sources describes it. If nothing could
+// convert objects to and from it, the definition stays as it is and the answer says why.
+func keepVersion(ctx context.Context, object *unstructured.Unstructured, name string, sources ...*unstructured.Unstructured) (why string, err error) {
+	united := object.DeepCopy()
+	versions, _, err := unstructured.NestedSlice(united.Object, "spec", "versions")
+	if err != nil {
+		return "", report.Errorf(report.Invalid, "custom resource definition %s: %w", object.GetName(), err)
+	}
+	strategy, _, _ := unstructured.NestedString(object.Object, "spec", "conversion", "strategy")
+	switch at := versionIndex(versions, name); {
+	case at >= 0:
+		versions[at].(map[string]any)["served"] = true
+	case strategy == "Webhook":
+		return fmt.Sprintf("its webhook is not known to convert %s, which the definition does not list", name), nil
+	default:
+		version := versionEntry(name, sources...)
+		if version == nil {
+			return "nothing describes " + name, nil
+		}
+		version["served"], version["storage"] = true, false
+		versions = append(versions, version)
+	}
+	if err = unstructured.SetNestedSlice(united.Object, versions, "spec", "versions"); err != nil {
+		return "", err
+	}
+	def, err := definition(united)
+	if err != nil {
+		return "", err
+	}
+	for _, problem := range def.Judge(ctx) {
+		if problem.Severity == report.SeverityError {
+			return problem.Message, nil
+		}
+	}
+	object.Object = united.Object
+	return "", nil
+}
+
+// versionEntry returns a copy of what the first of these definitions that has a version says about it, nil when none has.
+func versionEntry(name string, definitions ...*unstructured.Unstructured) map[string]any {
+	for _, definition := range definitions {
+		if definition == nil {
+			continue
+		}
+		versions, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions")
+		if at := versionIndex(versions, name); at >= 0 {
+			return versions[at].(map[string]any)
+		}
+	}
+	return nil
+}
+
+// versionIndex finds a version, which then is a map; -1 when it is not there.
+func versionIndex(versions []any, name string) int {
+	return slices.IndexFunc(versions, func(v any) bool {
+		version, ok := v.(map[string]any)
+		return ok && version["name"] == name
+	})
+}
+
+// keepServed makes the definitions of a version serve what operators in environments work with besides, and tells which
+// versions stay for whom. It refuses what would leave one of them without.
+func (d *Deployer) keepServed(ctx context.Context, catalog *Catalog, i schema.Import, objects []*unstructured.Unstructured) ([]string, error) {
+	operators, err := d.operators(ctx, catalog, i.Name)
+	if err != nil {
+		return nil, err
+	}
+	definitions := byName(objects)
+	fits, err := d.unite(ctx, definitions, operators)
+	if err != nil {
+		return nil, err
+	}
+	var notices, refusals, ways []string
+	for _, f := range fits {
+		if len(f.kept) > 0 {
+			notices = append(notices, fmt.Sprintf("stays served for version %s in %s: %s", f.version, f.deployment, requirements(f.kept)))
+		}
+		if len(f.missing) == 0 {
+			continue
+		}
+		refusals = append(refusals, fmt.Sprintf("%s has version %s, which needs %s: %s", f.deployment, f.version, requirements(f.missing), strings.Join(f.reasons, "; ")))
+		way, err := d.wayOut(ctx, catalog, i.Name, f.deployment, definitions)
+		if err != nil {
+			return nil, err
+		}
+		ways = append(ways, way)
+	}
+	if len(refusals) == 0 {
+		return notices, nil
+	}
+	return nil, report.Errorf(report.InUse, "version %s of Solution %s cannot be active beside what is deployed:\n  %s", i.Version, i.Name, strings.Join(refusals, "\n  ")).
+		WithHint("first: %s", strings.Join(slices.Compact(ways), " && "))
+}
+
+// wayOut is the next command for an operator that stands against definitions: to change it to a version that works with
+// what is served now and with them, best the active one, or to remove it.
+func (d *Deployer) wayOut(ctx context.Context, catalog *Catalog, solution string, there deployment, then map[string]*unstructured.Unstructured) (string, error) {
+	active, err := d.active(ctx, solution)
+	if err != nil {
+		return "", err
+	}
+	steps := catalog.Of(solution)
+	slices.Reverse(steps)
+	if at := slices.IndexFunc(steps, func(i schema.Import) bool { return i.Version == active }); at >= 0 {
+		steps = slices.Concat(steps[at:at+1], steps[:at], steps[at+1:])
+	}
+	for _, step := range steps {
+		p, err := d.payload(ctx, step)
+		if err != nil {
+			return "", err
+		}
+		required, err := render.RequiredCRDs(p)
+		if err != nil {
+			return "", err
+		}
+		var failure error
+		served := len(render.MissingCRDs(required, d.getCRD(ctx, &failure))) == 0 && len(lacking(required, then)) == 0
+		if failure != nil {
+			return "", failure
+		}
+		if served {
+			return fmt.Sprintf("solutionctl deploy %s %s %s %s", direction(there.version, step), there.environment, solution, step.Version), nil
+		}
+	}
+	return fmt.Sprintf("solutionctl deploy remove %s %s", there.environment, solution), nil
+}
+
+// noticeUnneeded tells which versions the active one does not serve by itself and no operator works with any more, once
+// these namespaces have another version: activating again lets them go.
+func (d *Deployer) noticeUnneeded(ctx context.Context, t *task, catalog *Catalog, next *render.Payload, namespaces []metalk8s.Namespace) error {
+	active, err := d.active(ctx, next.Solution.Metadata.Name)
+	if err != nil {
+		return err
+	}
+	imported, ok := catalog.imports[next.Solution.Metadata.Name+"-"+active]
+	if !ok {
+		return nil
+	}
+	p, err := d.payload(ctx, imported)
+	if err != nil {
+		return err
+	}
+	own, err := render.Definitions(p)
+	if err != nil {
+		return err
+	}
+	needed, err := render.RequiredCRDs(next)
+	if err != nil {
+		return err
+	}
+	operators, err := d.operators(ctx, catalog, imported.Name)
+	if err != nil {
+		return err
+	}
+	for _, o := range operators {
+		if !slices.ContainsFunc(namespaces, func(n metalk8s.Namespace) bool { return n.Name == o.namespace }) {
+			needed = append(needed, o.required...)
+		}
+	}
+	for _, definition := range own {
+		live, err := d.Cluster.Get(ctx, crdKind, "", definition.GetName())
+		if err != nil || live == nil {
+			return err
+		}
+		left := schema.CRDRequirement{Name: live.GetName(), Versions: slices.DeleteFunc(render.ServedVersions(live), func(version string) bool {
+			return slices.Contains(render.ServedVersions(definition), version) || slices.ContainsFunc(needed, func(r schema.CRDRequirement) bool {
+				return r.Name == live.GetName() && slices.Contains(r.Versions, version)
+			})
+		})}
+		if len(left.Versions) > 0 {
+			t.notice(fmt.Sprintf("nothing works with %s any more: 'solutionctl deploy activate %s %s' lets it go",
+				requirements([]schema.CRDRequirement{left}), imported.Name, active))
+		}
+	}
+	return nil
+}
