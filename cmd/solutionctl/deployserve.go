@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime/debug"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -151,6 +152,8 @@ func (a *app) serve(ctx context.Context, o serveOptions) (err error) {
 	reload := make(chan struct{})
 	defer a.onHangup(ctx, pair, reload)()
 	options.Reload = reload
+	// With little that lives, memory is the garbage of two hundred encrypted connections.
+	defer debug.SetGCPercent(debug.SetGCPercent(50))
 	return serve.Run(ctx, options)
 }
 
