@@ -97,7 +97,7 @@ func (t *task) finish() *schema.Operation {
 		})
 		part.Changes = append(part.Changes, p.Changes...)
 		for _, change := range p.Changes {
-			if change.Action == schema.ActionSkip {
+			if change.Action == schema.ActionSkip && !t.Planned { // a plan lists it
 				t.notice("skipped " + change.Object.String() + ": " + change.Note)
 			}
 		}

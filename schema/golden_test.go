@@ -45,7 +45,28 @@ func deployment() *schema.DeploymentState {
 // TestGoldenFiles reads and writes what is stored in clusters. A file of a format that was released never changes: later
 // versions of the program have to read it.
 func TestGoldenFiles(t *testing.T) {
+	var (
+		stamp    = schema.NewStamp("1.0.0")
+		hex      = strings.Repeat("0123456789abcdef", 4)
+		imported = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	)
 	golden(t, "deployment", deployment())
+	golden(t, "imports", &schema.Imports{Stamp: stamp, Imports: map[string]schema.Import{"db-1.0.0": {
+		Name: "db", Version: "1.0.0", Archive: schema.ImportedArchive{Path: "/var/lib/solutionctl/archives/db-1.0.0.iso", SHA256: hex, Size: 4 << 20},
+		Payload: "sha256:" + hex, Images: map[string]string{"db-operator:1.0.0": "sha256:" + hex}, ImportedAt: imported, ImportedBy: "root@bootstrap",
+	}}})
+	golden(t, "registry", &schema.ClusterRegistry{
+		Stamp: stamp, Mode: schema.RegistryOwn, Host: schema.RegistryHostOwn, Endpoints: []string{"https://10.0.0.1:5443"}, CA: "-----BEGIN CERTIFICATE-----\n",
+	})
+	golden(t, "payload", &schema.PayloadHead{Stamp: stamp, Images: []schema.PayloadImage{{
+		Ref: schema.ImageRef{Name: "db-operator", Tag: "1.0.0"}, Digest: "sha256:" + hex, Origin: "registry.example/acme/db-operator:1.0.0",
+	}}})
+	golden(t, "archive", &schema.StoredArchive{
+		Stamp: stamp, Name: "db", Version: "1.0.0", SHA256: hex, Size: 5 << 20,
+		Chunks:   schema.ArchiveChunks{ChunkSize: 4 << 20, Algorithm: "sha256", Digests: []byte(hex)},
+		Original: "/mnt/db-1.0.0.iso", InPlace: true, Payload: "sha256:" + hex, Signers: []string{"SHA256:" + hex}, ImportedAt: imported,
+	})
+	golden(t, "host", &schema.HostSettings{Stamp: stamp, RegistryMode: schema.RegistryMetalK8s})
 }
 
 func golden[T any](t *testing.T, name string, want *T) {
