@@ -192,6 +192,9 @@ func (d *Deployer) planDeployment(ctx context.Context, t *task, catalog *Catalog
 	if err = d.checkActive(ctx, payload); err != nil {
 		return err
 	}
+	if left := payload.Components(); len(left) > 0 {
+		t.notice("only the operator, the user interface and the monitoring are deployed, not " + strings.Join(left, ", "))
+	}
 	var releases []engine.Release
 	for _, n := range namespaces {
 		if n.Terminating {

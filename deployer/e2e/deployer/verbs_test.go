@@ -259,6 +259,14 @@ func TestDeleteData(t *testing.T) {
 	}
 }
 
+// TestAddNamesWhatStays: charts are in the archive for whoever installs them, and add says that it does not.
+func TestAddNamesWhatStays(t *testing.T) {
+	b := newBed(t)
+	b.activated("1.0.0", content{Files: map[string]string{"charts/cache-1.0.0.tgz": "not read"}})
+	planned, err := b.Add(t.Context(), deployer.AddOptions{Options: deployer.Options{DryRun: true}, Environment: b.Env, Solution: b.Solution, Version: "1.0.0"})
+	b.noticed(planned, err, "charts/cache-1.0.0.tgz")
+}
+
 func TestDeactivateWhileDeployed(t *testing.T) {
 	b := newBed(t)
 	b.activated("1.0.0", content{})
