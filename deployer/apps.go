@@ -207,21 +207,42 @@ func (d *Deployer) findApp(ctx context.Context, o AppOptions) (*AppKind, *unstru
 		WithHint("say which one with --kind and --namespace")
 }
 
-// CreateApp makes an instance. Values is a spec in YAML, or a whole custom resource; the assignments are put into it. It
-// waits until the instance is ready.
-func (d *Deployer) CreateApp(ctx context.Context, o AppOptions, values []byte, assignments []string) (*schema.App, error) {
+// NewApp returns the kind of an instance that can be made, and the instance without any values.
+func (d *Deployer) NewApp(ctx context.Context, o AppOptions) (*AppKind, *unstructured.Unstructured, error) {
 	kind, err := d.AppKind(ctx, o.Environment, o.Kind)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	namespace, err := kind.place(o)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
+	}
+	existing, err := d.Cluster.Get(ctx, kind.kind, namespace, o.Name)
+	if err != nil {
+		return nil, nil, err
+	}
+	if existing != nil {
+		return nil, nil, errAppExists(o, existing)
 	}
 	object := &unstructured.Unstructured{Object: map[string]any{}}
 	object.SetGroupVersionKind(kind.kind)
 	object.SetNamespace(namespace)
 	object.SetName(o.Name)
+	return kind, object, nil
+}
+
+func errAppExists(o AppOptions, object *unstructured.Unstructured) error {
+	return report.Errorf(report.Conflict, "%s exists already", objectName(object)).
+		WithHint("change it with: solutionctl deploy app set %s %s FIELD=VALUE", o.Environment, o.Name)
+}
+
+// CreateApp makes an instance. Values is a spec in YAML, or a whole custom resource; the assignments are put into it. It
+// waits until the instance is ready.
+func (d *Deployer) CreateApp(ctx context.Context, o AppOptions, values []byte, assignments []string) (*schema.App, error) {
+	kind, object, err := d.NewApp(ctx, o)
+	if err != nil {
+		return nil, err
+	}
 	spec, err := readSpec(values)
 	if err != nil {
 		return nil, err
@@ -231,8 +252,7 @@ func (d *Deployer) CreateApp(ctx context.Context, o AppOptions, values []byte, a
 	}
 	created, err := d.Cluster.Create(ctx, object, cluster.WriteOptions{})
 	if errors.Is(err, cluster.ErrExists) {
-		return nil, report.Errorf(report.Conflict, "%s exists already", objectName(object)).
-			WithHint("change it with: solutionctl deploy app set %s %s FIELD=VALUE", o.Environment, o.Name)
+		return nil, errAppExists(o, object)
 	}
 	if err != nil {
 		return nil, err

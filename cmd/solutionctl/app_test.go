@@ -41,7 +41,7 @@ func TestConfirm(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			a, _, stderr := newTestApp(t, test.in)
 			a.person, a.yes = test.person, test.yes
-			if got := report.CodeOf(a.confirm("delete environment blue")); got != test.want {
+			if got := report.CodeOf(a.confirm(t.Context(), "delete environment blue")); got != test.want {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
 			if asked := stderr.String() == "delete environment blue [y/N] "; asked != test.asked {

@@ -79,7 +79,7 @@ func (a *app) loadAside(ctx context.Context, f keyFlags, stop context.CancelFunc
 		defer close(loaded)
 		signer, err = loadKey(ctx, f.key, func() ([]byte, error) {
 			defer close(asked)
-			return a.password(f, false)
+			return a.password(ctx, f, false)
 		})
 		if err != nil {
 			stop()

@@ -76,7 +76,7 @@ definitions; the name of the Solution has to be typed, or given with --yes.`,
 		args = arguments(args)
 		o := deployer.DeactivateOptions{Options: f.options(), Solution: args[0]}
 		var err error
-		if o.Data, o.Export, err = a.dataPolicy(&data, o.DryRun, args[0], args[0]); err != nil {
+		if o.Data, o.Export, err = a.dataPolicy(cmd.Context(), &data, o.DryRun, args[0], args[0]); err != nil {
 			return err
 		}
 		return a.runVerb(cmd.Context(), f, func(ctx context.Context, d *deployer.Deployer) (*schema.Operation, error) {
@@ -141,7 +141,7 @@ func (f *dataFlags) add(cmd *cobra.Command, keep, usage string) {
 }
 
 // dataPolicy asks for confirmation where data is to be deleted.
-func (a *app) dataPolicy(f *dataFlags, dryRun bool, name, confirm string) (deployer.DataPolicy, deployer.Export, error) {
+func (a *app) dataPolicy(ctx context.Context, f *dataFlags, dryRun bool, name, confirm string) (deployer.DataPolicy, deployer.Export, error) {
 	switch {
 	case f.keep:
 		return deployer.KeepData, nil, nil
@@ -150,7 +150,7 @@ func (a *app) dataPolicy(f *dataFlags, dryRun bool, name, confirm string) (deplo
 	case dryRun:
 		return deployer.DeleteData, nil, nil
 	}
-	if err := a.confirmName("Every custom resource of it will be deleted", confirm); err != nil {
+	if err := a.confirmName(ctx, "Every custom resource of it will be deleted", confirm); err != nil {
 		return deployer.RefuseData, nil, err
 	}
 	path := f.export

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"io"
@@ -217,17 +216,6 @@ func printFields(w *console.Stream, fields []schema.AppField) error {
 	return table.Print(w)
 }
 
-// explain tells in one sentence what a field is and what it takes.
-func explain(f schema.AppField) string {
-	var words []string
-	for _, text := range []string{f.Description, strings.Join(f.Choices, " or "), f.Limits} {
-		if text != "" {
-			words = append(words, text)
-		}
-	}
-	return strings.Join(words, " ")
-}
-
 func newAppCreateCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create ENVIRONMENT NAME",
@@ -250,7 +238,7 @@ somebody sits at the terminal, from answers to questions.`,
 		}
 		return a.runApp(f, args, func(d *deployer.Deployer) (*schema.App, error) {
 			if a.person && file == "" && len(sets) == 0 {
-				if sets, err = a.askFields(cmd.Context(), d, f.o); err != nil {
+				if sets, err = a.askApp(cmd.Context(), d, f.o); err != nil {
 					return nil, err
 				}
 			}
@@ -282,45 +270,6 @@ func (a *app) readValues(file string) ([]byte, error) {
 		err = report.Errorf(report.Invalid, "%s is larger than %d bytes", file, maxValues)
 	}
 	return data, err
-}
-
-// askFields asks for the fields one by one; the empty answer leaves a field to its default.
-func (a *app) askFields(ctx context.Context, d *deployer.Deployer, o deployer.AppOptions) ([]string, error) {
-	kind, err := d.AppKind(ctx, o.Environment, o.Kind)
-	if err != nil {
-		return nil, err
-	}
-	fmt.Fprintf(a.err, "A new %s. Enter takes the default.\n", console.Clean(kind.Kind))
-	answers := bufio.NewReader(a.in)
-	var sets []string
-	for _, field := range kind.Fields() {
-		for {
-			fmt.Fprintf(a.err, "%s\n%s%s: ", a.err.Paint(console.Faint, console.Clean(explain(field))), field.Path, preset(field))
-			answer, err := answers.ReadString('\n')
-			if err != nil {
-				return nil, report.Errorf(report.Cancelled, "no answer: %w", err)
-			}
-			answer = strings.TrimRight(answer, "\r\n")
-			if answer == "" && !field.Required {
-				break
-			}
-			assignment := field.Path + "=" + answer
-			if err := kind.Set(map[string]any{}, assignment); err == nil && answer != "" {
-				sets = append(sets, assignment)
-				break
-			} else if err != nil {
-				fmt.Fprintln(a.err, console.Clean(err.Error()))
-			}
-		}
-	}
-	return sets, nil
-}
-
-func preset(f schema.AppField) string {
-	if f.Default == "" {
-		return ""
-	}
-	return " [" + f.Default + "]"
 }
 
 func newAppSetCommand(a *app) *cobra.Command {
@@ -372,7 +321,7 @@ func newAppDeleteCommand(a *app) *cobra.Command {
 				return nil, err
 			}
 			question := fmt.Sprintf("delete %s %s in environment %s with %d objects that belong to it", one.Kind, one.Name, one.Environment, len(one.Objects))
-			if err := a.confirm(question); err != nil {
+			if err := a.confirm(cmd.Context(), question); err != nil {
 				return nil, err
 			}
 			one.Health, one.Objects, one.Values = schema.AppDeleting, nil, nil

@@ -115,7 +115,7 @@ given with --yes. What holds a namespace is told, and never forced.`,
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		o.Options, o.Environment = verb.options(), arguments(args)[0]
 		var err error
-		if o.Data, o.Export, err = a.confirmDeletion(&o, &data); err != nil {
+		if o.Data, o.Export, err = a.confirmDeletion(cmd.Context(), &o, &data); err != nil {
 			return err
 		}
 		return a.runVerb(cmd.Context(), verb, func(ctx context.Context, d *deployer.Deployer) (*schema.Operation, error) {
@@ -126,15 +126,15 @@ given with --yes. What holds a namespace is told, and never forced.`,
 }
 
 // confirmDeletion asks before namespaces are deleted, more earnestly when there may be data in them.
-func (a *app) confirmDeletion(o *deployer.DeleteEnvironmentOptions, data *dataFlags) (deployer.DataPolicy, deployer.Export, error) {
+func (a *app) confirmDeletion(ctx context.Context, o *deployer.DeleteEnvironmentOptions, data *dataFlags) (deployer.DataPolicy, deployer.Export, error) {
 	if o.DryRun || data.remove {
-		return a.dataPolicy(data, o.DryRun, o.Environment, o.Environment)
+		return a.dataPolicy(ctx, data, o.DryRun, o.Environment, o.Environment)
 	}
 	question := fmt.Sprintf("delete every namespace of environment %s", o.Environment)
 	if o.Namespace != "" {
 		question = fmt.Sprintf("delete namespace %s of environment %s", o.Namespace, o.Environment)
 	}
-	return deployer.RefuseData, nil, a.confirm(question)
+	return deployer.RefuseData, nil, a.confirm(ctx, question)
 }
 
 func newEnvListCommand(a *app) *cobra.Command {

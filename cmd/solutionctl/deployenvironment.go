@@ -88,7 +88,7 @@ while the operator still runs; the name of the Solution has to be typed, or give
 		args = arguments(args)
 		o.Options, o.Environment, o.Solution = f.options(), args[0], args[1]
 		var err error
-		if o.Data, o.Export, err = a.dataPolicy(&data, o.DryRun, args[1]+"-"+args[0], args[1]); err != nil {
+		if o.Data, o.Export, err = a.dataPolicy(cmd.Context(), &data, o.DryRun, args[1]+"-"+args[0], args[1]); err != nil {
 			return err
 		}
 		return a.runVerb(cmd.Context(), f, func(ctx context.Context, d *deployer.Deployer) (*schema.Operation, error) { return d.Remove(ctx, o) })

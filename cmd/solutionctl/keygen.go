@@ -33,8 +33,8 @@ which you give to those who verify. Both have cosign's format. Existing files ar
 The password is taken from --password-file, SOLUTIONCTL_PASSWORD or COSIGN_PASSWORD, or asked for.`,
 		Example: "  solutionctl keygen acme-release",
 		Args:    exactArgs("NAME"),
-		RunE: func(_ *cobra.Command, args []string) error {
-			password, err := a.password(flags, true)
+		RunE: func(cmd *cobra.Command, args []string) error {
+			password, err := a.password(cmd.Context(), flags, true)
 			if err != nil {
 				return err
 			}

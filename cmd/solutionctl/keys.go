@@ -29,7 +29,7 @@ func (f *keyFlags) addPassword(cmd *cobra.Command) {
 
 // load returns the signer of a key file or of a reference to a key that is somewhere else.
 func (a *app) load(ctx context.Context, f keyFlags) (*key.Signer, error) {
-	return loadKey(ctx, f.key, func() ([]byte, error) { return a.password(f, false) })
+	return loadKey(ctx, f.key, func() ([]byte, error) { return a.password(ctx, f, false) })
 }
 
 func loadKey(ctx context.Context, name string, password key.PasswordFunc) (*key.Signer, error) {
@@ -51,7 +51,7 @@ func loadKey(ctx context.Context, name string, password key.PasswordFunc) (*key.
 }
 
 // password reads a password: from the file, else from the environment, else from the person at the terminal.
-func (a *app) password(f keyFlags, isNew bool) ([]byte, error) {
+func (a *app) password(ctx context.Context, f keyFlags, isNew bool) ([]byte, error) {
 	if f.passwordFile != "" {
 		data, err := os.ReadFile(f.passwordFile)
 		return bytes.TrimRight(data, "\r\n"), err
@@ -65,11 +65,11 @@ func (a *app) password(f keyFlags, isNew bool) ([]byte, error) {
 		return nil, report.Errorf(report.Usage, "there is nobody to ask for the password of the key").
 			WithHint("set SOLUTIONCTL_PASSWORD, or name a file with --password-file")
 	}
-	first, err := console.AskSecret(a.in, a.err, "Password of the key: ")
+	first, err := console.AskSecret(ctx, a.in, a.err, "Password of the key: ")
 	if err != nil || !isNew {
 		return first, err
 	}
-	second, err := console.AskSecret(a.in, a.err, "The same again: ")
+	second, err := console.AskSecret(ctx, a.in, a.err, "The same again: ")
 	if err == nil && !bytes.Equal(first, second) {
 		err = report.Errorf(report.Usage, "the two passwords differ")
 	}

@@ -342,19 +342,50 @@ func remove(object map[string]any, path []string) {
 // Check judges a custom resource as the API server will: fields that it does not know, and values that it does not accept.
 // Rules that compare with the object before (CEL transition rules) are left to the server.
 func (f *Form) Check(ctx context.Context, object map[string]any) error {
-	invalid, lost, err := f.checker.Check(ctx, f.Version, object)
+	problems, err := f.problems(ctx, object, "")
+	if err != nil || len(problems) == 0 {
+		return err
+	}
+	return report.Errorf(report.Invalid, "%s is not accepted:\n  %s", f.Kind, strings.Join(problems, "\n  "))
+}
+
+// Try judges the value that an assignment gives to a field, while others are still unknown.
+func (f *Form) Try(ctx context.Context, assignment string) error {
+	setting, _, err := f.place(assignment)
 	if err != nil {
 		return err
 	}
+	spec := map[string]any{}
+	if err = f.Set(spec, assignment); err != nil {
+		return err
+	}
+	problems, err := f.problems(ctx, map[string]any{"spec": spec}, "spec."+strings.Join(setting.Path, "."))
+	if err != nil || len(problems) == 0 {
+		return err
+	}
+	return report.Errorf(report.Invalid, "%s", strings.Join(problems, "\n"))
+}
+
+// problems returns what is wrong at a path and below it; the empty path is the whole object.
+func (f *Form) problems(ctx context.Context, object map[string]any, path string) ([]string, error) {
+	invalid, lost, err := f.checker.Check(ctx, f.Version, object)
+	if err != nil {
+		return nil, err
+	}
+	concerned := func(place string) bool {
+		rest, found := strings.CutPrefix(place, path)
+		return found && (path == "" || rest == "" || rest[0] == '.' || rest[0] == '[')
+	}
 	var problems []string
 	for _, field := range lost {
-		problems = append(problems, field.Path+": unknown field")
+		if concerned(field.Path) {
+			problems = append(problems, field.Path+": unknown field")
+		}
 	}
 	for _, problem := range invalid {
-		problems = append(problems, problem.String())
+		if concerned(problem.Path) {
+			problems = append(problems, problem.String())
+		}
 	}
-	if len(problems) == 0 {
-		return nil
-	}
-	return report.Errorf(report.Invalid, "%s is not accepted:\n  %s", f.Kind, strings.Join(problems, "\n  "))
+	return problems, nil
 }

@@ -143,6 +143,27 @@ func FuzzSet(f *testing.F) {
 	})
 }
 
+// TestTry: one value is judged while others, required ones included, are missing.
+func TestTry(t *testing.T) {
+	f := open(t)
+	for _, test := range []struct{ assignment, want string }{
+		{"replicas=3", ""},
+		{"replicas=10", "spec.replicas"},
+		{"replicas=two", `"two" is not a whole number`},
+		{"size=big", "spec.size"},
+		{"mode=Single", ""},
+		{"mode=Alone", "spec.mode"},
+		{"backup.times=[a,b,c,d]", "spec.backup.times"},
+		{"backup.times=[a]", ""},
+		{"colour=red", "has no field colour"},
+	} {
+		err := f.Try(t.Context(), test.assignment)
+		if got := fmt.Sprint(err); (err == nil) != (test.want == "") || !strings.Contains(got, test.want) {
+			t.Errorf("%s: got %v, want %q", test.assignment, err, test.want)
+		}
+	}
+}
+
 func Example() {
 	database, err := load("testdata/databases_crd.yaml")
 	if err != nil {

@@ -99,10 +99,3 @@ func Clean(text string) string {
 func cleanLine(text string) string {
 	return strings.NewReplacer("\n", " ", "\t", " ").Replace(Clean(text))
 }
-
-// AskSecret asks the person at a terminal for something that is not shown while it is typed.
-func AskSecret(in io.Reader, out *Stream, question string) ([]byte, error) {
-	fmt.Fprintf(out, "%s", question)
-	defer fmt.Fprintln(out)
-	return term.ReadPassword(descriptor(in))
-}

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
+	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/schema"
+)
+
+// askApp asks for the values of a new application, field by field, and tells how to give them without being asked.
+func (a *app) askApp(ctx context.Context, d *deployer.Deployer, o deployer.AppOptions) ([]string, error) {
+	kind, _, err := d.NewApp(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	fmt.Fprintf(a.err, "A new %s. Enter takes the value in brackets, or none; Ctrl-C leaves everything as it is.\n", console.Clean(kind.Kind))
+	var sets []string
+	for _, field := range kind.Fields() {
+		answer, err := a.askField(ctx, kind, field)
+		if err != nil {
+			return nil, err
+		}
+		if answer != "" {
+			sets = append(sets, field.Path+"="+answer)
+		}
+	}
+	if len(sets) > 0 {
+		fmt.Fprintf(a.err, "\nThe same without questions:\n  %s\n\n", console.Clean(createCommand(o, sets)))
+	}
+	return sets, nil
+}
+
+// askField asks until the answer is one that the field takes; the empty answer leaves it to its default.
+func (a *app) askField(ctx context.Context, kind *deployer.AppKind, field schema.AppField) (string, error) {
+	explanation := explain(field)
+	if strings.Contains(field.Type, " of ") || field.Type == "object" || field.Type == "any" {
+		explanation += " (" + field.Type + ", written as YAML or JSON)"
+	}
+	fmt.Fprintf(a.err, "\n%s\n", a.err.Paint(console.Faint, console.Clean(explanation)))
+	question := field.Path
+	if field.Default != "" {
+		question += " [" + plain(field.Default) + "]"
+	}
+	for {
+		answer, err := console.Ask(ctx, a.in, a.err, console.Clean(question)+": ")
+		if err != nil {
+			return "", err
+		}
+		complaint := "it needs a value"
+		if answer != "" {
+			err := kind.Try(ctx, field.Path+"="+answer)
+			if err == nil {
+				return answer, nil
+			}
+			complaint = err.Error()
+		} else if !field.Required {
+			return "", nil
+		}
+		fmt.Fprintln(a.err, a.err.Paint(console.Red, console.Clean(complaint)))
+	}
+}
+
+// explain tells in a few words what a field is and what it takes.
+func explain(f schema.AppField) string {
+	var takes []string
+	if len(f.Choices) > 0 {
+		takes = append(takes, strings.Join(f.Choices, " or "))
+	}
+	if f.Limits != "" {
+		takes = append(takes, f.Limits)
+	}
+	what := strings.TrimSuffix(f.Description, ".")
+	if what != "" && len(takes) > 0 {
+		what += ": "
+	}
+	return what + strings.Join(takes, ", ")
+}
+
+// plain is a JSON value as a person types it.
+func plain(value string) string {
+	var text string
+	if json.Unmarshal([]byte(value), &text) == nil {
+		return text
+	}
+	return value
+}
+
+// createCommand is the command line that creates an application with these values.
+func createCommand(o deployer.AppOptions, sets []string) string {
+	words := []string{"solutionctl deploy app create", o.Environment, o.Name}
+	for _, flag := range [][2]string{{"--kind", o.Kind}, {"--namespace", o.Namespace}} {
+		if flag[1] != "" {
+			words = append(words, flag[0], flag[1])
+		}
+	}
+	for _, set := range sets {
+		words = append(words, "--set", shellWord(set))
+	}
+	return strings.Join(words, " ")
+}
