@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	kube "k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/solutionctl/solutionctl/deployer/health"
 	"github.com/solutionctl/solutionctl/lint/crd"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -47,8 +48,9 @@ func (d *Deployer) judgeCRDs(ctx context.Context, objects []*unstructured.Unstru
 			continue
 		}
 		if live.GetDeletionTimestamp() != nil {
-			return nil, nil, report.Errorf(report.Conflict, "custom resource definition %s is being deleted", live.GetName()).
-				WithHint("wait until it is gone; 'kubectl get crd %s -o yaml' shows what holds it", live.GetName())
+			return nil, nil, report.Errorf(report.Conflict, "custom resource definition %s is being deleted: %s",
+				live.GetName(), strings.Join(health.Explain(ctx, d.Cluster, live), "; ")).
+				WithHint("remove what holds it, wait until it is gone, and run the command again")
 		}
 		more, lost, migrate, err := d.judgeCRD(ctx, live, object)
 		if err != nil {

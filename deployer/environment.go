@@ -198,8 +198,7 @@ func (d *Deployer) planDeployment(ctx context.Context, t *task, catalog *Catalog
 	var releases []engine.Release
 	for _, n := range namespaces {
 		if n.Terminating {
-			return report.Errorf(report.Conflict, "namespace %s is being deleted", n.Name).
-				WithHint("wait until it is gone; 'kubectl get namespace %s -o yaml' shows what holds it", n.Name)
+			return d.documents().Terminating(ctx, n.Name)
 		}
 		var release engine.Release
 		var notices []string

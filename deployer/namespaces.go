@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kube "k8s.io/apimachinery/pkg/runtime/schema"
@@ -67,6 +68,9 @@ type DeleteEnvironmentOptions struct {
 	// and deletes every custom resource first.
 	Data   DataPolicy
 	Export Export // where custom resources go before they are deleted
+	// Release are objects whose finalizers are removed, of those that [Deployer.Held] lists. What their operators would have
+	// cleaned up stays behind.
+	Release []Held
 }
 
 // DeleteEnvironment deletes namespaces of an environment. What is used in them is deleted in the order that lets its
@@ -179,13 +183,24 @@ func (d *Deployer) planDeletion(ctx context.Context, o DeleteEnvironmentOptions)
 	if err := d.planForgetting(ctx, t, o, states); err != nil {
 		return nil, err
 	}
+	for _, h := range o.Release {
+		t.records = append(t.records, schema.Change{
+			Action: schema.ActionUpdate, Object: h.ObjectRef, Note: "finalizers are removed: " + strings.Join(h.Finalizers, ", "),
+		})
+	}
 	forget := t.after
 	for _, n := range namespaces {
 		t.records = append(t.records, schema.Change{Action: schema.ActionDelete, Object: namespaceRef(n.Name)})
 	}
 	t.before = func(ctx context.Context) error {
-		if err := d.deleteResources(ctx, lost, o.Export, o.Timeout); err != nil {
+		if err := d.exportResources(ctx, lost, o.Export); err != nil {
 			return err
+		}
+		if err := d.letGo(ctx, o.Release); err != nil {
+			return err
+		}
+		if err := d.removeResources(ctx, lost, o.Timeout); err != nil {
+			return orForce(err, o.Environment)
 		}
 		return d.clearVersions(ctx, namespaces)
 	}
@@ -193,7 +208,7 @@ func (d *Deployer) planDeletion(ctx context.Context, o DeleteEnvironmentOptions)
 		if err := forget(ctx); err != nil {
 			return err
 		}
-		return d.documents().DeleteEnvironment(ctx, selected)
+		return orForce(d.documents().DeleteEnvironment(ctx, selected), o.Environment)
 	}
 	return t, nil
 }

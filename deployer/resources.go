@@ -18,6 +18,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/health"
 	"github.com/solutionctl/solutionctl/deployer/render"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -124,14 +125,29 @@ type Export func() (io.WriteCloser, error)
 // deleteResources writes custom resources to the export, asks for their deletion and waits until they are gone, while
 // operators still serve their finalizers.
 func (d *Deployer) deleteResources(ctx context.Context, list []customResource, export Export, timeout time.Duration) error {
-	if len(list) == 0 {
-		return nil
+	if err := d.exportResources(ctx, list, export); err != nil {
+		return err
 	}
-	if export == nil {
+	return d.removeResources(ctx, list, timeout)
+}
+
+func (d *Deployer) exportResources(ctx context.Context, list []customResource, export Export) error {
+	switch {
+	case len(list) == 0:
+		return nil
+	case export == nil:
 		return report.Errorf(report.DataLoss, "%s would be deleted without an export", countText(list))
 	}
 	if err := d.export(ctx, list, export); err != nil {
 		return fmt.Errorf("export of custom resources: %w", err)
+	}
+	return nil
+}
+
+// removeResources asks for the deletion of custom resources and waits until they are gone.
+func (d *Deployer) removeResources(ctx context.Context, list []customResource, timeout time.Duration) error {
+	if len(list) == 0 {
+		return nil
 	}
 	total := int64(len(list))
 	event := report.Event{Step: "delete", Name: "custom resources", State: report.Started, Total: total, Unit: "objects"}
@@ -141,11 +157,11 @@ func (d *Deployer) deleteResources(ctx context.Context, list []customResource, e
 			return err
 		}
 	}
-	err := d.awaitGone(ctx, list, timeout, func(left int) {
-		event.State, event.Done = report.Running, total-int64(left)
+	err := d.awaitGone(ctx, list, timeout, func(left int, reason string) {
+		event.State, event.Done, event.Note = report.Running, total-int64(left), reason
 		d.sink().Emit(event)
 	})
-	event.State = report.Done
+	event.State, event.Note = report.Done, ""
 	if err != nil {
 		event.State = report.Failed
 	}
@@ -188,8 +204,9 @@ func (d *Deployer) export(ctx context.Context, list []customResource, open Expor
 	return err
 }
 
-// awaitGone follows the objects until none is left. What stays is named with the finalizers that hold it.
-func (d *Deployer) awaitGone(ctx context.Context, list []customResource, timeout time.Duration, left func(int)) error {
+// awaitGone follows the objects until none is left. What stays is named with what holds it, from time to time and in the
+// end.
+func (d *Deployer) awaitGone(ctx context.Context, list []customResource, timeout time.Duration, left func(count int, reason string)) error {
 	waiting, cancel := context.WithTimeout(ctx, cmp.Or(timeout, defaultTimeout))
 	defer cancel()
 	remaining := map[kube.GroupVersionKind]map[string]*unstructured.Unstructured{}
@@ -201,7 +218,7 @@ func (d *Deployer) awaitGone(ctx context.Context, list []customResource, timeout
 	}
 	count := len(list)
 	for kind, objects := range remaining {
-		for len(objects) > 0 {
+		for round := 1; len(objects) > 0; round++ {
 			there := map[string]*unstructured.Unstructured{}
 			for one, err := range d.Cluster.ListMetadata(waiting, kind, "", metav1.ListOptions{}) {
 				if err != nil {
@@ -217,7 +234,11 @@ func (d *Deployer) awaitGone(ctx context.Context, list []customResource, timeout
 					objects[uid] = there[uid]
 				}
 			}
-			left(count)
+			reason := ""
+			if round%patientRounds == 0 {
+				reason = d.holder(waiting, objects)
+			}
+			left(count, reason)
 			if len(objects) == 0 {
 				break
 			}
@@ -248,7 +269,19 @@ const (
 	defaultTimeout = 10 * time.Minute
 	// relist bounds how long an object that went between a list and the watch behind it is waited for.
 	relist = 2 * time.Second
+	// patientRounds is after how many lists somebody who waits is told why.
+	patientRounds = 5
 )
+
+// holder tells what holds one of the objects.
+func (d *Deployer) holder(ctx context.Context, objects map[string]*unstructured.Unstructured) string {
+	for _, uid := range slices.Sorted(maps.Keys(objects)) {
+		if reasons := health.Explain(ctx, d.Cluster, objects[uid]); len(reasons) > 0 {
+			return reasons[0]
+		}
+	}
+	return ""
+}
 
 // stuck says what keeps objects that were deleted from going away.
 func (d *Deployer) stuck(ctx, waiting context.Context, objects map[string]*unstructured.Unstructured, err error) error {
@@ -260,17 +293,13 @@ func (d *Deployer) stuck(ctx, waiting context.Context, objects map[string]*unstr
 		return err
 	}
 	var lines []string
-	for _, uid := range slices.Sorted(maps.Keys(objects)) {
-		if len(lines) == maxLosses {
-			lines = append(lines, fmt.Sprintf("and %d more", len(objects)-maxLosses))
+	for i, uid := range slices.Sorted(maps.Keys(objects)) {
+		if i == maxLosses {
+			lines = append(lines, fmt.Sprintf("and %d more", len(objects)-i))
 			break
 		}
-		line := objectName(objects[uid])
-		if holders := objects[uid].GetFinalizers(); len(holders) > 0 {
-			line += " waits for whoever serves " + strings.Join(holders, ", ")
-		}
-		lines = append(lines, line)
+		lines = append(lines, health.Explain(ctx, d.Cluster, objects[uid])...)
 	}
 	return report.Errorf(report.Timeout, "custom resources were not gone in time:\n  %s", strings.Join(lines, "\n  ")).
-		WithHint("look at the operator that serves them, then run the same command again")
+		WithHint("remove what is in the way, and run the same command again")
 }

@@ -19,6 +19,9 @@ type DeploymentState struct {
 	History []DeploymentRevision `json:"history,omitempty"`
 }
 
+// LabelRelease is on every object of a release and names it: the Solution, a dot, and a hash of the namespace.
+const LabelRelease = "solutionctl.io/release"
+
 // DeploymentOutcome says how a revision ended.
 type DeploymentOutcome string
 

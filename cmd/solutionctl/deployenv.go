@@ -12,6 +12,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 func newEnvCommand(a *app) *cobra.Command {
@@ -92,7 +93,12 @@ while a Solution or a custom resource is there.
 
 --delete-data removes them, too: it writes the custom resources to a file that only you can read, deletes them while
 their operators still run, then the Solutions, then the namespaces. The name of the environment has to be typed, or
-given with --yes. What holds a namespace is told, and never forced.`,
+given with --yes.
+
+What holds a namespace is told, and never forced. When whoever should remove a finalizer will not come back, run the
+command again with --force-finalizers: it lists the objects that were deleted and are held, asks, and removes exactly the
+finalizers that it has listed, never those of Kubernetes itself. What they stood for, outside of the cluster for
+instance, is then not cleaned up.`,
 		Example: "  solutionctl deploy env delete test",
 	}
 	f := a.addClusterFlags(cmd)
@@ -104,6 +110,8 @@ given with --yes. What holds a namespace is told, and never forced.`,
 	flags.StringVarP(&o.Namespace, "namespace", "N", "", "only this `NAMESPACE` of the environment")
 	flags.BoolVar(&data.remove, "delete-data", false, "export and delete custom resources, and remove the Solutions")
 	flags.StringVar(&data.export, "export", "", "where --delete-data writes custom resources to, a new `FILE` (default NAME-TIME.json)")
+	var force bool
+	flags.BoolVar(&force, "force-finalizers", false, "list and remove the finalizers of what was deleted and does not go away")
 	flags.BoolVar(&verb.dryRun, "dry-run", false, "only say what would be deleted")
 	flags.BoolVar(&verb.wait, "wait", true, "wait until the namespaces are gone")
 	flags.BoolVar(&verb.noWait, "no-wait", false, "the same as --wait=false")
@@ -115,6 +123,11 @@ given with --yes. What holds a namespace is told, and never forced.`,
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		o.Options, o.Environment = verb.options(), arguments(args)[0]
 		var err error
+		if force {
+			if o.Release, err = a.confirmRelease(cmd.Context(), f, &o); err != nil {
+				return err
+			}
+		}
 		if o.Data, o.Export, err = a.confirmDeletion(cmd.Context(), &o, &data); err != nil {
 			return err
 		}
@@ -123,6 +136,30 @@ given with --yes. What holds a namespace is told, and never forced.`,
 		})
 	}
 	return cmd
+}
+
+// confirmRelease lists what finalizers hold and asks before they are removed.
+func (a *app) confirmRelease(ctx context.Context, f *clusterFlags, o *deployer.DeleteEnvironmentOptions) ([]deployer.Held, error) {
+	d, err := a.deployer(f)
+	if err != nil {
+		return nil, err
+	}
+	held, err := d.Held(ctx, o.Environment, o.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	if len(held) == 0 {
+		return nil, report.Errorf(report.Refused, "environment %s has nothing that was deleted and is held by a finalizer of an operator", o.Environment).
+			WithHint("delete it without --force-finalizers; when it does not go away, the message says why")
+	}
+	fmt.Fprintln(a.err, "These finalizers are removed, and what they stand for is not cleaned up:")
+	for _, h := range held {
+		fmt.Fprintf(a.err, "  %s\n", console.Clean(h.String()))
+	}
+	if o.DryRun {
+		return held, nil
+	}
+	return held, a.confirmName(ctx, fmt.Sprintf("%d objects of environment %s are let go", len(held), o.Environment), o.Environment)
 }
 
 // confirmDeletion asks before namespaces are deleted, more earnestly when there may be data in them.

@@ -122,7 +122,7 @@ func (c *Cluster) translate(ctx context.Context, r request, err error) error {
 	}
 	if webhook := webhookOf(said.Message); webhook != nil {
 		return say(report.Unavailable, nil, "admission webhook %q of the cluster does not work: %s", webhook[0], webhook[1]).
-			WithHint("repair what serves the webhook, or delete its webhook configuration if nobody needs it any more")
+			WithHint("repair what serves the webhook, or delete its webhook configuration if nobody needs it any more; 'solutionctl deploy doctor' names it")
 	}
 	return say(report.Unavailable, nil, "the API server cannot do it now: %s", said.Message)
 }
@@ -198,7 +198,7 @@ func forbidden(r request, said metav1.Status, say sayFunc) error {
 	}
 	if apierrors.HasStatusCause(&apierrors.StatusError{ErrStatus: said}, "NamespaceTerminating") {
 		return say(report.InUse, nil, "namespace %s is being deleted", r.namespace).
-			WithHint("wait until it is gone; its status.conditions tell what holds it up")
+			WithHint("wait until it is gone; 'solutionctl deploy doctor' tells what holds it")
 	}
 	_, reason, found := strings.Cut(said.Message, " is forbidden: ")
 	if !found {

@@ -29,7 +29,7 @@ import (
 // Labels of what the engine makes.
 const (
 	// LabelRelease is on every object of a release and names it, see [Key.ID].
-	LabelRelease = "solutionctl.io/release"
+	LabelRelease = schema.LabelRelease
 	// labelStores is on the Secrets of the engine: "state" or "content".
 	labelStores = "solutionctl.io/stores"
 	// labelOwner says whose content a Secret has.

@@ -242,7 +242,13 @@ func (r *run) gone(ctx context.Context, object *unstructured.Unstructured) error
 		return err
 	}
 	ref := refOf(live)
+	s := &step{Change: schema.Change{Object: ref}}
 	r.emit(report.Event{Step: "wait", Name: ref.String(), State: report.Started, Note: terminating(live)})
+	explaining, stop := context.WithCancel(r.patience)
+	var explainer sync.WaitGroup
+	explainer.Go(func() { r.explainAll(explaining, []*target{{run: r, step: s}}) })
+	defer explainer.Wait()
+	defer stop()
 	one := metav1.ListOptions{FieldSelector: "metadata.name=" + live.GetName(), ResourceVersion: live.GetResourceVersion()}
 	for change, err := range r.Cluster.Watch(r.patience, kind, live.GetNamespace(), one) {
 		if err != nil {
@@ -260,10 +266,9 @@ func (r *run) gone(ctx context.Context, object *unstructured.Unstructured) error
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	reasons := r.explain(ctx, &step{Change: schema.Change{Object: ref}})
-	text := strings.Join(append([]string{terminating(live)}, reasons...), "\n  ")
+	text := strings.Join(append([]string{terminating(live)}, r.explain(ctx, s)...), "\n  ")
 	return report.Errorf(report.Timeout, "%s is still there after %s: %s", ref, r.timeout, text).
-		WithHint("whoever set the finalizers has to remove them: see that it runs, and run the same command again")
+		WithHint("remove what is in the way, and run the same command again")
 }
 
 // poll asks again and again, ever more rarely, until the answer is yes.

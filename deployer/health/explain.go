@@ -44,6 +44,9 @@ func Explain(ctx context.Context, r Reader, object *unstructured.Unstructured) [
 	if now.Ready {
 		return nil
 	}
+	if object.GetDeletionTimestamp() != nil {
+		return e.explainTerminating(object)
+	}
 	switch kind := object.GroupVersionKind().GroupKind(); kind {
 	case schema.GroupKind{Kind: "Pod"}:
 		e.explainPods([]*unstructured.Unstructured{object})
@@ -52,8 +55,6 @@ func Explain(ctx context.Context, r Reader, object *unstructured.Unstructured) [
 	case schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}, schema.GroupKind{Group: "apps", Kind: "StatefulSet"},
 		schema.GroupKind{Group: "apps", Kind: "DaemonSet"}, schema.GroupKind{Group: "batch", Kind: "Job"}:
 		e.explainOwner(object)
-	case schema.GroupKind{Kind: "Namespace"}:
-		e.explainNamespace(object)
 	default:
 		e.addEvents("", e.warnings(object))
 	}
@@ -141,16 +142,6 @@ func (e *explainer) explainOwner(owner *unstructured.Unstructured) {
 	e.addConditions(owner, "ReplicaFailure")
 	if len(e.reasons) == 0 {
 		e.addEvents("", e.warnings(owner))
-	}
-}
-
-// explainNamespace tells what is left in a namespace that does not go away.
-func (e *explainer) explainNamespace(namespace *unstructured.Unstructured) {
-	for _, name := range []string{
-		"NamespaceDeletionDiscoveryFailure", "NamespaceDeletionGroupVersionParsingFailure", "NamespaceDeletionContentFailure",
-		"NamespaceContentRemaining", "NamespaceFinalizersRemaining",
-	} {
-		e.addConditions(namespace, name)
 	}
 }
 

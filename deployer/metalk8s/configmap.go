@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -11,6 +12,7 @@ import (
 	kube "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/health"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -36,7 +38,7 @@ func (d *Documents) editData(ctx context.Context, namespace, name string, edit f
 			return nil
 		}
 		if err := d.writeData(ctx, object, namespace, name, data); !isOutdated(err) {
-			return explainTerminating(err, namespace)
+			return d.explainTerminating(ctx, err, namespace)
 		}
 	}
 	return report.Errorf(report.Conflict, "ConfigMap %s/%s: somebody else changes it again and again", namespace, name).
@@ -89,14 +91,19 @@ func isOutdated(err error) bool {
 }
 
 // explainTerminating says what the API server means when it forbids to write into a namespace that is being deleted.
-func explainTerminating(err error, namespace string) error {
+func (d *Documents) explainTerminating(ctx context.Context, err error, namespace string) error {
 	if err != nil && apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
-		return terminatingError(namespace)
+		return d.Terminating(ctx, namespace)
 	}
 	return err
 }
 
-func terminatingError(namespace string) error {
-	return report.Errorf(report.Conflict, "namespace %s is being deleted", namespace).
-		WithHint("wait until it is gone; what holds it: kubectl get namespace %s -o yaml", namespace)
+// Terminating is the error that tells that nothing can be put into a namespace any more, and what holds it.
+func (d *Documents) Terminating(ctx context.Context, namespace string) error {
+	reasons := ""
+	if live, err := d.Cluster.Get(ctx, namespaceKind, "", namespace); err == nil && live != nil {
+		reasons = ": " + strings.Join(health.Explain(ctx, d.Cluster, live), "; ")
+	}
+	return report.Errorf(report.Conflict, "namespace %s is being deleted%s", namespace, reasons).
+		WithHint("remove what holds it, wait until it is gone, and run the command again")
 }

@@ -144,7 +144,7 @@ func (d *Documents) adoptNamespace(ctx context.Context, live *unstructured.Unstr
 	environment, labelled := live.GetLabels()[EnvironmentLabel]
 	switch {
 	case live.GetDeletionTimestamp() != nil:
-		return "", terminatingError(o.Namespace)
+		return "", d.Terminating(ctx, o.Namespace)
 	case labelled && environment == o.Name:
 		if o.Description == nil {
 			return Unchanged, nil

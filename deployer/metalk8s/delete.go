@@ -1,6 +1,7 @@
 package metalk8s
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/health"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -125,7 +127,7 @@ func (d *Documents) awaitDeletion(ctx, waiting context.Context, n Namespace) err
 		}
 		if waiting.Err() != nil { // also when ctx has ended and nothing could be read
 			d.emit(report.Event{Step: "delete", Name: "namespace " + n.Name, State: report.Failed})
-			return stuck(ctx, last)
+			return d.stuck(ctx, last)
 		}
 		if err != nil {
 			return err
@@ -148,27 +150,32 @@ func (d *Documents) followNamespace(ctx context.Context, last *unstructured.Unst
 		if change.Type == watch.Deleted {
 			break
 		}
-		if reasons := Holding(last); len(reasons) > 0 {
-			d.emit(report.Event{Step: "delete", Name: "namespace " + last.GetName(), State: report.Running, Note: strings.Join(reasons, "; ")})
+		if len(Holding(last)) > 0 {
+			d.emit(report.Event{
+				Step: "delete", Name: "namespace " + last.GetName(), State: report.Running,
+				Note: strings.Join(health.Explain(ctx, d.Cluster, last), "; "),
+			})
 		}
 	}
 	return last, nil
 }
 
 // stuck is the error for a namespace that does not go away.
-func stuck(ctx context.Context, namespace *unstructured.Unstructured) error {
-	reasons := Holding(namespace)
-	text := "the cluster has not looked at it yet"
-	if len(reasons) > 0 {
-		text = strings.Join(reasons, "; ")
-	}
+func (d *Documents) stuck(ctx context.Context, namespace *unstructured.Unstructured) error {
 	if ctx.Err() != nil {
+		text := cmp.Or(strings.Join(Holding(namespace), "; "), notYet)
 		return report.Errorf(report.Interrupted, "namespace %s is being deleted: %s: %w", namespace.GetName(), text, context.Cause(ctx)).
 			WithHint("the cluster goes on deleting it; run the same command again to see it end")
 	}
-	return report.Errorf(report.Timeout, "namespace %s does not go away: %s", namespace.GetName(), text).
-		WithHint("whoever set the finalizer has to finish; is its operator running? Then run the same command again")
+	text := notYet
+	if len(Holding(namespace)) > 0 {
+		text = strings.Join(health.Explain(ctx, d.Cluster, namespace), "\n  ")
+	}
+	return report.Errorf(report.Timeout, "namespace %s does not go away:\n  %s", namespace.GetName(), text).
+		WithHint("remove what is in the way, and run the same command again; it goes on where this one ended")
 }
+
+const notYet = "the cluster has not looked at it yet"
 
 // Holding says what holds a namespace that is being deleted, in the words of the cluster: what remains, which finalizers
 // are on it, and which kinds cannot even be listed. Nothing when it is not being deleted.

@@ -191,7 +191,7 @@ func (d *Documents) ensureConfigMap(ctx context.Context, namespace string) error
 	if errors.Is(err, cluster.ErrExists) {
 		return nil
 	}
-	return explainTerminating(err, namespace)
+	return d.explainTerminating(ctx, err, namespace)
 }
 
 // Holding says what holds a namespace that is being deleted, see [Holding].

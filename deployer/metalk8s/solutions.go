@@ -152,7 +152,7 @@ func (d *Documents) ensureNamespace(ctx context.Context) error {
 	}
 	if namespace != nil {
 		if namespace.GetDeletionTimestamp() != nil {
-			return terminatingError(SolutionsNamespace)
+			return d.Terminating(ctx, SolutionsNamespace)
 		}
 		return nil
 	}

@@ -1,0 +1,120 @@
+package deployer
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kube "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/health"
+	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// Held is an object that somebody has deleted and that stays because of finalizers.
+type Held struct {
+	schema.ObjectRef
+	// Finalizers are those that are not served by Kubernetes itself.
+	Finalizers []string
+
+	object *unstructured.Unstructured // its metadata
+}
+
+func (h Held) String() string { return h.ObjectRef.String() + ": " + strings.Join(h.Finalizers, ", ") }
+
+// Held lists what was deleted in an environment, or in one of its namespaces, and is kept by finalizers. What Kubernetes
+// itself holds is not among it: that goes when its reason does.
+func (d *Deployer) Held(ctx context.Context, environment, namespace string) ([]Held, error) {
+	namespaces, err := d.documents().Select(ctx, metalk8s.DeleteOptions{Name: environment, Namespace: namespace})
+	if err != nil {
+		return nil, err
+	}
+	kinds, err := d.Cluster.Kinds(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var found []Held
+	for _, n := range namespaces {
+		for _, m := range kinds {
+			if m.Scope.Name() != meta.RESTScopeNameNamespace {
+				continue
+			}
+			for object, err := range d.Cluster.ListMetadata(ctx, m.GroupVersionKind, n.Name, metav1.ListOptions{}) {
+				if err != nil {
+					return nil, err
+				}
+				found = appendHeld(found, m.GroupVersionKind, object)
+			}
+		}
+		live, err := d.Cluster.Get(ctx, namespaceKind, "", n.Name)
+		if err != nil {
+			return nil, err
+		}
+		if live != nil {
+			found = appendHeld(found, namespaceKind, live)
+		}
+	}
+	return found, nil
+}
+
+func appendHeld(list []Held, kind kube.GroupVersionKind, object *unstructured.Unstructured) []Held {
+	finalizers := slices.DeleteFunc(object.GetFinalizers(), health.IsOfKubernetes)
+	if object.GetDeletionTimestamp() == nil || len(finalizers) == 0 {
+		return list
+	}
+	return append(list, Held{refOf(kind, object), finalizers, object})
+}
+
+// letGo removes finalizers: exactly those that were listed, from objects that have no others since.
+func (d *Deployer) letGo(ctx context.Context, list []Held) error {
+	for _, h := range list {
+		event := report.Event{Step: "release", Name: h.ObjectRef.String(), State: report.Done, Note: "removed finalizers: " + strings.Join(h.Finalizers, ", ")}
+		if err := d.letOneGo(ctx, h); err != nil {
+			return err
+		}
+		d.sink().Emit(event)
+	}
+	return nil
+}
+
+func (d *Deployer) letOneGo(ctx context.Context, h Held) error {
+	kind := kube.FromAPIVersionAndKind(h.APIVersion, h.Kind)
+	for {
+		live, err := d.Cluster.Get(ctx, kind, h.Namespace, h.Name)
+		if err != nil || live == nil || live.GetUID() != h.object.GetUID() {
+			return err
+		}
+		if !slices.Equal(live.GetFinalizers(), h.object.GetFinalizers()) {
+			return report.Errorf(report.Conflict, "%s has other finalizers than it had when they were listed", h.ObjectRef).
+				WithHint("run the command again")
+		}
+		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+			"uid": live.GetUID(), "resourceVersion": live.GetResourceVersion(),
+			"finalizers": slices.DeleteFunc(live.GetFinalizers(), func(name string) bool { return slices.Contains(h.Finalizers, name) }),
+		}})
+		if err != nil {
+			return err
+		}
+		if _, err = d.Cluster.Patch(ctx, live, types.MergePatchType, patch, cluster.WriteOptions{}); !errors.Is(err, cluster.ErrChanged) {
+			return err
+		}
+	}
+}
+
+// orForce tells whoever waited in vain for an environment to go that there is another way.
+func orForce(err error, environment string) error {
+	if report.CodeOf(err) != report.Timeout {
+		return err
+	}
+	return report.Errorf(report.Timeout, "%w", err).
+		WithHint("if nobody will ever remove the finalizers: 'solutionctl deploy env delete %s --force-finalizers' lists them, asks, and removes them", environment)
+}

@@ -1,0 +1,197 @@
+package health
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Obstacle is something in a cluster that keeps everybody from working, such as an API whose server is gone.
+type Obstacle struct {
+	Object  string // "APIService v1beta1.metrics.k8s.io"
+	Problem string // the end of a sentence that begins with the object
+	Remedy  string // what to do, with the command
+}
+
+func (o Obstacle) String() string { return o.Object + " " + o.Problem + ": " + o.Remedy }
+
+var (
+	apiServiceKind = schema.GroupVersionKind{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService"}
+	definitionKind = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
+	serviceKind    = schema.GroupVersionKind{Version: "v1", Kind: "Service"}
+	sliceKind      = schema.GroupVersionKind{Group: "discovery.k8s.io", Version: "v1", Kind: "EndpointSlice"}
+
+	webhookKinds = []schema.GroupVersionKind{
+		{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "MutatingWebhookConfiguration"},
+		{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "ValidatingWebhookConfiguration"},
+	}
+)
+
+// DeadAPIs are the APIs whose server does not answer. While there is one, no namespace is ever deleted completely, as the
+// cluster cannot know what is in it.
+func DeadAPIs(ctx context.Context, r Reader) ([]Obstacle, error) {
+	var found []Obstacle
+	for object, err := range r.List(ctx, apiServiceKind, "", metav1.ListOptions{}) {
+		if err != nil {
+			return nil, err
+		}
+		status := Of(object)
+		if status.Ready {
+			continue
+		}
+		found = append(found, Obstacle{
+			Object:  "APIService " + object.GetName(),
+			Problem: "does not work: " + oneLine(status.Message),
+			Remedy:  "repair what serves it; if nobody needs it any more, kubectl delete apiservice " + object.GetName(),
+		})
+	}
+	return found, nil
+}
+
+// DeadWebhooks are the admission webhooks that must be asked, and whose Service is gone or has no pod that is ready. What
+// they are to judge can be neither made nor changed nor deleted. A webhook outside of the cluster is not judged.
+func DeadWebhooks(ctx context.Context, r Reader) ([]Obstacle, error) {
+	hooks, err := deadWebhooks(ctx, r)
+	var found []Obstacle
+	for _, hook := range hooks {
+		found = append(found, hook.Obstacle)
+	}
+	return found, err
+}
+
+// deadWebhook is a webhook that does not answer, and what it is asked about.
+type deadWebhook struct {
+	Obstacle
+	name  string
+	rules []any
+}
+
+func deadWebhooks(ctx context.Context, r Reader) ([]deadWebhook, error) {
+	services := backends{reader: r}
+	var found []deadWebhook
+	for _, kind := range webhookKinds {
+		for object, err := range r.List(ctx, kind, "", metav1.ListOptions{}) {
+			if err != nil {
+				return nil, err
+			}
+			hooks, _, _ := unstructured.NestedSlice(object.Object, "webhooks")
+			for _, hook := range hooks {
+				fields, _ := hook.(map[string]any)
+				if policy, _, _ := unstructured.NestedString(fields, "failurePolicy"); policy == "Ignore" {
+					continue
+				}
+				problem := services.problem(ctx, fields, "clientConfig", "service")
+				if problem == "" {
+					continue
+				}
+				name, _, _ := unstructured.NestedString(fields, "name")
+				rules, _, _ := unstructured.NestedSlice(fields, "rules")
+				found = append(found, deadWebhook{name: name, rules: rules, Obstacle: Obstacle{
+					Object:  kind.Kind + " " + object.GetName(),
+					Problem: fmt.Sprintf("asks webhook %s, which does not answer: %s", name, problem),
+					Remedy: fmt.Sprintf("repair what serves it; if nobody needs it any more, kubectl delete %s %s",
+						strings.ToLower(kind.Kind), object.GetName()),
+				}})
+			}
+		}
+	}
+	return found, nil
+}
+
+// concerns tells whether the webhook is asked before an object is changed or deleted.
+func (w deadWebhook) concerns(resource schema.GroupResource) bool {
+	return slices.ContainsFunc(w.rules, func(rule any) bool {
+		fields, _ := rule.(map[string]any)
+		has := func(field string, words ...string) bool {
+			list, _, _ := unstructured.NestedStringSlice(fields, field)
+			return slices.ContainsFunc(append(words, "*"), func(word string) bool { return slices.Contains(list, word) })
+		}
+		return has("operations", "UPDATE", "DELETE") && has("apiGroups", resource.Group) && has("resources", resource.Resource, "*/*")
+	})
+}
+
+// DeadConversions are the definitions whose webhook, which converts custom resources between versions, is gone. Their
+// objects can be neither read nor deleted, and so neither can their namespaces.
+func DeadConversions(ctx context.Context, r Reader) ([]Obstacle, error) {
+	services := backends{reader: r}
+	var found []Obstacle
+	for object, err := range r.List(ctx, definitionKind, "", metav1.ListOptions{}) {
+		if err != nil {
+			return nil, err
+		}
+		if dead, ok := services.deadConversion(ctx, object); ok {
+			found = append(found, dead)
+		}
+	}
+	return found, nil
+}
+
+func (b *backends) deadConversion(ctx context.Context, definition *unstructured.Unstructured) (Obstacle, bool) {
+	problem := b.problem(ctx, definition.Object, "spec", "conversion", "webhook", "clientConfig", "service")
+	return Obstacle{
+		Object:  "CustomResourceDefinition " + definition.GetName(),
+		Problem: "converts its objects by a webhook that does not answer: " + problem,
+		Remedy: fmt.Sprintf("bring its operator back; to let objects be deleted without it, "+
+			`kubectl patch crd %s --type merge --patch '{"spec":{"conversion":{"strategy":"None","webhook":null}}}'`, definition.GetName()),
+	}, problem != ""
+}
+
+// backends judges the Services behind webhooks, each once.
+type backends struct {
+	reader Reader
+	known  map[string]string
+}
+
+// problem tells why the Service that is named at a place of an object does not serve; "" when it does, when none is named,
+// and when that cannot be found out.
+func (b *backends) problem(ctx context.Context, object map[string]any, path ...string) string {
+	service, _, _ := unstructured.NestedMap(object, path...)
+	namespace, _ := service["namespace"].(string)
+	name, _ := service["name"].(string)
+	if name == "" {
+		return ""
+	}
+	key := namespace + "/" + name
+	if problem, known := b.known[key]; known {
+		return problem
+	}
+	if b.known == nil {
+		b.known = map[string]string{}
+	}
+	b.known[key] = b.judge(ctx, namespace, name)
+	return b.known[key]
+}
+
+func (b *backends) judge(ctx context.Context, namespace, name string) string {
+	service, err := b.reader.Get(ctx, serviceKind, namespace, name)
+	switch {
+	case err != nil:
+		return ""
+	case service == nil:
+		return fmt.Sprintf("Service %s/%s does not exist", namespace, name)
+	}
+	if kind, _, _ := unstructured.NestedString(service.Object, "spec", "type"); kind == "ExternalName" {
+		return ""
+	}
+	for slice, err := range b.reader.List(ctx, sliceKind, namespace, metav1.ListOptions{LabelSelector: "kubernetes.io/service-name=" + name}) {
+		if err != nil || hasReady(slice) {
+			return ""
+		}
+	}
+	return fmt.Sprintf("no pod behind Service %s/%s is ready", namespace, name)
+}
+
+// hasReady tells whether an EndpointSlice has an endpoint that takes connections.
+func hasReady(slice *unstructured.Unstructured) bool {
+	endpoints, _, _ := unstructured.NestedSlice(slice.Object, "endpoints")
+	return slices.ContainsFunc(endpoints, func(endpoint any) bool {
+		fields, _ := endpoint.(map[string]any)
+		ready, stated, _ := unstructured.NestedBool(fields, "conditions", "ready")
+		return ready || !stated
+	})
+}
