@@ -31,9 +31,15 @@ type Change struct {
 // happened since then. It goes on over lost connections, restarts of the server and a history that the server no longer
 // has: changes in between may be yielded as one, but the last state of every object is. It ends with its context,
 // silently, or with an error that waiting does not heal: the kind is gone, the user may not watch it.
-func (c *Cluster) Watch(ctx context.Context, kind schema.GroupVersionKind, namespace string, o metav1.ListOptions) iter.Seq2[Change, error] {
+//
+// Known are objects that the caller has seen: the watch tells when they turn out to be gone, which a history that the
+// server no longer has cannot, and does not yield them in the state in which they are known.
+func (c *Cluster) Watch(ctx context.Context, kind schema.GroupVersionKind, namespace string, o metav1.ListOptions, known ...*unstructured.Unstructured) iter.Seq2[Change, error] {
 	return func(yield func(Change, error) bool) {
 		w := watcher{cluster: c, kind: kind, namespace: namespace, options: o, version: o.ResourceVersion, known: map[types.UID]*unstructured.Unstructured{}, yield: yield}
+		for _, object := range known {
+			w.known[object.GetUID()] = object
+		}
 		w.options.ResourceVersion, w.options.Limit = "", 0
 		if err := w.run(ctx); err != nil && !errors.Is(err, errStop) && ctx.Err() == nil {
 			yield(Change{}, err)
@@ -120,28 +126,32 @@ func (w *watcher) once(ctx context.Context) (request, error) {
 	return r, w.follow(r, stream)
 }
 
-// list yields the present state: what is new, what differs from the known and what is gone.
+// list yields the present state: what is gone, what is new and what differs from the known.
 func (w *watcher) list(ctx context.Context) error {
-	present := map[types.UID]*unstructured.Unstructured{}
+	present := map[types.UID]bool{}
+	var objects []*unstructured.Unstructured
 	for page, err := range w.cluster.pages(ctx, w.kind, w.namespace, w.options, "") {
 		if err != nil {
 			return err
 		}
 		for i := range page.Items {
 			object := &page.Items[i]
-			present[object.GetUID()] = object
-			if err := w.see(object); err != nil {
-				return err
-			}
+			present[object.GetUID()] = true
+			objects = append(objects, object)
 		}
 		w.version = page.GetResourceVersion()
 	}
 	for uid, object := range w.known {
-		if present[uid] == nil {
+		if !present[uid] {
 			delete(w.known, uid)
 			if !w.yield(Change{watch.Deleted, object}, nil) {
 				return errStop
 			}
+		}
+	}
+	for _, object := range objects {
+		if err := w.see(object); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -104,10 +104,18 @@ func (e *Engine) watch(patience context.Context, targets []*target) {
 // watchKind follows the targets of one kind.
 func (e *Engine) watchKind(ctx context.Context, kind kube.GroupVersionKind, namespace string, targets []*target) {
 	byKey := map[objectKey]*target{}
+	var known []*unstructured.Unstructured
 	for _, t := range targets {
 		byKey[keyOfRef(t.step.Object)] = t
+		if t.live != nil {
+			known = append(known, identity(t.live))
+		}
 	}
-	for change, err := range e.Cluster.Watch(ctx, kind, namespace, metav1.ListOptions{LabelSelector: LabelRelease}) {
+	for change, err := range e.Cluster.Watch(ctx, kind, namespace, metav1.ListOptions{LabelSelector: LabelRelease}, known...) {
+		if report.CodeOf(err) == report.Forbidden && namespace == "" && targets[0].step.Object.Namespace != "" {
+			e.watchEach(ctx, kind, targets)
+			return
+		}
 		if err != nil {
 			for _, t := range targets {
 				t.set(health.Status{Failed: true, Reason: "NotWatched", Message: err.Error()})
@@ -127,6 +135,29 @@ func (e *Engine) watchKind(ctx context.Context, kind kube.GroupVersionKind, name
 			return
 		}
 	}
+}
+
+// watchEach follows the targets of one kind in each of their namespaces, for a user who may not see the whole cluster.
+func (e *Engine) watchEach(ctx context.Context, kind kube.GroupVersionKind, targets []*target) {
+	namespaces := map[string][]*target{}
+	for _, t := range targets {
+		namespaces[t.step.Object.Namespace] = append(namespaces[t.step.Object.Namespace], t)
+	}
+	var watching sync.WaitGroup
+	for namespace, some := range namespaces {
+		watching.Go(func() { e.watchKind(ctx, kind, namespace, some) })
+	}
+	watching.Wait()
+}
+
+// identity is an object without the state that it was in, because not all of that may have been read.
+func identity(object *unstructured.Unstructured) *unstructured.Unstructured {
+	who := &unstructured.Unstructured{Object: map[string]any{}}
+	who.SetGroupVersionKind(object.GroupVersionKind())
+	who.SetNamespace(object.GetNamespace())
+	who.SetName(object.GetName())
+	who.SetUID(object.GetUID())
+	return who
 }
 
 // see judges what the object is now.
@@ -250,7 +281,7 @@ func (r *run) gone(ctx context.Context, object *unstructured.Unstructured) error
 	defer explainer.Wait()
 	defer stop()
 	one := metav1.ListOptions{FieldSelector: "metadata.name=" + live.GetName(), ResourceVersion: live.GetResourceVersion()}
-	for change, err := range r.Cluster.Watch(r.patience, kind, live.GetNamespace(), one) {
+	for change, err := range r.Cluster.Watch(r.patience, kind, live.GetNamespace(), one, live) {
 		if err != nil {
 			return err
 		}

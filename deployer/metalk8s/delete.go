@@ -142,7 +142,7 @@ func (d *Documents) awaitDeletion(ctx, waiting context.Context, n Namespace) err
 // returns what was seen last.
 func (d *Documents) followNamespace(ctx context.Context, last *unstructured.Unstructured, o metav1.ListOptions) (*unstructured.Unstructured, error) {
 	o.ResourceVersion = last.GetResourceVersion()
-	for change, err := range d.Cluster.Watch(ctx, namespaceKind, "", o) {
+	for change, err := range d.Cluster.Watch(ctx, namespaceKind, "", o, last) {
 		if err != nil {
 			return last, err
 		}

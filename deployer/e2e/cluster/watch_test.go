@@ -15,13 +15,13 @@ import (
 )
 
 // follow starts a watch and returns what it sees, one line each, as long as the test runs.
-func follow(t *testing.T, c *cluster.Cluster, namespace string, o metav1.ListOptions) <-chan string {
+func follow(t *testing.T, c *cluster.Cluster, namespace string, o metav1.ListOptions, known ...*unstructured.Unstructured) <-chan string {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	seen := make(chan string, 100)
 	go func() {
 		defer close(seen)
-		for change, err := range c.Watch(ctx, configMapKind, namespace, o) {
+		for change, err := range c.Watch(ctx, configMapKind, namespace, o, known...) {
 			if err != nil {
 				seen <- "error: " + err.Error()
 				continue
@@ -173,16 +173,7 @@ func TestWatchForgottenHistory(t *testing.T) {
 	expect(t, seen, "ADDED a one", "ADDED b one", "ADDED same one")
 
 	// From now on the server has forgotten everything, until the watch asks for a list.
-	gone := func(w http.ResponseWriter, r *http.Request, _ http.Handler) bool {
-		if r.URL.Query().Get("watch") == "" {
-			return false
-		}
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(http.StatusGone)
-		_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","code":410,"message":"too old resource version"}`))
-		return true
-	}
-	p.intervene.Store(&gone)
+	p.intervene.Store(&forgotten)
 	p.CloseClientConnections()
 	remove(t, other, b)
 	set(t, other, watched(ns, "a", "two"))
@@ -198,4 +189,33 @@ func TestWatchForgottenHistory(t *testing.T) {
 	p.intervene.Store(nil)
 	remove(t, other, mustGet(t, other, a))
 	expect(t, seen, "DELETED a two")
+}
+
+// forgotten answers a watch that the history it asks for is gone.
+var forgotten = func(w http.ResponseWriter, r *http.Request, _ http.Handler) bool {
+	if r.URL.Query().Get("watch") == "" {
+		return false
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusGone)
+	_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","code":410,"message":"too old resource version"}`))
+	return true
+}
+
+// TestWatchOfWhatIsGone checks that a watch that goes on from what its caller has read tells that it is gone, also when the
+// server has forgotten when that was.
+func TestWatchOfWhatIsGone(t *testing.T) {
+	p := newProxy(t)
+	c := p.connect(t, cluster.Options{})
+	ns := namespace(t, c)
+	a, b := set(t, c, watched(ns, "a", "one")), set(t, c, watched(ns, "b", "one"))
+	remove(t, c, a)
+	p.intervene.Store(&forgotten)
+	o := ours
+	o.ResourceVersion = b.GetResourceVersion()
+	seen := follow(t, c, ns, o, a, b)
+	expect(t, seen, "DELETED a one")
+	p.intervene.Store(nil)
+	set(t, c, watched(ns, "b", "two"))
+	expect(t, seen, "MODIFIED b two")
 }

@@ -615,3 +615,44 @@ func TestRecordOfAnotherKey(t *testing.T) {
 	_, err := b.State(t.Context(), other)
 	b.failed(err, report.Corrupt, "is the record of $ns/demo")
 }
+
+// TestWaitsInTheirNamespaces deploys to many namespaces as a user who may watch in each of them, and not in the whole cluster.
+func TestWaitsInTheirNamespaces(t *testing.T) {
+	beds := []*bed{newBed(t), newBed(t), newBed(t)}
+	limited := beds[0]
+	limited.deploy(limited.release("0.1.0", configMap)) // with it the namespace of the records is there
+	user := "limited-" + limited.Namespace
+	var releases []engine.Release
+	for _, namespace := range []string{limited.Namespace, beds[1].Namespace, beds[2].Namespace, cluster.SystemNamespace} {
+		limited.make(fmt.Sprintf(`
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: %s, namespace: %s}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: %s}]
+`, user, namespace, user))
+	}
+	kubeconfig, err := testcluster.Shared(t).KubeconfigFor(user)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range beds {
+		releases = append(releases, b.release("1.0.0", deployment))
+	}
+	e := limited.connect(kubeconfig)
+	// The API server notices new rights a little later.
+	for missing := true; missing; {
+		list, err := e.Cluster.Missing(t.Context(), cluster.Permission{Verb: "list", Resource: "secrets", Namespace: cluster.SystemNamespace})
+		if err != nil {
+			t.Fatal(err)
+		}
+		missing = len(list) > 0
+	}
+	planned, err := e.PlanAll(t.Context(), releases, engine.PlanOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.ApplyAll(t.Context(), planned, engine.ApplyOptions{Timeout: time.Minute}); err != nil {
+		t.Fatal(err)
+	}
+}
