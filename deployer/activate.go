@@ -23,6 +23,9 @@ type ActivateOptions struct {
 	// ClusterWide approves of parts that have rights on the whole cluster, or a say in changes of it. Nil leaves it as it was
 	// said before.
 	ClusterWide *bool
+	// AcceptDataLoss are the CustomResourceDefinitions whose objects may lose data. All of these are exported before.
+	AcceptDataLoss []string
+	Export         Export
 }
 
 // Activate makes one imported version of a Solution the active one: its CustomResourceDefinitions and what else belongs to
@@ -74,11 +77,11 @@ func (d *Deployer) planActivation(ctx context.Context, o ActivateOptions) (*task
 		return nil, err
 	}
 	t.notice(kept...)
-	notices, migrations, err := d.judgeCRDs(ctx, objects)
+	judged, err := d.judgeCRDs(ctx, objects, o.AcceptDataLoss)
 	if err != nil {
 		return nil, err
 	}
-	t.notice(notices...)
+	t.notice(judged.notices...)
 	plan, err := d.engine().Plan(ctx, engine.Release{
 		Key: key, Version: found.Version, Operation: t.Operation.Operation, Objects: objects, Settings: said,
 	}, o.plan())
@@ -86,7 +89,8 @@ func (d *Deployer) planActivation(ctx context.Context, o ActivateOptions) (*task
 		return nil, err
 	}
 	t.plans = []*engine.Plan{plan}
-	t.before = func(ctx context.Context) error { return d.migrateStorage(ctx, migrations) }
+	t.exported, t.export = judged.exported, o.Export
+	t.before = func(ctx context.Context) error { return d.migrateStorage(ctx, judged.migrations) }
 	t.notice(keptNotices(plan)...)
 	t.records, t.after, err = d.setActive(ctx, found.Name, found.Version)
 	return t, err

@@ -426,5 +426,5 @@ func (d *Deployer) DeleteApp(ctx context.Context, o AppOptions) error {
 	if o.NoWait {
 		return nil
 	}
-	return d.awaitGone(ctx, []customResource{{kind.kind, object}}, o.Timeout, func(int, string) {})
+	return d.awaitGone(ctx, []customResource{{kind: kind.kind, object: object}}, o.Timeout, func(int, string) {})
 }

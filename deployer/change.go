@@ -4,15 +4,10 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	kube "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/solutionctl/solutionctl/deployer/engine"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/render"
-	"github.com/solutionctl/solutionctl/lint/crd"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -38,6 +33,10 @@ type ChangeOptions struct {
 	Rendering
 	// RollBack goes back to what was there before when the new version does not become ready.
 	RollBack bool
+	// AcceptDataLoss are the CustomResourceDefinitions of whose objects the version need not know all fields. Those in the
+	// namespaces are exported before.
+	AcceptDataLoss []string
+	Export         Export
 }
 
 // Change replaces the version of a Solution in namespaces of an environment by a higher or a lower one. Everything that
@@ -95,7 +94,8 @@ func (d *Deployer) planChange(ctx context.Context, o ChangeOptions, namespaces [
 	if err := d.planDeployment(ctx, t, catalog, found, targets, o.Options, o.Rendering); err != nil {
 		return nil, err
 	}
-	if err := d.judgeInstances(ctx, payload, targets); err != nil {
+	t.export = o.Export
+	if err := d.judgeInstances(ctx, t, payload, targets, o.AcceptDataLoss); err != nil {
 		return nil, err
 	}
 	if err := d.noticeUnneeded(ctx, t, catalog, payload, targets); err != nil {
@@ -174,95 +174,6 @@ func direction(from string, to schema.Import) Direction {
 	return Up
 }
 
-// judgeInstances refuses a version whose schema does not accept, or would drop fields of, the custom resources that its
-// operator will find in the namespaces. They are read in each version that the target knows, converted by the cluster.
-func (d *Deployer) judgeInstances(ctx context.Context, p *render.Payload, namespaces []metalk8s.Namespace) error {
-	definitions, err := render.Definitions(p)
-	if err != nil {
-		return err
-	}
-	var rejected, lost []string
-	for _, object := range definitions {
-		live, err := d.Cluster.Get(ctx, crdKind, "", object.GetName())
-		if err != nil {
-			return err
-		}
-		if live == nil {
-			continue
-		}
-		there, err := definition(live)
-		if err != nil {
-			return err
-		}
-		wanted, err := definition(object)
-		if err != nil {
-			return err
-		}
-		more, missing, err := d.judgeInstancesOf(ctx, there, wanted, namespaces)
-		if err != nil {
-			return err
-		}
-		rejected, lost = append(rejected, more...), append(lost, missing...)
-	}
-	switch {
-	case len(lost) > 0:
-		return report.Errorf(report.DataLoss, "version %s would lose data:\n  %s", p.Solution.Spec.Version, some(lost)).
-			WithHint("change these fields first, or choose a version that knows them")
-	case len(rejected) > 0:
-		return report.Errorf(report.Refused, "version %s does not accept what is there:\n  %s", p.Solution.Spec.Version, some(rejected)).
-			WithHint("change these values first, or choose a version that accepts them")
-	}
-	return nil
-}
-
-func (d *Deployer) judgeInstancesOf(ctx context.Context, there, wanted *crd.Definition, namespaces []metalk8s.Namespace) (rejected, lost []string, err error) {
-	checker, err := crd.NewChecker(wanted)
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, version := range wanted.Spec.Versions {
-		if !version.Served || !serves(there, version.Name) {
-			continue
-		}
-		kind := kube.GroupVersionKind{Group: there.Spec.Group, Version: version.Name, Kind: there.Spec.Names.Kind}
-		for _, n := range namespaces {
-			for object, err := range d.Cluster.List(ctx, kind, n.Name, metav1.ListOptions{}) {
-				if err != nil {
-					return nil, nil, err
-				}
-				invalid, dropped, err := checker.Check(ctx, version.Name, object.Object)
-				if err != nil {
-					return nil, nil, err
-				}
-				for _, problem := range invalid {
-					rejected = append(rejected, fmt.Sprintf("%s (%s): %s", objectName(object), version.Name, problem))
-				}
-				for _, field := range dropped {
-					lost = append(lost, fmt.Sprintf("%s (%s): %s", objectName(object), version.Name, field.Path))
-				}
-			}
-		}
-	}
-	return rejected, lost, nil
-}
-
-func serves(d *crd.Definition, name string) bool {
-	for _, version := range d.Spec.Versions {
-		if version.Name == name {
-			return version.Served
-		}
-	}
-	return false
-}
-
-// some lists the first of many lines.
-func some(lines []string) string {
-	if more := len(lines) - maxLosses; more > 0 {
-		lines = append(slices.Clip(lines[:maxLosses]), fmt.Sprintf("and %d more", more))
-	}
-	return strings.Join(lines, "\n  ")
-}
-
 // noticeRights tells which rights the roles of the new version have that those of the version before did not.
 func (d *Deployer) noticeRights(ctx context.Context, t *task, there []installation) error {
 	for at, i := range there {
@@ -284,113 +195,4 @@ func (d *Deployer) noticeRights(ctx context.Context, t *task, there []installati
 		}
 	}
 	return nil
-}
-
-// RollbackOptions say what to take back.
-type RollbackOptions struct {
-	Options
-	Environment, Solution string
-	Namespace             string // one of the environment's; "" stands for all of them
-	Revision              int64  // of the history; 0 stands for what was there before
-}
-
-// Rollback brings back the objects of an earlier revision, as they were rendered then: of the one before an operation that
-// was not completed, else of the one before the last. Definitions of custom resources belong to the whole cluster and are
-// not touched; whether they serve the earlier version is checked first.
-func (d *Deployer) Rollback(ctx context.Context, o RollbackOptions) (*schema.Operation, error) {
-	return d.inNamespaces(ctx, o.Options, o.Environment, o.Namespace, func(ctx context.Context, namespaces []metalk8s.Namespace) (*task, error) {
-		return d.planRollback(ctx, o, namespaces)
-	})
-}
-
-func (d *Deployer) planRollback(ctx context.Context, o RollbackOptions, namespaces []metalk8s.Namespace) (*task, error) {
-	catalog, err := d.Catalog(ctx)
-	if err != nil {
-		return nil, err
-	}
-	t := &task{Operation: schema.Operation{Operation: "rollback", Solution: o.Solution, Environment: o.Environment}}
-	there, err := d.installed(ctx, o.Solution, namespaces)
-	if err != nil {
-		return nil, err
-	}
-	if len(there) == 0 {
-		return nil, notThere(o.Solution, o.Environment, namespaces)
-	}
-	var releases []engine.Release
-	for _, i := range there {
-		var release engine.Release
-		if release, err = d.earlierRelease(ctx, t, catalog, i, o); err != nil {
-			return nil, err
-		}
-		t.records = append(t.records, recordChange(i.Name, environmentRecord, "data."+o.Solution, i.Versions[o.Solution], release.Version)...)
-		releases = append(releases, release)
-	}
-	if t.plans, err = d.engine().PlanAll(ctx, releases, o.plan()); err != nil {
-		return nil, err
-	}
-	t.before = func(ctx context.Context) error {
-		for at, i := range there {
-			if err := d.documents().SetVersion(ctx, i.Name, o.Solution, releases[at].Version); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	return t, nil
-}
-
-// earlierRelease is what goes back into one namespace.
-func (d *Deployer) earlierRelease(ctx context.Context, t *task, catalog *Catalog, i installation, o RollbackOptions) (engine.Release, error) {
-	release := engine.Release{Key: i.state.Key, Operation: t.Operation.Operation}
-	revision, err := i.earlier(o.Revision)
-	if err != nil {
-		return release, err
-	}
-	found, _, err := catalog.Find(o.Solution, revision.Version)
-	if err != nil {
-		return release, err
-	}
-	if err = d.checkEarlier(ctx, found, i.Namespace); err != nil {
-		return release, err
-	}
-	t.Version, release.Version, release.Settings = found.Version, revision.Version, revision.Settings
-	t.notice(fmt.Sprintf("namespace %s goes back to revision %d: %s %s", i.Name, revision.Number, revision.Operation, revision.Version))
-	release.Objects, err = d.engine().Objects(ctx, i.state.Key, revision)
-	return release, err
-}
-
-// checkEarlier refuses to go back to a version that the cluster's definitions, or its custom resources, are past.
-func (d *Deployer) checkEarlier(ctx context.Context, i schema.Import, n metalk8s.Namespace) error {
-	payload, err := d.payload(ctx, i)
-	if err != nil {
-		return err
-	}
-	if err := d.checkActive(ctx, payload); err != nil {
-		return err
-	}
-	return d.judgeInstances(ctx, payload, []metalk8s.Namespace{n})
-}
-
-// earlier returns the revision to go back to.
-func (i *installation) earlier(number int64) (*schema.DeploymentRevision, error) {
-	current, pending := i.state.Current, i.state.Pending
-	if pending != nil && pending.Operation == "rollback" && number == 0 {
-		return pending, nil // an earlier rollback was not completed
-	}
-	if pending != nil && current != nil && current.Version != "" && (number == 0 || number == current.Number) {
-		return current, nil
-	}
-	for at := range i.state.History {
-		old := &i.state.History[at]
-		complete := old.Outcome == schema.DeploymentDone && old.Version != ""
-		if number == 0 && complete && (current == nil || old.Content != current.Content) || number == old.Number && old.Version != "" {
-			return old, nil
-		}
-	}
-	if number != 0 {
-		return nil, report.Errorf(report.NotFound, "there is no revision %d of Solution %s in namespace %s to go back to", number, i.state.Solution, i.Name).
-			WithHint("see: solutionctl deploy history %s %s", i.Environment, i.state.Solution)
-	}
-	return nil, report.Errorf(report.Refused, "there is nothing before what is in namespace %s of Solution %s", i.Name, i.state.Solution).
-		WithHint("see: solutionctl deploy history %s %s", i.Environment, i.state.Solution)
 }

@@ -2,7 +2,9 @@ package deployer
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -12,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	kube "k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/health"
 	"github.com/solutionctl/solutionctl/lint/crd"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -31,244 +34,161 @@ func definition(object *unstructured.Unstructured) (*crd.Definition, error) {
 	return crd.New(&typed)
 }
 
-// judgeCRDs tells what replacing the definitions in the cluster would do to the objects that are stored. What is only
-// awkward comes back as notices, and with them the definitions whose objects have to be stored anew before;
-// an error of code data-loss says what would be lost.
-func (d *Deployer) judgeCRDs(ctx context.Context, objects []*unstructured.Unstructured) (notices []string, migrations []migration, err error) {
-	var losses []string
-	for _, object := range objects {
-		if object.GroupVersionKind() != crdKind {
-			continue
-		}
-		live, err := d.Cluster.Get(ctx, crdKind, "", object.GetName())
+// judgement is what replacing definitions in the cluster would do to the objects that are stored.
+type judgement struct {
+	notices    []string
+	losses     []string // one line for each object or definition
+	lossy      []string // the definitions that the losses are about
+	migrations []migration
+	// exported are definitions whose objects lose something that somebody accepted: they are written down before.
+	exported []scope
+}
+
+// judgeCRDs judges replacing definitions in the cluster by these. An error of code data-loss says what would be lost,
+// unless the definition's name is among those for which a loss is accepted.
+func (d *Deployer) judgeCRDs(ctx context.Context, objects []*unstructured.Unstructured, accepted []string) (*judgement, error) {
+	definitions := byName(objects)
+	if err := checkAccepted(accepted, definitions); err != nil {
+		return nil, err
+	}
+	j := &judgement{}
+	for _, name := range sortedKeys(definitions) {
+		live, err := d.Cluster.Get(ctx, crdKind, "", name)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		if live == nil {
 			continue
 		}
 		if live.GetDeletionTimestamp() != nil {
-			return nil, nil, report.Errorf(report.Conflict, "custom resource definition %s is being deleted: %s",
-				live.GetName(), strings.Join(health.Explain(ctx, d.Cluster, live), "; ")).
+			return nil, report.Errorf(report.Conflict, "custom resource definition %s is being deleted: %s",
+				name, strings.Join(health.Explain(ctx, d.Cluster, live), "; ")).
 				WithHint("remove what holds it, wait until it is gone, and run the command again")
 		}
-		more, lost, migrate, err := d.judgeCRD(ctx, live, object)
-		if err != nil {
-			return nil, nil, err
+		if err := d.judgeCRD(ctx, j, live, definitions[name], slices.Contains(accepted, name)); err != nil {
+			return nil, err
 		}
-		if migrate != nil {
-			migrations = append(migrations, *migrate)
-		}
-		notices = append(notices, more...)
-		losses = append(losses, lost...)
 	}
-	if len(losses) > 0 {
-		return nil, nil, report.Errorf(report.DataLoss, "stored objects would lose data:\n  %s", strings.Join(losses, "\n  ")).
-			WithHint("change or delete these objects first, or choose a version that keeps their fields")
+	if len(j.losses) > 0 {
+		return nil, report.Errorf(report.DataLoss, "stored objects would lose data:\n  %s", strings.Join(j.losses, "\n  ")).
+			WithHint("change or delete these objects first, or choose a version that keeps their fields; to export all objects and go on: %s",
+				acceptFlags(j.lossy))
 	}
-	return notices, migrations, nil
+	return j, nil
 }
 
-func (d *Deployer) judgeCRD(ctx context.Context, live, desired *unstructured.Unstructured) (notices, losses []string, migrate *migration, err error) {
+// checkAccepted refuses names that no definition has: what is accepted should be what is meant.
+func checkAccepted(accepted []string, definitions map[string]*unstructured.Unstructured) error {
+	for _, name := range accepted {
+		if definitions[name] == nil {
+			return report.Errorf(report.Usage, "a loss of data is accepted for %s, which is no custom resource definition of this version", name).
+				WithHint("it has %s", strings.Join(sortedKeys(definitions), ", "))
+		}
+	}
+	return nil
+}
+
+// acceptFlags are the flags that accept the loss of data.
+func acceptFlags(names []string) string {
+	return "--accept-data-loss " + strings.Join(names, ",")
+}
+
+func (d *Deployer) judgeCRD(ctx context.Context, j *judgement, live, desired *unstructured.Unstructured, accepted bool) error {
 	before, err := definition(live)
 	if err != nil {
-		return nil, nil, nil, err
+		return err
 	}
 	after, err := definition(desired)
 	if err != nil {
-		return nil, nil, nil, err
+		return err
 	}
 	grave := graveChanges(before, after)
 	if len(grave) == 0 {
-		return nil, nil, nil, nil
+		return nil
 	}
 	judge, err := newLossJudge(before, after)
 	if err != nil {
-		return nil, nil, nil, err
+		return err
 	}
-	for object, err := range d.Cluster.List(ctx, judge.listed, "", metav1.ListOptions{}) {
+	for object, err := range d.objectsOf(ctx, live, judge.listed, "") {
 		if err != nil {
-			return nil, nil, nil, err
+			return err
 		}
 		if err := judge.look(ctx, object); err != nil {
-			return nil, nil, nil, err
+			return err
 		}
 	}
-	if version := judge.keeps(); version != "" {
-		migrate = &migration{live, version}
+	if m := judge.migration(live, desired); m != nil {
+		m.accepted = accepted
+		j.migrations = append(j.migrations, *m)
 		// What the versions in which nothing is stored any more would have lost does not count.
 		before.CustomResourceDefinition = before.DeepCopy()
-		before.Status.StoredVersions = []string{version}
+		before.Status.StoredVersions = []string{m.version}
 		grave = graveChanges(before, after)
-		notices = append(notices, fmt.Sprintf("custom resource definition %s: %s stored anew in version %s before version %s goes away",
-			live.GetName(), counted(judge.objects, "object is", "objects are"), version, strings.Join(judge.removed, ", ")))
+		j.notices = append(j.notices, fmt.Sprintf("custom resource definition %s: %s stored anew in version %s before version %s goes away",
+			live.GetName(), counted(judge.objects, "object is", "objects are"), m.version, strings.Join(judge.removed, ", ")))
 	}
 	for _, change := range grave {
-		notices = append(notices, fmt.Sprintf("custom resource definition %s: %s", live.GetName(), change))
+		j.notices = append(j.notices, fmt.Sprintf("custom resource definition %s: %s", live.GetName(), change))
 	}
-	return append(notices, judge.invalid()...), judge.losses(), migrate, nil
+	j.notices = append(j.notices, judge.invalid()...)
+	switch losses := judge.losses(); {
+	case len(losses) == 0:
+	case accepted:
+		j.exported = append(j.exported, scope{definition: live})
+		for _, loss := range losses {
+			j.notices = append(j.notices, "accepted loss of data: "+loss)
+		}
+	default:
+		j.losses, j.lossy = append(j.losses, losses...), append(j.lossy, live.GetName())
+	}
+	return nil
 }
 
 func graveChanges(before, after *crd.Definition) []crd.Change {
 	return slices.DeleteFunc(crd.Compare(before, after), func(c crd.Change) bool { return c.Severity == crd.Safe })
 }
 
-// lossJudge tells what stored objects lose when one definition replaces another.
-type lossJudge struct {
-	before, after *crd.Definition
-	old, new      *crd.Checker
-	listed        kube.GroupVersionKind // the version that objects are read in
-	removed       []string              // versions in which objects may be stored and that go away
-
-	objects  int
-	lost     []string
-	others   int
-	refused  int
-	refusals []string
-}
-
-func newLossJudge(before, after *crd.Definition) (*lossJudge, error) {
-	j := &lossJudge{before: before, after: after}
-	var err error
-	if j.old, err = crd.NewChecker(before); err != nil {
-		return nil, err
-	}
-	if j.new, err = crd.NewChecker(after); err != nil {
-		return nil, err
-	}
-	j.listed = kube.GroupVersionKind{Group: before.Spec.Group, Version: servedVersion(before), Kind: before.Spec.Names.Kind}
-	for _, version := range before.Status.StoredVersions {
-		if !hasVersion(after, version) {
-			j.removed = append(j.removed, version)
-		}
-	}
-	return j, nil
-}
-
-// servedVersion is the version to read objects in: the one they are stored in, if that is served.
-func servedVersion(d *crd.Definition) string {
-	served := ""
-	for _, version := range d.Spec.Versions {
-		if version.Served && (version.Storage || served == "") {
-			served = version.Name
-		}
-	}
-	return served
-}
-
-func hasVersion(d *crd.Definition, name string) bool {
-	return slices.ContainsFunc(d.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == name })
-}
-
-// look judges one object in each version in which it can be read afterwards. What a webhook makes of it is not known
-// here, so only the version it was read in counts where there is one.
-func (j *lossJudge) look(ctx context.Context, object *unstructured.Unstructured) error {
-	j.objects++
-	converts := j.after.Spec.Conversion != nil && j.after.Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter
-	var fields, problems []string
-	for _, version := range j.after.Spec.Versions {
-		if !version.Served && !version.Storage || converts && version.Name != j.listed.Version {
-			continue
-		}
-		invalid, lost, err := j.new.Check(ctx, version.Name, object.Object)
-		if err != nil {
-			return err
-		}
-		known, err := j.lostBefore(ctx, version.Name, object)
-		if err != nil {
-			return err
-		}
-		for _, field := range lost {
-			if !known[field.Path] {
-				fields = append(fields, field.Path)
-			}
-		}
-		for _, problem := range invalid {
-			problems = append(problems, problem.String())
-		}
-	}
-	name := objectName(object)
-	if len(fields) > 0 {
-		slices.Sort(fields)
-		if len(j.lost) == maxLosses {
-			j.others++
-		} else {
-			j.lost = append(j.lost, fmt.Sprintf("%s: %s", name, strings.Join(slices.Compact(fields), ", ")))
-		}
-	}
-	if len(problems) > 0 {
-		j.refused++
-		if len(j.refusals) < maxLosses {
-			j.refusals = append(j.refusals, fmt.Sprintf("%s: %s", name, problems[0]))
-		}
-	}
-	return nil
-}
-
-// lostBefore are the fields that reading the object in this version drops already.
-func (j *lossJudge) lostBefore(ctx context.Context, version string, object *unstructured.Unstructured) (map[string]bool, error) {
-	if version == j.listed.Version || !hasVersion(j.before, version) {
-		return nil, nil
-	}
-	_, lost, err := j.old.Check(ctx, version, object.Object)
-	known := map[string]bool{}
-	for _, field := range lost {
-		known[field.Path] = true
-	}
-	return known, err
-}
-
-// keeps is the version in which objects can be stored before the versions they may be stored in go away; "" when there is
-// none. Where there are objects, only the version that is stored now will do: going back to another one would lose what
-// only the present one has.
-func (j *lossJudge) keeps() string {
-	present, next := storageVersion(j.before), storageVersion(j.after)
+// objectsOf lists the objects of a definition in a namespace, for "" in all of them. That the API server does not serve
+// them is no proof that there are none.
+func (d *Deployer) objectsOf(ctx context.Context, live *unstructured.Unstructured, kind kube.GroupVersionKind, namespace string) iter.Seq2[*unstructured.Unstructured, error] {
+	there, err := d.mayHaveObjects(ctx, live, kind)
 	switch {
-	case len(j.removed) == 0:
-		return ""
-	case hasVersion(j.after, present):
-		return present
-	case j.objects == 0 && hasVersion(j.before, next):
-		return next
-	default:
-		return ""
+	case err != nil:
+		return func(yield func(*unstructured.Unstructured, error) bool) { yield(nil, err) }
+	case !there:
+		return func(func(*unstructured.Unstructured, error) bool) {}
 	}
+	return d.Cluster.List(ctx, kind, namespace, metav1.ListOptions{})
 }
 
-func storageVersion(d *crd.Definition) string {
-	for _, version := range d.Spec.Versions {
-		if version.Storage {
-			return version.Name
-		}
+// mayHaveObjects fails when a definition may have objects and they cannot be read.
+func (d *Deployer) mayHaveObjects(ctx context.Context, live *unstructured.Unstructured, kind kube.GroupVersionKind) (bool, error) {
+	if !established(live) {
+		return false, nil // it never was: once it is, it stays so
 	}
-	return ""
+	if kind.Version == "" {
+		return false, report.Errorf(report.Refused, "no version of custom resource definition %s is served, so nobody can tell which objects it has", live.GetName()).
+			WithHint("make it serve the version that is stored: kubectl edit crd %s", live.GetName())
+	}
+	_, err := d.Cluster.Mapping(ctx, kind)
+	if errors.Is(err, cluster.ErrNoKind) {
+		d.Cluster.Refresh()
+		_, err = d.Cluster.Mapping(ctx, kind)
+	}
+	if errors.Is(err, cluster.ErrNoKind) {
+		return false, report.Errorf(report.Unavailable, "the API server does not serve custom resource definition %s: %w", live.GetName(), err).
+			WithHint("run the command again; if that does not help, 'kubectl get crd %s -o yaml' says why", live.GetName())
+	}
+	return err == nil, err
 }
 
-func (j *lossJudge) losses() []string {
-	losses := j.lost
-	if j.others > 0 {
-		losses = append(losses, fmt.Sprintf("and %d more", j.others))
-	}
-	if j.keeps() != "" {
-		return losses
-	}
-	for _, version := range j.removed {
-		losses = append(losses, fmt.Sprintf("%s: version %s goes away, and %s stored in it", j.before.Name, version,
-			counted(j.objects, "object may be", "objects may be")))
-	}
-	return losses
-}
-
-// invalid are objects that the new schema refuses. They stay as they are until somebody changes them.
-func (j *lossJudge) invalid() []string {
-	var notices []string
-	for _, refusal := range j.refusals {
-		notices = append(notices, "not valid any more: "+refusal)
-	}
-	if more := j.refused - len(j.refusals); more > 0 {
-		notices = append(notices, fmt.Sprintf("and %d more", more))
-	}
-	return notices
+func established(definition *unstructured.Unstructured) bool {
+	conditions, _, _ := unstructured.NestedSlice(definition.Object, "status", "conditions")
+	return slices.ContainsFunc(conditions, func(c any) bool {
+		condition, _ := c.(map[string]any)
+		return condition["type"] == "Established" && condition["status"] == "True"
+	})
 }
 
 // objectName is an object as people call it: "Website test/shop".

@@ -53,8 +53,7 @@ func (d *Deployer) planDeactivation(ctx context.Context, o DeactivateOptions) (*
 		t.notice("Solution " + o.Solution + " is not active")
 		return t, nil
 	}
-	lost, err := d.checkDeactivation(ctx, t, o, definitions)
-	if err != nil {
+	if err = d.checkDeactivation(ctx, t, o, definitions); err != nil {
 		return nil, err
 	}
 	release := engine.Release{Key: engine.Key{Solution: o.Solution}, Operation: "deactivate"}
@@ -70,25 +69,47 @@ func (d *Deployer) planDeactivation(ctx context.Context, o DeactivateOptions) (*
 	t.plans = []*engine.Plan{plan}
 	t.notice(keptNotices(plan)...)
 	t.records, t.after, err = d.setActive(ctx, o.Solution, "")
-	t.before = func(ctx context.Context) error { return d.deleteResources(ctx, lost, o.Export, o.Timeout) }
+	t.before = func(ctx context.Context) error { return d.emptyDefinitions(ctx, o, definitions) }
 	return t, err
 }
 
-// checkDeactivation judges what would go with the definitions; it returns the custom resources to delete.
-func (d *Deployer) checkDeactivation(ctx context.Context, t *task, o DeactivateOptions, definitions []*unstructured.Unstructured) ([]customResource, error) {
+// emptyDefinitions makes sure that deleting the definitions deletes nothing else: what there is, is exported and deleted if
+// that was asked for.
+func (d *Deployer) emptyDefinitions(ctx context.Context, o DeactivateOptions, definitions []*unstructured.Unstructured) error {
 	if o.Data == KeepData {
-		return nil, nil
+		return nil
+	}
+	if o.Data == DeleteData {
+		list, err := d.customResources(ctx, definitions, "")
+		if err != nil {
+			return err
+		}
+		if err := d.deleteResources(ctx, list, o.Export, o.Timeout); err != nil {
+			return err
+		}
+	}
+	left, err := d.customResources(ctx, definitions, "")
+	if err == nil && len(left) > 0 {
+		err = report.Errorf(report.Conflict, "somebody makes custom resources at the same time: %s", countText(left)).WithHint("run the command again")
+	}
+	return err
+}
+
+// checkDeactivation judges what would go with the definitions.
+func (d *Deployer) checkDeactivation(ctx context.Context, t *task, o DeactivateOptions, definitions []*unstructured.Unstructured) error {
+	if o.Data == KeepData {
+		return nil
 	}
 	list, err := d.customResources(ctx, definitions, "")
 	if err != nil {
-		return nil, err
+		return err
 	}
 	counts, err := d.countByEnvironment(ctx, list)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if len(list) > 0 && o.Data == RefuseData {
-		return nil, report.Errorf(report.DataLoss, "deactivating Solution %s would delete every custom resource of it: %s",
+		return report.Errorf(report.DataLoss, "deactivating Solution %s would delete every custom resource of it: %s",
 			o.Solution, strings.Join(counts, "; ")).
 			WithHint("--keep-crds keeps the definitions and the data, --delete-data exports and deletes it")
 	}
@@ -97,7 +118,7 @@ func (d *Deployer) checkDeactivation(ctx context.Context, t *task, o DeactivateO
 	}
 	deployed, err := d.deployments(ctx, o.Solution)
 	if err != nil || len(deployed) == 0 {
-		return list, err
+		return err
 	}
 	var users []string
 	for _, there := range deployed {
@@ -105,11 +126,11 @@ func (d *Deployer) checkDeactivation(ctx context.Context, t *task, o DeactivateO
 	}
 	text := strings.Join(slices.Compact(users), ", ")
 	if o.Data == RefuseData {
-		return nil, report.Errorf(report.InUse, "Solution %s is deployed: %s", o.Solution, text).
+		return report.Errorf(report.InUse, "Solution %s is deployed: %s", o.Solution, text).
 			WithHint("remove it there first ('solutionctl deploy remove ENVIRONMENT %s'), or keep the definitions with --keep-crds", o.Solution)
 	}
 	t.notice("operators are left without their definitions: " + text)
-	return list, nil
+	return nil
 }
 
 // countByEnvironment counts custom resources for each environment they are in.

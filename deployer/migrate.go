@@ -1,11 +1,15 @@
 package deployer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
+	"time"
 
+	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kube "k8s.io/apimachinery/pkg/runtime/schema"
@@ -18,6 +22,10 @@ import (
 type migration struct {
 	definition *unstructured.Unstructured
 	version    string
+	added      map[string]any // the version, when the definition does not have it yet
+	through    string         // the version to read and write objects in
+	judge      *lossJudge
+	accepted   bool // objects may lose data
 }
 
 // migrateStorage stores every object of these definitions anew in one version, and then says in the status of the
@@ -36,7 +44,7 @@ func (d *Deployer) migrateStorage(ctx context.Context, migrations []migration) e
 		}
 		event := report.Event{Step: "migrate", Name: live.GetName(), State: report.Started, Unit: "objects"}
 		d.sink().Emit(event)
-		event.Done, err = d.migrateObjects(ctx, live, m.version)
+		event.Done, err = d.migrateObjects(ctx, live, m)
 		event.State = report.Done
 		if err != nil {
 			event.State = report.Failed
@@ -50,70 +58,140 @@ func (d *Deployer) migrateStorage(ctx context.Context, migrations []migration) e
 }
 
 // migrateObjects returns how many objects it has stored.
-func (d *Deployer) migrateObjects(ctx context.Context, live *unstructured.Unstructured, version string) (stored int64, err error) {
-	live, err = d.storeIn(ctx, live, version)
-	if err != nil {
-		return 0, err
-	}
+func (d *Deployer) migrateObjects(ctx context.Context, live *unstructured.Unstructured, m migration) (stored int64, err error) {
 	def, err := definition(live)
 	if err != nil {
 		return 0, err
 	}
-	kind := kube.GroupVersionKind{Group: def.Spec.Group, Version: version, Kind: def.Spec.Names.Kind}
-	for object, err := range d.Cluster.List(ctx, kind, "", metav1.ListOptions{}) {
-		if err != nil {
-			return stored, err
+	if m.added != nil && converts(def) {
+		// The webhook does not know the version that is added: it converts for the last time.
+		present := migration{definition: live, version: storageVersion(def), through: m.through, judge: m.judge, accepted: true}
+		if live, _, err = d.storeAll(ctx, live, present); err != nil {
+			return 0, err
 		}
-		if err := d.storeAnew(ctx, object, version); err != nil {
-			return stored, err
-		}
-		stored++
 	}
-	if err = unstructured.SetNestedStringSlice(live.Object, []string{version}, "status", "storedVersions"); err != nil {
+	live, stored, err = d.storeAll(ctx, live, m)
+	if err != nil {
 		return stored, err
 	}
-	_, err = d.Cluster.UpdateStatus(ctx, live, cluster.WriteOptions{})
-	return stored, err
+	return stored, d.onlyStored(ctx, live, m.version)
 }
+
+// onlyStored says in the status of a definition that objects are stored in one version only. Whoever has changed the
+// definition meanwhile may have made the API server store in another one.
+func (d *Deployer) onlyStored(ctx context.Context, migrated *unstructured.Unstructured, version string) error {
+	live, err := d.Cluster.Get(ctx, crdKind, "", migrated.GetName())
+	if err != nil {
+		return err
+	}
+	if live == nil || live.GetUID() != migrated.GetUID() || live.GetGeneration() != migrated.GetGeneration() {
+		return report.Errorf(report.Conflict, "custom resource definition %s was changed meanwhile", migrated.GetName()).WithHint("run the command again")
+	}
+	if err = unstructured.SetNestedStringSlice(live.Object, []string{version}, "status", "storedVersions"); err != nil {
+		return err
+	}
+	_, err = d.Cluster.UpdateStatus(ctx, live, cluster.WriteOptions{})
+	return err
+}
+
+// parallel is how many objects are written at the same time.
+const parallel = 8
+
+// storeAll stores every object of a definition in a version; it returns the definition as it is then.
+func (d *Deployer) storeAll(ctx context.Context, live *unstructured.Unstructured, m migration) (*unstructured.Unstructured, int64, error) {
+	live, err := d.storeIn(ctx, live, m)
+	if err != nil {
+		return nil, 0, err
+	}
+	def := m.judge.listed
+	kind := kube.GroupVersionKind{Group: def.Group, Version: m.through, Kind: def.Kind}
+	group, within := errgroup.WithContext(ctx)
+	group.SetLimit(parallel)
+	var stored int64
+	for object, failure := range d.Cluster.List(within, kind, "", metav1.ListOptions{}) {
+		if err = failure; err != nil {
+			break
+		}
+		stored++
+		group.Go(func() error { return d.storeAnew(within, object, m) })
+	}
+	if failure := group.Wait(); failure != nil {
+		err = failure // the list ends with it
+	}
+	return live, stored, err
+}
+
+// settle is how long API servers may take to learn that a definition has changed. Nothing tells when they have, and what
+// they store before is stored in the version before.
+const settle = 2 * time.Second
 
 // storeIn makes a definition store a version. The next apply would take what is written here for somebody else's, as it
 // keeps updates and applies apart; so the statement that it was written is taken back.
-func (d *Deployer) storeIn(ctx context.Context, live *unstructured.Unstructured, version string) (*unstructured.Unstructured, error) {
-	versions, _, err := unstructured.NestedSlice(live.Object, "spec", "versions")
+func (d *Deployer) storeIn(ctx context.Context, live *unstructured.Unstructured, m migration) (*unstructured.Unstructured, error) {
+	changed, err := setStorage(live, m)
 	if err != nil {
 		return nil, err
 	}
-	changed := false
-	for _, v := range versions {
-		one, _ := v.(map[string]any)
-		wanted := one["name"] == version
-		changed = changed || one["storage"] != wanted
-		one["storage"] = wanted
-	}
 	if changed {
-		if err = unstructured.SetNestedSlice(live.Object, versions, "spec", "versions"); err != nil {
-			return nil, err
-		}
 		if live, err = d.Cluster.Update(ctx, live, cluster.WriteOptions{}); err != nil {
 			return nil, err
 		}
 	}
-	kept := slices.DeleteFunc(live.GetManagedFields(), func(m metav1.ManagedFieldsEntry) bool {
-		return m.Manager == cluster.FieldManager && m.Operation == metav1.ManagedFieldsOperationUpdate && m.Subresource == ""
+	kept := slices.DeleteFunc(live.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool {
+		return f.Manager == cluster.FieldManager && f.Operation == metav1.ManagedFieldsOperationUpdate && f.Subresource == ""
 	})
-	if len(kept) == len(live.GetManagedFields()) {
+	if len(kept) < len(live.GetManagedFields()) {
+		live.SetManagedFields(kept)
+		if live, err = d.Cluster.Update(ctx, live, cluster.WriteOptions{}); err != nil {
+			return nil, err
+		}
+	}
+	if !changed {
 		return live, nil
 	}
-	live.SetManagedFields(kept)
-	return d.Cluster.Update(ctx, live, cluster.WriteOptions{})
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-time.After(settle):
+		return live, nil
+	}
+}
+
+// setStorage makes a version the one that objects are stored in, and adds it where it is not there.
+func setStorage(definition *unstructured.Unstructured, m migration) (changed bool, err error) {
+	versions, _, err := unstructured.NestedSlice(definition.Object, "spec", "versions")
+	if err != nil {
+		return false, err
+	}
+	if versionIndex(versions, m.version) < 0 {
+		versions = append(versions, m.added)
+		if err := unstructured.SetNestedMap(definition.Object, map[string]any{"strategy": "None"}, "spec", "conversion"); err != nil {
+			return false, err
+		}
+	}
+	for _, v := range versions {
+		one, _ := v.(map[string]any)
+		wanted := one["name"] == m.version
+		changed = changed || one["storage"] != wanted
+		one["storage"] = wanted
+	}
+	if !changed {
+		return false, nil
+	}
+	return true, unstructured.SetNestedSlice(definition.Object, versions, "spec", "versions")
 }
 
 // storeAnew writes an object as it is: the API server then stores it in the present version. What other versions of it were
 // said to be managed by whom is dropped, because nobody can read such a statement once its version has gone.
-func (d *Deployer) storeAnew(ctx context.Context, object *unstructured.Unstructured, storage string) error {
-	apiVersion := kube.GroupVersion{Group: object.GroupVersionKind().Group, Version: storage}.String()
+func (d *Deployer) storeAnew(ctx context.Context, object *unstructured.Unstructured, m migration) error {
+	apiVersion := kube.GroupVersion{Group: object.GroupVersionKind().Group, Version: m.version}.String()
 	for {
-		kept := slices.DeleteFunc(object.GetManagedFields(), func(m metav1.ManagedFieldsEntry) bool { return m.APIVersion != apiVersion })
+		if lost, _, err := m.judge.judge(ctx, object); err != nil || len(lost) > 0 && !m.accepted {
+			// It was made or changed after everything had been judged.
+			return cmp.Or(err, error(report.Errorf(report.DataLoss, "%s would lose data: %s", objectName(object), strings.Join(lost, ", ")).
+				WithHint("change these fields first, and run the command again")))
+		}
+		kept := slices.DeleteFunc(object.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool { return f.APIVersion != apiVersion })
 		if len(kept) == 0 {
 			kept = []metav1.ManagedFieldsEntry{{}} // how the API server is told to forget all of it
 		}

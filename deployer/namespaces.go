@@ -169,7 +169,7 @@ func (d *Deployer) planDeletion(ctx context.Context, o DeleteEnvironmentOptions)
 			continue
 		}
 		for _, object := range use.Objects {
-			lost = append(lost, customResource{use.Kind, object})
+			lost = append(lost, customResource{kind: use.Kind, object: object})
 			apiVersion, kind := use.Kind.ToAPIVersionAndKind()
 			t.records = append(t.records, schema.Change{
 				Action: schema.ActionDelete,
@@ -193,13 +193,14 @@ func (d *Deployer) planDeletion(ctx context.Context, o DeleteEnvironmentOptions)
 		t.records = append(t.records, schema.Change{Action: schema.ActionDelete, Object: namespaceRef(n.Name)})
 	}
 	t.before = func(ctx context.Context) error {
-		if err := d.exportResources(ctx, lost, o.Export); err != nil {
+		exported, err := d.export(ctx, lost, o.Export)
+		if err != nil {
 			return err
 		}
 		if err := d.letGo(ctx, o.Release); err != nil {
 			return err
 		}
-		if err := d.removeResources(ctx, lost, o.Timeout); err != nil {
+		if err := d.removeResources(ctx, exported, o.Timeout); err != nil {
 			return orForce(err, o.Environment)
 		}
 		return d.clearVersions(ctx, namespaces)

@@ -29,6 +29,9 @@ type task struct {
 	// again by the next run.
 	before, after func(context.Context) error
 	records       []schema.Change // what before and after change in the shared documents
+	// exported may lose data, which was accepted, and go to export before anything else is done.
+	exported []scope
+	export   Export
 }
 
 // perform prepares a verb and carries it out under its locks. A dry run takes none: a lock is a change, too.
@@ -68,6 +71,9 @@ func (d *Deployer) lockedAll(ctx context.Context, names []string, work func(cont
 }
 
 func (d *Deployer) carryOut(ctx context.Context, t *task, o Options) error {
+	if err := d.exportAll(ctx, t.exported, t.export); err != nil {
+		return err
+	}
 	if t.before != nil {
 		if err := t.before(ctx); err != nil {
 			return err

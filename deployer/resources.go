@@ -3,15 +3,15 @@ package deployer
 import (
 	"cmp"
 	"context"
-	"encoding/json"
+	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kube "k8s.io/apimachinery/pkg/runtime/schema"
@@ -82,6 +82,7 @@ func (d *Deployer) definitions(ctx context.Context, catalog *Catalog, solution s
 type customResource struct {
 	kind   kube.GroupVersionKind
 	object *unstructured.Unstructured // its metadata
+	digest [sha256.Size]byte          // of what it said when it was exported
 }
 
 // customResources lists the objects of these definitions in a namespace, in the whole cluster for "".
@@ -93,14 +94,19 @@ func (d *Deployer) customResources(ctx context.Context, definitions []*unstructu
 			return nil, err
 		}
 		kind := kube.GroupVersionKind{Group: def.Spec.Group, Version: servedVersion(def), Kind: def.Spec.Names.Kind}
-		if kind.Version == "" || namespace != "" && def.Spec.Scope != "Namespaced" {
+		if namespace != "" && def.Spec.Scope != "Namespaced" {
+			continue
+		}
+		if there, err := d.mayHaveObjects(ctx, object, kind); err != nil {
+			return nil, err
+		} else if !there {
 			continue
 		}
 		for one, err := range d.Cluster.ListMetadata(ctx, kind, namespace, metav1.ListOptions{}) {
 			if err != nil {
 				return nil, err
 			}
-			found = append(found, customResource{kind, one})
+			found = append(found, customResource{kind: kind, object: one})
 		}
 	}
 	return found, nil
@@ -119,32 +125,17 @@ func countText(list []customResource) string {
 	return strings.Join(texts, ", ")
 }
 
-// Export makes the place where custom resources are written before they are deleted. It is called when there are any.
-type Export func() (io.WriteCloser, error)
-
 // deleteResources writes custom resources to the export, asks for their deletion and waits until they are gone, while
 // operators still serve their finalizers.
 func (d *Deployer) deleteResources(ctx context.Context, list []customResource, export Export, timeout time.Duration) error {
-	if err := d.exportResources(ctx, list, export); err != nil {
+	list, err := d.export(ctx, list, export)
+	if err != nil {
 		return err
 	}
 	return d.removeResources(ctx, list, timeout)
 }
 
-func (d *Deployer) exportResources(ctx context.Context, list []customResource, export Export) error {
-	switch {
-	case len(list) == 0:
-		return nil
-	case export == nil:
-		return report.Errorf(report.DataLoss, "%s would be deleted without an export", countText(list))
-	}
-	if err := d.export(ctx, list, export); err != nil {
-		return fmt.Errorf("export of custom resources: %w", err)
-	}
-	return nil
-}
-
-// removeResources asks for the deletion of custom resources and waits until they are gone.
+// removeResources asks for the deletion of custom resources that were exported and waits until they are gone.
 func (d *Deployer) removeResources(ctx context.Context, list []customResource, timeout time.Duration) error {
 	if len(list) == 0 {
 		return nil
@@ -152,15 +143,18 @@ func (d *Deployer) removeResources(ctx context.Context, list []customResource, t
 	total := int64(len(list))
 	event := report.Event{Step: "delete", Name: "custom resources", State: report.Started, Total: total, Unit: "objects"}
 	d.sink().Emit(event)
+	group, within := errgroup.WithContext(ctx)
+	group.SetLimit(parallel)
 	for _, one := range list {
-		if err := d.Cluster.Delete(ctx, one.object, cluster.DeleteOptions{}); err != nil {
-			return err
-		}
+		group.Go(func() error { return d.deleteExported(within, one) })
 	}
-	err := d.awaitGone(ctx, list, timeout, func(left int, reason string) {
-		event.State, event.Done, event.Note = report.Running, total-int64(left), reason
-		d.sink().Emit(event)
-	})
+	err := group.Wait()
+	if err == nil {
+		err = d.awaitGone(ctx, list, timeout, func(left int, reason string) {
+			event.State, event.Done, event.Note = report.Running, total-int64(left), reason
+			d.sink().Emit(event)
+		})
+	}
 	event.State, event.Note = report.Done, ""
 	if err != nil {
 		event.State = report.Failed
@@ -169,39 +163,28 @@ func (d *Deployer) removeResources(ctx context.Context, list []customResource, t
 	return err
 }
 
-// export writes complete objects, without what only the API server may set, as one List that kubectl can create again.
-func (d *Deployer) export(ctx context.Context, list []customResource, open Export) (err error) {
-	out, err := open()
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, out.Close()) }()
-	if _, err = io.WriteString(out, `{"apiVersion": "v1", "kind": "List", "items": [`); err != nil {
-		return err
-	}
-	separator := "\n"
-	for _, one := range list {
-		var object *unstructured.Unstructured
-		if object, err = d.Cluster.Get(ctx, one.kind, one.object.GetNamespace(), one.object.GetName()); err != nil {
+// deleteExported deletes an object that is still as it was exported. Its operator may have written its status since.
+func (d *Deployer) deleteExported(ctx context.Context, one customResource) error {
+	object := one.object
+	for {
+		err := d.Cluster.Delete(ctx, object, cluster.DeleteOptions{})
+		if !errors.Is(err, cluster.ErrChanged) {
 			return err
 		}
-		if object == nil {
-			continue
+		now, err := d.Cluster.Get(ctx, one.kind, object.GetNamespace(), object.GetName())
+		if err != nil || now == nil || now.GetUID() != object.GetUID() {
+			return err
 		}
-		for _, field := range []string{"managedFields", "resourceVersion", "uid", "generation", "creationTimestamp"} {
-			unstructured.RemoveNestedField(object.Object, "metadata", field)
-		}
-		data, err := json.Marshal(object.Object)
+		digest, err := digestOf(now)
 		if err != nil {
 			return err
 		}
-		if _, err := out.Write(append([]byte(separator), data...)); err != nil {
-			return err
+		if digest != one.digest {
+			return report.Errorf(report.Conflict, "%s was changed after it was exported, and was not deleted", objectName(now)).
+				WithHint("run the same command again: it exports what is left")
 		}
-		separator = ",\n"
+		object = now
 	}
-	_, err = io.WriteString(out, "\n]}\n")
-	return err
 }
 
 // awaitGone follows the objects until none is left. What stays is named with what holds it, from time to time and in the

@@ -4,17 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/store"
 	"github.com/solutionctl/solutionctl/schema"
-	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 func newActivateCommand(a *app, planOnly bool) *cobra.Command {
@@ -24,13 +21,16 @@ func newActivateCommand(a *app, planOnly bool) *cobra.Command {
 		Long: `Make one imported version of a Solution the active one: apply its CustomResourceDefinitions and what else belongs to the
 whole cluster. Without VERSION, or with "latest", that is the highest release.
 
-Stored objects are compared with the new definitions first; a change that would lose data is refused. Definitions that
-only the version before had are kept.`,
+Stored objects are compared with the new definitions first; a change that would lose data is refused, unless the loss is
+accepted: then all objects of the definition are exported before. API versions that operators in environments still work
+with stay served. Definitions that only the version before had are kept.`,
 		Example: "  solutionctl deploy activate example-solution 1.0.0",
 	}
 	f := a.addVerbFlags(cmd, planOnly)
 	var file configurationFlag
 	file.add(cmd)
+	var loss lossFlags
+	loss.add(cmd)
 	var clusterWide bool
 	cmd.Flags().BoolVar(&clusterWide, "cluster-wide", false, "approve of parts with rights on the whole cluster, or a say in changes of it")
 	arguments := takesArguments(cmd, argument{name: "SOLUTION", flags: []string{"name"}}, argument{name: "VERSION", flags: []string{"version"}, optional: true})
@@ -41,6 +41,7 @@ only the version before had are kept.`,
 		if cmd.Flags().Changed("cluster-wide") {
 			o.ClusterWide = &clusterWide
 		}
+		o.AcceptDataLoss, o.Export = loss.accepted, a.export(loss.export, args[0])
 		return a.runVerb(cmd.Context(), f, func(ctx context.Context, d *deployer.Deployer) (*schema.Operation, error) {
 			return file.around(ctx, o.DryRun, func() (*schema.Operation, error) { return d.Activate(ctx, o) }, func(active map[string]string, done *schema.Operation) {
 				active[done.Solution] = done.Version
@@ -125,53 +126,3 @@ func identifyArchive(name string) (*schema.Solution, error) {
 	}
 	return archive.Solution, file.Close()
 }
-
-// dataFlags say what happens to custom resources.
-type dataFlags struct {
-	keep, remove bool
-	export       string
-}
-
-func (f *dataFlags) add(cmd *cobra.Command, keep, usage string) {
-	flags := cmd.Flags()
-	flags.BoolVar(&f.keep, keep, false, usage)
-	flags.BoolVar(&f.remove, "delete-data", false, "export and delete every custom resource")
-	flags.StringVar(&f.export, "export", "", "where --delete-data writes custom resources to, a new `FILE` (default NAME-TIME.json)")
-	cmd.MarkFlagsMutuallyExclusive(keep, "delete-data")
-}
-
-// dataPolicy asks for confirmation where data is to be deleted.
-func (a *app) dataPolicy(ctx context.Context, f *dataFlags, dryRun bool, name, confirm string) (deployer.DataPolicy, deployer.Export, error) {
-	switch {
-	case f.keep:
-		return deployer.KeepData, nil, nil
-	case !f.remove:
-		return deployer.RefuseData, nil, nil
-	case dryRun:
-		return deployer.DeleteData, nil, nil
-	}
-	if err := a.confirmName(ctx, "Every custom resource of it will be deleted", confirm); err != nil {
-		return deployer.RefuseData, nil, err
-	}
-	path := f.export
-	if path == "" {
-		path = name + "-" + a.now().UTC().Format("20060102T150405Z") + ".json"
-	}
-	return deployer.DeleteData, func() (io.WriteCloser, error) {
-		out, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-		if err != nil {
-			return nil, err
-		}
-		full, err := filepath.Abs(path)
-		if err != nil {
-			full = path
-		}
-		a.sink.Emit(report.Event{Step: "export", Name: full, State: report.Done})
-		return syncedFile{out}, nil
-	}, nil
-}
-
-// syncedFile is on the disk when it is closed: what it holds is deleted next.
-type syncedFile struct{ *os.File }
-
-func (f syncedFile) Close() error { return errors.Join(f.Sync(), f.File.Close()) }

@@ -35,6 +35,9 @@ Before anything changes it is checked that the version was imported and supports
 custom resources it works with (else 'solutionctl deploy activate' comes first), and that it accepts every one that is
 there without losing a field. Rights that the new version has in addition are listed. How the Solution was added is kept.
 
+Fields that the version does not know are not lost at once: its operator drops them when it writes the object. Therefore
+that, too, is refused unless the loss is accepted, and then the objects are exported before.
+
 With --namespace an environment is changed namespace by namespace. --on-failure rollback goes back when the new version
 does not become ready; otherwise 'solutionctl deploy rollback' does, and running the same command again tries again.`,
 		Example: "  solutionctl deploy " + verb + " test example-solution " + map[deployer.Direction]string{deployer.Up: "1.1.0", deployer.Down: "1.0.0"}[direction],
@@ -44,6 +47,8 @@ does not become ready; otherwise 'solutionctl deploy rollback' does, and running
 	var onFailure string
 	cmd.Flags().StringVar(&o.Namespace, "namespace", "", "only in this `NAMESPACE` of the environment")
 	rendering := addRenderingFlags(cmd)
+	var loss lossFlags
+	loss.add(cmd)
 	if !planOnly {
 		addChoice(cmd, cmd.Flags(), &onFailure, "on-failure", "", "what to do when the new version does not become ready: stay or rollback", "stay", "rollback")
 	}
@@ -53,6 +58,7 @@ does not become ready; otherwise 'solutionctl deploy rollback' does, and running
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		args = arguments(args)
 		o.Options, o.Environment, o.Solution, o.Version, o.Rendering = f.options(), args[0], args[1], args[2], rendering()
+		o.AcceptDataLoss, o.Export = loss.accepted, a.export(loss.export, args[1]+"-"+args[0])
 		if o.RollBack = onFailure == "rollback"; o.RollBack && o.NoWait {
 			return report.Errorf(report.Usage, "--on-failure rollback needs to wait, and --no-wait does not")
 		}
@@ -85,11 +91,14 @@ are there, do not fit the earlier version any more.`),
 	var o deployer.RollbackOptions
 	cmd.Flags().StringVar(&o.Namespace, "namespace", "", "only in this `NAMESPACE` of the environment")
 	cmd.Flags().Int64Var(&o.Revision, "revision", 0, "go back to this revision `NUMBER` of the history")
+	var loss lossFlags
+	loss.add(cmd)
 	arguments := takesArguments(cmd, argument{name: "ENVIRONMENT", flags: []string{"name", "environment"}}, argument{name: "SOLUTION", flags: []string{"solution"}})
 	cmd.ValidArgsFunction = a.completeDeployment(f.clusterFlags)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		args = arguments(args)
 		o.Options, o.Environment, o.Solution = f.options(), args[0], args[1]
+		o.AcceptDataLoss, o.Export = loss.accepted, a.export(loss.export, args[1]+"-"+args[0])
 		return a.runVerb(cmd.Context(), f, func(ctx context.Context, d *deployer.Deployer) (*schema.Operation, error) { return d.Rollback(ctx, o) })
 	}
 	return cmd

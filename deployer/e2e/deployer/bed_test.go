@@ -273,9 +273,11 @@ type exported struct {
 	closed bool
 }
 
-func (e *exported) Close() error { e.closed = true; return nil }
-
-func (e *exported) open() (io.WriteCloser, error) { return e, nil }
+func (e *exported) open(write func(io.Writer) error) error {
+	err := write(e)
+	e.closed = err == nil
+	return err
+}
 
 func (b *bed) kubeconfig() string {
 	b.Helper()

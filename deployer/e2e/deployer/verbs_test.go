@@ -175,9 +175,10 @@ func TestActivationJudgesStoredObjects(t *testing.T) {
 		t.Error("the definition was changed")
 	}
 
-	b.imported("3.0.0", content{Crds: "v2", Specs: []string{"colour"}})
-	_, err = b.Activate(t.Context(), deployer.ActivateOptions{Solution: b.Solution, Version: "3.0.0"})
-	b.refused(err, report.DataLoss, "version v1 goes away", "2 objects")
+	b.imported("3.0.0", content{Crds: "v2", Specs: []string{"face"}})
+	_, err = b.activate("3.0.0")
+	b.refused(err, report.DataLoss, "Clock "+b.Env+"/red: spec.colour", "--accept-data-loss "+b.crdName())
+	b.served("v1")
 }
 
 func TestDeactivateKeepsData(t *testing.T) {

@@ -1,0 +1,120 @@
+package deployer
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kube "k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/deployer/render"
+	"github.com/solutionctl/solutionctl/lint/crd"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// judgeInstances refuses a version whose schema does not accept, or would drop fields of, the custom resources that its
+// operator will find in the namespaces. They are read in each version that the target knows, converted by the cluster.
+// Those for which a loss is accepted are to be exported.
+func (d *Deployer) judgeInstances(ctx context.Context, t *task, p *render.Payload, namespaces []metalk8s.Namespace, accepted []string) error {
+	objects, err := render.Definitions(p)
+	if err != nil {
+		return err
+	}
+	definitions := byName(objects)
+	if err := checkAccepted(accepted, definitions); err != nil {
+		return err
+	}
+	var rejected, lost, lossy []string
+	for _, name := range sortedKeys(definitions) {
+		live, err := d.Cluster.Get(ctx, crdKind, "", name)
+		if err != nil {
+			return err
+		}
+		if live == nil {
+			continue
+		}
+		more, missing, err := d.judgeInstancesOf(ctx, live, definitions[name], namespaces)
+		if err != nil {
+			return err
+		}
+		rejected = append(rejected, more...)
+		switch {
+		case len(missing) == 0:
+		case slices.Contains(accepted, name):
+			for _, n := range namespaces {
+				t.exported = append(t.exported, scope{live, n.Name})
+			}
+			t.notice("accepted loss of data:\n  " + some(missing))
+		default:
+			lost, lossy = append(lost, missing...), append(lossy, name)
+		}
+	}
+	switch {
+	case len(lost) > 0:
+		return report.Errorf(report.DataLoss, "version %s would lose data:\n  %s", p.Solution.Spec.Version, some(lost)).
+			WithHint("change these fields first, or choose a version that knows them; to export all objects and go on: %s", acceptFlags(lossy))
+	case len(rejected) > 0:
+		return report.Errorf(report.Refused, "version %s does not accept what is there:\n  %s", p.Solution.Spec.Version, some(rejected)).
+			WithHint("change these values first, or choose a version that accepts them")
+	}
+	return nil
+}
+
+func (d *Deployer) judgeInstancesOf(ctx context.Context, live, desired *unstructured.Unstructured, namespaces []metalk8s.Namespace) (rejected, lost []string, err error) {
+	there, err := definition(live)
+	if err != nil {
+		return nil, nil, err
+	}
+	wanted, err := definition(desired)
+	if err != nil {
+		return nil, nil, err
+	}
+	checker, err := crd.NewChecker(wanted)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, version := range wanted.Spec.Versions {
+		if !version.Served || !serves(there, version.Name) {
+			continue
+		}
+		kind := kube.GroupVersionKind{Group: there.Spec.Group, Version: version.Name, Kind: there.Spec.Names.Kind}
+		for _, n := range namespaces {
+			for object, err := range d.objectsOf(ctx, live, kind, n.Name) {
+				if err != nil {
+					return nil, nil, err
+				}
+				invalid, dropped, err := checker.Check(ctx, version.Name, object.Object)
+				if err != nil {
+					return nil, nil, err
+				}
+				for _, problem := range invalid {
+					rejected = append(rejected, fmt.Sprintf("%s (%s): %s", objectName(object), version.Name, problem))
+				}
+				for _, field := range dropped {
+					lost = append(lost, fmt.Sprintf("%s (%s): %s", objectName(object), version.Name, field.Path))
+				}
+			}
+		}
+	}
+	return rejected, lost, nil
+}
+
+func serves(d *crd.Definition, name string) bool {
+	for _, version := range d.Spec.Versions {
+		if version.Name == name {
+			return version.Served
+		}
+	}
+	return false
+}
+
+// some lists the first of many lines.
+func some(lines []string) string {
+	if more := len(lines) - maxLosses; more > 0 {
+		lines = append(slices.Clip(lines[:maxLosses]), fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(lines, "\n  ")
+}
