@@ -45,7 +45,13 @@ func (d *Deployer) Change(ctx context.Context, o ChangeOptions) (*schema.Operati
 	done, err := d.inNamespaces(ctx, o.Options, o.Environment, o.Namespace, func(ctx context.Context, namespaces []metalk8s.Namespace) (*task, error) {
 		return d.planChange(ctx, o, namespaces)
 	})
-	if err == nil || !o.RollBack || o.DryRun || ctx.Err() != nil || done == nil {
+	if err == nil || o.DryRun || ctx.Err() != nil || done == nil {
+		return done, err
+	}
+	if !o.RollBack {
+		if report.CodeOf(err) == report.Timeout {
+			err = report.Errorf(report.Timeout, "%w", err).WithHint("or go back: solutionctl deploy rollback %s %s", o.Environment, o.Solution)
+		}
 		return done, err
 	}
 	back := RollbackOptions{Options: o.Options, Environment: o.Environment, Solution: o.Solution, Namespace: o.Namespace}

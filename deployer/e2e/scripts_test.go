@@ -33,6 +33,8 @@ func TestMain(m *testing.M) { testcluster.Main(m, testcluster.Options{FakeNodes:
 //	http-get NAMESPACE/SERVICE     print the answer of a Service as soon as there is one
 //	pulled LOG                     every image that is on the node and that a container runs came from the registry with
 //	                               this access log
+//	make-image FILE PROGRAM SOURCE.go
+//	                               compile a program and write an image with nothing else, as 'docker save' does
 //	poll NAMESPACE/SERVICE         ask a Service all the time, in the background
 //	poll-until TEXT                wait for an answer with this text
 //	poll-result                    end the poll: every request must have been answered
@@ -61,7 +63,7 @@ func runScripts(t *testing.T, path string, c *testcluster.Cluster, example strin
 		RequireUniqueNames:  true,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"fails": fails, "await": await, "as": s.as, "api-server": s.apiServer, "restart": s.restart,
-			"http-get": s.httpGet, "pulled": s.pulled,
+			"http-get": s.httpGet, "pulled": s.pulled, "make-image": s.makeImage,
 			"poll": s.poll, "poll-until": s.pollUntil, "poll-result": s.pollResult,
 		},
 		Setup: func(env *testscript.Env) error {

@@ -22,7 +22,7 @@ type problem struct {
 // explainPods adds what is wrong with pods: problems that do not pass by themselves first, each once, with the pods that
 // have it.
 func (e *explainer) explainPods(pods []*unstructured.Unstructured) {
-	pods = slices.DeleteFunc(slices.Clone(pods), func(pod *unstructured.Unstructured) bool { return Of(pod).Ready })
+	pods = slices.DeleteFunc(slices.Clone(pods), func(pod *unstructured.Unstructured) bool { return Of(pod).Ready && !restarted(pod) })
 	slices.SortFunc(pods, func(a, b *unstructured.Unstructured) int { return cmp.Compare(a.GetName(), b.GetName()) })
 	var order []problem
 	owners := map[problem][]string{}
@@ -51,6 +51,17 @@ func (e *explainer) explainPods(pods []*unstructured.Unstructured) {
 		}
 		e.add(who + ": " + p.text)
 	}
+}
+
+// restarted says that a container of the pod has failed before: one that runs now may do so again, and does not count as
+// available until it has run for a while.
+func restarted(pod *unstructured.Unstructured) bool {
+	containers, _, _ := unstructured.NestedSlice(pod.Object, "status", "containerStatuses")
+	return slices.ContainsFunc(containers, func(c any) bool {
+		status, _ := c.(map[string]any)
+		code, _, _ := unstructured.NestedInt64(status, "lastState", "terminated", "exitCode")
+		return code != 0
+	})
 }
 
 // problems tells what is wrong with one pod.
@@ -129,6 +140,8 @@ func containerProblem(pod *corev1.Pod, c corev1.ContainerStatus, events []event)
 		return problem{name + probeProblem(c, events), false}, true
 	case c.State.Running != nil && isInit(pod, c.Name) && !c.Ready && !isSidecar(pod, c.Name):
 		return problem{"initialization " + strings.TrimSuffix(name, ": ") + " has not ended yet", false}, true
+	case c.State.Running != nil && c.LastTerminationState.Terminated != nil && c.LastTerminationState.Terminated.ExitCode != 0:
+		return problem{name + "runs again; it has ended (" + times(c.RestartCount) + " so far): " + ending(c.LastTerminationState.Terminated), false}, true
 	default:
 		return problem{}, false
 	}
@@ -167,9 +180,21 @@ func ending(t *corev1.ContainerStateTerminated) string {
 		text += ", told to end"
 	}
 	if t.Message != "" {
-		text += ": " + runtimeWords(t.Message)
+		text += ": " + runtimeWords(lastWords(t.Message))
 	}
 	return text
+}
+
+// lastWords is what matters of a message, which may be the end of a log: the panic of a Go program, else the last lines.
+func lastWords(message string) string {
+	lines := strings.Split(strings.TrimSpace(message), "\n")
+	for i, line := range lines {
+		if strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") {
+			return line + "\n" + strings.Join(lines[i+1:min(i+2, len(lines))], "\n")
+		}
+	}
+	const few = 3
+	return strings.Join(lines[max(0, len(lines)-few):], "\n")
 }
 
 // wrapping matches what the kubelet and containerd put around the words of the registry and of the container runtime. It

@@ -213,9 +213,13 @@ func (r *renderer) deployment(image Image, annotations map[string]any) *unstruct
 			map[string]any{"name": "OPERATOR_NAME", "value": name},
 		},
 		"volumeMounts": mounts,
+		// What it says last tells why it ended.
+		"terminationMessagePolicy": "FallbackToLogsOnError",
 	}
 	return r.make("apps/v1", "Deployment", name, map[string]any{"spec": map[string]any{
 		"replicas": int64(1),
+		// There is no probe of an operator. One that ends right after its start must not count as one that works.
+		"minReadySeconds": int64(5),
 		"selector": map[string]any{"matchLabels": map[string]any{"app": name}},
 		"template": map[string]any{
 			"metadata": map[string]any{"labels": r.labels(name, "operator"), "annotations": annotations},
