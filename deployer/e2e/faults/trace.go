@@ -1,0 +1,215 @@
+//go:build linux
+
+package faults
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// tracer counts the system calls by which a process, its threads and its children change files below a directory, and ends
+// the process at one of them.
+type tracer struct {
+	below string // an absolute path without symbolic links
+	fatal int    // the call that kills, counted from 1; 0 is none
+	after bool   // the kernel executes the fatal call
+
+	calls  int
+	killed string // what the fatal call was
+
+	pid     int // of the process
+	threads map[int]*thread
+}
+
+// thread is a traced thread between two stops.
+type thread struct{ fatal string } // the call that kills when it returns
+
+// run runs a command to its end. Its output must go to files: nobody copies it.
+func (t *tracer) run(ctx context.Context, cmd *exec.Cmd) (*unix.WaitStatus, error) {
+	type outcome struct {
+		status *unix.WaitStatus
+		err    error
+	}
+	done := make(chan outcome)
+	go func() {
+		// Only the thread that starts a traced process hears of it.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		status, err := t.trace(ctx, cmd)
+		done <- outcome{status, err}
+	}()
+	o := <-done
+	return o.status, o.err
+}
+
+func (t *tracer) trace(ctx context.Context, cmd *exec.Cmd) (*unix.WaitStatus, error) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Ptrace: true, Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	t.pid, t.threads = cmd.Process.Pid, map[int]*thread{}
+	defer context.AfterFunc(ctx, t.kill)()
+	var status unix.WaitStatus
+	if _, err := wait(t.pid, &status); err != nil {
+		return nil, err
+	}
+	const options = unix.PTRACE_O_TRACESYSGOOD | unix.PTRACE_O_TRACECLONE | unix.PTRACE_O_TRACEFORK | unix.PTRACE_O_TRACEVFORK |
+		unix.PTRACE_O_TRACEEXEC | unix.PTRACE_O_EXITKILL
+	if err := unix.PtraceSetOptions(t.pid, options); err != nil {
+		t.kill()
+		return nil, fmt.Errorf("trace: %w", err)
+	}
+	t.threads[t.pid] = &thread{}
+	if err := unix.PtraceSyscall(t.pid, 0); err != nil {
+		return nil, fmt.Errorf("trace: %w", err)
+	}
+	var ended *unix.WaitStatus
+	for {
+		var status unix.WaitStatus
+		id, err := wait(-t.pid, &status) // its process group: this thread may have other children
+		switch {
+		case errors.Is(err, unix.ECHILD):
+			return ended, cmd.Process.Release()
+		case err != nil:
+			return nil, fmt.Errorf("trace: %w", err)
+		case status.Exited() || status.Signaled():
+			if id == t.pid {
+				ended = &status
+			}
+			delete(t.threads, id)
+		case status.Stopped():
+			if err := t.stopped(id, status); err != nil && !errors.Is(err, unix.ESRCH) { // it died meanwhile
+				t.kill()
+				return nil, fmt.Errorf("trace: %w", err)
+			}
+		}
+	}
+}
+
+// wait waits for a child of this thread, and not for one of another thread.
+func wait(pid int, status *unix.WaitStatus) (int, error) {
+	for {
+		id, err := unix.Wait4(pid, status, unix.WALL|unix.WNOTHREAD, nil)
+		if !errors.Is(err, unix.EINTR) {
+			return id, err
+		}
+	}
+}
+
+// kill ends the process and its children.
+func (t *tracer) kill() { _ = unix.Kill(-t.pid, unix.SIGKILL) }
+
+// stopped looks at why a thread has stopped, and lets it go on.
+func (t *tracer) stopped(id int, status unix.WaitStatus) error {
+	known := t.threads[id]
+	if known == nil {
+		known = &thread{}
+		t.threads[id] = known
+		if status.StopSignal() == unix.SIGSTOP { // how a new thread begins
+			return unix.PtraceSyscall(id, 0)
+		}
+	}
+	switch signal := status.StopSignal(); signal {
+	case unix.SIGTRAP | 0x80:
+		if err := t.called(id, known); err != nil {
+			return err
+		}
+		return unix.PtraceSyscall(id, 0)
+	case unix.SIGTRAP:
+		return unix.PtraceSyscall(id, 0) // a thread or a program has begun
+	default:
+		return unix.PtraceSyscall(id, int(signal))
+	}
+}
+
+// called looks at a system call that begins or ends.
+func (t *tracer) called(id int, known *thread) error {
+	call, err := callOf(id)
+	if err != nil {
+		return err
+	}
+	if !call.entry {
+		if known.fatal != "" {
+			t.end(known.fatal)
+		}
+		return nil
+	}
+	what := call.changes(id, t.below)
+	if what == "" {
+		return nil
+	}
+	if t.calls++; t.calls != t.fatal {
+		return nil
+	}
+	if known.fatal = what; !t.after {
+		t.end(what)
+	}
+	return nil
+}
+
+// end kills at the fatal call. One that has not begun is not executed any more: the kernel looks for SIGKILL first.
+func (t *tracer) end(what string) {
+	t.killed = what
+	t.kill()
+}
+
+// call is a system call at which a thread has stopped.
+type call struct {
+	entry     bool
+	number    uint64
+	arguments [6]uint64
+}
+
+// callOf asks for the call at which a thread has stopped, in a way that is the same for every processor.
+func callOf(id int) (*call, error) {
+	const getSyscallInfo, entry = 0x420e, 1
+	var info [88]byte
+	_, _, errno := unix.Syscall6(unix.SYS_PTRACE, getSyscallInfo, uintptr(id), uintptr(len(info)), uintptr(unsafe.Pointer(&info[0])), 0, 0)
+	if errno != 0 {
+		return nil, errno
+	}
+	c := &call{entry: info[0] == entry}
+	if !c.entry {
+		return c, nil
+	}
+	c.number = binary.NativeEndian.Uint64(info[24:])
+	for i := range c.arguments {
+		c.arguments[i] = binary.NativeEndian.Uint64(info[32+8*i:])
+	}
+	return c, nil
+}
+
+// readString reads a path from the memory of a thread.
+func readString(id int, address uint64) (string, error) {
+	memory, err := os.Open(fmt.Sprintf("/proc/%d/mem", id))
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = memory.Close() }() // it was only read
+	var text []byte
+	for len(text) < unix.PathMax {
+		var part [256]byte
+		// It may end before the next page, which need not be there.
+		n := min(len(part), int(4096-address%4096))
+		if _, err := memory.ReadAt(part[:n], int64(address)); err != nil {
+			return "", err
+		}
+		for _, c := range part[:n] {
+			if c == 0 {
+				return string(text), nil
+			}
+			text = append(text, c)
+		}
+		address += uint64(n)
+	}
+	return string(text), nil
+}

@@ -1,0 +1,8 @@
+//go:build sabotage_no_pending
+
+package engine
+
+const (
+	sabotageNoPending = true
+	sabotagePruneAll  = false
+)
