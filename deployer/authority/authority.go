@@ -24,12 +24,15 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gofrs/flock"
+
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 const (
 	keyFile         = "ca.key"
 	certificateFile = "ca.crt"
+	partialPrefix   = ".partial-"
 
 	authorityLife = 10 * 365 * 24 * time.Hour
 	serverLife    = 90 * 24 * time.Hour
@@ -55,10 +58,24 @@ func Open(dir string, now func() time.Time) (*Authority, error) {
 		return nil, explain(err)
 	}
 	a := &Authority{dir: dir, now: now}
-	if err := a.loadKey(); err != nil {
+	if err := a.alone(a.loadKey); err != nil {
 		return nil, explain(err)
 	}
 	return a, explain(a.renew())
+}
+
+// alone runs f while no other process changes the directory, from which it removes what one that was killed has left.
+func (a *Authority) alone(f func() error) error {
+	lock := flock.New(a.dir, flock.SetFlag(os.O_RDONLY))
+	if err := lock.Lock(); err != nil {
+		return err
+	}
+	if left, err := filepath.Glob(filepath.Join(a.dir, partialPrefix+"*")); err == nil {
+		for _, name := range left {
+			_ = os.Remove(name) // it does no harm, and perhaps the directory cannot be changed
+		}
+	}
+	return errors.Join(f(), lock.Close())
 }
 
 // explain says what to do when the directory belongs to somebody else.
@@ -113,7 +130,7 @@ func damaged(name string, err error) error {
 		WithHint("restore it from a backup. If there is none, remove it: a new authority is made, and every node has to be configured again")
 }
 
-// makeKey makes a key, unless another process is faster.
+// makeKey makes a key.
 func (a *Authority) makeKey(name string) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -127,11 +144,7 @@ func (a *Authority) makeKey(name string) error {
 	if err != nil {
 		return err
 	}
-	err = os.Link(partial, name) // fails when the name is taken
-	if errors.Is(err, fs.ErrExist) {
-		err = nil
-	}
-	return errors.Join(err, os.Remove(partial))
+	return os.Rename(partial, name)
 }
 
 // renew makes a certificate for the authority, unless the one that is there is good for a while.
@@ -141,6 +154,11 @@ func (a *Authority) renew() error {
 	if a.isGood(a.certificate) {
 		return nil
 	}
+	return a.alone(a.findCertificate)
+}
+
+// findCertificate takes the certificate that is in the directory, or makes one when that is not good any more.
+func (a *Authority) findCertificate() error {
 	name := filepath.Join(a.dir, certificateFile)
 	if data, err := os.ReadFile(name); err == nil {
 		if block, _ := pem.Decode(data); block != nil {
@@ -199,7 +217,7 @@ func (a *Authority) template(name string, life time.Duration) (*x509.Certificate
 
 // writePartial writes a file that has not got its name yet.
 func (a *Authority) writePartial(data []byte, mode fs.FileMode) (name string, err error) {
-	f, err := os.CreateTemp(a.dir, ".partial-")
+	f, err := os.CreateTemp(a.dir, partialPrefix)
 	if err != nil {
 		return "", err
 	}

@@ -173,11 +173,19 @@ func (s system) plan(files []File, candidates []string) (*Plan, error) {
 		if err == nil && isOurs(have) && !wanted[name] {
 			p.Changes = append(p.Changes, Change{File{Path: name}, schema.NodeRemove})
 		}
+		if partial := partialOf(name); !wanted[name] && s.exists(partial) { // of a run that was killed
+			p.Changes = append(p.Changes, Change{File{Path: partial}, schema.NodeRemove})
+		}
 	}
 	return p, nil
 }
 
 func isOurs(content []byte) bool { return bytes.HasPrefix(content, []byte(header)) }
+
+// partialOf is the name of a file that is not complete. It is always the same, so that the next run finds it.
+func partialOf(name string) string {
+	return path.Join(path.Dir(name), ".solutionctl-"+path.Base(name))
+}
 
 // write writes a file beside its place, makes sure that it is on the disk, and renames it.
 func (s system) write(file File) (err error) {
@@ -189,20 +197,24 @@ func (s system) write(file File) (err error) {
 	if err = os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(dir, ".solutionctl-*")
+	partial := partialOf(target)
+	if err = os.Remove(partial); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	f, err := os.OpenFile(partial, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
 		return err
 	}
 	defer func() {
 		if err != nil {
-			_ = os.Remove(f.Name())
+			_ = os.Remove(partial)
 		}
 	}()
 	_, err = f.Write(file.Content)
 	if err = errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close()); err != nil {
 		return err
 	}
-	if err = os.Rename(f.Name(), target); err != nil {
+	if err = os.Rename(partial, target); err != nil {
 		return err
 	}
 	return syncDir(dir)

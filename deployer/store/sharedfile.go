@@ -84,11 +84,12 @@ func (f sharedFile) check() error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return f.explain(err)
 	}
-	probe, err := os.CreateTemp(dir, f.temporary())
+	name := f.temporary("probe")
+	probe, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE, 0o600)
 	if err != nil {
 		return f.explain(err)
 	}
-	return f.explain(errors.Join(probe.Close(), os.Remove(probe.Name())))
+	return f.explain(errors.Join(probe.Close(), removeIfThere(name)))
 }
 
 // replace writes the file unless it is not what was read any more.
@@ -108,7 +109,7 @@ func (f sharedFile) write(name string, like current, data []byte) error {
 	if err := f.at("create " + filepath.Base(name)); err != nil {
 		return err
 	}
-	partial, err := os.CreateTemp(filepath.Dir(name), f.temporary())
+	partial, err := createAnew(f.temporary("partial"))
 	if err != nil {
 		return f.explain(err)
 	}
@@ -137,8 +138,19 @@ func (f sharedFile) at(step string) error {
 	return f.step(step)
 }
 
-// temporary is a pattern of names that nobody takes for the file.
-func (f sharedFile) temporary() string { return "." + filepath.Base(f.path) + ".*" }
+// temporary is a name that nobody takes for the file. It is always the same, so that the next run removes what one that was
+// killed has left.
+func (f sharedFile) temporary(suffix string) string {
+	return filepath.Join(filepath.Dir(f.path), "."+filepath.Base(f.path)+"."+suffix)
+}
+
+// createAnew makes a file, in place of one of an earlier run.
+func createAnew(name string) (*os.File, error) {
+	if err := removeIfThere(name); err != nil {
+		return nil, err
+	}
+	return os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+}
 
 func (f sharedFile) explain(err error) error {
 	switch {

@@ -42,8 +42,12 @@ func TestTrace(t *testing.T) {
 		what string
 		left []string // afterwards
 	}{
-		{"mkdir d", []string{"d"}}, {"open d/a", []string{"d", "d/a (empty)"}}, {"write d/a", []string{"d", "d/a"}},
-		{"rename d/a", []string{"d", "d/b"}}, {"unlink d/b", []string{"d"}}, {"unlink d", nil},
+		{"mkdir d", []string{"d"}},
+		{"open d/a", []string{"d", "d/a (empty)"}},
+		{"write d/a", []string{"d", "d/a"}},
+		{"rename d/a", []string{"d", "d/b"}},
+		{"unlink d/b", []string{"d"}},
+		{"unlink d", nil},
 	}
 	if tracer.calls != len(steps) || left != nil {
 		t.Fatalf("%d calls, %q left", tracer.calls, left)
@@ -62,4 +66,3 @@ func TestTrace(t *testing.T) {
 		before = step.left
 	}
 }
-

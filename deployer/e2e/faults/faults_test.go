@@ -1,0 +1,68 @@
+//go:build linux
+
+package faults_test
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/solutionctl/solutionctl/deployer/e2e/faults"
+	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
+)
+
+func TestMain(m *testing.M) { testcluster.Main(m, testcluster.Options{FakeNodes: 1}) }
+
+func build(t *testing.T, tags string) string {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "solutionctl")
+	if err := faults.Build(t.Context(), "../../..", program, tags); err != nil {
+		t.Fatal(err)
+	}
+	return program
+}
+
+// TestFaults kills the short verbs at some of their steps; "make faults" kills every verb at every step. Then it does the
+// same to builds that have a fault on purpose, which must be found.
+func TestFaults(t *testing.T) {
+	const seed, each = 1, 6
+	lane, err := faults.NewLane(t.Context(), testcluster.Shared(t), build(t, ""), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = lane.Close() }) // nobody asks it any more
+	for _, verb := range faults.Verbs {
+		if verb.Short {
+			t.Run(verb.Name, func(t *testing.T) { kill(t, lane, verb, each, seed) })
+		}
+	}
+	for _, sabotage := range faults.Sabotages {
+		t.Run(sabotage.Tag, func(t *testing.T) {
+			lane.Use(build(t, sabotage.Tag))
+			found, err := lane.Finds(t.Context(), sabotage)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if found == "" {
+				t.Fatal("nobody noticed")
+			}
+			t.Log(found)
+		})
+	}
+}
+
+func kill(t *testing.T, lane *faults.Lane, verb *faults.Verb, each int, seed uint64) {
+	t.Helper()
+	clean, err := lane.Clean(t.Context(), verb)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, point := range clean.Sample(verb, each, seed) {
+		result, err := lane.Kill(t.Context(), verb, point)
+		if err != nil {
+			t.Fatalf("%+v: %v", point, err)
+		}
+		if result.Outcome == faults.Bad {
+			t.Errorf("%s\n%s", result, result.Detail)
+		}
+	}
+}

@@ -1,0 +1,300 @@
+//go:build linux
+
+package faults
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// Outcome is how it went with a point.
+type Outcome string
+
+// The outcomes.
+const (
+	Good      Outcome = "good"      // the next run left everything as it should be
+	Bad       Outcome = "bad"       // it did not
+	Unreached Outcome = "unreached" // the run had fewer steps this time, and was not killed
+)
+
+// Result is what was found at a point.
+type Result struct {
+	Point
+	What    string  `json:"what,omitempty"` // the step
+	Outcome Outcome `json:"outcome"`
+	Detail  string  `json:"detail,omitempty"` // why it is bad
+}
+
+// Clean is a verb that nobody killed.
+type Clean struct {
+	Calls []string
+	Files int
+	dump  dump
+}
+
+// runLimit is how long what comes after a killed run may take, on a machine that is busy.
+const runLimit = 2 * time.Minute
+
+// Clean runs a verb twice without killing it. Both runs must leave the same; then it is what a killed run must lead to.
+func (l *Lane) Clean(ctx context.Context, v *Verb) (*Clean, error) {
+	if clean := l.clean[v.Name]; clean != nil {
+		return clean, nil
+	}
+	clean := &Clean{}
+	if err := l.setUp(ctx, v); err != nil {
+		return nil, err
+	}
+	r, calls, _, err := l.runCalls(ctx, 0, false, v.Args)
+	if err == nil {
+		err = r.ok()
+	}
+	if err == nil {
+		clean.Calls = calls
+		clean.dump, err = l.judged(ctx, v)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err = l.setUp(ctx, v); err != nil {
+		return nil, err
+	}
+	r, tracer, err := l.runFiles(ctx, 0, false, v.Args)
+	if err == nil {
+		err = r.ok()
+	}
+	if err != nil {
+		return nil, err
+	}
+	clean.Files = tracer.calls
+	again, err := l.judged(ctx, v)
+	if err != nil {
+		return nil, err
+	}
+	if text := clean.dump.difference(again); text != "" {
+		return nil, fmt.Errorf("%s: two runs that nobody killed differ:\n%s", v.Name, text)
+	}
+	l.clean[v.Name] = clean
+	return clean, nil
+}
+
+// judged is the dump after a complete run, with which nothing must be wrong.
+func (l *Lane) judged(ctx context.Context, v *Verb) (dump, error) {
+	d, err := l.dump(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var problems []string
+	if v.prepare != nil {
+		if problems, err = l.lost(ctx, v); err != nil {
+			return nil, err
+		}
+	}
+	held, err := l.held(ctx)
+	if err != nil {
+		return nil, err
+	}
+	orphans, err := l.orphans(ctx)
+	if err != nil {
+		return nil, err
+	}
+	problems = append(append(problems, held...), orphans...)
+	if len(problems) > 0 {
+		return nil, &wrong{strings.Join(problems, "\n")}
+	}
+	return d, nil
+}
+
+// wrong is a cluster that is not as it should be, as opposed to one that could not be examined.
+type wrong struct{ text string }
+
+func (w *wrong) Error() string { return w.text }
+
+// Kill runs a verb, kills it at a point and runs it again. An error means that nothing was found out.
+func (l *Lane) Kill(ctx context.Context, v *Verb, p Point) (*Result, error) {
+	clean, err := l.Clean(ctx, v)
+	if err != nil {
+		return nil, err
+	}
+	if err = l.setUp(ctx, v); err != nil {
+		return nil, err
+	}
+	result := &Result{Point: p, Outcome: Good}
+	if result.What, err = l.killAt(ctx, v, p); err != nil {
+		return nil, err
+	}
+	if result.What == "" {
+		result.Outcome = Unreached
+		return result, nil
+	}
+	if err = l.age(ctx); err != nil {
+		return nil, err
+	}
+	limited, cancel := context.WithTimeout(ctx, runLimit)
+	defer cancel()
+	problem := l.follow(limited, v, p.Then, clean)
+	if problem == nil {
+		return result, nil
+	}
+	l.base = unknown // nobody knows what is there
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	result.Outcome, result.Detail = Bad, problem.Error()
+	return result, nil
+}
+
+// killAt runs a verb and kills it. It returns the step, "" when the run was over before.
+func (l *Lane) killAt(ctx context.Context, v *Verb, p Point) (string, error) {
+	if p.Kind == Files {
+		r, tracer, err := l.runFiles(ctx, p.N, p.After, v.Args)
+		if err != nil || tracer.killed != "" {
+			return tracer.killed, err
+		}
+		return "", r.ok()
+	}
+	r, calls, killed, err := l.runCalls(ctx, p.N, p.After, v.Args)
+	if err != nil || killed {
+		return calls[len(calls)-1], err
+	}
+	return "", r.ok()
+}
+
+// follow runs what comes after a run that was killed, and says what is wrong then.
+func (l *Lane) follow(ctx context.Context, v *Verb, then Then, clean *Clean) error {
+	switch then {
+	case Back:
+		// It may find that there is nothing to take back; what counts is what is left.
+		if _, err := l.run(ctx, v.back...); err != nil {
+			return err
+		}
+		_, err := l.judged(ctx, v)
+		return err
+	case Resume:
+		if err := l.must(ctx, "deploy", "resume"); err != nil {
+			return err
+		}
+		if _, err := l.judged(ctx, v); err != nil {
+			return fmt.Errorf("after deploy resume: %w", err)
+		}
+	case Again:
+	}
+	return l.again(ctx, v, clean)
+}
+
+// again runs a verb once more and says what is not as after a run that nobody killed.
+func (l *Lane) again(ctx context.Context, v *Verb, clean *Clean) error {
+	r, err := l.run(ctx, v.Args...)
+	if err != nil {
+		return err
+	}
+	if err = r.ok(); err != nil && !slices.Contains(v.done, r.code()) {
+		return err
+	}
+	now, err := l.judged(ctx, v)
+	if err != nil {
+		return err
+	}
+	if text := clean.dump.difference(now); text != "" {
+		return &wrong{text}
+	}
+	return nil
+}
+
+// lost names the objects of users that are not there any more as they were, except custom resources that the verb deletes
+// and that are in a file.
+func (l *Lane) lost(ctx context.Context, v *Verb) ([]string, error) {
+	exported, err := l.exported()
+	if err != nil {
+		return nil, err
+	}
+	var problems []string
+	for _, object := range planted {
+		live, err := l.client.Resource(l.resource(object)).Namespace(l.environment).Get(ctx, object.GetName(), metav1.GetOptions{})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return nil, err
+		}
+		found := err == nil && same(object, live)
+		if v.deletes && slices.ContainsFunc(exported, func(other *unstructured.Unstructured) bool { return same(object, other) }) {
+			found = true
+		}
+		// An environment that is deleted takes what is not ours with it.
+		if v.deletes && object.GetKind() == "ConfigMap" {
+			found = true
+		}
+		if !found {
+			problems = append(problems, object.GetKind()+" "+object.GetName()+" is lost")
+		}
+	}
+	return problems, nil
+}
+
+func same(want, got *unstructured.Unstructured) bool {
+	for _, part := range []string{"kind", "spec", "data"} {
+		if !reflect.DeepEqual(want.Object[part], got.Object[part]) {
+			return false
+		}
+	}
+	return want.GetName() == got.GetName()
+}
+
+// exported are the objects in the files that the program wrote before it deleted them.
+func (l *Lane) exported() ([]*unstructured.Unstructured, error) {
+	files, err := filepath.Glob(filepath.Join(l.dir, "*.json"))
+	if err != nil {
+		return nil, err
+	}
+	var objects []*unstructured.Unstructured
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		var list struct{ Items []json.RawMessage }
+		if json.Unmarshal(data, &list) != nil {
+			continue // it was being written
+		}
+		for _, item := range list.Items {
+			object := &unstructured.Unstructured{}
+			if err := object.UnmarshalJSON(item); err != nil {
+				return nil, fmt.Errorf("%s: %w", file, err)
+			}
+			objects = append(objects, object)
+		}
+	}
+	return objects, nil
+}
+
+// held names the locks that are not free.
+func (l *Lane) held(ctx context.Context) ([]string, error) {
+	list, err := l.client.Resource(leaseResource).Namespace(systemNamespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	var problems []string
+	for _, lease := range list.Items {
+		if holder, _, _ := unstructured.NestedString(lease.Object, "spec", "holderIdentity"); holder != "" {
+			problems = append(problems, "the lock "+lease.GetName()+" is held")
+		}
+	}
+	return problems, nil
+}
+
+// String names the point and how it went.
+func (r *Result) String() string {
+	when := "before"
+	if r.After {
+		when = "after"
+	}
+	return fmt.Sprintf("%s, killed %s %s %d (%s), then %s: %s", r.Verb, when, r.Kind, r.N, r.What, r.Then, r.Outcome)
+}

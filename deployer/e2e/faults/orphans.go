@@ -1,0 +1,63 @@
+//go:build linux
+
+package faults
+
+import (
+	"context"
+	"encoding/json"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/solutionctl/solutionctl/deployer/engine"
+	solutionschema "github.com/solutionctl/solutionctl/schema"
+)
+
+// orphans names what has the label of a release and is on no record, and records that were not completed.
+func (l *Lane) orphans(ctx context.Context) ([]string, error) {
+	records, err := l.client.Resource(secretResource).Namespace(systemNamespace).List(ctx, metav1.ListOptions{LabelSelector: "solutionctl.io/stores=state"})
+	if err != nil {
+		return nil, err
+	}
+	known := map[string]bool{}
+	var problems []string
+	for _, record := range records.Items {
+		text, _, err := unstructured.NestedString(record.Object, "data", "state.json.gz")
+		if err != nil {
+			return nil, err
+		}
+		content, err := plain("Secret", "state.json.gz", text)
+		if err != nil {
+			return nil, err
+		}
+		data, err := json.Marshal(content)
+		if err != nil {
+			return nil, err
+		}
+		var state solutionschema.DeploymentState
+		if err := json.Unmarshal(data, &state); err != nil {
+			return nil, err
+		}
+		if state.Pending != nil {
+			problems = append(problems, "the record "+record.GetName()+" says that an operation is pending")
+		}
+		release := engine.Key{Namespace: state.Namespace, Solution: state.Solution}.ID()
+		if state.Current != nil {
+			for _, object := range state.Current.Objects {
+				known[release+" "+object.Kind+" "+object.Namespace+"/"+object.Name] = true
+			}
+		}
+	}
+	for _, resource := range l.resources {
+		list, err := l.client.Resource(resource).List(ctx, metav1.ListOptions{LabelSelector: engine.LabelRelease})
+		if err != nil {
+			return nil, err
+		}
+		for _, object := range list.Items {
+			if !l.abandoned(&object) && !known[object.GetLabels()[engine.LabelRelease]+" "+object.GetKind()+" "+object.GetNamespace()+"/"+object.GetName()] {
+				problems = append(problems, object.GetKind()+" "+object.GetNamespace()+"/"+object.GetName()+" is on no record")
+			}
+		}
+	}
+	return problems, nil
+}

@@ -1,0 +1,82 @@
+//go:build linux
+
+package faults
+
+import (
+	"cmp"
+	"math/rand/v2"
+	"slices"
+	"strings"
+)
+
+// Kind is what is counted.
+type Kind string
+
+// The kinds of steps.
+const (
+	Calls Kind = "call" // to the API server
+	Files Kind = "file" // changes of files
+)
+
+// Then is the command that is run after the one that was killed.
+type Then string
+
+// The commands.
+const (
+	Again  Then = "again"  // the same
+	Back   Then = "back"   // one that takes it back
+	Resume Then = "resume" // deploy resume, and then the same
+)
+
+// Point is a step of a verb at which it is killed.
+type Point struct {
+	Verb  string `json:"verb"`
+	Kind  Kind   `json:"kind"`
+	N     int    `json:"n"` // counted from 1
+	After bool   `json:"after"`
+	Then  Then   `json:"then"`
+}
+
+// Points are all steps of a verb, before and after each. The same command follows each of them, others where something is
+// changed in the cluster.
+func (c *Clean) Points(v *Verb) []Point {
+	var points []Point
+	add := func(kind Kind, n int) {
+		thens := []Then{Again}
+		if p := (Point{Kind: kind, N: n}); kind == Calls && c.changes(p) {
+			thens = append(thens, v.thens()...)
+		}
+		for _, then := range thens {
+			points = append(points, Point{v.Name, kind, n, false, then}, Point{v.Name, kind, n, true, then})
+		}
+	}
+	for n := range c.Calls {
+		add(Calls, n+1)
+	}
+	for n := range c.Files {
+		add(Files, n+1)
+	}
+	return points
+}
+
+// changes tells whether a step changes something, or may.
+func (c *Clean) changes(p Point) bool {
+	return p.Kind == Files || !strings.HasPrefix(c.Calls[p.N-1], "GET ") && !strings.Contains(c.Calls[p.N-1], "/selfsubject")
+}
+
+// Sample chooses some of the points, those first at which something changes. The same seed chooses the same ones.
+func (c *Clean) Sample(v *Verb, most int, seed uint64) []Point {
+	points := Shuffle(c.Points(v), seed)
+	slices.SortStableFunc(points, func(a, b Point) int {
+		rank := map[bool]int{true: 0, false: 1}
+		return cmp.Compare(rank[c.changes(a)], rank[c.changes(b)])
+	})
+	return points[:min(most, len(points))]
+}
+
+// Shuffle puts points into an order that depends on the seed only.
+func Shuffle(points []Point, seed uint64) []Point {
+	dice := rand.New(rand.NewPCG(seed, seed)) //nolint:gosec // it is to be the same each time
+	dice.Shuffle(len(points), func(i, j int) { points[i], points[j] = points[j], points[i] })
+	return points
+}

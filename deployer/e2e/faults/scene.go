@@ -1,0 +1,267 @@
+//go:build linux
+
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// base is what a cluster and a host have before the environment of a run is made.
+type base int
+
+const (
+	unknown   base = iota
+	empty          // nothing
+	imported       // both versions
+	activeOld      // and the older one is active
+	activeNew      // and then the newer one
+)
+
+// environments is how the names of environments, and of their namespaces, begin. Each run has its own: a namespace takes five
+// seconds to go.
+const environments = "site-"
+
+const systemNamespace = "solutionctl-system"
+
+var (
+	namespaceResource  = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
+	secretResource     = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
+	configMapResource  = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+	leaseResource      = schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
+	definitionResource = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+)
+
+func resourceOf(kind string) schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: group, Version: "v1alpha1", Resource: strings.ToLower(kind) + "s"}
+}
+
+// setUp makes cluster and host what a verb begins with.
+func (l *Lane) setUp(ctx context.Context, v *Verb) error {
+	if err := l.clear(ctx); err != nil {
+		return fmt.Errorf("clear: %w", err)
+	}
+	if l.base != v.base {
+		if err := l.rebuild(ctx, v.base); err != nil {
+			return err
+		}
+	}
+	if v.changesBase {
+		l.base = unknown
+	}
+	for name, text := range v.files {
+		path := filepath.Join(l.dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
+			return err
+		}
+	}
+	if v.prepare == nil {
+		return nil
+	}
+	for _, args := range v.prepare {
+		if err := l.must(ctx, args...); err != nil {
+			return err
+		}
+	}
+	return l.plant(ctx)
+}
+
+// clear removes what the last run left beside the base, and begins a new environment.
+func (l *Lane) clear(ctx context.Context) error {
+	if err := l.abandon(ctx); err != nil {
+		return err
+	}
+	l.runs++
+	l.environment = fmt.Sprintf("%s%04d", environments, l.runs)
+	if err := l.deleteAll(ctx, leaseResource, func(string) bool { return false }); err != nil {
+		return err
+	}
+	if err := l.deleteAll(ctx, secretResource, func(name string) bool { return l.secrets[name] }); err != nil {
+		return err
+	}
+	exports, err := filepath.Glob(filepath.Join(l.dir, "*.json"))
+	for _, path := range exports {
+		err = errors.Join(err, os.Remove(path))
+	}
+	return errors.Join(err, os.RemoveAll(filepath.Join(l.dir, "node")))
+}
+
+// abandon lets the environment of the last run go, and does not wait for it; what others would look at goes at once.
+func (l *Lane) abandon(ctx context.Context) error {
+	err := l.client.Resource(namespaceResource).Delete(ctx, l.environment, metav1.DeleteOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, resource := range []schema.GroupVersionResource{configMapResource, resourceOf("Demo"), resourceOf("Gadget")} {
+		err := l.client.Resource(resource).Namespace(l.environment).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// deleteAll deletes our objects of a kind.
+func (l *Lane) deleteAll(ctx context.Context, resource schema.GroupVersionResource, keep func(name string) bool) error {
+	list, err := l.client.Resource(resource).Namespace(systemNamespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	for _, object := range list.Items {
+		if keep(object.GetName()) || object.GetName() == "kube-root-ca.crt" {
+			continue
+		}
+		err := l.client.Resource(resource).Namespace(systemNamespace).Delete(ctx, object.GetName(), metav1.DeleteOptions{})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// gone waits until an object is gone.
+func (l *Lane) gone(ctx context.Context, resource schema.GroupVersionResource, name string) error {
+	for {
+		_, err := l.client.Resource(resource).Get(ctx, name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("wait until %s %s is gone: %w", resource.Resource, name, ctx.Err())
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// rebuild makes a base, out of whatever there is.
+func (l *Lane) rebuild(ctx context.Context, to base) error {
+	l.base = unknown
+	if err := l.wipe(ctx); err != nil {
+		return fmt.Errorf("wipe: %w", err)
+	}
+	steps := [][]string{
+		imported:  {"deploy", "import", archiveOf(oldest), archiveOf(newest)},
+		activeOld: {"deploy", "activate", solution, oldest},
+		activeNew: {"deploy", "activate", solution, newest},
+	}
+	for at := imported; at <= to; at++ {
+		if err := l.must(ctx, steps[at]...); err != nil {
+			return err
+		}
+	}
+	list, err := l.client.Resource(secretResource).Namespace(systemNamespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	l.secrets = map[string]bool{}
+	for _, secret := range list.Items {
+		l.secrets[secret.GetName()] = true
+	}
+	l.base = to
+	return nil
+}
+
+// wipe removes everything of ours from cluster and host, not with the program, which may be wrong.
+func (l *Lane) wipe(ctx context.Context) error {
+	var err error
+	for _, name := range []string{"store", "metalk8s", "conf.d"} {
+		err = errors.Join(err, os.RemoveAll(filepath.Join(l.dir, name)))
+	}
+	if err != nil {
+		return err
+	}
+	definitions, err := l.client.Resource(definitionResource).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	for _, object := range definitions.Items {
+		if err = l.client.Resource(definitionResource).Delete(ctx, object.GetName(), metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
+	}
+	for _, object := range definitions.Items {
+		if err = l.gone(ctx, definitionResource, object.GetName()); err != nil {
+			return err
+		}
+	}
+	for _, resource := range []schema.GroupVersionResource{secretResource, configMapResource} {
+		if err = l.deleteAll(ctx, resource, func(string) bool { return false }); err != nil {
+			return err
+		}
+	}
+	err = l.client.Resource(configMapResource).Namespace("metalk8s-solutions").Delete(ctx, "metalk8s-solutions", metav1.DeleteOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return err
+	}
+	return nil
+}
+
+// planted are objects of users: custom resources, and one that has nothing to do with us.
+var planted = []*unstructured.Unstructured{
+	custom("Demo", map[string]any{"title": "kept", "replicas": int64(2)}),
+	custom("Gadget", map[string]any{"size": "big", "replicas": int64(1)}),
+	{Object: map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "foreign"}, "data": map[string]any{"a": "b"},
+	}},
+}
+
+func custom(kind string, spec map[string]any) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": group + "/v1alpha1", "kind": kind, "metadata": map[string]any{"name": "kept"}, "spec": spec,
+	}}
+}
+
+func (l *Lane) resource(object *unstructured.Unstructured) schema.GroupVersionResource {
+	if object.GetKind() == "ConfigMap" {
+		return configMapResource
+	}
+	return resourceOf(object.GetKind())
+}
+
+// plant makes the objects of users.
+func (l *Lane) plant(ctx context.Context) error {
+	for _, object := range planted {
+		_, err := l.client.Resource(l.resource(object)).Namespace(l.environment).Create(ctx, object, metav1.CreateOptions{FieldManager: "user"})
+		if err != nil {
+			return fmt.Errorf("plant %s: %w", object.GetKind(), err)
+		}
+	}
+	return nil
+}
+
+// age lets the locks of a dead process run out within a second of being looked at, instead of 15.
+func (l *Lane) age(ctx context.Context) error {
+	leases := l.client.Resource(leaseResource).Namespace(systemNamespace)
+	list, err := leases.List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	for _, lease := range list.Items {
+		if holder, _, _ := unstructured.NestedString(lease.Object, "spec", "holderIdentity"); holder == "" {
+			continue
+		}
+		_, err := leases.Patch(ctx, lease.GetName(), types.MergePatchType, []byte(`{"spec":{"leaseDurationSeconds":1}}`), metav1.PatchOptions{})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

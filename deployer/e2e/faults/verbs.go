@@ -1,0 +1,114 @@
+//go:build linux
+
+package faults
+
+// Verb is a command that changes something, and what it is run on.
+type Verb struct {
+	Name string
+	Args []string
+	base base
+	// prepare makes the environment; nil when there is none, and then no objects of users are in it.
+	prepare [][]string
+	// files are on the host before.
+	files map[string]string
+	// changesBase tells that the verb changes what is imported or active.
+	changesBase bool
+	// deletes tells that the verb deletes custom resources; each must be in an export then.
+	deletes bool
+	// done are codes that the command may end with when it was complete before.
+	done []string
+	// back is another command that an administrator may run after one that was killed, to get back; nil is none.
+	back []string
+	// Short verbs are killed in CI, too.
+	Short bool
+}
+
+// thens are the commands that may follow, besides the same one.
+func (v *Verb) thens() []Then {
+	if v.back == nil {
+		return nil
+	}
+	return []Then{Back}
+}
+
+// inEnvironment stands for the name of the environment of a run.
+const inEnvironment = "$ENVIRONMENT"
+
+var (
+	create  = []string{"deploy", "env", "create", inEnvironment}
+	addOld  = []string{"deploy", "add", inEnvironment, solution, oldest}
+	addNew  = []string{"deploy", "add", inEnvironment, solution, newest}
+	upgrade = []string{"deploy", "upgrade", inEnvironment, solution, newest}
+
+	rollBack   = []string{"deploy", "rollback", inEnvironment, solution}
+	remove     = []string{"deploy", "remove", inEnvironment, solution, "--keep-data"}
+	deactivate = []string{"deploy", "deactivate", solution, "--keep-crds"}
+	createApp  = []string{"deploy", "app", "create", inEnvironment, "own", "--kind", "Demo", "--set", "title=Own"}
+)
+
+// Verbs are all commands that change a cluster or a host that deploys.
+var Verbs = []*Verb{
+	{Name: "import", Args: []string{"deploy", "import", "--allow-downgrade", archiveOf(oldest), archiveOf(newest)}, base: empty, changesBase: true},
+	{Name: "unimport", Args: []string{"deploy", "unimport", solution, newest}, base: imported, changesBase: true, done: []string{"not-found"}},
+	{Name: "activate", Args: []string{"deploy", "activate", solution, oldest}, base: imported, changesBase: true, back: deactivate},
+	{
+		Name: "activate over another version", Args: []string{"deploy", "activate", solution, newest}, base: activeOld, changesBase: true,
+		prepare: [][]string{create, addOld}, back: []string{"deploy", "activate", solution, oldest},
+	},
+	{Name: "deactivate", Args: []string{"deploy", "deactivate", solution}, base: activeOld, changesBase: true},
+	{
+		Name: "deactivate --keep-crds", Args: deactivate, base: activeOld, changesBase: true,
+		prepare: [][]string{create, addOld}, back: []string{"deploy", "activate", solution, oldest},
+	},
+	{
+		Name: "deactivate --delete-data", Args: []string{"deploy", "deactivate", solution, "--delete-data", "--yes"}, base: activeOld, changesBase: true,
+		prepare: [][]string{create, addOld}, deletes: true,
+	},
+	{
+		Name: "apply -f", Args: []string{"deploy", "apply", "-f", "configuration.yaml", "--allow-downgrade"}, base: empty, changesBase: true,
+	},
+	{Name: "env create", Args: append(create, "--description", "For tests"), base: activeOld, Short: true},
+	{
+		Name: "env delete", Args: []string{"deploy", "env", "delete", inEnvironment, "--delete-data", "--yes"}, base: activeOld,
+		prepare: [][]string{create, addOld}, deletes: true, done: []string{"not-found"},
+	},
+	{Name: "add", Args: addOld, base: activeOld, prepare: [][]string{create}, back: remove, Short: true},
+	{
+		Name: "remove --keep-data", Args: remove, base: activeOld,
+		prepare: [][]string{create, addOld}, done: []string{"not-found"}, back: addOld, Short: true,
+	},
+	{
+		Name: "remove --delete-data", Args: []string{"deploy", "remove", inEnvironment, solution, "--delete-data", "--yes"}, base: activeOld,
+		prepare: [][]string{create, addOld}, deletes: true, done: []string{"not-found"},
+	},
+	{Name: "upgrade", Args: upgrade, base: activeNew, prepare: [][]string{create, addOld}, back: rollBack, Short: true},
+	{
+		Name: "downgrade", Args: []string{"deploy", "downgrade", inEnvironment, solution, oldest}, base: activeNew,
+		prepare: [][]string{create, addNew}, back: rollBack,
+	},
+	{
+		Name: "rollback", Args: rollBack, base: activeNew,
+		prepare: [][]string{create, addOld, upgrade}, back: upgrade,
+	},
+	{
+		Name: "app create", Args: []string{"deploy", "app", "create", inEnvironment, "more", "--kind", "Demo", "--set", "title=More"}, base: activeOld,
+		prepare: [][]string{create, addOld}, done: []string{"conflict"},
+	},
+	{
+		Name: "app set", Args: []string{"deploy", "app", "set", inEnvironment, "own", "title=Other"}, base: activeOld,
+		prepare: [][]string{create, addOld, createApp},
+	},
+	{
+		Name: "app scale", Args: []string{"deploy", "app", "scale", inEnvironment, "own", "3"}, base: activeOld,
+		prepare: [][]string{create, addOld, createApp},
+	},
+	{
+		Name: "app delete", Args: []string{"deploy", "app", "delete", inEnvironment, "own", "--yes"}, base: activeOld,
+		prepare: [][]string{create, addOld, createApp}, done: []string{"not-found"},
+	},
+	{
+		Name: "node config", Args: []string{"deploy", "node", "config", "--root", "node", "--runtime", "containerd", "--endpoint", "https://10.0.0.1:5000", "--node", "one"},
+		base: activeOld, Short: true,
+		files: map[string]string{"node/etc/containerd/config.toml": "version = 3\n[plugins.'io.containerd.cri.v1.images'.registry]\nconfig_path = '/etc/containerd/certs.d'\n"},
+	},
+}
