@@ -2,11 +2,11 @@ package deployer
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -16,47 +16,82 @@ type DiffOptions struct {
 	Environment, Solution string
 }
 
-// Diff compares what was deployed with what the cluster has now: what would have to be done to have it again as it was.
+// Diff tells what was changed since it was deployed: fields that were applied and that somebody has changed, with who and
+// when, and objects that are gone. What others have added is none of its business. It needs no right to write.
 func (d *Deployer) Diff(ctx context.Context, o DiffOptions) (*schema.Operation, error) {
-	t := &task{Operation: schema.Operation{Operation: "diff", Solution: o.Solution, Environment: o.Environment}}
-	t.Planned = true
-	var namespaces []string
-	if o.Environment != "" {
-		environment, err := d.documents().Environment(ctx, o.Environment)
+	t := &task{Operation: schema.Operation{Operation: "diff", Solution: o.Solution, Environment: o.Environment, Planned: true}}
+	states, err := d.deployed(ctx, t, o)
+	if err != nil {
+		return nil, err
+	}
+	if t.plans, err = d.drift(ctx, states); err != nil {
+		return nil, err
+	}
+	return t.finish(), nil
+}
+
+// deployed returns the records of what is deployed there. What was left in the middle, and what is in a namespace that goes
+// away, is left out with a notice.
+func (d *Deployer) deployed(ctx context.Context, t *task, o DiffOptions) ([]*engine.State, error) {
+	var environments []metalk8s.Environment
+	if o.Environment == "" {
+		all, err := d.documents().Environments(ctx)
 		if err != nil {
 			return nil, err
 		}
-		for _, n := range environment.Namespaces {
-			namespaces = append(namespaces, n.Name)
+		environments = all
+	} else {
+		one, err := d.documents().Environment(ctx, o.Environment)
+		if err != nil {
+			return nil, err
+		}
+		environments = append(environments, *one)
+	}
+	there := map[string]bool{"": true}
+	inside := map[string]bool{}
+	for _, e := range environments {
+		for _, n := range e.Namespaces {
+			inside[n.Name], there[n.Name] = true, !n.Terminating
 		}
 	}
 	states, err := d.engine().States(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var releases []engine.Release
-	for _, s := range states {
-		if s.Current == nil || o.Solution != "" && s.Solution != o.Solution || namespaces != nil && !slices.Contains(namespaces, s.Namespace) {
-			continue
-		}
-		if s.Pending != nil {
-			t.notice(s.String() + ": the last " + s.Pending.Operation + " was interrupted; run it again")
-		}
-		var objects []*unstructured.Unstructured
-		if objects, err = d.engine().Objects(ctx, s.Key, s.Current); err != nil {
-			return nil, err
-		}
-		releases = append(releases, engine.Release{
-			Key: s.Key, Version: s.Current.Version, Operation: s.Current.Operation, Settings: s.Current.Settings, Objects: objects,
-		})
-	}
-	if len(releases) == 0 && o.Solution != "" {
+	states = slices.DeleteFunc(states, func(s *engine.State) bool {
+		elsewhere := o.Environment != "" && !inside[s.Namespace]
+		return s.Current == nil && s.Pending == nil || o.Solution != "" && s.Solution != o.Solution || elsewhere
+	})
+	if len(states) == 0 && o.Solution != "" {
 		return nil, report.Errorf(report.NotFound, "Solution %s was not deployed here", o.Solution).
 			WithHint("'solutionctl deploy status' lists what was")
 	}
-	// Nothing is applied: fields that somebody else took over are what is looked for, not a conflict.
-	if t.plans, err = d.engine().PlanAll(ctx, releases, engine.PlanOptions{Adopt: true, Force: true}); err != nil {
+	var found []*engine.State
+	for _, s := range states {
+		if _, known := there[s.Namespace]; !known {
+			namespace, err := d.Cluster.Get(ctx, namespaceKind, "", s.Namespace)
+			if err != nil {
+				return nil, err
+			}
+			there[s.Namespace] = namespace != nil && namespace.GetDeletionTimestamp() == nil
+		}
+		switch {
+		case s.Pending != nil && s.Pending.Operation != repairVerb:
+			t.notice(fmt.Sprintf("%s: the last %s was interrupted; run it again", s, s.Pending.Operation))
+		case !there[s.Namespace]:
+			t.notice(fmt.Sprintf("%s: the namespace is gone, or being deleted", s))
+		case s.Current != nil:
+			found = append(found, s)
+		}
+	}
+	return found, nil
+}
+
+// drift plans what would bring back what is on the records, without asking for a right to do it.
+func (d *Deployer) drift(ctx context.Context, states []*engine.State) ([]*engine.Plan, error) {
+	releases, err := d.engine().Deployed(ctx, states)
+	if err != nil {
 		return nil, err
 	}
-	return t.finish(), nil
+	return d.engine().PlanAll(ctx, releases, engine.PlanOptions{Restore: true, Look: true})
 }

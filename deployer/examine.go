@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kube "k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/engine"
 	"github.com/solutionctl/solutionctl/deployer/health"
 	"github.com/solutionctl/solutionctl/schema"
@@ -25,6 +25,7 @@ type finding struct {
 	health         schema.DeploymentHealth
 	reasons        []string
 	changed        bool // some objects may no longer be as they were applied
+	drift          []schema.Change
 	explained      int
 }
 
@@ -39,8 +40,9 @@ func (f *finding) worsen(health schema.DeploymentHealth, reasons ...string) {
 	f.reasons = append(f.reasons, reasons...)
 }
 
-// examine looks at every object on the records: is it there, is it ready, is it as it was applied?
-func (d *Deployer) examine(ctx context.Context, states []*engine.State) (map[engine.Key]*finding, error) {
+// examine looks at every object on the records: is it there, is it ready, is it as it was applied? With closely, the last is
+// asked of every object, and not only of those whose metadata raise a suspicion.
+func (d *Deployer) examine(ctx context.Context, states []*engine.State, closely bool) (map[engine.Key]*finding, error) {
 	live, err := d.liveObjects(ctx, states)
 	if err != nil {
 		return nil, err
@@ -54,7 +56,7 @@ func (d *Deployer) examine(ctx context.Context, states []*engine.State) (map[eng
 			d.judge(ctx, f, known, live[known.ObjectRef])
 		}
 	}
-	return findings, d.explainChanges(ctx, states, findings)
+	return findings, d.explainChanges(ctx, states, findings, closely)
 }
 
 // inventory are the objects that a release should have now.
@@ -172,50 +174,46 @@ func mayHaveChanged(known schema.DeployedObject, live *unstructured.Unstructured
 	}
 }
 
-// explainChanges asks the engine what it would do to bring back what may have changed, and tells it.
-func (d *Deployer) explainChanges(ctx context.Context, states []*engine.State, findings map[engine.Key]*finding) error {
-	e := d.engine()
-	e.Sink = nil // this is no operation
+// explainChanges tells what was changed of releases that may have been, or of all of them.
+func (d *Deployer) explainChanges(ctx context.Context, states []*engine.State, findings map[engine.Key]*finding, all bool) error {
+	var suspects []*engine.State
 	for _, s := range states {
-		f := findings[s.Key]
-		if !f.changed || s.Pending != nil || s.Current == nil {
-			continue
+		if (all || findings[s.Key].changed) && s.Pending == nil && s.Current != nil {
+			suspects = append(suspects, s)
 		}
-		objects, err := e.Objects(ctx, s.Key, s.Current)
-		if err != nil {
-			return err
-		}
-		release := engine.Release{Key: s.Key, Version: s.Current.Version, Operation: s.Current.Operation, Settings: s.Current.Settings, Objects: objects}
-		plan, err := e.Plan(ctx, release, engine.PlanOptions{Adopt: true, Force: true})
-		if code := report.CodeOf(err); code == report.Forbidden || code == report.Refused || code == report.Invalid {
-			// Whoever may look need not be allowed to change anything.
-			f.worsen(schema.HealthDrifted, "some of its objects were changed since they were deployed")
-			continue
-		}
-		if err != nil {
-			return fmt.Errorf("compare %s with what was deployed: %w", s.Key, err)
-		}
-		for _, change := range plan.Changes {
-			if reasons := drift(change); len(reasons) > 0 {
+	}
+	plans, err := d.drift(ctx, suspects)
+	if err != nil {
+		return fmt.Errorf("compare with what was deployed: %w", err)
+	}
+	for _, p := range plans {
+		f := findings[p.Release.Key]
+		f.drift = []schema.Change{}
+		for _, change := range p.Changes {
+			if reasons := driftReasons(change); len(reasons) > 0 {
 				f.worsen(schema.HealthDrifted, reasons...)
+			}
+			switch change.Action {
+			case schema.ActionCreate, schema.ActionUpdate, schema.ActionAdopt:
+				f.drift = append(f.drift, change)
 			}
 		}
 	}
 	return nil
 }
 
-// drift says what was changed about an object, from the change that would take it back.
-func drift(c schema.Change) []string {
+// driftReasons says what was changed about an object, from the change that would take it back.
+func driftReasons(c schema.Change) []string {
 	switch c.Action {
-	case schema.ActionUpdate, schema.ActionReplace, schema.ActionAdopt:
+	case schema.ActionUpdate, schema.ActionAdopt:
 	default:
 		return nil // what is missing was said already
 	}
 	var reasons []string
 	for _, field := range c.Fields {
 		reason := fmt.Sprintf("%s was changed: %s is %s, was %s", c.Object, field.Path, orNothing(field.From), orNothing(field.To))
-		if field.Manager != "" && field.Manager != cluster.FieldManager {
-			reason += " (by " + field.Manager + ")"
+		if field.Manager != "" && field.Since != nil {
+			reason += " (by " + field.Manager + " at " + field.Since.Format(time.RFC3339) + ")"
 		}
 		reasons = append(reasons, reason)
 	}

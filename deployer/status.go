@@ -15,12 +15,19 @@ import (
 )
 
 // Status tells what was imported, what is deployed where, and how it is. It changes nothing.
-func (d *Deployer) Status(ctx context.Context) (*schema.Status, error) {
+func (d *Deployer) Status(ctx context.Context) (*schema.Status, error) { return d.status(ctx, false) }
+
+// StatusAndDrift is [Deployer.Status] with every field of every object that is no longer as it was deployed.
+func (d *Deployer) StatusAndDrift(ctx context.Context) (*schema.Status, error) {
+	return d.status(ctx, true)
+}
+
+func (d *Deployer) status(ctx context.Context, closely bool) (*schema.Status, error) {
 	environments, err := d.documents().Environments(ctx)
 	if err != nil {
 		return nil, err
 	}
-	s, err := d.survey(ctx, environments, func(*engine.State) bool { return true })
+	s, err := d.survey(ctx, environments, func(*engine.State) bool { return true }, closely)
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +48,7 @@ func (d *Deployer) EnvironmentStatus(ctx context.Context, name string) (*schema.
 	s, err := d.survey(ctx, []metalk8s.Environment{*e}, func(s *engine.State) bool {
 		_, ok := e.Namespace(s.Namespace)
 		return ok
-	})
+	}, false)
 	if err != nil {
 		return nil, err
 	}
@@ -68,6 +75,7 @@ func isReady(s *schema.Status) bool {
 
 // survey is everything that a status is made of, read once.
 type survey struct {
+	closely      bool // whether every object was compared with what was deployed
 	environments []metalk8s.Environment
 	solutions    *metalk8s.Solutions
 	catalog      *Catalog
@@ -77,8 +85,11 @@ type survey struct {
 	gone         map[string]bool                           // namespaces on the records that are not there
 }
 
-func (d *Deployer) survey(ctx context.Context, environments []metalk8s.Environment, wanted func(*engine.State) bool) (*survey, error) {
-	s := &survey{environments: environments, states: map[engine.Key]*engine.State{}, foreign: map[engine.Key]*unstructured.Unstructured{}}
+func (d *Deployer) survey(ctx context.Context, environments []metalk8s.Environment, wanted func(*engine.State) bool, closely bool) (*survey, error) {
+	s := &survey{
+		closely: closely, environments: environments,
+		states: map[engine.Key]*engine.State{}, foreign: map[engine.Key]*unstructured.Unstructured{},
+	}
 	var err error
 	if s.solutions, err = d.documents().Solutions(ctx); err != nil {
 		return nil, err
@@ -94,7 +105,7 @@ func (d *Deployer) survey(ctx context.Context, environments []metalk8s.Environme
 	for _, state := range states {
 		s.states[state.Key] = state
 	}
-	if s.findings, err = d.examine(ctx, states); err != nil {
+	if s.findings, err = d.examine(ctx, states, closely); err != nil {
 		return nil, err
 	}
 	if err := d.findGone(ctx, s); err != nil {
@@ -191,6 +202,9 @@ func (s *survey) deployment(key engine.Key, wanted string) schema.DeploymentStat
 	if f := s.findings[key]; f != nil {
 		status.Objects, status.Ready = f.objects, f.ready
 		worsen(f.health, f.reasons...)
+		if s.closely {
+			status.Drift = f.drift
+		}
 	}
 	if p := state.Pending; p != nil {
 		status.Pending = &schema.PendingOperation{Operation: p.Operation, Version: p.Version, User: p.User, Started: p.Started}

@@ -120,12 +120,13 @@ func TestTypesAndSchemasAgree(t *testing.T) {
 func agree(t *testing.T, root, n *node, typ reflect.Type, at string) {
 	t.Helper()
 	for n.Ref != "" {
-		if name, ok := strings.CutSuffix(n.Ref, ".schema.json"); ok {
-			root = parseNode(t, schema.OutputSchema(name))
-			n = root
-			continue
+		file, definition, _ := strings.Cut(n.Ref, "#/$defs/")
+		if file != "" {
+			root = parseNode(t, schema.OutputSchema(strings.TrimSuffix(file, ".schema.json")))
 		}
-		n = root.Defs[strings.TrimPrefix(n.Ref, "#/$defs/")]
+		if n = root; definition != "" {
+			n = root.Defs[definition]
+		}
 	}
 	if typ.Kind() == reflect.Pointer {
 		typ = typ.Elem()

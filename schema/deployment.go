@@ -125,4 +125,6 @@ type FieldChange struct {
 	To   string `json:"to,omitempty"`
 	// Manager is the one that owns the value that is there now.
 	Manager string `json:"manager,omitempty"`
+	// Since is when that manager, if it is somebody else, last changed what it owns of the object.
+	Since *time.Time `json:"since,omitempty"`
 }

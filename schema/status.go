@@ -86,6 +86,27 @@ type DeploymentStatus struct {
 	Pending *PendingOperation `json:"pending,omitempty"`
 	// Reasons say why it is not ready, one sentence each.
 	Reasons []string `json:"reasons"`
+	// Drift is what would bring back what was changed since it was deployed; absent where nobody asked for it.
+	Drift []Change `json:"drift,omitzero"`
+}
+
+// HasDrift reports whether something was changed since it was deployed, as far as somebody asked.
+func (s *Status) HasDrift() bool {
+	for _, solution := range s.Solutions {
+		if solution.Deployment != nil && len(solution.Deployment.Drift) > 0 {
+			return true
+		}
+	}
+	for _, e := range s.Environments {
+		for _, n := range e.Namespaces {
+			for _, d := range n.Deployments {
+				if len(d.Drift) > 0 {
+					return true
+				}
+			}
+		}
+	}
+	return false
 }
 
 // PendingOperation is an operation that was begun and has not ended: somebody is at work, or was interrupted.

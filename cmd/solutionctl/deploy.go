@@ -20,6 +20,7 @@ func newDeployCommand(a *app) *cobra.Command {
 		newNodeCommand(a),
 		newPlanCommand(a),
 		newRemoveCommand(a, false),
+		newRepairCommand(a, false),
 		newRollbackCommand(a, false),
 		newSearchCommand(a),
 		newServeCommand(a),

@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -135,6 +136,7 @@ var verbWords = map[string][2]string{
 	"remove":     {"removed", "from"},
 	"upgrade":    {"upgraded to", "in"},
 	"downgrade":  {"downgraded to", "in"},
+	"repair":     {"repaired", "in"},
 	"rollback":   {"rolled back to", "in"},
 	"diff":       {"compared", "in"},
 	"delete":     {"deleted"},
@@ -228,8 +230,8 @@ func fieldText(f schema.FieldChange) string {
 	default:
 		text += f.From + " → " + f.To
 	}
-	if f.Manager != "" && f.Manager != cluster.FieldManager {
-		text += " (set by " + f.Manager + ")"
+	if f.Manager != "" && f.Since != nil {
+		text += " (set by " + f.Manager + " at " + f.Since.Format(time.RFC3339) + ")"
 	}
 	return text
 }

@@ -26,29 +26,49 @@ func newStatusCommand(a *app) *cobra.Command {
 		Long: `Show what was imported, which versions are active, what is deployed in which environment and how it is: what was begun
 and has not ended, what was changed since it was deployed, and what does not work and why.
 
+Changes are looked for where the metadata of an object raise a suspicion. With --drift, every field of every object is compared
+with what was deployed, as 'deploy diff' does it.
+
 With --output pillar, print what MetalK8s exposes to Salt as metalk8s:solutions, as YAML for Salt's external pillar
 cmd_yaml. MetalK8s' configuration is read on this host; where there is none, that part is empty.`,
 		Example: `  solutionctl deploy status
+  solutionctl deploy status --drift --exit-status
   solutionctl deploy status --output pillar`,
 		Args: exactArgs(),
 	}
 	f := a.addClusterFlags(cmd)
 	var file string
+	var drift, exitStatus bool
+	cmd.Flags().BoolVar(&drift, "drift", false, "compare every field of every object with what was deployed")
+	cmd.Flags().BoolVar(&exitStatus, "exit-status", false, "with --drift, exit with status 3 when something was changed")
 	cmd.Flags().StringVar(&file, "solutions-file", store.DefaultConfiguration, "MetalK8s' configuration for --output pillar, a `FILE`")
 	addChoice(cmd, cmd.Flags(), &a.output, "output", "o", "format of the result", "text", "json", formatPillar)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if a.output == formatPillar {
 			return a.printPillar(cmd.Context(), f, file)
 		}
+		if exitStatus && !drift {
+			return report.Errorf(report.Usage, "--exit-status needs --drift")
+		}
 		d, err := a.deployer(f)
 		if err != nil {
 			return err
 		}
-		status, err := d.Status(cmd.Context())
+		look := d.Status
+		if drift {
+			look = d.StatusAndDrift
+		}
+		status, err := look(cmd.Context())
 		if err != nil {
 			return err
 		}
-		return a.emitResult(status, func(w *console.Stream) error { return printStatus(w, status) })
+		if err := a.emitResult(status, func(w *console.Stream) error { return printStatus(w, status) }); err != nil {
+			return err
+		}
+		if exitStatus && status.HasDrift() {
+			return report.Errorf(report.Changes, "something was changed since it was deployed")
+		}
+		return nil
 	}
 	return cmd
 }

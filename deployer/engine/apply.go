@@ -192,6 +192,8 @@ func (s *step) planned() (schema.DeployedObject, bool) {
 	switch {
 	case s.Action == schema.ActionSkip:
 		return object, false
+	case s.desired != nil && s.Action == schema.ActionKeep:
+		object = s.known
 	case s.desired == nil:
 		object = s.known
 		object.Leaving, object.Kept = s.Action == schema.ActionDelete, s.Action == schema.ActionKeep
@@ -214,7 +216,7 @@ func (j *judge) objects() []*unstructured.Unstructured {
 func (r *run) applyPhase(ctx context.Context, phase int) error {
 	var steps []*step
 	for _, s := range r.plan.steps {
-		if s.phase == phase && s.desired != nil && s.Action != schema.ActionNone && s.Action != schema.ActionSkip {
+		if s.phase == phase && s.desired != nil && s.changes() {
 			steps = append(steps, s)
 		}
 	}
@@ -430,12 +432,12 @@ func (r *run) promote(ctx context.Context) error {
 		if !ok || object.Leaving {
 			continue
 		}
-		if live := cmp.Or(r.results[s], s.live); live != nil && s.desired != nil {
+		if live := cmp.Or(r.results[s], s.live); live != nil && s.desired != nil && s.Action != schema.ActionKeep {
 			object.UID, object.ResourceVersion, object.Generation = string(live.GetUID()), live.GetResourceVersion(), live.GetGeneration()
 		}
 		done.Objects = append(done.Objects, object)
 	}
-	if r.state.Current != nil {
+	if r.succeeds(&r.state) {
 		r.state.remember(r.state.Current, r.state.Current.Outcome)
 	}
 	r.state.Current, r.state.Pending = &done, nil
@@ -446,6 +448,12 @@ func (r *run) promote(ctx context.Context) error {
 	return err
 }
 
+// succeeds tells whether the current revision becomes history. One that was only restored, and is restored again, does not:
+// repairs must not push out what one could go back to.
+func (r *run) succeeds(s *State) bool {
+	return s.Current != nil && (!r.plan.judge.options.Restore || !sameWork(s.Current, s.Pending))
+}
+
 // collect throws away the content of revisions that leave the history.
 func (r *run) collect(ctx context.Context) error {
 	next := r.state
@@ -453,7 +461,7 @@ func (r *run) collect(ctx context.Context) error {
 		return nil // it is the first
 	}
 	keep := []string{next.Pending.Content}
-	if next.Current != nil {
+	if r.succeeds(&next) {
 		next.remember(next.Current, next.Current.Outcome)
 	}
 	for _, old := range next.History {

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -154,7 +155,7 @@ func named(list []any, field string) bool {
 func (d *differ) report(at []place, before, after any) {
 	c := schema.FieldChange{Path: pathOf(at), From: d.show(at, before), To: d.show(at, after)}
 	if before != nil {
-		c.Manager = strings.Join(managersOf(d.owners, at), ", ")
+		c.Manager, c.Since = managersOf(d.owners, at)
 	}
 	d.changes = append(d.changes, c)
 }
@@ -194,6 +195,7 @@ func pathOf(at []place) string {
 // owner is a manager of fields and what it owns, as nested names: see the format FieldsV1 of the API server.
 type owner struct {
 	manager string
+	time    *metav1.Time // of the last change of what it owns
 	fields  map[string]any
 }
 
@@ -204,21 +206,29 @@ func ownersOf(object *unstructured.Unstructured) []owner {
 		if entry.FieldsV1 == nil || json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields) != nil {
 			continue
 		}
-		owners = append(owners, owner{entry.Manager, fields})
+		owners = append(owners, owner{entry.Manager, entry.Time, fields})
 	}
 	return owners
 }
 
-// managersOf returns the managers that own a field or something in it, sorted.
-func managersOf(owners []owner, at []place) []string {
+// managersOf returns the managers that own a field or something in it, sorted, and when the last of them changed what it
+// owns, if it is somebody else.
+func managersOf(owners []owner, at []place) (names string, since *time.Time) {
 	var managers []string
 	for _, o := range owners {
-		if owns(o.fields, at) && !slices.Contains(managers, o.manager) {
+		if !owns(o.fields, at) {
+			continue
+		}
+		if !slices.Contains(managers, o.manager) {
 			managers = append(managers, o.manager)
+		}
+		if o.manager != cluster.FieldManager && o.time != nil && (since == nil || since.Before(o.time.Time)) {
+			utc := o.time.UTC()
+			since = &utc
 		}
 	}
 	slices.Sort(managers)
-	return managers
+	return strings.Join(managers, ", "), since
 }
 
 func owns(fields map[string]any, at []place) bool {
@@ -273,13 +283,11 @@ func ownFields(object *unstructured.Unstructured) string {
 	return ""
 }
 
-// managedByOthers tells whether somebody but the engine owns a field.
-func managedByOthers(object *unstructured.Unstructured, at ...string) bool {
+// managedBy tells whether one of some managers owns a field.
+func managedBy(object *unstructured.Unstructured, some func(manager string) bool, at ...string) bool {
 	var places []place
 	for _, field := range at {
 		places = append(places, place{field: field})
 	}
-	return slices.ContainsFunc(ownersOf(object), func(o owner) bool {
-		return o.manager != cluster.FieldManager && owns(o.fields, places)
-	})
+	return slices.ContainsFunc(ownersOf(object), func(o owner) bool { return some(o.manager) && owns(o.fields, places) })
 }

@@ -69,6 +69,12 @@ type Release struct {
 type PlanOptions struct {
 	Adopt bool // take over objects that exist and belong to nobody else's release, with all their fields that are given
 	Force bool // take over fields that belong to other managers
+	// Restore plans to bring back what was deployed of the objects that are on the record, and no more: fields that somebody
+	// has changed since are taken back, unless another manager applies them, and objects that are gone are made again.
+	// Nothing is removed, and definitions stay as they are.
+	Restore bool
+	// Look, with Restore, only finds what was changed, whoever did it: it needs no right to write.
+	Look bool
 }
 
 // ApplyOptions changes how a plan is carried out.

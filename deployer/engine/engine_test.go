@@ -318,7 +318,7 @@ status: {replicas: 3}
 	if changes := fieldChanges(before, before); len(changes) > 0 {
 		t.Errorf("an object differs from itself: %v", changes)
 	}
-	if !managedByOthers(before, "spec", "replicas") || managedByOthers(before, "spec", "selector") {
+	if !managedBy(before, isOther, "spec", "replicas") || managedBy(before, isOther, "spec", "selector") {
 		t.Error("who manages a field is not known")
 	}
 }

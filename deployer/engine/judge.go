@@ -25,6 +25,9 @@ func (j *judge) decide(ctx context.Context, s *step) error {
 	if s.desired == nil {
 		return j.decideRemoval(ctx, s)
 	}
+	if j.options.Restore {
+		return j.decideRestore(ctx, s)
+	}
 	kind := s.desired.GroupVersionKind()
 	if _, err := j.Cluster.Mapping(ctx, kind); errors.Is(err, cluster.ErrNoKind) {
 		if j.defines[kind] {
@@ -106,7 +109,7 @@ func (j *judge) decideUpdate(ctx context.Context, s *step) error {
 	if err != nil {
 		return err
 	}
-	s.Action, s.force = schema.ActionUpdate, false
+	s.Action, s.force = schema.ActionUpdate, j.options.Restore
 	if !mine {
 		s.Action, s.force = schema.ActionAdopt, true
 	}
@@ -138,7 +141,7 @@ func (j *judge) decideUpdate(ctx context.Context, s *step) error {
 func (j *judge) owns(ctx context.Context, s *step) (bool, error) {
 	label := s.live.GetLabels()[LabelRelease]
 	switch {
-	case label == j.release.ID(), s.known.UID != "" && s.known.UID == string(s.live.GetUID()):
+	case j.isOurs(s):
 		return true, nil
 	case label == "":
 		return false, nil
@@ -154,6 +157,11 @@ func (j *judge) owns(ctx context.Context, s *step) (bool, error) {
 		}
 	}
 	return false, nil
+}
+
+// isOurs tells from the label, or from the record, that the object that is there belongs to this release.
+func (j *judge) isOurs(s *step) bool {
+	return s.live.GetLabels()[LabelRelease] == j.release.ID() || s.known.UID != "" && s.known.UID == string(s.live.GetUID())
 }
 
 // adopt accepts an object that is there and belongs to no release if that was asked for, or if it is as it is wanted.
@@ -200,12 +208,21 @@ func update(s *step) *unstructured.Unstructured {
 	object := s.desired.DeepCopy()
 	object.SetUID(s.live.GetUID())
 	object.SetResourceVersion(s.live.GetResourceVersion())
-	if managedByOthers(s.live, "spec", "replicas") {
-		// Somebody scales it: an autoscaler, or an administrator in need.
+	if scaledByOthers(s.live) {
 		unstructured.RemoveNestedField(object.Object, "spec", "replicas")
 	}
 	return object
 }
+
+// scaledByOthers tells whether somebody scales an object: an autoscaler, or an administrator in need. The server does not
+// record who scales to nothing, as a zero is no value to it.
+func scaledByOthers(object *unstructured.Unstructured) bool {
+	replicas, set, _ := unstructured.NestedInt64(object.Object, "spec", "replicas")
+	return managedBy(object, isOther, "spec", "replicas") || set && replicas == 0 && !managedBy(object, isUs, "spec", "replicas")
+}
+
+func isUs(manager string) bool    { return manager == cluster.FieldManager }
+func isOther(manager string) bool { return !isUs(manager) }
 
 // conflicts tells whether the server refused because of fields that others own.
 func conflicts(err error) bool {
@@ -283,6 +300,9 @@ func (j *judge) decideRemoval(ctx context.Context, s *step) error {
 	switch {
 	case !ours && s.known.UID != string(live.GetUID()):
 		return nil // another object has the name now
+	case j.options.Restore:
+		s.Action = schema.ActionKeep
+		return nil
 	case !sabotagePruneAll && protected[kindOfRef(s.Object).GroupKind()] && !slices.Contains(j.release.Delete, s.Object):
 		s.Action, s.Note = schema.ActionKeep, "a "+s.Object.Kind+" is never deleted as a side effect"
 		return nil

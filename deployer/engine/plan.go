@@ -47,9 +47,12 @@ type step struct {
 
 // Empty tells whether the cluster has what is wanted already, so that Apply would change no object.
 func (p *Plan) Empty() bool {
-	return !slices.ContainsFunc(p.Changes, func(c schema.Change) bool {
-		return c.Action != schema.ActionNone && c.Action != schema.ActionSkip && c.Action != schema.ActionKeep
-	})
+	return !slices.ContainsFunc(p.steps, (*step).changes)
+}
+
+// changes tells whether a step changes an object.
+func (s *step) changes() bool {
+	return s.Action != schema.ActionNone && s.Action != schema.ActionSkip && s.Action != schema.ActionKeep
 }
 
 // idle tells whether Apply has nothing to write, not even into the record.
@@ -70,7 +73,7 @@ func (s *step) unrecorded() bool {
 	case schema.ActionNone:
 		return s.known.Name == "" || s.known.Kept
 	case schema.ActionKeep:
-		return !s.known.Kept
+		return s.desired == nil && !s.known.Kept
 	default:
 		return false
 	}
@@ -149,8 +152,10 @@ func (e *Engine) plan(ctx context.Context, releases []Release, states []*State, 
 	}); err != nil {
 		return nil, err
 	}
-	if err := e.mayWriteLate(ctx, plans); err != nil {
-		return nil, err
+	if !o.Look {
+		if err := e.mayWriteLate(ctx, plans); err != nil {
+			return nil, err
+		}
 	}
 	for _, p := range plans {
 		p.arrange()

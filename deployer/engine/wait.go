@@ -40,7 +40,7 @@ func (e *Engine) wait(ctx, patience context.Context, runs []*run) {
 	var all []*target
 	for _, r := range runs {
 		for _, s := range r.plan.steps {
-			if s.desired == nil || s.Action == schema.ActionSkip || alwaysReady[s.phase] {
+			if s.desired == nil || s.Action == schema.ActionSkip || s.Action == schema.ActionKeep || alwaysReady[s.phase] {
 				continue
 			}
 			t := &target{run: r, step: s, live: r.results[s]}

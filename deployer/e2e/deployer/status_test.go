@@ -121,7 +121,7 @@ func TestStatusOfADeployment(t *testing.T) {
 	b.wantHealth(schema.HealthReady)
 	b.patch(config, `{"data": {"operator.yaml": "changed"}}`)
 	b.patch(b.get(deployments, b.Env, operator), `{"spec": {"template": {"spec": {"containers": [{"name": "`+operator+`", "image": "other:1"}]}}}}`)
-	b.wantHealth(schema.HealthDrifted, "ConfigMap "+b.Env+"/"+operator+"-config was changed: data", "image", "other:1", "(by somebody)")
+	b.wantHealth(schema.HealthDrifted, "ConfigMap "+b.Env+"/"+operator+"-config was changed: data", "image", "other:1", "(by somebody at 20")
 	b.mustAddForce("1.0.0")
 	b.settle(operator)
 	b.wantHealth(schema.HealthReady)

@@ -131,19 +131,21 @@ func TestFieldsOfOthersStay(t *testing.T) {
 }
 
 func TestScaledBySomebodyElse(t *testing.T) {
-	b := newBed(t)
-	b.deploy(b.release("1.0.0", deployment))
-	b.patch("kubectl", "apps/v1/deployments", "operator", `{"spec": {"replicas": 2}}`, "scale")
-	if plan := b.plan(b.release("1.0.0", deployment)); !plan.Empty() {
-		t.Errorf("scaling is undone: %s", b.actions(plan))
-	}
-	plan := b.plan(b.release("2.0.0", strings.ReplaceAll(deployment, "operator:1", "operator:2")))
-	b.wantActions(plan, "update Deployment $ns/operator")
-	if err := b.Apply(t.Context(), plan, engine.ApplyOptions{NoWait: true}); err != nil {
-		t.Fatal(err)
-	}
-	if replicas, _, _ := unstructured.NestedInt64(b.get("apps/v1/Deployment", "operator").Object, "spec", "replicas"); replicas != 2 {
-		t.Errorf("%d replicas, want the 2 that somebody asked for", replicas)
+	for _, wanted := range []int64{2, 0} {
+		b := newBed(t)
+		b.deploy(b.release("1.0.0", deployment))
+		b.patch("kubectl", "apps/v1/deployments", "operator", fmt.Sprintf(`{"spec": {"replicas": %d}}`, wanted), "scale")
+		if plan := b.plan(b.release("1.0.0", deployment)); !plan.Empty() {
+			t.Errorf("scaling to %d is undone: %s", wanted, b.actions(plan))
+		}
+		plan := b.plan(b.release("2.0.0", strings.ReplaceAll(deployment, "operator:1", "operator:2")))
+		b.wantActions(plan, "update Deployment $ns/operator")
+		if err := b.Apply(t.Context(), plan, engine.ApplyOptions{NoWait: true}); err != nil {
+			t.Fatal(err)
+		}
+		if replicas, _, _ := unstructured.NestedInt64(b.get("apps/v1/Deployment", "operator").Object, "spec", "replicas"); replicas != wanted {
+			t.Errorf("%d replicas, want the %d that somebody asked for", replicas, wanted)
+		}
 	}
 }
 
@@ -159,8 +161,13 @@ func TestConflict(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	fields := plan.Changes[0].Fields
+	if len(fields) != 1 || fields[0].Since == nil || time.Since(*fields[0].Since) > time.Minute {
+		t.Fatalf("%+v", fields)
+	}
+	fields[0].Since = nil
 	want := []schema.FieldChange{{Path: "data.first", From: `"theirs"`, To: `"1"`, Manager: "kubectl-edit"}}
-	if diff := cmp.Diff(plan.Changes[0].Fields, want); diff != "" {
+	if diff := cmp.Diff(fields, want); diff != "" {
 		t.Error(diff)
 	}
 	b.apply(plan)

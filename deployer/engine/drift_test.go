@@ -1,0 +1,98 @@
+package engine
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestDrifted(t *testing.T) {
+	const wanted = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: shop, labels: {app: web}, finalizers: [a/b, c/d]}
+spec:
+  replicas: 1
+  template:
+    metadata: {annotations: {}}
+    spec:
+      nodeSelector: {}
+      containers:
+      - name: web
+        args: [a, b]
+        image: w:1
+        ports: [{containerPort: 80}, {containerPort: 80, protocol: UDP}]
+        resources: {limits: {cpu: 1000m}}
+`
+	const live = `
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: web
+  namespace: shop
+  labels: {app: web, theirs: x}
+  finalizers: [a/b, c/d, e/f]
+  managedFields:
+  - manager: solutionctl
+    operation: Apply
+    fieldsType: FieldsV1
+    fieldsV1: {"f:metadata": {"f:labels": {"f:app": {}}, "f:finalizers": {'v:"a/b"': {}, 'v:"c/d"': {}}}, "f:spec": {"f:replicas": {}, "f:template": {"f:spec": {"f:containers": {'k:{"name":"web"}': {".": {}, "f:name": {}, "f:args": {}, "f:image": {}, "f:resources": {"f:limits": {"f:cpu": {}}}, "f:ports": {'k:{"containerPort":80,"protocol":"TCP"}': {".": {}, "f:containerPort": {}}, 'k:{"containerPort":80,"protocol":"UDP"}': {".": {}, "f:containerPort": {}, "f:protocol": {}}}}}}}}}
+  - manager: them
+    operation: Update
+    time: "2026-01-02T03:04:05Z"
+    fieldsType: FieldsV1
+    fieldsV1: {"f:metadata": {"f:labels": {"f:theirs": {}}}, "f:spec": {"f:template": {"f:spec": {"f:containers": {'k:{"name":"web"}': {"f:image": {}, "f:args": {}}}}}}}
+spec:
+  replicas: 1
+  template:
+    metadata: {}
+    spec:
+      containers:
+      - name: web
+        args: [a, b]
+        image: w:1
+        ports: [{containerPort: 80, protocol: TCP}, {containerPort: 80, protocol: UDP}]
+        resources: {limits: {cpu: "1"}}
+      - {name: theirs, image: x}
+`
+	const container = "spec.template.spec.containers[name=web]"
+	// Each change takes some of our fields away, as the server does it when somebody else writes them.
+	for name, test := range map[string]struct {
+		changes []string // pairs: what stands in the live object, and what instead
+		want    []string
+	}{
+		"nothing":            {},
+		"a value":            {[]string{"image: w:1", "image: w:2", `"f:image": {}, "f:resources"`, `"f:resources"`}, []string{container + ".image (them)"}},
+		"there and back":     {[]string{`"f:image": {}, "f:resources"`, `"f:resources"`}, nil},
+		"a list as a whole":  {[]string{"args: [a, b]", "args: [b]", `"f:args": {}, "f:image"`, `"f:image"`}, []string{container + ".args (them)"}},
+		"an element":         {[]string{", {containerPort: 80, protocol: UDP}", "", `, 'k:{"containerPort":80,"protocol":"UDP"}': {".": {}, "f:containerPort": {}, "f:protocol": {}}`, ""}, []string{container + ".ports (solutionctl)"}},
+		"a label removed":    {[]string{"app: web, ", "", `"f:labels": {"f:app": {}}, "f:finalizers"`, `"f:finalizers"`}, []string{"metadata.labels.app"}},
+		"a finalizer":        {[]string{"a/b, c/d, e/f", "a/b", `, 'v:"c/d"': {}`, ""}, []string{"metadata.finalizers (solutionctl)"}},
+		"the container":      {[]string{"- name: web", "- name: other", `'k:{"name":"web"}': {"."`, `'k:{"name":"x"}': {"."`}, []string{container}},
+		"scaled":             {[]string{"replicas: 1", "replicas: 3", `"f:replicas": {}, `, "", `"f:spec": {"f:template": {"f:spec": {"f:containers": {'k:{"name":"web"}': {"f:image"`, `"f:spec": {"f:replicas": {}, "f:template": {"f:spec": {"f:containers": {'k:{"name":"web"}': {"f:image"`}, nil},
+		"scaled to nothing":  {[]string{"replicas: 1", "replicas: 0", `"f:replicas": {}, `, ""}, nil},
+		"ownership is wiped": {[]string{"manager: solutionctl", "manager: gone"}, []string{"metadata.finalizers (gone)", container + ".ports (gone)", container + ".resources.limits.cpu (gone)"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := live
+			for i := 0; i < len(test.changes); i += 2 {
+				if !strings.Contains(text, test.changes[i]) {
+					t.Fatalf("there is no %s", test.changes[i])
+				}
+				text = strings.Replace(text, test.changes[i], test.changes[i+1], 1)
+			}
+			var got []string
+			for _, field := range drifted(object(t, wanted), object(t, text)) {
+				line := field.Path
+				if field.Manager != "" {
+					line += " (" + field.Manager + ")"
+				}
+				got = append(got, line)
+			}
+			if diff := cmp.Diff(got, test.want); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,97 @@
+package deployer
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// repairVerb is how the history names a repair.
+const repairVerb = "repair"
+
+// RepairOptions say what to repair; empty fields stand for everything.
+type RepairOptions struct {
+	Options
+	Environment, Solution string
+}
+
+// Repair brings back what [Deployer.Diff] finds, and nothing else: fields that were applied and that somebody has changed,
+// and objects that are gone. Fields that another manager applies are a conflict, unless o.Force is set, and objects that
+// somebody else has made in their place, unless o.Adopt is. It removes nothing and never touches a
+// CustomResourceDefinition. Where nothing was changed no lock is taken.
+func (d *Deployer) Repair(ctx context.Context, o RepairOptions) (*schema.Operation, error) {
+	t := &task{Operation: schema.Operation{Operation: repairVerb, Solution: o.Solution, Environment: o.Environment, Planned: o.DryRun}}
+	selected := DiffOptions{Environment: o.Environment, Solution: o.Solution}
+	states, err := d.deployed(ctx, t, selected)
+	if err != nil {
+		return nil, err
+	}
+	if len(states) == 0 && o.Solution != "" {
+		return nil, report.Errorf(report.Refused, "Solution %s cannot be repaired: %s", o.Solution, strings.Join(t.Notices, "; ")).
+			WithHint("'solutionctl deploy status' shows how it is")
+	}
+	plans, err := d.drift(ctx, states)
+	if err != nil {
+		return nil, err
+	}
+	changed := map[engine.Key]bool{}
+	var locks []string
+	for _, p := range plans {
+		if p.Empty() && p.Resumes == nil {
+			continue
+		}
+		changed[p.Release.Key] = true
+		if p.Release.Namespace == "" {
+			locks = append(locks, clusterLock)
+		} else {
+			locks = append(locks, "env-"+p.Release.Namespace)
+		}
+	}
+	if len(changed) == 0 {
+		t.plans = plans
+		return t.finish(), nil
+	}
+	return d.perform(ctx, o.Options, locks, func(ctx context.Context) (*task, error) {
+		t := &task{Operation: schema.Operation{Operation: repairVerb, Solution: o.Solution, Environment: o.Environment}}
+		return t, d.planRepair(ctx, t, selected, changed, o.Options)
+	})
+}
+
+// planRepair plans to bring back what was changed of some releases.
+func (d *Deployer) planRepair(ctx context.Context, t *task, selected DiffOptions, changed map[engine.Key]bool, o Options) error {
+	all, err := d.deployed(ctx, t, selected)
+	if err != nil {
+		return err
+	}
+	var states []*engine.State
+	for _, s := range all {
+		if changed[s.Key] {
+			states = append(states, s)
+		}
+	}
+	releases, err := d.engine().Deployed(ctx, states)
+	if err != nil {
+		return err
+	}
+	for i := range releases {
+		releases[i].Operation = repairVerb
+	}
+	options := o.plan()
+	options.Restore = true
+	if t.plans, err = d.engine().PlanAll(ctx, releases, options); err != nil {
+		return err
+	}
+	for _, p := range t.plans {
+		for _, change := range p.Changes {
+			if change.Action == schema.ActionKeep && change.Object.Kind == crdKind.Kind {
+				t.notice(fmt.Sprintf("%s was changed, and a repair does not touch definitions: solutionctl deploy activate %s %s",
+					change.Object, p.Release.Solution, p.Release.Version))
+			}
+		}
+	}
+	return nil
+}
