@@ -220,7 +220,7 @@ func (r *renderer) deployment(image Image, annotations map[string]any) *unstruct
 		"replicas": int64(1),
 		// There is no probe of an operator. One that ends right after its start must not count as one that works.
 		"minReadySeconds": int64(5),
-		"selector": map[string]any{"matchLabels": map[string]any{"app": name}},
+		"selector":        map[string]any{"matchLabels": map[string]any{"app": name}},
 		"template": map[string]any{
 			"metadata": map[string]any{"labels": r.labels(name, "operator"), "annotations": annotations},
 			"spec": map[string]any{
