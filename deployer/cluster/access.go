@@ -50,9 +50,52 @@ type Permission struct {
 	Name        string // "" asks for every object
 }
 
-// Missing returns those of the permissions that the user does not have.
+// Missing returns those of the permissions that the user does not have. Who may do something in every namespace is not
+// asked about each of many.
 func (c *Cluster) Missing(ctx context.Context, wanted ...Permission) ([]Permission, error) {
-	allowed := make([]bool, len(wanted))
+	places := map[Permission]int{}
+	for _, p := range wanted {
+		places[everywhere(p)]++
+	}
+	var general []Permission
+	for p, n := range places {
+		if n > manyPlaces {
+			general = append(general, p)
+		}
+	}
+	granted, err := c.allowed(ctx, general)
+	if err != nil {
+		return nil, err
+	}
+	have := map[Permission]bool{}
+	for i, p := range general {
+		have[p] = granted[i]
+	}
+	wanted = slices.DeleteFunc(slices.Clone(wanted), func(p Permission) bool { return have[everywhere(p)] })
+	if granted, err = c.allowed(ctx, wanted); err != nil {
+		return nil, err
+	}
+	var missing []Permission
+	for i, p := range wanted {
+		if !granted[i] {
+			missing = append(missing, p)
+		}
+	}
+	return missing, nil
+}
+
+// manyPlaces is in how many namespaces the same permission is asked for one by one.
+const manyPlaces = 3
+
+// everywhere is the same permission in every namespace.
+func everywhere(p Permission) Permission {
+	p.Namespace = ""
+	return p
+}
+
+// allowed tells for each of the permissions whether the user has it.
+func (c *Cluster) allowed(ctx context.Context, wanted []Permission) ([]bool, error) {
+	answers := make([]bool, len(wanted))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(8)
 	for i, p := range wanted {
@@ -64,20 +107,11 @@ func (c *Cluster) Missing(ctx context.Context, wanted ...Permission) ([]Permissi
 				}},
 			}
 			err := c.ask(ctx, "authorization.k8s.io", "selfsubjectaccessreviews", &review)
-			allowed[i] = review.Status.Allowed
+			answers[i] = review.Status.Allowed
 			return err
 		})
 	}
-	if err := group.Wait(); err != nil {
-		return nil, err
-	}
-	var missing []Permission
-	for i, p := range wanted {
-		if !allowed[i] {
-			missing = append(missing, p)
-		}
-	}
-	return missing, nil
+	return answers, group.Wait()
 }
 
 // ask sends a review, which is a question in the shape of an object that is created, and reads the answer into it.

@@ -1,6 +1,9 @@
 package cluster
 
-import "context"
+import (
+	"context"
+	"slices"
+)
 
 // Guard is asked before every write. A [Lock] is one.
 type Guard interface {
@@ -10,15 +13,23 @@ type Guard interface {
 
 type guardKey struct{}
 
-// WithGuard makes every write with the returned context, or one made from it, ask the guard first.
+// WithGuard makes every write with the returned context, or one made from it, ask the guard first, and those that the
+// context has already.
 func WithGuard(ctx context.Context, g Guard) context.Context {
-	return context.WithValue(ctx, guardKey{}, g)
+	return context.WithValue(ctx, guardKey{}, append(slices.Clip(guards(ctx)), g))
 }
 
-// check asks the guard of the context, if it has one.
+func guards(ctx context.Context) []Guard {
+	all, _ := ctx.Value(guardKey{}).([]Guard)
+	return all
+}
+
+// check asks the guards of the context.
 func check(ctx context.Context) error {
-	if g, ok := ctx.Value(guardKey{}).(Guard); ok {
-		return g.Check()
+	for _, g := range guards(ctx) {
+		if err := g.Check(); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -138,6 +139,19 @@ rules:
 			"- apiGroups: [\"\"]\n  resources: [\"pods/log\"]\n  resourceNames: [\"web\"]\n  verbs: [\"get\"]"
 		if got := cluster.Rules(missing...); got != want {
 			t.Errorf("got:\n%s\nwant:\n%s", got, want)
+		}
+	})
+	t.Run("missing in many namespaces", func(t *testing.T) {
+		var wanted []cluster.Permission
+		for _, namespace := range []string{"a", ns, "b", "c", "d"} {
+			wanted = append(wanted, cluster.Permission{Verb: "get", Resource: "configmaps", Namespace: namespace})
+		}
+		missing, err := jane.Missing(ctx, wanted...)
+		if err != nil || !slices.Equal(missing, slices.Delete(wanted, 1, 2)) {
+			t.Errorf("%v, %v", missing, err)
+		}
+		if missing, err = administrator.Missing(ctx, wanted...); err != nil || len(missing) > 0 {
+			t.Errorf("the administrator: %v, %v", missing, err)
 		}
 	})
 	t.Run("who", func(t *testing.T) {
@@ -590,11 +604,17 @@ type stopped struct{}
 
 func (stopped) Check() error { return report.Errorf(report.Interrupted, "the lock is lost") }
 
+// open is a guard that lets everything pass.
+type open struct{}
+
+func (open) Check() error { return nil }
+
 func TestGuard(t *testing.T) {
 	c := connect(t, cluster.Options{})
 	ns := namespace(t, c)
 	kept := create(t, c, configMap(ns, "kept", "x"))
-	ctx := cluster.WithGuard(t.Context(), stopped{})
+	// Who holds several locks must hold all of them.
+	ctx := cluster.WithGuard(cluster.WithGuard(t.Context(), stopped{}), open{})
 	for name, write := range map[string]func(o cluster.WriteOptions) error{
 		"create": func(o cluster.WriteOptions) error {
 			_, err := c.Create(ctx, object(t, configMap(ns, "new", "x")), o)
