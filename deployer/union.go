@@ -28,27 +28,37 @@ func (d *Deployer) operators(ctx context.Context, catalog *Catalog, solution str
 		return nil, err
 	}
 	var found []operator
+	byVersion := map[string]operator{}
 	for _, there := range deployed {
 		imported, ok := catalog.imports[solution+"-"+there.version]
 		if !ok {
 			continue
 		}
-		p, err := d.payload(ctx, imported)
-		if err != nil {
-			return nil, err
+		o, ok := byVersion[there.version]
+		if !ok {
+			if o, err = d.operatorOf(ctx, imported); err != nil {
+				return nil, err
+			}
+			byVersion[there.version] = o
 		}
-		o := operator{deployment: there}
-		if o.required, err = render.RequiredCRDs(p); err != nil {
-			return nil, err
-		}
-		own, err := render.Definitions(p)
-		if err != nil {
-			return nil, err
-		}
-		o.definitions = byName(own)
+		o.deployment = there
 		found = append(found, o)
 	}
 	return found, nil
+}
+
+// operatorOf is the operator of an imported version, wherever it is.
+func (d *Deployer) operatorOf(ctx context.Context, i schema.Import) (o operator, err error) {
+	p, err := d.payload(ctx, i)
+	if err != nil {
+		return o, err
+	}
+	if o.required, err = render.RequiredCRDs(p); err != nil {
+		return o, err
+	}
+	own, err := render.Definitions(p)
+	o.definitions = byName(own)
+	return o, err
 }
 
 // byName finds the definitions among objects.
@@ -269,6 +279,10 @@ func (d *Deployer) noticeUnneeded(ctx context.Context, t *task, catalog *Catalog
 	if err != nil {
 		return err
 	}
+	extra, err := d.servedBeside(ctx, own)
+	if err != nil || len(extra) == 0 {
+		return err
+	}
 	needed, err := render.RequiredCRDs(next)
 	if err != nil {
 		return err
@@ -282,20 +296,37 @@ func (d *Deployer) noticeUnneeded(ctx context.Context, t *task, catalog *Catalog
 			needed = append(needed, o.required...)
 		}
 	}
-	for _, definition := range own {
-		live, err := d.Cluster.Get(ctx, crdKind, "", definition.GetName())
-		if err != nil || live == nil {
-			return err
-		}
-		left := schema.CRDRequirement{Name: live.GetName(), Versions: slices.DeleteFunc(render.ServedVersions(live), func(version string) bool {
-			return slices.Contains(render.ServedVersions(definition), version) || slices.ContainsFunc(needed, func(r schema.CRDRequirement) bool {
-				return r.Name == live.GetName() && slices.Contains(r.Versions, version)
+	for _, left := range extra {
+		left.Versions = slices.DeleteFunc(left.Versions, func(version string) bool {
+			return slices.ContainsFunc(needed, func(r schema.CRDRequirement) bool {
+				return r.Name == left.Name && slices.Contains(r.Versions, version)
 			})
-		})}
+		})
 		if len(left.Versions) > 0 {
 			t.notice(fmt.Sprintf("nothing works with %s any more: 'solutionctl deploy activate %s %s' lets it go",
 				requirements([]schema.CRDRequirement{left}), imported.Name, active))
 		}
 	}
 	return nil
+}
+
+// servedBeside are the versions that the cluster serves and the definitions do not.
+func (d *Deployer) servedBeside(ctx context.Context, definitions []*unstructured.Unstructured) ([]schema.CRDRequirement, error) {
+	var extra []schema.CRDRequirement
+	for _, definition := range definitions {
+		live, err := d.Cluster.Get(ctx, crdKind, "", definition.GetName())
+		if err != nil {
+			return nil, err
+		}
+		if live == nil {
+			continue
+		}
+		versions := slices.DeleteFunc(render.ServedVersions(live), func(version string) bool {
+			return slices.Contains(render.ServedVersions(definition), version)
+		})
+		if len(versions) > 0 {
+			extra = append(extra, schema.CRDRequirement{Name: live.GetName(), Versions: versions})
+		}
+	}
+	return extra, nil
 }

@@ -61,12 +61,14 @@ func (c *Cluster) Mapping(ctx context.Context, kind schema.GroupVersionKind) (*m
 }
 
 // Kinds returns every kind of the cluster whose objects can be listed and deleted, in the version that the server prefers,
-// sorted by group and kind. It asks the server.
+// sorted by group and kind. It asks the server, unless that was done within the last second.
 func (c *Cluster) Kinds(ctx context.Context) ([]*meta.RESTMapping, error) {
 	c.kinds.mu.Lock()
 	defer c.kinds.mu.Unlock()
-	if err := c.discover(ctx); err != nil {
-		return nil, err
+	if c.kinds.kinds == nil || bootTime()-c.kinds.asked >= askAgain {
+		if err := c.discover(ctx); err != nil {
+			return nil, err
+		}
 	}
 	for version := range c.kinds.stale {
 		return nil, staleGroup(version)

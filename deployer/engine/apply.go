@@ -254,7 +254,8 @@ func (r *run) applyPhase(ctx context.Context, phase int) error {
 
 // perform makes one object what it shall be. What turns out to be different from what was planned is judged again.
 func (r *run) perform(ctx context.Context, s *step) (*unstructured.Unstructured, error) {
-	for range attempts {
+	for attempt := range attempts {
+		s.busy = s.busy || attempt >= attempts/2
 		if s.late {
 			if err := r.judgeLate(ctx, s); err != nil {
 				return nil, err
@@ -403,7 +404,10 @@ func (r *run) prune(ctx context.Context) error {
 
 // remove deletes the very object that the record names and waits until it is gone.
 func (r *run) remove(ctx context.Context, s *step) error {
-	for range attempts {
+	for attempt := range attempts {
+		if attempt >= attempts/2 { // somebody changes it all the time, and it goes all the same
+			s.live.SetResourceVersion("")
+		}
 		err := r.delete(ctx, s.live, cluster.DeleteOptions{Propagation: metav1.DeletePropagationBackground})
 		if err == nil {
 			return r.gone(ctx, s.live)

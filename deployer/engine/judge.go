@@ -45,7 +45,8 @@ func (j *judge) decide(ctx context.Context, s *step) error {
 			return err
 		}
 	}
-	for range attempts {
+	for attempt := range attempts {
+		s.busy = s.busy || attempt >= attempts/2
 		live, err := j.get(ctx, kind, s.Object.Namespace, s.Object.Name)
 		if err != nil {
 			return err
@@ -203,11 +204,14 @@ func (j *judge) try(ctx context.Context, s *step) (*unstructured.Unstructured, e
 	}
 }
 
-// update is the object as it is sent to change the one that was read, in the state in which it was read.
+// update is the object as it is sent to change the one that was read, in the state in which it was read. In an object that
+// somebody changes all the time only the fields count: the server says whose they are.
 func update(s *step) *unstructured.Unstructured {
 	object := s.desired.DeepCopy()
 	object.SetUID(s.live.GetUID())
-	object.SetResourceVersion(s.live.GetResourceVersion())
+	if !s.busy || s.force {
+		object.SetResourceVersion(s.live.GetResourceVersion())
+	}
 	if scaledByOthers(s.live) {
 		unstructured.RemoveNestedField(object.Object, "spec", "replicas")
 	}

@@ -43,6 +43,7 @@ type step struct {
 	live    *unstructured.Unstructured // as it was read; nil when it is not there
 	force   bool                       // take fields over from others
 	late    bool                       // to be judged again when it is its turn: what it needs is not there yet
+	busy    bool                       // somebody changes it all the time
 }
 
 // Empty tells whether the cluster has what is wanted already, so that Apply would change no object.
@@ -96,6 +97,22 @@ func (e *Engine) Plan(ctx context.Context, r Release, o PlanOptions) (*Plan, err
 
 // PlanAll plans several releases and reads the cluster once for all of them. The plans come in the order of the releases.
 func (e *Engine) PlanAll(ctx context.Context, releases []Release, o PlanOptions) ([]*Plan, error) {
+	states, err := e.statesOf(ctx, releases)
+	if err != nil {
+		return nil, err
+	}
+	return e.plan(ctx, releases, states, o)
+}
+
+// statesOf reads the records of releases: a few one by one, however many others there are.
+func (e *Engine) statesOf(ctx context.Context, releases []Release) ([]*State, error) {
+	states := make([]*State, len(releases))
+	if len(releases) <= manyNamespaces {
+		return states, each(len(releases), true, func(i int) (err error) {
+			states[i], err = e.State(ctx, releases[i].Key)
+			return err
+		})
+	}
 	all, err := e.States(ctx)
 	if err != nil {
 		return nil, err
@@ -104,13 +121,12 @@ func (e *Engine) PlanAll(ctx context.Context, releases []Release, o PlanOptions)
 	for _, state := range all {
 		byKey[state.Key] = state
 	}
-	states := make([]*State, len(releases))
 	for i, r := range releases {
 		if states[i] = byKey[r.Key]; states[i] == nil {
 			states[i] = &State{Key: r.Key}
 		}
 	}
-	return e.plan(ctx, releases, states, o)
+	return states, nil
 }
 
 func (e *Engine) plan(ctx context.Context, releases []Release, states []*State, o PlanOptions) ([]*Plan, error) {
@@ -268,7 +284,7 @@ type seenKey struct {
 }
 
 // manyNamespaces is how many namespaces are asked for one by one; beyond that, one list goes over all of them.
-const manyNamespaces = 3
+const manyNamespaces = 2
 
 // look lists the metadata of what the records say is there. What it does not find is asked for one by one later: an
 // object without our label, in a namespace or of a kind that the user may not list, or none at all.

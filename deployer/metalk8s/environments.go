@@ -59,17 +59,22 @@ func (d *Documents) Environments(ctx context.Context) ([]Environment, error) {
 // Environment reads one environment. The error has the code NotFound when there is no namespace with this label, and
 // says which environments there are.
 func (d *Documents) Environment(ctx context.Context, name string) (*Environment, error) {
-	namespaces, err := d.namespaces(ctx, EnvironmentLabel)
+	if labelValue.MatchString(name) {
+		namespaces, err := d.namespaces(ctx, EnvironmentLabel+"="+name)
+		if err != nil {
+			return nil, err
+		}
+		if found := group(namespaces); len(found) > 0 {
+			return &found[0], nil
+		}
+	}
+	all, err := d.Environments(ctx)
 	if err != nil {
 		return nil, err
 	}
-	all := group(namespaces)
 	var names []string
-	for i := range all {
-		if all[i].Name == name {
-			return &all[i], nil
-		}
-		names = append(names, all[i].Name)
+	for _, other := range all {
+		names = append(names, other.Name)
 	}
 	missing := report.Errorf(report.NotFound, "there is no environment %q", name)
 	if len(names) == 0 {
@@ -113,9 +118,15 @@ func newNamespace(object *unstructured.Unstructured) Namespace {
 	return n
 }
 
-// configs reads ConfigMap metalk8s-environment of each namespace: all at once, or one by one for a user who may not see
-// the whole cluster.
+// fewNamespaces are asked for one by one.
+const fewNamespaces = 3
+
+// configs reads ConfigMap metalk8s-environment of each namespace: many at once, a few, or those of a user who may not see
+// the whole cluster, one by one.
 func (d *Documents) configs(ctx context.Context, namespaces []Namespace) (map[string]map[string]string, error) {
+	if len(namespaces) <= fewNamespaces {
+		return d.configsOneByOne(ctx, namespaces)
+	}
 	configs := map[string]map[string]string{}
 	all := metav1.ListOptions{FieldSelector: "metadata.name=" + EnvironmentConfigMap}
 	var failure error
@@ -129,6 +140,11 @@ func (d *Documents) configs(ctx context.Context, namespaces []Namespace) (map[st
 	if report.CodeOf(failure) != report.Forbidden {
 		return configs, failure
 	}
+	return d.configsOneByOne(ctx, namespaces)
+}
+
+func (d *Documents) configsOneByOne(ctx context.Context, namespaces []Namespace) (map[string]map[string]string, error) {
+	configs := map[string]map[string]string{}
 	for _, n := range namespaces {
 		object, err := d.Cluster.Get(ctx, configMapKind, n.Name, EnvironmentConfigMap)
 		if err != nil {
