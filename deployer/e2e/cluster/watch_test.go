@@ -219,3 +219,28 @@ func TestWatchOfWhatIsGone(t *testing.T) {
 	set(t, c, watched(ns, "b", "two"))
 	expect(t, seen, "MODIFIED b two")
 }
+
+// TestListForgottenHistory makes etcd forget the state with which a list has begun, in the middle of it.
+func TestListForgottenHistory(t *testing.T) {
+	c := connect(t, cluster.Options{})
+	ns := namespace(t, c)
+	for _, name := range []string{"a", "b", "c", "d", "e"} {
+		create(t, c, watched(ns, name, "one"))
+	}
+	o := ours
+	o.Limit = 2
+	var names []string
+	for object, err := range c.List(t.Context(), configMapKind, ns, o) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, object.GetName())
+		set(t, c, watched(ns, "e", object.GetName()))
+		if err := testcluster.Shared(t).Compact(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := strings.Join(names, " "); got != "a b c d e" {
+		t.Errorf("the list has %s", got)
+	}
+}

@@ -271,12 +271,16 @@ func (c *Cluster) startControllerManager(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = c.run("kube-controller-manager",
+	var pace []string
+	if c.options.FakeNodes > 0 { // who has many pods does not want to wait for the default of 20 requests per second
+		pace = []string{"--kube-api-qps=500", "--kube-api-burst=1000"}
+	}
+	err = c.run("kube-controller-manager", append(pace,
 		"--kubeconfig="+kubeconfig,
 		"--bind-address="+c.private, "--secure-port="+c.ports.controllerManager,
 		"--root-ca-file="+filepath.Join(c.pki, "ca.crt"),
 		"--service-account-private-key-file="+filepath.Join(c.pki, "sa.key"),
-		"--leader-elect=false", "--profiling=false")
+		"--leader-elect=false", "--profiling=false")...)
 	if err != nil {
 		return err
 	}

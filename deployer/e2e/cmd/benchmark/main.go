@@ -4,11 +4,15 @@
 // docs/performance.md.
 //
 //	go run ./cmd/benchmark [-environments N] [-rivals N]
+//	go run ./cmd/benchmark fleet [-namespaces N]
 //
 // It starts a control plane without nodes. Every environment is a namespace with five Solutions, each of them what an
 // operator needs: account, role, binding, configuration and a deployment without replicas, so that the API server is
 // measured and not its controllers. Each contestant is a process of its own, in a cluster of its own, and gets the objects
 // as files. Memory is the peak of RssAnon, which leaves out the page cache.
+//
+// With fleet it measures the verbs instead, which lock, judge, record and wait as well: on nodes that pretend to run pods,
+// in as many environments as namespaces, eight at a time and without waiting, and in one environment of all of them.
 package main
 
 import (
@@ -36,9 +40,17 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	var err error
-	if len(os.Args) == 5 && os.Args[1] == "engine" {
+	switch {
+	case len(os.Args) == 5 && os.Args[1] == "engine":
 		err = deploy(ctx, os.Args[2], os.Args[3], os.Args[4])
-	} else {
+	case len(os.Args) == 6 && os.Args[1] == "fleet-step":
+		err = runStep(ctx, os.Args[2], os.Args[3], os.Args[4], os.Args[5])
+	case len(os.Args) > 1 && os.Args[1] == "fleet":
+		flags := flag.NewFlagSet("fleet", flag.ExitOnError)
+		namespaces := flags.Int("namespaces", 200, "namespaces that Solutions are deployed to")
+		_ = flags.Parse(os.Args[2:]) // it exits itself
+		err = measureFleet(ctx, *namespaces)
+	default:
 		environments := flag.Int("environments", 200, "environments that the engine deploys to")
 		rivals := flag.Int("rivals", 20, "environments in the comparison with kubectl and Helm")
 		flag.Parse()
