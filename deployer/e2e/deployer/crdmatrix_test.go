@@ -1,0 +1,276 @@
+package deployer_test
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/base64"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kube "k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+
+	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// objects is the largest number of custom resources that the matrix is run with, besides none.
+var objects = flag.Int("objects", 1, "custom resources in the matrix of definitions")
+
+// TestDefinitionMatrix: whatever changes in a definition, upwards, back, or when all of it goes: what was stored is the
+// same byte for byte, or nothing is changed until the loss is accepted, and then the export has every byte.
+func TestDefinitionMatrix(t *testing.T) {
+	for _, change := range []struct {
+		name        string
+		first, next content
+		up, down    bool // something is lost
+		hidden      bool // and is there again after the way back, since no object was stored anew
+	}{
+		{name: "add a version", first: content{Crds: "v1"}, next: content{Crds: "v1 v2"}},
+		{name: "drop a version", first: content{Crds: "v1 v2"}, next: content{Crds: "v2"}},
+		{name: "replace the version", first: content{Crds: "v1"}, next: content{Crds: "v2"}},
+		{name: "flip the storage version", first: content{Crds: "v1 v2"}, next: content{Crds: "v2 v1"}},
+		{name: "no longer serve a version", first: content{Crds: "v1 v2"}, next: content{Crds: "v1- v2"}},
+		{name: "remove a field", first: content{Specs: []string{"colour"}}, next: content{}, up: true, hidden: true},
+		{name: "replace the version by a smaller one", first: content{Specs: []string{"colour"}}, next: content{Crds: "v2"}, up: true},
+		{name: "begin to convert", first: content{Crds: "v1"}, next: content{Crds: "v1 v2", Conversion: "webhook"}, down: true},
+		{name: "stop converting", first: content{Crds: "v1 v2", Conversion: "webhook"}, next: content{Crds: "v2"}},
+	} {
+		for _, count := range []int{0, *objects} {
+			t.Run(fmt.Sprintf("%s/%d", change.name, count), func(t *testing.T) {
+				m := &matrix{bed: newBed(t), count: count}
+				m.importing("1.0.0", change.first)
+				m.importing("2.0.0", change.next)
+				m.begin("1.0.0", change.first)
+				all := m.have
+				m.activate("2.0.0", change.up)
+				if change.hidden {
+					m.have = all
+				}
+				m.activate("1.0.0", change.down)
+				m.activate("2.0.0", change.hidden)
+				m.deactivate()
+			})
+		}
+	}
+}
+
+// matrix is one cell of the matrix.
+type matrix struct {
+	*bed
+	count int
+	have  map[string]string // what people wrote, by the name of the object
+}
+
+// importing imports a version; a conversion "webhook" is one that this process serves.
+func (m *matrix) importing(version string, c content) {
+	m.Helper()
+	if c.Conversion != "" {
+		port := serveConversion(m.bed)
+		hooked := withWebhook(m.bed)
+		c.Conversion = strings.Replace(hooked.Conversion, "path: /convert", "path: /convert, port: "+strconv.Itoa(port), 1)
+		text := strings.Split(hooked.Files["operator/cluster/webhook.yaml"], "---")
+		service := "apiVersion: v1\nkind: Service\nmetadata: {name: webhook}\nspec: {type: ExternalName, externalName: localhost, selector: {app: webhook}}\n"
+		c.Files = map[string]string{"operator/cluster/webhook.yaml": service + "---" + strings.ReplaceAll(text[1], ":1.0.0", ":"+version)}
+	}
+	m.imported(version, c)
+}
+
+// begin activates the first version and makes the objects.
+func (m *matrix) begin(version string, c content) {
+	m.Helper()
+	if _, err := m.bed.activate(version); err != nil {
+		m.Fatal(err)
+	}
+	stored := strings.Fields("v1 " + c.Crds)
+	spec := "hands: 2"
+	for _, field := range c.Specs {
+		spec += ", " + field + ": red"
+	}
+	var group errgroup.Group
+	group.SetLimit(8)
+	for i := range m.count {
+		object := &unstructured.Unstructured{}
+		text := fmt.Sprintf("{apiVersion: %s/%s, kind: Clock, metadata: {name: clock-%05d, namespace: %s, labels: {number: x%d}}, spec: {%s}}", m.Group, stored[len(stored)-1], i, m.Env, i, spec)
+		if err := yaml.Unmarshal([]byte(text), &object.Object); err != nil {
+			m.Fatal(err)
+		}
+		group.Go(func() error {
+			_, err := m.Cluster.Create(m.Context(), object, cluster.WriteOptions{Whole: true})
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		m.Fatal(err)
+	}
+	m.have = m.read()
+}
+
+// read returns what people wrote, as the stored version of the definition shows it.
+func (m *matrix) read() map[string]string {
+	m.Helper()
+	live := m.get(definitions, "", m.crdName())
+	versions, _, _ := unstructured.NestedSlice(live.Object, "spec", "versions")
+	version := ""
+	for _, v := range versions {
+		if one := v.(map[string]any); one["storage"] == true {
+			version = one["name"].(string)
+		}
+	}
+	m.Cluster.Refresh()
+	found := map[string]string{}
+	for object, err := range m.Cluster.List(m.Context(), kube.GroupVersionKind{Group: m.Group, Version: version, Kind: "Clock"}, "", metav1.ListOptions{}) {
+		if err != nil {
+			m.Fatal(err)
+		}
+		found[object.GetName()] = written(m.bed, object)
+	}
+	return found
+}
+
+// written is what people wrote into an object, as text.
+func written(b *bed, object *unstructured.Unstructured) string {
+	b.Helper()
+	data, err := json.Marshal([]any{object.Object["spec"], object.GetLabels(), object.GetAnnotations()})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return string(data)
+}
+
+func (m *matrix) activate(version string, lossy bool) {
+	m.Helper()
+	o := deployer.ActivateOptions{Options: deployer.Options{NoWait: true}, Solution: m.Solution, Version: version}
+	_, err := m.Activate(m.Context(), o)
+	if !lossy || m.count == 0 {
+		if err != nil {
+			m.Fatal(err)
+		}
+		m.same(m.read())
+		return
+	}
+	m.refused(err, report.DataLoss, m.crdName(), "--accept-data-loss "+m.crdName())
+	m.same(m.read())
+	var out exported
+	o.AcceptDataLoss, o.Export = []string{m.crdName()}, out.open
+	if _, err := m.Activate(m.Context(), o); err != nil {
+		m.Fatal(err)
+	}
+	m.same(m.items(&out))
+	if m.have = m.read(); len(m.have) != m.count {
+		m.Errorf("%d objects are left of %d", len(m.have), m.count)
+	}
+}
+
+func (m *matrix) deactivate() {
+	m.Helper()
+	o := deployer.DeactivateOptions{Solution: m.Solution}
+	if m.count > 0 {
+		_, err := m.Deactivate(m.Context(), o)
+		m.refused(err, report.DataLoss, "--delete-data")
+		m.same(m.read())
+	}
+	var out exported
+	o.Data, o.Export = deployer.DeleteData, out.open
+	if _, err := m.Deactivate(m.Context(), o); err != nil {
+		m.Fatal(err)
+	}
+	if m.find(definitions, "", m.crdName()) != nil {
+		m.Error("the definition is still there")
+	}
+	if m.count > 0 {
+		m.same(m.items(&out))
+	}
+}
+
+// items are the objects of an export.
+func (m *matrix) items(out *exported) map[string]string {
+	m.Helper()
+	var list struct{ Items []unstructured.Unstructured }
+	if err := json.Unmarshal([]byte(out.String()), &list); err != nil || !out.closed {
+		m.Fatalf("export: %v, closed %v", err, out.closed)
+	}
+	found := map[string]string{}
+	for _, item := range list.Items {
+		found[item.GetName()] = written(m.bed, &item)
+	}
+	return found
+}
+
+func (m *matrix) same(got map[string]string) {
+	m.Helper()
+	if diff := cmp.Diff(m.have, got); diff != "" {
+		m.Errorf("-before +after:\n%.2000s", diff)
+	}
+}
+
+// serveConversion converts custom resources on a port of this machine, with the certificate that was made for it.
+func serveConversion(b *bed) int {
+	b.Helper()
+	var config net.ListenConfig
+	listener, err := config.Listen(b.Context(), "tcp", "localhost:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	server := httptest.NewUnstartedServer(http.HandlerFunc(convert))
+	server.Listener = listener
+	server.TLS = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		secret, err := b.Cluster.Get(ctx, secrets, b.Solution+"-system", b.Solution+"-cert")
+		if err != nil || secret == nil {
+			return nil, fmt.Errorf("no certificate: %w", err)
+		}
+		data := map[string][]byte{}
+		for key, value := range secret.Object["data"].(map[string]any) {
+			if data[key], err = base64.StdEncoding.DecodeString(value.(string)); err != nil {
+				return nil, err
+			}
+		}
+		pair, err := tls.X509KeyPair(data["tls.crt"], data["tls.key"])
+		return &pair, err
+	}}
+	server.StartTLS()
+	b.Cleanup(server.Close)
+	return listener.Addr().(*net.TCPAddr).Port
+}
+
+// convert answers a ConversionReview: the versions of the matrix differ in their names only.
+func convert(w http.ResponseWriter, r *http.Request) {
+	var review struct {
+		APIVersion string `json:"apiVersion"`
+		Kind       string `json:"kind"`
+		Request    *struct {
+			UID     string           `json:"uid"`
+			Version string           `json:"desiredAPIVersion"`
+			Objects []map[string]any `json:"objects"`
+		} `json:"request,omitempty"`
+		Response map[string]any `json:"response,omitempty"`
+	}
+	if err := json.NewDecoder(r.Body).Decode(&review); err != nil || review.Request == nil {
+		http.Error(w, "not a ConversionReview", http.StatusBadRequest)
+		return
+	}
+	for _, object := range review.Request.Objects {
+		object["apiVersion"] = review.Request.Version
+	}
+	review.Response = map[string]any{"uid": review.Request.UID, "result": map[string]any{"status": "Success"}, "convertedObjects": review.Request.Objects}
+	review.Request = nil
+	if err := json.NewEncoder(w).Encode(review); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+}
