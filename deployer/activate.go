@@ -23,6 +23,8 @@ type ActivateOptions struct {
 	// ClusterWide approves of parts that have rights on the whole cluster, or a say in changes of it. Nil leaves it as it was
 	// said before.
 	ClusterWide *bool
+	// ProtectCRDs makes the API server refuse to delete the definitions until somebody allows it. Nil leaves it as it was.
+	ProtectCRDs *bool
 	// AcceptDataLoss are the CustomResourceDefinitions whose objects may lose data. All of these are exported before.
 	AcceptDataLoss []string
 	Export         Export
@@ -71,6 +73,10 @@ func (d *Deployer) planActivation(ctx context.Context, o ActivateOptions) (*task
 	objects, err := render.Activation(payload, settings)
 	if err != nil {
 		return nil, err
+	}
+	if o.ProtectCRDs == nil && previous[settingProtect] == "true" || o.ProtectCRDs != nil && *o.ProtectCRDs {
+		said[settingProtect] = "true"
+		objects = append(objects, protect(key, objects)...)
 	}
 	kept, err := d.keepServed(ctx, catalog, found, objects)
 	if err != nil {

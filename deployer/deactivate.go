@@ -69,7 +69,15 @@ func (d *Deployer) planDeactivation(ctx context.Context, o DeactivateOptions) (*
 	t.plans = []*engine.Plan{plan}
 	t.notice(keptNotices(plan)...)
 	t.records, t.after, err = d.setActive(ctx, o.Solution, "")
-	t.before = func(ctx context.Context) error { return d.emptyDefinitions(ctx, o, definitions) }
+	t.before = func(ctx context.Context) error {
+		if err := d.emptyDefinitions(ctx, o, definitions); err != nil || o.Data == KeepData || !protected(state) {
+			return err
+		}
+		return d.allowDeletion(ctx, definitions)
+	}
+	if o.Data == KeepData && protected(state) {
+		t.notice("the definitions are kept, and no longer protected from deletion")
+	}
 	return t, err
 }
 

@@ -23,7 +23,10 @@ whole cluster. Without VERSION, or with "latest", that is the highest release.
 
 Stored objects are compared with the new definitions first; a change that would lose data is refused, unless the loss is
 accepted: then all objects of the definition are exported before. API versions that operators in environments still work
-with stay served. Definitions that only the version before had are kept.`,
+with stay served. Definitions that only the version before had are kept.
+
+With --protect-crds the API server refuses to delete the definitions, whoever asks, until their annotation
+solutionctl.io/allow-deletion is "true"; 'solutionctl deploy deactivate' sees to that itself. It is remembered.`,
 		Example: "  solutionctl deploy activate example-solution 1.0.0",
 	}
 	f := a.addVerbFlags(cmd, planOnly)
@@ -31,8 +34,9 @@ with stay served. Definitions that only the version before had are kept.`,
 	file.add(cmd)
 	var loss lossFlags
 	loss.add(cmd)
-	var clusterWide bool
+	var clusterWide, protect bool
 	cmd.Flags().BoolVar(&clusterWide, "cluster-wide", false, "approve of parts with rights on the whole cluster, or a say in changes of it")
+	cmd.Flags().BoolVar(&protect, "protect-crds", false, "let nobody delete the custom resource definitions unless an annotation allows it")
 	arguments := takesArguments(cmd, argument{name: "SOLUTION", flags: []string{"name"}}, argument{name: "VERSION", flags: []string{"version"}, optional: true})
 	cmd.ValidArgsFunction = a.completeImported(f.clusterFlags)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -40,6 +44,9 @@ with stay served. Definitions that only the version before had are kept.`,
 		o := deployer.ActivateOptions{Options: f.options(), Solution: args[0], Version: args[1]}
 		if cmd.Flags().Changed("cluster-wide") {
 			o.ClusterWide = &clusterWide
+		}
+		if cmd.Flags().Changed("protect-crds") {
+			o.ProtectCRDs = &protect
 		}
 		o.AcceptDataLoss, o.Export = loss.accepted, a.export(loss.export, args[0])
 		return a.runVerb(cmd.Context(), f, func(ctx context.Context, d *deployer.Deployer) (*schema.Operation, error) {

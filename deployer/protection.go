@@ -1,0 +1,103 @@
+package deployer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// AnnotationAllowDeletion on a protected CustomResourceDefinition lets it be deleted when its value is "true".
+const AnnotationAllowDeletion = "solutionctl.io/allow-deletion"
+
+// settingProtect is the setting of a revision whose definitions are protected.
+const settingProtect = "protectCRDs"
+
+// protect makes the API server refuse, whoever asks, to delete the definitions of a Solution: it returns the policy and
+// makes the definitions say how to lift it. What was only tried is not refused, so that a deletion can be planned.
+func protect(key engine.Key, objects []*unstructured.Unstructured) []*unstructured.Unstructured {
+	for _, definition := range byName(objects) {
+		annotations := definition.GetAnnotations()
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		annotations[AnnotationAllowDeletion] = "false"
+		definition.SetAnnotations(annotations)
+	}
+	name := key.Solution + ".crds.solutionctl.io"
+	metadata := map[string]any{
+		"name": name, "labels": map[string]any{"app.kubernetes.io/part-of": key.Solution, "app.kubernetes.io/managed-by": "solutionctl"},
+	}
+	policy := map[string]any{
+		"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy", "metadata": metadata,
+		"spec": map[string]any{
+			"failurePolicy": "Fail",
+			"matchConstraints": map[string]any{
+				"matchPolicy":    "Equivalent",
+				"objectSelector": map[string]any{"matchLabels": map[string]any{engine.LabelRelease: key.ID()}},
+				"resourceRules": []any{map[string]any{
+					"apiGroups": []any{crdKind.Group}, "apiVersions": []any{"*"}, "operations": []any{"DELETE"}, "resources": []any{"customresourcedefinitions"}, "scope": "Cluster",
+				}},
+			},
+			"validations": []any{map[string]any{
+				"expression": fmt.Sprintf("has(request.dryRun) && request.dryRun || has(oldObject.metadata.annotations) && "+
+					"%[1]q in oldObject.metadata.annotations && oldObject.metadata.annotations[%[1]q] == 'true'", AnnotationAllowDeletion),
+				"message": fmt.Sprintf("deleting it would delete every object of its kind; 'solutionctl deploy deactivate %s' exports them before, "+
+					"and the annotation %s=true lets it be deleted all the same", key.Solution, AnnotationAllowDeletion),
+			}},
+		},
+	}
+	binding := map[string]any{
+		"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding", "metadata": metadata,
+		"spec": map[string]any{"policyName": name, "validationActions": []any{"Deny"}},
+	}
+	made := []*unstructured.Unstructured{{Object: policy}, {Object: binding}}
+	for i, object := range made {
+		made[i] = object.DeepCopy() // they share their metadata
+	}
+	return made
+}
+
+// protected tells whether the definitions that a record is about are protected.
+func protected(s *engine.State) bool {
+	for _, revision := range []*schema.DeploymentRevision{s.Current, s.Pending} {
+		if revision != nil && revision.Settings[settingProtect] == "true" {
+			return true
+		}
+	}
+	return false
+}
+
+// allowDeletion lifts the protection of definitions that are about to be deleted.
+func (d *Deployer) allowDeletion(ctx context.Context, definitions []*unstructured.Unstructured) error {
+	for _, definition := range definitions {
+		for {
+			live, err := d.Cluster.Get(ctx, crdKind, "", definition.GetName())
+			if err != nil {
+				return err
+			}
+			if live == nil || live.GetAnnotations()[AnnotationAllowDeletion] == "true" {
+				break
+			}
+			if live.GetUID() != definition.GetUID() {
+				return report.Errorf(report.Conflict, "custom resource definition %s was made anew meanwhile", live.GetName()).WithHint("run the command again")
+			}
+			annotations := live.GetAnnotations()
+			if annotations == nil {
+				annotations = map[string]string{}
+			}
+			annotations[AnnotationAllowDeletion] = "true"
+			live.SetAnnotations(annotations)
+			if _, err = d.Cluster.Update(ctx, live, cluster.WriteOptions{}); err != nil && !errors.Is(err, cluster.ErrChanged) {
+				return err
+			}
+		}
+	}
+	return nil
+}
