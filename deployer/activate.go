@@ -99,6 +99,15 @@ func (d *Deployer) planActivation(ctx context.Context, o ActivateOptions) (*task
 	t.before = func(ctx context.Context) error { return d.migrateStorage(ctx, judged.migrations) }
 	t.notice(keptNotices(plan)...)
 	t.records, t.after, err = d.setActive(ctx, found.Name, found.Version)
+	if said[settingProtect] == "true" && !o.NoWait && err == nil {
+		activate := t.after
+		t.after = func(ctx context.Context) error {
+			if err := activate(ctx); err != nil {
+				return err
+			}
+			return d.awaitProtection(ctx, byName(objects), o.Timeout)
+		}
+	}
 	return t, err
 }
 

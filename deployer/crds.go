@@ -51,6 +51,16 @@ func (d *Deployer) judgeCRDs(ctx context.Context, objects []*unstructured.Unstru
 	if err := checkAccepted(accepted, definitions); err != nil {
 		return nil, err
 	}
+	j, err := d.judgeDefinitions(ctx, definitions, accepted)
+	if err == nil && len(j.losses) > 0 {
+		err = report.Errorf(report.DataLoss, "stored objects would lose data:\n  %s", strings.Join(j.losses, "\n  ")).
+			WithHint("change or delete these objects first, or choose a version that keeps their fields; to export all objects and go on: %s",
+				acceptFlags(j.lossy))
+	}
+	return j, err
+}
+
+func (d *Deployer) judgeDefinitions(ctx context.Context, definitions map[string]*unstructured.Unstructured, accepted []string) (*judgement, error) {
 	j := &judgement{}
 	for _, name := range sortedKeys(definitions) {
 		live, err := d.Cluster.Get(ctx, crdKind, "", name)
@@ -68,11 +78,6 @@ func (d *Deployer) judgeCRDs(ctx context.Context, objects []*unstructured.Unstru
 		if err := d.judgeCRD(ctx, j, live, definitions[name], slices.Contains(accepted, name)); err != nil {
 			return nil, err
 		}
-	}
-	if len(j.losses) > 0 {
-		return nil, report.Errorf(report.DataLoss, "stored objects would lose data:\n  %s", strings.Join(j.losses, "\n  ")).
-			WithHint("change or delete these objects first, or choose a version that keeps their fields; to export all objects and go on: %s",
-				acceptFlags(j.lossy))
 	}
 	return j, nil
 }

@@ -1,9 +1,12 @@
 package deployer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -13,21 +16,18 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// AnnotationAllowDeletion on a protected CustomResourceDefinition lets it be deleted when its value is "true".
-const AnnotationAllowDeletion = "solutionctl.io/allow-deletion"
-
 // settingProtect is the setting of a revision whose definitions are protected.
 const settingProtect = "protectCRDs"
 
 // protect makes the API server refuse, whoever asks, to delete the definitions of a Solution: it returns the policy and
-// makes the definitions say how to lift it. What was only tried is not refused, so that a deletion can be planned.
+// makes the definitions say how to lift it.
 func protect(key engine.Key, objects []*unstructured.Unstructured) []*unstructured.Unstructured {
 	for _, definition := range byName(objects) {
 		annotations := definition.GetAnnotations()
 		if annotations == nil {
 			annotations = map[string]string{}
 		}
-		annotations[AnnotationAllowDeletion] = "false"
+		annotations[engine.AnnotationAllowDeletion] = "false"
 		definition.SetAnnotations(annotations)
 	}
 	name := key.Solution + ".crds.solutionctl.io"
@@ -46,10 +46,10 @@ func protect(key engine.Key, objects []*unstructured.Unstructured) []*unstructur
 				}},
 			},
 			"validations": []any{map[string]any{
-				"expression": fmt.Sprintf("has(request.dryRun) && request.dryRun || has(oldObject.metadata.annotations) && "+
-					"%[1]q in oldObject.metadata.annotations && oldObject.metadata.annotations[%[1]q] == 'true'", AnnotationAllowDeletion),
+				"expression": fmt.Sprintf("has(oldObject.metadata.annotations) && "+
+					"%[1]q in oldObject.metadata.annotations && oldObject.metadata.annotations[%[1]q] == 'true'", engine.AnnotationAllowDeletion),
 				"message": fmt.Sprintf("deleting it would delete every object of its kind; 'solutionctl deploy deactivate %s' exports them before, "+
-					"and the annotation %s=true lets it be deleted all the same", key.Solution, AnnotationAllowDeletion),
+					"and the annotation %s=true lets it be deleted all the same", key.Solution, engine.AnnotationAllowDeletion),
 			}},
 		},
 	}
@@ -82,7 +82,7 @@ func (d *Deployer) allowDeletion(ctx context.Context, definitions []*unstructure
 			if err != nil {
 				return err
 			}
-			if live == nil || live.GetAnnotations()[AnnotationAllowDeletion] == "true" {
+			if live == nil || live.GetAnnotations()[engine.AnnotationAllowDeletion] == "true" {
 				break
 			}
 			if live.GetUID() != definition.GetUID() {
@@ -92,7 +92,7 @@ func (d *Deployer) allowDeletion(ctx context.Context, definitions []*unstructure
 			if annotations == nil {
 				annotations = map[string]string{}
 			}
-			annotations[AnnotationAllowDeletion] = "true"
+			annotations[engine.AnnotationAllowDeletion] = "true"
 			live.SetAnnotations(annotations)
 			if _, err = d.Cluster.Update(ctx, live, cluster.WriteOptions{}); err != nil && !errors.Is(err, cluster.ErrChanged) {
 				return err
@@ -100,4 +100,48 @@ func (d *Deployer) allowDeletion(ctx context.Context, definitions []*unstructure
 		}
 	}
 	return nil
+}
+
+// awaitProtection returns when the API server refuses to delete the definitions: it takes it a moment to learn of a policy.
+func (d *Deployer) awaitProtection(ctx context.Context, definitions map[string]*unstructured.Unstructured, timeout time.Duration) error {
+	waiting, cancel := context.WithTimeout(ctx, cmp.Or(timeout, defaultTimeout))
+	defer cancel()
+	for _, name := range sortedKeys(definitions) {
+		for {
+			inForce, err := d.isProtected(waiting, name)
+			if err != nil && waiting.Err() == nil {
+				return err
+			}
+			if inForce {
+				break
+			}
+			select {
+			case <-time.After(protectionPoll):
+			case <-waiting.Done():
+				return cmp.Or(ctx.Err(), error(report.Errorf(report.Timeout, "the API server does not protect custom resource definition %s", name).
+					WithHint("look at the status of ValidatingAdmissionPolicy objects, then run the same command again")))
+			}
+		}
+	}
+	return nil
+}
+
+// protectionPoll is how often the API server is asked whether a policy is in force; nothing else tells.
+const protectionPoll = 200 * time.Millisecond
+
+// isProtected tries to delete a definition. Who may not do so anyway cannot find out.
+func (d *Deployer) isProtected(ctx context.Context, name string) (bool, error) {
+	live, err := d.Cluster.Get(ctx, crdKind, "", name)
+	if err != nil || live == nil {
+		return live == nil, err
+	}
+	live.SetResourceVersion("") // the API server writes its status
+	err = d.Cluster.Delete(ctx, live, cluster.DeleteOptions{DryRun: true})
+	switch {
+	case err == nil:
+		return false, nil
+	case strings.Contains(err.Error(), engine.AnnotationAllowDeletion), report.CodeOf(err) == report.Forbidden:
+		return true, nil
+	}
+	return false, err
 }

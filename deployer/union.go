@@ -224,7 +224,7 @@ func (d *Deployer) keepServed(ctx context.Context, catalog *Catalog, i schema.Im
 		return notices, nil
 	}
 	return nil, report.Errorf(report.InUse, "version %s of Solution %s cannot be active beside what is deployed:\n  %s", i.Version, i.Name, strings.Join(refusals, "\n  ")).
-		WithHint("first: %s", strings.Join(slices.Compact(ways), " && "))
+		WithHint("first: %s\nwhat goes together: solutionctl deploy compatibility %s", strings.Join(slices.Compact(ways), " && "), i.Name)
 }
 
 // wayOut is the next command for an operator that stands against definitions: to change it to a version that works with

@@ -58,6 +58,7 @@ var outputs = map[string]reflect.Type{
 	"app":            reflect.TypeFor[schema.App](),
 	"appform":        reflect.TypeFor[schema.AppForm](),
 	"apps":           reflect.TypeFor[schema.AppList](),
+	"compatibility":  reflect.TypeFor[schema.Compatibility](),
 	"operation":      reflect.TypeFor[schema.Operation](),
 	"import":         reflect.TypeFor[schema.ImportReport](),
 	"unimport":       reflect.TypeFor[schema.UnimportReport](),

@@ -11,6 +11,7 @@ func newDeployCommand(a *app) *cobra.Command {
 		newAddCommand(a, false),
 		newAppCommand(a),
 		newApplyCommand(a, false),
+		newCompatibilityCommand(a),
 		newDeactivateCommand(a, false),
 		newDeployDiffCommand(a),
 		newDowngradeCommand(a, false),

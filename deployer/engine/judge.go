@@ -315,6 +315,9 @@ func (j *judge) decideRemoval(ctx context.Context, s *step) error {
 		return nil
 	}
 	s.Action = schema.ActionDelete
+	if allowed := live.GetAnnotations()[AnnotationAllowDeletion]; allowed != "" && allowed != "true" && slices.Contains(j.release.Delete, s.Object) {
+		return nil // whoever asks for it by name lifts the protection before
+	}
 	err = j.delete(ctx, live, cluster.DeleteOptions{DryRun: true, Propagation: metav1.DeletePropagationBackground})
 	if errors.Is(err, cluster.ErrChanged) {
 		return nil

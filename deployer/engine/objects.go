@@ -208,6 +208,9 @@ var protected = map[kube.GroupKind]bool{
 	{Kind: "PersistentVolume"}:                                        true,
 }
 
+// AnnotationAllowDeletion is on objects that a policy protects from being deleted, unless its value is "true".
+const AnnotationAllowDeletion = "solutionctl.io/allow-deletion"
+
 // definedKinds returns the kinds that a CustomResourceDefinition makes, one for each version that is served.
 func definedKinds(definition *unstructured.Unstructured) []kube.GroupVersionKind {
 	group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")

@@ -1,66 +1,15 @@
 package deployer_test
 
 import (
-	"errors"
-	"maps"
 	"strings"
 	"testing"
-	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/engine"
 )
-
-// approve allows a definition to be deleted.
-func (b *bed) approve(name string) {
-	b.Helper()
-	for {
-		live := b.get(definitions, "", name)
-		annotations := map[string]string{}
-		maps.Copy(annotations, live.GetAnnotations())
-		annotations[deployer.AnnotationAllowDeletion] = "true"
-		live.SetAnnotations(annotations)
-		_, err := b.Cluster.Update(b.Context(), live, cluster.WriteOptions{})
-		if err == nil {
-			return
-		}
-		if !errors.Is(err, cluster.ErrChanged) {
-			b.Fatal(err)
-		}
-	}
-}
-
-// denied makes and deletes a definition like that of the Solution until the API server refuses it, which takes it a moment
-// to learn.
-func (b *bed) denied() {
-	b.Helper()
-	for deadline := time.Now().Add(30 * time.Second); ; {
-		probe := b.create("apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\n" +
-			"metadata: {name: probes." + b.Group + ", labels: {solutionctl.io/release: " + b.get(definitions, "", b.crdName()).GetLabels()["solutionctl.io/release"] + "}}\n" +
-			"spec: {group: " + b.Group + ", scope: Cluster, names: {kind: Probe, plural: probes}, versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]}\n")
-		probe.SetResourceVersion("") // the API server writes its status
-		err := b.Cluster.Delete(b.Context(), probe, cluster.DeleteOptions{})
-		switch {
-		case err != nil && strings.Contains(err.Error(), deployer.AnnotationAllowDeletion):
-			b.approve(probe.GetName())
-			if err = b.Cluster.Delete(b.Context(), probe, cluster.DeleteOptions{}); err != nil {
-				b.Fatal("an approved deletion is refused:", err)
-			}
-			return
-		case err != nil:
-			b.Fatal(err)
-		case time.Now().After(deadline):
-			b.Fatal("nothing protects the definition")
-		}
-		for b.find(definitions, "", probe.GetName()) != nil {
-			if b.Context().Err() != nil {
-				b.Fatal(b.Context().Err())
-			}
-		}
-	}
-}
 
 // TestProtectedDefinitions: not even an administrator deletes them by mistake.
 func TestProtectedDefinitions(t *testing.T) {
@@ -71,15 +20,29 @@ func TestProtectedDefinitions(t *testing.T) {
 	if _, err := b.Activate(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
-	b.denied()
 	live := b.get(definitions, "", b.crdName())
-	if err := b.Cluster.Delete(t.Context(), live, cluster.DeleteOptions{}); err == nil || !strings.Contains(err.Error(), "deploy deactivate "+b.Solution) {
+	err := b.Cluster.Delete(t.Context(), live, cluster.DeleteOptions{})
+	if err == nil || !strings.Contains(err.Error(), "deploy deactivate "+b.Solution) {
 		t.Fatalf("it is not refused, or nothing says what to do: %v", err)
 	}
-	// It is remembered.
-	again, err := b.Activate(t.Context(), deployer.ActivateOptions{Solution: b.Solution})
-	if err != nil || !again.Empty() {
-		t.Errorf("%+v, %v", again, err)
+	for _, text := range []string{"false", "true"} {
+		live = b.get(definitions, "", b.crdName())
+		live.SetAnnotations(map[string]string{engine.AnnotationAllowDeletion: text})
+		if live, err = b.Cluster.Update(t.Context(), live, cluster.WriteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		live.SetResourceVersion("")
+		err := b.Cluster.Delete(t.Context(), live, cluster.DeleteOptions{DryRun: true})
+		if refused := err != nil; refused != (text == "false") {
+			t.Errorf("allowed %s: %v", text, err)
+		}
+	}
+	// It is remembered, and what was allowed meanwhile is taken back.
+	for _, changes := range []bool{true, false} {
+		again, err := b.Activate(t.Context(), deployer.ActivateOptions{Solution: b.Solution})
+		if err != nil || again.Empty() == changes {
+			t.Errorf("%+v, %v", again, err)
+		}
 	}
 
 	b.newClock(b.Env, "wall", "hands: 2")
@@ -87,7 +50,7 @@ func TestProtectedDefinitions(t *testing.T) {
 	if _, err = b.Deactivate(t.Context(), planned); err != nil {
 		t.Fatal("the plan is refused:", err)
 	}
-	if live = b.get(definitions, "", b.crdName()); live.GetAnnotations()[deployer.AnnotationAllowDeletion] != "false" {
+	if live = b.get(definitions, "", b.crdName()); live.GetAnnotations()[engine.AnnotationAllowDeletion] != "false" {
 		t.Error("a plan lifted the protection")
 	}
 	var out exported

@@ -1,6 +1,8 @@
 package deployer_test
 
 import (
+	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -48,6 +50,29 @@ func (b *bed) noticed(done *schema.Operation, err error, words ...string) {
 	}
 }
 
+// compatible expects a matrix: for each version what becomes of the first operator, and in parentheses what the last
+// version means for all of it.
+func (b *bed) compatible(c *schema.Compatibility, err error, want string) {
+	b.Helper()
+	if err != nil {
+		b.Fatal(err)
+	}
+	data, err := json.Marshal(c)
+	if err == nil {
+		err = schema.ValidateOutput("compatibility", data)
+	}
+	if err != nil {
+		b.Error(err)
+	}
+	var cells []string
+	for _, v := range c.Versions {
+		cells = append(cells, fmt.Sprintf("%s %s", v.Version, v.Operators[0].Verdict))
+	}
+	if got := fmt.Sprintf("%s active: %s (%s)", c.Active, strings.Join(cells, "; "), c.Versions[len(c.Versions)-1].Verdict); got != want {
+		b.Errorf("got  %s\nwant %s\n%s", got, want, data)
+	}
+}
+
 // TestTwoVersionsInUse: the operator of an environment works with an API version that the new one has dropped. It stays
 // served until the environment has moved on.
 func TestTwoVersionsInUse(t *testing.T) {
@@ -70,6 +95,8 @@ func TestTwoVersionsInUse(t *testing.T) {
 	if again, err := b.activate("2.0.0"); err != nil || !again.Empty() {
 		t.Errorf("%+v, %v", again, err)
 	}
+	c, err := b.Compatibility(t.Context(), b.Solution)
+	b.compatible(c, err, "2.0.0 active: 1.0.0 yes; 2.0.0 keeps (keeps)")
 
 	done, err = b.change(deployer.Up, "2.0.0")
 	b.noticed(done, err, "nothing works with "+b.crdName()+" (v1) any more", "deploy activate "+b.Solution+" 2.0.0")
@@ -96,6 +123,9 @@ func TestVersionsThatDoNotGoTogether(t *testing.T) {
 		"deploy remove "+b.Env+" "+b.Solution)
 	b.served("v1")
 
+	c, err := b.Compatibility(t.Context(), b.Solution)
+	b.compatible(c, err, "1.0.0 active: 1.0.0 yes; 2.0.0 no (no)")
+
 	converting := func(version, crds string) {
 		c := withWebhook(b)
 		c.Crds, c.Manifest = crds, "operator: {requiresCRDs: [{name: "+b.crdName()+", versions: [v2]}]}"
@@ -106,8 +136,10 @@ func TestVersionsThatDoNotGoTogether(t *testing.T) {
 	if _, err = b.activate("1.1.0"); err != nil {
 		t.Fatal(err)
 	}
+	c, err = b.Compatibility(t.Context(), b.Solution)
+	b.compatible(c, err, "1.1.0 active: 1.0.0 yes; 1.1.0 yes; 2.0.0 no (no)")
 	_, err = b.activate("2.0.0")
-	b.refused(err, report.InUse, "deploy upgrade "+b.Env+" "+b.Solution+" 1.1.0")
+	b.refused(err, report.InUse, "deploy compatibility "+b.Solution, "deploy upgrade "+b.Env+" "+b.Solution+" 1.1.0")
 
 	// A webhook converts what its definition lists, and nothing else.
 	converting("1.2.0", "v2")
