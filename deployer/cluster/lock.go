@@ -42,7 +42,8 @@ var (
 //
 // A process that was stopped, or whose machine slept, may come back after others took the lock over. Before it writes
 // anything it finds that its own promise has run out on the boot clock, which goes on meanwhile: that is what Check is
-// for. A lock that was lost stays lost, even if nobody took it.
+// for. A lock that somebody else had since stays lost. One that nobody touched is ours again as soon as it is renewed: the API
+// server may have been away for longer than any promise.
 type Lock struct {
 	cluster  *Cluster
 	name     string
@@ -50,7 +51,8 @@ type Lock struct {
 	duration time.Duration
 	token    int64
 
-	deadline atomic.Int64 // on the boot clock, in nanoseconds; 0 when the lock is not ours
+	deadline atomic.Int64 // on the boot clock, in nanoseconds: until then the lock is certainly ours
+	lost     atomic.Bool  // somebody else has had it
 	stop     context.CancelFunc
 	stopped  chan struct{}
 	lease    *unstructured.Unstructured // as last written; belongs to renew until stopped is closed
@@ -80,9 +82,18 @@ func (l *Lock) Check() error {
 	if int64(bootTime()) < l.deadline.Load() {
 		return nil
 	}
-	return report.Errorf(report.Interrupted, "the lock %q was not renewed in time, somebody else may be at work now", l.name).
-		WithHint("run the same command again: it finishes the work")
+	reason := errSilent
+	if l.lost.Load() {
+		reason = errTaken
+	}
+	return report.Errorf(report.Interrupted, "the lock %q %w", l.name, reason).WithHint("run the same command again: it finishes the work")
 }
+
+var (
+	// errSilent passes when the lock can be renewed before somebody else takes it.
+	errSilent = errors.New("was not renewed in time, somebody else may be at work now")
+	errTaken  = errors.New("was taken by somebody else")
+)
 
 // Token is a number that grows whenever the lock changes hands: what was written with a smaller one is from somebody who
 // lost the lock.
@@ -174,17 +185,13 @@ func (l *Lock) renew(ctx context.Context) {
 	defer close(l.stopped)
 	for sleep(ctx, l.duration/5) == nil {
 		before := bootTime()
-		left := time.Duration(l.deadline.Load()) - before
-		if left <= 0 {
-			l.deadline.Store(0)
-			return
-		}
-		lease, err := l.renewOnce(ctx, left)
+		lease, err := l.renewOnce(ctx, max(time.Duration(l.deadline.Load())-before, l.margin()))
 		switch {
 		case err == nil:
 			l.lease = lease
 			l.deadline.Store(int64(before + l.duration - l.margin()))
 		case errors.Is(err, ErrChanged):
+			l.lost.Store(true)
 			l.deadline.Store(0)
 			return
 		}

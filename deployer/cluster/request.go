@@ -58,6 +58,9 @@ func (c *Cluster) do(ctx context.Context, r request) (answer []byte, inDoubt boo
 	for attempt := 0; ; attempt++ {
 		if r.write {
 			if lost := check(ctx); lost != nil {
+				if errors.Is(lost, errSilent) && bootTime()-started < c.retry && sleep(ctx, firstPause) == nil {
+					continue // like an API server that does not answer: it may come back
+				}
 				return nil, inDoubt, fmt.Errorf("%s: %w", r.what(), lost)
 			}
 		}
