@@ -89,9 +89,9 @@ func TestRenderingIsRemembered(t *testing.T) {
 }
 
 func TestMissingRulesAreGroupedByPlace(t *testing.T) {
-	got := rules([]cluster.Permission{
+	got := cluster.RulesByPlace([]cluster.Permission{
 		{Verb: "get", Resource: "secrets", Namespace: "b"}, {Verb: "create", Group: "apps", Resource: "deployments"}, {Verb: "list", Resource: "secrets", Namespace: "b"},
-	})
+	}...)
 	want := `in every namespace:
 - apiGroups: ["apps"]
   resources: ["deployments"]

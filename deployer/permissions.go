@@ -3,7 +3,6 @@ package deployer
 import (
 	"context"
 	"errors"
-	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -177,22 +176,5 @@ func (d *Deployer) require(ctx context.Context, wanted []cluster.Permission) err
 		user = "the user"
 	}
 	return report.Errorf(report.Forbidden, "%s may not do this; nothing was changed", user).
-		WithHint("missing %s", rules(missing))
-}
-
-// rules writes permissions as the rules of one role for each place.
-func rules(missing []cluster.Permission) string {
-	places := map[string][]cluster.Permission{}
-	for _, p := range missing {
-		place := "in every namespace"
-		if p.Namespace != "" {
-			place = "in namespace " + p.Namespace
-		}
-		places[place] = append(places[place], p)
-	}
-	var texts []string
-	for _, place := range sortedKeys(places) {
-		texts = append(texts, place+":\n"+cluster.Rules(places[place]...))
-	}
-	return strings.Join(texts, "\n")
+		WithHint("missing %s", cluster.RulesByPlace(missing...))
 }

@@ -59,6 +59,7 @@ var outputs = map[string]reflect.Type{
 	"appform":        reflect.TypeFor[schema.AppForm](),
 	"apps":           reflect.TypeFor[schema.AppList](),
 	"compatibility":  reflect.TypeFor[schema.Compatibility](),
+	"diagnosis":      reflect.TypeFor[schema.Diagnosis](),
 	"operation":      reflect.TypeFor[schema.Operation](),
 	"import":         reflect.TypeFor[schema.ImportReport](),
 	"unimport":       reflect.TypeFor[schema.UnimportReport](),

@@ -14,6 +14,7 @@ func newDeployCommand(a *app) *cobra.Command {
 		newCompatibilityCommand(a),
 		newDeactivateCommand(a, false),
 		newDeployDiffCommand(a),
+		newDoctorCommand(a),
 		newDowngradeCommand(a, false),
 		newEnvCommand(a),
 		newHistoryCommand(a),

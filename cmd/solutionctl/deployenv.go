@@ -159,7 +159,7 @@ func (a *app) confirmRelease(ctx context.Context, f *clusterFlags, o *deployer.D
 	if o.DryRun {
 		return held, nil
 	}
-	return held, a.confirmName(ctx, fmt.Sprintf("%d objects of environment %s are let go", len(held), o.Environment), o.Environment)
+	return held, a.confirmName(ctx, fmt.Sprintf("Objects of environment %[2]s that are let go: %[1]d", len(held), o.Environment), o.Environment)
 }
 
 // confirmDeletion asks before namespaces are deleted, more earnestly when there may be data in them.

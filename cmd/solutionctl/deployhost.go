@@ -28,10 +28,15 @@ func (a *app) addHostFlags(cmd *cobra.Command) *hostFlags {
 	f := &hostFlags{clusterFlags: a.addClusterFlags(cmd)}
 	flags := cmd.Flags()
 	flags.DurationVar(&f.lockWait, "lock-wait", 0, "wait for `DURATION` when somebody else is at work")
-	addStoreFlag(cmd, &f.store)
-	flags.StringVar(&f.solutionsFile, "solutions-file", store.DefaultConfiguration, "MetalK8s' configuration, a `FILE`")
+	f.addPlaces(cmd)
 	flags.StringVar(&f.nginxDir, "nginx-dir", store.DefaultNginxDir, "where MetalK8s' nginx looks for what it serves, a `DIRECTORY`")
 	return f
+}
+
+// addPlaces adds the flags that say where archives are kept and listed.
+func (f *hostFlags) addPlaces(cmd *cobra.Command) {
+	addStoreFlag(cmd, &f.store)
+	cmd.Flags().StringVar(&f.solutionsFile, "solutions-file", store.DefaultConfiguration, "MetalK8s' configuration, a `FILE`")
 }
 
 // addNoCluster adds the flag of a command that can do its part on the host alone.

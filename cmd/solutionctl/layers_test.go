@@ -27,7 +27,7 @@ var layers = [][]string{
 	},
 	{"deployer/engine", "deployer/metalk8s", "deployer/serve"},
 	{"deployer"},
-	{"deployer/loader"},
+	{"deployer/doctor", "deployer/loader"},
 	{"cmd/solutionctl/internal/console", "cmd/solutionctl/internal/settings"},
 	{"cmd/solutionctl", "cmd/benchmark"},
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -156,6 +157,23 @@ func Rules(permissions ...Permission) string {
 		fmt.Fprintf(&rules, "  verbs: [%s]\n", quoted(verbs[t]))
 	}
 	return strings.TrimSuffix(rules.String(), "\n")
+}
+
+// RulesByPlace writes permissions as the rules of one role for each namespace.
+func RulesByPlace(permissions ...Permission) string {
+	places := map[string][]Permission{}
+	for _, p := range permissions {
+		place := "in every namespace"
+		if p.Namespace != "" {
+			place = "in namespace " + p.Namespace
+		}
+		places[place] = append(places[place], p)
+	}
+	var texts []string
+	for _, place := range slices.Sorted(maps.Keys(places)) {
+		texts = append(texts, place+":\n"+Rules(places[place]...))
+	}
+	return strings.Join(texts, "\n")
 }
 
 func quoted(words []string) string {

@@ -324,19 +324,27 @@ func (c *Cluster) howToLogIn() string {
 
 // certificateExpired tells when the user's certificate has expired, "" if it has not or there is none.
 func (c *Cluster) certificateExpired() string {
-	file, key := c.config.CertFile, c.config.KeyFile
+	until := c.certificateUntil()
+	if until.IsZero() || c.options.Now().Before(until) {
+		return ""
+	}
+	return fmt.Sprintf("the certificate of user %q in %s expired on %s: renew it, on a control-plane node with 'kubeadm certs renew'",
+		c.source.user, c.source, day(until))
+}
+
+// certificateUntil is when the user's certificate expires, zero if there is none.
+func (c *Cluster) certificateUntil() time.Time {
 	var pair tls.Certificate
 	var err error
 	if len(c.config.CertData) > 0 {
 		pair, err = tls.X509KeyPair(c.config.CertData, c.config.KeyData)
 	} else {
-		pair, err = tls.LoadX509KeyPair(file, key)
+		pair, err = tls.LoadX509KeyPair(c.config.CertFile, c.config.KeyFile)
 	}
-	if err != nil || pair.Leaf == nil || c.options.Now().Before(pair.Leaf.NotAfter) {
-		return ""
+	if err != nil || pair.Leaf == nil {
+		return time.Time{}
 	}
-	return fmt.Sprintf("the certificate of user %q in %s expired on %s: renew it, on a control-plane node with 'kubeadm certs renew'",
-		c.source.user, c.source, pair.Leaf.NotAfter.UTC().Format(time.RFC3339))
+	return pair.Leaf.NotAfter
 }
 
 // noAnswer explains why there is no answer at all.

@@ -102,6 +102,15 @@ func (c *Cluster) attempt(ctx context.Context, r request) ([]byte, error) {
 
 // open sends a request once and returns the answer's body, if the server accepts it.
 func (c *Cluster) open(ctx context.Context, r request) (io.ReadCloser, error) {
+	response, err := c.send(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	return response.Body, nil
+}
+
+// send sends a request once and returns the answer, if the server accepts it.
+func (c *Cluster) send(ctx context.Context, r request) (*http.Response, error) {
 	if c.limit != nil {
 		if err := c.limit.Wait(ctx); err != nil {
 			return nil, err
@@ -138,7 +147,7 @@ func (c *Cluster) open(ctx context.Context, r request) (io.ReadCloser, error) {
 		defer func() { _ = response.Body.Close() }() // it was only read
 		return nil, refusal(r, response)
 	}
-	return response.Body, nil
+	return response, nil
 }
 
 // errNoAnswer is why an attempt ended that had a connection and got no answer on it.

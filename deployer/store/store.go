@@ -284,3 +284,13 @@ func explainAccess(err error) error {
 	}
 	return report.Errorf(report.Failure, "%w", err).WithHint("run the command as root; members of the group %s may read", Group)
 }
+
+// Space returns how many bytes are free for archives, and how many the file system of the store has.
+func (s *Store) Space() (free, total int64, err error) {
+	for dir := s.Dir(); ; dir = filepath.Dir(dir) { // the first import makes what is missing
+		free, total, err = space(dir)
+		if !errors.Is(err, fs.ErrNotExist) || dir == filepath.Dir(dir) {
+			return free, total, err
+		}
+	}
+}

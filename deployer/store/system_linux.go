@@ -112,3 +112,12 @@ func mountOf(f *os.File) (string, error) {
 	}
 	return "", fmt.Errorf("%s: the kernel does not tell where it is mounted", f.Name())
 }
+
+// space returns how many bytes of the file system of a directory are free for this user, and how many it has.
+func space(dir string) (free, total int64, err error) {
+	var s unix.Statfs_t
+	if err := unix.Statfs(dir, &s); err != nil {
+		return 0, 0, err
+	}
+	return int64(s.Bavail) * s.Bsize, int64(s.Blocks) * s.Bsize, nil //nolint:gosec // no file system has 2⁶³ bytes
+}

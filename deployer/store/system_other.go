@@ -15,6 +15,8 @@ func allocate(*os.File, int64) error { return nil }
 
 func startWriteback(*os.File, int64, int64) {}
 
+func space(string) (free, total int64, err error) { return 0, 0, errors.ErrUnsupported }
+
 func checkReadOnlyMedium(_ *os.File, path string) error {
 	return report.Errorf(report.Refused, "%s: archives are used in place on Linux only", path)
 }

@@ -62,7 +62,7 @@ var codes = []CodeInfo{
 	{Forbidden, 1, "the cluster does not allow this to the user"},
 	{Usage, 2, "the command line is wrong"},
 	{NotFound, 2, "what the command line names does not exist"},
-	{Findings, 3, "lint found errors"},
+	{Findings, 3, "lint found errors, or doctor found problems"},
 	{Changes, 3, "there are differences or pending changes"},
 	{Irreproducible, 3, "two builds of the same project differ"},
 	{Unsigned, 4, "there is no signature beside the archive"},

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/doctor"
+	"github.com/solutionctl/solutionctl/deployer/store"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+func newDoctorCommand(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Look for what stands against working with this host and the cluster",
+		Long: `Look for what stands against working with this host and the cluster, before something is changed. On this host: the
+store and its free space, MetalK8s' configuration, certificates and, where it is a node, whether its container runtime
+knows the registry. In the cluster: the version and the clock of the API server, APIs, webhooks and conversions whose
+server is gone, namespaces and definitions that do not go away and what holds them, what you may do, who is at work and
+what was begun and has not ended, and whether every endpoint of the registry has every imported version.
+
+Nothing is changed. Each finding comes with what to do. The exit status is 3 when there are problems. Without a cluster
+this host is still examined.`,
+		Example: `  solutionctl deploy doctor
+  solutionctl deploy doctor --output json`,
+		Args: exactArgs(),
+	}
+	f := &hostFlags{clusterFlags: a.addClusterFlags(cmd)}
+	f.addPlaces(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		d, err := a.examine(cmd.Context(), f)
+		if err != nil {
+			return err
+		}
+		if err := a.emitResult(d, func(w *console.Stream) error { return printDiagnosis(w, d) }); err != nil {
+			return err
+		}
+		if d.Problems > 0 {
+			return report.Errorf(report.Findings, "%s", countDiagnosis(d))
+		}
+		return nil
+	}
+	return cmd
+}
+
+// examine runs the doctor. A cluster that does not answer at once is not asked again.
+func (a *app) examine(ctx context.Context, f *hostFlags) (*schema.Diagnosis, error) {
+	s, err := store.Open(f.store)
+	if err != nil {
+		return nil, err
+	}
+	o := doctor.Options{
+		Store: s, Configuration: &store.Configuration{Path: f.solutionsFile, Identify: identifyArchive},
+		Authority: filepath.Join(f.store, authorityDir, authorityFile), Root: "/", Now: a.now,
+	}
+	if o.Node, err = os.Hostname(); err != nil {
+		return nil, err
+	}
+	connection := a.clusterOptions(f.clusterFlags)
+	connection.Retry = -1
+	c, err := cluster.Connect(connection)
+	if err != nil {
+		o.Absent = err
+	} else {
+		o.Deployer = a.deployerOn(c, f.clusterFlags)
+	}
+	d := doctor.Examine(ctx, o)
+	return d, ctx.Err()
+}
+
+var resultStyles = map[schema.CheckResult]console.Style{
+	schema.CheckOK: console.Green, schema.CheckWarning: console.Yellow, schema.CheckProblem: console.Red, schema.CheckSkipped: console.Faint,
+}
+
+func printDiagnosis(w *console.Stream, d *schema.Diagnosis) error {
+	table := &console.Table{Columns: []string{"RESULT", "CHECK", "WHAT WAS FOUND"}}
+	for _, c := range d.Checks {
+		table.Add(string(c.Result), c.Area+" "+c.Name, c.Message)
+	}
+	if err := table.Print(w); err != nil {
+		return err
+	}
+	for _, c := range d.Checks {
+		if c.Hint == "" || c.Result == schema.CheckOK {
+			continue
+		}
+		fmt.Fprintf(w, "\n%s %s\n", w.Paint(resultStyles[c.Result], c.Area+" "+c.Name+":"), console.Clean(c.Message))
+		fmt.Fprintf(w, "  → %s\n", strings.ReplaceAll(console.Clean(c.Hint), "\n", "\n    "))
+	}
+	_, err := fmt.Fprintf(w, "\n%s\n", countDiagnosis(d))
+	return err
+}
+
+// countDiagnosis says how many findings of which weight there are.
+func countDiagnosis(d *schema.Diagnosis) string {
+	count := func(n int, word string) string {
+		if n != 1 {
+			word += "s"
+		}
+		return fmt.Sprintf("%d %s", n, word)
+	}
+	return count(d.Problems, "problem") + ", " + count(d.Warnings, "warning")
+}

@@ -1,0 +1,87 @@
+package cluster
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// Probe is what the API server is like, apart from what it stores.
+type Probe struct {
+	Version string        // such as "v1.36.3"
+	Latency time.Duration // of the quickest of a few answers
+	// Skew is by how much its clock is ahead of ours, in whole seconds.
+	Skew time.Duration
+	// ServerUntil and UserUntil are when the certificates of the API server and of the user expire; zero without one.
+	ServerUntil, UserUntil time.Time
+}
+
+// Probe asks the API server a few times who it is.
+func (c *Cluster) Probe(ctx context.Context) (*Probe, error) {
+	version, err := c.Version(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p := &Probe{Version: version, UserUntil: c.certificateUntil()}
+	r := request{verb: "get", method: http.MethodGet, path: "/version", about: "read the version of the API server"}
+	const times = 5
+	for i := range times {
+		began, now := bootTime(), c.options.Now()
+		response, err := c.send(ctx, r)
+		if err != nil {
+			return nil, c.translate(ctx, r, err)
+		}
+		_ = response.Body.Close() // it was only read
+		if took := bootTime() - began; i == 0 || took < p.Latency {
+			p.Latency = took
+			p.Skew = skew(response.Header.Get("Date"), now.Add(took/2))
+		}
+		if response.TLS != nil && len(response.TLS.PeerCertificates) > 0 {
+			p.ServerUntil = response.TLS.PeerCertificates[0].NotAfter
+		}
+	}
+	return p, nil
+}
+
+// skew compares the clock of a server, which tells whole seconds, with ours. What is not understood is no difference.
+func skew(date string, now time.Time) time.Duration {
+	theirs, err := http.ParseTime(date)
+	if err != nil {
+		return 0
+	}
+	return theirs.Sub(now.Truncate(time.Second))
+}
+
+// Held is a lock that somebody holds.
+type Held struct {
+	Name   string
+	Person string // user@host
+	Since  time.Time
+	// Promised is until when the holder keeps it without another sign of life, on the holder's clock.
+	Promised time.Time
+}
+
+// Locks returns the locks that are held, see [Cluster.Lock].
+func (c *Cluster) Locks(ctx context.Context) ([]Held, error) {
+	var held []Held
+	for lease, err := range c.List(ctx, leaseKind, SystemNamespace, metav1.ListOptions{}) {
+		if err != nil {
+			return nil, err
+		}
+		if holder(lease) != "" {
+			held = append(held, Held{
+				Name: lease.GetName(), Person: person(lease), Since: timeIn(lease, "acquireTime"), Promised: timeIn(lease, "renewTime").Add(promise(lease)),
+			})
+		}
+	}
+	return held, nil
+}
+
+func timeIn(lease *unstructured.Unstructured, field string) time.Time {
+	text, _ := specOf(lease)[field].(string)
+	t, _ := time.Parse(time.RFC3339Nano, text) // one that nobody can read is long ago
+	return t
+}

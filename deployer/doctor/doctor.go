@@ -1,0 +1,105 @@
+// Package doctor looks at a host and a cluster before something is changed, and says what stands against it.
+//
+// [Examine] looks at everything: the store and the node's configuration on this host, the API server, what in the cluster
+// does not answer or does not go away, the rights of the user, the records of this tool, and the registry, which it asks
+// for an image of every imported version. It changes nothing. What cannot be looked at is a finding like any other: without
+// a cluster the host is still examined.
+//
+// No finding quotes the content of an object, the output of a program or a value of a Secret.
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/store"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// Options say what to examine. Store, Configuration and Now are required.
+type Options struct {
+	Store         *store.Store
+	Configuration *store.Configuration
+	Authority     string // file with the certificate of this host's registry authority, which may be missing
+	Root          string // file system of this host: "/"
+	Node          string // name of this host
+
+	Deployer *deployer.Deployer // nil when there is no cluster
+	Absent   error              // why there is none
+	Now      func() time.Time
+}
+
+// Examine looks at everything.
+func Examine(ctx context.Context, o Options) *schema.Diagnosis {
+	x := &examination{Options: o, ctx: ctx, diagnosis: schema.Diagnosis{Checks: []schema.Check{}}}
+	x.host()
+	if x.reach() {
+		x.cluster()
+		x.rights()
+		x.records()
+		x.registry()
+	}
+	return &x.diagnosis
+}
+
+// examination is one call of Examine.
+type examination struct {
+	Options
+	ctx       context.Context //nolint:containedctx // lives for one call of Examine
+	diagnosis schema.Diagnosis
+	server    time.Duration // by how much the clock of the API server is ahead
+}
+
+// patience is for how long one thing that does not answer is waited for.
+const patience = 10 * time.Second
+
+// maxRows bounds what is told of one kind of finding.
+const maxRows = 20
+
+func (x *examination) add(result schema.CheckResult, area, name, message, hint string) {
+	switch result {
+	case schema.CheckProblem:
+		x.diagnosis.Problems++
+	case schema.CheckWarning:
+		x.diagnosis.Warnings++
+	}
+	x.diagnosis.Checks = append(x.diagnosis.Checks, schema.Check{Area: area, Name: name, Result: result, Message: message, Hint: hint})
+}
+
+func (x *examination) ok(area, name, format string, args ...any) {
+	x.add(schema.CheckOK, area, name, fmt.Sprintf(format, args...), "")
+}
+
+func (x *examination) skip(area, name, format string, args ...any) {
+	x.add(schema.CheckSkipped, area, name, fmt.Sprintf(format, args...), "")
+}
+
+// failed reports an error with its hints. What the user may not see is only skipped.
+func (x *examination) failed(area, name string, err error) {
+	result := schema.CheckProblem
+	if report.CodeOf(err) == report.Forbidden {
+		result = schema.CheckSkipped
+	}
+	x.add(result, area, name, err.Error(), strings.Join(report.Hints(err), "; "))
+}
+
+// soon is how long before its end a certificate is worth a word.
+const soon = 30 * 24 * time.Hour
+
+// certificate judges when a certificate expires.
+func (x *examination) certificate(area, what string, until time.Time, hint string) {
+	left, day := until.Sub(x.Now()), until.UTC().Format(time.DateOnly)
+	switch {
+	case until.IsZero():
+	case left <= 0:
+		x.add(schema.CheckProblem, area, "certificate", what+" has expired on "+day, hint)
+	case left < soon:
+		x.add(schema.CheckWarning, area, "certificate", what+" expires on "+day, hint)
+	default:
+		x.ok(area, "certificate", "%s is valid until %s", what, day)
+	}
+}

@@ -1,0 +1,161 @@
+package doctor
+
+import (
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/solutionctl/solutionctl/deployer/node"
+	"github.com/solutionctl/solutionctl/deployer/store"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// host looks at what archives need on this host.
+func (x *examination) host() {
+	entries := x.archives()
+	x.space(entries)
+	x.configuration()
+	if data, err := os.ReadFile(x.Authority); err == nil {
+		if block, _ := pem.Decode(data); block != nil {
+			if c, err := x509.ParseCertificate(block.Bytes); err == nil {
+				x.certificate("host", "the certificate authority of this host's registry", c.NotAfter,
+					"'solutionctl deploy serve' renews it: see that it runs, then 'solutionctl deploy import' and 'solutionctl deploy node config' tell the new one")
+			}
+		}
+	}
+}
+
+// archives looks at the store: is every archive there, with the size that was recorded, and safe from others?
+func (x *examination) archives() []store.Entry {
+	entries, err := x.Store.Entries()
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		x.add(schema.CheckSkipped, "host", "store", err.Error(), strings.Join(report.Hints(err), "; "))
+		return nil
+	case err != nil:
+		x.failed("host", "store", err)
+		return nil
+	case len(entries) == 0:
+		x.skip("host", "store", "nothing was imported on this host: %s is empty", x.Store.Dir())
+		return nil
+	}
+	good := true
+	if info, err := os.Stat(x.Store.Dir()); err == nil && info.Mode().Perm()&0o022 != 0 {
+		good = false
+		x.add(schema.CheckProblem, "host", "store", fmt.Sprintf("others than root may write to %s: its mode is %04o", x.Store.Dir(), info.Mode().Perm()),
+			"chmod go-w "+x.Store.Dir())
+	}
+	for _, e := range entries {
+		f, err := x.Store.Open(e)
+		if err == nil {
+			err = f.Close()
+		}
+		if err != nil {
+			good = false
+			x.failed("host", "store", err)
+		}
+	}
+	if good {
+		x.ok("host", "store", "%d archives in %s, each with its recorded size", len(entries), x.Store.Dir())
+	}
+	return entries
+}
+
+// space judges the free space of the store.
+func (x *examination) space(entries []store.Entry) {
+	const little = 1 << 30
+	free, total, err := x.Store.Space()
+	if errors.Is(err, errors.ErrUnsupported) {
+		x.skip("host", "space", "free space is only known on Linux")
+		return
+	}
+	if err != nil {
+		x.failed("host", "space", err)
+		return
+	}
+	var largest int64
+	for _, e := range entries {
+		largest = max(largest, e.Size)
+	}
+	text := fmt.Sprintf("%s of %s are free for archives", size(free), size(total))
+	hint := "remove versions that nothing uses with 'solutionctl deploy unimport', or give the file system more space"
+	switch {
+	case free < little:
+		x.add(schema.CheckProblem, "host", "space", text, hint)
+	case free < 2*largest:
+		x.add(schema.CheckWarning, "host", "space", text+fmt.Sprintf("; the largest archive has %s", size(largest)), hint)
+	default:
+		x.ok("host", "space", "%s", text)
+	}
+}
+
+func size(n int64) string { return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30)) }
+
+// configuration reads the file that MetalK8s reads.
+func (x *examination) configuration() {
+	c, err := x.Configuration.Load()
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		x.skip("host", "configuration", "%s may not be read by this user", x.Configuration.Path)
+	case err != nil:
+		x.failed("host", "configuration", err)
+	case c.IsOlder():
+		x.add(schema.CheckWarning, "host", "configuration", x.Configuration.Path+" is in the older form, which MetalK8s does not read",
+			"the next 'solutionctl deploy import' converts it and keeps a copy")
+	case len(c.Archives) == 0:
+		x.skip("host", "configuration", "%s lists no archives", x.Configuration.Path)
+	default:
+		x.listed(c.Archives)
+	}
+}
+
+// listed looks whether the archives of the configuration are there.
+func (x *examination) listed(archives []string) {
+	good := true
+	for _, path := range archives {
+		if _, err := os.Stat(path); err != nil {
+			good = false
+			x.add(schema.CheckWarning, "host", "configuration", fmt.Sprintf("%s lists %s, which cannot be read: %v", x.Configuration.Path, path, err),
+				"import the archive again, or take the line out")
+		}
+	}
+	if good {
+		x.ok("host", "configuration", "%s is valid and lists %d archives", x.Configuration.Path, len(archives))
+	}
+}
+
+// node looks whether this host, if it is a node, takes images from the registry.
+func (x *examination) node(registry *schema.ClusterRegistry) {
+	runtime, err := node.Detect(x.Root)
+	switch {
+	case err != nil:
+		x.skip("node", "registry", "this host is no node: %v", err)
+		return
+	case registry.Mode == schema.RegistryMetalK8s:
+		x.ok("node", "registry", "MetalK8s configures its nodes itself")
+		return
+	case len(registry.Endpoints) == 0:
+		x.skip("node", "registry", "the cluster knows no endpoint of the registry yet")
+		return
+	}
+	plan, err := node.NewPlan(x.Root, node.Config{
+		Runtime: runtime, Host: registry.Host, Endpoints: registry.Endpoints, CA: []byte(registry.CA), Node: x.Node,
+	})
+	if err != nil {
+		x.failed("node", "registry", err)
+		return
+	}
+	for _, change := range plan.Changes {
+		if change.Action == schema.NodeCreate || change.Action == schema.NodeUpdate {
+			x.add(schema.CheckProblem, "node", "registry", fmt.Sprintf("%s is not told where the registry is: %s is missing or out of date", runtime, change.Path),
+				"solutionctl deploy node config")
+			return
+		}
+	}
+	x.ok("node", "registry", "%s on this host knows the registry", runtime)
+}

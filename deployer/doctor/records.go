@@ -1,0 +1,88 @@
+package doctor
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/solutionctl/solutionctl/schema"
+)
+
+// records looks at what this tool and MetalK8s' tools have written down.
+func (x *examination) records() {
+	x.locks()
+	status, err := x.Deployer.Status(x.ctx)
+	if err != nil {
+		x.failed("records", "documents", err)
+		return
+	}
+	for _, problem := range status.Problems[:min(len(status.Problems), maxRows)] {
+		x.add(schema.CheckWarning, "records", "documents", problem, "")
+	}
+	if len(status.Problems) == 0 {
+		x.ok("records", "documents", "what was imported and which environments there are can be read, and goes together")
+	}
+	x.deployments(status)
+}
+
+// locks tells who is at work.
+func (x *examination) locks() {
+	held, err := x.Deployer.Cluster.Locks(x.ctx)
+	if err != nil {
+		x.failed("records", "locks", err)
+		return
+	}
+	now := x.Now().Add(x.server)
+	for _, lock := range held {
+		since := lock.Since.UTC().Format(time.RFC3339)
+		if lock.Promised.Before(now) {
+			x.add(schema.CheckWarning, "records", "locks",
+				fmt.Sprintf("%s took lock %s at %s, and gives no sign of life since %s", lock.Person, lock.Name, since, lock.Promised.UTC().Format(time.RFC3339)),
+				"nothing has to be done: the next command takes it over")
+			continue
+		}
+		x.add(schema.CheckWarning, "records", "locks", fmt.Sprintf("%s is at work since %s (lock %s)", lock.Person, since, lock.Name),
+			"wait, or let commands wait with --lock-wait 5m")
+	}
+	if len(held) == 0 {
+		x.ok("records", "locks", "nobody is at work")
+	}
+}
+
+// deployments looks for what was begun and has not ended, and counts what does not work.
+func (x *examination) deployments(s *schema.Status) {
+	all, bad, pending := 0, 0, 0
+	look := func(d schema.DeploymentStatus, place string) {
+		all++
+		if d.Health != schema.HealthReady {
+			bad++
+		}
+		if d.Pending == nil {
+			return
+		}
+		if pending++; pending <= maxRows {
+			x.add(schema.CheckWarning, "records", "pending", fmt.Sprintf("%s of %s %s %s was begun by %s at %s and has not ended",
+				d.Pending.Operation, d.Solution, d.Pending.Version, place, d.Pending.User, d.Pending.Started.UTC().Format(time.RFC3339)),
+				"if nobody is at work, run the same command again: it finishes the work")
+		}
+	}
+	for _, solution := range s.Solutions {
+		if solution.Deployment != nil {
+			look(*solution.Deployment, "in the cluster")
+		}
+	}
+	for _, e := range s.Environments {
+		for _, n := range e.Namespaces {
+			for _, d := range n.Deployments {
+				look(d, "in namespace "+n.Name)
+			}
+		}
+	}
+	if pending == 0 {
+		x.ok("records", "pending", "everything that was begun has ended")
+	}
+	if bad > 0 {
+		x.add(schema.CheckWarning, "records", "deployments", fmt.Sprintf("%d of %d deployments are not well", bad, all), "solutionctl deploy status")
+		return
+	}
+	x.ok("records", "deployments", "%d of %d deployments are well", all, all)
+}
