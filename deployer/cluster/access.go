@@ -18,11 +18,13 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// onceUser is who the server says that we are.
+// onceUser is what the server says about who we are.
 type onceUser struct {
 	mu    sync.Mutex
 	known bool
 	name  string
+	asked bool // whether the user may do all
+	all   bool
 }
 
 // User returns the name by which the server knows the user, for records of who did what. When the server does not tell,
@@ -51,9 +53,15 @@ type Permission struct {
 	Name        string // "" asks for every object
 }
 
-// Missing returns those of the permissions that the user does not have. Who may do something in every namespace is not
-// asked about each of many.
+// Missing returns those of the permissions that the user does not have. Who may do everything, or something in every
+// namespace, is not asked about each part of it.
 func (c *Cluster) Missing(ctx context.Context, wanted ...Permission) ([]Permission, error) {
+	if len(wanted) == 0 {
+		return nil, nil
+	}
+	if everything, err := c.mayDoAll(ctx); err != nil || everything {
+		return nil, err
+	}
 	places := map[Permission]int{}
 	for _, p := range wanted {
 		places[everywhere(p)]++
@@ -83,6 +91,20 @@ func (c *Cluster) Missing(ctx context.Context, wanted ...Permission) ([]Permissi
 		}
 	}
 	return missing, nil
+}
+
+// mayDoAll tells whether a rule lets the user do everything, as administrators may. It is asked once.
+func (c *Cluster) mayDoAll(ctx context.Context) (bool, error) {
+	c.user.mu.Lock()
+	defer c.user.mu.Unlock()
+	if !c.user.asked {
+		answers, err := c.allowed(ctx, []Permission{{Verb: "*", Group: "*", Resource: "*"}})
+		if err != nil {
+			return false, err
+		}
+		c.user.asked, c.user.all = true, answers[0]
+	}
+	return c.user.all, nil
 }
 
 // manyPlaces is in how many namespaces the same permission is asked for one by one.

@@ -5,7 +5,6 @@ package resilience_test
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -143,13 +142,11 @@ func (b *bed) finish(cmd *exec.Cmd) outcome {
 }
 
 // must runs a verb that has to succeed.
-func (b *bed) must(v verb, more ...string) outcome {
+func (b *bed) must(v verb, more ...string) {
 	b.Helper()
-	o := b.run(v, more...)
-	if o.Status != 0 {
+	if o := b.run(v, more...); o.Status != 0 {
 		b.Fatalf("%s: exit status %d\n%s", v, o.Status, o.Text)
 	}
-	return o
 }
 
 // refused expects an outcome with this code and these words.
@@ -292,16 +289,4 @@ func (b *bed) operator() *unstructured.Unstructured {
 		b.Fatal("there is no operator")
 	}
 	return object
-}
-
-// eventually waits until something is so.
-func eventually(ctx context.Context, tb testing.TB, what string, so func() bool) {
-	tb.Helper()
-	for tick := time.Tick(20 * time.Millisecond); !so(); {
-		select {
-		case <-tick:
-		case <-ctx.Done():
-			tb.Fatalf("%s: %v", what, ctx.Err())
-		}
-	}
 }

@@ -20,7 +20,7 @@ func (c *Cluster) Compact(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := json.Unmarshal(answer, &status); err != nil {
+	if err = json.Unmarshal(answer, &status); err != nil {
 		return fmt.Errorf("status of etcd: %w: %s", err, answer)
 	}
 	_, err = c.askEtcd(ctx, "kv/compaction", fmt.Sprintf(`{"revision":%q,"physical":true}`, status.Header.Revision))

@@ -72,10 +72,10 @@ var steps = []string{"create environments", "add", "add again", "status", "upgra
 // step does one of the steps for all environments.
 func (f *fleet) step(ctx context.Context, name string) error {
 	each := func(do func(ctx context.Context, environment string) error) error {
-		group, ctx := errgroup.WithContext(ctx)
+		group, inGroup := errgroup.WithContext(ctx)
 		group.SetLimit(atOnce)
 		for _, environment := range f.environments() {
-			group.Go(func() error { return do(ctx, environment) })
+			group.Go(func() error { return do(inGroup, environment) })
 		}
 		return group.Wait()
 	}
