@@ -424,7 +424,7 @@ func TestConnect(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if version, err := c.Version(t.Context()); version != testcluster.KubernetesVersion {
+			if version, err := c.Version(t.Context()); version != testcluster.Shared(t).KubernetesVersion() {
 				t.Errorf("Version = %q, %v", version, err)
 			}
 		})
@@ -599,8 +599,9 @@ func TestRetry(t *testing.T) {
 	t.Run("warnings", func(t *testing.T) {
 		var sink report.Recorder
 		c := connect(t, cluster.Options{Sink: &sink})
+		statusKind := endpointsKind.GroupVersion().WithKind("ComponentStatus") // deprecated in every version
 		for range 2 {
-			if _, err := c.Get(t.Context(), endpointsKind, "default", "kubernetes"); err != nil {
+			if _, err := c.Get(t.Context(), statusKind, "", "etcd-0"); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
 	"github.com/solutionctl/solutionctl/deployer/engine"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/schema"
@@ -133,7 +134,7 @@ func TestClusterOfAnotherAge(t *testing.T) {
 	b := newBed(t)
 	b.imported("1.0.0", content{Manifest: `kubernetesVersion: "<1.20"`})
 	_, err := b.Activate(t.Context(), deployer.ActivateOptions{Solution: b.Solution})
-	b.refused(err, report.Refused, "Kubernetes <1.20", "v1.36")
+	b.refused(err, report.Refused, "Kubernetes <1.20", testcluster.Shared(t).KubernetesVersion())
 }
 
 // TestInstancesTheVersionRejects: the cluster's definition is that of the active version; the one to deploy is stricter.

@@ -167,7 +167,7 @@ func (b *bed) mustAddForce(version string) {
 func (b *bed) settle(name string) {
 	b.Helper()
 	client := testcluster.Shared(b.T).Client()
-	ready := `{"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}, {"type": "PodScheduled", "status": "True"}]}}`
+	ready := `{"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}, {"type": "PodScheduled", "status": "True"}]}}`
 	for change, err := range b.Cluster.Watch(b.Context(), deployments, b.Env, metav1.ListOptions{FieldSelector: "metadata.name=" + name}) {
 		if err != nil {
 			b.Fatal(err)

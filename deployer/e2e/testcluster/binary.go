@@ -24,15 +24,19 @@ const (
 	// KubernetesVersion is what the API server calls itself. Every component has to be told: without it, checks of the
 	// version, those of kubectl included, do not work.
 	KubernetesVersion = "v1.36.3"
+
+	// OldestKubernetes is the same of a cluster with [Options.Oldest].
+	OldestKubernetes = "v1.30.14"
 )
 
 var (
 	kubernetesProgram = program{
 		name: "kubernetes", module: "cmd/kubernetes", packages: []string{"."}, files: []string{"kubernetes"},
-		ldflags: "-s -w" +
-			" -X k8s.io/component-base/version.gitVersion=" + KubernetesVersion +
-			" -X k8s.io/component-base/version.gitMajor=1" +
-			" -X k8s.io/component-base/version.gitMinor=36",
+		ldflags: versionFlags(KubernetesVersion),
+	}
+	oldestProgram = program{
+		name: "oldest", module: "cmd/kubernetes-1.30", packages: []string{"."}, files: []string{"kubernetes-1.30"},
+		ldflags: versionFlags(OldestKubernetes),
 	}
 	nodePrograms = program{
 		name: "node", module: "cmd/node", ldflags: "-s -w",
@@ -50,6 +54,13 @@ var (
 		name: "kwok", module: "cmd/node", packages: []string{"sigs.k8s.io/kwok/cmd/kwok"}, files: []string{"kwok"}, ldflags: "-s -w",
 	}
 )
+
+func versionFlags(version string) string {
+	const variable = " -X k8s.io/component-base/version."
+	major, rest, _ := strings.Cut(strings.TrimPrefix(version, "v"), ".")
+	minor, _, _ := strings.Cut(rest, ".")
+	return "-s -w" + variable + "gitVersion=" + version + variable + "gitMajor=" + major + variable + "gitMinor=" + minor
+}
 
 // A program is a nested module whose packages are built when they are needed first: minutes the first time on a machine,
 // seconds while Go's cache is warm, nothing while neither its sources nor Go have changed.

@@ -29,6 +29,9 @@ type Options struct {
 	// FakeNodes is how many nodes to add that only say that they run pods. Nothing runs, everything becomes ready.
 	FakeNodes int
 
+	// Oldest makes the control plane one of [OldestKubernetes]. It cannot have a node that runs containers.
+	Oldest bool
+
 	// Progress is where it says that it builds something, which takes minutes; nil means nowhere.
 	Progress io.Writer
 }
@@ -55,7 +58,7 @@ type Cluster struct {
 	client    *kubernetes.Clientset
 }
 
-type binaries struct{ kubernetes, node, kwok string } // directories
+type binaries struct{ kubernetes, oldest, node, kwok string } // directories
 
 const startTimeout = 2 * time.Minute // far more than it takes: the machine may be busy
 
@@ -90,6 +93,14 @@ func Build(ctx context.Context, o Options) error {
 func build(ctx context.Context, o Options) (bin binaries, err error) {
 	if bin.kubernetes, err = kubernetesProgram.build(ctx, o.Progress); err != nil {
 		return bin, err
+	}
+	if o.Oldest {
+		if o.Node {
+			return bin, errors.New("a cluster of the oldest version cannot have a node that runs containers")
+		}
+		if bin.oldest, err = oldestProgram.build(ctx, o.Progress); err != nil {
+			return bin, err
+		}
 	}
 	if o.Node {
 		if err = CheckNode(); err != nil {
@@ -303,7 +314,11 @@ func (c *Cluster) startScheduler() error {
 
 // run starts a component of the multi-call binary, on the machine if there is one.
 func (c *Cluster) run(name string, args ...string) error {
-	return c.runProgram(name, filepath.Join(c.bin.kubernetes, "kubernetes"), append([]string{name}, args...)...)
+	program := filepath.Join(c.bin.kubernetes, "kubernetes")
+	if c.options.Oldest && name != "etcd" {
+		program = filepath.Join(c.bin.oldest, oldestProgram.files[0])
+	}
+	return c.runProgram(name, program, append([]string{name}, args...)...)
 }
 
 func (c *Cluster) runProgram(name, program string, args ...string) error {
@@ -365,6 +380,14 @@ func (c *Cluster) Config() (*rest.Config, error) {
 	}
 	config.QPS = -1
 	return config, nil
+}
+
+// KubernetesVersion is what the API server calls itself.
+func (c *Cluster) KubernetesVersion() string {
+	if c.options.Oldest {
+		return OldestKubernetes
+	}
+	return KubernetesVersion
 }
 
 // Client is a client of the administrator.

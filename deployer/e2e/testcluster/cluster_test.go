@@ -17,12 +17,13 @@ import (
 func TestMain(m *testing.M) { testcluster.Main(m, testcluster.Options{}) }
 
 func TestVersion(t *testing.T) {
-	version, err := testcluster.Shared(t).Client().Discovery().ServerVersion()
+	c := testcluster.Shared(t)
+	version, err := c.Client().Discovery().ServerVersion()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := version.GitVersion; got != testcluster.KubernetesVersion {
-		t.Errorf("the API server says %s, want %s", got, testcluster.KubernetesVersion)
+	if got := version.GitVersion; got != c.KubernetesVersion() {
+		t.Errorf("the API server says %s, want %s", got, c.KubernetesVersion())
 	}
 }
 

@@ -21,10 +21,14 @@ var shared struct {
 // Main runs the tests of a package, which can ask for a cluster with these options, and exits.
 //
 //	func TestMain(m *testing.M) { testcluster.Main(m, testcluster.Options{}) }
+//
+// Where TEST_KUBERNETES=oldest, clusters without a node that runs containers are of [OldestKubernetes].
 func Main(m *testing.M, o Options) {
 	if o.Progress == nil {
 		o.Progress = os.Stderr
 	}
+	// The environment, because a flag would have to be one of every package.
+	o.Oldest = os.Getenv("TEST_KUBERNETES") == "oldest" && !o.Node
 	shared.options = o
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	ignore := context.AfterFunc(ctx, func() { os.Exit(finish(1)) })

@@ -16,7 +16,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
 )
 
-const usage = `usage: cluster [-nodes real|fake|none] [COMMAND [ARG...]]
+const usage = `usage: cluster [-nodes real|fake|none] [-oldest] [COMMAND [ARG...]]
 
 Starts a Kubernetes cluster and runs COMMAND, on its node if that is real. Without a command it runs until Ctrl-C.`
 
@@ -45,12 +45,16 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	}
 	nodes := flags.String("nodes", "", "whether containers run (real), only seem to (fake), or have nowhere to (none); real if this host can")
 	build := flags.Bool("build", false, "only build all that any cluster needs on this host")
+	oldest := flags.Bool("oldest", false, "Kubernetes "+testcluster.OldestKubernetes+", the oldest version that is supported; its nodes are fake")
 	if err = flags.Parse(args); err != nil {
 		return err
 	}
 	missing := testcluster.CheckNode()
 	if *build {
-		return testcluster.Build(ctx, testcluster.Options{Node: missing == nil, FakeNodes: 1, Progress: stderr})
+		return testcluster.Build(ctx, testcluster.Options{Node: missing == nil && !*oldest, FakeNodes: 1, Oldest: *oldest, Progress: stderr})
+	}
+	if *oldest && *nodes == "" {
+		*nodes = "fake"
 	}
 	if *nodes == "" {
 		*nodes = "real"
@@ -59,7 +63,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 			fmt.Fprintf(stderr, "containers cannot run: %v\n", missing)
 		}
 	}
-	options := testcluster.Options{Progress: stderr}
+	options := testcluster.Options{Oldest: *oldest, Progress: stderr}
 	switch *nodes {
 	case "real":
 		options.Node = true
@@ -113,7 +117,7 @@ func describe(w io.Writer, c *testcluster.Cluster, nodes string) {
   export KUBECONFIG=%s PATH=%s:$PATH
   kubectl get nodes
 
-`, testcluster.KubernetesVersion, c.Host, c.Kubeconfig, c.Bin)
+`, c.KubernetesVersion(), c.Host, c.Kubeconfig, c.Bin)
 	switch nodes {
 	case "real":
 		fmt.Fprintf(w, `Containers run on one node, which is a machine of its own: its network leads nowhere, and it has its own /etc, /run,
