@@ -28,6 +28,8 @@ type ActivateOptions struct {
 	// AcceptDataLoss are the CustomResourceDefinitions whose objects may lose data. All of these are exported before.
 	AcceptDataLoss []string
 	Export         Export
+
+	later []schema.SolutionAt // what else becomes active, or with the version "" no longer is, in the run that this is a part of
 }
 
 // Activate makes one imported version of a Solution the active one: its CustomResourceDefinitions and what else belongs to
@@ -54,6 +56,9 @@ func (d *Deployer) planActivation(ctx context.Context, o ActivateOptions) (*task
 		return nil, err
 	}
 	if err = d.checkKubernetes(ctx, payload); err != nil {
+		return nil, err
+	}
+	if err = d.checkDependencies(ctx, catalog, activate(o.later, schema.SolutionAt{Solution: found.Name, Version: found.Version})); err != nil {
 		return nil, err
 	}
 	key := engine.Key{Solution: found.Name}

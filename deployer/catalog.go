@@ -166,7 +166,7 @@ func (d *Deployer) editImports(ctx context.Context, edit func(map[string]schema.
 func sameImport(a, b schema.Import) bool {
 	sameImages := maps.Equal(a.Images, b.Images)
 	a.Images, b.Images = nil, nil
-	return sameImages && a.Name == b.Name && a.Version == b.Version && a.Archive == b.Archive && a.Payload == b.Payload &&
+	return sameImages && slices.Equal(a.DependsOn, b.DependsOn) && a.Name == b.Name && a.Version == b.Version && a.Archive == b.Archive && a.Payload == b.Payload &&
 		a.ImportedAt.Equal(b.ImportedAt) && a.ImportedBy == b.ImportedBy
 }
 
@@ -236,8 +236,9 @@ func (d *Deployer) recordImport(ctx context.Context, r ImportRecord) error {
 	}
 	entry := schema.Import{
 		Name: r.Payload.Solution.Metadata.Name, Version: r.Payload.Solution.Spec.Version, Payload: digest,
-		Archive: schema.ImportedArchive{Path: r.Path, SHA256: r.SHA256, Size: r.Size},
-		Images:  map[string]string{}, ImportedAt: d.Now().UTC().Truncate(time.Second), ImportedBy: d.Cluster.User(ctx),
+		Archive:   schema.ImportedArchive{Path: r.Path, SHA256: r.SHA256, Size: r.Size},
+		DependsOn: r.Payload.Solution.Spec.DependsOn,
+		Images:    map[string]string{}, ImportedAt: d.Now().UTC().Truncate(time.Second), ImportedBy: d.Cluster.User(ctx),
 	}
 	for _, image := range r.Payload.Images {
 		entry.Images[image.Ref.String()] = image.Digest

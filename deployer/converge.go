@@ -43,6 +43,13 @@ func (d *Deployer) PlanConvergence(ctx context.Context, c *schema.SolutionsConfi
 	if err := d.planActive(ctx, plan, flat, desired, catalog); err != nil {
 		return nil, err
 	}
+	if plan.Activate, err = desired.inOrder(plan.Activate); err != nil {
+		return nil, err
+	}
+	if plan.Deactivate, err = catalog.inOrder(plan.Deactivate); err != nil {
+		return nil, err
+	}
+	slices.Reverse(plan.Deactivate)
 	for _, i := range catalog.Imports() {
 		if _, keep := desired.imports[i.ID()]; !keep {
 			plan.Unimport = append(plan.Unimport, schema.SolutionAt{Solution: i.Name, Version: i.Version})
@@ -63,7 +70,9 @@ func planImports(plan *schema.Convergence, flat *schema.SolutionsConfiguration, 
 		if other, twice := desired.imports[at.ID()]; twice {
 			return nil, report.Errorf(report.Invalid, "%s and %s both hold %s", other.Archive.Path, path, at.ID()).WithHint("list one of them")
 		}
-		desired.imports[at.ID()] = schema.Import{Name: at.Solution, Version: at.Version, Archive: schema.ImportedArchive{Path: path}}
+		desired.imports[at.ID()] = schema.Import{
+			Name: at.Solution, Version: at.Version, Archive: schema.ImportedArchive{Path: path}, DependsOn: manifest.Spec.DependsOn,
+		}
 	}
 	// Lower versions come first: an older version after a newer one would have to be allowed.
 	for _, i := range desired.Imports() {
@@ -133,14 +142,14 @@ func (d *Deployer) Converge(ctx context.Context, plan *schema.Convergence, host 
 		}
 	}
 	for _, s := range plan.Activate {
-		done, err := d.Activate(ctx, ActivateOptions{Options: o, Solution: s.Solution, Version: s.Version})
+		done, err := d.Activate(ctx, ActivateOptions{Options: o, Solution: s.Solution, Version: s.Version, later: activeAfter(plan)})
 		if err != nil {
 			return fmt.Errorf("activate %s: %w", s.ID(), err)
 		}
 		plan.Notices = append(plan.Notices, done.Notices...)
 	}
 	for _, s := range plan.Deactivate {
-		done, err := d.Deactivate(ctx, DeactivateOptions{Options: o, Solution: s.Solution})
+		done, err := d.Deactivate(ctx, DeactivateOptions{Options: o, Solution: s.Solution, later: activeAfter(plan)})
 		if err != nil {
 			return fmt.Errorf("deactivate %s: %w", s.ID(), err)
 		}
@@ -156,8 +165,11 @@ func (d *Deployer) Converge(ctx context.Context, plan *schema.Convergence, host 
 
 // checkConvergence refuses what would be refused in the middle.
 func (d *Deployer) checkConvergence(ctx context.Context, plan *schema.Convergence, host Host) error {
+	if err := d.checkActiveAfter(ctx, plan, host); err != nil {
+		return err
+	}
 	for _, s := range plan.Deactivate {
-		if _, err := d.Deactivate(ctx, DeactivateOptions{Options: Options{DryRun: true}, Solution: s.Solution}); err != nil {
+		if _, err := d.Deactivate(ctx, DeactivateOptions{Options: Options{DryRun: true}, Solution: s.Solution, later: activeAfter(plan)}); err != nil {
 			return fmt.Errorf("deactivate %s: %w", s.ID(), err)
 		}
 	}
@@ -187,4 +199,29 @@ func (d *Deployer) checkConvergence(ctx context.Context, plan *schema.Convergenc
 		}
 	}
 	return nil
+}
+
+// activeAfter are the changes of what is active that a plan makes.
+func activeAfter(plan *schema.Convergence) []schema.SolutionAt {
+	after := slices.Clone(plan.Activate)
+	for _, s := range plan.Deactivate {
+		after = append(after, schema.SolutionAt{Solution: s.Solution})
+	}
+	return after
+}
+
+// checkActiveAfter refuses a plan whose active versions lack what they, or others, need. Some of them are not imported yet.
+func (d *Deployer) checkActiveAfter(ctx context.Context, plan *schema.Convergence, host Host) error {
+	catalog, err := d.Catalog(ctx)
+	if err != nil {
+		return err
+	}
+	for _, i := range plan.Import {
+		manifest, err := host.Identify(i.Path)
+		if err != nil {
+			return err
+		}
+		catalog.imports[i.ID()] = schema.Import{Name: i.Solution, Version: i.Version, DependsOn: manifest.Spec.DependsOn}
+	}
+	return d.checkDependencies(ctx, catalog, activate(activeAfter(plan)))
 }

@@ -19,6 +19,8 @@ type DeactivateOptions struct {
 	Solution string
 	Data     DataPolicy // KeepData keeps the definitions and every custom resource
 	Export   Export     // where custom resources go before they are deleted
+
+	later []schema.SolutionAt // what else becomes active, or with the version "" no longer is, in the run that this is a part of
 }
 
 // Deactivate removes the cluster-wide part of a Solution. Deleting a CustomResourceDefinition deletes every object of its
@@ -52,6 +54,9 @@ func (d *Deployer) planDeactivation(ctx context.Context, o DeactivateOptions) (*
 		}
 		t.notice("Solution " + o.Solution + " is not active")
 		return t, nil
+	}
+	if err = d.checkDependencies(ctx, catalog, activate(o.later, schema.SolutionAt{Solution: o.Solution})); err != nil {
+		return nil, err
 	}
 	if err = d.checkDeactivation(ctx, t, o, definitions); err != nil {
 		return nil, err

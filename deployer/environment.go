@@ -192,6 +192,9 @@ func (d *Deployer) planDeployment(ctx context.Context, t *task, catalog *Catalog
 	if err = d.checkActive(ctx, payload); err != nil {
 		return err
 	}
+	if err = d.checkDependencies(ctx, catalog, put(i.Name, i.Version, namespaces...)); err != nil {
+		return err
+	}
 	if left := payload.Components(); len(left) > 0 {
 		t.notice("only the operator, the user interface and the monitoring are deployed, not " + strings.Join(left, ", "))
 	}
@@ -370,6 +373,13 @@ func (d *Deployer) planRemove(ctx context.Context, o RemoveOptions, namespaces [
 	}
 	if len(there) == 0 {
 		return nil, notThere(o.Solution, o.Environment, namespaces)
+	}
+	catalog, err := d.Catalog(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err = d.checkDependencies(ctx, catalog, put(o.Solution, "", there...)); err != nil {
+		return nil, err
 	}
 	lost, err := d.checkData(ctx, t, o, there)
 	if err != nil {

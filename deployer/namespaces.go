@@ -161,6 +161,13 @@ func (d *Deployer) planDeletion(ctx context.Context, o DeleteEnvironmentOptions)
 	if len(usage) > 0 && o.Data != DeleteData {
 		return nil, metalk8s.InUse(o.Environment, usage)
 	}
+	catalog, err := d.Catalog(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err = d.checkDependencies(ctx, catalog, emptied(namespaces)); err != nil {
+		return nil, err
+	}
 	t := &task{Operation: schema.Operation{Operation: "delete", Environment: o.Environment}}
 	var lost []customResource
 	for _, use := range usage {

@@ -53,6 +53,14 @@ func (d *Deployer) planRollback(ctx context.Context, o RollbackOptions, namespac
 		t.records = append(t.records, recordChange(i.Name, environmentRecord, "data."+o.Solution, i.Versions[o.Solution], release.Version)...)
 		releases = append(releases, release)
 	}
+	err = d.checkDependencies(ctx, catalog, func(h holdings) {
+		for at, i := range there {
+			put(o.Solution, releases[at].Version, i.Namespace)(h)
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
 	if t.plans, err = d.engine().PlanAll(ctx, releases, o.plan()); err != nil {
 		return nil, err
 	}
@@ -91,6 +99,9 @@ func (d *Deployer) earlierRelease(ctx context.Context, t *task, catalog *Catalog
 func (d *Deployer) checkEarlier(ctx context.Context, t *task, i schema.Import, n metalk8s.Namespace, accepted []string) error {
 	payload, err := d.payload(ctx, i)
 	if err != nil {
+		return err
+	}
+	if err := d.checkKubernetes(ctx, payload); err != nil {
 		return err
 	}
 	if err := d.checkActive(ctx, payload); err != nil {

@@ -17,9 +17,11 @@ type Import struct {
 	// Payload is the digest of everything in the archive but its images. The content is kept in the cluster.
 	Payload string `json:"payload"`
 	// Images are the images of the archive, by name:tag, and their digests.
-	Images     map[string]string `json:"images"`
-	ImportedAt time.Time         `json:"importedAt"`
-	ImportedBy string            `json:"importedBy"`
+	Images map[string]string `json:"images"`
+	// DependsOn are the Solutions that it needs.
+	DependsOn  []Dependency `json:"dependsOn,omitempty"`
+	ImportedAt time.Time    `json:"importedAt"`
+	ImportedBy string       `json:"importedBy"`
 }
 
 // ID is <name>-<version>.

@@ -143,7 +143,30 @@ func ParseRange(s string) (Range, error) {
 		return Range{}, report.Errorf(report.Invalid, "%q is not a range of versions", s).
 			WithHint(`write comparisons, such as ">=1.4.0 <2"`)
 	}
-	return Range{constraints: constraints, text: s}, nil
+	r := Range{constraints: constraints, text: s}
+	if r.isEmpty() {
+		return Range{}, report.Errorf(report.Invalid, "no version is in the range %q", s).
+			WithHint(`write comparisons that a version can meet, such as ">=1.4.0 <2"`)
+	}
+	return r, nil
+}
+
+var versionInRange = regexp.MustCompile(`[0-9]+(\.[0-9]+){0,2}(-[0-9A-Za-z.-]+)?`)
+
+// isEmpty tries the versions at the ends of a range, and those next to them: if there is any in the range, one of these is.
+func (r Range) isEmpty() bool {
+	candidates := []semver.Version{*semver.New(0, 0, 0, "", "")}
+	for _, text := range versionInRange.FindAllString(r.text, -1) {
+		v, err := semver.NewVersion(text)
+		if err != nil {
+			continue
+		}
+		candidates = append(candidates, *v, v.IncPatch(), v.IncMinor(), v.IncMajor())
+		if next, err := v.SetPrerelease(v.Prerelease() + ".0"); err == nil {
+			candidates = append(candidates, next)
+		}
+	}
+	return !slices.ContainsFunc(candidates, func(v semver.Version) bool { return r.constraints.Check(&v) })
 }
 
 func (r Range) String() string { return r.text }

@@ -137,8 +137,15 @@ func TestRange(t *testing.T) {
 			t.Errorf("range %q contains %s = %t", test.text, test.version, got)
 		}
 	}
-	if _, err := schema.ParseRange("1.0 to 2.0"); err == nil {
-		t.Error("nonsense was accepted")
+	for _, text := range []string{"1.0 to 2.0", ">2 <1", ">1.2.3 <1.2.4", "1.0.0 2.0.0", ">=1.4, <1.4"} {
+		if _, err := schema.ParseRange(text); err == nil {
+			t.Errorf("%q was accepted", text)
+		}
+	}
+	for _, text := range []string{"<2", "<=0", "!=1.0.0", ">1", ">1.2", "~1.2 !=1.2.0", "1.x", "1.2 - 1.4", ">1.2.3-rc.1 <1.2.3", "^0.0.3", "=1.0.0-rc.1"} {
+		if _, err := schema.ParseRange(text); err != nil {
+			t.Errorf("%q: %v", text, err)
+		}
 	}
 }
 

@@ -1,0 +1,317 @@
+package deployer
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// holder is where a Solution is: in a namespace of an environment, or, with both empty, active in the cluster.
+type holder struct{ environment, namespace, solution string }
+
+// holdings are the versions that are there.
+type holdings map[holder]string
+
+// need is a dependency that is not met.
+type need struct {
+	environment, solution string
+	schema.Dependency
+}
+
+// unmet is a need, for a message.
+type unmet struct {
+	need
+	version string
+	have    []string // versions of what is needed that do not do
+}
+
+// checkDependencies refuses a change of what is deployed that leaves a Solution without another one that it needs. What was
+// missing before is no reason to refuse anything.
+func (d *Deployer) checkDependencies(ctx context.Context, catalog *Catalog, change func(holdings)) error {
+	if !slices.ContainsFunc(catalog.Imports(), func(i schema.Import) bool { return len(i.DependsOn) > 0 }) {
+		return nil
+	}
+	held, err := d.holdings(ctx)
+	if err != nil {
+		return err
+	}
+	before, err := held.unmet(catalog)
+	if err != nil {
+		return err
+	}
+	changed := maps.Clone(held)
+	change(changed)
+	after, err := changed.unmet(catalog)
+	if err != nil {
+		return err
+	}
+	maps.DeleteFunc(after, func(n need, _ *unmet) bool { return before[n] != nil && before[n].version == after[n].version })
+	if len(after) == 0 {
+		return nil
+	}
+	list := slices.SortedFunc(maps.Values(after), func(a, b *unmet) int { return cmp.Compare(a.String(), b.String()) })
+	for _, u := range list {
+		if u.isNew(held, changed) {
+			return d.missing(catalog, u)
+		}
+	}
+	return needed(list)
+}
+
+// holdings are what our records say, and for what MetalK8s has deployed what its documents say.
+func (d *Deployer) holdings(ctx context.Context) (holdings, error) {
+	environments, err := d.documents().Environments(ctx)
+	if err != nil {
+		return nil, err
+	}
+	solutions, err := d.documents().Solutions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	states, err := d.engine().States(ctx)
+	if err != nil {
+		return nil, err
+	}
+	held := holdings{}
+	environmentOf := map[string]string{}
+	for name := range solutions.Versions {
+		held[holder{solution: name}] = solutions.Active(name)
+	}
+	for _, e := range environments {
+		for _, n := range e.Namespaces {
+			environmentOf[n.Name] = e.Name
+			for name, version := range n.Versions {
+				held[holder{e.Name, n.Name, name}] = version
+			}
+		}
+	}
+	for _, s := range states {
+		environment, inside := environmentOf[s.Namespace]
+		if version, deployed := deployedVersion(s); deployed && (inside || s.Namespace == "") {
+			held[holder{environment, s.Namespace, s.Solution}] = version
+		}
+	}
+	maps.DeleteFunc(held, func(_ holder, version string) bool { return version == "" })
+	return held, nil
+}
+
+// unmet returns the dependencies that are not met.
+func (h holdings) unmet(catalog *Catalog) (map[need]*unmet, error) {
+	type place struct{ environment, solution string }
+	versions := map[place][]string{}
+	for there, version := range h {
+		at := place{there.environment, there.solution}
+		if !slices.Contains(versions[at], version) {
+			versions[at] = append(versions[at], version)
+		}
+	}
+	found := map[need]*unmet{}
+	for there, version := range h {
+		for _, dependency := range catalog.imports[there.solution+"-"+version].DependsOn {
+			at := place{there.environment, dependency.Solution}
+			if dependency.Scope == schema.ScopeCluster {
+				at.environment = ""
+			} else if there.namespace == "" {
+				continue // to be active it needs nothing in an environment
+			}
+			met, err := anyIn(versions[at], dependency.Version)
+			if err != nil {
+				return nil, fmt.Errorf("%s-%s: dependsOn %s: %w", there.solution, version, dependency.Solution, err)
+			}
+			if !met {
+				slices.Sort(versions[at])
+				n := need{there.environment, there.solution, dependency}
+				found[n] = &unmet{n, version, versions[at]}
+			}
+		}
+	}
+	return found, nil
+}
+
+func anyIn(versions []string, text string) (bool, error) {
+	wanted, err := schema.ParseRange(text)
+	if err != nil {
+		return false, err
+	}
+	return slices.ContainsFunc(versions, func(text string) bool {
+		v, err := schema.ParseVersion(text)
+		return err == nil && wanted.Contains(v)
+	}), nil
+}
+
+// isNew tells whether it is the one that needs something that changes, and not what it needs.
+func (u *unmet) isNew(before, after holdings) bool {
+	for there, version := range after {
+		if there.environment == u.environment && there.solution == u.solution && before[there] != version {
+			return true
+		}
+	}
+	return false
+}
+
+// String is who needs what where.
+func (u *unmet) String() string {
+	where := ""
+	if u.environment != "" {
+		where = " in environment " + u.environment
+	}
+	return fmt.Sprintf("%s %s%s needs %s", u.solution, u.version, where, dependencyText(u.Dependency))
+}
+
+func dependencyText(d schema.Dependency) string {
+	text := strings.TrimSpace(d.Solution + " " + d.Version)
+	if d.Scope == schema.ScopeCluster {
+		text += " to be active"
+	}
+	return text
+}
+
+// missing refuses a Solution whose own dependency is not met.
+func (d *Deployer) missing(catalog *Catalog, u *unmet) error {
+	if loop := catalog.loop(u); len(loop) > 0 {
+		return report.Errorf(report.Refused, "%s, and they need each other: %s", u, strings.Join(loop, " → ")).
+			WithHint("none of them can be the first: this is a mistake of their makers")
+	}
+	have := "it is not there"
+	if len(u.have) > 0 {
+		have = "there is " + strings.Join(u.have, ", ")
+	}
+	e := report.Errorf(report.Refused, "%s: %s", u, have)
+	fitting := catalog.fitting(u.Dependency)
+	if len(fitting) == 0 {
+		return e.WithHint("import a version of %s first", dependencyText(schema.Dependency{Solution: u.Dependency.Solution, Version: u.Dependency.Version}))
+	}
+	best := fitting[len(fitting)-1]
+	switch {
+	case u.Scope == schema.ScopeCluster:
+		return e.WithHint("solutionctl deploy activate %s %s", best.Name, best.Version)
+	case len(u.have) > 0:
+		return e.WithHint("solutionctl deploy %s %s %s %s", direction(u.have[0], best), u.environment, best.Name, best.Version)
+	default:
+		return e.WithHint("solutionctl deploy add %s %s %s", u.environment, best.Name, best.Version)
+	}
+}
+
+// needed refuses to take away, or to change, what others need.
+func needed(list []*unmet) error {
+	var lines []string
+	for _, u := range list {
+		lines = append(lines, u.String())
+	}
+	first := list[0]
+	e := report.Errorf(report.InUse, "others need it as it is:\n  %s", some(lines))
+	if first.environment == "" {
+		return e.WithHint("first: solutionctl deploy deactivate %s", first.solution)
+	}
+	return e.WithHint("first: solutionctl deploy remove %s %s", first.environment, first.solution)
+}
+
+// fitting are the imported versions that meet a dependency, the lowest first.
+func (c *Catalog) fitting(dependency schema.Dependency) []schema.Import {
+	return slices.DeleteFunc(c.Of(dependency.Solution), func(i schema.Import) bool {
+		met, err := anyIn([]string{i.Version}, dependency.Version)
+		return err != nil || !met
+	})
+}
+
+// loop returns a way along dependencies that comes back to where it began, when whatever was imported to meet the need leads to
+// one.
+func (c *Catalog) loop(u *unmet) []string {
+	seen := map[string]bool{}
+	var follow func(dependency schema.Dependency, way []string) []string
+	follow = func(dependency schema.Dependency, way []string) []string {
+		if at := slices.Index(way, dependency.Solution); at >= 0 {
+			return append(slices.Clone(way[at:]), dependency.Solution)
+		}
+		var found []string
+		for _, i := range c.fitting(dependency) {
+			if seen[i.ID()] {
+				return nil
+			}
+			seen[i.ID()] = true
+			found = nil
+			for _, next := range i.DependsOn {
+				if next.Scope == dependency.Scope && found == nil {
+					found = follow(next, append(slices.Clip(way), dependency.Solution))
+				}
+			}
+			if found == nil {
+				return nil
+			}
+		}
+		return found
+	}
+	return follow(u.Dependency, []string{u.solution})
+}
+
+// inOrder sorts versions so that each comes after those that it needs to be active.
+func (c *Catalog) inOrder(list []schema.SolutionAt) ([]schema.SolutionAt, error) {
+	ordered := []schema.SolutionAt{}
+	var visit func(at schema.SolutionAt, way []string) error
+	visit = func(at schema.SolutionAt, way []string) error {
+		if i := slices.Index(way, at.Solution); i >= 0 {
+			return report.Errorf(report.Refused, "Solutions need each other: %s", strings.Join(append(way[i:], at.Solution), " → ")).
+				WithHint("none of them can be the first: this is a mistake of their makers")
+		}
+		if slices.Contains(ordered, at) {
+			return nil
+		}
+		for _, dependency := range c.imports[at.ID()].DependsOn {
+			next := slices.IndexFunc(list, func(s schema.SolutionAt) bool { return s.Solution == dependency.Solution })
+			if next < 0 || dependency.Scope != schema.ScopeCluster {
+				continue
+			}
+			if err := visit(list[next], append(slices.Clip(way), at.Solution)); err != nil {
+				return err
+			}
+		}
+		ordered = append(ordered, at)
+		return nil
+	}
+	for _, at := range list {
+		if err := visit(at, nil); err != nil {
+			return nil, err
+		}
+	}
+	return ordered, nil
+}
+
+// put is a change that puts a version into namespaces, or takes what is there away with "".
+func put(solution, version string, namespaces ...metalk8s.Namespace) func(holdings) {
+	return func(h holdings) {
+		for _, n := range namespaces {
+			set(h, holder{n.Environment, n.Name, solution}, version)
+		}
+	}
+}
+
+// activate is a change that makes versions active, or with the version "" none. The later ones become so in the same run.
+func activate(later []schema.SolutionAt, now ...schema.SolutionAt) func(holdings) {
+	return func(h holdings) {
+		for _, at := range append(slices.Clip(later), now...) {
+			set(h, holder{solution: at.Solution}, at.Version)
+		}
+	}
+}
+
+// emptied is a change that takes everything out of namespaces.
+func emptied(namespaces []metalk8s.Namespace) func(holdings) {
+	return func(h holdings) {
+		maps.DeleteFunc(h, func(there holder, _ string) bool {
+			return slices.ContainsFunc(namespaces, func(n metalk8s.Namespace) bool { return n.Name == there.namespace })
+		})
+	}
+}
+
+func set(h holdings, at holder, version string) {
+	if h[at] = version; version == "" {
+		delete(h, at)
+	}
+}

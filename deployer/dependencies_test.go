@@ -1,0 +1,76 @@
+package deployer
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/solutionctl/solutionctl/schema"
+)
+
+// dependent makes a catalogue of lines such as "shop 1.0.0: storage@>=1.4, dns@cluster".
+func dependent(lines ...string) *Catalog {
+	c := &Catalog{imports: map[string]schema.Import{}}
+	for _, line := range lines {
+		id, list, _ := strings.Cut(line, ": ")
+		name, version, _ := strings.Cut(id, " ")
+		i := schema.Import{Name: name, Version: version}
+		for _, text := range strings.Split(list, ", ") {
+			if text == "" {
+				continue
+			}
+			text, isCluster := strings.CutSuffix(text, " in cluster")
+			solution, wanted, _ := strings.Cut(text, " ")
+			dependency := schema.Dependency{Solution: solution, Version: wanted}
+			if isCluster {
+				dependency.Scope = schema.ScopeCluster
+			}
+			i.DependsOn = append(i.DependsOn, dependency)
+		}
+		c.imports[i.ID()] = i
+	}
+	return c
+}
+
+func TestOrderOfDependencies(t *testing.T) {
+	list := func(text string) []schema.SolutionAt {
+		var all []schema.SolutionAt
+		for _, name := range strings.Fields(text) {
+			all = append(all, schema.SolutionAt{Solution: name, Version: "1.0.0"})
+		}
+		return all
+	}
+	c := dependent("a 1.0.0: c in cluster, b in cluster", "b 1.0.0: c in cluster", "c 1.0.0", "d 1.0.0: a", "x 1.0.0: y in cluster", "y 1.0.0: x in cluster")
+	got, err := c.inOrder(list("a b c d"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(got, list("c b a d")); diff != "" {
+		t.Error(diff)
+	}
+	if _, err := c.inOrder(list("d x y")); err == nil || !strings.Contains(err.Error(), "x → y → x") {
+		t.Errorf("a loop: %v", err)
+	}
+}
+
+func TestLoopsOfDependencies(t *testing.T) {
+	for name, test := range map[string]struct {
+		catalog *Catalog
+		want    string
+	}{
+		"no version":          {dependent("a 1.0.0: b"), ""},
+		"a version without":   {dependent("a 1.0.0: b", "b 1.0.0: a", "b 2.0.0"), ""},
+		"two":                 {dependent("a 1.0.0: b", "b 1.0.0: a"), "a → b → a"},
+		"only the fitting":    {dependent("a 1.0.0: b <2", "b 1.0.0: a", "b 2.0.0"), "a → b → a"},
+		"three, not from us":  {dependent("a 1.0.0: b", "b 1.0.0: c", "c 1.0.0: b"), "b → c → b"},
+		"through the cluster": {dependent("a 1.0.0: b", "b 1.0.0: a in cluster"), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			loop := test.catalog.loop(&unmet{need: need{"test", "a", test.catalog.imports["a-1.0.0"].DependsOn[0]}})
+			if got := strings.Join(loop, " → "); got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}

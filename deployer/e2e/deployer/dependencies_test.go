@@ -1,0 +1,196 @@
+package deployer_test
+
+import (
+	"context"
+	"path"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// another is a bed of another Solution for the same environment.
+func (b *bed) another(name string) *bed {
+	other := *b
+	other.Solution = b.Solution + name
+	other.Group = other.Solution + ".example"
+	return &other
+}
+
+// needing is an archive that needs others: pairs of a bed and a range, perhaps with a scope.
+func needing(b *bed, rest string) content {
+	return content{Manifest: "dependsOn: [{solution: " + b.Solution + ", " + rest + "}]"}
+}
+
+func (b *bed) remove(namespace string) error {
+	b.Helper()
+	_, err := b.Remove(b.Context(), deployer.RemoveOptions{Environment: b.Env, Solution: b.Solution, Namespace: namespace})
+	return err
+}
+
+func TestDependencyInAnEnvironment(t *testing.T) {
+	db := newBed(t)
+	app := db.another("app")
+	app.imported("1.0.0", needing(db, `version: ">=1.1 <2"`))
+	if _, err := app.Activate(t.Context(), deployer.ActivateOptions{Solution: app.Solution}); err != nil {
+		t.Fatalf("to be active it needs nothing: %v", err)
+	}
+	_, err := app.add("1.0.0")
+	app.refused(err, report.Refused, app.Solution+" 1.0.0 in environment "+app.Env+" needs "+db.Solution, "it is not there", "import a version")
+	db.activated("1.0.0", content{})
+	db.imported("1.1.0", content{})
+	db.imported("2.0.0", content{})
+	_, err = app.add("1.0.0")
+	app.refused(err, report.Refused, "deploy add "+app.Env+" "+db.Solution+" 1.1.0")
+	db.mustAdd("1.0.0")
+	_, err = app.Add(t.Context(), deployer.AddOptions{Options: deployer.Options{DryRun: true}, Environment: app.Env, Solution: app.Solution})
+	app.refused(err, report.Refused, "there is 1.0.0", "deploy upgrade "+app.Env+" "+db.Solution+" 1.1.0")
+	if _, err = db.change(deployer.Up, "1.1.0"); err != nil {
+		t.Fatal(err)
+	}
+	app.mustAdd("1.0.0")
+
+	// Nobody takes away, or changes, what somebody needs.
+	needs := app.Solution + " 1.0.0 in environment " + app.Env + " needs " + db.Solution + " >=1.1 <2"
+	db.refused(db.remove(""), report.InUse, needs, "deploy remove "+app.Env+" "+app.Solution)
+	_, err = db.change(deployer.Up, "2.0.0")
+	db.refused(err, report.InUse, needs)
+	_, err = db.change(deployer.Down, "1.0.0")
+	db.refused(err, report.InUse, needs)
+	_, err = db.Rollback(t.Context(), deployer.RollbackOptions{Options: deployer.Options{NoWait: true}, Environment: db.Env, Solution: db.Solution})
+	db.refused(err, report.InUse, needs)
+	db.refused(db.RecordUnimport(t.Context(), db.Solution+"-1.1.0"), report.InUse, db.Env)
+
+	// One namespace of the environment is enough.
+	more := db.Env + "-more"
+	db.environment(db.Env, more)
+	o := deployer.AddOptions{Options: deployer.Options{NoWait: true}, Environment: db.Env, Namespace: more, Solution: db.Solution, Version: "1.1.0"}
+	if _, err := db.Add(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.remove(db.Env); err != nil {
+		t.Fatal(err)
+	}
+	_, err = db.DeleteEnvironment(t.Context(), deployer.DeleteEnvironmentOptions{Environment: db.Env, Namespace: more, Data: deployer.DeleteData})
+	db.refused(err, report.InUse, needs)
+	if err := app.remove(""); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.remove(""); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestDependencyOnWhatIsActive(t *testing.T) {
+	dns := newBed(t)
+	app := dns.another("app")
+	app.imported("1.0.0", needing(dns, `version: ">=1.1", scope: cluster`))
+	dns.imported("1.0.0", content{})
+	_, err := app.Activate(t.Context(), deployer.ActivateOptions{Solution: app.Solution})
+	app.refused(err, report.Refused, app.Solution+" 1.0.0 needs "+dns.Solution+" >=1.1 to be active", "import a version")
+	dns.imported("1.1.0", content{})
+	_, err = app.Activate(t.Context(), deployer.ActivateOptions{Solution: app.Solution})
+	app.refused(err, report.Refused, "deploy activate "+dns.Solution+" 1.1.0")
+	dns.activated("1.1.0", content{})
+	app.activated("1.0.0", needing(dns, `version: ">=1.1", scope: cluster`))
+	app.mustAdd("1.0.0")
+	_, err = dns.Deactivate(t.Context(), deployer.DeactivateOptions{Solution: dns.Solution, Data: deployer.KeepData})
+	dns.refused(err, report.InUse, app.Solution+" 1.0.0 in environment "+app.Env, app.Solution+" 1.0.0 needs")
+	_, err = dns.Activate(t.Context(), deployer.ActivateOptions{Solution: dns.Solution, Version: "1.0.0"})
+	dns.refused(err, report.InUse, app.Solution)
+	if err := app.remove(""); err != nil {
+		t.Fatal(err)
+	}
+	_, err = dns.Deactivate(t.Context(), deployer.DeactivateOptions{Solution: dns.Solution})
+	dns.refused(err, report.InUse, "deploy deactivate "+app.Solution)
+}
+
+func TestDependenciesInALoop(t *testing.T) {
+	a := newBed(t)
+	b := a.another("b")
+	a.imported("1.0.0", needing(b, "scope: cluster"))
+	b.imported("1.0.0", needing(a, "scope: cluster"))
+	_, err := a.Activate(t.Context(), deployer.ActivateOptions{Solution: a.Solution})
+	a.refused(err, report.Refused, "they need each other: "+a.Solution+" → "+b.Solution+" → "+a.Solution)
+}
+
+// pair imports archives of two beds, DIR/SOLUTION.iso.
+type pair map[string]struct {
+	*bed
+	content
+}
+
+func (p pair) of(file string) (*bed, content) {
+	one := p[strings.TrimSuffix(path.Base(file), ".iso")]
+	return one.bed, one.content
+}
+
+func (p pair) Import(_ context.Context, files ...string) error {
+	for _, file := range files {
+		b, c := p.of(file)
+		b.imported("1.0.0", c)
+	}
+	return nil
+}
+
+func (p pair) Unimport(ctx context.Context, id string) error {
+	return p[strings.TrimSuffix(id, "-1.0.0")].RecordUnimport(ctx, id)
+}
+func (p pair) Stored(string) (bool, error) { return true, nil }
+func (p pair) Identify(file string) (*schema.Solution, error) {
+	b, c := p.of(file)
+	return b.payload("1.0.0", c).Solution, nil
+}
+
+// TestConvergenceFollowsDependencies activates what others need first, and deactivates it last.
+func TestConvergenceFollowsDependencies(t *testing.T) {
+	b := newBedOn(t, testcluster.StartFor(t, testcluster.Options{}))
+	a := b.another("a") // comes first by its name, and last by what it needs
+	a.Solution = "a" + b.Solution
+	a.Group = a.Solution + ".example"
+	p := pair{a.Solution: {a, needing(b, "scope: cluster")}, b.Solution: {b, content{}}}
+	converge := func(names ...string) (*schema.Convergence, error) {
+		c := schema.NewSolutionsConfiguration()
+		for _, name := range names {
+			c.Archives = append(c.Archives, "/mnt/"+name+".iso")
+			c.Active[name] = "1.0.0"
+		}
+		plan, err := b.PlanConvergence(t.Context(), c, p)
+		if err != nil {
+			return nil, err
+		}
+		return plan, b.Converge(t.Context(), plan, p, deployer.Options{})
+	}
+	at := func(beds ...*bed) []schema.SolutionAt {
+		list := []schema.SolutionAt{}
+		for _, one := range beds {
+			list = append(list, schema.SolutionAt{Solution: one.Solution, Version: "1.0.0"})
+		}
+		return list
+	}
+	_, err := converge(a.Solution)
+	b.refused(err, report.Refused, a.Solution+" 1.0.0 needs "+b.Solution)
+	if catalog, err := b.Catalog(t.Context()); err != nil || len(catalog.Imports()) > 0 {
+		t.Errorf("something was imported: %+v, %v", catalog, err)
+	}
+	plan, err := converge(a.Solution, b.Solution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(plan.Activate, at(b, a)); diff != "" {
+		t.Error(diff)
+	}
+	_, err = converge(a.Solution)
+	b.refused(err, report.InUse, a.Solution+" 1.0.0 needs "+b.Solution)
+	if plan, err = converge(); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(plan.Deactivate, at(a, b)); diff != "" {
+		t.Error(diff)
+	}
+}
