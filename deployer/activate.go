@@ -61,21 +61,58 @@ func (d *Deployer) planActivation(ctx context.Context, o ActivateOptions) (*task
 	if err = d.checkDependencies(ctx, catalog, activate(o.later, schema.SolutionAt{Solution: found.Name, Version: found.Version})); err != nil {
 		return nil, err
 	}
-	key := engine.Key{Solution: found.Name}
+	release, err := d.activation(ctx, o, payload, settings)
+	if err != nil {
+		return nil, err
+	}
+	kept, err := d.keepServed(ctx, catalog, found, release.Objects)
+	if err != nil {
+		return nil, err
+	}
+	judged, err := d.judgeCRDs(ctx, release.Objects, o.AcceptDataLoss)
+	if err != nil {
+		return nil, err
+	}
+	t.notice(slices.Concat(kept, judged.notices)...)
+	t.exported, t.export = judged.exported, o.Export
+	plan, err := d.engine().Plan(ctx, *release, o.plan())
+	if err != nil {
+		return nil, err
+	}
+	t.plans = []*engine.Plan{plan}
+	t.notice(keptNotices(plan)...)
+	if t.records, t.after, err = d.setActive(ctx, found.Name, found.Version); err != nil {
+		return nil, err
+	}
+	if release.Settings[settingProtect] == "true" && !o.NoWait {
+		record := t.after
+		t.after = func(ctx context.Context) error {
+			if failure := record(ctx); failure != nil {
+				return failure
+			}
+			return d.awaitProtection(ctx, byName(release.Objects), o.Timeout)
+		}
+	}
+	return t, d.prepareDefinitions(ctx, t, plan, judged.migrations)
+}
+
+// activation is what a version is for the whole cluster, as it was and is now asked for.
+func (d *Deployer) activation(ctx context.Context, o ActivateOptions, p *render.Payload, settings render.Settings) (*engine.Release, error) {
+	key := engine.Key{Solution: p.Solution.Metadata.Name}
 	previous, err := d.previousSettings(ctx, key)
 	if err != nil {
 		return nil, err
 	}
 	said := Rendering{ClusterWide: o.ClusterWide}.merge(previous)
 	settings.ClusterWide = said[settingClusterWide] == "true"
-	names, err := render.ActivationSecrets(payload, settings)
+	names, err := render.ActivationSecrets(p, settings)
 	if err != nil {
 		return nil, err
 	}
-	if settings.Secrets, err = d.secrets(ctx, render.SystemNamespace(found.Name), names); err != nil {
+	if settings.Secrets, err = d.secrets(ctx, render.SystemNamespace(key.Solution), names); err != nil {
 		return nil, err
 	}
-	objects, err := render.Activation(payload, settings)
+	objects, err := render.Activation(p, settings)
 	if err != nil {
 		return nil, err
 	}
@@ -83,37 +120,7 @@ func (d *Deployer) planActivation(ctx context.Context, o ActivateOptions) (*task
 		said[settingProtect] = "true"
 		objects = append(objects, protect(key, objects)...)
 	}
-	kept, err := d.keepServed(ctx, catalog, found, objects)
-	if err != nil {
-		return nil, err
-	}
-	t.notice(kept...)
-	judged, err := d.judgeCRDs(ctx, objects, o.AcceptDataLoss)
-	if err != nil {
-		return nil, err
-	}
-	t.notice(judged.notices...)
-	plan, err := d.engine().Plan(ctx, engine.Release{
-		Key: key, Version: found.Version, Operation: t.Operation.Operation, Objects: objects, Settings: said,
-	}, o.plan())
-	if err != nil {
-		return nil, err
-	}
-	t.plans = []*engine.Plan{plan}
-	t.exported, t.export = judged.exported, o.Export
-	t.before = func(ctx context.Context) error { return d.migrateStorage(ctx, judged.migrations) }
-	t.notice(keptNotices(plan)...)
-	t.records, t.after, err = d.setActive(ctx, found.Name, found.Version)
-	if said[settingProtect] == "true" && !o.NoWait && err == nil {
-		activate := t.after
-		t.after = func(ctx context.Context) error {
-			if err := activate(ctx); err != nil {
-				return err
-			}
-			return d.awaitProtection(ctx, byName(objects), o.Timeout)
-		}
-	}
-	return t, err
+	return &engine.Release{Key: key, Version: p.Solution.Spec.Version, Operation: "activate", Objects: objects, Settings: said}, nil
 }
 
 // keptNotices name what the version before had, that this one does not have, and that stays for the sake of data.

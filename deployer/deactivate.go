@@ -73,8 +73,17 @@ func (d *Deployer) planDeactivation(ctx context.Context, o DeactivateOptions) (*
 	}
 	t.plans = []*engine.Plan{plan}
 	t.notice(keptNotices(plan)...)
-	t.records, t.after, err = d.setActive(ctx, o.Solution, "")
+	if t.records, t.after, err = d.setActive(ctx, o.Solution, ""); err != nil {
+		return nil, err
+	}
+	if err := d.prepareDefinitions(ctx, t, plan, nil); err != nil {
+		return nil, err
+	}
+	prepare := t.before
 	t.before = func(ctx context.Context) error {
+		if err := prepare(ctx); err != nil {
+			return err
+		}
 		if err := d.emptyDefinitions(ctx, o, definitions); err != nil || o.Data == KeepData || !protected(state) {
 			return err
 		}
@@ -83,7 +92,12 @@ func (d *Deployer) planDeactivation(ctx context.Context, o DeactivateOptions) (*
 	if o.Data == KeepData && protected(state) {
 		t.notice("the definitions are kept, and no longer protected from deletion")
 	}
-	return t, err
+	if o.Data == DeleteData {
+		for _, object := range definitions {
+			t.needs = append(t.needs, onObjects(object, "list", "get", "delete")...)
+		}
+	}
+	return t, nil
 }
 
 // emptyDefinitions makes sure that deleting the definitions deletes nothing else: what there is, is exported and deleted if

@@ -125,8 +125,7 @@ func (d *Deployer) storeAll(ctx context.Context, live *unstructured.Unstructured
 // they store before is stored in the version before.
 const settle = 2 * time.Second
 
-// storeIn makes a definition store a version. The next apply would take what is written here for somebody else's, as it
-// keeps updates and applies apart; so the statement that it was written is taken back.
+// storeIn makes a definition store a version.
 func (d *Deployer) storeIn(ctx context.Context, live *unstructured.Unstructured, m migration) (*unstructured.Unstructured, error) {
 	changed, err := setStorage(live, m)
 	if err != nil {
@@ -137,14 +136,8 @@ func (d *Deployer) storeIn(ctx context.Context, live *unstructured.Unstructured,
 			return nil, err
 		}
 	}
-	kept := slices.DeleteFunc(live.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool {
-		return f.Manager == cluster.FieldManager && f.Operation == metav1.ManagedFieldsOperationUpdate && f.Subresource == ""
-	})
-	if len(kept) < len(live.GetManagedFields()) {
-		live.SetManagedFields(kept)
-		if live, err = d.Cluster.Update(ctx, live, cluster.WriteOptions{}); err != nil {
-			return nil, err
-		}
+	if live, err = d.disown(ctx, live); err != nil {
+		return nil, err
 	}
 	if !changed {
 		return live, nil
@@ -155,6 +148,19 @@ func (d *Deployer) storeIn(ctx context.Context, live *unstructured.Unstructured,
 	case <-time.After(settle):
 		return live, nil
 	}
+}
+
+// disown takes the statement back that a definition was updated from here: the next apply would take what was written for
+// somebody else's, as the API server keeps updates and applies apart.
+func (d *Deployer) disown(ctx context.Context, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	kept := slices.DeleteFunc(live.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool {
+		return f.Manager == cluster.FieldManager && f.Operation == metav1.ManagedFieldsOperationUpdate && f.Subresource == ""
+	})
+	if len(kept) == len(live.GetManagedFields()) {
+		return live, nil
+	}
+	live.SetManagedFields(kept)
+	return d.Cluster.Update(ctx, live, cluster.WriteOptions{})
 }
 
 // setStorage makes a version the one that objects are stored in, and adds it where it is not there.

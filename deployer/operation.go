@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/engine"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -28,7 +29,8 @@ type task struct {
 	// before is done before objects are changed, and after when all of them are; either may be nil. Both may be done
 	// again by the next run.
 	before, after func(context.Context) error
-	records       []schema.Change // what before and after change in the shared documents
+	records       []schema.Change      // what before and after change in the shared documents
+	needs         []cluster.Permission // what before takes
 	// exported may lose data, which was accepted, and go to export before anything else is done.
 	exported []scope
 	export   Export

@@ -3,6 +3,7 @@ package deployer
 import (
 	"context"
 	"errors"
+	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -23,7 +24,7 @@ func (d *Deployer) mayLock(ctx context.Context) error {
 // mayDo asks whether the user may do all of a task, so that nothing is left half-done for want of a right.
 func (d *Deployer) mayDo(ctx context.Context, t *task) error {
 	secrets := cluster.Permission{Resource: "secrets", Namespace: cluster.SystemNamespace}
-	wanted := with(secrets, "get", "list", "create", "update", "delete")
+	wanted := append(with(secrets, "get", "list", "create", "update", "delete"), t.needs...)
 	for _, record := range t.records {
 		if record.Object.Kind == configMapKind.Kind {
 			wanted = append(wanted, with(cluster.Permission{Resource: "configmaps", Namespace: record.Object.Namespace}, "get", "create", "update")...)
@@ -59,6 +60,21 @@ func with(p cluster.Permission, verbs ...string) []cluster.Permission {
 		list = append(list, p)
 	}
 	return list
+}
+
+// mayMigrate is what it takes to store the objects of a definition anew.
+func mayMigrate(definition *unstructured.Unstructured) []cluster.Permission {
+	crds := cluster.Permission{Group: crdKind.Group, Resource: "customresourcedefinitions"}
+	status := crds
+	status.Subresource = "status"
+	return slices.Concat(with(crds, "get", "update"), with(status, "update"), onObjects(definition, "list", "get", "update"))
+}
+
+// onObjects are permissions on the objects of a definition.
+func onObjects(definition *unstructured.Unstructured, verbs ...string) []cluster.Permission {
+	group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")
+	resource, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "plural")
+	return with(cluster.Permission{Group: group, Resource: resource}, verbs...)
 }
 
 // needed are the permissions that one change takes.
