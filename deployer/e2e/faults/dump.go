@@ -100,6 +100,7 @@ func (l *Lane) anonymous(d dump) dump {
 
 func (l *Lane) dumpCluster(ctx context.Context) (dump, error) {
 	d := dump{}
+	l.ours = nil
 	resources := slices.Clone(l.resources)
 	definitions, err := l.client.Resource(definitionResource).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -125,6 +126,9 @@ func (l *Lane) dumpCluster(ctx context.Context) (dump, error) {
 			name := filepath.Join(resource.Resource, object.GetNamespace(), object.GetName())
 			if l.builtIn[name] || object.GetName() == "kube-root-ca.crt" || resource.Resource == "serviceaccounts" && object.GetName() == "default" {
 				continue
+			}
+			if release := object.GetLabels()[engine.LabelRelease]; release != "" {
+				l.ours = append(l.ours, release+" "+object.GetKind()+" "+object.GetNamespace()+"/"+object.GetName())
 			}
 			if d[name], err = normal(object); err != nil {
 				return nil, fmt.Errorf("%s: %w", name, err)

@@ -25,6 +25,7 @@ type Outcome string
 const (
 	Good      Outcome = "good"      // the next run left everything as it should be
 	Bad       Outcome = "bad"       // it did not
+	Unknown   Outcome = "unknown"   // something else stood in the way
 	Unreached Outcome = "unreached" // the run had fewer steps this time, and was not killed
 )
 

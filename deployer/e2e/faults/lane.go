@@ -31,6 +31,8 @@ type Lane struct {
 	resources []schema.GroupVersionResource
 	builtIn   map[string]bool // what the cluster had before anything was done
 
+	ours []string // what had the label of a release when the cluster was dumped last
+
 	environment string // of the run
 	runs        int
 

@@ -13,7 +13,7 @@ import (
 	solutionschema "github.com/solutionctl/solutionctl/schema"
 )
 
-// orphans names what has the label of a release and is on no record, and records that were not completed.
+// orphans names what had the label of a release in the last dump and is on no record, and records that were not completed.
 func (l *Lane) orphans(ctx context.Context) ([]string, error) {
 	records, err := l.client.Resource(secretResource).Namespace(systemNamespace).List(ctx, metav1.ListOptions{LabelSelector: "solutionctl.io/stores=state"})
 	if err != nil {
@@ -48,15 +48,9 @@ func (l *Lane) orphans(ctx context.Context) ([]string, error) {
 			}
 		}
 	}
-	for _, resource := range l.resources {
-		list, err := l.client.Resource(resource).List(ctx, metav1.ListOptions{LabelSelector: engine.LabelRelease})
-		if err != nil {
-			return nil, err
-		}
-		for _, object := range list.Items {
-			if !l.abandoned(&object) && !known[object.GetLabels()[engine.LabelRelease]+" "+object.GetKind()+" "+object.GetNamespace()+"/"+object.GetName()] {
-				problems = append(problems, object.GetKind()+" "+object.GetNamespace()+"/"+object.GetName()+" is on no record")
-			}
+	for _, object := range l.ours {
+		if !known[object] {
+			problems = append(problems, object+" is on no record")
 		}
 	}
 	return problems, nil

@@ -64,19 +64,29 @@ func (c *Clean) changes(p Point) bool {
 	return p.Kind == Files || !strings.HasPrefix(c.Calls[p.N-1], "GET ") && !strings.Contains(c.Calls[p.N-1], "/selfsubject")
 }
 
-// Sample chooses some of the points, those first at which something changes. The same seed chooses the same ones.
-func (c *Clean) Sample(v *Verb, most int, seed uint64) []Point {
+// Ordered are all points of a verb in the order in which they are worth trying: where something is changed, then the same
+// with other commands afterwards, then where something is only read. Within each the order depends on the seed only.
+func (c *Clean) Ordered(v *Verb, seed uint64) []Point {
 	points := Shuffle(c.Points(v), seed)
-	slices.SortStableFunc(points, func(a, b Point) int {
-		rank := map[bool]int{true: 0, false: 1}
-		return cmp.Compare(rank[c.changes(a)], rank[c.changes(b)])
-	})
-	return points[:min(most, len(points))]
+	slices.SortStableFunc(points, func(a, b Point) int { return cmp.Compare(c.Rank(a), c.Rank(b)) })
+	return points
+}
+
+// Rank is the place of a point in [Clean.Ordered].
+func (c *Clean) Rank(p Point) int {
+	switch {
+	case !c.changes(p):
+		return 2
+	case p.Then != Again:
+		return 1
+	default:
+		return 0
+	}
 }
 
 // Shuffle puts points into an order that depends on the seed only.
-func Shuffle(points []Point, seed uint64) []Point {
-	dice := rand.New(rand.NewPCG(seed, seed)) //nolint:gosec // it is to be the same each time
+func Shuffle[T any](points []T, seed uint64) []T {
+	dice := rand.New(rand.NewPCG(seed, seed))
 	dice.Shuffle(len(points), func(i, j int) { points[i], points[j] = points[j], points[i] })
 	return points
 }

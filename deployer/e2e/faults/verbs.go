@@ -28,7 +28,7 @@ func (v *Verb) thens() []Then {
 	if v.back == nil {
 		return nil
 	}
-	return []Then{Back}
+	return []Then{Back, Resume}
 }
 
 // inEnvironment stands for the name of the environment of a run.
@@ -36,8 +36,9 @@ const inEnvironment = "$ENVIRONMENT"
 
 var (
 	create  = []string{"deploy", "env", "create", inEnvironment}
-	addOld  = []string{"deploy", "add", inEnvironment, solution, oldest}
-	addNew  = []string{"deploy", "add", inEnvironment, solution, newest}
+	add     = []string{"deploy", "add", inEnvironment, solution, oldest}
+	addOld  = append(add, "--no-wait")
+	addNew  = []string{"deploy", "add", inEnvironment, solution, newest, "--no-wait"}
 	upgrade = []string{"deploy", "upgrade", inEnvironment, solution, newest}
 
 	rollBack   = []string{"deploy", "rollback", inEnvironment, solution}
@@ -72,7 +73,7 @@ var Verbs = []*Verb{
 		Name: "env delete", Args: []string{"deploy", "env", "delete", inEnvironment, "--delete-data", "--yes"}, base: activeOld,
 		prepare: [][]string{create, addOld}, deletes: true, done: []string{"not-found"},
 	},
-	{Name: "add", Args: addOld, base: activeOld, prepare: [][]string{create}, back: remove, Short: true},
+	{Name: "add", Args: add, base: activeOld, prepare: [][]string{create}, back: remove, Short: true},
 	{
 		Name: "remove --keep-data", Args: remove, base: activeOld,
 		prepare: [][]string{create, addOld}, done: []string{"not-found"}, back: addOld, Short: true,
@@ -88,7 +89,7 @@ var Verbs = []*Verb{
 	},
 	{
 		Name: "rollback", Args: rollBack, base: activeNew,
-		prepare: [][]string{create, addOld, upgrade}, back: upgrade,
+		prepare: [][]string{create, addOld, append(upgrade, "--no-wait")}, back: upgrade,
 	},
 	{
 		Name: "app create", Args: []string{"deploy", "app", "create", inEnvironment, "more", "--kind", "Demo", "--set", "title=More"}, base: activeOld,

@@ -1,0 +1,131 @@
+//go:build linux
+
+// Command faults kills the program at every step of every verb, as package faults describes, and writes docs/reliability.md.
+//
+//	go run ./cmd/faults [-verbs A,B] [-parallel N] [-seed N] [-limit DURATION] [-results FILE] [-report FILE]
+//
+// Results are appended to a file, one JSON document per line; a run that was interrupted goes on where it was, as long as the
+// commit is the same. The order of the points depends on the seed alone. Each of the parallel lanes has a cluster of its own.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/solutionctl/solutionctl/deployer/e2e/faults"
+	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	o := options{source: filepath.Join("..", "..")}
+	verbs := flag.String("verbs", "", "only these verbs, separated by commas")
+	flag.IntVar(&o.parallel, "parallel", runtime.NumCPU(), "how many `LANES` at once")
+	flag.Uint64Var(&o.seed, "seed", 1, "order of the points")
+	flag.DurationVar(&o.limit, "limit", 0, "stop after this `TIME` with what is known then; 0 is never")
+	flag.StringVar(&o.results, "results", "faults.jsonl", "`FILE` of results, to which others are appended")
+	flag.StringVar(&o.report, "report", filepath.Join("..", "..", "docs", "reliability.md"), "`FILE` to write the report to")
+	flag.BoolVar(&o.reportOnly, "report-only", false, "kill nothing, write the report from the results")
+	flag.Parse()
+	if *verbs != "" {
+		o.verbs = strings.Split(*verbs, ",")
+	}
+	if err := o.run(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "faults:", err)
+		os.Exit(1)
+	}
+}
+
+type options struct {
+	source          string // the checkout
+	verbs           []string
+	parallel        int
+	seed            uint64
+	limit           time.Duration
+	results, report string
+	reportOnly      bool
+}
+
+func (o *options) run(ctx context.Context) error {
+	commit, err := o.commit(ctx)
+	if err != nil {
+		return err
+	}
+	book, err := openBook(o.results, commit, o.seed)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = book.file.Close() }() // each line was written
+	var failure error
+	if !o.reportOnly {
+		failure = o.work(ctx, book)
+	}
+	if err = errors.Join(failure, os.WriteFile(o.report, []byte(book.report()), 0o644)); err != nil {
+		return err
+	}
+	return book.verdict()
+}
+
+// commit names what is tested.
+func (o *options) commit(ctx context.Context) (string, error) {
+	out, err := exec.CommandContext(ctx, "git", "-C", o.source, "describe", "--always", "--abbrev=12", "--dirty", "--exclude", "*").Output()
+	return strings.TrimSpace(string(out)), err
+}
+
+// work fills the book.
+func (o *options) work(ctx context.Context, book *book) error {
+	if o.limit > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, o.limit)
+		defer cancel()
+	}
+	dir, err := os.MkdirTemp("", "solutionctl-faults-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(dir) }() // temporary
+	program := filepath.Join(dir, "solutionctl")
+	if err = faults.Build(ctx, o.source, program, ""); err != nil {
+		return err
+	}
+	c := &crew{book: book, dir: dir, source: o.source, program: program, seed: o.seed}
+	defer c.close()
+	if err = c.start(ctx, o.parallel); err != nil {
+		return err
+	}
+	var verbs []*faults.Verb
+	for _, v := range faults.Verbs {
+		if o.verbs == nil || slices.Contains(o.verbs, v.Name) {
+			verbs = append(verbs, v)
+		}
+	}
+	if len(verbs) == 0 {
+		return fmt.Errorf("none of the verbs is called that: %s", strings.Join(o.verbs, ", "))
+	}
+	err = c.survey(ctx, verbs)
+	if err == nil {
+		err = c.prove(ctx)
+	}
+	if err == nil {
+		err = c.kill(ctx, verbs)
+	}
+	if ctx.Err() != nil {
+		return nil //nolint:nilerr // it was to stop, and says how far it came
+	}
+	return err
+}
+
+// options of the clusters: one node that pretends to run pods.
+var clusterOptions = testcluster.Options{FakeNodes: 1, Progress: os.Stderr}

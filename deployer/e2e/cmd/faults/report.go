@@ -1,0 +1,129 @@
+//go:build linux
+
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/solutionctl/solutionctl/deployer/e2e/faults"
+	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
+)
+
+const introduction = `# Reliability: killed at every step
+
+This page is written by ` + "`make faults`" + `; do not edit it.
+
+The program, as it is released, runs every command that changes a cluster or a host, and is killed with SIGKILL: before and after
+each of its calls to the API server (after: the server has executed the call, and nobody gets the answer), and before and
+after each system call that changes a file. Then the same command runs again. The cluster and the host must then be as after a run that nobody
+killed: the same objects with the same fields and owners, the same records, shared documents and files. Nothing of ours may be off
+the record, no operation pending, no lock held, and the custom resources and foreign objects that were there before must be
+there with the same content. Where the command deletes custom resources, each of them must be in its export.
+
+Where a call changes something, other commands follow a killed run as well: one that goes back (such as ` + "`rollback`" + ` after
+` + "`upgrade`" + `), after which nothing may be left over or lost, and ` + "`deploy resume`" + `, after which nothing may be pending.
+
+The lock of a killed run expires as always; only its term is shortened from 15 seconds to one. [How it is done](../deployer/e2e/faults).
+
+`
+
+// report is the page for people.
+func (b *book) report() string {
+	var w strings.Builder
+	w.WriteString(introduction)
+	fmt.Fprintf(&w, "Commit %s, seed %d, Kubernetes %s, %s to %s.\n\n", b.commit, b.seed, testcluster.KubernetesVersion,
+		b.first.Format(time.RFC3339), b.last.Format(time.RFC3339))
+	w.WriteString("| command | calls | file changes | points | killed | as it should be | wrong | over before | not found out |\n|---|---|---|---|---|---|---|---|---|\n")
+	var total [7]int
+	for _, v := range faults.Verbs {
+		if row, ok := b.row(v); ok {
+			fmt.Fprintf(&w, "| %s | %d | %d | %d | %d | %d | %d | %d | %d |\n", v.Name, row[0], row[1], row[2], row[3], row[4], row[5], row[6], row[7])
+			for i := range total {
+				total[i] += row[i]
+			}
+		}
+	}
+	fmt.Fprintf(&w, "| **all** | %d | %d | %d | %d | %d | %d | %d | |\n\n", total[0], total[1], total[2], total[3], total[4], total[5], total[6])
+	w.WriteString(b.coverage())
+	b.reportFaults(&w)
+	b.reportProofs(&w)
+	return w.String()
+}
+
+// row are the numbers of a verb: calls, file changes, points, killed, good, bad, unreached, unknown.
+func (b *book) row(v *faults.Verb) (row [8]int, ok bool) {
+	counts := b.verbs[v.Name]
+	if counts == nil {
+		return row, false
+	}
+	row = [8]int{counts.Calls, counts.Files, counts.Points}
+	for point, r := range b.results {
+		if point.Verb != v.Name {
+			continue
+		}
+		switch r.Outcome {
+		case faults.Good:
+			row[3]++
+			row[4]++
+		case faults.Bad:
+			row[3]++
+			row[5]++
+		case faults.Unreached:
+			row[6]++
+		case faults.Unknown:
+			row[7]++
+		}
+	}
+	return row, true
+}
+
+// coverage says how much of the matrix was run.
+func (b *book) coverage() string {
+	points, tried := 0, 0
+	for _, counts := range b.verbs {
+		points += counts.Points
+	}
+	for point := range b.results {
+		if b.known(point) {
+			tried++
+		}
+	}
+	if tried >= points && len(b.verbs) == len(faults.Verbs) {
+		return "This is the whole matrix.\n\n"
+	}
+	return fmt.Sprintf("The run was stopped: it has tried %d of %d points, of %d of %d commands, in an order that the seed decides.\n\n",
+		tried, points, len(b.verbs), len(faults.Verbs))
+}
+
+func (b *book) reportFaults(w *strings.Builder) {
+	var bad []*faults.Result
+	for _, r := range b.results {
+		if r.Outcome == faults.Bad || r.Outcome == faults.Unknown {
+			bad = append(bad, r)
+		}
+	}
+	if len(bad) == 0 {
+		return
+	}
+	slices.SortFunc(bad, func(a, b *faults.Result) int {
+		return cmp.Or(cmp.Compare(a.Verb, b.Verb), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.N, b.N))
+	})
+	w.WriteString("## What was wrong\n\n")
+	for _, r := range bad {
+		detail, _, _ := strings.Cut(r.Detail, "\n")
+		fmt.Fprintf(w, "- %s: %s\n", r, detail)
+	}
+	w.WriteString("\n")
+}
+
+func (b *book) reportProofs(w *strings.Builder) {
+	w.WriteString("## Proof that it can fail\n\nBuilds with a fault on purpose have to be found.\n\n| build tag | fault | found |\n|---|---|---|\n")
+	for _, s := range faults.Sabotages {
+		found := cmp.Or(b.proofs[s.Tag], "**no**")
+		fmt.Fprintf(w, "| `%s` | %s | %s |\n", s.Tag, s.Fault, strings.ReplaceAll(found, "\n", "; "))
+	}
+}
