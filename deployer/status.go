@@ -208,7 +208,7 @@ func (s *survey) deployment(key engine.Key, wanted string) schema.DeploymentStat
 	}
 	if p := state.Pending; p != nil {
 		status.Pending = &schema.PendingOperation{Operation: p.Operation, Version: p.Version, User: p.User, Started: p.Started}
-		worsen(schema.HealthPending, fmt.Sprintf("%s of version %s, begun by %s, has not ended: if nobody is at work, run it again",
+		worsen(schema.HealthPending, fmt.Sprintf("%s of version %s, begun by %s, has not ended: if nobody is at work, 'solutionctl deploy resume' finishes it",
 			p.Operation, cmp.Or(p.Version, status.Version), p.User))
 	}
 	_, deployed := deployedVersion(state)

@@ -68,6 +68,7 @@ var outputs = map[string]reflect.Type{
 	"environment":    reflect.TypeFor[schema.EnvironmentStatus](),
 	"environments":   reflect.TypeFor[schema.EnvironmentList](),
 	"history":        reflect.TypeFor[schema.History](),
+	"resumption":     reflect.TypeFor[schema.Resumption](),
 	"search":         reflect.TypeFor[schema.SearchResult](),
 	"status":         reflect.TypeFor[schema.Status](),
 }

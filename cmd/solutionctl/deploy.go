@@ -23,6 +23,7 @@ func newDeployCommand(a *app) *cobra.Command {
 		newPlanCommand(a),
 		newRemoveCommand(a, false),
 		newRepairCommand(a, false),
+		newResumeCommand(a),
 		newRollbackCommand(a, false),
 		newSearchCommand(a),
 		newServeCommand(a),

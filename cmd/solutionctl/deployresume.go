@@ -1,0 +1,73 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
+	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+func newResumeCommand(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "resume [ENVIRONMENT [SOLUTION]]",
+		Short: "Finish what was begun and has not ended",
+		Long: `Find every operation that was begun and has not ended, say what it is, who began it and when, and finish it: everywhere, in
+one environment, or with one Solution in it. Running the same command again does the same; this is for when nobody remembers
+what it was.
+
+Custom resources are not deleted: an operation that would have to is refused and named, and is to be run again itself.`,
+		Example: "  solutionctl deploy resume --dry-run\n  solutionctl deploy resume",
+	}
+	f := a.addVerbFlags(cmd, false)
+	environment := environmentArgument
+	environment.optional = true
+	arguments := takesArguments(cmd, environment, argument{name: "SOLUTION", flags: []string{"solution"}, optional: true})
+	cmd.ValidArgsFunction = a.completeDeployment(f.clusterFlags)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		args = arguments(args)
+		d, err := a.deployer(f.clusterFlags)
+		if err != nil {
+			return err
+		}
+		result, failure := d.Resume(cmd.Context(), deployer.ResumeOptions{Options: f.options(), Environment: args[0], Solution: args[1]})
+		if result == nil {
+			return failure
+		}
+		if err := a.emitResult(result, func(w *console.Stream) error { return printResumption(w, result) }); err != nil {
+			return err
+		}
+		if failure == nil && f.exitStatus && len(result.Operations) > 0 {
+			return report.Errorf(report.Changes, "there was something to finish")
+		}
+		return failure
+	}
+	return cmd
+}
+
+func printResumption(w *console.Stream, r *schema.Resumption) error {
+	for _, o := range r.Operations {
+		what := o.Operation + " " + o.Solution
+		if o.Version != "" {
+			what += " " + o.Version
+		}
+		state := w.Paint(console.Green, "finished")
+		switch {
+		case r.Planned:
+			state = w.Paint(console.Yellow, "to be finished")
+		case !o.Finished:
+			state = w.Paint(console.Red, "not finished")
+		}
+		place := placeOf(schema.HistoryEntry{Environment: o.Environment, Namespace: o.Namespace})
+		fmt.Fprintf(w, "%s: %s, begun by %s at %s: %s\n", console.Clean(place), console.Clean(what), console.Clean(orDash(o.User)),
+			o.Started.UTC().Format(time.RFC3339), state)
+	}
+	if len(r.Operations) == 0 {
+		fmt.Fprintln(w, "nothing to resume")
+	}
+	return nil
+}

@@ -1,0 +1,104 @@
+package deployer_test
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// resume finishes what there is to finish for the bed's Solution, and returns it as "operation version namespace finished".
+func (b *bed) resume(o deployer.Options) ([]string, error) {
+	b.Helper()
+	result, failure := b.Resume(b.Context(), deployer.ResumeOptions{Options: o, Solution: b.Solution})
+	if result == nil {
+		b.Fatal(failure)
+	}
+	data, err := json.Marshal(result)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := schema.ValidateOutput("resumption", data); err != nil {
+		b.Error(err)
+	}
+	var found []string
+	for _, p := range result.Operations {
+		state := " open"
+		if p.Finished {
+			state = " finished"
+		}
+		if p.User == "" || p.Started.IsZero() {
+			b.Errorf("nobody began %s", p.Operation)
+		}
+		found = append(found, p.Operation+" "+p.Version+" "+p.Namespace+state)
+	}
+	return found, failure
+}
+
+func TestResume(t *testing.T) {
+	b := newBed(t)
+	b.activated("1.0.0", content{})
+	b.imported("1.1.0", content{})
+	want := func(o deployer.Options, want ...string) {
+		t.Helper()
+		found, err := b.resume(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, found); diff != "" {
+			t.Error(diff)
+		}
+	}
+	noWait := deployer.Options{NoWait: true}
+	want(noWait)
+
+	// Nothing ever becomes ready here: what waits for it does not end.
+	impatient := deployer.Options{Timeout: time.Nanosecond}
+	if _, err := b.Add(t.Context(), deployer.AddOptions{Options: impatient, Environment: b.Env, Solution: b.Solution}); report.CodeOf(err) != report.Timeout {
+		t.Fatalf("add: %v", err)
+	}
+	want(deployer.Options{DryRun: true}, "add 1.0.0 "+b.Env+" open")
+	if found, err := b.resume(impatient); report.CodeOf(err) != report.Timeout || len(found) != 1 {
+		t.Errorf("%q, %v", found, err)
+	}
+	want(noWait, "add 1.0.0 "+b.Env+" finished")
+	want(noWait)
+
+	_, err := b.Change(t.Context(), deployer.ChangeOptions{
+		Options: impatient, Direction: deployer.Up, Environment: b.Env, Solution: b.Solution, Version: "1.1.0",
+	})
+	if report.CodeOf(err) != report.Timeout {
+		t.Fatalf("upgrade: %v", err)
+	}
+	want(noWait, "upgrade 1.1.0 "+b.Env+" finished")
+
+	// The last step of an activation is MetalK8s' document.
+	if _, err = b.Activate(t.Context(), deployer.ActivateOptions{Solution: b.Solution, Version: "1.1.0"}); err != nil {
+		t.Fatal(err)
+	}
+	document := b.get(configMaps, "metalk8s-solutions", "metalk8s-solutions")
+	data := document.Object["data"].(map[string]any)
+	var versions []schema.ImportedSolution
+	if err = json.Unmarshal([]byte(data[b.Solution].(string)), &versions); err != nil {
+		t.Fatal(err)
+	}
+	for i := range versions {
+		versions[i].Active = false
+	}
+	text, err := json.Marshal(versions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data[b.Solution] = string(text)
+	if _, err = b.Cluster.Update(t.Context(), document, cluster.WriteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	want(noWait, "activate 1.1.0  finished")
+	want(noWait)
+}

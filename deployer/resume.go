@@ -1,0 +1,151 @@
+package deployer
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// ResumeOptions say what to resume; empty fields stand for everything.
+type ResumeOptions struct {
+	Options
+	Environment, Solution string
+}
+
+// Resume finishes every operation that was begun and has not ended, for those who do not know what was run: each by its own
+// verb, with the settings that were recorded. What one of them meets does not stop the others; the result has all of them
+// in any case. It deletes no custom resource: one whose data was to go, and that finds more of it now, is refused.
+func (d *Deployer) Resume(ctx context.Context, o ResumeOptions) (*schema.Resumption, error) {
+	pending, err := d.unfinished(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	result := &schema.Resumption{Planned: o.DryRun, Operations: []schema.ResumedOperation{}}
+	var errs []error
+	for _, p := range pending {
+		result.Operations = append(result.Operations, p)
+		if o.DryRun {
+			continue
+		}
+		done := &result.Operations[len(result.Operations)-1]
+		if err := d.resume(ctx, p, o.Options); err != nil {
+			done.Error = err.Error()
+			errs = append(errs, fmt.Errorf("finish %s of Solution %s in %s: %w", p.Operation, p.Solution, placeOf(p), err))
+			continue
+		}
+		done.Finished = true
+	}
+	return result, errors.Join(errs...)
+}
+
+func placeOf(p schema.ResumedOperation) string {
+	if p.Namespace == "" {
+		return "the cluster"
+	}
+	return "namespace " + p.Namespace
+}
+
+// unfinished returns the operations that have not ended: those of which a record says so, and activations that MetalK8s'
+// document does not know of yet. What environments need comes first, and goes last.
+func (d *Deployer) unfinished(ctx context.Context, o ResumeOptions) ([]schema.ResumedOperation, error) {
+	environments, err := d.documents().Environments(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if o.Environment != "" {
+		if _, err = d.documents().Environment(ctx, o.Environment); err != nil {
+			return nil, err
+		}
+	}
+	environmentOf := map[string]string{}
+	for _, e := range environments {
+		for _, n := range e.Namespaces {
+			environmentOf[n.Name] = e.Name
+		}
+	}
+	states, err := d.engine().States(ctx)
+	if err != nil {
+		return nil, err
+	}
+	solutions, err := d.documents().Solutions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var list []schema.ResumedOperation
+	for _, s := range states {
+		environment := environmentOf[s.Namespace]
+		if o.Solution != "" && s.Solution != o.Solution || o.Environment != "" && environment != o.Environment {
+			continue
+		}
+		revision := s.Pending
+		if revision == nil && s.Namespace == "" && s.Current != nil && s.Current.Version != solutions.Active(s.Solution) {
+			revision = s.Current
+		}
+		if revision == nil {
+			continue
+		}
+		list = append(list, schema.ResumedOperation{
+			Environment: environment, Namespace: s.Namespace, Solution: s.Solution,
+			PendingOperation: schema.PendingOperation{
+				Operation: revision.Operation, Version: revision.Version, User: revision.User, Started: revision.Started,
+			},
+		})
+	}
+	rank := map[string]int{"activate": -1, "deactivate": 1}
+	slices.SortStableFunc(list, func(a, b schema.ResumedOperation) int { return cmp.Compare(rank[a.Operation], rank[b.Operation]) })
+	return list, nil
+}
+
+// resume runs the verb again.
+func (d *Deployer) resume(ctx context.Context, p schema.ResumedOperation, o Options) (err error) {
+	if p.Namespace != "" && p.Environment == "" {
+		return report.Errorf(report.Refused, "namespace %s is part of no environment", p.Namespace).
+			WithHint("'solutionctl deploy env delete %s' removes what is left of one that was deleted", p.Namespace)
+	}
+	switch p.Operation {
+	case "activate":
+		_, err = d.Activate(ctx, ActivateOptions{Options: o, Solution: p.Solution, Version: p.Version})
+	case "deactivate":
+		err = d.resumeDeactivation(ctx, p, o)
+	case "add":
+		_, err = d.Add(ctx, AddOptions{Options: o, Environment: p.Environment, Solution: p.Solution, Version: p.Version, Namespace: p.Namespace})
+	case string(Up), string(Down):
+		_, err = d.Change(ctx, ChangeOptions{
+			Options: o, Environment: p.Environment, Solution: p.Solution, Direction: Direction(p.Operation), Version: p.Version, Namespace: p.Namespace,
+		})
+	case "rollback":
+		_, err = d.Rollback(ctx, RollbackOptions{Options: o, Environment: p.Environment, Solution: p.Solution, Namespace: p.Namespace})
+	case "remove":
+		_, err = d.Remove(ctx, RemoveOptions{Options: o, Environment: p.Environment, Solution: p.Solution, Namespace: p.Namespace, Data: KeepData})
+	case "delete":
+		_, err = d.DeleteEnvironment(ctx, DeleteEnvironmentOptions{Options: o, Environment: p.Environment, Namespace: p.Namespace, Data: DeleteData})
+	case repairVerb:
+		_, err = d.Repair(ctx, RepairOptions{Options: o, Environment: p.Environment, Solution: p.Solution})
+	default:
+		err = report.Errorf(report.Refused, "this version of solutionctl does not know the operation %q", p.Operation).
+			WithHint("resume it with the version that began it, which 'solutionctl deploy history --output json' names")
+	}
+	return err
+}
+
+// resumeDeactivation keeps the definitions if the record says so.
+func (d *Deployer) resumeDeactivation(ctx context.Context, p schema.ResumedOperation, o Options) error {
+	state, err := d.engine().State(ctx, engine.Key{Solution: p.Solution})
+	if err != nil {
+		return err
+	}
+	data := KeepData
+	if state.Pending != nil && slices.ContainsFunc(state.Pending.Objects, func(object schema.DeployedObject) bool {
+		return object.Leaving && object.Kind == crdKind.Kind
+	}) {
+		data = RefuseData
+	}
+	_, err = d.Deactivate(ctx, DeactivateOptions{Options: o, Solution: p.Solution, Data: data})
+	return err
+}

@@ -1,0 +1,21 @@
+package schema
+
+// Resumption is what `solutionctl deploy resume` prints: the operations that were begun and had not ended.
+type Resumption struct {
+	// Planned resumptions were not carried out.
+	Planned    bool               `json:"planned"`
+	Operations []ResumedOperation `json:"operations"`
+}
+
+// ResumedOperation is an operation on a Solution in a namespace that had not ended.
+type ResumedOperation struct {
+	Environment string `json:"environment,omitempty"`
+	// Namespace is empty for what belongs to the whole cluster.
+	Namespace string `json:"namespace,omitempty"`
+	Solution  string `json:"solution"`
+	PendingOperation
+	// Finished is true when it has ended now.
+	Finished bool `json:"finished"`
+	// Error says why it was not finished.
+	Error string `json:"error,omitempty"`
+}
