@@ -23,7 +23,8 @@ type RollbackOptions struct {
 
 // Rollback brings back the objects of an earlier revision, as they were rendered then: of the one before an operation that
 // was not completed, else of the one before the last. Definitions of custom resources belong to the whole cluster and are
-// not touched; whether they serve the earlier version is checked first.
+// not touched; whether they serve the earlier version is checked first. After a rollback that was completed it changes
+// nothing, unless a revision is named.
 func (d *Deployer) Rollback(ctx context.Context, o RollbackOptions) (*schema.Operation, error) {
 	return d.inNamespaces(ctx, o.Options, o.Environment, o.Namespace, func(ctx context.Context, namespaces []metalk8s.Namespace) (*task, error) {
 		return d.planRollback(ctx, o, namespaces)
@@ -90,7 +91,11 @@ func (d *Deployer) earlierRelease(ctx context.Context, t *task, catalog *Catalog
 		return release, err
 	}
 	t.Version, release.Version, release.Settings = found.Version, revision.Version, revision.Settings
-	t.notice(fmt.Sprintf("namespace %s goes back to revision %d: %s %s", i.Name, revision.Number, revision.Operation, revision.Version))
+	if revision == i.state.Current && i.state.Pending == nil {
+		t.notice(fmt.Sprintf("namespace %s was rolled back to version %s already; --revision goes to another", i.Name, revision.Version))
+	} else {
+		t.notice(fmt.Sprintf("namespace %s goes back to revision %d: %s %s", i.Name, revision.Number, revision.Operation, revision.Version))
+	}
 	release.Objects, err = d.engine().Objects(ctx, i.state.Key, revision)
 	return release, err
 }
@@ -115,6 +120,9 @@ func (i *installation) earlier(number int64) (*schema.DeploymentRevision, error)
 	current, pending := i.state.Current, i.state.Pending
 	if pending != nil && pending.Operation == "rollback" && number == 0 {
 		return pending, nil // an earlier rollback was not completed
+	}
+	if pending == nil && current != nil && current.Operation == "rollback" && number == 0 {
+		return current, nil // it was completed: the same command again must not go back and forth
 	}
 	if pending != nil && current != nil && current.Version != "" && (number == 0 || number == current.Number) {
 		return current, nil

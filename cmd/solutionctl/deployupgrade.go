@@ -81,7 +81,8 @@ func newRollbackCommand(a *app, planOnly bool) *cobra.Command {
 		Short: "Go back to what an environment had before",
 		Long: strings.TrimSpace(`
 Bring back the objects of a Solution in every namespace of an environment as they were before the last operation, or before
-the one that was begun and did not end well. --revision names another one of 'solutionctl deploy history'.
+the one that was begun and did not end well. A second time it changes nothing; --revision names another one of
+'solutionctl deploy history'.
 
 The definitions of custom resources belong to the whole cluster and stay. It is refused when they, or custom resources that
 are there, do not fit the earlier version any more.`),

@@ -161,18 +161,14 @@ func currentRevocations(d *directory, root *key.Public) (*Revocations, error) {
 }
 
 // writeFile replaces a file at once. Nothing in a trust store is secret.
-func writeFile(name string, data []byte) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
+func writeFile(name string, data []byte) error {
+	f, err := createPartial(name)
 	if err != nil {
 		return err
 	}
 	_, err = f.Write(data)
-	err = errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), name)
+	if err = errors.Join(err, f.Chmod(0o644), f.Sync()); err != nil {
+		return errors.Join(err, os.Remove(f.Name()), f.Close())
 	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return nil
+	return publish(f, name)
 }

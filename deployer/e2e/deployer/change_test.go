@@ -171,6 +171,11 @@ func TestRollback(t *testing.T) {
 		t.Fatalf("%+v, %v", done, err)
 	}
 	b.running("1.0.0")
+	// One that was killed when everything was done is run again: it does not go back and forth.
+	if done, err = roll(0); err != nil || !done.Empty() {
+		t.Fatalf("%+v, %v", done, err)
+	}
+	b.running("1.0.0")
 	_, err = roll(77)
 	b.refused(err, report.NotFound, "revision 77")
 	if _, err = roll(2); err != nil {
