@@ -71,6 +71,8 @@ var outputs = map[string]reflect.Type{
 	"resumption":     reflect.TypeFor[schema.Resumption](),
 	"search":         reflect.TypeFor[schema.SearchResult](),
 	"status":         reflect.TypeFor[schema.Status](),
+	"supportbundle":  reflect.TypeFor[schema.SupportBundle](),
+	"supportreport":  reflect.TypeFor[schema.SupportReport](),
 }
 
 // stored are the types of what is kept in a cluster.

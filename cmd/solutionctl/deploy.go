@@ -28,6 +28,7 @@ func newDeployCommand(a *app) *cobra.Command {
 		newSearchCommand(a),
 		newServeCommand(a),
 		newStatusCommand(a),
+		newSupportBundleCommand(a),
 		newUnimportCommand(a),
 		newUpgradeCommand(a, false),
 

@@ -60,38 +60,46 @@ func (f *lossFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.export, "export", "", "where --accept-data-loss writes custom resources to, a new `FILE` (default NAME-TIME.json)")
 }
 
-// export writes custom resources to a file that only the user can read. The file appears, complete and durable, when all
-// of them were written. What is in it is about to be deleted, so nothing that is there is replaced.
+// export writes custom resources to a new file. What is in it is about to be deleted.
 func (a *app) export(file, name string) deployer.Export {
 	return func(write func(io.Writer) error) error {
 		path, err := filepath.Abs(cmp.Or(file, name+"-"+a.now().UTC().Format("20060102T150405Z")+".json"))
 		if err != nil {
 			return err
 		}
-		if _, err = os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
-			return cmp.Or(err, error(report.Errorf(report.Usage, "%s exists", path).WithHint("name another file with --export")))
-		}
-		partial, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*") // readable for its owner only
-		if err != nil {
+		if err := writeNew(path, write); err != nil {
 			return err
-		}
-		buffered := bufio.NewWriter(partial)
-		err = write(buffered)
-		if err == nil {
-			err = errors.Join(buffered.Flush(), partial.Sync())
-		}
-		if err = errors.Join(err, partial.Close()); err == nil {
-			err = os.Rename(partial.Name(), path)
-		}
-		if err != nil {
-			return errors.Join(err, removeFile(partial.Name()))
-		}
-		if err := syncDirectory(filepath.Dir(path)); err != nil {
-			return fmt.Errorf("%s: %w", path, err)
 		}
 		a.sink.Emit(report.Event{Step: "export", Name: path, State: report.Done})
 		return nil
 	}
+}
+
+// writeNew writes a file that only the user can read. It appears, complete and durable, when all of it was written; nothing
+// that is there is replaced.
+func writeNew(path string, write func(io.Writer) error) error {
+	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+		return cmp.Or(err, error(report.Errorf(report.Usage, "%s exists", path).WithHint("name another file")))
+	}
+	partial, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*") // readable for its owner only
+	if err != nil {
+		return err
+	}
+	buffered := bufio.NewWriter(partial)
+	err = write(buffered)
+	if err == nil {
+		err = errors.Join(buffered.Flush(), partial.Sync())
+	}
+	if err = errors.Join(err, partial.Close()); err == nil {
+		err = os.Rename(partial.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, removeFile(partial.Name()))
+	}
+	if err := syncDirectory(filepath.Dir(path)); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
 }
 
 func removeFile(name string) error {

@@ -36,10 +36,11 @@ this host is still examined.`,
 	f := &hostFlags{clusterFlags: a.addClusterFlags(cmd)}
 	f.addPlaces(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		d, err := a.examine(cmd.Context(), f)
+		x, err := a.examine(cmd.Context(), f)
 		if err != nil {
 			return err
 		}
+		d := x.diagnosis
 		if err := a.emitResult(d, func(w *console.Stream) error { return printDiagnosis(w, d) }); err != nil {
 			return err
 		}
@@ -51,8 +52,14 @@ this host is still examined.`,
 	return cmd
 }
 
+// examined is a host and its cluster after the doctor has looked at them.
+type examined struct {
+	doctor.Options
+	diagnosis *schema.Diagnosis
+}
+
 // examine runs the doctor. A cluster that does not answer at once is not asked again.
-func (a *app) examine(ctx context.Context, f *hostFlags) (*schema.Diagnosis, error) {
+func (a *app) examine(ctx context.Context, f *hostFlags) (*examined, error) {
 	s, err := store.Open(f.store)
 	if err != nil {
 		return nil, err
@@ -72,8 +79,7 @@ func (a *app) examine(ctx context.Context, f *hostFlags) (*schema.Diagnosis, err
 	} else {
 		o.Deployer = a.deployerOn(c, f.clusterFlags)
 	}
-	d := doctor.Examine(ctx, o)
-	return d, ctx.Err()
+	return &examined{o, doctor.Examine(ctx, o)}, ctx.Err()
 }
 
 var resultStyles = map[schema.CheckResult]console.Style{

@@ -27,7 +27,7 @@ var layers = [][]string{
 	},
 	{"deployer/engine", "deployer/metalk8s", "deployer/serve"},
 	{"deployer"},
-	{"deployer/doctor", "deployer/loader"},
+	{"deployer/bundle", "deployer/doctor", "deployer/loader"},
 	{"cmd/solutionctl/internal/console", "cmd/solutionctl/internal/settings"},
 	{"cmd/solutionctl", "cmd/benchmark"},
 }

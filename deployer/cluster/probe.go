@@ -3,10 +3,12 @@ package cluster
 import (
 	"context"
 	"net/http"
+	"strconv"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // Probe is what the API server is like, apart from what it stores.
@@ -84,4 +86,20 @@ func timeIn(lease *unstructured.Unstructured, field string) time.Time {
 	text, _ := specOf(lease)[field].(string)
 	t, _ := time.Parse(time.RFC3339Nano, text) // one that nobody can read is long ago
 	return t
+}
+
+// Logs returns the end of what a container has written: at most so many bytes.
+func (c *Cluster) Logs(ctx context.Context, namespace, pod, container string, limit int64) ([]byte, error) {
+	kind := schema.GroupVersionKind{Version: "v1", Kind: "Pod"}
+	r, err := c.request(ctx, "get", http.MethodGet, kind, namespace, pod)
+	if err != nil {
+		return nil, err
+	}
+	r.addSubresource("log")
+	r.query.Set("container", container)
+	const lines = 2000
+	r.query.Set("tailLines", strconv.Itoa(lines))
+	r.query.Set("limitBytes", strconv.FormatInt(limit, 10))
+	log, _, err := c.do(ctx, r)
+	return log[:min(int64(len(log)), limit)], err
 }

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
+	"github.com/solutionctl/solutionctl/deployer/bundle"
+	"github.com/solutionctl/solutionctl/schema"
+)
+
+func newSupportBundleCommand(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "support-bundle [FILE]",
+		Short: "Collect states, versions and events for somebody who helps",
+		Long: `Write a .tar.gz with what somebody far away needs to understand what is wrong: what the doctor finds, versions, imports,
+environments, the records of what was deployed, and the states of workloads, pods and definitions with their events. It can
+be read without this program; README.txt in it says what is where.
+
+It is put together field by field. There are no values of Secrets and ConfigMaps in it, no environment, arguments or
+commands of containers, no annotations, nothing out of custom resources and no text that a program has written. There are
+names in it: of objects, hosts, users, images and paths. --logs adds what containers have written and the messages of all
+events, which may be anything: look through it before you pass it on.
+
+Only you can read the file. Without a name it is solutionctl-support-TIME.tar.gz; nothing is replaced.`,
+		Example: `  solutionctl deploy support-bundle
+  solutionctl deploy support-bundle --logs case-4711.tar.gz`,
+		Args: optionalArgs(nil, "FILE"),
+	}
+	f := &hostFlags{clusterFlags: a.addClusterFlags(cmd)}
+	f.addPlaces(cmd)
+	var logs bool
+	cmd.Flags().BoolVar(&logs, "logs", false, "add what containers have written, and the messages of all events")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		now := a.now()
+		file := "solutionctl-support-" + now.UTC().Format("20060102T150405Z") + ".tar.gz"
+		if len(args) > 0 {
+			file = cmp.Or(args[0], file)
+		}
+		path, err := filepath.Abs(file)
+		if err != nil {
+			return err
+		}
+		x, err := a.examine(cmd.Context(), f)
+		if err != nil {
+			return err
+		}
+		archives, _ := x.Store.Entries() // what is wrong with the store is in the diagnosis
+		b, err := bundle.Collect(cmd.Context(), bundle.Options{
+			Diagnosis: x.diagnosis, Archives: archives, Deployer: x.Deployer, Tool: readVersion().Version, Now: now, Logs: logs,
+		})
+		if err != nil {
+			return err
+		}
+		if err := writeNew(path, func(w io.Writer) error { return bundle.Write(w, b.Files, now) }); err != nil {
+			return err
+		}
+		return a.emitBundle(path, b)
+	}
+	return cmd
+}
+
+func (a *app) emitBundle(path string, b *bundle.Bundle) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	result := &schema.SupportReport{Path: path, Size: info.Size(), Files: []string{}, Missing: b.Document.Missing}
+	for _, file := range b.Files {
+		result.Files = append(result.Files, file.Name)
+	}
+	return a.emitResult(result, func(w *console.Stream) error {
+		fmt.Fprintf(w, "%s: %s, %d files\n", console.Clean(path), console.Bytes(result.Size), len(result.Files))
+		for _, text := range result.Missing {
+			fmt.Fprintf(w, "%s %s\n", w.Paint(console.Yellow, "not collected:"), console.Clean(text))
+		}
+		return nil
+	})
+}

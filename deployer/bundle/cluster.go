@@ -1,0 +1,151 @@
+package bundle
+
+import (
+	"iter"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kube "k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/deployer/render"
+	"github.com/solutionctl/solutionctl/schema"
+)
+
+// cluster collects what is in the cluster.
+func (c *collector) cluster() {
+	var err error
+	if c.document.Kubernetes, err = c.Deployer.Cluster.Version(c.ctx); err != nil {
+		c.missing("everything in the cluster: %v", err)
+		return
+	}
+	c.namespaces = []string{cluster.SystemNamespace, metalk8s.SolutionsNamespace}
+	c.catalog()
+	c.status()
+	c.releases()
+	slices.Sort(c.namespaces)
+	c.namespaces = slices.Compact(c.namespaces)
+	c.nodes()
+	c.definitions()
+	for _, namespace := range c.namespaces {
+		c.workloads(namespace)
+		c.pods(namespace)
+		c.events(namespace)
+		c.stores(namespace)
+	}
+}
+
+// objects lists the objects of a kind, at most maxItems of them. What cannot be listed is missing.
+func (c *collector) objects(kind kube.GroupVersionKind, namespace string, o metav1.ListOptions) iter.Seq[*unstructured.Unstructured] {
+	return func(yield func(*unstructured.Unstructured) bool) {
+		count := 0
+		for object, err := range c.Deployer.Cluster.List(c.ctx, kind, namespace, o) {
+			if err != nil {
+				c.missing("%v", err)
+				return
+			}
+			if count++; count > maxItems {
+				c.missing("more than %d objects of kind %s in namespace %q", maxItems, kind.Kind, namespace)
+				return
+			}
+			if !yield(object) {
+				return
+			}
+		}
+	}
+}
+
+func (c *collector) catalog() {
+	catalog, err := c.Deployer.Catalog(c.ctx)
+	if err != nil {
+		c.missing("what was imported: %v", err)
+		return
+	}
+	for _, i := range catalog.Imports() {
+		c.namespaces = append(c.namespaces, render.SystemNamespace(i.Name))
+		c.document.Imports = append(c.document.Imports, schema.SupportImport{
+			ID: i.ID(), ImportedAt: i.ImportedAt, ImportedBy: i.ImportedBy, SHA256: i.Archive.SHA256, Size: i.Archive.Size, Payload: i.Payload,
+		})
+	}
+}
+
+// status takes over who wants what where and how it is, but not the reasons: they quote fields and programs.
+func (c *collector) status() {
+	environments, err := (&metalk8s.Documents{Cluster: c.Deployer.Cluster}).Environments(c.ctx)
+	if err != nil {
+		c.missing("environments: %v", err)
+		return
+	}
+	for _, e := range environments {
+		for _, n := range e.Namespaces {
+			versions := n.Versions
+			if versions == nil {
+				versions = map[string]string{}
+			}
+			c.namespaces = append(c.namespaces, n.Name)
+			c.document.Environments = append(c.document.Environments, schema.SupportEnvironment{
+				Name: e.Name, Namespace: n.Name, Terminating: n.Terminating, Versions: versions,
+			})
+		}
+	}
+	status, err := c.Deployer.Status(c.ctx)
+	if err != nil {
+		c.missing("how deployments are: %v", err)
+		return
+	}
+	for _, s := range status.Solutions {
+		if s.Deployment != nil {
+			c.deployment("", *s.Deployment)
+		}
+	}
+	for _, e := range status.Environments {
+		for _, n := range e.Namespaces {
+			for _, d := range n.Deployments {
+				c.deployment(n.Name, d)
+			}
+		}
+	}
+}
+
+func (c *collector) deployment(namespace string, d schema.DeploymentStatus) {
+	c.document.Deployments = append(c.document.Deployments, schema.SupportDeployment{
+		Namespace: namespace, Solution: d.Solution, Wanted: d.Wanted, Version: d.Version, Health: d.Health, Objects: d.Objects, Ready: d.Ready,
+	})
+}
+
+// releases takes over the records, but not how and what was rendered.
+func (c *collector) releases() {
+	states, err := (&engine.Engine{Cluster: c.Deployer.Cluster, Now: c.Deployer.Now, Tool: c.Tool}).States(c.ctx)
+	if err != nil {
+		c.missing("%v", err)
+		return
+	}
+	for _, s := range states {
+		release := schema.SupportRelease{Namespace: s.Namespace, Solution: s.Solution, Revisions: []schema.SupportRevision{}}
+		for _, r := range []*schema.DeploymentRevision{s.Pending, s.Current} {
+			if r != nil {
+				release.Revisions = append(release.Revisions, revision(r))
+			}
+		}
+		for i := range s.History {
+			release.Revisions = append(release.Revisions, revision(&s.History[i]))
+		}
+		c.document.Releases = append(c.document.Releases, release)
+	}
+}
+
+func revision(r *schema.DeploymentRevision) schema.SupportRevision {
+	taken := schema.SupportRevision{
+		Number: r.Number, Operation: r.Operation, Version: r.Version, Outcome: r.Outcome, User: r.User, Tool: r.Tool,
+		Started: r.Started, Finished: r.Finished, Content: r.Content, Objects: []schema.SupportObject{},
+	}
+	for _, object := range r.Objects[:min(len(r.Objects), maxItems)] {
+		taken.Objects = append(taken.Objects, schema.SupportObject{
+			Object: object.String(), UID: object.UID, Hash: object.Hash, Leaving: object.Leaving, Kept: object.Kept,
+		})
+	}
+	return taken
+}

@@ -1,0 +1,84 @@
+package bundle
+
+import (
+	"cmp"
+	"context"
+	"regexp"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kube "k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/solutionctl/solutionctl/schema"
+)
+
+// told are the events whose message Kubernetes puts together from names and numbers: by component, then reason, what the
+// message has to look like. Others may quote what a program has printed, a command, or a field of an object.
+var told = map[string]map[string]*regexp.Regexp{
+	"default-scheduler": {
+		"Scheduled": regexp.MustCompile(`^Successfully assigned \S+ to \S+$`), "FailedScheduling": regexp.MustCompile(`^\d+/\d+ nodes are available: `),
+	},
+	"kubelet": {
+		"Pulling": regexp.MustCompile(`^Pulling image "[^"]*"$`), "Pulled": regexp.MustCompile(`^(Successfully pulled|Container) image "[^"]*" `),
+		"Failed": regexp.MustCompile(`^Failed to pull image "[^"]*": `), "BackOff": regexp.MustCompile(`^Back-off (pulling image "[^"]*"|restarting failed container) ?`),
+		"FailedMount": regexp.MustCompile(`^MountVolume.SetUp failed for volume "[^"]*" : (configmap|secret|references non-existent)`),
+	},
+	"deployment-controller": {"ScalingReplicaSet": regexp.MustCompile(`^Scaled (up|down) replica set `)},
+	"replicaset-controller": {
+		"SuccessfulCreate": regexp.MustCompile(`^Created pod: \S+$`), "SuccessfulDelete": regexp.MustCompile(`^Deleted pod: \S+$`),
+		"FailedCreate": regexp.MustCompile(`^Error creating: pods "[^"]*" is forbidden: (exceeded quota: |error looking up service account |violates PodSecurity )`),
+	},
+}
+
+func (c *collector) events(namespace string) {
+	for event := range c.objects(kube.GroupVersionKind{Version: "v1", Kind: "Event"}, namespace, metav1.ListOptions{}) {
+		about := schema.ObjectRef{
+			Kind: text(event, "involvedObject", "kind"), Namespace: text(event, "involvedObject", "namespace"), Name: text(event, "involvedObject", "name"),
+		}
+		taken := schema.SupportEvent{
+			Object: about.String(), Type: text(event, "type"), Reason: text(event, "reason"),
+			Component: cmp.Or(text(event, "reportingComponent"), text(event, "source", "component")),
+			Count:     max(number(event, "count"), number(event, "series", "count"), 1),
+			Last:      cmp.Or(text(event, "series", "lastObservedTime"), text(event, "lastTimestamp"), text(event, "eventTime")),
+		}
+		message := text(event, "message")
+		if c.Options.Logs || isTold(taken, event, message) {
+			const enough = 1000
+			taken.Message = strings.ToValidUTF8(message[:min(len(message), enough)], "")
+		}
+		c.document.Events = append(c.document.Events, taken)
+	}
+}
+
+// isTold tells whether the message of an event is known to quote nothing.
+func isTold(e schema.SupportEvent, event *unstructured.Unstructured, message string) bool {
+	component := cmp.Or(text(event, "source", "component"), e.Component)
+	pattern := told[component][e.Reason]
+	return pattern != nil && pattern.MatchString(message)
+}
+
+// logs are what the containers of our pods have written.
+func (c *collector) logs() []File {
+	var files []File
+	for _, pod := range c.document.Pods {
+		for _, container := range pod.Containers {
+			name := pod.Namespace + "/" + pod.Name + "/" + container.Name
+			if len(files) == maxLogs {
+				c.missing("more than %d logs", maxLogs)
+				return files
+			}
+			const eachLog = 5 * time.Second
+			ctx, cancel := context.WithTimeout(c.ctx, eachLog)
+			data, err := c.Deployer.Cluster.Logs(ctx, pod.Namespace, pod.Name, container.Name, maxLog)
+			cancel()
+			if err != nil {
+				c.missing("log of %s: %v", name, err)
+				continue
+			}
+			files = append(files, File{"logs/" + name + ".log", data})
+		}
+	}
+	return files
+}
