@@ -128,7 +128,7 @@ func (c *collector) missing(format string, args ...any) {
 }
 
 func (c *collector) archives() {
-	for _, e := range c.Options.Archives {
+	for _, e := range c.Archives {
 		c.document.Archives = append(c.document.Archives, schema.SupportArchive{ID: e.ID(), Path: e.Path, SHA256: e.SHA256, Size: e.Size, InPlace: e.InPlace})
 	}
 }
@@ -151,7 +151,7 @@ such names. What --logs adds may be anything: look through it before you pass it
 func (c *collector) readme() []byte {
 	var b bytes.Buffer
 	b.WriteString(intro)
-	fmt.Fprintf(&b, "\nCollected %s with solutionctl %s, Kubernetes %s, logs: %t\n", c.document.Collected.Format(time.RFC3339), c.Tool, cmp.Or(c.document.Kubernetes, "unknown"), c.Options.Logs)
+	fmt.Fprintf(&b, "\nCollected %s with solutionctl %s, Kubernetes %s, logs: %t\n", c.document.Collected.Format(time.RFC3339), c.Tool, cmp.Or(c.document.Kubernetes, "unknown"), c.Logs)
 	fmt.Fprintf(&b, "\nThe doctor found %d problems and %d warnings:\n\n", c.Diagnosis.Problems, c.Diagnosis.Warnings)
 	for _, check := range c.Diagnosis.Checks {
 		fmt.Fprintf(&b, "%-8s %s %s: %s\n", check.Result, check.Area, check.Name, strings.ReplaceAll(check.Message, "\n", " "))

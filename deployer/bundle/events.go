@@ -44,7 +44,7 @@ func (c *collector) events(namespace string) {
 			Last:      cmp.Or(text(event, "series", "lastObservedTime"), text(event, "lastTimestamp"), text(event, "eventTime")),
 		}
 		message := text(event, "message")
-		if c.Options.Logs || isTold(taken, event, message) {
+		if c.Logs || isTold(taken, event, message) {
 			const enough = 1000
 			taken.Message = strings.ToValidUTF8(message[:min(len(message), enough)], "")
 		}
