@@ -99,7 +99,7 @@ func TestOthersFieldsStay(t *testing.T) {
 	b.kubectl("annotate OPERATOR contact=storage@example.com")
 	b.kubectl("label namespace " + b.Env + " owner=storage")
 	b.kubectl("set resources OPERATOR --limits memory=1Gi")
-	b.argo(`"labels":{"argocd.argoproj.io/instance":"storage"}},"spec":{"minReadySeconds":1,"template":{"spec":{"nodeSelector":{"type":"kwok"}}}`)
+	b.argo(`"labels":{"argocd.argoproj.io/instance":"storage"}},"spec":{"revisionHistoryLimit":3,"template":{"spec":{"nodeSelector":{"type":"kwok"}}}`)
 	b.userInterface("other", "3.2.1")
 	for _, v := range []verb{"upgrade ENV NAME 1.1.0", "upgrade ENV NAME 1.1.0", "rollback ENV NAME", "add ENV NAME 1.0.0"} {
 		b.must(v)
@@ -111,7 +111,7 @@ func TestOthersFieldsStay(t *testing.T) {
 			"namespace":          {b.get(namespaces, "", b.Env).GetLabels()["owner"], "storage"},
 			"set resources":      {fmt.Sprint(containers[0].(map[string]any)["resources"]), "map[limits:map[memory:1Gi]]"},
 			"Argo's label":       {b.operator().GetLabels()["argocd.argoproj.io/instance"], "storage"},
-			"Argo's seconds":     {b.field("spec", "minReadySeconds"), int64(1)},
+			"Argo's history":     {b.field("spec", "revisionHistoryLimit"), int64(3)},
 			"Argo's selector":    {b.field("spec", "template", "spec", "nodeSelector", "type"), "kwok"},
 			"the user interface": {b.chosen()["other"], "3.2.1"},
 		} {
