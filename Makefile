@@ -3,7 +3,7 @@ SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 
-.PHONY: demo cluster test check build bench fuzz docs
+.PHONY: demo cluster test check build bench faults fuzz docs
 
 demo: build # everything from nothing: set up and do the main job once
 	.ci/demo
@@ -23,6 +23,9 @@ build: # the program, as it is released
 bench: # the tables of docs/performance.md: the program beside what its users would use instead
 	go run ./cmd/benchmark
 	cd deployer/e2e && go run ./cmd/benchmark
+
+faults: # docs/reliability.md: the program killed at every step of every verb, and run again (hours; goes on where it was stopped)
+	cd deployer/e2e && go run ./cmd/faults
 
 fuzz: # every fuzz target for FUZZTIME (30s)
 	.ci/fuzz

@@ -276,7 +276,7 @@ func (l *Lane) exported() ([]*unstructured.Unstructured, error) {
 	return objects, nil
 }
 
-// held names the locks that are not free.
+// held names the locks that somebody alive has not given back.
 func (l *Lane) held(ctx context.Context) ([]string, error) {
 	list, err := l.client.Resource(leaseResource).Namespace(systemNamespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -284,7 +284,7 @@ func (l *Lane) held(ctx context.Context) ([]string, error) {
 	}
 	var problems []string
 	for _, lease := range list.Items {
-		if holder, _, _ := unstructured.NestedString(lease.Object, "spec", "holderIdentity"); holder != "" {
+		if holder, _, _ := unstructured.NestedString(lease.Object, "spec", "holderIdentity"); holder != "" && !l.dead[holder] {
 			problems = append(problems, "the lock "+lease.GetName()+" is held")
 		}
 	}

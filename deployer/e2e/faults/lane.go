@@ -36,6 +36,8 @@ type Lane struct {
 	environment string // of the run
 	runs        int
 
+	dead map[string]bool // holders of locks that were killed
+
 	base    base            // what is imported and active; nobody knows after a run that changes it
 	secrets map[string]bool // what was there of ours then
 	clean   map[string]*Clean
@@ -47,7 +49,7 @@ func NewLane(ctx context.Context, c *testcluster.Cluster, program, dir string) (
 	if err != nil {
 		return nil, err
 	}
-	l := &Lane{cluster: c, program: program, dir: dir, direct: c.Kubeconfig, base: unknown, environment: environments + "0000", clean: map[string]*Clean{}}
+	l := &Lane{cluster: c, program: program, dir: dir, direct: c.Kubeconfig, base: unknown, environment: environments + "0000", clean: map[string]*Clean{}, dead: map[string]bool{}}
 	config, err := c.Config()
 	if err != nil {
 		return nil, err

@@ -9,6 +9,8 @@ type Verb struct {
 	base base
 	// prepare makes the environment; nil when there is none, and then no objects of users are in it.
 	prepare [][]string
+	// drifts tells that somebody has taken an object of ours away.
+	drifts bool
 	// files are on the host before.
 	files map[string]string
 	// changesBase tells that the verb changes what is imported or active.
@@ -82,15 +84,16 @@ var Verbs = []*Verb{
 		Name: "remove --delete-data", Args: []string{"deploy", "remove", inEnvironment, solution, "--delete-data", "--yes"}, base: activeOld,
 		prepare: [][]string{create, addOld}, deletes: true, done: []string{"not-found"},
 	},
-	{Name: "upgrade", Args: upgrade, base: activeNew, prepare: [][]string{create, addOld}, back: rollBack, Short: true},
+	{Name: "upgrade", Args: upgrade, base: activeNew, prepare: [][]string{create, addOld}, back: append(rollBack, "--no-wait"), Short: true},
 	{
 		Name: "downgrade", Args: []string{"deploy", "downgrade", inEnvironment, solution, oldest}, base: activeNew,
-		prepare: [][]string{create, addNew}, back: rollBack,
+		prepare: [][]string{create, addNew}, back: append(rollBack, "--no-wait"),
 	},
 	{
 		Name: "rollback", Args: rollBack, base: activeNew,
-		prepare: [][]string{create, addOld, append(upgrade, "--no-wait")}, back: upgrade,
+		prepare: [][]string{create, addOld, append(upgrade, "--no-wait")}, back: append(upgrade, "--no-wait"),
 	},
+	{Name: "repair", Args: []string{"deploy", "repair", inEnvironment}, base: activeOld, prepare: [][]string{create, addOld}, drifts: true},
 	{
 		Name: "app create", Args: []string{"deploy", "app", "create", inEnvironment, "more", "--kind", "Demo", "--set", "title=More"}, base: activeOld,
 		prepare: [][]string{create, addOld}, done: []string{"conflict"},
