@@ -62,7 +62,7 @@ func (x *examination) deployments(s *schema.Status) {
 		if pending++; pending <= maxRows {
 			x.add(schema.CheckWarning, "records", "pending", fmt.Sprintf("%s of %s %s %s was begun by %s at %s and has not ended",
 				d.Pending.Operation, d.Solution, d.Pending.Version, place, d.Pending.User, d.Pending.Started.UTC().Format(time.RFC3339)),
-				"if nobody is at work, run the same command again: it finishes the work")
+				"if nobody is at work: 'solutionctl deploy resume' finishes it")
 		}
 	}
 	for _, solution := range s.Solutions {
