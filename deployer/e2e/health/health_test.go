@@ -199,6 +199,23 @@ spec:
 	})
 }
 
+// TestLogs reads what a container has written, and no more of it than asked for.
+func TestLogs(t *testing.T) {
+	testcluster.RequireNode(t)
+	buildProgram(t)
+	c := connect(t)
+	pod := create(t, c, "logs", "{apiVersion: v1, kind: Namespace, metadata: {name: logs}}\n---\n"+
+		"{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {restartPolicy: Never, terminationGracePeriodSeconds: 0, containers: [{"+
+		app+", command: [/test/program, crash, database, is, down]}], "+volumes+"}}")
+	await(t, c, pod, "exit code 3: database is down")
+	for limit, want := range map[int64]string{1000: "database is down\n", 8: "database"} {
+		log, err := c.Logs(t.Context(), "logs", "web", "app", limit)
+		if err != nil || string(log) != want {
+			t.Errorf("%d bytes: %q, %v", limit, log, err)
+		}
+	}
+}
+
 // TestNoPods asks the controllers why there are no pods at all.
 func TestNoPods(t *testing.T) {
 	c := connect(t)

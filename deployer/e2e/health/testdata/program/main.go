@@ -14,6 +14,7 @@ func main() {
 		if err := os.WriteFile("/dev/termination-log", []byte(rest), 0o600); err != nil {
 			panic(err)
 		}
+		os.Stdout.WriteString(rest + "\n")
 		os.Exit(3)
 	case "exit":
 		os.Exit(1)
