@@ -55,7 +55,7 @@ func TestActivationStoresAnew(t *testing.T) {
 	applied.SetGroupVersionKind(v2)
 	applied.SetNamespace(b.Env)
 	applied.SetName("one")
-	if _, err := b.Cluster.Apply(t.Context(), applied, cluster.WriteOptions{Force: true}); err != nil {
+	if _, err = b.Cluster.Apply(t.Context(), applied, cluster.WriteOptions{Force: true}); err != nil {
 		t.Errorf("the object cannot be applied any more: %v", err)
 	}
 

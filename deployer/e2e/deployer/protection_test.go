@@ -32,16 +32,16 @@ func TestProtectedDefinitions(t *testing.T) {
 			t.Fatal(err)
 		}
 		live.SetResourceVersion("")
-		err := b.Cluster.Delete(t.Context(), live, cluster.DeleteOptions{DryRun: true})
+		err = b.Cluster.Delete(t.Context(), live, cluster.DeleteOptions{DryRun: true})
 		if refused := err != nil; refused != (text == "false") {
 			t.Errorf("allowed %s: %v", text, err)
 		}
 	}
 	// It is remembered, and what was allowed meanwhile is taken back.
 	for _, changes := range []bool{true, false} {
-		again, err := b.Activate(t.Context(), deployer.ActivateOptions{Solution: b.Solution})
-		if err != nil || again.Empty() == changes {
-			t.Errorf("%+v, %v", again, err)
+		again, failure := b.Activate(t.Context(), deployer.ActivateOptions{Solution: b.Solution})
+		if failure != nil || again.Empty() == changes {
+			t.Errorf("%+v, %v", again, failure)
 		}
 	}
 

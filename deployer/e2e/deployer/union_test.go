@@ -92,7 +92,8 @@ func TestTwoVersionsInUse(t *testing.T) {
 			t.Errorf("%s: %v", version, clock.Object["spec"])
 		}
 	}
-	if again, err := b.activate("2.0.0"); err != nil || !again.Empty() {
+	again, err := b.activate("2.0.0")
+	if err != nil || !again.Empty() {
 		t.Errorf("%+v, %v", again, err)
 	}
 	c, err := b.Compatibility(t.Context(), b.Solution)
