@@ -26,6 +26,7 @@ bench: # the tables of docs/performance.md: the program beside what its users wo
 
 faults: # docs/reliability.md: the program killed at every step of every verb, and run again (hours; goes on where it was stopped)
 	cd deployer/e2e && go run ./cmd/faults
+	cd deployer/e2e && go test -count=1 -timeout 6h ./deployer -run TestDefinitionMatrix -objects 10000
 
 fuzz: # every fuzz target for FUZZTIME (30s)
 	.ci/fuzz
