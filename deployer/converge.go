@@ -40,7 +40,7 @@ func (d *Deployer) PlanConvergence(ctx context.Context, c *schema.SolutionsConfi
 	if err != nil {
 		return nil, err
 	}
-	if err := d.planActive(ctx, plan, flat, desired, catalog); err != nil {
+	if err = d.planActive(ctx, plan, flat, desired, catalog); err != nil {
 		return nil, err
 	}
 	if plan.Activate, err = desired.inOrder(plan.Activate); err != nil {

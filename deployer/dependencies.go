@@ -186,7 +186,7 @@ func (d *Deployer) missing(catalog *Catalog, u *unmet) error {
 	e := report.Errorf(report.Refused, "%s: %s", u, have)
 	fitting := catalog.fitting(u.Dependency)
 	if len(fitting) == 0 {
-		return e.WithHint("import a version of %s first", dependencyText(schema.Dependency{Solution: u.Dependency.Solution, Version: u.Dependency.Version}))
+		return e.WithHint("import a version of %s first", dependencyText(schema.Dependency{Solution: u.Solution, Version: u.Version}))
 	}
 	best := fitting[len(fitting)-1]
 	switch {

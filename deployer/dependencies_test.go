@@ -16,11 +16,11 @@ func dependent(lines ...string) *Catalog {
 		id, list, _ := strings.Cut(line, ": ")
 		name, version, _ := strings.Cut(id, " ")
 		i := schema.Import{Name: name, Version: version}
-		for _, text := range strings.Split(list, ", ") {
-			if text == "" {
+		for part := range strings.SplitSeq(list, ", ") {
+			if part == "" {
 				continue
 			}
-			text, isCluster := strings.CutSuffix(text, " in cluster")
+			text, isCluster := strings.CutSuffix(part, " in cluster")
 			solution, wanted, _ := strings.Cut(text, " ")
 			dependency := schema.Dependency{Solution: solution, Version: wanted}
 			if isCluster {
@@ -36,7 +36,7 @@ func dependent(lines ...string) *Catalog {
 func TestOrderOfDependencies(t *testing.T) {
 	list := func(text string) []schema.SolutionAt {
 		var all []schema.SolutionAt
-		for _, name := range strings.Fields(text) {
+		for name := range strings.FieldsSeq(text) {
 			all = append(all, schema.SolutionAt{Solution: name, Version: "1.0.0"})
 		}
 		return all

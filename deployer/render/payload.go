@@ -119,7 +119,9 @@ func (p *Payload) HasOperator() bool {
 func (p *Payload) HasUI() bool { return len(p.manifests("ui")) > 0 }
 
 // Components are the charts and the files of components in the archive. No verb deploys them together with the operator.
-func (p *Payload) Components() []string { return slices.Concat(p.below("charts"), p.below("components")) }
+func (p *Payload) Components() []string {
+	return slices.Concat(p.below("charts"), p.below("components"))
+}
 
 // below lists the files in a directory and the directories in it, sorted.
 func (p *Payload) below(dir string) []string {
