@@ -95,7 +95,7 @@ func (b *book) coverage() string {
 	if tried >= points && len(b.verbs) == len(faults.Verbs) {
 		return "This is the whole matrix.\n\n"
 	}
-	return fmt.Sprintf("The run was stopped: it has tried %d of %d points, of %d of %d commands, in an order that the seed decides.\n\n",
+	return fmt.Sprintf("The run was stopped: it has tried %d of %d points, of %d of %d commands. Steps that\nchange something come first, the order among them depends on the seed.\n\n",
 		tried, points, len(b.verbs), len(faults.Verbs))
 }
 
