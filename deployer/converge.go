@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/solutionctl/solutionctl/deployer/engine"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -96,14 +97,14 @@ func (d *Deployer) planActive(ctx context.Context, plan *schema.Convergence, fla
 			return report.Errorf(report.Refused, "version %s of Solution %s is to be active, but none of the archives holds it", flat.Active[name], name).
 				WithHint("list its archive, or remove the line from active")
 		}
-		active, err := d.active(ctx, name)
+		complete, err := d.isActive(ctx, name, found.Version)
 		if err != nil {
 			return err
 		}
 		if notice != "" {
 			plan.Notices = append(plan.Notices, fmt.Sprintf("Solution %s: %s", name, notice))
 		}
-		if active != found.Version {
+		if !complete {
 			plan.Activate = append(plan.Activate, schema.SolutionAt{Solution: name, Version: found.Version})
 		}
 	}
@@ -120,6 +121,21 @@ func (d *Deployer) planActive(ctx context.Context, plan *schema.Convergence, fla
 		}
 	}
 	return nil
+}
+
+// isActive tells whether a version is the active one and nothing is left to do for that: no operation is pending, and
+// MetalK8s' document says the same as our record, if there is one.
+func (d *Deployer) isActive(ctx context.Context, solution, version string) (bool, error) {
+	state, err := d.engine().State(ctx, engine.Key{Solution: solution})
+	if err != nil {
+		return false, err
+	}
+	solutions, err := d.documents().Solutions(ctx)
+	if err != nil {
+		return false, err
+	}
+	recorded := state.Current == nil || state.Current.Version == version
+	return state.Pending == nil && recorded && solutions.Active(solution) == version, nil
 }
 
 // Converge carries a plan out. Its guards are asked before the first change: nothing is imported when something else

@@ -88,6 +88,11 @@ func TestConvergence(t *testing.T) {
 		t.Errorf("%+v, %v", again, err)
 	}
 
+	b.forgetActive() // a run was killed before the last step
+	if again, err := h.converge(flat("latest", "1.0.0", "1.1.0"), deployer.Options{}); err != nil || !cmp.Equal(again.Activate, at("1.1.0")) {
+		t.Errorf("%+v, %v", again, err)
+	}
+
 	older := &schema.SolutionsConfiguration{APIVersion: schema.OlderAPIVersion, Kind: schema.KindSolutionsConfiguration, Solutions: []schema.SolutionArchives{
 		{Name: b.Solution, Archives: []string{"/mnt/1.0.0.iso", "/mnt/1.1.0.iso"}, ActiveVersion: "1.0.0"},
 	}}

@@ -82,23 +82,29 @@ func TestResume(t *testing.T) {
 	if _, err = b.Activate(t.Context(), deployer.ActivateOptions{Solution: b.Solution, Version: "1.1.0"}); err != nil {
 		t.Fatal(err)
 	}
+	b.forgetActive()
+	want(noWait, "activate 1.1.0  finished")
+	want(noWait)
+}
+
+// forgetActive makes MetalK8s' document say that no version is active, as it does before the last step of an activation.
+func (b *bed) forgetActive() {
+	b.Helper()
 	document := b.get(configMaps, "metalk8s-solutions", "metalk8s-solutions")
 	data := document.Object["data"].(map[string]any)
 	var versions []schema.ImportedSolution
-	if err = json.Unmarshal([]byte(data[b.Solution].(string)), &versions); err != nil {
-		t.Fatal(err)
+	if err := json.Unmarshal([]byte(data[b.Solution].(string)), &versions); err != nil {
+		b.Fatal(err)
 	}
 	for i := range versions {
 		versions[i].Active = false
 	}
 	text, err := json.Marshal(versions)
 	if err != nil {
-		t.Fatal(err)
+		b.Fatal(err)
 	}
 	data[b.Solution] = string(text)
-	if _, err = b.Cluster.Update(t.Context(), document, cluster.WriteOptions{}); err != nil {
-		t.Fatal(err)
+	if _, err = b.Cluster.Update(b.Context(), document, cluster.WriteOptions{}); err != nil {
+		b.Fatal(err)
 	}
-	want(noWait, "activate 1.1.0  finished")
-	want(noWait)
 }
