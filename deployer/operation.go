@@ -44,7 +44,7 @@ func (d *Deployer) perform(ctx context.Context, o Options, locks []string, prepa
 			return nil, err
 		}
 		t.Planned = true
-		return t.finish(), d.mayDo(ctx, t)
+		return t.finish(), d.mayDo(ctx, t, o)
 	}
 	if err := d.mayLock(ctx); err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func (d *Deployer) perform(ctx context.Context, o Options, locks []string, prepa
 		if err != nil {
 			return err
 		}
-		if err := d.mayDo(ctx, t); err != nil {
+		if err := d.mayDo(ctx, t, o); err != nil {
 			return err
 		}
 		done = t.finish()

@@ -10,6 +10,7 @@ import (
 	kube "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/engine"
 	"github.com/solutionctl/solutionctl/lint/rbac"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -22,15 +23,15 @@ func (d *Deployer) mayLock(ctx context.Context) error {
 }
 
 // mayDo asks whether the user may do all of a task, so that nothing is left half-done for want of a right.
-func (d *Deployer) mayDo(ctx context.Context, t *task) error {
+func (d *Deployer) mayDo(ctx context.Context, t *task, o Options) error {
 	secrets := cluster.Permission{Resource: "secrets", Namespace: cluster.SystemNamespace}
 	wanted := append(with(secrets, "get", "list", "create", "update", "delete"), t.needs...)
 	for _, record := range t.records {
 		if record.Object.Kind == configMapKind.Kind {
-			wanted = append(wanted, with(cluster.Permission{Resource: "configmaps", Namespace: record.Object.Namespace}, "get", "create", "update")...)
+			wanted = append(wanted, with(cluster.Permission{Resource: "configmaps", Namespace: record.Object.Namespace, Name: record.Object.Name}, "get", "update")...)
 			continue
 		}
-		more, err := d.needed(ctx, record)
+		more, err := d.needed(ctx, record, !o.NoWait)
 		if err != nil {
 			return err
 		}
@@ -38,13 +39,13 @@ func (d *Deployer) mayDo(ctx context.Context, t *task) error {
 	}
 	for _, plan := range t.plans {
 		for _, change := range plan.Changes {
-			more, err := d.needed(ctx, change)
+			more, err := d.needed(ctx, change, !o.NoWait)
 			if err != nil {
 				return err
 			}
 			wanted = append(wanted, more...)
 		}
-		more, err := d.granted(ctx, plan.Release.Objects)
+		more, err := d.granted(ctx, plan)
 		if err != nil {
 			return err
 		}
@@ -77,8 +78,8 @@ func onObjects(definition *unstructured.Unstructured, verbs ...string) []cluster
 	return with(cluster.Permission{Group: group, Resource: resource}, verbs...)
 }
 
-// needed are the permissions that one change takes.
-func (d *Deployer) needed(ctx context.Context, change schema.Change) ([]cluster.Permission, error) {
+// needed are the permissions that one change takes, and to wait until the object is ready, or a namespace is gone.
+func (d *Deployer) needed(ctx context.Context, change schema.Change, wait bool) ([]cluster.Permission, error) {
 	verbs := map[schema.Action][]string{
 		schema.ActionCreate:  {"get", "create", "patch"},
 		schema.ActionUpdate:  {"get", "patch"},
@@ -88,6 +89,14 @@ func (d *Deployer) needed(ctx context.Context, change schema.Change) ([]cluster.
 	}[change.Action]
 	if verbs == nil {
 		return nil, nil
+	}
+	switch kind := change.Object.Kind; {
+	case kind == crdKind.Kind && change.Action != schema.ActionDelete: // whoever defines a kind waits until it can be used
+		verbs = append(verbs, "list", "watch")
+	case wait && kind == namespaceKind.Kind && change.Action == schema.ActionDelete:
+		verbs = append(verbs, "list", "watch")
+	case wait && engine.Awaits(change.Object) && change.Action != schema.ActionDelete:
+		verbs = append(verbs, "list", "watch")
 	}
 	group, err := kube.ParseGroupVersion(change.Object.APIVersion)
 	if err != nil {
@@ -105,13 +114,17 @@ func (d *Deployer) needed(ctx context.Context, change schema.Change) ([]cluster.
 }
 
 // granted are the rights that roles of the plan give away: nobody can give what they do not have, unless they may
-// escalate. Where the namespace exists the API server has said so already, when it was asked to check the plan.
-func (d *Deployer) granted(ctx context.Context, objects []*unstructured.Unstructured) ([]cluster.Permission, error) {
+// escalate and bind. Where the namespace exists the API server has judged the roles already, when it was asked to check the
+// plan; it could not judge who binds a role that is not there yet.
+func (d *Deployer) granted(ctx context.Context, plan *engine.Plan) ([]cluster.Permission, error) {
 	var wanted []cluster.Permission
 	exists := map[string]bool{"": true}
-	for _, object := range objects {
+	for _, object := range plan.Release.Objects {
 		kind, namespace := object.GetKind(), object.GetNamespace()
-		if object.GroupVersionKind().Group != rbacGroup || kind != "Role" && kind != "ClusterRole" {
+		isNew := slices.ContainsFunc(plan.Changes, func(c schema.Change) bool {
+			return c.Action == schema.ActionCreate && c.Object == refOf(object.GroupVersionKind(), object)
+		})
+		if object.GroupVersionKind().Group != rbacGroup || kind != "Role" && kind != "ClusterRole" || !isNew {
 			continue
 		}
 		if _, known := exists[namespace]; !known {
@@ -121,12 +134,14 @@ func (d *Deployer) granted(ctx context.Context, objects []*unstructured.Unstruct
 			}
 			exists[namespace] = found != nil
 		}
-		if exists[namespace] {
-			continue
+		verbs := []string{"bind"}
+		if !exists[namespace] {
+			verbs = append(verbs, "escalate")
 		}
 		resource := map[string]string{"Role": "roles", "ClusterRole": "clusterroles"}[kind]
-		escalate := cluster.Permission{Verb: "escalate", Group: rbacGroup, Resource: resource, Namespace: namespace, Name: object.GetName()}
-		missing, err := d.Cluster.Missing(ctx, escalate)
+		missing, err := d.Cluster.Missing(ctx, with(cluster.Permission{
+			Group: rbacGroup, Resource: resource, Namespace: namespace, Name: object.GetName(),
+		}, verbs...)...)
 		if err != nil {
 			return nil, err
 		}

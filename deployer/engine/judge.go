@@ -97,11 +97,21 @@ func (j *judge) tryCreate(ctx context.Context, s *step) (done bool, err error) {
 	case (apierrors.IsNotFound(err) || apierrors.HasStatusCause(err, namespaceTerminating)) && j.makes[s.Object.Namespace]:
 		s.Action, s.late = schema.ActionCreate, true
 		return true, nil
+	case apierrors.IsNotFound(err) && bindsMissingRole(err):
+		s.Action, s.late = schema.ActionCreate, true
+		return true, nil
 	case apierrors.IsNotFound(err) && s.Object.Namespace != "":
 		return false, report.Errorf(report.NotFound, "%s: namespace %s does not exist", s.Object, s.Object.Namespace)
 	default:
 		return false, err
 	}
+}
+
+// bindsMissingRole tells whether the server looked for a role to see whether the user has what a binding to it grants. The
+// role is part of the same release.
+func bindsMissingRole(err error) bool {
+	status, ok := errors.AsType[*apierrors.StatusError](err)
+	return ok && status.ErrStatus.Details != nil && status.ErrStatus.Details.Group == "rbac.authorization.k8s.io"
 }
 
 // decideUpdate compares what is wanted with an object that is there.

@@ -60,6 +60,11 @@ func (e *Engine) wait(ctx, patience context.Context, runs []*run) {
 // it ever gets a volume shows there.
 var alwaysReady = [phases]bool{phaseAccounts: true, phaseRoles: true, phaseBindings: true, phaseConfiguration: true}
 
+// Awaits tells whether an object is watched until it is ready.
+func Awaits(object schema.ObjectRef) bool {
+	return !alwaysReady[phaseOf(kindOfRef(object).GroupKind())]
+}
+
 // watch follows the targets until all of them are ready or failed, or until the patience ends. There is one watch for each
 // kind in a namespace, and only one for a kind that is waited for in many.
 func (e *Engine) watch(patience context.Context, targets []*target) {

@@ -37,7 +37,7 @@ type bed struct {
 	Group    string // of its custom resources
 	Sink     *report.Recorder
 
-	kubeconfigOf string // of the administrator of its cluster
+	in *testcluster.Cluster
 }
 
 var beds atomic.Int64
@@ -51,7 +51,7 @@ func newBed(t *testing.T) *bed {
 func newBedOn(t *testing.T, c *testcluster.Cluster) *bed {
 	t.Helper()
 	n := beds.Add(1)
-	b := &bed{T: t, Solution: fmt.Sprintf("demo%d", n), Env: fmt.Sprintf("env%d", n), Sink: &report.Recorder{}, kubeconfigOf: c.Kubeconfig}
+	b := &bed{T: t, Solution: fmt.Sprintf("demo%d", n), Env: fmt.Sprintf("env%d", n), Sink: &report.Recorder{}, in: c}
 	b.Group = b.Solution + ".example"
 	b.Deployer = b.connect(c.Kubeconfig)
 	b.environment(b.Env, b.Env)

@@ -315,7 +315,14 @@ func TestDriftOfManyEnvironments(t *testing.T) {
 // counted returns the verbs through a proxy that counts requests.
 func (b *bed) counted() (*deployer.Deployer, *atomic.Int64) {
 	b.Helper()
-	config, err := clientcmd.BuildConfigFromFlags("", b.kubeconfigOf)
+	var n atomic.Int64
+	return b.through(func(*http.Request) { n.Add(1) }), &n
+}
+
+// through returns the verbs of an administrator through a proxy that sees each request.
+func (b *bed) through(see func(*http.Request)) *deployer.Deployer {
+	b.Helper()
+	config, err := clientcmd.BuildConfigFromFlags("", b.in.Kubeconfig)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -327,9 +334,8 @@ func (b *bed) counted() (*deployer.Deployer, *atomic.Int64) {
 	if proxy.Transport, err = rest.TransportFor(config); err != nil {
 		b.Fatal(err)
 	}
-	var n atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		n.Add(1)
+		see(r)
 		proxy.ServeHTTP(w, r)
 	}))
 	b.Cleanup(server.Close)
@@ -342,5 +348,5 @@ func (b *bed) counted() (*deployer.Deployer, *atomic.Int64) {
 	if err := clientcmd.WriteToFile(*through, file); err != nil {
 		b.Fatal(err)
 	}
-	return b.connect(file), &n
+	return b.connect(file)
 }

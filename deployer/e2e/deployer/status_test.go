@@ -69,7 +69,7 @@ func (b *bed) patch(object *unstructured.Unstructured, data string) {
 	b.Helper()
 	resource := map[string]string{"Deployment": "deployments", "ConfigMap": "configmaps"}[object.GetKind()]
 	var err error
-	client := testcluster.Shared(b.T).Client()
+	client := b.in.Client()
 	options := metav1.PatchOptions{FieldManager: "somebody"}
 	switch resource {
 	case "deployments":

@@ -1,0 +1,369 @@
+package deployer_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kube "k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
+	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// role is a role that is shipped, for the Solution of a bed. Its name is that of the group that it is bound to.
+type role struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Rules             []rbacv1.PolicyRule `json:"rules"`
+}
+
+// shipped reads files of roles as an administrator fills them in.
+func (b *bed) shipped(files ...string) []role {
+	b.Helper()
+	var roles []role
+	for _, file := range files {
+		data, err := os.ReadFile(filepath.Join("../../../docs/installer-role", file))
+		if err != nil {
+			b.Fatal(err)
+		}
+		text := strings.ReplaceAll(strings.ReplaceAll(string(data), "shop.example.com", b.Group), "shop", b.Solution)
+		for document := range strings.SplitSeq(text, "\n---\n") {
+			var one role
+			if err := yaml.UnmarshalStrict([]byte(document), &one); err != nil {
+				b.Fatal(err)
+			}
+			roles = append(roles, one)
+		}
+	}
+	return roles
+}
+
+// group is who has a role.
+func (r role) group() string { return r.Name + "." + r.Namespace }
+
+// inEnvironment tells that a role is to be bound in the namespaces of environments.
+func (r role) inEnvironment() bool { return strings.HasSuffix(r.Name, "-environment") }
+
+// grant makes a role, and binds it to its group, where it is to be bound in one namespace or everywhere.
+func (b *bed) grant(r role) {
+	b.Helper()
+	data, err := yaml.Marshal(r)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.create(string(data))
+	if !r.inEnvironment() {
+		b.bindGroup(r, r.Namespace)
+	}
+}
+
+func (b *bed) bindGroup(r role, namespace string) {
+	b.Helper()
+	kind := "ClusterRoleBinding"
+	if namespace != "" {
+		kind = "RoleBinding"
+	}
+	b.create(fmt.Sprintf(`apiVersion: rbac.authorization.k8s.io/v1
+kind: %s
+metadata: {name: %s, namespace: %q}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: %s, name: %s}
+subjects: [{kind: Group, apiGroup: rbac.authorization.k8s.io, name: %s}]
+`, kind, r.Name, namespace, r.Kind, r.Name, r.group()))
+}
+
+// trial is a user who lacks one verb of one rule.
+type trial struct {
+	*deployer.Deployer
+	role   role // without the verb
+	rule   rbacv1.PolicyRule
+	verb   string
+	caught string // the command that needs it
+}
+
+func (r trial) String() string {
+	return fmt.Sprintf("%s %v %v in %s", r.verb, r.rule.Resources, r.rule.ResourceNames, r.role.Name)
+}
+
+// user returns the verbs for a member of the groups of some roles.
+func (b *bed) user(name string, roles []role) *deployer.Deployer {
+	b.Helper()
+	var groups []string
+	for _, r := range roles {
+		groups = append(groups, r.group())
+	}
+	file, err := b.in.KubeconfigFor(name, groups...)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return b.connect(file)
+}
+
+// trials makes a user for each verb of each rule.
+func (b *bed) trials(roles []role) []*trial {
+	b.Helper()
+	var all []*trial
+	for at, r := range roles {
+		for i, rule := range r.Rules {
+			for _, verb := range rule.Verbs {
+				n := len(all)
+				one := &trial{role: r, rule: rule, verb: verb}
+				one.role.Name = fmt.Sprintf("trial-%d-%s", n, r.Name)
+				one.role.Rules = slices.Clone(r.Rules)
+				one.role.Rules[i].Verbs = slices.DeleteFunc(slices.Clone(rule.Verbs), func(v string) bool { return v == verb })
+				if len(rule.Verbs) == 1 {
+					one.role.Rules = slices.Delete(one.role.Rules, i, i+1)
+				}
+				b.grant(one.role)
+				mine := slices.Clone(roles)
+				mine[at] = one.role
+				one.Deployer = b.user(fmt.Sprintf("trial-%d", n), mine)
+				all = append(all, one)
+			}
+		}
+	}
+	return all
+}
+
+// command is one command of the life of a Solution. Where there is a dry run, which asks for all rights that the command needs,
+// trials use it.
+type command struct {
+	name    string
+	prepare func()
+	run     func(d *deployer.Deployer, o deployer.Options) error
+	dry     bool
+}
+
+func (b *bed) life() []command {
+	ctx := b.Context()
+	app := deployer.AppOptions{Environment: b.Env, Kind: "clock", Name: "one", NoWait: true}
+	clock := func() bool { return b.find(b.clock(), b.Env, "one") != nil }
+	environments, hands := 0, 0
+	must := func(err error) {
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+	return []command{
+		{"activate", nil, func(d *deployer.Deployer, o deployer.Options) error {
+			_, err := d.Activate(ctx, deployer.ActivateOptions{Options: o, Solution: b.Solution, Version: "1.1.0"})
+			return err
+		}, true},
+		{"add", nil, func(d *deployer.Deployer, o deployer.Options) error {
+			_, err := d.Add(ctx, deployer.AddOptions{Options: o, Environment: b.Env, Solution: b.Solution, Version: "1.0.0"})
+			return err
+		}, true},
+		{"env create", func() { environments++ }, func(d *deployer.Deployer, _ deployer.Options) error {
+			_, err := d.CreateEnvironment(ctx, metalk8s.CreateOptions{Name: fmt.Sprintf("%s-%d", b.Env, environments)})
+			return err
+		}, false},
+		{"app create", func() {
+			if clock() {
+				must(b.DeleteApp(ctx, app))
+			}
+		}, func(d *deployer.Deployer, _ deployer.Options) error {
+			_, err := d.CreateApp(ctx, app, []byte("hands: 2\n"), nil)
+			return err
+		}, false},
+		{"app set", func() { hands++ }, func(d *deployer.Deployer, _ deployer.Options) error {
+			_, err := d.SetApp(ctx, app, []string{fmt.Sprintf("hands=%d", hands)})
+			return err
+		}, false},
+		{"upgrade", nil, func(d *deployer.Deployer, o deployer.Options) error {
+			_, err := d.Change(ctx, deployer.ChangeOptions{Options: o, Direction: deployer.Up, Environment: b.Env, Solution: b.Solution, Version: "1.1.0"})
+			return err
+		}, true},
+		{"rollback", nil, func(d *deployer.Deployer, o deployer.Options) error {
+			_, err := d.Rollback(ctx, deployer.RollbackOptions{Options: o, Environment: b.Env, Solution: b.Solution})
+			return err
+		}, true},
+		{"repair", func() {
+			if config := b.find(configMaps, b.Env, b.Solution+"-operator-config"); config != nil {
+				must(b.Cluster.Delete(ctx, config, cluster.DeleteOptions{}))
+			}
+		}, func(d *deployer.Deployer, o deployer.Options) error {
+			_, err := d.Repair(ctx, deployer.RepairOptions{Options: o, Environment: b.Env, Solution: b.Solution})
+			return err
+		}, true},
+		{"app delete", func() {
+			if !clock() {
+				b.newClock(b.Env, "one", "hands: 1")
+			}
+		}, func(d *deployer.Deployer, _ deployer.Options) error { return d.DeleteApp(ctx, app) }, false},
+		{"remove", nil, func(d *deployer.Deployer, o deployer.Options) error {
+			_, err := d.Remove(ctx, deployer.RemoveOptions{Options: o, Environment: b.Env, Solution: b.Solution})
+			return err
+		}, true},
+		{"env delete", nil, func(d *deployer.Deployer, o deployer.Options) error {
+			o.NoWait = false
+			_, err := d.DeleteEnvironment(ctx, deployer.DeleteEnvironmentOptions{Options: o, Environment: b.Env})
+			return err
+		}, true},
+		{"deactivate", nil, func(d *deployer.Deployer, o deployer.Options) error {
+			_, err := d.Deactivate(ctx, deployer.DeactivateOptions{Options: o, Solution: b.Solution})
+			return err
+		}, true},
+	}
+}
+
+// TestInstallerRole: who has the roles of docs/installer-role can do everything with a Solution, and needs every verb of them.
+// Without one, the command that needs it names the rule and changes nothing.
+func TestInstallerRole(t *testing.T) {
+	b := newBedOn(t, testcluster.StartFor(t, testcluster.Options{}))
+	b.imported("1.0.0", content{})
+	b.imported("1.1.0", content{Role: "- {apiGroups: [''], resources: [pods, services], verbs: [get, list]}"})
+	roles := b.shipped("installer.yaml", "solution.yaml")
+	for _, r := range roles {
+		b.grant(r)
+	}
+	trials := b.trials(roles)
+	for _, r := range roles {
+		if r.inEnvironment() {
+			b.bindGroup(r, b.Env)
+		}
+	}
+	for _, one := range trials {
+		if one.role.inEnvironment() {
+			b.bindGroup(one.role, b.Env)
+		}
+	}
+	installer := b.user("installer", roles)
+	last := trials[len(trials)-1]
+	await(t, func() (bool, bool) {
+		missing, err := last.Cluster.Missing(t.Context(), cluster.Permission{Verb: "bind", Group: roleGroup, Resource: "roles", Namespace: b.Env, Name: b.Solution + "-operator"})
+		return true, err == nil && len(missing) == 0
+	})
+	for _, c := range b.life() {
+		for _, one := range trials {
+			if one.caught == "" {
+				b.try(c, one)
+			}
+		}
+		if c.prepare != nil {
+			c.prepare()
+		}
+		if err := c.run(installer, deployer.Options{NoWait: true}); err != nil {
+			t.Fatalf("%s: %v\n%q", c.name, err, report.Hints(err))
+		}
+	}
+	for _, one := range trials {
+		if one.caught == "" {
+			t.Errorf("no command needs %s", one)
+		}
+	}
+}
+
+const roleGroup = "rbac.authorization.k8s.io"
+
+// try runs a command without a right. When that fails, nothing may have changed, and the message must name the rule.
+func (b *bed) try(c command, one *trial) {
+	b.Helper()
+	if c.prepare != nil {
+		c.prepare()
+	}
+	before := b.snapshot()
+	err := c.run(one.Deployer, deployer.Options{DryRun: c.dry})
+	if err == nil {
+		return
+	}
+	one.caught = c.name
+	if diff := cmp.Diff(before, b.snapshot()); diff != "" {
+		b.Errorf("%s without %s: %v\nchanged something: %s", c.name, one, err, diff)
+	}
+	text := strings.Join(report.Hints(err), "\n")
+	if report.CodeOf(err) != report.Forbidden {
+		b.Errorf("%s without %s: %v\n%s", c.name, one, err, text)
+		return
+	}
+	wanted, verbs := one.rule.Resources[0], []string{one.verb}
+	switch {
+	case one.verb == "bind" || one.verb == "escalate":
+		wanted, verbs = "pods", []string{"get", "list"} // what the operator gets would have to be the installer's
+	case wanted == "*":
+		wanted = "clocks"
+	}
+	if one.verb == "create" || one.verb == "patch" {
+		verbs = []string{"create", "patch"} // what is applied takes both
+	}
+	named := false
+	for _, rule := range hintedRule.FindAllStringSubmatch(text, -1) {
+		list := strings.Split(strings.ReplaceAll(rule[2], `"`, ""), ", ")
+		foreign := slices.ContainsFunc(list, func(v string) bool { return !slices.Contains(verbs, v) })
+		if rule[1] != wanted || foreign {
+			b.Errorf("%s without %s: the hint asks for more:\n%s", c.name, one, text)
+		}
+		named = named || rule[1] == wanted && (slices.Contains(list, one.verb) || wanted == "pods")
+	}
+	if !named {
+		b.Errorf("%s without %s is not explained: %v\n%s", c.name, one, err, text)
+	}
+}
+
+// hintedRule finds the resource and the verbs of a rule in a hint.
+var hintedRule = regexp.MustCompile(`resources: \["([^"]*)"\]\n(?:  resourceNames: .*\n)?  verbs: \[(.*)\]`)
+
+// snapshot is what commands may change, and in which state it is.
+func (b *bed) snapshot() map[string]string {
+	b.Helper()
+	state := map[string]string{}
+	for _, kind := range []kube.GroupVersionKind{configMaps, secrets, roles, deployments, definitions, namespaces, b.clock()} {
+		for object, err := range b.Cluster.ListMetadata(b.Context(), kind, "", metav1.ListOptions{}) {
+			if err != nil {
+				b.Fatal(err)
+			}
+			version := object.GetResourceVersion()
+			if kind == deployments || kind == definitions || kind == namespaces {
+				version = fmt.Sprint(object.GetGeneration()) // controllers write their status
+			}
+			if ours := object.GetNamespace(); !strings.HasPrefix(ours, "kube-") && object.GetName() != "kube-root-ca.crt" && object.GetDeletionTimestamp() == nil {
+				state[cluster.Name(kind.Kind, ours, object.GetName())] = version
+			}
+		}
+	}
+	return state
+}
+
+// TestReaderRole: who has the roles of docs/installer-role/reader.yaml sees everything and changes nothing.
+func TestReaderRole(t *testing.T) {
+	b := newBedOn(t, testcluster.StartFor(t, testcluster.Options{}))
+	b.activated("1.0.0", content{})
+	b.mustAdd("1.0.0")
+	roles := b.shipped("reader.yaml")
+	for _, r := range roles {
+		b.grant(r)
+		if r.inEnvironment() {
+			b.bindGroup(r, b.Env)
+		}
+	}
+	reader := b.user("reader", roles)
+	await(t, func() (bool, bool) {
+		missing, err := reader.Cluster.Missing(t.Context(), cluster.Permission{Verb: "get", Resource: "configmaps", Namespace: metalk8s.SolutionsNamespace, Name: metalk8s.SolutionsConfigMap})
+		return true, err == nil && len(missing) == 0
+	})
+	b.patch(b.get(configMaps, b.Env, b.Solution+"-operator-config"), `{"data": {"operator.yaml": "changed"}}`)
+	drift, err := reader.Diff(t.Context(), deployer.DiffOptions{Environment: b.Env, Solution: b.Solution})
+	if err != nil || drift.Empty() {
+		t.Errorf("%+v, %v", drift, err)
+	}
+	status, err := reader.StatusAndDrift(t.Context())
+	if err != nil || !status.HasDrift() {
+		t.Errorf("%+v, %v", status, err)
+	}
+	if history, err := reader.History(t.Context(), b.Env, b.Solution); err != nil || len(history.Operations) != 1 {
+		t.Errorf("%+v, %v", history, err)
+	}
+	_, err = reader.Repair(t.Context(), deployer.RepairOptions{Environment: b.Env, Solution: b.Solution})
+	b.refused(err, report.Forbidden, "leases")
+}
