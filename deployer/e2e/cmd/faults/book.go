@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"sync"
 	"time"
@@ -25,6 +26,9 @@ type line struct {
 
 // counts are the steps of a verb.
 type counts struct {
+	commit string
+	seed   uint64
+
 	Verb   string `json:"verb"`
 	Calls  int    `json:"calls"`
 	Files  int    `json:"files"`
@@ -37,7 +41,7 @@ type proof struct {
 	Found string `json:"found"`
 }
 
-// book is what was found out about a commit.
+// book is what was found out last about each verb: with one commit and one seed.
 type book struct {
 	commit string
 	seed   uint64
@@ -60,7 +64,7 @@ func openBook(name, commit string, seed uint64) (*book, error) {
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
 		var l line
-		if json.Unmarshal(lines.Bytes(), &l) == nil && l.Commit == commit { // else it was being written
+		if json.Unmarshal(lines.Bytes(), &l) == nil { // else it was being written
 			b.take(&l)
 		}
 	}
@@ -70,16 +74,26 @@ func openBook(name, commit string, seed uint64) (*book, error) {
 func (b *book) take(l *line) {
 	switch {
 	case l.Clean != nil:
-		b.verbs[l.Clean.Verb] = l.Clean
+		b.takeVerb(l)
 	case l.Proof != nil:
 		b.proofs[l.Proof.Tag] = l.Proof.Found
-	case l.Result != nil:
+	case l.Result != nil && b.verbs[l.Verb] != nil && b.verbs[l.Verb].commit == l.Commit:
 		b.results[l.Point] = l.Result
 	}
 	if b.first.IsZero() {
 		b.first = l.Time
 	}
 	b.last = l.Time
+}
+
+// takeVerb begins with a verb. What is known about it from another commit does not count any more.
+func (b *book) takeVerb(l *line) {
+	before := b.verbs[l.Clean.Verb]
+	if before != nil && before.commit != l.Commit {
+		maps.DeleteFunc(b.results, func(p faults.Point, _ *faults.Result) bool { return p.Verb == l.Clean.Verb })
+	}
+	l.Clean.commit, l.Clean.seed = l.Commit, l.Seed
+	b.verbs[l.Clean.Verb] = l.Clean
 }
 
 func (b *book) write(l line) error {
@@ -98,7 +112,7 @@ func (b *book) write(l line) error {
 func (b *book) note(r *faults.Result) error { return b.write(line{Result: r}) }
 
 func (b *book) noteVerb(v *faults.Verb, clean *faults.Clean) error {
-	return b.write(line{Clean: &counts{v.Name, len(clean.Calls), clean.Files, len(clean.Points(v))}})
+	return b.write(line{Clean: &counts{Verb: v.Name, Calls: len(clean.Calls), Files: clean.Files, Points: len(clean.Points(v))}})
 }
 
 func (b *book) noteProof(s faults.Sabotage, found string) error {

@@ -35,19 +35,20 @@ The lock of a killed run expires as always; only its term is shortened from 15 s
 func (b *book) report() string {
 	var w strings.Builder
 	w.WriteString(introduction)
-	fmt.Fprintf(&w, "Commit %s, seed %d, Kubernetes %s, %s to %s.\n\n", b.commit, b.seed, testcluster.KubernetesVersion,
+	fmt.Fprintf(&w, "Kubernetes %s, %s to %s.\n\n", testcluster.KubernetesVersion,
 		b.first.Format(time.RFC3339), b.last.Format(time.RFC3339))
-	w.WriteString("| command | calls | file changes | points | killed | as it should be | wrong | over before | not found out |\n|---|---|---|---|---|---|---|---|---|\n")
+	w.WriteString("| command | calls | file changes | points | killed | as it should be | wrong | over before | not found out | commit | seed |\n|---|---|---|---|---|---|---|---|---|---|---|\n")
 	var total [7]int
 	for _, v := range faults.Verbs {
 		if row, ok := b.row(v); ok {
-			fmt.Fprintf(&w, "| %s | %d | %d | %d | %d | %d | %d | %d | %d |\n", v.Name, row[0], row[1], row[2], row[3], row[4], row[5], row[6], row[7])
+			fmt.Fprintf(&w, "| %s | %d | %d | %d | %d | %d | %d | %d | %d | %s | %d |\n", v.Name,
+				row[0], row[1], row[2], row[3], row[4], row[5], row[6], row[7], b.verbs[v.Name].commit, b.verbs[v.Name].seed)
 			for i := range total {
 				total[i] += row[i]
 			}
 		}
 	}
-	fmt.Fprintf(&w, "| **all** | %d | %d | %d | %d | %d | %d | %d | |\n\n", total[0], total[1], total[2], total[3], total[4], total[5], total[6])
+	fmt.Fprintf(&w, "| **all** | %d | %d | %d | %d | %d | %d | %d | | | |\n\n", total[0], total[1], total[2], total[3], total[4], total[5], total[6])
 	w.WriteString(b.coverage())
 	b.reportFaults(&w)
 	b.reportProofs(&w)
