@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -37,7 +38,11 @@ func (d *Deployer) PlanConvergence(ctx context.Context, c *schema.SolutionsConfi
 		Import: []schema.ConvergeImport{}, Activate: []schema.SolutionAt{}, Deactivate: []schema.SolutionAt{},
 		Unimport: []schema.SolutionAt{}, Notices: append([]string{}, notes...),
 	}
-	desired, err := planImports(plan, flat, catalog, host)
+	listed, err := d.documents().Solutions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	desired, err := planImports(plan, flat, catalog, listed, host)
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +65,7 @@ func (d *Deployer) PlanConvergence(ctx context.Context, c *schema.SolutionsConfi
 }
 
 // planImports plans which archives are to be imported, and returns what the catalogue will be.
-func planImports(plan *schema.Convergence, flat *schema.SolutionsConfiguration, catalog *Catalog, host Host) (*Catalog, error) {
+func planImports(plan *schema.Convergence, flat *schema.SolutionsConfiguration, catalog *Catalog, listed *metalk8s.Solutions, host Host) (*Catalog, error) {
 	desired := &Catalog{imports: map[string]schema.Import{}}
 	for _, path := range flat.Archives {
 		manifest, err := host.Identify(path)
@@ -81,7 +86,8 @@ func planImports(plan *schema.Convergence, flat *schema.SolutionsConfiguration, 
 		if err != nil {
 			return nil, err
 		}
-		if _, known := catalog.imports[i.ID()]; !known || !stored {
+		_, known := catalog.imports[i.ID()]
+		if _, complete := listed.Find(i.Name, i.Version); !known || !stored || !complete {
 			at := schema.SolutionAt{Solution: i.Name, Version: i.Version}
 			plan.Import = append(plan.Import, schema.ConvergeImport{SolutionAt: at, Path: i.Archive.Path})
 		}
