@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -245,6 +246,7 @@ func TestInstallerRole(t *testing.T) {
 		missing, err := last.Cluster.Missing(t.Context(), cluster.Permission{Verb: "bind", Group: roleGroup, Resource: "roles", Namespace: b.Env, Name: b.Solution + "-operator"})
 		return true, err == nil && len(missing) == 0
 	})
+	b.wantFound(b.examine(installer, time.Now), "ok rights look", "ok rights activate", "ok rights environments", "ok rights deploy")
 	for _, c := range b.life() {
 		for _, one := range trials {
 			if one.caught == "" {
