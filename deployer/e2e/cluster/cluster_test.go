@@ -22,10 +22,9 @@ import (
 func TestMain(m *testing.M) { testcluster.Main(m, testcluster.Options{}) }
 
 var (
-	configMapKind  = schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
-	namespaceKind  = schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}
-	deploymentKind = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
-	widgetKind     = schema.GroupVersionKind{Group: "test.example.com", Version: "v1", Kind: "Widget"}
+	configMapKind = schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
+	namespaceKind = schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}
+	widgetKind    = schema.GroupVersionKind{Group: "test.example.com", Version: "v1", Kind: "Widget"}
 )
 
 // connect returns a connection as the administrator, or as the options say.
@@ -103,23 +102,23 @@ func TestReadAndWrite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Update(ctx, changed, cluster.WriteOptions{}); !errors.Is(err, cluster.ErrChanged) {
+	if _, err = c.Update(ctx, changed, cluster.WriteOptions{}); !errors.Is(err, cluster.ErrChanged) {
 		t.Errorf("update from an old state: %v, want ErrChanged", err)
 	}
-	if err := c.Delete(ctx, created, cluster.DeleteOptions{}); !errors.Is(err, cluster.ErrChanged) {
+	if err = c.Delete(ctx, created, cluster.DeleteOptions{}); !errors.Is(err, cluster.ErrChanged) {
 		t.Errorf("delete in an old state: %v, want ErrChanged", err)
 	}
 	other := updated.DeepCopy()
 	other.SetUID("01234567-89ab-cdef-0123-456789abcdef")
 	other.SetResourceVersion("")
-	if err := c.Delete(ctx, other, cluster.DeleteOptions{}); !errors.Is(err, cluster.ErrChanged) {
+	if err = c.Delete(ctx, other, cluster.DeleteOptions{}); !errors.Is(err, cluster.ErrChanged) {
 		t.Errorf("delete another object of the same name: %v, want ErrChanged", err)
 	}
-	if _, err := c.Apply(ctx, other, cluster.WriteOptions{}); !errors.Is(err, cluster.ErrChanged) {
+	if _, err = c.Apply(ctx, other, cluster.WriteOptions{}); !errors.Is(err, cluster.ErrChanged) {
 		t.Errorf("apply to another object of the same name: %v, want ErrChanged", err)
 	}
 
-	if _, err := c.Patch(ctx, updated, types.MergePatchType, []byte(`{"data":{"more":"three"}}`), cluster.WriteOptions{DryRun: true}); err != nil {
+	if _, err = c.Patch(ctx, updated, types.MergePatchType, []byte(`{"data":{"more":"three"}}`), cluster.WriteOptions{DryRun: true}); err != nil {
 		t.Error(err)
 	}
 	got, err := c.Get(ctx, configMapKind, ns, "web")
@@ -136,8 +135,8 @@ func TestReadAndWrite(t *testing.T) {
 	if err := c.Delete(ctx, got, cluster.DeleteOptions{}); err != nil {
 		t.Errorf("delete what is gone: %v", err)
 	}
-	if got, err := c.Get(ctx, configMapKind, ns, "web"); got != nil || err != nil {
-		t.Errorf("Get of what is gone: %v, %v", got, err)
+	if left, err := c.Get(ctx, configMapKind, ns, "web"); left != nil || err != nil {
+		t.Errorf("Get of what is gone: %v, %v", left, err)
 	}
 	gone := got.DeepCopy()
 	gone.SetManagedFields(nil)
@@ -258,7 +257,7 @@ spec:
 		t.Errorf("Kinds has the new kind %d times", seen)
 	}
 	// A client that knows the kind has to learn that it is gone.
-	if err := c.Delete(ctx, definition, cluster.DeleteOptions{}); err == nil {
+	if err = c.Delete(ctx, definition, cluster.DeleteOptions{}); err == nil {
 		t.Fatal("deleted a definition in an old state")
 	}
 	definition, err = c.Get(ctx, definition.GroupVersionKind(), "", definition.GetName())

@@ -298,7 +298,7 @@ webhooks:
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := c.Delete(ctx, going, cluster.DeleteOptions{}); err != nil {
+		if err = c.Delete(ctx, going, cluster.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		check(t, write(configMap(ns, "late", "v")), report.InUse, "namespace "+ns+" is being deleted")

@@ -30,6 +30,7 @@ func short(identity string) cluster.LockOptions {
 }
 
 func lockName(t *testing.T) string {
+	t.Helper()
 	return strings.ToLower(strings.NewReplacer("/", "-", "_", "-").Replace(t.Name()))
 }
 
@@ -40,7 +41,7 @@ func TestLock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := lock.Check(); err != nil {
+	if err = lock.Check(); err != nil {
 		t.Error(err)
 	}
 	_, err = other.Lock(ctx, lockName(t), short("bob@node2"))
@@ -66,8 +67,8 @@ func TestLock(t *testing.T) {
 	}
 	got := make(chan result)
 	go func() {
-		lock, err := other.Lock(ctx, lockName(t), options)
-		got <- result{lock, err}
+		second, err := other.Lock(ctx, lockName(t), options)
+		got <- result{second, err}
 	}()
 	for len(sink.Events()) == 0 {
 		select {

@@ -61,10 +61,10 @@ func TestApps(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := schema.ValidateOutput("apps", data); err != nil {
+	if err = schema.ValidateOutput("apps", data); err != nil {
 		t.Error(err)
 	}
-	if err := b.DeleteApp(t.Context(), here); err != nil {
+	if err = b.DeleteApp(t.Context(), here); err != nil {
 		t.Fatal(err)
 	}
 	if list, err = b.Apps(t.Context(), deployer.AppOptions{Environment: b.Env}); err != nil || len(list.Apps) != 0 {

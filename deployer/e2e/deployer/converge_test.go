@@ -81,29 +81,32 @@ func TestConvergence(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := schema.ValidateOutput("convergence", data); err != nil {
+	if err = schema.ValidateOutput("convergence", data); err != nil {
 		t.Error(err)
 	}
-	if again, err := h.converge(flat("latest", "1.0.0", "1.1.0"), deployer.Options{}); err != nil || !again.Empty() {
+	again, err := h.converge(flat("latest", "1.0.0", "1.1.0"), deployer.Options{})
+	if err != nil || !again.Empty() {
 		t.Errorf("%+v, %v", again, err)
 	}
 
 	b.forgetActive() // a run was killed before the last step
-	if again, err := h.converge(flat("latest", "1.0.0", "1.1.0"), deployer.Options{}); err != nil || !cmp.Equal(again.Activate, at("1.1.0")) {
+	again, err = h.converge(flat("latest", "1.0.0", "1.1.0"), deployer.Options{})
+	if err != nil || !cmp.Equal(again.Activate, at("1.1.0")) {
 		t.Errorf("%+v, %v", again, err)
 	}
 
 	older := &schema.SolutionsConfiguration{APIVersion: schema.OlderAPIVersion, Kind: schema.KindSolutionsConfiguration, Solutions: []schema.SolutionArchives{
 		{Name: b.Solution, Archives: []string{"/mnt/1.0.0.iso", "/mnt/1.1.0.iso"}, ActiveVersion: "1.0.0"},
 	}}
-	if back, err := h.converge(older, deployer.Options{}); err != nil || !cmp.Equal(back.Activate, at("1.0.0")) {
+	back, err := h.converge(older, deployer.Options{})
+	if err != nil || !cmp.Equal(back.Activate, at("1.0.0")) {
 		t.Errorf("%+v, %v", back, err)
 	}
 
 	b.mustAdd("1.0.0")
 	_, err = h.converge(flat("", "1.1.0"), deployer.Options{})
 	b.refused(err, report.InUse, b.Env)
-	if _, err := b.Remove(t.Context(), deployer.RemoveOptions{Environment: b.Env, Solution: b.Solution}); err != nil {
+	if _, err = b.Remove(t.Context(), deployer.RemoveOptions{Environment: b.Env, Solution: b.Solution}); err != nil {
 		t.Fatal(err)
 	}
 	planned, err := h.converge(flat("", "1.1.0"), deployer.Options{DryRun: true})
@@ -111,7 +114,7 @@ func TestConvergence(t *testing.T) {
 		t.Errorf("%+v, %v", planned, err)
 	}
 	b.get(definitions, "", b.crdName())
-	if _, err := h.converge(flat("", "1.1.0"), deployer.Options{}); err != nil {
+	if _, err = h.converge(flat("", "1.1.0"), deployer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	if b.find(definitions, "", b.crdName()) != nil {

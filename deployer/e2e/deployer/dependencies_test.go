@@ -70,10 +70,10 @@ func TestDependencyInAnEnvironment(t *testing.T) {
 	more := db.Env + "-more"
 	db.environment(db.Env, more)
 	o := deployer.AddOptions{Options: deployer.Options{NoWait: true}, Environment: db.Env, Namespace: more, Solution: db.Solution, Version: "1.1.0"}
-	if _, err := db.Add(t.Context(), o); err != nil {
+	if _, err = db.Add(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
-	if err := db.remove(db.Env); err != nil {
+	if err = db.remove(db.Env); err != nil {
 		t.Fatal(err)
 	}
 	_, err = db.DeleteEnvironment(t.Context(), deployer.DeleteEnvironmentOptions{Environment: db.Env, Namespace: more, Data: deployer.DeleteData})
@@ -103,7 +103,7 @@ func TestDependencyOnWhatIsActive(t *testing.T) {
 	dns.refused(err, report.InUse, app.Solution+" 1.0.0 in environment "+app.Env, app.Solution+" 1.0.0 needs")
 	_, err = dns.Activate(t.Context(), deployer.ActivateOptions{Solution: dns.Solution, Version: "1.0.0"})
 	dns.refused(err, report.InUse, app.Solution)
-	if err := app.remove(""); err != nil {
+	if err = app.remove(""); err != nil {
 		t.Fatal(err)
 	}
 	_, err = dns.Deactivate(t.Context(), deployer.DeactivateOptions{Solution: dns.Solution})
@@ -175,7 +175,8 @@ func TestConvergenceFollowsDependencies(t *testing.T) {
 	}
 	_, err := converge(a.Solution)
 	b.refused(err, report.Refused, a.Solution+" 1.0.0 needs "+b.Solution)
-	if catalog, err := b.Catalog(t.Context()); err != nil || len(catalog.Imports()) > 0 {
+	catalog, err := b.Catalog(t.Context())
+	if err != nil || len(catalog.Imports()) > 0 {
 		t.Errorf("something was imported: %+v, %v", catalog, err)
 	}
 	plan, err := converge(a.Solution, b.Solution)

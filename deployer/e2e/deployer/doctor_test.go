@@ -93,7 +93,7 @@ func TestDoctor(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.wantFound(b.examine(&deployer.Deployer{Cluster: hurried, Now: later, Version: "1.0.0"}, later), "warning cluster clock: the clocks of this host and of the API server are 1h0m0s apart", "jane@there is at work since")
-	if err := lock.Release(t.Context()); err != nil {
+	if err = lock.Release(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 

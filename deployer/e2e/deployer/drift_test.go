@@ -204,13 +204,13 @@ func TestRepairAndAnotherTool(t *testing.T) {
 
 	// An object that was made anew is not the one that was deployed.
 	config := b.get(configMaps, b.Env, operator+"-config")
-	if err := b.Cluster.Delete(t.Context(), config, cluster.DeleteOptions{}); err != nil {
+	if err = b.Cluster.Delete(t.Context(), config, cluster.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	b.wantDrift("create ConfigMap -operator-config")
 	client := testcluster.Shared(t).Client().CoreV1().ConfigMaps(b.Env)
 	theirs := `{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "` + config.GetName() + `"}, "data": {"theirs": "1"}}`
-	if _, err := client.Patch(t.Context(), config.GetName(), types.ApplyPatchType, []byte(theirs), metav1.PatchOptions{FieldManager: "argo"}); err != nil {
+	if _, err = client.Patch(t.Context(), config.GetName(), types.ApplyPatchType, []byte(theirs), metav1.PatchOptions{FieldManager: "argo"}); err != nil {
 		t.Fatal(err)
 	}
 	_, err = b.repair(deployer.Options{})

@@ -363,7 +363,8 @@ func TestReaderRole(t *testing.T) {
 	if err != nil || !status.HasDrift() {
 		t.Errorf("%+v, %v", status, err)
 	}
-	if history, err := reader.History(t.Context(), b.Env, b.Solution); err != nil || len(history.Operations) != 1 {
+	history, err := reader.History(t.Context(), b.Env, b.Solution)
+	if err != nil || len(history.Operations) != 1 {
 		t.Errorf("%+v, %v", history, err)
 	}
 	_, err = reader.Repair(t.Context(), deployer.RepairOptions{Environment: b.Env, Solution: b.Solution})

@@ -49,23 +49,24 @@ func TestTheRoad(t *testing.T) {
 	if again := b.mustAdd("1.0.0"); !again.Empty() {
 		t.Errorf("adding it again changes something: %+v", again)
 	}
-	if drift, err := b.Diff(t.Context(), deployer.DiffOptions{Environment: b.Env, Solution: b.Solution}); err != nil || !drift.Empty() {
+	drift, err := b.Diff(t.Context(), deployer.DiffOptions{Environment: b.Env, Solution: b.Solution})
+	if err != nil || !drift.Empty() {
 		t.Errorf("%+v, %v", drift, err)
 	}
 
-	if _, err := b.Remove(t.Context(), deployer.RemoveOptions{Environment: b.Env, Solution: b.Solution}); err != nil {
+	if _, err = b.Remove(t.Context(), deployer.RemoveOptions{Environment: b.Env, Solution: b.Solution}); err != nil {
 		t.Fatal(err)
 	}
 	if b.find(deployments, b.Env, b.Solution+"-operator") != nil || b.find(roles, b.Env, b.Solution+"-operator") != nil {
 		t.Error("the operator is still there")
 	}
-	if _, err := b.Deactivate(t.Context(), deployer.DeactivateOptions{Solution: b.Solution}); err != nil {
+	if _, err = b.Deactivate(t.Context(), deployer.DeactivateOptions{Solution: b.Solution}); err != nil {
 		t.Fatal(err)
 	}
 	if b.find(definitions, "", b.crdName()) != nil {
 		t.Error("the definition is still there")
 	}
-	if err := b.RecordUnimport(t.Context(), b.Solution+"-1.0.0"); err != nil {
+	if err = b.RecordUnimport(t.Context(), b.Solution+"-1.0.0"); err != nil {
 		t.Fatal(err)
 	}
 	_, err = b.Activate(t.Context(), deployer.ActivateOptions{Solution: b.Solution})
@@ -191,7 +192,7 @@ func TestDeactivateKeepsData(t *testing.T) {
 	_, err = b.Remove(t.Context(), deployer.RemoveOptions{Environment: b.Env, Solution: b.Solution})
 	b.refused(err, report.DataLoss, "1 of kind Clock in namespace "+b.Env, "--keep-data")
 
-	if _, err := b.Remove(t.Context(), deployer.RemoveOptions{Environment: b.Env, Solution: b.Solution, Data: deployer.KeepData}); err != nil {
+	if _, err = b.Remove(t.Context(), deployer.RemoveOptions{Environment: b.Env, Solution: b.Solution, Data: deployer.KeepData}); err != nil {
 		t.Fatal(err)
 	}
 	done, err := b.Deactivate(t.Context(), deployer.DeactivateOptions{Solution: b.Solution, Data: deployer.KeepData})
@@ -217,7 +218,7 @@ func TestDeleteData(t *testing.T) {
 	b.newClock(b.Env, "red", "colour: red")
 	held := b.newClock(b.Env, "held", "colour: blue")
 	held.SetFinalizers([]string{"example.com/hold"})
-	held, err := b.Cluster.Update(t.Context(), held, cluster.WriteOptions{})
+	_, err := b.Cluster.Update(t.Context(), held, cluster.WriteOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -305,7 +306,7 @@ func TestAddIsRefused(t *testing.T) {
 		Options: deployer.Options{NoWait: true}, Environment: b.Env, Solution: b.Solution, Version: "1.1.0",
 		Rendering: deployer.Rendering{AcceptHazards: []string{"escalate"}},
 	}
-	if _, err := b.Add(t.Context(), accepted); err != nil {
+	if _, err = b.Add(t.Context(), accepted); err != nil {
 		t.Fatal(err)
 	}
 	if again := b.mustAdd("1.1.0"); !again.Empty() {

@@ -649,9 +649,9 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: %s}]
 	e := limited.connect(kubeconfig)
 	// The API server notices new rights a little later.
 	for missing := true; missing; {
-		list, err := e.Cluster.Missing(t.Context(), cluster.Permission{Verb: "list", Resource: "secrets", Namespace: cluster.SystemNamespace})
-		if err != nil {
-			t.Fatal(err)
+		list, failure := e.Cluster.Missing(t.Context(), cluster.Permission{Verb: "list", Resource: "secrets", Namespace: cluster.SystemNamespace})
+		if failure != nil {
+			t.Fatal(failure)
 		}
 		missing = len(list) > 0
 	}

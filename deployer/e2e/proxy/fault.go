@@ -145,7 +145,7 @@ func ExpiredWatch(w http.ResponseWriter, r *http.Request, _ http.Handler) bool {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusGone)
-	fmt.Fprint(w, expired)
+	_, _ = fmt.Fprint(w, expired) // who is gone does not need it
 	return true
 }
 
