@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/solutionctl/solutionctl/deployer/engine"
-	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -16,8 +15,9 @@ import (
 type Host interface {
 	// Identify returns the manifest of the archive with this path.
 	Identify(path string) (*schema.Solution, error)
-	// Stored reports whether a version is in the store of this host.
-	Stored(id string) (bool, error)
+	// Stored lists the versions in the store of this host. An import puts a version there first, an unimport takes it from
+	// there last.
+	Stored() ([]schema.SolutionAt, error)
 	// Import imports the archives with these paths, all or none of them. One that is imported already is no error.
 	Import(ctx context.Context, paths ...string) error
 	// Unimport forgets an imported version, unless it is in use.
@@ -42,9 +42,21 @@ func (d *Deployer) PlanConvergence(ctx context.Context, c *schema.SolutionsConfi
 	if err != nil {
 		return nil, err
 	}
-	desired, err := planImports(plan, flat, catalog, listed, host)
+	stored, err := host.Stored()
 	if err != nil {
 		return nil, err
+	}
+	desired, err := configured(flat, host)
+	if err != nil {
+		return nil, err
+	}
+	// Lower versions come first: an older version after a newer one would have to be allowed.
+	for _, i := range desired.Imports() {
+		at := schema.SolutionAt{Solution: i.Name, Version: i.Version}
+		_, known := catalog.imports[i.ID()]
+		if _, complete := listed.Find(i.Name, i.Version); !known || !complete || !slices.Contains(stored, at) {
+			plan.Import = append(plan.Import, schema.ConvergeImport{SolutionAt: at, Path: i.Archive.Path})
+		}
 	}
 	if err = d.planActive(ctx, plan, flat, desired, catalog); err != nil {
 		return nil, err
@@ -56,16 +68,21 @@ func (d *Deployer) PlanConvergence(ctx context.Context, c *schema.SolutionsConfi
 		return nil, err
 	}
 	slices.Reverse(plan.Deactivate)
+	leaving := stored
 	for _, i := range catalog.Imports() {
-		if _, keep := desired.imports[i.ID()]; !keep {
-			plan.Unimport = append(plan.Unimport, schema.SolutionAt{Solution: i.Name, Version: i.Version})
+		leaving = append(leaving, schema.SolutionAt{Solution: i.Name, Version: i.Version})
+	}
+	for _, at := range leaving {
+		if _, keep := desired.imports[at.ID()]; !keep && !slices.Contains(plan.Unimport, at) {
+			plan.Unimport = append(plan.Unimport, at)
 		}
 	}
+	slices.SortFunc(plan.Unimport, func(a, b schema.SolutionAt) int { return strings.Compare(a.ID(), b.ID()) })
 	return plan, nil
 }
 
-// planImports plans which archives are to be imported, and returns what the catalogue will be.
-func planImports(plan *schema.Convergence, flat *schema.SolutionsConfiguration, catalog *Catalog, listed *metalk8s.Solutions, host Host) (*Catalog, error) {
+// configured is what the catalogue will be: what the archives of a configuration hold.
+func configured(flat *schema.SolutionsConfiguration, host Host) (*Catalog, error) {
 	desired := &Catalog{imports: map[string]schema.Import{}}
 	for _, path := range flat.Archives {
 		manifest, err := host.Identify(path)
@@ -78,18 +95,6 @@ func planImports(plan *schema.Convergence, flat *schema.SolutionsConfiguration, 
 		}
 		desired.imports[at.ID()] = schema.Import{
 			Name: at.Solution, Version: at.Version, Archive: schema.ImportedArchive{Path: path}, DependsOn: manifest.Spec.DependsOn,
-		}
-	}
-	// Lower versions come first: an older version after a newer one would have to be allowed.
-	for _, i := range desired.Imports() {
-		stored, err := host.Stored(i.ID())
-		if err != nil {
-			return nil, err
-		}
-		_, known := catalog.imports[i.ID()]
-		if _, complete := listed.Find(i.Name, i.Version); !known || !stored || !complete {
-			at := schema.SolutionAt{Solution: i.Name, Version: i.Version}
-			plan.Import = append(plan.Import, schema.ConvergeImport{SolutionAt: at, Path: i.Archive.Path})
 		}
 	}
 	return desired, nil
@@ -195,12 +200,12 @@ func (d *Deployer) checkConvergence(ctx context.Context, plan *schema.Convergenc
 			return fmt.Errorf("deactivate %s: %w", s.ID(), err)
 		}
 	}
+	stored, err := host.Stored()
+	if err != nil {
+		return err
+	}
 	for _, s := range plan.Unimport {
-		stored, err := host.Stored(s.ID())
-		if err != nil {
-			return err
-		}
-		if !stored {
+		if !slices.Contains(stored, s) {
 			return report.Errorf(report.Refused, "%s is not in the file any more, and was imported on another host", s.ID()).
 				WithHint("run there: solutionctl deploy unimport %s %s", s.Solution, s.Version)
 		}

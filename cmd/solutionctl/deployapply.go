@@ -12,7 +12,6 @@ import (
 
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
 	"github.com/solutionctl/solutionctl/deployer"
-	"github.com/solutionctl/solutionctl/deployer/store"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -135,9 +134,13 @@ func (c *converging) Identify(path string) (*schema.Solution, error) {
 	return identifyArchive(path)
 }
 
-func (c *converging) Stored(id string) (bool, error) {
+func (c *converging) Stored() ([]schema.SolutionAt, error) {
 	entries, err := c.store.Entries()
-	return slices.ContainsFunc(entries, func(e store.Entry) bool { return e.ID() == id }), err
+	stored := make([]schema.SolutionAt, len(entries))
+	for i, e := range entries {
+		stored[i] = schema.SolutionAt{Solution: e.Name, Version: e.Version}
+	}
+	return stored, err
 }
 
 func (c *converging) Import(ctx context.Context, paths ...string) error {

@@ -3,6 +3,7 @@ package deployer_test
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -12,29 +13,35 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
+	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// host imports archives of the bed by their path, DIR/VERSION.iso, without a store.
-type host struct{ *bed }
+// host imports archives of the bed by their path, DIR/VERSION.iso, into a store that has only their names.
+type host struct {
+	*bed
+	store map[schema.SolutionAt]bool
+}
 
 func (h host) Import(_ context.Context, files ...string) error {
 	for _, file := range files {
-		h.imported(strings.TrimSuffix(path.Base(file), ".iso"), content{})
+		version := strings.TrimSuffix(path.Base(file), ".iso")
+		h.store[schema.SolutionAt{Solution: h.Solution, Version: version}] = true
+		h.imported(version, content{})
 	}
 	return nil
 }
 
-func (h host) Unimport(ctx context.Context, id string) error { return h.RecordUnimport(ctx, id) }
-
-func (h host) Stored(id string) (bool, error) {
-	catalog, err := h.Catalog(h.Context())
-	if err != nil {
-		return false, err
+func (h host) Unimport(ctx context.Context, id string) error {
+	if err := h.RecordUnimport(ctx, id); err != nil {
+		return err
 	}
-	return slices.ContainsFunc(catalog.Imports(), func(i schema.Import) bool { return i.ID() == id }), nil
+	maps.DeleteFunc(h.store, func(at schema.SolutionAt, _ bool) bool { return at.ID() == id })
+	return nil
 }
+
+func (h host) Stored() ([]schema.SolutionAt, error) { return slices.Collect(maps.Keys(h.store)), nil }
 
 func (h host) Identify(file string) (*schema.Solution, error) {
 	return h.payload(strings.TrimSuffix(path.Base(file), ".iso"), content{}).Solution, nil
@@ -52,7 +59,7 @@ func (h host) converge(c *schema.SolutionsConfiguration, o deployer.Options) (*s
 
 func TestConvergence(t *testing.T) {
 	b := newBedOn(t, testcluster.StartFor(t, testcluster.Options{})) // what other tests imported is in no configuration
-	h := host{b}
+	h := host{b, map[schema.SolutionAt]bool{}}
 	flat := func(active string, versions ...string) *schema.SolutionsConfiguration {
 		c := schema.NewSolutionsConfiguration()
 		for _, v := range versions {
@@ -89,7 +96,15 @@ func TestConvergence(t *testing.T) {
 		t.Errorf("%+v, %v", again, err)
 	}
 
-	b.forgetActive() // a run was killed before the last step
+	// Runs were killed before their last step: of an import, of an activation.
+	if err = (&metalk8s.Documents{Cluster: b.Cluster}).RemoveVersion(t.Context(), b.Solution, "1.0.0"); err != nil {
+		t.Fatal(err)
+	}
+	again, err = h.converge(flat("latest", "1.0.0", "1.1.0"), deployer.Options{})
+	if err != nil || len(again.Import) != 1 || again.Import[0].SolutionAt != at("1.0.0")[0] {
+		t.Errorf("%+v, %v", again, err)
+	}
+	b.forgetActive()
 	again, err = h.converge(flat("latest", "1.0.0", "1.1.0"), deployer.Options{})
 	if err != nil || !cmp.Equal(again.Activate, at("1.1.0")) {
 		t.Errorf("%+v, %v", again, err)
@@ -126,5 +141,13 @@ func TestConvergence(t *testing.T) {
 	}
 	if left := catalog.Of(b.Solution); len(left) != 1 || left[0].Version != "1.1.0" {
 		t.Errorf("imported: %+v", left)
+	}
+
+	if err = b.RecordUnimport(t.Context(), b.Solution+"-1.1.0"); err != nil { // a run was killed before the archive was removed
+		t.Fatal(err)
+	}
+	planned, err = h.converge(flat(""), deployer.Options{})
+	if err != nil || !cmp.Equal(planned.Unimport, at("1.1.0")) || len(h.store) > 0 {
+		t.Errorf("%+v, %v", planned, err)
 	}
 }

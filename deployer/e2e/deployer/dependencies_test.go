@@ -141,7 +141,21 @@ func (p pair) Import(_ context.Context, files ...string) error {
 func (p pair) Unimport(ctx context.Context, id string) error {
 	return p[strings.TrimSuffix(id, "-1.0.0")].RecordUnimport(ctx, id)
 }
-func (p pair) Stored(string) (bool, error) { return true, nil }
+
+func (p pair) Stored() ([]schema.SolutionAt, error) {
+	var all []schema.SolutionAt
+	for _, one := range p {
+		catalog, err := one.Catalog(one.Context())
+		if err != nil {
+			return nil, err
+		}
+		for _, i := range catalog.Of(one.Solution) {
+			all = append(all, schema.SolutionAt{Solution: i.Name, Version: i.Version})
+		}
+	}
+	return all, nil
+}
+
 func (p pair) Identify(file string) (*schema.Solution, error) {
 	b, c := p.of(file)
 	return b.payload("1.0.0", c).Solution, nil
