@@ -29,18 +29,20 @@ func (x *examination) registry() {
 		return
 	}
 	x.node(registry)
+	catalog, err := x.Deployer.Catalog(x.ctx)
 	switch {
+	case err != nil:
+		x.failed("registry", "endpoints", err)
+		return
+	case len(catalog.Imports()) == 0:
+		x.skip("registry", "endpoints", "nothing is imported")
+		return
 	case registry.Mode == schema.RegistryMetalK8s:
 		x.skip("registry", "endpoints", "MetalK8s' nginx serves the images")
 		return
 	case len(registry.Endpoints) == 0:
 		x.add(schema.CheckProblem, "registry", "endpoints", "the cluster does not know where nodes find images",
 			"import an archive again with --endpoint https://HOST:5000, the address on which 'solutionctl deploy serve' listens")
-		return
-	}
-	catalog, err := x.Deployer.Catalog(x.ctx)
-	if err != nil {
-		x.failed("registry", "endpoints", err)
 		return
 	}
 	client := clientFor(registry)
