@@ -125,14 +125,10 @@ func FuzzRoundTrip(f *testing.F) {
 		object := map[string]any{"apiVersion": alpha, "kind": "Website"}
 		for name, text := range map[string]string{"spec": spec, "status": status} {
 			var value map[string]any
-			if json.Unmarshal([]byte(text), &value) != nil {
-				t.Skip()
-			}
+			_ = json.Unmarshal([]byte(text), &value) // what is no object counts as none
 			object[name] = value
 		}
-		if _, ok := object["spec"].(map[string]any)["text"]; ok {
-			t.Skip()
-		}
+		delete(object["spec"].(map[string]any), "text")
 		before, err := json.Marshal(object)
 		if err != nil {
 			t.Fatal(err)

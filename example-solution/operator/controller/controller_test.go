@@ -214,9 +214,9 @@ func TestNameTaken(t *testing.T) {
 	}
 }
 
-func TestNothingToDo(t *testing.T) {
+func TestDeletedMeanwhile(t *testing.T) {
 	w := newWorld(t)
-	if result := w.reconcile(); !result.IsZero() { // deleted meanwhile
+	if result := w.reconcile(); !result.IsZero() {
 		t.Errorf("got %v", result)
 	}
 }
