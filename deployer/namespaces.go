@@ -25,11 +25,11 @@ func (d *Deployer) CreateEnvironment(ctx context.Context, o metalk8s.CreateOptio
 	if err = d.mayLock(ctx); err != nil {
 		return nil, err
 	}
-	namespaces := with(cluster.Permission{Resource: "namespaces"}, "get", "list", "create", "patch")
+	namespaces := cluster.Permission{Resource: "namespaces"}.Each("get", "list", "create", "patch")
 	if o.Adopt {
 		namespaces = append(namespaces, cluster.Permission{Verb: "update", Resource: "namespaces"})
 	}
-	configMaps := with(cluster.Permission{Resource: "configmaps", Namespace: o.Namespace, Name: environmentRecord}, "get", "create", "patch")
+	configMaps := cluster.Permission{Resource: "configmaps", Namespace: o.Namespace, Name: environmentRecord}.Each("get", "create", "patch")
 	if err = d.require(ctx, append(namespaces, configMaps...)); err != nil {
 		return nil, err
 	}

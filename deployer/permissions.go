@@ -19,16 +19,16 @@ import (
 // mayLock asks whether the user may take a lock, before anything is read.
 func (d *Deployer) mayLock(ctx context.Context) error {
 	lease := cluster.Permission{Group: "coordination.k8s.io", Resource: "leases", Namespace: cluster.SystemNamespace}
-	return d.require(ctx, with(lease, "get", "create", "update"))
+	return d.require(ctx, lease.Each("get", "create", "update"))
 }
 
 // mayDo asks whether the user may do all of a task, so that nothing is left half-done for want of a right.
 func (d *Deployer) mayDo(ctx context.Context, t *task, o Options) error {
 	secrets := cluster.Permission{Resource: "secrets", Namespace: cluster.SystemNamespace}
-	wanted := append(with(secrets, "get", "list", "create", "update", "delete"), t.needs...)
+	wanted := append(secrets.Each("get", "list", "create", "update", "delete"), t.needs...)
 	for _, record := range t.records {
 		if record.Object.Kind == configMapKind.Kind {
-			wanted = append(wanted, with(cluster.Permission{Resource: "configmaps", Namespace: record.Object.Namespace, Name: record.Object.Name}, "get", "update")...)
+			wanted = append(wanted, cluster.Permission{Resource: "configmaps", Namespace: record.Object.Namespace, Name: record.Object.Name}.Each("get", "update")...)
 			continue
 		}
 		more, err := d.needed(ctx, record, !o.NoWait)
@@ -54,28 +54,19 @@ func (d *Deployer) mayDo(ctx context.Context, t *task, o Options) error {
 	return d.require(ctx, wanted)
 }
 
-func with(p cluster.Permission, verbs ...string) []cluster.Permission {
-	var list []cluster.Permission
-	for _, verb := range verbs {
-		p.Verb = verb
-		list = append(list, p)
-	}
-	return list
-}
-
 // mayMigrate is what it takes to store the objects of a definition anew.
 func mayMigrate(definition *unstructured.Unstructured) []cluster.Permission {
 	crds := cluster.Permission{Group: crdKind.Group, Resource: "customresourcedefinitions"}
 	status := crds
 	status.Subresource = "status"
-	return slices.Concat(with(crds, "get", "update"), with(status, "update"), onObjects(definition, "list", "get", "update"))
+	return slices.Concat(crds.Each("get", "update"), status.Each("update"), onObjects(definition, "list", "get", "update"))
 }
 
 // onObjects are permissions on the objects of a definition.
 func onObjects(definition *unstructured.Unstructured, verbs ...string) []cluster.Permission {
 	group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")
 	resource, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "plural")
-	return with(cluster.Permission{Group: group, Resource: resource}, verbs...)
+	return cluster.Permission{Group: group, Resource: resource}.Each(verbs...)
 }
 
 // needed are the permissions that one change takes, and to wait until the object is ready, or a namespace is gone.
@@ -110,7 +101,7 @@ func (d *Deployer) needed(ctx context.Context, change schema.Change, wait bool) 
 		return nil, err
 	}
 	resource := mapping.Resource
-	return with(cluster.Permission{Group: resource.Group, Resource: resource.Resource, Namespace: change.Object.Namespace}, verbs...), nil
+	return cluster.Permission{Group: resource.Group, Resource: resource.Resource, Namespace: change.Object.Namespace}.Each(verbs...), nil
 }
 
 // granted are the rights that roles of the plan give away: nobody can give what they do not have, unless they may
@@ -139,9 +130,9 @@ func (d *Deployer) granted(ctx context.Context, plan *engine.Plan) ([]cluster.Pe
 			verbs = append(verbs, "escalate")
 		}
 		resource := map[string]string{"Role": "roles", "ClusterRole": "clusterroles"}[kind]
-		missing, err := d.Cluster.Missing(ctx, with(cluster.Permission{
+		missing, err := d.Cluster.Missing(ctx, cluster.Permission{
 			Group: rbacGroup, Resource: resource, Namespace: namespace, Name: object.GetName(),
-		}, verbs...)...)
+		}.Each(verbs...)...)
 		if err != nil {
 			return nil, err
 		}
@@ -170,9 +161,9 @@ func permissions(rule rbacv1.PolicyRule, namespace string) []cluster.Permission 
 		for _, resource := range rule.Resources {
 			main, sub := splitResource(resource)
 			for _, name := range names {
-				list = append(list, with(cluster.Permission{
+				list = append(list, cluster.Permission{
 					Group: group, Resource: main, Subresource: sub, Namespace: namespace, Name: name,
-				}, rule.Verbs...)...)
+				}.Each(rule.Verbs...)...)
 			}
 		}
 	}

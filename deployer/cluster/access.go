@@ -53,6 +53,16 @@ type Permission struct {
 	Name        string // "" asks for every object
 }
 
+// Each is the permission once for each of these verbs.
+func (p Permission) Each(verbs ...string) []Permission {
+	list := make([]Permission, len(verbs))
+	for i, verb := range verbs {
+		p.Verb = verb
+		list[i] = p
+	}
+	return list
+}
+
 // Missing returns those of the permissions that the user does not have. Who may do everything, or something in every
 // namespace, is not asked about each part of it.
 func (c *Cluster) Missing(ctx context.Context, wanted ...Permission) ([]Permission, error) {

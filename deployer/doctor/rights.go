@@ -16,20 +16,11 @@ type need struct {
 }
 
 func of(group, resource, namespace string, verbs ...string) []cluster.Permission {
-	return with(cluster.Permission{Group: group, Resource: resource, Namespace: namespace}, verbs...)
+	return cluster.Permission{Group: group, Resource: resource, Namespace: namespace}.Each(verbs...)
 }
 
 func configMap(namespace, name string, verbs ...string) []cluster.Permission {
-	return with(cluster.Permission{Resource: "configmaps", Namespace: namespace, Name: name}, verbs...)
-}
-
-func with(p cluster.Permission, verbs ...string) []cluster.Permission {
-	var list []cluster.Permission
-	for _, verb := range verbs {
-		p.Verb = verb
-		list = append(list, p)
-	}
-	return list
+	return cluster.Permission{Resource: "configmaps", Namespace: namespace, Name: name}.Each(verbs...)
 }
 
 // needs are those of the commands, from looking to deploying in namespaces of environments.
