@@ -2,8 +2,8 @@ package main
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -60,25 +60,10 @@ func archivePath(to string, solution *schema.Solution) (string, error) {
 
 // writeSHA256SUM writes the file that `sha256sum -c` reads beside the archive.
 func writeSHA256SUM(path, sum string) error {
-	line := fmt.Sprintf("%s  %s\n", sum, filepath.Base(path))
-	return replaceFile(filepath.Join(filepath.Dir(path), "SHA256SUM"), []byte(line))
-}
-
-// replaceFile writes a small file so that readers see either the old or the new content.
-func replaceFile(name string, data []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*")
-	if err != nil {
+	return writeFile(filepath.Join(filepath.Dir(path), "SHA256SUM"), 0o644, func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, "%s  %s\n", sum, filepath.Base(path))
 		return err
-	}
-	_, err = f.Write(data)
-	err = errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), name)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return nil
+	})
 }
 
 // planSummary is the result of `solutionctl build --plan`.

@@ -1,16 +1,10 @@
 package main
 
 import (
-	"bufio"
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"io"
-	"io/fs"
-	"os"
 	"path/filepath"
-	"runtime"
 
 	"github.com/spf13/cobra"
 
@@ -73,50 +67,4 @@ func (a *app) export(file, name string) deployer.Export {
 		a.sink.Emit(report.Event{Step: "export", Name: path, State: report.Done})
 		return nil
 	}
-}
-
-// writeNew writes a file that only the user can read. It appears, complete and durable, when all of it was written; nothing
-// that is there is replaced.
-func writeNew(path string, write func(io.Writer) error) error {
-	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
-		return cmp.Or(err, error(report.Errorf(report.Usage, "%s exists", path).WithHint("name another file")))
-	}
-	partial, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*") // readable for its owner only
-	if err != nil {
-		return err
-	}
-	buffered := bufio.NewWriter(partial)
-	err = write(buffered)
-	if err == nil {
-		err = errors.Join(buffered.Flush(), partial.Sync())
-	}
-	if err = errors.Join(err, partial.Close()); err == nil {
-		err = os.Rename(partial.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, removeFile(partial.Name()))
-	}
-	if err := syncDirectory(filepath.Dir(path)); err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	return nil
-}
-
-func removeFile(name string) error {
-	if err := os.Remove(name); !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
-}
-
-// syncDirectory makes a rename in the directory durable.
-func syncDirectory(dir string) error {
-	if runtime.GOOS == "windows" {
-		return nil // it cannot sync directories
-	}
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }
