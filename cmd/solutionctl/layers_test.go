@@ -15,7 +15,7 @@ const module = "github.com/solutionctl/solutionctl"
 // a record of the decision (docs/adr/0003-layers-and-codes.md).
 var layers = [][]string{
 	{"docs/guides", "schema/report"},
-	{"schema"},
+	{"schema", "schema/report/scripttest"},
 	{"build/iso", "build/oci", "lint/chart", "lint/crd", "lint/images", "lint/kube", "lint/rbac"},
 	{"build/archive"},
 	{"sign/chunk", "sign/key", "sign/strictjson"},

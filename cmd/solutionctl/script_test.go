@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -20,6 +19,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/build/iso"
 	"github.com/solutionctl/solutionctl/schema/report"
+	"github.com/solutionctl/solutionctl/schema/report/scripttest"
 )
 
 const (
@@ -49,7 +49,7 @@ func TestScript(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"fails": fails, "mkiso": mkiso, "bad-registry": startBadRegistry, "await-stall": awaitStall, "flip": flip,
+			"fails": scripttest.Fails, "mkiso": mkiso, "bad-registry": startBadRegistry, "await-stall": awaitStall, "flip": flip,
 			"free-address": freeAddress, "fetch": fetch, "probe": probe,
 		},
 		Setup: func(env *testscript.Env) error {
@@ -58,27 +58,6 @@ func TestScript(t *testing.T) {
 			return nil
 		},
 	})
-}
-
-func fails(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) < 2 {
-		ts.Fatalf("usage: fails CODE COMMAND [ARG...]")
-	}
-	code := report.Code(args[0])
-	if !slices.ContainsFunc(report.Codes(), func(info report.CodeInfo) bool { return info.Code == code }) {
-		ts.Fatalf("%q is not an error code", code)
-	}
-	verbose := ts.Getenv("SOLUTIONCTL_VERBOSE")
-	ts.Setenv("SOLUTIONCTL_VERBOSE", "true") // prints the code
-	err := ts.Exec(args[1], args[2:]...)
-	ts.Setenv("SOLUTIONCTL_VERBOSE", verbose)
-	want := fmt.Sprintf("solutionctl: code: %s (exit status %d)\n", code, code.ExitStatus())
-	if got := ts.ReadFile("stderr"); err == nil || !strings.HasSuffix(got, want) {
-		ts.Fatalf("%v, want the last line %q of:\n%s", err, want, got)
-	}
-	if got, want := err.Error(), fmt.Sprintf("exit status %d", code.ExitStatus()); got != want {
-		ts.Fatalf("%s, want %s", got, want)
-	}
 }
 
 func flip(ts *testscript.TestScript, neg bool, args []string) {

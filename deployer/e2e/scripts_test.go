@@ -2,7 +2,6 @@ package e2e_test
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,7 +13,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
-	"github.com/solutionctl/solutionctl/schema/report"
+	"github.com/solutionctl/solutionctl/schema/report/scripttest"
 )
 
 func TestMain(m *testing.M) { testcluster.Main(m, testcluster.Options{FakeNodes: 3}) }
@@ -62,7 +61,7 @@ func runScripts(t *testing.T, path string, c *testcluster.Cluster, example strin
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"fails": fails, "await": await, "as": s.as, "api-server": s.apiServer, "restart": s.restart,
+			"fails": scripttest.Fails, "await": await, "as": s.as, "api-server": s.apiServer, "restart": s.restart,
 			"http-get": s.httpGet, "pulled": s.pulled, "make-image": s.makeImage,
 			"poll": s.poll, "poll-until": s.pollUntil, "poll-result": s.pollResult,
 		},
@@ -117,27 +116,6 @@ type session struct {
 	enter   func() error
 	poller  *poller
 	content []string // digests of what the node had stored of images before the script
-}
-
-func fails(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) < 2 {
-		ts.Fatalf("usage: fails CODE COMMAND [ARG...]")
-	}
-	code := report.Code(args[0])
-	if !slices.ContainsFunc(report.Codes(), func(info report.CodeInfo) bool { return info.Code == code }) {
-		ts.Fatalf("%q is not an error code", code)
-	}
-	verbose := ts.Getenv("SOLUTIONCTL_VERBOSE")
-	ts.Setenv("SOLUTIONCTL_VERBOSE", "true") // prints the code
-	err := ts.Exec(args[1], args[2:]...)
-	ts.Setenv("SOLUTIONCTL_VERBOSE", verbose)
-	want := fmt.Sprintf("solutionctl: code: %s (exit status %d)\n", code, code.ExitStatus())
-	if got := ts.ReadFile("stderr"); err == nil || !strings.HasSuffix(got, want) {
-		ts.Fatalf("%v, want the last line %q of:\n%s", err, want, got)
-	}
-	if got, want := err.Error(), fmt.Sprintf("exit status %d", code.ExitStatus()); got != want {
-		ts.Fatalf("%s, want %s", got, want)
-	}
 }
 
 const (
