@@ -63,8 +63,7 @@ func (d *Deployer) deployed(ctx context.Context, t *task, o DiffOptions) ([]*eng
 		return s.Current == nil && s.Pending == nil || o.Solution != "" && s.Solution != o.Solution || elsewhere
 	})
 	if len(states) == 0 && o.Solution != "" {
-		return nil, report.Errorf(report.NotFound, "Solution %s was not deployed here", o.Solution).
-			WithHint("'solutionctl deploy status' lists what was")
+		return nil, notDeployed(o.Solution)
 	}
 	var found []*engine.State
 	for _, s := range states {
@@ -94,4 +93,8 @@ func (d *Deployer) drift(ctx context.Context, states []*engine.State) ([]*engine
 		return nil, err
 	}
 	return d.engine().PlanAll(ctx, releases, engine.PlanOptions{Restore: true, Look: true})
+}
+
+func notDeployed(solution string) error {
+	return report.Errorf(report.NotFound, "Solution %s was not deployed here", solution).WithHint("'solutionctl deploy status' lists what was")
 }

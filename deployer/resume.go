@@ -77,12 +77,15 @@ func (d *Deployer) unfinished(ctx context.Context, o ResumeOptions) ([]schema.Re
 	if err != nil {
 		return nil, err
 	}
+	states = slices.DeleteFunc(states, func(s *engine.State) bool {
+		return o.Solution != "" && s.Solution != o.Solution || o.Environment != "" && environmentOf[s.Namespace] != o.Environment
+	})
+	if len(states) == 0 && o.Solution != "" {
+		return nil, notDeployed(o.Solution)
+	}
 	var list []schema.ResumedOperation
 	for _, s := range states {
 		environment := environmentOf[s.Namespace]
-		if o.Solution != "" && s.Solution != o.Solution || o.Environment != "" && environment != o.Environment {
-			continue
-		}
 		revision := s.Pending
 		if revision == nil && s.Namespace == "" && s.Current != nil && s.Current.Version != solutions.Active(s.Solution) {
 			revision = s.Current

@@ -12,6 +12,7 @@ import (
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
 	"github.com/solutionctl/solutionctl/deployer/bundle"
 	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 func newSupportBundleCommand(a *app) *cobra.Command {
@@ -41,6 +42,9 @@ Only you can read the file. Without a name it is solutionctl-support-TIME.tar.gz
 		file := "solutionctl-support-" + now.UTC().Format("20060102T150405Z") + ".tar.gz"
 		if len(args) > 0 {
 			file = cmp.Or(args[0], file)
+		}
+		if file == "-" {
+			return report.Errorf(report.Usage, "a support bundle is a file, not standard output").WithHint("name a file, such as case.tar.gz")
 		}
 		path, err := filepath.Abs(file)
 		if err != nil {

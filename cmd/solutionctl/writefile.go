@@ -26,7 +26,7 @@ func writeNew(path string, write func(io.Writer) error) error {
 func writeFile(path string, mode fs.FileMode, write func(io.Writer) error) error {
 	partial, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*") // readable for its owner only
 	if err != nil {
-		return err
+		return fmt.Errorf("write %s: %w", path, errors.Unwrap(err)) // why, but not the temporary name
 	}
 	buffered := bufio.NewWriter(partial)
 	err = write(buffered)

@@ -57,10 +57,12 @@ func TestResume(t *testing.T) {
 	}
 	noWait := deployer.Options{NoWait: true}
 	want(noWait)
+	_, err := b.Resume(t.Context(), deployer.ResumeOptions{Solution: "another-" + b.Solution})
+	b.refused(err, report.NotFound, "another-"+b.Solution)
 
 	// Nothing ever becomes ready here: what waits for it does not end.
 	impatient := deployer.Options{Timeout: time.Nanosecond}
-	if _, err := b.Add(t.Context(), deployer.AddOptions{Options: impatient, Environment: b.Env, Solution: b.Solution}); report.CodeOf(err) != report.Timeout {
+	if _, err = b.Add(t.Context(), deployer.AddOptions{Options: impatient, Environment: b.Env, Solution: b.Solution}); report.CodeOf(err) != report.Timeout {
 		t.Fatalf("add: %v", err)
 	}
 	want(deployer.Options{DryRun: true}, "add 1.0.0 "+b.Env+" open")
@@ -70,7 +72,7 @@ func TestResume(t *testing.T) {
 	want(noWait, "add 1.0.0 "+b.Env+" finished")
 	want(noWait)
 
-	_, err := b.Change(t.Context(), deployer.ChangeOptions{
+	_, err = b.Change(t.Context(), deployer.ChangeOptions{
 		Options: impatient, Direction: deployer.Up, Environment: b.Env, Solution: b.Solution, Version: "1.1.0",
 	})
 	if report.CodeOf(err) != report.Timeout {
