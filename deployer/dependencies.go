@@ -80,13 +80,12 @@ func (d *Deployer) holdings(ctx context.Context) (holdings, error) {
 		return nil, err
 	}
 	held := holdings{}
-	environmentOf := map[string]string{}
+	environmentOf := environmentsByNamespace(environments)
 	for name := range solutions.Versions {
 		held[holder{solution: name}] = solutions.Active(name)
 	}
 	for _, e := range environments {
 		for _, n := range e.Namespaces {
-			environmentOf[n.Name] = e.Name
 			for name, version := range n.Versions {
 				held[holder{e.Name, n.Name, name}] = version
 			}

@@ -38,6 +38,14 @@ type Deployer struct {
 // clusterLock protects what belongs to the whole cluster: the catalogue, and activation.
 const clusterLock = "cluster"
 
+// lockOf protects what is deployed in a namespace; "" stands for the cluster.
+func lockOf(namespace string) string {
+	if namespace == "" {
+		return clusterLock
+	}
+	return "env-" + namespace
+}
+
 // locked runs work under one of the locks: every write with its context is preceded by a look at the lock.
 func (d *Deployer) locked(ctx context.Context, name string, work func(context.Context) error) (err error) {
 	lock, err := d.Cluster.Lock(ctx, name, cluster.LockOptions{Identity: d.Identity, Wait: d.LockWait, Sink: d.Sink})

@@ -194,3 +194,14 @@ func quoted(text string) string {
 	}
 	return string(data)
 }
+
+// environmentsByNamespace names the environment of each of their namespaces.
+func environmentsByNamespace(environments []metalk8s.Environment) map[string]string {
+	names := map[string]string{}
+	for _, e := range environments {
+		for _, n := range e.Namespaces {
+			names[n.Name] = e.Name
+		}
+	}
+	return names
+}

@@ -90,7 +90,7 @@ func (d *Deployer) inNamespaces(ctx context.Context, o Options, environment, nam
 	}
 	var locks []string
 	for _, n := range found {
-		locks = append(locks, "env-"+n.Name)
+		locks = append(locks, lockOf(n.Name))
 	}
 	return d.perform(ctx, o, locks, func(ctx context.Context) (*task, error) {
 		// What was read without the locks may not be so any more, and what was not there has none.
@@ -99,7 +99,7 @@ func (d *Deployer) inNamespaces(ctx context.Context, o Options, environment, nam
 			return nil, err
 		}
 		for _, n := range current {
-			if !slices.Contains(locks, "env-"+n.Name) {
+			if !slices.Contains(locks, lockOf(n.Name)) {
 				return nil, report.Errorf(report.Conflict, "namespace %s became part of environment %s meanwhile", n.Name, environment).
 					WithHint("run the command again")
 			}

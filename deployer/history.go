@@ -18,12 +18,7 @@ func (d *Deployer) History(ctx context.Context, environment, solution string) (*
 	if err != nil {
 		return nil, err
 	}
-	environmentOf := map[string]string{}
-	for _, e := range environments {
-		for _, n := range e.Namespaces {
-			environmentOf[n.Name] = e.Name
-		}
-	}
+	environmentOf := environmentsByNamespace(environments)
 	if environment != "" {
 		if _, err = d.documents().Environment(ctx, environment); err != nil {
 			return nil, err

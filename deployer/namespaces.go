@@ -34,7 +34,7 @@ func (d *Deployer) CreateEnvironment(ctx context.Context, o metalk8s.CreateOptio
 		return nil, err
 	}
 	var result metalk8s.Creation
-	err = d.locked(ctx, "env-"+o.Namespace, func(ctx context.Context) (err error) {
+	err = d.locked(ctx, lockOf(o.Namespace), func(ctx context.Context) (err error) {
 		result, err = d.documents().CreateEnvironment(ctx, o)
 		return err
 	})
@@ -88,7 +88,7 @@ func (d *Deployer) DeleteEnvironment(ctx context.Context, o DeleteEnvironmentOpt
 	if failure != nil || len(left) == 0 {
 		return nil, cmp.Or(failure, err)
 	}
-	return d.perform(ctx, o.Options, []string{"env-" + namespace}, func(ctx context.Context) (*task, error) {
+	return d.perform(ctx, o.Options, []string{lockOf(namespace)}, func(ctx context.Context) (*task, error) {
 		return d.planCleanup(ctx, o, left)
 	})
 }

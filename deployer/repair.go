@@ -45,11 +45,7 @@ func (d *Deployer) Repair(ctx context.Context, o RepairOptions) (*schema.Operati
 			continue
 		}
 		changed[p.Release.Key] = true
-		if p.Release.Namespace == "" {
-			locks = append(locks, clusterLock)
-		} else {
-			locks = append(locks, "env-"+p.Release.Namespace)
-		}
+		locks = append(locks, lockOf(p.Release.Namespace))
 	}
 	if len(changed) == 0 {
 		t.plans = plans

@@ -63,12 +63,7 @@ func (d *Deployer) unfinished(ctx context.Context, o ResumeOptions) ([]schema.Re
 			return nil, err
 		}
 	}
-	environmentOf := map[string]string{}
-	for _, e := range environments {
-		for _, n := range e.Namespaces {
-			environmentOf[n.Name] = e.Name
-		}
-	}
+	environmentOf := environmentsByNamespace(environments)
 	states, err := d.engine().States(ctx)
 	if err != nil {
 		return nil, err
