@@ -142,7 +142,7 @@ const metalk8sIngressClass = "nginx-control-plane"
 
 // settings are how a version is rendered for this cluster, as far as that does not depend on the place.
 func (d *Deployer) settings(ctx context.Context, catalog *Catalog, i schema.Import) (*render.Payload, render.Settings, error) {
-	imported, err := d.payloads(ctx, catalog, i.Name)
+	imported, err := d.allPayloads(ctx, catalog, i.Name)
 	if err != nil {
 		return nil, render.Settings{}, err
 	}

@@ -367,7 +367,7 @@ func (d *Deployer) CheckUnused(ctx context.Context, solution, version string) er
 
 // payload reads what was in the archive of an imported version.
 func (d *Deployer) payload(ctx context.Context, i schema.Import) (*render.Payload, error) {
-	data, err := d.engine().LoadContent(ctx, importsName, i.Payload)
+	data, err := d.payloads.load(i.Payload, func() ([]byte, error) { return d.engine().LoadContent(ctx, importsName, i.Payload) })
 	if err != nil {
 		return nil, fmt.Errorf("payload of %s: %w", i.ID(), err)
 	}
@@ -381,8 +381,8 @@ func (d *Deployer) payload(ctx context.Context, i schema.Import) (*render.Payloa
 	return p, nil
 }
 
-// payloads reads all imported versions of a Solution.
-func (d *Deployer) payloads(ctx context.Context, c *Catalog, solution string) ([]*render.Payload, error) {
+// allPayloads reads all imported versions of a Solution.
+func (d *Deployer) allPayloads(ctx context.Context, c *Catalog, solution string) ([]*render.Payload, error) {
 	var all []*render.Payload
 	for _, i := range c.Of(solution) {
 		p, err := d.payload(ctx, i)

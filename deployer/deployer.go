@@ -33,6 +33,8 @@ type Deployer struct {
 	Identity string
 	// LockWait is for how long a verb waits while somebody else is at work.
 	LockWait time.Duration
+
+	payloads contents
 }
 
 // clusterLock protects what belongs to the whole cluster: the catalogue, and activation.

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/solutionctl/solutionctl/deployer/engine"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/render"
@@ -84,28 +86,68 @@ func (d *Deployer) Add(ctx context.Context, o AddOptions) (*schema.Operation, er
 
 // inNamespaces performs a verb under the locks of namespaces of an environment: of one, or for "" of all of them.
 func (d *Deployer) inNamespaces(ctx context.Context, o Options, environment, namespace string, prepare func(context.Context, []metalk8s.Namespace) (*task, error)) (*schema.Operation, error) {
+	for first := true; ; first = false {
+		names, err := d.lockable(ctx, environment, namespace, first)
+		if err != nil {
+			return nil, err
+		}
+		locks := make([]string, len(names))
+		for i, name := range names {
+			locks[i] = lockOf(name)
+		}
+		joined := false
+		done, err := d.perform(ctx, o, locks, func(ctx context.Context) (*task, error) {
+			// What was read without the locks may not be so any more, and what was not there has none.
+			current, err := d.namespaces(ctx, environment, namespace)
+			if err != nil {
+				return nil, err
+			}
+			for _, n := range current {
+				if !slices.Contains(names, n.Name) {
+					joined = true
+					return nil, report.Errorf(report.Conflict, "namespace %s became part of environment %s meanwhile", n.Name, environment).
+						WithHint("run the command again")
+				}
+			}
+			if len(current) > fewNamespaces {
+				if err = d.engine().ReadAhead(ctx); err != nil {
+					return nil, err
+				}
+			}
+			return prepare(ctx, current)
+		})
+		if !joined || !first {
+			return done, err
+		}
+	}
+}
+
+// fewNamespaces is for how many namespaces records are read one by one.
+const fewNamespaces = 3
+
+// lockable returns the names of the namespaces that a verb may be for. At first what the API server remembers will do: a
+// namespace that it does not know yet is found when the locks are held.
+func (d *Deployer) lockable(ctx context.Context, environment, namespace string, remembered bool) ([]string, error) {
+	if remembered {
+		names, err := d.documents().Outline(ctx, environment)
+		switch {
+		case err != nil:
+			return nil, err
+		case namespace == "" && len(names) > 0:
+			return names, nil
+		case slices.Contains(names, namespace):
+			return []string{namespace}, nil
+		}
+	}
 	found, err := d.namespaces(ctx, environment, namespace)
 	if err != nil {
 		return nil, err
 	}
-	var locks []string
-	for _, n := range found {
-		locks = append(locks, lockOf(n.Name))
+	names := make([]string, len(found))
+	for i, n := range found {
+		names[i] = n.Name
 	}
-	return d.perform(ctx, o, locks, func(ctx context.Context) (*task, error) {
-		// What was read without the locks may not be so any more, and what was not there has none.
-		current, err := d.namespaces(ctx, environment, namespace)
-		if err != nil {
-			return nil, err
-		}
-		for _, n := range current {
-			if !slices.Contains(locks, lockOf(n.Name)) {
-				return nil, report.Errorf(report.Conflict, "namespace %s became part of environment %s meanwhile", n.Name, environment).
-					WithHint("run the command again")
-			}
-		}
-		return prepare(ctx, current)
-	})
+	return names, nil
 }
 
 // namespaces returns one namespace of an environment, for "" all of them.
@@ -226,10 +268,12 @@ func (d *Deployer) planDeployment(ctx context.Context, t *task, catalog *Catalog
 // recordVersions writes the version into the namespaces' documents. An unimport that read them before looks again after it
 // took the version away; whoever comes second gives way.
 func (d *Deployer) recordVersions(ctx context.Context, i schema.Import, namespaces []metalk8s.Namespace) error {
-	for _, n := range namespaces {
-		if err := d.documents().SetVersion(ctx, n.Name, i.Name, i.Version); err != nil {
-			return err
-		}
+	namespaces = slices.DeleteFunc(slices.Clone(namespaces), func(n metalk8s.Namespace) bool { return n.Versions[i.Name] == i.Version })
+	if len(namespaces) == 0 {
+		return nil // whoever unimports it has found that it is used
+	}
+	if err := d.setVersion(ctx, namespaces, i.Name, i.Version); err != nil {
+		return err
 	}
 	catalog, err := d.Catalog(ctx)
 	if err != nil {
@@ -242,6 +286,16 @@ func (d *Deployer) recordVersions(ctx context.Context, i schema.Import, namespac
 		err = errors.Join(err, d.documents().SetVersion(ctx, n.Name, i.Name, n.Versions[i.Name]))
 	}
 	return err
+}
+
+// setVersion writes a version of a Solution, or with "" that it has none, into the document of each namespace.
+func (d *Deployer) setVersion(ctx context.Context, namespaces []metalk8s.Namespace, solution, version string) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(parallel)
+	for _, n := range namespaces {
+		group.Go(func() error { return d.documents().SetVersion(ctx, n.Name, solution, version) })
+	}
+	return group.Wait()
 }
 
 // release renders a version for one namespace.
@@ -392,12 +446,7 @@ func (d *Deployer) planRemove(ctx context.Context, o RemoveOptions, namespaces [
 		if err := d.deleteResources(ctx, lost, o.Export, o.Timeout); err != nil {
 			return err
 		}
-		for _, n := range there {
-			if err := d.documents().SetVersion(ctx, n.Name, o.Solution, ""); err != nil {
-				return err
-			}
-		}
-		return nil
+		return d.setVersion(ctx, there, o.Solution, "")
 	}
 	return t, nil
 }

@@ -77,8 +77,8 @@ type DeleteEnvironmentOptions struct {
 // operators serve it: custom resources, then the Solutions with what they have outside of the namespaces, then the
 // namespaces. Of a namespace that somebody else has deleted it removes what is left outside of it.
 func (d *Deployer) DeleteEnvironment(ctx context.Context, o DeleteEnvironmentOptions) (*schema.Operation, error) {
-	done, err := d.inNamespaces(ctx, o.Options, o.Environment, o.Namespace, func(ctx context.Context, _ []metalk8s.Namespace) (*task, error) {
-		return d.planDeletion(ctx, o)
+	done, err := d.inNamespaces(ctx, o.Options, o.Environment, o.Namespace, func(ctx context.Context, namespaces []metalk8s.Namespace) (*task, error) {
+		return d.planDeletion(ctx, o, namespaces)
 	})
 	if report.CodeOf(err) != report.NotFound {
 		return done, err
@@ -122,12 +122,11 @@ func (d *Deployer) planForgetting(ctx context.Context, t *task, o DeleteEnvironm
 		releases = append(releases, release)
 	}
 	t.after = func(ctx context.Context) error {
+		var keys []engine.Key
 		for _, s := range states {
-			if err = d.engine().Forget(ctx, s.Key); err != nil {
-				return err
-			}
+			keys = append(keys, s.Key)
 		}
-		return nil
+		return d.engine().Forget(ctx, keys...)
 	}
 	t.plans, err = d.engine().PlanAll(ctx, releases, o.plan())
 	return err
@@ -144,10 +143,8 @@ func everything(s *engine.State) []schema.DeployedObject {
 	return objects
 }
 
-func (d *Deployer) planDeletion(ctx context.Context, o DeleteEnvironmentOptions) (*task, error) {
-	selected := metalk8s.DeleteOptions{Name: o.Environment, Namespace: o.Namespace, Used: true, Timeout: o.Timeout, NoWait: o.NoWait}
-	namespaces, err := d.documents().Select(ctx, selected)
-	if err != nil {
+func (d *Deployer) planDeletion(ctx context.Context, o DeleteEnvironmentOptions, namespaces []metalk8s.Namespace) (*task, error) {
+	if err := metalk8s.Deletable(namespaces); err != nil {
 		return nil, err
 	}
 	states, err := d.statesIn(ctx, namespaces)
@@ -216,20 +213,18 @@ func (d *Deployer) planDeletion(ctx context.Context, o DeleteEnvironmentOptions)
 		if err := forget(ctx); err != nil {
 			return err
 		}
-		return orForce(d.documents().DeleteEnvironment(ctx, selected), o.Environment)
+		return orForce(d.documents().DeleteNamespaces(ctx, namespaces, metalk8s.DeleteOptions{Timeout: o.Timeout, NoWait: o.NoWait}), o.Environment)
 	}
 	return t, nil
 }
 
 // statesIn returns the records of what is, or was, in namespaces.
 func (d *Deployer) statesIn(ctx context.Context, namespaces []metalk8s.Namespace) ([]*engine.State, error) {
-	states, err := d.engine().States(ctx)
-	if err != nil {
-		return nil, err
+	var names []string
+	for _, n := range namespaces {
+		names = append(names, n.Name)
 	}
-	return slices.DeleteFunc(states, func(s *engine.State) bool {
-		return !slices.ContainsFunc(namespaces, func(n metalk8s.Namespace) bool { return n.Name == s.Namespace })
-	}), nil
+	return d.engine().StatesIn(ctx, names...)
 }
 
 // usage is what MetalK8s' documents, our records and the cluster say is used in namespaces. What a Solution brought itself

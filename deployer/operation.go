@@ -39,6 +39,7 @@ type task struct {
 // perform prepares a verb and carries it out under its locks. A dry run takes none: a lock is a change, too.
 func (d *Deployer) perform(ctx context.Context, o Options, locks []string, prepare func(context.Context) (*task, error)) (*schema.Operation, error) {
 	if o.DryRun {
+		ctx = cluster.WithMemory(ctx)
 		t, err := prepare(ctx)
 		if err != nil {
 			return nil, err
@@ -51,11 +52,12 @@ func (d *Deployer) perform(ctx context.Context, o Options, locks []string, prepa
 	}
 	var done *schema.Operation
 	err := d.lockedAll(ctx, slices.Compact(slices.Sorted(slices.Values(locks))), func(ctx context.Context) error {
-		t, err := prepare(ctx)
+		planning := cluster.WithMemory(ctx)
+		t, err := prepare(planning)
 		if err != nil {
 			return err
 		}
-		if err := d.mayDo(ctx, t, o); err != nil {
+		if err := d.mayDo(planning, t, o); err != nil {
 			return err
 		}
 		done = t.finish()

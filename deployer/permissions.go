@@ -118,25 +118,24 @@ func (d *Deployer) granted(ctx context.Context, plan *engine.Plan) ([]cluster.Pe
 		if object.GroupVersionKind().Group != rbacGroup || kind != "Role" && kind != "ClusterRole" || !isNew {
 			continue
 		}
+		resource := map[string]string{"Role": "roles", "ClusterRole": "clusterroles"}[kind]
+		missing, err := d.Cluster.Missing(ctx, cluster.Permission{
+			Group: rbacGroup, Resource: resource, Namespace: namespace, Name: object.GetName(),
+		}.Each("bind", "escalate")...)
+		if err != nil {
+			return nil, err
+		}
+		if len(missing) == 0 {
+			continue
+		}
 		if _, known := exists[namespace]; !known {
-			found, err := d.Cluster.Get(ctx, kube.GroupVersionKind{Version: "v1", Kind: "Namespace"}, "", namespace)
+			found, err := d.Cluster.Get(ctx, namespaceKind, "", namespace)
 			if err != nil {
 				return nil, err
 			}
 			exists[namespace] = found != nil
 		}
-		verbs := []string{"bind"}
-		if !exists[namespace] {
-			verbs = append(verbs, "escalate")
-		}
-		resource := map[string]string{"Role": "roles", "ClusterRole": "clusterroles"}[kind]
-		missing, err := d.Cluster.Missing(ctx, cluster.Permission{
-			Group: rbacGroup, Resource: resource, Namespace: namespace, Name: object.GetName(),
-		}.Each(verbs...)...)
-		if err != nil {
-			return nil, err
-		}
-		if len(missing) == 0 {
+		if exists[namespace] && !slices.ContainsFunc(missing, func(p cluster.Permission) bool { return p.Verb == "bind" }) {
 			continue
 		}
 		role, err := rbac.FromObject(object.Object)

@@ -38,7 +38,7 @@ const (
 // and those that any version left behind.
 func (d *Deployer) definitions(ctx context.Context, catalog *Catalog, solution string) ([]*unstructured.Unstructured, error) {
 	names := map[string]bool{}
-	payloads, err := d.payloads(ctx, catalog, solution)
+	payloads, err := d.allPayloads(ctx, catalog, solution)
 	if err != nil {
 		return nil, err
 	}

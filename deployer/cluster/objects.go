@@ -28,21 +28,62 @@ const pageSize = 500
 
 // onlyMetadata asks for objects without their spec and status.
 const (
+	metadataOfOne = protobuf + ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 	onlyMetadata = protobuf + ";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 	applyFormat  = "application/apply-patch+yaml" // JSON is YAML
 )
 
 // Get returns an object, or nil when it is not there. A kind that the cluster does not have has no objects.
-func (c *Cluster) Get(ctx context.Context, kind schema.GroupVersionKind, namespace, name string) (*unstructured.Unstructured, error) {
+func (c *Cluster) Get(ctx context.Context, kind schema.GroupVersionKind, namespace, name string) (object *unstructured.Unstructured, err error) {
 	r, err := c.request(ctx, "get", http.MethodGet, kind, namespace, name)
 	if err != nil {
 		return nil, unlessNoKind(err)
 	}
-	object, _, err := c.exchange(ctx, r)
+	key := memoryKey{kind, name}
+	if namespace == SystemNamespace {
+		if object, known := recall(ctx, key); known {
+			return object, nil
+		}
+		defer func() {
+			if err == nil {
+				keep(ctx, key, object)
+			}
+		}()
+	}
+	object, _, err = c.exchange(ctx, r)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
 	return object, err
+}
+
+// GetMetadata is [Cluster.Get] without anything but the type and the metadata of the object, and without who manages its
+// fields.
+func (c *Cluster) GetMetadata(ctx context.Context, kind schema.GroupVersionKind, namespace, name string) (*unstructured.Unstructured, error) {
+	r, err := c.request(ctx, "get", http.MethodGet, kind, namespace, name)
+	if err != nil {
+		return nil, unlessNoKind(err)
+	}
+	r.accept = metadataOfOne
+	answer, _, err := c.do(ctx, r)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var object metav1.PartialObjectMetadata
+	if raw, ok := fromProtobuf(answer); ok {
+		err = object.Unmarshal(raw)
+	} else {
+		err = json.Unmarshal(answer, &object)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: answer of the API server: %w", r.what(), err)
+	}
+	found := &unstructured.Unstructured{Object: map[string]any{"metadata": metadataOf(&object.ObjectMeta)}}
+	found.SetGroupVersionKind(kind)
+	return found, nil
 }
 
 // List returns the objects of a kind, in the order of the server, read in pages of 500 unless o.Limit says otherwise. The

@@ -458,20 +458,44 @@ func (r *run) succeeds(s *State) bool {
 	return s.Current != nil && (!r.plan.judge.options.Restore || !sameWork(s.Current, s.Pending))
 }
 
-// collect throws away the content of revisions that leave the history.
+// collect throws away the content of revisions that leave the history. Only a run that did not come to its end leaves
+// content behind that no revision refers to, and then everything that is stored is looked through: that takes the server
+// the longer the more others have stored.
 func (r *run) collect(ctx context.Context) error {
 	next := r.state
 	if next.Current == nil && len(next.History) == 0 {
 		return nil // it is the first
 	}
+	before := contents(next.Current, next.History)
 	keep := []string{next.Pending.Content}
 	if r.succeeds(&next) {
 		next.remember(next.Current, next.Current.Outcome)
 	}
-	for _, old := range next.History {
-		keep = append(keep, old.Content)
+	keep = append(keep, contents(nil, next.History)...)
+	if r.plan.Resumes != nil {
+		return r.CollectContent(ctx, r.plan.Release.ID(), keep...)
 	}
-	return r.CollectContent(ctx, r.plan.Release.ID(), keep...)
+	for _, digest := range before {
+		if digest == "" || slices.Contains(keep, digest) {
+			continue
+		}
+		if err := r.dropContent(ctx, r.plan.Release.ID(), digest); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// contents are the digests that revisions refer to.
+func contents(current *schema.DeploymentRevision, history []schema.DeploymentRevision) []string {
+	var digests []string
+	if current != nil {
+		digests = append(digests, current.Content)
+	}
+	for _, old := range history {
+		digests = append(digests, old.Content)
+	}
+	return digests
 }
 
 // progress counts the objects of a phase.

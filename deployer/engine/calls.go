@@ -41,6 +41,12 @@ func (e *Engine) get(ctx context.Context, kind kube.GroupVersionKind, namespace,
 	return limited(ctx, e, func() (*unstructured.Unstructured, error) { return e.Cluster.Get(ctx, kind, namespace, name) })
 }
 
+func (e *Engine) getMetadata(ctx context.Context, kind kube.GroupVersionKind, namespace, name string) (*unstructured.Unstructured, error) {
+	return limited(ctx, e, func() (*unstructured.Unstructured, error) {
+		return e.Cluster.GetMetadata(ctx, kind, namespace, name)
+	})
+}
+
 func (e *Engine) create(ctx context.Context, object *unstructured.Unstructured, o cluster.WriteOptions) (*unstructured.Unstructured, error) {
 	return limited(ctx, e, func() (*unstructured.Unstructured, error) { return e.Cluster.Create(ctx, object, o) })
 }

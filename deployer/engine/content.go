@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
@@ -103,22 +102,61 @@ func corruptContent(digest string, err error) error {
 // CollectContent removes what is stored for an owner, but for the digests to keep. The caller holds the lock that
 // protects the owner's references.
 func (e *Engine) CollectContent(ctx context.Context, owner string, keep ...string) error {
-	selector := metav1.ListOptions{LabelSelector: labelStores + "=content," + labelOwner + "=" + owner}
-	var garbage []*unstructured.Unstructured
-	for secret, err := range e.Cluster.ListMetadata(ctx, secretKind, cluster.SystemNamespace, selector) {
+	return e.collect(ctx, []string{owner}, keep...)
+}
+
+// manyOwners bounds how long a question about their content becomes.
+const manyOwners = 50
+
+func (e *Engine) collect(ctx context.Context, owners []string, keep ...string) error {
+	// The first part goes first: without it the others do not count.
+	var first, others []*unstructured.Unstructured
+	for some := range slices.Chunk(owners, manyOwners) {
+		stored, err := e.listMetadata(ctx, secretKind, cluster.SystemNamespace, labelStores+"=content,"+labelOwner+" in ("+strings.Join(some, ",")+")")
 		if err != nil {
 			return fmt.Errorf("content that nothing refers to: %w", err)
 		}
-		if !slices.Contains(keep, secret.GetAnnotations()[annotationDigest]) {
-			garbage = append(garbage, secret)
+		for _, secret := range stored {
+			switch annotations := secret.GetAnnotations(); {
+			case slices.Contains(keep, annotations[annotationDigest]):
+			case annotations[annotationParts] != "":
+				first = append(first, secret)
+			default:
+				others = append(others, secret)
+			}
 		}
 	}
-	// The first part goes first: without it the others do not count.
-	slices.SortFunc(garbage, func(a, b *unstructured.Unstructured) int { return strings.Compare(a.GetName(), b.GetName()) })
-	for _, secret := range garbage {
-		if err := e.delete(ctx, secret, cluster.DeleteOptions{}); err != nil && !errors.Is(err, cluster.ErrChanged) {
+	for _, garbage := range [][]*unstructured.Unstructured{first, others} {
+		if err := each(len(garbage), true, func(i int) error { return e.dropPart(ctx, garbage[i]) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// dropContent removes what is stored under one digest, without a look at everything that is stored.
+func (e *Engine) dropContent(ctx context.Context, owner, digest string) error {
+	for i, parts := 0, 1; i < parts; i++ {
+		secret, err := e.getMetadata(ctx, secretKind, cluster.SystemNamespace, contentName(owner, digest, i))
+		if err != nil {
 			return fmt.Errorf("content that nothing refers to: %w", err)
 		}
+		if secret == nil {
+			continue
+		}
+		if n, err := strconv.Atoi(secret.GetAnnotations()[annotationParts]); i == 0 && err == nil {
+			parts = min(n, maxContent/partSize+1)
+		}
+		if err := e.dropPart(ctx, secret); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *Engine) dropPart(ctx context.Context, secret *unstructured.Unstructured) error {
+	if err := e.delete(ctx, secret, cluster.DeleteOptions{}); err != nil && !errors.Is(err, cluster.ErrChanged) {
+		return fmt.Errorf("content that nothing refers to: %w", err)
 	}
 	return nil
 }

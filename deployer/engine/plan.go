@@ -97,36 +97,30 @@ func (e *Engine) Plan(ctx context.Context, r Release, o PlanOptions) (*Plan, err
 
 // PlanAll plans several releases and reads the cluster once for all of them. The plans come in the order of the releases.
 func (e *Engine) PlanAll(ctx context.Context, releases []Release, o PlanOptions) ([]*Plan, error) {
-	states, err := e.statesOf(ctx, releases)
+	keys := make([]Key, len(releases))
+	for i, r := range releases {
+		keys[i] = r.Key
+	}
+	states, err := e.statesOf(ctx, keys)
 	if err != nil {
 		return nil, err
 	}
 	return e.plan(ctx, releases, states, o)
 }
 
-// statesOf reads the records of releases: a few one by one, however many others there are.
-func (e *Engine) statesOf(ctx context.Context, releases []Release) ([]*State, error) {
-	states := make([]*State, len(releases))
-	if len(releases) <= manyNamespaces {
-		return states, each(len(releases), true, func(i int) (err error) {
-			states[i], err = e.State(ctx, releases[i].Key)
-			return err
-		})
-	}
-	all, err := e.States(ctx)
-	if err != nil {
-		return nil, err
-	}
-	byKey := map[Key]*State{}
-	for _, state := range all {
-		byKey[state.Key] = state
-	}
-	for i, r := range releases {
-		if states[i] = byKey[r.Key]; states[i] == nil {
-			states[i] = &State{Key: r.Key}
+// statesOf reads records: a few one by one, however many others there are.
+func (e *Engine) statesOf(ctx context.Context, keys []Key) ([]*State, error) {
+	if len(keys) > manyStates {
+		ctx = cluster.WithMemory(ctx)
+		if err := e.ReadAhead(ctx); err != nil {
+			return nil, err
 		}
 	}
-	return states, nil
+	states := make([]*State, len(keys))
+	return states, each(len(keys), true, func(i int) (err error) {
+		states[i], err = e.State(ctx, keys[i])
+		return err
+	})
 }
 
 func (e *Engine) plan(ctx context.Context, releases []Release, states []*State, o PlanOptions) ([]*Plan, error) {
@@ -286,46 +280,62 @@ type seenKey struct {
 // manyNamespaces is how many namespaces are asked for one by one; beyond that, one list goes over all of them.
 const manyNamespaces = 2
 
-// look lists the metadata of what the records say is there. What it does not find is asked for one by one later: an
-// object without our label, in a namespace or of a kind that the user may not list, or none at all.
-func (e *Engine) look(ctx context.Context, plans []*Plan) (map[seenKey]*unstructured.Unstructured, error) {
-	namespaces := map[kube.GroupVersionKind]map[string]bool{}
+// fewObjects is how many objects of a kind in a namespace are asked for one by one. A list makes the server wait until what it
+// has in memory is not older than the question, for a tenth of a second while others write.
+const fewObjects = 8
+
+// query asks for objects of one kind: for some by their names, without names for all.
+type query struct {
+	kind      kube.GroupVersionKind
+	namespace string
+	names     []string
+}
+
+// queries ask for what the records say is there and may be as it is wanted.
+func queries(plans []*Plan) []query {
+	names := map[kube.GroupVersionKind]map[string][]string{}
 	for _, p := range plans {
 		for _, s := range p.steps {
-			if s.known.Name == "" || s.desired == nil {
+			if !s.mayBeUnchanged() {
 				continue
 			}
 			kind := kindOfRef(s.Object)
-			if namespaces[kind] == nil {
-				namespaces[kind] = map[string]bool{}
+			if names[kind] == nil {
+				names[kind] = map[string][]string{}
 			}
-			namespaces[kind][s.Object.Namespace] = true
+			names[kind][s.Object.Namespace] = append(names[kind][s.Object.Namespace], s.Object.Name)
 		}
 	}
+	var list []query
+	for kind, in := range names {
+		if len(in) > manyNamespaces {
+			list = append(list, query{kind: kind})
+			continue
+		}
+		for namespace, objects := range in {
+			if len(objects) > fewObjects {
+				objects = nil
+			}
+			list = append(list, query{kind, namespace, objects})
+		}
+	}
+	return list
+}
+
+// look reads the metadata of what the records say is there. What it does not find is asked for one by one later: an
+// object without our label, in a namespace or of a kind that the user may not list, or none at all.
+func (e *Engine) look(ctx context.Context, plans []*Plan) (map[seenKey]*unstructured.Unstructured, error) {
 	selector := LabelRelease
 	if len(plans) == 1 {
 		selector += "=" + plans[0].Release.ID()
 	}
-	type query struct {
-		kind      kube.GroupVersionKind
-		namespace string
-	}
-	var queries []query
-	for kind, in := range namespaces {
-		if len(in) > manyNamespaces {
-			in = map[string]bool{"": true}
-		}
-		for namespace := range in {
-			queries = append(queries, query{kind, namespace})
-		}
-	}
 	var (
-		mu   sync.Mutex
-		seen = map[seenKey]*unstructured.Unstructured{}
+		mu      sync.Mutex
+		seen    = map[seenKey]*unstructured.Unstructured{}
+		queries = queries(plans)
 	)
 	err := each(len(queries), true, func(i int) error {
-		q := queries[i]
-		objects, err := e.listMetadata(ctx, q.kind, q.namespace, selector)
+		objects, err := e.answer(ctx, queries[i], selector)
 		if report.CodeOf(err) == report.Forbidden {
 			return nil
 		}
@@ -335,12 +345,30 @@ func (e *Engine) look(ctx context.Context, plans []*Plan) (map[seenKey]*unstruct
 		mu.Lock()
 		defer mu.Unlock()
 		for _, object := range objects {
-			key := objectKey{q.kind.GroupKind(), object.GetNamespace(), object.GetName()}
+			key := objectKey{queries[i].kind.GroupKind(), object.GetNamespace(), object.GetName()}
 			seen[seenKey{object.GetLabels()[LabelRelease], key}] = object
 		}
 		return nil
 	})
 	return seen, err
+}
+
+// answer returns the metadata that a query asks for.
+func (e *Engine) answer(ctx context.Context, q query, selector string) ([]*unstructured.Unstructured, error) {
+	if q.names == nil {
+		return e.listMetadata(ctx, q.kind, q.namespace, selector)
+	}
+	var found []*unstructured.Unstructured
+	for _, name := range q.names {
+		object, err := e.getMetadata(ctx, q.kind, q.namespace, name)
+		if err != nil {
+			return nil, err
+		}
+		if object != nil {
+			found = append(found, object)
+		}
+	}
+	return found, nil
 }
 
 // generations are kinds whose generation grows with every change of anything but metadata and status. That is a matter of
@@ -365,12 +393,8 @@ var generations = map[kube.GroupKind]bool{
 // on; there an equal generation means the same for everything but the metadata, and of the metadata we compare what we
 // set. Anything else, a webhook that changed its mind included, costs a dry run and no more.
 func (s *step) unchanged(live *unstructured.Unstructured) bool {
-	if s.desired == nil || live == nil || live.GetDeletionTimestamp() != nil {
-		return false
-	}
 	known := s.known
-	if known.Hash != s.hash || known.UID != string(live.GetUID()) || known.ResourceVersion == "" || known.Leaving || known.Kept ||
-		known.APIVersion != s.Object.APIVersion {
+	if !s.mayBeUnchanged() || live == nil || live.GetDeletionTimestamp() != nil || known.UID != string(live.GetUID()) {
 		return false
 	}
 	if known.ResourceVersion != live.GetResourceVersion() {
@@ -384,6 +408,13 @@ func (s *step) unchanged(live *unstructured.Unstructured) bool {
 	}
 	s.Action, s.live = schema.ActionNone, live
 	return true
+}
+
+// mayBeUnchanged tells whether the record says that an object is as it is wanted.
+func (s *step) mayBeUnchanged() bool {
+	known := s.known
+	return s.desired != nil && known.Name != "" && known.Hash == s.hash && known.UID != "" && known.ResourceVersion != "" && !known.Leaving &&
+		!known.Kept && known.APIVersion == s.Object.APIVersion
 }
 
 func contains(all, some map[string]string) bool {

@@ -53,7 +53,10 @@ func (k Key) ID() string {
 	return k.Solution + "." + strings.ToLower(base32.StdEncoding.EncodeToString(sum[:5]))
 }
 
-func (k Key) secretName() string { return "state." + k.ID() }
+// statePrefix begins the names of all records.
+const statePrefix = "state."
+
+func (k Key) secretName() string { return statePrefix + k.ID() }
 
 // State is what is known about a release.
 type State struct {
@@ -106,23 +109,76 @@ func (e *Engine) States(ctx context.Context) ([]*State, error) {
 	return states, nil
 }
 
-// Forget removes the record of a release that has no objects any more, with its history. It refuses with the code InUse
-// while there are objects.
-func (e *Engine) Forget(ctx context.Context, key Key) error {
-	s, err := e.State(ctx, key)
-	if err != nil || s.secret == nil {
-		return err
+// ReadAhead reads all records at once into the memory of the context, see [cluster.WithMemory], for whoever will ask for many.
+func (e *Engine) ReadAhead(ctx context.Context) error {
+	var secrets []*unstructured.Unstructured
+	for secret, err := range e.Cluster.List(ctx, secretKind, cluster.SystemNamespace, metav1.ListOptions{LabelSelector: labelStores + "=state"}) {
+		if err != nil {
+			return fmt.Errorf("records of what is deployed: %w", err)
+		}
+		secrets = append(secrets, secret)
 	}
-	if left := len(s.inventory()); left > 0 {
-		return report.Errorf(report.InUse, "forget %s: %d objects of it are still in the cluster", key, left)
-	}
-	if err := e.CollectContent(ctx, key.ID()); err != nil {
-		return err
-	}
-	if err := e.delete(ctx, s.secret, cluster.DeleteOptions{}); err != nil {
-		return fmt.Errorf("forget %s: %w", key, err)
-	}
+	cluster.Remember(ctx, secretKind, statePrefix, secrets)
 	return nil
+}
+
+// manyStates is how many records are read one by one; beyond that, all are.
+const manyStates = 32
+
+// StatesIn returns what is known about the releases in namespaces, sorted like [Engine.States]. It reads no other records:
+// the name of a record says whose it is.
+func (e *Engine) StatesIn(ctx context.Context, namespaces ...string) ([]*State, error) {
+	records, err := e.listMetadata(ctx, secretKind, cluster.SystemNamespace, labelStores+"=state")
+	if err != nil {
+		return nil, fmt.Errorf("records of what is deployed: %w", err)
+	}
+	var keys []Key
+	for _, record := range records {
+		solution := strings.TrimPrefix(record.GetName(), statePrefix)
+		solution = solution[:max(strings.LastIndexByte(solution, '.'), 0)]
+		for _, namespace := range namespaces {
+			if key := (Key{namespace, solution}); key.secretName() == record.GetName() {
+				keys = append(keys, key)
+			}
+		}
+	}
+	if len(keys) > manyStates {
+		states, err := e.States(ctx)
+		return slices.DeleteFunc(states, func(s *State) bool { return !slices.Contains(namespaces, s.Namespace) }), err
+	}
+	slices.SortFunc(keys, func(a, b Key) int { return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Solution, b.Solution)) })
+	states := make([]*State, len(keys))
+	err = each(len(keys), true, func(i int) (err error) {
+		states[i], err = e.State(ctx, keys[i])
+		return err
+	})
+	return slices.DeleteFunc(states, func(s *State) bool { return s == nil || s.secret == nil }), err
+}
+
+// Forget removes the records of releases that have no objects any more, with their histories. It refuses with the code InUse
+// while there are objects.
+func (e *Engine) Forget(ctx context.Context, keys ...Key) error {
+	states, err := e.statesOf(ctx, keys)
+	if err != nil {
+		return err
+	}
+	states = slices.DeleteFunc(states, func(s *State) bool { return s.secret == nil })
+	var owners []string
+	for _, s := range states {
+		if left := len(s.inventory()); left > 0 {
+			return report.Errorf(report.InUse, "forget %s: %d objects of it are still in the cluster", s.Key, left)
+		}
+		owners = append(owners, s.ID())
+	}
+	if err := e.collect(ctx, owners); err != nil {
+		return err
+	}
+	return each(len(states), true, func(i int) error {
+		if err := e.delete(ctx, states[i].secret, cluster.DeleteOptions{}); err != nil {
+			return fmt.Errorf("forget %s: %w", states[i].Key, err)
+		}
+		return nil
+	})
 }
 
 // Objects returns the objects of a revision as they were rendered, for going back to it.

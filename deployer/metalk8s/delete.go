@@ -48,13 +48,18 @@ func (d *Documents) Select(ctx context.Context, o DeleteOptions) ([]Namespace, e
 		}
 		selected = []Namespace{n}
 	}
-	for _, n := range selected {
+	return selected, Deletable(selected)
+}
+
+// Deletable refuses namespaces that the cluster needs for itself.
+func Deletable(namespaces []Namespace) error {
+	for _, n := range namespaces {
 		if slices.Contains(reserved, n.Name) {
-			return nil, report.Errorf(report.Refused, "namespace %s is part of environment %s, but the cluster needs it for itself", n.Name, o.Name).
+			return report.Errorf(report.Refused, "namespace %s is part of environment %s, but the cluster needs it for itself", n.Name, n.Environment).
 				WithHint("take it out of the environment: kubectl label namespace %s %s-", n.Name, EnvironmentLabel)
 		}
 	}
-	return selected, nil
+	return nil
 }
 
 func joinNames(namespaces []Namespace) string {
@@ -82,6 +87,11 @@ func (d *Documents) DeleteEnvironment(ctx context.Context, o DeleteOptions) erro
 			return InUse(o.Name, usage)
 		}
 	}
+	return d.DeleteNamespaces(ctx, namespaces, o)
+}
+
+// DeleteNamespaces deletes the very namespaces that were read, and waits as [Documents.DeleteEnvironment] does.
+func (d *Documents) DeleteNamespaces(ctx context.Context, namespaces []Namespace, o DeleteOptions) error {
 	for _, n := range namespaces {
 		if err := d.Cluster.Delete(ctx, identityOf(n.object), cluster.DeleteOptions{}); err != nil {
 			return err

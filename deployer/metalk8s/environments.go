@@ -83,6 +83,24 @@ func (d *Documents) Environment(ctx context.Context, name string) (*Environment,
 	return nil, missing.WithHint("the environments are %s", strings.Join(names, ", "))
 }
 
+// Outline returns the names of the namespaces of an environment as the API server remembers them, none when it knows of no
+// such environment. What it says may be out of date, and comes without delay: every other list waits until the server
+// knows all that was written before.
+func (d *Documents) Outline(ctx context.Context, name string) ([]string, error) {
+	if !labelValue.MatchString(name) {
+		return nil, nil
+	}
+	var names []string
+	o := metav1.ListOptions{LabelSelector: EnvironmentLabel + "=" + name, ResourceVersion: "0"}
+	for object, err := range d.Cluster.ListMetadata(ctx, namespaceKind, "", o) {
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, object.GetName())
+	}
+	return names, nil
+}
+
 // namespaces reads the namespaces that a selector of labels finds, with what ConfigMap metalk8s-environment says in each.
 func (d *Documents) namespaces(ctx context.Context, selector string) ([]Namespace, error) {
 	var namespaces []Namespace

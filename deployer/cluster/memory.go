@@ -1,0 +1,76 @@
+package cluster
+
+import (
+	"context"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// memory is what was read of the tool's own objects.
+type memory struct {
+	mu      sync.Mutex
+	objects map[memoryKey]*unstructured.Unstructured // nil for what is not there
+	whole   []memoryKey                              // kinds with the beginning of names of which everything is known
+}
+
+type memoryKey struct {
+	kind schema.GroupVersionKind
+	name string
+}
+
+type memoryContext struct{}
+
+// WithMemory makes [Cluster.Get] read each object in [SystemNamespace] once with the returned context. It is for whoever
+// reads and plans under a lock, and sees one state of what the lock protects; who looks again before they write does it
+// with another context.
+func WithMemory(ctx context.Context) context.Context {
+	return context.WithValue(ctx, memoryContext{}, &memory{objects: map[memoryKey]*unstructured.Unstructured{}})
+}
+
+// Remember takes objects in [SystemNamespace] into the memory of the context that were read in another way: all of their
+// kind whose names begin like this.
+func Remember(ctx context.Context, kind schema.GroupVersionKind, prefix string, objects []*unstructured.Unstructured) {
+	m, ok := ctx.Value(memoryContext{}).(*memory)
+	if !ok {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.whole = append(m.whole, memoryKey{kind, prefix})
+	for _, object := range objects {
+		m.objects[memoryKey{kind, object.GetName()}] = object
+	}
+}
+
+// recall returns what is known of an object.
+func recall(ctx context.Context, key memoryKey) (object *unstructured.Unstructured, known bool) {
+	m, ok := ctx.Value(memoryContext{}).(*memory)
+	if !ok {
+		return nil, false
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if object, known = m.objects[key]; known {
+		return object.DeepCopy(), true
+	}
+	for _, all := range m.whole {
+		if all.kind == key.kind && strings.HasPrefix(key.name, all.name) {
+			return nil, true
+		}
+	}
+	return nil, false
+}
+
+// keep notes what was read.
+func keep(ctx context.Context, key memoryKey, object *unstructured.Unstructured) {
+	m, ok := ctx.Value(memoryContext{}).(*memory)
+	if !ok {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.objects[key] = object.DeepCopy()
+}

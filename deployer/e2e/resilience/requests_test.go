@@ -1,0 +1,77 @@
+package resilience_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/e2e/proxy"
+	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
+	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+)
+
+// TestRequests counts what a verb asks of the API server in a process that knows the cluster already.
+func TestRequests(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	var journal proxy.Journal
+	p := proxy.New(t, testcluster.Shared(t), journal.Of("alice"))
+	d := connect(t, cluster.Options{Kubeconfig: p.Kubeconfig})
+	ctx := t.Context()
+	options := deployer.Options{NoWait: true}
+	add := func(environment string) func() error {
+		return func() error {
+			_, err := d.Add(ctx, deployer.AddOptions{Options: options, Environment: environment, Solution: b.Name, Version: "1.0.0"})
+			return err
+		}
+	}
+	create := func(environment string) func() error {
+		return func() error {
+			_, err := d.CreateEnvironment(ctx, metalk8s.CreateOptions{Name: environment})
+			return err
+		}
+	}
+	for _, step := range []struct {
+		name string
+		most int
+		do   func() error
+	}{
+		{"activate", 40, func() error {
+			_, err := d.Activate(ctx, deployer.ActivateOptions{Solution: b.Name, Version: "1.1.0"})
+			return err
+		}},
+		{"create", 10, create(b.Env)},
+		{"create another", 10, create(b.Env + "-b")},
+		{"add", 28, add(b.Env)},
+		{"add to another", 26, add(b.Env + "-b")},
+		{"add again", 15, add(b.Env + "-b")},
+		{"upgrade", 36, func() error {
+			_, err := d.Change(ctx, deployer.ChangeOptions{Options: options, Environment: b.Env + "-b", Solution: b.Name, Direction: deployer.Up, Version: "1.1.0"})
+			return err
+		}},
+		{"remove", 36, func() error {
+			_, err := d.Remove(ctx, deployer.RemoveOptions{Options: options, Environment: b.Env + "-b", Solution: b.Name})
+			return err
+		}},
+		{"delete the environment", 24, func() error {
+			_, err := d.DeleteEnvironment(ctx, deployer.DeleteEnvironmentOptions{Options: options, Environment: b.Env + "-b"})
+			return err
+		}},
+	} {
+		before := len(journal.Entries())
+		if err := step.do(); err != nil {
+			t.Fatalf("%s: %v", step.name, err)
+		}
+		asked := journal.Entries()[before:]
+		var lines []string
+		for _, e := range asked {
+			lines = append(lines, fmt.Sprintf("%s %s", e.Method, e.URI))
+		}
+		if len(asked) > step.most {
+			t.Errorf("%s: %d requests, want at most %d", step.name, len(asked), step.most)
+		}
+		t.Logf("%s: %d requests:\n  %s", step.name, len(asked), strings.Join(lines, "\n  "))
+	}
+}
