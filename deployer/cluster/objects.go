@@ -29,8 +29,8 @@ const pageSize = 500
 // onlyMetadata asks for objects without their spec and status.
 const (
 	metadataOfOne = protobuf + ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
-	onlyMetadata = protobuf + ";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
-	applyFormat  = "application/apply-patch+yaml" // JSON is YAML
+	onlyMetadata  = protobuf + ";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+	applyFormat   = "application/apply-patch+yaml" // JSON is YAML
 )
 
 // Get returns an object, or nil when it is not there. A kind that the cluster does not have has no objects.
