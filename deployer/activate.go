@@ -65,9 +65,14 @@ func (d *Deployer) planActivation(ctx context.Context, o ActivateOptions) (*task
 	if err != nil {
 		return nil, err
 	}
-	kept, err := d.keepServed(ctx, catalog, found, release.Objects)
+	kept, err := d.keepServed(ctx, catalog, payload, release.Objects)
 	if err != nil {
 		return nil, err
+	}
+	if len(o.later) == 0 { // a run of several names what others lose, too
+		if err = checkAccepted(o.AcceptDataLoss, byName(release.Objects)); err != nil {
+			return nil, err
+		}
 	}
 	judged, err := d.judgeCRDs(ctx, release.Objects, o.AcceptDataLoss)
 	if err != nil {

@@ -18,16 +18,25 @@ func (d *Deployer) Compatibility(ctx context.Context, solution string) (*schema.
 		_, _, err = catalog.Find(solution, "")
 		return nil, err
 	}
-	c := &schema.Compatibility{Solution: solution}
-	if c.Active, err = d.active(ctx, solution); err != nil {
-		return nil, err
-	}
 	operators, err := d.operators(ctx, catalog, solution)
 	if err != nil {
 		return nil, err
 	}
-	for _, i := range catalog.Of(solution) {
-		one, err := d.compatibility(ctx, i, operators)
+	payloads, err := d.allPayloads(ctx, catalog, solution)
+	if err != nil {
+		return nil, err
+	}
+	return d.compare(ctx, solution, payloads, operators)
+}
+
+// compare tells what each of some versions of a Solution would mean.
+func (d *Deployer) compare(ctx context.Context, solution string, payloads []*render.Payload, operators []operator) (c *schema.Compatibility, err error) {
+	c = &schema.Compatibility{Solution: solution}
+	if c.Active, err = d.active(ctx, solution); err != nil {
+		return nil, err
+	}
+	for _, p := range payloads {
+		one, err := d.compatibility(ctx, p, operators)
 		if err != nil {
 			return nil, err
 		}
@@ -36,11 +45,36 @@ func (d *Deployer) Compatibility(ctx context.Context, solution string) (*schema.
 	return c, nil
 }
 
-func (d *Deployer) compatibility(ctx context.Context, i schema.Import, operators []operator) (*schema.VersionCompatibility, error) {
-	p, err := d.payload(ctx, i)
+// IncompatibleError refuses to make a version active beside what environments run.
+type IncompatibleError struct {
+	// Compatibility is what [Deployer.Compatibility] returns, with the version that was refused; nil when it could not be told.
+	Compatibility *schema.Compatibility
+
+	refusal error
+}
+
+func (e *IncompatibleError) Error() string { return e.refusal.Error() }
+
+// Unwrap returns the error with the code and the hint.
+func (e *IncompatibleError) Unwrap() error { return e.refusal }
+
+// incompatible explains the refusal of a version, which perhaps is not imported yet, by all versions.
+func (d *Deployer) incompatible(ctx context.Context, catalog *Catalog, p *render.Payload, operators []operator, refusal error) error {
+	e := &IncompatibleError{refusal: refusal}
+	payloads, err := d.allPayloads(ctx, catalog, p.Solution.Metadata.Name)
 	if err != nil {
-		return nil, err
+		return e // what is refused matters more
 	}
+	if _, known := catalog.imports[p.Solution.ID()]; !known {
+		payloads = append(payloads, p)
+	}
+	if c, err := d.compare(ctx, p.Solution.Metadata.Name, payloads, operators); err == nil {
+		e.Compatibility = c
+	}
+	return e
+}
+
+func (d *Deployer) compatibility(ctx context.Context, p *render.Payload, operators []operator) (*schema.VersionCompatibility, error) {
 	objects, err := render.Definitions(p)
 	if err != nil {
 		return nil, err
@@ -55,7 +89,7 @@ func (d *Deployer) compatibility(ctx context.Context, i schema.Import, operators
 		return nil, err
 	}
 	one := &schema.VersionCompatibility{
-		Version: i.Version, Verdict: schema.CompatibilityYes, Operators: []schema.OperatorCompatibility{},
+		Version: p.Solution.Spec.Version, Verdict: schema.CompatibilityYes, Operators: []schema.OperatorCompatibility{},
 		Losses: orNone(judged.losses), Notices: orNone(judged.notices),
 	}
 	for _, f := range fits {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/render"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -15,6 +16,8 @@ import (
 type Host interface {
 	// Identify returns the manifest of the archive with this path.
 	Identify(path string) (*schema.Solution, error)
+	// Payload returns what is in the archive with this path. It is judged, never deployed: what is deployed was imported.
+	Payload(path string) (*render.Payload, error)
 	// Stored lists the versions in the store of this host. An import puts a version there first, an unimport takes it from
 	// there last.
 	Stored() ([]schema.SolutionAt, error)
@@ -22,6 +25,16 @@ type Host interface {
 	Import(ctx context.Context, paths ...string) error
 	// Unimport forgets an imported version, unless it is in use.
 	Unimport(ctx context.Context, id string) error
+}
+
+// ConvergeOptions say how to carry a convergence out.
+type ConvergeOptions struct {
+	Options
+	// AcceptDataLoss are CustomResourceDefinitions as in [ActivateOptions]. Names of what does not change are no mistake here:
+	// the same command finishes what was interrupted.
+	AcceptDataLoss []string
+	// Export returns where the custom resources of a Solution go before they lose data.
+	Export func(solution string) Export
 }
 
 // PlanConvergence compares what a SolutionsConfiguration, in either form, says with what the cluster and this host have.
@@ -61,12 +74,7 @@ func (d *Deployer) PlanConvergence(ctx context.Context, c *schema.SolutionsConfi
 	if err = d.planActive(ctx, plan, flat, desired, catalog); err != nil {
 		return nil, err
 	}
-	if plan.Activate, err = desired.inOrder(plan.Activate); err != nil {
-		return nil, err
-	}
-	if plan.Deactivate, err = catalog.inOrder(plan.Deactivate); err != nil {
-		return nil, err
-	}
+	plan.Activate, plan.Deactivate = desired.inOrder(plan.Activate), catalog.inOrder(plan.Deactivate)
 	slices.Reverse(plan.Deactivate)
 	leaving := stored
 	for _, i := range catalog.Imports() {
@@ -151,12 +159,14 @@ func (d *Deployer) isActive(ctx context.Context, solution, version string) (bool
 
 // Converge carries a plan out. Its guards are asked before the first change: nothing is imported when something else
 // cannot be removed.
-func (d *Deployer) Converge(ctx context.Context, plan *schema.Convergence, host Host, o Options) error {
-	if err := d.checkConvergence(ctx, plan, host); err != nil {
+func (d *Deployer) Converge(ctx context.Context, plan *schema.Convergence, host Host, o ConvergeOptions) error {
+	notices, err := d.checkConvergence(ctx, plan, host, o.AcceptDataLoss)
+	if err != nil {
 		return err
 	}
 	if o.DryRun {
 		plan.Planned = true
+		plan.Notices = append(plan.Notices, notices...)
 		return nil
 	}
 	var paths []string
@@ -169,14 +179,14 @@ func (d *Deployer) Converge(ctx context.Context, plan *schema.Convergence, host 
 		}
 	}
 	for _, s := range plan.Activate {
-		done, err := d.Activate(ctx, ActivateOptions{Options: o, Solution: s.Solution, Version: s.Version, later: activeAfter(plan)})
+		done, err := d.Activate(ctx, o.activation(plan, s))
 		if err != nil {
 			return fmt.Errorf("activate %s: %w", s.ID(), err)
 		}
 		plan.Notices = append(plan.Notices, done.Notices...)
 	}
 	for _, s := range plan.Deactivate {
-		done, err := d.Deactivate(ctx, DeactivateOptions{Options: o, Solution: s.Solution, later: activeAfter(plan)})
+		done, err := d.Deactivate(ctx, DeactivateOptions{Options: o.Options, Solution: s.Solution, later: activeAfter(plan)})
 		if err != nil {
 			return fmt.Errorf("deactivate %s: %w", s.ID(), err)
 		}
@@ -190,65 +200,13 @@ func (d *Deployer) Converge(ctx context.Context, plan *schema.Convergence, host 
 	return nil
 }
 
-// checkConvergence refuses what would be refused in the middle.
-func (d *Deployer) checkConvergence(ctx context.Context, plan *schema.Convergence, host Host) error {
-	if err := d.checkActiveAfter(ctx, plan, host); err != nil {
-		return err
+// activation is one step of a plan.
+func (o *ConvergeOptions) activation(plan *schema.Convergence, at schema.SolutionAt) ActivateOptions {
+	a := ActivateOptions{
+		Options: o.Options, Solution: at.Solution, Version: at.Version, AcceptDataLoss: o.AcceptDataLoss, later: activeAfter(plan),
 	}
-	for _, s := range plan.Deactivate {
-		if _, err := d.Deactivate(ctx, DeactivateOptions{Options: Options{DryRun: true}, Solution: s.Solution, later: activeAfter(plan)}); err != nil {
-			return fmt.Errorf("deactivate %s: %w", s.ID(), err)
-		}
+	if o.Export != nil {
+		a.Export = o.Export(at.Solution)
 	}
-	stored, err := host.Stored()
-	if err != nil {
-		return err
-	}
-	for _, s := range plan.Unimport {
-		if !slices.Contains(stored, s) {
-			return report.Errorf(report.Refused, "%s is not in the file any more, and was imported on another host", s.ID()).
-				WithHint("run there: solutionctl deploy unimport %s %s", s.Solution, s.Version)
-		}
-		deployed, err := d.deployments(ctx, s.Solution)
-		if err != nil {
-			return err
-		}
-		var users []string
-		for _, there := range deployed {
-			if there.version == s.Version {
-				users = append(users, there.String())
-			}
-		}
-		if len(users) > 0 {
-			return report.Errorf(report.InUse, "version %s of Solution %s is not in the file any more, and in use: %s",
-				s.Version, s.Solution, strings.Join(slices.Compact(users), ", ")).
-				WithHint("remove it there first: solutionctl deploy remove ENVIRONMENT %s", s.Solution)
-		}
-	}
-	return nil
-}
-
-// activeAfter are the changes of what is active that a plan makes.
-func activeAfter(plan *schema.Convergence) []schema.SolutionAt {
-	after := slices.Clone(plan.Activate)
-	for _, s := range plan.Deactivate {
-		after = append(after, schema.SolutionAt{Solution: s.Solution})
-	}
-	return after
-}
-
-// checkActiveAfter refuses a plan whose active versions lack what they, or others, need. Some of them are not imported yet.
-func (d *Deployer) checkActiveAfter(ctx context.Context, plan *schema.Convergence, host Host) error {
-	catalog, err := d.Catalog(ctx)
-	if err != nil {
-		return err
-	}
-	for _, i := range plan.Import {
-		manifest, err := host.Identify(i.Path)
-		if err != nil {
-			return err
-		}
-		catalog.imports[i.ID()] = schema.Import{Name: i.Solution, Version: i.Version, DependsOn: manifest.Spec.DependsOn}
-	}
-	return d.checkDependencies(ctx, catalog, activate(activeAfter(plan)))
+	return a
 }

@@ -47,11 +47,7 @@ type judgement struct {
 // judgeCRDs judges replacing definitions in the cluster by these. An error of code data-loss says what would be lost,
 // unless the definition's name is among those for which a loss is accepted.
 func (d *Deployer) judgeCRDs(ctx context.Context, objects []*unstructured.Unstructured, accepted []string) (*judgement, error) {
-	definitions := byName(objects)
-	if err := checkAccepted(accepted, definitions); err != nil {
-		return nil, err
-	}
-	j, err := d.judgeDefinitions(ctx, definitions, accepted)
+	j, err := d.judgeDefinitions(ctx, byName(objects), accepted)
 	if err == nil && len(j.losses) > 0 {
 		err = report.Errorf(report.DataLoss, "stored objects would lose data:\n  %s", strings.Join(j.losses, "\n  ")).
 			WithHint("change or delete these objects first, or choose a version that keeps their fields; to export all objects and go on: %s",

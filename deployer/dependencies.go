@@ -175,8 +175,11 @@ func dependencyText(d schema.Dependency) string {
 // missing refuses a Solution whose own dependency is not met.
 func (d *Deployer) missing(catalog *Catalog, u *unmet) error {
 	if loop := catalog.loop(u); len(loop) > 0 {
-		return report.Errorf(report.Refused, "%s, and they need each other: %s", u, strings.Join(loop, " → ")).
-			WithHint("none of them can be the first: this is a mistake of their makers")
+		e := report.Errorf(report.Refused, "%s, and they need each other: %s", u, strings.Join(loop, " → "))
+		if u.Scope == schema.ScopeCluster {
+			return e.WithHint("activate them together: name them in a SolutionsConfiguration, and solutionctl deploy apply -f FILE")
+		}
+		return e.WithHint("none of them can be the first: this is a mistake of their makers")
 	}
 	have := "it is not there"
 	if len(u.have) > 0 {
@@ -207,7 +210,7 @@ func needed(list []*unmet) error {
 	first := list[0]
 	e := report.Errorf(report.InUse, "others need it as it is:\n  %s", some(lines))
 	if first.environment == "" {
-		return e.WithHint("first: solutionctl deploy deactivate %s", first.solution)
+		return e.WithHint("first: solutionctl deploy deactivate %s\nor change both together: name the versions in a SolutionsConfiguration, and solutionctl deploy apply -f FILE", first.solution)
 	}
 	return e.WithHint("first: solutionctl deploy remove %s %s", first.environment, first.solution)
 }
@@ -250,36 +253,29 @@ func (c *Catalog) loop(u *unmet) []string {
 	return follow(u.Dependency, []string{u.solution})
 }
 
-// inOrder sorts versions so that each comes after those that it needs to be active.
-func (c *Catalog) inOrder(list []schema.SolutionAt) ([]schema.SolutionAt, error) {
+// inOrder sorts versions so that each comes after those that it needs to be active. Of those that need each other, none can be
+// the first, so they come in any order.
+func (c *Catalog) inOrder(list []schema.SolutionAt) []schema.SolutionAt {
 	ordered := []schema.SolutionAt{}
-	var visit func(at schema.SolutionAt, way []string) error
-	visit = func(at schema.SolutionAt, way []string) error {
-		if i := slices.Index(way, at.Solution); i >= 0 {
-			return report.Errorf(report.Refused, "Solutions need each other: %s", strings.Join(append(way[i:], at.Solution), " → ")).
-				WithHint("none of them can be the first: this is a mistake of their makers")
+	seen := map[schema.SolutionAt]bool{}
+	var visit func(at schema.SolutionAt)
+	visit = func(at schema.SolutionAt) {
+		if seen[at] {
+			return
 		}
-		if slices.Contains(ordered, at) {
-			return nil
-		}
+		seen[at] = true
 		for _, dependency := range c.imports[at.ID()].DependsOn {
 			next := slices.IndexFunc(list, func(s schema.SolutionAt) bool { return s.Solution == dependency.Solution })
-			if next < 0 || dependency.Scope != schema.ScopeCluster {
-				continue
-			}
-			if err := visit(list[next], append(slices.Clip(way), at.Solution)); err != nil {
-				return err
+			if next >= 0 && dependency.Scope == schema.ScopeCluster {
+				visit(list[next])
 			}
 		}
 		ordered = append(ordered, at)
-		return nil
 	}
 	for _, at := range list {
-		if err := visit(at, nil); err != nil {
-			return nil, err
-		}
+		visit(at)
 	}
-	return ordered, nil
+	return ordered
 }
 
 // put is a change that puts a version into namespaces, or takes what is there away with "".

@@ -195,8 +195,9 @@ func versionIndex(versions []any, name string) int {
 
 // keepServed makes the definitions of a version serve what operators in environments work with besides, and tells which
 // versions stay for whom. It refuses what would leave one of them without.
-func (d *Deployer) keepServed(ctx context.Context, catalog *Catalog, i schema.Import, objects []*unstructured.Unstructured) ([]string, error) {
-	operators, err := d.operators(ctx, catalog, i.Name)
+func (d *Deployer) keepServed(ctx context.Context, catalog *Catalog, p *render.Payload, objects []*unstructured.Unstructured) ([]string, error) {
+	name, version := p.Solution.Metadata.Name, p.Solution.Spec.Version
+	operators, err := d.operators(ctx, catalog, name)
 	if err != nil {
 		return nil, err
 	}
@@ -214,7 +215,7 @@ func (d *Deployer) keepServed(ctx context.Context, catalog *Catalog, i schema.Im
 			continue
 		}
 		refusals = append(refusals, fmt.Sprintf("%s has version %s, which needs %s: %s", f.deployment, f.version, requirements(f.missing), strings.Join(f.reasons, "; ")))
-		way, err := d.wayOut(ctx, catalog, i.Name, f.deployment, definitions)
+		way, err := d.wayOut(ctx, catalog, name, f.deployment, definitions)
 		if err != nil {
 			return nil, err
 		}
@@ -223,8 +224,9 @@ func (d *Deployer) keepServed(ctx context.Context, catalog *Catalog, i schema.Im
 	if len(refusals) == 0 {
 		return notices, nil
 	}
-	return nil, report.Errorf(report.InUse, "version %s of Solution %s cannot be active beside what is deployed:\n  %s", i.Version, i.Name, strings.Join(refusals, "\n  ")).
-		WithHint("first: %s\nwhat goes together: solutionctl deploy compatibility %s", strings.Join(slices.Compact(ways), " && "), i.Name)
+	refusal := report.Errorf(report.InUse, "version %s of Solution %s cannot be active beside what is deployed:\n  %s", version, name, strings.Join(refusals, "\n  ")).
+		WithHint("first: %s\nwhat goes together: solutionctl deploy compatibility %s", strings.Join(slices.Compact(ways), " && "), name)
+	return nil, d.incompatible(ctx, catalog, p, operators, refusal)
 }
 
 // wayOut is the next command for an operator that stands against definitions: to change it to a version that works with

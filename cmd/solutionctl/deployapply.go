@@ -2,16 +2,19 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
 	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/render"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -25,7 +28,8 @@ versions that it names, deactivate the Solutions that it does not name, and unim
 file are understood.
 
 All guards of these commands are asked before the first change: a version that an environment uses stays, and so do
-definitions of which there are objects.`,
+definitions of which there are objects. Solutions that need each other are judged as they will be: a file that names both
+changes both. Stored objects that would lose data are named, as 'solutionctl deploy activate' does.`,
 		Example: "  solutionctl deploy apply -f /etc/metalk8s/solutions.yaml",
 		Args:    exactArgs(),
 	}
@@ -34,6 +38,8 @@ definitions of which there are objects.`,
 	f.add(cmd)
 	var o importOptions
 	o.add(cmd)
+	var loss lossFlags
+	loss.add(cmd)
 	var file string
 	flags := cmd.Flags()
 	flags.StringVarP(&file, "filename", "f", "", "the SolutionsConfiguration, a `FILE`")
@@ -53,9 +59,9 @@ definitions of which there are objects.`,
 		if err != nil {
 			return err
 		}
-		plan, err := on.converge(cmd.Context(), c, o, f.options())
+		plan, err := on.converge(cmd.Context(), c, o, deployer.ConvergeOptions{Options: f.options(), AcceptDataLoss: loss.accepted}, loss.export)
 		if err != nil {
-			return err
+			return a.explain(err)
 		}
 		if err := a.emitResult(plan, func(w *console.Stream) error { return printConvergence(w, plan) }); err != nil {
 			return err
@@ -78,7 +84,7 @@ func readConfiguration(file string) (*schema.SolutionsConfiguration, error) {
 }
 
 // converge makes this host and its cluster have what a configuration says.
-func (h *host) converge(ctx context.Context, c *schema.SolutionsConfiguration, o importOptions, d deployer.Options) (*schema.Convergence, error) {
+func (h *host) converge(ctx context.Context, c *schema.SolutionsConfiguration, o importOptions, d deployer.ConvergeOptions, export string) (*schema.Convergence, error) {
 	if !d.DryRun {
 		if err := h.configuration.Check(); err != nil {
 			return nil, err
@@ -88,6 +94,9 @@ func (h *host) converge(ctx context.Context, c *schema.SolutionsConfiguration, o
 	plan, err := h.deployer.PlanConvergence(ctx, c, here)
 	if err != nil {
 		return nil, err
+	}
+	d.Export = func(solution string) deployer.Export {
+		return h.app.export(exportFile(export, solution, len(plan.Activate)), solution)
 	}
 	flat, _, err := c.Flat(here.Identify)
 	if err != nil {
@@ -108,6 +117,15 @@ func (h *host) converge(ctx context.Context, c *schema.SolutionsConfiguration, o
 	return plan, nil
 }
 
+// exportFile is where the custom resources of one of several Solutions go.
+func exportFile(file, solution string, solutions int) string {
+	if file == "" || solutions < 2 {
+		return file
+	}
+	extension := filepath.Ext(file)
+	return strings.TrimSuffix(file, extension) + "-" + solution + extension
+}
+
 // converging is the host during a convergence.
 type converging struct {
 	*host
@@ -118,20 +136,42 @@ type converging struct {
 // Identify returns the manifest of what was imported from a path, even when nothing is there any more, or of what is there
 // now.
 func (c *converging) Identify(path string) (*schema.Solution, error) {
-	entries, err := c.store.Entries()
+	path, err := c.find(path)
 	if err != nil {
 		return nil, err
+	}
+	return identifyArchive(path)
+}
+
+// find returns where an archive is by now.
+func (c *converging) find(path string) (string, error) {
+	entries, err := c.store.Entries()
+	if err != nil {
+		return "", err
 	}
 	full, err := filepath.Abs(path)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	for _, e := range entries {
 		if slices.Contains([]string{e.Original, e.Path}, full) {
-			return identifyArchive(e.Path)
+			return e.Path, nil
 		}
 	}
-	return identifyArchive(path)
+	return path, nil
+}
+
+func (c *converging) Payload(path string) (*render.Payload, error) {
+	path, err := c.find(path)
+	if err != nil {
+		return nil, err
+	}
+	archive, file, err := openArchive(path)
+	if err != nil {
+		return nil, err
+	}
+	p, err := render.FromArchive(archive)
+	return p, errors.Join(err, file.Close())
 }
 
 func (c *converging) Stored() ([]schema.SolutionAt, error) {

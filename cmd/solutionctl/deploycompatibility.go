@@ -1,12 +1,14 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
+	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/schema"
 )
 
@@ -40,6 +42,16 @@ The active version has a star.`,
 		return a.emitResult(c, func(w *console.Stream) error { return printCompatibility(w, c) })
 	}
 	return cmd
+}
+
+// explain prints what stands behind a refusal in front of it: all versions, and the environments that hold one up.
+func (a *app) explain(err error) error {
+	refused, ok := errors.AsType[*deployer.IncompatibleError](err)
+	if !ok || refused.Compatibility == nil || a.output == "json" {
+		return err
+	}
+	a.sink.Close()
+	return errors.Join(err, printCompatibility(a.out, refused.Compatibility))
 }
 
 // printCompatibility prints a row for each operator and a column for each version, and then the reasons.

@@ -88,7 +88,7 @@ func (a *app) runVerb(ctx context.Context, f *verbFlags, verb func(context.Conte
 	}
 	done, err := verb(ctx, d)
 	if err != nil {
-		return err
+		return a.explain(err)
 	}
 	if err := a.emitResult(done, func(w *console.Stream) error { return a.printOperation(w, done) }); err != nil {
 		return err

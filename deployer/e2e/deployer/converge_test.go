@@ -3,6 +3,7 @@ package deployer_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"maps"
 	"path"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/deployer/render"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -21,14 +23,19 @@ import (
 // host imports archives of the bed by their path, DIR/VERSION.iso, into a store that has only their names.
 type host struct {
 	*bed
-	store map[schema.SolutionAt]bool
+	store    map[schema.SolutionAt]bool
+	contents map[string]content // of versions
 }
+
+func newHost(b *bed) host { return host{b, map[schema.SolutionAt]bool{}, map[string]content{}} }
+
+func versionIn(file string) string { return strings.TrimSuffix(path.Base(file), ".iso") }
 
 func (h host) Import(_ context.Context, files ...string) error {
 	for _, file := range files {
-		version := strings.TrimSuffix(path.Base(file), ".iso")
+		version := versionIn(file)
 		h.store[schema.SolutionAt{Solution: h.Solution, Version: version}] = true
-		h.imported(version, content{})
+		h.imported(version, h.contents[version])
 	}
 	return nil
 }
@@ -44,11 +51,16 @@ func (h host) Unimport(ctx context.Context, id string) error {
 func (h host) Stored() ([]schema.SolutionAt, error) { return slices.Collect(maps.Keys(h.store)), nil }
 
 func (h host) Identify(file string) (*schema.Solution, error) {
-	return h.payload(strings.TrimSuffix(path.Base(file), ".iso"), content{}).Solution, nil
+	p, err := h.Payload(file)
+	return p.Solution, err
+}
+
+func (h host) Payload(file string) (*render.Payload, error) {
+	return h.payload(versionIn(file), h.contents[versionIn(file)]), nil
 }
 
 // converge applies a configuration.
-func (h host) converge(c *schema.SolutionsConfiguration, o deployer.Options) (*schema.Convergence, error) {
+func (h host) converge(c *schema.SolutionsConfiguration, o deployer.ConvergeOptions) (*schema.Convergence, error) {
 	h.Helper()
 	plan, err := h.PlanConvergence(h.Context(), c, h)
 	if err != nil {
@@ -57,27 +69,29 @@ func (h host) converge(c *schema.SolutionsConfiguration, o deployer.Options) (*s
 	return plan, h.Converge(h.Context(), plan, h, o)
 }
 
+// flat is the configuration of versions, of which one is active or with "" none.
+func (h host) flat(active string, versions ...string) *schema.SolutionsConfiguration {
+	c := schema.NewSolutionsConfiguration()
+	for _, v := range versions {
+		c.Archives = append(c.Archives, "/mnt/"+v+".iso")
+	}
+	if active != "" {
+		c.Active[h.Solution] = active
+	}
+	return c
+}
+
 func TestConvergence(t *testing.T) {
 	b := newBedOn(t, testcluster.StartFor(t, testcluster.Options{})) // what other tests imported is in no configuration
-	h := host{b, map[schema.SolutionAt]bool{}}
-	flat := func(active string, versions ...string) *schema.SolutionsConfiguration {
-		c := schema.NewSolutionsConfiguration()
-		for _, v := range versions {
-			c.Archives = append(c.Archives, "/mnt/"+v+".iso")
-		}
-		if active != "" {
-			c.Active[b.Solution] = active
-		}
-		return c
-	}
+	h := newHost(b)
 	at := func(version string) []schema.SolutionAt {
 		return []schema.SolutionAt{{Solution: b.Solution, Version: version}}
 	}
 
-	_, err := h.converge(flat("3.0.0", "1.0.0"), deployer.Options{})
+	_, err := h.converge(h.flat("3.0.0", "1.0.0"), deployer.ConvergeOptions{})
 	b.refused(err, report.Refused, "version 3.0.0", "none of the archives")
 
-	first, err := h.converge(flat("latest", "1.0.0", "1.1.0"), deployer.Options{})
+	first, err := h.converge(h.flat("latest", "1.0.0", "1.1.0"), deployer.ConvergeOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +105,7 @@ func TestConvergence(t *testing.T) {
 	if err = schema.ValidateOutput("convergence", data); err != nil {
 		t.Error(err)
 	}
-	again, err := h.converge(flat("latest", "1.0.0", "1.1.0"), deployer.Options{})
+	again, err := h.converge(h.flat("latest", "1.0.0", "1.1.0"), deployer.ConvergeOptions{})
 	if err != nil || !again.Empty() {
 		t.Errorf("%+v, %v", again, err)
 	}
@@ -100,12 +114,12 @@ func TestConvergence(t *testing.T) {
 	if err = (&metalk8s.Documents{Cluster: b.Cluster}).RemoveVersion(t.Context(), b.Solution, "1.0.0"); err != nil {
 		t.Fatal(err)
 	}
-	again, err = h.converge(flat("latest", "1.0.0", "1.1.0"), deployer.Options{})
+	again, err = h.converge(h.flat("latest", "1.0.0", "1.1.0"), deployer.ConvergeOptions{})
 	if err != nil || len(again.Import) != 1 || again.Import[0].SolutionAt != at("1.0.0")[0] {
 		t.Errorf("%+v, %v", again, err)
 	}
 	b.forgetActive()
-	again, err = h.converge(flat("latest", "1.0.0", "1.1.0"), deployer.Options{})
+	again, err = h.converge(h.flat("latest", "1.0.0", "1.1.0"), deployer.ConvergeOptions{})
 	if err != nil || !cmp.Equal(again.Activate, at("1.1.0")) {
 		t.Errorf("%+v, %v", again, err)
 	}
@@ -113,23 +127,23 @@ func TestConvergence(t *testing.T) {
 	older := &schema.SolutionsConfiguration{APIVersion: schema.OlderAPIVersion, Kind: schema.KindSolutionsConfiguration, Solutions: []schema.SolutionArchives{
 		{Name: b.Solution, Archives: []string{"/mnt/1.0.0.iso", "/mnt/1.1.0.iso"}, ActiveVersion: "1.0.0"},
 	}}
-	back, err := h.converge(older, deployer.Options{})
+	back, err := h.converge(older, deployer.ConvergeOptions{})
 	if err != nil || !cmp.Equal(back.Activate, at("1.0.0")) {
 		t.Errorf("%+v, %v", back, err)
 	}
 
 	b.mustAdd("1.0.0")
-	_, err = h.converge(flat("", "1.1.0"), deployer.Options{})
+	_, err = h.converge(h.flat("", "1.1.0"), deployer.ConvergeOptions{})
 	b.refused(err, report.InUse, b.Env)
 	if _, err = b.Remove(t.Context(), deployer.RemoveOptions{Environment: b.Env, Solution: b.Solution}); err != nil {
 		t.Fatal(err)
 	}
-	planned, err := h.converge(flat("", "1.1.0"), deployer.Options{DryRun: true})
+	planned, err := h.converge(h.flat("", "1.1.0"), deployer.ConvergeOptions{Options: deployer.Options{DryRun: true}})
 	if err != nil || !planned.Planned || !cmp.Equal(planned.Unimport, at("1.0.0")) || !cmp.Equal(planned.Deactivate, at("1.0.0")) {
 		t.Errorf("%+v, %v", planned, err)
 	}
 	b.get(definitions, "", b.crdName())
-	if _, err = h.converge(flat("", "1.1.0"), deployer.Options{}); err != nil {
+	if _, err = h.converge(h.flat("", "1.1.0"), deployer.ConvergeOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if b.find(definitions, "", b.crdName()) != nil {
@@ -146,8 +160,56 @@ func TestConvergence(t *testing.T) {
 	if err = b.RecordUnimport(t.Context(), b.Solution+"-1.1.0"); err != nil { // a run was killed before the archive was removed
 		t.Fatal(err)
 	}
-	planned, err = h.converge(flat(""), deployer.Options{})
+	planned, err = h.converge(h.flat(""), deployer.ConvergeOptions{})
 	if err != nil || !cmp.Equal(planned.Unimport, at("1.1.0")) || len(h.store) > 0 {
 		t.Errorf("%+v, %v", planned, err)
 	}
+}
+
+// TestConvergenceAcceptsLoss: a version is judged before it is imported, and what it would lose goes to a file.
+func TestConvergenceAcceptsLoss(t *testing.T) {
+	h := newHost(newBedOn(t, testcluster.StartFor(t, testcluster.Options{})))
+	h.contents["1.0.0"] = content{Specs: []string{"colour"}}
+	if _, err := h.converge(h.flat("1.0.0", "1.0.0"), deployer.ConvergeOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	h.newClock(h.Env, "wall", "colour: red")
+
+	both := h.flat("2.0.0", "1.0.0", "2.0.0")
+	_, err := h.converge(both, deployer.ConvergeOptions{})
+	h.refused(err, report.DataLoss, "Clock "+h.Env+"/wall: spec.colour", "--accept-data-loss "+h.crdName())
+	if len(h.store) > 1 {
+		t.Errorf("it was imported before: %v", h.store)
+	}
+	var out exported
+	o := deployer.ConvergeOptions{
+		Options: deployer.Options{DryRun: true}, AcceptDataLoss: []string{h.crdName()},
+		Export: func(string) deployer.Export { return out.open },
+	}
+	planned, err := h.converge(both, o)
+	if err != nil || out.Len() > 0 || !slices.ContainsFunc(planned.Notices, func(n string) bool { return strings.HasPrefix(n, "accepted loss of data: ") }) {
+		t.Errorf("%+v, %v", planned, err)
+	}
+	o.DryRun = false
+	if _, err = h.converge(both, o); err != nil {
+		t.Fatal(err)
+	}
+	if !out.closed || !strings.Contains(out.String(), `"colour":"red"`) {
+		t.Errorf("exported %q", out.String())
+	}
+	again, err := h.converge(both, o)
+	if err != nil || !again.Empty() {
+		t.Errorf("the same command again: %+v, %v", again, err)
+	}
+
+	// Environments hold a version up: all versions are shown, the one that is not imported yet, too.
+	h.mustAdd("2.0.0")
+	h.contents["3.0.0"] = content{Crds: "v3", Specs: []string{"face"}}
+	_, err = h.converge(h.flat("3.0.0", "1.0.0", "2.0.0", "3.0.0"), deployer.ConvergeOptions{})
+	h.refused(err, report.InUse, "environment "+h.Env)
+	refused, ok := errors.AsType[*deployer.IncompatibleError](err)
+	if !ok {
+		t.Fatal(err)
+	}
+	h.compatible(refused.Compatibility, nil, "2.0.0 active: 1.0.0 yes; 2.0.0 yes; 3.0.0 no (no)")
 }

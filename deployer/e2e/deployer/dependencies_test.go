@@ -2,14 +2,13 @@ package deployer_test
 
 import (
 	"context"
-	"path"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
+	"github.com/solutionctl/solutionctl/deployer/render"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -116,49 +115,75 @@ func TestDependenciesInALoop(t *testing.T) {
 	a.imported("1.0.0", needing(b, "scope: cluster"))
 	b.imported("1.0.0", needing(a, "scope: cluster"))
 	_, err := a.Activate(t.Context(), deployer.ActivateOptions{Solution: a.Solution})
-	a.refused(err, report.Refused, "they need each other: "+a.Solution+" → "+b.Solution+" → "+a.Solution)
+	a.refused(err, report.Refused, "they need each other: "+a.Solution+" → "+b.Solution+" → "+a.Solution, "deploy apply -f FILE")
 }
 
-// pair imports archives of two beds, DIR/SOLUTION.iso.
-type pair map[string]struct {
+// archives are those of several beds, DIR/ID.iso.
+type archives map[string]struct {
 	*bed
+	version string
 	content
 }
 
-func (p pair) of(file string) (*bed, content) {
-	one := p[strings.TrimSuffix(path.Base(file), ".iso")]
-	return one.bed, one.content
+func (a archives) add(b *bed, version string, c content) {
+	a[b.Solution+"-"+version] = struct {
+		*bed
+		version string
+		content
+	}{b, version, c}
 }
 
-func (p pair) Import(_ context.Context, files ...string) error {
+func (a archives) Import(_ context.Context, files ...string) error {
 	for _, file := range files {
-		b, c := p.of(file)
-		b.imported("1.0.0", c)
+		one := a[versionIn(file)]
+		one.imported(one.version, one.content)
 	}
 	return nil
 }
 
-func (p pair) Unimport(ctx context.Context, id string) error {
-	return p[strings.TrimSuffix(id, "-1.0.0")].RecordUnimport(ctx, id)
+func (a archives) Unimport(ctx context.Context, id string) error {
+	return a[id].RecordUnimport(ctx, id)
 }
 
-func (p pair) Stored() ([]schema.SolutionAt, error) {
+func (a archives) Stored() ([]schema.SolutionAt, error) {
 	var all []schema.SolutionAt
-	for _, one := range p {
+	for id, one := range a {
 		catalog, err := one.Catalog(one.Context())
 		if err != nil {
 			return nil, err
 		}
-		for _, i := range catalog.Of(one.Solution) {
-			all = append(all, schema.SolutionAt{Solution: i.Name, Version: i.Version})
+		for _, i := range catalog.Imports() {
+			if i.ID() == id {
+				all = append(all, schema.SolutionAt{Solution: i.Name, Version: i.Version})
+			}
 		}
 	}
 	return all, nil
 }
 
-func (p pair) Identify(file string) (*schema.Solution, error) {
-	b, c := p.of(file)
-	return b.payload("1.0.0", c).Solution, nil
+func (a archives) Identify(file string) (*schema.Solution, error) {
+	p, err := a.Payload(file)
+	return p.Solution, err
+}
+
+func (a archives) Payload(file string) (*render.Payload, error) {
+	one := a[versionIn(file)]
+	return one.payload(one.version, one.content), nil
+}
+
+// converge has these archives, by their ids, and of each Solution the last one active.
+func (a archives) converge(b *bed, ids ...string) (*schema.Convergence, error) {
+	b.Helper()
+	c := schema.NewSolutionsConfiguration()
+	for _, id := range ids {
+		c.Archives = append(c.Archives, "/mnt/"+id+".iso")
+		c.Active[a[id].Solution] = a[id].version
+	}
+	plan, err := b.PlanConvergence(b.Context(), c, a)
+	if err != nil {
+		return nil, err
+	}
+	return plan, b.Converge(b.Context(), plan, a, deployer.ConvergeOptions{})
 }
 
 // TestConvergenceFollowsDependencies activates what others need first, and deactivates it last.
@@ -167,45 +192,56 @@ func TestConvergenceFollowsDependencies(t *testing.T) {
 	a := b.another("a") // comes first by its name, and last by what it needs
 	a.Solution = "a" + b.Solution
 	a.Group = a.Solution + ".example"
-	p := pair{a.Solution: {a, needing(b, "scope: cluster")}, b.Solution: {b, content{}}}
-	converge := func(names ...string) (*schema.Convergence, error) {
-		c := schema.NewSolutionsConfiguration()
-		for _, name := range names {
-			c.Archives = append(c.Archives, "/mnt/"+name+".iso")
-			c.Active[name] = "1.0.0"
+	needs, first := a.Solution+"-1.0.0", b.Solution+"-1.0.0"
+	all := archives{}
+	all.add(a, "1.0.0", needing(b, "scope: cluster"))
+	all.add(b, "1.0.0", content{})
+	order := func(list []schema.SolutionAt) (ids []string) {
+		for _, at := range list {
+			ids = append(ids, at.ID())
 		}
-		plan, err := b.PlanConvergence(t.Context(), c, p)
-		if err != nil {
-			return nil, err
-		}
-		return plan, b.Converge(t.Context(), plan, p, deployer.Options{})
+		return ids
 	}
-	at := func(beds ...*bed) []schema.SolutionAt {
-		list := []schema.SolutionAt{}
-		for _, one := range beds {
-			list = append(list, schema.SolutionAt{Solution: one.Solution, Version: "1.0.0"})
-		}
-		return list
-	}
-	_, err := converge(a.Solution)
+	_, err := all.converge(b, needs)
 	b.refused(err, report.Refused, a.Solution+" 1.0.0 needs "+b.Solution)
 	catalog, err := b.Catalog(t.Context())
 	if err != nil || len(catalog.Imports()) > 0 {
 		t.Errorf("something was imported: %+v, %v", catalog, err)
 	}
-	plan, err := converge(a.Solution, b.Solution)
+	plan, err := all.converge(b, needs, first)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(plan.Activate, at(b, a)); diff != "" {
+	if diff := cmp.Diff(order(plan.Activate), []string{first, needs}); diff != "" {
 		t.Error(diff)
 	}
-	_, err = converge(a.Solution)
+	_, err = all.converge(b, needs)
 	b.refused(err, report.InUse, a.Solution+" 1.0.0 needs "+b.Solution)
-	if plan, err = converge(); err != nil {
+
+	// They change together, and only together.
+	all.add(a, "2.0.0", needing(b, `version: ">=2", scope: cluster`))
+	all.add(b, "2.0.0", needing(a, `version: ">=2", scope: cluster`))
+	old := []string{needs, first}
+	_, err = all.converge(b, append(old, a.Solution+"-2.0.0")...)
+	b.refused(err, report.Refused, a.Solution+" 2.0.0 needs "+b.Solution+" >=2")
+	if _, err = all.converge(b, append(old, a.Solution+"-2.0.0", b.Solution+"-2.0.0")...); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(plan.Deactivate, at(a, b)); diff != "" {
+	for _, one := range []*bed{a, b} {
+		_, err = one.Activate(t.Context(), deployer.ActivateOptions{Solution: one.Solution, Version: "1.0.0"})
+		one.refused(err, report.InUse, "2.0.0 needs "+one.Solution+" >=2 to be active", "deploy apply -f FILE")
+	}
+	again, err := all.converge(b, append(old, a.Solution+"-2.0.0", b.Solution+"-2.0.0")...)
+	if err != nil || !again.Empty() {
+		t.Errorf("%+v, %v", again, err)
+	}
+	if _, err = all.converge(b, old...); err != nil {
+		t.Fatal(err)
+	}
+	if plan, err = all.converge(b); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(order(plan.Deactivate), []string{needs, first}); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -1,0 +1,122 @@
+package deployer
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/solutionctl/solutionctl/deployer/render"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// checkConvergence refuses what would be refused in the middle, and tells what the activations mean for stored objects.
+func (d *Deployer) checkConvergence(ctx context.Context, plan *schema.Convergence, host Host, accepted []string) ([]string, error) {
+	if err := d.checkActiveAfter(ctx, plan, host); err != nil {
+		return nil, err
+	}
+	notices, err := d.checkDefinitions(ctx, plan, host, accepted)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range plan.Deactivate {
+		if _, err = d.Deactivate(ctx, DeactivateOptions{Options: Options{DryRun: true}, Solution: s.Solution, later: activeAfter(plan)}); err != nil {
+			return nil, fmt.Errorf("deactivate %s: %w", s.ID(), err)
+		}
+	}
+	stored, err := host.Stored()
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range plan.Unimport {
+		if !slices.Contains(stored, s) {
+			return nil, report.Errorf(report.Refused, "%s is not in the file any more, and was imported on another host", s.ID()).
+				WithHint("run there: solutionctl deploy unimport %s %s", s.Solution, s.Version)
+		}
+		deployed, err := d.deployments(ctx, s.Solution)
+		if err != nil {
+			return nil, err
+		}
+		var users []string
+		for _, there := range deployed {
+			if there.version == s.Version {
+				users = append(users, there.String())
+			}
+		}
+		if len(users) > 0 {
+			return nil, report.Errorf(report.InUse, "version %s of Solution %s is not in the file any more, and in use: %s",
+				s.Version, s.Solution, strings.Join(slices.Compact(users), ", ")).
+				WithHint("remove it there first: solutionctl deploy remove ENVIRONMENT %s", s.Solution)
+		}
+	}
+	return notices, nil
+}
+
+// activeAfter are the changes of what is active that a plan makes.
+func activeAfter(plan *schema.Convergence) []schema.SolutionAt {
+	after := slices.Clone(plan.Activate)
+	for _, s := range plan.Deactivate {
+		after = append(after, schema.SolutionAt{Solution: s.Solution})
+	}
+	return after
+}
+
+// checkActiveAfter refuses a plan whose active versions lack what they, or others, need. Some of them are not imported yet.
+func (d *Deployer) checkActiveAfter(ctx context.Context, plan *schema.Convergence, host Host) error {
+	catalog, err := d.Catalog(ctx)
+	if err != nil {
+		return err
+	}
+	for _, i := range plan.Import {
+		manifest, err := host.Identify(i.Path)
+		if err != nil {
+			return err
+		}
+		catalog.imports[i.ID()] = schema.Import{Name: i.Solution, Version: i.Version, DependsOn: manifest.Spec.DependsOn}
+	}
+	return d.checkDependencies(ctx, catalog, activate(activeAfter(plan)))
+}
+
+// checkDefinitions judges the definitions of all versions that are to be active together, and tells what they mean for stored
+// objects. Some of them are not imported yet.
+func (d *Deployer) checkDefinitions(ctx context.Context, plan *schema.Convergence, host Host, accepted []string) ([]string, error) {
+	catalog, err := d.Catalog(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var notices []string
+	var all []*unstructured.Unstructured
+	for _, at := range plan.Activate {
+		var p *render.Payload
+		if p, err = d.payloadFor(ctx, plan, catalog, host, at); err != nil {
+			return nil, err
+		}
+		var own []*unstructured.Unstructured
+		if own, err = render.Definitions(p); err != nil {
+			return nil, err
+		}
+		var kept []string
+		if kept, err = d.keepServed(ctx, catalog, p, own); err != nil {
+			return nil, fmt.Errorf("activate %s: %w", at.ID(), err)
+		}
+		notices, all = append(notices, kept...), append(all, own...)
+	}
+	judged, err := d.judgeCRDs(ctx, all, accepted)
+	if err != nil {
+		return nil, err
+	}
+	return append(notices, judged.notices...), nil
+}
+
+// payloadFor is that of a version that a plan activates.
+func (d *Deployer) payloadFor(ctx context.Context, plan *schema.Convergence, catalog *Catalog, host Host, at schema.SolutionAt) (*render.Payload, error) {
+	for _, i := range plan.Import {
+		if i.SolutionAt == at {
+			return host.Payload(i.Path)
+		}
+	}
+	return d.payload(ctx, catalog.imports[at.ID()])
+}
