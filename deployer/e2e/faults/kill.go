@@ -5,6 +5,7 @@ package faults
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -122,7 +123,12 @@ type wrong struct{ text string }
 func (w *wrong) Error() string { return w.text }
 
 // Kill runs a verb, kills it at a point and runs it again. An error means that nothing was found out.
-func (l *Lane) Kill(ctx context.Context, v *Verb, p Point) (*Result, error) {
+func (l *Lane) Kill(ctx context.Context, v *Verb, p Point) (result *Result, err error) {
+	defer func() {
+		if err != nil {
+			l.base = unknown
+		}
+	}()
 	clean, err := l.Clean(ctx, v)
 	if err != nil {
 		return nil, err
@@ -130,7 +136,7 @@ func (l *Lane) Kill(ctx context.Context, v *Verb, p Point) (*Result, error) {
 	if err = l.setUp(ctx, v); err != nil {
 		return nil, err
 	}
-	result := &Result{Point: p, Outcome: Good}
+	result = &Result{Point: p, Outcome: Good}
 	if result.What, err = l.killAt(ctx, v, p); err != nil {
 		return nil, err
 	}
@@ -143,15 +149,15 @@ func (l *Lane) Kill(ctx context.Context, v *Verb, p Point) (*Result, error) {
 	}
 	limited, cancel := context.WithTimeout(ctx, runLimit)
 	defer cancel()
-	problem := l.follow(limited, v, p.Then, clean)
-	if problem == nil {
+	err = l.follow(limited, v, p.Then, clean)
+	if found := (*wrong)(nil); errors.As(err, &found) {
+		l.base = unknown // nobody knows what is there
+		result.Outcome, result.Detail = Bad, err.Error()
 		return result, nil
 	}
-	l.base = unknown // nobody knows what is there
-	if ctx.Err() != nil {
-		return nil, ctx.Err()
+	if err != nil {
+		return nil, err
 	}
-	result.Outcome, result.Detail = Bad, problem.Error()
 	return result, nil
 }
 
@@ -182,8 +188,12 @@ func (l *Lane) follow(ctx context.Context, v *Verb, then Then, clean *Clean) err
 		_, err := l.judged(ctx, v)
 		return err
 	case Resume:
-		if err := l.must(ctx, "deploy", "resume"); err != nil {
+		r, err := l.run(ctx, "deploy", "resume")
+		if err != nil {
 			return err
+		}
+		if err = r.ok(); err != nil {
+			return &wrong{err.Error()}
 		}
 		if _, err := l.judged(ctx, v); err != nil {
 			return fmt.Errorf("after deploy resume: %w", err)
@@ -200,7 +210,7 @@ func (l *Lane) again(ctx context.Context, v *Verb, clean *Clean) error {
 		return err
 	}
 	if err = r.ok(); err != nil && !slices.Contains(v.done, r.code()) {
-		return err
+		return &wrong{err.Error()}
 	}
 	now, err := l.judged(ctx, v)
 	if err != nil {

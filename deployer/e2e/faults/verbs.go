@@ -2,6 +2,11 @@
 
 package faults
 
+import (
+	"crypto/sha256"
+	"fmt"
+)
+
 // Verb is a command that changes something, and what it is run on.
 type Verb struct {
 	Name string
@@ -28,9 +33,15 @@ type Verb struct {
 // thens are the commands that may follow, besides the same one.
 func (v *Verb) thens() []Then {
 	if v.back == nil {
-		return nil
+		return []Then{Resume}
 	}
 	return []Then{Back, Resume}
+}
+
+// Scenario is a digest of what is done with a verb: results of another scenario say nothing about this one.
+func (v *Verb) Scenario() string {
+	text := fmt.Sprintf("%+v\n%s%s%s%v%s", *v, userInterface, wanted, newInterface, planted, definition("Demo", "title"))
+	return fmt.Sprintf("%x", sha256.Sum256([]byte(text)))[:12]
 }
 
 // inEnvironment stands for the name of the environment of a run.

@@ -5,20 +5,34 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/solutionctl/solutionctl/deployer/e2e/faults"
 )
 
+// found says with what, where and when a line of the book was found out.
+type found struct {
+	Program  string    `json:"program"`            // digest of what was killed
+	Scenario string    `json:"scenario,omitempty"` // digest of what was done with it
+	Commit   string    `json:"commit"`
+	Seed     uint64    `json:"seed"`
+	Time     time.Time `json:"time"`
+}
+
+// same tells whether results of both go together. Commits that do not change the program do not matter.
+func (f *found) same(other *found) bool {
+	return f.Program == other.Program && f.Scenario == other.Scenario
+}
+
 // line is one line of the book: a result, a verb that nobody killed, or the proof that a fault is found.
 type line struct {
-	Commit string    `json:"commit"`
-	Seed   uint64    `json:"seed"`
-	Time   time.Time `json:"time"`
+	found
 	*faults.Result
 	Clean *counts `json:"clean,omitempty"`
 	Proof *proof  `json:"proof,omitempty"`
@@ -26,9 +40,6 @@ type line struct {
 
 // counts are the steps of a verb.
 type counts struct {
-	commit string
-	seed   uint64
-
 	Verb   string `json:"verb"`
 	Calls  int    `json:"calls"`
 	Files  int    `json:"files"`
@@ -41,21 +52,19 @@ type proof struct {
 	Found string `json:"found"`
 }
 
-// book is what was found out last about each verb: with one commit and one seed.
+// book is what was found out last about each verb: with one program and one scenario.
 type book struct {
-	commit string
-	seed   uint64
-	file   *os.File
+	now  found
+	file *os.File
 
-	writing     sync.Mutex
-	first, last time.Time
-	results     map[faults.Point]*faults.Result
-	verbs       map[string]*counts
-	proofs      map[string]string
+	writing sync.Mutex
+	results map[faults.Point]*line
+	verbs   map[string]*line
+	proofs  map[string]*line
 }
 
-func openBook(name, commit string, seed uint64) (*book, error) {
-	b := &book{commit: commit, seed: seed, results: map[faults.Point]*faults.Result{}, verbs: map[string]*counts{}, proofs: map[string]string{}}
+func openBook(name string, now found) (*book, error) {
+	b := &book{now: now, results: map[faults.Point]*line{}, verbs: map[string]*line{}, proofs: map[string]*line{}}
 	var err error
 	if b.file, err = os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o644); err != nil {
 		return nil, err
@@ -76,30 +85,26 @@ func (b *book) take(l *line) {
 	case l.Clean != nil:
 		b.takeVerb(l)
 	case l.Proof != nil:
-		b.proofs[l.Proof.Tag] = l.Proof.Found
-	case l.Result != nil && b.verbs[l.Verb] != nil && b.verbs[l.Verb].commit == l.Commit:
-		b.results[l.Point] = l.Result
+		b.proofs[l.Proof.Tag] = l
+	case l.Result != nil && b.verbs[l.Verb] != nil && b.verbs[l.Verb].same(&l.found):
+		b.results[l.Point] = l
 	}
-	if b.first.IsZero() {
-		b.first = l.Time
-	}
-	b.last = l.Time
 }
 
-// takeVerb begins with a verb. What is known about it from another commit does not count any more.
+// takeVerb begins with a verb. What is known about it from another program or scenario does not count any more.
 func (b *book) takeVerb(l *line) {
 	before := b.verbs[l.Clean.Verb]
-	if before != nil && before.commit != l.Commit {
-		maps.DeleteFunc(b.results, func(p faults.Point, _ *faults.Result) bool { return p.Verb == l.Clean.Verb })
+	if before != nil && !before.same(&l.found) {
+		maps.DeleteFunc(b.results, func(p faults.Point, _ *line) bool { return p.Verb == l.Clean.Verb })
 	}
-	l.Clean.commit, l.Clean.seed = l.Commit, l.Seed
-	b.verbs[l.Clean.Verb] = l.Clean
+	b.verbs[l.Clean.Verb] = l
 }
 
-func (b *book) write(l line) error {
+func (b *book) write(l line, scenario string) error {
 	b.writing.Lock()
 	defer b.writing.Unlock()
-	l.Commit, l.Seed, l.Time = b.commit, b.seed, time.Now().UTC().Truncate(time.Second)
+	l.found = b.now
+	l.Scenario, l.Time = scenario, time.Now().UTC().Truncate(time.Second)
 	b.take(&l)
 	data, err := json.Marshal(l)
 	if err != nil {
@@ -109,29 +114,41 @@ func (b *book) write(l line) error {
 	return err
 }
 
-func (b *book) note(r *faults.Result) error { return b.write(line{Result: r}) }
+func (b *book) note(v *faults.Verb, r *faults.Result) error {
+	return b.write(line{Result: r}, v.Scenario())
+}
 
 func (b *book) noteVerb(v *faults.Verb, clean *faults.Clean) error {
-	return b.write(line{Clean: &counts{Verb: v.Name, Calls: len(clean.Calls), Files: clean.Files, Points: len(clean.Points(v))}})
+	return b.write(line{Clean: &counts{Verb: v.Name, Calls: len(clean.Calls), Files: clean.Files, Points: len(clean.Points(v))}}, v.Scenario())
 }
 
-func (b *book) noteProof(s faults.Sabotage, found string) error {
-	return b.write(line{Proof: &proof{s.Tag, found}})
+func (b *book) noteProof(s faults.Sabotage, how string) error {
+	return b.write(line{Proof: &proof{s.Tag, how}}, "")
 }
 
-func (b *book) proved(s faults.Sabotage) bool { return b.proofs[s.Tag] != "" }
+func (b *book) proved(s faults.Sabotage) bool {
+	l := b.proofs[s.Tag]
+	return l != nil && l.Proof.Found != "" && l.same(&found{Program: b.now.Program})
+}
 
 // known tells whether a point was tried, with a result.
 func (b *book) known(p faults.Point) bool {
-	r := b.results[p]
-	return r != nil && r.Outcome != faults.Unknown
+	b.writing.Lock()
+	defer b.writing.Unlock()
+	l := b.results[p]
+	return l != nil && l.Outcome != faults.Unknown
 }
 
-// verdict is an error when something is wrong, or a fault was not found.
+// of are the results of a verb.
+func (b *book) of(v *faults.Verb) []*line {
+	return slices.DeleteFunc(slices.Collect(maps.Values(b.results)), func(l *line) bool { return l.Verb != v.Name })
+}
+
+// verdict is an error when something is wrong or was not found out, or a fault was not found.
 func (b *book) verdict() error {
-	for _, r := range b.results {
-		if r.Outcome == faults.Bad {
-			return fmt.Errorf("something is wrong: see the report")
+	for _, l := range b.results {
+		if l.Outcome == faults.Bad || l.Outcome == faults.Unknown {
+			return errors.New("something is wrong: see the report")
 		}
 	}
 	for _, s := range faults.Sabotages {

@@ -147,9 +147,19 @@ func (c *crew) kill(ctx context.Context, verbs []*faults.Verb) error {
 	})
 }
 
+// tries is how often a point is tried of which nothing is found out.
+const tries = 3
+
 func (c *crew) killAt(ctx context.Context, lane *faults.Lane, point faults.Point) error {
 	v := faults.Verbs[slices.IndexFunc(faults.Verbs, func(v *faults.Verb) bool { return v.Name == point.Verb })]
 	result, err := lane.Kill(ctx, v, point)
+	for range tries - 1 {
+		if err == nil || ctx.Err() != nil {
+			break
+		}
+		fmt.Fprintf(os.Stderr, "%s, %s %d: tried again: %v\n", point.Verb, point.Kind, point.N, err)
+		result, err = lane.Kill(ctx, v, point)
+	}
 	if err != nil && ctx.Err() == nil {
 		// What stands in the way of one run need not stand in that of the others.
 		result, err = &faults.Result{Point: point, Outcome: faults.Unknown, Detail: err.Error()}, nil
@@ -160,5 +170,5 @@ func (c *crew) killAt(ctx context.Context, lane *faults.Lane, point faults.Point
 	if result.Outcome == faults.Bad || result.Outcome == faults.Unknown {
 		fmt.Fprintf(os.Stderr, "%s\n%s\n", result, result.Detail)
 	}
-	return c.note(result)
+	return c.note(v, result)
 }

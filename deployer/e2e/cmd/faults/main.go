@@ -5,11 +5,12 @@
 //	go run ./cmd/faults [-verbs A,B] [-parallel N] [-seed N] [-limit DURATION] [-results FILE] [-report FILE]
 //
 // Results are appended to a file, one JSON document per line; a run that was interrupted goes on where it was, as long as the
-// commit is the same. The order of the points depends on the seed alone. Each of the parallel lanes has a cluster of its own.
+// program and what is done with it are the same, whatever the commit. The order of the points depends on the seed alone. Each of the parallel lanes has a cluster of its own.
 package main
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"flag"
 	"fmt"
@@ -63,34 +64,6 @@ func (o *options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	book, err := openBook(o.results, commit, o.seed)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = book.file.Close() }() // each line was written
-	var failure error
-	if !o.reportOnly {
-		failure = o.work(ctx, book)
-	}
-	if err = errors.Join(failure, os.WriteFile(o.report, []byte(book.report()), 0o644)); err != nil {
-		return err
-	}
-	return book.verdict()
-}
-
-// commit names what is tested.
-func (o *options) commit(ctx context.Context) (string, error) {
-	out, err := exec.CommandContext(ctx, "git", "-C", o.source, "describe", "--always", "--abbrev=12", "--dirty", "--exclude", "*").Output()
-	return strings.TrimSpace(string(out)), err
-}
-
-// work fills the book.
-func (o *options) work(ctx context.Context, book *book) error {
-	if o.limit > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, o.limit)
-		defer cancel()
-	}
 	dir, err := os.MkdirTemp("", "solutionctl-faults-")
 	if err != nil {
 		return err
@@ -100,9 +73,47 @@ func (o *options) work(ctx context.Context, book *book) error {
 	if err = faults.Build(ctx, o.source, program, ""); err != nil {
 		return err
 	}
+	digest, err := digestOf(program)
+	if err != nil {
+		return err
+	}
+	book, err := openBook(o.results, found{Program: digest, Commit: commit, Seed: o.seed})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = book.file.Close() }() // each line was written
+	var failure error
+	if !o.reportOnly {
+		failure = o.work(ctx, book, dir, program)
+	}
+	if err = errors.Join(failure, os.WriteFile(o.report, []byte(book.report()), 0o644)); err != nil {
+		return err
+	}
+	return book.verdict()
+}
+
+// digestOf names the program that is tested.
+func digestOf(program string) (string, error) {
+	data, err := os.ReadFile(program)
+	return fmt.Sprintf("%x", sha256.Sum256(data))[:12], err
+}
+
+// commit names where it was built.
+func (o *options) commit(ctx context.Context) (string, error) {
+	out, err := exec.CommandContext(ctx, "git", "-C", o.source, "describe", "--always", "--abbrev=12", "--dirty", "--exclude", "*").Output()
+	return strings.TrimSpace(string(out)), err
+}
+
+// work fills the book.
+func (o *options) work(ctx context.Context, book *book, dir, program string) error {
+	if o.limit > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, o.limit)
+		defer cancel()
+	}
 	c := &crew{book: book, dir: dir, source: o.source, program: program, seed: o.seed}
 	defer c.close()
-	if err = c.start(ctx, o.parallel); err != nil {
+	if err := c.start(ctx, o.parallel); err != nil {
 		return err
 	}
 	var verbs []*faults.Verb
@@ -114,7 +125,7 @@ func (o *options) work(ctx context.Context, book *book) error {
 	if len(verbs) == 0 {
 		return fmt.Errorf("none of the verbs is called that: %s", strings.Join(o.verbs, ", "))
 	}
-	err = c.survey(ctx, verbs)
+	err := c.survey(ctx, verbs)
 	if err == nil {
 		err = c.prove(ctx)
 	}

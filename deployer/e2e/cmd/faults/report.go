@@ -5,7 +5,9 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -35,24 +37,52 @@ The lock of a killed run expires as always; only its term is shortened from 15 s
 func (b *book) report() string {
 	var w strings.Builder
 	w.WriteString(introduction)
-	fmt.Fprintf(&w, "Kubernetes %s, %s to %s.\n\n", testcluster.KubernetesVersion,
-		b.first.Format(time.RFC3339), b.last.Format(time.RFC3339))
-	w.WriteString("| command | calls | file changes | points | killed | as it should be | wrong | over before | not found out | commit | seed |\n|---|---|---|---|---|---|---|---|---|---|---|\n")
-	var total [7]int
+	first, last := b.times()
+	fmt.Fprintf(&w, "Kubernetes %s, %s to %s. Results belong to a program, whose digest is in the table: a commit that does not change it\nleaves them as they are.\n\n",
+		testcluster.KubernetesVersion, first.Format(time.RFC3339), last.Format(time.RFC3339))
+	w.WriteString("| command | calls | file changes | points | killed | as it should be | wrong | over before | not found out | program | commit | seed |\n|---|---|---|---|---|---|---|---|---|---|---|---|\n")
+	var total [8]int
 	for _, v := range faults.Verbs {
 		if row, ok := b.row(v); ok {
-			fmt.Fprintf(&w, "| %s | %d | %d | %d | %d | %d | %d | %d | %d | %s | %d |\n", v.Name,
-				row[0], row[1], row[2], row[3], row[4], row[5], row[6], row[7], b.verbs[v.Name].commit, b.verbs[v.Name].seed)
+			fmt.Fprintf(&w, "| %s | %d | %d | %d | %d | %d | %d | %d | %d | %s | %s | %s |\n", v.Name,
+				row[0], row[1], row[2], row[3], row[4], row[5], row[6], row[7], b.verbs[v.Name].Program,
+				b.each(v, func(f found) string { return f.Commit }), b.each(v, func(f found) string { return strconv.FormatUint(f.Seed, 10) }))
 			for i := range total {
 				total[i] += row[i]
 			}
 		}
 	}
-	fmt.Fprintf(&w, "| **all** | %d | %d | %d | %d | %d | %d | %d | | | |\n\n", total[0], total[1], total[2], total[3], total[4], total[5], total[6])
+	fmt.Fprintf(&w, "| **all** | %d | %d | %d | %d | %d | %d | %d | %d | | | |\n\n",
+		total[0], total[1], total[2], total[3], total[4], total[5], total[6], total[7])
 	w.WriteString(b.coverage())
 	b.reportFaults(&w)
 	b.reportProofs(&w)
 	return w.String()
+}
+
+// times are when the first and the last result were found.
+func (b *book) times() (first, last time.Time) {
+	for _, l := range b.results {
+		if first.IsZero() || l.Time.Before(first) {
+			first = l.Time
+		}
+		if l.Time.After(last) {
+			last = l.Time
+		}
+	}
+	return first, last
+}
+
+// each lists what the results of a verb were found with.
+func (b *book) each(v *faults.Verb, of func(found) string) string {
+	with := map[string]bool{of(b.verbs[v.Name].found): true}
+	if results := b.of(v); len(results) > 0 {
+		clear(with)
+		for _, l := range results {
+			with[of(l.found)] = true
+		}
+	}
+	return strings.Join(slices.Sorted(maps.Keys(with)), ", ")
 }
 
 // row are the numbers of a verb: calls, file changes, points, killed, good, bad, unreached, unknown.
@@ -61,11 +91,8 @@ func (b *book) row(v *faults.Verb) (row [8]int, ok bool) {
 	if counts == nil {
 		return row, false
 	}
-	row = [8]int{counts.Calls, counts.Files, counts.Points}
-	for point, r := range b.results {
-		if point.Verb != v.Name {
-			continue
-		}
+	row = [8]int{counts.Clean.Calls, counts.Clean.Files, counts.Clean.Points}
+	for _, r := range b.of(v) {
 		switch r.Outcome {
 		case faults.Good:
 			row[3]++
@@ -86,7 +113,7 @@ func (b *book) row(v *faults.Verb) (row [8]int, ok bool) {
 func (b *book) coverage() string {
 	points, tried := 0, 0
 	for _, counts := range b.verbs {
-		points += counts.Points
+		points += counts.Clean.Points
 	}
 	for point := range b.results {
 		if b.known(point) {
@@ -102,8 +129,8 @@ func (b *book) coverage() string {
 
 func (b *book) reportFaults(w *strings.Builder) {
 	var bad []*faults.Result
-	for _, r := range b.results {
-		if r.Outcome == faults.Bad || r.Outcome == faults.Unknown {
+	for _, l := range b.results {
+		if r := l.Result; r.Outcome == faults.Bad || r.Outcome == faults.Unknown {
 			bad = append(bad, r)
 		}
 	}
@@ -124,7 +151,10 @@ func (b *book) reportFaults(w *strings.Builder) {
 func (b *book) reportProofs(w *strings.Builder) {
 	w.WriteString("## Proof that it can fail\n\nBuilds with a fault on purpose have to be found.\n\n| build tag | fault | found |\n|---|---|---|\n")
 	for _, s := range faults.Sabotages {
-		found := cmp.Or(b.proofs[s.Tag], "**no**")
-		fmt.Fprintf(w, "| `%s` | %s | %s |\n", s.Tag, s.Fault, strings.ReplaceAll(found, "\n", "; "))
+		how := "**no**"
+		if l := b.proofs[s.Tag]; l != nil && l.Proof.Found != "" {
+			how = l.Proof.Found
+		}
+		fmt.Fprintf(w, "| `%s` | %s | %s |\n", s.Tag, s.Fault, strings.ReplaceAll(how, "\n", "; "))
 	}
 }
