@@ -17,6 +17,7 @@ const (
 	solution = "demo"
 	oldest   = "1.0.0"
 	newest   = "1.1.0"
+	broken   = "1.2.0" // never becomes ready
 	group    = "demo.example.com"
 )
 
@@ -46,6 +47,25 @@ const newInterface = `apiVersion: v1
 kind: ConfigMap
 metadata: {name: demo-colors}
 data: {index: "<h1 style='color: red'>demo</h1>"}
+`
+
+// fewer is a configuration that neither has the newer version nor makes any active.
+const fewer = `apiVersion: solutions.metalk8s.scality.com/v1alpha1
+kind: SolutionsConfiguration
+archives: [archives/demo-1.0.0.iso]
+`
+
+// nowhere is a Deployment for whose pods there is no node.
+const nowhere = `apiVersion: apps/v1
+kind: Deployment
+metadata: {name: demo-nowhere}
+spec:
+  selector: {matchLabels: {app: demo-nowhere}}
+  template:
+    metadata: {labels: {app: demo-nowhere}}
+    spec:
+      nodeSelector: {nowhere: "true"}
+      containers: [{name: demo-operator, image: "{{ repository }}/demo-operator:1.2.0"}]
 `
 
 // definition is that of a custom resource whose spec has these fields.
@@ -107,6 +127,9 @@ func (l *Lane) packArchives(ctx context.Context) error {
 		},
 		newest: {
 			"operator/deploy/crds/demos_crd.yaml": definition("Demo", "title", "color"), "ui/ui.yaml": newInterface,
+		},
+		broken: {
+			"operator/deploy/crds/demos_crd.yaml": definition("Demo", "title", "color"), "ui/ui.yaml": nowhere,
 		},
 	} {
 		if err := l.pack(ctx, version, files); err != nil {

@@ -6,5 +6,8 @@
 // leave cluster and host as a run that nobody killed does: the same objects with the same fields and owners, the same
 // records and files. Custom resources that were there before, and objects of others, must be there as they were.
 //
+// What a run begins with is made once by the program itself; later it is brought back object by object, which is proved once to
+// lead to the same cluster and host. Pods count as ready for a minute as soon as they run, so that nobody waits for that.
+//
 // The lock of a killed process is not deleted, it runs out as always; only its term is shortened from 15 seconds to one.
 package faults

@@ -10,7 +10,9 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
 )
 
-func TestMain(m *testing.M) { testcluster.Main(m, testcluster.Options{FakeNodes: 1}) }
+func TestMain(m *testing.M) {
+	testcluster.Main(m, testcluster.Options{FakeNodes: 1, ReadyAtOnce: true})
+}
 
 func build(t *testing.T, tags string) string {
 	t.Helper()

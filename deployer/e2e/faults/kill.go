@@ -4,17 +4,12 @@ package faults
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -59,7 +54,7 @@ func (l *Lane) Clean(ctx context.Context, v *Verb) (*Clean, error) {
 	}
 	r, calls, _, err := l.runCalls(ctx, 0, false, v.Args)
 	if err == nil {
-		err = r.ok()
+		err = v.complete(r)
 	}
 	if err == nil {
 		clean.Calls = calls
@@ -73,7 +68,7 @@ func (l *Lane) Clean(ctx context.Context, v *Verb) (*Clean, error) {
 	}
 	r, tracer, err := l.runFiles(ctx, 0, false, v.Args)
 	if err == nil {
-		err = r.ok()
+		err = v.complete(r)
 	}
 	if err != nil {
 		return nil, err
@@ -168,13 +163,13 @@ func (l *Lane) killAt(ctx context.Context, v *Verb, p Point) (string, error) {
 		if err != nil || tracer.killed != "" {
 			return tracer.killed, err
 		}
-		return "", r.ok()
+		return "", v.complete(r)
 	}
 	r, calls, killed, err := l.runCalls(ctx, p.N, p.After, v.Args)
 	if err != nil || killed {
 		return calls[len(calls)-1], err
 	}
-	return "", r.ok()
+	return "", v.complete(r)
 }
 
 // follow runs what comes after a run that was killed, and says what is wrong then.
@@ -209,81 +204,21 @@ func (l *Lane) again(ctx context.Context, v *Verb, clean *Clean) error {
 	if err != nil {
 		return err
 	}
-	if err = r.ok(); err != nil && !slices.Contains(v.done, r.code()) {
+	if err = v.complete(r); err != nil && !slices.Contains(v.done, r.code()) {
 		return &wrong{err.Error()}
 	}
 	now, err := l.judged(ctx, v)
 	if err != nil {
 		return err
 	}
-	if text := clean.dump.difference(now); text != "" {
+	want := clean.dump
+	if v.fails != "" { // each time that it fails is in the history
+		want, now = want.withoutHistory(), now.withoutHistory()
+	}
+	if text := want.difference(now); text != "" {
 		return &wrong{text}
 	}
 	return nil
-}
-
-// lost names the objects of users that are not there any more as they were, except custom resources that the verb deletes
-// and that are in a file.
-func (l *Lane) lost(ctx context.Context, v *Verb) ([]string, error) {
-	exported, err := l.exported()
-	if err != nil {
-		return nil, err
-	}
-	var problems []string
-	for _, object := range planted {
-		live, err := l.client.Resource(l.resource(object)).Namespace(l.environment).Get(ctx, object.GetName(), metav1.GetOptions{})
-		if err != nil && !apierrors.IsNotFound(err) {
-			return nil, err
-		}
-		found := err == nil && same(object, live)
-		if v.deletes && slices.ContainsFunc(exported, func(other *unstructured.Unstructured) bool { return same(object, other) }) {
-			found = true
-		}
-		// An environment that is deleted takes what is not ours with it.
-		if v.deletes && object.GetKind() == "ConfigMap" {
-			found = true
-		}
-		if !found {
-			problems = append(problems, object.GetKind()+" "+object.GetName()+" is lost")
-		}
-	}
-	return problems, nil
-}
-
-func same(want, got *unstructured.Unstructured) bool {
-	for _, part := range []string{"kind", "spec", "data"} {
-		if !reflect.DeepEqual(want.Object[part], got.Object[part]) {
-			return false
-		}
-	}
-	return want.GetName() == got.GetName()
-}
-
-// exported are the objects in the files that the program wrote before it deleted them.
-func (l *Lane) exported() ([]*unstructured.Unstructured, error) {
-	files, err := filepath.Glob(filepath.Join(l.dir, "*.json"))
-	if err != nil {
-		return nil, err
-	}
-	var objects []*unstructured.Unstructured
-	for _, file := range files {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			return nil, err
-		}
-		var list struct{ Items []json.RawMessage }
-		if json.Unmarshal(data, &list) != nil {
-			continue // it was being written
-		}
-		for _, item := range list.Items {
-			object := &unstructured.Unstructured{}
-			if err := object.UnmarshalJSON(item); err != nil {
-				return nil, fmt.Errorf("%s: %w", file, err)
-			}
-			objects = append(objects, object)
-		}
-	}
-	return objects, nil
 }
 
 // held names the locks that somebody alive has not given back.

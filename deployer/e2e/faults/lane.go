@@ -41,6 +41,7 @@ type Lane struct {
 	base    base            // what is imported and active; nobody knows after a run that changes it
 	secrets map[string]bool // what was there of ours then
 	clean   map[string]*Clean
+	bases   map[base]*snapshot
 }
 
 // NewLane prepares a host, in a directory that is there and empty, for runs of a program on a cluster that nobody else uses.
@@ -49,7 +50,7 @@ func NewLane(ctx context.Context, c *testcluster.Cluster, program, dir string) (
 	if err != nil {
 		return nil, err
 	}
-	l := &Lane{cluster: c, program: program, dir: dir, direct: c.Kubeconfig, base: unknown, environment: environments + "0000", clean: map[string]*Clean{}, dead: map[string]bool{}}
+	l := &Lane{cluster: c, program: program, dir: dir, direct: c.Kubeconfig, base: unknown, environment: environments + "0000", clean: map[string]*Clean{}, bases: map[base]*snapshot{}, dead: map[string]bool{}}
 	config, err := c.Config()
 	if err != nil {
 		return nil, err
@@ -74,7 +75,7 @@ func NewLane(ctx context.Context, c *testcluster.Cluster, program, dir string) (
 
 // Use makes another build of the program the one that is killed.
 func (l *Lane) Use(program string) {
-	l.program, l.base, l.clean = program, unknown, map[string]*Clean{}
+	l.program, l.base, l.clean, l.bases = program, unknown, map[string]*Clean{}, map[base]*snapshot{}
 }
 
 // Close ends what NewLane has started, but not the cluster.

@@ -22,18 +22,22 @@ import (
 type base int
 
 const (
-	unknown   base = iota
-	empty          // nothing
-	imported       // both versions
-	activeOld      // and the older one is active
-	activeNew      // and then the newer one
+	unknown      base = iota
+	empty             // nothing
+	imported          // both versions
+	activeOld         // and the older one is active
+	activeNew         // and then the newer one
+	activeBroken      // and then one that never becomes ready
 )
 
 // environments is how the names of environments, and of their namespaces, begin. Each run has its own: a namespace takes five
 // seconds to go.
 const environments = "site-"
 
-const systemNamespace = "solutionctl-system"
+const (
+	systemNamespace = "solutionctl-system"
+	sharedNamespace = "metalk8s-solutions"
+)
 
 var (
 	namespaceResource  = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
@@ -49,6 +53,11 @@ func resourceOf(kind string) schema.GroupVersionResource {
 
 // setUp makes cluster and host what a verb begins with.
 func (l *Lane) setUp(ctx context.Context, v *Verb) error {
+	if v.resumes != nil {
+		if _, err := l.Clean(ctx, v.resumes); err != nil { // it tells where to kill it
+			return err
+		}
+	}
 	if err := l.clear(ctx); err != nil {
 		return fmt.Errorf("clear: %w", err)
 	}
@@ -79,7 +88,25 @@ func (l *Lane) setUp(ctx context.Context, v *Verb) error {
 			return fmt.Errorf("take an object away: %w", err)
 		}
 	}
-	return l.plant(ctx)
+	if err := l.plant(ctx); err != nil || v.resumes == nil {
+		return err
+	}
+	return l.interrupt(ctx, v.resumes)
+}
+
+// interrupt kills a verb where it has changed about half of what it changes.
+func (l *Lane) interrupt(ctx context.Context, v *Verb) error {
+	clean := l.clean[v.Name]
+	var changing []int
+	for n := range clean.Calls {
+		if clean.changes(Point{Kind: Calls, N: n + 1}) {
+			changing = append(changing, n+1)
+		}
+	}
+	if _, err := l.killAt(ctx, v, Point{Kind: Calls, N: changing[len(changing)/2], After: true}); err != nil {
+		return err
+	}
+	return l.age(ctx)
 }
 
 // clear removes what the last run left beside the base, and begins a new environment.
@@ -154,69 +181,6 @@ func (l *Lane) gone(ctx context.Context, resource schema.GroupVersionResource, n
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
-}
-
-// rebuild makes a base, out of whatever there is.
-func (l *Lane) rebuild(ctx context.Context, to base) error {
-	l.base = unknown
-	if err := l.wipe(ctx); err != nil {
-		return fmt.Errorf("wipe: %w", err)
-	}
-	steps := [][]string{
-		imported:  {"deploy", "import", archiveOf(oldest), archiveOf(newest)},
-		activeOld: {"deploy", "activate", solution, oldest},
-		activeNew: {"deploy", "activate", solution, newest},
-	}
-	for at := imported; at <= to; at++ {
-		if err := l.must(ctx, steps[at]...); err != nil {
-			return err
-		}
-	}
-	list, err := l.client.Resource(secretResource).Namespace(systemNamespace).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return err
-	}
-	l.secrets = map[string]bool{}
-	for _, secret := range list.Items {
-		l.secrets[secret.GetName()] = true
-	}
-	l.base = to
-	return nil
-}
-
-// wipe removes everything of ours from cluster and host, not with the program, which may be wrong.
-func (l *Lane) wipe(ctx context.Context) error {
-	var err error
-	for _, name := range []string{"store", "metalk8s", "conf.d"} {
-		err = errors.Join(err, os.RemoveAll(filepath.Join(l.dir, name)))
-	}
-	if err != nil {
-		return err
-	}
-	definitions, err := l.client.Resource(definitionResource).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return err
-	}
-	for _, object := range definitions.Items {
-		if err = l.client.Resource(definitionResource).Delete(ctx, object.GetName(), metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
-			return err
-		}
-	}
-	for _, object := range definitions.Items {
-		if err = l.gone(ctx, definitionResource, object.GetName()); err != nil {
-			return err
-		}
-	}
-	for _, resource := range []schema.GroupVersionResource{secretResource, configMapResource} {
-		if err = l.deleteAll(ctx, resource, func(string) bool { return false }); err != nil {
-			return err
-		}
-	}
-	err = l.client.Resource(configMapResource).Namespace("metalk8s-solutions").Delete(ctx, "metalk8s-solutions", metav1.DeleteOptions{})
-	if err != nil && !apierrors.IsNotFound(err) {
-		return err
-	}
-	return nil
 }
 
 // planted are objects of users: custom resources, and one that has nothing to do with us.

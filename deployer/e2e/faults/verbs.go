@@ -22,6 +22,10 @@ type Verb struct {
 	changesBase bool
 	// deletes tells that the verb deletes custom resources; each must be in an export then.
 	deletes bool
+	// fails is the code that the command ends with when all is well; "" is none.
+	fails string
+	// resumes is a verb that was killed half way before.
+	resumes *Verb
 	// done are codes that the command may end with when it was complete before.
 	done []string
 	// back is another command that an administrator may run after one that was killed, to get back; nil is none.
@@ -40,8 +44,18 @@ func (v *Verb) thens() []Then {
 
 // Scenario is a digest of what is done with a verb: results of another scenario say nothing about this one.
 func (v *Verb) Scenario() string {
-	text := fmt.Sprintf("%+v\n%s%s%s%v%s", *v, userInterface, wanted, newInterface, planted, definition("Demo", "title"))
+	scenario := *v
+	scenario.resumes = nil // an address; its name is that of the verb
+	text := fmt.Sprintf("%+v %s%s%s%s%v%s", scenario, userInterface, wanted, newInterface, nowhere, planted, definition("Demo", "title"))
 	return fmt.Sprintf("%x", sha256.Sum256([]byte(text)))[:12]
+}
+
+// complete is an error unless a run ended as it should.
+func (v *Verb) complete(r *result) error {
+	if v.fails != "" && r.code() == v.fails {
+		return nil
+	}
+	return r.ok()
 }
 
 // inEnvironment stands for the name of the environment of a run.
@@ -59,6 +73,8 @@ var (
 	deactivate = []string{"deploy", "deactivate", solution, "--keep-crds"}
 	createApp  = []string{"deploy", "app", "create", inEnvironment, "own", "--kind", "Demo", "--set", "title=Own"}
 )
+
+var upgraded = &Verb{Name: "upgrade", Args: upgrade, base: activeNew, prepare: [][]string{create, addOld}, back: append(rollBack, "--no-wait"), Short: true}
 
 // Verbs are all commands that change a cluster or a host that deploys.
 var Verbs = []*Verb{
@@ -81,6 +97,10 @@ var Verbs = []*Verb{
 	{
 		Name: "apply -f", Args: []string{"deploy", "apply", "-f", "configuration.yaml", "--allow-downgrade"}, base: empty, changesBase: true,
 	},
+	{
+		Name: "apply -f with fewer", Args: []string{"deploy", "apply", "-f", "fewer.yaml"}, base: activeOld, changesBase: true,
+		files: map[string]string{"fewer.yaml": fewer},
+	},
 	{Name: "env create", Args: append(create, "--description", "For tests"), base: activeOld, Short: true},
 	{
 		Name: "env delete", Args: []string{"deploy", "env", "delete", inEnvironment, "--delete-data", "--yes"}, base: activeOld,
@@ -95,7 +115,12 @@ var Verbs = []*Verb{
 		Name: "remove --delete-data", Args: []string{"deploy", "remove", inEnvironment, solution, "--delete-data", "--yes"}, base: activeOld,
 		prepare: [][]string{create, addOld}, deletes: true, done: []string{"not-found"},
 	},
-	{Name: "upgrade", Args: upgrade, base: activeNew, prepare: [][]string{create, addOld}, back: append(rollBack, "--no-wait"), Short: true},
+	upgraded,
+	{
+		Name: "upgrade --on-failure rollback", Args: []string{"deploy", "upgrade", inEnvironment, solution, broken, "--on-failure", "rollback", "--timeout", "3s"},
+		base: activeBroken, prepare: [][]string{create, addOld}, back: append(rollBack, "--no-wait"), fails: "timeout",
+	},
+	{Name: "resume", Args: []string{"deploy", "resume"}, base: activeNew, prepare: [][]string{create, addOld}, back: append(rollBack, "--no-wait"), resumes: upgraded},
 	{
 		Name: "downgrade", Args: []string{"deploy", "downgrade", inEnvironment, solution, oldest}, base: activeNew,
 		prepare: [][]string{create, addNew}, back: append(rollBack, "--no-wait"),

@@ -1,6 +1,7 @@
 package testcluster
 
 import (
+	"bytes"
 	"context"
 	_ "embed"
 	"errors"
@@ -38,7 +39,7 @@ func (c *Cluster) startFakeNodes(ctx context.Context) error {
 		}
 	}
 	stages := filepath.Join(c.Dir, "kwok.yaml")
-	if err := os.WriteFile(stages, kwokStages, 0o644); err != nil {
+	if err := os.WriteFile(stages, c.stages(), 0o644); err != nil {
 		return err
 	}
 	err := c.runProgram("kwok", filepath.Join(c.bin.kwok, "kwok"),
@@ -58,6 +59,14 @@ func (c *Cluster) startFakeNodes(ctx context.Context) error {
 		}
 		return nil
 	}, c.processes["kwok"])
+}
+
+func (c *Cluster) stages() []byte {
+	if !c.options.ReadyAtOnce {
+		return kwokStages
+	}
+	const ago = `{{ now | dateModify "-1m" | date "2006-01-02T15:04:05Z07:00" | quote }}`
+	return bytes.ReplaceAll(kwokStages, []byte("- {lastTransitionTime: {{ $now | Quote }}"), []byte("- {lastTransitionTime: "+ago))
 }
 
 func isReady(node corev1.Node) bool {

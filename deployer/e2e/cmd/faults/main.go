@@ -111,6 +111,9 @@ func (o *options) work(ctx context.Context, book *book, dir, program string) err
 		ctx, cancel = context.WithTimeout(ctx, o.limit)
 		defer cancel()
 	}
+	if err := os.Setenv("GOGC", "400"); err != nil { // of the clusters: there is more memory than time
+		return err
+	}
 	c := &crew{book: book, dir: dir, source: o.source, program: program, seed: o.seed}
 	defer c.close()
 	if err := c.start(ctx, o.parallel); err != nil {
@@ -139,4 +142,4 @@ func (o *options) work(ctx context.Context, book *book, dir, program string) err
 }
 
 // options of the clusters: one node that pretends to run pods.
-var clusterOptions = testcluster.Options{FakeNodes: 1, Progress: os.Stderr}
+var clusterOptions = testcluster.Options{FakeNodes: 1, ReadyAtOnce: true, Progress: os.Stderr}
