@@ -72,9 +72,14 @@ func (c *Clean) Ordered(v *Verb, seed uint64) []Point {
 	return points
 }
 
+// Ranks is how many places there are.
+const Ranks = 4
+
 // Rank is the place of a point in [Clean.Ordered].
 func (c *Clean) Rank(p Point) int {
 	switch {
+	case !c.changes(p) && p.After: // what was read changed nothing: as before it
+		return 3
 	case !c.changes(p):
 		return 2
 	case p.Then != Again:

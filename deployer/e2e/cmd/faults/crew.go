@@ -128,7 +128,7 @@ const batch = 12
 // kill kills the verbs at every step that the book does not know yet.
 func (c *crew) kill(ctx context.Context, verbs []*faults.Verb) error {
 	var batches [][]faults.Point
-	for rank := range 3 {
+	for rank := range faults.Ranks {
 		var some [][]faults.Point
 		for _, v := range verbs {
 			clean := c.clean[v.Name]
