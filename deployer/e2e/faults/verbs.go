@@ -36,10 +36,14 @@ type Verb struct {
 
 // thens are the commands that may follow, besides the same one.
 func (v *Verb) thens() []Then {
-	if v.back == nil {
-		return []Then{Resume}
+	var thens []Then
+	if v.back != nil {
+		thens = append(thens, Back)
 	}
-	return []Then{Back, Resume}
+	if v.fails == "" { // else it would wait for what never becomes ready
+		thens = append(thens, Resume)
+	}
+	return thens
 }
 
 // Scenario is a digest of what is done with a verb: results of another scenario say nothing about this one.
