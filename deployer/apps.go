@@ -250,6 +250,9 @@ func (d *Deployer) CreateApp(ctx context.Context, o AppOptions, values []byte, a
 	if err = kind.fill(ctx, object, spec, assignments); err != nil {
 		return nil, err
 	}
+	if err = d.mayAwait(ctx, o, kind, object.GetNamespace(), "create"); err != nil {
+		return nil, err
+	}
 	created, err := d.Cluster.Create(ctx, object, cluster.WriteOptions{})
 	if errors.Is(err, cluster.ErrExists) {
 		return nil, errAppExists(o, object)
@@ -321,6 +324,9 @@ func (d *Deployer) SetApp(ctx context.Context, o AppOptions, assignments []strin
 		if err = kind.fill(ctx, object, spec, assignments); err != nil {
 			return nil, err
 		}
+		if err = d.mayAwait(ctx, o, kind, object.GetNamespace(), "update"); err != nil {
+			return nil, err
+		}
 		changed, err := d.Cluster.Update(ctx, object, cluster.WriteOptions{})
 		if errors.Is(err, cluster.ErrChanged) && ctx.Err() == nil {
 			continue // somebody, most likely the operator, wrote it meanwhile
@@ -342,6 +348,9 @@ func (d *Deployer) ScaleApp(ctx context.Context, o AppOptions, replicas int64) (
 		return nil, report.Errorf(report.Refused, "a %s cannot be scaled", kind.Kind).
 			WithHint("see what can be changed: solutionctl deploy app fields %s %s", o.Environment, kind.Kind)
 	}
+	if err = d.mayAwait(ctx, o, kind, object.GetNamespace()); err != nil {
+		return nil, err
+	}
 	patch := fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas)
 	if _, err = d.Cluster.PatchScale(ctx, object, types.MergePatchType, patch, cluster.WriteOptions{}); err != nil {
 		return nil, err
@@ -354,6 +363,18 @@ func (d *Deployer) ScaleApp(ctx context.Context, o AppOptions, replicas int64) (
 		return nil, report.Errorf(report.Conflict, "%s was deleted meanwhile", objectName(object))
 	}
 	return d.awaitApp(ctx, o, kind, changed)
+}
+
+// mayAwait asks whether the user may change an instance, and then see how it comes along.
+func (d *Deployer) mayAwait(ctx context.Context, o AppOptions, kind *AppKind, namespace string, verbs ...string) error {
+	if !o.NoWait {
+		verbs = append(verbs, "get", "list", "watch")
+	}
+	wanted, err := d.onKind(ctx, kind.kind, namespace, verbs...)
+	if err != nil {
+		return err
+	}
+	return d.require(ctx, wanted)
 }
 
 // awaitApp waits until an instance is ready.
@@ -418,6 +439,9 @@ func (d *Deployer) followApp(ctx context.Context, kind *AppKind, object *unstruc
 func (d *Deployer) DeleteApp(ctx context.Context, o AppOptions) error {
 	kind, object, err := d.findApp(ctx, o)
 	if err != nil {
+		return err
+	}
+	if err := d.mayAwait(ctx, o, kind, object.GetNamespace(), "delete"); err != nil {
 		return err
 	}
 	if err := d.Cluster.Delete(ctx, object, cluster.DeleteOptions{}); err != nil {

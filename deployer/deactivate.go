@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/engine"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -92,9 +93,12 @@ func (d *Deployer) planDeactivation(ctx context.Context, o DeactivateOptions) (*
 	if o.Data == KeepData && protected(state) {
 		t.notice("the definitions are kept, and no longer protected from deletion")
 	}
+	if o.Data != KeepData && protected(state) {
+		t.needs = append(t.needs, cluster.Permission{Verb: "update", Group: crdKind.Group, Resource: "customresourcedefinitions"})
+	}
 	if o.Data == DeleteData {
 		for _, object := range definitions {
-			t.needs = append(t.needs, onObjects(object, "list", "get", "delete")...)
+			t.needs = append(t.needs, onObjects(object, "list", "get", "delete", "watch")...)
 		}
 	}
 	return t, nil

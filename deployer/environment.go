@@ -439,6 +439,9 @@ func (d *Deployer) planRemove(ctx context.Context, o RemoveOptions, namespaces [
 	if err != nil {
 		return nil, err
 	}
+	if t.needs, err = d.mayDelete(ctx, lost); err != nil {
+		return nil, err
+	}
 	if t.plans, err = d.engine().PlanAll(ctx, releases, o.plan()); err != nil {
 		return nil, err
 	}

@@ -184,6 +184,14 @@ func (d *Deployer) planDeletion(ctx context.Context, o DeleteEnvironmentOptions,
 	if len(lost) > 0 {
 		t.notice("custom resources are deleted: " + countText(lost))
 	}
+	if t.needs, err = d.mayDelete(ctx, lost); err != nil {
+		return nil, err
+	}
+	for _, n := range namespaces {
+		if len(n.Versions) > 0 && !n.Terminating {
+			t.needs = append(t.needs, onRecord(n.Name, environmentRecord)...)
+		}
+	}
 	if err := d.planForgetting(ctx, t, o, states); err != nil {
 		return nil, err
 	}

@@ -28,7 +28,7 @@ func (d *Deployer) mayDo(ctx context.Context, t *task, o Options) error {
 	wanted := append(secrets.Each("get", "list", "create", "update", "delete"), t.needs...)
 	for _, record := range t.records {
 		if record.Object.Kind == configMapKind.Kind {
-			wanted = append(wanted, cluster.Permission{Resource: "configmaps", Namespace: record.Object.Namespace, Name: record.Object.Name}.Each("get", "update")...)
+			wanted = append(wanted, onRecord(record.Object.Namespace, record.Object.Name)...)
 			continue
 		}
 		more, err := d.needed(ctx, record, !o.NoWait)
@@ -54,6 +54,11 @@ func (d *Deployer) mayDo(ctx context.Context, t *task, o Options) error {
 	return d.require(ctx, wanted)
 }
 
+// onRecord are the permissions to change a shared document.
+func onRecord(namespace, name string) []cluster.Permission {
+	return cluster.Permission{Resource: "configmaps", Namespace: namespace, Name: name}.Each("get", "update")
+}
+
 // mayMigrate is what it takes to store the objects of a definition anew.
 func mayMigrate(definition *unstructured.Unstructured) []cluster.Permission {
 	crds := cluster.Permission{Group: crdKind.Group, Resource: "customresourcedefinitions"}
@@ -67,6 +72,29 @@ func onObjects(definition *unstructured.Unstructured, verbs ...string) []cluster
 	group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")
 	resource, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "plural")
 	return cluster.Permission{Group: group, Resource: resource}.Each(verbs...)
+}
+
+// mayDelete is what it takes to export custom resources, to delete them and to wait until they are gone.
+func (d *Deployer) mayDelete(ctx context.Context, list []customResource) ([]cluster.Permission, error) {
+	var wanted []cluster.Permission
+	for _, group := range groups(list) {
+		more, err := d.onKind(ctx, group.kind, group.namespace, "list", "get", "delete", "watch")
+		if err != nil {
+			return nil, err
+		}
+		wanted = append(wanted, more...)
+	}
+	return wanted, nil
+}
+
+// onKind are permissions on the objects of a kind in a namespace.
+func (d *Deployer) onKind(ctx context.Context, kind kube.GroupVersionKind, namespace string, verbs ...string) ([]cluster.Permission, error) {
+	mapping, err := d.Cluster.Mapping(ctx, kind)
+	if err != nil {
+		return nil, err
+	}
+	resource := mapping.Resource
+	return cluster.Permission{Group: resource.Group, Resource: resource.Resource, Namespace: namespace}.Each(verbs...), nil
 }
 
 // needed are the permissions that one change takes, and to wait until the object is ready, or a namespace is gone.
@@ -93,15 +121,11 @@ func (d *Deployer) needed(ctx context.Context, change schema.Change, wait bool) 
 	if err != nil {
 		return nil, err
 	}
-	mapping, err := d.Cluster.Mapping(ctx, group.WithKind(change.Object.Kind))
+	wanted, err := d.onKind(ctx, group.WithKind(change.Object.Kind), change.Object.Namespace, verbs...)
 	if errors.Is(err, cluster.ErrNoKind) {
 		return nil, nil // of a definition that comes with the same plan
 	}
-	if err != nil {
-		return nil, err
-	}
-	resource := mapping.Resource
-	return cluster.Permission{Group: resource.Group, Resource: resource.Resource, Namespace: change.Object.Namespace}.Each(verbs...), nil
+	return wanted, err
 }
 
 // granted are the rights that roles of the plan give away: nobody can give what they do not have, unless they may

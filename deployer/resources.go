@@ -192,18 +192,17 @@ func (d *Deployer) deleteExported(ctx context.Context, one customResource) error
 func (d *Deployer) awaitGone(ctx context.Context, list []customResource, timeout time.Duration, left func(count int, reason string)) error {
 	waiting, cancel := context.WithTimeout(ctx, cmp.Or(timeout, defaultTimeout))
 	defer cancel()
-	remaining := map[kube.GroupVersionKind]map[string]*unstructured.Unstructured{}
-	for _, one := range list {
-		if remaining[one.kind] == nil {
-			remaining[one.kind] = map[string]*unstructured.Unstructured{}
-		}
-		remaining[one.kind][string(one.object.GetUID())] = one.object
-	}
 	count := len(list)
-	for kind, objects := range remaining {
+	for _, group := range groups(list) {
+		objects := map[string]*unstructured.Unstructured{}
+		for _, one := range list {
+			if uid := string(one.object.GetUID()); one.kind == group.kind && group.uids[uid] {
+				objects[uid] = one.object
+			}
+		}
 		for round := 1; len(objects) > 0; round++ {
 			there := map[string]*unstructured.Unstructured{}
-			for one, err := range d.Cluster.ListMetadata(waiting, kind, "", metav1.ListOptions{}) {
+			for one, err := range d.Cluster.ListMetadata(waiting, group.kind, group.namespace, metav1.ListOptions{}) {
 				if err != nil {
 					return d.stuck(ctx, waiting, objects, err)
 				}
@@ -225,7 +224,7 @@ func (d *Deployer) awaitGone(ctx context.Context, list []customResource, timeout
 			if len(objects) == 0 {
 				break
 			}
-			if err := d.awaitChange(waiting, kind, objects); err != nil {
+			if err := d.awaitChange(waiting, group, objects); err != nil {
 				return d.stuck(ctx, waiting, objects, err)
 			}
 		}
@@ -234,10 +233,10 @@ func (d *Deployer) awaitGone(ctx context.Context, list []customResource, timeout
 }
 
 // awaitChange returns when one of the objects is gone.
-func (d *Deployer) awaitChange(ctx context.Context, kind kube.GroupVersionKind, objects map[string]*unstructured.Unstructured) error {
+func (d *Deployer) awaitChange(ctx context.Context, group resourceGroup, objects map[string]*unstructured.Unstructured) error {
 	watching, cancel := context.WithTimeout(ctx, relist)
 	defer cancel()
-	for change, err := range d.Cluster.Watch(watching, kind, "", metav1.ListOptions{}) {
+	for change, err := range d.Cluster.Watch(watching, group.kind, group.namespace, metav1.ListOptions{}) {
 		switch {
 		case err != nil:
 			return err

@@ -46,17 +46,33 @@ func (b *bed) shipped(files ...string) []role {
 			if err := yaml.UnmarshalStrict([]byte(document), &one); err != nil {
 				b.Fatal(err)
 			}
+			one.Rules = single(one.Rules)
 			roles = append(roles, one)
 		}
 	}
 	return roles
 }
 
+// single makes rules that are about one resource each.
+func single(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
+	var list []rbacv1.PolicyRule
+	for _, rule := range rules {
+		for _, resource := range rule.Resources {
+			one := rule
+			one.Resources = []string{resource}
+			list = append(list, one)
+		}
+	}
+	return list
+}
+
 // group is who has a role.
 func (r role) group() string { return r.Name + "." + r.Namespace }
 
 // inEnvironment tells that a role is to be bound in the namespaces of environments.
-func (r role) inEnvironment() bool { return strings.HasSuffix(r.Name, "-environment") }
+func (r role) inEnvironment() bool {
+	return strings.HasSuffix(r.Name, "-environment") || strings.HasSuffix(r.Name, "-extras")
+}
 
 // grant makes a role, and binds it to its group, where it is to be bound in one namespace or everywhere.
 func (b *bed) grant(r role) {
@@ -112,11 +128,14 @@ func (b *bed) user(name string, roles []role) *deployer.Deployer {
 	return b.connect(file)
 }
 
-// trials makes a user for each verb of each rule.
-func (b *bed) trials(roles []role) []*trial {
+// trials makes a user for each verb of each rule of those roles that are selected.
+func (b *bed) trials(roles []role, selected func(role) bool) []*trial {
 	b.Helper()
 	var all []*trial
 	for at, r := range roles {
+		if !selected(r) {
+			continue
+		}
 		for i, rule := range r.Rules {
 			for _, verb := range rule.Verbs {
 				n := len(all)
@@ -149,7 +168,7 @@ type command struct {
 
 func (b *bed) life() []command {
 	ctx := b.Context()
-	app := deployer.AppOptions{Environment: b.Env, Kind: "clock", Name: "one", NoWait: true}
+	app := deployer.AppOptions{Environment: b.Env, Kind: "clock", Name: "one"}
 	clock := func() bool { return b.find(b.clock(), b.Env, "one") != nil }
 	environments, hands := 0, 0
 	must := func(err error) {
@@ -208,7 +227,6 @@ func (b *bed) life() []command {
 			return err
 		}, true},
 		{"env delete", nil, func(d *deployer.Deployer, o deployer.Options) error {
-			o.NoWait = false
 			_, err := d.DeleteEnvironment(ctx, deployer.DeleteEnvironmentOptions{Options: o, Environment: b.Env})
 			return err
 		}, true},
@@ -219,17 +237,25 @@ func (b *bed) life() []command {
 	}
 }
 
-// TestInstallerRole: who has the roles of docs/installer-role can do everything with a Solution, and needs every verb of them.
-// Without one, the command that needs it names the rule and changes nothing.
+// TestInstallerRole: who has the roles of docs/installer-role can do everything with a Solution, waiting included, and needs
+// every verb of them. Without one, the command that needs it names the rule and changes nothing.
 func TestInstallerRole(t *testing.T) {
-	b := newBedOn(t, testcluster.StartFor(t, testcluster.Options{}))
+	b := newBedOn(t, testcluster.StartFor(t, testcluster.Options{FakeNodes: 1}))
 	b.imported("1.0.0", content{})
 	b.imported("1.1.0", content{Role: "- {apiGroups: [''], resources: [pods, services], verbs: [get, list]}"})
 	roles := b.shipped("installer.yaml", "solution.yaml")
+	installer, trials := b.installer(roles, func(role) bool { return true })
+	b.wantFound(b.examine(installer, time.Now), "ok rights look", "ok rights activate", "ok rights environments", "ok rights deploy")
+	b.live(b.life(), installer, trials)
+}
+
+// installer makes a user who has all of the roles, and one for each verb of those that are selected who lacks it.
+func (b *bed) installer(roles []role, selected func(role) bool) (*deployer.Deployer, []*trial) {
+	b.Helper()
 	for _, r := range roles {
 		b.grant(r)
 	}
-	trials := b.trials(roles)
+	trials := b.trials(roles, selected)
 	for _, r := range roles {
 		if r.inEnvironment() {
 			b.bindGroup(r, b.Env)
@@ -240,14 +266,18 @@ func TestInstallerRole(t *testing.T) {
 			b.bindGroup(one.role, b.Env)
 		}
 	}
-	installer := b.user("installer", roles)
 	last := trials[len(trials)-1]
-	await(t, func() (bool, bool) {
-		missing, err := last.Cluster.Missing(t.Context(), cluster.Permission{Verb: "bind", Group: roleGroup, Resource: "roles", Namespace: b.Env, Name: b.Solution + "-operator"})
+	await(b.T, func() (bool, bool) {
+		missing, err := last.Cluster.Missing(b.Context(), cluster.Permission{Verb: "bind", Group: roleGroup, Resource: "roles", Namespace: b.Env, Name: b.Solution + "-operator"})
 		return true, err == nil && len(missing) == 0
 	})
-	b.wantFound(b.examine(installer, time.Now), "ok rights look", "ok rights activate", "ok rights environments", "ok rights deploy")
-	for _, c := range b.life() {
+	return b.user("installer", roles), trials
+}
+
+// live runs commands as each user who lacks a verb that none needed so far, and then as the one who has all.
+func (b *bed) live(commands []command, installer *deployer.Deployer, trials []*trial) {
+	b.Helper()
+	for _, c := range commands {
 		for _, one := range trials {
 			if one.caught == "" {
 				b.try(c, one)
@@ -256,13 +286,13 @@ func TestInstallerRole(t *testing.T) {
 		if c.prepare != nil {
 			c.prepare()
 		}
-		if err := c.run(installer, deployer.Options{NoWait: true}); err != nil {
-			t.Fatalf("%s: %v\n%q", c.name, err, report.Hints(err))
+		if err := c.run(installer, deployer.Options{Timeout: time.Minute}); err != nil {
+			b.Fatalf("%s: %v\n%q", c.name, err, report.Hints(err))
 		}
 	}
 	for _, one := range trials {
 		if one.caught == "" {
-			t.Errorf("no command needs %s", one)
+			b.Errorf("no command needs %s", one)
 		}
 	}
 }
