@@ -49,6 +49,31 @@ func TestArchiveHoldsTheProject(t *testing.T) {
 	}
 }
 
+// farthest is an archive that remembers how far into it somebody has read.
+type farthest struct {
+	*bytes.Reader
+	offset int64
+}
+
+func (f *farthest) ReadAt(p []byte, offset int64) (int, error) {
+	f.offset = max(f.offset, offset+int64(len(p)))
+	return f.Reader.ReadAt(p, offset)
+}
+
+// What an archive holds is known from its beginning, however many images come after it.
+func TestLayersComeLast(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "demo.iso")
+	_, err := planOf(t, newProject(t, 4<<20), build.Options{}).Write(t.Context(), path, build.WriteOptions{})
+	check(t, err)
+	data := readFile(t, path)
+	r := &farthest{Reader: bytes.NewReader(data)}
+	_, err = archive.Open(r, int64(len(data)))
+	check(t, err)
+	if r.offset > 1<<20 {
+		t.Errorf("the first %d of %d bytes had to be read", r.offset, len(data))
+	}
+}
+
 // The same input gives the same bytes: in another directory, with other file times, with other workers, from another
 // kind of source.
 func TestSameBytes(t *testing.T) {

@@ -82,8 +82,24 @@ func NewPlan(ctx context.Context, project *Project, resolver *oci.Resolver, o Op
 	if err = p.addFiles(project); err != nil {
 		return nil, err
 	}
+	smallFirst(p.files)
 	p.image, err = iso.Layout(p.files, iso.Options{VolumeID: p.VolumeID, ApplicationID: applicationID, ModTime: modTime})
 	return p, err
+}
+
+// small is the size below which content counts as what is read to know an archive, rather than to run it.
+const small = 1 << 20
+
+// smallFirst moves documents, manifests and configurations in front of the layers: an archive is verified in pieces, and who
+// wants to know what is in it reads one or two of them instead of one for each image.
+func smallFirst(files []iso.File) {
+	rank := func(f iso.File) int {
+		if f.Size < small {
+			return 0
+		}
+		return 1
+	}
+	slices.SortStableFunc(files, func(a, b iso.File) int { return cmp.Compare(rank(a), rank(b)) })
 }
 
 // Size is the size of the archive in bytes.
