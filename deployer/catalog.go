@@ -210,7 +210,7 @@ type ImportRecord struct {
 // entry. Recording the same archive again changes nothing; another archive of the same version is refused while the
 // first one is in use.
 func (d *Deployer) RecordImport(ctx context.Context, r ImportRecord) error {
-	return d.locked(ctx, clusterLock, func(ctx context.Context) error { return d.recordImport(ctx, r) })
+	return d.locked(ctx, func(ctx context.Context) error { return d.recordImport(ctx, r) }, clusterLock)
 }
 
 func (d *Deployer) recordImport(ctx context.Context, r ImportRecord) error {
@@ -297,7 +297,7 @@ func (c *Catalog) checkNew(s *schema.Solution) error {
 
 // RecordUnimport forgets a version, unless something uses it. A version that is not known is no error: the work is done.
 func (d *Deployer) RecordUnimport(ctx context.Context, id string) error {
-	return d.locked(ctx, clusterLock, func(ctx context.Context) error { return d.recordUnimport(ctx, id) })
+	return d.locked(ctx, func(ctx context.Context) error { return d.recordUnimport(ctx, id) }, clusterLock)
 }
 
 func (d *Deployer) recordUnimport(ctx context.Context, id string) error {

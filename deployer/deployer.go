@@ -48,14 +48,14 @@ func lockOf(namespace string) string {
 	return "env-" + namespace
 }
 
-// locked runs work under one of the locks: every write with its context is preceded by a look at the lock.
-func (d *Deployer) locked(ctx context.Context, name string, work func(context.Context) error) (err error) {
-	lock, err := d.Cluster.Lock(ctx, name, cluster.LockOptions{Identity: d.Identity, Wait: d.LockWait, Sink: d.Sink})
+// locked runs work under locks: every write with its context is preceded by a look at them.
+func (d *Deployer) locked(ctx context.Context, work func(context.Context) error, names ...string) (err error) {
+	locks, err := d.Cluster.LockAll(ctx, names, cluster.LockOptions{Identity: d.Identity, Wait: d.LockWait, Sink: d.Sink})
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, lock.Release(ctx)) }()
-	return work(cluster.WithGuard(ctx, lock))
+	defer func() { err = errors.Join(err, locks.Release(ctx)) }()
+	return work(cluster.WithGuard(ctx, locks))
 }
 
 func (d *Deployer) engine() *engine.Engine {

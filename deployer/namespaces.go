@@ -34,10 +34,10 @@ func (d *Deployer) CreateEnvironment(ctx context.Context, o metalk8s.CreateOptio
 		return nil, err
 	}
 	var result metalk8s.Creation
-	err = d.locked(ctx, lockOf(o.Namespace), func(ctx context.Context) (err error) {
+	err = d.locked(ctx, func(ctx context.Context) (err error) {
 		result, err = d.documents().CreateEnvironment(ctx, o)
 		return err
-	})
+	}, lockOf(o.Namespace))
 	if err != nil {
 		return nil, err
 	}

@@ -51,7 +51,7 @@ func (d *Deployer) perform(ctx context.Context, o Options, locks []string, prepa
 		return nil, err
 	}
 	var done *schema.Operation
-	err := d.lockedAll(ctx, slices.Compact(slices.Sorted(slices.Values(locks))), func(ctx context.Context) error {
+	err := d.locked(ctx, func(ctx context.Context) error {
 		planning := cluster.WithMemory(ctx)
 		t, err := prepare(planning)
 		if err != nil {
@@ -62,16 +62,8 @@ func (d *Deployer) perform(ctx context.Context, o Options, locks []string, prepa
 		}
 		done = t.finish()
 		return d.carryOut(ctx, t, o)
-	})
+	}, locks...)
 	return done, err
-}
-
-// lockedAll takes several locks in their order, so that two runs cannot wait for each other.
-func (d *Deployer) lockedAll(ctx context.Context, names []string, work func(context.Context) error) error {
-	if len(names) == 0 {
-		return work(ctx)
-	}
-	return d.locked(ctx, names[0], func(ctx context.Context) error { return d.lockedAll(ctx, names[1:], work) })
 }
 
 func (d *Deployer) carryOut(ctx context.Context, t *task, o Options) error {

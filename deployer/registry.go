@@ -30,7 +30,7 @@ func (d *Deployer) readRegistry(ctx context.Context) (*schema.ClusterRegistry, *
 // RecordRegistry sets where nodes find images. The mode is chosen once: the references of everything that was deployed
 // depend on it.
 func (d *Deployer) RecordRegistry(ctx context.Context, registry schema.ClusterRegistry) (err error) {
-	return d.locked(ctx, clusterLock, func(ctx context.Context) error { return d.recordRegistry(ctx, registry) })
+	return d.locked(ctx, func(ctx context.Context) error { return d.recordRegistry(ctx, registry) }, clusterLock)
 }
 
 func (d *Deployer) recordRegistry(ctx context.Context, registry schema.ClusterRegistry) error {

@@ -67,6 +67,8 @@ type Cluster struct {
 	absent   atomic.Bool // the server does not answer, and the user knows
 	changed  atomic.Bool // something in the cluster was changed
 	warned   sync.Map    // warnings that the user has seen
+
+	renewals chan struct{} // has room for as many locks as are renewed at a time
 }
 
 // source is where the description of the connection was found, for messages.
@@ -108,7 +110,7 @@ func Connect(o Options) (*Cluster, error) {
 	} else if len(o.AsGroups) > 0 {
 		return nil, report.Errorf(report.Usage, "groups to impersonate without a user").WithHint("add --as USER")
 	}
-	c := &Cluster{options: o, source: from, config: config, retry: o.Retry}
+	c := &Cluster{options: o, source: from, config: config, retry: o.Retry, renewals: make(chan struct{}, atOnce)}
 	if c.retry == 0 {
 		c.retry = 30 * time.Second
 	}

@@ -24,6 +24,7 @@ type LockOptions struct {
 	Wait     time.Duration // for how long to wait for somebody else to finish
 	Duration time.Duration // for how long a holder that is silent keeps the lock, in whole seconds; 0 means 15
 	Sink     report.Sink   // told who is waited for; nil is that of the cluster
+	free     bool          // take it only when nobody has it
 }
 
 // leaseDuration is for how long a holder that is silent keeps the lock.
@@ -145,6 +146,8 @@ func (l *Lock) acquire(ctx context.Context, o LockOptions) error {
 				return err
 			}
 			continue // somebody was quicker
+		case o.free:
+			return errHeld
 		case watch.alive && bootTime()-watch.started >= o.Wait:
 			return l.locked(lease)
 		}
@@ -201,6 +204,12 @@ func (l *Lock) renew(ctx context.Context) {
 func (l *Lock) renewOnce(ctx context.Context, left time.Duration) (*unstructured.Unstructured, error) {
 	ctx, cancel := context.WithTimeout(ctx, left)
 	defer cancel()
+	select {
+	case l.cluster.renewals <- struct{}{}:
+		defer func() { <-l.cluster.renewals }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 	spec := specOf(l.lease)
 	spec["renewTime"] = l.cluster.options.Now().UTC().Format(metav1.RFC3339Micro)
 	lease, err := l.write(ctx, l.lease, spec)

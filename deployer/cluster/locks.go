@@ -1,0 +1,94 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// atOnce is how many requests for locks the API server sees at a time.
+const atOnce = 8
+
+// Locks are several locks that one person holds. They are a [Guard].
+type Locks []*Lock
+
+// LockAll takes several locks, or none. It waits for one only while it holds no others than those whose names come before it,
+// so that two who want some of the same locks never wait for each other; what nobody holds is taken side by side.
+func (c *Cluster) LockAll(ctx context.Context, names []string, o LockOptions) (Locks, error) {
+	names = slices.Compact(slices.Sorted(slices.Values(names)))
+	var held Locks
+	for len(names) > 0 {
+		free, err := c.lockFree(ctx, names, o)
+		held, names = append(held, free...), names[len(free):]
+		if err == nil && len(names) > 0 {
+			var lock *Lock
+			if lock, err = c.Lock(ctx, names[0], o); err == nil {
+				held, names = append(held, lock), names[1:]
+			}
+		}
+		if err != nil {
+			return nil, errors.Join(err, held.Release(ctx))
+		}
+	}
+	return held, nil
+}
+
+// lockFree takes locks from the first to the last before one that somebody else has, and waits for nobody. It holds what it
+// returns, also when there is an error.
+func (c *Cluster) lockFree(ctx context.Context, names []string, o LockOptions) (Locks, error) {
+	o.free = true
+	locks := make(Locks, len(names))
+	var end atomic.Int64 // of those that are wanted
+	end.Store(int64(len(names)))
+	var group errgroup.Group
+	group.SetLimit(atOnce)
+	for i, name := range names {
+		group.Go(func() (err error) {
+			if int64(i) >= end.Load() {
+				return nil
+			}
+			locks[i], err = c.Lock(ctx, name, o) // a lock is renewed as long as its context lasts, so this is not that of the group
+			for last := end.Load(); err != nil && int64(i) < last && !end.CompareAndSwap(last, int64(i)); last = end.Load() {
+			}
+			if errors.Is(err, errHeld) {
+				return nil
+			}
+			return err
+		})
+	}
+	err := group.Wait()
+	wanted := end.Load()
+	return locks[:wanted], errors.Join(err, locks[wanted:].Release(ctx))
+}
+
+// errHeld means that somebody else has a lock that was to be taken only if it is free.
+var errHeld = errors.New("somebody else has the lock")
+
+// Check returns the error of the first of the locks that is no longer certainly ours.
+func (l Locks) Check() error {
+	for _, lock := range l {
+		if err := lock.Check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Release gives all locks back, like [Lock.Release].
+func (l Locks) Release(ctx context.Context) error {
+	var group errgroup.Group
+	group.SetLimit(atOnce)
+	errs := make([]error, len(l))
+	for i, lock := range l {
+		if lock != nil {
+			group.Go(func() error {
+				errs[i] = lock.Release(ctx)
+				return nil
+			})
+		}
+	}
+	return errors.Join(group.Wait(), errors.Join(errs...))
+}
