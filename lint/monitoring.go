@@ -152,16 +152,9 @@ func checkDataSources(_ context.Context, t *Target, r *Reporter) {
 		})
 		if len(fixed) > 0 {
 			r.Report(Place{File: file.Path, Object: fixed[0]}, `refer to a variable of type datasource, as "${datasource}"`,
-				"the dashboard names a data source of one Grafana (%s)", count(len(fixed), "place"))
+				"the dashboard names a data source of one Grafana (%s)", report.Count(len(fixed), "place"))
 		}
 	}
-}
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // walkDataSources finds every field "datasource" and calls see with its name or identifier.

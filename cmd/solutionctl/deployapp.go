@@ -320,7 +320,7 @@ func newAppDeleteCommand(a *app) *cobra.Command {
 			if err != nil {
 				return nil, err
 			}
-			question := fmt.Sprintf("delete %s %s in environment %s with %d objects that belong to it", one.Kind, one.Name, one.Environment, len(one.Objects))
+			question := fmt.Sprintf("delete %s %s in environment %s with %s that came of it", one.Kind, one.Name, one.Environment, report.Count(len(one.Objects), "object"))
 			if err := a.confirm(cmd.Context(), question); err != nil {
 				return nil, err
 			}

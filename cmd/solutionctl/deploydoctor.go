@@ -107,11 +107,5 @@ func printDiagnosis(w *console.Stream, d *schema.Diagnosis) error {
 
 // countDiagnosis says how many findings of which weight there are.
 func countDiagnosis(d *schema.Diagnosis) string {
-	count := func(n int, word string) string {
-		if n != 1 {
-			word += "s"
-		}
-		return fmt.Sprintf("%d %s", n, word)
-	}
-	return count(d.Problems, "problem") + ", " + count(d.Warnings, "warning")
+	return report.Count(d.Problems, "problem") + ", " + report.Count(d.Warnings, "warning")
 }

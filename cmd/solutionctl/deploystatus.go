@@ -206,7 +206,7 @@ func printReasons(w *console.Stream, what string, d schema.DeploymentStatus) {
 	}
 	progress := ""
 	if d.Objects > 0 {
-		progress = fmt.Sprintf(" (%d of %d objects ready)", d.Ready, d.Objects)
+		progress = fmt.Sprintf(" (%d of %s ready)", d.Ready, report.Count(d.Objects, "object"))
 	}
 	fmt.Fprintf(w, "\n%s: %s%s\n", console.Clean(what), w.Paint(healthStyles[d.Health], string(d.Health)), progress)
 	for _, reason := range d.Reasons {

@@ -79,7 +79,7 @@ func (a *app) emitBundle(path string, b *bundle.Bundle) error {
 		result.Files = append(result.Files, file.Name)
 	}
 	return a.emitResult(result, func(w *console.Stream) error {
-		fmt.Fprintf(w, "%s: %s, %d files\n", console.Clean(path), console.Bytes(result.Size), len(result.Files))
+		fmt.Fprintf(w, "%s: %s, %s\n", console.Clean(path), console.Bytes(result.Size), report.Count(len(result.Files), "file"))
 		for _, text := range result.Missing {
 			fmt.Fprintf(w, "%s %s\n", w.Paint(console.Yellow, "not collected:"), console.Clean(text))
 		}

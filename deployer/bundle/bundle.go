@@ -23,6 +23,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/store"
 	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 // Options say what to collect. Diagnosis and Now are required.
@@ -152,7 +153,8 @@ func (c *collector) readme() []byte {
 	var b bytes.Buffer
 	b.WriteString(intro)
 	fmt.Fprintf(&b, "\nCollected %s with solutionctl %s, Kubernetes %s, logs: %t\n", c.document.Collected.Format(time.RFC3339), c.Tool, cmp.Or(c.document.Kubernetes, "unknown"), c.Logs)
-	fmt.Fprintf(&b, "\nThe doctor found %d problems and %d warnings:\n\n", c.Diagnosis.Problems, c.Diagnosis.Warnings)
+	fmt.Fprintf(&b, "\nThe doctor found %s and %s:\n\n",
+		report.Count(c.Diagnosis.Problems, "problem"), report.Count(c.Diagnosis.Warnings, "warning"))
 	for _, check := range c.Diagnosis.Checks {
 		fmt.Fprintf(&b, "%-8s %s %s: %s\n", check.Result, check.Area, check.Name, strings.ReplaceAll(check.Message, "\n", " "))
 	}

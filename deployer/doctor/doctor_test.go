@@ -68,7 +68,7 @@ func TestHost(t *testing.T) {
 			files: map[string]string{
 				"solutions.yaml": "apiVersion: solutions.metalk8s.scality.com/v1alpha1\nkind: SolutionsConfiguration\narchives: [DIR/demo.iso]\n", "demo.iso": "x",
 			},
-			want: "ok configuration DIR/solutions.yaml is valid and lists 1 archives",
+			want: "ok configuration DIR/solutions.yaml is valid and lists 1 archive",
 		},
 		{name: "authority expires", files: map[string]string{"ca.crt": certificate(t, now.Add(20*24*time.Hour))}, want: "warning certificate the certificate authority of this host's registry expires on 2026-01-21"},
 		{name: "authority has expired", files: map[string]string{"ca.crt": certificate(t, now.Add(-24*time.Hour))}, want: "problem certificate the certificate authority of this host's registry has expired on 2025-12-31"},

@@ -61,7 +61,7 @@ func (x *examination) archives() []store.Entry {
 		}
 	}
 	if good {
-		x.ok("host", "store", "%d archives in %s, each with its recorded size", len(entries), x.Store.Dir())
+		x.ok("host", "store", "%s in %s, each with its recorded size", report.Count(len(entries), "archive"), x.Store.Dir())
 	}
 	return entries
 }
@@ -125,7 +125,7 @@ func (x *examination) listed(archives []string) {
 		}
 	}
 	if good {
-		x.ok("host", "configuration", "%s is valid and lists %d archives", x.Configuration.Path, len(archives))
+		x.ok("host", "configuration", "%s is valid and lists %s", x.Configuration.Path, report.Count(len(archives), "archive"))
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 // records looks at what this tool and MetalK8s' tools have written down.
@@ -80,9 +81,10 @@ func (x *examination) deployments(s *schema.Status) {
 	if pending == 0 {
 		x.ok("records", "pending", "everything that was begun has ended")
 	}
+	well := report.Count(all, "deployment")
 	if bad > 0 {
-		x.add(schema.CheckWarning, "records", "deployments", fmt.Sprintf("%d of %d deployments are not well", bad, all), "solutionctl deploy status")
+		x.add(schema.CheckWarning, "records", "deployments", fmt.Sprintf("%d of %s not well", bad, well), "solutionctl deploy status")
 		return
 	}
-	x.ok("records", "deployments", "%d of %d deployments are well", all, all)
+	x.ok("records", "deployments", "%d of %s well", all, well)
 }

@@ -168,7 +168,7 @@ func (e *Engine) Forget(ctx context.Context, keys ...Key) error {
 	var owners []string
 	for _, s := range states {
 		if left := len(s.inventory()); left > 0 {
-			return report.Errorf(report.InUse, "forget %s: %d objects of it are still in the cluster", s.Key, left)
+			return report.Errorf(report.InUse, "forget %s: %s of it still in the cluster", s.Key, report.Count(left, "object"))
 		}
 		owners = append(owners, s.ID())
 	}

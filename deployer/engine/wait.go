@@ -266,7 +266,7 @@ func (r *run) verdict(ctx context.Context, targets []*target) error {
 	if r.patience.Err() == nil {
 		what = "cannot become ready"
 	}
-	return report.Errorf(report.Timeout, "%d of %d objects %s:%s", len(late), len(targets), what, text.String()).
+	return report.Errorf(report.Timeout, "%d of %s %s:%s", len(late), report.Count(len(targets), "object"), what, text.String()).
 		WithHint("repair the cause and run the same command again; what was applied stays as it is")
 }
 

@@ -98,3 +98,11 @@ func ExampleFinding() {
 	// manifest.yaml:4: spec.version: "v1" is not a semantic version
 	// operator/deploy/role.yaml:7:3: want Role or ClusterRole, got RoleBinding
 }
+
+func TestCount(t *testing.T) {
+	for n, want := range map[int]string{0: "0 objects", 1: "1 object", 2: "2 objects"} {
+		if got := report.Count(n, "object"); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}

@@ -314,7 +314,7 @@ func TestDefinitionAndItsObjects(t *testing.T) {
 	}
 	plan = b.plan(engine.Release{Key: b.Key, Operation: "remove"})
 	b.wantActions(plan, "keep CustomResourceDefinition widgets.$ns.example.com")
-	b.failed(b.Forget(t.Context(), b.Key), report.InUse, "1 objects")
+	b.failed(b.Forget(t.Context(), b.Key), report.InUse, "1 object of it")
 	plan = b.deploy(engine.Release{Key: b.Key, Operation: "remove", Delete: []schema.ObjectRef{definition}})
 	b.wantActions(plan, "delete CustomResourceDefinition widgets.$ns.example.com")
 	if b.get(definition.APIVersion+"/"+definition.Kind, definition.Name) != nil {
@@ -458,7 +458,7 @@ func TestNotReadyInTime(t *testing.T) {
 	b := newBed(t)
 	release := b.release("1.0.0", strings.ReplaceAll(deployment, "replicas: 0", "replicas: 1"))
 	err := b.Apply(t.Context(), b.plan(release), engine.ApplyOptions{Timeout: 2 * time.Second})
-	b.failed(err, report.Timeout, "Deployment $ns/operator", "1 of 1 objects")
+	b.failed(err, report.Timeout, "Deployment $ns/operator", "1 of 1 object did not")
 	if state := b.state(); state.Pending == nil || state.Current != nil {
 		t.Fatalf("a release that does not work is called done: %+v", state)
 	}

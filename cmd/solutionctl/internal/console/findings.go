@@ -77,12 +77,8 @@ func CountFindings(findings []report.Finding) string {
 	}
 	var parts []string
 	for _, severity := range []report.Severity{report.SeverityError, report.SeverityWarning, report.SeverityNote} {
-		switch n := count[severity]; n {
-		case 0:
-		case 1:
-			parts = append(parts, "1 "+string(severity))
-		default:
-			parts = append(parts, fmt.Sprintf("%d %ss", n, severity))
+		if n := count[severity]; n > 0 {
+			parts = append(parts, report.Count(n, string(severity)))
 		}
 	}
 	if len(parts) == 0 {
