@@ -98,9 +98,9 @@ func (d *Deployer) inNamespaces(ctx context.Context, o Options, environment, nam
 		joined := false
 		done, err := d.perform(ctx, o, locks, func(ctx context.Context) (*task, error) {
 			// What was read without the locks may not be so any more, and what was not there has none.
-			current, err := d.namespaces(ctx, environment, namespace)
-			if err != nil {
-				return nil, err
+			current, failed := d.namespaces(ctx, environment, namespace)
+			if failed != nil {
+				return nil, failed
 			}
 			for _, n := range current {
 				if !slices.Contains(names, n.Name) {
@@ -110,8 +110,8 @@ func (d *Deployer) inNamespaces(ctx context.Context, o Options, environment, nam
 				}
 			}
 			if len(current) > fewNamespaces {
-				if err = d.engine().ReadAhead(ctx); err != nil {
-					return nil, err
+				if failed = d.engine().ReadAhead(ctx); failed != nil {
+					return nil, failed
 				}
 			}
 			return prepare(ctx, current)

@@ -74,6 +74,19 @@ func appendHeld(list []Held, kind kube.GroupVersionKind, object *unstructured.Un
 	return append(list, Held{refOf(kind, object), finalizers, object})
 }
 
+// mayLetGo is what it takes to remove finalizers.
+func (d *Deployer) mayLetGo(ctx context.Context, list []Held) ([]cluster.Permission, error) {
+	var wanted []cluster.Permission
+	for _, h := range list {
+		more, err := d.onKind(ctx, kube.FromAPIVersionAndKind(h.APIVersion, h.Kind), h.Namespace, "get", "patch")
+		if err != nil {
+			return nil, err
+		}
+		wanted = append(wanted, more...)
+	}
+	return wanted, nil
+}
+
 // letGo removes finalizers: exactly those that were listed, from objects that have no others since.
 func (d *Deployer) letGo(ctx context.Context, list []Held) error {
 	for _, h := range list {

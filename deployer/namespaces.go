@@ -195,6 +195,11 @@ func (d *Deployer) planDeletion(ctx context.Context, o DeleteEnvironmentOptions,
 	if err := d.planForgetting(ctx, t, o, states); err != nil {
 		return nil, err
 	}
+	needs, err := d.mayLetGo(ctx, o.Release)
+	if err != nil {
+		return nil, err
+	}
+	t.needs = append(t.needs, needs...)
 	for _, h := range o.Release {
 		t.records = append(t.records, schema.Change{
 			Action: schema.ActionUpdate, Object: h.ObjectRef, Note: "finalizers are removed: " + strings.Join(h.Finalizers, ", "),

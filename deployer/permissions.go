@@ -153,8 +153,8 @@ func (d *Deployer) granted(ctx context.Context, plan *engine.Plan) ([]cluster.Pe
 			continue
 		}
 		if _, known := exists[namespace]; !known {
-			found, err := d.Cluster.Get(ctx, namespaceKind, "", namespace)
-			if err != nil {
+			var found *unstructured.Unstructured
+			if found, err = d.Cluster.Get(ctx, namespaceKind, "", namespace); err != nil {
 				return nil, err
 			}
 			exists[namespace] = found != nil

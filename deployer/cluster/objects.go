@@ -41,8 +41,8 @@ func (c *Cluster) Get(ctx context.Context, kind schema.GroupVersionKind, namespa
 	}
 	key := memoryKey{kind, name}
 	if namespace == SystemNamespace {
-		if object, known := recall(ctx, key); known {
-			return object, nil
+		if remembered, known := recall(ctx, key); known {
+			return remembered, nil
 		}
 		defer func() {
 			if err == nil {

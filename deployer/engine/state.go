@@ -142,14 +142,15 @@ func (e *Engine) StatesIn(ctx context.Context, namespaces ...string) ([]*State, 
 			}
 		}
 	}
+	var states []*State
 	if len(keys) > manyStates {
-		states, err := e.States(ctx)
+		states, err = e.States(ctx)
 		return slices.DeleteFunc(states, func(s *State) bool { return !slices.Contains(namespaces, s.Namespace) }), err
 	}
 	slices.SortFunc(keys, func(a, b Key) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Solution, b.Solution))
 	})
-	states := make([]*State, len(keys))
+	states = make([]*State, len(keys))
 	err = each(len(keys), true, func(i int) (err error) {
 		states[i], err = e.State(ctx, keys[i])
 		return err
