@@ -192,7 +192,7 @@ func (d *Deployer) planDeletion(ctx context.Context, o DeleteEnvironmentOptions,
 			t.needs = append(t.needs, onRecord(n.Name, environmentRecord)...)
 		}
 	}
-	if err := d.planForgetting(ctx, t, o, states); err != nil {
+	if err = d.planForgetting(ctx, t, o, states); err != nil {
 		return nil, err
 	}
 	needs, err := d.mayLetGo(ctx, o.Release)
