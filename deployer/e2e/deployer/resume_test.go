@@ -66,8 +66,8 @@ func TestResume(t *testing.T) {
 		t.Fatalf("add: %v", err)
 	}
 	want(deployer.Options{DryRun: true}, "add 1.0.0 "+b.Env+" open")
-	if found, err := b.resume(impatient); report.CodeOf(err) != report.Timeout || len(found) != 1 {
-		t.Errorf("%q, %v", found, err)
+	if found, resumed := b.resume(impatient); report.CodeOf(resumed) != report.Timeout || len(found) != 1 {
+		t.Errorf("%q, %v", found, resumed)
 	}
 	want(noWait, "add 1.0.0 "+b.Env+" finished")
 	want(noWait)
