@@ -21,6 +21,7 @@ type DeactivateOptions struct {
 	Data     DataPolicy // KeepData keeps the definitions and every custom resource
 	Export   Export     // where custom resources go before they are deleted
 
+	begun bool                // by somebody who was told who has the Solution, and whose data was to go
 	later []schema.SolutionAt // what else becomes active, or with the version "" no longer is, in the run that this is a part of
 }
 
@@ -156,7 +157,7 @@ func (d *Deployer) checkDeactivation(ctx context.Context, t *task, o DeactivateO
 		users = append(users, there.String())
 	}
 	text := strings.Join(slices.Compact(users), ", ")
-	if o.Data == RefuseData {
+	if o.Data == RefuseData && !o.begun {
 		return report.Errorf(report.InUse, "Solution %s is deployed: %s", o.Solution, text).
 			WithHint("remove it there first ('solutionctl deploy remove ENVIRONMENT %s'), or keep the definitions with --keep-crds", o.Solution)
 	}

@@ -102,12 +102,29 @@ func (d *Deployer) customResources(ctx context.Context, definitions []*unstructu
 		} else if !there {
 			continue
 		}
-		for one, err := range d.Cluster.ListMetadata(ctx, kind, namespace, metav1.ListOptions{}) {
-			if err != nil {
-				return nil, err
-			}
-			found = append(found, customResource{kind: kind, object: one})
+		more, err := d.customResourcesOf(ctx, object, kind, namespace)
+		if err != nil {
+			return nil, err
 		}
+		found = append(found, more...)
+	}
+	return found, nil
+}
+
+// customResourcesOf lists the objects of a definition. One that somebody deletes meanwhile takes them with it.
+func (d *Deployer) customResourcesOf(ctx context.Context, definition *unstructured.Unstructured, kind kube.GroupVersionKind, namespace string) ([]customResource, error) {
+	var found []customResource
+	for one, err := range d.Cluster.ListMetadata(ctx, kind, namespace, metav1.ListOptions{}) {
+		if errors.Is(err, cluster.ErrNoKind) {
+			live, failed := d.Cluster.Get(ctx, crdKind, "", definition.GetName())
+			if failed == nil && (live == nil || live.GetUID() != definition.GetUID()) {
+				return nil, nil
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, customResource{kind: kind, object: one})
 	}
 	return found, nil
 }

@@ -138,12 +138,12 @@ func (d *Deployer) resumeDeactivation(ctx context.Context, p schema.ResumedOpera
 	if err != nil {
 		return err
 	}
-	data := KeepData
+	resumed := DeactivateOptions{Options: o, Solution: p.Solution, Data: KeepData}
 	if state.Pending != nil && slices.ContainsFunc(state.Pending.Objects, func(object schema.DeployedObject) bool {
 		return object.Leaving && object.Kind == crdKind.Kind
 	}) {
-		data = RefuseData
+		resumed.Data, resumed.begun = RefuseData, true
 	}
-	_, err = d.Deactivate(ctx, DeactivateOptions{Options: o, Solution: p.Solution, Data: data})
+	_, err = d.Deactivate(ctx, resumed)
 	return err
 }

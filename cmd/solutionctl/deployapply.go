@@ -86,7 +86,7 @@ func readConfiguration(file string) (*schema.SolutionsConfiguration, error) {
 // converge makes this host and its cluster have what a configuration says.
 func (h *host) converge(ctx context.Context, c *schema.SolutionsConfiguration, o importOptions, d deployer.ConvergeOptions, export string) (*schema.Convergence, error) {
 	if !d.DryRun {
-		if err := h.configuration.Check(); err != nil {
+		if err := errors.Join(h.configuration.Check(), h.store.Tidy()); err != nil {
 			return nil, err
 		}
 	}

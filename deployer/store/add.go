@@ -48,6 +48,15 @@ func (s *Store) Lock() (*Locked, error) {
 	return l, nil
 }
 
+// Tidy removes what a process that was killed has left, for whoever will change nothing else.
+func (s *Store) Tidy() error {
+	locked, err := s.Lock()
+	if err != nil {
+		return err
+	}
+	return locked.Unlock()
+}
+
 // Unlock gives the lock back. It may be called again.
 func (l *Locked) Unlock() error { return l.lock.Close() }
 

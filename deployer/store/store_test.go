@@ -530,3 +530,20 @@ func TestForeignRecords(t *testing.T) {
 		})
 	}
 }
+
+// TestTidy: whoever changes nothing takes away what a killed process has left, too.
+func TestTidy(t *testing.T) {
+	s := open(t, t.TempDir())
+	if err := s.Tidy(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(s.Dir(), "demo-1.0.0.iso"), []byte("its record is gone"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Tidy(); err != nil {
+		t.Fatal(err)
+	}
+	if left := files(t, s.Dir()); left != nil {
+		t.Errorf("left %q", left)
+	}
+}

@@ -43,6 +43,7 @@ var (
 	namespaceResource  = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 	secretResource     = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 	configMapResource  = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+	deploymentResource = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
 	leaseResource      = schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
 	definitionResource = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 )
@@ -138,7 +139,7 @@ func (l *Lane) abandon(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, resource := range []schema.GroupVersionResource{configMapResource, resourceOf("Demo"), resourceOf("Gadget")} {
+	for _, resource := range []schema.GroupVersionResource{configMapResource, deploymentResource, resourceOf("Demo"), resourceOf("Gadget")} {
 		err := l.client.Resource(resource).Namespace(l.environment).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
 		if err != nil && !apierrors.IsNotFound(err) {
 			return err
