@@ -98,10 +98,21 @@ func digestOf(program string) (string, error) {
 	return fmt.Sprintf("%x", sha256.Sum256(data))[:12], err
 }
 
-// commit names where it was built.
+// commit names where it was built. The page that an earlier run has written does not make it another one.
 func (o *options) commit(ctx context.Context) (string, error) {
-	out, err := exec.CommandContext(ctx, "git", "-C", o.source, "describe", "--always", "--abbrev=12", "--dirty", "--exclude", "*").Output()
-	return strings.TrimSpace(string(out)), err
+	git := func(args ...string) (string, error) {
+		out, err := exec.CommandContext(ctx, "git", append([]string{"-C", o.source}, args...)...).Output()
+		return strings.TrimSpace(string(out)), err
+	}
+	commit, err := git("rev-parse", "--short=12", "HEAD")
+	if err != nil {
+		return "", err
+	}
+	changed, err := git("status", "--porcelain", "--", ":!docs/reliability.md")
+	if changed != "" {
+		commit += "-dirty"
+	}
+	return commit, err
 }
 
 // work fills the book.
