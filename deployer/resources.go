@@ -97,9 +97,11 @@ func (d *Deployer) customResources(ctx context.Context, definitions []*unstructu
 		if namespace != "" && def.Spec.Scope != "Namespaced" {
 			continue
 		}
-		if there, err := d.mayHaveObjects(ctx, object, kind); err != nil {
+		there, err := d.mayHaveObjects(ctx, object, kind)
+		if err != nil {
 			return nil, err
-		} else if !there {
+		}
+		if !there {
 			continue
 		}
 		more, err := d.customResourcesOf(ctx, object, kind, namespace)
