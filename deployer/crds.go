@@ -111,7 +111,7 @@ func (d *Deployer) judgeCRD(ctx context.Context, j *judgement, live, desired *un
 	if err != nil {
 		return err
 	}
-	for object, err := range d.objectsOf(ctx, live, judge.listed, "") {
+	for object, err := range d.objectsOf(ctx, live, judge.listed, "", d.Cluster.List) {
 		if err != nil {
 			return err
 		}
@@ -150,17 +150,33 @@ func graveChanges(before, after *crd.Definition) []crd.Change {
 	return slices.DeleteFunc(crd.Compare(before, after), func(c crd.Change) bool { return c.Severity == crd.Safe })
 }
 
+// lister is [cluster.Cluster.List] or [cluster.Cluster.ListMetadata].
+type lister func(context.Context, kube.GroupVersionKind, string, metav1.ListOptions) iter.Seq2[*unstructured.Unstructured, error]
+
 // objectsOf lists the objects of a definition in a namespace, for "" in all of them. That the API server does not serve
-// them is no proof that there are none.
-func (d *Deployer) objectsOf(ctx context.Context, live *unstructured.Unstructured, kind kube.GroupVersionKind, namespace string) iter.Seq2[*unstructured.Unstructured, error] {
-	there, err := d.mayHaveObjects(ctx, live, kind)
-	switch {
-	case err != nil:
-		return func(yield func(*unstructured.Unstructured, error) bool) { yield(nil, err) }
-	case !there:
-		return func(func(*unstructured.Unstructured, error) bool) {}
+// them is no proof that there are none; a definition that somebody deletes meanwhile takes them with it.
+func (d *Deployer) objectsOf(ctx context.Context, live *unstructured.Unstructured, kind kube.GroupVersionKind, namespace string, list lister) iter.Seq2[*unstructured.Unstructured, error] {
+	return func(yield func(*unstructured.Unstructured, error) bool) {
+		there, err := d.mayHaveObjects(ctx, live, kind)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		if !there {
+			return
+		}
+		for object, failed := range list(ctx, kind, namespace, metav1.ListOptions{}) {
+			if errors.Is(failed, cluster.ErrNoKind) && d.isGone(ctx, live) || !yield(object, failed) {
+				return
+			}
+		}
 	}
-	return d.Cluster.List(ctx, kind, namespace, metav1.ListOptions{})
+}
+
+// isGone tells whether a definition was deleted since it was read.
+func (d *Deployer) isGone(ctx context.Context, definition *unstructured.Unstructured) bool {
+	live, err := d.Cluster.Get(ctx, crdKind, "", definition.GetName())
+	return err == nil && (live == nil || live.GetUID() != definition.GetUID())
 }
 
 // mayHaveObjects fails when a definition may have objects and they cannot be read.
@@ -178,6 +194,9 @@ func (d *Deployer) mayHaveObjects(ctx context.Context, live *unstructured.Unstru
 		_, err = d.Cluster.Mapping(ctx, kind)
 	}
 	if errors.Is(err, cluster.ErrNoKind) {
+		if d.isGone(ctx, live) {
+			return false, nil
+		}
 		return false, report.Errorf(report.Unavailable, "the API server does not serve custom resource definition %s: %w", live.GetName(), err).
 			WithHint("run the command again; if that does not help, 'kubectl get crd %s -o yaml' says why", live.GetName())
 	}

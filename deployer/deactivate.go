@@ -171,12 +171,7 @@ func (d *Deployer) countByEnvironment(ctx context.Context, list []customResource
 	if err != nil {
 		return nil, err
 	}
-	of := map[string]string{}
-	for _, e := range environments {
-		for _, n := range e.Namespaces {
-			of[n.Name] = e.Name
-		}
-	}
+	of := environmentsByNamespace(environments)
 	groups := map[string][]customResource{}
 	for _, one := range list {
 		namespace := one.object.GetNamespace()

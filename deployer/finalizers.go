@@ -15,7 +15,6 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/health"
-	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -34,7 +33,7 @@ func (h Held) String() string { return h.ObjectRef.String() + ": " + strings.Joi
 // Held lists what was deleted in an environment, or in one of its namespaces, and is kept by finalizers. What Kubernetes
 // itself holds is not among it: that goes when its reason does.
 func (d *Deployer) Held(ctx context.Context, environment, namespace string) ([]Held, error) {
-	namespaces, err := d.documents().Select(ctx, metalk8s.DeleteOptions{Name: environment, Namespace: namespace})
+	namespaces, err := d.documents().Select(ctx, environment, namespace)
 	if err != nil {
 		return nil, err
 	}

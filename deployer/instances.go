@@ -82,7 +82,7 @@ func (d *Deployer) judgeInstancesOf(ctx context.Context, live, desired *unstruct
 		}
 		kind := kube.GroupVersionKind{Group: there.Spec.Group, Version: version.Name, Kind: there.Spec.Names.Kind}
 		for _, n := range namespaces {
-			for object, err := range d.objectsOf(ctx, live, kind, n.Name) {
+			for object, err := range d.objectsOf(ctx, live, kind, n.Name, d.Cluster.List) {
 				if err != nil {
 					return nil, nil, err
 				}

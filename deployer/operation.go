@@ -3,10 +3,12 @@ package deployer
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -64,6 +66,102 @@ func (d *Deployer) perform(ctx context.Context, o Options, locks []string, prepa
 		return d.carryOut(ctx, t, o)
 	}, locks...)
 	return done, err
+}
+
+// inNamespaces performs a verb under the locks of namespaces of an environment: of one, or for "" of all of them.
+func (d *Deployer) inNamespaces(ctx context.Context, o Options, environment, namespace string, prepare func(context.Context, []metalk8s.Namespace) (*task, error)) (*schema.Operation, error) {
+	for first := true; ; first = false {
+		names, err := d.lockable(ctx, environment, namespace, first)
+		if err != nil {
+			return nil, err
+		}
+		locks := make([]string, len(names))
+		for i, name := range names {
+			locks[i] = lockOf(name)
+		}
+		joined := false
+		done, err := d.perform(ctx, o, locks, func(ctx context.Context) (*task, error) {
+			// What was read without the locks may not be so any more, and what was not there has none.
+			current, failed := d.namespaces(ctx, environment, namespace)
+			if failed != nil {
+				return nil, failed
+			}
+			for _, n := range current {
+				if !slices.Contains(names, n.Name) {
+					joined = true
+					return nil, report.Errorf(report.Conflict, "namespace %s became part of environment %s meanwhile", n.Name, environment).
+						WithHint("run the command again")
+				}
+			}
+			if len(current) > fewNamespaces {
+				if failed = d.engine().ReadAhead(ctx); failed != nil {
+					return nil, failed
+				}
+			}
+			return prepare(ctx, current)
+		})
+		if !joined || !first {
+			return done, err
+		}
+	}
+}
+
+// fewNamespaces is for how many namespaces records are read one by one.
+const fewNamespaces = 3
+
+// lockable returns the names of the namespaces that a verb may be for. At first what the API server remembers will do: a
+// namespace that it does not know yet is found when the locks are held.
+func (d *Deployer) lockable(ctx context.Context, environment, namespace string, remembered bool) ([]string, error) {
+	if remembered {
+		names, err := d.documents().Outline(ctx, environment)
+		switch {
+		case err != nil:
+			return nil, err
+		case namespace == "" && len(names) > 0:
+			return names, nil
+		case slices.Contains(names, namespace):
+			return []string{namespace}, nil
+		}
+	}
+	found, err := d.namespaces(ctx, environment, namespace)
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, len(found))
+	for i, n := range found {
+		names[i] = n.Name
+	}
+	return names, nil
+}
+
+// namespaces returns one namespace of an environment, for "" all of them.
+func (d *Deployer) namespaces(ctx context.Context, name, namespace string) ([]metalk8s.Namespace, error) {
+	environment, err := d.documents().Environment(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if namespace == "" {
+		return environment.Namespaces, nil
+	}
+	if one, ok := environment.Namespace(namespace); ok {
+		return []metalk8s.Namespace{one}, nil
+	}
+	var names []string
+	for _, n := range environment.Namespaces {
+		names = append(names, n.Name)
+	}
+	all, err := d.documents().Environments(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, other := range all {
+		if _, ok := other.Namespace(namespace); ok {
+			return nil, report.Errorf(report.Conflict, "namespace %s belongs to environment %s, not %s", namespace, other.Name, name).
+				WithHint("environment %s has %s", name, strings.Join(names, ", "))
+		}
+	}
+	return nil, report.Errorf(report.NotFound, "environment %s has no namespace %s", name, namespace).
+		WithHint("it has %s; 'solutionctl deploy env create %s --namespace %s' extends it", strings.Join(names, ", "), name, namespace)
 }
 
 func (d *Deployer) carryOut(ctx context.Context, t *task, o Options) error {

@@ -97,36 +97,12 @@ func (d *Deployer) customResources(ctx context.Context, definitions []*unstructu
 		if namespace != "" && def.Spec.Scope != "Namespaced" {
 			continue
 		}
-		there, err := d.mayHaveObjects(ctx, object, kind)
-		if err != nil {
-			return nil, err
-		}
-		if !there {
-			continue
-		}
-		more, err := d.customResourcesOf(ctx, object, kind, namespace)
-		if err != nil {
-			return nil, err
-		}
-		found = append(found, more...)
-	}
-	return found, nil
-}
-
-// customResourcesOf lists the objects of a definition. One that somebody deletes meanwhile takes them with it.
-func (d *Deployer) customResourcesOf(ctx context.Context, definition *unstructured.Unstructured, kind kube.GroupVersionKind, namespace string) ([]customResource, error) {
-	var found []customResource
-	for one, err := range d.Cluster.ListMetadata(ctx, kind, namespace, metav1.ListOptions{}) {
-		if errors.Is(err, cluster.ErrNoKind) {
-			live, failed := d.Cluster.Get(ctx, crdKind, "", definition.GetName())
-			if failed == nil && (live == nil || live.GetUID() != definition.GetUID()) {
-				return nil, nil
+		for one, err := range d.objectsOf(ctx, object, kind, namespace, d.Cluster.ListMetadata) {
+			if err != nil {
+				return nil, err
 			}
+			found = append(found, customResource{kind: kind, object: one})
 		}
-		if err != nil {
-			return nil, err
-		}
-		found = append(found, customResource{kind: kind, object: one})
 	}
 	return found, nil
 }

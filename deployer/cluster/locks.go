@@ -41,18 +41,19 @@ func (c *Cluster) LockAll(ctx context.Context, names []string, o LockOptions) (L
 func (c *Cluster) lockFree(ctx context.Context, names []string, o LockOptions) (Locks, error) {
 	o.free = true
 	locks := make(Locks, len(names))
-	var end atomic.Int64 // of those that are wanted
-	end.Store(int64(len(names)))
+	var enough atomic.Bool
 	var group errgroup.Group
 	group.SetLimit(atOnce)
 	for i, name := range names {
 		group.Go(func() (err error) {
-			if int64(i) >= end.Load() {
+			if enough.Load() {
 				return nil
 			}
 			locks[i], err = c.Lock(ctx, name, o) // a lock is renewed as long as its context lasts, so this is not that of the group
-			for last := end.Load(); err != nil && int64(i) < last && !end.CompareAndSwap(last, int64(i)); last = end.Load() {
+			if err == nil {
+				return nil
 			}
+			enough.Store(true)
 			if errors.Is(err, errHeld) {
 				return nil
 			}
@@ -60,8 +61,11 @@ func (c *Cluster) lockFree(ctx context.Context, names []string, o LockOptions) (
 		})
 	}
 	err := group.Wait()
-	wanted := end.Load()
-	return locks[:wanted], errors.Join(err, locks[wanted:].Release(ctx))
+	taken := slices.Index(locks, nil)
+	if taken < 0 {
+		return locks, err
+	}
+	return locks[:taken], errors.Join(err, locks[taken:].Release(ctx))
 }
 
 // errHeld means that somebody else has a lock that was to be taken only if it is free.

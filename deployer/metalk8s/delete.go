@@ -19,31 +19,26 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// DeleteOptions says which environment to delete.
+// DeleteOptions say for how long to wait until namespaces are gone.
 type DeleteOptions struct {
-	Name string
-	// Namespace is the only namespace of the environment to delete; "" deletes all of them.
-	Namespace string
-	// Used deletes namespaces although something in them is used, see [Documents.Usage].
-	Used bool
-	// Timeout is for how long to wait until they are gone; 0 is ten minutes. NoWait does not wait at all.
-	Timeout time.Duration
-	NoWait  bool
+	Timeout time.Duration // 0 is ten minutes
+	NoWait  bool          // does not wait at all
 }
 
 const defaultTimeout = 10 * time.Minute
 
-// Select returns the namespaces that the options mean. The error has the code NotFound when there are none.
-func (d *Documents) Select(ctx context.Context, o DeleteOptions) ([]Namespace, error) {
-	e, err := d.Environment(ctx, o.Name)
+// Select returns the namespaces of an environment, or one of them, to delete them. The error has the code NotFound when there
+// are none.
+func (d *Documents) Select(ctx context.Context, environment, namespace string) ([]Namespace, error) {
+	e, err := d.Environment(ctx, environment)
 	if err != nil {
 		return nil, err
 	}
 	selected := e.Namespaces
-	if o.Namespace != "" {
-		n, ok := e.Namespace(o.Namespace)
+	if namespace != "" {
+		n, ok := e.Namespace(namespace)
 		if !ok {
-			return nil, report.Errorf(report.NotFound, "environment %s has no namespace %q", o.Name, o.Namespace).
+			return nil, report.Errorf(report.NotFound, "environment %s has no namespace %q", environment, namespace).
 				WithHint("it has %s", joinNames(e.Namespaces))
 		}
 		selected = []Namespace{n}
@@ -70,27 +65,9 @@ func joinNames(namespaces []Namespace) string {
 	return strings.Join(names, ", ")
 }
 
-// DeleteEnvironment deletes namespaces of an environment and everything in them, and waits until they are gone. It
-// refuses with the code InUse while something in them is used, unless the options say otherwise. The error has the code
-// Timeout when something holds a namespace; it names the finalizers and what remains.
-func (d *Documents) DeleteEnvironment(ctx context.Context, o DeleteOptions) error {
-	namespaces, err := d.Select(ctx, o)
-	if err != nil {
-		return err
-	}
-	if !o.Used {
-		usage, err := d.Usage(ctx, namespaces)
-		if err != nil {
-			return err
-		}
-		if len(usage) > 0 {
-			return InUse(o.Name, usage)
-		}
-	}
-	return d.DeleteNamespaces(ctx, namespaces, o)
-}
-
-// DeleteNamespaces deletes the very namespaces that were read, and waits as [Documents.DeleteEnvironment] does.
+// DeleteNamespaces deletes the very namespaces that were read and everything in them, and waits until they are gone. It does
+// not ask what is used there, see [Documents.Usage]. The error has the code Timeout when something holds a namespace; it
+// names the finalizers and what remains.
 func (d *Documents) DeleteNamespaces(ctx context.Context, namespaces []Namespace, o DeleteOptions) error {
 	for _, n := range namespaces {
 		if err := d.Cluster.Delete(ctx, identityOf(n.object), cluster.DeleteOptions{}); err != nil {

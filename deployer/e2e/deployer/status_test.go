@@ -459,7 +459,12 @@ func TestDeleteEnvironmentOfOthers(t *testing.T) {
 			t.Errorf("nothing about %q in %q", want, s.Problems)
 		}
 	}
-	if err := (&metalk8s.Documents{Cluster: b.Cluster}).DeleteEnvironment(b.Context(), metalk8s.DeleteOptions{Name: b.Env, Used: true}); err != nil {
+	documents := &metalk8s.Documents{Cluster: b.Cluster}
+	namespaces, err := documents.Select(b.Context(), b.Env, "")
+	if err == nil {
+		err = documents.DeleteNamespaces(b.Context(), namespaces, metalk8s.DeleteOptions{})
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	problem("somebody has deleted: 'solutionctl deploy env delete " + b.Env + "'")

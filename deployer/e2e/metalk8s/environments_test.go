@@ -266,6 +266,22 @@ func TestEnvironmentsOfOneNamespace(t *testing.T) {
 	wantError(t, err, report.Forbidden, "limited", "namespaces")
 }
 
+// deleteUnused deletes namespaces of an environment unless something in them is used.
+func deleteUnused(ctx context.Context, d *metalk8s.Documents, environment, namespace string, timeout time.Duration) error {
+	namespaces, err := d.Select(ctx, environment, namespace)
+	if err != nil {
+		return err
+	}
+	usage, err := d.Usage(ctx, namespaces)
+	if err != nil {
+		return err
+	}
+	if len(usage) > 0 {
+		return metalk8s.InUse(environment, usage)
+	}
+	return d.DeleteNamespaces(ctx, namespaces, metalk8s.DeleteOptions{Timeout: timeout})
+}
+
 func TestDeleteEnvironment(t *testing.T) {
 	t.Parallel()
 	d, client := connect(t)
@@ -274,7 +290,7 @@ func TestDeleteEnvironment(t *testing.T) {
 		create(t, d, metalk8s.CreateOptions{Name: "delete", Namespace: n}, metalk8s.Created)
 	}
 	remove := func(namespace string) error {
-		return d.DeleteEnvironment(ctx, metalk8s.DeleteOptions{Name: "delete", Namespace: namespace, Timeout: time.Minute})
+		return deleteUnused(ctx, d, "delete", namespace, time.Minute)
 	}
 	wantError(t, remove("delete-9"), report.NotFound, "delete-9", "delete-1, delete-2, delete-3")
 	check(t, remove("delete-2"))
@@ -311,9 +327,9 @@ func TestDeleteEnvironmentHeld(t *testing.T) {
 	// Somebody who is in a hurry learns what holds it.
 	ctx, cancel := context.WithCancel(t.Context())
 	d.Sink = stopWhen{cancel: cancel, word: "example.com/held"}
-	wantError(t, d.DeleteEnvironment(ctx, metalk8s.DeleteOptions{Name: "held"}), report.Interrupted, words...)
+	wantError(t, deleteUnused(ctx, d, "held", "", 0), report.Interrupted, words...)
 	d.Sink = sink
-	wantError(t, d.DeleteEnvironment(t.Context(), metalk8s.DeleteOptions{Name: "held", Timeout: time.Millisecond}), report.Timeout, words...)
+	wantError(t, deleteUnused(t.Context(), d, "held", "", time.Millisecond), report.Timeout, words...)
 
 	// Nothing can be made in it meanwhile.
 	_, err := d.CreateEnvironment(t.Context(), metalk8s.CreateOptions{Name: "held"})
@@ -323,7 +339,7 @@ func TestDeleteEnvironmentHeld(t *testing.T) {
 	// Once the finalizer is served, the same command ends well.
 	d.Sink = sink
 	ended := make(chan error, 1)
-	go func() { ended <- d.DeleteEnvironment(t.Context(), metalk8s.DeleteOptions{Name: "held"}) }()
+	go func() { ended <- deleteUnused(t.Context(), d, "held", "", 0) }()
 	release(t, client, "held")
 	check(t, <-ended)
 	last := sink.Events()[len(sink.Events())-1]
@@ -352,7 +368,12 @@ func TestDeleteEnvironmentWithCustomResources(t *testing.T) {
 	create(t, d, metalk8s.CreateOptions{Name: "custom"}, metalk8s.Created)
 	kind := define(t, d.Cluster, "Database", "databases")
 	remove := func(used bool) error {
-		return d.DeleteEnvironment(ctx, metalk8s.DeleteOptions{Name: "custom", Used: used, Timeout: time.Minute})
+		if !used {
+			return deleteUnused(ctx, d, "custom", "", time.Minute)
+		}
+		namespaces, err := d.Select(ctx, "custom", "")
+		check(t, err)
+		return d.DeleteNamespaces(ctx, namespaces, metalk8s.DeleteOptions{Timeout: time.Minute})
 	}
 	var first *unstructured.Unstructured
 	for _, name := range []string{"a", "b", "c", "d", "owned"} {

@@ -1,0 +1,116 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// promote calls the release the current one, in one write. What nothing will refer to any more is thrown away before: a run
+// that dies in between is known as not completed, and the next one goes on.
+func (r *run) promote(ctx context.Context) error {
+	if err := r.collect(ctx); err != nil {
+		return err
+	}
+	done := *r.state.Pending
+	finished := r.second()
+	done.Outcome, done.Finished, done.Objects = schema.DeploymentDone, &finished, nil
+	for _, s := range r.plan.steps {
+		object, ok := s.planned()
+		if !ok || object.Leaving {
+			continue
+		}
+		if live := cmp.Or(r.results[s], s.live); live != nil && s.desired != nil && s.Action != schema.ActionKeep {
+			object.UID, object.ResourceVersion, object.Generation = string(live.GetUID()), live.GetResourceVersion(), live.GetGeneration()
+		}
+		done.Objects = append(done.Objects, object)
+	}
+	if r.succeeds(&r.state) {
+		r.state.remember(r.state.Current, r.state.Current.Outcome)
+	}
+	r.state.Current, r.state.Pending = &done, nil
+	err := r.save(ctx, &r.state)
+	if errors.Is(err, errOutrun) {
+		return report.Errorf(report.Interrupted, "%w", err).WithHint("run the same command again")
+	}
+	return err
+}
+
+// succeeds tells whether the current revision becomes history. One that was only restored, and is restored again, does not:
+// repairs must not push out what one could go back to.
+func (r *run) succeeds(s *State) bool {
+	return s.Current != nil && (!r.plan.judge.options.Restore || !sameWork(s.Current, s.Pending))
+}
+
+// sameWork tells whether a revision does what another one began.
+func sameWork(a, b *schema.DeploymentRevision) bool {
+	return a.Operation == b.Operation && a.Version == b.Version && a.Content == b.Content && maps.Equal(a.Settings, b.Settings)
+}
+
+// last is the number of the newest revision.
+func (s *State) last() int64 {
+	var last int64
+	for _, r := range []*schema.DeploymentRevision{s.Current, s.Pending} {
+		if r != nil {
+			last = max(last, r.Number)
+		}
+	}
+	for _, r := range s.History {
+		last = max(last, r.Number)
+	}
+	return last
+}
+
+// remember puts a revision into the history.
+func (s *State) remember(r *schema.DeploymentRevision, outcome schema.DeploymentOutcome) {
+	old := *r
+	old.Objects, old.Outcome = nil, outcome
+	s.History = slices.Concat([]schema.DeploymentRevision{old}, s.History)
+	slices.SortStableFunc(s.History, func(a, b schema.DeploymentRevision) int { return -cmp.Compare(a.Number, b.Number) })
+	s.History = s.History[:min(len(s.History), historyLimit)]
+}
+
+// collect throws away the content of revisions that leave the history. Only a run that did not come to its end leaves
+// content behind that no revision refers to, and then everything that is stored is looked through: that takes the server
+// the longer the more others have stored.
+func (r *run) collect(ctx context.Context) error {
+	next := r.state
+	if next.Current == nil && len(next.History) == 0 {
+		return nil // it is the first
+	}
+	before := contents(next.Current, next.History)
+	keep := []string{next.Pending.Content}
+	if r.succeeds(&next) {
+		next.remember(next.Current, next.Current.Outcome)
+	}
+	keep = append(keep, contents(nil, next.History)...)
+	if r.plan.Resumes != nil {
+		return r.CollectContent(ctx, r.plan.Release.ID(), keep...)
+	}
+	for _, digest := range before {
+		if digest == "" || slices.Contains(keep, digest) {
+			continue
+		}
+		if err := r.dropContent(ctx, r.plan.Release.ID(), digest); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// contents are the digests that revisions refer to.
+func contents(current *schema.DeploymentRevision, history []schema.DeploymentRevision) []string {
+	var digests []string
+	if current != nil {
+		digests = append(digests, current.Content)
+	}
+	for _, old := range history {
+		digests = append(digests, old.Content)
+	}
+	return digests
+}

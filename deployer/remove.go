@@ -1,0 +1,124 @@
+package deployer
+
+import (
+	"context"
+	"strings"
+
+	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// RemoveOptions say what to remove from an environment.
+type RemoveOptions struct {
+	Options
+	Environment, Solution string
+	Namespace             string // one of the environment's; "" stands for all of them
+	Data                  DataPolicy
+	Export                Export // where custom resources go before they are deleted
+}
+
+// Remove takes a Solution out of namespaces of an environment: everything that adding it put there.
+func (d *Deployer) Remove(ctx context.Context, o RemoveOptions) (*schema.Operation, error) {
+	return d.inNamespaces(ctx, o.Options, o.Environment, o.Namespace, func(ctx context.Context, namespaces []metalk8s.Namespace) (*task, error) {
+		return d.planRemove(ctx, o, namespaces)
+	})
+}
+
+func (d *Deployer) planRemove(ctx context.Context, o RemoveOptions, namespaces []metalk8s.Namespace) (*task, error) {
+	t := &task{Operation: schema.Operation{Operation: "remove", Solution: o.Solution, Environment: o.Environment}}
+	var releases []engine.Release
+	var there []metalk8s.Namespace
+	for _, n := range namespaces {
+		key := engine.Key{Namespace: n.Name, Solution: o.Solution}
+		state, err := d.engine().State(ctx, key)
+		if err != nil {
+			return nil, err
+		}
+		recorded, ok := n.Versions[o.Solution]
+		if !ok && state.Current == nil && state.Pending == nil {
+			continue
+		}
+		there = append(there, n)
+		releases = append(releases, engine.Release{Key: key, Operation: "remove"})
+		t.records = append(t.records, recordChange(n.Name, environmentRecord, "data."+o.Solution, recorded, "")...)
+	}
+	if len(there) == 0 {
+		return nil, notThere(o.Solution, o.Environment, namespaces)
+	}
+	catalog, err := d.Catalog(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err = d.checkDependencies(ctx, catalog, put(o.Solution, "", there...)); err != nil {
+		return nil, err
+	}
+	lost, err := d.checkData(ctx, t, o, there)
+	if err != nil {
+		return nil, err
+	}
+	if t.needs, err = d.mayDelete(ctx, lost); err != nil {
+		return nil, err
+	}
+	if t.plans, err = d.engine().PlanAll(ctx, releases, o.plan()); err != nil {
+		return nil, err
+	}
+	t.before = func(ctx context.Context) error {
+		if err := d.deleteResources(ctx, lost, o.Export, o.Timeout); err != nil {
+			return err
+		}
+		return d.setVersion(ctx, there, o.Solution, "")
+	}
+	return t, nil
+}
+
+func notThere(solution, environment string, namespaces []metalk8s.Namespace) error {
+	names := map[string]bool{}
+	for _, n := range namespaces {
+		for name := range n.Versions {
+			names[name] = true
+		}
+	}
+	err := report.Errorf(report.NotFound, "Solution %s is not in environment %s", solution, environment)
+	if len(names) == 0 {
+		return err.WithHint("there is no Solution in it")
+	}
+	return err.WithHint("it has %s", strings.Join(sortedKeys(names), ", "))
+}
+
+// checkData judges the custom resources that would be left without their operator; it returns those to delete.
+func (d *Deployer) checkData(ctx context.Context, t *task, o RemoveOptions, namespaces []metalk8s.Namespace) ([]customResource, error) {
+	catalog, err := d.Catalog(ctx)
+	if err != nil {
+		return nil, err
+	}
+	definitions, err := d.definitions(ctx, catalog, o.Solution)
+	if err != nil {
+		return nil, err
+	}
+	var all []customResource
+	var counts []string
+	for _, n := range namespaces {
+		here, err := d.customResources(ctx, definitions, n.Name)
+		if err != nil {
+			return nil, err
+		}
+		if len(here) > 0 {
+			all = append(all, here...)
+			counts = append(counts, countText(here)+" in namespace "+n.Name)
+		}
+	}
+	switch {
+	case len(all) == 0:
+		return nil, nil
+	case o.Data == KeepData:
+		t.notice("kept without their operator: " + strings.Join(counts, "; "))
+		return nil, nil
+	case o.Data == DeleteData:
+		t.notice("custom resources are deleted: " + strings.Join(counts, "; "))
+		return all, nil
+	}
+	return nil, report.Errorf(report.DataLoss, "there are custom resources of Solution %s: %s", o.Solution, strings.Join(counts, "; ")).
+		WithHint("--keep-data leaves them without an operator, --delete-data exports and deletes them")
+}
