@@ -46,7 +46,8 @@ func (d *Deployer) export(ctx context.Context, list []customResource, export Exp
 		return nil, nil
 	}
 	if export == nil {
-		return nil, report.Errorf(report.DataLoss, "%s would be lost without an export", countText(list))
+		return nil, report.Errorf(report.DataLoss, "%s would be lost without an export", countText(list)).
+			WithHint("run the command itself that was begun: it exports them first")
 	}
 	var w *listWriter
 	err := export(func(out io.Writer) error {

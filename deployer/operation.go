@@ -28,8 +28,8 @@ func (o Options) plan() engine.PlanOptions { return engine.PlanOptions{Adopt: o.
 type task struct {
 	schema.Operation
 	plans []*engine.Plan
-	// before is done before objects are changed, and after when all of them are; either may be nil. Both may be done
-	// again by the next run.
+	// before is done when the plans are on record and before objects are changed, and after when all of them are; either may
+	// be nil. Both may be done again by the next run.
 	before, after func(context.Context) error
 	records       []schema.Change      // what before and after change in the shared documents
 	needs         []cluster.Permission // what before takes
@@ -168,12 +168,8 @@ func (d *Deployer) carryOut(ctx context.Context, t *task, o Options) error {
 	if err := d.exportAll(ctx, t.exported, t.export); err != nil {
 		return err
 	}
-	if t.before != nil {
-		if err := t.before(ctx); err != nil {
-			return err
-		}
-	}
-	if err := d.engine().ApplyAll(ctx, t.plans, engine.ApplyOptions{Timeout: o.Timeout, NoWait: o.NoWait}); err != nil {
+	err := d.engine().ApplyAll(ctx, t.plans, engine.ApplyOptions{Timeout: o.Timeout, NoWait: o.NoWait, Prepare: t.before})
+	if err != nil {
 		return err
 	}
 	if t.after != nil {

@@ -19,6 +19,12 @@ type RemoveOptions struct {
 	Export                Export // where custom resources go before they are deleted
 }
 
+// How a removal records that custom resources were to stay, so that whoever finishes it need not be asked.
+const (
+	settingData = "data"
+	keptData    = "keep"
+)
+
 // Remove takes a Solution out of namespaces of an environment: everything that adding it put there.
 func (d *Deployer) Remove(ctx context.Context, o RemoveOptions) (*schema.Operation, error) {
 	return d.inNamespaces(ctx, o.Options, o.Environment, o.Namespace, func(ctx context.Context, namespaces []metalk8s.Namespace) (*task, error) {
@@ -41,7 +47,11 @@ func (d *Deployer) planRemove(ctx context.Context, o RemoveOptions, namespaces [
 			continue
 		}
 		there = append(there, n)
-		releases = append(releases, engine.Release{Key: key, Operation: "remove"})
+		release := engine.Release{Key: key, Operation: "remove"}
+		if o.Data == KeepData {
+			release.Settings = map[string]string{settingData: keptData}
+		}
+		releases = append(releases, release)
 		t.records = append(t.records, recordChange(n.Name, environmentRecord, "data."+o.Solution, recorded, "")...)
 	}
 	if len(there) == 0 {

@@ -120,7 +120,7 @@ func (d *Deployer) resume(ctx context.Context, p schema.ResumedOperation, o Opti
 	case "rollback":
 		_, err = d.Rollback(ctx, RollbackOptions{Options: o, Environment: p.Environment, Solution: p.Solution, Namespace: p.Namespace})
 	case "remove":
-		_, err = d.Remove(ctx, RemoveOptions{Options: o, Environment: p.Environment, Solution: p.Solution, Namespace: p.Namespace, Data: KeepData})
+		err = d.resumeRemoval(ctx, p, o)
 	case "delete":
 		_, err = d.DeleteEnvironment(ctx, DeleteEnvironmentOptions{Options: o, Environment: p.Environment, Namespace: p.Namespace, Data: DeleteData})
 	case repairVerb:
@@ -129,6 +129,20 @@ func (d *Deployer) resume(ctx context.Context, p schema.ResumedOperation, o Opti
 		err = report.Errorf(report.Refused, "this version of solutionctl does not know the operation %q", p.Operation).
 			WithHint("resume it with the version that began it, which 'solutionctl deploy history --output json' names")
 	}
+	return err
+}
+
+// resumeRemoval leaves custom resources without their operator only if the record says so.
+func (d *Deployer) resumeRemoval(ctx context.Context, p schema.ResumedOperation, o Options) error {
+	settings, err := d.previousSettings(ctx, engine.Key{Namespace: p.Namespace, Solution: p.Solution})
+	if err != nil {
+		return err
+	}
+	resumed := RemoveOptions{Options: o, Environment: p.Environment, Solution: p.Solution, Namespace: p.Namespace}
+	if settings[settingData] == keptData {
+		resumed.Data = KeepData
+	}
+	_, err = d.Remove(ctx, resumed)
 	return err
 }
 

@@ -18,50 +18,72 @@ import (
 )
 
 // Apply carries a plan out. When it returns an error, the same release, planned and applied again, finishes the work.
-// The error has the code Interrupted when ctx ended after something was changed, and Timeout when not everything became
+// The error has the code Interrupted when ctx ended after something was written, and Timeout when not everything became
 // ready in time; its text then says why, down to the container.
 func (e *Engine) Apply(ctx context.Context, p *Plan, o ApplyOptions) error {
 	return e.ApplyAll(ctx, []*Plan{p}, o)
 }
 
-// ApplyAll carries out several plans side by side. What went wrong with one does not stop the others; the error is that of
-// all of them.
+// ApplyAll carries out several plans side by side. Nothing is changed before all of them are on record. What goes wrong with
+// one from then on does not stop the others; the error is that of all of them.
 func (e *Engine) ApplyAll(ctx context.Context, plans []*Plan, o ApplyOptions) error {
 	timeout := cmp.Or(o.Timeout, 10*time.Minute)
-	patience, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
 	runs := make([]*run, 0, len(plans))
 	for _, p := range plans {
 		if !p.idle() {
-			runs = append(runs, &run{Engine: e, plan: p, options: o, patience: patience, timeout: timeout})
+			runs = append(runs, &run{Engine: e, plan: p, options: o, timeout: timeout})
 		}
 	}
-	if len(runs) == 0 {
-		return nil
+	if err := e.begin(ctx, runs, o); err != nil || len(runs) == 0 {
+		return err
 	}
-	user := e.User
-	if user == "" {
-		user = e.Cluster.User(ctx)
-	}
-	all := func(runs []*run, f func(r *run) error) {
-		// The errors are kept with the runs.
-		_ = each(len(runs), false, func(i int) error {
-			runs[i].err = f(runs[i])
-			return nil
-		})
-	}
-	all(runs, func(r *run) error { return r.change(ctx, user) })
-	good := slices.DeleteFunc(slices.Clone(runs), func(r *run) bool { return r.err != nil })
+	patience, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	all(runs, func(r *run) error {
+		r.patience = patience
+		return r.change(ctx)
+	})
+	good := unfailed(runs)
 	if !o.NoWait {
 		e.wait(ctx, patience, good)
-		good = slices.DeleteFunc(good, func(r *run) bool { return r.err != nil })
+		good = unfailed(good)
 	}
 	all(good, func(r *run) error { return r.promote(ctx) })
-	errs := make([]error, len(runs))
-	for i, r := range runs {
-		errs[i] = r.finish(ctx)
+	return finish(ctx, runs)
+}
+
+// begin puts the runs on record and does what has to come before all of them.
+func (e *Engine) begin(ctx context.Context, runs []*run, o ApplyOptions) error {
+	if len(runs) > 0 {
+		user := e.User
+		if user == "" {
+			user = e.Cluster.User(ctx)
+		}
+		all(runs, func(r *run) error { return r.begin(ctx, user) })
 	}
-	return join(errs)
+	if len(unfailed(runs)) < len(runs) {
+		return finish(ctx, slices.DeleteFunc(runs, func(r *run) bool { return r.err == nil }))
+	}
+	if o.Prepare == nil {
+		return nil
+	}
+	err := o.Prepare(ctx)
+	if err != nil && len(runs) > 0 && ctx.Err() != nil {
+		return interrupted(err)
+	}
+	return err
+}
+
+// all does something with every run; what goes wrong is kept with it.
+func all(runs []*run, f func(r *run) error) {
+	_ = each(len(runs), false, func(i int) error {
+		runs[i].err = f(runs[i])
+		return nil
+	})
+}
+
+func unfailed(runs []*run) []*run {
+	return slices.DeleteFunc(slices.Clone(runs), func(r *run) bool { return r.err != nil })
 }
 
 // run carries out one plan.
@@ -78,29 +100,33 @@ type run struct {
 	err     error
 }
 
-// finish tells how the run ended.
-func (r *run) finish(ctx context.Context) error {
-	name := r.plan.Release.String()
-	if r.err == nil {
-		r.emit(report.Event{Step: "deploy", Name: name, State: report.Done})
-		return nil
-	}
-	r.emit(report.Event{Step: "deploy", Name: name, State: report.Failed})
-	if ctx.Err() != nil {
-		code := report.Cancelled
-		if r.changed {
-			code = report.Interrupted
+// finish tells how runs ended.
+func finish(ctx context.Context, runs []*run) error {
+	errs := make([]error, len(runs))
+	for i, r := range runs {
+		name := r.plan.Release.String()
+		state := report.Done
+		switch {
+		case r.err == nil:
+		case ctx.Err() != nil && r.changed:
+			state, errs[i] = report.Failed, fmt.Errorf("deploy %s: %w", name, interrupted(r.err))
+		case ctx.Err() != nil:
+			state, errs[i] = report.Failed, report.Errorf(report.Cancelled, "deploy %s: %w", name, r.err)
+		default:
+			state, errs[i] = report.Failed, fmt.Errorf("deploy %s: %w", name, r.err)
 		}
-		return report.Errorf(code, "deploy %s: %w", name, r.err).WithHint("run the same command again: it finishes what was begun")
+		r.emit(report.Event{Step: "deploy", Name: name, State: state})
 	}
-	return fmt.Errorf("deploy %s: %w", name, r.err)
+	return join(errs)
+}
+
+// interrupted is the error of what was begun and ended before its end.
+func interrupted(err error) error {
+	return report.Errorf(report.Interrupted, "%w", err).WithHint("run the same command again: it finishes what was begun")
 }
 
 // change brings the objects of the cluster to what is wanted: everything but waiting for it to work.
-func (r *run) change(ctx context.Context, user string) error {
-	if err := r.begin(ctx, user); err != nil {
-		return err
-	}
+func (r *run) change(ctx context.Context) error {
 	for phase := range phases {
 		if err := r.applyPhase(ctx, phase); err != nil {
 			return err

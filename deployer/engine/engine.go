@@ -14,6 +14,7 @@
 package engine
 
 import (
+	"context"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -82,4 +83,7 @@ type ApplyOptions struct {
 	Timeout time.Duration // for how long to wait for objects to become ready or to go away; 0 is ten minutes
 	NoWait  bool          // do not wait for readiness; what was applied counts as done
 	Token   int64         // the fencing token of the lock, for the record
+	// Prepare, unless it is nil, is what the caller has to do when everything is on record and before any object is changed.
+	// It is done once for all plans, also when none of them changes anything, and again by the next run if this one ends in it.
+	Prepare func(context.Context) error
 }

@@ -1,14 +1,19 @@
 package deployer_test
 
 import (
+	"context"
 	"encoding/json"
+	"net/http"
+	"path"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -108,5 +113,90 @@ func (b *bed) forgetActive() {
 	data[b.Solution] = string(text)
 	if _, err = b.Cluster.Update(b.Context(), document, cluster.WriteOptions{}); err != nil {
 		b.Fatal(err)
+	}
+}
+
+// cut runs a verb that is interrupted when it is about to change the document of the environment.
+func (b *bed) cut(verb func(context.Context, *deployer.Deployer) error) {
+	b.Helper()
+	ctx, interrupt := context.WithCancel(b.Context())
+	defer interrupt()
+	d := b.through(func(r *http.Request) {
+		if r.Method != http.MethodGet && path.Base(r.URL.Path) == metalk8s.EnvironmentConfigMap && !r.URL.Query().Has("dryRun") {
+			interrupt()
+			<-ctx.Done()
+			panic(http.ErrAbortHandler)
+		}
+	})
+	b.refused(verb(ctx, d), report.Interrupted, "run the same command again")
+}
+
+// recorded is the version that the document of the environment has, "" when it has none.
+func (b *bed) recorded() string {
+	b.Helper()
+	version, _, err := unstructured.NestedString(b.get(configMaps, b.Env, metalk8s.EnvironmentConfigMap).Object, "data", b.Solution)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return version
+}
+
+// TestResumeBeforeObjects finishes what ended between the record and the first change of an object.
+func TestResumeBeforeObjects(t *testing.T) {
+	b := newBed(t)
+	b.activated("1.0.0", content{})
+	noWait := deployer.Options{NoWait: true}
+	resumed := func(want, version string) {
+		t.Helper()
+		found, err := b.resume(noWait)
+		if diff := cmp.Diff([]string{want}, found); diff != "" || err != nil {
+			t.Errorf("%v\n%s", err, diff)
+		}
+		if got := b.recorded(); got != version {
+			t.Errorf("the document has version %q, want %q", got, version)
+		}
+	}
+	b.cut(func(ctx context.Context, d *deployer.Deployer) error {
+		_, err := d.Add(ctx, deployer.AddOptions{Options: noWait, Environment: b.Env, Solution: b.Solution})
+		return err
+	})
+	resumed("add 1.0.0 "+b.Env+" finished", "1.0.0")
+
+	clock := b.newClock(b.Env, "a", "")
+	b.cut(func(ctx context.Context, d *deployer.Deployer) error {
+		_, err := d.Remove(ctx, deployer.RemoveOptions{Environment: b.Env, Solution: b.Solution, Data: deployer.KeepData})
+		return err
+	})
+	resumed("remove  "+b.Env+" finished", "")
+	if b.find(b.clock(), b.Env, clock.GetName()) == nil {
+		t.Error("data that was to be kept was deleted")
+	}
+}
+
+// TestResumeDeletesNoData leaves a removal whose data was to go to the command itself, until none is left.
+func TestResumeDeletesNoData(t *testing.T) {
+	b := newBed(t)
+	b.activated("1.0.0", content{})
+	b.mustAdd("1.0.0")
+	clock := b.held("a", "example.com/hold")
+	var out exported
+	_, err := b.Remove(t.Context(), deployer.RemoveOptions{
+		Options: deployer.Options{Timeout: soon}, Environment: b.Env, Solution: b.Solution, Data: deployer.DeleteData, Export: out.open,
+	})
+	b.refused(err, report.Timeout, "Clock "+b.Env+"/a")
+
+	_, err = b.resume(deployer.Options{})
+	b.refused(err, report.DataLoss, "1 of kind Clock in namespace "+b.Env, "--delete-data")
+	if b.find(deployments, b.Env, b.Solution+"-operator") == nil || b.find(b.clock(), b.Env, "a") == nil {
+		t.Error("something was removed")
+	}
+	b.finalizers(clock, "[]")
+	b.awaitGone(clock)
+	found, err := b.resume(deployer.Options{})
+	if diff := cmp.Diff([]string{"remove  " + b.Env + " finished"}, found); diff != "" || err != nil {
+		t.Errorf("%v\n%s", err, diff)
+	}
+	if b.find(deployments, b.Env, b.Solution+"-operator") != nil {
+		t.Error("the operator is still there")
 	}
 }
