@@ -25,6 +25,8 @@ type LockOptions struct {
 	Duration time.Duration // for how long a holder that is silent keeps the lock, in whole seconds; 0 means 15
 	Sink     report.Sink   // told who is waited for; nil is that of the cluster
 	free     bool          // take it only when nobody has it
+	// meanwhile is called each time before somebody who waits looks again.
+	meanwhile func(context.Context) error
 }
 
 // leaseDuration is for how long a holder that is silent keeps the lock.
@@ -56,6 +58,7 @@ type Lock struct {
 	lost     atomic.Bool  // somebody else has had it
 	stop     context.CancelFunc
 	stopped  chan struct{}
+	released bool
 	lease    *unstructured.Unstructured // as last written; belongs to renew until stopped is closed
 }
 
@@ -63,6 +66,11 @@ type Lock struct {
 // for as long as they promised, as seen by this process on its own clock, has lost it. The error has the code Locked and
 // names the holder: it comes when the time to wait is over and the holder has given a sign of life.
 func (c *Cluster) Lock(ctx context.Context, name string, o LockOptions) (*Lock, error) {
+	return c.lock(ctx, name, o, newObserver())
+}
+
+// lock takes a lock that was watched before, perhaps.
+func (c *Cluster) lock(ctx context.Context, name string, o LockOptions, watch *observer) (*Lock, error) {
 	if o.Sink == nil {
 		o.Sink = c.options.Sink
 	}
@@ -70,7 +78,7 @@ func (c *Cluster) Lock(ctx context.Context, name string, o LockOptions) (*Lock, 
 		cluster: c, name: name, identity: o.Identity + " " + rand.Text()[:8], duration: cmp.Or(o.Duration, leaseDuration),
 		stopped: make(chan struct{}),
 	}
-	if err := l.acquire(ctx, o); err != nil {
+	if err := l.acquire(ctx, o, watch); err != nil {
 		return nil, err
 	}
 	ctx, l.stop = context.WithCancel(ctx)
@@ -104,15 +112,32 @@ func (l *Lock) Token() int64 { return l.token }
 func (l *Lock) Release(ctx context.Context) error {
 	l.stop()
 	<-l.stopped
-	if l.deadline.Swap(0) <= int64(bootTime()) {
-		return nil // it runs out by itself, or belongs to somebody else
+	certain := l.deadline.Swap(0) > int64(bootTime())
+	if l.released || l.lost.Load() {
+		return nil
 	}
+	l.released = true
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.margin())
 	defer cancel()
-	spec := specOf(l.lease)
-	spec["holderIdentity"] = ""
-	if _, err := l.write(ctx, l.lease, spec); err != nil && !errors.Is(err, ErrChanged) {
+	if err := l.giveBack(ctx); certain {
 		return err
+	}
+	return nil // it runs out by itself
+}
+
+// giveBack says in the Lease that nobody holds it, if that is still us.
+func (l *Lock) giveBack(ctx context.Context) error {
+	for lease := l.lease; lease != nil && holder(lease) == l.identity; {
+		spec := specOf(lease)
+		spec["holderIdentity"] = ""
+		_, err := l.write(ctx, lease, spec)
+		if !errors.Is(err, ErrChanged) {
+			return err
+		}
+		// By somebody else, or by a renewal of which nobody waited for the answer: then the lock is still ours.
+		if lease, err = l.cluster.Get(ctx, leaseKind, SystemNamespace, l.name); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -122,8 +147,7 @@ func (l *Lock) Release(ctx context.Context) error {
 func (l *Lock) margin() time.Duration { return l.duration / 3 }
 
 // acquire takes the lock, or waits for its holder as long as the options allow.
-func (l *Lock) acquire(ctx context.Context, o LockOptions) error {
-	watch := observer{started: bootTime()}
+func (l *Lock) acquire(ctx context.Context, o LockOptions, watch *observer) error {
 	defer func() {
 		if watch.announced {
 			o.Sink.Emit(report.Event{Step: "lock", Name: l.name, State: report.Done})
@@ -152,7 +176,10 @@ func (l *Lock) acquire(ctx context.Context, o LockOptions) error {
 			return l.locked(lease)
 		}
 		watch.announce(o.Sink, l.name, lease)
-		if err := sleep(ctx, pollInterval); err != nil {
+		if o.meanwhile != nil {
+			err = o.meanwhile(ctx)
+		}
+		if err = cmp.Or(err, sleep(ctx, pollInterval)); err != nil {
 			return fmt.Errorf("wait for the lock %q: %w", l.name, err)
 		}
 	}
@@ -287,6 +314,8 @@ type observer struct {
 	alive     bool          // it has changed while we were looking
 	announced bool
 }
+
+func newObserver() *observer { return &observer{started: bootTime()} }
 
 func (o *observer) look(lease *unstructured.Unstructured) {
 	if lease == nil {

@@ -16,16 +16,23 @@ const atOnce = 8
 type Locks []*Lock
 
 // LockAll takes several locks, or none. It waits for one only while it holds no others than those whose names come before it,
-// so that two who want some of the same locks never wait for each other; what nobody holds is taken side by side.
+// so that two who want some of the same locks never wait for each other; what nobody holds is taken side by side. Those that
+// come later are watched meanwhile: when somebody died who had many of them, their terms run out at the same time.
 func (c *Cluster) LockAll(ctx context.Context, names []string, o LockOptions) (Locks, error) {
 	names = slices.Compact(slices.Sorted(slices.Values(names)))
+	watches := map[string]*observer{}
+	for _, name := range names {
+		watches[name] = newObserver()
+	}
 	var held Locks
 	for len(names) > 0 {
-		free, err := c.lockFree(ctx, names, o)
+		free, err := c.lockFree(ctx, names, o, watches)
 		held, names = append(held, free...), names[len(free):]
 		if err == nil && len(names) > 0 {
+			waiting := o
+			waiting.meanwhile = func(ctx context.Context) error { return c.watchLocks(ctx, names[1:], watches) }
 			var lock *Lock
-			if lock, err = c.Lock(ctx, names[0], o); err == nil {
+			if lock, err = c.lock(ctx, names[0], waiting, watches[names[0]]); err == nil {
 				held, names = append(held, lock), names[1:]
 			}
 		}
@@ -38,7 +45,7 @@ func (c *Cluster) LockAll(ctx context.Context, names []string, o LockOptions) (L
 
 // lockFree takes locks from the first to the last before one that somebody else has, and waits for nobody. It holds what it
 // returns, also when there is an error.
-func (c *Cluster) lockFree(ctx context.Context, names []string, o LockOptions) (Locks, error) {
+func (c *Cluster) lockFree(ctx context.Context, names []string, o LockOptions, watches map[string]*observer) (Locks, error) {
 	o.free = true
 	locks := make(Locks, len(names))
 	var enough atomic.Bool
@@ -49,7 +56,7 @@ func (c *Cluster) lockFree(ctx context.Context, names []string, o LockOptions) (
 			if enough.Load() {
 				return nil
 			}
-			locks[i], err = c.Lock(ctx, name, o) // a lock is renewed as long as its context lasts, so this is not that of the group
+			locks[i], err = c.lock(ctx, name, o, watches[name]) // a lock is renewed as long as its context lasts, so this is not that of the group
 			if err == nil {
 				return nil
 			}
@@ -66,6 +73,22 @@ func (c *Cluster) lockFree(ctx context.Context, names []string, o LockOptions) (
 		return locks, err
 	}
 	return locks[:taken], errors.Join(err, locks[taken:].Release(ctx))
+}
+
+// watchLocks looks at locks that somebody may have.
+func (c *Cluster) watchLocks(ctx context.Context, names []string, watches map[string]*observer) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(atOnce)
+	for _, name := range names {
+		group.Go(func() error {
+			lease, err := c.Get(ctx, leaseKind, SystemNamespace, name)
+			if err == nil {
+				watches[name].look(lease)
+			}
+			return err
+		})
+	}
+	return group.Wait()
 }
 
 // errHeld means that somebody else has a lock that was to be taken only if it is free.

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -133,4 +136,55 @@ func TestLockAllAtOnce(t *testing.T) {
 		}
 	}
 	allFree(t, lockNames(t, 0, 18))
+}
+
+// TestLocksOfSomebodyDead waits once for all locks that a process had that was killed.
+func TestLocksOfSomebodyDead(t *testing.T) {
+	names := lockNames(t, 0, 20)
+	c, other := connect(t, cluster.Options{}), connect(t, cluster.Options{})
+	ctx, kill := context.WithCancel(t.Context())
+	if _, err := c.LockAll(ctx, names, short("alice@node1")); err != nil {
+		t.Fatal(err)
+	}
+	kill()
+	terms, cancel := context.WithTimeout(t.Context(), 10*short("").Duration) // one after the other would take twice as long
+	defer cancel()
+	locks, err := other.LockAll(terms, names, short("bob@node2"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err = locks.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+	allFree(t, names)
+}
+
+// TestReleaseDuringRenewal gives a lock back that was renewed by a request of which nobody has seen the answer.
+func TestReleaseDuringRenewal(t *testing.T) {
+	renewed := make(chan struct{})
+	var once sync.Once
+	silent := func(_ http.ResponseWriter, r *http.Request, forward http.Handler) bool {
+		if r.Method != http.MethodPut || !strings.Contains(r.URL.Path, "/leases/") {
+			return false
+		}
+		mine := false
+		once.Do(func() { mine = true })
+		if !mine {
+			return false
+		}
+		forward.ServeHTTP(httptest.NewRecorder(), r)
+		close(renewed)
+		<-r.Context().Done()
+		return true
+	}
+	c := connect(t, cluster.Options{Kubeconfig: between.New(t, testcluster.Shared(t), silent).Kubeconfig})
+	lock, err := c.Lock(t.Context(), lockName(t), short("alice@node1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-renewed
+	if err = lock.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+	allFree(t, []string{lockName(t)})
 }
