@@ -2,6 +2,7 @@ package console
 
 import (
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -161,7 +162,7 @@ func quantity(n int64, unit string) string {
 	if unit == "" {
 		return Bytes(n)
 	}
-	return fmt.Sprintf("%d %s", n, cleanLine(unit))
+	return report.Count(int(n), strings.TrimSuffix(cleanLine(unit), "s"))
 }
 
 // portion is how much is done of how much.
