@@ -108,7 +108,8 @@ func (d *Deployer) planAdd(ctx context.Context, o AddOptions, namespaces []metal
 	if err := d.checkAbsent(ctx, found, namespaces); err != nil {
 		return nil, err
 	}
-	return t, d.planDeployment(ctx, t, catalog, found, namespaces, o.Options, o.Rendering)
+	one := &placement{Import: found, operation: t.Operation.Operation, namespaces: namespaces, Rendering: o.Rendering}
+	return t, d.planPlacements(ctx, t, catalog, []*placement{one}, o.Options)
 }
 
 // checkAbsent refuses to add a version where another one is: that is an upgrade or a downgrade.
@@ -126,33 +127,86 @@ func (d *Deployer) checkAbsent(ctx context.Context, i schema.Import, namespaces 
 	return nil
 }
 
-// planDeployment plans to have a version in namespaces, whatever is there now.
-func (d *Deployer) planDeployment(ctx context.Context, t *task, catalog *Catalog, i schema.Import, namespaces []metalk8s.Namespace, o Options, r Rendering) error {
-	payload, settings, err := d.settings(ctx, catalog, i)
+// placement is a version of a Solution that namespaces are to have.
+type placement struct {
+	schema.Import
+	operation  string
+	namespaces []metalk8s.Namespace
+	Rendering
+
+	payload  *render.Payload
+	settings render.Settings
+}
+
+// planPlacements plans to have versions in namespaces, whatever is there now. Only what is there when all of them are has to
+// meet what they need of each other.
+func (d *Deployer) planPlacements(ctx context.Context, t *task, catalog *Catalog, list []*placement, o Options) (err error) {
+	for _, one := range list {
+		if one.payload, one.settings, err = d.settings(ctx, catalog, one.Import); err != nil {
+			return err
+		}
+		if err = d.checkKubernetes(ctx, one.payload); err != nil {
+			return err
+		}
+		if err = d.checkActive(ctx, one.payload); err != nil {
+			return err
+		}
+		if left := one.payload.Components(); len(left) > 0 {
+			t.notice("only the operator, the user interface and the monitoring are deployed, not " + strings.Join(left, ", "))
+		}
+	}
+	err = d.checkDependencies(ctx, catalog, func(h holdings) {
+		for _, one := range list {
+			put(one.Name, one.Version, one.namespaces...)(h)
+		}
+	})
 	if err != nil {
 		return err
 	}
-	if err = d.checkKubernetes(ctx, payload); err != nil {
-		return err
-	}
-	if err = d.checkActive(ctx, payload); err != nil {
-		return err
-	}
-	if err = d.checkDependencies(ctx, catalog, put(i.Name, i.Version, namespaces...)); err != nil {
-		return err
-	}
-	if left := payload.Components(); len(left) > 0 {
-		t.notice("only the operator, the user interface and the monitoring are deployed, not " + strings.Join(left, ", "))
-	}
 	var releases []engine.Release
-	for _, n := range namespaces {
-		if n.Terminating {
-			return d.documents().Terminating(ctx, n.Name)
-		}
-		var release engine.Release
-		var notices []string
-		if release, notices, err = d.release(ctx, payload, settings, n, t.Operation.Operation, r); err != nil {
+	for _, one := range list {
+		some, err := d.releases(ctx, t, one)
+		if err != nil {
 			return err
+		}
+		for i := range some {
+			some[i].Together = others(list, one)
+		}
+		releases = append(releases, some...)
+	}
+	t.before = func(ctx context.Context) error {
+		for _, one := range list {
+			if err := d.recordVersions(ctx, one.Import, one.namespaces); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	t.plans, err = d.engine().PlanAll(ctx, releases, o.plan())
+	return err
+}
+
+// others are the versions that change together with one.
+func others(list []*placement, one *placement) []schema.SolutionAt {
+	var together []schema.SolutionAt
+	for _, other := range list {
+		if other != one {
+			together = append(together, schema.SolutionAt{Solution: other.Name, Version: other.Version})
+		}
+	}
+	return together
+}
+
+// releases renders a version for each of its namespaces.
+func (d *Deployer) releases(ctx context.Context, t *task, one *placement) ([]engine.Release, error) {
+	var releases []engine.Release
+	for _, n := range one.namespaces {
+		if n.Terminating {
+			return nil, d.documents().Terminating(ctx, n.Name)
+		}
+		release, notices, err := d.release(ctx, one, n)
+		if err != nil {
+			return nil, err
 		}
 		releases = append(releases, release)
 		for _, notice := range notices {
@@ -160,13 +214,9 @@ func (d *Deployer) planDeployment(ctx context.Context, t *task, catalog *Catalog
 				t.notice(notice)
 			}
 		}
-		t.records = append(t.records, recordChange(n.Name, environmentRecord, "data."+i.Name, n.Versions[i.Name], i.Version)...)
+		t.records = append(t.records, recordChange(n.Name, environmentRecord, "data."+one.Name, n.Versions[one.Name], one.Version)...)
 	}
-	if t.plans, err = d.engine().PlanAll(ctx, releases, o.plan()); err != nil {
-		return err
-	}
-	t.before = func(ctx context.Context) error { return d.recordVersions(ctx, i, namespaces) }
-	return nil
+	return releases, nil
 }
 
 // recordVersions writes the version into the namespaces' documents. An unimport that read them before looks again after it
@@ -203,14 +253,15 @@ func (d *Deployer) setVersion(ctx context.Context, namespaces []metalk8s.Namespa
 }
 
 // release renders a version for one namespace.
-func (d *Deployer) release(ctx context.Context, p *render.Payload, s render.Settings, n metalk8s.Namespace, operation string, r Rendering) (engine.Release, []string, error) {
-	key := engine.Key{Namespace: n.Name, Solution: p.Solution.Metadata.Name}
-	release := engine.Release{Key: key, Version: p.Solution.Spec.Version, Operation: operation}
+func (d *Deployer) release(ctx context.Context, one *placement, n metalk8s.Namespace) (engine.Release, []string, error) {
+	key := engine.Key{Namespace: n.Name, Solution: one.Name}
+	release := engine.Release{Key: key, Version: one.Version, Operation: one.operation}
 	previous, err := d.previousSettings(ctx, key)
 	if err != nil {
 		return release, nil, err
 	}
-	release.Settings = r.merge(previous)
+	release.Settings = one.merge(previous)
+	p, s := one.payload, one.settings
 	s.Namespace, s.Environment = n.Name, n.Environment
 	s.Webhook = release.Settings[settingWebhook] == "true"
 	s.ClusterWide = release.Settings[settingClusterWide] == "true"

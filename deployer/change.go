@@ -31,6 +31,9 @@ type ChangeOptions struct {
 	// Namespace is one of the environment's; "" stands for all of them.
 	Namespace string
 	Rendering
+	// With are other Solutions of the environment, and the versions that they are to have in the same run: Solutions that need
+	// new versions of each other cannot change one after the other. How they are rendered stays as it was.
+	With []schema.SolutionAt
 	// RollBack goes back to what was there before when the new version does not become ready.
 	RollBack bool
 	// AcceptDataLoss are the CustomResourceDefinitions of whose objects the version need not know all fields. Those in the
@@ -69,45 +72,73 @@ func (d *Deployer) planChange(ctx context.Context, o ChangeOptions, namespaces [
 	if o.Direction == Down && o.Version == "" {
 		return nil, report.Errorf(report.Usage, "a downgrade needs the version to go to")
 	}
-	found, notice, err := catalog.Find(o.Solution, o.Version)
-	if err != nil {
+	t := &task{Operation: schema.Operation{Operation: string(o.Direction), Solution: o.Solution, Environment: o.Environment}, export: o.Export}
+	var list []*placement
+	var there []installation
+	for _, at := range append([]schema.SolutionAt{{Solution: o.Solution, Version: o.Version}}, o.With...) {
+		one, here, err := d.changed(ctx, t, catalog, o, at, namespaces)
+		if err != nil {
+			return nil, err
+		}
+		if slices.ContainsFunc(list, func(other *placement) bool { return other.Name == one.Name }) {
+			return nil, report.Errorf(report.Usage, "Solution %s is named twice", one.Name)
+		}
+		list, there = append(list, one), append(there, here...)
+	}
+	t.Version = list[0].Version
+	if err := d.planPlacements(ctx, t, catalog, list, o.Options); err != nil {
 		return nil, err
 	}
-	t := &task{Operation: schema.Operation{
-		Operation: string(o.Direction), Solution: found.Name, Version: found.Version, Environment: o.Environment,
-	}}
+	var payloads []*render.Payload
+	for _, one := range list {
+		payloads = append(payloads, one.payload)
+	}
+	if err := acceptable(o.AcceptDataLoss, payloads...); err != nil {
+		return nil, err
+	}
+	for _, one := range list {
+		if err := d.judgeInstances(ctx, t, one.payload, one.namespaces, o.AcceptDataLoss); err != nil {
+			return nil, err
+		}
+		if err := d.noticeUnneeded(ctx, t, catalog, one.payload, one.namespaces); err != nil {
+			return nil, err
+		}
+	}
+	return t, d.noticeRights(ctx, t, there)
+}
+
+// changed is what one of the Solutions is to become where it is. Others than the first may go in either direction.
+func (d *Deployer) changed(ctx context.Context, t *task, catalog *Catalog, o ChangeOptions, at schema.SolutionAt, namespaces []metalk8s.Namespace) (*placement, []installation, error) {
+	found, notice, err := catalog.Find(at.Solution, at.Version)
+	if err != nil {
+		return nil, nil, err
+	}
 	if notice != "" {
 		t.notice(notice)
 	}
 	there, err := d.installed(ctx, found.Name, namespaces)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if len(there) == 0 {
-		return nil, notThere(o.Solution, o.Environment, namespaces)
+		return nil, nil, notThere(found.Name, o.Environment, namespaces)
+	}
+	one := &placement{Import: found, operation: string(o.Direction), Rendering: o.Rendering}
+	if found.Name != o.Solution {
+		o.Direction = direction(there[0].version, found)
+		one.operation, one.Rendering = string(o.Direction), Rendering{AcceptHazards: o.AcceptHazards}
 	}
 	payload, err := d.payload(ctx, found)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var targets []metalk8s.Namespace
 	for _, i := range there {
 		if err := i.mayBecome(found, o, payload, catalog); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		targets = append(targets, i.Namespace)
+		one.namespaces = append(one.namespaces, i.Namespace)
 	}
-	if err := d.planDeployment(ctx, t, catalog, found, targets, o.Options, o.Rendering); err != nil {
-		return nil, err
-	}
-	t.export = o.Export
-	if err := d.judgeInstances(ctx, t, payload, targets, o.AcceptDataLoss); err != nil {
-		return nil, err
-	}
-	if err := d.noticeUnneeded(ctx, t, catalog, payload, targets); err != nil {
-		return nil, err
-	}
-	return t, d.noticeRights(ctx, t, there)
+	return one, there, nil
 }
 
 // installation is a Solution in a namespace.

@@ -57,12 +57,72 @@ func (d *Deployer) checkDependencies(ctx context.Context, catalog *Catalog, chan
 		return nil
 	}
 	list := slices.SortedFunc(maps.Values(after), func(a, b *unmet) int { return cmp.Compare(a.String(), b.String()) })
+	r := refusal{catalog, held, changed, before}
 	for _, u := range list {
 		if u.isNew(held, changed) {
-			return d.missing(catalog, u)
+			return r.missing(u)
 		}
 	}
-	return needed(list)
+	return r.needed(list)
+}
+
+// refusal knows what a change that is refused would have made of what is there.
+type refusal struct {
+	catalog      *Catalog
+	held, wanted holdings
+	before       map[need]*unmet // what was missing already
+}
+
+// breaks tells whether something is missing of which nothing was missing before.
+func (r *refusal) breaks(h holdings) bool {
+	after, err := h.unmet(r.catalog)
+	for n, u := range after {
+		if old := r.before[n]; old == nil || old.version != u.version {
+			return true
+		}
+	}
+	return err != nil
+}
+
+// together is the command that changes two Solutions of an environment in one run, the first as it is wanted and the other to
+// one of these versions, or "" when that does not help either.
+func (r *refusal) together(environment, first, other string, versions []schema.Import) string {
+	from, version := r.held.in(environment, first), r.wanted.in(environment, first)
+	target, known := r.catalog.imports[first+"-"+version]
+	if from == "" || !known || r.held.in(environment, other) == "" {
+		return ""
+	}
+	for _, i := range slices.Backward(versions) {
+		if !r.breaks(r.wanted.with(environment, other, i.Version)) {
+			return fmt.Sprintf("solutionctl deploy %s %s %s %s --with %s=%s", direction(from, target), environment, first, version, other, i.Version)
+		}
+	}
+	return ""
+}
+
+// in is a version of a Solution that is in an environment.
+func (h holdings) in(environment, solution string) string {
+	var versions []string
+	for there, version := range h {
+		if there.environment == environment && there.solution == solution {
+			versions = append(versions, version)
+		}
+	}
+	if len(versions) == 0 {
+		return ""
+	}
+	return slices.Min(versions)
+}
+
+// with are the holdings with another version of a Solution wherever it is in an environment.
+func (h holdings) with(environment, solution, version string) holdings {
+	changed := maps.Clone(h)
+	for there := range h {
+		if there.environment == environment && there.solution == solution {
+			changed[there] = version
+		}
+	}
+	return changed
 }
 
 // holdings are what our records say, and for what MetalK8s has deployed what its documents say.
@@ -173,8 +233,14 @@ func dependencyText(d schema.Dependency) string {
 }
 
 // missing refuses a Solution whose own dependency is not met.
-func (d *Deployer) missing(catalog *Catalog, u *unmet) error {
-	if loop := catalog.loop(u); len(loop) > 0 {
+func (r *refusal) missing(u *unmet) error {
+	fitting := r.catalog.fitting(u.Dependency)
+	if u.Scope != schema.ScopeCluster && len(u.have) > 0 && len(fitting) > 0 && r.breaks(r.held.with(u.environment, u.Solution, fitting[len(fitting)-1].Version)) {
+		if command := r.together(u.environment, u.solution, u.Solution, fitting); command != "" {
+			return report.Errorf(report.Refused, "%s: there is %s, and neither can change before the other", u, strings.Join(u.have, ", ")).WithHint("%s", command)
+		}
+	}
+	if loop := r.catalog.loop(u); len(loop) > 0 {
 		e := report.Errorf(report.Refused, "%s, and they need each other: %s", u, strings.Join(loop, " → "))
 		if u.Scope == schema.ScopeCluster {
 			return e.WithHint("activate them together: name them in a SolutionsConfiguration, and solutionctl deploy apply -f FILE")
@@ -186,7 +252,6 @@ func (d *Deployer) missing(catalog *Catalog, u *unmet) error {
 		have = "there is " + strings.Join(u.have, ", ")
 	}
 	e := report.Errorf(report.Refused, "%s: %s", u, have)
-	fitting := catalog.fitting(u.Dependency)
 	if len(fitting) == 0 {
 		return e.WithHint("import a version of %s first", dependencyText(schema.Dependency{Solution: u.Solution, Version: u.Version}))
 	}
@@ -202,7 +267,7 @@ func (d *Deployer) missing(catalog *Catalog, u *unmet) error {
 }
 
 // needed refuses to take away, or to change, what others need.
-func needed(list []*unmet) error {
+func (r *refusal) needed(list []*unmet) error {
 	var lines []string
 	for _, u := range list {
 		lines = append(lines, u.String())
@@ -211,6 +276,9 @@ func needed(list []*unmet) error {
 	e := report.Errorf(report.InUse, "others need it as it is:\n  %s", some(lines))
 	if first.environment == "" {
 		return e.WithHint("first: solutionctl deploy deactivate %s\nor change both together: name the versions in a SolutionsConfiguration, and solutionctl deploy apply -f FILE", first.solution)
+	}
+	if command := r.together(first.environment, first.Solution, first.solution, r.catalog.Of(first.solution)); command != "" {
+		return e.WithHint("change both together: %s", command)
 	}
 	return e.WithHint("first: solutionctl deploy remove %s %s", first.environment, first.solution)
 }

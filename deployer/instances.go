@@ -3,6 +3,7 @@ package deployer
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -24,9 +25,6 @@ func (d *Deployer) judgeInstances(ctx context.Context, t *task, p *render.Payloa
 		return err
 	}
 	definitions := byName(objects)
-	if err := checkAccepted(accepted, definitions); err != nil {
-		return err
-	}
 	var rejected, lost, lossy []string
 	for _, name := range sortedKeys(definitions) {
 		live, err := d.Cluster.Get(ctx, crdKind, "", name)
@@ -61,6 +59,19 @@ func (d *Deployer) judgeInstances(ctx context.Context, t *task, p *render.Payloa
 			WithHint("change these values first, or choose a version that accepts them")
 	}
 	return nil
+}
+
+// acceptable refuses a loss of data that is accepted for what none of the versions defines.
+func acceptable(accepted []string, payloads ...*render.Payload) error {
+	all := map[string]*unstructured.Unstructured{}
+	for _, p := range payloads {
+		objects, err := render.Definitions(p)
+		if err != nil {
+			return err
+		}
+		maps.Copy(all, byName(objects))
+	}
+	return checkAccepted(accepted, all)
 }
 
 func (d *Deployer) judgeInstancesOf(ctx context.Context, live, desired *unstructured.Unstructured, namespaces []metalk8s.Namespace) (rejected, lost []string, err error) {

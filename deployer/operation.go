@@ -184,6 +184,9 @@ func (t *task) finish() *schema.Operation {
 	records := t.records
 	for _, p := range t.plans {
 		part := schema.OperationPart{Namespace: p.Release.Namespace, Resumes: p.Resumes != nil, Changes: []schema.Change{}}
+		if len(p.Release.Together) > 0 {
+			part.Solution, part.Version = p.Release.Solution, p.Release.Version
+		}
 		records = slices.DeleteFunc(slices.Clone(records), func(c schema.Change) bool {
 			mine := recordOf(c, p.Release.Namespace)
 			if mine {

@@ -29,7 +29,7 @@ func (d *Deployer) Resume(ctx context.Context, o ResumeOptions) (*schema.Resumpt
 	result := &schema.Resumption{Planned: o.DryRun, Operations: []schema.ResumedOperation{}}
 	var errs []error
 	for _, p := range pending {
-		result.Operations = append(result.Operations, p)
+		result.Operations = append(result.Operations, p.ResumedOperation)
 		if o.DryRun {
 			continue
 		}
@@ -44,7 +44,13 @@ func (d *Deployer) Resume(ctx context.Context, o ResumeOptions) (*schema.Resumpt
 	return result, errors.Join(errs...)
 }
 
-func placeOf(p schema.ResumedOperation) string {
+// unfinished is an operation that has not ended, with the revision that says so.
+type unfinished struct {
+	schema.ResumedOperation
+	revision *schema.DeploymentRevision
+}
+
+func placeOf(p unfinished) string {
 	if p.Namespace == "" {
 		return "the cluster"
 	}
@@ -53,7 +59,7 @@ func placeOf(p schema.ResumedOperation) string {
 
 // unfinished returns the operations that have not ended: those of which a record says so, and activations that MetalK8s'
 // document does not know of yet. What environments need comes first, and goes last.
-func (d *Deployer) unfinished(ctx context.Context, o ResumeOptions) ([]schema.ResumedOperation, error) {
+func (d *Deployer) unfinished(ctx context.Context, o ResumeOptions) ([]unfinished, error) {
 	environments, err := d.documents().Environments(ctx)
 	if err != nil {
 		return nil, err
@@ -78,7 +84,7 @@ func (d *Deployer) unfinished(ctx context.Context, o ResumeOptions) ([]schema.Re
 	if len(states) == 0 && o.Solution != "" {
 		return nil, notDeployed(o.Solution)
 	}
-	var list []schema.ResumedOperation
+	var list []unfinished
 	for _, s := range states {
 		environment := environmentOf[s.Namespace]
 		revision := s.Pending
@@ -88,20 +94,20 @@ func (d *Deployer) unfinished(ctx context.Context, o ResumeOptions) ([]schema.Re
 		if revision == nil {
 			continue
 		}
-		list = append(list, schema.ResumedOperation{
+		list = append(list, unfinished{revision: revision, ResumedOperation: schema.ResumedOperation{
 			Environment: environment, Namespace: s.Namespace, Solution: s.Solution,
 			PendingOperation: schema.PendingOperation{
 				Operation: revision.Operation, Version: revision.Version, User: revision.User, Started: revision.Started,
 			},
-		})
+		}})
 	}
 	rank := map[string]int{"activate": -1, "deactivate": 1}
-	slices.SortStableFunc(list, func(a, b schema.ResumedOperation) int { return cmp.Compare(rank[a.Operation], rank[b.Operation]) })
+	slices.SortStableFunc(list, func(a, b unfinished) int { return cmp.Compare(rank[a.Operation], rank[b.Operation]) })
 	return list, nil
 }
 
 // resume runs the verb again.
-func (d *Deployer) resume(ctx context.Context, p schema.ResumedOperation, o Options) (err error) {
+func (d *Deployer) resume(ctx context.Context, p unfinished, o Options) (err error) {
 	if p.Namespace != "" && p.Environment == "" {
 		return report.Errorf(report.Refused, "namespace %s is part of no environment", p.Namespace).
 			WithHint("'solutionctl deploy env delete %s' removes what is left of one that was deleted", p.Namespace)
@@ -116,11 +122,16 @@ func (d *Deployer) resume(ctx context.Context, p schema.ResumedOperation, o Opti
 	case string(Up), string(Down):
 		_, err = d.Change(ctx, ChangeOptions{
 			Options: o, Environment: p.Environment, Solution: p.Solution, Direction: Direction(p.Operation), Version: p.Version, Namespace: p.Namespace,
+			With: p.revision.Together,
 		})
 	case "rollback":
 		_, err = d.Rollback(ctx, RollbackOptions{Options: o, Environment: p.Environment, Solution: p.Solution, Namespace: p.Namespace})
 	case "remove":
-		err = d.resumeRemoval(ctx, p, o)
+		resumed := RemoveOptions{Options: o, Environment: p.Environment, Solution: p.Solution, Namespace: p.Namespace}
+		if p.revision.Settings[settingData] == keptData {
+			resumed.Data = KeepData
+		}
+		_, err = d.Remove(ctx, resumed)
 	case "delete":
 		_, err = d.DeleteEnvironment(ctx, DeleteEnvironmentOptions{Options: o, Environment: p.Environment, Namespace: p.Namespace, Data: DeleteData})
 	case repairVerb:
@@ -132,32 +143,14 @@ func (d *Deployer) resume(ctx context.Context, p schema.ResumedOperation, o Opti
 	return err
 }
 
-// resumeRemoval leaves custom resources without their operator only if the record says so.
-func (d *Deployer) resumeRemoval(ctx context.Context, p schema.ResumedOperation, o Options) error {
-	settings, err := d.previousSettings(ctx, engine.Key{Namespace: p.Namespace, Solution: p.Solution})
-	if err != nil {
-		return err
-	}
-	resumed := RemoveOptions{Options: o, Environment: p.Environment, Solution: p.Solution, Namespace: p.Namespace}
-	if settings[settingData] == keptData {
-		resumed.Data = KeepData
-	}
-	_, err = d.Remove(ctx, resumed)
-	return err
-}
-
 // resumeDeactivation keeps the definitions if the record says so.
-func (d *Deployer) resumeDeactivation(ctx context.Context, p schema.ResumedOperation, o Options) error {
-	state, err := d.engine().State(ctx, engine.Key{Solution: p.Solution})
-	if err != nil {
-		return err
-	}
+func (d *Deployer) resumeDeactivation(ctx context.Context, p unfinished, o Options) error {
 	resumed := DeactivateOptions{Options: o, Solution: p.Solution, Data: KeepData}
-	if state.Pending != nil && slices.ContainsFunc(state.Pending.Objects, func(object schema.DeployedObject) bool {
+	if p.revision.Outcome == schema.DeploymentPending && slices.ContainsFunc(p.revision.Objects, func(object schema.DeployedObject) bool {
 		return object.Leaving && object.Kind == crdKind.Kind
 	}) {
 		resumed.Data, resumed.begun = RefuseData, true
 	}
-	_, err = d.Deactivate(ctx, resumed)
+	_, err := d.Deactivate(ctx, resumed)
 	return err
 }

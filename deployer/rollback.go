@@ -1,11 +1,14 @@
 package deployer
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/solutionctl/solutionctl/deployer/engine"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/deployer/render"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -22,9 +25,9 @@ type RollbackOptions struct {
 }
 
 // Rollback brings back the objects of an earlier revision, as they were rendered then: of the one before an operation that
-// was not completed, else of the one before the last. Definitions of custom resources belong to the whole cluster and are
-// not touched; whether they serve the earlier version is checked first. After a rollback that was completed it changes
-// nothing, unless a revision is named.
+// was not completed, else of the one before the last. Solutions that changed in the same run go back together, unless a
+// revision is named. Definitions of custom resources belong to the whole cluster and are not touched; whether they serve the
+// earlier version is checked first. After a rollback that was completed it changes nothing, unless a revision is named.
 func (d *Deployer) Rollback(ctx context.Context, o RollbackOptions) (*schema.Operation, error) {
 	return d.inNamespaces(ctx, o.Options, o.Environment, o.Namespace, func(ctx context.Context, namespaces []metalk8s.Namespace) (*task, error) {
 		return d.planRollback(ctx, o, namespaces)
@@ -36,7 +39,7 @@ func (d *Deployer) planRollback(ctx context.Context, o RollbackOptions, namespac
 	if err != nil {
 		return nil, err
 	}
-	t := &task{Operation: schema.Operation{Operation: "rollback", Solution: o.Solution, Environment: o.Environment}}
+	t := &task{Operation: schema.Operation{Operation: "rollback", Solution: o.Solution, Environment: o.Environment}, export: o.Export}
 	there, err := d.installed(ctx, o.Solution, namespaces)
 	if err != nil {
 		return nil, err
@@ -44,30 +47,29 @@ func (d *Deployer) planRollback(ctx context.Context, o RollbackOptions, namespac
 	if len(there) == 0 {
 		return nil, notThere(o.Solution, o.Environment, namespaces)
 	}
-	t.export = o.Export
-	var releases []engine.Release
+	var list []retreat
 	for _, i := range there {
-		var release engine.Release
-		if release, err = d.earlierRelease(ctx, t, catalog, i, o); err != nil {
+		some, err := d.retreats(ctx, t, catalog, i, o.Revision)
+		if err != nil {
 			return nil, err
 		}
-		t.records = append(t.records, recordChange(i.Name, environmentRecord, "data."+o.Solution, i.Versions[o.Solution], release.Version)...)
-		releases = append(releases, release)
+		list = append(list, some...)
 	}
-	err = d.checkDependencies(ctx, catalog, func(h holdings) {
-		for at, i := range there {
-			put(o.Solution, releases[at].Version, i.Namespace)(h)
-		}
-	})
-	if err != nil {
+	t.Version = list[0].release.Version
+	if err = d.checkRetreats(ctx, t, catalog, list, o.AcceptDataLoss); err != nil {
 		return nil, err
+	}
+	releases := make([]engine.Release, len(list))
+	for i, r := range list {
+		releases[i] = r.release
+		t.records = append(t.records, recordChange(r.Name, environmentRecord, "data."+r.release.Solution, r.Versions[r.release.Solution], r.release.Version)...)
 	}
 	if t.plans, err = d.engine().PlanAll(ctx, releases, o.plan()); err != nil {
 		return nil, err
 	}
 	t.before = func(ctx context.Context) error {
-		for at, i := range there {
-			if err := d.documents().SetVersion(ctx, i.Name, o.Solution, releases[at].Version); err != nil {
+		for _, r := range list {
+			if err := d.documents().SetVersion(ctx, r.Name, r.release.Solution, r.release.Version); err != nil {
 				return err
 			}
 		}
@@ -76,43 +78,115 @@ func (d *Deployer) planRollback(ctx context.Context, o RollbackOptions, namespac
 	return t, nil
 }
 
-// earlierRelease is what goes back into one namespace.
-func (d *Deployer) earlierRelease(ctx context.Context, t *task, catalog *Catalog, i installation, o RollbackOptions) (engine.Release, error) {
-	release := engine.Release{Key: i.state.Key, Operation: t.Operation.Operation}
-	revision, err := i.earlier(o.Revision)
-	if err != nil {
-		return release, err
-	}
-	found, _, err := catalog.Find(o.Solution, revision.Version)
-	if err != nil {
-		return release, err
-	}
-	if err = d.checkEarlier(ctx, t, found, i.Namespace, o.AcceptDataLoss); err != nil {
-		return release, err
-	}
-	t.Version, release.Version, release.Settings = found.Version, revision.Version, revision.Settings
-	if revision == i.state.Current && i.state.Pending == nil {
-		t.notice(fmt.Sprintf("namespace %s was rolled back to version %s already; --revision goes to another", i.Name, revision.Version))
-	} else {
-		t.notice(fmt.Sprintf("namespace %s goes back to revision %d: %s %s", i.Name, revision.Number, revision.Operation, revision.Version))
-	}
-	release.Objects, err = d.engine().Objects(ctx, i.state.Key, revision)
-	return release, err
+// retreat is what goes back into a namespace.
+type retreat struct {
+	metalk8s.Namespace
+	release engine.Release
+	payload *render.Payload
 }
 
-// checkEarlier refuses to go back to a version that the cluster's definitions, or its custom resources, are past.
-func (d *Deployer) checkEarlier(ctx context.Context, t *task, i schema.Import, n metalk8s.Namespace, accepted []string) error {
-	payload, err := d.payload(ctx, i)
+// retreats are what goes back into a namespace: the Solution, and what changed in the same run as it did.
+func (d *Deployer) retreats(ctx context.Context, t *task, catalog *Catalog, i installation, number int64) ([]retreat, error) {
+	installations := []installation{i}
+	if number == 0 {
+		companions, err := d.companions(ctx, i)
+		if err != nil {
+			return nil, err
+		}
+		installations = append(installations, companions...)
+	}
+	list := make([]retreat, len(installations))
+	together := make([]schema.SolutionAt, len(installations))
+	for at, one := range installations {
+		var err error
+		if list[at], err = d.retreat(ctx, t, catalog, one, number); err != nil {
+			return nil, err
+		}
+		together[at] = schema.SolutionAt{Solution: list[at].release.Solution, Version: list[at].release.Version}
+	}
+	for at := range list {
+		list[at].release.Together = slices.Delete(slices.Clone(together), at, at+1)
+	}
+	return list, nil
+}
+
+// companions are the Solutions of the namespace that go back with this one: those that changed in the run that is taken back.
+// One that the run did not come to, because it was interrupted, stays as it is.
+func (d *Deployer) companions(ctx context.Context, i installation) ([]installation, error) {
+	last := cmp.Or(i.state.Pending, i.state.Current)
+	if last == nil {
+		return nil, nil
+	}
+	var list []installation
+	for _, at := range last.Together {
+		there, err := d.installed(ctx, at.Solution, []metalk8s.Namespace{i.Namespace})
+		if err != nil {
+			return nil, err
+		}
+		for _, other := range there {
+			begun := other.state.Pending != nil
+			changed := other.state.Current != nil && other.state.Current.Version == at.Version && last.Operation != "rollback"
+			if begun || changed || last == i.state.Pending && last.Operation == "rollback" {
+				list = append(list, other)
+			}
+		}
+	}
+	return list, nil
+}
+
+// retreat is the earlier revision of one Solution.
+func (d *Deployer) retreat(ctx context.Context, t *task, catalog *Catalog, i installation, number int64) (retreat, error) {
+	r := retreat{Namespace: i.Namespace, release: engine.Release{Key: i.state.Key, Operation: t.Operation.Operation}}
+	revision, err := i.earlier(number)
 	if err != nil {
+		return r, err
+	}
+	found, _, err := catalog.Find(i.state.Solution, revision.Version)
+	if err != nil {
+		return r, err
+	}
+	if r.payload, err = d.payload(ctx, found); err != nil {
+		return r, err
+	}
+	r.release.Version, r.release.Settings = revision.Version, revision.Settings
+	what := ""
+	if i.state.Solution != t.Solution {
+		what = "Solution " + i.state.Solution + " in "
+	}
+	if revision == i.state.Current && i.state.Pending == nil {
+		t.notice(fmt.Sprintf("%snamespace %s was rolled back to version %s already; --revision goes to another", what, i.Name, revision.Version))
+	} else {
+		t.notice(fmt.Sprintf("%snamespace %s goes back to revision %d: %s %s", what, i.Name, revision.Number, revision.Operation, revision.Version))
+	}
+	r.release.Objects, err = d.engine().Objects(ctx, i.state.Key, revision)
+	return r, err
+}
+
+// checkRetreats refuses to go back to versions that the cluster's definitions, custom resources or other Solutions are past.
+func (d *Deployer) checkRetreats(ctx context.Context, t *task, catalog *Catalog, list []retreat, accepted []string) error {
+	var payloads []*render.Payload
+	for _, r := range list {
+		payloads = append(payloads, r.payload)
+	}
+	if err := acceptable(accepted, payloads...); err != nil {
 		return err
 	}
-	if err := d.checkKubernetes(ctx, payload); err != nil {
-		return err
+	for _, r := range list {
+		if err := d.checkKubernetes(ctx, r.payload); err != nil {
+			return err
+		}
+		if err := d.checkActive(ctx, r.payload); err != nil {
+			return err
+		}
+		if err := d.judgeInstances(ctx, t, r.payload, []metalk8s.Namespace{r.Namespace}, accepted); err != nil {
+			return err
+		}
 	}
-	if err := d.checkActive(ctx, payload); err != nil {
-		return err
-	}
-	return d.judgeInstances(ctx, t, payload, []metalk8s.Namespace{n}, accepted)
+	return d.checkDependencies(ctx, catalog, func(h holdings) {
+		for _, r := range list {
+			put(r.release.Solution, r.release.Version, r.Namespace)(h)
+		}
+	})
 }
 
 // earlier returns the revision to go back to.

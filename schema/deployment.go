@@ -52,6 +52,8 @@ type DeploymentRevision struct {
 	Finished *time.Time `json:"finished,omitempty"`
 	// Settings are how the objects were rendered, such as with a webhook; the next operation keeps them.
 	Settings map[string]string `json:"settings,omitempty"`
+	// Together are other Solutions of the same namespaces that changed in the same run, and the versions that they were to have.
+	Together []SolutionAt `json:"together,omitempty"`
 	// Content is the digest of the objects as they were rendered. They are kept in the cluster for as long as the
 	// revision is.
 	Content string           `json:"content"`

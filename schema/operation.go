@@ -17,6 +17,9 @@ type Operation struct {
 type OperationPart struct {
 	// Namespace is empty for what belongs to the whole cluster.
 	Namespace string `json:"namespace,omitempty"`
+	// Solution and Version are given where the operation changes several Solutions.
+	Solution string `json:"solution,omitempty"`
+	Version  string `json:"version,omitempty"`
 	// Resumes is true when an earlier run was interrupted and this one finishes its work.
 	Resumes bool     `json:"resumes,omitempty"`
 	Changes []Change `json:"changes"`

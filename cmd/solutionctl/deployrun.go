@@ -107,6 +107,9 @@ func (a *app) printOperation(w *console.Stream, o *schema.Operation) error {
 		if part.Namespace != "" {
 			place = "namespace " + part.Namespace
 		}
+		if part.Solution != "" {
+			place += ", " + strings.TrimSpace(part.Solution+" "+part.Version)
+		}
 		if part.Resumes {
 			place += ", finishing what was interrupted"
 		}

@@ -24,6 +24,12 @@ func newDowngradeCommand(a *app, planOnly bool) *cobra.Command {
 		argument{name: "VERSION", flags: []string{"version"}})
 }
 
+var changeExamples = map[deployer.Direction]string{
+	deployer.Up: `  solutionctl deploy upgrade test example-solution 1.1.0
+  solutionctl deploy upgrade test db 2.0.0 --with app=2.0.0`,
+	deployer.Down: "  solutionctl deploy downgrade test example-solution 1.0.0",
+}
+
 func newChangeCommand(a *app, planOnly bool, direction deployer.Direction, short, long string, version argument) *cobra.Command {
 	verb := string(direction)
 	cmd := &cobra.Command{
@@ -38,13 +44,15 @@ there without losing a field. Rights that the new version has in addition are li
 Fields that the version does not know are not lost at once: its operator drops them when it writes the object. Therefore
 that, too, is refused unless the loss is accepted, and then the objects are exported before.
 
-With --namespace an environment is changed namespace by namespace. --on-failure rollback goes back when the new version
+Solutions that need new versions of each other change in one run: --with names the others. With --namespace an
+environment is changed namespace by namespace. --on-failure rollback goes back when the new version
 does not become ready; otherwise 'solutionctl deploy rollback' does, and running the same command again tries again.`,
-		Example: "  solutionctl deploy " + verb + " test example-solution " + map[deployer.Direction]string{deployer.Up: "1.1.0", deployer.Down: "1.0.0"}[direction],
+		Example: changeExamples[direction],
 	}
 	f := a.addVerbFlags(cmd, planOnly)
 	o := deployer.ChangeOptions{Direction: direction}
 	var onFailure string
+	with := a.addWithFlag(cmd, f)
 	cmd.Flags().StringVar(&o.Namespace, "namespace", "", "only in this `NAMESPACE` of the environment")
 	rendering := addRenderingFlags(cmd)
 	var loss lossFlags
@@ -59,12 +67,60 @@ does not become ready; otherwise 'solutionctl deploy rollback' does, and running
 		args = arguments(args)
 		o.Options, o.Environment, o.Solution, o.Version, o.Rendering = f.options(), args[0], args[1], args[2], rendering()
 		o.AcceptDataLoss, o.Export = loss.accepted, a.export(loss.export, args[1]+"-"+args[0])
+		var err error
+		if o.With, err = with(); err != nil {
+			return err
+		}
 		if o.RollBack = onFailure == "rollback"; o.RollBack && o.NoWait {
 			return report.Errorf(report.Usage, "--on-failure rollback needs to wait, and --no-wait does not")
 		}
 		return a.runVerb(cmd.Context(), f, func(ctx context.Context, d *deployer.Deployer) (*schema.Operation, error) { return d.Change(ctx, o) })
 	}
 	return cmd
+}
+
+// addWithFlag adds the flag that names Solutions to change in the same run. The returned function reads it.
+func (a *app) addWithFlag(cmd *cobra.Command, f *verbFlags) func() ([]schema.SolutionAt, error) {
+	var texts []string
+	cmd.Flags().StringSliceVar(&texts, "with", nil, "change other Solutions in the same run: `SOLUTION=VERSION,...`")
+	complete := a.completeDeployment(f.clusterFlags)
+	err := cmd.RegisterFlagCompletionFunc("with", func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+		return completeWith(complete, cmd, args, prefix)
+	})
+	if err != nil {
+		panic(err) // the flag was added above
+	}
+	return func() ([]schema.SolutionAt, error) {
+		var list []schema.SolutionAt
+		for _, text := range texts {
+			solution, version, ok := strings.Cut(text, "=")
+			if !ok || solution == "" || version == "" {
+				return nil, report.Errorf(report.Usage, "--with %q is not SOLUTION=VERSION", text)
+			}
+			list = append(list, schema.SolutionAt{Solution: solution, Version: version})
+		}
+		return list, nil
+	}
+}
+
+// completeWith completes the last SOLUTION=VERSION of a list with what the arguments SOLUTION and VERSION would be completed.
+func completeWith(complete cobra.CompletionFunc, cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	if len(args) == 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	begin := strings.LastIndex(prefix, ",") + 1
+	solution, version, chosen := strings.Cut(prefix[begin:], "=")
+	ending := "="
+	known, typed := args[:1], solution
+	if chosen {
+		begin, ending = begin+len(solution)+1, ""
+		known, typed = []string{args[0], solution}, version
+	}
+	found, _ := complete(cmd, known, typed)
+	for i := range found {
+		found[i] = prefix[:begin] + found[i] + ending
+	}
+	return found, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
 
 // usage is the argument as a usage line has it.
@@ -81,8 +137,8 @@ func newRollbackCommand(a *app, planOnly bool) *cobra.Command {
 		Short: "Go back to what an environment had before",
 		Long: strings.TrimSpace(`
 Bring back the objects of a Solution in every namespace of an environment as they were before the last operation, or before
-the one that was begun and did not end well. A second time it changes nothing; --revision names another one of
-'solutionctl deploy history'.
+the one that was begun and did not end well. Solutions that changed in the same run go back together. A second time it
+changes nothing; --revision names another one of 'solutionctl deploy history'.
 
 The definitions of custom resources belong to the whole cluster and stay. It is refused when they, or custom resources that
 are there, do not fit the earlier version any more.`),

@@ -149,7 +149,7 @@ func (r *run) begin(ctx context.Context, user string) error {
 	}
 	pending := &schema.DeploymentRevision{
 		Number: r.state.last() + 1, Operation: release.Operation, Version: release.Version, Outcome: schema.DeploymentPending,
-		User: user, Tool: r.Tool, Token: r.options.Token, Started: r.second(), Settings: release.Settings, Content: digestOf(data),
+		User: user, Tool: r.Tool, Token: r.options.Token, Started: r.second(), Settings: release.Settings, Together: release.Together, Content: digestOf(data),
 	}
 	if old := r.state.Pending; old != nil {
 		if sameWork(old, pending) {

@@ -60,6 +60,7 @@ type Release struct {
 	// Settings are how the caller was told to render the objects. They are recorded with the revision, so that the next
 	// operation can keep them.
 	Settings map[string]string
+	Together []schema.SolutionAt // for the record: what changes in the same run
 	Objects  []*unstructured.Unstructured
 	// Delete allows to delete objects that are never deleted as a side effect, once they are no longer in Objects. An
 	// object that this release never had is not deleted either.

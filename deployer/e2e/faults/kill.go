@@ -187,6 +187,9 @@ func (l *Lane) follow(ctx context.Context, v *Verb, then Then, clean *Clean) err
 		if err != nil {
 			return err
 		}
+		if v.deletes && r.code() == "data-loss" {
+			return l.again(ctx, v, clean) // it deletes no data
+		}
 		if err = r.ok(); err != nil {
 			return &wrong{err.Error()}
 		}

@@ -170,7 +170,7 @@ func TestBarLineSaysWhatIsWaitedFor(t *testing.T) {
 		want  string
 	}{
 		{"objects", report.Event{Step: "apply", Name: "demo", Done: 5, Total: 10, Unit: "objects"}, 80, "apply demo                            [=========>         ]  50% 5 of 10 objects"},
-		{"one object", report.Event{Step: "apply", Name: "demo", Done: 1, Total: 1, Unit: "objects"}, 80, "apply demo                              [====================] 100% 1 of 1 object"},
+		{"one object", report.Event{Step: "apply", Name: "demo", Done: 1, Total: 1, Unit: "objects"}, 80, "apply demo                              [===================] 100% 1 of 1 object"},
 		{"objects without a total", report.Event{Step: "apply", Name: "demo", Done: 5, Unit: "objects"}, 60, "apply demo                     5 objects"},
 		{"note", report.Event{Step: "wait", Name: "demo", Note: "Deployment web: 0 of 1 pods are ready"}, 80, "wait demo: Deployment web: 0 of 1 pods are ready                            2.0s"},
 		{"note and amount", report.Event{Step: "wait", Name: "demo", Done: 2, Total: 3, Unit: "objects", Note: "Deployment web"}, 50, "wait demo: Deployment web       66% 2 of 3 objects"},

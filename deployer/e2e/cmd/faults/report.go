@@ -27,7 +27,8 @@ the record, no operation pending, no lock held, and the custom resources and for
 there with the same content. Where the command deletes custom resources, each of them must be in its export.
 
 Where a call changes something, other commands follow a killed run as well: one that goes back (such as ` + "`rollback`" + ` after
-` + "`upgrade`" + `), after which nothing may be left over or lost, and ` + "`deploy resume`" + `, after which nothing may be pending.
+` + "`upgrade`" + `), after which nothing may be left over or lost, and ` + "`deploy resume`" + `, after which nothing may be
+pending, unless it says that it deletes no custom resources.
 
 The lock of a killed run expires as always; only its term is shortened from 15 seconds to one. [How it is done](../deployer/e2e/faults).
 
