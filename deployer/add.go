@@ -165,8 +165,8 @@ func (d *Deployer) planPlacements(ctx context.Context, t *task, catalog *Catalog
 	}
 	var releases []engine.Release
 	for _, one := range list {
-		some, err := d.releases(ctx, t, one)
-		if err != nil {
+		var some []engine.Release
+		if some, err = d.releases(ctx, t, one); err != nil {
 			return err
 		}
 		for i := range some {
@@ -176,8 +176,8 @@ func (d *Deployer) planPlacements(ctx context.Context, t *task, catalog *Catalog
 	}
 	t.before = func(ctx context.Context) error {
 		for _, one := range list {
-			if err := d.recordVersions(ctx, one.Import, one.namespaces); err != nil {
-				return err
+			if failure := d.recordVersions(ctx, one.Import, one.namespaces); failure != nil {
+				return failure
 			}
 		}
 		return nil

@@ -49,8 +49,8 @@ func (d *Deployer) planRollback(ctx context.Context, o RollbackOptions, namespac
 	}
 	var list []retreat
 	for _, i := range there {
-		some, err := d.retreats(ctx, t, catalog, i, o.Revision)
-		if err != nil {
+		var some []retreat
+		if some, err = d.retreats(ctx, t, catalog, i, o.Revision); err != nil {
 			return nil, err
 		}
 		list = append(list, some...)

@@ -165,7 +165,7 @@ func (l *Lock) acquire(ctx context.Context, o LockOptions, watch *observer) erro
 			l.hold(lease, before)
 			return nil
 		case lease == nil || holder(lease) == "" || watch.silence() > promise(lease):
-			err := l.take(ctx, lease)
+			err = l.take(ctx, lease)
 			if err == nil || !errors.Is(err, ErrChanged) && !errors.Is(err, ErrExists) {
 				return err
 			}

@@ -119,13 +119,13 @@ func TestTogether(t *testing.T) {
 	}
 	// Interrupted before the first object, it is finished by whichever comes first; the other then is, too.
 	db.cut(func(ctx context.Context, d *deployer.Deployer) error {
-		_, err := d.Change(ctx, upgrade)
-		return err
+		_, cut := d.Change(ctx, upgrade)
+		return cut
 	})
 	for _, b := range []*bed{app, db} {
-		found, err := b.resume(deployer.Options{NoWait: true})
-		if err != nil || len(found) > 1 || b == app && len(found) == 0 {
-			t.Errorf("%s: %q, %v", b.Solution, found, err)
+		found, failure := b.resume(deployer.Options{NoWait: true})
+		if failure != nil || len(found) > 1 || b == app && len(found) == 0 {
+			t.Errorf("%s: %q, %v", b.Solution, found, failure)
 		}
 	}
 	have("2.0.0")
@@ -133,9 +133,9 @@ func TestTogether(t *testing.T) {
 	// They go back together, and once.
 	back := deployer.RollbackOptions{Options: deployer.Options{NoWait: true}, Environment: app.Env, Solution: app.Solution}
 	for range 2 {
-		done, err := app.Rollback(t.Context(), back)
-		if err != nil {
-			t.Fatal(err)
+		done, failure := app.Rollback(t.Context(), back)
+		if failure != nil {
+			t.Fatal(failure)
 		}
 		if done.Version != "1.0.0" {
 			t.Errorf("%+v", done)
