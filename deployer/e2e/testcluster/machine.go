@@ -119,6 +119,7 @@ for dir in etc srv var/lib var/log; do
 	mkdir -p "$1/$dir" "$1/overlay/$dir"
 	mount -t overlay -o "lowerdir=/$dir,upperdir=$1/$dir,workdir=$1/overlay/$dir" overlay "/$dir"
 done
+rm -rf /var/lib/solutionctl # on top of the overlay: a node is a machine on which nobody has deployed
 for dir in containerd kubelet; do # which have file systems that cannot be on top of an overlay
 	mkdir -p "$1/$dir" "/var/lib/$dir"
 	mount --bind "$1/$dir" "/var/lib/$dir"
