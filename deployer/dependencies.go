@@ -48,16 +48,12 @@ func (d *Deployer) checkDependencies(ctx context.Context, catalog *Catalog, chan
 	}
 	changed := maps.Clone(held)
 	change(changed)
-	after, err := changed.unmet(catalog)
-	if err != nil {
+	r := refusal{catalog, held, changed, before}
+	after, err := r.missingIn(changed)
+	if err != nil || len(after) == 0 {
 		return err
 	}
-	maps.DeleteFunc(after, func(n need, _ *unmet) bool { return before[n] != nil && before[n].version == after[n].version })
-	if len(after) == 0 {
-		return nil
-	}
 	list := slices.SortedFunc(maps.Values(after), func(a, b *unmet) int { return cmp.Compare(a.String(), b.String()) })
-	r := refusal{catalog, held, changed, before}
 	for _, u := range list {
 		if u.isNew(held, changed) {
 			return r.missing(u)
@@ -66,22 +62,24 @@ func (d *Deployer) checkDependencies(ctx context.Context, catalog *Catalog, chan
 	return r.needed(list)
 }
 
-// refusal knows what a change that is refused would have made of what is there.
+// refusal knows what a change makes of what is there, and tells why it is refused.
 type refusal struct {
 	catalog      *Catalog
 	held, wanted holdings
 	before       map[need]*unmet // what was missing already
 }
 
-// breaks tells whether something is missing of which nothing was missing before.
-func (r *refusal) breaks(h holdings) bool {
+// missingIn returns what would be missing and was not before.
+func (r *refusal) missingIn(h holdings) (map[need]*unmet, error) {
 	after, err := h.unmet(r.catalog)
-	for n, u := range after {
-		if old := r.before[n]; old == nil || old.version != u.version {
-			return true
-		}
-	}
-	return err != nil
+	maps.DeleteFunc(after, func(n need, u *unmet) bool { return r.before[n] != nil && r.before[n].version == u.version })
+	return after, err
+}
+
+// breaks tells whether something would be missing that was not before.
+func (r *refusal) breaks(h holdings) bool {
+	after, err := r.missingIn(h)
+	return err != nil || len(after) > 0
 }
 
 // together is the command that changes two Solutions of an environment in one run, the first as it is wanted and the other to

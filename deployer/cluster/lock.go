@@ -179,7 +179,10 @@ func (l *Lock) acquire(ctx context.Context, o LockOptions, watch *observer) erro
 		if o.meanwhile != nil {
 			err = o.meanwhile(ctx)
 		}
-		if err = cmp.Or(err, sleep(ctx, pollInterval)); err != nil {
+		if err == nil {
+			err = sleep(ctx, pollInterval)
+		}
+		if err != nil {
 			return fmt.Errorf("wait for the lock %q: %w", l.name, err)
 		}
 	}
