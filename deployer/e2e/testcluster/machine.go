@@ -115,11 +115,13 @@ ip link set "$1" up`, card, strconv.Itoa(m.init.cmd.Process.Pid), m.gateway); er
 mount --make-rshared /
 mount -t proc proc /proc
 mount -t tmpfs -o mode=755 tmpfs /run
+first=
+[ -e "$1/overlay" ] || first=yes
 for dir in etc srv var/lib var/log; do
 	mkdir -p "$1/$dir" "$1/overlay/$dir"
 	mount -t overlay -o "lowerdir=/$dir,upperdir=$1/$dir,workdir=$1/overlay/$dir" overlay "/$dir"
 done
-rm -rf /var/lib/solutionctl # on top of the overlay: a node is a machine on which nobody has deployed
+if [ "$first" ]; then rm -rf /var/lib/solutionctl; fi # on top of the overlay: nobody has deployed on a new machine
 for dir in containerd kubelet; do # which have file systems that cannot be on top of an overlay
 	mkdir -p "$1/$dir" "/var/lib/$dir"
 	mount --bind "$1/$dir" "/var/lib/$dir"
