@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"sync"
 	"syscall"
 	"time"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/build/iso"
 	"github.com/solutionctl/solutionctl/build/oci"
+	"github.com/solutionctl/solutionctl/durable"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -89,7 +89,7 @@ func (p *Plan) Write(ctx context.Context, path string, o WriteOptions) (*Result,
 	if err = errors.Join(err, out.close()); err != nil {
 		return nil, describeWriteError(path, err)
 	}
-	if err := publish(path+PartialSuffix, path); err != nil {
+	if err := durable.Rename(path+PartialSuffix, path); err != nil {
 		return nil, describeWriteError(path, err)
 	}
 	return &Result{
@@ -122,14 +122,6 @@ func openPartial(name string) (*partial, error) {
 }
 
 func (p *partial) close() error { return errors.Join(p.file.Close(), p.lock.Close()) }
-
-// publish renames the finished file and makes the rename durable.
-func publish(partial, path string) error {
-	if err := os.Rename(partial, path); err != nil {
-		return err
-	}
-	return syncDirectory(filepath.Dir(path))
-}
 
 // writer fills one partial file.
 type writer struct {

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 
 	"github.com/solutionctl/solutionctl/build"
+	"github.com/solutionctl/solutionctl/durable"
 	"github.com/solutionctl/solutionctl/lint"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -150,9 +151,12 @@ func (t *lintTarget) writeEdits(edits []lint.Edit) ([]string, error) {
 
 // rewrite writes a file so that it is the old or the new one at any time.
 func rewrite(root *os.Root, name string, data []byte) error {
-	partial := name + ".partial"
-	if err := root.WriteFile(partial, data, 0o644); err != nil {
+	f, err := durable.CreateIn(root, name)
+	if err != nil {
 		return err
 	}
-	return root.Rename(partial, name)
+	if _, err := f.Write(data); err != nil {
+		return errors.Join(err, f.Discard())
+	}
+	return f.Publish(0o644)
 }

@@ -8,9 +8,8 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
-	"runtime"
 
+	"github.com/solutionctl/solutionctl/durable"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -24,35 +23,14 @@ func writeNew(path string, write func(io.Writer) error) error {
 
 // writeFile writes a file or replaces it. It appears, complete and durable, when all of it was written.
 func writeFile(path string, mode fs.FileMode, write func(io.Writer) error) error {
-	partial, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*") // readable for its owner only
+	f, err := durable.Create(path)
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, errors.Unwrap(err)) // why, but not the temporary name
 	}
-	buffered := bufio.NewWriter(partial)
+	buffered := bufio.NewWriter(f)
 	err = write(buffered)
-	if err == nil {
-		err = errors.Join(buffered.Flush(), partial.Chmod(mode), partial.Sync())
+	if err = errors.Join(err, buffered.Flush()); err != nil {
+		return errors.Join(err, f.Discard())
 	}
-	if err = errors.Join(err, partial.Close()); err == nil {
-		err = os.Rename(partial.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(partial.Name()))
-	}
-	if err := syncDirectory(filepath.Dir(path)); err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	return nil
-}
-
-// syncDirectory makes a rename in the directory durable.
-func syncDirectory(dir string) error {
-	if runtime.GOOS == "windows" {
-		return nil // it cannot sync directories
-	}
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return f.Publish(mode)
 }

@@ -26,13 +26,13 @@ import (
 
 	"github.com/gofrs/flock"
 
+	"github.com/solutionctl/solutionctl/durable"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 const (
 	keyFile         = "ca.key"
 	certificateFile = "ca.crt"
-	partialPrefix   = ".partial-"
 
 	authorityLife = 10 * 365 * 24 * time.Hour
 	serverLife    = 90 * 24 * time.Hour
@@ -54,7 +54,7 @@ type Authority struct {
 // processes may do so at once: they agree on one. The files belong to the owner of the directory, so that root may make
 // what another user is going to use.
 func Open(dir string, now func() time.Time) (*Authority, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := durable.MkdirAll(dir, 0o700); err != nil {
 		return nil, explain(err)
 	}
 	a := &Authority{dir: dir, now: now}
@@ -64,16 +64,11 @@ func Open(dir string, now func() time.Time) (*Authority, error) {
 	return a, explain(a.renew())
 }
 
-// alone runs f while no other process changes the directory, from which it removes what one that was killed has left.
+// alone runs f while no other process changes the directory.
 func (a *Authority) alone(f func() error) error {
 	lock := flock.New(a.dir, flock.SetFlag(os.O_RDONLY))
 	if err := lock.Lock(); err != nil {
 		return err
-	}
-	if left, err := filepath.Glob(filepath.Join(a.dir, partialPrefix+"*")); err == nil {
-		for _, name := range left {
-			_ = os.Remove(name) // it does no harm, and perhaps the directory cannot be changed
-		}
 	}
 	return errors.Join(f(), lock.Close())
 }
@@ -140,11 +135,7 @@ func (a *Authority) makeKey(name string) error {
 	if err != nil {
 		return err
 	}
-	partial, err := a.writePartial(encodePEM("PRIVATE KEY", der), 0o600)
-	if err != nil {
-		return err
-	}
-	return os.Rename(partial, name)
+	return a.write(name, encodePEM("PRIVATE KEY", der), 0o600)
 }
 
 // renew makes a certificate for the authority, unless the one that is there is good for a while.
@@ -182,12 +173,8 @@ func (a *Authority) findCertificate() error {
 	if err != nil {
 		return err
 	}
-	partial, err := a.writePartial(encodePEM("CERTIFICATE", der), 0o644)
-	if err != nil {
+	if err := a.write(name, encodePEM("CERTIFICATE", der), 0o644); err != nil {
 		return err
-	}
-	if err := os.Rename(partial, name); err != nil {
-		return errors.Join(err, os.Remove(partial))
 	}
 	a.certificate = made
 	return nil
@@ -215,18 +202,17 @@ func (a *Authority) template(name string, life time.Duration) (*x509.Certificate
 	}, nil
 }
 
-// writePartial writes a file that has not got its name yet.
-func (a *Authority) writePartial(data []byte, mode fs.FileMode) (name string, err error) {
-	f, err := os.CreateTemp(a.dir, partialPrefix)
+// write writes a file that belongs to whom the directory belongs to.
+func (a *Authority) write(name string, data []byte, mode fs.FileMode) error {
+	f, err := durable.Create(name)
 	if err != nil {
-		return "", err
+		return err
 	}
 	_, err = f.Write(data)
-	err = errors.Join(err, f.Chmod(mode), giveToOwner(f, a.dir), f.Sync(), f.Close())
-	if err != nil {
-		return "", errors.Join(err, os.Remove(f.Name()))
+	if err = errors.Join(err, giveToOwner(f.File, a.dir)); err != nil {
+		return errors.Join(err, f.Discard())
 	}
-	return f.Name(), nil
+	return f.Publish(mode)
 }
 
 func encodePEM(kind string, der []byte) []byte {

@@ -12,6 +12,7 @@ import (
 
 	securejoin "github.com/cyphar/filepath-securejoin"
 
+	"github.com/solutionctl/solutionctl/durable"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -173,7 +174,7 @@ func (s system) plan(files []File, candidates []string) (*Plan, error) {
 		if err == nil && isOurs(have) && !wanted[name] {
 			p.Changes = append(p.Changes, Change{File{Path: name}, schema.NodeRemove})
 		}
-		if partial := partialOf(name); !wanted[name] && s.exists(partial) { // of a run that was killed
+		if partial := durable.Partial(name); !wanted[name] && s.exists(partial) { // of a run that was killed
 			p.Changes = append(p.Changes, Change{File{Path: partial}, schema.NodeRemove})
 		}
 	}
@@ -182,50 +183,16 @@ func (s system) plan(files []File, candidates []string) (*Plan, error) {
 
 func isOurs(content []byte) bool { return bytes.HasPrefix(content, []byte(header)) }
 
-// partialOf is the name of a file that is not complete. It is always the same, so that the next run finds it.
-func partialOf(name string) string {
-	return path.Join(path.Dir(name), ".solutionctl-"+path.Base(name))
-}
-
-// write writes a file beside its place, makes sure that it is on the disk, and renames it.
-func (s system) write(file File) (err error) {
+// write replaces a file.
+func (s system) write(file File) error {
 	target, err := s.join(file.Path)
 	if err != nil {
 		return err
 	}
-	dir := filepath.Dir(target)
-	if err = os.MkdirAll(dir, 0o755); err != nil {
+	if err := durable.MkdirAll(filepath.Dir(target), 0o755); err != nil {
 		return err
 	}
-	partial := partialOf(target)
-	if err = os.Remove(partial); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	f, err := os.OpenFile(partial, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(partial)
-		}
-	}()
-	_, err = f.Write(file.Content)
-	if err = errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	if err = os.Rename(partial, target); err != nil {
-		return err
-	}
-	return syncDir(dir)
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return durable.WriteFile(target, file.Content, 0o644)
 }
 
 // remove removes a file, and the directory of its registry when nothing else is in it.
@@ -244,5 +211,5 @@ func (s system) remove(name string) error {
 	if _, err := os.Stat(dir); err != nil {
 		return nil //nolint:nilerr // the directory is gone
 	}
-	return syncDir(dir)
+	return durable.SyncDirectory(dir)
 }

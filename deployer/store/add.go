@@ -15,6 +15,7 @@ import (
 
 	"github.com/gofrs/flock"
 
+	"github.com/solutionctl/solutionctl/durable"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 	"github.com/solutionctl/solutionctl/sign/chunk"
@@ -75,7 +76,7 @@ func (s *Store) prepare() error {
 		if err := errors.Join(os.Chmod(dir, 0o750), allowGroup(dir)); err != nil {
 			return err
 		}
-		if err := syncDirectory(filepath.Dir(dir)); err != nil {
+		if err := durable.SyncDirectory(filepath.Dir(dir)); err != nil {
 			return err
 		}
 	}
@@ -312,13 +313,7 @@ func (g *Staged) commit() error {
 		if err := l.step("rename archive"); err != nil {
 			return err
 		}
-		if err := os.Rename(l.partialPath(id), l.archivePath(id)); err != nil {
-			return err
-		}
-		if err := l.step("sync directory"); err != nil {
-			return err
-		}
-		if err := syncDirectory(l.Dir()); err != nil {
+		if err := durable.Rename(l.partialPath(id), l.archivePath(id)); err != nil {
 			return err
 		}
 	}
@@ -333,25 +328,7 @@ func (l *Locked) writeRecord(id string, data []byte) error {
 	if err := l.step("write record"); err != nil {
 		return err
 	}
-	name := l.recordPath(id)
-	partial := name + partialSuffix
-	err := writeSynced(partial, data, 0o440)
-	if err == nil {
-		err = allowGroup(partial)
-	}
-	if err == nil {
-		err = l.step("rename record")
-	}
-	if err == nil {
-		err = os.Rename(partial, name)
-	}
-	if err != nil {
-		return errors.Join(err, removeIfThere(partial))
-	}
-	if err := l.step("sync record"); err != nil {
-		return err
-	}
-	return syncDirectory(l.Dir())
+	return writeShared(l.recordPath(id), data)
 }
 
 // Discard removes an archive that will not be committed.
@@ -391,7 +368,7 @@ func (l *Locked) Remove(id string) error {
 		if err := l.step("sync after " + part.step); err != nil {
 			return err
 		}
-		if err := syncDirectory(l.Dir()); err != nil {
+		if err := durable.SyncDirectory(l.Dir()); err != nil {
 			return err
 		}
 	}

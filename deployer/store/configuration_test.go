@@ -239,8 +239,11 @@ func TestEditFails(t *testing.T) {
 	if _, err := c.Edit(t.Context(), list(entryAt("/store/demo-1.0.0.iso", ""))); err != nil {
 		t.Fatal(err)
 	}
-	if len(steps) < 6 {
-		t.Fatalf("steps: %q", steps)
+	want := []string{
+		"create solutions.yaml" + backupSuffix, "publish solutions.yaml" + backupSuffix, "create solutions.yaml", "publish solutions.yaml",
+	}
+	if !slices.Equal(steps, want) {
+		t.Fatalf("steps %q, want %q", steps, want)
 	}
 	for i, step := range steps {
 		t.Run(step, func(t *testing.T) {

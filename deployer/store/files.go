@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 
+	"github.com/solutionctl/solutionctl/durable"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -25,14 +26,17 @@ func readFile(name string, limit int64) ([]byte, error) {
 	return data, nil
 }
 
-// writeSynced writes a new file and brings it to the medium.
-func writeSynced(name string, data []byte, mode fs.FileMode) error {
-	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+// writeShared replaces a file that the registry's group may read.
+func writeShared(name string, data []byte) error {
+	f, err := durable.Create(name)
 	if err != nil {
 		return err
 	}
 	_, err = f.Write(data)
-	return errors.Join(err, f.Chmod(mode), f.Sync(), f.Close())
+	if err = errors.Join(err, allowGroup(f.Name())); err != nil {
+		return errors.Join(err, f.Discard())
+	}
+	return f.Publish(0o440)
 }
 
 func removeIfThere(name string) error {

@@ -36,17 +36,7 @@ func (l *Locked) SetRegistryMode(mode schema.RegistryMode, writtenBy string) err
 	if err != nil {
 		return err
 	}
-	partial := l.hostPath() + partialSuffix
-	if err := removeIfThere(partial); err != nil { // left by a process that was killed
-		return err
-	}
-	if err := errors.Join(writeSynced(partial, data, 0o440), allowGroup(partial)); err != nil {
-		return errors.Join(err, removeIfThere(partial))
-	}
-	if err := os.Rename(partial, l.hostPath()); err != nil {
-		return err
-	}
-	return syncDirectory(l.dir)
+	return writeShared(l.hostPath(), data)
 }
 
 // DetectRegistryMode tells who should serve images where nothing was decided yet: MetalK8s' nginx where its configuration

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gofrs/flock"
 
+	"github.com/solutionctl/solutionctl/durable"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -60,7 +61,7 @@ func (f sharedFile) read() (current, error) {
 // lock makes the directory, if need be, and takes a lock on it, so that no other file is needed.
 func (f sharedFile) lock(ctx context.Context) (unlock func() error, err error) {
 	dir := filepath.Dir(f.path)
-	if err = os.MkdirAll(dir, 0o755); err != nil {
+	if err = durable.MkdirAll(dir, 0o755); err != nil {
 		return nil, f.explain(err)
 	}
 	lock := flock.New(dir, flock.SetFlag(os.O_RDONLY))
@@ -81,10 +82,10 @@ func (f sharedFile) lock(ctx context.Context) (unlock func() error, err error) {
 // check fails when the file could not be replaced.
 func (f sharedFile) check() error {
 	dir := filepath.Dir(f.path)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := durable.MkdirAll(dir, 0o755); err != nil {
 		return f.explain(err)
 	}
-	name := f.temporary("probe")
+	name := filepath.Join(dir, "."+filepath.Base(f.path)+".probe")
 	probe, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE, 0o600)
 	if err != nil {
 		return f.explain(err)
@@ -109,7 +110,7 @@ func (f sharedFile) write(name string, like current, data []byte) error {
 	if err := f.at("create " + filepath.Base(name)); err != nil {
 		return err
 	}
-	partial, err := createAnew(f.temporary("partial"))
+	partial, err := durable.Create(name)
 	if err != nil {
 		return f.explain(err)
 	}
@@ -117,18 +118,12 @@ func (f sharedFile) write(name string, like current, data []byte) error {
 	mode := fs.FileMode(0o644)
 	if like.info != nil {
 		mode = like.info.Mode().Perm()
-		err = errors.Join(err, keepOwner(partial, like.info))
+		err = errors.Join(err, keepOwner(partial.File, like.info))
 	}
-	if err = errors.Join(err, f.at("sync "+filepath.Base(name)), partial.Chmod(mode), partial.Sync(), partial.Close()); err == nil {
-		err = f.at("rename " + filepath.Base(name))
+	if err = errors.Join(err, f.at("publish "+filepath.Base(name))); err != nil {
+		return f.explain(errors.Join(err, partial.Discard()))
 	}
-	if err == nil {
-		err = os.Rename(partial.Name(), name)
-	}
-	if err != nil {
-		return f.explain(errors.Join(err, removeIfThere(partial.Name())))
-	}
-	return syncDirectory(filepath.Dir(name))
+	return f.explain(partial.Publish(mode))
 }
 
 func (f sharedFile) at(step string) error {
@@ -136,20 +131,6 @@ func (f sharedFile) at(step string) error {
 		return nil
 	}
 	return f.step(step)
-}
-
-// temporary is a name that nobody takes for the file. It is always the same, so that the next run removes what one that was
-// killed has left.
-func (f sharedFile) temporary(suffix string) string {
-	return filepath.Join(filepath.Dir(f.path), "."+filepath.Base(f.path)+"."+suffix)
-}
-
-// createAnew makes a file, in place of one of an earlier run.
-func createAnew(name string) (*os.File, error) {
-	if err := removeIfThere(name); err != nil {
-		return nil, err
-	}
-	return os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 }
 
 func (f sharedFile) explain(err error) error {

@@ -38,15 +38,6 @@ func allowGroup(path string) error {
 	return os.Chown(path, 0, id)
 }
 
-// syncDirectory makes a change in a directory durable.
-func syncDirectory(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
-}
-
 // keepOwner gives a file to the owner of another one, as far as the process may.
 func keepOwner(f *os.File, of os.FileInfo) error {
 	owner, ok := of.Sys().(*syscall.Stat_t)

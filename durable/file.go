@@ -1,0 +1,184 @@
+package durable
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// ErrLink says that a path ends in a symbolic link.
+var ErrLink = errors.New("it is a symbolic link")
+
+// WriteFile makes data the content of a file, which gets the permissions mode whether it was there or not.
+func WriteFile(name string, data []byte, mode fs.FileMode) error {
+	f, err := Create(name)
+	if err != nil {
+		return err
+	}
+	return f.finish(data, func() error { return f.Publish(mode) })
+}
+
+// WriteNewFile is [WriteFile] for what must not be there yet: else it fails with [fs.ErrExist], and the file is as it was.
+func WriteNewFile(name string, data []byte, mode fs.FileMode) error {
+	f, err := Create(name)
+	if err != nil {
+		return err
+	}
+	return f.finish(data, func() error { return f.PublishNew(mode) })
+}
+
+// File is the future content of a file. Until it is published, it has another name and is readable for its owner only, and
+// whoever reads the file finds what was there before. Owner and group are the caller's to set before that.
+//
+// The other name is always the same, .NAME.partial, so that the next writer takes over what one that was killed has left; on
+// Unix a second writer waits until the first one is finished.
+type File struct {
+	*os.File
+	root    *os.Root // the directory
+	ownRoot bool     // root is closed with the file
+	name    string   // in root
+	partial string   // in root; "" when there is no such file any more
+}
+
+// Create begins to write a file, whose directory must exist.
+func Create(name string) (*File, error) {
+	root, err := os.OpenRoot(filepath.Dir(name))
+	if err != nil {
+		return nil, err
+	}
+	f, err := CreateIn(root, filepath.Base(name))
+	if err != nil {
+		return nil, errors.Join(err, root.Close())
+	}
+	f.ownRoot = true
+	return f, nil
+}
+
+// CreateIn begins to write a file below a directory, and nothing that a symbolic link below it could name.
+func CreateIn(root *os.Root, name string) (*File, error) {
+	partial := Partial(name)
+	f, err := openPartial(root, partial)
+	if err != nil {
+		return nil, err
+	}
+	return &File{File: f, root: root, name: name, partial: partial}, nil
+}
+
+// Partial is the name that a file has until it is published, and that a process which was killed leaves.
+func Partial(name string) string {
+	return filepath.Join(filepath.Dir(name), "."+filepath.Base(name)+".partial")
+}
+
+// finish writes everything at once.
+func (f *File) finish(data []byte, publish func() error) error {
+	if _, err := f.Write(data); err != nil {
+		return errors.Join(err, f.Discard())
+	}
+	return publish()
+}
+
+// Publish closes the file and gives it its name and its permissions, in place of what had that name. After an error nothing
+// of it is left, but when bringing the new name to the medium failed: then the content may be the old or the new one.
+func (f *File) Publish(mode fs.FileMode) error {
+	return f.publish(mode, func() error { return f.root.Rename(f.partial, f.name) })
+}
+
+// PublishNew is [File.Publish] for a name that must be free: else it fails with [fs.ErrExist].
+func (f *File) PublishNew(mode fs.FileMode) error {
+	return f.publish(mode, func() error {
+		err := f.root.Link(f.partial, f.name)
+		if err == nil || errors.Is(err, fs.ErrExist) {
+			return errors.Join(err, f.root.Remove(f.partial))
+		}
+		// A file system without hard links.
+		if _, missing := f.root.Lstat(f.name); !errors.Is(missing, fs.ErrNotExist) {
+			return errors.Join(&fs.PathError{Op: "create", Path: f.name, Err: fs.ErrExist}, f.root.Remove(f.partial))
+		}
+		return f.root.Rename(f.partial, f.name)
+	})
+}
+
+func (f *File) publish(mode fs.FileMode, name func() error) error {
+	if err := errors.Join(f.Chmod(mode), f.Sync()); err != nil {
+		return errors.Join(err, f.Discard())
+	}
+	if err := f.move(name); err != nil {
+		return errors.Join(err, f.Discard())
+	}
+	f.partial = ""
+	return errors.Join(syncIn(f.root, filepath.Dir(f.name)), f.Discard())
+}
+
+// Discard gives up what is not published yet, and does nothing to what is.
+func (f *File) Discard() error {
+	var err error
+	if f.File != nil {
+		err = f.close()
+	}
+	if f.partial != "" {
+		if gone := f.root.Remove(f.partial); !errors.Is(gone, fs.ErrNotExist) {
+			err = errors.Join(err, gone)
+		}
+		f.partial = ""
+	}
+	if f.ownRoot {
+		f.ownRoot = false
+		err = errors.Join(err, f.root.Close())
+	}
+	return err
+}
+
+func (f *File) close() error {
+	err := f.File.Close()
+	if errors.Is(err, fs.ErrClosed) {
+		return nil
+	}
+	return err
+}
+
+// Rename gives a complete file or directory another name, in place of a file that has it. What is in it must be on the medium already.
+func Rename(from, to string) error {
+	if err := os.Rename(from, to); err != nil {
+		return err
+	}
+	err := SyncDirectory(filepath.Dir(to))
+	if filepath.Dir(from) != filepath.Dir(to) {
+		err = errors.Join(err, SyncDirectory(filepath.Dir(from)))
+	}
+	return err
+}
+
+// Remove removes a file or an empty directory, if it is there.
+func Remove(name string) error {
+	err := os.Remove(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return SyncDirectory(filepath.Dir(name))
+}
+
+// MkdirAll makes a directory and those above it that are missing.
+func MkdirAll(name string, mode fs.FileMode) error {
+	info, err := os.Stat(name)
+	switch {
+	case err == nil && info.IsDir():
+		return nil
+	case err == nil:
+		return fmt.Errorf("%s is not a directory", name)
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	parent := filepath.Dir(name)
+	if err := MkdirAll(parent, mode); err != nil {
+		return err
+	}
+	if err := os.Mkdir(name, mode); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return SyncDirectory(parent)
+}
