@@ -46,8 +46,14 @@ func (l *layout) blob(_ context.Context, d Descriptor) (Blob, error) {
 	return fileBlob(l.fsys, blobPath(d.Digest), d)
 }
 
-// index returns the descriptors of index.json.
+// index returns the descriptors of index.json, without those that stand in for another.
 func (l *layout) index() ([]Descriptor, error) {
+	entries, err := l.entries()
+	return slices.DeleteFunc(entries, isStandIn), err
+}
+
+// entries returns all descriptors of index.json.
+func (l *layout) entries() ([]Descriptor, error) {
 	data, err := readFile(l.fsys, indexFile)
 	if err != nil {
 		return nil, err

@@ -2,6 +2,7 @@ package oci
 
 import (
 	"cmp"
+	"maps"
 	"path"
 	"slices"
 
@@ -28,19 +29,18 @@ type Entry struct {
 // It depends on nothing but the images, whose order does not matter.
 //
 // Each image has a directory images/NAME/TAG in skopeo's dir: format; each manifest and blob lies in the OCI image
-// layout at the root as well. A payload is in the OCI image layout only.
+// layout at the root as well. A payload is in the OCI image layout only. There, a [standIn] accompanies each image in
+// Docker's format.
 func Layout(images []*Image) ([]Entry, error) {
 	images = sorted(images)
 	if err := checkImages(images); err != nil {
 		return nil, err
 	}
-	index, err := indexJSON(images)
-	if err != nil {
-		return nil, err
-	}
 	l := &arrangement{known: map[string]bool{}, blobs: map[Digest]int{}}
 	l.addData(layoutFile, []byte(`{"imageLayoutVersion":"1.0.0"}`))
-	l.addData(indexFile, index)
+	if err := l.addIndex(images, func(image *Image) string { return image.Ref.String() }); err != nil {
+		return nil, err
+	}
 	for _, image := range images {
 		l.addManifests(image)
 	}
@@ -118,18 +118,29 @@ func manifestPath(ref schema.ImageRef, i int, d Digest) string {
 	return path.Join(imageDir(ref), d.Hex+childManifestExt)
 }
 
-// indexJSON lists the roots by name and tag, then what refers to them by digest.
-func indexJSON(images []*Image) ([]byte, error) {
+// addIndex adds index.json: the roots by name, each with its stand-in, then what refers to them by digest.
+func (l *arrangement) addIndex(images []*Image, name func(*Image) string) error {
 	index := v1.IndexManifest{SchemaVersion: 2, MediaType: types.OCIImageIndex, Manifests: []Descriptor{}}
 	var referrers []Descriptor
+	var standIns []Manifest
 	seen := map[Digest]bool{}
 	for _, image := range images {
 		d := image.Root
-		d.Annotations = map[string]string{refName: image.Ref.String()}
+		d.Annotations = map[string]string{refName: name(image)}
 		if image.Origin != "" {
 			d.Annotations[fullName] = image.Origin
 		}
 		index.Manifests = append(index.Manifests, d)
+		m, needed, err := standIn(image.Manifests[0])
+		if err != nil {
+			return inContext("image "+image.Ref.String(), err)
+		}
+		if needed {
+			m.Annotations = maps.Clone(d.Annotations)
+			m.Annotations[standsFor] = d.Digest.String()
+			index.Manifests = append(index.Manifests, m.Descriptor)
+			standIns = append(standIns, m)
+		}
 		for _, r := range referrersIn(image) {
 			if !seen[r.Digest] {
 				seen[r.Digest] = true
@@ -142,7 +153,15 @@ func indexJSON(images []*Image) ([]byte, error) {
 		r.Annotations, r.Platform = nil, nil
 		index.Manifests = append(index.Manifests, r)
 	}
-	return encodeJSON(index)
+	data, err := encodeJSON(index)
+	if err != nil {
+		return err
+	}
+	l.addData(indexFile, data)
+	for _, m := range standIns {
+		l.addData(blobPath(m.Digest), m.Data)
+	}
+	return nil
 }
 
 // referrer is a manifest with a subject.

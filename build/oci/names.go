@@ -131,7 +131,7 @@ func notOne(n int, ref string, names []string) error {
 	case ref == "":
 		return report.Errorf(report.Invalid, "it holds %d images", n).WithHint("append one of their names to the source: %s", list(names))
 	default:
-		return report.Errorf(report.Invalid, "it holds %d images named %q", n, ref).WithHint("append the digest of one instead of its name")
+		return report.Errorf(report.Invalid, "it holds %d images named %q", n, ref).WithHint("name one by its tag or digest; it holds %s", list(closest(ref, names)))
 	}
 }
 

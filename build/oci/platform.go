@@ -134,7 +134,7 @@ func noPlatform(have string, platforms []schema.Platform) error {
 		names[i] = p.String()
 	}
 	return report.Errorf(report.Invalid, "the image is for %s, want %s", have, strings.Join(names, " or ")).
-		WithHint("change spec.platforms, or build the image for the missing platform")
+		WithHint("change spec.platforms or --platform, or build the image for the missing platform")
 }
 
 // smallerIndex is an index with some of the children of another; what it keeps of them is copied, not written anew.

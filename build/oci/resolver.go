@@ -177,11 +177,11 @@ func (r *Resolver) fromSolution(ctx context.Context, src source) (*Image, error)
 	if err != nil {
 		return nil, err
 	}
-	found := p.store.named(src.ref)
-	if len(found) != 1 {
-		return nil, notOne(len(found), src.ref, p.store.names())
+	image, err := p.store.Find(ctx, src.ref, r.o.Platforms)
+	if report.CodeOf(err) == report.NotFound {
+		err = report.Errorf(report.Invalid, "%w", err)
 	}
-	return p.store.choose(ctx, found[0], r.o.Platforms)
+	return image, err
 }
 
 func (r *Resolver) openArchive(path string) (*place, error) {

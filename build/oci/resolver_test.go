@@ -326,26 +326,33 @@ func TestLayerCache(t *testing.T) {
 	resolve(t, oci.Options{CacheDir: cache}, "docker-archive:"+archive)
 }
 
-func TestDockerDaemon(t *testing.T) {
-	plain := tarOf(dockerSave(map[string][]string{"acme/operator:1.0.0": {"base"}}))
+// dockerDaemon serves the API of a Docker engine on a socket.
+func dockerDaemon(t *testing.T, handler http.HandlerFunc) (host string) {
+	t.Helper()
 	socket := filepath.Join(t.TempDir(), "docker.sock")
 	listener, err := net.Listen("unix", socket)
 	if err != nil {
 		t.Fatal(err)
 	}
+	server := &http.Server{Handler: handler}
+	go func() { _ = server.Serve(listener) }()
+	t.Cleanup(func() { _ = server.Close() })
+	return "unix://" + socket
+}
+
+func TestDockerDaemon(t *testing.T) {
+	plain := tarOf(dockerSave(map[string][]string{"acme/operator:1.0.0": {"base"}}))
 	saved := 0
-	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	daemon := dockerDaemon(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/images/get" || r.URL.Query().Get("names") != "acme/operator:1.0.0" {
 			http.Error(w, `{"message":"No such image: nope:1"}`, http.StatusNotFound)
 			return
 		}
 		saved++
 		_, _ = w.Write(plain)
-	})}
-	go func() { _ = server.Serve(listener) }()
-	t.Cleanup(func() { _ = server.Close() })
+	})
 
-	r := newResolver(t, oci.Options{DockerHost: "unix://" + socket})
+	r := newResolver(t, oci.Options{DockerHost: daemon})
 	for range 2 {
 		image, resolveErr := r.Resolve(t.Context(), testRef, "docker-daemon:acme/operator:1.0.0")
 		if resolveErr != nil {
@@ -356,7 +363,7 @@ func TestDockerDaemon(t *testing.T) {
 	if saved != 1 {
 		t.Errorf("image was saved %d times, want once", saved)
 	}
-	_, err = r.Resolve(t.Context(), testRef, "docker-daemon:nope:1")
+	_, err := r.Resolve(t.Context(), testRef, "docker-daemon:nope:1")
 	checkError(t, err, report.Invalid, "No such image", "docker pull nope:1")
 
 	gone := newResolver(t, oci.Options{DockerHost: "unix:///no/such.sock"})

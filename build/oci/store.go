@@ -49,14 +49,14 @@ func (s *Store) Image(ref schema.ImageRef) *Image {
 
 func (s *Store) readLayout() error {
 	s.layout = &layout{fsys: s.fsys, strict: true}
-	index, err := s.layout.index()
+	entries, err := s.layout.entries()
 	if err != nil {
 		return err
 	}
-	for _, d := range index {
+	for _, d := range entries {
 		text := d.Annotations[refName]
-		if text == "" {
-			continue // a referrer, found through its subject
+		if text == "" || isStandIn(d) {
+			continue // a referrer, found through its subject; or the image once more
 		}
 		ref, err := schema.ParseImageRef(text)
 		if err != nil {
@@ -69,7 +69,7 @@ func (s *Store) readLayout() error {
 		image.Ref, image.Origin = ref, d.Annotations[fullName]
 		s.images = append(s.images, image)
 	}
-	return nil
+	return s.checkStandIns(entries)
 }
 
 func (s *Store) readDirs() error {
@@ -124,10 +124,13 @@ func (s *Store) named(text string) []*Image {
 	return found
 }
 
+// names are those of the images, without the payload.
 func (s *Store) names() []string {
-	names := make([]string, len(s.images))
-	for i, image := range s.images {
-		names[i] = image.Ref.String()
+	var names []string
+	for _, image := range s.images {
+		if !isPayload(image) {
+			names = append(names, image.Ref.String())
+		}
 	}
 	return names
 }

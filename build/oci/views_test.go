@@ -3,6 +3,7 @@ package oci_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -27,12 +28,7 @@ func solution(t *testing.T) []*oci.Image {
 	operator := l.image("linux/amd64", "base", "operator")
 	l.tag("operator", operator)
 	l.artifact("application/spdx+json", operator)
-	docker := l.manifest("linux/amd64", "base", "old")
-	docker.MediaType = types.DockerManifestSchema2
-	docker.Config.MediaType = types.DockerConfigJSON
-	for i := range docker.Layers {
-		docker.Layers[i].MediaType = types.DockerLayer
-	}
+	docker := dockerTypes(l.manifest("linux/amd64", "base", "old"))
 	l.tag("docker", l.json(docker.MediaType, docker))
 	l.tag("multi", l.multi(l.image("linux/amd64", "base", "ui"), l.image("linux/arm64", "base-arm", "ui")))
 	noType := l.manifest("linux/amd64", "base", "plain")
@@ -57,6 +53,15 @@ func solution(t *testing.T) []*oci.Image {
 		images = append(images, image)
 	}
 	return images
+}
+
+// dockerTypes gives a manifest the media types of Docker's format.
+func dockerTypes(m v1.Manifest) v1.Manifest {
+	m.MediaType, m.Config.MediaType = types.DockerManifestSchema2, types.DockerConfigJSON
+	for i := range m.Layers {
+		m.Layers[i].MediaType = types.DockerLayer
+	}
+	return m
 }
 
 func payload(t *testing.T) *oci.Image {
@@ -232,6 +237,8 @@ func TestStoreRefuses(t *testing.T) {
 	ui := images[0]
 	layer := ui.Blobs[1].Digest.Hex
 	child := ui.Manifests[1].Digest.Hex
+	docker := images[4].Root.Digest.Hex
+	standIn := standInOf(t, mapFS(t, layoutOf(t, images...)))
 	for _, test := range []struct {
 		name    string
 		damage  func(fstest.MapFS)
@@ -240,13 +247,34 @@ func TestStoreRefuses(t *testing.T) {
 	}{
 		{"missing blob", func(f fstest.MapFS) { delete(f, "blobs/sha256/"+layer) }, report.Corrupt, "blobs/sha256/" + layer + " is missing"},
 		{"short blob", func(f fstest.MapFS) { f["blobs/sha256/"+layer] = &fstest.MapFile{} }, report.Corrupt, "has 0 bytes"},
-		{"changed manifest", func(f fstest.MapFS) { f["blobs/sha256/"+child].Data[3] ^= 1 }, report.Corrupt, "its bytes have the digest"},
+		{"changed manifest", func(f fstest.MapFS) {
+			f["blobs/sha256/"+child].Data = bytes.Clone(f["blobs/sha256/"+child].Data) // the images have it, too
+			f["blobs/sha256/"+child].Data[3] ^= 1
+		}, report.Corrupt, "its bytes have the digest"},
 		{"missing child", func(f fstest.MapFS) { delete(f, "blobs/sha256/"+child) }, report.Corrupt, child + " is missing"},
 		{"no index", func(f fstest.MapFS) { f["index.json"].Data = []byte("[") }, report.Invalid, "index.json is not valid"},
 		{"large index", func(f fstest.MapFS) { f["index.json"].Data = make([]byte, 9<<20) }, report.Invalid, "more than"},
 		{"odd name", func(f fstest.MapFS) {
 			f["index.json"].Data = bytes.ReplaceAll(f["index.json"].Data, []byte(`"ui:1.0.0"`), []byte(`"{{ui"`))
 		}, report.Invalid, "index.json: image"},
+		{"stand-in of nothing", func(f fstest.MapFS) {
+			f["index.json"].Data = bytes.ReplaceAll(f["index.json"].Data, []byte(`stands-for":"sha256:`+docker[:4]), []byte(`stands-for":"sha256:ffff`))
+		}, report.Invalid, `"operator:0.9.0" stands for an image that is not listed`},
+		{"stand-in of another name", func(f fstest.MapFS) {
+			before, after, _ := bytes.Cut(f["index.json"].Data, []byte(`"io.solutionctl.stands-for":"sha256:`+docker+`","org.opencontainers.image.ref.name":"operator:0.9.0"`))
+			f["index.json"].Data = slices.Concat(before, []byte(`"io.solutionctl.stands-for":"sha256:`+docker+`","org.opencontainers.image.ref.name":"operator:1.0.0"`), after)
+		}, report.Invalid, `"operator:1.0.0" stands for an image that is not listed`},
+		{"stand-in with other content", func(f fstest.MapFS) {
+			index := bytes.ReplaceAll(f["blobs/sha256/"+standIn.Hex].Data, []byte(docker), []byte(child))
+			digest, _, _ := v1.SHA256(bytes.NewReader(index))
+			f["blobs/sha256/"+digest.Hex] = &fstest.MapFile{Data: index}
+			f["index.json"].Data = bytes.ReplaceAll(f["index.json"].Data, []byte(standIn.Hex), []byte(digest.Hex))
+		}, report.Invalid, "lists image operator:0.9.0 twice, and the two differ"},
+		{"stand-in of an OCI image", func(f fstest.MapFS) {
+			f["index.json"].Data = bytes.ReplaceAll(f["index.json"].Data, []byte(`"annotations":{"io.containerd.image.name":"ghcr.io/acme/ui:1.0.0"`),
+				[]byte(`"annotations":{"io.solutionctl.stands-for":"sha256:`+ui.Root.Digest.Hex+`","io.containerd.image.name":"ghcr.io/acme/ui:1.0.0"`))
+		}, report.Invalid, `"ui:1.0.0" stands for an image that is not listed`},
+		{"missing stand-in", func(f fstest.MapFS) { delete(f, "blobs/sha256/"+standIn.Hex) }, report.Corrupt, standIn.Hex + " is missing"},
 		{"missing blob of a directory", func(f fstest.MapFS) {
 			delete(f, "index.json")
 			delete(f, "images/ui/1.0.0/"+layer)
@@ -267,6 +295,21 @@ func TestStoreRefuses(t *testing.T) {
 			checkError(t, err, test.code, test.message, "")
 		})
 	}
+}
+
+// standInOf returns the digest of the one stand-in of an archive.
+func standInOf(t *testing.T, fsys fs.FS) oci.Digest {
+	t.Helper()
+	data, err := fs.ReadFile(fsys, "index.json")
+	var index v1.IndexManifest
+	if err = errors.Join(err, json.Unmarshal(data, &index)); err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(index.Manifests, func(d oci.Descriptor) bool { return d.Annotations["io.solutionctl.stands-for"] != "" })
+	if i < 0 {
+		t.Fatal("there is no stand-in")
+	}
+	return index.Manifests[i].Digest
 }
 
 func TestPayload(t *testing.T) {

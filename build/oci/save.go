@@ -1,0 +1,180 @@
+package oci
+
+import (
+	"archive/tar"
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// Find returns the image called "name:tag", or "name" when it has one tag, with the given platforms of its index; with
+// all when there are none.
+func (s *Store) Find(ctx context.Context, name string, platforms []schema.Platform) (*Image, error) {
+	found := s.named(name)
+	if len(found) != 1 {
+		return nil, report.Errorf(report.NotFound, "%w", notOne(len(found), name, s.names()))
+	}
+	image, err := s.choose(ctx, found[0], platforms)
+	if err != nil {
+		return nil, inContext("image "+found[0].Ref.String(), err)
+	}
+	image.Ref = found[0].Ref
+	return image, nil
+}
+
+// Save writes an image, byte for byte, where others can read it: "oci:DIR[:REF]" makes an OCI image layout,
+// "docker-archive:FILE[:REF]" what `docker load` reads. Without REF the image keeps its name. Every digest is verified.
+// The directory or file appears when it is complete; one that is there is not replaced.
+func Save(ctx context.Context, image *Image, target string) error {
+	to, err := parseSource(target)
+	if err != nil || to.kind != kindLayout && to.kind != kindDockerArchive {
+		return report.Errorf(report.Usage, "%q is no place that images are written to", target).
+			WithHint("write oci:DIR or docker-archive:FILE")
+	}
+	write := writeLayout
+	if to.kind == kindDockerArchive {
+		write = writeDockerArchive
+	}
+	path := filepath.Clean(to.path)
+	if _, err = os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+		return cmp.Or(err, error(report.Errorf(report.Usage, "%s exists", path).WithHint("name a new file or directory")))
+	}
+	dir, err := os.MkdirTemp(filepath.Dir(path), "."+filepath.Base(path)+".partial-*")
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, errors.Unwrap(err)) // why, but not the temporary name
+	}
+	content := filepath.Join(dir, filepath.Base(path))
+	err = write(ctx, image, cmp.Or(to.ref, image.Ref.String()), content)
+	if err == nil {
+		err = os.Rename(content, path)
+	}
+	return inContext("image "+image.Ref.String(), errors.Join(err, os.RemoveAll(dir)))
+}
+
+// writeLayout writes the image as an OCI image layout into a new directory.
+func writeLayout(ctx context.Context, image *Image, ref, dir string) error {
+	l := &arrangement{known: map[string]bool{}, blobs: map[Digest]int{}}
+	l.addData(layoutFile, []byte(`{"imageLayoutVersion":"1.0.0"}`))
+	if err := l.addIndex([]*Image{image}, func(*Image) string { return ref }); err != nil {
+		return err
+	}
+	for _, m := range image.Manifests {
+		l.addData(blobPath(m.Digest), m.Data)
+	}
+	if err := os.MkdirAll(filepath.Join(dir, "blobs", "sha256"), 0o755); err != nil {
+		return err
+	}
+	for _, entry := range l.entries {
+		if err := writeContent(ctx, filepath.Join(dir, filepath.FromSlash(entry.Path)), bytes.NewReader(entry.Data)); err != nil {
+			return err
+		}
+	}
+	for _, blob := range image.Blobs {
+		if err := copyBlob(ctx, blob, func(r io.Reader) error {
+			return writeContent(ctx, filepath.Join(dir, filepath.FromSlash(blobPath(blob.Digest))), r)
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func writeContent(ctx context.Context, name string, r io.Reader) error {
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(f, contextReader{ctx, r})
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+// copyBlob gives the content of a blob to write, verified.
+func copyBlob(ctx context.Context, blob Blob, write func(io.Reader) error) error {
+	r, err := blob.Open(ctx, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(write(VerifyReader(r, blob.Descriptor)), r.Close())
+}
+
+// writeDockerArchive writes the image as `docker save` does, its layers compressed as they are.
+func writeDockerArchive(ctx context.Context, image *Image, ref, name string) error {
+	doc, err := image.forDocker()
+	if err != nil {
+		return err
+	}
+	entry := dockerImage{Config: doc.Config.Digest.Hex + ".json", RepoTags: []string{ref}, Layers: []string{}}
+	names := map[Digest]string{doc.Config.Digest: entry.Config}
+	for _, layer := range doc.Layers {
+		names[layer.Digest] = layer.Digest.Hex + ".tar.gz"
+		entry.Layers = append(entry.Layers, names[layer.Digest])
+	}
+	list, err := encodeJSON([]dockerImage{entry})
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	buffered := bufio.NewWriterSize(f, 1<<20)
+	w := tar.NewWriter(buffered)
+	for _, blob := range image.Blobs {
+		if names[blob.Digest] == "" {
+			continue // of another platform, or of what refers to the image
+		}
+		if err = copyBlob(ctx, blob, func(r io.Reader) error {
+			return addMember(ctx, w, names[blob.Digest], blob.Size, r)
+		}); err != nil {
+			return errors.Join(err, f.Close())
+		}
+	}
+	err = addMember(ctx, w, manifestFile, int64(len(list)), bytes.NewReader(list))
+	return errors.Join(err, w.Close(), buffered.Flush(), f.Sync(), f.Close())
+}
+
+func addMember(ctx context.Context, w *tar.Writer, name string, size int64, r io.Reader) error {
+	if err := w.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: size}); err != nil {
+		return err
+	}
+	_, err := io.Copy(w, contextReader{ctx, r})
+	return err
+}
+
+// forDocker returns the one manifest of the image that Docker can run: its archives hold no index.
+func (i *Image) forDocker() (*document, error) {
+	var runnable []*document
+	var platforms []string
+	for _, m := range i.Manifests {
+		doc, err := parseManifest(m.Data, m.MediaType)
+		if err != nil {
+			return nil, inManifest(m.Digest, err)
+		}
+		if p := platformOf(m.Descriptor); doc.MediaType.IsImage() && doc.Config.MediaType.IsConfig() && doc.Subject == nil && p != (schema.Platform{}) {
+			runnable, platforms = append(runnable, doc), append(platforms, p.String())
+		}
+	}
+	switch len(runnable) {
+	case 1:
+		return runnable[0], nil
+	case 0:
+		return nil, report.Errorf(report.Usage, "it is no image that Docker runs").WithHint("write it to oci:DIR")
+	default:
+		return nil, report.Errorf(report.Usage, "it is for %s; an archive of Docker holds one platform", strings.Join(platforms, ", ")).
+			WithHint("choose one: --platform %s", platforms[0])
+	}
+}
