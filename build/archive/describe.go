@@ -52,7 +52,7 @@ func (a *Archive) Describe() (*Description, error) {
 	}
 	for _, image := range a.Images.Images() {
 		if !isPayload(image) {
-			d.Images = append(d.Images, a.describeImage(image))
+			d.Images = append(d.Images, a.DescribeImage(image))
 		}
 	}
 	var err error
@@ -69,7 +69,8 @@ func (a *Archive) Describe() (*Description, error) {
 // isPayload tells the artifact that repeats the archive's files from the images that run.
 func isPayload(image *oci.Image) bool { return image.Root.ArtifactType == oci.PayloadType }
 
-func (a *Archive) describeImage(image *oci.Image) ImageDescription {
+// DescribeImage says what an image of the archive is.
+func (a *Archive) DescribeImage(image *oci.Image) ImageDescription {
 	d := ImageDescription{
 		Name: image.Ref.String(), Digest: image.Root.Digest.String(), MediaType: string(image.Root.MediaType),
 		Platforms: image.Platforms(), Blobs: len(image.Blobs), Origin: a.Solution.Spec.ImageOrigins[image.Ref],

@@ -1,55 +1,107 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/solutionctl/solutionctl/build/archive"
+	"github.com/solutionctl/solutionctl/build/oci"
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
+	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
+// inspectFlags are the flags of `solutionctl inspect`.
+type inspectFlags struct {
+	extract, image, to string
+	platforms          []string
+}
+
 func newInspectCommand(a *app) *cobra.Command {
-	var extract string
+	var f inspectFlags
 	cmd := &cobra.Command{
 		Use:   "inspect ARCHIVE [PATH]",
-		Short: "Show what is in an archive, or print one file of it",
+		Short: "Show what is in an archive, or take something out of it",
 		Long: `Show what is in an archive: its manifest, images with their digests and platforms, CRDs, roles and files. Layers are
 not read, so this takes milliseconds whatever the size.
 
 With PATH, print that file, or list that directory. With --extract, write the file or directory into a directory
-instead; nothing else is unpacked.`,
+instead; without PATH, everything, each layer once for every name that it has.
+
+With --image, write an image to where other tools read it, byte for byte and with its digests verified: an OCI image
+layout (oci:DIR) or what "docker load" reads (docker-archive:FILE).`,
 		Example: `  solutionctl inspect example-solution-1.0.0.iso
   solutionctl inspect example-solution-1.0.0.iso manifest.yaml
-  solutionctl inspect example-solution-1.0.0.iso operator --extract out/`,
+  solutionctl inspect example-solution-1.0.0.iso operator --extract out/
+  solutionctl inspect example-solution-1.0.0.iso --image operator:1.0.0 --to docker-archive:operator.tar`,
 		Args:              optionalArgs([]string{"ARCHIVE"}, "PATH"),
 		ValidArgsFunction: completeArchive(true),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case (f.image == "") != (f.to == ""):
+				return report.Errorf(report.Usage, "--image and --to belong together").
+					WithHint("such as --image NAME:TAG --to oci:DIR")
+			case f.image == "" && len(f.platforms) > 0:
+				return report.Errorf(report.Usage, "--platform is for --image")
+			case f.image != "" && (len(args) > 1 || f.extract != ""):
+				return report.Errorf(report.Usage, "--image takes neither PATH nor --extract")
+			}
 			archive, file, err := openArchive(args[0])
 			if err != nil {
 				return err
 			}
 			defer file.Close() //nolint:errcheck // read only
+			name := archivePathArgument(args)
 			switch {
-			case len(args) == 1 && extract == "":
+			case f.image != "":
+				return a.saveImage(cmd.Context(), archive, f)
+			case f.extract != "":
+				if _, err := fs.Stat(archive, name); err != nil {
+					return describeMissing(err, name)
+				}
+				return archive.Extract(cmd.Context(), name, f.extract)
+			case len(args) == 1:
 				return a.describeArchive(archive)
-			case extract != "":
-				return extractTo(extract, archive, archivePathArgument(args))
 			default:
-				return a.printFile(archive, archivePathArgument(args))
+				return a.printFile(archive, name)
 			}
 		},
 	}
-	cmd.Flags().StringVar(&extract, "extract", "", "write PATH, or everything, into this `directory`")
+	flags := cmd.Flags()
+	flags.StringVar(&f.extract, "extract", "", "write PATH, or everything, into this `directory`")
+	flags.StringVar(&f.image, "image", "", "take out this image: `NAME[:TAG]`")
+	flags.StringVar(&f.to, "to", "", "write the image here: `oci:DIR|docker-archive:FILE`")
+	flags.StringSliceVar(&f.platforms, "platform", nil, "take only these platforms of the image, such as linux/amd64")
 	return cmd
+}
+
+func (a *app) saveImage(ctx context.Context, archive *archive.Archive, f inspectFlags) error {
+	platforms := make([]schema.Platform, len(f.platforms))
+	for i, text := range f.platforms {
+		var err error
+		if platforms[i], err = schema.ParsePlatform(text); err != nil {
+			return report.Errorf(report.Usage, "--platform: %w", err)
+		}
+	}
+	image, err := archive.Images.Find(ctx, f.image, platforms)
+	if err != nil {
+		return report.Errorf(report.CodeOf(err), "%s: %w", archive.Solution.ID(), err)
+	}
+	if err := oci.Save(ctx, image, f.to); err != nil {
+		return err
+	}
+	d := archive.DescribeImage(image)
+	return a.emitResult(d, func(w *console.Stream) error {
+		_, err := fmt.Fprintf(w, "%s is in %s: %s for %s\n", d.Name, console.Clean(f.to), d.Digest, joinStrings(d.Platforms))
+		return err
+	})
 }
 
 // archivePathArgument is PATH in the form that file systems take: without leading or trailing slashes.
@@ -153,46 +205,4 @@ func describeMissing(err error, name string) error {
 			WithHint("list what it has: solutionctl inspect ARCHIVE")
 	}
 	return err
-}
-
-// extractTo writes a file or a directory of the archive below dir. Files that are there are not overwritten.
-func extractTo(dir string, archive *archive.Archive, name string) error {
-	if _, err := fs.Stat(archive, name); err != nil {
-		return describeMissing(err, name)
-	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return err
-	}
-	defer root.Close() //nolint:errcheck // a directory handle
-	return fs.WalkDir(archive, name, func(file string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		target := filepath.FromSlash(strings.TrimPrefix(strings.TrimPrefix(file, path.Dir(name)), "/"))
-		if entry.IsDir() {
-			return root.MkdirAll(target, 0o755)
-		}
-		return extractFile(root, target, archive, file)
-	})
-}
-
-func extractFile(root *os.Root, target string, archive *archive.Archive, name string) error {
-	source, err := archive.Open(name)
-	if err != nil {
-		return err
-	}
-	defer source.Close() //nolint:errcheck // read only
-	f, err := root.OpenFile(target, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-	if errors.Is(err, fs.ErrExist) {
-		return report.Errorf(report.Failure, "extract %s: %w", name, err).WithHint("extract into an empty directory")
-	}
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(f, source)
-	return errors.Join(err, f.Close())
 }
