@@ -149,7 +149,8 @@ var isoFaults = map[string]func(*patched){
 		check(p.tb, iso.ImplantMD5(&writable{p.data}, int64(len(p.data))))
 		p.data[primary+574] ^= 1 // in the identifier of the application
 	},
-	"hidden-data": func(p *patched) { p.data[510] = 0x55 },
+	"hidden-data":     func(p *patched) { p.data[510] = 0x55 },
+	"partition-table": func(p *patched) { copy(p.data[510:], "\x55\xaa") },
 }
 
 // writable is an image that implantisomd5 may change.

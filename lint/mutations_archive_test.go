@@ -20,6 +20,7 @@ func isoMutations() map[string]mutation {
 		"SOL140": "section-missing", "SOL141": "system-use-too-long", "SOL142": "unknown-system-use", "SOL143": "relocated",
 		"SOL144": "symbolic-link", "SOL145": "set-user-id", "SOL146": "owner", "SOL147": "backslash", "SOL148": "lower-case",
 		"SOL149": "same-but-for-case", "SOL150": "second-manifest", "SOL151": "hidden-data", "SOL152": "path-table-elsewhere",
+		"SOL154": "partition-table",
 	} {
 		all[rule] = mutation{fault: fault}
 	}

@@ -18,7 +18,16 @@ var isoIDs = map[string]int{
 	"iso-extent-overlap": 139, "iso-multi-extent": 140, "iso-susp": 141, "iso-susp-unknown": 142,
 	"iso-relocated-directory": 143, "iso-file-type": 144, "iso-mode": 145, "iso-owner": 146, "iso-name": 147,
 	"iso-primary-name": 148, "iso-duplicate-name": 149, "iso-tree-diverges": 150, "iso-hidden-data": 151,
-	"iso-second-opinion": 152, "iso-second-opinion-gap": 153,
+	"iso-second-opinion": 152, "iso-second-opinion-gap": 153, "iso-other-format": 154,
+}
+
+// ImageRules returns the identifiers of the rules of package iso, for whoever has examined the image already.
+func ImageRules() []string {
+	var ids []string
+	for _, rule := range isoRules() {
+		ids = append(ids, rule.ID)
+	}
+	return ids
 }
 
 // isoRules are the rules of package iso.
@@ -49,7 +58,8 @@ func isoExplanation(format iso.Rule) string {
 			"Where this does not hold they may see different files, so that what was verified is not what is used. Every command refuses such an image."
 	}
 	return "Programs read an ISO 9660 image in three ways: by its primary names, by Rock Ridge and by Joliet. " +
-		"solutionctl opens an image for which this does not hold; other programs may not."
+		"Where this does not hold, solutionctl can show what is in an image, other programs may not, or may show something else: " +
+		"an error is reason enough not to sign, verify or import it."
 }
 
 // isoChecks examines the structure of the image: by our own parser and, where that succeeds, by go-diskfs.

@@ -2,6 +2,7 @@ package iso
 
 import (
 	"io"
+	"slices"
 
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -12,19 +13,30 @@ import (
 //
 // A fault that leaves no ground for further judgements, such as a truncated file, ends the examination.
 func Check(r io.ReaderAt, size int64) []report.Finding {
+	return CheckVerified(r, r, size)
+}
+
+// CheckVerified is [Check] for a reader r that verifies what it reads, and to do so reads megabytes around it. Only the
+// bytes between the files, which lie all over an image and which no program looks for, are read from spaces.
+func CheckVerified(r, spaces io.ReaderAt, size int64) []report.Finding {
 	s := newScan(r, size, true)
-	if s.check() == nil { // what went wrong is among the findings
+	if s.check() == nil && s.checkFormats() == nil { // what went wrong is among the findings
+		s.src = source{r: spaces, size: size} // with a budget of its own
 		_ = s.checkHidden()
 	}
 	return s.result()
 }
 
-// CheckRecords is [Check] without a look at the bytes that belong to no file and no directory. They lie all over an
-// image, and what they hold is never more than a warning.
-func CheckRecords(r io.ReaderAt, size int64) []report.Finding {
-	s := newScan(r, size, true)
-	_ = s.check()
-	return s.result()
+// Refusal makes an error of what [Check] and [CompareDiskFS] have found: the one that tells most, or nil when none of the
+// findings is an error.
+func Refusal(findings []report.Finding) error {
+	report.SortFindings(findings)
+	errors := slices.DeleteFunc(slices.Clone(findings), func(f report.Finding) bool { return f.Severity != report.SeverityError })
+	if len(errors) == 0 {
+		return nil
+	}
+	first := max(0, slices.IndexFunc(errors, func(f report.Finding) bool { return f.Rule == ruleOtherFormat }))
+	return report.Errorf(report.Invalid, "%s", errors[first])
 }
 
 func (s *scan) check() error {
@@ -33,6 +45,9 @@ func (s *scan) check() error {
 		return err
 	}
 	s.region(systemArea*sectorSize, s.ended-systemArea*sectorSize, "volume descriptors", "")
+	if err := s.checkVersionSector(); err != nil {
+		return err
+	}
 	if err := s.checkPathTables(primary); err != nil {
 		return err
 	}

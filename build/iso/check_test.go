@@ -95,7 +95,7 @@ func descriptorFaults() []fault {
 		}},
 		{"partition", orphaned(ruleExtraDescriptor), func(p *patched) { p.data[p.descriptor(jolietTree)] = 3 }},
 		{"boot record", orphaned(ruleElTorito), func(p *patched) { p.data[p.descriptor(jolietTree)] = descriptorBoot }},
-		{"no Joliet", []string{ruleHiddenData, ruleNoJoliet}, func(p *patched) { p.data[p.descriptor(jolietTree)] = descriptorTerminator }},
+		{"no Joliet", []string{ruleHiddenData, ruleNoJoliet, ruleOtherFormat}, func(p *patched) { p.data[p.descriptor(jolietTree)] = descriptorTerminator }},
 		{"Joliet volume size", only(ruleVolumeSize), func(p *patched) {
 			p.put32(p.descriptor(jolietTree)+80, p.get32(p.descriptor(jolietTree)+80)+1)
 		}},
@@ -264,7 +264,7 @@ func TestRules(t *testing.T) {
 	broken := map[string]bool{
 		ruleUnreadable: true, ruleSecondOpinion: true, ruleSecondGap: true, // these have tests of their own
 	}
-	for _, f := range faults() {
+	for _, f := range slices.Concat(faults(), formatFaults()) {
 		for _, rule := range f.rules {
 			broken[rule] = true
 		}

@@ -22,7 +22,9 @@
 // an image that shows one manifest to isoinfo and another one to the kernel; so Open compares the three names and all
 // extents of every file and refuses an image that is not the same to every reader.
 //
-// [Check] is strict about everything else that readers rely on and returns findings; [Rules] documents them.
+// [Check] is strict about everything else that readers rely on and returns findings; [Rules] documents them. It also refuses
+// what programs take for another format, such as UDF, a partition table or the superblock of a file system, and bytes that
+// belong to no file. [Refusal] makes an error of the findings.
 // [CompareDiskFS] is a second opinion: go-diskfs, which shares no code with this package, must read the same. It runs
 // within bounds, because it trusts what it reads, and is imported nowhere else.
 //

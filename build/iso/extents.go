@@ -48,20 +48,12 @@ func nameOrRoot(path string) string {
 	return path
 }
 
-// maxHiddenBytes bounds how much of the space between regions is looked at.
-const maxHiddenBytes = 256 << 20
-
 // checkHidden looks for bytes that no region accounts for and that are not zero. The regions are sorted.
 func (s *scan) checkHidden() error {
-	budget := int64(maxHiddenBytes)
 	at, before := int64(0), "the start of the image"
 	gap := func(end int64) error {
 		if end <= at {
 			return nil
-		}
-		if budget -= end - at; budget < 0 {
-			s.add(ruleHiddenData, "", "there is so much space between the files that it is not looked at")
-			return errBudget
 		}
 		zero, err := s.isZero(at, end)
 		if err == nil && !zero {

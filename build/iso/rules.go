@@ -49,6 +49,7 @@ const (
 	ruleDuplicateName   = "iso-duplicate-name"
 	ruleTreeDiverges    = "iso-tree-diverges"
 	ruleHiddenData      = "iso-hidden-data"
+	ruleOtherFormat     = "iso-other-format"
 	ruleSecondOpinion   = "iso-second-opinion"
 	ruleSecondGap       = "iso-second-opinion-gap"
 )
@@ -180,8 +181,12 @@ var rules = []Rule{
 		"The ISO 9660, Rock Ridge and Joliet names lead to the same content: the same paths, extents and sizes.",
 	},
 	{
-		ruleHiddenData, report.SeverityWarning, false,
-		"Bytes that belong to no file and no structure are zero.",
+		ruleHiddenData, report.SeverityError, false,
+		"Bytes that belong to no file and no structure are zero, those of the system area too.",
+	},
+	{
+		ruleOtherFormat, report.SeverityError, false,
+		"No program can take the image for something else: it holds no volume structure or anchor of UDF, no partition table, and no mark of another file system.",
 	},
 	{
 		ruleSecondOpinion, report.SeverityError, false,
@@ -282,6 +287,8 @@ func hintFor(rule string) string {
 		return "build the archive with solutionctl, or with mkisofs -R -J -l -iso-level 3"
 	case ruleFileType:
 		return "replace links and special files by regular files and build the archive again"
+	case ruleHiddenData, ruleOtherFormat:
+		return "build the archive with solutionctl, or with mkisofs -r -J -l -iso-level 3 without -udf, -hfs or a boot image"
 	case ruleTreeDiverges, ruleDuplicateName, ruleSecondOpinion:
 		return "do not use this archive: programs disagree about its content; get it again from whoever built it"
 	case ruleOwner:

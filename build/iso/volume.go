@@ -17,7 +17,7 @@ const (
 	maxDepth         = 32       // levels of directories
 	maxDescriptors   = 64       // volume descriptors before the terminator
 	maxContinuations = 16       // continuation areas of one record
-	maxMetadataBytes = 1 << 30  // read in total, both trees
+	maxMetadataBytes = 1 << 30  // read in total, both trees; and of what lies between files
 	maxMetadataReads = 1 << 21  // calls of ReadAt in total
 )
 

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -135,7 +136,7 @@ func (d *admission) judge(ctx context.Context, c *admitted, path string) (*chunk
 	}
 	o := sign.Options{
 		Store: d.trusted, State: d.state, Now: d.app.now(), Path: path, Device: c.file.Device, Unchanged: c.file.Unchanged, Identify: identify,
-		Examine: checkStructure, Locate: locateFile(c.file, c.file.Size), OnRead: true, AllowDowngrade: d.options.downgrade,
+		Examine: checkVerified, Locate: locateFile(c.file, c.file.Size), OnRead: true, AllowDowngrade: d.options.downgrade,
 		Workers: runtime.GOMAXPROCS(0), Sink: report.Discard, ToolVersion: readVersion().Version,
 	}
 	verdict, reader, err := sign.Verify(ctx, c.file, c.file.Size, bundles, o)
@@ -154,6 +155,9 @@ func (d *admission) judge(ctx context.Context, c *admitted, path string) (*chunk
 	}
 	return reader, c.name(reader)
 }
+
+// checkVerified reads every byte through the verified reader: what is stored is what was examined.
+func checkVerified(r io.ReaderAt, size int64) error { return checkStructure(r, r, size) }
 
 // bundles are found beside the name that was given or beside the file that it leads to.
 func (d *admission) bundles(c *admitted, path string) ([]sign.NamedBundle, error) {
@@ -179,7 +183,7 @@ func (d *admission) sum(ctx context.Context, c *admitted) (*chunk.Reader, error)
 		return nil, err
 	}
 	c.source.SHA256 = hex.EncodeToString(sums.SHA256[:])
-	if err = errors.Join(c.name(reader), checkStructure(reader, reader.Size())); err != nil {
+	if err = errors.Join(c.name(reader), checkVerified(reader, reader.Size())); err != nil {
 		return nil, err
 	}
 	if err = d.trusted.CheckArchive(sums.SHA256[:], c.solution()); err != nil {
@@ -204,9 +208,11 @@ func (c *admitted) solution() bundle.Solution {
 	return bundle.Solution{Name: c.source.Name, Version: c.source.Version}
 }
 
-// notAtImport are the groups of rules that are for the developer; no archive with an error gets past the others.
-var notAtImport = []string{
-	string(lint.GroupKubernetes), string(lint.GroupOperator), string(lint.GroupMonitoring), string(lint.GroupUpgrade),
+// notAtImport are the rules that are for the developer, and those on the image, which was examined before. No archive with
+// an error gets past the others.
+func notAtImport() []string {
+	return append(lint.ImageRules(),
+		string(lint.GroupKubernetes), string(lint.GroupOperator), string(lint.GroupMonitoring), string(lint.GroupUpgrade))
 }
 
 // lint judges the archive by the rules that matter to whoever imports it.
@@ -215,7 +221,7 @@ func (d *admission) lint(ctx context.Context, c *admitted, r *chunk.Reader) erro
 	if err != nil {
 		return err
 	}
-	result, err := lint.Run(ctx, target, lint.Options{Disable: notAtImport})
+	result, err := lint.Run(ctx, target, lint.Options{Disable: notAtImport()})
 	if err != nil {
 		return err
 	}

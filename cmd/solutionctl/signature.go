@@ -23,10 +23,9 @@ func (a *app) statement(ctx context.Context, file string, f *sign.File, o signOp
 	if err != nil {
 		return nil, err
 	}
-	if findings := iso.Check(f, f.Size); report.HasErrors(findings) {
-		report.SortFindings(findings)
-		return nil, report.Errorf(report.Invalid, "%s: %s", file, findings[0]).
-			WithHint("build the archive again with solutionctl build; with --format message any file can be signed")
+	if err := iso.Refusal(append(iso.Check(f, f.Size), iso.CompareDiskFS(f, f.Size)...)); err != nil {
+		return nil, report.Errorf(report.CodeOf(err), "%s: %w", file, err).
+			WithHint("build the archive again with solutionctl build; a file that is no archive can be signed with --format message")
 	}
 	solution, err := identify(f, f.Size)
 	if err != nil {
