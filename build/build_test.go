@@ -185,7 +185,7 @@ func TestBadProjects(t *testing.T) {
 		},
 		{name: "a directory that is named and missing", change: build.Overrides{Set: []string{"spec.paths.charts=none"}}, code: report.Invalid, want: "charts"},
 		{name: "a platform that no image has", change: build.Overrides{Platforms: []string{"linux/s390x"}}, code: report.Invalid, want: "linux/s390x"},
-		{name: "the payload's name", change: build.Overrides{Images: []string{"payload=oci:images:ui"}}, code: report.Invalid, want: "payload"},
+		{name: "the payload's name", change: build.Overrides{AddImages: []string{"payload=oci:images:ui"}}, code: report.Invalid, want: "payload"},
 		{name: "an image that is no assignment", change: build.Overrides{Images: []string{"ui"}}, code: report.Usage, want: "NAME:TAG=SOURCE"},
 		{name: "a setting below nothing", change: build.Overrides{Set: []string{"spec.version.x=1"}}, code: report.Usage, want: "spec.version"},
 		{name: "a setting outside a list", change: build.Overrides{Set: []string{"spec.images[7].tag=1"}}, code: report.Usage, want: "spec.images[7]"},

@@ -1,9 +1,12 @@
 package build
 
 import (
+	"cmp"
+	"path/filepath"
 	"strconv"
 	"strings"
 
+	"github.com/solutionctl/solutionctl/build/oci"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -13,7 +16,8 @@ import (
 type Overrides struct {
 	Version   string
 	Platforms []string
-	Images    []string // NAME:TAG=SOURCE or NAME=SOURCE; changes the image of that name and tag, or adds it
+	Images    []string // NAME:TAG=SOURCE or NAME=SOURCE; changes the source of an image of the project
+	AddImages []string // the same; adds an image
 	Set       []string // PATH=VALUE, such as spec.images[0].source=oci:images; VALUE is YAML
 }
 
@@ -23,17 +27,27 @@ func parseBuild(file string, data []byte, overrides Overrides) (*schema.Solution
 		return nil, err
 	}
 	build, err := schema.ParseSolutionBuild(file, data, settings...)
-	if err != nil || len(overrides.Images) == 0 {
-		return build, err
+	if err != nil {
+		return nil, err
 	}
-	for _, assignment := range overrides.Images {
-		image, err := imageSettings(&build.Spec, assignment)
-		if err != nil {
-			return nil, err
-		}
-		settings = append(settings, image...)
-		if build, err = schema.ParseSolutionBuild(file, data, settings...); err != nil {
-			return nil, err
+	for _, list := range []struct {
+		flag        string
+		assignments []string
+		settings    func(*schema.BuildSpec, imageAssignment) ([]schema.Setting, error)
+	}{{"--image", overrides.Images, replaceImage}, {"--add-image", overrides.AddImages, addImage}} {
+		for _, text := range list.assignments {
+			image, err := parseImage(list.flag, text, filepath.Dir(file))
+			if err != nil {
+				return nil, err
+			}
+			more, err := list.settings(&build.Spec, image)
+			if err != nil {
+				return nil, err
+			}
+			settings = append(settings, more...)
+			if build, err = schema.ParseSolutionBuild(file, data, settings...); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return build, nil
@@ -60,28 +74,87 @@ func (o Overrides) settings() ([]schema.Setting, error) {
 	return settings, nil
 }
 
-// imageSettings sets the source of one image of the project, or appends an image.
-func imageSettings(spec *schema.BuildSpec, assignment string) ([]schema.Setting, error) {
-	name, source, found := strings.Cut(assignment, "=")
-	if !found || name == "" || source == "" {
-		return nil, report.Errorf(report.Usage, "image %q is not NAME:TAG=SOURCE", assignment).
-			WithHint("for example --image ui:1.0.0=oci-archive:ui.tar")
+// imageAssignment is NAME[:TAG]=SOURCE.
+type imageAssignment struct {
+	flag, name, tag, source string
+}
+
+// parseImage parses what a flag says. The shell completes paths from where it stands, so that is what they are relative to.
+func parseImage(flag, text, projectDir string) (imageAssignment, error) {
+	ref, source, found := strings.Cut(text, "=")
+	a := imageAssignment{flag: flag}
+	a.name, a.tag, _ = strings.Cut(ref, ":")
+	if !found || a.name == "" || source == "" {
+		return a, report.Errorf(report.Usage, "image %q is not NAME:TAG=SOURCE", text).
+			WithHint("for example %s ui:1.0.0=oci-archive:ui.tar", flag)
 	}
-	name, tag, _ := strings.Cut(name, ":")
-	ref := spec.ImageRef(schema.BuildImage{Name: name, Tag: tag})
-	index := 0
-	for index < len(spec.Images) && spec.ImageRef(spec.Images[index]) != ref {
-		index++
+	var err error
+	a.source, err = oci.RelativeSource(source, projectDir)
+	return a, err
+}
+
+func (a imageAssignment) setting(index int, field, value string) schema.Setting {
+	return schema.Setting{Path: []string{"spec", "images", strconv.Itoa(index), field}, Value: value, Source: a.flag}
+}
+
+// replaceImage sets the source of an image of the project. Its tag may be left out where the name says enough.
+func replaceImage(spec *schema.BuildSpec, a imageAssignment) ([]schema.Setting, error) {
+	wanted := schema.BuildImage{Name: a.name, Tag: a.tag}
+	var named, exact []int
+	var refs []string
+	for i, image := range spec.Images {
+		ref := spec.ImageRef(image)
+		refs = append(refs, ref.String())
+		if ref.Name == a.name {
+			named = append(named, i)
+		}
+		if ref == spec.ImageRef(wanted) {
+			exact = append(exact, i)
+		}
 	}
-	set := func(field, value string) schema.Setting {
-		return schema.Setting{Path: []string{"spec", "images", strconv.Itoa(index), field}, Value: value, Source: "--image"}
+	if len(exact) == 0 && a.tag == "" && len(named) == 1 {
+		exact = named
 	}
-	if index < len(spec.Images) {
-		return []schema.Setting{set("source", source)}, nil
+	if len(exact) == 0 {
+		return nil, noSuchImage(a, refs)
 	}
-	settings := []schema.Setting{set("name", name), set("source", source)}
-	if tag != "" {
-		settings = append(settings, set("tag", tag))
+	return []schema.Setting{a.setting(exact[0], "source", a.source)}, nil
+}
+
+func noSuchImage(a imageAssignment, refs []string) error {
+	wanted := a.name
+	if a.tag != "" {
+		wanted += ":" + a.tag
+	}
+	err := report.Errorf(report.Usage, "--image: the project has no image %s", wanted)
+	near, best := "", 4 // more changes than that are another word
+	for _, ref := range refs {
+		name, _, _ := strings.Cut(ref, ":")
+		for _, candidate := range []string{ref, name} {
+			if distance := report.EditDistance(wanted, candidate); distance < best {
+				near, best = candidate, distance
+			}
+		}
+	}
+	if near != "" {
+		return err.WithHint("did you mean %s? To add an image, use --add-image", near)
+	}
+	return err.WithHint("it has %s; to add an image, use --add-image", cmp.Or(strings.Join(refs, ", "), "none"))
+}
+
+// addImage appends an image.
+func addImage(spec *schema.BuildSpec, a imageAssignment) ([]schema.Setting, error) {
+	ref := spec.ImageRef(schema.BuildImage{Name: a.name, Tag: a.tag})
+	for _, image := range spec.Images {
+		if spec.ImageRef(image) == ref {
+			return nil, report.Errorf(report.Usage, "--add-image: the project has the image %s already", ref).
+				WithHint("to take it from another source, use --image")
+		}
+	}
+	index := len(spec.Images)
+	settings := []schema.Setting{a.setting(index, "name", a.name), a.setting(index, "source", a.source)}
+	if a.tag != "" {
+		settings = append(settings, a.setting(index, "tag", a.tag))
 	}
 	return settings, nil
 }

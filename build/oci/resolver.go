@@ -251,7 +251,7 @@ func tarPlace(t *tarball, err error) (*place, error) {
 
 func notFound(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
-		return report.Errorf(report.Invalid, "%w", err).WithHint("relative paths start from the directory of solution.yaml")
+		return report.Errorf(report.Invalid, "%w", err).WithHint("relative paths start from the directory of solution.yaml, those of flags from the current directory")
 	}
 	return err
 }

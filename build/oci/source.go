@@ -1,6 +1,7 @@
 package oci
 
 import (
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -54,6 +55,27 @@ func parseSource(s string) (source, error) {
 		src.path, src.ref = splitPath(rest)
 	}
 	return src, src.check(s)
+}
+
+// RelativeSource returns a source, whose path starts from the current directory, for a Resolver whose paths start from dir.
+func RelativeSource(text, dir string) (string, error) {
+	s, err := parseSource(text)
+	if err != nil || s.path == "" || s.path == "-" || filepath.IsAbs(s.path) {
+		return text, err
+	}
+	base, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	file, err := filepath.Abs(s.path)
+	if err != nil {
+		return "", err
+	}
+	if relative, err := filepath.Rel(base, file); err == nil { // it fails between the drives of Windows
+		file = relative
+	}
+	_, rest, _ := strings.Cut(text, ":")
+	return s.kind + ":" + file + strings.TrimPrefix(rest, s.path), nil
 }
 
 func (s source) check(text string) error {

@@ -42,6 +42,8 @@ An image comes from one of these sources:
   dir:DIR                      what "skopeo copy … dir:" writes
   solution:FILE:NAME:TAG       an image of an earlier archive
 
+Relative paths in solution.yaml start from its directory, those of --image and --add-image from the current one.
+
 The archive is written to NAME-VERSION.iso.partial and renamed when it is complete. A build that was interrupted is
 completed by running it again. The same input gives the same bytes; --check proves it.`,
 		Example: `  solutionctl build example-solution
@@ -58,7 +60,8 @@ completed by running it again. The same input gives the same bytes; --check prov
 	flags := cmd.Flags()
 	flags.StringVar(&f.to, "to", ".", "file or directory to write the archive to")
 	flags.StringVar(&f.Version, "version", "", "version of the Solution, instead of the project's")
-	flags.StringArrayVar(&f.Images, "image", nil, "take the image `NAME[:TAG]=SOURCE` from this source; may be repeated")
+	flags.StringArrayVar(&f.Images, "image", nil, "take an image of the project from another source: `NAME[:TAG]=SOURCE`; may be repeated")
+	flags.StringArrayVar(&f.AddImages, "add-image", nil, "add an image to those of the project: `NAME[:TAG]=SOURCE`; may be repeated")
 	flags.StringArrayVar(&f.Set, "set", nil, "set a field of solution.yaml: `PATH=VALUE`; may be repeated")
 	flags.StringSliceVar(&f.Platforms, "platform", nil, "platforms that every image must have, such as linux/amd64")
 	flags.StringVar(&f.volumeID, "volume-id", "", "volume identifier of the image")
