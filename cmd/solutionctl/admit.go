@@ -8,13 +8,13 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"runtime"
 
 	"github.com/solutionctl/solutionctl/build/archive"
 	"github.com/solutionctl/solutionctl/deployer/render"
 	"github.com/solutionctl/solutionctl/deployer/store"
+	"github.com/solutionctl/solutionctl/durable"
 	"github.com/solutionctl/solutionctl/lint"
 	"github.com/solutionctl/solutionctl/schema/report"
 	"github.com/solutionctl/solutionctl/sign"
@@ -297,7 +297,7 @@ func (d *admission) remember(list []*admitted) error {
 	for _, c := range list {
 		d.state.Record(c.solution(), c.source.SHA256, c.source.Signers, d.trusted)
 	}
-	if err := os.MkdirAll(filepath.Dir(d.options.state), 0o750); err != nil {
+	if err := durable.MkdirAll(filepath.Dir(d.options.state), 0o750); err != nil {
 		return err
 	}
 	return d.state.Save(d.options.state)

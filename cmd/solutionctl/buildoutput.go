@@ -12,6 +12,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/build"
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
+	"github.com/solutionctl/solutionctl/durable"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -48,7 +49,7 @@ func parseMirrors(pairs []string) (map[string][]string, error) {
 // is a directory, and is made.
 func archivePath(to string, solution *schema.Solution) (string, error) {
 	if os.IsPathSeparator(to[len(to)-1]) {
-		if err := os.MkdirAll(to, 0o755); err != nil {
+		if err := durable.MkdirAll(to, 0o755); err != nil {
 			return "", err
 		}
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/build"
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
+	"github.com/solutionctl/solutionctl/durable"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -67,10 +68,10 @@ func newProject(dir string) ([]string, error) {
 	var names []string
 	for _, file := range files {
 		target := filepath.Join(dir, filepath.FromSlash(file.name))
-		if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
+		if err := durable.MkdirAll(filepath.Dir(target), 0o755); err != nil {
 			return nil, err
 		}
-		if err := os.WriteFile(target, file.data, 0o644); err != nil {
+		if err := durable.WriteFile(target, file.data, 0o644); err != nil {
 			return nil, err
 		}
 		names = append(names, file.name)

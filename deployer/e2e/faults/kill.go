@@ -73,7 +73,7 @@ func (l *Lane) Clean(ctx context.Context, v *Verb) (*Clean, error) {
 	if err != nil {
 		return nil, err
 	}
-	clean.Files = tracer.calls
+	clean.Files = tracer.Calls
 	again, err := l.judged(ctx, v)
 	if err != nil {
 		return nil, err
@@ -160,8 +160,8 @@ func (l *Lane) Kill(ctx context.Context, v *Verb, p Point) (result *Result, err 
 func (l *Lane) killAt(ctx context.Context, v *Verb, p Point) (string, error) {
 	if p.Kind == Files {
 		r, tracer, err := l.runFiles(ctx, p.N, p.After, v.Args)
-		if err != nil || tracer.killed != "" {
-			return tracer.killed, err
+		if err != nil || tracer.Killed.Call != "" {
+			return tracer.Killed.String(), err
 		}
 		return "", v.complete(r)
 	}

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
+	"github.com/solutionctl/solutionctl/durable/trace"
 )
 
 // Lane is a cluster and a host on which the program is killed, one run after the other.
@@ -164,7 +165,7 @@ func (l *Lane) runCalls(ctx context.Context, fatal int, after bool, args []strin
 }
 
 // runFiles runs the program and kills it at a change of a file of the host; 0 is none.
-func (l *Lane) runFiles(ctx context.Context, fatal int, after bool, args []string) (*result, *tracer, error) {
+func (l *Lane) runFiles(ctx context.Context, fatal int, after bool, args []string) (*result, *trace.Tracer, error) {
 	cmd := l.command(ctx, l.direct, args)
 	output, err := os.CreateTemp("", "solutionctl-output-")
 	if err != nil {
@@ -173,8 +174,8 @@ func (l *Lane) runFiles(ctx context.Context, fatal int, after bool, args []strin
 	defer func() { _ = os.Remove(output.Name()) }() // temporary
 	defer func() { _ = output.Close() }()           // it was only read
 	cmd.Stdout, cmd.Stderr = output, output
-	t := &tracer{below: l.dir, fatal: fatal, after: after}
-	status, err := t.run(ctx, cmd)
+	t := &trace.Tracer{Below: l.dir, Fatal: fatal, After: after}
+	status, err := t.Run(ctx, cmd)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -1,6 +1,6 @@
 //go:build linux
 
-package faults
+package trace
 
 import (
 	"os"
@@ -13,13 +13,13 @@ import (
 // TestTrace ends a shell at each change of a file: what came before is there, what comes after is not.
 func TestTrace(t *testing.T) {
 	const script = "mkdir d; echo one >d/a; mv d/a d/b; echo elsewhere >/dev/null; rm d/b; (rmdir d)"
-	run := func(fatal int, after bool) (*tracer, string, []string) {
+	run := func(fatal int, after bool) (*Tracer, string, []string) {
 		t.Helper()
 		dir := t.TempDir()
 		cmd := exec.CommandContext(t.Context(), "sh", "-c", script)
 		cmd.Dir = dir
-		tracer := &tracer{below: dir, fatal: fatal, after: after}
-		status, err := tracer.run(t.Context(), cmd)
+		tracer := &Tracer{Below: dir, Fatal: fatal, After: after}
+		status, err := tracer.Run(t.Context(), cmd)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -35,7 +35,7 @@ func TestTrace(t *testing.T) {
 				left = append(left, name)
 			}
 		}
-		return tracer, tracer.killed, left
+		return tracer, tracer.Killed.String(), left
 	}
 	tracer, _, left := run(0, false)
 	steps := []struct {
@@ -49,8 +49,8 @@ func TestTrace(t *testing.T) {
 		{"unlink d/b", []string{"d"}},
 		{"unlink d", nil},
 	}
-	if tracer.calls != len(steps) || left != nil {
-		t.Fatalf("%d calls, %q left", tracer.calls, left)
+	if tracer.Calls != len(steps) || left != nil {
+		t.Fatalf("%d calls, %q left", tracer.Calls, left)
 	}
 	var before []string
 	for i, step := range steps {

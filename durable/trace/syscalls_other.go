@@ -1,6 +1,6 @@
 //go:build linux && !amd64
 
-package faults
+package trace
 
 // oldChanges are system calls that only older processors have.
 var oldChanges map[uint64]change

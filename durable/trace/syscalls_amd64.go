@@ -1,4 +1,4 @@
-package faults
+package trace
 
 import "golang.org/x/sys/unix"
 

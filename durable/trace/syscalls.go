@@ -1,6 +1,6 @@
 //go:build linux
 
-package faults
+package trace
 
 import (
 	"fmt"
@@ -65,28 +65,28 @@ var changes = map[uint64]change{
 	unix.SYS_UMOUNT2:         {name: "umount", paths: [][2]int{{workingDirectory, 0}}},
 }
 
-// changes says what the call of a thread does to which file below a directory; "" when it changes none there.
-func (c *call) changes(id int, below string) string {
+// changes says what the call of a thread does to which file below a directory, if it changes any there.
+func (c *call) changes(id int, below string) *Change {
 	kind, ok := changes[c.number]
 	if !ok {
 		kind, ok = oldChanges[c.number]
 	}
 	if !ok || kind.only != nil && !kind.only(c.arguments) {
-		return ""
+		return nil
 	}
 	for _, at := range kind.files {
 		path, err := os.Readlink(fmt.Sprintf("/proc/%d/fd/%d", id, int32(c.arguments[at])))
 		if err == nil && within(path, below) {
-			return kind.name + " " + strings.TrimPrefix(path, below+"/")
+			return &Change{kind.name, relative(path, below)}
 		}
 	}
 	for _, at := range kind.paths {
 		path, err := c.path(id, at)
 		if err == nil && within(path, below) {
-			return kind.name + " " + strings.TrimPrefix(path, below+"/")
+			return &Change{kind.name, relative(path, below)}
 		}
 	}
-	return ""
+	return nil
 }
 
 func (c *call) path(id int, at [2]int) (string, error) {
@@ -102,6 +102,13 @@ func (c *call) path(id int, at [2]int) (string, error) {
 	}
 	directory, err = os.Readlink(directory)
 	return filepath.Join(directory, name), err
+}
+
+func relative(path, below string) string {
+	if path == below {
+		return "."
+	}
+	return strings.TrimPrefix(path, below+"/")
 }
 
 func within(path, below string) bool { return path == below || strings.HasPrefix(path, below+"/") }

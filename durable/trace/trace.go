@@ -1,6 +1,6 @@
 //go:build linux
 
-package faults
+package trace
 
 import (
 	"context"
@@ -10,31 +10,46 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"strings"
 	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
 
-// tracer counts the system calls by which a process, its threads and its children change files below a directory, and ends
-// the process at one of them.
-type tracer struct {
-	below string // an absolute path without symbolic links
-	fatal int    // the call that kills, counted from 1; 0 is none
-	after bool   // the kernel executes the fatal call
+// Tracer counts the system calls by which a process, its threads and its children change files below a directory. It runs
+// one command.
+type Tracer struct {
+	Below string // an absolute path without symbolic links
+	Fatal int    // the change at which the process is killed, counted from 1; 0 is none
+	After bool   // the kernel executes the fatal change
 
-	calls  int
-	killed string // what the fatal call was
+	// Begins and Ends are called before and after each change, while the thread that makes it stands still.
+	Begins, Ends func(Change)
+
+	Calls  int    // how many changes there were
+	Killed Change // the fatal one
 
 	pid     int // of the process
 	threads map[int]*thread
 }
 
-// thread is a traced thread between two stops.
-type thread struct{ fatal string } // the call that kills when it returns
+// Change is a system call that changes a file.
+type Change struct {
+	Call string // such as rename, without digits
+	Path string // relative to [Tracer.Below]; of several the first
+}
 
-// run runs a command to its end. Its output must go to files: nobody copies it.
-func (t *tracer) run(ctx context.Context, cmd *exec.Cmd) (*unix.WaitStatus, error) {
+func (c Change) String() string { return strings.TrimSpace(c.Call + " " + c.Path) }
+
+// thread is a traced thread between two stops.
+type thread struct {
+	change *Change // what it is about to do
+	fatal  bool    // the process is killed when it has done it
+}
+
+// Run runs a command to its end. Its output must go to files: nobody copies it.
+func (t *Tracer) Run(ctx context.Context, cmd *exec.Cmd) (*unix.WaitStatus, error) {
 	type outcome struct {
 		status *unix.WaitStatus
 		err    error
@@ -51,7 +66,7 @@ func (t *tracer) run(ctx context.Context, cmd *exec.Cmd) (*unix.WaitStatus, erro
 	return o.status, o.err
 }
 
-func (t *tracer) trace(ctx context.Context, cmd *exec.Cmd) (*unix.WaitStatus, error) {
+func (t *Tracer) trace(ctx context.Context, cmd *exec.Cmd) (*unix.WaitStatus, error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Ptrace: true, Setpgid: true}
 	if err := cmd.Start(); err != nil {
 		return nil, err
@@ -106,10 +121,10 @@ func wait(pid int, status *unix.WaitStatus) (int, error) {
 }
 
 // kill ends the process and its children.
-func (t *tracer) kill() { _ = unix.Kill(-t.pid, unix.SIGKILL) }
+func (t *Tracer) kill() { _ = unix.Kill(-t.pid, unix.SIGKILL) }
 
 // stopped looks at why a thread has stopped, and lets it go on.
-func (t *tracer) stopped(id int, status unix.WaitStatus) error {
+func (t *Tracer) stopped(id int, status unix.WaitStatus) error {
 	known := t.threads[id]
 	if known == nil {
 		known = &thread{}
@@ -132,33 +147,39 @@ func (t *tracer) stopped(id int, status unix.WaitStatus) error {
 }
 
 // called looks at a system call that begins or ends.
-func (t *tracer) called(id int, known *thread) error {
+func (t *Tracer) called(id int, known *thread) error {
 	call, err := callOf(id)
 	if err != nil {
 		return err
 	}
 	if !call.entry {
-		if known.fatal != "" {
-			t.end(known.fatal)
+		if known.change != nil && t.Ends != nil {
+			t.Ends(*known.change)
 		}
+		if known.fatal {
+			t.end(*known.change)
+		}
+		known.change = nil
 		return nil
 	}
-	what := call.changes(id, t.below)
-	if what == "" {
+	if known.change = call.changes(id, t.Below); known.change == nil {
 		return nil
 	}
-	if t.calls++; t.calls != t.fatal {
+	if t.Begins != nil {
+		t.Begins(*known.change)
+	}
+	if t.Calls++; t.Calls != t.Fatal {
 		return nil
 	}
-	if known.fatal = what; !t.after {
-		t.end(what)
+	if known.fatal = true; !t.After {
+		t.end(*known.change)
 	}
 	return nil
 }
 
-// end kills at the fatal call. One that has not begun is not executed any more: the kernel looks for SIGKILL first.
-func (t *tracer) end(what string) {
-	t.killed = what
+// end kills at the fatal change. One that has not begun is not executed any more: the kernel looks for SIGKILL first.
+func (t *Tracer) end(what Change) {
+	t.Killed = what
 	t.kill()
 }
 
