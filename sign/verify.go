@@ -3,6 +3,7 @@ package sign
 import (
 	"context"
 	"crypto"
+	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"io"
@@ -29,16 +30,17 @@ type Options struct {
 	Unchanged func() error
 	// Identify reads the identity of the archive from its own manifest. It is given a reader of verified content, so
 	// nothing of an archive is interpreted before it is known to be what was signed.
-	Identify func(r io.ReaderAt, size int64) (bundle.Solution, error)
+	Identify func(r io.ReaderAt, size int64) (Identity, error)
 	// Examine is the last check, of the archive's structure. It is given a reader of verified content.
 	Examine func(r io.ReaderAt, size int64) error
 	// Locate names the file of the archive that lies at a range of bytes, for the report on altered ones.
 	Locate func(chunk.Range) string
 
-	// OnRead leaves the content to the returned reader instead of reading it all now. A signature without a statement
-	// is always checked now.
+	// OnRead leaves the content to the returned reader instead of reading it all now: whoever keeps the archive has to
+	// compare the digest of the whole with the verdict's, too. Signatures without a statement, and signers who contradict
+	// each other, are always checked now.
 	OnRead bool
-	// Full computes the digest of the whole file too, which takes longer and is implied by the chunks.
+	// Full computes the digest of the whole file too, which takes longer. It is computed anyway where it decides anything.
 	Full           bool
 	AllowDowngrade bool
 	Workers        int
@@ -49,8 +51,9 @@ type Options struct {
 // Verify decides whether an archive may be used. The verdict is never nil and tells what was checked. With a nil
 // error, and only then, the reader gives access to the archive: exactly the signed bytes.
 //
-// The order is fixed: form and signature of the bundles, policy, versions, content, identity, structure. Nothing is read from
-// the archive for a bundle with a statement before its signer is known to be allowed.
+// The order is fixed: form and signature of the bundles, policy, agreement, versions, content, identity, structure. Nothing
+// is read from the archive for a bundle with a statement before its signer is known to be allowed. The order of the bundles
+// does not matter.
 func Verify(ctx context.Context, r io.ReaderAt, size int64, bundles []NamedBundle, o Options) (*Verdict, *chunk.Reader, error) {
 	if o.Sink == nil {
 		o.Sink = report.Discard
@@ -72,49 +75,60 @@ type verification struct {
 	r       io.ReaderAt
 	size    int64
 	verdict *Verdict
-	sums    *chunk.Sums // of the whole file, when a plain signature or Full asks for them
+
+	sums     *chunk.Sums // of the whole file, when something has asked for them
+	identity *Identity   // read through the sums
 }
 
 // candidate is a well-formed bundle on its way to being accepted.
 type candidate struct {
-	place  int // in the verdict's signatures
-	bundle *bundle.Bundle
-	who    *trust.Identified
-	err    error
+	place    int // in the verdict's signatures
+	bundle   *bundle.Bundle
+	who      *trust.Identified
+	solution bundle.Solution // which it is about
+	rule     *trust.Rule
+	err      error
 }
 
 func (v *verification) run(ctx context.Context, bundles []NamedBundle) (*chunk.Reader, error) {
 	candidates := v.parse(bundles)
-	if err := v.sumIfNeeded(ctx, candidates); err != nil {
+	if err := v.sumForPlain(ctx, candidates); err != nil {
 		return nil, err
 	}
 	for _, c := range candidates {
-		c.who, c.err = v.authenticate(c.bundle)
+		if c.who, c.err = v.authenticate(c.bundle); c.err == nil {
+			c.err = v.judge(c)
+		}
 	}
-	solution, err := v.name(candidates)
+	if err := v.settle(ctx, good(candidates)); err != nil {
+		return nil, err
+	}
+	accepted, err := v.count(candidates)
 	if err != nil {
 		return nil, err
 	}
-	accepted, err := v.judge(candidates, solution)
-	if err != nil {
-		return nil, err
-	}
+	solution := accepted[0].solution // all agree
 	list, digest := v.content(accepted)
-	v.verdict.Archive.Size, v.verdict.Archive.SHA256 = list.Size, hex.EncodeToString(digest)
-	if err = v.checkHistory(solution, digest); err != nil {
+	v.verdict.Archive.Size, v.verdict.Archive.SHA256 = list.Size, hex.EncodeToString(digest[:])
+	if err = v.checkHistory(solution, digest[:]); err != nil {
 		return nil, err
 	}
-	if err = v.checkContent(ctx, list); err != nil {
+	if err = v.checkContent(ctx, list, digest); err != nil {
 		return nil, err
 	}
 	reader, err := chunk.NewReader(v.r, list)
 	if err != nil {
 		return nil, err
 	}
-	if err = v.checkIdentity(reader, solution); err != nil {
+	if err = v.checkIdentity(reader, accepted); err != nil {
 		return nil, err
 	}
 	return reader, v.examine(reader)
+}
+
+// good are the candidates that nothing stands against yet.
+func good(candidates []*candidate) []*candidate {
+	return slices.DeleteFunc(slices.Clone(candidates), func(c *candidate) bool { return c.err != nil })
 }
 
 func (v *verification) examine(r *chunk.Reader) error {
@@ -158,20 +172,23 @@ func (s *Signature) explain(err error) {
 	s.Code, s.Reason, s.Hint = report.CodeOf(err), err.Error(), strings.Join(report.Hints(err), "; ")
 }
 
-// sumIfNeeded reads the whole file when a signature covers nothing but the digest of the whole.
-func (v *verification) sumIfNeeded(ctx context.Context, candidates []*candidate) error {
-	needed, extra := v.Full, []crypto.Hash(nil)
+// sumForPlain reads the whole file when a signature covers nothing but the digest of the whole.
+func (v *verification) sumForPlain(ctx context.Context, candidates []*candidate) error {
+	var hashes []crypto.Hash
 	for _, c := range candidates {
 		if c.bundle.Statement() == nil {
 			h, _ := c.bundle.Digest()
-			needed, extra = true, append(extra, h)
+			hashes = append(hashes, h)
 		}
 	}
-	if !needed || len(candidates) == 0 || v.Device {
+	if hashes == nil || v.Device {
 		return nil
 	}
-	var err error
-	v.sums, err = chunk.Sum(ctx, v.r, v.size, v.sink(), extra...)
+	return v.sum(ctx, v.size, hashes...)
+}
+
+func (v *verification) sum(ctx context.Context, size int64, hashes ...crypto.Hash) (err error) {
+	v.sums, err = chunk.Sum(ctx, v.r, size, v.sink(), hashes...)
 	return err
 }
 
@@ -212,89 +229,144 @@ func (v *verification) authenticate(b *bundle.Bundle) (*trust.Identified, error)
 		return who, report.Errorf(report.Corrupt, "the archive has %d bytes, %d were signed", v.size, signed).
 			WithHint("copy it again: it is incomplete, it was added to, or the signature belongs to another archive")
 	}
-	if v.sums != nil && v.sums.SHA256 != digest {
-		return who, v.altered(st.Predicate.Chunks.Compare(&v.sums.Chunks), st.Predicate.Size)
-	}
 	return who, nil
 }
 
-// name finds out which Solution this is: from what a trusted signer has signed, or else from the manifest of an
-// archive whose content a trusted signer has signed.
-func (v *verification) name(candidates []*candidate) (bundle.Solution, error) {
-	plain := false
-	for _, c := range candidates {
-		if c.err != nil {
-			continue
+// judge applies the policy for the Solution that the signature is about: the one that a trusted signer has signed, or
+// else the one in the manifest of an archive whose content a trusted signer has signed.
+func (v *verification) judge(c *candidate) error {
+	if st := c.bundle.Statement(); st != nil {
+		c.solution = st.Predicate.Solution
+	} else {
+		inside, err := v.inside()
+		if err != nil {
+			return err
 		}
-		if st := c.bundle.Statement(); st != nil {
-			v.verdict.Solution = &st.Predicate.Solution
-			return st.Predicate.Solution, nil
-		}
-		plain = true
+		c.solution = inside.Solution
 	}
-	if !plain || v.Identify == nil {
-		return bundle.Solution{}, nil
+	rule, place, err := v.Store.Rule(c.solution.Name)
+	if err == nil && place >= 0 && c.solution.Name == "" { // a rule for every name is still not one for no name
+		err = report.Errorf(report.NotAllowed, "nothing tells which Solution this is, so no rule of the policy applies")
 	}
-	reader, err := chunk.NewReader(v.r, &v.sums.Chunks)
+	if v.verdict.Solution == nil && c.solution.Name != "" {
+		v.describe(c.solution, place)
+	}
 	if err != nil {
-		return bundle.Solution{}, err
+		return err
 	}
-	solution, err := v.Identify(reader, reader.Size())
-	if err == nil {
-		v.verdict.Solution = &solution
-	}
-	return solution, err
+	c.rule = rule
+	return v.Store.Judge(rule, c.who, c.bundle, v.Now)
 }
 
-// judge applies the policy and the threshold.
-func (v *verification) judge(candidates []*candidate, solution bundle.Solution) ([]*candidate, error) {
-	rule, place, err := v.Store.Rule(solution.Name)
-	if err == nil && place >= 0 {
+// describe notes in the verdict which Solution this is, and by which rule it is judged.
+func (v *verification) describe(solution bundle.Solution, place int) {
+	v.verdict.Solution, v.verdict.Policy.Rule = &solution, nil
+	if place >= 0 {
 		v.verdict.Policy.Rule = &place
-		if solution.Name == "" { // a rule for every name is still not one for no name
-			err = report.Errorf(report.NotAllowed, "nothing tells which Solution this is, so no rule of the policy applies")
+	}
+}
+
+// inside is what the archive itself says, read through digests that were computed from it.
+func (v *verification) inside() (Identity, error) {
+	if v.Identify == nil {
+		return Identity{}, nil
+	}
+	if v.identity == nil {
+		reader, err := chunk.NewReader(v.r, &v.sums.Chunks)
+		if err != nil {
+			return Identity{}, err
+		}
+		identity, err := v.Identify(reader, reader.Size())
+		if err != nil {
+			return Identity{}, err
+		}
+		v.identity = &identity
+	}
+	return *v.identity, nil
+}
+
+// settle leaves the signers who speak of this archive. As long as all say the same of it, and one of them is honest, their
+// chunks are as good as the digest of the whole. Where they do not, one of them has signed something else or lies, and no
+// part of what he says may complete what another one says: the archive is read, and each statement is held against it.
+func (v *verification) settle(ctx context.Context, allowed []*candidate) error {
+	first, disagree := (*bundle.Statement)(nil), false
+	for _, c := range allowed {
+		if st := c.bundle.Statement(); first == nil {
+			first = st
+		} else if st != nil {
+			disagree = disagree || !first.Agrees(st)
 		}
 	}
-	var accepted []*candidate
-	signers := map[string]bool{}
+	if disagree && v.sums == nil && !v.Device {
+		if err := v.sum(ctx, v.size); err != nil {
+			return err
+		}
+	}
+	if v.sums == nil && !disagree {
+		return nil
+	}
+	for _, c := range allowed {
+		if st := c.bundle.Statement(); st != nil { // others have signed the digest of this very file
+			c.err = v.hold(ctx, st)
+		}
+		if c.err != nil && !judgement(c.err) {
+			return c.err
+		}
+		if c.err == nil && v.Identify == nil && c.solution != allowed[0].solution {
+			return report.Errorf(report.Mismatch, "%s and %s have signed different Solutions", allowed[0].who.Names[0], c.who.Names[0])
+		}
+	}
+	v.verdict.Tampered = slices.CompactFunc(v.verdict.Tampered, func(a, b Tampered) bool { return a == b })
+	return nil
+}
+
+// hold compares everything that a statement says of the archive with the archive.
+func (v *verification) hold(ctx context.Context, st *bundle.Statement) error {
+	if v.sums == nil {
+		return report.Errorf(report.Mismatch, "the signers of this device have signed different things").
+			WithHint("put the signatures of one release beside it, or copy the archive to a file")
+	}
+	list := &st.Predicate.Chunks
+	bad, err := v.differences(ctx, list)
+	if err != nil {
+		return err
+	}
+	if len(bad) > 0 || v.sums.SHA256 != st.SHA256() {
+		return v.altered(bad, list.Size)
+	}
+	if v.Identify == nil {
+		return nil
+	}
+	inside, err := v.inside()
+	if err != nil {
+		return err
+	}
+	return inside.compare(st)
+}
+
+// count notes the outcome of each signature, and returns those that count if there are enough.
+func (v *verification) count(candidates []*candidate) ([]*candidate, error) {
 	for _, c := range candidates {
-		if c.err == nil {
-			c.err = err
-		}
-		if c.err == nil {
-			c.err = v.Store.Judge(rule, c.who, c.bundle, v.Now)
-		}
-		if c.err == nil && len(accepted) > 0 {
-			c.err = agree(accepted, c)
-		}
 		c.note(&v.verdict.Signatures[c.place])
-		if c.err == nil {
-			accepted = append(accepted, c)
-			signers[c.who.ID] = true
+	}
+	accepted, signers := good(candidates), map[string]bool{}
+	for _, c := range accepted {
+		signers[c.who.ID] = true
+	}
+	required := 1
+	if len(accepted) > 0 {
+		required = accepted[0].rule.Required()
+		if _, place, err := v.Store.Rule(accepted[0].solution.Name); err == nil {
+			v.describe(accepted[0].solution, place)
 		}
 	}
-	if err := v.explain(candidates, rule, len(signers)); err != nil {
+	if err := v.explain(candidates, required, len(signers)); err != nil {
 		v.verdict.check("signature", Failed, err.Error())
 		return nil, err
 	}
-	v.verdict.check("signature", Passed, fmt.Sprintf("%d of %d required signers", len(signers), rule.Required()))
+	v.verdict.Tampered = nil // of what a signature says that does not count
+	v.verdict.check("signature", Passed, fmt.Sprintf("%d of %d required signers", len(signers), required))
 	return accepted, nil
-}
-
-// agree refuses signers of one archive who have signed different things.
-func agree(accepted []*candidate, c *candidate) error {
-	st := c.bundle.Statement()
-	if st == nil {
-		return nil // signed the digest of this very file
-	}
-	for _, other := range accepted {
-		if first := other.bundle.Statement(); first != nil {
-			if first.SHA256() != st.SHA256() || first.Predicate.Size != st.Predicate.Size || first.Predicate.Solution != st.Predicate.Solution {
-				return report.Errorf(report.Mismatch, "%s and %s have signed different archives", other.who.Names[0], c.who.Names[0])
-			}
-		}
-	}
-	return nil
 }
 
 func (c *candidate) note(s *Signature) {
@@ -318,43 +390,57 @@ var telling = []report.Code{
 	report.Untrusted, report.BadBundle,
 }
 
+// judgement tells a verdict on a signature from a failure to reach one.
+func judgement(err error) bool { return slices.Contains(telling, report.CodeOf(err)) }
+
 // explain returns nil when there are enough signers, and otherwise the most telling reason.
-func (v *verification) explain(candidates []*candidate, rule *trust.Rule, signers int) error {
+func (v *verification) explain(candidates []*candidate, required, signers int) error {
 	if len(v.verdict.Signatures) == 0 {
 		return report.Errorf(report.Unsigned, "there is no signature beside the archive").
 			WithHint("put the .sigstore.json file of the release beside it, or name it with --bundle")
 	}
-	if rule != nil && signers >= rule.Required() {
+	if signers >= required {
 		return nil
 	}
-	if signers > 0 {
-		return report.Errorf(report.Threshold, "%d of %d required signers have signed", signers, rule.Required()).
-			WithHint("put the signatures of the other signers beside the archive")
-	}
 	for _, c := range candidates {
-		if c.err != nil && !slices.Contains(telling, report.CodeOf(c.err)) {
-			return c.err // not a judgement but a failure
+		if c.err != nil && !judgement(c.err) {
+			return c.err
 		}
 	}
+	reason := v.mostTelling()
+	if signers > 0 {
+		err := report.Errorf(report.Threshold, "%d of %d required signers have signed", signers, required)
+		if reason != nil {
+			return err.WithHint("%s: %s", reason.File, reason.Reason)
+		}
+		return err.WithHint("put the signatures of the other signers beside the archive")
+	}
+	if reason == nil {
+		return report.Errorf(report.Untrusted, "no signature was accepted")
+	}
+	return report.Errorf(reason.Code, "%s: %s", reason.File, reason.Reason).WithHint("%s", reason.Hint)
+}
+
+// mostTelling is the rejected signature that got furthest.
+func (v *verification) mostTelling() *Signature {
 	for _, code := range telling {
 		for i := range v.verdict.Signatures {
 			if s := &v.verdict.Signatures[i]; s.Code == code {
-				return report.Errorf(code, "%s: %s", s.File, s.Reason).WithHint("%s", s.Hint)
+				return s
 			}
 		}
 	}
-	return report.Errorf(report.Untrusted, "no signature was accepted")
+	return nil
 }
 
 // content returns the list to check the archive with, and the digest of the whole.
-func (v *verification) content(accepted []*candidate) (*chunk.List, []byte) {
+func (v *verification) content(accepted []*candidate) (*chunk.List, [sha256.Size]byte) {
 	for _, c := range accepted {
 		if st := c.bundle.Statement(); st != nil {
-			digest := st.SHA256()
-			return &st.Predicate.Chunks, digest[:]
+			return &st.Predicate.Chunks, st.SHA256()
 		}
 	}
-	return &v.sums.Chunks, v.sums.SHA256[:]
+	return &v.sums.Chunks, v.sums.SHA256
 }
 
 func (v *verification) checkHistory(solution bundle.Solution, digest []byte) error {
@@ -380,7 +466,18 @@ func (v *verification) checkHistory(solution bundle.Solution, digest []byte) err
 	return nil
 }
 
-func (v *verification) checkContent(ctx context.Context, list *chunk.List) error {
+// decisive tells whether something hangs on the digest of the whole beyond what the chunks say. Whoever has signed both may
+// have signed the digest of another archive, one that was not revoked or that was imported before.
+func (v *verification) decisive() bool {
+	return v.Store.RevokesArchives() || v.State.Knows(*v.verdict.Solution)
+}
+
+func (v *verification) checkContent(ctx context.Context, list *chunk.List, digest [sha256.Size]byte) error {
+	if v.sums == nil && (v.Full || !v.OnRead && v.decisive()) {
+		if err := v.sum(ctx, list.Size); err != nil {
+			return err
+		}
+	}
 	if v.OnRead && v.sums == nil {
 		v.verdict.check("content", Deferred, "checked at each read")
 		return nil
@@ -392,7 +489,7 @@ func (v *verification) checkContent(ctx context.Context, list *chunk.List) error
 	if err != nil {
 		return err
 	}
-	if len(bad) > 0 {
+	if len(bad) > 0 || v.sums != nil && v.sums.SHA256 != digest {
 		err := v.altered(bad, list.Size)
 		v.verdict.check("content", Failed, err.Error())
 		return err
@@ -439,20 +536,40 @@ func describe(bad []chunk.Range, size int64) error {
 		WithHint("copy the archive again from its source, and verify that copy")
 }
 
-func (v *verification) checkIdentity(r *chunk.Reader, signed bundle.Solution) error {
+func (v *verification) checkIdentity(r *chunk.Reader, accepted []*candidate) error {
 	if v.Identify == nil {
 		v.verdict.check("identity", Skipped, "")
 		return nil
 	}
 	inside, err := v.Identify(r, r.Size())
-	if err == nil && inside != signed {
-		err = report.Errorf(report.Mismatch, "%s was signed, but the manifest in the archive says %s", signed, inside).
-			WithHint("the vendor has to sign the archive with the name and version of its manifest")
+	for _, c := range accepted {
+		if st := c.bundle.Statement(); err == nil && st != nil {
+			err = inside.compare(st)
+		}
 	}
 	if err != nil {
 		v.verdict.check("identity", Failed, err.Error())
 		return err
 	}
-	v.verdict.check("identity", Passed, signed.String())
+	v.verdict.check("identity", Passed, inside.String())
+	return nil
+}
+
+// Identity is what the manifest of an archive says, and what it is.
+type Identity struct {
+	bundle.Solution
+	ManifestDigest string // "sha256:…" of manifest.yaml
+}
+
+// compare refuses a statement that says something else of the manifest. One may leave out the digest.
+func (i Identity) compare(st *bundle.Statement) error {
+	hint := "the vendor has to sign the archive with the name and version of its manifest"
+	if signed := st.Predicate.Solution; signed != i.Solution {
+		return report.Errorf(report.Mismatch, "%s was signed, but the manifest in the archive says %s", signed, i.Solution).WithHint("%s", hint)
+	}
+	if signed := st.Predicate.ManifestDigest; signed != "" && signed != i.ManifestDigest {
+		return report.Errorf(report.Mismatch, "manifest.yaml with digest %s was signed, the one in the archive has %s", signed, i.ManifestDigest).
+			WithHint("the vendor has to sign the archive again")
+	}
 	return nil
 }

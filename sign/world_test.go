@@ -264,9 +264,9 @@ func (w *world) verify() (*sign.Verdict, *chunk.Reader, error) {
 		o.Now = now
 	}
 	if o.Identify == nil {
-		o.Identify = func(r io.ReaderAt, size int64) (bundle.Solution, error) {
+		o.Identify = func(r io.ReaderAt, size int64) (sign.Identity, error) {
 			_, err := r.ReadAt(make([]byte, 1), size-1)
-			return w.identity, err
+			return sign.Identity{Solution: w.identity}, err
 		}
 	}
 	return sign.Verify(w.t.Context(), bytes.NewReader(w.data), int64(len(w.data)), w.bundles, o)
@@ -281,4 +281,6 @@ func pemBlock(kind string, der []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
 }
 
-func identifyAcme(io.ReaderAt, int64) (bundle.Solution, error) { return acmeDB, nil }
+func identifyAcme(io.ReaderAt, int64) (sign.Identity, error) {
+	return sign.Identity{Solution: acmeDB}, nil
+}

@@ -199,8 +199,8 @@ func (d *admission) has(solution bundle.Solution, digest string) bool {
 }
 
 func (c *admitted) name(r *chunk.Reader) error {
-	solution, err := identify(r, r.Size())
-	c.source.Name, c.source.Version = solution.Name, solution.Version
+	inside, err := identify(r, r.Size())
+	c.source.Name, c.source.Version = inside.Name, inside.Version
 	return err
 }
 

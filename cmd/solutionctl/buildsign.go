@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/solutionctl/solutionctl/build"
@@ -103,7 +104,8 @@ func (a *app) signBuilt(ctx context.Context, plan *build.Plan, path string, sums
 	}
 	statement, err := sign.NewStatement(sums, sign.Claims{
 		Name: filepath.Base(path), CreatedAt: a.now().Truncate(time.Second), Expires: expires,
-		Solution: bundle.Solution{Name: plan.Solution.Metadata.Name, Version: plan.Solution.Spec.Version},
+		Solution:       bundle.Solution{Name: plan.Solution.Metadata.Name, Version: plan.Solution.Spec.Version},
+		ManifestDigest: manifestDigest(plan),
 	})
 	if err != nil {
 		return "", err
@@ -117,3 +119,8 @@ func (a *app) signBuilt(ctx context.Context, plan *build.Plan, path string, sums
 }
 
 func hexSHA256(sums *chunk.Sums) string { return hex.EncodeToString(sums.SHA256[:]) }
+
+func manifestDigest(plan *build.Plan) string {
+	files := plan.Files()
+	return files[slices.IndexFunc(files, func(f build.File) bool { return f.Path == build.ManifestFile })].Digest
+}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -20,6 +21,8 @@ import (
 	"github.com/solutionctl/solutionctl/build/iso"
 	"github.com/solutionctl/solutionctl/schema/report"
 	"github.com/solutionctl/solutionctl/schema/report/scripttest"
+	"github.com/solutionctl/solutionctl/sign/bundle"
+	"github.com/solutionctl/solutionctl/sign/key"
 )
 
 const (
@@ -39,6 +42,7 @@ func TestMain(m *testing.M) {
 //	bad-registry                   serves images that do not come, or not the same twice; sets REGISTRY
 //	await-stall                    waits until somebody waits for it
 //	flip FILE OFFSET               changes one byte of a file
+//	attest KEY STATEMENT BUNDLE    signs a statement as it is, whatever it says, with the password "secret"
 //	free-address NAME              sets a variable to an address that nothing listens on
 //	probe ADDRESS                  connects, says nothing and waits for the other side to end it
 //	fetch STATUS URL FILE          asks until the answer has the status, and writes its body to a file
@@ -50,6 +54,7 @@ func TestScript(t *testing.T) {
 		RequireUniqueNames:  true,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"fails": scripttest.Fails, "mkiso": mkiso, "bad-registry": startBadRegistry, "await-stall": awaitStall, "flip": flip,
+			"attest":       attest,
 			"free-address": freeAddress, "fetch": fetch, "probe": probe,
 		},
 		Setup: func(env *testscript.Env) error {
@@ -71,6 +76,29 @@ func flip(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	data[offset] ^= 1
 	ts.Check(os.WriteFile(name, data, 0o644))
+}
+
+func attest(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: attest KEY STATEMENT BUNDLE")
+	}
+	private, err := os.ReadFile(ts.MkAbs(args[0]))
+	ts.Check(err)
+	signer, err := key.Load(private, func() ([]byte, error) { return []byte("secret"), nil })
+	ts.Check(err)
+	payload, err := os.ReadFile(ts.MkAbs(args[1]))
+	ts.Check(err)
+	signature, err := signer.SignMessage(context.Background(), fmt.Appendf(nil, "DSSEv1 %d %s %d %s", len(bundle.PayloadType), bundle.PayloadType, len(payload), payload))
+	ts.Check(err)
+	data, err := json.Marshal(map[string]any{
+		"mediaType":            "application/vnd.dev.sigstore.bundle.v0.3+json",
+		"verificationMaterial": map[string]any{"publicKey": map[string]any{"hint": signer.Public().ID()}},
+		"dsseEnvelope": map[string]any{
+			"payload": payload, "payloadType": bundle.PayloadType, "signatures": []any{map[string]any{"sig": signature}},
+		},
+	})
+	ts.Check(err)
+	ts.Check(os.WriteFile(ts.MkAbs(args[2]), data, 0o644))
 }
 
 func mkiso(ts *testscript.TestScript, neg bool, args []string) {

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"io"
 	"os"
@@ -27,7 +29,7 @@ func (a *app) statement(ctx context.Context, file string, f *sign.File, o signOp
 		return nil, report.Errorf(report.CodeOf(err), "%s: %w", file, err).
 			WithHint("build the archive again with solutionctl build; a file that is no archive can be signed with --format message")
 	}
-	solution, err := identify(f, f.Size)
+	identity, err := identify(f, f.Size)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
@@ -39,7 +41,8 @@ func (a *app) statement(ctx context.Context, file string, f *sign.File, o signOp
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	return sign.NewStatement(sums, sign.Claims{
-		Name: filepath.Base(file), Solution: solution, CreatedAt: a.now().Truncate(time.Second), Expires: expires,
+		Name: filepath.Base(file), Solution: identity.Solution, ManifestDigest: identity.ManifestDigest,
+		CreatedAt: a.now().Truncate(time.Second), Expires: expires,
 	})
 }
 
@@ -67,20 +70,24 @@ func parseExpiry(text string) (time.Time, error) {
 }
 
 // identify reads name and version from the manifest of an archive.
-func identify(r io.ReaderAt, size int64) (bundle.Solution, error) {
+func identify(r io.ReaderAt, size int64) (sign.Identity, error) {
 	fsys, err := iso.Open(r, size)
 	if err != nil {
-		return bundle.Solution{}, err
+		return sign.Identity{}, err
 	}
 	data, err := fsys.ReadFile("manifest.yaml")
 	if err != nil {
-		return bundle.Solution{}, report.Errorf(report.Invalid, "%w", err)
+		return sign.Identity{}, report.Errorf(report.Invalid, "%w", err)
 	}
 	s, _, err := schema.ParseSolution("manifest.yaml", data)
 	if err != nil {
-		return bundle.Solution{}, err
+		return sign.Identity{}, err
 	}
-	return bundle.Solution{Name: s.Metadata.Name, Version: s.Spec.Version}, nil
+	digest := sha256.Sum256(data)
+	return sign.Identity{
+		Solution:       bundle.Solution{Name: s.Metadata.Name, Version: s.Spec.Version},
+		ManifestDigest: "sha256:" + hex.EncodeToString(digest[:]),
+	}, nil
 }
 
 type signed struct {

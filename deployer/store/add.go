@@ -1,7 +1,9 @@
 package store
 
 import (
+	"cmp"
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -114,7 +116,8 @@ func (l *Locked) clean() error {
 type Source struct {
 	// File is the archive as it was opened and verified.
 	File *os.File
-	// Chunks are the trusted digests of its pieces, and SHA256 is that of the whole.
+	// Chunks are the trusted digests of its pieces, and SHA256 is that of the whole. Nothing else proves that they belong
+	// together: the archive is compared with both.
 	Chunks *chunk.List
 	SHA256 string
 	// Path is where the archive was found.
@@ -167,7 +170,7 @@ func (l *Locked) Stage(ctx context.Context, source Source, o StageOptions) (*Sta
 	}
 	o.Sink = named{o.Sink, source.ID()}
 	staged := &Staged{store: l, entry: source.entry(l.Store, o)}
-	present, err := l.present(source)
+	present, err := l.present(ctx, source, o)
 	switch {
 	case err != nil:
 		return nil, err
@@ -201,7 +204,7 @@ func (a *Source) entry(s *Store, o StageOptions) Entry {
 }
 
 // present returns the entry with the same content, unless its file is gone.
-func (l *Locked) present(source Source) (*Entry, error) {
+func (l *Locked) present(ctx context.Context, source Source, o StageOptions) (*Entry, error) {
 	entry, err := l.entry(source.ID())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -212,6 +215,12 @@ func (l *Locked) present(source Source) (*Entry, error) {
 	if entry.SHA256 != source.SHA256 {
 		return nil, report.Errorf(report.Replaced, "%s is in the store with other content (sha256:%s)", entry.ID(), entry.SHA256).
 			WithHint("a released version never changes: ask the vendor which of the two is genuine, or unimport the old one first")
+	}
+	if !entry.chunks().Equal(source.Chunks) {
+		// They may be cut otherwise. What was read of the archive at hand was compared with these, so they have to be right.
+		if err = verifyContent(ctx, source.File, source, o); err != nil {
+			return nil, err
+		}
 	}
 	f, err := l.Open(entry)
 	if err != nil {
@@ -224,15 +233,35 @@ func verifyInPlace(ctx context.Context, source Source, o StageOptions) error {
 	if err := checkReadOnlyMedium(source.File, source.Path); err != nil {
 		return err
 	}
-	return verifyContent(ctx, source.File, source.Chunks, o)
+	return verifyContent(ctx, source.File, source, o)
 }
 
-func verifyContent(ctx context.Context, r io.ReaderAt, list *chunk.List, o StageOptions) error {
-	bad, err := chunk.Verify(ctx, r, list, o.Workers, o.Sink)
-	if err != nil || len(bad) == 0 {
+// verifyContent compares what can be read with all that was signed of it.
+func verifyContent(ctx context.Context, r io.ReaderAt, source Source, o StageOptions) error {
+	sums, err := chunk.Sum(ctx, r, source.Chunks.Size, o.Sink)
+	if err != nil {
 		return err
 	}
-	return report.Errorf(report.Corrupt, "bytes %d to %d differ from what was signed", bad[0].From, bad[0].To-1)
+	bad := source.Chunks.Compare(&sums.Chunks)
+	if source.Chunks.ChunkSize != sums.Chunks.ChunkSize {
+		bad, err = chunk.Verify(ctx, r, source.Chunks, o.Workers, report.Discard)
+	}
+	if err != nil {
+		return err
+	}
+	if len(bad) > 0 {
+		return report.Errorf(report.Corrupt, "bytes %d to %d differ from what was signed", bad[0].From, bad[0].To-1)
+	}
+	return source.compareWhole(sums)
+}
+
+// compareWhole refuses an archive whose chunks are those that were signed, while the digest is that of another one.
+func (a *Source) compareWhole(sums *chunk.Sums) error {
+	if whole := hex.EncodeToString(sums.SHA256[:]); whole != a.SHA256 {
+		return report.Errorf(report.Mismatch, "the digest sha256:%s was signed, the archive has sha256:%s", a.SHA256, whole).
+			WithHint("the signature is not one of this archive, although its pieces are: do not use it, and tell the vendor")
+	}
+	return nil
 }
 
 // bring fills the partial file, which nobody else can open for writing.
@@ -255,7 +284,7 @@ func (l *Locked) bring(ctx context.Context, source Source, o StageOptions) (meth
 	}
 	if reflink(out, source.File) == nil {
 		// From now on the original may change; what counts is compared in what is ours.
-		method, err = Reflinked, verifyContent(ctx, out, source.Chunks, o)
+		method, err = Reflinked, verifyContent(ctx, out, source, o)
 	} else {
 		method, err = Copied, l.copy(ctx, out, source, o)
 	}
@@ -268,17 +297,33 @@ func (l *Locked) bring(ctx context.Context, source Source, o StageOptions) (meth
 	return method, errors.Join(out.Chmod(0o440), allowGroup(name), out.Sync())
 }
 
+// copy writes nothing but chunks that were signed, and hashes the whole behind the writing.
 func (l *Locked) copy(ctx context.Context, out *os.File, source Source, o StageOptions) error {
 	if err := allocate(out, source.Chunks.Size); err != nil {
 		return err
 	}
-	return chunk.Copy(ctx, flushing{out, l.step}, source.File, source.Chunks, o.Workers, o.Sink)
+	following, stop := context.WithCancel(ctx)
+	defer stop()
+	whole, err := chunk.Follow(following, out, source.Chunks.Size, report.Discard)
+	if err != nil {
+		return err
+	}
+	err = chunk.Copy(ctx, flushing{out, l.step, whole}, source.File, source.Chunks, o.Workers, o.Sink)
+	if err != nil {
+		stop()
+	}
+	sums, failure := whole.Sums()
+	if err != nil || failure != nil {
+		return cmp.Or(err, failure)
+	}
+	return source.compareWhole(sums)
 }
 
 // flushing begins to bring to the medium what was written, so that the sync at the end finds little to do.
 type flushing struct {
 	*os.File
-	step func(string) error
+	step  func(string) error
+	whole *chunk.Follower
 }
 
 func (f flushing) WriteAt(p []byte, offset int64) (int, error) {
@@ -287,6 +332,7 @@ func (f flushing) WriteAt(p []byte, offset int64) (int, error) {
 	}
 	n, err := f.File.WriteAt(p, offset)
 	startWriteback(f.File, offset, int64(n))
+	f.whole.Complete(offset, int64(n))
 	return n, err
 }
 

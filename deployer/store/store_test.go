@@ -5,6 +5,7 @@ package store
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -322,6 +323,60 @@ func TestAlteredContentIsNotAdded(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestDigestOfAnotherArchive gives pieces that are right with a digest that is not, and the other way round.
+func TestDigestOfAnotherArchive(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, filepath.Join(dir, "store"))
+	genuine, malicious := filepath.Join(dir, "genuine.iso"), filepath.Join(dir, "malicious.iso")
+	data := writeArchive(t, genuine)
+	data[17] ^= 1
+	if err := os.WriteFile(malicious, data, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	honest := newSource(t, genuine, "1.0.0")
+	forged := newSource(t, malicious, "1.0.0")
+	forged.SHA256 = honest.SHA256
+	refuse := func(source Source, want report.Code) {
+		t.Helper()
+		before := files(t, s.Dir())
+		if _, _, err := add(s, source); report.CodeOf(err) != want {
+			t.Errorf("got %v, want %s", err, want)
+		}
+		if after := files(t, s.Dir()); !slices.Equal(before, after) {
+			t.Errorf("left %q", after)
+		}
+	}
+	refuse(forged, report.Mismatch)
+	if _, _, err := add(s, honest); err != nil {
+		t.Fatal(err)
+	}
+	refuse(forged, report.Mismatch)
+
+	// Cut otherwise, the pieces are compared with those of the archive at hand, which is there already.
+	again := newSource(t, genuine, "1.0.0")
+	again.Chunks = cutOtherwise(t, genuine)
+	if _, method, err := add(s, again); err != nil || method != Present {
+		t.Errorf("%s, %v", method, err)
+	}
+	again.Chunks = cutOtherwise(t, malicious)
+	refuse(again, report.Corrupt)
+}
+
+// cutOtherwise lists smaller pieces of a file.
+func cutOtherwise(t *testing.T, path string) *chunk.List {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := &chunk.List{Size: int64(len(data)), ChunkSize: chunk.MinSize, Algorithm: "sha256"}
+	for piece := range slices.Chunk(data, chunk.MinSize) {
+		digest := sha256.Sum256(piece)
+		list.Digests = append(list.Digests, digest[:]...)
+	}
+	return list
 }
 
 func TestStagedIsNotSeen(t *testing.T) {

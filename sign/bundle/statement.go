@@ -1,6 +1,7 @@
 package bundle
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -77,6 +78,21 @@ func NewStatement(name string, sums *chunk.Sums, p Predicate) (*Statement, error
 func (s *Statement) SHA256() [sha256.Size]byte {
 	digest, _ := hex.DecodeString(s.Subject[0].Digest["sha256"]) // validate has decoded it before
 	return [sha256.Size]byte(digest)
+}
+
+// Agrees reports whether both statements say the same of the archive. Each signer chooses the name of the file, the time
+// and the expiry for himself; everything else counts, whatever is added to a statement.
+func (s *Statement) Agrees(other *Statement) bool {
+	mine, errMine := s.claims()
+	others, errOthers := other.claims()
+	return errMine == nil && errOthers == nil && bytes.Equal(mine, others)
+}
+
+func (s *Statement) claims() ([]byte, error) {
+	c := *s
+	c.Type, c.Subject = "", []Subject{{Digest: s.Subject[0].Digest}}
+	c.Predicate.CreatedAt, c.Predicate.Expires = time.Time{}, nil
+	return c.Marshal()
 }
 
 // Marshal returns the payload to sign.

@@ -1,6 +1,7 @@
 package chunk
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"math/bits"
@@ -56,6 +57,11 @@ func (l *List) Len() int { return len(l.Digests) / sha256.Size }
 func (l *List) Range(i int) Range {
 	from := int64(i) * l.ChunkSize
 	return Range{From: from, To: from + min(l.ChunkSize, l.Size-from)}
+}
+
+// Equal reports whether both lists say the same.
+func (l *List) Equal(other *List) bool {
+	return l.Size == other.Size && l.ChunkSize == other.ChunkSize && l.Algorithm == other.Algorithm && bytes.Equal(l.Digests, other.Digests)
 }
 
 func (l *List) digest(i int) [sha256.Size]byte {

@@ -217,6 +217,9 @@ func (s *Store) CheckArchive(digest []byte, solution bundle.Solution) error {
 	return nil
 }
 
+// RevokesArchives reports whether archives were revoked by their digests.
+func (s *Store) RevokesArchives() bool { return len(s.revoked.Archives) > 0 }
+
 // CheckOverride says whether an administrator may skip verification.
 func (s *Store) CheckOverride() error {
 	if s.policy == nil || s.policy.AllowOverride {

@@ -127,3 +127,16 @@ func (s *State) Check(solution bundle.Solution, sha256 string, revoked []string)
 	}
 	return nil
 }
+
+// Knows reports whether this version was imported before.
+func (s *State) Knows(solution bundle.Solution) bool {
+	if s == nil {
+		return false
+	}
+	for _, floor := range s.Floors[solution.Name] {
+		if !lower(floor.Version, solution.Version) && !lower(solution.Version, floor.Version) {
+			return true
+		}
+	}
+	return false
+}
