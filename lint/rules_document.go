@@ -127,7 +127,7 @@ func documentRules() []Rule {
 		{
 			ID: "SOL213", Name: "component-files", Group: GroupDocuments, Severity: report.SeverityError,
 			Summary:     "The charts, manifests, jobs and values that spec.components names are in the archive.",
-			Explanation: "The loader stops at a component whose files are missing. Paths start at the root of the archive.",
+			Explanation: "A component whose files are missing cannot be deployed. Paths start at the root of the archive.",
 			Bad:         "components:\n  - name: database\n    chart: charts/db.tgz        # the file is db-1.0.0.tgz", Good: "components:\n  - name: database\n    chart: charts/db-1.0.0.tgz",
 			Check: checkComponentFiles,
 		},

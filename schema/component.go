@@ -1,7 +1,6 @@
 package schema
 
-// Component is one node of the graph in which the loader brings up a Solution's parts. Exactly one of Chart, Manifests
-// and Job is set; all paths are relative to the root of the archive.
+// Component is one node of the graph of a Solution's parts. Exactly one of Chart, Manifests and Job is set; all paths are relative to the root of the archive.
 type Component struct {
 	Name      string `json:"name"`
 	Chart     string `json:"chart,omitempty"`     // a Helm chart, packed

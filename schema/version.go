@@ -88,45 +88,6 @@ func SamePrecedence(a, b string) bool {
 	return errA == nil && errB == nil && va.Equal(vb)
 }
 
-var numberedIdentifier = regexp.MustCompile(`^([a-z-]+)([0-9]+)$`)
-
-// OrderNotice warns where SemVer orders two pre-releases otherwise than their author surely means: "1.0.0-alpha10" comes
-// before "1.0.0-alpha9". It returns "" where there is nothing to say.
-func OrderNotice(a, b Version) string {
-	if a.Compare(b) > 0 {
-		a, b = b, a
-	}
-	if !sameNumber(a, b) {
-		return ""
-	}
-	as, bs := strings.Split(a.semver.Prerelease(), "."), strings.Split(b.semver.Prerelease(), ".")
-	for i := range min(len(as), len(bs)) {
-		if as[i] == bs[i] {
-			continue
-		}
-		am, bm := numberedIdentifier.FindStringSubmatch(as[i]), numberedIdentifier.FindStringSubmatch(bs[i])
-		if am == nil || bm == nil || am[1] != bm[1] || !numberLess(bm[2], am[2]) {
-			return ""
-		}
-		return a.String() + " comes before " + b.String() + ", because " + as[i] + " and " + bs[i] +
-			" are compared as text; write " + am[1] + "." + am[2] + " and " + bm[1] + "." + bm[2]
-	}
-	return ""
-}
-
-func sameNumber(a, b Version) bool {
-	return a.semver.Major() == b.semver.Major() && a.semver.Minor() == b.semver.Minor() && a.semver.Patch() == b.semver.Patch()
-}
-
-// numberLess compares decimal numbers of any length.
-func numberLess(a, b string) bool {
-	a, b = strings.TrimLeft(a, "0"), strings.TrimLeft(b, "0")
-	if len(a) != len(b) {
-		return len(a) < len(b)
-	}
-	return a < b
-}
-
 // Range is a set of versions, such as ">=1.4.0 <2" or "~1.4 || ^2.1". The zero value holds every version.
 type Range struct {
 	constraints *semver.Constraints

@@ -97,25 +97,6 @@ func TestSamePrecedence(t *testing.T) {
 	}
 }
 
-func TestOrderNotice(t *testing.T) {
-	for _, test := range []struct{ a, b, want string }{
-		{"1.0.0-alpha9", "1.0.0-alpha10", "1.0.0-alpha10 comes before 1.0.0-alpha9, because alpha10 and alpha9 are compared as text; write alpha.10 and alpha.9"},
-		{"1.0.0-alpha10", "1.0.0-alpha9", "1.0.0-alpha10 comes before 1.0.0-alpha9, because alpha10 and alpha9 are compared as text; write alpha.10 and alpha.9"},
-		{"1.0.0-rc.x9", "1.0.0-rc.x100", "1.0.0-rc.x100 comes before 1.0.0-rc.x9, because x100 and x9 are compared as text; write x.100 and x.9"},
-		{"1.0.0-alpha1", "1.0.0-alpha2", ""},
-		{"1.0.0-alpha.9", "1.0.0-alpha.10", ""},
-		{"1.0.0-alpha9", "1.0.0-beta10", ""},
-		{"1.0.0-alpha9", "1.0.1-alpha10", ""},
-		{"1.0.0", "1.0.0-alpha10", ""},
-		{"1.0.0", "1.0.0", ""},
-	} {
-		v := versions(t, test.a, test.b)
-		if got := schema.OrderNotice(v[0], v[1]); got != test.want {
-			t.Errorf("OrderNotice(%s, %s)\n got %q\nwant %q", test.a, test.b, got, test.want)
-		}
-	}
-}
-
 func TestRange(t *testing.T) {
 	for _, test := range []struct {
 		text, version string

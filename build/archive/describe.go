@@ -20,6 +20,8 @@ type Description struct {
 	VolumeID    string `json:"volumeID,omitempty"`
 	Size        int64  `json:"size,omitempty"` // of the image, in bytes
 
+	DependsOn []schema.Dependency `json:"dependsOn,omitempty"` // on other Solutions
+
 	Images []ImageDescription `json:"images"`
 	CRDs   []CRDDescription   `json:"crds"`
 	Roles  []RoleDescription  `json:"roles"`
@@ -48,7 +50,7 @@ func (a *Archive) Describe() (*Description, error) {
 	s := a.Solution
 	d := &Description{
 		ID: s.ID(), Name: s.Metadata.Name, Version: s.Spec.Version, DisplayName: s.DisplayName(),
-		VolumeID: a.volumeID, Size: a.size, Images: []ImageDescription{},
+		VolumeID: a.volumeID, Size: a.size, DependsOn: s.Spec.DependsOn, Images: []ImageDescription{},
 	}
 	for _, image := range a.Images.Images() {
 		if !isPayload(image) {

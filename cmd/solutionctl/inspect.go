@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -124,6 +125,9 @@ func printDescription(w *console.Stream, d *archive.Description) error {
 	fmt.Fprintf(w, "%s %s (%s)\n", w.Paint(console.Bold, d.DisplayName), d.Version, d.ID)
 	if d.Size > 0 {
 		fmt.Fprintf(w, "volume %q, %s\n", d.VolumeID, console.Bytes(d.Size))
+	}
+	for _, d := range d.DependsOn {
+		fmt.Fprintf(w, "needs %s %s in the %s\n", d.Solution, cmp.Or(d.Version, "in any version"), cmp.Or(d.Scope, schema.ScopeEnvironment))
 	}
 	images := &console.Table{Columns: []string{"IMAGE", "SIZE", "DIGEST", "PLATFORMS"}}
 	for _, i := range d.Images {
