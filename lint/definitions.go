@@ -172,7 +172,7 @@ func checkDefinitionText(reason crd.Reason) func(context.Context, *Target, *Repo
 		for _, file := range t.crdFiles() {
 			for _, problem := range t.fileProblems(file) {
 				if problem.Reason == reason {
-					r.ReportAs(problem.Severity, t.problemPlace(file, problem), problem.Hint, "%s", problem.Message)
+					r.Report(t.problemPlace(file, problem), problem.Hint, "%s", problem.Message)
 				}
 			}
 		}
@@ -193,7 +193,7 @@ func checkDefinition(reason crd.Reason) func(context.Context, *Target, *Reporter
 		for _, file := range t.crdFiles() { // those that cannot even be decoded
 			for _, problem := range t.fileProblems(file) {
 				if problem.Reason == reason {
-					r.ReportAs(problem.Severity, t.problemPlace(file, problem), problem.Hint, "%s", problem.Message)
+					r.Report(t.problemPlace(file, problem), problem.Hint, "%s", problem.Message)
 				}
 			}
 		}
@@ -207,7 +207,7 @@ func checkDefinition(reason crd.Reason) func(context.Context, *Target, *Reporter
 					if d.Object != nil {
 						at = d.Object.At(problem.Path)
 					}
-					r.ReportAs(problem.Severity, at, problem.Hint, "%s", brief(problem.Message))
+					r.Report(at, problem.Hint, "%s", brief(problem.Message))
 				}
 			}
 		}

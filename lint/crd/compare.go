@@ -291,8 +291,32 @@ func compareStored(previous, next *Definition) []Change {
 // compareSchemas walks two schemas together.
 func compareSchemas(a, b *apiextensionsv1.JSONSchemaProps, version string) []Change {
 	w := walk{version: version}
-	w.node(a, b, "")
+	w.node(complete(a), complete(b), "")
 	return w.changes
+}
+
+// complete returns the schema of an object as the API server applies it: every object has apiVersion, kind and metadata,
+// and of metadata a schema can restrict the name only.
+func complete(s *apiextensionsv1.JSONSchemaProps) *apiextensionsv1.JSONSchemaProps {
+	text := apiextensionsv1.JSONSchemaProps{Type: "string"}
+	metadata := apiextensionsv1.JSONSchemaProps{Type: "object"}
+	if given, ok := s.Properties["metadata"]; ok {
+		metadata = given
+	}
+	metadata.Properties = withDefaults(metadata.Properties, map[string]apiextensionsv1.JSONSchemaProps{"name": text, "generateName": text})
+	whole := *s
+	whole.Properties = withDefaults(s.Properties, map[string]apiextensionsv1.JSONSchemaProps{"apiVersion": text, "kind": text})
+	whole.Properties["metadata"] = metadata
+	whole.Required = slices.DeleteFunc(slices.Clone(s.Required), func(name string) bool {
+		return name == "apiVersion" || name == "kind" || name == "metadata"
+	})
+	return &whole
+}
+
+func withDefaults[V any](given, defaults map[string]V) map[string]V {
+	all := maps.Clone(defaults)
+	maps.Copy(all, given)
+	return all
 }
 
 type walk struct {
@@ -307,6 +331,9 @@ func (w *walk) add(kind ChangeKind, severity Severity, path, format string, args
 }
 
 func (w *walk) node(a, b *apiextensionsv1.JSONSchemaProps, path string) {
+	if a.XEmbeddedResource && b.XEmbeddedResource {
+		a, b = complete(a), complete(b)
+	}
 	w.constraints(a, b, path)
 	w.properties(a, b, path)
 	w.values(a, b, path)

@@ -26,6 +26,31 @@ func TestCompare(t *testing.T) {
 			[]string{"safe field-added v1: spec.note: is new"},
 		},
 		{
+			"what every object has",
+			[]string{"          apiVersion: {type: string}\n          kind: {type: string}\n          metadata: {type: object}\n", ""},
+			nil, nil,
+		},
+		{
+			"what every object has is required",
+			[]string{"required: [spec]", "required: [apiVersion, kind, metadata, spec]"},
+			nil, nil,
+		},
+		{
+			"what every object has, of a schema that takes anything",
+			[]string{
+				"        required: [spec]\n        properties:\n          apiVersion: {type: string}\n          kind: {type: string}\n          metadata: {type: object}\n",
+				"        required: [spec]\n        x-kubernetes-preserve-unknown-fields: true\n        properties:\n",
+			},
+			[]string{"safe x-kubernetes-preserve-unknown-fields v1: more is accepted"},
+			[]string{"lossy x-kubernetes-preserve-unknown-fields v1: fields that the schema does not have are no longer kept"},
+		},
+		{
+			"the name of an object",
+			[]string{"metadata: {type: object}", "metadata: {type: object, properties: {name: {type: string, maxLength: 20}}}"},
+			[]string{"breaking maxLength v1: metadata.name: maximum constraint added when there was none previously : 20"},
+			[]string{"safe maxLength v1: metadata.name: maxLength is loosened"},
+		},
+		{
 			"a required field",
 			[]string{"            x-kubernetes-validations", "            required: [mode]\n            x-kubernetes-validations"},
 			[]string{"breaking required v1: spec: now required: mode"},
@@ -193,6 +218,20 @@ func checkChanges(t *testing.T, name string, got []crd.Change, want []string) {
 	if !slices.Equal(text, want) {
 		t.Errorf("%s:\ngot  %q\nwant %q", name, text, want)
 	}
+}
+
+// An object within an object has apiVersion, kind and metadata, whether the schema says so or not.
+func TestCompareEmbedded(t *testing.T) {
+	embedded := func(properties string) *crd.Definition {
+		return parse(t, edit(t, widget, "extra: {type: object, x-kubernetes-preserve-unknown-fields: true}",
+			"extra: {type: object, x-kubernetes-embedded-resource: true, properties: {"+properties+"}}"))
+	}
+	more, less := embedded("kind: {type: string}, metadata: {type: object}, spec: {type: object}"), embedded("spec: {type: object}")
+	checkChanges(t, "less", crd.Compare(more, less), nil)
+	checkChanges(t, "more", crd.Compare(less, more), nil)
+	checkChanges(t, "its own field", crd.Compare(more, embedded("kind: {type: string}")), []string{
+		"lossy field-removed v1: spec.extra.spec: is removed: its values are dropped",
+	})
 }
 
 func TestCompareVersions(t *testing.T) {
