@@ -28,7 +28,7 @@ type example struct {
 	images, older  []testImage
 	fault          string
 	iso, project   bool
-	deep           bool
+	deep, only     bool
 	kubernetes     string
 	enable         []string
 	want           []string
@@ -100,6 +100,8 @@ func (e *example) directive(tb testing.TB, line string) {
 		e.project = true
 	case "deep":
 		e.deep = true
+	case "only":
+		e.only = true
 	case "enable":
 		e.enable = append(e.enable, rest)
 	}
@@ -236,6 +238,14 @@ func TestExamples(t *testing.T) {
 					t.Errorf("no finding %q among:\n%s", want, text(findings))
 				}
 			}
+			if bad.only && len(findings) != len(bad.want) {
+				t.Errorf("there are %d findings, want %d:\n%s", len(findings), len(bad.want), text(findings))
+			}
+			for _, f := range findings {
+				if f.Severity == report.SeverityError && rule.Severity != report.SeverityError {
+					t.Errorf("the catalogue says %s: %s", rule.Severity, text([]report.Finding{f}))
+				}
+			}
 			good := readExample(t, "base.txtar", rule.ID+"/good.txtar")
 			if findings := of(rule.ID, run(t, good.target(t), append(good.enable, rule.ID)...)); len(findings) > 0 {
 				t.Errorf("good.txtar has findings:\n%s", text(findings))
@@ -247,7 +257,7 @@ func TestExamples(t *testing.T) {
 // matches compares a finding with "FILE:LINE:COLUMN: TEXT".
 func matches(f report.Finding, want string) bool {
 	position, message, _ := strings.Cut(want, ": ")
-	return f.Position() == strings.TrimSuffix(position, ":") && strings.Contains(f.Message, message)
+	return f.Position() == strings.TrimSuffix(position, ":") && strings.Contains(f.Message+"; hint: "+f.Hint, message)
 }
 
 func text(findings []report.Finding) string {

@@ -218,8 +218,8 @@ func checkConfigMaps(_ context.Context, t *Target, r *Reporter) {
 func reportSize(r *Reporter, at Place, size int64) {
 	switch {
 	case size > maxConfigMap:
-		r.ReportAs(report.SeverityError, at, "take it apart", "%d bytes do not fit into a ConfigMap, which holds %d", size, maxConfigMap)
+		r.Report(at, "take it apart", "%d bytes do not fit into a ConfigMap, which holds %d", size, maxConfigMap)
 	case size > closeConfigMap:
-		r.Report(at, "take it apart", "%d bytes are close to the size of a ConfigMap, %d", size, maxConfigMap)
+		r.ReportAs(report.SeverityWarning, at, "take it apart", "%d bytes are close to the size of a ConfigMap, %d", size, maxConfigMap)
 	}
 }

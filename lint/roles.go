@@ -46,7 +46,8 @@ func misspelt() []rbac.Reason {
 	return []rbac.Reason{rbac.UnknownResource, rbac.UnknownVerb, rbac.Refused}
 }
 
-// reportHazards judges the operator's roles and reports the hazards that are chosen, with their own severity.
+// reportHazards judges the operator's roles and reports the hazards that are chosen with their own severity, those of
+// one rule together.
 func (t *Target) reportHazards(r *Reporter, chosen func(rbac.Hazard) bool) {
 	options := rbac.Options{ClusterWide: clusterWide(t), OwnGroups: t.ownGroups(), Scope: t.scope}
 	for _, o := range t.roles() {
@@ -54,12 +55,31 @@ func (t *Target) reportHazards(r *Reporter, chosen func(rbac.Hazard) bool) {
 		if err != nil {
 			continue // the rules on Kubernetes objects report what is malformed
 		}
-		for _, h := range rbac.Judge(role, options) {
-			if chosen(h) {
-				r.ReportAs(h.Severity, o.At(h.Path), h.Hint, "%s", h.Message)
+		hazards := slices.DeleteFunc(rbac.Judge(role, options), func(h rbac.Hazard) bool { return !chosen(h) })
+		for len(hazards) > 0 {
+			n := 1
+			for n < len(hazards) && hazards[n].Path == hazards[0].Path && hazards[0].Path != "" {
+				n++
 			}
+			h := together(hazards[:n])
+			r.ReportAs(h.Severity, o.At(h.Path), h.Hint, "%s", h.Message)
+			hazards = hazards[n:]
 		}
 	}
+}
+
+// together makes one hazard of all those of a rule: as grave as the gravest, with its hint.
+func together(hazards []rbac.Hazard) rbac.Hazard {
+	one := hazards[0]
+	messages := make([]string, len(hazards))
+	for i, h := range hazards {
+		messages[i] = h.Message
+		if h.Severity == report.SeverityError && one.Severity != report.SeverityError {
+			one = h
+		}
+	}
+	one.Message = strings.Join(messages, "; ")
+	return one
 }
 
 // scope knows the resources of Kubernetes and those of the Solution.
@@ -239,7 +259,7 @@ func checkRequired(_ context.Context, t *Target, r *Reporter) {
 		plural, group, _ := strings.Cut(required.Name, ".")
 		namespaced, known := t.scope(group, plural)
 		if missing := needs(t.grantedRules(namespaced || !known), group, plural, "list", "watch"); missing != "" {
-			r.Report(at, "add the rule to operator/deploy/role.yaml", "the operator requires %s and lacks permissions: %s", required.Name, missing)
+			r.ReportAs(report.SeverityWarning, at, "add the rule to operator/deploy/role.yaml", "the operator requires %s and lacks permissions: %s", required.Name, missing)
 		}
 		d, ok := t.definition(required.Name)
 		if !ok {
@@ -247,7 +267,7 @@ func checkRequired(_ context.Context, t *Target, r *Reporter) {
 		}
 		for _, version := range required.Versions {
 			if served, _ := d.serves(version); !served {
-				r.ReportAs(report.SeverityError, at, "serve it, or require another version", "the operator requires version %s of %s, which %s does not serve", version, required.Name, d.File)
+				r.Report(at, "serve it, or require another version", "the operator requires version %s of %s, which %s does not serve", version, required.Name, d.File)
 			}
 		}
 	}

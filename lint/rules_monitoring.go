@@ -40,7 +40,7 @@ func monitoringRules() []Rule {
 			Check: checkPrometheusRules,
 		},
 		{
-			ID: "SOL506", Name: "config-map-size", Group: GroupMonitoring, Severity: report.SeverityWarning,
+			ID: "SOL506", Name: "config-map-size", Group: GroupMonitoring, Severity: report.SeverityError,
 			Summary:     "Every dashboard fits into a ConfigMap.",
 			Explanation: "A ConfigMap holds 1 MiB, and dashboards are kept in ConfigMaps. From three quarters of that on this is a warning, above it an error.",
 			Bad:         "monitoring/dashboards/all.json of 2 MiB", Good: "monitoring/dashboards/overview.json and details.json",

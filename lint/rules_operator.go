@@ -19,8 +19,8 @@ func roleRules() []Rule {
 			Summary: "No role lets the operator take over more than its namespace.",
 			Explanation: `Some permissions give more than they seem to: escalate, bind and impersonate; writing roles, webhook configurations or CustomResourceDefinitions; running commands in pods or reaching the kubelet; listing the Secrets of every namespace. An operator that has one of them, or whoever breaks into it, has the cluster.
 
-The severity depends on the role: what is an error in a ClusterRole can be a warning in a Role.`,
-			Bad:   "kind: ClusterRole\nrules:\n  - {apiGroups: [\"\"], resources: [secrets], verbs: [list]}",
+A ClusterRole is judged as it is bound: in the namespace of the environment, where it gives what a Role gives and nothing on cluster-scoped resources; everywhere with spec.operator.clusterWide, or with a label that adds its rules to admin, edit or view.`,
+			Bad:   "operator: {clusterWide: true}   # in solution.yaml\n---\nkind: ClusterRole\nrules:\n  - {apiGroups: [\"\"], resources: [secrets], verbs: [list]}",
 			Good:  "kind: Role\nrules:\n  - {apiGroups: [\"\"], resources: [secrets], verbs: [get], resourceNames: [web-tls]}",
 			Check: checkTakeover,
 		},
@@ -77,9 +77,9 @@ Set spec.operator.clusterWide when the operator has to work across namespaces.`,
 			Check: checkLeases,
 		},
 		{
-			ID: "SOL410", Name: "required-crds", Group: GroupOperator, Severity: report.SeverityWarning,
+			ID: "SOL410", Name: "required-crds", Group: GroupOperator, Severity: report.SeverityError,
 			Summary:     "The operator may read the resources of spec.operator.requiresCRDs, and the archive serves their versions.",
-			Explanation: "requiresCRDs names the definitions without which the operator cannot work. It reads them by list and watch, in the versions that are listed; where the archive brings the definition itself, it must serve those versions.",
+			Explanation: "requiresCRDs names the definitions without which the operator cannot work. It reads them by list and watch, in the versions that are listed; where the archive brings the definition itself, it must serve those versions: that one is an error, a permission that is missing a warning.",
 			Bad:         "requiresCRDs: [{name: certificates.cert-manager.io, versions: [v1]}]   # and no rule on certificates", Good: "- {apiGroups: [cert-manager.io], resources: [certificates], verbs: [get, list, watch, create]}",
 			Check: checkRequired,
 		},

@@ -15,6 +15,7 @@ type danger struct {
 	reason    Reason
 	group     string
 	resources []string
+	unbound   []string // resources outside of namespaces: a binding in a namespace does not grant them
 	verbs     []string // nil means any
 	reach     reach
 	why, hint string
@@ -24,11 +25,11 @@ type danger struct {
 type reach int
 
 const (
-	always        reach = iota // an error in every role
-	inClusterRole              // an error in a ClusterRole, a warning in a Role
-	clusterOnly                // an error in a ClusterRole, fine in a Role
-	warning                    // a warning in every role
-	unlessNamed                // an error, but a warning when resourceNames bound it
+	always      reach = iota // an error wherever it is bound
+	everywhere               // an error across namespaces, a warning in one
+	acrossOnly               // an error across namespaces, fine in one
+	warning                  // a warning wherever it is bound
+	unlessNamed              // an error, but a warning when resourceNames bound it
 )
 
 func write() []string { return []string{"create", "update", "patch", "delete", "deletecollection"} }
@@ -37,33 +38,47 @@ const rbacGroup = "rbac.authorization.k8s.io"
 
 // dangers is the table of permissions that [Judge] knows.
 func dangers() []danger {
-	bindings := []string{"rolebindings", "clusterrolebindings"}
-	roles := []string{"roles", "clusterroles"}
+	roles, clusterRoles := []string{"roles"}, []string{"clusterroles"}
 	const ask = "leave it to the administrator who installs the Solution"
 	return []danger{
-		{Escalate, rbacGroup, roles, []string{"escalate"}, always, "lets it give itself any permission", ask},
-		{Bind, rbacGroup, roles, []string{"bind"}, unlessNamed, "lets it bind any role, cluster-admin included", "name the roles in resourceNames"},
-		{Impersonate, "", []string{"users", "groups", "serviceaccounts"}, []string{"impersonate"}, always, "lets it act as anybody", ask},
-		{Impersonate, "authentication.k8s.io", []string{"userextras", "uids"}, []string{"impersonate"}, always, "lets it act as anybody", ask},
-		{WriteRoles, rbacGroup, slices.Concat(roles, bindings), write(), always, "lets it change who may do what", ask},
-		{Token, "", []string{"serviceaccounts/token"}, []string{"create"}, unlessNamed, "lets it become any ServiceAccount", "name the ServiceAccounts in resourceNames"},
-		{Exec, "", []string{"pods/exec", "pods/attach", "pods/ephemeralcontainers"}, nil, inClusterRole, "lets it run commands in any pod", "ask the pod's own API instead"},
-		{NodeProxy, "", []string{"nodes/proxy"}, nil, always, "reaches the kubelet past admission and audit, and so every pod of the node", "use nodes/metrics or nodes/stats"},
-		{ReadSecrets, "", []string{"secrets"}, []string{"list", "watch"}, clusterOnly, "shows it every Secret", "use a Role, or get with resourceNames"},
-		{Webhooks, "admissionregistration.k8s.io", []string{
+		{Escalate, rbacGroup, roles, clusterRoles, []string{"escalate"}, always, "lets it give itself any permission", ask},
+		// The API server asks for bind on a ClusterRole in the namespace of the RoleBinding.
+		{Bind, rbacGroup, []string{"roles", "clusterroles"}, nil, []string{"bind"}, unlessNamed, "lets it bind any role, cluster-admin included", "name the roles in resourceNames"},
+		{Impersonate, "", []string{"serviceaccounts"}, []string{"users", "groups"}, []string{"impersonate"}, always, "lets it act as anybody", ask},
+		{Impersonate, "authentication.k8s.io", nil, []string{"userextras", "uids"}, []string{"impersonate"}, always, "lets it act as anybody", ask},
+		{
+			WriteRoles, rbacGroup,
+			[]string{"roles", "rolebindings"},
+			[]string{"clusterroles", "clusterrolebindings"},
+			write(),
+			always, "lets it change who may do what", ask,
+		},
+		{Token, "", []string{"serviceaccounts/token"}, nil, []string{"create"}, unlessNamed, "lets it become any ServiceAccount", "name the ServiceAccounts in resourceNames"},
+		{Exec, "", []string{"pods/exec", "pods/attach", "pods/ephemeralcontainers"}, nil, nil, everywhere, "lets it run commands in any pod", "ask the pod's own API instead"},
+		{NodeProxy, "", nil, []string{"nodes/proxy"}, nil, always, "reaches the kubelet past admission and audit, and so every pod of the node", "use nodes/metrics or nodes/stats"},
+		{ReadSecrets, "", []string{"secrets"}, nil, []string{"list", "watch"}, acrossOnly, "shows it every Secret", "use a Role, or get with resourceNames"},
+		{Webhooks, "admissionregistration.k8s.io", nil, []string{
 			"mutatingwebhookconfigurations", "validatingwebhookconfigurations", "mutatingadmissionpolicies",
 			"mutatingadmissionpolicybindings", "validatingadmissionpolicies", "validatingadmissionpolicybindings",
 		}, write(), always, "lets it read and change what others write", "ship the configuration in operator/cluster"},
-		{WriteCRDs, "apiextensions.k8s.io", []string{"customresourcedefinitions", "customresourcedefinitions/status"}, write(), always, "lets it change or delete the API and data of every namespace", "ship the definitions in operator/deploy/crds"},
-		{Certificates, "certificates.k8s.io", []string{"certificatesigningrequests/approval", "signers"}, nil, always, "lets it issue client certificates for anybody", ask},
-		{Volumes, "", []string{"persistentvolumes"}, []string{"create"}, warning, "lets it mount any path of a node", "use a StorageClass"},
-		{Namespaces, "", []string{"namespaces"}, []string{"update", "patch"}, warning, "lets it take the pod security level off a namespace", ask},
+		{
+			WriteCRDs, "apiextensions.k8s.io", nil,
+			[]string{"customresourcedefinitions", "customresourcedefinitions/status"},
+			write(),
+			always, "lets it change or delete the API and data of every namespace", "ship the definitions in operator/deploy/crds",
+		},
+		{Certificates, "certificates.k8s.io", nil, []string{"certificatesigningrequests/approval", "signers"}, nil, always, "lets it issue client certificates for anybody", ask},
+		{Volumes, "", nil, []string{"persistentvolumes"}, []string{"create"}, warning, "lets it mount any path of a node", "use a StorageClass"},
+		{Namespaces, "", []string{"namespaces"}, nil, []string{"update", "patch"}, warning, "lets it take the pod security level off a namespace", ask},
 	}
 }
 
 // permissions reports each danger that the rule covers, once.
 func (j *judgement) permissions(rule rbacv1.PolicyRule) {
 	for _, d := range dangers() {
+		if j.across() {
+			d.resources = slices.Concat(d.resources, d.unbound)
+		}
 		resource, verb, ok := d.covered(rule)
 		if !ok {
 			continue
@@ -77,10 +92,10 @@ func (j *judgement) permissions(rule rbacv1.PolicyRule) {
 func (j *judgement) severity(r reach, rule rbacv1.PolicyRule) report.Severity {
 	switch {
 	case r == warning,
-		r == inClusterRole && !j.role.Cluster,
+		r == everywhere && !j.across(),
 		r == unlessNamed && len(rule.ResourceNames) > 0:
 		return report.SeverityWarning
-	case r == clusterOnly && (!j.role.Cluster || len(rule.ResourceNames) > 0):
+	case r == acrossOnly && (!j.across() || len(rule.ResourceNames) > 0):
 		return ""
 	}
 	return report.SeverityError

@@ -70,6 +70,7 @@ type Role struct {
 	Name       string
 	Cluster    bool // a ClusterRole
 	Aggregated bool // a ClusterRole with an aggregationRule
+	Joined     bool // a ClusterRole with a label that makes its rules part of admin, edit or view
 	Rules      []rbacv1.PolicyRule
 }
 
@@ -82,8 +83,12 @@ func FromObject(object map[string]any) (Role, error) {
 	if role.Kind != "Role" && role.Kind != "ClusterRole" {
 		return Role{}, report.Errorf(report.Invalid, "expected Role or ClusterRole, got %q", role.Kind)
 	}
+	joined := false
+	for label, value := range role.Labels {
+		joined = joined || strings.HasPrefix(label, rbacGroup+"/aggregate-to-") && value == "true"
+	}
 	return Role{
-		Name: role.Name, Cluster: role.Kind == "ClusterRole", Aggregated: role.AggregationRule != nil, Rules: role.Rules,
+		Name: role.Name, Cluster: role.Kind == "ClusterRole", Aggregated: role.AggregationRule != nil, Joined: joined, Rules: role.Rules,
 	}, nil
 }
 
@@ -236,29 +241,48 @@ func isBuiltIn(group string) bool {
 	return slices.Contains([]string{"", "apps", "batch", "autoscaling", "policy", "rbac.authorization.k8s.io", "coordination.k8s.io"}, group)
 }
 
-// scopes finds rules that the binding cannot grant and resources that do not exist.
+// across reports whether the rules may be bound in every namespace and outside of them, whoever is bound.
+func (j *judgement) across() bool { return j.role.Cluster && (j.options.ClusterWide || j.role.Joined) }
+
+// scopes finds what the binding cannot grant and resources that do not exist.
 func (j *judgement) scopes(rule rbacv1.PolicyRule) {
-	granted := j.role.Cluster && j.options.ClusterWide
-	if len(rule.NonResourceURLs) > 0 && !granted {
-		j.add(ClusterScoped, report.SeverityWarning, "set spec.operator.clusterWide or remove the rule",
-			"grants nothing: a RoleBinding cannot grant access to URLs")
+	const hint = "set spec.operator.clusterWide or remove the rule"
+	if len(rule.NonResourceURLs) > 0 && !j.across() {
+		j.add(ClusterScoped, report.SeverityWarning, hint, "grants nothing: a RoleBinding cannot grant access to URLs")
 	}
 	if j.options.Scope == nil {
 		return
 	}
+	var outside []string
 	for _, group := range rule.APIGroups {
 		for _, resource := range rule.Resources {
 			namespaced, known := j.options.Scope(group, resource)
 			switch {
 			case strings.Contains(resource, "*"):
-			case known && !namespaced && !granted:
-				j.add(ClusterScoped, report.SeverityWarning, "set spec.operator.clusterWide or remove the rule",
-					"grants nothing: %s lie outside of namespaces and a binding in a namespace cannot grant them", resource)
+			case known && !namespaced && !j.across() && !grantedByName(rule, group, resource):
+				outside = append(outside, resource)
 			case !known && isBuiltIn(group) && len(rule.APIGroups) == 1:
 				j.add(UnknownResource, report.SeverityWarning, "write the plural, in lower case", "there is no resource %q in group %q", resource, group)
 			}
 		}
 	}
+	if len(outside) > 0 {
+		j.add(ClusterScoped, report.SeverityWarning, hint,
+			"grants nothing on %s: they lie outside of namespaces and a binding in a namespace cannot grant them", strings.Join(outside, ", "))
+	}
+}
+
+// grantedByName reports the two permissions on cluster-scoped resources that a binding in a namespace grants: on the
+// namespace itself, and to bind a ClusterRole in it.
+func grantedByName(rule rbacv1.PolicyRule, group, resource string) bool {
+	verbs := []string{"get", "update", "patch", "delete", "*"}
+	switch {
+	case group == rbacGroup && resource == "clusterroles":
+		verbs = []string{"bind", "*"}
+	case group != "" || resource != "namespaces":
+		return false
+	}
+	return slices.ContainsFunc(verbs, func(verb string) bool { return contains(rule.Verbs, verb) })
 }
 
 func contains(list []string, entry string) bool { return slices.Contains(list, entry) }

@@ -29,6 +29,8 @@ func scope(group, resource string) (namespaced, known bool) {
 		"/pods": true, "/secrets": true, "/configmaps": true, "/services": true, "apps/deployments": true,
 		"/nodes": false, "/namespaces": false, "/serviceaccounts": true, "/persistentvolumes": false,
 		"rbac.authorization.k8s.io/roles": true, "rbac.authorization.k8s.io/clusterroles": false,
+		"rbac.authorization.k8s.io/clusterrolebindings": false, "certificates.k8s.io/certificatesigningrequests": false,
+		"apiextensions.k8s.io/customresourcedefinitions": false, "admissionregistration.k8s.io/mutatingwebhookconfigurations": false,
 	}[group+"/"+resource]
 	return namespaced, known
 }
@@ -56,8 +58,8 @@ func TestJudge(t *testing.T) {
 		},
 		{
 			"bind", `[{apiGroups: [rbac.authorization.k8s.io], resources: [clusterroles], verbs: [bind]}]`,
-			[]string{"error bind", "warning cluster-scoped"},
-			[]string{"error bind", "warning cluster-scoped"},
+			[]string{"error bind"},
+			[]string{"error bind"},
 			[]string{"error bind"},
 		},
 		{
@@ -79,6 +81,24 @@ func TestJudge(t *testing.T) {
 			[]string{"error write-roles"},
 		},
 		{
+			"write what lies outside of the namespace", `[{apiGroups: [rbac.authorization.k8s.io], resources: [clusterroles, clusterrolebindings], verbs: [get, create]}]`,
+			[]string{"warning cluster-scoped"},
+			[]string{"warning cluster-scoped"},
+			[]string{"error write-roles"},
+		},
+		{
+			"its own namespace", `[{apiGroups: [""], resources: [namespaces], verbs: [get, patch]}]`,
+			[]string{"warning write-namespaces"},
+			[]string{"warning write-namespaces"},
+			[]string{"warning write-namespaces"},
+		},
+		{
+			"every namespace", `[{apiGroups: [""], resources: [namespaces, nodes], verbs: [list, watch]}]`,
+			[]string{"warning cluster-scoped"},
+			[]string{"warning cluster-scoped"},
+			nil,
+		},
+		{
 			"every verb on roles", `[{apiGroups: [rbac.authorization.k8s.io], resources: [roles], verbs: ["*"]}]`,
 			[]string{"error escalate", "error bind", "error write-roles", "warning wildcard-verb"},
 			nil, nil,
@@ -92,51 +112,56 @@ func TestJudge(t *testing.T) {
 		{
 			"exec", `[{apiGroups: [""], resources: [pods/exec], verbs: [create]}]`,
 			[]string{"warning pod-exec"},
-			[]string{"error pod-exec"},
+			[]string{"warning pod-exec"},
 			[]string{"error pod-exec"},
 		},
 		{
 			"exec by wildcard", `[{apiGroups: [""], resources: ["*/exec"], verbs: [create]}]`,
 			[]string{"warning pod-exec"},
-			[]string{"error pod-exec"},
+			[]string{"warning pod-exec"},
 			[]string{"error pod-exec"},
 		},
 		{
 			"node proxy", `[{apiGroups: [""], resources: [nodes/proxy], verbs: [get]}]`,
-			[]string{"error node-proxy", "warning cluster-scoped"},
-			[]string{"error node-proxy", "warning cluster-scoped"},
+			[]string{"warning cluster-scoped"},
+			[]string{"warning cluster-scoped"},
 			[]string{"error node-proxy"},
 		},
 		{
 			"secrets", `[{apiGroups: [""], resources: [secrets], verbs: [get, list]}]`,
-			nil,
-			[]string{"error read-secrets"},
+			nil, nil,
 			[]string{"error read-secrets"},
 		},
 		{"one secret", `[{apiGroups: [""], resources: [secrets], resourceNames: [a], verbs: [get, list]}]`, nil, nil, nil},
 		{
 			"webhooks", `[{apiGroups: [admissionregistration.k8s.io], resources: [mutatingwebhookconfigurations], verbs: [update]}]`,
-			[]string{"error admission-webhooks"},
-			[]string{"error admission-webhooks"},
+			[]string{"warning cluster-scoped"},
+			[]string{"warning cluster-scoped"},
 			[]string{"error admission-webhooks"},
 		},
 		{
 			"CRDs", `[{apiGroups: [apiextensions.k8s.io], resources: [customresourcedefinitions], verbs: [get, delete]}]`,
-			[]string{"error write-crds"},
-			[]string{"error write-crds"},
+			[]string{"warning cluster-scoped"},
+			[]string{"warning cluster-scoped"},
 			[]string{"error write-crds"},
 		},
-		{"CRDs read", `[{apiGroups: [apiextensions.k8s.io], resources: [customresourcedefinitions], verbs: [get]}]`, nil, nil, nil},
+		{
+			"CRDs read", `[{apiGroups: [apiextensions.k8s.io], resources: [customresourcedefinitions], verbs: [get]}]`,
+			[]string{"warning cluster-scoped"},
+			[]string{"warning cluster-scoped"},
+			nil,
+		},
 		{
 			"certificates", `[{apiGroups: [certificates.k8s.io], resources: [certificatesigningrequests/approval], verbs: [update]}]`,
+			[]string{"warning cluster-scoped"},
+			[]string{"warning cluster-scoped"},
 			[]string{"error certificates"},
-			nil, nil,
 		},
 		{
 			"every resource of the core group", `[{apiGroups: [""], resources: ["*"], verbs: [list]}]`,
-			[]string{"warning pod-exec", "error node-proxy", "warning wildcard-resource"},
+			[]string{"warning pod-exec", "warning wildcard-resource"},
+			[]string{"warning pod-exec", "warning wildcard-resource"},
 			[]string{"error pod-exec", "error node-proxy", "error read-secrets", "warning wildcard-resource"},
-			nil,
 		},
 		{
 			"own group", `[{apiGroups: [example.com], resources: ["*"], verbs: ["*"]}]`,
@@ -165,8 +190,8 @@ func TestJudge(t *testing.T) {
 		{"no resources", `[{apiGroups: [""], verbs: [get]}]`, []string{"error refused"}, nil, nil},
 		{
 			"volumes", `[{apiGroups: [""], resources: [persistentvolumes], verbs: [create]}]`,
-			[]string{"warning persistent-volumes", "warning cluster-scoped"},
-			nil,
+			[]string{"warning cluster-scoped"},
+			[]string{"warning cluster-scoped"},
 			[]string{"warning persistent-volumes"},
 		},
 	} {
@@ -205,6 +230,19 @@ func TestJudgeTheWholeRole(t *testing.T) {
 	if len(hazards) != 2 || hazards[0].Reason != rbac.SystemName || hazards[1].Reason != rbac.Aggregation {
 		t.Errorf("got %v", hazards)
 	}
+}
+
+// The rules of a ClusterRole with such a label reach as far as whoever is bound to admin.
+func TestJudgeWhatJoinsOtherRoles(t *testing.T) {
+	object := map[string]any{
+		"kind": "ClusterRole", "metadata": map[string]any{"name": "a", "labels": map[string]any{"rbac.authorization.k8s.io/aggregate-to-admin": "true"}},
+		"rules": []any{map[string]any{"verbs": []any{"list"}, "apiGroups": []any{""}, "resources": []any{"secrets"}}},
+	}
+	role, err := rbac.FromObject(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(t, "joined", rbac.Judge(role, rbac.Options{}), []string{"error read-secrets"})
 }
 
 func TestFromObject(t *testing.T) {
@@ -282,7 +320,7 @@ func ExampleJudge() {
 	role := rbac.Role{Name: "operator", Cluster: true, Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get", "list"}},
 	}}
-	for _, hazard := range rbac.Judge(role, rbac.Options{}) {
+	for _, hazard := range rbac.Judge(role, rbac.Options{ClusterWide: true}) {
 		fmt.Printf("%s %s: %s\n", hazard.Severity, hazard.Reason, hazard)
 	}
 	// Output: error read-secrets: rules[0]: list on secrets shows it every Secret
