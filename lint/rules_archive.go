@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/solutionctl/solutionctl/build/archive"
@@ -234,11 +235,14 @@ func checkListed(_ context.Context, t *Target, r *Reporter) {
 	if t.Solution == nil || t.Solution.Spec.Images == nil || !t.ImagesKnown {
 		return
 	}
-	at := t.manifestPlace("spec", "images")
-	for _, ref := range t.Solution.Spec.Images {
+	for i, ref := range t.Solution.Spec.Images {
 		if !slices.ContainsFunc(t.Images, func(i Image) bool { return i.Ref == ref }) {
-			r.Report(at, "add the image to the archive, or take it off the list", "image %s is listed, and the archive does not have it", ref)
+			r.Report(t.manifestPlace("spec", "images", strconv.Itoa(i)), "add the image to the archive, or take it off the list", "image %s is listed, and the archive does not have it", ref)
 		}
+	}
+	at := t.manifestPlace("spec", "images")
+	if documents, err := t.Documents(archive.ManifestFile); err == nil && len(documents) > 0 {
+		at.Line, at.Column = documents[0].LookupKey("spec", "images") // the list begins with one of the others
 	}
 	for _, image := range t.Images {
 		if !slices.Contains(t.Solution.Spec.Images, image.Ref) {

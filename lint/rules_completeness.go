@@ -1,6 +1,7 @@
 package lint
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path"
@@ -94,26 +95,52 @@ func checkMaybeMissing(_ context.Context, t *Target, r *Reporter) {
 	}
 }
 
-// remedy looks for an image of the archive that could be meant.
+// remedy looks for images of the archive that could be meant: those of this name and those whose name is like it.
 func (t *Target) remedy(image string) string {
+	if own := repositoryPrefix.FindStringSubmatch(image); own != nil {
+		if near := t.near(archiveRef(own[1])); near != "" {
+			return fmt.Sprintf("the archive has %s", near)
+		}
+		return "write {{ repository }}/name:tag, with an image of the archive"
+	}
 	reference, ok := images.ParseReference(image)
 	if !ok {
 		return "write {{ repository }}/name:tag, with an image of the archive"
 	}
+	wanted := schema.ImageRef{Name: path.Base(reference.Repository), Tag: cmp.Or(reference.Tag, "latest")}
 	for _, have := range t.Images {
-		if path.Base(reference.Repository) == have.Ref.Name && (reference.Tag == have.Ref.Tag || reference.Tag == "") {
+		if wanted.Name == have.Ref.Name && (reference.Tag == have.Ref.Tag || reference.Tag == "") {
 			return fmt.Sprintf("if the archive's %s is this image, say so in solution.yaml: origin: %q", have.Ref, image)
 		}
 	}
-	return fmt.Sprintf("add it in solution.yaml: {name: %s, tag: %q, source: %q}",
-		path.Base(reference.Repository), cmpOr(reference.Tag, "latest"), "docker://"+image)
+	add := fmt.Sprintf("add it in solution.yaml: {name: %s, tag: %q, source: %q}", wanted.Name, wanted.Tag, "docker://"+image)
+	if near := t.near(wanted); near != "" {
+		return fmt.Sprintf("the archive has %s; or %s", near, add)
+	}
+	return add
 }
 
-func cmpOr(text, otherwise string) string {
-	if text == "" {
-		return otherwise
+// near lists the images of the archive that are called like one that is missing: the same name with other tags, else
+// names that one may have meant.
+func (t *Target) near(wanted schema.ImageRef) string {
+	const few = 3
+	var same, alike []schema.ImageRef
+	for _, have := range t.Images {
+		switch {
+		case have.Ref.Name == wanted.Name:
+			same = append(same, have.Ref)
+		case have.Ref.Tag == wanted.Tag && report.EditDistance(have.Ref.Name, wanted.Name) <= len(wanted.Name)/4:
+			alike = append(alike, have.Ref)
+		}
 	}
-	return text
+	slices.SortStableFunc(same, func(a, b schema.ImageRef) int {
+		return cmp.Compare(report.EditDistance(a.Tag, wanted.Tag), report.EditDistance(b.Tag, wanted.Tag))
+	})
+	var names []string
+	for _, ref := range append(same, alike...) {
+		names = append(names, ref.String())
+	}
+	return strings.Join(names[:min(few, len(names))], ", ")
 }
 
 // hasVariable reports text that somebody has to fill in before it is a reference; {{ repository }} is filled in.

@@ -283,7 +283,9 @@ func hintFor(rule string) string {
 	switch rule {
 	case ruleVolumeSize, ruleUnreadable, ruleExtentBounds:
 		return "the file is truncated or damaged: copy or download it again and compare its checksum"
-	case ruleNoRockRidge, ruleNoJoliet, ruleRelocated, rulePrimaryName:
+	case rulePrimaryName:
+		return "only programs that know neither Rock Ridge nor Joliet see these names; solutionctl build writes others, mkisofs does not, whatever its flags"
+	case ruleNoRockRidge, ruleNoJoliet, ruleRelocated:
 		return "build the archive with solutionctl, or with mkisofs -R -J -l -iso-level 3"
 	case ruleFileType:
 		return "replace links and special files by regular files and build the archive again"

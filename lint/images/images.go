@@ -204,7 +204,7 @@ func assembled(m map[string]any, key string) (string, bool) {
 func (f *finder) variable(name, value string, at place) {
 	upper := strings.ToUpper(name)
 	switch {
-	case strings.HasPrefix(upper, "RELATED_IMAGE_"):
+	case strings.HasPrefix(upper, "RELATED_IMAGE_") && (strings.Contains(value, "/") || !namesPart(upper)):
 		if value != "" {
 			f.add(value, at, Env, true)
 		}
@@ -213,6 +213,12 @@ func (f *finder) variable(name, value string, at place) {
 	default:
 		f.free(value, at, Env)
 	}
+}
+
+// namesPart reports variables beside those of images, such as RELATED_IMAGE_UI_NAME and RELATED_IMAGE_UI_TAG.
+func namesPart(variable string) bool {
+	words := words(variable)
+	return slices.Contains([]string{"name", "tag", "version", "digest", "registry", "repository", "policy"}, words[len(words)-1])
 }
 
 // arguments judges a command line: --image=REF, --image REF, or a full reference anywhere.

@@ -39,6 +39,10 @@ func TestFind(t *testing.T) {
 		}},
 		{"container in a custom resource", `{spec: {sidecar: {image: proxy, resources: {}}}}`, []string{"container! proxy spec.sidecar.image"}},
 		{"image volume", `{spec: {volumes: [{name: a, image: {reference: "x.io/p:1"}}]}}`, []string{"volume! x.io/p:1 spec.volumes[0].image.reference"}},
+		{"beside related images", `{spec: {containers: [{env: [{name: RELATED_IMAGE_UI_NAME, value: ui}, {name: RELATED_IMAGE_UI_TAG, value: "1.0"},
+			{name: RELATED_IMAGE_UI_DIGEST, value: "sha256:0123"}, {name: RELATED_IMAGE_REGISTRY, value: "x.io/registry:1"}, {name: RELATED_IMAGE_DB, value: db}]}]}}`, []string{
+			"env! x.io/registry:1 spec.containers[0].env[3].value", "env! db spec.containers[0].env[4].value",
+		}},
 		{"related images", `{spec: {containers: [{env: [{name: RELATED_IMAGE_UI, value: "x.io/ui:1"}, {name: OTHER, value: text}, {name: UI_IMAGE, value: "ui:2"}, {name: X, value: "x.io/y:3"}]}]}}`, []string{
 			"env! x.io/ui:1 spec.containers[0].env[0].value", "env ui:2 spec.containers[0].env[2].value", "env x.io/y:3 spec.containers[0].env[3].value",
 		}},
