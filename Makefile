@@ -9,6 +9,7 @@ demo: build # everything from nothing: set up and do the main job once
 	.ci/demo
 
 cluster: # a Kubernetes cluster to try things on, until Ctrl-C
+	.ci/setup runc nft ip
 	cd deployer/e2e && go run ./cmd/cluster
 
 test: # set up what is missing and run all tests

@@ -109,11 +109,11 @@ func (p program) build(ctx context.Context, progress io.Writer) (string, error) 
 		return "", err
 	}
 	defer func() { _ = os.RemoveAll(partial) }()
-	args := append([]string{"build", "-trimpath", "-ldflags", p.ldflags, "-o", partial + string(filepath.Separator)}, p.packages...)
+	args := append([]string{"build", "-v", "-trimpath", "-ldflags", p.ldflags, "-o", partial + string(filepath.Separator)}, p.packages...)
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = source
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off")
-	cmd.Stderr = progress
+	cmd.Stderr = &compilation{out: progress, name: p.name, started: time.Now(), told: time.Now()}
 	if err := cmd.Run(); err != nil {
 		return "", fmt.Errorf("build %s: %w", source, err)
 	}
@@ -124,6 +124,41 @@ func (p program) build(ctx context.Context, progress io.Writer) (string, error) 
 		return "", err
 	}
 	return dir, os.Rename(partial, dir)
+}
+
+// compilation tells every now and then how far 'go build -v' is, which prints the name of each package; and at once all else
+// that it prints.
+type compilation struct {
+	out           io.Writer
+	name          string
+	packages      int
+	started, told time.Time
+	line          []byte
+}
+
+// compilationPause is how long it says nothing.
+const compilationPause = 20 * time.Second
+
+func (c *compilation) Write(p []byte) (int, error) {
+	c.line = append(c.line, p...)
+	for {
+		line, rest, ended := bytes.Cut(c.line, []byte("\n"))
+		if !ended {
+			return len(p), nil
+		}
+		c.line = rest
+		if len(line) == 0 || bytes.ContainsAny(line, " :#") {
+			if _, err := fmt.Fprintf(c.out, "%s\n", line); err != nil {
+				return 0, err
+			}
+			continue
+		}
+		c.packages++
+		if now := time.Now(); now.Sub(c.told) >= compilationPause {
+			c.told = now
+			fmt.Fprintf(c.out, "  %s: %d packages compiled in %s\n", c.name, c.packages, now.Sub(c.started).Round(time.Second))
+		}
+	}
 }
 
 // isBuilt says whether all of it is there, and notes that somebody needs it.

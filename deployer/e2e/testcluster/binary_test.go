@@ -1,0 +1,30 @@
+package testcluster
+
+import (
+	"bytes"
+	"testing"
+	"time"
+)
+
+// TestCompilation: names of packages are counted and told now and then, errors are told at once, however the output is cut.
+func TestCompilation(t *testing.T) {
+	var out bytes.Buffer
+	c := &compilation{out: &out, name: "tool", started: time.Now(), told: time.Now()}
+	write := func(text string) {
+		t.Helper()
+		if n, err := c.Write([]byte(text)); n != len(text) || err != nil {
+			t.Fatal(n, err)
+		}
+	}
+	write("internal/cpu\nk8s.io/api/co")
+	write("re/v1\n# k8s.io/broken\nbroken/x.go:1:1: syntax error\n")
+	if want := "# k8s.io/broken\nbroken/x.go:1:1: syntax error\n"; out.String() != want {
+		t.Errorf("got %q, want %q", &out, want)
+	}
+	out.Reset()
+	c.told = c.told.Add(-compilationPause)
+	write("k8s.io/last\nk8s.io/quiet\n")
+	if want := "  tool: 3 packages compiled in 0s\n"; out.String() != want {
+		t.Errorf("got %q, want %q", &out, want)
+	}
+}
