@@ -280,10 +280,10 @@ func blobName(entry oci.Entry) string {
 	return fmt.Sprintf("%s:%s %.12s", parts[1], parts[2], entry.Blob.Digest.Hex)
 }
 
-// addProjectFile hashes a file of the project. A file that changes before it is copied fails the build: its digest is
+// addProjectFile hashes a file of the project as it will be in the archive. A file that changes before it is copied fails the build: its digest is
 // wrong by then.
 func (p *Plan) addProjectFile(project *Project, source sourceFile) error {
-	f, err := project.open(source.source)
+	f, err := project.openFilled(source)
 	if err != nil {
 		return err
 	}
@@ -296,7 +296,7 @@ func (p *Plan) addProjectFile(project *Project, source sourceFile) error {
 	p.add(source.path, oci.Blob{
 		Descriptor: oci.Descriptor{Digest: digest, Size: size},
 		Open: func(_ context.Context, offset int64) (io.ReadCloser, error) {
-			f, err := project.open(source.source)
+			f, err := project.openFilled(source)
 			if err != nil {
 				return nil, err
 			}

@@ -128,15 +128,24 @@ func (v *Preview) Open(name string) (fs.File, error) {
 }
 
 func (v *Preview) openSource(name, source string) (fs.File, error) {
-	f, err := v.project.open(source)
+	f, err := v.project.openFilled(sourceFile{path: name, source: source})
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
 	}
-	info, err := f.Stat()
-	if err != nil {
-		return nil, errors.Join(err, f.Close())
+	return &previewFile{previewInfo{path.Base(name), f.size, 0o444}, f, f}, nil
+}
+
+// Filled reports whether the content of a file is not that of the project's file, because placeholders were filled in.
+func (v *Preview) Filled(name string) bool {
+	source, ok := v.sources[name]
+	if !ok {
+		return false
 	}
-	return &previewFile{previewInfo{path.Base(name), info.Size(), 0o444}, f, f}, nil
+	f, err := v.project.openFilled(sourceFile{path: name, source: source})
+	if err != nil {
+		return false
+	}
+	return errors.Join(f.Close()) == nil && f.filled
 }
 
 // previewEntry is one name in a directory.

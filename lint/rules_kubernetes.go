@@ -82,7 +82,7 @@ func objectRules() []Rule {
 		{
 			ID: "SOL312", Name: "template-variable", Group: GroupKubernetes, Severity: report.SeverityError,
 			Summary:     "Manifests of the user interface use no template but {{ repository }}.",
-			Explanation: "Where an archive is deployed, {{ repository }} becomes the address of its images. Any other variable stays as it is and ends up in an object.",
+			Explanation: "Where an archive is deployed, {{ repository }} becomes the address of its images. In a project, {{ version }} becomes the version of the Solution when the archive is built. Any other variable stays as it is and ends up in an object.",
 			Bad:         "image: \"{{ registry }}/ui:1.0.0\"", Good: "image: \"{{ repository }}/ui:1.0.0\"",
 			Check: checkTemplates,
 		},

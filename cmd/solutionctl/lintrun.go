@@ -125,7 +125,7 @@ func (t *lintTarget) judge(ctx context.Context, older *lint.Target, f lintFlags)
 		s.Finding = t.Locate(s.Finding)
 		r.Suppressed = append(r.Suppressed, s)
 	}
-	return r, found.Fixes, nil
+	return r, t.fixable(found.Fixes), nil
 }
 
 // maxSource is how far into a file an offending line is looked for.

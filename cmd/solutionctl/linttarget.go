@@ -9,6 +9,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 
 	"github.com/solutionctl/solutionctl/build"
 	"github.com/solutionctl/solutionctl/durable"
@@ -121,6 +122,13 @@ func (t *lintTarget) settings(f lintFlags) (lintFlags, error) {
 	default:
 		return f, report.Errorf(report.Usage, "--fail-on %q is unknown", f.failOn).WithHint("choose error or warning")
 	}
+}
+
+// fixable leaves out fixes of files in which the version was filled in: the text that a fix starts from is not theirs.
+func (t *lintTarget) fixable(fixes []lint.Fix) []lint.Fix {
+	return slices.DeleteFunc(fixes, func(fix lint.Fix) bool {
+		return t.preview != nil && slices.ContainsFunc(fix, func(e lint.Edit) bool { return t.preview.Filled(e.Path) })
+	})
 }
 
 // writeEdits changes the files of a project and returns their paths.
