@@ -123,10 +123,10 @@ func (d *Deployer) letOneGo(ctx context.Context, h Held) error {
 }
 
 // orForce tells whoever waited in vain for an environment to go that there is another way.
-func orForce(err error, environment string) error {
+func (o *DeleteEnvironmentOptions) orForce(err error) error {
 	if report.CodeOf(err) != report.Timeout {
 		return err
 	}
 	return report.Errorf(report.Timeout, "%w", err).
-		WithHint("if nobody will ever remove the finalizers: 'solutionctl deploy env delete %s --force-finalizers' lists them, asks, and removes them", environment)
+		WithHint("if nobody will ever remove the finalizers: '%s --force-finalizers' lists them, asks, and removes them", o.command())
 }

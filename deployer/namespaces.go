@@ -68,6 +68,9 @@ type DeleteEnvironmentOptions struct {
 	// and deletes every custom resource first.
 	Data   DataPolicy
 	Export Export // where custom resources go before they are deleted
+	// Others may be deleted although they are not part of a Solution: what [Deployer.Others] lists. While there is anything else
+	// that is not, nothing is done.
+	Others []schema.ObjectRef
 	// Release are objects whose finalizers are removed, of those that [Deployer.Held] lists. What their operators would have
 	// cleaned up stays behind.
 	Release []Held
@@ -155,8 +158,12 @@ func (d *Deployer) planDeletion(ctx context.Context, o DeleteEnvironmentOptions,
 	if err != nil {
 		return nil, err
 	}
-	if len(usage) > 0 && o.Data != DeleteData {
-		return nil, metalk8s.InUse(o.Environment, usage)
+	others, err := d.others(ctx, namespaces, states)
+	if err != nil {
+		return nil, err
+	}
+	if err = o.inUse(usage, others); err != nil {
+		return nil, err
 	}
 	catalog, err := d.Catalog(ctx)
 	if err != nil {
@@ -183,6 +190,13 @@ func (d *Deployer) planDeletion(ctx context.Context, o DeleteEnvironmentOptions,
 	}
 	if len(lost) > 0 {
 		t.notice("custom resources are deleted: " + countText(lost))
+	}
+	for _, ref := range others {
+		if ref.Name == "" {
+			t.notice("also deleted: " + OtherText(ref))
+			continue
+		}
+		t.records = append(t.records, schema.Change{Action: schema.ActionDelete, Object: ref, Note: "not part of a Solution"})
 	}
 	if t.needs, err = d.mayDelete(ctx, lost); err != nil {
 		return nil, err
@@ -218,7 +232,7 @@ func (d *Deployer) planDeletion(ctx context.Context, o DeleteEnvironmentOptions,
 			return err
 		}
 		if err := d.removeResources(ctx, exported, o.Timeout); err != nil {
-			return orForce(err, o.Environment)
+			return o.orForce(err)
 		}
 		return d.clearVersions(ctx, namespaces)
 	}
@@ -226,9 +240,48 @@ func (d *Deployer) planDeletion(ctx context.Context, o DeleteEnvironmentOptions,
 		if err := forget(ctx); err != nil {
 			return err
 		}
-		return orForce(d.documents().DeleteNamespaces(ctx, namespaces, metalk8s.DeleteOptions{Timeout: o.Timeout, NoWait: o.NoWait}), o.Environment)
+		return o.orForce(d.documents().DeleteNamespaces(ctx, namespaces, metalk8s.DeleteOptions{Timeout: o.Timeout, NoWait: o.NoWait}))
 	}
 	return t, nil
+}
+
+// inUse refuses what would delete things that nobody has agreed to.
+func (o *DeleteEnvironmentOptions) inUse(usage []metalk8s.Use, others []schema.ObjectRef) error {
+	var things []string
+	command := o.command()
+	if o.Data != DeleteData {
+		for _, use := range usage {
+			things = append(things, use.String())
+		}
+		if len(usage) > 0 {
+			command += " --delete-data"
+		}
+	}
+	more := slices.DeleteFunc(slices.Clone(others), func(ref schema.ObjectRef) bool { return isSetting(ref) || slices.Contains(o.Others, ref) })
+	if len(more) > 0 {
+		things = append(things, "not part of a Solution:\n  "+othersText(more))
+		command += " --delete-others"
+	}
+	if len(things) == 0 {
+		return nil
+	}
+	return report.Errorf(report.InUse, "environment %s is in use: %s", o.Environment, strings.Join(things, "; ")).
+		WithHint("move away what is still needed; to delete everything: %s", command)
+}
+
+// command is the command that was given, as far as it says what is to be deleted.
+func (o *DeleteEnvironmentOptions) command() string {
+	text := "solutionctl deploy env delete " + o.Environment
+	if o.Namespace != "" {
+		text += " --namespace " + o.Namespace
+	}
+	if o.Data == DeleteData {
+		text += " --delete-data"
+	}
+	if len(o.Others) > 0 {
+		text += " --delete-others"
+	}
+	return text
 }
 
 // statesIn returns the records of what is, or was, in namespaces.

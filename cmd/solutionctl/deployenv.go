@@ -89,11 +89,12 @@ func newEnvDeleteCommand(a *app, use string) *cobra.Command {
 		Use:   use + " ENVIRONMENT",
 		Short: "Delete an environment, or one of its namespaces",
 		Long: `Delete the namespaces of an environment with everything in them, or only the one that --namespace names. This is refused
-while a Solution or a custom resource is there.
+while a Solution, a custom resource or a volume claim is there, or anything that is not part of a Solution.
 
---delete-data removes them, too: it writes the custom resources to a file that only you can read, deletes them while
-their operators still run, then the Solutions, then the namespaces. The name of the environment has to be typed, or
-given with --yes.
+--delete-data removes the former, too: it writes the custom resources to a file that only you can read, deletes them
+while their operators still run, then the Solutions, then the namespaces. --delete-others lists the latter and deletes
+that, too, without an export. The name of the environment has to be typed, or given with --yes. Roles, quotas and
+network policies of the namespaces go with them.
 
 What holds a namespace is told, and never forced. When whoever should remove a finalizer will not come back, run the
 command again with --force-finalizers: it lists the objects that were deleted and are held, asks, and removes exactly the
@@ -110,7 +111,8 @@ instance, is then not cleaned up.`,
 	flags.StringVarP(&o.Namespace, "namespace", "N", "", "only this `NAMESPACE` of the environment")
 	flags.BoolVar(&data.remove, "delete-data", false, "export and delete custom resources, and remove the Solutions")
 	flags.StringVar(&data.export, "export", "", "where --delete-data writes custom resources to, a new `FILE` (default NAME-TIME.json)")
-	var force bool
+	var force, others bool
+	flags.BoolVar(&others, "delete-others", false, "list and delete what is not part of a Solution")
 	flags.BoolVar(&force, "force-finalizers", false, "list and remove the finalizers of what was deleted and does not go away")
 	flags.BoolVar(&verb.dryRun, "dry-run", false, "only say what would be deleted")
 	flags.BoolVar(&verb.wait, "wait", true, "wait until the namespaces are gone")
@@ -122,14 +124,31 @@ instance, is then not cleaned up.`,
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		o.Options, o.Environment = verb.options(), arguments(args)[0]
-		var err error
+		if data.remove {
+			o.Data, o.Export = deployer.DeleteData, a.export(data.export, o.Environment)
+		}
+		d, err := a.deployer(f)
+		if err != nil {
+			return err
+		}
 		if force {
-			if o.Release, err = a.confirmRelease(cmd.Context(), f, &o); err != nil {
+			if o.Release, err = d.Held(cmd.Context(), o.Environment, o.Namespace); err != nil {
+				return err
+			}
+			if len(o.Release) == 0 {
+				return report.Errorf(report.Refused, "environment %s has nothing that was deleted and is held by a finalizer of an operator", o.Environment).
+					WithHint("delete it without --force-finalizers; when it does not go away, the message says why")
+			}
+		}
+		if others {
+			if o.Others, err = d.Others(cmd.Context(), o.Environment, o.Namespace); err != nil {
 				return err
 			}
 		}
-		if o.Data, o.Export, err = a.confirmDeletion(cmd.Context(), &o, &data); err != nil {
-			return err
+		if !o.DryRun {
+			if err = a.confirmDeletion(cmd.Context(), d, o); err != nil {
+				return err
+			}
 		}
 		return a.runVerb(cmd.Context(), verb, func(ctx context.Context, d *deployer.Deployer) (*schema.Operation, error) {
 			return d.DeleteEnvironment(ctx, o)
@@ -138,40 +157,40 @@ instance, is then not cleaned up.`,
 	return cmd
 }
 
-// confirmRelease lists what finalizers hold and asks before they are removed.
-func (a *app) confirmRelease(ctx context.Context, f *clusterFlags, o *deployer.DeleteEnvironmentOptions) ([]deployer.Held, error) {
-	d, err := a.deployer(f)
-	if err != nil {
-		return nil, err
+// confirmDeletion asks before namespaces are deleted: more earnestly when there is something in them, of which it lists what
+// nobody would expect to go. What is refused is not asked about.
+func (a *app) confirmDeletion(ctx context.Context, d *deployer.Deployer, o deployer.DeleteEnvironmentOptions) error {
+	if len(o.Release)+len(o.Others) == 0 && o.Data != deployer.DeleteData {
+		question := fmt.Sprintf("delete every namespace of environment %s", o.Environment)
+		if o.Namespace != "" {
+			question = fmt.Sprintf("delete namespace %s of environment %s", o.Namespace, o.Environment)
+		}
+		return a.confirm(ctx, question)
 	}
-	held, err := d.Held(ctx, o.Environment, o.Namespace)
-	if err != nil {
-		return nil, err
+	if !a.yes || len(o.Release)+len(o.Others) > 0 {
+		plan := o
+		plan.DryRun = true
+		if _, err := d.DeleteEnvironment(ctx, plan); err != nil {
+			return err
+		}
 	}
-	if len(held) == 0 {
-		return nil, report.Errorf(report.Refused, "environment %s has nothing that was deleted and is held by a finalizer of an operator", o.Environment).
-			WithHint("delete it without --force-finalizers; when it does not go away, the message says why")
+	if len(o.Others) > 0 {
+		fmt.Fprintln(a.err, "This is not part of a Solution, and will be deleted without an export:")
+		for _, ref := range o.Others {
+			fmt.Fprintf(a.err, "  %s\n", console.Clean(deployer.OtherText(ref)))
+		}
 	}
-	fmt.Fprintln(a.err, "These finalizers are removed, and what they stand for is not cleaned up:")
-	for _, h := range held {
-		fmt.Fprintf(a.err, "  %s\n", console.Clean(h.String()))
+	if len(o.Release) > 0 {
+		fmt.Fprintln(a.err, "These finalizers will be removed, and what they stand for is not cleaned up:")
+		for _, h := range o.Release {
+			fmt.Fprintf(a.err, "  %s\n", console.Clean(h.String()))
+		}
 	}
-	if o.DryRun {
-		return held, nil
-	}
-	return held, a.confirmName(ctx, fmt.Sprintf("Objects of environment %[2]s that are let go: %[1]d", len(held), o.Environment), o.Environment)
-}
-
-// confirmDeletion asks before namespaces are deleted, more earnestly when there may be data in them.
-func (a *app) confirmDeletion(ctx context.Context, o *deployer.DeleteEnvironmentOptions, data *dataFlags) (deployer.DataPolicy, deployer.Export, error) {
-	if o.DryRun || data.remove {
-		return a.dataPolicy(ctx, data, o.DryRun, o.Environment, o.Environment)
-	}
-	question := fmt.Sprintf("delete every namespace of environment %s", o.Environment)
+	warning := fmt.Sprintf("Everything in environment %s will be deleted", o.Environment)
 	if o.Namespace != "" {
-		question = fmt.Sprintf("delete namespace %s of environment %s", o.Namespace, o.Environment)
+		warning = fmt.Sprintf("Everything in namespace %s of environment %s will be deleted", o.Namespace, o.Environment)
 	}
-	return deployer.RefuseData, nil, a.confirm(ctx, question)
+	return a.confirmName(ctx, warning, o.Environment)
 }
 
 func newEnvListCommand(a *app) *cobra.Command {

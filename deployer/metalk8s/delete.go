@@ -207,8 +207,12 @@ func (u Use) String() string {
 	if u.Solution != "" {
 		return fmt.Sprintf("Solution %s %s in namespace %s", u.Solution, u.Version, u.Namespace)
 	}
+	count := len(u.Objects)
+	if !u.IsClaim() { // whoever loses data wants to know which
+		count = min(count, maxNames)
+	}
 	var names []string
-	for _, object := range u.Objects[:min(len(u.Objects), maxNames)] {
+	for _, object := range u.Objects[:count] {
 		names = append(names, object.GetName())
 	}
 	text := u.Kind.Kind + " " + strings.Join(names, ", ")
@@ -216,16 +220,6 @@ func (u Use) String() string {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	return text + " in namespace " + u.Namespace
-}
-
-// InUse is the error that names what is used.
-func InUse(environment string, usage []Use) error {
-	var things []string
-	for _, u := range usage {
-		things = append(things, u.String())
-	}
-	return report.Errorf(report.InUse, "environment %s is in use: %s", environment, strings.Join(things, "; ")).
-		WithHint("remove the Solutions first, or delete everything with --delete-data")
 }
 
 // claimKind is what holds data outside of custom resources.
@@ -271,26 +265,36 @@ var definitionKind = kube.GroupVersionKind{Group: "apiextensions.k8s.io", Versio
 
 // customKinds are the kinds of custom resources that live in namespaces, each in a version that is served.
 func (d *Documents) customKinds(ctx context.Context) ([]kube.GroupVersionKind, error) {
+	custom, _, err := d.kinds(ctx)
+	return custom, err
+}
+
+// PlainKinds are the kinds of objects that live in namespaces and that [Documents.Usage] does not look at.
+func (d *Documents) PlainKinds(ctx context.Context) ([]kube.GroupVersionKind, error) {
+	_, plain, err := d.kinds(ctx)
+	return slices.DeleteFunc(plain, func(kind kube.GroupVersionKind) bool { return kind == claimKind }), err
+}
+
+func (d *Documents) kinds(ctx context.Context) (custom, plain []kube.GroupVersionKind, err error) {
 	defined := map[string]bool{}
 	for object, err := range d.Cluster.ListMetadata(ctx, definitionKind, "", metav1.ListOptions{}) {
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		defined[object.GetName()] = true
 	}
-	if len(defined) == 0 {
-		return nil, nil
-	}
 	served, err := d.Cluster.Kinds(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var kinds []kube.GroupVersionKind
 	for _, m := range served {
-		// A definition has the name of what it defines.
-		if m.Scope == meta.RESTScopeNamespace && defined[m.Resource.GroupResource().String()] {
-			kinds = append(kinds, m.GroupVersionKind)
+		switch {
+		case m.Scope != meta.RESTScopeNamespace:
+		case defined[m.Resource.GroupResource().String()]: // a definition has the name of what it defines
+			custom = append(custom, m.GroupVersionKind)
+		default:
+			plain = append(plain, m.GroupVersionKind)
 		}
 	}
-	return kinds, nil
+	return custom, plain, nil
 }

@@ -121,8 +121,12 @@ func TestRightsAreAskedFirst(t *testing.T) {
 			return err
 		}, false}, []string{"* delete", "* watch", "configmaps update", "deployments delete"}},
 		{command{"env delete", func() { used(); b.mustAdd("2.0.0") }, func(d *deployer.Deployer, o deployer.Options) error {
-			_, err := d.DeleteEnvironment(t.Context(), deployer.DeleteEnvironmentOptions{
-				Options: o, Environment: b.Env, Data: deployer.DeleteData, Export: new(exported).open,
+			others, err := d.Others(t.Context(), b.Env, "")
+			if err != nil {
+				return err
+			}
+			_, err = d.DeleteEnvironment(t.Context(), deployer.DeleteEnvironmentOptions{
+				Options: o, Environment: b.Env, Data: deployer.DeleteData, Others: others, Export: new(exported).open,
 			})
 			return err
 		}, false}, []string{"* delete", "* watch", "configmaps update", "deployments delete", "namespaces delete", "namespaces watch"}},

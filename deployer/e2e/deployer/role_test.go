@@ -227,7 +227,11 @@ func (b *bed) life() []command {
 			return err
 		}, true},
 		{"env delete", nil, func(d *deployer.Deployer, o deployer.Options) error {
-			_, err := d.DeleteEnvironment(ctx, deployer.DeleteEnvironmentOptions{Options: o, Environment: b.Env})
+			others, err := d.Others(ctx, b.Env, "") // the kinds that the role has nothing to do with
+			if err != nil {
+				return err
+			}
+			_, err = d.DeleteEnvironment(ctx, deployer.DeleteEnvironmentOptions{Options: o, Environment: b.Env, Others: others})
 			return err
 		}, true},
 		{"deactivate", nil, func(d *deployer.Deployer, o deployer.Options) error {

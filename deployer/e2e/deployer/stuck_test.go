@@ -18,6 +18,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
 	"github.com/solutionctl/solutionctl/deployer/health"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -115,11 +116,12 @@ func TestFinalizerWithoutController(t *testing.T) {
 	var out exported
 	options := deployer.DeleteEnvironmentOptions{
 		Options: deployer.Options{Timeout: soon}, Environment: b.Env, Data: deployer.DeleteData, Export: out.open,
+		Others: []schema.ObjectRef{{APIVersion: "v1", Kind: "ConfigMap", Namespace: b.Env, Name: "other"}},
 	}
 	_, err := b.DeleteEnvironment(t.Context(), options)
 	b.refused(err, report.Timeout, "Clock "+b.Env+"/a waits for its finalizer example.com/hold",
 		"Deployment "+b.Env+"/"+b.Solution+"-operator would remove it, but 0 of 1 pods are available",
-		"solutionctl deploy env delete "+b.Env+" --force-finalizers")
+		"solutionctl deploy env delete "+b.Env+" --delete-data --delete-others --force-finalizers")
 
 	// What nobody has deleted is not among what can be let go.
 	held, err := b.Held(t.Context(), b.Env, "")

@@ -277,7 +277,7 @@ func deleteUnused(ctx context.Context, d *metalk8s.Documents, environment, names
 		return err
 	}
 	if len(usage) > 0 {
-		return metalk8s.InUse(environment, usage)
+		return report.Errorf(report.InUse, "%s: %v", environment, usage)
 	}
 	return d.DeleteNamespaces(ctx, namespaces, metalk8s.DeleteOptions{Timeout: timeout})
 }
@@ -296,7 +296,7 @@ func TestDeleteEnvironment(t *testing.T) {
 	check(t, remove("delete-2"))
 	wantEnvironment(t, d, "delete", "delete () delete-1[ map[]] delete-3[ map[]]")
 	check(t, d.SetVersion(ctx, "delete-3", "db", "1.0.0"))
-	wantError(t, remove(""), report.InUse, "Solution db 1.0.0 in namespace delete-3", "--delete-data")
+	wantError(t, remove(""), report.InUse, "Solution db 1.0.0 in namespace delete-3")
 	wantEnvironment(t, d, "delete", "delete () delete-1[ map[]] delete-3[ map[db:1.0.0]]")
 	check(t, d.SetVersion(ctx, "delete-3", "db", ""))
 	check(t, remove(""))

@@ -55,7 +55,7 @@ func TestRequests(t *testing.T) {
 			_, err := d.Remove(ctx, deployer.RemoveOptions{Options: options, Environment: b.Env + "-b", Solution: b.Name})
 			return err
 		}},
-		{"delete the environment", 18, func() error {
+		{"delete the environment", 60, func() error {
 			_, err := d.DeleteEnvironment(ctx, deployer.DeleteEnvironmentOptions{Options: options, Environment: b.Env + "-b"})
 			return err
 		}},
