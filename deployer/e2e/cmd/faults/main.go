@@ -14,6 +14,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -26,6 +27,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer/e2e/faults"
 	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
+	"github.com/solutionctl/solutionctl/durable"
 )
 
 func main() {
@@ -86,7 +88,11 @@ func (o *options) run(ctx context.Context) error {
 	if !o.reportOnly {
 		failure = o.work(ctx, book, dir, program)
 	}
-	if err = errors.Join(failure, os.WriteFile(o.report, []byte(book.report()), 0o644)); err != nil {
+	page, err := os.ReadFile(o.report)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return errors.Join(failure, err)
+	}
+	if err = errors.Join(failure, durable.WriteFile(o.report, []byte(book.report()+handwritten(string(page))), 0o644)); err != nil {
 		return err
 	}
 	return book.verdict()

@@ -17,7 +17,7 @@ import (
 
 const introduction = `# Reliability: killed at every step
 
-This page is written by ` + "`make faults`" + `; do not edit it.
+This page is written by ` + "`make faults`" + `, but for what is [tried by hand](#attacked).
 
 The program, as it is released, runs every command that changes a cluster or a host, and is killed with SIGKILL: before and after
 each of its calls to the API server (after: the server has executed the call, and nobody gets the answer), and before and
@@ -59,6 +59,14 @@ func (b *book) report() string {
 	b.reportFaults(&w)
 	b.reportProofs(&w)
 	return w.String()
+}
+
+// handwritten is the part of the page that people write: from a heading on.
+func handwritten(page string) string {
+	if i := strings.Index(page, "\n## Attacked\n"); i >= 0 {
+		return page[i:]
+	}
+	return ""
 }
 
 // times are when the first and the last result were found.
