@@ -47,10 +47,9 @@ func TestLockAll(t *testing.T) {
 	var inFlight, most atomic.Int64
 	count := func(w http.ResponseWriter, r *http.Request, forward http.Handler) bool {
 		n := inFlight.Add(1)
-		defer inFlight.Add(-1)
 		for before := most.Load(); n > before && !most.CompareAndSwap(before, n); before = most.Load() {
 		}
-		forward.ServeHTTP(w, r)
+		forward.ServeHTTP(&answering{w, sync.OnceFunc(func() { inFlight.Add(-1) })}, r)
 		return true
 	}
 	c := connect(t, cluster.Options{Kubeconfig: between.New(t, testcluster.Shared(t), count).Kubeconfig})
@@ -96,6 +95,20 @@ func TestLockAll(t *testing.T) {
 	}
 	allFree(t, names)
 }
+
+// answering calls a function before the client can have any part of the answer: what comes after that, such as the return of
+// the handler, may happen while the client already sends its next request.
+type answering struct {
+	http.ResponseWriter
+	begins func()
+}
+
+func (a *answering) WriteHeader(status int) {
+	a.begins()
+	a.ResponseWriter.WriteHeader(status)
+}
+
+func (a *answering) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
 type sinkFunc func(report.Event)
 
