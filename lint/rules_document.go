@@ -191,7 +191,15 @@ func checkLayout(_ context.Context, t *Target, r *Reporter) {
 			declared[path.Clean(file.Path)] = true
 		}
 	}
+	unpacked := t.unpackedCharts()
+	for _, dir := range unpacked {
+		r.Report(InFile(dir), fmt.Sprintf("pack it, and keep its files elsewhere: helm package %s", path.Dir(t.SourcePath(dir+"/Chart.yaml"))),
+			"the chart is not packed: nothing uses it, and nobody can tell which images it needs")
+	}
 	for _, file := range t.Files() {
+		if slices.ContainsFunc(unpacked, func(dir string) bool { return strings.HasPrefix(file.Path, dir+"/") }) {
+			continue
+		}
 		top, _, nested := strings.Cut(file.Path, "/")
 		known := slices.Contains([]string{"operator", "ui", "charts", "components", "monitoring", "sbom"}, top)
 		switch {
@@ -202,6 +210,19 @@ func checkLayout(_ context.Context, t *Target, r *Reporter) {
 			r.ReportAs(report.SeverityNote, InFile(file.Path), "", "the layout of archives does not know this file")
 		}
 	}
+}
+
+// unpackedCharts lists the directories of charts/ that are charts; those of their subcharts are a part of them.
+func (t *Target) unpackedCharts() []string {
+	var dirs []string
+	for _, file := range t.Files() {
+		dir, base := path.Split(file.Path)
+		inside := slices.ContainsFunc(dirs, func(chart string) bool { return strings.HasPrefix(dir, chart+"/") })
+		if base == "Chart.yaml" && strings.HasPrefix(dir, "charts/") && dir != "charts/" && !inside {
+			dirs = append(dirs, path.Clean(dir))
+		}
+	}
+	return dirs
 }
 
 func checkYAML(_ context.Context, t *Target, r *Reporter) {

@@ -1,10 +1,9 @@
 package chart
 
 import (
-	"bytes"
 	"cmp"
+	"errors"
 	"maps"
-	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	helm "helm.sh/helm/v4/pkg/chart/v2"
 	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
 	"helm.sh/helm/v4/pkg/engine"
+	release "helm.sh/helm/v4/pkg/release/v1/util"
 	"sigs.k8s.io/yaml"
 
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -44,7 +44,7 @@ type Rendering struct {
 // Manifest is one rendered object.
 type Manifest struct {
 	Template string         // as "web/templates/deployment.yaml" or "web/charts/db/crds/db.yaml"
-	Line     int            // where the document starts in the rendered template, from 1
+	Line     int            // where the document starts in the rendered template, its comments included, from 1
 	Text     []byte         // the YAML document
 	Object   map[string]any // decoded as Kubernetes does: YAML 1.1
 	CRD      bool           // from a directory crds/, which Helm installs first and never upgrades
@@ -93,14 +93,14 @@ func (c *Chart) Render(o Options) (*Rendering, error) {
 		if total += len(texts[name]); total > maxOutput {
 			return nil, report.Errorf(report.Invalid, "render chart %s: the result is larger than %d MiB", c.Name, maxOutput>>20)
 		}
-		if path.Base(name) == "NOTES.txt" {
+		if strings.HasSuffix(name, "NOTES.txt") {
 			continue
 		}
-		manifests, err := split(name, texts[name])
+		list, err := manifests(name, texts[name])
 		if err != nil {
 			return nil, report.Errorf(report.Invalid, "render chart %s: %w", c.Name, err)
 		}
-		r.Manifests = append(r.Manifests, manifests...)
+		r.Manifests = append(r.Manifests, list...)
 	}
 	return r, nil
 }
@@ -167,72 +167,69 @@ func copyValues(values map[string]any) map[string]any {
 	return result
 }
 
-// split cuts a rendered template into its documents.
-func split(template, text string) ([]Manifest, error) {
-	var manifests []Manifest
-	line, start := 0, 1
-	var document []byte
-	flush := func() error {
-		m := Manifest{Template: template, Line: start, Text: document, CRD: strings.Contains(template, "/crds/") && !strings.Contains(template, "/templates/")}
-		document = nil
+// manifests reads the documents of a rendered template. What has no content, and hooks of a kind that Helm does not
+// know, are left out: Helm applies neither.
+func manifests(template, text string) ([]Manifest, error) {
+	var list []Manifest
+	crd := strings.Contains(template, "/crds/") && !strings.Contains(template, "/templates/")
+	for _, d := range split(text) {
+		m := Manifest{Template: template, Line: d.line, Text: []byte(d.text), CRD: crd}
 		if err := m.decode(); err != nil {
-			return err
+			return nil, report.Errorf(report.Invalid, "%s, document at line %d: %w", template, d.line, err)
 		}
-		if m.Object != nil {
-			manifests = append(manifests, m)
+		if m.Object != nil && (m.Hook == nil || m.Hook.known()) {
+			list = append(list, m)
 		}
-		return nil
 	}
-	for row := range strings.Lines(text) {
-		line++
-		if strings.HasPrefix(row, "---") && strings.Trim(row[3:], " \t\r\n") == "" || strings.HasPrefix(row, "--- #") {
-			if err := flush(); err != nil {
-				return nil, err
-			}
-			start = line + 1
-			continue
-		}
-		document = append(document, row...)
-	}
-	return manifests, flush()
+	return list, nil
 }
 
 // decode leaves Object nil for an empty document.
 func (m *Manifest) decode() error {
-	if len(bytes.TrimSpace(m.Text)) == 0 {
-		return nil
-	}
 	var value any
 	if err := yaml.Unmarshal(m.Text, &value); err != nil {
-		return report.Errorf(report.Invalid, "%s, document at line %d: %w", m.Template, m.Line, err)
+		return err
 	}
 	if value == nil {
 		return nil
 	}
 	object, ok := value.(map[string]any)
 	if !ok {
-		return report.Errorf(report.Invalid, "%s, document at line %d: expected an object", m.Template, m.Line)
+		return errors.New("expected an object")
 	}
 	m.Object = object
-	metadata, _ := object["metadata"].(map[string]any)
-	annotations, _ := metadata["annotations"].(map[string]any)
+	var head release.SimpleHead // what Helm reads; it refuses annotations that are not text
+	if err := yaml.Unmarshal(m.Text, &head); err != nil && !m.CRD {
+		return err
+	}
+	if head.Metadata == nil || m.CRD {
+		return nil
+	}
+	annotations := head.Metadata.Annotations
 	m.Keep = annotations[annotationPolicy] == "keep"
-	if events := list(annotations[annotationHook]); len(events) > 0 {
-		m.Hook = &Hook{Events: events, DeletePolicies: list(annotations[annotationDelete])}
+	if events, hook := annotations[annotationHook]; hook {
+		m.Hook = &Hook{Events: list(events), DeletePolicies: list(annotations[annotationDelete])}
 		if m.Hook.DeletePolicies == nil {
 			m.Hook.DeletePolicies = []string{"before-hook-creation"}
 		}
-		weight, _ := annotations[annotationWeight].(string)
-		m.Hook.Weight, _ = strconv.Atoi(weight) // as Helm: what is not a number is 0
+		m.Hook.Weight, _ = strconv.Atoi(annotations[annotationWeight]) // as Helm: what is not a number is 0
 	}
 	return nil
 }
 
+// known reports whether Helm applies the hook: it passes over one of whose events it does not know, such as crd-install
+// of Helm 2.
+func (h *Hook) known() bool {
+	events := []string{
+		"pre-install", "post-install", "pre-delete", "post-delete", "pre-upgrade", "post-upgrade", "pre-rollback", "post-rollback", "test", "test-success",
+	}
+	return len(h.Events) > 0 && !slices.ContainsFunc(h.Events, func(event string) bool { return !slices.Contains(events, event) })
+}
+
 // list reads a comma-separated annotation.
-func list(annotation any) []string {
-	text, _ := annotation.(string)
+func list(annotation string) []string {
 	var entries []string
-	for entry := range strings.SplitSeq(text, ",") {
+	for entry := range strings.SplitSeq(annotation, ",") {
 		if entry = strings.ToLower(strings.TrimSpace(entry)); entry != "" {
 			entries = append(entries, entry)
 		}
