@@ -64,7 +64,8 @@ first start and kept in the store, in tls/. Nodes learn its certificate, tls/ca.
 --plain-http does without; nodes then check the digests of what they pull, but not who tells them the digest of a tag.
 
 SIGHUP looks at everything again: archives that could not be served, the certificate of --tls-cert, and the access log,
-which is opened anew. SIGTERM lets clients finish. /healthz, /readyz and /metrics are there for supervision.`,
+which is opened anew. SIGTERM lets clients finish. /healthz, /readyz and /metrics are there for supervision; /readyz names
+archives that cannot be served as they were imported, because their file was cut off, removed or replaced.`,
 		Example: `  solutionctl deploy serve --listen 10.0.0.1:5000 --access-log /var/log/solutionctl/access.log
   solutionctl deploy serve --listen 10.0.0.1:5000 --print-unit > /etc/systemd/system/solutionctl-registry.service
   solutionctl deploy serve --listen 127.0.0.1:5000 --archive example-solution-1.0.0.iso`,
@@ -86,7 +87,7 @@ which is opened anew. SIGTERM lets clients finish. /healthz, /readyz and /metric
 	flags.StringVar(&o.metricsListen, "metrics-listen", "", "`ADDRESS` for /metrics alone, unencrypted, instead of that of --listen")
 	flags.StringVar(&o.accessLog, "access-log", "", "append a line of JSON for each request to `FILE`; - is standard output")
 	flags.BoolVar(&o.mirror, "mirror-origins", false, "serve images by their original names, too, for nodes that use this registry as a mirror")
-	flags.IntVar(&o.transfers, "max-transfers", defaultTransfers, "send at most `N` large blobs at the same time; others wait")
+	flags.IntVar(&o.transfers, "max-transfers", defaultTransfers, "send at most `N` large blobs at the same time, a quarter of them to one client; others wait")
 	flags.BoolVar(&o.plain, "plain-http", false, "do not encrypt")
 	flags.StringVar(&o.certificate, "tls-cert", "", "encrypt with the certificate in `FILE`, instead of making one")
 	flags.StringVar(&o.key, "tls-key", "", "the key of --tls-cert, a `FILE`")

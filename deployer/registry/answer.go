@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -29,7 +30,7 @@ func (g *Registry) serve(w http.ResponseWriter, r *http.Request) {
 		g.metrics.active.Add(-1)
 		g.finish(x, started)
 	}()
-	g.transfers.limit(recorder, smallBlob)
+	g.transfers.pace(recorder, smallBlob)
 	x.answer()
 	if x.aborted {
 		panic(http.ErrAbortHandler) // too little was sent: the client must not take it for the whole
@@ -150,12 +151,12 @@ func (x *exchange) sendBlob() {
 		return
 	}
 	if x.r.Method == http.MethodGet {
-		started := x.registry.options.Now()
-		if !x.registry.transfers.enter(x.r.Context()) {
+		started, client := x.registry.options.Now(), clientOf(x.r.RemoteAddr)
+		if !x.registry.transfers.enter(x.r.Context(), client) {
 			x.aborted, x.w.reason = true, fmt.Errorf("the client left while it waited for its turn: %w", x.r.Context().Err())
 			return
 		}
-		defer x.registry.transfers.leave()
+		defer x.registry.transfers.leave(client)
 		x.waited = x.registry.options.Now().Sub(started)
 	}
 	x.sendLarge(b)
@@ -165,6 +166,7 @@ func (x *exchange) sendSmall(b *blob) {
 	data, err := b.load()
 	if err != nil {
 		x.unreadable(err)
+		b.archive.blame()
 		return
 	}
 	x.describe("application/octet-stream", b.Digest.String())
@@ -172,9 +174,14 @@ func (x *exchange) sendSmall(b *blob) {
 }
 
 func (x *exchange) sendLarge(b *blob) {
-	content, err := b.reader()
+	err := b.archive.file.holds(b.end())
+	var content io.ReadSeekCloser
+	if err == nil {
+		content, err = b.reader()
+	}
 	if err != nil {
-		x.unreadable(err)
+		x.unreadable(fmt.Errorf("%s: %w", b.path, err))
+		b.archive.blame()
 		return
 	}
 	defer content.Close() //nolint:errcheck // read only
@@ -182,6 +189,9 @@ func (x *exchange) sendLarge(b *blob) {
 	sender := &sender{recorder: x.w, transfers: x.registry.transfers, blob: b, content: content}
 	http.ServeContent(sender, x.r, "", time.Time{}, content)
 	x.aborted, x.damaged = x.w.reason != nil, sender.damaged
+	if x.damaged {
+		b.archive.blame()
+	}
 }
 
 // unreadable tells that the archive is not what it was when it was indexed.

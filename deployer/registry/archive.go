@@ -32,6 +32,7 @@ type Archive struct {
 	images []*image
 	blobs  map[string]*blob // by digest
 	budget atomic.Int64     // of bytes that small blobs may still take
+	blamed atomic.Bool      // a blob could not be read
 }
 
 // image is one image of an archive with everything that it refers to.
@@ -56,7 +57,11 @@ type blob struct {
 // through a, so that whatever a reads through can be forgotten. The file belongs to the Archive from now on, see Close.
 // With a nil f, which serves what is not an ISO image, blobs are read through a.
 func NewArchive(a *archive.Archive, f *os.File) (*Archive, error) {
-	served := &Archive{id: a.Solution.ID(), fsys: a.FS, file: newFile(f), blobs: map[string]*blob{}}
+	open, err := newFile(f)
+	if err != nil {
+		return nil, err
+	}
+	served := &Archive{id: a.Solution.ID(), fsys: a.FS, file: open, blobs: map[string]*blob{}}
 	served.budget.Store(keptBytes)
 	if f != nil {
 		defer func() { served.fsys = nil }()
@@ -89,6 +94,23 @@ func (a *Archive) ID() string { return a.id }
 // archive.
 func (a *Archive) Close() error { return a.file.close() }
 
+// Check fails when the archive is not what it was when it was indexed: its file has become shorter, was removed or replaced,
+// or something in it could not be read. What can be read is served nevertheless.
+func (a *Archive) Check() error {
+	if err := a.file.check(); err != nil {
+		return err
+	}
+	if a.blamed.Load() {
+		return errors.New("it could not be read")
+	}
+	return nil
+}
+
+// Retry forgets that something could not be read: somebody says that it can be now.
+func (a *Archive) Retry() { a.blamed.Store(false) }
+
+func (a *Archive) blame() { a.blamed.Store(true) }
+
 func (a *Archive) addBlob(ref schema.ImageRef, d oci.Descriptor) (*blob, error) {
 	digest := d.Digest.String()
 	if known := a.blobs[digest]; known != nil {
@@ -115,6 +137,14 @@ func (a *Archive) addBlob(ref schema.ImageRef, d oci.Descriptor) (*blob, error) 
 	}
 	a.blobs[digest] = b
 	return b, nil
+}
+
+// end is where the blob ends in the file.
+func (b *blob) end() (end int64) {
+	for _, section := range b.sections {
+		end = max(end, section.Offset+section.Size)
+	}
+	return end
 }
 
 // isSmall reports whether the blob is sent from memory.
@@ -159,8 +189,9 @@ func (b *blob) load() ([]byte, error) {
 
 // file is the file of an archive. It stays open while somebody reads from it.
 type file struct {
-	f    *os.File // nil: there is none
-	self string   // opens the same file again, with a position of its own, whatever has become of its name
+	f      *os.File // nil: there is none
+	self   string   // opens the same file again, with a position of its own, whatever has become of its name
+	opened fs.FileInfo
 
 	mu     sync.Mutex
 	users  int
@@ -168,11 +199,43 @@ type file struct {
 }
 
 // newFile takes a file that may be nil.
-func newFile(f *os.File) *file {
+func newFile(f *os.File) (*file, error) {
 	if f == nil {
-		return &file{}
+		return &file{}, nil
 	}
-	return &file{f: f, self: fmt.Sprintf("/proc/self/fd/%d", f.Fd())}
+	info, err := f.Stat()
+	return &file{f: f, self: fmt.Sprintf("/proc/self/fd/%d", f.Fd()), opened: info}, err
+}
+
+// check compares the file with what was opened, and with what its name stands for.
+func (f *file) check() error {
+	if f.f == nil || !f.acquire() {
+		return nil
+	}
+	defer f.release()
+	if err := f.holds(f.opened.Size()); err != nil {
+		return err
+	}
+	info, err := os.Stat(f.f.Name())
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return errors.New("its file was removed")
+	case err == nil && !os.SameFile(info, f.opened):
+		return errors.New("its file was replaced by another one")
+	}
+	return nil // a name that cannot be looked at says nothing about what is open
+}
+
+// holds fails when the file has become too short for content that ends there. A device has no size.
+func (f *file) holds(end int64) error {
+	if f.f == nil || !f.opened.Mode().IsRegular() {
+		return nil
+	}
+	info, err := f.f.Stat()
+	if err == nil && info.Size() < end {
+		err = report.Errorf(report.Corrupt, "its file was cut off: it has %d bytes of %d", info.Size(), f.opened.Size())
+	}
+	return err
 }
 
 // acquire keeps the file open until release is called; it reports false when the file is closed already.

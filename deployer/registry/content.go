@@ -13,7 +13,7 @@ import (
 type content struct {
 	repositories map[string]*repository
 	names        []string // sorted
-	archives     int
+	archives     []*Archive
 	images       int
 }
 
@@ -28,7 +28,7 @@ type repository struct {
 
 // merge arranges archives by the names of their images.
 func merge(archives []*Archive, origins bool) (*content, error) {
-	c := &content{repositories: map[string]*repository{}, archives: len(archives)}
+	c := &content{repositories: map[string]*repository{}, archives: slices.Clone(archives)}
 	ids := map[string]bool{}
 	for _, a := range archives {
 		if ids[a.id] {

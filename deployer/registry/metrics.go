@@ -93,10 +93,11 @@ func (g *Registry) writeMetrics(page *bytes.Buffer) {
 	head("damaged_total", "counter", "Answers that ended early because an archive could not be read.")
 	fmt.Fprintf(page, "%sdamaged_total %d\n", prefix, m.damaged.Load())
 	gauge("active_requests", "Requests that are being answered.", m.active.Load())
-	gauge("active_transfers", "Large blobs that are being sent.", int64(len(g.transfers.slots)))
-	gauge("queued_transfers", "Large blobs that wait for their turn.", g.transfers.queued.Load())
+	active, waiting := g.transfers.count()
+	gauge("active_transfers", "Large blobs that are being sent.", int64(active))
+	gauge("queued_transfers", "Large blobs that wait for their turn.", int64(waiting))
 	g.mu.RLock()
-	archives, images := g.content.archives, g.content.images
+	archives, images := len(g.content.archives), g.content.images
 	g.mu.RUnlock()
 	gauge("archives", "Archives that are served.", int64(archives))
 	gauge("images", "Images in them.", int64(images))

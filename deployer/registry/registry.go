@@ -18,13 +18,14 @@
 //
 // Manifests come from the memory of the archive, which has verified their digests. Blobs below 64 KiB, among them every
 // configuration, are read through the archive's own reader, verified and kept. Larger blobs are sent as they lie in the
-// file; their digest is checked by whoever pulls, and a file that has become too short ends the connection rather than
-// being padded. The package writes nothing and judges no signature.
+// file; their digest is checked by whoever pulls, and nothing of a file that has become too short is padded: it is an error, or
+// ends the connection. /readyz then names the archive. The package writes nothing and judges no signature.
 package registry
 
 import (
 	"cmp"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -36,7 +37,8 @@ import (
 type Options struct {
 	// MirrorOrigins serves images under their original names as well.
 	MirrorOrigins bool
-	// MaxTransfers is how many large blobs are sent at the same time; more wait for their turn. 0: 256.
+	// MaxTransfers is how many large blobs are sent at the same time, a quarter of them to one client; more wait for their
+	// turn. 0: 256.
 	MaxTransfers int
 	// MinRate is what a client has to take, in bytes per second, to be kept. 0: 64 KiB.
 	MinRate int64
@@ -60,6 +62,7 @@ type Registry struct {
 
 	mu      sync.RWMutex // held while a request finds its blob, so that Set returns when nobody uses the old content
 	content *content
+	missing []string // archives that should be served and are not
 }
 
 // New returns a registry that serves nothing yet.
@@ -87,6 +90,30 @@ func (g *Registry) Set(archives []*Archive) error {
 	g.mu.Unlock()
 	g.ready.Store(true)
 	return nil
+}
+
+// SetMissing names archives that should be served and are not: /readyz tells until they are.
+func (g *Registry) SetMissing(ids []string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.missing = ids
+}
+
+// problems tells which archives are not served as they should be.
+func (g *Registry) problems() []string {
+	g.mu.RLock()
+	archives, missing := g.content.archives, g.missing
+	g.mu.RUnlock()
+	var problems []string
+	for _, a := range archives {
+		if err := a.Check(); err != nil {
+			problems = append(problems, a.ID()+": "+err.Error())
+		}
+	}
+	for _, id := range missing {
+		problems = append(problems, id+": it is not served")
+	}
+	return problems
 }
 
 // Drain makes /readyz answer that no new requests should come. Requests are answered nevertheless.
@@ -122,6 +149,10 @@ func (g *Registry) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "/readyz":
 		if !g.ready.Load() {
 			writeText(w, http.StatusServiceUnavailable, "not ready\n")
+			return
+		}
+		if problems := g.problems(); len(problems) > 0 {
+			writeText(w, http.StatusServiceUnavailable, "not ready\n"+strings.Join(problems, "\n")+"\n")
 			return
 		}
 		writeText(w, http.StatusOK, "ok\n")

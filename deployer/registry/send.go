@@ -1,15 +1,11 @@
 package registry
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
-	"sync/atomic"
 	"syscall"
-	"time"
 )
 
 // sender sends a large blob. [http.ServeContent] copies a range of content to it with [io.CopyN], which calls ReadFrom,
@@ -58,7 +54,7 @@ func (s *sender) ReadFrom(r io.Reader) (sent int64, err error) {
 func (s *sender) sendFile(f *os.File, size int64) (sent int64, err error) {
 	for sent < size {
 		want := min(piece, size-sent)
-		s.transfers.limit(s.recorder, want)
+		s.transfers.pace(s.recorder, want)
 		n, err := s.recorder.ReadFrom(&io.LimitedReader{R: f, N: want})
 		sent += n
 		if err == nil && n < want {
@@ -75,7 +71,7 @@ func (s *sender) sendFile(f *os.File, size int64) (sent int64, err error) {
 // copy sends what cannot go through sendfile.
 func (s *sender) copy(r io.Reader) (sent int64, err error) {
 	for {
-		s.transfers.limit(s.recorder, piece)
+		s.transfers.pace(s.recorder, piece)
 		n, err := io.CopyN(struct{ io.Writer }{s.recorder}, r, piece)
 		sent += n
 		if errors.Is(err, io.EOF) {
@@ -92,45 +88,4 @@ func (s *sender) copy(r io.Reader) (sent int64, err error) {
 func (s *sender) note(err error) {
 	s.reason = err
 	s.damaged = errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.EIO)
-}
-
-// transfers limits how many large blobs are sent at the same time, and how long a client may take.
-type transfers struct {
-	slots  chan struct{}
-	queued atomic.Int64
-	rate   int64 // bytes per second
-	now    func() time.Time
-}
-
-func newTransfers(limit int, rate int64, now func() time.Time) *transfers {
-	return &transfers{slots: make(chan struct{}, limit), rate: rate, now: now}
-}
-
-// enter waits for a turn, which ends with leave. It reports false when ctx ended first.
-func (t *transfers) enter(ctx context.Context) bool {
-	select {
-	case t.slots <- struct{}{}:
-		return true
-	default:
-	}
-	t.queued.Add(1)
-	defer t.queued.Add(-1)
-	select {
-	case t.slots <- struct{}{}:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-func (t *transfers) leave() { <-t.slots }
-
-// grace is what every client gets on top of the time that the bytes may take.
-const grace = 30 * time.Second
-
-// limit gives the client as long as it may take for a number of bytes.
-func (t *transfers) limit(w http.ResponseWriter, size int64) {
-	deadline := t.now().Add(grace + time.Duration(float64(size)/float64(t.rate)*float64(time.Second)))
-	// A writer that knows no deadlines, as in tests without a connection, waits for ever.
-	_ = http.NewResponseController(w).SetWriteDeadline(deadline)
 }

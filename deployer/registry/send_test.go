@@ -1,12 +1,14 @@
 package registry_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -258,13 +260,10 @@ func TestTruncated(t *testing.T) {
 				name, value, _ := strings.Cut(h, ": ")
 				r.Header.Set(name, value)
 			}
-			response, err := w.Client().Transport.RoundTrip(r)
-			if err != nil {
-				return // nothing came at all
-			}
-			defer response.Body.Close() //nolint:errcheck // it is broken
-			if body, err := io.ReadAll(response.Body); err == nil {
-				t.Errorf("%d with %d bytes looks complete", response.StatusCode, len(body))
+			response := must(w.Client().Transport.RoundTrip(r))(t)
+			defer response.Body.Close() //nolint:errcheck // read only
+			if response.StatusCode != http.StatusInternalServerError {
+				t.Errorf("answered with %d", response.StatusCode)
 			}
 			if w.metric(t, "solutionctl_registry_damaged_total") != before+1 {
 				t.Error("it was not counted")
@@ -279,8 +278,40 @@ func TestTruncated(t *testing.T) {
 	})
 	w.Close()
 	last := w.access.entries[0]
-	if !strings.Contains(last.Error, "ends early: unexpected EOF") || last.Bytes != 100000 {
+	if !strings.Contains(last.Error, "its file was cut off") || last.Status != http.StatusInternalServerError {
 		t.Errorf("log: %+v", last)
+	}
+}
+
+// TestTruncatedMeanwhile takes the file away under a transfer that has begun: the connection ends before its time.
+func TestTruncatedMeanwhile(t *testing.T) {
+	p := newProject(t, "big", "1.0.0")
+	large := image(t, 11, 32<<20) // more than what lies in the buffers of a connection
+	p.add("data:1", large)
+	name := p.write()
+	r := serve(t, registry.Options{}, open(t, name))
+	conn := dial(t, "127.0.0.1", strings.TrimPrefix(r.URL, "http://"))
+	if err := conn.SetReadBuffer(4 << 10); err != nil {
+		t.Fatal(err)
+	}
+	layer := must(must(large.Layers())(t)[0].Digest())(t).String()
+	if _, err := fmt.Fprintf(conn, "GET /v2/big-1.0.0/data/blobs/%s HTTP/1.1\r\nHost: registry\r\n\r\n", layer); err != nil {
+		t.Fatal(err)
+	}
+	response := must(http.ReadResponse(bufio.NewReader(conn), nil))(t)
+	defer response.Body.Close() //nolint:errcheck // it is broken
+	if err := os.Truncate(name, 0); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := io.Copy(io.Discard, response.Body); err == nil || response.StatusCode != 200 {
+		t.Errorf("%d with %d bytes looks complete", response.StatusCode, n)
+	}
+	if got := r.ask(t, "GET", "/readyz"); !strings.Contains(got.body, "big-1.0.0: its file was cut off") {
+		t.Errorf("%d %s", got.status, got.body)
+	}
+	r.Close()
+	if e := r.access.entries[0]; !strings.Contains(e.Error, "ends early: unexpected EOF") || r.metric(t, "solutionctl_registry_damaged_total") != 1 {
+		t.Errorf("log: %+v", e)
 	}
 }
 
@@ -454,3 +485,112 @@ func TestGone(t *testing.T) {
 type gone struct{ *spy }
 
 func (*gone) ReadFrom(io.Reader) (int64, error) { return 0, errors.New("broken pipe") }
+
+// stall asks for a blob and reads nothing of it but the status, as a client that hangs does.
+func stall(t *testing.T, from, to, path string) {
+	t.Helper()
+	conn := dial(t, from, to)
+	if err := conn.SetReadBuffer(4 << 10); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: registry\r\n\r\n", path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// dial connects from an address of this host: each is a client of its own.
+func dial(t *testing.T, from, to string) *net.TCPConn {
+	t.Helper()
+	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
+	conn, err := dialer.DialContext(t.Context(), "tcp", to)
+	if err != nil {
+		t.Skipf("this host has no second address: %v", err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn.(*net.TCPConn)
+}
+
+// TestStalledClient: a client that takes nothing keeps nobody else waiting, however many connections it has; what nodes
+// behind one address ask for comes one after the other.
+func TestStalledClient(t *testing.T) {
+	const limit = 8
+	p := newProject(t, "big", "1.0.0")
+	large := image(t, 11, 32<<20) // more than what lies in the buffers of a connection
+	p.add("data:1", large)
+	r := serve(t, registry.Options{MaxTransfers: limit}, open(t, p.write()))
+	layer := must(must(large.Layers())(t)[0].Digest())(t).String()
+	path, address := "/v2/big-1.0.0/data/blobs/"+layer, strings.TrimPrefix(r.URL, "http://")
+	for range 3 * limit {
+		stall(t, "127.0.0.2", address, path)
+	}
+	for r.metric(t, "solutionctl_registry_queued_transfers") != 3*limit-limit/4 {
+		runtime.Gosched()
+	}
+	if got := r.metric(t, "solutionctl_registry_active_transfers"); got != limit/4 {
+		t.Errorf("one client has %v transfers of %d", got, limit)
+	}
+	var others sync.WaitGroup
+	for range 2 * limit { // behind one address, more than it may have at once
+		others.Go(func() {
+			if got := r.ask(t, "GET", path); fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(got.body))) != layer {
+				t.Errorf("%d with %d bytes", got.status, len(got.body))
+			}
+		})
+	}
+	others.Wait()
+}
+
+// TestNotReady: /readyz names an archive that is not what it was.
+func TestNotReady(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		harm   func(file string) error
+		want   string
+		status int // of a large blob
+	}{
+		{"nothing", func(string) error { return nil }, "", 200},
+		{"cut off", func(file string) error { return os.Truncate(file, 64<<10) }, "demo-1.0.0: its file was cut off", 500},
+		{"emptied", func(file string) error { return os.Truncate(file, 0) }, "demo-1.0.0: its file was cut off", 500},
+		{"removed", os.Remove, "demo-1.0.0: its file was removed", 200},
+		{"replaced", func(file string) error {
+			return errors.Join(os.Rename(file, file+".old"), os.WriteFile(file, []byte("other"), 0o600))
+		}, "demo-1.0.0: its file was replaced", 200},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w := newWorld(t, registry.Options{})
+			if got := w.ask(t, "GET", "/readyz"); got.status != 200 {
+				t.Fatalf("%d %s", got.status, got.body)
+			}
+			if err := test.harm(w.iso); err != nil {
+				t.Fatal(err)
+			}
+			got := w.ask(t, "GET", "/v2/demo-1.0.0/operator/blobs/"+w.layer)
+			if got.status != test.status || (got.status == 200) != (got.body == w.layerBytes) {
+				t.Errorf("%d with %d bytes", got.status, len(got.body))
+			}
+			ready := w.ask(t, "GET", "/readyz")
+			if (ready.status == 503) != (test.want != "") || !strings.Contains(ready.body, test.want) {
+				t.Errorf("%d %s", ready.status, ready.body)
+			}
+			w.Close()
+			for _, e := range w.access.entries {
+				if e.Operation == "blob" && (e.Status != test.status || (e.Status == 500) != (e.Error != "")) {
+					t.Errorf("log: %+v", e)
+				}
+			}
+		})
+	}
+}
+
+// TestMissing: /readyz names what is not served at all.
+func TestMissing(t *testing.T) {
+	w := newWorld(t, registry.Options{})
+	w.SetMissing([]string{"other-1.0.0"})
+	if got := w.ask(t, "GET", "/readyz"); got.status != 503 || !strings.Contains(got.body, "other-1.0.0") {
+		t.Errorf("%d %s", got.status, got.body)
+	}
+	w.SetMissing(nil)
+	if got := w.ask(t, "GET", "/readyz"); got.status != 200 {
+		t.Errorf("%d %s", got.status, got.body)
+	}
+}

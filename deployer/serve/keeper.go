@@ -33,6 +33,7 @@ type keeper struct {
 	held     map[string]*holding // by key
 	seen     string              // what the store looked like last time
 	trouble  string              // why it could not be read last time
+	told     map[string]string   // what was told last about an archive that is served and is not as it was
 	verified chan verdict        // of verifications that are over
 	running  int                 // verifications that are not
 }
@@ -61,7 +62,7 @@ const retryAfter = 30 * time.Second
 func newKeeper(r *registry.Registry, o Options) *keeper {
 	return &keeper{
 		registry: r, store: o.Store, fixed: o.Archives, log: o.AccessLog, sink: o.Sink, now: o.Registry.Now,
-		held: map[string]*holding{}, verified: make(chan verdict),
+		held: map[string]*holding{}, told: map[string]string{}, verified: make(chan verdict),
 	}
 }
 
@@ -74,6 +75,7 @@ func (k *keeper) start(ctx context.Context) error {
 		return nil
 	}
 	k.seen = k.look()
+	defer k.judge()
 	return k.refresh(ctx)
 }
 
@@ -89,25 +91,50 @@ func (k *keeper) follow(ctx context.Context, reload <-chan struct{}) error {
 		case v := <-k.verified:
 			k.running--
 			k.finish(v.h, v.err)
+			k.judge()
 			continue
 		case <-reload:
 			forced = true
 			for _, h := range k.held {
 				h.retry = time.Time{}
 			}
+			for _, a := range k.served() {
+				a.Retry()
+			}
 			if err := k.log.reopen(); err != nil {
 				k.sink.Emit(report.Event{Step: "access log", State: report.Failed, Note: err.Error()})
 			}
 		case <-ticks.C:
 		}
-		if k.store == nil {
-			continue
+		if k.store != nil {
+			if seen := k.look(); forced || seen != k.seen || k.trouble != "" || k.hasRetries() {
+				k.seen = seen
+				k.note(k.refresh(ctx))
+			}
 		}
-		if seen := k.look(); forced || seen != k.seen || k.trouble != "" || k.hasRetries() {
-			k.seen = seen
-			k.note(k.refresh(ctx))
+		k.judge()
+	}
+}
+
+// judge finds out which archives are not served as they should be, for /readyz and for people.
+func (k *keeper) judge() {
+	var missing []string
+	for _, key := range slices.Sorted(maps.Keys(k.held)) {
+		if h := k.held[key]; h.problem != nil {
+			missing = append(missing, h.entry.ID())
 		}
 	}
+	k.registry.SetMissing(missing)
+	told := map[string]string{}
+	for _, a := range k.served() {
+		if err := a.Check(); err != nil {
+			told[a.ID()] = err.Error()
+			if k.told[a.ID()] != err.Error() {
+				k.sink.Emit(report.Event{Step: "serve", Name: a.ID(), State: report.Failed, Note: err.Error() + "; import it again"})
+			}
+		}
+	}
+	k.told = told
 }
 
 // note tells why the store cannot be read, once.
