@@ -108,6 +108,9 @@ func (d *Deployer) planAdd(ctx context.Context, o AddOptions, namespaces []metal
 	if err := d.checkAbsent(ctx, found, namespaces); err != nil {
 		return nil, err
 	}
+	if err := d.checkImages(ctx, t, found); err != nil {
+		return nil, err
+	}
 	one := &placement{Import: found, operation: t.Operation.Operation, namespaces: namespaces, Rendering: o.Rendering}
 	return t, d.planPlacements(ctx, t, catalog, []*placement{one}, o.Options)
 }

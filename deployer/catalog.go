@@ -202,7 +202,7 @@ type ImportRecord struct {
 	Path   string
 	SHA256 string
 	Size   int64
-	// Registry is who serves the images; nil leaves it as it was recorded before.
+	// Registry is who serves the images, with the endpoints that are to be added; nil leaves it as it was recorded before.
 	Registry *schema.ClusterRegistry
 }
 
@@ -222,7 +222,10 @@ func (d *Deployer) recordImport(ctx context.Context, r ImportRecord) error {
 		return err
 	}
 	if r.Registry != nil {
-		if err = d.recordRegistry(ctx, *r.Registry); err != nil {
+		_, err = d.recordRegistry(ctx, func(known *schema.ClusterRegistry) (*schema.ClusterRegistry, error) {
+			return withEndpoints(known, *r.Registry, false)
+		})
+		if err != nil {
 			return err
 		}
 	}

@@ -2,7 +2,9 @@ package deployer
 
 import (
 	"context"
+	"maps"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -27,39 +29,137 @@ func (d *Deployer) readRegistry(ctx context.Context) (*schema.ClusterRegistry, *
 	return registry, object, err
 }
 
-// RecordRegistry sets where nodes find images. The mode is chosen once: the references of everything that was deployed
-// depend on it.
-func (d *Deployer) RecordRegistry(ctx context.Context, registry schema.ClusterRegistry) (err error) {
-	return d.locked(ctx, func(ctx context.Context) error { return d.recordRegistry(ctx, registry) }, clusterLock)
+// EndpointOptions say how endpoints of the registry are added.
+type EndpointOptions struct {
+	DryRun bool // only judge
+	// Replace takes over endpoints that are recorded with another authority, or with another scheme.
+	Replace bool
 }
 
-func (d *Deployer) recordRegistry(ctx context.Context, registry schema.ClusterRegistry) error {
-	previous, object, err := d.readRegistry(ctx)
-	if err != nil {
+// AddEndpoints adds endpoints to those at which nodes find images, with the certificates in more.CA that theirs are signed
+// by, and returns what is recorded then. Endpoints of other hosts, and their authorities, stay. The mode is chosen once: the
+// references of everything that was deployed depend on it.
+func (d *Deployer) AddEndpoints(ctx context.Context, more schema.ClusterRegistry, o EndpointOptions) (*schema.ClusterRegistry, error) {
+	return d.editRegistry(ctx, o.DryRun, func(known *schema.ClusterRegistry) (*schema.ClusterRegistry, error) {
+		return withEndpoints(known, more, o.Replace)
+	})
+}
+
+// RemoveEndpoints forgets endpoints, and authorities that no other endpoint has.
+func (d *Deployer) RemoveEndpoints(ctx context.Context, endpoints []string) (*schema.ClusterRegistry, error) {
+	return d.editRegistry(ctx, false, func(known *schema.ClusterRegistry) (*schema.ClusterRegistry, error) {
+		return withoutEndpoints(known, endpoints)
+	})
+}
+
+// editRegistry changes what is recorded. A dry run takes no lock: a lock is a change, too.
+func (d *Deployer) editRegistry(ctx context.Context, dryRun bool, edit func(*schema.ClusterRegistry) (*schema.ClusterRegistry, error)) (next *schema.ClusterRegistry, err error) {
+	if dryRun {
+		known, err := d.Registry(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return edit(known)
+	}
+	err = d.locked(ctx, func(ctx context.Context) error {
+		next, err = d.recordRegistry(ctx, edit)
 		return err
-	}
-	if previous != nil && (previous.Mode != registry.Mode || previous.Host != registry.Host) {
-		return report.Errorf(report.Refused, "this cluster was set up for registry mode %s (%s), not %s (%s)",
-			previous.Mode, previous.Host, registry.Mode, registry.Host).
-			WithHint("everything that was deployed names its images by the first one; leave out --registry-mode")
-	}
-	if previous != nil && slices.Equal(previous.Endpoints, registry.Endpoints) && previous.CA == registry.CA {
-		return nil
-	}
-	registry.Stamp = schema.NewStamp(d.Version)
-	if registry.Endpoints == nil {
-		registry.Endpoints = []string{}
-	}
-	data, err := schema.MarshalStored(registry)
+	}, clusterLock)
+	return next, err
+}
+
+func (d *Deployer) recordRegistry(ctx context.Context, edit func(*schema.ClusterRegistry) (*schema.ClusterRegistry, error)) (*schema.ClusterRegistry, error) {
+	known, object, err := d.readRegistry(ctx)
 	if err != nil {
-		return err
+		return nil, err
+	}
+	next, err := edit(known)
+	if err != nil || known != nil && slices.Equal(known.Endpoints, next.Endpoints) && known.CA == next.CA && maps.Equal(known.Authorities, next.Authorities) {
+		return next, err
+	}
+	next.Stamp = schema.NewStamp(d.Version)
+	data, err := schema.MarshalStored(*next)
+	if err != nil {
+		return nil, err
 	}
 	exists := object != nil
 	if !exists {
 		object = systemObject(configMapKind, registryName)
 	}
 	if err := unstructured.SetNestedField(object.Object, string(data), "data", registryKey); err != nil {
-		return err
+		return nil, err
 	}
-	return d.write(ctx, object, exists)
+	return next, d.write(ctx, object, exists)
+}
+
+// withEndpoints returns a registry with more endpoints.
+func withEndpoints(known *schema.ClusterRegistry, more schema.ClusterRegistry, replace bool) (*schema.ClusterRegistry, error) {
+	if known == nil {
+		known = &schema.ClusterRegistry{Mode: more.Mode, Host: more.Host, Endpoints: []string{}}
+	}
+	if known.Mode != more.Mode || known.Host != more.Host {
+		return nil, report.Errorf(report.Refused, "this cluster was set up for registry mode %s (%s), not %s (%s)",
+			known.Mode, known.Host, more.Mode, more.Host).
+			WithHint("everything that was deployed names its images by the first one; leave out --registry-mode")
+	}
+	if len(more.Endpoints) == 0 {
+		return known, nil
+	}
+	given, err := parseAuthorities(more.CA)
+	if err != nil {
+		return nil, err
+	}
+	next := newTrust(known)
+	next.renew(given)
+	for _, text := range more.Endpoints {
+		endpoint, err := schema.ParseEndpoint(text)
+		if err != nil {
+			return nil, err
+		}
+		if err := next.add(endpoint, given, replace); err != nil {
+			return nil, err
+		}
+	}
+	return next.registry(known), nil
+}
+
+// withoutEndpoints returns a registry with fewer endpoints.
+func withoutEndpoints(known *schema.ClusterRegistry, endpoints []string) (*schema.ClusterRegistry, error) {
+	if known == nil {
+		known = &schema.ClusterRegistry{}
+	}
+	next := newTrust(known)
+	for _, text := range endpoints {
+		endpoint, err := schema.ParseEndpoint(text)
+		if err != nil {
+			return nil, err
+		}
+		i := slices.Index(next.endpoints, endpoint)
+		if i < 0 {
+			e := report.Errorf(report.NotFound, "the cluster knows no endpoint %s", endpoint)
+			if len(next.endpoints) == 0 {
+				return nil, e.WithHint("it knows none")
+			}
+			return nil, e.WithHint("it knows %s", strings.Join(next.endpoints, ", "))
+		}
+		next.endpoints = slices.Delete(next.endpoints, i, i+1)
+	}
+	return next.registry(known), nil
+}
+
+// Endpoints lists where nodes find images. A nil registry has no endpoints.
+func Endpoints(r *schema.ClusterRegistry) *schema.EndpointList {
+	if r == nil {
+		r = &schema.ClusterRegistry{}
+	}
+	list := &schema.EndpointList{Mode: r.Mode, Host: r.Host, Endpoints: []schema.Endpoint{}}
+	trust := newTrust(r)
+	for _, url := range trust.endpoints {
+		endpoint := schema.Endpoint{URL: url, Authorities: []schema.EndpointAuthority{}}
+		for _, c := range trust.authorities[url] {
+			endpoint.Authorities = append(endpoint.Authorities, schema.EndpointAuthority{Fingerprint: fingerprint(c), NotAfter: c.NotAfter.UTC()})
+		}
+		list.Endpoints = append(list.Endpoints, endpoint)
+	}
+	return list
 }

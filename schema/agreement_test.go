@@ -55,6 +55,7 @@ var outputs = map[string]reflect.Type{
 
 	"registryaccess": reflect.TypeFor[schema.RegistryAccess](),
 	"node":           reflect.TypeFor[schema.NodeConfig](),
+	"endpoints":      reflect.TypeFor[schema.EndpointList](),
 	"app":            reflect.TypeFor[schema.App](),
 	"appform":        reflect.TypeFor[schema.AppForm](),
 	"apps":           reflect.TypeFor[schema.AppList](),

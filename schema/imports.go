@@ -1,6 +1,13 @@
 package schema
 
-import "time"
+import (
+	"net/url"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/solutionctl/solutionctl/schema/report"
+)
 
 // Imports is the catalogue of a cluster: the versions of Solutions that were imported, by id. It is stored in the Secret
 // solutionctl-system/imports, key imports.json. Only what it names is ever deployed.
@@ -55,6 +62,36 @@ type ClusterRegistry struct {
 	Endpoints []string `json:"endpoints"`
 	// CA are the certificates, in PEM, that the endpoints' certificates are signed by; empty where the node trusts them anyway.
 	CA string `json:"ca,omitempty"`
+	// Authorities are those of CA that belong to an endpoint. An endpoint that is not in it has all of CA.
+	Authorities map[string]string `json:"authorities,omitempty"`
+}
+
+// Authority returns the certificates, in PEM, that the certificate of an endpoint is signed by.
+func (r *ClusterRegistry) Authority(endpoint string) string {
+	if own, ok := r.Authorities[endpoint]; ok {
+		return own
+	}
+	if strings.HasPrefix(endpoint, "https://") {
+		return r.CA
+	}
+	return ""
+}
+
+// registryHostPattern matches a registry: a name or an address, with or without a port.
+var registryHostPattern = regexp.MustCompile(`^(?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:]+\])(?::[0-9]{1,5})?$`)
+
+// ValidRegistryHost reports whether a text is a registry: HOST or HOST:PORT.
+func ValidRegistryHost(host string) bool {
+	return registryHostPattern.MatchString(host) && !strings.Contains(host, "..")
+}
+
+// ParseEndpoint reads the URL of a registry, and returns the one way to write it.
+func ParseEndpoint(text string) (string, error) {
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || !ValidRegistryHost(u.Host) || !strings.EqualFold(strings.TrimSuffix(text, "/"), u.Scheme+"://"+u.Host) {
+		return "", report.Errorf(report.Usage, "endpoint %q is not a URL like https://10.0.0.1:5000", text)
+	}
+	return strings.ToLower(u.Scheme + "://" + u.Host), nil
 }
 
 // Names in front of image references. Nothing resolves them: they lead nowhere but where the node's configuration says.

@@ -21,6 +21,7 @@ func newDeployCommand(a *app) *cobra.Command {
 		newImportCommand(a),
 		newNodeCommand(a),
 		newPlanCommand(a),
+		newRegistryCommand(a),
 		newRemoveCommand(a, false),
 		newRepairCommand(a, false),
 		newResumeCommand(a),

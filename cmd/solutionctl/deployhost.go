@@ -4,10 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"net/url"
-	"os"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -176,52 +172,33 @@ func (i *importing) prepare(ctx context.Context, list []*admitted) error {
 			WithHint("what was deployed names its images by the first one; leave out --registry-mode")
 	}
 	i.report.RegistryMode = i.mode
-	if err := i.describeRegistry(); err != nil {
+	if err := i.describeRegistry(ctx); err != nil {
 		return err
 	}
 	return i.chooseMount()
 }
 
 // describeRegistry says where nodes find images, if the cluster is to learn that now.
-func (i *importing) describeRegistry() error {
-	if i.registry == nil && len(i.o.endpoints) == 0 {
+func (i *importing) describeRegistry(ctx context.Context) error {
+	switch {
+	case len(i.o.endpoints) > 0 && i.mode == schema.RegistryMetalK8s:
+		return report.Errorf(report.Usage, "--endpoint is for registry mode %s: here MetalK8s' nginx serves the images", schema.RegistryOwn)
+	case len(i.o.endpoints) == 0 && i.o.ca != "":
+		return report.Errorf(report.Usage, "--ca goes with --endpoint: it is the authority of that endpoint")
+	case len(i.o.endpoints) == 0 && i.registry == nil:
 		return nil
 	}
-	if i.mode == schema.RegistryMetalK8s && len(i.o.endpoints) > 0 {
-		return report.Errorf(report.Usage, "--endpoint is for registry mode %s: here MetalK8s' nginx serves the images", schema.RegistryOwn)
-	}
 	i.registry = &schema.ClusterRegistry{Mode: i.mode, Host: registryHosts[i.mode], Endpoints: i.o.endpoints}
-	encrypted := false
-	for _, endpoint := range i.o.endpoints {
-		u, err := url.Parse(endpoint)
-		if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" {
-			return report.Errorf(report.Usage, "--endpoint %s is not a URL", endpoint).WithHint("write it as https://HOST:PORT")
-		}
-		encrypted = encrypted || u.Scheme == "https"
-	}
-	if encrypted && i.o.ca == "" {
-		return i.describeAuthority()
-	}
-	file := i.o.ca
-	if file == "" {
-		file = filepath.Join(i.flags.store, authorityDir, authorityFile)
-	}
-	ca, err := os.ReadFile(file)
-	if i.o.ca == "" && errors.Is(err, fs.ErrNotExist) {
-		return nil // serve was not started here, or is not needed
-	}
-	i.registry.CA = string(ca)
-	return err
-}
-
-// describeAuthority says by what nodes trust 'deploy serve' on this host, which may not have been started yet.
-func (i *importing) describeAuthority() error {
-	own, err := i.app.openAuthority(i.flags.store)
+	var err error
+	i.registry.CA, err = i.app.authorityFor(i.o.endpoints, i.o.ca, i.flags.store, func(string) error { return nil })
 	if err != nil {
 		return err
 	}
-	i.registry.CA = string(own.CA())
-	return nil
+	if err = deployer.CheckAuthority(ctx, *i.registry); err != nil || i.deployer == nil || i.absent != nil {
+		return err
+	}
+	_, err = i.deployer.AddEndpoints(ctx, *i.registry, deployer.EndpointOptions{DryRun: true})
+	return err
 }
 
 // askCluster reads what the cluster knows. That it does not answer is no reason not to store the archives.

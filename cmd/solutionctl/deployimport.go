@@ -71,8 +71,8 @@ func (o *importOptions) add(cmd *cobra.Command) {
 	flags.BoolVar(&o.inPlace, "in-place", false, "do not copy archives, which are on read-only media of root")
 	addChoice(cmd, flags, &o.mount, "mount", "", "mount archives: auto is where the kernel can", "auto", "always", "never")
 	addChoice(cmd, flags, &o.registryMode, "registry-mode", "", "who serves images; auto is MetalK8s where its nginx is", "auto", "own", "metalk8s")
-	flags.StringArrayVar(&o.endpoints, "endpoint", nil, "`URL` at which nodes reach 'deploy serve', recorded for 'deploy node config' (may be repeated)")
-	flags.StringVar(&o.ca, "ca", "", "`FILE` with the certificates by which nodes trust the endpoints (default the authority of 'deploy serve')")
+	flags.StringArrayVar(&o.endpoints, "endpoint", nil, "`URL` at which nodes reach 'deploy serve' on this host, the same as 'deploy registry add' (may be repeated)")
+	flags.StringVar(&o.ca, "ca", "", "`FILE` with the certificates by which nodes trust the endpoints (default the authority of 'deploy serve' on this host)")
 	cmd.MarkFlagsMutuallyExclusive("insecure-skip-verify", "key")
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/solutionctl/solutionctl/deployer/e2e/solution"
 	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
 	"github.com/solutionctl/solutionctl/schema/report/scripttest"
 )
@@ -82,6 +83,7 @@ func runScripts(t *testing.T, path string, c *testcluster.Cluster, example strin
 				env.Setenv("SOLUTIONCTL_"+variable, filepath.Join(env.WorkDir, file))
 			}
 			env.Setenv("SOLUTIONCTL_MOUNT", "never")
+			env.Setenv("SOLUTIONCTL_ENDPOINT", solution.Endpoint)
 			return nil
 		},
 	}

@@ -14,12 +14,11 @@ import (
 	"encoding/pem"
 	"fmt"
 	"hash/fnv"
-	"net/url"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -64,9 +63,6 @@ const header = "# Written by 'solutionctl deploy node config', which replaces or
 // caFile is the name of the file with the certificates: no other program uses it.
 const caFile = "solutionctl-ca.crt"
 
-// hostPattern matches a registry: a name or an address, with or without a port.
-var hostPattern = regexp.MustCompile(`^(?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:]+\])(?::[0-9]{1,5})?$`)
-
 // Files returns the files that a node needs, in the order in which they have to be written.
 func Files(c Config) ([]File, error) {
 	if err := c.check(); err != nil {
@@ -85,7 +81,7 @@ func (c Config) check() error {
 		return report.Errorf(report.Usage, "%q is not a container runtime: want containerd or crio", c.Runtime)
 	}
 	for _, host := range append([]string{c.Host}, c.Mirrors...) {
-		if !hostPattern.MatchString(host) || strings.Contains(host, "..") {
+		if !schema.ValidRegistryHost(host) {
 			return report.Errorf(report.Usage, "registry %q is not HOST or HOST:PORT", host)
 		}
 	}
@@ -94,9 +90,8 @@ func (c Config) check() error {
 			WithHint("give the URL that 'solutionctl deploy serve' listens on with --endpoint")
 	}
 	for _, endpoint := range c.Endpoints {
-		u, err := url.Parse(endpoint)
-		if err != nil || u.Scheme != "https" && u.Scheme != "http" || !hostPattern.MatchString(u.Host) || strings.TrimSuffix(endpoint, "/") != u.Scheme+"://"+u.Host {
-			return report.Errorf(report.Usage, "endpoint %q is not a URL like https://10.0.0.1:5000", endpoint)
+		if _, err := schema.ParseEndpoint(endpoint); err != nil {
+			return err
 		}
 	}
 	if len(c.CA) > 0 {
@@ -112,17 +107,19 @@ func (c Config) check() error {
 
 // rotate begins with another endpoint on each node: runtimes try them in order and balance nothing.
 func rotate(endpoints []string, node string) []string {
-	rotated := make([]string, len(endpoints))
+	var each []string
+	for _, text := range endpoints {
+		if endpoint, err := schema.ParseEndpoint(text); err == nil && !slices.Contains(each, endpoint) {
+			each = append(each, endpoint)
+		}
+	}
 	shift := 0
 	if node != "" {
 		hash := fnv.New32a()
 		_, _ = hash.Write([]byte(node)) // never fails
-		shift = int(hash.Sum32() % uint32(len(endpoints)))
+		shift = int(hash.Sum32() % uint32(len(each)))
 	}
-	for i := range endpoints {
-		rotated[i] = strings.TrimSuffix(endpoints[(i+shift)%len(endpoints)], "/")
-	}
-	return rotated
+	return slices.Concat(each[shift:], each[:shift])
 }
 
 func sorted(list []string) []string {
@@ -153,11 +150,14 @@ func (c Config) containerd(hosts, endpoints []string) []File {
 			if withCA && isTLS(endpoint) {
 				fmt.Fprintf(&b, "%sca = %q\n", indent, ca)
 			}
+			// What drops packets is left after this, instead of half a minute for each layer. Older ones than 2.0 ignore it.
+			fmt.Fprintf(&b, "%sdial_timeout = \"1s\"\n", indent)
 		}
 		// containerd asks the server last. Without this line that would be the host itself.
-		fmt.Fprintf(&b, "server = %q\n", endpoints[0])
-		settings(endpoints[0], "")
-		for _, endpoint := range endpoints {
+		last := len(endpoints) - 1
+		fmt.Fprintf(&b, "server = %q\n", endpoints[last])
+		settings(endpoints[last], "")
+		for _, endpoint := range endpoints[:max(1, last)] { // containerd refuses a file without a host
 			fmt.Fprintf(&b, "\n[host.%q]\n", endpoint)
 			settings(endpoint, "  ")
 		}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -36,17 +37,15 @@ func TestContainerdFiles(t *testing.T) {
 	}
 	const dir = "/etc/containerd/certs.d/"
 	want := `# Written by 'solutionctl deploy node config', which replaces or removes it. Do not edit.
-server = "https://10.0.0.1:5000"
+server = "https://10.0.0.2:5000"
 capabilities = ["pull", "resolve"]
 ca = "/etc/containerd/certs.d/registry.solutionctl.invalid/solutionctl-ca.crt"
+dial_timeout = "1s"
 
 [host."https://10.0.0.1:5000"]
   capabilities = ["pull", "resolve"]
   ca = "/etc/containerd/certs.d/registry.solutionctl.invalid/solutionctl-ca.crt"
-
-[host."https://10.0.0.2:5000"]
-  capabilities = ["pull", "resolve"]
-  ca = "/etc/containerd/certs.d/registry.solutionctl.invalid/solutionctl-ca.crt"
+  dial_timeout = "1s"
 `
 	var paths []string
 	for _, file := range files {
@@ -125,8 +124,8 @@ func TestNodesBeginElsewhere(t *testing.T) {
 		}
 		content := string(files[0].Content)
 		for _, endpoint := range c.Endpoints {
-			if !strings.Contains(content, fmt.Sprintf("[host.%q]", endpoint)) {
-				t.Fatalf("%s does not try %s:\n%s", c.Node, endpoint, content)
+			if strings.Count(content, strconv.Quote(endpoint)) != 1 {
+				t.Fatalf("%s does not try %s once:\n%s", c.Node, endpoint, content)
 			}
 		}
 		begin := strings.Index(content, "[host.")
@@ -134,6 +133,22 @@ func TestNodesBeginElsewhere(t *testing.T) {
 	}
 	if len(first) != 3 {
 		t.Errorf("nodes begin with %v", first)
+	}
+}
+
+// TestOneEndpoint: containerd does not understand a file without a host in it.
+func TestOneEndpoint(t *testing.T) {
+	c := config(node.Containerd)
+	c.Endpoints = []string{"http://10.0.0.1:5000", "HTTP://10.0.0.1:5000/"}
+	files, err := node.Files(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	content := string(files[0].Content)
+	for _, want := range []string{"server = \"http://10.0.0.1:5000\"\n", "\n[host.\"http://10.0.0.1:5000\"]\n"} {
+		if !strings.Contains(content, want) {
+			t.Errorf("no %q in\n%s", want, content)
+		}
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/solutionctl/solutionctl/build/archive"
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/e2e/solution"
 	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/render"
@@ -37,7 +38,8 @@ type bed struct {
 	Group    string // of its custom resources
 	Sink     *report.Recorder
 
-	in *testcluster.Cluster
+	in        *testcluster.Cluster
+	endpoints []string // that imports tell the cluster
 }
 
 var beds atomic.Int64
@@ -51,7 +53,7 @@ func newBed(t *testing.T) *bed {
 func newBedOn(t *testing.T, c *testcluster.Cluster) *bed {
 	t.Helper()
 	n := beds.Add(1)
-	b := &bed{T: t, Solution: fmt.Sprintf("demo%d", n), Env: fmt.Sprintf("env%d", n), Sink: &report.Recorder{}, in: c}
+	b := &bed{T: t, Solution: fmt.Sprintf("demo%d", n), Env: fmt.Sprintf("env%d", n), Sink: &report.Recorder{}, in: c, endpoints: []string{solution.Endpoint}}
 	b.Group = b.Solution + ".example"
 	b.Deployer = b.connect(c.Kubeconfig)
 	b.environment(b.Env, b.Env)
@@ -216,7 +218,7 @@ func (b *bed) imported(version string, c content) {
 	sum := sha256.Sum256([]byte(b.Solution + version))
 	err := b.RecordImport(b.Context(), deployer.ImportRecord{
 		Payload: b.payload(version, c), Path: "/srv/" + b.Solution + "-" + version + ".iso", SHA256: hex.EncodeToString(sum[:]), Size: 4096,
-		Registry: &schema.ClusterRegistry{Mode: schema.RegistryOwn, Host: schema.RegistryHostOwn},
+		Registry: &schema.ClusterRegistry{Mode: schema.RegistryOwn, Host: schema.RegistryHostOwn, Endpoints: b.endpoints},
 	})
 	if err != nil {
 		b.Fatal(err)

@@ -11,11 +11,13 @@ import (
 	"time"
 
 	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/authority"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/doctor"
 	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
 	"github.com/solutionctl/solutionctl/deployer/store"
 	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 // examine runs the doctor on a host without a store and returns what it says, a line for each check.
@@ -50,6 +52,7 @@ func (b *bed) wantFound(text string, lines ...string) {
 func TestDoctor(t *testing.T) {
 	c := testcluster.StartFor(t, testcluster.Options{})
 	b := newBedOn(t, c)
+	b.endpoints = nil
 	b.wantFound(b.examine(b.Deployer, time.Now),
 		"ok cluster connection: "+c.Host+" answers as user administrator", "ok cluster version: Kubernetes v1.", "ok cluster latency", "ok cluster clock",
 		"warning cluster certificate: the certificate of the API server expires on ", "warning cluster certificate: your certificate expires on ",
@@ -60,7 +63,9 @@ func TestDoctor(t *testing.T) {
 
 	// The registry: without an endpoint, with one that is not there, with one that has nothing, with a good one.
 	b.activated("1.0.0", content{})
-	b.wantFound(b.examine(b.Deployer, time.Now), "problem registry endpoints: the cluster does not know where nodes find images", "--endpoint")
+	b.wantFound(b.examine(b.Deployer, time.Now), "problem registry endpoints: the cluster does not know where nodes find images", "solutionctl deploy registry add https://HOST:5000")
+	_, err := b.add("1.0.0")
+	b.refused(err, report.Refused, "the cluster was not told where nodes find images", "solutionctl deploy registry add https://HOST:5000")
 	has := false
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/v2/" && (!has || !strings.HasPrefix(r.URL.Path, "/v2/"+b.Solution+"-1.0.0/"+b.Solution+"-operator/manifests/sha256:")) {
@@ -72,12 +77,31 @@ func TestDoctor(t *testing.T) {
 		Mode: schema.RegistryOwn, Host: schema.RegistryHostOwn, Endpoints: []string{"https://127.0.0.1:9", server.URL},
 		CA: string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})),
 	}
-	if err := b.RecordRegistry(t.Context(), registry); err != nil {
+	if _, err := b.AddEndpoints(t.Context(), registry, deployer.EndpointOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	b.wantFound(b.examine(b.Deployer, time.Now),
 		"problem registry endpoints: https://127.0.0.1:9 does not answer", "connection refused",
 		"problem registry endpoints: "+server.URL+" does not serve "+b.Solution+"-1.0.0", "import the archives on that host")
+	if _, err := b.RemoveEndpoints(t.Context(), registry.Endpoints[:1]); err != nil {
+		t.Fatal(err)
+	}
+	_, err = b.add("1.0.0")
+	b.refused(err, report.Refused, "no node could pull the images: "+server.URL+" does not serve "+b.Solution+"-1.0.0", "solutionctl deploy doctor")
+	stranger, err := authority.Open(t.TempDir(), time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, ca := range []string{string(stranger.CA()), registry.CA} {
+		registry.CA = ca
+		if _, err := b.AddEndpoints(t.Context(), registry, deployer.EndpointOptions{Replace: true}); err != nil {
+			t.Fatal(err)
+		}
+		if ca == string(stranger.CA()) {
+			b.wantFound(b.examine(b.Deployer, time.Now), "problem registry endpoints: "+server.URL+" has a certificate that no authority of the registry has signed: nodes refuse it",
+				"solutionctl deploy registry add "+server.URL+" --replace")
+		}
+	}
 	has = true
 	b.wantFound(b.examine(b.Deployer, time.Now), "ok registry endpoints: "+server.URL+" serves all 1 imported versions")
 

@@ -134,7 +134,8 @@ func TestImports(t *testing.T) {
 	changed := deployer.ImportRecord{Payload: b.payload("1.0.0", content{}), SHA256: strings.Repeat("0", 64), Size: 1}
 	b.refused(b.RecordImport(t.Context(), changed), report.Replaced, b.Env)
 	other := schema.ClusterRegistry{Mode: schema.RegistryMetalK8s, Host: schema.RegistryHostMetalK8s}
-	b.refused(b.RecordRegistry(t.Context(), other), report.Refused, "own")
+	_, err = b.AddEndpoints(t.Context(), other, deployer.EndpointOptions{})
+	b.refused(err, report.Refused, "own")
 }
 
 func TestLatestWithoutRelease(t *testing.T) {

@@ -58,6 +58,9 @@ spec:
 	return render.FromArchive(a)
 }
 
+// Endpoint is where images are said to be. Nobody answers there: nothing is pulled where nothing runs.
+const Endpoint = "http://127.0.0.1:9"
+
 // Import makes versions of a Solution known to the cluster.
 func Import(ctx context.Context, d *deployer.Deployer, name string, versions ...string) error {
 	for _, version := range versions {
@@ -67,7 +70,7 @@ func Import(ctx context.Context, d *deployer.Deployer, name string, versions ...
 		}
 		err = d.RecordImport(ctx, deployer.ImportRecord{
 			Payload: payload, Path: "/srv/" + name + "-" + version + ".iso", SHA256: digest(name + version), Size: 4096,
-			Registry: &schema.ClusterRegistry{Mode: schema.RegistryOwn, Host: schema.RegistryHostOwn},
+			Registry: &schema.ClusterRegistry{Mode: schema.RegistryOwn, Host: schema.RegistryHostOwn, Endpoints: []string{Endpoint}},
 		})
 		if err != nil {
 			return fmt.Errorf("import %s-%s: %w", name, version, err)

@@ -1,0 +1,174 @@
+package deployer
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// Answer is what an endpoint of the registry says to a node.
+type Answer struct {
+	Endpoint string
+	Err      error     // it does not answer, or not as a registry
+	Until    time.Time // when its certificate expires
+	Missing  []string  // the versions that it does not serve, sorted
+}
+
+// IsUntrusted reports whether there is somebody whom nodes would not believe: no authority has signed the certificate.
+func (a Answer) IsUntrusted() bool {
+	_, ok := errors.AsType[x509.UnknownAuthorityError](a.Err)
+	return ok
+}
+
+// AskRegistry asks each endpoint of a registry for an image of each import, as a node would, and waits for none of them
+// longer than the patience.
+func AskRegistry(ctx context.Context, registry *schema.ClusterRegistry, imports []schema.Import, patience time.Duration) []Answer {
+	client := clientFor(registry, patience)
+	defer client.CloseIdleConnections()
+	answers := make([]Answer, len(registry.Endpoints))
+	var group sync.WaitGroup
+	for i, endpoint := range registry.Endpoints {
+		group.Go(func() { answers[i] = askEndpoint(ctx, client, strings.TrimSuffix(endpoint, "/"), imports) })
+	}
+	group.Wait()
+	return answers
+}
+
+// clientFor connects as nodes do: directly, trusting the registry's authorities only, where there are any.
+func clientFor(registry *schema.ClusterRegistry, patience time.Duration) *http.Client {
+	transport := &http.Transport{TLSHandshakeTimeout: patience, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}}
+	if registry.CA != "" {
+		transport.TLSClientConfig.RootCAs = x509.NewCertPool()
+		transport.TLSClientConfig.RootCAs.AppendCertsFromPEM([]byte(registry.CA))
+	}
+	return &http.Client{
+		Transport: transport, Timeout: patience,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+func askEndpoint(ctx context.Context, client *http.Client, endpoint string, imports []schema.Import) Answer {
+	a := Answer{Endpoint: endpoint}
+	var status int
+	status, a.Until, a.Err = ask(ctx, client, endpoint+"/v2/")
+	if a.Err == nil && status != http.StatusOK && status != http.StatusUnauthorized {
+		a.Err = fmt.Errorf("it answers %d %s: it is no registry", status, strings.ToLower(http.StatusText(status)))
+	}
+	if a.Err == nil {
+		a.Missing, a.Err = missingAt(ctx, client, endpoint, imports)
+	}
+	return a
+}
+
+// missingAt returns the imported versions of which an endpoint does not have an image.
+func missingAt(ctx context.Context, client *http.Client, endpoint string, imports []schema.Import) ([]string, error) {
+	var mu sync.Mutex
+	var missing []string
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(8)
+	for _, i := range imports {
+		group.Go(func() error {
+			for _, ref := range slices.Sorted(maps.Keys(i.Images))[:min(1, len(i.Images))] {
+				name, _, _ := strings.Cut(ref, ":")
+				status, _, err := ask(ctx, client, endpoint+"/v2/"+i.ID()+"/"+name+"/manifests/"+i.Images[ref])
+				if err != nil {
+					return err
+				}
+				if status != http.StatusOK {
+					mu.Lock()
+					defer mu.Unlock()
+					missing = append(missing, i.ID())
+				}
+			}
+			return nil
+		})
+	}
+	err := group.Wait()
+	slices.Sort(missing)
+	return missing, err
+}
+
+// ask returns the status of an answer and when the certificate behind it expires.
+func ask(ctx context.Context, client *http.Client, url string) (status int, until time.Time, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodHead, url, http.NoBody)
+	if err != nil {
+		return 0, until, err
+	}
+	request.Header.Set("Accept", "application/vnd.docker.distribution.manifest.v2+json, application/vnd.oci.image.manifest.v1+json, "+
+		"application/vnd.oci.image.index.v1+json, application/vnd.docker.distribution.manifest.list.v2+json")
+	response, err := client.Do(request)
+	if err != nil {
+		return 0, until, err
+	}
+	_ = response.Body.Close() // there is none
+	if response.TLS != nil && len(response.TLS.PeerCertificates) > 0 {
+		until = response.TLS.PeerCertificates[0].NotAfter
+	}
+	return response.StatusCode, until, nil
+}
+
+// briefly is for how long a verb that is about something else waits for the registry.
+const briefly = 2 * time.Second
+
+// CheckAuthority refuses an authority that has not signed the certificate with which one of the endpoints answers now. That
+// one does not answer says nothing: it may be started later, or be out of reach from here.
+func CheckAuthority(ctx context.Context, registry schema.ClusterRegistry) error {
+	if registry.CA == "" {
+		return nil
+	}
+	for _, a := range AskRegistry(ctx, &registry, nil, briefly) {
+		if a.IsUntrusted() {
+			return report.Errorf(report.Refused, "endpoint %s answers with a certificate that the given authority has not signed", a.Endpoint).
+				WithHint("each host has an authority of its own: run the command on that host, or name the file tls/ca.crt in its store with --ca")
+		}
+	}
+	return nil
+}
+
+// TellRegistry is the command that tells a cluster where its images are.
+const TellRegistry = "solutionctl deploy registry add https://HOST:5000"
+
+// checkImages refuses a version whose images nodes cannot find. An endpoint out of reach from here is only told.
+func (d *Deployer) checkImages(ctx context.Context, t *task, i schema.Import) error {
+	registry, err := d.Registry(ctx)
+	if err != nil || len(i.Images) == 0 || registry != nil && registry.Mode == schema.RegistryMetalK8s {
+		return err
+	}
+	if registry == nil || len(registry.Endpoints) == 0 {
+		return report.Errorf(report.Refused, "the cluster was not told where nodes find images: pods of %s could not start", i.ID()).
+			WithHint("on the host where 'solutionctl deploy serve' runs, with its address: %s; then, on each node: solutionctl deploy node config", TellRegistry)
+	}
+	answers := AskRegistry(ctx, registry, []schema.Import{i}, briefly)
+	var wrong, silent []string
+	for _, a := range answers {
+		switch {
+		case a.IsUntrusted():
+			wrong = append(wrong, a.Endpoint+" has a certificate that no recorded authority has signed")
+		case a.Err != nil:
+			silent = append(silent, fmt.Sprintf("%s: %v", a.Endpoint, a.Err))
+		case len(a.Missing) > 0:
+			wrong = append(wrong, fmt.Sprintf("%s does not serve %s", a.Endpoint, i.ID()))
+		}
+	}
+	switch {
+	case len(wrong) == len(answers):
+		return report.Errorf(report.Refused, "no node could pull the images: %s", strings.Join(wrong, "; ")).
+			WithHint("what is wrong with which endpoint, and what helps: solutionctl deploy doctor")
+	case len(silent) == len(answers):
+		t.notice("the registry does not answer from here, and pods wait until nodes reach it: " + strings.Join(silent, "; "))
+	}
+	return ctx.Err()
+}

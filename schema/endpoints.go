@@ -1,0 +1,23 @@
+package schema
+
+import "time"
+
+// EndpointList is what `solutionctl deploy registry` prints: where the nodes of a cluster find images.
+type EndpointList struct {
+	Mode      RegistryMode `json:"mode,omitempty"` // empty before the first import
+	Host      string       `json:"host,omitempty"`
+	Endpoints []Endpoint   `json:"endpoints"`
+}
+
+// Endpoint is a URL of the registry.
+type Endpoint struct {
+	URL string `json:"url"`
+	// Authorities may have signed its certificate; there are none where nodes trust it anyway, or by plain HTTP.
+	Authorities []EndpointAuthority `json:"authorities"`
+}
+
+// EndpointAuthority is a certificate by which nodes trust an endpoint.
+type EndpointAuthority struct {
+	Fingerprint string    `json:"fingerprint"` // SHA256: and hexadecimal digits
+	NotAfter    time.Time `json:"notAfter"`
+}
