@@ -3,29 +3,99 @@ package strictjson
 
 import (
 	"bytes"
+	"cmp"
+	"encoding"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"strings"
+	"unicode/utf8"
 )
 
 const maxDepth = 32
 
-// Decode decodes one JSON document and refuses what the standard decoder lets pass: unknown fields, names that
-// occur twice or differ in case only, deep nesting and data after the end.
+// Decode decodes one JSON document and refuses what the standard decoder lets pass: unknown fields, fields in another
+// case, names that occur twice or differ in case only, text that is not UTF-8, deep nesting and data after the end.
 func Decode(data []byte, into any) error {
 	if err := Check(data); err != nil {
 		return err
 	}
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
-	return d.Decode(into)
+	if err := d.Decode(into); err != nil {
+		return err
+	}
+	return checkCase(data, reflect.TypeOf(into))
 }
 
-// Check walks over the tokens of one document. It refuses names that occur twice or differ in case only, deep nesting
-// and data after the end.
+// checkCase refuses fields that the standard decoder has found in spite of their case; other programs do not find them.
+func checkCase(data []byte, of reflect.Type) error {
+	for of.Kind() == reflect.Pointer {
+		of = of.Elem()
+	}
+	if reflect.PointerTo(of).Implements(reflect.TypeFor[json.Unmarshaler]()) || reflect.PointerTo(of).Implements(reflect.TypeFor[encoding.TextUnmarshaler]()) {
+		return nil
+	}
+	switch of.Kind() {
+	case reflect.Struct:
+		return checkFields(data, of)
+	case reflect.Map:
+		var members map[string]json.RawMessage
+		if err := json.Unmarshal(data, &members); err != nil {
+			return err
+		}
+		for _, member := range members {
+			if err := checkCase(member, of.Elem()); err != nil {
+				return err
+			}
+		}
+	case reflect.Slice, reflect.Array:
+		if of.Elem().Kind() == reflect.Uint8 {
+			return nil // base64
+		}
+		var members []json.RawMessage
+		if err := json.Unmarshal(data, &members); err != nil {
+			return err
+		}
+		for _, member := range members {
+			if err := checkCase(member, of.Elem()); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func checkFields(data []byte, of reflect.Type) error {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(data, &members); err != nil {
+		return err
+	}
+	for field := range of.Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		name = cmp.Or(name, field.Name)
+		for member, value := range members {
+			if member != name && strings.EqualFold(member, name) {
+				return fmt.Errorf("field %q, want %q", member, name)
+			}
+			if member == name {
+				if err := checkCase(value, field.Type); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// Check walks over the tokens of one document. It refuses names that occur twice or differ in case only, text that is not
+// UTF-8, deep nesting and data after the end.
 func Check(data []byte) error {
+	if !utf8.Valid(data) {
+		return errNotUTF8
+	}
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
 	if err := checkValue(d, 0); err != nil {
@@ -50,7 +120,7 @@ func checkValue(d *json.Decoder, depth int) error {
 	}
 	delim, ok := token.(json.Delim)
 	if !ok {
-		return nil
+		return checkText(token)
 	}
 	names := map[string]bool{}
 	for d.More() {
@@ -58,6 +128,9 @@ func checkValue(d *json.Decoder, depth int) error {
 			name, nameErr := d.Token()
 			if nameErr != nil {
 				return nameErr
+			}
+			if err = checkText(name); err != nil {
+				return err
 			}
 			folded := strings.ToLower(name.(string)) // the name of an object's member is always a string
 			if names[folded] {
@@ -71,4 +144,15 @@ func checkValue(d *json.Decoder, depth int) error {
 	}
 	_, err = d.Token()
 	return err
+}
+
+var errNotUTF8 = errors.New("text that is not valid UTF-8")
+
+// checkText refuses text with the character that the decoder puts in the place of what it cannot read, such as half of a
+// surrogate pair; other programs put nothing or something else there.
+func checkText(token json.Token) error {
+	if text, ok := token.(string); ok && strings.ContainsRune(text, utf8.RuneError) {
+		return errNotUTF8
+	}
+	return nil
 }
