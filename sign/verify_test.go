@@ -207,7 +207,7 @@ func TestVerifyBundle(t *testing.T) {
 				d := at(b, "messageSignature", "messageDigest")
 				d["algorithm"], d["digest"] = "SHA2_384", make([]byte, 48)
 			})
-		}, report.Untrusted, 4},
+		}, report.Corrupt, 5},
 		{"plain: no digest", func(w *world) {
 			w.set(w.plain(w.acme))
 			w.edit(func(b map[string]any) { delete(at(b, "messageSignature"), "messageDigest") })
@@ -230,7 +230,7 @@ func TestVerifyBundle(t *testing.T) {
 		{"forged hint on a foreign signature", func(w *world) {
 			w.set(w.sign(w.mallory, w.statement()))
 			w.edit(func(b map[string]any) { at(b, "verificationMaterial", "publicKey")["hint"] = w.acme.Public().ID() })
-		}, report.Untrusted, 4},
+		}, report.Corrupt, 5},
 		{"signature byte flipped", func(w *world) {
 			w.edit(func(b map[string]any) {
 				s := signatures(b)[0].(map[string]any)
@@ -241,7 +241,7 @@ func TestVerifyBundle(t *testing.T) {
 				raw[len(raw)-1] ^= 1
 				s["sig"] = raw
 			})
-		}, report.Untrusted, 4},
+		}, report.Corrupt, 5},
 		{"chunk list altered", func(w *world) {
 			w.edit(func(b map[string]any) {
 				e := at(b, "dsseEnvelope")
@@ -253,7 +253,7 @@ func TestVerifyBundle(t *testing.T) {
 				chunks(st)["digests"] = make([]byte, 3*32)
 				e["payload"] = encode(w.t, st)
 			})
-		}, report.Untrusted, 4},
+		}, report.Corrupt, 5},
 		{"chunk list too short", func(w *world) {
 			w.resign(func(st map[string]any) { chunks(st)["digests"] = make([]byte, 2*32) })
 		}, report.BadBundle, 5},

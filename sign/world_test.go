@@ -229,7 +229,11 @@ func (w *world) trustDir() string {
 	}
 	writeFiles(w.t, dir, files)
 	if w.revoked != nil {
-		if _, err := trust.Revoke(w.t.Context(), dir, *w.revoked, w.offline); err != nil {
+		next, err := trust.Prepare(dir, *w.revoked, w.offline.Public())
+		if err == nil {
+			err = next.Issue(w.t.Context(), w.offline)
+		}
+		if err != nil {
 			w.t.Fatal(err)
 		}
 	}

@@ -14,7 +14,6 @@ import (
 	"github.com/solutionctl/solutionctl/build/archive"
 	"github.com/solutionctl/solutionctl/deployer/render"
 	"github.com/solutionctl/solutionctl/deployer/store"
-	"github.com/solutionctl/solutionctl/durable"
 	"github.com/solutionctl/solutionctl/lint"
 	"github.com/solutionctl/solutionctl/schema/report"
 	"github.com/solutionctl/solutionctl/sign"
@@ -292,13 +291,12 @@ func (d *admission) checkHistory(c *admitted) error {
 	return err
 }
 
-// remember notes that archives were imported, so that older and other ones are recognized later. The store is locked.
+// remember notes that archives were imported, so that older and other ones are recognized later.
 func (d *admission) remember(list []*admitted) error {
-	for _, c := range list {
-		d.state.Record(c.solution(), c.source.SHA256, c.source.Signers, d.trusted)
-	}
-	if err := durable.MkdirAll(filepath.Dir(d.options.state), 0o750); err != nil {
-		return err
-	}
-	return d.state.Save(d.options.state)
+	return trust.UpdateState(d.options.state, func(state *trust.State) error {
+		for _, c := range list {
+			state.Record(c.solution(), c.source.SHA256, c.source.Signers, d.trusted)
+		}
+		return nil
+	})
 }

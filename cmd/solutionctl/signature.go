@@ -25,7 +25,7 @@ func (a *app) statement(ctx context.Context, file string, f *sign.File, o signOp
 	if err != nil {
 		return nil, err
 	}
-	if err := iso.Refusal(append(iso.Check(f, f.Size), iso.CompareDiskFS(f, f.Size)...)); err != nil {
+	if err = iso.Refusal(append(iso.Check(f, f.Size), iso.CompareDiskFS(f, f.Size)...)); err != nil {
 		return nil, report.Errorf(report.CodeOf(err), "%s: %w", file, err).
 			WithHint("build the archive again with solutionctl build; a file that is no archive can be signed with --format message")
 	}

@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
 
@@ -123,10 +125,13 @@ func newTrustRemoveCommand(a *app, f *storeFlags) *cobra.Command {
 func newTrustRevokeCommand(a *app, f *storeFlags) *cobra.Command {
 	var root keyFlags
 	var more trust.Revocations
+	var dryRun bool
 	cmd := &cobra.Command{
 		Use: "revoke", Short: "Issue the next list of what is not trusted any more, signed with the root key",
+		Long: `Issue the next list of what is not trusted any more: what the present list of the trust store says, and what is named
+here. It is signed with the root key, and taken over by others with 'solutionctl trust import'. Nothing is ever taken back.`,
 		Example: "  solutionctl trust revoke --root-key root.key --minimum-version acme-db=1.4.0", Args: exactArgs(),
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.revoke(cmd.Context(), f, root, more) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.revoke(cmd.Context(), f, root, more, dryRun) },
 	}
 	root.addPassword(cmd)
 	flags := cmd.Flags()
@@ -134,22 +139,45 @@ func newTrustRevokeCommand(a *app, f *storeFlags) *cobra.Command {
 	flags.StringSliceVar(&more.Keys, "key-id", nil, "revoke the key with this `ID` (may be repeated)")
 	flags.StringSliceVar(&more.Archives, "archive", nil, "revoke the archive with this `DIGEST`, sha256:… (may be repeated)")
 	flags.StringToStringVar(&more.MinimumVersions, "minimum-version", nil, "revoke all versions below, `SOLUTION=VERSION`")
+	flags.BoolVar(&dryRun, "dry-run", false, "tell what would change, and issue nothing")
 	return cmd
 }
 
-func (a *app) revoke(ctx context.Context, f *storeFlags, root keyFlags, more trust.Revocations) error {
+// revocations is what a new list means.
+type revocations struct {
+	Serial  int64    `json:"serial"`
+	Changes []string `json:"changes"`
+}
+
+func (r *revocations) print(w *console.Stream, done string) error {
+	for _, change := range r.Changes {
+		fmt.Fprintln(w, change)
+	}
+	if len(r.Changes) == 0 {
+		done = "nothing changes, the list is the one"
+	}
+	_, err := fmt.Fprintf(w, "%s with serial %d\n", done, r.Serial)
+	return err
+}
+
+func (a *app) revoke(ctx context.Context, f *storeFlags, root keyFlags, more trust.Revocations, dryRun bool) error {
 	signer, err := a.load(ctx, root)
 	if err != nil {
 		return err
 	}
-	serial, err := trust.Revoke(ctx, a.trustDir(f), more, signer)
+	draft, err := trust.Prepare(a.trustDir(f), more, signer.Public())
 	if err != nil {
 		return err
 	}
-	return a.emitResult(map[string]int64{"serial": serial}, func(w *console.Stream) error {
-		_, err := fmt.Fprintf(w, "issued revocations.json with serial %d\n", serial)
-		return err
-	})
+	result := revocations{Serial: draft.Serial, Changes: append([]string{}, draft.Changes...)}
+	done := "would issue revocations.json"
+	if !dryRun {
+		if err := draft.Issue(ctx, signer); err != nil {
+			return err
+		}
+		done = "issued revocations.json"
+	}
+	return a.emitResult(result, func(w *console.Stream) error { return result.print(w, done) })
 }
 
 func newTrustExportCommand(a *app, f *storeFlags) *cobra.Command {
@@ -180,15 +208,44 @@ func (a *app) importTrust(f *storeFlags, file string) error {
 		return err
 	}
 	if strings.HasSuffix(file, ".json") {
-		signature, missing := os.ReadFile(file + bundle.Suffix)
-		if missing != nil {
-			return report.Errorf(report.Unsigned, "%w", missing)
-		}
-		return trust.ImportRevocations(a.trustDir(f), data, signature, state)
+		return a.importRevocations(f, file, data, state)
 	}
 	endorsed, err := f.endorsement(file)
 	if err != nil {
 		return err
 	}
-	return trust.Import(a.trustDir(f), data, state, endorsed)
+	if err := trust.Import(a.trustDir(f), data, state, endorsed); err != nil {
+		return err
+	}
+	return a.noteSerials(f)
+}
+
+func (a *app) importRevocations(f *storeFlags, file string, list []byte, state *trust.State) error {
+	signature, err := os.ReadFile(file + bundle.Suffix)
+	if err != nil {
+		return report.Errorf(report.Unsigned, "%w", err)
+	}
+	serial, changes, err := trust.ImportRevocations(a.trustDir(f), list, signature, state)
+	if err != nil {
+		return err
+	}
+	result := revocations{Serial: serial, Changes: append([]string{}, changes...)}
+	return errors.Join(a.noteSerials(f), a.emitResult(result, func(w *console.Stream) error { return result.print(w, "took over revocations.json") }))
+}
+
+// noteSerials remembers how new the revocations of the trust store are, so that their loss is noticed.
+func (a *app) noteSerials(f *storeFlags) error {
+	err := trust.UpdateState(f.state, func(state *trust.State) error {
+		store, err := trust.Load([]string{a.trustDir(f)}, state)
+		if err == nil {
+			state.RecordSerials(store)
+		}
+		return err
+	})
+	if errors.Is(err, fs.ErrPermission) {
+		// A trust store of one's own is nothing for a file of all users.
+		a.sink.Emit(report.Event{Step: "remember", Name: f.state, State: report.Warning, Note: "may not be written: the loss of revocations will not be noticed"})
+		return nil
+	}
+	return err
 }

@@ -1,14 +1,11 @@
 package trust
 
 import (
-	"context"
-	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 
+	"github.com/solutionctl/solutionctl/durable"
 	"github.com/solutionctl/solutionctl/schema/report"
-	"github.com/solutionctl/solutionctl/sign/bundle"
 	"github.com/solutionctl/solutionctl/sign/key"
 )
 
@@ -90,42 +87,6 @@ func Remove(dir, name string) error {
 	return os.Remove(filepath.Join(dir, keysDir, name+keySuffix))
 }
 
-// Revoke issues the next revocation list: what the current one of the directory revokes and more in addition, signed
-// with the root key. The first list also stores the public root key. It returns the new serial.
-func Revoke(ctx context.Context, dir string, more Revocations, signer *key.Signer) (int64, error) {
-	d, err := openDirectory(dir)
-	if err != nil || d == nil {
-		return 0, errors.Join(err, errMissing(dir, d))
-	}
-	defer d.close() //nolint:errcheck // opened for reading
-	current, err := currentRevocations(d, signer.Public())
-	if err != nil {
-		return 0, err
-	}
-	current.Serial++
-	current.add(&more)
-	list, err := current.Marshal()
-	if err != nil {
-		return 0, err
-	}
-	h := signer.Public().Hash()
-	if h == 0 {
-		return 0, report.Errorf(report.Usage, "a key %s cannot sign revocations", signer.Public().Algorithm())
-	}
-	sum := h.New()
-	sum.Write(list)
-	signature, err := bundle.SignDigest(ctx, signer, sum.Sum(nil))
-	if err != nil {
-		return 0, err
-	}
-	// The signature goes last: a reader between the two writes finds a list that does not verify, and trusts nothing.
-	return current.Serial, errors.Join(
-		writeFile(filepath.Join(dir, rootKeyFile), signer.Public().PEM()),
-		writeFile(filepath.Join(dir, revocationsFile), list),
-		writeFile(filepath.Join(dir, revocationsFile+bundle.Suffix), signature),
-	)
-}
-
 func errMissing(dir string, d *directory) error {
 	if d != nil {
 		return nil
@@ -134,41 +95,5 @@ func errMissing(dir string, d *directory) error {
 		WithHint("make one with solutionctl trust add, or name another with --trust-dir")
 }
 
-func currentRevocations(d *directory, root *key.Public) (*Revocations, error) {
-	known, err := readRootKey(d)
-	if errors.Is(err, fs.ErrNotExist) {
-		return &Revocations{}, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	if !known.Equal(root) {
-		return nil, report.Errorf(report.Untrusted, "the store trusts another root key (%s) than this one (%s)",
-			known.Fingerprint(), root.Fingerprint())
-	}
-	list, err := d.read(revocationsFile, maxDocument)
-	if errors.Is(err, fs.ErrNotExist) {
-		return &Revocations{}, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	signature, err := d.read(revocationsFile+bundle.Suffix, bundle.MaxSize)
-	if err != nil {
-		return nil, err
-	}
-	return openRevocations(list, signature, known)
-}
-
 // writeFile replaces a file at once. Nothing in a trust store is secret.
-func writeFile(name string, data []byte) error {
-	f, err := createPartial(name)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	if err = errors.Join(err, f.Chmod(0o644), f.Sync()); err != nil {
-		return errors.Join(err, os.Remove(f.Name()), f.Close())
-	}
-	return publish(f, name)
-}
+func writeFile(name string, data []byte) error { return durable.WriteFile(name, data, 0o644) }

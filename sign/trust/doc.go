@@ -13,5 +13,5 @@
 // finds out who has signed; [Store.Rule] and [Store.Judge] say whether that is enough.
 //
 // [State] remembers what was imported before, so that neither an older version nor an older revocation list is taken
-// for a new one. [Add], [Remove], [Revoke], [Export] and [Import] change a store.
+// for a new one. [Add], [Remove], [Prepare], [Export] and [Import] change a store.
 package trust

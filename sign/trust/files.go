@@ -1,15 +1,19 @@
 package trust
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/solutionctl/solutionctl/schema/report"
+	"github.com/solutionctl/solutionctl/sign/bundle"
 )
 
 // names of keys and roots: they are shown, typed and used as file names.
@@ -25,16 +29,50 @@ type directory struct {
 func openDirectory(path string) (*directory, error) {
 	root, err := os.OpenRoot(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return nil, cmp.Or(checkReplaced(path), checkAbsent(path))
 	}
 	if err != nil {
 		return nil, report.Errorf(report.TrustStore, "trust store: %w", err)
 	}
 	d := &directory{path: path, root: root}
-	if err := d.check("."); err != nil {
+	if err := errors.Join(d.check("."), d.checkNames()); err != nil {
 		return nil, errors.Join(err, root.Close())
 	}
 	return d, nil
+}
+
+// checkAbsent refuses to take for absent what a link leads to: who made the link meant something to be there.
+func checkAbsent(path string) error {
+	for at := path; ; at = filepath.Dir(at) {
+		if _, err := os.Lstat(at); errors.Is(err, fs.ErrNotExist) && at != filepath.Dir(at) {
+			continue
+		}
+		if _, err := os.Stat(at); errors.Is(err, fs.ErrNotExist) {
+			return report.Errorf(report.TrustStore, "%s is a link to nothing", at).
+				WithHint("restore what it leads to, or remove the link if there is to be nothing")
+		}
+		return nil
+	}
+}
+
+// checkNames refuses a file that somebody must have meant for one that is read. Without it more would be trusted.
+func (d *directory) checkNames() error {
+	entries, err := fs.ReadDir(d.root.FS(), ".")
+	if err != nil {
+		return d.fail(".", err)
+	}
+	read := []string{policyFile, rootKeyFile, revocationsFile, revocationsFile + bundle.Suffix}
+	for _, entry := range entries {
+		name := strings.ToLower(entry.Name())
+		if name == "policy.yml" || name == "policy.json" || name == "policy" {
+			name = policyFile
+		}
+		if slices.Contains(read, name) && entry.Name() != name {
+			return report.Errorf(report.TrustStore, "trust store: %s/%s: a file of this name is not read, want %s", d.path, entry.Name(), name).
+				WithHint("rename it, or move it out of the trust store")
+		}
+	}
+	return nil
 }
 
 // check refuses a file or directory that somebody else could have written.
@@ -61,6 +99,9 @@ func (d *directory) fail(name string, err error) error {
 // read returns the content of a file; the error wraps fs.ErrNotExist when there is none.
 func (d *directory) read(name string, limit int64) ([]byte, error) {
 	info, err := d.root.Stat(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = cmp.Or(checkAbsent(filepath.Join(d.path, name)), err)
+	}
 	if err != nil {
 		return nil, d.fail(name, err)
 	}
@@ -92,7 +133,7 @@ func (d *directory) read(name string, limit int64) ([]byte, error) {
 func (d *directory) list(name, suffix string) ([]string, error) {
 	f, err := d.root.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return nil, checkAbsent(filepath.Join(d.path, name))
 	}
 	if err != nil {
 		return nil, d.fail(name, err)

@@ -27,7 +27,8 @@ type Identified struct {
 }
 
 // Authenticate finds the signer in the store. The digest is that of the archive, as for [bundle.Bundle.VerifyKey].
-// A good signature over another file has the code report.Mismatch, every other failure report.Untrusted.
+// A good signature over another file has the code report.Mismatch, a bad one that names a key of the store report.Corrupt,
+// every other failure report.Untrusted.
 func (s *Store) Authenticate(b *bundle.Bundle, digest []byte) (*Identified, error) {
 	if b.HasCertificate() {
 		return s.authenticateCertificate(b, digest)
@@ -48,6 +49,12 @@ func (s *Store) Authenticate(b *bundle.Bundle, digest []byte) (*Identified, erro
 			Names: s.names(k), ID: k.ID(), Fingerprint: k.Fingerprint(), Algorithm: k.Algorithm(),
 			SignedAt: b.Time(slices.Collect(maps.Values(s.roots))...), key: k,
 		}, nil
+	}
+	for _, k := range s.candidates(b.Hint()) {
+		if k.ID() == b.Hint() {
+			return nil, report.Errorf(report.Corrupt, "the signature says that it is one of the trusted key %s, and is not", s.names(k)[0]).
+				WithHint("the signature file was damaged or altered: get it again from where the release is; if that does not help, do not use the archive")
+		}
 	}
 	return nil, report.Errorf(report.Untrusted, "the signature was not made by any of the %d trusted keys%s", len(s.keys), claim(b)).
 		WithHint("solutionctl trust list shows the trusted keys; ask the vendor which key signed this release")

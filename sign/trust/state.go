@@ -6,8 +6,12 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 
+	"github.com/Masterminds/semver/v3"
+
+	"github.com/solutionctl/solutionctl/durable"
 	"github.com/solutionctl/solutionctl/schema/report"
 	"github.com/solutionctl/solutionctl/sign/bundle"
 	"github.com/solutionctl/solutionctl/sign/strictjson"
@@ -35,7 +39,7 @@ type Floor struct {
 func LoadState(path string) (*State, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return &State{FormatVersion: stateFormat}, nil
+		return &State{FormatVersion: stateFormat}, checkAbsent(path)
 	}
 	if err != nil {
 		return nil, err
@@ -43,30 +47,59 @@ func LoadState(path string) (*State, error) {
 	var head struct {
 		FormatVersion int `json:"formatVersion"`
 	}
-	if err := json.Unmarshal(data, &head); err == nil && head.FormatVersion > stateFormat {
+	if err = json.Unmarshal(data, &head); err == nil && head.FormatVersion > stateFormat {
 		return nil, report.Errorf(report.Refused, "%s has format %d, this program reads up to %d", path, head.FormatVersion, stateFormat).
 			WithHint("use a newer solutionctl")
 	}
 	var s State
-	if err := strictjson.Decode(data, &s); err != nil || s.FormatVersion != stateFormat {
-		return nil, report.Errorf(report.TrustStore, "%s is not a state file of format %d: %w", path, stateFormat, errors.Join(err)).
+	err = strictjson.Decode(data, &s)
+	if err == nil && s.FormatVersion != stateFormat {
+		err = errors.New("it does not say its formatVersion")
+	}
+	if err != nil {
+		return nil, report.Errorf(report.TrustStore, "%s is not a state file of format %d: %w", path, stateFormat, err).
 			WithHint("restore it from a backup; without it older versions are not recognized")
 	}
 	return &s, nil
 }
 
-// Save writes the state; a reader sees the old or the new file, never a part.
-func (s *State) Save(path string) error {
-	data, err := json.MarshalIndent(s, "", "  ")
+// UpdateState changes a state file, which need not exist. Others who change it wait for each other; a reader sees the old
+// or the new file, never a part.
+func UpdateState(path string, change func(*State) error) error {
+	if err := durable.MkdirAll(filepath.Dir(path), 0o750); err != nil {
+		return err
+	}
+	f, err := durable.Create(path)
 	if err != nil {
 		return err
 	}
-	return writeFile(path, append(data, '\n'))
+	if err = rewrite(f, path, change); err != nil {
+		return errors.Join(err, f.Discard())
+	}
+	return f.Publish(0o644)
+}
+
+func rewrite(f *durable.File, path string, change func(*State) error) error {
+	s, err := LoadState(path)
+	if err == nil {
+		err = change(s)
+	}
+	if err != nil {
+		return err
+	}
+	data, err := json.MarshalIndent(s, "", "  ")
+	if err == nil {
+		_, err = f.Write(append(data, '\n'))
+	}
+	return err
 }
 
 // Record notes that an archive was imported.
 func (s *State) Record(solution bundle.Solution, sha256 string, signers []string, store *Store) {
 	s.RecordSerials(store)
+	if !readable(solution.Version) {
+		return // nothing can be compared with it
+	}
 	if s.Floors == nil {
 		s.Floors = map[string]map[string]Floor{}
 	}
@@ -80,6 +113,11 @@ func (s *State) Record(solution bundle.Solution, sha256 string, signers []string
 			floors[signer] = Floor{Version: solution.Version, SHA256: sha256}
 		}
 	}
+}
+
+func readable(version string) bool {
+	_, err := semver.StrictNewVersion(version)
+	return err == nil
 }
 
 // RecordSerials notes how new the revocations of the store are.
@@ -117,6 +155,9 @@ func (s *State) Check(solution bundle.Solution, sha256 string, revoked []string)
 		floor := floors[signer]
 		switch {
 		case slices.Contains(revoked, signer):
+		case !readable(floor.Version):
+			return report.Errorf(report.TrustStore, "the state names version %q of %s, which cannot be read", floor.Version, solution.Name).
+				WithHint("restore the state file from a backup; without it older versions are not recognized")
 		case lower(solution.Version, floor.Version):
 			return report.Errorf(report.Downgrade, "%s is older than version %s, which was imported before", solution, floor.Version).
 				WithHint("if the older version is really wanted, add --allow-downgrade")

@@ -1,6 +1,7 @@
 package trust
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"path"
 	"slices"
 
+	"github.com/solutionctl/solutionctl/durable"
 	"github.com/solutionctl/solutionctl/schema/report"
 	"github.com/solutionctl/solutionctl/sign/bundle"
 	"github.com/solutionctl/solutionctl/sign/key"
@@ -148,43 +150,50 @@ func (s *Store) loadPolicy(d *directory) error {
 	return err
 }
 
-// loadRevocations accepts no list without a signature of the root key.
+// loadRevocations accepts no list without a signature of the root key. That there is a root key and no list is noted, so
+// that the state can object.
 func (s *Store) loadRevocations(d *directory) error {
-	list, err := d.read(revocationsFile, maxDocument)
-	if errors.Is(err, fs.ErrNotExist) {
-		return s.loadRootKey(d)
-	}
-	if err != nil {
-		return err
-	}
 	rootKey, err := readRootKey(d)
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, missing := d.read(revocationsFile, maxDocument); errors.Is(missing, fs.ErrNotExist) {
+			return nil
+		}
+	}
 	if err != nil {
 		return err
 	}
-	signature, err := d.read(revocationsFile+bundle.Suffix, bundle.MaxSize)
+	revoked, err := readRevocations(d, rootKey)
 	if err != nil {
 		return err
-	}
-	revoked, err := openRevocations(list, signature, rootKey)
-	if err != nil {
-		return d.fail(revocationsFile, err)
 	}
 	s.serials[rootKey.ID()] = max(revoked.Serial, s.serials[rootKey.ID()])
 	s.revoked.add(revoked)
 	return nil
 }
 
-// loadRootKey notes that the holder of the root key has not revoked anything yet, so that the state can object.
-func (s *Store) loadRootKey(d *directory) error {
-	rootKey, err := readRootKey(d)
+// readRevocations returns an empty list when there is none. A process that was killed between the writing of the list and
+// that of its signature leaves the latter as a partial file.
+func readRevocations(d *directory, rootKey *key.Public) (*Revocations, error) {
+	list, err := d.read(revocationsFile, maxDocument)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+		return &Revocations{}, nil
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
-	s.serials[rootKey.ID()] = max(0, s.serials[rootKey.ID()])
-	return nil
+	var failure error
+	for _, name := range []string{revocationsFile + bundle.Suffix, durable.Partial(revocationsFile + bundle.Suffix)} {
+		signature, err := d.read(name, bundle.MaxSize)
+		var revoked *Revocations
+		if err == nil {
+			if revoked, err = openRevocations(list, signature, rootKey); err == nil {
+				return revoked, nil
+			}
+			err = d.fail(revocationsFile, err)
+		}
+		failure = cmp.Or(failure, err)
+	}
+	return nil, failure
 }
 
 func readRootKey(d *directory) (*key.Public, error) {

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/solutionctl/solutionctl/durable"
 	"github.com/solutionctl/solutionctl/schema/report"
 	"github.com/solutionctl/solutionctl/sign/bundle"
 )
@@ -80,6 +81,9 @@ func (d *directory) files() ([]string, error) {
 // fingerprints with the vendor's. Later ones need the endorsement of a key of the present store, or of its root key
 // under the name "root", and must not bring older revocations.
 func Import(dir string, data []byte, state *State, endorsed *Endorsement) error {
+	if err := restore(dir); err != nil {
+		return err
+	}
 	present, err := Load([]string{dir}, state)
 	if err != nil {
 		return err
@@ -169,53 +173,76 @@ func isStoreFile(name string) bool {
 	return parent == rootsDir+"/" && validName.MatchString(root) && base == rootFile && name == path.Clean(name)
 }
 
+// oldStore is what a store is called while another one is put in its place.
+func oldStore(dir string) string { return filepath.Clean(dir) + ".old" }
+
+// checkReplaced refuses to go on without a store whose replacement was interrupted.
+func checkReplaced(dir string) error {
+	old := oldStore(dir)
+	if _, err := os.Lstat(old); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return report.Errorf(report.TrustStore, "trust store: %s was being replaced, and is missing", dir).
+		WithHint("put the former one back, then import again: mv %s %s", old, dir)
+}
+
+// restore puts back what an interrupted replacement has moved away.
+func restore(dir string) error {
+	if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) || checkReplaced(dir) == nil {
+		return nil
+	}
+	return durable.Rename(oldStore(dir), dir)
+}
+
 // swap puts the new directory in the place of the old one. A crash in between leaves the old one beside it.
 func swap(dir, next string) error {
-	old := filepath.Clean(dir) + ".old"
+	old := oldStore(dir)
 	if err := os.RemoveAll(old); err != nil {
 		return err
 	}
-	if err := os.Rename(dir, old); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := durable.Rename(dir, old); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := os.Rename(next, dir); err != nil {
+	if err := durable.Rename(next, dir); err != nil {
 		return errors.Join(err, os.Rename(old, dir))
 	}
 	return os.RemoveAll(old)
 }
 
-// ImportRevocations takes over a newer revocation list, signed by the root key of the store.
-func ImportRevocations(dir string, list, signature []byte, state *State) error {
+// ImportRevocations takes over a newer revocation list, signed by the root key of the store, and returns its serial and, in
+// words, what it changes.
+func ImportRevocations(dir string, list, signature []byte, state *State) (serial int64, changes []string, err error) {
 	d, err := openDirectory(dir)
 	if err != nil || d == nil {
-		return errors.Join(err, errMissing(dir, d))
+		return 0, nil, errors.Join(err, errMissing(dir, d))
 	}
 	defer d.close() //nolint:errcheck // opened for reading
 	root, err := readRootKey(d)
 	if errors.Is(err, fs.ErrNotExist) {
-		return report.Errorf(report.Untrusted, "%s has no %s, so no revocations can be verified", dir, rootKeyFile).
+		return 0, nil, report.Errorf(report.Untrusted, "%s has no %s, so no revocations can be verified", dir, rootKeyFile).
 			WithHint("get the root key of the vendor on a way that you trust and store it there")
 	}
 	if err != nil {
-		return err
+		return 0, nil, err
 	}
 	revoked, err := openRevocations(list, signature, root)
 	if err != nil {
-		return err
+		return 0, nil, err
 	}
 	current, err := currentRevocations(d, root)
 	if err != nil {
-		return err
+		return 0, nil, err
 	}
 	if revoked.Serial < current.Serial {
-		return report.Errorf(report.TrustStore, "this list has serial %d, the present one %d", revoked.Serial, current.Serial).
+		return 0, nil, report.Errorf(report.TrustStore, "this list has serial %d, the present one %d", revoked.Serial, current.Serial).
 			WithHint("get the current list from the holder of the root key")
 	}
-	if err := state.checkSerials(map[string]int64{root.ID(): revoked.Serial}); err != nil {
-		return err
+	if err = state.checkSerials(map[string]int64{root.ID(): revoked.Serial}); err != nil {
+		return 0, nil, err
 	}
-	return errors.Join(
-		writeFile(filepath.Join(dir, revocationsFile), list),
-		writeFile(filepath.Join(dir, revocationsFile+bundle.Suffix), signature),
-	)
+	store, err := read([]string{dir})
+	if err != nil {
+		return 0, nil, err
+	}
+	return revoked.Serial, store.changes(current, revoked), writeSigned(dir, list, signature)
 }

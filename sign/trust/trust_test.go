@@ -7,11 +7,14 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -122,6 +125,27 @@ func TestLoadRefuses(t *testing.T) {
 			s.check(os.Rename(s.dir+"/keys", filepath.Dir(s.dir)+"/elsewhere"))
 			s.check(os.Symlink(filepath.Dir(s.dir)+"/elsewhere", s.dir+"/keys"))
 		}, "keys"},
+		{"policy is a link to nothing", func(s *site) { s.check(os.Symlink("nothing.yaml", s.dir+"/policy.yaml")) }, "link to nothing"},
+		{"key directory is a link to nothing", func(s *site) {
+			s.check(os.RemoveAll(s.dir + "/keys"))
+			s.check(os.Symlink("nothing", s.dir+"/keys"))
+		}, "link to nothing"},
+		{"root key is a link to nothing", func(s *site) { s.check(os.Symlink("nothing.pub", s.dir+"/root.pub")) }, "link to nothing"},
+		{"revocations are a link to nothing", func(s *site) {
+			revoke(s.t, s.dir, newSigner(s.t), trust.Revocations{})
+			s.check(os.Rename(s.dir+"/revocations.json", s.dir+"/moved.json"))
+			s.check(os.Symlink("revocations.jsn", s.dir+"/revocations.json"))
+		}, "link to nothing"},
+		{"the store is a link to nothing", func(s *site) {
+			s.check(os.RemoveAll(s.dir))
+			s.check(os.Symlink("nothing", s.dir))
+		}, "link to nothing"},
+		{"what the store is in is a link to nothing", func(s *site) {
+			s.check(os.RemoveAll(filepath.Dir(s.dir)))
+			s.check(os.Symlink("nothing", filepath.Dir(s.dir)))
+		}, "link to nothing"},
+		{"policy under a name that is not read", func(s *site) { s.write("policy.yml", []byte(header)) }, "want policy.yaml"},
+		{"policy in capitals", func(s *site) { s.write("Policy.yaml", []byte(header)) }, "want policy.yaml"},
 		{"key is a directory", func(s *site) { s.check(os.Mkdir(s.dir+"/keys/x.pub", 0o755)) }, "not a regular file"},
 		{"key is a FIFO", func(s *site) { mkfifo(s.t, s.dir+"/keys/x.pub") }, "not a regular file"},
 		{"weak key", func(s *site) { s.write("keys/x.pub", weak) }, "ecdsa-p224 is not accepted"},
@@ -200,9 +224,10 @@ func policy(text string) func(*site) {
 
 func revoke(t *testing.T, dir string, root *key.Signer, r trust.Revocations) int64 {
 	t.Helper()
-	serial, err := trust.Revoke(t.Context(), dir, r, root)
+	next, err := trust.Prepare(dir, r, root.Public())
 	check(t, err)
-	return serial
+	check(t, next.Issue(t.Context(), root))
+	return next.Serial
 }
 
 func TestLoadOrder(t *testing.T) {
@@ -325,7 +350,7 @@ func TestRevoke(t *testing.T) {
 	}
 	state := &trust.State{}
 	state.RecordSerials(s)
-	if err := trust.ImportRevocations(dir, older, olderSignature, nil); report.CodeOf(err) != report.TrustStore {
+	if _, _, err := trust.ImportRevocations(dir, older, olderSignature, nil); report.CodeOf(err) != report.TrustStore {
 		t.Errorf("an older list is taken: %v", err)
 	}
 	write(t, dir, "revocations.json", older)
@@ -337,11 +362,8 @@ func TestRevoke(t *testing.T) {
 	if _, err := trust.Load([]string{dir}, state); report.CodeOf(err) != report.TrustStore {
 		t.Errorf("the lack of the list is not noticed: %v", err)
 	}
-	if _, err := trust.Revoke(t.Context(), dir, trust.Revocations{}, newSigner(t)); report.CodeOf(err) != report.Untrusted {
+	if _, err := trust.Prepare(dir, trust.Revocations{}, newSigner(t).Public()); report.CodeOf(err) != report.Untrusted {
 		t.Errorf("another root key may revoke: %v", err)
-	}
-	if _, err := trust.Revoke(t.Context(), dir, trust.Revocations{Keys: []string{"x"}}, root); report.CodeOf(err) != report.Usage {
-		t.Errorf("a key ID that is none: %v", err)
 	}
 }
 
@@ -384,6 +406,25 @@ func TestExportAndImport(t *testing.T) {
 	}
 }
 
+// TestImportKilled leaves what a process leaves that was killed while it replaced a store.
+func TestImportKilled(t *testing.T) {
+	dir, acme := store(t)
+	data := export(t, dir)
+	check(t, os.Rename(dir, dir+".old"))
+	vendor, _ := store(t)
+	if _, err := trust.Load([]string{dir, vendor}, nil); report.CodeOf(err) != report.TrustStore || len(report.Hints(err)) == 0 {
+		t.Errorf("the next store is taken for the one that is missing: %v", err)
+	}
+	if err := trust.Import(dir, data, nil, nil); report.CodeOf(err) != report.Untrusted {
+		t.Errorf("somebody may replace the store because a replacement was killed: %v", err)
+	}
+	check(t, os.Rename(dir, dir+".old"))
+	check(t, trust.Import(dir, data, nil, &trust.Endorsement{By: "acme", Bundle: signFile(t, acme, data)}))
+	if _, err := os.Stat(dir + ".old"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("left: %v", err)
+	}
+}
+
 func export(t *testing.T, dir string) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -393,13 +434,13 @@ func export(t *testing.T, dir string) []byte {
 
 func TestState(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.json")
-	s, err := trust.LoadState(path)
-	check(t, err)
 	db := func(version string) bundle.Solution { return bundle.Solution{Name: "db", Version: version} }
-	s.Record(db("1.2.0"), "aa", []string{"k1"}, trust.Keys(nil))
-	s.Record(db("1.1.0"), "bb", []string{"k1", "k2"}, trust.Keys(nil))
-	check(t, s.Save(path))
-	s, err = trust.LoadState(path)
+	check(t, trust.UpdateState(path, func(s *trust.State) error {
+		s.Record(db("1.2.0"), "aa", []string{"k1"}, trust.Keys(nil))
+		s.Record(db("1.1.0"), "bb", []string{"k1", "k2"}, trust.Keys(nil))
+		return nil
+	}))
+	s, err := trust.LoadState(path)
 	check(t, err)
 	for _, test := range []struct {
 		solution bundle.Solution
@@ -421,12 +462,153 @@ func TestState(t *testing.T) {
 		}
 	}
 	for text, code := range map[string]report.Code{
+		`{"formatVersion": 1, "floors": {"db": {"k1": {"version": "latest", "sha256": "aa"}}}}`: "",
+		`{"FormatVersion": 1}`: report.TrustStore, `{"formatVersion": 1, "floors": {"db": {"k1": {"Version": "1.0.0", "sha256": "aa"}}}}`: report.TrustStore,
 		`{"formatVersion": 2, "news": 1}`: report.Refused, `{"formatVersion": 1, "x": 1}`: report.TrustStore, `{}`: report.TrustStore, ``: report.TrustStore,
 	} {
 		check(t, os.WriteFile(path, []byte(text), 0o600))
-		if _, err := trust.LoadState(path); report.CodeOf(err) != code {
+		if _, err := trust.LoadState(path); report.CodeOf(err) != code || err != nil && strings.Contains(err.Error(), "%!") {
 			t.Errorf("state %q: %v, want code %q", text, err, code)
 		}
+	}
+	check(t, os.Remove(path))
+	check(t, os.Symlink("nothing", path))
+	if _, err := trust.LoadState(path); report.CodeOf(err) != report.TrustStore {
+		t.Errorf("a state that is a link to nothing: %v", err)
+	}
+}
+
+// TestFloorThatCannotBeRead is not the same as no floor.
+func TestFloorThatCannotBeRead(t *testing.T) {
+	db := bundle.Solution{Name: "db", Version: "1.0.0"}
+	s := &trust.State{Floors: map[string]map[string]trust.Floor{"db": {"k1": {Version: "1.O.0", SHA256: "aa"}}}}
+	if err := s.Check(db, "aa", nil); report.CodeOf(err) != report.TrustStore {
+		t.Errorf("%v", err)
+	}
+	if err := s.Check(db, "aa", []string{"k1"}); err != nil {
+		t.Errorf("a revoked key: %v", err)
+	}
+	if err := s.Check(bundle.Solution{Name: "other", Version: "1.0.0"}, "aa", nil); err != nil {
+		t.Errorf("another Solution: %v", err)
+	}
+	s.Record(bundle.Solution{Name: "new", Version: "latest"}, "aa", []string{"k1"}, trust.Keys(nil))
+	if err := s.Check(bundle.Solution{Name: "new", Version: "1.0.0"}, "aa", nil); err != nil {
+		t.Errorf("what cannot be compared was recorded: %v", err)
+	}
+}
+
+// TestUpdateState lets many change one state at the same time.
+func TestUpdateState(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lib", "state.json")
+	var group sync.WaitGroup
+	for i := range 20 {
+		group.Go(func() {
+			if err := trust.UpdateState(path, func(s *trust.State) error {
+				s.Record(bundle.Solution{Name: fmt.Sprint("db", i), Version: "1.0.0"}, "aa", []string{"k1"}, trust.Keys(nil))
+				return nil
+			}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	s, err := trust.LoadState(path)
+	check(t, err)
+	if len(s.Floors) != 20 {
+		t.Errorf("%d of 20 changes are left", len(s.Floors))
+	}
+	failure := errors.New("no")
+	if err := trust.UpdateState(path, func(*trust.State) error { return failure }); !errors.Is(err, failure) {
+		t.Errorf("%v", err)
+	}
+	if entries := must(os.ReadDir(filepath.Dir(path))); len(entries) != 1 {
+		t.Errorf("left %v", entries)
+	}
+}
+
+func TestRevokeRefuses(t *testing.T) {
+	dir, _ := store(t)
+	root := newSigner(t)
+	revoke(t, dir, root, trust.Revocations{MinimumVersions: map[string]string{"shop": "2.0.0"}})
+	before := must(os.ReadFile(dir + "/revocations.json"))
+	for name, more := range map[string]trust.Revocations{
+		"a version that is none, below a floor": {MinimumVersions: map[string]string{"shop": "9.9"}},
+		"a version that is none":                {MinimumVersions: map[string]string{"other": "v1.0.0"}},
+		"a name in capitals":                    {MinimumVersions: map[string]string{"Shop": "2.0.0"}},
+		"a name with spaces":                    {MinimumVersions: map[string]string{" shop": "2.0.0"}},
+		"no name":                               {MinimumVersions: map[string]string{"": "2.0.0"}},
+		"a key that is none":                    {Keys: []string{"acme"}},
+		"an archive that is none":               {Archives: []string{strings.Repeat("0", 64)}},
+	} {
+		if _, err := trust.Prepare(dir, more, root.Public()); report.CodeOf(err) != report.Usage || len(report.Hints(err)) == 0 {
+			t.Errorf("%s: %v %q", name, err, report.Hints(err))
+		}
+	}
+	if !bytes.Equal(before, must(os.ReadFile(dir+"/revocations.json"))) {
+		t.Error("the list was changed")
+	}
+	_, err := trust.Load([]string{dir}, nil)
+	check(t, err)
+}
+
+func TestRevokeTellsWhatChanges(t *testing.T) {
+	dir, acme := store(t)
+	root := newSigner(t)
+	archive := "sha256:" + strings.Repeat("0", 64)
+	more := trust.Revocations{
+		Keys: []string{acme.Public().ID()}, Archives: []string{archive}, MinimumVersions: map[string]string{"shop": "2.0.0"},
+	}
+	next, err := trust.Prepare(dir, more, root.Public())
+	check(t, err)
+	want := []string{"revokes archive " + archive, "revokes key " + acme.Public().ID() + " (acme)", "revokes versions of shop below 2.0.0"}
+	if !slices.Equal(next.Changes, want) || next.Serial != 1 {
+		t.Errorf("serial %d, %q", next.Serial, next.Changes)
+	}
+	if _, err = os.Stat(dir + "/revocations.json"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("to prepare has changed something: %v", err)
+	}
+	check(t, next.Issue(t.Context(), root))
+
+	// What is revoked stays revoked, and nothing new is no new list.
+	next, err = trust.Prepare(dir, trust.Revocations{MinimumVersions: map[string]string{"shop": "1.0.0"}, Keys: more.Keys}, root.Public())
+	check(t, err)
+	if next.Serial != 1 || len(next.Changes) != 0 {
+		t.Errorf("serial %d, %q", next.Serial, next.Changes)
+	}
+	check(t, next.Issue(t.Context(), root))
+	next, err = trust.Prepare(dir, trust.Revocations{MinimumVersions: map[string]string{"shop": "2.1.0"}}, root.Public())
+	check(t, err)
+	if want := []string{"revokes versions of shop below 2.1.0 (before: 2.0.0)"}; next.Serial != 2 || !slices.Equal(next.Changes, want) {
+		t.Errorf("serial %d, %q", next.Serial, next.Changes)
+	}
+}
+
+// TestRevokeKilled leaves what a process leaves that was killed between the two files of a list.
+func TestRevokeKilled(t *testing.T) {
+	dir, acme := store(t)
+	root := newSigner(t)
+	revoke(t, dir, root, trust.Revocations{})
+	newer := filepath.Join(t.TempDir(), "newer")
+	check(t, os.CopyFS(newer, os.DirFS(dir)))
+	revoke(t, newer, root, trust.Revocations{Keys: []string{acme.Public().ID()}})
+	const list, signature = "/revocations.json", "/revocations.json.sigstore.json"
+	write(t, dir, "revocations.json", must(os.ReadFile(newer+list)))
+	if _, err := trust.Load([]string{dir}, nil); report.CodeOf(err) != report.TrustStore {
+		t.Errorf("a list with the signature of another one: %v", err)
+	}
+	write(t, dir, ".revocations.json.sigstore.json.partial", must(os.ReadFile(newer+signature)))
+	s, err := trust.Load([]string{dir}, nil)
+	check(t, err)
+	if !s.List()[0].Revoked {
+		t.Error("the new list does not count")
+	}
+	if serial := revoke(t, dir, root, trust.Revocations{MinimumVersions: map[string]string{"x": "1.0.0"}}); serial != 3 {
+		t.Errorf("serial %d", serial)
+	}
+	s, err = trust.Load([]string{dir}, nil)
+	check(t, err)
+	if !s.List()[0].Revoked {
+		t.Error("the list between is lost")
 	}
 }
 
