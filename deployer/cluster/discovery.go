@@ -61,8 +61,9 @@ func (c *Cluster) Mapping(ctx context.Context, kind schema.GroupVersionKind) (*m
 }
 
 // Kinds returns every kind of the cluster whose objects can be listed and deleted, in the version that the server prefers,
-// sorted by group and kind. It asks the server, unless that was done within the last second.
-func (c *Cluster) Kinds(ctx context.Context) ([]*meta.RESTMapping, error) {
+// sorted by group and kind. It asks the server, unless that was done within the last second. The kinds of a server behind
+// the API server that does not answer are left out; that is an error only for the groups that the caller needs.
+func (c *Cluster) Kinds(ctx context.Context, needed ...string) ([]*meta.RESTMapping, error) {
 	c.kinds.mu.Lock()
 	defer c.kinds.mu.Unlock()
 	if c.kinds.kinds == nil || bootTime()-c.kinds.asked >= askAgain {
@@ -71,7 +72,9 @@ func (c *Cluster) Kinds(ctx context.Context) ([]*meta.RESTMapping, error) {
 		}
 	}
 	for version := range c.kinds.stale {
-		return nil, staleGroup(version)
+		if slices.Contains(needed, version.Group) {
+			return nil, staleGroup(version)
+		}
 	}
 	return slices.Clone(c.kinds.best), nil
 }

@@ -277,13 +277,16 @@ func (d *Documents) PlainKinds(ctx context.Context) ([]kube.GroupVersionKind, er
 
 func (d *Documents) kinds(ctx context.Context) (custom, plain []kube.GroupVersionKind, err error) {
 	defined := map[string]bool{}
+	var groups []string
 	for object, err := range d.Cluster.ListMetadata(ctx, definitionKind, "", metav1.ListOptions{}) {
 		if err != nil {
 			return nil, nil, err
 		}
 		defined[object.GetName()] = true
+		_, group, _ := strings.Cut(object.GetName(), ".")
+		groups = append(groups, group)
 	}
-	served, err := d.Cluster.Kinds(ctx)
+	served, err := d.Cluster.Kinds(ctx, groups...)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -252,8 +252,8 @@ spec:
 	b.awaitGone(namespace)
 }
 
-// TestDeadAPI deletes an environment while the server of an API is gone: nobody knows what is in it. It has a cluster of
-// its own, in which nobody else is disturbed.
+// TestDeadAPI works while the server of an API is gone that no Solution uses, which hinders nobody, and then deletes an
+// environment: nobody knows what is in it. It has a cluster of its own, in which nobody else is disturbed.
 func TestDeadAPI(t *testing.T) {
 	b := newBedOn(t, testcluster.StartFor(t, testcluster.Options{}))
 	api := b.create(`
@@ -268,6 +268,37 @@ spec: {group: gone.example, version: v1, groupPriorityMinimum: 100, versionPrior
 		dead, err := health.DeadAPIs(ctx, b.Cluster)
 		return err == nil && len(dead) == 1 && strings.HasPrefix(dead[0].String(), words) && dead[0].Object == "APIService v1.gone.example", fmt.Sprint(dead, err)
 	})
+	b.await(func(ctx context.Context) (bool, string) {
+		_, err := b.Cluster.Kinds(ctx, "gone.example")
+		return report.CodeOf(err) == report.Unavailable, fmt.Sprint(err)
+	})
+	b.activated("1.0.0", content{})
+	b.imported("2.0.0", content{})
+	b.mustAdd("1.0.0")
+	b.newClock(b.Env, "one", "hands: 2")
+	change := func(direction deployer.Direction, version string, dryRun bool) {
+		t.Helper()
+		o := deployer.ChangeOptions{Options: deployer.Options{NoWait: true, DryRun: dryRun}, Environment: b.Env, Solution: b.Solution, Direction: direction, Version: version}
+		if _, err := b.Change(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	change(deployer.Up, "2.0.0", true)
+	change(deployer.Up, "2.0.0", false)
+	change(deployer.Down, "1.0.0", false)
+	if _, err := b.Rollback(t.Context(), deployer.RollbackOptions{Options: deployer.Options{NoWait: true}, Environment: b.Env, Solution: b.Solution}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Held(t.Context(), b.Env, ""); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Status(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b.delete(b.get(b.clock(), b.Env, "one"))
+	if _, err := b.Remove(t.Context(), deployer.RemoveOptions{Environment: b.Env, Solution: b.Solution}); err != nil {
+		t.Fatal(err)
+	}
 	namespace := b.get(namespaces, "", b.Env)
 	b.delete(namespace)
 	b.awaitReasons(namespace, words, remedy)
