@@ -56,6 +56,9 @@ func Of(object *unstructured.Unstructured) Status {
 	s := Status{Reason: reason(result), Message: words(result.Message)}
 	switch result.Status {
 	case status.CurrentStatus:
+		if missing := notReady(object); missing != "" {
+			return Status{Reason: "NotReady", Message: missing}
+		}
 		return available(object)
 	case status.FailedStatus:
 		s.Failed = true
@@ -64,6 +67,28 @@ func Of(object *unstructured.Unstructured) Status {
 		s.Message = "has not become ready within its progressDeadlineSeconds"
 	}
 	return s
+}
+
+// notReady says how many pods of a workload are not ready: with the strategy OnDelete nothing else is said about them.
+func notReady(object *unstructured.Unstructured) string {
+	count := func(path ...string) int64 {
+		n, _, _ := unstructured.NestedInt64(object.Object, path...)
+		return n
+	}
+	var ready, wanted int64
+	switch object.GroupVersionKind().GroupKind() {
+	case statefulSetKind:
+		ready, wanted = count("status", "readyReplicas"), 1
+		if n, set, _ := unstructured.NestedInt64(object.Object, "spec", "replicas"); set {
+			wanted = n
+		}
+	case daemonSetKind:
+		ready, wanted = count("status", "numberReady"), count("status", "desiredNumberScheduled")
+	}
+	if ready >= wanted {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d pods are ready", ready, wanted)
 }
 
 // available judges an object that nothing else is known about by the condition Available, which some kinds have instead

@@ -1,0 +1,143 @@
+package health
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+const (
+	// settles is for how long a container has to run before it counts as one that works: without a probe it is ready as soon as
+	// it is started, and most that fail do so at once.
+	settles = 10 * time.Second
+	// settlesAgain is for how long if it has failed before.
+	settlesAgain = 30 * time.Second
+)
+
+// Age tells how long ago something happened, by the clock of the cluster's nodes.
+type Age func(time.Time) time.Duration
+
+// Unsteady is what is known of containers that have not run for long enough to be trusted.
+type Unsteady struct {
+	Wait    time.Duration // how much longer they have to run; 0 when all are steady
+	Which   string        // the same for as long as it is about the same starts of the same containers
+	Reasons []string      // what has ended before, one sentence for each
+}
+
+// LooksUnsteady looks at the containers of a Deployment, StatefulSet, DaemonSet or ReplicaSet. Of any other object, and where
+// the user may not see pods, it finds nothing.
+func LooksUnsteady(ctx context.Context, r Reader, workload *unstructured.Unstructured, age Age) Unsteady {
+	var found Unsteady
+	e := explainer{ctx: ctx, reader: r}
+	var which []string
+	for _, object := range e.podsOf(workload) {
+		pod := podOf(object)
+		if pod == nil || pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded {
+			continue
+		}
+		for _, c := range lasting(pod) {
+			wait, problem := unsteady(pod, c, age)
+			if wait > 0 {
+				found.Wait = max(found.Wait, wait)
+				which = append(which, fmt.Sprintf("%s/%s/%d", pod.UID, c.Name, c.RestartCount))
+			}
+			if problem != "" {
+				e.add("pod " + pod.Name + ": " + problem)
+			}
+		}
+	}
+	slices.Sort(which)
+	found.Which, found.Reasons = strings.Join(which, " "), e.bounded()
+	return found
+}
+
+// Crashes says what is wrong with a pod whose containers end again and again, "" if they do not. One that runs at the moment
+// is among them until it has run for a while.
+func Crashes(object *unstructured.Unstructured, age Age) string {
+	pod := podOf(object)
+	if pod == nil || pod.DeletionTimestamp != nil {
+		return ""
+	}
+	for _, c := range lasting(pod) {
+		if _, problem := unsteady(pod, c, age); problem != "" {
+			return "pod " + pod.Name + ": " + oneLine(problem)
+		}
+	}
+	return ""
+}
+
+// unsteady tells how much longer a container has to run to be trusted, and how it has ended before.
+func unsteady(pod *corev1.Pod, c corev1.ContainerStatus, age Age) (wait time.Duration, problem string) {
+	switch running := c.State.Running; {
+	case running == nil:
+		if p, ok := containerProblem(pod, c, nil); ok && c.RestartCount > 0 || c.State.Terminated != nil && c.State.Terminated.ExitCode != 0 {
+			return settles, p.text
+		}
+		return 0, "" // the object that makes the pod knows that it is not ready
+	case c.LastTerminationState.Terminated != nil:
+		if wait = settlesAgain - age(running.StartedAt.Time); wait <= 0 {
+			return 0, ""
+		}
+		return wait, "container " + c.Name + ": runs again; it has ended (" + times(c.RestartCount) + " so far): " + ending(c.LastTerminationState.Terminated)
+	default:
+		return max(settles-age(running.StartedAt.Time), 0), ""
+	}
+}
+
+func podOf(object *unstructured.Unstructured) *corev1.Pod {
+	var pod corev1.Pod
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &pod); err != nil {
+		return nil
+	}
+	return &pod
+}
+
+// lasting are the containers of a pod that are to run for as long as it does.
+func lasting(pod *corev1.Pod) []corev1.ContainerStatus {
+	sidecars := slices.DeleteFunc(slices.Clone(pod.Status.InitContainerStatuses), func(c corev1.ContainerStatus) bool { return !isSidecar(pod, c.Name) })
+	return slices.Concat(sidecars, pod.Status.ContainerStatuses)
+}
+
+// podsOf returns the pods that a workload has made.
+func (e *explainer) podsOf(workload *unstructured.Unstructured) []*unstructured.Unstructured {
+	owners := map[types.UID]bool{workload.GetUID(): true}
+	switch workload.GroupVersionKind().GroupKind() {
+	case deploymentKind.GroupKind():
+		for _, set := range e.selected(replicaSetKind, workload, func(owner types.UID) bool { return owner == workload.GetUID() }) {
+			owners[set.GetUID()] = true
+		}
+	case replicaSetKind.GroupKind(), statefulSetKind, daemonSetKind:
+	default:
+		return nil
+	}
+	return e.selected(podKind, workload, func(owner types.UID) bool { return owners[owner] })
+}
+
+var (
+	statefulSetKind = schema.GroupKind{Group: "apps", Kind: "StatefulSet"}
+	daemonSetKind   = schema.GroupKind{Group: "apps", Kind: "DaemonSet"}
+)
+
+// WorkloadOf returns the kind and the name of the object that has made a pod, which is a Deployment where a ReplicaSet of one
+// has done so.
+func WorkloadOf(pod *unstructured.Unstructured) (kind, name string) {
+	owner := metav1.GetControllerOfNoCopy(pod)
+	if owner == nil {
+		return "", ""
+	}
+	if hash := pod.GetLabels()["pod-template-hash"]; owner.Kind == replicaSetKind.Kind && hash != "" {
+		if deployment, ok := strings.CutSuffix(owner.Name, "-"+hash); ok {
+			return deploymentKind.Kind, deployment
+		}
+	}
+	return owner.Kind, owner.Name
+}
