@@ -36,6 +36,8 @@ type ChangeOptions struct {
 	With []schema.SolutionAt
 	// RollBack goes back to what was there before when the new version does not become ready.
 	RollBack bool
+	// WaitApps waits until the custom resources of the Solutions are ready, too; only then the change has succeeded.
+	WaitApps bool
 	// AcceptDataLoss are the CustomResourceDefinitions of whose objects the version need not know all fields. Those in the
 	// namespaces are exported before.
 	AcceptDataLoss []string
@@ -48,6 +50,9 @@ func (d *Deployer) Change(ctx context.Context, o ChangeOptions) (*schema.Operati
 	done, err := d.inNamespaces(ctx, o.Options, o.Environment, o.Namespace, func(ctx context.Context, namespaces []metalk8s.Namespace) (*task, error) {
 		return d.planChange(ctx, o, namespaces)
 	})
+	if err == nil && o.WaitApps && !o.DryRun {
+		err = d.awaitInstances(ctx, done, o.Timeout)
+	}
 	if err == nil || o.DryRun || ctx.Err() != nil || done == nil {
 		return done, err
 	}
@@ -58,6 +63,7 @@ func (d *Deployer) Change(ctx context.Context, o ChangeOptions) (*schema.Operati
 		return done, err
 	}
 	back := RollbackOptions{Options: o.Options, Environment: o.Environment, Solution: o.Solution, Namespace: o.Namespace}
+	back.ifThere = true
 	if _, failed := d.Rollback(ctx, back); failed != nil {
 		return done, report.Errorf(report.CodeOf(err), "%w\nand the rollback failed, too: %w", err, failed)
 	}

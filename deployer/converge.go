@@ -205,6 +205,7 @@ func (o *ConvergeOptions) activation(plan *schema.Convergence, at schema.Solutio
 	a := ActivateOptions{
 		Options: o.Options, Solution: at.Solution, Version: at.Version, AcceptDataLoss: o.AcceptDataLoss, later: activeAfter(plan),
 	}
+	a.ifThere = true
 	if o.Export != nil {
 		a.Export = o.Export(at.Solution)
 	}

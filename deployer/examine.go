@@ -22,11 +22,13 @@ var deploymentKind = kube.GroupVersionKind{Group: "apps", Version: "v1", Kind: "
 // finding is what the objects of a release are like.
 type finding struct {
 	objects, ready int
+	completed      int // Jobs that have ended and are gone
 	health         schema.DeploymentHealth
 	reasons        []string
 	changed        bool // some objects may no longer be as they were applied
 	drift          []schema.Change
 	explained      int
+	crashes        map[workload][]string
 }
 
 // maxExplained bounds the objects of a Solution that are followed down to their containers: they are rarely ill of
@@ -47,9 +49,13 @@ func (d *Deployer) examine(ctx context.Context, states []*engine.State, closely 
 	if err != nil {
 		return nil, err
 	}
+	crashes, err := d.crashes(ctx, live)
+	if err != nil {
+		return nil, err
+	}
 	findings := map[engine.Key]*finding{}
 	for _, s := range states {
-		f := &finding{health: schema.HealthReady}
+		f := &finding{health: schema.HealthReady, crashes: crashes}
 		findings[s.Key] = f
 		for _, known := range inventory(s) {
 			f.objects++
@@ -129,6 +135,9 @@ func refOf(kind kube.GroupVersionKind, object *unstructured.Unstructured) schema
 func (d *Deployer) judge(ctx context.Context, f *finding, known schema.DeployedObject, live *unstructured.Unstructured) {
 	name := known.String()
 	switch {
+	case live == nil && (known.Completed || known.Expires && known.UID != ""):
+		f.ready, f.completed = f.ready+1, f.completed+1
+		return
 	case live == nil && known.UID == "":
 		f.worsen(schema.HealthProgressing, name+" is not there yet")
 		return
@@ -140,8 +149,13 @@ func (d *Deployer) judge(ctx context.Context, f *finding, known schema.DeployedO
 	}
 	f.changed = f.changed || mayHaveChanged(known, live)
 	status := health.Of(live)
-	if status.Ready {
+	crashes := f.crashes[workload{known.Kind, known.Namespace, known.Name}]
+	if status.Ready && len(crashes) == 0 {
 		f.ready++
+		return
+	}
+	if status.Ready {
+		f.worsen(schema.HealthProgressing, name+": "+strings.Join(crashes[:min(len(crashes), maxExplained)], "; "))
 		return
 	}
 	word := schema.HealthProgressing

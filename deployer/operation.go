@@ -20,9 +20,48 @@ type Options struct {
 	Force   bool // take over fields that belong to somebody else
 	NoWait  bool // do not wait until what was deployed is ready
 	Timeout time.Duration
+	// Replace names objects, as KIND/NAME, that may be deleted and made anew when they cannot be changed in place, where that
+	// loses nothing, and Jobs to run again although they have ended.
+	Replace []string
+
+	ifThere bool // what Replace names need not be part of what is planned
 }
 
-func (o Options) plan() engine.PlanOptions { return engine.PlanOptions{Adopt: o.Adopt, Force: o.Force} }
+func (o Options) plan() engine.PlanOptions {
+	return engine.PlanOptions{Adopt: o.Adopt, Force: o.Force, Replace: o.Replace}
+}
+
+// checkReplace refuses to replace what is never replaced, and what a task does not have.
+func (o Options) checkReplace(t *task) error {
+	var has []string
+	for _, p := range t.plans {
+		for _, object := range p.Release.Objects {
+			has = append(has, object.GetKind()+"/"+object.GetName())
+		}
+	}
+	for _, text := range o.Replace {
+		kind, name, ok := strings.Cut(text, "/")
+		switch {
+		case !ok || kind == "" || name == "" || strings.Contains(name, "/"):
+			return report.Errorf(report.Usage, "%q is not KIND/NAME", text)
+		case !engine.Replaceable(kind):
+			return report.Errorf(report.Refused, "a %s is never replaced, as that could lose data", kind)
+		case !o.ifThere && !slices.ContainsFunc(has, func(known string) bool { return strings.EqualFold(known, text) }):
+			return report.Errorf(report.Usage, "there is no %s in what is deployed", text).WithHint("it has %s", strings.Join(replaceable(has), ", "))
+		}
+	}
+	return nil
+}
+
+// replaceable are the names among some that can be replaced, each once.
+func replaceable(names []string) []string {
+	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+		kind, _, _ := strings.Cut(name, "/")
+		return !engine.Replaceable(kind)
+	})
+	slices.Sort(names)
+	return slices.Compact(names)
+}
 
 // task is a verb of which everything was read and judged, and nothing done.
 type task struct {

@@ -22,8 +22,12 @@ func (d *Deployer) mayLock(ctx context.Context) error {
 	return d.require(ctx, lease.Each("get", "create", "update"))
 }
 
-// mayDo asks whether the user may do all of a task, so that nothing is left half-done for want of a right.
+// mayDo asks whether what the options allow makes sense for a task, and whether the user may do all of it, so that nothing is
+// left half-done for want of a right.
 func (d *Deployer) mayDo(ctx context.Context, t *task, o Options) error {
+	if err := o.checkReplace(t); err != nil {
+		return err
+	}
 	secrets := cluster.Permission{Resource: "secrets", Namespace: cluster.SystemNamespace}
 	wanted := append(secrets.Each("get", "list", "create", "update", "delete"), t.needs...)
 	for _, record := range t.records {

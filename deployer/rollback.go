@@ -136,7 +136,7 @@ func (d *Deployer) companions(ctx context.Context, i installation) ([]installati
 
 // retreat is the earlier revision of one Solution.
 func (d *Deployer) retreat(ctx context.Context, t *task, catalog *Catalog, i installation, number int64) (retreat, error) {
-	r := retreat{Namespace: i.Namespace, release: engine.Release{Key: i.state.Key, Operation: t.Operation.Operation}}
+	r := retreat{Namespace: i.Namespace, release: engine.Release{Key: i.state.Key, Operation: t.Operation.Operation, Back: true}}
 	revision, err := i.earlier(number)
 	if err != nil {
 		return r, err

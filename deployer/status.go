@@ -200,7 +200,7 @@ func (s *survey) deployment(key engine.Key, wanted string) schema.DeploymentStat
 		status.Version = state.Current.Version
 	}
 	if f := s.findings[key]; f != nil {
-		status.Objects, status.Ready = f.objects, f.ready
+		status.Objects, status.Ready, status.Completed = f.objects, f.ready, f.completed
 		worsen(f.health, f.reasons...)
 		if s.closely {
 			status.Drift = f.drift

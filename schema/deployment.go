@@ -15,7 +15,7 @@ type DeploymentState struct {
 	// Pending is written before the first change of a run and becomes Current at its end. While it is there, the last run
 	// was not completed, and objects of Current, of Pending or of both exist.
 	Pending *DeploymentRevision `json:"pending,omitempty"`
-	// History are earlier revisions without their objects, the newest first.
+	// History are earlier revisions, the newest first; of their objects only those that are Completed.
 	History []DeploymentRevision `json:"history,omitempty"`
 }
 
@@ -76,6 +76,13 @@ type DeployedObject struct {
 	Leaving bool `json:"leaving,omitempty"`
 	// Kept is set on what is no longer wanted and is never removed as a side effect.
 	Kept bool `json:"kept,omitempty"`
+	// Replacing is set while an object is deleted and made anew because somebody has asked for that. Whoever finishes the
+	// revision may do it, too.
+	Replacing bool `json:"replacing,omitempty"`
+	// Completed is set on a Job that has ended well. It is not run again.
+	Completed bool `json:"completed,omitempty"`
+	// Expires is set on a Job that the cluster deletes when it has ended.
+	Expires bool `json:"expires,omitempty"`
 }
 
 // ObjectRef names an object of a cluster.

@@ -82,6 +82,8 @@ type DeploymentStatus struct {
 	// Objects is how many objects it has, and Ready how many of them are there and work.
 	Objects int `json:"objects"`
 	Ready   int `json:"ready"`
+	// Completed is how many of those are Jobs that have ended well and that the cluster has deleted since.
+	Completed int `json:"completed,omitempty"`
 	// Pending is the operation that was begun and has not ended.
 	Pending *PendingOperation `json:"pending,omitempty"`
 	// Reasons say why it is not ready, one sentence each.

@@ -30,6 +30,7 @@ solutionctl.io/allow-deletion is "true"; 'solutionctl deploy deactivate' sees to
 		Example: "  solutionctl deploy activate example-solution 1.0.0",
 	}
 	f := a.addVerbFlags(cmd, planOnly)
+	f.addReplace(cmd)
 	var file configurationFlag
 	file.add(cmd)
 	var loss lossFlags

@@ -36,6 +36,7 @@ changes both. Stored objects that would lose data are named, as 'solutionctl dep
 	h := a.addHostFlags(cmd)
 	f := &verbFlags{clusterFlags: h.clusterFlags, planOnly: planOnly}
 	f.add(cmd)
+	f.addReplace(cmd)
 	var o importOptions
 	o.add(cmd)
 	var loss lossFlags

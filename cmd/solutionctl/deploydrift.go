@@ -45,6 +45,7 @@ is deleted, and CustomResourceDefinitions are never touched: 'deploy activate' c
 		Args: optionalArgs(nil, "ENVIRONMENT", "SOLUTION"),
 	}
 	f := a.addVerbFlags(cmd, planOnly)
+	f.addReplace(cmd)
 	cmd.ValidArgsFunction = a.completeDeployment(f.clusterFlags)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		args = append(args, "", "")

@@ -24,6 +24,7 @@ How a Solution was added is remembered: adding it again keeps --webhook and what
 		Example: "  solutionctl deploy add test example-solution 1.0.0",
 	}
 	f := a.addVerbFlags(cmd, planOnly)
+	f.addReplace(cmd)
 	var o deployer.AddOptions
 	cmd.Flags().StringVarP(&o.Namespace, "namespace", "N", "", "only in this `NAMESPACE` of the environment")
 	rendering := addRenderingFlags(cmd)

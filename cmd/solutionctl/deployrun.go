@@ -28,6 +28,7 @@ type verbFlags struct {
 	wait       bool
 	noWait     bool
 	exitStatus bool
+	replace    []string
 }
 
 // addVerbFlags adds the flags of a command that deploys, or of its twin below "plan", which never changes anything.
@@ -54,9 +55,15 @@ func (f *verbFlags) add(cmd *cobra.Command) {
 	flags.BoolVar(&f.noWait, "no-wait", false, "the same as --wait=false")
 }
 
+// addReplace adds the flag of commands that apply objects.
+func (f *verbFlags) addReplace(cmd *cobra.Command) {
+	cmd.Flags().StringSliceVar(&f.replace, "replace", nil,
+		"delete this `KIND/NAME` and make it anew if it cannot be changed in place, or run this Job again (may be repeated)")
+}
+
 func (f *verbFlags) options() deployer.Options {
 	return deployer.Options{
-		DryRun: f.planOnly || f.dryRun, Adopt: f.adopt, Force: f.force, NoWait: f.noWait || !f.wait, Timeout: f.timeout,
+		DryRun: f.planOnly || f.dryRun, Adopt: f.adopt, Force: f.force, NoWait: f.noWait || !f.wait, Timeout: f.timeout, Replace: f.replace,
 	}
 }
 

@@ -207,6 +207,9 @@ func printReasons(w *console.Stream, what string, d schema.DeploymentStatus) {
 	progress := ""
 	if d.Objects > 0 {
 		progress = fmt.Sprintf(" (%d of %s ready)", d.Ready, report.Count(d.Objects, "object"))
+		if d.Completed > 0 {
+			progress = fmt.Sprintf(" (%d of %s ready, %d of them completed)", d.Ready, report.Count(d.Objects, "object"), d.Completed)
+		}
 	}
 	fmt.Fprintf(w, "\n%s: %s%s\n", console.Clean(what), w.Paint(healthStyles[d.Health], string(d.Health)), progress)
 	for _, reason := range d.Reasons {

@@ -45,11 +45,17 @@ Fields that the version does not know are not lost at once: its operator drops t
 that, too, is refused unless the loss is accepted, and then the objects are exported before.
 
 Solutions that need new versions of each other change in one run: --with names the others. With --namespace an
-environment is changed namespace by namespace. --on-failure rollback goes back when the new version
-does not become ready; otherwise 'solutionctl deploy rollback' does, and running the same command again tries again.`,
+environment is changed namespace by namespace. With --wait-apps the new version is ready when its custom resources are, too.
+--on-failure rollback goes back when the new version does not become ready; otherwise 'solutionctl deploy rollback' does, and
+running the same command again tries again.
+
+What cannot be changed in place is named, with what replacing it would mean: --replace KIND/NAME allows that for one object.
+What holds data is never replaced; a StatefulSet keeps its volume claims, which grow where their class allows it. A Job that
+has ended is not run again, unless its name is given to --replace.`,
 		Example: changeExamples[direction],
 	}
 	f := a.addVerbFlags(cmd, planOnly)
+	f.addReplace(cmd)
 	o := deployer.ChangeOptions{Direction: direction}
 	var onFailure string
 	with := a.addWithFlag(cmd, f)
@@ -59,6 +65,7 @@ does not become ready; otherwise 'solutionctl deploy rollback' does, and running
 	loss.add(cmd)
 	if !planOnly {
 		addChoice(cmd, cmd.Flags(), &onFailure, "on-failure", "", "what to do when the new version does not become ready: stay or rollback", "stay", "rollback")
+		cmd.Flags().BoolVar(&o.WaitApps, "wait-apps", false, "wait until the custom resources of the Solution are ready, too")
 	}
 	arguments := takesArguments(cmd, argument{name: "ENVIRONMENT", flags: []string{"name", "environment"}},
 		argument{name: "SOLUTION", flags: []string{"solution"}}, version)
@@ -73,6 +80,9 @@ does not become ready; otherwise 'solutionctl deploy rollback' does, and running
 		}
 		if o.RollBack = onFailure == "rollback"; o.RollBack && o.NoWait {
 			return report.Errorf(report.Usage, "--on-failure rollback needs to wait, and --no-wait does not")
+		}
+		if o.WaitApps && o.NoWait {
+			return report.Errorf(report.Usage, "--wait-apps needs to wait, and --no-wait does not")
 		}
 		return a.runVerb(cmd.Context(), f, func(ctx context.Context, d *deployer.Deployer) (*schema.Operation, error) { return d.Change(ctx, o) })
 	}
@@ -145,6 +155,7 @@ are there, do not fit the earlier version any more.`),
 		Example: "  solutionctl deploy rollback test example-solution",
 	}
 	f := a.addVerbFlags(cmd, planOnly)
+	f.addReplace(cmd)
 	var o deployer.RollbackOptions
 	cmd.Flags().StringVar(&o.Namespace, "namespace", "", "only in this `NAMESPACE` of the environment")
 	cmd.Flags().Int64Var(&o.Revision, "revision", 0, "go back to this revision `NUMBER` of the history")

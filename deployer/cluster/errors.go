@@ -282,7 +282,7 @@ func causes(said metav1.Status) string {
 	}
 	var problems []string
 	for _, cause := range said.Details.Causes {
-		problem := cause.Message
+		problem := withoutLongValue(cause.Message)
 		if cause.Field != "" {
 			problem = cause.Field + ": " + problem
 		}
@@ -291,6 +291,17 @@ func causes(said metav1.Status) string {
 		}
 	}
 	return some(problems)
+}
+
+// withoutLongValue leaves out the value that the API server does not accept if it is a whole object, in the notation of its
+// own source: what matters comes after it.
+func withoutLongValue(message string) string {
+	const invalid, enough = "Invalid value: ", 100
+	end := strings.LastIndex(message, ": ")
+	if !strings.HasPrefix(message, invalid) || end < len(invalid)+enough {
+		return message
+	}
+	return message[end+2:]
 }
 
 // some joins the first few of many.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -94,10 +95,12 @@ type run struct {
 	patience context.Context //nolint:containedctx // ends the waiting, and nothing else, when the time is up
 	timeout  time.Duration
 
-	state   State                                // as it is written
-	results map[*step]*unstructured.Unstructured // what the server made of the objects
-	changed bool                                 // something in the cluster may have been changed
-	err     error
+	state     State                                // as it is written
+	results   map[*step]*unstructured.Unstructured // what the server made of the objects
+	recording sync.Mutex                           // held to write the state while objects are waited for
+	begun     struct{ here, there time.Time }      // when it began, by the clocks of this host and of the API server
+	changed   bool                                 // something in the cluster may have been changed
+	err       error
 }
 
 // finish tells how runs ended.
@@ -178,14 +181,40 @@ func (r *run) begin(ctx context.Context, user string) error {
 	if err != nil {
 		return err
 	}
+	r.begun.here, r.begun.there = r.Now(), writtenAt(r.state.secret)
 	// The record comes first here, too: content that no record refers to would never be thrown away.
 	_, err = r.StoreContent(ctx, release.ID(), data)
 	return err
 }
 
+// age tells how long ago something happened in the cluster, whose clock may be another one than that of this host.
+func (r *run) age(at time.Time) time.Duration {
+	if r.begun.there.IsZero() {
+		return r.Now().Sub(at)
+	}
+	return r.Now().Sub(r.begun.here) + r.begun.there.Sub(at)
+}
+
+// writtenAt is when an object was last written, by the clock of the API server.
+func writtenAt(object *unstructured.Unstructured) time.Time {
+	var last time.Time
+	if object == nil {
+		return last
+	}
+	for _, entry := range object.GetManagedFields() {
+		if entry.Time != nil && entry.Time.After(last) {
+			last = entry.Time.Time
+		}
+	}
+	return last
+}
+
 // planned is the object as the record of a begun revision has it.
 func (s *step) planned() (schema.DeployedObject, bool) {
-	object := schema.DeployedObject{ObjectRef: s.Object, Hash: s.hash, Phase: s.phase}
+	object := schema.DeployedObject{ObjectRef: s.Object, Hash: s.hash, Phase: s.phase, Replacing: s.replacing}
+	if s.desired != nil && kindOfRef(s.Object).GroupKind() == jobKind {
+		object.Completed, object.Expires = s.completed(), expires(s.desired)
+	}
 	switch {
 	case s.Action == schema.ActionSkip:
 		return object, false
@@ -194,7 +223,7 @@ func (s *step) planned() (schema.DeployedObject, bool) {
 	case s.desired == nil:
 		object = s.known
 		object.Leaving, object.Kept = s.Action == schema.ActionDelete, s.Action == schema.ActionKeep
-	case s.live != nil && s.Action != schema.ActionReplace && !s.late:
+	case s.live != nil && s.Action != schema.ActionReplace && s.Action != schema.ActionDelete && !s.late:
 		object.UID = string(s.live.GetUID())
 	}
 	return object, true
@@ -301,28 +330,43 @@ func (r *run) write(ctx context.Context, s *step) (*unstructured.Unstructured, e
 		return s.live, nil
 	case schema.ActionCreate:
 		return r.create(ctx, s.desired, cluster.WriteOptions{})
+	case schema.ActionDelete:
+		return nil, r.clear(ctx, s)
 	case schema.ActionReplace:
-		if err := r.delete(ctx, s.live, cluster.DeleteOptions{Propagation: metav1.DeletePropagationBackground}); err != nil {
-			return nil, err
+		for _, c := range s.claims {
+			if err := r.grow(ctx, c, false); err != nil {
+				return nil, err
+			}
 		}
-		if err := r.gone(ctx, s.live); err != nil {
+		if err := r.clear(ctx, s); err != nil {
 			return nil, err
 		}
 		return r.create(ctx, s.desired, cluster.WriteOptions{})
 	default:
+		if err := r.makeWay(ctx, s); err != nil {
+			return nil, err
+		}
 		return r.apply(ctx, update(s), cluster.WriteOptions{Force: s.force})
 	}
+}
+
+// clear takes away what is in the place of an object.
+func (r *run) clear(ctx context.Context, s *step) error {
+	if err := r.delete(ctx, s.live, cluster.DeleteOptions{Propagation: s.propagation}); err != nil {
+		return err
+	}
+	return r.gone(ctx, s.live)
 }
 
 // workloadsReady waits until the workloads of the release run.
 func (r *run) workloadsReady(ctx context.Context) error {
 	var targets []*target
 	for _, s := range r.plan.steps {
-		if s.phase == phaseWorkloads && s.desired != nil && s.Action != schema.ActionSkip {
-			targets = append(targets, &target{run: r, step: s, live: r.results[s]})
+		if s.phase == phaseWorkloads && s.awaited() {
+			targets = append(targets, newTarget(r, s))
 		}
 	}
-	r.watch(r.patience, targets)
+	r.await(r.patience, targets)
 	return r.verdict(ctx, targets)
 }
 
@@ -331,7 +375,7 @@ func (r *run) established(ctx context.Context, steps []*step) error {
 	targets := make([]*target, len(steps))
 	var kinds []kube.GroupVersionKind
 	for i, s := range steps {
-		targets[i] = &target{run: r, step: s, live: r.results[s]}
+		targets[i] = newTarget(r, s)
 		kinds = append(kinds, definedKinds(s.desired)...)
 	}
 	r.watch(r.patience, targets)

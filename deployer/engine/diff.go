@@ -275,12 +275,18 @@ func descend(fields map[string]any, p place) map[string]any {
 
 // ownFields is what the engine owns of an object, as the server writes it, "" when it owns nothing.
 func ownFields(object *unstructured.Unstructured) string {
+	version, fields := applied(object)
+	return version + fields
+}
+
+// applied returns what the engine owns of an object, in the format FieldsV1, and the version of the API that this is about.
+func applied(object *unstructured.Unstructured) (version, fields string) {
 	for _, entry := range object.GetManagedFields() {
 		if entry.Manager == cluster.FieldManager && entry.Operation == metav1.ManagedFieldsOperationApply && entry.Subresource == "" && entry.FieldsV1 != nil {
-			return entry.APIVersion + entry.FieldsV1.GetRawString()
+			return entry.APIVersion, entry.FieldsV1.GetRawString()
 		}
 	}
-	return ""
+	return "", ""
 }
 
 // managedBy tells whether one of some managers owns a field.

@@ -13,7 +13,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	kube "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/schema"
@@ -48,14 +47,15 @@ func (j *judge) decideRestore(ctx context.Context, s *step) error {
 	case err != nil:
 		return err
 	}
+	if done, err := j.decideEnded(ctx, s); done || err != nil {
+		return err
+	}
 	live, err := j.get(ctx, kind, s.Object.Namespace, s.Object.Name)
 	if err != nil {
 		return err
 	}
 	s.live = live
 	switch {
-	case live == nil && cleansUp(s.desired):
-		s.Action, s.Note = schema.ActionSkip, "it was to be deleted after it had finished"
 	case live == nil:
 		s.Action, s.Note = schema.ActionCreate, "it is gone"
 	case live.GetDeletionTimestamp() != nil:
@@ -72,12 +72,6 @@ func (j *judge) decideRestore(ctx context.Context, s *step) error {
 		return nil
 	}
 	return j.mayRestore(ctx, s)
-}
-
-// cleansUp tells whether an object is a Job that is deleted after it has finished: that it is gone is no change.
-func cleansUp(object *unstructured.Unstructured) bool {
-	_, ttl, _ := unstructured.NestedFieldNoCopy(object.Object, "spec", "ttlSecondsAfterFinished")
-	return ttl && object.GroupVersionKind().GroupKind() == kube.GroupKind{Group: "batch", Kind: "Job"}
 }
 
 // mayRestore asks the server whether what is planned can be done. What another manager applies is a conflict, as that manager
@@ -130,11 +124,8 @@ func appliedByOthers(s *step) []string {
 func drifted(desired, live *unstructured.Unstructured) []schema.FieldChange {
 	d := drift{differ{owners: ownersOf(live), secret: live.GroupVersionKind() == secretKind}}
 	var mine map[string]any
-	for _, entry := range live.GetManagedFields() {
-		if entry.Manager == cluster.FieldManager && entry.Operation == metav1.ManagedFieldsOperationApply && entry.Subresource == "" && entry.FieldsV1 != nil {
-			_ = json.Unmarshal(entry.FieldsV1.GetRawBytes(), &mine) // what cannot be read is not ours
-		}
-	}
+	_, fields := applied(live)
+	_ = json.Unmarshal([]byte(fields), &mine) // what cannot be read is not ours
 	want := withoutBookkeeping(desired)
 	delete(want, "apiVersion")
 	delete(want, "kind")

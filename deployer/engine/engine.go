@@ -10,7 +10,8 @@
 //
 // Package engine knows objects, not Solutions. It takes no lock: whoever calls it does, and passes the lock on with
 // [cluster.WithGuard], so that every write is preceded by a look at it. It never forces a field away from its owner, never
-// deletes a CustomResourceDefinition, a Namespace or a volume claim as a side effect, and never removes a finalizer.
+// deletes a CustomResourceDefinition, a Namespace or a volume claim as a side effect, and never removes a finalizer. What
+// cannot be changed in place it replaces only where somebody has asked for that and nothing is lost.
 package engine
 
 import (
@@ -62,6 +63,8 @@ type Release struct {
 	Settings map[string]string
 	Together []schema.SolutionAt // for the record: what changes in the same run
 	Objects  []*unstructured.Unstructured
+	// Back is set on what was there before. A Job that has ended then is not run again.
+	Back bool
 	// Delete allows to delete objects that are never deleted as a side effect, once they are no longer in Objects. An
 	// object that this release never had is not deleted either.
 	Delete []schema.ObjectRef
@@ -71,6 +74,9 @@ type Release struct {
 type PlanOptions struct {
 	Adopt bool // take over objects that exist and belong to nobody else's release, with all their fields that are given
 	Force bool // take over fields that belong to other managers
+	// Replace names objects as KIND/NAME that may be deleted and made anew when they cannot be changed in place, where that
+	// loses nothing, and Jobs that are to be run again although they have ended.
+	Replace []string
 	// Restore plans to bring back what was deployed of the objects that are on the record, and no more: fields that somebody
 	// has changed since are taken back, unless another manager applies them, and objects that are gone are made again.
 	// Nothing is removed, and definitions stay as they are.

@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	kube "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/schema"
@@ -21,7 +20,7 @@ import (
 
 // decide looks at the object of a step and says what is to be done with it.
 func (j *judge) decide(ctx context.Context, s *step) error {
-	s.Action, s.Note, s.Fields, s.live, s.force, s.late = "", "", nil, nil, false, false
+	s.Action, s.Note, s.Fields, s.decision = "", "", nil, decision{}
 	if s.desired == nil {
 		return j.decideRemoval(ctx, s)
 	}
@@ -37,6 +36,9 @@ func (j *judge) decide(ctx context.Context, s *step) error {
 		s.Action, s.Note = schema.ActionSkip, fmt.Sprintf("the cluster has no %s of %s", kind.Kind, kind.GroupVersion())
 		return nil
 	} else if err != nil {
+		return err
+	}
+	if done, err := j.decideEnded(ctx, s); done || err != nil {
 		return err
 	}
 	if s.known.Name == "" {
@@ -125,7 +127,7 @@ func (j *judge) decideUpdate(ctx context.Context, s *step) error {
 		s.Action, s.force = schema.ActionAdopt, true
 	}
 	if changesRole(s.live, s.desired) {
-		return j.replace(s, "its role cannot be changed in place")
+		return j.replace(ctx, s, nil, nil)
 	}
 	result, err := j.try(ctx, s)
 	if err != nil {
@@ -204,14 +206,10 @@ func (j *judge) try(ctx context.Context, s *step) (*unstructured.Unstructured, e
 		s.force = true
 		result, err = j.apply(ctx, object, cluster.WriteOptions{DryRun: true, Force: true})
 	}
-	switch {
-	case err == nil:
-		return result, nil
-	case immutable(err):
-		return nil, j.replace(s, "what changes in it cannot be changed in place")
-	default:
-		return nil, err
+	if apierrors.IsInvalid(err) {
+		return j.impossible(ctx, s, err)
 	}
+	return result, err
 }
 
 // update is the object as it is sent to change the one that was read, in the state in which it was read. In an object that
@@ -254,16 +252,6 @@ func onlyWithOurselves(err error) bool {
 	})
 }
 
-// immutable tells whether the server refused because a field cannot change. It has no reason of its own for that.
-func immutable(err error) bool {
-	if !apierrors.IsInvalid(err) {
-		return false
-	}
-	text := err.Error()
-	return strings.Contains(text, "immutable") || strings.Contains(text, "may not change") || strings.Contains(text, "are forbidden") ||
-		strings.Contains(text, "cannot change")
-}
-
 // changesRole tells whether a binding is to refer to another role, which the server never allows.
 func changesRole(live, desired *unstructured.Unstructured) bool {
 	if phaseOf(live.GroupVersionKind().GroupKind()) != phaseBindings {
@@ -274,31 +262,15 @@ func changesRole(live, desired *unstructured.Unstructured) bool {
 	return !maps.Equal(was, is)
 }
 
-// replace decides whether an object that cannot be changed in place may be deleted and made anew.
-func (j *judge) replace(s *step, why string) error {
-	if s.Action == schema.ActionAdopt && !j.options.Adopt {
-		return j.adopt(s, false)
-	}
-	kind := s.desired.GroupVersionKind().GroupKind()
-	isJob := kind == kube.GroupKind{Group: "batch", Kind: "Job"}
-	switch {
-	case phaseOf(kind) == phaseBindings, isJob && finished(s.live):
-		s.Action, s.Note = schema.ActionReplace, why
-		return nil
-	case isJob:
-		return report.Errorf(report.Refused, "%s: %s, and it is still running", s.Object, why).
-			WithHint("wait until it has finished, or delete it")
-	default:
-		return report.Errorf(report.Refused, "%s: %s, and deleting it would stop what depends on it", s.Object, why).
-			WithHint("delete it yourself when that is acceptable, and run the same command again")
-	}
+func finished(job *unstructured.Unstructured) bool {
+	return hasCondition(job, "Complete") || hasCondition(job, "Failed")
 }
 
-func finished(job *unstructured.Unstructured) bool {
-	conditions, _, _ := unstructured.NestedSlice(job.Object, "status", "conditions")
+func hasCondition(object *unstructured.Unstructured, name string) bool {
+	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
 	return slices.ContainsFunc(conditions, func(c any) bool {
 		condition, _ := c.(map[string]any)
-		return (condition["type"] == "Complete" || condition["type"] == "Failed") && condition["status"] == "True"
+		return condition["type"] == name && condition["status"] == "True"
 	})
 }
 
@@ -339,7 +311,7 @@ func (j *judge) decideRemoval(ctx context.Context, s *step) error {
 func (j *judge) find(ctx context.Context, s *step) (*unstructured.Unstructured, error) {
 	kind := kindOfRef(s.Object)
 	if _, missing := j.Cluster.Mapping(ctx, kind); errors.Is(missing, cluster.ErrNoKind) {
-		kinds, err := j.Cluster.Kinds(ctx)
+		kinds, err := j.Cluster.Kinds(ctx, kind.Group)
 		if err != nil {
 			return nil, err
 		}

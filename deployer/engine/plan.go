@@ -9,8 +9,10 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kube "k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -39,11 +41,22 @@ type step struct {
 	phase   int
 	desired *unstructured.Unstructured // nil for what is not wanted any more
 	hash    string
-	known   schema.DeployedObject      // what the record says; without a name when it says nothing
-	live    *unstructured.Unstructured // as it was read; nil when it is not there
-	force   bool                       // take fields over from others
-	late    bool                       // to be judged again when it is its turn: what it needs is not there yet
-	busy    bool                       // somebody changes it all the time
+	known   schema.DeployedObject // what the record says; without a name when it says nothing
+	busy    bool                  // somebody changes it all the time
+	done    atomic.Bool           // a Job that was seen to end well
+	decision
+}
+
+// decision is what a look at the object of a step has led to, besides what is shown of it.
+type decision struct {
+	live        *unstructured.Unstructured // as it was read; nil when it is not there
+	force       bool                       // take fields over from others
+	late        bool                       // to be judged again when it is its turn: what it needs is not there yet
+	cleared     [][]string                 // fields that are taken away explicitly, as nobody owns them
+	replacing   bool                       // it is replaced because somebody has asked for that
+	propagation metav1.DeletionPropagation // how it is deleted when it is replaced
+	claims      []claim                    // that grow before it is replaced
+	ended       bool                       // a Job that ended before, and is not run again
 }
 
 // Empty tells whether the cluster has what is wanted already, so that Apply would change no object.
@@ -188,6 +201,8 @@ type judge struct {
 	release   Release
 	options   PlanOptions
 	inventory map[objectKey]schema.DeployedObject
+	before    map[objectKey]schema.DeployedObject // the inventory of the last completed revision
+	past      map[objectKey][]string              // hashes of the Jobs that have ended, in any revision that is known
 	desired   []*step
 	defines   map[kube.GroupVersionKind]bool // kinds whose CustomResourceDefinition is part of the release
 	makes     map[string]bool                // namespaces that are part of the release
@@ -198,7 +213,7 @@ func (e *Engine) newJudge(ctx context.Context, r Release, state *State, o PlanOp
 		return nil, report.Errorf(report.Invalid, "the name %q of the Solution is empty or longer than 54 characters", r.Solution)
 	}
 	j := &judge{
-		Engine: e, release: r, options: o, inventory: state.inventory(),
+		Engine: e, release: r, options: o, inventory: state.inventory(), before: state.before(), past: state.ended(),
 		defines: map[kube.GroupVersionKind]bool{}, makes: map[string]bool{},
 	}
 	for _, object := range r.Objects {

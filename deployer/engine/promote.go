@@ -25,7 +25,8 @@ func (r *run) promote(ctx context.Context) error {
 		if !ok || object.Leaving {
 			continue
 		}
-		if live := cmp.Or(r.results[s], s.live); live != nil && s.desired != nil && s.Action != schema.ActionKeep {
+		object.Replacing = false
+		if live := cmp.Or(r.results[s], s.live); live != nil && s.desired != nil && s.Action != schema.ActionKeep && s.Action != schema.ActionDelete {
 			object.UID, object.ResourceVersion, object.Generation = string(live.GetUID()), live.GetResourceVersion(), live.GetGeneration()
 		}
 		done.Objects = append(done.Objects, object)
@@ -70,6 +71,11 @@ func (s *State) last() int64 {
 func (s *State) remember(r *schema.DeploymentRevision, outcome schema.DeploymentOutcome) {
 	old := *r
 	old.Objects, old.Outcome = nil, outcome
+	for _, object := range r.Objects {
+		if object.Completed {
+			old.Objects = append(old.Objects, object)
+		}
+	}
 	s.History = slices.Concat([]schema.DeploymentRevision{old}, s.History)
 	slices.SortStableFunc(s.History, func(a, b schema.DeploymentRevision) int { return -cmp.Compare(a.Number, b.Number) })
 	s.History = s.History[:min(len(s.History), historyLimit)]

@@ -16,7 +16,7 @@ func (r *run) prune(ctx context.Context) error {
 	for phase := phases - 1; phase >= 0; phase-- {
 		var steps []*step
 		for _, s := range r.plan.steps {
-			if s.phase == phase && s.Action == schema.ActionDelete {
+			if s.phase == phase && s.desired == nil && s.Action == schema.ActionDelete {
 				steps = append(steps, s)
 			}
 		}

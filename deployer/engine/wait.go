@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -26,6 +27,21 @@ type target struct {
 
 	mu     sync.Mutex
 	status health.Status
+
+	foreign bool      // it belongs to no release, and whoever looks after it may yet repair what has failed
+	settled bool      // it is ready, and can be trusted to stay so
+	which   string    // of its containers have not run for long enough, as it was last seen
+	since   time.Time // when that was seen first
+}
+
+func newTarget(r *run, s *step) *target {
+	return &target{run: r, step: s, live: r.results[s], settled: !hasPods[kindOfRef(s.Object).GroupKind()]}
+}
+
+func (t *target) ready() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.status.Ready
 }
 
 func (t *target) over() bool {
@@ -40,15 +56,15 @@ func (e *Engine) wait(ctx, patience context.Context, runs []*run) {
 	var all []*target
 	for _, r := range runs {
 		for _, s := range r.plan.steps {
-			if s.desired == nil || s.Action == schema.ActionSkip || s.Action == schema.ActionKeep || alwaysReady[s.phase] {
+			if !s.awaited() {
 				continue
 			}
-			t := &target{run: r, step: s, live: r.results[s]}
+			t := newTarget(r, s)
 			byRun[r] = append(byRun[r], t)
 			all = append(all, t)
 		}
 	}
-	e.watch(patience, all)
+	e.await(patience, all)
 	// The errors are kept with the runs.
 	_ = each(len(runs), false, func(i int) error {
 		runs[i].err = runs[i].verdict(ctx, byRun[runs[i]])
@@ -60,9 +76,80 @@ func (e *Engine) wait(ctx, patience context.Context, runs []*run) {
 // it ever gets a volume shows there.
 var alwaysReady = [phases]bool{phaseAccounts: true, phaseRoles: true, phaseBindings: true, phaseConfiguration: true}
 
+// awaited tells whether the object of a step has to become ready.
+func (s *step) awaited() bool {
+	return s.desired != nil && s.Action != schema.ActionSkip && s.Action != schema.ActionKeep && !s.ended && !alwaysReady[s.phase]
+}
+
 // Awaits tells whether an object is watched until it is ready.
 func Awaits(object schema.ObjectRef) bool {
 	return !alwaysReady[phaseOf(kindOfRef(object).GroupKind())]
+}
+
+// await follows the targets until all of them are ready and stay so, or failed, or until the patience ends.
+func (e *Engine) await(patience context.Context, targets []*target) {
+	for {
+		e.watch(patience, targets)
+		var mu sync.Mutex
+		var pause time.Duration
+		again := false
+		_ = each(len(targets), false, func(i int) error { // there are no errors
+			settled, wait := targets[i].settle(patience)
+			mu.Lock()
+			defer mu.Unlock()
+			again, pause = again || !settled, max(pause, wait)
+			return nil
+		})
+		if !again || patience.Err() != nil {
+			return
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-patience.Done():
+			timer.Stop()
+			return
+		}
+	}
+}
+
+// longest is how often containers are looked at that have not run for long enough, and for how long at most one that does
+// not end is distrusted: the clock of its node may be wrong.
+const longest = 30 * time.Second
+
+// settle tells whether an object that is ready can be trusted to stay so, and how long to wait until that is asked again.
+// Without a probe a container is ready as soon as it is started, however soon it ends.
+func (t *target) settle(ctx context.Context) (settled bool, wait time.Duration) {
+	if t.settled || !t.ready() {
+		return true, 0
+	}
+	kind := kindOfRef(t.step.Object)
+	live, err := t.run.get(ctx, kind, t.step.Object.Namespace, t.step.Object.Name)
+	if err != nil || live == nil {
+		t.settled = true // who may not look cannot know better
+		return true, 0
+	}
+	t.live = live
+	if t.see(ctx, live); !t.ready() {
+		return t.over(), 0
+	}
+	found := health.LooksUnsteady(ctx, t.run.Cluster, live, t.run.age)
+	if t.which != found.Which {
+		t.which, t.since = found.Which, t.run.Now()
+	}
+	if found.Wait == 0 || len(found.Reasons) == 0 && t.run.Now().Sub(t.since) >= longest {
+		t.settled = true
+		t.tell(health.Status{Ready: true})
+		return true, 0
+	}
+	t.set(health.Status{Reason: "Settling", Message: cmp.Or(strings.Join(found.Reasons, "; "), "is ready, and has to stay so for a few seconds")})
+	return false, min(found.Wait, longest)
+}
+
+// hasPods are the kinds whose pods run for as long as they are there.
+var hasPods = map[kube.GroupKind]bool{
+	{Group: "apps", Kind: "Deployment"}: true, {Group: "apps", Kind: "StatefulSet"}: true,
+	{Group: "apps", Kind: "DaemonSet"}: true, {Group: "apps", Kind: "ReplicaSet"}: true,
 }
 
 // watch follows the targets until all of them are ready or failed, or until the patience ends. There is one watch for each
@@ -70,8 +157,8 @@ func Awaits(object schema.ObjectRef) bool {
 func (e *Engine) watch(patience context.Context, targets []*target) {
 	open := map[kube.GroupVersionKind]map[string][]*target{}
 	for _, t := range targets {
-		if t.live != nil {
-			t.see(t.live)
+		if t.live != nil && !t.ready() {
+			t.see(patience, t.live)
 		}
 		if t.over() {
 			continue
@@ -116,7 +203,11 @@ func (e *Engine) watchKind(ctx context.Context, kind kube.GroupVersionKind, name
 			known = append(known, identity(t.live))
 		}
 	}
-	for change, err := range e.Cluster.Watch(ctx, kind, namespace, metav1.ListOptions{LabelSelector: LabelRelease}, known...) {
+	var options metav1.ListOptions
+	if !targets[0].foreign {
+		options.LabelSelector = LabelRelease
+	}
+	for change, err := range e.Cluster.Watch(ctx, kind, namespace, options, known...) {
 		if report.CodeOf(err) == report.Forbidden && namespace == "" && targets[0].step.Object.Namespace != "" {
 			e.watchEach(ctx, kind, targets)
 			return
@@ -132,9 +223,9 @@ func (e *Engine) watchKind(ctx context.Context, kind kube.GroupVersionKind, name
 			continue
 		}
 		if change.Type == watch.Deleted {
-			t.set(health.Status{Failed: true, Reason: "Deleted", Message: "somebody deleted it"})
+			t.vanish(ctx, change.Object)
 		} else {
-			t.see(change.Object)
+			t.see(ctx, change.Object)
 		}
 		if !slices.ContainsFunc(targets, func(t *target) bool { return !t.over() }) {
 			return
@@ -165,24 +256,47 @@ func identity(object *unstructured.Unstructured) *unstructured.Unstructured {
 	return who
 }
 
+// vanish judges an object that is no longer there. A Job that the cluster deletes after its end may be gone before anybody has
+// seen the end, and then nothing but its name is known.
+func (t *target) vanish(ctx context.Context, last *unstructured.Unstructured) {
+	if t.foreign {
+		t.set(health.Status{Ready: true, Reason: "Deleted"})
+		return
+	}
+	_, seen := last.Object["spec"]
+	if kindOfRef(t.step.Object).GroupKind() == jobKind && (expires(t.step.desired) && !seen || hasCondition(last, "Complete")) {
+		t.run.noteEnd(ctx, t.step)
+		t.set(health.Status{Ready: true, Reason: "Ready"})
+		return
+	}
+	t.set(health.Status{Failed: true, Reason: "Deleted", Message: "somebody deleted it"})
+}
+
 // see judges what the object is now.
-func (t *target) see(object *unstructured.Unstructured) {
+func (t *target) see(ctx context.Context, object *unstructured.Unstructured) {
 	status := health.Of(object)
 	if object.GetDeletionTimestamp() != nil {
 		status = health.Status{Failed: true, Reason: "Deleting", Message: terminating(object)}
+	}
+	if kindOfRef(t.step.Object).GroupKind() == jobKind && hasCondition(object, "Complete") {
+		t.run.noteEnd(ctx, t.step)
 	}
 	t.set(status)
 }
 
 // set takes a judgement over and tells the user when it is news.
 func (t *target) set(status health.Status) {
+	status.Failed = status.Failed && !t.foreign
 	t.mu.Lock()
 	news := t.status != status
 	t.status = status
 	t.mu.Unlock()
-	if !news {
-		return
+	if news && (!status.Ready || t.settled) {
+		t.tell(status)
 	}
+}
+
+func (t *target) tell(status health.Status) {
 	event := report.Event{Step: "wait", Name: t.step.Object.String(), State: report.Running, Note: status.Message}
 	switch {
 	case status.Ready:

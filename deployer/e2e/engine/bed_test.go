@@ -34,15 +34,23 @@ type bed struct {
 	Namespace string
 	Key       engine.Key
 	Sink      *report.Recorder
+
+	in *testcluster.Cluster
 }
 
 var beds atomic.Int64
 
 func newBed(t *testing.T) *bed {
 	t.Helper()
+	return newBedOn(t, testcluster.Shared(t))
+}
+
+// newBedOn makes the bed in another cluster.
+func newBedOn(t *testing.T, in *testcluster.Cluster) *bed {
+	t.Helper()
 	name := fmt.Sprintf("bed-%d", beds.Add(1))
-	b := &bed{T: t, Namespace: name, Key: engine.Key{Namespace: name, Solution: "demo"}, Sink: &report.Recorder{}}
-	b.Engine = b.connect(testcluster.Shared(t).Kubeconfig)
+	b := &bed{T: t, Namespace: name, Key: engine.Key{Namespace: name, Solution: "demo"}, Sink: &report.Recorder{}, in: in}
+	b.Engine = b.connect(in.Kubeconfig)
 	b.make("apiVersion: v1\nkind: Namespace\nmetadata: {name: " + name + "}")
 	return b
 }
@@ -206,13 +214,13 @@ func (b *bed) state() *engine.State {
 // restart returns an engine that knows nothing, as another process would.
 func (b *bed) restart() {
 	b.Helper()
-	b.Engine = b.connect(testcluster.Shared(b.T).Kubeconfig)
+	b.Engine = b.connect(b.in.Kubeconfig)
 }
 
 // other writes as another manager of fields, as kubectl or a controller does.
 func (b *bed) other() dynamic.Interface {
 	b.Helper()
-	config, err := testcluster.Shared(b.T).Config()
+	config, err := b.in.Config()
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -29,8 +29,8 @@ type Options struct {
 	// FakeNodes is how many nodes to add that only say that they run pods. Nothing runs, everything becomes ready.
 	FakeNodes int
 
-	// ReadyAtOnce lets the pods of fake nodes have been ready for a minute from the start, so that nobody waits for the
-	// minReadySeconds of a Deployment.
+	// ReadyAtOnce lets the pods of fake nodes have run for a minute from the start, so that nobody waits for the
+	// minReadySeconds of a Deployment, or until it is sure that containers do not end again.
 	ReadyAtOnce bool
 
 	// Oldest makes the control plane one of [OldestKubernetes]. It cannot have a node that runs containers.

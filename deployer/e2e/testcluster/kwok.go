@@ -66,7 +66,11 @@ func (c *Cluster) stages() []byte {
 		return kwokStages
 	}
 	const ago = `{{ now | dateModify "-1m" | date "2006-01-02T15:04:05Z07:00" | quote }}`
-	return bytes.ReplaceAll(kwokStages, []byte("- {lastTransitionTime: {{ $now | Quote }}"), []byte("- {lastTransitionTime: "+ago))
+	stages := kwokStages
+	for _, field := range []string{"- {lastTransitionTime: ", "state: {running: {startedAt: "} {
+		stages = bytes.ReplaceAll(stages, []byte(field+"{{ $now | Quote }}"), []byte(field+ago))
+	}
+	return stages
 }
 
 func isReady(node corev1.Node) bool {

@@ -1,0 +1,275 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kube "k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// replacement is what it means to delete an object and to make it anew, for kinds that keep nothing of others.
+type replacement struct {
+	costs       string // the end of a sentence that begins with "replacing it"
+	propagation metav1.DeletionPropagation
+}
+
+const (
+	costsPods   = "ends its pods before the new ones start"
+	costsObject = "leaves a moment without it"
+)
+
+// Objects that own pods go after them, so that the old and the new ones are never at work at the same time.
+var replacements = map[kube.GroupKind]replacement{
+	{Kind: "Pod"}:                                  {"ends it before the new one starts", metav1.DeletePropagationForeground},
+	{Kind: "ReplicationController"}:                {costsPods, metav1.DeletePropagationForeground},
+	{Group: "apps", Kind: "Deployment"}:            {costsPods, metav1.DeletePropagationForeground},
+	{Group: "apps", Kind: "DaemonSet"}:             {costsPods, metav1.DeletePropagationForeground},
+	{Group: "apps", Kind: "ReplicaSet"}:            {costsPods, metav1.DeletePropagationForeground},
+	{Group: "apps", Kind: "StatefulSet"}:           {"keeps its volume claims and, where the selector allows it, its pods", metav1.DeletePropagationOrphan},
+	{Group: "batch", Kind: "Job"}:                  {"ends what it does and begins anew", metav1.DeletePropagationForeground},
+	{Group: "batch", Kind: "CronJob"}:              {"ends the jobs that it has started", metav1.DeletePropagationForeground},
+	{Group: "policy", Kind: "PodDisruptionBudget"}: {costsObject, metav1.DeletePropagationBackground},
+	{Kind: "Service"}: {
+		"gives it another cluster IP, and perhaps other node ports and another address of a load balancer: who has looked it up before has to do so again",
+		metav1.DeletePropagationBackground,
+	},
+	{Group: "discovery.k8s.io", Kind: "EndpointSlice"}: {costsObject, metav1.DeletePropagationBackground},
+	{Kind: "ConfigMap"}:                                 {"leaves what runs with the old values until it starts anew", metav1.DeletePropagationBackground},
+	{Kind: "Secret"}:                                    {"leaves what runs with the old values until it starts anew", metav1.DeletePropagationBackground},
+	{Kind: "ResourceQuota"}:                             {costsObject, metav1.DeletePropagationBackground},
+	{Group: "storage.k8s.io", Kind: "StorageClass"}:     {"leaves the volumes that were made with it as they are", metav1.DeletePropagationBackground},
+	{Group: "scheduling.k8s.io", Kind: "PriorityClass"}: {"leaves the pods that run as they are", metav1.DeletePropagationBackground},
+	{Group: "networking.k8s.io", Kind: "IngressClass"}:  {costsObject, metav1.DeletePropagationBackground},
+	{Group: "node.k8s.io", Kind: "RuntimeClass"}:        {"leaves the pods that run as they are", metav1.DeletePropagationBackground},
+}
+
+// keepers are kinds that are never replaced, and what would be lost.
+var keepers = map[kube.GroupKind]string{
+	{Kind: "Namespace"}: "everything in it",
+	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: "every custom resource of it",
+	{Kind: "PersistentVolumeClaim"}:                                   "the data in its volume",
+	{Kind: "PersistentVolume"}:                                        "the way to the data in it, if not the data",
+}
+
+// impossible decides about a change that the server does not accept in place. It is one of three things: fields that the
+// server itself has filled in for what the object was before are in the way, or the object would be welcome if it were made
+// anew, or it is wrong in itself.
+func (j *judge) impossible(ctx context.Context, s *step, refusal error) (*unstructured.Unstructured, error) {
+	if s.cleared = leftovers(s, refusal); len(s.cleared) > 0 {
+		result, err := j.tryCleared(ctx, s)
+		if err == nil || !apierrors.IsInvalid(err) {
+			return result, err
+		}
+		s.cleared, refusal = nil, err
+	}
+	kind := s.desired.GroupVersionKind().GroupKind()
+	if _, ok := replacements[kind]; !ok {
+		if immutable(refusal) {
+			return nil, j.keeps(s, refusal)
+		}
+		return nil, refusal
+	}
+	anew, err := j.trial(ctx, s)
+	switch {
+	case apierrors.IsInvalid(err):
+		return nil, refusal
+	case err != nil && !immutable(refusal): // nobody knows
+		return nil, refusal
+	}
+	return nil, j.replace(ctx, s, anew, refusal)
+}
+
+// immutable tells whether the server refused because a field cannot change. It has no reason of its own for that, and each
+// kind has its words.
+func immutable(err error) bool {
+	text := err.Error()
+	return slices.ContainsFunc([]string{"immutable", "may not change", "may not be changed", "cannot change", "cannot be changed", "are forbidden", "can not be less than"},
+		func(words string) bool { return strings.Contains(text, words) })
+}
+
+// trial asks the server whether an object could be made, under another name, as its own is taken.
+func (j *judge) trial(ctx context.Context, s *step) (*unstructured.Unstructured, error) {
+	object := s.desired.DeepCopy()
+	object.SetName("solutionctl-trial-" + s.hash[:8])
+	if kind := object.GroupVersionKind(); kind.Group == "" && kind.Kind == "Service" { // its addresses are taken, too
+		if ip, _, _ := unstructured.NestedString(object.Object, "spec", "clusterIP"); ip != "None" {
+			unstructured.RemoveNestedField(object.Object, "spec", "clusterIP")
+			unstructured.RemoveNestedField(object.Object, "spec", "clusterIPs")
+		}
+		unstructured.RemoveNestedField(object.Object, "spec", "healthCheckNodePort")
+		ports, _, _ := unstructured.NestedSlice(object.Object, "spec", "ports")
+		for _, port := range ports {
+			if fields, ok := port.(map[string]any); ok {
+				delete(fields, "nodePort")
+			}
+		}
+		if len(ports) > 0 {
+			object.Object["spec"].(map[string]any)["ports"] = ports
+		}
+	}
+	made, err := j.create(ctx, object, cluster.WriteOptions{DryRun: true, Whole: true})
+	if err == nil {
+		made.SetName(s.Object.Name)
+	}
+	return made, err
+}
+
+// keeps refuses to replace an object that holds what others have put there. It never says how to do it all the same.
+func (j *judge) keeps(s *step, refusal error) error {
+	lost, known := keepers[s.desired.GroupVersionKind().GroupKind()]
+	if !known {
+		lost = "what its controller keeps for it"
+	}
+	return keep(s, refusal, lost)
+}
+
+func keep(s *step, refusal error, lost string) error {
+	return report.Errorf(report.Refused, "%w; it cannot be changed in place, and is not replaced, as %s would be lost with it", refusal, lost).
+		WithHint("a version of the Solution that leaves this as it is in %s can be deployed; nothing was changed", s.Object)
+}
+
+// replace decides whether an object that cannot be changed in place is deleted and made anew. That is done unasked where
+// nothing is lost: a binding, and a Job that has ended. Anew is what it would become, nil if that is not known.
+func (j *judge) replace(ctx context.Context, s *step, anew *unstructured.Unstructured, refusal error) error {
+	if s.Action == schema.ActionAdopt && !j.options.Adopt {
+		return j.adopt(s, false)
+	}
+	kind := s.desired.GroupVersionKind().GroupKind()
+	r := replacements[kind]
+	s.propagation, s.Note = r.propagation, "it cannot be changed in place"
+	if anew != nil {
+		s.Fields = slices.DeleteFunc(fieldChanges(s.live, anew), isAssigned(s.desired))
+	}
+	if kind == statefulSetKind && refusal != nil { // the server names all that may change, and not what may not
+		refusal = fmt.Errorf("%w, this is a change of %s", refusal, strings.Join(fixedFields(s.Fields), ", "))
+	}
+	asked := j.wanted(s)
+	switch stops := kind == statefulSetKind && !orphans(s); {
+	case phaseOf(kind) == phaseBindings, kind == jobKind && finished(s.live):
+		s.propagation, s.Action = metav1.DeletePropagationBackground, schema.ActionReplace
+		return nil
+	case stops && deletesClaims(s.live):
+		return keep(s, refusal, "the data in the volumes that are deleted with it, as its persistentVolumeClaimRetentionPolicy says,")
+	case stops:
+		s.propagation, r.costs = metav1.DeletePropagationForeground, "keeps its volume claims, and "+costsPods
+	case kind == jobKind:
+		r.costs = "ends it, though it is still running, and begins anew"
+	case kind == secretKind.GroupKind() || kind == configMapKind:
+		if keys := dataOfOthers(s); len(keys) > 0 {
+			return keep(s, refusal, "what others have put into it ("+strings.Join(keys, ", ")+")")
+		}
+	}
+	if !asked {
+		hint := fmt.Sprintf("to replace it, add --replace %s/%s", s.Object.Kind, s.Object.Name)
+		if kind == jobKind {
+			hint = "wait until it has ended, or: " + hint
+		}
+		return report.Errorf(report.Refused, "%w; it cannot be changed in place, and replacing it %s", refusal, r.costs).WithHint("%s", hint)
+	}
+	s.Action, s.replacing = schema.ActionReplace, true
+	s.Note += "; replacing it " + r.costs
+	if kind != statefulSetKind {
+		return nil
+	}
+	claims, notes, err := j.growing(ctx, s)
+	s.claims, s.Note = claims, strings.Join(append([]string{s.Note}, notes...), "; ")
+	return err
+}
+
+// asked tells whether an object was named as one that may be replaced.
+func (j *judge) asked(s *step) bool {
+	return slices.ContainsFunc(j.options.Replace, func(name string) bool { return Names(name, s.Object) })
+}
+
+// Names tells whether a text KIND/NAME names an object, in whatever case the kind is written.
+func Names(text string, object schema.ObjectRef) bool {
+	kind, name, _ := strings.Cut(text, "/")
+	return name == object.Name && strings.EqualFold(kind, object.Kind)
+}
+
+// Replaceable tells whether objects of a kind may be replaced at all, in whatever case it is written.
+func Replaceable(kind string) bool {
+	for known := range replacements {
+		if strings.EqualFold(known.Kind, kind) {
+			return true
+		}
+	}
+	return false
+}
+
+var (
+	statefulSetKind = kube.GroupKind{Group: "apps", Kind: "StatefulSet"}
+	jobKind         = kube.GroupKind{Group: "batch", Kind: "Job"}
+	configMapKind   = kube.GroupKind{Kind: "ConfigMap"}
+)
+
+// orphans tells whether the pods of a StatefulSet can stay for the new one to take over: it has to select them.
+func orphans(s *step) bool {
+	selector, _, _ := unstructured.NestedMap(s.desired.Object, "spec", "selector")
+	labels, _, _ := unstructured.NestedStringMap(s.live.Object, "spec", "template", "metadata", "labels")
+	wanted, simple, _ := unstructured.NestedStringMap(selector, "matchLabels")
+	return simple && len(selector) == 1 && contains(labels, wanted)
+}
+
+// deletesClaims tells whether the volume claims of a StatefulSet are deleted with it.
+func deletesClaims(live *unstructured.Unstructured) bool {
+	policy, _, _ := unstructured.NestedString(live.Object, "spec", "persistentVolumeClaimRetentionPolicy", "whenDeleted")
+	return policy == "Delete"
+}
+
+// dataOfOthers are the keys of a ConfigMap or a Secret that were not deployed.
+func dataOfOthers(s *step) []string {
+	var keys []string
+	for _, field := range []string{"data", "binaryData"} {
+		live, _, _ := unstructured.NestedMap(s.live.Object, field)
+		wanted, _, _ := unstructured.NestedMap(s.desired.Object, field)
+		for _, key := range slices.Sorted(maps.Keys(live)) {
+			if _, ok := wanted[key]; !ok && !managedBy(s.live, isUs, field, key) {
+				keys = append(keys, key)
+			}
+		}
+	}
+	return keys
+}
+
+// fixedFields are the changes of a StatefulSet that cannot be made in place.
+func fixedFields(changes []schema.FieldChange) []string {
+	var paths []string
+	for _, c := range changes {
+		field, _, _ := strings.Cut(strings.TrimPrefix(c.Path, "spec."), ".")
+		if strings.HasPrefix(c.Path, "spec.") && !slices.Contains([]string{
+			"replicas", "ordinals", "template", "updateStrategy", "revisionHistoryLimit", "persistentVolumeClaimRetentionPolicy", "minReadySeconds",
+		}, field) {
+			paths = append(paths, c.Path)
+		}
+	}
+	return paths
+}
+
+// isAssigned tells of an object which changes are no news: what the server or a controller gives every object anew.
+func isAssigned(object *unstructured.Unstructured) func(schema.FieldChange) bool {
+	kind := object.GroupVersionKind().GroupKind()
+	_, addressed, _ := unstructured.NestedFieldNoCopy(object.Object, "spec", "clusterIP")
+	return func(c schema.FieldChange) bool {
+		switch {
+		case strings.HasPrefix(c.Path, "spec.clusterIP") && addressed:
+			return false
+		case strings.HasPrefix(c.Path, "spec.clusterIP"), strings.HasSuffix(c.Path, ".nodePort"), c.Path == "spec.healthCheckNodePort":
+			return kind.Kind == "Service"
+		case strings.HasPrefix(c.Path, "spec.selector"), strings.HasPrefix(c.Path, "spec.template.metadata.labels"):
+			return kind == jobKind
+		default:
+			return c.Path == "metadata.annotations[deployment.kubernetes.io/revision]"
+		}
+	}
+}

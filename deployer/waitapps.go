@@ -1,0 +1,64 @@
+package deployer
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/solutionctl/solutionctl/deployer/render"
+	"github.com/solutionctl/solutionctl/schema"
+)
+
+// awaitInstances waits until the custom resources of the Solutions that an operation has changed are ready, in the namespaces
+// where it has changed them.
+func (d *Deployer) awaitInstances(ctx context.Context, done *schema.Operation, timeout time.Duration) error {
+	catalog, err := d.Catalog(ctx)
+	if err != nil {
+		return err
+	}
+	var objects []schema.ObjectRef
+	for _, part := range done.Parts {
+		if part.Namespace == "" {
+			continue
+		}
+		found, _, err := catalog.Find(cmp.Or(part.Solution, done.Solution), cmp.Or(part.Version, done.Version))
+		if err != nil {
+			return err
+		}
+		p, err := d.payload(ctx, found)
+		if err != nil {
+			return err
+		}
+		definitions, err := render.Definitions(p)
+		if err != nil {
+			return err
+		}
+		var live []*unstructured.Unstructured
+		for _, definition := range definitions {
+			object, err := d.Cluster.Get(ctx, crdKind, "", definition.GetName())
+			if err != nil {
+				return err
+			}
+			if object != nil {
+				live = append(live, object)
+			}
+		}
+		list, err := d.customResources(ctx, live, part.Namespace)
+		if err != nil {
+			return err
+		}
+		for _, one := range list {
+			objects = append(objects, refOf(one.kind, one.object))
+		}
+	}
+	if len(objects) == 0 {
+		return nil
+	}
+	if err := d.engine().Await(ctx, objects, cmp.Or(timeout, defaultTimeout)); err != nil {
+		return fmt.Errorf("the Solution is deployed, but not all that it looks after is ready: %w", err)
+	}
+	return nil
+}
