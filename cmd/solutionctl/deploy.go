@@ -7,35 +7,18 @@ import (
 // newDeployCommand returns the commands that talk to a cluster or prepare a host for one.
 func newDeployCommand(a *app) *cobra.Command {
 	group := newGroup("deploy", "Deploy Solutions to a Kubernetes cluster",
-		newActivateCommand(a, false),
-		newAddCommand(a, false),
-		newAppCommand(a),
-		newApplyCommand(a, false),
-		newCompatibilityCommand(a),
-		newDeactivateCommand(a, false),
-		newDeployDiffCommand(a),
-		newDoctorCommand(a),
-		newDowngradeCommand(a, false),
-		newEnvCommand(a),
-		newHistoryCommand(a),
-		newImportCommand(a),
-		newNodeCommand(a),
-		newPlanCommand(a),
-		newRegistryCommand(a),
-		newRemoveCommand(a, false),
-		newRepairCommand(a, false),
-		newResumeCommand(a),
-		newRollbackCommand(a, false),
-		newSearchCommand(a),
-		newServeCommand(a),
-		newStatusCommand(a),
-		newSupportBundleCommand(a),
-		newUnimportCommand(a),
-		newUpgradeCommand(a, false),
-
 		asInSolutionsSh(newEnvCreateCommand(a, "create-env")),
 		asInSolutionsSh(newEnvDeleteCommand(a, "delete-env")),
 	)
+	addSection(group, "Prepare a site", newImportCommand(a), newSearchCommand(a), newServeCommand(a), newRegistryCommand(a), newNodeCommand(a))
+	addSection(group, "Deploy",
+		newPlanCommand(a), newActivateCommand(a, false), newEnvCommand(a), newAddCommand(a, false), newApplyCommand(a, false))
+	addSection(group, "Run", newAppCommand(a), newStatusCommand(a), newHistoryCommand(a))
+	addSection(group, "Change versions",
+		newCompatibilityCommand(a), newUpgradeCommand(a, false), newDowngradeCommand(a, false), newRollbackCommand(a, false))
+	addSection(group, "Find and mend what is wrong",
+		newDoctorCommand(a), newDeployDiffCommand(a), newRepairCommand(a, false), newResumeCommand(a), newSupportBundleCommand(a))
+	addSection(group, "Take away", newRemoveCommand(a, false), newDeactivateCommand(a, false), newUnimportCommand(a))
 	group.Long = `Import Solutions into a cluster without internet, activate them and deploy them in environments.
 
 Commands that change the cluster first read, judge and plan, and change nothing when anything stands against it. One that

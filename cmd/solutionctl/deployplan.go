@@ -7,12 +7,12 @@ func newPlanCommand(a *app) *cobra.Command {
 		newActivateCommand(a, true),
 		newAddCommand(a, true),
 		newApplyCommand(a, true),
-		newDeactivateCommand(a, true),
-		newDowngradeCommand(a, true),
-		newRemoveCommand(a, true),
-		newRepairCommand(a, true),
-		newRollbackCommand(a, true),
 		newUpgradeCommand(a, true),
+		newDowngradeCommand(a, true),
+		newRollbackCommand(a, true),
+		newRepairCommand(a, true),
+		newRemoveCommand(a, true),
+		newDeactivateCommand(a, true),
 	)
 	group.Long = `Say what a command would do, object by object and field by field, and change nothing:
 

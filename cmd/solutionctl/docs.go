@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -118,10 +119,16 @@ func writeCommands(b *bytes.Buffer, cmd *cobra.Command) {
 	if !cmd.HasAvailableSubCommands() {
 		return
 	}
-	b.WriteString("## Commands\n\n| command | |\n|---|---|\n")
-	for _, child := range cmd.Commands() {
-		if child.IsAvailableCommand() {
-			fmt.Fprintf(b, "| [%s](%s) | %s |\n", child.CommandPath(), pageName(child), cell(child.Short))
+	b.WriteString("## Commands\n")
+	for _, section := range append(cmd.Groups(), &cobra.Group{}) {
+		var rows strings.Builder
+		for _, child := range cmd.Commands() {
+			if child.IsAvailableCommand() && child.GroupID == section.ID {
+				fmt.Fprintf(&rows, "| [%s](%s) | %s |\n", child.CommandPath(), pageName(child), cell(child.Short))
+			}
+		}
+		if rows.Len() > 0 {
+			fmt.Fprintf(b, "\n| %s | |\n|---|---|\n%s", cmp.Or(section.ID, "command"), rows.String())
 		}
 	}
 	b.WriteString("\n")

@@ -14,6 +14,8 @@ import (
 	"os/signal"
 	"syscall"
 	"time"
+
+	"github.com/spf13/cobra"
 )
 
 func main() {
@@ -25,6 +27,7 @@ func main() {
 
 // run executes one command line and returns the exit status of the process.
 func run(ctx context.Context, args []string, in io.Reader, out, err io.Writer) int {
+	cobra.EnableCommandSorting = false // help has the order of a life; cobra knows no other way to say so
 	a := newApp(in, out, err, os.Getenv, time.Now)
 	return a.execute(ctx, newRootCommand(a), args)
 }

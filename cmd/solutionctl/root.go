@@ -11,26 +11,16 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// newRootCommand returns the whole command line. A new command is one line here and one file beside this one.
+// newRootCommand returns the whole command line. A new command is one word here and one file beside this one.
 func newRootCommand(a *app) *cobra.Command {
-	root := newGroup("solutionctl", "Build, check, sign and deploy Solutions",
-		newCompletionCommand(a),
-		newConfigCommand(a),
-		newBuildCommand(a),
-		newDeployCommand(a),
-		newDiffCommand(a),
-		newDocsCommand(a),
-		newErrorsTopic(),
-		newInitCommand(a),
-		newInspectCommand(a),
-		newKeygenCommand(a),
-		newLintCommand(a),
-		newSchemaCommand(a),
-		newSignCommand(a),
-		newTrustCommand(a),
-		newVerifyCommand(a),
-		newVersionCommand(a),
-	)
+	root := newGroup("solutionctl", "Build, check, sign and deploy Solutions", newErrorsTopic(), newDocsCommand(a))
+	addSection(root, "Make archives", newInitCommand(a), newBuildCommand(a), newLintCommand(a), newSchemaCommand(a))
+	addSection(root, "Look into archives", newInspectCommand(a), newDiffCommand(a))
+	addSection(root, "Sign and verify", newKeygenCommand(a), newSignCommand(a), newVerifyCommand(a), newTrustCommand(a))
+	addSection(root, "Deploy", newDeployCommand(a))
+	help := newHelpCommand()
+	root.SetHelpCommand(help)
+	addSection(root, "This program", newConfigCommand(a), newCompletionCommand(a), newVersionCommand(a), help)
 	root.Long = `solutionctl packs a Kubernetes application for sites without internet as one ISO file, a Solution, and carries it
 the whole way: build, lint and sign where it is made, verify and deploy where it runs.
 
@@ -40,7 +30,6 @@ variable or in a configuration file: see 'solutionctl config --help'.`
 	root.SilenceUsage = true
 	root.DisableSuggestions = true // newGroup makes them a hint
 	root.CompletionOptions.DisableDefaultCmd = true
-	root.SetHelpCommand(newHelpCommand())
 	a.addGlobalFlags(root)
 	a.settings = settings.New(root, a.getenv, defaultConfigFile(runtime.GOOS, os.Geteuid(), a.getenv))
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return a.setUp(cmd) }
@@ -82,6 +71,15 @@ func newGroup(use, short string, commands ...*cobra.Command) *cobra.Command {
 	}
 	group.AddCommand(commands...)
 	return group
+}
+
+// addSection adds commands that serve one purpose, in the order in which people need them.
+func addSection(group *cobra.Command, title string, commands ...*cobra.Command) {
+	group.AddGroup(&cobra.Group{ID: title, Title: title + ":"})
+	for _, command := range commands {
+		command.GroupID = title
+	}
+	group.AddCommand(commands...)
 }
 
 // defaultConfigFile is where settings are read from unless --config says otherwise: one place for the administrator of

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/spf13/cobra"
 
 	"github.com/solutionctl/solutionctl/build/iso"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -33,6 +34,7 @@ const (
 var update = flag.Bool("update", false, "rewrite the expected output in the scripts")
 
 func TestMain(m *testing.M) {
+	cobra.EnableCommandSorting = false // as run does
 	testscript.Main(m, map[string]func(){"solutionctl": main})
 }
 

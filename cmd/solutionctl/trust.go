@@ -22,8 +22,8 @@ type storeFlags struct{ dir, state, endorsedBy string }
 func newTrustCommand(a *app) *cobra.Command {
 	var f storeFlags
 	group := newGroup("trust", "Decide whose signatures count",
-		newTrustAddCommand(a, &f), newTrustListCommand(a, &f), newTrustRemoveCommand(a, &f),
-		newTrustRevokeCommand(a, &f), newTrustExportCommand(a, &f), newTrustImportCommand(a, &f))
+		newTrustAddCommand(a, &f), newTrustListCommand(a, &f), newTrustExportCommand(a, &f),
+		newTrustImportCommand(a, &f), newTrustRevokeCommand(a, &f), newTrustRemoveCommand(a, &f))
 	group.PersistentFlags().StringVar(&f.dir, "trust-dir", "", "the trust store, a `DIRECTORY`")
 	group.PersistentFlags().StringVar(&f.state, "state", "/var/lib/solutionctl/state.json", "what was seen before, a `FILE`")
 	return group
