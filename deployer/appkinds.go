@@ -3,14 +3,21 @@ package deployer
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"strings"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kube "k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/engine"
 	"github.com/solutionctl/solutionctl/deployer/form"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/deployer/render"
 	"github.com/solutionctl/solutionctl/lint/crd"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -22,59 +29,126 @@ type AppKind struct {
 	*form.Form
 
 	kind       kube.GroupVersionKind
-	names      []string // by which people call the kind, lower case
+	source     apiextensionsv1.CustomResourceDefinitionSpec // what the form was made of
+	names      []string                                     // by which people call the kind, lower case
 	scales     bool
 	reports    bool                 // its operator tells in conditions how an instance is
 	namespaces []metalk8s.Namespace // where its operator is
 }
 
-// AppKinds returns the kinds of instances that can be made in an environment, by name.
-func (d *Deployer) AppKinds(ctx context.Context, environment string) ([]*AppKind, error) {
-	e, err := d.documents().Environment(ctx, environment)
+// AppKinds returns the kinds of instances that can be made in an environment, or in one namespace of it, by name: those of the
+// versions that are there. Who may not read what was imported learns them from what lies in the namespaces.
+func (d *Deployer) AppKinds(ctx context.Context, environment, namespace string) ([]*AppKind, error) {
+	namespaces, err := d.appNamespaces(ctx, environment, namespace)
 	if err != nil {
 		return nil, err
 	}
 	catalog, err := d.Catalog(ctx)
-	if err != nil {
+	told := report.CodeOf(err) == report.Forbidden
+	if err != nil && !told {
 		return nil, err
 	}
-	places := map[string][]metalk8s.Namespace{}
-	for _, n := range e.Namespaces {
-		for solution := range n.Versions {
-			places[solution] = append(places[solution], n)
-		}
-	}
 	var kinds []*AppKind
-	for _, solution := range sortedKeys(places) {
-		definitions, err := d.definitions(ctx, catalog, solution)
-		if err != nil {
-			return nil, err
-		}
-		for _, object := range definitions {
-			kind, err := newAppKind(solution, object, places[solution])
+	for _, n := range namespaces {
+		for _, solution := range sortedKeys(n.Versions) {
+			var definitions []*unstructured.Unstructured
+			if told {
+				definitions, err = d.toldApplications(ctx, n.Name, solution)
+			} else {
+				definitions, err = d.applications(ctx, catalog, n, solution)
+			}
 			if err != nil {
 				return nil, err
 			}
-			if kind != nil {
-				kinds = append(kinds, kind)
+			if kinds, err = d.addAppKinds(ctx, kinds, solution, n, definitions); err != nil {
+				return nil, err
 			}
 		}
 	}
-	slices.SortFunc(kinds, func(a, b *AppKind) int {
+	slices.SortStableFunc(kinds, func(a, b *AppKind) int {
 		return cmp.Or(strings.Compare(a.Kind, b.Kind), strings.Compare(a.Solution, b.Solution))
 	})
 	return kinds, nil
 }
 
-// newAppKind returns nil for kinds whose objects are not in namespaces: those are for administrators.
-func newAppKind(solution string, object *unstructured.Unstructured, namespaces []metalk8s.Namespace) (*AppKind, error) {
+// appNamespaces returns namespaces of an environment. Who may not see which ones there are has to name theirs, unless it has the
+// name of the environment.
+func (d *Deployer) appNamespaces(ctx context.Context, environment, namespace string) ([]metalk8s.Namespace, error) {
+	namespaces, err := d.namespaces(ctx, environment, namespace)
+	if report.CodeOf(err) != report.Forbidden {
+		return namespaces, err
+	}
+	one, err := d.documents().Namespace(ctx, environment, cmp.Or(namespace, environment))
+	if err != nil && namespace == "" {
+		return nil, report.Errorf(report.CodeOf(err), "you may not list the namespaces of environment %s: %w", environment, err).
+			WithHint("say which one is yours with --namespace")
+	}
+	return []metalk8s.Namespace{one}, err
+}
+
+// applications are the definitions of the version of a Solution in a namespace, those in the cluster where that was not
+// imported.
+func (d *Deployer) applications(ctx context.Context, catalog *Catalog, n metalk8s.Namespace, solution string) ([]*unstructured.Unstructured, error) {
+	state, err := d.engine().State(ctx, engine.Key{Namespace: n.Name, Solution: solution})
+	if err != nil {
+		return nil, err
+	}
+	version, deployed := deployedVersion(state)
+	if !deployed || version == "" {
+		version = n.Versions[solution]
+	}
+	imported, known := catalog.imports[solution+"-"+version]
+	if !known {
+		return d.definitions(ctx, catalog, solution)
+	}
+	p, err := d.payload(ctx, imported)
+	if err != nil {
+		return nil, err
+	}
+	return render.Definitions(p)
+}
+
+// toldApplications are the definitions that a namespace tells of, which is nothing to rely on.
+func (d *Deployer) toldApplications(ctx context.Context, namespace, solution string) ([]*unstructured.Unstructured, error) {
+	name := render.ApplicationsName(solution)
+	configMap, err := d.Cluster.Get(ctx, configMapKind, namespace, name)
+	if err != nil || configMap == nil {
+		return nil, err
+	}
+	return render.Applications(configMap, solution)
+}
+
+// addAppKinds adds what a Solution in a namespace offers and the cluster serves. Namespaces with the same version share a kind.
+func (d *Deployer) addAppKinds(ctx context.Context, kinds []*AppKind, solution string, n metalk8s.Namespace, definitions []*unstructured.Unstructured) ([]*AppKind, error) {
+	for _, object := range definitions {
+		kind, err := d.newAppKind(ctx, solution, object)
+		if err != nil {
+			return nil, err
+		}
+		if kind == nil {
+			continue
+		}
+		same := slices.IndexFunc(kinds, func(k *AppKind) bool {
+			return k.Solution == solution && k.kind == kind.kind && apiequality.Semantic.DeepEqual(k.source, kind.source)
+		})
+		if same < 0 {
+			kinds, same = append(kinds, kind), len(kinds)
+		}
+		kinds[same].namespaces = append(kinds[same].namespaces, n)
+	}
+	return kinds, nil
+}
+
+// newAppKind returns nil for kinds that the cluster does not serve in any of their versions, and for those whose objects are
+// not in namespaces: those are for administrators.
+func (d *Deployer) newAppKind(ctx context.Context, solution string, object *unstructured.Unstructured) (*AppKind, error) {
 	def, err := definition(object)
 	if err != nil {
 		return nil, err
 	}
-	version := servedVersion(def)
-	if version == "" || def.Spec.Scope != "Namespaced" {
-		return nil, nil
+	version, err := d.servedBoth(ctx, def)
+	if err != nil || version == "" || def.Spec.Scope != "Namespaced" {
+		return nil, err
 	}
 	fields, err := form.New(def, version)
 	if err != nil {
@@ -85,10 +159,31 @@ func newAppKind(solution string, object *unstructured.Unstructured, namespaces [
 		names[i] = strings.ToLower(names[i])
 	}
 	return &AppKind{
-		Solution: solution, Form: fields, names: names, namespaces: namespaces,
+		Solution: solution, Form: fields, names: names, source: def.Spec,
 		scales: scales(def, version), reports: reports(def, version),
 		kind: kube.GroupVersionKind{Group: def.Spec.Group, Version: version, Kind: def.Spec.Names.Kind},
 	}, nil
+}
+
+// servedBoth is the version that a definition prefers of those that the cluster serves, too.
+func (d *Deployer) servedBoth(ctx context.Context, def *crd.Definition) (string, error) {
+	names := []string{servedVersion(def)}
+	for _, v := range def.Spec.Versions {
+		if v.Served {
+			names = append(names, v.Name)
+		}
+	}
+	for _, name := range names {
+		mapping, err := d.Cluster.Mapping(ctx, kube.GroupVersionKind{Group: def.Spec.Group, Version: name, Kind: def.Spec.Names.Kind})
+		switch {
+		case errors.Is(err, cluster.ErrNoKind):
+		case err != nil:
+			return "", err
+		case mapping.Scope.Name() == meta.RESTScopeNameNamespace:
+			return name, nil
+		}
+	}
+	return "", nil
 }
 
 func scales(d *crd.Definition, version string) bool {
@@ -119,33 +214,56 @@ func (k *AppKind) health(object *unstructured.Unstructured) (schema.AppHealth, s
 	return appHealth(object)
 }
 
-// AppKind returns the kind of a name in an environment; "" is its only one.
-func (d *Deployer) AppKind(ctx context.Context, environment, name string) (*AppKind, error) {
-	kinds, err := d.AppKinds(ctx, environment)
+// AppKind returns the kind of a name in an environment, or in one namespace of it; "" is its only one.
+func (d *Deployer) AppKind(ctx context.Context, environment, namespace, name string) (*AppKind, error) {
+	kinds, err := d.AppKinds(ctx, environment, namespace)
 	if err != nil {
 		return nil, err
 	}
+	return chooseKind(kinds, environment, name)
+}
+
+// isCalled tells whether people call the kind by this name.
+func (k *AppKind) isCalled(name string) bool { return slices.Contains(k.names, strings.ToLower(name)) }
+
+func chooseKind(kinds []*AppKind, environment, name string) (*AppKind, error) {
 	var names []string
 	var found []*AppKind
 	for _, kind := range kinds {
 		names = append(names, kind.Kind)
-		if name == "" || slices.Contains(kind.names, strings.ToLower(name)) {
+		if name == "" || kind.isCalled(name) {
 			found = append(found, kind)
 		}
 	}
+	names = slices.Compact(names)
 	switch {
 	case len(found) == 1:
 		return found[0], nil
 	case len(kinds) == 0:
-		return nil, report.Errorf(report.NotFound, "no Solution in environment %s has instances", environment).
-			WithHint("deploy one: solutionctl deploy add %s SOLUTION", environment)
-	case len(found) > 1:
+		return nil, report.Errorf(report.NotFound, "no Solution in environment %s has instances that you may see", environment).
+			WithHint("deploy one: solutionctl deploy add %s SOLUTION; adding again what is there tells of its kinds those who may see only its namespace", environment)
+	case len(found) == 0:
+		return nil, report.Errorf(report.NotFound, "environment %s has no kind %s", environment, name).
+			WithHint("it has %s", strings.Join(names, ", "))
+	case slices.ContainsFunc(found, func(k *AppKind) bool { return k.kind.GroupKind() != found[0].kind.GroupKind() }):
 		return nil, report.Errorf(report.Usage, "environment %s has instances of several kinds", environment).
 			WithHint("say which one: --kind %s", strings.Join(names, ", --kind "))
 	default:
-		return nil, report.Errorf(report.NotFound, "environment %s has no kind %s", environment, name).
-			WithHint("it has %s", strings.Join(names, ", "))
+		return nil, report.Errorf(report.Usage, "namespaces of environment %s have other versions of Solution %s", environment, found[0].Solution).
+			WithHint("say which one: --namespace %s", strings.Join(placesOf(found), ", --namespace "))
 	}
+}
+
+// placesOf are the names of the namespaces in which kinds are.
+func placesOf(kinds []*AppKind) []string {
+	var names []string
+	for _, k := range kinds {
+		for _, n := range k.namespaces {
+			names = append(names, n.Name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // Description is what can be filled in, for printing.
@@ -155,14 +273,10 @@ func (k *AppKind) Description() *schema.AppForm {
 
 // place chooses the namespace of a new instance.
 func (k *AppKind) place(o AppOptions) (string, error) {
-	var names []string
-	for _, n := range k.namespaces {
-		if n.Name == o.Namespace {
-			return n.Name, nil
-		}
-		names = append(names, n.Name)
-	}
+	names := placesOf([]*AppKind{k})
 	switch {
+	case slices.Contains(names, o.Namespace):
+		return o.Namespace, nil
 	case o.Namespace != "":
 		return "", report.Errorf(report.NotFound, "Solution %s is not in namespace %s of environment %s", k.Solution, o.Namespace, o.Environment).
 			WithHint("it is in %s", strings.Join(names, ", "))

@@ -33,32 +33,52 @@ type AppOptions struct {
 
 // Apps lists the instances in an environment: of one kind, or of all for "".
 func (d *Deployer) Apps(ctx context.Context, o AppOptions) (*schema.AppList, error) {
-	kinds, err := d.AppKinds(ctx, o.Environment)
+	kinds, err := d.AppKinds(ctx, o.Environment, o.Namespace)
 	if err != nil {
 		return nil, err
 	}
-	if o.Kind != "" {
-		kind, err := d.AppKind(ctx, o.Environment, o.Kind)
-		if err != nil {
-			return nil, err
-		}
-		kinds = []*AppKind{kind}
+	if o.Kind != "" && !slices.ContainsFunc(kinds, func(k *AppKind) bool { return k.isCalled(o.Kind) }) {
+		_, err = chooseKind(kinds, o.Environment, o.Kind)
+		return nil, err
 	}
 	apps := &schema.AppList{Apps: []schema.App{}}
+	err = visible(kinds, o, func(kind *AppKind, namespace string) error {
+		for object, err := range d.Cluster.List(ctx, kind.kind, namespace, metav1.ListOptions{}) {
+			if err != nil {
+				return err
+			}
+			apps.Apps = append(apps.Apps, app(o.Environment, kind, object))
+		}
+		return nil
+	})
+	return apps, err
+}
+
+// visible looks at the kinds that are asked for, each in its namespaces. What the user may not see is left out where nobody
+// asked for it by its kind, unless nothing is left.
+func visible(kinds []*AppKind, o AppOptions, look func(kind *AppKind, namespace string) error) error {
+	if o.Kind != "" {
+		kinds = slices.DeleteFunc(slices.Clone(kinds), func(k *AppKind) bool { return !k.isCalled(o.Kind) })
+	}
+	var hidden error
+	seen := false
 	for _, kind := range kinds {
 		for _, n := range kind.namespaces {
-			if o.Namespace != "" && n.Name != o.Namespace {
-				continue
-			}
-			for object, err := range d.Cluster.List(ctx, kind.kind, n.Name, metav1.ListOptions{}) {
-				if err != nil {
-					return nil, err
-				}
-				apps.Apps = append(apps.Apps, app(o.Environment, kind, object))
+			err := look(kind, n.Name)
+			switch {
+			case report.CodeOf(err) == report.Forbidden && o.Kind == "":
+				hidden = cmp.Or(hidden, err)
+			case err != nil:
+				return err
+			default:
+				seen = true
 			}
 		}
 	}
-	return apps, nil
+	if seen {
+		return nil
+	}
+	return hidden
 }
 
 func app(environment string, kind *AppKind, object *unstructured.Unstructured) schema.App {
@@ -166,7 +186,7 @@ func (d *Deployer) owned(ctx context.Context, object *unstructured.Unstructured)
 
 // findApp returns an instance by its name; of several with the same name the namespace or the kind has to be told.
 func (d *Deployer) findApp(ctx context.Context, o AppOptions) (*AppKind, *unstructured.Unstructured, error) {
-	kinds, err := d.AppKinds(ctx, o.Environment)
+	kinds, err := d.AppKinds(ctx, o.Environment, o.Namespace)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -175,22 +195,15 @@ func (d *Deployer) findApp(ctx context.Context, o AppOptions) (*AppKind, *unstru
 		object *unstructured.Unstructured
 	}
 	var found []candidate
-	for _, kind := range kinds {
-		if o.Kind != "" && !slices.Contains(kind.names, strings.ToLower(o.Kind)) {
-			continue
+	err = visible(kinds, o, func(kind *AppKind, namespace string) error {
+		object, err := d.Cluster.Get(ctx, kind.kind, namespace, o.Name)
+		if object != nil {
+			found = append(found, candidate{kind, object})
 		}
-		for _, n := range kind.namespaces {
-			if o.Namespace != "" && n.Name != o.Namespace {
-				continue
-			}
-			object, err := d.Cluster.Get(ctx, kind.kind, n.Name, o.Name)
-			if err != nil {
-				return nil, nil, err
-			}
-			if object != nil {
-				found = append(found, candidate{kind, object})
-			}
-		}
+		return err
+	})
+	if err != nil {
+		return nil, nil, err
 	}
 	switch len(found) {
 	case 1:
@@ -209,7 +222,7 @@ func (d *Deployer) findApp(ctx context.Context, o AppOptions) (*AppKind, *unstru
 
 // NewApp returns the kind of an instance that can be made, and the instance without any values.
 func (d *Deployer) NewApp(ctx context.Context, o AppOptions) (*AppKind, *unstructured.Unstructured, error) {
-	kind, err := d.AppKind(ctx, o.Environment, o.Kind)
+	kind, err := d.AppKind(ctx, o.Environment, o.Namespace, o.Kind)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -250,7 +263,7 @@ func (d *Deployer) CreateApp(ctx context.Context, o AppOptions, values []byte, a
 	if err = kind.fill(ctx, object, spec, assignments); err != nil {
 		return nil, err
 	}
-	if err = d.mayAwait(ctx, o, kind, object.GetNamespace(), "create"); err != nil {
+	if err = d.mayAwait(ctx, o, kind, object.GetNamespace(), "create", "patch"); err != nil {
 		return nil, err
 	}
 	created, err := d.Cluster.Create(ctx, object, cluster.WriteOptions{})
@@ -294,17 +307,21 @@ func readSpec(values []byte) (map[string]any, error) {
 	return spec, nil
 }
 
-// fill puts assignments into a spec, the spec into the object, and judges the result.
+// fill puts assignments into a spec, the spec into the object, and judges what is new in it.
 func (k *AppKind) fill(ctx context.Context, object *unstructured.Unstructured, spec map[string]any, assignments []string) error {
 	for _, assignment := range assignments {
 		if err := k.Set(spec, assignment); err != nil {
 			return err
 		}
 	}
+	var before map[string]any
+	if object.GetUID() != "" {
+		before = object.DeepCopy().Object
+	}
 	if err := unstructured.SetNestedMap(object.Object, spec, "spec"); err != nil {
 		return err
 	}
-	return k.Check(ctx, object.Object)
+	return k.Check(ctx, before, object.Object)
 }
 
 // SetApp changes values of an instance and waits until it is ready with them.
@@ -348,7 +365,12 @@ func (d *Deployer) ScaleApp(ctx context.Context, o AppOptions, replicas int64) (
 		return nil, report.Errorf(report.Refused, "a %s cannot be scaled", kind.Kind).
 			WithHint("see what can be changed: solutionctl deploy app fields %s %s", o.Environment, kind.Kind)
 	}
-	if err = d.mayAwait(ctx, o, kind, object.GetNamespace()); err != nil {
+	scale, err := d.onKind(ctx, kind.kind, object.GetNamespace(), "patch")
+	if err != nil {
+		return nil, err
+	}
+	scale[0].Subresource = "scale"
+	if err = cmp.Or(d.require(ctx, scale), d.mayAwait(ctx, o, kind, object.GetNamespace())); err != nil {
 		return nil, err
 	}
 	patch := fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas)

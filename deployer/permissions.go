@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -103,23 +104,9 @@ func (d *Deployer) onKind(ctx context.Context, kind kube.GroupVersionKind, names
 
 // needed are the permissions that one change takes, and to wait until the object is ready, or a namespace is gone.
 func (d *Deployer) needed(ctx context.Context, change schema.Change, wait bool) ([]cluster.Permission, error) {
-	verbs := map[schema.Action][]string{
-		schema.ActionCreate:  {"get", "create", "patch"},
-		schema.ActionUpdate:  {"get", "patch"},
-		schema.ActionAdopt:   {"get", "patch"},
-		schema.ActionReplace: {"get", "create", "patch", "delete"},
-		schema.ActionDelete:  {"get", "delete"},
-	}[change.Action]
+	verbs := verbsFor(change, wait)
 	if verbs == nil {
 		return nil, nil
-	}
-	switch kind := change.Object.Kind; {
-	case kind == crdKind.Kind && change.Action != schema.ActionDelete: // whoever defines a kind waits until it can be used
-		verbs = append(verbs, "list", "watch")
-	case wait && kind == namespaceKind.Kind && change.Action == schema.ActionDelete:
-		verbs = append(verbs, "list", "watch")
-	case wait && engine.Awaits(change.Object) && change.Action != schema.ActionDelete:
-		verbs = append(verbs, "list", "watch")
 	}
 	group, err := kube.ParseGroupVersion(change.Object.APIVersion)
 	if err != nil {
@@ -129,7 +116,41 @@ func (d *Deployer) needed(ctx context.Context, change schema.Change, wait bool) 
 	if errors.Is(err, cluster.ErrNoKind) {
 		return nil, nil // of a definition that comes with the same plan
 	}
+	if isWide(change.Object) { // nobody should have to change all of them
+		for i := range wanted {
+			wanted[i].Name = change.Object.Name
+		}
+	}
 	return wanted, err
+}
+
+// isWide tells roles of the whole cluster, and what binds them, from all else.
+func isWide(object schema.ObjectRef) bool {
+	group, _, _ := strings.Cut(object.APIVersion, "/")
+	return group == rbacGroup && object.Namespace == ""
+}
+
+// verbsFor are the verbs that a change takes.
+func verbsFor(change schema.Change, wait bool) []string {
+	verbs := map[schema.Action][]string{
+		schema.ActionCreate:  {"get", "create", "patch"},
+		schema.ActionUpdate:  {"get", "patch"},
+		schema.ActionAdopt:   {"get", "patch"},
+		schema.ActionReplace: {"get", "create", "patch", "delete"},
+		schema.ActionDelete:  {"get", "delete"},
+	}[change.Action]
+	if verbs == nil {
+		return nil
+	}
+	switch kind := change.Object.Kind; {
+	case kind == crdKind.Kind && change.Action != schema.ActionDelete: // whoever defines a kind waits until it can be used
+		return append(verbs, "list", "watch")
+	case wait && kind == namespaceKind.Kind && change.Action == schema.ActionDelete:
+		return append(verbs, "list", "watch")
+	case wait && engine.Awaits(change.Object) && change.Action != schema.ActionDelete:
+		return append(verbs, "list", "watch")
+	}
+	return verbs
 }
 
 // granted are the rights that roles of the plan give away: nobody can give what they do not have, unless they may

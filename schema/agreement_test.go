@@ -78,12 +78,13 @@ var outputs = map[string]reflect.Type{
 
 // stored are the types of what is kept in a cluster.
 var stored = map[string]reflect.Type{
-	"archive":    reflect.TypeFor[schema.StoredArchive](),
-	"deployment": reflect.TypeFor[schema.DeploymentState](),
-	"host":       reflect.TypeFor[schema.HostSettings](),
-	"imports":    reflect.TypeFor[schema.Imports](),
-	"registry":   reflect.TypeFor[schema.ClusterRegistry](),
-	"payload":    reflect.TypeFor[schema.PayloadHead](),
+	"applications": reflect.TypeFor[schema.Applications](),
+	"archive":      reflect.TypeFor[schema.StoredArchive](),
+	"deployment":   reflect.TypeFor[schema.DeploymentState](),
+	"host":         reflect.TypeFor[schema.HostSettings](),
+	"imports":      reflect.TypeFor[schema.Imports](),
+	"registry":     reflect.TypeFor[schema.ClusterRegistry](),
+	"payload":      reflect.TypeFor[schema.PayloadHead](),
 }
 
 func storedSchema(t *testing.T, name string) []byte {

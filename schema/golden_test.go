@@ -61,6 +61,9 @@ func TestGoldenFiles(t *testing.T) {
 	golden(t, "payload", &schema.PayloadHead{Stamp: stamp, Images: []schema.PayloadImage{{
 		Ref: schema.ImageRef{Name: "db-operator", Tag: "1.0.0"}, Digest: "sha256:" + hex, Origin: "registry.example/acme/db-operator:1.0.0",
 	}}})
+	golden(t, "applications", &schema.Applications{
+		Stamp: stamp, Solution: "db", Version: "1.0.0", Definitions: []map[string]any{{"kind": "CustomResourceDefinition"}},
+	})
 	golden(t, "archive", &schema.StoredArchive{
 		Stamp: stamp, Name: "db", Version: "1.0.0", SHA256: hex, Size: 5 << 20,
 		Chunks:   schema.ArchiveChunks{ChunkSize: 4 << 20, Algorithm: "sha256", Digests: []byte(hex)},

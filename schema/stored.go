@@ -43,12 +43,13 @@ func MarshalStored(document any) ([]byte, error) {
 
 // storedDocuments are the documents that are stored in a cluster or on a host, with their schemas, compiled when first needed.
 var storedDocuments = map[string]func() *jsonschema.Schema{
-	"archive":    compileStored("archive"),
-	"deployment": compileStored("deployment"),
-	"host":       compileStored("host"),
-	"imports":    compileStored("imports"),
-	"registry":   compileStored("registry"),
-	"payload":    compileStored("payload"),
+	"applications": compileStored("applications"),
+	"archive":      compileStored("archive"),
+	"deployment":   compileStored("deployment"),
+	"host":         compileStored("host"),
+	"imports":      compileStored("imports"),
+	"registry":     compileStored("registry"),
+	"payload":      compileStored("payload"),
 }
 
 func compileStored(name string) func() *jsonschema.Schema {

@@ -10,7 +10,7 @@ func newDeployCommand(a *app) *cobra.Command {
 		asInSolutionsSh(newEnvCreateCommand(a, "create-env")),
 		asInSolutionsSh(newEnvDeleteCommand(a, "delete-env")),
 	)
-	addSection(group, "Prepare a site", newImportCommand(a), newSearchCommand(a), newServeCommand(a), newRegistryCommand(a), newNodeCommand(a))
+	addSection(group, "Prepare a site", newImportCommand(a), newSearchCommand(a), newServeCommand(a), newRegistryCommand(a), newNodeCommand(a), newRolesCommand(a))
 	addSection(group, "Deploy",
 		newPlanCommand(a), newActivateCommand(a, false), newEnvCommand(a), newAddCommand(a, false), newApplyCommand(a, false))
 	addSection(group, "Run", newAppCommand(a), newStatusCommand(a), newHistoryCommand(a))

@@ -22,13 +22,13 @@ import (
 // newAppCommand returns the commands for those who run applications and need not know Kubernetes.
 func newAppCommand(a *app) *cobra.Command {
 	group := newGroup("app", "Create, change and look after the applications of an environment",
-		newAppCreateCommand(a),
-		newAppDeleteCommand(a),
 		newAppFieldsCommand(a),
-		newAppGetCommand(a),
+		newAppCreateCommand(a),
 		newAppListCommand(a),
-		newAppScaleCommand(a),
+		newAppGetCommand(a),
 		newAppSetCommand(a),
+		newAppScaleCommand(a),
+		newAppDeleteCommand(a),
 	)
 	group.Long = `Create, change and look after the applications that the Solutions of an environment run: the custom resources of their
 operators. What can be filled in, with which limits and defaults, comes from the Solution itself: see 'app fields'. Values
@@ -44,7 +44,7 @@ type appFlags struct {
 
 func (a *app) addAppFlags(cmd *cobra.Command, waits bool) *appFlags {
 	f := &appFlags{clusterFlags: a.addClusterFlags(cmd)}
-	cmd.Flags().StringVar(&f.o.Namespace, "namespace", "", "a `NAMESPACE` of the environment, where it has several")
+	cmd.Flags().StringVar(&f.o.Namespace, "namespace", "", "a `NAMESPACE` of the environment, where it has several or you may see no other")
 	cmd.Flags().StringVar(&f.o.Kind, "kind", "", "`KIND` of application, where there are several")
 	if waits {
 		f.addWaitFlags(cmd)
@@ -189,12 +189,14 @@ func newAppFieldsCommand(a *app) *cobra.Command {
 		Example: "  solutionctl deploy app fields test",
 	}
 	f := a.addClusterFlags(cmd)
+	var namespace string
+	cmd.Flags().StringVar(&namespace, "namespace", "", "a `NAMESPACE` of the environment, where versions differ or you may see no other")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		d, err := a.deployer(f)
 		if err != nil {
 			return err
 		}
-		kind, err := d.AppKind(cmd.Context(), args[0], append(args, "")[1])
+		kind, err := d.AppKind(cmd.Context(), args[0], namespace, append(args, "")[1])
 		if err != nil {
 			return err
 		}

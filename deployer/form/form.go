@@ -339,12 +339,23 @@ func remove(object map[string]any, path []string) {
 	delete(object, path[len(path)-1])
 }
 
-// Check judges a custom resource as the API server will: fields that it does not know, and values that it does not accept.
-// Rules that compare with the object before (CEL transition rules) are left to the server.
-func (f *Form) Check(ctx context.Context, object map[string]any) error {
+// Check judges a change of a custom resource as the API server will: fields that it does not know, and values that it does not
+// accept. What the object before, nil for a new one, had as well is left alone, and so are rules that compare with it
+// (CEL transition rules).
+func (f *Form) Check(ctx context.Context, before, object map[string]any) error {
 	problems, err := f.problems(ctx, object, "")
 	if err != nil || len(problems) == 0 {
 		return err
+	}
+	var old []string
+	if before != nil {
+		if old, err = f.problems(ctx, before, ""); err != nil {
+			return err
+		}
+	}
+	problems = slices.DeleteFunc(problems, func(problem string) bool { return slices.Contains(old, problem) })
+	if len(problems) == 0 {
+		return nil
 	}
 	return report.Errorf(report.Invalid, "%s is not accepted:\n  %s", f.Kind, strings.Join(problems, "\n  "))
 }

@@ -112,10 +112,18 @@ func TestCheck(t *testing.T) {
 	object := func(spec map[string]any) map[string]any {
 		return map[string]any{"apiVersion": "demo.example/v1", "kind": "Database", "metadata": map[string]any{"name": "a"}, "spec": spec}
 	}
-	if err := f.Check(t.Context(), object(map[string]any{"size": "1Gi"})); err != nil {
+	if err := f.Check(t.Context(), nil, object(map[string]any{"size": "1Gi"})); err != nil {
 		t.Error(err)
 	}
-	err := f.Check(t.Context(), object(map[string]any{"size": "big", "replicas": int64(12), "colour": "red"}))
+	before := object(map[string]any{"size": "1Gi", "colour": "red"})
+	if err := f.Check(t.Context(), before, object(map[string]any{"size": "2Gi", "colour": "blue"})); err != nil {
+		t.Errorf("a field of a newer version keeps others from being changed: %v", err)
+	}
+	err := f.Check(t.Context(), before, object(map[string]any{"size": "1Gi", "colour": "red", "replicas": int64(12)}))
+	if err == nil || strings.Contains(err.Error(), "colour") || !strings.Contains(err.Error(), "spec.replicas") {
+		t.Errorf("got %v", err)
+	}
+	err = f.Check(t.Context(), nil, object(map[string]any{"size": "big", "replicas": int64(12), "colour": "red"}))
 	if report.CodeOf(err) != report.Invalid {
 		t.Fatalf("got %v", err)
 	}
@@ -139,7 +147,7 @@ func FuzzSet(f *testing.F) {
 		spec := map[string]any{}
 		_ = database.Set(spec, first)
 		_ = database.Set(spec, second)
-		_ = database.Check(context.Background(), map[string]any{"spec": spec})
+		_ = database.Check(context.Background(), nil, map[string]any{"spec": spec})
 	})
 }
 
@@ -173,7 +181,7 @@ func Example() {
 	spec := map[string]any{}
 	fmt.Println(database.Set(spec, "replicas=3"), spec)
 	fmt.Println(database.Set(spec, "mode=Twin"))
-	fmt.Println(database.Check(context.Background(), map[string]any{"kind": database.Kind, "spec": spec}))
+	fmt.Println(database.Check(context.Background(), nil, map[string]any{"kind": database.Kind, "spec": spec}))
 	// Output:
 	// <nil> map[replicas:3]
 	// <nil>

@@ -83,6 +83,22 @@ func (d *Documents) Environment(ctx context.Context, name string) (*Environment,
 	return nil, missing.WithHint("the environments are %s", strings.Join(names, ", "))
 }
 
+// Namespace reads one namespace of an environment, which takes no rights on others. The error has the code NotFound when it is
+// not part of the environment.
+func (d *Documents) Namespace(ctx context.Context, environment, name string) (Namespace, error) {
+	object, err := d.Cluster.Get(ctx, namespaceKind, "", name)
+	if err != nil {
+		return Namespace{}, err
+	}
+	if object == nil || object.GetLabels()[EnvironmentLabel] != environment || environment == "" {
+		return Namespace{}, report.Errorf(report.NotFound, "namespace %s is not part of environment %s", name, environment)
+	}
+	n := newNamespace(object)
+	configs, err := d.configsOneByOne(ctx, []Namespace{n})
+	n.Versions = configs[name]
+	return n, err
+}
+
 // Outline returns the names of the namespaces of an environment as the API server remembers them, none when it knows of no
 // such environment. What it says may be out of date, and comes without delay: every other list waits until the server
 // knows all that was written before.

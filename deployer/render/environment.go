@@ -23,7 +23,7 @@ const (
 )
 
 // Environment returns the objects of a Solution in the namespace of an environment: its operator with account, rights and
-// configuration, its user interface, and monitors.
+// configuration, what it offers to people, its user interface, and monitors.
 func Environment(p *Payload, s Settings) ([]*unstructured.Unstructured, error) {
 	r, err := newRenderer(p, s)
 	if err != nil {
@@ -32,7 +32,7 @@ func Environment(p *Payload, s Settings) ([]*unstructured.Unstructured, error) {
 	if s.Namespace == "" {
 		return nil, report.Errorf(report.Usage, "render %s: no namespace is given", p.Solution.ID())
 	}
-	for _, part := range []func() error{r.operator, r.ui, r.monitors} {
+	for _, part := range []func() error{r.operator, r.applications, r.ui, r.monitors} {
 		if err := part(); err != nil {
 			return nil, err
 		}

@@ -1,7 +1,11 @@
 package render_test
 
 import (
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -482,6 +486,7 @@ func TestOnlyWhatIsApplied(t *testing.T) {
 	want := []string{
 		"CustomResourceDefinition /dbs.db.example",
 		"ServiceAccount prod/db-operator", "ConfigMap prod/db-operator-config", "Deployment prod/db-operator",
+		"ConfigMap prod/db-applications",
 	}
 	if diff := cmp.Diff(want, append(names(activation), names(environment)...)); diff != "" {
 		t.Error(diff)
@@ -683,5 +688,63 @@ func TestClusterScopedKinds(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, render.ClusterScoped()); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestApplications: what a namespace tells of its applications is read as it was written, and what anybody else may have written
+// there opens no other kinds.
+func TestApplications(t *testing.T) {
+	p := newPayload(t, map[string]string{"operator/deploy/crds/dbs_crd.yaml": crd})
+	objects, err := render.Environment(p, settings())
+	if err != nil {
+		t.Fatal(err)
+	}
+	document := find(t, objects, "ConfigMap", render.ApplicationsName("db"))
+	definitions, err := render.Applications(document, "db")
+	if err != nil || len(definitions) != 1 || definitions[0].GetName() != "dbs.db.example" {
+		t.Fatalf("got %v, %v", names(definitions), err)
+	}
+	packed := func(text string) string {
+		var b bytes.Buffer
+		w := gzip.NewWriter(&b)
+		if _, err := w.Write([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return base64.StdEncoding.EncodeToString(b.Bytes())
+	}
+	with := func(definition string) string {
+		return packed(`{"formatVersion": 1, "writtenBy": "1", "solution": "db", "version": "1.0.0", "definitions": [` + definition + `]}`)
+	}
+	definition := func(name, group, plural, scope string) string {
+		return with(fmt.Sprintf(`{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": %q},
+			"spec": {"group": %q, "names": {"kind": "X", "plural": %q}, "scope": %q}}`, name, group, plural, scope))
+	}
+	for name, data := range map[string]string{
+		"nothing":              "",
+		"not base64":           "%",
+		"not compressed":       base64.StdEncoding.EncodeToString([]byte("{}")),
+		"too large":            packed(strings.Repeat(" ", 17<<20)),
+		"not JSON":             packed("{"),
+		"another Solution":     packed(`{"formatVersion": 1, "writtenBy": "1", "solution": "x", "version": "1.0.0", "definitions": []}`),
+		"no object":            with(`{}`),
+		"no definition":        with(`{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}}`),
+		"a core kind":          definition("secrets.", "", "secrets", "Namespaced"),
+		"a built-in group":     definition("deployments.apps", "apps", "deployments", "Namespaced"),
+		"roles":                definition("roles.rbac.authorization.k8s.io", "rbac.authorization.k8s.io", "roles", "Namespaced"),
+		"of the whole cluster": definition("dbs.db.example", "db.example", "dbs", "Cluster"),
+		"under another name":   definition("x.db.example", "db.example", "dbs", "Namespaced"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			forged := document.DeepCopy()
+			if err := unstructured.SetNestedField(forged.Object, data, "binaryData", "applications.json.gz"); err != nil {
+				t.Fatal(err)
+			}
+			if got, err := render.Applications(forged, "db"); report.CodeOf(err) != report.Corrupt {
+				t.Errorf("got %v, %v", names(got), err)
+			}
+		})
 	}
 }

@@ -130,6 +130,8 @@ type content struct {
 	Kind  string   // of the object in role.yaml; Role by default
 	Specs []string // fields of the custom resource besides hands; all are strings
 	Crds  string   // versions of the CRD, v1 by default; one with a minus is not served, the last one is stored
+	// Scale makes the kind one whose instances have replicas.
+	Scale bool
 	// Manifest is one more line of the manifest's spec.
 	Manifest string
 	// Monitoring is an object that goes into the namespace.
@@ -156,11 +158,16 @@ func (b *bed) payload(version string, c content) *render.Payload {
 	for _, field := range c.Specs {
 		fields += ", " + field + ": {type: string}"
 	}
+	scale := ""
+	if c.Scale {
+		fields += ", replicas: {type: integer}"
+		scale = "    subresources: {scale: {specReplicasPath: .spec.replicas, statusReplicasPath: .status.replicas}}\n"
+	}
 	var versions strings.Builder
 	for i, v := range strings.Fields(c.Crds) {
 		name, unserved := strings.CutSuffix(v, "-")
-		fmt.Fprintf(&versions, "  - name: %s\n    served: %t\n    storage: %t\n    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {%s}}}}}\n",
-			name, !unserved, i == len(strings.Fields(c.Crds))-1, fields)
+		fmt.Fprintf(&versions, "  - name: %s\n    served: %t\n    storage: %t\n    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {%s}}}}}\n%s",
+			name, !unserved, i == len(strings.Fields(c.Crds))-1, fields, scale)
 	}
 	files := fstest.MapFS{
 		"manifest.yaml": {Data: fmt.Appendf(nil, "apiVersion: %s\nkind: Solution\nmetadata: {name: %s}\nspec:\n  version: %s\n  %s\n", schema.APIVersion, b.Solution, version, c.Manifest)},

@@ -71,7 +71,7 @@ func (r role) group() string { return r.Name + "." + r.Namespace }
 
 // inEnvironment tells that a role is to be bound in the namespaces of environments.
 func (r role) inEnvironment() bool {
-	return strings.HasSuffix(r.Name, "-environment") || strings.HasSuffix(r.Name, "-extras")
+	return strings.HasSuffix(r.Name, "-environment") || strings.HasSuffix(r.Name, "-extras") || strings.Contains(r.Name, "-applications-")
 }
 
 // grant makes a role, and binds it to its group, where it is to be bound in one namespace or everywhere.
@@ -327,8 +327,8 @@ func (b *bed) try(c command, one *trial) {
 	switch {
 	case one.verb == "bind" || one.verb == "escalate":
 		wanted, verbs = "pods", []string{"get", "list"} // what the operator gets would have to be the installer's
-	case wanted == "*":
-		wanted = "clocks"
+	default:
+		wanted = strings.Replace(wanted, "*", "clocks", 1)
 	}
 	if one.verb == "create" || one.verb == "patch" {
 		verbs = []string{"create", "patch"} // what is applied takes both
@@ -403,4 +403,149 @@ func TestReaderRole(t *testing.T) {
 	}
 	_, err = reader.Repair(t.Context(), deployer.RepairOptions{Environment: b.Env, Solution: b.Solution})
 	b.refused(err, report.Forbidden, "leases")
+}
+
+// TestApplicationsRole: who has the role of docs/installer-role/applications.yaml in the namespace of an environment, and no other
+// right, runs applications there, and needs every verb of it.
+func TestApplicationsRole(t *testing.T) {
+	b := newBedOn(t, testcluster.StartFor(t, testcluster.Options{}))
+	b.imported("1.0.0", content{Crds: "v1", Scale: true})
+	b.activated("1.1.0", content{Crds: "v1", Scale: true, Specs: []string{"colour"}})
+	b.mustAdd("1.0.0")
+	elsewhere := b.Env + "-elsewhere"
+	b.environment(b.Env, elsewhere)
+
+	all := b.shipped("applications.yaml")
+	trials := b.trials(all, func(role) bool { return true })
+	for _, r := range all {
+		b.grant(r)
+		b.bindGroup(r, b.Env)
+	}
+	for _, one := range trials {
+		b.bindGroup(one.role, b.Env)
+	}
+	admin := b.user("applications", all)
+	await(t, func() (bool, bool) {
+		missing, err := admin.Cluster.Missing(t.Context(), cluster.Permission{Verb: "patch", Group: b.Group, Resource: "clocks", Subresource: "scale", Namespace: b.Env})
+		return true, err == nil && len(missing) == 0
+	})
+
+	ctx := t.Context()
+	app := deployer.AppOptions{Environment: b.Env, Name: "one", Timeout: time.Minute}
+	hands := 0
+	there := func() {
+		if b.find(b.clock(), b.Env, "one") == nil {
+			b.newClock(b.Env, "one", "hands: 1")
+		}
+	}
+	b.live([]command{
+		{"app create", func() {
+			if clock := b.find(b.clock(), b.Env, "one"); clock != nil {
+				if err := b.Cluster.Delete(ctx, clock, cluster.DeleteOptions{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}, func(d *deployer.Deployer, _ deployer.Options) error {
+			_, err := d.CreateApp(ctx, app, nil, []string{"hands=2"})
+			return err
+		}, false},
+		{"app set", func() { there(); hands++ }, func(d *deployer.Deployer, _ deployer.Options) error {
+			_, err := d.SetApp(ctx, app, []string{fmt.Sprintf("hands=%d", hands)})
+			return err
+		}, false},
+		{"app scale", there, func(d *deployer.Deployer, _ deployer.Options) error {
+			_, err := d.ScaleApp(ctx, app, 1)
+			return err
+		}, false},
+		{"app list", there, func(d *deployer.Deployer, _ deployer.Options) error {
+			list, err := d.Apps(ctx, deployer.AppOptions{Environment: b.Env})
+			if err == nil && len(list.Apps) != 1 {
+				err = fmt.Errorf("%+v", list)
+			}
+			return err
+		}, false},
+		{"app delete", there, func(d *deployer.Deployer, _ deployer.Options) error { return d.DeleteApp(ctx, app) }, false},
+	}, admin, trials)
+
+	// The form is that of the version in the environment, not that of the active one; so it is for an administrator.
+	for _, d := range []*deployer.Deployer{admin, b.Deployer} {
+		kind, err := d.AppKind(ctx, b.Env, b.Env, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if fields := kind.Fields(); len(fields) != 2 || fields[0].Path != "hands" || fields[1].Path != "replicas" {
+			t.Errorf("fields: %+v", fields)
+		}
+	}
+	// Nothing outside of the namespace is theirs.
+	_, err := admin.Apps(ctx, deployer.AppOptions{Environment: b.Env, Namespace: elsewhere})
+	b.refused(err, report.Forbidden, elsewhere)
+	_, err = admin.Apps(ctx, deployer.AppOptions{Environment: "other"})
+	b.refused(err, report.Forbidden, "--namespace")
+	_, err = admin.Status(ctx)
+	b.refused(err, report.Forbidden)
+
+	// Whoever may write there can say what they like: it opens no other kind.
+	document := b.get(configMaps, b.Env, b.Solution+"-applications")
+	b.patch(document, `{"binaryData": {"applications.json.gz": "bm90IGd6aXA="}}`)
+	_, err = admin.Apps(ctx, deployer.AppOptions{Environment: b.Env})
+	b.refused(err, report.Corrupt, b.Solution+"-applications")
+	if _, err = b.Apps(ctx, deployer.AppOptions{Environment: b.Env}); err != nil {
+		t.Errorf("an administrator depends on it: %v", err)
+	}
+}
+
+// generated are the roles that are made for the bed's Solution.
+func (b *bed) generated(o deployer.RolesOptions) []role {
+	b.Helper()
+	o.Solution = b.Solution
+	grants, err := b.Roles(b.Context(), o)
+	if err != nil {
+		b.Fatal(err)
+	}
+	text, err := grants.YAML()
+	if err != nil {
+		b.Fatal(err)
+	}
+	var roles []role
+	for document := range strings.SplitSeq(string(text), "---\n") {
+		var one role
+		if strings.Contains(document, "kind:") {
+			if err := yaml.UnmarshalStrict([]byte(document), &one); err != nil {
+				b.Fatalf("%v\n%s", err, document)
+			}
+			roles = append(roles, one)
+		}
+	}
+	return roles
+}
+
+// TestGeneratedRoles: who has the roles that 'deploy roles' makes of what an archive has can do everything with it, and needs every
+// verb of them. What the operator gets in the whole cluster is granted by its name.
+func TestGeneratedRoles(t *testing.T) {
+	b := newBedOn(t, testcluster.StartFor(t, testcluster.Options{FakeNodes: 1}))
+	b.imported("1.0.0", content{})
+	b.imported("1.1.0", content{Kind: "ClusterRole"})
+	roles := b.generated(deployer.RolesOptions{Environment: b.Env})
+	apps := roles[len(roles)-1]
+	roles = roles[:len(roles)-1]
+	if want := "solutionctl-applications-" + b.Solution; apps.Name != want {
+		t.Fatalf("the last role is %s, not %s", apps.Name, want)
+	}
+	installer, trials := b.installer(roles, func(role) bool { return true })
+	life := slices.DeleteFunc(b.life(), func(c command) bool { return strings.HasPrefix(c.name, "app ") })
+	remove := slices.IndexFunc(life, func(c command) bool { return c.name == "remove" })
+	// Its custom resources are deleted by whoever takes it away with its data. That is no dry run: who exports can read.
+	life[remove].prepare = func() {
+		if b.find(b.clock(), b.Env, "one") == nil {
+			b.newClock(b.Env, "one", "hands: 1")
+		}
+	}
+	life[remove].run = func(d *deployer.Deployer, o deployer.Options) error {
+		_, err := d.Remove(t.Context(), deployer.RemoveOptions{
+			Options: o, Environment: b.Env, Solution: b.Solution, Data: deployer.DeleteData, Export: new(exported).open,
+		})
+		return err
+	}
+	b.live(life, installer, trials)
 }

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
+	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+func newRolesCommand(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "roles SOLUTION",
+		Short: "Write the roles that deploying a Solution, and running its applications, take",
+		Long: `Write roles for those who are no administrators of the cluster, for kubectl apply: the least rights that it takes to deploy every
+imported version of a Solution, and those to run its applications and nothing else.
+
+  solutionctl-installer-SOLUTION               in the whole cluster: environments, definitions, custom resources
+  solutionctl-installer-SOLUTION-environment   in the namespaces of environments: what the Solution consists of
+  solutionctl-installer-SOLUTION               in solutionctl-system and metalk8s-solutions: records and locks
+  solutionctl-applications-SOLUTION            in the namespaces of environments: 'deploy app', for its users
+
+With --environment they are bound in its namespaces to the groups that are named, and rights that an operator has in the whole
+cluster can be granted, because that takes the names of its roles. Read the roles before you apply them: who installs may give
+the operator the rights that its archive asks for.`,
+		Example: "  solutionctl deploy roles example-solution --environment test --installers deployers --applications designers",
+	}
+	f := a.addClusterFlags(cmd)
+	var o deployer.RolesOptions
+	flags := cmd.Flags()
+	flags.StringVar(&o.Environment, "environment", "", "bind the roles in the namespaces of this `ENVIRONMENT`")
+	flags.StringVar(&o.Installers, "installers", "", "the `GROUP` that deploys the Solution")
+	flags.StringVar(&o.Applications, "applications", "", "the `GROUP` that runs its applications; needs --environment")
+	flags.BoolVar(&o.Webhook, "webhook", false, "the operator is to have a certificate for its webhooks")
+	flags.BoolVar(&o.ProtectCRDs, "protect-crds", false, "definitions are to be protected")
+	cmd.Args = exactArgs("SOLUTION")
+	cmd.ValidArgsFunction = a.completeImported(f)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if o.Applications != "" && o.Environment == "" {
+			return report.Errorf(report.Usage, "--applications needs --environment: where are they?")
+		}
+		d, err := a.deployer(f)
+		if err != nil {
+			return err
+		}
+		o.Solution = args[0]
+		grants, err := d.Roles(cmd.Context(), o)
+		if err != nil {
+			return err
+		}
+		return a.emitResult(grants, func(w *console.Stream) error {
+			text, err := grants.YAML()
+			if err == nil {
+				_, err = fmt.Fprintf(w, "%s", text)
+			}
+			return err
+		})
+	}
+	return cmd
+}

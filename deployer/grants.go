@@ -1,0 +1,331 @@
+package deployer
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/deployer/render"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// RolesOptions say for whom roles are made.
+type RolesOptions struct {
+	Solution string
+	// Environment is where the Solution is to be deployed. Roles are bound in its namespaces, and what an operator may do in
+	// the whole cluster can only be granted by the names that it has there.
+	Environment string
+	// Installers and Applications are the groups that the roles are bound to; "" binds none.
+	Installers, Applications string
+	Webhook, ProtectCRDs     bool // as [Deployer.Add] and [Deployer.Activate] are to be told
+}
+
+// Grants are roles with the least rights that deploying a Solution, and running its applications, take, and what binds them: a
+// List as Kubernetes has it.
+type Grants struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Items      []any  `json:"items"`
+	// Notices say what no role grants.
+	Notices []string `json:"-"`
+}
+
+// YAML is what 'kubectl apply' takes, with the notices in front.
+func (g *Grants) YAML() ([]byte, error) {
+	var text bytes.Buffer
+	for _, notice := range g.Notices {
+		fmt.Fprintf(&text, "# %s\n", notice)
+	}
+	for _, item := range g.Items {
+		document, err := yaml.Marshal(item)
+		if err != nil {
+			return nil, err
+		}
+		text.WriteString("---\n")
+		text.Write(document)
+	}
+	return text.Bytes(), nil
+}
+
+// Roles computes what it takes to deploy any imported version of a Solution, from what the versions consist of.
+func (d *Deployer) Roles(ctx context.Context, o RolesOptions) (*Grants, error) {
+	catalog, err := d.Catalog(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if _, _, err = catalog.Find(o.Solution, ""); err != nil {
+		return nil, err
+	}
+	namespaces := []string{""}
+	if o.Environment != "" {
+		if namespaces, err = d.namespaceNames(ctx, o.Environment); err != nil {
+			return nil, err
+		}
+	}
+	g := &granting{o: o, d: d, wide: baseRights(), served: map[string][]string{}}
+	for _, i := range catalog.Of(o.Solution) {
+		if err = g.version(ctx, catalog, i, namespaces); err != nil {
+			return nil, fmt.Errorf("%s: %w", i.ID(), err)
+		}
+	}
+	return g.finish(namespaces), nil
+}
+
+// namespaceNames are those of an environment; one that does not exist is going to have a namespace of its name.
+func (d *Deployer) namespaceNames(ctx context.Context, environment string) ([]string, error) {
+	found, err := d.documents().Environment(ctx, environment)
+	if report.CodeOf(err) == report.NotFound {
+		return []string{environment}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, n := range found.Namespaces {
+		names = append(names, n.Name)
+	}
+	return names, nil
+}
+
+// granting collects rights.
+type granting struct {
+	o          RolesOptions
+	d          *Deployer
+	wide, here []cluster.Permission // in the whole cluster, and in the namespaces of environments
+	kinds      []cluster.Permission // on the custom resources, for who runs applications
+	served     map[string][]string  // of each definition the versions that any archive has
+	notices    []string
+}
+
+// baseRights are those that deploying anything takes: environments and definitions.
+func baseRights() []cluster.Permission {
+	return slices.Concat(
+		cluster.Permission{Resource: "namespaces"}.Each("get", "list", "watch", "create", "patch", "delete"),
+		cluster.Permission{Resource: "configmaps", Name: environmentRecord}.Each("get", "create", "patch", "update"),
+		cluster.Permission{Resource: "persistentvolumeclaims"}.Each("list"),
+	)
+}
+
+// version adds what a version consists of.
+func (g *granting) version(ctx context.Context, catalog *Catalog, i schema.Import, namespaces []string) error {
+	payload, settings, err := g.d.settings(ctx, catalog, i)
+	if err != nil {
+		return err
+	}
+	settings.ClusterWide, settings.Webhook = true, g.o.Webhook
+	activation, err := render.Activation(payload, settings)
+	if err != nil {
+		return err
+	}
+	if g.o.ProtectCRDs {
+		activation = append(activation, protect(engine.Key{Solution: i.Name}, activation)...)
+	}
+	for _, object := range activation {
+		switch group := object.GroupVersionKind().Group; {
+		case object.GetKind() == crdKind.Kind:
+			g.define(object)
+			err = g.object(ctx, &g.wide, object)
+		case object.GetKind() == namespaceKind.Kind:
+		case group == "monitoring.coreos.com", object.GetNamespace() == "" && strings.HasPrefix(object.GetKind(), "ValidatingAdmissionPolicy"):
+			err = g.object(ctx, &g.wide, object)
+		default:
+			g.notice("activating %s brings %s %s, which takes an administrator: no role grants it", i.ID(), object.GetKind(), object.GetName())
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for _, namespace := range namespaces {
+		settings.Environment, settings.Namespace = g.o.Environment, cmp.Or(namespace, "environment")
+		objects, err := render.Environment(payload, settings)
+		if err != nil {
+			return err
+		}
+		for _, object := range objects {
+			if err = g.placed(ctx, object); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// define adds the rights on the objects of a definition, which are judged, exported and deleted.
+func (g *granting) define(definition *unstructured.Unstructured) {
+	name := definition.GetName()
+	g.served[name] = slices.Compact(slices.Sorted(slices.Values(append(g.served[name], render.ServedVersions(definition)...))))
+	g.wide = append(g.wide, onObjects(definition, "get", "list", "watch", "delete")...)
+	if len(g.served[name]) > 1 { // they are stored anew when a version goes
+		g.wide = append(g.wide, mayMigrate(definition)...)
+	}
+	g.kinds = append(g.kinds, onObjects(definition, "get", "list", "watch", "create", "patch", "update", "delete")...)
+	versions, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions")
+	for _, version := range versions {
+		if v, ok := version.(map[string]any); ok {
+			if _, scales, _ := unstructured.NestedMap(v, "subresources", "scale"); scales {
+				scale := onObjects(definition, "patch")
+				scale[0].Subresource = "scale"
+				g.kinds = append(g.kinds, scale...)
+			}
+		}
+	}
+}
+
+// placed adds what an object in a namespace of an environment takes, or one that belongs to it.
+func (g *granting) placed(ctx context.Context, object *unstructured.Unstructured) error {
+	if object.GroupVersionKind().Group != rbacGroup {
+		return g.object(ctx, &g.here, object)
+	}
+	resource, isRole := map[string]string{"Role": "roles", "ClusterRole": "clusterroles"}[object.GetKind()]
+	if object.GetNamespace() != "" {
+		if isRole {
+			g.here = append(g.here, cluster.Permission{Group: rbacGroup, Resource: resource, Name: object.GetName()}.Each("bind", "escalate")...)
+		}
+		return g.object(ctx, &g.here, object)
+	}
+	if g.o.Environment == "" {
+		g.notice("the operator of %s wants %s %s, whose name depends on the namespace: say --environment to have rights on it", g.o.Solution, object.GetKind(), object.GetName())
+		return nil
+	}
+	if isRole {
+		g.wide = append(g.wide, cluster.Permission{Group: rbacGroup, Resource: resource, Name: object.GetName()}.Each("bind", "escalate")...)
+	}
+	return g.object(ctx, &g.wide, object)
+}
+
+// object adds every verb that some change of an object takes. A kind that the cluster does not have is not deployed.
+func (g *granting) object(ctx context.Context, to *[]cluster.Permission, object *unstructured.Unstructured) error {
+	ref := refOf(object.GroupVersionKind(), object)
+	for _, action := range []schema.Action{schema.ActionCreate, schema.ActionDelete} {
+		wanted, err := g.d.needed(ctx, schema.Change{Action: action, Object: ref}, true)
+		if errors.Is(err, cluster.ErrNoKind) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		*to = append(*to, wanted...)
+	}
+	return nil
+}
+
+func (g *granting) notice(format string, args ...any) {
+	if text := fmt.Sprintf(format, args...); !slices.Contains(g.notices, text) {
+		g.notices = append(g.notices, text)
+	}
+}
+
+// finish makes roles of the rights.
+func (g *granting) finish(namespaces []string) *Grants {
+	installer := "solutionctl-installer-" + g.o.Solution
+	applications := "solutionctl-applications-" + g.o.Solution
+	told := slices.Concat(
+		cluster.Permission{Resource: "namespaces"}.Each("get"),
+		cluster.Permission{Resource: "configmaps", Name: environmentRecord}.Each("get"),
+		cluster.Permission{Resource: "configmaps", Name: render.ApplicationsName(g.o.Solution)}.Each("get"),
+	)
+	records := slices.Concat(
+		cluster.Permission{Resource: "secrets"}.Each("get", "list", "create", "update", "delete"),
+		cluster.Permission{Resource: "configmaps", Name: registryName}.Each("get"),
+		cluster.Permission{Group: "coordination.k8s.io", Resource: "leases"}.Each("get", "create", "update"),
+	)
+	shared := cluster.Permission{Resource: "configmaps", Name: solutionsRecord}.Each("get", "update")
+	roles := []rbacv1.ClusterRole{
+		grantRole("ClusterRole", installer, "", g.wide),
+		grantRole("ClusterRole", installer+"-environment", "", g.here),
+		grantRole("Role", installer, cluster.SystemNamespace, records),
+		grantRole("Role", installer, metalk8s.SolutionsNamespace, shared),
+		grantRole("ClusterRole", applications, "", append(told, g.kinds...)),
+	}
+	result := &Grants{APIVersion: "v1", Kind: "List", Notices: g.notices}
+	for _, role := range roles {
+		result.Items = append(result.Items, role)
+	}
+	bind := func(role rbacv1.ClusterRole, group string, namespaces ...string) {
+		for _, namespace := range namespaces {
+			if group != "" {
+				result.Items = append(result.Items, bindRole(role, namespace, group))
+			}
+		}
+	}
+	bind(roles[0], g.o.Installers, "")
+	bind(roles[2], g.o.Installers, cluster.SystemNamespace)
+	bind(roles[3], g.o.Installers, metalk8s.SolutionsNamespace)
+	if g.o.Environment != "" {
+		bind(roles[1], g.o.Installers, namespaces...)
+		bind(roles[4], g.o.Applications, namespaces...)
+	}
+	return result
+}
+
+// grantRole makes a role; verbs on the same objects are one rule.
+func grantRole(kind, name, namespace string, permissions []cluster.Permission) rbacv1.ClusterRole {
+	return rbacv1.ClusterRole{
+		TypeMeta:   metav1.TypeMeta{APIVersion: rbacGroup + "/v1", Kind: kind},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: map[string]string{"app.kubernetes.io/managed-by": cluster.FieldManager}},
+		Rules:      policyRules(permissions),
+	}
+}
+
+func bindRole(role rbacv1.ClusterRole, namespace, group string) rbacv1.RoleBinding {
+	kind := "RoleBinding"
+	if namespace == "" {
+		kind = "ClusterRoleBinding"
+	}
+	return rbacv1.RoleBinding{
+		TypeMeta:   metav1.TypeMeta{APIVersion: role.APIVersion, Kind: kind},
+		ObjectMeta: metav1.ObjectMeta{Name: role.Name, Namespace: namespace, Labels: role.Labels},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacGroup, Kind: role.Kind, Name: role.Name},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacGroup, Kind: rbacv1.GroupKind, Name: group}},
+	}
+}
+
+// policyRules are rules with the verbs of permissions, sorted; what is permitted by name stays apart from what is permitted of all
+// objects, unless that is more.
+func policyRules(permissions []cluster.Permission) []rbacv1.PolicyRule {
+	all := map[cluster.Permission]bool{}
+	for _, p := range permissions {
+		p.Namespace = ""
+		all[p] = true
+	}
+	verbs := map[cluster.Permission][]string{}
+	for p := range all {
+		general := p
+		general.Name = ""
+		if p.Name != "" && all[general] {
+			continue
+		}
+		target := p
+		target.Verb = ""
+		verbs[target] = append(verbs[target], p.Verb)
+	}
+	targets := slices.SortedFunc(maps.Keys(verbs), func(a, b cluster.Permission) int {
+		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Subresource, b.Subresource), cmp.Compare(a.Name, b.Name))
+	})
+	var rules []rbacv1.PolicyRule
+	for _, t := range targets {
+		rule := rbacv1.PolicyRule{APIGroups: []string{t.Group}, Resources: []string{t.Resource}, Verbs: slices.Sorted(slices.Values(verbs[t]))}
+		if t.Subresource != "" {
+			rule.Resources[0] += "/" + t.Subresource
+		}
+		if t.Name != "" {
+			rule.ResourceNames = []string{t.Name}
+		}
+		rules = append(rules, rule)
+	}
+	return rules
+}
