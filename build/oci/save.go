@@ -7,13 +7,13 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 
+	"github.com/solutionctl/solutionctl/durable"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -42,27 +42,37 @@ func Save(ctx context.Context, image *Image, target string) error {
 		return report.Errorf(report.Usage, "%q is no place that images are written to", target).
 			WithHint("write oci:DIR or docker-archive:FILE")
 	}
-	write := writeLayout
-	if to.kind == kindDockerArchive {
-		write = writeDockerArchive
-	}
-	path := filepath.Clean(to.path)
+	path, ref := filepath.Clean(to.path), cmp.Or(to.ref, image.Ref.String())
 	if _, err = os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 		return cmp.Or(err, error(report.Errorf(report.Usage, "%s exists", path).WithHint("name a new file or directory")))
 	}
-	dir, err := os.MkdirTemp(filepath.Dir(path), "."+filepath.Base(path)+".partial-*")
-	if err != nil {
-		return fmt.Errorf("write %s: %w", path, errors.Unwrap(err)) // why, but not the temporary name
+	if _, err = os.Stat(filepath.Dir(path)); errors.Is(err, fs.ErrNotExist) {
+		return report.Errorf(report.NotFound, "write %s: %w", path, err).WithHint("make the directory first")
 	}
-	content := filepath.Join(dir, filepath.Base(path))
-	err = write(ctx, image, cmp.Or(to.ref, image.Ref.String()), content)
-	if err == nil {
-		err = os.Rename(content, path)
+	if to.kind == kindLayout {
+		err = saveLayout(ctx, image, ref, path)
+	} else {
+		err = saveDockerArchive(ctx, image, ref, path)
 	}
-	return inContext("image "+image.Ref.String(), errors.Join(err, os.RemoveAll(dir)))
+	return inContext("image "+image.Ref.String(), err)
 }
 
-// writeLayout writes the image as an OCI image layout into a new directory.
+// saveLayout writes the image as an OCI image layout into a new directory.
+func saveLayout(ctx context.Context, image *Image, ref, path string) error {
+	partial := durable.Partial(path)
+	if err := os.RemoveAll(partial); err != nil { // what a process left that was killed
+		return err
+	}
+	err := writeLayout(ctx, image, ref, partial)
+	if err == nil {
+		err = durable.Rename(partial, path)
+	}
+	if err != nil {
+		return errors.Join(err, os.RemoveAll(partial))
+	}
+	return nil
+}
+
 func writeLayout(ctx context.Context, image *Image, ref, dir string) error {
 	l := &arrangement{known: map[string]bool{}, blobs: map[Digest]int{}}
 	l.addData(layoutFile, []byte(`{"imageLayoutVersion":"1.0.0"}`))
@@ -72,7 +82,11 @@ func writeLayout(ctx context.Context, image *Image, ref, dir string) error {
 	for _, m := range image.Manifests {
 		l.addData(blobPath(m.Digest), m.Data)
 	}
-	if err := os.MkdirAll(filepath.Join(dir, "blobs", "sha256"), 0o755); err != nil {
+	blobs := filepath.Join(dir, "blobs", "sha256")
+	if err := os.Mkdir(dir, 0o755); err != nil { // not those above it
+		return err
+	}
+	if err := durable.MkdirAll(blobs, 0o755); err != nil {
 		return err
 	}
 	for _, entry := range l.entries {
@@ -81,13 +95,11 @@ func writeLayout(ctx context.Context, image *Image, ref, dir string) error {
 		}
 	}
 	for _, blob := range image.Blobs {
-		if err := copyBlob(ctx, blob, func(r io.Reader) error {
-			return writeContent(ctx, filepath.Join(dir, filepath.FromSlash(blobPath(blob.Digest))), r)
-		}); err != nil {
+		if err := copyBlob(ctx, blob, func(r io.Reader) error { return writeContent(ctx, filepath.Join(blobs, blob.Digest.Hex), r) }); err != nil {
 			return err
 		}
 	}
-	return nil
+	return errors.Join(durable.SyncDirectory(blobs), durable.SyncDirectory(dir))
 }
 
 func writeContent(ctx context.Context, name string, r io.Reader) error {
@@ -111,12 +123,23 @@ func copyBlob(ctx context.Context, blob Blob, write func(io.Reader) error) error
 	return errors.Join(write(VerifyReader(r, blob.Descriptor)), r.Close())
 }
 
-// writeDockerArchive writes the image as `docker save` does, its layers compressed as they are.
-func writeDockerArchive(ctx context.Context, image *Image, ref, name string) error {
+// saveDockerArchive writes the image as `docker save` does, its layers compressed as they are.
+func saveDockerArchive(ctx context.Context, image *Image, ref, path string) error {
 	doc, err := image.forDocker()
 	if err != nil {
 		return err
 	}
+	f, err := durable.Create(path)
+	if err != nil {
+		return err
+	}
+	if err := writeDockerArchive(ctx, f, image, doc, ref); err != nil {
+		return errors.Join(err, f.Discard())
+	}
+	return f.PublishNew(0o644)
+}
+
+func writeDockerArchive(ctx context.Context, f io.Writer, image *Image, doc *document, ref string) error {
 	entry := dockerImage{Config: doc.Config.Digest.Hex + ".json", RepoTags: []string{ref}, Layers: []string{}}
 	names := map[Digest]string{doc.Config.Digest: entry.Config}
 	for _, layer := range doc.Layers {
@@ -127,24 +150,20 @@ func writeDockerArchive(ctx context.Context, image *Image, ref, name string) err
 	if err != nil {
 		return err
 	}
-	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-	if err != nil {
-		return err
-	}
 	buffered := bufio.NewWriterSize(f, 1<<20)
 	w := tar.NewWriter(buffered)
 	for _, blob := range image.Blobs {
 		if names[blob.Digest] == "" {
 			continue // of another platform, or of what refers to the image
 		}
-		if err = copyBlob(ctx, blob, func(r io.Reader) error {
-			return addMember(ctx, w, names[blob.Digest], blob.Size, r)
-		}); err != nil {
-			return errors.Join(err, f.Close())
+		if err := copyBlob(ctx, blob, func(r io.Reader) error { return addMember(ctx, w, names[blob.Digest], blob.Size, r) }); err != nil {
+			return err
 		}
 	}
-	err = addMember(ctx, w, manifestFile, int64(len(list)), bytes.NewReader(list))
-	return errors.Join(err, w.Close(), buffered.Flush(), f.Sync(), f.Close())
+	if err := addMember(ctx, w, manifestFile, int64(len(list)), bytes.NewReader(list)); err != nil {
+		return err
+	}
+	return errors.Join(w.Close(), buffered.Flush())
 }
 
 func addMember(ctx context.Context, w *tar.Writer, name string, size int64, r io.Reader) error {

@@ -212,7 +212,7 @@ func TestSaveRefuses(t *testing.T) {
 		{"directory is there", "oci:there", image, report.Usage, "there exists"},
 		{"file is there", "docker-archive:file:a", image, report.Usage, "file exists"},
 		{"dangling link", "oci:dangling", image, report.Usage, "dangling exists"},
-		{"no directory above", "oci:nowhere/out", image, report.Failure, "write nowhere/out"},
+		{"no directory above", "oci:nowhere/out", image, report.NotFound, "write nowhere/out"},
 		{"damaged layer", "oci:out", &damaged, report.Corrupt, "its bytes have the digest"},
 		{"damaged layer in a tar", "docker-archive:out", &damaged, report.Corrupt, "its bytes have the digest"},
 		{"no image", "docker-archive:out", payload(t), report.Usage, "no image that Docker runs"},

@@ -214,6 +214,31 @@ func TestStore(t *testing.T) {
 	}
 }
 
+func TestFind(t *testing.T) {
+	store, err := oci.Open(mapFS(t, layoutOf(t, append(solution(t), payload(t))...)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	arm := []schema.Platform{{OS: "linux", Architecture: "arm64"}}
+	image, err := store.Find(t.Context(), "ui", arm)
+	if err != nil || image.Ref.String() != "ui:1.0.0" || !slices.Equal(image.Platforms(), arm) {
+		t.Fatalf("got %+v, %v", image, err)
+	}
+	to := filepath.Join(t.TempDir(), "arm.tar")
+	if err = oci.Save(t.Context(), image, "docker-archive:"+to); err != nil {
+		t.Fatal(err)
+	}
+	if got := resolve(t, oci.Options{}, "docker-archive:"+to+":ui:1.0.0"); !slices.Equal(got.Platforms(), arm) {
+		t.Errorf("saved for %v", got.Platforms())
+	}
+	_, err = store.Find(t.Context(), "operator", nil)
+	checkError(t, err, report.NotFound, `it holds 3 images named "operator"`, "operator:0.9.0")
+	_, err = store.Find(t.Context(), "operator:1.0", nil)
+	checkError(t, err, report.NotFound, `it holds no image named "operator:1.0"`, "operator:1.0.0")
+	_, err = store.Find(t.Context(), "operator:1.0.0", arm)
+	checkError(t, err, report.Invalid, "the image is for linux/amd64, want linux/arm64", "")
+}
+
 // What is read back and laid out again has the same bytes.
 func TestStoreRoundTrip(t *testing.T) {
 	files := mapFS(t, layoutOf(t, append(solution(t), payload(t))...))

@@ -100,7 +100,11 @@ func (a *app) saveImage(ctx context.Context, archive *archive.Archive, f inspect
 	}
 	d := archive.DescribeImage(image)
 	return a.emitResult(d, func(w *console.Stream) error {
-		_, err := fmt.Fprintf(w, "%s is in %s: %s for %s\n", d.Name, console.Clean(f.to), d.Digest, joinStrings(d.Platforms))
+		platforms := ""
+		if len(d.Platforms) > 0 {
+			platforms = " for " + joinStrings(d.Platforms)
+		}
+		_, err := fmt.Fprintf(w, "%s is in %s: %s%s\n", d.Name, console.Clean(f.to), d.Digest, platforms)
 		return err
 	})
 }
