@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -363,6 +364,64 @@ func TestPayload(t *testing.T) {
 	created, err := image.Created(t.Context())
 	if err != nil || !created.IsZero() {
 		t.Errorf("created %v, %v", created, err)
+	}
+}
+
+// TestPayloadOfManyFiles: a registry takes no manifest that lists 20,000 files.
+func TestPayloadOfManyFiles(t *testing.T) {
+	var files []oci.PayloadFile
+	for i := range 20_000 {
+		text := fmt.Sprint(i)
+		digest, size, err := v1.SHA256(strings.NewReader(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, oci.PayloadFile{Path: "docs/" + text, Digest: digest, Size: size, Open: openText(text)})
+	}
+	image, err := oci.PayloadImage(files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	image.Ref = schema.ImageRef{Name: "payload", Tag: "1.0.0"}
+	for _, m := range image.Manifests {
+		if len(m.Data) > 4<<20 {
+			t.Errorf("a manifest has %d bytes", len(m.Data))
+		}
+	}
+	archive := fstest.MapFS{}
+	for _, e := range layoutOf(t, image) {
+		data := e.Data
+		if e.Blob != nil {
+			r, err := e.Blob.Open(t.Context(), 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if data, err = io.ReadAll(r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		archive[e.Path] = &fstest.MapFile{Data: data}
+	}
+	store, err := oci.Open(archive)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := store.Image(image.Ref)
+	if got == nil || got.Root.ArtifactType != oci.PayloadType || len(got.Blobs) != len(files)+1 {
+		t.Fatalf("read again: %+v", got)
+	}
+	titles := map[string]bool{}
+	for _, m := range got.Manifests[1:] {
+		var part v1.Manifest
+		if err := json.Unmarshal(m.Data, &part); err != nil {
+			t.Fatal(err)
+		}
+		for _, layer := range part.Layers {
+			titles[layer.Annotations["org.opencontainers.image.title"]] = true
+		}
+	}
+	if len(titles) != len(files) {
+		t.Errorf("%d files are listed, want %d", len(titles), len(files))
 	}
 }
 

@@ -16,12 +16,30 @@ import (
 // memoryFS is a read-only file system in memory, by path. A directory exists when a file is in it.
 type memoryFS map[string][]byte
 
-// add reads a file into m, which stays within the bounds of a payload.
-func (m memoryFS) add(name string, r io.Reader) error {
+// memoryFiller fills a memoryFS, within the bounds of a payload.
+type memoryFiller struct {
+	files memoryFS
+	dirs  map[string]bool
+	size  int
+}
+
+func newMemoryFiller() *memoryFiller {
+	return &memoryFiller{files: memoryFS{}, dirs: map[string]bool{}}
+}
+
+// add reads a file.
+func (m *memoryFiller) add(name string, r io.Reader) error {
 	if !fs.ValidPath(name) || name == "." {
 		return report.Errorf(report.Invalid, "%q is not a path", name)
 	}
-	if _, twice := m[name]; twice || m.isDir(name) || m.isBelowFile(name) {
+	_, twice := m.files[name]
+	twice = twice || m.dirs[name]
+	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+		_, isFile := m.files[dir]
+		twice = twice || isFile
+		m.dirs[dir] = true
+	}
+	if twice {
 		return report.Errorf(report.Invalid, "%s is there twice", name)
 	}
 	data, err := io.ReadAll(io.LimitReader(r, maxFile+1))
@@ -31,28 +49,13 @@ func (m memoryFS) add(name string, r io.Reader) error {
 	if len(data) > maxFile {
 		return report.Errorf(report.Invalid, "%s is larger than %d MiB", name, maxFile>>20)
 	}
-	m[name] = data
-	if len(m) > maxFiles || m.size() > maxTotal {
+	m.files[name] = data
+	m.size += len(data)
+	if len(m.files) > maxFiles || m.size > maxTotal {
 		return report.Errorf(report.Invalid, "what is not an image takes more than %d MiB or %d files", maxTotal>>20, maxFiles).
 			WithHint("put large data into an image")
 	}
 	return nil
-}
-
-func (m memoryFS) size() (total int) {
-	for _, data := range m {
-		total += len(data)
-	}
-	return total
-}
-
-func (m memoryFS) isBelowFile(name string) bool {
-	for name = path.Dir(name); name != "."; name = path.Dir(name) {
-		if _, isFile := m[name]; isFile {
-			return true
-		}
-	}
-	return false
 }
 
 func (m memoryFS) names() []string { return slices.Sorted(maps.Keys(m)) }

@@ -24,7 +24,7 @@ import (
 const (
 	maxFile  = 8 << 20
 	maxTotal = 32 << 20
-	maxFiles = 4096
+	maxFiles = 25_000
 )
 
 // The names in an encoded payload: what is known of the images, and the directory of the files.
@@ -53,7 +53,7 @@ type Image = schema.PayloadImage
 
 // FromArchive reads the payload of an archive. SBOMs, documentation and what only serves images stay out.
 func FromArchive(a *archive.Archive) (*Payload, error) {
-	files := memoryFS{}
+	files := newMemoryFiller()
 	err := fs.WalkDir(a.FS, ".", func(name string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
@@ -81,7 +81,7 @@ func FromArchive(a *archive.Archive) (*Payload, error) {
 			images = append(images, Image{Ref: image.Ref, Digest: image.Root.Digest.String(), Origin: cmp.Or(a.Solution.Spec.ImageOrigins[image.Ref], image.Origin)})
 		}
 	}
-	return newPayload(files, images)
+	return newPayload(files.files, images)
 }
 
 func newPayload(files memoryFS, images []Image) (*Payload, error) {
@@ -192,7 +192,7 @@ func decode(data []byte) (*Payload, error) {
 	}
 	compressed.Multistream(false)
 	r := tar.NewReader(io.LimitReader(compressed, maxTotal+maxFiles*4*512))
-	files := memoryFS{}
+	files := newMemoryFiller()
 	var head *schema.PayloadHead
 	for {
 		header, err := r.Next()
@@ -201,7 +201,7 @@ func decode(data []byte) (*Payload, error) {
 			if head == nil {
 				return nil, fmt.Errorf("%s is missing", headFile)
 			}
-			return newPayload(files, head.Images)
+			return newPayload(files.files, head.Images)
 		case err != nil:
 			return nil, err
 		case head == nil:

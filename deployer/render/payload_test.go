@@ -161,7 +161,7 @@ func TestDecodeRefuses(t *testing.T) {
 	head, manifest := entry{name: "payload.json", data: goodHead}, entry{name: "files/manifest.yaml", data: dbManifest}
 	large := strings.Repeat("\x00", 9<<20)
 	many := []entry{head, manifest}
-	for i := range 5000 {
+	for i := range 25_001 {
 		many = append(many, entry{name: fmt.Sprintf("files/%d", i)})
 	}
 	digest := `"digest": "sha256:` + strings.Repeat("0", 64) + `"`
@@ -191,7 +191,7 @@ func TestDecodeRefuses(t *testing.T) {
 		"file and dir":     {packed(t, head, manifest, entry{name: "files/a"}, entry{name: "files/a/b"}), report.Corrupt, "there twice"},
 		"dir and file":     {packed(t, head, manifest, entry{name: "files/a/b"}, entry{name: "files/a"}), report.Corrupt, "there twice"},
 		"large file":       {packed(t, head, manifest, entry{name: "files/a", data: large}), report.Corrupt, "larger than 8 MiB"},
-		"too many files":   {packed(t, many...), report.Corrupt, "4096 files"},
+		"too many files":   {packed(t, many...), report.Corrupt, "25000 files"},
 		"compression bomb": {packed(t, head, manifest, entry{name: "files/a", data: large[:8<<20]}, entry{name: "files/b", data: large[:8<<20]}, entry{name: "files/c", data: large[:8<<20]}, entry{name: "files/d", data: large[:8<<20]}), report.Corrupt, "32 MiB"},
 	} {
 		t.Run(name, func(t *testing.T) {
