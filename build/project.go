@@ -39,8 +39,10 @@ func Load(name string, overrides Overrides) (*Project, error) {
 	file := name
 	if info.IsDir() {
 		file = filepath.Join(name, ProjectFile)
-	} else if !info.Mode().IsRegular() {
-		return nil, report.Errorf(report.Usage, "load project: %s is neither a directory nor a file", name)
+		info, err = os.Stat(file)
+	}
+	if err == nil && !info.Mode().IsRegular() {
+		return nil, report.Errorf(report.Usage, "load project: %s is not a file", file)
 	}
 	data, err := readDocument(file)
 	if err != nil {
@@ -160,17 +162,18 @@ func (p *Project) walk(part part) ([]sourceFile, error) {
 
 // open opens a file of the project, which must be a regular file below the project's directory.
 func (p *Project) open(source string) (*os.File, error) {
-	f, err := p.root.Open(filepath.FromSlash(source))
+	name := filepath.FromSlash(source)
+	info, err := p.root.Stat(name) // who opens a FIFO waits for somebody to write to it
+	if err == nil && !info.Mode().IsRegular() {
+		return nil, report.Errorf(report.Invalid, "project file %s is not a regular file", source)
+	}
+	var f *os.File
+	if err == nil {
+		f, err = p.root.Open(name)
+	}
 	if err != nil {
 		return nil, report.Errorf(report.Invalid, "open project file: %w", err).
 			WithHint("the files of a project lie below the directory of its %s", ProjectFile)
-	}
-	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = report.Errorf(report.Invalid, "project file %s is not a regular file", source)
-	}
-	if err != nil {
-		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
 }

@@ -221,6 +221,9 @@ func (w *writer) fillExtents(ctx context.Context, jobs int, resuming bool) error
 // fill brings one extent to its final bytes.
 func (w *writer) fill(ctx context.Context, extent iso.Extent, resuming bool, buffer []byte) error {
 	blob := w.plan.content[extent.Key]
+	if blob.Release != nil {
+		defer blob.Release()
+	}
 	event := report.Event{Step: "write", Name: blob.name, Total: extent.Size}
 	if extent.Size >= minTransfer {
 		w.emit(event, report.Started, 0)

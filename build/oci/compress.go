@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"github.com/google/go-containerregistry/pkg/v1/types"
 	"github.com/klauspost/pgzip"
@@ -29,18 +30,35 @@ const (
 	maxCompressing = 4 // layers; each takes some 10 MiB
 )
 
-// layerCache holds compressed layers by the digest of their uncompressed form (diff ID).
+// layerCache holds compressed layers by the digest of their uncompressed form (diff ID): in a directory, or without one in
+// files that nobody else sees and that are gone with the process.
 type layerCache struct {
-	dir     string
+	dir     string // "": nothing is kept
+	work    string // of the files without a name
 	sink    report.Sink
 	slots   chan struct{} // one is taken by each compression under way
 	records onces[Digest, layerRecord]
+
+	mu    sync.Mutex
+	files map[Digest]*scratch // by the digest of the compressed layer
+}
+
+// Close gives back the space of what is not kept.
+func (c *layerCache) Close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var errs []error
+	for _, f := range c.files {
+		errs = append(errs, f.Close())
+	}
+	c.files = nil
+	return errors.Join(errs...)
 }
 
 // newLayerCache returns a cache that keeps about as many processors busy as there are jobs.
-func newLayerCache(dir string, jobs int, sink report.Sink) *layerCache {
+func newLayerCache(dir, work string, jobs int, sink report.Sink) *layerCache {
 	layers := min((jobs+codecBlocks-1)/codecBlocks, maxCompressing)
-	return &layerCache{dir: dir, sink: sink, slots: make(chan struct{}, layers)}
+	return &layerCache{dir: dir, work: work, sink: sink, slots: make(chan struct{}, layers)}
 }
 
 // layerRecord says what a layer became; the blob lies beside the record, under its digest.
@@ -61,7 +79,7 @@ func (c *layerCache) blobPath(d Digest) string { return filepath.Join(c.codecDir
 // must be diffID. Several images that need the layer at once wait for the same compression.
 func (c *layerCache) compress(ctx context.Context, diffID Digest, name string, open func() (io.ReadCloser, error)) (Blob, error) {
 	record, err := c.records.get(diffID, func() (layerRecord, error) {
-		if record, ok := c.find(diffID); ok {
+		if record, ok := c.find(diffID); ok && c.dir != "" {
 			return record, nil
 		}
 		select {
@@ -102,6 +120,9 @@ func (c *layerCache) fill(ctx context.Context, diffID Digest, open func() (io.Re
 		return record, err
 	}
 	defer func() { _ = r.Close() }()
+	if c.dir == "" {
+		return c.fillScratch(ctx, diffID, r)
+	}
 	if err = os.MkdirAll(c.codecDir(), 0o755); err != nil {
 		return record, err
 	}
@@ -109,25 +130,49 @@ func (c *layerCache) fill(ctx context.Context, diffID Digest, open func() (io.Re
 	if err != nil {
 		return record, err
 	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, tmp.Close(), os.Remove(tmp.Name()))
-		}
-	}()
+	if record, err = compressTo(ctx, tmp, diffID, r); err != nil {
+		return record, errors.Join(err, tmp.Close(), os.Remove(tmp.Name()))
+	}
+	if err := errors.Join(tmp.Close(), os.Rename(tmp.Name(), c.blobPath(record.Digest))); err != nil {
+		return record, errors.Join(err, os.Remove(tmp.Name()))
+	}
+	return record, c.save(record)
+}
+
+// fillScratch compresses a layer into a file without a name.
+func (c *layerCache) fillScratch(ctx context.Context, diffID Digest, r io.Reader) (layerRecord, error) {
+	tmp, err := newScratch(c.work)
+	if err != nil {
+		return layerRecord{}, err
+	}
+	record, err := compressTo(ctx, tmp, diffID, r)
+	if err != nil {
+		return record, errors.Join(err, tmp.Close())
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.files[record.Digest] != nil { // two layers that compress to the same bytes
+		return record, tmp.Close()
+	}
+	if c.files == nil {
+		c.files = map[Digest]*scratch{}
+	}
+	c.files[record.Digest] = tmp
+	return record, nil
+}
+
+// compressTo writes a layer, compressed, to w; its digest must be diffID.
+func compressTo(ctx context.Context, w io.Writer, diffID Digest, r io.Reader) (record layerRecord, err error) {
 	sum := sha256.New()
 	size := &countingWriter{}
 	plain := sha256.New()
-	if err := compressLayer(io.MultiWriter(tmp, sum, size), io.TeeReader(contextReader{ctx, r}, plain)); err != nil {
+	if err := compressLayer(io.MultiWriter(w, sum, size), io.TeeReader(contextReader{ctx, r}, plain)); err != nil {
 		return record, err
 	}
 	if got := hex.EncodeToString(plain.Sum(nil)); got != diffID.Hex {
 		return record, report.Errorf(report.Corrupt, "layer %s: its bytes have the digest sha256:%s", diffID, got)
 	}
-	record = layerRecord{DiffID: diffID, Codec: codec, Digest: Digest{Algorithm: "sha256", Hex: hex.EncodeToString(sum.Sum(nil))}, Size: size.n}
-	if err := errors.Join(tmp.Close(), os.Rename(tmp.Name(), c.blobPath(record.Digest))); err != nil {
-		return record, err
-	}
-	return record, c.save(record)
+	return layerRecord{DiffID: diffID, Codec: codec, Digest: Digest{Algorithm: "sha256", Hex: hex.EncodeToString(sum.Sum(nil))}, Size: size.n}, nil
 }
 
 // save writes the record, after its blob.
@@ -150,6 +195,9 @@ func (c *layerCache) save(record layerRecord) error {
 // blob is a layer in the cache.
 func (c *layerCache) blob(record layerRecord) Blob {
 	d := Descriptor{MediaType: types.DockerLayer, Digest: record.Digest, Size: record.Size}
+	if c.dir == "" {
+		return c.scratchBlob(d)
+	}
 	return Blob{Descriptor: d, Open: func(_ context.Context, offset int64) (io.ReadCloser, error) {
 		f, err := os.Open(c.blobPath(record.Digest))
 		if err != nil {
@@ -160,6 +208,30 @@ func (c *layerCache) blob(record layerRecord) Blob {
 		}
 		return cachedLayer{f}, nil
 	}}
+}
+
+// scratchBlob is a layer in a file without a name. Its space is given back when it is released.
+func (c *layerCache) scratchBlob(d Descriptor) Blob {
+	file := func() *scratch {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return c.files[d.Digest]
+	}
+	return Blob{
+		Descriptor: d,
+		Open: func(_ context.Context, offset int64) (io.ReadCloser, error) {
+			f := file()
+			if f == nil {
+				return nil, report.Errorf(report.Failure, "layer %s was released", d.Digest)
+			}
+			return io.NopCloser(io.NewSectionReader(f, offset, d.Size-offset)), nil
+		},
+		Release: func() {
+			if f := file(); f != nil {
+				_ = f.Close() // a temporary file that was read
+			}
+		},
+	}
 }
 
 // cachedLayer is a blob of the cache. A damaged one is removed, so that the next run makes it anew.

@@ -37,6 +37,8 @@ type Blob struct {
 	// Open streams the blob from offset to its end. The caller closes the reader and verifies the digest, for instance
 	// with [VerifyReader]. Open may be called several times, from several goroutines.
 	Open func(ctx context.Context, offset int64) (io.ReadCloser, error)
+	// Release, unless it is nil, gives back the space of a temporary copy. Afterwards, the blob cannot be opened any more.
+	Release func()
 }
 
 // Manifest is an image manifest, an image index or an artifact manifest, with the exact bytes that have its digest.

@@ -28,7 +28,8 @@ func DefaultKeychain() Keychain { return authn.DefaultKeychain }
 // Options say where a Resolver may look and what it takes.
 type Options struct {
 	BaseDir   string            // directory that relative paths in sources start from
-	CacheDir  string            // keeps compressed layers from run to run; empty: a temporary directory until Close
+	CacheDir  string            // keeps compressed layers from run to run; empty: temporary files until Close
+	WorkDir   string            // of temporary files; empty: the system's
 	Platforms []schema.Platform // take these platforms of an index; empty: all
 
 	Transport  http.RoundTripper   // nil: one like http.DefaultTransport
@@ -51,7 +52,6 @@ type Resolver struct {
 	wait func(context.Context, time.Duration) error // between attempts
 	idle time.Duration                              // without a byte from a registry before its connection is given up
 
-	work   once[string] // the directory of temporary files
 	layers once[*layerCache]
 	places onces[string, *place]
 	repos  onces[string, *endpoint]
@@ -152,8 +152,7 @@ func hasIndex(fsys fs.FS) bool {
 
 func (r *Resolver) fromDocker(ctx context.Context, p *place, ref string) (*Image, error) {
 	cache, err := r.layers.get(func() (*layerCache, error) {
-		dir, err := r.workDir()
-		return newLayerCache(dir, r.o.Jobs, r.o.Sink), err
+		return newLayerCache(r.o.CacheDir, r.o.WorkDir, r.o.Jobs, r.o.Sink), nil
 	})
 	if err != nil {
 		return nil, err
@@ -163,7 +162,7 @@ func (r *Resolver) fromDocker(ctx context.Context, p *place, ref string) (*Image
 }
 
 func (r *Resolver) fromDir(ctx context.Context, dir string) (*Image, error) {
-	fsys := os.DirFS(r.path(dir))
+	fsys := Directory(r.path(dir))
 	image, err := skopeoDir{fsys, "."}.image(ctx, r.o.Platforms)
 	if _, noManifest := fs.Stat(fsys, manifestFile); errors.Is(noManifest, fs.ErrNotExist) {
 		err = report.Errorf(report.Invalid, "there is no manifest.json: not a directory that skopeo wrote").
@@ -207,7 +206,7 @@ func openLayout(dir string) (*place, error) {
 	if !info.IsDir() {
 		return nil, report.Errorf(report.Invalid, "%s is a file", dir).WithHint("for a tar file, write oci-archive:FILE or docker-archive:FILE")
 	}
-	return &place{layout: &layout{fsys: os.DirFS(dir)}, close: func() error { return nil }}, nil
+	return &place{layout: &layout{fsys: Directory(dir)}, close: func() error { return nil }}, nil
 }
 
 // tarball opens a tar file, or standard input.
@@ -226,20 +225,12 @@ func (r *Resolver) tarball(ctx context.Context, path string) (*place, error) {
 		} else if info.IsDir() {
 			return nil, report.Errorf(report.Invalid, "%s is a directory", path).WithHint("for a directory, write oci:DIR or dir:DIR")
 		}
-		dir, err := r.workDir()
-		if err != nil {
-			return nil, err
-		}
-		return tarPlace(openTarball(ctx, path, dir))
+		return tarPlace(openTarball(ctx, path, r.o.WorkDir))
 	})
 }
 
 func (r *Resolver) spool(ctx context.Context, stream io.Reader) (*place, error) {
-	dir, err := r.workDir()
-	if err != nil {
-		return nil, err
-	}
-	return tarPlace(spoolTarball(ctx, stream, dir))
+	return tarPlace(spoolTarball(ctx, func() (io.ReadCloser, error) { return io.NopCloser(stream), nil }, r.o.WorkDir))
 }
 
 func tarPlace(t *tarball, err error) (*place, error) {
@@ -269,24 +260,14 @@ func (r *Resolver) path(p string) string {
 	return filepath.Join(r.o.BaseDir, filepath.FromSlash(p))
 }
 
-// workDir returns the directory of the layer cache and of temporary files.
-func (r *Resolver) workDir() (string, error) {
-	return r.work.get(func() (string, error) {
-		if r.o.CacheDir == "" {
-			return os.MkdirTemp("", "solutionctl-*")
-		}
-		return r.o.CacheDir, os.MkdirAll(r.o.CacheDir, 0o755)
-	})
-}
-
 // Close closes open files and removes temporary ones.
 func (r *Resolver) Close() error {
 	var errs []error
 	for p := range r.places.drain() {
 		errs = append(errs, p.close())
 	}
-	if dir, ok := r.work.take(); ok && r.o.CacheDir == "" {
-		errs = append(errs, os.RemoveAll(dir))
+	if cache, ok := r.layers.take(); ok {
+		errs = append(errs, cache.Close())
 	}
 	return errors.Join(errs...)
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"path/filepath"
 	"syscall"
 
 	"github.com/klauspost/compress/gzip"
@@ -35,53 +36,86 @@ func (t *tarball) Close() error {
 
 // openTarball indexes a tar file on disk, spooling it into dir first when it is compressed or cannot seek.
 func openTarball(ctx context.Context, name, dir string) (*tarball, error) {
+	info, err := os.Stat(name)
+	if err != nil {
+		return nil, err
+	}
+	open := func() (io.ReadCloser, error) { return os.Open(name) }
+	if !info.Mode().IsRegular() {
+		return spoolTarball(ctx, open, dir)
+	}
 	f, err := os.Open(name)
 	if err != nil {
 		return nil, err
 	}
-	info, err := f.Stat()
-	if err != nil {
+	var head [8]byte
+	n, err := f.ReadAt(head[:], 0)
+	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, errors.Join(err, f.Close())
 	}
-	var head [8]byte
-	if info.Mode().IsRegular() {
-		n, err := f.ReadAt(head[:], 0)
-		if err != nil && !errors.Is(err, io.EOF) {
-			return nil, errors.Join(err, f.Close())
-		}
-		if compressionOf(head[:n]) == uncompressed {
-			return newTarball(ctx, f, info.Size(), f.Close)
-		}
+	if compressionOf(head[:n]) == uncompressed {
+		return newTarball(ctx, f, info.Size(), f.Close)
 	}
-	defer func() { _ = f.Close() }()
-	return spoolTarball(ctx, f, dir)
+	if err := f.Close(); err != nil {
+		return nil, err
+	}
+	return spoolTarball(ctx, open, dir)
 }
 
+// stream reads what may keep its reader waiting for ever, even to be opened: a FIFO, or standard input. It ends with its
+// context; who waits is left behind then.
+func stream(ctx context.Context, open func() (io.ReadCloser, error)) io.ReadCloser {
+	r, w := io.Pipe()
+	go func() {
+		source, err := open()
+		if err == nil {
+			_, err = io.CopyBuffer(w, struct{ io.Reader }{source}, make([]byte, 1<<18))
+			err = errors.Join(err, source.Close())
+		}
+		_ = w.CloseWithError(err) // the reader gets it
+	}()
+	stop := context.AfterFunc(ctx, func() { _ = w.CloseWithError(ctx.Err()) })
+	return closing{r, func() error {
+		stop()
+		return r.Close()
+	}}
+}
+
+type closing struct {
+	io.Reader
+	close func() error
+}
+
+func (c closing) Close() error { return c.close() }
+
 // spoolTarball copies a stream, decompressed, to a temporary file in dir and indexes that.
-func spoolTarball(ctx context.Context, r io.Reader, dir string) (*tarball, error) {
+func spoolTarball(ctx context.Context, open func() (io.ReadCloser, error), dir string) (*tarball, error) {
+	r := stream(ctx, open)
+	defer func() { _ = r.Close() }()
 	plain, err := decompress(r)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = plain.Close() }()
-	tmp, err := os.CreateTemp(dir, "spool-*")
+	tmp, err := newScratch(dir)
 	if err != nil {
 		return nil, err
 	}
-	remove := func() error { return errors.Join(tmp.Close(), os.Remove(tmp.Name())) }
 	n, err := io.Copy(tmp, io.LimitReader(contextReader{ctx, plain}, maxSpool+1))
 	switch {
 	case errors.Is(err, syscall.ENOSPC):
-		err = report.Errorf(report.NoSpace, "spool tar file: %w", err).WithHint("free space in %s, or choose another cache directory", dir)
-	case err != nil && ctx.Err() == nil:
+		err = report.Errorf(report.NoSpace, "spool tar file: %w", err).WithHint("free space in %s", filepath.Dir(tmp.Name()))
+	case ctx.Err() != nil:
+		err = ctx.Err()
+	case err != nil:
 		err = report.Errorf(report.Corrupt, "read tar file: %w", err)
 	case n > maxSpool:
 		err = report.Errorf(report.Invalid, "tar file has more than %d GiB", maxSpool>>30)
 	}
 	if err != nil {
-		return nil, errors.Join(err, remove())
+		return nil, errors.Join(err, tmp.Close())
 	}
-	return newTarball(ctx, tmp, n, remove)
+	return newTarball(ctx, tmp, n, tmp.Close)
 }
 
 func newTarball(ctx context.Context, r io.ReaderAt, size int64, closer func() error) (*tarball, error) {

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -161,22 +162,21 @@ func TestTarIsReadOnce(t *testing.T) {
 	}
 }
 
-// Temporary files go when the resolver is closed; the compressed layers stay.
+// Temporary files have no name, so that a killed process leaves none; the layers of a cache stay.
 func TestSpoolIsRemoved(t *testing.T) {
-	cache := t.TempDir()
+	cache, work := t.TempDir(), t.TempDir()
 	plain := tarOf(dockerSave(map[string][]string{"a:1": {"one"}}))
-	r := oci.NewResolver(oci.Options{CacheDir: cache, Stdin: bytes.NewReader(plain)})
+	r := oci.NewResolver(oci.Options{CacheDir: cache, WorkDir: work, Stdin: bytes.NewReader(plain)})
 	for range 2 { // standard input can be read once only, but serves every image in it
 		if _, err := r.Resolve(t.Context(), testRef, "docker-archive:-:a:1"); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if spools, err := filepath.Glob(filepath.Join(cache, "spool-*")); err != nil || len(spools) != 1 {
-		t.Errorf("spools are %v, %v", spools, err)
-	}
+	checkEmpty(t, work)
 	if err := r.Close(); err != nil {
 		t.Fatal(err)
 	}
+	checkEmpty(t, work)
 	entries, err := os.ReadDir(cache)
 	if err != nil || len(entries) != 1 || entries[0].Name() != "layers" {
 		t.Errorf("the cache holds %v, %v", entries, err)
@@ -186,6 +186,54 @@ func TestSpoolIsRemoved(t *testing.T) {
 	_, err = broken.Resolve(t.Context(), testRef, "docker-archive:-")
 	checkError(t, err, report.Corrupt, "read tar file", "")
 	if err := broken.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// checkEmpty fails when files have names where the system lets them go.
+func checkEmpty(t *testing.T, dir string) {
+	t.Helper()
+	if runtime.GOOS == "windows" {
+		return
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
+		t.Errorf("%s holds %v, %v", dir, entries, err)
+	}
+}
+
+// TestLayersWithoutCache: layers that are compressed on their way into an archive leave nothing behind, whatever ends the
+// process, and give their space back as soon as they are where they belong.
+func TestLayersWithoutCache(t *testing.T) {
+	archive := writeFile(t, "image.tar", tarOf(dockerSave(map[string][]string{"a:1": {"one", "two"}})))
+	work := filepath.Join(t.TempDir(), "not", "there")
+	r := oci.NewResolver(oci.Options{WorkDir: work})
+	image, err := r.Resolve(t.Context(), testRef, "docker-archive:"+archive)
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkEmpty(t, work)
+	checkContent(t, image)
+	kept := resolve(t, oci.Options{CacheDir: t.TempDir()}, "docker-archive:"+archive)
+	if image.Root.Digest != kept.Root.Digest {
+		t.Errorf("root is %s, with a cache %s", image.Root.Digest, kept.Root.Digest)
+	}
+	released := 0
+	for _, b := range image.Blobs {
+		if b.Release == nil {
+			continue
+		}
+		released++
+		b.Release()
+		if content, err := b.Open(t.Context(), 0); err == nil {
+			if _, err = io.ReadAll(content); err == nil {
+				t.Errorf("%s can be read after it was released", b.Digest)
+			}
+		}
+	}
+	if released != 2 {
+		t.Errorf("%d layers have a temporary copy, want 2", released)
+	}
+	if err := r.Close(); err != nil {
 		t.Error(err)
 	}
 }

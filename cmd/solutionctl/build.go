@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -124,13 +125,25 @@ func (a *app) build(ctx context.Context, project string, f buildFlags) error {
 	return a.emitResult(summary, func(w *console.Stream) error { return printBuildSummary(w, summary) })
 }
 
+// workDir is where the archive will be: there is room for what is compressed on its way into it.
+func (f *buildFlags) workDir() string {
+	switch info, err := os.Stat(f.to); {
+	case f.to == "" || f.planOnly:
+		return ""
+	case os.IsPathSeparator(f.to[len(f.to)-1]) || err == nil && info.IsDir():
+		return f.to
+	default:
+		return filepath.Dir(f.to)
+	}
+}
+
 func (a *app) newResolver(project *build.Project, f buildFlags) (*oci.Resolver, error) {
 	mirrors, err := parseMirrors(f.mirrors)
 	if err != nil {
 		return nil, err
 	}
 	return oci.NewResolver(oci.Options{
-		BaseDir: project.Dir, CacheDir: f.cacheDir, Platforms: project.Build.Spec.Platforms, Keychain: oci.DefaultKeychain(),
+		BaseDir: project.Dir, CacheDir: f.cacheDir, WorkDir: f.workDir(), Platforms: project.Build.Spec.Platforms, Keychain: oci.DefaultKeychain(),
 		Mirrors: mirrors, DockerHost: a.getenv("DOCKER_HOST"), Stdin: a.in, OpenArchive: openSourceArchive, Jobs: f.jobs, Sink: a.sink,
 	}), nil
 }

@@ -12,6 +12,7 @@ import (
 	"slices"
 
 	"github.com/solutionctl/solutionctl/build"
+	"github.com/solutionctl/solutionctl/build/oci"
 	"github.com/solutionctl/solutionctl/durable"
 	"github.com/solutionctl/solutionctl/lint"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -44,13 +45,13 @@ func (a *app) openLintTarget(ctx context.Context, name string) (*lintTarget, err
 	if _, err = os.Stat(filepath.Join(name, build.ProjectFile)); err == nil {
 		return a.openLintProject(ctx, name)
 	}
-	t := &lintTarget{path: name, sources: os.DirFS(name)}
+	t := &lintTarget{path: name, sources: oci.Directory(name)}
 	t.Target, err = lint.OpenDirectory(t.sources, name)
 	return t, err
 }
 
 func openLintArchive(name string) (*lintTarget, error) {
-	f, err := os.Open(name)
+	f, err := openFile(name)
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +68,7 @@ func openLintArchive(name string) (*lintTarget, error) {
 }
 
 func (a *app) openLintProject(ctx context.Context, dir string) (*lintTarget, error) {
-	t := &lintTarget{path: dir, sources: os.DirFS(dir)}
+	t := &lintTarget{path: dir, sources: oci.Directory(dir)}
 	project, err := build.Load(dir, build.Overrides{})
 	if err != nil {
 		t.Target, err = lint.OpenRefused(err, dir)
