@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -105,11 +106,24 @@ func (d *admission) one(ctx context.Context, path string) (*admitted, error) {
 	if err == nil {
 		err = c.read(reader)
 	}
+	if reader != nil && err != nil {
+		// What was not there to be read looks like a fault of the vendor.
+		err = cmp.Or(unreadable(reader, path), err)
+	}
 	if err != nil {
 		c.close()
 		return nil, err
 	}
 	return c, nil
+}
+
+func unreadable(r *chunk.Reader, path string) error {
+	err := r.Failure()
+	if report.CodeOf(err) != report.Corrupt {
+		return err
+	}
+	return report.Errorf(report.Corrupt, "%w", err).
+		WithHint("the archive was changed while it was read, or the copy is damaged: copy it again; 'solutionctl verify %s' lists what differs", path)
 }
 
 // verify finds out who vouches for the archive. Its content is compared later, when it is read into the store.

@@ -6,11 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/settings"
@@ -65,7 +69,7 @@ func (a *app) execute(ctx context.Context, root *cobra.Command, args []string) i
 	if err == nil {
 		return 0
 	}
-	failure := a.classify(err)
+	failure := a.classify(err, named(cmd))
 	if failure.Code == report.Usage && failure.Hint == "" && len(report.Hints(err)) == 0 {
 		failure.Hint = fmt.Sprintf("'%s --help' shows how to use it", cmd.CommandPath())
 	}
@@ -84,9 +88,36 @@ func (a *app) setUp(cmd *cobra.Command) error {
 	return err
 }
 
+// named are the texts of a command line, which may be names of files.
+func named(cmd *cobra.Command) []string {
+	names := cmd.Flags().Args()
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if list, ok := f.Value.(pflag.SliceValue); ok {
+			names = append(names, list.GetSlice()...)
+		} else {
+			names = append(names, f.Value.String())
+		}
+	})
+	return names
+}
+
+// isMissing reports whether err says that one of these files is not there. That something else is missing is for the
+// command to explain.
+func isMissing(err error, names []string) bool {
+	missing, ok := errors.AsType[*fs.PathError](err)
+	if !ok || !errors.Is(missing, fs.ErrNotExist) && !errors.Is(missing, syscall.ENOTDIR) {
+		return false
+	}
+	path, err := filepath.Abs(missing.Path)
+	return err == nil && slices.ContainsFunc(names, func(name string) bool {
+		absolute, err := filepath.Abs(name)
+		return err == nil && name != "" && absolute == path
+	})
+}
+
 // classify returns err with the code that decides the exit status. Errors from the operating system, from the context
-// and from the parser of the command line come without one.
-func (a *app) classify(err error) *report.Error {
+// and from the parser of the command line come without one, and so do those of files that are not there.
+func (a *app) classify(err error, names []string) *report.Error {
 	code := report.CodeOf(err)
 	vague := code == report.Failure || code == report.Unavailable
 	switch {
@@ -95,6 +126,8 @@ func (a *app) classify(err error) *report.Error {
 		code = report.Cancelled
 	case vague && errors.Is(err, syscall.ENOSPC):
 		code = report.NoSpace
+	case code == report.Failure && isMissing(err, names):
+		code = report.NotFound
 	case code == report.Failure && !a.started && !coded(err):
 		code = report.Usage
 	}
@@ -146,7 +179,7 @@ func (a *app) printError(err *report.Error) {
 func (a *app) emitResult(value any, text func(*console.Stream) error) error {
 	a.sink.Close()
 	if a.output != "json" {
-		return text(a.out)
+		return text(a.out.Text())
 	}
 	return a.emitJSON(value)
 }

@@ -73,6 +73,7 @@ func (a *app) loadAside(ctx context.Context, f keyFlags, stop context.CancelFunc
 	if f.key == "" {
 		return func() (*key.Signer, error) { return nil, nil }
 	}
+	a.warnOfReaders(f.key)
 	asked, loaded := make(chan struct{}), make(chan struct{})
 	var signer *key.Signer
 	var err error

@@ -29,7 +29,20 @@ func (f *keyFlags) addPassword(cmd *cobra.Command) {
 
 // load returns the signer of a key file or of a reference to a key that is somewhere else.
 func (a *app) load(ctx context.Context, f keyFlags) (*key.Signer, error) {
+	a.warnOfReaders(f.key)
 	return loadKey(ctx, f.key, func() ([]byte, error) { return a.password(ctx, f, false) })
+}
+
+// warnOfReaders tells that a private key is not as private as it should be.
+func (a *app) warnOfReaders(name string) {
+	info, err := os.Stat(name)
+	if err != nil || runtime.GOOS == "windows" || info.Mode().Perm()&0o077 == 0 {
+		return
+	}
+	a.sink.Emit(report.Event{
+		Step: "key", Name: name, State: report.Warning,
+		Note: fmt.Sprintf("mode %04o lets others than its owner at it: chmod 600", info.Mode().Perm()),
+	})
 }
 
 func loadKey(ctx context.Context, name string, password key.PasswordFunc) (*key.Signer, error) {
@@ -53,6 +66,7 @@ func loadKey(ctx context.Context, name string, password key.PasswordFunc) (*key.
 // password reads a password: from the file, else from the environment, else from the person at the terminal.
 func (a *app) password(ctx context.Context, f keyFlags, isNew bool) ([]byte, error) {
 	if f.passwordFile != "" {
+		a.warnOfReaders(f.passwordFile)
 		data, err := os.ReadFile(f.passwordFile)
 		return bytes.TrimRight(data, "\r\n"), err
 	}

@@ -356,3 +356,21 @@ func TestReaderKeepsSmallPieces(t *testing.T) {
 		}
 	}
 }
+
+func TestReaderRemembersItsFailure(t *testing.T) {
+	data := bytes.Repeat([]byte("x"), 2*chunk.DefaultSize)
+	sums, err := chunk.Sum(t.Context(), bytes.NewReader(data), int64(len(data)), report.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := chunk.NewReader(bytes.NewReader(data[:chunk.DefaultSize+1]), &sums.Chunks) // cut off meanwhile
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.ReadAt(make([]byte, 8), 0); err != nil || r.Failure() != nil {
+		t.Errorf("%v, %v", err, r.Failure())
+	}
+	if _, err := r.ReadAt(make([]byte, 8), chunk.DefaultSize); err == nil || report.CodeOf(r.Failure()) != report.Corrupt {
+		t.Errorf("%v, %v", err, r.Failure())
+	}
+}

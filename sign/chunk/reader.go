@@ -2,6 +2,7 @@ package chunk
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"io"
 	"sync"
@@ -35,6 +36,7 @@ type Reader struct {
 	clock   int64
 	slots   []slot
 	pages   map[int64][]byte // by their number
+	failure error            // the first one
 }
 
 // slot holds one verified chunk. Its data may be read without the lock while users > 0, and is written only by the
@@ -62,6 +64,14 @@ func NewReader(r io.ReaderAt, list *List) (*Reader, error) {
 
 // Size is the listed size of the file.
 func (v *Reader) Size() int64 { return v.list.Size }
+
+// Failure is why the reader could not read something, nil if it could. Whoever interprets the content may take that for a
+// fault of the content.
+func (v *Reader) Failure() error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.failure
+}
 
 // List is what the reader compares with; it must not be changed.
 func (v *Reader) List() *List { return v.list }
@@ -189,6 +199,7 @@ func (v *Reader) fill(s *slot, i int) (*slot, error) {
 	s.loading = false
 	v.changed.Broadcast()
 	if err != nil {
+		v.failure = cmp.Or(v.failure, err)
 		s.chunk, s.users = -1, 0
 		return nil, err
 	}

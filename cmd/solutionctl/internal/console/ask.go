@@ -15,7 +15,7 @@ import (
 // Ask asks the person at a terminal and returns the line that is typed, without its end. No answer, because the input or
 // the context ends, is an error with the code [report.Cancelled].
 func Ask(ctx context.Context, in io.Reader, out *Stream, question string) (string, error) {
-	fmt.Fprintf(out, "%s", question)
+	fmt.Fprintf(out, "%s", Clean(question))
 	return answer(ctx, out, func() (string, error) { return readLine(in) })
 }
 
@@ -26,7 +26,7 @@ func AskSecret(ctx context.Context, in io.Reader, out *Stream, question string) 
 	if err != nil {
 		return nil, err
 	}
-	fmt.Fprintf(out, "%s", question)
+	fmt.Fprintf(out, "%s", Clean(question))
 	secret, err := answer(ctx, out, func() ([]byte, error) {
 		defer fmt.Fprintln(out)
 		return term.ReadPassword(terminal)

@@ -11,6 +11,7 @@ package console
 import (
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 	"unicode"
 
@@ -93,6 +94,40 @@ func Clean(text string) string {
 		}
 	}
 	return b.String()
+}
+
+// Text returns the stream for the text of a result: whatever is written passes through [Clean], but for the styles of
+// [Stream.Paint]. What goes to programs is written to the stream itself.
+func (s *Stream) Text() *Stream {
+	text := *s
+	text.Writer = cleaner{s.Writer, s.Color}
+	return &text
+}
+
+// cleaner takes whole texts, as the functions of fmt write them.
+type cleaner struct {
+	io.Writer
+	styles bool
+}
+
+// painted matches what Paint puts around a text.
+var painted = regexp.MustCompile("\x1b\\[(?:0|1|2|31|32|33|36)m")
+
+func (c cleaner) Write(p []byte) (int, error) {
+	var b strings.Builder
+	rest := string(p)
+	for place := []int(nil); c.styles; rest = rest[place[1]:] {
+		if place = painted.FindStringIndex(rest); place == nil {
+			break
+		}
+		b.WriteString(Clean(rest[:place[0]]))
+		b.WriteString(rest[place[0]:place[1]])
+	}
+	b.WriteString(Clean(rest))
+	if _, err := io.WriteString(c.Writer, b.String()); err != nil {
+		return 0, err
+	}
+	return len(p), nil
 }
 
 // cleanLine is Clean for text that must stay on one line.

@@ -267,3 +267,22 @@ func ExampleTable() {
 	// IMAGE     SIZE
 	// ui:1.0.0  1.5 MiB
 }
+
+func TestText(t *testing.T) {
+	for _, test := range []struct {
+		color      bool
+		text, want string
+	}{
+		{false, "plain\tand\nlines\n", "plain\tand\nlines\n"},
+		{false, "a\x1b[2Jb\x1b[31mc", `a\u001b[2Jb\u001b[31mc`},
+		{false, "x\u202egnp.iso \u2066 \x9b \xff", `x\u202egnp.iso \u2066 \x9b \xff`},
+		{true, "\x1b[31mred\x1b[0m \x1b[8mhidden \x1b]0;title\a", "\x1b[31mred\x1b[0m " + `\u001b[8mhidden \u001b]0;title\u0007`},
+		{true, "", ""},
+	} {
+		var out strings.Builder
+		s := (&console.Stream{Writer: &out, Color: test.color}).Text()
+		if n, err := s.Write([]byte(test.text)); n != len(test.text) || err != nil || out.String() != test.want {
+			t.Errorf("%q: wrote %q (%d, %v), want %q", test.text, out.String(), n, err, test.want)
+		}
+	}
+}
