@@ -81,9 +81,9 @@ func (c *collector) status() {
 	}
 	for _, e := range environments {
 		for _, n := range e.Namespaces {
-			versions := n.Versions
-			if versions == nil {
-				versions = map[string]string{}
+			versions := map[string]string{}
+			for solution, wanted := range n.Versions {
+				versions[word(objectName, solution)] = version(wanted)
 			}
 			c.namespaces = append(c.namespaces, n.Name)
 			c.document.Environments = append(c.document.Environments, schema.SupportEnvironment{
@@ -112,7 +112,7 @@ func (c *collector) status() {
 
 func (c *collector) deployment(namespace string, d schema.DeploymentStatus) {
 	c.document.Deployments = append(c.document.Deployments, schema.SupportDeployment{
-		Namespace: namespace, Solution: d.Solution, Wanted: d.Wanted, Version: d.Version, Health: d.Health, Objects: d.Objects, Ready: d.Ready,
+		Namespace: namespace, Solution: word(objectName, d.Solution), Wanted: version(d.Wanted), Version: d.Version, Health: d.Health, Objects: d.Objects, Ready: d.Ready,
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -35,13 +36,17 @@ var told = map[string]map[string]*regexp.Regexp{
 func (c *collector) events(namespace string) {
 	for event := range c.objects(kube.GroupVersionKind{Version: "v1", Kind: "Event"}, namespace, metav1.ListOptions{}) {
 		about := schema.ObjectRef{
-			Kind: text(event, "involvedObject", "kind"), Namespace: text(event, "involvedObject", "namespace"), Name: text(event, "involvedObject", "name"),
+			Kind:      word(camelCase, text(event, "involvedObject", "kind")),
+			Namespace: word(objectName, text(event, "involvedObject", "namespace")), Name: word(objectName, text(event, "involvedObject", "name")),
 		}
 		taken := schema.SupportEvent{
-			Object: about.String(), Type: text(event, "type"), Reason: text(event, "reason"),
-			Component: cmp.Or(text(event, "reportingComponent"), text(event, "source", "component")),
+			Object: about.String(), Type: word(camelCase, text(event, "type")), Reason: text(event, "reason"),
+			Component: word(objectName, cmp.Or(text(event, "reportingComponent"), text(event, "source", "component"))),
 			Count:     max(number(event, "count"), number(event, "series", "count"), 1),
 			Last:      cmp.Or(text(event, "series", "lastObservedTime"), text(event, "lastTimestamp"), text(event, "eventTime")),
+		}
+		if !slices.Contains(reasons, taken.Reason) {
+			taken.Reason = unknownWord
 		}
 		message := text(event, "message")
 		if c.Logs || isTold(taken, event, message) {

@@ -40,7 +40,9 @@ func conditions(object *unstructured.Unstructured) []schema.SupportCondition {
 		kind, _ := fields["type"].(string)
 		status, _ := fields["status"].(string)
 		reason, _ := fields["reason"].(string)
-		taken = append(taken, schema.SupportCondition{Type: kind, Status: status, Reason: reason})
+		taken = append(taken, schema.SupportCondition{
+			Type: word(conditionType, kind), Status: word(camelCase, status), Reason: word(camelCase, reason),
+		})
 	}
 	return taken
 }

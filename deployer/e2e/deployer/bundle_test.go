@@ -84,6 +84,11 @@ func (b *bed) plant(canary string) {
 		"involvedObject: {kind: Pod, name: leaky, namespace: %s}\n"
 	b.create(fmt.Sprintf(event, "a", b.Env, "Unhealthy", "kubelet", "Readiness probe failed: "+canary, b.Env))
 	b.create(fmt.Sprintf(event, "b", b.Env, "FailedScheduling", "default-scheduler", "0/3 nodes are available: 3 Insufficient cpu.", b.Env))
+	// Whoever may record an event may write anything as its reason, its component, and what it is about.
+	b.create(fmt.Sprintf("apiVersion: v1\nkind: Event\nmetadata: {name: c, namespace: %[1]s}\ntype: Warning\nreason: 'login with %[2]s failed'\n"+
+		"reportingComponent: 'user %[2]s'\ninvolvedObject: {kind: 'Pod %[2]s', name: '%[2]s !', namespace: %[1]s}\n", b.Env, canary))
+	b.create(fmt.Sprintf(event, "d", b.Env, "Password"+canary, "kubelet", "x", b.Env))
+	b.patch(b.get(configMaps, b.Env, "metalk8s-environment"), `{"data": {"other": "`+canary+`"}}`)
 	// Somebody changes a field that is looked after: its value is a reason in the status, and in no bundle.
 	_, err = b.Cluster.Patch(b.Context(), b.get(configMaps, b.Env, b.Solution+"-operator-config"), types.MergePatchType,
 		[]byte(`{"data": {"operator.yaml": "password: `+canary+`"}}`), cluster.WriteOptions{})

@@ -1,0 +1,57 @@
+package bundle
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/solutionctl/solutionctl/schema"
+)
+
+// Where Kubernetes has a word, whoever may write the object can have written a sentence, or a password.
+const unknownWord = "(other)"
+
+var (
+	camelCase     = regexp.MustCompile(`^[A-Z][A-Za-z0-9]{0,62}$`)
+	conditionType = regexp.MustCompile(`^([a-z0-9.-]+/)?[A-Z][A-Za-z0-9-]{0,62}$`)
+	// objectName is how names of objects and components look: "shop-operator", "node.example", "system:auth".
+	objectName = regexp.MustCompile(`^[a-z0-9]([a-z0-9.:-]{0,251}[a-z0-9])?$`)
+)
+
+// word returns what looks as Kubernetes writes it, and for all else that there is something.
+func word(shape *regexp.Regexp, text string) string {
+	if text == "" || shape.MatchString(text) {
+		return text
+	}
+	return unknownWord
+}
+
+// reasons are those with which Kubernetes itself records events.
+var reasons = strings.Fields(`
+	AddedOrModifiedToPriorityLevel AlreadyMountedVolume BackOff BackoffLimitExceeded CIDRAssignmentFailed CIDRNotAvailable Completed
+	ContainerGCFailed Created DaemonSetMisscheduled DeadlineExceeded Deleted DeletingAllPods DeletingLoadBalancer DNSConfigForming
+	Drain ErrImageNeverPull EnsuredLoadBalancer EnsuringLoadBalancer Evicted Exec ExceededGracePeriod ExternalProvisioning
+	ExternalExpanding Failed FailedAttachVolume FailedBinding FailedCreate FailedCreatePodContainer FailedCreatePodSandBox
+	FailedDaemonPod FailedDelete FailedDetachVolume FailedGetResourceMetric FailedGetScale FailedKillPod FailedMapVolume
+	FailedMount FailedMountOnFilesystemMismatch FailedNodeAllocatableEnforcement FailedPostStartHook FailedPreStopHook
+	FailedPlacement FailedRescale FailedScheduling FailedSync FailedToCreateEndpoint FailedToCreateRoute FailedToUpdateEndpoint
+	FailedToUpdateEndpointSlices FailedUpdateStatus FailedValidation FileSystemResizeFailed FileSystemResizeSuccessful ForgotNode FreeDiskSpaceFailed
+	HostNetworkNotSupported HostPortConflict ImageGCFailed InspectFailed InsufficientFreeCPU InsufficientFreeMemory InvalidDiskCapacity
+	InvalidEnvironmentVariableNames InvalidSchedule JobAlreadyActive Killing KubeletSetupFailed LeaderElection LoadBalancerUpdateFailed
+	MissSchedule MissingClusterDNS MissingJob NetworkFailed NetworkNotReady NoPods NodeAllocatableEnforced NodeControllerEviction
+	NodeHasDiskPressure NodeHasInsufficientMemory NodeHasNoDiskPressure NodeHasSufficientDisk NodeHasSufficientMemory NodeHasSufficientPID
+	NodeNotReady NodeNotSchedulable NodeReady NodeSchedulable NodeSelectorMismatching OOMKilling OutOfDisk PersistentVolumeDeleted
+	PodCIDR Preempted Preempting ProbeWarning Provisioning ProvisioningFailed ProvisioningSucceeded ProvisioningCleanupFailed Pulled Pulling
+	ReadOnlyLocalStorage Rebooted RecreatingFailedPod RecyclerPod RegisteredNode RemovingNode Resizing ResizeFailed SandboxChanged
+	SawCompletedJob ScaleDown ScaleUp ScalingReplicaSet Scheduled SelectorOverlap Shutdown Started Starting SuccessfulAttachVolume
+	SuccessfulCreate SuccessfulDelete SuccessfulMountVolume SuccessfulRescale Suspended SystemOOM TaintManagerEviction
+	TooManyActivePods TopologyAffinityError UnAvailableLoadBalancer UnexpectedAdmissionError UnexpectedJob Unhealthy UpdatedLoadBalancer
+	VolumeConditionAbnormal VolumeFailedDelete VolumeFailedRecycle VolumeRecycled VolumeResizeFailed VolumeResizeSuccessful WaitForFirstConsumer
+	WaitForPodScheduled`)
+
+// version is a version that a document asks for, which anybody may have written who may write in its namespace.
+func version(text string) string {
+	if _, err := schema.ParseVersion(text); err == nil || text == "" || text == schema.ActiveLatest {
+		return text
+	}
+	return unknownWord
+}
