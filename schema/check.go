@@ -139,6 +139,9 @@ func (c *checker) checkCommon() {
 	c.checkComponents()
 }
 
+// maxID is how long the id of an archive may be: the pod that serves it in MetalK8s is registry-<id>, and has it in a label.
+const maxID = 63 - len("registry-")
+
 // belongsToMetalK8s reports whether MetalK8s takes a Solution of this name for one of its own archives, and skips it.
 func belongsToMetalK8s(name string) bool { return strings.HasPrefix(name, "metalk8s-") }
 
@@ -148,9 +151,14 @@ func (c *checker) checkVersions() {
 		c.failWith([]string{"spec", "version"}, err)
 	}
 	name := c.text("metadata.name")
-	if id := name + "-" + version.String(); name != "" && !version.IsZero() && !ValidImageName(id) {
+	switch id := name + "-" + version.String(); {
+	case name == "" || version.IsZero():
+	case !ValidImageName(id):
 		c.fail([]string{"spec", "version"}, "let each part of the pre-release start and end with a letter or digit",
 			"archive id %q is not a repository name", id)
+	case len(id) > maxID:
+		c.fail([]string{"metadata", "name"}, "choose a shorter name, or a shorter version",
+			"archive id %q has %d characters, more than the %d with which MetalK8s can serve its images", id, len(id), maxID)
 	}
 	c.eachString("spec.minUpgradeFrom", func(path []string, s string) {
 		minimum, err := ParseVersion(s)
