@@ -121,8 +121,10 @@ func (a *app) classify(err error, names []string) *report.Error {
 	code := report.CodeOf(err)
 	vague := code == report.Failure || code == report.Unavailable
 	switch {
-	case vague && errors.Is(err, context.Canceled):
+	case vague && errors.Is(err, context.Canceled) && !a.verbose:
 		// What had changed something would have said that it was interrupted.
+		return report.Errorf(report.Cancelled, "interrupted; nothing was changed")
+	case vague && errors.Is(err, context.Canceled):
 		code = report.Cancelled
 	case vague && errors.Is(err, syscall.ENOSPC):
 		code = report.NoSpace
@@ -153,7 +155,7 @@ func (a *app) printError(err *report.Error) {
 	if console.Mode(a.progress) == console.JSON {
 		console.WriteJSONLine(a.err, errorLine{
 			Type: "error", Time: a.now().UTC().Format(time.RFC3339), CodeInfo: err.Code.Info(),
-			Message: err.Error(), Hints: report.Hints(err),
+			Message: wording(err), Hints: report.Hints(err),
 		})
 		return
 	}
@@ -165,13 +167,18 @@ func (a *app) printError(err *report.Error) {
 			fmt.Fprintf(a.err, "solutionctl: %s %s\n", a.err.Paint(style, kind+":"), console.Clean(strings.TrimSuffix(line, "\n")))
 		}
 	}
-	print(console.Red, "error", err.Error())
+	print(console.Red, "error", wording(err))
 	for _, hint := range report.Hints(err) {
 		print(console.Cyan, "hint", hint)
 	}
 	if a.verbose {
 		print(console.Faint, "code", fmt.Sprintf("%s (exit status %d)", err.Code, err.Code.ExitStatus()))
 	}
+}
+
+// wording is the text of an error without what only Go calls so: that something was interrupted is said already.
+func wording(err error) string {
+	return strings.ReplaceAll(err.Error(), ": "+context.Canceled.Error(), "")
 }
 
 // emitResult writes the result of a command to standard output: value as JSON under --output json, else what text

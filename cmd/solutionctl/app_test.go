@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -145,6 +147,32 @@ func TestDefaultConfigFile(t *testing.T) {
 			got := defaultConfigFile(test.system, test.user, func(name string) string { return test.env[name] })
 			if got != test.want {
 				t.Errorf("got %s, want %s", got, test.want)
+			}
+		})
+	}
+}
+
+// TestInterruptedInWords: whoever presses Ctrl-C is told what became of it, not what Go calls a context.
+func TestInterruptedInWords(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		err  error
+		want string
+	}{
+		{"before anything", fmt.Errorf("Get \"https://api/v1\": %w", context.Canceled), "solutionctl: error: interrupted; nothing was changed\n"},
+		{"bare", context.Canceled, "solutionctl: error: interrupted; nothing was changed\n"},
+		{
+			"in the middle", report.Errorf(report.Interrupted, "namespace a is being deleted: %w", context.Canceled).WithHint("run it again"),
+			"solutionctl: error: namespace a is being deleted\nsolutionctl: hint: run it again\n",
+		},
+		{"unanswered", report.Errorf(report.Cancelled, "no answer: %w", context.Canceled), "solutionctl: error: no answer\n"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			a, _, stderr := newTestApp(t, "")
+			root := newRootCommand(a)
+			root.AddCommand(&cobra.Command{Use: "fails", RunE: func(*cobra.Command, []string) error { return test.err }})
+			if status := a.execute(t.Context(), root, []string{"fails"}); status != 130 && status != 9 || stderr.String() != test.want {
+				t.Errorf("status %d, %q", status, stderr)
 			}
 		})
 	}
