@@ -20,57 +20,95 @@ type DiffOptions struct {
 // when, and objects that are gone. What others have added is none of its business. It needs no right to write.
 func (d *Deployer) Diff(ctx context.Context, o DiffOptions) (*schema.Operation, error) {
 	t := &task{Operation: schema.Operation{Operation: "diff", Solution: o.Solution, Environment: o.Environment, Planned: true}}
-	states, err := d.deployed(ctx, t, o)
+	states, namespaces, err := d.deployed(ctx, t, o)
 	if err != nil {
 		return nil, err
 	}
 	if t.plans, err = d.drift(ctx, states); err != nil {
 		return nil, err
 	}
-	return t.finish(), nil
+	t.records, _, err = d.versionDrift(ctx, states, namespaces)
+	return t.finish(), err
 }
 
-// deployed returns the records of what is deployed there. What was left in the middle, and what is in a namespace that goes
-// away, is left out with a notice.
-func (d *Deployer) deployed(ctx context.Context, t *task, o DiffOptions) ([]*engine.State, error) {
+// versionDrift is what the shared documents say other than the records about versions, and what makes them say it again.
+func (d *Deployer) versionDrift(ctx context.Context, states []*engine.State, namespaces map[string]metalk8s.Namespace) (changes []schema.Change, restore func(context.Context) error, err error) {
+	var writes []func(context.Context) error
+	for _, s := range states {
+		if s.Current.Version == "" {
+			continue
+		}
+		if s.Namespace == "" {
+			change, write, err := d.setActive(ctx, s.Solution, s.Current.Version)
+			if err != nil {
+				return nil, nil, err
+			}
+			if len(change) > 0 {
+				changes, writes = append(changes, change...), append(writes, write)
+			}
+			continue
+		}
+		n, inEnvironment := namespaces[s.Namespace]
+		change := recordChange(s.Namespace, environmentRecord, "data."+s.Solution, n.Versions[s.Solution], s.Current.Version)
+		if inEnvironment && len(change) > 0 {
+			changes = append(changes, change...)
+			writes = append(writes, func(ctx context.Context) error {
+				return d.documents().SetVersion(ctx, s.Namespace, s.Solution, s.Current.Version)
+			})
+		}
+	}
+	return changes, func(ctx context.Context) error {
+		for _, write := range writes {
+			if err := write(ctx); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, nil
+}
+
+// deployed returns the records of what is deployed there, and the namespaces of the environments. What was left in the middle, and
+// what is in a namespace that goes away, is left out with a notice.
+func (d *Deployer) deployed(ctx context.Context, t *task, o DiffOptions) ([]*engine.State, map[string]metalk8s.Namespace, error) {
 	var environments []metalk8s.Environment
 	if o.Environment == "" {
 		all, err := d.documents().Environments(ctx)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		environments = all
 	} else {
 		one, err := d.documents().Environment(ctx, o.Environment)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		environments = append(environments, *one)
 	}
 	there := map[string]bool{"": true}
-	inside := map[string]bool{}
+	inside := map[string]metalk8s.Namespace{}
 	for _, e := range environments {
 		for _, n := range e.Namespaces {
-			inside[n.Name], there[n.Name] = true, !n.Terminating
+			inside[n.Name], there[n.Name] = n, !n.Terminating
 		}
 	}
 	states, err := d.engine().States(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	states = slices.DeleteFunc(states, func(s *engine.State) bool {
-		elsewhere := o.Environment != "" && !inside[s.Namespace]
+		_, here := inside[s.Namespace]
+		elsewhere := o.Environment != "" && !here
 		return s.Current == nil && s.Pending == nil || o.Solution != "" && s.Solution != o.Solution || elsewhere
 	})
 	if len(states) == 0 && o.Solution != "" {
-		return nil, notDeployed(o.Solution)
+		return nil, nil, notDeployed(o.Solution)
 	}
 	var found []*engine.State
 	for _, s := range states {
 		if _, known := there[s.Namespace]; !known {
 			namespace, err := d.Cluster.Get(ctx, namespaceKind, "", s.Namespace)
 			if err != nil {
-				return nil, err
+				return nil, nil, err
 			}
 			there[s.Namespace] = namespace != nil && namespace.GetDeletionTimestamp() == nil
 		}
@@ -83,7 +121,7 @@ func (d *Deployer) deployed(ctx context.Context, t *task, o DiffOptions) ([]*eng
 			found = append(found, s)
 		}
 	}
-	return found, nil
+	return found, inside, nil
 }
 
 // drift plans what would bring back what is on the records, without asking for a right to do it.

@@ -3,6 +3,7 @@ package deployer
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/solutionctl/solutionctl/deployer/engine"
@@ -20,13 +21,13 @@ type RepairOptions struct {
 }
 
 // Repair brings back what [Deployer.Diff] finds, and nothing else: fields that were applied and that somebody has changed,
-// and objects that are gone. Fields that another manager applies are a conflict, unless o.Force is set, and objects that
+// objects that are gone, and versions in the shared documents that are not those that are deployed. Fields that another manager applies are a conflict, unless o.Force is set, and objects that
 // somebody else has made in their place, unless o.Adopt is. It removes nothing and never touches a
 // CustomResourceDefinition. Where nothing was changed no lock is taken.
 func (d *Deployer) Repair(ctx context.Context, o RepairOptions) (*schema.Operation, error) {
 	t := &task{Operation: schema.Operation{Operation: repairVerb, Solution: o.Solution, Environment: o.Environment, Planned: o.DryRun}}
 	selected := DiffOptions{Environment: o.Environment, Solution: o.Solution}
-	states, err := d.deployed(ctx, t, selected)
+	states, namespaces, err := d.deployed(ctx, t, selected)
 	if err != nil {
 		return nil, err
 	}
@@ -38,10 +39,14 @@ func (d *Deployer) Repair(ctx context.Context, o RepairOptions) (*schema.Operati
 	if err != nil {
 		return nil, err
 	}
+	records, _, err := d.versionDrift(ctx, states, namespaces)
+	if err != nil {
+		return nil, err
+	}
 	changed := map[engine.Key]bool{}
 	var locks []string
 	for _, p := range plans {
-		if p.Empty() && p.Resumes == nil {
+		if p.Empty() && p.Resumes == nil && !slices.ContainsFunc(records, func(c schema.Change) bool { return recordOf(c, p.Release.Namespace) }) {
 			continue
 		}
 		changed[p.Release.Key] = true
@@ -59,7 +64,7 @@ func (d *Deployer) Repair(ctx context.Context, o RepairOptions) (*schema.Operati
 
 // planRepair plans to bring back what was changed of some releases.
 func (d *Deployer) planRepair(ctx context.Context, t *task, selected DiffOptions, changed map[engine.Key]bool, o Options) error {
-	all, err := d.deployed(ctx, t, selected)
+	all, namespaces, err := d.deployed(ctx, t, selected)
 	if err != nil {
 		return err
 	}
@@ -68,6 +73,9 @@ func (d *Deployer) planRepair(ctx context.Context, t *task, selected DiffOptions
 		if changed[s.Key] {
 			states = append(states, s)
 		}
+	}
+	if t.records, t.after, err = d.versionDrift(ctx, states, namespaces); err != nil {
+		return err
 	}
 	releases, err := d.engine().Deployed(ctx, states)
 	if err != nil {

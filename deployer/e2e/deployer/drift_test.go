@@ -23,6 +23,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
+	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -349,4 +350,40 @@ func (b *bed) through(see func(*http.Request)) *deployer.Deployer {
 		b.Fatal(err)
 	}
 	return b.connect(file)
+}
+
+// TestRepairOfVersions: what the shared documents say about versions drifts like everything else, and is brought back.
+func TestRepairOfVersions(t *testing.T) {
+	b := newBed(t)
+	b.activated("1.0.0", content{})
+	b.mustAdd("1.0.0")
+	asked := func() string {
+		data, _, _ := unstructured.NestedStringMap(b.get(configMaps, b.Env, "metalk8s-environment").Object, "data")
+		return data[b.Solution]
+	}
+	for _, version := range []string{`"9.9.9"`, `null`, `"no version\nat all"`} {
+		b.patch(b.get(configMaps, b.Env, "metalk8s-environment"), `{"data": {"`+b.Solution+`": `+version+`}}`)
+		found := "update ConfigMap " + b.Env + "/metalk8s-environment, data." + b.Solution
+		if lines := b.drift(); len(lines) != 1 || !strings.HasPrefix(lines[0], "update ConfigMap") {
+			t.Errorf("%s is not found, only %q; want %s", version, lines, found)
+		}
+		if planned, err := b.repair(deployer.Options{DryRun: true}); err != nil || planned.Empty() || asked() == "1.0.0" {
+			t.Errorf("%+v, %v: asked for is %q", planned, err, asked())
+		}
+		if done, err := b.repair(deployer.Options{}); err != nil || done.Empty() || asked() != "1.0.0" {
+			t.Errorf("%+v, %v: asked for is %q", done, err, asked())
+		}
+		b.wantDrift()
+	}
+	documents := &metalk8s.Documents{Cluster: b.Cluster}
+	if err := documents.SetActive(t.Context(), b.Solution, ""); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Repair(t.Context(), deployer.RepairOptions{Solution: b.Solution}); err != nil {
+		t.Fatal(err)
+	}
+	solutions, err := documents.Solutions(t.Context())
+	if err != nil || solutions.Active(b.Solution) != "1.0.0" {
+		t.Errorf("active is %q, %v", solutions.Active(b.Solution), err)
+	}
 }
