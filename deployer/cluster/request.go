@@ -12,6 +12,8 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"regexp"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -142,7 +144,7 @@ func (c *Cluster) send(ctx context.Context, r request) (*http.Response, error) {
 		return nil, err
 	}
 	c.noticePresence()
-	c.warn(response)
+	c.warn(r, response)
 	if response.StatusCode >= http.StatusBadRequest {
 		defer func() { _ = response.Body.Close() }() // it was only read
 		return nil, refusal(r, response)
@@ -277,15 +279,24 @@ func (c *Cluster) noticePresence() {
 	}
 }
 
-// warn passes the warnings of the API server on.
-func (c *Cluster) warn(response *http.Response) {
+// warn passes the warnings of the API server on, in its own words, quoted: each once, whatever objects it is about.
+func (c *Cluster) warn(r request, response *http.Response) {
 	warnings, _ := utilnet.ParseWarningHeaders(response.Header["Warning"]) // what cannot be read is no warning
 	for _, warning := range warnings {
-		if _, known := c.warned.LoadOrStore(warning.Text, true); !known {
-			c.options.Sink.Emit(report.Event{Step: "API server", Name: c.base.Host, State: report.Warning, Note: warning.Text})
+		if _, known := c.warned.LoadOrStore(particulars.ReplaceAllLiteralString(warning.Text, ""), true); !known {
+			text := strings.ToValidUTF8(warning.Text[:min(len(warning.Text), maxWarning)], "")
+			c.options.Sink.Emit(report.Event{
+				Step: "API server", Name: c.base.Host, State: report.Warning, Note: fmt.Sprintf("%s: it remarks %q", r.what(), text),
+			})
 		}
 	}
 }
+
+// maxWarning is how much of a warning is shown; admission webhooks write what they like.
+const maxWarning = 500
+
+// particulars are the names and numbers in a warning that differ from object to object.
+var particulars = regexp.MustCompile(`"[^"]*"|[0-9]+`)
 
 // sleep waits for a while, or returns the error of the context.
 func sleep(ctx context.Context, pause time.Duration) error {

@@ -600,12 +600,13 @@ func TestRetry(t *testing.T) {
 		var sink report.Recorder
 		c := connect(t, cluster.Options{Sink: &sink})
 		statusKind := endpointsKind.GroupVersion().WithKind("ComponentStatus") // deprecated in every version
-		for range 2 {
-			if _, err := c.Get(t.Context(), statusKind, "", "etcd-0"); err != nil {
+		for _, name := range []string{"etcd-0", "etcd-1"} {
+			if _, err := c.Get(t.Context(), statusKind, "", name); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if events := sink.Events(); len(events) != 1 || events[0].State != report.Warning || !strings.Contains(events[0].Note, "deprecated") {
+		if events := sink.Events(); len(events) != 1 || events[0].State != report.Warning || !strings.Contains(events[0].Note, "deprecated") ||
+			!strings.Contains(events[0].Note, `etcd-0: it remarks "`) {
 			t.Errorf("events %+v, want one warning", events)
 		}
 	})
