@@ -225,7 +225,8 @@ func driftReasons(c schema.Change) []string {
 	}
 	var reasons []string
 	for _, field := range c.Fields {
-		reason := fmt.Sprintf("%s was changed: %s is %s, was %s", c.Object, field.Path, orNothing(field.From), orNothing(field.To))
+		from, to := field.Excerpt()
+		reason := fmt.Sprintf("%s was changed: %s is %s, was %s", c.Object, field.Path, orNothing(from), orNothing(to))
 		if field.Manager != "" && field.Since != nil {
 			reason += " (by " + field.Manager + " at " + field.Since.Format(time.RFC3339) + ")"
 		}

@@ -1,6 +1,10 @@
 package schema
 
-import "time"
+import (
+	"fmt"
+	"strings"
+	"time"
+)
 
 // DeploymentState is the record of one Solution in one namespace: what is there, what a run that did not end is making
 // of it, and what was there before. It is stored, compressed, in a Secret solutionctl-system/state.<id>, one for each
@@ -136,4 +140,39 @@ type FieldChange struct {
 	Manager string `json:"manager,omitempty"`
 	// Since is when that manager, if it is somebody else, last changed what it owns of the object.
 	Since *time.Time `json:"since,omitempty"`
+}
+
+// Excerpts of values that are too long to be read begin a little before the place where they differ.
+const (
+	maxShown    = 240 // bytes that are shown whole
+	excerpt     = 100
+	excerptLead = 20
+)
+
+// Excerpt returns both values, or of long ones the part where they begin to differ, and how long they are.
+func (f FieldChange) Excerpt() (from, to string) {
+	same := 0
+	for same < len(f.From) && same < len(f.To) && f.From[same] == f.To[same] {
+		same++
+	}
+	if f.From == "" || f.To == "" {
+		same = 0
+	}
+	return cut(f.From, same), cut(f.To, same)
+}
+
+func cut(text string, differs int) string {
+	if len(text) <= maxShown {
+		return text
+	}
+	start := max(0, min(differs, len(text))-excerptLead)
+	end := min(len(text), start+excerpt)
+	shown := strings.ToValidUTF8(text[start:end], "")
+	if start > 0 {
+		shown = "…" + shown
+	}
+	if end < len(text) {
+		shown += "…"
+	}
+	return fmt.Sprintf("%s (%d bytes)", shown, len(text))
 }

@@ -232,13 +232,13 @@ func printChanges(w *console.Stream, changes []schema.Change) {
 
 func fieldText(f schema.FieldChange) string {
 	text := f.Path + ": "
-	switch {
-	case f.From == "":
-		text += f.To
-	case f.To == "":
-		text += f.From + " → nothing"
+	switch from, to := f.Excerpt(); {
+	case from == "":
+		text += to
+	case to == "":
+		text += from + " → nothing"
 	default:
-		text += f.From + " → " + f.To
+		text += from + " → " + to
 	}
 	if f.Manager != "" && f.Since != nil {
 		text += " (set by " + f.Manager + " at " + f.Since.Format(time.RFC3339) + ")"
