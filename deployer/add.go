@@ -89,13 +89,7 @@ func (d *Deployer) planAdd(ctx context.Context, o AddOptions, namespaces []metal
 	if err != nil {
 		return nil, err
 	}
-	version := o.Version
-	if version == "" {
-		if version, err = d.active(ctx, o.Solution); err != nil {
-			return nil, err
-		}
-	}
-	found, notice, err := catalog.Find(o.Solution, version)
+	found, notice, err := d.choose(ctx, catalog, o.Solution, o.Version)
 	if err != nil {
 		return nil, err
 	}
@@ -113,6 +107,16 @@ func (d *Deployer) planAdd(ctx context.Context, o AddOptions, namespaces []metal
 	}
 	one := &placement{Import: found, operation: t.Operation.Operation, namespaces: namespaces, Rendering: o.Rendering}
 	return t, d.planPlacements(ctx, t, catalog, []*placement{one}, o.Options)
+}
+
+// choose returns the version that is named; where none is, that is the active one.
+func (d *Deployer) choose(ctx context.Context, catalog *Catalog, solution, version string) (found schema.Import, notice string, err error) {
+	if version == "" {
+		if version, err = d.active(ctx, solution); err != nil {
+			return found, "", err
+		}
+	}
+	return catalog.Find(solution, version)
 }
 
 // checkAbsent refuses to add a version where another one is: that is an upgrade or a downgrade.

@@ -26,7 +26,7 @@ type ChangeOptions struct {
 	Options
 	Environment, Solution string
 	Direction             Direction
-	// Version is an imported version. For an upgrade "" and "latest" stand for the highest release.
+	// Version is an imported version. For an upgrade "" stands for the active one, "latest" for the highest release.
 	Version string
 	// Namespace is one of the environment's; "" stands for all of them.
 	Namespace string
@@ -115,12 +115,15 @@ func (d *Deployer) planChange(ctx context.Context, o ChangeOptions, namespaces [
 
 // changed is what one of the Solutions is to become where it is. Others than the first may go in either direction.
 func (d *Deployer) changed(ctx context.Context, t *task, catalog *Catalog, o ChangeOptions, at schema.SolutionAt, namespaces []metalk8s.Namespace) (*placement, []installation, error) {
-	found, notice, err := catalog.Find(at.Solution, at.Version)
+	found, notice, err := d.choose(ctx, catalog, at.Solution, at.Version)
 	if err != nil {
 		return nil, nil, err
 	}
 	if notice != "" {
 		t.notice(notice)
+	}
+	if highest, _, err := catalog.Find(at.Solution, schema.ActiveLatest); err == nil && at.Version == "" && versionOf(found).Compare(versionOf(highest)) < 0 {
+		t.notice(fmt.Sprintf("version %s is the active one; to go to %s: solutionctl deploy activate %s %s", found.Version, highest.Version, found.Name, highest.Version))
 	}
 	there, err := d.installed(ctx, found.Name, namespaces)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 
 func newUpgradeCommand(a *app, planOnly bool) *cobra.Command {
 	return newChangeCommand(a, planOnly, deployer.Up, "Replace the version of a Solution in an environment by a higher one",
-		`Replace the version of a Solution in every namespace of an environment by a higher one: without VERSION, or with
-"latest", by the highest release that was imported.`,
+		`Replace the version of a Solution in every namespace of an environment by a higher one: without VERSION, as with
+'add', by the active version, with "latest" by the highest release that was imported.`,
 		argument{name: "VERSION", flags: []string{"version"}, optional: true})
 }
 

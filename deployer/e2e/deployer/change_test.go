@@ -94,6 +94,23 @@ func TestUpgradeNamespaceByNamespace(t *testing.T) {
 	b.running("1.1.0")
 }
 
+// TestUpgradeGoesToTheActiveVersion: without a version an upgrade follows the rule of add.
+func TestUpgradeGoesToTheActiveVersion(t *testing.T) {
+	b := newBed(t)
+	b.activated("1.0.0", content{})
+	b.mustAdd("1.0.0")
+	b.imported("1.1.0", content{})
+	done, err := b.change(deployer.Up, "")
+	if err != nil || done.Version != "1.0.0" || !strings.Contains(strings.Join(done.Notices, "\n"), "deploy activate "+b.Solution+" 1.1.0") {
+		t.Errorf("%+v, %v", done, err)
+	}
+	b.running("1.0.0")
+	if done, err = b.change(deployer.Up, "latest"); err != nil || done.Version != "1.1.0" {
+		t.Errorf("%+v, %v", done, err)
+	}
+	b.running("1.1.0")
+}
+
 func TestUpgradeOfWhatIsNotThere(t *testing.T) {
 	b := newBed(t)
 	b.activated("1.0.0", content{})
