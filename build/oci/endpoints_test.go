@@ -155,3 +155,61 @@ func toHost(address string) *http.Transport {
 		return (&net.Dialer{}).DialContext(ctx, "tcp", address)
 	}}
 }
+
+// wires sends requests for any host to one server, as a private network would; it notes those without TLS.
+type wires struct {
+	host  string
+	plain []string
+}
+
+func (w *wires) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.URL.Scheme == "https" { // what a server without TLS makes of it
+		return nil, &url.Error{Op: "Get", URL: req.URL.String(), Err: http.ErrSchemeMismatch}
+	}
+	w.plain = append(w.plain, req.URL.Host)
+	there := req.Clone(req.Context())
+	there.URL.Host = w.host
+	return http.DefaultTransport.RoundTrip(there)
+}
+
+// TestPlainHTTP: a registry at a private address, or of any other name, is asked without TLS only when that was said.
+func TestPlainHTTP(t *testing.T) {
+	reg := newRegistry(t)
+	for _, test := range []struct {
+		name, host string
+		plain      []string
+		mirror     string
+		good       bool
+	}{
+		{name: "private address", host: "10.1.2.3:5000"},
+		{name: "private address without port", host: "192.168.1.1"},
+		{name: "name", host: "registry.corp.example:5000"},
+		{name: "local name", host: "registry.local:5000"},
+		{name: "another was named", host: "10.1.2.3:5000", plain: []string{"10.1.2.4:5000"}},
+		{name: "mirror at a private address", host: "registry.invalid", mirror: "10.1.2.3:5000"},
+		{name: "named address", host: "10.1.2.3:5000", plain: []string{"10.1.2.3:5000"}, good: true},
+		{name: "named name", host: "registry.corp.example:5000", plain: []string{"registry.corp.example:5000"}, good: true},
+		{name: "mirror that says so", host: "registry.invalid", mirror: "http://10.1.2.3:5000", good: true},
+		{name: "this machine", host: "127.0.0.1:5000", good: true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w := &wires{host: reg.host}
+			o := oci.Options{Transport: w, PlainHTTP: test.plain}
+			if test.mirror != "" {
+				o.Mirrors = map[string][]string{test.host: {test.mirror}}
+			}
+			r, _ := patient(t, o)
+			_, err := r.Resolve(t.Context(), testRef, "docker://"+test.host+"/acme/operator:1.0.0")
+			if test.good {
+				if err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			checkError(t, err, report.Unavailable, test.host, "--plain-http "+test.host)
+			if len(w.plain) > 0 {
+				t.Errorf("%q were asked without TLS", w.plain)
+			}
+		})
+	}
+}

@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -150,7 +152,28 @@ type endpoint struct {
 	r      *Resolver
 	repo   name.Repository
 	mirror bool
+	plain  bool // it may be asked without TLS
 	client once[*http.Client]
+}
+
+// tlsOnly refuses requests without TLS that nobody has asked for: the library makes them to private addresses by itself,
+// and what names a manifest by a tag, and the credentials, would go over the network for everybody to see and to change.
+type tlsOnly struct {
+	http.RoundTripper
+	plain []string // hosts
+}
+
+func (t tlsOnly) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.URL.Scheme == "http" && !isLoopback(req.URL.Hostname()) && !slices.Contains(t.plain, req.URL.Host) {
+		return nil, errPlainHTTP
+	}
+	return t.RoundTripper.RoundTrip(req)
+}
+
+var errPlainHTTP = errors.New("plain HTTP was not asked for")
+
+func isLoopback(host string) bool {
+	return host == "localhost" || net.ParseIP(host).IsLoopback()
 }
 
 func (e *endpoint) String() string {
@@ -209,7 +232,11 @@ func (e *endpoint) connect(ctx context.Context) (*http.Client, error) {
 					WithHint("check the docker or podman configuration, or log in again: `docker login %s`", e.repo.RegistryStr())
 			}
 		}
-		t, err := transport.NewWithContext(ctx, e.repo.Registry, auth, e.r.o.Transport, []string{e.repo.Scope(transport.PullScope)})
+		var below http.RoundTripper = tlsOnly{e.r.o.Transport, e.r.o.PlainHTTP}
+		if e.plain {
+			below = e.r.o.Transport
+		}
+		t, err := transport.NewWithContext(ctx, e.repo.Registry, auth, below, []string{e.repo.Scope(transport.PullScope)})
 		if err != nil {
 			return nil, err
 		}
@@ -275,9 +302,17 @@ func (r *Resolver) endpoints(repo name.Repository) ([]*endpoint, error) {
 		if err != nil {
 			return nil, err
 		}
-		endpoints = append(endpoints, r.endpoint(m, true))
+		endpoints = append(endpoints, r.endpoint(m, true, strings.HasPrefix(mirror, "http://")))
 	}
-	return append(endpoints, r.endpoint(repo, false)), nil
+	plain := slices.Contains(r.o.PlainHTTP, repo.RegistryStr())
+	if plain {
+		registry, err := name.NewRegistry(repo.RegistryStr(), name.Insecure)
+		if err != nil {
+			return nil, err
+		}
+		repo = registry.Repo(repo.RepositoryStr())
+	}
+	return append(endpoints, r.endpoint(repo, false, plain)), nil
 }
 
 // mirrorRepository returns the repository on a mirror, "[http://]HOST[:PORT][/PREFIX]".
@@ -297,9 +332,11 @@ func mirrorRepository(mirror, rest string) (name.Repository, error) {
 }
 
 // endpoint returns the one endpoint of a repository, so that images of one repository share a token.
-func (r *Resolver) endpoint(repo name.Repository, mirror bool) *endpoint {
-	key := fmt.Sprintf("%s %s %t", repo.Scheme(), repo.Name(), mirror)
-	e, _ := r.repos.get(key, func() (*endpoint, error) { return &endpoint{r: r, repo: repo, mirror: mirror}, nil })
+func (r *Resolver) endpoint(repo name.Repository, mirror, plain bool) *endpoint {
+	key := fmt.Sprintf("%s %s %t %t", repo.Scheme(), repo.Name(), mirror, plain)
+	e, _ := r.repos.get(key, func() (*endpoint, error) {
+		return &endpoint{r: r, repo: repo, mirror: mirror, plain: plain}, nil
+	})
 	return e
 }
 
@@ -315,7 +352,7 @@ func (e *requestError) Error() string { return e.err.Error() }
 func (e *requestError) Unwrap() error { return e.err }
 
 func (e *requestError) temporary() bool {
-	if _, untrusted := errors.AsType[*tls.CertificateVerificationError](e.err); untrusted {
+	if _, untrusted := errors.AsType[*tls.CertificateVerificationError](e.err); untrusted || errors.Is(e.err, http.ErrSchemeMismatch) || errors.Is(e.err, errPlainHTTP) {
 		return false
 	}
 	switch e.status {
@@ -355,6 +392,14 @@ func (e *endpoint) failure(what string, err error, resp *http.Response) error {
 	if _, untrusted := errors.AsType[*tls.CertificateVerificationError](failed.err); untrusted {
 		return report.Errorf(report.Unavailable, "%s: %s: %w", e, what, failed).
 			WithHint("add the authority that signed the certificate of %s to those that this system trusts", host)
+	}
+	if errors.Is(err, http.ErrSchemeMismatch) {
+		return report.Errorf(report.Unavailable, "%s: %s: %w", e, what, failed).
+			WithHint("%s speaks plain HTTP, which anybody on the way can read and change; if you trust the network, add --plain-http %[1]s", host)
+	}
+	if errors.Is(err, errPlainHTTP) {
+		return report.Errorf(report.Unavailable, "%s: %s: it does not answer with TLS, and plain HTTP was not asked for", e, what).
+			WithHint("check that %s can be reached from here; if it speaks plain HTTP and you trust the network, add --plain-http %[1]s", host)
 	}
 	return report.Errorf(report.Unavailable, "%s: %s: %w", e, what, failed).
 		WithHint("check that %s can be reached from here, or name a mirror with --mirror %[1]s=HOST", host)

@@ -35,6 +35,7 @@ type Options struct {
 	Transport  http.RoundTripper   // nil: one like http.DefaultTransport
 	Keychain   Keychain            // nil: anonymous
 	Mirrors    map[string][]string // registry or repository prefix → "[http://]HOST[/PREFIX]" to try before it, in order
+	PlainHTTP  []string            // registries, HOST[:PORT], that are asked without TLS; mirrors say so themselves
 	DockerHost string              // of docker-daemon: sources; empty: "unix:///var/run/docker.sock"
 	Stdin      io.Reader           // content of sources whose file is "-"
 

@@ -17,7 +17,7 @@ import (
 type buildFlags struct {
 	build.Overrides
 	to, volumeID, cacheDir string
-	mirrors                []string
+	mirrors, plainHTTP     []string
 	jobs                   int
 	sha256sum, md5, check  bool
 	signing                keyFlags
@@ -67,6 +67,7 @@ completed by running it again. The same input gives the same bytes; --check prov
 	flags.StringSliceVar(&f.Platforms, "platform", nil, "platforms that every image must have, such as linux/amd64")
 	flags.StringVar(&f.volumeID, "volume-id", "", "volume identifier of the image")
 	flags.StringArrayVar(&f.mirrors, "mirror", nil, "try another registry first: `REGISTRY=ENDPOINT`; may be repeated")
+	flags.StringArrayVar(&f.plainHTTP, "plain-http", nil, "ask this registry without TLS: `HOST[:PORT]`; may be repeated")
 	flags.StringVar(&f.cacheDir, "cache-dir", "", "directory that keeps compressed layers from build to build")
 	flags.IntVar(&f.jobs, "jobs", 4, "transfers at once")
 	flags.BoolVar(&f.sha256sum, "sha256sum", false, "write SHA256SUM beside the archive")
@@ -144,7 +145,7 @@ func (a *app) newResolver(project *build.Project, f buildFlags) (*oci.Resolver, 
 	}
 	return oci.NewResolver(oci.Options{
 		BaseDir: project.Dir, CacheDir: f.cacheDir, WorkDir: f.workDir(), Platforms: project.Build.Spec.Platforms, Keychain: oci.DefaultKeychain(),
-		Mirrors: mirrors, DockerHost: a.getenv("DOCKER_HOST"), Stdin: a.in, OpenArchive: openSourceArchive, Jobs: f.jobs, Sink: a.sink,
+		Mirrors: mirrors, PlainHTTP: f.plainHTTP, DockerHost: a.getenv("DOCKER_HOST"), Stdin: a.in, OpenArchive: openSourceArchive, Jobs: f.jobs, Sink: a.sink,
 	}), nil
 }
 
