@@ -1,6 +1,7 @@
 package deployer
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -13,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kube "k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -187,8 +189,8 @@ func setStorage(definition *unstructured.Unstructured, m migration) (changed boo
 	return true, unstructured.SetNestedSlice(definition.Object, versions, "spec", "versions")
 }
 
-// storeAnew writes an object as it is: the API server then stores it in the present version. What other versions of it were
-// said to be managed by whom is dropped, because nobody can read such a statement once its version has gone.
+// storeAnew writes an object as it is: the API server then stores it in the present version. Who manages what is said of that
+// version from then on, because nobody can read a statement about a version that has gone.
 func (d *Deployer) storeAnew(ctx context.Context, object *unstructured.Unstructured, m migration) error {
 	apiVersion := kube.GroupVersion{Group: object.GroupVersionKind().Group, Version: m.version}.String()
 	for {
@@ -197,12 +199,12 @@ func (d *Deployer) storeAnew(ctx context.Context, object *unstructured.Unstructu
 			return cmp.Or(err, error(report.Errorf(report.DataLoss, "%s would lose data: %s", objectName(object), strings.Join(lost, ", ")).
 				WithHint("change these fields first, and run the command again")))
 		}
-		kept := slices.DeleteFunc(object.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool { return f.APIVersion != apiVersion })
-		if len(kept) == 0 {
-			kept = []metav1.ManagedFieldsEntry{{}} // how the API server is told to forget all of it
+		owners, err := ownersIn(apiVersion, object.GetManagedFields())
+		if err != nil {
+			return fmt.Errorf("%s: who manages it: %w", objectName(object), err)
 		}
-		object.SetManagedFields(kept)
-		_, err := d.Cluster.Update(ctx, object, cluster.WriteOptions{})
+		object.SetManagedFields(owners)
+		_, err = d.Cluster.Update(ctx, object, cluster.WriteOptions{})
 		if !errors.Is(err, cluster.ErrChanged) {
 			return err
 		}
@@ -212,4 +214,39 @@ func (d *Deployer) storeAnew(ctx context.Context, object *unstructured.Unstructu
 		}
 		object = now
 	}
+}
+
+// ownersIn says of one version what managers own. What one of them wrote in several versions becomes one entry: the API server
+// tells entries apart by the version, and would keep the last one only.
+func ownersIn(apiVersion string, entries []metav1.ManagedFieldsEntry) ([]metav1.ManagedFieldsEntry, error) {
+	var owners []metav1.ManagedFieldsEntry
+	for _, entry := range entries {
+		entry.APIVersion = apiVersion
+		at := slices.IndexFunc(owners, func(o metav1.ManagedFieldsEntry) bool {
+			return o.Manager == entry.Manager && o.Operation == entry.Operation && o.Subresource == entry.Subresource
+		})
+		if at < 0 {
+			owners = append(owners, entry)
+			continue
+		}
+		both := &fieldpath.Set{}
+		for _, one := range []metav1.ManagedFieldsEntry{owners[at], entry} {
+			fields := &fieldpath.Set{}
+			if one.FieldsV1 != nil {
+				if err := fields.FromJSON(bytes.NewReader(one.FieldsV1.Raw)); err != nil {
+					return nil, err
+				}
+			}
+			both = both.Union(fields)
+		}
+		raw, err := both.ToJSON()
+		if err != nil {
+			return nil, err
+		}
+		owners[at].FieldsV1 = &metav1.FieldsV1{Raw: raw}
+		if owners[at].Time.Before(entry.Time) {
+			owners[at].Time = entry.Time
+		}
+	}
+	return owners, nil
 }

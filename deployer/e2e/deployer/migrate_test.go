@@ -1,15 +1,20 @@
 package deployer_test
 
 import (
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kube "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
 )
 
 // stored expects that these versions may be in the store, and that the first of them is the one that is written.
@@ -67,6 +72,63 @@ func TestActivationStoresAnew(t *testing.T) {
 		if fields.APIVersion == b.Group+"/v2" {
 			t.Error("managed fields name a version that is gone")
 		}
+	}
+}
+
+// TestMigrationKeepsOwners: whoever applied an object still owns what they applied when it is stored in another version, and
+// nobody else does.
+func TestMigrationKeepsOwners(t *testing.T) {
+	b := newBed(t)
+	b.activated("1.0.0", content{Specs: []string{"colour", "size"}})
+	apply := func(manager, version, spec string) error {
+		body := fmt.Sprintf(`{"apiVersion": "%s/%s", "kind": "Clock", "metadata": {"name": "wall"}, "spec": %s}`, b.Group, version, spec)
+		return testcluster.Shared(t).Client().RESTClient().Patch(types.ApplyPatchType).
+			AbsPath("/apis", b.Group, version, "namespaces", b.Env, "clocks", "wall").
+			Param("fieldManager", manager).Body([]byte(body)).Do(t.Context()).Error()
+	}
+	edit := func(version, patch string) {
+		t.Helper()
+		err := testcluster.Shared(t).Client().RESTClient().Patch(types.MergePatchType).
+			AbsPath("/apis", b.Group, version, "namespaces", b.Env, "clocks", "wall").
+			Param("fieldManager", "kubectl-edit").Body([]byte(patch)).Do(t.Context()).Error()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := apply("argo", "v1", `{"colour": "red", "hands": 2}`); err != nil {
+		t.Fatal(err)
+	}
+	edit("v1", `{"spec": {"size": "big"}}`)
+	b.activated("1.1.0", content{Specs: []string{"colour", "size"}, Crds: "v1 v2"})
+	edit("v2", `{"metadata": {"labels": {"edited": "yes"}}}`)
+	b.activated("2.0.0", content{Specs: []string{"colour", "size"}, Crds: "v2"})
+	b.stored("v2")
+
+	wall := b.get(kube.GroupVersionKind{Group: b.Group, Version: "v2", Kind: "Clock"}, b.Env, "wall")
+	var managers []string
+	for _, entry := range wall.GetManagedFields() {
+		managers = append(managers, entry.Manager+" "+string(entry.Operation)+" "+entry.APIVersion+" "+string(entry.FieldsV1.Raw))
+	}
+	slices.Sort(managers)
+	if want := []string{
+		`argo Apply ` + b.Group + `/v2 {"f:spec":{"f:colour":{},"f:hands":{}}}`,
+		`kubectl-edit Update ` + b.Group + `/v2 {"f:metadata":{"f:labels":{".":{},"f:edited":{}}},"f:spec":{"f:size":{}}}`,
+	}; !slices.Equal(managers, want) {
+		t.Errorf("managers:\n%s\nwant:\n%s", strings.Join(managers, "\n"), strings.Join(want, "\n"))
+	}
+	// Whoever applied it goes on without a conflict, may take back what they gave, and is asked by others.
+	if err := apply("flux", "v2", `{"colour": "blue"}`); !apierrors.IsConflict(err) {
+		t.Errorf("somebody else took the colour: %v", err)
+	}
+	if err := apply("flux", "v2", `{"size": "small"}`); !apierrors.IsConflict(err) {
+		t.Errorf("somebody else took the size: %v", err)
+	}
+	if err := apply("argo", "v2", `{"colour": "green"}`); err != nil {
+		t.Error(err)
+	}
+	spec, _ := b.get(wall.GroupVersionKind(), b.Env, "wall").Object["spec"].(map[string]any)
+	if want := map[string]any{"colour": "green", "size": "big"}; !maps.Equal(spec, want) {
+		t.Errorf("got %v, want %v", spec, want)
 	}
 }
 
