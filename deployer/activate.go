@@ -27,7 +27,9 @@ type ActivateOptions struct {
 	ProtectCRDs *bool
 	// AcceptDataLoss are the CustomResourceDefinitions whose objects may lose data. All of these are exported before.
 	AcceptDataLoss []string
-	Export         Export
+	// AcceptInvalid are those of which stored objects may become invalid: nobody can change such an object until it is valid.
+	AcceptInvalid []string
+	Export        Export
 
 	later []schema.SolutionAt // what else becomes active, or with the version "" no longer is, in the run that this is a part of
 }
@@ -70,11 +72,11 @@ func (d *Deployer) planActivation(ctx context.Context, o ActivateOptions) (*task
 		return nil, err
 	}
 	if len(o.later) == 0 { // a run of several names what others lose, too
-		if err = checkAccepted(o.AcceptDataLoss, byName(release.Objects)); err != nil {
+		if err = o.accepted().check(byName(release.Objects)); err != nil {
 			return nil, err
 		}
 	}
-	judged, err := d.judgeCRDs(ctx, release.Objects, o.AcceptDataLoss)
+	judged, err := d.judgeCRDs(ctx, release.Objects, o.accepted())
 	if err != nil {
 		return nil, err
 	}
@@ -100,6 +102,8 @@ func (d *Deployer) planActivation(ctx context.Context, o ActivateOptions) (*task
 	}
 	return t, d.prepareDefinitions(ctx, t, plan, judged.migrations)
 }
+
+func (o *ActivateOptions) accepted() accepted { return accepted{o.AcceptDataLoss, o.AcceptInvalid} }
 
 // activation is what a version is for the whole cluster, as it was and is now asked for.
 func (d *Deployer) activation(ctx context.Context, o ActivateOptions, p *render.Payload, settings render.Settings) (*engine.Release, error) {

@@ -41,7 +41,9 @@ type ChangeOptions struct {
 	// AcceptDataLoss are the CustomResourceDefinitions of whose objects the version need not know all fields. Those in the
 	// namespaces are exported before.
 	AcceptDataLoss []string
-	Export         Export
+	// AcceptInvalid are those of whose objects the version need not accept all values.
+	AcceptInvalid []string
+	Export        Export
 }
 
 // Change replaces the version of a Solution in namespaces of an environment by a higher or a lower one. Everything that
@@ -99,11 +101,12 @@ func (d *Deployer) planChange(ctx context.Context, o ChangeOptions, namespaces [
 	for _, one := range list {
 		payloads = append(payloads, one.payload)
 	}
-	if err := acceptable(o.AcceptDataLoss, payloads...); err != nil {
+	a := accepted{o.AcceptDataLoss, o.AcceptInvalid}
+	if err := a.checkAll(payloads...); err != nil {
 		return nil, err
 	}
 	for _, one := range list {
-		if err := d.judgeInstances(ctx, t, one.payload, one.namespaces, o.AcceptDataLoss); err != nil {
+		if err := d.judgeInstances(ctx, t, one.payload, one.namespaces, a); err != nil {
 			return nil, err
 		}
 		if err := d.noticeUnneeded(ctx, t, catalog, one.payload, one.namespaces); err != nil {

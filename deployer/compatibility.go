@@ -84,13 +84,14 @@ func (d *Deployer) compatibility(ctx context.Context, p *render.Payload, operato
 	if err != nil {
 		return nil, err
 	}
-	judged, err := d.judgeDefinitions(ctx, definitions, nil)
+	judged, err := d.judgeDefinitions(ctx, definitions, accepted{})
 	if err != nil {
 		return nil, err
 	}
 	one := &schema.VersionCompatibility{
 		Version: p.Solution.Spec.Version, Verdict: schema.CompatibilityYes, Operators: []schema.OperatorCompatibility{},
 		Losses: orNone(judged.losses), Notices: orNone(judged.notices),
+		Refusals: append(judged.impossible, judged.invalid...),
 	}
 	for _, f := range fits {
 		one.Operators = append(one.Operators, f.verdict())
@@ -120,7 +121,7 @@ func overall(v *schema.VersionCompatibility) schema.CompatibilityVerdict {
 		has[o.Verdict] = true
 	}
 	switch {
-	case has[schema.CompatibilityNo]:
+	case has[schema.CompatibilityNo], len(v.Refusals) > 0:
 		return schema.CompatibilityNo
 	case len(v.Losses) > 0:
 		return schema.CompatibilityLoss

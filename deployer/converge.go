@@ -30,9 +30,10 @@ type Host interface {
 // ConvergeOptions say how to carry a convergence out.
 type ConvergeOptions struct {
 	Options
-	// AcceptDataLoss are CustomResourceDefinitions as in [ActivateOptions]. Names of what does not change are no mistake here:
-	// the same command finishes what was interrupted.
+	// AcceptDataLoss and AcceptInvalid are CustomResourceDefinitions as in [ActivateOptions]. Names of what does not change are
+	// no mistake here: the same command finishes what was interrupted.
 	AcceptDataLoss []string
+	AcceptInvalid  []string
 	// Export returns where the custom resources of a Solution go before they lose data.
 	Export func(solution string) Export
 }
@@ -160,7 +161,7 @@ func (d *Deployer) isActive(ctx context.Context, solution, version string) (bool
 // Converge carries a plan out. Its guards are asked before the first change: nothing is imported when something else
 // cannot be removed.
 func (d *Deployer) Converge(ctx context.Context, plan *schema.Convergence, host Host, o ConvergeOptions) error {
-	notices, err := d.checkConvergence(ctx, plan, host, o.AcceptDataLoss)
+	notices, err := d.checkConvergence(ctx, plan, host, accepted{o.AcceptDataLoss, o.AcceptInvalid})
 	if err != nil {
 		return err
 	}
@@ -203,7 +204,7 @@ func (d *Deployer) Converge(ctx context.Context, plan *schema.Convergence, host 
 // activation is one step of a plan.
 func (o *ConvergeOptions) activation(plan *schema.Convergence, at schema.SolutionAt) ActivateOptions {
 	a := ActivateOptions{
-		Options: o.Options, Solution: at.Solution, Version: at.Version, AcceptDataLoss: o.AcceptDataLoss, later: activeAfter(plan),
+		Options: o.Options, Solution: at.Solution, Version: at.Version, AcceptDataLoss: o.AcceptDataLoss, AcceptInvalid: o.AcceptInvalid, later: activeAfter(plan),
 	}
 	a.ifThere = true
 	if o.Export != nil {

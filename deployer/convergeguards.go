@@ -14,11 +14,11 @@ import (
 )
 
 // checkConvergence refuses what would be refused in the middle, and tells what the activations mean for stored objects.
-func (d *Deployer) checkConvergence(ctx context.Context, plan *schema.Convergence, host Host, accepted []string) ([]string, error) {
+func (d *Deployer) checkConvergence(ctx context.Context, plan *schema.Convergence, host Host, a accepted) ([]string, error) {
 	if err := d.checkActiveAfter(ctx, plan, host); err != nil {
 		return nil, err
 	}
-	notices, err := d.checkDefinitions(ctx, plan, host, accepted)
+	notices, err := d.checkDefinitions(ctx, plan, host, a)
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +82,7 @@ func (d *Deployer) checkActiveAfter(ctx context.Context, plan *schema.Convergenc
 
 // checkDefinitions judges the definitions of all versions that are to be active together, and tells what they mean for stored
 // objects. Some of them are not imported yet.
-func (d *Deployer) checkDefinitions(ctx context.Context, plan *schema.Convergence, host Host, accepted []string) ([]string, error) {
+func (d *Deployer) checkDefinitions(ctx context.Context, plan *schema.Convergence, host Host, a accepted) ([]string, error) {
 	catalog, err := d.Catalog(ctx)
 	if err != nil {
 		return nil, err
@@ -104,7 +104,7 @@ func (d *Deployer) checkDefinitions(ctx context.Context, plan *schema.Convergenc
 		}
 		notices, all = append(notices, kept...), append(all, own...)
 	}
-	judged, err := d.judgeCRDs(ctx, all, accepted)
+	judged, err := d.judgeCRDs(ctx, all, a)
 	if err != nil {
 		return nil, err
 	}

@@ -39,24 +39,51 @@ type judgement struct {
 	notices    []string
 	losses     []string // one line for each object or definition
 	lossy      []string // the definitions that the losses are about
+	invalid    []string // one line for each object that is not valid any more
+	rejecting  []string // the definitions that these are about
+	impossible []string // what the API server never does, one line for each definition
 	migrations []migration
 	// exported are definitions whose objects lose something that somebody accepted: they are written down before.
 	exported []scope
 }
 
-// judgeCRDs judges replacing definitions in the cluster by these. An error of code data-loss says what would be lost,
-// unless the definition's name is among those for which a loss is accepted.
-func (d *Deployer) judgeCRDs(ctx context.Context, objects []*unstructured.Unstructured, accepted []string) (*judgement, error) {
-	j, err := d.judgeDefinitions(ctx, byName(objects), accepted)
-	if err == nil && len(j.losses) > 0 {
-		err = report.Errorf(report.DataLoss, "stored objects would lose data:\n  %s", strings.Join(j.losses, "\n  ")).
-			WithHint("change or delete these objects first, or choose a version that keeps their fields; to export all objects and go on: %s",
-				acceptFlags(j.lossy))
+// accepted are the names of definitions of whose objects somebody accepts that they lose data, or are not valid any more.
+type accepted struct{ loss, invalid []string }
+
+// judgeCRDs judges replacing definitions in the cluster by these. The error says what would be lost and what would not be
+// valid any more, unless that is accepted for the definition, and what cannot be.
+func (d *Deployer) judgeCRDs(ctx context.Context, objects []*unstructured.Unstructured, a accepted) (*judgement, error) {
+	j, err := d.judgeDefinitions(ctx, byName(objects), a)
+	if err == nil {
+		err = j.refusal()
 	}
 	return j, err
 }
 
-func (d *Deployer) judgeDefinitions(ctx context.Context, definitions map[string]*unstructured.Unstructured, accepted []string) (*judgement, error) {
+// refusal is nil when nothing speaks against the definitions, or all of it is accepted.
+func (j *judgement) refusal() error {
+	if len(j.impossible) > 0 {
+		return report.Errorf(report.Refused, "the API server never replaces these definitions, so the version cannot become active:\n  %s",
+			strings.Join(j.impossible, "\n  ")).
+			WithHint("ask the vendor for a version that changes neither scope nor kind; without its data the Solution can be deactivated, and then this version activated")
+	}
+	code, texts := report.Refused, []string{}
+	if len(j.losses) > 0 {
+		code = report.DataLoss
+		texts = append(texts, "stored objects would lose data:\n  "+strings.Join(j.losses, "\n  "))
+	}
+	if len(j.invalid) > 0 {
+		texts = append(texts, "stored objects would not be valid any more, so that nobody could change them:\n  "+strings.Join(j.invalid, "\n  "))
+	}
+	if len(texts) == 0 {
+		return nil
+	}
+	return report.Errorf(code, "%s", strings.Join(texts, "\n")).
+		WithHint("change or delete these objects first, or choose a version that takes them as they are; to go on all the same: %s",
+			acceptFlags(j.lossy, j.rejecting))
+}
+
+func (d *Deployer) judgeDefinitions(ctx context.Context, definitions map[string]*unstructured.Unstructured, a accepted) (*judgement, error) {
 	j := &judgement{}
 	for _, name := range sortedKeys(definitions) {
 		live, err := d.Cluster.Get(ctx, crdKind, "", name)
@@ -71,30 +98,37 @@ func (d *Deployer) judgeDefinitions(ctx context.Context, definitions map[string]
 				name, strings.Join(health.Explain(ctx, d.Cluster, live), "; ")).
 				WithHint("remove what holds it, wait until it is gone, and run the command again")
 		}
-		if err := d.judgeCRD(ctx, j, live, definitions[name], slices.Contains(accepted, name)); err != nil {
+		if err := d.judgeCRD(ctx, j, live, definitions[name], a); err != nil {
 			return nil, err
 		}
 	}
 	return j, nil
 }
 
-// checkAccepted refuses names that no definition has: what is accepted should be what is meant.
-func checkAccepted(accepted []string, definitions map[string]*unstructured.Unstructured) error {
-	for _, name := range accepted {
+// check refuses names that no definition has: what is accepted should be what is meant.
+func (a accepted) check(definitions map[string]*unstructured.Unstructured) error {
+	for _, name := range slices.Concat(a.loss, a.invalid) {
 		if definitions[name] == nil {
-			return report.Errorf(report.Usage, "a loss of data is accepted for %s, which is no custom resource definition of this version", name).
+			return report.Errorf(report.Usage, "something is accepted for %s, which is no custom resource definition of this version", name).
 				WithHint("it has %s", strings.Join(sortedKeys(definitions), ", "))
 		}
 	}
 	return nil
 }
 
-// acceptFlags are the flags that accept the loss of data.
-func acceptFlags(names []string) string {
-	return "--accept-data-loss " + strings.Join(names, ",")
+// acceptFlags are the flags that accept the loss of data of some definitions, and the objects that others reject.
+func acceptFlags(lossy, rejecting []string) string {
+	var flags []string
+	if len(lossy) > 0 {
+		flags = append(flags, "--accept-data-loss "+strings.Join(lossy, ","))
+	}
+	if len(rejecting) > 0 {
+		flags = append(flags, "--accept-invalid "+strings.Join(rejecting, ","))
+	}
+	return strings.Join(flags, " ")
 }
 
-func (d *Deployer) judgeCRD(ctx context.Context, j *judgement, live, desired *unstructured.Unstructured, accepted bool) error {
+func (d *Deployer) judgeCRD(ctx context.Context, j *judgement, live, desired *unstructured.Unstructured, a accepted) error {
 	before, err := definition(live)
 	if err != nil {
 		return err
@@ -102,6 +136,10 @@ func (d *Deployer) judgeCRD(ctx context.Context, j *judgement, live, desired *un
 	after, err := definition(desired)
 	if err != nil {
 		return err
+	}
+	if why := crd.Impossible(before, after); why != "" {
+		j.impossible = append(j.impossible, fmt.Sprintf("custom resource definition %s: %s", live.GetName(), why))
+		return nil
 	}
 	grave := graveChanges(before, after)
 	if len(grave) == 0 {
@@ -111,16 +149,17 @@ func (d *Deployer) judgeCRD(ctx context.Context, j *judgement, live, desired *un
 	if err != nil {
 		return err
 	}
-	for object, err := range d.objectsOf(ctx, live, judge.listed, "", d.Cluster.List) {
-		if err != nil {
-			return err
-		}
-		if err := judge.look(ctx, object); err != nil {
+	if err = d.showObjects(ctx, live, judge, grave); err != nil {
+		return err
+	}
+	if judge.hooked && judge.objects > 0 {
+		if err = d.tryConversion(ctx, live, judge); err != nil {
 			return err
 		}
 	}
+	lossAccepted := slices.Contains(a.loss, live.GetName())
 	if m := judge.migration(live, desired); m != nil {
-		m.accepted = accepted
+		m.accepted = lossAccepted
 		j.migrations = append(j.migrations, *m)
 		// What the versions in which nothing is stored any more would have lost does not count.
 		before.CustomResourceDefinition = before.DeepCopy()
@@ -132,16 +171,50 @@ func (d *Deployer) judgeCRD(ctx context.Context, j *judgement, live, desired *un
 	for _, change := range grave {
 		j.notices = append(j.notices, fmt.Sprintf("custom resource definition %s: %s", live.GetName(), change))
 	}
-	j.notices = append(j.notices, judge.invalid()...)
+	switch invalid := judge.invalid(); {
+	case len(invalid) == 0:
+	case slices.Contains(a.invalid, live.GetName()):
+		for _, line := range invalid {
+			j.notices = append(j.notices, "accepted, though not valid any more: "+line)
+		}
+	default:
+		j.invalid, j.rejecting = append(j.invalid, invalid...), append(j.rejecting, live.GetName())
+	}
 	switch losses := judge.losses(); {
 	case len(losses) == 0:
-	case accepted:
+	case lossAccepted:
 		j.exported = append(j.exported, scope{definition: live})
 		for _, loss := range losses {
 			j.notices = append(j.notices, "accepted loss of data: "+loss)
 		}
 	default:
 		j.losses, j.lossy = append(j.losses, losses...), append(j.lossy, live.GetName())
+	}
+	return nil
+}
+
+// showObjects shows a judge every object of a definition. Where a webhook makes something else of each in every version, those
+// whose schema changes are looked at as well.
+func (d *Deployer) showObjects(ctx context.Context, live *unstructured.Unstructured, judge *lossJudge, grave []crd.Change) error {
+	for object, err := range d.objectsOf(ctx, live, judge.listed, "", d.Cluster.List) {
+		if err != nil {
+			return err
+		}
+		if err := judge.look(ctx, object); err != nil {
+			return err
+		}
+	}
+	for _, version := range judge.converted(grave) {
+		kind := judge.listed
+		kind.Version = version
+		for object, err := range d.objectsOf(ctx, live, kind, "", d.Cluster.List) {
+			if err != nil {
+				return err
+			}
+			if err := judge.lookConverted(ctx, object, version); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }

@@ -19,13 +19,13 @@ import (
 // judgeInstances refuses a version whose schema does not accept, or would drop fields of, the custom resources that its
 // operator will find in the namespaces. They are read in each version that the target knows, converted by the cluster.
 // Those for which a loss is accepted are to be exported.
-func (d *Deployer) judgeInstances(ctx context.Context, t *task, p *render.Payload, namespaces []metalk8s.Namespace, accepted []string) error {
+func (d *Deployer) judgeInstances(ctx context.Context, t *task, p *render.Payload, namespaces []metalk8s.Namespace, a accepted) error {
 	objects, err := render.Definitions(p)
 	if err != nil {
 		return err
 	}
 	definitions := byName(objects)
-	var rejected, lost, lossy []string
+	var rejected, rejecting, lost, lossy []string
 	for _, name := range sortedKeys(definitions) {
 		live, err := d.Cluster.Get(ctx, crdKind, "", name)
 		if err != nil {
@@ -38,10 +38,16 @@ func (d *Deployer) judgeInstances(ctx context.Context, t *task, p *render.Payloa
 		if err != nil {
 			return err
 		}
-		rejected = append(rejected, more...)
+		switch {
+		case len(more) == 0:
+		case slices.Contains(a.invalid, name):
+			t.notice("accepted, though the version does not:\n  " + some(more))
+		default:
+			rejected, rejecting = append(rejected, more...), append(rejecting, name)
+		}
 		switch {
 		case len(missing) == 0:
-		case slices.Contains(accepted, name):
+		case slices.Contains(a.loss, name):
 			for _, n := range namespaces {
 				t.exported = append(t.exported, scope{live, n.Name})
 			}
@@ -53,16 +59,16 @@ func (d *Deployer) judgeInstances(ctx context.Context, t *task, p *render.Payloa
 	switch {
 	case len(lost) > 0:
 		return report.Errorf(report.DataLoss, "version %s would lose data:\n  %s", p.Solution.Spec.Version, some(lost)).
-			WithHint("change these fields first, or choose a version that knows them; to export all objects and go on: %s", acceptFlags(lossy))
+			WithHint("change these fields first, or choose a version that knows them; to export all objects and go on: %s", acceptFlags(lossy, rejecting))
 	case len(rejected) > 0:
 		return report.Errorf(report.Refused, "version %s does not accept what is there:\n  %s", p.Solution.Spec.Version, some(rejected)).
-			WithHint("change these values first, or choose a version that accepts them")
+			WithHint("change these values first, or choose a version that accepts them; to go on all the same: %s", acceptFlags(nil, rejecting))
 	}
 	return nil
 }
 
-// acceptable refuses a loss of data that is accepted for what none of the versions defines.
-func acceptable(accepted []string, payloads ...*render.Payload) error {
+// checkAll refuses names of definitions that none of the versions has.
+func (a accepted) checkAll(payloads ...*render.Payload) error {
 	all := map[string]*unstructured.Unstructured{}
 	for _, p := range payloads {
 		objects, err := render.Definitions(p)
@@ -71,7 +77,7 @@ func acceptable(accepted []string, payloads ...*render.Payload) error {
 		}
 		maps.Copy(all, byName(objects))
 	}
-	return checkAccepted(accepted, all)
+	return a.check(all)
 }
 
 func (d *Deployer) judgeInstancesOf(ctx context.Context, live, desired *unstructured.Unstructured, namespaces []metalk8s.Namespace) (rejected, lost []string, err error) {

@@ -9,6 +9,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kube "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/solutionctl/solutionctl/lint/crd"
 )
@@ -22,8 +23,11 @@ type lossJudge struct {
 	// moves is the version in which objects have to be stored because the one that they are stored in now is one of
 	// those that go away; "" when it stays.
 	moves string
-	// converted is true when a webhook makes the objects of that version: only it knows what gets lost.
-	converted bool
+	// hooked is true when a webhook makes the objects of that version: what gets lost only shows when it is tried, and untried
+	// says why that was not possible. Tried are the objects, by their UID, as they were then.
+	hooked  bool
+	untried string
+	tried   map[types.UID]string
 
 	objects  int
 	lost     []string
@@ -33,7 +37,7 @@ type lossJudge struct {
 }
 
 func newLossJudge(before, after *crd.Definition) (*lossJudge, error) {
-	j := &lossJudge{before: before, after: after}
+	j := &lossJudge{before: before, after: after, tried: map[types.UID]string{}}
 	var err error
 	if j.old, err = crd.NewChecker(before); err != nil {
 		return nil, err
@@ -57,7 +61,7 @@ func newLossJudge(before, after *crd.Definition) (*lossJudge, error) {
 // lost, also after a run that was interrupted when objects were already written in another one.
 func (j *lossJudge) readIn() string {
 	if converts(j.before) {
-		if j.converted = serves(j.before, j.moves); j.converted {
+		if j.hooked = serves(j.before, j.moves); j.hooked {
 			return j.moves
 		}
 		return servedVersion(j.before)
@@ -106,7 +110,12 @@ func (j *lossJudge) look(ctx context.Context, object *unstructured.Unstructured)
 	if err != nil {
 		return err
 	}
-	name := objectName(object)
+	j.lose(objectName(object), fields)
+	j.reject(objectName(object), problems)
+	return nil
+}
+
+func (j *lossJudge) lose(name string, fields []string) {
 	switch {
 	case len(fields) == 0:
 	case len(j.lost) == maxLosses:
@@ -114,13 +123,63 @@ func (j *lossJudge) look(ctx context.Context, object *unstructured.Unstructured)
 	default:
 		j.lost = append(j.lost, fmt.Sprintf("%s: %s", name, strings.Join(fields, ", ")))
 	}
-	if len(problems) > 0 {
-		j.refused++
-		if len(j.refusals) < maxLosses {
-			j.refusals = append(j.refusals, fmt.Sprintf("%s: %s", name, problems[0]))
+}
+
+func (j *lossJudge) reject(name string, problems []string) {
+	if len(problems) == 0 {
+		return
+	}
+	j.refused++
+	if len(j.refusals) < maxLosses {
+		j.refusals = append(j.refusals, fmt.Sprintf("%s: %s", name, problems[0]))
+	}
+}
+
+// converted are the versions besides the listed one in which a webhook shows objects, now and afterwards, and whose schema is
+// among these changes.
+func (j *lossJudge) converted(changes []crd.Change) []string {
+	if !converts(j.before) || !converts(j.after) {
+		return nil
+	}
+	var versions []string
+	for _, version := range j.after.Spec.Versions {
+		if version.Served && serves(j.before, version.Name) && version.Name != j.listed.Version &&
+			slices.ContainsFunc(changes, func(c crd.Change) bool { return c.Version == version.Name }) {
+			versions = append(versions, version.Name)
 		}
 	}
-	return nil
+	return versions
+}
+
+// lookConverted judges what a webhook makes of an object in a version.
+func (j *lossJudge) lookConverted(ctx context.Context, object *unstructured.Unstructured, version string) error {
+	problems, err := j.problems(ctx, object, version)
+	j.reject(objectName(object)+" as "+version, problems)
+	return err
+}
+
+// problems tells why an object would not be valid any more in a version. What was wrong with it before is no matter of the
+// change.
+func (j *lossJudge) problems(ctx context.Context, object *unstructured.Unstructured, version string) ([]string, error) {
+	invalid, _, err := j.new.Check(ctx, version, object.Object)
+	if err != nil || len(invalid) == 0 {
+		return nil, err
+	}
+	same := j.listed.Version
+	if hasVersion(j.before, version) {
+		same = version
+	}
+	known, _, err := j.old.Check(ctx, same, object.Object)
+	if err != nil {
+		return nil, err
+	}
+	var problems []string
+	for _, problem := range invalid {
+		if !slices.Contains(known, problem) {
+			problems = append(problems, problem.String())
+		}
+	}
+	return problems, nil
 }
 
 // judge tells which fields of an object are lost, and why it is not valid, in each version in which it can be read
@@ -134,10 +193,15 @@ func (j *lossJudge) judge(ctx context.Context, object *unstructured.Unstructured
 		if !version.Served && !version.Storage || converts(j.after) && version.Name != stored {
 			continue
 		}
-		invalid, lost, err := j.new.Check(ctx, version.Name, object.Object)
+		_, lost, err := j.new.Check(ctx, version.Name, object.Object)
 		if err != nil {
 			return nil, nil, err
 		}
+		more, err := j.problems(ctx, object, version.Name)
+		if err != nil {
+			return nil, nil, err
+		}
+		problems = append(problems, more...)
 		known, err := j.lostBefore(ctx, version, object)
 		if err != nil {
 			return nil, nil, err
@@ -146,9 +210,6 @@ func (j *lossJudge) judge(ctx context.Context, object *unstructured.Unstructured
 			if !known[field.Path] {
 				fields = append(fields, field.Path)
 			}
-		}
-		for _, problem := range invalid {
-			problems = append(problems, problem.String())
 		}
 	}
 	slices.Sort(fields)
@@ -191,21 +252,18 @@ func (j *lossJudge) losses() []string {
 	if j.others > 0 {
 		losses = append(losses, fmt.Sprintf("and %d more", j.others))
 	}
-	if j.converted && j.objects > 0 {
-		losses = append(losses, fmt.Sprintf("%s: version %s goes away, and %s stored in it; only its webhook knows what version %s cannot hold",
-			j.before.Name, storageVersion(j.before), counted(j.objects, "object is", "objects are"), j.moves))
+	if j.untried != "" && j.objects > 0 {
+		losses = append(losses, fmt.Sprintf("%s: version %s goes away, and %s stored in it; only its webhook knows what version %s cannot hold, and %s",
+			j.before.Name, storageVersion(j.before), counted(j.objects, "object is", "objects are"), j.moves, j.untried))
 	}
 	return losses
 }
 
-// invalid are objects that the new schema refuses. They stay as they are until somebody changes them.
+// invalid are objects that the new schema refuses.
 func (j *lossJudge) invalid() []string {
-	var notices []string
-	for _, refusal := range j.refusals {
-		notices = append(notices, "not valid any more: "+refusal)
+	lines := j.refusals
+	if more := j.refused - len(lines); more > 0 {
+		lines = append(lines, fmt.Sprintf("and %d more", more))
 	}
-	if more := j.refused - len(j.refusals); more > 0 {
-		notices = append(notices, fmt.Sprintf("and %d more", more))
-	}
-	return notices
+	return lines
 }

@@ -199,6 +199,11 @@ func (d *Deployer) storeAnew(ctx context.Context, object *unstructured.Unstructu
 			return cmp.Or(err, error(report.Errorf(report.DataLoss, "%s would lose data: %s", objectName(object), strings.Join(lost, ", ")).
 				WithHint("change these fields first, and run the command again")))
 		}
+		if !m.accepted {
+			if err := d.tryAgain(ctx, m.judge, object); err != nil {
+				return err
+			}
+		}
 		owners, err := ownersIn(apiVersion, object.GetManagedFields())
 		if err != nil {
 			return fmt.Errorf("%s: who manages it: %w", objectName(object), err)

@@ -19,8 +19,9 @@ type RollbackOptions struct {
 	Environment, Solution string
 	Namespace             string // one of the environment's; "" stands for all of them
 	Revision              int64  // of the history; 0 stands for what was there before
-	// AcceptDataLoss and Export are as in [ChangeOptions].
+	// AcceptDataLoss, AcceptInvalid and Export are as in [ChangeOptions].
 	AcceptDataLoss []string
+	AcceptInvalid  []string
 	Export         Export
 }
 
@@ -56,7 +57,7 @@ func (d *Deployer) planRollback(ctx context.Context, o RollbackOptions, namespac
 		list = append(list, some...)
 	}
 	t.Version = list[0].release.Version
-	if err = d.checkRetreats(ctx, t, catalog, list, o.AcceptDataLoss); err != nil {
+	if err = d.checkRetreats(ctx, t, catalog, list, accepted{o.AcceptDataLoss, o.AcceptInvalid}); err != nil {
 		return nil, err
 	}
 	releases := make([]engine.Release, len(list))
@@ -163,12 +164,12 @@ func (d *Deployer) retreat(ctx context.Context, t *task, catalog *Catalog, i ins
 }
 
 // checkRetreats refuses to go back to versions that the cluster's definitions, custom resources or other Solutions are past.
-func (d *Deployer) checkRetreats(ctx context.Context, t *task, catalog *Catalog, list []retreat, accepted []string) error {
+func (d *Deployer) checkRetreats(ctx context.Context, t *task, catalog *Catalog, list []retreat, a accepted) error {
 	var payloads []*render.Payload
 	for _, r := range list {
 		payloads = append(payloads, r.payload)
 	}
-	if err := acceptable(accepted, payloads...); err != nil {
+	if err := a.checkAll(payloads...); err != nil {
 		return err
 	}
 	for _, r := range list {
@@ -178,7 +179,7 @@ func (d *Deployer) checkRetreats(ctx context.Context, t *task, catalog *Catalog,
 		if err := d.checkActive(ctx, r.payload); err != nil {
 			return err
 		}
-		if err := d.judgeInstances(ctx, t, r.payload, []metalk8s.Namespace{r.Namespace}, accepted); err != nil {
+		if err := d.judgeInstances(ctx, t, r.payload, []metalk8s.Namespace{r.Namespace}, a); err != nil {
 			return err
 		}
 	}

@@ -19,6 +19,9 @@ type VersionCompatibility struct {
 	// Losses are what stored objects would lose, one line each; Notices what else would happen to them.
 	Losses  []string `json:"losses"`
 	Notices []string `json:"notices"`
+	// Refusals are what else stands against it: stored objects that would not be valid any more, and definitions that the API
+	// server never replaces.
+	Refusals []string `json:"refusals,omitempty"`
 }
 
 // OperatorCompatibility is what becomes of the operator in a namespace when a version is active.
@@ -40,6 +43,6 @@ type CompatibilityVerdict string
 const (
 	CompatibilityYes   CompatibilityVerdict = "yes"       // as it is
 	CompatibilityKeeps CompatibilityVerdict = "keeps"     // because API versions stay served that the version does not have itself
-	CompatibilityNo    CompatibilityVerdict = "no"        // an operator would have to do without what it works with
+	CompatibilityNo    CompatibilityVerdict = "no"        // an operator would have to do without what it works with, or the definitions are refused
 	CompatibilityLoss  CompatibilityVerdict = "data-loss" // stored objects would lose data
 )

@@ -22,7 +22,8 @@ func newActivateCommand(a *app, planOnly bool) *cobra.Command {
 whole cluster. Without VERSION, or with "latest", that is the highest release.
 
 Stored objects are compared with the new definitions first; a change that would lose data is refused, unless the loss is
-accepted: then all objects of the definition are exported before. API versions that operators in environments still work
+accepted: then all objects of the definition are exported before. So is one that makes stored objects invalid, as nobody
+could change them any more, until that is accepted. API versions that operators in environments still work
 with stay served. Definitions that only the version before had are kept.
 
 With --protect-crds the API server refuses to delete the definitions, whoever asks, until their annotation
@@ -49,7 +50,7 @@ solutionctl.io/allow-deletion is "true"; 'solutionctl deploy deactivate' sees to
 		if cmd.Flags().Changed("protect-crds") {
 			o.ProtectCRDs = &protect
 		}
-		o.AcceptDataLoss, o.Export = loss.accepted, a.export(loss.export, args[0])
+		o.AcceptDataLoss, o.AcceptInvalid, o.Export = loss.accepted, loss.invalid, a.export(loss.export, args[0])
 		return a.runVerb(cmd.Context(), f, func(ctx context.Context, d *deployer.Deployer) (*schema.Operation, error) {
 			return file.around(ctx, o.DryRun, func() (*schema.Operation, error) { return d.Activate(ctx, o) }, func(active map[string]string, done *schema.Operation) {
 				active[done.Solution] = done.Version

@@ -60,7 +60,7 @@ changes both. Stored objects that would lose data are named, as 'solutionctl dep
 		if err != nil {
 			return err
 		}
-		plan, err := on.converge(cmd.Context(), c, o, deployer.ConvergeOptions{Options: f.options(), AcceptDataLoss: loss.accepted}, loss.export)
+		plan, err := on.converge(cmd.Context(), c, o, deployer.ConvergeOptions{Options: f.options(), AcceptDataLoss: loss.accepted, AcceptInvalid: loss.invalid}, loss.export)
 		if err != nil {
 			return a.explain(err)
 		}

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -23,7 +24,8 @@ version as the active one. All versions share the custom resource definitions of
   keeps ...   these API versions stay served for it, besides those of the version
   no          it would have to do without what it works with: activation is refused
 
-The last line is about the objects: whether they would lose data, so that activation is refused unless that is accepted.
+The last line is about the objects: whether they would lose data or not be valid any more, so that activation is refused
+unless that is accepted, or whether the API server never takes such a change. Below it is what changes for them.
 The active version has a star.`,
 		Example: "  solutionctl deploy compatibility example-solution",
 	}
@@ -74,7 +76,10 @@ func printCompatibility(w *console.Stream, c *schema.Compatibility) error {
 	objects := []string{"stored objects", "", ""}
 	for _, v := range c.Versions {
 		cell := "kept"
-		if len(v.Losses) > 0 {
+		switch {
+		case len(v.Refusals) > 0:
+			cell = "refused"
+		case len(v.Losses) > 0:
 			cell = "lose data"
 		}
 		objects = append(objects, cell)
@@ -107,7 +112,7 @@ func printReasonsOf(w *console.Stream, v schema.VersionCompatibility) {
 			lines = append(lines, fmt.Sprintf("environment %s, namespace %s: %s", o.Environment, o.Namespace, reason))
 		}
 	}
-	lines = append(lines, v.Losses...)
+	lines = slices.Concat(lines, v.Refusals, v.Losses, v.Notices)
 	if len(lines) == 0 {
 		return
 	}

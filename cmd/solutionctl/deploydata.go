@@ -42,15 +42,16 @@ func (a *app) dataPolicy(ctx context.Context, f *dataFlags, dryRun bool, name, c
 	return deployer.DeleteData, a.export(f.export, name), nil
 }
 
-// lossFlags accept that custom resources lose data.
+// lossFlags accept that custom resources lose data, or are not valid any more.
 type lossFlags struct {
-	accepted []string
-	export   string
+	accepted, invalid []string
+	export            string
 }
 
 func (f *lossFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringSliceVar(&f.accepted, "accept-data-loss", nil, "export the objects of these custom resource definitions, `NAME,...`, and let them lose data")
+	flags.StringSliceVar(&f.invalid, "accept-invalid", nil, "let objects of these custom resource definitions, `NAME,...`, become invalid")
 	flags.StringVar(&f.export, "export", "", "where --accept-data-loss writes custom resources to, a new `FILE` (default NAME-TIME.json)")
 }
 

@@ -73,7 +73,7 @@ has ended is not run again, unless its name is given to --replace.`,
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		args = arguments(args)
 		o.Options, o.Environment, o.Solution, o.Version, o.Rendering = f.options(), args[0], args[1], args[2], rendering()
-		o.AcceptDataLoss, o.Export = loss.accepted, a.export(loss.export, args[1]+"-"+args[0])
+		o.AcceptDataLoss, o.AcceptInvalid, o.Export = loss.accepted, loss.invalid, a.export(loss.export, args[1]+"-"+args[0])
 		var err error
 		if o.With, err = with(); err != nil {
 			return err
@@ -166,7 +166,7 @@ are there, do not fit the earlier version any more.`),
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		args = arguments(args)
 		o.Options, o.Environment, o.Solution = f.options(), args[0], args[1]
-		o.AcceptDataLoss, o.Export = loss.accepted, a.export(loss.export, args[1]+"-"+args[0])
+		o.AcceptDataLoss, o.AcceptInvalid, o.Export = loss.accepted, loss.invalid, a.export(loss.export, args[1]+"-"+args[0])
 		return a.runVerb(cmd.Context(), f, func(ctx context.Context, d *deployer.Deployer) (*schema.Operation, error) { return d.Rollback(ctx, o) })
 	}
 	return cmd

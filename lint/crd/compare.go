@@ -113,6 +113,23 @@ func compareIdentity(previous, next *Definition) []Change {
 	return changes
 }
 
+// Impossible says why the API server will never replace a definition that it serves by another one of the same name; "" when it
+// may.
+func Impossible(previous, next *Definition) string {
+	established := slices.ContainsFunc(previous.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
+		return c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue
+	})
+	switch a, b := previous.Spec, next.Spec; {
+	case !established:
+		return ""
+	case a.Scope != b.Scope:
+		return fmt.Sprintf("its scope can never change from %s to %s", a.Scope, b.Scope)
+	case a.Names.Kind != b.Names.Kind:
+		return fmt.Sprintf("its kind can never change from %s to %s", a.Names.Kind, b.Names.Kind)
+	}
+	return ""
+}
+
 func compareConversion(previous, next *Definition) []Change {
 	a, b := previous.Spec.Conversion, next.Spec.Conversion
 	webhook := apiextensionsv1.WebhookConverter

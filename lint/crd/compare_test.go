@@ -234,6 +234,28 @@ func TestCompareEmbedded(t *testing.T) {
 	})
 }
 
+func TestImpossible(t *testing.T) {
+	established := func(text string) *crd.Definition {
+		d := parse(t, text)
+		d.Status.Conditions = []apiextensionsv1.CustomResourceDefinitionCondition{{Type: apiextensionsv1.Established, Status: apiextensionsv1.ConditionTrue}}
+		return d
+	}
+	wider := parse(t, edit(t, widget, "scope: Namespaced", "scope: Cluster"))
+	if got := crd.Impossible(established(widget), wider); got != "its scope can never change from Namespaced to Cluster" {
+		t.Errorf("scope: %q", got)
+	}
+	if got := crd.Impossible(parse(t, widget), wider); got != "" {
+		t.Errorf("scope of a definition that was never served: %q", got)
+	}
+	renamed := parse(t, edit(t, widget, "kind: Widget", "kind: Gadget"))
+	if got := crd.Impossible(established(widget), renamed); got != "its kind can never change from Widget to Gadget" {
+		t.Errorf("kind: %q", got)
+	}
+	if got := crd.Impossible(established(widget), parse(t, widget)); got != "" {
+		t.Errorf("nothing: %q", got)
+	}
+}
+
 func TestCompareVersions(t *testing.T) {
 	one := parse(t, widget)
 	both := parse(t, widget+secondVersion(t))

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -120,6 +121,54 @@ func (one *compiled) prune(work, original map[string]any) []LostField {
 		lost[i] = LostField{Path: path, Values: countAt(before, path)}
 	}
 	return lost
+}
+
+// Missing lists the paths of what an object says and another form of it does not say, or says otherwise. Of the metadata
+// labels and annotations count: the API server lets a conversion change nothing else.
+func Missing(object, other map[string]any) []string {
+	said := func(object map[string]any) map[string]any {
+		all, _ := copyJSON(object).(map[string]any)
+		metadata, _ := all["metadata"].(map[string]any)
+		delete(all, "apiVersion")
+		all["metadata"] = map[string]any{}
+		for _, field := range []string{"labels", "annotations"} {
+			if value, ok := metadata[field]; ok {
+				all["metadata"].(map[string]any)[field] = value
+			}
+		}
+		return all
+	}
+	return missing("", said(object), said(other), nil)
+}
+
+func missing(path string, a, b any, found []string) []string {
+	switch x := a.(type) {
+	case map[string]any:
+		y, ok := b.(map[string]any)
+		if !ok {
+			return append(found, path)
+		}
+		for _, name := range slices.Sorted(maps.Keys(x)) {
+			if value, ok := y[name]; ok {
+				found = missing(join(path, name), x[name], value, found)
+			} else {
+				found = append(found, join(path, name))
+			}
+		}
+	case []any:
+		y, ok := b.([]any)
+		if !ok || len(x) != len(y) {
+			return append(found, path)
+		}
+		for i := range x {
+			found = missing(fmt.Sprintf("%s[%d]", path, i), x[i], y[i], found)
+		}
+	default:
+		if a != b {
+			return append(found, path)
+		}
+	}
+	return found
 }
 
 // countAt counts the scalars below a path of the form spec.list[0].name; 1 when the path cannot be followed because a

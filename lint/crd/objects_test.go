@@ -103,6 +103,31 @@ func TestNewCheckerRefusesUnusableSchemas(t *testing.T) {
 	}
 }
 
+func TestMissing(t *testing.T) {
+	const whole = "{size: 3, tags: [a, b], labels: {a: b}, ports: [{name: a, port: 1}], empty: {}, note: null}"
+	for _, test := range []struct{ name, other, want string }{
+		{"the same", whole, ""},
+		{"more is no loss", "{size: 3, tags: [a, b], labels: {a: b, c: d}, ports: [{name: a, port: 1, tls: true}], empty: {}, note: null, new: 1}", ""},
+		{"a field", "{size: 3, tags: [a, b], labels: {a: b}, ports: [{name: a}], empty: {}, note: null}", "spec.ports[0].port"},
+		{"another value", "{size: '3', tags: [b, a], labels: {a: b}, ports: [{name: a, port: 1}], empty: {}, note: null}", "spec.size spec.tags[0] spec.tags[1]"},
+		{"an entry", "{size: 3, tags: [a], labels: {a: b}, ports: [{name: a, port: 1}], empty: {}, note: null}", "spec.tags"},
+		{"what is empty means something", "{size: 3, tags: [a, b], labels: {a: b}, ports: [{name: a, port: 1}], note: null}", "spec.empty"},
+		{"another kind of value", "{size: 3, tags: {a: b}, labels: [a], ports: 1, empty: 1, note: null}", "spec.empty spec.labels spec.ports spec.tags"},
+		{"all", "null", "spec"},
+	} {
+		got := crd.Missing(object(t, whole), object(t, test.other))
+		if strings.Join(got, " ") != test.want {
+			t.Errorf("%s: got %q, want %q", test.name, got, test.want)
+		}
+	}
+	other := object(t, whole)
+	other["apiVersion"] = "example.com/v2"
+	other["metadata"] = map[string]any{"name": "a", "annotations": map[string]any{"was": "v1"}}
+	if got := crd.Missing(object(t, whole), other); strings.Join(got, " ") != "metadata.labels" {
+		t.Errorf("metadata: %q", got)
+	}
+}
+
 func ExampleChecker_Check() {
 	definition, _ := crd.Parse([]byte(widget))
 	checker, err := crd.NewChecker(definition)

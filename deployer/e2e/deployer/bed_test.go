@@ -126,10 +126,12 @@ func (b *bed) crdName() string { return "clocks." + b.Group }
 
 // content is what an archive of the bed's Solution has; the zero value is a good one.
 type content struct {
-	Role  string   // rules of the operator's role, in YAML
-	Kind  string   // of the object in role.yaml; Role by default
-	Specs []string // fields of the custom resource besides hands; all are strings
-	Crds  string   // versions of the CRD, v1 by default; one with a minus is not served, the last one is stored
+	Role   string   // rules of the operator's role, in YAML
+	Kind   string   // of the object in role.yaml; Role by default
+	Specs  []string // fields of the custom resource besides hands; all are strings
+	Fields string   // more of its fields, in YAML: "colour: {type: string}"
+	Scope  string   // Namespaced by default
+	Crds   string   // versions of the CRD, v1 by default; one with a minus is not served, the last one is stored
 	// Scale makes the kind one whose instances have replicas.
 	Scale bool
 	// Manifest is one more line of the manifest's spec.
@@ -155,6 +157,12 @@ func (b *bed) payload(version string, c content) *render.Payload {
 		c.Crds = "v1"
 	}
 	fields := "hands: {type: integer}"
+	if c.Fields != "" {
+		fields += ", " + c.Fields
+	}
+	if c.Scope == "" {
+		c.Scope = "Namespaced"
+	}
 	for _, field := range c.Specs {
 		fields += ", " + field + ": {type: string}"
 	}
@@ -178,10 +186,10 @@ kind: CustomResourceDefinition
 metadata: {name: %s}
 spec:
   group: %s
-  scope: Namespaced
+  scope: %s
   names: {kind: Clock, plural: clocks, singular: clock, listKind: ClockList}
 %s  versions:
-%s`, b.crdName(), b.Group, c.Conversion, versions.String())},
+%s`, b.crdName(), b.Group, c.Scope, c.Conversion, versions.String())},
 	}
 	for name, text := range c.Files {
 		files[name] = &fstest.MapFile{Data: []byte(text)}

@@ -21,6 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kube "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
 	"github.com/solutionctl/solutionctl/deployer"
@@ -47,7 +48,9 @@ func TestDefinitionMatrix(t *testing.T) {
 		{name: "no longer serve a version", first: content{Crds: "v1 v2"}, next: content{Crds: "v1- v2"}},
 		{name: "remove a field", first: content{Specs: []string{"colour"}}, next: content{}, up: true, hidden: true},
 		{name: "replace the version by a smaller one", first: content{Specs: []string{"colour"}}, next: content{Crds: "v2"}, up: true},
-		{name: "begin to convert", first: content{Crds: "v1"}, next: content{Crds: "v1 v2", Conversion: "webhook"}, down: true},
+		{name: "begin to convert", first: content{Crds: "v1"}, next: content{Crds: "v1 v2", Conversion: "webhook"}},
+		{name: "begin to convert with a loss", first: content{Crds: "v1"}, next: content{Crds: "v1 v2", Conversion: "lossy"}, down: true},
+		{name: "begin to convert out of reach", first: content{Crds: "v1"}, next: content{Crds: "v1 v2", Conversion: "remote"}, down: true},
 		{name: "stop converting", first: content{Crds: "v1 v2", Conversion: "webhook"}, next: content{Crds: "v2"}},
 	} {
 		for _, count := range []int{0, *objects} {
@@ -73,18 +76,23 @@ func TestDefinitionMatrix(t *testing.T) {
 type matrix struct {
 	*bed
 	count int
+	port  int               // of the webhook that versions have, 0 when none can be asked
 	have  map[string]string // what people wrote, by the name of the object
 }
 
-// importing imports a version; a conversion "webhook" is one that this process serves.
+// importing imports a version. A conversion is a webhook that this process serves: one that loses nothing, one that is "lossy",
+// and one that is "remote": only the API server reaches it.
 func (m *matrix) importing(version string, c content) {
 	m.Helper()
 	if c.Conversion != "" {
 		port := serveConversion(m.bed)
 		hooked := withWebhook(m.bed)
-		c.Conversion = strings.Replace(hooked.Conversion, "path: /convert", "path: /convert, port: "+strconv.Itoa(port), 1)
+		if c.Conversion != "remote" {
+			m.port = port
+		}
+		c.Conversion = strings.Replace(hooked.Conversion, "path: /convert", "path: /"+c.Conversion+", port: "+strconv.Itoa(port), 1)
 		text := strings.Split(hooked.Files["operator/cluster/webhook.yaml"], "---")
-		service := "apiVersion: v1\nkind: Service\nmetadata: {name: webhook}\nspec: {type: ExternalName, externalName: localhost, selector: {app: webhook}}\n"
+		service := "apiVersion: v1\nkind: Service\nmetadata: {name: webhook}\nspec: {type: ExternalName, externalName: localhost, selector: {app: webhook}, ports: [{port: " + strconv.Itoa(port) + "}]}\n"
 		c.Files = map[string]string{"operator/cluster/webhook.yaml": service + "---" + strings.ReplaceAll(text[1], ":1.0.0", ":"+version)}
 	}
 	m.imported(version, c)
@@ -160,6 +168,7 @@ func (m *matrix) activate(version string, lossy bool) {
 		if err != nil {
 			m.Fatal(err)
 		}
+		m.behindTheService()
 		m.same(m.read())
 		return
 	}
@@ -174,6 +183,44 @@ func (m *matrix) activate(version string, lossy bool) {
 	if m.have = m.read(); len(m.have) != m.count {
 		m.Errorf("%d objects are left of %d", len(m.have), m.count)
 	}
+}
+
+// behindTheService makes the webhook what pods behind its Service are, so that the API server's proxy finds it. There are no
+// nodes, so one pod is made up.
+func (m *matrix) behindTheService() {
+	m.Helper()
+	system := m.Solution + "-system"
+	if m.port == 0 || m.find(services, system, "webhook") == nil || m.find(pods, system, "webhook") != nil {
+		return
+	}
+	await(m.T, func() (bool, bool) {
+		account := kube.GroupVersionKind{Version: "v1", Kind: "ServiceAccount"}
+		return true, m.find(account, system, "default") != nil
+	})
+	address := hostAddress(m.T)
+	pod := m.create("apiVersion: v1\nkind: Pod\nmetadata: {name: webhook, namespace: " + system + "}\nspec: {containers: [{name: webhook, image: none}]}\n")
+	status := fmt.Sprintf(`{"status": {"podIP": %q, "podIPs": [{"ip": %q}]}}`, address, address)
+	if _, err := m.Cluster.PatchStatus(m.Context(), pod, types.MergePatchType, []byte(status), cluster.WriteOptions{}); err != nil {
+		m.Fatal(err)
+	}
+	m.create(fmt.Sprintf("apiVersion: v1\nkind: Endpoints\nmetadata: {name: webhook, namespace: %s}\nsubsets: [{ports: [{port: %d}], addresses: [{ip: %s, targetRef: {kind: Pod, name: webhook, namespace: %s}}]}]\n",
+		system, m.port, address, system))
+}
+
+// hostAddress is an address of this machine that is not the loopback's: the API server proxies to no other.
+func hostAddress(t *testing.T) string {
+	t.Helper()
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range addresses {
+		if network, ok := one.(*net.IPNet); ok && network.IP.IsGlobalUnicast() && network.IP.To4() != nil {
+			return network.IP.String()
+		}
+	}
+	t.Skip("this machine has no address but the loopback's")
+	return ""
 }
 
 func (m *matrix) deactivate() {
@@ -222,7 +269,7 @@ func (m *matrix) same(got map[string]string) {
 func serveConversion(b *bed) int {
 	b.Helper()
 	var config net.ListenConfig
-	listener, err := config.Listen(b.Context(), "tcp", "localhost:0")
+	listener, err := config.Listen(b.Context(), "tcp", ":0") // the API server comes by name, its proxy by an address
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -249,7 +296,7 @@ func serveConversion(b *bed) int {
 	return listener.Addr().(*net.TCPAddr).Port
 }
 
-// convert answers a ConversionReview: the versions of the matrix differ in their names only.
+// convert answers a ConversionReview: the versions of the matrix differ in their names only. A lossy webhook forgets the hands.
 func convert(w http.ResponseWriter, r *http.Request) {
 	var review struct {
 		APIVersion string `json:"apiVersion"`
@@ -267,6 +314,9 @@ func convert(w http.ResponseWriter, r *http.Request) {
 	}
 	for _, object := range review.Request.Objects {
 		object["apiVersion"] = review.Request.Version
+		if spec, ok := object["spec"].(map[string]any); ok && r.URL.Path == "/lossy" && strings.HasSuffix(review.Request.Version, "/v1") {
+			delete(spec, "hands")
+		}
 	}
 	review.Response = map[string]any{"uid": review.Request.UID, "result": map[string]any{"status": "Success"}, "convertedObjects": review.Request.Objects}
 	review.Request = nil

@@ -13,6 +13,7 @@ import (
 
 var (
 	services     = kube.GroupVersionKind{Version: "v1", Kind: "Service"}
+	pods         = kube.GroupVersionKind{Version: "v1", Kind: "Pod"}
 	ingresses    = kube.GroupVersionKind{Group: "networking.k8s.io", Version: "v1", Kind: "Ingress"}
 	clusterRoles = kube.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"}
 )
