@@ -1,10 +1,12 @@
 package sign
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 
+	"github.com/solutionctl/solutionctl/durable"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -43,6 +45,14 @@ func Open(path string) (*File, error) {
 	default:
 		return nil, closing(f, report.Errorf(report.Usage, "%s is %s, want a file or a block device", path, kind(mode)))
 	}
+}
+
+func openNoFollow(path string) (*os.File, error) {
+	f, err := durable.OpenNoFollow(path)
+	if errors.Is(err, durable.ErrLink) {
+		return nil, refuseLink(path)
+	}
+	return f, err
 }
 
 func closing(f *os.File, err error) error {

@@ -3,13 +3,14 @@ package sign
 import (
 	"context"
 	"crypto"
-	"errors"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/solutionctl/solutionctl/durable"
 	"github.com/solutionctl/solutionctl/schema/report"
 	"github.com/solutionctl/solutionctl/sign/bundle"
 	"github.com/solutionctl/solutionctl/sign/chunk"
@@ -122,18 +123,5 @@ func ReadBundle(path string) (NamedBundle, error) {
 
 // WriteBundle stores a bundle; a reader finds the old one or the new one, never a part.
 func WriteBundle(path string, data []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	_, newline := f.WriteString("\n")
-	err = errors.Join(err, newline, f.Chmod(0o644), f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return nil
+	return durable.WriteFile(path, append(slices.Clip(data), '\n'), 0o644)
 }

@@ -25,6 +25,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/solutionctl/solutionctl/durable"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 	"github.com/solutionctl/solutionctl/sign/chunk"
@@ -230,7 +231,10 @@ type File struct {
 
 // Open opens the archive of an entry.
 func (s *Store) Open(e Entry) (*File, error) {
-	f, err := openNoFollow(e.Path)
+	f, err := durable.OpenNoFollow(e.Path)
+	if errors.Is(err, durable.ErrLink) {
+		return nil, report.Errorf(report.Corrupt, "%s is a symbolic link", e.Path).WithHint("import the archive again")
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, report.Errorf(report.Corrupt, "archive %s: %w", e.ID(), err).WithHint("import the archive again")
 	}

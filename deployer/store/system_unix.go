@@ -3,24 +3,11 @@
 package store
 
 import (
-	"errors"
 	"os"
 	"os/user"
 	"strconv"
 	"syscall"
-
-	"github.com/solutionctl/solutionctl/schema/report"
 )
-
-// openNoFollow opens a file for reading. The last component of the path must not be a link, which could point elsewhere
-// the next moment, and a FIFO does not block.
-func openNoFollow(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
-	if errors.Is(err, syscall.ELOOP) {
-		return nil, report.Errorf(report.Corrupt, "%s is a symbolic link", path).WithHint("import the archive again")
-	}
-	return f, err
-}
 
 // allowGroup lets the registry's group read a file, where the system has that group and lets us.
 func allowGroup(path string) error {

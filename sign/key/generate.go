@@ -8,10 +8,10 @@ import (
 	"encoding/pem"
 	"errors"
 	"io/fs"
-	"os"
 
 	"github.com/secure-systems-lab/go-securesystemslib/encrypted"
 
+	"github.com/solutionctl/solutionctl/durable"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -44,30 +44,26 @@ func Generate(password []byte) (*Pair, error) {
 	return &Pair{Private: pem.EncodeToMemory(block), Public: public}, nil
 }
 
-// Write stores the pair as prefix.key, readable by its owner only, and prefix.pub. It never overwrites: when either
-// file exists, or cannot be written completely, nothing is left behind.
+// Write stores the pair as prefix.key, readable by its owner only, and prefix.pub. It never overwrites: when either file
+// exists, or cannot be written, nothing is left behind.
 func (p *Pair) Write(prefix string) (err error) {
 	if err := create(prefix+".key", p.Private, 0o600); err != nil {
 		return err
 	}
 	if err := create(prefix+".pub", p.Public.PEM(), 0o644); err != nil {
-		return errors.Join(err, os.Remove(prefix+".key"))
+		return errors.Join(err, durable.Remove(prefix+".key"))
 	}
 	return nil
 }
 
 func create(name string, data []byte, mode fs.FileMode) error {
-	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	err := durable.WriteNewFile(name, data, mode)
 	if errors.Is(err, fs.ErrExist) {
 		return report.Errorf(report.Usage, "%s exists already; keys are never overwritten", name).
 			WithHint("choose another name, or move the old key away if it is not in use any more")
 	}
 	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return errors.Join(report.Errorf(report.Failure, "write %s: %w", name, err), os.Remove(name))
+		return report.Errorf(report.Failure, "write %s: %w", name, err)
 	}
 	return nil
 }

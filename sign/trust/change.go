@@ -1,7 +1,6 @@
 package trust
 
 import (
-	"os"
 	"path/filepath"
 
 	"github.com/solutionctl/solutionctl/durable"
@@ -42,7 +41,7 @@ func Add(dir, name string, data []byte, endorsed *Endorsement) (*key.Public, err
 			return nil, err
 		}
 	}
-	if err := os.MkdirAll(filepath.Join(dir, keysDir), 0o755); err != nil {
+	if err := durable.MkdirAll(filepath.Join(dir, keysDir), 0o755); err != nil {
 		return nil, err
 	}
 	return public, writeFile(filepath.Join(dir, keysDir, name+keySuffix), public.PEM())
@@ -84,7 +83,7 @@ func Remove(dir, name string) error {
 			}
 		}
 	}
-	return os.Remove(filepath.Join(dir, keysDir, name+keySuffix))
+	return durable.Remove(filepath.Join(dir, keysDir, name+keySuffix))
 }
 
 func errMissing(dir string, d *directory) error {

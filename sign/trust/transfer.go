@@ -94,7 +94,7 @@ func Import(dir string, data []byte, state *State, endorsed *Endorsement) error 
 		}
 	}
 	parent := filepath.Dir(filepath.Clean(dir))
-	if err = os.MkdirAll(parent, 0o755); err != nil {
+	if err = durable.MkdirAll(parent, 0o755); err != nil {
 		return err
 	}
 	next, err := os.MkdirTemp(parent, ".trust-")
@@ -151,7 +151,7 @@ func unpack(dir string, data []byte) error {
 			return bad(err)
 		}
 		name := filepath.Join(dir, filepath.FromSlash(header.Name))
-		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		if err := durable.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 			return err
 		}
 		if err := writeFile(name, content); err != nil {
@@ -194,8 +194,12 @@ func restore(dir string) error {
 	return durable.Rename(oldStore(dir), dir)
 }
 
-// swap puts the new directory in the place of the old one. A crash in between leaves the old one beside it.
+// swap puts the new directory in the place of the old one: at once where the system can. Elsewhere a crash in between leaves the
+// old one beside it.
 func swap(dir, next string) error {
+	if err := durable.Exchange(dir, next); err == nil {
+		return os.RemoveAll(next)
+	}
 	old := oldStore(dir)
 	if err := os.RemoveAll(old); err != nil {
 		return err

@@ -1,0 +1,174 @@
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/solutionctl/solutionctl/durable/powercut"
+	"github.com/solutionctl/solutionctl/sign/trust"
+)
+
+// TestPowerCut cuts the power at every step of every command that writes files. What is found afterwards is, for each file, what
+// was there before or what the command writes, and after success only the latter.
+func TestPowerCut(t *testing.T) {
+	const containerd = `#mkdir -p node/etc/containerd; printf '[plugins."io.containerd.cri.v1.images".registry]\nconfig_path = "/etc/containerd/certs.d"\n' >node/etc/containerd/config.toml`
+	for _, test := range []struct {
+		name   string
+		before []string // commands; # begins the arguments of the shell
+		cut    string
+		judge  func(t *testing.T, d powercut.Disk) error // more than that each file is old or new
+	}{
+		{"keygen", nil, "keygen acme", pairOfKeys},
+		{"trust add", []string{"keygen acme"}, "trust add acme acme.pub", nil},
+		{"trust add, to others", []string{"keygen acme", "keygen b", "trust add acme acme.pub"}, "trust add b b.pub", nil},
+		{"trust remove", []string{"keygen acme", "trust add acme acme.pub"}, "trust remove acme", nil},
+		{
+			"trust revoke",
+			[]string{"keygen acme", "keygen root", "trust add acme acme.pub"},
+			"trust revoke --root-key root.key --minimum-version shop=1.0.0", revocationsOpen,
+		},
+		{
+			"trust revoke, again", []string{
+				"keygen acme", "keygen root", "trust add acme acme.pub", "trust revoke --root-key root.key --minimum-version shop=1.0.0",
+			}, "trust revoke --root-key root.key --minimum-version shop=2.0.0", revocationsOpen,
+		},
+		{
+			"trust import of revocations", []string{
+				"keygen acme", "keygen root", "trust add acme acme.pub", "trust revoke --root-key root.key --minimum-version shop=1.0.0",
+				"#cp -r trust vendor", "trust --trust-dir vendor revoke --root-key root.key --minimum-version shop=2.0.0",
+			}, "trust import vendor/revocations.json", revocationsOpen,
+		},
+		{
+			"trust import of a store", []string{
+				"keygen acme", "keygen b", "trust add acme acme.pub", "trust --trust-dir vendor add b b.pub", "#solutionctl trust --trust-dir vendor export >vendor.tar",
+				"sign --format message --key acme.key vendor.tar",
+			}, "trust import --endorsed-by acme vendor.tar", nil,
+		},
+		{"init", nil, "init demo", nil},
+		{"build", []string{"init demo"}, "build demo --sha256sum", nil},
+		{"build, signed", []string{"init demo", "keygen acme"}, "build demo --sign-key acme.key", nil},
+		{"sign", []string{"init demo", "build demo", "keygen acme"}, "sign --key acme.key demo-0.1.0.iso", nil},
+		{"sign, again", []string{"init demo", "build demo", "keygen acme", "sign --key acme.key demo-0.1.0.iso"}, "sign --key acme.key demo-0.1.0.iso", nil},
+		{"node config", []string{containerd}, "deploy node config --root node --node worker-1 --runtime containerd --endpoint http://10.0.0.9:5000", nil},
+		{
+			"node config, again", []string{
+				containerd, "deploy node config --root node --node worker-1 --runtime containerd --endpoint http://10.0.0.9:5000",
+			}, "deploy node config --root node --node worker-1 --runtime containerd --endpoint http://10.0.0.8:5000", nil,
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			dir, err := filepath.EvalSymlinks(t.TempDir())
+			if err != nil {
+				t.Fatal(err)
+			}
+			cache := t.TempDir()
+			command := func(line string) *exec.Cmd {
+				cmd := exec.CommandContext(t.Context(), "solutionctl", strings.Fields(line)...)
+				if script, ok := strings.CutPrefix(line, "#"); ok {
+					cmd = exec.CommandContext(t.Context(), "sh", "-ec", script)
+				}
+				cmd.Dir = dir
+				cmd.Env = append(os.Environ(), "HOME="+cache, "XDG_CACHE_HOME="+cache, "SOLUTIONCTL_CONFIG="+os.DevNull, "SOLUTIONCTL_PASSWORD=correct horse",
+					"SOLUTIONCTL_TRUST_DIR="+filepath.Join(dir, "trust"), "SOLUTIONCTL_STATE="+filepath.Join(dir, "state.json"))
+				return cmd
+			}
+			for _, line := range test.before {
+				if out, err := command(line).CombinedOutput(); err != nil {
+					t.Fatalf("%s: %v\n%s", line, err, out)
+				}
+			}
+			output, err := os.Create(filepath.Join(cache, "output"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer output.Close() //nolint:errcheck // read by its name
+			cmd := command(test.cut)
+			cmd.Stdout, cmd.Stderr = output, output
+			var disks []powercut.Disk
+			seen := map[string]bool{}
+			var before, after map[string]string
+			status, err := powercut.Play(t.Context(), cmd, dir, func(d powercut.Disk) {
+				if before == nil {
+					before = d.Files
+				}
+				after = d.Files // at last, with everything that was written
+				if key := fmt.Sprint(d); !seen[key] {
+					seen[key] = true
+					disks = append(disks, d)
+				}
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if text, err := os.ReadFile(output.Name()); err != nil || status.ExitStatus() != 0 {
+				t.Fatalf("%v\n%s", err, text)
+			}
+			if maps.Equal(before, after) {
+				t.Fatal("the command writes nothing")
+			}
+			for _, d := range disks {
+				problem := oldOrNew(d, before, after)
+				if problem == nil && test.judge != nil {
+					problem = test.judge(t, d)
+				}
+				if problem != nil {
+					t.Fatalf("power cut before %q: %v", d.Before, problem)
+				}
+			}
+		})
+	}
+}
+
+func oldOrNew(d powercut.Disk, before, after map[string]string) error {
+	for _, expected := range []map[string]string{before, after} {
+		for path := range expected {
+			got, found := d.Files[path]
+			old, isOld := before[path]
+			want, isNew := after[path]
+			switch {
+			case found && isNew && got == want, !found && !isNew:
+			case d.Before == "":
+				return fmt.Errorf("the command has succeeded, but %s is not what it wrote: %.40q", path, got)
+			case found && isOld && got == old, !found && !isOld:
+			default:
+				return fmt.Errorf("%s is neither old nor new: there %v, %d bytes %.40q", path, found, len(got), got)
+			}
+		}
+	}
+	return nil
+}
+
+func pairOfKeys(_ *testing.T, d powercut.Disk) error {
+	if d.Files["acme.pub"] != "" && d.Files["acme.key"] == "" {
+		return fmt.Errorf("a public key without its private one")
+	}
+	return nil
+}
+
+// revocationsOpen fails when a list is not the one that its signature is for.
+func revocationsOpen(t *testing.T, d powercut.Disk) error {
+	t.Helper()
+	dir := t.TempDir()
+	for path, content := range d.Files {
+		name := filepath.Join(dir, filepath.FromSlash(path))
+		var err error
+		if strings.HasSuffix(path, "/") {
+			err = os.MkdirAll(name, 0o755)
+		} else if err = os.MkdirAll(filepath.Dir(name), 0o755); err == nil {
+			err = os.WriteFile(name, []byte(content), 0o644)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	_, err := trust.Load([]string{filepath.Join(dir, "trust")}, nil)
+	return err
+}
