@@ -67,6 +67,9 @@ func (d *Deployer) planActivation(ctx context.Context, o ActivateOptions) (*task
 	if err != nil {
 		return nil, err
 	}
+	if err = d.checkOwnNamespace(ctx, release.Objects); err != nil {
+		return nil, err
+	}
 	kept, err := d.keepServed(ctx, catalog, payload, release.Objects)
 	if err != nil {
 		return nil, err

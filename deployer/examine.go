@@ -29,6 +29,7 @@ type finding struct {
 	drift          []schema.Change
 	explained      int
 	crashes        map[workload][]string
+	reporting      map[kube.GroupVersionKind]bool // of which kinds operators report how an object is; shared by all findings
 }
 
 // maxExplained bounds the objects of a Solution that are followed down to their containers: they are rarely ill of
@@ -54,8 +55,9 @@ func (d *Deployer) examine(ctx context.Context, states []*engine.State, closely 
 		return nil, err
 	}
 	findings := map[engine.Key]*finding{}
+	reporting := map[kube.GroupVersionKind]bool{}
 	for _, s := range states {
-		f := &finding{health: schema.HealthReady, crashes: crashes}
+		f := &finding{health: schema.HealthReady, crashes: crashes, reporting: reporting}
 		findings[s.Key] = f
 		for _, known := range inventory(s) {
 			f.objects++
@@ -151,6 +153,10 @@ func (d *Deployer) judge(ctx context.Context, f *finding, known schema.DeployedO
 	status := health.Of(live)
 	crashes := f.crashes[workload{known.Kind, known.Namespace, known.Name}]
 	if status.Ready && len(crashes) == 0 {
+		if d.neglected(ctx, f, live) {
+			f.worsen(schema.HealthProgressing, name+": its operator has not looked at it yet")
+			return
+		}
 		f.ready++
 		return
 	}
@@ -171,6 +177,31 @@ func (d *Deployer) judge(ctx context.Context, f *finding, known schema.DeployedO
 	for _, reason := range reasons {
 		f.worsen(word, name+": "+reason)
 	}
+}
+
+// neglected tells of a custom resource without a status that operators report how such objects are: none has looked at it. Of what
+// the user may not ask nothing is claimed.
+func (d *Deployer) neglected(ctx context.Context, f *finding, live *unstructured.Unstructured) bool {
+	kind := live.GroupVersionKind()
+	status, _, _ := unstructured.NestedMap(live.Object, "status")
+	if len(status) > 0 || !strings.Contains(kind.Group, ".") || strings.HasSuffix(kind.Group, ".k8s.io") {
+		return false
+	}
+	if _, known := f.reporting[kind]; !known {
+		f.reporting[kind] = false
+		mapping, err := d.Cluster.Mapping(ctx, kind)
+		if err != nil {
+			return false
+		}
+		object, err := d.Cluster.Get(ctx, crdKind, "", mapping.Resource.GroupResource().String())
+		if err != nil || object == nil {
+			return false
+		}
+		if def, err := definition(object); err == nil {
+			f.reporting[kind] = reports(def, kind.Version)
+		}
+	}
+	return f.reporting[kind]
 }
 
 // withoutStatus are kinds that nobody but a person or a tool changes: a new resource version is a change.

@@ -12,6 +12,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/engine"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/deployer/render"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -33,6 +34,9 @@ func (d *Deployer) CreateEnvironment(ctx context.Context, o metalk8s.CreateOptio
 	if err = d.require(ctx, append(namespaces, configMaps...)); err != nil {
 		return nil, err
 	}
+	if err = d.checkNobodys(ctx, o.Namespace); err != nil {
+		return nil, err
+	}
 	var result metalk8s.Creation
 	err = d.locked(ctx, func(ctx context.Context) (err error) {
 		result, err = d.documents().CreateEnvironment(ctx, o)
@@ -51,6 +55,54 @@ func (d *Deployer) CreateEnvironment(ctx context.Context, o metalk8s.CreateOptio
 		Operation: "create", Environment: o.Name, Notices: []string{},
 		Parts: []schema.OperationPart{{Namespace: o.Namespace, Changes: []schema.Change{{Action: action, Object: namespaceRef(o.Namespace)}}}},
 	}, nil
+}
+
+// checkNobodys refuses a namespace that belongs to a Solution, with what it has for the whole cluster: who deletes the environment
+// would delete that.
+func (d *Deployer) checkNobodys(ctx context.Context, namespace string) error {
+	refused := func(solution string) error {
+		return report.Errorf(report.Refused, "namespace %s is that of Solution %s, for what it has for the whole cluster", namespace, solution).
+			WithHint("name another namespace with --namespace")
+	}
+	live, err := d.Cluster.Get(ctx, namespaceKind, "", namespace)
+	if err != nil {
+		return err
+	}
+	if live != nil && live.GetLabels()[engine.LabelRelease] != "" {
+		return refused(live.GetLabels()["app.kubernetes.io/part-of"])
+	}
+	solution, system := strings.CutSuffix(namespace, render.SystemNamespace(""))
+	if !system {
+		return nil
+	}
+	catalog, err := d.Catalog(ctx)
+	if err == nil && len(catalog.Of(solution)) > 0 {
+		return refused(solution)
+	}
+	if report.CodeOf(err) == report.Forbidden { // who may not know is stopped by the activation
+		return nil
+	}
+	return err
+}
+
+// checkOwnNamespace refuses to put what a Solution has for the whole cluster into a namespace of an environment.
+func (d *Deployer) checkOwnNamespace(ctx context.Context, objects []*unstructured.Unstructured) error {
+	for _, object := range objects {
+		if object.GetKind() != namespaceKind.Kind || object.GroupVersionKind().Group != "" {
+			continue
+		}
+		live, err := d.Cluster.Get(ctx, namespaceKind, "", object.GetName())
+		if err != nil {
+			return err
+		}
+		if live == nil || live.GetLabels()[metalk8s.EnvironmentLabel] == "" {
+			continue
+		}
+		environment := live.GetLabels()[metalk8s.EnvironmentLabel]
+		return report.Errorf(report.Refused, "namespace %s, which the Solution needs for itself, is part of environment %s", object.GetName(), environment).
+			WithHint("if nothing in it is needed: solutionctl deploy env delete %s --namespace %s", environment, object.GetName())
+	}
+	return nil
 }
 
 var namespaceKind = kube.GroupVersionKind{Version: "v1", Kind: "Namespace"}

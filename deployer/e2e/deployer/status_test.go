@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kube "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/solutionctl/solutionctl/deployer"
@@ -541,4 +542,57 @@ func TestCreateEnvironmentForbidden(t *testing.T) {
 	b.refused(err, report.Forbidden, "nobody", "leases")
 	_, err = nobody.Status(b.Context())
 	b.refused(err, report.Forbidden, "namespaces")
+}
+
+// TestSystemNamespaceIsNoEnvironment: what a Solution has for the whole cluster does not lie where an environment can be deleted.
+func TestSystemNamespaceIsNoEnvironment(t *testing.T) {
+	b := newBed(t)
+	system := b.Solution + "-system"
+	create := func() error {
+		_, err := b.CreateEnvironment(t.Context(), metalk8s.CreateOptions{Name: "other-" + b.Env, Namespace: system, Adopt: true})
+		return err
+	}
+	dashboard := content{Files: map[string]string{"monitoring/dashboards/a.json": "{}"}}
+	// Nobody knows yet that the name is taken; the activation does.
+	if err := create(); err != nil {
+		t.Fatal(err)
+	}
+	b.imported("1.0.0", dashboard)
+	_, err := b.Activate(t.Context(), deployer.ActivateOptions{Solution: b.Solution, Options: deployer.Options{Adopt: true}})
+	b.refused(err, report.Refused, system, "env delete other-"+b.Env+" --namespace "+system)
+	if _, err = b.DeleteEnvironment(t.Context(), deployer.DeleteEnvironmentOptions{Environment: "other-" + b.Env, Namespace: system}); err != nil {
+		t.Fatal(err)
+	}
+	b.refused(create(), report.Refused, system, b.Solution, "--namespace")
+	if _, err = b.Activate(t.Context(), deployer.ActivateOptions{Solution: b.Solution}); err != nil {
+		t.Fatal(err)
+	}
+	b.refused(create(), report.Refused, system, b.Solution)
+}
+
+// TestStatusOfResourcesWithoutStatus: an object is not ready as long as nobody has looked at it, where operators say that they did.
+func TestStatusOfResourcesWithoutStatus(t *testing.T) {
+	b := newBed(t)
+	kind := func(name, status string) string {
+		return fmt.Sprintf("apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: %[1]ss.%[2]s}\nspec:\n  group: %[2]s\n  scope: Namespaced\n"+
+			"  names: {kind: %[1]s, plural: %[1]ss, singular: %[1]s, listKind: %[1]slist}\n  versions:\n  - {name: v1, served: true, storage: true, "+
+			"schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object}, status: %[3]s}}}}\n", name, b.Group, status)
+	}
+	b.create(kind("silent", "{type: object}"))
+	b.create(kind("told", "{type: object, properties: {conditions: {type: array, items: {type: object, x-kubernetes-preserve-unknown-fields: true}}}}"))
+	one := "apiVersion: " + b.Group + "/v1\nkind: %s\nmetadata: {name: one}\nspec: {}\n"
+	b.activated("1.0.0", content{Monitoring: fmt.Sprintf(one, "silent") + "---\n" + fmt.Sprintf(one, "told")})
+	await(t, func() (bool, bool) {
+		b.Cluster.Refresh()
+		_, err := b.Cluster.Mapping(t.Context(), kube.GroupVersionKind{Group: b.Group, Version: "v1", Kind: "told"})
+		return true, err == nil
+	})
+	b.mustAdd("1.0.0")
+	b.settle(b.Solution + "-operator")
+	b.wantHealth(schema.HealthProgressing, "told "+b.Env+"/one: its operator has not looked at it yet")
+	told := b.get(kube.GroupVersionKind{Group: b.Group, Version: "v1", Kind: "told"}, b.Env, "one")
+	if _, err := b.Cluster.Patch(t.Context(), told, types.MergePatchType, []byte(`{"status": {"conditions": [{"type": "Ready", "status": "True"}]}}`), cluster.WriteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	b.wantHealth(schema.HealthReady)
 }
