@@ -21,6 +21,8 @@ type Host interface {
 	// Stored lists the versions in the store of this host. An import puts a version there first, an unimport takes it from
 	// there last.
 	Stored() ([]schema.SolutionAt, error)
+	// Judge tells what stands against importing the archives with these paths, and changes nothing.
+	Judge(ctx context.Context, paths ...string) error
 	// Import imports the archives with these paths, all or none of them. One that is imported already is no error.
 	Import(ctx context.Context, paths ...string) error
 	// Unimport forgets an imported version, unless it is in use.
@@ -165,14 +167,19 @@ func (d *Deployer) Converge(ctx context.Context, plan *schema.Convergence, host 
 	if err != nil {
 		return err
 	}
-	if o.DryRun {
-		plan.Planned = true
-		plan.Notices = append(plan.Notices, notices...)
-		return nil
-	}
 	var paths []string
 	for _, i := range plan.Import {
 		paths = append(paths, i.Path)
+	}
+	if o.DryRun {
+		plan.Planned = true
+		plan.Notices = append(plan.Notices, notices...)
+		if len(paths) > 0 {
+			if err := host.Judge(ctx, paths...); err != nil {
+				return fmt.Errorf("import: %w", err)
+			}
+		}
+		return nil
 	}
 	if len(paths) > 0 {
 		if err := host.Import(ctx, paths...); err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kube "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/engine"
@@ -139,26 +140,47 @@ func (d *Deployer) DeleteEnvironment(ctx context.Context, o DeleteEnvironmentOpt
 		return done, err
 	}
 	namespace := cmp.Or(o.Namespace, o.Environment)
-	left, failure := d.leftBehind(ctx, namespace)
-	if failure != nil || len(left) == 0 {
+	left, gone, failure := d.leftBehind(ctx, namespace)
+	switch {
+	case failure != nil || !gone:
 		return nil, cmp.Or(failure, err)
+	case len(left) == 0: // the command was run before, perhaps by somebody who was interrupted
+		return d.deletedBefore(ctx, o, err)
 	}
 	return d.perform(ctx, o.Options, []string{lockOf(namespace)}, func(ctx context.Context) (*task, error) {
 		return d.planCleanup(ctx, o, left)
 	})
 }
 
-// leftBehind returns the records of what was in a namespace that is no longer there.
-func (d *Deployer) leftBehind(ctx context.Context, namespace string) ([]*engine.State, error) {
-	states, err := d.statesIn(ctx, []metalk8s.Namespace{{Name: namespace}})
-	if err != nil || len(states) == 0 {
+// deletedBefore tells that there is nothing to delete, and what is there, in case that it was meant.
+func (d *Deployer) deletedBefore(ctx context.Context, o DeleteEnvironmentOptions, why error) (*schema.Operation, error) {
+	environments, err := d.documents().Environments(ctx)
+	if err != nil {
 		return nil, err
+	}
+	t := &task{Operation: schema.Operation{Operation: "delete", Environment: o.Environment, Planned: o.DryRun}}
+	t.notice(why.Error())
+	var names []string
+	for _, e := range environments {
+		names = append(names, e.Name)
+	}
+	if len(names) > 0 {
+		t.notice("the environments are " + strings.Join(names, ", "))
+	}
+	return t.finish(), nil
+}
+
+// leftBehind returns the records of what was in a namespace that is gone.
+func (d *Deployer) leftBehind(ctx context.Context, namespace string) (left []*engine.State, gone bool, err error) {
+	if len(validation.IsDNS1123Label(namespace)) > 0 {
+		return nil, true, nil // no namespace ever had this name
 	}
 	live, err := d.Cluster.Get(ctx, namespaceKind, "", namespace)
-	if live != nil {
-		return nil, err
+	if err != nil || live != nil {
+		return nil, false, err
 	}
-	return states, err
+	left, err = d.statesIn(ctx, []metalk8s.Namespace{{Name: namespace}})
+	return left, true, err
 }
 
 func (d *Deployer) planCleanup(ctx context.Context, o DeleteEnvironmentOptions, states []*engine.State) (*task, error) {

@@ -33,7 +33,8 @@ type ArchiveReport struct {
 type UnimportReport struct {
 	Solution string `json:"solution"`
 	Version  string `json:"version"`
-	Path     string `json:"path"`
+	// Path is empty when there was nothing to remove.
+	Path string `json:"path"`
 	// Freed is the size of the file that was removed: 0 for an archive that was used in place.
 	Freed int64 `json:"freed"`
 	// Recorded tells that the cluster does not know the archive any more.

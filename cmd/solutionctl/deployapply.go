@@ -87,7 +87,7 @@ func readConfiguration(file string) (*schema.SolutionsConfiguration, error) {
 // converge makes this host and its cluster have what a configuration says.
 func (h *host) converge(ctx context.Context, c *schema.SolutionsConfiguration, o importOptions, d deployer.ConvergeOptions, export string) (*schema.Convergence, error) {
 	if !d.DryRun {
-		if err := errors.Join(h.configuration.Check(), h.store.Tidy()); err != nil {
+		if err := errors.Join(h.configuration.Check(), h.store.Tidy(ctx, h.flags.lockWait, h.app.sink)); err != nil {
 			return nil, err
 		}
 	}
@@ -182,6 +182,10 @@ func (c *converging) Stored() ([]schema.SolutionAt, error) {
 		stored[i] = schema.SolutionAt{Solution: e.Name, Version: e.Version}
 	}
 	return stored, err
+}
+
+func (c *converging) Judge(ctx context.Context, paths ...string) error {
+	return c.judgeImport(ctx, paths, c.o)
 }
 
 func (c *converging) Import(ctx context.Context, paths ...string) error {

@@ -125,7 +125,7 @@ func (h *host) importArchives(ctx context.Context, paths []string, o importOptio
 	if err = i.prepare(ctx, list); err != nil {
 		return nil, err
 	}
-	locked, err := h.store.Lock()
+	locked, err := h.lock(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -143,15 +143,48 @@ func (h *host) importArchives(ctx context.Context, paths []string, o importOptio
 	return &i.report, unfinished(i.tellCluster(ctx, list, entries))
 }
 
+// judgeImport tells what stands against importing archives, as importArchives does before it stores the first one.
+func (h *host) judgeImport(ctx context.Context, paths []string, o importOptions) error {
+	i := &importing{host: h, o: o}
+	var err error
+	if i.admission, err = h.app.newAdmission(h.store, o.verifyOptions, o.skipVerify); err != nil {
+		return err
+	}
+	list, err := i.admission.all(ctx, paths)
+	if err != nil {
+		return err
+	}
+	for _, c := range list {
+		defer c.close()
+	}
+	return i.judge(ctx, list)
+}
+
+// judge finds out what the cluster and this host have against the import. Nothing is changed.
+func (i *importing) judge(ctx context.Context, list []*admitted) error {
+	if err := i.askCluster(ctx, list); err != nil {
+		return err
+	}
+	return i.chooseMode()
+}
+
 // prepare finds out whether anything stands against the import, while nothing is changed yet.
 func (i *importing) prepare(ctx context.Context, list []*admitted) error {
 	if err := i.configuration.Check(); err != nil {
 		return err
 	}
-	if err := i.askCluster(ctx, list); err != nil {
+	if err := i.judge(ctx, list); err != nil {
 		return err
 	}
-	var err error
+	i.report.RegistryMode = i.mode
+	if err := i.describeRegistry(ctx); err != nil {
+		return err
+	}
+	return i.chooseMount()
+}
+
+// chooseMode says who serves the images.
+func (i *importing) chooseMode() (err error) {
 	if i.recorded, err = i.store.RegistryMode(); err != nil {
 		return err
 	}
@@ -171,11 +204,7 @@ func (i *importing) prepare(ctx context.Context, list []*admitted) error {
 		return report.Errorf(report.Refused, "the first import chose registry mode %s, not %s", i.mode, wanted).
 			WithHint("what was deployed names its images by the first one; leave out --registry-mode")
 	}
-	i.report.RegistryMode = i.mode
-	if err := i.describeRegistry(ctx); err != nil {
-		return err
-	}
-	return i.chooseMount()
+	return nil
 }
 
 // describeRegistry says where nodes find images, if the cluster is to learn that now.
@@ -371,14 +400,14 @@ var registryHosts = map[schema.RegistryMode]string{
 
 // unimportArchive takes an archive away, from the cluster first: what it still uses stays.
 func (h *host) unimportArchive(ctx context.Context, words ...string) (*schema.UnimportReport, error) {
-	locked, err := h.store.Lock()
+	locked, err := h.lock(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer locked.Unlock() //nolint:errcheck // the end of the process gives it back, too
 	e, err := h.store.Find(words...)
 	if err != nil {
-		return nil, h.elsewhere(ctx, err, words)
+		return h.unimported(h.elsewhere(ctx, err, words), words)
 	}
 	done := &schema.UnimportReport{Solution: e.Name, Version: e.Version, Path: e.Path, Notices: []string{}}
 	if !e.InPlace {
@@ -399,6 +428,39 @@ func (h *host) unimportArchive(ctx context.Context, words ...string) (*schema.Un
 	return done, unfinished(err)
 }
 
+// lock takes the lock of the store.
+func (h *host) lock(ctx context.Context) (*store.Locked, error) {
+	return h.store.LockWithin(ctx, h.flags.lockWait, h.app.sink)
+}
+
+// errElsewhere is in the error for what was imported on another host.
+var errElsewhere = errors.New("imported on another host")
+
+// unimported tells that there is nothing to take away of a version that was named in full: the command was run before, perhaps
+// by somebody who was interrupted. Anything else that is not there is an error.
+func (h *host) unimported(err error, words []string) (*schema.UnimportReport, error) {
+	at, full := schema.SolutionAt{}, false
+	switch len(words) {
+	case 1:
+		for i, c := range words[0] { // a name may have dashes, too
+			if _, failure := schema.ParseVersion(words[0][i:]); !full && i > 1 && words[0][i-1] == '-' && failure == nil {
+				at, full = schema.SolutionAt{Solution: words[0][:i-1], Version: words[0][i:]}, c != '-'
+			}
+		}
+	case 2:
+		at = schema.SolutionAt{Solution: words[0], Version: words[1]}
+		_, failure := schema.ParseVersion(words[1])
+		full = failure == nil
+	}
+	if !full || report.CodeOf(err) != report.NotFound || errors.Is(err, errElsewhere) {
+		return nil, err
+	}
+	return &schema.UnimportReport{
+		Solution: at.Solution, Version: at.Version, Recorded: h.deployer != nil,
+		Notices: append([]string{err.Error() + ": there is nothing to do"}, report.Hints(err)...),
+	}, nil
+}
+
 // elsewhere explains that an archive is not in the store of this host.
 func (h *host) elsewhere(ctx context.Context, err error, words []string) error {
 	if report.CodeOf(err) != report.NotFound || h.deployer == nil {
@@ -410,7 +472,7 @@ func (h *host) elsewhere(ctx context.Context, err error, words []string) error {
 	}
 	for _, i := range catalog.Imports() {
 		if len(words) == 1 && (words[0] == i.ID() || words[0] == i.Archive.Path) || len(words) == 2 && words[0] == i.Name && words[1] == i.Version {
-			return report.Errorf(report.NotFound, "%s was imported by %s on another host, as %s", i.ID(), i.ImportedBy, i.Archive.Path).
+			return report.Errorf(report.NotFound, "%s was %w by %s, as %s", i.ID(), errElsewhere, i.ImportedBy, i.Archive.Path).
 				WithHint("run the command on the host that has this file")
 		}
 	}

@@ -5,7 +5,9 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/user"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -81,10 +83,21 @@ func (a *app) deployerOn(c *cluster.Cluster, f *clusterFlags) *deployer.Deployer
 	if err != nil {
 		host = "unknown host"
 	}
-	user := cmp.Or(a.getenv("SUDO_USER"), a.getenv("USER"), "unknown user")
+	user := cmp.Or(a.getenv("SUDO_USER"), a.getenv("USER"), processUser())
 	return &deployer.Deployer{
 		Cluster: c, Sink: a.sink, Now: a.now, Version: readVersion().Version, Identity: user + "@" + host, LockWait: f.lockWait,
 	}
+}
+
+// processUser names the user that this process runs as, where no variable does: in a service, or a container.
+func processUser() string {
+	if u, err := user.Current(); err == nil && u.Username != "" {
+		return u.Username
+	}
+	if id := os.Getuid(); id >= 0 {
+		return "uid " + strconv.Itoa(id)
+	}
+	return "unknown user"
 }
 
 // runVerb connects, runs a verb and prints what it did.

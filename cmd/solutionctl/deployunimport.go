@@ -18,7 +18,8 @@ func newUnimportCommand(a *app) *cobra.Command {
 		Long: `Remove an imported version: its entry in the cluster and in MetalK8s' configuration, its mount, and its file in the
 store. It is named by SOLUTION and VERSION, by SOLUTION-VERSION, or by the path it was imported from or lies at.
 
-A version that is active or in an environment stays.`,
+A version that is active or in an environment stays. Of a version that is not there nothing is to be removed, and that is no
+error: the same command again finishes one that was interrupted.`,
 		Example: "  solutionctl deploy unimport example-solution 1.0.0",
 	}
 	f := a.addHostFlags(cmd)
@@ -47,7 +48,11 @@ A version that is active or in an environment stays.`,
 }
 
 func printUnimport(w *console.Stream, r *schema.UnimportReport) error {
-	fmt.Fprintf(w, "%s-%s: removed, %s freed\n", r.Solution, r.Version, console.Bytes(r.Freed))
+	if r.Path == "" {
+		fmt.Fprintf(w, "%s-%s: nothing to remove\n", console.Clean(r.Solution), console.Clean(r.Version))
+	} else {
+		fmt.Fprintf(w, "%s-%s: removed, %s freed\n", r.Solution, r.Version, console.Bytes(r.Freed))
+	}
 	for _, notice := range r.Notices {
 		fmt.Fprintf(w, "%s %s\n", w.Paint(console.Yellow, "note:"), console.Clean(notice))
 	}

@@ -31,18 +31,34 @@ type Locked struct {
 
 // Lock takes the lock of the store, makes its directories, and removes what a process that was killed has left. When
 // somebody else has the lock it fails with [report.Locked].
-func (s *Store) Lock() (*Locked, error) {
+func (s *Store) Lock() (*Locked, error) { return s.LockWithin(context.Background(), 0, nil) }
+
+// LockWithin is [Store.Lock] for whoever waits for somebody else to finish; the sink, unless it is nil, is told of it.
+func (s *Store) LockWithin(ctx context.Context, wait time.Duration, sink report.Sink) (*Locked, error) {
 	if err := s.prepare(); err != nil {
 		return nil, explainAccess(err)
 	}
 	lock := flock.New(filepath.Join(s.dir, lockFile), flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(0o600))
 	locked, err := lock.TryLock()
+	if err == nil && !locked && wait > 0 {
+		if sink != nil {
+			sink.Emit(report.Event{Step: "lock", Name: s.dir, State: report.Started, Note: "another process is changing the store"})
+		}
+		waiting, stop := context.WithTimeout(ctx, wait)
+		defer stop()
+		if locked, err = lock.TryLockContext(waiting, lockPause); waiting.Err() != nil {
+			locked, err = false, ctx.Err()
+		}
+		if locked && sink != nil {
+			sink.Emit(report.Event{Step: "lock", Name: s.dir, State: report.Done})
+		}
+	}
 	if err != nil {
-		return nil, explainAccess(err)
+		return nil, errors.Join(explainAccess(err), lock.Close())
 	}
 	if !locked {
 		return nil, report.Errorf(report.Locked, "another process is changing the store %s", s.dir).
-			WithHint("wait until the other import or unimport has finished, then run the command again")
+			WithHint("wait until the other import or unimport has finished, with --lock-wait 5m for instance, then run the command again")
 	}
 	l := &Locked{Store: s, lock: lock}
 	if err := l.clean(); err != nil {
@@ -51,9 +67,12 @@ func (s *Store) Lock() (*Locked, error) {
 	return l, nil
 }
 
-// Tidy removes what a process that was killed has left, for whoever will change nothing else.
-func (s *Store) Tidy() error {
-	locked, err := s.Lock()
+// lockPause is how long a process waits before it looks at the lock again.
+const lockPause = 100 * time.Millisecond
+
+// Tidy removes what a process that was killed has left, for whoever will change nothing else. It waits as [Store.LockWithin].
+func (s *Store) Tidy(ctx context.Context, wait time.Duration, sink report.Sink) error {
+	locked, err := s.LockWithin(ctx, wait, sink)
 	if err != nil {
 		return err
 	}

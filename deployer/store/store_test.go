@@ -589,16 +589,50 @@ func TestForeignRecords(t *testing.T) {
 // TestTidy: whoever changes nothing takes away what a killed process has left, too.
 func TestTidy(t *testing.T) {
 	s := open(t, t.TempDir())
-	if err := s.Tidy(); err != nil {
+	if err := s.Tidy(t.Context(), 0, nil); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(s.Dir(), "demo-1.0.0.iso"), []byte("its record is gone"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Tidy(); err != nil {
+	if err := s.Tidy(t.Context(), 0, nil); err != nil {
 		t.Fatal(err)
 	}
 	if left := files(t, s.Dir()); left != nil {
 		t.Errorf("left %q", left)
 	}
 }
+
+// TestLockWithin waits for whoever has the lock, and no longer than it was told.
+func TestLockWithin(t *testing.T) {
+	s := open(t, filepath.Join(t.TempDir(), "store"))
+	l, err := s.Lock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err = s.LockWithin(t.Context(), time.Millisecond, nil); report.CodeOf(err) != report.Locked {
+		t.Errorf("after the time: %v", err)
+	}
+	cancelled, cancel := context.WithCancel(t.Context())
+	if _, err = s.LockWithin(cancelled, time.Hour, sinkFunc(func(report.Event) { cancel() })); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+	var told []report.State
+	later, err := s.LockWithin(t.Context(), time.Hour, sinkFunc(func(e report.Event) {
+		if told = append(told, e.State); len(told) == 1 { // it waits
+			if err := l.Unlock(); err != nil {
+				t.Error(err)
+			}
+		}
+	}))
+	if err != nil || !slices.Equal(told, []report.State{report.Started, report.Done}) {
+		t.Fatalf("%v, %v", told, err)
+	}
+	if err := later.Unlock(); err != nil {
+		t.Error(err)
+	}
+}
+
+type sinkFunc func(report.Event)
+
+func (f sinkFunc) Emit(e report.Event) { f(e) }

@@ -40,6 +40,8 @@ func (h host) Import(_ context.Context, files ...string) error {
 	return nil
 }
 
+func (h host) Judge(context.Context, ...string) error { return nil }
+
 func (h host) Unimport(ctx context.Context, id string) error {
 	if err := h.RecordUnimport(ctx, id); err != nil {
 		return err

@@ -230,6 +230,8 @@ func (a archives) Import(_ context.Context, files ...string) error {
 	return nil
 }
 
+func (a archives) Judge(context.Context, ...string) error { return nil }
+
 func (a archives) Unimport(ctx context.Context, id string) error {
 	return a[id].RecordUnimport(ctx, id)
 }
