@@ -116,23 +116,32 @@ func (d *Deployer) activation(ctx context.Context, o ActivateOptions, p *render.
 		return nil, err
 	}
 	said := Rendering{ClusterWide: o.ClusterWide}.merge(previous)
-	settings.ClusterWide = said[settingClusterWide] == "true"
-	names, err := render.ActivationSecrets(p, settings)
-	if err != nil {
-		return nil, err
-	}
-	if settings.Secrets, err = d.secrets(ctx, render.SystemNamespace(key.Solution), names); err != nil {
-		return nil, err
-	}
-	objects, err := render.Activation(p, settings)
-	if err != nil {
-		return nil, err
-	}
 	if o.ProtectCRDs == nil && previous[settingProtect] == "true" || o.ProtectCRDs != nil && *o.ProtectCRDs {
 		said[settingProtect] = "true"
-		objects = append(objects, protect(key, objects)...)
+	}
+	objects, err := d.clusterObjects(ctx, p, settings, said)
+	if err != nil {
+		return nil, err
 	}
 	return &engine.Release{Key: key, Version: p.Solution.Spec.Version, Operation: "activate", Objects: objects, Settings: said}, nil
+}
+
+// clusterObjects renders a version for the whole cluster as the settings of a revision say.
+func (d *Deployer) clusterObjects(ctx context.Context, p *render.Payload, s render.Settings, said map[string]string) ([]*unstructured.Unstructured, error) {
+	key := engine.Key{Solution: p.Solution.Metadata.Name}
+	s.ClusterWide = said[settingClusterWide] == "true"
+	names, err := render.ActivationSecrets(p, s)
+	if err != nil {
+		return nil, err
+	}
+	if s.Secrets, err = d.secrets(ctx, render.SystemNamespace(key.Solution), names); err != nil {
+		return nil, err
+	}
+	objects, err := render.Activation(p, s)
+	if err == nil && said[settingProtect] == "true" {
+		objects = append(objects, protect(key, objects)...)
+	}
+	return objects, err
 }
 
 // keptNotices name what the version before had, that this one does not have, and that stays for the sake of data.

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/solutionctl/solutionctl/deployer/engine"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
@@ -226,13 +227,10 @@ func (d *Deployer) releases(ctx context.Context, t *task, one *placement) ([]eng
 	return releases, nil
 }
 
-// recordVersions writes the version into the namespaces' documents. An unimport that read them before looks again after it
-// took the version away; whoever comes second gives way.
+// recordVersions writes the version into the namespaces' documents. By then our records say that it is deployed: an unimport
+// that read them before looks again after it took the version away; whoever comes second gives way.
 func (d *Deployer) recordVersions(ctx context.Context, i schema.Import, namespaces []metalk8s.Namespace) error {
 	namespaces = slices.DeleteFunc(slices.Clone(namespaces), func(n metalk8s.Namespace) bool { return n.Versions[i.Name] == i.Version })
-	if len(namespaces) == 0 {
-		return nil // whoever unimports it has found that it is used
-	}
 	if err := d.setVersion(ctx, namespaces, i.Name, i.Version); err != nil {
 		return err
 	}
@@ -268,28 +266,33 @@ func (d *Deployer) release(ctx context.Context, one *placement, n metalk8s.Names
 		return release, nil, err
 	}
 	release.Settings = one.merge(previous)
-	p, s := one.payload, one.settings
-	s.Namespace, s.Environment = n.Name, n.Environment
-	s.Webhook = release.Settings[settingWebhook] == "true"
-	s.ClusterWide = release.Settings[settingClusterWide] == "true"
-	s.IngressClass = cmp.Or(release.Settings[settingIngressClass], s.IngressClass)
-	names, err := render.EnvironmentSecrets(p, s)
-	if err != nil {
-		return release, nil, err
-	}
-	if s.Secrets, err = d.secrets(ctx, n.Name, names); err != nil {
-		return release, nil, err
-	}
-	if release.Objects, err = render.Environment(p, s); err != nil {
+	p := one.payload
+	if release.Objects, err = d.objectsIn(ctx, p, one.settings, n, release.Settings); err != nil {
 		return release, nil, err
 	}
 	var accepted []string
 	if list := release.Settings[settingHazards]; list != "" {
 		accepted = strings.Split(list, ",")
 	}
-	wide := s.ClusterWide && p.Solution.Spec.Operator != nil && p.Solution.Spec.Operator.ClusterWide
+	wide := release.Settings[settingClusterWide] == "true" && p.Solution.Spec.Operator != nil && p.Solution.Spec.Operator.ClusterWide
 	notices, err := d.judgeRoles(ctx, p, release.Objects, wide, accepted)
 	return release, notices, err
+}
+
+// objectsIn renders a version for a namespace as the settings of a revision say.
+func (d *Deployer) objectsIn(ctx context.Context, p *render.Payload, s render.Settings, n metalk8s.Namespace, said map[string]string) ([]*unstructured.Unstructured, error) {
+	s.Namespace, s.Environment = n.Name, n.Environment
+	s.Webhook = said[settingWebhook] == "true"
+	s.ClusterWide = said[settingClusterWide] == "true"
+	s.IngressClass = cmp.Or(said[settingIngressClass], s.IngressClass)
+	names, err := render.EnvironmentSecrets(p, s)
+	if err != nil {
+		return nil, err
+	}
+	if s.Secrets, err = d.secrets(ctx, n.Name, names); err != nil {
+		return nil, err
+	}
+	return render.Environment(p, s)
 }
 
 // previousSettings are those of the revision that is there, or on its way.

@@ -371,6 +371,10 @@ func (d *Deployer) CheckUnused(ctx context.Context, solution, version string) er
 // payload reads what was in the archive of an imported version.
 func (d *Deployer) payload(ctx context.Context, i schema.Import) (*render.Payload, error) {
 	data, err := d.payloads.load(i.Payload, func() ([]byte, error) { return d.engine().LoadContent(ctx, importsName, i.Payload) })
+	if code := report.CodeOf(err); code == report.NotFound || code == report.Corrupt {
+		return nil, report.Errorf(report.Corrupt, "payload of %s: %w", i.ID(), err).
+			WithHint("import it again, on the host that has the file: solutionctl deploy import %s", i.Archive.Path)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("payload of %s: %w", i.ID(), err)
 	}

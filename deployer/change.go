@@ -230,6 +230,10 @@ func (d *Deployer) noticeRights(ctx context.Context, t *task, there []installati
 			continue
 		}
 		before, err := d.engine().Objects(ctx, i.state.Key, i.state.Current)
+		if report.CodeOf(err) == report.Corrupt {
+			t.notice("which rights are new in namespace " + i.Name + " cannot be told: " + err.Error())
+			continue
+		}
 		if err != nil {
 			return err
 		}

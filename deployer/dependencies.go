@@ -123,13 +123,17 @@ func (h holdings) with(environment, solution, version string) holdings {
 	return changed
 }
 
-// holdings are what our records say, and for what MetalK8s has deployed what its documents say.
+// holdings are what our records say, and operators that are on none of them. What is only asked for is not held.
 func (d *Deployer) holdings(ctx context.Context) (holdings, error) {
 	environments, err := d.documents().Environments(ctx)
 	if err != nil {
 		return nil, err
 	}
 	solutions, err := d.documents().Solutions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	operators, err := d.operatorsIn(ctx, environments, operatorOf)
 	if err != nil {
 		return nil, err
 	}
@@ -142,12 +146,8 @@ func (d *Deployer) holdings(ctx context.Context) (holdings, error) {
 	for name := range solutions.Versions {
 		held[holder{solution: name}] = solutions.Active(name)
 	}
-	for _, e := range environments {
-		for _, n := range e.Namespaces {
-			for name, version := range n.Versions {
-				held[holder{e.Name, n.Name, name}] = version
-			}
-		}
+	for key, operator := range operators {
+		held[holder{environmentOf[key.Namespace], key.Namespace, key.Solution}] = versionOn(operator, asked(environments, key))
 	}
 	for _, s := range states {
 		environment, inside := environmentOf[s.Namespace]

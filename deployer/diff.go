@@ -1,9 +1,12 @@
 package deployer
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	"github.com/solutionctl/solutionctl/deployer/engine"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
@@ -24,11 +27,39 @@ func (d *Deployer) Diff(ctx context.Context, o DiffOptions) (*schema.Operation, 
 	if err != nil {
 		return nil, err
 	}
-	if t.plans, err = d.drift(ctx, states); err != nil {
+	var unread map[engine.Key]error
+	if t.plans, unread, err = d.drift(ctx, states); err != nil {
 		return nil, err
 	}
-	t.records, _, err = d.versionDrift(ctx, states, namespaces)
-	return t.finish(), err
+	if t.records, _, err = d.versionDrift(ctx, states, namespaces); err != nil {
+		return nil, err
+	}
+	return t.finish(), t.unread(unread, o)
+}
+
+// unread tells of what was deployed and cannot be read any more. It is an error for whoever asked for this one, and else harms
+// no other.
+func (t *task) unread(failures map[engine.Key]error, o DiffOptions) error {
+	for _, key := range slices.SortedFunc(maps.Keys(failures), compareKeys) {
+		if o.Solution != "" {
+			return failures[key]
+		}
+		t.notice(unreadText(key, failures[key]))
+	}
+	return nil
+}
+
+// unreadText says that a record, or what belongs to it, cannot be read, and what helps.
+func unreadText(key engine.Key, err error) string {
+	text := fmt.Sprintf("%s is left out: %v", key, err)
+	if hints := report.Hints(err); len(hints) > 0 {
+		text += " (" + strings.Join(hints, "; ") + ")"
+	}
+	return text
+}
+
+func compareKeys(a, b engine.Key) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Solution, b.Solution))
 }
 
 // versionDrift is what the shared documents say other than the records about versions, and what makes them say it again.
@@ -98,13 +129,20 @@ func (d *Deployer) deployed(ctx context.Context, t *task, o DiffOptions) ([]*eng
 	states = slices.DeleteFunc(states, func(s *engine.State) bool {
 		_, here := inside[s.Namespace]
 		elsewhere := o.Environment != "" && !here
-		return s.Current == nil && s.Pending == nil || o.Solution != "" && s.Solution != o.Solution || elsewhere
+		return s.Current == nil && s.Pending == nil && s.Damage == nil || o.Solution != "" && s.Solution != o.Solution || elsewhere
 	})
 	if len(states) == 0 && o.Solution != "" {
 		return nil, nil, notDeployed(o.Solution)
 	}
 	var found []*engine.State
 	for _, s := range states {
+		if s.Damage != nil {
+			if o.Solution != "" {
+				return nil, nil, s.Damage
+			}
+			t.notice(unreadText(s.Key, s.Damage))
+			continue
+		}
 		if _, known := there[s.Namespace]; !known {
 			namespace, err := d.Cluster.Get(ctx, namespaceKind, "", s.Namespace)
 			if err != nil {
@@ -124,13 +162,15 @@ func (d *Deployer) deployed(ctx context.Context, t *task, o DiffOptions) ([]*eng
 	return found, inside, nil
 }
 
-// drift plans what would bring back what is on the records, without asking for a right to do it.
-func (d *Deployer) drift(ctx context.Context, states []*engine.State) ([]*engine.Plan, error) {
-	releases, err := d.engine().Deployed(ctx, states)
+// drift plans what would bring back what is on the records, without asking for a right to do it. What cannot be read of them is
+// left out, and returned.
+func (d *Deployer) drift(ctx context.Context, states []*engine.State) ([]*engine.Plan, map[engine.Key]error, error) {
+	releases, unread, err := d.engine().Deployed(ctx, states)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return d.engine().PlanAll(ctx, releases, engine.PlanOptions{Restore: true, Look: true})
+	plans, err := d.engine().PlanAll(ctx, releases, engine.PlanOptions{Restore: true, Look: true})
+	return plans, unread, err
 }
 
 func notDeployed(solution string) error {

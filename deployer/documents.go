@@ -35,40 +35,54 @@ type deployment struct {
 	environment, namespace, version string
 }
 
-// deployments returns where a Solution is, as MetalK8s' documents and our own records say; both count.
+// deployments returns where a Solution is: what our records say, and operators that are on none of them. That a namespace asks
+// for a version says nothing: whoever may write there would hold up the whole cluster.
 func (d *Deployer) deployments(ctx context.Context, solution string) ([]deployment, error) {
 	environments, err := d.documents().Environments(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var found []deployment
-	names := map[string]string{}
-	for _, e := range environments {
-		for _, n := range e.Namespaces {
-			names[n.Name] = e.Name
-			if version, ok := n.Versions[solution]; ok {
-				found = append(found, deployment{e.Name, n.Name, version})
-			}
-		}
+	names := environmentsByNamespace(environments)
+	operators, err := d.operatorsIn(ctx, environments, operatorOf+","+labelPartOf+"="+solution)
+	if err != nil {
+		return nil, err
 	}
 	states, err := d.engine().States(ctx)
 	if err != nil {
 		return nil, err
 	}
+	var found []deployment
 	for _, s := range states {
 		if s.Solution != solution || s.Namespace == "" {
 			continue
 		}
+		if s.Damage != nil {
+			return nil, s.Damage
+		}
 		for _, revision := range []*schema.DeploymentRevision{s.Current, s.Pending} {
 			if revision != nil && revision.Version != "" {
 				found = append(found, deployment{names[s.Namespace], s.Namespace, revision.Version})
+				delete(operators, s.Key)
 			}
 		}
+	}
+	for key, operator := range operators {
+		found = append(found, deployment{names[key.Namespace], key.Namespace, versionOn(operator, asked(environments, key))})
 	}
 	slices.SortFunc(found, func(a, b deployment) int {
 		return cmp.Or(cmp.Compare(a.environment, b.environment), cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.version, b.version))
 	})
 	return slices.Compact(found), nil
+}
+
+// asked is the version of a Solution that its namespace asks for.
+func asked(environments []metalk8s.Environment, key engine.Key) string {
+	for _, e := range environments {
+		if n, ok := e.Namespace(key.Namespace); ok {
+			return n.Versions[key.Solution]
+		}
+	}
+	return ""
 }
 
 // active returns the active version of a Solution, "" when there is none.

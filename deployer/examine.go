@@ -227,9 +227,12 @@ func (d *Deployer) explainChanges(ctx context.Context, states []*engine.State, f
 			suspects = append(suspects, s)
 		}
 	}
-	plans, err := d.drift(ctx, suspects)
+	plans, unread, err := d.drift(ctx, suspects)
 	if err != nil {
 		return fmt.Errorf("compare with what was deployed: %w", err)
+	}
+	for key, failure := range unread {
+		findings[key].worsen(schema.HealthDrifted, "it cannot be compared with what was deployed: "+failure.Error())
 	}
 	for _, p := range plans {
 		f := findings[p.Release.Key]

@@ -35,6 +35,13 @@ func (d *Deployer) History(ctx context.Context, environment, solution string) (*
 			continue
 		}
 		names[s.Solution] = true
+		if s.Damage != nil {
+			if solution == s.Solution {
+				return nil, s.Damage
+			}
+			history.Problems = append(history.Problems, unreadText(s.Key, s.Damage))
+			continue
+		}
 		if solution == "" || s.Solution == solution {
 			history.Operations = append(history.Operations, entries(s, environmentOf[s.Namespace])...)
 		}

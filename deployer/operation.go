@@ -66,7 +66,8 @@ func replaceable(names []string) []string {
 // task is a verb of which everything was read and judged, and nothing done.
 type task struct {
 	schema.Operation
-	plans []*engine.Plan
+	plans   []*engine.Plan
+	rebuilt []schema.OperationPart // records that were made again
 	// before is done when the plans are on record and before objects are changed, and after when all of them are; either may
 	// be nil. Both may be done again by the next run.
 	before, after func(context.Context) error
@@ -219,7 +220,7 @@ func (d *Deployer) carryOut(ctx context.Context, t *task, o Options) error {
 
 // finish returns what is told about the task.
 func (t *task) finish() *schema.Operation {
-	t.Parts = []schema.OperationPart{}
+	t.Parts = append([]schema.OperationPart{}, t.rebuilt...)
 	records := t.records
 	for _, p := range t.plans {
 		part := schema.OperationPart{Namespace: p.Release.Namespace, Resumes: p.Resumes != nil, Changes: []schema.Change{}}

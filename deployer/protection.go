@@ -19,6 +19,9 @@ import (
 // settingProtect is the setting of a revision whose definitions are protected.
 const settingProtect = "protectCRDs"
 
+// protectionName is that of the policy and of what binds it.
+func protectionName(key engine.Key) string { return key.Solution + ".crds.solutionctl.io" }
+
 // protect makes the API server refuse, whoever asks, to delete the definitions of a Solution: it returns the policy and
 // makes the definitions say how to lift it.
 func protect(key engine.Key, objects []*unstructured.Unstructured) []*unstructured.Unstructured {
@@ -30,7 +33,7 @@ func protect(key engine.Key, objects []*unstructured.Unstructured) []*unstructur
 		annotations[engine.AnnotationAllowDeletion] = "false"
 		definition.SetAnnotations(annotations)
 	}
-	name := key.Solution + ".crds.solutionctl.io"
+	name := protectionName(key)
 	metadata := map[string]any{
 		"name": name, "labels": map[string]any{"app.kubernetes.io/part-of": key.Solution, "app.kubernetes.io/managed-by": "solutionctl"},
 	}

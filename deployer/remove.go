@@ -25,7 +25,8 @@ const (
 	keptData    = "keep"
 )
 
-// Remove takes a Solution out of namespaces of an environment: everything that adding it put there.
+// Remove takes a Solution out of namespaces of an environment: everything that adding it put there. What is there of it and on
+// no record is refused, unless o.Adopt is set: then it goes, too.
 func (d *Deployer) Remove(ctx context.Context, o RemoveOptions) (*schema.Operation, error) {
 	return d.inNamespaces(ctx, o.Options, o.Environment, o.Namespace, func(ctx context.Context, namespaces []metalk8s.Namespace) (*task, error) {
 		return d.planRemove(ctx, o, namespaces)
@@ -36,6 +37,10 @@ func (d *Deployer) planRemove(ctx context.Context, o RemoveOptions, namespaces [
 	t := &task{Operation: schema.Operation{Operation: "remove", Solution: o.Solution, Environment: o.Environment}}
 	var releases []engine.Release
 	var there []metalk8s.Namespace
+	found, err := d.straysIn(ctx, o.Solution, namespaces)
+	if err != nil {
+		return nil, err
+	}
 	for _, n := range namespaces {
 		key := engine.Key{Namespace: n.Name, Solution: o.Solution}
 		state, err := d.engine().State(ctx, key)
@@ -43,11 +48,14 @@ func (d *Deployer) planRemove(ctx context.Context, o RemoveOptions, namespaces [
 			return nil, err
 		}
 		recorded, ok := n.Versions[o.Solution]
-		if !ok && state.Current == nil && state.Pending == nil {
+		if !ok && state.Current == nil && state.Pending == nil && found[n.Name] == nil {
 			continue
 		}
+		if found[n.Name] != nil && !o.Adopt {
+			return nil, found[n.Name].refuse(n.Environment)
+		}
 		there = append(there, n)
-		release := engine.Release{Key: key, Operation: "remove"}
+		release := engine.Release{Key: key, Operation: "remove", Found: found[n.Name].deployed()}
 		if o.Data == KeepData {
 			release.Settings = map[string]string{settingData: keptData}
 		}

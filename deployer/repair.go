@@ -35,8 +35,11 @@ func (d *Deployer) Repair(ctx context.Context, o RepairOptions) (*schema.Operati
 		return nil, report.Errorf(report.Refused, "Solution %s cannot be repaired: %s", o.Solution, strings.Join(t.Notices, "; ")).
 			WithHint("'solutionctl deploy status' shows how it is")
 	}
-	plans, err := d.drift(ctx, states)
+	plans, unread, err := d.drift(ctx, states)
 	if err != nil {
+		return nil, err
+	}
+	if err = t.unread(unread, selected); err != nil {
 		return nil, err
 	}
 	records, _, err := d.versionDrift(ctx, states, namespaces)
@@ -58,6 +61,9 @@ func (d *Deployer) Repair(ctx context.Context, o RepairOptions) (*schema.Operati
 	}
 	return d.perform(ctx, o.Options, locks, func(ctx context.Context) (*task, error) {
 		t := &task{Operation: schema.Operation{Operation: repairVerb, Solution: o.Solution, Environment: o.Environment}}
+		if failure := t.unread(unread, selected); failure != nil {
+			return nil, failure
+		}
 		return t, d.planRepair(ctx, t, selected, changed, o.Options)
 	})
 }
@@ -77,7 +83,7 @@ func (d *Deployer) planRepair(ctx context.Context, t *task, selected DiffOptions
 	if t.records, t.after, err = d.versionDrift(ctx, states, namespaces); err != nil {
 		return err
 	}
-	releases, err := d.engine().Deployed(ctx, states)
+	releases, _, err := d.engine().Deployed(ctx, states)
 	if err != nil {
 		return err
 	}

@@ -22,12 +22,11 @@ type ResumeOptions struct {
 // verb, with the settings that were recorded. What one of them meets does not stop the others; the result has all of them
 // in any case. It deletes no custom resource: one whose data was to go, and that finds more of it now, is refused.
 func (d *Deployer) Resume(ctx context.Context, o ResumeOptions) (*schema.Resumption, error) {
-	pending, err := d.unfinished(ctx, o)
+	pending, errs, err := d.unfinished(ctx, o)
 	if err != nil {
 		return nil, err
 	}
 	result := &schema.Resumption{Planned: o.DryRun, Operations: []schema.ResumedOperation{}}
-	var errs []error
 	for _, p := range pending {
 		result.Operations = append(result.Operations, p.ResumedOperation)
 		if o.DryRun {
@@ -58,34 +57,38 @@ func placeOf(p unfinished) string {
 }
 
 // unfinished returns the operations that have not ended: those of which a record says so, and activations that MetalK8s'
-// document does not know of yet. What environments need comes first, and goes last.
-func (d *Deployer) unfinished(ctx context.Context, o ResumeOptions) ([]unfinished, error) {
+// document does not know of yet. What environments need comes first, and goes last. Of records that cannot be read nobody knows
+// whether there is something to finish; these are the unread.
+func (d *Deployer) unfinished(ctx context.Context, o ResumeOptions) (list []unfinished, unread []error, err error) {
 	environments, err := d.documents().Environments(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if o.Environment != "" {
 		if _, err = d.documents().Environment(ctx, o.Environment); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	environmentOf := environmentsByNamespace(environments)
 	states, err := d.engine().States(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	solutions, err := d.documents().Solutions(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	states = slices.DeleteFunc(states, func(s *engine.State) bool {
 		return o.Solution != "" && s.Solution != o.Solution || o.Environment != "" && environmentOf[s.Namespace] != o.Environment
 	})
 	if len(states) == 0 && o.Solution != "" {
-		return nil, notDeployed(o.Solution)
+		return nil, nil, notDeployed(o.Solution)
 	}
-	var list []unfinished
 	for _, s := range states {
+		if s.Damage != nil {
+			unread = append(unread, fmt.Errorf("%s: %w", s, s.Damage))
+			continue
+		}
 		environment := environmentOf[s.Namespace]
 		revision := s.Pending
 		if revision == nil && s.Namespace == "" && s.Current != nil && s.Current.Version != solutions.Active(s.Solution) {
@@ -103,7 +106,7 @@ func (d *Deployer) unfinished(ctx context.Context, o ResumeOptions) ([]unfinishe
 	}
 	rank := map[string]int{"activate": -1, "deactivate": 1}
 	slices.SortStableFunc(list, func(a, b unfinished) int { return cmp.Compare(rank[a.Operation], rank[b.Operation]) })
-	return list, nil
+	return list, unread, nil
 }
 
 // resume runs the verb again.

@@ -159,7 +159,10 @@ func (d *Deployer) retreat(ctx context.Context, t *task, catalog *Catalog, i ins
 	} else {
 		t.notice(fmt.Sprintf("%snamespace %s goes back to revision %d: %s %s", what, i.Name, revision.Number, revision.Operation, revision.Version))
 	}
-	r.release.Objects, err = d.engine().Objects(ctx, i.state.Key, revision)
+	if r.release.Objects, err = d.engine().Objects(ctx, i.state.Key, revision); report.CodeOf(err) == report.Corrupt {
+		err = report.Errorf(report.Corrupt, "%w", err).WithHint("or go there without it: solutionctl deploy %s %s %s %s",
+			direction(i.version, found), i.Environment, found.Name, found.Version)
+	}
 	return r, err
 }
 

@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/engine"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/schema"
@@ -27,7 +29,7 @@ func (d *Deployer) status(ctx context.Context, closely bool) (*schema.Status, er
 	if err != nil {
 		return nil, err
 	}
-	s, err := d.survey(ctx, environments, func(*engine.State) bool { return true }, closely)
+	s, err := d.survey(ctx, environments, nil, closely)
 	if err != nil {
 		return nil, err
 	}
@@ -45,10 +47,7 @@ func (d *Deployer) EnvironmentStatus(ctx context.Context, name string) (*schema.
 	if err != nil {
 		return nil, err
 	}
-	s, err := d.survey(ctx, []metalk8s.Environment{*e}, func(s *engine.State) bool {
-		_, ok := e.Namespace(s.Namespace)
-		return ok
-	}, false)
+	s, err := d.survey(ctx, []metalk8s.Environment{*e}, e.Names(), false)
 	if err != nil {
 		return nil, err
 	}
@@ -82,10 +81,12 @@ type survey struct {
 	states       map[engine.Key]*engine.State
 	findings     map[engine.Key]*finding
 	foreign      map[engine.Key]*unstructured.Unstructured // operators that somebody else deployed
+	lost         map[engine.Key]*strays                    // what has our label and is on no record
 	gone         map[string]bool                           // namespaces on the records that are not there
 }
 
-func (d *Deployer) survey(ctx context.Context, environments []metalk8s.Environment, wanted func(*engine.State) bool, closely bool) (*survey, error) {
+// survey looks at namespaces, or without any at the whole cluster.
+func (d *Deployer) survey(ctx context.Context, environments []metalk8s.Environment, namespaces []string, closely bool) (*survey, error) {
 	s := &survey{
 		closely: closely, environments: environments,
 		states: map[engine.Key]*engine.State{}, foreign: map[engine.Key]*unstructured.Unstructured{},
@@ -97,11 +98,16 @@ func (d *Deployer) survey(ctx context.Context, environments []metalk8s.Environme
 	if s.catalog, err = d.Catalog(ctx); err != nil {
 		return nil, err
 	}
-	states, err := d.engine().States(ctx)
-	if err != nil {
+	var states []*engine.State
+	if s.lost, err = d.lost(ctx, engine.Telling, namespaces, func() ([]*engine.State, error) {
+		all, failure := d.engine().States(ctx)
+		states = slices.DeleteFunc(slices.Clone(all), func(s *engine.State) bool {
+			return len(namespaces) > 0 && !slices.Contains(namespaces, s.Namespace)
+		})
+		return all, failure
+	}); err != nil {
 		return nil, err
 	}
-	states = slices.DeleteFunc(states, func(s *engine.State) bool { return !wanted(s) })
 	for _, state := range states {
 		s.states[state.Key] = state
 	}
@@ -123,7 +129,7 @@ func (d *Deployer) findGone(ctx context.Context, s *survey) error {
 		}
 	}
 	for _, key := range s.keys() {
-		if _, known := s.gone[key.Namespace]; known {
+		if _, known := s.gone[key.Namespace]; known || s.states[key].Damage != nil {
 			continue
 		}
 		live, err := d.Cluster.Get(ctx, namespaceKind, "", key.Namespace)
@@ -135,24 +141,35 @@ func (d *Deployer) findGone(ctx context.Context, s *survey) error {
 	return nil
 }
 
-// findForeign looks for the operators of Solutions that an environment asks for and that are not on our records: MetalK8s
-// may have deployed them.
+// findForeign looks for operators in environments that are neither on our records nor have our label: MetalK8s may have
+// deployed them.
 func (d *Deployer) findForeign(ctx context.Context, s *survey) error {
+	operators, err := d.operatorsIn(ctx, s.environments, operatorOf+",!"+engine.LabelRelease)
+	if err != nil {
+		return err
+	}
 	for _, e := range s.environments {
 		for _, n := range e.Namespaces {
-			for _, solution := range sortedKeys(n.Versions) {
+			for solution := range n.Versions {
 				key := engine.Key{Namespace: n.Name, Solution: solution}
-				if state := s.states[key]; state != nil {
-					if _, deployed := deployedVersion(state); deployed {
-						continue
-					}
+				if _, known := operators[key]; !known {
+					operators[key] = nil // of a name that says enough, without the labels
 				}
-				operator, err := d.Cluster.Get(ctx, deploymentKind, n.Name, solution+"-operator")
-				if err != nil {
-					return err
-				}
-				s.foreign[key] = operator
 			}
+		}
+	}
+	for _, key := range slices.SortedFunc(maps.Keys(operators), compareKeys) {
+		if state := s.states[key]; state != nil {
+			if _, deployed := deployedVersion(state); deployed || state.Damage != nil {
+				continue
+			}
+		}
+		operator, err := d.Cluster.Get(ctx, deploymentKind, key.Namespace, operatorName(key.Solution))
+		if err != nil {
+			return err
+		}
+		if operator != nil && operator.GetLabels()[engine.LabelRelease] == "" {
+			s.foreign[key] = operator
 		}
 	}
 	return nil
@@ -166,13 +183,16 @@ func (s *survey) environmentStatus(e metalk8s.Environment) schema.EnvironmentSta
 		for solution := range n.Versions {
 			solutions[solution] = true
 		}
-		for key, state := range s.states {
-			if _, deployed := deployedVersion(state); deployed && key.Namespace == n.Name {
+		for _, key := range s.there() {
+			if key.Namespace == n.Name {
 				solutions[key.Solution] = true
 			}
 		}
+		for _, problem := range n.Problems {
+			one.Problems = append(one.Problems, problem.String())
+		}
 		for _, solution := range sortedKeys(solutions) {
-			one.Deployments = append(one.Deployments, s.deployment(engine.Key{Namespace: n.Name, Solution: solution}, n.Versions[solution]))
+			one.Deployments = append(one.Deployments, s.deployment(engine.Key{Namespace: n.Name, Solution: solution}, n.Versions[solution], e.Name))
 		}
 		if n.Terminating {
 			one.Problems = append(one.Problems, n.Holding()...)
@@ -182,9 +202,20 @@ func (s *survey) environmentStatus(e metalk8s.Environment) schema.EnvironmentSta
 	return status
 }
 
-// deployment judges a Solution in a namespace, or its part for the whole cluster, of which MetalK8s' document asks for a
-// version.
-func (s *survey) deployment(key engine.Key, wanted string) schema.DeploymentStatus {
+// there are the places where something of a Solution is: on record, on a record that nobody can read, or on none.
+func (s *survey) there() []engine.Key {
+	var keys []engine.Key
+	for key, state := range s.states {
+		if _, deployed := deployedVersion(state); deployed || state.Damage != nil {
+			keys = append(keys, key)
+		}
+	}
+	return slices.Concat(keys, slices.Collect(maps.Keys(s.lost)), slices.Collect(maps.Keys(s.foreign)))
+}
+
+// deployment judges a Solution in a namespace of an environment, or its part for the whole cluster, of which MetalK8s'
+// document asks for a version.
+func (s *survey) deployment(key engine.Key, wanted, environment string) schema.DeploymentStatus {
 	status := schema.DeploymentStatus{Solution: key.Solution, Wanted: wanted, Health: schema.HealthReady, Reasons: []string{}}
 	worsen := func(health schema.DeploymentHealth, reasons ...string) {
 		if severity(health) > severity(status.Health) {
@@ -213,13 +244,27 @@ func (s *survey) deployment(key engine.Key, wanted string) schema.DeploymentStat
 	}
 	_, deployed := deployedVersion(state)
 	_, imported := s.catalog.imports[key.Solution+"-"+wanted]
+	lost := s.lost[key]
+	if lost != nil && !deployed {
+		status.Version = versionOn(lost.ours[0].Object, "")
+	}
 	switch {
+	case state.Damage != nil:
+		worsen(schema.HealthFailed, fmt.Sprintf("its record cannot be read, and nothing can be done with it: %v: '%s' rebuilds it", state.Damage, rebuilding(environment, key)))
+		return status
+	case lost != nil:
+		worsen(schema.HealthFailed, fmt.Sprintf("%s: '%s' puts on record again what is as it was imported",
+			offRecord(lost, deployed), rebuilding(environment, key)))
+	}
+	switch {
+	case lost != nil && !deployed:
+	case s.foreign[key] != nil:
+		status.Version = versionOn(s.foreign[key], "")
+		worsen(schema.HealthForeign, foreignReasons(s.foreign[key])...)
 	case wanted == "" && key.Namespace != "":
 		worsen(schema.HealthDrifted, fmt.Sprintf("it is deployed, but ConfigMap %s does not ask for it", metalk8s.EnvironmentConfigMap))
 	case wanted == "":
 		worsen(schema.HealthDrifted, fmt.Sprintf("it is deployed, but ConfigMap %s says that no version is active", metalk8s.SolutionsConfigMap))
-	case !deployed && s.foreign[key] != nil:
-		worsen(schema.HealthForeign, foreignReasons(s.foreign[key])...)
 	case !deployed && !imported:
 		worsen(schema.HealthMissing, fmt.Sprintf("version %s is asked for, but was not imported", wanted))
 	case !deployed:
@@ -228,6 +273,22 @@ func (s *survey) deployment(key engine.Key, wanted string) schema.DeploymentStat
 		worsen(schema.HealthDrifted, fmt.Sprintf("version %s is asked for, but %s is deployed", wanted, status.Version))
 	}
 	return status
+}
+
+// offRecord says what is there and on no record.
+func offRecord(s *strays, deployed bool) string {
+	if deployed {
+		return "objects with the label of it are not on its record: " + s.text()
+	}
+	return "it is here, but its record is lost: " + s.text()
+}
+
+// rebuilding is the command that rebuilds a record.
+func rebuilding(environment string, key engine.Key) string {
+	if environment == "" {
+		return "solutionctl deploy repair --records"
+	}
+	return fmt.Sprintf("solutionctl deploy repair %s %s --records", environment, key.Solution)
 }
 
 // severity orders health from good to bad.
@@ -247,19 +308,18 @@ func (s *survey) solutionStatuses() []schema.SolutionStatus {
 	for name := range s.solutions.Versions {
 		names[name] = true
 	}
-	for key, state := range s.states {
-		if _, deployed := deployedVersion(state); deployed && key.Namespace == "" {
+	there := map[engine.Key]bool{}
+	for _, key := range s.there() {
+		if there[key] = true; key.Namespace == "" {
 			names[key.Solution] = true
 		}
 	}
 	statuses := []schema.SolutionStatus{}
 	for _, name := range sortedKeys(names) {
 		status := schema.SolutionStatus{Name: name, DisplayName: s.displayName(name), Active: s.solutions.Active(name), Versions: s.versions(name)}
-		if state := s.states[engine.Key{Solution: name}]; state != nil {
-			if _, deployed := deployedVersion(state); deployed {
-				part := s.deployment(state.Key, status.Active)
-				status.Deployment, status.Active = &part, cmp.Or(part.Version, status.Active)
-			}
+		if key := (engine.Key{Solution: name}); there[key] {
+			part := s.deployment(key, status.Active, "")
+			status.Deployment, status.Active = &part, cmp.Or(part.Version, status.Active)
 		}
 		statuses = append(statuses, status)
 	}
@@ -322,11 +382,21 @@ func (s *survey) problems() []string {
 			inEnvironment[n.Name] = true
 		}
 	}
+	for _, key := range slices.SortedFunc(maps.Keys(s.lost), compareKeys) {
+		if !inEnvironment[key.Namespace] {
+			problems = append(problems, fmt.Sprintf("Solution %s is in namespace %s, which is not part of an environment, and on no record: %s",
+				key.Solution, key.Namespace, s.lost[key].text()))
+		}
+	}
 	for _, key := range s.keys() {
 		version, deployed := deployedVersion(s.states[key])
 		what := strings.TrimSpace(key.Solution + " " + version)
 		switch {
-		case !deployed || inEnvironment[key.Namespace]:
+		case inEnvironment[key.Namespace]:
+		case s.states[key].Damage != nil:
+			problems = append(problems, fmt.Sprintf("the record of Solution %s in namespace %s cannot be read: %v: '%s' rebuilds it, and where the namespace is gone "+
+				"'kubectl delete secret -n %s %s' gives it up", key.Solution, key.Namespace, s.states[key].Damage, rebuilding("", key), cluster.SystemNamespace, s.states[key].Secret()))
+		case !deployed:
 		case s.gone[key.Namespace]:
 			problems = append(problems, fmt.Sprintf("Solution %s was deployed in namespace %s, which somebody has deleted: "+
 				"'solutionctl deploy env delete %s' removes what is left of it", what, key.Namespace, key.Namespace))
@@ -344,8 +414,6 @@ func (s *survey) keys() []engine.Key {
 	for key := range s.states {
 		keys = append(keys, key)
 	}
-	slices.SortFunc(keys, func(a, b engine.Key) int {
-		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Solution, b.Solution))
-	})
+	slices.SortFunc(keys, compareKeys)
 	return keys
 }

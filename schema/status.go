@@ -137,11 +137,15 @@ type NamespaceEntry struct {
 	Terminating bool   `json:"terminating"`
 	// Versions maps Solutions to the versions that are asked for.
 	Versions map[string]string `json:"versions"`
+	// Problems are entries of MetalK8s' document that nobody can read.
+	Problems []string `json:"problems,omitempty"`
 }
 
 // History is what `solutionctl deploy history` prints, the newest operation first.
 type History struct {
 	Operations []HistoryEntry `json:"operations"`
+	// Problems tell of what was done and cannot be read any more.
+	Problems []string `json:"problems,omitempty"`
 }
 
 // HistoryEntry is an operation on a Solution in a namespace, or on its part for the whole cluster.

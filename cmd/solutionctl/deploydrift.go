@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/schema"
 )
 
@@ -39,18 +40,29 @@ that are gone. Without arguments everything that was deployed is repaired, in al
 
 Fields that another tool applies again and again are a conflict, as that tool would take them back: --force-conflicts takes
 them over. An object that somebody else has made in place of one that was deployed is left alone without --adopt. Nothing
-is deleted, and CustomResourceDefinitions are never touched: 'deploy activate' changes them.`,
+is deleted, and CustomResourceDefinitions are never touched: 'deploy activate' changes them.
+
+With --records, repair what is written down instead of what runs: records in namespace ` + cluster.SystemNamespace + ` that are
+lost or cannot be read are made again from the archives that are imported and from the objects that have our label. Only
+objects that are as an imported version has them are put on record; the others are named. No object is changed.`,
 		Example: `  solutionctl deploy repair test example-solution
-  solutionctl deploy repair --dry-run --exit-status`,
+  solutionctl deploy repair --dry-run --exit-status
+  solutionctl deploy repair --records`,
 		Args: optionalArgs(nil, "ENVIRONMENT", "SOLUTION"),
 	}
 	f := a.addVerbFlags(cmd, planOnly)
 	f.addReplace(cmd)
+	var records bool
+	cmd.Flags().BoolVar(&records, "records", false, "make records again that are lost or cannot be read")
 	cmd.ValidArgsFunction = a.completeDeployment(f.clusterFlags)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		args = append(args, "", "")
 		return a.runVerb(cmd.Context(), f, func(ctx context.Context, d *deployer.Deployer) (*schema.Operation, error) {
-			return d.Repair(ctx, deployer.RepairOptions{Options: f.options(), Environment: args[0], Solution: args[1]})
+			repair := d.Repair
+			if records {
+				repair = d.RebuildRecords
+			}
+			return repair(ctx, deployer.RepairOptions{Options: f.options(), Environment: args[0], Solution: args[1]})
 		})
 	}
 	return cmd

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -225,7 +226,11 @@ func environmentEntry(e metalk8s.Environment) schema.EnvironmentEntry {
 		if versions == nil {
 			versions = map[string]string{}
 		}
-		entry.Namespaces = append(entry.Namespaces, schema.NamespaceEntry{Name: n.Name, Terminating: n.Terminating, Versions: versions})
+		one := schema.NamespaceEntry{Name: n.Name, Terminating: n.Terminating, Versions: versions}
+		for _, problem := range n.Problems {
+			one.Problems = append(one.Problems, problem.String())
+		}
+		entry.Namespaces = append(entry.Namespaces, one)
 	}
 	return entry
 }
@@ -235,6 +240,7 @@ func printEnvironments(w *console.Stream, list *schema.EnvironmentList) error {
 		_, err := io.WriteString(w, "there are no environments\n")
 		return err
 	}
+	var problems []string
 	table := &console.Table{Columns: []string{"ENVIRONMENT", "NAMESPACE", "SOLUTIONS", "DESCRIPTION"}}
 	for _, e := range list.Environments {
 		for _, n := range e.Namespaces {
@@ -243,9 +249,16 @@ func printEnvironments(w *console.Stream, list *schema.EnvironmentList) error {
 				solutions = "(being deleted)"
 			}
 			table.Add(e.Name, n.Name, solutions, e.Description)
+			problems = append(problems, n.Problems...)
 		}
 	}
-	return table.Print(w)
+	if err := table.Print(w); err != nil {
+		return err
+	}
+	for _, problem := range problems {
+		fmt.Fprintf(w, "%s %s\n", w.Paint(console.Yellow, "problem:"), console.Clean(problem))
+	}
+	return nil
 }
 
 func newEnvShowCommand(a *app) *cobra.Command {
@@ -273,7 +286,7 @@ func newEnvShowCommand(a *app) *cobra.Command {
 func printEnvironment(w *console.Stream, e *schema.EnvironmentStatus) error {
 	title := w.Paint(console.Bold, console.Clean(e.Name))
 	if e.Description != "" {
-		title += "  " + console.Clean(e.Description)
+		title += "  " + console.Clean(strings.Join(strings.Fields(e.Description), " "))
 	}
 	fmt.Fprintln(w, title)
 	return printDeployments(w, []schema.EnvironmentStatus{*e})

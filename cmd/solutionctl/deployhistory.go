@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"time"
 
@@ -39,6 +40,12 @@ it. The last operations on each Solution in each namespace are remembered.`,
 }
 
 func printHistory(w *console.Stream, history *schema.History) error {
+	for _, problem := range history.Problems {
+		fmt.Fprintf(w, "%s %s\n", w.Paint(console.Yellow, "problem:"), console.Clean(problem))
+	}
+	if len(history.Operations) == 0 && len(history.Problems) > 0 {
+		return nil
+	}
 	if len(history.Operations) == 0 {
 		_, err := io.WriteString(w, "nothing was done yet\n")
 		return err

@@ -124,6 +124,10 @@ func (c *collector) releases() {
 		return
 	}
 	for _, s := range states {
+		if s.Damage != nil {
+			c.missing("%v", s.Damage)
+			continue
+		}
 		release := schema.SupportRelease{Namespace: s.Namespace, Solution: s.Solution, Revisions: []schema.SupportRevision{}}
 		for _, r := range []*schema.DeploymentRevision{s.Pending, s.Current} {
 			if r != nil {

@@ -23,6 +23,22 @@ func (x *examination) records() {
 		x.ok("records", "documents", "what was imported and which environments there are can be read, and goes together")
 	}
 	x.deployments(status)
+	x.broken()
+}
+
+// broken looks for what this tool has written down and that is lost.
+func (x *examination) broken() {
+	found, err := x.Deployer.Broken(x.ctx)
+	if err != nil {
+		x.failed("records", "records", err)
+		return
+	}
+	for _, one := range found[:min(len(found), maxRows)] {
+		x.add(schema.CheckProblem, "records", "records", one.What, one.Cure)
+	}
+	if len(found) == 0 {
+		x.ok("records", "records", "the records of what is imported and deployed are there, and can be read")
+	}
 }
 
 // locks tells who is at work.

@@ -30,13 +30,30 @@ const (
 )
 
 // StoreContent keeps data in the cluster, under its digest ("sha256:…"), for an owner: the value of a label that says who
-// may throw it away, see [Engine.CollectContent]. Storing the same again changes nothing. At most 64 MiB are accepted.
+// may throw it away, see [Engine.CollectContent]. Storing the same again mends what somebody has changed, and nothing else. At most 64 MiB are accepted.
 func (e *Engine) StoreContent(ctx context.Context, owner string, data []byte) (digest string, err error) {
 	digest = digestOf(data)
 	if err := storable(data); err != nil {
 		return "", err
 	}
+	stored, err := e.storeParts(ctx, owner, digest, data)
+	if err != nil || stored {
+		return digest, err
+	}
+	if _, err = e.LoadContent(ctx, owner, digest); report.CodeOf(err) != report.Corrupt {
+		return digest, err
+	}
+	// Somebody has changed it, and only a new one can be made of it.
+	if err = e.dropContent(ctx, owner, digest); err == nil {
+		_, err = e.storeParts(ctx, owner, digest, data)
+	}
+	return digest, err
+}
+
+// storeParts keeps what is not there yet; stored tells that it was nothing of it.
+func (e *Engine) storeParts(ctx context.Context, owner, digest string, data []byte) (stored bool, err error) {
 	parts := slices.Collect(slices.Chunk(e.compressors.compress(data), partSize))
+	stored = true
 	// The first part comes last: when it is there, all of them are.
 	for i, part := range slices.Backward(parts) {
 		secret := newSecret(nil, contentName(owner, digest, i), "content", owner, contentKey, part)
@@ -46,11 +63,14 @@ func (e *Engine) StoreContent(ctx context.Context, owner string, data []byte) (d
 		}
 		secret.SetAnnotations(annotations)
 		secret.Object["immutable"] = true
-		if _, err := e.createStored(ctx, secret); err != nil && !errors.Is(err, cluster.ErrExists) {
-			return "", fmt.Errorf("keep content in the cluster: %w", err)
+		_, err := e.createStored(ctx, secret)
+		if errors.Is(err, cluster.ErrExists) {
+			stored = false
+		} else if err != nil {
+			return false, fmt.Errorf("keep content in the cluster: %w", err)
 		}
 	}
-	return digest, nil
+	return stored, nil
 }
 
 // storable tells whether data is small enough to be kept in the cluster.

@@ -19,18 +19,34 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// Deployed returns the releases as they were deployed, in the order of the states, all of which have a Current.
-func (e *Engine) Deployed(ctx context.Context, states []*State) ([]Release, error) {
-	releases := make([]Release, len(states))
-	err := each(len(states), true, func(i int) error {
+// Deployed returns the releases as they were deployed, in the order of the states, all of which have a Current. Those whose
+// objects are not there any more, or not as they were stored, are left out; why is returned by their keys.
+func (e *Engine) Deployed(ctx context.Context, states []*State) (releases []Release, unread map[Key]error, err error) {
+	all := make([]*Release, len(states))
+	errs := make([]error, len(states))
+	if err := each(len(states), true, func(i int) error {
 		s := states[i]
 		objects, err := e.Objects(ctx, s.Key, s.Current)
-		releases[i] = Release{
+		if report.CodeOf(err) == report.Corrupt {
+			errs[i] = err
+			return nil
+		}
+		all[i] = &Release{
 			Key: s.Key, Version: s.Current.Version, Operation: s.Current.Operation, Settings: s.Current.Settings, Objects: objects,
 		}
 		return err
-	})
-	return releases, err
+	}); err != nil {
+		return nil, nil, err
+	}
+	unread = map[Key]error{}
+	for i, s := range states {
+		if errs[i] != nil {
+			unread[s.Key] = errs[i]
+		} else {
+			releases = append(releases, *all[i])
+		}
+	}
+	return releases, unread, nil
 }
 
 // decideRestore says what brings back what was deployed of an object, and nothing beyond that. What was changed is what the

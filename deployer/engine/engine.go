@@ -68,6 +68,8 @@ type Release struct {
 	// Delete allows to delete objects that are never deleted as a side effect, once they are no longer in Objects. An
 	// object that this release never had is not deleted either.
 	Delete []schema.ObjectRef
+	// Found are objects of this release that no record knows, see [Found.Deployed]. They count as if it did.
+	Found []schema.DeployedObject
 }
 
 // PlanOptions changes what a plan accepts.

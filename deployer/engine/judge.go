@@ -164,6 +164,9 @@ func (j *judge) owns(ctx context.Context, s *step) (bool, error) {
 		return false, err
 	}
 	for _, state := range states {
+		if state.Damage != nil && state.ID() == label {
+			return false, report.Errorf(report.Conflict, "%s belongs to %s: %w", s.Object, state.Key, state.Damage)
+		}
 		if known, ok := state.inventory()[keyOfRef(s.Object)]; ok && !known.Kept && state.ID() == label {
 			return false, report.Errorf(report.Conflict, "%s belongs to %s", s.Object, state.Key).
 				WithHint("two Solutions cannot have the same object; remove %s first, or give the object another name", state.Key)

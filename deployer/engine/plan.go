@@ -216,6 +216,11 @@ func (e *Engine) newJudge(ctx context.Context, r Release, state *State, o PlanOp
 		Engine: e, release: r, options: o, inventory: state.inventory(), before: state.before(), past: state.ended(),
 		defines: map[kube.GroupVersionKind]bool{}, makes: map[string]bool{},
 	}
+	for _, object := range r.Found {
+		if key := keyOfRef(object.ObjectRef); j.inventory[key].Name == "" {
+			j.inventory[key] = object
+		}
+	}
 	for _, object := range r.Objects {
 		desired, err := prepare(r.Key, object)
 		if err != nil {

@@ -58,18 +58,41 @@ const statePrefix = "state."
 
 func (k Key) secretName() string { return statePrefix + k.ID() }
 
+// RecordName is the name of the Secret with the record of a release.
+func RecordName(k Key) string { return k.secretName() }
+
+// Secret is the name of the Secret that was read, "" when there is none.
+func (s *State) Secret() string {
+	if s.secret == nil {
+		return ""
+	}
+	return s.secret.GetName()
+}
+
 // State is what is known about a release.
 type State struct {
 	Key
 	Current *schema.DeploymentRevision  // the last one that was completed, nil before
 	Pending *schema.DeploymentRevision  // the one that was begun and not completed, nil otherwise
 	History []schema.DeploymentRevision // earlier ones without their objects, the newest first
+	// Damage is why the record cannot be read. Then nothing else is known but whose it is: objects may be there or not.
+	Damage error
 
 	secret *unstructured.Unstructured // as it was read, nil when there is none
 }
 
-// State returns what is known about a release; a State without Current and Pending when there is nothing.
+// State returns what is known about a release; a State without Current and Pending when there is nothing. The error is that
+// of the record where it cannot be read.
 func (e *Engine) State(ctx context.Context, key Key) (*State, error) {
+	s, err := e.Look(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	return s, s.Damage
+}
+
+// Look is [Engine.State] for whoever goes on where a record cannot be read.
+func (e *Engine) Look(ctx context.Context, key Key) (*State, error) {
 	secret, err := e.get(ctx, secretKind, cluster.SystemNamespace, key.secretName())
 	if err != nil {
 		return nil, fmt.Errorf("record of %s: %w", key, err)
@@ -77,17 +100,11 @@ func (e *Engine) State(ctx context.Context, key Key) (*State, error) {
 	if secret == nil {
 		return &State{Key: key}, nil
 	}
-	s, err := readState(secret)
-	if err != nil {
-		return nil, err
-	}
-	if s.Key != key {
-		return nil, report.Errorf(report.Corrupt, "Secret %s/%s is the record of %s, not of %s", cluster.SystemNamespace, key.secretName(), s.Key, key)
-	}
-	return s, nil
+	return readState(secret, key), nil
 }
 
-// States returns what is known about all releases, sorted by namespace and Solution.
+// States returns what is known about all releases, sorted by namespace and Solution. A record that cannot be read is among
+// them, with its Damage.
 func (e *Engine) States(ctx context.Context) ([]*State, error) {
 	var secrets []*unstructured.Unstructured
 	for secret, err := range e.Cluster.List(ctx, secretKind, cluster.SystemNamespace, metav1.ListOptions{LabelSelector: labelStores + "=state"}) {
@@ -97,10 +114,11 @@ func (e *Engine) States(ctx context.Context) ([]*State, error) {
 		secrets = append(secrets, secret)
 	}
 	states := make([]*State, len(secrets))
-	if err := each(len(secrets), true, func(i int) (err error) {
-		states[i], err = readState(secrets[i])
-		return err
-	}); err != nil {
+	_ = each(len(secrets), true, func(i int) error {
+		states[i] = readState(secrets[i])
+		return nil
+	})
+	if err := e.placeDamaged(ctx, states); err != nil {
 		return nil, err
 	}
 	slices.SortFunc(states, func(a, b *State) int {
@@ -134,12 +152,8 @@ func (e *Engine) StatesIn(ctx context.Context, namespaces ...string) ([]*State, 
 	}
 	var keys []Key
 	for _, record := range records {
-		solution := strings.TrimPrefix(record.GetName(), statePrefix)
-		solution = solution[:max(strings.LastIndexByte(solution, '.'), 0)]
-		for _, namespace := range namespaces {
-			if key := (Key{namespace, solution}); key.secretName() == record.GetName() {
-				keys = append(keys, key)
-			}
+		if key, ok := keyOfID(strings.TrimPrefix(record.GetName(), statePrefix), namespaces...); ok {
+			keys = append(keys, key)
 		}
 	}
 	var states []*State
@@ -152,7 +166,7 @@ func (e *Engine) StatesIn(ctx context.Context, namespaces ...string) ([]*State, 
 	})
 	states = make([]*State, len(keys))
 	err = each(len(keys), true, func(i int) (err error) {
-		states[i], err = e.State(ctx, keys[i])
+		states[i], err = e.Look(ctx, keys[i])
 		return err
 	})
 	return slices.DeleteFunc(states, func(s *State) bool { return s == nil || s.secret == nil }), err
@@ -187,6 +201,10 @@ func (e *Engine) Forget(ctx context.Context, keys ...Key) error {
 // Objects returns the objects of a revision as they were rendered, for going back to it.
 func (e *Engine) Objects(ctx context.Context, key Key, r *schema.DeploymentRevision) ([]*unstructured.Unstructured, error) {
 	data, err := e.LoadContent(ctx, key.ID(), r.Content)
+	if code := report.CodeOf(err); code == report.NotFound || code == report.Corrupt {
+		return nil, report.Errorf(report.Corrupt, "objects of %s, revision %d: %w", key, r.Number, err).
+			WithHint("rebuild the record from what is in the cluster: solutionctl deploy repair --records")
+	}
 	if err != nil {
 		return nil, fmt.Errorf("objects of %s, revision %d: %w", key, r.Number, err)
 	}
@@ -212,9 +230,32 @@ func (s *State) inventory() map[objectKey]schema.DeployedObject {
 	return all
 }
 
-// readState decodes a record.
-func readState(secret *unstructured.Unstructured) (*State, error) {
+// readState decodes a record. What stands in it must be about one of the keys, if there are any, and about nothing else than
+// its name says.
+func readState(secret *unstructured.Unstructured, keys ...Key) *State {
 	where := "Secret " + secret.GetNamespace() + "/" + secret.GetName()
+	d, err := decodeState(secret, where)
+	if err == nil {
+		s := &State{
+			Key: Key{d.Namespace, d.Solution}, Current: d.Current, Pending: d.Pending, History: d.History,
+			secret: secret,
+		}
+		if s.secretName() == secret.GetName() {
+			return s
+		}
+		err = report.Errorf(report.Corrupt, "%s is the record of %s, and has the name of another one", where, s.Key)
+	}
+	if report.CodeOf(err) == report.Corrupt {
+		err = report.Errorf(report.Corrupt, "%w", err).WithHint("rebuild the record from what is in the cluster: solutionctl deploy repair --records")
+	}
+	s := &State{Damage: err, secret: secret, Key: Key{Solution: solutionOfID(strings.TrimPrefix(secret.GetName(), statePrefix))}}
+	if len(keys) > 0 {
+		s.Key = keys[0]
+	}
+	return s
+}
+
+func decodeState(secret *unstructured.Unstructured, where string) (*schema.DeploymentState, error) {
 	packed, err := secretData(secret, stateKey)
 	if err != nil {
 		return nil, report.Errorf(report.Corrupt, "%s: %w", where, err)
@@ -223,14 +264,49 @@ func readState(secret *unstructured.Unstructured) (*State, error) {
 	if err != nil {
 		return nil, report.Errorf(report.Corrupt, "%s: %w", where, err)
 	}
-	d, err := schema.ParseStored[schema.DeploymentState]("deployment", where, data)
-	if err != nil {
-		return nil, err
+	return schema.ParseStored[schema.DeploymentState]("deployment", where, data)
+}
+
+// Nowhere is the namespace of a record that cannot be read and that is of none of the namespaces of the cluster that the user
+// may see. No namespace has this name.
+const Nowhere = "(unknown)"
+
+// placeDamaged finds out which namespaces the records are about that cannot be read: their names have a hash of it.
+func (e *Engine) placeDamaged(ctx context.Context, states []*State) error {
+	if !slices.ContainsFunc(states, func(s *State) bool { return s.Damage != nil }) {
+		return nil
 	}
-	return &State{
-		Key: Key{d.Namespace, d.Solution}, Current: d.Current, Pending: d.Pending, History: d.History,
-		secret: secret,
-	}, nil
+	namespaces, err := e.listMetadata(ctx, namespaceKind, "", "")
+	if err != nil && report.CodeOf(err) != report.Forbidden {
+		return fmt.Errorf("a record cannot be read, and which namespace it is about neither: %w", err)
+	}
+	names := []string{""}
+	for _, namespace := range namespaces {
+		names = append(names, namespace.GetName())
+	}
+	for _, s := range states {
+		if s.Damage == nil {
+			continue
+		}
+		var known bool
+		if s.Key, known = keyOfID(strings.TrimPrefix(s.secret.GetName(), statePrefix), names...); !known {
+			s.Namespace = Nowhere
+		}
+	}
+	return nil
+}
+
+// solutionOfID is the Solution of what [Key.ID] returns.
+func solutionOfID(id string) string { return id[:max(strings.LastIndexByte(id, '.'), 0)] }
+
+// keyOfID finds the key with an ID among those of some namespaces; without one of them only the Solution is known.
+func keyOfID(id string, namespaces ...string) (key Key, known bool) {
+	for _, namespace := range namespaces {
+		if key = (Key{namespace, solutionOfID(id)}); key.ID() == id {
+			return key, true
+		}
+	}
+	return Key{Solution: solutionOfID(id)}, false
 }
 
 // errOutrun means that somebody else wrote the record since it was read.

@@ -3,14 +3,17 @@ package metalk8s
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -32,8 +35,13 @@ type Namespace struct {
 	// Terminating tells that it is being deleted.
 	Terminating bool
 	// Versions is what ConfigMap metalk8s-environment says, Solution to version; nil where it is absent or empty. Anybody
-	// who may write there did: it selects among what was imported and is not trusted any further.
+	// who may write there did: it selects among what was imported and is not trusted any further. What cannot be the name of
+	// a Solution, or a version, is not among it.
 	Versions map[string]string
+	// Problems are the entries that are not in Versions, sorted.
+	Problems []Problem
+	// Config is all of it, as it is.
+	Config map[string]string
 
 	object *unstructured.Unstructured
 }
@@ -45,6 +53,15 @@ func (e *Environment) Namespace(name string) (Namespace, bool) {
 		return Namespace{}, false
 	}
 	return e.Namespaces[i], true
+}
+
+// Names are those of the environment's namespaces.
+func (e *Environment) Names() []string {
+	names := make([]string, len(e.Namespaces))
+	for i, n := range e.Namespaces {
+		names[i] = n.Name
+	}
+	return names
 }
 
 // Environments reads all environments, sorted by name.
@@ -134,9 +151,62 @@ func (d *Documents) namespaces(ctx context.Context, selector string) ([]Namespac
 		return nil, err
 	}
 	for i := range namespaces {
-		namespaces[i].Versions = configs[namespaces[i].Name]
+		namespaces[i].read(configs[namespaces[i].Name])
 	}
 	return namespaces, nil
+}
+
+// Bounds of what somebody may ask for in a namespace, and of what is said about the rest.
+const (
+	maxAsked    = 100
+	maxProblems = 5
+	maxVersion  = 128
+)
+
+// read takes over what ConfigMap metalk8s-environment says. It never fails: what is wrong in it harms only itself.
+func (n *Namespace) read(config map[string]string) {
+	n.Config = config
+	where := "ConfigMap " + n.Name + "/" + EnvironmentConfigMap
+	left := 0
+	for _, solution := range sortedKeys(config) {
+		err := checkAsked(solution, config[solution])
+		switch {
+		case err == nil && len(n.Versions) < maxAsked:
+			if n.Versions == nil {
+				n.Versions = map[string]string{}
+			}
+			n.Versions[solution] = config[solution]
+		case err != nil && len(n.Problems) < maxProblems:
+			n.Problems = append(n.Problems, Problem{Where: where, Err: err})
+		default:
+			left++
+		}
+	}
+	if left > 0 {
+		n.Problems = append(n.Problems, Problem{Where: where, Err: fmt.Errorf("%s not looked at", report.Count(left, "more key"))})
+	}
+}
+
+// checkAsked tells what is wrong with an entry. The text has nothing in it that a terminal could take for more than text.
+func checkAsked(solution, version string) error {
+	if !dnsLabel.MatchString(solution) {
+		return fmt.Errorf("key %s cannot be the name of a Solution", shortQuoted(solution))
+	}
+	if len(version) > maxVersion {
+		return fmt.Errorf("key %s: %s is too long for a version", solution, shortQuoted(version))
+	}
+	if _, err := schema.ParseVersion(version); err != nil {
+		return fmt.Errorf("key %s: %w", solution, err)
+	}
+	return nil
+}
+
+func shortQuoted(text string) string {
+	const enough = 64
+	if len(text) > enough {
+		return strconv.Quote(text[:enough]) + "…"
+	}
+	return strconv.Quote(text)
 }
 
 func newNamespace(object *unstructured.Unstructured) Namespace {

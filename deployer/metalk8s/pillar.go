@@ -33,7 +33,7 @@ func (d *Documents) Pillar(ctx context.Context, configuration *schema.SolutionsC
 			if entry.Description == nil {
 				entry.Description = n.Description // also an empty one, as for MetalK8s
 			}
-			entry.Namespaces[n.Name] = schema.PillarNamespace{Config: n.Versions}
+			entry.Namespaces[n.Name] = schema.PillarNamespace{Config: n.Config}
 		}
 		p.Environments[e.Name] = entry
 	}

@@ -1,0 +1,136 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kube "k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// Kinds are those by which a release is found again without its record: all that it usually consists of.
+var Kinds = slices.Concat(Telling, []kube.GroupVersionKind{
+	{Version: "v1", Kind: "ConfigMap"},
+	{Version: "v1", Kind: "Secret"},
+	{Version: "v1", Kind: "Service"},
+	{Version: "v1", Kind: "PersistentVolumeClaim"},
+	{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "Role"},
+	{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "RoleBinding"},
+	{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"},
+	{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRoleBinding"},
+	{Group: "networking.k8s.io", Version: "v1", Kind: "Ingress"},
+	{Group: "networking.k8s.io", Version: "v1", Kind: "NetworkPolicy"},
+	{Group: "policy", Version: "v1", Kind: "PodDisruptionBudget"},
+	{Group: "autoscaling", Version: "v2", Kind: "HorizontalPodAutoscaler"},
+	{Group: "monitoring.coreos.com", Version: "v1", Kind: "ServiceMonitor"},
+	{Group: "monitoring.coreos.com", Version: "v1", Kind: "PodMonitor"},
+	{Group: "monitoring.coreos.com", Version: "v1", Kind: "PrometheusRule"},
+	{Group: "cert-manager.io", Version: "v1", Kind: "Issuer"},
+	{Group: "cert-manager.io", Version: "v1", Kind: "Certificate"},
+	{Group: "scheduling.k8s.io", Version: "v1", Kind: "PriorityClass"},
+	{Group: "storage.k8s.io", Version: "v1", Kind: "StorageClass"},
+	{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService"},
+	{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "ValidatingWebhookConfiguration"},
+	{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "MutatingWebhookConfiguration"},
+	{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "ValidatingAdmissionPolicy"},
+	{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "ValidatingAdmissionPolicyBinding"},
+})
+
+// Telling are the kinds of which almost every release has an object: what runs, and as whom.
+var Telling = []kube.GroupVersionKind{
+	{Group: "apps", Version: "v1", Kind: "Deployment"},
+	{Group: "apps", Version: "v1", Kind: "StatefulSet"},
+	{Group: "apps", Version: "v1", Kind: "DaemonSet"},
+	{Group: "batch", Version: "v1", Kind: "Job"},
+	{Group: "batch", Version: "v1", Kind: "CronJob"},
+	{Version: "v1", Kind: "ServiceAccount"},
+	{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"},
+}
+
+// Found is an object of a release that was found by its label, or by its name.
+type Found struct {
+	Key
+	Object *unstructured.Unstructured // its metadata
+}
+
+// Deployed is the object as a record has it.
+func (f Found) Deployed() schema.DeployedObject {
+	kind := f.Object.GroupVersionKind().GroupKind()
+	return schema.DeployedObject{ObjectRef: refOf(f.Object), UID: string(f.Object.GetUID()), Phase: phaseOf(kind)}
+}
+
+// Labelled finds the objects of some kinds that have the label of a release: of any release in these namespaces, or without
+// namespaces of the releases of the whole cluster and of every namespace that has such objects. What belongs to other objects
+// is left out, as it goes with them, and so is what the user may not see.
+func (e *Engine) Labelled(ctx context.Context, kinds []kube.GroupVersionKind, namespaces ...string) ([]Found, error) {
+	places := namespaces
+	if len(namespaces) == 0 || len(namespaces) > manyNamespaces {
+		places = []string{""}
+	}
+	var mu sync.Mutex
+	var objects []*unstructured.Unstructured
+	err := each(len(kinds), true, func(i int) error {
+		for _, place := range places {
+			if kinds[i].Kind == "CustomResourceDefinition" && len(namespaces) > 0 {
+				continue // it is of the whole cluster
+			}
+			found, err := e.listMetadata(ctx, kinds[i], place, LabelRelease)
+			if errors.Is(err, cluster.ErrNoKind) || report.CodeOf(err) == report.Forbidden {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			for _, object := range found {
+				object.SetGroupVersionKind(kinds[i])
+			}
+			mu.Lock()
+			objects = append(objects, found...)
+			mu.Unlock()
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return whose(objects, namespaces), nil
+}
+
+// whose tells whose the objects are, and lists each once. What has the label of a release of another namespace than its own has
+// it from somebody who copied it.
+func whose(objects []*unstructured.Unstructured, namespaces []string) []Found {
+	everywhere := len(namespaces) == 0
+	all := namespaces
+	if everywhere {
+		all = []string{""}
+		for _, object := range objects {
+			if !slices.Contains(all, object.GetNamespace()) {
+				all = append(all, object.GetNamespace())
+			}
+		}
+	}
+	seen := map[objectKey]bool{}
+	var list []Found
+	for _, object := range objects {
+		candidates := all
+		if own := object.GetNamespace(); own != "" {
+			candidates = slices.DeleteFunc([]string{own, ""}, func(n string) bool { return !slices.Contains(all, n) })
+		}
+		key, known := keyOfID(object.GetLabels()[LabelRelease], candidates...)
+		if known && len(object.GetOwnerReferences()) == 0 && !seen[keyOf(object)] {
+			seen[keyOf(object)] = true
+			list = append(list, Found{key, object})
+		}
+	}
+	slices.SortFunc(list, func(a, b Found) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Solution, b.Solution), cmp.Compare(refOf(a.Object).String(), refOf(b.Object).String()))
+	})
+	return list
+}

@@ -1,0 +1,424 @@
+package deployer
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/deployer/render"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// RebuildRecords makes records again that are lost or cannot be read. What is put on record is in the cluster, has our label,
+// and is what an imported version would put there; which version that is, the objects tell. Nothing else is written: whatever
+// is different stays off the record and is told.
+func (d *Deployer) RebuildRecords(ctx context.Context, o RepairOptions) (*schema.Operation, error) {
+	broken, err := d.brokenRecords(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	t := &task{Operation: schema.Operation{Operation: repairVerb, Solution: o.Solution, Environment: o.Environment, Planned: o.DryRun}}
+	if o.DryRun || len(broken) == 0 {
+		var errs []error
+		for _, r := range broken {
+			errs = append(errs, d.rebuild(ctx, t, r, false))
+		}
+		return t.finish(), errors.Join(errs...)
+	}
+	if err = d.mayLock(ctx); err != nil {
+		return nil, err
+	}
+	secrets := cluster.Permission{Resource: "secrets", Namespace: cluster.SystemNamespace}
+	if err = d.require(ctx, secrets.Each("get", "list", "create", "update", "delete")); err != nil {
+		return nil, err
+	}
+	var locks []string
+	for _, r := range broken {
+		locks = append(locks, lockOf(r.key.Namespace))
+	}
+	err = d.locked(ctx, func(ctx context.Context) error {
+		// What was read without the locks may have been mended by somebody else.
+		again, err := d.brokenRecords(ctx, o)
+		if err != nil {
+			return err
+		}
+		var errs []error
+		for _, r := range again {
+			if slices.Contains(locks, lockOf(r.key.Namespace)) {
+				errs = append(errs, d.rebuild(ctx, t, r, true))
+			}
+		}
+		return errors.Join(errs...)
+	}, locks...)
+	return t.finish(), err
+}
+
+// Broken is something that this tool has written down and that is lost, or cannot be read any more.
+type Broken struct{ What, Cure string }
+
+// Broken finds what is broken of all that is written down.
+func (d *Deployer) Broken(ctx context.Context) ([]Broken, error) {
+	records, err := d.brokenRecords(ctx, RepairOptions{})
+	if err != nil {
+		return nil, err
+	}
+	var found []Broken
+	for _, r := range records {
+		one := Broken{What: fmt.Sprintf("record of %s: %s", r.key, r.why), Cure: rebuilding(r.namespace.Environment, r.key)}
+		if r.state.Damage != nil && report.CodeOf(r.state.Damage) != report.Corrupt {
+			one.Cure = strings.Join(report.Hints(r.state.Damage), "; ")
+		}
+		found = append(found, one)
+	}
+	catalog, err := d.Catalog(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, i := range catalog.Imports() {
+		if _, err := d.payload(ctx, i); report.CodeOf(err) == report.Corrupt {
+			found = append(found, Broken{What: err.Error(), Cure: strings.Join(report.Hints(err), "; ")})
+		} else if err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+// brokenRecord is a record that is to be made again.
+type brokenRecord struct {
+	key       engine.Key
+	why       string
+	state     *engine.State
+	lost      *strays            // nil where nothing with our label is off the record
+	namespace metalk8s.Namespace // of the environment; without a name for the whole cluster
+}
+
+// brokenRecords finds the records that are lost or cannot be read, those of the whole cluster last: what they serve depends on
+// the others.
+func (d *Deployer) brokenRecords(ctx context.Context, o RepairOptions) ([]brokenRecord, error) {
+	environments, err := d.documents().Environments(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if o.Environment != "" {
+		one, err := d.documents().Environment(ctx, o.Environment)
+		if err != nil {
+			return nil, err
+		}
+		environments = []metalk8s.Environment{*one}
+	}
+	states := map[engine.Key]*engine.State{}
+	lost, err := d.lost(ctx, engine.Kinds, nil, func() ([]*engine.State, error) {
+		all, err := d.engine().States(ctx)
+		for _, s := range all {
+			states[s.Key] = s
+		}
+		return all, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	places := map[string]metalk8s.Namespace{}
+	if o.Environment == "" {
+		places[""] = metalk8s.Namespace{}
+	}
+	for _, e := range environments {
+		for _, n := range e.Namespaces {
+			places[n.Name] = n
+		}
+	}
+	keys := map[engine.Key]bool{}
+	for key := range states {
+		keys[key] = true
+	}
+	for key := range lost {
+		keys[key] = true
+	}
+	var all []*brokenRecord
+	for _, key := range slices.SortedFunc(maps.Keys(keys), compareKeys) {
+		n, inside := places[key.Namespace]
+		if !inside && o.Environment == "" && key.Namespace != engine.Nowhere {
+			n, inside = metalk8s.Namespace{Name: key.Namespace}, true
+		}
+		if !inside || o.Solution != "" && key.Solution != o.Solution {
+			continue
+		}
+		all = append(all, &brokenRecord{key: key, state: cmp.Or(states[key], &engine.State{Key: key}), lost: lost[key], namespace: n})
+	}
+	group, groupContext := errgroup.WithContext(ctx)
+	group.SetLimit(parallel)
+	for _, r := range all {
+		group.Go(func() (err error) {
+			r.why, err = d.whyBroken(groupContext, r)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	var found []brokenRecord
+	for _, r := range all {
+		if r.why != "" {
+			found = append(found, *r)
+		}
+	}
+	slices.SortStableFunc(found, func(a, b brokenRecord) int {
+		return -cmp.Compare(min(len(a.key.Namespace), 1), min(len(b.key.Namespace), 1))
+	})
+	return found, nil
+}
+
+// whyBroken tells what is wrong with a record, "" when nothing is.
+func (d *Deployer) whyBroken(ctx context.Context, r *brokenRecord) (string, error) {
+	_, deployed := deployedVersion(r.state)
+	switch {
+	case r.state.Damage != nil:
+		return "it cannot be read: " + r.state.Damage.Error(), nil
+	case !deployed && r.lost != nil:
+		return "it is lost, but this is here: " + r.lost.text(), nil
+	case !deployed || r.state.Current == nil || r.state.Current.Content == "":
+		return "", nil
+	}
+	_, err := d.engine().Objects(ctx, r.key, r.state.Current)
+	if report.CodeOf(err) == report.Corrupt {
+		return "what was deployed cannot be read: " + err.Error(), nil
+	}
+	return "", err
+}
+
+// known tells that the record can be read, and only what was rendered for it is lost.
+func (r *brokenRecord) known() bool {
+	_, deployed := deployedVersion(r.state)
+	return deployed
+}
+
+// rebuild makes one record again, or only tells what would be on it.
+func (d *Deployer) rebuild(ctx context.Context, t *task, r brokenRecord, write bool) error {
+	if r.state.Damage != nil && report.CodeOf(r.state.Damage) != report.Corrupt {
+		return r.state.Damage // it is of a newer version of this program
+	}
+	match, err := d.bestMatch(ctx, r)
+	if err != nil {
+		return fmt.Errorf("rebuild the record of %s: %w", r.key, err)
+	}
+	if !r.known() && len(match.Objects) == 0 {
+		return r.hopeless(match)
+	}
+	if write {
+		if err := d.engine().Rebuild(ctx, match); err != nil {
+			return fmt.Errorf("rebuild the record of %s: %w", r.key, err)
+		}
+	}
+	record := schema.ObjectRef{APIVersion: "v1", Kind: secretKind.Kind, Namespace: cluster.SystemNamespace, Name: engine.RecordName(r.key)}
+	part := schema.OperationPart{
+		Namespace: r.key.Namespace, Solution: r.key.Solution, Version: match.Release.Version,
+		Changes: []schema.Change{{Action: schema.ActionUpdate, Object: record, Note: "the record is rebuilt: " + r.why}},
+	}
+	if !r.known() {
+		for _, object := range match.Objects {
+			part.Changes = append(part.Changes, schema.Change{Action: schema.ActionAdopt, Object: object.ObjectRef, Note: "put on record"})
+		}
+		t.notice(r.leftOff(match)...)
+	}
+	t.rebuilt = append(t.rebuilt, part)
+	return nil
+}
+
+// leftOff tells what is not on a rebuilt record although the version has it, or our label is on it.
+func (r *brokenRecord) leftOff(m *engine.Match) []string {
+	var notices []string
+	say := func(what string, refs []schema.ObjectRef) {
+		var names []string
+		for _, ref := range refs {
+			names = append(names, ref.String())
+		}
+		if len(names) > 0 {
+			notices = append(notices, fmt.Sprintf("%s, version %s: %s: %s", r.key, m.Release.Version, what, strings.Join(names, ", ")))
+		}
+	}
+	again := "solutionctl deploy activate " + r.key.Solution + " " + m.Release.Version
+	if r.key.Namespace != "" {
+		again = fmt.Sprintf("solutionctl deploy add %s %s %s", r.namespace.Environment, r.key.Solution, m.Release.Version)
+	}
+	say("not on record, as they are not as the archive has them ('"+again+"' takes them back)", m.Changed)
+	say("not there any more ('"+again+"' makes them)", m.Missing)
+	say("of the same name, and without our label", m.Foreign)
+	if r.lost == nil {
+		return notices
+	}
+	rendered := map[schema.ObjectRef]bool{}
+	for _, object := range m.Release.Objects {
+		rendered[schema.ObjectRef{APIVersion: object.GetAPIVersion(), Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName()}] = true
+	}
+	var others []schema.ObjectRef
+	for _, f := range r.lost.ours {
+		if ref := f.Deployed().ObjectRef; !rendered[ref] {
+			others = append(others, ref)
+		}
+	}
+	say("with our label, and not of this version", others)
+	return notices
+}
+
+// hopeless is the error for a record of which no imported version has anything.
+func (r *brokenRecord) hopeless(m *engine.Match) error {
+	e := report.Errorf(report.Refused, "nothing of Solution %s in %s is as version %s has it", r.key.Solution, r.key, m.Release.Version)
+	if r.key.Namespace == "" {
+		return e.WithHint("activate it again: solutionctl deploy activate %s", r.key.Solution)
+	}
+	return e.WithHint("add it again: solutionctl deploy add %s %s VERSION", r.namespace.Environment, r.key.Solution)
+}
+
+// bestMatch is the imported version of which the cluster has most.
+func (d *Deployer) bestMatch(ctx context.Context, r brokenRecord) (*engine.Match, error) {
+	catalog, err := d.Catalog(ctx)
+	if err != nil {
+		return nil, err
+	}
+	likely, err := d.likelyVersions(ctx, catalog, r)
+	if err != nil {
+		return nil, err
+	}
+	var best *engine.Match
+	for _, i := range likely {
+		m, err := d.matchVersion(ctx, catalog, i, r)
+		if err != nil {
+			return nil, err
+		}
+		if best == nil || len(m.Objects) > len(best.Objects) {
+			best = m
+		}
+		if len(m.Changed)+len(m.Missing)+len(m.Foreign) == 0 && len(m.Objects) > 0 {
+			return m, nil
+		}
+	}
+	return best, nil
+}
+
+// likelyVersions are the imported versions that may be what is deployed, the likeliest first: the one on record, else the one
+// that is asked for, else from the highest down.
+func (d *Deployer) likelyVersions(ctx context.Context, catalog *Catalog, r brokenRecord) ([]schema.Import, error) {
+	versions := catalog.Of(r.key.Solution)
+	asked := r.namespace.Versions[r.key.Solution]
+	if r.key.Namespace == "" {
+		solutions, err := d.documents().Solutions(ctx)
+		if err != nil {
+			return nil, err
+		}
+		asked = solutions.Active(r.key.Solution)
+	}
+	if r.known() {
+		asked = r.state.Current.Version
+		versions = slices.DeleteFunc(versions, func(i schema.Import) bool { return i.Version != asked })
+	}
+	if len(versions) == 0 {
+		return nil, report.Errorf(report.NotImported, "no version of Solution %s that it could be is imported", r.key.Solution).
+			WithHint("import its archive and run the command again, or give the record up: kubectl delete secret -n %s %s", cluster.SystemNamespace, engine.RecordName(r.key))
+	}
+	slices.Reverse(versions)
+	if at := slices.IndexFunc(versions, func(i schema.Import) bool { return i.Version == asked }); at > 0 {
+		versions = slices.Concat(versions[at:at+1], versions[:at], versions[at+1:])
+	}
+	return versions, nil
+}
+
+// matchVersion renders a version as it may have been deployed and compares it with what is there.
+func (d *Deployer) matchVersion(ctx context.Context, catalog *Catalog, i schema.Import, r brokenRecord) (*engine.Match, error) {
+	p, settings, err := d.settings(ctx, catalog, i)
+	if err != nil {
+		return nil, err
+	}
+	release := engine.Release{Key: r.key, Version: i.Version, Operation: repairVerb}
+	if release.Settings, err = d.settingsOf(ctx, p, r); err != nil {
+		return nil, err
+	}
+	if r.key.Namespace == "" {
+		if release.Objects, err = d.clusterObjects(ctx, p, settings, release.Settings); err != nil {
+			return nil, err
+		}
+		// Where it does not go together any more, the definitions are told as changed.
+		_, _ = d.keepServed(ctx, catalog, p, release.Objects)
+		return d.engine().Match(ctx, release)
+	}
+	if settings.Imported, err = d.toldOf(ctx, r.key, settings.Imported); err != nil {
+		return nil, err
+	}
+	if release.Objects, err = d.objectsIn(ctx, p, settings, r.namespace, release.Settings); err != nil {
+		return nil, err
+	}
+	return d.engine().Match(ctx, release)
+}
+
+// settingsOf are those of the record, or what can be told of them from what is there.
+func (d *Deployer) settingsOf(ctx context.Context, p *render.Payload, r brokenRecord) (map[string]string, error) {
+	if r.known() {
+		return r.state.Current.Settings, nil
+	}
+	settings := map[string]string{}
+	if p.Solution.Spec.Operator != nil && p.Solution.Spec.Operator.ClusterWide {
+		settings[settingClusterWide] = "true"
+	}
+	if r.lost == nil {
+		return settings, nil
+	}
+	for _, f := range r.lost.ours {
+		switch object := f.Object; {
+		case r.key.Namespace == "" && object.GetKind() == "ClusterRoleBinding":
+			settings[settingClusterWide] = "true"
+		case r.key.Namespace == "" && object.GetKind() == "ValidatingAdmissionPolicyBinding" && object.GetName() == protectionName(r.key):
+			settings[settingProtect] = "true"
+		case object.GetKind() == "Ingress":
+			live, err := d.Cluster.Get(ctx, object.GroupVersionKind(), object.GetNamespace(), object.GetName())
+			if err != nil {
+				return nil, err
+			}
+			if class, _, _ := unstructured.NestedString(orEmpty(live).Object, "spec", "ingressClassName"); class != "" {
+				settings[settingIngressClass] = class
+			}
+		case object.GetKind() == deploymentKind.Kind && object.GetName() == operatorName(r.key.Solution):
+			live, err := d.Cluster.Get(ctx, deploymentKind, object.GetNamespace(), object.GetName())
+			if err != nil {
+				return nil, err
+			}
+			volumes, _, _ := unstructured.NestedSlice(orEmpty(live).Object, "spec", "template", "spec", "volumes")
+			if slices.ContainsFunc(volumes, func(v any) bool {
+				volume, _ := v.(map[string]any)
+				return volume["name"] == "cert"
+			}) {
+				settings[settingWebhook] = "true"
+			}
+		}
+	}
+	return settings, nil
+}
+
+func orEmpty(object *unstructured.Unstructured) *unstructured.Unstructured {
+	return cmp.Or(object, &unstructured.Unstructured{Object: map[string]any{}})
+}
+
+// toldOf are the versions that an operator was told of: those that were imported when it was deployed.
+func (d *Deployer) toldOf(ctx context.Context, key engine.Key, imported []*render.Payload) ([]*render.Payload, error) {
+	object, err := d.Cluster.Get(ctx, configMapKind, key.Namespace, operatorName(key.Solution)+"-config")
+	if err != nil || object == nil {
+		return imported, err
+	}
+	text, _, _ := unstructured.NestedString(object.Object, "data", "operator.yaml")
+	config, err := schema.ParseOperatorConfig("operator.yaml", []byte(text))
+	if err != nil {
+		return imported, nil //nolint:nilerr // it is told as changed
+	}
+	return slices.DeleteFunc(slices.Clone(imported), func(p *render.Payload) bool {
+		return config.Repositories[p.Solution.Spec.Version] == nil
+	}), nil
+}
