@@ -13,6 +13,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/random"
+
 	"github.com/solutionctl/solutionctl/build"
 	"github.com/solutionctl/solutionctl/build/archive"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -184,6 +188,22 @@ func TestBadProjects(t *testing.T) {
 			code:  report.Invalid,
 		},
 		{name: "a directory that is named and missing", change: build.Overrides{Set: []string{"spec.paths.charts=none"}}, code: report.Invalid, want: "charts"},
+		{
+			name: "several platforms for the old form of the registry configuration",
+			spoil: func(dir string) error {
+				index, err := random.Index(100, 1, 2)
+				if err != nil {
+					return err
+				}
+				p, err := layout.Write(filepath.Join(dir, "multi"), empty.Index)
+				if err != nil {
+					return err
+				}
+				return p.AppendIndex(index)
+			},
+			change: build.Overrides{Set: []string{"spec.registryConfig=legacy", "spec.images[1].source=oci:multi"}},
+			code:   report.Invalid, want: "not [demo-ui:1.0.0]",
+		},
 		{name: "a platform that no image has", change: build.Overrides{Platforms: []string{"linux/s390x"}}, code: report.Invalid, want: "linux/s390x"},
 		{name: "the payload's name", change: build.Overrides{AddImages: []string{"payload=oci:images:ui"}}, code: report.Invalid, want: "payload"},
 		{name: "an image that is no assignment", change: build.Overrides{Images: []string{"ui"}}, code: report.Usage, want: "NAME:TAG=SOURCE"},

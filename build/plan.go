@@ -214,7 +214,12 @@ func (p *Plan) addFiles(project *Project) error {
 	if err != nil {
 		return err
 	}
-	config, err := oci.RegistryConfig(p.Images, string(cmp.Or(project.Build.Spec.RegistryConfig, schema.RegistryConfigExtended)))
+	form := string(cmp.Or(project.Build.Spec.RegistryConfig, schema.RegistryConfigExtended))
+	if unserved := oci.LegacyUnserved(p.Images); form == oci.Legacy && len(unserved) > 0 {
+		return report.Errorf(report.Invalid, "registryConfig: legacy serves neither images of several platforms nor manifests without a media type, and so not %v", unserved).
+			WithHint("leave registryConfig out of %s, or take one platform with --platform linux/amd64", ProjectFile)
+	}
+	config, err := oci.RegistryConfig(p.Images, form)
 	if err != nil {
 		return err
 	}

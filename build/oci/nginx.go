@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
+	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -126,6 +128,19 @@ func writeLegacy(w io.Writer, images []*Image) {
 		_, _ = fmt.Fprintf(w, nginxManifest, name, root.Digest, ref.Tag, root.MediaType, root.Digest.Hex, manifestFile)
 	}
 	_, _ = fmt.Fprintf(w, nginxBlobsLegacy, name, blobFiles(images))
+}
+
+// LegacyUnserved returns the images that a configuration in the legacy form leaves out, so that nobody can pull them.
+func LegacyUnserved(images []*Image) []schema.ImageRef {
+	images = withoutPayloads(images)
+	served := legacyImages(images)
+	var refs []schema.ImageRef
+	for _, image := range images {
+		if !slices.Contains(served, image) {
+			refs = append(refs, image.Ref)
+		}
+	}
+	return refs
 }
 
 func legacyImages(images []*Image) []*Image {

@@ -425,6 +425,13 @@ func TestPayloadOfManyFiles(t *testing.T) {
 	}
 }
 
+func TestLegacyUnserved(t *testing.T) {
+	got := fmt.Sprint(oci.LegacyUnserved(append(solution(t), payload(t))))
+	if want := "[ui:1.0.0 my.plain_tool:1.0.0]"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
 func TestRegistryConfig(t *testing.T) {
 	images := append(solution(t), payload(t))
 	for _, form := range []string{oci.Legacy, oci.Extended} {
