@@ -71,7 +71,7 @@ func exampleRelease(t *testing.T, dir, version string) *render.Payload {
 			if err != nil {
 				t.Fatal(err)
 			}
-			files[part+"/"+name] = strings.ReplaceAll(string(data), "-ui:1.0.0", "-ui:"+version)
+			files[part+"/"+name] = strings.ReplaceAll(string(data), "{{ version }}", version) // as a build does
 		}
 	}
 	return newPayload(t, files, images...)
