@@ -348,10 +348,15 @@ func (d *Deployer) checkActive(ctx context.Context, p *render.Payload) error {
 	if err != nil {
 		return err
 	}
+	e := report.Errorf(report.Refused, "version %s of Solution %s is active, which does not serve %s", active, name, requirements(missing))
 	if active == "" {
-		return report.Errorf(report.Refused, "Solution %s is not active: the cluster does not serve %s", name, requirements(missing)).
-			WithHint("solutionctl deploy activate %s %s", name, version)
+		e = report.Errorf(report.Refused, "Solution %s is not active: the cluster does not serve %s", name, requirements(missing))
 	}
-	return report.Errorf(report.Refused, "version %s of Solution %s is active, which does not serve %s", active, name, requirements(missing)).
-		WithHint("solutionctl deploy activate %s %s", name, version)
+	// It may be that this is refused as well, and then for a reason of its own.
+	_, refused := d.Activate(ctx, ActivateOptions{Options: Options{DryRun: true}, Solution: name, Version: version})
+	switch report.CodeOf(refused) {
+	case report.InUse, report.DataLoss, report.Refused:
+		return report.Errorf(report.Refused, "%w; and version %s cannot become active: %w", e, version, refused)
+	}
+	return e.WithHint("solutionctl deploy activate %s %s", name, version)
 }

@@ -207,6 +207,7 @@ func (d *Deployer) keepServed(ctx context.Context, catalog *Catalog, p *render.P
 		return nil, err
 	}
 	var notices, refusals, ways []string
+	var lost []deployment // nothing that is imported helps them
 	for _, f := range fits {
 		if len(f.kept) > 0 {
 			notices = append(notices, fmt.Sprintf("stays served for version %s in %s: %s", f.version, f.deployment, requirements(f.kept)))
@@ -219,18 +220,72 @@ func (d *Deployer) keepServed(ctx context.Context, catalog *Catalog, p *render.P
 		if err != nil {
 			return nil, err
 		}
-		ways = append(ways, way)
+		if way == "" {
+			lost = append(lost, f.deployment)
+		} else {
+			ways = append(ways, way)
+		}
 	}
 	if len(refusals) == 0 {
 		return notices, nil
+	}
+	if len(lost) > 0 {
+		between, err := d.between(ctx, catalog, p, operators, definitions)
+		if err != nil {
+			return nil, err
+		}
+		if between != "" {
+			ways, lost = []string{fmt.Sprintf("solutionctl deploy activate %s %s", name, between)}, nil
+		}
+	}
+	for _, there := range lost {
+		ways = append(ways, fmt.Sprintf("solutionctl deploy remove %s %s", there.environment, name))
 	}
 	refusal := report.Errorf(report.InUse, "version %s of Solution %s cannot be active beside what is deployed:\n  %s", version, name, strings.Join(refusals, "\n  ")).
 		WithHint("first: %s\nwhat goes together: solutionctl deploy compatibility %s", strings.Join(slices.Compact(ways), " && "), name)
 	return nil, d.incompatible(ctx, catalog, p, operators, refusal)
 }
 
+// between is a version with which all operators get along as they are, and whose own operator gets along with these definitions:
+// once it is active, and they have it, the definitions can follow. It is "" when there is none.
+func (d *Deployer) between(ctx context.Context, catalog *Catalog, target *render.Payload, operators []operator, then map[string]*unstructured.Unstructured) (string, error) {
+	steps := catalog.Of(target.Solution.Metadata.Name)
+	slices.Reverse(steps)
+	for _, step := range steps {
+		if step.Version == target.Solution.Spec.Version {
+			continue
+		}
+		own, err := d.operatorOf(ctx, step)
+		if err != nil {
+			return "", err
+		}
+		if len(lacking(own.required, then)) > 0 {
+			continue
+		}
+		definitions := map[string]*unstructured.Unstructured{}
+		for name, definition := range own.definitions {
+			definitions[name] = definition.DeepCopy()
+		}
+		fits, err := d.unite(ctx, definitions, operators)
+		if err != nil {
+			return "", err
+		}
+		if slices.ContainsFunc(fits, func(f fit) bool { return len(f.missing) > 0 }) {
+			continue
+		}
+		judged, err := d.judgeDefinitions(ctx, definitions, accepted{})
+		if err != nil {
+			return "", err
+		}
+		if judged.refusal() == nil {
+			return step.Version, nil
+		}
+	}
+	return "", nil
+}
+
 // wayOut is the next command for an operator that stands against definitions: to change it to a version that works with
-// what is served now and with them, best the active one, or to remove it.
+// what is served now and with them, best the active one; "" when there is none.
 func (d *Deployer) wayOut(ctx context.Context, catalog *Catalog, solution string, there deployment, then map[string]*unstructured.Unstructured) (string, error) {
 	active, err := d.active(ctx, solution)
 	if err != nil {
@@ -259,7 +314,7 @@ func (d *Deployer) wayOut(ctx context.Context, catalog *Catalog, solution string
 			return fmt.Sprintf("solutionctl deploy %s %s %s %s", direction(there.version, step), there.environment, solution, step.Version), nil
 		}
 	}
-	return fmt.Sprintf("solutionctl deploy remove %s %s", there.environment, solution), nil
+	return "", nil
 }
 
 // noticeUnneeded tells which versions the active one does not serve by itself and no operator works with any more, once

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 
 	"github.com/spf13/cobra"
 
@@ -273,11 +274,19 @@ func (i *importing) chooseMount() error {
 	case i.mode == schema.RegistryMetalK8s && i.o.mount == "never":
 		return report.Errorf(report.Usage, "MetalK8s' nginx serves mounted archives only, so --mount never does not go with registry mode %s", i.mode)
 	case i.mode == schema.RegistryMetalK8s && possible != nil:
-		return fmt.Errorf("registry mode %s: %w", i.mode, possible)
+		return fmt.Errorf("registry mode %s: %w", i.mode, mustMount(possible))
 	case i.o.mount == "auto":
 		i.mounting = possible == nil
 	}
 	return nil
+}
+
+// mustMount takes the hint from an error that does not apply where archives have to be mounted.
+func mustMount(err error) error {
+	if os.Geteuid() != 0 {
+		return report.Errorf(report.CodeOf(err), "%w", errors.New(err.Error())).WithHint("run the command as root: MetalK8s' nginx serves mounted archives only")
+	}
+	return report.Errorf(report.CodeOf(err), "%w", errors.New(err.Error())).WithHint("MetalK8s' nginx serves mounted archives only: import where the kernel can mount them")
 }
 
 // bring stages all archives and then makes them entries of the store.
@@ -361,6 +370,9 @@ func (i *importing) publishOne(ctx context.Context, c *admitted, e store.Entry, 
 	case i.o.mount == "auto" && i.mode == schema.RegistryOwn && ctx.Err() == nil:
 		i.report.Notices = append(i.report.Notices, fmt.Sprintf("not mounted, which 'solutionctl deploy serve' does not need: %v", err))
 		return false, nil
+	case i.mode == schema.RegistryMetalK8s:
+		return false, report.Errorf(report.CodeOf(err), "%w", errors.New(err.Error())).
+			WithHint("when the cause is removed, run the same command again; MetalK8s' nginx serves mounted archives only")
 	default:
 		return false, err
 	}

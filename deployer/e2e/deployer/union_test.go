@@ -113,6 +113,21 @@ func TestTwoVersionsInUse(t *testing.T) {
 	b.served("v1", "v2")
 }
 
+// TestAddNeedsAnActivationThatIsRefused: what somebody is told to do first has to be possible.
+func TestAddNeedsAnActivationThatIsRefused(t *testing.T) {
+	b := newBed(t)
+	b.activated("1.0.0", content{})
+	b.mustAdd("1.0.0")
+	b.imported("2.0.0", content{Crds: "v2", Specs: []string{"colour"}})
+	more := b.Env + "-more"
+	b.environment(more, more)
+	_, err := b.Add(t.Context(), deployer.AddOptions{Options: deployer.Options{NoWait: true}, Environment: more, Solution: b.Solution, Version: "2.0.0"})
+	b.refused(err, report.Refused, "version 1.0.0", "version 2.0.0 cannot become active", "environment "+b.Env+" has version 1.0.0", "deploy remove "+b.Env)
+	if text := strings.Join(report.Hints(err), " "); strings.Contains(text, "activate") {
+		t.Error(text)
+	}
+}
+
 // TestVersionsThatDoNotGoTogether: nothing converts between them, so the way is one over a version that serves both.
 func TestVersionsThatDoNotGoTogether(t *testing.T) {
 	b := newBed(t)
@@ -134,6 +149,12 @@ func TestVersionsThatDoNotGoTogether(t *testing.T) {
 		b.imported(version, c)
 	}
 	converting("1.1.0", "v1 v2")
+	// The way leads over the version between, and the hint says so: nobody has to remove anything.
+	_, err = b.activate("2.0.0")
+	b.refused(err, report.InUse, "first: solutionctl deploy activate "+b.Solution+" 1.1.0")
+	if text := strings.Join(report.Hints(err), " "); strings.Contains(text, "remove") {
+		t.Error(text)
+	}
 	if _, err = b.activate("1.1.0"); err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,218 @@
+package main
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+)
+
+// notRun are commands that hints tell and that no script runs, each with the reason.
+var notRun = map[string]string{}
+
+// TestHintedCommands: a hint that is a command is run by a script, with the flags that the hint has, or is none. It is parsed by
+// the real command line first, so that command and flags are those that there are.
+func TestHintedCommands(t *testing.T) {
+	root := newRootCommand(newApp(strings.NewReader(""), os.Stdout, os.Stderr, os.Getenv, nil))
+	scripts := scriptedCommands(t, root)
+	used := map[string]bool{}
+	for place, texts := range hintTexts(t) {
+		for _, text := range texts {
+			for _, found := range commandsIn(root, text) {
+				if found.problem != "" {
+					t.Errorf("%s: %q: %s", place, text, found.problem)
+					continue
+				}
+				if _, excused := notRun[found.String()]; excused {
+					used[found.String()] = true
+				} else if !slices.ContainsFunc(scripts, found.isLike) {
+					t.Errorf("%s: no script runs %q, which a hint tells people to run", place, found)
+				}
+			}
+		}
+	}
+	for command := range notRun {
+		if !used[command] {
+			t.Errorf("no hint says %q any more", command)
+		}
+	}
+}
+
+// told is a command in a text.
+type told struct {
+	path    string
+	flags   []string
+	problem string
+}
+
+func (c told) String() string { return strings.Join(append([]string{c.path}, c.flags...), " ") }
+
+// isLike tells whether running the other command tries what this one tells.
+func (c told) isLike(other told) bool {
+	return c.path == other.path && !slices.ContainsFunc(c.flags, func(flag string) bool { return !slices.Contains(other.flags, flag) })
+}
+
+// hintTexts are the literals of hints in the sources of this module, and those that begin with a command, of which hints are
+// made.
+func hintTexts(t *testing.T) map[string][]string {
+	t.Helper()
+	found := map[string][]string{}
+	top := filepath.Join("..", "..")
+	err := filepath.WalkDir(top, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() {
+			_, other := os.Stat(filepath.Join(path, "go.mod"))
+			if path != top && (other == nil || strings.HasPrefix(entry.Name(), ".") || entry.Name() == "testdata") {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		files := token.NewFileSet()
+		file, err := parser.ParseFile(files, path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		var hints [][2]token.Pos
+		ast.Inspect(file, func(node ast.Node) bool {
+			switch n := node.(type) {
+			case *ast.CallExpr:
+				if called, ok := n.Fun.(*ast.SelectorExpr); ok && called.Sel.Name == "WithHint" {
+					hints = append(hints, [2]token.Pos{n.Lparen, n.Rparen})
+				}
+			case *ast.BasicLit:
+				text, err := strconv.Unquote(n.Value)
+				hinted := slices.ContainsFunc(hints, func(h [2]token.Pos) bool { return h[0] < n.Pos() && n.Pos() < h[1] })
+				if err == nil && n.Kind == token.STRING && (hinted || strings.HasPrefix(text, "solutionctl ") && !strings.Contains(text, "\n")) {
+					place := files.Position(n.Pos())
+					name := filepath.ToSlash(strings.TrimPrefix(place.Filename, top+string(filepath.Separator))) + ":" + strconv.Itoa(place.Line)
+					found[name] = append(found[name], text)
+				}
+			}
+			return true
+		})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(found) < 100 {
+		t.Errorf("only %d hints were found", len(found))
+	}
+	return found
+}
+
+// scriptedCommands are those that scripts and the guides, which tests run as well, have.
+func scriptedCommands(t *testing.T, root *cobra.Command) []told {
+	t.Helper()
+	var found []told
+	for _, pattern := range []string{
+		"../../testdata/script/*.txtar", "../../deployer/e2e/testdata/*/*.txtar", "../../docs/guides/*.md", "../../README.md",
+	} {
+		files, err := filepath.Glob(pattern)
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s: %v, %d files", pattern, err, len(files))
+		}
+		for _, name := range files {
+			data, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for line := range strings.Lines(string(data)) {
+				if before, _, ok := strings.Cut(line, "solutionctl "); ok && command.MatchString(before) {
+					found = append(found, commandsIn(root, strings.NewReplacer("'", "", `"`, "").Replace(line))...)
+				}
+			}
+		}
+	}
+	return found
+}
+
+// command is what stands before a command on a line of a script or a guide.
+var command = regexp.MustCompile(`^(\$ |sudo |[A-Z_]+=\S+ |(! )?exec |fails \S+ |await |ttyin .*|exec sh -c .*)*$`)
+
+var flagWord = regexp.MustCompile(`^--?[a-z][a-z0-9-]*`)
+
+// commandsIn finds the commands in a text.
+func commandsIn(root *cobra.Command, text string) []told {
+	var found []told
+	for {
+		_, rest, ok := strings.Cut(text, "solutionctl ")
+		if !ok {
+			return found
+		}
+		text = rest
+		end := strings.IndexAny(rest, "'\"`;\n")
+		if end < 0 {
+			end = len(rest)
+		}
+		if one, ok := parseCommand(root, strings.Fields(rest[:end])); ok {
+			found = append(found, one...)
+		}
+	}
+}
+
+func parseCommand(root *cobra.Command, words []string) ([]told, bool) {
+	cmd, begun, ended := root, false, false
+	for len(words) > 0 && cmd.HasSubCommands() {
+		if words[0] == "%s" && begun { // an upgrade or a downgrade
+			up, _ := parseCommand(root, append(strings.Fields("deploy upgrade"), words[1:]...))
+			down, _ := parseCommand(root, append(strings.Fields("deploy downgrade"), words[1:]...))
+			return append(up, down...), true
+		}
+		word := strings.TrimRight(words[0], ",.:)")
+		next, _, err := cmd.Find([]string{word})
+		if err != nil || next == cmd {
+			break
+		}
+		ended = word != words[0]
+		cmd, begun, words = next, true, words[1:]
+		if ended {
+			break
+		}
+	}
+	if !begun {
+		return nil, false // the name of the program in a sentence
+	}
+	one := told{path: cmd.CommandPath()}
+	if cmd.HasSubCommands() && !cmd.Runnable() {
+		return []told{{path: one.path, problem: "it is no command that does something: " + strings.Join(words, " ")}}, true
+	}
+	flags := cmd.Flags()
+	flags.AddFlagSet(cmd.InheritedFlags())
+	for _, word := range words {
+		if ended {
+			break
+		}
+		ended = strings.ContainsAny(word[len(word)-1:], ",.:)")
+		flag := flagWord.FindString(word)
+		if flag == "" {
+			continue
+		}
+		known := flags.Lookup(strings.TrimLeft(flag, "-"))
+		if len(flag) == 2 {
+			known = flags.ShorthandLookup(flag[1:])
+		}
+		if known == nil {
+			one.problem = cmd.CommandPath() + " has no flag " + flag
+			continue
+		}
+		one.flags = append(one.flags, "--"+known.Name)
+	}
+	slices.Sort(one.flags)
+	one.flags = slices.Compact(one.flags)
+	return []told{one}, true
+}
