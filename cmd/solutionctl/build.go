@@ -10,7 +10,9 @@ import (
 	"github.com/solutionctl/solutionctl/build"
 	"github.com/solutionctl/solutionctl/build/oci"
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
+	"github.com/solutionctl/solutionctl/durable"
 	"github.com/solutionctl/solutionctl/schema/report"
+	"github.com/solutionctl/solutionctl/sign"
 )
 
 // buildFlags are the flags of `solutionctl build`.
@@ -93,7 +95,7 @@ func (a *app) build(ctx context.Context, project string, f buildFlags) error {
 	if f.to == "" {
 		return report.Errorf(report.Usage, "--to is empty").WithHint("name a file or a directory, such as --to dist/")
 	}
-	if _, err := parseExpiry(f.expires); err != nil {
+	if _, err := a.expiry(f.expires); err != nil {
 		return err
 	}
 	source, err := build.Load(project, f.Overrides)
@@ -176,7 +178,8 @@ func (a *app) write(ctx context.Context, plan *build.Plan, f buildFlags) (*build
 		}
 	}
 	if signer != nil {
-		summary.Signature, err = a.signBuilt(ctx, plan, path, sums, signer, f)
+		summary.Signature = sign.BundleName(path, "")
+		err = durable.Rename(pendingBundle(path), summary.Signature)
 	}
 	return summary, err
 }

@@ -10,26 +10,30 @@ import (
 	"time"
 
 	"github.com/solutionctl/solutionctl/build"
+	"github.com/solutionctl/solutionctl/durable"
 	"github.com/solutionctl/solutionctl/sign"
 	"github.com/solutionctl/solutionctl/sign/bundle"
 	"github.com/solutionctl/solutionctl/sign/chunk"
 	"github.com/solutionctl/solutionctl/sign/key"
 )
 
-// follower hashes an archive behind its writing. The archive is published when its digest is known and the key that
-// signs it is open.
+// follower hashes an archive behind its writing. The archive is published when its digest is known and it is signed.
 type follower struct {
 	*chunk.Follower
-	signer func() (*key.Signer, error)
+	sign func(*chunk.Sums) error
 }
 
 func (f follower) Wait() error {
-	if _, err := f.Sums(); err != nil {
+	sums, err := f.Sums()
+	if err != nil {
 		return err
 	}
-	_, err := f.signer()
-	return err
+	return f.sign(sums)
 }
+
+// pendingBundle is where the signature lies until its archive is published. Readers find it there, too: at each moment the
+// archive that is there has a signature beside it, and one of another archive beside that does no harm.
+func pendingBundle(path string) string { return sign.BundleName(path, "partial") }
 
 // writeAndSum writes the archive and, where its digest or a signature is asked for, hashes it in the same pass.
 func (a *app) writeAndSum(ctx context.Context, plan *build.Plan, path string, f buildFlags) (*build.Result, *key.Signer, *chunk.Sums, error) {
@@ -45,7 +49,13 @@ func (a *app) writeAndSum(ctx context.Context, plan *build.Plan, path string, f 
 	options.Follow = func(r io.ReaderAt, size int64) (build.Follower, error) {
 		var err error
 		hashes, err = chunk.Follow(ctx, r, size, a.sink)
-		return follower{hashes, signer}, err
+		return follower{hashes, func(sums *chunk.Sums) error {
+			opened, failure := signer()
+			if failure != nil || opened == nil {
+				return failure
+			}
+			return a.signBuilt(ctx, plan, path, sums, opened, f)
+		}}, err
 	}
 	result, err := plan.Write(ctx, path, options)
 	if err != nil {
@@ -55,6 +65,9 @@ func (a *app) writeAndSum(ctx context.Context, plan *build.Plan, path string, f 
 		}
 		if _, keyErr := signer(); keyErr != nil && !errors.Is(keyErr, context.Canceled) {
 			err = keyErr
+		}
+		if f.signing.key != "" {
+			err = errors.Join(err, durable.Remove(pendingBundle(path)))
 		}
 		return nil, nil, nil, err
 	}
@@ -97,11 +110,11 @@ func (a *app) loadAside(ctx context.Context, f keyFlags, stop context.CancelFunc
 	}
 }
 
-// signBuilt signs what was just written and hashed.
-func (a *app) signBuilt(ctx context.Context, plan *build.Plan, path string, sums *chunk.Sums, signer *key.Signer, f buildFlags) (string, error) {
+// signBuilt signs what was just written and hashed, and is not published yet.
+func (a *app) signBuilt(ctx context.Context, plan *build.Plan, path string, sums *chunk.Sums, signer *key.Signer, f buildFlags) error {
 	expires, err := parseExpiry(f.expires)
 	if err != nil {
-		return "", err
+		return err
 	}
 	statement, err := sign.NewStatement(sums, sign.Claims{
 		Name: filepath.Base(path), CreatedAt: a.now().Truncate(time.Second), Expires: expires,
@@ -109,14 +122,13 @@ func (a *app) signBuilt(ctx context.Context, plan *build.Plan, path string, sums
 		ManifestDigest: manifestDigest(plan),
 	})
 	if err != nil {
-		return "", err
+		return err
 	}
 	data, err := bundle.SignStatement(ctx, signer, statement)
 	if err != nil {
-		return "", err
+		return err
 	}
-	name := sign.BundleName(path, "")
-	return name, sign.WriteBundle(name, data)
+	return sign.WriteBundle(pendingBundle(path), data)
 }
 
 func hexSHA256(sums *chunk.Sums) string { return hex.EncodeToString(sums.SHA256[:]) }

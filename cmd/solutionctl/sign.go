@@ -57,14 +57,21 @@ func (a *app) sign(ctx context.Context, file string, o signOptions) error {
 	if o.format == "message" {
 		return a.signMessage(ctx, f, o)
 	}
-	st, err := a.statement(ctx, file, f, o)
+	if o.statementOnly {
+		st, failure := a.statement(ctx, file, f, o)
+		if failure != nil {
+			return failure
+		}
+		return a.printStatement(st)
+	}
+	if _, err = a.expiry(o.expires); err != nil {
+		return err
+	}
+	signer, err := a.load(ctx, o.keyFlags) // before the work: the password may be wrong
 	if err != nil {
 		return err
 	}
-	if o.statementOnly {
-		return a.printStatement(st)
-	}
-	signer, err := a.load(ctx, o.keyFlags)
+	st, err := a.statement(ctx, file, f, o)
 	if err != nil {
 		return err
 	}

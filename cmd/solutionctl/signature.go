@@ -21,7 +21,7 @@ import (
 
 // statement checks the archive and says what is signed.
 func (a *app) statement(ctx context.Context, file string, f *sign.File, o signOptions) (*bundle.Statement, error) {
-	expires, err := parseExpiry(o.expires)
+	expires, err := a.expiry(o.expires)
 	if err != nil {
 		return nil, err
 	}
@@ -53,6 +53,15 @@ func (a *app) printStatement(st *bundle.Statement) error {
 	}
 	_, err = a.out.Write(payload)
 	return err
+}
+
+// expiry is when a signature that is made now ends, which has to be later.
+func (a *app) expiry(text string) (time.Time, error) {
+	moment, err := parseExpiry(text)
+	if err == nil && !moment.IsZero() && !moment.After(a.now()) {
+		err = report.Errorf(report.Usage, "--expires %s is over: nobody would accept the signature", text).WithHint("name a day to come")
+	}
+	return moment, err
 }
 
 func parseExpiry(text string) (time.Time, error) {
