@@ -46,6 +46,7 @@ func (a *app) writeAndSum(ctx context.Context, plan *build.Plan, path string, f 
 	defer stop()
 	signer := a.loadAside(ctx, f.signing, stop)
 	var hashes *chunk.Follower
+	pending := false // the signature lies there, and is ours
 	options.Follow = func(r io.ReaderAt, size int64) (build.Follower, error) {
 		var err error
 		hashes, err = chunk.Follow(ctx, r, size, a.sink)
@@ -54,7 +55,9 @@ func (a *app) writeAndSum(ctx context.Context, plan *build.Plan, path string, f 
 			if failure != nil || opened == nil {
 				return failure
 			}
-			return a.signBuilt(ctx, plan, path, sums, opened, f)
+			failure = a.signBuilt(ctx, plan, path, sums, opened, f)
+			pending = failure == nil
+			return failure
 		}}, err
 	}
 	result, err := plan.Write(ctx, path, options)
@@ -66,7 +69,7 @@ func (a *app) writeAndSum(ctx context.Context, plan *build.Plan, path string, f 
 		if _, keyErr := signer(); keyErr != nil && !errors.Is(keyErr, context.Canceled) {
 			err = keyErr
 		}
-		if f.signing.key != "" {
+		if pending {
 			err = errors.Join(err, durable.Remove(pendingBundle(path)))
 		}
 		return nil, nil, nil, err
