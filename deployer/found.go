@@ -120,14 +120,14 @@ func (d *Deployer) lost(ctx context.Context, kinds []kube.GroupVersionKind, name
 		if recorded[f.Key][place{kind.GroupKind(), f.Object.GetNamespace(), f.Object.GetName()}] {
 			continue
 		}
-		live, err := d.Cluster.GetMetadata(ctx, kind, f.Object.GetNamespace(), f.Object.GetName())
-		if err != nil {
-			return nil, err
-		}
-		if live == nil || live.GetUID() != f.Object.GetUID() || live.GetDeletionTimestamp() != nil {
-			continue // it went with its record meanwhile
-		}
-		if found[f.Key] == nil {
+		if found[f.Key] == nil { // the first one tells: it may have gone with its record meanwhile
+			live, err := d.Cluster.GetMetadata(ctx, kind, f.Object.GetNamespace(), f.Object.GetName())
+			if err != nil {
+				return nil, err
+			}
+			if live == nil || live.GetUID() != f.Object.GetUID() || live.GetDeletionTimestamp() != nil {
+				continue
+			}
 			found[f.Key] = &strays{Key: f.Key}
 		}
 		found[f.Key].ours = append(found[f.Key].ours, f)

@@ -150,7 +150,7 @@ func TestLostRecord(t *testing.T) {
 			t.Fatalf("%+v, %v", planned, err)
 		}
 		b.wantBroken("it is lost")
-		if done := b.rebuild(); len(done.Parts) != 1 || done.Parts[0].Count(schema.ActionAdopt) != 5 || len(done.Notices) > 0 {
+		if done := b.rebuild(); len(done.Parts) != 1 || done.Parts[0].Count(schema.ActionAdopt) != 6 || len(done.Notices) > 0 {
 			t.Errorf("%+v", done)
 		}
 		b.wantBroken()
@@ -208,7 +208,7 @@ func TestRebuiltFromTheRightObjects(t *testing.T) {
 	b.corrupt(b.record(b.Env))
 
 	done := b.rebuild()
-	if len(done.Parts) != 1 || done.Parts[0].Version != "1.0.0" || done.Parts[0].Count(schema.ActionAdopt) != 3 {
+	if len(done.Parts) != 1 || done.Parts[0].Version != "1.0.0" || done.Parts[0].Count(schema.ActionAdopt) != 4 {
 		t.Errorf("%+v", done)
 	}
 	text := strings.Join(done.Notices, "\n")
