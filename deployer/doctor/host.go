@@ -24,7 +24,7 @@ func (x *examination) host() {
 		if block, _ := pem.Decode(data); block != nil {
 			if c, err := x509.ParseCertificate(block.Bytes); err == nil {
 				x.certificate("host", "the certificate authority of this host's registry", c.NotAfter,
-					"'solutionctl deploy serve' renews it: see that it runs, then 'solutionctl deploy import' and 'solutionctl deploy node config' tell the new one")
+					"'solutionctl deploy serve' renews it: see that it runs, then 'solutionctl deploy registry add URL' and 'solutionctl deploy node config' tell the new one")
 			}
 		}
 	}

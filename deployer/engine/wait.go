@@ -14,6 +14,7 @@ import (
 	kube "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/health"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -64,12 +65,43 @@ func (e *Engine) wait(ctx, patience context.Context, runs []*run) {
 			all = append(all, t)
 		}
 	}
+	e.restartPods(patience, all)
 	e.await(patience, all)
 	// The errors are kept with the runs.
 	_ = each(len(runs), false, func(i int) error {
 		runs[i].err = runs[i].verdict(ctx, byRun[runs[i]])
 		return nil
 	})
+}
+
+// restartPods deletes the pods of workloads that an earlier run has applied and whose nodes wait before they pull an image
+// again: the cause may be repaired, and a pod in their place does not wait. It does so once, and tells.
+func (e *Engine) restartPods(ctx context.Context, targets []*target) {
+	for _, t := range targets {
+		kind := kindOfRef(t.step.Object)
+		if t.step.Action != schema.ActionNone || kind.Group != "apps" {
+			continue
+		}
+		live, err := e.get(ctx, kind, t.step.Object.Namespace, t.step.Object.Name)
+		if err != nil || live == nil || health.Of(live).Ready {
+			continue // what is wrong with it shows while it is waited for
+		}
+		for _, pod := range health.BackingOff(ctx, e.Cluster, live) {
+			event := report.Event{
+				Step: "restart", Name: "Pod " + pod.GetNamespace() + "/" + pod.GetName(), State: report.Done,
+				Note: "it waited before pulling its image again",
+			}
+			switch err := e.Cluster.Delete(ctx, pod, cluster.DeleteOptions{}); {
+			case report.CodeOf(err) == report.Forbidden:
+				event.State = report.Skipped
+				event.Note = fmt.Sprintf("it waits up to five minutes before pulling its image again; without waiting: kubectl delete pod --namespace %s %s",
+					pod.GetNamespace(), pod.GetName())
+			case err != nil:
+				continue // it has changed, or is gone
+			}
+			t.run.emit(event)
+		}
+	}
 }
 
 // alwaysReady are the phases whose objects are ready as soon as they exist. A volume claim may wait for its first pod; whether

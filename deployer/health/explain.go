@@ -118,15 +118,23 @@ func (e *explainer) selected(kind schema.GroupVersionKind, owner *unstructured.U
 
 // explainDeployment looks at the pods of the newest ReplicaSet: those of older ones are on their way out.
 func (e *explainer) explainDeployment(deployment *unstructured.Unstructured) {
-	uid := deployment.GetUID()
-	sets := e.selected(replicaSetKind, deployment, func(owner types.UID) bool { return owner == uid })
-	if len(sets) == 0 {
+	newest := e.newest(deployment)
+	if newest == nil {
 		e.addConditions(deployment, "ReplicaFailure")
 		e.addEvents("", e.warnings(deployment))
 		return
 	}
-	newest := slices.MaxFunc(sets, func(a, b *unstructured.Unstructured) int { return cmp.Compare(revision(a), revision(b)) })
 	e.explainOwner(newest)
+}
+
+// newest returns the newest ReplicaSet of a Deployment; nil when there is none.
+func (e *explainer) newest(deployment *unstructured.Unstructured) *unstructured.Unstructured {
+	uid := deployment.GetUID()
+	sets := e.selected(replicaSetKind, deployment, func(owner types.UID) bool { return owner == uid })
+	if len(sets) == 0 {
+		return nil
+	}
+	return slices.MaxFunc(sets, func(a, b *unstructured.Unstructured) int { return cmp.Compare(revision(a), revision(b)) })
 }
 
 func revision(set *unstructured.Unstructured) int {

@@ -1,0 +1,43 @@
+package health
+
+import (
+	"context"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// BackingOff returns the pods of a Deployment, StatefulSet or DaemonSet whose node waits, up to five minutes, before it tries
+// to pull an image again, and in which nothing runs: a pod in their place pulls at once. What cannot be read is left out.
+func BackingOff(ctx context.Context, r Reader, owner *unstructured.Unstructured) []*unstructured.Unstructured {
+	e := explainer{ctx: ctx, reader: r}
+	switch owner.GroupVersionKind().GroupKind() {
+	case schema.GroupKind{Group: "apps", Kind: "Deployment"}:
+		if owner = e.newest(owner); owner == nil {
+			return nil
+		}
+	case schema.GroupKind{Group: "apps", Kind: "StatefulSet"}, schema.GroupKind{Group: "apps", Kind: "DaemonSet"}:
+	default:
+		return nil
+	}
+	uid := owner.GetUID()
+	pods := e.selected(podKind, owner, func(owner types.UID) bool { return owner == uid })
+	return slices.DeleteFunc(pods, func(pod *unstructured.Unstructured) bool { return !isBackingOff(pod) })
+}
+
+func isBackingOff(object *unstructured.Unstructured) bool {
+	var pod corev1.Pod
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &pod); err != nil || pod.DeletionTimestamp != nil {
+		return false
+	}
+	containers := slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses)
+	runs := slices.ContainsFunc(containers, func(c corev1.ContainerStatus) bool { return c.State.Running != nil })
+	waits := slices.ContainsFunc(containers, func(c corev1.ContainerStatus) bool {
+		return c.State.Waiting != nil && c.State.Waiting.Reason == "ImagePullBackOff"
+	})
+	return waits && !runs
+}
