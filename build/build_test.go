@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -50,6 +51,56 @@ func TestArchiveHoldsTheProject(t *testing.T) {
 	check(t, err)
 	if want := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC); !info.ModTime().Equal(want) {
 		t.Errorf("files are dated %s, want the newest image's %s", info.ModTime(), want)
+	}
+}
+
+// What readers of ISO 9660 would lose is named, unless it is what editors and version control leave everywhere.
+func TestLeftOut(t *testing.T) {
+	for _, test := range []struct{ name, want string }{
+		{"charts/web/templates/.htpasswd", "charts/web/templates/.htpasswd"},
+		{"operator/.config/a/b.yaml", "operator/.config/"},
+		{"ui/...", "ui/..."},
+		{"ui/.gitea.yaml.template", "ui/.gitea.yaml.template"},
+		{"ui/.swaps", "ui/.swaps"},
+		{"ui/.role.yaml.swim", "ui/.role.yaml.swim"},
+		{"ui/.git/config", ""},
+		{"ui/.gitignore", ""},
+		{"ui/.gitkeep", ""},
+		{"ui/.github/workflows/ci.yaml", ""},
+		{"charts/web/.helmignore", ""},
+		{"operator/deploy/.DS_Store", ""},
+		{"operator/deploy/.role.yaml.swp", ""},
+		{"operator/deploy/.role.yaml.swo", ""},
+		{"operator/deploy/.#role.yaml", ""},
+		{".env", ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			dir := newProject(t, 512)
+			writeFiles(t, dir, map[string]string{test.name: "x"})
+			want := []string{"operator/deploy/.env"}
+			if test.want != "" {
+				want = append(want, test.want)
+				slices.Sort(want)
+			}
+			plan := planOf(t, dir, build.Options{})
+			if !slices.Equal(plan.LeftOut, want) {
+				t.Errorf("left out %q, want %q", plan.LeftOut, want)
+			}
+			for _, file := range plan.Files() {
+				if strings.Contains("/"+file.Path, "/.") {
+					t.Errorf("the archive has %s", file.Path)
+				}
+			}
+		})
+	}
+}
+
+// Two parts of an archive may be one directory of the project.
+func TestLeftOutOnce(t *testing.T) {
+	plan, err := tryPlan(t, t.Context(), newProject(t, 512), build.Overrides{Set: []string{"spec.ui={path: operator}"}}, build.Options{})
+	check(t, err)
+	if want := []string{"operator/deploy/.env"}; !slices.Equal(plan.LeftOut, want) {
+		t.Errorf("left out %q, want %q", plan.LeftOut, want)
 	}
 }
 

@@ -48,6 +48,7 @@ type Plan struct {
 	VolumeID string
 	ModTime  time.Time
 	Images   []*oci.Image // ordered by name and tag, without the payload
+	LeftOut  []string     // files and directories ("x/") of the project that stay out, as their names begin with a dot
 
 	image   *iso.Image
 	files   []iso.File
@@ -201,10 +202,11 @@ func (p *Plan) addFiles(project *Project) error {
 		return err
 	}
 	p.addData(ManifestFile, manifest)
-	sources, err := project.files()
+	sources, leftOut, err := project.files()
 	if err != nil {
 		return err
 	}
+	p.LeftOut = leftOut
 	for _, source := range sources {
 		if err = p.addProjectFile(project, source); err != nil {
 			return err

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/solutionctl/solutionctl/schema"
@@ -78,20 +80,21 @@ func readDocument(file string) ([]byte, error) {
 // sourceFile is one file of the project and its place in the archive.
 type sourceFile struct{ path, source string }
 
-// files lists the files that the project puts into the archive, in the order in which the parts are described.
-func (p *Project) files() ([]sourceFile, error) {
-	var files []sourceFile
+// files lists the files that the project puts into the archive, in the order in which the parts are described, and what
+// it leaves out although somebody may expect it there: paths in the project, sorted, those of directories with a slash.
+func (p *Project) files() (files []sourceFile, leftOut []string, err error) {
 	for _, part := range p.parts() {
-		found, err := p.walk(part)
+		found, hidden, err := p.walk(part)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		files = append(files, found...)
+		files, leftOut = append(files, found...), append(leftOut, hidden...)
 	}
 	for _, file := range p.Build.Spec.Files {
 		files = append(files, sourceFile{file.Path, file.Source})
 	}
-	return files, nil
+	slices.Sort(leftOut)
+	return files, slices.Compact(leftOut), nil
 }
 
 // part is a directory of the archive, where it comes from, and whether the project asked for it by name.
@@ -131,19 +134,22 @@ func (p *Project) parts() []part {
 }
 
 // walk lists the files below a part's directory, sorted. Names with a leading dot stay out, as ISO 9660 readers lose
-// them and they belong to editors and version control.
-func (p *Project) walk(part part) ([]sourceFile, error) {
-	var files []sourceFile
+// them; leftOut has those that somebody may miss.
+func (p *Project) walk(part part) (files []sourceFile, leftOut []string, _ error) {
 	source := path.Clean(part.source)
 	err := fs.WalkDir(p.root.FS(), source, func(name string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
 		case name != source && strings.HasPrefix(entry.Name(), "."):
+			shown, skip := name, error(nil)
 			if entry.IsDir() {
-				return fs.SkipDir
+				shown, skip = name+"/", fs.SkipDir
 			}
-			return nil
+			if !ofTools.MatchString(entry.Name()) {
+				leftOut = append(leftOut, shown)
+			}
+			return skip
 		case entry.IsDir():
 			return nil
 		}
@@ -151,14 +157,18 @@ func (p *Project) walk(part part) ([]sourceFile, error) {
 		return nil
 	})
 	if errors.Is(err, fs.ErrNotExist) && !part.required {
-		return nil, nil
+		return nil, nil, nil
 	}
 	if err != nil {
-		return nil, report.Errorf(report.Invalid, "read the %s directory of the project: %w", part.name, err).
+		return nil, nil, report.Errorf(report.Invalid, "read the %s directory of the project: %w", part.name, err).
 			WithHint("correct the path in %s; it is relative to the directory of that file", ProjectFile)
 	}
-	return files, nil
+	return files, leftOut, nil
 }
+
+// ofTools matches names that version control, Helm, file browsers and editors use beside the files of a project, and
+// that nobody misses in an archive.
+var ofTools = regexp.MustCompile(`^\.(git(|ignore|keep|attributes|modules|hub|lab|lab-ci\.yml)|helmignore|DS_Store|(.*\.)?sw[a-p]|#.*)$`)
 
 // open opens a file of the project, which must be a regular file below the project's directory.
 func (p *Project) open(source string) (*os.File, error) {

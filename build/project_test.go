@@ -47,6 +47,7 @@ spec:
 		"operator/deploy/role.yaml":          "kind: Role\n",
 		"operator/deploy/crds/demo_crd.yaml": "kind: CustomResourceDefinition\n",
 		"operator/deploy/.swp":               "an editor's",
+		"operator/deploy/.env":               "somebody's",
 		"charts/demo-1.0.0.tgz":              "chart",
 	})
 	return dir

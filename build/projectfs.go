@@ -40,7 +40,7 @@ func (p *Project) Preview() (*Preview, error) {
 	}
 	v.data = map[string][]byte{ManifestFile: manifest}
 	v.add(ManifestFile)
-	files, err := p.files()
+	files, _, err := p.files()
 	if err != nil {
 		return nil, err
 	}

@@ -61,10 +61,11 @@ type Result struct {
 	Path         string        `json:"path"`
 	Size         int64         `json:"size"`
 	Images       int           `json:"images"`
-	Blobs        int           `json:"blobs"`        // distinct configurations, layers and artifact files
-	BytesSaved   int64         `json:"bytesSaved"`   // what sharing kept from being stored twice
-	BytesWritten int64         `json:"bytesWritten"` // 0 to Size; less than Size when an interrupted build was resumed
-	BytesResumed int64         `json:"bytesResumed"` // bytes that an interrupted build had written already
+	Blobs        int           `json:"blobs"`             // distinct configurations, layers and artifact files
+	BytesSaved   int64         `json:"bytesSaved"`        // what sharing kept from being stored twice
+	BytesWritten int64         `json:"bytesWritten"`      // 0 to Size; less than Size when an interrupted build was resumed
+	BytesResumed int64         `json:"bytesResumed"`      // bytes that an interrupted build had written already
+	LeftOut      []string      `json:"leftOut,omitempty"` // as in [Plan]
 	Elapsed      time.Duration `json:"elapsedNanoseconds"`
 }
 
@@ -94,7 +95,7 @@ func (p *Plan) Write(ctx context.Context, path string, o WriteOptions) (*Result,
 	}
 	return &Result{
 		Path: path, Size: p.image.Size(), Images: len(p.Images), Blobs: p.blobCount(), BytesSaved: p.bytesSaved(),
-		BytesWritten: w.written, BytesResumed: w.resumed, Elapsed: time.Since(started),
+		BytesWritten: w.written, BytesResumed: w.resumed, LeftOut: p.LeftOut, Elapsed: time.Since(started),
 	}, nil
 }
 

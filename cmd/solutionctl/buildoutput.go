@@ -74,10 +74,11 @@ type planSummary struct {
 	ModTime  time.Time    `json:"modTime"`
 	Size     int64        `json:"size"`
 	Files    []build.File `json:"files"`
+	LeftOut  []string     `json:"leftOut,omitempty"`
 }
 
 func summarizePlan(plan *build.Plan) planSummary {
-	return planSummary{plan.Solution.ID(), plan.VolumeID, plan.ModTime, plan.Size(), plan.Files()}
+	return planSummary{plan.Solution.ID(), plan.VolumeID, plan.ModTime, plan.Size(), plan.Files(), plan.LeftOut}
 }
 
 func printPlan(w *console.Stream, plan *build.Plan) error {
@@ -86,7 +87,13 @@ func printPlan(w *console.Stream, plan *build.Plan) error {
 	for _, file := range plan.Files() {
 		table.Add(console.Bytes(file.Size), file.Digest[:min(19, len(file.Digest))], file.Path)
 	}
-	return table.Print(w)
+	if err := table.Print(w); err != nil {
+		return err
+	}
+	for _, name := range plan.LeftOut {
+		fmt.Fprintf(w, "left out: %s\n", name)
+	}
+	return nil
 }
 
 func printBuildSummary(w *console.Stream, s *buildSummary) error {
@@ -97,6 +104,9 @@ func printBuildSummary(w *console.Stream, s *buildSummary) error {
 	}
 	if s.BytesResumed > 0 {
 		fmt.Fprintf(w, "  resumed   %s were written before\n", console.Bytes(s.BytesResumed))
+	}
+	for _, name := range s.LeftOut {
+		fmt.Fprintf(w, "  left out  %s\n", name)
 	}
 	if s.SHA256 != "" {
 		fmt.Fprintf(w, "  sha256    %s\n", s.SHA256)
