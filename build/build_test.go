@@ -20,6 +20,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/build"
 	"github.com/solutionctl/solutionctl/build/archive"
+	"github.com/solutionctl/solutionctl/build/oci"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -152,15 +153,86 @@ func TestSameBytes(t *testing.T) {
 		t.Error("another directory, file times and number of workers give other bytes")
 	}
 	check(t, plan.Verify(t.Context(), bytes.NewReader(want), int64(len(want))))
+}
 
-	// Origins are recorded for registries only, so compare what else there is: every extent.
-	overrides := build.Overrides{Images: pushImages(t, dir, nil)}
-	fromRegistry, err := tryPlan(t, t.Context(), dir, overrides, build.Options{})
+// The same digests give the same bytes wherever they were taken from: what a flag, a mirror or a layout calls an image is
+// recorded nowhere.
+func TestSameBytesFromElsewhere(t *testing.T) {
+	dir := newProject(t, 4096)
+	sources := func(overrides []string) (settings []string) {
+		for i, text := range overrides {
+			_, source, _ := strings.Cut(text, "=")
+			settings = append(settings, fmt.Sprintf("spec.images[%d].source=%s", i, source))
+		}
+		return settings
+	}
+	published, internal := pushImages(t, dir, nil), pushImages(t, dir, nil)
+	host := func(overrides []string) string { return strings.Split(overrides[0], "/")[2] }
+	index := filepath.Join(dir, "images", "index.json")
+	const refName = `"org.opencontainers.image.ref.name":`
+	check(t, os.WriteFile(index, bytes.ReplaceAll(readFile(t, index), []byte(refName),
+		[]byte(`"io.containerd.image.name": "registry.internal.example/acme/x:9", `+refName)), 0o644))
+	layouts := []string{"demo-operator=oci:" + dir + "/images:operator", "demo-ui=oci:" + dir + "/images:ui"}
+	origins := []string{"spec.images[0].origin=ghcr.io/acme/operator:1", "spec.images[1].origin=ghcr.io/acme/ui:1"}
+
+	for _, test := range []struct {
+		name string
+		set  []string // what solution.yaml says
+		want string
+	}{
+		{"a registry", sources(published), host(published) + "/operator:1.0.0"},
+		{"a layout", nil, ""},
+		{"a layout with origins", origins, "ghcr.io/acme/operator:1"},
+		{"a registry with origins", append(sources(published), origins...), "ghcr.io/acme/operator:1"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var want []byte
+			for _, way := range []struct {
+				name    string
+				images  []string
+				mirrors map[string][]string
+			}{
+				{name: "as solution.yaml says"},
+				{name: "--mirror", mirrors: map[string][]string{host(published): {"http://" + host(internal)}}},
+				{name: "--image docker:", images: internal},
+				{name: "--image oci:", images: layouts},
+			} {
+				plan, err := planFrom(t, dir, build.Overrides{Set: test.set, Images: way.images}, oci.Options{Mirrors: way.mirrors})
+				check(t, err)
+				path := filepath.Join(t.TempDir(), "demo.iso")
+				_, err = plan.Write(t.Context(), path, build.WriteOptions{})
+				check(t, err)
+				got := readFile(t, path)
+				if want == nil {
+					want = got
+				}
+				if sha256.Sum256(got) != sha256.Sum256(want) {
+					t.Errorf("%s: other bytes", way.name)
+				}
+				if bytes.Contains(got, []byte(host(internal))) || bytes.Contains(got, []byte("registry.internal")) {
+					t.Errorf("%s: the archive names the source of today", way.name)
+				}
+				if origin := plan.Solution.Spec.ImageOrigins[plan.Images[0].Ref]; origin != test.want || plan.Images[0].Origin != test.want {
+					t.Errorf("%s: origin %q in the manifest and %q in the layout, want %q", way.name, origin, plan.Images[0].Origin, test.want)
+				}
+			}
+		})
+	}
+}
+
+// An image that only a flag names has no name outside, and a source that nobody reads any more leaves no credentials.
+func TestSourceOfFlagIsNoOrigin(t *testing.T) {
+	dir := newProject(t, 512)
+	pushed := strings.Replace(pushImages(t, dir, nil)[0], "demo-operator=", "", 1)
+	plan, err := tryPlan(t, t.Context(), dir, build.Overrides{
+		Set:       []string{"spec.images[0].source=docker://user:secret@registry.example/operator:1"},
+		Images:    []string{"demo-operator=" + pushed},
+		AddImages: []string{"extra=" + pushed},
+	}, build.Options{})
 	check(t, err)
-	first := write("c.iso", fromRegistry, 2)
-	again, err := tryPlan(t, t.Context(), dir, overrides, build.Options{})
-	check(t, err)
-	check(t, again.Verify(t.Context(), bytes.NewReader(first), int64(len(first))))
+	if len(plan.Images) != 3 || len(plan.Solution.Spec.ImageOrigins) != 0 {
+		t.Errorf("%d images with the origins %v", len(plan.Images), plan.Solution.Spec.ImageOrigins)
+	}
 }
 
 // The bytes of an archive are a format: a newer tool writes the same ones. When this test fails, either something

@@ -21,36 +21,52 @@ type Overrides struct {
 	Set       []string // PATH=VALUE, such as spec.images[0].source=oci:images; VALUE is YAML
 }
 
-func parseBuild(file string, data []byte, overrides Overrides) (*schema.SolutionBuild, error) {
+// parseBuild returns the document and, by position, the sources that flags give its images. A flag says where an image is
+// today and not what it is called, so that such a source is not in the document, whose sources become origins.
+func parseBuild(file string, data []byte, overrides Overrides) (*schema.SolutionBuild, map[int]string, error) {
 	settings, err := overrides.settings()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	build, err := schema.ParseSolutionBuild(file, data, settings...)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	for _, list := range []struct {
-		flag        string
-		assignments []string
-		settings    func(*schema.BuildSpec, imageAssignment) ([]schema.Setting, error)
-	}{{"--image", overrides.Images, replaceImage}, {"--add-image", overrides.AddImages, addImage}} {
-		for _, text := range list.assignments {
-			image, err := parseImage(list.flag, text, filepath.Dir(file))
-			if err != nil {
-				return nil, err
-			}
-			more, err := list.settings(&build.Spec, image)
-			if err != nil {
-				return nil, err
-			}
-			settings = append(settings, more...)
-			if build, err = schema.ParseSolutionBuild(file, data, settings...); err != nil {
-				return nil, err
-			}
+	sources := map[int]string{}
+	for _, text := range overrides.Images {
+		image, err := parseImage("--image", text, filepath.Dir(file))
+		if err != nil {
+			return nil, nil, err
+		}
+		index, err := findImage(&build.Spec, image)
+		if err != nil {
+			return nil, nil, err
+		}
+		sources[index] = image.source
+	}
+	for _, text := range overrides.AddImages {
+		image, err := parseImage("--add-image", text, filepath.Dir(file))
+		if err != nil {
+			return nil, nil, err
+		}
+		more, err := addImage(&build.Spec, image)
+		if err != nil {
+			return nil, nil, err
+		}
+		settings = append(settings, more...)
+		sources[len(build.Spec.Images)] = image.source
+		if build, err = schema.ParseSolutionBuild(file, data, settings...); err != nil {
+			return nil, nil, err
 		}
 	}
-	return build, nil
+	for i := range sources {
+		image := &build.Spec.Images[i]
+		added := i >= len(build.Spec.Images)-len(overrides.AddImages)
+		if added || oci.FullReference(image.OriginName()) == "" { // such as one with a password, which nobody has looked at
+			image.Source = ""
+		}
+	}
+	return build, sources, nil
 }
 
 // settings are the overrides that name their field themselves.
@@ -97,8 +113,8 @@ func (a imageAssignment) setting(index int, field, value string) schema.Setting 
 	return schema.Setting{Path: []string{"spec", "images", strconv.Itoa(index), field}, Value: value, Source: a.flag}
 }
 
-// replaceImage sets the source of an image of the project. Its tag may be left out where the name says enough.
-func replaceImage(spec *schema.BuildSpec, a imageAssignment) ([]schema.Setting, error) {
+// findImage returns the position of an image of the project. Its tag may be left out where the name says enough.
+func findImage(spec *schema.BuildSpec, a imageAssignment) (int, error) {
 	wanted := schema.BuildImage{Name: a.name, Tag: a.tag}
 	var named, exact []int
 	var refs []string
@@ -116,9 +132,9 @@ func replaceImage(spec *schema.BuildSpec, a imageAssignment) ([]schema.Setting, 
 		exact = named
 	}
 	if len(exact) == 0 {
-		return nil, noSuchImage(a, refs)
+		return 0, noSuchImage(a, refs)
 	}
-	return []schema.Setting{a.setting(exact[0], "source", a.source)}, nil
+	return exact[0], nil
 }
 
 func noSuchImage(a imageAssignment, refs []string) error {

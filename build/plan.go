@@ -67,7 +67,7 @@ func NewPlan(ctx context.Context, project *Project, resolver *oci.Resolver, o Op
 	if o.Sink == nil {
 		o.Sink = report.Discard
 	}
-	images, err := resolveAll(ctx, project.Build, resolver, o)
+	images, err := resolveAll(ctx, project, resolver, o)
 	if err != nil {
 		return nil, err
 	}
@@ -106,21 +106,23 @@ func smallFirst(files []iso.File) {
 // Size is the size of the archive in bytes.
 func (p *Plan) Size() int64 { return p.image.Size() }
 
-func resolveAll(ctx context.Context, build *schema.SolutionBuild, resolver *oci.Resolver, o Options) ([]*oci.Image, error) {
+func resolveAll(ctx context.Context, project *Project, resolver *oci.Resolver, o Options) ([]*oci.Image, error) {
+	build := project.Build
 	images := make([]*oci.Image, len(build.Spec.Images))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(cmp.Or(o.Jobs, 8))
 	for i, wanted := range build.Spec.Images {
 		group.Go(func() (err error) {
-			ref := build.Spec.ImageRef(wanted)
-			event := report.Event{Step: "resolve", Name: ref.String(), State: report.Started, Note: wanted.Source}
+			ref, source := build.Spec.ImageRef(wanted), project.source(i)
+			event := report.Event{Step: "resolve", Name: ref.String(), State: report.Started, Note: source}
 			o.Sink.Emit(event)
-			if images[i], err = resolve(ctx, resolver, ref, wanted.Source, build.Spec.Platforms); err != nil {
+			if images[i], err = resolve(ctx, resolver, ref, source, build.Spec.Platforms); err != nil {
 				event.State = report.Failed
 				o.Sink.Emit(event)
 				return fmt.Errorf("image %s: %w", ref, err)
 			}
-			event.State, event.Note = report.Done, cmp.Or(images[i].Note, wanted.Source)
+			images[i].Origin = oci.FullReference(wanted.OriginName())
+			event.State, event.Note = report.Done, cmp.Or(images[i].Note, source)
 			o.Sink.Emit(event)
 			return nil
 		})
@@ -176,16 +178,7 @@ func manifestOf(build *schema.SolutionBuild, images []*oci.Image, modTime time.T
 	for i, image := range images {
 		refs[i] = image.Ref
 	}
-	solution := build.Solution(refs, modTime)
-	for _, image := range images {
-		if solution.Spec.ImageOrigins[image.Ref] == "" && image.Origin != "" {
-			if solution.Spec.ImageOrigins == nil {
-				solution.Spec.ImageOrigins = map[schema.ImageRef]string{}
-			}
-			solution.Spec.ImageOrigins[image.Ref] = image.Origin
-		}
-	}
-	return solution
+	return build.Solution(refs, modTime)
 }
 
 func volumeID(build *schema.SolutionBuild, solution *schema.Solution, given string) (string, error) {

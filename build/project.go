@@ -1,6 +1,7 @@
 package build
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -27,7 +28,8 @@ type Project struct {
 	Build *schema.SolutionBuild
 	Dir   string // the directory that relative sources of images start from
 
-	root *os.Root
+	root    *os.Root
+	sources map[int]string // that flags name, by position in the document's images
 }
 
 // Load reads a project. Name is its directory or its solution.yaml, and overrides change the document before it is
@@ -50,7 +52,7 @@ func Load(name string, overrides Overrides) (*Project, error) {
 	if err != nil {
 		return nil, err
 	}
-	build, err := parseBuild(file, data, overrides)
+	build, sources, err := parseBuild(file, data, overrides)
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +61,12 @@ func Load(name string, overrides Overrides) (*Project, error) {
 	if err != nil {
 		return nil, fmt.Errorf("load project: %w", err)
 	}
-	return &Project{Build: build, Dir: dir, root: root}, nil
+	return &Project{Build: build, Dir: dir, root: root, sources: sources}, nil
+}
+
+// source is where an image of the document is taken from.
+func (p *Project) source(index int) string {
+	return cmp.Or(p.sources[index], p.Build.Spec.Images[index].Source)
 }
 
 // Close releases the project's directory.

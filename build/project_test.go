@@ -125,6 +125,20 @@ func tryPlan(t *testing.T, ctx context.Context, dir string, overrides build.Over
 	return build.NewPlan(ctx, project, resolver, o)
 }
 
+// planFrom plans with a resolver of its own.
+func planFrom(t *testing.T, dir string, overrides build.Overrides, from oci.Options) (*build.Plan, error) {
+	t.Helper()
+	project, err := build.Load(dir, overrides)
+	check(t, err)
+	from.BaseDir = dir
+	resolver := oci.NewResolver(from)
+	t.Cleanup(func() {
+		check(t, resolver.Close())
+		check(t, project.Close())
+	})
+	return build.NewPlan(t.Context(), project, resolver, build.Options{})
+}
+
 // pushImages copies the images of a project's layout into a registry in this process and returns the project's overrides
 // that build from there. Wrap may spoil the registry's answers once the images are in it.
 func pushImages(t *testing.T, dir string, wrap func(http.Handler) http.Handler) []string {

@@ -83,13 +83,14 @@ func (v *Preview) Place(name string) (string, bool) {
 // the ones that cannot be had at once: in a registry, or not built yet.
 func (p *Project) LocalImages(ctx context.Context, resolver *oci.Resolver) map[schema.ImageRef]*oci.Image {
 	found := map[schema.ImageRef]*oci.Image{}
-	for _, image := range p.Build.Spec.Images {
-		kind, _, _ := strings.Cut(image.Source, ":")
+	for i, image := range p.Build.Spec.Images {
+		kind, _, _ := strings.Cut(p.source(i), ":")
 		if kind != "oci" && kind != "dir" && kind != "solution" {
 			continue
 		}
 		ref := p.Build.Spec.ImageRef(image)
-		if resolved, err := resolver.Resolve(ctx, ref, image.Source); err == nil {
+		if resolved, err := resolver.Resolve(ctx, ref, p.source(i)); err == nil {
+			resolved.Origin = oci.FullReference(image.OriginName())
 			found[ref] = resolved
 		}
 	}

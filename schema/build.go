@@ -118,7 +118,7 @@ func (i BuildImage) OriginName() string {
 	}
 	for _, scheme := range []string{"docker://", "docker-daemon:"} {
 		if name, ok := strings.CutPrefix(i.Source, scheme); ok {
-			return name
+			return strings.TrimPrefix(name, "//") // docker-daemon: goes with and without
 		}
 	}
 	return ""

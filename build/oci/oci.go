@@ -50,7 +50,7 @@ type Manifest struct {
 // Image is one image as an archive carries it, for one platform or for several.
 type Image struct {
 	Ref    schema.ImageRef
-	Origin string // reference under which the image is known elsewhere, such as "ghcr.io/acme/ui:1.0.0"; may be empty
+	Origin string // full reference under which the image is known elsewhere, as its source tells it or a project; may be empty
 
 	// Root describes the manifest or index that the tag points to. Root.Platform is set for a single-platform image.
 	Root Descriptor

@@ -53,6 +53,15 @@ func (r *Resolver) fromRegistry(ctx context.Context, s string) (*Image, error) {
 	return image, nil
 }
 
+// FullReference is the full form of a reference, without a digest when it has a tag; "" when it is none.
+func FullReference(s string) string {
+	ref, err := name.ParseReference(s)
+	if err != nil {
+		return ""
+	}
+	return originOfReference(s, ref)
+}
+
 // originOfReference is the full reference without a digest when it has a tag: the digest is that of the root anyway.
 func originOfReference(s string, ref name.Reference) string {
 	before, _, ok := strings.Cut(s, "@")
