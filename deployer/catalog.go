@@ -208,21 +208,24 @@ type ImportRecord struct {
 
 // RecordImport makes a version known to the cluster: its payload is stored, the catalogue and MetalK8s' ConfigMap get an
 // entry. Recording the same archive again changes nothing; another archive of the same version is refused while the
-// first one is in use.
-func (d *Deployer) RecordImport(ctx context.Context, r ImportRecord) error {
-	return d.locked(ctx, func(ctx context.Context) error { return d.recordImport(ctx, r) }, clusterLock)
+// first one is in use, unless it is a pre-release: then the notices say what goes on with the first one.
+func (d *Deployer) RecordImport(ctx context.Context, r ImportRecord) (notices []string, err error) {
+	err = d.locked(ctx, func(ctx context.Context) error {
+		catalog, failure := d.Catalog(ctx)
+		if failure != nil {
+			return failure
+		}
+		if notices, failure = d.checkImport(ctx, catalog, r); failure != nil {
+			return failure
+		}
+		return d.recordImport(ctx, catalog, r)
+	}, clusterLock)
+	return notices, err
 }
 
-func (d *Deployer) recordImport(ctx context.Context, r ImportRecord) error {
-	catalog, err := d.Catalog(ctx)
-	if err != nil {
-		return err
-	}
-	if err = d.checkImport(ctx, catalog, r); err != nil {
-		return err
-	}
+func (d *Deployer) recordImport(ctx context.Context, catalog *Catalog, r ImportRecord) error {
 	if r.Registry != nil {
-		_, err = d.recordRegistry(ctx, func(known *schema.ClusterRegistry) (*schema.ClusterRegistry, error) {
+		_, err := d.recordRegistry(ctx, func(known *schema.ClusterRegistry) (*schema.ClusterRegistry, error) {
 			return withEndpoints(known, *r.Registry, false)
 		})
 		if err != nil {
@@ -259,19 +262,57 @@ func (d *Deployer) recordImport(ctx context.Context, r ImportRecord) error {
 }
 
 // checkImport refuses what would change the content under something that is deployed, and what could not be told apart.
-func (d *Deployer) checkImport(ctx context.Context, catalog *Catalog, r ImportRecord) error {
+func (d *Deployer) checkImport(ctx context.Context, catalog *Catalog, r ImportRecord) (notices []string, err error) {
 	id := r.Payload.Solution.ID()
 	if previous, ok := catalog.imports[id]; ok && previous.Archive.SHA256 != r.SHA256 {
-		users, err := d.users(ctx, previous.Name, previous.Version)
-		if err != nil {
-			return err
+		if schema.Replaceable(previous.Version) {
+			notices, err = d.outdated(ctx, previous)
+		} else {
+			err = d.checkReleased(ctx, previous)
 		}
-		if len(users) > 0 {
-			return report.Errorf(report.Replaced, "another archive of %s was imported before and is in use: %s", id, strings.Join(users, ", ")).
-				WithHint("give the new content a version of its own")
+		if err != nil {
+			return nil, err
 		}
 	}
-	return catalog.checkNew(r.Payload.Solution)
+	return notices, catalog.checkNew(r.Payload.Solution)
+}
+
+func (d *Deployer) checkReleased(ctx context.Context, previous schema.Import) error {
+	users, err := d.users(ctx, previous.Name, previous.Version)
+	if err != nil || len(users) == 0 {
+		return err
+	}
+	return report.Errorf(report.Replaced, "another archive of %s was imported before and is in use: %s", previous.ID(), strings.Join(users, ", ")).
+		WithHint("give the new content a version of its own")
+}
+
+// outdated tells what still comes from an archive that is being replaced, and how each gets the new one. What runs goes on:
+// it is rendered in our records. But its images are named by digests that no archive has any more, so that its pods start
+// only where a node still has them.
+func (d *Deployer) outdated(ctx context.Context, previous schema.Import) (notices []string, err error) {
+	active, err := d.active(ctx, previous.Name)
+	if err != nil {
+		return nil, err
+	}
+	if active == previous.Version {
+		notices = append(notices, fmt.Sprintf("what %s has in the whole cluster is that of the archive imported before; bring the new one: solutionctl deploy activate %s %s",
+			previous.ID(), previous.Name, previous.Version))
+	}
+	deployed, err := d.deployments(ctx, previous.Name)
+	if err != nil {
+		return nil, err
+	}
+	for _, there := range deployed {
+		if there.version != previous.Version {
+			continue
+		}
+		notice := fmt.Sprintf("%s runs %s as imported before, whose images new nodes may not be able to pull any more", there, previous.ID())
+		if there.environment != "" {
+			notice += fmt.Sprintf("; bring the new one: solutionctl deploy add %s %s %s", there.environment, previous.Name, previous.Version)
+		}
+		notices = append(notices, notice)
+	}
+	return notices, nil
 }
 
 // collect throws payloads away that no import refers to any more.

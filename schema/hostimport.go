@@ -23,6 +23,8 @@ type ArchiveReport struct {
 	// Method is copied, reflinked, in-place or present.
 	Method      string `json:"method"`
 	BytesCopied int64  `json:"bytesCopied"`
+	// Replaces is the digest of the archive of the same pre-release that was imported before.
+	Replaces string `json:"replaces,omitempty"`
 	// Signers are the names of the keys whose signatures counted.
 	Signers []string `json:"signers"`
 	// Mountpoint is where the archive is mounted; "" where it is not.

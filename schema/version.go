@@ -54,6 +54,13 @@ func (v Version) IsZero() bool { return v.text == "" }
 // IsPrerelease reports whether v comes before the release of the same number.
 func (v Version) IsPrerelease() bool { return v.semver.Prerelease() != "" }
 
+// Replaceable reports whether another archive may take the place of the one that was imported of a version: of a
+// pre-release, never of a release.
+func Replaceable(version string) bool {
+	v, err := ParseVersion(version)
+	return err == nil && v.IsPrerelease()
+}
+
 // Compare orders versions by SemVer precedence.
 func (v Version) Compare(other Version) int { return v.semver.Compare(&other.semver) }
 

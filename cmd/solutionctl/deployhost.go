@@ -253,9 +253,9 @@ func (i *importing) askCluster(ctx context.Context, list []*admitted) error {
 	}
 	for _, c := range list {
 		for _, known := range catalog.Of(c.source.Name) {
-			if known.Version == c.source.Version && known.Archive.SHA256 != c.source.SHA256 {
+			if known.Version == c.source.Version && known.Archive.SHA256 != c.source.SHA256 && !schema.Replaceable(known.Version) {
 				return report.Errorf(report.Replaced, "the cluster knows %s with other content (sha256:%s)", c.id(), known.Archive.SHA256).
-					WithHint("a released version never changes: ask the vendor which of the two is genuine, or unimport the old one first")
+					WithHint("a released version never changes, a pre-release such as %s-rc.1 may: ask the vendor which of the two is genuine", known.Version)
 			}
 		}
 	}
@@ -319,7 +319,7 @@ func (i *importing) bring(ctx context.Context, locked *store.Locked, list []*adm
 		entries = append(entries, entry)
 		done := schema.ArchiveReport{
 			Solution: entry.Name, Version: entry.Version, Original: entry.Original, Path: entry.Path, SHA256: entry.SHA256, Size: entry.Size,
-			Method: string(s.Method), Signers: append([]string{}, list[n].names...),
+			Method: string(s.Method), Replaces: s.Replaces, Signers: append([]string{}, list[n].names...),
 		}
 		if s.Method == store.Copied {
 			done.BytesCopied = entry.Size
@@ -395,7 +395,9 @@ func (i *importing) tellCluster(ctx context.Context, list []*admitted, entries [
 	for n := 0; err == nil && n < len(list); n++ {
 		record := deployer.ImportRecord{Payload: list[n].payload, Path: entries[n].Path, SHA256: entries[n].SHA256, Size: entries[n].Size}
 		record.Registry, i.registry = i.registry, nil
-		err = i.deployer.RecordImport(ctx, record)
+		var notices []string
+		notices, err = i.deployer.RecordImport(ctx, record)
+		i.report.Notices = append(i.report.Notices, notices...)
 	}
 	if err != nil {
 		e := report.Errorf(report.CodeOf(err), "imported on this host, but the cluster does not know it yet: %w", err)

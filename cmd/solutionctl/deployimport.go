@@ -20,7 +20,8 @@ func newImportCommand(a *app) *cobra.Command {
 		Short: "Take archives into the store of this host and tell the cluster",
 		Long: `Import archives on the host that serves images. Each one is verified as 'solutionctl verify' does, judged by the rules
 of 'solutionctl lint' that matter here, and brought into the store, where only root can change it. All of them are judged
-before the first one is stored. Importing an archive again changes nothing.
+before the first one is stored. Importing an archive again changes nothing. Another archive of the same version is refused,
+but of a pre-release such as 1.1.0-rc.1, where it takes the place of the one that was imported before.
 
 MetalK8s' configuration file lists the archive afterwards, and it is mounted at ` + store.MountRoot + `/NAME-VERSION where the
 kernel can (--mount). Where MetalK8s' nginx is configured it serves the images, else 'solutionctl deploy serve' does; the
@@ -88,6 +89,9 @@ func printImport(w *console.Stream, r *schema.ImportReport) error {
 			fmt.Fprintf(w, "%s: imported, nothing copied: shares its blocks with %s\n", id, console.Clean(archive.Original))
 		default:
 			fmt.Fprintf(w, "%s: imported, %s copied to %s\n", id, console.Bytes(archive.BytesCopied), console.Clean(archive.Path))
+		}
+		if archive.Replaces != "" {
+			fmt.Fprintf(w, "  replaces the archive imported before (sha256:%s)\n", archive.Replaces)
 		}
 		if len(archive.Signers) > 0 {
 			fmt.Fprintf(w, "  signed by %s\n", console.Clean(strings.Join(archive.Signers, ", ")))

@@ -104,11 +104,19 @@ func (s *Store) prepare() error {
 	return nil
 }
 
-// clean removes unfinished files, and archives without a record: they were being added or removed.
+// clean finishes what was being replaced, and removes unfinished files and archives without a record: they were being added
+// or removed.
 func (l *Locked) clean() error {
 	names, err := os.ReadDir(l.Dir())
 	if err != nil {
 		return err
+	}
+	for _, entry := range names {
+		if id, ok := strings.CutSuffix(entry.Name(), recordSuffix+nextSuffix); ok {
+			if err := l.settle(id); err != nil {
+				return err
+			}
+		}
 	}
 	for _, entry := range names {
 		name := entry.Name()
@@ -129,6 +137,21 @@ func (l *Locked) clean() error {
 		}
 	}
 	return nil
+}
+
+// settle ends a replacement that has its record: forward when the new archive has its name, else back.
+func (l *Locked) settle(id string) error {
+	if err := l.step("settle"); err != nil {
+		return err
+	}
+	if l.replacing(id) {
+		return durable.Rename(l.nextPath(id), l.recordPath(id))
+	}
+	if err := removeIfThere(l.nextPath(id)); err != nil {
+		return err
+	}
+	// Without its archive the record would count, so the medium has to lose it first.
+	return durable.SyncDirectory(l.Dir())
 }
 
 // Source is an archive on its way into the store.
@@ -173,13 +196,16 @@ const (
 // Staged is an archive that lies in the store completely, and that nobody sees before it is committed.
 type Staged struct {
 	Method Method
-	store  *Locked
-	entry  Entry
+	// Replaces is the digest of the archive whose place this one takes, "" where there is none.
+	Replaces string
+	store    *Locked
+	entry    Entry
 }
 
 // Stage brings an archive into the store: it shares the blocks of the original where the file system can, and copies
 // otherwise. Each byte is compared with its digest once, and what is in the store is what was compared. An archive that
-// is there already is not read again; other content under its name and version fails with [report.Replaced].
+// is there already is not read again. Other content under its name and version fails with [report.Replaced], but takes the
+// place of a pre-release: until the commit that stays what it is.
 func (l *Locked) Stage(ctx context.Context, source Source, o StageOptions) (*Staged, error) {
 	if o.Sink == nil {
 		o.Sink = report.Discard
@@ -193,11 +219,15 @@ func (l *Locked) Stage(ctx context.Context, source Source, o StageOptions) (*Sta
 	switch {
 	case err != nil:
 		return nil, err
+	case present != nil && present.SHA256 != source.SHA256:
+		staged.Replaces = present.SHA256
 	case present != nil:
 		staged.Method, staged.entry = Present, *present
-	case o.InPlace:
+		return staged, nil
+	}
+	if o.InPlace {
 		staged.Method, err = InPlace, verifyInPlace(ctx, source, o)
-	default:
+	} else {
 		staged.Method, err = l.bring(ctx, source, o)
 	}
 	if err != nil {
@@ -222,7 +252,7 @@ func (a *Source) entry(s *Store, o StageOptions) Entry {
 	return e
 }
 
-// present returns the entry with the same content, unless its file is gone.
+// present returns the entry with the same content, unless its file is gone, or the one with other content that may be replaced.
 func (l *Locked) present(ctx context.Context, source Source, o StageOptions) (*Entry, error) {
 	entry, err := l.entry(source.ID())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -231,9 +261,12 @@ func (l *Locked) present(ctx context.Context, source Source, o StageOptions) (*E
 	if err != nil {
 		return nil, err
 	}
+	if entry.SHA256 != source.SHA256 && schema.Replaceable(source.Version) {
+		return &entry, nil
+	}
 	if entry.SHA256 != source.SHA256 {
 		return nil, report.Errorf(report.Replaced, "%s is in the store with other content (sha256:%s)", entry.ID(), entry.SHA256).
-			WithHint("a released version never changes: ask the vendor which of the two is genuine, or unimport the old one first")
+			WithHint("a released version never changes, a pre-release such as %s-rc.1 may: ask the vendor which of the two is genuine", source.Version)
 	}
 	if !entry.chunks().Equal(source.Chunks) {
 		// They may be cut otherwise. What was read of the archive at hand was compared with these, so they have to be right.
@@ -355,8 +388,6 @@ func (f flushing) WriteAt(p []byte, offset int64) (int, error) {
 	return n, err
 }
 
-func (l *Locked) partialPath(id string) string { return l.archivePath(id) + partialSuffix }
-
 // Commit makes the archive an entry of the store.
 func (g *Staged) Commit() (Entry, error) {
 	if g.Method == Present {
@@ -374,32 +405,54 @@ func (g *Staged) Commit() (Entry, error) {
 
 func (g *Staged) commit() error {
 	l, id := g.store, g.entry.ID()
-	if !g.entry.InPlace {
-		if err := l.step("rename archive"); err != nil {
-			return err
-		}
-		if err := durable.Rename(l.partialPath(id), l.archivePath(id)); err != nil {
-			return err
-		}
-	}
 	data, err := schema.MarshalStored(g.entry.StoredArchive)
 	if err != nil {
 		return err
 	}
-	return l.writeRecord(id, data)
+	switch {
+	case g.entry.InPlace:
+		if err = l.writeRecord(l.recordPath(id), data); err != nil {
+			return err
+		}
+		return removeIfThere(l.archivePath(id)) // the one that it replaces
+	case g.Replaces == "":
+		if err = l.nameArchive(id); err != nil {
+			return err
+		}
+		return l.writeRecord(l.recordPath(id), data)
+	}
+	if err = l.writeRecord(l.nextPath(id), data); err != nil {
+		return err
+	}
+	if err = l.nameArchive(id); err != nil {
+		return err
+	}
+	return l.settle(id)
 }
 
-func (l *Locked) writeRecord(id string, data []byte) error {
+func (l *Locked) nameArchive(id string) error {
+	if err := l.step("rename archive"); err != nil {
+		return err
+	}
+	return durable.Rename(l.partialPath(id), l.archivePath(id))
+}
+
+func (l *Locked) writeRecord(path string, data []byte) error {
 	if err := l.step("write record"); err != nil {
 		return err
 	}
-	return writeShared(l.recordPath(id), data)
+	return writeShared(path, data)
 }
 
 // Discard removes an archive that will not be committed.
 func (g *Staged) Discard() error {
 	if g.Method == Present || g.Method == InPlace {
 		return nil
+	}
+	if g.Replaces != "" {
+		if err := g.store.settle(g.entry.ID()); err != nil {
+			return err // what is left is settled by whoever takes the lock next
+		}
 	}
 	return removeIfThere(g.store.partialPath(g.entry.ID()))
 }

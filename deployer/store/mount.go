@@ -120,6 +120,11 @@ func (m *Mounts) Mount(ctx context.Context, e Entry) (changed bool, err error) {
 	}
 	switch {
 	case now == nil:
+	case now.kind == archiveFileSystem && now.file() == e.Path+" (deleted)": // the archive that was replaced by this one
+		if err = run(ctx, "umount", point); err != nil {
+			return false, busy(point, err)
+		}
+		now = nil
 	case now.kind != archiveFileSystem || now.file() != e.Path && now.file() != e.Original:
 		return false, foreignMount(point, now.kind, now.file())
 	case now.file() == e.Original && e.Original != e.Path:

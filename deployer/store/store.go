@@ -7,7 +7,8 @@
 //
 // Everything that a store holds was read through the digests that its signers vouched for, and its record keeps them:
 // what is read later can be compared again. A record is written last and removed first, so a process that is killed
-// leaves nothing that counts; what it leaves is cleaned by the next one that takes the lock.
+// leaves nothing that counts; what it leaves is cleaned by the next one that takes the lock. An archive that takes the
+// place of another one has its record beside the old one before: that counts from when the archive has its name.
 //
 // Beside the store, the package knows the other places of a host that name imported archives: MetalK8s' configuration
 // file ([Configuration]), mounts below /srv/scality with their lines in /etc/fstab ([Mounts]) and the files that make
@@ -42,6 +43,7 @@ const (
 	archiveSuffix = ".iso"
 	recordSuffix  = ".json"
 	partialSuffix = ".partial"
+	nextSuffix    = ".next"
 	lockFile      = "store.lock"
 )
 
@@ -79,6 +81,32 @@ func (s *Store) Dir() string { return filepath.Join(s.dir, archivesDir) }
 func (s *Store) archivePath(id string) string { return filepath.Join(s.Dir(), id+archiveSuffix) }
 
 func (s *Store) recordPath(id string) string { return filepath.Join(s.Dir(), id+recordSuffix) }
+
+func (s *Store) nextPath(id string) string { return s.recordPath(id) + nextSuffix }
+
+func (s *Store) partialPath(id string) string { return s.archivePath(id) + partialSuffix }
+
+// replacing tells whether the archive that takes the place of another one has its name already, and only its record has not.
+func (s *Store) replacing(id string) bool {
+	if _, err := os.Lstat(s.nextPath(id)); err != nil {
+		return false
+	}
+	_, err := os.Lstat(s.partialPath(id))
+	return errors.Is(err, fs.ErrNotExist)
+}
+
+// readRecord reads the record that counts.
+func (s *Store) readRecord(id string) (data []byte, path string, err error) {
+	if s.replacing(id) {
+		path = s.nextPath(id)
+		if data, err = readFile(path, maxRecord); !errors.Is(err, fs.ErrNotExist) {
+			return data, path, err
+		}
+	}
+	path = s.recordPath(id)
+	data, err = readFile(path, maxRecord)
+	return data, path, err
+}
 
 // Entry is an imported archive.
 type Entry struct {
@@ -125,8 +153,7 @@ func (s *Store) Entries() ([]Entry, error) {
 
 // entry reads the record of an archive; the error is [fs.ErrNotExist] when there is none.
 func (s *Store) entry(id string) (Entry, error) {
-	path := s.recordPath(id)
-	data, err := readFile(path, maxRecord)
+	data, path, err := s.readRecord(id)
 	if err != nil {
 		return Entry{}, explainAccess(err)
 	}

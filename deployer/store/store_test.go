@@ -57,19 +57,31 @@ func actInChild(dir string) error {
 		}
 		return nil
 	}
-	if os.Getenv("STORE_TEST_REMOVE") != "" {
+	switch os.Getenv("STORE_TEST_ACT") {
+	case "remove":
 		return remove(s, "demo-1.0.0")
-	}
-	f, err := os.Open(filepath.Join(dir, "demo.iso"))
-	if err != nil {
+	case "replace":
+		source, err := openSource(filepath.Join(dir, "rebuilt.iso"), "1.0.0-rc.1")
+		if err != nil {
+			return err
+		}
+		_, _, err = add(s, source)
 		return err
 	}
-	source, err := sourceOf(f, "1.0.0")
+	source, err := openSource(filepath.Join(dir, "demo.iso"), "1.0.0")
 	if err != nil {
 		return err
 	}
 	_, _, err = add(s, source)
 	return err
+}
+
+func openSource(path, version string) (Source, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return Source{}, err
+	}
+	return sourceOf(f, version)
 }
 
 func add(s *Store, source Source) (Entry, Method, error) {
@@ -440,7 +452,7 @@ func TestKill(t *testing.T) {
 			dir := t.TempDir()
 			original := filepath.Join(dir, "demo.iso")
 			want := writeArchive(t, original)
-			kill(t, dir, i, false)
+			kill(t, dir, i, "add")
 			s := open(t, filepath.Join(dir, "store"))
 			for id, data := range content(t, s) {
 				if !bytes.Equal(data, want) {
@@ -467,7 +479,7 @@ func TestKill(t *testing.T) {
 			if _, _, err := add(s, newSource(t, original, "1.0.0")); err != nil {
 				t.Fatal(err)
 			}
-			kill(t, dir, i, true)
+			kill(t, dir, i, "remove")
 			content(t, s)
 			if err := remove(s, "demo-1.0.0"); err != nil {
 				t.Fatal(err)
@@ -479,17 +491,87 @@ func TestKill(t *testing.T) {
 	}
 }
 
-func kill(t *testing.T, dir string, step int, removing bool) {
+// replaceable makes a store that has a pre-release, and the archive of one that was built again beside it.
+func replaceable(t *testing.T) (dir string, s *Store, old, rebuilt []byte) {
+	t.Helper()
+	dir = t.TempDir()
+	original := filepath.Join(dir, "demo.iso")
+	old = writeArchive(t, original)
+	s = open(t, filepath.Join(dir, "store"))
+	if _, _, err := add(s, newSource(t, original, "1.0.0-rc.1")); err != nil {
+		t.Fatal(err)
+	}
+	rebuilt = slices.Clone(old) // of the same size: nothing but the digests tells them apart
+	rebuilt[len(rebuilt)-1] ^= 1
+	if err := os.WriteFile(filepath.Join(dir, "rebuilt.iso"), rebuilt, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return dir, s, old, rebuilt
+}
+
+// TestReplace interrupts the replacement of a pre-release before each step, by a failure or by the end of the process. The
+// old or the new archive is there completely, at once and after the next process has tidied up; the same command finishes.
+func TestReplace(t *testing.T) {
+	const id = "demo-1.0.0-rc.1"
+	dir, s, _, rebuilt := replaceable(t)
+	var steps []string
+	s.step = func(name string) error { steps = append(steps, name); return nil }
+	if _, method, err := add(s, newSource(t, filepath.Join(dir, "rebuilt.iso"), "1.0.0-rc.1")); err != nil || method != Copied && method != Reflinked {
+		t.Fatalf("%s, %v", method, err)
+	}
+	complete := func(t *testing.T, s *Store, any ...[]byte) {
+		t.Helper()
+		got := content(t, s)[id]
+		if !slices.ContainsFunc(any, func(want []byte) bool { return bytes.Equal(got, want) }) {
+			t.Error("neither the old nor the new archive is there")
+		}
+	}
+	complete(t, s, rebuilt)
+	for i, step := range steps {
+		for _, way := range []string{"killed", "failed"} {
+			t.Run(fmt.Sprintf("%s %d %s", way, i, step), func(t *testing.T) {
+				dir, s, old, rebuilt := replaceable(t)
+				source := newSource(t, filepath.Join(dir, "rebuilt.iso"), "1.0.0-rc.1")
+				if way == "killed" {
+					kill(t, dir, i, "replace")
+				} else {
+					count := 0
+					s.step = func(string) error {
+						if count++; count == i+1 {
+							return syscall.ENOSPC
+						}
+						return nil
+					}
+					if _, _, err := add(s, source); !errors.Is(err, syscall.ENOSPC) {
+						t.Fatal(err)
+					}
+				}
+				s = open(t, filepath.Join(dir, "store"))
+				complete(t, s, old, rebuilt)
+				if err := s.Tidy(t.Context(), 0, nil); err != nil {
+					t.Fatal(err)
+				}
+				complete(t, s, old, rebuilt)
+				if got, want := files(t, s.Dir()), []string{id + ".iso", id + ".json"}; !slices.Equal(got, want) {
+					t.Errorf("got %q, want %q", got, want)
+				}
+				if _, _, err := add(s, source); err != nil {
+					t.Fatal(err)
+				}
+				complete(t, s, rebuilt)
+			})
+		}
+	}
+}
+
+func kill(t *testing.T, dir string, step int, act string) {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), self)
-	cmd.Env = append(os.Environ(), "STORE_TEST_DIR="+dir, fmt.Sprintf("STORE_TEST_STEP=%d", step))
-	if removing {
-		cmd.Env = append(cmd.Env, "STORE_TEST_REMOVE=1")
-	}
+	cmd.Env = append(os.Environ(), "STORE_TEST_DIR="+dir, fmt.Sprintf("STORE_TEST_STEP=%d", step), "STORE_TEST_ACT="+act)
 	out, err := cmd.CombinedOutput()
 	status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus)
 	if err == nil || !ok || status.Signal() != syscall.SIGKILL {

@@ -120,6 +120,12 @@ func readable(version string) bool {
 	return err == nil
 }
 
+// prerelease tells whether a version is still being developed: it may be built again with other content.
+func prerelease(version string) bool {
+	v, err := semver.StrictNewVersion(version)
+	return err == nil && v.Prerelease() != ""
+}
+
 // RecordSerials notes how new the revocations of the store are.
 func (s *State) RecordSerials(store *Store) {
 	s.FormatVersion = stateFormat
@@ -145,7 +151,7 @@ func (s *State) checkSerials(serials map[string]int64) error {
 }
 
 // Check refuses a version below the highest one that was imported (report.Downgrade), and other content under the
-// same version (report.Replaced). Versions that only revoked keys vouched for do not count.
+// same version (report.Replaced), unless that is a pre-release. Versions that only revoked keys vouched for do not count.
 func (s *State) Check(solution bundle.Solution, sha256 string, revoked []string) error {
 	if s == nil {
 		return nil
@@ -161,7 +167,7 @@ func (s *State) Check(solution bundle.Solution, sha256 string, revoked []string)
 		case lower(solution.Version, floor.Version):
 			return report.Errorf(report.Downgrade, "%s is older than version %s, which was imported before", solution, floor.Version).
 				WithHint("if the older version is really wanted, add --allow-downgrade")
-		case !lower(floor.Version, solution.Version) && floor.SHA256 != sha256:
+		case !lower(floor.Version, solution.Version) && floor.SHA256 != sha256 && !prerelease(solution.Version):
 			return report.Errorf(report.Replaced, "%s was imported before with other content (sha256:%s)", solution, floor.SHA256).
 				WithHint("a released version never changes: ask the vendor which of the two is genuine")
 		}

@@ -440,6 +440,11 @@ func TestState(t *testing.T) {
 		s.Record(db("1.1.0"), "bb", []string{"k1", "k2"}, trust.Keys(nil))
 		return nil
 	}))
+	dev := func(version string) bundle.Solution { return bundle.Solution{Name: "dev", Version: version} }
+	check(t, trust.UpdateState(path, func(s *trust.State) error {
+		s.Record(dev("1.2.0-rc.1"), "aa", []string{"k1"}, trust.Keys(nil))
+		return nil
+	}))
 	s, err := trust.LoadState(path)
 	check(t, err)
 	for _, test := range []struct {
@@ -455,6 +460,9 @@ func TestState(t *testing.T) {
 		{db("1.2.0-rc.1"), "cc", nil, report.Downgrade},
 		{db("1.1.9"), "cc", []string{"k1"}, ""},
 		{db("latest"), "cc", nil, report.Downgrade},
+		{dev("1.2.0-rc.1"), "cc", nil, ""},
+		{dev("1.2.0-rc.0"), "cc", nil, report.Downgrade},
+		{dev("1.2.0"), "cc", nil, ""},
 		{bundle.Solution{Name: "other", Version: "0.1.0"}, "cc", nil, ""},
 	} {
 		if err := s.Check(test.solution, test.digest, test.revoked); report.CodeOf(err) != test.code {

@@ -231,7 +231,7 @@ func image(files fstest.MapFS, name, tag string) {
 func (b *bed) imported(version string, c content) {
 	b.Helper()
 	sum := sha256.Sum256([]byte(b.Solution + version))
-	err := b.RecordImport(b.Context(), deployer.ImportRecord{
+	_, err := b.RecordImport(b.Context(), deployer.ImportRecord{
 		Payload: b.payload(version, c), Path: "/srv/" + b.Solution + "-" + version + ".iso", SHA256: hex.EncodeToString(sum[:]), Size: 4096,
 		Registry: &schema.ClusterRegistry{Mode: schema.RegistryOwn, Host: schema.RegistryHostOwn, Endpoints: b.endpoints},
 	})

@@ -132,10 +132,46 @@ func TestImports(t *testing.T) {
 		t.Error(err)
 	}
 	changed := deployer.ImportRecord{Payload: b.payload("1.0.0", content{}), SHA256: strings.Repeat("0", 64), Size: 1}
-	b.refused(b.RecordImport(t.Context(), changed), report.Replaced, b.Env)
+	_, err = b.RecordImport(t.Context(), changed)
+	b.refused(err, report.Replaced, b.Env)
 	other := schema.ClusterRegistry{Mode: schema.RegistryMetalK8s, Host: schema.RegistryHostMetalK8s}
 	_, err = b.AddEndpoints(t.Context(), other, deployer.EndpointOptions{})
 	b.refused(err, report.Refused, "own")
+}
+
+// TestReplacedPrerelease imports a pre-release that was built again while it is active and runs in an environment.
+func TestReplacedPrerelease(t *testing.T) {
+	b := newBed(t)
+	const version = "1.1.0-rc.1"
+	b.activated(version, content{})
+	b.mustAdd(version)
+	rebuilt := deployer.ImportRecord{
+		Payload: b.payload(version, content{Specs: []string{"colour"}}), Path: "/srv/rebuilt.iso", SHA256: strings.Repeat("0", 64), Size: 1,
+	}
+	notices, err := b.RecordImport(t.Context(), rebuilt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := strings.Join(notices, "\n")
+	for _, command := range []string{"deploy activate " + b.Solution + " " + version, "deploy add " + b.Env + " " + b.Solution + " " + version} {
+		if !strings.Contains(said, command) {
+			t.Errorf("%q is not in the notices:\n%s", command, said)
+		}
+	}
+	catalog, err := b.Catalog(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if known := catalog.Of(b.Solution); len(known) != 1 || known[0].Archive.SHA256 != rebuilt.SHA256 {
+		t.Errorf("%+v", known)
+	}
+	if _, err := b.Activate(t.Context(), deployer.ActivateOptions{Solution: b.Solution, Version: version}); err != nil {
+		t.Error(err)
+	}
+	b.mustAdd(version)
+	if notices, err = b.RecordImport(t.Context(), rebuilt); err != nil || len(notices) > 0 {
+		t.Errorf("again: %q, %v", notices, err)
+	}
 }
 
 func TestLatestWithoutRelease(t *testing.T) {

@@ -68,7 +68,7 @@ func Import(ctx context.Context, d *deployer.Deployer, name string, versions ...
 		if err != nil {
 			return err
 		}
-		err = d.RecordImport(ctx, deployer.ImportRecord{
+		_, err = d.RecordImport(ctx, deployer.ImportRecord{
 			Payload: payload, Path: "/srv/" + name + "-" + version + ".iso", SHA256: digest(name + version), Size: 4096,
 			Registry: &schema.ClusterRegistry{Mode: schema.RegistryOwn, Host: schema.RegistryHostOwn, Endpoints: []string{Endpoint}},
 		})
