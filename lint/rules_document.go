@@ -68,7 +68,7 @@ func documentRules() []Rule {
 			ID: "SOL205", Name: "yaml", Group: GroupDocuments, Severity: report.SeverityError,
 			Summary: "Every YAML file can be read: UTF-8, no duplicate keys, no tabs in the indentation, at most 4 MiB.",
 			Explanation: "Parsers differ in what they make of a file that is not quite YAML: with a key that stands twice, one takes the first and another the last value. " +
-				"Aliases that expand to more than 500,000 values are refused.",
+				"Files with more than 400,000 keys and items, and aliases that expand to more than 500,000 values or 16 MiB, are refused.",
 			Bad: "spec:\n  replicas: 1\n  replicas: 3", Good: "spec:\n  replicas: 3",
 			Check: checkYAML,
 		},

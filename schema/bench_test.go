@@ -16,3 +16,13 @@ func BenchmarkParseSolution(b *testing.B) {
 		}
 	}
 }
+
+func BenchmarkHostile(b *testing.B) {
+	for name, data := range hostile() {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				_, _ = schema.ParseKubernetes("x.yaml", data) // refused or not: what counts is the time
+			}
+		})
+	}
+}

@@ -21,8 +21,13 @@ import (
 const (
 	MaxSize  = 4 << 20
 	MaxDepth = 64
-	// maxValues bounds the values of a document after aliases were replaced by what they stand for.
+	// maxMarks bounds what the YAML library makes nodes of, before it does: it needs microseconds and hundreds of bytes for
+	// each. The largest definitions and dashboards stay far below.
+	maxMarks = 400_000
+	// maxValues and maxText bound the values of a file, and the bytes of its keys and scalars, after aliases were
+	// replaced by what they stand for.
 	maxValues = 500_000
+	maxText   = 4 * MaxSize
 	// maxObjectDepth is for Kubernetes objects: a definition with a pod template in its schema has about 60 levels.
 	maxObjectDepth = 256
 )
@@ -155,7 +160,8 @@ type yamlReader struct {
 	// kubernetes is true when scalars are read by YAML 1.1.
 	kubernetes bool
 	maxDepth   int
-	values     int
+	values     int // of all documents, as text is
+	text       int
 	depth      int
 	stopped    bool // what follows is not worth reading
 	found      []report.Finding
@@ -163,11 +169,17 @@ type yamlReader struct {
 
 // parseYAML reads every document with a reader that says how.
 func parseYAML(data []byte, options *yamlReader) ([]*Document, error) {
-	file := options.file
+	file, r := options.file, *options
 	if problem := checkEncoding(file, data); problem != nil {
 		return nil, newInvalid([]report.Finding{*problem})
 	}
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
+	if line := tooManyMarks(data); line > 0 {
+		return nil, newInvalid([]report.Finding{{
+			Rule: "yaml-size", Severity: report.SeverityError, Path: file, Line: line, Hint: "write it as several files",
+			Message: fmt.Sprintf("the file has more than %d keys, items and documents", maxMarks),
+		}})
+	}
 	var documents []*Document
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	for {
@@ -179,7 +191,6 @@ func parseYAML(data []byte, options *yamlReader) ([]*Document, error) {
 		if err != nil {
 			return nil, newInvalid([]report.Finding{syntaxFinding(file, err)})
 		}
-		r := *options
 		document := &Document{file: file, root: node.Content[0]}
 		document.value = r.read(document.root)
 		if len(r.found) > 0 {
@@ -188,6 +199,45 @@ func parseYAML(data []byte, options *yamlReader) ([]*Document, error) {
 		documents = append(documents, document)
 	}
 }
+
+// tooManyMarks returns the line of the first mark too many, 0 when there are few enough.
+//
+// A mark is what no item, key or document of YAML can do without. It counts wherever it stands, in text, too: to know
+// text from structure is to parse, and whoever is mistaken about it can be deceived.
+func tooManyMarks(data []byte) (line int) {
+	marks := 0
+	before := byte('\n')
+	for i, c := range data {
+		after := byte('\n')
+		if i+1 < len(data) {
+			after = data[i+1]
+		}
+		if isMark(before, c, after) {
+			if marks++; marks > maxMarks {
+				return 1 + bytes.Count(data[:i], []byte("\n"))
+			}
+		}
+		before = c
+	}
+	return 0
+}
+
+func isMark(before, c, after byte) bool {
+	switch c {
+	case ',', '[', '{':
+		return true
+	case '-', '?':
+		return isBlank(after)
+	case ':':
+		return isBlank(after) || before == '"' || before == '\'' || strings.IndexByte(",[]{}", after) >= 0
+	case '.': // the end of a document
+		return before == '\n' || before == '\r' || before >= utf8.RuneSelf
+	}
+	return false
+}
+
+// isBlank is true of white space, and of the first byte of the breaks outside of ASCII.
+func isBlank(c byte) bool { return c <= ' ' || c >= utf8.RuneSelf }
 
 func checkEncoding(file string, data []byte) *report.Finding {
 	finding := report.Finding{Severity: report.SeverityError, Path: file}
@@ -255,7 +305,11 @@ func (r *yamlReader) read(node *yaml.Node) any {
 		return nil
 	}
 	if r.values++; r.values > maxValues {
-		r.stop(node, "yaml-size", "the document has more than %d values", maxValues)
+		r.stop(node, "yaml-size", "the file has more than %d values", maxValues)
+		return nil
+	}
+	if r.text += len(node.Value); r.text > maxText {
+		r.stop(node, "yaml-size", "aliases make more than %d bytes of the file", maxText)
 		return nil
 	}
 	switch node.Kind {
@@ -303,6 +357,7 @@ func (r *yamlReader) mapping(node *yaml.Node) any {
 			continue
 		}
 		first[name] = key
+		r.text += len(name)
 		result[name] = r.read(value)
 	}
 	for _, merge := range merges {

@@ -116,10 +116,13 @@ func TestBombs(t *testing.T) {
 		{"merge of itself", []byte("a: &a\n  <<: *a\n"), "yaml-depth"},
 		{"five mebibytes", append(bytes.Clone(manifest), bytes.Repeat([]byte("# filler\n"), 5<<20/9)...), "yaml-size"},
 		{"many values", append([]byte("a: ["), append(bytes.Repeat([]byte("1,"), 2<<20-8), ']')...), "yaml-size"},
+		{"aliases in many documents", bytes.Repeat([]byte("---\na: &a ["+strings.Repeat("1, ", 999)+"]\nb: ["+strings.Repeat("*a, ", 300)+"]\n"), 3), "yaml-size"},
+		{"aliases of long text", []byte("a: &a " + strings.Repeat("a", 1<<20) + "\nb: [" + strings.Repeat("*a, ", 16) + "]\n"), "yaml-size"},
+		{"aliases of long keys", []byte("a: &a {? " + strings.Repeat("a", 1<<20) + "}\nb: [" + strings.Repeat("*a, ", 16) + "]\n"), "yaml-size"},
 		{"deep flow", []byte(strings.Repeat("[", 65) + strings.Repeat("]", 65)), "yaml-depth"},
-		{"very deep flow", bytes.Repeat([]byte("["), 4<<20), "yaml-syntax"},
-		{"very deep mapping", bytes.Repeat([]byte("{a: "), 1<<20), "yaml-syntax"},
-		{"very deep block", bytes.Repeat([]byte("- "), 2<<20), "yaml-syntax"},
+		{"very deep flow", bytes.Repeat([]byte("["), 100_000), "yaml-syntax"},
+		{"very deep mapping", bytes.Repeat([]byte("{a: "), 100_000), "yaml-syntax"},
+		{"very deep block", bytes.Repeat([]byte("- "), 100_000), "yaml-syntax"},
 		{"duplicate keys", []byte("a: 1\nb: 1\n\"a\": 1\n"), "yaml-duplicate-key"},
 		{"duplicate keys deep inside", []byte("a: [{b: {c: 1, c: 1}}]\n"), "yaml-duplicate-key"},
 		{"Latin-1", []byte("a: \xe4\n"), "yaml-encoding"},
@@ -143,6 +146,45 @@ func TestBombs(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// hostile fills 4 MiB with what YAML libraries are slow at.
+func hostile() map[string][]byte {
+	fill := func(before, unit string) []byte {
+		return append([]byte(before), bytes.Repeat([]byte(unit), (schema.MaxSize-len(before))/len(unit))...)
+	}
+	return map[string][]byte{
+		"one key again":             fill("", "a:\n"),
+		"complex keys":              fill("", "?\n"),
+		"keys without text":         fill("", ":\n"),
+		"items":                     fill("", "-\n"),
+		"items in one line":         fill("", strings.Repeat("- ", 60)+"\n"),
+		"items after Unicode's NEL": fill("", "-\u0085"),
+		"items with comments":       fill("", "- a\n#\n\n"),
+		"documents":                 fill("", "---\n"),
+		"documents with an end":     fill("", "a\n...\n"),
+		"a deep flow":               fill(strings.Repeat("[", 9000), "a,"),
+		"numbers":                   fill("[", "1.5,"),
+		"quoted pairs":              fill("{", "\"a\":1,"),
+		"empty sequences":           fill("[", "[],"),
+		"empty mappings":            fill("[", "{},"),
+	}
+}
+
+// TestManyMarks makes sure that what costs too much is refused before the YAML library sees it: none of the shapes is
+// refused for another reason, as the library would, and each names the line.
+func TestManyMarks(t *testing.T) {
+	for name, data := range hostile() {
+		_, err := schema.ParseYAML("x.yaml", data)
+		problems := schema.Problems(err)
+		if len(problems) != 1 || problems[0].Rule != "yaml-size" || problems[0].Line == 0 || problems[0].Hint == "" {
+			t.Errorf("%s: got %v, want yaml-size with a line and a hint", name, err)
+		}
+	}
+	text := "a: |\n" + strings.Repeat("  {\"name\":\"a value as people write them\",\"on\":true}\n", 60_000)
+	if _, err := schema.ParseYAML("x.yaml", []byte(text)); err != nil {
+		t.Errorf("%d bytes of JSON in a text are refused: %v", len(text), err)
 	}
 }
 
