@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -248,13 +249,34 @@ func TestUnimport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// What is only asked for holds up nothing, what is there does.
 	_, err = client.ConfigMaps(namespace).Create(t.Context(), &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Name: "metalk8s-environment"}, Data: map[string]string{h.solution: "1.0.0"},
+		ObjectMeta: metav1.ObjectMeta{Name: "metalk8s-environment"}, Data: map[string]string{h.solution: "9.9.9"},
 	}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.fails(report.InUse, "environment production (namespace "+namespace+")", "deploy", "unimport", h.solution, "1.0.0")
+	labels := map[string]string{"app": "data"}
+	sets := testcluster.Shared(t).Client().AppsV1().StatefulSets(namespace)
+	_, err = sets.Create(t.Context(), &appsv1.StatefulSet{
+		ObjectMeta: metav1.ObjectMeta{Name: "data"},
+		Spec: appsv1.StatefulSetSpec{
+			Replicas: new(int32), Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec: corev1.PodSpec{Containers: []corev1.Container{
+					{Name: "data", Image: "registry.solutionctl.invalid/" + h.solution + "-1.0.0/server:1.0.0"},
+				}},
+			},
+		},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.fails(report.InUse, "StatefulSet "+namespace+"/data", "deploy", "unimport", h.solution, "1.0.0")
+	if err := sets.Delete(t.Context(), "data", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
 	if got := len(h.stored()); got != 4 {
 		t.Errorf("files in the store: %q", h.stored())
 	}
@@ -267,7 +289,7 @@ func TestUnimport(t *testing.T) {
 
 	h.ok("deploy", "activate", h.solution, "1.1.0")
 	h.fails(report.InUse, "active", "deploy", "unimport", h.file("1.1.0"))
-	h.fails(report.NotFound, "was imported by", "deploy", "unimport", "--store", "elsewhere", h.solution, "1.0.0")
+	h.fails(report.NotFound, "was imported on another host by", "deploy", "unimport", "--store", "elsewhere", h.solution, "1.0.0")
 
 	data := h.ok("deploy", "unimport", "--output", "json", h.solution, "1.0.0")
 	if err := schema.ValidateOutput("unimport", []byte(data)); err != nil {
