@@ -40,12 +40,15 @@ type Deployer struct {
 // clusterLock protects what belongs to the whole cluster: the catalogue, and activation.
 const clusterLock = "cluster"
 
+// lockPrefix begins the names of the locks of namespaces.
+const lockPrefix = "env-"
+
 // lockOf protects what is deployed in a namespace; "" stands for the cluster.
 func lockOf(namespace string) string {
 	if namespace == "" {
 		return clusterLock
 	}
-	return "env-" + namespace
+	return lockPrefix + namespace
 }
 
 // locked runs work under locks: every write with its context is preceded by a look at them.

@@ -18,7 +18,7 @@ func newDeployCommand(a *app) *cobra.Command {
 		newCompatibilityCommand(a), newUpgradeCommand(a, false), newDowngradeCommand(a, false), newRollbackCommand(a, false))
 	addSection(group, "Find and mend what is wrong",
 		newDoctorCommand(a), newDeployDiffCommand(a), newRepairCommand(a, false), newResumeCommand(a), newSupportBundleCommand(a))
-	addSection(group, "Take away", newRemoveCommand(a, false), newDeactivateCommand(a, false), newUnimportCommand(a))
+	addSection(group, "Take away", newRemoveCommand(a, false), newDeactivateCommand(a, false), newUnimportCommand(a), newPurgeCommand(a))
 	group.Long = `Import Solutions into a cluster without internet, activate them and deploy them in environments.
 
 Commands that change the cluster first read, judge and plan, and change nothing when anything stands against it. One that

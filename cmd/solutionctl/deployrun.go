@@ -163,6 +163,7 @@ var verbWords = map[string][2]string{
 	"rollback":   {"rolled back to", "in"},
 	"diff":       {"compared", "in"},
 	"delete":     {"deleted"},
+	"purge":      {"purged"},
 }
 
 // title says in one line what was done, or what would be.

@@ -73,6 +73,11 @@ func (e *Engine) storeParts(ctx context.Context, owner, digest string, data []by
 	return stored, nil
 }
 
+// Stored tells whether a Secret in [cluster.SystemNamespace] is a record of the engine, or content.
+func Stored(secret *unstructured.Unstructured) bool {
+	return slices.Contains([]string{"state", "content"}, secret.GetLabels()[labelStores])
+}
+
 // storable tells whether data is small enough to be kept in the cluster.
 func storable(data []byte) error {
 	if len(data) > maxContent {

@@ -77,10 +77,7 @@ func (d *Documents) DeleteNamespaces(ctx context.Context, namespaces []Namespace
 	if o.NoWait {
 		return nil
 	}
-	if o.Timeout == 0 {
-		o.Timeout = defaultTimeout
-	}
-	waiting, cancel := context.WithTimeout(ctx, o.Timeout)
+	waiting, cancel := context.WithTimeout(ctx, cmp.Or(o.Timeout, defaultTimeout))
 	defer cancel()
 	for _, n := range namespaces {
 		if err := d.awaitDeletion(ctx, waiting, n); err != nil {
@@ -88,6 +85,13 @@ func (d *Documents) DeleteNamespaces(ctx context.Context, namespaces []Namespace
 		}
 	}
 	return nil
+}
+
+// AwaitGone waits until a namespace that is being deleted is gone, like [Documents.DeleteNamespaces].
+func (d *Documents) AwaitGone(ctx context.Context, namespace *unstructured.Unstructured, o DeleteOptions) error {
+	waiting, cancel := context.WithTimeout(ctx, cmp.Or(o.Timeout, defaultTimeout))
+	defer cancel()
+	return d.awaitDeletion(ctx, waiting, newNamespace(namespace))
 }
 
 // identityOf is an object as far as it says which one it is: a namespace is deleted in whatever state it is now.

@@ -1,0 +1,331 @@
+package deployer
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kube "k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/deployer/render"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// PurgeOptions say how to purge a cluster.
+type PurgeOptions struct{ Options }
+
+// Purge removes what stays when every Solution was removed and every archive unimported: the namespaces of Solutions, the
+// records, the catalogue, the locks, and the namespace of all these. It refuses while anything is left that they are about. What
+// somebody else made stays, and the namespace with it, and so do the documents that are shared with MetalK8s.
+func (d *Deployer) Purge(ctx context.Context, o PurgeOptions) (*schema.Operation, error) {
+	if err := d.finishPurge(ctx, o); err != nil {
+		return nil, err
+	}
+	plan := o.Options
+	plan.DryRun = true
+	var names []string // of locks
+	done, err := d.perform(ctx, plan, nil, func(ctx context.Context) (*task, error) {
+		held, err := d.Cluster.Locks(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, lock := range held {
+			names = append(names, lock.Name)
+		}
+		return d.planPurge(ctx, o, held)
+	})
+	// To take a lock would make what a purged cluster does not have any more.
+	if err != nil || o.DryRun || done.Empty() {
+		if done != nil {
+			done.Planned = o.DryRun
+		}
+		return done, err
+	}
+	// Who was at work and died keeps no lock for long: whether somebody lives shows when it is taken.
+	return d.perform(ctx, o.Options, append(names, clusterLock), func(ctx context.Context) (*task, error) { return d.planPurge(ctx, o, nil) })
+}
+
+// finishPurge waits for the last thing that a purge does: while our own namespace goes away nobody can take a lock in it.
+func (d *Deployer) finishPurge(ctx context.Context, o PurgeOptions) error {
+	if o.DryRun {
+		return nil
+	}
+	live, err := d.Cluster.Get(ctx, namespaceKind, "", cluster.SystemNamespace)
+	if err != nil || live == nil || live.GetDeletionTimestamp() == nil {
+		return err
+	}
+	return d.documents().AwaitGone(ctx, live, metalk8s.DeleteOptions{Timeout: o.Timeout})
+}
+
+func (d *Deployer) planPurge(ctx context.Context, o PurgeOptions, held []cluster.Held) (*task, error) {
+	states, err := d.engine().States(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err = d.checkPurge(ctx, states, held); err != nil {
+		return nil, err
+	}
+	t := &task{Operation: schema.Operation{Operation: "purge"}}
+	ours, err := d.solutionNamespaces(ctx)
+	if err != nil {
+		return nil, err
+	}
+	stored, err := d.storedObjects(ctx)
+	if err != nil {
+		return nil, err
+	}
+	system, err := d.Cluster.Get(ctx, namespaceKind, "", cluster.SystemNamespace)
+	if err != nil {
+		return nil, err
+	}
+	if ours, err = d.purgeable(ctx, t, ours, states, stored); err != nil {
+		return nil, err
+	}
+	var home []*unstructured.Unstructured
+	if system != nil {
+		if home, err = d.purgeable(ctx, t, []*unstructured.Unstructured{system}, states, stored); err != nil {
+			return nil, err
+		}
+	}
+	for _, object := range slices.Concat(ours, stored, home) {
+		kind := object.GroupVersionKind()
+		t.records = append(t.records, schema.Change{Action: schema.ActionDelete, Object: refOf(kind, object)})
+		if kind == configMapKind {
+			t.needs = append(t.needs, cluster.Permission{Verb: "delete", Resource: "configmaps", Namespace: object.GetNamespace(), Name: object.GetName()})
+		}
+	}
+	t.after = func(ctx context.Context) error {
+		waiting := metalk8s.DeleteOptions{Timeout: o.Timeout, NoWait: o.NoWait}
+		// Records tell what a namespace of a Solution is, so they stay until it is gone. Locks go last: they guard every write.
+		if err := d.deleteAndAwait(ctx, ours, waiting); err != nil {
+			return err
+		}
+		if len(home) > 0 {
+			stored = slices.DeleteFunc(stored, func(object *unstructured.Unstructured) bool { return object.GetKind() == leaseKind.Kind })
+		}
+		for _, object := range stored {
+			if err := d.Cluster.Delete(ctx, withoutVersion(object), cluster.DeleteOptions{}); err != nil {
+				return err
+			}
+		}
+		return d.deleteAndAwait(ctx, home, waiting)
+	}
+	return t, nil
+}
+
+// checkPurge refuses while there is anything that what a purge removes is about.
+func (d *Deployer) checkPurge(ctx context.Context, states []*engine.State, held []cluster.Held) error {
+	var things []string
+	environments, err := d.documents().Environments(ctx)
+	if err != nil {
+		return err
+	}
+	for _, e := range environments {
+		things = append(things, "environment "+e.Name+" (solutionctl deploy env delete "+e.Name+")")
+	}
+	catalog, err := d.Catalog(ctx)
+	if err != nil {
+		return err
+	}
+	for _, i := range catalog.Imports() {
+		things = append(things, fmt.Sprintf("%s is imported (solutionctl deploy unimport %s %s)", i.ID(), i.Name, i.Version))
+	}
+	recorded, err := d.onRecords(ctx, states)
+	if err != nil {
+		return err
+	}
+	things = append(things, recorded...)
+	broken, err := d.brokenRecords(ctx, RepairOptions{})
+	if err != nil {
+		return err
+	}
+	for _, r := range broken {
+		if r.state.Damage != nil { // told already
+			continue
+		}
+		things = append(things, fmt.Sprintf("record of %s: %s (solutionctl deploy repair --records)", r.key, r.why))
+	}
+	for _, lock := range held {
+		if d.LockWait == 0 && lock.Promised.After(d.Now()) {
+			things = append(things, "lock "+lock.Name+" is held by "+lock.Person)
+		}
+	}
+	if len(things) == 0 {
+		return nil
+	}
+	return report.Errorf(report.InUse, "the cluster is in use:\n  %s", some(things)).
+		WithHint("a purge is for a cluster of which everything was removed; 'solutionctl deploy status' shows what is there")
+}
+
+// onRecords tells what is, or may be, in the cluster of what records list. Namespaces of Solutions go with the purge.
+func (d *Deployer) onRecords(ctx context.Context, states []*engine.State) ([]string, error) {
+	var things []string
+	for _, s := range states {
+		version, deployed := deployedVersion(s)
+		what := strings.TrimSpace(s.Solution + " " + version)
+		switch {
+		case s.Damage != nil:
+			things = append(things, fmt.Sprintf("Secret %s cannot be read (solutionctl deploy repair --records)", s.Secret()))
+			continue
+		case deployed && s.Namespace == "":
+			things = append(things, fmt.Sprintf("%s is active (solutionctl deploy deactivate %s)", what, s.Solution))
+			continue
+		case deployed:
+			things = append(things, fmt.Sprintf("%s is deployed in namespace %s", what, s.Namespace))
+			continue
+		case s.Pending != nil:
+			things = append(things, fmt.Sprintf("%s of %s is not finished (solutionctl deploy resume)", s.Pending.Operation, s.Key))
+			continue
+		}
+		for _, object := range everything(s) {
+			if s.Namespace == "" && object.Kind == namespaceKind.Kind && object.Name == render.SystemNamespace(s.Solution) {
+				continue
+			}
+			there, err := d.stillThere(ctx, object)
+			if err != nil {
+				return nil, err
+			}
+			if there {
+				things = append(things, fmt.Sprintf("%s was kept when %s was removed", object.ObjectRef, s.Solution))
+			}
+		}
+	}
+	return things, nil
+}
+
+func (d *Deployer) stillThere(ctx context.Context, object schema.DeployedObject) (bool, error) {
+	kind := kube.FromAPIVersionAndKind(object.APIVersion, object.Kind)
+	live, err := d.Cluster.GetMetadata(ctx, kind, object.Namespace, object.Name)
+	return live != nil && string(live.GetUID()) == object.UID, err
+}
+
+// solutionNamespaces are those that activations made: the label is that of the very Solution that the name tells.
+func (d *Deployer) solutionNamespaces(ctx context.Context) ([]*unstructured.Unstructured, error) {
+	var ours []*unstructured.Unstructured
+	for object, err := range d.Cluster.List(ctx, namespaceKind, "", metav1.ListOptions{LabelSelector: engine.LabelRelease}) {
+		if err != nil {
+			return nil, err
+		}
+		solution := strings.TrimSuffix(object.GetName(), render.SystemNamespace(""))
+		if object.GetName() == render.SystemNamespace(solution) && object.GetLabels()[engine.LabelRelease] == (engine.Key{Solution: solution}).ID() {
+			object.SetGroupVersionKind(namespaceKind)
+			ours = append(ours, object)
+		}
+	}
+	return ours, nil
+}
+
+// storedObjects are what this tool keeps in its own namespace, in the order in which it can go: locks last, and of those the one
+// that a purge holds.
+func (d *Deployer) storedObjects(ctx context.Context) ([]*unstructured.Unstructured, error) {
+	var stored []*unstructured.Unstructured
+	for _, of := range []struct {
+		kind kube.GroupVersionKind
+		ours func(*unstructured.Unstructured) bool
+	}{
+		{secretKind, engine.Stored},
+		{secretKind, ourNamed(importsName)},
+		{configMapKind, ourNamed(registryName)},
+		{leaseKind, isLock},
+	} {
+		first := len(stored)
+		for object, err := range d.Cluster.ListMetadata(ctx, of.kind, cluster.SystemNamespace, metav1.ListOptions{}) {
+			if err != nil {
+				return nil, err
+			}
+			if of.ours(object) {
+				object.SetGroupVersionKind(of.kind)
+				stored = append(stored, object)
+			}
+		}
+		slices.SortStableFunc(stored[first:], heldLast)
+	}
+	return stored, nil
+}
+
+var leaseKind = kube.GroupVersionKind{Group: "coordination.k8s.io", Version: "v1", Kind: "Lease"}
+
+func isLock(lease *unstructured.Unstructured) bool {
+	return lease.GetName() == clusterLock || strings.HasPrefix(lease.GetName(), lockPrefix)
+}
+
+// heldLast sorts the lock that a purge holds behind all others.
+func heldLast(a, b *unstructured.Unstructured) int {
+	rank := map[string]int{clusterLock: 1}
+	return cmp.Compare(rank[a.GetName()], rank[b.GetName()])
+}
+
+// ourNamed finds an object of this tool by its name.
+func ourNamed(name string) func(*unstructured.Unstructured) bool {
+	return func(o *unstructured.Unstructured) bool {
+		return o.GetName() == name && o.GetLabels()["app.kubernetes.io/managed-by"] == cluster.FieldManager
+	}
+}
+
+// purgeable are those of our namespaces that have nothing but what is ours; the others are told.
+func (d *Deployer) purgeable(ctx context.Context, t *task, ours []*unstructured.Unstructured, states []*engine.State, stored []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+	var free []*unstructured.Unstructured
+	for _, object := range ours {
+		if object.GetDeletionTimestamp() != nil {
+			free = append(free, object)
+			continue
+		}
+		namespace := metalk8s.Namespace{Name: object.GetName()}
+		others, err := d.others(ctx, []metalk8s.Namespace{namespace}, states)
+		if err != nil {
+			return nil, err
+		}
+		usage, err := d.usage(ctx, []metalk8s.Namespace{namespace}, nil)
+		if err != nil {
+			return nil, err
+		}
+		others = slices.DeleteFunc(others, func(ref schema.ObjectRef) bool {
+			return slices.ContainsFunc(stored, func(o *unstructured.Unstructured) bool { return ref == refOf(o.GroupVersionKind(), o) })
+		})
+		var left []string
+		for _, ref := range others {
+			left = append(left, OtherText(ref))
+		}
+		for _, use := range usage {
+			left = append(left, use.String())
+		}
+		if len(left) == 0 {
+			free = append(free, object)
+			continue
+		}
+		t.notice(fmt.Sprintf("namespace %s stays, for it has what this tool did not make:\n  %s", object.GetName(), some(left)))
+	}
+	return free, nil
+}
+
+func (d *Deployer) deleteAndAwait(ctx context.Context, namespaces []*unstructured.Unstructured, o metalk8s.DeleteOptions) error {
+	for _, namespace := range namespaces {
+		if err := d.Cluster.Delete(ctx, withoutVersion(namespace), cluster.DeleteOptions{}); err != nil {
+			return err
+		}
+	}
+	if o.NoWait {
+		return nil
+	}
+	for _, namespace := range namespaces {
+		if err := d.documents().AwaitGone(ctx, namespace, o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// withoutVersion is an object that was read, in whatever state it is now.
+func withoutVersion(object *unstructured.Unstructured) *unstructured.Unstructured {
+	same := object.DeepCopy()
+	same.SetResourceVersion("")
+	return same
+}
