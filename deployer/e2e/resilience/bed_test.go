@@ -5,8 +5,11 @@ package resilience_test
 import (
 	"bytes"
 	"cmp"
+	"compress/gzip"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -264,11 +267,37 @@ func (b *bed) normal(object *unstructured.Unstructured) string {
 	// It is a digest of the ConfigMap, in which the names are.
 	unstructured.RemoveNestedField(object.Object, "spec", "template", "metadata", "annotations", "solutionctl.io/configuration")
 	unstructured.RemoveNestedField(object.Object, "status")
+	b.unpack(object)
 	data, err := json.MarshalIndent(object.Object, "", " ")
 	if err != nil {
 		b.Fatal(err)
 	}
 	return string(data) + "\n"
+}
+
+// unpack replaces what an object holds in compressed form by what it says, in which the names are.
+func (b *bed) unpack(object *unstructured.Unstructured) {
+	b.Helper()
+	packed, _, err := unstructured.NestedStringMap(object.Object, "binaryData")
+	for key, value := range packed {
+		var data []byte
+		if data, err = base64.StdEncoding.DecodeString(value); err != nil {
+			break
+		}
+		var r *gzip.Reader
+		if r, err = gzip.NewReader(bytes.NewReader(data)); err != nil {
+			break
+		}
+		if data, err = io.ReadAll(r); err != nil {
+			break
+		}
+		if err = unstructured.SetNestedField(object.Object, string(data), "binaryData", key); err != nil {
+			break
+		}
+	}
+	if err != nil {
+		b.Fatalf("%s: %v", object.GetName(), err)
+	}
 }
 
 // get returns an object, or nil.
