@@ -500,6 +500,7 @@ func TestGuard(t *testing.T) {
 
 func TestForbidden(t *testing.T) {
 	b := newBed(t)
+	b.deploy(b.release("0.9.0", configMap)) // makes the namespace of the records, which the user below may not
 	kubeconfig, err := testcluster.Shared(t).KubeconfigFor("installer")
 	if err != nil {
 		t.Fatal(err)
