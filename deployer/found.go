@@ -135,24 +135,33 @@ func (d *Deployer) lost(ctx context.Context, kinds []kube.GroupVersionKind, name
 	return found, nil
 }
 
-// straysIn finds everything of a Solution in namespaces that is on no record.
+// straysIn finds what there is of a Solution in namespaces and on no record. Where there is a record, what almost every release
+// has tells whether there is more; else all kinds are looked through.
 func (d *Deployer) straysIn(ctx context.Context, solution string, namespaces []metalk8s.Namespace) (map[string]*strays, error) {
-	names := make([]string, len(namespaces))
-	for i, n := range namespaces {
-		names[i] = n.Name
+	var names, doubtful []string
+	for _, n := range namespaces {
+		names = append(names, n.Name)
 	}
-	lost, err := d.lost(ctx, engine.Kinds, names, func() (states []*engine.State, err error) {
-		for _, name := range names {
-			s, err := d.engine().Look(ctx, engine.Key{Namespace: name, Solution: solution})
-			if err != nil {
-				return nil, err
-			}
-			states = append(states, s)
-		}
-		return states, nil
-	})
+	var states []*engine.State
+	look := func(kinds []kube.GroupVersionKind, names []string) (map[engine.Key]*strays, error) {
+		return d.lost(ctx, kinds, names, func() (_ []*engine.State, err error) {
+			states, err = d.looks(ctx, solution, names)
+			return states, err
+		})
+	}
+	lost, err := look(engine.Telling, names)
 	if err != nil {
 		return nil, err
+	}
+	for _, s := range states {
+		if s.Current == nil || s.Damage != nil || lost[s.Key] != nil {
+			doubtful = append(doubtful, s.Namespace)
+		}
+	}
+	if len(doubtful) > 0 {
+		if lost, err = look(engine.Kinds, doubtful); err != nil {
+			return nil, err
+		}
 	}
 	found := map[string]*strays{}
 	for _, name := range names {
@@ -166,6 +175,18 @@ func (d *Deployer) straysIn(ctx context.Context, solution string, namespaces []m
 		}
 	}
 	return found, nil
+}
+
+// looks reads the records of a Solution in namespaces, damaged ones as well.
+func (d *Deployer) looks(ctx context.Context, solution string, namespaces []string) ([]*engine.State, error) {
+	states := make([]*engine.State, len(namespaces))
+	for i, name := range namespaces {
+		var err error
+		if states[i], err = d.engine().Look(ctx, engine.Key{Namespace: name, Solution: solution}); err != nil {
+			return nil, err
+		}
+	}
+	return states, nil
 }
 
 // byContract finds the operator that MetalK8s deployed in a namespace and what it made for it, none where there is no such

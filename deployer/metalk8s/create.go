@@ -51,14 +51,13 @@ func (d *Documents) CreateEnvironment(ctx context.Context, o CreateOptions) (Cre
 	if err != nil {
 		return "", err
 	}
-	all, err := d.Environments(ctx)
+	siblings, err := d.namespaces(ctx, EnvironmentLabel+"="+o.Name)
 	if err != nil {
 		return "", err
 	}
-	var siblings []Namespace
 	description := ""
-	if i := slices.IndexFunc(all, func(e Environment) bool { return e.Name == o.Name }); i >= 0 {
-		siblings, description = all[i].Namespaces, all[i].Description
+	for _, e := range group(siblings) {
+		description = e.Description
 	}
 	if o.Description != nil {
 		description = *o.Description
