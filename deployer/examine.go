@@ -30,6 +30,8 @@ type finding struct {
 	explained      int
 	crashes        map[workload][]string
 	reporting      map[kube.GroupVersionKind]bool // of which kinds operators report how an object is; shared by all findings
+	webhooks       *health.Webhooks               // likewise
+	silent         []string                       // objects whose webhooks do not answer
 }
 
 // maxExplained bounds the objects of a Solution that are followed down to their containers: they are rarely ill of
@@ -56,15 +58,28 @@ func (d *Deployer) examine(ctx context.Context, states []*engine.State, closely 
 	}
 	findings := map[engine.Key]*finding{}
 	reporting := map[kube.GroupVersionKind]bool{}
+	webhooks := &health.Webhooks{Reader: d.Cluster}
 	for _, s := range states {
-		f := &finding{health: schema.HealthReady, crashes: crashes, reporting: reporting}
+		f := &finding{health: schema.HealthReady, crashes: crashes, reporting: reporting, webhooks: webhooks}
 		findings[s.Key] = f
 		for _, known := range inventory(s) {
 			f.objects++
 			d.judge(ctx, f, known, live[known.ObjectRef])
 		}
+		f.unheard()
 	}
 	return findings, d.explainChanges(ctx, states, findings, closely)
+}
+
+// unheard judges the release by its webhooks that do not answer: while another part of it is still coming up they may yet.
+func (f *finding) unheard() {
+	word := schema.HealthFailed
+	if f.health == schema.HealthProgressing {
+		word = schema.HealthProgressing
+	}
+	if len(f.silent) > 0 {
+		f.worsen(word, f.silent...)
+	}
 }
 
 // inventory are the objects that a release should have now.
@@ -155,6 +170,10 @@ func (d *Deployer) judge(ctx context.Context, f *finding, known schema.DeployedO
 	if status.Ready && len(crashes) == 0 {
 		if d.neglected(ctx, f, live) {
 			f.worsen(schema.HealthProgressing, name+": its operator has not looked at it yet")
+			return
+		}
+		if dead := f.webhooks.Dead(ctx, live); len(dead) > 0 {
+			f.silent = append(f.silent, name+" "+dead[0].Problem)
 			return
 		}
 		f.ready++

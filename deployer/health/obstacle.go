@@ -72,35 +72,43 @@ type deadWebhook struct {
 }
 
 func deadWebhooks(ctx context.Context, r Reader) ([]deadWebhook, error) {
-	services := backends{reader: r}
+	services := Webhooks{Reader: r}
 	var found []deadWebhook
 	for _, kind := range webhookKinds {
 		for object, err := range r.List(ctx, kind, "", metav1.ListOptions{}) {
 			if err != nil {
 				return nil, err
 			}
-			hooks, _, _ := unstructured.NestedSlice(object.Object, "webhooks")
-			for _, hook := range hooks {
-				fields, _ := hook.(map[string]any)
-				if policy, _, _ := unstructured.NestedString(fields, "failurePolicy"); policy == "Ignore" {
-					continue
-				}
-				problem := services.problem(ctx, fields, "clientConfig", "service")
-				if problem == "" {
-					continue
-				}
-				name, _, _ := unstructured.NestedString(fields, "name")
-				rules, _, _ := unstructured.NestedSlice(fields, "rules")
-				found = append(found, deadWebhook{name: name, rules: rules, Obstacle: Obstacle{
-					Object:  kind.Kind + " " + object.GetName(),
-					Problem: fmt.Sprintf("asks webhook %s, which does not answer: %s", name, problem),
-					Remedy: fmt.Sprintf("repair what serves it; if nobody needs it any more, kubectl delete %s %s",
-						strings.ToLower(kind.Kind), object.GetName()),
-				}})
-			}
+			object.SetGroupVersionKind(kind)
+			found = append(found, services.deadAdmission(ctx, object)...)
 		}
 	}
 	return found, nil
+}
+
+// deadAdmission finds the dead ones among the webhooks of an admission configuration.
+func (w *Webhooks) deadAdmission(ctx context.Context, object *unstructured.Unstructured) []deadWebhook {
+	var found []deadWebhook
+	hooks, _, _ := unstructured.NestedSlice(object.Object, "webhooks")
+	for _, hook := range hooks {
+		fields, _ := hook.(map[string]any)
+		if policy, _, _ := unstructured.NestedString(fields, "failurePolicy"); policy == "Ignore" {
+			continue
+		}
+		problem := w.problem(ctx, fields, "clientConfig", "service")
+		if problem == "" {
+			continue
+		}
+		name, _, _ := unstructured.NestedString(fields, "name")
+		rules, _, _ := unstructured.NestedSlice(fields, "rules")
+		found = append(found, deadWebhook{name: name, rules: rules, Obstacle: Obstacle{
+			Object:  object.GetKind() + " " + object.GetName(),
+			Problem: fmt.Sprintf("asks webhook %s, which does not answer: %s", name, problem),
+			Remedy: fmt.Sprintf("repair what serves it; if nobody needs it any more, kubectl delete %s %s",
+				strings.ToLower(object.GetKind()), object.GetName()),
+		}})
+	}
+	return found
 }
 
 // concerns tells whether the webhook is asked before an object is changed or deleted.
@@ -118,7 +126,7 @@ func (w deadWebhook) concerns(resource schema.GroupResource) bool {
 // DeadConversions are the definitions whose webhook, which converts custom resources between versions, is gone. Their
 // objects can be neither read nor deleted, and so neither can their namespaces.
 func DeadConversions(ctx context.Context, r Reader) ([]Obstacle, error) {
-	services := backends{reader: r}
+	services := Webhooks{Reader: r}
 	var found []Obstacle
 	for object, err := range r.List(ctx, definitionKind, "", metav1.ListOptions{}) {
 		if err != nil {
@@ -131,8 +139,8 @@ func DeadConversions(ctx context.Context, r Reader) ([]Obstacle, error) {
 	return found, nil
 }
 
-func (b *backends) deadConversion(ctx context.Context, definition *unstructured.Unstructured) (Obstacle, bool) {
-	problem := b.problem(ctx, definition.Object, "spec", "conversion", "webhook", "clientConfig", "service")
+func (w *Webhooks) deadConversion(ctx context.Context, definition *unstructured.Unstructured) (Obstacle, bool) {
+	problem := w.problem(ctx, definition.Object, "spec", "conversion", "webhook", "clientConfig", "service")
 	return Obstacle{
 		Object:  "CustomResourceDefinition " + definition.GetName(),
 		Problem: "converts its objects by a webhook that does not answer: " + problem,
@@ -141,15 +149,35 @@ func (b *backends) deadConversion(ctx context.Context, definition *unstructured.
 	}, problem != ""
 }
 
-// backends judges the Services behind webhooks, each once.
-type backends struct {
-	reader Reader
+// Webhooks judges the webhooks that objects name, the Service of each once. It is not for concurrent use.
+type Webhooks struct {
+	Reader Reader
 	known  map[string]string
+}
+
+// Dead are the webhooks that an object makes the API server ask, a definition to convert or a configuration to admit, and that do not
+// answer. Of what the user may not see, and of a webhook outside of the cluster, nothing is claimed.
+func (w *Webhooks) Dead(ctx context.Context, object *unstructured.Unstructured) []Obstacle {
+	kind := object.GroupVersionKind().GroupKind()
+	if kind == definitionKind.GroupKind() {
+		if dead, ok := w.deadConversion(ctx, object); ok {
+			return []Obstacle{dead}
+		}
+		return nil
+	}
+	if !slices.ContainsFunc(webhookKinds, func(k schema.GroupVersionKind) bool { return k.GroupKind() == kind }) {
+		return nil
+	}
+	var found []Obstacle
+	for _, dead := range w.deadAdmission(ctx, object) {
+		found = append(found, dead.Obstacle)
+	}
+	return found
 }
 
 // problem tells why the Service that is named at a place of an object does not serve; "" when it does, when none is named,
 // and when that cannot be found out.
-func (b *backends) problem(ctx context.Context, object map[string]any, path ...string) string {
+func (w *Webhooks) problem(ctx context.Context, object map[string]any, path ...string) string {
 	service, _, _ := unstructured.NestedMap(object, path...)
 	namespace, _ := service["namespace"].(string)
 	name, _ := service["name"].(string)
@@ -157,18 +185,18 @@ func (b *backends) problem(ctx context.Context, object map[string]any, path ...s
 		return ""
 	}
 	key := namespace + "/" + name
-	if problem, known := b.known[key]; known {
+	if problem, known := w.known[key]; known {
 		return problem
 	}
-	if b.known == nil {
-		b.known = map[string]string{}
+	if w.known == nil {
+		w.known = map[string]string{}
 	}
-	b.known[key] = b.judge(ctx, namespace, name)
-	return b.known[key]
+	w.known[key] = w.judge(ctx, namespace, name)
+	return w.known[key]
 }
 
-func (b *backends) judge(ctx context.Context, namespace, name string) string {
-	service, err := b.reader.Get(ctx, serviceKind, namespace, name)
+func (w *Webhooks) judge(ctx context.Context, namespace, name string) string {
+	service, err := w.Reader.Get(ctx, serviceKind, namespace, name)
 	switch {
 	case err != nil:
 		return ""
@@ -178,7 +206,7 @@ func (b *backends) judge(ctx context.Context, namespace, name string) string {
 	if kind, _, _ := unstructured.NestedString(service.Object, "spec", "type"); kind == "ExternalName" {
 		return ""
 	}
-	for slice, err := range b.reader.List(ctx, sliceKind, namespace, metav1.ListOptions{LabelSelector: "kubernetes.io/service-name=" + name}) {
+	for slice, err := range w.Reader.List(ctx, sliceKind, namespace, metav1.ListOptions{LabelSelector: "kubernetes.io/service-name=" + name}) {
 		if err != nil || hasReady(slice) {
 			return ""
 		}

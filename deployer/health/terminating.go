@@ -149,7 +149,7 @@ func (e *explainer) explainDefinition(definition *unstructured.Unstructured) {
 }
 
 func (e *explainer) explainConversion(definition *unstructured.Unstructured) {
-	services := backends{reader: e.reader}
+	services := Webhooks{Reader: e.reader}
 	if dead, ok := services.deadConversion(e.ctx, definition); ok {
 		e.add(dead.String())
 	}

@@ -598,3 +598,40 @@ func TestStatusOfResourcesWithoutStatus(t *testing.T) {
 	}
 	b.wantHealth(schema.HealthReady)
 }
+
+// TestStatusOfWebhooks: a webhook that nobody serves is no part of a Solution that is ready, although a Deployment of no pods is.
+func TestStatusOfWebhooks(t *testing.T) {
+	b := newBed(t)
+	b.imported("1.0.0", withWebhook(b))
+	if _, err := b.Activate(t.Context(), deployer.ActivateOptions{Options: deployer.Options{NoWait: true}, Solution: b.Solution}); err != nil {
+		t.Fatal(err)
+	}
+	part := func() schema.DeploymentStatus {
+		t.Helper()
+		s, err := b.Status(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		i := slices.IndexFunc(s.Solutions, func(one schema.SolutionStatus) bool { return one.Name == b.Solution })
+		if i < 0 || s.Solutions[i].Deployment == nil {
+			t.Fatalf("nothing about %s in %+v", b.Solution, s.Solutions)
+		}
+		return *s.Solutions[i].Deployment
+	}
+	system := b.Solution + "-system"
+	nobody := "no pod behind Service " + system + "/webhook is ready"
+	got, text := part(), ""
+	for _, reason := range got.Reasons {
+		text += reason + "\n"
+	}
+	if got.Health != schema.HealthFailed || got.Ready != got.Objects-2 ||
+		!strings.Contains(text, "CustomResourceDefinition "+b.crdName()+" converts its objects by a webhook that does not answer: "+nobody) ||
+		!strings.Contains(text, "ValidatingWebhookConfiguration "+b.Solution+" asks webhook clocks."+b.Solution+".example, which does not answer: "+nobody) {
+		t.Errorf("got %s, %d of %d ready:\n%s", got.Health, got.Ready, got.Objects, text)
+	}
+	b.create(fmt.Sprintf("apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {name: webhook, namespace: %s, labels: {kubernetes.io/service-name: webhook}}\n"+
+		"addressType: IPv4\nendpoints: [{addresses: [10.0.0.1], conditions: {ready: true}}]\nports: [{port: 9443}]\n", system))
+	if got := part(); got.Health != schema.HealthReady || got.Ready != got.Objects {
+		t.Errorf("with an endpoint: %+v", got)
+	}
+}
