@@ -10,6 +10,7 @@ import (
 	"testing/fstest"
 
 	"github.com/solutionctl/solutionctl/lint"
+	"github.com/solutionctl/solutionctl/lint/target"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -54,7 +55,7 @@ func TestBadInput(t *testing.T) {
 }
 
 func TestNotASolution(t *testing.T) {
-	_, err := lint.OpenDirectory(fstest.MapFS{"readme.txt": {Data: []byte("hello")}}, "somewhere")
+	_, err := target.OpenDirectory(fstest.MapFS{"readme.txt": {Data: []byte("hello")}}, "somewhere")
 	if report.CodeOf(err) != report.Invalid || len(report.Hints(err)) == 0 {
 		t.Errorf("got %v (%s)", err, report.CodeOf(err))
 	}
@@ -67,7 +68,7 @@ func TestNotASolution(t *testing.T) {
 
 // TestUnknownRule refuses names that are no rules.
 func TestUnknownRule(t *testing.T) {
-	_, err := lint.Run(t.Context(), readExample(t, "base.txtar").target(t), lint.Options{Disable: []string{"SOL1"}})
+	_, err := lint.Run(t.Context(), readExample(t, "base.txtar").target(t).Target, lint.Options{Disable: []string{"SOL1"}})
 	if report.CodeOf(err) != report.Usage {
 		t.Errorf("got %v", err)
 	}
@@ -94,11 +95,11 @@ func FuzzDirectory(f *testing.F) {
 		}
 		files := maps.Clone(base.files)
 		files[name] = &fstest.MapFile{Data: data}
-		target, err := lint.OpenDirectory(files, "fuzz")
+		opened, err := target.OpenDirectory(files, "fuzz")
 		if err != nil {
 			return
 		}
-		for _, finding := range run(t, target) {
+		for _, finding := range run(t, &judged{Target: opened}) {
 			if finding.Rule == "" || finding.Message == "" || finding.Line < 0 {
 				t.Errorf("a finding without rule, message or with a bad line: %+v", finding)
 			}
@@ -114,32 +115,4 @@ func fitsInto(files fstest.MapFS, name string) bool {
 		}
 	}
 	return name != "."
-}
-
-// FuzzSplitPath takes any path apart.
-func FuzzSplitPath(f *testing.F) {
-	for _, path := range []string{"spec.containers[0].image", "metadata.labels[app.kubernetes.io/name]", "data[a.yaml]: spec.image", "a[", "]", ".."} {
-		f.Add(path)
-	}
-	f.Fuzz(func(t *testing.T, path string) {
-		for _, step := range lint.SplitPath(path) {
-			if len(step) > len(path) {
-				t.Errorf("%q is longer than %q", step, path)
-			}
-		}
-	})
-}
-
-func TestSplitPath(t *testing.T) {
-	for path, want := range map[string]string{
-		"spec.containers[0].image":                              "spec|containers|0|image",
-		"metadata.labels[app.kubernetes.io/name]":               "metadata|labels|app.kubernetes.io/name",
-		"data[a.yaml]: spec.image":                              "data|a.yaml",
-		"spec.versions[0].schema.openAPIV3Schema.properties[x]": "spec|versions|0|schema|openAPIV3Schema|properties|x",
-		"": "",
-	} {
-		if got := strings.Join(lint.SplitPath(path), "|"); got != want {
-			t.Errorf("%s: got %s, want %s", path, got, want)
-		}
-	}
 }

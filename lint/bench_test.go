@@ -34,9 +34,7 @@ spec:
 `, i)}
 	}
 	for b.Loop() {
-		t, err := lint.OpenDirectory(files, "objects")
-		check(b, err)
-		_, err = lint.Run(b.Context(), t, lint.Options{Disable: []string{"operator", "monitoring", "completeness"}})
+		_, err := lint.Run(b.Context(), openDirectory(b, files).Target, lint.Options{Disable: []string{"operator", "monitoring", "completeness"}})
 		check(b, err)
 	}
 }

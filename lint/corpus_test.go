@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"github.com/solutionctl/solutionctl/lint/target"
 )
 
 var update = flag.Bool("update", false, "write golden files anew")
@@ -65,17 +67,17 @@ func TestCorpus(t *testing.T) {
 func judgeProject(t *testing.T, name string) project {
 	t.Helper()
 	dir := os.DirFS(path.Join(corpus, name))
-	target, err := OpenDirectory(corpusArchive(t, dir, name), name)
+	opened, err := target.OpenDirectory(corpusArchive(t, dir, name), name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range target.Charts() {
+	for _, c := range opened.Charts() {
 		if c.Err != nil {
 			t.Logf("%s: %v", name, c.Err)
 		}
 	}
-	for _, file := range target.manifests() {
-		if _, err := target.Documents(file); err != nil {
+	for _, file := range opened.Manifests() {
+		if _, err := opened.Documents(file); err != nil {
 			t.Logf("%s: %v", name, err)
 		}
 	}
@@ -88,7 +90,7 @@ func judgeProject(t *testing.T, name string) project {
 		}
 	}
 	found := map[string]bool{} // → certain
-	for _, use := range target.uses() {
+	for _, use := range uses(t.Context(), &subject{Target: opened}) {
 		found[fullName(use.Image)] = found[fullName(use.Image)] || use.Certain
 	}
 	for _, image := range inManifests {

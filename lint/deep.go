@@ -13,11 +13,12 @@ import (
 
 	"github.com/solutionctl/solutionctl/build/iso"
 	"github.com/solutionctl/solutionctl/build/oci"
+	"github.com/solutionctl/solutionctl/lint/target"
 )
 
 // checkDigests reads every blob of an archive once, several at a time.
-func checkDigests(ctx context.Context, t *Target, r *Reporter) {
-	if !t.Deep || t.Kind == Project {
+func checkDigests(ctx context.Context, t *subject, r *Reporter) {
+	if !t.deep || t.Kind == target.Project {
 		return
 	}
 	entries, err := oci.Layout(t.contents())
@@ -41,13 +42,13 @@ func checkDigests(ctx context.Context, t *Target, r *Reporter) {
 	_ = group.Wait() // nothing fails
 	for _, entry := range entries {
 		if err := bad[entry.Path]; err != nil {
-			r.Report(InFile(entry.Path), "copy or download the archive again, or build it again", "%v", err)
+			r.Report(target.InFile(entry.Path), "copy or download the archive again, or build it again", "%v", err)
 		}
 	}
 }
 
 // distinct returns the blobs, each extent of the image once: both views of a blob are usually the same bytes.
-func (t *Target) distinct(entries []oci.Entry) []oci.Entry {
+func (t *subject) distinct(entries []oci.Entry) []oci.Entry {
 	type extent struct {
 		offset int64
 		digest string

@@ -5,77 +5,64 @@ import (
 	"context"
 	"path"
 	"regexp"
+	"runtime"
 	"strings"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/solutionctl/solutionctl/lint/crd"
+	"github.com/solutionctl/solutionctl/lint/target"
 )
 
-func checkCustomResources(ctx context.Context, t *Target, r *Reporter) {
-	t.eachCustomResource(ctx, func(o *Object, c verdict) {
-		for _, invalid := range c.invalid {
-			r.Report(o.At(invalid.Path), "", "%s", invalid.Message)
+func checkCustomResources(ctx context.Context, t *subject, r *Reporter) {
+	for _, v := range verdicts(ctx, t) {
+		for _, invalid := range v.invalid {
+			r.Report(v.object.At(invalid.Path), "", "%s", invalid.Message)
 		}
-		if c.err != nil {
-			r.Report(o.At(""), "", "%v", c.err)
+		if v.err != nil {
+			r.Report(v.object.At(""), "", "%v", v.err)
 		}
-	})
+	}
 }
 
-func checkDroppedFields(ctx context.Context, t *Target, r *Reporter) {
-	t.eachCustomResource(ctx, func(o *Object, c verdict) {
-		for _, lost := range c.lost {
-			r.Report(o.AtKey(lost.Path), "correct the name of the field, or add it to the definition", "the API server drops %s: the definition has no such field", lost.Path)
+func checkDroppedFields(ctx context.Context, t *subject, r *Reporter) {
+	for _, v := range verdicts(ctx, t) {
+		for _, lost := range v.lost {
+			r.Report(v.object.AtKey(lost.Path), "correct the name of the field, or add it to the definition", "the API server drops %s: the definition has no such field", lost.Path)
 		}
-	})
+	}
 }
 
-func checkServedVersion(_ context.Context, t *Target, r *Reporter) {
+func checkServedVersion(_ context.Context, t *subject, r *Reporter) {
 	for _, o := range t.Objects() {
 		definition := t.definitionFor(o)
-		if definition == nil || !o.judged() {
+		if definition == nil || !o.Judged() {
 			continue
 		}
-		if served, versions := definition.serves(o.version()); !served {
-			r.Report(o.AtKey("apiVersion"), "", "the definition does not serve %s; it serves %s", o.version(), strings.Join(versions, ", "))
+		if served, versions := definition.Serves(o.Version()); !served {
+			r.Report(o.AtKey("apiVersion"), "", "the definition does not serve %s; it serves %s", o.Version(), strings.Join(versions, ", "))
 		}
 	}
-}
-
-func (o *Object) version() string {
-	_, version, ok := strings.Cut(o.APIVersion, "/")
-	if !ok {
-		return o.APIVersion
-	}
-	return version
-}
-
-func (d Definition) serves(version string) (served bool, versions []string) {
-	for _, v := range d.Spec.Versions {
-		if v.Served {
-			versions = append(versions, v.Name)
-			served = served || v.Name == version
-		}
-	}
-	return served, versions
 }
 
 // verdict is what the API server would make of a custom resource.
 type verdict struct {
+	object  *target.Object
 	invalid []crd.Invalid
 	lost    []crd.LostField
 	err     error
 }
 
-// eachCustomResource judges the objects whose definition is in the archive. Definitions that the API server refuses
-// judge nothing.
-func (t *Target) eachCustomResource(ctx context.Context, visit func(*Object, verdict)) {
+// verdicts judges the objects whose definition is in the archive. Definitions that the API server refuses judge nothing.
+var verdicts = fact(func(ctx context.Context, t *subject) []verdict {
+	var all []verdict
 	checkers := map[string]*crd.Checker{}
 	for _, o := range t.Objects() {
 		definition := t.definitionFor(o)
-		if definition == nil || !o.judged() {
+		if definition == nil || !o.Judged() {
 			continue
 		}
-		if served, _ := definition.serves(o.version()); !served || o.template != "" && definition.Part != PartCRD && definition.File != o.File {
+		if served, _ := definition.Serves(o.Version()); !served || o.Rendered() && definition.Part != target.PartCRD && definition.File != o.File {
 			continue
 		}
 		key := definition.File + "\x00" + definition.Name
@@ -87,38 +74,41 @@ func (t *Target) eachCustomResource(ctx context.Context, visit func(*Object, ver
 		if checker == nil {
 			continue
 		}
-		var v verdict
-		v.invalid, v.lost, v.err = checker.Check(ctx, o.version(), o.Value)
-		visit(o, v)
+		v := verdict{object: o}
+		v.invalid, v.lost, v.err = checker.Check(ctx, o.Version(), o.Value)
+		all = append(all, v)
 	}
-}
+	return all
+})
 
 // crdName makes the name of a file for a definition.
 var crdName = regexp.MustCompile(`[^a-z0-9-].*`)
 
-func checkDefinitionFiles(_ context.Context, t *Target, r *Reporter) {
+func checkDefinitionFiles(_ context.Context, t *subject, r *Reporter) {
 	for _, o := range t.Objects() {
-		if !o.isDefinition() || o.Part != PartSample && o.Part != PartUnapplied {
+		if !o.IsDefinition() || o.Part != target.PartSample && o.Part != target.PartUnapplied {
 			continue
 		}
 		extension := path.Ext(o.File)
 		name := strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(o.File, extension), "_cr"), "_crd")
-		if o.Part == PartUnapplied {
+		if o.Part == target.PartUnapplied {
 			name = path.Join("operator/deploy/crds", path.Base(name))
 		}
 		found := r.Report(o.At(""), "name the file "+name+"_crd.yaml", "the definition is not applied: its file is not named operator/deploy/crds/**/*_crd.yaml")
 		if documents, err := t.Documents(o.File); err == nil && len(documents) == 1 {
-			found.Fix(Edit{name + "_crd.yaml", t.parse(o.File).data}, Edit{o.File, nil})
+			if data, err := t.Text(o.File); err == nil {
+				found.Fix(Edit{name + "_crd.yaml", data}, Edit{o.File, nil})
+			}
 		}
 	}
 }
 
-func checkDefinitionDocuments(_ context.Context, t *Target, r *Reporter) {
-	for _, file := range t.crdFiles() {
-		for _, problem := range t.fileProblems(file) {
+func checkDefinitionDocuments(_ context.Context, t *subject, r *Reporter) {
+	for _, file := range t.DefinitionFiles() {
+		for _, problem := range t.DefinitionProblems(file) {
 			switch problem.Reason {
 			case crd.Documents:
-				r.Report(Place{file, problem.Line, problem.Column, ""}, problem.Hint, "%s", problem.Message).Fix(splitDocuments(t, file)...)
+				r.Report(target.Place{File: file, Line: problem.Line, Column: problem.Column}, problem.Hint, "%s", problem.Message).Fix(splitDocuments(t, file)...)
 			case crd.WrongKind, crd.Unreadable:
 				r.Report(t.problemPlace(file, problem), problem.Hint, "%s", problem.Message)
 			}
@@ -130,10 +120,14 @@ var documentSeparator = regexp.MustCompile(`(?m)^---(?:[ \t].*)?\r?\n`)
 
 // splitDocuments writes each definition of a file to a file of its own. It gives up where documents cannot be told
 // apart by their separators, or hold anything else.
-func splitDocuments(t *Target, file string) []Edit {
+func splitDocuments(t *subject, file string) []Edit {
+	data, err := t.Text(file)
+	if err != nil {
+		return nil
+	}
 	var edits []Edit
 	names := map[string]bool{}
-	for _, text := range documentSeparator.Split(string(t.parse(file).data), -1) {
+	for _, text := range documentSeparator.Split(string(data), -1) {
 		definition, _ := crd.Parse([]byte(text))
 		switch {
 		case strings.TrimSpace(text) == "":
@@ -142,7 +136,7 @@ func splitDocuments(t *Target, file string) []Edit {
 			return nil
 		}
 		name := path.Join(path.Dir(file), crdName.ReplaceAllString(definition.Spec.Names.Plural, "")+"_crd.yaml")
-		if names[name] || name != file && t.has(name) {
+		if names[name] || name != file && t.Has(name) {
 			return nil
 		}
 		names[name] = true
@@ -157,7 +151,7 @@ func splitDocuments(t *Target, file string) []Edit {
 	return edits
 }
 
-func (t *Target) has(name string) bool {
+func (t *subject) has(name string) bool {
 	for _, file := range t.Files() {
 		if file.Path == name {
 			return true
@@ -167,10 +161,10 @@ func (t *Target) has(name string) bool {
 }
 
 // checkDefinitionText reports what is wrong with definitions as files.
-func checkDefinitionText(reason crd.Reason) func(context.Context, *Target, *Reporter) {
-	return func(_ context.Context, t *Target, r *Reporter) {
-		for _, file := range t.crdFiles() {
-			for _, problem := range t.fileProblems(file) {
+func checkDefinitionText(reason crd.Reason) func(context.Context, *subject, *Reporter) {
+	return func(_ context.Context, t *subject, r *Reporter) {
+		for _, file := range t.DefinitionFiles() {
+			for _, problem := range t.DefinitionProblems(file) {
 				if problem.Reason == reason {
 					r.Report(t.problemPlace(file, problem), problem.Hint, "%s", problem.Message)
 				}
@@ -180,7 +174,7 @@ func checkDefinitionText(reason crd.Reason) func(context.Context, *Target, *Repo
 			return
 		}
 		for _, d := range t.Definitions() { // of charts and other parts
-			if d.Converted && d.Part != PartCRD && d.Part.Applied() {
+			if d.Converted && d.Part != target.PartCRD && d.Part.Applied() {
 				r.Report(d.Object.AtKey("apiVersion"), "write apiextensions.k8s.io/v1", "apiextensions.k8s.io/v1beta1 is not served since Kubernetes 1.22")
 			}
 		}
@@ -188,10 +182,10 @@ func checkDefinitionText(reason crd.Reason) func(context.Context, *Target, *Repo
 }
 
 // checkDefinition reports what the API server would have against definitions.
-func checkDefinition(reason crd.Reason) func(context.Context, *Target, *Reporter) {
-	return func(ctx context.Context, t *Target, r *Reporter) {
-		for _, file := range t.crdFiles() { // those that cannot even be decoded
-			for _, problem := range t.fileProblems(file) {
+func checkDefinition(reason crd.Reason) func(context.Context, *subject, *Reporter) {
+	return func(ctx context.Context, t *subject, r *Reporter) {
+		for _, file := range t.DefinitionFiles() { // those that cannot even be decoded
+			for _, problem := range t.DefinitionProblems(file) {
 				if problem.Reason == reason {
 					r.Report(t.problemPlace(file, problem), problem.Hint, "%s", problem.Message)
 				}
@@ -201,13 +195,9 @@ func checkDefinition(reason crd.Reason) func(context.Context, *Target, *Reporter
 			if d.Converted && reason == crd.Refused {
 				continue // it was written for other rules; SOL323 says so
 			}
-			for _, problem := range t.judgement(ctx, i) {
+			for _, problem := range judgements(ctx, t)[i] {
 				if problem.Reason == reason && d.Part.Applied() {
-					at := InFile(d.File)
-					if d.Object != nil {
-						at = d.Object.At(problem.Path)
-					}
-					r.Report(at, problem.Hint, "%s", brief(problem.Message))
+					r.Report(d.At(problem.Path), problem.Hint, "%s", brief(problem.Message))
 				}
 			}
 		}
@@ -225,46 +215,39 @@ func brief(message string) string {
 	return kind + message[last:]
 }
 
-// fileProblems is what is wrong with a definition as a file; nothing where it is not even YAML.
-func (t *Target) fileProblems(file string) []crd.Problem {
-	t.Definitions() // reads them
-	return t.crdProblems[file]
-}
-
 // problemPlace is the place of a problem with a file of one definition.
-func (t *Target) problemPlace(file string, problem crd.Problem) Place {
-	if o := t.firstObject(file); o != nil && problem.Line == 0 {
+func (t *subject) problemPlace(file string, problem crd.Problem) target.Place {
+	if o := t.FirstObject(file); o != nil && problem.Line == 0 {
 		return o.At(problem.Path)
 	}
-	return Place{file, problem.Line, problem.Column, ""}
+	return target.Place{File: file, Line: problem.Line, Column: problem.Column}
 }
 
-func checkDefinitionsTwice(_ context.Context, t *Target, r *Reporter) {
+func checkDefinitionsTwice(_ context.Context, t *subject, r *Reporter) {
 	first := map[string]string{}
 	for _, d := range t.Definitions() {
-		if !d.Part.Applied() || d.Part == PartChart {
+		if !d.Part.Applied() || d.Part == target.PartChart {
 			continue
 		}
 		if earlier, twice := first[d.Name]; twice {
-			at := InFile(d.File)
-			if d.Object != nil {
-				at = d.Object.At("metadata.name")
-			}
-			r.Report(at, "keep one of them", "%s is defined in %s already", d.Name, t.SourcePath(earlier))
+			r.Report(d.At("metadata.name"), "keep one of them", "%s is defined in %s already", d.Name, t.SourcePath(earlier))
 			continue
 		}
 		first[d.Name] = d.File
 	}
 }
 
-// judgement is what the API server's validation says about a definition.
-func (t *Target) judgement(ctx context.Context, i int) []crd.Problem {
-	t.judging.Lock()
-	defer t.judging.Unlock()
-	if problems, known := t.judgements[i]; known {
-		return problems
+// judgements are what the API server's validation says about each definition.
+var judgements = fact(func(ctx context.Context, t *subject) [][]crd.Problem {
+	all := make([][]crd.Problem, len(t.Definitions()))
+	var group errgroup.Group
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for i, definition := range t.Definitions() {
+		group.Go(func() error {
+			all[i] = definition.Judge(ctx)
+			return nil
+		})
 	}
-	problems := t.Definitions()[i].Judge(ctx)
-	t.judgements[i] = problems
-	return problems
-}
+	_ = group.Wait() // nothing fails
+	return all
+})

@@ -13,17 +13,17 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-func checkOperatorImage(_ context.Context, t *Target, r *Reporter) {
-	if !t.hasOperator() || !t.ImagesKnown {
+func checkOperatorImage(_ context.Context, t *subject, r *Reporter) {
+	if !t.hasOperator() || !t.ImagesKnown() {
 		return
 	}
 	if ref := t.Solution.OperatorImage(); t.image(ref).Ref != ref {
-		r.Report(t.manifestPlace("spec", "operator", "image"),
+		r.Report(t.ManifestPlace("spec", "operator", "image"),
 			"name one of the archive's images in spec.operator.image", "the operator's image %s is not in the archive", ref)
 	}
 }
 
-func checkEntryPoint(ctx context.Context, t *Target, r *Reporter) {
+func checkEntryPoint(ctx context.Context, t *subject, r *Reporter) {
 	image := t.image(t.Solution.OperatorImage())
 	if !t.hasOperator() || image.Content == nil {
 		return
@@ -32,7 +32,7 @@ func checkEntryPoint(ctx context.Context, t *Target, r *Reporter) {
 	hint := fmt.Sprintf("put the executable %s into a directory of PATH", t.operatorName())
 	for _, variant := range variants(ctx, image.Content) {
 		found, severity := variant.judgeConfig(t.operatorName()), report.SeverityWarning
-		if t.Deep {
+		if t.deep {
 			found, severity = variant.search(ctx, t.operatorName()), report.SeverityError
 		}
 		if found != "" {

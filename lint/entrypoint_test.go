@@ -8,8 +8,6 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
-
-	"github.com/solutionctl/solutionctl/lint"
 )
 
 const operatorPath = "usr/local/bin/demo-operator"
@@ -88,14 +86,13 @@ func TestSearchLayers(t *testing.T) {
 }
 
 // deepTarget is the archive of the examples with an operator of these layers.
-func deepTarget(tb testing.TB, layers [][]byte) *lint.Target {
+func deepTarget(tb testing.TB, layers [][]byte) *judged {
 	tb.Helper()
 	files := readExample(tb, "base.txtar").files
 	addImages(tb, files, []testImage{{ref: "demo-operator:1.0.0", platforms: []string{"linux/amd64"}, entrypoint: "/manager", layers: layers}})
-	target, err := lint.OpenDirectory(files, "example")
-	check(tb, err)
-	target.Deep = true
-	return target
+	opened := openDirectory(tb, files)
+	opened.deep = true
+	return opened
 }
 
 func compressed(tb testing.TB, how string, layers [][]byte) [][]byte {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/build"
 	"github.com/solutionctl/solutionctl/lint"
+	"github.com/solutionctl/solutionctl/lint/target"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -150,11 +152,31 @@ func (e *example) finish(tb testing.TB) {
 	}
 }
 
-// target opens the example.
-func (e *example) target(tb testing.TB) *lint.Target {
+// judged is a target and how it is judged.
+type judged struct {
+	*target.Target
+	deep    bool
+	against *target.Target
+}
+
+func openDirectory(tb testing.TB, files fs.FS) *judged {
 	tb.Helper()
-	var t *lint.Target
-	var err error
+	t, err := target.OpenDirectory(files, "example")
+	check(tb, err)
+	return &judged{Target: t}
+}
+
+func openISO(tb testing.TB, data []byte) *judged {
+	tb.Helper()
+	t, err := target.OpenISO(bytes.NewReader(data), int64(len(data)))
+	check(tb, err)
+	return &judged{Target: t}
+}
+
+// target opens the example.
+func (e *example) target(tb testing.TB) *judged {
+	tb.Helper()
+	var t *judged
 	switch {
 	case e.project:
 		dir := tb.TempDir()
@@ -164,18 +186,16 @@ func (e *example) target(tb testing.TB) *lint.Target {
 		addImages(tb, e.files, e.images)
 		e.finish(tb)
 		if !e.iso {
-			t, err = lint.OpenDirectory(e.files, "example")
-			check(tb, err)
+			t = openDirectory(tb, e.files)
 			break
 		}
 		data := imageOf(tb, e.files, "Demo 1.0.0")
 		if e.fault != "" {
 			data = damage(tb, data, e.fault)
 		}
-		t, err = lint.OpenISO(bytes.NewReader(data), int64(len(data)), "example.iso")
-		check(tb, err)
+		t = openISO(tb, data)
 	}
-	t.Deep = e.deep
+	t.deep = e.deep
 	if e.kubernetes != "" {
 		check(tb, t.JudgeFor(e.kubernetes))
 	}
@@ -185,36 +205,35 @@ func (e *example) target(tb testing.TB) *lint.Target {
 			older = append(slices.Clone(e.images[:1]), e.older...)
 		}
 		addImages(tb, e.against, older)
-		t.Against, err = lint.OpenDirectory(e.against, "older")
-		check(tb, err)
+		t.against = openDirectory(tb, e.against).Target
 	}
 	return t
 }
 
 // openProject opens a project as the command does, without its images.
-func openProject(tb testing.TB, dir string) *lint.Target {
+func openProject(tb testing.TB, dir string) *judged {
 	tb.Helper()
 	project, err := build.Load(dir, build.Overrides{})
 	if err != nil {
-		refused, other := lint.OpenRefused(err, "project")
+		refused, other := target.OpenRefused(err)
 		check(tb, other)
-		return refused
+		return &judged{Target: refused}
 	}
 	tb.Cleanup(func() { _ = project.Close() })
 	preview, err := project.Preview()
 	check(tb, err)
-	source := lint.Source{FS: preview, Build: project.Build, Solution: preview.Solution, SourcePath: preview.Source}
+	source := target.Source{FS: preview, Build: project.Build, Solution: preview.Solution, SourcePath: preview.Source}
 	for _, ref := range preview.Solution.Spec.Images {
-		source.Images = append(source.Images, lint.Image{Ref: ref})
+		source.Images = append(source.Images, target.Image{Ref: ref})
 	}
-	t, err := lint.OpenProject(source, "project")
+	t, err := target.OpenProject(source)
 	check(tb, err)
-	return t
+	return &judged{Target: t}
 }
 
-func run(tb testing.TB, t *lint.Target, enable ...string) []report.Finding {
+func run(tb testing.TB, t *judged, enable ...string) []report.Finding {
 	tb.Helper()
-	result, err := lint.Run(tb.Context(), t, lint.Options{Enable: enable})
+	result, err := lint.Run(tb.Context(), t.Target, lint.Options{Enable: enable, Deep: t.deep, Against: t.against})
 	check(tb, err)
 	return result.Findings
 }

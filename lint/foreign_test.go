@@ -86,9 +86,7 @@ func TestForeignArchive(t *testing.T) {
 	}
 	data, err := os.ReadFile(image)
 	check(t, err)
-	target := openISO(t, data)
-	target.Deep = true
-	result, err := lint.Run(t.Context(), target, lint.Options{})
+	result, err := lint.Run(t.Context(), openISO(t, data).Target, lint.Options{Deep: true})
 	check(t, err)
 	lines := map[string]bool{}
 	for _, f := range result.Findings {

@@ -9,6 +9,7 @@ import (
 	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/solutionctl/solutionctl/lint/kube"
+	"github.com/solutionctl/solutionctl/lint/target"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -20,24 +21,13 @@ var foreignGroups = []string{
 	"keda.sh", "external-secrets.io", "grafana.integreatly.org", "autoscaling.k8s.io", "node.k8s.io", "resource.k8s.io",
 }
 
-func (o *Object) gvk() runtimeschema.GroupVersionKind {
+func gvk(o *target.Object) runtimeschema.GroupVersionKind {
 	return runtimeschema.FromAPIVersionAndKind(o.APIVersion, o.Kind)
 }
 
-// judged tells whether an object takes part in the rules: one with apiVersion and kind, in a place where somebody
-// applies it, or a sample, which somebody will.
-func (o *Object) judged() bool {
-	return o.APIVersion != "" && o.Kind != "" && o.Part != PartUnapplied
-}
-
-// isDefinition is true for CustomResourceDefinitions of any version: they have rules of their own.
-func (o *Object) isDefinition() bool {
-	return o.Group() == "apiextensions.k8s.io" && o.Kind == "CustomResourceDefinition"
-}
-
-func checkKinds(_ context.Context, t *Target, r *Reporter) {
+func checkKinds(_ context.Context, t *subject, r *Reporter) {
 	for _, o := range t.Objects() {
-		if !o.judged() || o.isDefinition() || t.serves(o) {
+		if !o.Judged() || o.IsDefinition() || t.serves(o) {
 			continue
 		}
 		group := o.Group()
@@ -54,12 +44,12 @@ func checkKinds(_ context.Context, t *Target, r *Reporter) {
 }
 
 // serves tells whether some release, or the archive itself, knows the kind; the version is judged by other rules.
-func (t *Target) serves(o *Object) bool {
+func (t *subject) serves(o *target.Object) bool {
 	if t.definitionFor(o) != nil {
 		return true
 	}
 	for _, release := range t.Releases() {
-		if availability, _ := release.Availability(o.gvk()); availability != kube.NotCore {
+		if availability, _ := release.Availability(gvk(o)); availability != kube.NotCore {
 			return true
 		}
 	}
@@ -72,12 +62,12 @@ func isKubernetesGroup(group string) bool {
 		strings.Count(strings.TrimSuffix(group, ".k8s.io"), ".") == 0
 }
 
-func (t *Target) ownGroup(group string) bool {
-	return slices.ContainsFunc(t.Definitions(), func(d Definition) bool { return d.Spec.Group == group })
+func (t *subject) ownGroup(group string) bool {
+	return slices.ContainsFunc(t.Definitions(), func(d target.Definition) bool { return d.Spec.Group == group })
 }
 
 // expects tells whether the cluster may be counted on to have a kind of a foreign group.
-func (t *Target) expects(o *Object) bool {
+func (t *subject) expects(o *target.Object) bool {
 	group := o.Group()
 	if slices.Contains(foreignGroups, group) {
 		return true
@@ -94,14 +84,14 @@ func (t *Target) expects(o *Object) bool {
 }
 
 // checkAvailability reports objects of which the oldest or newest release that matters says the given thing.
-func checkAvailability(wanted kube.Availability) func(context.Context, *Target, *Reporter) {
-	return func(_ context.Context, t *Target, r *Reporter) {
+func checkAvailability(wanted kube.Availability) func(context.Context, *subject, *Reporter) {
+	return func(_ context.Context, t *subject, r *Reporter) {
 		for _, o := range t.Objects() {
-			if !o.judged() || o.isDefinition() && o.Part != PartSample || t.definitionFor(o) != nil {
+			if !o.Judged() || o.IsDefinition() && o.Part != target.PartSample || t.definitionFor(o) != nil {
 				continue
 			}
 			for _, release := range t.Releases() {
-				if availability, reason := release.Availability(o.gvk()); availability == wanted && !t.worse(o, wanted) {
+				if availability, reason := release.Availability(gvk(o)); availability == wanted && !t.worse(o, wanted) {
 					r.Report(o.AtKey("apiVersion"), "", "%s", reason)
 					break
 				}
@@ -111,22 +101,22 @@ func checkAvailability(wanted kube.Availability) func(context.Context, *Target, 
 }
 
 // worse tells whether an API that is deprecated in one release is removed in another one.
-func (t *Target) worse(o *Object, than kube.Availability) bool {
+func (t *subject) worse(o *target.Object, than kube.Availability) bool {
 	if than != kube.Deprecated {
 		return false
 	}
 	return slices.ContainsFunc(t.Releases(), func(release *kube.Release) bool {
-		availability, _ := release.Availability(o.gvk())
+		availability, _ := release.Availability(gvk(o))
 		return availability == kube.Removed
 	})
 }
 
 // checkProblems reports what package kube has against objects.
-func checkProblems(reason kube.Reason) func(context.Context, *Target, *Reporter) {
-	return func(_ context.Context, t *Target, r *Reporter) {
-		problems := t.validated()
+func checkProblems(reason kube.Reason) func(context.Context, *subject, *Reporter) {
+	return func(ctx context.Context, t *subject, r *Reporter) {
+		problems := validated(ctx, t)
 		for _, o := range t.Objects() {
-			if !o.judged() || o.isDefinition() && reason != kube.UnknownField {
+			if !o.Judged() || o.IsDefinition() && reason != kube.UnknownField {
 				continue
 			}
 			for _, p := range problems[o] {
@@ -143,14 +133,14 @@ func checkProblems(reason kube.Reason) func(context.Context, *Target, *Reporter)
 	}
 }
 
-func checkDuplicateObjects(_ context.Context, t *Target, r *Reporter) {
-	first := map[string]*Object{}
+func checkDuplicateObjects(_ context.Context, t *subject, r *Reporter) {
+	first := map[string]*target.Object{}
 	for _, o := range t.Objects() {
-		if !o.judged() || !o.Part.Applied() || o.Name == "" || o.isDefinition() || o.Part == PartChart {
+		if !o.Judged() || !o.Part.Applied() || o.Name == "" || o.IsDefinition() || o.Part == target.PartChart {
 			continue
 		}
 		scope := string(o.Part)
-		if o.Part == PartComponent { // two components are two releases
+		if o.Part == target.PartComponent { // two components are two releases
 			scope += o.File
 		}
 		key := strings.Join([]string{scope, o.Group(), o.Kind, o.Namespace, o.Name}, "\x00")
@@ -163,12 +153,12 @@ func checkDuplicateObjects(_ context.Context, t *Target, r *Reporter) {
 	}
 }
 
-func checkCharts(_ context.Context, t *Target, r *Reporter) {
+func checkCharts(_ context.Context, t *subject, r *Reporter) {
 	for _, c := range t.Charts() {
 		if c.Err == nil {
 			continue
 		}
-		at := InFile(c.File)
+		at := target.InFile(c.File)
 		if c.Component != "" {
 			at.Object = "component " + c.Component
 		}
@@ -180,19 +170,19 @@ func checkCharts(_ context.Context, t *Target, r *Reporter) {
 	}
 }
 
-func checkTemplates(_ context.Context, t *Target, r *Reporter) {
-	for _, file := range t.manifests() {
-		if partOf(file) != PartUI {
+func checkTemplates(_ context.Context, t *subject, r *Reporter) {
+	for _, file := range t.Manifests() {
+		if target.PartOf(file) != target.PartUI {
 			continue
 		}
-		data, err := t.cached(file)
+		data, err := t.Text(file)
 		if err != nil || !bytes.Contains(data, []byte("{")) {
 			continue
 		}
 		for i, line := range strings.Split(string(data), "\n") {
 			for _, match := range templateText.FindAllStringIndex(line, -1) {
-				if text := line[match[0]:match[1]]; !repositoryVariable.MatchString(text) {
-					r.Report(Place{File: file, Line: i + 1, Column: match[0] + 1}, "write {{ repository }} or a literal value",
+				if text := line[match[0]:match[1]]; !target.IsRepository(text) {
+					r.Report(target.Place{File: file, Line: i + 1, Column: match[0] + 1}, "write {{ repository }} or a literal value",
 						"%s is not filled in", shorten(text))
 				}
 			}
@@ -201,9 +191,9 @@ func checkTemplates(_ context.Context, t *Target, r *Reporter) {
 }
 
 // definitionFor finds the archive's own definition of an object's kind.
-func (t *Target) definitionFor(o *Object) *Definition {
+func (t *subject) definitionFor(o *target.Object) *target.Definition {
 	definitions := t.Definitions()
-	i := slices.IndexFunc(definitions, func(d Definition) bool {
+	i := slices.IndexFunc(definitions, func(d target.Definition) bool {
 		return d.Spec.Group == o.Group() && d.Spec.Names.Kind == o.Kind
 	})
 	if i < 0 {

@@ -8,14 +8,15 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/solutionctl/solutionctl/lint/target"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 const monitoringGroup = "monitoring.coreos.com"
 
 // named returns the applied objects of an API group and kind.
-func (t *Target) named(group, kind string) []*Object {
-	var found []*Object
+func (t *subject) named(group, kind string) []*target.Object {
+	var found []*target.Object
 	for _, o := range t.Objects() {
 		if o.Kind == kind && o.Group() == group && o.Part.Applied() {
 			found = append(found, o)
@@ -24,7 +25,7 @@ func (t *Target) named(group, kind string) []*Object {
 	return found
 }
 
-func checkScraped(_ context.Context, t *Target, r *Reporter) {
+func checkScraped(_ context.Context, t *subject, r *Reporter) {
 	if !t.hasOperator() && len(t.pods()) == 0 {
 		return // nothing runs
 	}
@@ -34,17 +35,17 @@ func checkScraped(_ context.Context, t *Target, r *Reporter) {
 			return
 		}
 	}
-	r.Report(InFile("monitoring"), "add monitoring/servicemonitor.yaml", "nothing tells Prometheus of this Solution: there is no ServiceMonitor and no PodMonitor, and the operator may create none")
+	r.Report(target.InFile("monitoring"), "add monitoring/servicemonitor.yaml", "nothing tells Prometheus of this Solution: there is no ServiceMonitor and no PodMonitor, and the operator may create none")
 }
 
-func checkMonitorTargets(_ context.Context, t *Target, r *Reporter) {
+func checkMonitorTargets(_ context.Context, t *subject, r *Reporter) {
 	operatorCreates := t.hasOperator() && permits(t.grantedRules(true), "", "services", "create")
 	for _, monitor := range t.named(monitoringGroup, "ServiceMonitor") {
 		if lookup(monitor.Value, "spec", "selector", "matchExpressions") != nil {
 			continue // cannot be told by labels alone
 		}
 		labels, _ := lookup(monitor.Value, "spec", "selector", "matchLabels").(map[string]any)
-		var services []*Object
+		var services []*target.Object
 		for _, service := range t.named("", "Service") {
 			if subset(labels, lookup(service.Value, "metadata", "labels")) {
 				services = append(services, service)
@@ -60,20 +61,20 @@ func checkMonitorTargets(_ context.Context, t *Target, r *Reporter) {
 	}
 }
 
-func reportPorts(r *Reporter, monitor *Object, services []*Object) {
+func reportPorts(r *Reporter, monitor *target.Object, services []*target.Object) {
 	endpoints, _ := lookup(monitor.Value, "spec", "endpoints").([]any)
 	for i, endpoint := range endpoints {
 		port, _ := lookup(endpoint, "port").(string)
 		if port == "" {
 			continue
 		}
-		if !slices.ContainsFunc(services, func(s *Object) bool { return slices.Contains(portNames(s), port) }) {
+		if !slices.ContainsFunc(services, func(s *target.Object) bool { return slices.Contains(portNames(s), port) }) {
 			r.Report(monitor.At(pathOf("spec.endpoints", i)+".port"), "name a port of the Service", "%s has no port with the name %s", services[0], port)
 		}
 	}
 }
 
-func portNames(service *Object) []string {
+func portNames(service *target.Object) []string {
 	ports, _ := lookup(service.Value, "spec", "ports").([]any)
 	var names []string
 	for _, port := range ports {
@@ -98,7 +99,7 @@ func isDashboard(name string) bool {
 	return strings.HasPrefix(name, "monitoring/dashboards/") && path.Ext(name) == ".json"
 }
 
-func checkDashboards(_ context.Context, t *Target, r *Reporter) {
+func checkDashboards(_ context.Context, t *subject, r *Reporter) {
 	for _, file := range t.Files() {
 		if !isDashboard(file.Path) {
 			continue
@@ -106,21 +107,21 @@ func checkDashboards(_ context.Context, t *Target, r *Reporter) {
 		dashboard, err := t.dashboard(file.Path)
 		switch {
 		case err != nil:
-			r.Report(InFile(file.Path), "export the dashboard again", "not a JSON object: %v", err)
+			r.Report(target.InFile(file.Path), "export the dashboard again", "not a JSON object: %v", err)
 		case dashboard["title"] == nil && dashboard["dashboard"] != nil:
-			r.Report(InFile(file.Path), "keep what is in the field dashboard only", "the dashboard is wrapped in a field named dashboard")
+			r.Report(target.InFile(file.Path), "keep what is in the field dashboard only", "the dashboard is wrapped in a field named dashboard")
 		default:
 			if title, _ := dashboard["title"].(string); title == "" {
-				r.Report(InFile(file.Path), "add a title", "the dashboard has no title")
+				r.Report(target.InFile(file.Path), "add a title", "the dashboard has no title")
 			}
 			if dashboard["panels"] == nil && dashboard["rows"] == nil {
-				r.Report(InFile(file.Path), "add panels", "the dashboard has no panels")
+				r.Report(target.InFile(file.Path), "add panels", "the dashboard has no panels")
 			}
 		}
 	}
 }
 
-func (t *Target) dashboard(name string) (map[string]any, error) {
+func (t *subject) dashboard(name string) (map[string]any, error) {
 	data, err := t.Text(name)
 	if err != nil {
 		return nil, err
@@ -135,7 +136,7 @@ func (t *Target) dashboard(name string) (map[string]any, error) {
 	return dashboard, nil
 }
 
-func checkDataSources(_ context.Context, t *Target, r *Reporter) {
+func checkDataSources(_ context.Context, t *subject, r *Reporter) {
 	for _, file := range t.Files() {
 		if !isDashboard(file.Path) {
 			continue
@@ -151,7 +152,7 @@ func checkDataSources(_ context.Context, t *Target, r *Reporter) {
 			}
 		})
 		if len(fixed) > 0 {
-			r.Report(Place{File: file.Path, Object: fixed[0]}, `refer to a variable of type datasource, as "${datasource}"`,
+			r.Report(target.Place{File: file.Path, Object: fixed[0]}, `refer to a variable of type datasource, as "${datasource}"`,
 				"the dashboard names a data source of one Grafana (%s)", report.Count(len(fixed), "place"))
 		}
 	}
@@ -196,10 +197,10 @@ const (
 	closeConfigMap = maxConfigMap / 4 * 3
 )
 
-func checkConfigMaps(_ context.Context, t *Target, r *Reporter) {
+func checkConfigMaps(_ context.Context, t *subject, r *Reporter) {
 	for _, file := range t.Files() {
 		if isDashboard(file.Path) {
-			reportSize(r, InFile(file.Path), file.Size)
+			reportSize(r, target.InFile(file.Path), file.Size)
 		}
 	}
 	for _, o := range t.named("", "ConfigMap") {
@@ -215,7 +216,7 @@ func checkConfigMaps(_ context.Context, t *Target, r *Reporter) {
 	}
 }
 
-func reportSize(r *Reporter, at Place, size int64) {
+func reportSize(r *Reporter, at target.Place, size int64) {
 	switch {
 	case size > maxConfigMap:
 		r.Report(at, "take it apart", "%d bytes do not fit into a ConfigMap, which holds %d", size, maxConfigMap)

@@ -89,18 +89,11 @@ var builtExample = func() func(testing.TB) []byte {
 	}
 }()
 
-func openISO(tb testing.TB, data []byte) *lint.Target {
-	tb.Helper()
-	t, err := lint.OpenISO(bytes.NewReader(data), int64(len(data)), "example.iso")
-	check(tb, err)
-	return t
-}
-
 // mutated opens the example with the mutation.
-func (m mutation) target(tb testing.TB) *lint.Target {
+func (m mutation) target(tb testing.TB) *judged {
 	tb.Helper()
 	data := builtExample(tb)
-	var t *lint.Target
+	var t *judged
 	switch {
 	case m.project != nil:
 		t = openProject(tb, mutatedProject(tb, m.project))
@@ -118,10 +111,9 @@ func (m mutation) target(tb testing.TB) *lint.Target {
 			t = openISO(tb, imageOf(tb, files, "Example Solution 1.0.0"))
 			break
 		}
-		t, err = lint.OpenDirectory(files, "example")
-		check(tb, err)
+		t = openDirectory(tb, files)
 	}
-	t.Deep = m.deep
+	t.deep = m.deep
 	if m.kubernetes != "" {
 		check(tb, t.JudgeFor(m.kubernetes))
 	}
@@ -130,8 +122,7 @@ func (m mutation) target(tb testing.TB) *lint.Target {
 		check(tb, err)
 		older := copyFS(tb, image)
 		m.against(older)
-		t.Against, err = lint.OpenDirectory(older, "older")
-		check(tb, err)
+		t.against = openDirectory(tb, older).Target
 	}
 	return t
 }
@@ -202,12 +193,12 @@ func TestMutations(t *testing.T) {
 
 // TestExample makes sure that there is nothing to say about the example, as a project and as an archive.
 func TestExample(t *testing.T) {
-	for kind, target := range map[string]*lint.Target{
+	for kind, target := range map[string]*judged{
 		"project": openProject(t, exampleProject),
 		"iso":     openISO(t, builtExample(t)),
 	} {
 		t.Run(kind, func(t *testing.T) {
-			target.Deep = true
+			target.deep = true
 			if findings := run(t, target); len(findings) > 0 {
 				t.Errorf("findings:\n%s", text(findings))
 			}
@@ -237,14 +228,14 @@ func TestExampleReleases(t *testing.T) {
 			}
 			project := exampleProject + "/releases/" + release.version
 			data := buildExample(t, project, images)
-			for kind, target := range map[string]*lint.Target{"project": openProject(t, project), "iso": openISO(t, data)} {
-				target.Deep = true
+			for kind, target := range map[string]*judged{"project": openProject(t, project), "iso": openISO(t, data)} {
+				target.deep = true
 				if findings := run(t, target); len(findings) > 0 {
 					t.Errorf("%s: findings:\n%s", kind, text(findings))
 				}
 			}
 			target := openISO(t, data)
-			target.Against = openISO(t, older)
+			target.against = openISO(t, older).Target
 			findings := run(t, target)
 			var rules []string
 			for _, f := range findings {

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/solutionctl/solutionctl/build/oci"
+	"github.com/solutionctl/solutionctl/lint/target"
 )
 
 // location is one location of registry-config.inc.j2.
@@ -48,22 +49,22 @@ func readLocations(text string) (list []location, strays []location) {
 // templateText matches what Jinja would act upon.
 var templateText = regexp.MustCompile(`\{\{[^}]*\}\}|\{%|\{#`)
 
-func checkRegistryConfig(_ context.Context, t *Target, r *Reporter) {
+func checkRegistryConfig(_ context.Context, t *subject, r *Reporter) {
 	data, err := t.Text(registryConfigFile)
-	if errors.Is(err, fs.ErrNotExist) || t.Kind == Project {
+	if errors.Is(err, fs.ErrNotExist) || t.Kind == target.Project {
 		return
 	}
 	if err != nil {
-		r.Report(InFile(registryConfigFile), "", "the file cannot be read: %v", err)
+		r.Report(target.InFile(registryConfigFile), "", "the file cannot be read: %v", err)
 		return
 	}
 	checkVariables(r, string(data))
-	if !t.ImagesKnown {
+	if !t.ImagesKnown() {
 		return
 	}
 	have, strays := readLocations(string(data))
 	for _, stray := range strays {
-		r.Report(Place{File: registryConfigFile, Line: stray.line}, "build the archive again", "only locations are expected here, got %q", shorten(stray.key))
+		r.Report(target.Place{File: registryConfigFile, Line: stray.line}, "build the archive again", "only locations are expected here, got %q", shorten(stray.key))
 	}
 	compareLocations(r, have, t.contents())
 }
@@ -75,7 +76,7 @@ func checkVariables(r *Reporter, text string) {
 			switch strings.TrimSpace(strings.Trim(found, "{}")) {
 			case "repository", "registry_root":
 			default:
-				r.Report(Place{File: registryConfigFile, Line: i + 1, Column: match[0] + 1},
+				r.Report(target.Place{File: registryConfigFile, Line: i + 1, Column: match[0] + 1},
 					"use {{ repository }} and {{ registry_root }} only", "MetalK8s does not fill in %s", shorten(found))
 			}
 		}
@@ -93,7 +94,7 @@ func compareLocations(r *Reporter, have []location, images []*oci.Image) {
 	}
 	served := map[string]bool{}
 	for _, l := range have {
-		at := Place{File: registryConfigFile, Line: l.line}
+		at := target.Place{File: registryConfigFile, Line: l.line}
 		body, known := want[l.key]
 		switch {
 		case served[l.key]:
@@ -107,12 +108,12 @@ func compareLocations(r *Reporter, have []location, images []*oci.Image) {
 	}
 	for _, key := range slices.Sorted(maps.Keys(want)) {
 		if !served[key] {
-			r.Report(InFile(registryConfigFile), "build the archive again", "location %s is missing", shorten(key))
+			r.Report(target.InFile(registryConfigFile), "build the archive again", "location %s is missing", shorten(key))
 		}
 	}
 	for _, image := range images {
 		if key := fmt.Sprintf("= /v2/{{ repository }}/%s/manifests/%s", image.Ref.Name, image.Ref.Tag); !served[key] && want[key] == "" {
-			r.Report(InFile(registryConfigFile), "build the archive with: solutionctl build, which serves every media type",
+			r.Report(target.InFile(registryConfigFile), "build the archive with: solutionctl build, which serves every media type",
 				"image %s is not served: the legacy form leaves out %s", image.Ref, image.Root.MediaType)
 		}
 	}

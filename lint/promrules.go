@@ -6,9 +6,11 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/solutionctl/solutionctl/lint/target"
 )
 
-func checkPrometheusRules(_ context.Context, t *Target, r *Reporter) {
+func checkPrometheusRules(_ context.Context, t *subject, r *Reporter) {
 	for _, o := range t.named(monitoringGroup, "PrometheusRule") {
 		groups, ok := lookup(o.Value, "spec", "groups").([]any)
 		if !ok {
@@ -35,7 +37,7 @@ func checkPrometheusRules(_ context.Context, t *Target, r *Reporter) {
 	}
 }
 
-func reportRule(r *Reporter, o *Object, at string, rule any) {
+func reportRule(r *Reporter, o *target.Object, at string, rule any) {
 	alert, _ := lookup(rule, "alert").(string)
 	record, _ := lookup(rule, "record").(string)
 	switch {
@@ -65,7 +67,7 @@ var (
 	trailing = regexp.MustCompile(`(?:[-+*/%^=<>!~,]|\b(?:and|or|unless|by|without|on|ignoring|offset|bool))\s*$`)
 )
 
-func reportDuration(r *Reporter, o *Object, at string, value any) {
+func reportDuration(r *Reporter, o *target.Object, at string, value any) {
 	if text, ok := value.(string); value != nil && (!ok || text == "" || !promDuration.MatchString(text)) {
 		r.Report(o.At(at), "write a number and a unit, as 5m", "%v is not a duration", value)
 	}

@@ -9,32 +9,33 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/solutionctl/solutionctl/lint/rbac"
+	"github.com/solutionctl/solutionctl/lint/target"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-func checkRoleFile(_ context.Context, t *Target, r *Reporter) {
+func checkRoleFile(_ context.Context, t *subject, r *Reporter) {
 	for _, o := range t.Objects() {
-		if o.Part == PartRole && !isRole(o) {
+		if o.Part == target.PartRole && !isRole(o) {
 			r.Report(o.At(""), "take it out of the file", "%s in role.yaml makes the deployment fail: only Role and ClusterRole are allowed", o)
 		}
 	}
 }
 
-func isRole(o *Object) bool {
+func isRole(o *target.Object) bool {
 	return (o.Kind == "Role" || o.Kind == "ClusterRole") && o.Group() == rbacv1.GroupName
 }
 
-func checkTakeover(_ context.Context, t *Target, r *Reporter) {
+func checkTakeover(_ context.Context, t *subject, r *Reporter) {
 	t.reportHazards(r, func(h rbac.Hazard) bool {
 		return !slices.Contains(slices.Concat(wildcards(), withoutEffect(), misspelt()), h.Reason)
 	})
 }
 
-func checkWildcards(_ context.Context, t *Target, r *Reporter) {
+func checkWildcards(_ context.Context, t *subject, r *Reporter) {
 	t.reportHazards(r, func(h rbac.Hazard) bool { return slices.Contains(wildcards(), h.Reason) })
 }
 
-func checkMisspelt(_ context.Context, t *Target, r *Reporter) {
+func checkMisspelt(_ context.Context, t *subject, r *Reporter) {
 	t.reportHazards(r, func(h rbac.Hazard) bool { return slices.Contains(misspelt(), h.Reason) })
 }
 
@@ -48,7 +49,7 @@ func misspelt() []rbac.Reason {
 
 // reportHazards judges the operator's roles and reports the hazards that are chosen with their own severity, those of
 // one rule together.
-func (t *Target) reportHazards(r *Reporter, chosen func(rbac.Hazard) bool) {
+func (t *subject) reportHazards(r *Reporter, chosen func(rbac.Hazard) bool) {
 	options := rbac.Options{ClusterWide: clusterWide(t), OwnGroups: t.ownGroups(), Scope: t.scope}
 	for _, o := range t.roles() {
 		role, err := rbac.FromObject(o.Value)
@@ -83,21 +84,21 @@ func together(hazards []rbac.Hazard) rbac.Hazard {
 }
 
 // scope knows the resources of Kubernetes and those of the Solution.
-func (t *Target) scope(group, resource string) (namespaced, known bool) {
+func (t *subject) scope(group, resource string) (namespaced, known bool) {
 	name, _, _ := strings.Cut(resource, "/")
 	for _, d := range t.Definitions() {
 		if d.Spec.Group == group && d.Spec.Names.Plural == name {
 			return d.Spec.Scope == "Namespaced", true
 		}
 	}
-	return t.Kubernetes.Scope(group, resource)
+	return t.Kubernetes().Scope(group, resource)
 }
 
 // roles returns the roles of role.yaml.
-func (t *Target) roles() []*Object {
-	var roles []*Object
+func (t *subject) roles() []*target.Object {
+	var roles []*target.Object
 	for _, o := range t.Objects() {
-		if o.Part == PartRole && isRole(o) {
+		if o.Part == target.PartRole && isRole(o) {
 			roles = append(roles, o)
 		}
 	}
@@ -105,7 +106,7 @@ func (t *Target) roles() []*Object {
 }
 
 // operatorRules returns the rules of all roles of a kind.
-func (t *Target) operatorRules(kind string) []rbacv1.PolicyRule {
+func (t *subject) operatorRules(kind string) []rbacv1.PolicyRule {
 	var rules []rbacv1.PolicyRule
 	for _, o := range t.roles() {
 		if role, err := rbac.FromObject(o.Value); err == nil && o.Kind == kind {
@@ -116,7 +117,7 @@ func (t *Target) operatorRules(kind string) []rbacv1.PolicyRule {
 }
 
 // grantedRules are those that have an effect on namespaced or on cluster-scoped resources.
-func (t *Target) grantedRules(namespaced bool) []rbacv1.PolicyRule {
+func (t *subject) grantedRules(namespaced bool) []rbacv1.PolicyRule {
 	cluster := t.operatorRules("ClusterRole")
 	switch {
 	case namespaced:
@@ -127,7 +128,7 @@ func (t *Target) grantedRules(namespaced bool) []rbacv1.PolicyRule {
 	return nil
 }
 
-func (t *Target) ownGroups() []string {
+func (t *subject) ownGroups() []string {
 	groups := slices.Clone(t.Solution.Spec.CustomAPIGroups)
 	for _, d := range t.Definitions() {
 		groups = append(groups, d.Spec.Group)
@@ -135,7 +136,7 @@ func (t *Target) ownGroups() []string {
 	return groups
 }
 
-func checkWithoutEffect(_ context.Context, t *Target, r *Reporter) {
+func checkWithoutEffect(_ context.Context, t *subject, r *Reporter) {
 	t.reportHazards(r, func(h rbac.Hazard) bool { return slices.Contains(withoutEffect(), h.Reason) })
 	for _, o := range t.roles() {
 		role, err := rbac.FromObject(o.Value)
@@ -164,11 +165,11 @@ func needs(have []rbacv1.PolicyRule, group, resource string, verbs ...string) st
 }
 
 // ownDefinitions are those that activation applies for the operator.
-func (t *Target) ownDefinitions() []Definition {
-	return slices.DeleteFunc(slices.Clone(t.Definitions()), func(d Definition) bool { return d.Part != PartCRD })
+func (t *subject) ownDefinitions() []target.Definition {
+	return slices.DeleteFunc(slices.Clone(t.Definitions()), func(d target.Definition) bool { return d.Part != target.PartCRD })
 }
 
-func checkOwnResources(_ context.Context, t *Target, r *Reporter) {
+func checkOwnResources(_ context.Context, t *subject, r *Reporter) {
 	for _, d := range t.ownDefinitions() {
 		have := t.grantedRules(d.Spec.Scope == "Namespaced")
 		if missing := needs(have, d.Spec.Group, d.Spec.Names.Plural, "get", "list", "watch"); missing != "" {
@@ -176,31 +177,31 @@ func checkOwnResources(_ context.Context, t *Target, r *Reporter) {
 			if d.Spec.Scope != "Namespaced" && !clusterWide(t) {
 				hint = "the resource is cluster-scoped: add the rule to a ClusterRole and set spec.operator.clusterWide"
 			}
-			r.Report(d.place(), hint, "the operator lacks permissions: %s", missing)
+			r.Report(placeOf(d), hint, "the operator lacks permissions: %s", missing)
 		}
 	}
 }
 
-func (d Definition) place() Place {
+func placeOf(d target.Definition) target.Place {
 	if d.Object == nil {
-		return Place{File: d.File, Object: "CustomResourceDefinition/" + d.Name}
+		return target.Place{File: d.File, Object: "CustomResourceDefinition/" + d.Name}
 	}
 	return d.Object.At("")
 }
 
-func checkOwnStatus(_ context.Context, t *Target, r *Reporter) {
+func checkOwnStatus(_ context.Context, t *subject, r *Reporter) {
 	for _, d := range t.ownDefinitions() {
 		have, status := t.grantedRules(d.Spec.Scope == "Namespaced"), d.Spec.Names.Plural+"/status"
-		if !d.hasStatus() || !permits(have, d.Spec.Group, d.Spec.Names.Plural, "watch") {
+		if !hasStatus(d) || !permits(have, d.Spec.Group, d.Spec.Names.Plural, "watch") {
 			continue // without watch, another program looks after it
 		}
 		if !permits(have, d.Spec.Group, status, "update") && !permits(have, d.Spec.Group, status, "patch") {
-			r.Report(d.place(), "add update or patch on it to operator/deploy/role.yaml", "the operator watches %s and may not write %s", d.Spec.Names.Plural, status)
+			r.Report(placeOf(d), "add update or patch on it to operator/deploy/role.yaml", "the operator watches %s and may not write %s", d.Spec.Names.Plural, status)
 		}
 	}
 }
 
-func (d Definition) hasStatus() bool {
+func hasStatus(d target.Definition) bool {
 	for _, version := range d.Spec.Versions {
 		if version.Subresources != nil && version.Subresources.Status != nil {
 			return true
@@ -209,16 +210,16 @@ func (d Definition) hasStatus() bool {
 	return false
 }
 
-func checkOwnFinalizers(_ context.Context, t *Target, r *Reporter) {
+func checkOwnFinalizers(_ context.Context, t *subject, r *Reporter) {
 	for _, d := range t.ownDefinitions() {
 		have, resource := t.grantedRules(d.Spec.Scope == "Namespaced"), d.Spec.Names.Plural+"/finalizers"
 		if permits(have, d.Spec.Group, d.Spec.Names.Plural, "watch") && !permits(have, d.Spec.Group, resource, "update") {
-			r.Report(d.place(), "add it to operator/deploy/role.yaml", "the operator may not update %s", resource)
+			r.Report(placeOf(d), "add it to operator/deploy/role.yaml", "the operator may not update %s", resource)
 		}
 	}
 }
 
-func checkLeases(_ context.Context, t *Target, r *Reporter) {
+func checkLeases(_ context.Context, t *subject, r *Reporter) {
 	const group, resource = "coordination.k8s.io", "leases"
 	have := t.grantedRules(true)
 	var byName []string // verbs on leases with certain names
@@ -245,17 +246,17 @@ func checkLeases(_ context.Context, t *Target, r *Reporter) {
 		}
 	}
 	if len(missing) > 0 {
-		r.Report(InFile("operator/deploy/role.yaml"), "add it, without resourceNames for create",
+		r.Report(target.InFile("operator/deploy/role.yaml"), "add it, without resourceNames for create",
 			"an election needs %s on leases, which no role permits", strings.Join(missing, " and "))
 	}
 }
 
-func checkRequired(_ context.Context, t *Target, r *Reporter) {
+func checkRequired(_ context.Context, t *subject, r *Reporter) {
 	if t.Solution.Spec.Operator == nil {
 		return
 	}
 	for i, required := range t.Solution.Spec.Operator.RequiresCRDs {
-		at := t.manifestPlace("spec", "operator", "requiresCRDs", strconv.Itoa(i))
+		at := t.ManifestPlace("spec", "operator", "requiresCRDs", strconv.Itoa(i))
 		plural, group, _ := strings.Cut(required.Name, ".")
 		namespaced, known := t.scope(group, plural)
 		if missing := needs(t.grantedRules(namespaced || !known), group, plural, "list", "watch"); missing != "" {
@@ -266,7 +267,7 @@ func checkRequired(_ context.Context, t *Target, r *Reporter) {
 			continue
 		}
 		for _, version := range required.Versions {
-			if served, _ := d.serves(version); !served {
+			if served, _ := d.Serves(version); !served {
 				r.Report(at, "serve it, or require another version", "the operator requires version %s of %s, which %s does not serve", version, required.Name, d.File)
 			}
 		}

@@ -21,7 +21,7 @@ type Rule struct {
 	Fixable     bool   // its findings may carry edits
 	Optional    bool   // runs only when it is enabled by id or group
 
-	Check func(ctx context.Context, t *Target, r *Reporter)
+	check func(ctx context.Context, t *subject, r *Reporter)
 }
 
 // Group is a part of the catalogue.

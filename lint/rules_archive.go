@@ -13,6 +13,7 @@ import (
 	"github.com/solutionctl/solutionctl/build/archive"
 	"github.com/solutionctl/solutionctl/build/iso"
 	"github.com/solutionctl/solutionctl/build/oci"
+	"github.com/solutionctl/solutionctl/lint/target"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -27,7 +28,7 @@ func archiveRules() []Rule {
 			Explanation: "MetalK8s reads manifest.yaml with isoinfo before it mounts the archive, and renders registry-config.inc.j2 into its nginx configuration. " +
 				"Without the first the file is not a Solution; without the second no image of it can be pulled.",
 			Bad: "operator/deploy/role.yaml\nimages/…", Good: "manifest.yaml\nregistry-config.inc.j2\noperator/deploy/role.yaml\nimages/…",
-			Check: checkRequiredFiles,
+			check: checkRequiredFiles,
 		},
 		{
 			ID: "SOL102", Name: "unexpected-in-images", Group: GroupArchive, Severity: report.SeverityError,
@@ -35,7 +36,7 @@ func archiveRules() []Rule {
 			Explanation: "MetalK8s takes every directory images/NAME/TAG for an image; where the manifest lists none, it lists these. " +
 				"A file that no image refers to is served to nobody and makes the archive larger.",
 			Bad: "images/README.md\nimages/ui/1.0.0/notes.txt", Good: "images/ui/1.0.0/manifest.json\nimages/ui/1.0.0/version\nimages/ui/1.0.0/<digest>",
-			Check: checkImagesTree,
+			check: checkImagesTree,
 		},
 		{
 			ID: "SOL103", Name: "images-readable", Group: GroupArchive, Severity: report.SeverityError,
@@ -43,7 +44,7 @@ func archiveRules() []Rule {
 			Explanation: "A missing or truncated layer is found when a pod starts, on a site that cannot download it again. Manifests are read and hashed; " +
 				"of layers only the size is compared, unless --deep is given.",
 			Bad: "images/ui/1.0.0/manifest.json names a layer of 1024 bytes; the file has 1000", Good: "every file has the size that the manifest names",
-			Check: checkImagesReadable,
+			check: checkImagesReadable,
 		},
 		{
 			ID: "SOL104", Name: "blob-digest", Group: GroupArchive, Severity: report.SeverityError,
@@ -51,7 +52,7 @@ func archiveRules() []Rule {
 			Explanation: "Container runtimes refuse a layer with another digest. Reading every byte takes as long as the medium needs, so this rule " +
 				"does nothing without --deep.",
 			Bad: "a layer with one wrong byte", Good: "sha256(layer) = the name of its file",
-			Check: checkDigests,
+			check: checkDigests,
 		},
 		{
 			ID: "SOL105", Name: "registry-config", Group: GroupArchive, Severity: report.SeverityError,
@@ -60,7 +61,7 @@ func archiveRules() []Rule {
 				"a location outside of /v2/{{ repository }}/ would change what other parts of the registry do. The content is compared with what " +
 				"solutionctl would write for these images, in the extended or the legacy form; comments and white space do not count.",
 			Bad: "location / { root /; }", Good: "location = \"/v2/{{ repository }}/ui/manifests/1.0.0\" { … }",
-			Check: checkRegistryConfig,
+			check: checkRegistryConfig,
 		},
 		{
 			ID: "SOL106", Name: "volume-id", Group: GroupArchive, Severity: report.SeverityWarning,
@@ -68,7 +69,7 @@ func archiveRules() []Rule {
 			Explanation: "It is what a person sees when the medium is mounted, and the one thing that tells two discs apart. " +
 				"Disable the rule where the project sets spec.volumeID on purpose.",
 			Bad: "CDROM", Good: "Example Solution 1.0.0",
-			Check: checkVolumeID,
+			check: checkVolumeID,
 		},
 		{
 			ID: "SOL107", Name: "implanted-md5", Group: GroupArchive, Severity: report.SeverityError,
@@ -76,14 +77,14 @@ func archiveRules() []Rule {
 			Explanation: "MetalK8s' own media carry such a checksum and tools check it before they boot or import. One that is wrong means a bad copy. " +
 				"An image without it is fine: the signature says more.",
 			Bad: "an image changed after implantisomd5", Good: "solutionctl build --implant-md5",
-			Check: checkImplantedMD5,
+			check: checkImplantedMD5,
 		},
 		{
 			ID: "SOL108", Name: "views-agree", Group: GroupArchive, Severity: report.SeverityError,
 			Summary:     "images/ and the OCI image layout at the root show the same images.",
 			Explanation: "MetalK8s serves images/NAME/TAG, other tools read index.json and blobs/. When they differ, what was inspected and signed is not what runs.",
 			Bad:         "index.json lists ui:1.0.0; images/ui/1.0.0/manifest.json is another manifest", Good: "both have the same digest",
-			Check: checkViews,
+			check: checkViews,
 		},
 		{
 			ID: "SOL109", Name: "images-listed", Group: GroupArchive, Severity: report.SeverityError,
@@ -91,27 +92,27 @@ func archiveRules() []Rule {
 			Explanation: "MetalK8s and the operator's configuration take the list from the manifest. An image that is listed and missing cannot be pulled; " +
 				"one that is not listed is unknown to the operator. An archive without a list is fine: MetalK8s then lists the directories.",
 			Bad: "spec:\n  images: [ui:1.0.0, gone:1.0.0]", Good: "spec:\n  images: [ui:1.0.0]",
-			Check: checkListed,
+			check: checkListed,
 		},
 	}, isoRules())
 }
 
-func checkRequiredFiles(_ context.Context, t *Target, r *Reporter) {
-	if t.broken != nil {
+func checkRequiredFiles(_ context.Context, t *subject, r *Reporter) {
+	if t.Broken != nil {
 		return
 	}
 	for _, name := range []string{archive.ManifestFile, registryConfigFile} {
-		if name == registryConfigFile && (t.Kind == Project || t.ImagesKnown && len(t.Images) == 0) {
+		if name == registryConfigFile && (t.Kind == target.Project || t.ImagesKnown() && len(t.Images) == 0) {
 			continue // it is made when the archive is built
 		}
 		if info, err := fs.Stat(t.FS, name); err != nil || !info.Mode().IsRegular() {
-			r.Report(InFile(name), "build the archive with: solutionctl build", "the file is missing")
+			r.Report(target.InFile(name), "build the archive with: solutionctl build", "the file is missing")
 		}
 	}
 }
 
 // checkImagesTree compares the directories with what the images' manifests name.
-func checkImagesTree(_ context.Context, t *Target, r *Reporter) {
+func checkImagesTree(_ context.Context, t *subject, r *Reporter) {
 	expected := t.imageFiles()
 	_ = fs.WalkDir(t.FS, "images", func(name string, entry fs.DirEntry, err error) error {
 		depth := strings.Count(name, "/")
@@ -119,16 +120,16 @@ func checkImagesTree(_ context.Context, t *Target, r *Reporter) {
 		case err != nil:
 			return nil //nolint:nilerr // no images/, or the format rules report it
 		case entry.IsDir() && depth <= 2:
-			if ref := (schema.ImageRef{Name: path.Base(path.Dir(name)), Tag: path.Base(name)}); depth == 2 && !expected.tags[ref] && t.ImagesKnown {
-				r.Report(InFile(name), "remove the directory, or add its image", "the directory belongs to no image")
+			if ref := (schema.ImageRef{Name: path.Base(path.Dir(name)), Tag: path.Base(name)}); depth == 2 && !expected.tags[ref] && t.ImagesKnown() {
+				r.Report(target.InFile(name), "remove the directory, or add its image", "the directory belongs to no image")
 				return fs.SkipDir
 			}
 			return nil
 		case entry.IsDir():
-			r.Report(InFile(name), "remove the directory", "a directory inside of an image")
+			r.Report(target.InFile(name), "remove the directory", "a directory inside of an image")
 			return fs.SkipDir
-		case depth < 3 || t.ImagesKnown && !expected.files[name]:
-			r.Report(InFile(name), "move the file elsewhere, or remove it", "no image refers to this file")
+		case depth < 3 || t.ImagesKnown() && !expected.files[name]:
+			r.Report(target.InFile(name), "move the file elsewhere, or remove it", "no image refers to this file")
 		}
 		return nil
 	})
@@ -140,7 +141,7 @@ type imageFiles struct {
 	files map[string]bool
 }
 
-func (t *Target) imageFiles() imageFiles {
+func (t *subject) imageFiles() imageFiles {
 	expected := imageFiles{map[schema.ImageRef]bool{}, map[string]bool{}}
 	for _, image := range t.Images {
 		expected.tags[image.Ref] = true
@@ -161,7 +162,7 @@ func (t *Target) imageFiles() imageFiles {
 }
 
 // contents are the images whose content is at hand.
-func (t *Target) contents() []*oci.Image {
+func (t *subject) contents() []*oci.Image {
 	var contents []*oci.Image
 	for _, image := range t.Images {
 		if image.Content != nil {
@@ -171,40 +172,40 @@ func (t *Target) contents() []*oci.Image {
 	return contents
 }
 
-func checkImagesReadable(_ context.Context, t *Target, r *Reporter) {
-	if t.imagesError == nil {
+func checkImagesReadable(_ context.Context, t *subject, r *Reporter) {
+	if t.ImagesError == nil {
 		return
 	}
 	hint := "build the archive again"
-	if hints := report.Hints(t.imagesError); len(hints) > 0 {
+	if hints := report.Hints(t.ImagesError); len(hints) > 0 {
 		hint = hints[0]
 	}
-	r.Report(InFile("images"), hint, "the images cannot be read: %v", t.imagesError)
+	r.Report(target.InFile("images"), hint, "the images cannot be read: %v", t.ImagesError)
 }
 
-func checkVolumeID(_ context.Context, t *Target, r *Reporter) {
+func checkVolumeID(_ context.Context, t *subject, r *Reporter) {
 	image, ok := t.FS.(*iso.FS)
 	if !ok || t.Solution == nil {
 		return
 	}
 	version := " " + t.Solution.Spec.Version
 	if id := image.VolumeID(); id != t.Solution.DisplayName()+version && id != t.Solution.Metadata.Name+version {
-		r.Report(Place{Object: "volume id"}, fmt.Sprintf("give mkisofs -V %q", t.Solution.Metadata.Name+version),
+		r.Report(target.Place{Object: "volume id"}, fmt.Sprintf("give mkisofs -V %q", t.Solution.Metadata.Name+version),
 			"the volume identifier is %q, expected %q", id, t.Solution.DisplayName()+version)
 	}
 }
 
-func checkImplantedMD5(_ context.Context, t *Target, r *Reporter) {
-	if !t.Deep || t.Kind != ISO || t.broken != nil {
+func checkImplantedMD5(_ context.Context, t *subject, r *Reporter) {
+	if !t.deep || t.Kind != target.ISO || t.Broken != nil {
 		return
 	}
 	if err := iso.CheckMD5(t.Reader, t.Size); report.CodeOf(err) == report.Corrupt {
-		r.Report(Place{Object: "isomd5sum"}, "copy the archive again", "%v", err)
+		r.Report(target.Place{Object: "isomd5sum"}, "copy the archive again", "%v", err)
 	}
 }
 
 // checkViews compares images/ with the OCI view, where there are both. Blobs are compared by size; --deep reads them.
-func checkViews(_ context.Context, t *Target, r *Reporter) {
+func checkViews(_ context.Context, t *subject, r *Reporter) {
 	if _, err := fs.Stat(t.FS, "index.json"); err != nil {
 		return
 	}
@@ -219,43 +220,31 @@ func checkViews(_ context.Context, t *Target, r *Reporter) {
 		info, err := fs.Stat(t.FS, entry.Path)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			r.Report(InFile(entry.Path), "build the archive with: solutionctl build", "the OCI view has this content, images/ does not")
+			r.Report(target.InFile(entry.Path), "build the archive with: solutionctl build", "the OCI view has this content, images/ does not")
 		case err == nil && info.Size() != entry.Size:
-			r.Report(InFile(entry.Path), "build the archive with: solutionctl build",
+			r.Report(target.InFile(entry.Path), "build the archive with: solutionctl build",
 				"the file has %d bytes, in the OCI view it has %d", info.Size(), entry.Size)
 		case err == nil && entry.Data != nil:
 			if data, err := t.Text(entry.Path); err == nil && string(data) != string(entry.Data) {
-				r.Report(InFile(entry.Path), "build the archive with: solutionctl build", "the file differs from the one in the OCI view")
+				r.Report(target.InFile(entry.Path), "build the archive with: solutionctl build", "the file differs from the one in the OCI view")
 			}
 		}
 	}
 }
 
-func checkListed(_ context.Context, t *Target, r *Reporter) {
-	if t.Solution == nil || t.Solution.Spec.Images == nil || !t.ImagesKnown {
+func checkListed(_ context.Context, t *subject, r *Reporter) {
+	if t.Solution == nil || t.Solution.Spec.Images == nil || !t.ImagesKnown() {
 		return
 	}
 	for i, ref := range t.Solution.Spec.Images {
-		if !slices.ContainsFunc(t.Images, func(i Image) bool { return i.Ref == ref }) {
-			r.Report(t.manifestPlace("spec", "images", strconv.Itoa(i)), "add the image to the archive, or take it off the list", "image %s is listed, and the archive does not have it", ref)
+		if !slices.ContainsFunc(t.Images, func(i target.Image) bool { return i.Ref == ref }) {
+			r.Report(t.ManifestPlace("spec", "images", strconv.Itoa(i)), "add the image to the archive, or take it off the list", "image %s is listed, and the archive does not have it", ref)
 		}
 	}
-	at := t.manifestPlace("spec", "images")
-	if documents, err := t.Documents(archive.ManifestFile); err == nil && len(documents) > 0 {
-		at.Line, at.Column = documents[0].LookupKey("spec", "images") // the list begins with one of the others
-	}
+	at := t.ManifestKey("spec", "images") // the list begins with one of the others
 	for _, image := range t.Images {
 		if !slices.Contains(t.Solution.Spec.Images, image.Ref) {
 			r.Report(at, "add "+image.Ref.String()+" to the list", "image %s is in the archive and not in the list", image.Ref)
 		}
 	}
-}
-
-// manifestPlace is a place in manifest.yaml.
-func (t *Target) manifestPlace(steps ...string) Place {
-	at := Place{File: archive.ManifestFile, Object: strings.Join(steps, ".")}
-	if documents, err := t.Documents(archive.ManifestFile); err == nil && len(documents) > 0 {
-		at.Line, at.Column = documents[0].Lookup(steps...)
-	}
-	return at
 }

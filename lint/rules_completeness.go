@@ -12,6 +12,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/lint/images"
 	"github.com/solutionctl/solutionctl/lint/rbac"
+	"github.com/solutionctl/solutionctl/lint/target"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -26,7 +27,7 @@ func completenessRules() []Rule {
 An image of the archive is named "{{ repository }}/name:tag" in ui/, or by its original name where solution.yaml gives the image an origin. The objects of charts are judged as they are rendered with the values of their component, hooks and subcharts included.`,
 			Bad:   "# charts/web-1.0.0.tgz: Deployment/web\nimage: docker.io/library/nginx:1.27   # no image of solution.yaml has this origin",
 			Good:  "# solution.yaml\nimages:\n  - {name: nginx, tag: \"1.27\", source: \"docker://docker.io/library/nginx:1.27\"}",
-			Check: checkMissing,
+			check: checkMissing,
 		},
 		{
 			ID: "SOL602", Name: "image-maybe-missing", Group: GroupCompleteness, Severity: report.SeverityWarning,
@@ -36,7 +37,7 @@ An image of the archive is named "{{ repository }}/name:tag" in ui/, or by its o
 Add the image, or suppress the finding with the reason why nothing starts it.`,
 			Bad:   "args: [\"--backup-image=quay.io/acme/backup:1.0\"]   # not in the archive",
 			Good:  "# solution.yaml\nimages:\n  - {name: backup, tag: \"1.0\", source: \"docker://quay.io/acme/backup:1.0\"}",
-			Check: checkMaybeMissing,
+			check: checkMaybeMissing,
 		},
 		{
 			ID: "SOL603", Name: "image-platforms", Group: GroupCompleteness, Severity: report.SeverityError,
@@ -46,7 +47,7 @@ Add the image, or suppress the finding with the reason why nothing starts it.`,
 An image for another platform is pulled without complaint and fails with "exec format error".`,
 			Bad:   "platforms: [linux/amd64, linux/arm64]   # and an image that was built for linux/amd64 only",
 			Good:  "platforms: [linux/amd64]",
-			Check: checkPlatforms,
+			check: checkPlatforms,
 		},
 		{
 			ID: "SOL604", Name: "image-unused", Group: GroupCompleteness, Severity: report.SeverityWarning,
@@ -56,7 +57,7 @@ An image for another platform is pulled without complaint and fails with "exec f
 An operator that may create workloads learns from its configuration which images the archive has and can start each of them. Then nothing is reported, because no manifest tells which ones it starts.`,
 			Bad:   "images:\n  - {name: debug-tools, tag: \"1.0\", source: \"oci:build:debug\"}   # in no manifest, and there is no operator",
 			Good:  "images: []   # or a manifest that uses {{ repository }}/debug-tools:1.0",
-			Check: checkUnused,
+			check: checkUnused,
 		},
 		{
 			ID: "SOL605", Name: "unknown-content", Group: GroupCompleteness, Severity: report.SeverityWarning,
@@ -64,16 +65,16 @@ An operator that may create workloads learns from its configuration which images
 			Explanation: "A chart that cannot be rendered, or an image with a variable that nobody fills in, leaves open which images are needed: completeness is not proven.",
 			Bad:         "image: ${REGISTRY}/web:1.0",
 			Good:        "image: \"{{ repository }}/web:1.0\"   # in ui/",
-			Check:       checkReadable,
+			check:       checkReadable,
 		},
 	}
 }
 
-func checkMissing(_ context.Context, t *Target, r *Reporter) {
-	if !t.ImagesKnown {
+func checkMissing(ctx context.Context, t *subject, r *Reporter) {
+	if !t.ImagesKnown() {
 		return
 	}
-	for _, w := range t.missing(true) {
+	for _, w := range missing(ctx, t, true) {
 		if hasVariable(w.image) {
 			continue // SOL605
 		}
@@ -82,11 +83,11 @@ func checkMissing(_ context.Context, t *Target, r *Reporter) {
 	}
 }
 
-func checkMaybeMissing(_ context.Context, t *Target, r *Reporter) {
-	if !t.ImagesKnown {
+func checkMaybeMissing(ctx context.Context, t *subject, r *Reporter) {
+	if !t.ImagesKnown() {
 		return
 	}
-	for _, w := range t.missing(false) {
+	for _, w := range missing(ctx, t, false) {
 		if hasVariable(w.image) {
 			continue
 		}
@@ -96,7 +97,7 @@ func checkMaybeMissing(_ context.Context, t *Target, r *Reporter) {
 }
 
 // remedy looks for images of the archive that could be meant: those of this name and those whose name is like it.
-func (t *Target) remedy(image string) string {
+func (t *subject) remedy(image string) string {
 	if own := repositoryPrefix.FindStringSubmatch(image); own != nil {
 		if near := t.near(archiveRef(own[1])); near != "" {
 			return fmt.Sprintf("the archive has %s", near)
@@ -122,7 +123,7 @@ func (t *Target) remedy(image string) string {
 
 // near lists the images of the archive that are called like one that is missing: the same name with other tags, else
 // names that one may have meant.
-func (t *Target) near(wanted schema.ImageRef) string {
+func (t *subject) near(wanted schema.ImageRef) string {
 	const few = 3
 	var same, alike []schema.ImageRef
 	for _, have := range t.Images {
@@ -151,20 +152,20 @@ func hasVariable(image string) bool {
 	return strings.ContainsAny(image, "${}")
 }
 
-func checkReadable(_ context.Context, t *Target, r *Reporter) {
+func checkReadable(ctx context.Context, t *subject, r *Reporter) {
 	for _, c := range t.Charts() {
 		if c.Rendering == nil {
-			r.Report(InFile(c.File), "", "nobody can tell which images this chart needs: it cannot be rendered")
+			r.Report(target.InFile(c.File), "", "nobody can tell which images this chart needs: it cannot be rendered")
 		}
 	}
-	for _, w := range append(t.missing(true), t.missing(false)...) {
+	for _, w := range append(missing(ctx, t, true), missing(ctx, t, false)...) {
 		if hasVariable(w.image) {
 			r.Report(w.uses[0].At, "write the reference out", "image %s has a variable that is not filled in%s", w.image, w.others())
 		}
 	}
 }
 
-func checkPlatforms(_ context.Context, t *Target, r *Reporter) {
+func checkPlatforms(_ context.Context, t *subject, r *Reporter) {
 	wanted, severity := t.platforms()
 	for _, image := range t.Images {
 		if image.Content == nil {
@@ -188,7 +189,7 @@ func checkPlatforms(_ context.Context, t *Target, r *Reporter) {
 }
 
 // platforms are those that the Solution is for, and how grave it is when one is missing.
-func (t *Target) platforms() ([]schema.Platform, report.Severity) {
+func (t *subject) platforms() ([]schema.Platform, report.Severity) {
 	if t.Build != nil && len(t.Build.Spec.Platforms) > 0 {
 		return t.Build.Spec.Platforms, report.SeverityError
 	}
@@ -199,26 +200,26 @@ func (t *Target) platforms() ([]schema.Platform, report.Severity) {
 }
 
 // image returns an image of the archive, or the zero value.
-func (t *Target) image(ref schema.ImageRef) Image {
+func (t *subject) image(ref schema.ImageRef) target.Image {
 	for _, image := range t.Images {
 		if image.Ref == ref {
 			return image
 		}
 	}
-	return Image{}
+	return target.Image{}
 }
 
 // imagePlace is where an image is to be found.
-func (t *Target) imagePlace(ref schema.ImageRef) Place {
-	return Place{File: path.Join("images", ref.Name, ref.Tag), Object: ref.String()}
+func (t *subject) imagePlace(ref schema.ImageRef) target.Place {
+	return target.Place{File: path.Join("images", ref.Name, ref.Tag), Object: ref.String()}
 }
 
-func checkUnused(_ context.Context, t *Target, r *Reporter) {
+func checkUnused(ctx context.Context, t *subject, r *Reporter) {
 	if t.hasOperator() && t.operatorStartsWorkloads() {
 		return
 	}
 	used := map[schema.ImageRef]bool{}
-	for _, use := range t.uses() {
+	for _, use := range uses(ctx, t) {
 		used[use.Ref] = true
 	}
 	for _, image := range t.Images {
@@ -229,7 +230,7 @@ func checkUnused(_ context.Context, t *Target, r *Reporter) {
 }
 
 // operatorStartsWorkloads tells whether the operator may create anything that has containers.
-func (t *Target) operatorStartsWorkloads() bool {
+func (t *subject) operatorStartsWorkloads() bool {
 	rules := slices.Concat(t.operatorRules("Role"), t.operatorRules("ClusterRole"))
 	workloads := map[string][]string{
 		"": {"pods", "replicationcontrollers"}, "apps": {"deployments", "statefulsets", "daemonsets", "replicasets"}, "batch": {"jobs", "cronjobs"},

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/solutionctl/solutionctl/build/iso"
+	"github.com/solutionctl/solutionctl/lint/target"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -40,10 +41,10 @@ func isoRules() []Rule {
 			Explanation: isoExplanation(format),
 			Bad:         "an image that was changed after it was made, or made by a program with other ideas",
 			Good:        "what solutionctl build writes",
-			Check: func(_ context.Context, t *Target, r *Reporter) {
-				for _, f := range t.isoFindings() {
+			check: func(ctx context.Context, t *subject, r *Reporter) {
+				for _, f := range isoFindings(ctx, t) {
 					if f.Rule == format.ID {
-						r.ReportAs(f.Severity, Place{File: f.Path, Object: f.Object}, f.Hint, "%s", f.Message)
+						r.ReportAs(f.Severity, target.Place{File: f.Path, Object: f.Object}, f.Hint, "%s", f.Message)
 					}
 				}
 			},
@@ -62,12 +63,12 @@ func isoExplanation(format iso.Rule) string {
 		"an error is reason enough not to sign, verify or import it."
 }
 
-// isoChecks examines the structure of the image: by our own parser and, where that succeeds, by go-diskfs.
-func (t *Target) isoChecks() []report.Finding {
-	if t.Kind != ISO {
+// isoFindings examines the structure of the image: by our own parser and, where that succeeds, by go-diskfs.
+var isoFindings = fact(func(_ context.Context, t *subject) []report.Finding {
+	if t.Kind != target.ISO {
 		return nil
 	}
-	if t.broken != nil {
+	if t.Broken != nil {
 		return iso.Check(t.Reader, t.Size)
 	}
 	var ours []report.Finding
@@ -76,4 +77,4 @@ func (t *Target) isoChecks() []report.Finding {
 	theirs := iso.CompareDiskFS(t.Reader, t.Size)
 	group.Wait()
 	return append(ours, theirs...)
-}
+})

@@ -21,7 +21,7 @@ func objectRules() []Rule {
 			Explanation: "A kind in a group of Kubernetes, or of the Solution, that neither defines is misspelt. Objects of other groups, such as ServiceMonitor, " +
 				"are skipped where the cluster does not have them; groups that are not widely used are reported as a note, since nothing in the archive defines them.",
 			Bad: "apiVersion: apps/v1\nkind: Deploiment", Good: "apiVersion: apps/v1\nkind: Deployment",
-			Check: checkKinds,
+			check: checkKinds,
 		},
 		{
 			ID: "SOL302", Name: "removed-api", Group: GroupKubernetes, Severity: report.SeverityError,
@@ -29,21 +29,21 @@ func objectRules() []Rule {
 			Explanation: "A release refuses objects of an API that it removed. The releases are those that spec.kubernetesVersion allows, all supported ones without it, " +
 				"or the one of --kubernetes-version.",
 			Bad: "apiVersion: policy/v1beta1\nkind: PodDisruptionBudget", Good: "apiVersion: policy/v1\nkind: PodDisruptionBudget",
-			Check: checkAvailability(kube.Removed),
+			check: checkAvailability(kube.Removed),
 		},
 		{
 			ID: "SOL303", Name: "deprecated-api", Group: GroupKubernetes, Severity: report.SeverityWarning,
 			Summary:     "No API is one that a later release of Kubernetes removes.",
 			Explanation: "The archive works today, and fails after the cluster is upgraded. Each finding names the release and the replacement.",
 			Bad:         "apiVersion: flowcontrol.apiserver.k8s.io/v1beta3\nkind: FlowSchema", Good: "apiVersion: flowcontrol.apiserver.k8s.io/v1\nkind: FlowSchema",
-			Check: checkAvailability(kube.Deprecated),
+			check: checkAvailability(kube.Deprecated),
 		},
 		{
 			ID: "SOL304", Name: "later-api", Group: GroupKubernetes, Severity: report.SeverityError,
 			Summary:     "No API is newer than the oldest release of Kubernetes that the Solution allows.",
 			Explanation: "Either the manifest asks for a newer Kubernetes in spec.kubernetesVersion, or the object uses the older API.",
 			Bad:         "apiVersion: admissionregistration.k8s.io/v1\nkind: MutatingAdmissionPolicy   # with kubernetesVersion: \">=1.30\"", Good: "spec:\n  kubernetesVersion: \">=1.36\"",
-			Check: checkAvailability(kube.NotYet),
+			check: checkAvailability(kube.NotYet),
 		},
 		problemRule("SOL305", "unknown-field", kube.UnknownField,
 			"Every field is one that the API has.",
@@ -70,21 +70,21 @@ func objectRules() []Rule {
 			Summary:     "No object is there twice.",
 			Explanation: "Both are applied, one after the other, to the same name, and the second one wins.",
 			Bad:         "ui/a.yaml: Service/web\nui/b.yaml: Service/web", Good: "ui/a.yaml: Service/web",
-			Check: checkDuplicateObjects,
+			check: checkDuplicateObjects,
 		},
 		{
 			ID: "SOL311", Name: "chart-renders", Group: GroupKubernetes, Severity: report.SeverityError,
 			Summary:     "Every chart can be rendered offline with the values of its component, or its own.",
 			Explanation: "All subcharts must be in the package: 'helm dependency build' before 'helm package'. A chart that needs values is rendered with those that spec.components gives it.",
 			Bad:         "charts/web.tgz without charts/web/charts/db", Good: "helm dependency build web && helm package web",
-			Check: checkCharts,
+			check: checkCharts,
 		},
 		{
 			ID: "SOL312", Name: "template-variable", Group: GroupKubernetes, Severity: report.SeverityError,
 			Summary:     "Manifests of the user interface use no template but {{ repository }}.",
 			Explanation: "Where an archive is deployed, {{ repository }} becomes the address of its images. In a project, {{ version }} becomes the version of the Solution when the archive is built. Any other variable stays as it is and ends up in an object.",
 			Bad:         "image: \"{{ registry }}/ui:1.0.0\"", Good: "image: \"{{ repository }}/ui:1.0.0\"",
-			Check: checkTemplates,
+			check: checkTemplates,
 		},
 	}
 }
@@ -92,7 +92,7 @@ func objectRules() []Rule {
 func problemRule(id, name string, reason kube.Reason, summary, explanation, bad, good string) Rule {
 	return Rule{
 		ID: id, Name: name, Group: GroupKubernetes, Severity: report.SeverityError,
-		Summary: summary, Explanation: explanation, Bad: bad, Good: good, Check: checkProblems(reason),
+		Summary: summary, Explanation: explanation, Bad: bad, Good: good, check: checkProblems(reason),
 	}
 }
 
@@ -105,21 +105,21 @@ func customResourceRules() []Rule {
 			Explanation: "A sample that the API server refuses is the first thing that a user tries. Checked are the schema and its CEL rules, after defaults are filled in, " +
 				"with the code of the API server.",
 			Bad: "kind: Website\nspec:\n  replicas: -1", Good: "kind: Website\nspec:\n  replicas: 1",
-			Check: checkCustomResources,
+			check: checkCustomResources,
 		},
 		{
 			ID: "SOL316", Name: "dropped-field", Group: GroupKubernetes, Severity: report.SeverityError,
 			Summary:     "Custom resources in the archive have no field that their definition does not know.",
 			Explanation: "The API server drops such fields without a word.",
 			Bad:         "kind: Website\nspec:\n  tittle: Hello", Good: "kind: Website\nspec:\n  title: Hello",
-			Check: checkDroppedFields,
+			check: checkDroppedFields,
 		},
 		{
 			ID: "SOL317", Name: "version-not-served", Group: GroupKubernetes, Severity: report.SeverityError,
 			Summary:     "Custom resources in the archive are written in a version that their definition serves.",
 			Explanation: "The API server answers 'no matches for kind'.",
 			Bad:         "apiVersion: example.com/v1alpha1   # served: false", Good: "apiVersion: example.com/v1",
-			Check: checkServedVersion,
+			check: checkServedVersion,
 		},
 	}
 }
@@ -132,14 +132,14 @@ func definitionRules() []Rule {
 			Summary:     "Definitions are in files named operator/deploy/crds/**/*_crd.yaml.",
 			Explanation: "Activation applies exactly these files; a definition elsewhere is never there when the operator starts. --fix renames the file in a project.",
 			Bad:         "operator/deploy/crds/website.yaml", Good: "operator/deploy/crds/website_crd.yaml",
-			Fixable: true, Check: checkDefinitionFiles,
+			Fixable: true, check: checkDefinitionFiles,
 		},
 		{
 			ID: "SOL321", Name: "crd-documents", Group: GroupKubernetes, Severity: report.SeverityError,
 			Summary:     "A file *_crd.yaml holds exactly one document, a CustomResourceDefinition.",
 			Explanation: "MetalK8s reads the file as one YAML document; a second one breaks activation. --fix writes one file per document in a project.",
 			Bad:         "kind: CustomResourceDefinition\n---\nkind: CustomResourceDefinition", Good: "websites_crd.yaml\npages_crd.yaml",
-			Fixable: true, Check: checkDefinitionDocuments,
+			Fixable: true, check: checkDefinitionDocuments,
 		},
 		fileProblemRule("SOL322", "crd-jinja", crd.Jinja,
 			"Definitions contain no Jinja delimiters: two braces, or a brace with % or #.",
@@ -174,7 +174,7 @@ func definitionRules() []Rule {
 			Summary:     "Every definition is in one file.",
 			Explanation: "Both files are applied, and the one that sorts last wins.",
 			Bad:         "crds/a_crd.yaml: websites.example.com\ncrds/b_crd.yaml: websites.example.com", Good: "crds/websites_crd.yaml",
-			Check: checkDefinitionsTwice,
+			check: checkDefinitionsTwice,
 		},
 	}
 }
@@ -182,13 +182,13 @@ func definitionRules() []Rule {
 func fileProblemRule(id, name string, reason crd.Reason, summary, explanation, bad, good string) Rule {
 	return Rule{
 		ID: id, Name: name, Group: GroupKubernetes, Severity: report.SeverityError,
-		Summary: summary, Explanation: explanation, Bad: bad, Good: good, Check: checkDefinitionText(reason),
+		Summary: summary, Explanation: explanation, Bad: bad, Good: good, check: checkDefinitionText(reason),
 	}
 }
 
 func judgementRule(id, name string, reason crd.Reason, severity report.Severity, summary, explanation, bad, good string) Rule {
 	return Rule{
 		ID: id, Name: name, Group: GroupKubernetes, Severity: severity,
-		Summary: summary, Explanation: explanation, Bad: bad, Good: good, Check: checkDefinition(reason),
+		Summary: summary, Explanation: explanation, Bad: bad, Good: good, check: checkDefinition(reason),
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/solutionctl/solutionctl/lint/crd"
 	"github.com/solutionctl/solutionctl/lint/images"
 	"github.com/solutionctl/solutionctl/lint/rbac"
+	"github.com/solutionctl/solutionctl/lint/target"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -23,21 +24,21 @@ func upgradeRules() []Rule {
 
 Add a version instead, with a conversion webhook where the schemas differ, and take the old one away in a later release.`,
 			Bad: "# was: size: {type: string}\nsize: {type: integer}", Good: "size: {type: string}\nsizeInBytes: {type: integer}",
-			Check: checkDefinitions,
+			check: checkDefinitions,
 		},
 		{
 			ID: "SOL702", Name: "crd-removed", Group: GroupUpgrade, Severity: report.SeverityWarning,
 			Summary:     "Every CustomResourceDefinition of the older version is still there.",
 			Explanation: "A definition that only the older version had stays in the cluster with its objects, and nothing looks after them any more. Say in the release notes what becomes of them.",
 			Bad:         "# operator/deploy/crds/backups_crd.yaml of version 1.0.0 is not in 2.0.0", Good: "# operator/deploy/crds/backups_crd.yaml, served: false",
-			Check: checkRemovedDefinitions,
+			check: checkRemovedDefinitions,
 		},
 		{
 			ID: "SOL703", Name: "roles-widened", Group: GroupUpgrade, Severity: report.SeverityWarning,
 			Summary:     "The operator needs no more rights than in the older version.",
 			Explanation: "Whoever allowed the older version did not allow this. The finding lists exactly what is new, so that it can be reviewed before the upgrade.",
 			Bad:         "resources: [deployments, secrets]   # was: [deployments]", Good: "resources: [deployments]",
-			Check: checkWidened,
+			check: checkWidened,
 		},
 		{
 			ID: "SOL704", Name: "image-still-needed", Group: GroupUpgrade, Severity: report.SeverityWarning,
@@ -46,54 +47,51 @@ Add a version instead, with a conversion webhook where the schemas differ, and t
 
 Images named with {{ repository }} belong to one version and are not meant.`,
 			Bad: "# 1.0.0 started docker.io/library/redis:7.2; 2.0.0 has redis:7.4 only", Good: "images:\n  - {name: redis, tag: \"7.2\", …}\n  - {name: redis, tag: \"7.4\", …}",
-			Check: checkStillNeeded,
+			check: checkStillNeeded,
 		},
 		{
 			ID: "SOL705", Name: "tag-moved", Group: GroupUpgrade, Severity: report.SeverityError,
 			Summary:     "An original name with the same tag means the same image in both versions.",
 			Explanation: "Both archives are imported side by side, and one name cannot have two contents: the import refuses the second. Use a new tag, or refer to the image by digest.",
 			Bad:         "origin: docker.io/library/redis:7   # another digest than in the older version", Good: "origin: docker.io/library/redis:7.4.1",
-			Check: checkMovedTags,
+			check: checkMovedTags,
 		},
 		{
 			ID: "SOL706", Name: "version-not-higher", Group: GroupUpgrade, Severity: report.SeverityError,
 			Summary:     "The version is higher than that of the older archive.",
 			Explanation: "Versions are compared as Semantic Versioning says: 1.0.0-rc.1 is lower than 1.0.0, and what follows a + does not count. Two archives of equal precedence cannot both be imported.",
 			Bad:         "version: 1.0.0   # the older archive is 1.0.0", Good: "version: 1.0.1",
-			Check: checkVersion,
+			check: checkVersion,
 		},
 		{
 			ID: "SOL707", Name: "min-upgrade-from", Group: GroupUpgrade, Severity: report.SeverityError,
 			Summary:     "The older version is one from which an upgrade is supported.",
 			Explanation: "minUpgradeFrom is the lowest version from which this one can be reached in one step. Upgrade to a version in between first.",
 			Bad:         "minUpgradeFrom: 1.5.0   # and the older archive is 1.4.2", Good: "minUpgradeFrom: 1.4.0",
-			Check: checkMinUpgradeFrom,
+			check: checkMinUpgradeFrom,
 		},
 		{
 			ID: "SOL708", Name: "another-solution", Group: GroupUpgrade, Severity: report.SeverityError,
 			Summary:     "Both archives are versions of one Solution.",
 			Explanation: "A Solution is known by metadata.name. Under another name it is another Solution, which does not replace the older one.",
 			Bad:         "metadata: {name: storage2}   # the older archive is storage", Good: "metadata: {name: storage}",
-			Check: checkSameSolution,
+			check: checkSameSolution,
 		},
 	}
 }
 
 // older returns the archive to compare with; nil when there is none that can be.
-func (t *Target) older() *Target {
-	if t.Against == nil || t.Against.Solution == nil {
+func (t *subject) older() *subject {
+	if t.against == nil || t.against.Solution == nil {
 		return nil
 	}
-	return t.Against
+	return t.against
 }
 
-func checkDefinitions(_ context.Context, t *Target, r *Reporter) {
+func checkDefinitions(_ context.Context, t *subject, r *Reporter) {
 	for _, pair := range t.changedDefinitions() {
 		for _, change := range crd.Compare(pair.before.Definition, pair.after.Definition) {
-			at := InFile(pair.after.File)
-			if pair.after.Object != nil {
-				at = pair.after.Object.At("spec.versions")
-			}
+			at := pair.after.At("spec.versions")
 			at.Object = "CustomResourceDefinition/" + pair.after.Name
 			if change.Path != "" {
 				at.Object += ": " + change.Path
@@ -109,10 +107,10 @@ func checkDefinitions(_ context.Context, t *Target, r *Reporter) {
 	}
 }
 
-type definitionPair struct{ before, after Definition }
+type definitionPair struct{ before, after target.Definition }
 
 // changedDefinitions pairs the definitions that activation applies.
-func (t *Target) changedDefinitions() []definitionPair {
+func (t *subject) changedDefinitions() []definitionPair {
 	before := t.older()
 	if before == nil {
 		return nil
@@ -128,30 +126,30 @@ func (t *Target) changedDefinitions() []definitionPair {
 	return pairs
 }
 
-func (t *Target) definition(name string) (Definition, bool) {
+func (t *subject) definition(name string) (target.Definition, bool) {
 	definitions := t.Definitions()
-	i := slices.IndexFunc(definitions, func(d Definition) bool { return d.Name == name && d.Part.Applied() })
+	i := slices.IndexFunc(definitions, func(d target.Definition) bool { return d.Name == name && d.Part.Applied() })
 	if i < 0 {
-		return Definition{}, false
+		return target.Definition{}, false
 	}
 	return definitions[i], true
 }
 
-func checkRemovedDefinitions(_ context.Context, t *Target, r *Reporter) {
+func checkRemovedDefinitions(_ context.Context, t *subject, r *Reporter) {
 	before := t.older()
 	if before == nil {
 		return
 	}
 	for _, old := range before.Definitions() {
 		if _, ok := t.definition(old.Name); !ok && old.Part.Applied() {
-			r.Report(Place{File: "operator/deploy/crds", Object: "CustomResourceDefinition/" + old.Name},
+			r.Report(target.Place{File: "operator/deploy/crds", Object: "CustomResourceDefinition/" + old.Name},
 				"keep it, and stop serving it in a later release", "%s of version %s is gone: its objects stay behind, and nothing looks after them",
 				old.Name, before.Solution.Spec.Version)
 		}
 	}
 }
 
-func checkWidened(_ context.Context, t *Target, r *Reporter) {
+func checkWidened(_ context.Context, t *subject, r *Reporter) {
 	before := t.older()
 	if before == nil {
 		return
@@ -166,13 +164,13 @@ func checkWidened(_ context.Context, t *Target, r *Reporter) {
 		}
 	}
 	if clusterWide(t) && !clusterWide(before) && len(t.operatorRules("ClusterRole")) > 0 {
-		r.Report(t.manifestPlace("spec", "operator", "clusterWide"), "review it before the upgrade",
+		r.Report(t.ManifestPlace("spec", "operator", "clusterWide"), "review it before the upgrade",
 			"the operator's ClusterRoles are newly bound in every namespace")
 	}
 }
 
 // grantedBy returns what the older version has for roles of a kind: a Role asks for nothing new when a ClusterRole had it.
-func grantedBy(before *Target, kind string) []rbacv1.PolicyRule {
+func grantedBy(before *subject, kind string) []rbacv1.PolicyRule {
 	granted := before.operatorRules("ClusterRole")
 	if kind == "Role" {
 		granted = slices.Concat(granted, before.operatorRules("Role"))
@@ -183,28 +181,28 @@ func grantedBy(before *Target, kind string) []rbacv1.PolicyRule {
 	return granted
 }
 
-func clusterWide(t *Target) bool {
+func clusterWide(t *subject) bool {
 	return t.Solution.Spec.Operator != nil && t.Solution.Spec.Operator.ClusterWide
 }
 
 // rolePlace is the first role of a kind.
-func (t *Target) rolePlace(kind string) Place {
+func (t *subject) rolePlace(kind string) target.Place {
 	for _, o := range t.Objects() {
-		if o.Part == PartRole && o.Kind == kind {
+		if o.Part == target.PartRole && o.Kind == kind {
 			return o.At("")
 		}
 	}
-	return InFile("operator/deploy/role.yaml")
+	return target.InFile("operator/deploy/role.yaml")
 }
 
-func checkStillNeeded(_ context.Context, t *Target, r *Reporter) {
+func checkStillNeeded(ctx context.Context, t *subject, r *Reporter) {
 	before := t.older()
-	if before == nil || !t.ImagesKnown {
+	if before == nil || !t.ImagesKnown() {
 		return
 	}
 	now := newResolver(t)
 	reported := map[schema.ImageRef]bool{}
-	for _, use := range before.uses() {
+	for _, use := range uses(ctx, before) {
 		reference, ok := images.ParseReference(use.Image)
 		if !use.Found() || !ok || reported[use.Ref] || logicalRegistry.MatchString(use.Image) {
 			continue
@@ -218,7 +216,7 @@ func checkStillNeeded(_ context.Context, t *Target, r *Reporter) {
 	}
 }
 
-func checkMovedTags(_ context.Context, t *Target, r *Reporter) {
+func checkMovedTags(_ context.Context, t *subject, r *Reporter) {
 	before := t.older()
 	if before == nil {
 		return
@@ -241,7 +239,7 @@ func checkMovedTags(_ context.Context, t *Target, r *Reporter) {
 	}
 }
 
-func checkVersion(_ context.Context, t *Target, r *Reporter) {
+func checkVersion(_ context.Context, t *subject, r *Reporter) {
 	before := t.older()
 	if before == nil {
 		return
@@ -252,12 +250,12 @@ func checkVersion(_ context.Context, t *Target, r *Reporter) {
 	}
 	version, err := schema.ParseVersion(t.Solution.Spec.Version)
 	if err == nil && version.Compare(old) <= 0 {
-		r.Report(t.manifestPlace("spec", "version"), "raise spec.version in solution.yaml",
+		r.Report(t.ManifestPlace("spec", "version"), "raise spec.version in solution.yaml",
 			"version %s is not higher than %s", version, old)
 	}
 }
 
-func checkMinUpgradeFrom(_ context.Context, t *Target, r *Reporter) {
+func checkMinUpgradeFrom(_ context.Context, t *subject, r *Reporter) {
 	before := t.older()
 	if before == nil || t.Solution.Spec.MinUpgradeFrom == "" {
 		return
@@ -268,14 +266,14 @@ func checkMinUpgradeFrom(_ context.Context, t *Target, r *Reporter) {
 	}
 	lowest, err := schema.ParseVersion(t.Solution.Spec.MinUpgradeFrom)
 	if err == nil && old.Compare(lowest) < 0 {
-		r.Report(t.manifestPlace("spec", "minUpgradeFrom"), fmt.Sprintf("upgrade to %s or later first", lowest),
+		r.Report(t.ManifestPlace("spec", "minUpgradeFrom"), fmt.Sprintf("upgrade to %s or later first", lowest),
 			"version %s cannot be upgraded in one step: the lowest is %s", old, lowest)
 	}
 }
 
-func checkSameSolution(_ context.Context, t *Target, r *Reporter) {
+func checkSameSolution(_ context.Context, t *subject, r *Reporter) {
 	if before := t.older(); before != nil && before.Solution.Metadata.Name != t.Solution.Metadata.Name {
-		r.Report(t.manifestPlace("metadata", "name"), "compare it with an older version of the same Solution",
+		r.Report(t.ManifestPlace("metadata", "name"), "compare it with an older version of the same Solution",
 			"this is %s, and the older archive is %s", t.Solution.Metadata.Name, before.Solution.Metadata.Name)
 	}
 }

@@ -8,17 +8,20 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/solutionctl/solutionctl/lint/target"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 // Options choose rules.
 type Options struct {
-	Enable  []string // identifiers or groups; these rules run although they are optional or their group is disabled
-	Disable []string // identifiers or groups
+	Enable  []string       // identifiers or groups; these rules run although they are optional or their group is disabled
+	Disable []string       // identifiers or groups
+	Deep    bool           // read every blob
+	Against *target.Target // the older version, or nil
 }
 
-// Result is what a run found. Paths are those of the archive; [Target.SourcePath] translates them.
+// Result is what a run found. Paths are those of the archive; [target.Target.SourcePath] translates them.
 type Result struct {
 	Findings   []report.Finding
 	Suppressed []schema.SuppressedFinding
@@ -26,20 +29,21 @@ type Result struct {
 }
 
 // Run judges the target by every rule that the options choose.
-func Run(ctx context.Context, t *Target, o Options) (*Result, error) {
+func Run(ctx context.Context, t *target.Target, o Options) (*Result, error) {
 	rules, err := choose(o)
 	if err != nil {
 		return nil, err
 	}
 	t.Objects() // reads every manifest, on all processors; the rules would do it one after the other
+	s := newSubject(t, o)
 	reporters := make([]*Reporter, len(rules))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(runtime.GOMAXPROCS(0))
 	for i, rule := range rules {
 		reporters[i] = &Reporter{rule: rule}
-		if t.judgeable(rule.Group) {
+		if s.judgeable(rule.Group) {
 			group.Go(func() error {
-				rule.Check(ctx, t, reporters[i])
+				rule.check(ctx, s, reporters[i])
 				return ctx.Err()
 			})
 		}
@@ -51,20 +55,20 @@ func Run(ctx context.Context, t *Target, o Options) (*Result, error) {
 	for _, r := range reporters {
 		found = append(found, r.bounded()...)
 	}
-	return t.suppress(found, rules), nil
+	return s.suppress(found, rules), nil
 }
 
 // judgeable tells whether there is enough of the target for the rules of a group.
-func (t *Target) judgeable(group Group) bool {
+func (t *subject) judgeable(group Group) bool {
 	switch group {
 	case GroupArchive, GroupDocuments:
 		return true
 	case GroupUpgrade:
-		return t.Solution != nil && t.Against != nil && t.Against.Solution != nil
+		return t.Solution != nil && t.older() != nil
 	case GroupKubernetes:
-		return t.broken == nil
+		return t.Broken == nil
 	default:
-		return t.Solution != nil && t.broken == nil
+		return t.Solution != nil && t.Broken == nil
 	}
 }
 
@@ -78,7 +82,7 @@ func (r *Reporter) bounded() []*Found {
 	}
 	more := len(r.found) - maxFindings
 	r.found = r.found[:maxFindings]
-	r.Report(Place{}, "", "%d more findings of this rule are not shown", more)
+	r.Report(target.Place{}, "", "%d more findings of this rule are not shown", more)
 	return r.found
 }
 

@@ -36,7 +36,7 @@ func (s *suppression) covers(f report.Finding) bool {
 }
 
 // suppress takes out the findings that are suppressed with a reason and judges the suppressions themselves.
-func (t *Target) suppress(found []*Found, rules []Rule) *Result {
+func (t *subject) suppress(found []*Found, rules []Rule) *Result {
 	result := &Result{Findings: []report.Finding{}, Suppressed: []schema.SuppressedFinding{}}
 	suppressions := t.suppressions()
 	for _, f := range found {
@@ -80,9 +80,9 @@ func judgeSuppressions(suppressions []*suppression, rules []Rule) []report.Findi
 }
 
 // suppressions reads the comments and annotations of every manifest.
-func (t *Target) suppressions() []*suppression {
+func (t *subject) suppressions() []*suppression {
 	var list []*suppression
-	for _, file := range append(t.manifests(), "manifest.yaml", registryConfigFile) {
+	for _, file := range append(t.Manifests(), "manifest.yaml", registryConfigFile) {
 		list = append(list, t.commentsIn(file)...)
 	}
 	for _, o := range t.Objects() {
@@ -111,8 +111,8 @@ func identifiers(text string) []string {
 
 // commentsIn finds the comments of a file. One behind a field covers the line; one of its own covers the field below
 // with what is in it, and before any content the file as a whole.
-func (t *Target) commentsIn(file string) []*suppression {
-	data, err := t.cached(file)
+func (t *subject) commentsIn(file string) []*suppression {
+	data, err := t.Text(file)
 	if err != nil || !bytes.Contains(data, []byte("solutionctl:ignore")) {
 		return nil
 	}

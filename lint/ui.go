@@ -6,19 +6,20 @@ import (
 	"strings"
 
 	"github.com/solutionctl/solutionctl/lint/images"
+	"github.com/solutionctl/solutionctl/lint/target"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-func checkUIService(_ context.Context, t *Target, r *Reporter) {
+func checkUIService(_ context.Context, t *subject, r *Reporter) {
 	for _, p := range t.pods() {
-		if p.object.Part != PartUI || !p.running {
+		if p.object.Part != target.PartUI || !p.running {
 			continue
 		}
 		labels := lookup(p.object.Value, "spec", "template", "metadata", "labels")
 		found := false
 		for _, service := range t.named("", "Service") {
 			selector, _ := lookup(service.Value, "spec", "selector").(map[string]any)
-			found = found || service.Part == PartUI && len(selector) > 0 && subset(selector, labels)
+			found = found || service.Part == target.PartUI && len(selector) > 0 && subset(selector, labels)
 		}
 		if !found {
 			r.Report(p.object.At(""), "add a Service whose selector has the labels of the pods", "no Service of ui/ selects the pods of %s", p.object)
@@ -26,26 +27,26 @@ func checkUIService(_ context.Context, t *Target, r *Reporter) {
 	}
 }
 
-func checkUIProbes(_ context.Context, t *Target, r *Reporter) {
+func checkUIProbes(_ context.Context, t *subject, r *Reporter) {
 	for _, p := range t.pods() {
-		if p.running && p.object.Part == PartUI {
+		if p.running && p.object.Part == target.PartUI {
 			reportProbes(r, p)
 		}
 	}
 }
 
-func checkUIRights(_ context.Context, t *Target, r *Reporter) {
+func checkUIRights(_ context.Context, t *subject, r *Reporter) {
 	for _, o := range t.Objects() {
-		if o.Part == PartUI && o.Group() == "rbac.authorization.k8s.io" && strings.HasPrefix(o.Kind, "Cluster") {
+		if o.Part == target.PartUI && o.Group() == "rbac.authorization.k8s.io" && strings.HasPrefix(o.Kind, "Cluster") {
 			r.Report(o.At(""), "use Role and RoleBinding", "%s gives the user interface rights on the whole cluster", o)
 		}
 	}
 }
 
-func checkUIImages(_ context.Context, t *Target, r *Reporter) {
+func checkUIImages(_ context.Context, t *subject, r *Reporter) {
 	known := newResolver(t)
 	for _, o := range t.Objects() {
-		if o.Part != PartUI {
+		if o.Part != target.PartUI {
 			continue
 		}
 		for _, use := range images.Find(o.Value) {

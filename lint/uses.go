@@ -1,19 +1,21 @@
 package lint
 
 import (
+	"context"
 	"fmt"
 	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/solutionctl/solutionctl/lint/images"
+	"github.com/solutionctl/solutionctl/lint/target"
 	"github.com/solutionctl/solutionctl/schema"
 )
 
 // Use is one reason for an image to be in the archive: something that starts it, or may start it.
 type Use struct {
 	images.Use
-	At Place
+	At target.Place
 	// Ref is the image of the archive that is meant; the zero value when the archive does not have it.
 	Ref schema.ImageRef
 	// Elsewhere tells that the image is in the archive of another Solution, on which this one depends.
@@ -23,19 +25,6 @@ type Use struct {
 // Found tells whether the archive has the image.
 func (u Use) Found() bool { return u.Ref != (schema.ImageRef{}) }
 
-// Why returns everything that starts an image or may start it. The image is one of the archive (name:tag), or any
-// reference as a manifest writes it.
-func (t *Target) Why(image string) []Use {
-	wanted := fullName(image)
-	var uses []Use
-	for _, use := range t.uses() {
-		if use.Found() && use.Ref.String() == image || fullName(use.Image) == wanted {
-			uses = append(uses, use)
-		}
-	}
-	return uses
-}
-
 // fullName makes references comparable that mean the same image.
 func fullName(text string) string {
 	if r, ok := images.ParseReference(text); ok {
@@ -44,44 +33,44 @@ func fullName(text string) string {
 	return text
 }
 
-// findUses looks at everything that is applied, and at the samples that people copy.
-func (t *Target) findUses() []Use {
+// uses are those of everything that is applied, and of the samples that people copy.
+var uses = fact(func(_ context.Context, t *subject) []Use {
 	r := newResolver(t)
 	var uses []Use
 	if t.hasOperator() {
 		ref := t.Solution.OperatorImage()
 		uses = append(uses, r.use(images.Use{
 			Image: "{{ repository }}/" + ref.String(), Object: "Deployment/" + t.operatorName(), Place: images.Container, Certain: true,
-		}, t.manifestPlace("spec", "operator", "image")))
+		}, t.ManifestPlace("spec", "operator", "image")))
 	}
 	for _, o := range t.Objects() {
-		if o.Part == PartUnapplied {
+		if o.Part == target.PartUnapplied {
 			continue
 		}
 		for _, use := range images.Find(o.Value) {
 			if o.Kind == "CustomResourceDefinition" && !isDefault(use.Path) {
 				continue // what a schema says about images starts none, except for its defaults
 			}
-			use.Certain = use.Certain && o.Part != PartSample
+			use.Certain = use.Certain && o.Part != target.PartSample
 			uses = append(uses, r.use(use, o.At(use.Path)))
 		}
 	}
 	return uses
-}
+})
 
 const operatorImageField = "spec.operator.image"
 
 // hasOperator tells whether an operator would be deployed.
-func (t *Target) hasOperator() bool {
+func (t *subject) hasOperator() bool {
 	return t.Solution != nil && (t.Solution.Spec.Operator != nil ||
-		slices.ContainsFunc(t.Files(), func(f File) bool { return strings.HasPrefix(f.Path, "operator/deploy/") }))
+		slices.ContainsFunc(t.Files(), func(f target.File) bool { return strings.HasPrefix(f.Path, "operator/deploy/") }))
 }
 
 // operatorName is the name of the operator's Deployment, container and executable.
-func (t *Target) operatorName() string { return t.Solution.Metadata.Name + "-operator" }
+func (t *subject) operatorName() string { return t.Solution.Metadata.Name + "-operator" }
 
 func isDefault(path string) bool {
-	return slices.ContainsFunc(SplitPath(path), func(step string) bool { return step == "default" })
+	return slices.ContainsFunc(target.SplitPath(path), func(step string) bool { return step == "default" })
 }
 
 // resolver finds the image of the archive that a reference means.
@@ -93,7 +82,7 @@ type resolver struct {
 }
 
 // newResolver knows each image by its name in the archive, and by its original name with its tag and its digests.
-func newResolver(t *Target) *resolver {
+func newResolver(t *subject) *resolver {
 	r := &resolver{have: map[schema.ImageRef]bool{}, origins: map[string]schema.ImageRef{}}
 	if t.Solution != nil {
 		r.id = t.Solution.ID()
@@ -118,7 +107,7 @@ func newResolver(t *Target) *resolver {
 	return r
 }
 
-func originOf(t *Target, image Image) (images.Reference, bool) {
+func originOf(t *subject, image target.Image) (images.Reference, bool) {
 	if t.Solution != nil {
 		if origin := t.Solution.Spec.ImageOrigins[image.Ref]; origin != "" {
 			return images.ParseReference(origin)
@@ -130,7 +119,7 @@ func originOf(t *Target, image Image) (images.Reference, bool) {
 	return images.Reference{}, false
 }
 
-func (r *resolver) use(use images.Use, at Place) Use {
+func (r *resolver) use(use images.Use, at target.Place) Use {
 	found := Use{Use: use, At: at}
 	found.Ref, found.Elsewhere = r.resolve(use.Image)
 	if !r.have[found.Ref] {
@@ -185,10 +174,10 @@ type wanted struct {
 
 // missing lists the images that the archive does not have, in the order of their first use. Certain ones are those that
 // at least one certain use asks for.
-func (t *Target) missing(certain bool) []wanted {
+func missing(ctx context.Context, t *subject, certain bool) []wanted {
 	var all []wanted
 	known := map[string]int{}
-	for _, use := range t.uses() {
+	for _, use := range uses(ctx, t) {
 		if use.Found() || use.Elsewhere || use.At.Object == operatorImageField { // that one has a rule of its own
 			continue
 		}

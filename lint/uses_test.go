@@ -59,9 +59,8 @@ func TestResolve(t *testing.T) {
 				"components/db.yaml": {Data: []byte(deployment(image))},
 			}
 			addImages(t, files, images)
-			target, err := lint.OpenDirectory(files, "demo")
-			check(t, err)
-			uses := target.Why(image)
+			opened := openDirectory(t, files)
+			uses := lint.Uses(t.Context(), opened.Target, image)
 			if len(uses) != 1 {
 				t.Fatalf("got %d uses", len(uses))
 			}
@@ -75,7 +74,7 @@ func TestResolve(t *testing.T) {
 			if got != want {
 				t.Errorf("got %q, want %q", got, want)
 			}
-			if findings := of("SOL601", run(t, target)); (len(findings) > 0) != (want == "") {
+			if findings := of("SOL601", run(t, opened)); (len(findings) > 0) != (want == "") {
 				t.Errorf("got findings %s", text(findings))
 			}
 		})
@@ -104,8 +103,7 @@ func TestWhy(t *testing.T) {
 	put("operator/deploy/operator.yaml", deployment("ghcr.io/acme/web:1.0.0"))(files) // nobody applies it
 	edit("manifest.yaml", "spec:\n", "spec:\n  imageOrigins: {\"web:1.0.0\": ghcr.io/acme/web:1.0.0}\n")(files)
 	addImages(t, files, []testImage{{ref: "demo-operator:1.0.0", platforms: []string{"linux/amd64"}}, {ref: "web:1.0.0", platforms: []string{"linux/amd64"}}})
-	target, err := lint.OpenDirectory(files, "demo")
-	check(t, err)
+	opened := openDirectory(t, files)
 	tests := map[string][]string{
 		"web:1.0.0":              {"ConfigMap/web data.image false", "Deployment/web spec.template.spec.containers[0].image true"},
 		"ghcr.io/acme/web:1.0.0": {"ConfigMap/web data.image false", "Deployment/web spec.template.spec.containers[0].image true"},
@@ -114,7 +112,7 @@ func TestWhy(t *testing.T) {
 	}
 	for image, want := range tests {
 		var got []string
-		for _, use := range target.Why(image) {
+		for _, use := range lint.Uses(t.Context(), opened.Target, image) {
 			got = append(got, fmt.Sprintf("%s %s %t", use.Object, use.Path, use.Certain))
 		}
 		slices.Sort(got)

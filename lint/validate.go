@@ -1,15 +1,17 @@
 package lint
 
 import (
+	"context"
 	"runtime"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/solutionctl/solutionctl/lint/kube"
+	"github.com/solutionctl/solutionctl/lint/target"
 )
 
-// validateObjects judges every object against the description of its kind.
-func (t *Target) validateObjects() map[*Object][]kube.Problem {
+// validated is what is wrong with each object by the description of its kind.
+var validated = fact(func(_ context.Context, t *subject) map[*target.Object][]kube.Problem {
 	objects := t.Objects()
 	problems := make([][]kube.Problem, len(objects))
 	var group errgroup.Group
@@ -18,17 +20,17 @@ func (t *Target) validateObjects() map[*Object][]kube.Problem {
 	for first := 0; first < len(objects); first += batch {
 		group.Go(func() error {
 			for i := first; i < min(first+batch, len(objects)); i++ {
-				problems[i] = t.Kubernetes.Validate(objects[i].Value)
+				problems[i] = t.Kubernetes().Validate(objects[i].Value)
 			}
 			return nil
 		})
 	}
 	_ = group.Wait() // nothing fails
-	found := map[*Object][]kube.Problem{}
+	found := map[*target.Object][]kube.Problem{}
 	for i, o := range objects {
 		if len(problems[i]) > 0 {
 			found[o] = problems[i]
 		}
 	}
 	return found
-}
+})

@@ -7,20 +7,21 @@ import (
 	"strings"
 
 	"github.com/solutionctl/solutionctl/lint/images"
+	"github.com/solutionctl/solutionctl/lint/target"
 )
 
 func pathOf(list string, i int) string { return fmt.Sprintf("%s[%d]", list, i) }
 
 // pod is the specification of the pods that an object starts.
 type pod struct {
-	object  *Object
+	object  *target.Object
 	path    string // of the specification
 	spec    map[string]any
 	running bool // for as long as the object exists
 }
 
 // pods returns the pods of everything that is applied.
-func (t *Target) pods() []pod {
+func (t *subject) pods() []pod {
 	var pods []pod
 	for _, o := range t.Objects() {
 		if !o.Part.Applied() {
@@ -37,7 +38,7 @@ func (t *Target) pods() []pod {
 	return pods
 }
 
-func podPath(o *Object) (path string, running bool) {
+func podPath(o *target.Object) (path string, running bool) {
 	switch o.Group() + "/" + o.Kind {
 	case "apps/Deployment", "apps/StatefulSet", "apps/DaemonSet", "apps/ReplicaSet", "/ReplicationController":
 		return "spec.template.spec", true
@@ -80,9 +81,9 @@ func (p pod) containers() []container {
 	return all
 }
 
-func checkProbes(_ context.Context, t *Target, r *Reporter) {
+func checkProbes(_ context.Context, t *subject, r *Reporter) {
 	for _, p := range t.pods() {
-		if !p.running || p.object.Part == PartUI { // a user interface has a rule of its own
+		if !p.running || p.object.Part == target.PartUI { // a user interface has a rule of its own
 			continue
 		}
 		reportProbes(r, p)
@@ -97,7 +98,7 @@ func reportProbes(r *Reporter, p pod) {
 	}
 }
 
-func checkRequests(_ context.Context, t *Target, r *Reporter) {
+func checkRequests(_ context.Context, t *subject, r *Reporter) {
 	for _, p := range t.pods() {
 		whole, _ := lookup(p.spec, "resources", "requests").(map[string]any)
 		for _, c := range p.containers() {
@@ -116,7 +117,7 @@ func checkRequests(_ context.Context, t *Target, r *Reporter) {
 	}
 }
 
-func checkSecurity(_ context.Context, t *Target, r *Reporter) {
+func checkSecurity(_ context.Context, t *subject, r *Reporter) {
 	for _, p := range t.pods() {
 		inPod := hostAccess(p.spec)
 		if len(inPod) > 0 {
@@ -175,7 +176,7 @@ func unrestricted(podSpec, c map[string]any) []string {
 	return found
 }
 
-func checkLatest(_ context.Context, t *Target, r *Reporter) {
+func checkLatest(_ context.Context, t *subject, r *Reporter) {
 	for _, p := range t.pods() {
 		for _, c := range p.containers() {
 			image, _ := c.value["image"].(string)

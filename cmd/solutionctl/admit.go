@@ -16,6 +16,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/render"
 	"github.com/solutionctl/solutionctl/deployer/store"
 	"github.com/solutionctl/solutionctl/lint"
+	"github.com/solutionctl/solutionctl/lint/target"
 	"github.com/solutionctl/solutionctl/schema/report"
 	"github.com/solutionctl/solutionctl/sign"
 	"github.com/solutionctl/solutionctl/sign/bundle"
@@ -230,11 +231,11 @@ func notAtImport() []string {
 
 // lint judges the archive by the rules that matter to whoever imports it.
 func (d *admission) lint(ctx context.Context, c *admitted, r *chunk.Reader) error {
-	target, err := lint.OpenISO(r, r.Size(), c.source.Path)
+	opened, err := target.OpenISO(r, r.Size())
 	if err != nil {
 		return err
 	}
-	result, err := lint.Run(ctx, target, lint.Options{Disable: notAtImport()})
+	result, err := lint.Run(ctx, opened, lint.Options{Disable: notAtImport()})
 	if err != nil {
 		return err
 	}

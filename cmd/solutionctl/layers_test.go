@@ -23,10 +23,10 @@ var layers = [][]string{
 	{"sign/bundle"},
 	{"sign/trust"},
 	{
-		"build", "lint", "sign", "deployer/authority", "deployer/cluster", "deployer/form", "deployer/health", "deployer/node", "deployer/registry", "deployer/render",
+		"build", "lint/target", "sign", "deployer/authority", "deployer/cluster", "deployer/form", "deployer/health", "deployer/node", "deployer/registry", "deployer/render",
 		"deployer/store",
 	},
-	{"deployer/engine", "deployer/metalk8s", "deployer/serve"},
+	{"lint", "deployer/engine", "deployer/metalk8s", "deployer/serve"},
 	{"deployer"},
 	{"deployer/bundle", "deployer/doctor"},
 	{"cmd/solutionctl/internal/console", "cmd/solutionctl/internal/settings"},
@@ -103,7 +103,7 @@ func TestLayerPolicy(t *testing.T) {
 	}{
 		{"downwards", "build", "schema/report", true},
 		{"upwards", "schema/report", "schema", false},
-		{"neighbour", "build", "lint", false},
+		{"neighbour", "build", "lint/target", false},
 		{"own internal package", "build/iso", "build/iso/internal/dirrecord", true},
 		{"between its internal packages", "build/iso/internal/a", "build/iso/internal/b", true},
 		{"internal package of a neighbour", "build/oci", "build/iso/internal/a", false},

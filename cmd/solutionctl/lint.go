@@ -10,16 +10,10 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// lintFlags are the flags of `solutionctl lint`.
-type lintFlags struct {
-	lint.Options
-	failOn, kubernetesVersion, against string
-	deep, fix, rules                   bool
-	explain, why                       string
-}
-
 func newLintCommand(a *app) *cobra.Command {
-	var f lintFlags
+	var r lint.Request
+	var failOn, explain, why string
+	var rules bool
 	cmd := &cobra.Command{
 		Use:   "lint [PATH...]",
 		Short: "Judge projects and archives before they leave",
@@ -39,52 +33,44 @@ Layers are not read unless --deep is given, so this takes milliseconds whatever 
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
-			case f.explain != "":
-				return a.explainRule(f.explain)
-			case f.rules:
+			case explain != "":
+				return a.explainRule(explain)
+			case rules:
 				return a.listRules()
 			case len(args) == 0:
 				args = []string{"."}
 			}
-			if f.why != "" {
-				return a.why(cmd.Context(), args, f.why)
+			if why != "" {
+				return a.why(cmd.Context(), args, why)
 			}
-			return a.lint(cmd.Context(), args, f)
+			r.FailOn = report.Severity(failOn)
+			return a.lint(cmd.Context(), args, r)
 		},
 	}
 	flags := cmd.Flags()
 	addChoice(cmd, flags, &a.output, "output", "o", "format of the result", "text", "json", "sarif", "github")
-	flags.StringVar(&f.failOn, "fail-on", "", "lowest `severity` that makes the command fail: error (default) or warning")
-	flags.StringSliceVar(&f.Enable, "enable", nil, "apply these rules or groups: `ID|GROUP`")
-	flags.StringSliceVar(&f.Disable, "disable", nil, "do not apply these rules or groups: `ID|GROUP`")
-	flags.StringVar(&f.kubernetesVersion, "kubernetes-version", "", "judge for this release of Kubernetes, instead of those that the manifest allows")
-	flags.StringVar(&f.against, "against", "", "judge the upgrade from this older `archive`, too")
-	flags.BoolVar(&f.deep, "deep", false, "read every layer and compare its digest")
-	flags.BoolVar(&f.fix, "fix", false, "correct what is mechanical, in projects")
-	flags.StringVar(&f.why, "why", "", "tell what asks for this `image`, and nothing else")
-	flags.StringVar(&f.explain, "explain", "", "explain a rule by its `ID`, and nothing else")
-	flags.BoolVar(&f.rules, "rules", false, "list the rules, and nothing else")
+	flags.StringVar(&failOn, "fail-on", "", "lowest `severity` that makes the command fail: error (default) or warning")
+	flags.StringSliceVar(&r.Enable, "enable", nil, "apply these rules or groups: `ID|GROUP`")
+	flags.StringSliceVar(&r.Disable, "disable", nil, "do not apply these rules or groups: `ID|GROUP`")
+	flags.StringVar(&r.KubernetesVersion, "kubernetes-version", "", "judge for this release of Kubernetes, instead of those that the manifest allows")
+	flags.StringVar(&r.Against, "against", "", "judge the upgrade from this older `archive`, too")
+	flags.BoolVar(&r.Deep, "deep", false, "read every layer and compare its digest")
+	flags.BoolVar(&r.Fix, "fix", false, "correct what is mechanical, in projects")
+	flags.StringVar(&why, "why", "", "tell what asks for this `image`, and nothing else")
+	flags.StringVar(&explain, "explain", "", "explain a rule by its `ID`, and nothing else")
+	flags.BoolVar(&rules, "rules", false, "list the rules, and nothing else")
 	return cmd
 }
 
-func (a *app) lint(ctx context.Context, paths []string, f lintFlags) error {
+func (a *app) lint(ctx context.Context, paths []string, r lint.Request) error {
 	// A run is short and leaves little behind: collecting garbage less often makes it a fifth faster.
 	defer debug.SetGCPercent(debug.SetGCPercent(300))
-	older, err := a.openOlder(ctx, f.against)
+	judged, err := lint.Judge(ctx, paths, r)
 	if err != nil {
 		return err
 	}
-	defer older.close()
-	summary := &lintSummary{}
-	for _, path := range paths {
-		result, err := a.lintOne(ctx, path, older.Target, f)
-		if err != nil {
-			return report.Errorf(report.CodeOf(err), "%s: %w", path, err)
-		}
-		summary.add(*result)
-	}
-	if err := a.printLint(summary); err != nil || !summary.fails() {
+	if err := a.printLint(judged); err != nil || !judged.Failed {
 		return err
 	}
-	return report.Errorf(report.Findings, "lint: %s", summary.count())
+	return report.Errorf(report.Findings, "lint: %s", lintCount(judged))
 }

@@ -2,14 +2,16 @@ package main
 
 import (
 	"fmt"
+	"path"
 	"strings"
 
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
 	"github.com/solutionctl/solutionctl/lint"
+	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-func (a *app) printLint(s *lintSummary) error {
+func (a *app) printLint(s *lint.Report) error {
 	switch a.output {
 	case "sarif":
 		return a.emitJSON(sarifOf(s, readVersion().Version))
@@ -20,29 +22,51 @@ func (a *app) printLint(s *lintSummary) error {
 	}
 }
 
-func printLintText(w *console.Stream, s *lintSummary) error {
-	for _, t := range s.results {
+func printLintText(w *console.Stream, s *lint.Report) error {
+	for n, t := range s.Targets {
 		for _, name := range t.Fixed {
 			fmt.Fprintf(w, "%s %s\n", w.Paint(console.Green, "fixed:"), console.Clean(name))
 		}
 		for i, f := range t.Findings {
-			if err := console.PrintFinding(w, t.place(f), t.lines[i]); err != nil {
+			if err := console.PrintFinding(w, lintPlace(t, f), s.Lines[n][i]); err != nil {
 				return err
 			}
 		}
 	}
-	_, err := fmt.Fprintln(w, s.count())
+	_, err := fmt.Fprintln(w, lintCount(s))
 	return err
 }
 
+// lintCount says in a line what was found.
+func lintCount(s *lint.Report) string {
+	var all []report.Finding
+	suppressed := 0
+	for _, t := range s.Targets {
+		all = append(all, t.Findings...)
+		suppressed += len(t.Suppressed)
+	}
+	text := console.CountFindings(all)
+	if suppressed > 0 {
+		text += fmt.Sprintf(", %d suppressed", suppressed)
+	}
+	return text
+}
+
+// lintPlace is the finding with a path as editors open it, relative to the current directory; inside of an archive it
+// begins with the name of the archive.
+func lintPlace(t schema.LintTarget, f report.Finding) report.Finding {
+	f.Path = path.Join(t.Path, f.Path)
+	return f
+}
+
 // printAnnotations writes the workflow commands that make GitHub show findings beside the lines of a change.
-func printAnnotations(w *console.Stream, s *lintSummary) error {
+func printAnnotations(w *console.Stream, s *lint.Report) error {
 	levels := map[report.Severity]string{
 		report.SeverityError: "error", report.SeverityWarning: "warning", report.SeverityNote: "notice",
 	}
-	for _, t := range s.results {
+	for _, t := range s.Targets {
 		for _, f := range t.Findings {
-			f = t.place(f)
+			f = lintPlace(t, f)
 			properties := "file=" + escapeProperty(f.Path)
 			if f.Line > 0 {
 				properties += fmt.Sprintf(",line=%d", f.Line)

@@ -72,7 +72,7 @@ type (
 	}
 )
 
-func sarifOf(s *lintSummary, version string) sarifLog {
+func sarifOf(s *lint.Report, version string) sarifLog {
 	run := sarifRun{
 		Tool:       sarifTool{sarifDriver{Name: "solutionctl", Version: version, Rules: []sarifRule{}}},
 		ColumnKind: "unicodeCodePoints", Results: []sarifResult{},
@@ -86,12 +86,12 @@ func sarifOf(s *lintSummary, version string) sarifLog {
 			sarifProperties{[]string{string(rule.Group)}},
 		})
 	}
-	for _, t := range s.results {
+	for _, t := range s.Targets {
 		for _, f := range t.Findings {
-			run.Results = append(run.Results, sarifResultOf(t.place(f)))
+			run.Results = append(run.Results, sarifResultOf(lintPlace(t, f)))
 		}
 		for _, f := range t.Suppressed {
-			result := sarifResultOf(t.place(f.Finding))
+			result := sarifResultOf(lintPlace(t, f.Finding))
 			result.Suppressions = []sarifSuppression{{"inSource", f.Reason}}
 			run.Results = append(run.Results, result)
 		}

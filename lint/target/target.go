@@ -1,8 +1,14 @@
-package lint
+// Package target reads what is judged: an archive, a directory with the content of one, or a project that would be built.
+//
+// A [Target] shows all three as the files of an archive. It reads each file once, takes the manifests apart into objects,
+// renders the charts, and knows the place of everything: of an object's field in its file, and of that file as the user
+// knows it. It holds no opinion: package lint has those.
+package target
 
 import (
 	"io"
 	"io/fs"
+	"slices"
 	"sync"
 
 	"github.com/solutionctl/solutionctl/build/oci"
@@ -23,51 +29,57 @@ const (
 	ISO       Kind = "iso"       // an archive in ISO 9660 format
 )
 
-// Target is what is judged. What rules ask of it is read when it is first asked for, once. Rules may run at the same
-// time; what they are given must not be changed.
+// ProjectFile is what a finding names for what stands in no file of the archive, but is made of a project's.
+const ProjectFile = "solution.yaml"
+
+// Target is what is judged. It is read when it is first asked for something, once, and may be asked by several goroutines
+// at the same time; what it gives must not be changed.
 type Target struct {
 	FS   fs.FS // paths of an archive, whatever the kind
-	Name string
 	Kind Kind
 
-	// Solution is the manifest, and never nil where rules of the groups operator, monitoring, completeness and upgrade
-	// run: without a readable manifest only the others do.
+	// Solution is the manifest, nil where it cannot be read.
 	Solution *schema.Solution
 	// Build is solution.yaml of a project, else nil.
 	Build *schema.SolutionBuild
+	// Problems are those of the manifest, or of solution.yaml.
+	Problems []report.Finding
 	// Images are the images of the archive, ordered by name and tag, without the payload.
 	Images []Image
-	// ImagesKnown is false when the images of an archive could not be read: then Images says nothing.
-	ImagesKnown bool
+	// ImagesError tells why the images cannot be read.
+	ImagesError error
+	// Broken tells why nothing can be read at all.
+	Broken error
 
 	// Reader and Size are the bytes of an ISO image, else nil and 0.
 	Reader io.ReaderAt
 	Size   int64
 
-	Deep       bool          // read every blob
-	Kubernetes *kube.Release // to judge for
-	Catalogue  *kube.Catalogue
-	Against    *Target // the older version, or nil
+	sourcePath func(string) string
+	catalogue  *kube.Catalogue
+	releases   []*kube.Release // that the Solution has to work with
 
-	releases    []*kube.Release  // that the Solution has to work with
-	broken      error            // why the ISO image cannot be read
-	imagesError error            // why the images cannot be read
-	problems    []report.Finding // of manifest.yaml
-	store       *oci.Store
-	sourcePath  func(string) string
-	files       func() []File
-	objects     func() []*Object
-	definitions func() []Definition
-	charts      func() []Chart
-	validated   func() map[*Object][]kube.Problem
-	isoFindings func() []report.Finding
-	uses        func() []Use
+	files       once[[]File]
+	objects     once[[]*Object]
+	definitions once[definitions]
+	charts      once[[]Chart]
 	mu          sync.Mutex
-	documents   map[string]*parsed
-	crdProblems map[string][]crd.Problem // of files, filled by definitions
-	judging     sync.Mutex
-	judgements  map[int][]crd.Problem
+	texts       map[string]*parsed // of manifests
 }
+
+// once is a value that is found out when it is first asked for.
+type once[T any] struct {
+	sync.Once
+	value T
+}
+
+func (o *once[T]) get(find func() T) T {
+	o.Do(func() { o.value = find() })
+	return o.value
+}
+
+// ImagesKnown is false when the images of an archive could not be read: then Images says nothing.
+func (t *Target) ImagesKnown() bool { return t.Broken == nil && t.ImagesError == nil }
 
 // Image is an image that an archive has, or a project declares.
 type Image struct {
@@ -133,21 +145,20 @@ type Chart struct {
 }
 
 // Files returns every regular file outside of images/ and blobs/, ordered by path.
-func (t *Target) Files() []File { return t.files() }
+func (t *Target) Files() []File {
+	return t.files.get(func() []File { return walkFiles(t.FS) })
+}
+
+// Has tells whether there is such a file outside of images/ and blobs/.
+func (t *Target) Has(name string) bool {
+	return slices.ContainsFunc(t.Files(), func(file File) bool { return file.Path == name })
+}
 
 // Objects returns the objects of every part, ordered by file and position. Files that cannot be read have none.
-func (t *Target) Objects() []*Object { return t.objects() }
+func (t *Target) Objects() []*Object { return t.objects.get(t.loadObjects) }
 
 // Definitions returns the CustomResourceDefinitions of every part, ordered by file.
-func (t *Target) Definitions() []Definition { return t.definitions() }
+func (t *Target) Definitions() []Definition { return t.definitions.get(t.loadDefinitions).all }
 
 // Charts returns the charts below charts/, ordered by file.
-func (t *Target) Charts() []Chart { return t.charts() }
-
-// SourcePath returns the path of a file as the user knows it: for a project, that of the file that would be copied.
-func (t *Target) SourcePath(name string) string {
-	if t.sourcePath == nil {
-		return name
-	}
-	return t.sourcePath(name)
-}
+func (t *Target) Charts() []Chart { return t.charts.get(t.loadCharts) }

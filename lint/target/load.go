@@ -1,7 +1,8 @@
-package lint
+package target
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"io/fs"
 	"path"
@@ -16,8 +17,8 @@ import (
 	"github.com/solutionctl/solutionctl/schema"
 )
 
-// partOf tells which part of an archive a file belongs to; "" for files without Kubernetes objects.
-func partOf(name string) Part {
+// PartOf tells which part of an archive a file belongs to; "" for files without Kubernetes objects.
+func PartOf(name string) Part {
 	if extension := path.Ext(name); extension != ".yaml" && extension != ".yml" {
 		return ""
 	}
@@ -71,8 +72,8 @@ func walkFiles(fsys fs.FS) []File {
 	return files
 }
 
-// manifests lists the files that hold Kubernetes objects. A component's values are not objects.
-func (t *Target) manifests() []string {
+// Manifests lists the files that hold Kubernetes objects. A component's values are not objects.
+func (t *Target) Manifests() []string {
 	values := map[string]bool{}
 	if t.Solution != nil {
 		for _, component := range t.Solution.Spec.Components {
@@ -81,16 +82,16 @@ func (t *Target) manifests() []string {
 	}
 	var names []string
 	for _, file := range t.Files() {
-		if partOf(file.Path) != "" && !values[file.Path] {
+		if PartOf(file.Path) != "" && !values[file.Path] {
 			names = append(names, file.Path)
 		}
 	}
 	return names
 }
 
-// loadObjects reads every file of manifests and renders the charts.
+// loadObjects reads every manifest and renders the charts.
 func (t *Target) loadObjects() []*Object {
-	names := t.manifests()
+	names := t.Manifests()
 	perFile := make([][]*Object, len(names))
 	var group errgroup.Group
 	group.SetLimit(runtime.GOMAXPROCS(0))
@@ -117,7 +118,7 @@ func objectsOf(name string, document *schema.Document) []*Object {
 	if !ok {
 		return nil
 	}
-	part := partOf(name)
+	part := PartOf(name)
 	if part == PartUI {
 		value, _ = withTemplates(value).(map[string]any)
 	}
@@ -157,40 +158,54 @@ func renderedObjects(c Chart) []*Object {
 	return objects
 }
 
+// definitions are the CustomResourceDefinitions, and what is wrong with the files that hold them.
+type definitions struct {
+	all      []Definition
+	problems map[string][]crd.Problem
+}
+
 // loadDefinitions parses the CustomResourceDefinitions of every part, applied or not; charts bring theirs, too.
-func (t *Target) loadDefinitions() []Definition {
-	var definitions []Definition
-	for _, file := range t.crdFiles() {
-		if t.parse(file).err != nil {
+func (t *Target) loadDefinitions() definitions {
+	found := definitions{problems: map[string][]crd.Problem{}}
+	for _, file := range t.DefinitionFiles() {
+		p := t.parse(file)
+		if p.err != nil {
 			continue
 		}
-		definition, problems := crd.Parse(t.parse(file).data)
-		t.crdProblems[file] = problems
+		definition, problems := crd.Parse(p.data)
+		found.problems[file] = problems
 		if definition != nil {
-			definitions = append(definitions, Definition{definition, file, PartCRD, t.firstObject(file)})
+			found.all = append(found.all, Definition{definition, file, PartCRD, t.FirstObject(file)})
 		}
 	}
 	for _, o := range t.Objects() {
 		if o.Kind == "CustomResourceDefinition" && o.Part != PartCRD {
 			if definition := definitionOf(o); definition != nil {
-				definitions = append(definitions, Definition{definition, o.File, o.Part, o})
+				found.all = append(found.all, Definition{definition, o.File, o.Part, o})
 			}
 		}
 	}
-	return definitions
+	return found
 }
 
-func (t *Target) crdFiles() []string {
+// DefinitionFiles lists the files that activation takes for CustomResourceDefinitions.
+func (t *Target) DefinitionFiles() []string {
 	var names []string
 	for _, file := range t.Files() {
-		if partOf(file.Path) == PartCRD {
+		if PartOf(file.Path) == PartCRD {
 			names = append(names, file.Path)
 		}
 	}
 	return names
 }
 
-func (t *Target) firstObject(file string) *Object {
+// DefinitionProblems is what is wrong with a definition as a file; nothing where it is not even YAML.
+func (t *Target) DefinitionProblems(file string) []crd.Problem {
+	return t.definitions.get(t.loadDefinitions).problems[file]
+}
+
+// FirstObject returns the first object of a file, nil when there is none.
+func (t *Target) FirstObject(file string) *Object {
 	i := slices.IndexFunc(t.Objects(), func(o *Object) bool { return o.File == file })
 	if i < 0 {
 		return nil
@@ -245,7 +260,7 @@ func (t *Target) components(chart string) []schema.Component {
 }
 
 func (t *Target) render(c *chart.Chart, component schema.Component) (*chart.Rendering, error) {
-	o := chart.Options{Release: component.Name, KubeVersion: t.Kubernetes.Version()}
+	o := chart.Options{Release: component.Name, KubeVersion: t.Kubernetes().Version()}
 	if component.Values != "" {
 		documents, err := t.Documents(path.Clean(component.Values))
 		if err != nil {
@@ -260,7 +275,7 @@ func (t *Target) render(c *chart.Chart, component schema.Component) (*chart.Rend
 
 // definitionOf parses an object that was decoded already.
 func definitionOf(o *Object) *crd.Definition {
-	data, err := encode(o.Value)
+	data, err := json.Marshal(o.Value)
 	if err != nil {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package lint
+package target
 
 import (
 	"bytes"
@@ -21,21 +21,32 @@ type parsed struct {
 	err       error
 }
 
-// maxText is the size of the largest file that rules read: that of the largest YAML document.
-const maxText = schema.MaxSize
+// MaxText is the size of the largest file that rules read: that of the largest YAML document.
+const MaxText = schema.MaxSize
 
 // Text returns the content of a file of the archive, of 4 MiB at most.
 func (t *Target) Text(name string) ([]byte, error) {
+	if PartOf(name) == "" {
+		return t.read(name)
+	}
+	p := t.parse(name)
+	if p.data != nil {
+		return p.data, nil
+	}
+	return nil, p.err
+}
+
+func (t *Target) read(name string) ([]byte, error) {
 	f, err := t.FS.Open(name)
 	if err != nil {
 		return nil, err
 	}
-	data, err := io.ReadAll(io.LimitReader(f, maxText+1))
+	data, err := io.ReadAll(io.LimitReader(f, MaxText+1))
 	if err = errors.Join(err, f.Close()); err != nil {
 		return nil, fmt.Errorf("read %s: %w", name, err)
 	}
-	if len(data) > maxText {
-		return nil, report.Errorf(report.Invalid, "%s is larger than %d bytes", name, maxText)
+	if len(data) > MaxText {
+		return nil, report.Errorf(report.Invalid, "%s is larger than %d bytes", name, MaxText)
 	}
 	return data, nil
 }
@@ -50,33 +61,28 @@ func (t *Target) Documents(name string) ([]*schema.Document, error) {
 // parse reads a file once, however many rules ask for it at the same time.
 func (t *Target) parse(name string) *parsed {
 	t.mu.Lock()
-	p := t.documents[name]
+	if t.texts == nil {
+		t.texts = map[string]*parsed{}
+	}
+	p := t.texts[name]
 	if p == nil {
 		p = &parsed{}
-		t.documents[name] = p
+		t.texts[name] = p
 	}
 	t.mu.Unlock()
 	p.once.Do(func() {
-		if p.data, p.err = t.Text(name); p.err == nil {
+		if p.data, p.err = t.read(name); p.err == nil {
 			p.documents, p.err = schema.ParseKubernetes(name, withoutTemplates(name, p.data))
 		}
 	})
 	return p
 }
 
-// cached is [Target.Text] without reading a manifest again.
-func (t *Target) cached(name string) ([]byte, error) {
-	if partOf(name) == "" {
-		return t.Text(name)
-	}
-	if p := t.parse(name); p.data != nil {
-		return p.data, nil
-	}
-	return nil, t.parse(name).err
-}
-
 // repositoryVariable is what MetalK8s fills in in ui/.
 var repositoryVariable = regexp.MustCompile(`\{\{\s*repository\s*\}\}`)
+
+// IsRepository tells whether a template is the variable that MetalK8s fills in in ui/.
+func IsRepository(template string) bool { return repositoryVariable.MatchString(template) }
 
 // standIn fills the place of one character of a template: a private one, which no manifest holds.
 const standIn = "\ue000"
@@ -116,18 +122,4 @@ func withTemplates(value any) any {
 	default:
 		return value
 	}
-}
-
-// Locate returns the finding with the path, line and column that the user knows: in a project, those of the file that
-// would be copied into the archive.
-func (t *Target) Locate(f report.Finding) report.Finding {
-	if f.Path == "" || f.Path == projectFile {
-		return f
-	}
-	source := t.SourcePath(f.Path)
-	if source == projectFile && f.Path != source {
-		f.Line, f.Column = 0, 0 // it is generated
-	}
-	f.Path = source
-	return f
 }

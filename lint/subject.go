@@ -1,0 +1,33 @@
+package lint
+
+import (
+	"context"
+	"sync"
+
+	"github.com/solutionctl/solutionctl/lint/target"
+)
+
+// subject is a target that rules judge at the same time, and what they found out about it so far.
+type subject struct {
+	*target.Target
+	deep    bool     // read every blob
+	against *subject // the older version, or nil
+	facts   sync.Map // name of a fact → func() T
+}
+
+func newSubject(t *target.Target, o Options) *subject {
+	s := &subject{Target: t, deep: o.Deep}
+	if o.Against != nil {
+		s.against = &subject{Target: o.Against}
+	}
+	return s
+}
+
+// fact is what several rules ask about a subject: it is found out when it is first asked for, once.
+func fact[T any](find func(context.Context, *subject) T) func(context.Context, *subject) T {
+	name := new(byte)
+	return func(ctx context.Context, s *subject) T {
+		value, _ := s.facts.LoadOrStore(name, sync.OnceValue(func() T { return find(ctx, s) }))
+		return value.(func() T)() //nolint:forcetypeassert // nobody else stores under this name
+	}
+}

@@ -1,0 +1,172 @@
+package target
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"slices"
+
+	"github.com/solutionctl/solutionctl/build/archive"
+	"github.com/solutionctl/solutionctl/build/iso"
+	"github.com/solutionctl/solutionctl/build/oci"
+	"github.com/solutionctl/solutionctl/lint/kube"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// OpenISO takes an archive in ISO 9660 format. What is wrong with the image is no error: rules report it.
+func OpenISO(r io.ReaderAt, size int64) (*Target, error) {
+	t := &Target{Kind: ISO, Reader: r, Size: size, FS: nothing{}}
+	image, err := iso.Open(r, size)
+	if err != nil {
+		t.Broken = err
+		return t, t.setReleases()
+	}
+	t.FS = image
+	t.readManifest()
+	t.readImages()
+	return t, t.setReleases()
+}
+
+// OpenDirectory takes a directory with the content of an archive.
+func OpenDirectory(fsys fs.FS, name string) (*Target, error) {
+	t := &Target{Kind: Directory, FS: fsys}
+	if _, err := fs.Stat(fsys, archive.ManifestFile); err != nil {
+		return nil, report.Errorf(report.Invalid, "%s has neither solution.yaml nor %s: this is not a Solution", name, archive.ManifestFile).
+			WithHint("name a project, an archive or a directory with the content of an archive; make a project with: solutionctl init")
+	}
+	t.readManifest()
+	t.readImages()
+	return t, t.setReleases()
+}
+
+// Source is a project: the archive that would be built of it, and where its files come from.
+type Source struct {
+	FS         fs.FS
+	Build      *schema.SolutionBuild
+	Solution   *schema.Solution
+	Images     []Image
+	SourcePath func(name string) string
+}
+
+// OpenProject takes a project that would be built.
+func OpenProject(s Source) (*Target, error) {
+	t := &Target{Kind: Project, FS: s.FS, Build: s.Build, Solution: s.Solution, Images: s.Images, sourcePath: s.SourcePath}
+	return t, t.setReleases()
+}
+
+// OpenRefused takes a project whose solution.yaml a parser refused: its problems are all there is to say. Any other
+// error is returned.
+func OpenRefused(err error) (*Target, error) {
+	problems := schema.Problems(err)
+	if len(problems) == 0 {
+		return nil, err
+	}
+	t := &Target{Kind: Project, FS: nothing{}, Broken: err}
+	for _, f := range problems {
+		f.Path = ProjectFile
+		t.Problems = append(t.Problems, f)
+	}
+	return t, t.setReleases()
+}
+
+// setReleases makes the rules judge for every release of Kubernetes that the manifest allows; where it allows none that
+// is known, for the oldest one.
+func (t *Target) setReleases() error {
+	catalogue, err := kube.Load()
+	if err != nil {
+		return err
+	}
+	t.catalogue = catalogue
+	allowed := slices.DeleteFunc(catalogue.Versions(), func(version string) bool { return !t.allows(version) })
+	if len(allowed) == 0 {
+		allowed = catalogue.Versions()[:1]
+	}
+	for _, version := range allowed {
+		release, err := catalogue.Release(version)
+		if err != nil {
+			return err
+		}
+		t.releases = append(t.releases, release)
+	}
+	return nil
+}
+
+// allows tells whether the manifest lets the Solution run on some patch of a minor release.
+func (t *Target) allows(version string) bool {
+	if t.Solution == nil || t.Solution.Spec.KubernetesVersion == "" {
+		return true
+	}
+	wanted, err := schema.ParseRange(t.Solution.Spec.KubernetesVersion)
+	if err != nil {
+		return true // a rule reports it
+	}
+	for _, patch := range []string{".0", ".999"} {
+		if ok, err := wanted.ContainsKubernetes("v" + version + patch); err == nil && ok {
+			return true
+		}
+	}
+	return false
+}
+
+// JudgeFor makes the rules judge for one release of Kubernetes only, such as "1.34".
+func (t *Target) JudgeFor(version string) error {
+	release, err := t.catalogue.Release(version)
+	if err != nil {
+		return err
+	}
+	t.releases = []*kube.Release{release}
+	return nil
+}
+
+// Releases returns the releases of Kubernetes that the Solution has to work with, oldest first; there is at least one.
+func (t *Target) Releases() []*kube.Release { return t.releases }
+
+// Kubernetes returns the oldest of the releases.
+func (t *Target) Kubernetes() *kube.Release { return t.releases[0] }
+
+// KnowsKubernetes tells why a release is none that can be judged for.
+func (t *Target) KnowsKubernetes(version string) error {
+	_, err := t.catalogue.Release(version)
+	return err
+}
+
+func (t *Target) readManifest() {
+	data, err := t.Text(archive.ManifestFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return // a rule reports it
+	}
+	var warnings []report.Finding
+	if err == nil {
+		t.Solution, warnings, err = schema.ParseSolution(archive.ManifestFile, data)
+	}
+	t.Problems = append(t.Problems, warnings...)
+	if err == nil {
+		return
+	}
+	problems := schema.Problems(err)
+	if len(problems) == 0 {
+		problems = []report.Finding{{Severity: report.SeverityError, Path: archive.ManifestFile, Message: err.Error()}}
+	}
+	t.Problems = append(t.Problems, problems...)
+}
+
+func (t *Target) readImages() {
+	store, err := oci.Open(t.FS)
+	if err != nil {
+		t.ImagesError = err
+		return
+	}
+	for _, image := range store.Images() {
+		if image.Root.ArtifactType != oci.PayloadType {
+			t.Images = append(t.Images, Image{Ref: image.Ref, Content: image})
+		}
+	}
+}
+
+// nothing is the file system of an image that cannot be read.
+type nothing struct{}
+
+func (nothing) Open(name string) (fs.File, error) {
+	return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+}
