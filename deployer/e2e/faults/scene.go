@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -76,12 +77,22 @@ func (l *Lane) setUp(ctx context.Context, v *Verb) error {
 			return err
 		}
 	}
+	if v.before != nil { // it is about the whole cluster
+		if err := l.alone(ctx); err != nil {
+			return err
+		}
+	}
+	for _, args := range slices.Concat(v.before, v.prepare) {
+		if err := l.must(ctx, args...); err != nil {
+			return err
+		}
+	}
 	if v.prepare == nil {
 		return nil
 	}
-	for _, args := range v.prepare {
-		if err := l.must(ctx, args...); err != nil {
-			return err
+	if v.forgets {
+		if err := l.forget(ctx); err != nil {
+			return fmt.Errorf("lose the record: %w", err)
 		}
 	}
 	if v.drifts {
@@ -93,6 +104,25 @@ func (l *Lane) setUp(ctx context.Context, v *Verb) error {
 		return err
 	}
 	return l.interrupt(ctx, v.resumes)
+}
+
+// alone waits until the environments of earlier runs are gone.
+func (l *Lane) alone(ctx context.Context) error {
+	list, err := l.client.Resource(namespaceResource).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	for _, namespace := range list.Items {
+		if strings.HasPrefix(namespace.GetName(), environments) {
+			err = errors.Join(err, l.gone(ctx, namespaceResource, namespace.GetName()))
+		}
+	}
+	return err
+}
+
+// forget loses the record of what is in the environment.
+func (l *Lane) forget(ctx context.Context) error {
+	return l.deleteAll(ctx, secretResource, func(name string) bool { return l.secrets[name] || !strings.HasPrefix(name, "state.") })
 }
 
 // interrupt kills a verb where it has changed about half of what it changes.

@@ -14,8 +14,12 @@ type Verb struct {
 	base base
 	// prepare makes the environment; nil when there is none, and then no objects of users are in it.
 	prepare [][]string
+	// before is done to the base where there is no environment.
+	before [][]string
 	// drifts tells that somebody has taken an object of ours away.
 	drifts bool
+	// forgets tells that the record of what is in the environment is lost.
+	forgets bool
 	// files are on the host before.
 	files map[string]string
 	// changesBase tells that the verb changes what is imported or active.
@@ -107,7 +111,7 @@ var Verbs = []*Verb{
 	},
 	{Name: "env create", Args: append(create, "--description", "For tests"), base: activeOld, Short: true},
 	{
-		Name: "env delete", Args: []string{"deploy", "env", "delete", inEnvironment, "--delete-data", "--yes"}, base: activeOld,
+		Name: "env delete", Args: []string{"deploy", "env", "delete", inEnvironment, "--delete-data", "--delete-others", "--yes"}, base: activeOld,
 		prepare: [][]string{create, addOld}, deletes: true, done: []string{"not-found"},
 	},
 	{Name: "add", Args: add, base: activeOld, prepare: [][]string{create}, back: remove, Short: true},
@@ -134,6 +138,11 @@ var Verbs = []*Verb{
 		prepare: [][]string{create, addOld, append(upgrade, "--no-wait")}, back: append(upgrade, "--no-wait"),
 	},
 	{Name: "repair", Args: []string{"deploy", "repair", inEnvironment}, base: activeOld, prepare: [][]string{create, addOld}, drifts: true},
+	{Name: "repair --records", Args: []string{"deploy", "repair", inEnvironment, "--records"}, base: activeOld, prepare: [][]string{create, addOld}, forgets: true},
+	{
+		Name: "purge", Args: []string{"deploy", "purge", "--yes"}, base: imported, changesBase: true,
+		before: [][]string{{"deploy", "unimport", solution, oldest}, {"deploy", "unimport", solution, newest}},
+	},
 	{
 		Name: "app create", Args: []string{"deploy", "app", "create", inEnvironment, "more", "--kind", "Demo", "--set", "title=More"}, base: activeOld,
 		prepare: [][]string{create, addOld}, done: []string{"conflict"},
