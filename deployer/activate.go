@@ -85,7 +85,7 @@ func (d *Deployer) planActivation(ctx context.Context, o ActivateOptions) (*task
 	}
 	t.notice(slices.Concat(kept, judged.notices)...)
 	t.exported, t.export = judged.exported, o.Export
-	plan, err := d.engine().Plan(ctx, *release, o.plan())
+	plan, err := d.engine.Plan(ctx, *release, o.plan())
 	if err != nil {
 		return nil, err
 	}

@@ -123,7 +123,7 @@ func (d *Deployer) choose(ctx context.Context, catalog *Catalog, solution, versi
 // checkAbsent refuses to add a version where another one is: that is an upgrade or a downgrade.
 func (d *Deployer) checkAbsent(ctx context.Context, i schema.Import, namespaces []metalk8s.Namespace) error {
 	for _, n := range namespaces {
-		state, err := d.engine().State(ctx, engine.Key{Namespace: n.Name, Solution: i.Name})
+		state, err := d.engine.State(ctx, engine.Key{Namespace: n.Name, Solution: i.Name})
 		if err != nil {
 			return err
 		}
@@ -190,7 +190,7 @@ func (d *Deployer) planPlacements(ctx context.Context, t *task, catalog *Catalog
 		}
 		return nil
 	}
-	t.plans, err = d.engine().PlanAll(ctx, releases, o.plan())
+	t.plans, err = d.engine.PlanAll(ctx, releases, o.plan())
 	return err
 }
 
@@ -210,7 +210,7 @@ func (d *Deployer) releases(ctx context.Context, t *task, one *placement) ([]eng
 	var releases []engine.Release
 	for _, n := range one.namespaces {
 		if n.Terminating {
-			return nil, d.documents().Terminating(ctx, n.Name)
+			return nil, d.documents.Terminating(ctx, n.Name)
 		}
 		release, notices, err := d.release(ctx, one, n)
 		if err != nil {
@@ -242,7 +242,7 @@ func (d *Deployer) recordVersions(ctx context.Context, i schema.Import, namespac
 		return nil
 	}
 	for _, n := range namespaces {
-		err = errors.Join(err, d.documents().SetVersion(ctx, n.Name, i.Name, n.Versions[i.Name]))
+		err = errors.Join(err, d.documents.SetVersion(ctx, n.Name, i.Name, n.Versions[i.Name]))
 	}
 	return err
 }
@@ -252,7 +252,7 @@ func (d *Deployer) setVersion(ctx context.Context, namespaces []metalk8s.Namespa
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(parallel)
 	for _, n := range namespaces {
-		group.Go(func() error { return d.documents().SetVersion(ctx, n.Name, solution, version) })
+		group.Go(func() error { return d.documents.SetVersion(ctx, n.Name, solution, version) })
 	}
 	return group.Wait()
 }
@@ -297,7 +297,7 @@ func (d *Deployer) objectsIn(ctx context.Context, p *render.Payload, s render.Se
 
 // previousSettings are those of the revision that is there, or on its way.
 func (d *Deployer) previousSettings(ctx context.Context, key engine.Key) (map[string]string, error) {
-	state, err := d.engine().State(ctx, key)
+	state, err := d.engine.State(ctx, key)
 	switch {
 	case err != nil:
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 
@@ -50,7 +51,7 @@ func (d *Deployer) AppKinds(ctx context.Context, environment, namespace string) 
 	}
 	var kinds []*AppKind
 	for _, n := range namespaces {
-		for _, solution := range sortedKeys(n.Versions) {
+		for _, solution := range slices.Sorted(maps.Keys(n.Versions)) {
 			var definitions []*unstructured.Unstructured
 			if told {
 				definitions, err = d.toldApplications(ctx, n.Name, solution)
@@ -78,7 +79,7 @@ func (d *Deployer) appNamespaces(ctx context.Context, environment, namespace str
 	if report.CodeOf(err) != report.Forbidden {
 		return namespaces, err
 	}
-	one, err := d.documents().Namespace(ctx, environment, cmp.Or(namespace, environment))
+	one, err := d.documents.Namespace(ctx, environment, cmp.Or(namespace, environment))
 	if err != nil && namespace == "" {
 		return nil, report.Errorf(report.CodeOf(err), "you may not list the namespaces of environment %s: %w", environment, err).
 			WithHint("say which one is yours with --namespace")
@@ -89,7 +90,7 @@ func (d *Deployer) appNamespaces(ctx context.Context, environment, namespace str
 // applications are the definitions of the version of a Solution in a namespace, those in the cluster where that was not
 // imported.
 func (d *Deployer) applications(ctx context.Context, catalog *Catalog, n metalk8s.Namespace, solution string) ([]*unstructured.Unstructured, error) {
-	state, err := d.engine().State(ctx, engine.Key{Namespace: n.Name, Solution: solution})
+	state, err := d.engine.State(ctx, engine.Key{Namespace: n.Name, Solution: solution})
 	if err != nil {
 		return nil, err
 	}

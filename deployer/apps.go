@@ -407,16 +407,16 @@ func (d *Deployer) awaitApp(ctx context.Context, o AppOptions, kind *AppKind, ob
 	waiting, cancel := context.WithTimeout(ctx, cmp.Or(o.Timeout, defaultTimeout))
 	defer cancel()
 	event := report.Event{Step: "wait", Name: objectName(object), State: report.Started}
-	d.sink().Emit(event)
+	d.Sink.Emit(event)
 	last, err := d.followApp(waiting, kind, object, func(message string) {
 		event.State, event.Note = report.Running, message
-		d.sink().Emit(event)
+		d.Sink.Emit(event)
 	})
 	event.State, event.Note = report.Done, ""
 	if err != nil {
 		event.State = report.Failed
 	}
-	d.sink().Emit(event)
+	d.Sink.Emit(event)
 	if err == nil {
 		return d.wholeApp(ctx, o.Environment, kind, last)
 	}

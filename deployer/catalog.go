@@ -236,7 +236,7 @@ func (d *Deployer) recordImport(ctx context.Context, catalog *Catalog, r ImportR
 	if err != nil {
 		return err
 	}
-	digest, err := d.engine().StoreContent(ctx, importsName, encoded)
+	digest, err := d.engine.StoreContent(ctx, importsName, encoded)
 	if err != nil {
 		return err
 	}
@@ -325,7 +325,7 @@ func (d *Deployer) collect(ctx context.Context) error {
 	for _, i := range imports.Imports {
 		keep = append(keep, i.Payload)
 	}
-	return d.engine().CollectContent(ctx, importsName, keep...)
+	return d.engine.CollectContent(ctx, importsName, keep...)
 }
 
 // checkNew refuses a version that cannot be told apart from one that is there.
@@ -363,7 +363,7 @@ func (d *Deployer) recordUnimport(ctx context.Context, id string) error {
 	if err := d.CheckUnused(ctx, entry.Name, entry.Version); err != nil {
 		return errors.Join(err, d.editImports(ctx, func(imports map[string]schema.Import) { imports[id] = entry }))
 	}
-	if err := d.documents().RemoveVersion(ctx, entry.Name, entry.Version); err != nil {
+	if err := d.documents.RemoveVersion(ctx, entry.Name, entry.Version); err != nil {
 		return err
 	}
 	return d.collect(ctx)
@@ -371,7 +371,7 @@ func (d *Deployer) recordUnimport(ctx context.Context, id string) error {
 
 // finishUnimport removes what an unimport has left that was interrupted, and what MetalK8s has recorded itself.
 func (d *Deployer) finishUnimport(ctx context.Context, id string) error {
-	solutions, err := d.documents().Solutions(ctx)
+	solutions, err := d.documents.Solutions(ctx)
 	if err != nil {
 		return err
 	}
@@ -383,7 +383,7 @@ func (d *Deployer) finishUnimport(ctx context.Context, id string) error {
 			if err := d.CheckUnused(ctx, name, listed.Version); err != nil {
 				return err
 			}
-			if err := d.documents().RemoveVersion(ctx, name, listed.Version); err != nil {
+			if err := d.documents.RemoveVersion(ctx, name, listed.Version); err != nil {
 				return err
 			}
 		}
@@ -411,7 +411,7 @@ func (d *Deployer) CheckUnused(ctx context.Context, solution, version string) er
 
 // payload reads what was in the archive of an imported version.
 func (d *Deployer) payload(ctx context.Context, i schema.Import) (*render.Payload, error) {
-	data, err := d.payloads.load(i.Payload, func() ([]byte, error) { return d.engine().LoadContent(ctx, importsName, i.Payload) })
+	data, err := d.payloads.load(i.Payload, func() ([]byte, error) { return d.engine.LoadContent(ctx, importsName, i.Payload) })
 	if code := report.CodeOf(err); code == report.NotFound || code == report.Corrupt {
 		return nil, report.Errorf(report.Corrupt, "payload of %s: %w", i.ID(), err).
 			WithHint("import it again, on the host that has the file: solutionctl deploy import %s", i.Archive.Path)

@@ -164,7 +164,7 @@ type installation struct {
 func (d *Deployer) installed(ctx context.Context, solution string, namespaces []metalk8s.Namespace) ([]installation, error) {
 	var list []installation
 	for _, n := range namespaces {
-		state, err := d.engine().State(ctx, engine.Key{Namespace: n.Name, Solution: solution})
+		state, err := d.engine.State(ctx, engine.Key{Namespace: n.Name, Solution: solution})
 		if err != nil {
 			return nil, err
 		}
@@ -229,7 +229,7 @@ func (d *Deployer) noticeRights(ctx context.Context, t *task, there []installati
 		if i.state.Current == nil || i.state.Current.Content == "" || at >= len(t.plans) {
 			continue
 		}
-		before, err := d.engine().Objects(ctx, i.state.Key, i.state.Current)
+		before, err := d.engine.Objects(ctx, i.state.Key, i.state.Current)
 		if report.CodeOf(err) == report.Corrupt {
 			t.notice("which rights are new in namespace " + i.Name + " cannot be told: " + err.Error())
 			continue

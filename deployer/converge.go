@@ -3,6 +3,7 @@ package deployer
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -54,7 +55,7 @@ func (d *Deployer) PlanConvergence(ctx context.Context, c *schema.SolutionsConfi
 		Import: []schema.ConvergeImport{}, Activate: []schema.SolutionAt{}, Deactivate: []schema.SolutionAt{},
 		Unimport: []schema.SolutionAt{}, Notices: append([]string{}, notes...),
 	}
-	listed, err := d.documents().Solutions(ctx)
+	listed, err := d.documents.Solutions(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +114,7 @@ func configured(flat *schema.SolutionsConfiguration, host Host) (*Catalog, error
 
 // planActive plans which versions become active, of those that will be imported, and which stop to be.
 func (d *Deployer) planActive(ctx context.Context, plan *schema.Convergence, flat *schema.SolutionsConfiguration, desired, catalog *Catalog) error {
-	for _, name := range sortedKeys(flat.Active) {
+	for _, name := range slices.Sorted(maps.Keys(flat.Active)) {
 		found, notice, err := desired.Find(name, flat.Active[name])
 		if err != nil {
 			return report.Errorf(report.Refused, "version %s of Solution %s is to be active, but none of the archives holds it", flat.Active[name], name).
@@ -148,11 +149,11 @@ func (d *Deployer) planActive(ctx context.Context, plan *schema.Convergence, fla
 // isActive tells whether a version is the active one and nothing is left to do for that: no operation is pending, and
 // MetalK8s' document says the same as our record, if there is one.
 func (d *Deployer) isActive(ctx context.Context, solution, version string) (bool, error) {
-	state, err := d.engine().State(ctx, engine.Key{Solution: solution})
+	state, err := d.engine.State(ctx, engine.Key{Solution: solution})
 	if err != nil {
 		return false, err
 	}
-	solutions, err := d.documents().Solutions(ctx)
+	solutions, err := d.documents.Solutions(ctx)
 	if err != nil {
 		return false, err
 	}

@@ -2,6 +2,8 @@ package deployer
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -40,7 +42,7 @@ func (d *Deployer) crashes(ctx context.Context, live map[schema.ObjectRef]*unstr
 			return found, err
 		}
 	}
-	for _, namespace := range sortedKeys(namespaces) {
+	for _, namespace := range slices.Sorted(maps.Keys(namespaces)) {
 		if err := d.crashesIn(ctx, found, namespace); err != nil && report.CodeOf(err) != report.Forbidden {
 			return nil, err
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 
@@ -85,7 +86,7 @@ func (j *judgement) refusal() error {
 
 func (d *Deployer) judgeDefinitions(ctx context.Context, definitions map[string]*unstructured.Unstructured, a accepted) (*judgement, error) {
 	j := &judgement{}
-	for _, name := range sortedKeys(definitions) {
+	for _, name := range slices.Sorted(maps.Keys(definitions)) {
 		live, err := d.Cluster.Get(ctx, crdKind, "", name)
 		if err != nil {
 			return nil, err
@@ -110,7 +111,7 @@ func (a accepted) check(definitions map[string]*unstructured.Unstructured) error
 	for _, name := range slices.Concat(a.loss, a.invalid) {
 		if definitions[name] == nil {
 			return report.Errorf(report.Usage, "something is accepted for %s, which is no custom resource definition of this version", name).
-				WithHint("it has %s", strings.Join(sortedKeys(definitions), ", "))
+				WithHint("it has %s", strings.Join(slices.Sorted(maps.Keys(definitions)), ", "))
 		}
 	}
 	return nil

@@ -45,7 +45,7 @@ func (d *Deployer) planDeactivation(ctx context.Context, o DeactivateOptions) (*
 	if err != nil {
 		return nil, err
 	}
-	state, err := d.engine().State(ctx, engine.Key{Solution: o.Solution})
+	state, err := d.engine.State(ctx, engine.Key{Solution: o.Solution})
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +69,7 @@ func (d *Deployer) planDeactivation(ctx context.Context, o DeactivateOptions) (*
 			release.Delete = append(release.Delete, crdRef(object.GetName()))
 		}
 	}
-	plan, err := d.engine().Plan(ctx, release, o.plan())
+	plan, err := d.engine.Plan(ctx, release, o.plan())
 	if err != nil {
 		return nil, err
 	}
@@ -167,7 +167,7 @@ func (d *Deployer) checkDeactivation(ctx context.Context, t *task, o DeactivateO
 
 // countByEnvironment counts custom resources for each environment they are in.
 func (d *Deployer) countByEnvironment(ctx context.Context, list []customResource) ([]string, error) {
-	environments, err := d.documents().Environments(ctx)
+	environments, err := d.documents.Environments(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -187,10 +187,8 @@ func (d *Deployer) countByEnvironment(ctx context.Context, list []customResource
 		}
 	}
 	var counts []string
-	for _, place := range sortedKeys(groups) {
+	for _, place := range slices.Sorted(maps.Keys(groups)) {
 		counts = append(counts, countText(groups[place])+" "+place)
 	}
 	return counts, nil
 }
-
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

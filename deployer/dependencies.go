@@ -125,11 +125,11 @@ func (h holdings) with(environment, solution, version string) holdings {
 
 // holdings are what our records say, and operators that are on none of them. What is only asked for is not held.
 func (d *Deployer) holdings(ctx context.Context) (holdings, error) {
-	environments, err := d.documents().Environments(ctx)
+	environments, err := d.documents.Environments(ctx)
 	if err != nil {
 		return nil, err
 	}
-	solutions, err := d.documents().Solutions(ctx)
+	solutions, err := d.documents.Solutions(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +137,7 @@ func (d *Deployer) holdings(ctx context.Context) (holdings, error) {
 	if err != nil {
 		return nil, err
 	}
-	states, err := d.engine().States(ctx)
+	states, err := d.engine.States(ctx)
 	if err != nil {
 		return nil, err
 	}

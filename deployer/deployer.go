@@ -1,6 +1,6 @@
 // Package deployer has the verbs: what an administrator tells a cluster to do with Solutions.
 //
-// A [Deployer] is a connection to a cluster and a way to report. Each verb is one method with one struct of options:
+// A [Deployer], made with [New], is a connection to a cluster and a way to report. Each verb is one method with one struct of options:
 // [Deployer.RecordImport] and [Deployer.RecordUnimport] keep the [Catalog] of what the cluster may run,
 // [Deployer.Activate] and [Deployer.Deactivate] handle the cluster-wide part of a Solution, [Deployer.Add] and
 // [Deployer.Remove] its part in an environment, and [Deployer.Converge] does what a SolutionsConfiguration says.
@@ -20,11 +20,12 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// Deployer runs verbs on one cluster. Cluster, Now and Version are required.
-type Deployer struct {
+// Config is what a Deployer works with. Cluster, Now and Version are required.
+type Config struct {
 	Cluster *cluster.Cluster
 	Sink    report.Sink      // nil for silence
 	Now     func() time.Time // the wall clock, for what people read
@@ -33,8 +34,27 @@ type Deployer struct {
 	Identity string
 	// LockWait is for how long a verb waits while somebody else is at work.
 	LockWait time.Duration
+}
 
-	payloads contents
+// Deployer runs verbs on one cluster. It may run several at once: all share one engine, and the engine's bound of requests.
+type Deployer struct {
+	Config
+
+	engine    *engine.Engine
+	documents *metalk8s.Documents
+	payloads  contents
+}
+
+// New returns the verbs on a cluster.
+func New(c Config) *Deployer {
+	if c.Sink == nil {
+		c.Sink = report.Discard
+	}
+	return &Deployer{
+		Config:    c,
+		engine:    &engine.Engine{Cluster: c.Cluster, Sink: c.Sink, Now: c.Now, Tool: c.Version},
+		documents: &metalk8s.Documents{Cluster: c.Cluster, Sink: c.Sink},
+	}
 }
 
 // clusterLock protects what belongs to the whole cluster: the catalogue, and activation.
@@ -59,8 +79,4 @@ func (d *Deployer) locked(ctx context.Context, work func(context.Context) error,
 	}
 	defer func() { err = errors.Join(err, locks.Release(ctx)) }()
 	return work(cluster.WithGuard(ctx, locks))
-}
-
-func (d *Deployer) engine() *engine.Engine {
-	return &engine.Engine{Cluster: d.Cluster, Sink: d.Sink, Now: d.Now, Tool: d.Version}
 }

@@ -84,7 +84,7 @@ func (d *Deployer) versionDrift(ctx context.Context, states []*engine.State, nam
 		if inEnvironment && len(change) > 0 {
 			changes = append(changes, change...)
 			writes = append(writes, func(ctx context.Context) error {
-				return d.documents().SetVersion(ctx, s.Namespace, s.Solution, s.Current.Version)
+				return d.documents.SetVersion(ctx, s.Namespace, s.Solution, s.Current.Version)
 			})
 		}
 	}
@@ -103,13 +103,13 @@ func (d *Deployer) versionDrift(ctx context.Context, states []*engine.State, nam
 func (d *Deployer) deployed(ctx context.Context, t *task, o DiffOptions) ([]*engine.State, map[string]metalk8s.Namespace, error) {
 	var environments []metalk8s.Environment
 	if o.Environment == "" {
-		all, err := d.documents().Environments(ctx)
+		all, err := d.documents.Environments(ctx)
 		if err != nil {
 			return nil, nil, err
 		}
 		environments = all
 	} else {
-		one, err := d.documents().Environment(ctx, o.Environment)
+		one, err := d.documents.Environment(ctx, o.Environment)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -122,7 +122,7 @@ func (d *Deployer) deployed(ctx context.Context, t *task, o DiffOptions) ([]*eng
 			inside[n.Name], there[n.Name] = n, !n.Terminating
 		}
 	}
-	states, err := d.engine().States(ctx)
+	states, err := d.engine.States(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -165,11 +165,11 @@ func (d *Deployer) deployed(ctx context.Context, t *task, o DiffOptions) ([]*eng
 // drift plans what would bring back what is on the records, without asking for a right to do it. What cannot be read of them is
 // left out, and returned.
 func (d *Deployer) drift(ctx context.Context, states []*engine.State) ([]*engine.Plan, map[engine.Key]error, error) {
-	releases, unread, err := d.engine().Deployed(ctx, states)
+	releases, unread, err := d.engine.Deployed(ctx, states)
 	if err != nil {
 		return nil, nil, err
 	}
-	plans, err := d.engine().PlanAll(ctx, releases, engine.PlanOptions{Restore: true, Look: true})
+	plans, err := d.engine.PlanAll(ctx, releases, engine.PlanOptions{Restore: true, Look: true})
 	return plans, unread, err
 }
 

@@ -26,10 +26,6 @@ const (
 	environmentRecord = metalk8s.EnvironmentConfigMap
 )
 
-func (d *Deployer) documents() *metalk8s.Documents {
-	return &metalk8s.Documents{Cluster: d.Cluster, Sink: d.Sink}
-}
-
 // deployment is a version of a Solution in a namespace of an environment.
 type deployment struct {
 	environment, namespace, version string
@@ -38,7 +34,7 @@ type deployment struct {
 // deployments returns where a Solution is: what our records say, and operators that are on none of them. That a namespace asks
 // for a version says nothing: whoever may write there would hold up the whole cluster.
 func (d *Deployer) deployments(ctx context.Context, solution string) ([]deployment, error) {
-	environments, err := d.documents().Environments(ctx)
+	environments, err := d.documents.Environments(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +43,7 @@ func (d *Deployer) deployments(ctx context.Context, solution string) ([]deployme
 	if err != nil {
 		return nil, err
 	}
-	states, err := d.engine().States(ctx)
+	states, err := d.engine.States(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +83,7 @@ func asked(environments []metalk8s.Environment, key engine.Key) string {
 
 // active returns the active version of a Solution, "" when there is none.
 func (d *Deployer) active(ctx context.Context, solution string) (string, error) {
-	state, err := d.engine().State(ctx, engine.Key{Solution: solution})
+	state, err := d.engine.State(ctx, engine.Key{Solution: solution})
 	if err != nil {
 		return "", err
 	}
@@ -97,7 +93,7 @@ func (d *Deployer) active(ctx context.Context, solution string) (string, error) 
 	if state.Pending != nil && state.Pending.Version != "" {
 		return state.Pending.Version, nil
 	}
-	solutions, err := d.documents().Solutions(ctx)
+	solutions, err := d.documents.Solutions(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -173,17 +169,17 @@ func (d *Deployer) publish(ctx context.Context, p *render.Payload, path string) 
 	if err != nil {
 		return err
 	}
-	return d.documents().PutVersion(ctx, p.Solution.Metadata.Name, entry)
+	return d.documents.PutVersion(ctx, p.Solution.Metadata.Name, entry)
 }
 
 // setActive returns the change of MetalK8s' document that makes a version the active one, none for "", and what makes it.
 func (d *Deployer) setActive(ctx context.Context, solution, version string) ([]schema.Change, func(context.Context) error, error) {
-	solutions, err := d.documents().Solutions(ctx)
+	solutions, err := d.documents.Solutions(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
 	change := recordChange(metalk8s.SolutionsNamespace, solutionsRecord, "active version of "+solution, solutions.Active(solution), version)
-	return change, func(ctx context.Context) error { return d.documents().SetActive(ctx, solution, version) }, nil
+	return change, func(ctx context.Context) error { return d.documents.SetActive(ctx, solution, version) }, nil
 }
 
 // recordChange is the change of one entry of a shared document, nothing when it is the same.

@@ -33,7 +33,7 @@ func (h Held) String() string { return h.ObjectRef.String() + ": " + strings.Joi
 // Held lists what was deleted in an environment, or in one of its namespaces, and is kept by finalizers. What Kubernetes
 // itself holds is not among it: that goes when its reason does.
 func (d *Deployer) Held(ctx context.Context, environment, namespace string) ([]Held, error) {
-	namespaces, err := d.documents().Select(ctx, environment, namespace)
+	namespaces, err := d.documents.Select(ctx, environment, namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +93,7 @@ func (d *Deployer) letGo(ctx context.Context, list []Held) error {
 		if err := d.letOneGo(ctx, h); err != nil {
 			return err
 		}
-		d.sink().Emit(event)
+		d.Sink.Emit(event)
 	}
 	return nil
 }

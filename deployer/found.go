@@ -95,7 +95,7 @@ func (s *strays) text() string {
 // lost finds what has our label and is on no record, of some kinds: in namespaces, or without any in the whole cluster. What is
 // there is looked for before the records are read, which read does: an object that is made meanwhile is on record before.
 func (d *Deployer) lost(ctx context.Context, kinds []kube.GroupVersionKind, namespaces []string, read func() ([]*engine.State, error)) (map[engine.Key]*strays, error) {
-	objects, err := d.engine().Labelled(ctx, kinds, namespaces...)
+	objects, err := d.engine.Labelled(ctx, kinds, namespaces...)
 	if err != nil {
 		return nil, err
 	}
@@ -182,7 +182,7 @@ func (d *Deployer) looks(ctx context.Context, solution string, namespaces []stri
 	states := make([]*engine.State, len(namespaces))
 	for i, name := range namespaces {
 		var err error
-		if states[i], err = d.engine().Look(ctx, engine.Key{Namespace: name, Solution: solution}); err != nil {
+		if states[i], err = d.engine.Look(ctx, engine.Key{Namespace: name, Solution: solution}); err != nil {
 			return nil, err
 		}
 	}

@@ -87,7 +87,7 @@ func (d *Deployer) Roles(ctx context.Context, o RolesOptions) (*Grants, error) {
 
 // namespaceNames are those of an environment; one that does not exist is going to have a namespace of its name.
 func (d *Deployer) namespaceNames(ctx context.Context, environment string) ([]string, error) {
-	found, err := d.documents().Environment(ctx, environment)
+	found, err := d.documents.Environment(ctx, environment)
 	if report.CodeOf(err) == report.NotFound {
 		return []string{environment}, nil
 	}

@@ -3,6 +3,7 @@ package deployer
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"strings"
 
@@ -14,17 +15,17 @@ import (
 // History returns what was done, the newest operation first: in an environment, or everywhere for "", and to one
 // Solution, or to all of them for "".
 func (d *Deployer) History(ctx context.Context, environment, solution string) (*schema.History, error) {
-	environments, err := d.documents().Environments(ctx)
+	environments, err := d.documents.Environments(ctx)
 	if err != nil {
 		return nil, err
 	}
 	environmentOf := environmentsByNamespace(environments)
 	if environment != "" {
-		if _, err = d.documents().Environment(ctx, environment); err != nil {
+		if _, err = d.documents.Environment(ctx, environment); err != nil {
 			return nil, err
 		}
 	}
-	states, err := d.engine().States(ctx)
+	states, err := d.engine.States(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +48,7 @@ func (d *Deployer) History(ctx context.Context, environment, solution string) (*
 		}
 	}
 	if solution != "" && !names[solution] {
-		return nil, withoutHistory(solution, environment, sortedKeys(names))
+		return nil, withoutHistory(solution, environment, slices.Sorted(maps.Keys(names)))
 	}
 	slices.SortStableFunc(history.Operations, func(a, b schema.HistoryEntry) int {
 		// Within one second what is in a namespace came after what it needs of the cluster.

@@ -26,7 +26,7 @@ func (d *Deployer) judgeInstances(ctx context.Context, t *task, p *render.Payloa
 	}
 	definitions := byName(objects)
 	var rejected, rejecting, lost, lossy []string
-	for _, name := range sortedKeys(definitions) {
+	for _, name := range slices.Sorted(maps.Keys(definitions)) {
 		live, err := d.Cluster.Get(ctx, crdKind, "", name)
 		if err != nil {
 			return err

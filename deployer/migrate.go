@@ -45,13 +45,13 @@ func (d *Deployer) migrateStorage(ctx context.Context, migrations []migration) e
 				WithHint("run the command again")
 		}
 		event := report.Event{Step: "migrate", Name: live.GetName(), State: report.Started, Unit: "objects"}
-		d.sink().Emit(event)
+		d.Sink.Emit(event)
 		event.Done, err = d.migrateObjects(ctx, live, m)
 		event.State = report.Done
 		if err != nil {
 			event.State = report.Failed
 		}
-		d.sink().Emit(event)
+		d.Sink.Emit(event)
 		if err != nil {
 			return fmt.Errorf("store the objects of %s anew: %w", live.GetName(), err)
 		}

@@ -3,6 +3,7 @@ package deployer
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"strings"
 
@@ -40,7 +41,7 @@ func (d *Deployer) CreateEnvironment(ctx context.Context, o metalk8s.CreateOptio
 	}
 	var result metalk8s.Creation
 	err = d.locked(ctx, func(ctx context.Context) (err error) {
-		result, err = d.documents().CreateEnvironment(ctx, o)
+		result, err = d.documents.CreateEnvironment(ctx, o)
 		return err
 	}, lockOf(o.Namespace))
 	if err != nil {
@@ -154,7 +155,7 @@ func (d *Deployer) DeleteEnvironment(ctx context.Context, o DeleteEnvironmentOpt
 
 // deletedBefore tells that there is nothing to delete, and what is there, in case that it was meant.
 func (d *Deployer) deletedBefore(ctx context.Context, o DeleteEnvironmentOptions, why error) (*schema.Operation, error) {
-	environments, err := d.documents().Environments(ctx)
+	environments, err := d.documents.Environments(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -203,9 +204,9 @@ func (d *Deployer) planForgetting(ctx context.Context, t *task, o DeleteEnvironm
 		for _, s := range states {
 			keys = append(keys, s.Key)
 		}
-		return d.engine().Forget(ctx, keys...)
+		return d.engine.Forget(ctx, keys...)
 	}
-	t.plans, err = d.engine().PlanAll(ctx, releases, o.plan())
+	t.plans, err = d.engine.PlanAll(ctx, releases, o.plan())
 	return err
 }
 
@@ -314,7 +315,7 @@ func (d *Deployer) planDeletion(ctx context.Context, o DeleteEnvironmentOptions,
 		if err := forget(ctx); err != nil {
 			return err
 		}
-		return o.orForce(d.documents().DeleteNamespaces(ctx, namespaces, metalk8s.DeleteOptions{Timeout: o.Timeout, NoWait: o.NoWait}))
+		return o.orForce(d.documents.DeleteNamespaces(ctx, namespaces, metalk8s.DeleteOptions{Timeout: o.Timeout, NoWait: o.NoWait}))
 	}
 	return t, nil
 }
@@ -364,13 +365,13 @@ func (d *Deployer) statesIn(ctx context.Context, namespaces []metalk8s.Namespace
 	for _, n := range namespaces {
 		names = append(names, n.Name)
 	}
-	return d.engine().StatesIn(ctx, names...)
+	return d.engine.StatesIn(ctx, names...)
 }
 
 // usage is what MetalK8s' documents, our records and the cluster say is used in namespaces. What a Solution brought itself
 // is part of the Solution.
 func (d *Deployer) usage(ctx context.Context, namespaces []metalk8s.Namespace, states []*engine.State) ([]metalk8s.Use, error) {
-	usage, err := d.documents().Usage(ctx, namespaces)
+	usage, err := d.documents.Usage(ctx, namespaces)
 	if err != nil {
 		return nil, err
 	}
@@ -412,8 +413,8 @@ func isThere(object schema.DeployedObject) bool { return !object.Kept }
 // clearVersions tells MetalK8s that no Solution is to be in the namespaces any more, so that it deploys none again.
 func (d *Deployer) clearVersions(ctx context.Context, namespaces []metalk8s.Namespace) error {
 	for _, n := range namespaces {
-		for _, solution := range sortedKeys(n.Versions) {
-			err := d.documents().SetVersion(ctx, n.Name, solution, "")
+		for _, solution := range slices.Sorted(maps.Keys(n.Versions)) {
+			err := d.documents.SetVersion(ctx, n.Name, solution, "")
 			if n.Terminating && report.CodeOf(err) == report.Conflict {
 				continue // the ConfigMap is gone
 			}

@@ -134,7 +134,7 @@ func (d *Deployer) inNamespaces(ctx context.Context, o Options, environment, nam
 				}
 			}
 			if len(current) > fewNamespaces {
-				if failed = d.engine().ReadAhead(ctx); failed != nil {
+				if failed = d.engine.ReadAhead(ctx); failed != nil {
 					return nil, failed
 				}
 			}
@@ -153,7 +153,7 @@ const fewNamespaces = 3
 // namespace that it does not know yet is found when the locks are held.
 func (d *Deployer) lockable(ctx context.Context, environment, namespace string, remembered bool) ([]string, error) {
 	if remembered {
-		names, err := d.documents().Outline(ctx, environment)
+		names, err := d.documents.Outline(ctx, environment)
 		switch {
 		case err != nil:
 			return nil, err
@@ -176,7 +176,7 @@ func (d *Deployer) lockable(ctx context.Context, environment, namespace string, 
 
 // namespaces returns one namespace of an environment, for "" all of them.
 func (d *Deployer) namespaces(ctx context.Context, name, namespace string) ([]metalk8s.Namespace, error) {
-	environment, err := d.documents().Environment(ctx, name)
+	environment, err := d.documents.Environment(ctx, name)
 	if err != nil {
 		return nil, err
 	}
@@ -190,7 +190,7 @@ func (d *Deployer) namespaces(ctx context.Context, name, namespace string) ([]me
 	for _, n := range environment.Namespaces {
 		names = append(names, n.Name)
 	}
-	all, err := d.documents().Environments(ctx)
+	all, err := d.documents.Environments(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -208,7 +208,7 @@ func (d *Deployer) carryOut(ctx context.Context, t *task, o Options) error {
 	if err := d.exportAll(ctx, t.exported, t.export); err != nil {
 		return err
 	}
-	err := d.engine().ApplyAll(ctx, t.plans, engine.ApplyOptions{Timeout: o.Timeout, NoWait: o.NoWait, Prepare: t.before})
+	err := d.engine.ApplyAll(ctx, t.plans, engine.ApplyOptions{Timeout: o.Timeout, NoWait: o.NoWait, Prepare: t.before})
 	if err != nil {
 		return err
 	}
@@ -261,11 +261,3 @@ func recordOf(c schema.Change, namespace string) bool {
 
 // notice tells whoever runs the command something they should know.
 func (t *task) notice(texts ...string) { t.Notices = append(t.Notices, texts...) }
-
-// sink is where progress goes.
-func (d *Deployer) sink() report.Sink {
-	if d.Sink == nil {
-		return report.Discard
-	}
-	return d.Sink
-}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -25,7 +26,7 @@ import (
 // may not see the objects. Custom resources and volume claims are not among it; those are what
 // [DeleteEnvironmentOptions.Data] is about.
 func (d *Deployer) Others(ctx context.Context, environment, namespace string) ([]schema.ObjectRef, error) {
-	namespaces, err := d.documents().Select(ctx, environment, namespace)
+	namespaces, err := d.documents.Select(ctx, environment, namespace)
 	if report.CodeOf(err) == report.NotFound {
 		return nil, nil // perhaps something is left behind all the same: deleting tells
 	}
@@ -58,7 +59,7 @@ var madeByItself = []string{"Endpoints", "EndpointSlice", "Event", "Lease"}
 
 // others lists what is not part of a Solution in these namespaces, sorted. What is being deleted already is left out.
 func (d *Deployer) others(ctx context.Context, namespaces []metalk8s.Namespace, states []*engine.State) ([]schema.ObjectRef, error) {
-	kinds, err := d.documents().PlainKinds(ctx)
+	kinds, err := d.documents.PlainKinds(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +102,7 @@ func (d *Deployer) others(ctx context.Context, namespaces []metalk8s.Namespace, 
 
 // solutionsIn names the Solutions that are, or were, in a namespace.
 func solutionsIn(n metalk8s.Namespace, states []*engine.State) []string {
-	names := sortedKeys(n.Versions)
+	names := slices.Sorted(maps.Keys(n.Versions))
 	for _, s := range states {
 		if s.Namespace == n.Name {
 			names = append(names, s.Solution)

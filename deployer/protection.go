@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -109,7 +111,7 @@ func (d *Deployer) allowDeletion(ctx context.Context, definitions []*unstructure
 func (d *Deployer) awaitProtection(ctx context.Context, definitions map[string]*unstructured.Unstructured, timeout time.Duration) error {
 	waiting, cancel := context.WithTimeout(ctx, cmp.Or(timeout, defaultTimeout))
 	defer cancel()
-	for _, name := range sortedKeys(definitions) {
+	for _, name := range slices.Sorted(maps.Keys(definitions)) {
 		for {
 			inForce, err := d.isProtected(waiting, name)
 			if err != nil && waiting.Err() == nil {

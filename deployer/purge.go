@@ -62,11 +62,11 @@ func (d *Deployer) finishPurge(ctx context.Context, o PurgeOptions) error {
 	if err != nil || live == nil || live.GetDeletionTimestamp() == nil {
 		return err
 	}
-	return d.documents().AwaitGone(ctx, live, metalk8s.DeleteOptions{Timeout: o.Timeout})
+	return d.documents.AwaitGone(ctx, live, metalk8s.DeleteOptions{Timeout: o.Timeout})
 }
 
 func (d *Deployer) planPurge(ctx context.Context, o PurgeOptions, held []cluster.Held) (*task, error) {
-	states, err := d.engine().States(ctx)
+	states, err := d.engine.States(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -124,7 +124,7 @@ func (d *Deployer) planPurge(ctx context.Context, o PurgeOptions, held []cluster
 // checkPurge refuses while there is anything that what a purge removes is about.
 func (d *Deployer) checkPurge(ctx context.Context, states []*engine.State, held []cluster.Held) error {
 	var things []string
-	environments, err := d.documents().Environments(ctx)
+	environments, err := d.documents.Environments(ctx)
 	if err != nil {
 		return err
 	}
@@ -316,7 +316,7 @@ func (d *Deployer) deleteAndAwait(ctx context.Context, namespaces []*unstructure
 		return nil
 	}
 	for _, namespace := range namespaces {
-		if err := d.documents().AwaitGone(ctx, namespace, o); err != nil {
+		if err := d.documents.AwaitGone(ctx, namespace, o); err != nil {
 			return err
 		}
 	}

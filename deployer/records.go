@@ -107,12 +107,12 @@ type brokenRecord struct {
 // brokenRecords finds the records that are lost or cannot be read, those of the whole cluster last: what they serve depends on
 // the others.
 func (d *Deployer) brokenRecords(ctx context.Context, o RepairOptions) ([]brokenRecord, error) {
-	environments, err := d.documents().Environments(ctx)
+	environments, err := d.documents.Environments(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if o.Environment != "" {
-		one, err := d.documents().Environment(ctx, o.Environment)
+		one, err := d.documents.Environment(ctx, o.Environment)
 		if err != nil {
 			return nil, err
 		}
@@ -120,7 +120,7 @@ func (d *Deployer) brokenRecords(ctx context.Context, o RepairOptions) ([]broken
 	}
 	states := map[engine.Key]*engine.State{}
 	lost, err := d.lost(ctx, engine.Kinds, nil, func() ([]*engine.State, error) {
-		all, err := d.engine().States(ctx)
+		all, err := d.engine.States(ctx)
 		for _, s := range all {
 			states[s.Key] = s
 		}
@@ -190,7 +190,7 @@ func (d *Deployer) whyBroken(ctx context.Context, r *brokenRecord) (string, erro
 	case !deployed || r.state.Current == nil || r.state.Current.Content == "":
 		return "", nil
 	}
-	_, err := d.engine().Objects(ctx, r.key, r.state.Current)
+	_, err := d.engine.Objects(ctx, r.key, r.state.Current)
 	if report.CodeOf(err) == report.Corrupt {
 		return "what was deployed cannot be read: " + err.Error(), nil
 	}
@@ -216,7 +216,7 @@ func (d *Deployer) rebuild(ctx context.Context, t *task, r brokenRecord, write b
 		return r.hopeless(match)
 	}
 	if write {
-		if err := d.engine().Rebuild(ctx, match); err != nil {
+		if err := d.engine.Rebuild(ctx, match); err != nil {
 			return fmt.Errorf("rebuild the record of %s: %w", r.key, err)
 		}
 	}
@@ -312,7 +312,7 @@ func (d *Deployer) likelyVersions(ctx context.Context, catalog *Catalog, r broke
 	versions := catalog.Of(r.key.Solution)
 	asked := r.namespace.Versions[r.key.Solution]
 	if r.key.Namespace == "" {
-		solutions, err := d.documents().Solutions(ctx)
+		solutions, err := d.documents.Solutions(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -349,7 +349,7 @@ func (d *Deployer) matchVersion(ctx context.Context, catalog *Catalog, i schema.
 		}
 		// Where it does not go together any more, the definitions are told as changed.
 		_, _ = d.keepServed(ctx, catalog, p, release.Objects)
-		return d.engine().Match(ctx, release)
+		return d.engine.Match(ctx, release)
 	}
 	if settings.Imported, err = d.toldOf(ctx, r.key, settings.Imported); err != nil {
 		return nil, err
@@ -357,7 +357,7 @@ func (d *Deployer) matchVersion(ctx context.Context, catalog *Catalog, i schema.
 	if release.Objects, err = d.objectsIn(ctx, p, settings, r.namespace, release.Settings); err != nil {
 		return nil, err
 	}
-	return d.engine().Match(ctx, release)
+	return d.engine.Match(ctx, release)
 }
 
 // settingsOf are those of the record, or what can be told of them from what is there.

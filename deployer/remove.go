@@ -2,6 +2,8 @@ package deployer
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/solutionctl/solutionctl/deployer/engine"
@@ -43,7 +45,7 @@ func (d *Deployer) planRemove(ctx context.Context, o RemoveOptions, namespaces [
 	}
 	for _, n := range namespaces {
 		key := engine.Key{Namespace: n.Name, Solution: o.Solution}
-		state, err := d.engine().State(ctx, key)
+		state, err := d.engine.State(ctx, key)
 		if err != nil {
 			return nil, err
 		}
@@ -79,7 +81,7 @@ func (d *Deployer) planRemove(ctx context.Context, o RemoveOptions, namespaces [
 	if t.needs, err = d.mayDelete(ctx, lost); err != nil {
 		return nil, err
 	}
-	if t.plans, err = d.engine().PlanAll(ctx, releases, o.plan()); err != nil {
+	if t.plans, err = d.engine.PlanAll(ctx, releases, o.plan()); err != nil {
 		return nil, err
 	}
 	t.before = func(ctx context.Context) error {
@@ -102,7 +104,7 @@ func notThere(solution, environment string, namespaces []metalk8s.Namespace) err
 	if len(names) == 0 {
 		return err.WithHint("there is no Solution in it")
 	}
-	return err.WithHint("it has %s", strings.Join(sortedKeys(names), ", "))
+	return err.WithHint("it has %s", strings.Join(slices.Sorted(maps.Keys(names)), ", "))
 }
 
 // checkData judges the custom resources that would be left without their operator; it returns those to delete.

@@ -83,7 +83,7 @@ func (d *Deployer) planRepair(ctx context.Context, t *task, selected DiffOptions
 	if t.records, t.after, err = d.versionDrift(ctx, states, namespaces); err != nil {
 		return err
 	}
-	releases, _, err := d.engine().Deployed(ctx, states)
+	releases, _, err := d.engine.Deployed(ctx, states)
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func (d *Deployer) planRepair(ctx context.Context, t *task, selected DiffOptions
 	}
 	options := o.plan()
 	options.Restore = true
-	if t.plans, err = d.engine().PlanAll(ctx, releases, options); err != nil {
+	if t.plans, err = d.engine.PlanAll(ctx, releases, options); err != nil {
 		return err
 	}
 	for _, p := range t.plans {

@@ -51,7 +51,7 @@ func (d *Deployer) definitions(ctx context.Context, catalog *Catalog, solution s
 			names[r.Name] = true
 		}
 	}
-	state, err := d.engine().State(ctx, engine.Key{Solution: solution})
+	state, err := d.engine.State(ctx, engine.Key{Solution: solution})
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +137,7 @@ func (d *Deployer) removeResources(ctx context.Context, list []customResource, t
 	}
 	total := int64(len(list))
 	event := report.Event{Step: "delete", Name: "custom resources", State: report.Started, Total: total, Unit: "objects"}
-	d.sink().Emit(event)
+	d.Sink.Emit(event)
 	group, within := errgroup.WithContext(ctx)
 	group.SetLimit(parallel)
 	for _, one := range list {
@@ -147,14 +147,14 @@ func (d *Deployer) removeResources(ctx context.Context, list []customResource, t
 	if err == nil {
 		err = d.awaitGone(ctx, list, timeout, func(left int, reason string) {
 			event.State, event.Done, event.Note = report.Running, total-int64(left), reason
-			d.sink().Emit(event)
+			d.Sink.Emit(event)
 		})
 	}
 	event.State, event.Note = report.Done, ""
 	if err != nil {
 		event.State = report.Failed
 	}
-	d.sink().Emit(event)
+	d.Sink.Emit(event)
 	return err
 }
 

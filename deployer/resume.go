@@ -60,21 +60,21 @@ func placeOf(p unfinished) string {
 // document does not know of yet. What environments need comes first, and goes last. Of records that cannot be read nobody knows
 // whether there is something to finish; these are the unread.
 func (d *Deployer) unfinished(ctx context.Context, o ResumeOptions) (list []unfinished, unread []error, err error) {
-	environments, err := d.documents().Environments(ctx)
+	environments, err := d.documents.Environments(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
 	if o.Environment != "" {
-		if _, err = d.documents().Environment(ctx, o.Environment); err != nil {
+		if _, err = d.documents.Environment(ctx, o.Environment); err != nil {
 			return nil, nil, err
 		}
 	}
 	environmentOf := environmentsByNamespace(environments)
-	states, err := d.engine().States(ctx)
+	states, err := d.engine.States(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	solutions, err := d.documents().Solutions(ctx)
+	solutions, err := d.documents.Solutions(ctx)
 	if err != nil {
 		return nil, nil, err
 	}

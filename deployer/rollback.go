@@ -65,12 +65,12 @@ func (d *Deployer) planRollback(ctx context.Context, o RollbackOptions, namespac
 		releases[i] = r.release
 		t.records = append(t.records, recordChange(r.Name, environmentRecord, "data."+r.release.Solution, r.Versions[r.release.Solution], r.release.Version)...)
 	}
-	if t.plans, err = d.engine().PlanAll(ctx, releases, o.plan()); err != nil {
+	if t.plans, err = d.engine.PlanAll(ctx, releases, o.plan()); err != nil {
 		return nil, err
 	}
 	t.before = func(ctx context.Context) error {
 		for _, r := range list {
-			if err := d.documents().SetVersion(ctx, r.Name, r.release.Solution, r.release.Version); err != nil {
+			if err := d.documents.SetVersion(ctx, r.Name, r.release.Solution, r.release.Version); err != nil {
 				return err
 			}
 		}
@@ -159,7 +159,7 @@ func (d *Deployer) retreat(ctx context.Context, t *task, catalog *Catalog, i ins
 	} else {
 		t.notice(fmt.Sprintf("%snamespace %s goes back to revision %d: %s %s", what, i.Name, revision.Number, revision.Operation, revision.Version))
 	}
-	if r.release.Objects, err = d.engine().Objects(ctx, i.state.Key, revision); report.CodeOf(err) == report.Corrupt {
+	if r.release.Objects, err = d.engine.Objects(ctx, i.state.Key, revision); report.CodeOf(err) == report.Corrupt {
 		err = report.Errorf(report.Corrupt, "%w", err).WithHint("or go there without it: solutionctl deploy %s %s %s %s",
 			direction(i.version, found), i.Environment, found.Name, found.Version)
 	}

@@ -18,7 +18,7 @@ type StoredArchive struct {
 // Search finds versions of Solutions, imported or in archives of this host, by a part of their name, display name,
 // version, or of the name of an image, here or where it comes from. Upper and lower case are the same, and "" finds all.
 func (d *Deployer) Search(ctx context.Context, term string, stored []StoredArchive) (*schema.SearchResult, error) {
-	solutions, err := d.documents().Solutions(ctx)
+	solutions, err := d.documents.Solutions(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -26,7 +26,7 @@ func (d *Deployer) Search(ctx context.Context, term string, stored []StoredArchi
 	if err != nil {
 		return nil, err
 	}
-	environments, err := d.documents().Environments(ctx)
+	environments, err := d.documents.Environments(ctx)
 	if err != nil {
 		return nil, err
 	}

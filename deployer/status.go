@@ -25,7 +25,7 @@ func (d *Deployer) StatusAndDrift(ctx context.Context) (*schema.Status, error) {
 }
 
 func (d *Deployer) status(ctx context.Context, closely bool) (*schema.Status, error) {
-	environments, err := d.documents().Environments(ctx)
+	environments, err := d.documents.Environments(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +43,7 @@ func (d *Deployer) status(ctx context.Context, closely bool) (*schema.Status, er
 
 // EnvironmentStatus is the part of [Deployer.Status] that is about one environment.
 func (d *Deployer) EnvironmentStatus(ctx context.Context, name string) (*schema.EnvironmentStatus, error) {
-	e, err := d.documents().Environment(ctx, name)
+	e, err := d.documents.Environment(ctx, name)
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +92,7 @@ func (d *Deployer) survey(ctx context.Context, environments []metalk8s.Environme
 		states: map[engine.Key]*engine.State{}, foreign: map[engine.Key]*unstructured.Unstructured{},
 	}
 	var err error
-	if s.solutions, err = d.documents().Solutions(ctx); err != nil {
+	if s.solutions, err = d.documents.Solutions(ctx); err != nil {
 		return nil, err
 	}
 	if s.catalog, err = d.Catalog(ctx); err != nil {
@@ -100,7 +100,7 @@ func (d *Deployer) survey(ctx context.Context, environments []metalk8s.Environme
 	}
 	var states []*engine.State
 	if s.lost, err = d.lost(ctx, engine.Telling, namespaces, func() ([]*engine.State, error) {
-		all, failure := d.engine().States(ctx)
+		all, failure := d.engine.States(ctx)
 		states = slices.DeleteFunc(slices.Clone(all), func(s *engine.State) bool {
 			return len(namespaces) > 0 && !slices.Contains(namespaces, s.Namespace)
 		})
@@ -191,7 +191,7 @@ func (s *survey) environmentStatus(e metalk8s.Environment) schema.EnvironmentSta
 		for _, problem := range n.Problems {
 			one.Problems = append(one.Problems, problem.String())
 		}
-		for _, solution := range sortedKeys(solutions) {
+		for _, solution := range slices.Sorted(maps.Keys(solutions)) {
 			one.Deployments = append(one.Deployments, s.deployment(engine.Key{Namespace: n.Name, Solution: solution}, n.Versions[solution], e.Name))
 		}
 		if n.Terminating {
@@ -315,7 +315,7 @@ func (s *survey) solutionStatuses() []schema.SolutionStatus {
 		}
 	}
 	statuses := []schema.SolutionStatus{}
-	for _, name := range sortedKeys(names) {
+	for _, name := range slices.Sorted(maps.Keys(names)) {
 		status := schema.SolutionStatus{Name: name, DisplayName: s.displayName(name), Active: s.solutions.Active(name), Versions: s.versions(name)}
 		if key := (engine.Key{Solution: name}); there[key] {
 			part := s.deployment(key, status.Active, "")
@@ -368,7 +368,7 @@ func (s *survey) problems() []string {
 			problems = append(problems, fmt.Sprintf("%s was imported, but MetalK8s' ConfigMap %s does not list it: import it again", i.ID(), metalk8s.SolutionsConfigMap))
 		}
 	}
-	for _, name := range sortedKeys(s.solutions.Versions) {
+	for _, name := range slices.Sorted(maps.Keys(s.solutions.Versions)) {
 		for _, entry := range s.solutions.Versions[name] {
 			if _, ok := s.catalog.imports[name+"-"+entry.Version]; !ok {
 				problems = append(problems, fmt.Sprintf("%s-%s was imported by MetalK8s only: to deploy it from here, run 'solutionctl deploy import %s'",

@@ -57,7 +57,7 @@ func (d *Deployer) awaitInstances(ctx context.Context, done *schema.Operation, t
 	if len(objects) == 0 {
 		return nil
 	}
-	if err := d.engine().Await(ctx, objects, cmp.Or(timeout, defaultTimeout)); err != nil {
+	if err := d.engine.Await(ctx, objects, cmp.Or(timeout, defaultTimeout)); err != nil {
 		return fmt.Errorf("the Solution is deployed, but not all that it looks after is ready: %w", err)
 	}
 	return nil

@@ -84,9 +84,9 @@ func (a *app) deployerOn(c *cluster.Cluster, f *clusterFlags) *deployer.Deployer
 		host = "unknown host"
 	}
 	user := cmp.Or(a.getenv("SUDO_USER"), a.getenv("USER"), processUser())
-	return &deployer.Deployer{
+	return deployer.New(deployer.Config{
 		Cluster: c, Sink: a.sink, Now: a.now, Version: readVersion().Version, Identity: user + "@" + host, LockWait: f.lockWait,
-	}
+	})
 }
 
 // processUser names the user that this process runs as, where no variable does: in a service, or a container.

@@ -67,7 +67,7 @@ func (b *bed) connect(kubeconfig string) *deployer.Deployer {
 	if err != nil {
 		b.Fatal(err)
 	}
-	return &deployer.Deployer{Cluster: c, Sink: b.Sink, Now: time.Now, Version: "1.0.0", Identity: "tester@here"}
+	return deployer.New(deployer.Config{Cluster: c, Sink: b.Sink, Now: time.Now, Version: "1.0.0", Identity: "tester@here"})
 }
 
 // environment makes a namespace of an environment, as MetalK8s does.

@@ -116,7 +116,7 @@ func TestDoctor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.wantFound(b.examine(&deployer.Deployer{Cluster: hurried, Now: later, Version: "1.0.0"}, later), "warning cluster clock: the clocks of this host and of the API server are 1h0m0s apart", "jane@there is at work since")
+	b.wantFound(b.examine(deployer.New(deployer.Config{Cluster: hurried, Now: later, Version: "1.0.0"}), later), "warning cluster clock: the clocks of this host and of the API server are 1h0m0s apart", "jane@there is at work since")
 	if err = lock.Release(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -150,6 +150,6 @@ func TestDoctor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.wantFound(b.examine(&deployer.Deployer{Cluster: gone, Now: time.Now, Version: "1.0.0"}, time.Now),
+	b.wantFound(b.examine(deployer.New(deployer.Config{Cluster: gone, Now: time.Now, Version: "1.0.0"}), time.Now),
 		"skipped host store: nothing was imported on this host", "problem cluster connection: API server "+c.Host)
 }

@@ -509,10 +509,10 @@ func TestDeleteEnvironmentInterrupted(t *testing.T) {
 
 	o.Export, o.Timeout = second.open, time.Minute
 	ctx, cancel := context.WithCancel(b.Context())
-	b.Deployer.Sink = cancelWhenWaiting{cancel}
-	_, err = b.DeleteEnvironment(ctx, o)
+	hasty := b.Config
+	hasty.Sink = cancelWhenWaiting{cancel}
+	_, err = deployer.New(hasty).DeleteEnvironment(ctx, o)
 	b.refused(err, report.Interrupted, "same command")
-	b.Deployer.Sink = b.Sink
 
 	live := b.get(b.clock(), b.Env, "slow")
 	live.SetFinalizers(nil)

@@ -451,10 +451,10 @@ func TestAPIServerGoneInTheMiddle(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := deployer.Deployer{
+	d := deployer.New(deployer.Config{
 		Cluster: impatient, Sink: &saboteur{Sink: b.Sink, step: "apply", name: "roles", stop: kubernetes.StopAPIServer},
 		Now: b.Now, Version: b.Version, Identity: b.Identity, LockWait: b.LockWait,
-	}
+	})
 	_, err = d.Add(t.Context(), deployer.AddOptions{Options: deployer.Options{NoWait: true}, Environment: b.Env, Solution: b.Solution})
 	if code := report.CodeOf(err); code != report.Interrupted && code != report.Unavailable {
 		t.Errorf("%s: %v", code, err)

@@ -85,7 +85,7 @@ func connect(t *testing.T, o cluster.Options) *deployer.Deployer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &deployer.Deployer{Cluster: c, Now: o.Now, Version: "1.0.0", Identity: "tester@here", LockWait: time.Minute}
+	return deployer.New(deployer.Config{Cluster: c, Now: o.Now, Version: "1.0.0", Identity: "tester@here", LockWait: time.Minute})
 }
 
 // verb is a command line of the program, where NAME and ENV stand for those of the bed.

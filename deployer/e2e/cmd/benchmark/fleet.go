@@ -151,7 +151,7 @@ func runStep(ctx context.Context, kubeconfig, namespaces, shape, step string) er
 		return err
 	}
 	f := &fleet{
-		Deployer:   &deployer.Deployer{Cluster: c, Now: time.Now, Version: "1.0.0", Identity: "benchmark", LockWait: time.Minute},
+		Deployer:   deployer.New(deployer.Config{Cluster: c, Now: time.Now, Version: "1.0.0", Identity: "benchmark", LockWait: time.Minute}),
 		namespaces: n, together: shape == "together",
 	}
 	if step == "prepare" {
