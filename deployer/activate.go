@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kube "k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -186,7 +188,7 @@ func (d *Deployer) settings(ctx context.Context, catalog *Catalog, i schema.Impo
 func (d *Deployer) secrets(ctx context.Context, namespace string, names []string) (map[string]*unstructured.Unstructured, error) {
 	secrets := map[string]*unstructured.Unstructured{}
 	for _, name := range names {
-		secret, err := d.Cluster.Get(ctx, secretKind, namespace, name)
+		secret, err := d.Cluster.Get(ctx, cluster.SecretKind, namespace, name)
 		if err != nil {
 			return nil, err
 		}
@@ -207,7 +209,7 @@ func requirements(list []schema.CRDRequirement) string {
 // getCRD returns a lookup of definitions in the cluster that remembers its first failure.
 func (d *Deployer) getCRD(ctx context.Context, failure *error) func(string) *unstructured.Unstructured {
 	return func(name string) *unstructured.Unstructured {
-		object, err := d.Cluster.Get(ctx, crdKind, "", name)
+		object, err := d.Cluster.Get(ctx, cluster.DefinitionKind, "", name)
 		if err != nil && *failure == nil {
 			*failure = err
 		}
@@ -217,5 +219,5 @@ func (d *Deployer) getCRD(ctx context.Context, failure *error) func(string) *uns
 
 // crdRef names a CustomResourceDefinition.
 func crdRef(name string) schema.ObjectRef {
-	return schema.ObjectRef{APIVersion: kube.GroupVersion{Group: crdKind.Group, Version: crdKind.Version}.String(), Kind: crdKind.Kind, Name: name}
+	return schema.ObjectRef{APIVersion: kube.GroupVersion{Group: cluster.DefinitionKind.Group, Version: cluster.DefinitionKind.Version}.String(), Kind: cluster.DefinitionKind.Kind, Name: name}
 }

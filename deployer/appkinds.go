@@ -112,7 +112,7 @@ func (d *Deployer) applications(ctx context.Context, catalog *Catalog, n metalk8
 // toldApplications are the definitions that a namespace tells of, which is nothing to rely on.
 func (d *Deployer) toldApplications(ctx context.Context, namespace, solution string) ([]*unstructured.Unstructured, error) {
 	name := render.ApplicationsName(solution)
-	configMap, err := d.Cluster.Get(ctx, configMapKind, namespace, name)
+	configMap, err := d.Cluster.Get(ctx, cluster.ConfigMapKind, namespace, name)
 	if err != nil || configMap == nil {
 		return nil, err
 	}

@@ -214,7 +214,7 @@ func (d *Deployer) findApp(ctx context.Context, o AppOptions) (*AppKind, *unstru
 	}
 	var names []string
 	for _, f := range found {
-		names = append(names, objectName(f.object))
+		names = append(names, cluster.NameOf(f.object))
 	}
 	return nil, nil, report.Errorf(report.Usage, "%s is the name of several instances: %s", o.Name, strings.Join(names, ", ")).
 		WithHint("say which one with --kind and --namespace")
@@ -245,7 +245,7 @@ func (d *Deployer) NewApp(ctx context.Context, o AppOptions) (*AppKind, *unstruc
 }
 
 func errAppExists(o AppOptions, object *unstructured.Unstructured) error {
-	return report.Errorf(report.Conflict, "%s exists already", objectName(object)).
+	return report.Errorf(report.Conflict, "%s exists already", cluster.NameOf(object)).
 		WithHint("change it with: solutionctl deploy app set %s %s FIELD=VALUE", o.Environment, o.Name)
 }
 
@@ -382,7 +382,7 @@ func (d *Deployer) ScaleApp(ctx context.Context, o AppOptions, replicas int64) (
 		return nil, err
 	}
 	if changed == nil {
-		return nil, report.Errorf(report.Conflict, "%s was deleted meanwhile", objectName(object))
+		return nil, report.Errorf(report.Conflict, "%s was deleted meanwhile", cluster.NameOf(object))
 	}
 	return d.awaitApp(ctx, o, kind, changed)
 }
@@ -406,7 +406,7 @@ func (d *Deployer) awaitApp(ctx context.Context, o AppOptions, kind *AppKind, ob
 	}
 	waiting, cancel := context.WithTimeout(ctx, cmp.Or(o.Timeout, defaultTimeout))
 	defer cancel()
-	event := report.Event{Step: "wait", Name: objectName(object), State: report.Started}
+	event := report.Event{Step: "wait", Name: cluster.NameOf(object), State: report.Started}
 	d.Sink.Emit(event)
 	last, err := d.followApp(waiting, kind, object, func(message string) {
 		event.State, event.Note = report.Running, message
@@ -421,7 +421,7 @@ func (d *Deployer) awaitApp(ctx context.Context, o AppOptions, kind *AppKind, ob
 		return d.wholeApp(ctx, o.Environment, kind, last)
 	}
 	if ctx.Err() != nil {
-		return nil, report.Errorf(report.Interrupted, "%s was changed; waiting for it was interrupted", objectName(object)).
+		return nil, report.Errorf(report.Interrupted, "%s was changed; waiting for it was interrupted", cluster.NameOf(object)).
 			WithHint("see: solutionctl deploy app get %s %s", o.Environment, o.Name)
 	}
 	if waiting.Err() == nil {
@@ -431,7 +431,7 @@ func (d *Deployer) awaitApp(ctx context.Context, o AppOptions, kind *AppKind, ob
 	if failed != nil {
 		return nil, failed
 	}
-	return nil, report.Errorf(report.Timeout, "%s did not become ready in time:\n  %s", objectName(object), some(whole.Reasons)).
+	return nil, report.Errorf(report.Timeout, "%s did not become ready in time:\n  %s", cluster.NameOf(object), some(whole.Reasons)).
 		WithHint("see: solutionctl deploy app get %s %s", o.Environment, o.Name)
 }
 
@@ -444,7 +444,7 @@ func (d *Deployer) followApp(ctx context.Context, kind *AppKind, object *unstruc
 			return last, err
 		}
 		if change.Type == watch.Deleted {
-			return last, report.Errorf(report.Conflict, "%s was deleted meanwhile", objectName(object))
+			return last, report.Errorf(report.Conflict, "%s was deleted meanwhile", cluster.NameOf(object))
 		}
 		last = change.Object
 		state, message := kind.health(last)

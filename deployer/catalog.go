@@ -27,11 +27,6 @@ const (
 	registryKey  = "registry.json"
 )
 
-var (
-	secretKind    = kube.GroupVersionKind{Version: "v1", Kind: "Secret"}
-	configMapKind = kube.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
-)
-
 // Catalog is what was imported into a cluster. Only what is in it can be activated and added.
 type Catalog struct {
 	imports map[string]schema.Import // by id
@@ -111,7 +106,7 @@ func (d *Deployer) Catalog(ctx context.Context) (*Catalog, error) {
 // readImports returns the catalogue and the Secret it was read from, nil when there is none.
 func (d *Deployer) readImports(ctx context.Context) (*schema.Imports, *unstructured.Unstructured, error) {
 	empty := &schema.Imports{Stamp: schema.NewStamp(d.Version), Imports: map[string]schema.Import{}}
-	secret, err := d.Cluster.Get(ctx, secretKind, cluster.SystemNamespace, importsName)
+	secret, err := d.Cluster.Get(ctx, cluster.SecretKind, cluster.SystemNamespace, importsName)
 	if err != nil || secret == nil {
 		return empty, nil, err
 	}
@@ -154,7 +149,7 @@ func (d *Deployer) editImports(ctx context.Context, edit func(map[string]schema.
 	}
 	exists := secret != nil
 	if !exists {
-		secret = systemObject(secretKind, importsName)
+		secret = systemObject(cluster.SecretKind, importsName)
 	}
 	encoded := base64.StdEncoding.EncodeToString(data)
 	if err := unstructured.SetNestedField(secret.Object, encoded, "data", importsKey); err != nil {

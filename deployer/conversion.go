@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -36,7 +38,7 @@ func (d *Deployer) tryConversion(ctx context.Context, live *unstructured.Unstruc
 			return err
 		}
 		for i, object := range some {
-			j.lose(objectName(object), lost[i])
+			j.lose(cluster.NameOf(object), lost[i])
 			j.tried[object.GetUID()] = object.GetResourceVersion()
 		}
 		some = nil
@@ -83,7 +85,7 @@ func (d *Deployer) tryAgain(ctx context.Context, j *lossJudge, object *unstructu
 	}
 	lost, err := d.lostOnTheWay(ctx, j, []*unstructured.Unstructured{now})
 	if err == nil && len(lost[0]) > 0 {
-		err = report.Errorf(report.DataLoss, "%s would lose data: %s", objectName(now), strings.Join(lost[0], ", "))
+		err = report.Errorf(report.DataLoss, "%s would lose data: %s", cluster.NameOf(now), strings.Join(lost[0], ", "))
 	}
 	return err
 }

@@ -6,16 +6,15 @@ import (
 	"slices"
 	"time"
 
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	kube "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/solutionctl/solutionctl/deployer/health"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
-
-var podKind = kube.GroupVersionKind{Version: "v1", Kind: "Pod"}
 
 // workload names an object that makes pods.
 type workload struct{ kind, namespace, name string }
@@ -52,7 +51,7 @@ func (d *Deployer) crashes(ctx context.Context, live map[schema.ObjectRef]*unstr
 
 func (d *Deployer) crashesIn(ctx context.Context, found map[workload][]string, namespace string) error {
 	age := func(at time.Time) time.Duration { return d.Now().Sub(at) }
-	for pod, err := range d.Cluster.List(ctx, podKind, namespace, metav1.ListOptions{}) {
+	for pod, err := range d.Cluster.List(ctx, cluster.PodKind, namespace, metav1.ListOptions{}) {
 		if err != nil {
 			return err
 		}

@@ -21,8 +21,6 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-var crdKind = kube.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
-
 // maxLosses bounds how many objects a refusal names; the rest are counted.
 const maxLosses = 10
 
@@ -87,7 +85,7 @@ func (j *judgement) refusal() error {
 func (d *Deployer) judgeDefinitions(ctx context.Context, definitions map[string]*unstructured.Unstructured, a accepted) (*judgement, error) {
 	j := &judgement{}
 	for _, name := range slices.Sorted(maps.Keys(definitions)) {
-		live, err := d.Cluster.Get(ctx, crdKind, "", name)
+		live, err := d.Cluster.Get(ctx, cluster.DefinitionKind, "", name)
 		if err != nil {
 			return nil, err
 		}
@@ -249,7 +247,7 @@ func (d *Deployer) objectsOf(ctx context.Context, live *unstructured.Unstructure
 
 // isGone tells whether a definition was deleted since it was read.
 func (d *Deployer) isGone(ctx context.Context, definition *unstructured.Unstructured) bool {
-	live, err := d.Cluster.Get(ctx, crdKind, "", definition.GetName())
+	live, err := d.Cluster.Get(ctx, cluster.DefinitionKind, "", definition.GetName())
 	return err == nil && (live == nil || live.GetUID() != definition.GetUID())
 }
 
@@ -283,15 +281,6 @@ func established(definition *unstructured.Unstructured) bool {
 		condition, _ := c.(map[string]any)
 		return condition["type"] == "Established" && condition["status"] == "True"
 	})
-}
-
-// objectName is an object as people call it: "Website test/shop".
-func objectName(object *unstructured.Unstructured) string {
-	name := object.GetName()
-	if object.GetNamespace() != "" {
-		name = object.GetNamespace() + "/" + name
-	}
-	return object.GetKind() + " " + name
 }
 
 func counted(n int, one, many string) string {

@@ -95,7 +95,7 @@ func (d *Deployer) planDeactivation(ctx context.Context, o DeactivateOptions) (*
 		t.notice("the definitions are kept, and no longer protected from deletion")
 	}
 	if o.Data != KeepData && protected(state) {
-		t.needs = append(t.needs, cluster.Permission{Verb: "update", Group: crdKind.Group, Resource: "customresourcedefinitions"})
+		t.needs = append(t.needs, cluster.Permission{Verb: "update", Group: cluster.DefinitionKind.Group, Resource: "customresourcedefinitions"})
 	}
 	if o.Data == DeleteData {
 		for _, object := range definitions {

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+
 	"github.com/solutionctl/solutionctl/deployer/engine"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/schema"
@@ -144,7 +146,7 @@ func (d *Deployer) deployed(ctx context.Context, t *task, o DiffOptions) ([]*eng
 			continue
 		}
 		if _, known := there[s.Namespace]; !known {
-			namespace, err := d.Cluster.Get(ctx, namespaceKind, "", s.Namespace)
+			namespace, err := d.Cluster.Get(ctx, cluster.NamespaceKind, "", s.Namespace)
 			if err != nil {
 				return nil, nil, err
 			}

@@ -127,7 +127,7 @@ func (d *Deployer) users(ctx context.Context, solution, version string) ([]strin
 func (d *Deployer) pullers(ctx context.Context, id string) ([]string, error) {
 	var found []string
 	for _, kind := range []kube.GroupVersionKind{
-		deploymentKind, {Group: "apps", Version: "v1", Kind: "StatefulSet"}, {Group: "apps", Version: "v1", Kind: "DaemonSet"}, {Group: "batch", Version: "v1", Kind: "CronJob"},
+		cluster.DeploymentKind, {Group: "apps", Version: "v1", Kind: "StatefulSet"}, {Group: "apps", Version: "v1", Kind: "DaemonSet"}, {Group: "batch", Version: "v1", Kind: "CronJob"},
 	} {
 		for object, err := range d.Cluster.List(ctx, kind, "", metav1.ListOptions{}) {
 			if err != nil {

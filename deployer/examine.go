@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kube "k8s.io/apimachinery/pkg/runtime/schema"
@@ -16,8 +18,6 @@ import (
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
-
-var deploymentKind = kube.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
 
 // finding is what the objects of a release are like.
 type finding struct {
@@ -212,7 +212,7 @@ func (d *Deployer) neglected(ctx context.Context, f *finding, live *unstructured
 		if err != nil {
 			return false
 		}
-		object, err := d.Cluster.Get(ctx, crdKind, "", mapping.Resource.GroupResource().String())
+		object, err := d.Cluster.Get(ctx, cluster.DefinitionKind, "", mapping.Resource.GroupResource().String())
 		if err != nil || object == nil {
 			return false
 		}

@@ -54,12 +54,12 @@ func (d *Deployer) Held(ctx context.Context, environment, namespace string) ([]H
 				found = appendHeld(found, m.GroupVersionKind, object)
 			}
 		}
-		live, err := d.Cluster.Get(ctx, namespaceKind, "", n.Name)
+		live, err := d.Cluster.Get(ctx, cluster.NamespaceKind, "", n.Name)
 		if err != nil {
 			return nil, err
 		}
 		if live != nil {
-			found = appendHeld(found, namespaceKind, live)
+			found = appendHeld(found, cluster.NamespaceKind, live)
 		}
 	}
 	return found, nil

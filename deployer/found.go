@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kube "k8s.io/apimachinery/pkg/runtime/schema"
@@ -36,7 +38,7 @@ func (d *Deployer) operatorsIn(ctx context.Context, environments []metalk8s.Envi
 	inside := environmentsByNamespace(environments)
 	found := map[engine.Key]*unstructured.Unstructured{}
 	list := func(namespace string) error {
-		for object, err := range d.Cluster.ListMetadata(ctx, deploymentKind, namespace, metav1.ListOptions{LabelSelector: selector}) {
+		for object, err := range d.Cluster.ListMetadata(ctx, cluster.DeploymentKind, namespace, metav1.ListOptions{LabelSelector: selector}) {
 			if err != nil {
 				return err
 			}
@@ -202,14 +204,14 @@ func (d *Deployer) byContract(ctx context.Context, key engine.Key) ([]engine.Fou
 		}
 		return err
 	}
-	if err := add(deploymentKind, name); err != nil || len(found) == 0 {
+	if err := add(cluster.DeploymentKind, name); err != nil || len(found) == 0 {
 		return nil, err
 	}
 	for _, more := range []struct {
 		kind kube.GroupVersionKind
 		name string
 	}{
-		{configMapKind, name + "-config"}, {serviceAccountKind, name}, {serviceKind, name + "-metrics"},
+		{cluster.ConfigMapKind, name + "-config"}, {serviceAccountKind, name}, {serviceKind, name + "-metrics"},
 	} {
 		if err := add(more.kind, more.name); err != nil {
 			return nil, err

@@ -136,10 +136,10 @@ func (g *granting) version(ctx context.Context, catalog *Catalog, i schema.Impor
 	}
 	for _, object := range activation {
 		switch group := object.GroupVersionKind().Group; {
-		case object.GetKind() == crdKind.Kind:
+		case object.GetKind() == cluster.DefinitionKind.Kind:
 			g.define(object)
 			err = g.object(ctx, &g.wide, object)
-		case object.GetKind() == namespaceKind.Kind:
+		case object.GetKind() == cluster.NamespaceKind.Kind:
 		case group == "monitoring.coreos.com", object.GetNamespace() == "" && strings.HasPrefix(object.GetKind(), "ValidatingAdmissionPolicy"):
 			err = g.object(ctx, &g.wide, object)
 		default:

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kube "k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -27,7 +29,7 @@ func (d *Deployer) judgeInstances(ctx context.Context, t *task, p *render.Payloa
 	definitions := byName(objects)
 	var rejected, rejecting, lost, lossy []string
 	for _, name := range slices.Sorted(maps.Keys(definitions)) {
-		live, err := d.Cluster.Get(ctx, crdKind, "", name)
+		live, err := d.Cluster.Get(ctx, cluster.DefinitionKind, "", name)
 		if err != nil {
 			return err
 		}
@@ -108,10 +110,10 @@ func (d *Deployer) judgeInstancesOf(ctx context.Context, live, desired *unstruct
 					return nil, nil, err
 				}
 				for _, problem := range invalid {
-					rejected = append(rejected, fmt.Sprintf("%s (%s): %s", objectName(object), version.Name, problem))
+					rejected = append(rejected, fmt.Sprintf("%s (%s): %s", cluster.NameOf(object), version.Name, problem))
 				}
 				for _, field := range dropped {
-					lost = append(lost, fmt.Sprintf("%s (%s): %s", objectName(object), version.Name, field.Path))
+					lost = append(lost, fmt.Sprintf("%s (%s): %s", cluster.NameOf(object), version.Name, field.Path))
 				}
 			}
 		}

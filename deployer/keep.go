@@ -41,10 +41,10 @@ func (d *Deployer) prepareDefinitions(ctx context.Context, t *task, plan *engine
 func (d *Deployer) orphans(ctx context.Context, plan *engine.Plan) ([]*unstructured.Unstructured, error) {
 	var found []*unstructured.Unstructured
 	for _, change := range plan.Changes {
-		if change.Action != schema.ActionKeep || change.Object.Kind != crdKind.Kind {
+		if change.Action != schema.ActionKeep || change.Object.Kind != cluster.DefinitionKind.Kind {
 			continue
 		}
-		live, err := d.Cluster.Get(ctx, crdKind, "", change.Object.Name)
+		live, err := d.Cluster.Get(ctx, cluster.DefinitionKind, "", change.Object.Name)
 		if err != nil {
 			return nil, err
 		}
@@ -92,7 +92,7 @@ func (d *Deployer) standAlone(ctx context.Context, definitions []*unstructured.U
 
 // serveOnly makes a definition serve one version, which nothing converts.
 func (d *Deployer) serveOnly(ctx context.Context, object *unstructured.Unstructured, version string) error {
-	live, err := d.Cluster.Get(ctx, crdKind, "", object.GetName())
+	live, err := d.Cluster.Get(ctx, cluster.DefinitionKind, "", object.GetName())
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kube "k8s.io/apimachinery/pkg/runtime/schema"
@@ -110,8 +112,8 @@ func (j *lossJudge) look(ctx context.Context, object *unstructured.Unstructured)
 	if err != nil {
 		return err
 	}
-	j.lose(objectName(object), fields)
-	j.reject(objectName(object), problems)
+	j.lose(cluster.NameOf(object), fields)
+	j.reject(cluster.NameOf(object), problems)
 	return nil
 }
 
@@ -154,7 +156,7 @@ func (j *lossJudge) converted(changes []crd.Change) []string {
 // lookConverted judges what a webhook makes of an object in a version.
 func (j *lossJudge) lookConverted(ctx context.Context, object *unstructured.Unstructured, version string) error {
 	problems, err := j.problems(ctx, object, version)
-	j.reject(objectName(object)+" as "+version, problems)
+	j.reject(cluster.NameOf(object)+" as "+version, problems)
 	return err
 }
 

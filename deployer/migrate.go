@@ -36,7 +36,7 @@ type migration struct {
 func (d *Deployer) migrateStorage(ctx context.Context, migrations []migration) error {
 	for _, m := range migrations {
 		// It was read when the work was planned; only what it is now may be changed.
-		live, err := d.Cluster.Get(ctx, crdKind, "", m.definition.GetName())
+		live, err := d.Cluster.Get(ctx, cluster.DefinitionKind, "", m.definition.GetName())
 		if err != nil {
 			return err
 		}
@@ -82,7 +82,7 @@ func (d *Deployer) migrateObjects(ctx context.Context, live *unstructured.Unstru
 // onlyStored says in the status of a definition that objects are stored in one version only. Whoever has changed the
 // definition meanwhile may have made the API server store in another one.
 func (d *Deployer) onlyStored(ctx context.Context, migrated *unstructured.Unstructured, version string) error {
-	live, err := d.Cluster.Get(ctx, crdKind, "", migrated.GetName())
+	live, err := d.Cluster.Get(ctx, cluster.DefinitionKind, "", migrated.GetName())
 	if err != nil {
 		return err
 	}
@@ -196,7 +196,7 @@ func (d *Deployer) storeAnew(ctx context.Context, object *unstructured.Unstructu
 	for {
 		if lost, _, err := m.judge.judge(ctx, object); err != nil || len(lost) > 0 && !m.accepted {
 			// It was made or changed after everything had been judged.
-			return cmp.Or(err, error(report.Errorf(report.DataLoss, "%s would lose data: %s", objectName(object), strings.Join(lost, ", ")).
+			return cmp.Or(err, error(report.Errorf(report.DataLoss, "%s would lose data: %s", cluster.NameOf(object), strings.Join(lost, ", ")).
 				WithHint("change these fields first, and run the command again")))
 		}
 		if !m.accepted {
@@ -206,7 +206,7 @@ func (d *Deployer) storeAnew(ctx context.Context, object *unstructured.Unstructu
 		}
 		owners, err := ownersIn(apiVersion, object.GetManagedFields())
 		if err != nil {
-			return fmt.Errorf("%s: who manages it: %w", objectName(object), err)
+			return fmt.Errorf("%s: who manages it: %w", cluster.NameOf(object), err)
 		}
 		object.SetManagedFields(owners)
 		_, err = d.Cluster.Update(ctx, object, cluster.WriteOptions{})

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	kube "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
@@ -66,7 +65,7 @@ func (d *Deployer) checkNobodys(ctx context.Context, namespace string) error {
 		return report.Errorf(report.Refused, "namespace %s is that of Solution %s, for what it has for the whole cluster", namespace, solution).
 			WithHint("name another namespace with --namespace")
 	}
-	live, err := d.Cluster.Get(ctx, namespaceKind, "", namespace)
+	live, err := d.Cluster.Get(ctx, cluster.NamespaceKind, "", namespace)
 	if err != nil {
 		return err
 	}
@@ -90,10 +89,10 @@ func (d *Deployer) checkNobodys(ctx context.Context, namespace string) error {
 // checkOwnNamespace refuses to put what a Solution has for the whole cluster into a namespace of an environment.
 func (d *Deployer) checkOwnNamespace(ctx context.Context, objects []*unstructured.Unstructured) error {
 	for _, object := range objects {
-		if object.GetKind() != namespaceKind.Kind || object.GroupVersionKind().Group != "" {
+		if object.GetKind() != cluster.NamespaceKind.Kind || object.GroupVersionKind().Group != "" {
 			continue
 		}
-		live, err := d.Cluster.Get(ctx, namespaceKind, "", object.GetName())
+		live, err := d.Cluster.Get(ctx, cluster.NamespaceKind, "", object.GetName())
 		if err != nil {
 			return err
 		}
@@ -106,8 +105,6 @@ func (d *Deployer) checkOwnNamespace(ctx context.Context, objects []*unstructure
 	}
 	return nil
 }
-
-var namespaceKind = kube.GroupVersionKind{Version: "v1", Kind: "Namespace"}
 
 func namespaceRef(name string) schema.ObjectRef {
 	return schema.ObjectRef{APIVersion: "v1", Kind: "Namespace", Name: name}
@@ -176,7 +173,7 @@ func (d *Deployer) leftBehind(ctx context.Context, namespace string) (left []*en
 	if len(validation.IsDNS1123Label(namespace)) > 0 {
 		return nil, true, nil // no namespace ever had this name
 	}
-	live, err := d.Cluster.Get(ctx, namespaceKind, "", namespace)
+	live, err := d.Cluster.Get(ctx, cluster.NamespaceKind, "", namespace)
 	if err != nil || live != nil {
 		return nil, false, err
 	}

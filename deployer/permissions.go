@@ -32,7 +32,7 @@ func (d *Deployer) mayDo(ctx context.Context, t *task, o Options) error {
 	secrets := cluster.Permission{Resource: "secrets", Namespace: cluster.SystemNamespace}
 	wanted := append(secrets.Each("get", "list", "create", "update", "delete"), t.needs...)
 	for _, record := range t.records {
-		if record.Object.Kind == configMapKind.Kind {
+		if record.Object.Kind == cluster.ConfigMapKind.Kind {
 			wanted = append(wanted, onRecord(record.Object.Namespace, record.Object.Name)...)
 			continue
 		}
@@ -66,7 +66,7 @@ func onRecord(namespace, name string) []cluster.Permission {
 
 // mayMigrate is what it takes to store the objects of a definition anew.
 func mayMigrate(definition *unstructured.Unstructured) []cluster.Permission {
-	crds := cluster.Permission{Group: crdKind.Group, Resource: "customresourcedefinitions"}
+	crds := cluster.Permission{Group: cluster.DefinitionKind.Group, Resource: "customresourcedefinitions"}
 	status := crds
 	status.Subresource = "status"
 	return slices.Concat(crds.Each("get", "update"), status.Each("update"), onObjects(definition, "list", "get", "update"))
@@ -143,9 +143,9 @@ func verbsFor(change schema.Change, wait bool) []string {
 		return nil
 	}
 	switch kind := change.Object.Kind; {
-	case kind == crdKind.Kind && change.Action != schema.ActionDelete: // whoever defines a kind waits until it can be used
+	case kind == cluster.DefinitionKind.Kind && change.Action != schema.ActionDelete: // whoever defines a kind waits until it can be used
 		return append(verbs, "list", "watch")
-	case wait && kind == namespaceKind.Kind && change.Action == schema.ActionDelete:
+	case wait && kind == cluster.NamespaceKind.Kind && change.Action == schema.ActionDelete:
 		return append(verbs, "list", "watch")
 	case wait && engine.Awaits(change.Object) && change.Action != schema.ActionDelete:
 		return append(verbs, "list", "watch")
@@ -179,7 +179,7 @@ func (d *Deployer) granted(ctx context.Context, plan *engine.Plan) ([]cluster.Pe
 		}
 		if _, known := exists[namespace]; !known {
 			var found *unstructured.Unstructured
-			if found, err = d.Cluster.Get(ctx, namespaceKind, "", namespace); err != nil {
+			if found, err = d.Cluster.Get(ctx, cluster.NamespaceKind, "", namespace); err != nil {
 				return nil, err
 			}
 			exists[namespace] = found != nil

@@ -47,7 +47,7 @@ func protect(key engine.Key, objects []*unstructured.Unstructured) []*unstructur
 				"matchPolicy":    "Equivalent",
 				"objectSelector": map[string]any{"matchLabels": map[string]any{engine.LabelRelease: key.ID()}},
 				"resourceRules": []any{map[string]any{
-					"apiGroups": []any{crdKind.Group}, "apiVersions": []any{"*"}, "operations": []any{"DELETE"}, "resources": []any{"customresourcedefinitions"}, "scope": "Cluster",
+					"apiGroups": []any{cluster.DefinitionKind.Group}, "apiVersions": []any{"*"}, "operations": []any{"DELETE"}, "resources": []any{"customresourcedefinitions"}, "scope": "Cluster",
 				}},
 			},
 			"validations": []any{map[string]any{
@@ -83,7 +83,7 @@ func protected(s *engine.State) bool {
 func (d *Deployer) allowDeletion(ctx context.Context, definitions []*unstructured.Unstructured) error {
 	for _, definition := range definitions {
 		for {
-			live, err := d.Cluster.Get(ctx, crdKind, "", definition.GetName())
+			live, err := d.Cluster.Get(ctx, cluster.DefinitionKind, "", definition.GetName())
 			if err != nil {
 				return err
 			}
@@ -136,7 +136,7 @@ const protectionPoll = 200 * time.Millisecond
 
 // isProtected tries to delete a definition. Who may not do so anyway cannot find out.
 func (d *Deployer) isProtected(ctx context.Context, name string) (bool, error) {
-	live, err := d.Cluster.Get(ctx, crdKind, "", name)
+	live, err := d.Cluster.Get(ctx, cluster.DefinitionKind, "", name)
 	if err != nil || live == nil {
 		return live == nil, err
 	}

@@ -58,7 +58,7 @@ func (d *Deployer) finishPurge(ctx context.Context, o PurgeOptions) error {
 	if o.DryRun {
 		return nil
 	}
-	live, err := d.Cluster.Get(ctx, namespaceKind, "", cluster.SystemNamespace)
+	live, err := d.Cluster.Get(ctx, cluster.NamespaceKind, "", cluster.SystemNamespace)
 	if err != nil || live == nil || live.GetDeletionTimestamp() == nil {
 		return err
 	}
@@ -82,7 +82,7 @@ func (d *Deployer) planPurge(ctx context.Context, o PurgeOptions, held []cluster
 	if err != nil {
 		return nil, err
 	}
-	system, err := d.Cluster.Get(ctx, namespaceKind, "", cluster.SystemNamespace)
+	system, err := d.Cluster.Get(ctx, cluster.NamespaceKind, "", cluster.SystemNamespace)
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +98,7 @@ func (d *Deployer) planPurge(ctx context.Context, o PurgeOptions, held []cluster
 	for _, object := range slices.Concat(ours, stored, home) {
 		kind := object.GroupVersionKind()
 		t.records = append(t.records, schema.Change{Action: schema.ActionDelete, Object: refOf(kind, object)})
-		if kind == configMapKind {
+		if kind == cluster.ConfigMapKind {
 			t.needs = append(t.needs, cluster.Permission{Verb: "delete", Resource: "configmaps", Namespace: object.GetNamespace(), Name: object.GetName()})
 		}
 	}
@@ -109,7 +109,7 @@ func (d *Deployer) planPurge(ctx context.Context, o PurgeOptions, held []cluster
 			return err
 		}
 		if len(home) > 0 {
-			stored = slices.DeleteFunc(stored, func(object *unstructured.Unstructured) bool { return object.GetKind() == leaseKind.Kind })
+			stored = slices.DeleteFunc(stored, func(object *unstructured.Unstructured) bool { return object.GetKind() == cluster.LeaseKind.Kind })
 		}
 		for _, object := range stored {
 			if err := d.Cluster.Delete(ctx, withoutVersion(object), cluster.DeleteOptions{}); err != nil {
@@ -186,7 +186,7 @@ func (d *Deployer) onRecords(ctx context.Context, states []*engine.State) ([]str
 			continue
 		}
 		for _, object := range everything(s) {
-			if s.Namespace == "" && object.Kind == namespaceKind.Kind && object.Name == render.SystemNamespace(s.Solution) {
+			if s.Namespace == "" && object.Kind == cluster.NamespaceKind.Kind && object.Name == render.SystemNamespace(s.Solution) {
 				continue
 			}
 			there, err := d.stillThere(ctx, object)
@@ -210,13 +210,13 @@ func (d *Deployer) stillThere(ctx context.Context, object schema.DeployedObject)
 // solutionNamespaces are those that activations made: the label is that of the very Solution that the name tells.
 func (d *Deployer) solutionNamespaces(ctx context.Context) ([]*unstructured.Unstructured, error) {
 	var ours []*unstructured.Unstructured
-	for object, err := range d.Cluster.List(ctx, namespaceKind, "", metav1.ListOptions{LabelSelector: engine.LabelRelease}) {
+	for object, err := range d.Cluster.List(ctx, cluster.NamespaceKind, "", metav1.ListOptions{LabelSelector: engine.LabelRelease}) {
 		if err != nil {
 			return nil, err
 		}
 		solution := strings.TrimSuffix(object.GetName(), render.SystemNamespace(""))
 		if object.GetName() == render.SystemNamespace(solution) && object.GetLabels()[engine.LabelRelease] == (engine.Key{Solution: solution}).ID() {
-			object.SetGroupVersionKind(namespaceKind)
+			object.SetGroupVersionKind(cluster.NamespaceKind)
 			ours = append(ours, object)
 		}
 	}
@@ -231,10 +231,10 @@ func (d *Deployer) storedObjects(ctx context.Context) ([]*unstructured.Unstructu
 		kind kube.GroupVersionKind
 		ours func(*unstructured.Unstructured) bool
 	}{
-		{secretKind, engine.Stored},
-		{secretKind, ourNamed(importsName)},
-		{configMapKind, ourNamed(registryName)},
-		{leaseKind, isLock},
+		{cluster.SecretKind, engine.Stored},
+		{cluster.SecretKind, ourNamed(importsName)},
+		{cluster.ConfigMapKind, ourNamed(registryName)},
+		{cluster.LeaseKind, isLock},
 	} {
 		first := len(stored)
 		for object, err := range d.Cluster.ListMetadata(ctx, of.kind, cluster.SystemNamespace, metav1.ListOptions{}) {
@@ -250,8 +250,6 @@ func (d *Deployer) storedObjects(ctx context.Context) ([]*unstructured.Unstructu
 	}
 	return stored, nil
 }
-
-var leaseKind = kube.GroupVersionKind{Group: "coordination.k8s.io", Version: "v1", Kind: "Lease"}
 
 func isLock(lease *unstructured.Unstructured) bool {
 	return lease.GetName() == clusterLock || strings.HasPrefix(lease.GetName(), lockPrefix)

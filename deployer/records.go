@@ -220,7 +220,7 @@ func (d *Deployer) rebuild(ctx context.Context, t *task, r brokenRecord, write b
 			return fmt.Errorf("rebuild the record of %s: %w", r.key, err)
 		}
 	}
-	record := schema.ObjectRef{APIVersion: "v1", Kind: secretKind.Kind, Namespace: cluster.SystemNamespace, Name: engine.RecordName(r.key)}
+	record := schema.ObjectRef{APIVersion: "v1", Kind: cluster.SecretKind.Kind, Namespace: cluster.SystemNamespace, Name: engine.RecordName(r.key)}
 	part := schema.OperationPart{
 		Namespace: r.key.Namespace, Solution: r.key.Solution, Version: match.Release.Version,
 		Changes: []schema.Change{{Action: schema.ActionUpdate, Object: record, Note: "the record is rebuilt: " + r.why}},
@@ -386,8 +386,8 @@ func (d *Deployer) settingsOf(ctx context.Context, p *render.Payload, r brokenRe
 			if class, _, _ := unstructured.NestedString(orEmpty(live).Object, "spec", "ingressClassName"); class != "" {
 				settings[settingIngressClass] = class
 			}
-		case object.GetKind() == deploymentKind.Kind && object.GetName() == operatorName(r.key.Solution):
-			live, err := d.Cluster.Get(ctx, deploymentKind, object.GetNamespace(), object.GetName())
+		case object.GetKind() == cluster.DeploymentKind.Kind && object.GetName() == operatorName(r.key.Solution):
+			live, err := d.Cluster.Get(ctx, cluster.DeploymentKind, object.GetNamespace(), object.GetName())
 			if err != nil {
 				return nil, err
 			}
@@ -409,7 +409,7 @@ func orEmpty(object *unstructured.Unstructured) *unstructured.Unstructured {
 
 // toldOf are the versions that an operator was told of: those that were imported when it was deployed.
 func (d *Deployer) toldOf(ctx context.Context, key engine.Key, imported []*render.Payload) ([]*render.Payload, error) {
-	object, err := d.Cluster.Get(ctx, configMapKind, key.Namespace, operatorName(key.Solution)+"-config")
+	object, err := d.Cluster.Get(ctx, cluster.ConfigMapKind, key.Namespace, operatorName(key.Solution)+"-config")
 	if err != nil || object == nil {
 		return imported, err
 	}

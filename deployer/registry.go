@@ -20,7 +20,7 @@ func (d *Deployer) Registry(ctx context.Context) (*schema.ClusterRegistry, error
 }
 
 func (d *Deployer) readRegistry(ctx context.Context) (*schema.ClusterRegistry, *unstructured.Unstructured, error) {
-	object, err := d.Cluster.Get(ctx, configMapKind, cluster.SystemNamespace, registryName)
+	object, err := d.Cluster.Get(ctx, cluster.ConfigMapKind, cluster.SystemNamespace, registryName)
 	if err != nil || object == nil {
 		return nil, nil, err
 	}
@@ -84,7 +84,7 @@ func (d *Deployer) recordRegistry(ctx context.Context, edit func(*schema.Cluster
 	}
 	exists := object != nil
 	if !exists {
-		object = systemObject(configMapKind, registryName)
+		object = systemObject(cluster.ConfigMapKind, registryName)
 	}
 	if err := unstructured.SetNestedField(object.Object, string(data), "data", registryKey); err != nil {
 		return nil, err

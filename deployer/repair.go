@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+
 	"github.com/solutionctl/solutionctl/deployer/engine"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -97,7 +99,7 @@ func (d *Deployer) planRepair(ctx context.Context, t *task, selected DiffOptions
 	}
 	for _, p := range t.plans {
 		for _, change := range p.Changes {
-			if change.Action == schema.ActionKeep && change.Object.Kind == crdKind.Kind {
+			if change.Action == schema.ActionKeep && change.Object.Kind == cluster.DefinitionKind.Kind {
 				t.notice(fmt.Sprintf("%s was changed, and a repair does not touch definitions: solutionctl deploy activate %s %s",
 					change.Object, p.Release.Solution, p.Release.Version))
 			}

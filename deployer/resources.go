@@ -60,14 +60,14 @@ func (d *Deployer) definitions(ctx context.Context, catalog *Catalog, solution s
 			continue
 		}
 		for _, object := range revision.Objects {
-			if object.Kind == crdKind.Kind {
+			if object.Kind == cluster.DefinitionKind.Kind {
 				names[object.Name] = true
 			}
 		}
 	}
 	var found []*unstructured.Unstructured
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		object, err := d.Cluster.Get(ctx, crdKind, "", name)
+		object, err := d.Cluster.Get(ctx, cluster.DefinitionKind, "", name)
 		if err != nil {
 			return nil, err
 		}
@@ -175,7 +175,7 @@ func (d *Deployer) deleteExported(ctx context.Context, one customResource) error
 			return err
 		}
 		if digest != one.digest {
-			return report.Errorf(report.Conflict, "%s was changed after it was exported, and was not deleted", objectName(now)).
+			return report.Errorf(report.Conflict, "%s was changed after it was exported, and was not deleted", cluster.NameOf(now)).
 				WithHint("run the same command again: it exports what is left")
 		}
 		object = now

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+
 	"github.com/solutionctl/solutionctl/deployer/engine"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -150,7 +152,7 @@ func (d *Deployer) resume(ctx context.Context, p unfinished, o Options) (err err
 func (d *Deployer) resumeDeactivation(ctx context.Context, p unfinished, o Options) error {
 	resumed := DeactivateOptions{Options: o, Solution: p.Solution, Data: KeepData}
 	if p.revision.Outcome == schema.DeploymentPending && slices.ContainsFunc(p.revision.Objects, func(object schema.DeployedObject) bool {
-		return object.Leaving && object.Kind == crdKind.Kind
+		return object.Leaving && object.Kind == cluster.DefinitionKind.Kind
 	}) {
 		resumed.Data, resumed.begun = RefuseData, true
 	}

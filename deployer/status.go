@@ -132,7 +132,7 @@ func (d *Deployer) findGone(ctx context.Context, s *survey) error {
 		if _, known := s.gone[key.Namespace]; known || s.states[key].Damage != nil {
 			continue
 		}
-		live, err := d.Cluster.Get(ctx, namespaceKind, "", key.Namespace)
+		live, err := d.Cluster.Get(ctx, cluster.NamespaceKind, "", key.Namespace)
 		if err != nil {
 			return err
 		}
@@ -164,7 +164,7 @@ func (d *Deployer) findForeign(ctx context.Context, s *survey) error {
 				continue
 			}
 		}
-		operator, err := d.Cluster.Get(ctx, deploymentKind, key.Namespace, operatorName(key.Solution))
+		operator, err := d.Cluster.Get(ctx, cluster.DeploymentKind, key.Namespace, operatorName(key.Solution))
 		if err != nil {
 			return err
 		}

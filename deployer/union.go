@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
@@ -65,7 +67,7 @@ func (d *Deployer) operatorOf(ctx context.Context, i schema.Import) (o operator,
 func byName(objects []*unstructured.Unstructured) map[string]*unstructured.Unstructured {
 	found := map[string]*unstructured.Unstructured{}
 	for _, object := range objects {
-		if object.GroupVersionKind() == crdKind {
+		if object.GroupVersionKind() == cluster.DefinitionKind {
 			found[object.GetName()] = object
 		}
 	}
@@ -91,7 +93,7 @@ func (d *Deployer) unite(ctx context.Context, definitions map[string]*unstructur
 	for i, o := range operators {
 		fits[i].operator = o
 		for _, wanted := range lacking(o.required, alone) {
-			live, err := d.Cluster.Get(ctx, crdKind, "", wanted.Name)
+			live, err := d.Cluster.Get(ctx, cluster.DefinitionKind, "", wanted.Name)
 			if err != nil {
 				return nil, err
 			}
@@ -371,7 +373,7 @@ func (d *Deployer) noticeUnneeded(ctx context.Context, t *task, catalog *Catalog
 func (d *Deployer) servedBeside(ctx context.Context, definitions []*unstructured.Unstructured) ([]schema.CRDRequirement, error) {
 	var extra []schema.CRDRequirement
 	for _, definition := range definitions {
-		live, err := d.Cluster.Get(ctx, crdKind, "", definition.GetName())
+		live, err := d.Cluster.Get(ctx, cluster.DefinitionKind, "", definition.GetName())
 		if err != nil {
 			return nil, err
 		}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/solutionctl/solutionctl/deployer/render"
@@ -38,7 +40,7 @@ func (d *Deployer) awaitInstances(ctx context.Context, done *schema.Operation, t
 		}
 		var live []*unstructured.Unstructured
 		for _, definition := range definitions {
-			object, err := d.Cluster.Get(ctx, crdKind, "", definition.GetName())
+			object, err := d.Cluster.Get(ctx, cluster.DefinitionKind, "", definition.GetName())
 			if err != nil {
 				return err
 			}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -99,10 +101,8 @@ func (c *collector) workloads(namespace string) {
 	}
 }
 
-var podKind = kube.GroupVersionKind{Version: "v1", Kind: "Pod"}
-
 func (c *collector) pods(namespace string) {
-	for object := range c.objects(podKind, namespace, metav1.ListOptions{}) {
+	for object := range c.objects(cluster.PodKind, namespace, metav1.ListOptions{}) {
 		var pod corev1.Pod
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &pod); err != nil {
 			c.missing("pod %s/%s: its status cannot be understood", object.GetNamespace(), object.GetName())

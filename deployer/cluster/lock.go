@@ -13,7 +13,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -34,11 +33,6 @@ const leaseDuration = 15 * time.Second
 
 // pollInterval is how often somebody who waits looks.
 const pollInterval = 500 * time.Millisecond
-
-var (
-	leaseKind     = schema.GroupVersionKind{Group: "coordination.k8s.io", Version: "v1", Kind: "Lease"}
-	namespaceKind = schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}
-)
 
 // Lock keeps two people from changing the same things at once. It is a Lease in [SystemNamespace] that is renewed in the
 // background until it is released or its context ends.
@@ -135,7 +129,7 @@ func (l *Lock) giveBack(ctx context.Context) error {
 			return err
 		}
 		// By somebody else, or by a renewal of which nobody waited for the answer: then the lock is still ours.
-		if lease, err = l.cluster.Get(ctx, leaseKind, SystemNamespace, l.name); err != nil {
+		if lease, err = l.cluster.Get(ctx, LeaseKind, SystemNamespace, l.name); err != nil {
 			return err
 		}
 	}
@@ -155,7 +149,7 @@ func (l *Lock) acquire(ctx context.Context, o LockOptions, watch *observer) erro
 	}()
 	for {
 		before := bootTime()
-		lease, err := l.cluster.Get(ctx, leaseKind, SystemNamespace, l.name)
+		lease, err := l.cluster.Get(ctx, LeaseKind, SystemNamespace, l.name)
 		if err != nil {
 			return err
 		}
@@ -247,7 +241,7 @@ func (l *Lock) renewOnce(ctx context.Context, left time.Duration) (*unstructured
 		return lease, err
 	}
 	// Perhaps it was changed by an attempt whose answer was lost.
-	lease, getErr := l.cluster.Get(ctx, leaseKind, SystemNamespace, l.name)
+	lease, getErr := l.cluster.Get(ctx, LeaseKind, SystemNamespace, l.name)
 	if getErr != nil {
 		return nil, getErr
 	}
@@ -278,7 +272,7 @@ func (l *Lock) write(ctx context.Context, lease *unstructured.Unstructured, spec
 		}
 		verb, method = "create", http.MethodPost
 		lease = &unstructured.Unstructured{Object: map[string]any{}}
-		lease.SetGroupVersionKind(leaseKind)
+		lease.SetGroupVersionKind(LeaseKind)
 		lease.SetNamespace(SystemNamespace)
 		lease.SetName(l.name)
 	}
@@ -295,12 +289,12 @@ func (l *Lock) write(ctx context.Context, lease *unstructured.Unstructured, spec
 
 // ensureSystemNamespace creates the namespace of the tool if it is not there.
 func (c *Cluster) ensureSystemNamespace(ctx context.Context) error {
-	found, err := c.Get(ctx, namespaceKind, "", SystemNamespace)
+	found, err := c.Get(ctx, NamespaceKind, "", SystemNamespace)
 	if err != nil || found != nil {
 		return err
 	}
 	namespace := &unstructured.Unstructured{Object: map[string]any{}}
-	namespace.SetGroupVersionKind(namespaceKind)
+	namespace.SetGroupVersionKind(NamespaceKind)
 	namespace.SetName(SystemNamespace)
 	if _, err = c.Create(ctx, namespace, WriteOptions{}); errors.Is(err, ErrExists) {
 		return nil

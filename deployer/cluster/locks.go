@@ -81,7 +81,7 @@ func (c *Cluster) watchLocks(ctx context.Context, names []string, watches map[st
 	group.SetLimit(atOnce)
 	for _, name := range names {
 		group.Go(func() error {
-			lease, err := c.Get(ctx, leaseKind, SystemNamespace, name)
+			lease, err := c.Get(ctx, LeaseKind, SystemNamespace, name)
 			if err == nil {
 				watches[name].look(lease)
 			}

@@ -69,7 +69,7 @@ type Held struct {
 // Locks returns the locks that are held, see [Cluster.Lock].
 func (c *Cluster) Locks(ctx context.Context) ([]Held, error) {
 	var held []Held
-	for lease, err := range c.List(ctx, leaseKind, SystemNamespace, metav1.ListOptions{}) {
+	for lease, err := range c.List(ctx, LeaseKind, SystemNamespace, metav1.ListOptions{}) {
 		if err != nil {
 			return nil, err
 		}

@@ -10,14 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	kube "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
-
-var claimKind = kube.GroupVersionKind{Version: "v1", Kind: "PersistentVolumeClaim"}
 
 // claim is a volume claim of a StatefulSet that is to grow.
 type claim struct {
@@ -32,7 +29,7 @@ func (j *judge) growing(ctx context.Context, s *step) (claims []claim, notes []s
 	if len(sizes) == 0 {
 		return nil, nil, nil
 	}
-	for live, err := range j.Cluster.List(ctx, claimKind, s.Object.Namespace, metav1.ListOptions{}) {
+	for live, err := range j.Cluster.List(ctx, cluster.ClaimKind, s.Object.Namespace, metav1.ListOptions{}) {
 		if report.CodeOf(err) == report.Forbidden {
 			return nil, []string{"its claims stay as they are, as the user may not read them"}, nil
 		}

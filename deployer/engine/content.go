@@ -92,7 +92,7 @@ func (e *Engine) LoadContent(ctx context.Context, owner, digest string) ([]byte,
 	var packed bytes.Buffer
 	for i, parts := 0, 1; i < parts; i++ {
 		name := contentName(owner, digest, i)
-		secret, err := e.get(ctx, secretKind, cluster.SystemNamespace, name)
+		secret, err := e.get(ctx, cluster.SecretKind, cluster.SystemNamespace, name)
 		if err != nil {
 			return nil, err
 		}
@@ -137,7 +137,7 @@ func (e *Engine) collect(ctx context.Context, owners []string, keep ...string) e
 	// The first part goes first: without it the others do not count.
 	var first, others []*unstructured.Unstructured
 	for some := range slices.Chunk(owners, manyOwners) {
-		stored, err := e.listMetadata(ctx, secretKind, cluster.SystemNamespace, labelStores+"=content,"+labelOwner+" in ("+strings.Join(some, ",")+")")
+		stored, err := e.listMetadata(ctx, cluster.SecretKind, cluster.SystemNamespace, labelStores+"=content,"+labelOwner+" in ("+strings.Join(some, ",")+")")
 		if err != nil {
 			return fmt.Errorf("content that nothing refers to: %w", err)
 		}
@@ -162,7 +162,7 @@ func (e *Engine) collect(ctx context.Context, owners []string, keep ...string) e
 // dropContent removes what is stored under one digest, without a look at everything that is stored.
 func (e *Engine) dropContent(ctx context.Context, owner, digest string) error {
 	for i, parts := 0, 1; i < parts; i++ {
-		secret, err := e.getMetadata(ctx, secretKind, cluster.SystemNamespace, contentName(owner, digest, i))
+		secret, err := e.getMetadata(ctx, cluster.SecretKind, cluster.SystemNamespace, contentName(owner, digest, i))
 		if err != nil {
 			return fmt.Errorf("content that nothing refers to: %w", err)
 		}

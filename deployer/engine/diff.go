@@ -22,7 +22,7 @@ const hidden = "(hidden)"
 // fieldChanges returns what differs between an object and what the server would make of it, without what the server
 // keeps for itself, and who owns the values that are there now.
 func fieldChanges(before, after *unstructured.Unstructured) []schema.FieldChange {
-	d := differ{owners: ownersOf(before), secret: before.GroupVersionKind() == secretKind}
+	d := differ{owners: ownersOf(before), secret: before.GroupVersionKind() == cluster.SecretKind}
 	d.compare(nil, withoutBookkeeping(before), withoutBookkeeping(after))
 	return d.changes
 }

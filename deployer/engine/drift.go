@@ -138,7 +138,7 @@ func appliedByOthers(s *step) []string {
 // owns them now. It needs no help of the server: whoever changes a field takes it away from its owners, so that a field
 // that the server still counts as ours has the value that we gave it, however the server writes it.
 func drifted(desired, live *unstructured.Unstructured) []schema.FieldChange {
-	d := drift{differ{owners: ownersOf(live), secret: live.GroupVersionKind() == secretKind}}
+	d := drift{differ{owners: ownersOf(live), secret: live.GroupVersionKind() == cluster.SecretKind}}
 	var mine map[string]any
 	_, fields := applied(live)
 	_ = json.Unmarshal([]byte(fields), &mine) // what cannot be read is not ours

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kube "k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -68,7 +70,7 @@ func prepare(key Key, object *unstructured.Unstructured) (*unstructured.Unstruct
 // foldStringData moves stringData of a Secret to data, as the server does when it stores it: server-side apply tracks only
 // fields that are stored, so a key that disappears from stringData would stay.
 func foldStringData(object *unstructured.Unstructured) error {
-	if object.GroupVersionKind() != secretKind {
+	if object.GroupVersionKind() != cluster.SecretKind {
 		return nil
 	}
 	text, found, err := unstructured.NestedStringMap(object.Object, "stringData")

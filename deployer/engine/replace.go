@@ -164,7 +164,7 @@ func (j *judge) replace(ctx context.Context, s *step, anew *unstructured.Unstruc
 		s.propagation, r.costs = metav1.DeletePropagationForeground, "keeps its volume claims, and "+costsPods
 	case kind == jobKind:
 		r.costs = "ends it, though it is still running, and begins anew"
-	case kind == secretKind.GroupKind() || kind == configMapKind:
+	case kind == cluster.SecretKind.GroupKind() || kind == configMapKind:
 		if keys := dataOfOthers(s); len(keys) > 0 {
 			return keep(s, refusal, "what others have put into it ("+strings.Join(keys, ", ")+")")
 		}

@@ -19,7 +19,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	kube "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/schema"
@@ -40,11 +39,6 @@ const (
 	stateKey     = "state.json.gz"
 	historyLimit = 5
 	maxState     = 64 << 20 // of a record, uncompressed
-)
-
-var (
-	secretKind    = kube.GroupVersionKind{Version: "v1", Kind: "Secret"}
-	namespaceKind = kube.GroupVersionKind{Version: "v1", Kind: "Namespace"}
 )
 
 // ID is the value of [LabelRelease] on the objects of this key, and part of the name of its record.
@@ -93,7 +87,7 @@ func (e *Engine) State(ctx context.Context, key Key) (*State, error) {
 
 // Look is [Engine.State] for whoever goes on where a record cannot be read.
 func (e *Engine) Look(ctx context.Context, key Key) (*State, error) {
-	secret, err := e.get(ctx, secretKind, cluster.SystemNamespace, key.secretName())
+	secret, err := e.get(ctx, cluster.SecretKind, cluster.SystemNamespace, key.secretName())
 	if err != nil {
 		return nil, fmt.Errorf("record of %s: %w", key, err)
 	}
@@ -107,7 +101,7 @@ func (e *Engine) Look(ctx context.Context, key Key) (*State, error) {
 // them, with its Damage.
 func (e *Engine) States(ctx context.Context) ([]*State, error) {
 	var secrets []*unstructured.Unstructured
-	for secret, err := range e.Cluster.List(ctx, secretKind, cluster.SystemNamespace, metav1.ListOptions{LabelSelector: labelStores + "=state"}) {
+	for secret, err := range e.Cluster.List(ctx, cluster.SecretKind, cluster.SystemNamespace, metav1.ListOptions{LabelSelector: labelStores + "=state"}) {
 		if err != nil {
 			return nil, fmt.Errorf("records of what is deployed: %w", err)
 		}
@@ -130,13 +124,13 @@ func (e *Engine) States(ctx context.Context) ([]*State, error) {
 // ReadAhead reads all records at once into the memory of the context, see [cluster.WithMemory], for whoever will ask for many.
 func (e *Engine) ReadAhead(ctx context.Context) error {
 	var secrets []*unstructured.Unstructured
-	for secret, err := range e.Cluster.List(ctx, secretKind, cluster.SystemNamespace, metav1.ListOptions{LabelSelector: labelStores + "=state"}) {
+	for secret, err := range e.Cluster.List(ctx, cluster.SecretKind, cluster.SystemNamespace, metav1.ListOptions{LabelSelector: labelStores + "=state"}) {
 		if err != nil {
 			return fmt.Errorf("records of what is deployed: %w", err)
 		}
 		secrets = append(secrets, secret)
 	}
-	cluster.Remember(ctx, secretKind, statePrefix, secrets)
+	cluster.Remember(ctx, cluster.SecretKind, statePrefix, secrets)
 	return nil
 }
 
@@ -146,7 +140,7 @@ const manyStates = 32
 // StatesIn returns what is known about the releases in namespaces, sorted like [Engine.States]. It reads no other records:
 // the name of a record says whose it is.
 func (e *Engine) StatesIn(ctx context.Context, namespaces ...string) ([]*State, error) {
-	records, err := e.listMetadata(ctx, secretKind, cluster.SystemNamespace, labelStores+"=state")
+	records, err := e.listMetadata(ctx, cluster.SecretKind, cluster.SystemNamespace, labelStores+"=state")
 	if err != nil {
 		return nil, fmt.Errorf("records of what is deployed: %w", err)
 	}
@@ -276,7 +270,7 @@ func (e *Engine) placeDamaged(ctx context.Context, states []*State) error {
 	if !slices.ContainsFunc(states, func(s *State) bool { return s.Damage != nil }) {
 		return nil
 	}
-	namespaces, err := e.listMetadata(ctx, namespaceKind, "", "")
+	namespaces, err := e.listMetadata(ctx, cluster.NamespaceKind, "", "")
 	if err != nil && report.CodeOf(err) != report.Forbidden {
 		return fmt.Errorf("a record cannot be read, and which namespace it is about neither: %w", err)
 	}
@@ -330,7 +324,7 @@ func (e *Engine) save(ctx context.Context, s *State) error {
 		saved, err = e.update(ctx, secret)
 	}
 	if errors.Is(err, cluster.ErrExists) || errors.Is(err, cluster.ErrChanged) {
-		saved, err = e.get(ctx, secretKind, cluster.SystemNamespace, s.secretName())
+		saved, err = e.get(ctx, cluster.SecretKind, cluster.SystemNamespace, s.secretName())
 		if err == nil && (saved == nil || !sameData(saved, secret)) {
 			err = errOutrun
 		}
@@ -349,7 +343,7 @@ func newSecret(old *unstructured.Unstructured, name, stores, owner, key string, 
 		secret.SetUID(old.GetUID())
 		secret.SetResourceVersion(old.GetResourceVersion())
 	}
-	secret.SetGroupVersionKind(secretKind)
+	secret.SetGroupVersionKind(cluster.SecretKind)
 	secret.SetNamespace(cluster.SystemNamespace)
 	secret.SetName(name)
 	secret.SetLabels(map[string]string{"app.kubernetes.io/managed-by": "solutionctl", labelStores: stores, labelOwner: owner})
@@ -365,7 +359,7 @@ func (e *Engine) createStored(ctx context.Context, secret *unstructured.Unstruct
 		return saved, err
 	}
 	namespace := &unstructured.Unstructured{Object: map[string]any{}}
-	namespace.SetGroupVersionKind(namespaceKind)
+	namespace.SetGroupVersionKind(cluster.NamespaceKind)
 	namespace.SetName(cluster.SystemNamespace)
 	namespace.SetLabels(map[string]string{"app.kubernetes.io/managed-by": "solutionctl"})
 	if _, err := e.create(ctx, namespace, cluster.WriteOptions{}); err != nil && !errors.Is(err, cluster.ErrExists) {

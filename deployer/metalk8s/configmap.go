@@ -24,7 +24,7 @@ const attempts = 100
 // nothing is to be in it.
 func (d *Documents) editData(ctx context.Context, namespace, name string, edit func(data map[string]string) error) error {
 	for range attempts {
-		object, err := d.Cluster.Get(ctx, configMapKind, namespace, name)
+		object, err := d.Cluster.Get(ctx, cluster.ConfigMapKind, namespace, name)
 		if err != nil {
 			return err
 		}
@@ -49,7 +49,7 @@ func (d *Documents) editData(ctx context.Context, namespace, name string, edit f
 func (d *Documents) writeData(ctx context.Context, object *unstructured.Unstructured, namespace, name string, data map[string]string) error {
 	exists := object != nil
 	if !exists {
-		object = newObject(configMapKind, namespace, name)
+		object = newObject(cluster.ConfigMapKind, namespace, name)
 	}
 	if len(data) == 0 {
 		unstructured.RemoveNestedField(object.Object, "data")
@@ -101,7 +101,7 @@ func (d *Documents) explainTerminating(ctx context.Context, err error, namespace
 // Terminating is the error that tells that nothing can be put into a namespace any more, and what holds it.
 func (d *Documents) Terminating(ctx context.Context, namespace string) error {
 	reasons := ""
-	if live, err := d.Cluster.Get(ctx, namespaceKind, "", namespace); err == nil && live != nil {
+	if live, err := d.Cluster.Get(ctx, cluster.NamespaceKind, "", namespace); err == nil && live != nil {
 		reasons = ": " + strings.Join(health.Explain(ctx, d.Cluster, live), "; ")
 	}
 	return report.Errorf(report.Conflict, "namespace %s is being deleted%s", namespace, reasons).

@@ -112,7 +112,7 @@ func (o CreateOptions) check() error {
 // createNamespace makes a namespace part of the environment.
 func (d *Documents) createNamespace(ctx context.Context, o CreateOptions, description string) (Creation, error) {
 	for range attempts {
-		live, err := d.Cluster.Get(ctx, namespaceKind, "", o.Namespace)
+		live, err := d.Cluster.Get(ctx, cluster.NamespaceKind, "", o.Namespace)
 		if err != nil {
 			return "", err
 		}
@@ -130,7 +130,7 @@ func (d *Documents) createNamespace(ctx context.Context, o CreateOptions, descri
 }
 
 func (d *Documents) postNamespace(ctx context.Context, o CreateOptions, description string) error {
-	object := newObject(namespaceKind, "", o.Namespace)
+	object := newObject(cluster.NamespaceKind, "", o.Namespace)
 	object.SetLabels(map[string]string{EnvironmentLabel: o.Name})
 	object.SetAnnotations(map[string]string{DescriptionAnnotation: description})
 	_, err := d.Cluster.Create(ctx, object, cluster.WriteOptions{})
@@ -172,7 +172,7 @@ func (d *Documents) adoptNamespace(ctx context.Context, live *unstructured.Unstr
 // editNamespace changes a namespace that others may be changing as well; edit tells whether it changed something.
 func (d *Documents) editNamespace(ctx context.Context, name string, edit func(*unstructured.Unstructured) bool) error {
 	for range attempts {
-		live, err := d.Cluster.Get(ctx, namespaceKind, "", name)
+		live, err := d.Cluster.Get(ctx, cluster.NamespaceKind, "", name)
 		if err != nil || live == nil || !edit(live) {
 			return err
 		}

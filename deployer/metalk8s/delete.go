@@ -108,7 +108,7 @@ func (d *Documents) awaitDeletion(ctx, waiting context.Context, n Namespace) err
 	one := metav1.ListOptions{FieldSelector: "metadata.name=" + n.Name}
 	last := n.object
 	for {
-		live, err := d.Cluster.Get(ctx, namespaceKind, "", n.Name)
+		live, err := d.Cluster.Get(ctx, cluster.NamespaceKind, "", n.Name)
 		switch {
 		case err == nil && (live == nil || live.GetUID() != n.object.GetUID()):
 			d.emit(report.Event{Step: "delete", Name: "namespace " + n.Name, State: report.Done})
@@ -133,7 +133,7 @@ func (d *Documents) awaitDeletion(ctx, waiting context.Context, n Namespace) err
 // returns what was seen last.
 func (d *Documents) followNamespace(ctx context.Context, last *unstructured.Unstructured, o metav1.ListOptions) (*unstructured.Unstructured, error) {
 	o.ResourceVersion = last.GetResourceVersion()
-	for change, err := range d.Cluster.Watch(ctx, namespaceKind, "", o, last) {
+	for change, err := range d.Cluster.Watch(ctx, cluster.NamespaceKind, "", o, last) {
 		if err != nil {
 			return last, err
 		}
@@ -226,11 +226,10 @@ func (u Use) String() string {
 	return text + " in namespace " + u.Namespace
 }
 
-// claimKind is what holds data outside of custom resources.
-var claimKind = kube.GroupVersionKind{Version: "v1", Kind: "PersistentVolumeClaim"}
+// cluster.ClaimKind is what holds data outside of custom resources.
 
 // IsClaim tells that this is about volume claims: they go with their namespace, after the pods that use them.
-func (u Use) IsClaim() bool { return u.Kind == claimKind }
+func (u Use) IsClaim() bool { return u.Kind == cluster.ClaimKind }
 
 // Usage finds what deleting the namespaces would destroy: the Solutions that are deployed there, custom resources of any
 // kind, since they are what people made, and volume claims. What belongs to other objects is not counted: nobody made it.
@@ -245,7 +244,7 @@ func (d *Documents) Usage(ctx context.Context, namespaces []Namespace) ([]Use, e
 	if err != nil {
 		return nil, err
 	}
-	kinds = append(kinds, claimKind)
+	kinds = append(kinds, cluster.ClaimKind)
 	for _, n := range namespaces {
 		for _, kind := range kinds {
 			var objects []*unstructured.Unstructured
@@ -265,8 +264,6 @@ func (d *Documents) Usage(ctx context.Context, namespaces []Namespace) ([]Use, e
 	return usage, nil
 }
 
-var definitionKind = kube.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
-
 // customKinds are the kinds of custom resources that live in namespaces, each in a version that is served.
 func (d *Documents) customKinds(ctx context.Context) ([]kube.GroupVersionKind, error) {
 	custom, _, err := d.kinds(ctx)
@@ -276,13 +273,13 @@ func (d *Documents) customKinds(ctx context.Context) ([]kube.GroupVersionKind, e
 // PlainKinds are the kinds of objects that live in namespaces and that [Documents.Usage] does not look at.
 func (d *Documents) PlainKinds(ctx context.Context) ([]kube.GroupVersionKind, error) {
 	_, plain, err := d.kinds(ctx)
-	return slices.DeleteFunc(plain, func(kind kube.GroupVersionKind) bool { return kind == claimKind }), err
+	return slices.DeleteFunc(plain, func(kind kube.GroupVersionKind) bool { return kind == cluster.ClaimKind }), err
 }
 
 func (d *Documents) kinds(ctx context.Context) (custom, plain []kube.GroupVersionKind, err error) {
 	defined := map[string]bool{}
 	var groups []string
-	for object, err := range d.Cluster.ListMetadata(ctx, definitionKind, "", metav1.ListOptions{}) {
+	for object, err := range d.Cluster.ListMetadata(ctx, cluster.DefinitionKind, "", metav1.ListOptions{}) {
 		if err != nil {
 			return nil, nil, err
 		}

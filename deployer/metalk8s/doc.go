@@ -11,8 +11,6 @@
 package metalk8s
 
 import (
-	kube "k8s.io/apimachinery/pkg/runtime/schema"
-
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -30,11 +28,6 @@ const (
 	EnvironmentLabel = schema.AnnotationPrefix + "environment"
 	// DescriptionAnnotation on a namespace tells what its environment is for.
 	DescriptionAnnotation = schema.AnnotationPrefix + "environment-description"
-)
-
-var (
-	namespaceKind = kube.GroupVersionKind{Version: "v1", Kind: "Namespace"}
-	configMapKind = kube.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
 )
 
 // Documents are the shared documents of a cluster.

@@ -103,7 +103,7 @@ func (d *Documents) Environment(ctx context.Context, name string) (*Environment,
 // Namespace reads one namespace of an environment, which takes no rights on others. The error has the code NotFound when it is
 // not part of the environment.
 func (d *Documents) Namespace(ctx context.Context, environment, name string) (Namespace, error) {
-	object, err := d.Cluster.Get(ctx, namespaceKind, "", name)
+	object, err := d.Cluster.Get(ctx, cluster.NamespaceKind, "", name)
 	if err != nil {
 		return Namespace{}, err
 	}
@@ -125,7 +125,7 @@ func (d *Documents) Outline(ctx context.Context, name string) ([]string, error) 
 	}
 	var names []string
 	o := metav1.ListOptions{LabelSelector: EnvironmentLabel + "=" + name, ResourceVersion: "0"}
-	for object, err := range d.Cluster.ListMetadata(ctx, namespaceKind, "", o) {
+	for object, err := range d.Cluster.ListMetadata(ctx, cluster.NamespaceKind, "", o) {
 		if err != nil {
 			return nil, err
 		}
@@ -137,7 +137,7 @@ func (d *Documents) Outline(ctx context.Context, name string) ([]string, error) 
 // namespaces reads the namespaces that a selector of labels finds, with what ConfigMap metalk8s-environment says in each.
 func (d *Documents) namespaces(ctx context.Context, selector string) ([]Namespace, error) {
 	var namespaces []Namespace
-	for object, err := range d.Cluster.List(ctx, namespaceKind, "", metav1.ListOptions{LabelSelector: selector}) {
+	for object, err := range d.Cluster.List(ctx, cluster.NamespaceKind, "", metav1.ListOptions{LabelSelector: selector}) {
 		if err != nil {
 			return nil, err
 		}
@@ -234,7 +234,7 @@ func (d *Documents) configs(ctx context.Context, namespaces []Namespace) (map[st
 	configs := map[string]map[string]string{}
 	all := metav1.ListOptions{FieldSelector: "metadata.name=" + EnvironmentConfigMap}
 	var failure error
-	for object, err := range d.Cluster.List(ctx, configMapKind, "", all) {
+	for object, err := range d.Cluster.List(ctx, cluster.ConfigMapKind, "", all) {
 		if err != nil {
 			failure = err
 			break
@@ -250,7 +250,7 @@ func (d *Documents) configs(ctx context.Context, namespaces []Namespace) (map[st
 func (d *Documents) configsOneByOne(ctx context.Context, namespaces []Namespace) (map[string]map[string]string, error) {
 	configs := map[string]map[string]string{}
 	for _, n := range namespaces {
-		object, err := d.Cluster.Get(ctx, configMapKind, n.Name, EnvironmentConfigMap)
+		object, err := d.Cluster.Get(ctx, cluster.ConfigMapKind, n.Name, EnvironmentConfigMap)
 		if err != nil {
 			return nil, err
 		}
@@ -303,11 +303,11 @@ func (d *Documents) SetVersion(ctx context.Context, namespace, solution, version
 
 // ensureConfigMap creates an empty ConfigMap metalk8s-environment. One that is there is left as it is.
 func (d *Documents) ensureConfigMap(ctx context.Context, namespace string) error {
-	object, err := d.Cluster.Get(ctx, configMapKind, namespace, EnvironmentConfigMap)
+	object, err := d.Cluster.Get(ctx, cluster.ConfigMapKind, namespace, EnvironmentConfigMap)
 	if err != nil || object != nil {
 		return err
 	}
-	_, err = d.Cluster.Create(ctx, newObject(configMapKind, namespace, EnvironmentConfigMap), cluster.WriteOptions{})
+	_, err = d.Cluster.Create(ctx, newObject(cluster.ConfigMapKind, namespace, EnvironmentConfigMap), cluster.WriteOptions{})
 	if errors.Is(err, cluster.ErrExists) {
 		return nil
 	}

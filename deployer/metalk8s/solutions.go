@@ -48,7 +48,7 @@ const solutionsWhere = "ConfigMap " + SolutionsNamespace + "/" + SolutionsConfig
 
 // Solutions reads what was imported, as MetalK8s knows it. Without the ConfigMap that is nothing.
 func (d *Documents) Solutions(ctx context.Context) (*Solutions, error) {
-	object, err := d.Cluster.Get(ctx, configMapKind, SolutionsNamespace, SolutionsConfigMap)
+	object, err := d.Cluster.Get(ctx, cluster.ConfigMapKind, SolutionsNamespace, SolutionsConfigMap)
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +146,7 @@ func (d *Documents) editSolution(ctx context.Context, solution string,
 
 // ensureNamespace creates the namespace of the ConfigMap, as MetalK8s does. One that is there is left as it is.
 func (d *Documents) ensureNamespace(ctx context.Context) error {
-	namespace, err := d.Cluster.Get(ctx, namespaceKind, "", SolutionsNamespace)
+	namespace, err := d.Cluster.Get(ctx, cluster.NamespaceKind, "", SolutionsNamespace)
 	if err != nil {
 		return err
 	}
@@ -156,7 +156,7 @@ func (d *Documents) ensureNamespace(ctx context.Context) error {
 		}
 		return nil
 	}
-	namespace = newObject(namespaceKind, "", SolutionsNamespace)
+	namespace = newObject(cluster.NamespaceKind, "", SolutionsNamespace)
 	namespace.SetLabels(map[string]string{
 		"app.kubernetes.io/managed-by": "metalk8s",
 		"app.kubernetes.io/part-of":    "metalk8s",

@@ -1,0 +1,23 @@
+package cluster
+
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Kinds that more than one package above looks at.
+var (
+	ClaimKind      = schema.GroupVersionKind{Version: "v1", Kind: "PersistentVolumeClaim"}
+	ConfigMapKind  = schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
+	NamespaceKind  = schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}
+	PodKind        = schema.GroupVersionKind{Version: "v1", Kind: "Pod"}
+	SecretKind     = schema.GroupVersionKind{Version: "v1", Kind: "Secret"}
+	DeploymentKind = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
+	LeaseKind      = schema.GroupVersionKind{Group: "coordination.k8s.io", Version: "v1", Kind: "Lease"}
+	DefinitionKind = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
+)
+
+// NameOf writes the name of an object for people: "Deployment demo/web".
+func NameOf(object *unstructured.Unstructured) string {
+	return Name(object.GetKind(), object.GetNamespace(), object.GetName())
+}
