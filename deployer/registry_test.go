@@ -15,7 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/solutionctl/solutionctl/deployer/authority"
+	"github.com/solutionctl/solutionctl/deployer/host/authority"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )

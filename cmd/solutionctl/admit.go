@@ -13,8 +13,8 @@ import (
 	"runtime"
 
 	"github.com/solutionctl/solutionctl/build/archive"
+	"github.com/solutionctl/solutionctl/deployer/host/store"
 	"github.com/solutionctl/solutionctl/deployer/render"
-	"github.com/solutionctl/solutionctl/deployer/store"
 	"github.com/solutionctl/solutionctl/lint"
 	"github.com/solutionctl/solutionctl/lint/target"
 	"github.com/solutionctl/solutionctl/schema/report"

@@ -23,12 +23,12 @@ var layers = [][]string{
 	{"sign/bundle"},
 	{"sign/trust"},
 	{
-		"build", "lint/target", "sign", "deployer/authority", "deployer/cluster", "deployer/form", "deployer/health", "deployer/node", "deployer/registry", "deployer/render",
-		"deployer/store",
+		"build", "lint/target", "sign", "deployer/cluster", "deployer/form", "deployer/health", "deployer/render",
+		"deployer/host/authority", "deployer/host/node", "deployer/host/registry", "deployer/host/store",
 	},
-	{"lint", "deployer/engine", "deployer/metalk8s", "deployer/serve"},
+	{"lint", "deployer/engine", "deployer/metalk8s", "deployer/host/serve"},
 	{"deployer"},
-	{"deployer/bundle", "deployer/doctor"},
+	{"deployer/support/bundle", "deployer/support/doctor"},
 	{"cmd/solutionctl/internal/console", "cmd/solutionctl/internal/settings"},
 	{"cmd/solutionctl", "cmd/benchmark"},
 }

@@ -13,11 +13,11 @@ import (
 	kube "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/solutionctl/solutionctl/deployer/bundle"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
-	"github.com/solutionctl/solutionctl/deployer/doctor"
 	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
-	"github.com/solutionctl/solutionctl/deployer/store"
+	"github.com/solutionctl/solutionctl/deployer/host/store"
+	"github.com/solutionctl/solutionctl/deployer/support/bundle"
+	"github.com/solutionctl/solutionctl/deployer/support/doctor"
 	"github.com/solutionctl/solutionctl/schema"
 )
 

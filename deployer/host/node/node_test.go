@@ -15,7 +15,7 @@ import (
 	"github.com/BurntSushi/toml"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/solutionctl/solutionctl/deployer/node"
+	"github.com/solutionctl/solutionctl/deployer/host/node"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 

@@ -26,7 +26,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/build/archive"
 	"github.com/solutionctl/solutionctl/build/iso"
-	"github.com/solutionctl/solutionctl/deployer/registry"
+	"github.com/solutionctl/solutionctl/deployer/host/registry"
 )
 
 // spy is a connection that tells in which way it is given bytes. Only what the net package turns into sendfile counts: a

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/solutionctl/solutionctl/deployer/authority"
+	"github.com/solutionctl/solutionctl/deployer/host/authority"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 

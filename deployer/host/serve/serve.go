@@ -21,8 +21,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/solutionctl/solutionctl/deployer/registry"
-	"github.com/solutionctl/solutionctl/deployer/store"
+	"github.com/solutionctl/solutionctl/deployer/host/registry"
+	"github.com/solutionctl/solutionctl/deployer/host/store"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 

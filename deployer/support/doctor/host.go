@@ -9,8 +9,8 @@ import (
 	"os"
 	"strings"
 
-	"github.com/solutionctl/solutionctl/deployer/node"
-	"github.com/solutionctl/solutionctl/deployer/store"
+	"github.com/solutionctl/solutionctl/deployer/host/node"
+	"github.com/solutionctl/solutionctl/deployer/host/store"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )

@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
-	"github.com/solutionctl/solutionctl/deployer/node"
+	"github.com/solutionctl/solutionctl/deployer/host/node"
 )
 
 // TestPrinted: what Salt and Ansible would write is what would be written here.

@@ -17,8 +17,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/solutionctl/solutionctl/deployer/doctor"
-	"github.com/solutionctl/solutionctl/deployer/store"
+	"github.com/solutionctl/solutionctl/deployer/host/store"
+	"github.com/solutionctl/solutionctl/deployer/support/doctor"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )

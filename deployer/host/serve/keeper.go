@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/solutionctl/solutionctl/build/archive"
-	"github.com/solutionctl/solutionctl/deployer/registry"
-	"github.com/solutionctl/solutionctl/deployer/store"
+	"github.com/solutionctl/solutionctl/deployer/host/registry"
+	"github.com/solutionctl/solutionctl/deployer/host/store"
 	"github.com/solutionctl/solutionctl/schema/report"
 	"github.com/solutionctl/solutionctl/sign/chunk"
 )

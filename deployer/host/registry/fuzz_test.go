@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/solutionctl/solutionctl/deployer/registry"
+	"github.com/solutionctl/solutionctl/deployer/host/registry"
 	"github.com/solutionctl/solutionctl/schema"
 )
 

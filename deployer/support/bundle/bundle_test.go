@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/solutionctl/solutionctl/deployer/bundle"
+	"github.com/solutionctl/solutionctl/deployer/support/bundle"
 	"github.com/solutionctl/solutionctl/schema"
 )
 

@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/random"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 
-	"github.com/solutionctl/solutionctl/deployer/node"
+	"github.com/solutionctl/solutionctl/deployer/host/node"
 )
 
 // TestSkopeoReadsWhatCRIOReads resolves names through the drop-in with the library that CRI-O uses, over TLS: the name that

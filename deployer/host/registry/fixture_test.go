@@ -26,7 +26,7 @@ import (
 	"github.com/solutionctl/solutionctl/build/archive"
 	"github.com/solutionctl/solutionctl/build/iso"
 	"github.com/solutionctl/solutionctl/build/oci"
-	"github.com/solutionctl/solutionctl/deployer/registry"
+	"github.com/solutionctl/solutionctl/deployer/host/registry"
 	"github.com/solutionctl/solutionctl/schema"
 )
 
