@@ -12,7 +12,27 @@ import (
 
 	"github.com/solutionctl/solutionctl/lint/crd"
 	"github.com/solutionctl/solutionctl/lint/target"
+	"github.com/solutionctl/solutionctl/schema/report"
 )
+
+// definitionRules judge CustomResourceDefinitions, and custom resources by them.
+func definitionRules() []Rule {
+	return []Rule{
+		{ID: "SOL315", Name: "invalid-custom-resource", Group: GroupKubernetes, Severity: report.SeverityError, check: checkCustomResources},
+		{ID: "SOL316", Name: "dropped-field", Group: GroupKubernetes, Severity: report.SeverityError, check: checkDroppedFields},
+		{ID: "SOL317", Name: "version-not-served", Group: GroupKubernetes, Severity: report.SeverityError, check: checkServedVersion},
+		{ID: "SOL320", Name: "crd-file-name", Group: GroupKubernetes, Severity: report.SeverityError, Fixable: true, check: checkDefinitionFiles},
+		{ID: "SOL321", Name: "crd-documents", Group: GroupKubernetes, Severity: report.SeverityError, Fixable: true, check: checkDefinitionDocuments},
+		{ID: "SOL322", Name: "crd-jinja", Group: GroupKubernetes, Severity: report.SeverityError, check: checkDefinitionText(crd.Jinja)},
+		{ID: "SOL323", Name: "crd-old-api", Group: GroupKubernetes, Severity: report.SeverityError, check: checkDefinitionText(crd.OldAPI)},
+		{ID: "SOL324", Name: "crd-size", Group: GroupKubernetes, Severity: report.SeverityError, check: checkDefinitionText(crd.LargeDocument)},
+		{ID: "SOL325", Name: "crd-refused", Group: GroupKubernetes, Severity: report.SeverityError, check: checkDefinition(crd.Refused)},
+		{ID: "SOL326", Name: "crd-conversion", Group: GroupKubernetes, Severity: report.SeverityWarning, check: checkDefinition(crd.NoConversion)},
+		{ID: "SOL327", Name: "crd-not-served", Group: GroupKubernetes, Severity: report.SeverityError, check: checkDefinition(crd.NotServed)},
+		{ID: "SOL328", Name: "crd-preserves-all", Group: GroupKubernetes, Severity: report.SeverityWarning, check: checkDefinition(crd.PreservesAll)},
+		{ID: "SOL329", Name: "crd-twice", Group: GroupKubernetes, Severity: report.SeverityError, check: checkDefinitionsTwice},
+	}
+}
 
 func checkCustomResources(ctx context.Context, t *subject, r *Reporter) {
 	for _, v := range verdicts(ctx, t) {
@@ -149,15 +169,6 @@ func splitDocuments(t *subject, file string) []Edit {
 		edits = append(edits, Edit{file, nil})
 	}
 	return edits
-}
-
-func (t *subject) has(name string) bool {
-	for _, file := range t.Files() {
-		if file.Path == name {
-			return true
-		}
-	}
-	return false
 }
 
 // checkDefinitionText reports what is wrong with definitions as files.

@@ -13,6 +13,23 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
+func kubernetesRules() []Rule {
+	return []Rule{
+		{ID: "SOL301", Name: "unknown-kind", Group: GroupKubernetes, Severity: report.SeverityError, check: checkKinds},
+		{ID: "SOL302", Name: "removed-api", Group: GroupKubernetes, Severity: report.SeverityError, check: checkAvailability(kube.Removed)},
+		{ID: "SOL303", Name: "deprecated-api", Group: GroupKubernetes, Severity: report.SeverityWarning, check: checkAvailability(kube.Deprecated)},
+		{ID: "SOL304", Name: "later-api", Group: GroupKubernetes, Severity: report.SeverityError, check: checkAvailability(kube.NotYet)},
+		{ID: "SOL305", Name: "unknown-field", Group: GroupKubernetes, Severity: report.SeverityError, check: checkProblems(kube.UnknownField)},
+		{ID: "SOL306", Name: "missing-field", Group: GroupKubernetes, Severity: report.SeverityError, check: checkProblems(kube.MissingField)},
+		{ID: "SOL307", Name: "wrong-type", Group: GroupKubernetes, Severity: report.SeverityError, check: checkProblems(kube.WrongType)},
+		{ID: "SOL308", Name: "wrong-value", Group: GroupKubernetes, Severity: report.SeverityError, check: checkProblems(kube.WrongValue)},
+		{ID: "SOL309", Name: "duplicate-entry", Group: GroupKubernetes, Severity: report.SeverityError, check: checkProblems(kube.Duplicate)},
+		{ID: "SOL310", Name: "duplicate-object", Group: GroupKubernetes, Severity: report.SeverityError, check: checkDuplicateObjects},
+		{ID: "SOL311", Name: "chart-renders", Group: GroupKubernetes, Severity: report.SeverityError, check: checkCharts},
+		{ID: "SOL312", Name: "template-variable", Group: GroupKubernetes, Severity: report.SeverityError, check: checkTemplates},
+	}
+}
+
 // foreignGroups are API groups that many clusters have and few Solutions bring.
 var foreignGroups = []string{
 	"monitoring.coreos.com", "cert-manager.io", "acme.cert-manager.io", "snapshot.storage.k8s.io", "gateway.networking.k8s.io", "metrics.k8s.io",

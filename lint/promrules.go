@@ -8,7 +8,14 @@ import (
 	"strings"
 
 	"github.com/solutionctl/solutionctl/lint/target"
+	"github.com/solutionctl/solutionctl/schema/report"
 )
+
+func prometheusRules() []Rule {
+	return []Rule{
+		{ID: "SOL505", Name: "prometheus-rules", Group: GroupMonitoring, Severity: report.SeverityError, check: checkPrometheusRules},
+	}
+}
 
 func checkPrometheusRules(_ context.Context, t *subject, r *Reporter) {
 	for _, o := range t.named(monitoringGroup, "PrometheusRule") {

@@ -1,9 +1,7 @@
 package lint
 
 import (
-	"cmp"
 	"context"
-	"slices"
 
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -21,7 +19,7 @@ type Rule struct {
 	Fixable     bool   // its findings may carry edits
 	Optional    bool   // runs only when it is enabled by id or group
 
-	check func(ctx context.Context, t *subject, r *Reporter)
+	check func(ctx context.Context, t *subject, r *Reporter) // nil for those that come up elsewhere
 }
 
 // Group is a part of the catalogue.
@@ -43,13 +41,4 @@ func Groups() []Group {
 	return []Group{
 		GroupArchive, GroupDocuments, GroupKubernetes, GroupOperator, GroupMonitoring, GroupCompleteness, GroupUpgrade,
 	}
-}
-
-// Rules returns every rule, ordered by identifier.
-func Rules() []Rule {
-	rules := slices.Concat(
-		archiveRules(), documentRules(), kubernetesRules(), operatorRules(), monitoringRules(), completenessRules(), upgradeRules(),
-	)
-	slices.SortFunc(rules, func(a, b Rule) int { return cmp.Compare(a.ID, b.ID) })
-	return rules
 }

@@ -2,9 +2,7 @@ package lint
 
 import (
 	"context"
-	"fmt"
 	"runtime"
-	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -41,7 +39,7 @@ func Run(ctx context.Context, t *target.Target, o Options) (*Result, error) {
 	group.SetLimit(runtime.GOMAXPROCS(0))
 	for i, rule := range rules {
 		reporters[i] = &Reporter{rule: rule}
-		if s.judgeable(rule.Group) {
+		if rule.check != nil && s.judgeable(rule.Group) {
 			group.Go(func() error {
 				rule.check(ctx, s, reporters[i])
 				return ctx.Err()
@@ -84,48 +82,4 @@ func (r *Reporter) bounded() []*Found {
 	r.found = r.found[:maxFindings]
 	r.Report(target.Place{}, "", "%d more findings of this rule are not shown", more)
 	return r.found
-}
-
-func choose(o Options) ([]Rule, error) {
-	for _, name := range slices.Concat(o.Enable, o.Disable) {
-		if !known(name) {
-			return nil, report.Errorf(report.Usage, "there is no rule or group %q", name).
-				WithHint("'solutionctl lint --rules' lists them")
-		}
-	}
-	names := func(list []string, rule Rule) (byID, byGroup bool) {
-		return slices.Contains(list, rule.ID), slices.Contains(list, string(rule.Group))
-	}
-	return slices.DeleteFunc(Rules(), func(rule Rule) bool {
-		enabled, groupEnabled := names(o.Enable, rule)
-		disabled, groupDisabled := names(o.Disable, rule)
-		switch {
-		case enabled || disabled:
-			return !enabled
-		case groupDisabled:
-			return true
-		default:
-			return rule.Optional && !groupEnabled
-		}
-	}), nil
-}
-
-// known tells whether a name is that of a rule or a group.
-func known(name string) bool {
-	return slices.Contains(Groups(), Group(name)) || slices.ContainsFunc(Rules(), func(r Rule) bool { return r.ID == name })
-}
-
-// Find returns a rule by its identifier.
-func Find(id string) (Rule, error) {
-	rules := Rules()
-	i := slices.IndexFunc(rules, func(r Rule) bool { return r.ID == id })
-	if i < 0 {
-		return Rule{}, report.Errorf(report.Usage, "there is no rule %s", id).WithHint("%s", fmt.Sprintf("the rules are %s to %s; 'solutionctl lint --rules' lists them", rules[0].ID, rules[len(rules)-1].ID))
-	}
-	return rules[i], nil
-}
-
-// Known returns those of the names that are rules or groups. A rule reports the others when they come from a project.
-func Known(names []string) []string {
-	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !known(name) })
 }

@@ -28,6 +28,6 @@ func fact[T any](find func(context.Context, *subject) T) func(context.Context, *
 	name := new(byte)
 	return func(ctx context.Context, s *subject) T {
 		value, _ := s.facts.LoadOrStore(name, sync.OnceValue(func() T { return find(ctx, s) }))
-		return value.(func() T)() //nolint:forcetypeassert // nobody else stores under this name
+		return value.(func() T)() // nobody else stores under this name
 	}
 }

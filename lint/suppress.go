@@ -10,6 +10,19 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
+const (
+	ruleSuppressReason = "SOL210"
+	ruleSuppressUnused = "SOL211"
+)
+
+// suppressionRules have no checks: their findings come up while others are suppressed.
+func suppressionRules() []Rule {
+	return []Rule{
+		{ID: ruleSuppressReason, Name: "suppression-reason", Group: GroupDocuments, Severity: report.SeverityWarning},
+		{ID: ruleSuppressUnused, Name: "suppression-unused", Group: GroupDocuments, Severity: report.SeverityWarning},
+	}
+}
+
 // annotationIgnore holds what to suppress for one object: "SOL123: reason; SOL124: reason".
 const annotationIgnore = "lint.solutionctl.io/ignore"
 

@@ -14,7 +14,14 @@ import (
 	"github.com/solutionctl/solutionctl/build/iso"
 	"github.com/solutionctl/solutionctl/build/oci"
 	"github.com/solutionctl/solutionctl/lint/target"
+	"github.com/solutionctl/solutionctl/schema/report"
 )
+
+func blobRules() []Rule {
+	return []Rule{
+		{ID: "SOL104", Name: "blob-digest", Group: GroupArchive, Severity: report.SeverityError, check: checkDigests},
+	}
+}
 
 // checkDigests reads every blob of an archive once, several at a time.
 func checkDigests(ctx context.Context, t *subject, r *Reporter) {

@@ -17,66 +17,14 @@ import (
 
 func upgradeRules() []Rule {
 	return []Rule{
-		{
-			ID: "SOL701", Name: "crd-change", Group: GroupUpgrade, Severity: report.SeverityError,
-			Summary: "No change of a CustomResourceDefinition loses stored data or breaks stored objects.",
-			Explanation: `The API server drops fields that a new schema does not have, and refuses to update objects that it does not allow. A version that objects are stored in cannot be taken away before they are rewritten.
-
-Add a version instead, with a conversion webhook where the schemas differ, and take the old one away in a later release.`,
-			Bad: "# was: size: {type: string}\nsize: {type: integer}", Good: "size: {type: string}\nsizeInBytes: {type: integer}",
-			check: checkDefinitions,
-		},
-		{
-			ID: "SOL702", Name: "crd-removed", Group: GroupUpgrade, Severity: report.SeverityWarning,
-			Summary:     "Every CustomResourceDefinition of the older version is still there.",
-			Explanation: "A definition that only the older version had stays in the cluster with its objects, and nothing looks after them any more. Say in the release notes what becomes of them.",
-			Bad:         "# operator/deploy/crds/backups_crd.yaml of version 1.0.0 is not in 2.0.0", Good: "# operator/deploy/crds/backups_crd.yaml, served: false",
-			check: checkRemovedDefinitions,
-		},
-		{
-			ID: "SOL703", Name: "roles-widened", Group: GroupUpgrade, Severity: report.SeverityWarning,
-			Summary:     "The operator needs no more rights than in the older version.",
-			Explanation: "Whoever allowed the older version did not allow this. The finding lists exactly what is new, so that it can be reviewed before the upgrade.",
-			Bad:         "resources: [deployments, secrets]   # was: [deployments]", Good: "resources: [deployments]",
-			check: checkWidened,
-		},
-		{
-			ID: "SOL704", Name: "image-still-needed", Group: GroupUpgrade, Severity: report.SeverityWarning,
-			Summary: "No image is gone that objects of the older version ask for by its original name.",
-			Explanation: `Pods of the older version run until each is replaced, and an interrupted upgrade or a rollback starts them again. Images that are named by their original name come from whichever archive has them: keep the older archive imported until nothing runs that needs it.
-
-Images named with {{ repository }} belong to one version and are not meant.`,
-			Bad: "# 1.0.0 started docker.io/library/redis:7.2; 2.0.0 has redis:7.4 only", Good: "images:\n  - {name: redis, tag: \"7.2\", …}\n  - {name: redis, tag: \"7.4\", …}",
-			check: checkStillNeeded,
-		},
-		{
-			ID: "SOL705", Name: "tag-moved", Group: GroupUpgrade, Severity: report.SeverityError,
-			Summary:     "An original name with the same tag means the same image in both versions.",
-			Explanation: "Both archives are imported side by side, and one name cannot have two contents: the import refuses the second. Use a new tag, or refer to the image by digest.",
-			Bad:         "origin: docker.io/library/redis:7   # another digest than in the older version", Good: "origin: docker.io/library/redis:7.4.1",
-			check: checkMovedTags,
-		},
-		{
-			ID: "SOL706", Name: "version-not-higher", Group: GroupUpgrade, Severity: report.SeverityError,
-			Summary:     "The version is higher than that of the older archive.",
-			Explanation: "Versions are compared as Semantic Versioning says: 1.0.0-rc.1 is lower than 1.0.0, and what follows a + does not count. Two archives of equal precedence cannot both be imported.",
-			Bad:         "version: 1.0.0   # the older archive is 1.0.0", Good: "version: 1.0.1",
-			check: checkVersion,
-		},
-		{
-			ID: "SOL707", Name: "min-upgrade-from", Group: GroupUpgrade, Severity: report.SeverityError,
-			Summary:     "The older version is one from which an upgrade is supported.",
-			Explanation: "minUpgradeFrom is the lowest version from which this one can be reached in one step. Upgrade to a version in between first.",
-			Bad:         "minUpgradeFrom: 1.5.0   # and the older archive is 1.4.2", Good: "minUpgradeFrom: 1.4.0",
-			check: checkMinUpgradeFrom,
-		},
-		{
-			ID: "SOL708", Name: "another-solution", Group: GroupUpgrade, Severity: report.SeverityError,
-			Summary:     "Both archives are versions of one Solution.",
-			Explanation: "A Solution is known by metadata.name. Under another name it is another Solution, which does not replace the older one.",
-			Bad:         "metadata: {name: storage2}   # the older archive is storage", Good: "metadata: {name: storage}",
-			check: checkSameSolution,
-		},
+		{ID: "SOL701", Name: "crd-change", Group: GroupUpgrade, Severity: report.SeverityError, check: checkDefinitions},
+		{ID: "SOL702", Name: "crd-removed", Group: GroupUpgrade, Severity: report.SeverityWarning, check: checkRemovedDefinitions},
+		{ID: "SOL703", Name: "roles-widened", Group: GroupUpgrade, Severity: report.SeverityWarning, check: checkWidened},
+		{ID: "SOL704", Name: "image-still-needed", Group: GroupUpgrade, Severity: report.SeverityWarning, check: checkStillNeeded},
+		{ID: "SOL705", Name: "tag-moved", Group: GroupUpgrade, Severity: report.SeverityError, check: checkMovedTags},
+		{ID: "SOL706", Name: "version-not-higher", Group: GroupUpgrade, Severity: report.SeverityError, check: checkVersion},
+		{ID: "SOL707", Name: "min-upgrade-from", Group: GroupUpgrade, Severity: report.SeverityError, check: checkMinUpgradeFrom},
+		{ID: "SOL708", Name: "another-solution", Group: GroupUpgrade, Severity: report.SeverityError, check: checkSameSolution},
 	}
 }
 

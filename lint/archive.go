@@ -18,84 +18,19 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-const registryConfigFile = "registry-config.inc.j2"
-
 func archiveRules() []Rule {
-	return slices.Concat([]Rule{
-		{
-			ID: "SOL101", Name: "required-files", Group: GroupArchive, Severity: report.SeverityError,
-			Summary: "The archive has the files that MetalK8s cannot do without: manifest.yaml and, when there are images, registry-config.inc.j2.",
-			Explanation: "MetalK8s reads manifest.yaml with isoinfo before it mounts the archive, and renders registry-config.inc.j2 into its nginx configuration. " +
-				"Without the first the file is not a Solution; without the second no image of it can be pulled.",
-			Bad: "operator/deploy/role.yaml\nimages/…", Good: "manifest.yaml\nregistry-config.inc.j2\noperator/deploy/role.yaml\nimages/…",
-			check: checkRequiredFiles,
-		},
-		{
-			ID: "SOL102", Name: "unexpected-in-images", Group: GroupArchive, Severity: report.SeverityError,
-			Summary: "Below images/ lie image directories and nothing else.",
-			Explanation: "MetalK8s takes every directory images/NAME/TAG for an image; where the manifest lists none, it lists these. " +
-				"A file that no image refers to is served to nobody and makes the archive larger.",
-			Bad: "images/README.md\nimages/ui/1.0.0/notes.txt", Good: "images/ui/1.0.0/manifest.json\nimages/ui/1.0.0/version\nimages/ui/1.0.0/<digest>",
-			check: checkImagesTree,
-		},
-		{
-			ID: "SOL103", Name: "images-readable", Group: GroupArchive, Severity: report.SeverityError,
-			Summary: "Every manifest has the digest that leads to it, and every layer and configuration is there with the right size.",
-			Explanation: "A missing or truncated layer is found when a pod starts, on a site that cannot download it again. Manifests are read and hashed; " +
-				"of layers only the size is compared, unless --deep is given.",
-			Bad: "images/ui/1.0.0/manifest.json names a layer of 1024 bytes; the file has 1000", Good: "every file has the size that the manifest names",
-			check: checkImagesReadable,
-		},
-		{
-			ID: "SOL104", Name: "blob-digest", Group: GroupArchive, Severity: report.SeverityError,
-			Summary: "The content of every layer and configuration has the digest that names it (with --deep).",
-			Explanation: "Container runtimes refuse a layer with another digest. Reading every byte takes as long as the medium needs, so this rule " +
-				"does nothing without --deep.",
-			Bad: "a layer with one wrong byte", Good: "sha256(layer) = the name of its file",
-			check: checkDigests,
-		},
-		{
-			ID: "SOL105", Name: "registry-config", Group: GroupArchive, Severity: report.SeverityError,
-			Summary: "registry-config.inc.j2 serves every image of the archive, and nothing else.",
-			Explanation: "The file becomes a part of the nginx configuration of the cluster. It may use the variables repository and registry_root only; " +
-				"a location outside of /v2/{{ repository }}/ would change what other parts of the registry do. The content is compared with what " +
-				"solutionctl would write for these images, in the extended or the legacy form; comments and white space do not count.",
-			Bad: "location / { root /; }", Good: "location = \"/v2/{{ repository }}/ui/manifests/1.0.0\" { … }",
-			check: checkRegistryConfig,
-		},
-		{
-			ID: "SOL106", Name: "volume-id", Group: GroupArchive, Severity: report.SeverityWarning,
-			Summary: "The volume identifier is the display name and the version, or the name and the version where that is too long.",
-			Explanation: "It is what a person sees when the medium is mounted, and the one thing that tells two discs apart. " +
-				"Disable the rule where the project sets spec.volumeID on purpose.",
-			Bad: "CDROM", Good: "Example Solution 1.0.0",
-			check: checkVolumeID,
-		},
-		{
-			ID: "SOL107", Name: "implanted-md5", Group: GroupArchive, Severity: report.SeverityError,
-			Summary: "A checksum that implantisomd5 put into the image is right (with --deep).",
-			Explanation: "MetalK8s' own media carry such a checksum and tools check it before they boot or import. One that is wrong means a bad copy. " +
-				"An image without it is fine: the signature says more.",
-			Bad: "an image changed after implantisomd5", Good: "solutionctl build --implant-md5",
-			check: checkImplantedMD5,
-		},
-		{
-			ID: "SOL108", Name: "views-agree", Group: GroupArchive, Severity: report.SeverityError,
-			Summary:     "images/ and the OCI image layout at the root show the same images.",
-			Explanation: "MetalK8s serves images/NAME/TAG, other tools read index.json and blobs/. When they differ, what was inspected and signed is not what runs.",
-			Bad:         "index.json lists ui:1.0.0; images/ui/1.0.0/manifest.json is another manifest", Good: "both have the same digest",
-			check: checkViews,
-		},
-		{
-			ID: "SOL109", Name: "images-listed", Group: GroupArchive, Severity: report.SeverityError,
-			Summary: "spec.images of the manifest lists exactly the images of the archive.",
-			Explanation: "MetalK8s and the operator's configuration take the list from the manifest. An image that is listed and missing cannot be pulled; " +
-				"one that is not listed is unknown to the operator. An archive without a list is fine: MetalK8s then lists the directories.",
-			Bad: "spec:\n  images: [ui:1.0.0, gone:1.0.0]", Good: "spec:\n  images: [ui:1.0.0]",
-			check: checkListed,
-		},
-	}, isoRules())
+	return []Rule{
+		{ID: "SOL101", Name: "required-files", Group: GroupArchive, Severity: report.SeverityError, check: checkRequiredFiles},
+		{ID: "SOL102", Name: "unexpected-in-images", Group: GroupArchive, Severity: report.SeverityError, check: checkImagesTree},
+		{ID: "SOL103", Name: "images-readable", Group: GroupArchive, Severity: report.SeverityError, check: checkImagesReadable},
+		{ID: "SOL106", Name: "volume-id", Group: GroupArchive, Severity: report.SeverityWarning, check: checkVolumeID},
+		{ID: "SOL107", Name: "implanted-md5", Group: GroupArchive, Severity: report.SeverityError, check: checkImplantedMD5},
+		{ID: "SOL108", Name: "views-agree", Group: GroupArchive, Severity: report.SeverityError, check: checkViews},
+		{ID: "SOL109", Name: "images-listed", Group: GroupArchive, Severity: report.SeverityError, check: checkListed},
+	}
 }
+
+const registryConfigFile = "registry-config.inc.j2"
 
 func checkRequiredFiles(_ context.Context, t *subject, r *Reporter) {
 	if t.Broken != nil {

@@ -19,54 +19,11 @@ import (
 
 func completenessRules() []Rule {
 	return []Rule{
-		{
-			ID: "SOL601", Name: "image-missing", Group: GroupCompleteness, Severity: report.SeverityError,
-			Summary: "Every image that a container, an image volume or RELATED_IMAGE_… names is in the archive.",
-			Explanation: `A site without internet can pull what the archive has and nothing else: a pod with any other image waits for ever.
-
-An image of the archive is named "{{ repository }}/name:tag" in ui/, or by its original name where solution.yaml gives the image an origin. The objects of charts are judged as they are rendered with the values of their component, hooks and subcharts included.`,
-			Bad:   "# charts/web-1.0.0.tgz: Deployment/web\nimage: docker.io/library/nginx:1.27   # no image of solution.yaml has this origin",
-			Good:  "# solution.yaml\nimages:\n  - {name: nginx, tag: \"1.27\", source: \"docker://docker.io/library/nginx:1.27\"}",
-			check: checkMissing,
-		},
-		{
-			ID: "SOL602", Name: "image-maybe-missing", Group: GroupCompleteness, Severity: report.SeverityWarning,
-			Summary: "Everything else that looks like an image is in the archive, too.",
-			Explanation: `Arguments such as --sidecar-image=…, fields of custom resources, ConfigMaps, samples and the defaults of CustomResourceDefinitions name images that an operator starts later. No manifest says for certain that they are images, so this is a warning.
-
-Add the image, or suppress the finding with the reason why nothing starts it.`,
-			Bad:   "args: [\"--backup-image=quay.io/acme/backup:1.0\"]   # not in the archive",
-			Good:  "# solution.yaml\nimages:\n  - {name: backup, tag: \"1.0\", source: \"docker://quay.io/acme/backup:1.0\"}",
-			check: checkMaybeMissing,
-		},
-		{
-			ID: "SOL603", Name: "image-platforms", Group: GroupCompleteness, Severity: report.SeverityError,
-			Summary: "Every image can run on every platform of the Solution.",
-			Explanation: `The platforms are those of spec.platforms in solution.yaml. An archive does not list them: there, every image is held to the platforms of the operator's image, with a warning.
-
-An image for another platform is pulled without complaint and fails with "exec format error".`,
-			Bad:   "platforms: [linux/amd64, linux/arm64]   # and an image that was built for linux/amd64 only",
-			Good:  "platforms: [linux/amd64]",
-			check: checkPlatforms,
-		},
-		{
-			ID: "SOL604", Name: "image-unused", Group: GroupCompleteness, Severity: report.SeverityWarning,
-			Summary: "Every image of the archive is started by something.",
-			Explanation: `An image that nothing asks for makes the archive larger for every site.
-
-An operator that may create workloads learns from its configuration which images the archive has and can start each of them. Then nothing is reported, because no manifest tells which ones it starts.`,
-			Bad:   "images:\n  - {name: debug-tools, tag: \"1.0\", source: \"oci:build:debug\"}   # in no manifest, and there is no operator",
-			Good:  "images: []   # or a manifest that uses {{ repository }}/debug-tools:1.0",
-			check: checkUnused,
-		},
-		{
-			ID: "SOL605", Name: "unknown-content", Group: GroupCompleteness, Severity: report.SeverityWarning,
-			Summary:     "Everything that could name an image can be read.",
-			Explanation: "A chart that cannot be rendered, or an image with a variable that nobody fills in, leaves open which images are needed: completeness is not proven.",
-			Bad:         "image: ${REGISTRY}/web:1.0",
-			Good:        "image: \"{{ repository }}/web:1.0\"   # in ui/",
-			check:       checkReadable,
-		},
+		{ID: "SOL601", Name: "image-missing", Group: GroupCompleteness, Severity: report.SeverityError, check: checkMissing},
+		{ID: "SOL602", Name: "image-maybe-missing", Group: GroupCompleteness, Severity: report.SeverityWarning, check: checkMaybeMissing},
+		{ID: "SOL603", Name: "image-platforms", Group: GroupCompleteness, Severity: report.SeverityError, check: checkPlatforms},
+		{ID: "SOL604", Name: "image-unused", Group: GroupCompleteness, Severity: report.SeverityWarning, check: checkUnused},
+		{ID: "SOL605", Name: "unknown-content", Group: GroupCompleteness, Severity: report.SeverityWarning, check: checkReadable},
 	}
 }
 

@@ -17,122 +17,27 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// The rules whose findings do not come from a check of their own.
-const (
-	ruleManifest         = "SOL201"
-	ruleProject          = "SOL202"
-	ruleAnnotations      = "SOL203"
-	ruleSuppressReason   = "SOL210"
-	ruleSuppressUnused   = "SOL211"
-	olderAnnotation      = "older-annotation" // rules of package schema
-	differentAnnotations = "different-annotation"
-)
-
 func documentRules() []Rule {
 	return []Rule{
-		{
-			ID: ruleManifest, Name: "manifest", Group: GroupDocuments, Severity: report.SeverityError,
-			Summary: "manifest.yaml is a Solution by its JSON Schema.",
-			Explanation: "The manifest is read by MetalK8s, by every command and by the operator's library. Fields that no version knows are warnings: " +
-				"a newer tool may have written them. 'solutionctl schema Solution' prints the schema.",
-			Bad: "spec:\n  version: \"1.0\"", Good: "spec:\n  version: 1.0.0",
-			check: checkManifest,
-		},
-		{
-			ID: ruleProject, Name: "project", Group: GroupDocuments, Severity: report.SeverityError,
-			Summary: "solution.yaml is a SolutionBuild by its JSON Schema, and what it names is there.",
-			Explanation: "A build refuses what this rule reports. Unknown fields are errors, since they are mostly misspelt. " +
-				"'solutionctl schema SolutionBuild' prints the schema.",
-			Bad: "spec:\n  dispayName: Demo", Good: "spec:\n  displayName: Demo",
-			check: checkProject,
-		},
-		{
-			ID: ruleAnnotations, Name: "annotation-placement", Group: GroupDocuments, Severity: report.SeverityWarning,
-			Summary: "Annotations of the manifest stand at the top level, where MetalK8s reads them, and in metadata, where its specification puts them, with equal values.",
-			Explanation: "The Salt code of MetalK8s reads top-level annotations only; the specification and everything else read metadata.annotations. " +
-				"Archives made for MetalK8s alone have the former; that is a note.",
-			Bad:   "annotations:\n  solutions.metalk8s.scality.com/display-name: Example",
-			Good:  "annotations:\n  solutions.metalk8s.scality.com/display-name: Example\nmetadata:\n  annotations:\n    solutions.metalk8s.scality.com/display-name: Example",
-			check: checkAnnotations,
-		},
-		{
-			ID: "SOL204", Name: "layout", Group: GroupDocuments, Severity: report.SeverityWarning,
-			Summary: "Every file lies where something reads it.",
-			Explanation: "The archive has fixed places: operator/deploy/role.yaml, operator/deploy/crds/, operator/cluster/, ui/*.yaml, charts/*.tgz, components/, " +
-				"monitoring/*.yaml, monitoring/dashboards/*.json, sbom/ and, for people, files named README, LICENSE, CHANGELOG or NOTICE and docs/. " +
-				"What lies elsewhere in these directories is not applied, and mostly misplaced.",
-			Bad: "operator/role.yaml\nui/manifests/ui.yaml", Good: "operator/deploy/role.yaml\nui/ui.yaml",
-			check: checkLayout,
-		},
-		{
-			ID: "SOL205", Name: "yaml", Group: GroupDocuments, Severity: report.SeverityError,
-			Summary: "Every YAML file can be read: UTF-8, no duplicate keys, no tabs in the indentation, at most 4 MiB.",
-			Explanation: "Parsers differ in what they make of a file that is not quite YAML: with a key that stands twice, one takes the first and another the last value. " +
-				"Files with more than 400,000 keys and items, and aliases that expand to more than 500,000 values or 16 MiB, are refused.",
-			Bad: "spec:\n  replicas: 1\n  replicas: 3", Good: "spec:\n  replicas: 3",
-			check: checkYAML,
-		},
-		{
-			ID: "SOL206", Name: "text-form", Group: GroupDocuments, Severity: report.SeverityWarning,
-			Summary: "Text files have no byte order mark and Unix line ends.",
-			Explanation: "A byte order mark ends up in the first key for some parsers, and Windows line ends in every multi-line string: in scripts of ConfigMaps they break the first line. " +
-				"--fix removes both.",
-			Bad: "\\ufeffapiVersion: v1\\r\\n", Good: "apiVersion: v1\\n",
-			Fixable: true, check: checkTextForm,
-		},
-		{
-			ID: "SOL207", Name: "file-extension", Group: GroupDocuments, Severity: report.SeverityWarning,
-			Summary:     "Manifests are named *.yaml.",
-			Explanation: "MetalK8s and solutionctl look for *.yaml; a file named *.yml, or *.YAML, is not applied. --fix renames it in a project.",
-			Bad:         "ui/ui.yml", Good: "ui/ui.yaml",
-			Fixable: true, check: checkExtensions,
-		},
-		{
-			ID: "SOL208", Name: "not-applied", Group: GroupDocuments, Severity: report.SeverityNote,
-			Summary: "There are no manifests that nothing applies.",
-			Explanation: "Archives made after the old MetalK8s example carry operator.yaml, role_binding.yaml and service_account.yaml of the Operator SDK below operator/deploy, " +
-				"and user interface objects in the namespace metalk8s-solutions. MetalK8s creates the former itself and the latter are deployed per environment. They do no harm; this only says that changing them changes nothing.",
-			Bad: "operator/deploy/operator.yaml", Good: "operator/deploy/role.yaml",
-			check: checkNotApplied,
-		},
-		{
-			ID: "SOL209", Name: "no-object", Group: GroupDocuments, Severity: report.SeverityWarning,
-			Summary:     "Every document of a manifest is a Kubernetes object: apiVersion, kind and a name.",
-			Explanation: "A file that is empty, or a document that is a list or a text, is not applied. Mostly it lost its content on the way.",
-			Bad:         "- apiVersion: v1\n  kind: Service", Good: "apiVersion: v1\nkind: Service\nmetadata: {name: web}",
-			check: checkObjects,
-		},
-		{
-			ID: ruleSuppressReason, Name: "suppression-reason", Group: GroupDocuments, Severity: report.SeverityWarning,
-			Summary: "Whoever suppresses a finding says why.",
-			Explanation: "The reason follows the identifiers, in a comment '# solutionctl:ignore SOL123 reason' on the line or above the field, or in the annotation " +
-				"lint.solutionctl.io/ignore of the object: 'SOL123: reason', several separated by semicolons. Without a reason nothing is suppressed.",
-			Bad: "# solutionctl:ignore SOL307", Good: "# solutionctl:ignore SOL307 the CRD of the cluster has another type",
-			check: func(context.Context, *subject, *Reporter) {}, // found while suppressing
-		},
-		{
-			ID: ruleSuppressUnused, Name: "suppression-unused", Group: GroupDocuments, Severity: report.SeverityWarning,
-			Summary:     "Every suppression suppresses something.",
-			Explanation: "What was once wrong was corrected, or the comment stands in the wrong place. A suppression that is left behind hides the next mistake.",
-			Bad:         "# solutionctl:ignore SOL307 needed for 1.0\nreplicas: 3", Good: "replicas: 3",
-			check: func(context.Context, *subject, *Reporter) {}, // found while suppressing
-		},
-		{
-			ID: "SOL212", Name: "lint-settings", Group: GroupDocuments, Severity: report.SeverityError,
-			Summary:     "The section lint of solution.yaml names rules, groups and a Kubernetes release that exist.",
-			Explanation: "A misspelt identifier would leave a rule on, or off, unnoticed.",
-			Bad:         "lint:\n  disable: [SOL999]", Good: "lint:\n  disable: [SOL106]",
-			check: checkLintSettings,
-		},
-		{
-			ID: "SOL213", Name: "component-files", Group: GroupDocuments, Severity: report.SeverityError,
-			Summary:     "The charts, manifests, jobs and values that spec.components names are in the archive.",
-			Explanation: "A component whose files are missing cannot be deployed. Paths start at the root of the archive.",
-			Bad:         "components:\n  - name: database\n    chart: charts/db.tgz        # the file is db-1.0.0.tgz", Good: "components:\n  - name: database\n    chart: charts/db-1.0.0.tgz",
-			check: checkComponentFiles,
-		},
+		{ID: "SOL201", Name: "manifest", Group: GroupDocuments, Severity: report.SeverityError, check: checkManifest},
+		{ID: "SOL202", Name: "project", Group: GroupDocuments, Severity: report.SeverityError, check: checkProject},
+		{ID: "SOL203", Name: "annotation-placement", Group: GroupDocuments, Severity: report.SeverityWarning, check: checkAnnotations},
+		{ID: "SOL204", Name: "layout", Group: GroupDocuments, Severity: report.SeverityWarning, check: checkLayout},
+		{ID: "SOL205", Name: "yaml", Group: GroupDocuments, Severity: report.SeverityError, check: checkYAML},
+		{ID: "SOL206", Name: "text-form", Group: GroupDocuments, Severity: report.SeverityWarning, Fixable: true, check: checkTextForm},
+		{ID: "SOL207", Name: "file-extension", Group: GroupDocuments, Severity: report.SeverityWarning, Fixable: true, check: checkExtensions},
+		{ID: "SOL208", Name: "not-applied", Group: GroupDocuments, Severity: report.SeverityNote, check: checkNotApplied},
+		{ID: "SOL209", Name: "no-object", Group: GroupDocuments, Severity: report.SeverityWarning, check: checkObjects},
+		{ID: "SOL212", Name: "lint-settings", Group: GroupDocuments, Severity: report.SeverityError, check: checkLintSettings},
+		{ID: "SOL213", Name: "component-files", Group: GroupDocuments, Severity: report.SeverityError, check: checkComponentFiles},
 	}
 }
+
+// Rules of package schema.
+const (
+	olderAnnotation      = "older-annotation"
+	differentAnnotations = "different-annotation"
+)
 
 func checkManifest(_ context.Context, t *subject, r *Reporter) {
 	for _, f := range t.Problems {
