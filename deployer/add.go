@@ -103,8 +103,11 @@ func (d *Deployer) planAdd(ctx context.Context, o AddOptions, namespaces []metal
 	if err := d.checkAbsent(ctx, found, namespaces); err != nil {
 		return nil, err
 	}
-	if err := d.checkImages(ctx, t, found); err != nil {
+	if notice, err = d.checkImages(ctx, found); err != nil {
 		return nil, err
+	}
+	if notice != "" {
+		t.notice(notice)
 	}
 	one := &placement{Import: found, operation: t.Operation.Operation, namespaces: namespaces, Rendering: o.Rendering}
 	return t, d.planPlacements(ctx, t, catalog, []*placement{one}, o.Options)
@@ -133,6 +136,38 @@ func (d *Deployer) checkAbsent(ctx context.Context, i schema.Import, namespaces 
 		}
 	}
 	return nil
+}
+
+// checkImages refuses a version whose images nodes cannot find. An endpoint out of reach from here is only told.
+func (d *Deployer) checkImages(ctx context.Context, i schema.Import) (notice string, err error) {
+	registry, err := d.Registry(ctx)
+	if err != nil || len(i.Images) == 0 || registry != nil && registry.Mode == schema.RegistryMetalK8s {
+		return "", err
+	}
+	if registry == nil || len(registry.Endpoints) == 0 {
+		return "", report.Errorf(report.Refused, "the cluster was not told where nodes find images: pods of %s could not start", i.ID()).
+			WithHint("on the host where 'solutionctl deploy serve' runs, with its address: %s; then, on each node: solutionctl deploy node config", TellRegistry)
+	}
+	answers := AskRegistry(ctx, registry, []schema.Import{i}, briefly)
+	var wrong, silent []string
+	for _, a := range answers {
+		switch {
+		case a.IsUntrusted():
+			wrong = append(wrong, a.Endpoint+" has a certificate that no recorded authority has signed")
+		case a.Err != nil:
+			silent = append(silent, fmt.Sprintf("%s: %v", a.Endpoint, a.Err))
+		case len(a.Missing) > 0:
+			wrong = append(wrong, fmt.Sprintf("%s does not serve %s", a.Endpoint, i.ID()))
+		}
+	}
+	switch {
+	case len(wrong) == len(answers):
+		return "", report.Errorf(report.Refused, "no node could pull the images: %s", strings.Join(wrong, "; ")).
+			WithHint("what is wrong with which endpoint, and what helps: solutionctl deploy doctor")
+	case len(silent) == len(answers):
+		notice = "the registry does not answer from here, and pods wait until nodes reach it: " + strings.Join(silent, "; ")
+	}
+	return notice, ctx.Err()
 }
 
 // placement is a version of a Solution that namespaces are to have.
@@ -222,7 +257,7 @@ func (d *Deployer) releases(ctx context.Context, t *task, one *placement) ([]eng
 				t.notice(notice)
 			}
 		}
-		t.records = append(t.records, recordChange(n.Name, environmentRecord, "data."+one.Name, n.Versions[one.Name], one.Version)...)
+		t.records = append(t.records, recordChange(n.Name, metalk8s.EnvironmentConfigMap, "data."+one.Name, n.Versions[one.Name], one.Version)...)
 	}
 	return releases, nil
 }

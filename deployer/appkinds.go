@@ -98,7 +98,7 @@ func (d *Deployer) applications(ctx context.Context, catalog *Catalog, n metalk8
 	if !deployed || version == "" {
 		version = n.Versions[solution]
 	}
-	imported, known := catalog.imports[solution+"-"+version]
+	imported, known := catalog.Get(solution + "-" + version)
 	if !known {
 		return d.definitions(ctx, catalog, solution)
 	}

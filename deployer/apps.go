@@ -118,8 +118,8 @@ func (d *Deployer) App(ctx context.Context, o AppOptions) (*schema.App, error) {
 }
 
 func (d *Deployer) wholeApp(ctx context.Context, environment string, kind *AppKind, object *unstructured.Unstructured) (*schema.App, error) {
-	a := app(environment, kind, object)
-	a.Values, _, _ = unstructured.NestedMap(object.Object, "spec")
+	whole := app(environment, kind, object)
+	whole.Values, _, _ = unstructured.NestedMap(object.Object, "spec")
 	owned, err := d.owned(ctx, object)
 	if err != nil {
 		return nil, err
@@ -129,9 +129,9 @@ func (d *Deployer) wholeApp(ctx context.Context, environment string, kind *AppKi
 		for _, one := range owned[owner] {
 			state, reason := appHealth(one)
 			ref := schema.ObjectRef{APIVersion: one.GetAPIVersion(), Kind: one.GetKind(), Namespace: one.GetNamespace(), Name: one.GetName()}
-			a.Objects = append(a.Objects, schema.AppObject{ObjectRef: ref, Depth: depth, Health: state, Reason: reason})
+			whole.Objects = append(whole.Objects, schema.AppObject{ObjectRef: ref, Depth: depth, Health: state, Reason: reason})
 			if depth == 1 && state != schema.AppReady {
-				a.Reasons = append(a.Reasons, health.Explain(ctx, d.Cluster, one)...)
+				whole.Reasons = append(whole.Reasons, health.Explain(ctx, d.Cluster, one)...)
 			}
 			if depth < maxTree {
 				walk(one.GetUID(), depth+1)
@@ -139,7 +139,7 @@ func (d *Deployer) wholeApp(ctx context.Context, environment string, kind *AppKi
 		}
 	}
 	walk(object.GetUID(), 1)
-	return &a, nil
+	return &whole, nil
 }
 
 // maxTree bounds the depth of a tree of owners; objects that own each other must not lead round in circles.
@@ -365,12 +365,12 @@ func (d *Deployer) ScaleApp(ctx context.Context, o AppOptions, replicas int64) (
 		return nil, report.Errorf(report.Refused, "a %s cannot be scaled", kind.Kind).
 			WithHint("see what can be changed: solutionctl deploy app fields %s %s", o.Environment, kind.Kind)
 	}
-	scale, err := d.onKind(ctx, kind.kind, object.GetNamespace(), "patch")
+	scale, err := d.Cluster.PermissionsOn(ctx, kind.kind, object.GetNamespace(), "patch")
 	if err != nil {
 		return nil, err
 	}
 	scale[0].Subresource = "scale"
-	if err = cmp.Or(d.require(ctx, scale), d.mayAwait(ctx, o, kind, object.GetNamespace())); err != nil {
+	if err = cmp.Or(d.Cluster.Require(ctx, scale), d.mayAwait(ctx, o, kind, object.GetNamespace())); err != nil {
 		return nil, err
 	}
 	patch := fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas)
@@ -392,11 +392,11 @@ func (d *Deployer) mayAwait(ctx context.Context, o AppOptions, kind *AppKind, na
 	if !o.NoWait {
 		verbs = append(verbs, "get", "list", "watch")
 	}
-	wanted, err := d.onKind(ctx, kind.kind, namespace, verbs...)
+	wanted, err := d.Cluster.PermissionsOn(ctx, kind.kind, namespace, verbs...)
 	if err != nil {
 		return err
 	}
-	return d.require(ctx, wanted)
+	return d.Cluster.Require(ctx, wanted)
 }
 
 // awaitApp waits until an instance is ready.
@@ -431,7 +431,7 @@ func (d *Deployer) awaitApp(ctx context.Context, o AppOptions, kind *AppKind, ob
 	if failed != nil {
 		return nil, failed
 	}
-	return nil, report.Errorf(report.Timeout, "%s did not become ready in time:\n  %s", cluster.NameOf(object), some(whole.Reasons)).
+	return nil, report.Errorf(report.Timeout, "%s did not become ready in time:\n  %s", cluster.NameOf(object), report.Some(whole.Reasons)).
 		WithHint("see: solutionctl deploy app get %s %s", o.Environment, o.Name)
 }
 

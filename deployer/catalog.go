@@ -58,12 +58,26 @@ func (c *Catalog) Of(solution string) []schema.Import {
 	return slices.DeleteFunc(c.Imports(), func(i schema.Import) bool { return i.Name != solution })
 }
 
+// Get returns an imported version by its id.
+func (c *Catalog) Get(id string) (schema.Import, bool) {
+	i, ok := c.imports[id]
+	return i, ok
+}
+
+// Put adds a version, or replaces it, as if it had been imported.
+func (c *Catalog) Put(i schema.Import) {
+	if c.imports == nil {
+		c.imports = map[string]schema.Import{}
+	}
+	c.imports[i.ID()] = i
+}
+
 // Find returns one imported version. "latest" and "" stand for the highest release; the notice says when there is none.
 func (c *Catalog) Find(solution, version string) (found schema.Import, notice string, err error) {
 	list := c.Of(solution)
 	if len(list) == 0 {
 		e := report.Errorf(report.NotImported, "Solution %s was not imported", solution)
-		if names := c.names(); len(names) > 0 {
+		if names := c.Names(); len(names) > 0 {
 			return found, "", e.WithHint("imported are %s; 'solutionctl deploy import FILE' imports an archive", strings.Join(names, ", "))
 		}
 		return found, "", e.WithHint("import its archive on the host that serves images: solutionctl deploy import FILE")
@@ -86,7 +100,8 @@ func (c *Catalog) Find(solution, version string) (found schema.Import, notice st
 		WithHint("imported are %s; 'solutionctl deploy import FILE' imports an archive", strings.Join(texts, ", "))
 }
 
-func (c *Catalog) names() []string {
+// Names returns the Solutions of which something was imported, sorted.
+func (c *Catalog) Names() []string {
 	names := map[string]bool{}
 	for _, i := range c.imports {
 		names[i.Name] = true
@@ -201,33 +216,16 @@ type ImportRecord struct {
 	Registry *schema.ClusterRegistry
 }
 
-// RecordImport makes a version known to the cluster: its payload is stored, the catalogue and MetalK8s' ConfigMap get an
-// entry. Recording the same archive again changes nothing; another archive of the same version is refused while the
-// first one is in use, unless it is a pre-release: then the notices say what goes on with the first one.
-func (d *Deployer) RecordImport(ctx context.Context, r ImportRecord) (notices []string, err error) {
-	err = d.locked(ctx, func(ctx context.Context) error {
-		catalog, failure := d.Catalog(ctx)
-		if failure != nil {
-			return failure
-		}
-		if notices, failure = d.checkImport(ctx, catalog, r); failure != nil {
-			return failure
-		}
-		return d.recordImport(ctx, catalog, r)
-	}, clusterLock)
-	return notices, err
-}
-
-func (d *Deployer) recordImport(ctx context.Context, catalog *Catalog, r ImportRecord) error {
-	if r.Registry != nil {
+func (d *Deployer) recordImport(ctx context.Context, catalog *Catalog, record ImportRecord) error {
+	if record.Registry != nil {
 		_, err := d.recordRegistry(ctx, func(known *schema.ClusterRegistry) (*schema.ClusterRegistry, error) {
-			return withEndpoints(known, *r.Registry, false)
+			return withEndpoints(known, *record.Registry, false)
 		})
 		if err != nil {
 			return err
 		}
 	}
-	encoded, err := r.Payload.Encode()
+	encoded, err := record.Payload.Encode()
 	if err != nil {
 		return err
 	}
@@ -236,12 +234,12 @@ func (d *Deployer) recordImport(ctx context.Context, catalog *Catalog, r ImportR
 		return err
 	}
 	entry := schema.Import{
-		Name: r.Payload.Solution.Metadata.Name, Version: r.Payload.Solution.Spec.Version, Payload: digest,
-		Archive:   schema.ImportedArchive{Path: r.Path, SHA256: r.SHA256, Size: r.Size},
-		DependsOn: r.Payload.Solution.Spec.DependsOn,
+		Name: record.Payload.Solution.Metadata.Name, Version: record.Payload.Solution.Spec.Version, Payload: digest,
+		Archive:   schema.ImportedArchive{Path: record.Path, SHA256: record.SHA256, Size: record.Size},
+		DependsOn: record.Payload.Solution.Spec.DependsOn,
 		Images:    map[string]string{}, ImportedAt: d.Now().UTC().Truncate(time.Second), ImportedBy: d.Cluster.User(ctx),
 	}
-	for _, image := range r.Payload.Images {
+	for _, image := range record.Payload.Images {
 		entry.Images[image.Ref.String()] = image.Digest
 	}
 	if previous, ok := catalog.imports[entry.ID()]; ok && previous.Archive == entry.Archive && previous.Payload == digest {
@@ -250,16 +248,16 @@ func (d *Deployer) recordImport(ctx context.Context, catalog *Catalog, r ImportR
 	if err := d.editImports(ctx, func(imports map[string]schema.Import) { imports[entry.ID()] = entry }); err != nil {
 		return err
 	}
-	if err := d.publish(ctx, r.Payload, r.Path); err != nil {
+	if err := d.publish(ctx, record.Payload, record.Path); err != nil {
 		return err
 	}
 	return d.collect(ctx)
 }
 
 // checkImport refuses what would change the content under something that is deployed, and what could not be told apart.
-func (d *Deployer) checkImport(ctx context.Context, catalog *Catalog, r ImportRecord) (notices []string, err error) {
-	id := r.Payload.Solution.ID()
-	if previous, ok := catalog.imports[id]; ok && previous.Archive.SHA256 != r.SHA256 {
+func (d *Deployer) checkImport(ctx context.Context, catalog *Catalog, record ImportRecord) (notices []string, err error) {
+	id := record.Payload.Solution.ID()
+	if previous, ok := catalog.imports[id]; ok && previous.Archive.SHA256 != record.SHA256 {
 		if schema.Replaceable(previous.Version) {
 			notices, err = d.outdated(ctx, previous)
 		} else {
@@ -269,7 +267,7 @@ func (d *Deployer) checkImport(ctx context.Context, catalog *Catalog, r ImportRe
 			return nil, err
 		}
 	}
-	return notices, catalog.checkNew(r.Payload.Solution)
+	return notices, catalog.checkNew(record.Payload.Solution)
 }
 
 func (d *Deployer) checkReleased(ctx context.Context, previous schema.Import) error {
@@ -332,11 +330,6 @@ func (c *Catalog) checkNew(s *schema.Solution) error {
 		}
 	}
 	return nil
-}
-
-// RecordUnimport forgets a version, unless something uses it. A version that is not known is no error: the work is done.
-func (d *Deployer) RecordUnimport(ctx context.Context, id string) error {
-	return d.locked(ctx, func(ctx context.Context) error { return d.recordUnimport(ctx, id) }, clusterLock)
 }
 
 func (d *Deployer) recordUnimport(ctx context.Context, id string) error {

@@ -13,10 +13,10 @@ import (
 )
 
 func catalogOf(ids ...string) *Catalog {
-	c := &Catalog{imports: map[string]schema.Import{}}
+	c := &Catalog{}
 	for _, id := range ids {
 		name, version, _ := strings.Cut(id, "-")
-		c.imports[id] = schema.Import{Name: name, Version: version}
+		c.Put(schema.Import{Name: name, Version: version})
 	}
 	return c
 }
@@ -56,7 +56,7 @@ func TestSamePrecedence(t *testing.T) {
 	if err := c.checkNew(s); err != nil {
 		t.Error("the same version again:", err)
 	}
-	c.imports["db-1.0.0+a"] = schema.Import{Name: "db", Version: "1.0.0+a"}
+	c.Put(schema.Import{Name: "db", Version: "1.0.0+a"})
 	if err := c.checkNew(s); report.CodeOf(err) != report.Refused {
 		t.Errorf("got %v", err)
 	}

@@ -106,12 +106,17 @@ func (d *Deployer) planChange(ctx context.Context, o ChangeOptions, namespaces [
 		return nil, err
 	}
 	for _, one := range list {
-		if err := d.judgeInstances(ctx, t, one.payload, one.namespaces, a); err != nil {
+		notices, exported, err := d.judgeInstances(ctx, one.payload, one.namespaces, a)
+		if err != nil {
 			return nil, err
 		}
-		if err := d.noticeUnneeded(ctx, t, catalog, one.payload, one.namespaces); err != nil {
+		t.notice(notices...)
+		t.exported = append(t.exported, exported...)
+		unneeded, err := d.unneeded(ctx, catalog, one.payload, one.namespaces)
+		if err != nil {
 			return nil, err
 		}
+		t.notice(unneeded...)
 	}
 	return t, d.noticeRights(ctx, t, there)
 }

@@ -65,7 +65,7 @@ func (d *Deployer) incompatible(ctx context.Context, catalog *Catalog, p *render
 	if err != nil {
 		return e // what is refused matters more
 	}
-	if _, known := catalog.imports[p.Solution.ID()]; !known {
+	if _, known := catalog.Get(p.Solution.ID()); !known {
 		payloads = append(payloads, p)
 	}
 	if c, err := d.compare(ctx, p.Solution.Metadata.Name, payloads, operators); err == nil {

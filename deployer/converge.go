@@ -70,7 +70,7 @@ func (d *Deployer) PlanConvergence(ctx context.Context, c *schema.SolutionsConfi
 	// Lower versions come first: an older version after a newer one would have to be allowed.
 	for _, i := range desired.Imports() {
 		at := schema.SolutionAt{Solution: i.Name, Version: i.Version}
-		_, known := catalog.imports[i.ID()]
+		_, known := catalog.Get(i.ID())
 		if _, complete := listed.Find(i.Name, i.Version); !known || !complete || !slices.Contains(stored, at) {
 			plan.Import = append(plan.Import, schema.ConvergeImport{SolutionAt: at, Path: i.Archive.Path})
 		}
@@ -78,14 +78,14 @@ func (d *Deployer) PlanConvergence(ctx context.Context, c *schema.SolutionsConfi
 	if err = d.planActive(ctx, plan, flat, desired, catalog); err != nil {
 		return nil, err
 	}
-	plan.Activate, plan.Deactivate = desired.inOrder(plan.Activate), catalog.inOrder(plan.Deactivate)
+	plan.Activate, plan.Deactivate = inOrder(desired, plan.Activate), inOrder(catalog, plan.Deactivate)
 	slices.Reverse(plan.Deactivate)
 	leaving := stored
 	for _, i := range catalog.Imports() {
 		leaving = append(leaving, schema.SolutionAt{Solution: i.Name, Version: i.Version})
 	}
 	for _, at := range leaving {
-		if _, keep := desired.imports[at.ID()]; !keep && !slices.Contains(plan.Unimport, at) {
+		if _, keep := desired.Get(at.ID()); !keep && !slices.Contains(plan.Unimport, at) {
 			plan.Unimport = append(plan.Unimport, at)
 		}
 	}
@@ -95,19 +95,19 @@ func (d *Deployer) PlanConvergence(ctx context.Context, c *schema.SolutionsConfi
 
 // configured is what the catalogue will be: what the archives of a configuration hold.
 func configured(flat *schema.SolutionsConfiguration, host Host) (*Catalog, error) {
-	desired := &Catalog{imports: map[string]schema.Import{}}
+	desired := &Catalog{}
 	for _, path := range flat.Archives {
 		manifest, err := host.Identify(path)
 		if err != nil {
 			return nil, err
 		}
 		at := schema.SolutionAt{Solution: manifest.Metadata.Name, Version: manifest.Spec.Version}
-		if other, twice := desired.imports[at.ID()]; twice {
+		if other, twice := desired.Get(at.ID()); twice {
 			return nil, report.Errorf(report.Invalid, "%s and %s both hold %s", other.Archive.Path, path, at.ID()).WithHint("list one of them")
 		}
-		desired.imports[at.ID()] = schema.Import{
+		desired.Put(schema.Import{
 			Name: at.Solution, Version: at.Version, Archive: schema.ImportedArchive{Path: path}, DependsOn: manifest.Spec.DependsOn,
-		}
+		})
 	}
 	return desired, nil
 }
@@ -131,7 +131,7 @@ func (d *Deployer) planActive(ctx context.Context, plan *schema.Convergence, fla
 			plan.Activate = append(plan.Activate, schema.SolutionAt{Solution: name, Version: found.Version})
 		}
 	}
-	for _, name := range catalog.names() {
+	for _, name := range catalog.Names() {
 		if _, stays := flat.Active[name]; stays {
 			continue
 		}

@@ -75,7 +75,7 @@ func (d *Deployer) checkActiveAfter(ctx context.Context, plan *schema.Convergenc
 		if err != nil {
 			return err
 		}
-		catalog.imports[i.ID()] = schema.Import{Name: i.Solution, Version: i.Version, DependsOn: manifest.Spec.DependsOn}
+		catalog.Put(schema.Import{Name: i.Solution, Version: i.Version, DependsOn: manifest.Spec.DependsOn})
 	}
 	return d.checkDependencies(ctx, catalog, activate(activeAfter(plan)))
 }
@@ -118,5 +118,6 @@ func (d *Deployer) payloadFor(ctx context.Context, plan *schema.Convergence, cat
 			return host.Payload(i.Path)
 		}
 	}
-	return d.payload(ctx, catalog.imports[at.ID()])
+	found, _ := catalog.Get(at.ID())
+	return d.payload(ctx, found)
 }

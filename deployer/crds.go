@@ -21,9 +21,6 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// maxLosses bounds how many objects a refusal names; the rest are counted.
-const maxLosses = 10
-
 // definition reads a CustomResourceDefinition for judgement.
 func definition(object *unstructured.Unstructured) (*crd.Definition, error) {
 	var typed apiextensionsv1.CustomResourceDefinition

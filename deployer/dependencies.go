@@ -32,16 +32,26 @@ type unmet struct {
 	have    []string // versions of what is needed that do not do
 }
 
-// checkDependencies refuses a change of what is deployed that leaves a Solution without another one that it needs. What was
-// missing before is no reason to refuse anything.
+// checkDependencies refuses a change of what is deployed that leaves a Solution without another one that it needs.
 func (d *Deployer) checkDependencies(ctx context.Context, catalog *Catalog, change func(holdings)) error {
-	if !slices.ContainsFunc(catalog.Imports(), func(i schema.Import) bool { return len(i.DependsOn) > 0 }) {
+	if !areThere(catalog) {
 		return nil
 	}
 	held, err := d.holdings(ctx)
 	if err != nil {
 		return err
 	}
+	return check(catalog, held, change)
+}
+
+// areThere tells whether anything that was imported needs anything.
+func areThere(catalog *Catalog) bool {
+	return slices.ContainsFunc(catalog.Imports(), func(i schema.Import) bool { return len(i.DependsOn) > 0 })
+}
+
+// check refuses a change of what is held that leaves a Solution without another one that it needs. What was missing before is no
+// reason to refuse anything.
+func check(catalog *Catalog, held holdings, change func(holdings)) error {
 	before, err := held.unmet(catalog)
 	if err != nil {
 		return err
@@ -86,7 +96,7 @@ func (r *refusal) breaks(h holdings) bool {
 // one of these versions, or "" when that does not help either.
 func (r *refusal) together(environment, first, other string, versions []schema.Import) string {
 	from, version := r.held.in(environment, first), r.wanted.in(environment, first)
-	target, known := r.catalog.imports[first+"-"+version]
+	target, known := r.catalog.Get(first + "-" + version)
 	if from == "" || !known || r.held.in(environment, other) == "" {
 		return ""
 	}
@@ -171,7 +181,8 @@ func (h holdings) unmet(catalog *Catalog) (map[need]*unmet, error) {
 	}
 	found := map[need]*unmet{}
 	for there, version := range h {
-		for _, dependency := range catalog.imports[there.solution+"-"+version].DependsOn {
+		imported, _ := catalog.Get(there.solution + "-" + version)
+		for _, dependency := range imported.DependsOn {
 			at := place{there.environment, dependency.Solution}
 			if dependency.Scope == schema.ScopeCluster {
 				at.environment = ""
@@ -232,14 +243,14 @@ func dependencyText(d schema.Dependency) string {
 
 // missing refuses a Solution whose own dependency is not met.
 func (r *refusal) missing(u *unmet) error {
-	fitting := r.catalog.fitting(u.Dependency)
-	if u.Scope != schema.ScopeCluster && len(u.have) > 0 && len(fitting) > 0 && r.breaks(r.held.with(u.environment, u.Solution, fitting[len(fitting)-1].Version)) {
-		if command := r.together(u.environment, u.solution, u.Solution, fitting); command != "" {
+	fit := fitting(r.catalog, u.Dependency)
+	if u.Scope != schema.ScopeCluster && len(u.have) > 0 && len(fit) > 0 && r.breaks(r.held.with(u.environment, u.Solution, fit[len(fit)-1].Version)) {
+		if command := r.together(u.environment, u.solution, u.Solution, fit); command != "" {
 			return report.Errorf(report.Refused, "%s: there is %s, and neither can change before the other", u, strings.Join(u.have, ", ")).WithHint("%s", command)
 		}
 	}
-	if loop := r.catalog.loop(u); len(loop) > 0 {
-		e := report.Errorf(report.Refused, "%s, and they need each other: %s", u, strings.Join(loop, " → "))
+	if way := loop(r.catalog, u); len(way) > 0 {
+		e := report.Errorf(report.Refused, "%s, and they need each other: %s", u, strings.Join(way, " → "))
 		if u.Scope == schema.ScopeCluster {
 			return e.WithHint("activate them together: name them in a SolutionsConfiguration, and solutionctl deploy apply -f FILE")
 		}
@@ -250,10 +261,10 @@ func (r *refusal) missing(u *unmet) error {
 		have = "there is " + strings.Join(u.have, ", ")
 	}
 	e := report.Errorf(report.Refused, "%s: %s", u, have)
-	if len(fitting) == 0 {
+	if len(fit) == 0 {
 		return e.WithHint("import a version of %s first", dependencyText(schema.Dependency{Solution: u.Solution, Version: u.Version}))
 	}
-	best := fitting[len(fitting)-1]
+	best := fit[len(fit)-1]
 	switch {
 	case u.Scope == schema.ScopeCluster:
 		return e.WithHint("solutionctl deploy activate %s %s", best.Name, best.Version)
@@ -271,7 +282,7 @@ func (r *refusal) needed(list []*unmet) error {
 		lines = append(lines, u.String())
 	}
 	first := list[0]
-	e := report.Errorf(report.InUse, "others need it as it is:\n  %s", some(lines))
+	e := report.Errorf(report.InUse, "others need it as it is:\n  %s", report.Some(lines))
 	if first.environment == "" {
 		return e.WithHint("first: solutionctl deploy deactivate %s\nor change both together: name the versions in a SolutionsConfiguration, and solutionctl deploy apply -f FILE", first.solution)
 	}
@@ -282,7 +293,7 @@ func (r *refusal) needed(list []*unmet) error {
 }
 
 // fitting are the imported versions that meet a dependency, the lowest first.
-func (c *Catalog) fitting(dependency schema.Dependency) []schema.Import {
+func fitting(c *Catalog, dependency schema.Dependency) []schema.Import {
 	return slices.DeleteFunc(c.Of(dependency.Solution), func(i schema.Import) bool {
 		met, err := anyIn([]string{i.Version}, dependency.Version)
 		return err != nil || !met
@@ -291,7 +302,7 @@ func (c *Catalog) fitting(dependency schema.Dependency) []schema.Import {
 
 // loop returns a way along dependencies that comes back to where it began, when whatever was imported to meet the need leads to
 // one.
-func (c *Catalog) loop(u *unmet) []string {
+func loop(c *Catalog, u *unmet) []string {
 	seen := map[string]bool{}
 	var follow func(dependency schema.Dependency, way []string) []string
 	follow = func(dependency schema.Dependency, way []string) []string {
@@ -299,7 +310,7 @@ func (c *Catalog) loop(u *unmet) []string {
 			return append(slices.Clone(way[at:]), dependency.Solution)
 		}
 		var found []string
-		for _, i := range c.fitting(dependency) {
+		for _, i := range fitting(c, dependency) {
 			if seen[i.ID()] {
 				return nil
 			}
@@ -321,7 +332,7 @@ func (c *Catalog) loop(u *unmet) []string {
 
 // inOrder sorts versions so that each comes after those that it needs to be active. Of those that need each other, none can be
 // the first, so they come in any order.
-func (c *Catalog) inOrder(list []schema.SolutionAt) []schema.SolutionAt {
+func inOrder(c *Catalog, list []schema.SolutionAt) []schema.SolutionAt {
 	ordered := []schema.SolutionAt{}
 	seen := map[schema.SolutionAt]bool{}
 	var visit func(at schema.SolutionAt)
@@ -330,7 +341,8 @@ func (c *Catalog) inOrder(list []schema.SolutionAt) []schema.SolutionAt {
 			return
 		}
 		seen[at] = true
-		for _, dependency := range c.imports[at.ID()].DependsOn {
+		imported, _ := c.Get(at.ID())
+		for _, dependency := range imported.DependsOn {
 			next := slices.IndexFunc(list, func(s schema.SolutionAt) bool { return s.Solution == dependency.Solution })
 			if next >= 0 && dependency.Scope == schema.ScopeCluster {
 				visit(list[next])

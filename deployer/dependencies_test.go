@@ -11,7 +11,7 @@ import (
 
 // dependent makes a catalogue of lines such as "shop 1.0.0: storage@>=1.4, dns@cluster".
 func dependent(lines ...string) *Catalog {
-	c := &Catalog{imports: map[string]schema.Import{}}
+	c := &Catalog{}
 	for _, line := range lines {
 		id, list, _ := strings.Cut(line, ": ")
 		name, version, _ := strings.Cut(id, " ")
@@ -28,7 +28,7 @@ func dependent(lines ...string) *Catalog {
 			}
 			i.DependsOn = append(i.DependsOn, dependency)
 		}
-		c.imports[i.ID()] = i
+		c.Put(i)
 	}
 	return c
 }
@@ -43,7 +43,7 @@ func TestOrderOfDependencies(t *testing.T) {
 	}
 	c := dependent("a 1.0.0: c in cluster, b in cluster", "b 1.0.0: c in cluster", "c 1.0.0", "d 1.0.0: a", "x 1.0.0: y in cluster", "y 1.0.0: x in cluster")
 	for in, want := range map[string]string{"a b c d": "c b a d", "d x y": "d y x"} {
-		if diff := cmp.Diff(c.inOrder(list(in)), list(want)); diff != "" {
+		if diff := cmp.Diff(inOrder(c, list(in)), list(want)); diff != "" {
 			t.Errorf("%s: %s", in, diff)
 		}
 	}
@@ -62,8 +62,9 @@ func TestLoopsOfDependencies(t *testing.T) {
 		"through the cluster": {dependent("a 1.0.0: b", "b 1.0.0: a in cluster"), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			loop := test.catalog.loop(&unmet{need: need{"test", "a", test.catalog.imports["a-1.0.0"].DependsOn[0]}})
-			if got := strings.Join(loop, " → "); got != test.want {
+			first, _ := test.catalog.Get("a-1.0.0")
+			way := loop(test.catalog, &unmet{need: need{"test", "a", first.DependsOn[0]}})
+			if got := strings.Join(way, " → "); got != test.want {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})

@@ -25,10 +25,11 @@ type DiffOptions struct {
 // when, and objects that are gone. What others have added is none of its business. It needs no right to write.
 func (d *Deployer) Diff(ctx context.Context, o DiffOptions) (*schema.Operation, error) {
 	t := &task{Operation: schema.Operation{Operation: "diff", Solution: o.Solution, Environment: o.Environment, Planned: true}}
-	states, namespaces, err := d.deployed(ctx, t, o)
+	states, namespaces, notices, err := d.deployed(ctx, o)
 	if err != nil {
 		return nil, err
 	}
+	t.notice(notices...)
 	var unread map[engine.Key]error
 	if t.plans, unread, err = d.drift(ctx, states); err != nil {
 		return nil, err
@@ -82,7 +83,7 @@ func (d *Deployer) versionDrift(ctx context.Context, states []*engine.State, nam
 			continue
 		}
 		n, inEnvironment := namespaces[s.Namespace]
-		change := recordChange(s.Namespace, environmentRecord, "data."+s.Solution, n.Versions[s.Solution], s.Current.Version)
+		change := recordChange(s.Namespace, metalk8s.EnvironmentConfigMap, "data."+s.Solution, n.Versions[s.Solution], s.Current.Version)
 		if inEnvironment && len(change) > 0 {
 			changes = append(changes, change...)
 			writes = append(writes, func(ctx context.Context) error {
@@ -102,23 +103,23 @@ func (d *Deployer) versionDrift(ctx context.Context, states []*engine.State, nam
 
 // deployed returns the records of what is deployed there, and the namespaces of the environments. What was left in the middle, and
 // what is in a namespace that goes away, is left out with a notice.
-func (d *Deployer) deployed(ctx context.Context, t *task, o DiffOptions) ([]*engine.State, map[string]metalk8s.Namespace, error) {
+func (d *Deployer) deployed(ctx context.Context, o DiffOptions) (found []*engine.State, inside map[string]metalk8s.Namespace, notices []string, err error) {
 	var environments []metalk8s.Environment
 	if o.Environment == "" {
 		all, err := d.documents.Environments(ctx)
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
 		environments = all
 	} else {
 		one, err := d.documents.Environment(ctx, o.Environment)
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
 		environments = append(environments, *one)
 	}
 	there := map[string]bool{"": true}
-	inside := map[string]metalk8s.Namespace{}
+	inside = map[string]metalk8s.Namespace{}
 	for _, e := range environments {
 		for _, n := range e.Namespaces {
 			inside[n.Name], there[n.Name] = n, !n.Terminating
@@ -126,7 +127,7 @@ func (d *Deployer) deployed(ctx context.Context, t *task, o DiffOptions) ([]*eng
 	}
 	states, err := d.engine.States(ctx)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	states = slices.DeleteFunc(states, func(s *engine.State) bool {
 		_, here := inside[s.Namespace]
@@ -134,34 +135,33 @@ func (d *Deployer) deployed(ctx context.Context, t *task, o DiffOptions) ([]*eng
 		return s.Current == nil && s.Pending == nil && s.Damage == nil || o.Solution != "" && s.Solution != o.Solution || elsewhere
 	})
 	if len(states) == 0 && o.Solution != "" {
-		return nil, nil, notDeployed(o.Solution)
+		return nil, nil, nil, notDeployed(o.Solution)
 	}
-	var found []*engine.State
 	for _, s := range states {
 		if s.Damage != nil {
 			if o.Solution != "" {
-				return nil, nil, s.Damage
+				return nil, nil, nil, s.Damage
 			}
-			t.notice(unreadText(s.Key, s.Damage))
+			notices = append(notices, unreadText(s.Key, s.Damage))
 			continue
 		}
 		if _, known := there[s.Namespace]; !known {
 			namespace, err := d.Cluster.Get(ctx, cluster.NamespaceKind, "", s.Namespace)
 			if err != nil {
-				return nil, nil, err
+				return nil, nil, nil, err
 			}
 			there[s.Namespace] = namespace != nil && namespace.GetDeletionTimestamp() == nil
 		}
 		switch {
 		case s.Pending != nil && s.Pending.Operation != repairVerb:
-			t.notice(fmt.Sprintf("%s: the last %s was interrupted; run it again", s, s.Pending.Operation))
+			notices = append(notices, fmt.Sprintf("%s: the last %s was interrupted; run it again", s, s.Pending.Operation))
 		case !there[s.Namespace]:
-			t.notice(fmt.Sprintf("%s: the namespace is gone, or being deleted", s))
+			notices = append(notices, fmt.Sprintf("%s: the namespace is gone, or being deleted", s))
 		case s.Current != nil:
 			found = append(found, s)
 		}
 	}
-	return found, inside, nil
+	return found, inside, notices, nil
 }
 
 // drift plans what would bring back what is on the records, without asking for a right to do it. What cannot be read of them is

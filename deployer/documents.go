@@ -20,12 +20,6 @@ import (
 	"github.com/solutionctl/solutionctl/schema"
 )
 
-// solutionsRecord and environmentRecord are the ConfigMaps that verbs change besides the objects of a Solution.
-const (
-	solutionsRecord   = metalk8s.SolutionsConfigMap
-	environmentRecord = metalk8s.EnvironmentConfigMap
-)
-
 // deployment is a version of a Solution in a namespace of an environment.
 type deployment struct {
 	environment, namespace, version string
@@ -178,7 +172,7 @@ func (d *Deployer) setActive(ctx context.Context, solution, version string) ([]s
 	if err != nil {
 		return nil, nil, err
 	}
-	change := recordChange(metalk8s.SolutionsNamespace, solutionsRecord, "active version of "+solution, solutions.Active(solution), version)
+	change := recordChange(metalk8s.SolutionsNamespace, metalk8s.SolutionsConfigMap, "active version of "+solution, solutions.Active(solution), version)
 	return change, func(ctx context.Context) error { return d.documents.SetActive(ctx, solution, version) }, nil
 }
 

@@ -140,35 +140,3 @@ func CheckAuthority(ctx context.Context, registry schema.ClusterRegistry) error 
 
 // TellRegistry is the command that tells a cluster where its images are.
 const TellRegistry = "solutionctl deploy registry add https://HOST:5000"
-
-// checkImages refuses a version whose images nodes cannot find. An endpoint out of reach from here is only told.
-func (d *Deployer) checkImages(ctx context.Context, t *task, i schema.Import) error {
-	registry, err := d.Registry(ctx)
-	if err != nil || len(i.Images) == 0 || registry != nil && registry.Mode == schema.RegistryMetalK8s {
-		return err
-	}
-	if registry == nil || len(registry.Endpoints) == 0 {
-		return report.Errorf(report.Refused, "the cluster was not told where nodes find images: pods of %s could not start", i.ID()).
-			WithHint("on the host where 'solutionctl deploy serve' runs, with its address: %s; then, on each node: solutionctl deploy node config", TellRegistry)
-	}
-	answers := AskRegistry(ctx, registry, []schema.Import{i}, briefly)
-	var wrong, silent []string
-	for _, a := range answers {
-		switch {
-		case a.IsUntrusted():
-			wrong = append(wrong, a.Endpoint+" has a certificate that no recorded authority has signed")
-		case a.Err != nil:
-			silent = append(silent, fmt.Sprintf("%s: %v", a.Endpoint, a.Err))
-		case len(a.Missing) > 0:
-			wrong = append(wrong, fmt.Sprintf("%s does not serve %s", a.Endpoint, i.ID()))
-		}
-	}
-	switch {
-	case len(wrong) == len(answers):
-		return report.Errorf(report.Refused, "no node could pull the images: %s", strings.Join(wrong, "; ")).
-			WithHint("what is wrong with which endpoint, and what helps: solutionctl deploy doctor")
-	case len(silent) == len(answers):
-		t.notice("the registry does not answer from here, and pods wait until nodes reach it: " + strings.Join(silent, "; "))
-	}
-	return ctx.Err()
-}

@@ -90,15 +90,15 @@ func groups(list []customResource) []resourceGroup {
 	return found
 }
 
-func (d *Deployer) exportGroup(ctx context.Context, g resourceGroup, w *listWriter) error {
-	for object, err := range d.Cluster.List(ctx, g.kind, g.namespace, metav1.ListOptions{}) {
+func (d *Deployer) exportGroup(ctx context.Context, of resourceGroup, w *listWriter) error {
+	for object, err := range d.Cluster.List(ctx, of.kind, of.namespace, metav1.ListOptions{}) {
 		if err != nil {
 			return err
 		}
-		if !g.uids[string(object.GetUID())] {
+		if !of.uids[string(object.GetUID())] {
 			continue
 		}
-		if err := w.add(g.kind, object); err != nil {
+		if err := w.add(of.kind, object); err != nil {
 			return err
 		}
 	}

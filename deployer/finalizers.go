@@ -77,7 +77,7 @@ func appendHeld(list []Held, kind kube.GroupVersionKind, object *unstructured.Un
 func (d *Deployer) mayLetGo(ctx context.Context, list []Held) ([]cluster.Permission, error) {
 	var wanted []cluster.Permission
 	for _, h := range list {
-		more, err := d.onKind(ctx, kube.FromAPIVersionAndKind(h.APIVersion, h.Kind), h.Namespace, "get", "patch")
+		more, err := d.Cluster.PermissionsOn(ctx, kube.FromAPIVersionAndKind(h.APIVersion, h.Kind), h.Namespace, "get", "patch")
 		if err != nil {
 			return nil, err
 		}

@@ -115,7 +115,7 @@ type granting struct {
 func baseRights() []cluster.Permission {
 	return slices.Concat(
 		cluster.Permission{Resource: "namespaces"}.Each("get", "list", "watch", "create", "patch", "delete"),
-		cluster.Permission{Resource: "configmaps", Name: environmentRecord}.Each("get", "create", "patch", "update"),
+		cluster.Permission{Resource: "configmaps", Name: metalk8s.EnvironmentConfigMap}.Each("get", "create", "patch", "update"),
 		cluster.Permission{Resource: "persistentvolumeclaims"}.Each("list"),
 	)
 }
@@ -235,7 +235,7 @@ func (g *granting) finish(namespaces []string) *Grants {
 	applications := "solutionctl-applications-" + g.o.Solution
 	told := slices.Concat(
 		cluster.Permission{Resource: "namespaces"}.Each("get"),
-		cluster.Permission{Resource: "configmaps", Name: environmentRecord}.Each("get"),
+		cluster.Permission{Resource: "configmaps", Name: metalk8s.EnvironmentConfigMap}.Each("get"),
 		cluster.Permission{Resource: "configmaps", Name: render.ApplicationsName(g.o.Solution)}.Each("get"),
 	)
 	records := slices.Concat(
@@ -243,7 +243,7 @@ func (g *granting) finish(namespaces []string) *Grants {
 		cluster.Permission{Resource: "configmaps", Name: registryName}.Each("get"),
 		cluster.Permission{Group: "coordination.k8s.io", Resource: "leases"}.Each("get", "create", "update"),
 	)
-	shared := cluster.Permission{Resource: "configmaps", Name: solutionsRecord}.Each("get", "update")
+	shared := cluster.Permission{Resource: "configmaps", Name: metalk8s.SolutionsConfigMap}.Each("get", "update")
 	roles := []rbacv1.ClusterRole{
 		grantRole("ClusterRole", installer, "", g.wide),
 		grantRole("ClusterRole", installer+"-environment", "", g.here),

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 
@@ -21,29 +20,29 @@ import (
 // judgeInstances refuses a version whose schema does not accept, or would drop fields of, the custom resources that its
 // operator will find in the namespaces. They are read in each version that the target knows, converted by the cluster.
 // Those for which a loss is accepted are to be exported.
-func (d *Deployer) judgeInstances(ctx context.Context, t *task, p *render.Payload, namespaces []metalk8s.Namespace, a accepted) error {
+func (d *Deployer) judgeInstances(ctx context.Context, p *render.Payload, namespaces []metalk8s.Namespace, a accepted) (notices []string, exported []scope, err error) {
 	objects, err := render.Definitions(p)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	definitions := byName(objects)
 	var rejected, rejecting, lost, lossy []string
 	for _, name := range slices.Sorted(maps.Keys(definitions)) {
 		live, err := d.Cluster.Get(ctx, cluster.DefinitionKind, "", name)
 		if err != nil {
-			return err
+			return nil, nil, err
 		}
 		if live == nil {
 			continue
 		}
 		more, missing, err := d.judgeInstancesOf(ctx, live, definitions[name], namespaces)
 		if err != nil {
-			return err
+			return nil, nil, err
 		}
 		switch {
 		case len(more) == 0:
 		case slices.Contains(a.invalid, name):
-			t.notice("accepted, though the version does not:\n  " + some(more))
+			notices = append(notices, "accepted, though the version does not:\n  "+report.Some(more))
 		default:
 			rejected, rejecting = append(rejected, more...), append(rejecting, name)
 		}
@@ -51,22 +50,22 @@ func (d *Deployer) judgeInstances(ctx context.Context, t *task, p *render.Payloa
 		case len(missing) == 0:
 		case slices.Contains(a.loss, name):
 			for _, n := range namespaces {
-				t.exported = append(t.exported, scope{live, n.Name})
+				exported = append(exported, scope{live, n.Name})
 			}
-			t.notice("accepted loss of data:\n  " + some(missing))
+			notices = append(notices, "accepted loss of data:\n  "+report.Some(missing))
 		default:
 			lost, lossy = append(lost, missing...), append(lossy, name)
 		}
 	}
 	switch {
 	case len(lost) > 0:
-		return report.Errorf(report.DataLoss, "version %s would lose data:\n  %s", p.Solution.Spec.Version, some(lost)).
+		return nil, nil, report.Errorf(report.DataLoss, "version %s would lose data:\n  %s", p.Solution.Spec.Version, report.Some(lost)).
 			WithHint("change these fields first, or choose a version that knows them; to export all objects and go on: %s", acceptFlags(lossy, rejecting))
 	case len(rejected) > 0:
-		return report.Errorf(report.Refused, "version %s does not accept what is there:\n  %s", p.Solution.Spec.Version, some(rejected)).
+		return nil, nil, report.Errorf(report.Refused, "version %s does not accept what is there:\n  %s", p.Solution.Spec.Version, report.Some(rejected)).
 			WithHint("change these values first, or choose a version that accepts them; to go on all the same: %s", acceptFlags(nil, rejecting))
 	}
-	return nil
+	return notices, exported, nil
 }
 
 // checkAll refuses names of definitions that none of the versions has.
@@ -128,12 +127,4 @@ func serves(d *crd.Definition, name string) bool {
 		}
 	}
 	return false
-}
-
-// some lists the first of many lines.
-func some(lines []string) string {
-	if more := len(lines) - maxLosses; more > 0 {
-		lines = append(slices.Clip(lines[:maxLosses]), fmt.Sprintf("and %d more", more))
-	}
-	return strings.Join(lines, "\n  ")
 }

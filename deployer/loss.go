@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/schema/report"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -120,7 +121,7 @@ func (j *lossJudge) look(ctx context.Context, object *unstructured.Unstructured)
 func (j *lossJudge) lose(name string, fields []string) {
 	switch {
 	case len(fields) == 0:
-	case len(j.lost) == maxLosses:
+	case len(j.lost) == report.MaxSome:
 		j.others++
 	default:
 		j.lost = append(j.lost, fmt.Sprintf("%s: %s", name, strings.Join(fields, ", ")))
@@ -132,7 +133,7 @@ func (j *lossJudge) reject(name string, problems []string) {
 		return
 	}
 	j.refused++
-	if len(j.refusals) < maxLosses {
+	if len(j.refusals) < report.MaxSome {
 		j.refusals = append(j.refusals, fmt.Sprintf("%s: %s", name, problems[0]))
 	}
 }

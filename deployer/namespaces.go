@@ -31,8 +31,8 @@ func (d *Deployer) CreateEnvironment(ctx context.Context, o metalk8s.CreateOptio
 	if o.Adopt {
 		namespaces = append(namespaces, cluster.Permission{Verb: "update", Resource: "namespaces"})
 	}
-	configMaps := cluster.Permission{Resource: "configmaps", Namespace: o.Namespace, Name: environmentRecord}.Each("get", "create", "patch")
-	if err = d.require(ctx, append(namespaces, configMaps...)); err != nil {
+	configMaps := cluster.Permission{Resource: "configmaps", Namespace: o.Namespace, Name: metalk8s.EnvironmentConfigMap}.Each("get", "create", "patch")
+	if err = d.Cluster.Require(ctx, append(namespaces, configMaps...)); err != nil {
 		return nil, err
 	}
 	if err = d.checkNobodys(ctx, o.Namespace); err != nil {
@@ -275,7 +275,7 @@ func (d *Deployer) planDeletion(ctx context.Context, o DeleteEnvironmentOptions,
 	}
 	for _, n := range namespaces {
 		if len(n.Versions) > 0 && !n.Terminating {
-			t.needs = append(t.needs, onRecord(n.Name, environmentRecord)...)
+			t.needs = append(t.needs, onRecord(n.Name, metalk8s.EnvironmentConfigMap)...)
 		}
 	}
 	if err = d.planForgetting(ctx, t, o, states); err != nil {

@@ -254,7 +254,7 @@ func (t *task) finish() *schema.Operation {
 // recordOf tells whether a change of a shared document is shown with what happens in a namespace, "" for the cluster.
 func recordOf(c schema.Change, namespace string) bool {
 	if namespace == "" {
-		return c.Object.Name == solutionsRecord
+		return c.Object.Name == metalk8s.SolutionsConfigMap
 	}
 	return c.Object.Namespace == namespace
 }

@@ -154,5 +154,5 @@ func othersText(list []schema.ObjectRef) string {
 	for _, ref := range list {
 		texts = append(texts, OtherText(ref))
 	}
-	return some(texts)
+	return report.Some(texts)
 }

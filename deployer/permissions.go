@@ -14,13 +14,12 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/engine"
 	"github.com/solutionctl/solutionctl/lint/rbac"
 	"github.com/solutionctl/solutionctl/schema"
-	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 // mayLock asks whether the user may take a lock, before anything is read.
 func (d *Deployer) mayLock(ctx context.Context) error {
 	lease := cluster.Permission{Group: "coordination.k8s.io", Resource: "leases", Namespace: cluster.SystemNamespace}
-	return d.require(ctx, lease.Each("get", "create", "update"))
+	return d.Cluster.Require(ctx, lease.Each("get", "create", "update"))
 }
 
 // mayDo asks whether what the options allow makes sense for a task, and whether the user may do all of it, so that nothing is
@@ -56,7 +55,7 @@ func (d *Deployer) mayDo(ctx context.Context, t *task, o Options) error {
 		}
 		wanted = append(wanted, more...)
 	}
-	return d.require(ctx, wanted)
+	return d.Cluster.Require(ctx, wanted)
 }
 
 // onRecord are the permissions to change a shared document.
@@ -83,23 +82,13 @@ func onObjects(definition *unstructured.Unstructured, verbs ...string) []cluster
 func (d *Deployer) mayDelete(ctx context.Context, list []customResource) ([]cluster.Permission, error) {
 	var wanted []cluster.Permission
 	for _, group := range groups(list) {
-		more, err := d.onKind(ctx, group.kind, group.namespace, "list", "get", "delete", "watch")
+		more, err := d.Cluster.PermissionsOn(ctx, group.kind, group.namespace, "list", "get", "delete", "watch")
 		if err != nil {
 			return nil, err
 		}
 		wanted = append(wanted, more...)
 	}
 	return wanted, nil
-}
-
-// onKind are permissions on the objects of a kind in a namespace.
-func (d *Deployer) onKind(ctx context.Context, kind kube.GroupVersionKind, namespace string, verbs ...string) ([]cluster.Permission, error) {
-	mapping, err := d.Cluster.Mapping(ctx, kind)
-	if err != nil {
-		return nil, err
-	}
-	resource := mapping.Resource
-	return cluster.Permission{Group: resource.Group, Resource: resource.Resource, Namespace: namespace}.Each(verbs...), nil
 }
 
 // needed are the permissions that one change takes, and to wait until the object is ready, or a namespace is gone.
@@ -112,7 +101,7 @@ func (d *Deployer) needed(ctx context.Context, change schema.Change, wait bool) 
 	if err != nil {
 		return nil, err
 	}
-	wanted, err := d.onKind(ctx, group.WithKind(change.Object.Kind), change.Object.Namespace, verbs...)
+	wanted, err := d.Cluster.PermissionsOn(ctx, group.WithKind(change.Object.Kind), change.Object.Namespace, verbs...)
 	if errors.Is(err, cluster.ErrNoKind) {
 		return nil, nil // of a definition that comes with the same plan
 	}
@@ -225,26 +214,4 @@ func splitResource(resource string) (main, sub string) {
 		}
 	}
 	return resource, ""
-}
-
-// require fails with the rules that the user lacks.
-func (d *Deployer) require(ctx context.Context, wanted []cluster.Permission) error {
-	var distinct []cluster.Permission
-	seen := map[cluster.Permission]bool{}
-	for _, p := range wanted {
-		if !seen[p] {
-			seen[p] = true
-			distinct = append(distinct, p)
-		}
-	}
-	missing, err := d.Cluster.Missing(ctx, distinct...)
-	if err != nil || len(missing) == 0 {
-		return err
-	}
-	user := d.Cluster.User(ctx)
-	if user == "" {
-		user = "the user"
-	}
-	return report.Errorf(report.Forbidden, "%s may not do this; nothing was changed", user).
-		WithHint("missing %s", cluster.RulesByPlace(missing...))
 }

@@ -161,7 +161,7 @@ func (d *Deployer) checkPurge(ctx context.Context, states []*engine.State, held 
 	if len(things) == 0 {
 		return nil
 	}
-	return report.Errorf(report.InUse, "the cluster is in use:\n  %s", some(things)).
+	return report.Errorf(report.InUse, "the cluster is in use:\n  %s", report.Some(things)).
 		WithHint("a purge is for a cluster of which everything was removed; 'solutionctl deploy status' shows what is there")
 }
 
@@ -299,7 +299,7 @@ func (d *Deployer) purgeable(ctx context.Context, t *task, ours []*unstructured.
 			free = append(free, object)
 			continue
 		}
-		t.notice(fmt.Sprintf("namespace %s stays, for it has what this tool did not make:\n  %s", object.GetName(), some(left)))
+		t.notice(fmt.Sprintf("namespace %s stays, for it has what this tool did not make:\n  %s", object.GetName(), report.Some(left)))
 	}
 	return free, nil
 }

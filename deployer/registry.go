@@ -29,45 +29,6 @@ func (d *Deployer) readRegistry(ctx context.Context) (*schema.ClusterRegistry, *
 	return registry, object, err
 }
 
-// EndpointOptions say how endpoints of the registry are added.
-type EndpointOptions struct {
-	DryRun bool // only judge
-	// Replace takes over endpoints that are recorded with another authority, or with another scheme.
-	Replace bool
-}
-
-// AddEndpoints adds endpoints to those at which nodes find images, with the certificates in more.CA that theirs are signed
-// by, and returns what is recorded then. Endpoints of other hosts, and their authorities, stay. The mode is chosen once: the
-// references of everything that was deployed depend on it.
-func (d *Deployer) AddEndpoints(ctx context.Context, more schema.ClusterRegistry, o EndpointOptions) (*schema.ClusterRegistry, error) {
-	return d.editRegistry(ctx, o.DryRun, func(known *schema.ClusterRegistry) (*schema.ClusterRegistry, error) {
-		return withEndpoints(known, more, o.Replace)
-	})
-}
-
-// RemoveEndpoints forgets endpoints, and authorities that no other endpoint has.
-func (d *Deployer) RemoveEndpoints(ctx context.Context, endpoints []string) (*schema.ClusterRegistry, error) {
-	return d.editRegistry(ctx, false, func(known *schema.ClusterRegistry) (*schema.ClusterRegistry, error) {
-		return withoutEndpoints(known, endpoints)
-	})
-}
-
-// editRegistry changes what is recorded. A dry run takes no lock: a lock is a change, too.
-func (d *Deployer) editRegistry(ctx context.Context, dryRun bool, edit func(*schema.ClusterRegistry) (*schema.ClusterRegistry, error)) (next *schema.ClusterRegistry, err error) {
-	if dryRun {
-		known, err := d.Registry(ctx)
-		if err != nil {
-			return nil, err
-		}
-		return edit(known)
-	}
-	err = d.locked(ctx, func(ctx context.Context) error {
-		next, err = d.recordRegistry(ctx, edit)
-		return err
-	}, clusterLock)
-	return next, err
-}
-
 func (d *Deployer) recordRegistry(ctx context.Context, edit func(*schema.ClusterRegistry) (*schema.ClusterRegistry, error)) (*schema.ClusterRegistry, error) {
 	known, object, err := d.readRegistry(ctx)
 	if err != nil {

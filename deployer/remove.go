@@ -62,7 +62,7 @@ func (d *Deployer) planRemove(ctx context.Context, o RemoveOptions, namespaces [
 			release.Settings = map[string]string{settingData: keptData}
 		}
 		releases = append(releases, release)
-		t.records = append(t.records, recordChange(n.Name, environmentRecord, "data."+o.Solution, recorded, "")...)
+		t.records = append(t.records, recordChange(n.Name, metalk8s.EnvironmentConfigMap, "data."+o.Solution, recorded, "")...)
 	}
 	if len(there) == 0 {
 		return nil, notThere(o.Solution, o.Environment, namespaces)

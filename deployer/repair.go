@@ -29,10 +29,11 @@ type RepairOptions struct {
 func (d *Deployer) Repair(ctx context.Context, o RepairOptions) (*schema.Operation, error) {
 	t := &task{Operation: schema.Operation{Operation: repairVerb, Solution: o.Solution, Environment: o.Environment, Planned: o.DryRun}}
 	selected := DiffOptions{Environment: o.Environment, Solution: o.Solution}
-	states, namespaces, err := d.deployed(ctx, t, selected)
+	states, namespaces, notices, err := d.deployed(ctx, selected)
 	if err != nil {
 		return nil, err
 	}
+	t.notice(notices...)
 	if len(states) == 0 && o.Solution != "" {
 		return nil, report.Errorf(report.Refused, "Solution %s cannot be repaired: %s", o.Solution, strings.Join(t.Notices, "; ")).
 			WithHint("'solutionctl deploy status' shows how it is")
@@ -72,10 +73,11 @@ func (d *Deployer) Repair(ctx context.Context, o RepairOptions) (*schema.Operati
 
 // planRepair plans to bring back what was changed of some releases.
 func (d *Deployer) planRepair(ctx context.Context, t *task, selected DiffOptions, changed map[engine.Key]bool, o Options) error {
-	all, namespaces, err := d.deployed(ctx, t, selected)
+	all, namespaces, notices, err := d.deployed(ctx, selected)
 	if err != nil {
 		return err
 	}
+	t.notice(notices...)
 	var states []*engine.State
 	for _, s := range all {
 		if changed[s.Key] {

@@ -271,7 +271,7 @@ func (d *Deployer) stuck(ctx, waiting context.Context, objects map[string]*unstr
 	}
 	var lines []string
 	for i, uid := range slices.Sorted(maps.Keys(objects)) {
-		if i == maxLosses {
+		if i == report.MaxSome {
 			lines = append(lines, fmt.Sprintf("and %d more", len(objects)-i))
 			break
 		}

@@ -63,7 +63,7 @@ func (d *Deployer) planRollback(ctx context.Context, o RollbackOptions, namespac
 	releases := make([]engine.Release, len(list))
 	for i, r := range list {
 		releases[i] = r.release
-		t.records = append(t.records, recordChange(r.Name, environmentRecord, "data."+r.release.Solution, r.Versions[r.release.Solution], r.release.Version)...)
+		t.records = append(t.records, recordChange(r.Name, metalk8s.EnvironmentConfigMap, "data."+r.release.Solution, r.Versions[r.release.Solution], r.release.Version)...)
 	}
 	if t.plans, err = d.engine.PlanAll(ctx, releases, o.plan()); err != nil {
 		return nil, err
@@ -182,9 +182,12 @@ func (d *Deployer) checkRetreats(ctx context.Context, t *task, catalog *Catalog,
 		if err := d.checkActive(ctx, r.payload); err != nil {
 			return err
 		}
-		if err := d.judgeInstances(ctx, t, r.payload, []metalk8s.Namespace{r.Namespace}, a); err != nil {
+		notices, exported, err := d.judgeInstances(ctx, r.payload, []metalk8s.Namespace{r.Namespace}, a)
+		if err != nil {
 			return err
 		}
+		t.notice(notices...)
+		t.exported = append(t.exported, exported...)
 	}
 	return d.checkDependencies(ctx, catalog, func(h holdings) {
 		for _, r := range list {

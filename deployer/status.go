@@ -243,7 +243,7 @@ func (s *survey) deployment(key engine.Key, wanted, environment string) schema.D
 			p.Operation, cmp.Or(p.Version, status.Version), p.User))
 	}
 	_, deployed := deployedVersion(state)
-	_, imported := s.catalog.imports[key.Solution+"-"+wanted]
+	_, imported := s.catalog.Get(key.Solution + "-" + wanted)
 	lost := s.lost[key]
 	if lost != nil && !deployed {
 		status.Version = versionOn(lost.ours[0].Object, "")
@@ -302,8 +302,8 @@ func severity(h schema.DeploymentHealth) int {
 // solutionStatuses lists what was imported, as we and as MetalK8s know it.
 func (s *survey) solutionStatuses() []schema.SolutionStatus {
 	names := map[string]bool{}
-	for _, i := range s.catalog.imports {
-		names[i.Name] = true
+	for _, name := range s.catalog.Names() {
+		names[name] = true
 	}
 	for name := range s.solutions.Versions {
 		names[name] = true
@@ -370,7 +370,7 @@ func (s *survey) problems() []string {
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.solutions.Versions)) {
 		for _, entry := range s.solutions.Versions[name] {
-			if _, ok := s.catalog.imports[name+"-"+entry.Version]; !ok {
+			if _, ok := s.catalog.Get(name + "-" + entry.Version); !ok {
 				problems = append(problems, fmt.Sprintf("%s-%s was imported by MetalK8s only: to deploy it from here, run 'solutionctl deploy import %s'",
 					name, entry.Version, cmp.Or(entry.Archive, "FILE")))
 			}

@@ -32,7 +32,7 @@ func (d *Deployer) operators(ctx context.Context, catalog *Catalog, solution str
 	var found []operator
 	byVersion := map[string]operator{}
 	for _, there := range deployed {
-		imported, ok := catalog.imports[solution+"-"+there.version]
+		imported, ok := catalog.Get(solution + "-" + there.version)
 		if !ok {
 			continue
 		}
@@ -319,36 +319,36 @@ func (d *Deployer) wayOut(ctx context.Context, catalog *Catalog, solution string
 	return "", nil
 }
 
-// noticeUnneeded tells which versions the active one does not serve by itself and no operator works with any more, once
+// unneeded tells which versions the active one does not serve by itself and no operator works with any more, once
 // these namespaces have another version: activating again lets them go.
-func (d *Deployer) noticeUnneeded(ctx context.Context, t *task, catalog *Catalog, next *render.Payload, namespaces []metalk8s.Namespace) error {
+func (d *Deployer) unneeded(ctx context.Context, catalog *Catalog, next *render.Payload, namespaces []metalk8s.Namespace) (notices []string, err error) {
 	active, err := d.active(ctx, next.Solution.Metadata.Name)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	imported, ok := catalog.imports[next.Solution.Metadata.Name+"-"+active]
+	imported, ok := catalog.Get(next.Solution.Metadata.Name + "-" + active)
 	if !ok {
-		return nil
+		return nil, nil
 	}
 	p, err := d.payload(ctx, imported)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	own, err := render.Definitions(p)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	extra, err := d.servedBeside(ctx, own)
 	if err != nil || len(extra) == 0 {
-		return err
+		return nil, err
 	}
 	needed, err := render.RequiredCRDs(next)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	operators, err := d.operators(ctx, catalog, imported.Name)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, o := range operators {
 		if !slices.ContainsFunc(namespaces, func(n metalk8s.Namespace) bool { return n.Name == o.namespace }) {
@@ -362,11 +362,11 @@ func (d *Deployer) noticeUnneeded(ctx context.Context, t *task, catalog *Catalog
 			})
 		})
 		if len(left.Versions) > 0 {
-			t.notice(fmt.Sprintf("nothing works with %s any more: 'solutionctl deploy activate %s %s' lets it go",
+			notices = append(notices, fmt.Sprintf("nothing works with %s any more: 'solutionctl deploy activate %s %s' lets it go",
 				requirements([]schema.CRDRequirement{left}), imported.Name, active))
 		}
 	}
-	return nil
+	return notices, nil
 }
 
 // servedBeside are the versions that the cluster serves and the definitions do not.

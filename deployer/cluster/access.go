@@ -14,6 +14,9 @@ import (
 	authentication "k8s.io/api/authentication/v1"
 	authorization "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/solutionctl/solutionctl/schema/report"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -214,4 +217,36 @@ func quoted(words []string) string {
 		quotes[i] = fmt.Sprintf("%q", word)
 	}
 	return strings.Join(quotes, ", ")
+}
+
+// PermissionsOn are permissions on the objects of a kind in a namespace.
+func (c *Cluster) PermissionsOn(ctx context.Context, kind schema.GroupVersionKind, namespace string, verbs ...string) ([]Permission, error) {
+	mapping, err := c.Mapping(ctx, kind)
+	if err != nil {
+		return nil, err
+	}
+	resource := mapping.Resource
+	return Permission{Group: resource.Group, Resource: resource.Resource, Namespace: namespace}.Each(verbs...), nil
+}
+
+// Require fails with the rules that the user lacks.
+func (c *Cluster) Require(ctx context.Context, wanted []Permission) error {
+	var distinct []Permission
+	seen := map[Permission]bool{}
+	for _, p := range wanted {
+		if !seen[p] {
+			seen[p] = true
+			distinct = append(distinct, p)
+		}
+	}
+	missing, err := c.Missing(ctx, distinct...)
+	if err != nil || len(missing) == 0 {
+		return err
+	}
+	user := c.User(ctx)
+	if user == "" {
+		user = "the user"
+	}
+	return report.Errorf(report.Forbidden, "%s may not do this; nothing was changed", user).
+		WithHint("missing %s", RulesByPlace(missing...))
 }

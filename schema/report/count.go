@@ -1,6 +1,11 @@
 package report
 
-import "strconv"
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
 
 // Count says how many there are of something: "1 object", "2 objects".
 func Count(n int, one string) string {
@@ -8,4 +13,15 @@ func Count(n int, one string) string {
 		return "1 " + one
 	}
 	return strconv.Itoa(n) + " " + one + "s"
+}
+
+// MaxSome bounds how many lines a message lists; the rest are counted.
+const MaxSome = 10
+
+// Some lists the first of many lines.
+func Some(lines []string) string {
+	if more := len(lines) - MaxSome; more > 0 {
+		lines = append(slices.Clip(lines[:MaxSome]), fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(lines, "\n  ")
 }

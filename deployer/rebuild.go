@@ -40,7 +40,7 @@ func (d *Deployer) RebuildRecords(ctx context.Context, o RepairOptions) (*schema
 		return nil, err
 	}
 	secrets := cluster.Permission{Resource: "secrets", Namespace: cluster.SystemNamespace}
-	if err = d.require(ctx, secrets.Each("get", "list", "create", "update", "delete")); err != nil {
+	if err = d.Cluster.Require(ctx, secrets.Each("get", "list", "create", "update", "delete")); err != nil {
 		return nil, err
 	}
 	var locks []string

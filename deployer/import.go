@@ -1,0 +1,25 @@
+package deployer
+
+import "context"
+
+// RecordImport makes a version known to the cluster: its payload is stored, the catalogue and MetalK8s' ConfigMap get an
+// entry. Recording the same archive again changes nothing; another archive of the same version is refused while the
+// first one is in use, unless it is a pre-release: then the notices say what goes on with the first one.
+func (d *Deployer) RecordImport(ctx context.Context, r ImportRecord) (notices []string, err error) {
+	err = d.locked(ctx, func(ctx context.Context) error {
+		catalog, failure := d.Catalog(ctx)
+		if failure != nil {
+			return failure
+		}
+		if notices, failure = d.checkImport(ctx, catalog, r); failure != nil {
+			return failure
+		}
+		return d.recordImport(ctx, catalog, r)
+	}, clusterLock)
+	return notices, err
+}
+
+// RecordUnimport forgets a version, unless something uses it. A version that is not known is no error: the work is done.
+func (d *Deployer) RecordUnimport(ctx context.Context, id string) error {
+	return d.locked(ctx, func(ctx context.Context) error { return d.recordUnimport(ctx, id) }, clusterLock)
+}
