@@ -32,7 +32,8 @@ faults: # docs/reliability.md: the program killed at every step of every verb, a
 fuzz: # every fuzz target for FUZZTIME (30s)
 	.ci/fuzz
 
-docs: # the reference of the command line
+docs: # the reference of the command line, and the JSON Schemas of what the program writes
+	go test ./schema -run TestGeneratedSchemas -update
 	rm -rf docs/reference && mkdir docs/reference
 	go run ./cmd/solutionctl docs docs/reference
 	go test ./lint -run TestCorpus -update

@@ -2,17 +2,17 @@ package schema
 
 import "time"
 
-// App is one instance of an application: a custom resource of a Solution in an environment.
+// App is one instance of an application: a custom resource of a Solution in an environment. `solutionctl deploy app get`,
+// `create`, `set` and `scale` print one.
 type App struct {
-	Environment string `json:"environment"`
-	Namespace   string `json:"namespace"`
-	Solution    string `json:"solution"`
-	APIVersion  string `json:"apiVersion"`
-	Kind        string `json:"kind"`
-	Name        string `json:"name"`
-	// Health is ready, progressing or failed.
-	Health  AppHealth `json:"health"`
-	Created time.Time `json:"created"`
+	Environment string    `json:"environment"`
+	Namespace   string    `json:"namespace"`
+	Solution    string    `json:"solution"`
+	APIVersion  string    `json:"apiVersion"`
+	Kind        string    `json:"kind"`
+	Name        string    `json:"name"`
+	Health      AppHealth `json:"health"`
+	Created     time.Time `json:"created"`
 	// Reasons say what is in the way, one sentence each.
 	Reasons []string `json:"reasons"`
 	// Values are the spec; absent in lists.
@@ -21,7 +21,7 @@ type App struct {
 	Objects []AppObject `json:"objects,omitempty"`
 }
 
-// AppHealth tells how an instance is.
+// AppHealth is the condition of an instance.
 type AppHealth string
 
 // The healths of instances.
@@ -36,17 +36,17 @@ const (
 type AppObject struct {
 	ObjectRef
 	// Depth is 1 for what the instance owns itself, 2 for what such an object owns, and so on.
-	Depth  int       `json:"depth"`
+	Depth  int       `json:"depth" schema:"minimum=1"`
 	Health AppHealth `json:"health"`
 	Reason string    `json:"reason,omitempty"`
 }
 
-// AppList is what `solutionctl deploy app list` prints.
+// AppList holds the instances of an environment. `solutionctl deploy app list` prints it.
 type AppList struct {
 	Apps []App `json:"apps"`
 }
 
-// AppForm is what can be filled in for instances of a kind: what `solutionctl deploy app fields` prints.
+// AppForm holds the fields of an instance that a user may fill in. `solutionctl deploy app fields` prints it.
 type AppForm struct {
 	Solution   string     `json:"solution"`
 	APIVersion string     `json:"apiVersion"`
@@ -54,7 +54,7 @@ type AppForm struct {
 	Fields     []AppField `json:"fields"`
 }
 
-// AppField is one thing that can be filled in.
+// AppField is one field of an [AppForm].
 type AppField struct {
 	Path        string   `json:"path"` // below spec: "storage.size"
 	Type        string   `json:"type"`

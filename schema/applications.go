@@ -1,8 +1,9 @@
 package schema
 
-// Applications is what the version of a Solution in a namespace offers to whoever runs applications there. It lies in that
-// namespace, for people who may read nothing else: whoever may write there may have changed it, so it decides nothing but
-// what a form asks for. Rights and values are judged by the API server.
+// Applications holds the definitions of the Solution that is deployed in a namespace, for the forms of its instances. It lies
+// in that namespace, in ConfigMap <solution>-applications, key applications.json.gz, for people who may read nothing else:
+// whoever may write there may have changed it, so it decides nothing but what a form asks for. Rights and values are judged
+// by the API server.
 type Applications struct {
 	Stamp
 	Solution string `json:"solution"`

@@ -1,7 +1,7 @@
 package schema
 
-// Compatibility tells which imported versions of a Solution can be active beside what is deployed. All of them share the
-// custom resource definitions of the cluster.
+// Compatibility judges for each imported version of a Solution whether it can be active beside what is deployed. All of them
+// share the custom resource definitions of the cluster. `solutionctl deploy compatibility` prints it.
 type Compatibility struct {
 	Solution string `json:"solution"`
 	// Active is the version that is active now; empty when none is.
@@ -10,33 +10,36 @@ type Compatibility struct {
 	Versions []VersionCompatibility `json:"versions"`
 }
 
-// VersionCompatibility is what activating one version would mean.
+// VersionCompatibility holds the consequences of activating one version.
 type VersionCompatibility struct {
 	Version string               `json:"version"`
 	Verdict CompatibilityVerdict `json:"verdict"`
 	// Operators are those of all environments, in the order of environments and namespaces.
 	Operators []OperatorCompatibility `json:"operators"`
-	// Losses are what stored objects would lose, one line each; Notices what else would happen to them.
-	Losses  []string `json:"losses"`
+	// Losses tell which fields stored objects would lose, one line each.
+	Losses []string `json:"losses"`
+	// Notices tell of other changes for stored objects and clients.
 	Notices []string `json:"notices"`
-	// Refusals are what else stands against it: stored objects that would not be valid any more, and definitions that the API
+	// Refusals are other reasons against it: stored objects that would not be valid any more, and definitions that the API
 	// server never replaces.
 	Refusals []string `json:"refusals,omitempty"`
 }
 
-// OperatorCompatibility is what becomes of the operator in a namespace when a version is active.
+// OperatorCompatibility judges whether the operator in a namespace works while a version is active.
 type OperatorCompatibility struct {
 	Environment string               `json:"environment"`
 	Namespace   string               `json:"namespace"`
 	Version     string               `json:"version"`
 	Verdict     CompatibilityVerdict `json:"verdict"`
-	// Kept are API versions that stay served for it, Missing those that it would have to do without, and Reasons say why.
-	Kept    []CRDRequirement `json:"kept"`
+	// Kept are API versions that stay served for it.
+	Kept []CRDRequirement `json:"kept"`
+	// Missing are API versions that it would have to do without.
 	Missing []CRDRequirement `json:"missing"`
-	Reasons []string         `json:"reasons"`
+	// Reasons say why, one sentence each.
+	Reasons []string `json:"reasons"`
 }
 
-// CompatibilityVerdict is how something fits together.
+// CompatibilityVerdict is the judgement on a version, or on an operator beside it.
 type CompatibilityVerdict string
 
 // The verdicts.

@@ -1,7 +1,7 @@
 package schema
 
-// Convergence is what has to be done so that a cluster has what a [SolutionsConfiguration] says. It is done in the order
-// of the fields.
+// Convergence is the work by which a cluster comes to have what a [SolutionsConfiguration] says, done in the order of the
+// fields. `solutionctl deploy apply` prints it.
 type Convergence struct {
 	// Planned convergences were not carried out.
 	Planned    bool             `json:"planned"`

@@ -6,21 +6,21 @@ import (
 	"time"
 )
 
-// DeploymentState is the record of one Solution in one namespace: what is there, what a run that did not end is making
-// of it, and what was there before. It is stored, compressed, in a Secret solutionctl-system/state.<id>, one for each
-// pair of namespace and Solution.
+// DeploymentState is the record of one Solution in one namespace: its current revision, the one of an operation that has not
+// ended, and earlier ones. It is stored in Secret solutionctl-system/state.<id>, key state.json.gz, one for each pair of
+// namespace and Solution.
 type DeploymentState struct {
 	Stamp
 	// Namespace is empty for the part of a Solution that belongs to the whole cluster.
 	Namespace string `json:"namespace,omitempty"`
-	Solution  string `json:"solution"`
+	Solution  string `json:"solution" schema:"minLength=1 maxLength=63"`
 	// Current is the last revision that was completed. It is absent before the first one.
 	Current *DeploymentRevision `json:"current,omitempty"`
-	// Pending is written before the first change of a run and becomes Current at its end. While it is there, the last run
-	// was not completed, and objects of Current, of Pending or of both exist.
+	// Pending is written before the first change of an operation and becomes current at its end. While it is there, the last
+	// operation was not completed, and objects of either or both exist.
 	Pending *DeploymentRevision `json:"pending,omitempty"`
 	// History are earlier revisions, the newest first; of their objects only those that are Completed.
-	History []DeploymentRevision `json:"history,omitempty"`
+	History []DeploymentRevision `json:"history,omitempty" schema:"maxItems=5"`
 }
 
 // LabelRelease is on every object of a release and names it: the Solution, a dot, and a hash of the namespace.
@@ -42,16 +42,16 @@ const (
 // DeploymentRevision is one operation on a Solution in a namespace.
 type DeploymentRevision struct {
 	// Number counts the operations from 1.
-	Number int64 `json:"number"`
+	Number int64 `json:"number" schema:"minimum=1"`
 	// Operation is the verb, such as "add" or "remove".
-	Operation string            `json:"operation"`
+	Operation string            `json:"operation" schema:"minLength=1"`
 	Version   string            `json:"version,omitempty"`
 	Outcome   DeploymentOutcome `json:"outcome"`
 	User      string            `json:"user"`
 	// Tool is the version of solutionctl that did it.
 	Tool string `json:"tool"`
 	// Token is the fencing token of the lock under which it was begun.
-	Token    int64      `json:"token,omitempty"`
+	Token    int64      `json:"token,omitempty" schema:"minimum=0"`
 	Started  time.Time  `json:"started"`
 	Finished *time.Time `json:"finished,omitempty"`
 	// Settings are how the objects were rendered, such as with a webhook; the next operation keeps them.
@@ -60,22 +60,22 @@ type DeploymentRevision struct {
 	Together []SolutionAt `json:"together,omitempty"`
 	// Content is the digest of the objects as they were rendered. They are kept in the cluster for as long as the
 	// revision is.
-	Content string           `json:"content"`
+	Content string           `json:"content" schema:"digest"`
 	Objects []DeployedObject `json:"objects,omitempty"`
 }
 
 // DeployedObject is one object of an inventory.
 type DeployedObject struct {
-	ObjectRef
+	ObjectRef `schema:"minLength=1"`
 	// UID tells the object from a later one of the same name. It is absent while the object is being created.
 	UID string `json:"uid,omitempty"`
 	// Hash is that of the object as it was rendered.
-	Hash  string `json:"hash"`
-	Phase int    `json:"phase"`
-	// ResourceVersion and Generation are those of the object after it was applied: while the cluster shows the same, and
-	// the hash is that of what is wanted, nothing has to be done.
+	Hash  string `json:"hash" schema:"sha256"`
+	Phase int    `json:"phase" schema:"minimum=0"`
+	// ResourceVersion is that of the object after it was applied, as is Generation: while the cluster shows the same, and the
+	// hash is that of the object that is wanted, nothing has to be done.
 	ResourceVersion string `json:"resourceVersion,omitempty"`
-	Generation      int64  `json:"generation,omitempty"`
+	Generation      int64  `json:"generation,omitempty" schema:"minimum=0"`
 	// Leaving is set on what is no longer wanted and was not removed yet.
 	Leaving bool `json:"leaving,omitempty"`
 	// Kept is set on what is no longer wanted and is never removed as a side effect.
@@ -105,7 +105,7 @@ func (r ObjectRef) String() string {
 	return r.Kind + " " + r.Namespace + "/" + r.Name
 }
 
-// Action is what is done to an object.
+// Action is the kind of a [Change].
 type Action string
 
 // The actions.
@@ -120,7 +120,7 @@ const (
 	ActionSkip    Action = "skip" // the cluster does not have the kind
 )
 
-// Change is what a plan does to one object.
+// Change is the change of one object in a plan.
 type Change struct {
 	Action Action        `json:"action"`
 	Object ObjectRef     `json:"object"`
@@ -133,10 +133,11 @@ type Change struct {
 type FieldChange struct {
 	// Path is such as spec.template.spec.containers[name=web].image.
 	Path string `json:"path"`
-	// From and To are empty where the field does not exist before or after.
+	// From is empty where the field does not exist before.
 	From string `json:"from,omitempty"`
-	To   string `json:"to,omitempty"`
-	// Manager is the one that owns the value that is there now.
+	// To is empty where the field does not exist afterwards.
+	To string `json:"to,omitempty"`
+	// Manager owns the value that is there now.
 	Manager string `json:"manager,omitempty"`
 	// Since is when that manager, if it is somebody else, last changed what it owns of the object.
 	Since *time.Time `json:"since,omitempty"`

@@ -1,9 +1,9 @@
 package schema
 
-// Diagnosis is what `solutionctl deploy doctor` prints: what it has looked at, and what it found.
+// Diagnosis holds the checks of a host and a cluster. `solutionctl deploy doctor` prints it.
 type Diagnosis struct {
-	Problems int     `json:"problems"` // checks whose result is problem
-	Warnings int     `json:"warnings"`
+	Problems int     `json:"problems" schema:"minimum=0"` // checks whose result is problem
+	Warnings int     `json:"warnings" schema:"minimum=0"` // checks whose result is warning
 	Checks   []Check `json:"checks"`
 }
 
@@ -18,10 +18,9 @@ const (
 	CheckSkipped CheckResult = "skipped" // it could not be looked at, or there is nothing to look at
 )
 
-// Check is one thing that was looked at.
+// Check is one check of a [Diagnosis].
 type Check struct {
-	// Area is host, node, cluster, rights, records or registry.
-	Area string `json:"area"`
+	Area string `json:"area" schema:"enum=host|node|cluster|rights|records|registry"`
 	// Name is a stable word within the area.
 	Name    string      `json:"name"`
 	Result  CheckResult `json:"result"`

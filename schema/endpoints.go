@@ -2,10 +2,10 @@ package schema
 
 import "time"
 
-// EndpointList is what `solutionctl deploy registry` prints: where the nodes of a cluster find images.
+// EndpointList holds the addresses at which nodes get images. `solutionctl deploy registry` prints it.
 type EndpointList struct {
 	Mode      RegistryMode `json:"mode,omitempty"` // empty before the first import
-	Host      string       `json:"host,omitempty"`
+	Host      string       `json:"host,omitempty"` // the name in front of every image reference
 	Endpoints []Endpoint   `json:"endpoints"`
 }
 
@@ -18,6 +18,6 @@ type Endpoint struct {
 
 // EndpointAuthority is a certificate by which nodes trust an endpoint.
 type EndpointAuthority struct {
-	Fingerprint string    `json:"fingerprint"` // SHA256: and hexadecimal digits
+	Fingerprint string    `json:"fingerprint" schema:"fingerprint"` // SHA256: and hexadecimal digits
 	NotAfter    time.Time `json:"notAfter"`
 }

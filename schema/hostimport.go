@@ -1,6 +1,6 @@
 package schema
 
-// ImportReport is what `solutionctl deploy import` did.
+// ImportReport holds the archives that `solutionctl deploy import` has imported, which prints it.
 type ImportReport struct {
 	Archives []ArchiveReport `json:"archives"`
 	// RegistryMode says who serves the images.
@@ -15,36 +15,37 @@ type ImportReport struct {
 type ArchiveReport struct {
 	Solution string `json:"solution"`
 	Version  string `json:"version"`
-	// Original is the path it was imported from, Path the one that it is used at from now on.
+	// Original is the path that it was imported from.
 	Original string `json:"original"`
-	Path     string `json:"path"`
-	SHA256   string `json:"sha256"`
-	Size     int64  `json:"size"`
-	// Method is copied, reflinked, in-place or present.
-	Method      string `json:"method"`
-	BytesCopied int64  `json:"bytesCopied"`
+	// Path is the path that it is used at from now on.
+	Path   string `json:"path"`
+	SHA256 string `json:"sha256" schema:"sha256"`
+	Size   int64  `json:"size" schema:"minimum=1"`
+	// Method is how the archive came into the store; a present one was there before.
+	Method      string `json:"method" schema:"enum=copied|reflinked|in-place|present"`
+	BytesCopied int64  `json:"bytesCopied" schema:"minimum=0"`
 	// Replaces is the digest of the archive of the same pre-release that was imported before.
-	Replaces string `json:"replaces,omitempty"`
+	Replaces string `json:"replaces,omitempty" schema:"sha256"`
 	// Signers are the names of the keys whose signatures counted.
 	Signers []string `json:"signers"`
 	// Mountpoint is where the archive is mounted; "" where it is not.
 	Mountpoint string `json:"mountpoint,omitempty"`
 }
 
-// UnimportReport is what `solutionctl deploy unimport` did.
+// UnimportReport names the archive that `solutionctl deploy unimport` has removed, which prints it.
 type UnimportReport struct {
 	Solution string `json:"solution"`
 	Version  string `json:"version"`
 	// Path is empty when there was nothing to remove.
 	Path string `json:"path"`
 	// Freed is the size of the file that was removed: 0 for an archive that was used in place.
-	Freed int64 `json:"freed"`
+	Freed int64 `json:"freed" schema:"minimum=0"`
 	// Recorded tells that the cluster does not know the archive any more.
 	Recorded bool     `json:"recorded"`
 	Notices  []string `json:"notices"`
 }
 
-// HostSettings is what the first import on a host decides: host.json below /var/lib/solutionctl.
+// HostSettings holds the choices of the first import on a host. It is stored in host.json below /var/lib/solutionctl.
 type HostSettings struct {
 	Stamp
 	RegistryMode RegistryMode `json:"registryMode"`

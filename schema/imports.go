@@ -13,18 +13,18 @@ import (
 // solutionctl-system/imports, key imports.json. Only what it names is ever deployed.
 type Imports struct {
 	Stamp
-	Imports map[string]Import `json:"imports"`
+	Imports map[string]Import `json:"imports"` // by <name>-<version>
 }
 
 // Import is one imported version of a Solution.
 type Import struct {
-	Name    string          `json:"name"`
-	Version string          `json:"version"`
+	Name    string          `json:"name" schema:"name"`
+	Version string          `json:"version" schema:"version"`
 	Archive ImportedArchive `json:"archive"`
 	// Payload is the digest of everything in the archive but its images. The content is kept in the cluster.
-	Payload string `json:"payload"`
+	Payload string `json:"payload" schema:"digest"`
 	// Images are the images of the archive, by name:tag, and their digests.
-	Images map[string]string `json:"images"`
+	Images map[string]string `json:"images" schema:"digest"`
 	// DependsOn are the Solutions that it needs.
 	DependsOn  []Dependency `json:"dependsOn,omitempty"`
 	ImportedAt time.Time    `json:"importedAt"`
@@ -38,8 +38,8 @@ func (i Import) ID() string { return i.Name + "-" + i.Version }
 type ImportedArchive struct {
 	// Path is where the archive is on the host that imported it.
 	Path   string `json:"path"`
-	SHA256 string `json:"sha256"`
-	Size   int64  `json:"size"`
+	SHA256 string `json:"sha256" schema:"sha256"`
+	Size   int64  `json:"size" schema:"minimum=0"`
 }
 
 // RegistryMode says who serves the images of imported archives.
@@ -51,15 +51,15 @@ const (
 	RegistryMetalK8s RegistryMode = "metalk8s" // MetalK8s' nginx, from mounted archives
 )
 
-// ClusterRegistry is where the nodes of a cluster find images. It is stored in the ConfigMap solutionctl-system/registry,
-// key registry.json.
+// ClusterRegistry holds the endpoints at which the nodes of a cluster get images. It is stored in the ConfigMap
+// solutionctl-system/registry, key registry.json.
 type ClusterRegistry struct {
 	Stamp
 	Mode RegistryMode `json:"mode"`
 	// Host is the name in front of every image reference. It is a name for the node's configuration only; nobody resolves it.
-	Host string `json:"host"`
+	Host string `json:"host" schema:"host"`
 	// Endpoints are the URLs behind Host, tried in this order.
-	Endpoints []string `json:"endpoints"`
+	Endpoints []string `json:"endpoints" schema:"url"`
 	// CA are the certificates, in PEM, that the endpoints' certificates are signed by; empty where the node trusts them anyway.
 	CA string `json:"ca,omitempty"`
 	// Authorities are those of CA that belong to an endpoint. An endpoint that is not in it has all of CA.

@@ -1,8 +1,8 @@
 package schema
 
-// NodeConfig is what `solutionctl deploy node config` prints.
+// NodeConfig holds the files by which a node pulls from the registry. `solutionctl deploy node config` prints it.
 type NodeConfig struct {
-	Runtime string     `json:"runtime,omitempty"`
+	Runtime string     `json:"runtime,omitempty" schema:"enum=containerd|crio"`
 	Files   []NodeFile `json:"files"`
 	// Notes say what is left to do for a person.
 	Notes []string `json:"notes"`
@@ -10,14 +10,14 @@ type NodeConfig struct {
 	DryRun bool `json:"dryRun"`
 }
 
-// NodeFile is one file of a node, and what happened to it.
+// NodeFile is one file of a [NodeConfig].
 type NodeFile struct {
 	Path    string     `json:"path"`
 	Action  NodeAction `json:"action"`
-	Content string     `json:"content,omitempty"`
+	Content string     `json:"content,omitempty"` // of a file that is not removed
 }
 
-// NodeAction is what happens to a file of a node.
+// NodeAction is a change of a file of a node.
 type NodeAction string
 
 // The actions.

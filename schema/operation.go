@@ -1,6 +1,7 @@
 package schema
 
-// Operation is what a command that deploys did to the cluster, or would do.
+// Operation is one run of a verb with its changes, whether carried out or only planned. `solutionctl deploy activate`,
+// `deactivate`, `add`, `remove`, `repair`, `plan` and `diff` print one.
 type Operation struct {
 	Operation   string `json:"operation"` // the verb: activate, add, …
 	Solution    string `json:"solution,omitempty"`
@@ -13,11 +14,11 @@ type Operation struct {
 	Notices []string `json:"notices"`
 }
 
-// OperationPart is what an operation does in one namespace, or to the whole cluster.
+// OperationPart holds the changes of an operation in one namespace, or to the whole cluster.
 type OperationPart struct {
 	// Namespace is empty for what belongs to the whole cluster.
 	Namespace string `json:"namespace,omitempty"`
-	// Solution and Version are given where the operation changes several Solutions.
+	// Solution is given, with its version, where the operation changes several Solutions.
 	Solution string `json:"solution,omitempty"`
 	Version  string `json:"version,omitempty"`
 	// Resumes is true when an earlier run was interrupted and this one finishes its work.

@@ -10,16 +10,16 @@ type RegistryAccess struct {
 	Path      string    `json:"path"`
 	Namespace string    `json:"namespace,omitempty"` // the registry that the client would have asked
 	// Operation is ping, catalog, tags, manifest, blob, referrers or other.
-	Operation  string `json:"operation"`
+	Operation  string `json:"operation" schema:"enum=ping|catalog|tags|manifest|blob|referrers|other"`
 	Repository string `json:"repository,omitempty"`
 	Tag        string `json:"tag,omitempty"`
 	Digest     string `json:"digest,omitempty"` // of the manifest or blob that was sent
 	Range      string `json:"range,omitempty"`
-	Status     int    `json:"status"` // 0: the client left before it was answered
-	Bytes      int64  `json:"bytes"`  // of the body, that were sent
+	Status     int    `json:"status" schema:"minimum=0"` // 0: the client left before it was answered
+	Bytes      int64  `json:"bytes" schema:"minimum=0"`  // of the body, that were sent
 	// Microseconds is how long it took, with the time for which it waited for its turn.
-	Microseconds       int64  `json:"microseconds"`
-	WaitedMicroseconds int64  `json:"waitedMicroseconds,omitempty"`
+	Microseconds       int64  `json:"microseconds" schema:"minimum=0"`
+	WaitedMicroseconds int64  `json:"waitedMicroseconds,omitempty" schema:"minimum=0"`
 	UserAgent          string `json:"userAgent,omitempty"`
 	Error              string `json:"error,omitempty"` // why less was sent than was promised
 }

@@ -1,6 +1,7 @@
 package schema
 
-// Resumption is what `solutionctl deploy resume` prints: the operations that were begun and had not ended.
+// Resumption holds operations that had not ended, in the order in which they were finished. `solutionctl deploy resume`
+// prints it.
 type Resumption struct {
 	// Planned resumptions were not carried out.
 	Planned    bool               `json:"planned"`

@@ -78,9 +78,9 @@ const (
 
 // Dependency asks for another Solution.
 type Dependency struct {
-	Solution string `json:"solution"`
+	Solution string `json:"solution" schema:"name"`
 	// Version is the range of versions that will do; empty means any.
-	Version string `json:"version,omitempty"`
+	Version string `json:"version,omitempty" schema:"maxLength=256"`
 	Scope   Scope  `json:"scope,omitempty"`
 }
 

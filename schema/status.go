@@ -2,7 +2,8 @@ package schema
 
 import "time"
 
-// Status is what `solutionctl deploy status` prints: what was imported, what is deployed where, and how it is.
+// Status is the state of a cluster: the Solutions that were imported, and the environments with what is deployed in them.
+// `solutionctl deploy status` prints it.
 type Status struct {
 	// Ready is true when everything that is recorded is there and works, and there are no problems.
 	Ready        bool                `json:"ready"`
@@ -34,7 +35,7 @@ type ImportedVersion struct {
 	ImportedBy string     `json:"importedBy,omitempty"`
 }
 
-// EnvironmentStatus is an environment and what is deployed in it.
+// EnvironmentStatus is an environment and what is deployed in it. `solutionctl deploy env show` prints one.
 type EnvironmentStatus struct {
 	Name        string            `json:"name"`
 	Description string            `json:"description,omitempty"`
@@ -50,7 +51,7 @@ type NamespaceStatus struct {
 	Problems    []string           `json:"problems"`
 }
 
-// DeploymentHealth is how a deployed Solution is, in one word.
+// DeploymentHealth is the condition of a deployed Solution.
 type DeploymentHealth string
 
 // The words, from good to bad.
@@ -71,7 +72,7 @@ const (
 	HealthFailed DeploymentHealth = "failed"
 )
 
-// DeploymentStatus is a Solution in a namespace, or its part for the whole cluster.
+// DeploymentStatus is the state of a Solution in a namespace, or of its part for the whole cluster.
 type DeploymentStatus struct {
 	Solution string `json:"solution"`
 	// Wanted is the version that MetalK8s' document asks for, empty when it asks for none.
@@ -79,16 +80,17 @@ type DeploymentStatus struct {
 	// Version is the version that was deployed last, empty when there is none.
 	Version string           `json:"version,omitempty"`
 	Health  DeploymentHealth `json:"health"`
-	// Objects is how many objects it has, and Ready how many of them are there and work.
-	Objects int `json:"objects"`
-	Ready   int `json:"ready"`
-	// Completed is how many of those are Jobs that have ended well and that the cluster has deleted since.
-	Completed int `json:"completed,omitempty"`
+	// Objects is the number of objects on its record.
+	Objects int `json:"objects" schema:"minimum=0"`
+	// Ready is the number of those that exist and work.
+	Ready int `json:"ready" schema:"minimum=0"`
+	// Completed is the number of those that are Jobs which have ended well and which the cluster has deleted since.
+	Completed int `json:"completed,omitempty" schema:"minimum=0"`
 	// Pending is the operation that was begun and has not ended.
 	Pending *PendingOperation `json:"pending,omitempty"`
 	// Reasons say why it is not ready, one sentence each.
 	Reasons []string `json:"reasons"`
-	// Drift is what would bring back what was changed since it was deployed; absent where nobody asked for it.
+	// Drift holds the changes that would undo what others did since it was deployed; absent where nobody asked for it.
 	Drift []Change `json:"drift,omitzero"`
 }
 
@@ -115,11 +117,11 @@ func (s *Status) HasDrift() bool {
 type PendingOperation struct {
 	Operation string    `json:"operation"`
 	Version   string    `json:"version,omitempty"`
-	User      string    `json:"user"`
+	User      string    `json:"user"` // who began it
 	Started   time.Time `json:"started"`
 }
 
-// EnvironmentList is what `solutionctl deploy env list` prints.
+// EnvironmentList holds all environments of a cluster. `solutionctl deploy env list` prints it.
 type EnvironmentList struct {
 	Environments []EnvironmentEntry `json:"environments"`
 }
@@ -141,31 +143,32 @@ type NamespaceEntry struct {
 	Problems []string `json:"problems,omitempty"`
 }
 
-// History is what `solutionctl deploy history` prints, the newest operation first.
+// History holds the operations on a cluster, the newest first. `solutionctl deploy history` prints it.
 type History struct {
 	Operations []HistoryEntry `json:"operations"`
-	// Problems tell of what was done and cannot be read any more.
+	// Problems tell of records that cannot be read any more, one sentence each.
 	Problems []string `json:"problems,omitempty"`
 }
 
 // HistoryEntry is an operation on a Solution in a namespace, or on its part for the whole cluster.
 type HistoryEntry struct {
-	// Environment and Namespace are empty for the whole cluster; Environment is, too, for a namespace that is in none any
-	// more.
-	Environment string            `json:"environment,omitempty"`
-	Namespace   string            `json:"namespace,omitempty"`
-	Solution    string            `json:"solution"`
-	Revision    int64             `json:"revision"`
-	Operation   string            `json:"operation"`
-	Version     string            `json:"version,omitempty"`
-	Outcome     DeploymentOutcome `json:"outcome"`
-	User        string            `json:"user"`
-	Tool        string            `json:"tool"`
-	Started     time.Time         `json:"started"`
-	Finished    *time.Time        `json:"finished,omitempty"`
+	// Environment is empty for the whole cluster, and for a namespace that is in none any more.
+	Environment string `json:"environment,omitempty"`
+	// Namespace is empty for the whole cluster.
+	Namespace string `json:"namespace,omitempty"`
+	Solution  string `json:"solution"`
+	// Revision counts the operations on this Solution in this namespace.
+	Revision  int64             `json:"revision" schema:"minimum=0"`
+	Operation string            `json:"operation"`
+	Version   string            `json:"version,omitempty"`
+	Outcome   DeploymentOutcome `json:"outcome"`
+	User      string            `json:"user"`
+	Tool      string            `json:"tool"`
+	Started   time.Time         `json:"started"`
+	Finished  *time.Time        `json:"finished,omitempty"`
 }
 
-// SearchResult is what `solutionctl deploy search` prints, ordered by name and version.
+// SearchResult holds versions of Solutions, ordered by name and version. `solutionctl deploy search` prints it.
 type SearchResult struct {
 	Versions []FoundVersion `json:"versions"`
 }
@@ -177,10 +180,11 @@ type FoundVersion struct {
 	Version     string `json:"version"`
 	ID          string `json:"id"`
 	Active      bool   `json:"active"`
-	// Imported is true when the cluster knows it, Stored when this host has its archive.
-	Imported bool   `json:"imported"`
-	Stored   bool   `json:"stored"`
-	Archive  string `json:"archive,omitempty"`
+	// Imported is true when the cluster knows it.
+	Imported bool `json:"imported"`
+	// Stored is true when this host has its archive.
+	Stored  bool   `json:"stored"`
+	Archive string `json:"archive,omitempty"`
 	// Environments are those where it is deployed.
 	Environments []string     `json:"environments"`
 	Images       []FoundImage `json:"images"`

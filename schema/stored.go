@@ -13,18 +13,18 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// FormatVersion is what every document that is stored in a cluster is written with. The last format but one is read as
-// well, a newer one is refused.
+// FormatVersion is the format of every stored document that this program writes. It reads the one before as well and
+// refuses newer ones.
 const FormatVersion = 1
 
-// Stamp says which format a stored document has and who wrote it.
+// Stamp names the format of a stored document and who wrote it.
 type Stamp struct {
-	FormatVersion int `json:"formatVersion"`
-	// WrittenBy is the version of solutionctl, which whoever cannot read the document has to ask for.
+	FormatVersion int `json:"formatVersion" schema:"minimum=1"`
+	// WrittenBy is the version of solutionctl to use for whoever cannot read the document.
 	WrittenBy string `json:"writtenBy"`
 }
 
-// NewStamp is the stamp of what this program, which has the given version, writes.
+// NewStamp returns the stamp of documents that this program writes; writtenBy is its version.
 func NewStamp(writtenBy string) Stamp {
 	return Stamp{FormatVersion: FormatVersion, WrittenBy: writtenBy}
 }

@@ -69,7 +69,7 @@ type SupportEnvironment struct {
 	Versions    map[string]string `json:"versions"`
 }
 
-// SupportDeployment is how a deployed Solution is, without the reasons, which quote fields and programs.
+// SupportDeployment is the state of a deployed Solution without the reasons, which quote fields and programs.
 type SupportDeployment struct {
 	Namespace string           `json:"namespace,omitempty"`
 	Solution  string           `json:"solution"`
@@ -80,7 +80,7 @@ type SupportDeployment struct {
 	Ready     int              `json:"ready"`
 }
 
-// SupportRelease is what is on the record of a Solution in a namespace.
+// SupportRelease is the record of a Solution in a namespace.
 type SupportRelease struct {
 	Namespace string            `json:"namespace,omitempty"`
 	Solution  string            `json:"solution"`
@@ -120,7 +120,7 @@ type SupportDefinition struct {
 	Conditions []SupportCondition `json:"conditions"`
 }
 
-// SupportWorkload is what makes pods.
+// SupportWorkload is an object that makes pods, such as a Deployment.
 type SupportWorkload struct {
 	Object     string             `json:"object"`
 	Images     []string           `json:"images"`
@@ -142,14 +142,14 @@ type SupportPod struct {
 	Containers []SupportContainer `json:"containers"`
 }
 
-// SupportContainer is a container of a pod and how it is.
+// SupportContainer is a container of a pod and its state.
 type SupportContainer struct {
 	Name     string `json:"name"`
 	Image    string `json:"image"`
 	ImageID  string `json:"imageID,omitempty"`
 	Ready    bool   `json:"ready"`
 	Restarts int64  `json:"restarts"`
-	// State and Last are such as "running", "waiting: ImagePullBackOff" or "terminated: Error, exit code 3".
+	// State is such as "running", "waiting: ImagePullBackOff" or "terminated: Error, exit code 3", as is Last.
 	State string `json:"state"`
 	Last  string `json:"last,omitempty"`
 }
@@ -162,7 +162,7 @@ type SupportEvent struct {
 	Component string `json:"component,omitempty"`
 	Count     int64  `json:"count"`
 	Last      string `json:"last,omitempty"`
-	// Message is there where Kubernetes puts it together from names and numbers, and, with --logs, everywhere.
+	// Message is given where Kubernetes puts it together from names and numbers and, with --logs, everywhere.
 	Message string `json:"message,omitempty"`
 }
 
@@ -174,7 +174,7 @@ type SupportStore struct {
 	Size   int64  `json:"size"` // of all values
 }
 
-// SupportReport is what `solutionctl deploy support-bundle` prints.
+// SupportReport names the file that `solutionctl deploy support-bundle` has written, which prints it.
 type SupportReport struct {
 	Path    string   `json:"path"`
 	Size    int64    `json:"size"`

@@ -9,13 +9,13 @@ import (
 
 const verdictSchemaID = "https://solutionctl.io/schema/v1alpha1/output/verdict.schema.json"
 
-// Verdict is the outcome of [Verify] with everything that led to it, good or bad. Its JSON form is described by
-// verdict.schema.json of package schema.
+// Verdict is the outcome of [Verify] with everything that led to it, good or bad. Only "verified": true with exit status 0
+// means that the archive may be used. `solutionctl verify` prints it.
 type Verdict struct {
-	Schema      string           `json:"schema"`
+	Schema      string           `json:"schema" schema:"const=https://solutionctl.io/schema/v1alpha1/output/verdict.schema.json"`
 	Verified    bool             `json:"verified"`
 	Code        report.Code      `json:"code,omitempty"` // why not
-	Exit        int              `json:"exit"`
+	Exit        int              `json:"exit" schema:"minimum=0 maximum=130"`
 	Archive     ArchiveInfo      `json:"archive"`
 	Solution    *bundle.Solution `json:"solution,omitempty"`
 	Signatures  []Signature      `json:"signatures"`
@@ -25,21 +25,21 @@ type Verdict struct {
 	ToolVersion string           `json:"toolVersion,omitempty"`
 }
 
-// ArchiveInfo names what was verified. The digest is the signed one; it is empty when nothing trusted was signed.
+// ArchiveInfo names the archive that was verified.
 type ArchiveInfo struct {
 	Path   string `json:"path"`
-	Size   int64  `json:"size"`
-	SHA256 string `json:"sha256,omitempty"`
+	Size   int64  `json:"size" schema:"minimum=0"`
+	SHA256 string `json:"sha256,omitempty" schema:"sha256"` // the signed digest; empty when no trusted signature says one
 }
 
-// Signature is what was found out about one bundle.
+// Signature is the judgement on one bundle.
 type Signature struct {
 	File        string      `json:"file"`
 	Status      Status      `json:"status"`
 	Code        report.Code `json:"code,omitempty"`
 	Reason      string      `json:"reason,omitempty"`
 	Hint        string      `json:"hint,omitempty"`
-	Type        string      `json:"type,omitempty"` // "statement" or "plain"
+	Type        string      `json:"type,omitempty" schema:"enum=statement|plain"`
 	KeyName     string      `json:"keyName,omitempty"`
 	KeyID       string      `json:"keyID,omitempty"`
 	Fingerprint string      `json:"fingerprint,omitempty"`
@@ -47,7 +47,7 @@ type Signature struct {
 	SignedAt    *time.Time  `json:"signedAt,omitempty"`
 }
 
-// Status is how far a signature got.
+// Status is the outcome for a signature.
 type Status string
 
 // The states of a signature. Only accepted ones count for the threshold.
@@ -61,13 +61,13 @@ const (
 // PolicyInfo tells which rule was applied. Without a policy file every key of the trust store may sign.
 type PolicyInfo struct {
 	File   string `json:"file,omitempty"`
-	SHA256 string `json:"sha256,omitempty"`
-	Rule   *int   `json:"rule,omitempty"`
+	SHA256 string `json:"sha256,omitempty" schema:"sha256"`
+	Rule   *int   `json:"rule,omitempty" schema:"minimum=0"` // its place in the file, counted from 0
 }
 
-// Check is one thing that was looked at.
+// Check is one check of a [Verdict].
 type Check struct {
-	Name   string `json:"name"`
+	Name   string `json:"name" schema:"enum=signature|revocation|version|content|identity|structure"`
 	Result Result `json:"result"`
 	Detail string `json:"detail,omitempty"`
 }
@@ -83,10 +83,10 @@ const (
 	Skipped  Result = "skipped"
 )
 
-// Tampered is a range of bytes that differs from what was signed: From is the first, To the one after the last.
+// Tampered is a range of bytes that differs from those that were signed.
 type Tampered struct {
-	From int64  `json:"from"`
-	To   int64  `json:"to"`
+	From int64  `json:"from" schema:"minimum=0"` // the first byte
+	To   int64  `json:"to" schema:"minimum=1"`   // the byte after the last one
 	File string `json:"file,omitempty"`
 }
 

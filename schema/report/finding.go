@@ -25,8 +25,8 @@ type Finding struct {
 	Rule     string   `json:"rule"`
 	Severity Severity `json:"severity"`
 	Path     string   `json:"path,omitempty"`
-	Line     int      `json:"line,omitempty"`
-	Column   int      `json:"column,omitempty"`
+	Line     int      `json:"line,omitempty" schema:"minimum=1"`
+	Column   int      `json:"column,omitempty" schema:"minimum=1"`
 	Object   string   `json:"object,omitempty"`
 	Message  string   `json:"message"`
 	Hint     string   `json:"hint,omitempty"`
