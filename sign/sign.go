@@ -106,6 +106,22 @@ func FindBundles(archive string) ([]NamedBundle, error) {
 	return found, nil
 }
 
+// ReadBundles reads these bundles, or those beside the archive where none are named.
+func ReadBundles(archive string, named []string) ([]NamedBundle, error) {
+	if named == nil {
+		return FindBundles(archive)
+	}
+	var bundles []NamedBundle
+	for _, name := range named {
+		b, err := ReadBundle(name)
+		if err != nil {
+			return nil, err
+		}
+		bundles = append(bundles, b)
+	}
+	return bundles, nil
+}
+
 // ReadBundle reads one bundle file, at most a byte more than a bundle may have.
 func ReadBundle(path string) (NamedBundle, error) {
 	f, err := openNoFollow(path)

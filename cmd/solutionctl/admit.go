@@ -149,8 +149,8 @@ func (d *admission) judge(ctx context.Context, c *admitted, path string) (*chunk
 		return nil, err
 	}
 	o := sign.Options{
-		Store: d.trusted, State: d.state, Now: d.app.now(), Path: path, Device: c.file.Device, Unchanged: c.file.Unchanged, Identify: identify,
-		Examine: checkVerified, Locate: locateFile(c.file, c.file.Size), OnRead: true, AllowDowngrade: d.options.downgrade,
+		Store: d.trusted, State: d.state, Now: d.app.now(), Path: path, Device: c.file.Device, Unchanged: c.file.Unchanged, Identify: sign.Identify,
+		Examine: checkVerified, Locate: sign.Locate(c.file, c.file.Size), OnRead: true, AllowDowngrade: d.options.downgrade,
 		Workers: runtime.GOMAXPROCS(0), Sink: report.Discard, ToolVersion: readVersion().Version,
 	}
 	verdict, reader, err := sign.Verify(ctx, c.file, c.file.Size, bundles, o)
@@ -171,11 +171,11 @@ func (d *admission) judge(ctx context.Context, c *admitted, path string) (*chunk
 }
 
 // checkVerified reads every byte through the verified reader: what is stored is what was examined.
-func checkVerified(r io.ReaderAt, size int64) error { return checkStructure(r, r, size) }
+func checkVerified(r io.ReaderAt, size int64) error { return sign.CheckStructure(r, r, size) }
 
 // bundles are found beside the name that was given or beside the file that it leads to.
 func (d *admission) bundles(c *admitted, path string) ([]sign.NamedBundle, error) {
-	bundles, err := readBundles(path, d.options.bundles)
+	bundles, err := sign.ReadBundles(path, d.options.bundles)
 	if err != nil || len(bundles) > 0 || d.options.bundles != nil {
 		return bundles, err
 	}
@@ -213,7 +213,7 @@ func (d *admission) has(solution bundle.Solution, digest string) bool {
 }
 
 func (c *admitted) name(r *chunk.Reader) error {
-	inside, err := identify(r, r.Size())
+	inside, err := sign.Identify(r, r.Size())
 	c.source.Name, c.source.Version = inside.Name, inside.Version
 	return err
 }

@@ -2,17 +2,13 @@ package main
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/solutionctl/solutionctl/build/iso"
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
-	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 	"github.com/solutionctl/solutionctl/sign"
 	"github.com/solutionctl/solutionctl/sign/bundle"
@@ -29,7 +25,7 @@ func (a *app) statement(ctx context.Context, file string, f *sign.File, o signOp
 		return nil, report.Errorf(report.CodeOf(err), "%s: %w", file, err).
 			WithHint("build the archive again with solutionctl build; a file that is no archive can be signed with --format message")
 	}
-	identity, err := identify(f, f.Size)
+	identity, err := sign.Identify(f, f.Size)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
@@ -76,27 +72,6 @@ func parseExpiry(text string) (time.Time, error) {
 		return moment, report.Errorf(report.Usage, "--expires %q, want a day (2028-01-31) or an RFC 3339 time", text)
 	}
 	return moment, nil
-}
-
-// identify reads name and version from the manifest of an archive.
-func identify(r io.ReaderAt, size int64) (sign.Identity, error) {
-	fsys, err := iso.Open(r, size)
-	if err != nil {
-		return sign.Identity{}, err
-	}
-	data, err := fsys.ReadFile("manifest.yaml")
-	if err != nil {
-		return sign.Identity{}, report.Errorf(report.Invalid, "%w", err)
-	}
-	s, _, err := schema.ParseSolution("manifest.yaml", data)
-	if err != nil {
-		return sign.Identity{}, err
-	}
-	digest := sha256.Sum256(data)
-	return sign.Identity{
-		Solution:       bundle.Solution{Name: s.Metadata.Name, Version: s.Spec.Version},
-		ManifestDigest: "sha256:" + hex.EncodeToString(digest[:]),
-	}, nil
 }
 
 type signed struct {

@@ -13,9 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/solutionctl/solutionctl/build/iso"
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
-	"github.com/solutionctl/solutionctl/schema/report"
 	"github.com/solutionctl/solutionctl/sign"
 	"github.com/solutionctl/solutionctl/sign/key"
 	"github.com/solutionctl/solutionctl/sign/trust"
@@ -61,7 +59,7 @@ func (a *app) verify(ctx context.Context, file string, o verifyOptions) error {
 		return err
 	}
 	defer f.Close() //nolint:errcheck // opened for reading
-	bundles, err := readBundles(file, o.bundles)
+	bundles, err := sign.ReadBundles(file, o.bundles)
 	if err != nil {
 		return err
 	}
@@ -70,8 +68,8 @@ func (a *app) verify(ctx context.Context, file string, o verifyOptions) error {
 		return err
 	}
 	verdict, _, err := sign.Verify(ctx, f, f.Size, bundles, sign.Options{
-		Store: store, State: state, Now: a.now(), Path: file, Device: f.Device, Unchanged: f.Unchanged, Identify: identify,
-		Examine: func(r io.ReaderAt, size int64) error { return checkStructure(r, f, size) }, Locate: locateFile(f, f.Size),
+		Store: store, State: state, Now: a.now(), Path: file, Device: f.Device, Unchanged: f.Unchanged, Identify: sign.Identify,
+		Examine: func(r io.ReaderAt, size int64) error { return sign.CheckStructure(r, f, size) }, Locate: sign.Locate(f, f.Size),
 		Full: o.full, AllowDowngrade: o.downgrade, Workers: runtime.GOMAXPROCS(0), Sink: a.sink, ToolVersion: readVersion().Version,
 	})
 	printed := a.emitResult(verdict, func(w *console.Stream) error { return printVerdict(w, verdict) })
@@ -79,31 +77,6 @@ func (a *app) verify(ctx context.Context, file string, o verifyOptions) error {
 		return fmt.Errorf("%s: %w", file, err)
 	}
 	return nil
-}
-
-// checkStructure refuses an archive that its signer should have refused already. Only what lies between files is read from
-// spaces; see [iso.CheckVerified].
-func checkStructure(r, spaces io.ReaderAt, size int64) error {
-	if err := iso.Refusal(append(iso.CheckVerified(r, spaces, size), iso.CompareDiskFS(r, size)...)); err != nil {
-		return report.Errorf(report.CodeOf(err), "%w", err).
-			WithHint("do not use this archive: other programs may show other content than what was checked; tell the vendor")
-	}
-	return nil
-}
-
-func readBundles(file string, named []string) ([]sign.NamedBundle, error) {
-	if named == nil {
-		return sign.FindBundles(file)
-	}
-	var bundles []sign.NamedBundle
-	for _, name := range named {
-		b, err := sign.ReadBundle(name)
-		if err != nil {
-			return nil, err
-		}
-		bundles = append(bundles, b)
-	}
-	return bundles, nil
 }
 
 // trusted returns the trust store, or one that consists of the keys of the command line.

@@ -1,0 +1,86 @@
+package sign
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"io/fs"
+	"strings"
+
+	"github.com/solutionctl/solutionctl/build/iso"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+	"github.com/solutionctl/solutionctl/sign/bundle"
+	"github.com/solutionctl/solutionctl/sign/chunk"
+)
+
+// Identify reads name and version from the manifest of an archive; see [Options].
+func Identify(r io.ReaderAt, size int64) (Identity, error) {
+	fsys, err := iso.Open(r, size)
+	if err != nil {
+		return Identity{}, err
+	}
+	data, err := fsys.ReadFile("manifest.yaml")
+	if err != nil {
+		return Identity{}, report.Errorf(report.Invalid, "%w", err)
+	}
+	s, _, err := schema.ParseSolution("manifest.yaml", data)
+	if err != nil {
+		return Identity{}, err
+	}
+	digest := sha256.Sum256(data)
+	return Identity{
+		Solution:       bundle.Solution{Name: s.Metadata.Name, Version: s.Spec.Version},
+		ManifestDigest: "sha256:" + hex.EncodeToString(digest[:]),
+	}, nil
+}
+
+// CheckStructure refuses an archive that its signer should have refused already; see [Options]. Only what lies between files
+// is read from spaces; see [iso.CheckVerified].
+func CheckStructure(r, spaces io.ReaderAt, size int64) error {
+	if err := iso.Refusal(append(iso.CheckVerified(r, spaces, size), iso.CompareDiskFS(r, size)...)); err != nil {
+		return report.Errorf(report.CodeOf(err), "%w", err).
+			WithHint("do not use this archive: other programs may show other content than what was checked; tell the vendor")
+	}
+	return nil
+}
+
+// Locate names the files of an archive that lie in a range of bytes. The archive is damaged when this is asked, so
+// the answer is a hint for people and nothing is decided by it; see [Options].
+func Locate(r io.ReaderAt, size int64) func(chunk.Range) string {
+	return func(place chunk.Range) string {
+		image, err := iso.Open(r, size)
+		if err != nil {
+			return "the directories of the image, or what they name"
+		}
+		var names []string
+		err = fs.WalkDir(image, ".", func(name string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() || strings.HasPrefix(name, "blobs/") { // the same bytes as below images/
+				return err
+			}
+			info, err := entry.Info()
+			if err == nil && overlaps(info, place) {
+				names = append(names, name)
+			}
+			return err
+		})
+		switch {
+		case err != nil || len(names) == 0:
+			return "directories or padding"
+		case len(names) == 1:
+			return names[0]
+		default:
+			return fmt.Sprintf("%s and %d more", names[0], len(names)-1)
+		}
+	}
+}
+
+func overlaps(info fs.FileInfo, place chunk.Range) bool {
+	for _, s := range info.Sys().(*iso.Stat).Sections {
+		if s.Offset < place.To && s.Offset+s.Size > place.From {
+			return true
+		}
+	}
+	return false
+}
