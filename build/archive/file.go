@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/solutionctl/solutionctl/build/oci"
+	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -26,6 +27,15 @@ func OpenFile(name string) (*Archive, io.Closer, error) {
 		return nil, nil, errors.Join(report.Errorf(report.CodeOf(err), "%s: %w", name, err), f.Close())
 	}
 	return a, f, nil
+}
+
+// Identify returns the manifest of the archive in a file or directory.
+func Identify(name string) (*schema.Solution, error) {
+	a, f, err := OpenFile(name)
+	if err != nil {
+		return nil, err
+	}
+	return a.Solution, f.Close()
 }
 
 // OpenImage opens a file or a disk, and tells its size; that of a directory is negative. Opening anything else may never

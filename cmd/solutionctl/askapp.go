@@ -9,6 +9,7 @@ import (
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 // askApp asks for the values of a new application, field by field, and tells how to give them without being asked.
@@ -98,7 +99,7 @@ func createCommand(o deployer.AppOptions, sets []string) string {
 		}
 	}
 	for _, set := range sets {
-		words = append(words, "--set", shellWord(set))
+		words = append(words, "--set", report.ShellWord(set))
 	}
 	return strings.Join(words, " ")
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/solutionctl/solutionctl/build/archive"
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/host/store"
 	"github.com/solutionctl/solutionctl/schema"
@@ -111,7 +112,7 @@ func (f *configurationFlag) around(ctx context.Context, dryRun bool, work func()
 	if _, err := os.Lstat(f.path); dryRun || errors.Is(err, fs.ErrNotExist) {
 		return work()
 	}
-	configuration := &store.Configuration{Path: f.path, Identify: identifyArchive}
+	configuration := &store.Configuration{Path: f.path, Identify: archive.Identify}
 	if err := configuration.Check(); err != nil {
 		return nil, err
 	}
@@ -125,13 +126,4 @@ func (f *configurationFlag) around(ctx context.Context, dryRun bool, work func()
 	}
 	done.Notices = append(done.Notices, edited.Notes...)
 	return done, nil
-}
-
-// identifyArchive returns the manifest of an archive.
-func identifyArchive(name string) (*schema.Solution, error) {
-	archive, file, err := openArchive(name)
-	if err != nil {
-		return nil, err
-	}
-	return archive.Solution, file.Close()
 }

@@ -41,9 +41,12 @@ const defaultTimeout = 10 * time.Minute
 
 // addWaitFlags adds the flags of a command that changes the cluster.
 func (f *clusterFlags) addWaitFlags(cmd *cobra.Command) {
-	flags := cmd.Flags()
-	flags.DurationVar(&f.lockWait, "lock-wait", 0, "wait for `DURATION` when somebody else is at work")
-	flags.DurationVar(&f.timeout, "timeout", defaultTimeout, "wait for `DURATION` until what was deployed is ready")
+	f.addLockWait(cmd)
+	cmd.Flags().DurationVar(&f.timeout, "timeout", defaultTimeout, "wait for `DURATION` until what was deployed is ready")
+}
+
+func (f *clusterFlags) addLockWait(cmd *cobra.Command) {
+	cmd.Flags().DurationVar(&f.lockWait, "lock-wait", 0, "wait for `DURATION` when somebody else is at work")
 }
 
 func (a *app) clusterOptions(f *clusterFlags) cluster.Options {

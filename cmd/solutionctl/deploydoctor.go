@@ -4,13 +4,14 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/solutionctl/solutionctl/build/archive"
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/host"
 	"github.com/solutionctl/solutionctl/deployer/host/store"
 	"github.com/solutionctl/solutionctl/deployer/support/doctor"
 	"github.com/solutionctl/solutionctl/schema"
@@ -60,13 +61,13 @@ type examined struct {
 
 // examine runs the doctor. A cluster that does not answer at once is not asked again.
 func (a *app) examine(ctx context.Context, f *hostFlags) (*examined, error) {
-	s, err := store.Open(f.store)
+	s, err := store.Open(f.places.Store)
 	if err != nil {
 		return nil, err
 	}
 	o := doctor.Options{
-		Store: s, Configuration: &store.Configuration{Path: f.solutionsFile, Identify: identifyArchive},
-		Authority: filepath.Join(f.store, authorityDir, authorityFile), Root: "/", Now: a.now,
+		Store: s, Configuration: &store.Configuration{Path: f.places.Configuration, Identify: archive.Identify},
+		Authority: host.AuthorityFile(f.places.Store), Root: "/", Now: a.now,
 	}
 	if o.Node, err = os.Hostname(); err != nil {
 		return nil, err

@@ -13,7 +13,7 @@ import (
 )
 
 func newImportCommand(a *app) *cobra.Command {
-	var o importOptions
+	var o importFlags
 	var archives []string
 	cmd := &cobra.Command{
 		Use:   "import ARCHIVE...",
@@ -48,33 +48,20 @@ When the API server does not answer, everything on this host is done; the same c
 		panic(err) // the flag was added above
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if args = append(archives, args...); len(args) > 1 && o.bundles != nil {
+		if args = append(archives, args...); len(args) > 1 && o.verify.bundles != nil {
 			return fmt.Errorf("--bundle goes with one archive, not with %d", len(args))
 		}
-		h, err := a.openHost(f)
+		h, _, err := a.openHost(f)
 		if err != nil {
 			return orWithoutCluster(err)
 		}
-		done, err := h.importArchives(cmd.Context(), args, o)
+		done, err := h.Import(cmd.Context(), o.options(a, args...))
 		if done == nil {
 			return err
 		}
 		return errors.Join(err, a.emitResult(done, func(w *console.Stream) error { return printImport(w, done) }))
 	}
 	return cmd
-}
-
-// add adds the flags of a command that imports.
-func (o *importOptions) add(cmd *cobra.Command) {
-	o.verifyOptions.add(cmd)
-	flags := cmd.Flags()
-	flags.BoolVar(&o.skipVerify, "insecure-skip-verify", false, "import what nobody vouches for, if the policy allows it")
-	flags.BoolVar(&o.inPlace, "in-place", false, "do not copy archives, which are on read-only media of root")
-	addChoice(cmd, flags, &o.mount, "mount", "", "mount archives: auto is where the kernel can", "auto", "always", "never")
-	addChoice(cmd, flags, &o.registryMode, "registry-mode", "", "who serves images; auto is MetalK8s where its nginx is", "auto", "own", "metalk8s")
-	flags.StringArrayVar(&o.endpoints, "endpoint", nil, "`URL` at which nodes reach 'deploy serve' on this host, the same as 'deploy registry add' (may be repeated)")
-	flags.StringVar(&o.ca, "ca", "", "`FILE` with the certificates by which nodes trust the endpoints (default the authority of 'deploy serve' on this host)")
-	cmd.MarkFlagsMutuallyExclusive("insecure-skip-verify", "key")
 }
 
 func printImport(w *console.Stream, r *schema.ImportReport) error {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
@@ -10,9 +9,8 @@ import (
 
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
 	"github.com/solutionctl/solutionctl/deployer"
-	"github.com/solutionctl/solutionctl/deployer/host/store"
+	"github.com/solutionctl/solutionctl/deployer/host"
 	"github.com/solutionctl/solutionctl/schema"
-	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 func newRegistryCommand(a *app) *cobra.Command {
@@ -37,33 +35,28 @@ authority is refused: somebody else may have taken it. --replace says that the n
   solutionctl deploy registry add https://10.0.0.2:5000 --ca ca-of-the-second-host.crt`,
 		Args: atLeastOneArg("URL"),
 	}
-	f := a.addClusterFlags(cmd)
-	var dir, ca string
-	var o deployer.EndpointOptions
-	addStoreFlag(cmd, &dir)
+	f := &hostFlags{clusterFlags: a.addClusterFlags(cmd)}
+	f.addLockWait(cmd)
+	addStoreFlag(cmd, &f.places.Store)
+	var o host.EndpointOptions
 	flags := cmd.Flags()
-	flags.DurationVar(&f.lockWait, "lock-wait", 0, "wait for `DURATION` when somebody else is at work")
-	flags.StringVar(&ca, "ca", "", "`FILE` with the certificates by which nodes trust the addresses (default the authority of 'deploy serve' on this host)")
+	flags.StringVar(&o.CA, "ca", "", "`FILE` with the certificates by which nodes trust the addresses (default the authority of 'deploy serve' on this host)")
 	flags.BoolVar(&o.Replace, "replace", false, "take over addresses that are recorded with another authority")
 	flags.BoolVar(&o.DryRun, "dry-run", false, "change nothing, only say what would be recorded")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		authority, err := a.authorityFor(args, ca, dir, isServing)
+		o.URLs = args
+		h, err := a.openHostAlone(f)
 		if err != nil {
 			return err
 		}
-		d, err := a.deployer(f)
-		if err != nil {
+		if err = h.CheckEndpoints(o); err != nil {
 			return err
 		}
-		more := schema.ClusterRegistry{Mode: schema.RegistryOwn, Host: schema.RegistryHostOwn, Endpoints: args, CA: authority}
-		if err = deployer.CheckAuthority(cmd.Context(), more); err != nil {
+		if h.Cluster, err = a.deployer(f.clusterFlags); err != nil {
 			return err
 		}
-		registry, err := d.AddEndpoints(cmd.Context(), more, o)
-		if err != nil {
-			return err
-		}
-		return a.emitEndpoints(registry)
+		registry, err := h.AddEndpoints(cmd.Context(), o)
+		return a.emitEndpoints(registry, err)
 	}
 	return cmd
 }
@@ -77,17 +70,14 @@ func newRegistryRemoveCommand(a *app) *cobra.Command {
 		Args:    atLeastOneArg("URL"),
 	}
 	f := a.addClusterFlags(cmd)
-	cmd.Flags().DurationVar(&f.lockWait, "lock-wait", 0, "wait for `DURATION` when somebody else is at work")
+	f.addLockWait(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		d, err := a.deployer(f)
 		if err != nil {
 			return err
 		}
 		registry, err := d.RemoveEndpoints(cmd.Context(), args)
-		if err != nil {
-			return err
-		}
-		return a.emitEndpoints(registry)
+		return a.emitEndpoints(registry, err)
 	}
 	return cmd
 }
@@ -107,10 +97,7 @@ func newRegistryListCommand(a *app) *cobra.Command {
 			return err
 		}
 		registry, err := d.Registry(cmd.Context())
-		if err != nil {
-			return err
-		}
-		return a.emitEndpoints(registry)
+		return a.emitEndpoints(registry, err)
 	}
 	return cmd
 }
@@ -125,49 +112,11 @@ func atLeastOneArg(name string) cobra.PositionalArgs {
 	}
 }
 
-// authorityFor returns the certificates by which nodes trust endpoints: those in a file, else that of 'deploy serve' on this
-// host, if serves says that it may be the one.
-func (a *app) authorityFor(endpoints []string, file, dir string, serves func(dir string) error) (string, error) {
-	encrypted := false
-	for _, text := range endpoints {
-		endpoint, err := schema.ParseEndpoint(text)
-		if err != nil {
-			return "", err
-		}
-		encrypted = encrypted || strings.HasPrefix(endpoint, "https://")
-	}
-	switch {
-	case file != "":
-		data, err := os.ReadFile(file)
-		return string(data), err
-	case !encrypted:
-		return "", nil
-	}
-	if err := serves(dir); err != nil {
-		return "", err
-	}
-	own, err := a.openAuthority(dir) // 'deploy serve' may not have been started yet
-	if err != nil {
-		return "", err
-	}
-	return string(own.CA()), nil
-}
-
-// isServing refuses a host on which nothing was imported: it is not the one that serves.
-func isServing(dir string) error {
-	s, err := store.Open(dir)
+// emitEndpoints writes where nodes find images, unless that could not be read or changed.
+func (a *app) emitEndpoints(registry *schema.ClusterRegistry, err error) error {
 	if err != nil {
 		return err
 	}
-	mode, err := s.RegistryMode()
-	if err == nil && mode == "" {
-		err = report.Errorf(report.Refused, "nothing was imported on this host: its authority is not the one that nodes have to trust").
-			WithHint("run it on the host that serves, or name the file tls/ca.crt in that host's store with --ca")
-	}
-	return err
-}
-
-func (a *app) emitEndpoints(registry *schema.ClusterRegistry) error {
 	list := deployer.Endpoints(registry)
 	return a.emitResult(list, func(w *console.Stream) error {
 		if list.Mode == schema.RegistryMetalK8s {

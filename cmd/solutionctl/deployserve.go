@@ -1,57 +1,22 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"crypto/tls"
-	"errors"
 	"io"
-	"log"
-	"net"
-	"net/netip"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"runtime/debug"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
-	"github.com/solutionctl/solutionctl/build/archive"
-	"github.com/solutionctl/solutionctl/deployer/host/authority"
-	"github.com/solutionctl/solutionctl/deployer/host/registry"
-	"github.com/solutionctl/solutionctl/deployer/host/serve"
+	"github.com/solutionctl/solutionctl/deployer/host"
 	"github.com/solutionctl/solutionctl/deployer/host/store"
-	"github.com/solutionctl/solutionctl/schema"
-	"github.com/solutionctl/solutionctl/schema/report"
-	"github.com/solutionctl/solutionctl/sign"
 )
-
-// defaultTransfers is how many large blobs are sent at the same time.
-const defaultTransfers = 256
-
-// Where the certificate authority of a host's registry lies, below its store.
-const (
-	authorityDir  = "tls"
-	authorityFile = "ca.crt" // in it: what nodes have to know
-)
-
-// serveOptions are the flags of serve.
-type serveOptions struct {
-	store                 string
-	archives              []string
-	listen, metricsListen string
-	accessLog             string
-	mirror                bool
-	transfers             int
-	plain                 bool
-	certificate, key      string
-	names                 []string
-	printUnit             bool
-}
 
 func newServeCommand(a *app) *cobra.Command {
-	var o serveOptions
+	var o host.ServeOptions
+	var printUnit bool
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve the images of imported archives to the nodes of a cluster",
@@ -71,213 +36,53 @@ archives that cannot be served as they were imported, because their file was cut
   solutionctl deploy serve --listen 127.0.0.1:5000 --archive example-solution-1.0.0.iso`,
 		Args: exactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := o.check(); err != nil {
+			if err := o.Check(); err != nil {
 				return err
 			}
-			if o.printUnit {
+			if printUnit {
 				return a.printUnit(o)
 			}
 			return a.serve(cmd.Context(), o)
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&o.store, "store", store.DefaultDir, "the imported archives, a `DIRECTORY`; empty for none")
-	flags.StringArrayVar(&o.archives, "archive", nil, "serve this `FILE` as well, without verifying it (may be repeated)")
-	flags.StringVar(&o.listen, "listen", ":5000", "`ADDRESS` to listen on, HOST:PORT or :PORT")
-	flags.StringVar(&o.metricsListen, "metrics-listen", "", "`ADDRESS` for /metrics alone, unencrypted, instead of that of --listen")
-	flags.StringVar(&o.accessLog, "access-log", "", "append a line of JSON for each request to `FILE`; - is standard output")
-	flags.BoolVar(&o.mirror, "mirror-origins", false, "serve images by their original names, too, for nodes that use this registry as a mirror")
-	flags.IntVar(&o.transfers, "max-transfers", defaultTransfers, "send at most `N` large blobs at the same time, a quarter of them to one client; others wait")
-	flags.BoolVar(&o.plain, "plain-http", false, "do not encrypt")
-	flags.StringVar(&o.certificate, "tls-cert", "", "encrypt with the certificate in `FILE`, instead of making one")
-	flags.StringVar(&o.key, "tls-key", "", "the key of --tls-cert, a `FILE`")
-	flags.StringArrayVar(&o.names, "tls-name", nil, "nodes know this host by `NAME`, a name or an address besides those that it knows itself (may be repeated)")
-	flags.BoolVar(&o.printUnit, "print-unit", false, "print a systemd unit that runs this command, and do nothing else")
+	flags.StringVar(&o.Store, "store", store.DefaultDir, "the imported archives, a `DIRECTORY`; empty for none")
+	flags.StringArrayVar(&o.Archives, "archive", nil, "serve this `FILE` as well, without verifying it (may be repeated)")
+	flags.StringVar(&o.Listen, "listen", ":5000", "`ADDRESS` to listen on, HOST:PORT or :PORT")
+	flags.StringVar(&o.MetricsListen, "metrics-listen", "", "`ADDRESS` for /metrics alone, unencrypted, instead of that of --listen")
+	flags.StringVar(&o.AccessLog, "access-log", "", "append a line of JSON for each request to `FILE`; - is standard output")
+	flags.BoolVar(&o.MirrorOrigins, "mirror-origins", false, "serve images by their original names, too, for nodes that use this registry as a mirror")
+	flags.IntVar(&o.MaxTransfers, "max-transfers", host.DefaultTransfers, "send at most `N` large blobs at the same time, a quarter of them to one client; others wait")
+	flags.BoolVar(&o.PlainHTTP, "plain-http", false, "do not encrypt")
+	flags.StringVar(&o.Certificate, "tls-cert", "", "encrypt with the certificate in `FILE`, instead of making one")
+	flags.StringVar(&o.Key, "tls-key", "", "the key of --tls-cert, a `FILE`")
+	flags.StringArrayVar(&o.Names, "tls-name", nil, "nodes know this host by `NAME`, a name or an address besides those that it knows itself (may be repeated)")
+	flags.BoolVar(&printUnit, "print-unit", false, "print a systemd unit that runs this command, and do nothing else")
 	return cmd
 }
 
-// check refuses flags that do not go together.
-func (o *serveOptions) check() error {
-	for name, address := range map[string]string{"--listen": o.listen, "--metrics-listen": o.metricsListen} {
-		if address == "" && name == "--metrics-listen" {
-			continue
-		}
-		if _, _, err := net.SplitHostPort(address); err != nil {
-			return report.Errorf(report.Usage, "%s: %w", name, err).WithHint("write it as HOST:PORT, such as 10.0.0.1:5000 or :5000")
-		}
-	}
-	switch {
-	case (o.certificate == "") != (o.key == ""):
-		return report.Errorf(report.Usage, "--tls-cert and --tls-key go together")
-	case o.plain && o.certificate != "":
-		return report.Errorf(report.Usage, "--plain-http and --tls-cert contradict each other")
-	case o.transfers < 1:
-		return report.Errorf(report.Usage, "--max-transfers %d: nothing could be pulled", o.transfers)
-	}
-	return nil
-}
-
-func (a *app) serve(ctx context.Context, o serveOptions) (err error) {
-	options := serve.Options{
-		Listen: o.listen, MetricsListen: o.metricsListen, Sink: a.sink, ErrorLog: log.New(withoutProbes{a.err}, "solutionctl: ", 0),
-		Registry: registry.Options{MirrorOrigins: o.mirror, MaxTransfers: o.transfers, Now: a.now},
-		Ready:    func(string) { a.notify("READY=1") },
-		Stopping: func() { a.notify("STOPPING=1") },
-	}
-	if o.store != "" {
-		if options.Store, err = store.Open(o.store); err != nil {
-			return err
-		}
-	}
-	switch o.accessLog {
-	case "":
-	case "-":
-		options.AccessLog = serve.NewAccessLog(a.out)
-	default:
-		if options.AccessLog, err = serve.OpenAccessLog(o.accessLog); err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, options.AccessLog.Close()) }()
-	}
-	pair := &keyPair{certificate: o.certificate, key: o.key}
-	if options.TLS, err = a.serverTLS(o, pair); err != nil {
+// printUnit prints a systemd unit that runs serve with these flags.
+func (a *app) printUnit(o host.ServeOptions) error {
+	program, err := os.Executable()
+	if err != nil {
 		return err
 	}
-	for _, file := range o.archives {
-		opened, err := openServed(file)
-		if err != nil {
-			return errors.Join(err, closeAll(options.Archives))
-		}
-		options.Archives = append(options.Archives, opened)
+	unit, err := o.Unit(program)
+	if err != nil {
+		return err
 	}
-	reload := make(chan struct{})
-	defer a.onHangup(ctx, pair, reload)()
-	options.Reload = reload
+	a.sink.Close()
+	_, err = io.WriteString(a.out, unit)
+	return err
+}
+
+func (a *app) serve(ctx context.Context, o host.ServeOptions) error {
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	defer signal.Stop(hangups)
+	o.Hangup, o.NotifySocket = hangups, a.getenv("NOTIFY_SOCKET")
+	o.Output, o.Errors, o.Sink, o.Now = a.out, a.err, a.sink, a.now
 	// With little that lives, memory is the garbage of two hundred encrypted connections.
 	defer debug.SetGCPercent(debug.SetGCPercent(50))
-	return serve.Run(ctx, options)
-}
-
-// withoutProbes leaves out what supervisors cause that only open a connection to see whether somebody listens.
-type withoutProbes struct{ io.Writer }
-
-func (w withoutProbes) Write(line []byte) (int, error) {
-	if bytes.Contains(line, []byte("TLS handshake error")) && bytes.HasSuffix(line, []byte(": EOF\n")) {
-		return len(line), nil
-	}
-	return w.Writer.Write(line)
-}
-
-func openServed(file string) (*registry.Archive, error) {
-	f, err := sign.Open(file)
-	if err != nil {
-		return nil, err
-	}
-	opened, err := archive.Open(f, f.Size)
-	if err != nil {
-		return nil, errors.Join(report.Errorf(report.CodeOf(err), "%s: %w", file, err), f.Close())
-	}
-	served, err := registry.NewArchive(opened, f.File)
-	if err != nil {
-		return nil, errors.Join(report.Errorf(report.CodeOf(err), "%s: %w", file, err), f.Close())
-	}
-	return served, nil
-}
-
-func closeAll(archives []*registry.Archive) error {
-	var problems []error
-	for _, opened := range archives {
-		problems = append(problems, opened.Close())
-	}
-	return errors.Join(problems...)
-}
-
-// serverTLS returns how connections are encrypted; nil when they are not.
-func (a *app) serverTLS(o serveOptions, pair *keyPair) (*tls.Config, error) {
-	switch {
-	case o.certificate != "":
-		return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: pair.get}, pair.load()
-	case o.plain || isLoopback(o.listen):
-		return nil, nil
-	}
-	if o.store == "" {
-		return nil, report.Errorf(report.Usage, "without a store there is no place for the certificate authority").
-			WithHint("give --tls-cert and --tls-key, or --plain-http")
-	}
-	own, err := a.openAuthority(o.store)
-	if err != nil {
-		return nil, err
-	}
-	names := append([]string{schema.RegistryHostOwn}, o.names...)
-	if name, err := os.Hostname(); err == nil {
-		names = append(names, name)
-	}
-	if host, _, err := net.SplitHostPort(o.listen); err == nil && host != "" {
-		names = append(names, host)
-	}
-	return own.Server(names...), nil
-}
-
-// openAuthority returns the certificate authority of a store. The first one who asks makes it.
-func (a *app) openAuthority(dir string) (*authority.Authority, error) {
-	if err := os.MkdirAll(dir, 0o750); err != nil { // the store before its first import
-		return nil, report.Errorf(report.Failure, "%w", err).WithHint("make it as root: 'solutionctl deploy serve --print-unit' prints a unit that does")
-	}
-	return authority.Open(filepath.Join(dir, authorityDir), a.now)
-}
-
-// isLoopback reports whether nobody but this host can reach an address.
-func isLoopback(address string) bool {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return false
-	}
-	ip, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && ip.IsLoopback()
-}
-
-// onHangup makes SIGHUP load the certificate again and then ask for everything else on reload. It returns what ends that.
-func (a *app) onHangup(ctx context.Context, pair *keyPair, reload chan<- struct{}) (stop func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	hangups, ended := make(chan os.Signal, 1), make(chan struct{})
-	signal.Notify(hangups, syscall.SIGHUP)
-	go func() {
-		defer close(ended)
-		for {
-			select {
-			case <-hangups:
-			case <-ctx.Done():
-				return
-			}
-			if err := pair.load(); err != nil {
-				a.sink.Emit(report.Event{Step: "load the certificate", State: report.Failed, Note: err.Error()})
-			}
-			select {
-			case reload <- struct{}{}:
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
-	return func() {
-		signal.Stop(hangups)
-		cancel()
-		<-ended
-	}
-}
-
-// notify tells systemd, if it has started the program, how it is.
-func (a *app) notify(state string) {
-	socket := a.getenv("NOTIFY_SOCKET")
-	if socket == "" {
-		return
-	}
-	conn, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: socket, Net: "unixgram"})
-	if err == nil {
-		_, err = conn.Write([]byte(state))
-		err = errors.Join(err, conn.Close())
-	}
-	if err != nil {
-		a.sink.Emit(report.Event{Step: "notify systemd", State: report.Failed, Note: err.Error()})
-	}
+	return host.Serve(ctx, o)
 }

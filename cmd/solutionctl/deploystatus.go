@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/solutionctl/solutionctl/build/archive"
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
 	"github.com/solutionctl/solutionctl/deployer/host/store"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
@@ -79,7 +80,7 @@ func (a *app) printPillar(ctx context.Context, f *clusterFlags, file string) err
 	if err != nil {
 		return err
 	}
-	configuration, failure := (&store.Configuration{Path: file, Identify: identifyArchive}).Load()
+	configuration, failure := (&store.Configuration{Path: file, Identify: archive.Identify}).Load()
 	if failure == nil && configuration.IsOlder() {
 		failure = report.Errorf(report.Invalid, "%s is in the older form, which MetalK8s does not read", file)
 		configuration = nil

@@ -27,18 +27,18 @@ error: the same command again finishes one that was interrupted.`,
 	arguments := takesArguments(cmd, argument{name: "ARCHIVE", flags: []string{"archive", "name"}}, argument{name: "VERSION", flags: []string{"version"}, optional: true})
 	cmd.ValidArgsFunction = completeNames(func(cmd *cobra.Command) ([]string, error) {
 		_ = a.settings.Apply(cmd) // what is wrong with them is said when the command runs
-		return storedNames(f.store)
+		return storedNames(f.places.Store)
 	})
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		words := arguments(args)
 		if words[1] == "" {
 			words = words[:1]
 		}
-		h, err := a.openHost(f)
+		h, _, err := a.openHost(f)
 		if err != nil {
 			return orWithoutCluster(err)
 		}
-		done, err := h.unimportArchive(cmd.Context(), words...)
+		done, err := h.Unimport(cmd.Context(), words...)
 		if err != nil {
 			return err
 		}

@@ -28,7 +28,7 @@ var layers = [][]string{
 	},
 	{"lint", "deployer/engine", "deployer/metalk8s", "deployer/host/serve"},
 	{"deployer"},
-	{"deployer/support/bundle", "deployer/support/doctor"},
+	{"deployer/host", "deployer/support/bundle", "deployer/support/doctor"},
 	{"cmd/solutionctl/internal/console", "cmd/solutionctl/internal/settings"},
 	{"cmd/solutionctl", "cmd/benchmark"},
 }

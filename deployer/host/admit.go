@@ -1,4 +1,4 @@
-package main
+package host
 
 import (
 	"cmp"
@@ -26,24 +26,22 @@ import (
 
 // admission decides which archives may be imported, and remembers what was.
 type admission struct {
-	app     *app
-	options verifyOptions
-	skip    bool // the signature does not matter
-	store   *store.Store
+	*Host
+	options ImportOptions
 	state   *trust.State
 	trusted *trust.Store
 }
 
-func (a *app) newAdmission(s *store.Store, o verifyOptions, skip bool) (*admission, error) {
-	state, err := trust.LoadState(o.state)
+func (h *Host) newAdmission(o ImportOptions) (*admission, error) {
+	state, err := trust.LoadState(o.State)
 	if err != nil {
 		return nil, err
 	}
-	_, trusted, err := a.trusted(o)
-	if err == nil && skip {
+	trusted, err := o.Trusted()
+	if err == nil && o.SkipVerify {
 		err = trusted.CheckOverride()
 	}
-	return &admission{app: a, store: s, options: o, skip: skip, state: state, trusted: trusted}, err
+	return &admission{Host: h, options: o, state: state, trusted: trusted}, err
 }
 
 // admitted is an archive that may be imported. Everything in it was read through its trusted digests.
@@ -129,19 +127,19 @@ func unreadable(r *chunk.Reader, path string) error {
 
 // verify finds out who vouches for the archive. Its content is compared later, when it is read into the store.
 func (d *admission) verify(ctx context.Context, c *admitted, path string) (*chunk.Reader, error) {
-	d.app.sink.Emit(report.Event{Step: "verify", Name: filepath.Base(path), State: report.Started})
+	d.Sink.Emit(report.Event{Step: "verify", Name: filepath.Base(path), State: report.Started})
 	reader, err := d.judge(ctx, c, path)
 	if err != nil {
-		d.app.sink.Emit(report.Event{Step: "verify", Name: filepath.Base(path), State: report.Failed})
+		d.Sink.Emit(report.Event{Step: "verify", Name: filepath.Base(path), State: report.Failed})
 		return nil, err
 	}
 	c.source.Chunks = reader.List()
-	d.app.sink.Emit(report.Event{Step: "verify", Name: filepath.Base(path), State: report.Done, Note: c.id()})
+	d.Sink.Emit(report.Event{Step: "verify", Name: filepath.Base(path), State: report.Done, Note: c.id()})
 	return reader, nil
 }
 
 func (d *admission) judge(ctx context.Context, c *admitted, path string) (*chunk.Reader, error) {
-	if d.skip {
+	if d.options.SkipVerify {
 		return d.sum(ctx, c)
 	}
 	bundles, err := d.bundles(c, path)
@@ -149,9 +147,9 @@ func (d *admission) judge(ctx context.Context, c *admitted, path string) (*chunk
 		return nil, err
 	}
 	o := sign.Options{
-		Store: d.trusted, State: d.state, Now: d.app.now(), Path: path, Device: c.file.Device, Unchanged: c.file.Unchanged, Identify: sign.Identify,
-		Examine: checkVerified, Locate: sign.Locate(c.file, c.file.Size), OnRead: true, AllowDowngrade: d.options.downgrade,
-		Workers: runtime.GOMAXPROCS(0), Sink: report.Discard, ToolVersion: readVersion().Version,
+		Store: d.trusted, State: d.state, Now: d.Now(), Path: path, Device: c.file.Device, Unchanged: c.file.Unchanged, Identify: sign.Identify,
+		Examine: checkVerified, Locate: sign.Locate(c.file, c.file.Size), OnRead: true, AllowDowngrade: d.options.AllowDowngrade,
+		Workers: runtime.GOMAXPROCS(0), Sink: report.Discard, ToolVersion: d.Version,
 	}
 	verdict, reader, err := sign.Verify(ctx, c.file, c.file.Size, bundles, o)
 	if report.CodeOf(err) == report.Downgrade && d.has(*verdict.Solution, verdict.Archive.SHA256) {
@@ -175,8 +173,8 @@ func checkVerified(r io.ReaderAt, size int64) error { return sign.CheckStructure
 
 // bundles are found beside the name that was given or beside the file that it leads to.
 func (d *admission) bundles(c *admitted, path string) ([]sign.NamedBundle, error) {
-	bundles, err := sign.ReadBundles(path, d.options.bundles)
-	if err != nil || len(bundles) > 0 || d.options.bundles != nil {
+	bundles, err := sign.ReadBundles(path, d.options.Bundles)
+	if err != nil || len(bundles) > 0 || d.options.Bundles != nil {
 		return bundles, err
 	}
 	return sign.FindBundles(c.source.Path)
@@ -208,7 +206,7 @@ func (d *admission) sum(ctx context.Context, c *admitted) (*chunk.Reader, error)
 
 // has tells whether exactly this archive is in the store.
 func (d *admission) has(solution bundle.Solution, digest string) bool {
-	e, err := d.store.Find(solution.Name, solution.Version)
+	e, err := d.Store.Find(solution.Name, solution.Version)
 	return err == nil && e.SHA256 == digest
 }
 
@@ -280,7 +278,7 @@ func (c *admitted) read(r *chunk.Reader) error {
 
 // again compares with what others have imported since the archives were admitted. The store is locked.
 func (d *admission) again(list []*admitted) (err error) {
-	if d.state, err = trust.LoadState(d.options.state); err != nil {
+	if d.state, err = trust.LoadState(d.options.State); err != nil {
 		return err
 	}
 	for _, c := range list {
@@ -297,7 +295,7 @@ func (d *admission) checkHistory(c *admitted) error {
 	if report.CodeOf(err) != report.Downgrade {
 		return err
 	}
-	if d.options.downgrade || d.has(c.solution(), c.source.SHA256) {
+	if d.options.AllowDowngrade || d.has(c.solution(), c.source.SHA256) {
 		return nil
 	}
 	if rule, _, failure := d.trusted.Rule(c.source.Name); failure == nil && rule.Downgrade == "allow" {
@@ -308,7 +306,7 @@ func (d *admission) checkHistory(c *admitted) error {
 
 // remember notes that archives were imported, so that older and other ones are recognized later.
 func (d *admission) remember(list []*admitted) error {
-	return trust.UpdateState(d.options.state, func(state *trust.State) error {
+	return trust.UpdateState(d.options.State, func(state *trust.State) error {
 		for _, c := range list {
 			state.Record(c.solution(), c.source.SHA256, c.source.Signers, d.trusted)
 		}

@@ -1,8 +1,7 @@
-package main
+package host
 
 import (
 	"net"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -85,33 +84,30 @@ type unit struct {
 	ReadOnly, ReadWrite string
 }
 
-// printUnit prints a systemd unit that runs serve with these flags.
-func (a *app) printUnit(o serveOptions) error {
-	for _, address := range []string{o.listen, o.metricsListen} {
+// Unit returns a systemd unit that runs serve with these options as program does. It gives no right but those that are needed.
+func (o ServeOptions) Unit(program string) (string, error) {
+	for _, address := range []string{o.Listen, o.MetricsListen} {
 		_, port, _ := net.SplitHostPort(address) // it was checked before; there may be none
 		if n, err := strconv.Atoi(port); err == nil && n > 0 && n < 1024 {
-			return report.Errorf(report.Usage, "port %d needs a privilege, and the unit has none", n).WithHint("choose one above 1023")
+			return "", report.Errorf(report.Usage, "port %d needs a privilege, and the unit has none", n).WithHint("choose one above 1023")
 		}
 	}
-	u, err := o.unit()
+	u, err := o.unit(program)
 	if err != nil {
-		return err
+		return "", err
 	}
 	if strings.ContainsFunc(u.Command, unicode.IsControl) {
-		return report.Errorf(report.Usage, "a unit cannot name a file with a control character")
+		return "", report.Errorf(report.Usage, "a unit cannot name a file with a control character")
 	}
-	a.sink.Close()
-	return template.Must(template.New("unit").Parse(unitTemplate)).Execute(a.out, u)
+	var text strings.Builder
+	err = template.Must(template.New("unit").Parse(unitTemplate)).Execute(&text, u)
+	return text.String(), err
 }
 
 // unit makes paths absolute: systemd knows no current directory.
-func (o *serveOptions) unit() (*unit, error) {
-	program, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	for _, path := range []*string{&o.store, &o.certificate, &o.key, &o.accessLog} {
-		if *path == "" || *path == "-" {
+func (o *ServeOptions) unit(program string) (_ *unit, err error) {
+	for _, path := range []*string{&o.Store, &o.Certificate, &o.Key, &o.AccessLog} {
+		if *path == "" || *path == AccessLogOutput {
 			continue
 		}
 		if *path, err = filepath.Abs(*path); err != nil {
@@ -119,47 +115,47 @@ func (o *serveOptions) unit() (*unit, error) {
 		}
 	}
 	u := &unit{User: store.Group}
-	words := []string{program, "deploy", "serve", "--progress", "plain", "--store", o.store, "--listen", o.listen}
-	for _, file := range o.archives {
+	words := []string{program, "deploy", "serve", "--progress", "plain", "--store", o.Store, "--listen", o.Listen}
+	for _, file := range o.Archives {
 		if file, err = filepath.Abs(file); err != nil {
 			return nil, err
 		}
 		words = append(words, "--archive", file)
 	}
-	for _, name := range o.names {
+	for _, name := range o.Names {
 		words = append(words, "--tls-name", name)
 	}
 	for _, flag := range []struct{ name, value string }{
-		{"--metrics-listen", o.metricsListen}, {"--access-log", o.accessLog}, {"--tls-cert", o.certificate}, {"--tls-key", o.key},
+		{"--metrics-listen", o.MetricsListen}, {"--access-log", o.AccessLog}, {"--tls-cert", o.Certificate}, {"--tls-key", o.Key},
 	} {
 		if flag.value != "" {
 			words = append(words, flag.name, flag.value)
 		}
 	}
-	if o.mirror {
+	if o.MirrorOrigins {
 		words = append(words, "--mirror-origins")
 	}
-	if o.plain {
+	if o.PlainHTTP {
 		words = append(words, "--plain-http")
 	}
-	if o.transfers != defaultTransfers {
-		words = append(words, "--max-transfers", strconv.Itoa(o.transfers))
+	if o.MaxTransfers != DefaultTransfers {
+		words = append(words, "--max-transfers", strconv.Itoa(o.MaxTransfers))
 	}
 	u.Command = unitCommand(words...)
 	var writable []string
-	if o.store != "" {
-		u.ReadOnly = "-" + unitWord(o.store)
-		tls := filepath.Join(o.store, authorityDir)
+	if o.Store != "" {
+		u.ReadOnly = "-" + unitWord(o.Store)
+		tls := filepath.Join(o.Store, authorityDir)
 		u.Prepare = append(u.Prepare,
-			unitCommand("+/usr/bin/install", "-d", "-m", "0750", "-g", u.User, o.store),
-			unitCommand("-+/bin/chgrp", "-R", u.User, filepath.Join(o.store, "archives")), // imported before there was a group
+			unitCommand("+/usr/bin/install", "-d", "-m", "0750", "-g", u.User, o.Store),
+			unitCommand("-+/bin/chgrp", "-R", u.User, filepath.Join(o.Store, "archives")), // imported before there was a group
 			unitCommand("+/usr/bin/install", "-d", "-m", "0700", tls),
 			unitCommand("+/bin/chown", "-R", u.User+":"+u.User, tls))
 		writable = append(writable, "-"+unitWord(tls))
 	}
-	if o.accessLog != "" && o.accessLog != "-" {
-		logs := filepath.Dir(o.accessLog)
-		u.Once = append(u.Once, "install -d -m 0750 -o "+u.User+" -g "+u.User+" "+shellWord(logs))
+	if o.AccessLog != "" && o.AccessLog != AccessLogOutput {
+		logs := filepath.Dir(o.AccessLog)
+		u.Once = append(u.Once, "install -d -m 0750 -o "+u.User+" -g "+u.User+" "+report.ShellWord(logs))
 		writable = append(writable, "-"+unitWord(logs))
 	}
 	u.ReadWrite = strings.Join(writable, " ")
@@ -181,12 +177,4 @@ func unitWord(word string) string {
 		return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(word) + `"`
 	}
 	return word
-}
-
-// shellWord quotes a word as a shell reads it.
-func shellWord(word string) string {
-	if strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-=:,") == "" {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }

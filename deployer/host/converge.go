@@ -1,0 +1,126 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+
+	"github.com/solutionctl/solutionctl/build/archive"
+	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/render"
+	"github.com/solutionctl/solutionctl/schema"
+)
+
+// Verbs make a cluster have what a configuration says. [deployer.Deployer] is the one of a real cluster.
+type Verbs interface {
+	PlanConvergence(ctx context.Context, c *schema.SolutionsConfiguration, host deployer.Host) (*schema.Convergence, error)
+	Converge(ctx context.Context, plan *schema.Convergence, host deployer.Host, o deployer.ConvergeOptions) error
+}
+
+// ConvergeOptions say what a host and its cluster are to have.
+type ConvergeOptions struct {
+	Configuration *schema.SolutionsConfiguration
+	Verbs         Verbs
+	Deploy        deployer.ConvergeOptions // its Export is made of the one below
+	Import        ImportOptions            // but the archives, which the configuration names
+	// Export returns where the custom resources of one of so many Solutions go before they lose data; may be nil.
+	Export func(solution string, of int) deployer.Export
+}
+
+// Converge makes this host and its cluster have what a configuration says. A dry run tells what would be done.
+func (h *Host) Converge(ctx context.Context, o ConvergeOptions) (*schema.Convergence, error) {
+	if !o.Deploy.DryRun {
+		if err := errors.Join(h.Configuration.Check(), h.Store.Tidy(ctx, h.LockWait, h.Sink)); err != nil {
+			return nil, err
+		}
+	}
+	here := &converging{Host: h, o: o.Import}
+	plan, err := o.Verbs.PlanConvergence(ctx, o.Configuration, here)
+	if err != nil {
+		return nil, err
+	}
+	if o.Export != nil {
+		o.Deploy.Export = func(solution string) deployer.Export { return o.Export(solution, len(plan.Activate)) }
+	}
+	flat, _, err := o.Configuration.Flat(here.Identify)
+	if err != nil {
+		return nil, err
+	}
+	if err = o.Verbs.Converge(ctx, plan, here, o.Deploy); err != nil {
+		return nil, err
+	}
+	plan.Notices = append(plan.Notices, here.notices...)
+	if o.Deploy.DryRun {
+		return plan, nil
+	}
+	edited, err := h.Configuration.Edit(ctx, func(now *schema.SolutionsConfiguration) { now.Active = maps.Clone(flat.Active) })
+	if err != nil {
+		return plan, fmt.Errorf("the cluster is changed, but not its configuration: %w", err)
+	}
+	plan.Notices = append(plan.Notices, edited.Notes...)
+	return plan, nil
+}
+
+// converging is the host during a convergence.
+type converging struct {
+	*Host
+	o       ImportOptions
+	notices []string
+}
+
+// Identify returns the manifest of what was imported from a path, even when nothing is there any more, or of what is there
+// now.
+func (c *converging) Identify(path string) (*schema.Solution, error) {
+	path, err := c.find(path)
+	if err != nil {
+		return nil, err
+	}
+	return archive.Identify(path)
+}
+
+func (c *converging) Payload(path string) (*render.Payload, error) {
+	path, err := c.find(path)
+	if err != nil {
+		return nil, err
+	}
+	opened, file, err := archive.OpenFile(path)
+	if err != nil {
+		return nil, err
+	}
+	p, err := render.FromArchive(opened)
+	return p, errors.Join(err, file.Close())
+}
+
+func (c *converging) Stored() ([]schema.SolutionAt, error) {
+	entries, err := c.Store.Entries()
+	stored := make([]schema.SolutionAt, len(entries))
+	for i, e := range entries {
+		stored[i] = schema.SolutionAt{Solution: e.Name, Version: e.Version}
+	}
+	return stored, err
+}
+
+func (c *converging) Judge(ctx context.Context, paths ...string) error {
+	o := c.o
+	o.Archives = paths
+	return c.JudgeImport(ctx, o)
+}
+
+func (c *converging) Import(ctx context.Context, paths ...string) error {
+	o := c.o
+	o.Archives = paths
+	done, err := c.Host.Import(ctx, o)
+	if done != nil {
+		c.notices = append(c.notices, done.Notices...)
+	}
+	return err
+}
+
+func (c *converging) Unimport(ctx context.Context, id string) error {
+	done, err := c.Host.Unimport(ctx, id)
+	if done != nil {
+		c.notices = append(c.notices, done.Notices...)
+	}
+	return err
+}

@@ -1,0 +1,101 @@
+package host
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/host/authority"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// Where the certificate authority of a host's registry lies, below its store.
+const (
+	authorityDir  = "tls"
+	authorityFile = "ca.crt" // in it: what nodes have to know
+)
+
+// AuthorityFile is the certificate by which nodes trust the registry of the host with a store in dir.
+func AuthorityFile(dir string) string { return filepath.Join(dir, authorityDir, authorityFile) }
+
+// EndpointOptions say at which addresses nodes find images.
+type EndpointOptions struct {
+	deployer.EndpointOptions
+	URLs []string
+	CA   string // the file by which nodes trust them; "" is the authority of this host
+}
+
+// CheckEndpoints tells what is wrong with endpoints before any cluster is asked: their form, or that their authority would be
+// that of a host on which nothing was imported.
+func (h *Host) CheckEndpoints(o EndpointOptions) error {
+	needed, err := needAuthority(o.URLs)
+	if err != nil || !needed || o.CA != "" {
+		return err
+	}
+	mode, err := h.Store.RegistryMode()
+	if err == nil && mode == "" {
+		err = report.Errorf(report.Refused, "nothing was imported on this host: its authority is not the one that nodes have to trust").
+			WithHint("run it on the host that serves, or name the file tls/ca.crt in that host's store with --ca")
+	}
+	return err
+}
+
+// AddEndpoints tells the cluster at which addresses nodes find images. Without a file of certificates they are those of this
+// host.
+func (h *Host) AddEndpoints(ctx context.Context, o EndpointOptions) (*schema.ClusterRegistry, error) {
+	if err := h.CheckEndpoints(o); err != nil {
+		return nil, err
+	}
+	more := schema.ClusterRegistry{Mode: schema.RegistryOwn, Host: schema.RegistryHostOwn, Endpoints: o.URLs}
+	var err error
+	if more.CA, err = h.authorityFor(o.URLs, o.CA); err != nil {
+		return nil, err
+	}
+	if err = deployer.CheckAuthority(ctx, more); err != nil {
+		return nil, err
+	}
+	return h.Cluster.AddEndpoints(ctx, more, o.EndpointOptions)
+}
+
+// authorityFor returns the certificates by which nodes trust endpoints: those in a file, else those of this host.
+func (h *Host) authorityFor(endpoints []string, file string) (string, error) {
+	needed, err := needAuthority(endpoints)
+	switch {
+	case err != nil:
+		return "", err
+	case file != "":
+		data, err := os.ReadFile(file)
+		return string(data), err
+	case !needed:
+		return "", nil
+	}
+	own, err := openAuthority(h.Dir, h.Now) // 'deploy serve' may not have been started yet
+	if err != nil {
+		return "", err
+	}
+	return string(own.CA()), nil
+}
+
+// needAuthority tells whether one of the endpoints is encrypted.
+func needAuthority(endpoints []string) (needed bool, err error) {
+	for _, text := range endpoints {
+		endpoint, err := schema.ParseEndpoint(text)
+		if err != nil {
+			return false, err
+		}
+		needed = needed || strings.HasPrefix(endpoint, "https://")
+	}
+	return needed, nil
+}
+
+// openAuthority returns the certificate authority of a store. The first one who asks makes it.
+func openAuthority(dir string, now func() time.Time) (*authority.Authority, error) {
+	if err := os.MkdirAll(dir, 0o750); err != nil { // the store before its first import
+		return nil, report.Errorf(report.Failure, "%w", err).WithHint("make it as root: 'solutionctl deploy serve --print-unit' prints a unit that does")
+	}
+	return authority.Open(filepath.Join(dir, authorityDir), now)
+}

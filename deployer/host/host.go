@@ -1,0 +1,115 @@
+// Package host is what happens on a host that keeps imported archives: one method of [Host] for each thing that people do
+// there, from the command line or from elsewhere.
+//
+//   - [Host.Import] verifies archives, judges them, brings them into the store, and tells the cluster.
+//   - [Host.Unimport] takes one away, from the cluster first.
+//   - [Host.Converge] makes the host and the cluster have what a file says.
+//   - [Host.AddEndpoints] tells the cluster where nodes find the images of this host, and [Serve] serves them;
+//     [ServeOptions.Unit] makes systemd run that.
+//
+// An import is an admission, then a change. The admission opens each archive once, and everything that is read of it later
+// goes through the digests that its signers vouched for: what is stored is what was judged, whatever became of the file. All
+// archives are admitted before the first one is stored, all are stored before the first one counts, and each step can be
+// done again: an import that was interrupted anywhere is finished by the same import.
+//
+// The parts lie below: store keeps the archives, serve and registry serve them, authority signs, node configures. The
+// package prints nothing and asks nobody; it reports progress to a sink.
+package host
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/solutionctl/solutionctl/build/archive"
+	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/host/store"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// Host is this host with everything on it that names imported archives, and the cluster that it serves.
+type Host struct {
+	Dir           string // of the store
+	Store         *store.Store
+	Configuration *store.Configuration
+	Mounts        Mounts
+	Nginx         *store.Nginx
+	Cluster       Cluster // nil: the cluster learns nothing
+	LockWait      time.Duration
+	Sink          report.Sink
+	Now           func() time.Time
+	Version       string // of the program
+}
+
+// Cluster is what a cluster knows of imported archives. [deployer.Deployer] is the one of a real cluster.
+type Cluster interface {
+	Registry(ctx context.Context) (*schema.ClusterRegistry, error)
+	// Imports lists the imported versions. When nobody answers it fails with [report.Unavailable].
+	Imports(ctx context.Context) ([]schema.Import, error)
+	AddEndpoints(ctx context.Context, more schema.ClusterRegistry, o deployer.EndpointOptions) (*schema.ClusterRegistry, error)
+	RecordImport(ctx context.Context, r deployer.ImportRecord) (notices []string, err error)
+	// RecordUnimport fails with [report.InUse] for a version that is used.
+	RecordUnimport(ctx context.Context, id string) error
+}
+
+// Mounts are the mounts of archives on a host. [store.Mounts] are those of this one.
+type Mounts interface {
+	// Possible tells why archives cannot be mounted.
+	Possible() error
+	Mounted(e store.Entry) (bool, error)
+	Mount(ctx context.Context, e store.Entry) (changed bool, err error)
+	Unmount(ctx context.Context, e store.Entry) (changed bool, err error)
+}
+
+// Places say where a host keeps archives, and what else names them.
+type Places struct {
+	Store         string // a directory, such as [store.DefaultDir]
+	Configuration string // MetalK8s' file, such as [store.DefaultConfiguration]
+	Nginx         string // a directory, such as [store.DefaultNginxDir]
+}
+
+// Open returns this host. Its exported fields that say how it works, and for whom, are the caller's to set.
+func Open(p Places) (*Host, error) {
+	s, err := store.Open(p.Store)
+	if err != nil {
+		return nil, err
+	}
+	return &Host{
+		Dir: p.Store, Store: s, Mounts: &store.Mounts{}, Nginx: &store.Nginx{Dir: p.Nginx},
+		Configuration: &store.Configuration{Path: p.Configuration, Identify: archive.Identify},
+	}, nil
+}
+
+// lock takes the lock of the store.
+func (h *Host) lock(ctx context.Context) (*store.Locked, error) {
+	return h.Store.LockWithin(ctx, h.LockWait, h.Sink)
+}
+
+// find returns where an archive is by now.
+func (h *Host) find(path string) (string, error) {
+	entries, err := h.Store.Entries()
+	if err != nil {
+		return "", err
+	}
+	full, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	for _, e := range entries {
+		if slices.Contains([]string{e.Original, e.Path}, full) {
+			return e.Path, nil
+		}
+	}
+	return path, nil
+}
+
+// unfinished is the error of what has changed something and can be run again.
+func unfinished(err error) error {
+	if errors.Is(err, context.Canceled) {
+		return report.Errorf(report.Interrupted, "%w", err).WithHint("run the same command again, which finishes the work")
+	}
+	return err
+}

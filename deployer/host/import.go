@@ -1,0 +1,360 @@
+package host
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/host/store"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+	"github.com/solutionctl/solutionctl/sign/trust"
+)
+
+// ImportOptions say what is imported, whom to believe, and how.
+type ImportOptions struct {
+	Archives []string // files
+
+	// Trusted returns whose signatures count. It is asked once for each import.
+	Trusted        func() (*trust.Store, error)
+	State          string   // the file that remembers what was imported before
+	Bundles        []string // files with the signatures; nil: those beside the archives
+	AllowDowngrade bool
+	SkipVerify     bool // import what nobody vouches for, if the policy allows it
+
+	InPlace      bool                // do not copy archives, which are on read-only media of root
+	Mount        Mounting            // "" is MountAuto
+	RegistryMode schema.RegistryMode // who serves images; "" is who did before, or whom the host looks made for
+	Endpoints    []string            // at which nodes reach the registry of this host
+	CA           string              // the file by which nodes trust them; "" is the authority of this host
+}
+
+// Mounting says whether archives are mounted.
+type Mounting string
+
+// The ways to mount.
+const (
+	MountAuto   Mounting = "auto" // where the kernel can
+	MountAlways Mounting = "always"
+	MountNever  Mounting = "never"
+)
+
+// importing is an import on its way.
+type importing struct {
+	*Host
+	o         ImportOptions
+	admission *admission
+	mode      schema.RegistryMode
+	recorded  schema.RegistryMode     // on this host; "" before its first import
+	registry  *schema.ClusterRegistry // to be recorded in the cluster; nil: it is
+	mounting  bool
+	absent    error // why the cluster cannot be told
+	report    schema.ImportReport
+}
+
+// Import imports archives: all of them are judged before the first one is stored, and all are stored before the
+// first one counts. What the report says was done even when there is an error.
+func (h *Host) Import(ctx context.Context, o ImportOptions) (*schema.ImportReport, error) {
+	o.Mount = cmp.Or(o.Mount, MountAuto)
+	i := &importing{Host: h, o: o, report: schema.ImportReport{Archives: []schema.ArchiveReport{}, Notices: []string{}}}
+	var err error
+	if i.admission, err = h.newAdmission(o); err != nil {
+		return nil, err
+	}
+	list, err := i.admission.all(ctx, o.Archives)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		for _, c := range list {
+			c.close()
+		}
+	}()
+	if err = i.prepare(ctx, list); err != nil {
+		return nil, err
+	}
+	locked, err := h.lock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer locked.Unlock() //nolint:errcheck // the end of the process gives it back, too
+	if err = i.admission.again(list); err != nil {
+		return nil, err
+	}
+	entries, err := i.bring(ctx, locked, list)
+	if err != nil {
+		return nil, err
+	}
+	if err = i.publish(ctx, list, entries); err != nil {
+		return &i.report, unfinished(err)
+	}
+	return &i.report, unfinished(i.tellCluster(ctx, list, entries))
+}
+
+// JudgeImport tells what stands against importing archives, as Import does before it stores the first one.
+func (h *Host) JudgeImport(ctx context.Context, o ImportOptions) error {
+	i := &importing{Host: h, o: o}
+	var err error
+	if i.admission, err = h.newAdmission(o); err != nil {
+		return err
+	}
+	list, err := i.admission.all(ctx, o.Archives)
+	if err != nil {
+		return err
+	}
+	for _, c := range list {
+		defer c.close()
+	}
+	return i.judge(ctx, list)
+}
+
+// judge finds out what the cluster and this host have against the import. Nothing is changed.
+func (i *importing) judge(ctx context.Context, list []*admitted) error {
+	if err := i.askCluster(ctx, list); err != nil {
+		return err
+	}
+	return i.chooseMode()
+}
+
+// prepare finds out whether anything stands against the import, while nothing is changed yet.
+func (i *importing) prepare(ctx context.Context, list []*admitted) error {
+	if err := i.Configuration.Check(); err != nil {
+		return err
+	}
+	if err := i.judge(ctx, list); err != nil {
+		return err
+	}
+	i.report.RegistryMode = i.mode
+	if err := i.describeRegistry(ctx); err != nil {
+		return err
+	}
+	return i.chooseMount()
+}
+
+// chooseMode says who serves the images.
+func (i *importing) chooseMode() (err error) {
+	if i.recorded, err = i.Store.RegistryMode(); err != nil {
+		return err
+	}
+	wanted := i.o.RegistryMode
+	switch {
+	case i.mode == "" && i.recorded != "":
+		i.mode = i.recorded
+	case i.mode == "" && wanted != "":
+		i.mode = wanted
+	case i.mode == "":
+		i.mode = store.DetectRegistryMode(i.Nginx.Dir)
+	}
+	if wanted != "" && wanted != i.mode {
+		return report.Errorf(report.Refused, "the first import chose registry mode %s, not %s", i.mode, wanted).
+			WithHint("what was deployed names its images by the first one; leave out --registry-mode")
+	}
+	return nil
+}
+
+// describeRegistry says where nodes find images, if the cluster is to learn that now.
+func (i *importing) describeRegistry(ctx context.Context) error {
+	switch {
+	case len(i.o.Endpoints) > 0 && i.mode == schema.RegistryMetalK8s:
+		return report.Errorf(report.Usage, "--endpoint is for registry mode %s: here MetalK8s' nginx serves the images", schema.RegistryOwn)
+	case len(i.o.Endpoints) == 0 && i.o.CA != "":
+		return report.Errorf(report.Usage, "--ca goes with --endpoint: it is the authority of that endpoint")
+	case len(i.o.Endpoints) == 0 && i.registry == nil:
+		return nil
+	}
+	i.registry = &schema.ClusterRegistry{Mode: i.mode, Host: registryHosts[i.mode], Endpoints: i.o.Endpoints}
+	var err error
+	i.registry.CA, err = i.authorityFor(i.o.Endpoints, i.o.CA)
+	if err != nil {
+		return err
+	}
+	if err = deployer.CheckAuthority(ctx, *i.registry); err != nil || i.Cluster == nil || i.absent != nil {
+		return err
+	}
+	_, err = i.Cluster.AddEndpoints(ctx, *i.registry, deployer.EndpointOptions{DryRun: true})
+	return err
+}
+
+// askCluster reads what the cluster knows. That it does not answer is no reason not to store the archives.
+func (i *importing) askCluster(ctx context.Context, list []*admitted) error {
+	if i.Cluster == nil {
+		return nil
+	}
+	registry, err := i.Cluster.Registry(ctx)
+	if err == nil && registry != nil {
+		i.mode = registry.Mode
+	}
+	var imports []schema.Import
+	if err == nil {
+		imports, err = i.Cluster.Imports(ctx)
+	}
+	if report.CodeOf(err) == report.Unavailable && ctx.Err() == nil {
+		i.absent = err
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, c := range list {
+		for _, known := range imports {
+			if known.ID() == c.id() && known.Archive.SHA256 != c.source.SHA256 && !schema.Replaceable(known.Version) {
+				return report.Errorf(report.Replaced, "the cluster knows %s with other content (sha256:%s)", c.id(), known.Archive.SHA256).
+					WithHint("a released version never changes, a pre-release such as %s-rc.1 may: ask the vendor which of the two is genuine", known.Version)
+			}
+		}
+	}
+	if registry == nil {
+		i.registry = &schema.ClusterRegistry{}
+	}
+	return nil
+}
+
+func (i *importing) chooseMount() error {
+	possible := i.Mounts.Possible()
+	switch {
+	case i.o.Mount == MountAlways:
+		i.mounting = true
+		return possible
+	case i.mode == schema.RegistryMetalK8s && i.o.Mount == MountNever:
+		return report.Errorf(report.Usage, "MetalK8s' nginx serves mounted archives only, so --mount never does not go with registry mode %s", i.mode)
+	case i.mode == schema.RegistryMetalK8s && possible != nil:
+		return fmt.Errorf("registry mode %s: %w", i.mode, mustMount(possible))
+	case i.o.Mount == MountAuto:
+		i.mounting = possible == nil
+	}
+	return nil
+}
+
+// mustMount takes the hint from an error that does not apply where archives have to be mounted.
+func mustMount(err error) error {
+	if os.Geteuid() != 0 {
+		return report.Errorf(report.CodeOf(err), "%w", errors.New(err.Error())).WithHint("run the command as root: MetalK8s' nginx serves mounted archives only")
+	}
+	return report.Errorf(report.CodeOf(err), "%w", errors.New(err.Error())).WithHint("MetalK8s' nginx serves mounted archives only: import where the kernel can mount them")
+}
+
+// bring stages all archives and then makes them entries of the store.
+func (i *importing) bring(ctx context.Context, locked *store.Locked, list []*admitted) (entries []store.Entry, err error) {
+	var staged []*store.Staged
+	defer func() {
+		for _, s := range staged[len(entries):] {
+			err = errors.Join(err, s.Discard())
+		}
+	}()
+	for _, c := range list {
+		s, failure := locked.Stage(ctx, c.source, store.StageOptions{
+			InPlace: i.o.InPlace, Now: i.Now(), WrittenBy: i.Version, Sink: i.Sink,
+		})
+		if failure != nil {
+			return nil, failure
+		}
+		staged = append(staged, s)
+	}
+	if i.mode != i.recorded {
+		if err = locked.SetRegistryMode(i.mode, i.Version); err != nil {
+			return nil, err
+		}
+	}
+	for n, s := range staged {
+		entry, failure := s.Commit()
+		if failure != nil {
+			return entries, failure
+		}
+		entries = append(entries, entry)
+		done := schema.ArchiveReport{
+			Solution: entry.Name, Version: entry.Version, Original: entry.Original, Path: entry.Path, SHA256: entry.SHA256, Size: entry.Size,
+			Method: string(s.Method), Replaces: s.Replaces, Signers: append([]string{}, list[n].names...),
+		}
+		if s.Method == store.Copied {
+			done.BytesCopied = entry.Size
+		}
+		i.report.Archives = append(i.report.Archives, done)
+	}
+	return entries, i.admission.remember(list)
+}
+
+// publish makes MetalK8s and this host know the archives.
+func (i *importing) publish(ctx context.Context, list []*admitted, entries []store.Entry) error {
+	edited, err := i.Configuration.Edit(ctx, func(c *schema.SolutionsConfiguration) {
+		for _, e := range entries {
+			store.ListArchive(c, e)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	i.report.Notices = append(i.report.Notices, edited.Notes...)
+	changed := false
+	for n, e := range entries {
+		served, err := i.publishOne(ctx, list[n], e, &i.report.Archives[n])
+		if err != nil {
+			return err
+		}
+		changed = changed || served
+	}
+	if changed {
+		i.report.Notices = append(i.report.Notices, "MetalK8s' nginx serves the images after: salt-call state.sls metalk8s.repo.installed")
+	}
+	return nil
+}
+
+// publishOne mounts an archive and lets MetalK8s' nginx serve it. It reports whether nginx has something new to serve.
+func (i *importing) publishOne(ctx context.Context, c *admitted, e store.Entry, done *schema.ArchiveReport) (changed bool, err error) {
+	if !i.mounting {
+		mounted, failure := i.Mounts.Mounted(e)
+		if mounted {
+			done.Mountpoint = store.MountPoint(e.ID())
+		}
+		return false, failure
+	}
+	changed, err = i.Mounts.Mount(ctx, e)
+	switch {
+	case err == nil:
+		done.Mountpoint = store.MountPoint(e.ID())
+	case i.o.Mount == MountAuto && i.mode == schema.RegistryOwn && ctx.Err() == nil:
+		i.report.Notices = append(i.report.Notices, fmt.Sprintf("not mounted, which 'solutionctl deploy serve' does not need: %v", err))
+		return false, nil
+	case i.mode == schema.RegistryMetalK8s:
+		return false, report.Errorf(report.CodeOf(err), "%w", errors.New(err.Error())).
+			WithHint("when the cause is removed, run the same command again; MetalK8s' nginx serves mounted archives only")
+	default:
+		return false, err
+	}
+	if i.mode != schema.RegistryMetalK8s {
+		return false, nil
+	}
+	if c.nginx == nil {
+		return false, report.Errorf(report.Invalid, "archive %s has no %s, so that MetalK8s' nginx cannot serve it", e.ID(), store.NginxTemplate)
+	}
+	included, err := i.Nginx.Include(ctx, e.ID(), c.nginx)
+	return changed || included, err
+}
+
+// tellCluster makes the cluster know the archives.
+func (i *importing) tellCluster(ctx context.Context, list []*admitted, entries []store.Entry) error {
+	if i.Cluster == nil {
+		return nil
+	}
+	err := i.absent
+	for n := 0; err == nil && n < len(list); n++ {
+		record := deployer.ImportRecord{Payload: list[n].payload, Path: entries[n].Path, SHA256: entries[n].SHA256, Size: entries[n].Size}
+		record.Registry, i.registry = i.registry, nil
+		var notices []string
+		notices, err = i.Cluster.RecordImport(ctx, record)
+		i.report.Notices = append(i.report.Notices, notices...)
+	}
+	if err != nil {
+		e := report.Errorf(report.CodeOf(err), "imported on this host, but the cluster does not know it yet: %w", err)
+		return e.WithHint("run the same command again when the cause is removed; with --no-cluster it would have left the cluster out")
+	}
+	i.report.Recorded = true
+	return nil
+}
+
+// registryHosts are the names of the registries that serve images.
+var registryHosts = map[schema.RegistryMode]string{
+	schema.RegistryOwn: schema.RegistryHostOwn, schema.RegistryMetalK8s: schema.RegistryHostMetalK8s,
+}

@@ -1,0 +1,130 @@
+package host
+
+import (
+	"context"
+	"errors"
+
+	"github.com/solutionctl/solutionctl/deployer/host/store"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// Unimport takes an archive away, from the cluster first: what it still uses stays. It is named by its id, by a path, or by the
+// name of the Solution and the version.
+func (h *Host) Unimport(ctx context.Context, words ...string) (*schema.UnimportReport, error) {
+	locked, err := h.lock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer locked.Unlock() //nolint:errcheck // the end of the process gives it back, too
+	e, err := h.Store.Find(words...)
+	if err != nil {
+		return h.unimported(h.elsewhere(ctx, err, words), words)
+	}
+	done := &schema.UnimportReport{Solution: e.Name, Version: e.Version, Path: e.Path, Notices: []string{}}
+	if !e.InPlace {
+		done.Freed = e.Size
+	}
+	if err = errors.Join(h.checkInactive(e), h.Configuration.Check()); err != nil {
+		return nil, err
+	}
+	if h.Cluster != nil {
+		if err = h.Cluster.RecordUnimport(ctx, e.ID()); err != nil {
+			return nil, err
+		}
+		done.Recorded = true
+	}
+	if err = h.withdraw(ctx, e, done); err == nil {
+		err = locked.Remove(e.ID())
+	}
+	return done, unfinished(err)
+}
+
+// errElsewhere is in the error for what was imported on another host.
+var errElsewhere = errors.New("imported on another host")
+
+// unimported tells that there is nothing to take away of a version that was named in full: the command was run before, perhaps
+// by somebody who was interrupted. Anything else that is not there is an error.
+func (h *Host) unimported(err error, words []string) (*schema.UnimportReport, error) {
+	at, full := schema.SolutionAt{}, false
+	switch len(words) {
+	case 1:
+		for i, c := range words[0] { // a name may have dashes, too
+			if _, failure := schema.ParseVersion(words[0][i:]); !full && i > 1 && words[0][i-1] == '-' && failure == nil {
+				at, full = schema.SolutionAt{Solution: words[0][:i-1], Version: words[0][i:]}, c != '-'
+			}
+		}
+	case 2:
+		at = schema.SolutionAt{Solution: words[0], Version: words[1]}
+		_, failure := schema.ParseVersion(words[1])
+		full = failure == nil
+	}
+	if !full || report.CodeOf(err) != report.NotFound || errors.Is(err, errElsewhere) {
+		return nil, err
+	}
+	return &schema.UnimportReport{
+		Solution: at.Solution, Version: at.Version, Recorded: h.Cluster != nil,
+		Notices: append([]string{err.Error() + ": there is nothing to do"}, report.Hints(err)...),
+	}, nil
+}
+
+// elsewhere explains that an archive is not in the store of this host.
+func (h *Host) elsewhere(ctx context.Context, err error, words []string) error {
+	if report.CodeOf(err) != report.NotFound || h.Cluster == nil {
+		return err
+	}
+	imports, failure := h.Cluster.Imports(ctx)
+	if failure != nil {
+		return err // what the store said is what was asked
+	}
+	for _, i := range imports {
+		if len(words) == 1 && (words[0] == i.ID() || words[0] == i.Archive.Path) || len(words) == 2 && words[0] == i.Name && words[1] == i.Version {
+			return report.Errorf(report.NotFound, "%s was %w by %s, as %s", i.ID(), errElsewhere, i.ImportedBy, i.Archive.Path).
+				WithHint("run the command on the host that has this file")
+		}
+	}
+	return err
+}
+
+// checkInactive refuses to take away what MetalK8s' configuration makes active.
+func (h *Host) checkInactive(e store.Entry) error {
+	configuration, err := h.Configuration.Load()
+	if err != nil || h.Cluster != nil { // the cluster knows better
+		return err
+	}
+	active := configuration.Active[e.Name]
+	if active == schema.ActiveLatest {
+		entries, err := h.Store.Entries()
+		if err != nil {
+			return err
+		}
+		for _, other := range entries { // ordered by version
+			if other.Name == e.Name {
+				active = other.Version
+			}
+		}
+	}
+	if active != e.Version {
+		return nil
+	}
+	return report.Errorf(report.InUse, "%s is active, says %s", e.ID(), h.Configuration.Path).
+		WithHint("deactivate it first: solutionctl deploy deactivate %s", e.Name)
+}
+
+// withdraw takes away everything on this host that names an archive.
+func (h *Host) withdraw(ctx context.Context, e store.Entry, done *schema.UnimportReport) error {
+	edited, err := h.Configuration.Edit(ctx, func(c *schema.SolutionsConfiguration) { store.UnlistArchive(c, e) })
+	if err != nil {
+		return err
+	}
+	done.Notices = append(done.Notices, edited.Notes...)
+	excluded, err := h.Nginx.Exclude(e.ID())
+	if err != nil {
+		return err
+	}
+	if excluded {
+		done.Notices = append(done.Notices, "MetalK8s' nginx forgets the images after: salt-call state.sls metalk8s.repo.installed")
+	}
+	_, err = h.Mounts.Unmount(ctx, e)
+	return err
+}
