@@ -137,7 +137,7 @@ func without(names []string, out ...string) []string {
 // another one, beside honest signatures of the first. Only signatures that are right about the archive at hand count,
 // whichever name comes first.
 func TestOneOfManyIsHostile(t *testing.T) {
-	genuine, malicious := contents[:200<<10], contents[1<<20:1<<20+201<<10]
+	genuine, malicious := contents[:100<<10], contents[1<<20:1<<20+101<<10]
 	honest := sign.Claims{
 		Name: "g.iso", Solution: acmeDB, CreatedAt: now.Add(-time.Hour), Expires: now.AddDate(1, 0, 0),
 		ManifestDigest: "sha256:" + strings.Repeat("a", 64),
@@ -147,10 +147,10 @@ func TestOneOfManyIsHostile(t *testing.T) {
 		ManifestDigest: "sha256:" + strings.Repeat("b", 64),
 	}
 	const v1, v0 = "https://in-toto.io/Statement/v1", "https://in-toto.io/Statement/v0.1"
-	g := forge(t, genuine, chunk.DefaultSize, honest, v1)
+	g := forge(t, genuine, chunk.MinSize, honest, v1)
 	for name, m := range map[string]*forged{
-		"other chunks": forge(t, malicious, chunk.MinSize, evil, v0),
-		"same chunks":  forge(t, malicious[:len(genuine)], chunk.DefaultSize, evil, v0),
+		"other chunks": forge(t, malicious, 2*chunk.MinSize, evil, v0),
+		"same chunks":  forge(t, malicious[:len(genuine)], chunk.MinSize, evil, v0),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

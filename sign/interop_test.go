@@ -138,6 +138,7 @@ func (f *foreign) ours(signer *key.Signer) {
 }
 
 func TestCosignVerifiesOurs(t *testing.T) {
+	t.Parallel()
 	pair, err := key.Generate([]byte(password))
 	if err != nil {
 		t.Fatal(err)
@@ -148,6 +149,7 @@ func TestCosignVerifiesOurs(t *testing.T) {
 	}
 	for _, version := range []string{"v3.1.3", "v2.6.5"} {
 		t.Run(version, func(t *testing.T) {
+			t.Parallel()
 			program, f := cosign(t, version), newForeign(t)
 			f.ours(signer)
 			verify := func(subcommand, file string, more ...string) error {
@@ -181,6 +183,7 @@ func TestCosignVerifiesOurs(t *testing.T) {
 
 // TestCosignWithOtherKeys pins which keys cosign verifies without further options.
 func TestCosignWithOtherKeys(t *testing.T) {
+	t.Parallel()
 	program := cosign(t, "v3.1.3")
 	for _, test := range []struct {
 		curve elliptic.Curve
@@ -199,6 +202,7 @@ func TestCosignWithOtherKeys(t *testing.T) {
 }
 
 func TestOursVerifiesCosign(t *testing.T) {
+	t.Parallel()
 	payload, err := newForeign(t).statement().Marshal()
 	if err != nil {
 		t.Fatal(err)
@@ -211,6 +215,7 @@ func TestOursVerifiesCosign(t *testing.T) {
 		{"v2.6.5", []string{"--new-bundle-format", "--tlog-upload=false"}},
 	} {
 		t.Run(test.version, func(t *testing.T) {
+			t.Parallel()
 			program, f := cosign(t, test.version), newForeign(t)
 			f.must(program, "generate-key-pair")
 			if test.version == "v3.1.3" {
@@ -242,6 +247,7 @@ func TestOursVerifiesCosign(t *testing.T) {
 
 // TestCosignSignsWithOurKey proves that keygen writes what cosign reads.
 func TestCosignSignsWithOurKey(t *testing.T) {
+	t.Parallel()
 	program, f := cosign(t, "v3.1.3"), newForeign(t)
 	pair, err := key.Generate([]byte(password))
 	if err != nil {
@@ -281,6 +287,7 @@ openssl dgst -sha256 -verify k.pub -signature s x.iso
 
 // TestTimestampByOpenSSL lets openssl be the timestamp authority.
 func TestTimestampByOpenSSL(t *testing.T) {
+	t.Parallel()
 	tool(t, "openssl", "apt-get install openssl")
 	program, f := cosign(t, "v3.1.3"), newForeign(t)
 	signer := newSigner(t, elliptic.P256())

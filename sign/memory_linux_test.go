@@ -21,36 +21,18 @@ import (
 )
 
 const (
-	sparseSize  = 4<<30 + 12345
+	sparseSize  = 1<<30 + 12345
 	memoryLimit = 40 << 20
 )
 
-// TestMemory verifies a file of more than 4 GiB in a process of its own, then reads it through the reader.
+// TestMemory verifies a file that is much larger than the limit in a process of its own, then reads it through the reader.
 func TestMemory(t *testing.T) {
-	if testing.Short() {
-		t.Skip("reads 4 GiB twice")
-	}
+	t.Parallel()
 	if os.Getenv(measured) != "" {
-		verifySparse(t)
+		measureSparse(t)
 		return
 	}
-	dir := t.TempDir()
-	f, err := os.Create(filepath.Join(dir, "x.iso"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err = f.Truncate(sparseSize); err != nil {
-		t.Fatal(err)
-	}
-	if err = f.Close(); err != nil {
-		t.Fatal(err)
-	}
-	signer := newSigner(t, elliptic.P256())
-	signed, err := bundle.SignStatement(t.Context(), signer, sparseStatement(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	writeFiles(t, dir, map[string][]byte{"x.iso.sigstore.json": signed, "k.pub": signer.Public().PEM()})
+	dir := signSparse(t, sparseSize)
 	c := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestMemory$", "-test.v")
 	c.Dir, c.Env = dir, append(os.Environ(), measured+"=1")
 	out, err := c.CombinedOutput()
@@ -60,13 +42,59 @@ func TestMemory(t *testing.T) {
 	t.Logf("%s", out)
 }
 
-// sparseStatement is computed without reading 4 GiB: all whole chunks are alike.
-func sparseStatement(t *testing.T) *bundle.Statement {
+// TestBeyond4GiB reads the end of a file whose offsets need more than 32 bits, as it is verified.
+func TestBeyond4GiB(t *testing.T) {
+	const size = 4<<30 + 12345
+	t.Chdir(signSparse(t, size))
+	reader := verifySparse(t, sign.Options{OnRead: true})
+	end := make([]byte, 20000) // of two chunks
+	if n, err := reader.ReadAt(end, size-int64(len(end))); n != len(end) || err != nil {
+		t.Errorf("read %d bytes: %v", n, err)
+	}
+	f, err := os.OpenFile("x.iso", os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close() //nolint:errcheck // what was written is read below
+	const altered = size - 3*chunk.DefaultSize
+	if _, err := f.WriteAt([]byte("x"), altered); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := reader.ReadAt(end, altered); err == nil {
+		t.Error("an altered byte beyond 4 GiB is accepted")
+	}
+}
+
+// signSparse returns a directory with x.iso, a hole of the given size, its bundle and the key k.pub.
+func signSparse(t *testing.T, size int64) string {
+	t.Helper()
+	dir := t.TempDir()
+	f, err := os.Create(filepath.Join(dir, "x.iso"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err = f.Truncate(size); err != nil {
+		t.Fatal(err)
+	}
+	if err = f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	signer := newSigner(t, elliptic.P256())
+	signed, err := bundle.SignStatement(t.Context(), signer, sparseStatement(t, size))
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeFiles(t, dir, map[string][]byte{"x.iso.sigstore.json": signed, "k.pub": signer.Public().PEM()})
+	return dir
+}
+
+// sparseStatement is computed without reading the file: all whole chunks are alike.
+func sparseStatement(t *testing.T, size int64) *bundle.Statement {
 	t.Helper()
 	zeros := make([]byte, chunk.DefaultSize)
-	whole, rest := sha256.Sum256(zeros), sha256.Sum256(zeros[:sparseSize%chunk.DefaultSize])
-	digests := append(bytes.Repeat(whole[:], sparseSize/chunk.DefaultSize), rest[:]...)
-	sums := &chunk.Sums{Chunks: chunk.List{Size: sparseSize, ChunkSize: chunk.DefaultSize, Algorithm: "sha256", Digests: digests}}
+	whole, rest := sha256.Sum256(zeros), sha256.Sum256(zeros[:size%chunk.DefaultSize])
+	digests := append(bytes.Repeat(whole[:], int(size/chunk.DefaultSize)), rest[:]...)
+	sums := &chunk.Sums{Chunks: chunk.List{Size: size, ChunkSize: chunk.DefaultSize, Algorithm: "sha256", Digests: digests}}
 	st, err := sign.NewStatement(sums, sign.Claims{Name: "x.iso", Solution: acmeDB, CreatedAt: now})
 	if err != nil {
 		t.Fatal(err)
@@ -74,7 +102,8 @@ func sparseStatement(t *testing.T) *bundle.Statement {
 	return st
 }
 
-func verifySparse(t *testing.T) {
+// verifySparse verifies x.iso in the current directory.
+func verifySparse(t *testing.T, o sign.Options) *chunk.Reader {
 	t.Helper()
 	data, err := os.ReadFile("k.pub")
 	if err != nil {
@@ -88,19 +117,26 @@ func verifySparse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close() //nolint:errcheck // opened for reading
+	t.Cleanup(func() { _ = f.Close() })
 	bundles, err := sign.FindBundles("x.iso")
 	if err != nil {
 		t.Fatal(err)
 	}
-	peak := &memory{t: t}
-	_, reader, err := sign.Verify(t.Context(), f, f.Size, bundles, sign.Options{
-		Store: trust.Keys(map[string]*key.Public{"k": public}), Now: now, Workers: 8, Unchanged: f.Unchanged,
-		Sink: peak, Identify: identifyAcme,
-	})
+	o.Store, o.Now, o.Identify = trust.Keys(map[string]*key.Public{"k": public}), now, identifyAcme
+	if !o.OnRead {
+		o.Unchanged = f.Unchanged
+	}
+	_, reader, err := sign.Verify(t.Context(), f, f.Size, bundles, o)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return reader
+}
+
+func measureSparse(t *testing.T) {
+	t.Helper()
+	peak := &memory{t: t}
+	reader := verifySparse(t, sign.Options{Workers: 8, Sink: peak})
 	verified := peak.highest
 	if n, err := io.Copy(peak, io.NewSectionReader(reader, 0, reader.Size())); err != nil || n != sparseSize {
 		t.Errorf("read %d bytes: %v", n, err)
@@ -111,7 +147,7 @@ func verifySparse(t *testing.T) {
 	}
 }
 
-// memory takes a sample of the memory of this process at each event and, as a writer, every 32 MiB.
+// memory takes a sample of the memory of this process at each event and, as a writer, every 8 MiB.
 type memory struct {
 	t       *testing.T
 	highest int
@@ -120,7 +156,7 @@ type memory struct {
 }
 
 func (m *memory) Write(p []byte) (int, error) {
-	if (m.written+len(p))>>25 != m.written>>25 {
+	if (m.written+len(p))>>23 != m.written>>23 {
 		m.Emit(report.Event{})
 	}
 	m.written += len(p)

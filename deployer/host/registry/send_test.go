@@ -291,9 +291,6 @@ func TestTruncatedMeanwhile(t *testing.T) {
 	name := p.write()
 	r := serve(t, registry.Options{}, open(t, name))
 	conn := dial(t, "127.0.0.1", strings.TrimPrefix(r.URL, "http://"))
-	if err := conn.SetReadBuffer(4 << 10); err != nil {
-		t.Fatal(err)
-	}
 	layer := must(must(large.Layers())(t)[0].Digest())(t).String()
 	if _, err := fmt.Fprintf(conn, "GET /v2/big-1.0.0/data/blobs/%s HTTP/1.1\r\nHost: registry\r\n\r\n", layer); err != nil {
 		t.Fatal(err)
