@@ -26,6 +26,7 @@ import (
 // node's network, with its processes and its /etc, /run, /srv, /var/lib and /var/log. EXAMPLE is a copy of the example
 // Solution, with the images of all its releases.
 func TestNodeScript(t *testing.T) {
+	t.Parallel()
 	testcluster.RequireNode(t)
 	scripts, err := filepath.Glob("testdata/node/*.txtar")
 	if err != nil || len(scripts) == 0 {
@@ -34,6 +35,7 @@ func TestNodeScript(t *testing.T) {
 	example := copyExample(t)
 	for _, script := range scripts {
 		t.Run(strings.TrimSuffix(filepath.Base(script), ".txtar"), func(t *testing.T) {
+			t.Parallel()
 			c := testcluster.StartFor(t, testcluster.Options{Node: true})
 			runScripts(t, script, c, example, c.EnterNode)
 		})

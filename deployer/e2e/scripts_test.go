@@ -2,11 +2,15 @@ package e2e_test
 
 import (
 	"context"
+	"errors"
+	"flag"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,7 +21,13 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report/scripttest"
 )
 
-func TestMain(m *testing.M) { testcluster.Main(m, testcluster.Options{FakeNodes: 3}) }
+func TestMain(m *testing.M) {
+	// Scripts wait for most of their time. Those on nodes have clusters of their own, and so do they side by side.
+	if err := flag.Set("test.parallel", "4"); err != nil {
+		panic(err)
+	}
+	testcluster.Main(m, testcluster.Options{FakeNodes: 3})
+}
 
 // TestScript runs the scripts of testdata/script, one after the other, as somebody who reaches the cluster from elsewhere:
 // KUBECONFIG is an administrator's. The nodes are fake: pods become ready, but nothing runs. All scripts share the cluster:
@@ -39,21 +49,38 @@ func TestMain(m *testing.M) { testcluster.Main(m, testcluster.Options{FakeNodes:
 //	poll-until TEXT                wait for an answer with this text
 //	poll-result                    end the poll: every request must have been answered
 func TestScript(t *testing.T) {
+	t.Parallel()
 	runScripts(t, "testdata/script", testcluster.Shared(t), "", func() error { return nil })
 }
+
+// buildProgram returns the program, which it builds once.
+var buildProgram = sync.OnceValues(func() (program []byte, err error) {
+	dir, err := os.MkdirTemp("", "solutionctl-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	build := exec.Command("go", "build", "-o", dir, "./cmd/solutionctl")
+	build.Dir = filepath.Join("..", "..")
+	if out, err := build.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("build solutionctl: %w\n%s", err, out)
+	}
+	return os.ReadFile(filepath.Join(dir, "solutionctl"))
+})
 
 // runScripts runs a script, or those in a directory, each in a goroutine that has entered where its commands run.
 func runScripts(t *testing.T, path string, c *testcluster.Cluster, example string, enter func() error) {
 	t.Helper()
 	bin := t.TempDir()
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", bin, "./cmd/solutionctl")
-	build.Dir = filepath.Join("..", "..")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build solutionctl: %v\n%s", err, out)
+	program, err := buildProgram()
+	if err == nil {
+		err = os.WriteFile(filepath.Join(bin, "solutionctl"), program, 0o755)
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 	s := &session{cluster: c, enter: enter}
 	if example != "" {
-		var err error
 		if s.content, err = c.Content(); err != nil {
 			t.Fatal(err)
 		}

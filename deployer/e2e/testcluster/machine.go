@@ -14,6 +14,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -57,8 +58,12 @@ type machine struct {
 // not connected to others.
 var subnet = netip.MustParsePrefix("198.18.0.0/15")
 
+// machines counts those of this process, which start side by side.
+var machines atomic.Uint32
+
 func newMachine(dir string) (*machine, error) {
-	m := &machine{disk: filepath.Join(dir, "disk"), cgroup: "solutionctl-test-" + strconv.Itoa(os.Getpid())}
+	number := machines.Add(1)
+	m := &machine{disk: filepath.Join(dir, "disk"), cgroup: fmt.Sprintf("solutionctl-test-%d-%d", os.Getpid(), number)}
 	addresses, err := net.InterfaceAddrs()
 	if err != nil {
 		return nil, err
@@ -67,7 +72,7 @@ func newMachine(dir string) (*machine, error) {
 	for _, address := range addresses {
 		taken[address.String()] = true
 	}
-	for n := uint32(os.Getpid()); ; n++ {
+	for n := uint32(os.Getpid())*16 + number; ; n++ {
 		m.gateway = nth(n%(1<<15)*4 + 1).String()
 		m.address = nth(n%(1<<15)*4 + 2).String()
 		if !taken[m.gateway+"/30"] {
