@@ -278,5 +278,5 @@ func (c *checker) checkYAML11() {
 			}
 		}
 	}
-	walk(c.doc.root, nil)
+	walk(c.doc.root(), nil)
 }

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
@@ -28,6 +29,8 @@ const (
 	// replaced by what they stand for.
 	maxValues = 500_000
 	maxText   = 4 * MaxSize
+	// keepNodes is the size of the largest file whose nodes are kept: they are an order of magnitude larger than the text.
+	keepNodes = 16 << 10
 	// maxObjectDepth is for Kubernetes objects: a definition with a pod template in its schema has about 60 levels.
 	maxObjectDepth = 256
 )
@@ -37,14 +40,50 @@ const (
 // A path into it is a list of keys and decimal indices: "spec", "images", "0".
 type Document struct {
 	file     string
-	root     *yaml.Node
+	source   *source
+	index    int // in the source
 	value    any
 	settings []Setting // what replaced parts of the file
 }
 
+// source is a file, and its nodes while they are wanted: those of a large file are made again by whoever asks where
+// something stands in it.
+type source struct {
+	data   []byte
+	once   sync.Once
+	nodes  []*yaml.Node
+	places [][2]int // lines and columns of the documents
+}
+
+func (s *source) add(node *yaml.Node) {
+	s.places = append(s.places, [2]int{node.Line, node.Column})
+	if len(s.data) <= keepNodes {
+		s.nodes = append(s.nodes, node)
+	}
+}
+
+func (s *source) node(i int) *yaml.Node {
+	s.once.Do(func() {
+		decoder := yaml.NewDecoder(bytes.NewReader(s.data))
+		for len(s.nodes) < len(s.places) {
+			var node yaml.Node
+			if err := decoder.Decode(&node); err != nil {
+				break // somebody changed the data
+			}
+			s.nodes = append(s.nodes, node.Content[0])
+		}
+	})
+	if i >= len(s.nodes) {
+		return &yaml.Node{Line: s.places[i][0], Column: s.places[i][1]}
+	}
+	return s.nodes[i]
+}
+
+func (d *Document) root() *yaml.Node { return d.source.node(d.index) }
+
 // ParseYAML reads every document of a file; file is its name in messages. Documents without content are there, with a
 // nil value. Aliases and merge keys are replaced by what they stand for, and keys that are not strings by their text.
-// Any error is a [report.Invalid] that [Problems] takes apart.
+// Any error is a [report.Invalid] that [Problems] takes apart. The data must not be changed while the documents are used.
 func ParseYAML(file string, data []byte) ([]*Document, error) {
 	return parseYAML(data, &yamlReader{file: file, maxDepth: MaxDepth})
 }
@@ -67,7 +106,11 @@ func (d *Document) JSON() ([]byte, error) { return json.Marshal(d.value) }
 
 // Lookup returns the position of the value at path, or of the nearest value around it when there is none.
 func (d *Document) Lookup(path ...string) (line, column int) {
-	node := d.root
+	if len(path) == 0 {
+		at := d.source.places[d.index]
+		return at[0], at[1]
+	}
+	node := d.root()
 	for _, step := range path {
 		_, value := child(node, step)
 		if value == nil {
@@ -83,7 +126,7 @@ func (d *Document) LookupKey(path ...string) (line, column int) {
 	if len(path) == 0 {
 		return d.Lookup()
 	}
-	node := d.root
+	node := d.root()
 	for _, step := range path[:len(path)-1] {
 		_, value := child(node, step)
 		if value == nil {
@@ -99,7 +142,7 @@ func (d *Document) LookupKey(path ...string) (line, column int) {
 
 // sourceText returns a scalar as it was written.
 func (d *Document) sourceText(path []string) string {
-	node := d.root
+	node := d.root()
 	for _, step := range path {
 		if _, node = child(node, step); node == nil {
 			return ""
@@ -110,9 +153,7 @@ func (d *Document) sourceText(path []string) string {
 
 // child finds a key or an index in a node, through aliases and merge keys; key is nil in a sequence.
 func child(node *yaml.Node, step string) (key, value *yaml.Node) {
-	for node.Kind == yaml.AliasNode {
-		node = node.Alias
-	}
+	node = aliased(node)
 	switch node.Kind {
 	case yaml.SequenceNode:
 		if i, err := strconv.Atoi(step); err == nil && i >= 0 && i < len(node.Content) {
@@ -181,6 +222,7 @@ func parseYAML(data []byte, options *yamlReader) ([]*Document, error) {
 		}})
 	}
 	var documents []*Document
+	text := &source{data: data}
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	for {
 		var node yaml.Node
@@ -191,8 +233,9 @@ func parseYAML(data []byte, options *yamlReader) ([]*Document, error) {
 		if err != nil {
 			return nil, newInvalid([]report.Finding{syntaxFinding(file, err)})
 		}
-		document := &Document{file: file, root: node.Content[0]}
-		document.value = r.read(document.root)
+		document := &Document{file: file, source: text, index: len(documents)}
+		text.add(node.Content[0])
+		document.value = r.read(node.Content[0])
 		if len(r.found) > 0 {
 			return nil, newInvalid(r.found)
 		}
@@ -340,7 +383,6 @@ func (r *yamlReader) stop(node *yaml.Node, rule, format string, args ...any) {
 
 func (r *yamlReader) mapping(node *yaml.Node) any {
 	result := make(map[string]any, len(node.Content)/2)
-	first := make(map[string]*yaml.Node, len(node.Content)/2)
 	var merges []*yaml.Node
 	for i := 0; i+1 < len(node.Content); i += 2 {
 		key, value := node.Content[i], node.Content[i+1]
@@ -352,11 +394,10 @@ func (r *yamlReader) mapping(node *yaml.Node) any {
 		if !ok {
 			continue
 		}
-		if before := first[name]; before != nil {
-			r.fail(key, "yaml-duplicate-key", "keep one of them", "key %q stands on line %d already", name, before.Line)
+		if _, twice := result[name]; twice {
+			r.fail(key, "yaml-duplicate-key", "keep one of them", "key %q stands on line %d already", name, r.lineOf(node, name))
 			continue
 		}
-		first[name] = key
 		r.text += len(name)
 		result[name] = r.read(value)
 	}
@@ -366,9 +407,20 @@ func (r *yamlReader) mapping(node *yaml.Node) any {
 	return result
 }
 
+// lineOf returns the line of the first key of a mapping that has a name.
+func (r *yamlReader) lineOf(node *yaml.Node, name string) int {
+	for i := 0; i < len(node.Content); i += 2 {
+		key := node.Content[i]
+		if (r.strict || !isMerge(key)) && r.keyText(key) == name {
+			return key.Line
+		}
+	}
+	return 0
+}
+
 func (r *yamlReader) key(key *yaml.Node) (string, bool) {
-	for key.Kind == yaml.AliasNode && !r.strict {
-		key = key.Alias
+	if !r.strict {
+		key = aliased(key)
 	}
 	if key.Kind != yaml.ScalarNode {
 		r.fail(key, "yaml-key", "", "a key is not a string")
@@ -378,10 +430,22 @@ func (r *yamlReader) key(key *yaml.Node) (string, bool) {
 		r.fail(key, "yaml-key", fmt.Sprintf("write %q in quotes", key.Value), "key %s is %s, not a string", key.Value, tagName(key.ShortTag()))
 		return "", false
 	}
+	return r.keyText(key), true
+}
+
+func (r *yamlReader) keyText(key *yaml.Node) string {
+	key = aliased(key)
 	if value, ok := r.boolean(key); ok {
-		return strconv.FormatBool(value), true
+		return strconv.FormatBool(value)
 	}
-	return key.Value, true
+	return key.Value
+}
+
+func aliased(node *yaml.Node) *yaml.Node {
+	for node.Kind == yaml.AliasNode {
+		node = node.Alias
+	}
+	return node
 }
 
 // boolean reads what only YAML 1.1 takes for a boolean.

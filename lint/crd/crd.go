@@ -13,12 +13,11 @@ package crd
 import (
 	"bytes"
 	"context"
-	"errors"
+	"encoding/json"
 	"fmt"
-	"io"
+	"slices"
 	"strings"
 
-	yamlv3 "go.yaml.in/yaml/v3"
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1beta1"
@@ -26,12 +25,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
 
+	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 const (
-	maxSize  = 4 << 20 // of a file
-	maxDepth = 256     // of nested YAML; an embedded pod template needs about 60
 	hugeSize = 1 << 20 // what etcd still takes with room for status and managed fields
 )
 
@@ -67,20 +65,30 @@ type Problem struct {
 type Definition struct {
 	*apiextensionsv1.CustomResourceDefinition
 	Converted bool // it was written as v1beta1
-	internal  *apiextensions.CustomResourceDefinition
 }
 
 // Parse reads one file. A definition is returned whenever the file holds one, however bad; nil when it does not, and
 // then at least one problem tells why.
 func Parse(data []byte) (*Definition, []Problem) {
-	if len(data) > maxSize {
-		return nil, []Problem{{Reason: Unreadable, Severity: report.SeverityError, Message: "the file is larger than 4 MiB"}}
+	documents, err := schema.ParseKubernetes("definition", data)
+	if err != nil {
+		problems := jinja(data)
+		for _, f := range schema.Problems(err) {
+			problems = append(problems, Problem{
+				Reason: Unreadable, Severity: report.SeverityError, Line: f.Line, Column: f.Column, Message: f.Message, Hint: f.Hint,
+			})
+		}
+		return nil, problems
 	}
+	return Read(data, documents)
+}
+
+// Read is [Parse] for a file that was taken apart already.
+func Read(data []byte, documents []*schema.Document) (*Definition, []Problem) {
 	problems := jinja(data)
-	first, count, err := documents(data)
+	documents = slices.DeleteFunc(slices.Clone(documents), func(d *schema.Document) bool { return d.Value() == nil })
+	count := len(documents)
 	switch {
-	case err != nil:
-		return nil, append(problems, Problem{Reason: Unreadable, Severity: report.SeverityError, Message: err.Error()})
 	case count == 0:
 		return nil, append(problems, Problem{Reason: Documents, Severity: report.SeverityError, Message: "the file is empty"})
 	case count > 1:
@@ -90,7 +98,7 @@ func Parse(data []byte) (*Definition, []Problem) {
 			Hint:    "write each definition to a file of its own: MetalK8s reads only one document of a file",
 		})
 	}
-	definition, problem := decode(first)
+	definition, problem := decode(documents[0].Value())
 	if problem != nil {
 		return nil, append(problems, *problem)
 	}
@@ -111,90 +119,89 @@ func Parse(data []byte) (*Definition, []Problem) {
 	return definition, problems
 }
 
+// FromObject decodes a definition, however bad; nil when the object is none.
+func FromObject(object map[string]any) *Definition {
+	definition, _ := decode(object)
+	return definition
+}
+
 // New wraps a definition that was read from a cluster. Defaults are filled in; crd itself is not changed.
 func New(crd *apiextensionsv1.CustomResourceDefinition) (*Definition, error) {
-	d := &Definition{CustomResourceDefinition: crd.DeepCopy(), internal: &apiextensions.CustomResourceDefinition{}}
-	apiextensionsv1.SetObjectDefaults_CustomResourceDefinition(d.CustomResourceDefinition)
-	// The conversion to the internal form keeps references to its input and edits the versions' slice.
-	err := apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(
-		d.DeepCopy(), d.internal, nil)
-	if err != nil {
-		return nil, report.Errorf(report.Invalid, "custom resource definition %s: %w", crd.Name, err)
+	return newDefinition(crd.DeepCopy())
+}
+
+// newDefinition fills in defaults; crd itself becomes the definition.
+func newDefinition(crd *apiextensionsv1.CustomResourceDefinition) (*Definition, error) {
+	d := &Definition{CustomResourceDefinition: crd}
+	apiextensionsv1.SetObjectDefaults_CustomResourceDefinition(crd)
+	if _, err := d.internal(); err != nil {
+		return nil, err
 	}
 	return d, nil
 }
 
-// documents returns the first YAML document as text and the number of documents that are not empty.
-func documents(data []byte) (first []byte, count int, err error) {
-	decoder := yamlv3.NewDecoder(bytes.NewReader(data))
-	for {
-		var node yamlv3.Node
-		err := decoder.Decode(&node)
-		if errors.Is(err, io.EOF) {
-			return first, count, nil
-		}
-		if err != nil {
-			return nil, 0, fmt.Errorf("the file is not YAML: %w", err)
-		}
-		if len(node.Content) == 0 || node.Content[0].Tag == "!!null" {
-			continue
-		}
-		if count++; count > 1 {
-			continue
-		}
-		if depth(&node) > maxDepth {
-			return nil, 0, errors.New("the document is nested too deeply")
-		}
-		if first, err = yamlv3.Marshal(node.Content[0]); err != nil {
-			return nil, 0, fmt.Errorf("the file is not YAML: %w", err)
-		}
+// internal makes the form that the code of the API server works with. It is as large as the definition, and not kept.
+func (d *Definition) internal() (*apiextensions.CustomResourceDefinition, error) {
+	internal := &apiextensions.CustomResourceDefinition{}
+	// The conversion keeps references to its input and edits the versions' slice.
+	err := apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(d.DeepCopy(), internal, nil)
+	if err != nil {
+		return nil, report.Errorf(report.Invalid, "custom resource definition %s: %w", d.Name, err)
 	}
+	return internal, nil
 }
 
-func depth(node *yamlv3.Node) int {
-	deepest := 0
-	for _, child := range node.Content {
-		deepest = max(deepest, depth(child))
-	}
-	return deepest + 1
+func unreadable(err error) Problem {
+	return Problem{Reason: Unreadable, Severity: report.SeverityError, Message: err.Error()}
 }
 
-func decode(data []byte) (*Definition, *Problem) {
-	unreadable := func(err error) (*Definition, *Problem) {
-		return nil, &Problem{Reason: Unreadable, Severity: report.SeverityError, Message: err.Error()}
-	}
-	var head struct{ APIVersion, Kind string }
-	if err := yaml.Unmarshal(data, &head); err != nil {
-		return unreadable(err)
-	}
+// decode makes a definition of an object.
+func decode(object any) (*Definition, *Problem) {
+	fields, _ := object.(map[string]any)
+	kind, _ := fields["kind"].(string)
+	apiVersion, _ := fields["apiVersion"].(string)
 	current, beta := apiextensionsv1.SchemeGroupVersion.String(), v1beta1.SchemeGroupVersion.String()
-	if head.Kind != "CustomResourceDefinition" || head.APIVersion != current && head.APIVersion != beta {
+	if kind != "CustomResourceDefinition" || apiVersion != current && apiVersion != beta {
 		return nil, &Problem{
 			Reason: WrongKind, Severity: report.SeverityError, Path: "kind",
-			Message: fmt.Sprintf("expected a CustomResourceDefinition of %s, got %q of %q", current, head.Kind, head.APIVersion),
+			Message: fmt.Sprintf("expected a CustomResourceDefinition of %s, got %q of %q", current, kind, apiVersion),
 		}
 	}
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	var err error
-	if head.APIVersion == beta {
-		err = decodeBeta(data, crd)
+	if apiVersion == beta {
+		err = decodeBeta(object, crd)
 	} else {
-		err = yaml.Unmarshal(data, crd)
+		err = into(object, crd)
+	}
+	var d *Definition
+	if err == nil {
+		d, err = newDefinition(crd)
 	}
 	if err != nil {
-		return unreadable(err)
+		problem := unreadable(err)
+		return nil, &problem
 	}
-	d, err := New(crd)
-	if err != nil {
-		return unreadable(err)
-	}
-	d.Converted = head.APIVersion == beta
+	d.Converted = apiVersion == beta
 	return d, nil
 }
 
-func decodeBeta(data []byte, crd *apiextensionsv1.CustomResourceDefinition) error {
+// into decodes an object. Numbers and booleans where text is wanted are taken for text, as YAML's friends do: what does
+// not fit at first is read once more by a slower way.
+func into(object, target any) error {
+	data, err := json.Marshal(object)
+	if err != nil {
+		return err
+	}
+	if json.Unmarshal(data, target) == nil {
+		return nil
+	}
+	return yaml.Unmarshal(data, target)
+}
+
+func decodeBeta(object any, crd *apiextensionsv1.CustomResourceDefinition) error {
 	old := &v1beta1.CustomResourceDefinition{}
-	if err := yaml.Unmarshal(data, old); err != nil {
+	if err := into(object, old); err != nil {
 		return err
 	}
 	v1beta1.SetObjectDefaults_CustomResourceDefinition(old)
@@ -236,7 +243,11 @@ func jinja(data []byte) []Problem {
 // Judge says what is wrong with the definition, in the order of the API server's own validation.
 func (d *Definition) Judge(ctx context.Context) []Problem {
 	var problems []Problem
-	for _, err := range validation.ValidateCustomResourceDefinition(ctx, d.internal.DeepCopy()) {
+	internal, err := d.internal()
+	if err != nil {
+		return []Problem{unreadable(err)}
+	}
+	for _, err := range validation.ValidateCustomResourceDefinition(ctx, internal) {
 		problems = append(problems, Problem{
 			Reason: Refused, Severity: report.SeverityError, Path: d.path(err.Field), Message: refusal(err), Hint: remedy(err),
 		})

@@ -167,15 +167,17 @@ func TestParse(t *testing.T) {
 		{"trailing separator", widget + "---\n", false, nil},
 		{"empty", "# nothing\n", true, []string{"documents 0:0 the file is empty"}},
 		{"two documents", widget + "---\na: b\n", false, []string{"documents 0:0 the file holds 2 documents, expected one"}},
-		{"not YAML", "a: [", true, []string{"unreadable 0:0 the file is not YAML"}},
+		{"not YAML", "a: [", true, []string{"unreadable 2:0 not YAML: did not find"}},
 		{"other kind", "{apiVersion: v1, kind: ConfigMap}", true, []string{"wrong-kind 0:0 expected a CustomResourceDefinition"}},
 		{"Jinja", edit(t, widget, "type: object\n", "type: object\n        description: use {{ name }}\n"), false, []string{`jinja 17:26 "{{" is taken for a template`}},
 		{"Jinja comment", widget + "# {#\n", false, []string{`jinja 42:3 "{#" is taken`}},
 		{"v1beta1", read(t, "v1beta1.yaml"), false, []string{"old-api 0:0 apiextensions.k8s.io/v1beta1 is not served since Kubernetes 1.22"}},
 		{"wrong type", edit(t, widget, "served: true", "served: often"), true, []string{"unreadable 0:0 error unmarshaling JSON"}},
 		{"large", widget + strings.Repeat("# filler\n", 200000), false, []string{"large-document 0:0 the definition has 1"}},
-		{"too large", widget + strings.Repeat("# filler\n", 500000), true, []string{"unreadable 0:0 the file is larger than 4 MiB"}},
-		{"too deep", strings.Repeat("[", 5000) + strings.Repeat("]", 5000), true, []string{"unreadable 0:0 the document is nested too deeply"}},
+		{"too large", widget + strings.Repeat("# filler\n", 500000), true, []string{"unreadable 0:0 the file has 4501569 bytes; at most 4194304 are read"}},
+		{"too many nodes", strings.Repeat("- 1\n", 500_000), true, []string{"unreadable 400001:0 the file has more than 400000 keys, items and documents"}},
+		{"text where numbers stand", edit(t, widget, "plural: widgets", "plural: widgets, singular: 5"), false, nil},
+		{"too deep", strings.Repeat("[", 5000) + strings.Repeat("]", 5000), true, []string{"unreadable 1:257 nested deeper than 256 levels"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			d, problems := crd.Parse([]byte(test.text))

@@ -59,8 +59,12 @@ type compiled struct {
 // NewChecker compiles the schemas of every version of the definition.
 func NewChecker(d *Definition) (*Checker, error) {
 	c := &Checker{versions: map[string]*compiled{}}
+	internal, err := d.internal()
+	if err != nil {
+		return nil, err
+	}
 	for _, version := range d.Spec.Versions {
-		one, err := compile(d, version.Name)
+		one, err := compile(internal, version.Name)
 		if err != nil {
 			return nil, report.Errorf(report.Invalid, "custom resource definition %s: version %s: %w", d.Name, version.Name, err).
 				WithHint("lint the definition: its schema cannot be used")
@@ -70,8 +74,8 @@ func NewChecker(d *Definition) (*Checker, error) {
 	return c, nil
 }
 
-func compile(d *Definition, version string) (*compiled, error) {
-	schema, err := apiextensions.GetSchemaForVersion(d.internal, version)
+func compile(d *apiextensions.CustomResourceDefinition, version string) (*compiled, error) {
+	schema, err := apiextensions.GetSchemaForVersion(d, version)
 	if err != nil {
 		return nil, err
 	}

@@ -2,7 +2,6 @@ package target
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io/fs"
 	"path"
@@ -172,7 +171,7 @@ func (t *Target) loadDefinitions() definitions {
 		if p.err != nil {
 			continue
 		}
-		definition, problems := crd.Parse(p.data)
+		definition, problems := crd.Read(p.data, p.documents)
 		found.problems[file] = problems
 		if definition != nil {
 			found.all = append(found.all, Definition{definition, file, PartCRD, t.FirstObject(file)})
@@ -180,7 +179,7 @@ func (t *Target) loadDefinitions() definitions {
 	}
 	for _, o := range t.Objects() {
 		if o.Kind == "CustomResourceDefinition" && o.Part != PartCRD {
-			if definition := definitionOf(o); definition != nil {
+			if definition := crd.FromObject(o.Value); definition != nil {
 				found.all = append(found.all, Definition{definition, o.File, o.Part, o})
 			}
 		}
@@ -271,14 +270,4 @@ func (t *Target) render(c *chart.Chart, component schema.Component) (*chart.Rend
 		}
 	}
 	return c.Render(o)
-}
-
-// definitionOf parses an object that was decoded already.
-func definitionOf(o *Object) *crd.Definition {
-	data, err := json.Marshal(o.Value)
-	if err != nil {
-		return nil
-	}
-	definition, _ := crd.Parse(data)
-	return definition
 }
