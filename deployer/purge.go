@@ -40,6 +40,9 @@ func (d *Deployer) Purge(ctx context.Context, o PurgeOptions) (*schema.Operation
 		for _, lock := range held {
 			names = append(names, lock.Name)
 		}
+		if !o.DryRun {
+			held = nil // they are waited for
+		}
 		return d.planPurge(ctx, o, held)
 	})
 	// To take a lock would make what a purged cluster does not have any more.
@@ -49,7 +52,8 @@ func (d *Deployer) Purge(ctx context.Context, o PurgeOptions) (*schema.Operation
 		}
 		return done, err
 	}
-	// Who was at work and died keeps no lock for long: whether somebody lives shows when it is taken.
+	// Who was at work and died, this command before it was run again perhaps, keeps no lock for long: whether somebody lives shows
+	// when it is taken.
 	return d.perform(ctx, o.Options, append(names, clusterLock), func(ctx context.Context) (*task, error) { return d.planPurge(ctx, o, nil) })
 }
 
@@ -154,7 +158,7 @@ func (d *Deployer) checkPurge(ctx context.Context, states []*engine.State, held 
 		things = append(things, fmt.Sprintf("record of %s: %s (solutionctl deploy repair --records)", r.key, r.why))
 	}
 	for _, lock := range held {
-		if d.LockWait == 0 && lock.Promised.After(d.Now()) {
+		if lock.Promised.After(d.Now()) {
 			things = append(things, "lock "+lock.Name+" is held by "+lock.Person)
 		}
 	}

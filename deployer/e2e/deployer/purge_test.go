@@ -60,7 +60,12 @@ func TestPurge(t *testing.T) {
 	must(nil, b.RecordUnimport(t.Context(), b.Solution+"-1.0.0"))
 	lock, err := b.Cluster.Lock(t.Context(), "env-elsewhere", cluster.LockOptions{Identity: "mallory@there"})
 	must(nil, err)
-	refused("mallory@there")
+	if _, err := purge(true); report.CodeOf(err) != report.InUse || !strings.Contains(err.Error(), "mallory@there") {
+		t.Errorf("the plan while somebody is at work: %v", err)
+	}
+	if _, err := purge(false); report.CodeOf(err) != report.Locked || !strings.Contains(err.Error(), "mallory@there") {
+		t.Errorf("while somebody is at work: %v", err)
+	}
 	must(nil, lock.Release(t.Context()))
 	foreign := b.create("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: mine, namespace: " + own + "}\n")
 
