@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// versionPlaceholder is what manifests may write for the version of the Solution, so that a release is one change. It is
+// versionPlaceholder matches {{ version }}, which manifests may write so that a release is one change. It is
 // filled in here and not where the Solution is deployed: MetalK8s fills in the repository only.
 var versionPlaceholder = regexp.MustCompile(`\{\{-?[ \t]*version[ \t]*-?\}\}`)
 

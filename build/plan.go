@@ -317,7 +317,7 @@ func (p *Plan) blobCount() int {
 	return len(blobs)
 }
 
-// bytesSaved is what the images would need more if each held its own copy of its blobs.
+// bytesSaved returns the bytes that sharing blobs between images saves.
 func (p *Plan) bytesSaved() int64 {
 	var saved int64
 	seen := map[string]bool{}

@@ -22,7 +22,7 @@ const ProjectFile = "solution.yaml"
 
 const maxProjectFile = 4 << 20
 
-// Project is what an archive is built from: solution.yaml and the directory in which it stands. Close it after the last
+// Project holds the input of a build: solution.yaml and the directory in which it stands. Close it after the last
 // use of what was made from it.
 type Project struct {
 	Build *schema.SolutionBuild
@@ -64,7 +64,7 @@ func Load(name string, overrides Overrides) (*Project, error) {
 	return &Project{Build: build, Dir: dir, root: root, sources: sources}, nil
 }
 
-// source is where an image of the document is taken from.
+// source returns the reference that an image of the document is read from.
 func (p *Project) source(index int) string {
 	return cmp.Or(p.sources[index], p.Build.Spec.Images[index].Source)
 }

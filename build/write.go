@@ -56,7 +56,7 @@ type noFollower struct{}
 func (noFollower) Complete(int64, int64) {}
 func (noFollower) Wait() error           { return nil }
 
-// Result tells what was written.
+// Result describes the archive that was written.
 type Result struct {
 	Path         string        `json:"path"`
 	Size         int64         `json:"size"`

@@ -29,7 +29,7 @@ const (
 	RegistryConfigLegacy   RegistryConfigForm = "legacy"   // what MetalK8s' own tooling wrote: Docker schema 2 only
 )
 
-// BuildSpec tells what goes into the archive. Paths are slash-separated and relative to the directory of solution.yaml.
+// BuildSpec lists the content of an archive. Paths are slash-separated and relative to the directory of solution.yaml.
 type BuildSpec struct {
 	Version     string `json:"version"`
 	DisplayName string `json:"displayName,omitempty"`

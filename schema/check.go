@@ -139,7 +139,7 @@ func (c *checker) checkCommon() {
 	c.checkComponents()
 }
 
-// maxID is how long the id of an archive may be: the pod that serves it in MetalK8s is registry-<id>, and has it in a label.
+// maxID is the greatest length of the id of an archive: the pod that serves it in MetalK8s is registry-<id>, and has it in a label.
 const maxID = 63 - len("registry-")
 
 // belongsToMetalK8s reports whether MetalK8s takes a Solution of this name for one of its own archives, and skips it.

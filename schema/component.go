@@ -33,7 +33,7 @@ const (
 	UntilComplete Until = "Complete" // jobs only
 )
 
-// OnFailure tells what the failure of a component means for those that depend on it.
+// OnFailure is the consequence of a component's failure for those that depend on it.
 type OnFailure string
 
 // What a failure does.
@@ -42,7 +42,7 @@ const (
 	FailureContinues OnFailure = "continue"
 )
 
-// Once tells how often a job runs. Without it, a job runs whenever the component is loaded.
+// Once limits the runs of a job. Without it, a job runs whenever the component is loaded.
 type Once string
 
 // OncePerVersion runs a job once for each version of the Solution.

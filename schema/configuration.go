@@ -120,7 +120,7 @@ func (s *SolutionArchives) active(identify func(path string) (*Solution, error))
 	return highest.String(), note, nil
 }
 
-// OperatorConfig is what an operator is started with: which images of its Solution exist, and where.
+// OperatorConfig is the configuration file of an operator: the imported versions of its Solution and their registries.
 //
 // It lists every imported version, so that the operator can upgrade its components. Operators decode it strictly: a key
 // that is not defined here breaks them.

@@ -26,7 +26,7 @@ type DeploymentState struct {
 // LabelRelease is on every object of a release and names it: the Solution, a dot, and a hash of the namespace.
 const LabelRelease = "solutionctl.io/release"
 
-// DeploymentOutcome says how a revision ended.
+// DeploymentOutcome is the end of a revision.
 type DeploymentOutcome string
 
 // The outcomes.
@@ -97,7 +97,7 @@ type ObjectRef struct {
 	Name       string `json:"name"`
 }
 
-// String is how messages name the object: Deployment shop/web, or Namespace shop.
+// String returns the name of the object in messages: Deployment shop/web, or Namespace shop.
 func (r ObjectRef) String() string {
 	if r.Namespace == "" {
 		return r.Kind + " " + r.Name

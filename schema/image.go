@@ -103,7 +103,7 @@ func (n *ImageName) ref(name, tag string) ImageRef {
 	return ref
 }
 
-// Platform is what an image runs on, in the words of the OCI image specification (GOOS, GOARCH). It is written
+// Platform is an operating system and an architecture, in the words of the OCI image specification (GOOS, GOARCH). It is written
 // "os/architecture" or "os/architecture/variant".
 type Platform struct {
 	OS           string

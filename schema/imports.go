@@ -42,7 +42,7 @@ type ImportedArchive struct {
 	Size   int64  `json:"size" schema:"minimum=0"`
 }
 
-// RegistryMode says who serves the images of imported archives.
+// RegistryMode names the server of the images of imported archives.
 type RegistryMode string
 
 // The modes. The first import chooses one for the cluster.

@@ -135,7 +135,7 @@ func encodeStruct(v reflect.Value) (*yaml.Node, error) {
 	return node, nil
 }
 
-// isEmpty is what omitempty means to encoding/json.
+// isEmpty reports whether encoding/json leaves out a field with omitempty.
 func isEmpty(v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.Slice, reflect.Map, reflect.String:
@@ -176,7 +176,7 @@ type yaml11Type struct {
 	pattern *regexp.Regexp
 }
 
-// yaml11 says what a reader of YAML 1.1 takes a plain scalar for, "" for a string.
+// yaml11 returns the type of a plain scalar to a reader of YAML 1.1, "" for a string.
 func yaml11(s string) string {
 	for _, t := range yaml11Types() {
 		if t.pattern.MatchString(s) {

@@ -11,7 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Pillar is what MetalK8s exposes to Salt as metalk8s:solutions.
+// Pillar is the part metalk8s:solutions of the pillar by which MetalK8s shows Solutions to Salt.
 type Pillar struct {
 	// Available are the imported versions of each Solution.
 	Available map[string][]ImportedSolution

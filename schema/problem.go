@@ -9,7 +9,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// maxProblems is how many problems of one document are reported together.
+// maxProblems is the number of problems of one document that are reported together.
 const maxProblems = 20
 
 // invalid is the refusal of a document: everything that is wrong with it.

@@ -28,7 +28,7 @@ type Metadata struct {
 	Annotations map[string]string `json:"annotations,omitempty"`
 }
 
-// SolutionSpec is what a Solution consists of and needs.
+// SolutionSpec lists the parts of a Solution and its requirements.
 type SolutionSpec struct {
 	Version string `json:"version"`
 	// Images are the images of the archive; nil stands for all that it has.
@@ -67,7 +67,7 @@ type CRDRequirement struct {
 	Versions []string `json:"versions"`
 }
 
-// Scope tells where a dependency has to be met.
+// Scope is the place in which a dependency has to be met.
 type Scope string
 
 // The scopes of a dependency.

@@ -31,7 +31,7 @@ func compile(kind string) func() compiled {
 	})
 }
 
-// schemaURL is where the JSON Schemas say that they live. Nothing is ever fetched from there.
+// schemaURL is the beginning of the $id of every JSON Schema. Nothing is ever fetched from there.
 const schemaURL = "https://solutionctl.io/schema/v1alpha1/"
 
 // embedded loads schemas, and what they refer to, from [Files] and from nowhere else.

@@ -17,7 +17,7 @@ import (
 	"github.com/solutionctl/solutionctl/sign/key"
 )
 
-// Claims is what a signer says about an archive besides its content.
+// Claims holds the fields of a statement that a signer chooses; the others are computed from the archive.
 type Claims struct {
 	Name           string // of the file, without directories
 	Solution       bundle.Solution
@@ -57,7 +57,7 @@ func FileBundle(ctx context.Context, r io.ReaderAt, size int64, signer *key.Sign
 	return bundle.SignDigest(ctx, signer, sums.Digest(h))
 }
 
-// BundleName is where the signature of an archive belongs. Further signers put their name into it; an empty signer is
+// BundleName returns the path of the bundle of an archive. Further signers put their name into it; an empty signer is
 // the first one.
 func BundleName(archive, signer string) string {
 	if signer != "" {

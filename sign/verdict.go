@@ -58,7 +58,7 @@ const (
 	Unchecked Status = "unchecked" // the verification ended before
 )
 
-// PolicyInfo tells which rule was applied. Without a policy file every key of the trust store may sign.
+// PolicyInfo names the rule that was applied. Without a policy file every key of the trust store may sign.
 type PolicyInfo struct {
 	File   string `json:"file,omitempty"`
 	SHA256 string `json:"sha256,omitempty" schema:"sha256"`

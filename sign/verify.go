@@ -266,7 +266,7 @@ func (v *verification) describe(solution bundle.Solution, place int) {
 	}
 }
 
-// inside is what the archive itself says, read through digests that were computed from it.
+// inside returns the identity that the archive itself has, read through digests that were computed from it.
 func (v *verification) inside() (Identity, error) {
 	if v.Identify == nil {
 		return Identity{}, nil

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Difference is what changed from one archive to another. It is what `solutionctl diff` prints. Changes of one kind are
+// Difference holds the changes from one archive to another. `solutionctl diff` prints it. Changes of one kind are
 // ordered by name.
 type Difference struct {
 	From   string   `json:"from"` // id of the first archive
@@ -29,7 +29,7 @@ type Change struct {
 	Detail string     `json:"detail,omitempty"`
 }
 
-// ChangeKind says how something changed.
+// ChangeKind is added, removed or changed.
 type ChangeKind string
 
 // The kinds of a change.
@@ -54,7 +54,7 @@ func (d *Difference) Empty() bool {
 	return len(d.Images)+len(d.CRDs)+len(d.Roles)+len(d.Files)+d.Blobs.Added+d.Blobs.Removed == 0
 }
 
-// Compare tells what changed from one archive to another. Images are compared by digest, other files by content.
+// Compare returns the changes from one archive to another. Images are compared by digest, other files by content.
 func Compare(from, to *Archive) (*Difference, error) {
 	a, err := from.Describe()
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema"
 )
 
-// Description says what is in an archive. It is what `solutionctl inspect` prints.
+// Description holds the content of an archive. `solutionctl inspect` prints it.
 type Description struct {
 	ID          string `json:"id"`
 	Name        string `json:"name"`
@@ -71,7 +71,7 @@ func (a *Archive) Describe() (*Description, error) {
 // isPayload tells the artifact that repeats the archive's files from the images that run.
 func isPayload(image *oci.Image) bool { return image.Root.ArtifactType == oci.PayloadType }
 
-// DescribeImage says what an image of the archive is.
+// DescribeImage returns the description of an image of the archive.
 func (a *Archive) DescribeImage(image *oci.Image) ImageDescription {
 	d := ImageDescription{
 		Name: image.Ref.String(), Digest: image.Root.Digest.String(), MediaType: string(image.Root.MediaType),

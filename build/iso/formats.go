@@ -10,7 +10,7 @@ import (
 // try UDF before ISO 9660. So an image must have nothing at these places, whether they lie between files or inside one:
 // whoever makes an image decides where its files lie.
 
-// mark is what readers of another format look for, and where: from the end when the offset is negative.
+// mark is a signature of another format and its offset, from the end when that is negative.
 type mark struct {
 	offset        int64
 	magic, format string
@@ -125,7 +125,7 @@ func (s *scan) peek(offset int64, n int) ([]byte, error) {
 // structures are the identifiers with which a UDF file system begins (ECMA-167, 2/9.1 and 3/9.1), and that of ISO 9660.
 var structures = []string{"BEA01", "NSR02", "NSR03", "TEA01", "BOOT2", "CDW02", standardID}
 
-// structureSectors is how far from the first descriptor readers search for such an identifier: for 64 blocks of 4096 bytes.
+// structureSectors is the distance from the first descriptor up to which readers search for such an identifier: 64 blocks of 4096 bytes.
 const structureSectors = 128
 
 // checkStructures looks for volume structures that follow the volume descriptors.

@@ -13,7 +13,7 @@ import (
 // Section is a run of bytes of the image that holds a part of a file.
 type Section struct{ Offset, Size int64 }
 
-// Stat is what [fs.FileInfo.Sys] returns a pointer to for a file of an image.
+// Stat holds attributes of a file of an image; [fs.FileInfo.Sys] returns a pointer to one.
 type Stat struct {
 	Sections []Section // in file order, none for directories and empty files; not to be changed
 	UID, GID uint32

@@ -18,7 +18,7 @@ type File struct {
 	Open func() (io.ReadCloser, error)
 }
 
-// Options are what an image says about itself. There is no other input: no clock, no host, no user.
+// Options are the identifiers and times of an image. There is no other input: no clock, no host, no user.
 type Options struct {
 	VolumeID      string    // at most 32 bytes; Joliet has room for the first 16 characters
 	ApplicationID string    // at most 128 bytes

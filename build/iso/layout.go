@@ -10,7 +10,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// ExtentAlignment is what the offset of every extent is a multiple of, in bytes, so that file systems with reflinks can
+// ExtentAlignment divides the offset of every extent, in bytes, so that file systems with reflinks can
 // clone content into an image. The bytes up to the next extent are zero.
 const ExtentAlignment = 4096
 

@@ -120,8 +120,8 @@ func comparePrimary(a, b string) int {
 	return cmp.Or(strings.Compare(aBase, bBase), strings.Compare(aExtension, bExtension))
 }
 
-// foldName is what two names have in common when some reader takes them for the same: case and Unicode composition are
-// removed.
+// foldName returns a name without case and Unicode composition: two names of which it returns the same are the same to some
+// reader.
 func foldName(name string) string {
 	return norm.NFC.String(strings.ToLower(strings.ToUpper(norm.NFC.String(name))))
 }

@@ -134,7 +134,7 @@ func (r *renderer) write(b []byte) int64 {
 	return int64(len(b))
 }
 
-// zeros is what lies between the parts of an image.
+// zeros fills the gaps between the parts of an image.
 var zeros [extentSectors * sectorSize]byte
 
 // padding returns the zeros that fill n bytes up to a whole sector.

@@ -16,7 +16,7 @@ const (
 	modeSetGID    = 0o2000
 )
 
-// rockRidge is what the system use entries of one record say.
+// rockRidge holds the system use entries of one record (IEEE P1282).
 type rockRidge struct {
 	hasMode, hasName bool
 	mode             uint32
@@ -29,7 +29,7 @@ type rockRidge struct {
 	extensions       []string
 }
 
-// continuation is where further entries of the same record lie.
+// continuation is the place of further entries of the same record (SUSP, entry CE).
 type continuation struct{ block, offset, length uint32 }
 
 // readSystemUse parses the system use field of a record and its continuation areas. In the first record of the root

@@ -16,7 +16,7 @@ type builder struct {
 	shared      map[string]content
 }
 
-// content is what a key stands for.
+// content is the data of all files with one key.
 type content struct {
 	size   int64
 	extent int32

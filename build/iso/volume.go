@@ -55,7 +55,7 @@ func (s *source) read(p []byte, offset int64) error {
 	return err
 }
 
-// volume is what a volume descriptor says.
+// volume holds the fields of a volume descriptor (ECMA-119, section 8.4).
 type volume struct {
 	joliet     bool
 	blocks     uint32

@@ -146,7 +146,7 @@ func readManifest(ctx context.Context, from content, d Descriptor) ([]byte, erro
 	return data, verifyManifest(data, d)
 }
 
-// imageConfig is what is read of an image configuration.
+// imageConfig holds the fields of an image configuration that are read.
 type imageConfig struct {
 	Created      string `json:"created"`
 	OS           string `json:"os"`
@@ -198,7 +198,7 @@ func blobDescriptor(mediaType types.MediaType, data []byte) Descriptor {
 	return Descriptor{MediaType: mediaType, Digest: digestOf(data), Size: int64(len(data))}
 }
 
-// inManifest says which manifest an error is about, without hiding its code or hint.
+// inManifest adds the digest of a manifest to an error and keeps its code and hint.
 func inManifest(d Digest, err error) error { return inContext("manifest "+shorten(d), err) }
 
 // inContext prefixes an error, nil included; the code and the hint stay where they are.

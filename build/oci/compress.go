@@ -61,7 +61,7 @@ func newLayerCache(dir, work string, jobs int, sink report.Sink) *layerCache {
 	return &layerCache{dir: dir, work: work, sink: sink, slots: make(chan struct{}, layers)}
 }
 
-// layerRecord says what a layer became; the blob lies beside the record, under its digest.
+// layerRecord holds the result of compressing a layer; the blob lies beside the record, under its digest.
 type layerRecord struct {
 	DiffID Digest `json:"diffID"`
 	Codec  string `json:"codec"`

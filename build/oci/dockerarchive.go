@@ -16,7 +16,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// dockerArchive is what `docker save` wrote. Docker 25 and later put an OCI layout beside their own manifest.json;
+// dockerArchive is a file written by `docker save`. Docker 25 and later put an OCI layout beside their own manifest.json;
 // with the containerd store it holds the blobs as they were pulled, with the older graph drivers plain tars.
 type dockerArchive struct {
 	layout *layout

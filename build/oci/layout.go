@@ -110,7 +110,7 @@ func (l *arrangement) addBlob(n int, name string, b *Blob) {
 
 func imageDir(ref schema.ImageRef) string { return path.Join("images", ref.Name, ref.Tag) }
 
-// manifestPath is where the i-th manifest of an image lies: the root under the name that the tag is served from.
+// manifestPath returns the path of the i-th manifest of an image: the root has the name that the tag is served from.
 func manifestPath(ref schema.ImageRef, i int, d Digest) string {
 	if i == 0 {
 		return path.Join(imageDir(ref), manifestFile)

@@ -113,7 +113,7 @@ func (doc *document) blobs() []Descriptor {
 	return append(append(blobs, doc.Layers...), doc.Blobs...)
 }
 
-// artifactType is what the referrers API calls the artifact type of the manifest.
+// artifactType returns the artifact type of the manifest as the referrers API lists it (OCI distribution specification).
 func (doc *document) artifactType() string {
 	if doc.ArtifactType == "" && doc.Config != nil && !doc.Config.MediaType.IsConfig() {
 		return string(doc.Config.MediaType)

@@ -158,7 +158,7 @@ func closest(want string, candidates []string) []string {
 	return candidates
 }
 
-// beginning is what of a name counts when names are compared: 64 bytes.
+// beginning returns the first 64 bytes of a name, the part that is compared.
 func beginning(name string) string { return name[:min(len(name), 64)] }
 
 // digestInPath finds the digest in the last elements of a path such as "blobs/sha256/<hex>" or "<hex>.json".

@@ -23,7 +23,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// acceptManifests is what we ask registries for. Schema 1 is not in it: a registry would convert to it.
+// acceptManifests is the Accept header of requests for manifests. Schema 1 is not in it: a registry would convert to it.
 var acceptManifests = strings.Join([]string{
 	string(types.OCIImageIndex), string(types.DockerManifestList),
 	string(types.OCIManifestSchema1), string(types.DockerManifestSchema2), mediaTypeOCIArtifact,

@@ -19,7 +19,7 @@ const (
 	kindSolution      = "solution"
 )
 
-// sourceForms is what a hint shows to someone who wrote something else.
+// sourceForms lists the forms of a source, for hints.
 const sourceForms = "write one of oci:DIR[:REF], oci-archive:FILE[:REF], docker-archive:FILE[:REF], docker-daemon:REF, " +
 	"docker://REGISTRY/NAME:TAG, dir:DIR, solution:FILE.iso:IMAGE"
 

@@ -126,7 +126,7 @@ func newTarball(ctx context.Context, r io.ReaderAt, size int64, closer func() er
 	return &tarball{t, []func() error{closer}}, nil
 }
 
-// compression is how a stream is compressed, told by its first bytes.
+// compression is the format of a stream, recognized by its first bytes.
 type compression string
 
 const (

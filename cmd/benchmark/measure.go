@@ -24,7 +24,7 @@ type contestant struct {
 	prepare func() error
 }
 
-// sample is what one run took.
+// sample holds the time and the memory of one run.
 type sample struct {
 	wall, cpu     time.Duration
 	anon          int64 // peak of RssAnon, of the process itself

@@ -317,7 +317,7 @@ func (c *contender) processes() []int {
 	return pids
 }
 
-// cpu is what the threads of the server have used so far.
+// cpu returns the processor time that the threads of the server have used so far.
 func (c *contender) cpu() (total time.Duration) {
 	for _, pid := range c.processes() {
 		threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid)) // the pattern is a good one

@@ -21,7 +21,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// app is what every command needs: the process's streams, environment and clock, and the global flags. Its fields up to
+// app holds the process's streams, environment and clock, and the global flags. Its fields up to
 // now are set by newApp, those of the flags are set when a command's RunE is called.
 type app struct {
 	in       io.Reader

@@ -128,7 +128,7 @@ func (a *app) build(ctx context.Context, project string, f buildFlags) error {
 	return a.emitResult(summary, func(w *console.Stream) error { return printBuildSummary(w, summary) })
 }
 
-// workDir is where the archive will be: there is room for what is compressed on its way into it.
+// workDir returns the directory of the archive, which has room for the layers that are compressed on their way into it.
 func (f *buildFlags) workDir() string {
 	switch info, err := os.Stat(f.to); {
 	case f.to == "" || f.planOnly:

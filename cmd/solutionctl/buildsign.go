@@ -31,7 +31,7 @@ func (f follower) Wait() error {
 	return f.sign(sums)
 }
 
-// pendingBundle is where the signature lies until its archive is published. Readers find it there, too: at each moment the
+// pendingBundle returns the path of the signature until its archive is published. Readers find it there, too: at each moment the
 // archive that is there has a signature beside it, and one of another archive beside that does no harm.
 func pendingBundle(path string) string { return sign.BundleName(path, "partial") }
 

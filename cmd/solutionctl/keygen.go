@@ -9,7 +9,7 @@ import (
 	"github.com/solutionctl/solutionctl/sign/key"
 )
 
-// publicKey is what commands tell about a key.
+// publicKey describes a key in the output of commands.
 type publicKey struct {
 	Name        string `json:"name"`
 	Algorithm   string `json:"algorithm"`

@@ -33,7 +33,7 @@ func (a *app) load(ctx context.Context, f keyFlags) (*key.Signer, error) {
 	return loadKey(ctx, f.key, func() ([]byte, error) { return a.password(ctx, f, false) })
 }
 
-// warnOfReaders tells that a private key is not as private as it should be.
+// warnOfReaders warns of a private key that others may read.
 func (a *app) warnOfReaders(name string) {
 	info, err := os.Stat(name)
 	if err != nil || runtime.GOOS == "windows" || info.Mode().Perm()&0o077 == 0 {

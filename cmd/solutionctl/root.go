@@ -82,7 +82,7 @@ func addSection(group *cobra.Command, title string, commands ...*cobra.Command) 
 	group.AddCommand(commands...)
 }
 
-// defaultConfigFile is where settings are read from unless --config says otherwise: one place for the administrator of
+// defaultConfigFile returns the path of the configuration file unless --config names another one: one place for the administrator of
 // a host, one for everybody else (XDG Base Directory Specification).
 func defaultConfigFile(system string, user int, getenv func(string) string) string {
 	switch {

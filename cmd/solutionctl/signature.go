@@ -51,7 +51,7 @@ func (a *app) printStatement(st *bundle.Statement) error {
 	return err
 }
 
-// expiry is when a signature that is made now ends, which has to be later.
+// expiry returns the end of a signature that is made now; it has to be in the future.
 func (a *app) expiry(text string) (time.Time, error) {
 	moment, err := parseExpiry(text)
 	if err == nil && !moment.IsZero() && !moment.After(a.now()) {

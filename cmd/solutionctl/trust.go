@@ -143,7 +143,7 @@ here. It is signed with the root key, and taken over by others with 'solutionctl
 	return cmd
 }
 
-// revocations is what a new list means.
+// revocations describes the changes by a new list of revocations.
 type revocations struct {
 	Serial  int64    `json:"serial"`
 	Changes []string `json:"changes"`

@@ -21,7 +21,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// onceUser is what the server says about who we are.
+// onceUser holds the user as whom the API server knows us, asked for once.
 type onceUser struct {
 	mu    sync.Mutex
 	known bool

@@ -28,10 +28,10 @@ import (
 // conflicts with itself as soon as somebody renames that file.
 const FieldManager = "solutionctl"
 
-// SystemNamespace is where the tool keeps its own state.
+// SystemNamespace is the namespace of the tool's own state.
 const SystemNamespace = "solutionctl-system"
 
-// Options says which cluster to talk to, as whom and how. Only Now is required.
+// Options choose the cluster, the user and the limits of a connection. Only Now is required.
 type Options struct {
 	Kubeconfig  string   // file to read; it must exist
 	Environment string   // the value of KUBECONFIG: a list of files, of which some may be missing; ignored if Kubeconfig is set
@@ -71,7 +71,7 @@ type Cluster struct {
 	renewals chan struct{} // has room for as many locks as are renewed at a time
 }
 
-// source is where the description of the connection was found, for messages.
+// source names the kubeconfig or service account of the connection, for messages.
 type source struct {
 	file    string // kubeconfig; "" for a pod's service account
 	context string
@@ -147,7 +147,7 @@ func Contexts(o Options) []string {
 // Server is the address of the API server.
 func (c *Cluster) Server() string { return c.base.Scheme + "://" + c.base.Host }
 
-// rules says which files make up the kubeconfig, and how to call them; nil when there are none.
+// rules returns the files that make up the kubeconfig, and their name in messages; nil when there are none.
 func (o Options) rules() (*clientcmd.ClientConfigLoadingRules, string) {
 	if o.Kubeconfig == "" && o.Environment != "" {
 		return &clientcmd.ClientConfigLoadingRules{Precedence: filepath.SplitList(o.Environment)}, o.Environment

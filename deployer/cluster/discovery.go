@@ -23,7 +23,7 @@ import (
 // served, or the cluster is too old or too new for it.
 var ErrNoKind = errors.New("the cluster has no such kind")
 
-// discovery is what the API server said about its kinds, each in all its versions.
+// discovery holds the kinds of the API server, each in all its versions.
 type discovery struct {
 	mu    sync.Mutex
 	asked time.Duration // when, on the boot clock
@@ -32,11 +32,11 @@ type discovery struct {
 	stale map[schema.GroupVersion]bool // of servers behind the API server that do not answer
 }
 
-// askAgain is how old the knowledge that a kind is missing must be before the server is asked again: objects of a
+// askAgain is the age of the knowledge that a kind is missing at which the server is asked again: objects of a
 // missing kind rarely come alone.
 const askAgain = time.Second
 
-// Mapping tells how to address objects of a kind. What the server said is kept; a kind that is not known makes it ask
+// Mapping returns the resource and the scope of a kind. What the server said is kept; a kind that is not known makes it ask
 // once more, though not within a second of the last time, so that a CustomResourceDefinition that was just established is
 // found. The error is [ErrNoKind] when the cluster has no such kind.
 func (c *Cluster) Mapping(ctx context.Context, kind schema.GroupVersionKind) (*meta.RESTMapping, error) {

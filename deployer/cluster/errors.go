@@ -333,7 +333,7 @@ func (c *Cluster) howToLogIn() string {
 	return fmt.Sprintf("log in again: the certificate or token of user %q in %s is not valid, or no longer", c.source.user, c.source)
 }
 
-// certificateExpired tells when the user's certificate has expired, "" if it has not or there is none.
+// certificateExpired returns a sentence on the end of the user's certificate, "" if it is valid or there is none.
 func (c *Cluster) certificateExpired() string {
 	until := c.certificateUntil()
 	if until.IsZero() || c.options.Now().Before(until) {
@@ -343,7 +343,7 @@ func (c *Cluster) certificateExpired() string {
 		c.source.user, c.source, day(until))
 }
 
-// certificateUntil is when the user's certificate expires, zero if there is none.
+// certificateUntil returns the end of the user's certificate, zero if there is none.
 func (c *Cluster) certificateUntil() time.Time {
 	var pair tls.Certificate
 	var err error

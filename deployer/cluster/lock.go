@@ -17,7 +17,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// LockOptions says who takes a lock and how patient they are.
+// LockOptions name the holder of a lock and limit its waiting.
 type LockOptions struct {
 	Identity string        // for other people: user@host; a random part is added, so that no two processes share one
 	Wait     time.Duration // for how long to wait for somebody else to finish
@@ -31,7 +31,7 @@ type LockOptions struct {
 // leaseDuration is for how long a holder that is silent keeps the lock.
 const leaseDuration = 15 * time.Second
 
-// pollInterval is how often somebody who waits looks.
+// pollInterval is the time between two looks of somebody who waits.
 const pollInterval = 500 * time.Millisecond
 
 // Lock keeps two people from changing the same things at once. It is a Lease in [SystemNamespace] that is renewed in the
@@ -136,7 +136,7 @@ func (l *Lock) giveBack(ctx context.Context) error {
 	return nil
 }
 
-// margin is how long before its promise to others runs out a holder stops writing: for a request that is on its way, and
+// margin is the time before the end of its lease at which a holder stops writing: for a request that is on its way, and
 // for clocks that do not run equally fast.
 func (l *Lock) margin() time.Duration { return l.duration / 3 }
 

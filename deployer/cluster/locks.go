@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// atOnce is how many requests for locks the API server sees at a time.
+// atOnce is the number of requests for locks that run at a time.
 const atOnce = 8
 
 // Locks are several locks that one person holds. They are a [Guard].

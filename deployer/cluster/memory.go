@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// memory is what was read of the tool's own objects.
+// memory holds the tool's own objects as they were last read.
 type memory struct {
 	mu      sync.Mutex
 	objects map[memoryKey]*unstructured.Unstructured // nil for what is not there

@@ -22,7 +22,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// pageSize is how many objects of a list are asked for at once: enough to need few requests, and few enough that neither
+// pageSize is the number of objects of a list in one answer: enough to need few requests, and few enough that neither
 // side holds much at a time.
 const pageSize = 500
 

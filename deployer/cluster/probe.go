@@ -11,13 +11,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Probe is what the API server is like, apart from what it stores.
+// Probe describes the API server itself: version, latency, clock and certificates.
 type Probe struct {
 	Version string        // such as "v1.36.3"
 	Latency time.Duration // of the quickest of a few answers
-	// Skew is by how much its clock is ahead of ours, in whole seconds.
+	// Skew is the lead of its clock over ours, in whole seconds.
 	Skew time.Duration
-	// ServerUntil and UserUntil are when the certificates of the API server and of the user expire; zero without one.
+	// ServerUntil and UserUntil are the ends of the certificates of the API server and of the user; zero without one.
 	ServerUntil, UserUntil time.Time
 }
 

@@ -152,7 +152,7 @@ func (c *Cluster) send(ctx context.Context, r request) (*http.Response, error) {
 	return response, nil
 }
 
-// errNoAnswer is why an attempt ended that had a connection and got no answer on it.
+// errNoAnswer ends an attempt that had a connection and got no answer on it.
 var errNoAnswer = fmt.Errorf("no answer within %s", attemptTimeout)
 
 // lostAnswer is an answer that broke off: the server has done what it was asked.
@@ -292,7 +292,7 @@ func (c *Cluster) warn(r request, response *http.Response) {
 	}
 }
 
-// maxWarning is how much of a warning is shown; admission webhooks write what they like.
+// maxWarning is the length of a warning that is shown, in bytes; admission webhooks write what they like.
 const maxWarning = 500
 
 // particulars are the names and numbers in a warning that differ from object to object.

@@ -20,7 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// Change is what a watch saw: an object that is new or that the watch finds when it starts ([watch.Added]), one that
+// Change is one event of a watch: an object that is new or that the watch finds when it starts ([watch.Added]), one that
 // changed ([watch.Modified]), or the last that is known of one that is gone ([watch.Deleted]).
 type Change struct {
 	Type   watch.EventType

@@ -163,7 +163,7 @@ func (e *explainer) addConditions(object *unstructured.Unstructured, names ...st
 	}
 }
 
-// event is what matters of an Event.
+// event holds the reason and the message of an Event.
 type event struct{ reason, message string }
 
 // warnings returns the warnings about an object, the newest first, each message once.
@@ -186,7 +186,7 @@ func (e *explainer) warnings(object *unstructured.Unstructured) []event {
 	return warnings
 }
 
-// lastSeen is when an Event was observed last, in a form whose order is that of time.
+// lastSeen returns the time at which an Event was last observed, as text that sorts by time.
 func lastSeen(event *unstructured.Unstructured) string {
 	at := func(path ...string) string {
 		text, _, _ := unstructured.NestedString(event.Object, path...)

@@ -69,7 +69,7 @@ func Of(object *unstructured.Unstructured) Status {
 	return s
 }
 
-// notReady says how many pods of a workload are not ready: with the strategy OnDelete nothing else is said about them.
+// notReady counts the pods of a workload that are not ready: with the strategy OnDelete nothing else is said about them.
 func notReady(object *unstructured.Unstructured) string {
 	count := func(path ...string) int64 {
 		n, _, _ := unstructured.NestedInt64(object.Object, path...)
@@ -220,7 +220,7 @@ var (
 	excess = regexp.MustCompile(`^Pending termination: (\d+)$`)
 )
 
-// words says what kstatus means by its shorthand.
+// words returns a message of kstatus in whole words.
 func words(message string) string {
 	if m := excess.FindStringSubmatch(message); m != nil {
 		return "pods of the old version have not ended yet: " + m[1]

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// problem is what is wrong with a pod, without its name, so that pods with the same problem become one line.
+// problem is a fault of a pod, without its name, so that pods with the same problem become one line.
 type problem struct {
 	text  string
 	grave bool // it does not pass by itself
@@ -53,7 +53,7 @@ func (e *explainer) explainPods(pods []*unstructured.Unstructured) {
 	}
 }
 
-// restarted says that a container of the pod has failed before: one that runs now may do so again, and does not count as
+// restarted reports whether a container of the pod has failed before: one that runs now may do so again, and does not count as
 // available until it has run for a while.
 func restarted(pod *unstructured.Unstructured) bool {
 	containers, _, _ := unstructured.NestedSlice(pod.Object, "status", "containerStatuses")
@@ -64,7 +64,7 @@ func restarted(pod *unstructured.Unstructured) bool {
 	})
 }
 
-// problems tells what is wrong with one pod.
+// problems returns the faults of one pod.
 func (e *explainer) problems(object *unstructured.Unstructured) []problem {
 	var pod corev1.Pod
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &pod); err != nil {
@@ -115,12 +115,12 @@ func unscheduled(pod *corev1.Pod) (problem, bool) {
 	return problem{text: "is not scheduled to a node yet"}, true
 }
 
-// imageReasons are why a container waits for its image.
+// imageReasons are the reasons in the status of a container that waits for its image.
 var imageReasons = []string{
 	"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable", "ImageInspectError", "SignatureValidationFailed",
 }
 
-// containerProblem tells what is wrong with a container, if something is.
+// containerProblem returns the fault of a container, false if it has none.
 func containerProblem(pod *corev1.Pod, c corev1.ContainerStatus, events []event) (problem, bool) {
 	name := "container " + c.Name + ": "
 	switch waiting, ended := c.State.Waiting, c.State.Terminated; {
@@ -164,7 +164,7 @@ func times(n int32) string {
 	return fmt.Sprintf("%d times", n)
 }
 
-// ending says how a container ended, in its own words if it left any.
+// ending describes the end of a container, in its own words if it left any.
 func ending(t *corev1.ContainerStateTerminated) string {
 	text := fmt.Sprintf("exit code %d", t.ExitCode)
 	switch {
@@ -185,7 +185,7 @@ func ending(t *corev1.ContainerStateTerminated) string {
 	return text
 }
 
-// lastWords is what matters of a message, which may be the end of a log: the panic of a Go program, else the last lines.
+// lastWords returns the decisive lines of a message, which may be the end of a log: the panic of a Go program, else the last lines.
 func lastWords(message string) string {
 	lines := strings.Split(strings.TrimSpace(message), "\n")
 	for i, line := range lines {
@@ -268,7 +268,7 @@ func probeProblem(c corev1.ContainerStatus, events []event) string {
 	return "runs, but its " + strings.ToLower(which) + " does not succeed yet"
 }
 
-// hindrances are what the node said about a pod whose containers it has not made yet.
+// hindrances returns the faults that the node reported of a pod whose containers it has not made yet.
 func hindrances(events []event) []problem {
 	var found []problem
 	for _, w := range events {

@@ -23,10 +23,10 @@ const (
 	settlesAgain = 30 * time.Second
 )
 
-// Age tells how long ago something happened, by the clock of the cluster's nodes.
+// Age returns the time since a moment, by the clock of the cluster's nodes.
 type Age func(time.Time) time.Duration
 
-// Unsteady is what is known of containers that have not run for long enough to be trusted.
+// Unsteady describes containers that have not run for long enough to be trusted.
 type Unsteady struct {
 	Wait    time.Duration // how much longer they have to run; 0 when all are steady
 	Which   string        // the same for as long as it is about the same starts of the same containers
@@ -60,7 +60,7 @@ func LooksUnsteady(ctx context.Context, r Reader, workload *unstructured.Unstruc
 	return found
 }
 
-// Crashes says what is wrong with a pod whose containers end again and again, "" if they do not. One that runs at the moment
+// Crashes describes the fault of a pod whose containers end again and again, "" if they do not. One that runs at the moment
 // is among them until it has run for a while.
 func Crashes(object *unstructured.Unstructured, age Age) string {
 	pod := podOf(object)
@@ -75,7 +75,7 @@ func Crashes(object *unstructured.Unstructured, age Age) string {
 	return ""
 }
 
-// unsteady tells how much longer a container has to run to be trusted, and how it has ended before.
+// unsteady returns the time that a container still has to run to be trusted, and its last end.
 func unsteady(pod *corev1.Pod, c corev1.ContainerStatus, age Age) (wait time.Duration, problem string) {
 	switch running := c.State.Running; {
 	case running == nil:

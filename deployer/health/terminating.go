@@ -18,7 +18,7 @@ import (
 // maxHeld bounds the objects of one kind whose finalizers are explained: they are rarely held by different things.
 const maxHeld = 3
 
-// explainTerminating tells what keeps an object that is being deleted.
+// explainTerminating names the holders of an object that is being deleted.
 func (e *explainer) explainTerminating(object *unstructured.Unstructured) []string {
 	switch object.GroupVersionKind().GroupKind() {
 	case schema.GroupKind{Kind: "Namespace"}:
@@ -35,7 +35,7 @@ func (e *explainer) explainTerminating(object *unstructured.Unstructured) []stri
 	return e.bounded()
 }
 
-// explainNamespace tells what is left in a namespace that does not go away.
+// explainNamespace names the objects that are left in a namespace which does not go away.
 func (e *explainer) explainNamespace(namespace *unstructured.Unstructured) {
 	now := conditions(namespace)
 	if now["NamespaceDeletionDiscoveryFailure"].status == "True" {
@@ -116,7 +116,7 @@ func (e *explainer) kindOf(resource schema.GroupResource) schema.GroupVersionKin
 	return defined(definition)
 }
 
-// resourceOf is what the objects of a kind are called in URLs, as far as the kind tells.
+// resourceOf guesses the resource of a kind, its name in URLs.
 func resourceOf(kind schema.GroupVersionKind) schema.GroupResource {
 	plural, _ := meta.UnsafeGuessKindToResource(kind)
 	return plural.GroupResource()
@@ -139,7 +139,7 @@ func defined(definition *unstructured.Unstructured) schema.GroupVersionKind {
 	return kind
 }
 
-// explainDefinition tells what is left of the objects of a definition: it goes when all of them have gone.
+// explainDefinition names the objects that are left of a definition: it goes when all of them have gone.
 func (e *explainer) explainDefinition(definition *unstructured.Unstructured) {
 	e.explainConversion(definition)
 	e.explainHeld(defined(definition), "")
@@ -155,7 +155,7 @@ func (e *explainer) explainConversion(definition *unstructured.Unstructured) {
 	}
 }
 
-// explainHeld tells what holds the objects of a kind that are being deleted.
+// explainHeld names the holders of the objects of a kind that are being deleted.
 func (e *explainer) explainHeld(kind schema.GroupVersionKind, namespace string) {
 	if kind.Kind == "" {
 		return
@@ -181,7 +181,7 @@ func (e *explainer) explainNode(object *unstructured.Unstructured) {
 	}
 }
 
-// explainWebhooks tells which webhooks keep an object from being changed, and so from being given up by whoever holds it.
+// explainWebhooks names the webhooks that keep an object from being changed, and so from being given up by whoever holds it.
 func (e *explainer) explainWebhooks(object *unstructured.Unstructured) {
 	if len(object.GetFinalizers()) == 0 {
 		return
@@ -194,7 +194,7 @@ func (e *explainer) explainWebhooks(object *unstructured.Unstructured) {
 	}
 }
 
-// explainFinalizers tells who has to give up an object that is being deleted, and how they are.
+// explainFinalizers names the controllers that have to give up an object that is being deleted, and their state.
 func (e *explainer) explainFinalizers(object *unstructured.Unstructured) {
 	for _, finalizer := range object.GetFinalizers() {
 		if reason := e.holder(object, finalizer); reason != "" {
@@ -207,7 +207,7 @@ func nameOf(object *unstructured.Unstructured) string {
 	return document.ObjectRef{Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName()}.String()
 }
 
-// IsOfKubernetes tells that Kubernetes itself serves a finalizer, which is never left over for want of an operator.
+// IsOfKubernetes reports whether Kubernetes itself serves a finalizer, which is never left over for want of an operator.
 func IsOfKubernetes(finalizer string) bool {
 	domain, _, qualified := strings.Cut(finalizer, "/")
 	switch {
@@ -219,7 +219,7 @@ func IsOfKubernetes(finalizer string) bool {
 	}
 }
 
-// holder says what has to happen before a finalizer is removed; "" when that is said elsewhere.
+// holder describes the condition under which a finalizer is removed; "" when that is said elsewhere.
 func (e *explainer) holder(object *unstructured.Unstructured, finalizer string) string {
 	switch {
 	case finalizer == "kubernetes.io/pvc-protection":
@@ -240,7 +240,7 @@ func (e *explainer) holder(object *unstructured.Unstructured, finalizer string) 
 	return "whoever has set it has to remove it; does it still run?"
 }
 
-// users tells which pods use a volume claim.
+// users names the pods that use a volume claim.
 func (e *explainer) users(claim *unstructured.Unstructured) string {
 	var names []string
 	const many = 500
@@ -269,7 +269,7 @@ func uses(pod *unstructured.Unstructured, claim string) bool {
 	})
 }
 
-// operator tells how the operator of a Solution is that brought the kind of an object; "" when none did.
+// operator describes the state of the operator whose Solution brought the kind of an object; "" when none did.
 func (e *explainer) operator(object *unstructured.Unstructured) string {
 	definition, err := e.reader.Get(e.ctx, definitionKind, "", resourceOf(object.GroupVersionKind()).String())
 	if err != nil || definition == nil {
@@ -295,7 +295,7 @@ func (e *explainer) operator(object *unstructured.Unstructured) string {
 	return fmt.Sprintf("%s runs and has to remove it: see 'kubectl logs --namespace %s deployment/%s'", where, object.GetNamespace(), name)
 }
 
-// manager is who has set a finalizer, as the API server remembers.
+// manager returns the field manager that has set a finalizer.
 func (e *explainer) manager(object *unstructured.Unstructured, finalizer string) string {
 	if object.GetManagedFields() == nil { // only a part of its metadata was read
 		live, err := e.reader.Get(e.ctx, object.GroupVersionKind(), object.GetNamespace(), object.GetName())

@@ -19,7 +19,7 @@ import (
 	"github.com/solutionctl/solutionctl/durable/trace"
 )
 
-// Disk is what is found after the power came back.
+// Disk is the content of a directory after the power came back.
 type Disk struct {
 	Before string            // the change that was about to be made; "" after the command has ended
 	Files  map[string]string // path: content; of a directory the path ends with a slash
@@ -209,10 +209,10 @@ func set(names map[string]*node, name string, to *node) {
 	}
 }
 
-// maxCombined is how many changes of names are combined in all ways; the older ones of more are there.
+// maxCombined is the number of changes of names that are combined in all ways; of more, the older ones have happened.
 const maxCombined = 7
 
-// outcomes are what may be found.
+// outcomes returns every content that may be found.
 func (m *medium) outcomes() []map[string]string {
 	sure := max(0, len(m.pending)-maxCombined)
 	var all []map[string]string

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// change says which arguments of a system call name what it changes.
+// change holds the positions of the arguments by which a system call names the files that it changes.
 type change struct {
 	name  string
 	files []int    // file descriptors
@@ -65,7 +65,7 @@ var changes = map[uint64]change{
 	unix.SYS_UMOUNT2:         {name: "umount", paths: [][2]int{{workingDirectory, 0}}},
 }
 
-// changes says what the call of a thread does to which file below a directory, if it changes any there.
+// changes returns the change that the call of a thread makes below a directory, nil if it makes none there.
 func (c *call) changes(id int, below string) *Change {
 	kind, ok := changes[c.number]
 	if !ok {

@@ -27,7 +27,7 @@ type file struct {
 	data []byte
 }
 
-// budget is what is left to unpack. Packed subcharts draw on the budget of the chart that holds them, so nesting
+// budget is the number of bytes and files that may still be unpacked. Packed subcharts draw on the budget of the chart that holds them, so nesting
 // multiplies nothing.
 type budget struct{ bytes, files int64 }
 

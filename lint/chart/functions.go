@@ -42,7 +42,7 @@ func (f *functions) used() []string {
 	return names
 }
 
-// table is what Helm's engine takes instead of its own functions.
+// table returns the functions that replace those of Helm's engine.
 func (f *functions) table() template.FuncMap {
 	table := template.FuncMap{
 		"now":       func() time.Time { f.note("now"); return f.options.Now.UTC() },

@@ -34,7 +34,7 @@ type Options struct {
 	Random      bool // use real random functions: each rendering differs
 }
 
-// Rendering is what a chart becomes.
+// Rendering holds the objects of a rendered chart.
 type Rendering struct {
 	Manifests []Manifest // ordered by template, then as they stand in it
 	Notes     string
@@ -52,7 +52,7 @@ type Manifest struct {
 	Keep     bool           // helm.sh/resource-policy: keep
 }
 
-// Hook tells when Helm would apply the object.
+// Hook is the role of an object in the hooks of a chart.
 type Hook struct {
 	Events         []string // pre-install, post-upgrade, test and so on, sorted
 	Weight         int

@@ -20,7 +20,7 @@ const (
 	Safe     Severity = "safe"     // everything that worked goes on
 )
 
-// ChangeKind is what changed. Kinds are stable; a change inside a schema has the name of the schema's field.
+// ChangeKind names the part of a definition that changed. Kinds are stable; a change inside a schema has the name of the schema's field.
 type ChangeKind string
 
 // The kinds of changes outside of schemas, and the two that every schema knows.

@@ -240,7 +240,7 @@ func jinja(data []byte) []Problem {
 	return problems
 }
 
-// Judge says what is wrong with the definition, in the order of the API server's own validation.
+// Judge returns the faults of the definition, in the order of the API server's own validation.
 func (d *Definition) Judge(ctx context.Context) []Problem {
 	var problems []Problem
 	internal, err := d.internal()

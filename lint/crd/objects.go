@@ -24,7 +24,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// Invalid is why the API server would refuse an object.
+// Invalid is a reason for which the API server would refuse an object.
 type Invalid struct {
 	Path    string
 	Message string

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Place is where a reference was found.
+// Place is the kind of field in which a reference was found.
 type Place string
 
 // The places.
@@ -64,7 +64,7 @@ type finder struct {
 	seen   map[Use]bool
 }
 
-// place is where the walk stands.
+// place is the position of the walk.
 type place struct {
 	prefix string // the document inside of the object, with a colon
 	path   string

@@ -32,7 +32,7 @@ var goneFromSource = []lifecycle{
 	{"settings.k8s.io", "v1alpha1", "PodPreset", 6, 20, 20, [3]string{}},
 }
 
-// Lifecycle tells when an API came and went. The numbers are minor releases of Kubernetes 1; 0 means not known, or not
+// Lifecycle holds the minor releases of Kubernetes 1 in which an API came and went; 0 means not known, or not
 // yet. Replacement is empty when there is none.
 type Lifecycle struct {
 	Introduced, Deprecated, Removed int
@@ -54,7 +54,7 @@ func (c *Catalogue) Lifecycle(gvk schema.GroupVersionKind) (Lifecycle, bool) {
 	return Lifecycle{}, false
 }
 
-// Availability is what a release does with an API.
+// Availability is the state of an API in a release.
 type Availability string
 
 // The availabilities.

@@ -77,7 +77,7 @@ func compact(single []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	return rules
 }
 
-// identity is what a rule is about, without its verbs.
+// identity returns the groups, resources and names of a rule, without its verbs.
 func identity(rule rbacv1.PolicyRule) string {
 	return strings.Join(slices.Concat(rule.APIGroups, []string{"\x00"}, rule.Resources, []string{"\x00"},
 		rule.ResourceNames, []string{"\x00"}, rule.NonResourceURLs), "\x01")

@@ -21,7 +21,7 @@ type danger struct {
 	why, hint string
 }
 
-// reach tells where a permission is dangerous and how much.
+// reach is the scope in which a permission is dangerous, and the severity there.
 type reach int
 
 const (

@@ -65,7 +65,7 @@ func (h Hazard) String() string {
 	return h.Path + ": " + h.Message
 }
 
-// Role is what Role and ClusterRole have in common.
+// Role holds the common fields of Role and ClusterRole.
 type Role struct {
 	Name       string
 	Cluster    bool // a ClusterRole
@@ -166,7 +166,7 @@ func (j *judgement) rule(rule rbacv1.PolicyRule) {
 	j.scopes(rule)
 }
 
-// wellFormed says what the API server refuses, in its order.
+// wellFormed records the faults for which the API server refuses a rule, in its order.
 func (j *judgement) wellFormed(rule rbacv1.PolicyRule) bool {
 	refuse := func(why string) { j.add(Refused, report.SeverityError, "", "%s", why) }
 	before := len(j.hazards)

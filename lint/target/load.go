@@ -16,7 +16,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema"
 )
 
-// PartOf tells which part of an archive a file belongs to; "" for files without Kubernetes objects.
+// PartOf returns the part of an archive that a file belongs to; "" for files without Kubernetes objects.
 func PartOf(name string) Part {
 	if extension := path.Ext(name); extension != ".yaml" && extension != ".yml" {
 		return ""
@@ -198,7 +198,7 @@ func (t *Target) DefinitionFiles() []string {
 	return names
 }
 
-// DefinitionProblems is what is wrong with a definition as a file; nothing where it is not even YAML.
+// DefinitionProblems returns the faults of a definition as a file; none where it is not even YAML.
 func (t *Target) DefinitionProblems(file string) []crd.Problem {
 	return t.definitions.get(t.loadDefinitions).problems[file]
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// Place is where a finding stands: a file of the archive, a position in it when that is known, and a thing inside.
+// Place is the place of a finding: a file of the archive, a position in it when that is known, and a thing inside.
 type Place struct {
 	File         string
 	Line, Column int

@@ -78,7 +78,7 @@ func (t *Target) parse(name string) *parsed {
 	return p
 }
 
-// repositoryVariable is what MetalK8s fills in in ui/.
+// repositoryVariable matches the variable that MetalK8s fills in in ui/.
 var repositoryVariable = regexp.MustCompile(`\{\{\s*repository\s*\}\}`)
 
 // IsRepository tells whether a template is the variable that MetalK8s fills in in ui/.

@@ -19,7 +19,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// Kind says what a target is.
+// Kind is the form of a target.
 type Kind string
 
 // The kinds of a target.
@@ -29,10 +29,10 @@ const (
 	ISO       Kind = "iso"       // an archive in ISO 9660 format
 )
 
-// ProjectFile is what a finding names for what stands in no file of the archive, but is made of a project's.
+// ProjectFile is the file of findings on parts of an archive that are made from a project and lie in no file of the archive.
 const ProjectFile = "solution.yaml"
 
-// Target is what is judged. It is read when it is first asked for something, once, and may be asked by several goroutines
+// Target is a project or an archive that is judged. It is read when it is first asked for something, once, and may be asked by several goroutines
 // at the same time; what it gives must not be changed.
 type Target struct {
 	FS   fs.FS // paths of an archive, whatever the kind
@@ -94,7 +94,7 @@ type File struct {
 	Size int64
 }
 
-// Part is what an object is in the archive for.
+// Part is the purpose of an object in the archive.
 type Part string
 
 // The parts of an archive that hold Kubernetes objects.

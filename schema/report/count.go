@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Count says how many there are of something: "1 object", "2 objects".
+// Count returns a number with its noun: "1 object", "2 objects".
 func Count(n int, one string) string {
 	if n == 1 {
 		return "1 " + one

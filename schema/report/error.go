@@ -47,7 +47,7 @@ const (
 	Cancelled   Code = "cancelled"
 )
 
-// CodeInfo tells what a code means and with which status the program exits.
+// CodeInfo describes a code: its meaning and its exit status.
 type CodeInfo struct {
 	Code       Code   `json:"code"`
 	ExitStatus int    `json:"exitStatus"`

@@ -2,7 +2,7 @@ package report
 
 import "sync"
 
-// State is where a step stands.
+// State is the progress of a step.
 type State string
 
 // The states of a step, in the order in which they occur. A step ends in exactly one of Done, Skipped or Failed.

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Severity says how much a finding matters.
+// Severity is the weight of a finding.
 type Severity string
 
 // The severities, gravest first.

@@ -13,7 +13,7 @@ import (
 	"github.com/solutionctl/solutionctl/sign/strictjson"
 )
 
-// Suffix is what the name of a bundle adds to the name of the file that it signs.
+// Suffix follows the name of a file in the name of its bundle.
 const Suffix = ".sigstore.json"
 
 // MaxSize bounds what [Parse] reads; a list for 250 GB of archive fits.
@@ -95,7 +95,7 @@ func (b *Bundle) Digest() (crypto.Hash, []byte) {
 	return 0, nil
 }
 
-// Hint is what the bundle says about its key, empty for a certificate. It is not signed: use it to try the right key
+// Hint returns the identifier of the key in the bundle, empty for a certificate. It is not signed: use it to try the right key
 // first, never to choose one.
 func (b *Bundle) Hint() string { return b.entity.GetVerificationMaterial().GetPublicKey().GetHint() }
 

@@ -28,7 +28,7 @@ const (
 	statementV0 = "https://in-toto.io/Statement/v0.1" // written by `cosign attest-blob --predicate`
 )
 
-// Statement says what a signed archive is. Its JSON form is the payload that is signed.
+// Statement is an in-toto statement about an archive. Its JSON form is the payload that is signed.
 type Statement struct {
 	Type          string    `json:"_type"`
 	Subject       []Subject `json:"subject"`
@@ -42,7 +42,7 @@ type Subject struct {
 	Digest map[string]string `json:"digest"`
 }
 
-// Predicate tells what is in the archive and how to check it piece by piece.
+// Predicate holds the identity of the archive and the digests of its pieces.
 type Predicate struct {
 	Solution       Solution   `json:"solution"`
 	Size           int64      `json:"size"`

@@ -87,7 +87,7 @@ func ParseRoot(data []byte) (*Root, error) {
 	return &Root{material: material}, nil
 }
 
-// Identity is who a certificate was issued to: one of its subject alternative names, and the issuer that vouched for
+// Identity is the subject of a certificate: one of its subject alternative names, and the issuer that vouched for
 // the name in a certificate of Fulcio. An empty Issuer accepts any; a company's own authority states none.
 type Identity struct{ Name, Issuer string }
 
@@ -143,7 +143,7 @@ func (b *Bundle) Certificate() *x509.Certificate {
 	return content.Certificate()
 }
 
-// Time is when the signature existed at the latest, according to the earliest timestamp by an authority of the roots.
+// Time returns a time at which the signature existed already, according to the earliest timestamp by an authority of the roots.
 // It is zero when there is no such timestamp.
 func (b *Bundle) Time(roots ...*Root) time.Time {
 	var earliest time.Time

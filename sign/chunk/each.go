@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// sharedSize is how much of a file is handed to other goroutines at once: large enough that waking them costs nothing
+// sharedSize is the size of the pieces, in bytes, that are handed to other goroutines: large enough that waking them costs nothing
 // beside hashing it. Chunks end where such pieces end.
 const sharedSize = 1 << 20
 

@@ -32,10 +32,10 @@ type Follower struct {
 	err   error
 }
 
-// pieceSize is how much is read at once: it fits into a processor's cache.
+// pieceSize is the size of one read in bytes: it fits into a processor's cache.
 const pieceSize = 128 << 10
 
-// lead is how far ahead of the hashing a writer may be.
+// lead is the greatest distance, in bytes, of a writer ahead of the hashing.
 const lead = 32 << 20
 
 // Follow starts to follow a file that will have size bytes. The caller must let it finish: either every byte is
@@ -58,7 +58,7 @@ func Follow(ctx context.Context, r io.ReaderAt, size int64, sink report.Sink, ex
 	return f, nil
 }
 
-// Complete tells that n bytes from offset on are written and will not change any more. It may be called by several
+// Complete reports to f that n bytes from offset on are written and will not change any more. It may be called by several
 // goroutines at once. It holds up a writer that is far ahead of the hashing: the hash of the whole is one sequence, and
 // what it leaves until the writers have finished keeps only one processor busy.
 func (f *Follower) Complete(offset, n int64) {

@@ -53,7 +53,7 @@ func (l *List) Validate() error {
 // Len is the number of chunks.
 func (l *List) Len() int { return len(l.Digests) / sha256.Size }
 
-// Range tells which bytes chunk i covers; only the last chunk may be shorter than the others.
+// Range returns the bytes of chunk i; only the last chunk may be shorter than the others.
 func (l *List) Range(i int) Range {
 	from := int64(i) * l.ChunkSize
 	return Range{From: from, To: from + min(l.ChunkSize, l.Size-from)}

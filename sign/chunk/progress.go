@@ -6,7 +6,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// progressStep is how many bytes pass between two events: often enough for a bar, too seldom to cost anything.
+// progressStep is the number of bytes between two events: often enough for a bar, too seldom to cost anything.
 const progressStep = 32 << 20
 
 // tracker turns counted bytes into progress events. It may be used by several goroutines.

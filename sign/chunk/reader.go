@@ -65,7 +65,7 @@ func NewReader(r io.ReaderAt, list *List) (*Reader, error) {
 // Size is the listed size of the file.
 func (v *Reader) Size() int64 { return v.list.Size }
 
-// Failure is why the reader could not read something, nil if it could. Whoever interprets the content may take that for a
+// Failure returns the error for which the reader could not read something, nil if there was none. Whoever interprets the content may take that for a
 // fault of the content.
 func (v *Reader) Failure() error {
 	v.mu.Lock()
@@ -73,7 +73,7 @@ func (v *Reader) Failure() error {
 	return v.failure
 }
 
-// List is what the reader compares with; it must not be changed.
+// List returns the digests that the reader compares with; it must not be changed.
 func (v *Reader) List() *List { return v.list }
 
 // ReadAt implements [io.ReaderAt]. The error of a chunk that differs from the list has the code report.Corrupt.

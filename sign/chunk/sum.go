@@ -11,7 +11,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// Sums is what one read of a file tells about it.
+// Sums holds the digests of a file, computed in one read.
 type Sums struct {
 	SHA256 [sha256.Size]byte
 	Chunks List

@@ -13,7 +13,7 @@ import (
 	"github.com/solutionctl/solutionctl/sign/key"
 )
 
-// Identified is who has made a signature. Names are all names under which the store knows the signer.
+// Identified is the signer of a signature. Names are all names under which the store knows the signer.
 type Identified struct {
 	Names       []string
 	ID          string // tells signers apart: a key ID, or a root and an identity

@@ -33,7 +33,7 @@ type Policy struct {
 	Rules         []Rule `yaml:"rules" json:"rules"`
 }
 
-// Rule says who may sign the Solutions that it matches. The first rule that matches counts.
+// Rule lists the signers of the Solutions that it matches. The first rule that matches counts.
 type Rule struct {
 	Solutions []string `yaml:"solutions" json:"solutions"` // names or patterns as of [path.Match]
 	Signers   []Signer `yaml:"signers" json:"signers"`

@@ -19,7 +19,8 @@ import (
 
 const stateFormat = 1
 
-// State is what was seen before: the file /var/lib/solutionctl/state.json. A nil State has seen nothing.
+// State holds the highest serials and versions that were accepted before: /var/lib/solutionctl/state.json. A nil State is
+// empty.
 type State struct {
 	FormatVersion int `json:"formatVersion"`
 	// Serials are the highest serials of revocation lists, by the ID of the root key.

@@ -27,7 +27,7 @@ const (
 	revocationsFile = "revocations.json"
 )
 
-// Store is what an administrator trusts. It does not change after it was loaded.
+// Store is a trust store: keys, policy and revocations. It does not change after it was loaded.
 type Store struct {
 	keys    map[string]*key.Public
 	roots   map[string]*bundle.Root
@@ -37,7 +37,7 @@ type Store struct {
 	serials map[string]int64 // by the ID of the root key
 }
 
-// PolicySource tells which policy was applied. File is empty when there is none.
+// PolicySource names the policy that was applied. File is empty when there is none.
 type PolicySource struct {
 	File   string
 	SHA256 string
@@ -280,5 +280,5 @@ func (s *Store) List() []NamedKey {
 // Roots returns the names of the roots, sorted.
 func (s *Store) Roots() []string { return slices.Sorted(maps.Keys(s.roots)) }
 
-// Source tells which policy applies.
+// Source returns the policy that applies.
 func (s *Store) Source() PolicySource { return s.source }

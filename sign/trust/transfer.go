@@ -173,7 +173,7 @@ func isStoreFile(name string) bool {
 	return parent == rootsDir+"/" && validName.MatchString(root) && base == rootFile && name == path.Clean(name)
 }
 
-// oldStore is what a store is called while another one is put in its place.
+// oldStore returns the name of a store while another one is put in its place.
 func oldStore(dir string) string { return filepath.Clean(dir) + ".old" }
 
 // checkReplaced refuses to go on without a store whose replacement was interrupted.

@@ -47,7 +47,7 @@ func PrintFinding(s *Stream, f report.Finding, source string) error {
 	return err
 }
 
-// maxExcerpt is how much of a line is shown, in characters.
+// maxExcerpt is the length of an excerpt of a line, in characters.
 const maxExcerpt = 120
 
 // excerpt shows a source line and marks the column.

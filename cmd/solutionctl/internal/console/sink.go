@@ -157,7 +157,7 @@ func label(e report.Event) string {
 	return cleanLine(e.Step + " " + e.Name)
 }
 
-// quantity is what an event counts: bytes, or so many of something.
+// quantity returns a number with its unit; without one, it is a number of bytes.
 func quantity(n int64, unit string) string {
 	if unit == "" {
 		return Bytes(n)
@@ -165,7 +165,7 @@ func quantity(n int64, unit string) string {
 	return report.Count(int(n), strings.TrimSuffix(cleanLine(unit), "s"))
 }
 
-// portion is how much is done of how much.
+// portion returns the progress of an event: the part that is done, and the total where that is known.
 func portion(e report.Event) string {
 	if e.Unit == "" {
 		return Bytes(e.Done) + " of " + Bytes(e.Total)
@@ -173,7 +173,7 @@ func portion(e report.Event) string {
 	return fmt.Sprintf("%d of %s", e.Done, quantity(e.Total, e.Unit))
 }
 
-// percent is how much of total is done, at most 100 even when a source turns out longer than it said.
+// percent returns the part of total that is done, at most 100 even when a source turns out longer than it said.
 func percent(done, total int64) int {
 	return int(min(float64(done)/float64(total), 1) * 100)
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/mattn/go-runewidth"
 )
 
-// minimumLastColumn is how narrow the last column may become before a table is allowed to be wider than the terminal.
+// minimumLastColumn is the width below which the last column does not shrink; the table is wider than the terminal then.
 const minimumLastColumn = 20
 
 // Table is a list of rows under a heading.

@@ -206,7 +206,7 @@ func (s *set) row(name string) int {
 	return number
 }
 
-// node is what is kept of a schema; package kube reads it back.
+// node holds the part of a schema that is kept; package kube reads it back.
 type node struct {
 	Type       string           `json:"t,omitempty"`
 	Format     string           `json:"f,omitempty"`

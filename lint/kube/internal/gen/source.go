@@ -128,7 +128,7 @@ func elementType(expression ast.Expr) string {
 	return ""
 }
 
-// lifecycle tells when an API came, was deprecated and went. Minor releases of Kubernetes 1.
+// lifecycle holds the minor releases of Kubernetes 1 in which an API came, was deprecated and went.
 type lifecycle struct {
 	Group       string    `json:"g,omitempty"`
 	Version     string    `json:"v"`
