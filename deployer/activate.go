@@ -2,16 +2,16 @@ package deployer
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
-	"github.com/solutionctl/solutionctl/deployer/cluster"
-
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	kube "k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/definitions"
+	"github.com/solutionctl/solutionctl/deployer/dependencies"
 	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/deployer/render"
 	"github.com/solutionctl/solutionctl/schema"
 )
@@ -31,7 +31,7 @@ type ActivateOptions struct {
 	AcceptDataLoss []string
 	// AcceptInvalid are those of which stored objects may become invalid: nobody can change such an object until it is valid.
 	AcceptInvalid []string
-	Export        Export
+	Export        definitions.Export
 
 	later []schema.SolutionAt // what else becomes active, or with the version "" no longer is, in the run that this is a part of
 }
@@ -43,7 +43,7 @@ func (d *Deployer) Activate(ctx context.Context, o ActivateOptions) (*schema.Ope
 }
 
 func (d *Deployer) planActivation(ctx context.Context, o ActivateOptions) (*task, error) {
-	catalog, err := d.Catalog(ctx)
+	catalog, err := d.Records.Catalog(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +62,7 @@ func (d *Deployer) planActivation(ctx context.Context, o ActivateOptions) (*task
 	if err = d.checkKubernetes(ctx, payload); err != nil {
 		return nil, err
 	}
-	if err = d.checkDependencies(ctx, catalog, activate(o.later, schema.SolutionAt{Solution: found.Name, Version: found.Version})); err != nil {
+	if err = d.checkDependencies(ctx, catalog, dependencies.Activate(o.later, schema.SolutionAt{Solution: found.Name, Version: found.Version})); err != nil {
 		return nil, err
 	}
 	release, err := d.activation(ctx, o, payload, settings)
@@ -72,43 +72,45 @@ func (d *Deployer) planActivation(ctx context.Context, o ActivateOptions) (*task
 	if err = d.checkOwnNamespace(ctx, release.Objects); err != nil {
 		return nil, err
 	}
-	kept, err := d.keepServed(ctx, catalog, payload, release.Objects)
+	kept, err := d.Definitions.KeepServed(ctx, catalog, payload, release.Objects)
 	if err != nil {
 		return nil, err
 	}
 	if len(o.later) == 0 { // a run of several names what others lose, too
-		if err = o.accepted().check(byName(release.Objects)); err != nil {
+		if err = o.accepted().Check(definitions.ByName(release.Objects)); err != nil {
 			return nil, err
 		}
 	}
-	judged, err := d.judgeCRDs(ctx, release.Objects, o.accepted())
+	judged, err := d.Definitions.Judge(ctx, release.Objects, o.accepted())
 	if err != nil {
 		return nil, err
 	}
-	t.notice(slices.Concat(kept, judged.notices)...)
-	t.exported, t.export = judged.exported, o.Export
-	plan, err := d.engine.Plan(ctx, *release, o.plan())
+	t.notice(slices.Concat(kept, judged.Notices)...)
+	t.exported, t.export = judged.Exported, o.Export
+	plan, err := d.Records.Engine.Plan(ctx, *release, o.plan())
 	if err != nil {
 		return nil, err
 	}
 	t.plans = []*engine.Plan{plan}
 	t.notice(keptNotices(plan)...)
-	if t.records, t.after, err = d.setActive(ctx, found.Name, found.Version); err != nil {
+	if t.records, t.after, err = d.Records.SetActive(ctx, found.Name, found.Version); err != nil {
 		return nil, err
 	}
-	if release.Settings[settingProtect] == "true" && !o.NoWait {
+	if release.Settings[definitions.SettingProtect] == "true" && !o.NoWait {
 		record := t.after
 		t.after = func(ctx context.Context) error {
 			if failure := record(ctx); failure != nil {
 				return failure
 			}
-			return d.awaitProtection(ctx, byName(release.Objects), o.Timeout)
+			return d.Definitions.AwaitProtection(ctx, definitions.ByName(release.Objects), o.Timeout)
 		}
 	}
-	return t, d.prepareDefinitions(ctx, t, plan, judged.migrations)
+	return t, d.prepareDefinitions(ctx, t, plan, judged.Migrations)
 }
 
-func (o *ActivateOptions) accepted() accepted { return accepted{o.AcceptDataLoss, o.AcceptInvalid} }
+func (o *ActivateOptions) accepted() definitions.Accepted {
+	return definitions.Accepted{Loss: o.AcceptDataLoss, Invalid: o.AcceptInvalid}
+}
 
 // activation is what a version is for the whole cluster, as it was and is now asked for.
 func (d *Deployer) activation(ctx context.Context, o ActivateOptions, p *render.Payload, settings render.Settings) (*engine.Release, error) {
@@ -118,8 +120,8 @@ func (d *Deployer) activation(ctx context.Context, o ActivateOptions, p *render.
 		return nil, err
 	}
 	said := Rendering{ClusterWide: o.ClusterWide}.merge(previous)
-	if o.ProtectCRDs == nil && previous[settingProtect] == "true" || o.ProtectCRDs != nil && *o.ProtectCRDs {
-		said[settingProtect] = "true"
+	if o.ProtectCRDs == nil && previous[definitions.SettingProtect] == "true" || o.ProtectCRDs != nil && *o.ProtectCRDs {
+		said[definitions.SettingProtect] = "true"
 	}
 	objects, err := d.clusterObjects(ctx, p, settings, said)
 	if err != nil {
@@ -140,8 +142,8 @@ func (d *Deployer) clusterObjects(ctx context.Context, p *render.Payload, s rend
 		return nil, err
 	}
 	objects, err := render.Activation(p, s)
-	if err == nil && said[settingProtect] == "true" {
-		objects = append(objects, protect(key, objects)...)
+	if err == nil && said[definitions.SettingProtect] == "true" {
+		objects = append(objects, definitions.Protect(key, objects)...)
 	}
 	return objects, err
 }
@@ -164,13 +166,13 @@ func keptNotices(plan *engine.Plan) []string {
 const metalk8sIngressClass = "nginx-control-plane"
 
 // settings are how a version is rendered for this cluster, as far as that does not depend on the place.
-func (d *Deployer) settings(ctx context.Context, catalog *Catalog, i schema.Import) (*render.Payload, render.Settings, error) {
-	imported, err := d.allPayloads(ctx, catalog, i.Name)
+func (d *Deployer) settings(ctx context.Context, catalog *records.Catalog, i schema.Import) (*render.Payload, render.Settings, error) {
+	imported, err := d.Records.Payloads(ctx, catalog, i.Name)
 	if err != nil {
 		return nil, render.Settings{}, err
 	}
 	at := slices.IndexFunc(imported, func(p *render.Payload) bool { return p.Solution.Spec.Version == i.Version })
-	registry, err := d.Registry(ctx)
+	registry, err := d.Records.Registry(ctx)
 	if err != nil {
 		return nil, render.Settings{}, err
 	}
@@ -195,29 +197,4 @@ func (d *Deployer) secrets(ctx context.Context, namespace string, names []string
 		secrets[name] = secret
 	}
 	return secrets, nil
-}
-
-// requirements lists CRDs with the versions that are asked of them.
-func requirements(list []schema.CRDRequirement) string {
-	var texts []string
-	for _, r := range list {
-		texts = append(texts, fmt.Sprintf("%s (%s)", r.Name, strings.Join(r.Versions, ", ")))
-	}
-	return strings.Join(texts, ", ")
-}
-
-// getCRD returns a lookup of definitions in the cluster that remembers its first failure.
-func (d *Deployer) getCRD(ctx context.Context, failure *error) func(string) *unstructured.Unstructured {
-	return func(name string) *unstructured.Unstructured {
-		object, err := d.Cluster.Get(ctx, cluster.DefinitionKind, "", name)
-		if err != nil && *failure == nil {
-			*failure = err
-		}
-		return object
-	}
-}
-
-// crdRef names a CustomResourceDefinition.
-func crdRef(name string) schema.ObjectRef {
-	return schema.ObjectRef{APIVersion: kube.GroupVersion{Group: cluster.DefinitionKind.Group, Version: cluster.DefinitionKind.Version}.String(), Kind: cluster.DefinitionKind.Kind, Name: name}
 }

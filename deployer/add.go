@@ -11,8 +11,11 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/solutionctl/solutionctl/deployer/definitions"
+	"github.com/solutionctl/solutionctl/deployer/dependencies"
 	"github.com/solutionctl/solutionctl/deployer/engine"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/deployer/render"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -86,7 +89,7 @@ func (d *Deployer) Add(ctx context.Context, o AddOptions) (*schema.Operation, er
 }
 
 func (d *Deployer) planAdd(ctx context.Context, o AddOptions, namespaces []metalk8s.Namespace) (*task, error) {
-	catalog, err := d.Catalog(ctx)
+	catalog, err := d.Records.Catalog(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +103,7 @@ func (d *Deployer) planAdd(ctx context.Context, o AddOptions, namespaces []metal
 	if notice != "" {
 		t.notice(notice)
 	}
-	if err := d.checkAbsent(ctx, found, namespaces); err != nil {
+	if err = d.checkAbsent(ctx, found, namespaces); err != nil {
 		return nil, err
 	}
 	if notice, err = d.checkImages(ctx, found); err != nil {
@@ -114,9 +117,9 @@ func (d *Deployer) planAdd(ctx context.Context, o AddOptions, namespaces []metal
 }
 
 // choose returns the version that is named; where none is, that is the active one.
-func (d *Deployer) choose(ctx context.Context, catalog *Catalog, solution, version string) (found schema.Import, notice string, err error) {
+func (d *Deployer) choose(ctx context.Context, catalog *records.Catalog, solution, version string) (found schema.Import, notice string, err error) {
 	if version == "" {
-		if version, err = d.active(ctx, solution); err != nil {
+		if version, err = d.Records.Active(ctx, solution); err != nil {
 			return found, "", err
 		}
 	}
@@ -126,13 +129,13 @@ func (d *Deployer) choose(ctx context.Context, catalog *Catalog, solution, versi
 // checkAbsent refuses to add a version where another one is: that is an upgrade or a downgrade.
 func (d *Deployer) checkAbsent(ctx context.Context, i schema.Import, namespaces []metalk8s.Namespace) error {
 	for _, n := range namespaces {
-		state, err := d.engine.State(ctx, engine.Key{Namespace: n.Name, Solution: i.Name})
+		state, err := d.Records.Engine.State(ctx, engine.Key{Namespace: n.Name, Solution: i.Name})
 		if err != nil {
 			return err
 		}
 		if state.Current != nil && state.Current.Version != "" && state.Current.Version != i.Version {
 			return report.Errorf(report.Conflict, "version %s of Solution %s is deployed in namespace %s", state.Current.Version, i.Name, n.Name).
-				WithHint("solutionctl deploy %s %s %s %s", direction(state.Current.Version, i), n.Environment, i.Name, i.Version)
+				WithHint("solutionctl deploy %s %s %s %s", records.DirectionTo(state.Current.Version, i), n.Environment, i.Name, i.Version)
 		}
 	}
 	return nil
@@ -140,15 +143,15 @@ func (d *Deployer) checkAbsent(ctx context.Context, i schema.Import, namespaces 
 
 // checkImages refuses a version whose images nodes cannot find. An endpoint out of reach from here is only told.
 func (d *Deployer) checkImages(ctx context.Context, i schema.Import) (notice string, err error) {
-	registry, err := d.Registry(ctx)
+	registry, err := d.Records.Registry(ctx)
 	if err != nil || len(i.Images) == 0 || registry != nil && registry.Mode == schema.RegistryMetalK8s {
 		return "", err
 	}
 	if registry == nil || len(registry.Endpoints) == 0 {
 		return "", report.Errorf(report.Refused, "the cluster was not told where nodes find images: pods of %s could not start", i.ID()).
-			WithHint("on the host where 'solutionctl deploy serve' runs, with its address: %s; then, on each node: solutionctl deploy node config", TellRegistry)
+			WithHint("on the host where 'solutionctl deploy serve' runs, with its address: %s; then, on each node: solutionctl deploy node config", records.TellRegistry)
 	}
-	answers := AskRegistry(ctx, registry, []schema.Import{i}, briefly)
+	answers := records.AskRegistry(ctx, registry, []schema.Import{i}, records.Briefly)
 	var wrong, silent []string
 	for _, a := range answers {
 		switch {
@@ -183,7 +186,7 @@ type placement struct {
 
 // planPlacements plans to have versions in namespaces, whatever is there now. Only what is there when all of them are has to
 // meet what they need of each other.
-func (d *Deployer) planPlacements(ctx context.Context, t *task, catalog *Catalog, list []*placement, o Options) (err error) {
+func (d *Deployer) planPlacements(ctx context.Context, t *task, catalog *records.Catalog, list []*placement, o Options) (err error) {
 	for _, one := range list {
 		if one.payload, one.settings, err = d.settings(ctx, catalog, one.Import); err != nil {
 			return err
@@ -198,9 +201,9 @@ func (d *Deployer) planPlacements(ctx context.Context, t *task, catalog *Catalog
 			t.notice("only the operator, the user interface and the monitoring are deployed, not " + strings.Join(left, ", "))
 		}
 	}
-	err = d.checkDependencies(ctx, catalog, func(h holdings) {
+	err = d.checkDependencies(ctx, catalog, func(h dependencies.Holdings) {
 		for _, one := range list {
-			put(one.Name, one.Version, one.namespaces...)(h)
+			dependencies.Put(one.Name, one.Version, one.namespaces...)(h)
 		}
 	})
 	if err != nil {
@@ -225,7 +228,7 @@ func (d *Deployer) planPlacements(ctx context.Context, t *task, catalog *Catalog
 		}
 		return nil
 	}
-	t.plans, err = d.engine.PlanAll(ctx, releases, o.plan())
+	t.plans, err = d.Records.Engine.PlanAll(ctx, releases, o.plan())
 	return err
 }
 
@@ -245,7 +248,7 @@ func (d *Deployer) releases(ctx context.Context, t *task, one *placement) ([]eng
 	var releases []engine.Release
 	for _, n := range one.namespaces {
 		if n.Terminating {
-			return nil, d.documents.Terminating(ctx, n.Name)
+			return nil, d.Records.Documents.Terminating(ctx, n.Name)
 		}
 		release, notices, err := d.release(ctx, one, n)
 		if err != nil {
@@ -257,7 +260,7 @@ func (d *Deployer) releases(ctx context.Context, t *task, one *placement) ([]eng
 				t.notice(notice)
 			}
 		}
-		t.records = append(t.records, recordChange(n.Name, metalk8s.EnvironmentConfigMap, "data."+one.Name, n.Versions[one.Name], one.Version)...)
+		t.records = append(t.records, records.EntryChange(n.Name, metalk8s.EnvironmentConfigMap, "data."+one.Name, n.Versions[one.Name], one.Version)...)
 	}
 	return releases, nil
 }
@@ -269,7 +272,7 @@ func (d *Deployer) recordVersions(ctx context.Context, i schema.Import, namespac
 	if err := d.setVersion(ctx, namespaces, i.Name, i.Version); err != nil {
 		return err
 	}
-	catalog, err := d.Catalog(ctx)
+	catalog, err := d.Records.Catalog(ctx)
 	if err != nil {
 		return err
 	}
@@ -277,7 +280,7 @@ func (d *Deployer) recordVersions(ctx context.Context, i schema.Import, namespac
 		return nil
 	}
 	for _, n := range namespaces {
-		err = errors.Join(err, d.documents.SetVersion(ctx, n.Name, i.Name, n.Versions[i.Name]))
+		err = errors.Join(err, d.Records.Documents.SetVersion(ctx, n.Name, i.Name, n.Versions[i.Name]))
 	}
 	return err
 }
@@ -285,9 +288,9 @@ func (d *Deployer) recordVersions(ctx context.Context, i schema.Import, namespac
 // setVersion writes a version of a Solution, or with "" that it has none, into the document of each namespace.
 func (d *Deployer) setVersion(ctx context.Context, namespaces []metalk8s.Namespace, solution, version string) error {
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(parallel)
+	group.SetLimit(records.Parallel)
 	for _, n := range namespaces {
-		group.Go(func() error { return d.documents.SetVersion(ctx, n.Name, solution, version) })
+		group.Go(func() error { return d.Records.Documents.SetVersion(ctx, n.Name, solution, version) })
 	}
 	return group.Wait()
 }
@@ -332,7 +335,7 @@ func (d *Deployer) objectsIn(ctx context.Context, p *render.Payload, s render.Se
 
 // previousSettings are those of the revision that is there, or on its way.
 func (d *Deployer) previousSettings(ctx context.Context, key engine.Key) (map[string]string, error) {
-	state, err := d.engine.State(ctx, key)
+	state, err := d.Records.Engine.State(ctx, key)
 	switch {
 	case err != nil:
 		return nil, err
@@ -374,18 +377,18 @@ func (d *Deployer) checkActive(ctx context.Context, p *render.Payload) error {
 		return err
 	}
 	var failure error
-	missing := render.MissingCRDs(required, d.getCRD(ctx, &failure))
+	missing := render.MissingCRDs(required, d.Definitions.Lookup(ctx, &failure))
 	if failure != nil || len(missing) == 0 {
 		return failure
 	}
 	name, version := p.Solution.Metadata.Name, p.Solution.Spec.Version
-	active, err := d.active(ctx, name)
+	active, err := d.Records.Active(ctx, name)
 	if err != nil {
 		return err
 	}
-	e := report.Errorf(report.Refused, "version %s of Solution %s is active, which does not serve %s", active, name, requirements(missing))
+	e := report.Errorf(report.Refused, "version %s of Solution %s is active, which does not serve %s", active, name, definitions.Requirements(missing))
 	if active == "" {
-		e = report.Errorf(report.Refused, "Solution %s is not active: the cluster does not serve %s", name, requirements(missing))
+		e = report.Errorf(report.Refused, "Solution %s is not active: the cluster does not serve %s", name, definitions.Requirements(missing))
 	}
 	// It may be that this is refused as well, and then for a reason of its own.
 	_, refused := d.Activate(ctx, ActivateOptions{Options: Options{DryRun: true}, Solution: name, Version: version})

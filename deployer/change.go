@@ -5,27 +5,20 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/solutionctl/solutionctl/deployer/definitions"
 	"github.com/solutionctl/solutionctl/deployer/engine"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/deployer/render"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
-)
-
-// Direction is where a change of versions leads.
-type Direction string
-
-// The directions; they are also the verbs.
-const (
-	Up   Direction = "upgrade"
-	Down Direction = "downgrade"
 )
 
 // ChangeOptions say which version a Solution in an environment is to have.
 type ChangeOptions struct {
 	Options
 	Environment, Solution string
-	Direction             Direction
+	Direction             records.Direction
 	// Version is an imported version. For an upgrade "" stands for the active one, "latest" for the highest release.
 	Version string
 	// Namespace is one of the environment's; "" stands for all of them.
@@ -43,7 +36,7 @@ type ChangeOptions struct {
 	AcceptDataLoss []string
 	// AcceptInvalid are those of whose objects the version need not accept all values.
 	AcceptInvalid []string
-	Export        Export
+	Export        definitions.Export
 }
 
 // Change replaces the version of a Solution in namespaces of an environment by a higher or a lower one. Everything that
@@ -73,11 +66,11 @@ func (d *Deployer) Change(ctx context.Context, o ChangeOptions) (*schema.Operati
 }
 
 func (d *Deployer) planChange(ctx context.Context, o ChangeOptions, namespaces []metalk8s.Namespace) (*task, error) {
-	catalog, err := d.Catalog(ctx)
+	catalog, err := d.Records.Catalog(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if o.Direction == Down && o.Version == "" {
+	if o.Direction == records.Down && o.Version == "" {
 		return nil, report.Errorf(report.Usage, "a downgrade needs the version to go to")
 	}
 	t := &task{Operation: schema.Operation{Operation: string(o.Direction), Solution: o.Solution, Environment: o.Environment}, export: o.Export}
@@ -101,18 +94,18 @@ func (d *Deployer) planChange(ctx context.Context, o ChangeOptions, namespaces [
 	for _, one := range list {
 		payloads = append(payloads, one.payload)
 	}
-	a := accepted{o.AcceptDataLoss, o.AcceptInvalid}
-	if err := a.checkAll(payloads...); err != nil {
+	a := definitions.Accepted{Loss: o.AcceptDataLoss, Invalid: o.AcceptInvalid}
+	if err := a.CheckAll(payloads...); err != nil {
 		return nil, err
 	}
 	for _, one := range list {
-		notices, exported, err := d.judgeInstances(ctx, one.payload, one.namespaces, a)
+		notices, exported, err := d.Definitions.JudgeInstances(ctx, one.payload, one.namespaces, a)
 		if err != nil {
 			return nil, err
 		}
 		t.notice(notices...)
 		t.exported = append(t.exported, exported...)
-		unneeded, err := d.unneeded(ctx, catalog, one.payload, one.namespaces)
+		unneeded, err := d.Definitions.Unneeded(ctx, catalog, one.payload, one.namespaces)
 		if err != nil {
 			return nil, err
 		}
@@ -122,7 +115,7 @@ func (d *Deployer) planChange(ctx context.Context, o ChangeOptions, namespaces [
 }
 
 // changed is what one of the Solutions is to become where it is. Others than the first may go in either direction.
-func (d *Deployer) changed(ctx context.Context, t *task, catalog *Catalog, o ChangeOptions, at schema.SolutionAt, namespaces []metalk8s.Namespace) (*placement, []installation, error) {
+func (d *Deployer) changed(ctx context.Context, t *task, catalog *records.Catalog, o ChangeOptions, at schema.SolutionAt, namespaces []metalk8s.Namespace) (*placement, []installation, error) {
 	found, notice, err := d.choose(ctx, catalog, at.Solution, at.Version)
 	if err != nil {
 		return nil, nil, err
@@ -130,7 +123,7 @@ func (d *Deployer) changed(ctx context.Context, t *task, catalog *Catalog, o Cha
 	if notice != "" {
 		t.notice(notice)
 	}
-	if highest, _, err := catalog.Find(at.Solution, schema.ActiveLatest); err == nil && at.Version == "" && versionOf(found).Compare(versionOf(highest)) < 0 {
+	if highest, _, err := catalog.Find(at.Solution, schema.ActiveLatest); err == nil && at.Version == "" && records.VersionOf(found).Compare(records.VersionOf(highest)) < 0 {
 		t.notice(fmt.Sprintf("version %s is the active one; to go to %s: solutionctl deploy activate %s %s", found.Version, highest.Version, found.Name, highest.Version))
 	}
 	there, err := d.installed(ctx, found.Name, namespaces)
@@ -142,10 +135,10 @@ func (d *Deployer) changed(ctx context.Context, t *task, catalog *Catalog, o Cha
 	}
 	one := &placement{Import: found, operation: string(o.Direction), Rendering: o.Rendering}
 	if found.Name != o.Solution {
-		o.Direction = direction(there[0].version, found)
+		o.Direction = records.DirectionTo(there[0].version, found)
 		one.operation, one.Rendering = string(o.Direction), Rendering{AcceptHazards: o.AcceptHazards}
 	}
-	payload, err := d.payload(ctx, found)
+	payload, err := d.Records.Payload(ctx, found)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -169,7 +162,7 @@ type installation struct {
 func (d *Deployer) installed(ctx context.Context, solution string, namespaces []metalk8s.Namespace) ([]installation, error) {
 	var list []installation
 	for _, n := range namespaces {
-		state, err := d.engine.State(ctx, engine.Key{Namespace: n.Name, Solution: solution})
+		state, err := d.Records.Engine.State(ctx, engine.Key{Namespace: n.Name, Solution: solution})
 		if err != nil {
 			return nil, err
 		}
@@ -186,7 +179,7 @@ func (d *Deployer) installed(ctx context.Context, solution string, namespaces []
 
 // mayBecome refuses a change in the wrong direction and one that skips a version that the target needs as a step. A
 // change that was begun and not completed may always be finished.
-func (i *installation) mayBecome(target schema.Import, o ChangeOptions, p *render.Payload, catalog *Catalog) error {
+func (i *installation) mayBecome(target schema.Import, o ChangeOptions, p *render.Payload, catalog *records.Catalog) error {
 	if i.version == "" || i.version == target.Version || i.state.Pending != nil && i.state.Pending.Version == target.Version {
 		return nil
 	}
@@ -194,13 +187,13 @@ func (i *installation) mayBecome(target schema.Import, o ChangeOptions, p *rende
 	if err != nil {
 		return fmt.Errorf("namespace %s: Solution %s: %w", i.Name, target.Name, err)
 	}
-	to, actual := versionOf(target), direction(i.version, target)
+	to, actual := records.VersionOf(target), records.DirectionTo(i.version, target)
 	if actual != o.Direction {
 		return report.Errorf(report.Refused, "namespace %s has version %s: going to %s is no %s", i.Name, i.version, target.Version, o.Direction).
 			WithHint("solutionctl deploy %s %s %s %s", actual, o.Environment, target.Name, target.Version)
 	}
 	least := p.Solution.Spec.MinUpgradeFrom
-	if actual != Up || least == "" {
+	if actual != records.Up || least == "" {
 		return nil
 	}
 	floor, err := schema.ParseVersion(least)
@@ -213,19 +206,11 @@ func (i *installation) mayBecome(target schema.Import, o ChangeOptions, p *rende
 	e := report.Errorf(report.Refused, "version %s of Solution %s upgrades from %s or later, and namespace %s has %s",
 		target.Version, target.Name, least, i.Name, i.version)
 	for _, step := range catalog.Of(target.Name) {
-		if v := versionOf(step); v.Compare(floor) >= 0 && v.Compare(to) < 0 {
+		if v := records.VersionOf(step); v.Compare(floor) >= 0 && v.Compare(to) < 0 {
 			return e.WithHint("upgrade to %s first: solutionctl deploy upgrade %s %s %s", step.Version, o.Environment, target.Name, step.Version)
 		}
 	}
 	return e.WithHint("import a version between %s and %s, and upgrade to it first", least, target.Version)
-}
-
-// direction is where going from a version to another leads; from one that is no version everything is an upgrade.
-func direction(from string, to schema.Import) Direction {
-	if v, err := schema.ParseVersion(from); err == nil && versionOf(to).Compare(v) < 0 {
-		return Down
-	}
-	return Up
 }
 
 // noticeRights tells which rights the roles of the new version have that those of the version before did not.
@@ -234,7 +219,7 @@ func (d *Deployer) noticeRights(ctx context.Context, t *task, there []installati
 		if i.state.Current == nil || i.state.Current.Content == "" || at >= len(t.plans) {
 			continue
 		}
-		before, err := d.engine.Objects(ctx, i.state.Key, i.state.Current)
+		before, err := d.Records.Engine.Objects(ctx, i.state.Key, i.state.Current)
 		if report.CodeOf(err) == report.Corrupt {
 			t.notice("which rights are new in namespace " + i.Name + " cannot be told: " + err.Error())
 			continue

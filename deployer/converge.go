@@ -7,7 +7,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/solutionctl/solutionctl/deployer/definitions"
+	"github.com/solutionctl/solutionctl/deployer/dependencies"
 	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/deployer/render"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -38,7 +41,7 @@ type ConvergeOptions struct {
 	AcceptDataLoss []string
 	AcceptInvalid  []string
 	// Export returns where the custom resources of a Solution go before they lose data.
-	Export func(solution string) Export
+	Export func(solution string) definitions.Export
 }
 
 // PlanConvergence compares what a SolutionsConfiguration, in either form, says with what the cluster and this host have.
@@ -47,7 +50,7 @@ func (d *Deployer) PlanConvergence(ctx context.Context, c *schema.SolutionsConfi
 	if err != nil {
 		return nil, err
 	}
-	catalog, err := d.Catalog(ctx)
+	catalog, err := d.Records.Catalog(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +58,7 @@ func (d *Deployer) PlanConvergence(ctx context.Context, c *schema.SolutionsConfi
 		Import: []schema.ConvergeImport{}, Activate: []schema.SolutionAt{}, Deactivate: []schema.SolutionAt{},
 		Unimport: []schema.SolutionAt{}, Notices: append([]string{}, notes...),
 	}
-	listed, err := d.documents.Solutions(ctx)
+	listed, err := d.Records.Documents.Solutions(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +81,7 @@ func (d *Deployer) PlanConvergence(ctx context.Context, c *schema.SolutionsConfi
 	if err = d.planActive(ctx, plan, flat, desired, catalog); err != nil {
 		return nil, err
 	}
-	plan.Activate, plan.Deactivate = inOrder(desired, plan.Activate), inOrder(catalog, plan.Deactivate)
+	plan.Activate, plan.Deactivate = dependencies.InOrder(desired, plan.Activate), dependencies.InOrder(catalog, plan.Deactivate)
 	slices.Reverse(plan.Deactivate)
 	leaving := stored
 	for _, i := range catalog.Imports() {
@@ -94,8 +97,8 @@ func (d *Deployer) PlanConvergence(ctx context.Context, c *schema.SolutionsConfi
 }
 
 // configured is what the catalogue will be: what the archives of a configuration hold.
-func configured(flat *schema.SolutionsConfiguration, host Host) (*Catalog, error) {
-	desired := &Catalog{}
+func configured(flat *schema.SolutionsConfiguration, host Host) (*records.Catalog, error) {
+	desired := &records.Catalog{}
 	for _, path := range flat.Archives {
 		manifest, err := host.Identify(path)
 		if err != nil {
@@ -113,7 +116,7 @@ func configured(flat *schema.SolutionsConfiguration, host Host) (*Catalog, error
 }
 
 // planActive plans which versions become active, of those that will be imported, and which stop to be.
-func (d *Deployer) planActive(ctx context.Context, plan *schema.Convergence, flat *schema.SolutionsConfiguration, desired, catalog *Catalog) error {
+func (d *Deployer) planActive(ctx context.Context, plan *schema.Convergence, flat *schema.SolutionsConfiguration, desired, catalog *records.Catalog) error {
 	for _, name := range slices.Sorted(maps.Keys(flat.Active)) {
 		found, notice, err := desired.Find(name, flat.Active[name])
 		if err != nil {
@@ -135,7 +138,7 @@ func (d *Deployer) planActive(ctx context.Context, plan *schema.Convergence, fla
 		if _, stays := flat.Active[name]; stays {
 			continue
 		}
-		active, err := d.active(ctx, name)
+		active, err := d.Records.Active(ctx, name)
 		if err != nil {
 			return err
 		}
@@ -149,11 +152,11 @@ func (d *Deployer) planActive(ctx context.Context, plan *schema.Convergence, fla
 // isActive tells whether a version is the active one and nothing is left to do for that: no operation is pending, and
 // MetalK8s' document says the same as our record, if there is one.
 func (d *Deployer) isActive(ctx context.Context, solution, version string) (bool, error) {
-	state, err := d.engine.State(ctx, engine.Key{Solution: solution})
+	state, err := d.Records.Engine.State(ctx, engine.Key{Solution: solution})
 	if err != nil {
 		return false, err
 	}
-	solutions, err := d.documents.Solutions(ctx)
+	solutions, err := d.Records.Documents.Solutions(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -164,7 +167,7 @@ func (d *Deployer) isActive(ctx context.Context, solution, version string) (bool
 // Converge carries a plan out. Its guards are asked before the first change: nothing is imported when something else
 // cannot be removed.
 func (d *Deployer) Converge(ctx context.Context, plan *schema.Convergence, host Host, o ConvergeOptions) error {
-	notices, err := d.checkConvergence(ctx, plan, host, accepted{o.AcceptDataLoss, o.AcceptInvalid})
+	notices, err := d.checkConvergence(ctx, plan, host, definitions.Accepted{Loss: o.AcceptDataLoss, Invalid: o.AcceptInvalid})
 	if err != nil {
 		return err
 	}

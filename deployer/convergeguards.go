@@ -8,13 +8,16 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/solutionctl/solutionctl/deployer/definitions"
+	"github.com/solutionctl/solutionctl/deployer/dependencies"
+	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/deployer/render"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 // checkConvergence refuses what would be refused in the middle, and tells what the activations mean for stored objects.
-func (d *Deployer) checkConvergence(ctx context.Context, plan *schema.Convergence, host Host, a accepted) ([]string, error) {
+func (d *Deployer) checkConvergence(ctx context.Context, plan *schema.Convergence, host Host, a definitions.Accepted) ([]string, error) {
 	if err := d.checkActiveAfter(ctx, plan, host); err != nil {
 		return nil, err
 	}
@@ -36,13 +39,13 @@ func (d *Deployer) checkConvergence(ctx context.Context, plan *schema.Convergenc
 			return nil, report.Errorf(report.Refused, "%s is not in the file any more, and was imported on another host", s.ID()).
 				WithHint("run there: solutionctl deploy unimport %s %s", s.Solution, s.Version)
 		}
-		deployed, err := d.deployments(ctx, s.Solution)
+		deployed, err := d.Records.Deployments(ctx, s.Solution)
 		if err != nil {
 			return nil, err
 		}
 		var users []string
 		for _, there := range deployed {
-			if there.version == s.Version {
+			if there.Version == s.Version {
 				users = append(users, there.String())
 			}
 		}
@@ -66,7 +69,7 @@ func activeAfter(plan *schema.Convergence) []schema.SolutionAt {
 
 // checkActiveAfter refuses a plan whose active versions lack what they, or others, need. Some of them are not imported yet.
 func (d *Deployer) checkActiveAfter(ctx context.Context, plan *schema.Convergence, host Host) error {
-	catalog, err := d.Catalog(ctx)
+	catalog, err := d.Records.Catalog(ctx)
 	if err != nil {
 		return err
 	}
@@ -77,13 +80,13 @@ func (d *Deployer) checkActiveAfter(ctx context.Context, plan *schema.Convergenc
 		}
 		catalog.Put(schema.Import{Name: i.Solution, Version: i.Version, DependsOn: manifest.Spec.DependsOn})
 	}
-	return d.checkDependencies(ctx, catalog, activate(activeAfter(plan)))
+	return d.checkDependencies(ctx, catalog, dependencies.Activate(activeAfter(plan)))
 }
 
 // checkDefinitions judges the definitions of all versions that are to be active together, and tells what they mean for stored
 // objects. Some of them are not imported yet.
-func (d *Deployer) checkDefinitions(ctx context.Context, plan *schema.Convergence, host Host, a accepted) ([]string, error) {
-	catalog, err := d.Catalog(ctx)
+func (d *Deployer) checkDefinitions(ctx context.Context, plan *schema.Convergence, host Host, a definitions.Accepted) ([]string, error) {
+	catalog, err := d.Records.Catalog(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -99,25 +102,25 @@ func (d *Deployer) checkDefinitions(ctx context.Context, plan *schema.Convergenc
 			return nil, err
 		}
 		var kept []string
-		if kept, err = d.keepServed(ctx, catalog, p, own); err != nil {
+		if kept, err = d.Definitions.KeepServed(ctx, catalog, p, own); err != nil {
 			return nil, fmt.Errorf("activate %s: %w", at.ID(), err)
 		}
 		notices, all = append(notices, kept...), append(all, own...)
 	}
-	judged, err := d.judgeCRDs(ctx, all, a)
+	judged, err := d.Definitions.Judge(ctx, all, a)
 	if err != nil {
 		return nil, err
 	}
-	return append(notices, judged.notices...), nil
+	return append(notices, judged.Notices...), nil
 }
 
 // payloadFor is that of a version that a plan activates.
-func (d *Deployer) payloadFor(ctx context.Context, plan *schema.Convergence, catalog *Catalog, host Host, at schema.SolutionAt) (*render.Payload, error) {
+func (d *Deployer) payloadFor(ctx context.Context, plan *schema.Convergence, catalog *records.Catalog, host Host, at schema.SolutionAt) (*render.Payload, error) {
 	for _, i := range plan.Import {
 		if i.SolutionAt == at {
 			return host.Payload(i.Path)
 		}
 	}
 	found, _ := catalog.Get(at.ID())
-	return d.payload(ctx, found)
+	return d.Records.Payload(ctx, found)
 }

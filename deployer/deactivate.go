@@ -9,7 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/definitions"
+	"github.com/solutionctl/solutionctl/deployer/dependencies"
 	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -18,8 +21,8 @@ import (
 type DeactivateOptions struct {
 	Options
 	Solution string
-	Data     DataPolicy // KeepData keeps the definitions and every custom resource
-	Export   Export     // where custom resources go before they are deleted
+	Data     DataPolicy         // KeepData keeps the definitions and every custom resource
+	Export   definitions.Export // where custom resources go before they are deleted
 
 	begun bool                // by somebody who was told who has the Solution, and whose data was to go
 	later []schema.SolutionAt // what else becomes active, or with the version "" no longer is, in the run that this is a part of
@@ -34,18 +37,18 @@ func (d *Deployer) Deactivate(ctx context.Context, o DeactivateOptions) (*schema
 
 func (d *Deployer) planDeactivation(ctx context.Context, o DeactivateOptions) (*task, error) {
 	t := &task{Operation: schema.Operation{Operation: "deactivate", Solution: o.Solution}}
-	catalog, err := d.Catalog(ctx)
+	catalog, err := d.Records.Catalog(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if t.Version, err = d.active(ctx, o.Solution); err != nil {
+	if t.Version, err = d.Records.Active(ctx, o.Solution); err != nil {
 		return nil, err
 	}
-	definitions, err := d.definitions(ctx, catalog, o.Solution)
+	crds, err := d.Definitions.Of(ctx, catalog, o.Solution)
 	if err != nil {
 		return nil, err
 	}
-	state, err := d.engine.State(ctx, engine.Key{Solution: o.Solution})
+	state, err := d.Records.Engine.State(ctx, engine.Key{Solution: o.Solution})
 	if err != nil {
 		return nil, err
 	}
@@ -57,25 +60,25 @@ func (d *Deployer) planDeactivation(ctx context.Context, o DeactivateOptions) (*
 		t.notice("Solution " + o.Solution + " is not active")
 		return t, nil
 	}
-	if err = d.checkDependencies(ctx, catalog, activate(o.later, schema.SolutionAt{Solution: o.Solution})); err != nil {
+	if err = d.checkDependencies(ctx, catalog, dependencies.Activate(o.later, schema.SolutionAt{Solution: o.Solution})); err != nil {
 		return nil, err
 	}
-	if err = d.checkDeactivation(ctx, t, o, definitions); err != nil {
+	if err = d.checkDeactivation(ctx, t, o, crds); err != nil {
 		return nil, err
 	}
 	release := engine.Release{Key: engine.Key{Solution: o.Solution}, Operation: "deactivate"}
 	if o.Data != KeepData {
-		for _, object := range definitions {
-			release.Delete = append(release.Delete, crdRef(object.GetName()))
+		for _, object := range crds {
+			release.Delete = append(release.Delete, definitions.Ref(object.GetName()))
 		}
 	}
-	plan, err := d.engine.Plan(ctx, release, o.plan())
+	plan, err := d.Records.Engine.Plan(ctx, release, o.plan())
 	if err != nil {
 		return nil, err
 	}
 	t.plans = []*engine.Plan{plan}
 	t.notice(keptNotices(plan)...)
-	if t.records, t.after, err = d.setActive(ctx, o.Solution, ""); err != nil {
+	if t.records, t.after, err = d.Records.SetActive(ctx, o.Solution, ""); err != nil {
 		return nil, err
 	}
 	if err := d.prepareDefinitions(ctx, t, plan, nil); err != nil {
@@ -86,20 +89,20 @@ func (d *Deployer) planDeactivation(ctx context.Context, o DeactivateOptions) (*
 		if err := prepare(ctx); err != nil {
 			return err
 		}
-		if err := d.emptyDefinitions(ctx, o, definitions); err != nil || o.Data == KeepData || !protected(state) {
+		if err := d.emptyDefinitions(ctx, o, crds); err != nil || o.Data == KeepData || !definitions.IsProtected(state) {
 			return err
 		}
-		return d.allowDeletion(ctx, definitions)
+		return d.Definitions.AllowDeletion(ctx, crds)
 	}
-	if o.Data == KeepData && protected(state) {
+	if o.Data == KeepData && definitions.IsProtected(state) {
 		t.notice("the definitions are kept, and no longer protected from deletion")
 	}
-	if o.Data != KeepData && protected(state) {
+	if o.Data != KeepData && definitions.IsProtected(state) {
 		t.needs = append(t.needs, cluster.Permission{Verb: "update", Group: cluster.DefinitionKind.Group, Resource: "customresourcedefinitions"})
 	}
 	if o.Data == DeleteData {
-		for _, object := range definitions {
-			t.needs = append(t.needs, onObjects(object, "list", "get", "delete", "watch")...)
+		for _, object := range crds {
+			t.needs = append(t.needs, definitions.OnObjects(object, "list", "get", "delete", "watch")...)
 		}
 	}
 	return t, nil
@@ -107,22 +110,22 @@ func (d *Deployer) planDeactivation(ctx context.Context, o DeactivateOptions) (*
 
 // emptyDefinitions makes sure that deleting the definitions deletes nothing else: what there is, is exported and deleted if
 // that was asked for.
-func (d *Deployer) emptyDefinitions(ctx context.Context, o DeactivateOptions, definitions []*unstructured.Unstructured) error {
+func (d *Deployer) emptyDefinitions(ctx context.Context, o DeactivateOptions, crds []*unstructured.Unstructured) error {
 	if o.Data == KeepData {
 		return nil
 	}
 	if o.Data == DeleteData {
-		list, err := d.customResources(ctx, definitions, "")
+		list, err := d.Definitions.Instances(ctx, crds, "")
 		if err != nil {
 			return err
 		}
-		if err := d.deleteResources(ctx, list, o.Export, o.Timeout); err != nil {
+		if err := d.Definitions.DeleteInstances(ctx, list, o.Export, o.Timeout); err != nil {
 			return err
 		}
 	}
-	left, err := d.customResources(ctx, definitions, "")
+	left, err := d.Definitions.Instances(ctx, crds, "")
 	if err == nil && len(left) > 0 {
-		err = report.Errorf(report.Conflict, "somebody makes custom resources at the same time: %s", countText(left)).WithHint("run the command again")
+		err = report.Errorf(report.Conflict, "somebody makes custom resources at the same time: %s", definitions.CountText(left)).WithHint("run the command again")
 	}
 	return err
 }
@@ -132,7 +135,7 @@ func (d *Deployer) checkDeactivation(ctx context.Context, t *task, o DeactivateO
 	if o.Data == KeepData {
 		return nil
 	}
-	list, err := d.customResources(ctx, definitions, "")
+	list, err := d.Definitions.Instances(ctx, definitions, "")
 	if err != nil {
 		return err
 	}
@@ -148,7 +151,7 @@ func (d *Deployer) checkDeactivation(ctx context.Context, t *task, o DeactivateO
 	if len(list) > 0 {
 		t.notice("custom resources are deleted: " + strings.Join(counts, "; "))
 	}
-	deployed, err := d.deployments(ctx, o.Solution)
+	deployed, err := d.Records.Deployments(ctx, o.Solution)
 	if err != nil || len(deployed) == 0 {
 		return err
 	}
@@ -166,15 +169,15 @@ func (d *Deployer) checkDeactivation(ctx context.Context, t *task, o DeactivateO
 }
 
 // countByEnvironment counts custom resources for each environment they are in.
-func (d *Deployer) countByEnvironment(ctx context.Context, list []customResource) ([]string, error) {
-	environments, err := d.documents.Environments(ctx)
+func (d *Deployer) countByEnvironment(ctx context.Context, list []definitions.Instance) ([]string, error) {
+	environments, err := d.Records.Documents.Environments(ctx)
 	if err != nil {
 		return nil, err
 	}
-	of := environmentsByNamespace(environments)
-	groups := map[string][]customResource{}
+	of := records.EnvironmentsByNamespace(environments)
+	groups := map[string][]definitions.Instance{}
 	for _, one := range list {
-		namespace := one.object.GetNamespace()
+		namespace := one.Object.GetNamespace()
 		switch {
 		case namespace == "":
 			groups["outside of namespaces"] = append(groups["outside of namespaces"], one)
@@ -188,7 +191,7 @@ func (d *Deployer) countByEnvironment(ctx context.Context, list []customResource
 	}
 	var counts []string
 	for _, place := range slices.Sorted(maps.Keys(groups)) {
-		counts = append(counts, countText(groups[place])+" "+place)
+		counts = append(counts, definitions.CountText(groups[place])+" "+place)
 	}
 	return counts, nil
 }

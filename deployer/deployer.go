@@ -1,9 +1,14 @@
 // Package deployer has the verbs: what an administrator tells a cluster to do with Solutions.
 //
-// A [Deployer], made with [New], is a connection to a cluster and a way to report. Each verb is one method with one struct of options:
-// [Deployer.RecordImport] and [Deployer.RecordUnimport] keep the [Catalog] of what the cluster may run,
-// [Deployer.Activate] and [Deployer.Deactivate] handle the cluster-wide part of a Solution, [Deployer.Add] and
-// [Deployer.Remove] its part in an environment, and [Deployer.Converge] does what a SolutionsConfiguration says.
+// A [Deployer], made with [New], is a connection to a cluster and a way to report. Each verb is one method with one struct of
+// options: [Deployer.RecordImport] and [Deployer.RecordUnimport] keep the catalogue of what the cluster may run,
+// [Deployer.Activate] and [Deployer.Deactivate] handle the cluster-wide part of a Solution, [Deployer.Add], [Deployer.Change],
+// [Deployer.Rollback] and [Deployer.Remove] its part in an environment, and [Deployer.Converge] does what a SolutionsConfiguration
+// says.
+//
+// What a verb stands on has packages of its own, which it composes: package records knows what is deployed, dependencies who needs
+// whom, definitions what becomes of stored instances, survey how everything is, apps the instances of users, and package engine
+// applies what package render makes of a version.
 //
 // A verb first reads, judges and plans, then asks whether the user may do all of it, and only then changes anything:
 // with DryRun it stops there. Running it again after it was interrupted finishes the work. Every verb works anywhere the
@@ -18,9 +23,13 @@ import (
 	"errors"
 	"time"
 
+	"github.com/solutionctl/solutionctl/deployer/apps"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/definitions"
 	"github.com/solutionctl/solutionctl/deployer/engine"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/deployer/records"
+	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -40,9 +49,10 @@ type Config struct {
 type Deployer struct {
 	Config
 
-	engine    *engine.Engine
-	documents *metalk8s.Documents
-	payloads  contents
+	Records     *records.Records
+	Definitions *definitions.Guard
+	Survey      *survey.Survey
+	Apps        *apps.Apps
 }
 
 // New returns the verbs on a cluster.
@@ -50,10 +60,16 @@ func New(c Config) *Deployer {
 	if c.Sink == nil {
 		c.Sink = report.Discard
 	}
+	r := &records.Records{
+		Cluster: c.Cluster, Now: c.Now, Version: c.Version,
+		Engine:    &engine.Engine{Cluster: c.Cluster, Sink: c.Sink, Now: c.Now, Tool: c.Version},
+		Documents: &metalk8s.Documents{Cluster: c.Cluster, Sink: c.Sink},
+	}
+	g := &definitions.Guard{Cluster: c.Cluster, Records: r, Sink: c.Sink}
 	return &Deployer{
-		Config:    c,
-		engine:    &engine.Engine{Cluster: c.Cluster, Sink: c.Sink, Now: c.Now, Tool: c.Version},
-		documents: &metalk8s.Documents{Cluster: c.Cluster, Sink: c.Sink},
+		Config: c, Records: r, Definitions: g,
+		Survey: &survey.Survey{Cluster: c.Cluster, Records: r, Definitions: g, Now: c.Now},
+		Apps:   &apps.Apps{Cluster: c.Cluster, Records: r, Definitions: g, Sink: c.Sink},
 	}
 }
 

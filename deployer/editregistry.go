@@ -3,6 +3,7 @@ package deployer
 import (
 	"context"
 
+	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/schema"
 )
 
@@ -18,28 +19,28 @@ type EndpointOptions struct {
 // references of everything that was deployed depend on it.
 func (d *Deployer) AddEndpoints(ctx context.Context, more schema.ClusterRegistry, o EndpointOptions) (*schema.ClusterRegistry, error) {
 	return d.editRegistry(ctx, o.DryRun, func(known *schema.ClusterRegistry) (*schema.ClusterRegistry, error) {
-		return withEndpoints(known, more, o.Replace)
+		return records.WithEndpoints(known, more, o.Replace)
 	})
 }
 
 // RemoveEndpoints forgets endpoints, and authorities that no other endpoint has.
 func (d *Deployer) RemoveEndpoints(ctx context.Context, endpoints []string) (*schema.ClusterRegistry, error) {
 	return d.editRegistry(ctx, false, func(known *schema.ClusterRegistry) (*schema.ClusterRegistry, error) {
-		return withoutEndpoints(known, endpoints)
+		return records.WithoutEndpoints(known, endpoints)
 	})
 }
 
 // editRegistry changes what is recorded. A dry run takes no lock: a lock is a change, too.
 func (d *Deployer) editRegistry(ctx context.Context, dryRun bool, edit func(*schema.ClusterRegistry) (*schema.ClusterRegistry, error)) (next *schema.ClusterRegistry, err error) {
 	if dryRun {
-		known, err := d.Registry(ctx)
+		known, err := d.Records.Registry(ctx)
 		if err != nil {
 			return nil, err
 		}
 		return edit(known)
 	}
 	err = d.locked(ctx, func(ctx context.Context) error {
-		next, err = d.recordRegistry(ctx, edit)
+		next, err = d.Records.EditRegistry(ctx, edit)
 		return err
 	}, clusterLock)
 	return next, err

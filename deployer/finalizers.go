@@ -15,6 +15,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/health"
+	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -33,7 +34,7 @@ func (h Held) String() string { return h.ObjectRef.String() + ": " + strings.Joi
 // Held lists what was deleted in an environment, or in one of its namespaces, and is kept by finalizers. What Kubernetes
 // itself holds is not among it: that goes when its reason does.
 func (d *Deployer) Held(ctx context.Context, environment, namespace string) ([]Held, error) {
-	namespaces, err := d.documents.Select(ctx, environment, namespace)
+	namespaces, err := d.Records.Documents.Select(ctx, environment, namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +71,7 @@ func appendHeld(list []Held, kind kube.GroupVersionKind, object *unstructured.Un
 	if object.GetDeletionTimestamp() == nil || len(finalizers) == 0 {
 		return list
 	}
-	return append(list, Held{refOf(kind, object), finalizers, object})
+	return append(list, Held{records.RefOf(kind, object), finalizers, object})
 }
 
 // mayLetGo is what it takes to remove finalizers.

@@ -16,8 +16,10 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/definitions"
 	"github.com/solutionctl/solutionctl/deployer/engine"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/deployer/render"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -63,7 +65,7 @@ func (g *Grants) YAML() ([]byte, error) {
 
 // Roles computes what it takes to deploy any imported version of a Solution, from what the versions consist of.
 func (d *Deployer) Roles(ctx context.Context, o RolesOptions) (*Grants, error) {
-	catalog, err := d.Catalog(ctx)
+	catalog, err := d.Records.Catalog(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +89,7 @@ func (d *Deployer) Roles(ctx context.Context, o RolesOptions) (*Grants, error) {
 
 // namespaceNames are those of an environment; one that does not exist is going to have a namespace of its name.
 func (d *Deployer) namespaceNames(ctx context.Context, environment string) ([]string, error) {
-	found, err := d.documents.Environment(ctx, environment)
+	found, err := d.Records.Documents.Environment(ctx, environment)
 	if report.CodeOf(err) == report.NotFound {
 		return []string{environment}, nil
 	}
@@ -121,7 +123,7 @@ func baseRights() []cluster.Permission {
 }
 
 // version adds what a version consists of.
-func (g *granting) version(ctx context.Context, catalog *Catalog, i schema.Import, namespaces []string) error {
+func (g *granting) version(ctx context.Context, catalog *records.Catalog, i schema.Import, namespaces []string) error {
 	payload, settings, err := g.d.settings(ctx, catalog, i)
 	if err != nil {
 		return err
@@ -132,7 +134,7 @@ func (g *granting) version(ctx context.Context, catalog *Catalog, i schema.Impor
 		return err
 	}
 	if g.o.ProtectCRDs {
-		activation = append(activation, protect(engine.Key{Solution: i.Name}, activation)...)
+		activation = append(activation, definitions.Protect(engine.Key{Solution: i.Name}, activation)...)
 	}
 	for _, object := range activation {
 		switch group := object.GroupVersionKind().Group; {
@@ -168,16 +170,16 @@ func (g *granting) version(ctx context.Context, catalog *Catalog, i schema.Impor
 func (g *granting) define(definition *unstructured.Unstructured) {
 	name := definition.GetName()
 	g.served[name] = slices.Compact(slices.Sorted(slices.Values(append(g.served[name], render.ServedVersions(definition)...))))
-	g.wide = append(g.wide, onObjects(definition, "get", "list", "watch", "delete")...)
+	g.wide = append(g.wide, definitions.OnObjects(definition, "get", "list", "watch", "delete")...)
 	if len(g.served[name]) > 1 { // they are stored anew when a version goes
-		g.wide = append(g.wide, mayMigrate(definition)...)
+		g.wide = append(g.wide, definitions.MayMigrate(definition)...)
 	}
-	g.kinds = append(g.kinds, onObjects(definition, "get", "list", "watch", "create", "patch", "update", "delete")...)
+	g.kinds = append(g.kinds, definitions.OnObjects(definition, "get", "list", "watch", "create", "patch", "update", "delete")...)
 	versions, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions")
 	for _, version := range versions {
 		if v, ok := version.(map[string]any); ok {
 			if _, scales, _ := unstructured.NestedMap(v, "subresources", "scale"); scales {
-				scale := onObjects(definition, "patch")
+				scale := definitions.OnObjects(definition, "patch")
 				scale[0].Subresource = "scale"
 				g.kinds = append(g.kinds, scale...)
 			}
@@ -209,7 +211,7 @@ func (g *granting) placed(ctx context.Context, object *unstructured.Unstructured
 
 // object adds every verb that some change of an object takes. A kind that the cluster does not have is not deployed.
 func (g *granting) object(ctx context.Context, to *[]cluster.Permission, object *unstructured.Unstructured) error {
-	ref := refOf(object.GroupVersionKind(), object)
+	ref := records.RefOf(object.GroupVersionKind(), object)
 	for _, action := range []schema.Action{schema.ActionCreate, schema.ActionDelete} {
 		wanted, err := g.d.needed(ctx, schema.Change{Action: action, Object: ref}, true)
 		if errors.Is(err, cluster.ErrNoKind) {
@@ -238,16 +240,16 @@ func (g *granting) finish(namespaces []string) *Grants {
 		cluster.Permission{Resource: "configmaps", Name: metalk8s.EnvironmentConfigMap}.Each("get"),
 		cluster.Permission{Resource: "configmaps", Name: render.ApplicationsName(g.o.Solution)}.Each("get"),
 	)
-	records := slices.Concat(
+	changes := slices.Concat(
 		cluster.Permission{Resource: "secrets"}.Each("get", "list", "create", "update", "delete"),
-		cluster.Permission{Resource: "configmaps", Name: registryName}.Each("get"),
+		cluster.Permission{Resource: "configmaps", Name: records.RegistryName}.Each("get"),
 		cluster.Permission{Group: "coordination.k8s.io", Resource: "leases"}.Each("get", "create", "update"),
 	)
 	shared := cluster.Permission{Resource: "configmaps", Name: metalk8s.SolutionsConfigMap}.Each("get", "update")
 	roles := []rbacv1.ClusterRole{
 		grantRole("ClusterRole", installer, "", g.wide),
 		grantRole("ClusterRole", installer+"-environment", "", g.here),
-		grantRole("Role", installer, cluster.SystemNamespace, records),
+		grantRole("Role", installer, cluster.SystemNamespace, changes),
 		grantRole("Role", installer, metalk8s.SolutionsNamespace, shared),
 		grantRole("ClusterRole", applications, "", append(told, g.kinds...)),
 	}

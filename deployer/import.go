@@ -1,25 +1,29 @@
 package deployer
 
-import "context"
+import (
+	"context"
+
+	"github.com/solutionctl/solutionctl/deployer/records"
+)
 
 // RecordImport makes a version known to the cluster: its payload is stored, the catalogue and MetalK8s' ConfigMap get an
 // entry. Recording the same archive again changes nothing; another archive of the same version is refused while the
 // first one is in use, unless it is a pre-release: then the notices say what goes on with the first one.
-func (d *Deployer) RecordImport(ctx context.Context, r ImportRecord) (notices []string, err error) {
+func (d *Deployer) RecordImport(ctx context.Context, r records.ImportRecord) (notices []string, err error) {
 	err = d.locked(ctx, func(ctx context.Context) error {
-		catalog, failure := d.Catalog(ctx)
+		catalog, failure := d.Records.Catalog(ctx)
 		if failure != nil {
 			return failure
 		}
-		if notices, failure = d.checkImport(ctx, catalog, r); failure != nil {
+		if notices, failure = d.Records.CheckImport(ctx, catalog, r); failure != nil {
 			return failure
 		}
-		return d.recordImport(ctx, catalog, r)
+		return d.Records.Import(ctx, catalog, r)
 	}, clusterLock)
 	return notices, err
 }
 
 // RecordUnimport forgets a version, unless something uses it. A version that is not known is no error: the work is done.
 func (d *Deployer) RecordUnimport(ctx context.Context, id string) error {
-	return d.locked(ctx, func(ctx context.Context) error { return d.recordUnimport(ctx, id) }, clusterLock)
+	return d.locked(ctx, func(ctx context.Context) error { return d.Records.Unimport(ctx, id) }, clusterLock)
 }

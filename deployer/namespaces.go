@@ -11,9 +11,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/definitions"
+	"github.com/solutionctl/solutionctl/deployer/dependencies"
 	"github.com/solutionctl/solutionctl/deployer/engine"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/deployer/render"
+	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -40,7 +44,7 @@ func (d *Deployer) CreateEnvironment(ctx context.Context, o metalk8s.CreateOptio
 	}
 	var result metalk8s.Creation
 	err = d.locked(ctx, func(ctx context.Context) (err error) {
-		result, err = d.documents.CreateEnvironment(ctx, o)
+		result, err = d.Records.Documents.CreateEnvironment(ctx, o)
 		return err
 	}, lockOf(o.Namespace))
 	if err != nil {
@@ -76,7 +80,7 @@ func (d *Deployer) checkNobodys(ctx context.Context, namespace string) error {
 	if !system {
 		return nil
 	}
-	catalog, err := d.Catalog(ctx)
+	catalog, err := d.Records.Catalog(ctx)
 	if err == nil && len(catalog.Of(solution)) > 0 {
 		return refused(solution)
 	}
@@ -118,8 +122,8 @@ type DeleteEnvironmentOptions struct {
 	// Data is RefuseData, which refuses while anything is used, or DeleteData, which removes the Solutions in the namespaces
 	// and deletes every custom resource first.
 	Data   DataPolicy
-	Export Export // where custom resources go before they are deleted
-	// Others may be deleted although they are not part of a Solution: what [Deployer.Others] lists. While there is anything else
+	Export definitions.Export // where custom resources go before they are deleted
+	// Others may be deleted although they are not part of a Solution: what [survey.Survey.Others] lists. While there is anything else
 	// that is not, nothing is done.
 	Others []schema.ObjectRef
 	// Release are objects whose finalizers are removed, of those that [Deployer.Held] lists. What their operators would have
@@ -152,7 +156,7 @@ func (d *Deployer) DeleteEnvironment(ctx context.Context, o DeleteEnvironmentOpt
 
 // deletedBefore tells that there is nothing to delete, and what is there, in case that it was meant.
 func (d *Deployer) deletedBefore(ctx context.Context, o DeleteEnvironmentOptions, why error) (*schema.Operation, error) {
-	environments, err := d.documents.Environments(ctx)
+	environments, err := d.Records.Documents.Environments(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -177,7 +181,7 @@ func (d *Deployer) leftBehind(ctx context.Context, namespace string) (left []*en
 	if err != nil || live != nil {
 		return nil, false, err
 	}
-	left, err = d.statesIn(ctx, []metalk8s.Namespace{{Name: namespace}})
+	left, err = d.Records.StatesIn(ctx, []metalk8s.Namespace{{Name: namespace}})
 	return left, true, err
 }
 
@@ -191,7 +195,7 @@ func (d *Deployer) planForgetting(ctx context.Context, t *task, o DeleteEnvironm
 	var releases []engine.Release
 	for _, s := range states {
 		release := engine.Release{Key: s.Key, Operation: t.Operation.Operation}
-		for _, object := range everything(s) {
+		for _, object := range records.ObjectsOf(s) {
 			release.Delete = append(release.Delete, object.ObjectRef)
 		}
 		releases = append(releases, release)
@@ -201,28 +205,17 @@ func (d *Deployer) planForgetting(ctx context.Context, t *task, o DeleteEnvironm
 		for _, s := range states {
 			keys = append(keys, s.Key)
 		}
-		return d.engine.Forget(ctx, keys...)
+		return d.Records.Engine.Forget(ctx, keys...)
 	}
-	t.plans, err = d.engine.PlanAll(ctx, releases, o.plan())
+	t.plans, err = d.Records.Engine.PlanAll(ctx, releases, o.plan())
 	return err
-}
-
-// everything are the objects on a record, those that were kept when all else was removed included.
-func everything(s *engine.State) []schema.DeployedObject {
-	var objects []schema.DeployedObject
-	for _, revision := range []*schema.DeploymentRevision{s.Current, s.Pending} {
-		if revision != nil {
-			objects = append(objects, revision.Objects...)
-		}
-	}
-	return objects
 }
 
 func (d *Deployer) planDeletion(ctx context.Context, o DeleteEnvironmentOptions, namespaces []metalk8s.Namespace) (*task, error) {
 	if err := metalk8s.Deletable(namespaces); err != nil {
 		return nil, err
 	}
-	states, err := d.statesIn(ctx, namespaces)
+	states, err := d.Records.StatesIn(ctx, namespaces)
 	if err != nil {
 		return nil, err
 	}
@@ -230,29 +223,29 @@ func (d *Deployer) planDeletion(ctx context.Context, o DeleteEnvironmentOptions,
 	if err != nil {
 		return nil, err
 	}
-	others, err := d.others(ctx, namespaces, states)
+	others, err := d.Survey.OthersIn(ctx, namespaces, states)
 	if err != nil {
 		return nil, err
 	}
 	if err = o.inUse(usage, others); err != nil {
 		return nil, err
 	}
-	catalog, err := d.Catalog(ctx)
+	catalog, err := d.Records.Catalog(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if err = d.checkDependencies(ctx, catalog, emptied(namespaces)); err != nil {
+	if err = d.checkDependencies(ctx, catalog, dependencies.Empty(namespaces)); err != nil {
 		return nil, err
 	}
 	t := &task{Operation: schema.Operation{Operation: "delete", Environment: o.Environment}}
-	var lost []customResource
+	var lost []definitions.Instance
 	for _, use := range usage {
 		if use.IsClaim() {
 			t.notice("data is deleted: " + use.String())
 			continue
 		}
 		for _, object := range use.Objects {
-			lost = append(lost, customResource{kind: use.Kind, object: object})
+			lost = append(lost, definitions.Instance{Kind: use.Kind, Object: object})
 			apiVersion, kind := use.Kind.ToAPIVersionAndKind()
 			t.records = append(t.records, schema.Change{
 				Action: schema.ActionDelete,
@@ -261,11 +254,11 @@ func (d *Deployer) planDeletion(ctx context.Context, o DeleteEnvironmentOptions,
 		}
 	}
 	if len(lost) > 0 {
-		t.notice("custom resources are deleted: " + countText(lost))
+		t.notice("custom resources are deleted: " + definitions.CountText(lost))
 	}
 	for _, ref := range others {
 		if ref.Name == "" {
-			t.notice("also deleted: " + OtherText(ref))
+			t.notice("also deleted: " + survey.OtherText(ref))
 			continue
 		}
 		t.records = append(t.records, schema.Change{Action: schema.ActionDelete, Object: ref, Note: "not part of a Solution"})
@@ -296,14 +289,14 @@ func (d *Deployer) planDeletion(ctx context.Context, o DeleteEnvironmentOptions,
 		t.records = append(t.records, schema.Change{Action: schema.ActionDelete, Object: namespaceRef(n.Name)})
 	}
 	t.before = func(ctx context.Context) error {
-		exported, err := d.export(ctx, lost, o.Export)
+		exported, err := d.Definitions.Export(ctx, lost, o.Export)
 		if err != nil {
 			return err
 		}
 		if err := d.letGo(ctx, o.Release); err != nil {
 			return err
 		}
-		if err := d.removeResources(ctx, exported, o.Timeout); err != nil {
+		if err := d.Definitions.RemoveInstances(ctx, exported, o.Timeout); err != nil {
 			return o.orForce(err)
 		}
 		return d.clearVersions(ctx, namespaces)
@@ -312,7 +305,7 @@ func (d *Deployer) planDeletion(ctx context.Context, o DeleteEnvironmentOptions,
 		if err := forget(ctx); err != nil {
 			return err
 		}
-		return o.orForce(d.documents.DeleteNamespaces(ctx, namespaces, metalk8s.DeleteOptions{Timeout: o.Timeout, NoWait: o.NoWait}))
+		return o.orForce(d.Records.Documents.DeleteNamespaces(ctx, namespaces, metalk8s.DeleteOptions{Timeout: o.Timeout, NoWait: o.NoWait}))
 	}
 	return t, nil
 }
@@ -329,9 +322,9 @@ func (o *DeleteEnvironmentOptions) inUse(usage []metalk8s.Use, others []schema.O
 			command += " --delete-data"
 		}
 	}
-	more := slices.DeleteFunc(slices.Clone(others), func(ref schema.ObjectRef) bool { return isSetting(ref) || slices.Contains(o.Others, ref) })
+	more := slices.DeleteFunc(slices.Clone(others), func(ref schema.ObjectRef) bool { return survey.IsSetting(ref) || slices.Contains(o.Others, ref) })
 	if len(more) > 0 {
-		things = append(things, "not part of a Solution:\n  "+othersText(more))
+		things = append(things, "not part of a Solution:\n  "+survey.OthersText(more))
 		command += " --delete-others"
 	}
 	if len(things) == 0 {
@@ -356,25 +349,16 @@ func (o *DeleteEnvironmentOptions) command() string {
 	return text
 }
 
-// statesIn returns the records of what is, or was, in namespaces.
-func (d *Deployer) statesIn(ctx context.Context, namespaces []metalk8s.Namespace) ([]*engine.State, error) {
-	var names []string
-	for _, n := range namespaces {
-		names = append(names, n.Name)
-	}
-	return d.engine.StatesIn(ctx, names...)
-}
-
 // usage is what MetalK8s' documents, our records and the cluster say is used in namespaces. What a Solution brought itself
 // is part of the Solution.
 func (d *Deployer) usage(ctx context.Context, namespaces []metalk8s.Namespace, states []*engine.State) ([]metalk8s.Use, error) {
-	usage, err := d.documents.Usage(ctx, namespaces)
+	usage, err := d.Records.Documents.Usage(ctx, namespaces)
 	if err != nil {
 		return nil, err
 	}
 	brought := map[string]bool{}
 	for _, s := range states {
-		for _, object := range everything(s) {
+		for _, object := range records.ObjectsOf(s) {
 			if !object.Kept {
 				brought[object.UID] = true
 			}
@@ -385,7 +369,7 @@ func (d *Deployer) usage(ctx context.Context, namespaces []metalk8s.Namespace, s
 	}
 	usage = slices.DeleteFunc(usage, func(u metalk8s.Use) bool { return u.Solution == "" && len(u.Objects) == 0 })
 	for _, s := range states {
-		version, deployed := deployedVersion(s)
+		version, deployed := records.DeployedVersion(s)
 		listed := slices.ContainsFunc(usage, func(u metalk8s.Use) bool { return u.Namespace == s.Namespace && u.Solution == s.Solution })
 		if deployed && !listed {
 			usage = append(usage, metalk8s.Use{Namespace: s.Namespace, Solution: s.Solution, Version: version})
@@ -394,24 +378,11 @@ func (d *Deployer) usage(ctx context.Context, namespaces []metalk8s.Namespace, s
 	return usage, nil
 }
 
-// deployedVersion is the version of which objects are there, or may be.
-func deployedVersion(s *engine.State) (version string, deployed bool) {
-	for _, revision := range []*schema.DeploymentRevision{s.Pending, s.Current} {
-		if revision != nil && (revision.Version != "" || slices.ContainsFunc(revision.Objects, isThere)) {
-			return revision.Version, true
-		}
-	}
-	return "", false
-}
-
-// isThere tells whether an object is deployed: what was kept when all else was removed is only left behind.
-func isThere(object schema.DeployedObject) bool { return !object.Kept }
-
 // clearVersions tells MetalK8s that no Solution is to be in the namespaces any more, so that it deploys none again.
 func (d *Deployer) clearVersions(ctx context.Context, namespaces []metalk8s.Namespace) error {
 	for _, n := range namespaces {
 		for _, solution := range slices.Sorted(maps.Keys(n.Versions)) {
-			err := d.documents.SetVersion(ctx, n.Name, solution, "")
+			err := d.Records.Documents.SetVersion(ctx, n.Name, solution, "")
 			if n.Terminating && report.CodeOf(err) == report.Conflict {
 				continue // the ConfigMap is gone
 			}

@@ -7,8 +7,11 @@ import (
 	"time"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/definitions"
+	"github.com/solutionctl/solutionctl/deployer/dependencies"
 	"github.com/solutionctl/solutionctl/deployer/engine"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -74,8 +77,8 @@ type task struct {
 	records       []schema.Change      // what before and after change in the shared documents
 	needs         []cluster.Permission // what before takes
 	// exported may lose data, which was accepted, and go to export before anything else is done.
-	exported []scope
-	export   Export
+	exported []definitions.Scope
+	export   definitions.Export
 }
 
 // perform prepares a verb and carries it out under its locks. A dry run takes none: a lock is a change, too.
@@ -122,7 +125,7 @@ func (d *Deployer) inNamespaces(ctx context.Context, o Options, environment, nam
 		joined := false
 		done, err := d.perform(ctx, o, locks, func(ctx context.Context) (*task, error) {
 			// What was read without the locks may not be so any more, and what was not there has none.
-			current, failed := d.namespaces(ctx, environment, namespace)
+			current, failed := d.Records.Namespaces(ctx, environment, namespace)
 			if failed != nil {
 				return nil, failed
 			}
@@ -134,7 +137,7 @@ func (d *Deployer) inNamespaces(ctx context.Context, o Options, environment, nam
 				}
 			}
 			if len(current) > fewNamespaces {
-				if failed = d.engine.ReadAhead(ctx); failed != nil {
+				if failed = d.Records.Engine.ReadAhead(ctx); failed != nil {
 					return nil, failed
 				}
 			}
@@ -153,7 +156,7 @@ const fewNamespaces = 3
 // namespace that it does not know yet is found when the locks are held.
 func (d *Deployer) lockable(ctx context.Context, environment, namespace string, remembered bool) ([]string, error) {
 	if remembered {
-		names, err := d.documents.Outline(ctx, environment)
+		names, err := d.Records.Documents.Outline(ctx, environment)
 		switch {
 		case err != nil:
 			return nil, err
@@ -163,7 +166,7 @@ func (d *Deployer) lockable(ctx context.Context, environment, namespace string, 
 			return []string{namespace}, nil
 		}
 	}
-	found, err := d.namespaces(ctx, environment, namespace)
+	found, err := d.Records.Namespaces(ctx, environment, namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -174,41 +177,23 @@ func (d *Deployer) lockable(ctx context.Context, environment, namespace string, 
 	return names, nil
 }
 
-// namespaces returns one namespace of an environment, for "" all of them.
-func (d *Deployer) namespaces(ctx context.Context, name, namespace string) ([]metalk8s.Namespace, error) {
-	environment, err := d.documents.Environment(ctx, name)
+// checkDependencies refuses a change of what is deployed that leaves a Solution without another one that it needs.
+func (d *Deployer) checkDependencies(ctx context.Context, catalog *records.Catalog, change func(dependencies.Holdings)) error {
+	if !dependencies.AreThere(catalog) {
+		return nil
+	}
+	held, err := dependencies.Read(ctx, d.Records)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if namespace == "" {
-		return environment.Namespaces, nil
-	}
-	if one, ok := environment.Namespace(namespace); ok {
-		return []metalk8s.Namespace{one}, nil
-	}
-	var names []string
-	for _, n := range environment.Namespaces {
-		names = append(names, n.Name)
-	}
-	all, err := d.documents.Environments(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for _, other := range all {
-		if _, ok := other.Namespace(namespace); ok {
-			return nil, report.Errorf(report.Conflict, "namespace %s belongs to environment %s, not %s", namespace, other.Name, name).
-				WithHint("environment %s has %s", name, strings.Join(names, ", "))
-		}
-	}
-	return nil, report.Errorf(report.NotFound, "environment %s has no namespace %s", name, namespace).
-		WithHint("it has %s; 'solutionctl deploy env create %s --namespace %s' extends it", strings.Join(names, ", "), name, namespace)
+	return dependencies.Check(catalog, held, change)
 }
 
 func (d *Deployer) carryOut(ctx context.Context, t *task, o Options) error {
-	if err := d.exportAll(ctx, t.exported, t.export); err != nil {
+	if err := d.Definitions.ExportAll(ctx, t.exported, t.export); err != nil {
 		return err
 	}
-	err := d.engine.ApplyAll(ctx, t.plans, engine.ApplyOptions{Timeout: o.Timeout, NoWait: o.NoWait, Prepare: t.before})
+	err := d.Records.Engine.ApplyAll(ctx, t.plans, engine.ApplyOptions{Timeout: o.Timeout, NoWait: o.NoWait, Prepare: t.before})
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,9 @@ import (
 	kube "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/definitions"
 	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/lint/rbac"
 	"github.com/solutionctl/solutionctl/schema"
 )
@@ -63,26 +65,11 @@ func onRecord(namespace, name string) []cluster.Permission {
 	return cluster.Permission{Resource: "configmaps", Namespace: namespace, Name: name}.Each("get", "update")
 }
 
-// mayMigrate is what it takes to store the objects of a definition anew.
-func mayMigrate(definition *unstructured.Unstructured) []cluster.Permission {
-	crds := cluster.Permission{Group: cluster.DefinitionKind.Group, Resource: "customresourcedefinitions"}
-	status := crds
-	status.Subresource = "status"
-	return slices.Concat(crds.Each("get", "update"), status.Each("update"), onObjects(definition, "list", "get", "update"))
-}
-
-// onObjects are permissions on the objects of a definition.
-func onObjects(definition *unstructured.Unstructured, verbs ...string) []cluster.Permission {
-	group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")
-	resource, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "plural")
-	return cluster.Permission{Group: group, Resource: resource}.Each(verbs...)
-}
-
 // mayDelete is what it takes to export custom resources, to delete them and to wait until they are gone.
-func (d *Deployer) mayDelete(ctx context.Context, list []customResource) ([]cluster.Permission, error) {
+func (d *Deployer) mayDelete(ctx context.Context, list []definitions.Instance) ([]cluster.Permission, error) {
 	var wanted []cluster.Permission
-	for _, group := range groups(list) {
-		more, err := d.Cluster.PermissionsOn(ctx, group.kind, group.namespace, "list", "get", "delete", "watch")
+	for _, group := range definitions.Groups(list) {
+		more, err := d.Cluster.PermissionsOn(ctx, group.Kind, group.Namespace, "list", "get", "delete", "watch")
 		if err != nil {
 			return nil, err
 		}
@@ -151,7 +138,7 @@ func (d *Deployer) granted(ctx context.Context, plan *engine.Plan) ([]cluster.Pe
 	for _, object := range plan.Release.Objects {
 		kind, namespace := object.GetKind(), object.GetNamespace()
 		isNew := slices.ContainsFunc(plan.Changes, func(c schema.Change) bool {
-			return c.Action == schema.ActionCreate && c.Object == refOf(object.GroupVersionKind(), object)
+			return c.Action == schema.ActionCreate && c.Object == records.RefOf(object.GroupVersionKind(), object)
 		})
 		if object.GroupVersionKind().Group != rbacGroup || kind != "Role" && kind != "ClusterRole" || !isNew {
 			continue

@@ -14,7 +14,9 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/engine"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/deployer/render"
+	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -66,11 +68,11 @@ func (d *Deployer) finishPurge(ctx context.Context, o PurgeOptions) error {
 	if err != nil || live == nil || live.GetDeletionTimestamp() == nil {
 		return err
 	}
-	return d.documents.AwaitGone(ctx, live, metalk8s.DeleteOptions{Timeout: o.Timeout})
+	return d.Records.Documents.AwaitGone(ctx, live, metalk8s.DeleteOptions{Timeout: o.Timeout})
 }
 
 func (d *Deployer) planPurge(ctx context.Context, o PurgeOptions, held []cluster.Held) (*task, error) {
-	states, err := d.engine.States(ctx)
+	states, err := d.Records.Engine.States(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +103,7 @@ func (d *Deployer) planPurge(ctx context.Context, o PurgeOptions, held []cluster
 	}
 	for _, object := range slices.Concat(ours, stored, home) {
 		kind := object.GroupVersionKind()
-		t.records = append(t.records, schema.Change{Action: schema.ActionDelete, Object: refOf(kind, object)})
+		t.records = append(t.records, schema.Change{Action: schema.ActionDelete, Object: records.RefOf(kind, object)})
 		if kind == cluster.ConfigMapKind {
 			t.needs = append(t.needs, cluster.Permission{Verb: "delete", Resource: "configmaps", Namespace: object.GetNamespace(), Name: object.GetName()})
 		}
@@ -128,14 +130,14 @@ func (d *Deployer) planPurge(ctx context.Context, o PurgeOptions, held []cluster
 // checkPurge refuses while there is anything that what a purge removes is about.
 func (d *Deployer) checkPurge(ctx context.Context, states []*engine.State, held []cluster.Held) error {
 	var things []string
-	environments, err := d.documents.Environments(ctx)
+	environments, err := d.Records.Documents.Environments(ctx)
 	if err != nil {
 		return err
 	}
 	for _, e := range environments {
 		things = append(things, "environment "+e.Name+" (solutionctl deploy env delete "+e.Name+")")
 	}
-	catalog, err := d.Catalog(ctx)
+	catalog, err := d.Records.Catalog(ctx)
 	if err != nil {
 		return err
 	}
@@ -173,7 +175,7 @@ func (d *Deployer) checkPurge(ctx context.Context, states []*engine.State, held 
 func (d *Deployer) onRecords(ctx context.Context, states []*engine.State) ([]string, error) {
 	var things []string
 	for _, s := range states {
-		version, deployed := deployedVersion(s)
+		version, deployed := records.DeployedVersion(s)
 		what := strings.TrimSpace(s.Solution + " " + version)
 		switch {
 		case s.Damage != nil:
@@ -189,7 +191,7 @@ func (d *Deployer) onRecords(ctx context.Context, states []*engine.State) ([]str
 			things = append(things, fmt.Sprintf("%s of %s is not finished (solutionctl deploy resume)", s.Pending.Operation, s.Key))
 			continue
 		}
-		for _, object := range everything(s) {
+		for _, object := range records.ObjectsOf(s) {
 			if s.Namespace == "" && object.Kind == cluster.NamespaceKind.Kind && object.Name == render.SystemNamespace(s.Solution) {
 				continue
 			}
@@ -236,8 +238,8 @@ func (d *Deployer) storedObjects(ctx context.Context) ([]*unstructured.Unstructu
 		ours func(*unstructured.Unstructured) bool
 	}{
 		{cluster.SecretKind, engine.Stored},
-		{cluster.SecretKind, ourNamed(importsName)},
-		{cluster.ConfigMapKind, ourNamed(registryName)},
+		{cluster.SecretKind, ourNamed(records.ImportsName)},
+		{cluster.ConfigMapKind, ourNamed(records.RegistryName)},
 		{cluster.LeaseKind, isLock},
 	} {
 		first := len(stored)
@@ -281,7 +283,7 @@ func (d *Deployer) purgeable(ctx context.Context, t *task, ours []*unstructured.
 			continue
 		}
 		namespace := metalk8s.Namespace{Name: object.GetName()}
-		others, err := d.others(ctx, []metalk8s.Namespace{namespace}, states)
+		others, err := d.Survey.OthersIn(ctx, []metalk8s.Namespace{namespace}, states)
 		if err != nil {
 			return nil, err
 		}
@@ -290,11 +292,11 @@ func (d *Deployer) purgeable(ctx context.Context, t *task, ours []*unstructured.
 			return nil, err
 		}
 		others = slices.DeleteFunc(others, func(ref schema.ObjectRef) bool {
-			return slices.ContainsFunc(stored, func(o *unstructured.Unstructured) bool { return ref == refOf(o.GroupVersionKind(), o) })
+			return slices.ContainsFunc(stored, func(o *unstructured.Unstructured) bool { return ref == records.RefOf(o.GroupVersionKind(), o) })
 		})
 		var left []string
 		for _, ref := range others {
-			left = append(left, OtherText(ref))
+			left = append(left, survey.OtherText(ref))
 		}
 		for _, use := range usage {
 			left = append(left, use.String())
@@ -318,7 +320,7 @@ func (d *Deployer) deleteAndAwait(ctx context.Context, namespaces []*unstructure
 		return nil
 	}
 	for _, namespace := range namespaces {
-		if err := d.documents.AwaitGone(ctx, namespace, o); err != nil {
+		if err := d.Records.Documents.AwaitGone(ctx, namespace, o); err != nil {
 			return err
 		}
 	}

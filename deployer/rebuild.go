@@ -13,9 +13,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/definitions"
 	"github.com/solutionctl/solutionctl/deployer/engine"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/deployer/render"
+	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -28,7 +31,7 @@ func (d *Deployer) RebuildRecords(ctx context.Context, o RepairOptions) (*schema
 	if err != nil {
 		return nil, err
 	}
-	t := &task{Operation: schema.Operation{Operation: repairVerb, Solution: o.Solution, Environment: o.Environment, Planned: o.DryRun}}
+	t := &task{Operation: schema.Operation{Operation: records.RepairVerb, Solution: o.Solution, Environment: o.Environment, Planned: o.DryRun}}
 	if o.DryRun || len(broken) == 0 {
 		var errs []error
 		for _, r := range broken {
@@ -75,18 +78,18 @@ func (d *Deployer) Broken(ctx context.Context) ([]Broken, error) {
 	}
 	var found []Broken
 	for _, r := range records {
-		one := Broken{What: fmt.Sprintf("record of %s: %s", r.key, r.why), Cure: rebuilding(r.namespace.Environment, r.key)}
+		one := Broken{What: fmt.Sprintf("record of %s: %s", r.key, r.why), Cure: survey.Rebuilding(r.namespace.Environment, r.key)}
 		if r.state.Damage != nil && report.CodeOf(r.state.Damage) != report.Corrupt {
 			one.Cure = strings.Join(report.Hints(r.state.Damage), "; ")
 		}
 		found = append(found, one)
 	}
-	catalog, err := d.Catalog(ctx)
+	catalog, err := d.Records.Catalog(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for _, i := range catalog.Imports() {
-		if _, err := d.payload(ctx, i); report.CodeOf(err) == report.Corrupt {
+		if _, err := d.Records.Payload(ctx, i); report.CodeOf(err) == report.Corrupt {
 			found = append(found, Broken{What: err.Error(), Cure: strings.Join(report.Hints(err), "; ")})
 		} else if err != nil {
 			return nil, err
@@ -100,27 +103,27 @@ type brokenRecord struct {
 	key       engine.Key
 	why       string
 	state     *engine.State
-	lost      *strays            // nil where nothing with our label is off the record
+	lost      *records.Strays    // nil where nothing with our label is off the record
 	namespace metalk8s.Namespace // of the environment; without a name for the whole cluster
 }
 
 // brokenRecords finds the records that are lost or cannot be read, those of the whole cluster last: what they serve depends on
 // the others.
 func (d *Deployer) brokenRecords(ctx context.Context, o RepairOptions) ([]brokenRecord, error) {
-	environments, err := d.documents.Environments(ctx)
+	environments, err := d.Records.Documents.Environments(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if o.Environment != "" {
-		one, err := d.documents.Environment(ctx, o.Environment)
+		one, err := d.Records.Documents.Environment(ctx, o.Environment)
 		if err != nil {
 			return nil, err
 		}
 		environments = []metalk8s.Environment{*one}
 	}
 	states := map[engine.Key]*engine.State{}
-	lost, err := d.lost(ctx, engine.Kinds, nil, func() ([]*engine.State, error) {
-		all, err := d.engine.States(ctx)
+	lost, err := d.Records.Lost(ctx, engine.Kinds, nil, func() ([]*engine.State, error) {
+		all, err := d.Records.Engine.States(ctx)
 		for _, s := range all {
 			states[s.Key] = s
 		}
@@ -146,7 +149,7 @@ func (d *Deployer) brokenRecords(ctx context.Context, o RepairOptions) ([]broken
 		keys[key] = true
 	}
 	var all []*brokenRecord
-	for _, key := range slices.SortedFunc(maps.Keys(keys), compareKeys) {
+	for _, key := range slices.SortedFunc(maps.Keys(keys), records.CompareKeys) {
 		n, inside := places[key.Namespace]
 		if !inside && o.Environment == "" && key.Namespace != engine.Nowhere {
 			n, inside = metalk8s.Namespace{Name: key.Namespace}, true
@@ -157,7 +160,7 @@ func (d *Deployer) brokenRecords(ctx context.Context, o RepairOptions) ([]broken
 		all = append(all, &brokenRecord{key: key, state: cmp.Or(states[key], &engine.State{Key: key}), lost: lost[key], namespace: n})
 	}
 	group, groupContext := errgroup.WithContext(ctx)
-	group.SetLimit(parallel)
+	group.SetLimit(records.Parallel)
 	for _, r := range all {
 		group.Go(func() (err error) {
 			r.why, err = d.whyBroken(groupContext, r)
@@ -181,16 +184,16 @@ func (d *Deployer) brokenRecords(ctx context.Context, o RepairOptions) ([]broken
 
 // whyBroken tells what is wrong with a record, "" when nothing is.
 func (d *Deployer) whyBroken(ctx context.Context, r *brokenRecord) (string, error) {
-	_, deployed := deployedVersion(r.state)
+	_, deployed := records.DeployedVersion(r.state)
 	switch {
 	case r.state.Damage != nil:
 		return "it cannot be read: " + r.state.Damage.Error(), nil
 	case !deployed && r.lost != nil:
-		return "it is lost, but this is here: " + r.lost.text(), nil
+		return "it is lost, but this is here: " + r.lost.Text(), nil
 	case !deployed || r.state.Current == nil || r.state.Current.Content == "":
 		return "", nil
 	}
-	_, err := d.engine.Objects(ctx, r.key, r.state.Current)
+	_, err := d.Records.Engine.Objects(ctx, r.key, r.state.Current)
 	if report.CodeOf(err) == report.Corrupt {
 		return "what was deployed cannot be read: " + err.Error(), nil
 	}
@@ -199,7 +202,7 @@ func (d *Deployer) whyBroken(ctx context.Context, r *brokenRecord) (string, erro
 
 // known tells that the record can be read, and only what was rendered for it is lost.
 func (r *brokenRecord) known() bool {
-	_, deployed := deployedVersion(r.state)
+	_, deployed := records.DeployedVersion(r.state)
 	return deployed
 }
 
@@ -216,7 +219,7 @@ func (d *Deployer) rebuild(ctx context.Context, t *task, r brokenRecord, write b
 		return r.hopeless(match)
 	}
 	if write {
-		if err := d.engine.Rebuild(ctx, match); err != nil {
+		if err := d.Records.Engine.Rebuild(ctx, match); err != nil {
 			return fmt.Errorf("rebuild the record of %s: %w", r.key, err)
 		}
 	}
@@ -262,7 +265,7 @@ func (r *brokenRecord) leftOff(m *engine.Match) []string {
 		rendered[schema.ObjectRef{APIVersion: object.GetAPIVersion(), Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName()}] = true
 	}
 	var others []schema.ObjectRef
-	for _, f := range r.lost.ours {
+	for _, f := range r.lost.Ours {
 		if ref := f.Deployed().ObjectRef; !rendered[ref] {
 			others = append(others, ref)
 		}
@@ -282,7 +285,7 @@ func (r *brokenRecord) hopeless(m *engine.Match) error {
 
 // bestMatch is the imported version of which the cluster has most.
 func (d *Deployer) bestMatch(ctx context.Context, r brokenRecord) (*engine.Match, error) {
-	catalog, err := d.Catalog(ctx)
+	catalog, err := d.Records.Catalog(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -308,11 +311,11 @@ func (d *Deployer) bestMatch(ctx context.Context, r brokenRecord) (*engine.Match
 
 // likelyVersions are the imported versions that may be what is deployed, the likeliest first: the one on record, else the one
 // that is asked for, else from the highest down.
-func (d *Deployer) likelyVersions(ctx context.Context, catalog *Catalog, r brokenRecord) ([]schema.Import, error) {
+func (d *Deployer) likelyVersions(ctx context.Context, catalog *records.Catalog, r brokenRecord) ([]schema.Import, error) {
 	versions := catalog.Of(r.key.Solution)
 	asked := r.namespace.Versions[r.key.Solution]
 	if r.key.Namespace == "" {
-		solutions, err := d.documents.Solutions(ctx)
+		solutions, err := d.Records.Documents.Solutions(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -334,12 +337,12 @@ func (d *Deployer) likelyVersions(ctx context.Context, catalog *Catalog, r broke
 }
 
 // matchVersion renders a version as it may have been deployed and compares it with what is there.
-func (d *Deployer) matchVersion(ctx context.Context, catalog *Catalog, i schema.Import, r brokenRecord) (*engine.Match, error) {
+func (d *Deployer) matchVersion(ctx context.Context, catalog *records.Catalog, i schema.Import, r brokenRecord) (*engine.Match, error) {
 	p, settings, err := d.settings(ctx, catalog, i)
 	if err != nil {
 		return nil, err
 	}
-	release := engine.Release{Key: r.key, Version: i.Version, Operation: repairVerb}
+	release := engine.Release{Key: r.key, Version: i.Version, Operation: records.RepairVerb}
 	if release.Settings, err = d.settingsOf(ctx, p, r); err != nil {
 		return nil, err
 	}
@@ -348,8 +351,8 @@ func (d *Deployer) matchVersion(ctx context.Context, catalog *Catalog, i schema.
 			return nil, err
 		}
 		// Where it does not go together any more, the definitions are told as changed.
-		_, _ = d.keepServed(ctx, catalog, p, release.Objects)
-		return d.engine.Match(ctx, release)
+		_, _ = d.Definitions.KeepServed(ctx, catalog, p, release.Objects)
+		return d.Records.Engine.Match(ctx, release)
 	}
 	if settings.Imported, err = d.toldOf(ctx, r.key, settings.Imported); err != nil {
 		return nil, err
@@ -357,7 +360,7 @@ func (d *Deployer) matchVersion(ctx context.Context, catalog *Catalog, i schema.
 	if release.Objects, err = d.objectsIn(ctx, p, settings, r.namespace, release.Settings); err != nil {
 		return nil, err
 	}
-	return d.engine.Match(ctx, release)
+	return d.Records.Engine.Match(ctx, release)
 }
 
 // settingsOf are those of the record, or what can be told of them from what is there.
@@ -372,12 +375,12 @@ func (d *Deployer) settingsOf(ctx context.Context, p *render.Payload, r brokenRe
 	if r.lost == nil {
 		return settings, nil
 	}
-	for _, f := range r.lost.ours {
+	for _, f := range r.lost.Ours {
 		switch object := f.Object; {
 		case r.key.Namespace == "" && object.GetKind() == "ClusterRoleBinding":
 			settings[settingClusterWide] = "true"
-		case r.key.Namespace == "" && object.GetKind() == "ValidatingAdmissionPolicyBinding" && object.GetName() == protectionName(r.key):
-			settings[settingProtect] = "true"
+		case r.key.Namespace == "" && object.GetKind() == "ValidatingAdmissionPolicyBinding" && object.GetName() == definitions.ProtectionName(r.key):
+			settings[definitions.SettingProtect] = "true"
 		case object.GetKind() == "Ingress":
 			live, err := d.Cluster.Get(ctx, object.GroupVersionKind(), object.GetNamespace(), object.GetName())
 			if err != nil {
@@ -386,7 +389,7 @@ func (d *Deployer) settingsOf(ctx context.Context, p *render.Payload, r brokenRe
 			if class, _, _ := unstructured.NestedString(orEmpty(live).Object, "spec", "ingressClassName"); class != "" {
 				settings[settingIngressClass] = class
 			}
-		case object.GetKind() == cluster.DeploymentKind.Kind && object.GetName() == operatorName(r.key.Solution):
+		case object.GetKind() == cluster.DeploymentKind.Kind && object.GetName() == records.OperatorName(r.key.Solution):
 			live, err := d.Cluster.Get(ctx, cluster.DeploymentKind, object.GetNamespace(), object.GetName())
 			if err != nil {
 				return nil, err
@@ -409,7 +412,7 @@ func orEmpty(object *unstructured.Unstructured) *unstructured.Unstructured {
 
 // toldOf are the versions that an operator was told of: those that were imported when it was deployed.
 func (d *Deployer) toldOf(ctx context.Context, key engine.Key, imported []*render.Payload) ([]*render.Payload, error) {
-	object, err := d.Cluster.Get(ctx, cluster.ConfigMapKind, key.Namespace, operatorName(key.Solution)+"-config")
+	object, err := d.Cluster.Get(ctx, cluster.ConfigMapKind, key.Namespace, records.OperatorName(key.Solution)+"-config")
 	if err != nil || object == nil {
 		return imported, err
 	}

@@ -6,8 +6,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/solutionctl/solutionctl/deployer/definitions"
+	"github.com/solutionctl/solutionctl/deployer/dependencies"
 	"github.com/solutionctl/solutionctl/deployer/engine"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -18,7 +21,7 @@ type RemoveOptions struct {
 	Environment, Solution string
 	Namespace             string // one of the environment's; "" stands for all of them
 	Data                  DataPolicy
-	Export                Export // where custom resources go before they are deleted
+	Export                definitions.Export // where custom resources go before they are deleted
 }
 
 // How a removal records that custom resources were to stay, so that whoever finishes it need not be asked.
@@ -39,13 +42,13 @@ func (d *Deployer) planRemove(ctx context.Context, o RemoveOptions, namespaces [
 	t := &task{Operation: schema.Operation{Operation: "remove", Solution: o.Solution, Environment: o.Environment}}
 	var releases []engine.Release
 	var there []metalk8s.Namespace
-	found, err := d.straysIn(ctx, o.Solution, namespaces)
+	found, err := d.Records.StraysIn(ctx, o.Solution, namespaces)
 	if err != nil {
 		return nil, err
 	}
 	for _, n := range namespaces {
 		key := engine.Key{Namespace: n.Name, Solution: o.Solution}
-		state, err := d.engine.State(ctx, key)
+		state, err := d.Records.Engine.State(ctx, key)
 		if err != nil {
 			return nil, err
 		}
@@ -54,24 +57,24 @@ func (d *Deployer) planRemove(ctx context.Context, o RemoveOptions, namespaces [
 			continue
 		}
 		if found[n.Name] != nil && !o.Adopt {
-			return nil, found[n.Name].refuse(n.Environment)
+			return nil, found[n.Name].Refuse(n.Environment)
 		}
 		there = append(there, n)
-		release := engine.Release{Key: key, Operation: "remove", Found: found[n.Name].deployed()}
+		release := engine.Release{Key: key, Operation: "remove", Found: found[n.Name].Deployed()}
 		if o.Data == KeepData {
 			release.Settings = map[string]string{settingData: keptData}
 		}
 		releases = append(releases, release)
-		t.records = append(t.records, recordChange(n.Name, metalk8s.EnvironmentConfigMap, "data."+o.Solution, recorded, "")...)
+		t.records = append(t.records, records.EntryChange(n.Name, metalk8s.EnvironmentConfigMap, "data."+o.Solution, recorded, "")...)
 	}
 	if len(there) == 0 {
 		return nil, notThere(o.Solution, o.Environment, namespaces)
 	}
-	catalog, err := d.Catalog(ctx)
+	catalog, err := d.Records.Catalog(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if err = d.checkDependencies(ctx, catalog, put(o.Solution, "", there...)); err != nil {
+	if err = d.checkDependencies(ctx, catalog, dependencies.Put(o.Solution, "", there...)); err != nil {
 		return nil, err
 	}
 	lost, err := d.checkData(ctx, t, o, there)
@@ -81,11 +84,11 @@ func (d *Deployer) planRemove(ctx context.Context, o RemoveOptions, namespaces [
 	if t.needs, err = d.mayDelete(ctx, lost); err != nil {
 		return nil, err
 	}
-	if t.plans, err = d.engine.PlanAll(ctx, releases, o.plan()); err != nil {
+	if t.plans, err = d.Records.Engine.PlanAll(ctx, releases, o.plan()); err != nil {
 		return nil, err
 	}
 	t.before = func(ctx context.Context) error {
-		if err := d.deleteResources(ctx, lost, o.Export, o.Timeout); err != nil {
+		if err := d.Definitions.DeleteInstances(ctx, lost, o.Export, o.Timeout); err != nil {
 			return err
 		}
 		return d.setVersion(ctx, there, o.Solution, "")
@@ -108,25 +111,25 @@ func notThere(solution, environment string, namespaces []metalk8s.Namespace) err
 }
 
 // checkData judges the custom resources that would be left without their operator; it returns those to delete.
-func (d *Deployer) checkData(ctx context.Context, t *task, o RemoveOptions, namespaces []metalk8s.Namespace) ([]customResource, error) {
-	catalog, err := d.Catalog(ctx)
+func (d *Deployer) checkData(ctx context.Context, t *task, o RemoveOptions, namespaces []metalk8s.Namespace) ([]definitions.Instance, error) {
+	catalog, err := d.Records.Catalog(ctx)
 	if err != nil {
 		return nil, err
 	}
-	definitions, err := d.definitions(ctx, catalog, o.Solution)
+	crds, err := d.Definitions.Of(ctx, catalog, o.Solution)
 	if err != nil {
 		return nil, err
 	}
-	var all []customResource
+	var all []definitions.Instance
 	var counts []string
 	for _, n := range namespaces {
-		here, err := d.customResources(ctx, definitions, n.Name)
+		here, err := d.Definitions.Instances(ctx, crds, n.Name)
 		if err != nil {
 			return nil, err
 		}
 		if len(here) > 0 {
 			all = append(all, here...)
-			counts = append(counts, countText(here)+" in namespace "+n.Name)
+			counts = append(counts, definitions.CountText(here)+" in namespace "+n.Name)
 		}
 	}
 	switch {
@@ -142,3 +145,13 @@ func (d *Deployer) checkData(ctx context.Context, t *task, o RemoveOptions, name
 	return nil, report.Errorf(report.DataLoss, "there are custom resources of Solution %s: %s", o.Solution, strings.Join(counts, "; ")).
 		WithHint("--keep-data leaves them without an operator, --delete-data exports and deletes them")
 }
+
+// DataPolicy says what to do with custom resources that would be left without their operator or definition.
+type DataPolicy int
+
+// The policies. Without one, nothing is done while there are custom resources.
+const (
+	RefuseData DataPolicy = iota
+	KeepData              // leave them as they are
+	DeleteData            // write them to the export, delete them and wait until they are gone
+)

@@ -7,14 +7,12 @@ import (
 	"strings"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
-
 	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/records"
+	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
-
-// repairVerb is how the history names a repair.
-const repairVerb = "repair"
 
 // RepairOptions say what to repair; empty fields stand for everything.
 type RepairOptions struct {
@@ -27,9 +25,9 @@ type RepairOptions struct {
 // somebody else has made in their place, unless o.Adopt is. It removes nothing and never touches a
 // CustomResourceDefinition. Where nothing was changed no lock is taken.
 func (d *Deployer) Repair(ctx context.Context, o RepairOptions) (*schema.Operation, error) {
-	t := &task{Operation: schema.Operation{Operation: repairVerb, Solution: o.Solution, Environment: o.Environment, Planned: o.DryRun}}
-	selected := DiffOptions{Environment: o.Environment, Solution: o.Solution}
-	states, namespaces, notices, err := d.deployed(ctx, selected)
+	t := &task{Operation: schema.Operation{Operation: records.RepairVerb, Solution: o.Solution, Environment: o.Environment, Planned: o.DryRun}}
+	selected := survey.Selection{Environment: o.Environment, Solution: o.Solution}
+	states, namespaces, notices, err := d.Survey.Deployed(ctx, selected)
 	if err != nil {
 		return nil, err
 	}
@@ -38,21 +36,21 @@ func (d *Deployer) Repair(ctx context.Context, o RepairOptions) (*schema.Operati
 		return nil, report.Errorf(report.Refused, "Solution %s cannot be repaired: %s", o.Solution, strings.Join(t.Notices, "; ")).
 			WithHint("'solutionctl deploy status' shows how it is")
 	}
-	plans, unread, err := d.drift(ctx, states)
+	plans, unread, err := d.Survey.Drift(ctx, states)
 	if err != nil {
 		return nil, err
 	}
 	if err = t.unread(unread, selected); err != nil {
 		return nil, err
 	}
-	records, _, err := d.versionDrift(ctx, states, namespaces)
+	changes, _, err := d.Records.VersionDrift(ctx, states, namespaces)
 	if err != nil {
 		return nil, err
 	}
 	changed := map[engine.Key]bool{}
 	var locks []string
 	for _, p := range plans {
-		if p.Empty() && p.Resumes == nil && !slices.ContainsFunc(records, func(c schema.Change) bool { return recordOf(c, p.Release.Namespace) }) {
+		if p.Empty() && p.Resumes == nil && !slices.ContainsFunc(changes, func(c schema.Change) bool { return recordOf(c, p.Release.Namespace) }) {
 			continue
 		}
 		changed[p.Release.Key] = true
@@ -63,7 +61,7 @@ func (d *Deployer) Repair(ctx context.Context, o RepairOptions) (*schema.Operati
 		return t.finish(), nil
 	}
 	return d.perform(ctx, o.Options, locks, func(ctx context.Context) (*task, error) {
-		t := &task{Operation: schema.Operation{Operation: repairVerb, Solution: o.Solution, Environment: o.Environment}}
+		t := &task{Operation: schema.Operation{Operation: records.RepairVerb, Solution: o.Solution, Environment: o.Environment}}
 		if failure := t.unread(unread, selected); failure != nil {
 			return nil, failure
 		}
@@ -72,8 +70,8 @@ func (d *Deployer) Repair(ctx context.Context, o RepairOptions) (*schema.Operati
 }
 
 // planRepair plans to bring back what was changed of some releases.
-func (d *Deployer) planRepair(ctx context.Context, t *task, selected DiffOptions, changed map[engine.Key]bool, o Options) error {
-	all, namespaces, notices, err := d.deployed(ctx, selected)
+func (d *Deployer) planRepair(ctx context.Context, t *task, selected survey.Selection, changed map[engine.Key]bool, o Options) error {
+	all, namespaces, notices, err := d.Survey.Deployed(ctx, selected)
 	if err != nil {
 		return err
 	}
@@ -84,19 +82,19 @@ func (d *Deployer) planRepair(ctx context.Context, t *task, selected DiffOptions
 			states = append(states, s)
 		}
 	}
-	if t.records, t.after, err = d.versionDrift(ctx, states, namespaces); err != nil {
+	if t.records, t.after, err = d.Records.VersionDrift(ctx, states, namespaces); err != nil {
 		return err
 	}
-	releases, _, err := d.engine.Deployed(ctx, states)
+	releases, _, err := d.Records.Engine.Deployed(ctx, states)
 	if err != nil {
 		return err
 	}
 	for i := range releases {
-		releases[i].Operation = repairVerb
+		releases[i].Operation = records.RepairVerb
 	}
 	options := o.plan()
 	options.Restore = true
-	if t.plans, err = d.engine.PlanAll(ctx, releases, options); err != nil {
+	if t.plans, err = d.Records.Engine.PlanAll(ctx, releases, options); err != nil {
 		return err
 	}
 	for _, p := range t.plans {

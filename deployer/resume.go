@@ -8,8 +8,8 @@ import (
 	"slices"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
-
 	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -62,21 +62,21 @@ func placeOf(p unfinished) string {
 // document does not know of yet. What environments need comes first, and goes last. Of records that cannot be read nobody knows
 // whether there is something to finish; these are the unread.
 func (d *Deployer) unfinished(ctx context.Context, o ResumeOptions) (list []unfinished, unread []error, err error) {
-	environments, err := d.documents.Environments(ctx)
+	environments, err := d.Records.Documents.Environments(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
 	if o.Environment != "" {
-		if _, err = d.documents.Environment(ctx, o.Environment); err != nil {
+		if _, err = d.Records.Documents.Environment(ctx, o.Environment); err != nil {
 			return nil, nil, err
 		}
 	}
-	environmentOf := environmentsByNamespace(environments)
-	states, err := d.engine.States(ctx)
+	environmentOf := records.EnvironmentsByNamespace(environments)
+	states, err := d.Records.Engine.States(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	solutions, err := d.documents.Solutions(ctx)
+	solutions, err := d.Records.Documents.Solutions(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -84,7 +84,7 @@ func (d *Deployer) unfinished(ctx context.Context, o ResumeOptions) (list []unfi
 		return o.Solution != "" && s.Solution != o.Solution || o.Environment != "" && environmentOf[s.Namespace] != o.Environment
 	})
 	if len(states) == 0 && o.Solution != "" {
-		return nil, nil, notDeployed(o.Solution)
+		return nil, nil, records.NotDeployed(o.Solution)
 	}
 	for _, s := range states {
 		if s.Damage != nil {
@@ -124,9 +124,9 @@ func (d *Deployer) resume(ctx context.Context, p unfinished, o Options) (err err
 		err = d.resumeDeactivation(ctx, p, o)
 	case "add":
 		_, err = d.Add(ctx, AddOptions{Options: o, Environment: p.Environment, Solution: p.Solution, Version: p.Version, Namespace: p.Namespace})
-	case string(Up), string(Down):
+	case string(records.Up), string(records.Down):
 		_, err = d.Change(ctx, ChangeOptions{
-			Options: o, Environment: p.Environment, Solution: p.Solution, Direction: Direction(p.Operation), Version: p.Version, Namespace: p.Namespace,
+			Options: o, Environment: p.Environment, Solution: p.Solution, Direction: records.Direction(p.Operation), Version: p.Version, Namespace: p.Namespace,
 			With: p.revision.Together,
 		})
 	case "rollback":
@@ -139,7 +139,7 @@ func (d *Deployer) resume(ctx context.Context, p unfinished, o Options) (err err
 		_, err = d.Remove(ctx, resumed)
 	case "delete":
 		_, err = d.DeleteEnvironment(ctx, DeleteEnvironmentOptions{Options: o, Environment: p.Environment, Namespace: p.Namespace, Data: DeleteData})
-	case repairVerb:
+	case records.RepairVerb:
 		_, err = d.Repair(ctx, RepairOptions{Options: o, Environment: p.Environment, Solution: p.Solution})
 	default:
 		err = report.Errorf(report.Refused, "this version of solutionctl does not know the operation %q", p.Operation).

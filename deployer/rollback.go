@@ -6,8 +6,11 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/solutionctl/solutionctl/deployer/definitions"
+	"github.com/solutionctl/solutionctl/deployer/dependencies"
 	"github.com/solutionctl/solutionctl/deployer/engine"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/deployer/render"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -22,7 +25,7 @@ type RollbackOptions struct {
 	// AcceptDataLoss, AcceptInvalid and Export are as in [ChangeOptions].
 	AcceptDataLoss []string
 	AcceptInvalid  []string
-	Export         Export
+	Export         definitions.Export
 }
 
 // Rollback brings back the objects of an earlier revision, as they were rendered then: of the one before an operation that
@@ -36,7 +39,7 @@ func (d *Deployer) Rollback(ctx context.Context, o RollbackOptions) (*schema.Ope
 }
 
 func (d *Deployer) planRollback(ctx context.Context, o RollbackOptions, namespaces []metalk8s.Namespace) (*task, error) {
-	catalog, err := d.Catalog(ctx)
+	catalog, err := d.Records.Catalog(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -57,20 +60,20 @@ func (d *Deployer) planRollback(ctx context.Context, o RollbackOptions, namespac
 		list = append(list, some...)
 	}
 	t.Version = list[0].release.Version
-	if err = d.checkRetreats(ctx, t, catalog, list, accepted{o.AcceptDataLoss, o.AcceptInvalid}); err != nil {
+	if err = d.checkRetreats(ctx, t, catalog, list, definitions.Accepted{Loss: o.AcceptDataLoss, Invalid: o.AcceptInvalid}); err != nil {
 		return nil, err
 	}
 	releases := make([]engine.Release, len(list))
 	for i, r := range list {
 		releases[i] = r.release
-		t.records = append(t.records, recordChange(r.Name, metalk8s.EnvironmentConfigMap, "data."+r.release.Solution, r.Versions[r.release.Solution], r.release.Version)...)
+		t.records = append(t.records, records.EntryChange(r.Name, metalk8s.EnvironmentConfigMap, "data."+r.release.Solution, r.Versions[r.release.Solution], r.release.Version)...)
 	}
-	if t.plans, err = d.engine.PlanAll(ctx, releases, o.plan()); err != nil {
+	if t.plans, err = d.Records.Engine.PlanAll(ctx, releases, o.plan()); err != nil {
 		return nil, err
 	}
 	t.before = func(ctx context.Context) error {
 		for _, r := range list {
-			if err := d.documents.SetVersion(ctx, r.Name, r.release.Solution, r.release.Version); err != nil {
+			if err := d.Records.Documents.SetVersion(ctx, r.Name, r.release.Solution, r.release.Version); err != nil {
 				return err
 			}
 		}
@@ -87,7 +90,7 @@ type retreat struct {
 }
 
 // retreats are what goes back into a namespace: the Solution, and what changed in the same run as it did.
-func (d *Deployer) retreats(ctx context.Context, t *task, catalog *Catalog, i installation, number int64) ([]retreat, error) {
+func (d *Deployer) retreats(ctx context.Context, t *task, catalog *records.Catalog, i installation, number int64) ([]retreat, error) {
 	installations := []installation{i}
 	if number == 0 {
 		companions, err := d.companions(ctx, i)
@@ -136,7 +139,7 @@ func (d *Deployer) companions(ctx context.Context, i installation) ([]installati
 }
 
 // retreat is the earlier revision of one Solution.
-func (d *Deployer) retreat(ctx context.Context, t *task, catalog *Catalog, i installation, number int64) (retreat, error) {
+func (d *Deployer) retreat(ctx context.Context, t *task, catalog *records.Catalog, i installation, number int64) (retreat, error) {
 	r := retreat{Namespace: i.Namespace, release: engine.Release{Key: i.state.Key, Operation: t.Operation.Operation, Back: true}}
 	revision, err := i.earlier(number)
 	if err != nil {
@@ -146,7 +149,7 @@ func (d *Deployer) retreat(ctx context.Context, t *task, catalog *Catalog, i ins
 	if err != nil {
 		return r, err
 	}
-	if r.payload, err = d.payload(ctx, found); err != nil {
+	if r.payload, err = d.Records.Payload(ctx, found); err != nil {
 		return r, err
 	}
 	r.release.Version, r.release.Settings = revision.Version, revision.Settings
@@ -159,20 +162,20 @@ func (d *Deployer) retreat(ctx context.Context, t *task, catalog *Catalog, i ins
 	} else {
 		t.notice(fmt.Sprintf("%snamespace %s goes back to revision %d: %s %s", what, i.Name, revision.Number, revision.Operation, revision.Version))
 	}
-	if r.release.Objects, err = d.engine.Objects(ctx, i.state.Key, revision); report.CodeOf(err) == report.Corrupt {
+	if r.release.Objects, err = d.Records.Engine.Objects(ctx, i.state.Key, revision); report.CodeOf(err) == report.Corrupt {
 		err = report.Errorf(report.Corrupt, "%w", err).WithHint("or go there without it: solutionctl deploy %s %s %s %s",
-			direction(i.version, found), i.Environment, found.Name, found.Version)
+			records.DirectionTo(i.version, found), i.Environment, found.Name, found.Version)
 	}
 	return r, err
 }
 
 // checkRetreats refuses to go back to versions that the cluster's definitions, custom resources or other Solutions are past.
-func (d *Deployer) checkRetreats(ctx context.Context, t *task, catalog *Catalog, list []retreat, a accepted) error {
+func (d *Deployer) checkRetreats(ctx context.Context, t *task, catalog *records.Catalog, list []retreat, a definitions.Accepted) error {
 	var payloads []*render.Payload
 	for _, r := range list {
 		payloads = append(payloads, r.payload)
 	}
-	if err := a.checkAll(payloads...); err != nil {
+	if err := a.CheckAll(payloads...); err != nil {
 		return err
 	}
 	for _, r := range list {
@@ -182,16 +185,16 @@ func (d *Deployer) checkRetreats(ctx context.Context, t *task, catalog *Catalog,
 		if err := d.checkActive(ctx, r.payload); err != nil {
 			return err
 		}
-		notices, exported, err := d.judgeInstances(ctx, r.payload, []metalk8s.Namespace{r.Namespace}, a)
+		notices, exported, err := d.Definitions.JudgeInstances(ctx, r.payload, []metalk8s.Namespace{r.Namespace}, a)
 		if err != nil {
 			return err
 		}
 		t.notice(notices...)
 		t.exported = append(t.exported, exported...)
 	}
-	return d.checkDependencies(ctx, catalog, func(h holdings) {
+	return d.checkDependencies(ctx, catalog, func(h dependencies.Holdings) {
 		for _, r := range list {
-			put(r.release.Solution, r.release.Version, r.Namespace)(h)
+			dependencies.Put(r.release.Solution, r.release.Version, r.Namespace)(h)
 		}
 	})
 }

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/solutionctl/solutionctl/deployer/cluster"
-
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/deployer/render"
 	"github.com/solutionctl/solutionctl/schema"
 )
@@ -17,7 +17,7 @@ import (
 // awaitInstances waits until the custom resources of the Solutions that an operation has changed are ready, in the namespaces
 // where it has changed them.
 func (d *Deployer) awaitInstances(ctx context.Context, done *schema.Operation, timeout time.Duration) error {
-	catalog, err := d.Catalog(ctx)
+	catalog, err := d.Records.Catalog(ctx)
 	if err != nil {
 		return err
 	}
@@ -30,7 +30,7 @@ func (d *Deployer) awaitInstances(ctx context.Context, done *schema.Operation, t
 		if err != nil {
 			return err
 		}
-		p, err := d.payload(ctx, found)
+		p, err := d.Records.Payload(ctx, found)
 		if err != nil {
 			return err
 		}
@@ -48,18 +48,18 @@ func (d *Deployer) awaitInstances(ctx context.Context, done *schema.Operation, t
 				live = append(live, object)
 			}
 		}
-		list, err := d.customResources(ctx, live, part.Namespace)
+		list, err := d.Definitions.Instances(ctx, live, part.Namespace)
 		if err != nil {
 			return err
 		}
 		for _, one := range list {
-			objects = append(objects, refOf(one.kind, one.object))
+			objects = append(objects, records.RefOf(one.Kind, one.Object))
 		}
 	}
 	if len(objects) == 0 {
 		return nil
 	}
-	if err := d.engine.Await(ctx, objects, cmp.Or(timeout, defaultTimeout)); err != nil {
+	if err := d.Records.Engine.Await(ctx, objects, cmp.Or(timeout, records.DefaultTimeout)); err != nil {
 		return fmt.Errorf("the Solution is deployed, but not all that it looks after is ready: %w", err)
 	}
 	return nil

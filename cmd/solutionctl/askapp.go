@@ -8,13 +8,14 @@ import (
 
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
 	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/apps"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 // askApp asks for the values of a new application, field by field, and tells how to give them without being asked.
-func (a *app) askApp(ctx context.Context, d *deployer.Deployer, o deployer.AppOptions) ([]string, error) {
-	kind, _, err := d.NewApp(ctx, o)
+func (a *app) askApp(ctx context.Context, d *deployer.Deployer, o apps.Options) ([]string, error) {
+	kind, _, err := d.Apps.New(ctx, o)
 	if err != nil {
 		return nil, err
 	}
@@ -36,7 +37,7 @@ func (a *app) askApp(ctx context.Context, d *deployer.Deployer, o deployer.AppOp
 }
 
 // askField asks until the answer is one that the field takes; the empty answer leaves it to its default.
-func (a *app) askField(ctx context.Context, kind *deployer.AppKind, field schema.AppField) (string, error) {
+func (a *app) askField(ctx context.Context, kind *apps.Kind, field schema.AppField) (string, error) {
 	explanation := explain(field)
 	if strings.Contains(field.Type, " of ") || field.Type == "object" || field.Type == "any" {
 		explanation += " (" + field.Type + ", written as YAML or JSON)"
@@ -91,7 +92,7 @@ func plain(value string) string {
 }
 
 // createCommand is the command line that creates an application with these values.
-func createCommand(o deployer.AppOptions, sets []string) string {
+func createCommand(o apps.Options, sets []string) string {
 	words := []string{"solutionctl deploy app create", o.Environment, o.Name}
 	for _, flag := range [][2]string{{"--kind", o.Kind}, {"--namespace", o.Namespace}} {
 		if flag[1] != "" {

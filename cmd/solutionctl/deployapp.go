@@ -14,6 +14,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
 	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/apps"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -39,7 +40,7 @@ are checked before they are sent.`
 // appFlags are what the commands for applications have in common.
 type appFlags struct {
 	*clusterFlags
-	o deployer.AppOptions
+	o apps.Options
 }
 
 func (a *app) addAppFlags(cmd *cobra.Command, waits bool) *appFlags {
@@ -74,7 +75,7 @@ func newAppListCommand(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		apps, err := d.Apps(cmd.Context(), f.o)
+		apps, err := d.Apps.List(cmd.Context(), f.o)
 		if err != nil {
 			return err
 		}
@@ -102,7 +103,7 @@ func newAppGetCommand(a *app) *cobra.Command {
 	}
 	f := a.addAppFlags(cmd, false)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return a.runApp(f, args, func(d *deployer.Deployer) (*schema.App, error) { return d.App(cmd.Context(), f.o) })
+		return a.runApp(f, args, func(d *deployer.Deployer) (*schema.App, error) { return d.Apps.Get(cmd.Context(), f.o) })
 	}
 	return cmd
 }
@@ -196,7 +197,7 @@ func newAppFieldsCommand(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		kind, err := d.AppKind(cmd.Context(), args[0], namespace, append(args, "")[1])
+		kind, err := d.Apps.Kind(cmd.Context(), args[0], namespace, append(args, "")[1])
 		if err != nil {
 			return err
 		}
@@ -244,7 +245,7 @@ somebody sits at the terminal, from answers to questions.`,
 					return nil, err
 				}
 			}
-			return d.CreateApp(cmd.Context(), f.o, values, sets)
+			return d.Apps.Create(cmd.Context(), f.o, values, sets)
 		})
 	}
 	return cmd
@@ -289,7 +290,7 @@ func newAppSetCommand(a *app) *cobra.Command {
 	}
 	f := a.addAppFlags(cmd, true)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return a.runApp(f, args[:2], func(d *deployer.Deployer) (*schema.App, error) { return d.SetApp(cmd.Context(), f.o, args[2:]) })
+		return a.runApp(f, args[:2], func(d *deployer.Deployer) (*schema.App, error) { return d.Apps.Set(cmd.Context(), f.o, args[2:]) })
 	}
 	return cmd
 }
@@ -305,7 +306,7 @@ func newAppScaleCommand(a *app) *cobra.Command {
 		if err != nil || replicas < 0 {
 			return report.Errorf(report.Usage, "REPLICAS %q is not a number of at least 0", args[2])
 		}
-		return a.runApp(f, args[:2], func(d *deployer.Deployer) (*schema.App, error) { return d.ScaleApp(cmd.Context(), f.o, replicas) })
+		return a.runApp(f, args[:2], func(d *deployer.Deployer) (*schema.App, error) { return d.Apps.Scale(cmd.Context(), f.o, replicas) })
 	}
 	return cmd
 }
@@ -318,7 +319,7 @@ func newAppDeleteCommand(a *app) *cobra.Command {
 	f := a.addAppFlags(cmd, true)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.runApp(f, args, func(d *deployer.Deployer) (*schema.App, error) {
-			one, err := d.App(cmd.Context(), f.o)
+			one, err := d.Apps.Get(cmd.Context(), f.o)
 			if err != nil {
 				return nil, err
 			}
@@ -327,7 +328,7 @@ func newAppDeleteCommand(a *app) *cobra.Command {
 				return nil, err
 			}
 			one.Health, one.Objects, one.Values = schema.AppDeleting, nil, nil
-			return one, d.DeleteApp(cmd.Context(), f.o)
+			return one, d.Apps.Delete(cmd.Context(), f.o)
 		})
 	}
 	return cmd
@@ -344,7 +345,7 @@ func (a *app) completeApps(f *appFlags) cobra.CompletionFunc {
 			if len(args) > 1 {
 				return nil, nil
 			}
-			list, err := a.deployerOn(c, f.clusterFlags).Apps(ctx, deployer.AppOptions{Environment: args[0]})
+			list, err := a.deployerOn(c, f.clusterFlags).Apps.List(ctx, apps.Options{Environment: args[0]})
 			if err != nil {
 				return nil, err
 			}

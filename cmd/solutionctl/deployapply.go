@@ -10,6 +10,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
 	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/definitions"
 	"github.com/solutionctl/solutionctl/deployer/host"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -59,7 +60,7 @@ changes both. Stored objects that would lose data are named, as 'solutionctl dep
 		plan, err := on.Converge(cmd.Context(), host.ConvergeOptions{
 			Configuration: c, Verbs: d, Import: o.options(a),
 			Deploy: deployer.ConvergeOptions{Options: f.options(), AcceptDataLoss: loss.accepted, AcceptInvalid: loss.invalid},
-			Export: func(solution string, of int) deployer.Export {
+			Export: func(solution string, of int) definitions.Export {
 				return a.export(exportFile(loss.export, solution, of), solution)
 			},
 		})

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
-	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/definitions"
 	"github.com/solutionctl/solutionctl/schema"
 )
 
@@ -37,7 +37,7 @@ The active version has a star.`,
 		if err != nil {
 			return err
 		}
-		c, err := d.Compatibility(cmd.Context(), arguments(args)[0])
+		c, err := d.Definitions.Compatibility(cmd.Context(), arguments(args)[0])
 		if err != nil {
 			return err
 		}
@@ -48,7 +48,7 @@ The active version has a star.`,
 
 // explain prints what stands behind a refusal in front of it: all versions, and the environments that hold one up.
 func (a *app) explain(err error) error {
-	refused, ok := errors.AsType[*deployer.IncompatibleError](err)
+	refused, ok := errors.AsType[*definitions.IncompatibleError](err)
 	if !ok || refused.Compatibility == nil || a.output == "json" {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/definitions"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -27,7 +28,7 @@ func (f *dataFlags) add(cmd *cobra.Command, keep, usage string) {
 }
 
 // dataPolicy asks for confirmation where data is to be deleted.
-func (a *app) dataPolicy(ctx context.Context, f *dataFlags, dryRun bool, name, confirm string) (deployer.DataPolicy, deployer.Export, error) {
+func (a *app) dataPolicy(ctx context.Context, f *dataFlags, dryRun bool, name, confirm string) (deployer.DataPolicy, definitions.Export, error) {
 	switch {
 	case f.keep:
 		return deployer.KeepData, nil, nil
@@ -56,7 +57,7 @@ func (f *lossFlags) add(cmd *cobra.Command) {
 }
 
 // export writes custom resources to a new file. What is in it is about to be deleted.
-func (a *app) export(file, name string) deployer.Export {
+func (a *app) export(file, name string) definitions.Export {
 	return func(write func(io.Writer) error) error {
 		path, err := filepath.Abs(cmp.Or(file, name+"-"+a.now().UTC().Format("20060102T150405Z")+".json"))
 		if err != nil {

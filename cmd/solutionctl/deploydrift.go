@@ -7,6 +7,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema"
 )
 
@@ -25,7 +26,7 @@ replicas that somebody else has set. It needs no right to change anything. The e
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		args = append(args, "", "")
 		return a.runVerb(cmd.Context(), f, func(ctx context.Context, d *deployer.Deployer) (*schema.Operation, error) {
-			return d.Diff(ctx, deployer.DiffOptions{Environment: args[0], Solution: args[1]})
+			return d.Diff(ctx, survey.Selection{Environment: args[0], Solution: args[1]})
 		})
 	}
 	return cmd

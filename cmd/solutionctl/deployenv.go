@@ -12,6 +12,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -142,7 +143,7 @@ instance, is then not cleaned up.`,
 			}
 		}
 		if others {
-			if o.Others, err = d.Others(cmd.Context(), o.Environment, o.Namespace); err != nil {
+			if o.Others, err = d.Survey.Others(cmd.Context(), o.Environment, o.Namespace); err != nil {
 				return err
 			}
 		}
@@ -178,7 +179,7 @@ func (a *app) confirmDeletion(ctx context.Context, d *deployer.Deployer, o deplo
 	if len(o.Others) > 0 {
 		fmt.Fprintln(a.err, "This is not part of a Solution, and will be deleted without an export:")
 		for _, ref := range o.Others {
-			fmt.Fprintf(a.err, "  %s\n", console.Clean(deployer.OtherText(ref)))
+			fmt.Fprintf(a.err, "  %s\n", console.Clean(survey.OtherText(ref)))
 		}
 	}
 	if len(o.Release) > 0 {
@@ -274,7 +275,7 @@ func newEnvShowCommand(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		status, err := d.EnvironmentStatus(cmd.Context(), arguments(args)[0])
+		status, err := d.Survey.EnvironmentStatus(cmd.Context(), arguments(args)[0])
 		if err != nil {
 			return err
 		}

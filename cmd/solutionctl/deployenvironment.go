@@ -120,7 +120,7 @@ func (a *app) completeDeployment(f *clusterFlags) cobra.CompletionFunc {
 
 // importedNames lists Solutions, or the versions of the one that is named already.
 func (a *app) importedNames(ctx context.Context, c *cluster.Cluster, f *clusterFlags, args []string) ([]string, error) {
-	catalog, err := a.deployerOn(c, f).Catalog(ctx)
+	catalog, err := a.deployerOn(c, f).Records.Catalog(ctx)
 	if err != nil {
 		return nil, err
 	}

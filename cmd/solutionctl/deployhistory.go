@@ -30,7 +30,7 @@ it. The last operations on each Solution in each namespace are remembered.`,
 		if err != nil {
 			return err
 		}
-		history, err := d.History(cmd.Context(), args[0], args[1])
+		history, err := d.Records.History(cmd.Context(), args[0], args[1])
 		if err != nil {
 			return err
 		}

@@ -51,7 +51,7 @@ func (a *app) openHost(f *hostFlags) (*host.Host, *deployer.Deployer, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	h.Cluster = d
+	h.Cluster = host.ClusterOf(d)
 	return h, d, nil
 }
 

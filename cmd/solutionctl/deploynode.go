@@ -137,7 +137,7 @@ func (a *app) endpointsOfCluster(ctx context.Context, f *nodeFlags) error {
 	if err != nil {
 		return fmt.Errorf("endpoints of the registry: %w", report.Errorf(report.CodeOf(err), "%w", err).WithHint(hint))
 	}
-	registry, err := d.Registry(ctx)
+	registry, err := d.Records.Registry(ctx)
 	switch {
 	case err != nil:
 		return fmt.Errorf("endpoints of the registry: %w", report.Errorf(report.CodeOf(err), "%w", err).WithHint(hint))

@@ -5,10 +5,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/solutionctl/solutionctl/deployer/records"
+
 	"github.com/spf13/cobra"
 
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
-	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/host"
 	"github.com/solutionctl/solutionctl/schema"
 )
@@ -52,9 +53,11 @@ authority is refused: somebody else may have taken it. --replace says that the n
 		if err = h.CheckEndpoints(o); err != nil {
 			return err
 		}
-		if h.Cluster, err = a.deployer(f.clusterFlags); err != nil {
+		d, err := a.deployer(f.clusterFlags)
+		if err != nil {
 			return err
 		}
+		h.Cluster = host.ClusterOf(d)
 		registry, err := h.AddEndpoints(cmd.Context(), o)
 		return a.emitEndpoints(registry, err)
 	}
@@ -96,7 +99,7 @@ func newRegistryListCommand(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		registry, err := d.Registry(cmd.Context())
+		registry, err := d.Records.Registry(cmd.Context())
 		return a.emitEndpoints(registry, err)
 	}
 	return cmd
@@ -117,7 +120,7 @@ func (a *app) emitEndpoints(registry *schema.ClusterRegistry, err error) error {
 	if err != nil {
 		return err
 	}
-	list := deployer.Endpoints(registry)
+	list := records.Endpoints(registry)
 	return a.emitResult(list, func(w *console.Stream) error {
 		if list.Mode == schema.RegistryMetalK8s {
 			_, err := fmt.Fprintln(w, "MetalK8s' nginx serves the images")

@@ -7,8 +7,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
-	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/host/store"
+	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -32,7 +32,7 @@ version or the name of one of their images, as it is in the archive or where it 
 			return err
 		}
 		term := strings.Join(args, "")
-		result, err := d.Search(cmd.Context(), term, a.storedArchives(dir))
+		result, err := d.Records.Search(cmd.Context(), term, a.storedArchives(dir))
 		if err != nil {
 			return err
 		}
@@ -43,7 +43,7 @@ version or the name of one of their images, as it is in the archive or where it 
 
 // storedArchives reads the manifests of the archives in a store. What cannot be read is told and left out: searching is
 // for everybody, the store is not.
-func (a *app) storedArchives(dir string) []deployer.StoredArchive {
+func (a *app) storedArchives(dir string) []records.StoredArchive {
 	skip := func(name string, err error) {
 		a.sink.Emit(report.Event{Step: "read", Name: name, State: report.Skipped, Note: err.Error()})
 	}
@@ -57,14 +57,14 @@ func (a *app) storedArchives(dir string) []deployer.StoredArchive {
 		skip(dir, err)
 		return nil
 	}
-	var archives []deployer.StoredArchive
+	var archives []records.StoredArchive
 	for _, entry := range entries {
 		archive, file, err := openArchive(entry.Path)
 		if err != nil {
 			skip(entry.Path, err)
 			continue
 		}
-		archives = append(archives, deployer.StoredArchive{Solution: archive.Solution, Path: entry.Path})
+		archives = append(archives, records.StoredArchive{Solution: archive.Solution, Path: entry.Path})
 		file.Close() //nolint:errcheck // read only
 	}
 	return archives

@@ -55,9 +55,9 @@ cmd_yaml. MetalK8s' configuration is read on this host; where there is none, tha
 		if err != nil {
 			return err
 		}
-		look := d.Status
+		look := d.Survey.Status
 		if drift {
-			look = d.StatusAndDrift
+			look = d.Survey.StatusAndDrift
 		}
 		status, err := look(cmd.Context())
 		if err != nil {

@@ -7,30 +7,31 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 func newUpgradeCommand(a *app, planOnly bool) *cobra.Command {
-	return newChangeCommand(a, planOnly, deployer.Up, "Replace the version of a Solution in an environment by a higher one",
+	return newChangeCommand(a, planOnly, records.Up, "Replace the version of a Solution in an environment by a higher one",
 		`Replace the version of a Solution in every namespace of an environment by a higher one: without VERSION, as with
 'add', by the active version, with "latest" by the highest release that was imported.`,
 		argument{name: "VERSION", flags: []string{"version"}, optional: true})
 }
 
 func newDowngradeCommand(a *app, planOnly bool) *cobra.Command {
-	return newChangeCommand(a, planOnly, deployer.Down, "Replace the version of a Solution in an environment by a lower one",
+	return newChangeCommand(a, planOnly, records.Down, "Replace the version of a Solution in an environment by a lower one",
 		"Replace the version of a Solution in every namespace of an environment by a lower one.",
 		argument{name: "VERSION", flags: []string{"version"}})
 }
 
-var changeExamples = map[deployer.Direction]string{
-	deployer.Up: `  solutionctl deploy upgrade test example-solution 1.1.0
+var changeExamples = map[records.Direction]string{
+	records.Up: `  solutionctl deploy upgrade test example-solution 1.1.0
   solutionctl deploy upgrade test db 2.0.0 --with app=2.0.0`,
-	deployer.Down: "  solutionctl deploy downgrade test example-solution 1.0.0",
+	records.Down: "  solutionctl deploy downgrade test example-solution 1.0.0",
 }
 
-func newChangeCommand(a *app, planOnly bool, direction deployer.Direction, short, long string, version argument) *cobra.Command {
+func newChangeCommand(a *app, planOnly bool, direction records.Direction, short, long string, version argument) *cobra.Command {
 	verb := string(direction)
 	cmd := &cobra.Command{
 		Use:   verb + " ENVIRONMENT SOLUTION " + version.usage(),

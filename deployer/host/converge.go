@@ -8,6 +8,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/build/archive"
 	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/definitions"
 	"github.com/solutionctl/solutionctl/deployer/render"
 	"github.com/solutionctl/solutionctl/schema"
 )
@@ -25,7 +26,7 @@ type ConvergeOptions struct {
 	Deploy        deployer.ConvergeOptions // its Export is made of the one below
 	Import        ImportOptions            // but the archives, which the configuration names
 	// Export returns where the custom resources of one of so many Solutions go before they lose data; may be nil.
-	Export func(solution string, of int) deployer.Export
+	Export func(solution string, of int) definitions.Export
 }
 
 // Converge makes this host and its cluster have what a configuration says. A dry run tells what would be done.
@@ -41,7 +42,7 @@ func (h *Host) Converge(ctx context.Context, o ConvergeOptions) (*schema.Converg
 		return nil, err
 	}
 	if o.Export != nil {
-		o.Deploy.Export = func(solution string) deployer.Export { return o.Export(solution, len(plan.Activate)) }
+		o.Deploy.Export = func(solution string) definitions.Export { return o.Export(solution, len(plan.Activate)) }
 	}
 	flat, _, err := o.Configuration.Flat(here.Identify)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/host/authority"
+	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -55,7 +56,7 @@ func (h *Host) AddEndpoints(ctx context.Context, o EndpointOptions) (*schema.Clu
 	if more.CA, err = h.authorityFor(o.URLs, o.CA); err != nil {
 		return nil, err
 	}
-	if err = deployer.CheckAuthority(ctx, more); err != nil {
+	if err = records.CheckAuthority(ctx, more); err != nil {
 		return nil, err
 	}
 	return h.Cluster.AddEndpoints(ctx, more, o.EndpointOptions)

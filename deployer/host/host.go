@@ -26,6 +26,7 @@ import (
 	"github.com/solutionctl/solutionctl/build/archive"
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/host/store"
+	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -44,15 +45,23 @@ type Host struct {
 	Version       string // of the program
 }
 
-// Cluster is what a cluster knows of imported archives. [deployer.Deployer] is the one of a real cluster.
+// Cluster is what a cluster knows of imported archives. [ClusterOf] is a real one.
 type Cluster interface {
 	Registry(ctx context.Context) (*schema.ClusterRegistry, error)
 	// Imports lists the imported versions. When nobody answers it fails with [report.Unavailable].
 	Imports(ctx context.Context) ([]schema.Import, error)
 	AddEndpoints(ctx context.Context, more schema.ClusterRegistry, o deployer.EndpointOptions) (*schema.ClusterRegistry, error)
-	RecordImport(ctx context.Context, r deployer.ImportRecord) (notices []string, err error)
+	RecordImport(ctx context.Context, r records.ImportRecord) (notices []string, err error)
 	// RecordUnimport fails with [report.InUse] for a version that is used.
 	RecordUnimport(ctx context.Context, id string) error
+}
+
+// ClusterOf is the cluster that a deployer works on: its records, and the verbs that change them.
+func ClusterOf(d *deployer.Deployer) Cluster {
+	return struct {
+		*deployer.Deployer
+		*records.Records
+	}{d, d.Records}
 }
 
 // Mounts are the mounts of archives on a host. [store.Mounts] are those of this one.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/host/store"
+	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 	"github.com/solutionctl/solutionctl/sign/trust"
@@ -171,7 +172,7 @@ func (i *importing) describeRegistry(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err = deployer.CheckAuthority(ctx, *i.registry); err != nil || i.Cluster == nil || i.absent != nil {
+	if err = records.CheckAuthority(ctx, *i.registry); err != nil || i.Cluster == nil || i.absent != nil {
 		return err
 	}
 	_, err = i.Cluster.AddEndpoints(ctx, *i.registry, deployer.EndpointOptions{DryRun: true})
@@ -340,7 +341,7 @@ func (i *importing) tellCluster(ctx context.Context, list []*admitted, entries [
 	}
 	err := i.absent
 	for n := 0; err == nil && n < len(list); n++ {
-		record := deployer.ImportRecord{Payload: list[n].payload, Path: entries[n].Path, SHA256: entries[n].SHA256, Size: entries[n].Size}
+		record := records.ImportRecord{Payload: list[n].payload, Path: entries[n].Path, SHA256: entries[n].SHA256, Size: entries[n].Size}
 		record.Registry, i.registry = i.registry, nil
 		var notices []string
 		notices, err = i.Cluster.RecordImport(ctx, record)

@@ -8,52 +8,52 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/apps"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 func TestApps(t *testing.T) {
 	b := newBed(t)
-	here := deployer.AppOptions{Environment: b.Env, Name: "wall", Timeout: time.Minute}
-	_, err := b.CreateApp(t.Context(), here, nil, nil)
+	here := apps.Options{Environment: b.Env, Name: "wall", Timeout: time.Minute}
+	_, err := b.Apps.Create(t.Context(), here, nil, nil)
 	b.refused(err, report.NotFound, "no Solution", "deploy add "+b.Env)
 	b.activated("1.0.0", content{Specs: []string{"colour"}})
 	b.mustAdd("1.0.0")
 
-	kind, err := b.AppKind(t.Context(), b.Env, "", "")
+	kind, err := b.Apps.Kind(t.Context(), b.Env, "", "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if fields := kind.Fields(); len(fields) != 2 || fields[0].Path != "colour" || fields[1].Type != "integer" {
 		t.Errorf("fields: %+v", fields)
 	}
-	_, err = b.CreateApp(t.Context(), here, nil, []string{"colours=red"})
+	_, err = b.Apps.Create(t.Context(), here, nil, []string{"colours=red"})
 	b.refused(err, report.Usage, "did you mean colour?")
-	_, err = b.CreateApp(t.Context(), here, []byte("hands: two\n"), nil)
+	_, err = b.Apps.Create(t.Context(), here, []byte("hands: two\n"), nil)
 	b.refused(err, report.Invalid, "spec.hands")
-	one, err := b.CreateApp(t.Context(), here, []byte("hands: 2\n"), []string{"colour=red"})
+	one, err := b.Apps.Create(t.Context(), here, []byte("hands: 2\n"), []string{"colour=red"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if one.Values["colour"] != "red" || one.Values["hands"] != int64(2) || one.Health != schema.AppReady {
 		t.Errorf("%+v", one)
 	}
-	_, err = b.CreateApp(t.Context(), here, nil, nil)
+	_, err = b.Apps.Create(t.Context(), here, nil, nil)
 	b.refused(err, report.Conflict, "exists already", "app set "+b.Env+" wall")
 
-	if one, err = b.SetApp(t.Context(), here, []string{"hands=3", "colour-"}); err != nil {
+	if one, err = b.Apps.Set(t.Context(), here, []string{"hands=3", "colour-"}); err != nil {
 		t.Fatal(err)
 	}
 	if _, there := one.Values["colour"]; there || one.Values["hands"] != int64(3) {
 		t.Errorf("%+v", one.Values)
 	}
-	_, err = b.ScaleApp(t.Context(), here, 3)
+	_, err = b.Apps.Scale(t.Context(), here, 3)
 	b.refused(err, report.Refused, "cannot be scaled")
-	_, err = b.App(t.Context(), deployer.AppOptions{Environment: b.Env, Name: "tower"})
+	_, err = b.Apps.Get(t.Context(), apps.Options{Environment: b.Env, Name: "tower"})
 	b.refused(err, report.NotFound, "tower", "app list "+b.Env)
 
-	list, err := b.Apps(t.Context(), deployer.AppOptions{Environment: b.Env})
+	list, err := b.Apps.List(t.Context(), apps.Options{Environment: b.Env})
 	if err != nil || len(list.Apps) != 1 || list.Apps[0].Name != "wall" {
 		t.Fatalf("%+v, %v", list, err)
 	}
@@ -64,10 +64,10 @@ func TestApps(t *testing.T) {
 	if err = schema.ValidateOutput("apps", data); err != nil {
 		t.Error(err)
 	}
-	if err = b.DeleteApp(t.Context(), here); err != nil {
+	if err = b.Apps.Delete(t.Context(), here); err != nil {
 		t.Fatal(err)
 	}
-	if list, err = b.Apps(t.Context(), deployer.AppOptions{Environment: b.Env}); err != nil || len(list.Apps) != 0 {
+	if list, err = b.Apps.List(t.Context(), apps.Options{Environment: b.Env}); err != nil || len(list.Apps) != 0 {
 		t.Errorf("%+v, %v", list, err)
 	}
 }
@@ -83,7 +83,7 @@ func TestAppTree(t *testing.T) {
 		"    - {apiVersion: " + b.Group + "/v1, kind: Clock, name: wall, uid: " + string(clock.GetUID()) + "}\n" +
 		"spec:\n  selector: {matchLabels: {a: b}}\n  template:\n    metadata: {labels: {a: b}}\n    spec: {containers: [{name: c, image: none.invalid/c}]}\n")
 	one := await(t, func() (*schema.App, bool) {
-		one, err := b.App(t.Context(), deployer.AppOptions{Environment: b.Env, Name: "wall"})
+		one, err := b.Apps.Get(t.Context(), apps.Options{Environment: b.Env, Name: "wall"})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -22,6 +22,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/e2e/solution"
 	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/deployer/render"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -114,7 +115,7 @@ var (
 	namespaces  = kube.GroupVersionKind{Version: "v1", Kind: "Namespace"}
 	deployments = kube.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
 	roles       = kube.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "Role"}
-	definitions = kube.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
+	crds        = kube.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 )
 
 // clock is the kind of custom resources that the Solution of the bed brings.
@@ -231,7 +232,7 @@ func image(files fstest.MapFS, name, tag string) {
 func (b *bed) imported(version string, c content) {
 	b.Helper()
 	sum := sha256.Sum256([]byte(b.Solution + version))
-	_, err := b.RecordImport(b.Context(), deployer.ImportRecord{
+	_, err := b.RecordImport(b.Context(), records.ImportRecord{
 		Payload: b.payload(version, c), Path: "/srv/" + b.Solution + "-" + version + ".iso", SHA256: hex.EncodeToString(sum[:]), Size: 4096,
 		Registry: &schema.ClusterRegistry{Mode: schema.RegistryOwn, Host: schema.RegistryHostOwn, Endpoints: b.endpoints},
 	})

@@ -11,12 +11,13 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
 	"github.com/solutionctl/solutionctl/deployer/engine"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 // change upgrades or downgrades in the bed's environment; there are no nodes, so nothing ever becomes ready.
-func (b *bed) change(direction deployer.Direction, version string) (*schema.Operation, error) {
+func (b *bed) change(direction records.Direction, version string) (*schema.Operation, error) {
 	b.Helper()
 	return b.Change(b.Context(), deployer.ChangeOptions{
 		Options: deployer.Options{NoWait: true}, Environment: b.Env, Solution: b.Solution, Direction: direction, Version: version,
@@ -48,12 +49,12 @@ func TestUpgradeAndDowngrade(t *testing.T) {
 
 	_, err := b.add("1.1.0")
 	b.refused(err, report.Conflict, "1.0.0", "deploy upgrade "+b.Env+" "+b.Solution+" 1.1.0")
-	_, err = b.change(deployer.Down, "1.1.0")
+	_, err = b.change(records.Down, "1.1.0")
 	b.refused(err, report.Refused, "no downgrade", "deploy upgrade")
-	_, err = b.change(deployer.Up, "2.0.0")
+	_, err = b.change(records.Up, "2.0.0")
 	b.refused(err, report.NotImported, "2.0.0", "1.1.0")
 
-	done, err := b.change(deployer.Up, "latest")
+	done, err := b.change(records.Up, "latest")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,14 +62,14 @@ func TestUpgradeAndDowngrade(t *testing.T) {
 	if text := strings.Join(done.Notices, "\n"); done.Version != "1.1.0" || !strings.Contains(text, "new right") || !strings.Contains(text, "services") {
 		t.Errorf("version %s, notices:\n%s", done.Version, text)
 	}
-	if again, err := b.change(deployer.Up, "1.1.0"); err != nil || !again.Empty() {
+	if again, err := b.change(records.Up, "1.1.0"); err != nil || !again.Empty() {
 		t.Errorf("upgrading again: %+v, %v", again, err)
 	}
-	if _, err := b.change(deployer.Down, "1.0.0"); err != nil {
+	if _, err := b.change(records.Down, "1.0.0"); err != nil {
 		t.Fatal(err)
 	}
 	b.running("1.0.0")
-	if _, err := b.change(deployer.Down, "1.0.0"); err != nil {
+	if _, err := b.change(records.Down, "1.0.0"); err != nil {
 		t.Fatal(err)
 	}
 	b.get(b.clock(), b.Env, "wall")
@@ -82,13 +83,13 @@ func TestUpgradeNamespaceByNamespace(t *testing.T) {
 	b.mustAdd("1.0.0")
 	b.activated("1.1.0", content{})
 	_, err := b.Change(t.Context(), deployer.ChangeOptions{
-		Options: deployer.Options{NoWait: true}, Environment: b.Env, Solution: b.Solution, Direction: deployer.Up, Namespace: second,
+		Options: deployer.Options{NoWait: true}, Environment: b.Env, Solution: b.Solution, Direction: records.Up, Namespace: second,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	b.running("1.0.0")
-	if _, err = b.change(deployer.Up, ""); err != nil {
+	if _, err = b.change(records.Up, ""); err != nil {
 		t.Fatal(err)
 	}
 	b.running("1.1.0")
@@ -100,12 +101,12 @@ func TestUpgradeGoesToTheActiveVersion(t *testing.T) {
 	b.activated("1.0.0", content{})
 	b.mustAdd("1.0.0")
 	b.imported("1.1.0", content{})
-	done, err := b.change(deployer.Up, "")
+	done, err := b.change(records.Up, "")
 	if err != nil || done.Version != "1.0.0" || !strings.Contains(strings.Join(done.Notices, "\n"), "deploy activate "+b.Solution+" 1.1.0") {
 		t.Errorf("%+v, %v", done, err)
 	}
 	b.running("1.0.0")
-	if done, err = b.change(deployer.Up, "latest"); err != nil || done.Version != "1.1.0" {
+	if done, err = b.change(records.Up, "latest"); err != nil || done.Version != "1.1.0" {
 		t.Errorf("%+v, %v", done, err)
 	}
 	b.running("1.1.0")
@@ -114,9 +115,9 @@ func TestUpgradeGoesToTheActiveVersion(t *testing.T) {
 func TestUpgradeOfWhatIsNotThere(t *testing.T) {
 	b := newBed(t)
 	b.activated("1.0.0", content{})
-	_, err := b.change(deployer.Up, "1.0.0")
+	_, err := b.change(records.Up, "1.0.0")
 	b.refused(err, report.NotFound, b.Solution, b.Env)
-	_, err = b.change(deployer.Down, "")
+	_, err = b.change(records.Down, "")
 	b.refused(err, report.Usage, "version")
 }
 
@@ -126,7 +127,7 @@ func TestUpgradeNeedsActivation(t *testing.T) {
 	b.activated("1.0.0", content{})
 	b.mustAdd("1.0.0")
 	b.imported("1.1.0", content{Crds: "v1 v2"})
-	_, err := b.change(deployer.Up, "1.1.0")
+	_, err := b.change(records.Up, "1.1.0")
 	b.refused(err, report.Refused, "does not serve", "deploy activate "+b.Solution+" 1.1.0")
 	b.running("1.0.0")
 }
@@ -137,10 +138,10 @@ func TestUpgradeOverASkippedVersion(t *testing.T) {
 	b.mustAdd("1.0.0")
 	b.imported("1.1.0", content{})
 	b.imported("2.0.0", content{Manifest: "minUpgradeFrom: 1.1.0"})
-	_, err := b.change(deployer.Up, "2.0.0")
+	_, err := b.change(records.Up, "2.0.0")
 	b.refused(err, report.Refused, "1.1.0 or later", "deploy upgrade "+b.Env+" "+b.Solution+" 1.1.0")
 	for _, version := range []string{"1.1.0", "2.0.0"} {
-		if _, err := b.change(deployer.Up, version); err != nil {
+		if _, err := b.change(records.Up, version); err != nil {
 			t.Fatal(err)
 		}
 		b.running(version)
@@ -161,7 +162,7 @@ func TestInstancesTheVersionRejects(t *testing.T) {
 	b.mustAdd("1.1.0")
 	b.imported("1.0.0", content{})
 	b.newClock(b.Env, "wall", "hands: 2, colour: red")
-	_, err := b.change(deployer.Down, "1.0.0")
+	_, err := b.change(records.Down, "1.0.0")
 	b.refused(err, report.DataLoss, "Clock "+b.Env+"/wall", "spec.colour")
 	b.running("1.1.0")
 }
@@ -180,7 +181,7 @@ func TestRollback(t *testing.T) {
 	_, err = roll(0)
 	b.refused(err, report.Refused, "nothing before", "deploy history")
 	b.activated("1.1.0", content{})
-	if _, err = b.change(deployer.Up, "1.1.0"); err != nil {
+	if _, err = b.change(records.Up, "1.1.0"); err != nil {
 		t.Fatal(err)
 	}
 	done, err := roll(0)
@@ -208,7 +209,7 @@ func TestRollbackOfWhatNeverBecomesReady(t *testing.T) {
 	b.mustAdd("1.0.0")
 	b.activated("1.1.0", content{})
 	o := deployer.ChangeOptions{
-		Options: deployer.Options{Timeout: 2 * time.Second}, Environment: b.Env, Solution: b.Solution, Direction: deployer.Up,
+		Options: deployer.Options{Timeout: 2 * time.Second}, Environment: b.Env, Solution: b.Solution, Direction: records.Up,
 	}
 	_, err := b.Change(t.Context(), o)
 	b.refused(err, report.Timeout, b.Solution+"-operator")

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/definitions"
 	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/render"
@@ -144,14 +145,14 @@ func TestConvergence(t *testing.T) {
 	if err != nil || !planned.Planned || !cmp.Equal(planned.Unimport, at("1.0.0")) || !cmp.Equal(planned.Deactivate, at("1.0.0")) {
 		t.Errorf("%+v, %v", planned, err)
 	}
-	b.get(definitions, "", b.crdName())
+	b.get(crds, "", b.crdName())
 	if _, err = h.converge(h.flat("", "1.1.0"), deployer.ConvergeOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if b.find(definitions, "", b.crdName()) != nil {
+	if b.find(crds, "", b.crdName()) != nil {
 		t.Error("it is still active")
 	}
-	catalog, err := b.Catalog(t.Context())
+	catalog, err := b.Records.Catalog(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +187,7 @@ func TestConvergenceAcceptsLoss(t *testing.T) {
 	var out exported
 	o := deployer.ConvergeOptions{
 		Options: deployer.Options{DryRun: true}, AcceptDataLoss: []string{h.crdName()},
-		Export: func(string) deployer.Export { return out.open },
+		Export: func(string) definitions.Export { return out.open },
 	}
 	planned, err := h.converge(both, o)
 	if err != nil || out.Len() > 0 || !slices.ContainsFunc(planned.Notices, func(n string) bool { return strings.HasPrefix(n, "accepted loss of data: ") }) {
@@ -209,7 +210,7 @@ func TestConvergenceAcceptsLoss(t *testing.T) {
 	h.contents["3.0.0"] = content{Crds: "v3", Specs: []string{"face"}}
 	_, err = h.converge(h.flat("3.0.0", "1.0.0", "2.0.0", "3.0.0"), deployer.ConvergeOptions{})
 	h.refused(err, report.InUse, "environment "+h.Env)
-	refused, ok := errors.AsType[*deployer.IncompatibleError](err)
+	refused, ok := errors.AsType[*definitions.IncompatibleError](err)
 	if !ok {
 		t.Fatal(err)
 	}

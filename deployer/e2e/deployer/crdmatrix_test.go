@@ -131,7 +131,7 @@ func (m *matrix) begin(version string, c content) {
 // read returns what people wrote, as the stored version of the definition shows it.
 func (m *matrix) read() map[string]string {
 	m.Helper()
-	live := m.get(definitions, "", m.crdName())
+	live := m.get(crds, "", m.crdName())
 	versions, _, _ := unstructured.NestedSlice(live.Object, "spec", "versions")
 	version := ""
 	for _, v := range versions {
@@ -236,7 +236,7 @@ func (m *matrix) deactivate() {
 	if _, err := m.Deactivate(m.Context(), o); err != nil {
 		m.Fatal(err)
 	}
-	if m.find(definitions, "", m.crdName()) != nil {
+	if m.find(crds, "", m.crdName()) != nil {
 		m.Error("the definition is still there")
 	}
 	if m.count > 0 {

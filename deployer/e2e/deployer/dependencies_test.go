@@ -10,6 +10,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
+	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/deployer/render"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -51,7 +52,7 @@ func TestDependencyInAnEnvironment(t *testing.T) {
 	db.mustAdd("1.0.0")
 	_, err = app.Add(t.Context(), deployer.AddOptions{Options: deployer.Options{DryRun: true}, Environment: app.Env, Solution: app.Solution})
 	app.refused(err, report.Refused, "there is 1.0.0", "deploy upgrade "+app.Env+" "+db.Solution+" 1.1.0")
-	if _, err = db.change(deployer.Up, "1.1.0"); err != nil {
+	if _, err = db.change(records.Up, "1.1.0"); err != nil {
 		t.Fatal(err)
 	}
 	app.mustAdd("1.0.0")
@@ -59,9 +60,9 @@ func TestDependencyInAnEnvironment(t *testing.T) {
 	// Nobody takes away, or changes, what somebody needs.
 	needs := app.Solution + " 1.0.0 in environment " + app.Env + " needs " + db.Solution + " >=1.1 <2"
 	db.refused(db.remove(""), report.InUse, needs, "deploy remove "+app.Env+" "+app.Solution)
-	_, err = db.change(deployer.Up, "2.0.0")
+	_, err = db.change(records.Up, "2.0.0")
 	db.refused(err, report.InUse, needs)
-	_, err = db.change(deployer.Down, "1.0.0")
+	_, err = db.change(records.Down, "1.0.0")
 	db.refused(err, report.InUse, needs)
 	_, err = db.Rollback(t.Context(), deployer.RollbackOptions{Options: deployer.Options{NoWait: true}, Environment: db.Env, Solution: db.Solution})
 	db.refused(err, report.InUse, needs)
@@ -98,13 +99,13 @@ func TestTogether(t *testing.T) {
 	db.mustAdd("1.0.0")
 	app.mustAdd("1.0.0")
 	both := "deploy upgrade " + db.Env + " " + db.Solution + " 2.0.0 --with " + app.Solution + "=2.0.0"
-	_, err := db.change(deployer.Up, "2.0.0")
+	_, err := db.change(records.Up, "2.0.0")
 	db.refused(err, report.InUse, app.Solution+" 1.0.0", both)
-	_, err = app.change(deployer.Up, "2.0.0")
+	_, err = app.change(records.Up, "2.0.0")
 	app.refused(err, report.Refused, "neither can change before the other", "--with "+db.Solution+"=2.0.0")
 
 	upgrade := deployer.ChangeOptions{
-		Direction: deployer.Up, Environment: db.Env, Solution: db.Solution, Version: "2.0.0",
+		Direction: records.Up, Environment: db.Env, Solution: db.Solution, Version: "2.0.0",
 		With: []schema.SolutionAt{{Solution: app.Solution, Version: "2.0.0"}},
 	}
 	twice := upgrade
@@ -239,7 +240,7 @@ func (a archives) Unimport(ctx context.Context, id string) error {
 func (a archives) Stored() ([]schema.SolutionAt, error) {
 	var all []schema.SolutionAt
 	for id, one := range a {
-		catalog, err := one.Catalog(one.Context())
+		catalog, err := one.Records.Catalog(one.Context())
 		if err != nil {
 			return nil, err
 		}
@@ -295,7 +296,7 @@ func TestConvergenceFollowsDependencies(t *testing.T) {
 	}
 	_, err := all.converge(b, needs)
 	b.refused(err, report.Refused, a.Solution+" 1.0.0 needs "+b.Solution)
-	catalog, err := b.Catalog(t.Context())
+	catalog, err := b.Records.Catalog(t.Context())
 	if err != nil || len(catalog.Imports()) > 0 {
 		t.Errorf("something was imported: %+v, %v", catalog, err)
 	}

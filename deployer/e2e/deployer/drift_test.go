@@ -24,6 +24,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -31,7 +32,7 @@ import (
 // drift lists what a user who may only look finds changed: "update Deployment env1/x: path (manager)".
 func (b *bed) drift() []string {
 	b.Helper()
-	done, err := b.viewer().Diff(b.Context(), deployer.DiffOptions{Environment: b.Env, Solution: b.Solution})
+	done, err := b.viewer().Diff(b.Context(), survey.Selection{Environment: b.Env, Solution: b.Solution})
 	if err != nil {
 		b.Fatalf("%v\n%q", err, report.Hints(err))
 	}
@@ -174,7 +175,7 @@ func TestDriftIsFoundAndRepaired(t *testing.T) {
 	// Repairs are on the record, the second in the place of the first: what one could go back to stays.
 	b.patch(repaired, `{"data": {"operator.yaml": "again"}}`)
 	b.wantRepaired(deployer.Options{}, found[1])
-	history, err := b.History(t.Context(), b.Env, b.Solution)
+	history, err := b.Records.History(t.Context(), b.Env, b.Solution)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -231,7 +232,7 @@ func TestRepairLeavesDefinitionsAlone(t *testing.T) {
 	if err := request.Param("fieldManager", "somebody").Body([]byte(change)).Do(t.Context()).Error(); err != nil {
 		t.Fatal(err)
 	}
-	selected := deployer.DiffOptions{Solution: b.Solution}
+	selected := survey.Selection{Solution: b.Solution}
 	diff, err := b.viewer().Diff(t.Context(), selected)
 	if err != nil {
 		t.Fatal(err)
@@ -246,7 +247,7 @@ func TestRepairLeavesDefinitionsAlone(t *testing.T) {
 	if text := strings.Join(done.Notices, "\n"); !strings.Contains(text, "deploy activate "+b.Solution+" 1.0.0") {
 		t.Errorf("notices: %s", text)
 	}
-	kind, _, _ := unstructured.NestedString(b.get(definitions, "", b.crdName()).Object, "spec", "names", "listKind")
+	kind, _, _ := unstructured.NestedString(b.get(crds, "", b.crdName()).Object, "spec", "names", "listKind")
 	if kind != "Clocks" {
 		t.Errorf("a repair changed the definition: %s", kind)
 	}
@@ -264,7 +265,7 @@ func TestStatusWithDrift(t *testing.T) {
 	b.settle(operator)
 	b.patch(b.get(deployments, b.Env, operator), `{"metadata": {"labels": {"app.kubernetes.io/name": "other"}}}`)
 	b.wantHealth(schema.HealthReady) // the generation of a Deployment does not count its labels
-	status, err := b.viewer().StatusAndDrift(t.Context())
+	status, err := b.viewer().Survey.StatusAndDrift(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -296,7 +297,7 @@ func TestDriftOfManyEnvironments(t *testing.T) {
 		t.Fatal(err)
 	}
 	counted, requests := b.counted()
-	done, err := counted.Diff(t.Context(), deployer.DiffOptions{})
+	done, err := counted.Diff(t.Context(), survey.Selection{})
 	if err != nil {
 		t.Fatal(err)
 	}

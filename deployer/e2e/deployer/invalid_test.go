@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -34,7 +35,7 @@ func TestActivationRefusesInvalid(t *testing.T) {
 			if strings.Contains(err.Error(), "none") {
 				t.Error(err)
 			}
-			c, err := b.Compatibility(t.Context(), b.Solution)
+			c, err := b.Definitions.Compatibility(t.Context(), b.Solution)
 			b.compatible(c, err, "1.0.0 active: 1.0.0 yes; 2.0.0 yes (no)")
 			if got := c.Versions[1].Refusals; len(got) != 1 || !strings.Contains(got[0], "sky: spec.colour") {
 				t.Errorf("refusals: %q", got)
@@ -51,7 +52,7 @@ func TestActivationRefusesInvalid(t *testing.T) {
 
 			// The operator of that version does not accept it either; that is a decision of its own.
 			change := deployer.ChangeOptions{
-				Options: o.Options, Direction: deployer.Up, Environment: b.Env, Solution: b.Solution, Version: "2.0.0",
+				Options: o.Options, Direction: records.Up, Environment: b.Env, Solution: b.Solution, Version: "2.0.0",
 			}
 			_, err = b.Change(t.Context(), change)
 			b.refused(err, report.Refused, "Clock "+b.Env+"/sky", "--accept-invalid "+b.crdName())
@@ -77,6 +78,6 @@ func TestActivationNeverChangesScope(t *testing.T) {
 	b.imported("2.0.0", content{Scope: "Cluster"})
 	_, err := b.activate("2.0.0")
 	b.refused(err, report.Refused, b.crdName(), "its scope can never change from Namespaced to Cluster")
-	c, err := b.Compatibility(t.Context(), b.Solution)
+	c, err := b.Definitions.Compatibility(t.Context(), b.Solution)
 	b.compatible(c, err, "1.0.0 active: 1.0.0 yes; 2.0.0 yes (no)")
 }

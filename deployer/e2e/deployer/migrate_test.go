@@ -20,7 +20,7 @@ import (
 // stored expects that these versions may be in the store, and that the first of them is the one that is written.
 func (b *bed) stored(versions ...string) {
 	b.Helper()
-	live := b.get(definitions, "", b.crdName())
+	live := b.get(crds, "", b.crdName())
 	if got, _, _ := unstructured.NestedStringSlice(live.Object, "status", "storedVersions"); !slices.Equal(got, versions) {
 		b.Errorf("stored versions %q, want %q", got, versions)
 	}

@@ -20,13 +20,13 @@ func TestProtectedDefinitions(t *testing.T) {
 	if _, err := b.Activate(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
-	live := b.get(definitions, "", b.crdName())
+	live := b.get(crds, "", b.crdName())
 	err := b.Cluster.Delete(t.Context(), live, cluster.DeleteOptions{})
 	if err == nil || !strings.Contains(err.Error(), "deploy deactivate "+b.Solution) {
 		t.Fatalf("it is not refused, or nothing says what to do: %v", err)
 	}
 	for _, text := range []string{"false", "true"} {
-		live = b.get(definitions, "", b.crdName())
+		live = b.get(crds, "", b.crdName())
 		live.SetAnnotations(map[string]string{engine.AnnotationAllowDeletion: text})
 		if live, err = b.Cluster.Update(t.Context(), live, cluster.WriteOptions{}); err != nil {
 			t.Fatal(err)
@@ -50,14 +50,14 @@ func TestProtectedDefinitions(t *testing.T) {
 	if _, err = b.Deactivate(t.Context(), planned); err != nil {
 		t.Fatal("the plan is refused:", err)
 	}
-	if live = b.get(definitions, "", b.crdName()); live.GetAnnotations()[engine.AnnotationAllowDeletion] != "false" {
+	if live = b.get(crds, "", b.crdName()); live.GetAnnotations()[engine.AnnotationAllowDeletion] != "false" {
 		t.Error("a plan lifted the protection")
 	}
 	var out exported
 	if _, err = b.Deactivate(t.Context(), deployer.DeactivateOptions{Solution: b.Solution, Data: deployer.DeleteData, Export: out.open}); err != nil {
 		t.Fatal(err)
 	}
-	if b.find(definitions, "", b.crdName()) != nil {
+	if b.find(crds, "", b.crdName()) != nil {
 		t.Error("the definition is still there")
 	}
 	policy := &unstructured.Unstructured{}

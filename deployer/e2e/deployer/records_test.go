@@ -13,6 +13,8 @@ import (
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/records"
+	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -40,7 +42,7 @@ func (b *bed) corrupt(record *unstructured.Unstructured) {
 // deployment is how the bed's Solution is in its environment, as status tells.
 func (b *bed) deployment() schema.DeploymentStatus {
 	b.Helper()
-	status, err := b.Status(b.Context())
+	status, err := b.Survey.Status(b.Context())
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -254,7 +256,7 @@ func TestRemoveWhatMetalK8sDeployed(t *testing.T) {
 		t.Errorf("it is %s, version %q", d.Health, d.Version)
 	}
 	// It holds its version and its definitions, as what is on record does.
-	b.refused(b.CheckUnused(t.Context(), b.Solution, "1.0.0"), report.InUse, "environment "+b.Env)
+	b.refused(b.Records.CheckUnused(t.Context(), b.Solution, "1.0.0"), report.InUse, "environment "+b.Env)
 	b.refused(b.removal(false), report.Conflict, "Deployment "+b.Env+"/"+b.Solution+"-operator", "solutionctl deploy remove "+b.Env+" "+b.Solution+" --adopt")
 	b.setVersions(`null`)
 	b.refused(b.removal(false), report.Conflict, "Deployment "+b.Env+"/"+b.Solution+"-operator")
@@ -281,24 +283,24 @@ func TestBadRecord(t *testing.T) {
 		t.Errorf("it is %s", d.Health)
 	}
 	bad.wantBroken("record of "+bad.Env+"/"+bad.Solution+": it cannot be read", "record of "+bad.Solution+": it cannot be read")
-	history, err := good.History(t.Context(), "", "")
+	history, err := good.Records.History(t.Context(), "", "")
 	if err != nil || !strings.Contains(fmt.Sprint(history.Problems), bad.Env+"/"+bad.Solution) || !strings.Contains(fmt.Sprint(history.Operations), good.Env) {
 		t.Errorf("%+v, %v", history, err)
 	}
-	_, err = good.History(t.Context(), "", bad.Solution)
+	_, err = good.Records.History(t.Context(), "", bad.Solution)
 	good.refused(err, report.Corrupt, "--records")
 	if _, err = good.Resume(t.Context(), deployer.ResumeOptions{Solution: good.Solution}); err != nil {
 		t.Error(err)
 	}
 	_, err = good.Resume(t.Context(), deployer.ResumeOptions{Options: deployer.Options{DryRun: true}})
 	good.refused(err, report.Corrupt, bad.Env+"/"+bad.Solution)
-	diff, err := good.Diff(t.Context(), deployer.DiffOptions{})
+	diff, err := good.Diff(t.Context(), survey.Selection{})
 	if err != nil || !strings.Contains(fmt.Sprint(diff.Notices), bad.Env+"/"+bad.Solution+" is left out") {
 		t.Errorf("%+v, %v", diff, err)
 	}
-	_, err = good.Diff(t.Context(), deployer.DiffOptions{Solution: bad.Solution})
+	_, err = good.Diff(t.Context(), survey.Selection{Solution: bad.Solution})
 	good.refused(err, report.Corrupt, "--records")
-	if _, err = good.StatusAndDrift(t.Context()); err != nil {
+	if _, err = good.Survey.StatusAndDrift(t.Context()); err != nil {
 		t.Error(err)
 	}
 	good.imported("1.1.0", content{})
@@ -306,7 +308,7 @@ func TestBadRecord(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err = good.Change(t.Context(), deployer.ChangeOptions{
-		Options: deployer.Options{NoWait: true}, Environment: good.Env, Solution: good.Solution, Direction: deployer.Up, Version: "1.1.0",
+		Options: deployer.Options{NoWait: true}, Environment: good.Env, Solution: good.Solution, Direction: records.Up, Version: "1.1.0",
 	}); err != nil {
 		t.Error(err)
 	}
@@ -330,7 +332,7 @@ func TestBadRecord(t *testing.T) {
 	if _, err = bad.Deactivate(t.Context(), deployer.DeactivateOptions{Solution: bad.Solution}); err != nil {
 		t.Fatal(err)
 	}
-	if bad.find(definitions, "", bad.crdName()) != nil {
+	if bad.find(crds, "", bad.crdName()) != nil {
 		t.Error("the definition is still there")
 	}
 }
@@ -352,22 +354,22 @@ func TestMissingContent(t *testing.T) {
 	}
 	lose()
 	b.wantBroken("what was deployed cannot be read", "Secret "+cluster.SystemNamespace+"/content."+id, "--records")
-	if _, err := b.StatusAndDrift(t.Context()); err != nil {
+	if _, err := b.Survey.StatusAndDrift(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if diff, err := b.Diff(t.Context(), deployer.DiffOptions{Environment: b.Env}); err != nil || !strings.Contains(fmt.Sprint(diff.Notices), "is left out") {
+	if diff, err := b.Diff(t.Context(), survey.Selection{Environment: b.Env}); err != nil || !strings.Contains(fmt.Sprint(diff.Notices), "is left out") {
 		t.Errorf("%+v, %v", diff, err)
 	}
 	if done := b.rebuild(); len(done.Parts) != 1 {
 		t.Errorf("%+v", done)
 	}
 	b.wantBroken()
-	if diff, err := b.Diff(t.Context(), deployer.DiffOptions{Environment: b.Env, Solution: b.Solution}); err != nil || !diff.Empty() {
+	if diff, err := b.Diff(t.Context(), survey.Selection{Environment: b.Env, Solution: b.Solution}); err != nil || !diff.Empty() {
 		t.Errorf("%+v, %v", diff, err)
 	}
 	lose()
 	if _, err := b.Change(t.Context(), deployer.ChangeOptions{
-		Options: deployer.Options{NoWait: true}, Environment: b.Env, Solution: b.Solution, Direction: deployer.Up, Version: "1.1.0",
+		Options: deployer.Options{NoWait: true}, Environment: b.Env, Solution: b.Solution, Direction: records.Up, Version: "1.1.0",
 	}); err != nil {
 		t.Error(err)
 	}
@@ -399,7 +401,7 @@ func TestHostileDocument(t *testing.T) {
 	}
 	for _, version := range []string{`"1.0.0"`, `"9.9.9"`, `"1.0.0\nsolutionctl: error: all is lost\u001b[2J"`, `"\u202e0.0.1"`, `"` + strings.Repeat("9", 1<<16) + `"`} {
 		b.setVersions(`{"` + b.Solution + `": ` + version + `, "Not.A_Name": "1.0.0"}`)
-		status, err := b.Status(t.Context())
+		status, err := b.Survey.Status(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -412,7 +414,7 @@ func TestHostileDocument(t *testing.T) {
 				t.Errorf("%q", text)
 			}
 		}
-		if err := b.CheckUnused(t.Context(), b.Solution, "9.9.9"); err != nil {
+		if err := b.Records.CheckUnused(t.Context(), b.Solution, "9.9.9"); err != nil {
 			t.Error(err)
 		}
 		if _, err = b.Activate(t.Context(), deployer.ActivateOptions{Options: deployer.Options{DryRun: true}, Solution: b.Solution, Version: "1.0.0"}); err != nil {

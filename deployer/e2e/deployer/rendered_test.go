@@ -67,7 +67,7 @@ func TestWebhookOfTheActiveVersion(t *testing.T) {
 	}
 	system := b.Solution + "-system"
 	authority, _, _ := unstructured.NestedString(b.get(secrets, system, b.Solution+"-cert").Object, "data", "ca.crt")
-	conversion, _, _ := unstructured.NestedMap(b.get(definitions, "", b.crdName()).Object, "spec", "conversion", "webhook", "clientConfig")
+	conversion, _, _ := unstructured.NestedMap(b.get(crds, "", b.crdName()).Object, "spec", "conversion", "webhook", "clientConfig")
 	if authority == "" || conversion["caBundle"] != authority {
 		t.Errorf("the API server trusts %v, want %s", conversion["caBundle"], authority)
 	}
@@ -91,7 +91,7 @@ func TestApprovalOfTheWholeCluster(t *testing.T) {
 	o := deployer.ActivateOptions{Solution: b.Solution}
 	_, err := b.Activate(t.Context(), o)
 	b.refused(err, report.Refused, "operator/cluster/rbac.yaml:1: ClusterRole/reader", "--cluster-wide")
-	if b.find(definitions, "", b.crdName()) != nil {
+	if b.find(crds, "", b.crdName()) != nil {
 		t.Error("a part of what was refused is there")
 	}
 	approved := true

@@ -14,6 +14,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -78,7 +79,7 @@ func TestResume(t *testing.T) {
 	want(noWait)
 
 	_, err = b.Change(t.Context(), deployer.ChangeOptions{
-		Options: impatient, Direction: deployer.Up, Environment: b.Env, Solution: b.Solution, Version: "1.1.0",
+		Options: impatient, Direction: records.Up, Environment: b.Env, Solution: b.Solution, Version: "1.1.0",
 	})
 	if report.CodeOf(err) != report.Timeout {
 		t.Fatalf("upgrade: %v", err)

@@ -121,7 +121,7 @@ func TestRightsAreAskedFirst(t *testing.T) {
 			return err
 		}, false}, []string{"* delete", "* watch", "configmaps update", "deployments delete"}},
 		{command{"env delete", func() { used(); b.mustAdd("2.0.0") }, func(d *deployer.Deployer, o deployer.Options) error {
-			others, err := d.Others(t.Context(), b.Env, "")
+			others, err := d.Survey.Others(t.Context(), b.Env, "")
 			if err != nil {
 				return err
 			}

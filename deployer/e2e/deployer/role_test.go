@@ -18,9 +18,12 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/apps"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/deployer/records"
+	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -168,7 +171,7 @@ type command struct {
 
 func (b *bed) life() []command {
 	ctx := b.Context()
-	app := deployer.AppOptions{Environment: b.Env, Kind: "clock", Name: "one"}
+	app := apps.Options{Environment: b.Env, Kind: "clock", Name: "one"}
 	clock := func() bool { return b.find(b.clock(), b.Env, "one") != nil }
 	environments, hands := 0, 0
 	must := func(err error) {
@@ -191,18 +194,18 @@ func (b *bed) life() []command {
 		}, false},
 		{"app create", func() {
 			if clock() {
-				must(b.DeleteApp(ctx, app))
+				must(b.Apps.Delete(ctx, app))
 			}
 		}, func(d *deployer.Deployer, _ deployer.Options) error {
-			_, err := d.CreateApp(ctx, app, []byte("hands: 2\n"), nil)
+			_, err := d.Apps.Create(ctx, app, []byte("hands: 2\n"), nil)
 			return err
 		}, false},
 		{"app set", func() { hands++ }, func(d *deployer.Deployer, _ deployer.Options) error {
-			_, err := d.SetApp(ctx, app, []string{fmt.Sprintf("hands=%d", hands)})
+			_, err := d.Apps.Set(ctx, app, []string{fmt.Sprintf("hands=%d", hands)})
 			return err
 		}, false},
 		{"upgrade", nil, func(d *deployer.Deployer, o deployer.Options) error {
-			_, err := d.Change(ctx, deployer.ChangeOptions{Options: o, Direction: deployer.Up, Environment: b.Env, Solution: b.Solution, Version: "1.1.0"})
+			_, err := d.Change(ctx, deployer.ChangeOptions{Options: o, Direction: records.Up, Environment: b.Env, Solution: b.Solution, Version: "1.1.0"})
 			return err
 		}, true},
 		{"rollback", nil, func(d *deployer.Deployer, o deployer.Options) error {
@@ -221,13 +224,13 @@ func (b *bed) life() []command {
 			if !clock() {
 				b.newClock(b.Env, "one", "hands: 1")
 			}
-		}, func(d *deployer.Deployer, _ deployer.Options) error { return d.DeleteApp(ctx, app) }, false},
+		}, func(d *deployer.Deployer, _ deployer.Options) error { return d.Apps.Delete(ctx, app) }, false},
 		{"remove", nil, func(d *deployer.Deployer, o deployer.Options) error {
 			_, err := d.Remove(ctx, deployer.RemoveOptions{Options: o, Environment: b.Env, Solution: b.Solution})
 			return err
 		}, true},
 		{"env delete", nil, func(d *deployer.Deployer, o deployer.Options) error {
-			others, err := d.Others(ctx, b.Env, "") // the kinds that the role has nothing to do with
+			others, err := d.Survey.Others(ctx, b.Env, "") // the kinds that the role has nothing to do with
 			if err != nil {
 				return err
 			}
@@ -354,13 +357,13 @@ var hintedRule = regexp.MustCompile(`resources: \["([^"]*)"\]\n(?:  resourceName
 func (b *bed) snapshot() map[string]string {
 	b.Helper()
 	state := map[string]string{}
-	for _, kind := range []kube.GroupVersionKind{configMaps, secrets, roles, deployments, definitions, namespaces, b.clock()} {
+	for _, kind := range []kube.GroupVersionKind{configMaps, secrets, roles, deployments, crds, namespaces, b.clock()} {
 		for object, err := range b.Cluster.ListMetadata(b.Context(), kind, "", metav1.ListOptions{}) {
 			if err != nil {
 				b.Fatal(err)
 			}
 			version := object.GetResourceVersion()
-			if kind == deployments || kind == definitions || kind == namespaces {
+			if kind == deployments || kind == crds || kind == namespaces {
 				version = fmt.Sprint(object.GetGeneration()) // controllers write their status
 			}
 			if ours := object.GetNamespace(); !strings.HasPrefix(ours, "kube-") && object.GetName() != "kube-root-ca.crt" && object.GetDeletionTimestamp() == nil {
@@ -389,15 +392,15 @@ func TestReaderRole(t *testing.T) {
 		return true, err == nil && len(missing) == 0
 	})
 	b.patch(b.get(configMaps, b.Env, b.Solution+"-operator-config"), `{"data": {"operator.yaml": "changed"}}`)
-	drift, err := reader.Diff(t.Context(), deployer.DiffOptions{Environment: b.Env, Solution: b.Solution})
+	drift, err := reader.Diff(t.Context(), survey.Selection{Environment: b.Env, Solution: b.Solution})
 	if err != nil || drift.Empty() {
 		t.Errorf("%+v, %v", drift, err)
 	}
-	status, err := reader.StatusAndDrift(t.Context())
+	status, err := reader.Survey.StatusAndDrift(t.Context())
 	if err != nil || !status.HasDrift() {
 		t.Errorf("%+v, %v", status, err)
 	}
-	history, err := reader.History(t.Context(), b.Env, b.Solution)
+	history, err := reader.Records.History(t.Context(), b.Env, b.Solution)
 	if err != nil || len(history.Operations) != 1 {
 		t.Errorf("%+v, %v", history, err)
 	}
@@ -431,7 +434,7 @@ func TestApplicationsRole(t *testing.T) {
 	})
 
 	ctx := t.Context()
-	app := deployer.AppOptions{Environment: b.Env, Name: "one", Timeout: time.Minute}
+	app := apps.Options{Environment: b.Env, Name: "one", Timeout: time.Minute}
 	hands := 0
 	there := func() {
 		if b.find(b.clock(), b.Env, "one") == nil {
@@ -446,30 +449,30 @@ func TestApplicationsRole(t *testing.T) {
 				}
 			}
 		}, func(d *deployer.Deployer, _ deployer.Options) error {
-			_, err := d.CreateApp(ctx, app, nil, []string{"hands=2"})
+			_, err := d.Apps.Create(ctx, app, nil, []string{"hands=2"})
 			return err
 		}, false},
 		{"app set", func() { there(); hands++ }, func(d *deployer.Deployer, _ deployer.Options) error {
-			_, err := d.SetApp(ctx, app, []string{fmt.Sprintf("hands=%d", hands)})
+			_, err := d.Apps.Set(ctx, app, []string{fmt.Sprintf("hands=%d", hands)})
 			return err
 		}, false},
 		{"app scale", there, func(d *deployer.Deployer, _ deployer.Options) error {
-			_, err := d.ScaleApp(ctx, app, 1)
+			_, err := d.Apps.Scale(ctx, app, 1)
 			return err
 		}, false},
 		{"app list", there, func(d *deployer.Deployer, _ deployer.Options) error {
-			list, err := d.Apps(ctx, deployer.AppOptions{Environment: b.Env})
+			list, err := d.Apps.List(ctx, apps.Options{Environment: b.Env})
 			if err == nil && len(list.Apps) != 1 {
 				err = fmt.Errorf("%+v", list)
 			}
 			return err
 		}, false},
-		{"app delete", there, func(d *deployer.Deployer, _ deployer.Options) error { return d.DeleteApp(ctx, app) }, false},
+		{"app delete", there, func(d *deployer.Deployer, _ deployer.Options) error { return d.Apps.Delete(ctx, app) }, false},
 	}, admin, trials)
 
 	// The form is that of the version in the environment, not that of the active one; so it is for an administrator.
 	for _, d := range []*deployer.Deployer{admin, b.Deployer} {
-		kind, err := d.AppKind(ctx, b.Env, b.Env, "")
+		kind, err := d.Apps.Kind(ctx, b.Env, b.Env, "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -478,19 +481,19 @@ func TestApplicationsRole(t *testing.T) {
 		}
 	}
 	// Nothing outside of the namespace is theirs.
-	_, err := admin.Apps(ctx, deployer.AppOptions{Environment: b.Env, Namespace: elsewhere})
+	_, err := admin.Apps.List(ctx, apps.Options{Environment: b.Env, Namespace: elsewhere})
 	b.refused(err, report.Forbidden, elsewhere)
-	_, err = admin.Apps(ctx, deployer.AppOptions{Environment: "other"})
+	_, err = admin.Apps.List(ctx, apps.Options{Environment: "other"})
 	b.refused(err, report.Forbidden, "--namespace")
-	_, err = admin.Status(ctx)
+	_, err = admin.Survey.Status(ctx)
 	b.refused(err, report.Forbidden)
 
 	// Whoever may write there can say what they like: it opens no other kind.
 	document := b.get(configMaps, b.Env, b.Solution+"-applications")
 	b.patch(document, `{"binaryData": {"applications.json.gz": "bm90IGd6aXA="}}`)
-	_, err = admin.Apps(ctx, deployer.AppOptions{Environment: b.Env})
+	_, err = admin.Apps.List(ctx, apps.Options{Environment: b.Env})
 	b.refused(err, report.Corrupt, b.Solution+"-applications")
-	if _, err = b.Apps(ctx, deployer.AppOptions{Environment: b.Env}); err != nil {
+	if _, err = b.Apps.List(ctx, apps.Options{Environment: b.Env}); err != nil {
 		t.Errorf("an administrator depends on it: %v", err)
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/engine"
 	"github.com/solutionctl/solutionctl/deployer/health"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -29,7 +30,7 @@ import (
 // status returns how the bed's Solution is in its environment, whose namespace has no other.
 func (b *bed) status() schema.DeploymentStatus {
 	b.Helper()
-	e, err := b.EnvironmentStatus(b.Context(), b.Env)
+	e, err := b.Survey.EnvironmentStatus(b.Context(), b.Env)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -198,7 +199,7 @@ func TestStatusOfTheCluster(t *testing.T) {
 	documents := &metalk8s.Documents{Cluster: b.Cluster}
 	solution := func() (schema.SolutionStatus, *schema.Status) {
 		t.Helper()
-		s, err := b.Status(b.Context())
+		s, err := b.Survey.Status(b.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -284,7 +285,7 @@ func TestHistory(t *testing.T) {
 	}
 	lines := func(environment, solution string) []string {
 		t.Helper()
-		h, err := b.History(b.Context(), environment, solution)
+		h, err := b.Records.History(b.Context(), environment, solution)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -305,9 +306,9 @@ func TestHistory(t *testing.T) {
 	if diff := cmp.Diff(lines("", b.Solution), append(here, "||activate 1.0.0|done|administrator")); diff != "" {
 		t.Errorf("everywhere (-got +want):\n%s", diff)
 	}
-	_, err := b.History(b.Context(), b.Env, "other")
+	_, err := b.Records.History(b.Context(), b.Env, "other")
 	b.refused(err, report.NotFound, "other", b.Env, b.Solution)
-	_, err = b.History(b.Context(), "nowhere", "")
+	_, err = b.Records.History(b.Context(), "nowhere", "")
 	b.refused(err, report.NotFound, "nowhere")
 }
 
@@ -327,7 +328,7 @@ func TestSearch(t *testing.T) {
 	stored.Spec.ImageOrigins = map[schema.ImageRef]string{ref: "ghcr.io/acme/Face-" + b.Solution + ":3.1"}
 	find := func(term string) []string {
 		t.Helper()
-		r, err := b.Search(b.Context(), term, []deployer.StoredArchive{{Solution: stored, Path: "/store/x.iso"}})
+		r, err := b.Records.Search(b.Context(), term, []records.StoredArchive{{Solution: stored, Path: "/store/x.iso"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -405,7 +406,7 @@ func TestDeleteEnvironment(t *testing.T) {
 	if b.find(namespaces, "", b.Env) != nil {
 		t.Error("the namespace is still there")
 	}
-	h, err := b.History(b.Context(), "", b.Solution)
+	h, err := b.Records.History(b.Context(), "", b.Solution)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -453,7 +454,7 @@ func TestDeleteEnvironmentOfOthers(t *testing.T) {
 	b.mustAdd("1.0.0")
 	problem := func(want string) {
 		t.Helper()
-		s, err := b.Status(b.Context())
+		s, err := b.Survey.Status(b.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -542,7 +543,7 @@ func TestCreateEnvironmentForbidden(t *testing.T) {
 	nobody := b.connect(b.kubeconfigFor("nobody"))
 	_, err := nobody.CreateEnvironment(b.Context(), metalk8s.CreateOptions{Name: "forbidden"})
 	b.refused(err, report.Forbidden, "nobody", "leases")
-	_, err = nobody.Status(b.Context())
+	_, err = nobody.Survey.Status(b.Context())
 	b.refused(err, report.Forbidden, "namespaces")
 }
 
@@ -608,7 +609,7 @@ func TestStatusOfWebhooks(t *testing.T) {
 	}
 	part := func() schema.DeploymentStatus {
 		t.Helper()
-		s, err := b.Status(t.Context())
+		s, err := b.Survey.Status(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

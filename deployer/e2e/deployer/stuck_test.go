@@ -18,6 +18,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
 	"github.com/solutionctl/solutionctl/deployer/health"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -181,7 +182,7 @@ func TestTerminatingDefinition(t *testing.T) {
 	b := newBed(t)
 	b.activated("1.0.0", content{})
 	clock := b.held("a", "example.com/hold")
-	before := b.get(definitions, "", b.crdName())
+	before := b.get(crds, "", b.crdName())
 	b.delete(before)
 	activate := func(timeout time.Duration) error {
 		_, err := b.Activate(t.Context(), deployer.ActivateOptions{Options: deployer.Options{Timeout: timeout}, Solution: b.Solution})
@@ -197,7 +198,7 @@ func TestTerminatingDefinition(t *testing.T) {
 	if err := activate(0); err != nil {
 		t.Fatal(err)
 	}
-	if now := b.get(definitions, "", b.crdName()); now.GetUID() == before.GetUID() || now.GetDeletionTimestamp() != nil {
+	if now := b.get(crds, "", b.crdName()); now.GetUID() == before.GetUID() || now.GetDeletionTimestamp() != nil {
 		t.Errorf("the definition is %v", now.Object["metadata"])
 	}
 }
@@ -217,7 +218,7 @@ spec:
   - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}
 `, b.crdName(), b.Group))
 	b.await(func(ctx context.Context) (bool, string) {
-		live, err := b.Cluster.Get(ctx, definitions, "", b.crdName())
+		live, err := b.Cluster.Get(ctx, crds, "", b.crdName())
 		return err == nil && health.Of(live).Ready, fmt.Sprint(live, err)
 	})
 	clock := object(b.clock(), b.Env, "a")
@@ -276,23 +277,23 @@ spec: {group: gone.example, version: v1, groupPriorityMinimum: 100, versionPrior
 	b.imported("2.0.0", content{})
 	b.mustAdd("1.0.0")
 	b.newClock(b.Env, "one", "hands: 2")
-	change := func(direction deployer.Direction, version string, dryRun bool) {
+	change := func(direction records.Direction, version string, dryRun bool) {
 		t.Helper()
 		o := deployer.ChangeOptions{Options: deployer.Options{NoWait: true, DryRun: dryRun}, Environment: b.Env, Solution: b.Solution, Direction: direction, Version: version}
 		if _, err := b.Change(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}
 	}
-	change(deployer.Up, "2.0.0", true)
-	change(deployer.Up, "2.0.0", false)
-	change(deployer.Down, "1.0.0", false)
+	change(records.Up, "2.0.0", true)
+	change(records.Up, "2.0.0", false)
+	change(records.Down, "1.0.0", false)
 	if _, err := b.Rollback(t.Context(), deployer.RollbackOptions{Options: deployer.Options{NoWait: true}, Environment: b.Env, Solution: b.Solution}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := b.Held(t.Context(), b.Env, ""); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.Status(t.Context()); err != nil {
+	if _, err := b.Survey.Status(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	b.delete(b.get(b.clock(), b.Env, "one"))

@@ -11,6 +11,7 @@ import (
 	kube "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -18,7 +19,7 @@ import (
 // served expects the versions in which custom resources can be read.
 func (b *bed) served(want ...string) {
 	b.Helper()
-	versions, _, _ := unstructured.NestedSlice(b.get(definitions, "", b.crdName()).Object, "spec", "versions")
+	versions, _, _ := unstructured.NestedSlice(b.get(crds, "", b.crdName()).Object, "spec", "versions")
 	var got []string
 	for _, v := range versions {
 		if version := v.(map[string]any); version["served"] == true {
@@ -96,10 +97,10 @@ func TestTwoVersionsInUse(t *testing.T) {
 	if err != nil || !again.Empty() {
 		t.Errorf("%+v, %v", again, err)
 	}
-	c, err := b.Compatibility(t.Context(), b.Solution)
+	c, err := b.Definitions.Compatibility(t.Context(), b.Solution)
 	b.compatible(c, err, "2.0.0 active: 1.0.0 yes; 2.0.0 keeps (keeps)")
 
-	done, err = b.change(deployer.Up, "2.0.0")
+	done, err = b.change(records.Up, "2.0.0")
 	b.noticed(done, err, "nothing works with "+b.crdName()+" (v1) any more", "deploy activate "+b.Solution+" 2.0.0")
 	b.served("v1", "v2")
 	done, err = b.activate("2.0.0")
@@ -139,7 +140,7 @@ func TestVersionsThatDoNotGoTogether(t *testing.T) {
 		"deploy remove "+b.Env+" "+b.Solution)
 	b.served("v1")
 
-	c, err := b.Compatibility(t.Context(), b.Solution)
+	c, err := b.Definitions.Compatibility(t.Context(), b.Solution)
 	b.compatible(c, err, "1.0.0 active: 1.0.0 yes; 2.0.0 no (no)")
 
 	converting := func(version, crds string) {
@@ -158,7 +159,7 @@ func TestVersionsThatDoNotGoTogether(t *testing.T) {
 	if _, err = b.activate("1.1.0"); err != nil {
 		t.Fatal(err)
 	}
-	c, err = b.Compatibility(t.Context(), b.Solution)
+	c, err = b.Definitions.Compatibility(t.Context(), b.Solution)
 	b.compatible(c, err, "1.1.0 active: 1.0.0 yes; 1.1.0 yes; 2.0.0 no (no)")
 	_, err = b.activate("2.0.0")
 	b.refused(err, report.InUse, "deploy compatibility "+b.Solution, "deploy upgrade "+b.Env+" "+b.Solution+" 1.1.0")

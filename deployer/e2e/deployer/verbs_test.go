@@ -15,6 +15,8 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/deployer/records"
+	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -22,7 +24,7 @@ import (
 func TestTheRoad(t *testing.T) {
 	b := newBed(t)
 	b.activated("1.0.0", content{})
-	b.get(definitions, "", b.crdName())
+	b.get(crds, "", b.crdName())
 	shared, err := (&metalk8s.Documents{Cluster: b.Cluster}).Solutions(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -49,7 +51,7 @@ func TestTheRoad(t *testing.T) {
 	if again := b.mustAdd("1.0.0"); !again.Empty() {
 		t.Errorf("adding it again changes something: %+v", again)
 	}
-	drift, err := b.Diff(t.Context(), deployer.DiffOptions{Environment: b.Env, Solution: b.Solution})
+	drift, err := b.Diff(t.Context(), survey.Selection{Environment: b.Env, Solution: b.Solution})
 	if err != nil || !drift.Empty() {
 		t.Errorf("%+v, %v", drift, err)
 	}
@@ -63,7 +65,7 @@ func TestTheRoad(t *testing.T) {
 	if _, err = b.Deactivate(t.Context(), deployer.DeactivateOptions{Solution: b.Solution}); err != nil {
 		t.Fatal(err)
 	}
-	if b.find(definitions, "", b.crdName()) != nil {
+	if b.find(crds, "", b.crdName()) != nil {
 		t.Error("the definition is still there")
 	}
 	if err = b.RecordUnimport(t.Context(), b.Solution+"-1.0.0"); err != nil {
@@ -83,7 +85,7 @@ func TestPlansChangeNothing(t *testing.T) {
 	if !planned.Planned || planned.Empty() || planned.Parts[0].Count(schema.ActionCreate) == 0 {
 		t.Errorf("%+v", planned)
 	}
-	if b.find(definitions, "", b.crdName()) != nil {
+	if b.find(crds, "", b.crdName()) != nil {
 		t.Error("a plan created the definition")
 	}
 	b.activated("1.0.0", content{})
@@ -116,7 +118,7 @@ func TestImports(t *testing.T) {
 		t.Error("importing the same again changed the catalogue")
 	}
 	b.imported("1.1.0-rc.1", content{})
-	catalog, err := b.Catalog(t.Context())
+	catalog, err := b.Records.Catalog(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +133,7 @@ func TestImports(t *testing.T) {
 	if err := b.RecordUnimport(t.Context(), b.Solution+"-1.1.0-rc.1"); err != nil {
 		t.Error(err)
 	}
-	changed := deployer.ImportRecord{Payload: b.payload("1.0.0", content{}), SHA256: strings.Repeat("0", 64), Size: 1}
+	changed := records.ImportRecord{Payload: b.payload("1.0.0", content{}), SHA256: strings.Repeat("0", 64), Size: 1}
 	_, err = b.RecordImport(t.Context(), changed)
 	b.refused(err, report.Replaced, b.Env)
 	other := schema.ClusterRegistry{Mode: schema.RegistryMetalK8s, Host: schema.RegistryHostMetalK8s}
@@ -145,7 +147,7 @@ func TestReplacedPrerelease(t *testing.T) {
 	const version = "1.1.0-rc.1"
 	b.activated(version, content{})
 	b.mustAdd(version)
-	rebuilt := deployer.ImportRecord{
+	rebuilt := records.ImportRecord{
 		Payload: b.payload(version, content{Specs: []string{"colour"}}), Path: "/srv/rebuilt.iso", SHA256: strings.Repeat("0", 64), Size: 1,
 	}
 	notices, err := b.RecordImport(t.Context(), rebuilt)
@@ -158,7 +160,7 @@ func TestReplacedPrerelease(t *testing.T) {
 			t.Errorf("%q is not in the notices:\n%s", command, said)
 		}
 	}
-	catalog, err := b.Catalog(t.Context())
+	catalog, err := b.Records.Catalog(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,7 +210,7 @@ func TestActivationJudgesStoredObjects(t *testing.T) {
 	if strings.Contains(err.Error(), "plain") {
 		t.Errorf("an object that loses nothing is named: %v", err)
 	}
-	live := b.get(definitions, "", b.crdName())
+	live := b.get(crds, "", b.crdName())
 	if text, _ := json.Marshal(live.Object); !strings.Contains(string(text), "colour") {
 		t.Error("the definition was changed")
 	}
@@ -293,7 +295,7 @@ func TestDeleteData(t *testing.T) {
 	if _, err := b.Deactivate(t.Context(), deployer.DeactivateOptions{Solution: b.Solution, Data: deployer.DeleteData, Export: second.open}); err != nil {
 		t.Fatal(err)
 	}
-	if b.find(definitions, "", b.crdName()) != nil || !strings.Contains(second.String(), `"red"`) {
+	if b.find(crds, "", b.crdName()) != nil || !strings.Contains(second.String(), `"red"`) {
 		t.Errorf("export: %s", second.String())
 	}
 }

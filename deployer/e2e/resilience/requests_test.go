@@ -10,6 +10,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/e2e/proxy"
 	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/deployer/records"
 )
 
 // TestRequests counts what a verb asks of the API server in a process that knows the cluster already, besides its locks.
@@ -48,7 +49,7 @@ func TestRequests(t *testing.T) {
 		{"add to another", 25, add(b.Env + "-b")},
 		{"add again", 14, add(b.Env + "-b")},
 		{"upgrade", 36, func() error {
-			_, err := d.Change(ctx, deployer.ChangeOptions{Options: options, Environment: b.Env + "-b", Solution: b.Name, Direction: deployer.Up, Version: "1.1.0"})
+			_, err := d.Change(ctx, deployer.ChangeOptions{Options: options, Environment: b.Env + "-b", Solution: b.Name, Direction: records.Up, Version: "1.1.0"})
 			return err
 		}},
 		{"remove", 44, func() error {

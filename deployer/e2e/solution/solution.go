@@ -13,6 +13,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/build/archive"
 	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/deployer/render"
 	"github.com/solutionctl/solutionctl/schema"
 )
@@ -68,7 +69,7 @@ func Import(ctx context.Context, d *deployer.Deployer, name string, versions ...
 		if err != nil {
 			return err
 		}
-		_, err = d.RecordImport(ctx, deployer.ImportRecord{
+		_, err = d.RecordImport(ctx, records.ImportRecord{
 			Payload: payload, Path: "/srv/" + name + "-" + version + ".iso", SHA256: digest(name + version), Size: 4096,
 			Registry: &schema.ClusterRegistry{Mode: schema.RegistryOwn, Host: schema.RegistryHostOwn, Endpoints: []string{Endpoint}},
 		})

@@ -59,7 +59,7 @@ func (c *collector) objects(kind kube.GroupVersionKind, namespace string, o meta
 }
 
 func (c *collector) catalog() {
-	catalog, err := c.Deployer.Catalog(c.ctx)
+	catalog, err := c.Deployer.Records.Catalog(c.ctx)
 	if err != nil {
 		c.missing("what was imported: %v", err)
 		return
@@ -91,7 +91,7 @@ func (c *collector) status() {
 			})
 		}
 	}
-	status, err := c.Deployer.Status(c.ctx)
+	status, err := c.Deployer.Survey.Status(c.ctx)
 	if err != nil {
 		c.missing("how deployments are: %v", err)
 		return

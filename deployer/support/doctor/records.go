@@ -11,7 +11,7 @@ import (
 // records looks at what this tool and MetalK8s' tools have written down.
 func (x *examination) records() {
 	x.locks()
-	status, err := x.Deployer.Status(x.ctx)
+	status, err := x.Deployer.Survey.Status(x.ctx)
 	if err != nil {
 		x.failed("records", "documents", err)
 		return

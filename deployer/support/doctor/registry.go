@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/schema"
 )
 
 // registry asks every endpoint of the registry for an image of every imported version, as a node would.
 func (x *examination) registry() {
-	registry, err := x.Deployer.Registry(x.ctx)
+	registry, err := x.Deployer.Records.Registry(x.ctx)
 	if err != nil {
 		x.failed("registry", "endpoints", err)
 		return
@@ -22,7 +22,7 @@ func (x *examination) registry() {
 		return
 	}
 	x.node(registry)
-	catalog, err := x.Deployer.Catalog(x.ctx)
+	catalog, err := x.Deployer.Records.Catalog(x.ctx)
 	switch {
 	case err != nil:
 		x.failed("registry", "endpoints", err)
@@ -35,16 +35,16 @@ func (x *examination) registry() {
 		return
 	case len(registry.Endpoints) == 0:
 		x.add(schema.CheckProblem, "registry", "endpoints", "the cluster does not know where nodes find images",
-			"on the host where 'solutionctl deploy serve' runs, with its address: "+deployer.TellRegistry)
+			"on the host where 'solutionctl deploy serve' runs, with its address: "+records.TellRegistry)
 		return
 	}
-	for _, answer := range deployer.AskRegistry(x.ctx, registry, catalog.Imports(), patience) {
+	for _, answer := range records.AskRegistry(x.ctx, registry, catalog.Imports(), patience) {
 		x.endpoint(answer, len(catalog.Imports()))
 	}
 }
 
 // endpoint judges what an endpoint of the registry has answered.
-func (x *examination) endpoint(a deployer.Answer, imports int) {
+func (x *examination) endpoint(a records.Answer, imports int) {
 	problem := func(message, hint string) {
 		x.add(schema.CheckProblem, "registry", "endpoints", a.Endpoint+" "+message, hint)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/e2e/solution"
 	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/deployer/records"
 )
 
 // atOnce is how many environments somebody works on who has many of them.
@@ -100,14 +101,14 @@ func (f *fleet) step(ctx context.Context, name string) error {
 			return err
 		})
 	case "status":
-		status, err := f.Status(ctx)
+		status, err := f.Survey.Status(ctx)
 		if err == nil && len(status.Environments) != len(f.environments()) {
 			err = fmt.Errorf("%d environments", len(status.Environments))
 		}
 		return err
 	case "upgrade":
 		return all(func(ctx context.Context, environment, solution string) error {
-			_, err := f.Change(ctx, deployer.ChangeOptions{Options: options, Environment: environment, Solution: solution, Direction: deployer.Up, Version: newer})
+			_, err := f.Change(ctx, deployer.ChangeOptions{Options: options, Environment: environment, Solution: solution, Direction: records.Up, Version: newer})
 			return err
 		})
 	case "remove":

@@ -1,0 +1,191 @@
+package form_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/solutionctl/solutionctl/deployer/apps/form"
+	"github.com/solutionctl/solutionctl/lint/crd"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+func load(file string) (*form.Form, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	definition, problems := crd.Parse(data)
+	if definition == nil {
+		return nil, fmt.Errorf("%v", problems)
+	}
+	return form.New(definition, "v1")
+}
+
+func open(t *testing.T) *form.Form {
+	t.Helper()
+	f, err := load("testdata/databases_crd.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func TestFields(t *testing.T) {
+	want := []schema.AppField{
+		{Path: "size", Type: "string", Required: true, Limits: "like ^[0-9]+Gi$", Description: "Space on disk."},
+		{Path: "backup.enabled", Type: "boolean", Default: "false"},
+		{Path: "backup.times", Type: "list of string", Limits: "at most 3 items"},
+		{Path: "labels", Type: "map of string"},
+		{Path: "mode", Type: "string", Default: `"Single"`, Choices: []string{"Single", "Replicated"}},
+		{Path: "port", Type: "integer or string"},
+		{Path: "ratio", Type: "number"},
+		{Path: "replicas", Type: "integer", Default: "1", Limits: "0 to 9"},
+		{Path: "users", Type: "list of object"},
+	}
+	if diff := cmp.Diff(open(t).Fields(), want); diff != "" {
+		t.Errorf("(-got +want)\n%s", diff)
+	}
+}
+
+func TestSet(t *testing.T) {
+	f := open(t)
+	for _, test := range []struct {
+		assignments string // separated by spaces
+		want        map[string]any
+	}{
+		{"size=10Gi", map[string]any{"size": "10Gi"}},
+		{"spec.replicas=3", map[string]any{"replicas": int64(3)}},
+		{"size=3 size-", map[string]any{}},
+		{"backup.enabled=true", map[string]any{"backup": map[string]any{"enabled": true}}},
+		{"backup.times=[a,b] backup.times[1]=c backup.times[2]=d", map[string]any{"backup": map[string]any{"times": []any{"a", "c", "d"}}}},
+		{"labels.tier=gold", map[string]any{"labels": map[string]any{"tier": "gold"}}},
+		{"users[0].name=ann users[0].admin=true", map[string]any{"users": []any{map[string]any{"name": "ann", "admin": true}}}},
+		{"port=8080", map[string]any{"port": int64(8080)}},
+		{"port=http", map[string]any{"port": "http"}},
+		{"ratio=1.5", map[string]any{"ratio": 1.5}},
+		{"backup.times-", map[string]any{}},
+	} {
+		t.Run(test.assignments, func(t *testing.T) {
+			spec := map[string]any{}
+			for assignment := range strings.FieldsSeq(test.assignments) {
+				if err := f.Set(spec, assignment); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if diff := cmp.Diff(spec, test.want); diff != "" {
+				t.Errorf("(-got +want)\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestSetRefuses(t *testing.T) {
+	f := open(t)
+	for assignment, want := range map[string]string{
+		"replica=3":            "has no field replica did you mean replicas?",
+		"nothing.like.it=3":    "has no field nothing.like.it it has size, backup.enabled",
+		"replicas=many":        `replicas: "many" is not a whole number`,
+		"backup.enabled=maybe": "neither true nor false",
+		"ratio=x":              "is not a number",
+		"labels=[":             "neither YAML nor JSON",
+		"size":                 "is not path=value",
+		"users[3].name=x":      "no place in a list of 0 items",
+		"size.unit=x":          "has no field size.unit",
+	} {
+		t.Run(assignment, func(t *testing.T) {
+			err := f.Set(map[string]any{}, assignment)
+			if text := fmt.Sprint(err, " ", strings.Join(report.Hints(err), " ")); report.CodeOf(err) != report.Usage || !strings.Contains(text, want) {
+				t.Errorf("got %s, want %q", text, want)
+			}
+		})
+	}
+}
+
+func TestCheck(t *testing.T) {
+	f := open(t)
+	object := func(spec map[string]any) map[string]any {
+		return map[string]any{"apiVersion": "demo.example/v1", "kind": "Database", "metadata": map[string]any{"name": "a"}, "spec": spec}
+	}
+	if err := f.Check(t.Context(), nil, object(map[string]any{"size": "1Gi"})); err != nil {
+		t.Error(err)
+	}
+	before := object(map[string]any{"size": "1Gi", "colour": "red"})
+	if err := f.Check(t.Context(), before, object(map[string]any{"size": "2Gi", "colour": "blue"})); err != nil {
+		t.Errorf("a field of a newer version keeps others from being changed: %v", err)
+	}
+	err := f.Check(t.Context(), before, object(map[string]any{"size": "1Gi", "colour": "red", "replicas": int64(12)}))
+	if err == nil || strings.Contains(err.Error(), "colour") || !strings.Contains(err.Error(), "spec.replicas") {
+		t.Errorf("got %v", err)
+	}
+	err = f.Check(t.Context(), nil, object(map[string]any{"size": "big", "replicas": int64(12), "colour": "red"}))
+	if report.CodeOf(err) != report.Invalid {
+		t.Fatalf("got %v", err)
+	}
+	for _, want := range []string{"spec.colour: unknown field", "spec.replicas", "spec.size"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("nothing about %q in:\n%v", want, err)
+		}
+	}
+}
+
+// FuzzSet: no assignment may panic, and what was set must be a value that JSON has.
+func FuzzSet(f *testing.F) {
+	database, err := load("testdata/databases_crd.yaml")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, seed := range []string{"size=1", "users[0].name=a", "backup.times[0]=x", "labels.a-", "port={a: [1, 2.5]}", "[0]=1", "=", "a\\"} {
+		f.Add(seed, "size=2")
+	}
+	f.Fuzz(func(_ *testing.T, first, second string) {
+		spec := map[string]any{}
+		_ = database.Set(spec, first)
+		_ = database.Set(spec, second)
+		_ = database.Check(context.Background(), nil, map[string]any{"spec": spec})
+	})
+}
+
+// TestTry: one value is judged while others, required ones included, are missing.
+func TestTry(t *testing.T) {
+	f := open(t)
+	for _, test := range []struct{ assignment, want string }{
+		{"replicas=3", ""},
+		{"replicas=10", "spec.replicas"},
+		{"replicas=two", `"two" is not a whole number`},
+		{"size=big", "spec.size"},
+		{"mode=Single", ""},
+		{"mode=Alone", "spec.mode"},
+		{"backup.times=[a,b,c,d]", "spec.backup.times"},
+		{"backup.times=[a]", ""},
+		{"colour=red", "has no field colour"},
+	} {
+		err := f.Try(t.Context(), test.assignment)
+		if got := fmt.Sprint(err); (err == nil) != (test.want == "") || !strings.Contains(got, test.want) {
+			t.Errorf("%s: got %v, want %q", test.assignment, err, test.want)
+		}
+	}
+}
+
+func Example() {
+	database, err := load("testdata/databases_crd.yaml")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	spec := map[string]any{}
+	fmt.Println(database.Set(spec, "replicas=3"), spec)
+	fmt.Println(database.Set(spec, "mode=Twin"))
+	fmt.Println(database.Check(context.Background(), nil, map[string]any{"kind": database.Kind, "spec": spec}))
+	// Output:
+	// <nil> map[replicas:3]
+	// <nil>
+	// Database is not accepted:
+	//   spec.mode: Unsupported value: "Twin": supported values: "Single", "Replicated"
+	//   spec.size: Required value
+}

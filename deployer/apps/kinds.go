@@ -1,0 +1,272 @@
+package apps
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kube "k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/solutionctl/solutionctl/deployer/apps/form"
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/definitions"
+	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/deployer/records"
+	"github.com/solutionctl/solutionctl/deployer/render"
+	"github.com/solutionctl/solutionctl/lint/crd"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// Kind is a kind of instances that the Solutions of an environment offer.
+type Kind struct {
+	Solution string
+	*form.Form
+
+	kind       kube.GroupVersionKind
+	source     apiextensionsv1.CustomResourceDefinitionSpec // what the form was made of
+	names      []string                                     // by which people call the kind, lower case
+	scales     bool
+	reports    bool                 // its operator tells in conditions how an instance is
+	namespaces []metalk8s.Namespace // where its operator is
+}
+
+// Kinds returns the kinds of instances that can be made in an environment, or in one namespace of it, by name: those of the
+// versions that are there. Who may not read what was imported learns them from what lies in the namespaces.
+func (a *Apps) Kinds(ctx context.Context, environment, namespace string) ([]*Kind, error) {
+	namespaces, err := a.namespaces(ctx, environment, namespace)
+	if err != nil {
+		return nil, err
+	}
+	catalog, err := a.Records.Catalog(ctx)
+	told := report.CodeOf(err) == report.Forbidden
+	if err != nil && !told {
+		return nil, err
+	}
+	var kinds []*Kind
+	for _, n := range namespaces {
+		for _, solution := range slices.Sorted(maps.Keys(n.Versions)) {
+			var definitions []*unstructured.Unstructured
+			if told {
+				definitions, err = a.toldApplications(ctx, n.Name, solution)
+			} else {
+				definitions, err = a.applications(ctx, catalog, n, solution)
+			}
+			if err != nil {
+				return nil, err
+			}
+			if kinds, err = a.addKinds(ctx, kinds, solution, n, definitions); err != nil {
+				return nil, err
+			}
+		}
+	}
+	slices.SortStableFunc(kinds, func(a, b *Kind) int {
+		return cmp.Or(strings.Compare(a.Kind, b.Kind), strings.Compare(a.Solution, b.Solution))
+	})
+	return kinds, nil
+}
+
+// namespaces returns namespaces of an environment. Who may not see which ones there are has to name theirs, unless it has the
+// name of the environment.
+func (a *Apps) namespaces(ctx context.Context, environment, namespace string) ([]metalk8s.Namespace, error) {
+	namespaces, err := a.Records.Namespaces(ctx, environment, namespace)
+	if report.CodeOf(err) != report.Forbidden {
+		return namespaces, err
+	}
+	one, err := a.Records.Documents.Namespace(ctx, environment, cmp.Or(namespace, environment))
+	if err != nil && namespace == "" {
+		return nil, report.Errorf(report.CodeOf(err), "you may not list the namespaces of environment %s: %w", environment, err).
+			WithHint("say which one is yours with --namespace")
+	}
+	return []metalk8s.Namespace{one}, err
+}
+
+// applications are the definitions of the version of a Solution in a namespace, those in the cluster where that was not
+// imported.
+func (a *Apps) applications(ctx context.Context, catalog *records.Catalog, n metalk8s.Namespace, solution string) ([]*unstructured.Unstructured, error) {
+	state, err := a.Records.Engine.State(ctx, engine.Key{Namespace: n.Name, Solution: solution})
+	if err != nil {
+		return nil, err
+	}
+	version, deployed := records.DeployedVersion(state)
+	if !deployed || version == "" {
+		version = n.Versions[solution]
+	}
+	imported, known := catalog.Get(solution + "-" + version)
+	if !known {
+		return a.Definitions.Of(ctx, catalog, solution)
+	}
+	p, err := a.Records.Payload(ctx, imported)
+	if err != nil {
+		return nil, err
+	}
+	return render.Definitions(p)
+}
+
+// toldApplications are the definitions that a namespace tells of, which is nothing to rely on.
+func (a *Apps) toldApplications(ctx context.Context, namespace, solution string) ([]*unstructured.Unstructured, error) {
+	name := render.ApplicationsName(solution)
+	configMap, err := a.Cluster.Get(ctx, cluster.ConfigMapKind, namespace, name)
+	if err != nil || configMap == nil {
+		return nil, err
+	}
+	return render.Applications(configMap, solution)
+}
+
+// addKinds adds what a Solution in a namespace offers and the cluster serves. Namespaces with the same version share a kind.
+func (a *Apps) addKinds(ctx context.Context, kinds []*Kind, solution string, n metalk8s.Namespace, definitions []*unstructured.Unstructured) ([]*Kind, error) {
+	for _, object := range definitions {
+		kind, err := a.newKind(ctx, solution, object)
+		if err != nil {
+			return nil, err
+		}
+		if kind == nil {
+			continue
+		}
+		same := slices.IndexFunc(kinds, func(k *Kind) bool {
+			return k.Solution == solution && k.kind == kind.kind && apiequality.Semantic.DeepEqual(k.source, kind.source)
+		})
+		if same < 0 {
+			kinds, same = append(kinds, kind), len(kinds)
+		}
+		kinds[same].namespaces = append(kinds[same].namespaces, n)
+	}
+	return kinds, nil
+}
+
+// newKind returns nil for kinds that the cluster does not serve in any of their versions, and for those whose objects are
+// not in namespaces: those are for administrators.
+func (a *Apps) newKind(ctx context.Context, solution string, object *unstructured.Unstructured) (*Kind, error) {
+	def, err := definitions.Parse(object)
+	if err != nil {
+		return nil, err
+	}
+	version, err := a.servedBoth(ctx, def)
+	if err != nil || version == "" || def.Spec.Scope != "Namespaced" {
+		return nil, err
+	}
+	fields, err := form.New(def, version)
+	if err != nil {
+		return nil, err
+	}
+	names := append([]string{def.Spec.Names.Kind, def.Spec.Names.Plural, def.Spec.Names.Singular}, def.Spec.Names.ShortNames...)
+	for i := range names {
+		names[i] = strings.ToLower(names[i])
+	}
+	return &Kind{
+		Solution: solution, Form: fields, names: names, source: def.Spec,
+		scales: definitions.Scales(def, version), reports: definitions.ReportsHealth(def, version),
+		kind: kube.GroupVersionKind{Group: def.Spec.Group, Version: version, Kind: def.Spec.Names.Kind},
+	}, nil
+}
+
+// servedBoth is the version that a definition prefers of those that the cluster serves, too.
+func (a *Apps) servedBoth(ctx context.Context, def *crd.Definition) (string, error) {
+	names := []string{definitions.ServedVersion(def)}
+	for _, v := range def.Spec.Versions {
+		if v.Served {
+			names = append(names, v.Name)
+		}
+	}
+	for _, name := range names {
+		mapping, err := a.Cluster.Mapping(ctx, kube.GroupVersionKind{Group: def.Spec.Group, Version: name, Kind: def.Spec.Names.Kind})
+		switch {
+		case errors.Is(err, cluster.ErrNoKind):
+		case err != nil:
+			return "", err
+		case mapping.Scope.Name() == meta.RESTScopeNameNamespace:
+			return name, nil
+		}
+	}
+	return "", nil
+}
+
+// health tells how an instance is. One that its operator has not looked at yet is on its way.
+func (k *Kind) health(object *unstructured.Unstructured) (schema.AppHealth, string) {
+	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
+	if k.reports && len(conditions) == 0 && object.GetDeletionTimestamp() == nil {
+		return schema.AppProgressing, "its operator has not looked at it yet"
+	}
+	return appHealth(object)
+}
+
+// Kind returns the kind of a name in an environment, or in one namespace of it; "" is its only one.
+func (a *Apps) Kind(ctx context.Context, environment, namespace, name string) (*Kind, error) {
+	kinds, err := a.Kinds(ctx, environment, namespace)
+	if err != nil {
+		return nil, err
+	}
+	return chooseKind(kinds, environment, name)
+}
+
+// isCalled tells whether people call the kind by this name.
+func (k *Kind) isCalled(name string) bool { return slices.Contains(k.names, strings.ToLower(name)) }
+
+func chooseKind(kinds []*Kind, environment, name string) (*Kind, error) {
+	var names []string
+	var found []*Kind
+	for _, kind := range kinds {
+		names = append(names, kind.Kind)
+		if name == "" || kind.isCalled(name) {
+			found = append(found, kind)
+		}
+	}
+	names = slices.Compact(names)
+	switch {
+	case len(found) == 1:
+		return found[0], nil
+	case len(kinds) == 0:
+		return nil, report.Errorf(report.NotFound, "no Solution in environment %s has instances that you may see", environment).
+			WithHint("deploy one: solutionctl deploy add %s SOLUTION; adding again what is there tells of its kinds those who may see only its namespace", environment)
+	case len(found) == 0:
+		return nil, report.Errorf(report.NotFound, "environment %s has no kind %s", environment, name).
+			WithHint("it has %s", strings.Join(names, ", "))
+	case slices.ContainsFunc(found, func(k *Kind) bool { return k.kind.GroupKind() != found[0].kind.GroupKind() }):
+		return nil, report.Errorf(report.Usage, "environment %s has instances of several kinds", environment).
+			WithHint("say which one: --kind %s", strings.Join(names, ", --kind "))
+	default:
+		return nil, report.Errorf(report.Usage, "namespaces of environment %s have other versions of Solution %s", environment, found[0].Solution).
+			WithHint("say which one: --namespace %s", strings.Join(placesOf(found), ", --namespace "))
+	}
+}
+
+// placesOf are the names of the namespaces in which kinds are.
+func placesOf(kinds []*Kind) []string {
+	var names []string
+	for _, k := range kinds {
+		for _, n := range k.namespaces {
+			names = append(names, n.Name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// Description is what can be filled in, for printing.
+func (k *Kind) Description() *schema.AppForm {
+	return &schema.AppForm{Solution: k.Solution, APIVersion: k.kind.GroupVersion().String(), Kind: k.Kind, Fields: k.Fields()}
+}
+
+// place chooses the namespace of a new instance.
+func (k *Kind) place(o Options) (string, error) {
+	names := placesOf([]*Kind{k})
+	switch {
+	case slices.Contains(names, o.Namespace):
+		return o.Namespace, nil
+	case o.Namespace != "":
+		return "", report.Errorf(report.NotFound, "Solution %s is not in namespace %s of environment %s", k.Solution, o.Namespace, o.Environment).
+			WithHint("it is in %s", strings.Join(names, ", "))
+	case len(names) > 1:
+		return "", report.Errorf(report.Usage, "Solution %s is in several namespaces of environment %s", k.Solution, o.Environment).
+			WithHint("say which one: --namespace %s", strings.Join(names, ", --namespace "))
+	}
+	return names[0], nil
+}

@@ -1,0 +1,141 @@
+package definitions
+
+import (
+	"context"
+
+	"github.com/solutionctl/solutionctl/deployer/records"
+	"github.com/solutionctl/solutionctl/deployer/render"
+	"github.com/solutionctl/solutionctl/schema"
+)
+
+// Compatibility tells which imported versions of a Solution can be active beside what is deployed, and what would become of
+// the objects that are stored. It changes nothing.
+func (g *Guard) Compatibility(ctx context.Context, solution string) (*schema.Compatibility, error) {
+	catalog, err := g.Records.Catalog(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if len(catalog.Of(solution)) == 0 {
+		_, _, err = catalog.Find(solution, "")
+		return nil, err
+	}
+	operators, err := g.operators(ctx, catalog, solution)
+	if err != nil {
+		return nil, err
+	}
+	payloads, err := g.Records.Payloads(ctx, catalog, solution)
+	if err != nil {
+		return nil, err
+	}
+	return g.compare(ctx, solution, payloads, operators)
+}
+
+// compare tells what each of some versions of a Solution would mean.
+func (g *Guard) compare(ctx context.Context, solution string, payloads []*render.Payload, operators []operator) (c *schema.Compatibility, err error) {
+	c = &schema.Compatibility{Solution: solution}
+	if c.Active, err = g.Records.Active(ctx, solution); err != nil {
+		return nil, err
+	}
+	for _, p := range payloads {
+		one, err := g.compatibility(ctx, p, operators)
+		if err != nil {
+			return nil, err
+		}
+		c.Versions = append(c.Versions, *one)
+	}
+	return c, nil
+}
+
+// IncompatibleError refuses to make a version active beside what environments run.
+type IncompatibleError struct {
+	// Compatibility is what [Guard.Compatibility] returns, with the version that was refused; nil when it could not be told.
+	Compatibility *schema.Compatibility
+
+	refusal error
+}
+
+func (e *IncompatibleError) Error() string { return e.refusal.Error() }
+
+// Unwrap returns the error with the code and the hint.
+func (e *IncompatibleError) Unwrap() error { return e.refusal }
+
+// incompatible explains the refusal of a version, which perhaps is not imported yet, by all versions.
+func (g *Guard) incompatible(ctx context.Context, catalog *records.Catalog, p *render.Payload, operators []operator, refusal error) error {
+	e := &IncompatibleError{refusal: refusal}
+	payloads, err := g.Records.Payloads(ctx, catalog, p.Solution.Metadata.Name)
+	if err != nil {
+		return e // what is refused matters more
+	}
+	if _, known := catalog.Get(p.Solution.ID()); !known {
+		payloads = append(payloads, p)
+	}
+	if c, err := g.compare(ctx, p.Solution.Metadata.Name, payloads, operators); err == nil {
+		e.Compatibility = c
+	}
+	return e
+}
+
+func (g *Guard) compatibility(ctx context.Context, p *render.Payload, operators []operator) (*schema.VersionCompatibility, error) {
+	objects, err := render.Definitions(p)
+	if err != nil {
+		return nil, err
+	}
+	definitions := ByName(objects)
+	fits, err := g.unite(ctx, definitions, operators)
+	if err != nil {
+		return nil, err
+	}
+	judged, err := g.judgeAll(ctx, definitions, Accepted{})
+	if err != nil {
+		return nil, err
+	}
+	one := &schema.VersionCompatibility{
+		Version: p.Solution.Spec.Version, Verdict: schema.CompatibilityYes, Operators: []schema.OperatorCompatibility{},
+		Losses: orNone(judged.losses), Notices: orNone(judged.Notices),
+		Refusals: append(judged.impossible, judged.invalid...),
+	}
+	for _, f := range fits {
+		one.Operators = append(one.Operators, f.verdict())
+	}
+	one.Verdict = overall(one)
+	return one, nil
+}
+
+func (f *fit) verdict() schema.OperatorCompatibility {
+	o := schema.OperatorCompatibility{
+		Environment: f.Environment, Namespace: f.Namespace, Version: f.Version, Verdict: schema.CompatibilityYes,
+		Kept: orNone(f.kept), Missing: orNone(f.missing), Reasons: orNone(f.reasons),
+	}
+	switch {
+	case len(f.missing) > 0:
+		o.Verdict = schema.CompatibilityNo
+	case len(f.kept) > 0:
+		o.Verdict = schema.CompatibilityKeeps
+	}
+	return o
+}
+
+// overall is the worst that a version would do.
+func overall(v *schema.VersionCompatibility) schema.CompatibilityVerdict {
+	has := map[schema.CompatibilityVerdict]bool{}
+	for _, o := range v.Operators {
+		has[o.Verdict] = true
+	}
+	switch {
+	case has[schema.CompatibilityNo], len(v.Refusals) > 0:
+		return schema.CompatibilityNo
+	case len(v.Losses) > 0:
+		return schema.CompatibilityLoss
+	case has[schema.CompatibilityKeeps]:
+		return schema.CompatibilityKeeps
+	}
+	return schema.CompatibilityYes
+}
+
+// orNone makes nothing an empty list: that is what JSON shows.
+func orNone[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}

@@ -1,0 +1,336 @@
+package definitions
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/solutionctl/solutionctl/schema"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	kube "k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/health"
+	"github.com/solutionctl/solutionctl/lint/crd"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// Parse reads a CustomResourceDefinition for judgement.
+func Parse(object *unstructured.Unstructured) (*crd.Definition, error) {
+	var typed apiextensionsv1.CustomResourceDefinition
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &typed); err != nil {
+		return nil, report.Errorf(report.Invalid, "custom resource definition %s: %w", object.GetName(), err)
+	}
+	return crd.New(&typed)
+}
+
+// judgement is what replacing definitions in the cluster would do to the objects that are stored.
+type judgement struct {
+	Notices    []string
+	losses     []string // one line for each object or definition
+	lossy      []string // the definitions that the losses are about
+	invalid    []string // one line for each object that is not valid any more
+	rejecting  []string // the definitions that these are about
+	impossible []string // what the API server never does, one line for each definition
+	Migrations []Migration
+	// exported are definitions whose objects lose something that somebody accepted: they are written down before.
+	Exported []Scope
+}
+
+// Accepted are the names of definitions of whose objects somebody accepts that they lose data, or are not valid any more.
+type Accepted struct{ Loss, Invalid []string }
+
+// Judge judges replacing definitions in the cluster by these. The error says what would be lost and what would not be
+// valid any more, unless that is accepted for the definition, and what cannot be.
+func (g *Guard) Judge(ctx context.Context, objects []*unstructured.Unstructured, a Accepted) (*judgement, error) {
+	j, err := g.judgeAll(ctx, ByName(objects), a)
+	if err == nil {
+		err = j.refusal()
+	}
+	return j, err
+}
+
+// refusal is nil when nothing speaks against the definitions, or all of it is accepted.
+func (j *judgement) refusal() error {
+	if len(j.impossible) > 0 {
+		return report.Errorf(report.Refused, "the API server never replaces these definitions, so the version cannot become active:\n  %s",
+			strings.Join(j.impossible, "\n  ")).
+			WithHint("ask the vendor for a version that changes neither scope nor kind; without its data the Solution can be deactivated, and then this version activated")
+	}
+	code, texts := report.Refused, []string{}
+	if len(j.losses) > 0 {
+		code = report.DataLoss
+		texts = append(texts, "stored objects would lose data:\n  "+strings.Join(j.losses, "\n  "))
+	}
+	if len(j.invalid) > 0 {
+		texts = append(texts, "stored objects would not be valid any more, so that nobody could change them:\n  "+strings.Join(j.invalid, "\n  "))
+	}
+	if len(texts) == 0 {
+		return nil
+	}
+	return report.Errorf(code, "%s", strings.Join(texts, "\n")).
+		WithHint("change or delete these objects first, or choose a version that takes them as they are; to go on all the same: %s",
+			acceptFlags(j.lossy, j.rejecting))
+}
+
+func (g *Guard) judgeAll(ctx context.Context, definitions map[string]*unstructured.Unstructured, a Accepted) (*judgement, error) {
+	j := &judgement{}
+	for _, name := range slices.Sorted(maps.Keys(definitions)) {
+		live, err := g.Cluster.Get(ctx, cluster.DefinitionKind, "", name)
+		if err != nil {
+			return nil, err
+		}
+		if live == nil {
+			continue
+		}
+		if live.GetDeletionTimestamp() != nil {
+			return nil, report.Errorf(report.Conflict, "custom resource definition %s is being deleted: %s",
+				name, strings.Join(health.Explain(ctx, g.Cluster, live), "; ")).
+				WithHint("remove what holds it, wait until it is gone, and run the command again")
+		}
+		if err := g.judgeOne(ctx, j, live, definitions[name], a); err != nil {
+			return nil, err
+		}
+	}
+	return j, nil
+}
+
+// Check refuses names that no definition has: what is accepted should be what is meant.
+func (a Accepted) Check(definitions map[string]*unstructured.Unstructured) error {
+	for _, name := range slices.Concat(a.Loss, a.Invalid) {
+		if definitions[name] == nil {
+			return report.Errorf(report.Usage, "something is accepted for %s, which is no custom resource definition of this version", name).
+				WithHint("it has %s", strings.Join(slices.Sorted(maps.Keys(definitions)), ", "))
+		}
+	}
+	return nil
+}
+
+// acceptFlags are the flags that accept the loss of data of some definitions, and the objects that others reject.
+func acceptFlags(lossy, rejecting []string) string {
+	var flags []string
+	if len(lossy) > 0 {
+		flags = append(flags, "--accept-data-loss "+strings.Join(lossy, ","))
+	}
+	if len(rejecting) > 0 {
+		flags = append(flags, "--accept-invalid "+strings.Join(rejecting, ","))
+	}
+	return strings.Join(flags, " ")
+}
+
+func (g *Guard) judgeOne(ctx context.Context, j *judgement, live, desired *unstructured.Unstructured, a Accepted) error {
+	before, err := Parse(live)
+	if err != nil {
+		return err
+	}
+	after, err := Parse(desired)
+	if err != nil {
+		return err
+	}
+	if why := crd.Impossible(before, after); why != "" {
+		j.impossible = append(j.impossible, fmt.Sprintf("custom resource definition %s: %s", live.GetName(), why))
+		return nil
+	}
+	grave := graveChanges(before, after)
+	if len(grave) == 0 {
+		return nil
+	}
+	judge, err := newLossJudge(before, after)
+	if err != nil {
+		return err
+	}
+	if err = g.showObjects(ctx, live, judge, grave); err != nil {
+		return err
+	}
+	if judge.hooked && judge.objects > 0 {
+		if err = g.tryConversion(ctx, live, judge); err != nil {
+			return err
+		}
+	}
+	lossAccepted := slices.Contains(a.Loss, live.GetName())
+	if m := judge.migration(live, desired); m != nil {
+		m.accepted = lossAccepted
+		j.Migrations = append(j.Migrations, *m)
+		// What the versions in which nothing is stored any more would have lost does not count.
+		before.CustomResourceDefinition = before.DeepCopy()
+		before.Status.StoredVersions = []string{m.version}
+		grave = graveChanges(before, after)
+		j.Notices = append(j.Notices, fmt.Sprintf("custom resource definition %s: %s stored anew in version %s before version %s goes away",
+			live.GetName(), counted(judge.objects, "object is", "objects are"), m.version, strings.Join(judge.removed, ", ")))
+	}
+	for _, change := range grave {
+		j.Notices = append(j.Notices, fmt.Sprintf("custom resource definition %s: %s", live.GetName(), change))
+	}
+	switch invalid := judge.invalid(); {
+	case len(invalid) == 0:
+	case slices.Contains(a.Invalid, live.GetName()):
+		for _, line := range invalid {
+			j.Notices = append(j.Notices, "accepted, though not valid any more: "+line)
+		}
+	default:
+		j.invalid, j.rejecting = append(j.invalid, invalid...), append(j.rejecting, live.GetName())
+	}
+	switch losses := judge.losses(); {
+	case len(losses) == 0:
+	case lossAccepted:
+		j.Exported = append(j.Exported, Scope{definition: live})
+		for _, loss := range losses {
+			j.Notices = append(j.Notices, "accepted loss of data: "+loss)
+		}
+	default:
+		j.losses, j.lossy = append(j.losses, losses...), append(j.lossy, live.GetName())
+	}
+	return nil
+}
+
+// showObjects shows a judge every object of a definition. Where a webhook makes something else of each in every version, those
+// whose schema changes are looked at as well.
+func (g *Guard) showObjects(ctx context.Context, live *unstructured.Unstructured, judge *lossJudge, grave []crd.Change) error {
+	for object, err := range g.objectsOf(ctx, live, judge.listed, "", g.Cluster.List) {
+		if err != nil {
+			return err
+		}
+		if err := judge.look(ctx, object); err != nil {
+			return err
+		}
+	}
+	for _, version := range judge.converted(grave) {
+		kind := judge.listed
+		kind.Version = version
+		for object, err := range g.objectsOf(ctx, live, kind, "", g.Cluster.List) {
+			if err != nil {
+				return err
+			}
+			if err := judge.lookConverted(ctx, object, version); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func graveChanges(before, after *crd.Definition) []crd.Change {
+	return slices.DeleteFunc(crd.Compare(before, after), func(c crd.Change) bool { return c.Severity == crd.Safe })
+}
+
+// lister is [cluster.Cluster.List] or [cluster.Cluster.ListMetadata].
+type lister func(context.Context, kube.GroupVersionKind, string, metav1.ListOptions) iter.Seq2[*unstructured.Unstructured, error]
+
+// objectsOf lists the objects of a definition in a namespace, for "" in all of them. That the API server does not serve
+// them is no proof that there are none; a definition that somebody deletes meanwhile takes them with it.
+func (g *Guard) objectsOf(ctx context.Context, live *unstructured.Unstructured, kind kube.GroupVersionKind, namespace string, list lister) iter.Seq2[*unstructured.Unstructured, error] {
+	return func(yield func(*unstructured.Unstructured, error) bool) {
+		there, err := g.mayHaveObjects(ctx, live, kind)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		if !there {
+			return
+		}
+		for object, failed := range list(ctx, kind, namespace, metav1.ListOptions{}) {
+			if errors.Is(failed, cluster.ErrNoKind) && g.isGone(ctx, live) || !yield(object, failed) {
+				return
+			}
+		}
+	}
+}
+
+// isGone tells whether a definition was deleted since it was read.
+func (g *Guard) isGone(ctx context.Context, definition *unstructured.Unstructured) bool {
+	live, err := g.Cluster.Get(ctx, cluster.DefinitionKind, "", definition.GetName())
+	return err == nil && (live == nil || live.GetUID() != definition.GetUID())
+}
+
+// mayHaveObjects fails when a definition may have objects and they cannot be read.
+func (g *Guard) mayHaveObjects(ctx context.Context, live *unstructured.Unstructured, kind kube.GroupVersionKind) (bool, error) {
+	if !established(live) {
+		return false, nil // it never was: once it is, it stays so
+	}
+	if kind.Version == "" {
+		return false, report.Errorf(report.Refused, "no version of custom resource definition %s is served, so nobody can tell which objects it has", live.GetName()).
+			WithHint("make it serve the version that is stored: kubectl edit crd %s", live.GetName())
+	}
+	_, err := g.Cluster.Mapping(ctx, kind)
+	if errors.Is(err, cluster.ErrNoKind) {
+		g.Cluster.Refresh()
+		_, err = g.Cluster.Mapping(ctx, kind)
+	}
+	if errors.Is(err, cluster.ErrNoKind) {
+		if g.isGone(ctx, live) {
+			return false, nil
+		}
+		return false, report.Errorf(report.Unavailable, "the API server does not serve custom resource definition %s: %w", live.GetName(), err).
+			WithHint("run the command again; if that does not help, 'kubectl get crd %s -o yaml' says why", live.GetName())
+	}
+	return err == nil, err
+}
+
+func established(definition *unstructured.Unstructured) bool {
+	conditions, _, _ := unstructured.NestedSlice(definition.Object, "status", "conditions")
+	return slices.ContainsFunc(conditions, func(c any) bool {
+		condition, _ := c.(map[string]any)
+		return condition["type"] == "Established" && condition["status"] == "True"
+	})
+}
+
+func counted(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+// Requirements lists CRDs with the versions that are asked of them.
+func Requirements(list []schema.CRDRequirement) string {
+	var texts []string
+	for _, r := range list {
+		texts = append(texts, fmt.Sprintf("%s (%s)", r.Name, strings.Join(r.Versions, ", ")))
+	}
+	return strings.Join(texts, ", ")
+}
+
+// Lookup returns a lookup of definitions in the cluster that remembers its first failure.
+func (g *Guard) Lookup(ctx context.Context, failure *error) func(string) *unstructured.Unstructured {
+	return func(name string) *unstructured.Unstructured {
+		object, err := g.Cluster.Get(ctx, cluster.DefinitionKind, "", name)
+		if err != nil && *failure == nil {
+			*failure = err
+		}
+		return object
+	}
+}
+
+// Ref names a CustomResourceDefinition.
+func Ref(name string) schema.ObjectRef {
+	return schema.ObjectRef{APIVersion: kube.GroupVersion{Group: cluster.DefinitionKind.Group, Version: cluster.DefinitionKind.Version}.String(), Kind: cluster.DefinitionKind.Kind, Name: name}
+}
+
+// Scales tells whether instances can be scaled.
+func Scales(d *crd.Definition, version string) bool {
+	for _, v := range d.Spec.Versions {
+		if v.Name == version {
+			return v.Subresources != nil && v.Subresources.Scale != nil
+		}
+	}
+	return false
+}
+
+// ReportsHealth tells whether operators report in conditions how an instance is.
+func ReportsHealth(d *crd.Definition, version string) bool {
+	for _, v := range d.Spec.Versions {
+		if v.Name == version && v.Schema != nil && v.Schema.OpenAPIV3Schema != nil {
+			_, found := v.Schema.OpenAPIV3Schema.Properties["status"].Properties["conditions"]
+			return found
+		}
+	}
+	return false
+}

@@ -1,0 +1,162 @@
+package definitions
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kube "k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// Export is where custom resources are written before anything that they may not survive. It hands the place to a
+// function, once, and makes what was written durable: unless both succeed, nothing is deleted or changed.
+type Export func(write func(io.Writer) error) error
+
+// Scope are the objects of a definition in a namespace, or with "" all of them.
+type Scope struct {
+	definition *unstructured.Unstructured
+	namespace  string
+}
+
+// ExportAll exports all objects of these scopes.
+func (g *Guard) ExportAll(ctx context.Context, scopes []Scope, export Export) error {
+	var all []Instance
+	for _, s := range scopes {
+		list, err := g.Instances(ctx, []*unstructured.Unstructured{s.definition}, s.namespace)
+		if err != nil {
+			return err
+		}
+		all = append(all, list...)
+	}
+	_, err := g.Export(ctx, all, export)
+	return err
+}
+
+// Export writes complete objects, without what only the API server may set, as one List that kubectl can create again. It
+// returns what it has written, as it was then.
+func (g *Guard) Export(ctx context.Context, list []Instance, export Export) ([]Instance, error) {
+	if len(list) == 0 {
+		return nil, nil
+	}
+	if export == nil {
+		return nil, report.Errorf(report.DataLoss, "%s would be lost without an export", CountText(list)).
+			WithHint("run the command itself that was begun: it exports them first")
+	}
+	var w *listWriter
+	err := export(func(out io.Writer) error {
+		w = &listWriter{out: out, separator: "\n"}
+		_, err := io.WriteString(out, `{"apiVersion": "v1", "kind": "List", "items": [`)
+		for _, group := range Groups(list) {
+			if err == nil {
+				err = g.exportGroup(ctx, group, w)
+			}
+		}
+		if err == nil {
+			_, err = io.WriteString(out, "\n]}\n")
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("export of custom resources: %w", err)
+	}
+	return w.written, nil
+}
+
+// Group are custom resources of one kind in one namespace: they are read together.
+type Group struct {
+	Kind      kube.GroupVersionKind
+	Namespace string
+	uids      map[string]bool
+}
+
+// Groups puts instances of one kind in one namespace together.
+func Groups(list []Instance) []Group {
+	var found []Group
+	for _, one := range list {
+		namespace := one.Object.GetNamespace()
+		at := slices.IndexFunc(found, func(g Group) bool { return g.Kind == one.Kind && g.Namespace == namespace })
+		if at < 0 {
+			at = len(found)
+			found = append(found, Group{one.Kind, namespace, map[string]bool{}})
+		}
+		found[at].uids[string(one.Object.GetUID())] = true
+	}
+	return found
+}
+
+func (g *Guard) exportGroup(ctx context.Context, of Group, w *listWriter) error {
+	for object, err := range g.Cluster.List(ctx, of.Kind, of.Namespace, metav1.ListOptions{}) {
+		if err != nil {
+			return err
+		}
+		if !of.uids[string(object.GetUID())] {
+			continue
+		}
+		if err := w.add(of.Kind, object); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// listWriter writes the items of a List.
+type listWriter struct {
+	out       io.Writer
+	separator string
+	written   []Instance
+}
+
+func (w *listWriter) add(kind kube.GroupVersionKind, object *unstructured.Unstructured) error {
+	digest, err := digestOf(object)
+	if err != nil {
+		return err
+	}
+	w.written = append(w.written, Instance{Kind: kind, Object: identity(object), digest: digest})
+	data, err := json.Marshal(exportable(object).Object)
+	if err != nil {
+		return err
+	}
+	_, err = w.out.Write(append([]byte(w.separator), data...))
+	w.separator = ",\n"
+	return err
+}
+
+// identity is what deleting an object takes.
+func identity(object *unstructured.Unstructured) *unstructured.Unstructured {
+	id := &unstructured.Unstructured{}
+	id.SetGroupVersionKind(object.GroupVersionKind())
+	id.SetNamespace(object.GetNamespace())
+	id.SetName(object.GetName())
+	id.SetUID(object.GetUID())
+	id.SetResourceVersion(object.GetResourceVersion())
+	return id
+}
+
+// exportable is an object as it can be made again. Owners are left out: they would be other objects by then, and the
+// cluster deletes what belongs to an object that is not there.
+func exportable(object *unstructured.Unstructured) *unstructured.Unstructured {
+	object = object.DeepCopy()
+	for _, field := range []string{
+		"managedFields", "resourceVersion", "uid", "generation", "creationTimestamp", "selfLink",
+		"deletionTimestamp", "deletionGracePeriodSeconds", "ownerReferences",
+	} {
+		unstructured.RemoveNestedField(object.Object, "metadata", field)
+	}
+	return object
+}
+
+// digestOf tells whether what people wrote into an object has changed: all but what operators keep there for themselves.
+func digestOf(object *unstructured.Unstructured) ([sha256.Size]byte, error) {
+	object = exportable(object)
+	unstructured.RemoveNestedField(object.Object, "status")
+	unstructured.RemoveNestedField(object.Object, "metadata", "finalizers")
+	data, err := json.Marshal(object.Object)
+	return sha256.Sum256(data), err
+}

@@ -1,0 +1,286 @@
+package definitions
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kube "k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/health"
+	"github.com/solutionctl/solutionctl/deployer/records"
+	"github.com/solutionctl/solutionctl/deployer/render"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// Of returns the CustomResourceDefinitions of a Solution that the cluster has: those of all imported versions,
+// and those that any version left behind.
+func (g *Guard) Of(ctx context.Context, catalog *records.Catalog, solution string) ([]*unstructured.Unstructured, error) {
+	names := map[string]bool{}
+	payloads, err := g.Records.Payloads(ctx, catalog, solution)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range payloads {
+		var required []schema.CRDRequirement
+		if required, err = render.RequiredCRDs(p); err != nil {
+			return nil, err
+		}
+		for _, r := range required {
+			names[r.Name] = true
+		}
+	}
+	state, err := g.Records.Engine.State(ctx, engine.Key{Solution: solution})
+	if err != nil {
+		return nil, err
+	}
+	for _, revision := range []*schema.DeploymentRevision{state.Current, state.Pending} {
+		if revision == nil {
+			continue
+		}
+		for _, object := range revision.Objects {
+			if object.Kind == cluster.DefinitionKind.Kind {
+				names[object.Name] = true
+			}
+		}
+	}
+	var found []*unstructured.Unstructured
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		object, err := g.Cluster.Get(ctx, cluster.DefinitionKind, "", name)
+		if err != nil {
+			return nil, err
+		}
+		if object != nil {
+			found = append(found, object)
+		}
+	}
+	return found, nil
+}
+
+// Instance is an object of a kind that a Solution brought.
+type Instance struct {
+	Kind   kube.GroupVersionKind
+	Object *unstructured.Unstructured // its metadata
+	digest [sha256.Size]byte          // of what it said when it was exported
+}
+
+// Instances lists the objects of these definitions in a namespace, in the whole cluster for "".
+func (g *Guard) Instances(ctx context.Context, definitions []*unstructured.Unstructured, namespace string) ([]Instance, error) {
+	var found []Instance
+	for _, object := range definitions {
+		def, err := Parse(object)
+		if err != nil {
+			return nil, err
+		}
+		kind := kube.GroupVersionKind{Group: def.Spec.Group, Version: ServedVersion(def), Kind: def.Spec.Names.Kind}
+		if namespace != "" && def.Spec.Scope != "Namespaced" {
+			continue
+		}
+		for one, err := range g.objectsOf(ctx, object, kind, namespace, g.Cluster.ListMetadata) {
+			if err != nil {
+				return nil, err
+			}
+			found = append(found, Instance{Kind: kind, Object: one})
+		}
+	}
+	return found, nil
+}
+
+// CountText counts custom resources by kind: "2 Websites, 1 Clock".
+func CountText(list []Instance) string {
+	counts := map[string]int{}
+	for _, one := range list {
+		counts[one.Kind.Kind]++
+	}
+	var texts []string
+	for _, kind := range slices.Sorted(maps.Keys(counts)) {
+		texts = append(texts, fmt.Sprintf("%d of kind %s", counts[kind], kind))
+	}
+	return strings.Join(texts, ", ")
+}
+
+// DeleteInstances writes custom resources to the export, asks for their deletion and waits until they are gone, while
+// operators still serve their finalizers.
+func (g *Guard) DeleteInstances(ctx context.Context, list []Instance, export Export, timeout time.Duration) error {
+	list, err := g.Export(ctx, list, export)
+	if err != nil {
+		return err
+	}
+	return g.RemoveInstances(ctx, list, timeout)
+}
+
+// RemoveInstances asks for the deletion of custom resources that were exported and waits until they are gone.
+func (g *Guard) RemoveInstances(ctx context.Context, list []Instance, timeout time.Duration) error {
+	if len(list) == 0 {
+		return nil
+	}
+	total := int64(len(list))
+	event := report.Event{Step: "delete", Name: "custom resources", State: report.Started, Total: total, Unit: "objects"}
+	g.Sink.Emit(event)
+	group, within := errgroup.WithContext(ctx)
+	group.SetLimit(records.Parallel)
+	for _, one := range list {
+		group.Go(func() error { return g.deleteExported(within, one) })
+	}
+	err := group.Wait()
+	if err == nil {
+		err = g.AwaitGone(ctx, list, timeout, func(left int, reason string) {
+			event.State, event.Done, event.Note = report.Running, total-int64(left), reason
+			g.Sink.Emit(event)
+		})
+	}
+	event.State, event.Note = report.Done, ""
+	if err != nil {
+		event.State = report.Failed
+	}
+	g.Sink.Emit(event)
+	return err
+}
+
+// deleteExported deletes an object that is still as it was exported. Its operator may have written its status since.
+func (g *Guard) deleteExported(ctx context.Context, one Instance) error {
+	object := one.Object
+	for {
+		err := g.Cluster.Delete(ctx, object, cluster.DeleteOptions{})
+		if !errors.Is(err, cluster.ErrChanged) {
+			return err
+		}
+		now, err := g.Cluster.Get(ctx, one.Kind, object.GetNamespace(), object.GetName())
+		if err != nil || now == nil || now.GetUID() != object.GetUID() {
+			return err
+		}
+		digest, err := digestOf(now)
+		if err != nil {
+			return err
+		}
+		if digest != one.digest {
+			return report.Errorf(report.Conflict, "%s was changed after it was exported, and was not deleted", cluster.NameOf(now)).
+				WithHint("run the same command again: it exports what is left")
+		}
+		object = now
+	}
+}
+
+// AwaitGone follows the objects until none is left. What stays is named with what holds it, from time to time and in the
+// end.
+func (g *Guard) AwaitGone(ctx context.Context, list []Instance, timeout time.Duration, left func(count int, reason string)) error {
+	waiting, cancel := context.WithTimeout(ctx, cmp.Or(timeout, records.DefaultTimeout))
+	defer cancel()
+	count := len(list)
+	for _, group := range Groups(list) {
+		objects := map[string]*unstructured.Unstructured{}
+		for _, one := range list {
+			if uid := string(one.Object.GetUID()); one.Kind == group.Kind && group.uids[uid] {
+				objects[uid] = one.Object
+			}
+		}
+		for round := 1; len(objects) > 0; round++ {
+			there := map[string]*unstructured.Unstructured{}
+			for one, err := range g.Cluster.ListMetadata(waiting, group.Kind, group.Namespace, metav1.ListOptions{}) {
+				if err != nil {
+					return g.stuck(ctx, waiting, objects, err)
+				}
+				there[string(one.GetUID())] = one
+			}
+			for uid := range objects {
+				if there[uid] == nil {
+					delete(objects, uid)
+					count--
+				} else {
+					objects[uid] = there[uid]
+				}
+			}
+			reason := ""
+			if round%patientRounds == 0 {
+				reason = g.holder(waiting, objects)
+			}
+			left(count, reason)
+			if len(objects) == 0 {
+				break
+			}
+			if err := g.awaitChange(waiting, group, objects); err != nil {
+				return g.stuck(ctx, waiting, objects, err)
+			}
+		}
+	}
+	return nil
+}
+
+// awaitChange returns when one of the objects is gone.
+func (g *Guard) awaitChange(ctx context.Context, group Group, objects map[string]*unstructured.Unstructured) error {
+	watching, cancel := context.WithTimeout(ctx, relist)
+	defer cancel()
+	for change, err := range g.Cluster.Watch(watching, group.Kind, group.Namespace, metav1.ListOptions{}) {
+		switch {
+		case err != nil:
+			return err
+		case change.Type == "DELETED" && objects[string(change.Object.GetUID())] != nil:
+			return nil
+		}
+	}
+	return ctx.Err()
+}
+
+// relist bounds how long an object that went between a list and the watch behind it is waited for.
+const relist = 2 * time.Second
+
+// patientRounds is after how many lists somebody who waits is told why.
+const patientRounds = 5
+
+// holder tells what holds one of the objects.
+func (g *Guard) holder(ctx context.Context, objects map[string]*unstructured.Unstructured) string {
+	for _, uid := range slices.Sorted(maps.Keys(objects)) {
+		if reasons := health.Explain(ctx, g.Cluster, objects[uid]); len(reasons) > 0 {
+			return reasons[0]
+		}
+	}
+	return ""
+}
+
+// stuck says what keeps objects that were deleted from going away.
+func (g *Guard) stuck(ctx, waiting context.Context, objects map[string]*unstructured.Unstructured, err error) error {
+	if ctx.Err() != nil {
+		return report.Errorf(report.Interrupted, "interrupted while custom resources were deleted: %w", ctx.Err()).
+			WithHint("run the same command again to finish")
+	}
+	if waiting.Err() == nil {
+		return err
+	}
+	var lines []string
+	for i, uid := range slices.Sorted(maps.Keys(objects)) {
+		if i == report.MaxSome {
+			lines = append(lines, fmt.Sprintf("and %d more", len(objects)-i))
+			break
+		}
+		lines = append(lines, health.Explain(ctx, g.Cluster, objects[uid])...)
+	}
+	return report.Errorf(report.Timeout, "custom resources were not gone in time:\n  %s", strings.Join(lines, "\n  ")).
+		WithHint("remove what is in the way, and run the same command again")
+}
+
+// MayMigrate is what it takes to store the objects of a definition anew.
+func MayMigrate(definition *unstructured.Unstructured) []cluster.Permission {
+	crds := cluster.Permission{Group: cluster.DefinitionKind.Group, Resource: "customresourcedefinitions"}
+	status := crds
+	status.Subresource = "status"
+	return slices.Concat(crds.Each("get", "update"), status.Each("update"), OnObjects(definition, "list", "get", "update"))
+}
+
+// OnObjects are permissions on the objects of a definition.
+func OnObjects(definition *unstructured.Unstructured, verbs ...string) []cluster.Permission {
+	group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")
+	resource, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "plural")
+	return cluster.Permission{Group: group, Resource: resource}.Each(verbs...)
+}

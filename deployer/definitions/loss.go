@@ -1,0 +1,272 @@
+package definitions
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kube "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/lint/crd"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// lossJudge tells what stored objects lose when one definition replaces another.
+type lossJudge struct {
+	before, after *crd.Definition
+	old, new      *crd.Checker
+	listed        kube.GroupVersionKind // the version that objects are read in
+	removed       []string              // versions in which objects may be stored and that go away
+	// moves is the version in which objects have to be stored because the one that they are stored in now is one of
+	// those that go away; "" when it stays.
+	moves string
+	// hooked is true when a webhook makes the objects of that version: what gets lost only shows when it is tried, and untried
+	// says why that was not possible. Tried are the objects, by their UID, as they were then.
+	hooked  bool
+	untried string
+	tried   map[types.UID]string
+
+	objects  int
+	lost     []string
+	others   int
+	refused  int
+	refusals []string
+}
+
+func newLossJudge(before, after *crd.Definition) (*lossJudge, error) {
+	j := &lossJudge{before: before, after: after, tried: map[types.UID]string{}}
+	var err error
+	if j.old, err = crd.NewChecker(before); err != nil {
+		return nil, err
+	}
+	if j.new, err = crd.NewChecker(after); err != nil {
+		return nil, err
+	}
+	for _, version := range before.Status.StoredVersions {
+		if !hasVersion(after, version) {
+			j.removed = append(j.removed, version)
+		}
+	}
+	if len(j.removed) > 0 && !hasVersion(after, StorageVersion(before)) {
+		j.moves = StorageVersion(after)
+	}
+	j.listed = kube.GroupVersionKind{Group: before.Spec.Group, Version: j.readIn(), Kind: before.Spec.Names.Kind}
+	return j, nil
+}
+
+// readIn is the version to read objects in. Without a webhook that is one that goes away: it shows what is going to be
+// lost, also after a run that was interrupted when objects were already written in another one.
+func (j *lossJudge) readIn() string {
+	if converts(j.before) {
+		if j.hooked = serves(j.before, j.moves); j.hooked {
+			return j.moves
+		}
+		return ServedVersion(j.before)
+	}
+	for _, version := range j.removed {
+		if serves(j.before, version) {
+			return version
+		}
+	}
+	return ServedVersion(j.before)
+}
+
+// ServedVersion is the version to read objects in: the one they are stored in, if that is served.
+func ServedVersion(d *crd.Definition) string {
+	served := ""
+	for _, version := range d.Spec.Versions {
+		if version.Served && (version.Storage || served == "") {
+			served = version.Name
+		}
+	}
+	return served
+}
+
+func hasVersion(d *crd.Definition, name string) bool {
+	return slices.ContainsFunc(d.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == name })
+}
+
+// StorageVersion is the version that objects are stored in.
+func StorageVersion(d *crd.Definition) string {
+	for _, version := range d.Spec.Versions {
+		if version.Storage {
+			return version.Name
+		}
+	}
+	return ""
+}
+
+// converts tells whether a webhook converts between the versions of a definition.
+func converts(d *crd.Definition) bool {
+	return d.Spec.Conversion != nil && d.Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter
+}
+
+// look judges one object.
+func (j *lossJudge) look(ctx context.Context, object *unstructured.Unstructured) error {
+	j.objects++
+	fields, problems, err := j.judge(ctx, object)
+	if err != nil {
+		return err
+	}
+	j.lose(cluster.NameOf(object), fields)
+	j.reject(cluster.NameOf(object), problems)
+	return nil
+}
+
+func (j *lossJudge) lose(name string, fields []string) {
+	switch {
+	case len(fields) == 0:
+	case len(j.lost) == report.MaxSome:
+		j.others++
+	default:
+		j.lost = append(j.lost, fmt.Sprintf("%s: %s", name, strings.Join(fields, ", ")))
+	}
+}
+
+func (j *lossJudge) reject(name string, problems []string) {
+	if len(problems) == 0 {
+		return
+	}
+	j.refused++
+	if len(j.refusals) < report.MaxSome {
+		j.refusals = append(j.refusals, fmt.Sprintf("%s: %s", name, problems[0]))
+	}
+}
+
+// converted are the versions besides the listed one in which a webhook shows objects, now and afterwards, and whose schema is
+// among these changes.
+func (j *lossJudge) converted(changes []crd.Change) []string {
+	if !converts(j.before) || !converts(j.after) {
+		return nil
+	}
+	var versions []string
+	for _, version := range j.after.Spec.Versions {
+		if version.Served && serves(j.before, version.Name) && version.Name != j.listed.Version &&
+			slices.ContainsFunc(changes, func(c crd.Change) bool { return c.Version == version.Name }) {
+			versions = append(versions, version.Name)
+		}
+	}
+	return versions
+}
+
+// lookConverted judges what a webhook makes of an object in a version.
+func (j *lossJudge) lookConverted(ctx context.Context, object *unstructured.Unstructured, version string) error {
+	problems, err := j.problems(ctx, object, version)
+	j.reject(cluster.NameOf(object)+" as "+version, problems)
+	return err
+}
+
+// problems tells why an object would not be valid any more in a version. What was wrong with it before is no matter of the
+// change.
+func (j *lossJudge) problems(ctx context.Context, object *unstructured.Unstructured, version string) ([]string, error) {
+	invalid, _, err := j.new.Check(ctx, version, object.Object)
+	if err != nil || len(invalid) == 0 {
+		return nil, err
+	}
+	same := j.listed.Version
+	if hasVersion(j.before, version) {
+		same = version
+	}
+	known, _, err := j.old.Check(ctx, same, object.Object)
+	if err != nil {
+		return nil, err
+	}
+	var problems []string
+	for _, problem := range invalid {
+		if !slices.Contains(known, problem) {
+			problems = append(problems, problem.String())
+		}
+	}
+	return problems, nil
+}
+
+// judge tells which fields of an object are lost, and why it is not valid, in each version in which it can be read
+// afterwards. What a webhook makes of it is not known here, so only the version it is stored in counts where there is one.
+func (j *lossJudge) judge(ctx context.Context, object *unstructured.Unstructured) (fields, problems []string, err error) {
+	stored := j.moves
+	if stored == "" {
+		stored = j.listed.Version
+	}
+	for _, version := range j.after.Spec.Versions {
+		if !version.Served && !version.Storage || converts(j.after) && version.Name != stored {
+			continue
+		}
+		_, lost, err := j.new.Check(ctx, version.Name, object.Object)
+		if err != nil {
+			return nil, nil, err
+		}
+		more, err := j.problems(ctx, object, version.Name)
+		if err != nil {
+			return nil, nil, err
+		}
+		problems = append(problems, more...)
+		known, err := j.lostBefore(ctx, version, object)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, field := range lost {
+			if !known[field.Path] {
+				fields = append(fields, field.Path)
+			}
+		}
+	}
+	slices.Sort(fields)
+	return slices.Compact(fields), problems, nil
+}
+
+// lostBefore are the fields that reading the object in this version drops already. They are still in the store until the
+// object is stored in that version itself.
+func (j *lossJudge) lostBefore(ctx context.Context, version apiextensionsv1.CustomResourceDefinitionVersion, object *unstructured.Unstructured) (map[string]bool, error) {
+	if version.Name == j.listed.Version || !hasVersion(j.before, version.Name) || version.Storage && len(j.removed) > 0 {
+		return nil, nil
+	}
+	_, lost, err := j.old.Check(ctx, version.Name, object.Object)
+	known := map[string]bool{}
+	for _, field := range lost {
+		known[field.Path] = true
+	}
+	return known, err
+}
+
+// migration is what has to be done to the objects before versions may go away, nil when nothing has.
+func (j *lossJudge) migration(live, desired *unstructured.Unstructured) *Migration {
+	m := &Migration{Definition: live, version: j.moves, through: j.listed.Version, judge: j}
+	switch {
+	case len(j.removed) == 0:
+		return nil
+	case j.moves == "":
+		m.version = StorageVersion(j.before)
+		if serves(j.before, m.version) {
+			m.through = m.version
+		}
+	case !hasVersion(j.before, j.moves):
+		m.added = versionEntry(j.moves, desired)
+	}
+	return m
+}
+
+func (j *lossJudge) losses() []string {
+	losses := j.lost
+	if j.others > 0 {
+		losses = append(losses, fmt.Sprintf("and %d more", j.others))
+	}
+	if j.untried != "" && j.objects > 0 {
+		losses = append(losses, fmt.Sprintf("%s: version %s goes away, and %s stored in it; only its webhook knows what version %s cannot hold, and %s",
+			j.before.Name, StorageVersion(j.before), counted(j.objects, "object is", "objects are"), j.moves, j.untried))
+	}
+	return losses
+}
+
+// invalid are objects that the new schema refuses.
+func (j *lossJudge) invalid() []string {
+	lines := j.refusals
+	if more := j.refused - len(lines); more > 0 {
+		lines = append(lines, fmt.Sprintf("and %d more", more))
+	}
+	return lines
+}

@@ -1,0 +1,153 @@
+package definitions
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/records"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// SettingProtect is the setting of a revision whose definitions are protected.
+const SettingProtect = "protectCRDs"
+
+// ProtectionName is that of the policy and of what binds it.
+func ProtectionName(key engine.Key) string { return key.Solution + ".crds.solutionctl.io" }
+
+// Protect makes the API server refuse, whoever asks, to delete the definitions of a Solution: it returns the policy and
+// makes the definitions say how to lift it.
+func Protect(key engine.Key, objects []*unstructured.Unstructured) []*unstructured.Unstructured {
+	for _, definition := range ByName(objects) {
+		annotations := definition.GetAnnotations()
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		annotations[engine.AnnotationAllowDeletion] = "false"
+		definition.SetAnnotations(annotations)
+	}
+	name := ProtectionName(key)
+	metadata := map[string]any{
+		"name": name, "labels": map[string]any{"app.kubernetes.io/part-of": key.Solution, "app.kubernetes.io/managed-by": "solutionctl"},
+	}
+	policy := map[string]any{
+		"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy", "metadata": metadata,
+		"spec": map[string]any{
+			"failurePolicy": "Fail",
+			"matchConstraints": map[string]any{
+				"matchPolicy":    "Equivalent",
+				"objectSelector": map[string]any{"matchLabels": map[string]any{engine.LabelRelease: key.ID()}},
+				"resourceRules": []any{map[string]any{
+					"apiGroups": []any{cluster.DefinitionKind.Group}, "apiVersions": []any{"*"}, "operations": []any{"DELETE"}, "resources": []any{"customresourcedefinitions"}, "scope": "Cluster",
+				}},
+			},
+			"validations": []any{map[string]any{
+				"expression": fmt.Sprintf("has(oldObject.metadata.annotations) && "+
+					"%[1]q in oldObject.metadata.annotations && oldObject.metadata.annotations[%[1]q] == 'true'", engine.AnnotationAllowDeletion),
+				"message": fmt.Sprintf("deleting it would delete every object of its kind; 'solutionctl deploy deactivate %s' exports them before, "+
+					"and the annotation %s=true lets it be deleted all the same", key.Solution, engine.AnnotationAllowDeletion),
+			}},
+		},
+	}
+	binding := map[string]any{
+		"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding", "metadata": metadata,
+		"spec": map[string]any{"policyName": name, "validationActions": []any{"Deny"}},
+	}
+	made := []*unstructured.Unstructured{{Object: policy}, {Object: binding}}
+	for i, object := range made {
+		made[i] = object.DeepCopy() // they share their metadata
+	}
+	return made
+}
+
+// IsProtected tells whether the definitions that a record is about are protected.
+func IsProtected(s *engine.State) bool {
+	for _, revision := range []*schema.DeploymentRevision{s.Current, s.Pending} {
+		if revision != nil && revision.Settings[SettingProtect] == "true" {
+			return true
+		}
+	}
+	return false
+}
+
+// AllowDeletion lifts the protection of definitions that are about to be deleted.
+func (g *Guard) AllowDeletion(ctx context.Context, definitions []*unstructured.Unstructured) error {
+	for _, definition := range definitions {
+		for {
+			live, err := g.Cluster.Get(ctx, cluster.DefinitionKind, "", definition.GetName())
+			if err != nil {
+				return err
+			}
+			if live == nil || live.GetAnnotations()[engine.AnnotationAllowDeletion] == "true" {
+				break
+			}
+			if live.GetUID() != definition.GetUID() {
+				return report.Errorf(report.Conflict, "custom resource definition %s was made anew meanwhile", live.GetName()).WithHint("run the command again")
+			}
+			annotations := live.GetAnnotations()
+			if annotations == nil {
+				annotations = map[string]string{}
+			}
+			annotations[engine.AnnotationAllowDeletion] = "true"
+			live.SetAnnotations(annotations)
+			if _, err = g.Cluster.Update(ctx, live, cluster.WriteOptions{}); err != nil && !errors.Is(err, cluster.ErrChanged) {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// AwaitProtection returns when the API server refuses to delete the definitions: it takes it a moment to learn of a policy.
+func (g *Guard) AwaitProtection(ctx context.Context, definitions map[string]*unstructured.Unstructured, timeout time.Duration) error {
+	waiting, cancel := context.WithTimeout(ctx, cmp.Or(timeout, records.DefaultTimeout))
+	defer cancel()
+	for _, name := range slices.Sorted(maps.Keys(definitions)) {
+		for {
+			inForce, err := g.refusesDeletion(waiting, name)
+			if err != nil && waiting.Err() == nil {
+				return err
+			}
+			if inForce {
+				break
+			}
+			select {
+			case <-time.After(protectionPoll):
+			case <-waiting.Done():
+				return cmp.Or(ctx.Err(), error(report.Errorf(report.Timeout, "the API server does not protect custom resource definition %s", name).
+					WithHint("look at the status of ValidatingAdmissionPolicy objects, then run the same command again")))
+			}
+		}
+	}
+	return nil
+}
+
+// protectionPoll is how often the API server is asked whether a policy is in force; nothing else tells.
+const protectionPoll = 200 * time.Millisecond
+
+// refusesDeletion tries to delete a definition. Who may not do so anyway cannot find out.
+func (g *Guard) refusesDeletion(ctx context.Context, name string) (bool, error) {
+	live, err := g.Cluster.Get(ctx, cluster.DefinitionKind, "", name)
+	if err != nil || live == nil {
+		return live == nil, err
+	}
+	live.SetResourceVersion("") // the API server writes its status
+	err = g.Cluster.Delete(ctx, live, cluster.DeleteOptions{DryRun: true})
+	switch {
+	case err == nil:
+		return false, nil
+	case strings.Contains(err.Error(), engine.AnnotationAllowDeletion), report.CodeOf(err) == report.Forbidden:
+		return true, nil
+	}
+	return false, err
+}

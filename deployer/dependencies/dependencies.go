@@ -1,0 +1,384 @@
+// Package dependencies judges who needs whom: what a change of what is deployed would leave without a Solution that it needs.
+//
+// [Read] tells what is held in a cluster, [Check] refuses a change of that, such as [Put], [Activate] or [Empty], and says with
+// which command the way is free, and [InOrder] puts versions that become active into an order in which none has to wait for
+// another one. But for Read, all of it is decided with values: a catalogue and holdings.
+package dependencies
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/deployer/records"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// Holder is where a Solution is: in a namespace of an environment, or, with both empty, active in the cluster.
+type Holder struct{ Environment, Namespace, Solution string }
+
+// Holdings are the versions that are there.
+type Holdings map[Holder]string
+
+// need is a dependency that is not met.
+type need struct {
+	environment, solution string
+	schema.Dependency
+}
+
+// unmet is a need, for a message.
+type unmet struct {
+	need
+	version string
+	have    []string // versions of what is needed that do not do
+}
+
+// AreThere tells whether anything that was imported needs anything.
+func AreThere(catalog *records.Catalog) bool {
+	return slices.ContainsFunc(catalog.Imports(), func(i schema.Import) bool { return len(i.DependsOn) > 0 })
+}
+
+// Check refuses a change of what is held that leaves a Solution without another one that it needs. What was missing before is no
+// reason to refuse anything.
+func Check(catalog *records.Catalog, held Holdings, change func(Holdings)) error {
+	before, err := held.unmet(catalog)
+	if err != nil {
+		return err
+	}
+	changed := maps.Clone(held)
+	change(changed)
+	r := refusal{catalog, held, changed, before}
+	after, err := r.missingIn(changed)
+	if err != nil || len(after) == 0 {
+		return err
+	}
+	list := slices.SortedFunc(maps.Values(after), func(a, b *unmet) int { return cmp.Compare(a.String(), b.String()) })
+	for _, u := range list {
+		if u.isNew(held, changed) {
+			return r.missing(u)
+		}
+	}
+	return r.needed(list)
+}
+
+// refusal knows what a change makes of what is there, and tells why it is refused.
+type refusal struct {
+	catalog      *records.Catalog
+	held, wanted Holdings
+	before       map[need]*unmet // what was missing already
+}
+
+// missingIn returns what would be missing and was not before.
+func (r *refusal) missingIn(h Holdings) (map[need]*unmet, error) {
+	after, err := h.unmet(r.catalog)
+	maps.DeleteFunc(after, func(n need, u *unmet) bool { return r.before[n] != nil && r.before[n].version == u.version })
+	return after, err
+}
+
+// breaks tells whether something would be missing that was not before.
+func (r *refusal) breaks(h Holdings) bool {
+	after, err := r.missingIn(h)
+	return err != nil || len(after) > 0
+}
+
+// together is the command that changes two Solutions of an environment in one run, the first as it is wanted and the other to
+// one of these versions, or "" when that does not help either.
+func (r *refusal) together(environment, first, other string, versions []schema.Import) string {
+	from, version := r.held.in(environment, first), r.wanted.in(environment, first)
+	target, known := r.catalog.Get(first + "-" + version)
+	if from == "" || !known || r.held.in(environment, other) == "" {
+		return ""
+	}
+	for _, i := range slices.Backward(versions) {
+		if !r.breaks(r.wanted.with(environment, other, i.Version)) {
+			return fmt.Sprintf("solutionctl deploy %s %s %s %s --with %s=%s", records.DirectionTo(from, target), environment, first, version, other, i.Version)
+		}
+	}
+	return ""
+}
+
+// in is a version of a Solution that is in an environment.
+func (h Holdings) in(environment, solution string) string {
+	var versions []string
+	for there, version := range h {
+		if there.Environment == environment && there.Solution == solution {
+			versions = append(versions, version)
+		}
+	}
+	if len(versions) == 0 {
+		return ""
+	}
+	return slices.Min(versions)
+}
+
+// with are the holdings with another version of a Solution wherever it is in an environment.
+func (h Holdings) with(environment, solution, version string) Holdings {
+	changed := maps.Clone(h)
+	for there := range h {
+		if there.Environment == environment && there.Solution == solution {
+			changed[there] = version
+		}
+	}
+	return changed
+}
+
+// Read returns what is held: what our records say, and operators that are on none of them. What is only asked for is not held.
+func Read(ctx context.Context, r *records.Records) (Holdings, error) {
+	environments, err := r.Documents.Environments(ctx)
+	if err != nil {
+		return nil, err
+	}
+	solutions, err := r.Documents.Solutions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	operators, err := r.OperatorsIn(ctx, environments, records.OperatorOf)
+	if err != nil {
+		return nil, err
+	}
+	states, err := r.Engine.States(ctx)
+	if err != nil {
+		return nil, err
+	}
+	held := Holdings{}
+	environmentOf := records.EnvironmentsByNamespace(environments)
+	for name := range solutions.Versions {
+		held[Holder{Solution: name}] = solutions.Active(name)
+	}
+	for key, operator := range operators {
+		held[Holder{Environment: environmentOf[key.Namespace], Namespace: key.Namespace, Solution: key.Solution}] = records.VersionOn(operator, records.Asked(environments, key))
+	}
+	for _, s := range states {
+		environment, inside := environmentOf[s.Namespace]
+		if version, deployed := records.DeployedVersion(s); deployed && (inside || s.Namespace == "") {
+			held[Holder{Environment: environment, Namespace: s.Namespace, Solution: s.Solution}] = version
+		}
+	}
+	maps.DeleteFunc(held, func(_ Holder, version string) bool { return version == "" })
+	return held, nil
+}
+
+// unmet returns the dependencies that are not met.
+func (h Holdings) unmet(catalog *records.Catalog) (map[need]*unmet, error) {
+	type place struct{ environment, solution string }
+	versions := map[place][]string{}
+	for there, version := range h {
+		at := place{there.Environment, there.Solution}
+		if !slices.Contains(versions[at], version) {
+			versions[at] = append(versions[at], version)
+		}
+	}
+	found := map[need]*unmet{}
+	for there, version := range h {
+		imported, _ := catalog.Get(there.Solution + "-" + version)
+		for _, dependency := range imported.DependsOn {
+			at := place{there.Environment, dependency.Solution}
+			if dependency.Scope == schema.ScopeCluster {
+				at.environment = ""
+			} else if there.Namespace == "" {
+				continue // to be active it needs nothing in an environment
+			}
+			met, err := anyIn(versions[at], dependency.Version)
+			if err != nil {
+				return nil, fmt.Errorf("%s-%s: dependsOn %s: %w", there.Solution, version, dependency.Solution, err)
+			}
+			if !met {
+				slices.Sort(versions[at])
+				n := need{there.Environment, there.Solution, dependency}
+				found[n] = &unmet{n, version, versions[at]}
+			}
+		}
+	}
+	return found, nil
+}
+
+func anyIn(versions []string, text string) (bool, error) {
+	wanted, err := schema.ParseRange(text)
+	if err != nil {
+		return false, err
+	}
+	return slices.ContainsFunc(versions, func(text string) bool {
+		v, err := schema.ParseVersion(text)
+		return err == nil && wanted.Contains(v)
+	}), nil
+}
+
+// isNew tells whether it is the one that needs something that changes, and not what it needs.
+func (u *unmet) isNew(before, after Holdings) bool {
+	for there, version := range after {
+		if there.Environment == u.environment && there.Solution == u.solution && before[there] != version {
+			return true
+		}
+	}
+	return false
+}
+
+// String is who needs what where.
+func (u *unmet) String() string {
+	where := ""
+	if u.environment != "" {
+		where = " in environment " + u.environment
+	}
+	return fmt.Sprintf("%s %s%s needs %s", u.solution, u.version, where, dependencyText(u.Dependency))
+}
+
+func dependencyText(d schema.Dependency) string {
+	text := strings.TrimSpace(d.Solution + " " + d.Version)
+	if d.Scope == schema.ScopeCluster {
+		text += " to be active"
+	}
+	return text
+}
+
+// missing refuses a Solution whose own dependency is not met.
+func (r *refusal) missing(u *unmet) error {
+	fit := fitting(r.catalog, u.Dependency)
+	if u.Scope != schema.ScopeCluster && len(u.have) > 0 && len(fit) > 0 && r.breaks(r.held.with(u.environment, u.Solution, fit[len(fit)-1].Version)) {
+		if command := r.together(u.environment, u.solution, u.Solution, fit); command != "" {
+			return report.Errorf(report.Refused, "%s: there is %s, and neither can change before the other", u, strings.Join(u.have, ", ")).WithHint("%s", command)
+		}
+	}
+	if way := loop(r.catalog, u); len(way) > 0 {
+		e := report.Errorf(report.Refused, "%s, and they need each other: %s", u, strings.Join(way, " → "))
+		if u.Scope == schema.ScopeCluster {
+			return e.WithHint("activate them together: name them in a SolutionsConfiguration, and solutionctl deploy apply -f FILE")
+		}
+		return e.WithHint("none of them can be the first: this is a mistake of their makers")
+	}
+	have := "it is not there"
+	if len(u.have) > 0 {
+		have = "there is " + strings.Join(u.have, ", ")
+	}
+	e := report.Errorf(report.Refused, "%s: %s", u, have)
+	if len(fit) == 0 {
+		return e.WithHint("import a version of %s first", dependencyText(schema.Dependency{Solution: u.Solution, Version: u.Version}))
+	}
+	best := fit[len(fit)-1]
+	switch {
+	case u.Scope == schema.ScopeCluster:
+		return e.WithHint("solutionctl deploy activate %s %s", best.Name, best.Version)
+	case len(u.have) > 0:
+		return e.WithHint("solutionctl deploy %s %s %s %s", records.DirectionTo(u.have[0], best), u.environment, best.Name, best.Version)
+	default:
+		return e.WithHint("solutionctl deploy add %s %s %s", u.environment, best.Name, best.Version)
+	}
+}
+
+// needed refuses to take away, or to change, what others need.
+func (r *refusal) needed(list []*unmet) error {
+	var lines []string
+	for _, u := range list {
+		lines = append(lines, u.String())
+	}
+	first := list[0]
+	e := report.Errorf(report.InUse, "others need it as it is:\n  %s", report.Some(lines))
+	if first.environment == "" {
+		return e.WithHint("first: solutionctl deploy deactivate %s\nor change both together: name the versions in a SolutionsConfiguration, and solutionctl deploy apply -f FILE", first.solution)
+	}
+	if command := r.together(first.environment, first.Solution, first.solution, r.catalog.Of(first.solution)); command != "" {
+		return e.WithHint("change both together: %s", command)
+	}
+	return e.WithHint("first: solutionctl deploy remove %s %s", first.environment, first.solution)
+}
+
+// fitting are the imported versions that meet a dependency, the lowest first.
+func fitting(c *records.Catalog, dependency schema.Dependency) []schema.Import {
+	return slices.DeleteFunc(c.Of(dependency.Solution), func(i schema.Import) bool {
+		met, err := anyIn([]string{i.Version}, dependency.Version)
+		return err != nil || !met
+	})
+}
+
+// loop returns a way along dependencies that comes back to where it began, when whatever was imported to meet the need leads to
+// one.
+func loop(c *records.Catalog, u *unmet) []string {
+	seen := map[string]bool{}
+	var follow func(dependency schema.Dependency, way []string) []string
+	follow = func(dependency schema.Dependency, way []string) []string {
+		if at := slices.Index(way, dependency.Solution); at >= 0 {
+			return append(slices.Clone(way[at:]), dependency.Solution)
+		}
+		var found []string
+		for _, i := range fitting(c, dependency) {
+			if seen[i.ID()] {
+				return nil
+			}
+			seen[i.ID()] = true
+			found = nil
+			for _, next := range i.DependsOn {
+				if next.Scope == dependency.Scope && found == nil {
+					found = follow(next, append(slices.Clip(way), dependency.Solution))
+				}
+			}
+			if found == nil {
+				return nil
+			}
+		}
+		return found
+	}
+	return follow(u.Dependency, []string{u.solution})
+}
+
+// InOrder sorts versions so that each comes after those that it needs to be active. Of those that need each other, none can be
+// the first, so they come in any order.
+func InOrder(c *records.Catalog, list []schema.SolutionAt) []schema.SolutionAt {
+	ordered := []schema.SolutionAt{}
+	seen := map[schema.SolutionAt]bool{}
+	var visit func(at schema.SolutionAt)
+	visit = func(at schema.SolutionAt) {
+		if seen[at] {
+			return
+		}
+		seen[at] = true
+		imported, _ := c.Get(at.ID())
+		for _, dependency := range imported.DependsOn {
+			next := slices.IndexFunc(list, func(s schema.SolutionAt) bool { return s.Solution == dependency.Solution })
+			if next >= 0 && dependency.Scope == schema.ScopeCluster {
+				visit(list[next])
+			}
+		}
+		ordered = append(ordered, at)
+	}
+	for _, at := range list {
+		visit(at)
+	}
+	return ordered
+}
+
+// Put is a change that puts a version into namespaces, or takes what is there away with "".
+func Put(solution, version string, namespaces ...metalk8s.Namespace) func(Holdings) {
+	return func(h Holdings) {
+		for _, n := range namespaces {
+			set(h, Holder{n.Environment, n.Name, solution}, version)
+		}
+	}
+}
+
+// Activate is a change that makes versions active, or with the version "" none. The later ones become so in the same run.
+func Activate(later []schema.SolutionAt, now ...schema.SolutionAt) func(Holdings) {
+	return func(h Holdings) {
+		for _, at := range append(slices.Clip(later), now...) {
+			set(h, Holder{Solution: at.Solution}, at.Version)
+		}
+	}
+}
+
+// Empty is a change that takes everything out of namespaces.
+func Empty(namespaces []metalk8s.Namespace) func(Holdings) {
+	return func(h Holdings) {
+		maps.DeleteFunc(h, func(there Holder, _ string) bool {
+			return slices.ContainsFunc(namespaces, func(n metalk8s.Namespace) bool { return n.Name == there.Namespace })
+		})
+	}
+}
+
+func set(h Holdings, at Holder, version string) {
+	if h[at] = version; version == "" {
+		delete(h, at)
+	}
+}

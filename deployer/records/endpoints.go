@@ -1,0 +1,142 @@
+package records
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// Answer is what an endpoint of the registry says to a node.
+type Answer struct {
+	Endpoint string
+	Err      error     // it does not answer, or not as a registry
+	Until    time.Time // when its certificate expires
+	Missing  []string  // the versions that it does not serve, sorted
+}
+
+// IsUntrusted reports whether there is somebody whom nodes would not believe: no authority has signed the certificate.
+func (a Answer) IsUntrusted() bool {
+	_, ok := errors.AsType[x509.UnknownAuthorityError](a.Err)
+	return ok
+}
+
+// AskRegistry asks each endpoint of a registry for an image of each import, as a node would, and waits for none of them
+// longer than the patience.
+func AskRegistry(ctx context.Context, registry *schema.ClusterRegistry, imports []schema.Import, patience time.Duration) []Answer {
+	client := clientFor(registry, patience)
+	defer client.CloseIdleConnections()
+	answers := make([]Answer, len(registry.Endpoints))
+	var group sync.WaitGroup
+	for i, endpoint := range registry.Endpoints {
+		group.Go(func() { answers[i] = askEndpoint(ctx, client, strings.TrimSuffix(endpoint, "/"), imports) })
+	}
+	group.Wait()
+	return answers
+}
+
+// clientFor connects as nodes do: directly, trusting the registry's authorities only, where there are any.
+func clientFor(registry *schema.ClusterRegistry, patience time.Duration) *http.Client {
+	transport := &http.Transport{TLSHandshakeTimeout: patience, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}}
+	if registry.CA != "" {
+		transport.TLSClientConfig.RootCAs = x509.NewCertPool()
+		transport.TLSClientConfig.RootCAs.AppendCertsFromPEM([]byte(registry.CA))
+	}
+	return &http.Client{
+		Transport: transport, Timeout: patience,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+func askEndpoint(ctx context.Context, client *http.Client, endpoint string, imports []schema.Import) Answer {
+	a := Answer{Endpoint: endpoint}
+	var status int
+	status, a.Until, a.Err = ask(ctx, client, endpoint+"/v2/")
+	if a.Err == nil && status != http.StatusOK && status != http.StatusUnauthorized {
+		a.Err = fmt.Errorf("it answers %d %s: it is no registry", status, strings.ToLower(http.StatusText(status)))
+	}
+	if a.Err == nil {
+		a.Missing, a.Err = missingAt(ctx, client, endpoint, imports)
+	}
+	return a
+}
+
+// missingAt returns the imported versions of which an endpoint does not have an image.
+func missingAt(ctx context.Context, client *http.Client, endpoint string, imports []schema.Import) ([]string, error) {
+	var mu sync.Mutex
+	var missing []string
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(8)
+	for _, i := range imports {
+		group.Go(func() error {
+			for _, ref := range slices.Sorted(maps.Keys(i.Images))[:min(1, len(i.Images))] {
+				name, _, _ := strings.Cut(ref, ":")
+				status, _, err := ask(ctx, client, endpoint+"/v2/"+i.ID()+"/"+name+"/manifests/"+i.Images[ref])
+				if err != nil {
+					return err
+				}
+				if status != http.StatusOK {
+					mu.Lock()
+					defer mu.Unlock()
+					missing = append(missing, i.ID())
+				}
+			}
+			return nil
+		})
+	}
+	err := group.Wait()
+	slices.Sort(missing)
+	return missing, err
+}
+
+// ask returns the status of an answer and when the certificate behind it expires.
+func ask(ctx context.Context, client *http.Client, url string) (status int, until time.Time, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodHead, url, http.NoBody)
+	if err != nil {
+		return 0, until, err
+	}
+	request.Header.Set("Accept", "application/vnd.docker.distribution.manifest.v2+json, application/vnd.oci.image.manifest.v1+json, "+
+		"application/vnd.oci.image.index.v1+json, application/vnd.docker.distribution.manifest.list.v2+json")
+	response, err := client.Do(request)
+	if err != nil {
+		return 0, until, err
+	}
+	_ = response.Body.Close() // there is none
+	if response.TLS != nil && len(response.TLS.PeerCertificates) > 0 {
+		until = response.TLS.PeerCertificates[0].NotAfter
+	}
+	return response.StatusCode, until, nil
+}
+
+// Briefly is for how long a verb that is about something else waits for the registry.
+const Briefly = 2 * time.Second
+
+// CheckAuthority refuses an authority that has not signed the certificate with which one of the endpoints answers now. That
+// one does not answer says nothing: it may be started later, or be out of reach from here.
+func CheckAuthority(ctx context.Context, registry schema.ClusterRegistry) error {
+	if registry.CA == "" {
+		return nil
+	}
+	for _, a := range AskRegistry(ctx, &registry, nil, Briefly) {
+		if a.IsUntrusted() {
+			return report.Errorf(report.Refused, "endpoint %s answers with a certificate that the given authority has not signed", a.Endpoint).
+				WithHint("each host has an authority of its own: run the command on that host, or name the file tls/ca.crt in its store with --ca")
+		}
+	}
+	return nil
+}
+
+// TellRegistry is the command that tells a cluster where its images are.
+const TellRegistry = "solutionctl deploy registry add https://HOST:5000"

@@ -1,0 +1,271 @@
+package records
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kube "k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// What is there of a Solution is what runs, not what is written down: a record can be lost, and MetalK8s deploys operators
+// without one. This file finds both, ours by our label and MetalK8s' by the names and labels that it gives.
+
+// Labels that MetalK8s, as this tool, puts on what belongs to an operator.
+const (
+	labelComponent = "app.kubernetes.io/component"
+	labelPartOf    = "app.kubernetes.io/part-of"
+	labelVersion   = "app.kubernetes.io/version"
+	OperatorOf     = labelComponent + "=operator"
+)
+
+// OperatorName is the name of the Deployment of an operator, and of its account.
+func OperatorName(solution string) string { return solution + "-operator" }
+
+// OperatorsIn lists the Deployments of operators, whoever made them: in namespaces of environments, those that a selector of
+// labels finds. A user who may not see the whole cluster sees those that they may.
+func (r *Records) OperatorsIn(ctx context.Context, environments []metalk8s.Environment, selector string) (map[engine.Key]*unstructured.Unstructured, error) {
+	inside := EnvironmentsByNamespace(environments)
+	found := map[engine.Key]*unstructured.Unstructured{}
+	list := func(namespace string) error {
+		for object, err := range r.Cluster.ListMetadata(ctx, cluster.DeploymentKind, namespace, metav1.ListOptions{LabelSelector: selector}) {
+			if err != nil {
+				return err
+			}
+			solution, named := strings.CutSuffix(object.GetName(), "-operator")
+			if _, ok := inside[object.GetNamespace()]; ok && named && object.GetLabels()[labelPartOf] == solution {
+				found[engine.Key{Namespace: object.GetNamespace(), Solution: solution}] = object
+			}
+		}
+		return nil
+	}
+	err := list("")
+	if report.CodeOf(err) != report.Forbidden {
+		return found, err
+	}
+	for namespace := range inside {
+		if err := list(namespace); err != nil && report.CodeOf(err) != report.Forbidden {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+// VersionOn is the version that is written on an object, or else the one that its namespace asks for.
+func VersionOn(object *unstructured.Unstructured, asked string) string {
+	if v, err := schema.ParseVersion(object.GetLabels()[labelVersion]); err == nil {
+		return v.String()
+	}
+	return asked
+}
+
+// Strays are the objects of a Solution in a namespace, or of its part for the whole cluster, that are on no record.
+type Strays struct {
+	engine.Key
+	Ours    []engine.Found // that have our label
+	foreign []engine.Found // that MetalK8s' names and labels make an operator and what belongs to it
+}
+
+func (s *Strays) all() []engine.Found { return slices.Concat(s.Ours, s.foreign) }
+
+// maxStrays bounds how many objects a sentence names.
+const maxStrays = 20
+
+// Text lists the objects, for a message.
+func (s *Strays) Text() string {
+	var names []string
+	for _, f := range s.all() {
+		if len(names) == maxStrays {
+			names = append(names, fmt.Sprintf("and %d more", len(s.all())-maxStrays))
+			break
+		}
+		names = append(names, f.Deployed().String())
+	}
+	return strings.Join(names, ", ")
+}
+
+// Lost finds what has our label and is on no record, of some kinds: in namespaces, or without any in the whole cluster. What is
+// there is looked for before the records are read, which read does: an object that is made meanwhile is on record before.
+func (r *Records) Lost(ctx context.Context, kinds []kube.GroupVersionKind, namespaces []string, read func() ([]*engine.State, error)) (map[engine.Key]*Strays, error) {
+	objects, err := r.Engine.Labelled(ctx, kinds, namespaces...)
+	if err != nil {
+		return nil, err
+	}
+	states, err := read()
+	if err != nil {
+		return nil, err
+	}
+	type place struct {
+		kube.GroupKind
+		namespace, name string
+	}
+	recorded := map[engine.Key]map[place]bool{}
+	for _, s := range states {
+		recorded[s.Key] = map[place]bool{}
+		for _, o := range ObjectsOf(s) {
+			recorded[s.Key][place{kube.FromAPIVersionAndKind(o.APIVersion, o.Kind).GroupKind(), o.Namespace, o.Name}] = true
+		}
+	}
+	found := map[engine.Key]*Strays{}
+	for _, f := range objects {
+		kind := f.Object.GroupVersionKind()
+		if recorded[f.Key][place{kind.GroupKind(), f.Object.GetNamespace(), f.Object.GetName()}] {
+			continue
+		}
+		if found[f.Key] == nil { // the first one tells: it may have gone with its record meanwhile
+			live, err := r.Cluster.GetMetadata(ctx, kind, f.Object.GetNamespace(), f.Object.GetName())
+			if err != nil {
+				return nil, err
+			}
+			if live == nil || live.GetUID() != f.Object.GetUID() || live.GetDeletionTimestamp() != nil {
+				continue
+			}
+			found[f.Key] = &Strays{Key: f.Key}
+		}
+		found[f.Key].Ours = append(found[f.Key].Ours, f)
+	}
+	return found, nil
+}
+
+// StraysIn finds what there is of a Solution in namespaces and on no record. Where there is a record, what almost every release
+// has tells whether there is more; else all kinds are looked through.
+func (r *Records) StraysIn(ctx context.Context, solution string, namespaces []metalk8s.Namespace) (map[string]*Strays, error) {
+	var names, doubtful []string
+	for _, n := range namespaces {
+		names = append(names, n.Name)
+	}
+	var states []*engine.State
+	look := func(kinds []kube.GroupVersionKind, names []string) (map[engine.Key]*Strays, error) {
+		return r.Lost(ctx, kinds, names, func() (_ []*engine.State, err error) {
+			states, err = r.looks(ctx, solution, names)
+			return states, err
+		})
+	}
+	lost, err := look(engine.Telling, names)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range states {
+		if s.Current == nil || s.Damage != nil || lost[s.Key] != nil {
+			doubtful = append(doubtful, s.Namespace)
+		}
+	}
+	if len(doubtful) > 0 {
+		if lost, err = look(engine.Kinds, doubtful); err != nil {
+			return nil, err
+		}
+	}
+	found := map[string]*Strays{}
+	for _, name := range names {
+		key := engine.Key{Namespace: name, Solution: solution}
+		s := cmp.Or(lost[key], &Strays{Key: key})
+		if s.foreign, err = r.byContract(ctx, key); err != nil {
+			return nil, err
+		}
+		if len(s.all()) > 0 {
+			found[name] = s
+		}
+	}
+	return found, nil
+}
+
+// looks reads the records of a Solution in namespaces, damaged ones as well.
+func (r *Records) looks(ctx context.Context, solution string, namespaces []string) ([]*engine.State, error) {
+	states := make([]*engine.State, len(namespaces))
+	for i, name := range namespaces {
+		var err error
+		if states[i], err = r.Engine.Look(ctx, engine.Key{Namespace: name, Solution: solution}); err != nil {
+			return nil, err
+		}
+	}
+	return states, nil
+}
+
+// byContract finds the operator that MetalK8s deployed in a namespace and what it made for it, none where there is no such
+// operator. ClusterRoles are not among it: MetalK8s shares them between environments.
+func (r *Records) byContract(ctx context.Context, key engine.Key) ([]engine.Found, error) {
+	name := OperatorName(key.Solution)
+	var found []engine.Found
+	add := func(kind kube.GroupVersionKind, name string) error {
+		object, err := r.Cluster.GetMetadata(ctx, kind, key.Namespace, name)
+		if err == nil && object != nil && object.GetLabels()[engine.LabelRelease] == "" {
+			object.SetGroupVersionKind(kind)
+			found = append(found, engine.Found{Key: key, Object: object})
+		}
+		return err
+	}
+	if err := add(cluster.DeploymentKind, name); err != nil || len(found) == 0 {
+		return nil, err
+	}
+	for _, more := range []struct {
+		kind kube.GroupVersionKind
+		name string
+	}{
+		{cluster.ConfigMapKind, name + "-config"}, {serviceAccountKind, name}, {serviceKind, name + "-metrics"},
+	} {
+		if err := add(more.kind, more.name); err != nil {
+			return nil, err
+		}
+	}
+	selector := fmt.Sprintf("%s,%s=%s,!%s", OperatorOf, labelPartOf, key.Solution, engine.LabelRelease)
+	for binding, err := range r.Cluster.List(ctx, roleBindingKind, key.Namespace, metav1.ListOptions{LabelSelector: selector}) {
+		if err != nil {
+			return nil, err
+		}
+		if !strings.HasPrefix(binding.GetName(), name+"-") {
+			continue
+		}
+		binding.SetGroupVersionKind(roleBindingKind)
+		found = append(found, engine.Found{Key: key, Object: binding})
+		role, _, _ := unstructured.NestedStringMap(binding.Object, "roleRef")
+		if role["kind"] == roleKind.Kind {
+			if err := add(roleKind, role["name"]); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return found, nil
+}
+
+var (
+	serviceAccountKind = kube.GroupVersionKind{Version: "v1", Kind: "ServiceAccount"}
+	serviceKind        = kube.GroupVersionKind{Version: "v1", Kind: "Service"}
+	roleKind           = kube.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "Role"}
+	roleBindingKind    = kube.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "RoleBinding"}
+)
+
+// Refuse is the error of a removal that would leave something running.
+func (s *Strays) Refuse(environment string) error {
+	hint := fmt.Sprintf("to remove all of it: solutionctl deploy remove %s %s --adopt", environment, s.Solution)
+	if len(s.Ours) > 0 {
+		hint += fmt.Sprintf("\nto put on record again what this tool made: solutionctl deploy repair %s %s --records", environment, s.Solution)
+	}
+	return report.Errorf(report.Conflict, "namespace %s has objects of Solution %s that are on no record: %s", s.Namespace, s.Solution, s.Text()).WithHint("%s", hint)
+}
+
+// Deployed are the objects as a release takes them over.
+func (s *Strays) Deployed() []schema.DeployedObject {
+	if s == nil {
+		return nil
+	}
+	var objects []schema.DeployedObject
+	for _, f := range s.all() {
+		objects = append(objects, f.Deployed())
+	}
+	return objects
+}
+
+// RefOf names an object that was read in a version of its kind.
+func RefOf(kind kube.GroupVersionKind, object *unstructured.Unstructured) schema.ObjectRef {
+	return schema.ObjectRef{APIVersion: kind.GroupVersion().String(), Kind: kind.Kind, Namespace: object.GetNamespace(), Name: object.GetName()}
+}

@@ -1,0 +1,89 @@
+package records
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// History returns what was done, the newest operation first: in an environment, or everywhere for "", and to one
+// Solution, or to all of them for "".
+func (r *Records) History(ctx context.Context, environment, solution string) (*schema.History, error) {
+	environments, err := r.Documents.Environments(ctx)
+	if err != nil {
+		return nil, err
+	}
+	environmentOf := EnvironmentsByNamespace(environments)
+	if environment != "" {
+		if _, err = r.Documents.Environment(ctx, environment); err != nil {
+			return nil, err
+		}
+	}
+	states, err := r.Engine.States(ctx)
+	if err != nil {
+		return nil, err
+	}
+	history := &schema.History{Operations: []schema.HistoryEntry{}}
+	names := map[string]bool{}
+	for _, s := range states {
+		if environment != "" && environmentOf[s.Namespace] != environment {
+			continue
+		}
+		names[s.Solution] = true
+		if s.Damage != nil {
+			if solution == s.Solution {
+				return nil, s.Damage
+			}
+			history.Problems = append(history.Problems, UnreadText(s.Key, s.Damage))
+			continue
+		}
+		if solution == "" || s.Solution == solution {
+			history.Operations = append(history.Operations, entries(s, environmentOf[s.Namespace])...)
+		}
+	}
+	if solution != "" && !names[solution] {
+		return nil, withoutHistory(solution, environment, slices.Sorted(maps.Keys(names)))
+	}
+	slices.SortStableFunc(history.Operations, func(a, b schema.HistoryEntry) int {
+		// Within one second what is in a namespace came after what it needs of the cluster.
+		return cmp.Or(b.Started.Compare(a.Started), cmp.Compare(b.Revision, a.Revision), cmp.Compare(b.Namespace, a.Namespace))
+	})
+	return history, nil
+}
+
+// entries are the operations on a release, the newest first.
+func entries(s *engine.State, environment string) []schema.HistoryEntry {
+	revisions := slices.Clone(s.History)
+	for _, revision := range []*schema.DeploymentRevision{s.Current, s.Pending} {
+		if revision != nil {
+			revisions = slices.Insert(revisions, 0, *revision)
+		}
+	}
+	var list []schema.HistoryEntry
+	for _, r := range revisions {
+		list = append(list, schema.HistoryEntry{
+			Environment: environment, Namespace: s.Namespace, Solution: s.Solution,
+			Revision: r.Number, Operation: r.Operation, Version: r.Version, Outcome: r.Outcome,
+			User: r.User, Tool: r.Tool, Started: r.Started, Finished: r.Finished,
+		})
+	}
+	return list
+}
+
+func withoutHistory(solution, environment string, others []string) error {
+	where := ""
+	if environment != "" {
+		where = " in environment " + environment
+	}
+	err := report.Errorf(report.NotFound, "nothing was done with Solution %s%s", solution, where)
+	if len(others) == 0 {
+		return err.WithHint("nothing was done with any Solution%s", where)
+	}
+	return err.WithHint("there is a history of %s", strings.Join(others, ", "))
+}

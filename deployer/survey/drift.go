@@ -1,0 +1,91 @@
+package survey
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/deployer/records"
+)
+
+// Selection say what to compare; empty fields stand for everything.
+type Selection struct {
+	Environment, Solution string
+}
+
+// Deployed returns the records of what is deployed there, and the namespaces of the environments. What was left in the middle, and
+// what is in a namespace that goes away, is left out with a notice.
+func (v *Survey) Deployed(ctx context.Context, o Selection) (found []*engine.State, inside map[string]metalk8s.Namespace, notices []string, err error) {
+	var environments []metalk8s.Environment
+	if o.Environment == "" {
+		all, err := v.Records.Documents.Environments(ctx)
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		environments = all
+	} else {
+		one, err := v.Records.Documents.Environment(ctx, o.Environment)
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		environments = append(environments, *one)
+	}
+	there := map[string]bool{"": true}
+	inside = map[string]metalk8s.Namespace{}
+	for _, e := range environments {
+		for _, n := range e.Namespaces {
+			inside[n.Name], there[n.Name] = n, !n.Terminating
+		}
+	}
+	states, err := v.Records.Engine.States(ctx)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	states = slices.DeleteFunc(states, func(s *engine.State) bool {
+		_, here := inside[s.Namespace]
+		elsewhere := o.Environment != "" && !here
+		return s.Current == nil && s.Pending == nil && s.Damage == nil || o.Solution != "" && s.Solution != o.Solution || elsewhere
+	})
+	if len(states) == 0 && o.Solution != "" {
+		return nil, nil, nil, records.NotDeployed(o.Solution)
+	}
+	for _, s := range states {
+		if s.Damage != nil {
+			if o.Solution != "" {
+				return nil, nil, nil, s.Damage
+			}
+			notices = append(notices, records.UnreadText(s.Key, s.Damage))
+			continue
+		}
+		if _, known := there[s.Namespace]; !known {
+			namespace, err := v.Cluster.Get(ctx, cluster.NamespaceKind, "", s.Namespace)
+			if err != nil {
+				return nil, nil, nil, err
+			}
+			there[s.Namespace] = namespace != nil && namespace.GetDeletionTimestamp() == nil
+		}
+		switch {
+		case s.Pending != nil && s.Pending.Operation != records.RepairVerb:
+			notices = append(notices, fmt.Sprintf("%s: the last %s was interrupted; run it again", s, s.Pending.Operation))
+		case !there[s.Namespace]:
+			notices = append(notices, fmt.Sprintf("%s: the namespace is gone, or being deleted", s))
+		case s.Current != nil:
+			found = append(found, s)
+		}
+	}
+	return found, inside, notices, nil
+}
+
+// Drift plans what would bring back what is on the records, without asking for a right to do it. What cannot be read of them is
+// left out, and returned.
+func (v *Survey) Drift(ctx context.Context, states []*engine.State) ([]*engine.Plan, map[engine.Key]error, error) {
+	releases, unread, err := v.Records.Engine.Deployed(ctx, states)
+	if err != nil {
+		return nil, nil, err
+	}
+	plans, err := v.Records.Engine.PlanAll(ctx, releases, engine.PlanOptions{Restore: true, Look: true})
+	return plans, unread, err
+}

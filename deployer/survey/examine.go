@@ -1,0 +1,309 @@
+package survey
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kube "k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/definitions"
+	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/health"
+	"github.com/solutionctl/solutionctl/deployer/records"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// finding is what the objects of a release are like.
+type finding struct {
+	objects, ready int
+	completed      int // Jobs that have ended and are gone
+	health         schema.DeploymentHealth
+	reasons        []string
+	changed        bool // some objects may no longer be as they were applied
+	drift          []schema.Change
+	explained      int
+	crashes        map[workload][]string
+	reporting      map[kube.GroupVersionKind]bool // of which kinds operators report how an object is; shared by all findings
+	webhooks       *health.Webhooks               // likewise
+	silent         []string                       // objects whose webhooks do not answer
+}
+
+// maxExplained bounds the objects of a Solution that are followed down to their containers: they are rarely ill of
+// different things.
+const maxExplained = 3
+
+func (f *finding) worsen(health schema.DeploymentHealth, reasons ...string) {
+	if severity(health) > severity(f.health) {
+		f.health = health
+	}
+	f.reasons = append(f.reasons, reasons...)
+}
+
+// examine looks at every object on the records: is it there, is it ready, is it as it was applied? With closely, the last is
+// asked of every object, and not only of those whose metadata raise a suspicion.
+func (v *Survey) examine(ctx context.Context, states []*engine.State, closely bool) (map[engine.Key]*finding, error) {
+	live, err := v.liveObjects(ctx, states)
+	if err != nil {
+		return nil, err
+	}
+	crashes, err := v.crashes(ctx, live)
+	if err != nil {
+		return nil, err
+	}
+	findings := map[engine.Key]*finding{}
+	reporting := map[kube.GroupVersionKind]bool{}
+	webhooks := &health.Webhooks{Reader: v.Cluster}
+	for _, s := range states {
+		f := &finding{health: schema.HealthReady, crashes: crashes, reporting: reporting, webhooks: webhooks}
+		findings[s.Key] = f
+		for _, known := range inventory(s) {
+			f.objects++
+			v.judge(ctx, f, known, live[known.ObjectRef])
+		}
+		f.unheard()
+	}
+	return findings, v.explainChanges(ctx, states, findings, closely)
+}
+
+// unheard judges the release by its webhooks that do not answer: while another part of it is still coming up they may yet.
+func (f *finding) unheard() {
+	word := schema.HealthFailed
+	if f.health == schema.HealthProgressing {
+		word = schema.HealthProgressing
+	}
+	if len(f.silent) > 0 {
+		f.worsen(word, f.silent...)
+	}
+}
+
+// inventory are the objects that a release should have now.
+func inventory(s *engine.State) []schema.DeployedObject {
+	revision := s.Pending
+	if revision == nil {
+		revision = s.Current
+	}
+	if revision == nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(revision.Objects), func(o schema.DeployedObject) bool { return o.Leaving || o.Kept })
+}
+
+// liveObjects reads the objects of releases: those of one kind at once, or one by one for a user who may not see the whole
+// cluster.
+func (v *Survey) liveObjects(ctx context.Context, states []*engine.State) (map[schema.ObjectRef]*unstructured.Unstructured, error) {
+	byKind := map[kube.GroupVersionKind][]schema.ObjectRef{}
+	for _, s := range states {
+		for _, object := range inventory(s) {
+			kind := kube.FromAPIVersionAndKind(object.APIVersion, object.Kind)
+			byKind[kind] = append(byKind[kind], object.ObjectRef)
+		}
+	}
+	selector := engine.LabelRelease
+	if len(states) == 1 {
+		selector += "=" + states[0].ID()
+	}
+	live := map[schema.ObjectRef]*unstructured.Unstructured{}
+	for kind, refs := range byKind {
+		failure := v.listInto(ctx, live, kind, selector)
+		if report.CodeOf(failure) == report.Forbidden {
+			failure = v.getInto(ctx, live, kind, refs)
+		}
+		if failure != nil {
+			return nil, failure
+		}
+	}
+	return live, nil
+}
+
+func (v *Survey) listInto(ctx context.Context, live map[schema.ObjectRef]*unstructured.Unstructured, kind kube.GroupVersionKind, selector string) error {
+	for object, err := range v.Cluster.List(ctx, kind, "", metav1.ListOptions{LabelSelector: selector}) {
+		if err != nil {
+			return err
+		}
+		live[records.RefOf(kind, object)] = object
+	}
+	return nil
+}
+
+func (v *Survey) getInto(ctx context.Context, live map[schema.ObjectRef]*unstructured.Unstructured, kind kube.GroupVersionKind, refs []schema.ObjectRef) error {
+	for _, ref := range refs {
+		object, err := v.Cluster.Get(ctx, kind, ref.Namespace, ref.Name)
+		if err != nil {
+			return err
+		}
+		if object != nil {
+			live[ref] = object
+		}
+	}
+	return nil
+}
+
+// judge adds what one object is like. An object that is being made has no UID on the record yet.
+func (v *Survey) judge(ctx context.Context, f *finding, known schema.DeployedObject, live *unstructured.Unstructured) {
+	name := known.String()
+	switch {
+	case live == nil && (known.Completed || known.Expires && known.UID != ""):
+		f.ready, f.completed = f.ready+1, f.completed+1
+		return
+	case live == nil && known.UID == "":
+		f.worsen(schema.HealthProgressing, name+" is not there yet")
+		return
+	case live == nil:
+		f.worsen(schema.HealthFailed, name+" is gone")
+		return
+	case known.UID != "" && string(live.GetUID()) != known.UID:
+		f.worsen(schema.HealthDrifted, name+" is not the one that was deployed: somebody deleted it and made another one")
+	}
+	f.changed = f.changed || mayHaveChanged(known, live)
+	status := health.Of(live)
+	crashes := f.crashes[workload{known.Kind, known.Namespace, known.Name}]
+	if status.Ready && len(crashes) == 0 {
+		if v.neglected(ctx, f, live) {
+			f.worsen(schema.HealthProgressing, name+": its operator has not looked at it yet")
+			return
+		}
+		if dead := f.webhooks.Dead(ctx, live); len(dead) > 0 {
+			f.silent = append(f.silent, name+" "+dead[0].Problem)
+			return
+		}
+		f.ready++
+		return
+	}
+	if status.Ready {
+		f.worsen(schema.HealthProgressing, name+": "+strings.Join(crashes[:min(len(crashes), maxExplained)], "; "))
+		return
+	}
+	word := schema.HealthProgressing
+	if status.Failed {
+		word = schema.HealthFailed
+	}
+	reasons := []string{status.Message}
+	if f.explained++; f.explained <= maxExplained {
+		if more := health.Explain(ctx, v.Cluster, live); len(more) > 0 {
+			reasons = more
+		}
+	}
+	for _, reason := range reasons {
+		f.worsen(word, name+": "+reason)
+	}
+}
+
+// neglected tells of a custom resource without a status that operators report how such objects are: none has looked at it. Of what
+// the user may not ask nothing is claimed.
+func (v *Survey) neglected(ctx context.Context, f *finding, live *unstructured.Unstructured) bool {
+	kind := live.GroupVersionKind()
+	status, _, _ := unstructured.NestedMap(live.Object, "status")
+	if len(status) > 0 || !strings.Contains(kind.Group, ".") || strings.HasSuffix(kind.Group, ".k8s.io") {
+		return false
+	}
+	if _, known := f.reporting[kind]; !known {
+		f.reporting[kind] = false
+		mapping, err := v.Cluster.Mapping(ctx, kind)
+		if err != nil {
+			return false
+		}
+		object, err := v.Cluster.Get(ctx, cluster.DefinitionKind, "", mapping.Resource.GroupResource().String())
+		if err != nil || object == nil {
+			return false
+		}
+		if def, err := definitions.Parse(object); err == nil {
+			f.reporting[kind] = definitions.ReportsHealth(def, kind.Version)
+		}
+	}
+	return f.reporting[kind]
+}
+
+// withoutStatus are kinds that nobody but a person or a tool changes: a new resource version is a change.
+var withoutStatus = []string{"ClusterRole", "ClusterRoleBinding", "ConfigMap", "Role", "RoleBinding", "Secret", "ServiceAccount"}
+
+// mayHaveChanged tells that an object is perhaps not as it was applied.
+func mayHaveChanged(known schema.DeployedObject, live *unstructured.Unstructured) bool {
+	switch {
+	case known.ResourceVersion == "" || known.ResourceVersion == live.GetResourceVersion():
+		return false
+	case slices.Contains(withoutStatus, known.Kind):
+		return true
+	default:
+		return known.Generation != live.GetGeneration()
+	}
+}
+
+// explainChanges tells what was changed of releases that may have been, or of all of them.
+func (v *Survey) explainChanges(ctx context.Context, states []*engine.State, findings map[engine.Key]*finding, all bool) error {
+	var suspects []*engine.State
+	for _, s := range states {
+		if (all || findings[s.Key].changed) && s.Pending == nil && s.Current != nil {
+			suspects = append(suspects, s)
+		}
+	}
+	plans, unread, err := v.Drift(ctx, suspects)
+	if err != nil {
+		return fmt.Errorf("compare with what was deployed: %w", err)
+	}
+	for key, failure := range unread {
+		findings[key].worsen(schema.HealthDrifted, "it cannot be compared with what was deployed: "+failure.Error())
+	}
+	for _, p := range plans {
+		f := findings[p.Release.Key]
+		f.drift = []schema.Change{}
+		for _, change := range p.Changes {
+			if reasons := driftReasons(change); len(reasons) > 0 {
+				f.worsen(schema.HealthDrifted, reasons...)
+			}
+			switch change.Action {
+			case schema.ActionCreate, schema.ActionUpdate, schema.ActionAdopt:
+				f.drift = append(f.drift, change)
+			}
+		}
+	}
+	return nil
+}
+
+// driftReasons says what was changed about an object, from the change that would take it back.
+func driftReasons(c schema.Change) []string {
+	switch c.Action {
+	case schema.ActionUpdate, schema.ActionAdopt:
+	default:
+		return nil // what is missing was said already
+	}
+	var reasons []string
+	for _, field := range c.Fields {
+		from, to := field.Excerpt()
+		reason := fmt.Sprintf("%s was changed: %s is %s, was %s", c.Object, field.Path, orNothing(from), orNothing(to))
+		if field.Manager != "" && field.Since != nil {
+			reason += " (by " + field.Manager + " at " + field.Since.Format(time.RFC3339) + ")"
+		}
+		reasons = append(reasons, reason)
+	}
+	if len(reasons) == 0 {
+		reasons = append(reasons, c.Object.String()+" was changed")
+	}
+	return reasons
+}
+
+func orNothing(value string) string {
+	if value == "" {
+		return "missing"
+	}
+	return value
+}
+
+// foreignReasons tell about an operator that somebody else deployed.
+func foreignReasons(operator *unstructured.Unstructured) []string {
+	maker := "somebody else"
+	if slices.Contains([]string{operator.GetLabels()["heritage"], operator.GetLabels()["app.kubernetes.io/managed-by"]}, "salt") {
+		maker = "MetalK8s"
+	}
+	reasons := []string{"it was deployed by " + maker + ": add it with --adopt to look after it from here"}
+	if status := health.Of(operator); !status.Ready {
+		reasons = append(reasons, strings.TrimSpace("its operator "+status.Message))
+	}
+	return reasons
+}

@@ -1,0 +1,159 @@
+package survey
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kube "k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/deployer/records"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// Others lists what is in an environment, or in one of its namespaces, and is not part of a Solution: somebody made it
+// there, perhaps before the namespace became one of the environment. An entry without a name is a kind of which the user
+// may not see the objects. Custom resources and volume claims are not among it; those are what
+// the policy on data is about.
+func (v *Survey) Others(ctx context.Context, environment, namespace string) ([]schema.ObjectRef, error) {
+	namespaces, err := v.Records.Documents.Select(ctx, environment, namespace)
+	if report.CodeOf(err) == report.NotFound {
+		return nil, nil // perhaps something is left behind all the same: deleting tells
+	}
+	if err != nil {
+		return nil, err
+	}
+	states, err := v.Records.StatesIn(ctx, namespaces)
+	if err != nil {
+		return nil, err
+	}
+	found, err := v.OthersIn(ctx, namespaces, states)
+	return slices.DeleteFunc(found, IsSetting), err
+}
+
+// OtherText names what [Survey.Others] lists.
+func OtherText(ref schema.ObjectRef) string {
+	if ref.Name == "" {
+		return fmt.Sprintf("what there may be of kind %s in namespace %s, which you may not list", ref.Kind, ref.Namespace)
+	}
+	return ref.String()
+}
+
+// IsSetting tells whether an object only says what may be done in its namespace: without the namespace it means nothing.
+func IsSetting(ref schema.ObjectRef) bool {
+	return slices.Contains([]string{"LimitRange", "NetworkPolicy", "ResourceQuota", "Role", "RoleBinding"}, ref.Kind)
+}
+
+// madeByItself are kinds whose objects Kubernetes makes, or whoever needs them makes anew.
+var madeByItself = []string{"Endpoints", "EndpointSlice", "Event", "Lease"}
+
+// OthersIn lists what is not part of a Solution in these namespaces, sorted. What is being deleted already is left out.
+func (v *Survey) OthersIn(ctx context.Context, namespaces []metalk8s.Namespace, states []*engine.State) ([]schema.ObjectRef, error) {
+	kinds, err := v.Records.Documents.PlainKinds(ctx)
+	if err != nil {
+		return nil, err
+	}
+	known := map[string]bool{}
+	for _, s := range states {
+		for _, object := range records.ObjectsOf(s) {
+			known[object.UID] = true
+		}
+	}
+	var mu sync.Mutex
+	var found []schema.ObjectRef
+	group, within := errgroup.WithContext(ctx)
+	group.SetLimit(records.Parallel)
+	for _, n := range namespaces {
+		if n.Terminating {
+			continue
+		}
+		solutions := solutionsIn(n, states)
+		for _, kind := range kinds {
+			if slices.Contains(madeByItself, kind.Kind) {
+				continue
+			}
+			group.Go(func() error {
+				refs, err := v.othersOf(within, kind, n.Name, known, solutions)
+				mu.Lock()
+				defer mu.Unlock()
+				found = append(found, refs...)
+				return err
+			})
+		}
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	slices.SortFunc(found, func(a, b schema.ObjectRef) int {
+		return strings.Compare(a.Namespace+" "+a.String(), b.Namespace+" "+b.String())
+	})
+	return found, nil
+}
+
+// solutionsIn names the Solutions that are, or were, in a namespace.
+func solutionsIn(n metalk8s.Namespace, states []*engine.State) []string {
+	names := slices.Sorted(maps.Keys(n.Versions))
+	for _, s := range states {
+		if s.Namespace == n.Name {
+			names = append(names, s.Solution)
+		}
+	}
+	return names
+}
+
+func (v *Survey) othersOf(ctx context.Context, kind kube.GroupVersionKind, namespace string, known map[string]bool, solutions []string) ([]schema.ObjectRef, error) {
+	var found []schema.ObjectRef
+	for object, err := range v.Cluster.ListMetadata(ctx, kind, namespace, metav1.ListOptions{}) {
+		switch {
+		case report.CodeOf(err) == report.Forbidden:
+			return []schema.ObjectRef{{APIVersion: kind.GroupVersion().String(), Kind: kind.Kind, Namespace: namespace}}, nil
+		case errors.Is(err, cluster.ErrNoKind):
+			return nil, nil
+		case err != nil:
+			return nil, fmt.Errorf("look for %s in namespace %s: %w", kind.Kind, namespace, err)
+		}
+		if object.GetDeletionTimestamp() == nil && !known[string(object.GetUID())] && isOther(object, kind.Kind, solutions) {
+			found = append(found, records.RefOf(kind, object))
+		}
+	}
+	return found, nil
+}
+
+// isOther tells whether somebody made an object in its own right: neither Kubernetes, nor a Solution, whoever deployed it, nor
+// an operator of one.
+func isOther(object *unstructured.Unstructured, kind string, solutions []string) bool {
+	name, labels := object.GetName(), object.GetLabels()
+	switch {
+	case len(object.GetOwnerReferences()) > 0, labels[schema.LabelRelease] != "":
+		return false
+	case kind == "ServiceAccount" && name == "default", kind == "ConfigMap" && name == "kube-root-ca.crt":
+		return false
+	case kind == "ConfigMap" && name == metalk8s.EnvironmentConfigMap:
+		return false
+	case kind == "Secret" && object.GetAnnotations()["kubernetes.io/service-account.name"] != "":
+		return false // the token of an account
+	}
+	return !slices.ContainsFunc(solutions, func(solution string) bool {
+		return labels["app.kubernetes.io/part-of"] == solution || labels["app.kubernetes.io/managed-by"] == solution+"-operator"
+	})
+}
+
+// OthersText names objects by namespace and kind.
+func OthersText(list []schema.ObjectRef) string {
+	var texts []string
+	for _, ref := range list {
+		texts = append(texts, OtherText(ref))
+	}
+	return report.Some(texts)
+}

@@ -1,0 +1,420 @@
+package survey
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/deployer/records"
+	"github.com/solutionctl/solutionctl/schema"
+)
+
+// Status tells what was imported, what is deployed where, and how it is. It changes nothing.
+func (v *Survey) Status(ctx context.Context) (*schema.Status, error) { return v.status(ctx, false) }
+
+// StatusAndDrift is [Survey.Status] with every field of every object that is no longer as it was deployed.
+func (v *Survey) StatusAndDrift(ctx context.Context) (*schema.Status, error) {
+	return v.status(ctx, true)
+}
+
+func (v *Survey) status(ctx context.Context, closely bool) (*schema.Status, error) {
+	environments, err := v.Records.Documents.Environments(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s, err := v.look(ctx, environments, nil, closely)
+	if err != nil {
+		return nil, err
+	}
+	status := &schema.Status{Solutions: s.solutionStatuses(), Environments: []schema.EnvironmentStatus{}, Problems: s.problems()}
+	for _, e := range environments {
+		status.Environments = append(status.Environments, s.environmentStatus(e))
+	}
+	status.Ready = isReady(status)
+	return status, nil
+}
+
+// EnvironmentStatus is the part of [Survey.Status] that is about one environment.
+func (v *Survey) EnvironmentStatus(ctx context.Context, name string) (*schema.EnvironmentStatus, error) {
+	e, err := v.Records.Documents.Environment(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	s, err := v.look(ctx, []metalk8s.Environment{*e}, e.Names(), false)
+	if err != nil {
+		return nil, err
+	}
+	status := s.environmentStatus(*e)
+	return &status, nil
+}
+
+func isReady(s *schema.Status) bool {
+	good := func(d schema.DeploymentStatus) bool { return d.Health == schema.HealthReady }
+	for _, solution := range s.Solutions {
+		if solution.Deployment != nil && !good(*solution.Deployment) {
+			return false
+		}
+	}
+	for _, e := range s.Environments {
+		for _, n := range e.Namespaces {
+			if n.Terminating || len(n.Problems) > 0 || slices.ContainsFunc(n.Deployments, func(d schema.DeploymentStatus) bool { return !good(d) }) {
+				return false
+			}
+		}
+	}
+	return len(s.Problems) == 0
+}
+
+// picture is everything that a status is made of, read once.
+type picture struct {
+	closely      bool // whether every object was compared with what was deployed
+	environments []metalk8s.Environment
+	solutions    *metalk8s.Solutions
+	catalog      *records.Catalog
+	states       map[engine.Key]*engine.State
+	findings     map[engine.Key]*finding
+	foreign      map[engine.Key]*unstructured.Unstructured // operators that somebody else deployed
+	lost         map[engine.Key]*records.Strays            // what has our label and is on no record
+	gone         map[string]bool                           // namespaces on the records that are not there
+}
+
+// look looks at namespaces, or without any at the whole cluster.
+func (v *Survey) look(ctx context.Context, environments []metalk8s.Environment, namespaces []string, closely bool) (*picture, error) {
+	s := &picture{
+		closely: closely, environments: environments,
+		states: map[engine.Key]*engine.State{}, foreign: map[engine.Key]*unstructured.Unstructured{},
+	}
+	var err error
+	if s.solutions, err = v.Records.Documents.Solutions(ctx); err != nil {
+		return nil, err
+	}
+	if s.catalog, err = v.Records.Catalog(ctx); err != nil {
+		return nil, err
+	}
+	var states []*engine.State
+	if s.lost, err = v.Records.Lost(ctx, engine.Telling, namespaces, func() ([]*engine.State, error) {
+		all, failure := v.Records.Engine.States(ctx)
+		states = slices.DeleteFunc(slices.Clone(all), func(s *engine.State) bool {
+			return len(namespaces) > 0 && !slices.Contains(namespaces, s.Namespace)
+		})
+		return all, failure
+	}); err != nil {
+		return nil, err
+	}
+	for _, state := range states {
+		s.states[state.Key] = state
+	}
+	if s.findings, err = v.examine(ctx, states, closely); err != nil {
+		return nil, err
+	}
+	if err := v.findGone(ctx, s); err != nil {
+		return nil, err
+	}
+	return s, v.findForeign(ctx, s)
+}
+
+// findGone looks for the namespaces that are on the records and in no environment.
+func (v *Survey) findGone(ctx context.Context, s *picture) error {
+	s.gone = map[string]bool{"": false}
+	for _, e := range s.environments {
+		for _, n := range e.Namespaces {
+			s.gone[n.Name] = false
+		}
+	}
+	for _, key := range s.keys() {
+		if _, known := s.gone[key.Namespace]; known || s.states[key].Damage != nil {
+			continue
+		}
+		live, err := v.Cluster.Get(ctx, cluster.NamespaceKind, "", key.Namespace)
+		if err != nil {
+			return err
+		}
+		s.gone[key.Namespace] = live == nil
+	}
+	return nil
+}
+
+// findForeign looks for operators in environments that are neither on our records nor have our label: MetalK8s may have
+// deployed them.
+func (v *Survey) findForeign(ctx context.Context, s *picture) error {
+	operators, err := v.Records.OperatorsIn(ctx, s.environments, records.OperatorOf+",!"+engine.LabelRelease)
+	if err != nil {
+		return err
+	}
+	for _, e := range s.environments {
+		for _, n := range e.Namespaces {
+			for solution := range n.Versions {
+				key := engine.Key{Namespace: n.Name, Solution: solution}
+				if _, known := operators[key]; !known {
+					operators[key] = nil // of a name that says enough, without the labels
+				}
+			}
+		}
+	}
+	for _, key := range slices.SortedFunc(maps.Keys(operators), records.CompareKeys) {
+		if state := s.states[key]; state != nil {
+			if _, deployed := records.DeployedVersion(state); deployed || state.Damage != nil {
+				continue
+			}
+		}
+		operator, err := v.Cluster.Get(ctx, cluster.DeploymentKind, key.Namespace, records.OperatorName(key.Solution))
+		if err != nil {
+			return err
+		}
+		if operator != nil && operator.GetLabels()[engine.LabelRelease] == "" {
+			s.foreign[key] = operator
+		}
+	}
+	return nil
+}
+
+func (s *picture) environmentStatus(e metalk8s.Environment) schema.EnvironmentStatus {
+	status := schema.EnvironmentStatus{Name: e.Name, Description: e.Description, Namespaces: []schema.NamespaceStatus{}}
+	for _, n := range e.Namespaces {
+		one := schema.NamespaceStatus{Name: n.Name, Terminating: n.Terminating, Deployments: []schema.DeploymentStatus{}, Problems: []string{}}
+		solutions := map[string]bool{}
+		for solution := range n.Versions {
+			solutions[solution] = true
+		}
+		for _, key := range s.there() {
+			if key.Namespace == n.Name {
+				solutions[key.Solution] = true
+			}
+		}
+		for _, problem := range n.Problems {
+			one.Problems = append(one.Problems, problem.String())
+		}
+		for _, solution := range slices.Sorted(maps.Keys(solutions)) {
+			one.Deployments = append(one.Deployments, s.deployment(engine.Key{Namespace: n.Name, Solution: solution}, n.Versions[solution], e.Name))
+		}
+		if n.Terminating {
+			one.Problems = append(one.Problems, n.Holding()...)
+		}
+		status.Namespaces = append(status.Namespaces, one)
+	}
+	return status
+}
+
+// there are the places where something of a Solution is: on record, on a record that nobody can read, or on none.
+func (s *picture) there() []engine.Key {
+	var keys []engine.Key
+	for key, state := range s.states {
+		if _, deployed := records.DeployedVersion(state); deployed || state.Damage != nil {
+			keys = append(keys, key)
+		}
+	}
+	return slices.Concat(keys, slices.Collect(maps.Keys(s.lost)), slices.Collect(maps.Keys(s.foreign)))
+}
+
+// deployment judges a Solution in a namespace of an environment, or its part for the whole cluster, of which MetalK8s'
+// document asks for a version.
+func (s *picture) deployment(key engine.Key, wanted, environment string) schema.DeploymentStatus {
+	status := schema.DeploymentStatus{Solution: key.Solution, Wanted: wanted, Health: schema.HealthReady, Reasons: []string{}}
+	worsen := func(health schema.DeploymentHealth, reasons ...string) {
+		if severity(health) > severity(status.Health) {
+			status.Health = health
+		}
+		status.Reasons = append(status.Reasons, reasons...)
+	}
+	state := s.states[key]
+	if state == nil {
+		state = &engine.State{Key: key}
+	}
+	if state.Current != nil {
+		status.Version = state.Current.Version
+	}
+	if f := s.findings[key]; f != nil {
+		status.Objects, status.Ready, status.Completed = f.objects, f.ready, f.completed
+		worsen(f.health, f.reasons...)
+		if s.closely {
+			status.Drift = f.drift
+		}
+	}
+	if p := state.Pending; p != nil {
+		status.Pending = &schema.PendingOperation{Operation: p.Operation, Version: p.Version, User: p.User, Started: p.Started}
+		worsen(schema.HealthPending, fmt.Sprintf("%s of version %s, begun by %s, has not ended: if nobody is at work, 'solutionctl deploy resume' finishes it",
+			p.Operation, cmp.Or(p.Version, status.Version), p.User))
+	}
+	_, deployed := records.DeployedVersion(state)
+	_, imported := s.catalog.Get(key.Solution + "-" + wanted)
+	lost := s.lost[key]
+	if lost != nil && !deployed {
+		status.Version = records.VersionOn(lost.Ours[0].Object, "")
+	}
+	switch {
+	case state.Damage != nil:
+		worsen(schema.HealthFailed, fmt.Sprintf("its record cannot be read, and nothing can be done with it: %v: '%s' rebuilds it", state.Damage, Rebuilding(environment, key)))
+		return status
+	case lost != nil:
+		worsen(schema.HealthFailed, fmt.Sprintf("%s: '%s' puts on record again what is as it was imported",
+			offRecord(lost, deployed), Rebuilding(environment, key)))
+	}
+	switch {
+	case lost != nil && !deployed:
+	case s.foreign[key] != nil:
+		status.Version = records.VersionOn(s.foreign[key], "")
+		worsen(schema.HealthForeign, foreignReasons(s.foreign[key])...)
+	case wanted == "" && key.Namespace != "":
+		worsen(schema.HealthDrifted, fmt.Sprintf("it is deployed, but ConfigMap %s does not ask for it", metalk8s.EnvironmentConfigMap))
+	case wanted == "":
+		worsen(schema.HealthDrifted, fmt.Sprintf("it is deployed, but ConfigMap %s says that no version is active", metalk8s.SolutionsConfigMap))
+	case !deployed && !imported:
+		worsen(schema.HealthMissing, fmt.Sprintf("version %s is asked for, but was not imported", wanted))
+	case !deployed:
+		worsen(schema.HealthMissing, fmt.Sprintf("version %s is asked for, but is not deployed", wanted))
+	case status.Pending == nil && wanted != status.Version:
+		worsen(schema.HealthDrifted, fmt.Sprintf("version %s is asked for, but %s is deployed", wanted, status.Version))
+	}
+	return status
+}
+
+// offRecord says what is there and on no record.
+func offRecord(s *records.Strays, deployed bool) string {
+	if deployed {
+		return "objects with the label of it are not on its record: " + s.Text()
+	}
+	return "it is here, but its record is lost: " + s.Text()
+}
+
+// Rebuilding is the command that rebuilds a record.
+func Rebuilding(environment string, key engine.Key) string {
+	if environment == "" {
+		return "solutionctl deploy repair --records"
+	}
+	return fmt.Sprintf("solutionctl deploy repair %s %s --records", environment, key.Solution)
+}
+
+// severity orders health from good to bad.
+func severity(h schema.DeploymentHealth) int {
+	return slices.Index([]schema.DeploymentHealth{
+		schema.HealthReady, schema.HealthProgressing, schema.HealthForeign, schema.HealthDrifted, schema.HealthPending,
+		schema.HealthMissing, schema.HealthFailed,
+	}, h)
+}
+
+// solutionStatuses lists what was imported, as we and as MetalK8s know it.
+func (s *picture) solutionStatuses() []schema.SolutionStatus {
+	names := map[string]bool{}
+	for _, name := range s.catalog.Names() {
+		names[name] = true
+	}
+	for name := range s.solutions.Versions {
+		names[name] = true
+	}
+	there := map[engine.Key]bool{}
+	for _, key := range s.there() {
+		if there[key] = true; key.Namespace == "" {
+			names[key.Solution] = true
+		}
+	}
+	statuses := []schema.SolutionStatus{}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		status := schema.SolutionStatus{Name: name, DisplayName: s.displayName(name), Active: s.solutions.Active(name), Versions: s.versions(name)}
+		if key := (engine.Key{Solution: name}); there[key] {
+			part := s.deployment(key, status.Active, "")
+			status.Deployment, status.Active = &part, cmp.Or(part.Version, status.Active)
+		}
+		statuses = append(statuses, status)
+	}
+	return statuses
+}
+
+// displayName is that of the highest version that has one.
+func (s *picture) displayName(solution string) string {
+	name := solution
+	for _, entry := range s.solutions.Versions[solution] {
+		name = cmp.Or(entry.Name, name)
+	}
+	return name
+}
+
+// versions are the imported versions of a Solution, the lowest first.
+func (s *picture) versions(solution string) []schema.ImportedVersion {
+	byVersion := map[string]schema.ImportedVersion{}
+	for _, entry := range s.solutions.Versions[solution] {
+		byVersion[entry.Version] = schema.ImportedVersion{
+			Version: entry.Version, ID: cmp.Or(entry.ID, solution+"-"+entry.Version), Active: entry.Active, Archive: entry.Archive,
+		}
+	}
+	for _, i := range s.catalog.Of(solution) {
+		v := byVersion[i.Version]
+		v.Version, v.ID, v.ImportedAt, v.ImportedBy = i.Version, i.ID(), &i.ImportedAt, i.ImportedBy
+		v.Archive = cmp.Or(v.Archive, i.Archive.Path)
+		byVersion[i.Version] = v
+	}
+	versions := []schema.ImportedVersion{}
+	for _, v := range byVersion {
+		versions = append(versions, v)
+	}
+	slices.SortFunc(versions, func(a, b schema.ImportedVersion) int { return schema.CompareVersions(a.Version, b.Version) })
+	return versions
+}
+
+// problems are what is wrong with the cluster as a whole.
+func (s *picture) problems() []string {
+	problems := []string{}
+	for _, p := range s.solutions.Problems {
+		problems = append(problems, p.String())
+	}
+	for _, i := range s.catalog.Imports() {
+		if _, ok := s.solutions.Find(i.Name, i.Version); !ok {
+			problems = append(problems, fmt.Sprintf("%s was imported, but MetalK8s' ConfigMap %s does not list it: import it again", i.ID(), metalk8s.SolutionsConfigMap))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.solutions.Versions)) {
+		for _, entry := range s.solutions.Versions[name] {
+			if _, ok := s.catalog.Get(name + "-" + entry.Version); !ok {
+				problems = append(problems, fmt.Sprintf("%s-%s was imported by MetalK8s only: to deploy it from here, run 'solutionctl deploy import %s'",
+					name, entry.Version, cmp.Or(entry.Archive, "FILE")))
+			}
+		}
+	}
+	inEnvironment := map[string]bool{"": true}
+	for _, e := range s.environments {
+		for _, n := range e.Namespaces {
+			inEnvironment[n.Name] = true
+		}
+	}
+	for _, key := range slices.SortedFunc(maps.Keys(s.lost), records.CompareKeys) {
+		if !inEnvironment[key.Namespace] {
+			problems = append(problems, fmt.Sprintf("Solution %s is in namespace %s, which is not part of an environment, and on no record: %s",
+				key.Solution, key.Namespace, s.lost[key].Text()))
+		}
+	}
+	for _, key := range s.keys() {
+		version, deployed := records.DeployedVersion(s.states[key])
+		what := strings.TrimSpace(key.Solution + " " + version)
+		switch {
+		case inEnvironment[key.Namespace]:
+		case s.states[key].Damage != nil:
+			problems = append(problems, fmt.Sprintf("the record of Solution %s in namespace %s cannot be read: %v: '%s' rebuilds it, and where the namespace is gone "+
+				"'kubectl delete secret -n %s %s' gives it up", key.Solution, key.Namespace, s.states[key].Damage, Rebuilding("", key), cluster.SystemNamespace, s.states[key].Secret()))
+		case !deployed:
+		case s.gone[key.Namespace]:
+			problems = append(problems, fmt.Sprintf("Solution %s was deployed in namespace %s, which somebody has deleted: "+
+				"'solutionctl deploy env delete %s' removes what is left of it", what, key.Namespace, key.Namespace))
+		default:
+			problems = append(problems, fmt.Sprintf("Solution %s is deployed in namespace %s, which is not part of an environment: "+
+				"'solutionctl deploy env create NAME --namespace %s --adopt' makes it one", what, key.Namespace, key.Namespace))
+		}
+	}
+	return problems
+}
+
+// keys are those of the records, sorted.
+func (s *picture) keys() []engine.Key {
+	var keys []engine.Key
+	for key := range s.states {
+		keys = append(keys, key)
+	}
+	slices.SortFunc(keys, records.CompareKeys)
+	return keys
+}
