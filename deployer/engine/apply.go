@@ -103,7 +103,7 @@ type run struct {
 	err       error
 }
 
-// finish tells how runs ended.
+// finish reports the end of runs.
 func finish(ctx context.Context, runs []*run) error {
 	errs := make([]error, len(runs))
 	for i, r := range runs {
@@ -187,7 +187,7 @@ func (r *run) begin(ctx context.Context, user string) error {
 	return err
 }
 
-// age tells how long ago something happened in the cluster, whose clock may be another one than that of this host.
+// age returns the time since a moment by the clock of the cluster, which may differ from that of this host.
 func (r *run) age(at time.Time) time.Duration {
 	if r.begun.there.IsZero() {
 		return r.Now().Sub(at)
@@ -195,7 +195,7 @@ func (r *run) age(at time.Time) time.Duration {
 	return r.Now().Sub(r.begun.here) + r.begun.there.Sub(at)
 }
 
-// writtenAt is when an object was last written, by the clock of the API server.
+// writtenAt returns the time of the last write to an object, by the clock of the API server.
 func writtenAt(object *unstructured.Unstructured) time.Time {
 	var last time.Time
 	if object == nil {

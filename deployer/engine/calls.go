@@ -15,7 +15,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// inFlight is how many requests of an engine the API server sees at once.
+// inFlight is the number of requests of an engine that run at once.
 const inFlight = 8
 
 // limiter lets inFlight requests through at a time. Its zero value is ready to use.
@@ -108,7 +108,7 @@ func each(n int, stop bool, f func(i int) error) error {
 	return join(errs)
 }
 
-// shown is how many errors a message lists.
+// shown is the number of errors that a message lists.
 const shown = 20
 
 // join is errors.Join, except that one error stays itself and that many are cut.

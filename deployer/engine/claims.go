@@ -51,7 +51,7 @@ func (j *judge) growing(ctx context.Context, s *step) (claims []claim, notes []s
 	return claims, notes, nil
 }
 
-// templateSizes is what the templates of a StatefulSet ask for, by their names.
+// templateSizes returns the sizes in the volume claim templates of a StatefulSet, by their names.
 func templateSizes(object *unstructured.Unstructured) map[string]string {
 	sizes := map[string]string{}
 	templates, _, _ := unstructured.NestedSlice(object.Object, "spec", "volumeClaimTemplates")

@@ -273,7 +273,7 @@ func descend(fields map[string]any, p place) map[string]any {
 	return nil
 }
 
-// ownFields is what the engine owns of an object, as the server writes it, "" when it owns nothing.
+// ownFields returns the managed fields of the engine in an object, as the server writes them, "" when it owns none.
 func ownFields(object *unstructured.Unstructured) string {
 	version, fields := applied(object)
 	return version + fields

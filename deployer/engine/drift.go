@@ -49,8 +49,8 @@ func (e *Engine) Deployed(ctx context.Context, states []*State) (releases []Rele
 	return releases, unread, nil
 }
 
-// decideRestore says what brings back what was deployed of an object, and nothing beyond that. What was changed is what the
-// server no longer counts as ours; a plan that only looks needs no right to write.
+// decideRestore decides how to bring back the deployed fields of an object, and nothing beyond them. A field was changed if the
+// server no longer counts it as ours; a plan that only looks needs no right to write.
 func (j *judge) decideRestore(ctx context.Context, s *step) error {
 	if s.known.Name == "" {
 		return nil // it was not deployed, as the cluster did not have its kind

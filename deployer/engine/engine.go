@@ -45,7 +45,7 @@ type Key struct {
 	Solution  string // a DNS label of at most 54 characters
 }
 
-// String is how messages name the key.
+// String returns the name of the key in messages.
 func (k Key) String() string {
 	if k.Namespace == "" {
 		return k.Solution

@@ -76,7 +76,7 @@ func (j *judge) decide(ctx context.Context, s *step) error {
 	return restless(s)
 }
 
-// attempts is how often an object is looked at again that somebody else changes at the same time. Controllers write the
+// attempts is the number of looks at an object that somebody else changes at the same time. Controllers write the
 // status of objects that are young, so this is nothing special.
 const attempts = 10
 
@@ -277,7 +277,7 @@ func hasCondition(object *unstructured.Unstructured, name string) bool {
 	})
 }
 
-// decideRemoval says what is to be done with an object that is not wanted any more. Nothing is to be done, and the step
+// decideRemoval decides on an object that is not wanted any more. Nothing is to be done, and the step
 // has no action, when it is gone.
 func (j *judge) decideRemoval(ctx context.Context, s *step) error {
 	live, err := j.find(ctx, s)

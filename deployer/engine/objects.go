@@ -180,7 +180,7 @@ var phaseOfKind = map[kube.GroupKind]int{
 	{Group: "apiregistration.k8s.io", Kind: "APIService"}:   phaseAdmission,
 }
 
-// phaseOf is where in the order of phases objects of a kind are applied.
+// phaseOf returns the phase in which objects of a kind are applied; lower ones come first.
 func phaseOf(kind kube.GroupKind) int {
 	if phase, ok := phaseOfKind[kind]; ok {
 		return phase
@@ -191,7 +191,7 @@ func phaseOf(kind kube.GroupKind) int {
 	return phaseOthers
 }
 
-// phaseOfObject is where in the order of phases an object is applied. A definition whose custom resources are converted by a
+// phaseOfObject returns the phase in which an object is applied. A definition whose custom resources are converted by a
 // webhook comes when what serves the webhook runs: from then on the API server needs it for every object that is stored in
 // another version than it is asked for.
 func phaseOfObject(object *unstructured.Unstructured) int {

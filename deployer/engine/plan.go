@@ -21,8 +21,8 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// Plan is what has to be done to get from what a cluster has to a release. It belongs to what was read: when the record
-// of the release has changed since, Apply refuses it.
+// Plan holds the changes that make of a cluster's objects those of a release. When the record of the release has changed
+// since, Apply refuses it.
 type Plan struct {
 	Release Release
 	// Changes are those of all objects, also of those that stay as they are, in the order in which they are made.
@@ -47,7 +47,7 @@ type step struct {
 	decision
 }
 
-// decision is what a look at the object of a step has led to, besides what is shown of it.
+// decision is the private part of the judgement on a step; the shown part is its [schema.Change].
 type decision struct {
 	live        *unstructured.Unstructured // as it was read; nil when it is not there
 	force       bool                       // take fields over from others
@@ -297,10 +297,10 @@ type seenKey struct {
 	object  objectKey
 }
 
-// manyNamespaces is how many namespaces are asked for one by one; beyond that, one list goes over all of them.
+// manyNamespaces is the number of namespaces up to which each is asked for by itself; beyond that, one list goes over all of them.
 const manyNamespaces = 2
 
-// fewObjects is how many objects of a kind in a namespace are asked for one by one. A list makes the server wait until what it
+// fewObjects is the number of objects of a kind in a namespace up to which each is asked for by itself. A list makes the server wait until what it
 // has in memory is not older than the question, for a tenth of a second while others write.
 const fewObjects = 8
 
@@ -480,7 +480,7 @@ func (e *Engine) mayWriteLate(ctx context.Context, plans []*Plan) error {
 		WithHint("what is missing:\n%s", cluster.Rules(missing...))
 }
 
-// terminating says what keeps an object that is being deleted.
+// terminating describes an object that is being deleted, with its finalizers.
 func terminating(object *unstructured.Unstructured) string {
 	finalizers := slices.Clone(object.GetFinalizers())
 	inner, _, _ := unstructured.NestedStringSlice(object.Object, "spec", "finalizers") // of a Namespace

@@ -13,7 +13,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// Match is what a cluster has of a release, whatever the record says.
+// Match compares a cluster's objects with a release, whatever the record says.
 type Match struct {
 	Release Release
 	Objects []schema.DeployedObject // that are as they are wanted, and have the label of the release
@@ -53,7 +53,7 @@ func (e *Engine) Match(ctx context.Context, r Release) (*Match, error) {
 	return m, nil
 }
 
-// verdict is what the cluster has of an object.
+// verdict is the judgement on an object in a [Match].
 type verdict int
 
 const (

@@ -17,7 +17,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// replacement is what it means to delete an object and to make it anew, for kinds that keep nothing of others.
+// replacement describes the consequences of replacing an object, for kinds that keep nothing of others.
 type replacement struct {
 	costs       string // the end of a sentence that begins with "replacing it"
 	propagation metav1.DeletionPropagation

@@ -63,7 +63,7 @@ func (s *State) Secret() string {
 	return s.secret.GetName()
 }
 
-// State is what is known about a release.
+// State is the record of a release with the place that it was read from.
 type State struct {
 	Key
 	Current *schema.DeploymentRevision  // the last one that was completed, nil before
@@ -134,7 +134,7 @@ func (e *Engine) ReadAhead(ctx context.Context) error {
 	return nil
 }
 
-// manyStates is how many records are read one by one; beyond that, all are.
+// manyStates is the number of records up to which each is read by itself; beyond that, all are read at once.
 const manyStates = 32
 
 // StatesIn returns what is known about the releases in namespaces, sorted like [Engine.States]. It reads no other records:

@@ -145,8 +145,8 @@ func (e *Engine) await(patience context.Context, targets []*target) {
 	}
 }
 
-// longest is how often containers are looked at that have not run for long enough, and for how long at most one that does
-// not end is distrusted: the clock of its node may be wrong.
+// longest is the greatest time between two looks at containers that have not run for long enough, and after which one that
+// still runs is trusted: the clock of its node may be wrong.
 const longest = 30 * time.Second
 
 // settle tells whether an object that is ready can be trusted to stay so, and how long to wait until that is asked again.

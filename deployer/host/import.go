@@ -95,7 +95,7 @@ func (h *Host) Import(ctx context.Context, o ImportOptions) (*schema.ImportRepor
 	return &i.report, unfinished(i.tellCluster(ctx, list, entries))
 }
 
-// JudgeImport tells what stands against importing archives, as Import does before it stores the first one.
+// JudgeImport returns the reason against importing archives, as Import does before it stores the first one.
 func (h *Host) JudgeImport(ctx context.Context, o ImportOptions) error {
 	i := &importing{Host: h, o: o}
 	var err error

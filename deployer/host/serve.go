@@ -21,7 +21,7 @@ import (
 	"github.com/solutionctl/solutionctl/sign"
 )
 
-// DefaultTransfers is how many large blobs are sent at the same time.
+// DefaultTransfers is the number of large blobs that are sent at the same time.
 const DefaultTransfers = 256
 
 // AccessLogOutput stands for [ServeOptions.Output] where a file is named.

@@ -76,7 +76,7 @@ SystemCallFilter=~@privileged
 WantedBy=multi-user.target
 `
 
-// unit is what goes into the template.
+// unit holds the values of the template.
 type unit struct {
 	User                string
 	Once, Prepare       []string // commands that root runs: once, and before each start

@@ -85,12 +85,12 @@ func newObject(kind kube.GroupVersionKind, namespace, name string) *unstructured
 	return object
 }
 
-// isOutdated tells that what was read is no longer what is there.
+// isOutdated reports whether an object was changed after it was read.
 func isOutdated(err error) bool {
 	return errors.Is(err, cluster.ErrChanged) || errors.Is(err, cluster.ErrExists)
 }
 
-// explainTerminating says what the API server means when it forbids to write into a namespace that is being deleted.
+// explainTerminating translates the refusal to write into a namespace that is being deleted.
 func (d *Documents) explainTerminating(ctx context.Context, err error, namespace string) error {
 	if err != nil && apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return d.Terminating(ctx, namespace)

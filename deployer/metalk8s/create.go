@@ -11,7 +11,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// CreateOptions says which environment to create.
+// CreateOptions describe the environment to create.
 type CreateOptions struct {
 	Name string
 	// Namespace is the namespace of the environment to create; "" is one with the environment's name.
@@ -22,7 +22,7 @@ type CreateOptions struct {
 	Adopt bool
 }
 
-// Creation tells what creating an environment came to.
+// Creation is the result of creating an environment.
 type Creation string
 
 // What creating an environment can come to.

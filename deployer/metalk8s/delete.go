@@ -168,7 +168,7 @@ func (d *Documents) stuck(ctx context.Context, namespace *unstructured.Unstructu
 
 const notYet = "the cluster has not looked at it yet"
 
-// Holding says what holds a namespace that is being deleted, in the words of the cluster: what remains, which finalizers
+// Holding returns the conditions that hold a namespace which is being deleted, in the words of the cluster: what remains, which finalizers
 // are on it, and which kinds cannot even be listed. Nothing when it is not being deleted.
 func Holding(namespace *unstructured.Unstructured) []string {
 	if namespace.GetDeletionTimestamp() == nil {
@@ -228,7 +228,7 @@ func (u Use) String() string {
 
 // cluster.ClaimKind is what holds data outside of custom resources.
 
-// IsClaim tells that this is about volume claims: they go with their namespace, after the pods that use them.
+// IsClaim reports whether this is about volume claims: they go with their namespace, after the pods that use them.
 func (u Use) IsClaim() bool { return u.Kind == cluster.ClaimKind }
 
 // Usage finds what deleting the namespaces would destroy: the Solutions that are deployed there, custom resources of any

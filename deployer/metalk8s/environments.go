@@ -187,7 +187,7 @@ func (n *Namespace) read(config map[string]string) {
 	}
 }
 
-// checkAsked tells what is wrong with an entry. The text has nothing in it that a terminal could take for more than text.
+// checkAsked returns the fault of an entry. The text has nothing in it that a terminal could take for more than text.
 func checkAsked(solution, version string) error {
 	if !dnsLabel.MatchString(solution) {
 		return fmt.Errorf("key %s cannot be the name of a Solution", shortQuoted(solution))
@@ -314,5 +314,5 @@ func (d *Documents) ensureConfigMap(ctx context.Context, namespace string) error
 	return d.explainTerminating(ctx, err, namespace)
 }
 
-// Holding says what holds a namespace that is being deleted, see [Holding].
+// Holding returns the conditions that hold a namespace that is being deleted, see [Holding].
 func (n *Namespace) Holding() []string { return Holding(n.object) }

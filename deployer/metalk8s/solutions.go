@@ -11,7 +11,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// Solutions is what ConfigMap metalk8s-solutions says.
+// Solutions holds the content of ConfigMap metalk8s-solutions.
 type Solutions struct {
 	// Versions are the imported versions of each Solution.
 	Versions map[string][]schema.ImportedSolution
@@ -43,7 +43,7 @@ func indexOf(list []schema.ImportedSolution, version string) int {
 	return slices.IndexFunc(list, func(entry schema.ImportedSolution) bool { return entry.Version == version })
 }
 
-// solutionsWhere is how messages name the ConfigMap.
+// solutionsWhere is the name of the ConfigMap in messages.
 const solutionsWhere = "ConfigMap " + SolutionsNamespace + "/" + SolutionsConfigMap
 
 // Solutions reads what was imported, as MetalK8s knows it. Without the ConfigMap that is nothing.

@@ -185,7 +185,7 @@ func (r *renderer) rules() error {
 	return nil
 }
 
-// maxDashboard is how much fits into a ConfigMap with some room for the rest.
+// maxDashboard is the greatest size of a dashboard, in bytes, that leaves a ConfigMap some room for the rest.
 const maxDashboard = 1<<20 - 4096
 
 // dashboards renders a ConfigMap for each dashboard, with the label by which the sidecar of Grafana's charts finds it.

@@ -20,7 +20,7 @@ const (
 	maxUnpacked     = 16 << 20
 )
 
-// applicationsKey is where [schema.Applications] lie in a ConfigMap.
+// applicationsKey is the key of [schema.Applications] in a ConfigMap.
 const applicationsKey = "applications.json.gz"
 
 // ApplicationsName is the name of the ConfigMap that tells in a namespace what a Solution offers there.
@@ -58,7 +58,7 @@ func (r *renderer) applications() error {
 // applicationsReader is the first version of the program that reads the document.
 const applicationsReader = "0.1.0"
 
-// outline is what a form needs of a definition: what is served of it, without the schema of what its operator reports, and
+// outline returns the part of a definition that a form needs: its served versions without the schema of the status, and
 // without rules that would need that.
 func outline(crd *unstructured.Unstructured) map[string]any {
 	spec, _, _ := unstructured.NestedMap(crd.Object, "spec") // a copy

@@ -10,10 +10,10 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// repository is where the registry has the images of a payload: HOST/<id>.
+// repository returns the prefix of the images of a payload: HOST/<id>.
 func (r *renderer) repository(p *Payload) string { return r.s.Registry + "/" + p.Solution.ID() }
 
-// reference is how nodes pull an image: by its name, for people, and its digest, which decides.
+// reference returns the reference by which nodes pull an image: its name, for people, and its digest, which decides.
 func (r *renderer) reference(i Image) string {
 	return r.repository(r.p) + "/" + i.Ref.String() + "@" + i.Digest
 }

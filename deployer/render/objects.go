@@ -233,5 +233,5 @@ func newKubernetesObject(apiVersion, kind, namespace, name string, labels, conte
 	return &unstructured.Unstructured{Object: o}
 }
 
-// repositoryVariable is what stands for HOST/<id> in manifests.
+// repositoryVariable matches the variable for HOST/<id> in manifests.
 var repositoryVariable = regexp.MustCompile(`\{\{-?\s*repository\s*-?\}\}`)

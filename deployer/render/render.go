@@ -26,7 +26,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// Settings are what a rendering depends on besides the payload.
+// Settings are the input of a rendering besides the payload.
 type Settings struct {
 	// Registry is the name under which nodes pull from the registry, HOST[:PORT] such as "registry.solutionctl.invalid".
 	Registry string
@@ -89,7 +89,7 @@ func (r *renderer) add(from string, objects ...*unstructured.Unstructured) error
 	return nil
 }
 
-// generated is what messages call the origin of objects that no file of the archive has.
+// generated is the origin, in messages, of objects that no file of the archive has.
 const generated = "what solutionctl makes itself"
 
 // crds returns the CustomResourceDefinitions that activation applies.

@@ -68,7 +68,7 @@ func first(objects []object, group string, kinds ...string) *unstructured.Unstru
 	return objects[i].Unstructured
 }
 
-// uiPath is where the user interface is found behind the cluster's proxy.
+// uiPath returns the path of the user interface behind the cluster's proxy.
 func (r *renderer) uiPath() string {
 	path := "/env/" + r.environmentName()
 	if r.environmentName() != r.s.Namespace { // an environment may have the Solution in several namespaces

@@ -73,7 +73,7 @@ func (a *Authority) alone(f func() error) error {
 	return errors.Join(f(), lock.Close())
 }
 
-// explain says what to do when the directory belongs to somebody else.
+// explain adds a hint to the error of a directory that belongs to somebody else.
 func explain(err error) error {
 	if !errors.Is(err, fs.ErrPermission) && !isReadOnly(err) {
 		return err

@@ -31,10 +31,10 @@ const (
 	CRIO       Runtime = "crio"
 )
 
-// DefaultCertsDir is where containerd looks for hosts.toml files when its configuration says so.
+// DefaultCertsDir is the usual directory of containerd's hosts.toml files.
 const DefaultCertsDir = "/etc/containerd/certs.d"
 
-// Config is what a node has to know.
+// Config is the configuration of a node: the registry and its endpoints.
 type Config struct {
 	Runtime Runtime
 	// Host is the name of the registry in image references.

@@ -17,7 +17,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// Plan is what has to be done to a node.
+// Plan holds the changes to the files of a node.
 type Plan struct {
 	Runtime Runtime
 	Changes []Change
@@ -27,7 +27,7 @@ type Plan struct {
 	root string
 }
 
-// Change is what happens to one file.
+// Change is the change of one file.
 type Change struct {
 	File   // without content when it is removed
 	Action schema.NodeAction

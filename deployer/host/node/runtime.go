@@ -57,7 +57,7 @@ func Detect(root string) (Runtime, error) {
 
 const containerdConfig = "/etc/containerd/config.toml"
 
-// registryPlugins are where versions of containerd's configuration have the settings of registries.
+// registryPlugins are the plugins that hold the settings of registries, one for each version of containerd's configuration.
 var registryPlugins = []string{"io.containerd.cri.v1.images", "io.containerd.grpc.v1.cri", "cri"}
 
 // containerdSettings are those parts of containerd's configuration that decide whether it reads our files.

@@ -194,7 +194,7 @@ func (x *exchange) sendLarge(b *blob) {
 	}
 }
 
-// unreadable tells that the archive is not what it was when it was indexed.
+// unreadable reports an archive that is not the one that was indexed any more.
 func (x *exchange) unreadable(err error) {
 	x.fail(&failure{http.StatusInternalServerError, "UNKNOWN", "the archive cannot be read: the administrator finds out more in the log"})
 	x.damaged, x.w.reason = true, err

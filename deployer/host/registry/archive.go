@@ -139,7 +139,7 @@ func (a *Archive) addBlob(ref schema.ImageRef, d oci.Descriptor) (*blob, error) 
 	return b, nil
 }
 
-// end is where the blob ends in the file.
+// end returns the offset of the byte after the blob.
 func (b *blob) end() (end int64) {
 	for _, section := range b.sections {
 		end = max(end, section.Offset+section.Size)

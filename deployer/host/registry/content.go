@@ -9,7 +9,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// content is what a registry serves at one time. It is never changed.
+// content is the set of archives that a registry serves at one time. It is never changed.
 type content struct {
 	repositories map[string]*repository
 	names        []string // sorted
@@ -17,7 +17,7 @@ type content struct {
 	images       int
 }
 
-// repository is what one name stands for.
+// repository holds the manifests and blobs of one name.
 type repository struct {
 	tags      map[string]*manifest
 	tagNames  []string // sorted

@@ -99,7 +99,7 @@ func (g *Registry) SetMissing(ids []string) {
 	g.missing = ids
 }
 
-// problems tells which archives are not served as they should be.
+// problems names the archives that are not served as they should be.
 func (g *Registry) problems() []string {
 	g.mu.RLock()
 	archives, missing := g.content.archives, g.missing

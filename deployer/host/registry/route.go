@@ -7,7 +7,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema"
 )
 
-// operation is what a request asks for.
+// operation is the kind of a request.
 type operation int
 
 const (
@@ -25,7 +25,7 @@ var operationNames = [operations]string{"other", "ping", "catalog", "tags", "man
 
 func (o operation) String() string { return operationNames[o] }
 
-// route is what the path of a request says.
+// route is the parsed path of a request.
 type route struct {
 	operation  operation
 	repository string

@@ -109,7 +109,7 @@ func (t *transfers) count() (active, waiting int) {
 	return t.active, len(t.waiting)
 }
 
-// grace is what every client gets on top of the time that the bytes may take.
+// grace is added to the time that the bytes may take.
 const grace = 30 * time.Second
 
 // pace gives the client as long as it may take for a number of bytes.

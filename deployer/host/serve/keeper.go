@@ -55,7 +55,7 @@ type holding struct {
 	retry   time.Time // when to try again
 }
 
-// retryAfter is how long an archive that could not be served is left alone. One that is damaged is left alone until
+// retryAfter is the time for which an archive that could not be served is left alone. One that is damaged is left alone until
 // somebody asks for it.
 const retryAfter = 30 * time.Second
 

@@ -67,7 +67,7 @@ func (s *Store) LockWithin(ctx context.Context, wait time.Duration, sink report.
 	return l, nil
 }
 
-// lockPause is how long a process waits before it looks at the lock again.
+// lockPause is the time between two looks at the lock.
 const lockPause = 100 * time.Millisecond
 
 // Tidy removes what a process that was killed has left, for whoever will change nothing else. It waits as [Store.LockWithin].
@@ -182,7 +182,7 @@ type StageOptions struct {
 	Workers   int // 0: one per processor
 }
 
-// Method tells how an archive came into the store.
+// Method is the way by which an archive came into the store.
 type Method string
 
 // The methods. Only copying writes the bytes of the archive.
@@ -457,7 +457,7 @@ func (g *Staged) Discard() error {
 	return removeIfThere(g.store.partialPath(g.entry.ID()))
 }
 
-// Entry is what Commit makes.
+// Entry returns the entry that Commit makes.
 func (g *Staged) Entry() Entry { return g.entry }
 
 // Add stages and commits one archive.

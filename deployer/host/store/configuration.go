@@ -33,7 +33,7 @@ func (c *Configuration) file() sharedFile {
 	return sharedFile{path: c.Path, step: c.step, elsewhere: "name another file with --solutions-file"}
 }
 
-// Edited tells what [Configuration.Edit] did.
+// Edited describes the changes by [Configuration.Edit].
 type Edited struct {
 	Changed bool
 	Notes   []string // what a person should know: a conversion and its backup, comments that are gone

@@ -8,7 +8,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// fstabLine is what a line of /etc/fstab says; see fstab(5).
+// fstabLine holds the fields of a line of /etc/fstab; see fstab(5).
 type fstabLine struct{ device, point, kind, options string }
 
 // fstabLineOf returns nil for a line that mounts nothing.

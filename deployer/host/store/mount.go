@@ -23,7 +23,7 @@ const (
 	archiveFileSystem = "iso9660"
 )
 
-// MountPoint is where an archive is mounted, on hosts that mount archives.
+// MountPoint returns the directory at which hosts that mount archives mount one.
 func MountPoint(id string) string { return MountRoot + "/" + id }
 
 // Mounts are the mounts of archives on this host, and the lines of /etc/fstab that bring them back after a reboot.
@@ -90,7 +90,7 @@ func (m *Mounts) current(point string) (*mount, error) {
 	return found, nil
 }
 
-// file is what is mounted: the device, or the file behind a loop device.
+// file returns the device that is mounted, or the file behind a loop device.
 func (t *mount) file() string {
 	name, loop := strings.CutPrefix(t.source, "/dev/loop")
 	if !loop {
@@ -218,7 +218,7 @@ func run(ctx context.Context, name string, args ...string) error {
 	return err
 }
 
-// maxHolders is how many processes are named.
+// maxHolders is the number of processes that a message names.
 const maxHolders = 5
 
 // busy explains why a mount cannot be taken away.

@@ -10,7 +10,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// DefaultNginxDir is where MetalK8s keeps what its nginx includes.
+// DefaultNginxDir is the directory of the files that MetalK8s' nginx includes.
 const DefaultNginxDir = "/var/lib/metalk8s/repositories/conf.d"
 
 // NginxTemplate is the file of an archive that tells nginx how to serve its images.

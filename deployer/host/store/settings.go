@@ -14,7 +14,7 @@ const hostFile = "host.json"
 
 func (s *Store) hostPath() string { return filepath.Join(s.dir, hostFile) }
 
-// RegistryMode tells who serves the images of this host's archives, "" before the first import.
+// RegistryMode returns the server of the images of this host's archives, "" before the first import.
 func (s *Store) RegistryMode() (schema.RegistryMode, error) {
 	data, err := readFile(s.hostPath(), maxShared)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -39,7 +39,7 @@ func (l *Locked) SetRegistryMode(mode schema.RegistryMode, writtenBy string) err
 	return writeShared(l.hostPath(), data)
 }
 
-// DetectRegistryMode tells who should serve images where nothing was decided yet: MetalK8s' nginx where its configuration
+// DetectRegistryMode returns the mode to choose where nothing was decided yet: MetalK8s' nginx where its configuration
 // is, and solutionctl everywhere else.
 func DetectRegistryMode(nginxDir string) schema.RegistryMode {
 	if info, err := os.Stat(nginxDir); err == nil && info.IsDir() {

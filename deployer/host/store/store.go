@@ -32,7 +32,7 @@ import (
 	"github.com/solutionctl/solutionctl/sign/chunk"
 )
 
-// DefaultDir is where a host keeps its store.
+// DefaultDir is the directory of a host's store.
 const DefaultDir = "/var/lib/solutionctl"
 
 // Group is the group that may read a store, where the system has it: the one that the registry runs as.

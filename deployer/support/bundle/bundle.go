@@ -43,7 +43,7 @@ type File struct {
 	Data []byte
 }
 
-// Bundle is what was collected.
+// Bundle holds the collected files.
 type Bundle struct {
 	Files    []File // sorted by name
 	Document schema.SupportBundle

@@ -64,7 +64,7 @@ func isTold(e schema.SupportEvent, event *unstructured.Unstructured, message str
 	return pattern != nil && pattern.MatchString(message)
 }
 
-// logs are what the containers of our pods have written.
+// logs returns the output of the containers of our pods.
 func (c *collector) logs() []File {
 	var files []File
 	for _, pod := range c.document.Pods {

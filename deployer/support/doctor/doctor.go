@@ -87,7 +87,7 @@ func (x *examination) failed(area, name string, err error) {
 	x.add(result, area, name, err.Error(), strings.Join(report.Hints(err), "; "))
 }
 
-// soon is how long before its end a certificate is worth a word.
+// soon is the time before the end of a certificate from which on it is worth a word.
 const soon = 30 * 24 * time.Hour
 
 // certificate judges when a certificate expires.

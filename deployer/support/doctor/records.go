@@ -41,7 +41,7 @@ func (x *examination) broken() {
 	}
 }
 
-// locks tells who is at work.
+// locks reports the holders of locks.
 func (x *examination) locks() {
 	held, err := x.Deployer.Cluster.Locks(x.ctx)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema"
 )
 
-// need is what a group of commands has to be allowed, as docs/installer-role grants it. What a Solution consists of and what
+// need lists the rights of a group of commands, as docs/installer-role grants them. What a Solution consists of and what
 // its roles grant comes on top and is only known when it is deployed: 'deploy plan' says it.
 type need struct {
 	name, commands string
