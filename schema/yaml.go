@@ -25,6 +25,8 @@ const (
 	// maxMarks bounds what the YAML library makes nodes of, before it does: it needs microseconds and hundreds of bytes for
 	// each. The largest definitions and dashboards stay far below.
 	maxMarks = 400_000
+	// directiveMarks is what a line that may be a directive costs: the library compares each with all before it.
+	directiveMarks = 100
 	// maxValues and maxText bound the values of a file, and the bytes of its keys and scalars, after aliases were
 	// replaced by what they stand for.
 	maxValues = 500_000
@@ -215,11 +217,8 @@ func parseYAML(data []byte, options *yamlReader) ([]*Document, error) {
 		return nil, newInvalid([]report.Finding{*problem})
 	}
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
-	if line := tooManyMarks(data); line > 0 {
-		return nil, newInvalid([]report.Finding{{
-			Rule: "yaml-size", Severity: report.SeverityError, Path: file, Line: line, Hint: "write it as several files",
-			Message: fmt.Sprintf("the file has more than %d keys, items and documents", maxMarks),
-		}})
+	if err := CheckYAML(file, data); err != nil {
+		return nil, err
 	}
 	var documents []*Document
 	text := &source{data: data}
@@ -243,6 +242,18 @@ func parseYAML(data []byte, options *yamlReader) ([]*Document, error) {
 	}
 }
 
+// CheckYAML refuses text that would cost any parser of YAML too much; file is its name in the message.
+func CheckYAML(file string, data []byte) error {
+	line := tooManyMarks(data)
+	if line == 0 {
+		return nil
+	}
+	return newInvalid([]report.Finding{{
+		Rule: "yaml-size", Severity: report.SeverityError, Path: file, Line: line, Hint: "write it as several files",
+		Message: fmt.Sprintf("the file has more than %d keys, items and documents", maxMarks),
+	}})
+}
+
 // tooManyMarks returns the line of the first mark too many, 0 when there are few enough.
 //
 // A mark is what no item, key or document of YAML can do without. It counts wherever it stands, in text, too: to know
@@ -255,10 +266,14 @@ func tooManyMarks(data []byte) (line int) {
 		if i+1 < len(data) {
 			after = data[i+1]
 		}
-		if isMark(before, c, after) {
-			if marks++; marks > maxMarks {
-				return 1 + bytes.Count(data[:i], []byte("\n"))
-			}
+		switch {
+		case isMark(before, c, after):
+			marks++
+		case c == '%' && startsLine(data[:i]):
+			marks += directiveMarks
+		}
+		if marks > maxMarks {
+			return 1 + bytes.Count(data[:i], []byte("\n"))
 		}
 		before = c
 	}
@@ -277,6 +292,12 @@ func isMark(before, c, after byte) bool {
 		return before == '\n' || before == '\r' || before >= utf8.RuneSelf
 	}
 	return false
+}
+
+// startsLine tells whether a line begins after the text, by any of the breaks of YAML 1.1.
+func startsLine(text []byte) bool {
+	last, _ := utf8.DecodeLastRune(text)
+	return len(text) == 0 || strings.ContainsRune("\n\r\u0085\u2028\u2029\ufeff", last)
 }
 
 // isBlank is true of white space, and of the first byte of the breaks outside of ASCII.

@@ -17,6 +17,7 @@ import (
 	release "helm.sh/helm/v4/pkg/release/v1/util"
 	"sigs.k8s.io/yaml"
 
+	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -186,6 +187,9 @@ func manifests(template, text string) ([]Manifest, error) {
 
 // decode leaves Object nil for an empty document.
 func (m *Manifest) decode() error {
+	if err := schema.CheckYAML(m.Template, m.Text); err != nil {
+		return err
+	}
 	var value any
 	if err := yaml.Unmarshal(m.Text, &value); err != nil {
 		return err

@@ -17,6 +17,8 @@ import (
 	"strings"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/solutionctl/solutionctl/schema"
 )
 
 // Place is the kind of field in which a reference was found.
@@ -274,7 +276,7 @@ func (f *finder) document(text string, at place) bool {
 	found := false
 	for i, part := range documents(text) {
 		var value any
-		if yaml.Unmarshal([]byte(part), &value) != nil {
+		if schema.CheckYAML("", []byte(part)) != nil || yaml.Unmarshal([]byte(part), &value) != nil {
 			return false
 		}
 		switch value.(type) {

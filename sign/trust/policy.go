@@ -10,6 +10,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -82,6 +83,9 @@ func ParsePolicy(file string, data []byte) (*Policy, error) {
 	}
 	if len(data) > maxDocument {
 		return fail(fmt.Errorf("larger than %d bytes", maxDocument))
+	}
+	if _, err := schema.ParseYAML(file, data); err != nil { // has limits, which the decoder has not
+		return nil, report.Errorf(report.TrustStore, "%w", err).WithHint("correct the policy; nothing is verified while it is malformed")
 	}
 	d := yaml.NewDecoder(bytes.NewReader(data))
 	d.KnownFields(true)
