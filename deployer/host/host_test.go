@@ -1,0 +1,620 @@
+package host
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/solutionctl/solutionctl/build/iso"
+	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/host/store"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+	"github.com/solutionctl/solutionctl/sign"
+	"github.com/solutionctl/solutionctl/sign/bundle"
+	"github.com/solutionctl/solutionctl/sign/chunk"
+	"github.com/solutionctl/solutionctl/sign/key"
+	"github.com/solutionctl/solutionctl/sign/trust"
+)
+
+var today = time.Date(2027, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// fakeCluster remembers what it is told. It is what a cluster does that answers at once.
+type fakeCluster struct {
+	imports  map[string]schema.Import
+	registry *schema.ClusterRegistry
+	absent   error // nothing can be read
+	failing  error // nothing can be recorded
+	inUse    string
+}
+
+func (c *fakeCluster) Registry(context.Context) (*schema.ClusterRegistry, error) {
+	return c.registry, c.absent
+}
+
+func (c *fakeCluster) Imports(context.Context) ([]schema.Import, error) {
+	return slices.Collect(maps.Values(c.imports)), c.absent
+}
+
+func (c *fakeCluster) AddEndpoints(_ context.Context, more schema.ClusterRegistry, o deployer.EndpointOptions) (*schema.ClusterRegistry, error) {
+	if o.DryRun {
+		return &more, nil
+	}
+	c.registry = &more
+	return &more, c.failing
+}
+
+func (c *fakeCluster) RecordImport(_ context.Context, r deployer.ImportRecord) ([]string, error) {
+	if c.failing != nil {
+		return nil, c.failing
+	}
+	if r.Registry != nil {
+		c.registry = r.Registry
+	}
+	s := r.Payload.Solution
+	i := schema.Import{Name: s.Metadata.Name, Version: s.Spec.Version, Archive: schema.ImportedArchive{Path: r.Path, SHA256: r.SHA256, Size: r.Size}, ImportedBy: "here"}
+	c.imports[i.ID()] = i
+	return []string{"recorded " + i.ID()}, nil
+}
+
+func (c *fakeCluster) RecordUnimport(_ context.Context, id string) error {
+	if id == c.inUse {
+		return report.Errorf(report.InUse, "%s is in an environment", id)
+	}
+	delete(c.imports, id)
+	return c.failing
+}
+
+// fakeMounts remembers what would be mounted: real mounts need root and are tested beside the store.
+type fakeMounts struct {
+	impossible error
+	mounted    map[string]bool
+}
+
+func (m *fakeMounts) Possible() error                     { return m.impossible }
+func (m *fakeMounts) Mounted(e store.Entry) (bool, error) { return m.mounted[e.ID()], nil }
+
+func (m *fakeMounts) Mount(_ context.Context, e store.Entry) (bool, error) {
+	changed := !m.mounted[e.ID()]
+	m.mounted[e.ID()] = true
+	return changed, m.impossible
+}
+
+func (m *fakeMounts) Unmount(_ context.Context, e store.Entry) (bool, error) {
+	delete(m.mounted, e.ID())
+	return true, nil
+}
+
+// world is a host with a real store, an empty cluster, and a vendor who signs archives.
+type world struct {
+	*Host
+	t             *testing.T
+	dir           string
+	cluster       *fakeCluster
+	mounts        *fakeMounts
+	events        report.Recorder
+	acme, mallory *key.Signer
+	options       ImportOptions
+	before        func() // called when something was verified
+}
+
+func (w *world) Emit(e report.Event) {
+	w.events.Emit(e)
+	if e.Step == "verify" && e.State == report.Done && w.before != nil {
+		w.before()
+	}
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{t: t, dir: t.TempDir(), acme: newSigner(t), mallory: newSigner(t)}
+	w.cluster = &fakeCluster{imports: map[string]schema.Import{}}
+	w.mounts = &fakeMounts{mounted: map[string]bool{}}
+	var err error
+	w.Host, err = Open(Places{Store: w.path("store"), Configuration: w.path("solutions.yaml"), Nginx: w.path("nginx")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Host.Cluster, w.Host.Mounts, w.Sink, w.Version = w.cluster, w.mounts, w, "1.0.0"
+	w.Now = func() time.Time { return today }
+	w.options = ImportOptions{State: w.path("state.json"), Trusted: func() (*trust.Store, error) {
+		return trust.Keys(map[string]*key.Public{"acme": w.acme.Public()}), nil
+	}}
+	return w
+}
+
+func (w *world) path(name string) string { return filepath.Join(w.dir, name) }
+
+func newSigner(t *testing.T) *key.Signer {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signer, err := key.Load(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return signer
+}
+
+// archive writes an archive that acme has signed, and returns its file.
+func (w *world) archive(version string, more ...string) string {
+	w.t.Helper()
+	files := map[string]string{
+		"manifest.yaml": "apiVersion: solutions.metalk8s.scality.com/v1alpha1\nkind: Solution\nmetadata: {name: demo}\nspec: {version: " + version + "}\n",
+		"oci-layout":    `{"imageLayoutVersion":"1.0.0"}`,
+		"index.json":    `{"schemaVersion":2,"manifests":[]}`,
+	}
+	for i := 0; i < len(more); i += 2 {
+		files[more[i]] = more[i+1]
+	}
+	var list []iso.File
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		list = append(list, iso.File{Path: name, Size: int64(len(files[name])), Open: func() (io.ReadCloser, error) {
+			return io.NopCloser(strings.NewReader(files[name])), nil
+		}})
+	}
+	image, err := iso.Layout(list, iso.Options{VolumeID: "demo", ModTime: today})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var data bytes.Buffer
+	if _, err = image.WriteTo(&data); err != nil {
+		w.t.Fatal(err)
+	}
+	path := w.path("demo-" + version + ".iso")
+	w.write(path, data.Bytes())
+	w.sign(path, version, w.acme, "")
+	return path
+}
+
+func (w *world) write(path string, data []byte) {
+	w.t.Helper()
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) read(path string) []byte {
+	w.t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return data
+}
+
+func (w *world) remove(path string) {
+	w.t.Helper()
+	if err := os.Remove(path); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// sign signs what is in a file as a version of demo.
+func (w *world) sign(path, version string, signer *key.Signer, as string) {
+	w.t.Helper()
+	data := w.read(path)
+	sums, err := chunk.Sum(w.t.Context(), bytes.NewReader(data), int64(len(data)), report.Discard)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	st, err := sign.NewStatement(sums, sign.Claims{
+		Name: filepath.Base(path), Solution: bundle.Solution{Name: "demo", Version: version}, CreatedAt: today.Add(-time.Hour),
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	signed, err := bundle.SignStatement(w.t.Context(), signer, st)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if err = sign.WriteBundle(sign.BundleName(path, as), signed); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// policy makes the trust store one with a policy, and nobody in it.
+func (w *world) policy(line string) {
+	w.t.Helper()
+	if err := os.Mkdir(w.path("trust"), 0o700); err != nil {
+		w.t.Fatal(err)
+	}
+	w.write(w.path("trust/policy.yaml"), []byte("apiVersion: solutionctl.io/v1alpha1\nkind: VerificationPolicy\ndefault: reject\nrules: []\n"+line+"\n"))
+	w.options.Trusted = func() (*trust.Store, error) { return trust.Load([]string{w.path("trust")}, &trust.State{}) }
+}
+
+func (w *world) do(archives ...string) (*schema.ImportReport, error) {
+	w.options.Archives = archives
+	return w.Import(w.t.Context(), w.options)
+}
+
+// stored lists what is in the store, and fails when something else is left there.
+func (w *world) stored() []string {
+	w.t.Helper()
+	entries, err := w.Store.Entries()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	ids, files := []string{}, map[string]bool{}
+	for _, e := range entries {
+		ids = append(ids, e.ID())
+		files[e.Path] = true
+	}
+	err = filepath.WalkDir(w.path("store"), func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && strings.HasSuffix(path, ".iso") && !files[path] {
+			w.t.Errorf("%s is left over", path)
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return ids
+}
+
+func checkCode(t *testing.T, err error, want report.Code) {
+	t.Helper()
+	if err == nil || report.CodeOf(err) != want {
+		t.Fatalf("error %v with code %q, want %q", err, report.CodeOf(err), want)
+	}
+}
+
+// TestImportIsAllOrNothing imports two archives while something goes wrong with the second one. Nothing is stored and nothing
+// recorded but where the host was done already; and when the fault is gone the same import finishes the work.
+func TestImportIsAllOrNothing(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		break_ func(w *world, second string) (mend func())
+		want   report.Code
+		stored []string
+	}{
+		{"its signer is hostile", func(w *world, second string) func() {
+			w.sign(second, "2.0.0", w.mallory, "")
+			return func() { w.sign(second, "2.0.0", w.acme, "") }
+		}, report.Untrusted, nil},
+		{"its signature is of another version", func(w *world, second string) func() {
+			w.sign(second, "9.0.0", w.acme, "")
+			return func() { w.sign(second, "2.0.0", w.acme, "") }
+		}, report.Mismatch, nil},
+		{"its file is written while it is imported", func(w *world, second string) func() {
+			genuine, seen := w.read(second), 0
+			w.before = func() {
+				if seen++; seen == 2 {
+					changed := bytes.Clone(genuine)
+					changed[len(changed)-1] ^= 1
+					w.write(second, changed)
+				}
+			}
+			return func() { w.before = nil; w.write(second, genuine) }
+		}, report.Corrupt, nil},
+		{"its record cannot be written", func(w *world, _ string) func() {
+			w.cluster.failing = report.Errorf(report.Forbidden, "you may not")
+			return func() { w.cluster.failing = nil }
+		}, report.Forbidden, []string{"demo-1.0.0", "demo-2.0.0"}},
+		{"the configuration is no file", func(w *world, _ string) func() {
+			if err := os.Mkdir(w.path("solutions.yaml"), 0o700); err != nil {
+				w.t.Fatal(err)
+			}
+			return func() { w.remove(w.path("solutions.yaml")) }
+		}, report.Usage, nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w := newWorld(t)
+			first, second := w.archive("1.0.0"), w.archive("2.0.0")
+			mend := test.break_(w, second)
+			done, err := w.do(first, second)
+			mend()
+			checkCode(t, err, test.want)
+			if got := w.stored(); !slices.Equal(got, test.stored) {
+				t.Errorf("stored: %q, want %q", got, test.stored)
+			}
+			if (done != nil) != (test.stored != nil) || done != nil && (done.Recorded || len(done.Archives) != 2) {
+				t.Errorf("report: %+v", done)
+			}
+			if len(w.cluster.imports) > 0 {
+				t.Errorf("recorded: %v", w.cluster.imports)
+			}
+			if done, err = w.do(first, second); err != nil || !done.Recorded {
+				t.Fatalf("afterwards: %+v, %v", done, err)
+			}
+			if got := w.stored(); !slices.Equal(got, []string{"demo-1.0.0", "demo-2.0.0"}) || len(w.cluster.imports) != 2 {
+				t.Errorf("afterwards: stored %q, recorded %v", got, w.cluster.imports)
+			}
+		})
+	}
+}
+
+func TestImportRefuses(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		arrange func(w *world) []string
+		want    report.Code
+		text    string
+	}{
+		{"what nobody signed", func(w *world) []string {
+			path := w.archive("1.0.0")
+			w.remove(sign.BundleName(path, ""))
+			return []string{path}
+		}, report.Unsigned, "demo-1.0.0.iso"},
+		{"what is not there", func(w *world) []string { return []string{w.path("nowhere.iso")} }, report.NotFound, "nowhere.iso"},
+		{"the same twice", func(w *world) []string {
+			path := w.archive("1.0.0")
+			return []string{path, path}
+		}, report.Usage, "both hold demo-1.0.0"},
+		{"an older version than before", func(w *world) []string {
+			if _, err := w.do(w.archive("2.0.0")); err != nil {
+				w.t.Fatal(err)
+			}
+			return []string{w.archive("1.0.0")}
+		}, report.Downgrade, "2.0.0"},
+		{"another archive of the same version", func(w *world) []string {
+			if _, err := w.do(w.archive("1.0.0")); err != nil {
+				w.t.Fatal(err)
+			}
+			return []string{w.archive("1.0.0", "docs/more.txt", "more")}
+		}, report.Replaced, "1.0.0"},
+		{"what the cluster knows otherwise", func(w *world) []string {
+			w.cluster.imports["demo-1.0.0"] = schema.Import{Name: "demo", Version: "1.0.0", Archive: schema.ImportedArchive{SHA256: "other"}}
+			return []string{w.archive("1.0.0")}
+		}, report.Replaced, "the cluster knows demo-1.0.0"},
+		{"another registry than the first import's", func(w *world) []string {
+			w.cluster.registry = &schema.ClusterRegistry{Mode: schema.RegistryOwn}
+			w.options.RegistryMode = schema.RegistryMetalK8s
+			return []string{w.archive("1.0.0")}
+		}, report.Refused, "the first import chose registry mode own"},
+		{"endpoints of MetalK8s", func(w *world) []string {
+			w.options.RegistryMode, w.options.Endpoints = schema.RegistryMetalK8s, []string{"https://10.0.0.1:5000"}
+			return []string{w.archive("1.0.0")}
+		}, report.Usage, "--endpoint is for registry mode own"},
+		{"an authority of no endpoint", func(w *world) []string {
+			w.options.CA = "ca.crt"
+			return []string{w.archive("1.0.0")}
+		}, report.Usage, "--ca goes with --endpoint"},
+		{"no mounts for MetalK8s", func(w *world) []string {
+			w.options.RegistryMode, w.options.Mount = schema.RegistryMetalK8s, MountNever
+			return []string{w.archive("1.0.0")}
+		}, report.Usage, "mounted archives only"},
+		{"mounts that are impossible", func(w *world) []string {
+			w.mounts.impossible = report.Errorf(report.Refused, "no driver")
+			w.options.Mount = MountAlways
+			return []string{w.archive("1.0.0")}
+		}, report.Refused, "no driver"},
+		{"an override that no policy allows", func(w *world) []string {
+			w.policy("allowOverride: false")
+			w.options.SkipVerify = true
+			return []string{w.archive("1.0.0")}
+		}, report.Refused, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w := newWorld(t)
+			paths := test.arrange(w)
+			before := w.stored()
+			_, err := w.do(paths...)
+			checkCode(t, err, test.want)
+			if !strings.Contains(err.Error(), test.text) {
+				t.Errorf("%v does not say %q", err, test.text)
+			}
+			if got := w.stored(); !slices.Equal(got, before) {
+				t.Errorf("stored: %q, want %q", got, before)
+			}
+		})
+	}
+}
+
+// TestImport imports, with and without a cluster, and takes away again.
+func TestImport(t *testing.T) {
+	t.Run("a cluster that does not answer", func(t *testing.T) {
+		w := newWorld(t)
+		path := w.archive("1.0.0")
+		w.cluster.absent = report.Errorf(report.Unavailable, "nobody answers")
+		done, err := w.do(path)
+		checkCode(t, err, report.Unavailable)
+		if done == nil || done.Recorded || !slices.Equal(w.stored(), []string{"demo-1.0.0"}) {
+			t.Errorf("%+v", done)
+		}
+		w.cluster.absent = nil
+		if done, err = w.do(path); err != nil || !done.Recorded || done.Archives[0].Method != string(store.Present) {
+			t.Errorf("%+v, %v", done, err)
+		}
+	})
+	t.Run("no cluster", func(t *testing.T) {
+		w := newWorld(t)
+		w.Host.Cluster = nil
+		if done, err := w.do(w.archive("1.0.0")); err != nil || done.Recorded {
+			t.Errorf("%+v, %v", done, err)
+		}
+	})
+	t.Run("mounted for MetalK8s", func(t *testing.T) {
+		w := newWorld(t)
+		w.options.RegistryMode = schema.RegistryMetalK8s
+		done, err := w.do(w.archive("1.0.0", store.NginxTemplate, "# there are no images\n"))
+		if err != nil || done.Archives[0].Mountpoint != "/srv/scality/demo-1.0.0" || done.RegistryMode != schema.RegistryMetalK8s {
+			t.Fatalf("%+v, %v", done, err)
+		}
+		if files, _ := filepath.Glob(w.path("nginx/*")); len(files) != 1 {
+			t.Errorf("nginx includes %q", files)
+		}
+		gone, err := w.Unimport(t.Context(), "demo", "1.0.0")
+		if err != nil || len(w.mounts.mounted) > 0 || len(w.stored()) > 0 || !gone.Recorded {
+			t.Fatalf("%+v, %v", gone, err)
+		}
+		if files, _ := filepath.Glob(w.path("nginx/*")); len(files) != 0 {
+			t.Errorf("nginx still includes %q", files)
+		}
+	})
+	t.Run("an override that the policy allows", func(t *testing.T) {
+		w := newWorld(t)
+		w.policy("allowOverride: true")
+		w.options.SkipVerify = true
+		path := w.archive("1.0.0")
+		w.remove(sign.BundleName(path, ""))
+		if done, err := w.do(path); err != nil || len(done.Archives[0].Signers) != 0 {
+			t.Errorf("%+v, %v", done, err)
+		}
+	})
+	t.Run("an endpoint, with the authority of this host", func(t *testing.T) {
+		w := newWorld(t)
+		w.options.Endpoints = []string{"https://127.0.0.1:1"}
+		if _, err := w.do(w.archive("1.0.0")); err != nil {
+			t.Fatal(err)
+		}
+		if r := w.cluster.registry; r == nil || !strings.Contains(r.CA, "BEGIN CERTIFICATE") || !slices.Equal(r.Endpoints, w.options.Endpoints) {
+			t.Errorf("%+v", r)
+		}
+	})
+}
+
+func TestUnimport(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		words   []string
+		arrange func(w *world)
+		want    report.Code // "" for none
+		text    string      // in the error, or the notices
+		stays   bool
+	}{
+		{"by its id", []string{"demo-1.0.0"}, nil, "", "", false},
+		{"by name and version", []string{"demo", "1.0.0"}, nil, "", "", false},
+		{"what was never there", []string{"demo", "3.0.0"}, nil, "", "there is nothing to do", true},
+		{"what was never there, by its id", []string{"other-3.0.0"}, nil, "", "there is nothing to do", true},
+		{"no version", []string{"other"}, nil, report.NotFound, "other", true},
+		{"imported elsewhere", []string{"demo", "2.0.0"}, func(w *world) {
+			w.cluster.imports["demo-2.0.0"] = schema.Import{Name: "demo", Version: "2.0.0", ImportedBy: "root@there", Archive: schema.ImportedArchive{Path: "/there.iso"}}
+		}, report.NotFound, "imported on another host by root@there, as /there.iso", true},
+		{"in use", []string{"demo", "1.0.0"}, func(w *world) { w.cluster.inUse = "demo-1.0.0" }, report.InUse, "is in an environment", true},
+		{"active, says the file", []string{"demo", "1.0.0"}, func(w *world) {
+			w.Host.Cluster = nil
+			w.activate("latest")
+		}, report.InUse, "demo-1.0.0 is active", true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w := newWorld(t)
+			if _, err := w.do(w.archive("1.0.0")); err != nil {
+				t.Fatal(err)
+			}
+			if test.arrange != nil {
+				test.arrange(w)
+			}
+			done, err := w.Unimport(t.Context(), test.words...)
+			said := fmt.Sprint(err)
+			if test.want == "" {
+				if err != nil {
+					t.Fatal(err)
+				}
+				said = strings.Join(done.Notices, "\n")
+			} else {
+				checkCode(t, err, test.want)
+			}
+			if !strings.Contains(said, test.text) {
+				t.Errorf("%q does not say %q", said, test.text)
+			}
+			if stays := len(w.stored()) == 1; stays != test.stays {
+				t.Errorf("stored: %q", w.stored())
+			}
+		})
+	}
+}
+
+// activate writes a version of demo into MetalK8s' configuration.
+func (w *world) activate(version string) {
+	w.t.Helper()
+	_, err := w.Configuration.Edit(w.t.Context(), func(c *schema.SolutionsConfiguration) { c.Active = map[string]string{"demo": version} })
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// fakeVerbs carry out what a plan says about this host.
+type fakeVerbs struct {
+	plan   *schema.Convergence
+	export deployer.Export
+}
+
+func (v *fakeVerbs) PlanConvergence(context.Context, *schema.SolutionsConfiguration, deployer.Host) (*schema.Convergence, error) {
+	return v.plan, nil
+}
+
+func (v *fakeVerbs) Converge(ctx context.Context, plan *schema.Convergence, h deployer.Host, o deployer.ConvergeOptions) error {
+	if o.Export != nil {
+		v.export = o.Export("demo")
+	}
+	for _, i := range plan.Import {
+		if o.DryRun {
+			return h.Judge(ctx, i.Path)
+		}
+		if err := h.Import(ctx, i.Path); err != nil {
+			return err
+		}
+		if s, err := h.Identify(i.Path); err != nil || s.Spec.Version != i.Version {
+			return fmt.Errorf("%+v, %w", s, err)
+		}
+		if p, err := h.Payload(i.Path); err != nil || p.Solution.Spec.Version != i.Version {
+			return fmt.Errorf("%+v, %w", p, err)
+		}
+	}
+	for _, s := range plan.Unimport {
+		if err := h.Unimport(ctx, s.ID()); err != nil {
+			return err
+		}
+	}
+	stored, err := h.Stored()
+	if err == nil && len(stored) != len(plan.Import) {
+		err = fmt.Errorf("stored: %v", stored)
+	}
+	return err
+}
+
+func TestConverge(t *testing.T) {
+	w := newWorld(t)
+	old := w.archive("1.0.0")
+	if _, err := w.do(old); err != nil {
+		t.Fatal(err)
+	}
+	path := w.archive("2.0.0")
+	c, _, err := schema.ParseSolutionsConfiguration("solutions.yaml", []byte(
+		"apiVersion: solutions.metalk8s.scality.com/v1alpha1\nkind: SolutionsConfiguration\narchives: ["+path+"]\nactive: {demo: 2.0.0}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	verbs := &fakeVerbs{plan: &schema.Convergence{
+		Import:   []schema.ConvergeImport{{SolutionAt: schema.SolutionAt{Solution: "demo", Version: "2.0.0"}, Path: path}},
+		Unimport: []schema.SolutionAt{{Solution: "demo", Version: "1.0.0"}},
+	}}
+	o := ConvergeOptions{Configuration: c, Verbs: verbs, Import: w.options, Deploy: deployer.ConvergeOptions{Options: deployer.Options{DryRun: true}}}
+	if _, err = w.Converge(t.Context(), o); err != nil || !slices.Equal(w.stored(), []string{"demo-1.0.0"}) {
+		t.Fatalf("a dry run left %q: %v", w.stored(), err)
+	}
+	o.Deploy.DryRun = false
+	plan, err := w.Converge(t.Context(), o)
+	if err != nil || !slices.Equal(w.stored(), []string{"demo-2.0.0"}) || !slices.Contains(plan.Notices, "recorded demo-2.0.0") {
+		t.Fatalf("stored %q: %+v, %v", w.stored(), plan, err)
+	}
+	now, err := w.Configuration.Load()
+	if err != nil || now.Active["demo"] != "2.0.0" {
+		t.Errorf("%+v, %v", now, err)
+	}
+}
