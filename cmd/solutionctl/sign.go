@@ -67,7 +67,7 @@ func (a *app) sign(ctx context.Context, file string, o signOptions) error {
 	if _, err = a.expiry(o.expires); err != nil {
 		return err
 	}
-	signer, err := a.load(ctx, o.keyFlags) // before the work: the password may be wrong
+	signer, certificate, err := a.signer(ctx, o) // before the work: the password may be wrong
 	if err != nil {
 		return err
 	}
@@ -79,5 +79,5 @@ func (a *app) sign(ctx context.Context, file string, o signOptions) error {
 	if err != nil {
 		return err
 	}
-	return a.writeSignature(data, describeKey(o.key, signer.Public()), o)
+	return a.writeSignature(data, certificate, describeKey(o.key, signer.Public()), o)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/solutionctl/solutionctl/sign"
 	"github.com/solutionctl/solutionctl/sign/bundle"
 	"github.com/solutionctl/solutionctl/sign/chunk"
+	"github.com/solutionctl/solutionctl/sign/key"
 )
 
 // statement checks the archive and says what is signed.
@@ -85,7 +86,7 @@ func (s signed) print(w *console.Stream) error {
 }
 
 func (a *app) signMessage(ctx context.Context, f *sign.File, o signOptions) error {
-	signer, err := a.load(ctx, o.keyFlags)
+	signer, certificate, err := a.signer(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -96,7 +97,23 @@ func (a *app) signMessage(ctx context.Context, f *sign.File, o signOptions) erro
 	if err := f.Unchanged(); err != nil {
 		return err
 	}
-	return a.writeSignature(data, describeKey(o.key, signer.Public()), o)
+	return a.writeSignature(data, certificate, describeKey(o.key, signer.Public()), o)
+}
+
+// signer returns the key and its certificate, nil where none is named. Both are looked at before the work.
+func (a *app) signer(ctx context.Context, o signOptions) (*key.Signer, []byte, error) {
+	var certificate []byte
+	if o.certificate != "" {
+		var err error
+		if certificate, err = os.ReadFile(o.certificate); err != nil {
+			return nil, nil, err
+		}
+	}
+	signer, err := a.load(ctx, o.keyFlags)
+	if err == nil && certificate != nil {
+		err = bundle.CheckCertificate(certificate, signer.Public())
+	}
+	return signer, certificate, err
 }
 
 func (a *app) attachTimestamp(o signOptions) error {
@@ -115,12 +132,9 @@ func (a *app) attachTimestamp(o signOptions) error {
 	return sign.WriteBundle(o.bundle, data)
 }
 
-func (a *app) writeSignature(data []byte, k publicKey, o signOptions) error {
-	if o.certificate != "" {
-		certificate, err := os.ReadFile(o.certificate)
-		if err != nil {
-			return err
-		}
+func (a *app) writeSignature(data, certificate []byte, k publicKey, o signOptions) error {
+	if certificate != nil {
+		var err error
 		if data, err = bundle.SetCertificate(data, certificate); err != nil {
 			return err
 		}

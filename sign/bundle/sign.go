@@ -84,25 +84,43 @@ func SetCertificate(data, certificate []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	block, _ := pem.Decode(certificate)
-	if block == nil || block.Type != "CERTIFICATE" {
-		return nil, report.Errorf(report.Usage, "no PEM block CERTIFICATE found")
-	}
-	leaf, err := x509.ParseCertificate(block.Bytes)
-	if err != nil {
-		return nil, report.Errorf(report.Usage, "parse certificate: %w", err)
-	}
-	public, err := key.NewPublic(leaf.PublicKey)
+	leaf, public, err := parseCertificate(certificate)
 	if err != nil {
 		return nil, err
 	}
 	if b.HasCertificate() || b.VerifyKey(public, b.claimed()) != nil {
-		return nil, report.Errorf(report.Usage, "the certificate of %s does not belong to the key that signed", leaf.Subject)
+		return nil, notItsKey(leaf)
 	}
 	b.entity.VerificationMaterial.Content = &protobundle.VerificationMaterial_Certificate{
 		Certificate: &protocommon.X509Certificate{RawBytes: leaf.Raw},
 	}
 	return protojson.Marshal(b.entity.Bundle)
+}
+
+// CheckCertificate tells whether [SetCertificate] will take a certificate for what a key signs.
+func CheckCertificate(certificate []byte, signer *key.Public) error {
+	leaf, public, err := parseCertificate(certificate)
+	if err == nil && !public.Equal(signer) {
+		err = notItsKey(leaf)
+	}
+	return err
+}
+
+func notItsKey(leaf *x509.Certificate) error {
+	return report.Errorf(report.Usage, "the certificate of %s does not belong to the key that signed", leaf.Subject)
+}
+
+func parseCertificate(data []byte) (*x509.Certificate, *key.Public, error) {
+	block, _ := pem.Decode(data)
+	if block == nil || block.Type != "CERTIFICATE" {
+		return nil, nil, report.Errorf(report.Usage, "no PEM block CERTIFICATE found")
+	}
+	leaf, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return nil, nil, report.Errorf(report.Usage, "parse certificate: %w", err)
+	}
+	public, err := key.NewPublic(leaf.PublicKey)
+	return leaf, public, err
 }
 
 // AddTimestamp returns the bundle with a timestamp in addition: the response of an RFC 3161 authority to a query over
