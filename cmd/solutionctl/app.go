@@ -37,9 +37,10 @@ type app struct {
 	verbose  bool
 	yes      bool
 
-	sink     console.Sink // where commands report progress
-	settings *settings.Settings
-	started  bool // a command's own code has been called: what fails now is no longer a wrong command line
+	sink      console.Sink // where commands report progress
+	settings  *settings.Settings
+	unhelpful error // instead of help
+	started   bool  // a command's own code has been called: what fails now is no longer a wrong command line
 }
 
 func newApp(in io.Reader, out, err io.Writer, getenv func(string) string, now func() time.Time) *app {
@@ -60,6 +61,9 @@ func (a *app) execute(ctx context.Context, root *cobra.Command, args []string) i
 	root.SetOut(a.out)
 	root.SetErr(a.err)
 	cmd, err := root.ExecuteContextC(ctx)
+	if err == nil {
+		err = a.unhelpful
+	}
 	if a.sink == nil {
 		// The command line was wrong before the settings were read; they still say how to complain. What is wrong with
 		// the settings themselves can wait.

@@ -173,7 +173,7 @@ func (a *app) write(ctx context.Context, plan *build.Plan, f buildFlags) (*build
 		summary.SHA256 = hexSHA256(sums)
 	}
 	if f.sha256sum {
-		if err = writeSHA256SUM(path, summary.SHA256); err != nil {
+		if err = durable.Rename(pendingSum(path), sumFile(path)); err != nil {
 			return nil, err
 		}
 	}

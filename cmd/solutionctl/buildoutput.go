@@ -59,9 +59,17 @@ func archivePath(to string, solution *schema.Solution) (string, error) {
 	return to, nil
 }
 
-// writeSHA256SUM writes the file that `sha256sum -c` reads beside the archive.
-func writeSHA256SUM(path, sum string) error {
-	return writeFile(filepath.Join(filepath.Dir(path), "SHA256SUM"), 0o644, func(w io.Writer) error {
+// sumFile is what `sha256sum -c` reads beside an archive. Until the archive is published it lies at pendingSum.
+func sumFile(path string) string { return filepath.Join(filepath.Dir(path), "SHA256SUM") }
+
+func pendingSum(path string) string { return sumFile(path) + ".partial" }
+
+// writeSum writes the digest of an archive that is not published yet.
+func writeSum(path, sum string) error {
+	if info, err := os.Lstat(sumFile(path)); err == nil && info.IsDir() {
+		return report.Errorf(report.Failure, "%s is a directory", sumFile(path)).WithHint("remove it, or leave out --sha256sum")
+	}
+	return writeFile(pendingSum(path), 0o644, func(w io.Writer) error {
 		_, err := fmt.Fprintf(w, "%s  %s\n", sum, filepath.Base(path))
 		return err
 	})

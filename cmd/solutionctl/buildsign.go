@@ -20,7 +20,7 @@ import (
 // follower hashes an archive behind its writing. The archive is published when its digest is known and it is signed.
 type follower struct {
 	*chunk.Follower
-	sign func(*chunk.Sums) error
+	prepare func(*chunk.Sums) error // what is published with the archive
 }
 
 func (f follower) Wait() error {
@@ -28,7 +28,7 @@ func (f follower) Wait() error {
 	if err != nil {
 		return err
 	}
-	return f.sign(sums)
+	return f.prepare(sums)
 }
 
 // pendingBundle returns the path of the signature until its archive is published. Readers find it there, too: at each moment the
@@ -46,17 +46,24 @@ func (a *app) writeAndSum(ctx context.Context, plan *build.Plan, path string, f 
 	defer stop()
 	signer := a.loadAside(ctx, f.signing, stop)
 	var hashes *chunk.Follower
-	pending := false // the signature lies there, and is ours
+	var pending []string // files of ours that get their names with the archive
 	options.Follow = func(r io.ReaderAt, size int64) (build.Follower, error) {
 		var err error
 		hashes, err = chunk.Follow(ctx, r, size, a.sink)
 		return follower{hashes, func(sums *chunk.Sums) error {
+			if f.sha256sum {
+				if failure := writeSum(path, hexSHA256(sums)); failure != nil {
+					return failure
+				}
+				pending = append(pending, pendingSum(path))
+			}
 			opened, failure := signer()
 			if failure != nil || opened == nil {
 				return failure
 			}
-			failure = a.signBuilt(ctx, plan, path, sums, opened, f)
-			pending = failure == nil
+			if failure = a.signBuilt(ctx, plan, path, sums, opened, f); failure == nil {
+				pending = append(pending, pendingBundle(path))
+			}
 			return failure
 		}}, err
 	}
@@ -69,8 +76,8 @@ func (a *app) writeAndSum(ctx context.Context, plan *build.Plan, path string, f 
 		if _, keyErr := signer(); keyErr != nil && !errors.Is(keyErr, context.Canceled) {
 			err = keyErr
 		}
-		if pending {
-			err = errors.Join(err, durable.Remove(pendingBundle(path)))
+		for _, file := range pending {
+			err = errors.Join(err, durable.Remove(file))
 		}
 		return nil, nil, nil, err
 	}

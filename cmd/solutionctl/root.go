@@ -2,13 +2,11 @@ package main
 
 import (
 	"os"
-	"path/filepath"
 	"runtime"
 
 	"github.com/spf13/cobra"
 
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/settings"
-	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 // newRootCommand returns the whole command line. A new command is one word here and one file beside this one.
@@ -29,6 +27,7 @@ variable or in a configuration file: see 'solutionctl config --help'.`
 	root.SilenceErrors = true
 	root.SilenceUsage = true
 	root.DisableSuggestions = true // newGroup makes them a hint
+	a.refuseHelpOfUnknown(root)
 	root.CompletionOptions.DisableDefaultCmd = true
 	a.addGlobalFlags(root)
 	a.settings = settings.New(root, a.getenv, defaultConfigFile(runtime.GOOS, os.Geteuid(), a.getenv))
@@ -50,49 +49,14 @@ func (a *app) watch(cmd *cobra.Command) {
 	}
 }
 
-// newGroup returns a command that only has others below it. Called by itself it shows its help; a name that it does
-// not know is an error.
-func newGroup(use, short string, commands ...*cobra.Command) *cobra.Command {
-	group := &cobra.Command{
-		Use:   use,
-		Short: short,
-		Args:  cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return cmd.Help()
-			}
-			err := report.Errorf(report.Usage, "unknown command %q for %q", args[0], cmd.CommandPath())
-			cmd.SuggestionsMinimumDistance = 2
-			if similar := cmd.SuggestionsFor(args[0]); len(similar) > 0 {
-				return err.WithHint("did you mean '%s %s'?", cmd.CommandPath(), similar[0])
-			}
-			return err.WithHint("'%s --help' lists the commands", cmd.CommandPath())
-		},
-	}
-	group.AddCommand(commands...)
-	return group
-}
-
-// addSection adds commands that serve one purpose, in the order in which people need them.
-func addSection(group *cobra.Command, title string, commands ...*cobra.Command) {
-	group.AddGroup(&cobra.Group{ID: title, Title: title + ":"})
-	for _, command := range commands {
-		command.GroupID = title
-	}
-	group.AddCommand(commands...)
-}
-
-// defaultConfigFile returns the path of the configuration file unless --config names another one: one place for the administrator of
-// a host, one for everybody else (XDG Base Directory Specification).
-func defaultConfigFile(system string, user int, getenv func(string) string) string {
-	switch {
-	case user == 0:
-		return "/etc/solutionctl/config.yaml"
-	case getenv("XDG_CONFIG_HOME") != "":
-		return filepath.Join(getenv("XDG_CONFIG_HOME"), "solutionctl", "config.yaml")
-	case system == "windows":
-		return filepath.Join(getenv("AppData"), "solutionctl", "config.yaml")
-	default:
-		return filepath.Join(getenv("HOME"), ".config", "solutionctl", "config.yaml")
-	}
+// refuseHelpOfUnknown makes --help after a name that a group does not know an error, as the name is without it.
+func (a *app) refuseHelpOfUnknown(root *cobra.Command) {
+	show := root.HelpFunc()
+	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		if names := cmd.Flags().Args(); cmd.HasSubCommands() && len(names) > 0 {
+			a.unhelpful = unknownCommand(cmd, names[0])
+			return
+		}
+		show(cmd, args)
+	})
 }

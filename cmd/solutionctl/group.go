@@ -1,0 +1,44 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// newGroup returns a command that only has others below it. Called by itself it shows its help; a name that it does
+// not know is an error.
+func newGroup(use, short string, commands ...*cobra.Command) *cobra.Command {
+	group := &cobra.Command{
+		Use:   use,
+		Short: short,
+		Args:  cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return cmd.Help()
+			}
+			return unknownCommand(cmd, args[0])
+		},
+	}
+	group.AddCommand(commands...)
+	return group
+}
+
+// unknownCommand is the error for a name that a group does not know.
+func unknownCommand(group *cobra.Command, name string) error {
+	err := report.Errorf(report.Usage, "unknown command %q for %q", name, group.CommandPath())
+	group.SuggestionsMinimumDistance = 2
+	if similar := group.SuggestionsFor(name); len(similar) > 0 {
+		return err.WithHint("did you mean '%s %s'?", group.CommandPath(), similar[0])
+	}
+	return err.WithHint("'%s --help' lists the commands", group.CommandPath())
+}
+
+// addSection adds commands that serve one purpose, in the order in which people need them.
+func addSection(group *cobra.Command, title string, commands ...*cobra.Command) {
+	group.AddGroup(&cobra.Group{ID: title, Title: title + ":"})
+	for _, command := range commands {
+		command.GroupID = title
+	}
+	group.AddCommand(commands...)
+}
