@@ -22,7 +22,9 @@ import (
 
 	"github.com/solutionctl/solutionctl/build/iso"
 	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/definitions"
 	"github.com/solutionctl/solutionctl/deployer/host/store"
+	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 	"github.com/solutionctl/solutionctl/sign"
@@ -59,7 +61,7 @@ func (c *fakeCluster) AddEndpoints(_ context.Context, more schema.ClusterRegistr
 	return &more, c.failing
 }
 
-func (c *fakeCluster) RecordImport(_ context.Context, r deployer.ImportRecord) ([]string, error) {
+func (c *fakeCluster) RecordImport(_ context.Context, r records.ImportRecord) ([]string, error) {
 	if c.failing != nil {
 		return nil, c.failing
 	}
@@ -551,7 +553,7 @@ func (w *world) activate(version string) {
 // fakeVerbs carry out what a plan says about this host.
 type fakeVerbs struct {
 	plan   *schema.Convergence
-	export deployer.Export
+	export definitions.Export
 }
 
 func (v *fakeVerbs) PlanConvergence(context.Context, *schema.SolutionsConfiguration, deployer.Host) (*schema.Convergence, error) {
