@@ -1,6 +1,6 @@
 // Package lint judges whether a packaged application follows the requirements, before it leaves.
 //
-// A Target is what is judged: an archive, a directory with its content, or a project that would be built. Run applies
-// the rules of the catalogue to it and returns findings. A Rule is one value: identifier, severity, documentation and a
-// check. Rules lists them all.
+// Judge takes paths of projects, archives and directories, applies the rules of the catalogue, corrects what it is asked
+// to, and returns what there is to say; Why tells what asks for an image. Run is for whoever has opened a target already.
+// A Rule is one value: identifier, severity, text and a check. Its row stands above the check, its text in rules/ID.md.
 package lint
