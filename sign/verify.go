@@ -3,7 +3,6 @@ package sign
 import (
 	"context"
 	"crypto"
-	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"io"
@@ -433,16 +432,6 @@ func (v *verification) mostTelling() *Signature {
 	return nil
 }
 
-// content returns the list to check the archive with, and the digest of the whole.
-func (v *verification) content(accepted []*candidate) (*chunk.List, [sha256.Size]byte) {
-	for _, c := range accepted {
-		if st := c.bundle.Statement(); st != nil {
-			return &st.Predicate.Chunks, st.SHA256()
-		}
-	}
-	return &v.sums.Chunks, v.sums.SHA256
-}
-
 func (v *verification) checkHistory(solution bundle.Solution, digest []byte) error {
 	if err := v.Store.CheckArchive(digest, solution); err != nil {
 		v.verdict.check("revocation", Failed, err.Error())
@@ -463,113 +452,5 @@ func (v *verification) checkHistory(solution bundle.Solution, digest []byte) err
 		return err
 	}
 	v.verdict.check("version", Passed, "")
-	return nil
-}
-
-// decisive tells whether something hangs on the digest of the whole beyond what the chunks say. Whoever has signed both may
-// have signed the digest of another archive, one that was not revoked or that was imported before.
-func (v *verification) decisive() bool {
-	return v.Store.RevokesArchives() || v.State.Knows(*v.verdict.Solution)
-}
-
-func (v *verification) checkContent(ctx context.Context, list *chunk.List, digest [sha256.Size]byte) error {
-	if v.sums == nil && (v.Full || !v.OnRead && v.decisive()) {
-		if err := v.sum(ctx, list.Size); err != nil {
-			return err
-		}
-	}
-	if v.OnRead && v.sums == nil {
-		v.verdict.check("content", Deferred, "checked at each read")
-		return nil
-	}
-	bad, err := v.differences(ctx, list)
-	if err == nil && v.Unchanged != nil {
-		err = v.Unchanged()
-	}
-	if err != nil {
-		return err
-	}
-	if len(bad) > 0 || v.sums != nil && v.sums.SHA256 != digest {
-		err := v.altered(bad, list.Size)
-		v.verdict.check("content", Failed, err.Error())
-		return err
-	}
-	v.verdict.check("content", Passed, fmt.Sprintf("%d bytes", list.Size))
-	return nil
-}
-
-// altered notes which parts of the archive are not what was signed.
-func (v *verification) altered(bad []chunk.Range, size int64) error {
-	v.verdict.Tampered = nil
-	for _, place := range bad {
-		entry := Tampered{From: place.From, To: place.To}
-		if v.Locate != nil {
-			entry.File = v.Locate(place)
-		}
-		v.verdict.Tampered = append(v.verdict.Tampered, entry)
-	}
-	return describe(bad, size)
-}
-
-// differences compares with the digests that were computed already, or reads the file with all workers.
-func (v *verification) differences(ctx context.Context, list *chunk.List) ([]chunk.Range, error) {
-	if v.sums != nil && v.sums.Chunks.ChunkSize == list.ChunkSize {
-		return list.Compare(&v.sums.Chunks), nil
-	}
-	return chunk.Verify(ctx, v.r, list, v.Workers, v.sink())
-}
-
-func describe(bad []chunk.Range, size int64) error {
-	if len(bad) == 0 {
-		return report.Errorf(report.Mismatch, "the statement contradicts itself: its chunks are those of the archive, its digest is not").
-			WithHint("sign the archive again")
-	}
-	if len(bad) == 1 && bad[0].Len() == size && size > chunk.DefaultSize {
-		return report.Errorf(report.Mismatch, "no part of the archive is what was signed").
-			WithHint("the signature belongs to another archive")
-	}
-	more := ""
-	if len(bad) > 1 {
-		more = fmt.Sprintf(" and %d further ranges", len(bad)-1)
-	}
-	return report.Errorf(report.Corrupt, "bytes %d to %d%s differ from what was signed", bad[0].From, bad[0].To-1, more).
-		WithHint("copy the archive again from its source, and verify that copy")
-}
-
-func (v *verification) checkIdentity(r *chunk.Reader, accepted []*candidate) error {
-	if v.Identify == nil {
-		v.verdict.check("identity", Skipped, "")
-		return nil
-	}
-	inside, err := v.Identify(r, r.Size())
-	for _, c := range accepted {
-		if st := c.bundle.Statement(); err == nil && st != nil {
-			err = inside.compare(st)
-		}
-	}
-	if err != nil {
-		v.verdict.check("identity", Failed, err.Error())
-		return err
-	}
-	v.verdict.check("identity", Passed, inside.String())
-	return nil
-}
-
-// Identity is what the manifest of an archive says, and what it is.
-type Identity struct {
-	bundle.Solution
-	ManifestDigest string // "sha256:…" of manifest.yaml
-}
-
-// compare refuses a statement that says something else of the manifest. One may leave out the digest.
-func (i Identity) compare(st *bundle.Statement) error {
-	hint := "the vendor has to sign the archive with the name and version of its manifest"
-	if signed := st.Predicate.Solution; signed != i.Solution {
-		return report.Errorf(report.Mismatch, "%s was signed, but the manifest in the archive says %s", signed, i.Solution).WithHint("%s", hint)
-	}
-	if signed := st.Predicate.ManifestDigest; signed != "" && signed != i.ManifestDigest {
-		return report.Errorf(report.Mismatch, "manifest.yaml with digest %s was signed, the one in the archive has %s", signed, i.ManifestDigest).
-			WithHint("the vendor has to sign the archive again")
-	}
 	return nil
 }

@@ -226,8 +226,6 @@ func (u Use) String() string {
 	return text + " in namespace " + u.Namespace
 }
 
-// cluster.ClaimKind is what holds data outside of custom resources.
-
 // IsClaim reports whether this is about volume claims: they go with their namespace, after the pods that use them.
 func (u Use) IsClaim() bool { return u.Kind == cluster.ClaimKind }
 
