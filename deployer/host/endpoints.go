@@ -69,8 +69,8 @@ func (h *Host) authorityFor(endpoints []string, file string) (string, error) {
 	case err != nil:
 		return "", err
 	case file != "":
-		data, err := os.ReadFile(file)
-		return string(data), err
+		data, failure := os.ReadFile(file)
+		return string(data), failure
 	case !needed:
 		return "", nil
 	}

@@ -132,7 +132,7 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.Host.Cluster, w.Host.Mounts, w.Sink, w.Version = w.cluster, w.mounts, w, "1.0.0"
+	w.Cluster, w.Mounts, w.Sink, w.Version = w.cluster, w.mounts, w, "1.0.0"
 	w.Now = func() time.Time { return today }
 	w.options = ImportOptions{State: w.path("state.json"), Trusted: func() (*trust.Store, error) {
 		return trust.Keys(map[string]*key.Public{"acme": w.acme.Public()}), nil
@@ -263,7 +263,7 @@ func (w *world) stored() []string {
 		ids = append(ids, e.ID())
 		files[e.Path] = true
 	}
-	err = filepath.WalkDir(w.path("store"), func(path string, entry fs.DirEntry, err error) error {
+	err = filepath.WalkDir(w.path("store"), func(path string, _ fs.DirEntry, err error) error {
 		if err == nil && strings.HasSuffix(path, ".iso") && !files[path] {
 			w.t.Errorf("%s is left over", path)
 		}
@@ -445,7 +445,7 @@ func TestImport(t *testing.T) {
 	})
 	t.Run("no cluster", func(t *testing.T) {
 		w := newWorld(t)
-		w.Host.Cluster = nil
+		w.Cluster = nil
 		if done, err := w.do(w.archive("1.0.0")); err != nil || done.Recorded {
 			t.Errorf("%+v, %v", done, err)
 		}
@@ -476,6 +476,18 @@ func TestImport(t *testing.T) {
 		w.remove(sign.BundleName(path, ""))
 		if done, err := w.do(path); err != nil || len(done.Archives[0].Signers) != 0 {
 			t.Errorf("%+v, %v", done, err)
+		}
+	})
+	t.Run("a hostile second signer", func(t *testing.T) {
+		w := newWorld(t)
+		path := w.archive("1.0.0")
+		w.sign(path, "9.0.0", w.mallory, "mallory")
+		done, err := w.do(path)
+		if err != nil || !slices.Equal(done.Archives[0].Signers, []string{"acme"}) || !slices.Equal(w.stored(), []string{"demo-1.0.0"}) {
+			t.Errorf("%+v, %v", done, err)
+		}
+		if _, known := w.cluster.imports["demo-1.0.0"]; !known {
+			t.Errorf("recorded: %v", w.cluster.imports)
 		}
 	})
 	t.Run("an endpoint, with the authority of this host", func(t *testing.T) {
@@ -509,7 +521,7 @@ func TestUnimport(t *testing.T) {
 		}, report.NotFound, "imported on another host by root@there, as /there.iso", true},
 		{"in use", []string{"demo", "1.0.0"}, func(w *world) { w.cluster.inUse = "demo-1.0.0" }, report.InUse, "is in an environment", true},
 		{"active, says the file", []string{"demo", "1.0.0"}, func(w *world) {
-			w.Host.Cluster = nil
+			w.Cluster = nil
 			w.activate("latest")
 		}, report.InUse, "demo-1.0.0 is active", true},
 	} {

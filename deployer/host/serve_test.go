@@ -68,21 +68,16 @@ func TestServe(t *testing.T) {
 	if _, err := w.do(w.archive("1.0.0")); err != nil {
 		t.Fatal(err)
 	}
-	dir, err := os.MkdirTemp("", "host") // short enough for the name of a socket
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer os.RemoveAll(dir) //nolint:errcheck // for a temporary directory
-	manager, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: dir + "/notify", Net: "unixgram"})
+	manager, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: w.path("notify"), Net: "unixgram"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer manager.Close() //nolint:errcheck // nothing was written
 	states := func() string {
 		buffer := make([]byte, 100)
-		n, err := manager.Read(buffer)
-		if err != nil {
-			t.Fatal(err)
+		n, failure := manager.Read(buffer)
+		if failure != nil {
+			t.Fatal(failure)
 		}
 		return string(buffer[:n])
 	}
@@ -93,7 +88,7 @@ func TestServe(t *testing.T) {
 	go func() {
 		ended <- Serve(ctx, ServeOptions{
 			Store: w.path("store"), Listen: "127.0.0.1:0", MaxTransfers: DefaultTransfers, AccessLog: w.path("access.log"), Output: io.Discard, Errors: io.Discard,
-			Hangup: hangups, NotifySocket: dir + "/notify", Sink: events, Now: w.Now,
+			Hangup: hangups, NotifySocket: w.path("notify"), Sink: events, Now: w.Now,
 		})
 	}()
 	if got := states(); got != "READY=1" {
