@@ -114,7 +114,7 @@ func (o *ActivateOptions) accepted() definitions.Accepted {
 
 // activation is what a version is for the whole cluster, as it was and is now asked for.
 func (d *Deployer) activation(ctx context.Context, o ActivateOptions, p *render.Payload, settings render.Settings) (*engine.Release, error) {
-	key := engine.Key{Solution: p.Solution.Metadata.Name}
+	key := engine.Key{Name: p.Solution.Metadata.Name}
 	previous, err := d.previousSettings(ctx, key)
 	if err != nil {
 		return nil, err
@@ -132,13 +132,13 @@ func (d *Deployer) activation(ctx context.Context, o ActivateOptions, p *render.
 
 // clusterObjects renders a version for the whole cluster as the settings of a revision say.
 func (d *Deployer) clusterObjects(ctx context.Context, p *render.Payload, s render.Settings, said map[string]string) ([]*unstructured.Unstructured, error) {
-	key := engine.Key{Solution: p.Solution.Metadata.Name}
+	key := engine.Key{Name: p.Solution.Metadata.Name}
 	s.ClusterWide = said[settingClusterWide] == "true"
 	names, err := render.ActivationSecrets(p, s)
 	if err != nil {
 		return nil, err
 	}
-	if s.Secrets, err = d.secrets(ctx, render.SystemNamespace(key.Solution), names); err != nil {
+	if s.Secrets, err = d.secrets(ctx, render.SystemNamespace(key.Name), names); err != nil {
 		return nil, err
 	}
 	objects, err := render.Activation(p, s)

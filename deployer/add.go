@@ -129,7 +129,7 @@ func (d *Deployer) choose(ctx context.Context, catalog *records.Catalog, solutio
 // checkAbsent refuses to add a version where another one is: that is an upgrade or a downgrade.
 func (d *Deployer) checkAbsent(ctx context.Context, i schema.Import, namespaces []metalk8s.Namespace) error {
 	for _, n := range namespaces {
-		state, err := d.Records.Engine.State(ctx, engine.Key{Namespace: n.Name, Solution: i.Name})
+		state, err := d.Records.Engine.State(ctx, engine.Key{Namespace: n.Name, Name: i.Name})
 		if err != nil {
 			return err
 		}
@@ -297,7 +297,7 @@ func (d *Deployer) setVersion(ctx context.Context, namespaces []metalk8s.Namespa
 
 // release renders a version for one namespace.
 func (d *Deployer) release(ctx context.Context, one *placement, n metalk8s.Namespace) (engine.Release, []string, error) {
-	key := engine.Key{Namespace: n.Name, Solution: one.Name}
+	key := engine.Key{Namespace: n.Name, Name: one.Name}
 	release := engine.Release{Key: key, Version: one.Version, Operation: one.operation}
 	previous, err := d.previousSettings(ctx, key)
 	if err != nil {

@@ -162,7 +162,7 @@ type installation struct {
 func (d *Deployer) installed(ctx context.Context, solution string, namespaces []metalk8s.Namespace) ([]installation, error) {
 	var list []installation
 	for _, n := range namespaces {
-		state, err := d.Records.Engine.State(ctx, engine.Key{Namespace: n.Name, Solution: solution})
+		state, err := d.Records.Engine.State(ctx, engine.Key{Namespace: n.Name, Name: solution})
 		if err != nil {
 			return nil, err
 		}

@@ -152,7 +152,7 @@ func (d *Deployer) planActive(ctx context.Context, plan *schema.Convergence, fla
 // isActive tells whether a version is the active one and nothing is left to do for that: no operation is pending, and
 // MetalK8s' document says the same as our record, if there is one.
 func (d *Deployer) isActive(ctx context.Context, solution, version string) (bool, error) {
-	state, err := d.Records.Engine.State(ctx, engine.Key{Solution: solution})
+	state, err := d.Records.Engine.State(ctx, engine.Key{Name: solution})
 	if err != nil {
 		return false, err
 	}

@@ -48,7 +48,7 @@ func (d *Deployer) planDeactivation(ctx context.Context, o DeactivateOptions) (*
 	if err != nil {
 		return nil, err
 	}
-	state, err := d.Records.Engine.State(ctx, engine.Key{Solution: o.Solution})
+	state, err := d.Records.Engine.State(ctx, engine.Key{Name: o.Solution})
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +66,7 @@ func (d *Deployer) planDeactivation(ctx context.Context, o DeactivateOptions) (*
 	if err = d.checkDeactivation(ctx, t, o, crds); err != nil {
 		return nil, err
 	}
-	release := engine.Release{Key: engine.Key{Solution: o.Solution}, Operation: "deactivate"}
+	release := engine.Release{Key: engine.Key{Name: o.Solution}, Operation: "deactivate"}
 	if o.Data != KeepData {
 		for _, object := range crds {
 			release.Delete = append(release.Delete, definitions.Ref(object.GetName()))

@@ -134,7 +134,7 @@ func (g *granting) version(ctx context.Context, catalog *records.Catalog, i sche
 		return err
 	}
 	if g.o.ProtectCRDs {
-		activation = append(activation, definitions.Protect(engine.Key{Solution: i.Name}, activation)...)
+		activation = append(activation, definitions.Protect(engine.Key{Name: i.Name}, activation)...)
 	}
 	for _, object := range activation {
 		switch group := object.GroupVersionKind().Group; {

@@ -59,7 +59,7 @@ func (d *Deployer) orphans(ctx context.Context, plan *engine.Plan) ([]*unstructu
 func losesWebhook(definition *unstructured.Unstructured, plan *engine.Plan) bool {
 	strategy, _, _ := unstructured.NestedString(definition.Object, "spec", "conversion", "strategy")
 	service, _, _ := unstructured.NestedMap(definition.Object, "spec", "conversion", "webhook", "clientConfig", "service")
-	return strategy == "Webhook" && service["namespace"] == render.SystemNamespace(plan.Release.Solution) &&
+	return strategy == "Webhook" && service["namespace"] == render.SystemNamespace(plan.Release.Name) &&
 		!slices.ContainsFunc(plan.Release.Objects, func(o *unstructured.Unstructured) bool {
 			return o.GetKind() == "Service" && o.GetNamespace() == service["namespace"] && o.GetName() == service["name"]
 		})

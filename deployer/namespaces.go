@@ -370,9 +370,9 @@ func (d *Deployer) usage(ctx context.Context, namespaces []metalk8s.Namespace, s
 	usage = slices.DeleteFunc(usage, func(u metalk8s.Use) bool { return u.Solution == "" && len(u.Objects) == 0 })
 	for _, s := range states {
 		version, deployed := records.DeployedVersion(s)
-		listed := slices.ContainsFunc(usage, func(u metalk8s.Use) bool { return u.Namespace == s.Namespace && u.Solution == s.Solution })
+		listed := slices.ContainsFunc(usage, func(u metalk8s.Use) bool { return u.Namespace == s.Namespace && u.Solution == s.Name })
 		if deployed && !listed {
-			usage = append(usage, metalk8s.Use{Namespace: s.Namespace, Solution: s.Solution, Version: version})
+			usage = append(usage, metalk8s.Use{Namespace: s.Namespace, Solution: s.Name, Version: version})
 		}
 	}
 	return usage, nil

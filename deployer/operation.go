@@ -210,7 +210,7 @@ func (t *task) finish() *schema.Operation {
 	for _, p := range t.plans {
 		part := schema.OperationPart{Namespace: p.Release.Namespace, Resumes: p.Resumes != nil, Changes: []schema.Change{}}
 		if len(p.Release.Together) > 0 {
-			part.Solution, part.Version = p.Release.Solution, p.Release.Version
+			part.Solution, part.Version = p.Release.Name, p.Release.Version
 		}
 		records = slices.DeleteFunc(slices.Clone(records), func(c schema.Change) bool {
 			mine := recordOf(c, p.Release.Namespace)

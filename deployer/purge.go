@@ -176,13 +176,13 @@ func (d *Deployer) onRecords(ctx context.Context, states []*engine.State) ([]str
 	var things []string
 	for _, s := range states {
 		version, deployed := records.DeployedVersion(s)
-		what := strings.TrimSpace(s.Solution + " " + version)
+		what := strings.TrimSpace(s.Name + " " + version)
 		switch {
 		case s.Damage != nil:
 			things = append(things, fmt.Sprintf("Secret %s cannot be read (solutionctl deploy repair --records)", s.Secret()))
 			continue
 		case deployed && s.Namespace == "":
-			things = append(things, fmt.Sprintf("%s is active (solutionctl deploy deactivate %s)", what, s.Solution))
+			things = append(things, fmt.Sprintf("%s is active (solutionctl deploy deactivate %s)", what, s.Name))
 			continue
 		case deployed:
 			things = append(things, fmt.Sprintf("%s is deployed in namespace %s", what, s.Namespace))
@@ -192,7 +192,7 @@ func (d *Deployer) onRecords(ctx context.Context, states []*engine.State) ([]str
 			continue
 		}
 		for _, object := range records.ObjectsOf(s) {
-			if s.Namespace == "" && object.Kind == cluster.NamespaceKind.Kind && object.Name == render.SystemNamespace(s.Solution) {
+			if s.Namespace == "" && object.Kind == cluster.NamespaceKind.Kind && object.Name == render.SystemNamespace(s.Name) {
 				continue
 			}
 			there, err := d.stillThere(ctx, object)
@@ -200,7 +200,7 @@ func (d *Deployer) onRecords(ctx context.Context, states []*engine.State) ([]str
 				return nil, err
 			}
 			if there {
-				things = append(things, fmt.Sprintf("%s was kept when %s was removed", object.ObjectRef, s.Solution))
+				things = append(things, fmt.Sprintf("%s was kept when %s was removed", object.ObjectRef, s.Name))
 			}
 		}
 	}
@@ -221,7 +221,7 @@ func (d *Deployer) solutionNamespaces(ctx context.Context) ([]*unstructured.Unst
 			return nil, err
 		}
 		solution := strings.TrimSuffix(object.GetName(), render.SystemNamespace(""))
-		if object.GetName() == render.SystemNamespace(solution) && object.GetLabels()[engine.LabelRelease] == (engine.Key{Solution: solution}).ID() {
+		if object.GetName() == render.SystemNamespace(solution) && object.GetLabels()[engine.LabelRelease] == (engine.Key{Name: solution}).ID() {
 			object.SetGroupVersionKind(cluster.NamespaceKind)
 			ours = append(ours, object)
 		}

@@ -154,7 +154,7 @@ func (d *Deployer) brokenRecords(ctx context.Context, o RepairOptions) ([]broken
 		if !inside && o.Environment == "" && key.Namespace != engine.Nowhere {
 			n, inside = metalk8s.Namespace{Name: key.Namespace}, true
 		}
-		if !inside || o.Solution != "" && key.Solution != o.Solution {
+		if !inside || o.Solution != "" && key.Name != o.Solution {
 			continue
 		}
 		all = append(all, &brokenRecord{key: key, state: cmp.Or(states[key], &engine.State{Key: key}), lost: lost[key], namespace: n})
@@ -225,7 +225,7 @@ func (d *Deployer) rebuild(ctx context.Context, t *task, r brokenRecord, write b
 	}
 	record := schema.ObjectRef{APIVersion: "v1", Kind: cluster.SecretKind.Kind, Namespace: cluster.SystemNamespace, Name: engine.RecordName(r.key)}
 	part := schema.OperationPart{
-		Namespace: r.key.Namespace, Solution: r.key.Solution, Version: match.Release.Version,
+		Namespace: r.key.Namespace, Solution: r.key.Name, Version: match.Release.Version,
 		Changes: []schema.Change{{Action: schema.ActionUpdate, Object: record, Note: "the record is rebuilt: " + r.why}},
 	}
 	if !r.known() {
@@ -250,9 +250,9 @@ func (r *brokenRecord) leftOff(m *engine.Match) []string {
 			notices = append(notices, fmt.Sprintf("%s, version %s: %s: %s", r.key, m.Release.Version, what, strings.Join(names, ", ")))
 		}
 	}
-	again := "solutionctl deploy activate " + r.key.Solution + " " + m.Release.Version
+	again := "solutionctl deploy activate " + r.key.Name + " " + m.Release.Version
 	if r.key.Namespace != "" {
-		again = fmt.Sprintf("solutionctl deploy add %s %s %s", r.namespace.Environment, r.key.Solution, m.Release.Version)
+		again = fmt.Sprintf("solutionctl deploy add %s %s %s", r.namespace.Environment, r.key.Name, m.Release.Version)
 	}
 	say("not on record, as they are not as the archive has them ('"+again+"' takes them back)", m.Changed)
 	say("not there any more ('"+again+"' makes them)", m.Missing)
@@ -276,11 +276,11 @@ func (r *brokenRecord) leftOff(m *engine.Match) []string {
 
 // hopeless is the error for a record of which no imported version has anything.
 func (r *brokenRecord) hopeless(m *engine.Match) error {
-	e := report.Errorf(report.Refused, "nothing of Solution %s in %s is as version %s has it", r.key.Solution, r.key, m.Release.Version)
+	e := report.Errorf(report.Refused, "nothing of Solution %s in %s is as version %s has it", r.key.Name, r.key, m.Release.Version)
 	if r.key.Namespace == "" {
-		return e.WithHint("activate it again: solutionctl deploy activate %s", r.key.Solution)
+		return e.WithHint("activate it again: solutionctl deploy activate %s", r.key.Name)
 	}
-	return e.WithHint("add it again: solutionctl deploy add %s %s VERSION", r.namespace.Environment, r.key.Solution)
+	return e.WithHint("add it again: solutionctl deploy add %s %s VERSION", r.namespace.Environment, r.key.Name)
 }
 
 // bestMatch is the imported version of which the cluster has most.
@@ -312,21 +312,21 @@ func (d *Deployer) bestMatch(ctx context.Context, r brokenRecord) (*engine.Match
 // likelyVersions are the imported versions that may be what is deployed, the likeliest first: the one on record, else the one
 // that is asked for, else from the highest down.
 func (d *Deployer) likelyVersions(ctx context.Context, catalog *records.Catalog, r brokenRecord) ([]schema.Import, error) {
-	versions := catalog.Of(r.key.Solution)
-	asked := r.namespace.Versions[r.key.Solution]
+	versions := catalog.Of(r.key.Name)
+	asked := r.namespace.Versions[r.key.Name]
 	if r.key.Namespace == "" {
 		solutions, err := d.Records.Documents.Solutions(ctx)
 		if err != nil {
 			return nil, err
 		}
-		asked = solutions.Active(r.key.Solution)
+		asked = solutions.Active(r.key.Name)
 	}
 	if r.known() {
 		asked = r.state.Current.Version
 		versions = slices.DeleteFunc(versions, func(i schema.Import) bool { return i.Version != asked })
 	}
 	if len(versions) == 0 {
-		return nil, report.Errorf(report.NotImported, "no version of Solution %s that it could be is imported", r.key.Solution).
+		return nil, report.Errorf(report.NotImported, "no version of Solution %s that it could be is imported", r.key.Name).
 			WithHint("import its archive and run the command again, or give the record up: kubectl delete secret -n %s %s", cluster.SystemNamespace, engine.RecordName(r.key))
 	}
 	slices.Reverse(versions)
@@ -389,7 +389,7 @@ func (d *Deployer) settingsOf(ctx context.Context, p *render.Payload, r brokenRe
 			if class, _, _ := unstructured.NestedString(orEmpty(live).Object, "spec", "ingressClassName"); class != "" {
 				settings[settingIngressClass] = class
 			}
-		case object.GetKind() == cluster.DeploymentKind.Kind && object.GetName() == records.OperatorName(r.key.Solution):
+		case object.GetKind() == cluster.DeploymentKind.Kind && object.GetName() == records.OperatorName(r.key.Name):
 			live, err := d.Cluster.Get(ctx, cluster.DeploymentKind, object.GetNamespace(), object.GetName())
 			if err != nil {
 				return nil, err
@@ -412,7 +412,7 @@ func orEmpty(object *unstructured.Unstructured) *unstructured.Unstructured {
 
 // toldOf are the versions that an operator was told of: those that were imported when it was deployed.
 func (d *Deployer) toldOf(ctx context.Context, key engine.Key, imported []*render.Payload) ([]*render.Payload, error) {
-	object, err := d.Cluster.Get(ctx, cluster.ConfigMapKind, key.Namespace, records.OperatorName(key.Solution)+"-config")
+	object, err := d.Cluster.Get(ctx, cluster.ConfigMapKind, key.Namespace, records.OperatorName(key.Name)+"-config")
 	if err != nil || object == nil {
 		return imported, err
 	}

@@ -47,7 +47,7 @@ func (d *Deployer) planRemove(ctx context.Context, o RemoveOptions, namespaces [
 		return nil, err
 	}
 	for _, n := range namespaces {
-		key := engine.Key{Namespace: n.Name, Solution: o.Solution}
+		key := engine.Key{Namespace: n.Name, Name: o.Solution}
 		state, err := d.Records.Engine.State(ctx, key)
 		if err != nil {
 			return nil, err

@@ -101,7 +101,7 @@ func (d *Deployer) planRepair(ctx context.Context, t *task, selected survey.Sele
 		for _, change := range p.Changes {
 			if change.Action == schema.ActionKeep && change.Object.Kind == cluster.DefinitionKind.Kind {
 				t.notice(fmt.Sprintf("%s was changed, and a repair does not touch definitions: solutionctl deploy activate %s %s",
-					change.Object, p.Release.Solution, p.Release.Version))
+					change.Object, p.Release.Name, p.Release.Version))
 			}
 		}
 	}

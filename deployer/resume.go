@@ -81,7 +81,7 @@ func (d *Deployer) unfinished(ctx context.Context, o ResumeOptions) (list []unfi
 		return nil, nil, err
 	}
 	states = slices.DeleteFunc(states, func(s *engine.State) bool {
-		return o.Solution != "" && s.Solution != o.Solution || o.Environment != "" && environmentOf[s.Namespace] != o.Environment
+		return o.Solution != "" && s.Name != o.Solution || o.Environment != "" && environmentOf[s.Namespace] != o.Environment
 	})
 	if len(states) == 0 && o.Solution != "" {
 		return nil, nil, records.NotDeployed(o.Solution)
@@ -93,14 +93,14 @@ func (d *Deployer) unfinished(ctx context.Context, o ResumeOptions) (list []unfi
 		}
 		environment := environmentOf[s.Namespace]
 		revision := s.Pending
-		if revision == nil && s.Namespace == "" && s.Current != nil && s.Current.Version != solutions.Active(s.Solution) {
+		if revision == nil && s.Namespace == "" && s.Current != nil && s.Current.Version != solutions.Active(s.Name) {
 			revision = s.Current
 		}
 		if revision == nil {
 			continue
 		}
 		list = append(list, unfinished{revision: revision, ResumedOperation: schema.ResumedOperation{
-			Environment: environment, Namespace: s.Namespace, Solution: s.Solution,
+			Environment: environment, Namespace: s.Namespace, Solution: s.Name,
 			PendingOperation: schema.PendingOperation{
 				Operation: revision.Operation, Version: revision.Version, User: revision.User, Started: revision.Started,
 			},

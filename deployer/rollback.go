@@ -66,14 +66,14 @@ func (d *Deployer) planRollback(ctx context.Context, o RollbackOptions, namespac
 	releases := make([]engine.Release, len(list))
 	for i, r := range list {
 		releases[i] = r.release
-		t.records = append(t.records, records.EntryChange(r.Name, metalk8s.EnvironmentConfigMap, "data."+r.release.Solution, r.Versions[r.release.Solution], r.release.Version)...)
+		t.records = append(t.records, records.EntryChange(r.Name, metalk8s.EnvironmentConfigMap, "data."+r.release.Name, r.Versions[r.release.Name], r.release.Version)...)
 	}
 	if t.plans, err = d.Records.Engine.PlanAll(ctx, releases, o.plan()); err != nil {
 		return nil, err
 	}
 	t.before = func(ctx context.Context) error {
 		for _, r := range list {
-			if err := d.Records.Documents.SetVersion(ctx, r.Name, r.release.Solution, r.release.Version); err != nil {
+			if err := d.Records.Documents.SetVersion(ctx, r.Name, r.release.Name, r.release.Version); err != nil {
 				return err
 			}
 		}
@@ -106,7 +106,7 @@ func (d *Deployer) retreats(ctx context.Context, t *task, catalog *records.Catal
 		if list[at], err = d.retreat(ctx, t, catalog, one, number); err != nil {
 			return nil, err
 		}
-		together[at] = schema.SolutionAt{Solution: list[at].release.Solution, Version: list[at].release.Version}
+		together[at] = schema.SolutionAt{Solution: list[at].release.Name, Version: list[at].release.Version}
 	}
 	for at := range list {
 		list[at].release.Together = slices.Delete(slices.Clone(together), at, at+1)
@@ -145,7 +145,7 @@ func (d *Deployer) retreat(ctx context.Context, t *task, catalog *records.Catalo
 	if err != nil {
 		return r, err
 	}
-	found, _, err := catalog.Find(i.state.Solution, revision.Version)
+	found, _, err := catalog.Find(i.state.Name, revision.Version)
 	if err != nil {
 		return r, err
 	}
@@ -154,8 +154,8 @@ func (d *Deployer) retreat(ctx context.Context, t *task, catalog *records.Catalo
 	}
 	r.release.Version, r.release.Settings = revision.Version, revision.Settings
 	what := ""
-	if i.state.Solution != t.Solution {
-		what = "Solution " + i.state.Solution + " in "
+	if i.state.Name != t.Solution {
+		what = "Solution " + i.state.Name + " in "
 	}
 	if revision == i.state.Current && i.state.Pending == nil {
 		t.notice(fmt.Sprintf("%snamespace %s was rolled back to version %s already; --revision goes to another", what, i.Name, revision.Version))
@@ -194,7 +194,7 @@ func (d *Deployer) checkRetreats(ctx context.Context, t *task, catalog *records.
 	}
 	return d.checkDependencies(ctx, catalog, func(h dependencies.Holdings) {
 		for _, r := range list {
-			dependencies.Put(r.release.Solution, r.release.Version, r.Namespace)(h)
+			dependencies.Put(r.release.Name, r.release.Version, r.Namespace)(h)
 		}
 	})
 }
@@ -219,9 +219,9 @@ func (i *installation) earlier(number int64) (*schema.DeploymentRevision, error)
 		}
 	}
 	if number != 0 {
-		return nil, report.Errorf(report.NotFound, "there is no revision %d of Solution %s in namespace %s to go back to", number, i.state.Solution, i.Name).
-			WithHint("see: solutionctl deploy history %s %s", i.Environment, i.state.Solution)
+		return nil, report.Errorf(report.NotFound, "there is no revision %d of Solution %s in namespace %s to go back to", number, i.state.Name, i.Name).
+			WithHint("see: solutionctl deploy history %s %s", i.Environment, i.state.Name)
 	}
-	return nil, report.Errorf(report.Refused, "there is nothing before what is in namespace %s of Solution %s", i.Name, i.state.Solution).
-		WithHint("see: solutionctl deploy history %s %s", i.Environment, i.state.Solution)
+	return nil, report.Errorf(report.Refused, "there is nothing before what is in namespace %s of Solution %s", i.Name, i.state.Name).
+		WithHint("see: solutionctl deploy history %s %s", i.Environment, i.state.Name)
 }

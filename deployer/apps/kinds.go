@@ -92,7 +92,7 @@ func (a *Apps) namespaces(ctx context.Context, environment, namespace string) ([
 // applications are the definitions of the version of a Solution in a namespace, those in the cluster where that was not
 // imported.
 func (a *Apps) applications(ctx context.Context, catalog *records.Catalog, n metalk8s.Namespace, solution string) ([]*unstructured.Unstructured, error) {
-	state, err := a.Records.Engine.State(ctx, engine.Key{Namespace: n.Name, Solution: solution})
+	state, err := a.Records.Engine.State(ctx, engine.Key{Namespace: n.Name, Name: solution})
 	if err != nil {
 		return nil, err
 	}

@@ -32,8 +32,8 @@ func Parse(object *unstructured.Unstructured) (*crd.Definition, error) {
 	return crd.New(&typed)
 }
 
-// judgement is what replacing definitions in the cluster would do to the objects that are stored.
-type judgement struct {
+// Judgement is what replacing definitions in the cluster would do to the objects that are stored.
+type Judgement struct {
 	Notices    []string
 	losses     []string // one line for each object or definition
 	lossy      []string // the definitions that the losses are about
@@ -50,7 +50,7 @@ type Accepted struct{ Loss, Invalid []string }
 
 // Judge judges replacing definitions in the cluster by these. The error says what would be lost and what would not be
 // valid any more, unless that is accepted for the definition, and what cannot be.
-func (g *Guard) Judge(ctx context.Context, objects []*unstructured.Unstructured, a Accepted) (*judgement, error) {
+func (g *Guard) Judge(ctx context.Context, objects []*unstructured.Unstructured, a Accepted) (*Judgement, error) {
 	j, err := g.judgeAll(ctx, ByName(objects), a)
 	if err == nil {
 		err = j.refusal()
@@ -59,7 +59,7 @@ func (g *Guard) Judge(ctx context.Context, objects []*unstructured.Unstructured,
 }
 
 // refusal is nil when nothing speaks against the definitions, or all of it is accepted.
-func (j *judgement) refusal() error {
+func (j *Judgement) refusal() error {
 	if len(j.impossible) > 0 {
 		return report.Errorf(report.Refused, "the API server never replaces these definitions, so the version cannot become active:\n  %s",
 			strings.Join(j.impossible, "\n  ")).
@@ -81,8 +81,8 @@ func (j *judgement) refusal() error {
 			acceptFlags(j.lossy, j.rejecting))
 }
 
-func (g *Guard) judgeAll(ctx context.Context, definitions map[string]*unstructured.Unstructured, a Accepted) (*judgement, error) {
-	j := &judgement{}
+func (g *Guard) judgeAll(ctx context.Context, definitions map[string]*unstructured.Unstructured, a Accepted) (*Judgement, error) {
+	j := &Judgement{}
 	for _, name := range slices.Sorted(maps.Keys(definitions)) {
 		live, err := g.Cluster.Get(ctx, cluster.DefinitionKind, "", name)
 		if err != nil {
@@ -126,7 +126,7 @@ func acceptFlags(lossy, rejecting []string) string {
 	return strings.Join(flags, " ")
 }
 
-func (g *Guard) judgeOne(ctx context.Context, j *judgement, live, desired *unstructured.Unstructured, a Accepted) error {
+func (g *Guard) judgeOne(ctx context.Context, j *Judgement, live, desired *unstructured.Unstructured, a Accepted) error {
 	before, err := Parse(live)
 	if err != nil {
 		return err

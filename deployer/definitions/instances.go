@@ -42,7 +42,7 @@ func (g *Guard) Of(ctx context.Context, catalog *records.Catalog, solution strin
 			names[r.Name] = true
 		}
 	}
-	state, err := g.Records.Engine.State(ctx, engine.Key{Solution: solution})
+	state, err := g.Records.Engine.State(ctx, engine.Key{Name: solution})
 	if err != nil {
 		return nil, err
 	}

@@ -23,7 +23,7 @@ import (
 const SettingProtect = "protectCRDs"
 
 // ProtectionName is that of the policy and of what binds it.
-func ProtectionName(key engine.Key) string { return key.Solution + ".crds.solutionctl.io" }
+func ProtectionName(key engine.Key) string { return key.Name + ".crds.solutionctl.io" }
 
 // Protect makes the API server refuse, whoever asks, to delete the definitions of a Solution: it returns the policy and
 // makes the definitions say how to lift it.
@@ -38,7 +38,7 @@ func Protect(key engine.Key, objects []*unstructured.Unstructured) []*unstructur
 	}
 	name := ProtectionName(key)
 	metadata := map[string]any{
-		"name": name, "labels": map[string]any{"app.kubernetes.io/part-of": key.Solution, "app.kubernetes.io/managed-by": "solutionctl"},
+		"name": name, "labels": map[string]any{"app.kubernetes.io/part-of": key.Name, "app.kubernetes.io/managed-by": "solutionctl"},
 	}
 	policy := map[string]any{
 		"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy", "metadata": metadata,
@@ -55,7 +55,7 @@ func Protect(key engine.Key, objects []*unstructured.Unstructured) []*unstructur
 				"expression": fmt.Sprintf("has(oldObject.metadata.annotations) && "+
 					"%[1]q in oldObject.metadata.annotations && oldObject.metadata.annotations[%[1]q] == 'true'", engine.AnnotationAllowDeletion),
 				"message": fmt.Sprintf("deleting it would delete every object of its kind; 'solutionctl deploy deactivate %s' exports them before, "+
-					"and the annotation %s=true lets it be deleted all the same", key.Solution, engine.AnnotationAllowDeletion),
+					"and the annotation %s=true lets it be deleted all the same", key.Name, engine.AnnotationAllowDeletion),
 			}},
 		},
 	}

@@ -151,12 +151,12 @@ func Read(ctx context.Context, r *records.Records) (Holdings, error) {
 		held[Holder{Solution: name}] = solutions.Active(name)
 	}
 	for key, operator := range operators {
-		held[Holder{Environment: environmentOf[key.Namespace], Namespace: key.Namespace, Solution: key.Solution}] = records.VersionOn(operator, records.Asked(environments, key))
+		held[Holder{Environment: environmentOf[key.Namespace], Namespace: key.Namespace, Solution: key.Name}] = records.VersionOn(operator, records.Asked(environments, key))
 	}
 	for _, s := range states {
 		environment, inside := environmentOf[s.Namespace]
 		if version, deployed := records.DeployedVersion(s); deployed && (inside || s.Namespace == "") {
-			held[Holder{Environment: environment, Namespace: s.Namespace, Solution: s.Solution}] = version
+			held[Holder{Environment: environment, Namespace: s.Namespace, Solution: s.Name}] = version
 		}
 	}
 	maps.DeleteFunc(held, func(_ Holder, version string) bool { return version == "" })

@@ -38,25 +38,25 @@ type Engine struct {
 	compressors compressors
 }
 
-// Key names a release: a Solution in a namespace, or with an empty Namespace the part of a Solution that belongs to the
+// Key names a release: the objects of one owner in a namespace, or with an empty Namespace its objects that belong to the
 // whole cluster. A key has at most one release at a time.
 type Key struct {
 	Namespace string
-	Solution  string // a DNS label of at most 54 characters
+	Name      string // a DNS label of at most 54 characters; for the verbs that of a Solution
 }
 
 // String returns the name of the key in messages.
 func (k Key) String() string {
 	if k.Namespace == "" {
-		return k.Solution
+		return k.Name
 	}
-	return k.Namespace + "/" + k.Solution
+	return k.Namespace + "/" + k.Name
 }
 
-// Release is what a cluster shall have of a Solution.
+// Release is what a cluster shall have under a key.
 type Release struct {
 	Key
-	Version   string // for the record; "" when the Solution is removed
+	Version   string // for the record; "" when all of it is removed
 	Operation string // the verb, for the record
 	// Settings are how the caller was told to render the objects. They are recorded with the revision, so that the next
 	// operation can keep them.

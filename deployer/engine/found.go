@@ -130,7 +130,7 @@ func whose(objects []*unstructured.Unstructured, namespaces []string) []Found {
 		}
 	}
 	slices.SortFunc(list, func(a, b Found) int {
-		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Solution, b.Solution), cmp.Compare(refOf(a.Object).String(), refOf(b.Object).String()))
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(refOf(a.Object).String(), refOf(b.Object).String()))
 	})
 	return list
 }

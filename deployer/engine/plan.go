@@ -209,8 +209,8 @@ type judge struct {
 }
 
 func (e *Engine) newJudge(ctx context.Context, r Release, state *State, o PlanOptions) (*judge, error) {
-	if len(r.Solution) > 54 || r.Solution == "" {
-		return nil, report.Errorf(report.Invalid, "the name %q of the Solution is empty or longer than 54 characters", r.Solution)
+	if len(r.Name) > 54 || r.Name == "" {
+		return nil, report.Errorf(report.Invalid, "the name %q of the Solution is empty or longer than 54 characters", r.Name)
 	}
 	j := &judge{
 		Engine: e, release: r, options: o, inventory: state.inventory(), before: state.before(), past: state.ended(),

@@ -43,8 +43,8 @@ const (
 
 // ID is the value of [LabelRelease] on the objects of this key, and part of the name of its record.
 func (k Key) ID() string {
-	sum := sha256.Sum256([]byte(k.Namespace + "\x00" + k.Solution))
-	return k.Solution + "." + strings.ToLower(base32.StdEncoding.EncodeToString(sum[:5]))
+	sum := sha256.Sum256([]byte(k.Namespace + "\x00" + k.Name))
+	return k.Name + "." + strings.ToLower(base32.StdEncoding.EncodeToString(sum[:5]))
 }
 
 // statePrefix begins the names of all records.
@@ -97,7 +97,7 @@ func (e *Engine) Look(ctx context.Context, key Key) (*State, error) {
 	return readState(secret, key), nil
 }
 
-// States returns what is known about all releases, sorted by namespace and Solution. A record that cannot be read is among
+// States returns what is known about all releases, sorted by namespace and name. A record that cannot be read is among
 // them, with its Damage.
 func (e *Engine) States(ctx context.Context) ([]*State, error) {
 	var secrets []*unstructured.Unstructured
@@ -116,7 +116,7 @@ func (e *Engine) States(ctx context.Context) ([]*State, error) {
 		return nil, err
 	}
 	slices.SortFunc(states, func(a, b *State) int {
-		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Solution, b.Solution))
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 	return states, nil
 }
@@ -156,7 +156,7 @@ func (e *Engine) StatesIn(ctx context.Context, namespaces ...string) ([]*State, 
 		return slices.DeleteFunc(states, func(s *State) bool { return !slices.Contains(namespaces, s.Namespace) }), err
 	}
 	slices.SortFunc(keys, func(a, b Key) int {
-		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Solution, b.Solution))
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 	states = make([]*State, len(keys))
 	err = each(len(keys), true, func(i int) (err error) {
@@ -242,7 +242,7 @@ func readState(secret *unstructured.Unstructured, keys ...Key) *State {
 	if report.CodeOf(err) == report.Corrupt {
 		err = report.Errorf(report.Corrupt, "%w", err).WithHint("rebuild the record from what is in the cluster: solutionctl deploy repair --records")
 	}
-	s := &State{Damage: err, secret: secret, Key: Key{Solution: solutionOfID(strings.TrimPrefix(secret.GetName(), statePrefix))}}
+	s := &State{Damage: err, secret: secret, Key: Key{Name: nameOfID(strings.TrimPrefix(secret.GetName(), statePrefix))}}
 	if len(keys) > 0 {
 		s.Key = keys[0]
 	}
@@ -290,17 +290,17 @@ func (e *Engine) placeDamaged(ctx context.Context, states []*State) error {
 	return nil
 }
 
-// solutionOfID is the Solution of what [Key.ID] returns.
-func solutionOfID(id string) string { return id[:max(strings.LastIndexByte(id, '.'), 0)] }
+// nameOfID is the name in what [Key.ID] returns.
+func nameOfID(id string) string { return id[:max(strings.LastIndexByte(id, '.'), 0)] }
 
-// keyOfID finds the key with an ID among those of some namespaces; without one of them only the Solution is known.
+// keyOfID finds the key with an ID among those of some namespaces; without one of them only the name is known.
 func keyOfID(id string, namespaces ...string) (key Key, known bool) {
 	for _, namespace := range namespaces {
-		if key = (Key{namespace, solutionOfID(id)}); key.ID() == id {
+		if key = (Key{namespace, nameOfID(id)}); key.ID() == id {
 			return key, true
 		}
 	}
-	return Key{Solution: solutionOfID(id)}, false
+	return Key{Name: nameOfID(id)}, false
 }
 
 // errOutrun means that somebody else wrote the record since it was read.
@@ -310,7 +310,7 @@ var errOutrun = errors.New("the record was changed by somebody else meanwhile")
 // cluster, unless what is there is what was to be written: then an earlier attempt succeeded and its answer was lost.
 func (e *Engine) save(ctx context.Context, s *State) error {
 	data, err := schema.MarshalStored(schema.DeploymentState{
-		Stamp: schema.NewStamp(e.Tool), Namespace: s.Namespace, Solution: s.Solution,
+		Stamp: schema.NewStamp(e.Tool), Namespace: s.Namespace, Solution: s.Name,
 		Current: s.Current, Pending: s.Pending, History: s.History,
 	})
 	if err != nil {

@@ -45,7 +45,7 @@ func (r *Records) Deployments(ctx context.Context, solution string) ([]Deploymen
 	}
 	var found []Deployment
 	for _, s := range states {
-		if s.Solution != solution || s.Namespace == "" {
+		if s.Name != solution || s.Namespace == "" {
 			continue
 		}
 		if s.Damage != nil {
@@ -71,7 +71,7 @@ func (r *Records) Deployments(ctx context.Context, solution string) ([]Deploymen
 func Asked(environments []metalk8s.Environment, key engine.Key) string {
 	for _, e := range environments {
 		if n, ok := e.Namespace(key.Namespace); ok {
-			return n.Versions[key.Solution]
+			return n.Versions[key.Name]
 		}
 	}
 	return ""
@@ -79,7 +79,7 @@ func Asked(environments []metalk8s.Environment, key engine.Key) string {
 
 // Active returns the active version of a Solution, "" when there is none.
 func (r *Records) Active(ctx context.Context, solution string) (string, error) {
-	state, err := r.Engine.State(ctx, engine.Key{Solution: solution})
+	state, err := r.Engine.State(ctx, engine.Key{Name: solution})
 	if err != nil {
 		return "", err
 	}
@@ -286,7 +286,7 @@ func UnreadText(key engine.Key, err error) string {
 
 // CompareKeys orders what is recorded by namespace, that of the whole cluster first, and then by Solution.
 func CompareKeys(a, b engine.Key) int {
-	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Solution, b.Solution))
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
 // VersionDrift is what the shared documents say other than the records about versions, and what makes them say it again.
@@ -297,7 +297,7 @@ func (r *Records) VersionDrift(ctx context.Context, states []*engine.State, name
 			continue
 		}
 		if s.Namespace == "" {
-			change, write, err := r.SetActive(ctx, s.Solution, s.Current.Version)
+			change, write, err := r.SetActive(ctx, s.Name, s.Current.Version)
 			if err != nil {
 				return nil, nil, err
 			}
@@ -307,11 +307,11 @@ func (r *Records) VersionDrift(ctx context.Context, states []*engine.State, name
 			continue
 		}
 		n, inEnvironment := namespaces[s.Namespace]
-		change := EntryChange(s.Namespace, metalk8s.EnvironmentConfigMap, "data."+s.Solution, n.Versions[s.Solution], s.Current.Version)
+		change := EntryChange(s.Namespace, metalk8s.EnvironmentConfigMap, "data."+s.Name, n.Versions[s.Name], s.Current.Version)
 		if inEnvironment && len(change) > 0 {
 			changes = append(changes, change...)
 			writes = append(writes, func(ctx context.Context) error {
-				return r.Documents.SetVersion(ctx, s.Namespace, s.Solution, s.Current.Version)
+				return r.Documents.SetVersion(ctx, s.Namespace, s.Name, s.Current.Version)
 			})
 		}
 	}

@@ -44,7 +44,7 @@ func (r *Records) OperatorsIn(ctx context.Context, environments []metalk8s.Envir
 			}
 			solution, named := strings.CutSuffix(object.GetName(), "-operator")
 			if _, ok := inside[object.GetNamespace()]; ok && named && object.GetLabels()[labelPartOf] == solution {
-				found[engine.Key{Namespace: object.GetNamespace(), Solution: solution}] = object
+				found[engine.Key{Namespace: object.GetNamespace(), Name: solution}] = object
 			}
 		}
 		return nil
@@ -167,7 +167,7 @@ func (r *Records) StraysIn(ctx context.Context, solution string, namespaces []me
 	}
 	found := map[string]*Strays{}
 	for _, name := range names {
-		key := engine.Key{Namespace: name, Solution: solution}
+		key := engine.Key{Namespace: name, Name: solution}
 		s := cmp.Or(lost[key], &Strays{Key: key})
 		if s.foreign, err = r.byContract(ctx, key); err != nil {
 			return nil, err
@@ -184,7 +184,7 @@ func (r *Records) looks(ctx context.Context, solution string, namespaces []strin
 	states := make([]*engine.State, len(namespaces))
 	for i, name := range namespaces {
 		var err error
-		if states[i], err = r.Engine.Look(ctx, engine.Key{Namespace: name, Solution: solution}); err != nil {
+		if states[i], err = r.Engine.Look(ctx, engine.Key{Namespace: name, Name: solution}); err != nil {
 			return nil, err
 		}
 	}
@@ -194,7 +194,7 @@ func (r *Records) looks(ctx context.Context, solution string, namespaces []strin
 // byContract finds the operator that MetalK8s deployed in a namespace and what it made for it, none where there is no such
 // operator. ClusterRoles are not among it: MetalK8s shares them between environments.
 func (r *Records) byContract(ctx context.Context, key engine.Key) ([]engine.Found, error) {
-	name := OperatorName(key.Solution)
+	name := OperatorName(key.Name)
 	var found []engine.Found
 	add := func(kind kube.GroupVersionKind, name string) error {
 		object, err := r.Cluster.GetMetadata(ctx, kind, key.Namespace, name)
@@ -217,7 +217,7 @@ func (r *Records) byContract(ctx context.Context, key engine.Key) ([]engine.Foun
 			return nil, err
 		}
 	}
-	selector := fmt.Sprintf("%s,%s=%s,!%s", OperatorOf, labelPartOf, key.Solution, engine.LabelRelease)
+	selector := fmt.Sprintf("%s,%s=%s,!%s", OperatorOf, labelPartOf, key.Name, engine.LabelRelease)
 	for binding, err := range r.Cluster.List(ctx, roleBindingKind, key.Namespace, metav1.ListOptions{LabelSelector: selector}) {
 		if err != nil {
 			return nil, err
@@ -246,11 +246,11 @@ var (
 
 // Refuse is the error of a removal that would leave something running.
 func (s *Strays) Refuse(environment string) error {
-	hint := fmt.Sprintf("to remove all of it: solutionctl deploy remove %s %s --adopt", environment, s.Solution)
+	hint := fmt.Sprintf("to remove all of it: solutionctl deploy remove %s %s --adopt", environment, s.Name)
 	if len(s.Ours) > 0 {
-		hint += fmt.Sprintf("\nto put on record again what this tool made: solutionctl deploy repair %s %s --records", environment, s.Solution)
+		hint += fmt.Sprintf("\nto put on record again what this tool made: solutionctl deploy repair %s %s --records", environment, s.Name)
 	}
-	return report.Errorf(report.Conflict, "namespace %s has objects of Solution %s that are on no record: %s", s.Namespace, s.Solution, s.Text()).WithHint("%s", hint)
+	return report.Errorf(report.Conflict, "namespace %s has objects of Solution %s that are on no record: %s", s.Namespace, s.Name, s.Text()).WithHint("%s", hint)
 }
 
 // Deployed are the objects as a release takes them over.

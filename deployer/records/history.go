@@ -35,15 +35,15 @@ func (r *Records) History(ctx context.Context, environment, solution string) (*s
 		if environment != "" && environmentOf[s.Namespace] != environment {
 			continue
 		}
-		names[s.Solution] = true
+		names[s.Name] = true
 		if s.Damage != nil {
-			if solution == s.Solution {
+			if solution == s.Name {
 				return nil, s.Damage
 			}
 			history.Problems = append(history.Problems, UnreadText(s.Key, s.Damage))
 			continue
 		}
-		if solution == "" || s.Solution == solution {
+		if solution == "" || s.Name == solution {
 			history.Operations = append(history.Operations, entries(s, environmentOf[s.Namespace])...)
 		}
 	}
@@ -68,7 +68,7 @@ func entries(s *engine.State, environment string) []schema.HistoryEntry {
 	var list []schema.HistoryEntry
 	for _, r := range revisions {
 		list = append(list, schema.HistoryEntry{
-			Environment: environment, Namespace: s.Namespace, Solution: s.Solution,
+			Environment: environment, Namespace: s.Namespace, Solution: s.Name,
 			Revision: r.Number, Operation: r.Operation, Version: r.Version, Outcome: r.Outcome,
 			User: r.User, Tool: r.Tool, Started: r.Started, Finished: r.Finished,
 		})

@@ -47,7 +47,7 @@ func (v *Survey) Deployed(ctx context.Context, o Selection) (found []*engine.Sta
 	states = slices.DeleteFunc(states, func(s *engine.State) bool {
 		_, here := inside[s.Namespace]
 		elsewhere := o.Environment != "" && !here
-		return s.Current == nil && s.Pending == nil && s.Damage == nil || o.Solution != "" && s.Solution != o.Solution || elsewhere
+		return s.Current == nil && s.Pending == nil && s.Damage == nil || o.Solution != "" && s.Name != o.Solution || elsewhere
 	})
 	if len(states) == 0 && o.Solution != "" {
 		return nil, nil, nil, records.NotDeployed(o.Solution)

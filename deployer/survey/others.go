@@ -106,7 +106,7 @@ func solutionsIn(n metalk8s.Namespace, states []*engine.State) []string {
 	names := slices.Sorted(maps.Keys(n.Versions))
 	for _, s := range states {
 		if s.Namespace == n.Name {
-			names = append(names, s.Solution)
+			names = append(names, s.Name)
 		}
 	}
 	return names

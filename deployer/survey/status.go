@@ -152,7 +152,7 @@ func (v *Survey) findForeign(ctx context.Context, s *picture) error {
 	for _, e := range s.environments {
 		for _, n := range e.Namespaces {
 			for solution := range n.Versions {
-				key := engine.Key{Namespace: n.Name, Solution: solution}
+				key := engine.Key{Namespace: n.Name, Name: solution}
 				if _, known := operators[key]; !known {
 					operators[key] = nil // of a name that says enough, without the labels
 				}
@@ -165,7 +165,7 @@ func (v *Survey) findForeign(ctx context.Context, s *picture) error {
 				continue
 			}
 		}
-		operator, err := v.Cluster.Get(ctx, cluster.DeploymentKind, key.Namespace, records.OperatorName(key.Solution))
+		operator, err := v.Cluster.Get(ctx, cluster.DeploymentKind, key.Namespace, records.OperatorName(key.Name))
 		if err != nil {
 			return err
 		}
@@ -186,14 +186,14 @@ func (s *picture) environmentStatus(e metalk8s.Environment) schema.EnvironmentSt
 		}
 		for _, key := range s.there() {
 			if key.Namespace == n.Name {
-				solutions[key.Solution] = true
+				solutions[key.Name] = true
 			}
 		}
 		for _, problem := range n.Problems {
 			one.Problems = append(one.Problems, problem.String())
 		}
 		for _, solution := range slices.Sorted(maps.Keys(solutions)) {
-			one.Deployments = append(one.Deployments, s.deployment(engine.Key{Namespace: n.Name, Solution: solution}, n.Versions[solution], e.Name))
+			one.Deployments = append(one.Deployments, s.deployment(engine.Key{Namespace: n.Name, Name: solution}, n.Versions[solution], e.Name))
 		}
 		if n.Terminating {
 			one.Problems = append(one.Problems, n.Holding()...)
@@ -217,7 +217,7 @@ func (s *picture) there() []engine.Key {
 // deployment judges a Solution in a namespace of an environment, or its part for the whole cluster, of which MetalK8s'
 // document asks for a version.
 func (s *picture) deployment(key engine.Key, wanted, environment string) schema.DeploymentStatus {
-	status := schema.DeploymentStatus{Solution: key.Solution, Wanted: wanted, Health: schema.HealthReady, Reasons: []string{}}
+	status := schema.DeploymentStatus{Solution: key.Name, Wanted: wanted, Health: schema.HealthReady, Reasons: []string{}}
 	worsen := func(health schema.DeploymentHealth, reasons ...string) {
 		if severity(health) > severity(status.Health) {
 			status.Health = health
@@ -244,7 +244,7 @@ func (s *picture) deployment(key engine.Key, wanted, environment string) schema.
 			p.Operation, cmp.Or(p.Version, status.Version), p.User))
 	}
 	_, deployed := records.DeployedVersion(state)
-	_, imported := s.catalog.Get(key.Solution + "-" + wanted)
+	_, imported := s.catalog.Get(key.Name + "-" + wanted)
 	lost := s.lost[key]
 	if lost != nil && !deployed {
 		status.Version = records.VersionOn(lost.Ours[0].Object, "")
@@ -289,7 +289,7 @@ func Rebuilding(environment string, key engine.Key) string {
 	if environment == "" {
 		return "solutionctl deploy repair --records"
 	}
-	return fmt.Sprintf("solutionctl deploy repair %s %s --records", environment, key.Solution)
+	return fmt.Sprintf("solutionctl deploy repair %s %s --records", environment, key.Name)
 }
 
 // severity orders health from good to bad.
@@ -312,13 +312,13 @@ func (s *picture) solutionStatuses() []schema.SolutionStatus {
 	there := map[engine.Key]bool{}
 	for _, key := range s.there() {
 		if there[key] = true; key.Namespace == "" {
-			names[key.Solution] = true
+			names[key.Name] = true
 		}
 	}
 	statuses := []schema.SolutionStatus{}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		status := schema.SolutionStatus{Name: name, DisplayName: s.displayName(name), Active: s.solutions.Active(name), Versions: s.versions(name)}
-		if key := (engine.Key{Solution: name}); there[key] {
+		if key := (engine.Key{Name: name}); there[key] {
 			part := s.deployment(key, status.Active, "")
 			status.Deployment, status.Active = &part, cmp.Or(part.Version, status.Active)
 		}
@@ -386,17 +386,17 @@ func (s *picture) problems() []string {
 	for _, key := range slices.SortedFunc(maps.Keys(s.lost), records.CompareKeys) {
 		if !inEnvironment[key.Namespace] {
 			problems = append(problems, fmt.Sprintf("Solution %s is in namespace %s, which is not part of an environment, and on no record: %s",
-				key.Solution, key.Namespace, s.lost[key].Text()))
+				key.Name, key.Namespace, s.lost[key].Text()))
 		}
 	}
 	for _, key := range s.keys() {
 		version, deployed := records.DeployedVersion(s.states[key])
-		what := strings.TrimSpace(key.Solution + " " + version)
+		what := strings.TrimSpace(key.Name + " " + version)
 		switch {
 		case inEnvironment[key.Namespace]:
 		case s.states[key].Damage != nil:
 			problems = append(problems, fmt.Sprintf("the record of Solution %s in namespace %s cannot be read: %v: '%s' rebuilds it, and where the namespace is gone "+
-				"'kubectl delete secret -n %s %s' gives it up", key.Solution, key.Namespace, s.states[key].Damage, Rebuilding("", key), cluster.SystemNamespace, s.states[key].Secret()))
+				"'kubectl delete secret -n %s %s' gives it up", key.Name, key.Namespace, s.states[key].Damage, Rebuilding("", key), cluster.SystemNamespace, s.states[key].Secret()))
 		case !deployed:
 		case s.gone[key.Namespace]:
 			problems = append(problems, fmt.Sprintf("Solution %s was deployed in namespace %s, which somebody has deleted: "+

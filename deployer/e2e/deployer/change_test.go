@@ -214,7 +214,7 @@ func TestRollbackOfWhatNeverBecomesReady(t *testing.T) {
 	_, err := b.Change(t.Context(), o)
 	b.refused(err, report.Timeout, b.Solution+"-operator")
 	b.running("1.1.0")
-	state, err := (&engine.Engine{Cluster: b.Cluster, Now: time.Now}).State(t.Context(), engine.Key{Namespace: b.Env, Solution: b.Solution})
+	state, err := (&engine.Engine{Cluster: b.Cluster, Now: time.Now}).State(t.Context(), engine.Key{Namespace: b.Env, Name: b.Solution})
 	if err != nil || state.Pending == nil || state.Pending.Version != "1.1.0" || state.Current.Version != "1.0.0" {
 		t.Fatalf("%+v, %v", state, err)
 	}

@@ -27,7 +27,7 @@ var (
 // record is that of the bed's Solution in its environment, or of its part for the whole cluster.
 func (b *bed) record(namespace string) *unstructured.Unstructured {
 	b.Helper()
-	return b.get(secrets, cluster.SystemNamespace, engine.RecordName(engine.Key{Namespace: namespace, Solution: b.Solution}))
+	return b.get(secrets, cluster.SystemNamespace, engine.RecordName(engine.Key{Namespace: namespace, Name: b.Solution}))
 }
 
 // corrupt makes a record one that nobody can read.
@@ -193,7 +193,7 @@ func TestRebuiltFromTheRightObjects(t *testing.T) {
 	b := newBed(t)
 	b.activated("1.0.0", content{})
 	b.mustAdd("1.0.0")
-	label := fmt.Sprintf("%s: %s", engine.LabelRelease, engine.Key{Namespace: b.Env, Solution: b.Solution}.ID())
+	label := fmt.Sprintf("%s: %s", engine.LabelRelease, engine.Key{Namespace: b.Env, Name: b.Solution}.ID())
 	// Somebody in the namespace marks what is not of the Solution, changes one object and makes another one anew.
 	b.create(fmt.Sprintf("apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: mine, namespace: %s, labels: {%s}}\n", b.Env, label))
 	config := b.get(configMaps, b.Env, b.Solution+"-operator-config")
@@ -343,7 +343,7 @@ func TestMissingContent(t *testing.T) {
 	b.activated("1.0.0", content{})
 	b.mustAdd("1.0.0")
 	b.imported("1.1.0", content{})
-	id := engine.Key{Namespace: b.Env, Solution: b.Solution}.ID()
+	id := engine.Key{Namespace: b.Env, Name: b.Solution}.ID()
 	lose := func() {
 		for secret, err := range b.Cluster.List(t.Context(), secrets, cluster.SystemNamespace, listOf("solutionctl.io/stores=content,solutionctl.io/owner="+id)) {
 			if err != nil {

@@ -49,7 +49,7 @@ func newBed(t *testing.T) *bed {
 func newBedOn(t *testing.T, in *testcluster.Cluster) *bed {
 	t.Helper()
 	name := fmt.Sprintf("bed-%d", beds.Add(1))
-	b := &bed{T: t, Namespace: name, Key: engine.Key{Namespace: name, Solution: "demo"}, Sink: &report.Recorder{}, in: in}
+	b := &bed{T: t, Namespace: name, Key: engine.Key{Namespace: name, Name: "demo"}, Sink: &report.Recorder{}, in: in}
 	b.Engine = b.connect(in.Kubeconfig)
 	b.make("apiVersion: v1\nkind: Namespace\nmetadata: {name: " + name + "}")
 	return b

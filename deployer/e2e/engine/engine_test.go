@@ -233,7 +233,7 @@ func TestObjectOfAnotherRelease(t *testing.T) {
 	b := newBed(t)
 	b.deploy(b.release("1.0.0", configMap))
 	second := b.release("1.0.0", configMap)
-	second.Solution = "second"
+	second.Name = "second"
 	b.refused(second, engine.PlanOptions{Adopt: true, Force: true}, report.Conflict, "ConfigMap $ns/a belongs to $ns/demo")
 }
 
@@ -606,7 +606,7 @@ func TestRecordOfAnotherKey(t *testing.T) {
 	b := newBed(t)
 	b.deploy(b.release("1.0.0", configMap))
 	stolen := b.secrets("state", b.Key.ID())[0]
-	other := engine.Key{Namespace: b.Namespace, Solution: "victim"}
+	other := engine.Key{Namespace: b.Namespace, Name: "victim"}
 	forged := stolen.DeepCopy()
 	forged.SetName("state." + other.ID())
 	forged.SetUID("")

@@ -82,7 +82,7 @@ func (l *Lane) abandoned(object *unstructured.Unstructured) bool {
 // anonymous replaces the name of the environment, and names and digests that follow from it.
 func (l *Lane) anonymous(d dump) dump {
 	names := []string{
-		engine.Key{Namespace: l.environment, Solution: solution}.ID(), "$RELEASE", l.environment, "$ENVIRONMENT",
+		engine.Key{Namespace: l.environment, Name: solution}.ID(), "$RELEASE", l.environment, "$ENVIRONMENT",
 	}
 	first := strings.NewReplacer(names...)
 	for name, text := range d {

@@ -218,7 +218,7 @@ func (b *bed) dump() string {
 
 // keys are those of the bed's releases: of the Solution's part of the cluster, and of that of the environment.
 func (b *bed) keys() []engine.Key {
-	return []engine.Key{{Solution: b.Name}, {Solution: b.Name, Namespace: b.Env}}
+	return []engine.Key{{Name: b.Name}, {Name: b.Name, Namespace: b.Env}}
 }
 
 func (b *bed) dumpState(text *strings.Builder, key engine.Key) {

@@ -153,7 +153,7 @@ func readReleases(dir, version string) ([]engine.Release, error) {
 		}
 		data = bytes.ReplaceAll(data, []byte(`release: "1"`), []byte(`release: "`+version+`"`))
 		namespace, solution, _ := strings.Cut(strings.TrimSuffix(filepath.Base(name), ".yaml"), ".")
-		r := engine.Release{Key: engine.Key{Namespace: namespace, Solution: solution}, Version: version + ".0.0", Operation: "add"}
+		r := engine.Release{Key: engine.Key{Namespace: namespace, Name: solution}, Version: version + ".0.0", Operation: "add"}
 		reader := yaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))
 		for {
 			document, err := reader.Read()
