@@ -21,14 +21,12 @@ type Selection struct {
 func (v *Survey) Deployed(ctx context.Context, o Selection) (found []*engine.State, inside map[string]metalk8s.Namespace, notices []string, err error) {
 	var environments []metalk8s.Environment
 	if o.Environment == "" {
-		all, err := v.Records.Documents.Environments(ctx)
-		if err != nil {
+		if environments, err = v.Records.Documents.Environments(ctx); err != nil {
 			return nil, nil, nil, err
 		}
-		environments = all
 	} else {
-		one, err := v.Records.Documents.Environment(ctx, o.Environment)
-		if err != nil {
+		var one *metalk8s.Environment
+		if one, err = v.Records.Documents.Environment(ctx, o.Environment); err != nil {
 			return nil, nil, nil, err
 		}
 		environments = append(environments, *one)
