@@ -123,7 +123,7 @@ func (d *Deployer) changed(ctx context.Context, t *task, catalog *records.Catalo
 	if notice != "" {
 		t.notice(notice)
 	}
-	if highest, _, err := catalog.Find(at.Solution, schema.ActiveLatest); err == nil && at.Version == "" && records.VersionOf(found).Compare(records.VersionOf(highest)) < 0 {
+	if highest, _, failure := catalog.Find(at.Solution, schema.ActiveLatest); failure == nil && at.Version == "" && records.VersionOf(found).Compare(records.VersionOf(highest)) < 0 {
 		t.notice(fmt.Sprintf("version %s is the active one; to go to %s: solutionctl deploy activate %s %s", found.Version, highest.Version, found.Name, highest.Version))
 	}
 	there, err := d.installed(ctx, found.Name, namespaces)

@@ -33,9 +33,9 @@ func (d *Deployer) RemoveEndpoints(ctx context.Context, endpoints []string) (*sc
 // editRegistry changes what is recorded. A dry run takes no lock: a lock is a change, too.
 func (d *Deployer) editRegistry(ctx context.Context, dryRun bool, edit func(*schema.ClusterRegistry) (*schema.ClusterRegistry, error)) (next *schema.ClusterRegistry, err error) {
 	if dryRun {
-		known, err := d.Records.Registry(ctx)
-		if err != nil {
-			return nil, err
+		known, failure := d.Records.Registry(ctx)
+		if failure != nil {
+			return nil, failure
 		}
 		return edit(known)
 	}

@@ -52,9 +52,9 @@ func (d *Deployer) RebuildRecords(ctx context.Context, o RepairOptions) (*schema
 	}
 	err = d.locked(ctx, func(ctx context.Context) error {
 		// What was read without the locks may have been mended by somebody else.
-		again, err := d.brokenRecords(ctx, o)
-		if err != nil {
-			return err
+		again, failure := d.brokenRecords(ctx, o)
+		if failure != nil {
+			return failure
 		}
 		var errs []error
 		for _, r := range again {
@@ -115,19 +115,19 @@ func (d *Deployer) brokenRecords(ctx context.Context, o RepairOptions) ([]broken
 		return nil, err
 	}
 	if o.Environment != "" {
-		one, err := d.Records.Documents.Environment(ctx, o.Environment)
-		if err != nil {
-			return nil, err
+		one, failure := d.Records.Documents.Environment(ctx, o.Environment)
+		if failure != nil {
+			return nil, failure
 		}
 		environments = []metalk8s.Environment{*one}
 	}
 	states := map[engine.Key]*engine.State{}
 	lost, err := d.Records.Lost(ctx, engine.Kinds, nil, func() ([]*engine.State, error) {
-		all, err := d.Records.Engine.States(ctx)
+		all, failure := d.Records.Engine.States(ctx)
 		for _, s := range all {
 			states[s.Key] = s
 		}
-		return all, err
+		return all, failure
 	})
 	if err != nil {
 		return nil, err

@@ -48,9 +48,9 @@ func (d *Deployer) planRemove(ctx context.Context, o RemoveOptions, namespaces [
 	}
 	for _, n := range namespaces {
 		key := engine.Key{Namespace: n.Name, Name: o.Solution}
-		state, err := d.Records.Engine.State(ctx, key)
-		if err != nil {
-			return nil, err
+		state, failure := d.Records.Engine.State(ctx, key)
+		if failure != nil {
+			return nil, failure
 		}
 		recorded, ok := n.Versions[o.Solution]
 		if !ok && state.Current == nil && state.Pending == nil && found[n.Name] == nil {

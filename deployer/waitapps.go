@@ -40,9 +40,9 @@ func (d *Deployer) awaitInstances(ctx context.Context, done *schema.Operation, t
 		}
 		var live []*unstructured.Unstructured
 		for _, definition := range definitions {
-			object, err := d.Cluster.Get(ctx, cluster.DefinitionKind, "", definition.GetName())
-			if err != nil {
-				return err
+			object, failure := d.Cluster.Get(ctx, cluster.DefinitionKind, "", definition.GetName())
+			if failure != nil {
+				return failure
 			}
 			if object != nil {
 				live = append(live, object)

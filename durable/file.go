@@ -131,7 +131,7 @@ func (f *File) Discard() error {
 }
 
 func (f *File) close() error {
-	err := f.File.Close()
+	err := f.Close()
 	if errors.Is(err, fs.ErrClosed) {
 		return nil
 	}

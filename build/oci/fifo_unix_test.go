@@ -28,6 +28,7 @@ func TestFIFO(t *testing.T) {
 	for name, prepare := range map[string]func(t *testing.T, name string){
 		"nobody writes": func(*testing.T, string) {},
 		"somebody has written a part": func(t *testing.T, name string) {
+			t.Helper()
 			w, err := os.OpenFile(name, os.O_RDWR, 0) // which does not wait for a reader
 			if err != nil {
 				t.Fatal(err)

@@ -392,9 +392,9 @@ func TestPayloadOfManyFiles(t *testing.T) {
 	for _, e := range layoutOf(t, image) {
 		data := e.Data
 		if e.Blob != nil {
-			r, err := e.Blob.Open(t.Context(), 0)
-			if err != nil {
-				t.Fatal(err)
+			r, failure := e.Blob.Open(t.Context(), 0)
+			if failure != nil {
+				t.Fatal(failure)
 			}
 			if data, err = io.ReadAll(r); err != nil {
 				t.Fatal(err)

@@ -64,7 +64,7 @@ Layers are not read unless --deep is given, so this takes milliseconds whatever 
 
 // lintMemory is how much memory the collector of garbage lets lint have before it works for every byte. What the largest
 // definitions need at once is half of it.
-const lintMemory = 80 << 20
+const lintMemory = 96 << 20
 
 func (a *app) lint(ctx context.Context, paths []string, r lint.Request) error {
 	// A run is short and leaves little behind: collecting garbage less often makes it a fifth faster, until there is much.

@@ -81,8 +81,8 @@ func TestPowerCut(t *testing.T) {
 				return cmd
 			}
 			for _, line := range test.before {
-				if out, err := command(line).CombinedOutput(); err != nil {
-					t.Fatalf("%s: %v\n%s", line, err, out)
+				if out, failure := command(line).CombinedOutput(); failure != nil {
+					t.Fatalf("%s: %v\n%s", line, failure, out)
 				}
 			}
 			output, err := os.Create(filepath.Join(cache, "output"))

@@ -211,11 +211,11 @@ func (a *Apps) find(ctx context.Context, o Options) (*Kind, *unstructured.Unstru
 	}
 	var found []candidate
 	err = visible(kinds, o, func(kind *Kind, namespace string) error {
-		object, err := a.Cluster.Get(ctx, kind.kind, namespace, o.Name)
+		object, failure := a.Cluster.Get(ctx, kind.kind, namespace, o.Name)
 		if object != nil {
 			found = append(found, candidate{kind, object})
 		}
-		return err
+		return failure
 	})
 	if err != nil {
 		return nil, nil, err

@@ -30,6 +30,8 @@ func answer(code int, body string, header ...string) *http.Response {
 }
 
 // TestTranslate turns what API servers have answered into sentences for people.
+//
+//nolint:bodyclose // they were never on a connection
 func TestTranslate(t *testing.T) {
 	web := request{
 		verb: "update", kind: schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"},
@@ -110,6 +112,8 @@ func TestTranslateEnded(t *testing.T) {
 }
 
 // TestAgain: which answers are worth another attempt, and how long they ask to wait.
+//
+//nolint:bodyclose // they were never on a connection
 func TestAgain(t *testing.T) {
 	r := request{verb: "get"}
 	for name, test := range map[string]struct {

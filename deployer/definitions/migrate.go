@@ -1,7 +1,6 @@
 package definitions
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -236,7 +235,7 @@ func ownersIn(apiVersion string, entries []metav1.ManagedFieldsEntry) ([]metav1.
 		for _, one := range []metav1.ManagedFieldsEntry{owners[at], entry} {
 			fields := &fieldpath.Set{}
 			if one.FieldsV1 != nil {
-				if err := fields.FromJSON(bytes.NewReader(one.FieldsV1.Raw)); err != nil {
+				if err := fields.FromJSON(one.FieldsV1.GetRawReader()); err != nil {
 					return nil, err
 				}
 			}
@@ -246,7 +245,7 @@ func ownersIn(apiVersion string, entries []metav1.ManagedFieldsEntry) ([]metav1.
 		if err != nil {
 			return nil, err
 		}
-		owners[at].FieldsV1 = &metav1.FieldsV1{Raw: raw}
+		owners[at].FieldsV1 = metav1.NewFieldsV1(string(raw))
 		if owners[at].Time.Before(entry.Time) {
 			owners[at].Time = entry.Time
 		}

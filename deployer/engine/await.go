@@ -43,9 +43,9 @@ func (e *Engine) Await(ctx context.Context, objects []schema.ObjectRef, timeout 
 func (r *run) look(targets []*target) (stirred bool, err error) {
 	err = each(len(targets), true, func(i int) error {
 		t := targets[i]
-		live, err := r.get(r.patience, kindOfRef(t.step.Object), t.step.Object.Namespace, t.step.Object.Name)
-		if err != nil {
-			return err
+		live, failure := r.get(r.patience, kindOfRef(t.step.Object), t.step.Object.Namespace, t.step.Object.Name)
+		if failure != nil {
+			return failure
 		}
 		if t.live = live; live == nil {
 			t.set(health.Status{Ready: true})

@@ -33,7 +33,7 @@ const (
 // may throw it away, see [Engine.CollectContent]. Storing the same again mends what somebody has changed, and nothing else. At most 64 MiB are accepted.
 func (e *Engine) StoreContent(ctx context.Context, owner string, data []byte) (digest string, err error) {
 	digest = digestOf(data)
-	if err := storable(data); err != nil {
+	if err = storable(data); err != nil {
 		return "", err
 	}
 	stored, err := e.storeParts(ctx, owner, digest, data)

@@ -81,7 +81,7 @@ func (j *judge) matchOnce(ctx context.Context, s *step) (verdict, error) {
 	s.live = live
 	switch {
 	case live == nil:
-		if _, err := j.Cluster.Mapping(ctx, s.desired.GroupVersionKind()); err != nil {
+		if _, err = j.Cluster.Mapping(ctx, s.desired.GroupVersionKind()); err != nil {
 			return impossible, nil //nolint:nilerr // it cannot be there
 		}
 		return missing, nil

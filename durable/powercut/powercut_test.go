@@ -30,7 +30,7 @@ func TestPlay(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, name := range []string{"f", "g"} {
-				if err := os.WriteFile(filepath.Join(dir, name), []byte("old\n"), 0o600); err != nil {
+				if err = os.WriteFile(filepath.Join(dir, name), []byte("old\n"), 0o600); err != nil {
 					t.Fatal(err)
 				}
 			}

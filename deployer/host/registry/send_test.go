@@ -260,8 +260,8 @@ func TestTruncated(t *testing.T) {
 				name, value, _ := strings.Cut(h, ": ")
 				r.Header.Set(name, value)
 			}
-			response := must(w.Client().Transport.RoundTrip(r))(t)
-			defer response.Body.Close() //nolint:errcheck // read only
+			response := must(w.Client().Transport.RoundTrip(r))(t) //nolint:bodyclose // the next line
+			defer response.Body.Close()                            //nolint:errcheck // read only
 			if response.StatusCode != http.StatusInternalServerError {
 				t.Errorf("answered with %d", response.StatusCode)
 			}
@@ -295,8 +295,8 @@ func TestTruncatedMeanwhile(t *testing.T) {
 	if _, err := fmt.Fprintf(conn, "GET /v2/big-1.0.0/data/blobs/%s HTTP/1.1\r\nHost: registry\r\n\r\n", layer); err != nil {
 		t.Fatal(err)
 	}
-	response := must(http.ReadResponse(bufio.NewReader(conn), nil))(t)
-	defer response.Body.Close() //nolint:errcheck // it is broken
+	response := must(http.ReadResponse(bufio.NewReader(conn), nil))(t) //nolint:bodyclose // the next line
+	defer response.Body.Close()                                        //nolint:errcheck // it is broken
 	if err := os.Truncate(name, 0); err != nil {
 		t.Fatal(err)
 	}

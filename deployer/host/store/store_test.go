@@ -61,9 +61,9 @@ func actInChild(dir string) error {
 	case "remove":
 		return remove(s, "demo-1.0.0")
 	case "replace":
-		source, err := openSource(filepath.Join(dir, "rebuilt.iso"), "1.0.0-rc.1")
-		if err != nil {
-			return err
+		source, failure := openSource(filepath.Join(dir, "rebuilt.iso"), "1.0.0-rc.1")
+		if failure != nil {
+			return failure
 		}
 		_, _, err = add(s, source)
 		return err
@@ -702,8 +702,8 @@ func TestLockWithin(t *testing.T) {
 	var told []report.State
 	later, err := s.LockWithin(t.Context(), time.Hour, sinkFunc(func(e report.Event) {
 		if told = append(told, e.State); len(told) == 1 { // it waits
-			if err := l.Unlock(); err != nil {
-				t.Error(err)
+			if failure := l.Unlock(); failure != nil {
+				t.Error(failure)
 			}
 		}
 	}))
