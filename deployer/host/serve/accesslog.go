@@ -41,14 +41,14 @@ func (l *AccessLog) reopen() error {
 	if l == nil || l.name == "" {
 		return nil
 	}
+	l.mu.Lock() // what is asked once the new file can be seen is written into it
+	defer l.mu.Unlock()
 	f, err := os.OpenFile(l.name, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o640)
 	if err != nil {
 		return err
 	}
-	l.mu.Lock()
 	old := l.file
 	l.out, l.file = f, f
-	l.mu.Unlock()
 	if old != nil {
 		return old.Close()
 	}
