@@ -12,13 +12,13 @@ func newDeployCommand(a *app) *cobra.Command {
 	)
 	addSection(group, "Prepare a site", newImportCommand(a), newSearchCommand(a), newServeCommand(a), newRegistryCommand(a), newNodeCommand(a), newRolesCommand(a))
 	addSection(group, "Deploy",
-		newPlanCommand(a), newActivateCommand(a, false), newEnvCommand(a), newAddCommand(a, false), newApplyCommand(a, false))
+		newPlanCommand(a), newActivateCommand(a).change(), newEnvCommand(a), newAddCommand(a).change(), newApplyCommand(a).change())
 	addSection(group, "Run", newAppCommand(a), newStatusCommand(a), newHistoryCommand(a))
 	addSection(group, "Change versions",
-		newCompatibilityCommand(a), newUpgradeCommand(a, false), newDowngradeCommand(a, false), newRollbackCommand(a, false))
+		newCompatibilityCommand(a), newUpgradeCommand(a).change(), newDowngradeCommand(a).change(), newRollbackCommand(a).change())
 	addSection(group, "Find and mend what is wrong",
-		newDoctorCommand(a), newDeployDiffCommand(a), newRepairCommand(a, false), newResumeCommand(a), newSupportBundleCommand(a))
-	addSection(group, "Take away", newRemoveCommand(a, false), newDeactivateCommand(a, false), newUnimportCommand(a), newPurgeCommand(a))
+		newDoctorCommand(a), newDeployDiffCommand(a), newRepairCommand(a).change(), newResumeCommand(a), newSupportBundleCommand(a))
+	addSection(group, "Take away", newRemoveCommand(a).change(), newDeactivateCommand(a).change(), newUnimportCommand(a), newPurgeCommand(a))
 	group.Long = `Import Solutions into a cluster without internet, activate them and deploy them in environments.
 
 Commands that change the cluster first read, judge and plan, and change nothing when anything stands against it. One that

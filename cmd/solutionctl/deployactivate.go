@@ -2,20 +2,16 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"io/fs"
-	"os"
 
 	"github.com/spf13/cobra"
 
-	"github.com/solutionctl/solutionctl/build/archive"
 	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/host"
 	"github.com/solutionctl/solutionctl/deployer/host/store"
 	"github.com/solutionctl/solutionctl/schema"
 )
 
-func newActivateCommand(a *app, planOnly bool) *cobra.Command {
+func newActivateCommand(a *app) *verb {
 	cmd := &cobra.Command{
 		Use:   "activate SOLUTION [VERSION]",
 		Short: "Make an imported version the active one of the cluster",
@@ -31,10 +27,10 @@ With --protect-crds the API server refuses to delete the definitions, whoever as
 solutionctl.io/allow-deletion is "true"; 'solutionctl deploy deactivate' sees to that itself. It is remembered.`,
 		Example: "  solutionctl deploy activate example-solution 1.0.0",
 	}
-	f := a.addVerbFlags(cmd, planOnly)
-	f.addReplace(cmd)
-	var file configurationFlag
-	file.add(cmd)
+	f := a.newVerb(cmd)
+	f.addReplace()
+	var file string
+	addConfigurationFlag(cmd, &file)
 	var loss lossFlags
 	loss.add(cmd)
 	var clusterWide, protect bool
@@ -52,19 +48,15 @@ solutionctl.io/allow-deletion is "true"; 'solutionctl deploy deactivate' sees to
 			o.ProtectCRDs = &protect
 		}
 		o.AcceptDataLoss, o.AcceptInvalid, o.Export = loss.accepted, loss.invalid, a.export(loss.export, args[0])
-		return a.runVerb(cmd.Context(), f, func(ctx context.Context, d *deployer.Deployer) (*schema.Operation, error) {
-			return file.around(ctx, o.DryRun, func() (*schema.Operation, error) { return d.Activate(ctx, o) }, func(active map[string]string, done *schema.Operation) {
-				active[done.Solution] = done.Version
-				if o.Version == schema.ActiveLatest {
-					active[done.Solution] = schema.ActiveLatest
-				}
-			})
-		})
+		activate := func(d *deployer.Deployer, ctx context.Context, o deployer.ActivateOptions) (*schema.Operation, error) {
+			return host.Active{Verbs: d, Configuration: file}.Activate(ctx, o)
+		}
+		return runVerb(cmd.Context(), a, &f.verbFlags, activate, o)
 	}
-	return cmd
+	return f
 }
 
-func newDeactivateCommand(a *app, planOnly bool) *cobra.Command {
+func newDeactivateCommand(a *app) *verb {
 	cmd := &cobra.Command{
 		Use:   "deactivate SOLUTION",
 		Short: "Remove the cluster-wide part of a Solution",
@@ -76,9 +68,9 @@ every custom resource to a file that only you can read, deletes them while their
 definitions; the name of the Solution has to be typed, or given with --yes.`,
 		Example: "  solutionctl deploy deactivate example-solution --keep-crds",
 	}
-	f := a.addVerbFlags(cmd, planOnly)
-	var file configurationFlag
-	file.add(cmd)
+	f := a.newVerb(cmd)
+	var file string
+	addConfigurationFlag(cmd, &file)
 	var data dataFlags
 	data.add(cmd, "keep-crds", "keep the definitions and every custom resource")
 	arguments := takesArguments(cmd, argument{name: "SOLUTION", flags: []string{"name"}})
@@ -90,40 +82,15 @@ definitions; the name of the Solution has to be typed, or given with --yes.`,
 		if o.Data, o.Export, err = a.dataPolicy(cmd.Context(), &data, o.DryRun, args[0], args[0]); err != nil {
 			return err
 		}
-		return a.runVerb(cmd.Context(), f, func(ctx context.Context, d *deployer.Deployer) (*schema.Operation, error) {
-			return file.around(ctx, o.DryRun, func() (*schema.Operation, error) { return d.Deactivate(ctx, o) }, func(active map[string]string, _ *schema.Operation) {
-				delete(active, o.Solution)
-			})
-		})
+		deactivate := func(d *deployer.Deployer, ctx context.Context, o deployer.DeactivateOptions) (*schema.Operation, error) {
+			return host.Active{Verbs: d, Configuration: file}.Deactivate(ctx, o)
+		}
+		return runVerb(cmd.Context(), a, &f.verbFlags, deactivate, o)
 	}
-	return cmd
+	return f
 }
 
-// configurationFlag is the file that tells MetalK8s which versions are active. It is kept up to date on the host that has
-// one.
-type configurationFlag struct{ path string }
-
-func (f *configurationFlag) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.path, "solutions-file", store.DefaultConfiguration, "MetalK8s' configuration, a `FILE`; it is changed where it exists")
-}
-
-// around does the work between a look at the file and the change of it.
-func (f *configurationFlag) around(ctx context.Context, dryRun bool, work func() (*schema.Operation, error), change func(active map[string]string, done *schema.Operation)) (*schema.Operation, error) {
-	if _, err := os.Lstat(f.path); dryRun || errors.Is(err, fs.ErrNotExist) {
-		return work()
-	}
-	configuration := &store.Configuration{Path: f.path, Identify: archive.Identify}
-	if err := configuration.Check(); err != nil {
-		return nil, err
-	}
-	done, err := work()
-	if err != nil {
-		return nil, err
-	}
-	edited, err := configuration.Edit(ctx, func(c *schema.SolutionsConfiguration) { change(c.Active, done) })
-	if err != nil {
-		return nil, fmt.Errorf("the cluster is changed, but not its configuration: %w", err)
-	}
-	done.Notices = append(done.Notices, edited.Notes...)
-	return done, nil
+// addConfigurationFlag adds the flag for the file that tells MetalK8s which versions are active.
+func addConfigurationFlag(cmd *cobra.Command, path *string) {
+	cmd.Flags().StringVar(path, "solutions-file", store.DefaultConfiguration, "MetalK8s' configuration, a `FILE`; it is changed where it exists")
 }

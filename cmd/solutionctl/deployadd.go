@@ -8,10 +8,9 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
-	"github.com/solutionctl/solutionctl/schema"
 )
 
-func newAddCommand(a *app, planOnly bool) *cobra.Command {
+func newAddCommand(a *app) *verb {
 	cmd := &cobra.Command{
 		Use:     "add ENVIRONMENT SOLUTION [VERSION]",
 		Aliases: []string{"add-solution"},
@@ -23,8 +22,8 @@ Roles with which an operator could take over more than its namespace are refused
 How a Solution was added is remembered: adding it again keeps --webhook and what else was said before.`,
 		Example: "  solutionctl deploy add test example-solution 1.0.0",
 	}
-	f := a.addVerbFlags(cmd, planOnly)
-	f.addReplace(cmd)
+	f := a.newVerb(cmd)
+	f.addReplace()
 	var o deployer.AddOptions
 	cmd.Flags().StringVarP(&o.Namespace, "namespace", "N", "", "only in this `NAMESPACE` of the environment")
 	rendering := addRenderingFlags(cmd)
@@ -35,9 +34,9 @@ How a Solution was added is remembered: adding it again keeps --webhook and what
 		args = arguments(args)
 		o.Options, o.Environment, o.Solution, o.Version = f.options(), args[0], args[1], args[2]
 		o.Rendering = rendering()
-		return a.runVerb(cmd.Context(), f, func(ctx context.Context, d *deployer.Deployer) (*schema.Operation, error) { return d.Add(ctx, o) })
+		return runVerb(cmd.Context(), a, &f.verbFlags, (*deployer.Deployer).Add, o)
 	}
-	return cmd
+	return f
 }
 
 // addRenderingFlags adds the flags that say how a Solution is deployed. The returned function reads them: what is not given
@@ -66,7 +65,7 @@ func addRenderingFlags(cmd *cobra.Command) func() deployer.Rendering {
 	}
 }
 
-func newRemoveCommand(a *app, planOnly bool) *cobra.Command {
+func newRemoveCommand(a *app) *verb {
 	cmd := &cobra.Command{
 		Use:     "remove ENVIRONMENT SOLUTION",
 		Aliases: []string{"delete-solution", "remove-solution"},
@@ -78,7 +77,7 @@ custom resources of it, because nobody would look after them.
 while the operator still runs; the name of the Solution has to be typed, or given with --yes.`,
 		Example: "  solutionctl deploy remove test example-solution",
 	}
-	f := a.addVerbFlags(cmd, planOnly)
+	f := a.newVerb(cmd)
 	var o deployer.RemoveOptions
 	cmd.Flags().StringVarP(&o.Namespace, "namespace", "N", "", "only from this `NAMESPACE` of the environment")
 	var data dataFlags
@@ -92,9 +91,9 @@ while the operator still runs; the name of the Solution has to be typed, or give
 		if o.Data, o.Export, err = a.dataPolicy(cmd.Context(), &data, o.DryRun, args[1]+"-"+args[0], args[1]); err != nil {
 			return err
 		}
-		return a.runVerb(cmd.Context(), f, func(ctx context.Context, d *deployer.Deployer) (*schema.Operation, error) { return d.Remove(ctx, o) })
+		return runVerb(cmd.Context(), a, &f.verbFlags, (*deployer.Deployer).Remove, o)
 	}
-	return cmd
+	return f
 }
 
 // completeImported completes the name of an imported Solution and then its versions.

@@ -16,7 +16,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-func newApplyCommand(a *app, planOnly bool) *cobra.Command {
+func newApplyCommand(a *app) *verb {
 	cmd := &cobra.Command{
 		Use:   "apply -f FILE",
 		Short: "Import, activate and remove what a SolutionsConfiguration says",
@@ -31,9 +31,8 @@ changes both. Stored objects that would lose data are named, as 'solutionctl dep
 		Args:    exactArgs(),
 	}
 	h := a.addHostFlags(cmd)
-	f := &verbFlags{clusterFlags: h.clusterFlags, planOnly: planOnly}
-	f.add(cmd)
-	f.addReplace(cmd)
+	f := newVerb(cmd, h.clusterFlags)
+	f.addReplace()
 	var o importFlags
 	o.add(cmd)
 	var loss lossFlags
@@ -75,7 +74,7 @@ changes both. Stored objects that would lose data are named, as 'solutionctl dep
 		}
 		return nil
 	}
-	return cmd
+	return f
 }
 
 func readConfiguration(file string) (*schema.SolutionsConfiguration, error) {

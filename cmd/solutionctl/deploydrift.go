@@ -1,14 +1,11 @@
 package main
 
 import (
-	"context"
-
 	"github.com/spf13/cobra"
 
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/survey"
-	"github.com/solutionctl/solutionctl/schema"
 )
 
 func newDeployDiffCommand(a *app) *cobra.Command {
@@ -25,14 +22,12 @@ replicas that somebody else has set. It needs no right to change anything. The e
 	cmd.ValidArgsFunction = a.completeDeployment(f.clusterFlags)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		args = append(args, "", "")
-		return a.runVerb(cmd.Context(), f, func(ctx context.Context, d *deployer.Deployer) (*schema.Operation, error) {
-			return d.Diff(ctx, survey.Selection{Environment: args[0], Solution: args[1]})
-		})
+		return runVerb(cmd.Context(), a, f, (*deployer.Deployer).Diff, survey.Selection{Environment: args[0], Solution: args[1]})
 	}
 	return cmd
 }
 
-func newRepairCommand(a *app, planOnly bool) *cobra.Command {
+func newRepairCommand(a *app) *verb {
 	cmd := &cobra.Command{
 		Use:   "repair [ENVIRONMENT [SOLUTION]]",
 		Short: "Bring back what was changed since it was deployed",
@@ -51,20 +46,18 @@ objects that are as an imported version has them are put on record; the others a
   solutionctl deploy repair --records`,
 		Args: optionalArgs(nil, "ENVIRONMENT", "SOLUTION"),
 	}
-	f := a.addVerbFlags(cmd, planOnly)
-	f.addReplace(cmd)
+	f := a.newVerb(cmd)
+	f.addReplace()
 	var records bool
 	cmd.Flags().BoolVar(&records, "records", false, "make records again that are lost or cannot be read")
 	cmd.ValidArgsFunction = a.completeDeployment(f.clusterFlags)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		args = append(args, "", "")
-		return a.runVerb(cmd.Context(), f, func(ctx context.Context, d *deployer.Deployer) (*schema.Operation, error) {
-			repair := d.Repair
-			if records {
-				repair = d.RebuildRecords
-			}
-			return repair(ctx, deployer.RepairOptions{Options: f.options(), Environment: args[0], Solution: args[1]})
-		})
+		repair := (*deployer.Deployer).Repair
+		if records {
+			repair = (*deployer.Deployer).RebuildRecords
+		}
+		return runVerb(cmd.Context(), a, &f.verbFlags, repair, deployer.RepairOptions{Options: f.options(), Environment: args[0], Solution: args[1]})
 	}
-	return cmd
+	return f
 }

@@ -152,9 +152,7 @@ instance, is then not cleaned up.`,
 				return err
 			}
 		}
-		return a.runVerb(cmd.Context(), verb, func(ctx context.Context, d *deployer.Deployer) (*schema.Operation, error) {
-			return d.DeleteEnvironment(ctx, o)
-		})
+		return runVerb(cmd.Context(), a, verb, (*deployer.Deployer).DeleteEnvironment, o)
 	}
 	return cmd
 }

@@ -23,7 +23,6 @@ import (
 // verbFlags are the flags of commands that deploy.
 type verbFlags struct {
 	*clusterFlags
-	planOnly   bool // the command is below "plan"
 	dryRun     bool
 	adopt      bool
 	force      bool
@@ -33,39 +32,54 @@ type verbFlags struct {
 	replace    []string
 }
 
-// addVerbFlags adds the flags of a command that deploys, or of its twin below "plan", which never changes anything.
-func (a *app) addVerbFlags(cmd *cobra.Command, planOnly bool) *verbFlags {
-	f := &verbFlags{clusterFlags: a.addClusterFlags(cmd), planOnly: planOnly}
-	f.add(cmd)
-	if !planOnly {
-		f.addWaitFlags(cmd)
-	}
-	return f
+// verb is a command that deploys and its twin below "plan", which never changes anything: one of change and plan makes it one.
+type verb struct {
+	verbFlags
+	cmd      *cobra.Command
+	toChange []func() // add the flags that only make sense where something changes
 }
 
-// add adds the flags besides those of the cluster.
-func (f *verbFlags) add(cmd *cobra.Command) {
+// newVerb adds the flags that both have.
+func (a *app) newVerb(cmd *cobra.Command) *verb {
+	v := newVerb(cmd, a.addClusterFlags(cmd))
+	v.toChange = append(v.toChange, func() { v.addWaitFlags(cmd) })
+	return v
+}
+
+func newVerb(cmd *cobra.Command, cluster *clusterFlags) *verb {
+	v := &verb{verbFlags: verbFlags{clusterFlags: cluster}, cmd: cmd}
 	flags := cmd.Flags()
-	flags.BoolVar(&f.adopt, "adopt", false, "take over objects that exist already and that somebody else made")
-	flags.BoolVar(&f.force, "force-conflicts", false, "take over fields that belong to somebody else")
-	flags.BoolVar(&f.exitStatus, "exit-status", false, "exit with status 3 when there is something to do")
-	if f.planOnly {
-		return
+	flags.BoolVar(&v.adopt, "adopt", false, "take over objects that exist already and that somebody else made")
+	flags.BoolVar(&v.force, "force-conflicts", false, "take over fields that belong to somebody else")
+	flags.BoolVar(&v.exitStatus, "exit-status", false, "exit with status 3 when there is something to do")
+	return v
+}
+
+func (v *verb) change() *cobra.Command {
+	flags := v.cmd.Flags()
+	flags.BoolVar(&v.dryRun, "dry-run", false, "only say what would be done, as 'deploy plan' does")
+	flags.BoolVar(&v.wait, "wait", true, "wait until what was deployed is ready")
+	flags.BoolVar(&v.noWait, "no-wait", false, "the same as --wait=false")
+	for _, add := range v.toChange {
+		add()
 	}
-	flags.BoolVar(&f.dryRun, "dry-run", false, "only say what would be done, as 'deploy plan' does")
-	flags.BoolVar(&f.wait, "wait", true, "wait until what was deployed is ready")
-	flags.BoolVar(&f.noWait, "no-wait", false, "the same as --wait=false")
+	return v.cmd
+}
+
+func (v *verb) plan() *cobra.Command {
+	v.dryRun = true
+	return v.cmd
 }
 
 // addReplace adds the flag of commands that apply objects.
-func (f *verbFlags) addReplace(cmd *cobra.Command) {
-	cmd.Flags().StringSliceVar(&f.replace, "replace", nil,
+func (v *verb) addReplace() {
+	v.cmd.Flags().StringSliceVar(&v.replace, "replace", nil,
 		"delete this `KIND/NAME` and make it anew if it cannot be changed in place, or run this Job again (may be repeated)")
 }
 
 func (f *verbFlags) options() deployer.Options {
 	return deployer.Options{
-		DryRun: f.planOnly || f.dryRun, Adopt: f.adopt, Force: f.force, NoWait: f.noWait || !f.wait, Timeout: f.timeout, Replace: f.replace,
+		DryRun: f.dryRun, Adopt: f.adopt, Force: f.force, NoWait: f.noWait || !f.wait, Timeout: f.timeout, Replace: f.replace,
 	}
 }
 
@@ -101,12 +115,12 @@ func processUser() string {
 }
 
 // runVerb connects, runs a verb and prints what it did.
-func (a *app) runVerb(ctx context.Context, f *verbFlags, verb func(context.Context, *deployer.Deployer) (*schema.Operation, error)) error {
+func runVerb[O any](ctx context.Context, a *app, f *verbFlags, verb func(*deployer.Deployer, context.Context, O) (*schema.Operation, error), o O) error {
 	d, err := a.deployer(f.clusterFlags)
 	if err != nil {
 		return err
 	}
-	done, err := verb(ctx, d)
+	done, err := verb(d, ctx, o)
 	if err != nil {
 		return a.explain(err)
 	}

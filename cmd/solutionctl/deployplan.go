@@ -4,16 +4,8 @@ import "github.com/spf13/cobra"
 
 func newPlanCommand(a *app) *cobra.Command {
 	group := newGroup("plan", "Say what a command would do, object by object",
-		newActivateCommand(a, true),
-		newAddCommand(a, true),
-		newApplyCommand(a, true),
-		newUpgradeCommand(a, true),
-		newDowngradeCommand(a, true),
-		newRollbackCommand(a, true),
-		newRepairCommand(a, true),
-		newRemoveCommand(a, true),
-		newDeactivateCommand(a, true),
-	)
+		newActivateCommand(a).plan(), newAddCommand(a).plan(), newApplyCommand(a).plan(), newUpgradeCommand(a).plan(), newDowngradeCommand(a).plan(),
+		newRollbackCommand(a).plan(), newRepairCommand(a).plan(), newRemoveCommand(a).plan(), newDeactivateCommand(a).plan())
 	group.Long = `Say what a command would do, object by object and field by field, and change nothing:
 
   + created   ~ changed   ± deleted and created   @ taken over   - deleted   = kept   / skipped

@@ -7,7 +7,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/solutionctl/solutionctl/deployer"
-	"github.com/solutionctl/solutionctl/schema"
 )
 
 func newPurgeCommand(a *app) *cobra.Command {
@@ -39,9 +38,7 @@ One that was interrupted is simply run again.`,
 				return err
 			}
 		}
-		return a.runVerb(cmd.Context(), verb, func(ctx context.Context, d *deployer.Deployer) (*schema.Operation, error) {
-			return d.Purge(ctx, o)
-		})
+		return runVerb(cmd.Context(), a, verb, (*deployer.Deployer).Purge, o)
 	}
 	return cmd
 }

@@ -23,7 +23,7 @@ what it was.
 Custom resources are not deleted: an operation that would have to is refused and named, and is to be run again itself.`,
 		Example: "  solutionctl deploy resume --dry-run\n  solutionctl deploy resume",
 	}
-	f := a.addVerbFlags(cmd, false)
+	f := a.newVerb(cmd)
 	environment := environmentArgument
 	environment.optional = true
 	arguments := takesArguments(cmd, environment, argument{name: "SOLUTION", flags: []string{"solution"}, optional: true})
@@ -46,7 +46,7 @@ Custom resources are not deleted: an operation that would have to is refused and
 		}
 		return failure
 	}
-	return cmd
+	return f.change()
 }
 
 func printResumption(w *console.Stream, r *schema.Resumption) error {

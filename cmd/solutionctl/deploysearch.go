@@ -7,10 +7,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
-	"github.com/solutionctl/solutionctl/deployer/host/store"
-	"github.com/solutionctl/solutionctl/deployer/records"
+	"github.com/solutionctl/solutionctl/deployer/host"
 	"github.com/solutionctl/solutionctl/schema"
-	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 func newSearchCommand(a *app) *cobra.Command {
@@ -32,42 +30,13 @@ version or the name of one of their images, as it is in the archive or where it 
 			return err
 		}
 		term := strings.Join(args, "")
-		result, err := d.Records.Search(cmd.Context(), term, a.storedArchives(dir))
+		result, err := d.Records.Search(cmd.Context(), term, host.StoredArchives(dir, a.sink))
 		if err != nil {
 			return err
 		}
 		return a.emitResult(result, func(w *console.Stream) error { return printSearch(w, result) })
 	}
 	return cmd
-}
-
-// storedArchives reads the manifests of the archives in a store. What cannot be read is told and left out: searching is
-// for everybody, the store is not.
-func (a *app) storedArchives(dir string) []records.StoredArchive {
-	skip := func(name string, err error) {
-		a.sink.Emit(report.Event{Step: "read", Name: name, State: report.Skipped, Note: err.Error()})
-	}
-	s, err := store.Open(dir)
-	if err != nil {
-		skip(dir, err)
-		return nil
-	}
-	entries, err := s.Entries()
-	if err != nil {
-		skip(dir, err)
-		return nil
-	}
-	var archives []records.StoredArchive
-	for _, entry := range entries {
-		archive, file, err := openArchive(entry.Path)
-		if err != nil {
-			skip(entry.Path, err)
-			continue
-		}
-		archives = append(archives, records.StoredArchive{Solution: archive.Solution, Path: entry.Path})
-		file.Close() //nolint:errcheck // read only
-	}
-	return archives
 }
 
 func printSearch(w *console.Stream, result *schema.SearchResult) error {

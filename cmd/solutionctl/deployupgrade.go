@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -12,15 +11,15 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-func newUpgradeCommand(a *app, planOnly bool) *cobra.Command {
-	return newChangeCommand(a, planOnly, records.Up, "Replace the version of a Solution in an environment by a higher one",
+func newUpgradeCommand(a *app) *verb {
+	return newChangeCommand(a, records.Up, "Replace the version of a Solution in an environment by a higher one",
 		`Replace the version of a Solution in every namespace of an environment by a higher one: without VERSION, as with
 'add', by the active version, with "latest" by the highest release that was imported.`,
 		argument{name: "VERSION", flags: []string{"version"}, optional: true})
 }
 
-func newDowngradeCommand(a *app, planOnly bool) *cobra.Command {
-	return newChangeCommand(a, planOnly, records.Down, "Replace the version of a Solution in an environment by a lower one",
+func newDowngradeCommand(a *app) *verb {
+	return newChangeCommand(a, records.Down, "Replace the version of a Solution in an environment by a lower one",
 		"Replace the version of a Solution in every namespace of an environment by a lower one.",
 		argument{name: "VERSION", flags: []string{"version"}})
 }
@@ -31,7 +30,7 @@ var changeExamples = map[records.Direction]string{
 	records.Down: "  solutionctl deploy downgrade test example-solution 1.0.0",
 }
 
-func newChangeCommand(a *app, planOnly bool, direction records.Direction, short, long string, version argument) *cobra.Command {
+func newChangeCommand(a *app, direction records.Direction, short, long string, version argument) *verb {
 	verb := string(direction)
 	cmd := &cobra.Command{
 		Use:   verb + " ENVIRONMENT SOLUTION " + version.usage(),
@@ -55,19 +54,19 @@ What holds data is never replaced; a StatefulSet keeps its volume claims, which 
 has ended is not run again, unless its name is given to --replace.`,
 		Example: changeExamples[direction],
 	}
-	f := a.addVerbFlags(cmd, planOnly)
-	f.addReplace(cmd)
+	f := a.newVerb(cmd)
+	f.addReplace()
 	o := deployer.ChangeOptions{Direction: direction}
 	var onFailure string
-	with := a.addWithFlag(cmd, f)
+	with := a.addWithFlag(cmd, f.clusterFlags)
 	cmd.Flags().StringVar(&o.Namespace, "namespace", "", "only in this `NAMESPACE` of the environment")
 	rendering := addRenderingFlags(cmd)
 	var loss lossFlags
 	loss.add(cmd)
-	if !planOnly {
+	f.toChange = append(f.toChange, func() {
 		addChoice(cmd, cmd.Flags(), &onFailure, "on-failure", "", "what to do when the new version does not become ready: stay or rollback", "stay", "rollback")
 		cmd.Flags().BoolVar(&o.WaitApps, "wait-apps", false, "wait until the custom resources of the Solution are ready, too")
-	}
+	})
 	arguments := takesArguments(cmd, argument{name: "ENVIRONMENT", flags: []string{"name", "environment"}},
 		argument{name: "SOLUTION", flags: []string{"solution"}}, version)
 	cmd.ValidArgsFunction = a.completeDeployment(f.clusterFlags)
@@ -85,16 +84,16 @@ has ended is not run again, unless its name is given to --replace.`,
 		if o.WaitApps && o.NoWait {
 			return report.Errorf(report.Usage, "--wait-apps needs to wait, and --no-wait does not")
 		}
-		return a.runVerb(cmd.Context(), f, func(ctx context.Context, d *deployer.Deployer) (*schema.Operation, error) { return d.Change(ctx, o) })
+		return runVerb(cmd.Context(), a, &f.verbFlags, (*deployer.Deployer).Change, o)
 	}
-	return cmd
+	return f
 }
 
 // addWithFlag adds the flag that names Solutions to change in the same run. The returned function reads it.
-func (a *app) addWithFlag(cmd *cobra.Command, f *verbFlags) func() ([]schema.SolutionAt, error) {
+func (a *app) addWithFlag(cmd *cobra.Command, f *clusterFlags) func() ([]schema.SolutionAt, error) {
 	var texts []string
 	cmd.Flags().StringSliceVar(&texts, "with", nil, "change other Solutions in the same run: `SOLUTION=VERSION,...`")
-	complete := a.completeDeployment(f.clusterFlags)
+	complete := a.completeDeployment(f)
 	err := cmd.RegisterFlagCompletionFunc("with", func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 		return completeWith(complete, cmd, args, prefix)
 	})
@@ -142,7 +141,7 @@ func (a argument) usage() string {
 	return a.name
 }
 
-func newRollbackCommand(a *app, planOnly bool) *cobra.Command {
+func newRollbackCommand(a *app) *verb {
 	cmd := &cobra.Command{
 		Use:   "rollback ENVIRONMENT SOLUTION",
 		Short: "Go back to what an environment had before",
@@ -155,8 +154,8 @@ The definitions of custom resources belong to the whole cluster and stay. It is 
 are there, do not fit the earlier version any more.`),
 		Example: "  solutionctl deploy rollback test example-solution",
 	}
-	f := a.addVerbFlags(cmd, planOnly)
-	f.addReplace(cmd)
+	f := a.newVerb(cmd)
+	f.addReplace()
 	var o deployer.RollbackOptions
 	cmd.Flags().StringVar(&o.Namespace, "namespace", "", "only in this `NAMESPACE` of the environment")
 	cmd.Flags().Int64Var(&o.Revision, "revision", 0, "go back to this revision `NUMBER` of the history")
@@ -168,7 +167,7 @@ are there, do not fit the earlier version any more.`),
 		args = arguments(args)
 		o.Options, o.Environment, o.Solution = f.options(), args[0], args[1]
 		o.AcceptDataLoss, o.AcceptInvalid, o.Export = loss.accepted, loss.invalid, a.export(loss.export, args[1]+"-"+args[0])
-		return a.runVerb(cmd.Context(), f, func(ctx context.Context, d *deployer.Deployer) (*schema.Operation, error) { return d.Rollback(ctx, o) })
+		return runVerb(cmd.Context(), a, &f.verbFlags, (*deployer.Deployer).Rollback, o)
 	}
-	return cmd
+	return f
 }

@@ -4,6 +4,8 @@
 //   - [Host.Import] verifies archives, judges them, brings them into the store, and tells the cluster.
 //   - [Host.Unimport] takes one away, from the cluster first.
 //   - [Host.Converge] makes the host and the cluster have what a file says.
+//   - [Active] decides which versions are active, in the cluster and in MetalK8s' configuration.
+//   - [StoredArchives] reads what the store has, for a search.
 //   - [Host.AddEndpoints] tells the cluster where nodes find the images of this host, and [Serve] serves them;
 //     [ServeOptions.Unit] makes systemd run that.
 //
