@@ -33,9 +33,11 @@ type Host interface {
 	Unimport(ctx context.Context, id string) error
 }
 
-// ConvergeOptions say how to carry a convergence out.
+// ConvergeOptions say which convergence to carry out, and how.
 type ConvergeOptions struct {
 	Options
+	Plan *schema.Convergence // by [Deployer.PlanConvergence]
+	Host Host
 	// AcceptDataLoss and AcceptInvalid are CustomResourceDefinitions as in [ActivateOptions]. Names of what does not change are
 	// no mistake here: the same command finishes what was interrupted.
 	AcceptDataLoss []string
@@ -44,8 +46,15 @@ type ConvergeOptions struct {
 	Export func(solution string) definitions.Export
 }
 
-// PlanConvergence compares what a SolutionsConfiguration, in either form, says with what the cluster and this host have.
-func (d *Deployer) PlanConvergence(ctx context.Context, c *schema.SolutionsConfiguration, host Host) (*schema.Convergence, error) {
+// PlanConvergenceOptions say what the cluster and this host are to have: a SolutionsConfiguration in either form.
+type PlanConvergenceOptions struct {
+	Configuration *schema.SolutionsConfiguration
+	Host          Host
+}
+
+// PlanConvergence compares what a SolutionsConfiguration says with what the cluster and this host have.
+func (d *Deployer) PlanConvergence(ctx context.Context, o PlanConvergenceOptions) (*schema.Convergence, error) {
+	c, host := o.Configuration, o.Host
 	flat, notes, err := c.Flat(host.Identify)
 	if err != nil {
 		return nil, err
@@ -166,7 +175,8 @@ func (d *Deployer) isActive(ctx context.Context, solution, version string) (bool
 
 // Converge carries a plan out. Its guards are asked before the first change: nothing is imported when something else
 // cannot be removed.
-func (d *Deployer) Converge(ctx context.Context, plan *schema.Convergence, host Host, o ConvergeOptions) error {
+func (d *Deployer) Converge(ctx context.Context, o ConvergeOptions) error {
+	plan, host := o.Plan, o.Host
 	notices, err := d.checkConvergence(ctx, plan, host, definitions.Accepted{Loss: o.AcceptDataLoss, Invalid: o.AcceptInvalid})
 	if err != nil {
 		return err

@@ -7,26 +7,30 @@ import (
 	"github.com/solutionctl/solutionctl/schema"
 )
 
-// EndpointOptions say how endpoints of the registry are added.
+// EndpointOptions say which endpoints of the registry are added, and how.
 type EndpointOptions struct {
+	More   schema.ClusterRegistry
 	DryRun bool // only judge
 	// Replace takes over endpoints that are recorded with another authority, or with another scheme.
 	Replace bool
 }
 
-// AddEndpoints adds endpoints to those at which nodes find images, with the certificates in more.CA that theirs are signed
+// AddEndpoints adds endpoints to those at which nodes find images, with the certificates in More.CA that theirs are signed
 // by, and returns what is recorded then. Endpoints of other hosts, and their authorities, stay. The mode is chosen once: the
 // references of everything that was deployed depend on it.
-func (d *Deployer) AddEndpoints(ctx context.Context, more schema.ClusterRegistry, o EndpointOptions) (*schema.ClusterRegistry, error) {
+func (d *Deployer) AddEndpoints(ctx context.Context, o EndpointOptions) (*schema.ClusterRegistry, error) {
 	return d.editRegistry(ctx, o.DryRun, func(known *schema.ClusterRegistry) (*schema.ClusterRegistry, error) {
-		return records.WithEndpoints(known, more, o.Replace)
+		return records.WithEndpoints(known, o.More, o.Replace)
 	})
 }
 
+// RemoveEndpointsOptions name endpoints of the registry.
+type RemoveEndpointsOptions struct{ Endpoints []string }
+
 // RemoveEndpoints forgets endpoints, and authorities that no other endpoint has.
-func (d *Deployer) RemoveEndpoints(ctx context.Context, endpoints []string) (*schema.ClusterRegistry, error) {
+func (d *Deployer) RemoveEndpoints(ctx context.Context, o RemoveEndpointsOptions) (*schema.ClusterRegistry, error) {
 	return d.editRegistry(ctx, false, func(known *schema.ClusterRegistry) (*schema.ClusterRegistry, error) {
-		return records.WithoutEndpoints(known, endpoints)
+		return records.WithoutEndpoints(known, o.Endpoints)
 	})
 }
 

@@ -31,10 +31,13 @@ type Held struct {
 
 func (h Held) String() string { return h.ObjectRef.String() + ": " + strings.Join(h.Finalizers, ", ") }
 
+// HeldOptions name an environment, or one of its namespaces.
+type HeldOptions struct{ Environment, Namespace string }
+
 // Held lists what was deleted in an environment, or in one of its namespaces, and is kept by finalizers. What Kubernetes
 // itself holds is not among it: that goes when its reason does.
-func (d *Deployer) Held(ctx context.Context, environment, namespace string) ([]Held, error) {
-	namespaces, err := d.Records.Documents.Select(ctx, environment, namespace)
+func (d *Deployer) Held(ctx context.Context, o HeldOptions) ([]Held, error) {
+	namespaces, err := d.Records.Documents.Select(ctx, o.Environment, o.Namespace)
 	if err != nil {
 		return nil, err
 	}

@@ -23,7 +23,10 @@ func (d *Deployer) RecordImport(ctx context.Context, r records.ImportRecord) (no
 	return notices, err
 }
 
+// UnimportOptions name an imported version by its id.
+type UnimportOptions struct{ ID string }
+
 // RecordUnimport forgets a version, unless something uses it. A version that is not known is no error: the work is done.
-func (d *Deployer) RecordUnimport(ctx context.Context, id string) error {
-	return d.locked(ctx, func(ctx context.Context) error { return d.Records.Unimport(ctx, id) }, clusterLock)
+func (d *Deployer) RecordUnimport(ctx context.Context, o UnimportOptions) error {
+	return d.locked(ctx, func(ctx context.Context) error { return d.Records.Unimport(ctx, o.ID) }, clusterLock)
 }

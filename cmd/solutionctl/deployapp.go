@@ -245,7 +245,7 @@ somebody sits at the terminal, from answers to questions.`,
 					return nil, err
 				}
 			}
-			return d.Apps.Create(cmd.Context(), f.o, values, sets)
+			return d.Apps.Create(cmd.Context(), apps.CreateOptions{Options: f.o, Values: values, Set: sets})
 		})
 	}
 	return cmd
@@ -290,7 +290,9 @@ func newAppSetCommand(a *app) *cobra.Command {
 	}
 	f := a.addAppFlags(cmd, true)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return a.runApp(f, args[:2], func(d *deployer.Deployer) (*schema.App, error) { return d.Apps.Set(cmd.Context(), f.o, args[2:]) })
+		return a.runApp(f, args[:2], func(d *deployer.Deployer) (*schema.App, error) {
+			return d.Apps.Set(cmd.Context(), apps.SetOptions{Options: f.o, Set: args[2:]})
+		})
 	}
 	return cmd
 }
@@ -306,7 +308,9 @@ func newAppScaleCommand(a *app) *cobra.Command {
 		if err != nil || replicas < 0 {
 			return report.Errorf(report.Usage, "REPLICAS %q is not a number of at least 0", args[2])
 		}
-		return a.runApp(f, args[:2], func(d *deployer.Deployer) (*schema.App, error) { return d.Apps.Scale(cmd.Context(), f.o, replicas) })
+		return a.runApp(f, args[:2], func(d *deployer.Deployer) (*schema.App, error) {
+			return d.Apps.Scale(cmd.Context(), apps.ScaleOptions{Options: f.o, Replicas: replicas})
+		})
 	}
 	return cmd
 }

@@ -37,7 +37,7 @@ The active version has a star.`,
 		if err != nil {
 			return err
 		}
-		c, err := d.Definitions.Compatibility(cmd.Context(), arguments(args)[0])
+		c, err := d.Definitions.Compatibility(cmd.Context(), definitions.CompatibilityOptions{Solution: arguments(args)[0]})
 		if err != nil {
 			return err
 		}

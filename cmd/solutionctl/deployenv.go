@@ -134,7 +134,7 @@ instance, is then not cleaned up.`,
 			return err
 		}
 		if force {
-			if o.Release, err = d.Held(cmd.Context(), o.Environment, o.Namespace); err != nil {
+			if o.Release, err = d.Held(cmd.Context(), deployer.HeldOptions{Environment: o.Environment, Namespace: o.Namespace}); err != nil {
 				return err
 			}
 			if len(o.Release) == 0 {
@@ -143,7 +143,7 @@ instance, is then not cleaned up.`,
 			}
 		}
 		if others {
-			if o.Others, err = d.Survey.Others(cmd.Context(), o.Environment, o.Namespace); err != nil {
+			if o.Others, err = d.Survey.Others(cmd.Context(), survey.OthersOptions{Environment: o.Environment, Namespace: o.Namespace}); err != nil {
 				return err
 			}
 		}
@@ -273,7 +273,7 @@ func newEnvShowCommand(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		status, err := d.Survey.EnvironmentStatus(cmd.Context(), arguments(args)[0])
+		status, err := d.Survey.EnvironmentStatus(cmd.Context(), survey.EnvironmentOptions{Environment: arguments(args)[0]})
 		if err != nil {
 			return err
 		}

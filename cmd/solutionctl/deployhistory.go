@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
+	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/schema"
 )
 
@@ -30,7 +31,7 @@ it. The last operations on each Solution in each namespace are remembered.`,
 		if err != nil {
 			return err
 		}
-		history, err := d.Records.History(cmd.Context(), args[0], args[1])
+		history, err := d.Records.History(cmd.Context(), records.HistoryOptions{Environment: args[0], Solution: args[1]})
 		if err != nil {
 			return err
 		}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/records"
 
 	"github.com/spf13/cobra"
@@ -79,7 +80,7 @@ func newRegistryRemoveCommand(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		registry, err := d.RemoveEndpoints(cmd.Context(), args)
+		registry, err := d.RemoveEndpoints(cmd.Context(), deployer.RemoveEndpointsOptions{Endpoints: args})
 		return a.emitEndpoints(registry, err)
 	}
 	return cmd

@@ -13,6 +13,7 @@ import (
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
 	"github.com/solutionctl/solutionctl/deployer/host/store"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -55,11 +56,7 @@ cmd_yaml. MetalK8s' configuration is read on this host; where there is none, tha
 		if err != nil {
 			return err
 		}
-		look := d.Survey.Status
-		if drift {
-			look = d.Survey.StatusAndDrift
-		}
-		status, err := look(cmd.Context())
+		status, err := d.Survey.Status(cmd.Context(), survey.StatusOptions{Drift: drift})
 		if err != nil {
 			return err
 		}

@@ -264,31 +264,37 @@ func errExists(o Options, object *unstructured.Unstructured) error {
 		WithHint("change it with: solutionctl deploy app set %s %s FIELD=VALUE", o.Environment, o.Name)
 }
 
-// Create makes an instance. Values is a spec in YAML, or a whole custom resource; the assignments are put into it. It
-// waits until the instance is ready.
-func (a *Apps) Create(ctx context.Context, o Options, values []byte, assignments []string) (*schema.App, error) {
-	kind, object, err := a.New(ctx, o)
+// CreateOptions say which instance to make.
+type CreateOptions struct {
+	Options
+	Values []byte   // a spec in YAML, or a whole custom resource
+	Set    []string // assignments that are put into it: FIELD=VALUE
+}
+
+// Create makes an instance and waits until it is ready.
+func (a *Apps) Create(ctx context.Context, o CreateOptions) (*schema.App, error) {
+	kind, object, err := a.New(ctx, o.Options)
 	if err != nil {
 		return nil, err
 	}
-	spec, err := readSpec(values)
+	spec, err := readSpec(o.Values)
 	if err != nil {
 		return nil, err
 	}
-	if err = kind.fill(ctx, object, spec, assignments); err != nil {
+	if err = kind.fill(ctx, object, spec, o.Set); err != nil {
 		return nil, err
 	}
-	if err = a.mayAwait(ctx, o, kind, object.GetNamespace(), "create", "patch"); err != nil {
+	if err = a.mayAwait(ctx, o.Options, kind, object.GetNamespace(), "create", "patch"); err != nil {
 		return nil, err
 	}
 	created, err := a.Cluster.Create(ctx, object, cluster.WriteOptions{})
 	if errors.Is(err, cluster.ErrExists) {
-		return nil, errExists(o, object)
+		return nil, errExists(o.Options, object)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return a.await(ctx, o, kind, created)
+	return a.await(ctx, o.Options, kind, created)
 }
 
 // readSpec reads a values file: the spec itself, or a custom resource with one.
@@ -339,10 +345,16 @@ func (k *Kind) fill(ctx context.Context, object *unstructured.Unstructured, spec
 	return k.Check(ctx, before, object.Object)
 }
 
+// SetOptions say which values of an instance to change.
+type SetOptions struct {
+	Options
+	Set []string // FIELD=VALUE, or FIELD- to take a value away
+}
+
 // Set changes values of an instance and waits until it is ready with them.
-func (a *Apps) Set(ctx context.Context, o Options, assignments []string) (*schema.App, error) {
+func (a *Apps) Set(ctx context.Context, o SetOptions) (*schema.App, error) {
 	for {
-		kind, object, err := a.find(ctx, o)
+		kind, object, err := a.find(ctx, o.Options)
 		if err != nil {
 			return nil, err
 		}
@@ -353,10 +365,10 @@ func (a *Apps) Set(ctx context.Context, o Options, assignments []string) (*schem
 		if spec == nil {
 			spec = map[string]any{}
 		}
-		if err = kind.fill(ctx, object, spec, assignments); err != nil {
+		if err = kind.fill(ctx, object, spec, o.Set); err != nil {
 			return nil, err
 		}
-		if err = a.mayAwait(ctx, o, kind, object.GetNamespace(), "update"); err != nil {
+		if err = a.mayAwait(ctx, o.Options, kind, object.GetNamespace(), "update"); err != nil {
 			return nil, err
 		}
 		changed, err := a.Cluster.Update(ctx, object, cluster.WriteOptions{})
@@ -366,13 +378,19 @@ func (a *Apps) Set(ctx context.Context, o Options, assignments []string) (*schem
 		if err != nil {
 			return nil, err
 		}
-		return a.await(ctx, o, kind, changed)
+		return a.await(ctx, o.Options, kind, changed)
 	}
 }
 
+// ScaleOptions say how many replicas an instance is to have.
+type ScaleOptions struct {
+	Options
+	Replicas int64
+}
+
 // Scale changes how many replicas an instance has, through the scale of its kind.
-func (a *Apps) Scale(ctx context.Context, o Options, replicas int64) (*schema.App, error) {
-	kind, object, err := a.find(ctx, o)
+func (a *Apps) Scale(ctx context.Context, o ScaleOptions) (*schema.App, error) {
+	kind, object, err := a.find(ctx, o.Options)
 	if err != nil {
 		return nil, err
 	}
@@ -385,10 +403,10 @@ func (a *Apps) Scale(ctx context.Context, o Options, replicas int64) (*schema.Ap
 		return nil, err
 	}
 	scale[0].Subresource = "scale"
-	if err = cmp.Or(a.Cluster.Require(ctx, scale), a.mayAwait(ctx, o, kind, object.GetNamespace())); err != nil {
+	if err = cmp.Or(a.Cluster.Require(ctx, scale), a.mayAwait(ctx, o.Options, kind, object.GetNamespace())); err != nil {
 		return nil, err
 	}
-	patch := fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas)
+	patch := fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, o.Replicas)
 	if _, err = a.Cluster.PatchScale(ctx, object, types.MergePatchType, patch, cluster.WriteOptions{}); err != nil {
 		return nil, err
 	}
@@ -399,7 +417,7 @@ func (a *Apps) Scale(ctx context.Context, o Options, replicas int64) (*schema.Ap
 	if changed == nil {
 		return nil, report.Errorf(report.Conflict, "%s was deleted meanwhile", cluster.NameOf(object))
 	}
-	return a.await(ctx, o, kind, changed)
+	return a.await(ctx, o.Options, kind, changed)
 }
 
 // mayAwait asks whether the user may change an instance, and then see how it comes along.

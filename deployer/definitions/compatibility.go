@@ -8,26 +8,29 @@ import (
 	"github.com/solutionctl/solutionctl/schema"
 )
 
+// CompatibilityOptions name the Solution whose versions are compared.
+type CompatibilityOptions struct{ Solution string }
+
 // Compatibility tells which imported versions of a Solution can be active beside what is deployed, and what would become of
 // the objects that are stored. It changes nothing.
-func (g *Guard) Compatibility(ctx context.Context, solution string) (*schema.Compatibility, error) {
+func (g *Guard) Compatibility(ctx context.Context, o CompatibilityOptions) (*schema.Compatibility, error) {
 	catalog, err := g.Records.Catalog(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if len(catalog.Of(solution)) == 0 {
-		_, _, err = catalog.Find(solution, "")
+	if len(catalog.Of(o.Solution)) == 0 {
+		_, _, err = catalog.Find(o.Solution, "")
 		return nil, err
 	}
-	operators, err := g.operators(ctx, catalog, solution)
+	operators, err := g.operators(ctx, catalog, o.Solution)
 	if err != nil {
 		return nil, err
 	}
-	payloads, err := g.Records.Payloads(ctx, catalog, solution)
+	payloads, err := g.Records.Payloads(ctx, catalog, o.Solution)
 	if err != nil {
 		return nil, err
 	}
-	return g.compare(ctx, solution, payloads, operators)
+	return g.compare(ctx, o.Solution, payloads, operators)
 }
 
 // compare tells what each of some versions of a Solution would mean.

@@ -15,15 +15,15 @@ import (
 
 // Verbs make a cluster have what a configuration says. [deployer.Deployer] is the one of a real cluster.
 type Verbs interface {
-	PlanConvergence(ctx context.Context, c *schema.SolutionsConfiguration, host deployer.Host) (*schema.Convergence, error)
-	Converge(ctx context.Context, plan *schema.Convergence, host deployer.Host, o deployer.ConvergeOptions) error
+	PlanConvergence(ctx context.Context, o deployer.PlanConvergenceOptions) (*schema.Convergence, error)
+	Converge(ctx context.Context, o deployer.ConvergeOptions) error
 }
 
 // ConvergeOptions say what a host and its cluster are to have.
 type ConvergeOptions struct {
 	Configuration *schema.SolutionsConfiguration
 	Verbs         Verbs
-	Deploy        deployer.ConvergeOptions // its Export is made of the one below
+	Deploy        deployer.ConvergeOptions // its plan and host are made here, its Export of the one below
 	Import        ImportOptions            // but the archives, which the configuration names
 	// Export returns where the custom resources of one of so many Solutions go before they lose data; may be nil.
 	Export func(solution string, of int) definitions.Export
@@ -37,7 +37,7 @@ func (h *Host) Converge(ctx context.Context, o ConvergeOptions) (*schema.Converg
 		}
 	}
 	here := &converging{Host: h, o: o.Import}
-	plan, err := o.Verbs.PlanConvergence(ctx, o.Configuration, here)
+	plan, err := o.Verbs.PlanConvergence(ctx, deployer.PlanConvergenceOptions{Configuration: o.Configuration, Host: here})
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +48,8 @@ func (h *Host) Converge(ctx context.Context, o ConvergeOptions) (*schema.Converg
 	if err != nil {
 		return nil, err
 	}
-	if err = o.Verbs.Converge(ctx, plan, here, o.Deploy); err != nil {
+	o.Deploy.Plan, o.Deploy.Host = plan, here
+	if err = o.Verbs.Converge(ctx, o.Deploy); err != nil {
 		return nil, err
 	}
 	plan.Notices = append(plan.Notices, here.notices...)

@@ -59,7 +59,8 @@ func (h *Host) AddEndpoints(ctx context.Context, o EndpointOptions) (*schema.Clu
 	if err = records.CheckAuthority(ctx, more); err != nil {
 		return nil, err
 	}
-	return h.Cluster.AddEndpoints(ctx, more, o.EndpointOptions)
+	o.More = more
+	return h.Cluster.AddEndpoints(ctx, o.EndpointOptions)
 }
 
 // authorityFor returns the certificates by which nodes trust endpoints: those in a file, else those of this host.

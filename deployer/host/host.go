@@ -52,10 +52,10 @@ type Cluster interface {
 	Registry(ctx context.Context) (*schema.ClusterRegistry, error)
 	// Imports lists the imported versions. When nobody answers it fails with [report.Unavailable].
 	Imports(ctx context.Context) ([]schema.Import, error)
-	AddEndpoints(ctx context.Context, more schema.ClusterRegistry, o deployer.EndpointOptions) (*schema.ClusterRegistry, error)
+	AddEndpoints(ctx context.Context, o deployer.EndpointOptions) (*schema.ClusterRegistry, error)
 	RecordImport(ctx context.Context, r records.ImportRecord) (notices []string, err error)
 	// RecordUnimport fails with [report.InUse] for a version that is used.
-	RecordUnimport(ctx context.Context, id string) error
+	RecordUnimport(ctx context.Context, o deployer.UnimportOptions) error
 }
 
 // ClusterOf is the cluster that a deployer works on: its records, and the verbs that change them.

@@ -53,12 +53,12 @@ func (c *fakeCluster) Imports(context.Context) ([]schema.Import, error) {
 	return slices.Collect(maps.Values(c.imports)), c.absent
 }
 
-func (c *fakeCluster) AddEndpoints(_ context.Context, more schema.ClusterRegistry, o deployer.EndpointOptions) (*schema.ClusterRegistry, error) {
+func (c *fakeCluster) AddEndpoints(_ context.Context, o deployer.EndpointOptions) (*schema.ClusterRegistry, error) {
 	if o.DryRun {
-		return &more, nil
+		return &o.More, nil
 	}
-	c.registry = &more
-	return &more, c.failing
+	c.registry = &o.More
+	return c.registry, c.failing
 }
 
 func (c *fakeCluster) RecordImport(_ context.Context, r records.ImportRecord) ([]string, error) {
@@ -74,11 +74,11 @@ func (c *fakeCluster) RecordImport(_ context.Context, r records.ImportRecord) ([
 	return []string{"recorded " + i.ID()}, nil
 }
 
-func (c *fakeCluster) RecordUnimport(_ context.Context, id string) error {
-	if id == c.inUse {
-		return report.Errorf(report.InUse, "%s is in an environment", id)
+func (c *fakeCluster) RecordUnimport(_ context.Context, o deployer.UnimportOptions) error {
+	if o.ID == c.inUse {
+		return report.Errorf(report.InUse, "%s is in an environment", o.ID)
 	}
-	delete(c.imports, id)
+	delete(c.imports, o.ID)
 	return c.failing
 }
 
@@ -568,11 +568,12 @@ type fakeVerbs struct {
 	export definitions.Export
 }
 
-func (v *fakeVerbs) PlanConvergence(context.Context, *schema.SolutionsConfiguration, deployer.Host) (*schema.Convergence, error) {
+func (v *fakeVerbs) PlanConvergence(context.Context, deployer.PlanConvergenceOptions) (*schema.Convergence, error) {
 	return v.plan, nil
 }
 
-func (v *fakeVerbs) Converge(ctx context.Context, plan *schema.Convergence, h deployer.Host, o deployer.ConvergeOptions) error {
+func (v *fakeVerbs) Converge(ctx context.Context, o deployer.ConvergeOptions) error {
+	plan, h := o.Plan, o.Host
 	if o.Export != nil {
 		v.export = o.Export("demo")
 	}

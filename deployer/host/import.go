@@ -175,7 +175,7 @@ func (i *importing) describeRegistry(ctx context.Context) error {
 	if err = records.CheckAuthority(ctx, *i.registry); err != nil || i.Cluster == nil || i.absent != nil {
 		return err
 	}
-	_, err = i.Cluster.AddEndpoints(ctx, *i.registry, deployer.EndpointOptions{DryRun: true})
+	_, err = i.Cluster.AddEndpoints(ctx, deployer.EndpointOptions{More: *i.registry, DryRun: true})
 	return err
 }
 

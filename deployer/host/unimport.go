@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/host/store"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -29,7 +30,7 @@ func (h *Host) Unimport(ctx context.Context, words ...string) (*schema.UnimportR
 		return nil, err
 	}
 	if h.Cluster != nil {
-		if err = h.Cluster.RecordUnimport(ctx, e.ID()); err != nil {
+		if err = h.Cluster.RecordUnimport(ctx, deployer.UnimportOptions{ID: e.ID()}); err != nil {
 			return nil, err
 		}
 		done.Recorded = true

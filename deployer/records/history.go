@@ -12,16 +12,18 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// History returns what was done, the newest operation first: in an environment, or everywhere for "", and to one
-// Solution, or to all of them for "".
-func (r *Records) History(ctx context.Context, environment, solution string) (*schema.History, error) {
+// HistoryOptions select operations: those in an environment, or everywhere for "", and on one Solution, or all of them for "".
+type HistoryOptions struct{ Environment, Solution string }
+
+// History returns what was done, the newest operation first.
+func (r *Records) History(ctx context.Context, o HistoryOptions) (*schema.History, error) {
 	environments, err := r.Documents.Environments(ctx)
 	if err != nil {
 		return nil, err
 	}
 	environmentOf := EnvironmentsByNamespace(environments)
-	if environment != "" {
-		if _, err = r.Documents.Environment(ctx, environment); err != nil {
+	if o.Environment != "" {
+		if _, err = r.Documents.Environment(ctx, o.Environment); err != nil {
 			return nil, err
 		}
 	}
@@ -32,23 +34,23 @@ func (r *Records) History(ctx context.Context, environment, solution string) (*s
 	history := &schema.History{Operations: []schema.HistoryEntry{}}
 	names := map[string]bool{}
 	for _, s := range states {
-		if environment != "" && environmentOf[s.Namespace] != environment {
+		if o.Environment != "" && environmentOf[s.Namespace] != o.Environment {
 			continue
 		}
 		names[s.Name] = true
 		if s.Damage != nil {
-			if solution == s.Name {
+			if o.Solution == s.Name {
 				return nil, s.Damage
 			}
 			history.Problems = append(history.Problems, UnreadText(s.Key, s.Damage))
 			continue
 		}
-		if solution == "" || s.Name == solution {
+		if o.Solution == "" || s.Name == o.Solution {
 			history.Operations = append(history.Operations, entries(s, environmentOf[s.Namespace])...)
 		}
 	}
-	if solution != "" && !names[solution] {
-		return nil, withoutHistory(solution, environment, slices.Sorted(maps.Keys(names)))
+	if o.Solution != "" && !names[o.Solution] {
+		return nil, withoutHistory(o.Solution, o.Environment, slices.Sorted(maps.Keys(names)))
 	}
 	slices.SortStableFunc(history.Operations, func(a, b schema.HistoryEntry) int {
 		// Within one second what is in a namespace came after what it needs of the cluster.

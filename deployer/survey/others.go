@@ -22,12 +22,15 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
+// OthersOptions name an environment, or one of its namespaces.
+type OthersOptions struct{ Environment, Namespace string }
+
 // Others lists what is in an environment, or in one of its namespaces, and is not part of a Solution: somebody made it
 // there, perhaps before the namespace became one of the environment. An entry without a name is a kind of which the user
 // may not see the objects. Custom resources and volume claims are not among it; those are what
 // the policy on data is about.
-func (v *Survey) Others(ctx context.Context, environment, namespace string) ([]schema.ObjectRef, error) {
-	namespaces, err := v.Records.Documents.Select(ctx, environment, namespace)
+func (v *Survey) Others(ctx context.Context, o OthersOptions) ([]schema.ObjectRef, error) {
+	namespaces, err := v.Records.Documents.Select(ctx, o.Environment, o.Namespace)
 	if report.CodeOf(err) == report.NotFound {
 		return nil, nil // perhaps something is left behind all the same: deleting tells
 	}

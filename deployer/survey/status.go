@@ -17,20 +17,18 @@ import (
 	"github.com/solutionctl/solutionctl/schema"
 )
 
-// Status tells what was imported, what is deployed where, and how it is. It changes nothing.
-func (v *Survey) Status(ctx context.Context) (*schema.Status, error) { return v.status(ctx, false) }
-
-// StatusAndDrift is [Survey.Status] with every field of every object that is no longer as it was deployed.
-func (v *Survey) StatusAndDrift(ctx context.Context) (*schema.Status, error) {
-	return v.status(ctx, true)
+// StatusOptions say how closely to look.
+type StatusOptions struct {
+	Drift bool // compare every field of every object with what was deployed
 }
 
-func (v *Survey) status(ctx context.Context, closely bool) (*schema.Status, error) {
+// Status tells what was imported, what is deployed where, and how it is. It changes nothing.
+func (v *Survey) Status(ctx context.Context, o StatusOptions) (*schema.Status, error) {
 	environments, err := v.Records.Documents.Environments(ctx)
 	if err != nil {
 		return nil, err
 	}
-	s, err := v.look(ctx, environments, nil, closely)
+	s, err := v.look(ctx, environments, nil, o.Drift)
 	if err != nil {
 		return nil, err
 	}
@@ -42,9 +40,12 @@ func (v *Survey) status(ctx context.Context, closely bool) (*schema.Status, erro
 	return status, nil
 }
 
+// EnvironmentOptions name the environment to look at.
+type EnvironmentOptions struct{ Environment string }
+
 // EnvironmentStatus is the part of [Survey.Status] that is about one environment.
-func (v *Survey) EnvironmentStatus(ctx context.Context, name string) (*schema.EnvironmentStatus, error) {
-	e, err := v.Records.Documents.Environment(ctx, name)
+func (v *Survey) EnvironmentStatus(ctx context.Context, o EnvironmentOptions) (*schema.EnvironmentStatus, error) {
+	e, err := v.Records.Documents.Environment(ctx, o.Environment)
 	if err != nil {
 		return nil, err
 	}

@@ -16,7 +16,7 @@ import (
 func TestApps(t *testing.T) {
 	b := newBed(t)
 	here := apps.Options{Environment: b.Env, Name: "wall", Timeout: time.Minute}
-	_, err := b.Apps.Create(t.Context(), here, nil, nil)
+	_, err := b.Apps.Create(t.Context(), apps.CreateOptions{Options: here})
 	b.refused(err, report.NotFound, "no Solution", "deploy add "+b.Env)
 	b.activated("1.0.0", content{Specs: []string{"colour"}})
 	b.mustAdd("1.0.0")
@@ -28,27 +28,27 @@ func TestApps(t *testing.T) {
 	if fields := kind.Fields(); len(fields) != 2 || fields[0].Path != "colour" || fields[1].Type != "integer" {
 		t.Errorf("fields: %+v", fields)
 	}
-	_, err = b.Apps.Create(t.Context(), here, nil, []string{"colours=red"})
+	_, err = b.Apps.Create(t.Context(), apps.CreateOptions{Options: here, Set: []string{"colours=red"}})
 	b.refused(err, report.Usage, "did you mean colour?")
-	_, err = b.Apps.Create(t.Context(), here, []byte("hands: two\n"), nil)
+	_, err = b.Apps.Create(t.Context(), apps.CreateOptions{Options: here, Values: []byte("hands: two\n")})
 	b.refused(err, report.Invalid, "spec.hands")
-	one, err := b.Apps.Create(t.Context(), here, []byte("hands: 2\n"), []string{"colour=red"})
+	one, err := b.Apps.Create(t.Context(), apps.CreateOptions{Options: here, Values: []byte("hands: 2\n"), Set: []string{"colour=red"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if one.Values["colour"] != "red" || one.Values["hands"] != int64(2) || one.Health != schema.AppReady {
 		t.Errorf("%+v", one)
 	}
-	_, err = b.Apps.Create(t.Context(), here, nil, nil)
+	_, err = b.Apps.Create(t.Context(), apps.CreateOptions{Options: here})
 	b.refused(err, report.Conflict, "exists already", "app set "+b.Env+" wall")
 
-	if one, err = b.Apps.Set(t.Context(), here, []string{"hands=3", "colour-"}); err != nil {
+	if one, err = b.Apps.Set(t.Context(), apps.SetOptions{Options: here, Set: []string{"hands=3", "colour-"}}); err != nil {
 		t.Fatal(err)
 	}
 	if _, there := one.Values["colour"]; there || one.Values["hands"] != int64(3) {
 		t.Errorf("%+v", one.Values)
 	}
-	_, err = b.Apps.Scale(t.Context(), here, 3)
+	_, err = b.Apps.Scale(t.Context(), apps.ScaleOptions{Options: here, Replicas: 3})
 	b.refused(err, report.Refused, "cannot be scaled")
 	_, err = b.Apps.Get(t.Context(), apps.Options{Environment: b.Env, Name: "tower"})
 	b.refused(err, report.NotFound, "tower", "app list "+b.Env)

@@ -44,7 +44,7 @@ func (h host) Import(_ context.Context, files ...string) error {
 func (h host) Judge(context.Context, ...string) error { return nil }
 
 func (h host) Unimport(ctx context.Context, id string) error {
-	if err := h.RecordUnimport(ctx, id); err != nil {
+	if err := h.RecordUnimport(ctx, deployer.UnimportOptions{ID: id}); err != nil {
 		return err
 	}
 	maps.DeleteFunc(h.store, func(at schema.SolutionAt, _ bool) bool { return at.ID() == id })
@@ -65,11 +65,12 @@ func (h host) Payload(file string) (*render.Payload, error) {
 // converge applies a configuration.
 func (h host) converge(c *schema.SolutionsConfiguration, o deployer.ConvergeOptions) (*schema.Convergence, error) {
 	h.Helper()
-	plan, err := h.PlanConvergence(h.Context(), c, h)
+	plan, err := h.PlanConvergence(h.Context(), deployer.PlanConvergenceOptions{Configuration: c, Host: h})
 	if err != nil {
 		return nil, err
 	}
-	return plan, h.Converge(h.Context(), plan, h, o)
+	o.Plan, o.Host = plan, h
+	return plan, h.Converge(h.Context(), o)
 }
 
 // flat is the configuration of versions, of which one is active or with "" none.
@@ -160,7 +161,7 @@ func TestConvergence(t *testing.T) {
 		t.Errorf("imported: %+v", left)
 	}
 
-	if err = b.RecordUnimport(t.Context(), b.Solution+"-1.1.0"); err != nil { // a run was killed before the archive was removed
+	if err = b.RecordUnimport(t.Context(), deployer.UnimportOptions{ID: b.Solution + "-1.1.0"}); err != nil { // a run was killed before the archive was removed
 		t.Fatal(err)
 	}
 	planned, err = h.converge(h.flat(""), deployer.ConvergeOptions{})

@@ -66,7 +66,7 @@ func TestDependencyInAnEnvironment(t *testing.T) {
 	db.refused(err, report.InUse, needs)
 	_, err = db.Rollback(t.Context(), deployer.RollbackOptions{Options: deployer.Options{NoWait: true}, Environment: db.Env, Solution: db.Solution})
 	db.refused(err, report.InUse, needs)
-	db.refused(db.RecordUnimport(t.Context(), db.Solution+"-1.1.0"), report.InUse, db.Env)
+	db.refused(db.RecordUnimport(t.Context(), deployer.UnimportOptions{ID: db.Solution + "-1.1.0"}), report.InUse, db.Env)
 
 	// One namespace of the environment is enough.
 	more := db.Env + "-more"
@@ -234,7 +234,7 @@ func (a archives) Import(_ context.Context, files ...string) error {
 func (a archives) Judge(context.Context, ...string) error { return nil }
 
 func (a archives) Unimport(ctx context.Context, id string) error {
-	return a[id].RecordUnimport(ctx, id)
+	return a[id].RecordUnimport(ctx, deployer.UnimportOptions{ID: id})
 }
 
 func (a archives) Stored() ([]schema.SolutionAt, error) {
@@ -271,11 +271,11 @@ func (a archives) converge(b *bed, ids ...string) (*schema.Convergence, error) {
 		c.Archives = append(c.Archives, "/mnt/"+id+".iso")
 		c.Active[a[id].Solution] = a[id].version
 	}
-	plan, err := b.PlanConvergence(b.Context(), c, a)
+	plan, err := b.PlanConvergence(b.Context(), deployer.PlanConvergenceOptions{Configuration: c, Host: a})
 	if err != nil {
 		return nil, err
 	}
-	return plan, b.Converge(b.Context(), plan, a, deployer.ConvergeOptions{})
+	return plan, b.Converge(b.Context(), deployer.ConvergeOptions{Plan: plan, Host: a})
 }
 
 // TestConvergenceFollowsDependencies activates what others need first, and deactivates it last.

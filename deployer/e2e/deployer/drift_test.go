@@ -24,6 +24,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -175,7 +176,7 @@ func TestDriftIsFoundAndRepaired(t *testing.T) {
 	// Repairs are on the record, the second in the place of the first: what one could go back to stays.
 	b.patch(repaired, `{"data": {"operator.yaml": "again"}}`)
 	b.wantRepaired(deployer.Options{}, found[1])
-	history, err := b.Records.History(t.Context(), b.Env, b.Solution)
+	history, err := b.Records.History(t.Context(), records.HistoryOptions{Environment: b.Env, Solution: b.Solution})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -265,7 +266,7 @@ func TestStatusWithDrift(t *testing.T) {
 	b.settle(operator)
 	b.patch(b.get(deployments, b.Env, operator), `{"metadata": {"labels": {"app.kubernetes.io/name": "other"}}}`)
 	b.wantHealth(schema.HealthReady) // the generation of a Deployment does not count its labels
-	status, err := b.viewer().Survey.StatusAndDrift(t.Context())
+	status, err := b.viewer().Survey.Status(t.Context(), survey.StatusOptions{Drift: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/definitions"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -35,7 +36,7 @@ func TestActivationRefusesInvalid(t *testing.T) {
 			if strings.Contains(err.Error(), "none") {
 				t.Error(err)
 			}
-			c, err := b.Definitions.Compatibility(t.Context(), b.Solution)
+			c, err := b.Definitions.Compatibility(t.Context(), definitions.CompatibilityOptions{Solution: b.Solution})
 			b.compatible(c, err, "1.0.0 active: 1.0.0 yes; 2.0.0 yes (no)")
 			if got := c.Versions[1].Refusals; len(got) != 1 || !strings.Contains(got[0], "sky: spec.colour") {
 				t.Errorf("refusals: %q", got)
@@ -78,6 +79,6 @@ func TestActivationNeverChangesScope(t *testing.T) {
 	b.imported("2.0.0", content{Scope: "Cluster"})
 	_, err := b.activate("2.0.0")
 	b.refused(err, report.Refused, b.crdName(), "its scope can never change from Namespaced to Cluster")
-	c, err := b.Definitions.Compatibility(t.Context(), b.Solution)
+	c, err := b.Definitions.Compatibility(t.Context(), definitions.CompatibilityOptions{Solution: b.Solution})
 	b.compatible(c, err, "1.0.0 active: 1.0.0 yes; 2.0.0 yes (no)")
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -45,7 +46,7 @@ func TestDeleteEnvironmentWithOthers(t *testing.T) {
 	if strings.Contains(err.Error(), "limits") || strings.Contains(err.Error(), "child") {
 		t.Error(err)
 	}
-	o.Others, err = b.Survey.Others(t.Context(), b.Env, "")
+	o.Others, err = b.Survey.Others(t.Context(), survey.OthersOptions{Environment: b.Env})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +119,7 @@ subjects: [{kind: User, apiGroup: rbac.authorization.k8s.io, name: blind-` + b.E
 	o := deployer.DeleteEnvironmentOptions{Environment: b.Env, Options: deployer.Options{Timeout: time.Minute}}
 	_, err := blind.DeleteEnvironment(t.Context(), o)
 	b.refused(err, report.InUse, "kind CronJob in namespace "+b.Env+", which you may not list", "--delete-others")
-	if o.Others, err = blind.Survey.Others(t.Context(), b.Env, ""); err != nil {
+	if o.Others, err = blind.Survey.Others(t.Context(), survey.OthersOptions{Environment: b.Env}); err != nil {
 		t.Fatal(err)
 	}
 	done, err := blind.DeleteEnvironment(t.Context(), o)

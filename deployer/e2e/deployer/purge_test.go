@@ -57,7 +57,7 @@ func TestPurge(t *testing.T) {
 	refused("is imported", b.crdName()+" was kept")
 	must(b.Activate(t.Context(), deployer.ActivateOptions{Solution: b.Solution, Version: "1.0.0"}))
 	must(b.Deactivate(t.Context(), deployer.DeactivateOptions{Solution: b.Solution}))
-	must(nil, b.RecordUnimport(t.Context(), b.Solution+"-1.0.0"))
+	must(nil, b.RecordUnimport(t.Context(), deployer.UnimportOptions{ID: b.Solution + "-1.0.0"}))
 	lock, err := b.Cluster.Lock(t.Context(), "env-elsewhere", cluster.LockOptions{Identity: "mallory@there"})
 	must(nil, err)
 	if _, err := purge(true); report.CodeOf(err) != report.InUse || !strings.Contains(err.Error(), "mallory@there") {
@@ -116,7 +116,7 @@ func TestPurgeKeepsWhatIsOfOthers(t *testing.T) {
 	if _, err := b.DeleteEnvironment(t.Context(), deployer.DeleteEnvironmentOptions{Environment: b.Env}); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.RecordUnimport(t.Context(), b.Solution+"-1.0.0"); err != nil {
+	if err := b.RecordUnimport(t.Context(), deployer.UnimportOptions{ID: b.Solution + "-1.0.0"}); err != nil {
 		t.Fatal(err)
 	}
 	b.create("apiVersion: v1\nkind: Secret\nmetadata: {name: theirs, namespace: " + cluster.SystemNamespace + "}\n")

@@ -42,7 +42,7 @@ func (b *bed) corrupt(record *unstructured.Unstructured) {
 // deployment is how the bed's Solution is in its environment, as status tells.
 func (b *bed) deployment() schema.DeploymentStatus {
 	b.Helper()
-	status, err := b.Survey.Status(b.Context())
+	status, err := b.Survey.Status(b.Context(), survey.StatusOptions{})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -283,11 +283,11 @@ func TestBadRecord(t *testing.T) {
 		t.Errorf("it is %s", d.Health)
 	}
 	bad.wantBroken("record of "+bad.Env+"/"+bad.Solution+": it cannot be read", "record of "+bad.Solution+": it cannot be read")
-	history, err := good.Records.History(t.Context(), "", "")
+	history, err := good.Records.History(t.Context(), records.HistoryOptions{})
 	if err != nil || !strings.Contains(fmt.Sprint(history.Problems), bad.Env+"/"+bad.Solution) || !strings.Contains(fmt.Sprint(history.Operations), good.Env) {
 		t.Errorf("%+v, %v", history, err)
 	}
-	_, err = good.Records.History(t.Context(), "", bad.Solution)
+	_, err = good.Records.History(t.Context(), records.HistoryOptions{Solution: bad.Solution})
 	good.refused(err, report.Corrupt, "--records")
 	if _, err = good.Resume(t.Context(), deployer.ResumeOptions{Solution: good.Solution}); err != nil {
 		t.Error(err)
@@ -300,7 +300,7 @@ func TestBadRecord(t *testing.T) {
 	}
 	_, err = good.Diff(t.Context(), survey.Selection{Solution: bad.Solution})
 	good.refused(err, report.Corrupt, "--records")
-	if _, err = good.Survey.StatusAndDrift(t.Context()); err != nil {
+	if _, err = good.Survey.Status(t.Context(), survey.StatusOptions{Drift: true}); err != nil {
 		t.Error(err)
 	}
 	good.imported("1.1.0", content{})
@@ -319,7 +319,7 @@ func TestBadRecord(t *testing.T) {
 	bad.refused(bad.removal(false), report.Corrupt, "solutionctl deploy repair --records")
 	_, err = bad.add("1.0.0")
 	bad.refused(err, report.Corrupt, "--records")
-	bad.refused(bad.RecordUnimport(t.Context(), bad.Solution+"-1.0.0"), report.Corrupt, "--records")
+	bad.refused(bad.RecordUnimport(t.Context(), deployer.UnimportOptions{ID: bad.Solution + "-1.0.0"}), report.Corrupt, "--records")
 
 	if _, err = bad.RebuildRecords(t.Context(), deployer.RepairOptions{Solution: bad.Solution}); err != nil {
 		t.Fatal(err)
@@ -354,7 +354,7 @@ func TestMissingContent(t *testing.T) {
 	}
 	lose()
 	b.wantBroken("what was deployed cannot be read", "Secret "+cluster.SystemNamespace+"/content."+id, "--records")
-	if _, err := b.Survey.StatusAndDrift(t.Context()); err != nil {
+	if _, err := b.Survey.Status(t.Context(), survey.StatusOptions{Drift: true}); err != nil {
 		t.Error(err)
 	}
 	if diff, err := b.Diff(t.Context(), survey.Selection{Environment: b.Env}); err != nil || !strings.Contains(fmt.Sprint(diff.Notices), "is left out") {
@@ -396,12 +396,12 @@ func TestHostileDocument(t *testing.T) {
 	b.activated("1.0.0", content{})
 	b.imported("1.1.0", content{})
 	b.create(fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: metalk8s-environment, namespace: %s}\ndata: {%s: 1.1.0}\n", b.Env, b.Solution))
-	if err := b.RecordUnimport(t.Context(), b.Solution+"-1.1.0"); err != nil {
+	if err := b.RecordUnimport(t.Context(), deployer.UnimportOptions{ID: b.Solution + "-1.1.0"}); err != nil {
 		t.Error(err)
 	}
 	for _, version := range []string{`"1.0.0"`, `"9.9.9"`, `"1.0.0\nsolutionctl: error: all is lost\u001b[2J"`, `"\u202e0.0.1"`, `"` + strings.Repeat("9", 1<<16) + `"`} {
 		b.setVersions(`{"` + b.Solution + `": ` + version + `, "Not.A_Name": "1.0.0"}`)
-		status, err := b.Survey.Status(t.Context())
+		status, err := b.Survey.Status(t.Context(), survey.StatusOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -427,7 +427,7 @@ func TestHostileDocument(t *testing.T) {
 	if _, err := b.Deactivate(t.Context(), deployer.DeactivateOptions{Solution: b.Solution}); err != nil {
 		t.Error(err)
 	}
-	if err := b.RecordUnimport(t.Context(), b.Solution+"-1.0.0"); err != nil {
+	if err := b.RecordUnimport(t.Context(), deployer.UnimportOptions{ID: b.Solution + "-1.0.0"}); err != nil {
 		t.Error(err)
 	}
 }

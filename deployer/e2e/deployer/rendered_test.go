@@ -177,10 +177,10 @@ spec:
     metadata: {labels: {app: data}}
     spec: {containers: [{name: data, image: "registry.solutionctl.invalid/SOLUTION-1.0.0/server:1.0.0"}]}
 `))
-	err := b.RecordUnimport(t.Context(), b.Solution+"-1.0.0")
+	err := b.RecordUnimport(t.Context(), deployer.UnimportOptions{ID: b.Solution + "-1.0.0"})
 	b.refused(err, report.InUse, "StatefulSet", b.Env+"/data")
 	b.imported("1.0.0-rc.1", content{}) // not what runs, though it begins alike
-	if err := b.RecordUnimport(t.Context(), b.Solution+"-1.0.0-rc.1"); err != nil {
+	if err := b.RecordUnimport(t.Context(), deployer.UnimportOptions{ID: b.Solution + "-1.0.0-rc.1"}); err != nil {
 		t.Error(err)
 	}
 }

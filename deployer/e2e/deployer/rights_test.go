@@ -8,6 +8,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
+	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -121,7 +122,7 @@ func TestRightsAreAskedFirst(t *testing.T) {
 			return err
 		}, false}, []string{"* delete", "* watch", "configmaps update", "deployments delete"}},
 		{command{"env delete", func() { used(); b.mustAdd("2.0.0") }, func(d *deployer.Deployer, o deployer.Options) error {
-			others, err := d.Survey.Others(t.Context(), b.Env, "")
+			others, err := d.Survey.Others(t.Context(), survey.OthersOptions{Environment: b.Env})
 			if err != nil {
 				return err
 			}

@@ -197,11 +197,11 @@ func (b *bed) life() []command {
 				must(b.Apps.Delete(ctx, app))
 			}
 		}, func(d *deployer.Deployer, _ deployer.Options) error {
-			_, err := d.Apps.Create(ctx, app, []byte("hands: 2\n"), nil)
+			_, err := d.Apps.Create(ctx, apps.CreateOptions{Options: app, Values: []byte("hands: 2\n")})
 			return err
 		}, false},
 		{"app set", func() { hands++ }, func(d *deployer.Deployer, _ deployer.Options) error {
-			_, err := d.Apps.Set(ctx, app, []string{fmt.Sprintf("hands=%d", hands)})
+			_, err := d.Apps.Set(ctx, apps.SetOptions{Options: app, Set: []string{fmt.Sprintf("hands=%d", hands)}})
 			return err
 		}, false},
 		{"upgrade", nil, func(d *deployer.Deployer, o deployer.Options) error {
@@ -230,7 +230,7 @@ func (b *bed) life() []command {
 			return err
 		}, true},
 		{"env delete", nil, func(d *deployer.Deployer, o deployer.Options) error {
-			others, err := d.Survey.Others(ctx, b.Env, "") // the kinds that the role has nothing to do with
+			others, err := d.Survey.Others(ctx, survey.OthersOptions{Environment: b.Env}) // the kinds that the role has nothing to do with
 			if err != nil {
 				return err
 			}
@@ -396,11 +396,11 @@ func TestReaderRole(t *testing.T) {
 	if err != nil || drift.Empty() {
 		t.Errorf("%+v, %v", drift, err)
 	}
-	status, err := reader.Survey.StatusAndDrift(t.Context())
+	status, err := reader.Survey.Status(t.Context(), survey.StatusOptions{Drift: true})
 	if err != nil || !status.HasDrift() {
 		t.Errorf("%+v, %v", status, err)
 	}
-	history, err := reader.Records.History(t.Context(), b.Env, b.Solution)
+	history, err := reader.Records.History(t.Context(), records.HistoryOptions{Environment: b.Env, Solution: b.Solution})
 	if err != nil || len(history.Operations) != 1 {
 		t.Errorf("%+v, %v", history, err)
 	}
@@ -449,15 +449,15 @@ func TestApplicationsRole(t *testing.T) {
 				}
 			}
 		}, func(d *deployer.Deployer, _ deployer.Options) error {
-			_, err := d.Apps.Create(ctx, app, nil, []string{"hands=2"})
+			_, err := d.Apps.Create(ctx, apps.CreateOptions{Options: app, Set: []string{"hands=2"}})
 			return err
 		}, false},
 		{"app set", func() { there(); hands++ }, func(d *deployer.Deployer, _ deployer.Options) error {
-			_, err := d.Apps.Set(ctx, app, []string{fmt.Sprintf("hands=%d", hands)})
+			_, err := d.Apps.Set(ctx, apps.SetOptions{Options: app, Set: []string{fmt.Sprintf("hands=%d", hands)}})
 			return err
 		}, false},
 		{"app scale", there, func(d *deployer.Deployer, _ deployer.Options) error {
-			_, err := d.Apps.Scale(ctx, app, 1)
+			_, err := d.Apps.Scale(ctx, apps.ScaleOptions{Options: app, Replicas: 1})
 			return err
 		}, false},
 		{"app list", there, func(d *deployer.Deployer, _ deployer.Options) error {
@@ -485,7 +485,7 @@ func TestApplicationsRole(t *testing.T) {
 	b.refused(err, report.Forbidden, elsewhere)
 	_, err = admin.Apps.List(ctx, apps.Options{Environment: "other"})
 	b.refused(err, report.Forbidden, "--namespace")
-	_, err = admin.Survey.Status(ctx)
+	_, err = admin.Survey.Status(ctx, survey.StatusOptions{})
 	b.refused(err, report.Forbidden)
 
 	// Whoever may write there can say what they like: it opens no other kind.

@@ -23,6 +23,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/health"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/records"
+	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -30,7 +31,7 @@ import (
 // status returns how the bed's Solution is in its environment, whose namespace has no other.
 func (b *bed) status() schema.DeploymentStatus {
 	b.Helper()
-	e, err := b.Survey.EnvironmentStatus(b.Context(), b.Env)
+	e, err := b.Survey.EnvironmentStatus(b.Context(), survey.EnvironmentOptions{Environment: b.Env})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -199,7 +200,7 @@ func TestStatusOfTheCluster(t *testing.T) {
 	documents := &metalk8s.Documents{Cluster: b.Cluster}
 	solution := func() (schema.SolutionStatus, *schema.Status) {
 		t.Helper()
-		s, err := b.Survey.Status(b.Context())
+		s, err := b.Survey.Status(b.Context(), survey.StatusOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -285,7 +286,7 @@ func TestHistory(t *testing.T) {
 	}
 	lines := func(environment, solution string) []string {
 		t.Helper()
-		h, err := b.Records.History(b.Context(), environment, solution)
+		h, err := b.Records.History(b.Context(), records.HistoryOptions{Environment: environment, Solution: solution})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -306,9 +307,9 @@ func TestHistory(t *testing.T) {
 	if diff := cmp.Diff(lines("", b.Solution), append(here, "||activate 1.0.0|done|administrator")); diff != "" {
 		t.Errorf("everywhere (-got +want):\n%s", diff)
 	}
-	_, err := b.Records.History(b.Context(), b.Env, "other")
+	_, err := b.Records.History(b.Context(), records.HistoryOptions{Environment: b.Env, Solution: "other"})
 	b.refused(err, report.NotFound, "other", b.Env, b.Solution)
-	_, err = b.Records.History(b.Context(), "nowhere", "")
+	_, err = b.Records.History(b.Context(), records.HistoryOptions{Environment: "nowhere"})
 	b.refused(err, report.NotFound, "nowhere")
 }
 
@@ -406,7 +407,7 @@ func TestDeleteEnvironment(t *testing.T) {
 	if b.find(namespaces, "", b.Env) != nil {
 		t.Error("the namespace is still there")
 	}
-	h, err := b.Records.History(b.Context(), "", b.Solution)
+	h, err := b.Records.History(b.Context(), records.HistoryOptions{Solution: b.Solution})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -454,7 +455,7 @@ func TestDeleteEnvironmentOfOthers(t *testing.T) {
 	b.mustAdd("1.0.0")
 	problem := func(want string) {
 		t.Helper()
-		s, err := b.Survey.Status(b.Context())
+		s, err := b.Survey.Status(b.Context(), survey.StatusOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -543,7 +544,7 @@ func TestCreateEnvironmentForbidden(t *testing.T) {
 	nobody := b.connect(b.kubeconfigFor("nobody"))
 	_, err := nobody.CreateEnvironment(b.Context(), metalk8s.CreateOptions{Name: "forbidden"})
 	b.refused(err, report.Forbidden, "nobody", "leases")
-	_, err = nobody.Survey.Status(b.Context())
+	_, err = nobody.Survey.Status(b.Context(), survey.StatusOptions{})
 	b.refused(err, report.Forbidden, "namespaces")
 }
 
@@ -609,7 +610,7 @@ func TestStatusOfWebhooks(t *testing.T) {
 	}
 	part := func() schema.DeploymentStatus {
 		t.Helper()
-		s, err := b.Survey.Status(t.Context())
+		s, err := b.Survey.Status(t.Context(), survey.StatusOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/health"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/records"
+	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -125,7 +126,7 @@ func TestFinalizerWithoutController(t *testing.T) {
 		"solutionctl deploy env delete "+b.Env+" --delete-data --delete-others --force-finalizers")
 
 	// What nobody has deleted is not among what can be let go.
-	held, err := b.Held(t.Context(), b.Env, "")
+	held, err := b.Held(t.Context(), deployer.HeldOptions{Environment: b.Env})
 	if err != nil || len(held) != 1 || held[0].String() != "Clock "+b.Env+"/a: example.com/hold, example.com/more" {
 		t.Fatalf("%v, %v", held, err)
 	}
@@ -135,7 +136,7 @@ func TestFinalizerWithoutController(t *testing.T) {
 	_, err = b.DeleteEnvironment(t.Context(), options)
 	b.refused(err, report.Conflict, "Clock "+b.Env+"/a has other finalizers than it had when they were listed")
 
-	if options.Release, err = b.Held(t.Context(), b.Env, ""); err != nil {
+	if options.Release, err = b.Held(t.Context(), deployer.HeldOptions{Environment: b.Env}); err != nil {
 		t.Fatal(err)
 	}
 	planned := options
@@ -165,7 +166,7 @@ func TestFinalizerWithoutController(t *testing.T) {
 	b.refused(err, report.Conflict, "namespace "+b.Env+" is being deleted", "ConfigMap "+b.Env+"/other waits for its finalizer")
 
 	options.Timeout = 0
-	if options.Release, err = b.Held(t.Context(), b.Env, ""); err != nil || len(options.Release) != 1 {
+	if options.Release, err = b.Held(t.Context(), deployer.HeldOptions{Environment: b.Env}); err != nil || len(options.Release) != 1 {
 		t.Fatalf("%v, %v", options.Release, err)
 	}
 	if _, err = b.DeleteEnvironment(t.Context(), options); err != nil {
@@ -290,10 +291,10 @@ spec: {group: gone.example, version: v1, groupPriorityMinimum: 100, versionPrior
 	if _, err := b.Rollback(t.Context(), deployer.RollbackOptions{Options: deployer.Options{NoWait: true}, Environment: b.Env, Solution: b.Solution}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.Held(t.Context(), b.Env, ""); err != nil {
+	if _, err := b.Held(t.Context(), deployer.HeldOptions{Environment: b.Env}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.Survey.Status(t.Context()); err != nil {
+	if _, err := b.Survey.Status(t.Context(), survey.StatusOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	b.delete(b.get(b.clock(), b.Env, "one"))

@@ -11,6 +11,7 @@ import (
 	kube "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/definitions"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -97,7 +98,7 @@ func TestTwoVersionsInUse(t *testing.T) {
 	if err != nil || !again.Empty() {
 		t.Errorf("%+v, %v", again, err)
 	}
-	c, err := b.Definitions.Compatibility(t.Context(), b.Solution)
+	c, err := b.Definitions.Compatibility(t.Context(), definitions.CompatibilityOptions{Solution: b.Solution})
 	b.compatible(c, err, "2.0.0 active: 1.0.0 yes; 2.0.0 keeps (keeps)")
 
 	done, err = b.change(records.Up, "2.0.0")
@@ -140,7 +141,7 @@ func TestVersionsThatDoNotGoTogether(t *testing.T) {
 		"deploy remove "+b.Env+" "+b.Solution)
 	b.served("v1")
 
-	c, err := b.Definitions.Compatibility(t.Context(), b.Solution)
+	c, err := b.Definitions.Compatibility(t.Context(), definitions.CompatibilityOptions{Solution: b.Solution})
 	b.compatible(c, err, "1.0.0 active: 1.0.0 yes; 2.0.0 no (no)")
 
 	converting := func(version, crds string) {
@@ -159,7 +160,7 @@ func TestVersionsThatDoNotGoTogether(t *testing.T) {
 	if _, err = b.activate("1.1.0"); err != nil {
 		t.Fatal(err)
 	}
-	c, err = b.Definitions.Compatibility(t.Context(), b.Solution)
+	c, err = b.Definitions.Compatibility(t.Context(), definitions.CompatibilityOptions{Solution: b.Solution})
 	b.compatible(c, err, "1.1.0 active: 1.0.0 yes; 1.1.0 yes; 2.0.0 no (no)")
 	_, err = b.activate("2.0.0")
 	b.refused(err, report.InUse, "deploy compatibility "+b.Solution, "deploy upgrade "+b.Env+" "+b.Solution+" 1.1.0")

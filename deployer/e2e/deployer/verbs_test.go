@@ -68,7 +68,7 @@ func TestTheRoad(t *testing.T) {
 	if b.find(crds, "", b.crdName()) != nil {
 		t.Error("the definition is still there")
 	}
-	if err = b.RecordUnimport(t.Context(), b.Solution+"-1.0.0"); err != nil {
+	if err = b.RecordUnimport(t.Context(), deployer.UnimportOptions{ID: b.Solution + "-1.0.0"}); err != nil {
 		t.Fatal(err)
 	}
 	_, err = b.Activate(t.Context(), deployer.ActivateOptions{Solution: b.Solution})
@@ -128,16 +128,16 @@ func TestImports(t *testing.T) {
 	}
 	b.activated("1.0.0", content{})
 	b.mustAdd("1.0.0")
-	err = b.RecordUnimport(t.Context(), b.Solution+"-1.0.0")
+	err = b.RecordUnimport(t.Context(), deployer.UnimportOptions{ID: b.Solution + "-1.0.0"})
 	b.refused(err, report.InUse, "it is active", "environment "+b.Env)
-	if err := b.RecordUnimport(t.Context(), b.Solution+"-1.1.0-rc.1"); err != nil {
+	if err := b.RecordUnimport(t.Context(), deployer.UnimportOptions{ID: b.Solution + "-1.1.0-rc.1"}); err != nil {
 		t.Error(err)
 	}
 	changed := records.ImportRecord{Payload: b.payload("1.0.0", content{}), SHA256: strings.Repeat("0", 64), Size: 1}
 	_, err = b.RecordImport(t.Context(), changed)
 	b.refused(err, report.Replaced, b.Env)
 	other := schema.ClusterRegistry{Mode: schema.RegistryMetalK8s, Host: schema.RegistryHostMetalK8s}
-	_, err = b.AddEndpoints(t.Context(), other, deployer.EndpointOptions{})
+	_, err = b.AddEndpoints(t.Context(), deployer.EndpointOptions{More: other})
 	b.refused(err, report.Refused, "own")
 }
 

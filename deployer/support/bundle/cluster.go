@@ -12,6 +12,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/engine"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/render"
+	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema"
 )
 
@@ -91,7 +92,7 @@ func (c *collector) status() {
 			})
 		}
 	}
-	status, err := c.Deployer.Survey.Status(c.ctx)
+	status, err := c.Deployer.Survey.Status(c.ctx, survey.StatusOptions{})
 	if err != nil {
 		c.missing("how deployments are: %v", err)
 		return

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -11,7 +12,7 @@ import (
 // records looks at what this tool and MetalK8s' tools have written down.
 func (x *examination) records() {
 	x.locks()
-	status, err := x.Deployer.Survey.Status(x.ctx)
+	status, err := x.Deployer.Survey.Status(x.ctx, survey.StatusOptions{})
 	if err != nil {
 		x.failed("records", "documents", err)
 		return

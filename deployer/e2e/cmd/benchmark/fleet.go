@@ -19,6 +19,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/records"
+	"github.com/solutionctl/solutionctl/deployer/survey"
 )
 
 // atOnce is how many environments somebody works on who has many of them.
@@ -101,7 +102,7 @@ func (f *fleet) step(ctx context.Context, name string) error {
 			return err
 		})
 	case "status":
-		status, err := f.Survey.Status(ctx)
+		status, err := f.Survey.Status(ctx, survey.StatusOptions{})
 		if err == nil && len(status.Environments) != len(f.environments()) {
 			err = fmt.Errorf("%d environments", len(status.Environments))
 		}
