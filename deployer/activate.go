@@ -112,7 +112,7 @@ func (o *ActivateOptions) accepted() definitions.Accepted {
 	return definitions.Accepted{Loss: o.AcceptDataLoss, Invalid: o.AcceptInvalid}
 }
 
-// activation is what a version is for the whole cluster, as it was and is now asked for.
+// activation returns the release of a version for the whole cluster, with the settings that were and are asked for.
 func (d *Deployer) activation(ctx context.Context, o ActivateOptions, p *render.Payload, settings render.Settings) (*engine.Release, error) {
 	key := engine.Key{Name: p.Solution.Metadata.Name}
 	previous, err := d.previousSettings(ctx, key)
@@ -165,7 +165,7 @@ func keptNotices(plan *engine.Plan) []string {
 // metalk8sIngressClass is that of the proxy behind which MetalK8s shows user interfaces.
 const metalk8sIngressClass = "nginx-control-plane"
 
-// settings are how a version is rendered for this cluster, as far as that does not depend on the place.
+// settings returns those settings for rendering a version that are the same everywhere in this cluster.
 func (d *Deployer) settings(ctx context.Context, catalog *records.Catalog, i schema.Import) (*render.Payload, render.Settings, error) {
 	imported, err := d.Records.Payloads(ctx, catalog, i.Name)
 	if err != nil {

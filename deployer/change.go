@@ -114,7 +114,7 @@ func (d *Deployer) planChange(ctx context.Context, o ChangeOptions, namespaces [
 	return t, d.noticeRights(ctx, t, there)
 }
 
-// changed is what one of the Solutions is to become where it is. Others than the first may go in either direction.
+// changed plans the new version of one of the Solutions there. Others than the first may go in either direction.
 func (d *Deployer) changed(ctx context.Context, t *task, catalog *records.Catalog, o ChangeOptions, at schema.SolutionAt, namespaces []metalk8s.Namespace) (*placement, []installation, error) {
 	found, notice, err := d.choose(ctx, catalog, at.Solution, at.Version)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// Host is where archives are imported, beside the store.
+// Host imports archives and forgets them, as the host with the store does.
 type Host interface {
 	// Identify returns the manifest of the archive with this path.
 	Identify(path string) (*schema.Solution, error)
@@ -105,7 +105,7 @@ func (d *Deployer) PlanConvergence(ctx context.Context, o PlanConvergenceOptions
 	return plan, nil
 }
 
-// configured is what the catalogue will be: what the archives of a configuration hold.
+// configured is the catalogue as it will be: of the versions in the archives of a configuration.
 func configured(flat *schema.SolutionsConfiguration, host Host) (*records.Catalog, error) {
 	desired := &records.Catalog{}
 	for _, path := range flat.Archives {

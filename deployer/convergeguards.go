@@ -58,7 +58,7 @@ func (d *Deployer) checkConvergence(ctx context.Context, plan *schema.Convergenc
 	return notices, nil
 }
 
-// activeAfter are the changes of what is active that a plan makes.
+// activeAfter are the changes by a plan of the versions that are active.
 func activeAfter(plan *schema.Convergence) []schema.SolutionAt {
 	after := slices.Clone(plan.Activate)
 	for _, s := range plan.Deactivate {

@@ -33,7 +33,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// Config is what a Deployer works with. Cluster, Now and Version are required.
+// Config is the surroundings of a Deployer. Cluster, Now and Version are required.
 type Config struct {
 	Cluster *cluster.Cluster
 	Sink    report.Sink      // nil for silence

@@ -77,7 +77,7 @@ func appendHeld(list []Held, kind kube.GroupVersionKind, object *unstructured.Un
 	return append(list, Held{records.RefOf(kind, object), finalizers, object})
 }
 
-// mayLetGo is what it takes to remove finalizers.
+// mayLetGo returns the permissions that removing finalizers takes.
 func (d *Deployer) mayLetGo(ctx context.Context, list []Held) ([]cluster.Permission, error) {
 	var wanted []cluster.Permission
 	for _, h := range list {

@@ -46,7 +46,7 @@ type Grants struct {
 	Notices []string `json:"-"`
 }
 
-// YAML is what 'kubectl apply' takes, with the notices in front.
+// YAML returns the roles for 'kubectl apply', with the notices in front.
 func (g *Grants) YAML() ([]byte, error) {
 	var text bytes.Buffer
 	for _, notice := range g.Notices {
@@ -63,7 +63,7 @@ func (g *Grants) YAML() ([]byte, error) {
 	return text.Bytes(), nil
 }
 
-// Roles computes what it takes to deploy any imported version of a Solution, from what the versions consist of.
+// Roles computes the least rights to deploy any imported version of a Solution from the objects of the versions.
 func (d *Deployer) Roles(ctx context.Context, o RolesOptions) (*Grants, error) {
 	catalog, err := d.Records.Catalog(ctx)
 	if err != nil {

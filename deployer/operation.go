@@ -16,7 +16,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// Options are what every verb that deploys understands.
+// Options are those of every verb that deploys.
 type Options struct {
 	DryRun  bool // only plan
 	Adopt   bool // take over objects that somebody else made

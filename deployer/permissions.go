@@ -65,7 +65,7 @@ func onRecord(namespace, name string) []cluster.Permission {
 	return cluster.Permission{Resource: "configmaps", Namespace: namespace, Name: name}.Each("get", "update")
 }
 
-// mayDelete is what it takes to export custom resources, to delete them and to wait until they are gone.
+// mayDelete returns the permissions to export custom resources, to delete them and to wait until they are gone.
 func (d *Deployer) mayDelete(ctx context.Context, list []definitions.Instance) ([]cluster.Permission, error) {
 	var wanted []cluster.Permission
 	for _, group := range definitions.Groups(list) {

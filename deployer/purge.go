@@ -229,8 +229,8 @@ func (d *Deployer) solutionNamespaces(ctx context.Context) ([]*unstructured.Unst
 	return ours, nil
 }
 
-// storedObjects are what this tool keeps in its own namespace, in the order in which it can go: locks last, and of those the one
-// that a purge holds.
+// storedObjects returns the objects that this tool keeps in its own namespace, in the order in which they can go: locks last, and
+// of those the one that a purge holds.
 func (d *Deployer) storedObjects(ctx context.Context) ([]*unstructured.Unstructured, error) {
 	var stored []*unstructured.Unstructured
 	for _, of := range []struct {

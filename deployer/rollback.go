@@ -82,14 +82,14 @@ func (d *Deployer) planRollback(ctx context.Context, o RollbackOptions, namespac
 	return t, nil
 }
 
-// retreat is what goes back into a namespace.
+// retreat is an earlier release on its way back into a namespace.
 type retreat struct {
 	metalk8s.Namespace
 	release engine.Release
 	payload *render.Payload
 }
 
-// retreats are what goes back into a namespace: the Solution, and what changed in the same run as it did.
+// retreats returns that of a Solution in a namespace, and those of all that changed in the same run as it did.
 func (d *Deployer) retreats(ctx context.Context, t *task, catalog *records.Catalog, i installation, number int64) ([]retreat, error) {
 	installations := []installation{i}
 	if number == 0 {

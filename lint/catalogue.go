@@ -26,7 +26,7 @@ func Rules() []Rule {
 	return rules
 }
 
-// texts are what there is to say about each rule: the summary, the explanation and an example of each kind.
+// texts are the words of each rule: the summary, the explanation and an example of each kind.
 //
 //go:embed rules/*.md
 var texts embed.FS

@@ -65,7 +65,7 @@ func checkServedVersion(_ context.Context, t *subject, r *Reporter) {
 	}
 }
 
-// verdict is what the API server would make of a custom resource.
+// verdict is the answer of an API server to a custom resource, foretold.
 type verdict struct {
 	object  *target.Object
 	invalid []crd.Invalid
@@ -248,7 +248,7 @@ func checkDefinitionsTwice(_ context.Context, t *subject, r *Reporter) {
 	}
 }
 
-// judgements are what the API server's validation says about each definition.
+// judgements are the errors of the API server's validation, by definition.
 var judgements = fact(func(ctx context.Context, t *subject) [][]crd.Problem {
 	all := make([][]crd.Problem, len(t.Definitions()))
 	var group errgroup.Group

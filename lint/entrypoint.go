@@ -54,7 +54,7 @@ type variant struct {
 	layers []oci.Blob
 }
 
-// imageConfig is what the configuration of an image says about starting it.
+// imageConfig is the part of an image's configuration that starts it.
 type imageConfig struct {
 	OS, Architecture string
 	Config           struct{ Entrypoint, Cmd, Env []string }
@@ -103,7 +103,7 @@ func readJSON(ctx context.Context, blob oci.Blob, target any) bool {
 
 func (v variant) platform() string { return v.config.OS + "/" + v.config.Architecture }
 
-// searchPath is where the container runtime looks for an executable.
+// searchPath lists the directories in which the container runtime looks for an executable.
 func (v variant) searchPath() []string {
 	for _, variable := range v.config.Config.Env {
 		if value, ok := strings.CutPrefix(variable, "PATH="); ok {

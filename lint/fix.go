@@ -16,7 +16,7 @@ type Edit struct {
 	Data []byte
 }
 
-// Fix is what mends one finding: edits that are applied together or not at all.
+// Fix is a correction of one finding: edits that are applied together or not at all.
 type Fix []Edit
 
 // Apply merges as many fixes as do not touch the same file, and returns the edits. After them, there may be more to fix.

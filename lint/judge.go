@@ -21,7 +21,7 @@ type Request struct {
 	Fix               bool            // correct what is mechanical, in projects
 }
 
-// Report is what is said about each path of a request.
+// Report has the findings about each path of a request, in the order of the paths.
 type Report struct {
 	schema.LintReport
 	Lines  [][]string // of each target and each of its findings: the offending line, "" where there is none
@@ -46,7 +46,7 @@ func Judge(ctx context.Context, paths []string, r Request) (*Report, error) {
 	return all, nil
 }
 
-// judged is what is said about one target.
+// judged is a target with its findings and their fixes.
 type judged struct {
 	schema.LintTarget
 	lines  []string

@@ -28,7 +28,7 @@ const (
 	maxLinks      = 16
 )
 
-// layerFile is what a layer has at a path. Layers are read from the last to the first: what is known already hides the rest.
+// layerFile is an entry of a layer at a path. Layers are read from the last to the first: what is known already hides the rest.
 type layerFile struct {
 	kind   byte // of package tar
 	mode   int64
@@ -173,7 +173,7 @@ func firstLink(files map[string]layerFile, name string) string {
 	return ""
 }
 
-// machines are what the header of an executable says for an architecture.
+// machines are the codes of architectures in the header of an executable.
 func machines() map[string]elf.Machine {
 	return map[string]elf.Machine{
 		"amd64": elf.EM_X86_64, "386": elf.EM_386, "arm64": elf.EM_AARCH64, "arm": elf.EM_ARM,

@@ -19,7 +19,7 @@ type Options struct {
 	Against *target.Target // the older version, or nil
 }
 
-// Result is what a run found. Paths are those of the archive; [target.Target.SourcePath] translates them.
+// Result has the findings of a run. Paths are those of the archive; [target.Target.SourcePath] translates them.
 type Result struct {
 	Findings   []report.Finding
 	Suppressed []schema.SuppressedFinding

@@ -23,7 +23,7 @@ func newSubject(t *target.Target, o Options) *subject {
 	return s
 }
 
-// fact is what several rules ask about a subject: it is found out when it is first asked for, once.
+// fact is an answer that several rules need about a subject. It is found out once, when it is first asked for.
 func fact[T any](find func(context.Context, *subject) T) func(context.Context, *subject) T {
 	name := new(byte)
 	return func(ctx context.Context, s *subject) T {

@@ -10,7 +10,7 @@ import (
 	"github.com/solutionctl/solutionctl/lint/target"
 )
 
-// validated is what is wrong with each object by the description of its kind.
+// validated has the problems of each object by the description of its kind.
 var validated = fact(func(_ context.Context, t *subject) map[*target.Object][]kube.Problem {
 	objects := t.Objects()
 	problems := make([][]kube.Problem, len(objects))

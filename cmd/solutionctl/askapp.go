@@ -66,7 +66,7 @@ func (a *app) askField(ctx context.Context, kind *apps.Kind, field schema.AppFie
 	}
 }
 
-// explain tells in a few words what a field is and what it takes.
+// explain describes a field in a few words: its purpose, its limits and its default.
 func explain(f schema.AppField) string {
 	var takes []string
 	if len(f.Choices) > 0 {

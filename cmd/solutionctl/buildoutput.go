@@ -59,7 +59,7 @@ func archivePath(to string, solution *schema.Solution) (string, error) {
 	return to, nil
 }
 
-// sumFile is what `sha256sum -c` reads beside an archive. Until the archive is published it lies at pendingSum.
+// sumFile names the checksum beside an archive, for `sha256sum -c`. Until the archive is published it lies at pendingSum.
 func sumFile(path string) string { return filepath.Join(filepath.Dir(path), "SHA256SUM") }
 
 func pendingSum(path string) string { return sumFile(path) + ".partial" }

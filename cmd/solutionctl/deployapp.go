@@ -37,7 +37,7 @@ are checked before they are sent.`
 	return group
 }
 
-// appFlags are what the commands for applications have in common.
+// appFlags are the flags that all commands for applications have.
 type appFlags struct {
 	*clusterFlags
 	o apps.Options

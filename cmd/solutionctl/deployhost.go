@@ -89,7 +89,7 @@ func (f *importFlags) add(cmd *cobra.Command) {
 	cmd.MarkFlagsMutuallyExclusive("insecure-skip-verify", "key")
 }
 
-// options are what the flags say.
+// options returns the options of an import of archives.
 func (f *importFlags) options(a *app, archives ...string) host.ImportOptions {
 	o := f.ImportOptions
 	o.Archives, o.Mount = archives, host.Mounting(f.mount)

@@ -165,7 +165,7 @@ func (a *app) printOperation(w *console.Stream, o *schema.Operation) error {
 	return nil
 }
 
-// verbWords are what was done, and where: before the name of the Solution and before that of the environment.
+// verbWords are the past tense of a verb, before the name of the Solution, and a preposition, before that of the environment.
 var verbWords = map[string][2]string{
 	"activate":   {"activated"},
 	"deactivate": {"deactivated"},
@@ -227,7 +227,7 @@ func summary(part *schema.OperationPart, planned bool) string {
 	return strings.Join(counts, ", ")
 }
 
-// actionMarks are how actions are shown; what stays as it is is not.
+// actionMarks are the signs and colours of actions. Those without one are not shown.
 var actionMarks = map[schema.Action]struct {
 	mark  string
 	style console.Style

@@ -160,7 +160,7 @@ func (a *Apps) whole(ctx context.Context, environment string, kind *Kind, object
 // maxTree bounds the depth of a tree of owners; objects that own each other must not lead round in circles.
 const maxTree = 6
 
-// ownedKinds are what operators make for an instance.
+// ownedKinds are kinds of objects that operators make for an instance.
 var ownedKinds = []kube.GroupVersionKind{
 	{Version: "v1", Kind: "ConfigMap"},
 	{Version: "v1", Kind: "Service"},

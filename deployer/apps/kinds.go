@@ -250,7 +250,7 @@ func placesOf(kinds []*Kind) []string {
 	return slices.Compact(names)
 }
 
-// Description is what can be filled in, for printing.
+// Description returns the fields that can be filled in, for printing.
 func (k *Kind) Description() *schema.AppForm {
 	return &schema.AppForm{Solution: k.Solution, APIVersion: k.kind.GroupVersion().String(), Kind: k.Kind, Fields: k.Fields()}
 }

@@ -32,7 +32,7 @@ func Parse(object *unstructured.Unstructured) (*crd.Definition, error) {
 	return crd.New(&typed)
 }
 
-// Judgement is what replacing definitions in the cluster would do to the objects that are stored.
+// Judgement has the consequences of replacing definitions for the objects that are stored.
 type Judgement struct {
 	Notices    []string
 	losses     []string // one line for each object or definition

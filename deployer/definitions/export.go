@@ -128,7 +128,7 @@ func (w *listWriter) add(kind kube.GroupVersionKind, object *unstructured.Unstru
 	return err
 }
 
-// identity is what deleting an object takes.
+// identity has the fields of an object that deleting it takes.
 func identity(object *unstructured.Unstructured) *unstructured.Unstructured {
 	id := &unstructured.Unstructured{}
 	id.SetGroupVersionKind(object.GroupVersionKind())

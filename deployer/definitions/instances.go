@@ -270,7 +270,7 @@ func (g *Guard) stuck(ctx, waiting context.Context, objects map[string]*unstruct
 		WithHint("remove what is in the way, and run the same command again")
 }
 
-// MayMigrate is what it takes to store the objects of a definition anew.
+// MayMigrate returns the permissions that storing the objects of a definition anew takes.
 func MayMigrate(definition *unstructured.Unstructured) []cluster.Permission {
 	crds := cluster.Permission{Group: cluster.DefinitionKind.Group, Resource: "customresourcedefinitions"}
 	status := crds

@@ -233,7 +233,7 @@ func (j *lossJudge) lostBefore(ctx context.Context, version apiextensionsv1.Cust
 	return known, err
 }
 
-// migration is what has to be done to the objects before versions may go away, nil when nothing has.
+// migration returns the work on the objects before versions may go away, nil when there is none.
 func (j *lossJudge) migration(live, desired *unstructured.Unstructured) *Migration {
 	m := &Migration{Definition: live, version: j.moves, through: j.listed.Version, judge: j}
 	switch {

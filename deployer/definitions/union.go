@@ -74,7 +74,7 @@ func ByName(objects []*unstructured.Unstructured) map[string]*unstructured.Unstr
 	return found
 }
 
-// fit is what becomes of an operator when other definitions replace those it works with.
+// fit is the fate of an operator when other definitions replace those it works with.
 type fit struct {
 	operator
 	kept    []schema.CRDRequirement // what has to stay served for it, and can

@@ -19,7 +19,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// Holder is where a Solution is: in a namespace of an environment, or, with both empty, active in the cluster.
+// Holder is a place of a Solution: a namespace of an environment, or, with both empty, the cluster in which it is active.
 type Holder struct{ Environment, Namespace, Solution string }
 
 // Holdings are the versions that are there.
@@ -66,7 +66,7 @@ func Check(catalog *records.Catalog, held Holdings, change func(Holdings)) error
 	return r.needed(list)
 }
 
-// refusal knows what a change makes of what is there, and tells why it is refused.
+// refusal compares the holdings before and after a change, and explains the needs that it leaves unmet.
 type refusal struct {
 	catalog      *records.Catalog
 	held, wanted Holdings
@@ -218,7 +218,7 @@ func (u *unmet) isNew(before, after Holdings) bool {
 	return false
 }
 
-// String is who needs what where.
+// String names who needs whom, and the place.
 func (u *unmet) String() string {
 	where := ""
 	if u.environment != "" {

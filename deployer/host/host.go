@@ -1,4 +1,4 @@
-// Package host is what happens on a host that keeps imported archives: one method of [Host] for each thing that people do
+// Package host has the use cases of a host that keeps imported archives: one method of [Host] for each thing that people do
 // there, from the command line or from elsewhere.
 //
 //   - [Host.Import] verifies archives, judges them, brings them into the store, and tells the cluster.
@@ -47,7 +47,7 @@ type Host struct {
 	Version       string // of the program
 }
 
-// Cluster is what a cluster knows of imported archives. [ClusterOf] is a real one.
+// Cluster keeps the records of imported archives. [ClusterOf] is a real one.
 type Cluster interface {
 	Registry(ctx context.Context) (*schema.ClusterRegistry, error)
 	// Imports lists the imported versions. When nobody answers it fails with [report.Unavailable].

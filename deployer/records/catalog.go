@@ -27,7 +27,7 @@ const (
 	registryKey  = "registry.json"
 )
 
-// Catalog is what was imported into a cluster. Only what is in it can be activated and added.
+// Catalog lists the versions that were imported into a cluster. Only these can be activated and added.
 type Catalog struct {
 	imports map[string]schema.Import // by id
 }
@@ -214,7 +214,7 @@ func systemObject(kind kube.GroupVersionKind, name string) *unstructured.Unstruc
 	return object
 }
 
-// ImportRecord is what an import tells the cluster.
+// ImportRecord is the message of an import to the cluster.
 type ImportRecord struct {
 	Payload *render.Payload
 	// Path is where the archive is on this host, from now on.
@@ -442,7 +442,7 @@ func (r *Records) Payloads(ctx context.Context, c *Catalog, solution string) ([]
 	return all, nil
 }
 
-// Direction is where a change of versions leads.
+// Direction of a change of versions: up or down.
 type Direction string
 
 // The directions; they are also the verbs.

@@ -289,7 +289,7 @@ func CompareKeys(a, b engine.Key) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
-// VersionDrift is what the shared documents say other than the records about versions, and what makes them say it again.
+// VersionDrift is the difference between the shared documents and the records about versions, and the repair of it.
 func (r *Records) VersionDrift(ctx context.Context, states []*engine.State, namespaces map[string]metalk8s.Namespace) (changes []schema.Change, restore func(context.Context) error, err error) {
 	var writes []func(context.Context) error
 	for _, s := range states {

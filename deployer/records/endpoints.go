@@ -19,7 +19,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// Answer is what an endpoint of the registry says to a node.
+// Answer is that of an endpoint of the registry to a node.
 type Answer struct {
 	Endpoint string
 	Err      error     // it does not answer, or not as a registry

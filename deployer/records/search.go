@@ -64,7 +64,7 @@ func (r *Records) Search(ctx context.Context, term string, stored []StoredArchiv
 	return found.result(strings.ToLower(term)), nil
 }
 
-// index is what was found so far, by name and version.
+// index has the versions found so far, by name and version.
 type index map[string]*schema.FoundVersion
 
 func (x index) version(name, version string) *schema.FoundVersion {
@@ -92,7 +92,7 @@ func (x index) addManifest(v *schema.FoundVersion, manifest *schema.Solution) {
 	}
 }
 
-// result is what matches, sorted.
+// result returns the versions that match, sorted.
 func (x index) result(term string) *schema.SearchResult {
 	matches := func(text string) bool { return strings.Contains(strings.ToLower(text), term) }
 	result := &schema.SearchResult{Versions: []schema.FoundVersion{}}

@@ -20,7 +20,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// finding is what the objects of a release are like.
+// finding is the state of the objects of a release.
 type finding struct {
 	objects, ready int
 	completed      int // Jobs that have ended and are gone

@@ -359,7 +359,7 @@ func (s *picture) versions(solution string) []schema.ImportedVersion {
 	return versions
 }
 
-// problems are what is wrong with the cluster as a whole.
+// problems returns those of the cluster as a whole.
 func (s *picture) problems() []string {
 	problems := []string{}
 	for _, p := range s.solutions.Problems {
