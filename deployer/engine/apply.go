@@ -142,7 +142,6 @@ func (r *run) change(ctx context.Context) error {
 func (r *run) begin(ctx context.Context, user string) error {
 	r.state = *r.plan.state
 	r.results = map[*step]*unstructured.Unstructured{}
-	release := r.plan.Release
 	data, err := encodeObjects(r.plan.judge.objects())
 	if err != nil {
 		return err
@@ -150,23 +149,7 @@ func (r *run) begin(ctx context.Context, user string) error {
 	if err = storable(data); err != nil {
 		return err
 	}
-	pending := &schema.DeploymentRevision{
-		Number: r.state.last() + 1, Operation: release.Operation, Version: release.Version, Outcome: schema.DeploymentPending,
-		User: user, Tool: r.Tool, Token: r.options.Token, Started: r.second(), Settings: release.Settings, Together: release.Together, Content: digestOf(data),
-	}
-	if old := r.state.Pending; old != nil {
-		if sameWork(old, pending) {
-			pending.Number, pending.User, pending.Started = old.Number, old.User, old.Started
-		} else {
-			r.state.remember(old, schema.DeploymentReplaced)
-		}
-	}
-	for _, s := range r.plan.steps {
-		if object, ok := s.planned(); ok {
-			pending.Objects = append(pending.Objects, object)
-		}
-	}
-	r.state.Pending = pending
+	r.propose(user, digestOf(data))
 	if err = ctx.Err(); err != nil {
 		return err
 	}
@@ -183,8 +166,31 @@ func (r *run) begin(ctx context.Context, user string) error {
 	}
 	r.begun.here, r.begun.there = r.Now(), writtenAt(r.state.secret)
 	// The record comes first here, too: content that no record refers to would never be thrown away.
-	_, err = r.StoreContent(ctx, release.ID(), data)
+	_, err = r.StoreContent(ctx, r.plan.Release.ID(), data)
 	return err
+}
+
+// propose makes the work that is begun the pending revision. Whoever finishes what an earlier run began keeps its number; what
+// is done instead of it makes it history.
+func (r *run) propose(user, digest string) {
+	release := r.plan.Release
+	pending := &schema.DeploymentRevision{
+		Number: r.state.last() + 1, Operation: release.Operation, Version: release.Version, Outcome: schema.DeploymentPending,
+		User: user, Tool: r.Tool, Token: r.options.Token, Started: r.second(), Settings: release.Settings, Together: release.Together, Content: digest,
+	}
+	if old := r.state.Pending; old != nil {
+		if sameWork(old, pending) {
+			pending.Number, pending.User, pending.Started = old.Number, old.User, old.Started
+		} else {
+			r.state.remember(old, schema.DeploymentReplaced)
+		}
+	}
+	for _, s := range r.plan.steps {
+		if object, ok := s.planned(); ok {
+			pending.Objects = append(pending.Objects, object)
+		}
+	}
+	r.state.Pending = pending
 }
 
 // age returns the time since a moment by the clock of the cluster, which may differ from that of this host.

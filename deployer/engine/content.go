@@ -52,17 +52,9 @@ func (e *Engine) StoreContent(ctx context.Context, owner string, data []byte) (d
 
 // storeParts keeps what is not there yet; stored tells that it was nothing of it.
 func (e *Engine) storeParts(ctx context.Context, owner, digest string, data []byte) (stored bool, err error) {
-	parts := slices.Collect(slices.Chunk(e.compressors.compress(data), partSize))
 	stored = true
 	// The first part comes last: when it is there, all of them are.
-	for i, part := range slices.Backward(parts) {
-		secret := newSecret(nil, contentName(owner, digest, i), "content", owner, contentKey, part)
-		annotations := map[string]string{annotationDigest: digest}
-		if i == 0 {
-			annotations[annotationParts] = strconv.Itoa(len(parts))
-		}
-		secret.SetAnnotations(annotations)
-		secret.Object["immutable"] = true
+	for _, secret := range slices.Backward(partsOf(owner, digest, e.compressors.compress(data))) {
 		_, err := e.createStored(ctx, secret)
 		if errors.Is(err, cluster.ErrExists) {
 			stored = false
@@ -71,6 +63,23 @@ func (e *Engine) storeParts(ctx context.Context, owner, digest string, data []by
 		}
 	}
 	return stored, nil
+}
+
+// partsOf are the Secrets that keep what was compressed.
+func partsOf(owner, digest string, packed []byte) []*unstructured.Unstructured {
+	parts := slices.Collect(slices.Chunk(packed, partSize))
+	secrets := make([]*unstructured.Unstructured, len(parts))
+	for i, part := range parts {
+		secret := newSecret(nil, contentName(owner, digest, i), "content", owner, contentKey, part)
+		annotations := map[string]string{annotationDigest: digest}
+		if i == 0 {
+			annotations[annotationParts] = strconv.Itoa(len(parts))
+		}
+		secret.SetAnnotations(annotations)
+		secret.Object["immutable"] = true
+		secrets[i] = secret
+	}
+	return secrets
 }
 
 // Stored tells whether a Secret in [cluster.SystemNamespace] is a record of the engine, or content.

@@ -47,22 +47,27 @@ func (j *judge) decideEnded(ctx context.Context, s *step) (done bool, err error)
 	if err != nil || s.live != nil && (!finished(s.live) || !j.isOurs(s)) {
 		return false, err
 	}
+	return j.judgeEnded(s), nil
+}
+
+// judgeEnded is the decision about such a Job; it may be gone.
+func (j *judge) judgeEnded(s *step) (done bool) {
 	switch {
 	case j.wanted(s):
 		s.Action, s.Note, s.propagation = schema.ActionReplace, "it is run again", metav1.DeletePropagationBackground
 		if s.replacing = true; s.live == nil {
 			s.Action = schema.ActionCreate
 		}
-		return true, nil
+		return true
 	case s.live == nil:
 		s.Action, s.Note = schema.ActionNone, "it has ended, and is not run again"
 	case s.known.Hash == s.hash || j.options.Restore:
-		return false, nil // it is still there
+		return false // it is still there
 	default:
 		s.Action, s.Note, s.propagation = schema.ActionDelete, "that of this version has ended before, and is not run again", metav1.DeletePropagationBackground
 	}
 	s.ended = true
-	return true, nil
+	return true
 }
 
 // hasEnded tells whether the very Job that is wanted has ended before. One that the cluster deletes after its end and that is

@@ -163,16 +163,22 @@ func (j *judge) owns(ctx context.Context, s *step) (bool, error) {
 	if err != nil {
 		return false, err
 	}
+	return false, heldByOther(s.Object, label, states)
+}
+
+// heldByOther is the error when a record says that an object belongs to the release of its label. A label alone says nothing:
+// it may have been copied, or be left of a release that is gone.
+func heldByOther(object schema.ObjectRef, label string, states []*State) error {
 	for _, state := range states {
 		if state.Damage != nil && state.ID() == label {
-			return false, report.Errorf(report.Conflict, "%s belongs to %s: %w", s.Object, state.Key, state.Damage)
+			return report.Errorf(report.Conflict, "%s belongs to %s: %w", object, state.Key, state.Damage)
 		}
-		if known, ok := state.inventory()[keyOfRef(s.Object)]; ok && !known.Kept && state.ID() == label {
-			return false, report.Errorf(report.Conflict, "%s belongs to %s", s.Object, state.Key).
+		if known, ok := state.inventory()[keyOfRef(object)]; ok && !known.Kept && state.ID() == label {
+			return report.Errorf(report.Conflict, "%s belongs to %s", object, state.Key).
 				WithHint("two Solutions cannot have the same object; remove %s first, or give the object another name", state.Key)
 		}
 	}
-	return false, nil
+	return nil
 }
 
 // isOurs tells from the label, or from the record, that the object that is there belongs to this release.
@@ -284,30 +290,35 @@ func (j *judge) decideRemoval(ctx context.Context, s *step) error {
 	if err != nil || live == nil {
 		return err
 	}
-	s.live = live
-	ours := live.GetLabels()[LabelRelease] == j.release.ID()
-	switch {
-	case !ours && s.known.UID != string(live.GetUID()):
-		return nil // another object has the name now
-	case j.options.Restore:
-		s.Action = schema.ActionKeep
+	if s.live = live; !j.removes(s) {
 		return nil
-	case !sabotagePruneAll && protected[kindOfRef(s.Object).GroupKind()] && !slices.Contains(j.release.Delete, s.Object):
-		s.Action, s.Note = schema.ActionKeep, "a "+s.Object.Kind+" is never deleted as a side effect"
-		return nil
-	case live.GetDeletionTimestamp() != nil:
-		s.Action, s.Note = schema.ActionDelete, terminating(live)
-		return nil
-	}
-	s.Action = schema.ActionDelete
-	if allowed := live.GetAnnotations()[AnnotationAllowDeletion]; allowed != "" && allowed != "true" && slices.Contains(j.release.Delete, s.Object) {
-		return nil // whoever asks for it by name lifts the protection before
 	}
 	err = j.delete(ctx, live, cluster.DeleteOptions{DryRun: true, Propagation: metav1.DeletePropagationBackground})
 	if errors.Is(err, cluster.ErrChanged) {
 		return nil
 	}
 	return err
+}
+
+// removes decides on an object that is there and not wanted any more. What it returns is whether the server is to be asked.
+func (j *judge) removes(s *step) (ask bool) {
+	named := slices.Contains(j.release.Delete, s.Object)
+	switch {
+	case !j.isOurs(s):
+		return false // another object has the name now
+	case j.options.Restore:
+		s.Action = schema.ActionKeep
+		return false
+	case !sabotagePruneAll && protected[kindOfRef(s.Object).GroupKind()] && !named:
+		s.Action, s.Note = schema.ActionKeep, "a "+s.Object.Kind+" is never deleted as a side effect"
+		return false
+	case s.live.GetDeletionTimestamp() != nil:
+		s.Action, s.Note = schema.ActionDelete, terminating(s.live)
+		return false
+	}
+	s.Action = schema.ActionDelete
+	allowed := s.live.GetAnnotations()[AnnotationAllowDeletion]
+	return allowed == "" || allowed == "true" || !named // whoever asks for it by name lifts the protection before
 }
 
 // find returns the object of a step, which may have been recorded in a version of its API that is no longer served.

@@ -17,6 +17,16 @@ func (r *run) promote(ctx context.Context) error {
 	if err := r.collect(ctx); err != nil {
 		return err
 	}
+	r.complete()
+	err := r.save(ctx, &r.state)
+	if errors.Is(err, errOutrun) {
+		return report.Errorf(report.Interrupted, "%w", err).WithHint("run the same command again")
+	}
+	return err
+}
+
+// complete makes the pending revision the current one, with its objects as they are now.
+func (r *run) complete() {
 	done := *r.state.Pending
 	finished := r.second()
 	done.Outcome, done.Finished, done.Objects = schema.DeploymentDone, &finished, nil
@@ -35,11 +45,6 @@ func (r *run) promote(ctx context.Context) error {
 		r.state.remember(r.state.Current, r.state.Current.Outcome)
 	}
 	r.state.Current, r.state.Pending = &done, nil
-	err := r.save(ctx, &r.state)
-	if errors.Is(err, errOutrun) {
-		return report.Errorf(report.Interrupted, "%w", err).WithHint("run the same command again")
-	}
-	return err
 }
 
 // succeeds tells whether the current revision becomes history. One that was only restored, and is restored again, does not:

@@ -303,16 +303,20 @@ func keyOfID(id string, namespaces ...string) (key Key, known bool) {
 	return Key{Name: nameOfID(id)}, false
 }
 
+// document is the record as it is stored.
+func (s *State) document(tool string) ([]byte, error) {
+	return schema.MarshalStored(schema.DeploymentState{
+		Stamp: schema.NewStamp(tool), Namespace: s.Namespace, Solution: s.Name, Current: s.Current, Pending: s.Pending, History: s.History,
+	})
+}
+
 // errOutrun means that somebody else wrote the record since it was read.
 var errOutrun = errors.New("the record was changed by somebody else meanwhile")
 
 // save writes the record in place of the one that was read. The error is errOutrun when that is no longer the one in the
 // cluster, unless what is there is what was to be written: then an earlier attempt succeeded and its answer was lost.
 func (e *Engine) save(ctx context.Context, s *State) error {
-	data, err := schema.MarshalStored(schema.DeploymentState{
-		Stamp: schema.NewStamp(e.Tool), Namespace: s.Namespace, Solution: s.Name,
-		Current: s.Current, Pending: s.Pending, History: s.History,
-	})
+	data, err := s.document(e.Tool)
 	if err != nil {
 		return fmt.Errorf("record of %s: %w", s.Key, err)
 	}

@@ -1,0 +1,282 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// recorded is an engine whose API server says which kinds it has, and nothing more.
+func recorded(t *testing.T) *Engine {
+	t.Helper()
+	const list = `{"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2","items":[`
+	answers := map[string]string{
+		"/api": list + `{"versions":[{"version":"v1","resources":[
+{"resource":"secrets","responseKind":{"kind":"Secret"},"scope":"Namespaced","verbs":["get"]},
+{"resource":"namespaces","responseKind":{"kind":"Namespace"},"scope":"Cluster","verbs":["get"]},
+{"resource":"configmaps","responseKind":{"kind":"ConfigMap"},"scope":"Namespaced","verbs":["get"]}]}]}]}`,
+		"/apis": list + "]}",
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if answers[r.URL.Path] == "" {
+			t.Errorf("%s %s was asked for", r.Method, r.URL)
+			http.NotFound(w, r)
+			return
+		}
+		_, _ = w.Write([]byte(answers[r.URL.Path]))
+	}))
+	t.Cleanup(server.Close)
+	config := filepath.Join(t.TempDir(), "config")
+	if err := os.WriteFile(config, []byte("{clusters: [{name: a, cluster: {server: '"+server.URL+"'}}], contexts: [{name: a, context: {cluster: a}}], current-context: a}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := cluster.Connect(cluster.Options{Kubeconfig: config, Now: time.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Engine{Cluster: c, Now: func() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC) }, Tool: "1.2.3"}
+}
+
+// stored is a context in which the namespace of the tool has these Secrets and no others.
+func stored(t *testing.T, secrets ...*unstructured.Unstructured) context.Context {
+	t.Helper()
+	ctx := cluster.WithMemory(t.Context())
+	cluster.Remember(ctx, cluster.SecretKind, "", secrets)
+	return ctx
+}
+
+// TestGoldenRecord reads a record that an earlier version has written, and writes the same bytes.
+func TestGoldenRecord(t *testing.T) {
+	golden, err := os.ReadFile("testdata/record-1.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, key := recorded(t), Key{"shop", "db"}
+	secret := newSecret(nil, "state.db.umvvm3ba", "state", "db.umvvm3ba", "state.json.gz", e.compressors.compress(golden))
+	s, err := e.State(stored(t, secret), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Secret() != RecordName(key) || s.Key != key || s.Current.Number != 2 || s.Pending.Number != 3 || len(s.History) != 1 {
+		t.Errorf("%s: %+v", s.Secret(), s)
+	}
+	written, err := s.document("1.0.0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(golden), string(written)); diff != "" {
+		t.Error(diff)
+	}
+	want := map[string]string{"app.kubernetes.io/managed-by": "solutionctl", "solutionctl.io/stores": "state", "solutionctl.io/owner": "db.umvvm3ba"}
+	if diff := cmp.Diff(want, secret.GetLabels()); diff != "" || secret.Object["type"] != "solutionctl.io/state" || secret.GetNamespace() != "solutionctl-system" {
+		t.Errorf("type %v, namespace %s: %s", secret.Object["type"], secret.GetNamespace(), diff)
+	}
+	if !Stored(secret) || Stored(&unstructured.Unstructured{Object: map[string]any{}}) {
+		t.Error("what the engine has stored is not known")
+	}
+}
+
+// TestDamagedRecords: a record that cannot be read says so, and nothing of it is believed.
+func TestDamagedRecords(t *testing.T) {
+	golden, err := os.ReadFile("testdata/record-1.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, key := recorded(t), Key{"shop", "db"}
+	record := func(data []byte) *unstructured.Unstructured {
+		return newSecret(nil, key.secretName(), "state", key.ID(), stateKey, data)
+	}
+	pack := e.compressors.compress
+	noData := record(nil)
+	delete(noData.Object, "data")
+	for name, test := range map[string]struct {
+		secret *unstructured.Unstructured
+		code   report.Code
+		text   string
+	}{
+		"cut off":                     {record(pack(golden)[:100]), report.Corrupt, "unexpected EOF"},
+		"not compressed":              {record(golden), report.Corrupt, "gzip"},
+		"without data":                {noData, report.Corrupt, "it has no data state.json.gz"},
+		"not JSON":                    {record(pack([]byte("{"))), report.Corrupt, ""},
+		"of another Solution":         {record(pack(bytes.Replace(golden, []byte(`"db"`), []byte(`"web"`), 1))), report.Corrupt, "is the record of shop/web, and has the name of another one"},
+		"of another namespace":        {record(pack(bytes.Replace(golden, []byte(`"shop"`), []byte(`"prod"`), 1))), report.Corrupt, "is the record of prod/db, and has the name of another one"},
+		"written by a later version":  {record(pack(bytes.Replace(golden, []byte(`"formatVersion": 1`), []byte(`"formatVersion": 9`), 1))), report.Refused, "has format 9, this program reads up to 1"},
+		"with a field that has to be": {record(pack(bytes.Replace(golden, []byte(`"outcome": "done",`), nil, 1))), report.Corrupt, "outcome"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, err := e.Look(stored(t, test.secret), key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if report.CodeOf(s.Damage) != test.code || !strings.Contains(s.Damage.Error(), test.text) || !strings.Contains(s.Damage.Error(), "Secret solutionctl-system/"+key.secretName()) {
+				t.Errorf("%s: %v", report.CodeOf(s.Damage), s.Damage)
+			}
+			if hint := strings.Join(report.Hints(s.Damage), ""); test.code == report.Corrupt != strings.Contains(hint, "deploy repair --records") {
+				t.Errorf("hint %q", hint)
+			}
+			if s.Key != key || s.Current != nil || s.Pending != nil || s.History != nil {
+				t.Errorf("believed: %+v", s)
+			}
+			if other := readState(test.secret); other.Name != "db" || other.Namespace != "" {
+				t.Errorf("without a question, it is of %q", other.Key)
+			}
+		})
+	}
+	if s, err := e.State(stored(t), key); err != nil || s.Key != key || s.Current != nil || s.Secret() != "" {
+		t.Errorf("nothing is deployed: %+v, %v", s, err)
+	}
+}
+
+func TestKeyOfID(t *testing.T) {
+	key := Key{"shop", "my.demo"}
+	if got, known := keyOfID(key.ID(), "prod", "shop"); !known || got != key {
+		t.Errorf("%v %t", got, known)
+	}
+	if got, known := keyOfID(key.ID(), "prod"); known || got != (Key{Name: "my.demo"}) {
+		t.Errorf("of a namespace that is not asked for: %v %t", got, known)
+	}
+	if got, known := keyOfID("nonsense", "shop"); known || got != (Key{}) {
+		t.Errorf("no ID at all: %v %t", got, known)
+	}
+	if got := (Key{"", "demo"}).String() + " " + (Key{"shop", "demo"}).String(); got != "demo shop/demo" {
+		t.Errorf("in messages: %s", got)
+	}
+}
+
+// TestStoredContent: what was stored comes back, or it is said that it does not.
+func TestStoredContent(t *testing.T) {
+	e := recorded(t)
+	data := []byte(strings.Repeat("content", 100))
+	digest := digestOf(data)
+	packed := e.compressors.compress(data)
+	parts := partsOf("demo.a", digest, packed)
+	if len(parts) != 1 || parts[0].GetName() != "content.demo.a."+strings.TrimPrefix(digest, "sha256:") || parts[0].Object["immutable"] != true || !Stored(parts[0]) {
+		t.Fatalf("%d parts: %v", len(parts), parts[0])
+	}
+	with := func(change func(*unstructured.Unstructured)) []*unstructured.Unstructured {
+		secret := parts[0].DeepCopy()
+		change(secret)
+		return []*unstructured.Unstructured{secret}
+	}
+	dataIs := func(data []byte) func(*unstructured.Unstructured) {
+		return func(o *unstructured.Unstructured) {
+			o.Object["data"] = map[string]any{contentKey: base64.StdEncoding.EncodeToString(data)}
+		}
+	}
+	counts := func(n string) func(*unstructured.Unstructured) {
+		return func(o *unstructured.Unstructured) { o.SetAnnotations(map[string]string{annotationParts: n}) }
+	}
+	for name, test := range map[string]struct {
+		secrets []*unstructured.Unstructured
+		code    report.Code
+		text    string
+	}{
+		"as it was stored":       {secrets: parts},
+		"nothing is there":       {nil, report.NotFound, "does not exist"},
+		"of other content":       {with(dataIs(e.compressors.compress([]byte("other")))), report.Corrupt, "it has digest sha256:"},
+		"cut off":                {with(dataIs(packed[:len(packed)-9])), report.Corrupt, "EOF"},
+		"emptied":                {with(func(o *unstructured.Unstructured) { delete(o.Object, "data") }), report.Corrupt, "no data content.gz"},
+		"a part is missing":      {with(counts("2")), report.NotFound, ".001, which keeps it, does not exist"},
+		"more parts than can be": {with(counts("100000")), report.Corrupt, annotationParts},
+		"no number of parts":     {with(counts("two")), report.Corrupt, annotationParts},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := e.LoadContent(stored(t, test.secrets...), "demo.a", digest)
+			if test.code == "" {
+				if err != nil || !bytes.Equal(got, data) {
+					t.Errorf("%q, %v", got, err)
+				}
+				return
+			}
+			if report.CodeOf(err) != test.code || !strings.Contains(err.Error(), test.text) {
+				t.Errorf("%s: %v", report.CodeOf(err), err)
+			}
+		})
+	}
+	if err := storable(make([]byte, maxContent+1)); report.CodeOf(err) != report.Refused {
+		t.Errorf("more than can be stored: %v", err)
+	}
+	if err := storable(make([]byte, maxContent)); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestPartsOfContent: what does not go into one Secret goes into several, which sort in their order.
+func TestPartsOfContent(t *testing.T) {
+	packed := bytes.Repeat([]byte("0123456789"), partSize/10*2+1)
+	parts := partsOf("demo.a", "sha256:d", packed)
+	var names []string
+	var whole []byte
+	for _, part := range parts {
+		names = append(names, part.GetName())
+		data, err := secretData(part, contentKey)
+		if err != nil || len(data) > partSize {
+			t.Fatalf("%d bytes, %v", len(data), err)
+		}
+		whole = append(whole, data...)
+	}
+	if !slices.Equal(names, []string{"content.demo.a.d", "content.demo.a.d.001", "content.demo.a.d.002"}) || !bytes.Equal(whole, packed) {
+		t.Errorf("%v, %d bytes", names, len(whole))
+	}
+	if parts[0].GetAnnotations()[annotationParts] != "3" || parts[1].GetAnnotations()[annotationParts] != "" || parts[2].GetAnnotations()[annotationDigest] != "sha256:d" {
+		t.Errorf("annotations %v and %v", parts[0].GetAnnotations(), parts[2].GetAnnotations())
+	}
+}
+
+// TestObjectsOfARevision: to go back, its objects have to be as they were.
+func TestObjectsOfARevision(t *testing.T) {
+	e, key := recorded(t), Key{"shop", "db"}
+	data, err := encodeObjects([]*unstructured.Unstructured{object(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	revision := &schema.DeploymentRevision{Number: 4, Content: digestOf(data)}
+	objects, err := e.Objects(stored(t, partsOf(key.ID(), revision.Content, e.compressors.compress(data))...), key, revision)
+	if err != nil || len(objects) != 1 || objects[0].GetName() != "a" {
+		t.Errorf("%v, %v", objects, err)
+	}
+	_, err = e.Objects(stored(t), key, revision)
+	if report.CodeOf(err) != report.Corrupt || !strings.Contains(err.Error(), "objects of shop/db, revision 4") || !strings.Contains(strings.Join(report.Hints(err), ""), "deploy repair --records") {
+		t.Errorf("content that is gone: %v", err)
+	}
+	states := []*State{{Key: key, Current: revision}, {Key: Key{"shop", "web"}, Current: revision}}
+	releases, unread, err := e.Deployed(stored(t, partsOf(key.ID(), revision.Content, e.compressors.compress(data))...), states)
+	if err != nil || len(releases) != 1 || releases[0].Key != key || len(unread) != 1 || unread[states[1].Key] == nil {
+		t.Errorf("%v, %v, %v", releases, unread, err)
+	}
+}
+
+func TestSameData(t *testing.T) {
+	secret := func(data string) *unstructured.Unstructured {
+		return object(t, "{apiVersion: v1, kind: Secret, data: "+data+"}")
+	}
+	for _, test := range []struct {
+		a, b string
+		same bool
+	}{
+		{"{a: eA==}", "{a: eA==}", true},
+		{"{a: eA==}", "{a: eQ==}", false},
+		{"{a: eA==}", "{b: eA==}", false},
+		{"{a: eA==}", "{a: eA==, b: eA==}", false},
+		{"{}", "{}", true},
+	} {
+		if got := sameData(secret(test.a), secret(test.b)); got != test.same {
+			t.Errorf("%s and %s: %t", test.a, test.b, got)
+		}
+	}
+}
