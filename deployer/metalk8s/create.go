@@ -137,13 +137,24 @@ func (d *Documents) postNamespace(ctx context.Context, o CreateOptions, descript
 	return err
 }
 
-// adoptNamespace decides what becomes of a namespace that exists.
+// adoptNamespace takes a namespace that exists into the environment, see [adopt].
 func (d *Documents) adoptNamespace(ctx context.Context, live *unstructured.Unstructured, o CreateOptions, description string) (Creation, error) {
+	if live.GetDeletionTimestamp() != nil {
+		return "", d.Terminating(ctx, o.Namespace)
+	}
+	result, err := adopt(live, o, description)
+	if err != nil || result == Unchanged {
+		return result, err
+	}
+	_, err = d.Cluster.Update(ctx, live, cluster.WriteOptions{})
+	return result, err
+}
+
+// adopt makes a namespace part of the environment, if it may become one.
+func adopt(live *unstructured.Unstructured, o CreateOptions, description string) (Creation, error) {
 	result := Unchanged
 	environment, labelled := live.GetLabels()[EnvironmentLabel]
 	switch {
-	case live.GetDeletionTimestamp() != nil:
-		return "", d.Terminating(ctx, o.Namespace)
 	case labelled && environment == o.Name:
 		if o.Description == nil {
 			return Unchanged, nil
@@ -165,8 +176,7 @@ func (d *Documents) adoptNamespace(ctx context.Context, live *unstructured.Unstr
 		result = Changed
 	}
 	setLabel(live, o.Name)
-	_, err := d.Cluster.Update(ctx, live, cluster.WriteOptions{})
-	return result, err
+	return result, nil
 }
 
 // editNamespace changes a namespace that others may be changing as well; edit tells whether it changed something.

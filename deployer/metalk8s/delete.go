@@ -289,6 +289,13 @@ func (d *Documents) kinds(ctx context.Context) (custom, plain []kube.GroupVersio
 	if err != nil {
 		return nil, nil, err
 	}
+	custom, plain = sortKinds(served, defined)
+	return custom, plain, nil
+}
+
+// sortKinds tells the kinds that a definition makes, by its name, from those that the cluster has by itself. Kinds without
+// namespaces are neither.
+func sortKinds(served []*meta.RESTMapping, defined map[string]bool) (custom, plain []kube.GroupVersionKind) {
 	for _, m := range served {
 		switch {
 		case m.Scope != meta.RESTScopeNamespace:
@@ -298,5 +305,5 @@ func (d *Documents) kinds(ctx context.Context) (custom, plain []kube.GroupVersio
 			plain = append(plain, m.GroupVersionKind)
 		}
 	}
-	return custom, plain, nil
+	return custom, plain
 }

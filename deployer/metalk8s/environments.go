@@ -89,15 +89,20 @@ func (d *Documents) Environment(ctx context.Context, name string) (*Environment,
 	if err != nil {
 		return nil, err
 	}
+	return nil, noEnvironment(name, all)
+}
+
+// noEnvironment is the error that names the environments that there are.
+func noEnvironment(name string, all []Environment) error {
 	var names []string
 	for _, other := range all {
 		names = append(names, other.Name)
 	}
 	missing := report.Errorf(report.NotFound, "there is no environment %q", name)
 	if len(names) == 0 {
-		return nil, missing.WithHint("create it: solutionctl deploy env create %s", name)
+		return missing.WithHint("create it: solutionctl deploy env create %s", name)
 	}
-	return nil, missing.WithHint("the environments are %s", strings.Join(names, ", "))
+	return missing.WithHint("the environments are %s", strings.Join(names, ", "))
 }
 
 // Namespace reads one namespace of an environment, which takes no rights on others. The error has the code NotFound when it is
@@ -291,14 +296,18 @@ func group(namespaces []Namespace) []Environment {
 // SetVersion writes into ConfigMap metalk8s-environment which version of a Solution a namespace is to have; with version
 // "" it is to have none. What other Solutions have there stays.
 func (d *Documents) SetVersion(ctx context.Context, namespace, solution, version string) error {
-	return d.editData(ctx, namespace, EnvironmentConfigMap, func(data map[string]string) error {
+	return d.editData(ctx, namespace, EnvironmentConfigMap, setVersion(solution, version))
+}
+
+func setVersion(solution, version string) func(data map[string]string) error {
+	return func(data map[string]string) error {
 		if version == "" {
 			delete(data, solution)
 		} else {
 			data[solution] = version
 		}
 		return nil
-	})
+	}
 }
 
 // ensureConfigMap creates an empty ConfigMap metalk8s-environment. One that is there is left as it is.

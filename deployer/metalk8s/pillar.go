@@ -20,6 +20,10 @@ func (d *Documents) Pillar(ctx context.Context, configuration *schema.SolutionsC
 	if err != nil {
 		return nil, err
 	}
+	return pillarOf(solutions, environments, configuration, failure), nil
+}
+
+func pillarOf(solutions *Solutions, environments []Environment, configuration *schema.SolutionsConfiguration, failure error) *schema.Pillar {
 	p := &schema.Pillar{Available: solutions.Versions, Config: configuration, Environments: map[string]schema.PillarEnvironment{}}
 	for _, problem := range solutions.Problems {
 		p.Errors.Available = append(p.Errors.Available, problem.String())
@@ -37,7 +41,7 @@ func (d *Documents) Pillar(ctx context.Context, configuration *schema.SolutionsC
 		}
 		p.Environments[e.Name] = entry
 	}
-	return p, nil
+	return p
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -74,7 +74,11 @@ func (d *Documents) PutVersion(ctx context.Context, solution string, entry schem
 	if err := d.ensureNamespace(ctx); err != nil {
 		return err
 	}
-	return d.editSolution(ctx, solution, func(list []schema.ImportedSolution) ([]schema.ImportedSolution, error) {
+	return d.editData(ctx, SolutionsNamespace, SolutionsConfigMap, putVersion(solution, entry))
+}
+
+func putVersion(solution string, entry schema.ImportedSolution) func(data map[string]string) error {
+	return editSolution(solution, func(list []schema.ImportedSolution) ([]schema.ImportedSolution, error) {
 		if i := indexOf(list, entry.Version); i >= 0 {
 			active := list[i].Active
 			list[i] = list[i].ReplacedBy(entry)
@@ -89,7 +93,11 @@ func (d *Documents) PutVersion(ctx context.Context, solution string, entry schem
 // RemoveVersion forgets an imported version of a Solution, and the Solution with its last version. A version that is not
 // there is no error.
 func (d *Documents) RemoveVersion(ctx context.Context, solution, version string) error {
-	return d.editSolution(ctx, solution, func(list []schema.ImportedSolution) ([]schema.ImportedSolution, error) {
+	return d.editData(ctx, SolutionsNamespace, SolutionsConfigMap, removeVersion(solution, version))
+}
+
+func removeVersion(solution, version string) func(data map[string]string) error {
+	return editSolution(solution, func(list []schema.ImportedSolution) ([]schema.ImportedSolution, error) {
 		return slices.DeleteFunc(list, func(entry schema.ImportedSolution) bool { return entry.Version == version }), nil
 	})
 }
@@ -97,7 +105,11 @@ func (d *Documents) RemoveVersion(ctx context.Context, solution, version string)
 // SetActive makes an imported version the only active one of a Solution; with version "" none is. The error has the code
 // NotImported when there is no such version.
 func (d *Documents) SetActive(ctx context.Context, solution, version string) error {
-	return d.editSolution(ctx, solution, func(list []schema.ImportedSolution) ([]schema.ImportedSolution, error) {
+	return d.editData(ctx, SolutionsNamespace, SolutionsConfigMap, setActive(solution, version))
+}
+
+func setActive(solution, version string) func(data map[string]string) error {
+	return editSolution(solution, func(list []schema.ImportedSolution) ([]schema.ImportedSolution, error) {
 		if version != "" && indexOf(list, version) < 0 {
 			return nil, report.Errorf(report.NotImported, "%s does not have version %s of Solution %s", solutionsWhere, version, solution).
 				WithHint("import its archive: solutionctl deploy import FILE")
@@ -109,12 +121,10 @@ func (d *Documents) SetActive(ctx context.Context, solution, version string) err
 	})
 }
 
-// editSolution changes the list of one Solution; an empty list removes its key. A value that cannot be read is refused:
+// editSolution is an edit of the list of one Solution; an empty list removes its key. A value that cannot be read is refused:
 // it would be lost.
-func (d *Documents) editSolution(ctx context.Context, solution string,
-	edit func([]schema.ImportedSolution) ([]schema.ImportedSolution, error),
-) error {
-	return d.editData(ctx, SolutionsNamespace, SolutionsConfigMap, func(data map[string]string) error {
+func editSolution(solution string, edit func([]schema.ImportedSolution) ([]schema.ImportedSolution, error)) func(data map[string]string) error {
+	return func(data map[string]string) error {
 		var list []schema.ImportedSolution
 		if value, ok := data[solution]; ok {
 			var err error
@@ -141,7 +151,7 @@ func (d *Documents) editSolution(ctx context.Context, solution string,
 			data[solution] = value
 		}
 		return nil
-	})
+	}
 }
 
 // ensureNamespace creates the namespace of the ConfigMap, as MetalK8s does. One that is there is left as it is.
