@@ -27,33 +27,42 @@ With --protect-crds the API server refuses to delete the definitions, whoever as
 solutionctl.io/allow-deletion is "true"; 'solutionctl deploy deactivate' sees to that itself. It is remembered.`,
 		Example: "  solutionctl deploy activate example-solution 1.0.0",
 	}
-	f := a.newVerb(cmd)
-	f.addReplace()
-	var file string
-	addConfigurationFlag(cmd, &file)
-	var loss lossFlags
-	loss.add(cmd)
-	var clusterWide, protect bool
-	cmd.Flags().BoolVar(&clusterWide, "cluster-wide", false, "approve of parts with rights on the whole cluster, or a say in changes of it")
-	cmd.Flags().BoolVar(&protect, "protect-crds", false, "let nobody delete the custom resource definitions unless an annotation allows it")
+	c := &activation{app: a, verb: a.newVerb(cmd)}
+	c.addReplace()
+	addConfigurationFlag(cmd, &c.configuration)
+	c.loss.add(cmd)
+	cmd.Flags().BoolVar(&c.clusterWide, "cluster-wide", false, "approve of parts with rights on the whole cluster, or a say in changes of it")
+	cmd.Flags().BoolVar(&c.protect, "protect-crds", false, "let nobody delete the custom resource definitions unless an annotation allows it")
 	arguments := takesArguments(cmd, argument{name: "SOLUTION", flags: []string{"name"}}, argument{name: "VERSION", flags: []string{"version"}, optional: true})
-	cmd.ValidArgsFunction = a.completeImported(f.clusterFlags)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		args = arguments(args)
-		o := deployer.ActivateOptions{Options: f.options(), Solution: args[0], Version: args[1]}
-		if cmd.Flags().Changed("cluster-wide") {
-			o.ClusterWide = &clusterWide
-		}
-		if cmd.Flags().Changed("protect-crds") {
-			o.ProtectCRDs = &protect
-		}
-		o.AcceptDataLoss, o.AcceptInvalid, o.Export = loss.accepted, loss.invalid, a.export(loss.export, args[0])
-		activate := func(d *deployer.Deployer, ctx context.Context, o deployer.ActivateOptions) (*schema.Operation, error) {
-			return host.Active{Verbs: d, Configuration: file}.Activate(ctx, o)
-		}
-		return runVerb(cmd.Context(), a, &f.verbFlags, activate, o)
+	cmd.ValidArgsFunction = a.completeImported(c.clusterFlags)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), arguments(args)) }
+	return c.verb
+}
+
+// activation is a run of 'deploy activate'.
+type activation struct {
+	*app
+	*verb
+	configuration        string
+	loss                 lossFlags
+	clusterWide, protect bool
+}
+
+func (c *activation) run(ctx context.Context, args []string) error {
+	o := deployer.ActivateOptions{
+		Options: c.options(), Solution: args[0], Version: args[1],
+		AcceptDataLoss: c.loss.accepted, AcceptInvalid: c.loss.invalid, Export: c.export(c.loss.export, args[0]),
 	}
-	return f
+	if c.cmd.Flags().Changed("cluster-wide") {
+		o.ClusterWide = &c.clusterWide
+	}
+	if c.cmd.Flags().Changed("protect-crds") {
+		o.ProtectCRDs = &c.protect
+	}
+	activate := func(d *deployer.Deployer, ctx context.Context, o deployer.ActivateOptions) (*schema.Operation, error) {
+		return host.Active{Verbs: d, Configuration: c.configuration}.Activate(ctx, o)
+	}
+	return runVerb(ctx, c.app, &c.verbFlags, activate, o)
 }
 
 func newDeactivateCommand(a *app) *verb {

@@ -104,57 +104,64 @@ finalizers that it has listed, never those of Kubernetes itself. What they stood
 instance, is then not cleaned up.`,
 		Example: "  solutionctl deploy env delete test",
 	}
-	f := a.addClusterFlags(cmd)
-	f.addWaitFlags(cmd)
-	verb := &verbFlags{clusterFlags: f}
-	var o deployer.DeleteEnvironmentOptions
-	var data dataFlags
+	e := &environmentDeletion{app: a, verbFlags: verbFlags{clusterFlags: a.addClusterFlags(cmd)}}
+	e.addWaitFlags(cmd)
 	flags := cmd.Flags()
-	flags.StringVarP(&o.Namespace, "namespace", "N", "", "only this `NAMESPACE` of the environment")
-	flags.BoolVar(&data.remove, "delete-data", false, "export and delete custom resources, and remove the Solutions")
-	flags.StringVar(&data.export, "export", "", "where --delete-data writes custom resources to, a new `FILE` (default NAME-TIME.json)")
-	var force, others bool
-	flags.BoolVar(&others, "delete-others", false, "list and delete what is not part of a Solution")
-	flags.BoolVar(&force, "force-finalizers", false, "list and remove the finalizers of what was deleted and does not go away")
-	flags.BoolVar(&verb.dryRun, "dry-run", false, "only say what would be deleted")
-	flags.BoolVar(&verb.wait, "wait", true, "wait until the namespaces are gone")
-	flags.BoolVar(&verb.noWait, "no-wait", false, "the same as --wait=false")
+	flags.StringVarP(&e.o.Namespace, "namespace", "N", "", "only this `NAMESPACE` of the environment")
+	flags.BoolVar(&e.data.remove, "delete-data", false, "export and delete custom resources, and remove the Solutions")
+	flags.StringVar(&e.data.export, "export", "", "where --delete-data writes custom resources to, a new `FILE` (default NAME-TIME.json)")
+	flags.BoolVar(&e.others, "delete-others", false, "list and delete what is not part of a Solution")
+	flags.BoolVar(&e.finalizers, "force-finalizers", false, "list and remove the finalizers of what was deleted and does not go away")
+	flags.BoolVar(&e.dryRun, "dry-run", false, "only say what would be deleted")
+	flags.BoolVar(&e.wait, "wait", true, "wait until the namespaces are gone")
+	flags.BoolVar(&e.noWait, "no-wait", false, "the same as --wait=false")
 	arguments := takesArguments(cmd, environmentArgument)
-	cmd.ValidArgsFunction = a.completeEnvironments(f)
-	if err := cmd.RegisterFlagCompletionFunc("namespace", a.completeNamespaces(f)); err != nil {
+	cmd.ValidArgsFunction = a.completeEnvironments(e.clusterFlags)
+	if err := cmd.RegisterFlagCompletionFunc("namespace", a.completeNamespaces(e.clusterFlags)); err != nil {
 		panic(err) // the flag was added above
 	}
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		o.Options, o.Environment = verb.options(), arguments(args)[0]
-		if data.remove {
-			o.Data, o.Export = deployer.DeleteData, a.export(data.export, o.Environment)
-		}
-		d, err := a.deployer(f)
-		if err != nil {
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return e.run(cmd.Context(), arguments(args)[0]) }
+	return cmd
+}
+
+// environmentDeletion is a run of 'deploy env delete'.
+type environmentDeletion struct {
+	*app
+	verbFlags
+	o                  deployer.DeleteEnvironmentOptions
+	data               dataFlags
+	others, finalizers bool // are listed and go, too
+}
+
+func (e *environmentDeletion) run(ctx context.Context, environment string) error {
+	e.o.Options, e.o.Environment = e.options(), environment
+	if e.data.remove {
+		e.o.Data, e.o.Export = deployer.DeleteData, e.export(e.data.export, environment)
+	}
+	d, err := e.deployer(e.clusterFlags)
+	if err != nil {
+		return err
+	}
+	if e.finalizers {
+		if e.o.Release, err = d.Held(ctx, deployer.HeldOptions{Environment: environment, Namespace: e.o.Namespace}); err != nil {
 			return err
 		}
-		if force {
-			if o.Release, err = d.Held(cmd.Context(), deployer.HeldOptions{Environment: o.Environment, Namespace: o.Namespace}); err != nil {
-				return err
-			}
-			if len(o.Release) == 0 {
-				return report.Errorf(report.Refused, "environment %s has nothing that was deleted and is held by a finalizer of an operator", o.Environment).
-					WithHint("delete it without --force-finalizers; when it does not go away, the message says why")
-			}
+		if len(e.o.Release) == 0 {
+			return report.Errorf(report.Refused, "environment %s has nothing that was deleted and is held by a finalizer of an operator", environment).
+				WithHint("delete it without --force-finalizers; when it does not go away, the message says why")
 		}
-		if others {
-			if o.Others, err = d.Survey.Others(cmd.Context(), survey.OthersOptions{Environment: o.Environment, Namespace: o.Namespace}); err != nil {
-				return err
-			}
-		}
-		if !o.DryRun {
-			if err = a.confirmDeletion(cmd.Context(), d, o); err != nil {
-				return err
-			}
-		}
-		return runVerb(cmd.Context(), a, verb, (*deployer.Deployer).DeleteEnvironment, o)
 	}
-	return cmd
+	if e.others {
+		if e.o.Others, err = d.Survey.Others(ctx, survey.OthersOptions{Environment: environment, Namespace: e.o.Namespace}); err != nil {
+			return err
+		}
+	}
+	if !e.o.DryRun {
+		if err = e.confirmDeletion(ctx, d, e.o); err != nil {
+			return err
+		}
+	}
+	return runVerb(ctx, e.app, &e.verbFlags, (*deployer.Deployer).DeleteEnvironment, e.o)
 }
 
 // confirmDeletion asks before namespaces are deleted: more earnestly when there is something in them, of which it lists what

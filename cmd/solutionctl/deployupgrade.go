@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -54,39 +55,48 @@ What holds data is never replaced; a StatefulSet keeps its volume claims, which 
 has ended is not run again, unless its name is given to --replace.`,
 		Example: changeExamples[direction],
 	}
-	f := a.newVerb(cmd)
-	f.addReplace()
-	o := deployer.ChangeOptions{Direction: direction}
-	var onFailure string
-	with := a.addWithFlag(cmd, f.clusterFlags)
-	cmd.Flags().StringVar(&o.Namespace, "namespace", "", "only in this `NAMESPACE` of the environment")
-	rendering := addRenderingFlags(cmd)
-	var loss lossFlags
-	loss.add(cmd)
-	f.toChange = append(f.toChange, func() {
-		addChoice(cmd, cmd.Flags(), &onFailure, "on-failure", "", "what to do when the new version does not become ready: stay or rollback", "stay", "rollback")
-		cmd.Flags().BoolVar(&o.WaitApps, "wait-apps", false, "wait until the custom resources of the Solution are ready, too")
+	c := &change{app: a, verb: a.newVerb(cmd), o: deployer.ChangeOptions{Direction: direction}}
+	c.addReplace()
+	c.with = a.addWithFlag(cmd, c.clusterFlags)
+	cmd.Flags().StringVar(&c.o.Namespace, "namespace", "", "only in this `NAMESPACE` of the environment")
+	c.rendering = addRenderingFlags(cmd)
+	c.loss.add(cmd)
+	c.toChange = append(c.toChange, func() {
+		addChoice(cmd, cmd.Flags(), &c.onFailure, "on-failure", "", "what to do when the new version does not become ready: stay or rollback", "stay", "rollback")
+		cmd.Flags().BoolVar(&c.o.WaitApps, "wait-apps", false, "wait until the custom resources of the Solution are ready, too")
 	})
 	arguments := takesArguments(cmd, argument{name: "ENVIRONMENT", flags: []string{"name", "environment"}},
 		argument{name: "SOLUTION", flags: []string{"solution"}}, version)
-	cmd.ValidArgsFunction = a.completeDeployment(f.clusterFlags)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		args = arguments(args)
-		o.Options, o.Environment, o.Solution, o.Version, o.Rendering = f.options(), args[0], args[1], args[2], rendering()
-		o.AcceptDataLoss, o.AcceptInvalid, o.Export = loss.accepted, loss.invalid, a.export(loss.export, args[1]+"-"+args[0])
-		var err error
-		if o.With, err = with(); err != nil {
-			return err
-		}
-		if o.RollBack = onFailure == "rollback"; o.RollBack && o.NoWait {
-			return report.Errorf(report.Usage, "--on-failure rollback needs to wait, and --no-wait does not")
-		}
-		if o.WaitApps && o.NoWait {
-			return report.Errorf(report.Usage, "--wait-apps needs to wait, and --no-wait does not")
-		}
-		return runVerb(cmd.Context(), a, &f.verbFlags, (*deployer.Deployer).Change, o)
+	cmd.ValidArgsFunction = a.completeDeployment(c.clusterFlags)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), arguments(args)) }
+	return c.verb
+}
+
+// change is a run of 'deploy upgrade' or 'deploy downgrade'.
+type change struct {
+	*app
+	*verb
+	o         deployer.ChangeOptions
+	onFailure string
+	with      func() ([]schema.SolutionAt, error)
+	rendering func() deployer.Rendering
+	loss      lossFlags
+}
+
+func (c *change) run(ctx context.Context, args []string) (err error) {
+	o := &c.o
+	o.Options, o.Environment, o.Solution, o.Version, o.Rendering = c.options(), args[0], args[1], args[2], c.rendering()
+	o.AcceptDataLoss, o.AcceptInvalid, o.Export = c.loss.accepted, c.loss.invalid, c.export(c.loss.export, args[1]+"-"+args[0])
+	if o.With, err = c.with(); err != nil {
+		return err
 	}
-	return f
+	if o.RollBack = c.onFailure == "rollback"; o.RollBack && o.NoWait {
+		return report.Errorf(report.Usage, "--on-failure rollback needs to wait, and --no-wait does not")
+	}
+	if o.WaitApps && o.NoWait {
+		return report.Errorf(report.Usage, "--wait-apps needs to wait, and --no-wait does not")
+	}
+	return runVerb(ctx, c.app, &c.verbFlags, (*deployer.Deployer).Change, *o)
 }
 
 // addWithFlag adds the flag that names Solutions to change in the same run. The returned function reads it.
