@@ -229,26 +229,34 @@ somebody sits at the terminal, from answers to questions.`,
 		Example: `  solutionctl deploy app create test shop --set title=Shop --set replicas=2
   solutionctl deploy app create test shop --values shop.yaml`,
 	}
-	f := a.addAppFlags(cmd, true)
-	var sets []string
-	var file string
-	cmd.Flags().StringArrayVar(&sets, "set", nil, "fill in a field: `FIELD=VALUE` (may be repeated)")
-	cmd.Flags().StringVar(&file, "values", "", "a `FILE` with values, or with a whole custom resource; - is standard input")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		values, err := a.readValues(file)
-		if err != nil {
-			return err
-		}
-		return a.runApp(f, args, func(d *deployer.Deployer) (*schema.App, error) {
-			if a.person && file == "" && len(sets) == 0 {
-				if sets, err = a.askApp(cmd.Context(), d, f.o); err != nil {
-					return nil, err
-				}
-			}
-			return d.Apps.Create(cmd.Context(), apps.CreateOptions{Options: f.o, Values: values, Set: sets})
-		})
-	}
+	c := &appCreation{app: a, appFlags: a.addAppFlags(cmd, true)}
+	cmd.Flags().StringArrayVar(&c.sets, "set", nil, "fill in a field: `FIELD=VALUE` (may be repeated)")
+	cmd.Flags().StringVar(&c.file, "values", "", "a `FILE` with values, or with a whole custom resource; - is standard input")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), args) }
 	return cmd
+}
+
+// appCreation is a run of 'deploy app create'.
+type appCreation struct {
+	*app
+	*appFlags
+	sets []string
+	file string
+}
+
+func (c *appCreation) run(ctx context.Context, args []string) error {
+	values, err := c.readValues(c.file)
+	if err != nil {
+		return err
+	}
+	return c.runApp(c.appFlags, args, func(d *deployer.Deployer) (*schema.App, error) {
+		if c.person && c.file == "" && len(c.sets) == 0 {
+			if c.sets, err = c.askApp(ctx, d, c.o); err != nil {
+				return nil, err
+			}
+		}
+		return d.Apps.Create(ctx, apps.CreateOptions{Options: c.o, Values: values, Set: c.sets})
+	})
 }
 
 // maxValues bounds a file with values; etcd takes no larger object.

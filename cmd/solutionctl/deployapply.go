@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -31,50 +33,56 @@ changes both. Stored objects that would lose data are named, as 'solutionctl dep
 		Args:    exactArgs(),
 	}
 	h := a.addHostFlags(cmd)
-	f := newVerb(cmd, h.clusterFlags)
-	f.addReplace()
-	var o importFlags
-	o.add(cmd)
-	var loss lossFlags
-	loss.add(cmd)
-	var file string
+	c := &convergence{app: a, host: h, verb: newVerb(cmd, h.clusterFlags)}
+	c.addReplace()
+	c.imports.add(cmd)
+	c.loss.add(cmd)
 	flags := cmd.Flags()
-	flags.StringVarP(&file, "filename", "f", "", "the SolutionsConfiguration, a `FILE`")
+	flags.StringVarP(&c.file, "filename", "f", "", "the SolutionsConfiguration, a `FILE`")
 	flags.DurationVar(&h.timeout, "timeout", defaultTimeout, "wait for `DURATION` until what was deployed is ready")
-	if err := cmd.MarkFlagFilename("filename", "yaml", "yml"); err != nil {
+	if err := errors.Join(cmd.MarkFlagFilename("filename", "yaml", "yml"), cmd.MarkFlagRequired("filename")); err != nil {
 		panic(err) // the flag was added above
 	}
-	if err := cmd.MarkFlagRequired("filename"); err != nil {
-		panic(err) // the flag was added above
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context()) }
+	return c.verb
+}
+
+// convergence is a run of 'deploy apply'.
+type convergence struct {
+	*app
+	*verb
+	host    *hostFlags
+	imports importFlags
+	loss    lossFlags
+	file    string
+}
+
+func (c *convergence) run(ctx context.Context) error {
+	configuration, err := readConfiguration(c.file)
+	if err != nil {
+		return err
 	}
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		c, err := readConfiguration(file)
-		if err != nil {
-			return err
-		}
-		on, d, err := a.openHost(h)
-		if err != nil {
-			return err
-		}
-		plan, err := on.Converge(cmd.Context(), host.ConvergeOptions{
-			Configuration: c, Verbs: d, Import: o.options(a),
-			Deploy: deployer.ConvergeOptions{Options: f.options(), AcceptDataLoss: loss.accepted, AcceptInvalid: loss.invalid},
-			Export: func(solution string, of int) definitions.Export {
-				return a.export(exportFile(loss.export, solution, of), solution)
-			},
-		})
-		if err != nil {
-			return a.explain(err)
-		}
-		if err := a.emitResult(plan, func(w *console.Stream) error { return printConvergence(w, plan) }); err != nil {
-			return err
-		}
-		if f.exitStatus && !plan.Empty() {
-			return report.Errorf(report.Changes, "there is something to do")
-		}
-		return nil
+	on, d, err := c.openHost(c.host)
+	if err != nil {
+		return err
 	}
-	return f
+	plan, err := on.Converge(ctx, host.ConvergeOptions{
+		Configuration: configuration, Verbs: d, Import: c.imports.options(c.app),
+		Deploy: deployer.ConvergeOptions{Options: c.options(), AcceptDataLoss: c.loss.accepted, AcceptInvalid: c.loss.invalid},
+		Export: func(solution string, of int) definitions.Export {
+			return c.export(exportFile(c.loss.export, solution, of), solution)
+		},
+	})
+	if err != nil {
+		return c.explain(err)
+	}
+	if err := c.emitResult(plan, func(w *console.Stream) error { return printConvergence(w, plan) }); err != nil {
+		return err
+	}
+	if c.exitStatus && !plan.Empty() {
+		return report.Errorf(report.Changes, "there is something to do")
+	}
+	return nil
 }
 
 func readConfiguration(file string) (*schema.SolutionsConfiguration, error) {
