@@ -77,13 +77,13 @@ func TestDoctor(t *testing.T) {
 		Mode: schema.RegistryOwn, Host: schema.RegistryHostOwn, Endpoints: []string{"https://127.0.0.1:9", server.URL},
 		CA: string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})),
 	}
-	if _, err := b.AddEndpoints(t.Context(), deployer.EndpointOptions{More: registry}); err != nil {
+	if _, err = b.AddEndpoints(t.Context(), deployer.EndpointOptions{More: registry}); err != nil {
 		t.Fatal(err)
 	}
 	b.wantFound(b.examine(b.Deployer, time.Now),
 		"problem registry endpoints: https://127.0.0.1:9 does not answer", "connection refused",
 		"problem registry endpoints: "+server.URL+" does not serve "+b.Solution+"-1.0.0", "import the archives on that host")
-	if _, err := b.RemoveEndpoints(t.Context(), deployer.RemoveEndpointsOptions{Endpoints: registry.Endpoints[:1]}); err != nil {
+	if _, err = b.RemoveEndpoints(t.Context(), deployer.RemoveEndpointsOptions{Endpoints: registry.Endpoints[:1]}); err != nil {
 		t.Fatal(err)
 	}
 	_, err = b.add("1.0.0")
@@ -94,7 +94,7 @@ func TestDoctor(t *testing.T) {
 	}
 	for _, ca := range []string{string(stranger.CA()), registry.CA} {
 		registry.CA = ca
-		if _, err := b.AddEndpoints(t.Context(), deployer.EndpointOptions{More: registry, Replace: true}); err != nil {
+		if _, err = b.AddEndpoints(t.Context(), deployer.EndpointOptions{More: registry, Replace: true}); err != nil {
 			t.Fatal(err)
 		}
 		if ca == string(stranger.CA()) {

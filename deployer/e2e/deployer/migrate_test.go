@@ -107,7 +107,7 @@ func TestMigrationKeepsOwners(t *testing.T) {
 	wall := b.get(kube.GroupVersionKind{Group: b.Group, Version: "v2", Kind: "Clock"}, b.Env, "wall")
 	var managers []string
 	for _, entry := range wall.GetManagedFields() {
-		managers = append(managers, entry.Manager+" "+string(entry.Operation)+" "+entry.APIVersion+" "+string(entry.FieldsV1.Raw))
+		managers = append(managers, entry.Manager+" "+string(entry.Operation)+" "+entry.APIVersion+" "+entry.FieldsV1.GetRawString())
 	}
 	slices.Sort(managers)
 	if want := []string{

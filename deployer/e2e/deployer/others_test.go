@@ -65,7 +65,7 @@ func TestDeleteEnvironmentWithOthers(t *testing.T) {
 	if strings.Contains(err.Error(), "wiki") {
 		t.Error(err)
 	}
-	if err := b.Cluster.Delete(t.Context(), b.get(configMaps, b.Env, "later"), cluster.DeleteOptions{}); err != nil {
+	if err = b.Cluster.Delete(t.Context(), b.get(configMaps, b.Env, "later"), cluster.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	done, err := b.DeleteEnvironment(t.Context(), o)

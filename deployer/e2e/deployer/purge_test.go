@@ -60,10 +60,10 @@ func TestPurge(t *testing.T) {
 	must(nil, b.RecordUnimport(t.Context(), deployer.UnimportOptions{ID: b.Solution + "-1.0.0"}))
 	lock, err := b.Cluster.Lock(t.Context(), "env-elsewhere", cluster.LockOptions{Identity: "mallory@there"})
 	must(nil, err)
-	if _, err := purge(true); report.CodeOf(err) != report.InUse || !strings.Contains(err.Error(), "mallory@there") {
+	if _, err = purge(true); report.CodeOf(err) != report.InUse || !strings.Contains(err.Error(), "mallory@there") {
 		t.Errorf("the plan while somebody is at work: %v", err)
 	}
-	if _, err := purge(false); report.CodeOf(err) != report.Locked || !strings.Contains(err.Error(), "mallory@there") {
+	if _, err = purge(false); report.CodeOf(err) != report.Locked || !strings.Contains(err.Error(), "mallory@there") {
 		t.Errorf("while somebody is at work: %v", err)
 	}
 	must(nil, lock.Release(t.Context()))
@@ -81,7 +81,7 @@ func TestPurge(t *testing.T) {
 
 	// It ends at any of its deletions, and the next run goes on.
 	for runs := 1; ; runs++ {
-		err := b.purgeOne()
+		err = b.purgeOne()
 		if err == nil {
 			t.Logf("%d runs", runs)
 			break

@@ -414,7 +414,7 @@ func TestHostileDocument(t *testing.T) {
 				t.Errorf("%q", text)
 			}
 		}
-		if err := b.Records.CheckUnused(t.Context(), b.Solution, "9.9.9"); err != nil {
+		if err = b.Records.CheckUnused(t.Context(), b.Solution, "9.9.9"); err != nil {
 			t.Error(err)
 		}
 		if _, err = b.Activate(t.Context(), deployer.ActivateOptions{Options: deployer.Options{DryRun: true}, Solution: b.Solution, Version: "1.0.0"}); err != nil {

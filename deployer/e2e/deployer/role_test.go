@@ -327,8 +327,8 @@ func (b *bed) try(c command, one *trial) {
 		return
 	}
 	wanted, verbs := one.rule.Resources[0], []string{one.verb}
-	switch {
-	case one.verb == "bind" || one.verb == "escalate":
+	switch one.verb {
+	case "bind", "escalate":
 		wanted, verbs = "pods", []string{"get", "list"} // what the operator gets would have to be the installer's
 	default:
 		wanted = strings.Replace(wanted, "*", "clocks", 1)

@@ -130,7 +130,7 @@ func TestImports(t *testing.T) {
 	b.mustAdd("1.0.0")
 	err = b.RecordUnimport(t.Context(), deployer.UnimportOptions{ID: b.Solution + "-1.0.0"})
 	b.refused(err, report.InUse, "it is active", "environment "+b.Env)
-	if err := b.RecordUnimport(t.Context(), deployer.UnimportOptions{ID: b.Solution + "-1.1.0-rc.1"}); err != nil {
+	if err = b.RecordUnimport(t.Context(), deployer.UnimportOptions{ID: b.Solution + "-1.1.0-rc.1"}); err != nil {
 		t.Error(err)
 	}
 	changed := records.ImportRecord{Payload: b.payload("1.0.0", content{}), SHA256: strings.Repeat("0", 64), Size: 1}
@@ -167,7 +167,7 @@ func TestReplacedPrerelease(t *testing.T) {
 	if known := catalog.Of(b.Solution); len(known) != 1 || known[0].Archive.SHA256 != rebuilt.SHA256 {
 		t.Errorf("%+v", known)
 	}
-	if _, err := b.Activate(t.Context(), deployer.ActivateOptions{Solution: b.Solution, Version: version}); err != nil {
+	if _, err = b.Activate(t.Context(), deployer.ActivateOptions{Solution: b.Solution, Version: version}); err != nil {
 		t.Error(err)
 	}
 	b.mustAdd(version)

@@ -247,11 +247,11 @@ func TestKilledWhileReplacing(t *testing.T) {
 		b.Helper()
 		service, _, _ := unstructured.NestedString(b.get("apps/v1/StatefulSet", "w").Object, "spec", "serviceName")
 		state := b.state()
-		text := fmt.Sprint(service, b.data(), state.Pending == nil, state.Current.Version)
+		sum := fmt.Sprint(service, b.data(), state.Pending == nil, state.Current.Version)
 		for _, object := range state.Current.Objects {
-			text += fmt.Sprint(" ", object.Kind, object.Replacing, object.UID == string(b.get(strings.TrimPrefix(object.APIVersion+"/"+object.Kind, "v1/"), object.Name).GetUID()))
+			sum += fmt.Sprint(" ", object.Kind, object.Replacing, object.UID == string(b.get(strings.TrimPrefix(object.APIVersion+"/"+object.Kind, "v1/"), object.Name).GetUID()))
 		}
-		return text
+		return sum
 	}
 	clean := newBed(t)
 	clean.deploy(clean.release("1", text))

@@ -9,7 +9,7 @@ import (
 // TestUnions changes an object from one member of a union to another, where the API server has filled in defaults of the
 // first: they belong to nobody, and nobody takes them away.
 func TestUnions(t *testing.T) {
-	pod := func(kind, head, container, volumes string) string {
+	pod := func(head, container, volumes string) string {
 		return head + `
   template:
     metadata: {labels: {app: u}}
@@ -18,7 +18,7 @@ func TestUnions(t *testing.T) {
 ` + volumes
 	}
 	deployment := func(strategy, container, volumes string) string {
-		return pod("", `
+		return pod(`
 apiVersion: apps/v1
 kind: Deployment
 metadata: {name: u, namespace: $ns}
@@ -28,7 +28,7 @@ spec:
   selector: {matchLabels: {app: u}}`, container, volumes)
 	}
 	controller := func(kind, strategy string) string {
-		return pod("", `
+		return pod(`
 apiVersion: apps/v1
 kind: `+kind+`
 metadata: {name: u, namespace: $ns}
