@@ -26,7 +26,7 @@ var layers = [][]string{
 		"build", "lint/target", "sign", "deployer/cluster", "deployer/apps/form", "deployer/health", "deployer/render",
 		"deployer/host/authority", "deployer/host/node", "deployer/host/registry", "deployer/host/store",
 	},
-	{"lint", "deployer/engine", "deployer/metalk8s", "deployer/host/serve"},
+	{"lint", "deployer/engine", "deployer/metalk8s", "deployer/host/serve", "deployer/console/page"},
 	{"deployer/records"},
 	{"deployer/definitions", "deployer/dependencies"},
 	{"deployer/apps", "deployer/survey"},

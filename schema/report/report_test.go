@@ -106,3 +106,20 @@ func TestCount(t *testing.T) {
 		}
 	}
 }
+
+func TestClean(t *testing.T) {
+	for _, test := range []struct{ name, text, want string }{
+		{"plain text", "héllo, 日本\t\n", "héllo, 日本\t\n"},
+		{"escape sequence", "\x1b]0;owned\a", `\u001b]0;owned\u0007`},
+		{"right-to-left override", "iso.\u202egpj", `iso.\u202egpj`},
+		{"carriage return", "ok\rbad", `ok\u000dbad`},
+		{"not UTF-8", "a\xffb", `a\xffb`},
+		{"a real replacement character", "a\ufffdb", "a\ufffdb"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if got := report.Clean(test.text); got != test.want {
+				t.Errorf("Clean(%q) = %q, want %q", test.text, got, test.want)
+			}
+		})
+	}
+}

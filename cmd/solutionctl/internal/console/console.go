@@ -9,13 +9,13 @@
 package console
 
 import (
-	"fmt"
 	"io"
 	"regexp"
 	"strings"
-	"unicode"
 
 	"golang.org/x/term"
+
+	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 // Stream is an output and what is known about its reader. The zero values of the last three fields are those of a file
@@ -75,26 +75,8 @@ func (s *Stream) Paint(style Style, text string) string {
 	return "\x1b[" + string(style) + "m" + text + "\x1b[0m"
 }
 
-// Clean replaces what a terminal might obey, control and invisible formatting characters, by its escaped form. Line
-// feeds and tabs stay.
-func Clean(text string) string {
-	harmless := func(r rune) bool { return r == '\n' || r == '\t' || unicode.IsPrint(r) }
-	if strings.IndexFunc(text, func(r rune) bool { return !harmless(r) || r == unicode.ReplacementChar }) < 0 {
-		return text
-	}
-	var b strings.Builder
-	for i, r := range text {
-		switch {
-		case r == unicode.ReplacementChar && !strings.HasPrefix(text[i:], string(r)):
-			fmt.Fprintf(&b, `\x%02x`, text[i])
-		case harmless(r):
-			b.WriteRune(r)
-		default:
-			fmt.Fprintf(&b, `\u%04x`, r)
-		}
-	}
-	return b.String()
-}
+// Clean is [report.Clean]: what a terminal might obey becomes visible.
+func Clean(text string) string { return report.Clean(text) }
 
 // Text returns the stream for the text of a result: whatever is written passes through [Clean], but for the styles of
 // [Stream.Paint]. What goes to programs is written to the stream itself.

@@ -1,0 +1,87 @@
+package page
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"strings"
+)
+
+//go:embed static
+var static embed.FS
+
+// asset is a file that pages refer to. Its name has the digest of its content, so that browsers keep it for good.
+type asset struct {
+	path        string // below the base: /static/console.0123456789ab.css
+	contentType string
+	plain, gzip []byte
+}
+
+// assets are by the name in the source.
+type assets map[string]*asset
+
+func loadAssets() assets {
+	all := assets{}
+	for name, contentType := range map[string]string{
+		"console.css": "text/css; charset=utf-8", "console.js": "text/javascript; charset=utf-8", "icon.svg": "image/svg+xml",
+	} {
+		content, err := static.ReadFile("static/" + name)
+		if err != nil {
+			panic(err) // it is part of the program
+		}
+		digest := sha256.Sum256(content)
+		stem, extension, _ := strings.Cut(name, ".")
+		all[name] = &asset{
+			path:        "/static/" + stem + "." + hex.EncodeToString(digest[:6]) + "." + extension,
+			contentType: contentType, plain: content, gzip: compress(content),
+		}
+	}
+	return all
+}
+
+func compress(content []byte) []byte {
+	var b bytes.Buffer
+	w, _ := gzip.NewWriterLevel(&b, gzip.BestCompression)
+	_, _ = w.Write(content) // a bytes.Buffer does not fail
+	_ = w.Close()
+	return b.Bytes()
+}
+
+// asset returns the path of a file that pages refer to.
+func (p *Pages) asset(name string) (string, error) {
+	a, ok := p.assets[name]
+	if !ok {
+		return "", fmt.Errorf("there is no asset %s", name)
+	}
+	return p.base + a.path, nil
+}
+
+// Static serves what pages refer to: paths that begin with /static/, without the base of the console.
+func (p *Pages) Static() http.Handler {
+	byPath := map[string]*asset{}
+	for _, a := range p.assets {
+		byPath[a.path] = a
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		a, ok := byPath[r.URL.Path]
+		if !ok {
+			http.NotFound(w, r)
+			return
+		}
+		h := w.Header()
+		h.Set("Content-Type", a.contentType)
+		h.Set("Cache-Control", "public, max-age=31536000, immutable")
+		h.Set("Vary", "Accept-Encoding")
+		body := a.plain
+		if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+			h.Set("Content-Encoding", "gzip")
+			body = a.gzip
+		}
+		h.Set("Content-Length", fmt.Sprint(len(body)))
+		_, _ = w.Write(body) // the client has gone
+	})
+}

@@ -1,0 +1,394 @@
+package page
+
+import (
+	"strings"
+	"time"
+
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+	"github.com/solutionctl/solutionctl/sign"
+)
+
+// Login is the page before everything else: /login.
+type Login struct {
+	// Ended says why the last session is over; "" where there was none.
+	Ended string
+	// Organisation is the link to the identity provider; nil where none is configured.
+	Organisation *Action
+	// Token is where a pasted token goes, as field "token"; nil where that is not allowed.
+	Token *Action
+	// Local says how to get a link on the host; "" where there is none.
+	Local string
+}
+
+// Overview is the state of everything: /.
+type Overview struct {
+	Status *schema.Status
+	// Waiting are sentences about what waits for whom: a lock that is held, an operation that was interrupted.
+	Waiting []Notice
+	// Pending are operations that were begun and have not ended.
+	Pending []schema.ResumedOperation
+	// Actions are what is worth doing first: import, create an environment, resume.
+	Actions []Action
+}
+
+// Solutions are the versions that are imported or stored: /solutions.
+type Solutions struct {
+	Query  string // what was searched for, as parameter "q"
+	Result *schema.SearchResult
+	Import *Action
+}
+
+// Solution is one Solution: /solutions/NAME.
+type Solution struct {
+	Status schema.SolutionStatus
+	// Compatibility is nil where nobody could judge.
+	Compatibility *schema.Compatibility
+	// Versions say more about each version: where it is deployed, its images; nil where nobody knows.
+	Versions []schema.FoundVersion
+	// Needs are the Solutions that each version depends on, by version.
+	Needs map[string][]schema.Dependency
+	// Actions of each version, by version: activate, unimport.
+	VersionActions map[string][]Action
+	// Actions are those of the Solution: deactivate, drift.
+	Actions []Action
+}
+
+// Import is where archives come from: /import.
+type Import struct {
+	// Upload takes a bundle and an archive from the browser; nil where the host is elsewhere.
+	Upload *Form
+	// Path takes an archive that lies on the host; nil where the host is elsewhere.
+	Path *Form
+	// Elsewhere says on which host to run which command, where the console cannot import.
+	Elsewhere *Elsewhere
+	Uploads   []Upload
+}
+
+// Elsewhere is something that has to be done on another machine.
+type Elsewhere struct {
+	Host string // "" where nobody knows
+	// Reason is one sentence.
+	Reason  string
+	Command string
+}
+
+// Upload is an archive on its way to the host.
+type Upload struct {
+	ID, Name       string
+	Received, Size int64
+	User           string
+	Changed        time.Time // when the last piece came
+	Problem        *Problem
+	// Page leads to the examination, "" before it is whole.
+	Page    string
+	Actions []Action // discard
+}
+
+// Examination is the judgement on an archive before it is imported: /import/ID.
+type Examination struct {
+	Name     string // the file
+	Solution string
+	Version  string
+	Size     int64
+	// Verdict says who signed it, and whether that is enough.
+	Verdict *sign.Verdict
+	// Signers are the names of those who signed, for people.
+	Signers []string
+	// Lint are the findings; nil where it was not judged.
+	Lint *schema.LintTarget
+	// Brings are sentences about what it would bring: images, definitions, components, in comparison with the active version.
+	Brings []string
+	// Plan is what activating it would change; nil where nobody could tell.
+	Plan    *schema.Operation
+	Problem *Problem // why it is refused
+	Form    Form
+}
+
+// Environments are all environments: /environments.
+type Environments struct {
+	Query string
+	// Environments have their deployments where the user may see them.
+	Environments []schema.EnvironmentStatus
+	Create       *Action
+}
+
+// NewEnvironment asks for a name: /environments/new.
+type NewEnvironment struct{ Form Form }
+
+// Environment is one environment: /environments/NAME.
+type Environment struct {
+	Status schema.EnvironmentStatus
+	// Deployments are the actions on a Solution in a namespace: upgrade, downgrade, repair, remove.
+	Deployments map[Deployment][]Action
+	// Objects that are not ready or drifted, in detail, are part of Status. Held are those that finalizers keep, one line each.
+	Held []string
+	// Members say who may do what here: read-only.
+	Members []Member
+	// Actions are those of the environment: add, applications, add a namespace, drift, delete.
+	Actions []Action
+}
+
+// Deployment names a Solution in a namespace.
+type Deployment struct{ Namespace, Solution string }
+
+// Member is somebody who has rights in an environment.
+type Member struct {
+	Kind string // User, Group or ServiceAccount
+	Name string
+	Role string
+}
+
+// Plan is what a verb would change, before it is applied: …/plan/VERB.
+type Plan struct {
+	Operation *schema.Operation
+	// Changed says that this is no longer the plan that was seen before.
+	Changed bool
+	// Choose are what the plan depends on, such as the version: sending it shows another plan. Nil where there is no choice.
+	Choose *Form
+	// Dangers are sentences about what cannot be taken back.
+	Dangers []Notice
+	// Rights are those that the Solution's programs get in addition, one line each.
+	Rights []string
+	// Apply has what has to be accepted and the button; nil where nothing can be applied.
+	Apply *Form
+	// Downloads are data to be kept before it is lost.
+	Downloads []Action
+	// Refusal is why it cannot be applied.
+	Refusal *Problem
+}
+
+// Apps are the instances in an environment: /environments/NAME/apps.
+type Apps struct {
+	Environment string
+	Query       string
+	List        *schema.AppList
+	// Create are the kinds of which one can be created, one action each.
+	Create []Action
+}
+
+// App is one instance: /environments/NAME/apps/NAMESPACE/KIND/INSTANCE.
+type App struct {
+	App *schema.App
+	// YAML is the whole object.
+	YAML   string
+	Events []Event
+	// Logs can be asked for, one link for each container.
+	Logs []Link
+	// Log is what was asked for; nil where nothing was.
+	Log *Log
+	// Scale changes the number of replicas; nil where there is none.
+	Scale   *Form
+	Actions []Action // configure, delete
+}
+
+// Event is something that Kubernetes tells about an object of an instance.
+type Event struct {
+	Object  string
+	Type    string // Normal or Warning
+	Reason  string
+	Message string
+	Count   int64
+	Last    time.Time
+}
+
+// Log is the end of what a container has written.
+type Log struct {
+	Pod, Container string
+	Text           string
+	// Cut is true when there is more before it.
+	Cut bool
+}
+
+// AppEdit is the form of an instance: …/apps/new and …/edit.
+type AppEdit struct {
+	Environment string
+	Form        schema.AppForm
+	// Name is that of the instance; NameGiven means that it exists and cannot be changed.
+	Name      string
+	NameGiven bool
+	NameError string
+	// Namespace has the namespaces to choose from where there are several.
+	Namespace *Select
+	Values    []FieldValue // one for each field of Form, in the same order
+	// YAML is what would be sent; "" where nobody asked for it. The form asks by button "show".
+	YAML   string
+	Action Action
+	Cancel Link
+}
+
+// FieldValue is what stands in a field of a form. The name of the control is the path of the field with "spec." before it.
+type FieldValue struct {
+	Value string
+	// Problem is what the API server says of it.
+	Problem string
+}
+
+// Operations are what is at work, and what was interrupted: /operations.
+type Operations struct {
+	Running []Running
+	// Pending are operations on record that have not ended, of whomever.
+	Pending []schema.ResumedOperation
+	// Locks say who is at work, one line each.
+	Locks []Lock
+	// Recent are those of this console that have ended.
+	Recent []Running
+	Resume *Action
+}
+
+// Lock is what keeps two operations from changing the same at once.
+type Lock struct {
+	What, Holder string
+	Since        time.Time
+}
+
+// Running is an operation of this console.
+type Running struct {
+	ID        string
+	Operation *schema.Operation // as planned
+	User      string
+	Started   time.Time
+	Finished  *time.Time
+	Failed    bool
+}
+
+// Progress is one operation of this console, live: /operations/ID.
+type Progress struct {
+	Running
+	// Steps are the last event of each line of progress, in the order in which they began.
+	Steps   []report.Event
+	Problem *Problem
+	// Interrupted says that the console was ended during it.
+	Interrupted bool
+	Actions     []Action // resume, stop waiting
+}
+
+// History is what was done: /history.
+type History struct {
+	Environment, Solution string // what is shown, "" for everything; parameters of the same names
+	History               *schema.History
+	// RollBack are the actions of revisions that one can go back to, by place in History.Operations.
+	RollBack map[int]Action
+}
+
+// Doctor is what stands against working: /doctor.
+type Doctor struct {
+	Diagnosis *schema.Diagnosis
+	// Remedies of checks, by "AREA/NAME", where one is something that the console can do.
+	Remedies map[string]Action
+	Support  *Action
+}
+
+// Support makes a support bundle: /support.
+type Support struct {
+	Form     Form
+	Includes []string // what it has, one line each
+	Report   *schema.SupportReport
+	Download *Action
+}
+
+// Settings are what the console works with: /settings.
+type Settings struct {
+	Registry *schema.EndpointList
+	Keys     []TrustedKey
+	Policy   string // policy.yaml as it lies there; "" where there is none
+	TrustDir string
+	// ReadOnly says where these can be changed; "" where here.
+	ReadOnly  string
+	Endpoints []Form // add and remove endpoints
+	Sessions  []Session
+	About     []Fact
+	Actions   []Action // log out everywhere
+}
+
+// TrustedKey is a key of the trust store.
+type TrustedKey struct {
+	Name, ID, Algorithm string
+	Revoked             bool
+}
+
+// Session is where somebody is logged in.
+type Session struct {
+	User, Way     string // organisation, token, host
+	Started, Seen time.Time
+	Current       bool
+	End           *Action
+}
+
+// Fact is a name and a value.
+type Fact struct{ Name, Value string }
+
+// Failure is the page that says why another one cannot be shown. Frame.Problem is not used with it.
+type Failure struct {
+	Heading string // "" says it in general
+	Problem Problem
+}
+
+// Confirmation asks before something that is not a plan, such as unimport: it says what happens.
+type Confirmation struct {
+	Heading  string
+	Warnings []Notice
+	Form     Form
+}
+
+func (*Login) name() string          { return "login" }
+func (*Overview) name() string       { return "overview" }
+func (*Solutions) name() string      { return "solutions" }
+func (*Solution) name() string       { return "solution" }
+func (*Import) name() string         { return "import" }
+func (*Examination) name() string    { return "examination" }
+func (*Environments) name() string   { return "environments" }
+func (*NewEnvironment) name() string { return "newenvironment" }
+func (*Environment) name() string    { return "environment" }
+func (*Plan) name() string           { return "plan" }
+func (*Apps) name() string           { return "apps" }
+func (*App) name() string            { return "app" }
+func (*AppEdit) name() string        { return "appedit" }
+func (*Operations) name() string     { return "operations" }
+func (*Progress) name() string       { return "progress" }
+func (*History) name() string        { return "history" }
+func (*Doctor) name() string         { return "doctor" }
+func (*Support) name() string        { return "support" }
+func (*Settings) name() string       { return "settings" }
+func (*Failure) name() string        { return "failure" }
+func (*Confirmation) name() string   { return "confirmation" }
+
+func (*Login) title() string          { return Text("login.title") }
+func (*Overview) title() string       { return Text("overview.title") }
+func (*Solutions) title() string      { return Text("solutions.title") }
+func (c *Solution) title() string     { return c.Status.DisplayName }
+func (*Import) title() string         { return Text("import.title") }
+func (c *Examination) title() string  { return Text("examination.title", c.Solution, c.Version) }
+func (*Environments) title() string   { return Text("environments.title") }
+func (*NewEnvironment) title() string { return Text("newenvironment.title") }
+func (c *Environment) title() string  { return Text("environment.title", c.Status.Name) }
+func (c *Plan) title() string         { return OperationTitle(c.Operation) }
+func (c *Apps) title() string         { return Text("apps.title", c.Environment) }
+func (c *App) title() string          { return c.App.Name }
+func (*Operations) title() string     { return Text("operations.title") }
+func (c *Progress) title() string     { return OperationTitle(c.Operation) }
+func (*History) title() string        { return Text("history.title") }
+func (*Doctor) title() string         { return Text("doctor.title") }
+func (*Support) title() string        { return Text("support.title") }
+func (*Settings) title() string       { return Text("settings.title") }
+func (c *Confirmation) title() string { return c.Heading }
+
+func (c *AppEdit) title() string {
+	if c.NameGiven {
+		return Text("appedit.title", c.Name)
+	}
+	return Text("appedit.new", c.Form.Kind)
+}
+
+func (c *Failure) title() string {
+	if c.Heading != "" {
+		return c.Heading
+	}
+	return Text("failure.title")
+}
+
+// OperationTitle says what an operation is, in a few words: "Upgrade shop to 1.1.0 in production".
+func OperationTitle(o *schema.Operation) string {
+	title := Text("verb."+o.Operation, o.Solution, o.Version, o.Environment)
+	return strings.Join(strings.Fields(title), " ")
+}

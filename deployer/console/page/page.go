@@ -1,0 +1,101 @@
+// Package page is how the console looks and reads: views, templates, one style sheet, one script and the words on it.
+//
+// A [View] is a page as data: the frame that surrounds every page, and its content, one type for each kind of page, made of
+// documents of package schema. [Pages.Render] writes it as HTML that works without the script; [Pages.Static] serves what a
+// page refers to. The package talks to nobody and decides nothing: what may be done comes as an [Action], what may not as an
+// Action with a [Denial].
+//
+// Everything that is shown may come from a hostile archive or cluster. It is escaped by html/template, made visible where it
+// is a control or formatting character, and never becomes a link: URLs are paths of the console, made by [URL].
+package page
+
+import (
+	"bytes"
+	"embed"
+	"fmt"
+	"html/template"
+	"io"
+	"io/fs"
+	"net/url"
+	"path"
+	"strings"
+
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// templates are layout.html and parts.html, and a file in pages for each kind of content, by its name.
+//
+//go:embed templates
+var templates embed.FS
+
+// Pages renders the pages of one console.
+type Pages struct {
+	base   string
+	sets   map[string]*template.Template // by the name of the content
+	assets assets
+}
+
+// New returns the pages of a console below a path, such as "/solutions"; "" is the root of its origin.
+func New(base string) (*Pages, error) {
+	p := &Pages{base: base, sets: map[string]*template.Template{}, assets: loadAssets()}
+	common, err := template.New("").Option("missingkey=error").Funcs(p.functions()).ParseFS(templates, "templates/*.html")
+	if err != nil {
+		return nil, err
+	}
+	files, err := fs.Glob(templates, "templates/pages/*.html")
+	if err != nil {
+		return nil, err
+	}
+	for _, file := range files {
+		set, err := common.Clone()
+		if err != nil {
+			return nil, err
+		}
+		text, err := templates.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := set.New("content").Parse(string(text)); err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		p.sets[strings.TrimSuffix(path.Base(file), ".html")] = set
+	}
+	return p, nil
+}
+
+// Render writes a page. Nothing is written when it fails.
+func (p *Pages) Render(w io.Writer, v View) error {
+	set, ok := p.sets[v.Content.name()]
+	if !ok {
+		return fmt.Errorf("there is no template for %T", v.Content)
+	}
+	var b bytes.Buffer
+	if err := set.ExecuteTemplate(&b, "page", v); err != nil {
+		return fmt.Errorf("render page %s: %w", v.Content.name(), err)
+	}
+	// Whatever is invisible among the data becomes visible here, in one place: the templates themselves have none of it, and
+	// what takes its place means nothing to HTML.
+	_, err := io.WriteString(w, report.Clean(b.String()))
+	return err
+}
+
+// URL returns the path of a page below the base of the console, of segments that are escaped: URL("environments", "shop").
+func URL(segments ...string) string {
+	var b strings.Builder
+	for _, segment := range segments {
+		b.WriteString("/" + url.PathEscape(segment))
+	}
+	if b.Len() == 0 {
+		return "/"
+	}
+	return b.String()
+}
+
+// href completes a path of the console. Anything else is a mistake of whoever made the view: data must never be a link.
+func (p *Pages) href(to string) (string, error) {
+	u, err := url.Parse(to)
+	if err != nil || u.IsAbs() || u.Host != "" || !strings.HasPrefix(to, "/") || strings.HasPrefix(to, "//") || strings.Contains(to, `\`) {
+		return "", fmt.Errorf("%q is not a path of the console", to)
+	}
+	return p.base + to, nil
+}

@@ -1,0 +1,201 @@
+package page
+
+import (
+	"time"
+
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// View is one page.
+type View struct {
+	Frame
+	Content Content
+}
+
+// Content is what a page is about: a pointer to one of the types of this package, from [Login] to [Failure].
+type Content interface {
+	name() string  // of its template
+	title() string // the heading, in plain text
+}
+
+// Frame is what surrounds the content of every page.
+type Frame struct {
+	// User is who is logged in, as the API server knows him; "" shows no navigation.
+	User string
+	// Cluster names what the console acts on: a name or the address of the API server.
+	Cluster string
+	// Version is that of the program.
+	Version string
+	// Now is when the page was made.
+	Now time.Time
+	// Section is marked as current in the navigation.
+	Section Section
+	// Running is the number of operations that are at work in this console, shown beside the link to them.
+	Running int
+	// Trail leads from the section to this page; the page itself is not among it.
+	Trail []Link
+	// Notices are shown above the content, one sentence each: "production was created".
+	Notices []Notice
+	// Problem is shown above the content, which stays: the operation that was refused, say.
+	Problem *Problem
+	// Stale says that the content is not up to date.
+	Stale *Stale
+	// Feed is the path of the event stream of this page, "" for none. Its events are: "changed" (no data): the page is fetched
+	// again and its main part replaced; "step" with the data of [Pages.Step]: a line of progress; "stale" with a sentence: what the
+	// page shows is not up to date; "end": the page is fetched a last time and the stream is closed.
+	Feed string
+	// LogOut is nil where there is no session to end.
+	LogOut *Action
+}
+
+// Section is an entry of the navigation.
+type Section string
+
+// The sections, in their order.
+const (
+	SectionOverview     Section = "overview"
+	SectionSolutions    Section = "solutions"
+	SectionEnvironments Section = "environments"
+	SectionImport       Section = "import"
+	SectionOperations   Section = "operations"
+	SectionHistory      Section = "history"
+	SectionDoctor       Section = "doctor"
+	SectionSettings     Section = "settings"
+)
+
+// Tone is the weight of what is said.
+type Tone string
+
+// The tones.
+const (
+	ToneInfo Tone = "info"
+	ToneGood Tone = "good"
+	ToneWarn Tone = "warn"
+	ToneBad  Tone = "bad"
+)
+
+// Notice is a sentence for whoever looks at the page.
+type Notice struct {
+	Tone Tone
+	Text string
+}
+
+// Stale says since when, and why, a page is not up to date.
+type Stale struct {
+	Since time.Time
+	Why   string
+}
+
+// Link leads to a page of the console.
+type Link struct {
+	Label string
+	URL   string
+}
+
+// Action is something to do: a link where Post is false, a button in a form of its own where it is true. Labels come from
+// [Text].
+type Action struct {
+	Label string
+	// Explanation is a sentence below the label, for an action that needs one.
+	Explanation string
+	URL         string
+	Post        bool
+	// Fields are sent with a POST, hidden: the digest of the plan that was seen, say.
+	Fields []Hidden
+	Weight Weight
+	// Confirm is a word that has to be typed first, sent as field "confirm"; "" asks for none. The server compares it, too.
+	Confirm string
+	// Denied shows the action as one that the user may not do.
+	Denied *Denial
+}
+
+// Hidden is a value that a form sends without showing it.
+type Hidden struct{ Name, Value string }
+
+// Weight is how much an action stands out.
+type Weight string
+
+// The weights. There is at most one primary action in a group.
+const (
+	WeightPlain   Weight = ""
+	WeightPrimary Weight = "primary"
+	WeightDanger  Weight = "danger"
+)
+
+// Denial says why somebody may not do something.
+type Denial struct {
+	// Reason is one sentence.
+	Reason string
+	// Rule is the missing rule of a role, in YAML; "" where no role would help.
+	Rule string
+}
+
+// Problem is a refusal or failure, in the words of the command line.
+type Problem struct {
+	Code    report.Code
+	Message string
+	// Hints tell the remedy, in words; where one is something that the console can do, it is among Remedies instead.
+	Hints []string
+	// Remedies are what can be done about it, as actions.
+	Remedies []Action
+	// Rule is the missing rule of a role, in YAML.
+	Rule string
+}
+
+// ProblemOf returns what is to be said of an error, nil of none.
+func ProblemOf(err error) *Problem {
+	if err == nil {
+		return nil
+	}
+	return &Problem{Code: report.CodeOf(err), Message: err.Error(), Hints: report.Hints(err)}
+}
+
+// Choice is one of the values of a [Select].
+type Choice struct {
+	Value, Label string
+	Selected     bool
+}
+
+// Select is a choice among few values, in a form.
+type Select struct {
+	Name, Label string
+	Help        string
+	Choices     []Choice
+}
+
+// Input is a line of text in a form.
+type Input struct {
+	Name, Label string
+	Help        string
+	Value       string
+	// Problem is what is wrong with Value, one sentence.
+	Problem  string
+	Required bool
+	Secret   bool
+}
+
+// Checkbox is something to agree to, or to ask for.
+type Checkbox struct {
+	Name, Value, Label string
+	// Explanation says what that means, one sentence or more.
+	Explanation string
+	// Details are what it is about: objects, fields, one line each.
+	Details  []string
+	Required bool // the form cannot be sent before it is ticked
+	Checked  bool
+}
+
+// Form is some fields with one button.
+type Form struct {
+	Action     Action
+	Selects    []Select
+	Inputs     []Input
+	Checkboxes []Checkbox
+	// Files is the name of a field for a file, "" for none.
+	Files string
+	// Cancel is where nothing is done; its URL is "" where the form is part of a page.
+	Cancel Link
+}
+
+// Title is the heading of the page.
+func (v View) Title() string { return v.Content.title() }

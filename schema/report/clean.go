@@ -1,0 +1,28 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+)
+
+// Clean replaces what a terminal or a browser might obey and nobody would see, control and invisible formatting characters,
+// by its escaped form. Line feeds and tabs stay.
+func Clean(text string) string {
+	harmless := func(r rune) bool { return r == '\n' || r == '\t' || unicode.IsPrint(r) }
+	if strings.IndexFunc(text, func(r rune) bool { return !harmless(r) || r == unicode.ReplacementChar }) < 0 {
+		return text
+	}
+	var b strings.Builder
+	for i, r := range text {
+		switch {
+		case r == unicode.ReplacementChar && !strings.HasPrefix(text[i:], string(r)):
+			fmt.Fprintf(&b, `\x%02x`, text[i])
+		case harmless(r):
+			b.WriteRune(r)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+	}
+	return b.String()
+}
