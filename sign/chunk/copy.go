@@ -4,53 +4,48 @@ import (
 	"context"
 	"crypto/sha256"
 	"io"
-	"sync/atomic"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// Copy writes the listed bytes of r to w, at the same offsets. Each chunk is written from the memory in which it was
-// compared with the list, so nothing but what was listed is ever written, whatever happens to r meanwhile. The error of
-// a chunk that differs has the code report.Corrupt; which chunks were written before it is not told.
-func Copy(ctx context.Context, w io.WriterAt, r io.ReaderAt, list *List, workers int, sink report.Sink) error {
-	if err := list.Validate(); err != nil {
-		return err
+// Copy writes the listed bytes of r to w, at the same offsets, and returns the digest of the whole, in one read. Each chunk
+// is written from the memory in which it was compared with the list, so nothing but what was listed is ever written,
+// whatever happens to r meanwhile. The error of a chunk that differs has the code report.Corrupt; which chunks were written
+// before it is not told.
+func Copy(ctx context.Context, w io.WriterAt, r io.ReaderAt, list *List, sink report.Sink) (digest [sha256.Size]byte, err error) {
+	if err = list.Validate(); err != nil {
+		return digest, err
 	}
-	track := tracker{sink: sink, step: "copy", total: list.Size}
-	group, ctx := errgroup.WithContext(ctx)
-	var next atomic.Int64
-	for range min(max(workers, 1), list.Len()) {
-		group.Go(func() error {
-			buffer := make([]byte, min(list.ChunkSize, list.Size))
-			for i := int(next.Add(1) - 1); i < list.Len(); i = int(next.Add(1) - 1) {
-				if ctx.Err() != nil {
-					return context.Cause(ctx)
-				}
-				place := list.Range(i)
-				data := buffer[:place.Len()]
-				if err := list.read(r, i, data); err != nil {
-					return err
-				}
-				if _, err := w.WriteAt(data, place.From); err != nil {
-					return err
-				}
-				track.add(place.Len())
+	whole, next := sha256.New(), 0
+	err = each(ctx, r, list.Size, list.ChunkSize, &tracker{sink: sink, step: "copy", total: list.Size},
+		func(piece []byte, _ int64) error {
+			_, err := whole.Write(piece)
+			return err
+		},
+		func(piece []byte, _ int64) error {
+			place := list.Range(next)
+			if err := list.compare(next, piece); err != nil {
+				return err
 			}
-			return nil
+			next++
+			_, err := w.WriteAt(piece, place.From)
+			return err
 		})
-	}
-	return group.Wait()
+	whole.Sum(digest[:0])
+	return digest, err
 }
 
 // read fills data with chunk i and compares it.
 func (l *List) read(r io.ReaderAt, i int, data []byte) error {
-	place := l.Range(i)
-	if err := readFull(r, data, place.From); err != nil {
+	if err := readFull(r, data, l.Range(i).From); err != nil {
 		return err
 	}
+	return l.compare(i, data)
+}
+
+func (l *List) compare(i int, data []byte) error {
 	if sha256.Sum256(data) != l.digest(i) {
+		place := l.Range(i)
 		return report.Errorf(report.Corrupt, "bytes %d to %d differ from what was signed", place.From, place.To-1)
 	}
 	return nil

@@ -3,6 +3,7 @@ package chunk_test
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"slices"
@@ -37,22 +38,21 @@ func (m *memory) WriteAt(p []byte, offset int64) (int, error) {
 
 func TestCopy(t *testing.T) {
 	for _, size := range []int{1, chunk.MinSize, 5*chunk.MinSize + 7} {
-		for _, workers := range []int{0, 1, 3, 16} {
-			t.Run(fmt.Sprintf("%d bytes, %d workers", size, workers), func(t *testing.T) {
-				data := random(size)
-				var out memory
-				var events report.Recorder
-				if err := chunk.Copy(t.Context(), &out, bytes.NewReader(data), small(data), workers, &events); err != nil {
-					t.Fatal(err)
-				}
-				if !bytes.Equal(out.data, data) {
-					t.Error("the copy differs")
-				}
-				if all := events.Events(); len(all) == 0 || all[len(all)-1].State != report.Done || all[len(all)-1].Done != int64(size) {
-					t.Errorf("events: %+v", all)
-				}
-			})
-		}
+		t.Run(fmt.Sprintf("%d bytes", size), func(t *testing.T) {
+			data := random(size)
+			var out memory
+			var events report.Recorder
+			digest, err := chunk.Copy(t.Context(), &out, bytes.NewReader(data), small(data), &events)
+			if err != nil || digest != sha256.Sum256(data) {
+				t.Fatalf("%x, %v", digest, err)
+			}
+			if !bytes.Equal(out.data, data) {
+				t.Error("the copy differs")
+			}
+			if all := events.Events(); len(all) == 0 || all[len(all)-1].State != report.Done || all[len(all)-1].Done != int64(size) {
+				t.Errorf("events: %+v", all)
+			}
+		})
 	}
 }
 
@@ -64,7 +64,7 @@ func TestCopyWritesOnlyWhatIsListed(t *testing.T) {
 		altered := slices.Clone(data)
 		altered[place] ^= 1
 		var out memory
-		err := chunk.Copy(t.Context(), &out, bytes.NewReader(altered), list, 2, report.Discard)
+		_, err := chunk.Copy(t.Context(), &out, bytes.NewReader(altered), list, report.Discard)
 		if report.CodeOf(err) != report.Corrupt {
 			t.Errorf("byte %d: got %v", place, err)
 		}
@@ -78,19 +78,19 @@ func TestCopyWritesOnlyWhatIsListed(t *testing.T) {
 }
 
 func TestCopyFails(t *testing.T) {
-	data := random(3 * chunk.MinSize)
+	data := random(20 * chunk.MinSize) // more than is in memory at once
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := chunk.Copy(cancelled, &memory{}, bytes.NewReader(data), small(data), 2, report.Discard); !errors.Is(err, context.Canceled) {
+	if _, err := chunk.Copy(cancelled, &memory{}, bytes.NewReader(data), small(data), report.Discard); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
-	if err := chunk.Copy(t.Context(), &memory{limit: chunk.MinSize}, bytes.NewReader(data), small(data), 2, report.Discard); !errors.Is(err, errFull) {
+	if _, err := chunk.Copy(t.Context(), &memory{limit: chunk.MinSize}, bytes.NewReader(data), small(data), report.Discard); !errors.Is(err, errFull) {
 		t.Errorf("full: %v", err)
 	}
-	if err := chunk.Copy(t.Context(), &memory{}, bytes.NewReader(data[:100]), small(data), 2, report.Discard); report.CodeOf(err) != report.Corrupt {
+	if _, err := chunk.Copy(t.Context(), &memory{}, bytes.NewReader(data[:100]), small(data), report.Discard); report.CodeOf(err) != report.Corrupt {
 		t.Errorf("cut off: %v", err)
 	}
-	if err := chunk.Copy(t.Context(), &memory{}, bytes.NewReader(data), &chunk.List{Size: 5}, 2, report.Discard); report.CodeOf(err) != report.Invalid {
+	if _, err := chunk.Copy(t.Context(), &memory{}, bytes.NewReader(data), &chunk.List{Size: 5}, report.Discard); report.CodeOf(err) != report.Invalid {
 		t.Errorf("bad list: %v", err)
 	}
 }

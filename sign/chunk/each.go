@@ -9,13 +9,14 @@ import (
 )
 
 // sharedSize is the size of the pieces, in bytes, that are handed to other goroutines: large enough that waking them costs nothing
-// beside hashing it. Chunks end where such pieces end.
+// beside hashing it. Chunks of the default size end where such pieces end.
 const sharedSize = 1 << 20
 
-// each reads a file once and hands every piece, with the offset of its end, to each of the readers. These run at the
-// same time, each in a goroutine of its own, and get the pieces in order.
-func each(ctx context.Context, r io.ReaderAt, size int64, track *tracker, readers ...func(piece []byte, end int64)) error {
-	const buffers = 4
+// each reads a file once and hands every piece of some size, with the offset of its end, to each of the readers. These run
+// at the same time, each in a goroutine of its own, and get the pieces in order, until one of them fails.
+func each(ctx context.Context, r io.ReaderAt, size, pieceSize int64, track *tracker, readers ...func(piece []byte, end int64) error) error {
+	const enough = 16 << 20 // bytes
+	buffers := int(min(4, max(2, enough/pieceSize)))
 	type shared struct {
 		piece   []byte
 		end     int64
@@ -23,15 +24,17 @@ func each(ctx context.Context, r io.ReaderAt, size int64, track *tracker, reader
 	}
 	free := make(chan *shared, buffers)
 	for range buffers {
-		free <- &shared{piece: make([]byte, min(sharedSize, size))}
+		free <- &shared{piece: make([]byte, min(pieceSize, size))}
 	}
-	var group errgroup.Group
+	group, ctx := errgroup.WithContext(ctx)
 	queues := make([]chan *shared, len(readers))
 	for i, read := range readers {
 		queues[i] = make(chan *shared, buffers)
 		group.Go(func() error {
 			for s := range queues[i] {
-				read(s.piece, s.end)
+				if err := read(s.piece, s.end); err != nil {
+					return err // the other pieces are nobody's any more
+				}
 				if s.readers.Add(-1) == 0 {
 					track.add(int64(len(s.piece)))
 					free <- s
@@ -47,11 +50,15 @@ func each(ctx context.Context, r io.ReaderAt, size int64, track *tracker, reader
 			}
 		}()
 		for end := int64(0); end < size; {
-			s := <-free
-			s.piece = s.piece[:min(sharedSize, size-end)]
-			if err := ctx.Err(); err != nil {
+			var s *shared
+			select {
+			case s = <-free:
+			case <-ctx.Done():
+			}
+			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
+			s.piece = s.piece[:min(pieceSize, size-end)]
 			if err := readFull(r, s.piece, end); err != nil {
 				return err
 			}

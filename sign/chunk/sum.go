@@ -60,19 +60,21 @@ func Sum(ctx context.Context, r io.ReaderAt, size int64, sink report.Sink, extra
 		return nil, err
 	}
 	whole, chunk, digests := sha256.New(), sha256.New(), []byte(nil)
-	err = each(ctx, r, size, &tracker{sink: sink, step: "hash", total: size},
-		func(piece []byte, _ int64) {
+	err = each(ctx, r, size, sharedSize, &tracker{sink: sink, step: "hash", total: size},
+		func(piece []byte, _ int64) error {
 			whole.Write(piece)
 			for _, h := range extras {
 				h.Write(piece)
 			}
+			return nil
 		},
-		func(piece []byte, end int64) {
+		func(piece []byte, end int64) error {
 			chunk.Write(piece)
 			if end%DefaultSize == 0 || end == size {
 				digests = chunk.Sum(digests)
 				chunk.Reset()
 			}
+			return nil
 		})
 	if err != nil {
 		return nil, err

@@ -1,8 +1,8 @@
 package store
 
 import (
-	"cmp"
 	"context"
+	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -304,12 +304,12 @@ func verifyContent(ctx context.Context, r io.ReaderAt, source Source, o StageOpt
 	if len(bad) > 0 {
 		return report.Errorf(report.Corrupt, "bytes %d to %d differ from what was signed", bad[0].From, bad[0].To-1)
 	}
-	return source.compareWhole(sums)
+	return source.compareWhole(sums.SHA256)
 }
 
 // compareWhole refuses an archive whose chunks are those that were signed, while the digest is that of another one.
-func (a *Source) compareWhole(sums *chunk.Sums) error {
-	if whole := hex.EncodeToString(sums.SHA256[:]); whole != a.SHA256 {
+func (a *Source) compareWhole(digest [sha256.Size]byte) error {
+	if whole := hex.EncodeToString(digest[:]); whole != a.SHA256 {
 		return report.Errorf(report.Mismatch, "the digest sha256:%s was signed, the archive has sha256:%s", a.SHA256, whole).
 			WithHint("the signature is not one of this archive, although its pieces are: do not use it, and tell the vendor")
 	}
@@ -349,33 +349,22 @@ func (l *Locked) bring(ctx context.Context, source Source, o StageOptions) (meth
 	return method, errors.Join(out.Chmod(0o440), allowGroup(name), out.Sync())
 }
 
-// copy writes nothing but chunks that were signed, and hashes the whole behind the writing.
+// copy writes nothing but chunks that were signed.
 func (l *Locked) copy(ctx context.Context, out *os.File, source Source, o StageOptions) error {
 	if err := allocate(out, source.Chunks.Size); err != nil {
 		return err
 	}
-	following, stop := context.WithCancel(ctx)
-	defer stop()
-	whole, err := chunk.Follow(following, out, source.Chunks.Size, report.Discard)
+	whole, err := chunk.Copy(ctx, flushing{out, l.step}, source.File, source.Chunks, o.Sink)
 	if err != nil {
 		return err
 	}
-	err = chunk.Copy(ctx, flushing{out, l.step, whole}, source.File, source.Chunks, o.Workers, o.Sink)
-	if err != nil {
-		stop()
-	}
-	sums, failure := whole.Sums()
-	if err != nil || failure != nil {
-		return cmp.Or(err, failure)
-	}
-	return source.compareWhole(sums)
+	return source.compareWhole(whole)
 }
 
 // flushing begins to bring to the medium what was written, so that the sync at the end finds little to do.
 type flushing struct {
 	*os.File
-	step  func(string) error
-	whole *chunk.Follower
+	step func(string) error
 }
 
 func (f flushing) WriteAt(p []byte, offset int64) (int, error) {
@@ -384,7 +373,6 @@ func (f flushing) WriteAt(p []byte, offset int64) (int, error) {
 	}
 	n, err := f.File.WriteAt(p, offset)
 	startWriteback(f.File, offset, int64(n))
-	f.whole.Complete(offset, int64(n))
 	return n, err
 }
 
