@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -21,21 +22,54 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// onceUser holds the user as whom the API server knows us, asked for once.
+// onceUser holds the user as whom the API server knows us, asked for once with each token.
 type onceUser struct {
 	mu    sync.Mutex
+	token string // of whom this is known
 	known bool
 	name  string
 	asked bool // whether the user may do all
 	all   bool
 }
 
+// with forgets what is known of somebody else, or of the same person with other groups: that is for what a token is replaced,
+// too. The caller has the mutex.
+func (u *onceUser) with(token string) {
+	if u.token != token {
+		u.token, u.known, u.name, u.asked, u.all = token, false, "", false, false
+	}
+}
+
+// errNoToken marks the error of a request that was not sent because nobody gave a token for it.
+var errNoToken = errors.New("there is no token")
+
+// token returns what a request is sent with, "" for what the kubeconfig has. Its errors are those of whoever gives tokens.
+func (c *Cluster) token(ctx context.Context) (string, error) {
+	if c.options.Token == nil {
+		return "", nil
+	}
+	token, err := c.options.Token(ctx)
+	if err == nil && (token == "" || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' })) {
+		err = errors.New("it is empty or has characters that no token has") // not which: it may be most of one
+	}
+	if err == nil {
+		return token, nil
+	}
+	known, ok := errors.AsType[*report.Error](err)
+	if !ok {
+		known = report.Errorf(report.Unauthenticated, "%w", err).WithHint("log in again")
+	}
+	return "", &report.Error{Code: known.Code, Err: &failure{text: "no token for the API server: " + err.Error(), kind: errNoToken, err: known}}
+}
+
 // User returns the name by which the server knows the user, for records of who did what. When the server does not tell,
 // it is the name that the kubeconfig uses.
 func (c *Cluster) User(ctx context.Context) string {
+	token, err := c.token(ctx)
 	c.user.mu.Lock()
 	defer c.user.mu.Unlock()
-	if c.user.known {
+	c.user.with(token)
+	if c.user.known && err == nil {
 		return c.user.name
 	}
 	review := authentication.SelfSubjectReview{TypeMeta: metav1.TypeMeta{APIVersion: "authentication.k8s.io/v1", Kind: "SelfSubjectReview"}}
@@ -108,8 +142,13 @@ func (c *Cluster) Missing(ctx context.Context, wanted ...Permission) ([]Permissi
 
 // mayDoAll tells whether a rule lets the user do everything, as administrators may. It is asked once.
 func (c *Cluster) mayDoAll(ctx context.Context) (bool, error) {
+	token, err := c.token(ctx)
+	if err != nil {
+		return false, c.translate(ctx, request{about: aboutUser}, err)
+	}
 	c.user.mu.Lock()
 	defer c.user.mu.Unlock()
+	c.user.with(token)
 	if !c.user.asked {
 		answers, err := c.allowed(ctx, []Permission{{Verb: "*", Group: "*", Resource: "*"}})
 		if err != nil {
@@ -150,6 +189,8 @@ func (c *Cluster) allowed(ctx context.Context, wanted []Permission) ([]bool, err
 	return answers, group.Wait()
 }
 
+const aboutUser = "ask what the user may do"
+
 // ask sends a review, which is a question in the shape of an object that is created, and reads the answer into it.
 func (c *Cluster) ask(ctx context.Context, group, resource string, review any) error {
 	question, err := json.Marshal(review)
@@ -157,7 +198,7 @@ func (c *Cluster) ask(ctx context.Context, group, resource string, review any) e
 		return err
 	}
 	answer, _, err := c.do(ctx, request{
-		verb: "create", method: http.MethodPost, path: "/apis/" + group + "/v1/" + resource, body: question, about: "ask what the user may do",
+		verb: "create", method: http.MethodPost, path: "/apis/" + group + "/v1/" + resource, body: question, about: aboutUser,
 	})
 	if err != nil {
 		return err

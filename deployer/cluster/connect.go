@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -41,6 +42,15 @@ type Options struct {
 	AsGroups    []string // groups to impersonate; only with As
 	QPS         float32  // requests per second; 0 or less is as many as the server takes
 	UserAgent   string
+
+	// Token, if it is set, says with which bearer token each request is sent, and is asked for each of them, so that one that
+	// expires can be replaced. The kubeconfig then gives address, authority and proxy only: no certificate, token, password,
+	// helper program or impersonation that it or a pod's service account has is ever used. What is impersonated is As alone,
+	// with the rights of whom the token belongs to: a service sets it that may impersonate its users, and nobody else does.
+	//
+	// Token is called by several goroutines at once and should not take long. Its error ends the request at once, as one of
+	// the user's with the code Unauthenticated unless it has a code of its own; neither it nor a token is written anywhere else.
+	Token func(ctx context.Context) (string, error)
 
 	// Retry is for how long one request is tried again while the server, which has answered before, does not. 0 means 30
 	// seconds; what must not wait sets it to something negative.
@@ -105,6 +115,9 @@ func Connect(o Options) (*Cluster, error) {
 	config.DisableCompression = true // costs the API server more than it saves a network that it is next to
 	config.Timeout = 0               // each attempt has its own, watches have none
 	config.WarningHandler = rest.NoWarnings{}
+	if o.Token != nil {
+		config = rest.AnonymousClientConfig(config)
+	}
 	if o.As != "" {
 		config.Impersonate = rest.ImpersonationConfig{UserName: o.As, Groups: o.AsGroups}
 	} else if len(o.AsGroups) > 0 {
@@ -123,6 +136,12 @@ func Connect(o Options) (*Cluster, error) {
 	if c.client, err = rest.HTTPClientFor(config); err != nil {
 		return nil, report.Errorf(report.Usage, "%s: %w", from, err).
 			WithHint("check the certificates and keys that the kubeconfig names")
+	}
+	if o.Token != nil {
+		// Who is redirected, by a Service behind the API server perhaps, would be sent there with the token.
+		client := *c.client
+		client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+		c.client = &client
 	}
 	if o.QPS > 0 {
 		c.limit = flowcontrol.NewTokenBucketRateLimiter(o.QPS, max(1, int(o.QPS)))
@@ -191,6 +210,10 @@ func load(o Options) (*rest.Config, source, error) {
 	default:
 		return nil, from, report.Errorf(report.Usage, "%s has no context %q", from.file, from.context).
 			WithHint("it has: %s", list(raw.Contexts))
+	}
+	if o.Token != nil { // nor are files of credentials looked at, which need not be there
+		from.user, context.AuthInfo, raw.AuthInfos = "", "", nil
+		loader = clientcmd.NewNonInteractiveClientConfig(raw, from.context, &clientcmd.ConfigOverrides{}, rules)
 	}
 	config, err := loader.ClientConfig()
 	if err != nil {

@@ -99,7 +99,7 @@ func (c *Cluster) translate(ctx context.Context, r request, err error) error {
 	}
 	switch {
 	case apierrors.IsUnauthorized(err):
-		return say(report.Forbidden, nil, "the API server does not know the user").WithHint("%s", c.howToLogIn())
+		return say(report.Unauthenticated, nil, "the API server does not know the user").WithHint("%s", c.howToLogIn())
 	case apierrors.IsForbidden(err):
 		return forbidden(r, said, say)
 	case apierrors.IsAlreadyExists(err):
@@ -327,7 +327,10 @@ func (c *Cluster) howToLogIn() string {
 	if expired := c.certificateExpired(); expired != "" {
 		return expired
 	}
-	if c.source.file == "" {
+	switch {
+	case c.options.Token != nil:
+		return "log in again: the token is not valid, or no longer, or not for this API server"
+	case c.source.file == "":
 		return "the token of the pod's service account is not valid: has the service account been deleted?"
 	}
 	return fmt.Sprintf("log in again: the certificate or token of user %q in %s is not valid, or no longer", c.source.user, c.source)

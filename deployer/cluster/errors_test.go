@@ -52,7 +52,7 @@ func TestTranslate(t *testing.T) {
 		message      string
 		hint, absent string
 	}{
-		"unknown user":        {web, 401, failure("Unauthorized", "Unauthorized", ""), report.Forbidden, nil, "update Deployment shop/web: the API server does not know the user", `log in again: the certificate or token of user "admin"`, ""},
+		"unknown user":        {web, 401, failure("Unauthorized", "Unauthorized", ""), report.Unauthenticated, nil, "update Deployment shop/web: the API server does not know the user", `log in again: the certificate or token of user "admin"`, ""},
 		"right":               {web, 403, failure("Forbidden", cannot, ""), report.Forbidden, nil, `user "bob" may not update deployments of apps in namespace shop`, "a Role in namespace shop or a ClusterRole", "create"},
 		"rights to apply":     {with("patch", applyFormat), 403, failure("Forbidden", cannot, ""), report.Forbidden, nil, "apply Deployment shop/web", "create", ""},
 		"impersonation":       {web, 403, failure("Forbidden", `users \"eve\" is forbidden: User \"bob\" cannot impersonate resource \"users\"`, ""), report.Forbidden, nil, `user "bob" may not act as somebody else`, "impersonate", ""},

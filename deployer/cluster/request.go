@@ -60,6 +60,9 @@ func (c *Cluster) do(ctx context.Context, r request) (answer []byte, inDoubt boo
 	for attempt := 0; ; attempt++ {
 		if r.write {
 			if lost := check(ctx); lost != nil {
+				if _, unknown := c.token(ctx); unknown != nil { // why the lock was not renewed
+					return nil, inDoubt, c.translate(ctx, r, unknown)
+				}
 				if errors.Is(lost, errSilent) && bootTime()-started < c.retry && sleep(ctx, firstPause) == nil {
 					continue // like an API server that does not answer: it may come back
 				}
@@ -135,6 +138,13 @@ func (c *Cluster) send(ctx context.Context, r request) (*http.Response, error) {
 			request.Header.Set("Content-Type", r.format)
 		}
 	}
+	token, err := c.token(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
 	response, err := c.client.Do(request)
 	if err != nil {
 		if cause := context.Cause(ctx); errors.Is(cause, errNoAnswer) {
@@ -145,7 +155,7 @@ func (c *Cluster) send(ctx context.Context, r request) (*http.Response, error) {
 	}
 	c.noticePresence()
 	c.warn(r, response)
-	if response.StatusCode >= http.StatusBadRequest {
+	if response.StatusCode >= http.StatusMultipleChoices {
 		defer func() { _ = response.Body.Close() }() // it was only read
 		return nil, refusal(r, response)
 	}
@@ -240,7 +250,7 @@ func isHopeless(err error) bool {
 	)
 	switch {
 	case errors.As(err, &unknown), errors.As(err, &host), errors.As(err, &invalid), errors.As(err, &record),
-		errors.As(err, &alert), errors.As(err, &verify), errors.Is(err, context.Canceled):
+		errors.As(err, &alert), errors.As(err, &verify), errors.Is(err, errNoToken), errors.Is(err, context.Canceled):
 		return true
 	case errors.As(err, &resolver):
 		return resolver.IsNotFound

@@ -35,11 +35,13 @@ const (
 	Refused        Code = "refused"
 	// NotFound means that the command line names something that does not exist.
 	NotFound Code = "not-found"
-	// Forbidden means that the API server does not allow it to the user.
-	Forbidden   Code = "forbidden"
-	NotImported Code = "not-imported"
-	InUse       Code = "in-use"
-	DataLoss    Code = "data-loss"
+	// Forbidden means that the API server knows the user and does not allow it to them.
+	Forbidden Code = "forbidden"
+	// Unauthenticated means that the API server does not know who asks: what helps is to log in again.
+	Unauthenticated Code = "unauthenticated"
+	NotImported     Code = "not-imported"
+	InUse           Code = "in-use"
+	DataLoss        Code = "data-loss"
 	Conflict    Code = "conflict"
 	Locked      Code = "locked"
 	Timeout     Code = "timeout"
@@ -60,6 +62,7 @@ var codes = []CodeInfo{
 	{Unavailable, 1, "a registry, daemon or API server did not answer"},
 	{NoSpace, 1, "no space is left on the device"},
 	{Forbidden, 1, "the cluster does not allow this to the user"},
+	{Unauthenticated, 1, "the cluster does not know the user: their certificate or token is not valid, or no longer"},
 	{Usage, 2, "the command line is wrong"},
 	{NotFound, 2, "what the command line names does not exist"},
 	{Findings, 3, "lint found errors, or doctor found problems"},

@@ -369,10 +369,10 @@ func TestNoAnswer(t *testing.T) {
 		},
 		{"unknown token", func(_ *clientcmdapi.Cluster, u *clientcmdapi.AuthInfo) {
 			*u = clientcmdapi.AuthInfo{Token: "expired"}
-		}, report.Forbidden, []string{"the API server does not know the user", "log in again"}},
+		}, report.Unauthenticated, []string{"the API server does not know the user", "log in again"}},
 		{"certificate of somebody else", func(_ *clientcmdapi.Cluster, u *clientcmdapi.AuthInfo) {
 			u.ClientCertificateData, u.ClientKeyData = expiredCertificate(t)
-		}, report.Forbidden, []string{"the API server does not know the user", "expired on 20"}},
+		}, report.Unauthenticated, []string{"the API server does not know the user", "expired on 20"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			c := connect(t, cluster.Options{Kubeconfig: kubeconfig(t, test.change)})
