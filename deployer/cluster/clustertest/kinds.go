@@ -102,7 +102,10 @@ func (s *Server) kinds() []kind {
 	return kinds
 }
 
-var definitions = schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}
+var (
+	definitions = schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}
+	namespaces  = schema.GroupResource{Resource: "namespaces"}
+)
 
 // discover answers /api or /apis with all kinds of the core group, or of the others.
 func (s *Server) discover(core bool) apidiscovery.APIGroupDiscoveryList {

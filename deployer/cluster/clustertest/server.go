@@ -129,11 +129,21 @@ func (s *Server) Names(kind string) []string {
 	return names
 }
 
-// Stall keeps objects of these kinds from becoming ready from now on.
+// Stall keeps objects of these kinds from becoming ready from now on. Those of other kinds that it kept before become ready.
 func (s *Server) Stall(kinds ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	before := s.stalled
 	s.stalled = kinds
+	for resource, objects := range s.objects {
+		for key, object := range objects {
+			if slices.Contains(before, object.GetKind()) && !slices.Contains(kinds, object.GetKind()) {
+				object = object.DeepCopy()
+				settle(object)
+				s.store(resource, key, object)
+			}
+		}
+	}
 }
 
 // Requests are the requests since the last call, as "PATCH /api/v1/namespaces/demo/secrets/a"; dry runs end in " (dry run)".

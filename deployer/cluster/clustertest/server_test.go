@@ -121,6 +121,31 @@ func TestFinalizers(t *testing.T) {
 	}
 }
 
+// TestTerminatingNamespace: it stays with what is held in it, takes nothing new, and goes with the last of it.
+func TestTerminatingNamespace(t *testing.T) {
+	s := clustertest.Start(t, demo, "{apiVersion: v1, kind: ConfigMap, metadata: {name: held, namespace: demo, finalizers: [example.com/f]}}",
+		"{apiVersion: v1, kind: ConfigMap, metadata: {name: free, namespace: demo}}")
+	c := connect(t, s)
+	if err := c.Delete(t.Context(), s.Object("Namespace", "", "demo"), cluster.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	live := s.Object("Namespace", "", "demo")
+	if phase, _, _ := unstructured.NestedString(live.Object, "status", "phase"); phase != "Terminating" || live.GetDeletionTimestamp() == nil || s.Object("ConfigMap", "demo", "free") != nil {
+		t.Errorf("%v, with %q", live, s.Names("ConfigMap"))
+	}
+	_, err := c.Create(t.Context(), object(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: late, namespace: demo}}"), cluster.WriteOptions{})
+	if err == nil || s.Object("ConfigMap", "demo", "late") != nil {
+		t.Errorf("something new came: %v", err)
+	}
+	held := s.Object("ConfigMap", "demo", "held")
+	if _, err := c.Patch(t.Context(), held, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), cluster.WriteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if s.Object("Namespace", "", "demo") != nil {
+		t.Error("the namespace is there yet")
+	}
+}
+
 // TestDefinition: a kind is there while its definition is, and a namespace takes along what is in it.
 func TestDefinition(t *testing.T) {
 	s := clustertest.Start(t, demo)
@@ -220,6 +245,9 @@ func TestReadiness(t *testing.T) {
 	}
 	if ready("web") != 3 || ready("late") != 0 {
 		t.Errorf("%d and %d are ready", ready("web"), ready("late"))
+	}
+	if s.Stall(); ready("late") != 3 {
+		t.Errorf("%d are ready when nothing keeps them", ready("late"))
 	}
 }
 

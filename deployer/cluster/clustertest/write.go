@@ -195,7 +195,7 @@ func (w write) finish(managed runtime.Object) (*unstructured.Unstructured, error
 	if w.settles(object) {
 		settle(object)
 	}
-	if object.GetDeletionTimestamp() != nil && len(object.GetFinalizers()) == 0 {
+	if object.GetDeletionTimestamp() != nil && !w.isHeld(w.groupResource(), object) {
 		w.remove(w.groupResource(), w.key())
 		return object, nil
 	}
@@ -208,10 +208,10 @@ func (w write) admit() error {
 	if !w.namespaced || w.live() != nil {
 		return nil
 	}
-	namespace := w.objects[schema.GroupResource{Resource: "namespaces"}]["/"+w.namespace]
+	namespace := w.objects[namespaces]["/"+w.namespace]
 	switch {
 	case namespace == nil:
-		return apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, w.namespace)
+		return apierrors.NewNotFound(namespaces, w.namespace)
 	case namespace.GetDeletionTimestamp() != nil:
 		err := apierrors.NewForbidden(w.groupResource(), w.name, errors.New("namespace is being terminated"))
 		err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: "NamespaceTerminating", Message: "namespace " + w.namespace + " is being terminated"}}
@@ -291,10 +291,10 @@ func (w write) delete(body []byte) (any, error) {
 // leave deletes an object, or marks it while it has finalizers.
 func (s *Server) leave(resource schema.GroupResource, key string, policy *metav1.DeletionPropagation) {
 	object := s.objects[resource][key].DeepCopy()
-	if resource.Resource == "namespaces" {
+	if resource == namespaces {
 		s.clear(object.GetName())
 	}
-	if len(object.GetFinalizers()) > 0 {
+	if s.isHeld(resource, object) {
 		if object.GetDeletionTimestamp() == nil {
 			now := metav1.NewTime(time.Now().Truncate(time.Second))
 			object.SetDeletionTimestamp(&now)
@@ -311,6 +311,18 @@ func (s *Server) leave(resource schema.GroupResource, key string, policy *metav1
 		}
 	}
 	s.remove(resource, key)
+}
+
+// isHeld tells whether an object that is deleted stays: somebody wants to do something first, or something is in the namespace.
+func (s *Server) isHeld(resource schema.GroupResource, object *unstructured.Unstructured) bool {
+	for _, objects := range s.objects {
+		for _, inside := range objects {
+			if resource == namespaces && inside.GetNamespace() == object.GetName() {
+				return true
+			}
+		}
+	}
+	return len(object.GetFinalizers()) > 0
 }
 
 // clear deletes what is in a namespace.
@@ -358,6 +370,9 @@ func (s *Server) remove(resource schema.GroupResource, key string) {
 		if s.objects[o.resource][o.key] != nil {
 			s.leave(o.resource, o.key, nil)
 		}
+	}
+	if home := s.objects[namespaces]["/"+object.GetNamespace()]; home != nil && home.GetDeletionTimestamp() != nil && !s.isHeld(namespaces, home) {
+		s.remove(namespaces, "/"+home.GetName())
 	}
 }
 
