@@ -31,7 +31,7 @@ var layers = [][]string{
 	{"deployer/definitions", "deployer/dependencies"},
 	{"deployer/apps", "deployer/survey"},
 	{"deployer"},
-	{"deployer/host", "deployer/support/bundle", "deployer/support/doctor"},
+	{"deployer/deployertest", "deployer/host", "deployer/support/bundle", "deployer/support/doctor"},
 	{"cmd/solutionctl/internal/console", "cmd/solutionctl/internal/settings"},
 	{"cmd/solutionctl", "cmd/benchmark"},
 }

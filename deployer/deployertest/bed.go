@@ -1,0 +1,140 @@
+// Package deployertest has what a test of the verbs begins with: an API server in memory, with a Solution in it as far on its
+// way as the test wants it. Nothing is compiled, pulled or waited for, so that a test takes milliseconds.
+//
+// Start with [New], and bring a Solution there with [Bed.Imported], [Bed.Activated] and [Bed.Added]. What a version has is its
+// [Content]. That the real API server agrees is proven by the tests of deployer/e2e.
+package deployertest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/cluster/clustertest"
+	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/deployer/records"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// Environment is the environment, and its namespace, that [New] makes.
+const Environment = "site"
+
+// endpoint is where images are said to be. Nobody answers there: nothing is pulled where nothing runs.
+const endpoint = "http://127.0.0.1:9"
+
+// Bed is a cluster in memory and the verbs on it.
+type Bed struct {
+	testing.TB
+	*deployer.Deployer
+	Server *clustertest.Server
+	Sink   *report.Recorder
+}
+
+// New is a cluster with one [Environment] and the objects of some YAML documents.
+func New(tb testing.TB, documents ...string) *Bed {
+	tb.Helper()
+	b := &Bed{TB: tb, Server: clustertest.Start(tb), Sink: &report.Recorder{}}
+	b.Namespace(Environment, Environment)
+	for _, document := range documents {
+		b.Server.Put(tb, document)
+	}
+	b.Deployer = b.Connect()
+	return b
+}
+
+// Connect returns the verbs of somebody else.
+func (b *Bed) Connect() *deployer.Deployer {
+	b.Helper()
+	c, err := cluster.Connect(cluster.Options{Kubeconfig: b.Server.Kubeconfig(b.TB), Now: time.Now, Retry: -1, Sink: b.Sink})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return deployer.New(deployer.Config{Cluster: c, Sink: b.Sink, Now: time.Now, Version: "1.0.0", Identity: "tester@here"})
+}
+
+// Namespace makes a namespace of an environment, as MetalK8s does.
+func (b *Bed) Namespace(environment, name string) {
+	b.Helper()
+	b.Server.Put(b.TB, fmt.Sprintf("{apiVersion: v1, kind: Namespace, metadata: {name: %s, labels: {%s: %s}}}", name, metalk8s.EnvironmentLabel, environment))
+}
+
+// Clock makes a custom resource of a Solution.
+func (b *Bed) Clock(solution, namespace, name, spec string) {
+	b.Helper()
+	b.Server.Put(b.TB, fmt.Sprintf("{apiVersion: %s/v1, kind: Clock, metadata: {name: %s, namespace: %s}, spec: {%s}}", Group(solution), name, namespace, spec))
+}
+
+// Deleted deletes an object, as somebody else than the tool.
+func (b *Bed) Deleted(kind, namespace, name string) {
+	b.Helper()
+	object := b.Server.Object(kind, namespace, name)
+	if object == nil {
+		b.Fatalf("there is no %s %s/%s", kind, namespace, name)
+	}
+	if err := b.Cluster.Delete(b.Context(), object, cluster.DeleteOptions{}); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// Record is the message of an import.
+func (b *Bed) Record(solution, version string, c Content) records.ImportRecord {
+	b.Helper()
+	return records.ImportRecord{
+		Payload: Payload(b.TB, solution, version, c), Path: "/srv/" + solution + "-" + version + ".iso", SHA256: digest(solution + version), Size: 4096,
+		Registry: &schema.ClusterRegistry{Mode: schema.RegistryOwn, Host: schema.RegistryHostOwn, Endpoints: []string{endpoint}},
+	}
+}
+
+// Imported makes a version known.
+func (b *Bed) Imported(solution, version string, c Content) {
+	b.Helper()
+	if _, err := b.RecordImport(b.Context(), b.Record(solution, version, c)); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// Activated imports a version and makes it the active one.
+func (b *Bed) Activated(solution, version string, c Content) {
+	b.Helper()
+	b.Imported(solution, version, c)
+	if _, err := b.Activate(b.Context(), deployer.ActivateOptions{Solution: solution, Version: version}); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// Added brings a version into the [Environment].
+func (b *Bed) Added(solution, version string, c Content) {
+	b.Helper()
+	b.Activated(solution, version, c)
+	if _, err := b.Add(b.Context(), deployer.AddOptions{Environment: Environment, Solution: solution, Version: version}); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// Writes are the requests since the last call of this or [clustertest.Server.Requests] that changed something. Locks do.
+func (b *Bed) Writes() []string {
+	return slices.DeleteFunc(b.Server.Requests(), func(request string) bool {
+		return strings.HasPrefix(request, "GET ") || strings.HasSuffix(request, "(dry run)") ||
+			strings.Contains(request, "/apis/authorization.k8s.io/") || strings.Contains(request, "/apis/authentication.k8s.io/")
+	})
+}
+
+// Refused expects an error with this code that names all of these, in its text or its hints.
+func Refused(tb testing.TB, err error, code report.Code, words ...string) {
+	tb.Helper()
+	if report.CodeOf(err) != code {
+		tb.Errorf("got %q: %v\nhints: %q\nwant %s", report.CodeOf(err), err, report.Hints(err), code)
+		return
+	}
+	text := err.Error() + "\n" + strings.Join(report.Hints(err), "\n")
+	for _, word := range words {
+		if !strings.Contains(text, word) {
+			tb.Errorf("nothing about %q in:\n%s", word, text)
+		}
+	}
+}

@@ -1,0 +1,114 @@
+package deployertest
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/solutionctl/solutionctl/build/archive"
+	"github.com/solutionctl/solutionctl/deployer/render"
+	"github.com/solutionctl/solutionctl/schema"
+)
+
+// Content is what a version of a Solution has in its archive. The zero value is the least that a Solution with an operator
+// has: a role that reads pods, and a definition of Clocks with spec.hands, an integer.
+type Content struct {
+	Role     string // rules of the operator's role, in YAML
+	Fields   string // more fields of a Clock's spec, in YAML: "colour: {type: string}"
+	Versions string // of the definition, "v1" by default; one with a minus is not served, the last one is stored
+	// Conversion is that of the definition, in YAML: "{strategy: Webhook, …}".
+	Conversion string
+	Scale      bool              // Clocks have replicas, and a scale
+	Manifest   string            // more lines of the manifest's spec: "dependsOn: [{name: base, version: '>=1.0.0'}]"
+	Files      map[string]string // more files of the archive, by path
+}
+
+// Group is the API group of the Clocks of a Solution.
+func Group(solution string) string { return solution + ".example" }
+
+// Definition is the name of the definition of the Clocks of a Solution.
+func Definition(solution string) string { return "clocks." + Group(solution) }
+
+// Payload is a version of a Solution as it is read from its archive.
+func Payload(tb testing.TB, solution, version string, c Content) *render.Payload {
+	tb.Helper()
+	a, err := archive.FromFS(c.files(solution, version))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	p, err := render.FromArchive(a)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return p
+}
+
+func (c Content) files(solution, version string) fstest.MapFS {
+	role := c.Role
+	if role == "" {
+		role = "- {apiGroups: [''], resources: [pods], verbs: [get, list]}"
+	}
+	files := fstest.MapFS{
+		"manifest.yaml": text("apiVersion: %s\nkind: Solution\nmetadata: {name: %s}\nspec:\n  version: %s\n  %s\n", schema.APIVersion, solution, version, c.Manifest),
+		"operator/deploy/role.yaml": text("apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: %s-operator}\nrules:\n%s\n",
+			solution, role),
+		"operator/deploy/crds/clocks_crd.yaml": text("%s", c.definition(solution)),
+	}
+	for name, content := range c.Files {
+		files[name] = text("%s", content)
+	}
+	addImage(files, solution+"-operator", version)
+	return files
+}
+
+func (c Content) definition(solution string) string {
+	fields, scale := "hands: {type: integer}", ""
+	if c.Fields != "" {
+		fields += ", " + c.Fields
+	}
+	if c.Scale {
+		fields += ", replicas: {type: integer}"
+		scale = ", subresources: {scale: {specReplicasPath: .spec.replicas, statusReplicasPath: .status.replicas}}"
+	}
+	if c.Versions == "" {
+		c.Versions = "v1"
+	}
+	conversion := ""
+	if c.Conversion != "" {
+		conversion = "  conversion: " + c.Conversion + "\n"
+	}
+	var versions strings.Builder
+	names := strings.Fields(c.Versions)
+	for i, name := range names {
+		name, unserved := strings.CutSuffix(name, "-")
+		fmt.Fprintf(&versions, "  - {name: %s, served: %t, storage: %t, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {%s}}}}}%s}\n",
+			name, !unserved, i == len(names)-1, fields, scale)
+	}
+	return fmt.Sprintf("apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: %s}\nspec:\n  group: %s\n  scope: Namespaced\n"+
+		"  names: {kind: Clock, plural: clocks, singular: clock, listKind: ClockList}\n%s  versions:\n%s",
+		Definition(solution), Group(solution), conversion, versions.String())
+}
+
+// addImage puts an image into an archive as MetalK8s' tooling writes it.
+func addImage(files fstest.MapFS, name, tag string) {
+	config, layer := `{"os":"linux","architecture":"amd64","rootfs":{"type":"layers","diff_ids":[]}}`, "layer of "+tag
+	dir := "images/" + name + "/" + tag + "/"
+	files[dir+"version"] = text("Directory Transport Version: 1.1\n")
+	files[dir+digest(config)], files[dir+digest(layer)] = text("%s", config), text("%s", layer)
+	files[dir+"manifest.json"] = text(`{"schemaVersion":2,"mediaType":"application/vnd.docker.distribution.manifest.v2+json",
+"config":{"mediaType":"application/vnd.docker.container.image.v1+json","digest":"sha256:%s","size":%d},
+"layers":[{"mediaType":"application/vnd.docker.image.rootfs.diff.tar.gzip","digest":"sha256:%s","size":%d}]}`,
+		digest(config), len(config), digest(layer), len(layer))
+}
+
+func text(format string, args ...any) *fstest.MapFile {
+	return &fstest.MapFile{Data: fmt.Appendf(nil, format, args...)}
+}
+
+func digest(s string) string {
+	sum := sha256.Sum256([]byte(s))
+	return hex.EncodeToString(sum[:])
+}
