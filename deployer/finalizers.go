@@ -35,9 +35,12 @@ func (h Held) String() string { return h.ObjectRef.String() + ": " + strings.Joi
 type HeldOptions struct{ Environment, Namespace string }
 
 // Held lists what was deleted in an environment, or in one of its namespaces, and is kept by finalizers. What Kubernetes
-// itself holds is not among it: that goes when its reason does.
+// itself holds is not among it: that goes when its reason does. Of an environment that is gone, nothing is held.
 func (d *Deployer) Held(ctx context.Context, o HeldOptions) ([]Held, error) {
 	namespaces, err := d.Records.Documents.Select(ctx, o.Environment, o.Namespace)
+	if report.CodeOf(err) == report.NotFound {
+		return nil, nil // perhaps something is left behind all the same: deleting tells
+	}
 	if err != nil {
 		return nil, err
 	}

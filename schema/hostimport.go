@@ -34,6 +34,7 @@ type ArchiveReport struct {
 
 // UnimportReport names the archive that `solutionctl deploy unimport` has removed, which prints it.
 type UnimportReport struct {
+	// Solution and Version are empty when a path led to nothing, and does not tell them.
 	Solution string `json:"solution"`
 	Version  string `json:"version"`
 	// Path is empty when there was nothing to remove.

@@ -14,7 +14,6 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema"
-	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 func newEnvCommand(a *app) *cobra.Command {
@@ -145,10 +144,6 @@ func (e *environmentDeletion) run(ctx context.Context, environment string) error
 	if e.finalizers {
 		if e.o.Release, err = d.Held(ctx, deployer.HeldOptions{Environment: environment, Namespace: e.o.Namespace}); err != nil {
 			return err
-		}
-		if len(e.o.Release) == 0 {
-			return report.Errorf(report.Refused, "environment %s has nothing that was deleted and is held by a finalizer of an operator", environment).
-				WithHint("delete it without --force-finalizers; when it does not go away, the message says why")
 		}
 	}
 	if e.others {

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
+	"github.com/solutionctl/solutionctl/deployer/host"
 	"github.com/solutionctl/solutionctl/deployer/host/store"
 	"github.com/solutionctl/solutionctl/schema"
 )
@@ -31,14 +32,11 @@ error: the same command again finishes one that was interrupted.`,
 	})
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		words := arguments(args)
-		if words[1] == "" {
-			words = words[:1]
-		}
 		h, _, err := a.openHost(f)
 		if err != nil {
 			return orWithoutCluster(err)
 		}
-		done, err := h.Unimport(cmd.Context(), words...)
+		done, err := h.Unimport(cmd.Context(), host.UnimportOptions{Archive: words[0], Version: words[1]})
 		if err != nil {
 			return err
 		}
@@ -48,7 +46,9 @@ error: the same command again finishes one that was interrupted.`,
 }
 
 func printUnimport(w *console.Stream, r *schema.UnimportReport) error {
-	if r.Path == "" {
+	if r.Solution == "" {
+		fmt.Fprintln(w, "nothing to remove")
+	} else if r.Path == "" {
 		fmt.Fprintf(w, "%s-%s: nothing to remove\n", console.Clean(r.Solution), console.Clean(r.Version))
 	} else {
 		fmt.Fprintf(w, "%s-%s: removed, %s freed\n", r.Solution, r.Version, console.Bytes(r.Freed))

@@ -107,7 +107,7 @@ func TestStoredArchives(t *testing.T) {
 	if ids := found(&all); !slices.Equal(ids, []string{"demo-1.0.0", "demo-2.0.0"}) || len(all.Events()) > 0 {
 		t.Fatalf("%q, %v", ids, all.Events())
 	}
-	damaged, err := w.Store.Find("demo-1.0.0")
+	damaged, err := w.Store.Find("demo-1.0.0", "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -120,7 +120,7 @@ func (c *converging) Import(ctx context.Context, paths ...string) error {
 }
 
 func (c *converging) Unimport(ctx context.Context, id string) error {
-	done, err := c.Host.Unimport(ctx, id)
+	done, err := c.Host.Unimport(ctx, UnimportOptions{Archive: id})
 	if done != nil {
 		c.notices = append(c.notices, done.Notices...)
 	}

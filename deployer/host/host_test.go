@@ -460,7 +460,7 @@ func TestImport(t *testing.T) {
 		if files, _ := filepath.Glob(w.path("nginx/*")); len(files) != 1 {
 			t.Errorf("nginx includes %q", files)
 		}
-		gone, err := w.Unimport(t.Context(), "demo", "1.0.0")
+		gone, err := w.Unimport(t.Context(), UnimportOptions{Archive: "demo", Version: "1.0.0"})
 		if err != nil || len(w.mounts.mounted) > 0 || len(w.stored()) > 0 || !gone.Recorded {
 			t.Fatalf("%+v, %v", gone, err)
 		}
@@ -505,22 +505,28 @@ func TestImport(t *testing.T) {
 func TestUnimport(t *testing.T) {
 	for _, test := range []struct {
 		name    string
-		words   []string
+		o       UnimportOptions
 		arrange func(w *world)
 		want    report.Code // "" for none
 		text    string      // in the error, or the notices
 		stays   bool
 	}{
-		{"by its id", []string{"demo-1.0.0"}, nil, "", "", false},
-		{"by name and version", []string{"demo", "1.0.0"}, nil, "", "", false},
-		{"what was never there", []string{"demo", "3.0.0"}, nil, "", "there is nothing to do", true},
-		{"what was never there, by its id", []string{"other-3.0.0"}, nil, "", "there is nothing to do", true},
-		{"no version", []string{"other"}, nil, report.NotFound, "other", true},
-		{"imported elsewhere", []string{"demo", "2.0.0"}, func(w *world) {
+		{"by its id", UnimportOptions{Archive: "demo-1.0.0"}, nil, "", "", false},
+		{"by name and version", UnimportOptions{Archive: "demo", Version: "1.0.0"}, nil, "", "", false},
+		{"what was never there", UnimportOptions{Archive: "demo", Version: "3.0.0"}, nil, "", "there is nothing to do", true},
+		{"what was never there, by its id", UnimportOptions{Archive: "other-3.0.0"}, nil, "", "there is nothing to do", true},
+		{"the path of what is gone", UnimportOptions{Archive: "/mnt/demo-3.0.0.iso"}, nil, "", "there is nothing to do", true},
+		{"the path of a typo", UnimportOptions{Archive: "dmeo-1.0.0.iso"}, nil, "", "did you mean demo-1.0.0?", true},
+		{"the path of whatever it was", UnimportOptions{Archive: "./upload"}, nil, "", "there is nothing to do", true},
+		{"a path of another host", UnimportOptions{Archive: "/there.iso"}, func(w *world) {
 			w.cluster.imports["demo-2.0.0"] = schema.Import{Name: "demo", Version: "2.0.0", ImportedBy: "root@there", Archive: schema.ImportedArchive{Path: "/there.iso"}}
 		}, report.NotFound, "imported on another host by root@there, as /there.iso", true},
-		{"in use", []string{"demo", "1.0.0"}, func(w *world) { w.cluster.inUse = "demo-1.0.0" }, report.InUse, "is in an environment", true},
-		{"active, says the file", []string{"demo", "1.0.0"}, func(w *world) {
+		{"no version", UnimportOptions{Archive: "other"}, nil, report.NotFound, "other", true},
+		{"imported elsewhere", UnimportOptions{Archive: "demo", Version: "2.0.0"}, func(w *world) {
+			w.cluster.imports["demo-2.0.0"] = schema.Import{Name: "demo", Version: "2.0.0", ImportedBy: "root@there", Archive: schema.ImportedArchive{Path: "/there.iso"}}
+		}, report.NotFound, "imported on another host by root@there, as /there.iso", true},
+		{"in use", UnimportOptions{Archive: "demo", Version: "1.0.0"}, func(w *world) { w.cluster.inUse = "demo-1.0.0" }, report.InUse, "is in an environment", true},
+		{"active, says the file", UnimportOptions{Archive: "demo", Version: "1.0.0"}, func(w *world) {
 			w.Cluster = nil
 			w.activate("latest")
 		}, report.InUse, "demo-1.0.0 is active", true},
@@ -533,7 +539,7 @@ func TestUnimport(t *testing.T) {
 			if test.arrange != nil {
 				test.arrange(w)
 			}
-			done, err := w.Unimport(t.Context(), test.words...)
+			done, err := w.Unimport(t.Context(), test.o)
 			said := fmt.Sprint(err)
 			if test.want == "" {
 				if err != nil {

@@ -3,6 +3,8 @@ package host
 import (
 	"context"
 	"errors"
+	"path/filepath"
+	"strings"
 
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/host/store"
@@ -10,17 +12,23 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// Unimport takes an archive away, from the cluster first: what it still uses stays. It is named by its id, by a path, or by the
-// name of the Solution and the version.
-func (h *Host) Unimport(ctx context.Context, words ...string) (*schema.UnimportReport, error) {
+// UnimportOptions name an archive.
+type UnimportOptions struct {
+	// Archive is the name of a Solution, with Version; without it, an id, or the path that the archive was imported from or lies at.
+	Archive string
+	Version string
+}
+
+// Unimport takes an archive away, from the cluster first: what it still uses stays.
+func (h *Host) Unimport(ctx context.Context, o UnimportOptions) (*schema.UnimportReport, error) {
 	locked, err := h.lock(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer locked.Unlock() //nolint:errcheck // the end of the process gives it back, too
-	e, err := h.Store.Find(words...)
+	e, err := h.Store.Find(o.Archive, o.Version)
 	if err != nil {
-		return h.unimported(h.elsewhere(ctx, err, words), words)
+		return h.unimported(h.elsewhere(ctx, err, o), o)
 	}
 	done := &schema.UnimportReport{Solution: e.Name, Version: e.Version, Path: e.Path, Notices: []string{}}
 	if !e.InPlace {
@@ -44,23 +52,12 @@ func (h *Host) Unimport(ctx context.Context, words ...string) (*schema.UnimportR
 // errElsewhere is in the error for what was imported on another host.
 var errElsewhere = errors.New("imported on another host")
 
-// unimported tells that there is nothing to take away of a version that was named in full: the command was run before, perhaps
-// by somebody who was interrupted. Anything else that is not there is an error.
-func (h *Host) unimported(err error, words []string) (*schema.UnimportReport, error) {
-	at, full := schema.SolutionAt{}, false
-	switch len(words) {
-	case 1:
-		for i, c := range words[0] { // a name may have dashes, too
-			if _, failure := schema.ParseVersion(words[0][i:]); !full && i > 1 && words[0][i-1] == '-' && failure == nil {
-				at, full = schema.SolutionAt{Solution: words[0][:i-1], Version: words[0][i:]}, c != '-'
-			}
-		}
-	case 2:
-		at = schema.SolutionAt{Solution: words[0], Version: words[1]}
-		_, failure := schema.ParseVersion(words[1])
-		full = failure == nil
-	}
-	if !full || report.CodeOf(err) != report.NotFound || errors.Is(err, errElsewhere) {
+// unimported tells that there is nothing to take away of a version that was named in full, or of what a path led to: the command
+// was run before, perhaps by somebody who was interrupted. Anything else that is not there is an error.
+func (h *Host) unimported(err error, o UnimportOptions) (*schema.UnimportReport, error) {
+	at, full := o.at()
+	isPath := o.Version == "" && (strings.ContainsRune(o.Archive, filepath.Separator) || strings.HasSuffix(o.Archive, ".iso"))
+	if !full && !isPath || report.CodeOf(err) != report.NotFound || errors.Is(err, errElsewhere) {
 		return nil, err
 	}
 	return &schema.UnimportReport{
@@ -69,8 +66,23 @@ func (h *Host) unimported(err error, words []string) (*schema.UnimportReport, er
 	}, nil
 }
 
+// at is the version that is named in full, by an id, too, or by the name that 'build' gives to its file.
+func (o UnimportOptions) at() (at schema.SolutionAt, full bool) {
+	if o.Version != "" {
+		_, err := schema.ParseVersion(o.Version)
+		return schema.SolutionAt{Solution: o.Archive, Version: o.Version}, err == nil
+	}
+	id := strings.TrimSuffix(filepath.Base(o.Archive), ".iso")
+	for i := 2; i < len(id); i++ { // a name may have dashes, too
+		if _, err := schema.ParseVersion(id[i:]); err == nil && id[i-1] == '-' {
+			return schema.SolutionAt{Solution: id[:i-1], Version: id[i:]}, id[i] != '-'
+		}
+	}
+	return schema.SolutionAt{}, false
+}
+
 // elsewhere explains that an archive is not in the store of this host.
-func (h *Host) elsewhere(ctx context.Context, err error, words []string) error {
+func (h *Host) elsewhere(ctx context.Context, err error, o UnimportOptions) error {
 	if report.CodeOf(err) != report.NotFound || h.Cluster == nil {
 		return err
 	}
@@ -79,7 +91,7 @@ func (h *Host) elsewhere(ctx context.Context, err error, words []string) error {
 		return err // what the store said is what was asked
 	}
 	for _, i := range imports {
-		if len(words) == 1 && (words[0] == i.ID() || words[0] == i.Archive.Path) || len(words) == 2 && words[0] == i.Name && words[1] == i.Version {
+		if o.Version == "" && (o.Archive == i.ID() || o.Archive == i.Archive.Path) || o.Archive == i.Name && o.Version == i.Version {
 			return report.Errorf(report.NotFound, "%s was %w by %s, as %s", i.ID(), errElsewhere, i.ImportedBy, i.Archive.Path).
 				WithHint("run the command on the host that has this file")
 		}

@@ -184,47 +184,49 @@ func compareVersions(a, b string) int {
 	return first.Compare(second)
 }
 
-// Find returns the entry that a person means: by its id, by the path it was imported from or lies at, or by the name and
-// the version of the Solution. What is not there fails with [report.NotFound].
-func (s *Store) Find(words ...string) (Entry, error) {
+// Find returns the entry that a person means: by the name of the Solution and the version, or, without a version, by its id, or
+// by the path it was imported from or lies at. What is not there fails with [report.NotFound].
+func (s *Store) Find(name, version string) (Entry, error) {
 	entries, err := s.Entries()
 	if err != nil {
 		return Entry{}, err
 	}
 	for _, e := range entries {
-		if e.is(words) {
+		if e.is(name, version) {
 			return e, nil
 		}
 	}
-	return Entry{}, s.notFound(entries, words)
+	return Entry{}, s.notFound(entries, name, version)
 }
 
-func (e Entry) is(words []string) bool {
-	switch len(words) {
-	case 1:
-		path := resolve(words[0])
-		return e.ID() == words[0] || e.Path == path || e.Original == path
-	case 2:
-		return e.Name == words[0] && e.Version == words[1]
-	default:
-		return false
+func (e Entry) is(name, version string) bool {
+	if version != "" {
+		return e.Name == name && e.Version == version
 	}
+	path := resolve(name)
+	return e.ID() == name || e.Path == path || e.Original == path
 }
 
-func (s *Store) notFound(entries []Entry, words []string) error {
-	err := report.Errorf(report.NotFound, "%s was not imported on this host", strings.Join(words, " "))
+func (s *Store) notFound(entries []Entry, name, version string) error {
+	err := report.Errorf(report.NotFound, "%s was not imported on this host", strings.TrimSpace(name+" "+version))
 	var same, all []string
+	near, distance := "", 3
 	for _, e := range entries {
 		all = append(all, e.ID())
-		if e.Name == words[0] {
+		if e.Name == name {
 			same = append(same, e.Version)
+		}
+		if d := report.EditDistance(strings.TrimSuffix(filepath.Base(name), archiveSuffix), e.ID()); d < distance {
+			near, distance = e.ID(), d
 		}
 	}
 	switch {
 	case len(same) > 0:
-		return err.WithHint("versions of %s that were: %s", words[0], strings.Join(same, ", "))
+		return err.WithHint("versions of %s that were: %s", name, strings.Join(same, ", "))
+	case near != "":
+		return err.WithHint("did you mean %s?", near)
 	case len(all) > 0:
-		return err.WithHint("what was: %s", strings.Join(all, ", "))
+		return err.WithHint("imported here: %s", strings.Join(all, ", "))
 	default:
 		return err.WithHint("nothing was: %s is empty. Run the command on the host that archives were imported on", s.Dir())
 	}

@@ -244,14 +244,14 @@ func TestFind(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, words := range [][]string{
+	for _, words := range [][2]string{
 		{"demo-1.9.0"},
 		{"demo", "1.9.0"},
 		{filepath.Join(dir, "1.9.0.iso")},
 		{filepath.Join(link, "1.9.0.iso")}, // a file that is gone, in a directory with another name
 		{filepath.Join(s.Dir(), "demo-1.9.0.iso")},
 	} {
-		if e, err := s.Find(words...); err != nil || e.Version != "1.9.0" {
+		if e, err := s.Find(words[0], words[1]); err != nil || e.Version != "1.9.0" {
 			t.Errorf("%q: %v, %v", words, e.Version, err)
 		}
 	}
@@ -293,7 +293,7 @@ func TestAgain(t *testing.T) {
 			if err := spoil(filepath.Join(s.Dir(), "demo-1.0.0.iso")); err != nil {
 				t.Fatal(err)
 			}
-			e, err := s.Find("demo-1.0.0")
+			e, err := s.Find("demo-1.0.0", "")
 			if err != nil {
 				t.Fatal(err)
 			}

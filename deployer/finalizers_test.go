@@ -1,0 +1,35 @@
+package deployer_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/cluster/clustertest"
+)
+
+// connected is a deployer on a server.
+func connected(t *testing.T, s *clustertest.Server) *deployer.Deployer {
+	t.Helper()
+	c, err := cluster.Connect(cluster.Options{Kubeconfig: s.Kubeconfig(t), Now: time.Now, Retry: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return deployer.New(deployer.Config{Cluster: c, Now: time.Now, Version: "1.0.0", Identity: "test"})
+}
+
+// TestForcedDeletionIsRepeated runs the deletion of an environment again that was forced before.
+func TestForcedDeletionIsRepeated(t *testing.T) {
+	d := connected(t, clustertest.Start(t))
+	o := deployer.DeleteEnvironmentOptions{Environment: "gone"}
+	var err error
+	if o.Release, err = d.Held(t.Context(), deployer.HeldOptions{Environment: o.Environment}); err != nil || len(o.Release) > 0 {
+		t.Fatalf("%v, %v", o.Release, err)
+	}
+	done, err := d.DeleteEnvironment(t.Context(), o)
+	if err != nil || len(done.Parts) > 0 || !strings.Contains(strings.Join(done.Notices, "\n"), `there is no environment "gone"`) {
+		t.Errorf("%+v, %v", done, err)
+	}
+}
