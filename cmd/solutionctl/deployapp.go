@@ -190,14 +190,15 @@ func newAppFieldsCommand(a *app) *cobra.Command {
 		Example: "  solutionctl deploy app fields test",
 	}
 	f := a.addClusterFlags(cmd)
-	var namespace string
-	cmd.Flags().StringVar(&namespace, "namespace", "", "a `NAMESPACE` of the environment, where versions differ or you may see no other")
+	var o apps.Options
+	cmd.Flags().StringVar(&o.Namespace, "namespace", "", "a `NAMESPACE` of the environment, where versions differ or you may see no other")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		d, err := a.deployer(f)
 		if err != nil {
 			return err
 		}
-		kind, err := d.Apps.Kind(cmd.Context(), args[0], namespace, append(args, "")[1])
+		o.Environment, o.Kind = args[0], append(args, "")[1]
+		kind, err := d.Apps.Kind(cmd.Context(), o)
 		if err != nil {
 			return err
 		}

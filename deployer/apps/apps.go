@@ -1,6 +1,6 @@
 // Package apps makes, shows and changes instances: the applications that users of a Solution create, without knowing Kubernetes.
 //
-// [Apps.Kinds] are the kinds of instances that an environment offers, each with the form that its definition's schema makes;
+// [Apps.Kind] is a kind of instances that an environment offers, with the form that its definition's schema makes;
 // [Apps.Create], [Apps.Set], [Apps.Scale] and [Apps.Delete] change an instance and wait until it is as it was asked for, and
 // [Apps.Get] shows it with everything that belongs to it. All of it takes no more than rights on the instances themselves.
 package apps
@@ -48,16 +48,16 @@ type Options struct {
 
 // List lists the instances in an environment: of one kind, or of all for "".
 func (a *Apps) List(ctx context.Context, o Options) (*schema.AppList, error) {
-	kinds, err := a.Kinds(ctx, o.Environment, o.Namespace)
+	offered, err := a.kinds(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	if o.Kind != "" && !slices.ContainsFunc(kinds, func(k *Kind) bool { return k.isCalled(o.Kind) }) {
-		_, err = chooseKind(kinds, o.Environment, o.Kind)
+	if o.Kind != "" && !slices.ContainsFunc(offered.kinds, func(k *Kind) bool { return k.isCalled(o.Kind) }) {
+		_, err = offered.choose(o.Kind)
 		return nil, err
 	}
 	apps := &schema.AppList{Apps: []schema.App{}}
-	err = visible(kinds, o, func(kind *Kind, namespace string) error {
+	err = visible(offered.kinds, o, func(kind *Kind, namespace string) error {
 		for object, err := range a.Cluster.List(ctx, kind.kind, namespace, metav1.ListOptions{}) {
 			if err != nil {
 				return err
@@ -201,7 +201,7 @@ func (a *Apps) owned(ctx context.Context, object *unstructured.Unstructured) (ma
 
 // find returns an instance by its name; of several with the same name the namespace or the kind has to be told.
 func (a *Apps) find(ctx context.Context, o Options) (*Kind, *unstructured.Unstructured, error) {
-	kinds, err := a.Kinds(ctx, o.Environment, o.Namespace)
+	offered, err := a.kinds(ctx, o)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -210,7 +210,7 @@ func (a *Apps) find(ctx context.Context, o Options) (*Kind, *unstructured.Unstru
 		object *unstructured.Unstructured
 	}
 	var found []candidate
-	err = visible(kinds, o, func(kind *Kind, namespace string) error {
+	err = visible(offered.kinds, o, func(kind *Kind, namespace string) error {
 		object, failure := a.Cluster.Get(ctx, kind.kind, namespace, o.Name)
 		if object != nil {
 			found = append(found, candidate{kind, object})
@@ -224,6 +224,9 @@ func (a *Apps) find(ctx context.Context, o Options) (*Kind, *unstructured.Unstru
 	case 1:
 		return found[0].kind, found[0].object, nil
 	case 0:
+		if offered.unread != nil {
+			return nil, nil, offered.unread
+		}
 		return nil, nil, report.Errorf(report.NotFound, "environment %s has no instance %s", o.Environment, o.Name).
 			WithHint("see: solutionctl deploy app list %s", o.Environment)
 	}
@@ -237,7 +240,7 @@ func (a *Apps) find(ctx context.Context, o Options) (*Kind, *unstructured.Unstru
 
 // New returns the kind of an instance that can be made, and the instance without any values.
 func (a *Apps) New(ctx context.Context, o Options) (*Kind, *unstructured.Unstructured, error) {
-	kind, err := a.Kind(ctx, o.Environment, o.Namespace, o.Kind)
+	kind, err := a.Kind(ctx, o)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -39,10 +39,18 @@ type Kind struct {
 	namespaces []metalk8s.Namespace // where its operator is
 }
 
-// Kinds returns the kinds of instances that can be made in an environment, or in one namespace of it, by name: those of the
-// versions that are there. Who may not read what was imported learns them from what lies in the namespaces.
-func (a *Apps) Kinds(ctx context.Context, environment, namespace string) ([]*Kind, error) {
-	namespaces, err := a.namespaces(ctx, environment, namespace)
+// offer has the kinds of instances that an environment has, by name.
+type offer struct {
+	environment string
+	kinds       []*Kind
+	unread      error // why those of some Solution are not known
+}
+
+// kinds returns the kinds of instances that can be made in an environment, or in one namespace of it: those of the versions that
+// are there. Who may not read what was imported learns them from what lies in the namespaces. A Solution of which they cannot
+// be read harms only itself: it is told, and left out.
+func (a *Apps) kinds(ctx context.Context, o Options) (*offer, error) {
+	namespaces, err := a.namespaces(ctx, o.Environment, o.Namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +59,7 @@ func (a *Apps) Kinds(ctx context.Context, environment, namespace string) ([]*Kin
 	if err != nil && !told {
 		return nil, err
 	}
-	var kinds []*Kind
+	offered := &offer{environment: o.Environment}
 	for _, n := range namespaces {
 		for _, solution := range slices.Sorted(maps.Keys(n.Versions)) {
 			var definitions []*unstructured.Unstructured
@@ -60,18 +68,25 @@ func (a *Apps) Kinds(ctx context.Context, environment, namespace string) ([]*Kin
 			} else {
 				definitions, err = a.applications(ctx, catalog, n, solution)
 			}
-			if err != nil {
-				return nil, err
+			if err == nil {
+				err = a.addKinds(ctx, offered, solution, n, definitions)
 			}
-			if kinds, err = a.addKinds(ctx, kinds, solution, n, definitions); err != nil {
-				return nil, err
+			switch report.CodeOf(err) {
+			case report.Corrupt, report.Invalid:
+				note := strings.Join(append([]string{err.Error()}, report.Hints(err)...), "; ")
+				a.Sink.Emit(report.Event{Step: "read", Name: solution, State: report.Skipped, Note: note})
+				offered.unread = cmp.Or(offered.unread, err)
+			default:
+				if err != nil {
+					return nil, err
+				}
 			}
 		}
 	}
-	slices.SortStableFunc(kinds, func(a, b *Kind) int {
+	slices.SortStableFunc(offered.kinds, func(a, b *Kind) int {
 		return cmp.Or(strings.Compare(a.Kind, b.Kind), strings.Compare(a.Solution, b.Solution))
 	})
-	return kinds, nil
+	return offered, nil
 }
 
 // namespaces returns namespaces of an environment. Who may not see which ones there are has to name theirs, unless it has the
@@ -122,24 +137,24 @@ func (a *Apps) toldApplications(ctx context.Context, namespace, solution string)
 }
 
 // addKinds adds what a Solution in a namespace offers and the cluster serves. Namespaces with the same version share a kind.
-func (a *Apps) addKinds(ctx context.Context, kinds []*Kind, solution string, n metalk8s.Namespace, definitions []*unstructured.Unstructured) ([]*Kind, error) {
+func (a *Apps) addKinds(ctx context.Context, offered *offer, solution string, n metalk8s.Namespace, definitions []*unstructured.Unstructured) error {
 	for _, object := range definitions {
 		kind, err := a.newKind(ctx, solution, object)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if kind == nil {
 			continue
 		}
-		same := slices.IndexFunc(kinds, func(k *Kind) bool {
+		same := slices.IndexFunc(offered.kinds, func(k *Kind) bool {
 			return k.Solution == solution && k.kind == kind.kind && apiequality.Semantic.DeepEqual(k.source, kind.source)
 		})
 		if same < 0 {
-			kinds, same = append(kinds, kind), len(kinds)
+			offered.kinds, same = append(offered.kinds, kind), len(offered.kinds)
 		}
-		kinds[same].namespaces = append(kinds[same].namespaces, n)
+		offered.kinds[same].namespaces = append(offered.kinds[same].namespaces, n)
 	}
-	return kinds, nil
+	return nil
 }
 
 // newKind returns nil for kinds that the cluster does not serve in any of their versions, and for those whose objects are
@@ -198,22 +213,23 @@ func (k *Kind) health(object *unstructured.Unstructured) (schema.AppHealth, stri
 	return appHealth(object)
 }
 
-// Kind returns the kind of a name in an environment, or in one namespace of it; "" is its only one.
-func (a *Apps) Kind(ctx context.Context, environment, namespace, name string) (*Kind, error) {
-	kinds, err := a.Kinds(ctx, environment, namespace)
+// Kind returns a kind of instances that can be made in an environment, or in one namespace of it.
+func (a *Apps) Kind(ctx context.Context, o Options) (*Kind, error) {
+	offered, err := a.kinds(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	return chooseKind(kinds, environment, name)
+	return offered.choose(o.Kind)
 }
 
 // isCalled tells whether people call the kind by this name.
 func (k *Kind) isCalled(name string) bool { return slices.Contains(k.names, strings.ToLower(name)) }
 
-func chooseKind(kinds []*Kind, environment, name string) (*Kind, error) {
+// choose returns the kind of a name; "" is the only one.
+func (f *offer) choose(name string) (*Kind, error) {
 	var names []string
 	var found []*Kind
-	for _, kind := range kinds {
+	for _, kind := range f.kinds {
 		names = append(names, kind.Kind)
 		if name == "" || kind.isCalled(name) {
 			found = append(found, kind)
@@ -221,19 +237,24 @@ func chooseKind(kinds []*Kind, environment, name string) (*Kind, error) {
 	}
 	names = slices.Compact(names)
 	switch {
+	case name == "" && len(found) > 0 && f.unread != nil: // another kind may be meant
+		return nil, report.Errorf(report.Usage, "environment %s may have instances of more kinds: %w", f.environment, f.unread).
+			WithHint("say which one: --kind %s", strings.Join(names, ", --kind "))
 	case len(found) == 1:
 		return found[0], nil
-	case len(kinds) == 0:
-		return nil, report.Errorf(report.NotFound, "no Solution in environment %s has instances that you may see", environment).
-			WithHint("deploy one: solutionctl deploy add %s SOLUTION; adding again what is there tells of its kinds those who may see only its namespace", environment)
+	case len(found) == 0 && f.unread != nil:
+		return nil, f.unread
+	case len(f.kinds) == 0:
+		return nil, report.Errorf(report.NotFound, "no Solution in environment %s has instances that you may see", f.environment).
+			WithHint("deploy one: solutionctl deploy add %s SOLUTION; adding again what is there tells of its kinds those who may see only its namespace", f.environment)
 	case len(found) == 0:
-		return nil, report.Errorf(report.NotFound, "environment %s has no kind %s", environment, name).
+		return nil, report.Errorf(report.NotFound, "environment %s has no kind %s", f.environment, name).
 			WithHint("it has %s", strings.Join(names, ", "))
 	case slices.ContainsFunc(found, func(k *Kind) bool { return k.kind.GroupKind() != found[0].kind.GroupKind() }):
-		return nil, report.Errorf(report.Usage, "environment %s has instances of several kinds", environment).
+		return nil, report.Errorf(report.Usage, "environment %s has instances of several kinds", f.environment).
 			WithHint("say which one: --kind %s", strings.Join(names, ", --kind "))
 	default:
-		return nil, report.Errorf(report.Usage, "namespaces of environment %s have other versions of Solution %s", environment, found[0].Solution).
+		return nil, report.Errorf(report.Usage, "namespaces of environment %s have other versions of Solution %s", f.environment, found[0].Solution).
 			WithHint("say which one: --namespace %s", strings.Join(placesOf(found), ", --namespace "))
 	}
 }

@@ -21,7 +21,7 @@ func TestApps(t *testing.T) {
 	b.activated("1.0.0", content{Specs: []string{"colour"}})
 	b.mustAdd("1.0.0")
 
-	kind, err := b.Apps.Kind(t.Context(), b.Env, "", "")
+	kind, err := b.Apps.Kind(t.Context(), apps.Options{Environment: b.Env})
 	if err != nil {
 		t.Fatal(err)
 	}

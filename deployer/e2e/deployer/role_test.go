@@ -472,7 +472,7 @@ func TestApplicationsRole(t *testing.T) {
 
 	// The form is that of the version in the environment, not that of the active one; so it is for an administrator.
 	for _, d := range []*deployer.Deployer{admin, b.Deployer} {
-		kind, err := d.Apps.Kind(ctx, b.Env, b.Env, "")
+		kind, err := d.Apps.Kind(ctx, apps.Options{Environment: b.Env, Namespace: b.Env})
 		if err != nil {
 			t.Fatal(err)
 		}
