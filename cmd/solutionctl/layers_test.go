@@ -32,6 +32,7 @@ var layers = [][]string{
 	{"deployer/apps", "deployer/survey"},
 	{"deployer"},
 	{"deployer/deployertest", "deployer/host", "deployer/support/bundle", "deployer/support/doctor"},
+	{"deployer/console"},
 	{"cmd/solutionctl/internal/console", "cmd/solutionctl/internal/settings"},
 	{"cmd/solutionctl", "cmd/benchmark"},
 }

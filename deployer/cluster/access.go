@@ -72,12 +72,19 @@ func (c *Cluster) User(ctx context.Context) string {
 	if c.user.known && err == nil {
 		return c.user.name
 	}
-	review := authentication.SelfSubjectReview{TypeMeta: metav1.TypeMeta{APIVersion: "authentication.k8s.io/v1", Kind: "SelfSubjectReview"}}
-	if err := c.ask(ctx, "authentication.k8s.io", "selfsubjectreviews", &review); err != nil || review.Status.UserInfo.Username == "" {
+	name, err := c.WhoAmI(ctx)
+	if err != nil || name == "" {
 		return cmp.Or(c.options.As, c.source.user)
 	}
-	c.user.known, c.user.name = true, review.Status.UserInfo.Username
-	return c.user.name
+	c.user.known, c.user.name = true, name
+	return name
+}
+
+// WhoAmI asks the server by which name it knows the user. The error has the code Unauthenticated when it knows none.
+func (c *Cluster) WhoAmI(ctx context.Context) (string, error) {
+	review := authentication.SelfSubjectReview{TypeMeta: metav1.TypeMeta{APIVersion: "authentication.k8s.io/v1", Kind: "SelfSubjectReview"}}
+	err := c.ask(ctx, "authentication.k8s.io", "selfsubjectreviews", &review)
+	return review.Status.UserInfo.Username, err
 }
 
 // Permission is one thing that a user may or may not do.

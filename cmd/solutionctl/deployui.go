@@ -1,0 +1,106 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	web "github.com/solutionctl/solutionctl/deployer/console"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// Ways to log in to the console, as --login names them.
+const (
+	loginLink  = "link"
+	loginToken = "token"
+)
+
+func newUICommand(a *app) *cobra.Command {
+	c := &consoleRun{app: a}
+	cmd := &cobra.Command{
+		Use:   "ui",
+		Short: "Serve the web console",
+		Long: `Serve the web console: Solutions, environments and applications in a browser, with every change shown as a plan first. It
+has no rights of its own.
+
+On its own it is for whoever runs it: it listens on a loopback address, prints a link that works once and for a minute, and
+acts with your kubeconfig. Press Enter for another link.
+
+With --login token it is for others, too: they paste a token that the cluster knows, and everything is asked with that
+token; of the kubeconfig only the address of the API server and its authority are used. Browsers then need TLS: from
+--tls-cert and --tls-key, or from a proxy whose address --origin names.
+
+It ends with Ctrl-C. Operations that are at work then are interrupted, and 'solutionctl deploy resume' finishes them.`,
+		Example: `  solutionctl deploy ui
+  solutionctl deploy ui --login token --listen :8443 --tls-cert tls.crt --tls-key tls.key --origin https://solutions.example.com:8443`,
+		Args: exactArgs(),
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context()) },
+	}
+	c.clusterFlags = a.addClusterFlags(cmd)
+	c.addLockWait(cmd)
+	addConfigurationFlag(cmd, &c.o.Configuration)
+	flags := cmd.Flags()
+	flags.StringVar(&c.o.Listen, "listen", "127.0.0.1:0", "`ADDRESS` to listen on, HOST:PORT; port 0 is any that is free")
+	flags.StringVar(&c.o.Origin, "origin", "", "the `URL` that browsers use, where it is not the link")
+	flags.StringVar(&c.o.Certificate, "tls-cert", "", "encrypt with the certificate in `FILE`")
+	flags.StringVar(&c.o.Key, "tls-key", "", "the key of --tls-cert, a `FILE`")
+	flags.StringVar(&c.o.Exports, "export", ".", "a `DIRECTORY` for custom resources that are exported before they are deleted; empty deletes none")
+	addChoice(cmd, flags, &c.login, "login", "", "how people log in: "+loginLink+" or "+loginToken, loginLink, loginToken)
+	return cmd
+}
+
+// consoleRun is a run of 'deploy ui'.
+type consoleRun struct {
+	*app
+	*clusterFlags
+	o     web.ServeOptions
+	login string
+}
+
+func (c *consoleRun) run(ctx context.Context) error {
+	c.o.Connect = func(token web.Token) (*cluster.Cluster, error) {
+		o := c.clusterOptions(c.clusterFlags)
+		o.Token, o.Sink = token, nil
+		return cluster.Connect(o)
+	}
+	if _, err := c.o.Connect(nil); err != nil { // what is wrong with the kubeconfig is said here, not in a browser
+		return err
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return err
+	}
+	c.o.Links, c.o.Tokens = c.login == loginLink, c.login == loginToken
+	c.o.Version, c.o.Host, c.o.LockWait = readVersion().Version, host, c.lockWait
+	c.o.Errors, c.o.Sink, c.o.Now = c.err, c.sink, c.now
+	c.o.Ready = func(served *web.Console) { c.tell(ctx, served) }
+	interrupted, err := web.Serve(ctx, c.o)
+	if err == nil && interrupted > 0 {
+		err = report.Errorf(report.Interrupted, "%s interrupted", report.Count(interrupted, "operation")).WithHint("finish what was begun: solutionctl deploy resume")
+	}
+	return err
+}
+
+// tell says where the console is. A link is part of the result: who starts the program for somebody else reads it from there.
+func (c *consoleRun) tell(ctx context.Context, served *web.Console) {
+	c.sink.Close()
+	if !c.o.Links {
+		fmt.Fprintln(c.out, served.Origin)
+		return
+	}
+	fmt.Fprintln(c.out, served.NewLink())
+	if !c.person {
+		return
+	}
+	fmt.Fprintf(c.err, "The link works once, within %s. Enter prints another one, Ctrl-C ends the console.\n", web.LinkPatience.Round(time.Second))
+	go func() {
+		for lines := bufio.NewScanner(c.in); lines.Scan() && ctx.Err() == nil; {
+			fmt.Fprintln(c.out, served.NewLink())
+		}
+	}()
+}

@@ -1,0 +1,130 @@
+// Package console is the web console: the verbs of package deployer in a browser, for people who do not know Kubernetes.
+//
+// A [Console] is an http.Handler; [Serve] runs one on an address. Every page is a document of package schema: a browser gets it
+// as HTML from package page, and whoever asks for application/json gets the document itself from the same URL. GET shows a
+// plan, POST carries it out and leads to the operation, whose steps come as server-sent events.
+//
+// The console has no rights of its own. What it asks of the API server it asks as the user who is logged in: with the token
+// that came from the identity provider or was pasted, or, for a link that was printed on the host, as whoever runs the
+// program. Tokens stay in the memory of this process.
+//
+// A browser keeps a random name of its session and nothing else. Sessions of one user share an identity: its tokens, its
+// connection, and one feed of what the cluster is like, which is asked for only while somebody looks.
+package console
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/console/page"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// Options describe a console. Connect, Origin, Version and Now are required, and one way to log in.
+type Options struct {
+	// Connect reaches the cluster with a token, which is asked for before each request; nil stands for whoever runs the
+	// program. Nothing is sent before the first method of what it returns is called.
+	Connect func(token Token) (*cluster.Cluster, error)
+	// Origin is where browsers find the console: https://solutions.example.com, perhaps with a path.
+	Origin string
+	// Links lets in whoever has a link of [Console.NewLink], with the rights of whoever runs the program.
+	Links bool
+	// Tokens lets in whoever pastes a token that the API server knows.
+	Tokens bool
+	// Exports is the directory for data that is exported before it is deleted; "" refuses to delete data.
+	Exports string
+	Version string // of the program
+	Host    string // for whoever finds a lock taken
+	// LockWait is for how long an operation waits while somebody else is at work.
+	LockWait time.Duration
+	// Configuration is MetalK8s' file on this host, which is told which versions are active; "" for none.
+	Configuration string
+	Sink          report.Sink // told of what goes wrong and is no user's business; nil for silence
+	Now           func() time.Time
+}
+
+// Token gives the bearer token of a request.
+type Token func(ctx context.Context) (string, error)
+
+// Console serves the pages. Its methods may be called by several goroutines at once.
+type Console struct {
+	Options
+	pages   *page.Pages
+	base    string // path of the origin, without a slash at the end
+	secure  bool   // browsers come by TLS
+	handler http.Handler
+
+	ctx        context.Context // of everything that outlives a request
+	sessions   *sessions
+	operations *operations
+}
+
+// New returns a console. What it does beyond a request ends with ctx; [Console.Wait] waits for that.
+func New(ctx context.Context, o Options) (*Console, error) {
+	origin, err := url.Parse(o.Origin)
+	if err != nil || origin.Host == "" || origin.Scheme != "https" && origin.Scheme != "http" || origin.RawQuery != "" || origin.User != nil {
+		return nil, report.Errorf(report.Usage, "origin %q is not a URL like https://solutions.example.com", o.Origin)
+	}
+	if !o.Links && !o.Tokens {
+		return nil, report.Errorf(report.Usage, "nobody could log in to this console")
+	}
+	if o.Sink == nil {
+		o.Sink = report.Discard
+	}
+	c := &Console{Options: o, base: strings.TrimRight(origin.EscapedPath(), "/"), secure: origin.Scheme == "https", ctx: ctx}
+	if c.pages, err = page.New(c.base); err != nil {
+		return nil, err
+	}
+	c.sessions, c.operations = newSessions(o.Now), newOperations(ctx, o.Now)
+	c.handler = c.guard(origin.Host, http.StripPrefix(c.base, c.routes()))
+	return c, nil
+}
+
+// ServeHTTP answers a request.
+func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) { c.handler.ServeHTTP(w, r) }
+
+// Wait waits until the operations have ended, which they do when the context of the console does, and returns how many of
+// them were interrupted.
+func (c *Console) Wait() (interrupted int) { return c.operations.wait() }
+
+func (c *Console) routes() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /static/", c.pages.Static())
+	mux.HandleFunc("GET /login", c.login)
+	if c.Links {
+		mux.HandleFunc("GET /start", c.start)
+	}
+	if c.Tokens {
+		mux.HandleFunc("POST /login/token", c.loginToken)
+	}
+	mux.HandleFunc("POST /logout", c.logout)
+	for pattern, read := range map[string]handler{
+		"/{$}":                        c.overview,
+		"/solutions":                  c.solutions,
+		"/solutions/{solution}":       c.solution,
+		"/environments":               c.environments,
+		"/environments/new":           c.newEnvironment,
+		"/environments/{environment}": c.environment,
+		"/history":                    c.history,
+		"/operations":                 c.showOperations,
+		"/operations/{id}":            c.showOperation,
+		"/":                           c.nothing,
+	} {
+		mux.Handle("GET "+pattern, c.handle(read))
+	}
+	for pattern, v := range verbs {
+		mux.Handle("GET "+pattern, c.handle(c.plan(v)))
+		mux.Handle("POST "+pattern, c.handle(c.perform(v)))
+	}
+	mux.Handle("POST /environments", c.handle(c.createEnvironment))
+	mux.Handle("POST /operations/resume", c.handle(c.resume))
+	mux.Handle("POST /operations/{id}/stop", c.handle(c.stopOperation))
+	mux.Handle("GET /operations/{id}/export", c.signedIn(c.sendExport))
+	mux.Handle("GET /operations/{id}/events", c.stream(c.followOperation))
+	mux.Handle("GET /events", c.stream(c.followStatus))
+	return mux
+}

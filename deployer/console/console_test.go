@@ -1,0 +1,658 @@
+package console_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/cluster/clustertest"
+	"github.com/solutionctl/solutionctl/deployer/console"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// bench is a console before an API server in memory.
+type bench struct {
+	*console.Console
+	api    *clustertest.Server
+	server *httptest.Server
+	clock  *clock
+	end    context.CancelFunc
+
+	mu     sync.Mutex
+	denied map[string]bool // tokens that the API server does not know
+	sent   []string        // the credentials that it got
+}
+
+// clock goes as the real one, from another time on.
+type clock struct {
+	mu    sync.Mutex
+	ahead time.Duration
+}
+
+func (c *clock) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return time.Now().Add(c.ahead)
+}
+
+func (c *clock) advance(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ahead += d
+}
+
+func start(t *testing.T, change func(*console.Options), documents ...string) *bench {
+	t.Helper()
+	b := &bench{api: clustertest.Start(t, documents...), clock: &clock{}, denied: map[string]bool{"bad": true}}
+	b.api.Answer = b.authenticate
+	kubeconfig := b.api.Kubeconfig(t)
+	b.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { b.ServeHTTP(w, r) }))
+	t.Cleanup(b.server.Close)
+	o := console.Options{
+		Connect: func(token console.Token) (*cluster.Cluster, error) {
+			return cluster.Connect(cluster.Options{Kubeconfig: kubeconfig, Token: token, Now: b.clock.now, Retry: -1})
+		},
+		Origin: b.server.URL, Links: true, Tokens: true, Exports: t.TempDir(), Version: "1.0.0-test", Host: "here", Now: b.clock.now,
+	}
+	if change != nil {
+		change(&o)
+	}
+	ctx, end := context.WithCancel(t.Context())
+	b.end = end
+	var err error
+	if b.Console, err = console.New(ctx, o); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { end(); b.Wait() })
+	return b
+}
+
+// authenticate answers as an API server does to a token that it does not know.
+func (b *bench) authenticate(w http.ResponseWriter, r *http.Request) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	token := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+	b.sent = append(b.sent, token)
+	if b.denied[token] {
+		clustertest.Fail(w, apierrors.NewUnauthorized("Unauthorized"))
+		return true
+	}
+	return false
+}
+
+func (b *bench) deny(token string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.denied[token] = true
+}
+
+// browser is a client with cookies that does not follow redirects.
+type browser struct {
+	*testing.T
+	*http.Client
+	bench  *bench
+	header http.Header
+}
+
+func (b *bench) browser(t *testing.T) *browser {
+	t.Helper()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	return &browser{T: t, Client: c, bench: b, header: http.Header{"Accept": {"text/html"}}}
+}
+
+// answer is what came back.
+type answer struct {
+	*http.Response
+	body string
+}
+
+func (b *browser) do(method, path string, form url.Values) answer {
+	b.Helper()
+	target := path
+	if !strings.HasPrefix(path, "http") {
+		target = b.bench.server.URL + path
+	}
+	r, err := http.NewRequestWithContext(b.Context(), method, target, strings.NewReader(form.Encode()))
+	if err != nil {
+		b.Fatal(err)
+	}
+	for name, values := range b.header {
+		r.Header[name] = values
+	}
+	if host := b.header.Get("Host"); host != "" {
+		r.Host = host
+	}
+	if form != nil {
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	response, err := b.Do(r)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer response.Body.Close() //nolint:errcheck // it was read
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return answer{response, string(body)}
+}
+
+func (b *browser) get(path string) answer { b.Helper(); return b.do(http.MethodGet, path, nil) }
+
+func (b *browser) post(path string, fields ...string) answer {
+	b.Helper()
+	form := url.Values{}
+	for i := 0; i < len(fields); i += 2 {
+		form.Add(fields[i], fields[i+1])
+	}
+	return b.do(http.MethodPost, path, form)
+}
+
+// json reads a page as a document.
+func (b *browser) json(path string, into any) answer {
+	b.Helper()
+	old := b.header
+	b.header = http.Header{"Accept": {"application/json"}}
+	a := b.get(path)
+	b.header = old
+	if err := json.Unmarshal([]byte(a.body), into); err != nil {
+		b.Fatalf("%s: %v\n%s", path, err, a.body)
+	}
+	return a
+}
+
+// leads fails unless an answer leads to a path.
+func (b *browser) leads(a answer, to string) {
+	b.Helper()
+	if a.StatusCode != http.StatusSeeOther || a.Header.Get("Location") != to {
+		b.Fatalf("status %d to %q, want 303 to %q\n%s", a.StatusCode, a.Header.Get("Location"), to, a.body)
+	}
+}
+
+// in is a browser that is logged in with a link.
+func (b *bench) in(t *testing.T) *browser {
+	t.Helper()
+	c := b.browser(t)
+	c.leads(c.get(b.NewLink()), "/")
+	return c
+}
+
+// with is a browser that is logged in with a token.
+func (b *bench) with(t *testing.T, token string) *browser {
+	t.Helper()
+	c := b.browser(t)
+	c.leads(c.post("/login/token", "token", token), "/")
+	return c
+}
+
+func (b *browser) sessionCookie() string {
+	at, _ := url.Parse(b.bench.server.URL)
+	for _, c := range b.Jar.Cookies(at) {
+		if c.Name == "solutionctl" {
+			return c.Value
+		}
+	}
+	return ""
+}
+
+func TestLink(t *testing.T) {
+	b := start(t, nil)
+	link := b.NewLink()
+	c := b.browser(t)
+	c.leads(c.get(link), "/")
+	if a := c.get("/"); a.StatusCode != http.StatusOK {
+		t.Errorf("%d %s", a.StatusCode, a.body)
+	}
+	other := b.browser(t)
+	if a := other.get(link); a.StatusCode != http.StatusForbidden || other.sessionCookie() != "" {
+		t.Errorf("a link works twice: %d", a.StatusCode)
+	}
+	late := b.NewLink()
+	b.clock.advance(console.LinkPatience + time.Second)
+	if a := other.get(late); a.StatusCode != http.StatusForbidden || other.sessionCookie() != "" {
+		t.Errorf("a link works after its time: %d", a.StatusCode)
+	}
+	if a := other.get("/start?once="); a.StatusCode != http.StatusForbidden {
+		t.Errorf("no link at all: %d", a.StatusCode)
+	}
+}
+
+func TestWithoutSession(t *testing.T) {
+	b := start(t, nil)
+	c := b.browser(t)
+	for path, to := range map[string]string{
+		"/": "/login?to=%2F", "/environments/x?a=b": "/login?to=%2Fenvironments%2Fx%3Fa%3Db", "/nonsense": "/login?to=%2Fnonsense",
+	} {
+		c.leads(c.get(path), to)
+	}
+	for _, path := range []string{"/environments", "/operations/resume", "/solutions/a/plan/activate"} {
+		if a := c.post(path); a.StatusCode != http.StatusUnauthorized {
+			t.Errorf("POST %s: %d", path, a.StatusCode)
+		}
+	}
+	var f struct{ Code report.Code }
+	if a := c.json("/", &f); a.StatusCode != http.StatusUnauthorized || f.Code != report.Unauthenticated {
+		t.Errorf("%d %s", a.StatusCode, a.body)
+	}
+	if a := c.get("/events"); a.StatusCode != http.StatusUnauthorized {
+		t.Errorf("events: %d", a.StatusCode)
+	}
+	if sent := b.api.Requests(); len(sent) > 0 {
+		t.Errorf("the API server was asked for somebody who is not logged in: %q", sent)
+	}
+}
+
+func TestToken(t *testing.T) {
+	b := start(t, nil)
+	c := b.browser(t)
+	for _, token := range []string{"bad", "", "two words", "tok\r\nen: x", strings.Repeat("é", 3)} {
+		a := c.post("/login/token", "token", token)
+		if a.StatusCode != http.StatusUnauthorized || c.sessionCookie() != "" {
+			t.Errorf("token %q: %d", token, a.StatusCode)
+		}
+		if token != "" && strings.Contains(a.body, `"`+token+`"`) {
+			t.Errorf("the page shows token %q", token)
+		}
+	}
+	c.leads(c.post("/login/token", "token", " good-token\n", "to", "/history"), "/history")
+	b.mu.Lock()
+	b.sent = nil
+	b.mu.Unlock()
+	if a := c.get("/"); a.StatusCode != http.StatusOK || strings.Contains(a.body, "good-token") {
+		t.Errorf("%d %s", a.StatusCode, a.body)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.sent) == 0 {
+		t.Error("nothing was asked")
+	}
+	for _, token := range b.sent {
+		if token != "good-token" {
+			t.Errorf("a request was sent with credentials %q", token)
+		}
+	}
+}
+
+func TestTokenExpires(t *testing.T) {
+	b := start(t, nil)
+	c, other := b.with(t, "mine"), b.with(t, "other")
+	b.deny("mine")
+	b.clock.advance(2 * time.Second) // what was seen before is too old to be shown
+	c.leads(c.get("/"), "/login?to=%2F&ended=expired")
+	c.leads(c.get("/history"), "/login?to=%2Fhistory&ended=idle") // the session is over, not only this page
+	if a := other.get("/"); a.StatusCode != http.StatusOK {
+		t.Errorf("the session of somebody else: %d", a.StatusCode)
+	}
+}
+
+func TestSessionFixation(t *testing.T) {
+	b := start(t, nil)
+	c := b.browser(t)
+	at, _ := url.Parse(b.server.URL)
+	c.Jar.SetCookies(at, []*http.Cookie{{Name: "solutionctl", Value: "chosen-by-somebody-else", Path: "/"}})
+	c.leads(c.get(b.NewLink()), "/")
+	first := c.sessionCookie()
+	if first == "" || first == "chosen-by-somebody-else" {
+		t.Fatalf("session %q", first)
+	}
+	c.leads(c.get(b.NewLink()), "/")
+	if c.sessionCookie() == first {
+		t.Error("a second login keeps the name of the session")
+	}
+	thief := b.browser(t)
+	thief.Jar.SetCookies(at, []*http.Cookie{{Name: "solutionctl", Value: first, Path: "/"}})
+	thief.leads(thief.get("/"), "/login?to=%2F&ended=idle")
+}
+
+func TestLogout(t *testing.T) {
+	b := start(t, nil)
+	c, same, other := b.with(t, "mine"), b.with(t, "mine"), b.with(t, "other")
+	stolen := c.sessionCookie()
+	a := c.post("/logout")
+	c.leads(a, "/login?ended=logout")
+	if a.Header.Get("Clear-Site-Data") == "" || c.sessionCookie() != "" {
+		t.Errorf("the browser keeps something: %v", a.Header)
+	}
+	at, _ := url.Parse(b.server.URL)
+	c.Jar.SetCookies(at, []*http.Cookie{{Name: "solutionctl", Value: stolen, Path: "/"}})
+	c.leads(c.get("/"), "/login?to=%2F&ended=idle")
+	if a := same.get("/"); a.StatusCode != http.StatusOK {
+		t.Errorf("another browser of the user: %d", a.StatusCode)
+	}
+	same.leads(same.post("/logout", "all", "true"), "/login?ended=logout")
+	if a := other.get("/"); a.StatusCode != http.StatusOK {
+		t.Errorf("somebody else: %d", a.StatusCode)
+	}
+}
+
+func TestSessionEnds(t *testing.T) {
+	b := start(t, nil)
+	c := b.in(t)
+	for range 4 { // used all the time, and over nevertheless
+		b.clock.advance(7 * time.Hour)
+		if a := c.get("/login"); a.StatusCode != http.StatusSeeOther && b.clock.ahead < 24*time.Hour {
+			t.Fatalf("after %v: %d", b.clock.ahead, a.StatusCode)
+		}
+	}
+	c.leads(c.get("/"), "/login?to=%2F&ended=idle")
+	c = b.in(t)
+	b.clock.advance(9 * time.Hour)
+	c.leads(c.get("/"), "/login?to=%2F&ended=idle")
+}
+
+func TestHeaders(t *testing.T) {
+	b := start(t, nil)
+	in, out := b.in(t), b.browser(t)
+	for name, a := range map[string]answer{
+		"page": in.get("/"), "plan": in.get("/solutions/none/plan/activate"), "nothing": in.get("/nothing"), "login": out.get("/login"), "redirect": out.get("/"),
+		"foreign host": func() answer {
+			out.header.Set("Host", "evil.example")
+			defer out.header.Del("Host")
+			return out.get("/login")
+		}(),
+	} {
+		for header, want := range map[string]string{
+			"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; " +
+				"base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types solutionctl",
+			"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store", "Referrer-Policy": "no-referrer",
+			"Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin",
+		} {
+			if got := a.Header.Get(header); got != want {
+				t.Errorf("%s: %s is %q, want %q", name, header, got, want)
+			}
+		}
+		for _, inline := range []string{"<style", "style=", "<script>", "onclick=", "javascript:"} {
+			if strings.Contains(a.body, inline) {
+				t.Errorf("%s has %s", name, inline)
+			}
+		}
+	}
+}
+
+func TestForeignHost(t *testing.T) {
+	b := start(t, nil)
+	c := b.in(t)
+	for _, host := range []string{"evil.example", "localhost", "127.0.0.1", "127.0.0.1:1"} {
+		c.header.Set("Host", host)
+		if a := c.get("/"); a.StatusCode != http.StatusMisdirectedRequest {
+			t.Errorf("host %s: %d", host, a.StatusCode)
+		}
+	}
+}
+
+func TestForeignOrigin(t *testing.T) {
+	b := start(t, nil)
+	c := b.in(t)
+	for _, header := range []http.Header{
+		{"Sec-Fetch-Site": {"cross-site"}}, {"Sec-Fetch-Site": {"same-site"}}, {"Origin": {"https://evil.example"}}, {"Origin": {"null"}},
+	} {
+		for _, path := range []string{"/login/token", "/logout", "/environments", "/operations/resume", "/operations/x/stop", "/solutions/a/plan/activate"} {
+			c.header = header
+			if a := c.post(path, "token", "attackers", "name", "env"); a.StatusCode != http.StatusForbidden {
+				t.Errorf("POST %s with %v: %d", path, header, a.StatusCode)
+			}
+		}
+	}
+	c.header = http.Header{"Sec-Fetch-Site": {"same-origin"}, "Origin": {b.server.URL}}
+	c.leads(c.post("/logout"), "/login?ended=logout")
+}
+
+// TestCrossSiteLink follows a link from elsewhere: the browser keeps the cookie to itself, and comes again without being asked.
+func TestCrossSiteLink(t *testing.T) {
+	b := start(t, nil)
+	c := b.browser(t)
+	c.header.Set("Sec-Fetch-Site", "cross-site")
+	a := c.get("/history")
+	if a.StatusCode != http.StatusOK || a.Header.Get("Refresh") != "0; url=/login?to=%2Fhistory" {
+		t.Errorf("%d %v", a.StatusCode, a.Header)
+	}
+	in := b.in(t)
+	in.leads(in.get("/login?to=%2Fhistory"), "/history")
+}
+
+func TestOpenRedirect(t *testing.T) {
+	b := start(t, nil)
+	c := b.in(t)
+	for _, to := range []string{
+		"//evil.example", "https://evil.example", `/\evil.example`, "/\t/evil.example", "javascript:alert(1)", "evil", "", "/%0d%0aSet-Cookie: a=b", "/a\r\nLocation: https://evil.example",
+	} {
+		a := c.get("/login?to=" + url.QueryEscape(to))
+		at := a.Header.Get("Location")
+		u, err := url.Parse(at)
+		if err != nil || u.Host != "" || u.Scheme != "" || !strings.HasPrefix(at, "/") || strings.HasPrefix(at, "//") || a.Header.Get("Set-Cookie") != "" {
+			t.Errorf("to=%q leads to %q", to, at)
+		}
+	}
+	c.leads(c.get("/login?to=%2Fenvironments%2Fa%3Fb%3Dc"), "/environments/a?b=c")
+}
+
+func TestCookies(t *testing.T) {
+	for _, test := range []struct{ origin, to, want string }{
+		{"http://console.localhost:1", "/", "solutionctl=ID; Path=/; Max-Age=86400; HttpOnly; SameSite=Strict"},
+		{"https://console.example", "/", "__Host-solutionctl=ID; Path=/; Max-Age=86400; HttpOnly; Secure; SameSite=Strict"},
+		{"https://console.example/below", "/below/", "__Host-solutionctl=ID; Path=/; Max-Age=86400; HttpOnly; Secure; SameSite=Strict"},
+	} {
+		b := start(t, func(o *console.Options) { o.Origin = test.origin })
+		w := httptest.NewRecorder()
+		b.ServeHTTP(w, httptest.NewRequest(http.MethodGet, b.NewLink(), nil))
+		var got string
+		for _, c := range w.Result().Cookies() {
+			if strings.HasSuffix(c.Name, "solutionctl") {
+				c.Value = "ID"
+				got = c.String()
+			}
+		}
+		if got != test.want {
+			t.Errorf("%s: %s, want %s", test.origin, got, test.want)
+		}
+		if to := w.Header().Get("Location"); to != test.to {
+			t.Errorf("%s leads to %s, want %s", test.origin, to, test.to)
+		}
+	}
+}
+
+func TestLargeBody(t *testing.T) {
+	b := start(t, nil)
+	c := b.in(t)
+	if a := c.post("/environments", "name", "a", "description", strings.Repeat("x", 3<<20)); a.StatusCode < 400 {
+		t.Errorf("%d", a.StatusCode)
+	}
+	if names := b.api.Names("Namespace"); strings.Contains(strings.Join(names, " "), "/a") {
+		t.Errorf("it was created: %q", names)
+	}
+}
+
+func TestCreateEnvironment(t *testing.T) {
+	b := start(t, nil)
+	c := b.in(t)
+	c.leads(c.post("/environments", "name", "test", "description", "<script>alert(1)</script>"), "/environments/test")
+	var e schema.EnvironmentStatus
+	if c.json("/environments/test", &e); e.Name != "test" || e.Description != "<script>alert(1)</script>" {
+		t.Errorf("%+v", e)
+	}
+	if a := c.get("/environments/test"); strings.Contains(a.body, "<script>alert") {
+		t.Errorf("a description is HTML:\n%s", a.body)
+	}
+	for _, name := range []string{"", "Upper", "../x", "kube-system"} {
+		if a := c.post("/environments", "name", name); a.StatusCode < 400 {
+			t.Errorf("environment %q: %d", name, a.StatusCode)
+		}
+	}
+}
+
+func TestDeleteEnvironment(t *testing.T) {
+	b := start(t, nil)
+	c := b.in(t)
+	c.leads(c.post("/environments", "name", "test"), "/environments/test")
+	path := "/environments/test/plan/delete"
+	var plan schema.Operation
+	c.json(path, &plan)
+	if !plan.Planned || plan.Empty() {
+		t.Fatalf("%+v", plan)
+	}
+	digest := c.planDigest(path)
+	if a := c.post(path, "plan", digest); a.StatusCode < 400 {
+		t.Errorf("without its name: %d", a.StatusCode)
+	}
+	if a := c.post(path, "plan", "another", "confirm", "test"); a.StatusCode != http.StatusConflict {
+		t.Errorf("a plan that nobody saw: %d", a.StatusCode)
+	}
+	if b.api.Object("Namespace", "", "test") == nil {
+		t.Fatal("it was deleted")
+	}
+	a := c.post(path, "plan", digest, "confirm", "test")
+	at := a.Header.Get("Location")
+	if a.StatusCode != http.StatusSeeOther || !strings.HasPrefix(at, "/operations/") {
+		t.Fatalf("%d %s\n%s", a.StatusCode, at, a.body)
+	}
+	if events := c.get(at + "/events"); !strings.Contains(events.body, "event: end") {
+		t.Errorf("events: %s", events.body)
+	}
+	var done struct {
+		Finished *time.Time
+		Error    any
+	}
+	if c.json(at, &done); done.Finished == nil || done.Error != nil {
+		t.Errorf("%+v", done)
+	}
+	if b.api.Object("Namespace", "", "test") != nil {
+		t.Error("it is still there")
+	}
+	other := b.with(t, "somebody-else")
+	for _, path := range []string{at, at + "/events", at + "/export"} {
+		if a := other.get(path); a.StatusCode != http.StatusNotFound {
+			t.Errorf("somebody else sees %s: %d", path, a.StatusCode)
+		}
+	}
+}
+
+// planDigest is the digest of the plan that a page shows.
+func (b *browser) planDigest(path string) string {
+	b.Helper()
+	a := b.get(path)
+	digest := a.Header.Get("Solutionctl-Plan")
+	if a.StatusCode != http.StatusOK || digest == "" {
+		b.Fatalf("%s has no plan to apply: %d\n%s", path, a.StatusCode, a.body)
+	}
+	return digest
+}
+
+// TestFeedIsShared lets many browsers of one user look at the same time.
+func TestFeedIsShared(t *testing.T) {
+	b := start(t, nil)
+	c := b.in(t)
+	c.get("/")
+	b.api.Requests()
+	b.clock.advance(time.Hour)
+	c.get("/")
+	one := len(b.api.Requests())
+	b.clock.advance(time.Hour)
+	var all sync.WaitGroup
+	for range 50 {
+		all.Go(func() {
+			if a := c.get("/"); a.StatusCode != http.StatusOK {
+				t.Errorf("%d", a.StatusCode)
+			}
+		})
+	}
+	all.Wait()
+	if many := len(b.api.Requests()); one == 0 || many > one {
+		t.Errorf("one browser takes %d requests, fifty take %d", one, many)
+	}
+}
+
+func TestStreamEndsWithSession(t *testing.T) {
+	b := start(t, nil)
+	c := b.in(t)
+	c.get("/")
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, b.server.URL+"/events", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := c.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close() //nolint:errcheck // it is read to its end
+	if kind := response.Header.Get("Content-Type"); kind != "text/event-stream" {
+		t.Fatalf("%d %s", response.StatusCode, kind)
+	}
+	c.leads(c.post("/logout"), "/login?ended=logout")
+	if _, err := io.Copy(io.Discard, response.Body); err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Error(err)
+	}
+}
+
+// TestServe serves a console under a name of its own, and ends it while somebody looks.
+func TestServe(t *testing.T) {
+	api := clustertest.Start(t)
+	kubeconfig := api.Kubeconfig(t)
+	ctx, end := context.WithCancel(t.Context())
+	ready, served := make(chan *console.Console, 1), make(chan error, 1)
+	o := console.ServeOptions{
+		Options: console.Options{
+			Connect: func(console.Token) (*cluster.Cluster, error) {
+				return cluster.Connect(cluster.Options{Kubeconfig: kubeconfig, Now: time.Now})
+			},
+			Links: true, Version: "1.0.0-test", Now: time.Now,
+		},
+		Listen: "127.0.0.1:0", Errors: io.Discard, Ready: func(c *console.Console) { ready <- c },
+	}
+	go func() {
+		_, err := console.Serve(ctx, o)
+		served <- err
+	}()
+	c := <-ready
+	origin, err := url.Parse(c.Origin)
+	if err != nil || !strings.HasPrefix(origin.Host, "solutionctl-") || !strings.HasSuffix(origin.Hostname(), ".localhost") {
+		t.Fatalf("origin %s", c.Origin)
+	}
+	ask := func(path, cookie string) *http.Response {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://127.0.0.1:"+origin.Port()+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Host = origin.Host
+		r.Header.Set("Cookie", "solutionctl="+cookie)
+		a, err := http.DefaultTransport.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	in := ask(strings.TrimPrefix(c.NewLink(), c.Origin), "")
+	_ = in.Body.Close()
+	var session string
+	for _, cookie := range in.Cookies() {
+		if cookie.Name == "solutionctl" {
+			session = cookie.Value
+		}
+	}
+	events := ask("/events", session)
+	if events.StatusCode != http.StatusOK {
+		t.Fatal(events.Status)
+	}
+	end()
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
+	_, _ = io.Copy(io.Discard, events.Body) // it ends with the console
+	_ = events.Body.Close()
+}

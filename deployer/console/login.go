@@ -1,0 +1,136 @@
+package console
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"html"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/solutionctl/solutionctl/deployer/console/page"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// LinkPatience is for how long a link of [Console.NewLink] may be followed.
+const LinkPatience = time.Minute
+
+// NewLink returns a link that lets in whoever follows it first, with the rights of whoever runs the program.
+func (c *Console) NewLink() string {
+	return c.Origin + "/start?once=" + url.QueryEscape(c.sessions.begin(login{way: byLink}, LinkPatience))
+}
+
+// Why a session is over, as parameter "ended" of the page for logging in.
+const (
+	endedExpired = "expired"
+	endedIdle    = "idle"
+	endedLogout  = "logout"
+)
+
+// login shows the ways to log in.
+func (c *Console) login(w http.ResponseWriter, r *http.Request) {
+	to := local(r.FormValue("to"))
+	if c.session(r) != nil {
+		c.lead(w, r, to)
+		return
+	}
+	c.showLogin(w, r, http.StatusOK, to, nil)
+}
+
+func (c *Console) showLogin(w http.ResponseWriter, r *http.Request, status int, to string, problem *page.Problem) {
+	content := &page.Login{}
+	switch ended := r.FormValue("ended"); ended { // never the text of somebody else
+	case endedExpired, endedIdle, endedLogout:
+		content.Ended = page.Text("login.ended." + ended)
+	}
+	if c.Tokens {
+		content.Token = &page.Action{Label: page.Text("login.button"), URL: "/login/token", Post: true, Fields: []page.Hidden{{Name: "to", Value: to}}, Weight: page.WeightPrimary}
+	}
+	if c.Links {
+		content.Local = page.Text("login.link")
+	}
+	c.render(w, status, page.View{Frame: page.Frame{Version: c.Version, Now: c.Now(), Problem: problem}, Content: content})
+}
+
+// start lets in who has a link.
+func (c *Console) start(w http.ResponseWriter, r *http.Request) {
+	if _, ok := c.sessions.finish(byLink, r.FormValue("once")); !ok {
+		c.showLogin(w, r, http.StatusForbidden, "/", page.ProblemOf(report.Errorf(report.Forbidden, "this link was used before, or is older than a minute")))
+		return
+	}
+	i, err := c.identify(r.Context(), byLink, string(byLink), nil)
+	if err != nil {
+		c.showLogin(w, r, statusOf(err), "/", page.ProblemOf(err))
+		return
+	}
+	c.enter(w, r, i, "/")
+}
+
+// loginToken lets in who pastes a token that the API server knows.
+func (c *Console) loginToken(w http.ResponseWriter, r *http.Request) {
+	to := local(r.PostFormValue("to"))
+	token := strings.TrimSpace(r.PostFormValue("token"))
+	// What cannot be in a header is no token; it must not reach the library, whose error would quote it.
+	if token == "" || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
+		c.showLogin(w, r, http.StatusUnauthorized, to, page.ProblemOf(report.Errorf(report.Unauthenticated, "this is not a token")))
+		return
+	}
+	// Two tokens of one user may have different rights: what they show is never shared.
+	key := fmt.Sprintf("%s %x", byToken, sha256.Sum256([]byte(token)))
+	i, err := c.identify(r.Context(), byToken, key, fixed(token))
+	if err != nil {
+		c.showLogin(w, r, statusOf(err), to, page.ProblemOf(err))
+		return
+	}
+	c.enter(w, r, i, to)
+}
+
+// enter begins a session in this browser. One that it has ends: nobody can slip a session of theirs under somebody's login.
+func (c *Console) enter(w http.ResponseWriter, r *http.Request, i *identity, to string) {
+	if old := c.session(r); old != nil {
+		c.sessions.close(old)
+	}
+	s := c.sessions.open(i)
+	c.setCookie(w, loginCookie, "", http.SameSiteLaxMode, 0)
+	c.setCookie(w, sessionCookie, s.id, http.SameSiteStrictMode, lifetime)
+	c.lead(w, r, to)
+}
+
+// logout ends the session of this browser, or with all=true those of all browsers of the user.
+func (c *Console) logout(w http.ResponseWriter, r *http.Request) {
+	if s := c.session(r); s != nil {
+		if r.PostFormValue("all") == "true" {
+			c.endAll(s.identity)
+		}
+		c.sessions.close(s)
+	}
+	c.setCookie(w, sessionCookie, "", http.SameSiteStrictMode, 0)
+	w.Header().Set("Clear-Site-Data", `"cache", "cookies", "storage"`)
+	http.Redirect(w, r, c.base+"/login?ended="+endedLogout, http.StatusSeeOther)
+}
+
+func (c *Console) endAll(i *identity) {
+	for _, s := range c.sessions.of(i) {
+		c.sessions.close(s)
+	}
+}
+
+// lead sends a browser to a path of the console. A browser that comes from another site gets a page that leads on: after a
+// redirect it would still count as coming from there, and keep the cookie of the session to itself.
+func (c *Console) lead(w http.ResponseWriter, r *http.Request, to string) {
+	if r.Header.Get("Sec-Fetch-Site") != "cross-site" {
+		http.Redirect(w, r, c.base+to, http.StatusSeeOther)
+		return
+	}
+	w.Header().Set("Refresh", "0; url="+c.base+to)
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	fmt.Fprintf(w, "<!doctype html>\n<html lang=\"en\"><title>solutionctl</title><p><a href=\"%s\">%s</a></p></html>\n",
+		html.EscapeString(c.base+to), html.EscapeString(page.Text("login.continue")))
+}
+
+// fixed is a token that stays the same.
+func fixed(token string) Token {
+	return func(context.Context) (string, error) { return token, nil }
+}

@@ -1,0 +1,187 @@
+package console
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/console/page"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// patience is for how long a page is waited for.
+const patience = 30 * time.Second
+
+// visit is a request of somebody who is logged in.
+type visit struct {
+	*http.Request
+	*session
+	console *Console
+	frame   page.Frame
+}
+
+// handler answers a visit.
+type handler func(v *visit) (*answer, error)
+
+// answer is a page with its document, or where to go on.
+type answer struct {
+	status   int // 0 is 200
+	document any
+	content  page.Content
+	plan     string // digest of the plan that is shown, for whoever carries it out
+	to       string // a path of the console; then there is nothing else
+}
+
+// deployer has the verbs with the rights of the user.
+func (v *visit) deployer(sink report.Sink) *deployer.Deployer {
+	c := v.console
+	return deployer.New(deployer.Config{
+		Cluster: v.cluster, Sink: sink, Now: c.Now, Version: c.Version, Identity: v.user + "@" + c.Host, LockWait: c.LockWait,
+	})
+}
+
+// signedIn lets in who is logged in, and shows others how to.
+func (c *Console) signedIn(next func(http.ResponseWriter, *visit)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s := c.session(r)
+		if s == nil {
+			reason := ""
+			if c.cookie(r, sessionCookie) != "" {
+				reason = endedIdle
+			}
+			c.turnAway(w, r, reason)
+			return
+		}
+		v := &visit{Request: r, session: s, console: c}
+		v.frame = page.Frame{
+			User: s.user, Cluster: s.cluster.Server(), Version: c.Version, Now: c.Now(), Running: c.operations.running(s.identity),
+			LogOut: &page.Action{Label: page.Text("frame.logout"), URL: "/logout", Post: true},
+		}
+		next(w, v)
+	})
+}
+
+// turnAway answers somebody who is not logged in, perhaps not any more.
+func (c *Console) turnAway(w http.ResponseWriter, r *http.Request, reason string) {
+	if wantsJSON(r) || r.Method != http.MethodGet && r.Method != http.MethodHead || strings.HasSuffix(r.URL.Path, "/events") {
+		c.writeJSON(w, http.StatusUnauthorized, failureOf(report.Errorf(report.Unauthenticated, "nobody is logged in")))
+		return
+	}
+	to := "/login?to=" + url.QueryEscape(r.URL.RequestURI())
+	if reason != "" {
+		to += "&ended=" + reason
+	}
+	c.lead(w, r, to)
+}
+
+// handle answers with what a handler returns.
+func (c *Console) handle(h handler) http.Handler {
+	return c.signedIn(func(w http.ResponseWriter, v *visit) {
+		ctx, cancel := context.WithTimeout(v.Context(), patience)
+		defer cancel()
+		v.Request = v.WithContext(ctx)
+		a, err := h(v)
+		switch {
+		case err == nil && a.to != "":
+			http.Redirect(w, v.Request, c.base+a.to, http.StatusSeeOther)
+		case err == nil:
+			c.answer(w, v, a)
+		case report.CodeOf(err) == report.Unauthenticated && v.way != byLink:
+			c.endAll(v.identity)
+			c.turnAway(w, v.Request, endedExpired)
+		default:
+			c.answer(w, v, failed(err))
+		}
+	})
+}
+
+// failed is the answer that tells of an error.
+func failed(err error) *answer {
+	return &answer{status: statusOf(err), document: failureOf(err), content: &page.Failure{Problem: *page.ProblemOf(err)}}
+}
+
+func (c *Console) answer(w http.ResponseWriter, v *visit, a *answer) {
+	status := a.status
+	if status == 0 {
+		status = http.StatusOK
+	}
+	w.Header().Add("Vary", "Accept")
+	if a.plan != "" {
+		w.Header().Set("Solutionctl-Plan", a.plan)
+	}
+	if wantsJSON(v.Request) {
+		c.writeJSON(w, status, a.document)
+		return
+	}
+	c.render(w, status, page.View{Frame: v.frame, Content: a.content})
+}
+
+// render writes a page. One that cannot be rendered is a mistake of the program, and nothing of it is shown.
+func (c *Console) render(w http.ResponseWriter, status int, v page.View) {
+	var b bytes.Buffer
+	if err := c.pages.Render(&b, v); err != nil {
+		c.Sink.Emit(report.Event{Step: "render a page", State: report.Failed, Note: err.Error()})
+		http.Error(w, "this page cannot be shown; the console has written why", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = b.WriteTo(w) // the browser has gone
+}
+
+// wantsJSON tells whether a program asks, rather than a browser for a person.
+func wantsJSON(r *http.Request) bool {
+	accept := r.Header.Get("Accept")
+	return strings.Contains(accept, "application/json") && !strings.Contains(accept, "text/html")
+}
+
+func (c *Console) writeJSON(w http.ResponseWriter, status int, document any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", "  ")
+	_ = encoder.Encode(document) // whoever asked has gone
+}
+
+// failure is an error as a document.
+type failure struct {
+	report.CodeInfo
+	Message string   `json:"message"`
+	Hints   []string `json:"hints,omitempty"`
+}
+
+func failureOf(err error) failure {
+	return failure{report.CodeOf(err).Info(), err.Error(), report.Hints(err)}
+}
+
+// statuses are those of HTTP for codes whose exit status does not say it.
+var statuses = map[report.Code]int{
+	report.Unauthenticated: http.StatusUnauthorized,
+	report.Forbidden:       http.StatusForbidden,
+	report.NotFound:        http.StatusNotFound,
+	report.Unavailable:     http.StatusBadGateway,
+	report.Timeout:         http.StatusGatewayTimeout,
+	report.Failure:         http.StatusInternalServerError,
+	report.Usage:           http.StatusBadRequest,
+	report.Invalid:         http.StatusBadRequest,
+	report.Conflict:        http.StatusConflict,
+	report.Locked:          http.StatusConflict,
+}
+
+// statusOf is the status of HTTP for an error; what was refused is 422.
+func statusOf(err error) int {
+	if status, ok := statuses[report.CodeOf(err)]; ok {
+		return status
+	}
+	return http.StatusUnprocessableEntity
+}
+
+// nothing is every page that is not there.
+func (c *Console) nothing(*visit) (*answer, error) {
+	return nil, report.Errorf(report.NotFound, "there is no such page")
+}

@@ -1,0 +1,47 @@
+package console
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/console/page"
+)
+
+// rightsAge is for how long an answer about rights is believed.
+const rightsAge = time.Minute
+
+// rights remember whether a user may change anything at all.
+type rights struct {
+	mu     sync.Mutex
+	asked  time.Time
+	denial *page.Denial
+}
+
+// denial says why the user cannot change anything, nil when that is not so: every change takes a lock. What else a change
+// takes is found by its plan.
+func (v *visit) denial(ctx context.Context) *page.Denial {
+	r, now := &v.rights, v.console.Now()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if now.Sub(r.asked) < rightsAge {
+		return r.denial
+	}
+	lease := cluster.Permission{Group: "coordination.k8s.io", Resource: "leases", Namespace: cluster.SystemNamespace}
+	missing, err := v.cluster.Missing(ctx, lease.Each("get", "create", "update")...)
+	if err != nil {
+		return nil // the plan will tell
+	}
+	r.asked, r.denial = now, nil
+	if len(missing) > 0 {
+		r.denial = &page.Denial{Reason: page.Text("denial.lock"), Rule: cluster.Rules(missing...)}
+	}
+	return r.denial
+}
+
+// offer is an action that changes something, or tells that the user may not.
+func (v *visit) offer(a page.Action) page.Action {
+	a.Denied = v.denial(v.Context())
+	return a
+}

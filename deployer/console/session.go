@@ -1,0 +1,265 @@
+package console
+
+import (
+	"context"
+	"crypto/rand"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+const (
+	idle     = 8 * time.Hour  // a session that nobody uses for so long is over
+	lifetime = 24 * time.Hour // and so is every session that is so old
+
+	maxSessions = 1000 // of all users; the one that was not used for the longest makes room
+	maxLogins   = 1000 // that were begun
+)
+
+// way is how somebody has logged in.
+type way string
+
+const (
+	byLink  way = "link"
+	byToken way = "token"
+)
+
+// identity is a user with the connection to the cluster that has this user's rights. Browsers of one user share it: some
+// providers know one refresh token for a user, so that the next login makes that of the login before worthless.
+type identity struct {
+	key  string // what tells it from others: never a name that somebody can choose
+	user string // as the API server knows it
+	way  way
+
+	cluster *cluster.Cluster
+	feed    feed
+	rights  rights
+
+	mu    sync.Mutex
+	token Token // replaced by a new login; nil for whoever runs the program
+
+	sessions int // guarded by sessions.mu
+}
+
+// bearer gives the token of the login that came last.
+func (i *identity) bearer(ctx context.Context) (string, error) {
+	i.mu.Lock()
+	token := i.token
+	i.mu.Unlock()
+	return token(ctx)
+}
+
+// session is a browser that is logged in.
+type session struct {
+	*identity
+	id            string
+	started, seen time.Time     // seen is guarded by sessions.mu
+	ended         chan struct{} // closed when it is over
+}
+
+// sessions are those of all browsers.
+type sessions struct {
+	now func() time.Time
+
+	mu         sync.Mutex
+	byID       map[string]*session
+	identities map[string]*identity
+	logins     map[string]login // that were begun, by what the browser has of them
+}
+
+// login is a login that was begun.
+type login struct {
+	way   way // one that was begun in one way is not finished in another
+	until time.Time
+}
+
+func newSessions(now func() time.Time) *sessions {
+	return &sessions{now: now, byID: map[string]*session{}, identities: map[string]*identity{}, logins: map[string]login{}}
+}
+
+// begin keeps a login for some time and returns its secret.
+func (l *sessions) begin(one login, patience time.Duration) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now, oldest := l.now(), ""
+	for secret, other := range l.logins {
+		if now.After(other.until) {
+			delete(l.logins, secret)
+		} else if oldest == "" || other.until.Before(l.logins[oldest].until) {
+			oldest = secret
+		}
+	}
+	if len(l.logins) >= maxLogins {
+		delete(l.logins, oldest)
+	}
+	one.until = now.Add(patience)
+	secret := rand.Text()
+	l.logins[secret] = one
+	return secret
+}
+
+// finish returns a login that was begun in this way, once.
+func (l *sessions) finish(w way, secret string) (login, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	one, known := l.logins[secret]
+	if !known || one.way != w {
+		return login{}, false
+	}
+	delete(l.logins, secret)
+	return one, !l.now().After(one.until)
+}
+
+// share returns the identity of a key, with this token from now on. A new one is what make makes.
+func (l *sessions) share(key string, token Token, make func() *identity) *identity {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	i := l.identities[key]
+	if i == nil {
+		i = make()
+		i.key = key
+		l.identities[key] = i
+	}
+	i.mu.Lock()
+	i.token = token
+	i.mu.Unlock()
+	return i
+}
+
+// open begins a session. It always has a new name: one that was in the browser before may be known to somebody else.
+func (l *sessions) open(i *identity) *session {
+	s := &session{identity: i, id: rand.Text(), started: l.now(), seen: l.now(), ended: make(chan struct{})}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var oldest *session
+	for _, other := range l.byID {
+		switch {
+		case l.over(other):
+			l.remove(other)
+		case oldest == nil || other.seen.Before(oldest.seen):
+			oldest = other
+		}
+	}
+	if len(l.byID) >= maxSessions {
+		l.remove(oldest)
+	}
+	l.identities[i.key] = i // its last session may have ended meanwhile
+	l.byID[s.id] = s
+	i.sessions++
+	return s
+}
+
+// over tells whether nobody may use a session any more.
+func (l *sessions) over(s *session) bool {
+	now := l.now()
+	return now.Sub(s.seen) > idle || now.Sub(s.started) > lifetime
+}
+
+// remove ends a session. The caller holds l.mu.
+func (l *sessions) remove(s *session) {
+	if l.byID[s.id] != s {
+		return
+	}
+	delete(l.byID, s.id)
+	close(s.ended)
+	if s.identity.sessions--; s.identity.sessions == 0 {
+		delete(l.identities, s.key)
+	}
+}
+
+// find returns the session of a browser; nil where there is none.
+func (l *sessions) find(id string) *session {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := l.byID[id]
+	if s == nil {
+		return nil
+	}
+	if l.over(s) {
+		l.remove(s)
+		return nil
+	}
+	s.seen = l.now()
+	return s
+}
+
+// close ends a session.
+func (l *sessions) close(s *session) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.remove(s)
+}
+
+// of lists the sessions of an identity.
+func (l *sessions) of(i *identity) []*session {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var list []*session
+	for _, s := range l.byID {
+		if s.identity == i && !l.over(s) {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// Names of cookies. With the prefix a browser takes one only by TLS, for this very host and for all of its paths. Without TLS
+// there is a name of the host that nobody else has: cookies know no ports.
+func (c *Console) cookieName(name string) string {
+	if c.secure {
+		return "__Host-" + name
+	}
+	return name
+}
+
+const (
+	sessionCookie = "solutionctl"
+	loginCookie   = "solutionctl-login"
+)
+
+// setCookie puts a cookie into the browser; an empty value takes it away. No script can read it.
+func (c *Console) setCookie(w http.ResponseWriter, name, value string, site http.SameSite, age time.Duration) {
+	if value == "" {
+		age = -time.Second
+	}
+	http.SetCookie(w, &http.Cookie{
+		Name: c.cookieName(name), Value: value, Path: "/", Secure: c.secure, HttpOnly: true, SameSite: site, MaxAge: int(age.Seconds()),
+	})
+}
+
+// cookie returns the value of a cookie, "" without one.
+func (c *Console) cookie(r *http.Request, name string) string {
+	found, err := r.Cookie(c.cookieName(name))
+	if err != nil {
+		return ""
+	}
+	return found.Value
+}
+
+// session returns that of the browser; nil where there is none.
+func (c *Console) session(r *http.Request) *session {
+	return c.sessions.find(c.cookie(r, sessionCookie))
+}
+
+// identify makes an identity with a connection of its own. The name is the one by which the API server knows it.
+func (c *Console) identify(ctx context.Context, w way, key string, token Token) (*identity, error) {
+	i := &identity{way: w, token: token}
+	var bearer Token
+	if token != nil {
+		bearer = i.bearer
+	}
+	var err error
+	if i.cluster, err = c.Connect(bearer); err != nil {
+		return nil, err
+	}
+	if i.user, err = i.cluster.WhoAmI(ctx); err != nil {
+		return nil, err
+	}
+	if i.user == "system:anonymous" {
+		return nil, report.Errorf(report.Unauthenticated, "the API server does not know who you are")
+	}
+	return c.sessions.share(key, token, func() *identity { return i }), nil
+}

@@ -1,0 +1,267 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/definitions"
+	"github.com/solutionctl/solutionctl/deployer/host"
+	"github.com/solutionctl/solutionctl/deployer/records"
+	"github.com/solutionctl/solutionctl/durable"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// verb is a verb of package deployer as a page: GET shows its plan, POST carries out the plan that was shown.
+type verb struct {
+	name string
+	// data tells that it may take data with it, so that the user has to say what becomes of it: the policies there are.
+	data []deployer.DataPolicy
+	// named tells that the name of what goes has to be typed.
+	named bool
+	// versions are those that can be chosen; nil where there is nothing to choose.
+	versions func(s *snapshot, o *order) []string
+	run      func(ctx context.Context, d *deployer.Deployer, o *order) (*schema.Operation, error)
+}
+
+// verbs are by the pattern of their path.
+var verbs = map[string]verb{
+	"/solutions/{solution}/plan/activate":        {name: "activate", versions: imported, run: activate},
+	"/solutions/{solution}/plan/deactivate":      {name: "deactivate", named: true, data: []deployer.DataPolicy{deployer.RefuseData, deployer.KeepData, deployer.DeleteData}, run: deactivate},
+	"/environments/{environment}/plan/add":       {name: "add", versions: imported, run: add},
+	"/environments/{environment}/plan/upgrade":   {name: "upgrade", versions: higher, run: upgrade},
+	"/environments/{environment}/plan/downgrade": {name: "downgrade", versions: lower, run: downgrade},
+	"/environments/{environment}/plan/rollback":  {name: "rollback", run: rollback},
+	"/environments/{environment}/plan/repair":    {name: "repair", run: repair},
+	"/environments/{environment}/plan/remove":    {name: "remove", data: []deployer.DataPolicy{deployer.RefuseData, deployer.KeepData, deployer.DeleteData}, run: remove},
+	"/environments/{environment}/plan/delete":    {name: "delete", named: true, data: []deployer.DataPolicy{deployer.RefuseData, deployer.DeleteData}, run: deleteEnvironment},
+}
+
+// order is what a user asks of a verb: the parameters of its page.
+type order struct {
+	deployer.Options
+	verb          string
+	environment   string
+	namespace     string
+	solution      string
+	version       string
+	revision      int64
+	data          deployer.DataPolicy
+	loss, invalid []string // definitions whose objects may lose data, or become invalid
+	hazards       []string
+	clusterWide   *bool
+	export        definitions.Export
+	configuration string
+}
+
+// policies are the words for what becomes of data.
+var policies = map[deployer.DataPolicy]string{deployer.RefuseData: "", deployer.KeepData: "keep", deployer.DeleteData: "delete"}
+
+// orderOf reads the parameters of a page.
+func (v verb) orderOf(r *visit) (*order, error) {
+	o := &order{
+		verb: v.name, environment: r.PathValue("environment"), namespace: r.FormValue("namespace"), version: r.FormValue("version"),
+		loss: r.Form["accept-data-loss"], invalid: r.Form["accept-invalid"], hazards: r.Form["accept-hazard"],
+		Options: deployer.Options{
+			Adopt: r.FormValue("adopt") == "true", Force: r.FormValue("force") == "true", Replace: r.Form["replace"],
+			Timeout: records.DefaultTimeout,
+		},
+		configuration: r.console.Configuration,
+	}
+	if o.solution = r.PathValue("solution"); o.solution == "" {
+		o.solution = r.FormValue("solution")
+	}
+	if text := r.FormValue("revision"); text != "" {
+		var err error
+		if o.revision, err = strconv.ParseInt(text, 10, 64); err != nil {
+			return nil, report.Errorf(report.Usage, "revision %q is not a number", text)
+		}
+	}
+	if r.FormValue("cluster-wide") == "true" {
+		yes := true
+		o.clusterWide = &yes
+	}
+	word := r.FormValue("data")
+	at := slices.IndexFunc(v.data, func(p deployer.DataPolicy) bool { return policies[p] == word })
+	switch {
+	case at >= 0:
+		o.data = v.data[at]
+	case word != "":
+		return nil, report.Errorf(report.Usage, "%q is not what can become of data here", word)
+	}
+	return o, nil
+}
+
+// parameters are those of the page, without what is in its path.
+func (o *order) parameters(r *visit) url.Values {
+	p := url.Values{}
+	for name, value := range map[string]string{"namespace": o.namespace, "version": o.version, "data": policies[o.data]} {
+		if value != "" {
+			p.Set(name, value)
+		}
+	}
+	if r.PathValue("solution") == "" && o.solution != "" {
+		p.Set("solution", o.solution)
+	}
+	if o.revision != 0 {
+		p.Set("revision", strconv.FormatInt(o.revision, 10))
+	}
+	for name, given := range map[string]bool{"adopt": o.Adopt, "force": o.Force, "cluster-wide": o.clusterWide != nil} {
+		if given {
+			p.Set(name, "true")
+		}
+	}
+	for name, list := range map[string][]string{"accept-data-loss": o.loss, "accept-invalid": o.invalid, "accept-hazard": o.hazards, "replace": o.Replace} {
+		if len(list) > 0 {
+			p[name] = list
+		}
+	}
+	return p
+}
+
+// subject is what a verb is about: the name that has to be typed before it goes.
+func (o *order) subject() string {
+	if o.environment != "" {
+		return o.environment
+	}
+	return o.solution
+}
+
+func activate(ctx context.Context, d *deployer.Deployer, o *order) (*schema.Operation, error) {
+	return host.Active{Verbs: d, Configuration: o.configuration}.Activate(ctx, deployer.ActivateOptions{
+		Options: o.Options, Solution: o.solution, Version: o.version, ClusterWide: o.clusterWide, AcceptDataLoss: o.loss, AcceptInvalid: o.invalid, Export: o.export,
+	})
+}
+
+func deactivate(ctx context.Context, d *deployer.Deployer, o *order) (*schema.Operation, error) {
+	return host.Active{Verbs: d, Configuration: o.configuration}.Deactivate(ctx, deployer.DeactivateOptions{
+		Options: o.Options, Solution: o.solution, Data: o.data, Export: o.export,
+	})
+}
+
+func (o *order) rendering() deployer.Rendering {
+	return deployer.Rendering{ClusterWide: o.clusterWide, AcceptHazards: o.hazards}
+}
+
+func add(ctx context.Context, d *deployer.Deployer, o *order) (*schema.Operation, error) {
+	return d.Add(ctx, deployer.AddOptions{
+		Options: o.Options, Environment: o.environment, Solution: o.solution, Version: o.version, Namespace: o.namespace, Rendering: o.rendering(),
+	})
+}
+
+func upgrade(ctx context.Context, d *deployer.Deployer, o *order) (*schema.Operation, error) {
+	return change(ctx, d, o, records.Up)
+}
+
+func downgrade(ctx context.Context, d *deployer.Deployer, o *order) (*schema.Operation, error) {
+	return change(ctx, d, o, records.Down)
+}
+
+func change(ctx context.Context, d *deployer.Deployer, o *order, direction records.Direction) (*schema.Operation, error) {
+	return d.Change(ctx, deployer.ChangeOptions{
+		Options: o.Options, Environment: o.environment, Solution: o.solution, Direction: direction, Version: o.version, Namespace: o.namespace,
+		Rendering: o.rendering(), AcceptDataLoss: o.loss, AcceptInvalid: o.invalid, Export: o.export,
+	})
+}
+
+func rollback(ctx context.Context, d *deployer.Deployer, o *order) (*schema.Operation, error) {
+	return d.Rollback(ctx, deployer.RollbackOptions{
+		Options: o.Options, Environment: o.environment, Solution: o.solution, Namespace: o.namespace, Revision: o.revision,
+		AcceptDataLoss: o.loss, AcceptInvalid: o.invalid, Export: o.export,
+	})
+}
+
+func repair(ctx context.Context, d *deployer.Deployer, o *order) (*schema.Operation, error) {
+	return d.Repair(ctx, deployer.RepairOptions{Options: o.Options, Environment: o.environment, Solution: o.solution})
+}
+
+func remove(ctx context.Context, d *deployer.Deployer, o *order) (*schema.Operation, error) {
+	return d.Remove(ctx, deployer.RemoveOptions{
+		Options: o.Options, Environment: o.environment, Solution: o.solution, Namespace: o.namespace, Data: o.data, Export: o.export,
+	})
+}
+
+func deleteEnvironment(ctx context.Context, d *deployer.Deployer, o *order) (*schema.Operation, error) {
+	return d.DeleteEnvironment(ctx, deployer.DeleteEnvironmentOptions{
+		Options: o.Options, Environment: o.environment, Namespace: o.namespace, Data: o.data, Export: o.export,
+	})
+}
+
+// imported are the versions of a Solution, the highest first.
+func imported(s *snapshot, o *order) []string {
+	var list []schema.Version
+	for _, one := range s.status.Solutions {
+		if one.Name != o.solution {
+			continue
+		}
+		for _, v := range one.Versions {
+			if parsed, err := schema.ParseVersion(v.Version); err == nil {
+				list = append(list, parsed)
+			}
+		}
+	}
+	slices.SortFunc(list, func(a, b schema.Version) int { return b.Compare(a) })
+	texts := make([]string, len(list))
+	for i, v := range list {
+		texts[i] = v.String()
+	}
+	return texts
+}
+
+func higher(s *snapshot, o *order) []string { return beside(s, o, 1) }
+
+func lower(s *snapshot, o *order) []string { return beside(s, o, -1) }
+
+// beside are the imported versions that are higher, or lower, than every one that is deployed.
+func beside(s *snapshot, o *order, sign int) []string {
+	there := s.deployed(o)
+	return slices.DeleteFunc(imported(s, o), func(text string) bool {
+		v, err := schema.ParseVersion(text)
+		return err != nil || slices.ContainsFunc(there, func(d schema.Version) bool { return v.Compare(d)*sign <= 0 })
+	})
+}
+
+// deployed are the versions of a Solution in an environment, or in one namespace of it.
+func (s *snapshot) deployed(o *order) []schema.Version {
+	var list []schema.Version
+	for _, e := range s.status.Environments {
+		for _, n := range e.Namespaces {
+			for _, d := range n.Deployments {
+				v, err := schema.ParseVersion(d.Version)
+				if err == nil && e.Name == o.environment && d.Solution == o.solution && (o.namespace == "" || n.Name == o.namespace) {
+					list = append(list, v)
+				}
+			}
+		}
+	}
+	return list
+}
+
+// exportTo writes data that is about to go to a new file that only this program's user can read.
+func (c *Console) exportTo(op *operation, name string) definitions.Export {
+	if c.Exports == "" {
+		return nil
+	}
+	return func(write func(io.Writer) error) error {
+		path := filepath.Join(c.Exports, name+"-"+c.Now().UTC().Format("20060102T150405Z")+".json")
+		f, err := durable.Create(path)
+		if err != nil {
+			return err
+		}
+		if err := write(f); err != nil {
+			return errors.Join(err, f.Discard())
+		}
+		if err := f.PublishNew(0o600); err != nil {
+			return err
+		}
+		op.exported(path)
+		op.Emit(report.Event{Step: "export", Name: path, State: report.Done})
+		return nil
+	}
+}

@@ -1,0 +1,259 @@
+package console
+
+import (
+	"context"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/solutionctl/solutionctl/deployer/console/page"
+	"github.com/solutionctl/solutionctl/deployer/definitions"
+	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/deployer/records"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// watched is a snapshot for a page that follows it.
+func (c *Console) watched(v *visit, section page.Section) (*snapshot, error) {
+	s, err := c.look(v.Context(), v.identity)
+	if err != nil {
+		return nil, err
+	}
+	v.frame.Section, v.frame.Stale, v.frame.Feed = section, s.stale, "/events?seen="+s.mark()
+	return s, nil
+}
+
+// overview shows the state of everything.
+func (c *Console) overview(v *visit) (*answer, error) {
+	s, err := c.watched(v, page.SectionOverview)
+	if err != nil {
+		return nil, err
+	}
+	content := &page.Overview{Status: s.status, Pending: s.pending()}
+	for _, held := range s.locks {
+		content.Waiting = append(content.Waiting, page.Notice{Tone: page.ToneInfo, Text: page.Text("overview.lock", held.Person, held.Name)})
+	}
+	if len(content.Pending) > 0 {
+		content.Actions = append(content.Actions, v.offer(resumeAction()))
+	}
+	if len(s.status.Solutions) > 0 {
+		content.Actions = append(content.Actions, v.offer(createAction()))
+	}
+	return &answer{document: s.status, content: content}, nil
+}
+
+func createAction() page.Action {
+	return page.Action{Label: page.Text("action.createEnvironment"), URL: "/environments/new"}
+}
+
+// solutions shows the versions that were imported.
+func (c *Console) solutions(v *visit) (*answer, error) {
+	v.frame.Section = page.SectionSolutions
+	query := v.FormValue("q")
+	result, err := v.deployer(nil).Records.Search(v.Context(), query, nil)
+	if err != nil {
+		return nil, err
+	}
+	return &answer{document: result, content: &page.Solutions{Query: query, Result: result}}, nil
+}
+
+// solution shows one Solution: which versions there are, and which of them can be active.
+func (c *Console) solution(v *visit) (*answer, error) {
+	s, err := c.watched(v, page.SectionSolutions)
+	if err != nil {
+		return nil, err
+	}
+	v.frame.Trail = []page.Link{{Label: page.Text("solutions.title"), URL: "/solutions"}}
+	name := v.PathValue("solution")
+	at := slices.IndexFunc(s.status.Solutions, func(one schema.SolutionStatus) bool { return one.Name == name })
+	if at < 0 {
+		return nil, report.Errorf(report.NotFound, "Solution %s was not imported", name)
+	}
+	content := &page.Solution{Status: s.status.Solutions[at], Needs: map[string][]schema.Dependency{}, VersionActions: map[string][]page.Action{}}
+	d := v.deployer(nil)
+	if content.Compatibility, err = d.Definitions.Compatibility(v.Context(), definitions.CompatibilityOptions{Solution: name}); err != nil {
+		v.frame.Problem = page.ProblemOf(err)
+	}
+	if found, err := d.Records.Search(v.Context(), name, nil); err == nil {
+		content.Versions = slices.DeleteFunc(found.Versions, func(f schema.FoundVersion) bool { return f.Name != name })
+	}
+	if imports, err := d.Records.Imports(v.Context()); err == nil {
+		for _, i := range imports {
+			if i.Name == name && len(i.DependsOn) > 0 {
+				content.Needs[i.Version] = i.DependsOn
+			}
+		}
+	}
+	for _, one := range content.Status.Versions {
+		if !one.Active {
+			content.VersionActions[one.Version] = []page.Action{v.offer(page.Action{
+				Label: page.Text("action.activate"), URL: planURL("solutions", name, "activate", url.Values{"version": {one.Version}}),
+			})}
+		}
+	}
+	if content.Status.Active != "" {
+		content.Actions = append(content.Actions, v.offer(page.Action{
+			Label: page.Text("action.deactivate"), URL: planURL("solutions", name, "deactivate", nil), Weight: page.WeightDanger,
+		}))
+	}
+	return &answer{document: content.Status, content: content}, nil
+}
+
+// planURL is the page of a plan.
+func planURL(of, name, verb string, parameters url.Values) string {
+	path := page.URL(of, name, "plan", verb)
+	if len(parameters) > 0 {
+		path += "?" + parameters.Encode()
+	}
+	return path
+}
+
+// environments shows all environments.
+func (c *Console) environments(v *visit) (*answer, error) {
+	s, err := c.watched(v, page.SectionEnvironments)
+	if err != nil {
+		return nil, err
+	}
+	query := v.FormValue("q")
+	create := v.offer(createAction())
+	create.Weight = page.WeightPrimary
+	content := &page.Environments{Query: query, Environments: []schema.EnvironmentStatus{}, Create: &create}
+	for _, e := range s.status.Environments {
+		if strings.Contains(strings.ToLower(e.Name+" "+e.Description), strings.ToLower(query)) {
+			content.Environments = append(content.Environments, e)
+		}
+	}
+	return &answer{document: struct {
+		Environments []schema.EnvironmentStatus `json:"environments"`
+	}{content.Environments}, content: content}, nil
+}
+
+// environment shows what is deployed in one.
+func (c *Console) environment(v *visit) (*answer, error) {
+	s, err := c.watched(v, page.SectionEnvironments)
+	if err != nil {
+		return nil, err
+	}
+	v.frame.Trail = []page.Link{{Label: page.Text("environments.title"), URL: "/environments"}}
+	name := v.PathValue("environment")
+	at := slices.IndexFunc(s.status.Environments, func(e schema.EnvironmentStatus) bool { return e.Name == name })
+	if at < 0 {
+		return nil, report.Errorf(report.NotFound, "there is no environment %s", name)
+	}
+	content := &page.Environment{Status: s.status.Environments[at], Deployments: map[page.Deployment][]page.Action{}}
+	deployments := 0
+	for _, n := range content.Status.Namespaces {
+		for _, d := range n.Deployments {
+			deployments++
+			content.Deployments[page.Deployment{Namespace: n.Name, Solution: d.Solution}] = v.changes(s, name, n.Name, d)
+		}
+	}
+	content.Actions = []page.Action{v.offer(page.Action{Label: page.Text("action.add"), URL: planURL("environments", name, "add", nil), Weight: page.WeightPrimary})}
+	if deployments > 0 {
+		content.Actions = append(content.Actions, page.Action{Label: page.Text("action.apps"), URL: page.URL("environments", name, "apps")})
+	}
+	content.Actions = append(content.Actions,
+		page.Action{Label: page.Text("action.history"), URL: "/history?environment=" + url.QueryEscape(name)},
+		v.offer(page.Action{Label: page.Text("action.delete"), URL: planURL("environments", name, "delete", nil), Weight: page.WeightDanger}))
+	return &answer{document: content.Status, content: content}, nil
+}
+
+// changes are what can be done with a deployment.
+func (v *visit) changes(s *snapshot, environment, namespace string, d schema.DeploymentStatus) []page.Action {
+	o := &order{environment: environment, namespace: namespace, solution: d.Solution}
+	var verbs []string
+	if d.Version != "" {
+		if len(higher(s, o)) > 0 {
+			verbs = append(verbs, "upgrade")
+		}
+		if len(lower(s, o)) > 0 {
+			verbs = append(verbs, "downgrade")
+		}
+		verbs = append(verbs, "repair", "rollback")
+	}
+	verbs = append(verbs, "remove")
+	parameters := url.Values{"solution": {d.Solution}, "namespace": {namespace}}
+	var actions []page.Action
+	for _, verb := range verbs {
+		a := page.Action{Label: page.Text("action." + verb), URL: planURL("environments", environment, verb, parameters)}
+		if verb == "remove" {
+			a.Weight = page.WeightDanger
+		}
+		actions = append(actions, v.offer(a))
+	}
+	return actions
+}
+
+// newEnvironment asks for the name of one.
+func (c *Console) newEnvironment(v *visit) (*answer, error) {
+	return c.askEnvironment(v, nil), nil
+}
+
+func (c *Console) askEnvironment(v *visit, err error) *answer {
+	v.frame.Section = page.SectionEnvironments
+	v.frame.Trail = []page.Link{{Label: page.Text("environments.title"), URL: "/environments"}}
+	v.frame.Problem = page.ProblemOf(err)
+	form := page.Form{
+		Action: v.offer(page.Action{Label: page.Text("action.create"), URL: "/environments", Post: true, Weight: page.WeightPrimary}),
+		Cancel: page.Link{Label: page.Text("action.cancel"), URL: "/environments"},
+	}
+	for _, name := range []string{"name", "namespace", "description"} {
+		form.Inputs = append(form.Inputs, page.Input{
+			Name: name, Label: page.Text("newenvironment." + name), Help: page.Text("newenvironment." + name + ".help"), Value: v.FormValue(name), Required: name == "name",
+		})
+	}
+	if report.CodeOf(err) == report.Conflict || v.FormValue("adopt") != "" {
+		form.Checkboxes = append(form.Checkboxes, page.Checkbox{
+			Name: "adopt", Value: "true", Label: page.Text("newenvironment.adopt"), Explanation: page.Text("newenvironment.adopt.explanation"), Checked: v.FormValue("adopt") != "",
+		})
+	}
+	a := &answer{content: &page.NewEnvironment{Form: form}, document: struct{}{}}
+	if err != nil {
+		a.status, a.document = statusOf(err), failureOf(err)
+	}
+	return a
+}
+
+// createEnvironment makes an environment. That is done at once, and needs no plan.
+func (c *Console) createEnvironment(v *visit) (*answer, error) {
+	o := metalk8s.CreateOptions{Name: strings.TrimSpace(v.PostFormValue("name")), Namespace: strings.TrimSpace(v.PostFormValue("namespace")), Adopt: v.PostFormValue("adopt") == "true"}
+	if text := v.PostFormValue("description"); text != "" {
+		o.Description = &text
+	}
+	o, err := o.Check()
+	if err == nil {
+		_, err = v.deployer(nil).CreateEnvironment(context.WithoutCancel(v.Context()), o)
+	}
+	if report.CodeOf(err) == report.Unauthenticated {
+		return nil, err
+	}
+	if err != nil {
+		return c.askEnvironment(v, err), nil
+	}
+	v.feed.expire()
+	return &answer{to: page.URL("environments", o.Name)}, nil
+}
+
+// history shows what was done.
+func (c *Console) history(v *visit) (*answer, error) {
+	v.frame.Section = page.SectionHistory
+	o := records.HistoryOptions{Environment: v.FormValue("environment"), Solution: v.FormValue("solution")}
+	h, err := v.deployer(nil).Records.History(v.Context(), o)
+	if err != nil {
+		return nil, err
+	}
+	content := &page.History{Environment: o.Environment, Solution: o.Solution, History: h, RollBack: map[int]page.Action{}}
+	newest := map[page.Deployment]bool{}
+	for i, entry := range h.Operations {
+		at := page.Deployment{Namespace: entry.Namespace, Solution: entry.Solution}
+		if entry.Environment != "" && newest[at] && entry.Outcome == schema.DeploymentDone && entry.Version != "" {
+			content.RollBack[i] = v.offer(page.Action{Label: page.Text("action.rollback"), URL: planURL("environments", entry.Environment, "rollback", url.Values{
+				"solution": {entry.Solution}, "namespace": {entry.Namespace}, "revision": {strconv.FormatInt(entry.Revision, 10)},
+			})})
+		}
+		newest[at] = true
+	}
+	return &answer{document: h, content: content}, nil
+}

@@ -1,0 +1,182 @@
+package console
+
+import (
+	"context"
+	"mime"
+	"net/http"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/console/page"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// progress is an operation of the console as a document.
+type progress struct {
+	ID        string            `json:"id"`
+	User      string            `json:"user"`
+	Started   time.Time         `json:"started"`
+	Finished  *time.Time        `json:"finished,omitempty"`
+	Error     *failure          `json:"error,omitempty"`
+	Operation *schema.Operation `json:"operation"`
+	Steps     []report.Event    `json:"steps"`
+}
+
+func (m moment) operation() *schema.Operation {
+	if m.result != nil {
+		return m.result
+	}
+	return m.planned
+}
+
+func (m moment) document() progress {
+	p := progress{ID: m.id, User: m.user, Started: m.started, Finished: m.finished, Operation: m.operation(), Steps: m.steps}
+	if m.err != nil {
+		f := failureOf(m.err)
+		p.Error = &f
+	}
+	if p.Steps == nil {
+		p.Steps = []report.Event{}
+	}
+	return p
+}
+
+func (m moment) running() page.Running {
+	return page.Running{ID: m.id, Operation: m.operation(), User: m.user, Started: m.started, Finished: m.finished, Failed: m.err != nil}
+}
+
+// showOperation shows an operation with its steps.
+func (c *Console) showOperation(v *visit) (*answer, error) {
+	op := c.operations.find(v.identity, v.PathValue("id"))
+	if op == nil {
+		return nil, noOperation()
+	}
+	m := op.now()
+	v.frame.Section = page.SectionOperations
+	v.frame.Trail = []page.Link{{Label: page.Text("operations.title"), URL: "/operations"}}
+	content := &page.Progress{Running: m.running(), Steps: m.steps, Problem: page.ProblemOf(m.err)}
+	switch {
+	case m.finished == nil:
+		v.frame.Feed = page.URL("operations", op.id, "events") + "?seen=" + strconv.Itoa(m.count)
+		content.Actions = []page.Action{{
+			Label: page.Text("operation.stop"), Explanation: page.Text("operation.stop.explanation"), URL: page.URL("operations", op.id, "stop"), Post: true,
+		}}
+	case report.CodeOf(m.err) == report.Interrupted:
+		content.Interrupted = true
+		content.Actions = []page.Action{resumeAction()}
+	}
+	if m.export != "" {
+		content.Actions = append(content.Actions, page.Action{Label: page.Text("operation.export"), URL: page.URL("operations", op.id, "export")})
+	}
+	return &answer{document: m.document(), content: content}, nil
+}
+
+// stopOperation ends an operation before it is done. What it has done stays, and can be resumed.
+func (c *Console) stopOperation(v *visit) (*answer, error) {
+	op := c.operations.find(v.identity, v.PathValue("id"))
+	if op == nil {
+		return nil, noOperation()
+	}
+	op.stop()
+	return &answer{to: page.URL("operations", op.id)}, nil
+}
+
+// sendExport sends the data that an operation has exported.
+func (c *Console) sendExport(w http.ResponseWriter, v *visit) {
+	op := c.operations.find(v.identity, v.PathValue("id"))
+	if op == nil || op.now().export == "" {
+		c.answer(w, v, failed(noOperation()))
+		return
+	}
+	path := op.now().export
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": filepath.Base(path)}))
+	http.ServeFile(w, v.Request, path)
+}
+
+func noOperation() error {
+	return report.Errorf(report.NotFound, "this console has no such operation of yours").
+		WithHint("what was done is in the history; what was interrupted can be resumed from the page of operations")
+}
+
+// showOperations shows what is at work, here and elsewhere, and what was interrupted.
+func (c *Console) showOperations(v *visit) (*answer, error) {
+	s, err := c.look(v.Context(), v.identity)
+	if err != nil {
+		return nil, err
+	}
+	v.frame.Section, v.frame.Stale, v.frame.Feed = page.SectionOperations, s.stale, "/events?seen="+s.mark()
+	content := &page.Operations{Pending: s.pending()}
+	documents := []progress{}
+	for _, op := range c.operations.of(v.identity) {
+		m := op.now()
+		documents = append(documents, m.document())
+		switch {
+		case m.finished == nil:
+			content.Running = append(content.Running, m.running())
+		case len(content.Recent) < maxFinished:
+			content.Recent = append(content.Recent, m.running())
+		}
+	}
+	for _, held := range s.locks {
+		content.Locks = append(content.Locks, page.Lock{What: held.Name, Holder: held.Person, Since: held.Since})
+	}
+	if len(content.Pending) > 0 {
+		action := v.offer(resumeAction())
+		content.Resume = &action
+	}
+	return &answer{document: struct {
+		Operations []progress                `json:"operations"`
+		Pending    []schema.ResumedOperation `json:"pending"`
+	}{documents, content.Pending}, content: content}, nil
+}
+
+func resumeAction() page.Action {
+	return page.Action{Label: page.Text("action.resume"), URL: "/operations/resume", Post: true, Weight: page.WeightPrimary}
+}
+
+// resume finishes what was interrupted, by whomever.
+func (c *Console) resume(v *visit) (*answer, error) {
+	planned := &schema.Operation{Operation: "resume", Planned: true, Parts: []schema.OperationPart{}, Notices: []string{}}
+	return c.begin(v, planned, func(ctx context.Context, sink report.Sink) (*schema.Operation, error) {
+		done, err := v.deployer(sink).Resume(ctx, deployer.ResumeOptions{})
+		result := *planned
+		result.Planned = false
+		if done != nil && len(done.Operations) == 0 {
+			result.Notices = append(result.Notices, page.Text("operation.nothingToResume"))
+		}
+		return &result, err
+	})
+}
+
+// begin starts an operation of the user and leads to its page.
+func (c *Console) begin(v *visit, planned *schema.Operation, do work) (*answer, error) {
+	op, err := c.operations.begin(v.identity, planned, func(*operation) work { return do })
+	if err != nil {
+		return nil, err
+	}
+	return &answer{to: page.URL("operations", op.id)}, nil
+}
+
+// pending are the operations on record that have not ended.
+func (s *snapshot) pending() []schema.ResumedOperation {
+	list := []schema.ResumedOperation{}
+	for _, one := range s.status.Solutions {
+		if one.Deployment != nil && one.Deployment.Pending != nil {
+			list = append(list, schema.ResumedOperation{Solution: one.Name, PendingOperation: *one.Deployment.Pending})
+		}
+	}
+	for _, e := range s.status.Environments {
+		for _, n := range e.Namespaces {
+			for _, d := range n.Deployments {
+				if d.Pending != nil {
+					list = append(list, schema.ResumedOperation{Environment: e.Name, Namespace: n.Name, Solution: d.Solution, PendingOperation: *d.Pending})
+				}
+			}
+		}
+	}
+	return list
+}
