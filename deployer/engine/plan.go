@@ -162,7 +162,7 @@ func (e *Engine) plan(ctx context.Context, releases []Release, states []*State, 
 	var open []item
 	for _, p := range plans {
 		for _, s := range p.steps {
-			if !s.unchanged(seen[seenKey{p.Release.ID(), keyOfRef(s.Object)}]) {
+			if p.judge.asked(s) || !s.unchanged(seen[seenKey{p.Release.ID(), keyOfRef(s.Object)}]) {
 				open = append(open, item{p, s})
 			}
 		}

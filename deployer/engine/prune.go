@@ -49,8 +49,16 @@ func (r *run) remove(ctx context.Context, s *step) error {
 		if !errors.Is(err, cluster.ErrChanged) {
 			return err
 		}
-		if err := r.plan.judge.decideRemoval(ctx, s); err != nil || s.Action != schema.ActionDelete || s.live == nil {
+		if err := r.plan.judge.decide(ctx, s); err != nil {
 			return err
+		}
+		switch s.Action {
+		case schema.ActionDelete:
+		case "": // it is gone, or what has its name now is not ours
+			s.Action = schema.ActionDelete
+			return nil
+		default:
+			return nil
 		}
 	}
 	return restless(s)

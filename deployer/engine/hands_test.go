@@ -1,0 +1,489 @@
+package engine_test
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	authorization "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	kube "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/cluster/clustertest"
+	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// TestInTheWay is about objects and fields of others: what is refused, with the way out, and what becomes of them when somebody
+// takes that way. A refusal writes nothing.
+func TestInTheWay(t *testing.T) {
+	theirs := strings.Replace(settings, "name: settings", "name: settings, namespace: shop, labels: {heritage: salt}", 1)
+	kubectl := func(w *world) { w.edit("ConfigMap", "settings", "green", "data", "color") }
+	for name, test := range map[string]struct {
+		deployed bool // version 1.0.0 of the release
+		before   func(*world)
+		release  func(*world) engine.Release
+		code     report.Code
+		says     []string
+		out      engine.PlanOptions // the way out; none when it is zero
+		actions  []string
+		there    []string
+	}{
+		"a field of another manager": {
+			deployed: true, before: kubectl, code: report.Conflict, says: []string{"ConfigMap shop/settings", ".data.color", `"controller"`, "--force"},
+			out: engine.PlanOptions{Force: true}, actions: []string{"update ConfigMap settings"}, there: []string{"ConfigMap settings [color:blue]"},
+		},
+		"a field of another manager, with the wanted value": {
+			deployed: true, before: func(w *world) { w.edit("ConfigMap", "settings", "blue", "data", "color") },
+			actions: []string{"update ConfigMap settings"}, there: []string{"ConfigMap settings [color:blue]"},
+		},
+		"a field that nobody else wants to have": {
+			deployed: true, before: func(w *world) { w.edit("ConfigMap", "settings", "theirs", "data", "other") },
+			actions: []string{"update ConfigMap settings"}, there: []string{"ConfigMap settings [color:blue other:theirs]"},
+		},
+		"an object of nobody": {
+			before: func(w *world) { w.server.Put(w.T, theirs) }, code: report.Conflict,
+			says: []string{"ConfigMap shop/settings exists and is not part of shop/demo", "heritage=salt", "--adopt"},
+			out:  engine.PlanOptions{Adopt: true}, actions: []string{"adopt ConfigMap settings"}, there: []string{"ConfigMap settings [color:blue size:1]"},
+		},
+		"an object of nobody that is as it is wanted": {
+			before: func(w *world) {
+				w.server.Put(w.T, strings.Replace(settingsTwo, "name: settings", "name: settings, namespace: shop", 1))
+			},
+			actions: []string{"adopt ConfigMap settings"}, there: []string{"ConfigMap settings [color:blue]"},
+		},
+		"an object of another release": {
+			before: func(w *world) {
+				other := w.release("1.0.0", settings)
+				other.Name = "other"
+				w.deploy(other, engine.PlanOptions{})
+			},
+			code: report.Conflict, says: []string{"ConfigMap shop/settings belongs to shop/other", "remove shop/other first"},
+		},
+		"an object with the label of a release that never was": {
+			before: func(w *world) {
+				id := (engine.Key{Namespace: "shop", Name: "gone"}).ID()
+				w.server.Put(w.T, strings.Replace(theirs, "heritage: salt", engine.LabelRelease+": "+id, 1))
+			},
+			code: report.Conflict, says: []string{"is not part of shop/demo", "--adopt"},
+			out: engine.PlanOptions{Adopt: true}, actions: []string{"adopt ConfigMap settings"}, there: []string{"ConfigMap settings [color:blue size:1]"},
+		},
+		"an object with the label of a release whose record is damaged": {
+			before: func(w *world) {
+				gone := engine.Key{Namespace: "shop", Name: "gone"}
+				w.server.Put(w.T, strings.Replace(theirs, "heritage: salt", engine.LabelRelease+": "+gone.ID(), 1)+"\n---\n"+
+					"{apiVersion: v1, kind: Namespace, metadata: {name: solutionctl-system}}\n---\n"+
+					"{apiVersion: v1, kind: Secret, metadata: {name: "+engine.RecordName(gone)+", namespace: solutionctl-system, labels: {solutionctl.io/stores: state}}}")
+			},
+			code: report.Conflict, says: []string{"belongs to shop/gone", "it has no data"},
+		},
+		"no namespace": {
+			release: func(w *world) engine.Release {
+				return w.release("2.0.0", strings.Replace(account, "name: web", "name: web, namespace: nowhere", 1))
+			},
+			code: report.NotFound, says: []string{"ServiceAccount nowhere/web: namespace nowhere does not exist"},
+		},
+		"the same object twice": {
+			release: func(w *world) engine.Release { return w.release("2.0.0", settings, settingsTwo) },
+			code:    report.Invalid, says: []string{"plan shop/demo: ConfigMap shop/settings is in it twice"},
+		},
+		"a name that is too long": {
+			release: func(w *world) engine.Release {
+				r := w.release("2.0.0", settings)
+				r.Name = strings.Repeat("x", 55)
+				return r
+			},
+			code: report.Invalid, says: []string{"longer than 54 characters"},
+		},
+		"no right to do it": {
+			before: func(w *world) {
+				w.refuse(apierrors.NewForbidden(kube.GroupResource{Resource: "configmaps"}, "settings", errors.New(`User "jane@example.com" cannot patch resource "configmaps" in API group "" in the namespace "shop"`)), http.MethodPatch, "/configmaps/settings")
+			},
+			code: report.Forbidden, says: []string{`resources: ["configmaps"]`, `verbs: ["`},
+		},
+		"a kind that comes with the release, and no right to use the namespace that does": {
+			release: func(w *world) engine.Release {
+				return w.release("2.0.0", "{apiVersion: v1, kind: Namespace, metadata: {name: inner}}", strings.Replace(account, "name: web", "name: web, namespace: inner", 1))
+			},
+			before: func(w *world) {
+				w.server.May = func(a authorization.ResourceAttributes) bool {
+					return a.Resource != "serviceaccounts" && a.Resource != "*"
+				}
+			},
+			code: report.Forbidden, says: []string{"the user may not do all that is needed", `resources: ["serviceaccounts"]`},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			if test.deployed {
+				w.deploy(w.release("1.0.0", settings), engine.PlanOptions{})
+			}
+			if test.before != nil {
+				test.before(w)
+			}
+			release := w.release("2.0.0", settingsTwo)
+			if test.release != nil {
+				release = test.release(w)
+			}
+			before := w.everything()
+			w.server.Requests()
+			if test.code != "" {
+				_, err := w.Plan(t.Context(), release, engine.PlanOptions{})
+				w.failed(err, test.code, test.says...)
+				if writes := w.writes(); len(writes) > 0 || !slices.Equal(before, w.everything()) {
+					t.Errorf("a refusal writes: %q", writes)
+				}
+			}
+			if test.actions == nil {
+				_, err := w.Plan(t.Context(), release, engine.PlanOptions{Adopt: true, Force: true})
+				w.failed(err, test.code) // there is no way around it
+				return
+			}
+			w.same("plan", actions(w.deploy(release, test.out)), test.actions)
+			w.same("objects", w.everything(), test.there)
+		})
+	}
+}
+
+// TestBetweenPlanAndApply: what turns out to be different from what was planned is judged again.
+func TestBetweenPlanAndApply(t *testing.T) {
+	for name, test := range map[string]struct {
+		before    []string // deployed as 1.0.0
+		meanwhile func(*world)
+		code      report.Code
+		says      []string
+		there     []string
+	}{
+		"an object appears": {nil, func(w *world) {
+			w.server.Put(w.T, "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings, namespace: shop}, data: {color: theirs}}")
+		}, report.Conflict, []string{"ConfigMap shop/settings exists", "--adopt"}, []string{"ConfigMap settings [color:theirs]"}},
+		"one that is as it is wanted appears": {nil, func(w *world) {
+			w.server.Put(w.T, "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings, namespace: shop}, data: {color: blue}}")
+		}, "", nil, []string{"ConfigMap settings [color:blue]"}},
+		"another field is changed": {
+			[]string{settings},
+			func(w *world) { w.edit("ConfigMap", "settings", "theirs", "data", "other") },
+			"", nil,
+			[]string{"ConfigMap settings [color:blue other:theirs]"},
+		},
+		"the field itself is changed": {
+			[]string{settings},
+			func(w *world) { w.edit("ConfigMap", "settings", "green", "data", "color") },
+			report.Conflict,
+			[]string{".data.color"},
+			[]string{"ConfigMap settings [color:green size:1]"},
+		},
+		"the object goes":         {[]string{settings}, func(w *world) { w.remove(cluster.ConfigMapKind, "settings") }, "", nil, []string{"ConfigMap settings [color:blue]"}},
+		"what is to go has gone":  {[]string{settings, account}, func(w *world) { w.remove(kube.GroupVersionKind{Version: "v1", Kind: "ServiceAccount"}, "web") }, "", nil, []string{"ConfigMap settings [color:blue]"}},
+		"what is to go is edited": {[]string{settings, account}, func(w *world) { w.edit("ServiceAccount", "web", false, "automountServiceAccountToken") }, "", nil, []string{"ConfigMap settings [color:blue]"}},
+		"what is to go is another one": {[]string{settings, account}, func(w *world) {
+			w.remove(kube.GroupVersionKind{Version: "v1", Kind: "ServiceAccount"}, "web")
+			w.server.Put(w.T, "{apiVersion: v1, kind: ServiceAccount, metadata: {name: web, namespace: shop}}")
+		}, "", nil, []string{"ConfigMap settings [color:blue]", "ServiceAccount web"}},
+		"the namespace goes": {nil, func(w *world) {
+			live, err := w.Cluster.Get(w.Context(), cluster.NamespaceKind, "", "shop")
+			if err == nil {
+				err = w.Cluster.Delete(w.Context(), live, cluster.DeleteOptions{})
+			}
+			if err != nil {
+				w.Fatal(err)
+			}
+		}, report.NotFound, []string{"namespace shop does not exist"}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			if test.before != nil {
+				w.deploy(w.release("1.0.0", test.before...), engine.PlanOptions{})
+			}
+			plan, err := w.Plan(t.Context(), w.release("2.0.0", settingsTwo), engine.PlanOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			test.meanwhile(w)
+			if err := w.Apply(t.Context(), plan, engine.ApplyOptions{}); test.code != "" || err != nil {
+				w.failed(err, test.code, test.says...)
+			}
+			w.same("objects", w.everything(), test.there)
+		})
+	}
+}
+
+// TestRestless: an object that somebody changes all the time is changed by its fields; one for which that does not help is
+// given up.
+func TestRestless(t *testing.T) {
+	w := newWorld(t)
+	w.deploy(w.release("1.0.0", settings), engine.PlanOptions{})
+	n := 0
+	w.server.Answer = func(_ http.ResponseWriter, r *http.Request) bool {
+		if r.Method == http.MethodPatch && strings.HasSuffix(r.URL.Path, "/configmaps/settings") {
+			n++
+			w.edit("ConfigMap", "settings", fmt.Sprint(n), "data", "count")
+		}
+		return false
+	}
+	w.deploy(w.release("2.0.0", settingsTwo), engine.PlanOptions{})
+	w.same("objects", w.everything(), []string{fmt.Sprintf("ConfigMap settings [color:blue count:%d]", n)})
+	w.refuse(apierrors.NewConflict(kube.GroupResource{Resource: "configmaps"}, "settings", errors.New("the object has been modified")), http.MethodPatch, "/configmaps/settings")
+	_, err := w.Plan(t.Context(), w.release("3.0.0", settings), engine.PlanOptions{})
+	w.failed(err, report.Conflict, "ConfigMap shop/settings is changed by somebody else all the time", "run the command again")
+}
+
+// TestRepair: what somebody has changed is brought back, and nothing else; looking needs no right to write.
+func TestRepair(t *testing.T) {
+	for name, test := range map[string]struct {
+		hand    func(*world)
+		code    report.Code // of the first attempt; the second is with force
+		says    []string
+		actions []string
+		changed []string // fields of the plan
+		there   string   // the ConfigMap
+	}{
+		"nothing":                {hand: func(*world) {}, there: "[color:red size:1]"},
+		"a field was edited":     {hand: func(w *world) { w.edit("ConfigMap", "settings", "green", "data", "color") }, actions: []string{"update ConfigMap settings"}, changed: []string{`data.color: "green" → "red" (controller)`}, there: "[color:red size:1]"},
+		"a field was removed":    {hand: func(w *world) { w.edit("ConfigMap", "settings", map[string]any{"color": "red"}, "data") }, actions: []string{"update ConfigMap settings"}, changed: []string{`data.size:  → "1" ()`}, there: "[color:red size:1]"},
+		"a field was added":      {hand: func(w *world) { w.edit("ConfigMap", "settings", "theirs", "data", "other") }, there: "[color:red other:theirs size:1]"},
+		"the object was deleted": {hand: func(w *world) { w.remove(cluster.ConfigMapKind, "settings") }, actions: []string{"create ConfigMap settings"}, there: "[color:red size:1]"},
+		"the object was made anew": {hand: func(w *world) {
+			w.remove(cluster.ConfigMapKind, "settings")
+			w.server.Put(w.T, strings.Replace(settings, "name: settings", "name: settings, namespace: shop", 1))
+		}, actions: []string{"adopt ConfigMap settings"}, changed: []string{fmt.Sprintf("metadata.labels:  → {%q:%q} ()", engine.LabelRelease, demo.ID())}, there: "[color:red size:1]"},
+		"somebody else applies it": {hand: func(w *world) {
+			w.applyAs("argo", "/api/v1/namespaces/shop/configmaps/settings", "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings, namespace: shop}, data: {color: green}}")
+		}, code: report.Conflict, says: []string{`data.color ("argo")`, "--force-conflicts"}, actions: []string{"update ConfigMap settings"}, changed: []string{`data.color: "green" → "red" (argo)`}, there: "[color:red size:1]"},
+		"a workload was scaled": {hand: func(w *world) { w.edit("Deployment", "web", int64(3), "spec", "replicas") }, there: "[color:red size:1]"},
+		"an image was changed": {hand: func(w *world) {
+			w.edit("Deployment", "web", []any{map[string]any{"name": "web", "image": "evil"}}, "spec", "template", "spec", "containers")
+		}, actions: []string{"update Deployment web"}, changed: []string{`spec.template.spec.containers[name=web].image: "evil" → "registry/web:1" (controller)`}, there: "[color:red size:1]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.deploy(w.release("1.0.0", settings, strings.Replace(deployment, "spec: {containers", "spec: {serviceAccountName: web, containers", 1)), engine.PlanOptions{})
+			test.hand(w)
+			s, err := w.State(t.Context(), demo)
+			if err != nil {
+				t.Fatal(err)
+			}
+			releases, unread, err := w.Deployed(t.Context(), []*engine.State{s})
+			if err != nil || len(unread) > 0 {
+				t.Fatal(err, unread)
+			}
+			w.server.Requests()
+			look, err := w.Plan(t.Context(), releases[0], engine.PlanOptions{Restore: true, Look: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.same("seen", actions(look), test.actions)
+			var changed []string
+			for _, c := range look.Changes {
+				for _, f := range c.Fields {
+					changed = append(changed, fmt.Sprintf("%s: %s → %s (%s)", f.Path, f.From, f.To, f.Manager))
+				}
+			}
+			w.same("fields", changed, test.changed)
+			if requests := w.server.Requests(); slices.ContainsFunc(requests, func(r string) bool { return !strings.HasPrefix(r, "GET ") }) {
+				t.Errorf("looking does more than that: %q", requests)
+			}
+			releases[0].Operation = "repair"
+			options := engine.PlanOptions{Restore: true}
+			if test.code != "" {
+				_, err := w.Plan(t.Context(), releases[0], options)
+				w.failed(err, test.code, test.says...)
+				options.Force = true
+			}
+			w.deploy(releases[0], options)
+			if got := w.everything()[0]; got != "ConfigMap settings "+test.there {
+				t.Errorf("afterwards %s, want %s", got, test.there)
+			}
+			replicas := w.server.Object("Deployment", "shop", "web").Object["spec"].(map[string]any)["replicas"]
+			if want := map[bool]int64{true: 3, false: 1}[name == "a workload was scaled"]; replicas != want {
+				t.Errorf("%v replicas, want %d", replicas, want)
+			}
+		})
+	}
+}
+
+const job = `{apiVersion: batch/v1, kind: Job, metadata: {name: migrate}, spec: {ttlSecondsAfterFinished: 60,
+template: {spec: {restartPolicy: Never, containers: [{name: migrate, image: "registry/migrate:1"}]}}}}`
+
+var (
+	jobTwo  = strings.Replace(job, "migrate:1", "migrate:2", 1)
+	jobKind = kube.GroupVersionKind{Group: "batch", Version: "v1", Kind: "Job"}
+)
+
+// TestEndedJobs: a Job that has ended is not run again by any verb, whether it is still there or not, until another one is
+// wanted or somebody asks for it.
+func TestEndedJobs(t *testing.T) {
+	w := newWorld(t)
+	jobs := func(image string) *engine.Release {
+		r := w.release("1", strings.Replace(job, "migrate:1", "migrate:"+image, 1))
+		return &r
+	}
+	for _, step := range []struct {
+		name    string
+		gone    bool // the cluster has deleted the Job, as it has ended some time ago
+		release *engine.Release
+		change  func(*engine.Release)
+		options engine.PlanOptions
+		actions []string
+	}{
+		{name: "first", release: jobs("1"), actions: []string{"create Job migrate"}},
+		{name: "again", release: jobs("1")},
+		{name: "again when it is gone", gone: true, release: jobs("1")},
+		{name: "repair", release: jobs("1"), options: engine.PlanOptions{Restore: true}},
+		{name: "as another version", release: jobs("1"), change: func(r *engine.Release) { r.Version = "1.1" }},
+		{name: "another one", release: jobs("2"), actions: []string{"create Job migrate"}},
+		{name: "back to the first, which has ended", release: jobs("1"), change: func(r *engine.Release) { r.Back = true }, actions: []string{"delete Job migrate"}},
+		{name: "back again", release: jobs("1"), change: func(r *engine.Release) { r.Back = true }},
+		{name: "forward again", release: jobs("2"), actions: []string{"create Job migrate"}},
+		{name: "it is asked for", gone: true, release: jobs("2"), options: engine.PlanOptions{Replace: []string{"Job/migrate"}}, actions: []string{"create Job migrate"}},
+		{name: "it is asked for while the ended one is there", release: jobs("2"), options: engine.PlanOptions{Replace: []string{"Job/migrate"}}, actions: []string{"replace Job migrate"}},
+		{name: "removal", release: &engine.Release{Key: demo, Operation: "remove"}, actions: []string{"delete Job migrate"}},
+		{name: "another life", release: jobs("2"), actions: []string{"create Job migrate"}},
+	} {
+		if step.gone {
+			w.remove(jobKind, "migrate")
+		}
+		if step.change != nil {
+			step.change(step.release)
+		}
+		w.restart()
+		w.same(step.name, actions(w.deploy(*step.release, step.options)), step.actions)
+	}
+}
+
+// TestImmutable: what cannot be changed in place is replaced where nothing is lost, or where somebody asks for that and it is
+// said what it costs.
+func TestImmutable(t *testing.T) {
+	refusal := func(kind, resource, name string) func(*world) {
+		return func(w *world) {
+			refused := apierrors.NewInvalid(kube.GroupKind{Kind: kind}, name, field.ErrorList{field.Invalid(field.NewPath("spec"), "", "field is immutable")})
+			w.server.Answer = func(rw http.ResponseWriter, r *http.Request) bool {
+				gone := w.server.Object(kind, "shop", name) == nil
+				if gone || r.Method != http.MethodPatch || !strings.HasSuffix(r.URL.Path, "/"+resource+"/"+name) {
+					return false
+				}
+				clustertest.Fail(rw, refused)
+				return true
+			}
+		}
+	}
+	binding := "{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: web}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: %s}}"
+	for name, test := range map[string]struct {
+		before, after string
+		rule          func(*world)
+		code          report.Code
+		says          []string
+		replace       string // what is asked for then; "" for nothing
+		action        string
+	}{
+		"a binding to another role": {fmt.Sprintf(binding, "view"), fmt.Sprintf(binding, "edit"), nil, "", nil, "", "replace RoleBinding web"},
+		"a Job that has ended":      {job, jobTwo, refusal("Job", "jobs", "migrate"), "", nil, "", "replace Job migrate"},
+		"a Job that is running": {job, jobTwo, func(w *world) {
+			w.edit("Job", "migrate", map[string]any{"active": int64(1)}, "status")
+			refusal("Job", "jobs", "migrate")(w)
+		}, report.Refused, []string{"Job shop/migrate", "still running"}, "-", ""},
+		"a selector of a Deployment": {
+			deployment, strings.ReplaceAll(deployment, "app: web", "app: shop"), refusal("Deployment", "deployments", "web"),
+			report.Refused,
+			[]string{"Deployment shop/web", "field is immutable", "cannot be changed in place", "--replace Deployment/web"},
+			"Deployment/web", "replace Deployment web",
+		},
+		"a volume claim": {
+			volume, strings.Replace(volume, "{requests", "{limits: {storage: 2Gi}, requests", 1), refusal("PersistentVolumeClaim", "persistentvolumeclaims", "data"),
+			report.Refused,
+			[]string{"PersistentVolumeClaim shop/data", "the data in its volume would be lost"},
+			"-", "",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.deploy(w.release("1.0.0", test.before), engine.PlanOptions{})
+			if test.rule != nil {
+				test.rule(w)
+			}
+			release := w.release("2.0.0", test.after)
+			var options engine.PlanOptions
+			if test.code != "" {
+				_, err := w.Plan(t.Context(), release, options)
+				w.failed(err, test.code, test.says...)
+				options.Replace = []string{test.replace}
+			}
+			if test.action != "" {
+				w.same("plan", actions(w.deploy(release, options)), []string{test.action})
+			}
+		})
+	}
+}
+
+// TestMatchAndRebuild: whose record is lost has it written again from what the cluster has.
+func TestMatchAndRebuild(t *testing.T) {
+	w := newWorld(t, strings.Replace(account, "name: web", "name: theirs, namespace: shop", 1))
+	release := w.release("1.0.0", settings, account, deployment)
+	w.deploy(release, engine.PlanOptions{})
+	for _, secret := range w.server.Names("Secret") {
+		_, name, _ := strings.Cut(secret, "/")
+		if err := w.Cluster.Delete(t.Context(), w.server.Object("Secret", cluster.SystemNamespace, name), cluster.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.edit("ConfigMap", "settings", "green", "data", "color")
+	found, err := w.Labelled(t.Context(), engine.Kinds)
+	var labelled []string
+	for _, f := range found {
+		labelled = append(labelled, f.Key.String()+" "+f.Object.GetKind()+" "+f.Object.GetName())
+	}
+	w.same("by label", labelled, []string{"shop/demo ConfigMap settings", "shop/demo Deployment web", "shop/demo ServiceAccount web"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	release = w.release("1.0.0", settings, account, deployment, "{apiVersion: v1, kind: Secret, metadata: {name: none}}",
+		strings.Replace(account, "web", "theirs", 1), "{apiVersion: other.com/v1, kind: Monitor, metadata: {name: m}}")
+	w.server.Requests()
+	match, err := w.Match(t.Context(), release)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if writes := w.writes(); len(writes) > 0 {
+		t.Errorf("comparing writes: %q", writes)
+	}
+	names := func(refs ...schema.ObjectRef) string {
+		var all []string
+		for _, ref := range refs {
+			all = append(all, ref.Kind+" "+ref.Name)
+		}
+		return strings.Join(all, ", ")
+	}
+	var same []schema.ObjectRef
+	for _, o := range match.Objects {
+		same = append(same, o.ObjectRef)
+	}
+	w.same("match", []string{names(same...), names(match.Changed...), names(match.Missing...), names(match.Foreign...)}, []string{
+		"ServiceAccount web, Deployment web", "ConfigMap settings", "Secret none", "ServiceAccount theirs",
+	})
+
+	w.applyAs(cluster.FieldManager, "/api/v1/namespaces/shop/configmaps/settings", "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings, namespace: shop, labels: {"+
+		engine.LabelRelease+": "+demo.ID()+"}}, data: {color: red, size: '1'}}")
+	release = w.release("1.0.0", settings, account, deployment)
+	for _, damage := range []string{"", "{data: {state.json.gz: AAAA}, immutable: true}"} {
+		if damage != "" {
+			w.server.Put(t, strings.Replace(damage, "{", "{apiVersion: v1, kind: Secret, metadata: {name: "+engine.RecordName(demo)+", namespace: solutionctl-system}, ", 1))
+		}
+		if match, err = w.Match(t.Context(), release); err == nil {
+			err = w.Rebuild(t.Context(), match)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.same("record", w.record(), []string{"current 1 add done 1.0.0"})
+		w.same("plan", actions(w.deploy(w.release("1.0.0", settings, account, deployment), engine.PlanOptions{})), nil)
+	}
+	w.same("upgrade", actions(w.deploy(w.release("2.0.0", settingsTwo), engine.PlanOptions{Force: true})), []string{
+		"update ConfigMap settings", "delete Deployment web", "delete ServiceAccount web",
+	})
+}

@@ -1,0 +1,647 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	kube "k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/cluster/clustertest"
+	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+const (
+	settings    = "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, data: {color: red, size: '1'}}"
+	settingsTwo = "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, data: {color: blue}}"
+	account     = "{apiVersion: v1, kind: ServiceAccount, metadata: {name: web}}"
+	deployment  = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: 1, selector: {matchLabels: {app: web}},
+template: {metadata: {labels: {app: web}}, spec: {containers: [{name: web, image: "registry/web:1"}]}}}}`
+	volume = "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data}, spec: {resources: {requests: {storage: 1Gi}}}}"
+)
+
+var deploymentKind = kube.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
+
+// TestLife is the life of a release, from its first deployment until nothing is left of it but its history.
+func TestLife(t *testing.T) {
+	w := newWorld(t)
+	for _, step := range []struct {
+		name    string
+		before  func()
+		release engine.Release
+		actions []string // of the plan
+		there   []string // afterwards
+		record  []string
+	}{
+		{
+			name: "first deployment", release: w.release("1.0.0", deployment, settings, account),
+			actions: []string{"create ServiceAccount web", "create ConfigMap settings", "create Deployment web"},
+			there:   []string{"ConfigMap settings [color:red size:1]", "ServiceAccount web", "Deployment web"},
+			record:  []string{"current 1 add done 1.0.0"},
+		},
+		{
+			name: "again", release: w.release("1.0.0", settings, account, deployment),
+			there:  []string{"ConfigMap settings [color:red size:1]", "ServiceAccount web", "Deployment web"},
+			record: []string{"current 1 add done 1.0.0"},
+		},
+		{
+			name: "upgrade that changes one object and removes another", release: w.release("2.0.0", settingsTwo, deployment),
+			actions: []string{"update ConfigMap settings", "delete ServiceAccount web"},
+			there:   []string{"ConfigMap settings [color:blue]", "Deployment web"},
+			record:  []string{"current 2 add done 2.0.0", "history 1 add done 1.0.0"},
+		},
+		{
+			name: "the same objects as another version", release: w.release("2.0.1", settingsTwo, deployment),
+			there:  []string{"ConfigMap settings [color:blue]", "Deployment web"},
+			record: []string{"current 3 add done 2.0.1", "history 2 add done 2.0.0", "history 1 add done 1.0.0"},
+		},
+		{
+			name: "somebody has deleted an object", release: w.release("2.0.1", settingsTwo, deployment),
+			before:  func() { w.remove(cluster.ConfigMapKind, "settings") },
+			actions: []string{"create ConfigMap settings"},
+			there:   []string{"ConfigMap settings [color:blue]", "Deployment web"},
+			record:  []string{"current 4 add done 2.0.1", "history 3 add done 2.0.1", "history 2 add done 2.0.0", "history 1 add done 1.0.0"},
+		},
+		{
+			name: "data that is never deleted as a side effect", release: w.release("3.0.0", volume),
+			actions: []string{"create PersistentVolumeClaim data", "delete Deployment web", "delete ConfigMap settings"},
+			there:   []string{"PersistentVolumeClaim data"},
+			record:  []string{"current 5 add done 3.0.0", "history 4 add done 2.0.1", "history 3 add done 2.0.1", "history 2 add done 2.0.0", "history 1 add done 1.0.0"},
+		},
+		{
+			name: "removal", release: w.release(""),
+			actions: []string{"keep PersistentVolumeClaim data"},
+			there:   []string{"PersistentVolumeClaim data"},
+			record:  []string{"current 6 remove done", "history 5 add done 3.0.0", "history 4 add done 2.0.1", "history 3 add done 2.0.1", "history 2 add done 2.0.0", "history 1 add done 1.0.0"},
+		},
+		{
+			name: "removal of the data, which is asked for", release: engine.Release{Key: demo, Operation: "purge", Delete: []schema.ObjectRef{
+				{APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: "shop", Name: "data"},
+			}},
+			actions: []string{"delete PersistentVolumeClaim data"},
+			record:  []string{"current 7 purge done", "history 6 remove done", "history 5 add done 3.0.0", "history 4 add done 2.0.1", "history 3 add done 2.0.1", "history 2 add done 2.0.0"},
+		},
+	} {
+		t.Run(step.name, func(t *testing.T) {
+			w := &world{T: t, server: w.server, events: w.events}
+			w.restart()
+			if step.before != nil {
+				step.before()
+			}
+			w.server.Requests()
+			plan, err := w.Plan(t.Context(), step.release, engine.PlanOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if writes := w.writes(); len(writes) > 0 {
+				t.Errorf("a plan writes: %q", writes)
+			}
+			w.same("plan", actions(plan), step.actions)
+			if err := w.Apply(t.Context(), plan, engine.ApplyOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			if writes := w.writes(); step.name == "again" && len(writes) > 0 {
+				t.Errorf("nothing is to be done, and it writes: %q", writes)
+			}
+			w.same("objects", w.everything(), step.there)
+			w.same("record", w.record(), step.record)
+		})
+	}
+	// The content of every revision that one could go back to is kept, and no other. Revisions 2 and 3 have the same.
+	var kept int
+	for _, name := range w.server.Names("Secret") {
+		if strings.Contains(name, "/content.") {
+			kept++
+		}
+	}
+	if kept != 3 { // of 2 to 4, of 5, and the empty one of 6 and 7
+		t.Errorf("%d contents are kept: %q", kept, w.server.Names("Secret"))
+	}
+	if err := w.Forget(t.Context(), demo); err != nil {
+		t.Fatal(err)
+	}
+	if left := w.server.Names("Secret"); len(left) > 0 {
+		t.Errorf("nothing is known any more, and there are %q", left)
+	}
+}
+
+// TestOrder: what is about to be done is on record before it is done; the phases follow each other, removal backwards; what
+// is no longer needed goes before the release is called done, in the last write.
+func TestOrder(t *testing.T) {
+	w := newWorld(t)
+	w.server.Requests()
+	digest := regexp.MustCompile(`[0-9a-f]{64}`)
+	order := func() []string {
+		var short []string
+		for _, write := range w.writes() {
+			short = append(short, digest.ReplaceAllString(strings.TrimPrefix(strings.Replace(write, " /", " ", 1), "/"), "DIGEST"))
+		}
+		return short
+	}
+	id := demo.ID()
+	const secrets = "api/v1/namespaces/solutionctl-system/secrets"
+	w.deploy(w.release("1.0.0", deployment, settings, account), engine.PlanOptions{})
+	w.same("first", order(), []string{
+		"POST " + secrets, "PATCH api/v1/namespaces/solutionctl-system", "POST " + secrets, // the namespace is made for the first record
+		"POST " + secrets, // content
+		"PATCH api/v1/namespaces/shop/serviceaccounts/web", "PATCH api/v1/namespaces/shop/configmaps/settings", "PATCH apis/apps/v1/namespaces/shop/deployments/web",
+		"PUT " + secrets + "/state." + id,
+	})
+	for i := range 5 {
+		w.deploy(w.release(fmt.Sprintf("1.%d.0", i+1), deployment, strings.Replace(settings, "red", fmt.Sprint("c", i), 1), account), engine.PlanOptions{})
+	}
+	order()
+	w.deploy(w.release("2.0.0", settingsTwo), engine.PlanOptions{})
+	w.same("upgrade", order(), []string{
+		"PUT " + secrets + "/state." + id, "POST " + secrets,
+		"PATCH api/v1/namespaces/shop/configmaps/settings",
+		"DELETE apis/apps/v1/namespaces/shop/deployments/web", "DELETE api/v1/namespaces/shop/serviceaccounts/web",
+		"DELETE " + secrets + "/content." + id + ".DIGEST", // of the first release, which leaves the history
+		"PUT " + secrets + "/state." + id,
+	})
+}
+
+// TestKilled ends an upgrade at each of its writes, before the server has it and after. Whoever runs it again, knowing nothing,
+// finishes it, and then everything is as if nothing had happened: the objects, the history and what is stored.
+func TestKilled(t *testing.T) {
+	upgrade := func(w *world) engine.Release { return w.release("2.0.0", settingsTwo, deployment, volume) }
+	start := func(t *testing.T) *world {
+		w := newWorld(t)
+		w.deploy(w.release("1.0.0", settings, account), engine.PlanOptions{})
+		return w
+	}
+	undisturbed := start(t)
+	undisturbed.deploy(upgrade(undisturbed), engine.PlanOptions{})
+	want, record, stored := undisturbed.everything(), undisturbed.record(), undisturbed.server.Names("Secret")
+	for _, served := range []bool{false, true} {
+		for n := int64(1); ; n++ {
+			w := start(t)
+			ctx, kill := context.WithCancel(t.Context())
+			plan, err := w.Plan(ctx, upgrade(w), engine.PlanOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			killed := w.killAt(n, served, kill)
+			err = w.Apply(ctx, plan, engine.ApplyOptions{})
+			kill()
+			if !killed() {
+				if err != nil || n < 8 { // record, content, three objects, one removed, the record: at least
+					t.Errorf("it ended after %d writes: %v", n-1, err)
+				}
+				break
+			}
+			if report.CodeOf(err) != report.Interrupted || !strings.Contains(strings.Join(report.Hints(err), ""), "run the same command again") {
+				t.Errorf("write %d, served %t: %v", n, served, err)
+			}
+			w.server.Answer = nil
+			w.restart()
+			w.deploy(upgrade(w), engine.PlanOptions{})
+			w.same(fmt.Sprintf("objects after write %d, served %t", n, served), w.everything(), want)
+			w.same(fmt.Sprintf("record after write %d, served %t", n, served), w.record(), record)
+			w.same(fmt.Sprintf("stored after write %d, served %t", n, served), w.server.Names("Secret"), stored)
+		}
+	}
+}
+
+// TestOtherWorkAfterAKill: what was begun and is not finished, but replaced by something else, is part of the history, and
+// what it made is removed.
+func TestOtherWorkAfterAKill(t *testing.T) {
+	w := newWorld(t)
+	w.deploy(w.release("1.0.0", settings), engine.PlanOptions{})
+	ctx, kill := context.WithCancel(t.Context())
+	plan, err := w.Plan(ctx, w.release("2.0.0", settings, account, deployment), engine.PlanOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.killAt(4, false, kill) // record, content, account, and then the deployment
+	w.failed(w.Apply(ctx, plan, engine.ApplyOptions{}), report.Interrupted)
+	w.server.Answer = nil
+	w.restart()
+	w.same("record", w.record(), []string{"current 1 add done 1.0.0", "pending 2 add pending 2.0.0"})
+	w.same("objects", w.everything(), []string{"ConfigMap settings [color:red size:1]", "ServiceAccount web"})
+
+	plan = w.deploy(w.release("1.0.0", settings), engine.PlanOptions{})
+	if plan.Resumes == nil || plan.Resumes.Version != "2.0.0" {
+		t.Errorf("the plan does not say what was begun: %+v", plan.Resumes)
+	}
+	w.same("plan", actions(plan), []string{"delete ServiceAccount web"})
+	w.same("record", w.record(), []string{"current 3 add done 1.0.0", "history 2 add replaced 2.0.0", "history 1 add done 1.0.0"})
+}
+
+// lock is lost after some questions.
+type lock struct{ left int }
+
+func (l *lock) Check() error {
+	if l.left--; l.left < 0 {
+		return report.Errorf(report.Interrupted, "the lock was lost")
+	}
+	return nil
+}
+
+// TestLostLock: whoever has lost the lock writes nothing any more, wherever it is in its work.
+func TestLostLock(t *testing.T) {
+	want := []string{
+		"", "POST secrets", // the record
+		"POST secrets", // the content
+		"PATCH serviceaccounts", "PATCH configmaps", "PATCH deployments", "PUT secrets",
+	}
+	for left := range want {
+		w := newWorld(t, "{apiVersion: v1, kind: Namespace, metadata: {name: solutionctl-system}}")
+		plan, err := w.Plan(t.Context(), w.release("1.0.0", deployment, settings, account), engine.PlanOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.server.Requests()
+		err = w.Apply(cluster.WithGuard(t.Context(), &lock{left}), plan, engine.ApplyOptions{})
+		var wrote []string
+		for _, write := range w.writes() {
+			method, path, _ := strings.Cut(write, " ")
+			parts := strings.Split(path, "/")
+			wrote = append(wrote, method+" "+parts[slices.Index(parts, "namespaces")+2])
+		}
+		w.same(fmt.Sprintf("lost after %d", left), wrote, want[1:left+1])
+		if left < len(want)-1 {
+			w.failed(err, report.Interrupted, "the lock was lost")
+		} else if err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestPrepare: what the caller has to do is done once, when everything is on record and before anything is changed; when it
+// goes wrong, nothing is.
+func TestPrepare(t *testing.T) {
+	w := newWorld(t, "{apiVersion: v1, kind: Namespace, metadata: {name: solutionctl-system}}")
+	second := w.release("1.0.0", account)
+	second.Name = "other"
+	releases := []engine.Release{w.release("1.0.0", settings), second}
+	var calls int
+	prepare := func(answer error) error {
+		plans, err := w.PlanAll(t.Context(), releases, engine.PlanOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.server.Requests()
+		return w.ApplyAll(t.Context(), plans, engine.ApplyOptions{Prepare: func(context.Context) error {
+			calls++
+			if writes := w.writes(); slices.ContainsFunc(writes, func(r string) bool { return !strings.Contains(r, "/solutionctl-system/") }) {
+				t.Errorf("before: %q", writes)
+			}
+			for _, r := range releases {
+				if s, err := w.State(t.Context(), r.Key); err != nil || s.Pending == nil && s.Current == nil {
+					t.Errorf("%s is not on record: %v", r.Key, err)
+				}
+			}
+			return answer
+		}})
+	}
+	broken := errors.New("broken")
+	if err := prepare(broken); !errors.Is(err, broken) || calls != 1 || len(w.everything()) > 0 {
+		t.Errorf("%v, %d calls, %q", err, calls, w.everything())
+	}
+	if err := prepare(nil); err != nil || calls != 2 || len(w.everything()) != 2 {
+		t.Errorf("%v, %d calls, %q", err, calls, w.everything())
+	}
+	if err := prepare(nil); err != nil || calls != 3 {
+		t.Errorf("nothing to do: %v, %d calls", err, calls)
+	}
+}
+
+// TestApplyAll: what goes wrong with one release does not stop the others, and all errors are told.
+func TestApplyAll(t *testing.T) {
+	w := newWorld(t, "{apiVersion: v1, kind: Namespace, metadata: {name: prod}}")
+	second := engine.Release{Key: engine.Key{Namespace: "prod", Name: "demo"}, Version: "1.0.0", Operation: "add"}
+	second.Objects = append(second.Objects, parse(t, strings.Replace(settings, "name: settings", "name: settings, namespace: prod", 1)))
+	third := w.release("1.0.0", account)
+	third.Name = "third"
+	plans, err := w.PlanAll(t.Context(), []engine.Release{w.release("1.0.0", settings), second, third}, engine.PlanOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.refuse(apierrors.NewForbidden(kube.GroupResource{Resource: "configmaps"}, "settings", errors.New("quota is full")), http.MethodPatch, "/prod/configmaps/settings")
+	err = w.ApplyAll(t.Context(), plans, engine.ApplyOptions{})
+	w.failed(err, report.Refused, "deploy prod/demo: ", "quota is full")
+	if strings.Contains(err.Error(), "shop/") {
+		t.Errorf("nothing is wrong with them: %v", err)
+	}
+	w.same("objects", w.everything(), []string{"ConfigMap settings [color:red size:1]", "ServiceAccount web"})
+	states, err := w.States(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, s := range states {
+		got = append(got, fmt.Sprint(s.Key, " done ", s.Current != nil, ", begun ", s.Pending != nil))
+	}
+	w.same("states", got, []string{"prod/demo done false, begun true", "shop/demo done true, begun false", "shop/third done true, begun false"})
+	some, err := w.StatesIn(t.Context(), "shop")
+	if err != nil || len(some) != 2 || some[0].Key != demo {
+		t.Errorf("%v, %v", some, err)
+	}
+	if err := w.Forget(t.Context(), demo); report.CodeOf(err) != report.InUse {
+		t.Errorf("there are objects, and they are forgotten: %v", err)
+	}
+}
+
+// TestOutrun: of two plans for the same state, one is carried out.
+func TestOutrun(t *testing.T) {
+	w := newWorld(t)
+	w.deploy(w.release("1.0.0", settings), engine.PlanOptions{})
+	var plans []*engine.Plan
+	for _, version := range []string{"2.0.0", "3.0.0"} {
+		plan, err := w.Plan(t.Context(), w.release(version, settingsTwo, account), engine.PlanOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		plans = append(plans, plan)
+	}
+	if err := w.Apply(t.Context(), plans[1], engine.ApplyOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.server.Requests()
+	w.failed(w.Apply(t.Context(), plans[0], engine.ApplyOptions{}), report.Locked, "changed by somebody else", "run the command again")
+	if writes := w.writes(); len(writes) != 1 || !strings.Contains(writes[0], "/state.") {
+		t.Errorf("after the attempt to write the record: %q", writes)
+	}
+	w.same("record", w.record(), []string{"current 2 add done 3.0.0", "history 1 add done 1.0.0"})
+}
+
+// TestLostAnswer: a record whose answer was lost was written all the same, and that is seen.
+func TestLostAnswer(t *testing.T) {
+	w := newWorld(t)
+	var lost bool
+	w.server.Answer = func(rw http.ResponseWriter, r *http.Request) bool {
+		if lost || r.Method != http.MethodPut || r.Context().Value(servedKey{}) != nil {
+			return false
+		}
+		lost = true
+		w.server.ServeHTTP(httptest.NewRecorder(), r.WithContext(context.WithValue(r.Context(), servedKey{}, true)))
+		conflict := apierrors.NewConflict(kube.GroupResource{Resource: "secrets"}, "state", errors.New("the object has been modified")) // as a second try gets it
+		clustertest.Fail(rw, conflict)
+		return true
+	}
+	w.deploy(w.release("1.0.0", settings), engine.PlanOptions{})
+	w.same("record", w.record(), []string{"current 1 add done 1.0.0"})
+	if !lost {
+		t.Error("nothing was lost")
+	}
+}
+
+// TestGoingBack: what was deployed is stored with every revision.
+func TestGoingBack(t *testing.T) {
+	w := newWorld(t)
+	w.deploy(w.release("1.0.0", settings, account), engine.PlanOptions{})
+	w.deploy(w.release("2.0.0", settingsTwo), engine.PlanOptions{})
+	s, err := w.State(t.Context(), demo)
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects, err := w.Objects(t.Context(), demo, &s.History[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.deploy(engine.Release{Key: demo, Version: "1.0.0", Operation: "rollback", Objects: objects}, engine.PlanOptions{})
+	w.same("objects", w.everything(), []string{"ConfigMap settings [color:red size:1]", "ServiceAccount web"})
+	w.same("record", w.record(), []string{"current 3 rollback done 1.0.0", "history 2 add done 2.0.0", "history 1 add done 1.0.0"})
+}
+
+// TestDefinitionsAndInstances: a kind is used as soon as it is served, and its definition stays when the release goes.
+func TestDefinitionsAndInstances(t *testing.T) {
+	const (
+		definition = `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: pizzas.example.com}, spec: {group: example.com,
+scope: Namespaced, names: {kind: Pizza, plural: pizzas}, versions: [{name: v1, served: true, storage: true}]}}`
+		pizza = "{apiVersion: example.com/v1, kind: Pizza, metadata: {name: margherita}, spec: {size: 30}}"
+	)
+	w := newWorld(t)
+	plan := w.deploy(w.release("1.0.0", pizza, "{apiVersion: other.com/v1, kind: Monitor, metadata: {name: m}}", definition), engine.PlanOptions{})
+	w.same("plan", actions(plan), []string{"create CustomResourceDefinition pizzas.example.com", "create Pizza margherita", "skip Monitor m"})
+	if w.server.Object("Pizza", "shop", "margherita") == nil {
+		t.Error("there is no instance")
+	}
+	plan = w.deploy(w.release(""), engine.PlanOptions{})
+	w.same("plan", actions(plan), []string{"delete Pizza margherita", "keep CustomResourceDefinition pizzas.example.com"})
+	w.same("objects", w.everything(), []string{"CustomResourceDefinition pizzas.example.com"})
+}
+
+// TestContent: what is too large for one Secret is stored in several, and comes back; what nothing refers to goes.
+func TestContent(t *testing.T) {
+	w := newWorld(t)
+	large := make([]byte, 1<<20)
+	seed := uint32(1)
+	for i := range large { // it does not compress
+		seed = seed*1664525 + 1013904223
+		large[i] = byte(seed >> 24)
+	}
+	store := func(data []byte) string {
+		t.Helper()
+		digest, err := w.StoreContent(t.Context(), "owner", data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return digest
+	}
+	digest := store(large)
+	parts := w.server.Names("Secret")
+	if len(parts) != 2 {
+		t.Fatalf("%q", parts)
+	}
+	check := func(when string) {
+		t.Helper()
+		if back, err := w.LoadContent(t.Context(), "owner", digest); err != nil || string(back) != string(large) {
+			t.Errorf("%s: %d bytes, %v", when, len(back), err)
+		}
+	}
+	check("as it was stored")
+	name := func(i int) string { _, short, _ := strings.Cut(parts[i], "/"); return short }
+	for i := range parts {
+		live := w.server.Object("Secret", cluster.SystemNamespace, name(i))
+		if err := w.Cluster.Delete(t.Context(), live, cluster.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		_, err := w.LoadContent(t.Context(), "owner", digest)
+		w.failed(err, report.NotFound, name(i))
+		store(large)
+		check(fmt.Sprintf("part %d was gone", i))
+
+		forged := w.server.Object("Secret", cluster.SystemNamespace, name(i))
+		forged.Object["data"] = map[string]any{"content.gz": "AAAA"}
+		data, err := forged.MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.server.Put(t, string(data))
+		_, err = w.LoadContent(t.Context(), "owner", digest)
+		w.failed(err, report.Corrupt, digest)
+		store(large)
+		check(fmt.Sprintf("part %d was changed", i))
+	}
+	var many strings.Builder // more than a list shows at once
+	for i := range 501 {
+		fmt.Fprintf(&many, "---\n{apiVersion: v1, kind: Secret, metadata: {name: content.owner.%03d, namespace: solutionctl-system, "+
+			"labels: {solutionctl.io/stores: content, solutionctl.io/owner: owner}, annotations: {solutionctl.io/parts: '1', solutionctl.io/digest: 'sha256:%d'}}}\n", i, i)
+	}
+	w.server.Put(t, many.String())
+	kept := store([]byte("small"))
+	if _, err := w.StoreContent(t.Context(), "other", []byte("small")); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.CollectContent(t.Context(), "owner", kept); err != nil {
+		t.Fatal(err)
+	}
+	if left := w.server.Names("Secret"); len(left) != 2 || !strings.Contains(left[0], ".other.") || !strings.Contains(left[1], ".owner.") {
+		t.Errorf("%q", left)
+	}
+	if _, err := w.StoreContent(t.Context(), "owner", make([]byte, 64<<20+1)); report.CodeOf(err) != report.Refused {
+		t.Errorf("too large: %v", err)
+	}
+}
+
+// TestManyRecords reads more records than are worth a request each.
+func TestManyRecords(t *testing.T) {
+	w := newWorld(t)
+	var releases []engine.Release
+	for i := range 40 {
+		release := w.release("1.0.0", strings.Replace(account, "web", fmt.Sprint("web-", i), 1))
+		release.Name = fmt.Sprint("demo-", i)
+		releases = append(releases, release)
+	}
+	apply := func() {
+		t.Helper()
+		plans, err := w.PlanAll(t.Context(), releases, engine.PlanOptions{})
+		if err == nil {
+			err = w.ApplyAll(t.Context(), plans, engine.ApplyOptions{})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	apply()
+	w.server.Requests()
+	apply()
+	if requests := w.server.Requests(); len(requests) > 10 || slices.ContainsFunc(requests, func(r string) bool { return !strings.HasPrefix(r, "GET ") }) {
+		t.Errorf("40 releases without a change need %d requests: %q", len(requests), requests)
+	}
+	if states, err := w.StatesIn(t.Context(), "shop", "prod"); err != nil || len(states) != 40 {
+		t.Errorf("%d, %v", len(states), err)
+	}
+	w.server.Put(t, "{apiVersion: v1, kind: Secret, metadata: {name: "+engine.RecordName(engine.Key{Namespace: "shop", Name: "demo-7"})+
+		", namespace: solutionctl-system, labels: {solutionctl.io/stores: state}}, data: {state.json.gz: AAAA}}")
+	w.server.Put(t, "{apiVersion: v1, kind: Secret, metadata: {name: state.lost.aaaaaaaa, namespace: solutionctl-system, labels: {solutionctl.io/stores: state}}}")
+	states, err := w.States(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var damaged []string
+	for _, s := range states {
+		if s.Damage != nil {
+			damaged = append(damaged, s.Key.String())
+		}
+	}
+	w.same("damaged", damaged, []string{engine.Nowhere + "/lost", "shop/demo-7"})
+	_, err = w.PlanAll(t.Context(), releases, engine.PlanOptions{})
+	w.failed(err, report.Corrupt, "deploy repair --records")
+}
+
+// TestWaiting: a release is done when what it needs works, and says why when it does not.
+func TestWaiting(t *testing.T) {
+	stuck := map[string]any{
+		"observedGeneration": int64(1), "replicas": int64(1),
+		"conditions": []any{map[string]any{"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded", "message": "it takes too long"}},
+	}
+	ready := map[string]any{
+		"observedGeneration": int64(1), "replicas": int64(1), "updatedReplicas": int64(1), "readyReplicas": int64(1), "availableReplicas": int64(1),
+		"conditions": []any{map[string]any{"type": "Available", "status": "True"}},
+	}
+	for name, test := range map[string]struct {
+		meanwhile func(*world) // as soon as it is watched
+		options   engine.ApplyOptions
+		code      report.Code
+		says      []string
+		record    string
+	}{
+		"becomes ready":    {func(w *world) { w.edit("Deployment", "web", ready, "status") }, engine.ApplyOptions{Timeout: time.Minute}, "", nil, "current 1 add done 1.0.0"},
+		"cannot become so": {func(w *world) { w.edit("Deployment", "web", stuck, "status") }, engine.ApplyOptions{Timeout: time.Minute}, report.Timeout, []string{"1 of 1 object cannot become ready", "Deployment shop/web", "progressDeadlineSeconds"}, "pending 1 add pending 1.0.0"},
+		"is deleted":       {func(w *world) { w.remove(deploymentKind, "web") }, engine.ApplyOptions{Timeout: time.Minute}, report.Timeout, []string{"Deployment shop/web: it does not exist"}, "pending 1 add pending 1.0.0"},
+		"nothing happens":  {nil, engine.ApplyOptions{Timeout: 50 * time.Millisecond}, report.Timeout, []string{"Deployment shop/web", "did not become ready in 50ms", "run the same command again"}, "pending 1 add pending 1.0.0"},
+		"nobody waits":     {nil, engine.ApplyOptions{NoWait: true}, "", nil, "current 1 add done 1.0.0"},
+		"nobody may look":  {func(w *world) { w.Error("there is no watch") }, engine.ApplyOptions{Timeout: time.Minute}, report.Timeout, []string{"Deployment shop/web", "cannot become ready"}, "pending 1 add pending 1.0.0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.server.Stall("Deployment")
+			plan, err := w.Plan(t.Context(), w.release("1.0.0", deployment), engine.PlanOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.server.Answer = func(rw http.ResponseWriter, r *http.Request) bool {
+				if r.URL.Query().Get("watch") == "" {
+					return false
+				}
+				if name == "nobody may look" {
+					clustertest.Fail(rw, apierrors.NewForbidden(kube.GroupResource{Group: "apps", Resource: "deployments"}, "", errors.New("ask for it")))
+					return true
+				}
+				if w.server.Answer = nil; test.meanwhile != nil {
+					test.meanwhile(w)
+				}
+				return false
+			}
+			if err := w.Apply(t.Context(), plan, test.options); test.code != "" || err != nil {
+				w.failed(err, test.code, test.says...)
+			}
+			w.same("record", w.record(), []string{test.record})
+		})
+	}
+}
+
+// TestFinalizers: what has to go first is waited for, and named.
+func TestFinalizers(t *testing.T) {
+	const held = "{apiVersion: v1, kind: ConfigMap, metadata: {name: held, finalizers: [example.com/hold]}}"
+	free := "{apiVersion: v1, kind: ConfigMap, metadata: {name: held, namespace: shop}}"
+	t.Run("removal", func(t *testing.T) {
+		w := newWorld(t)
+		w.deploy(w.release("1.0.0", held), engine.PlanOptions{})
+		plan, err := w.Plan(t.Context(), w.release(""), engine.PlanOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.failed(w.Apply(t.Context(), plan, engine.ApplyOptions{Timeout: 50 * time.Millisecond}), report.Timeout, "ConfigMap shop/held is still there", "finalizers: example.com/hold")
+		w.same("record", w.record(), []string{"current 1 add done 1.0.0", "pending 2 remove pending"})
+		w.server.Put(t, free)
+		w.deploy(w.release(""), engine.PlanOptions{})
+		w.same("record", w.record(), []string{"current 2 remove done", "history 1 add done 1.0.0"})
+	})
+	t.Run("in the way", func(t *testing.T) {
+		w := newWorld(t, strings.Replace(held, "name: held", "name: held, namespace: shop", 1))
+		uid := w.server.Object("ConfigMap", "shop", "held").GetUID()
+		w.remove(cluster.ConfigMapKind, "held")
+		plan, err := w.Plan(t.Context(), w.release("1.0.0", strings.Replace(free, ", namespace: shop", "", 1)), engine.PlanOptions{})
+		if err != nil || !strings.Contains(plan.Changes[0].Note, "finalizers: example.com/hold") {
+			t.Fatalf("%+v, %v", plan, err)
+		}
+		w.server.Answer = func(_ http.ResponseWriter, r *http.Request) bool {
+			if r.URL.Query().Get("watch") != "" { // it is waited for
+				w.server.Answer = nil
+				w.server.Put(t, free)
+			}
+			return false
+		}
+		if err := w.Apply(t.Context(), plan, engine.ApplyOptions{Timeout: time.Minute}); err != nil {
+			t.Fatal(err)
+		}
+		if live := w.server.Object("ConfigMap", "shop", "held"); live == nil || live.GetUID() == uid {
+			t.Errorf("it was not made anew: %v", live)
+		}
+	})
+}

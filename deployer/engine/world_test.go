@@ -1,0 +1,270 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kube "k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/cluster/clustertest"
+	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// world is an engine in front of an API server in memory, and the release shop/demo.
+type world struct {
+	*engine.Engine
+	*testing.T
+	server *clustertest.Server
+	events *report.Recorder
+}
+
+var demo = engine.Key{Namespace: "shop", Name: "demo"}
+
+func newWorld(t *testing.T, documents ...string) *world {
+	t.Helper()
+	w := &world{T: t, server: clustertest.Start(t, "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}"), events: &report.Recorder{}}
+	for _, document := range documents {
+		w.server.Put(t, document)
+	}
+	w.restart()
+	return w
+}
+
+// restart makes an engine that knows nothing, as another process has.
+func (w *world) restart() {
+	w.Helper()
+	c, err := cluster.Connect(cluster.Options{Kubeconfig: w.server.Kubeconfig(w.T), Now: time.Now, Retry: -1})
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.Engine = &engine.Engine{Cluster: c, Now: time.Now, Tool: "1.0.0", Sink: w.events}
+}
+
+// objects are written without a namespace, which is shop then.
+func (w *world) objects(documents ...string) []*unstructured.Unstructured {
+	w.Helper()
+	var objects []*unstructured.Unstructured
+	for _, document := range documents {
+		o := parse(w.T, document)
+		if o.GetNamespace() == "" {
+			o.SetNamespace("shop")
+		}
+		objects = append(objects, o)
+	}
+	return objects
+}
+
+func parse(t *testing.T, document string) *unstructured.Unstructured {
+	t.Helper()
+	data, err := yaml.YAMLToJSON([]byte(document))
+	o := &unstructured.Unstructured{}
+	if err == nil {
+		err = o.UnmarshalJSON(data)
+	}
+	if err != nil {
+		t.Fatalf("%v in %s", err, document)
+	}
+	return o
+}
+
+func (w *world) release(version string, documents ...string) engine.Release {
+	w.Helper()
+	r := engine.Release{Key: demo, Version: version, Operation: "add", Objects: w.objects(documents...)}
+	if len(documents) == 0 {
+		r.Version, r.Operation = "", "remove"
+	}
+	return r
+}
+
+// deploy plans and applies what must be possible.
+func (w *world) deploy(r engine.Release, o engine.PlanOptions) *engine.Plan {
+	w.Helper()
+	plan, err := w.Plan(w.Context(), r, o)
+	if err == nil {
+		err = w.Apply(w.Context(), plan, engine.ApplyOptions{Timeout: time.Minute})
+	}
+	if err != nil {
+		w.Fatalf("%v\n%q", err, report.Hints(err))
+	}
+	return plan
+}
+
+// writes are the requests since the last call that may have changed something.
+func (w *world) writes() []string {
+	return slices.DeleteFunc(w.server.Requests(), func(request string) bool {
+		return strings.HasPrefix(request, "GET ") || strings.HasSuffix(request, " (dry run)") || strings.Contains(request, "/self")
+	})
+}
+
+// everything is what there is but for the Secrets of the engine: the objects with what they hold.
+func (w *world) everything() []string {
+	var all []string
+	for _, kind := range []string{"ConfigMap", "Secret", "ServiceAccount", "Deployment", "Job", "Role", "RoleBinding", "CustomResourceDefinition", "PersistentVolumeClaim"} {
+		for _, name := range w.server.Names(kind) {
+			namespace, short, found := strings.Cut(name, "/")
+			if !found {
+				namespace, short = "", name
+			}
+			if namespace == cluster.SystemNamespace {
+				continue
+			}
+			line := kind + " " + short
+			if data, ok := w.server.Object(kind, namespace, short).Object["data"]; ok {
+				line += " " + strings.TrimPrefix(fmt.Sprint(data), "map")
+			}
+			all = append(all, line)
+		}
+	}
+	return all
+}
+
+// record is what is kept of the release, as one line for each revision.
+func (w *world) record() []string {
+	w.Helper()
+	s, err := w.State(w.Context(), demo)
+	if err != nil {
+		w.Fatal(err)
+	}
+	var lines []string
+	line := func(kind string, r schema.DeploymentRevision) {
+		lines = append(lines, strings.TrimSpace(fmt.Sprintf("%s %d %s %s %s", kind, r.Number, r.Operation, r.Outcome, r.Version)))
+	}
+	if s.Current != nil {
+		line("current", *s.Current)
+	}
+	if s.Pending != nil {
+		line("pending", *s.Pending)
+	}
+	for _, old := range s.History {
+		line("history", old)
+	}
+	return lines
+}
+
+func (w *world) same(what string, got, want []string) {
+	w.Helper()
+	if diff := cmp.Diff(strings.Join(got, "\n"), strings.Join(want, "\n")); diff != "" {
+		w.Errorf("%s (-got +want):\n%s", what, diff)
+	}
+}
+
+// failed checks an error and all that it says.
+func (w *world) failed(err error, code report.Code, parts ...string) {
+	w.Helper()
+	if report.CodeOf(err) != code {
+		w.Fatalf("got code %q, want %q: %v", report.CodeOf(err), code, err)
+	}
+	text := err.Error() + "\n" + strings.Join(report.Hints(err), "\n")
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			w.Errorf("it does not say %q: %s", part, text)
+		}
+	}
+}
+
+// actions are the changes of a plan, without those that change nothing.
+func actions(p *engine.Plan) []string {
+	var lines []string
+	for _, c := range p.Changes {
+		if c.Action != schema.ActionNone {
+			lines = append(lines, string(c.Action)+" "+c.Object.Kind+" "+c.Object.Name)
+		}
+	}
+	return lines
+}
+
+// edit changes an object as kubectl edit does.
+func (w *world) edit(kind, name string, value any, path ...string) {
+	w.Helper()
+	object := w.server.Object(kind, "shop", name)
+	if err := unstructured.SetNestedField(object.Object, value, path...); err != nil {
+		w.Fatal(err)
+	}
+	data, err := object.MarshalJSON()
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.server.Put(w.T, string(data))
+}
+
+// applyAs applies an object as another manager that does so again and again.
+func (w *world) applyAs(manager, path, document string) {
+	w.Helper()
+	request := httptest.NewRequest(http.MethodPatch, path+"?force=true&fieldManager="+manager, strings.NewReader(document))
+	request.Header.Set("Content-Type", "application/apply-patch+yaml")
+	answer := httptest.NewRecorder()
+	if w.server.ServeHTTP(answer, request); answer.Code != http.StatusOK {
+		w.Fatalf("%d: %s", answer.Code, answer.Body)
+	}
+}
+
+// remove takes an object away, as somebody with kubectl does.
+func (w *world) remove(kind kube.GroupVersionKind, name string) {
+	w.Helper()
+	live, err := w.Cluster.Get(w.Context(), kind, "shop", name)
+	if err == nil {
+		err = w.Cluster.Delete(w.Context(), live, cluster.DeleteOptions{})
+	}
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+// writing tells whether a request changes something, and leaves its body to be read again.
+func writing(r *http.Request) bool {
+	if r.Method == http.MethodGet || r.URL.Query().Get("dryRun") != "" || strings.Contains(r.URL.Path, "/self") {
+		return false
+	}
+	body, err := io.ReadAll(r.Body)
+	r.Body = io.NopCloser(strings.NewReader(string(body)))
+	return err == nil && !(r.Method == http.MethodDelete && strings.Contains(string(body), "dryRun"))
+}
+
+type servedKey struct{}
+
+// killAt ends a run at its n-th write, before the server has it or as soon as it has; the run learns neither. What it
+// returns tells whether there were as many.
+func (w *world) killAt(n int64, served bool, kill func()) (killed func() bool) {
+	var count atomic.Int64
+	w.server.Answer = func(_ http.ResponseWriter, r *http.Request) bool {
+		if r.Context().Value(servedKey{}) != nil || !writing(r) {
+			return false
+		}
+		now := count.Add(1)
+		switch {
+		case now < n:
+			return false
+		case now == n && served:
+			w.server.ServeHTTP(httptest.NewRecorder(), r.WithContext(context.WithValue(r.Context(), servedKey{}, true)))
+		}
+		kill()
+		panic(http.ErrAbortHandler) // nor has it what comes after that
+	}
+	return func() bool { return count.Load() >= n }
+}
+
+// refuse answers the requests that a test wants to fail.
+func (w *world) refuse(err *apierrors.StatusError, method, path string) {
+	w.server.Answer = func(rw http.ResponseWriter, r *http.Request) bool {
+		if r.Method != method || !strings.HasSuffix(r.URL.Path, path) {
+			return false
+		}
+		clustertest.Fail(rw, err)
+		return true
+	}
+}
