@@ -24,6 +24,7 @@ type Login struct {
 // Overview is the state of everything: /.
 type Overview struct {
 	Status *schema.Status
+	Query  string // what the environments are searched for, as parameter "q"; the page does that
 	// Waiting are sentences about what waits for whom: a lock that is held, an operation that was interrupted.
 	Waiting []Notice
 	// Pending are operations that were begun and have not ended.
@@ -107,7 +108,7 @@ type Examination struct {
 
 // Environments are all environments: /environments.
 type Environments struct {
-	Query string
+	Query string // what is searched for, as parameter "q"; the page does that
 	// Environments have their deployments where the user may see them.
 	Environments []schema.EnvironmentStatus
 	Create       *Action
@@ -161,7 +162,7 @@ type Plan struct {
 // Apps are the instances in an environment: /environments/NAME/apps.
 type Apps struct {
 	Environment string
-	Query       string
+	Query       string // what is searched for, as parameter "q"; the page does that
 	List        *schema.AppList
 	// Create are the kinds of which one can be created, one action each.
 	Create []Action

@@ -1,19 +1,149 @@
 package page
 
 import (
+	"fmt"
 	"html/template"
+	"regexp"
+	"strings"
 	"time"
+	"unicode"
+
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 // functions are what templates can call.
 func (p *Pages) functions() template.FuncMap {
 	return template.FuncMap{
-		"asset":   p.asset,
-		"href":    p.href,
-		"url":     func(segments ...string) (string, error) { return p.href(URL(segments...)) },
-		"text":    Text,
-		"count":   count,
-		"stamp":   func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") },
-		"machine": func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
+		"asset":         p.asset,
+		"href":          p.href,
+		"url":           func(segments ...string) (string, error) { return p.href(URL(segments...)) },
+		"query":         p.query,
+		"text":          Text,
+		"count":         count,
+		"word":          func(kind string, value any) string { return Text(kind + "." + fmt.Sprint(value)) },
+		"stamp":         func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04") + " UTC" },
+		"machine":       func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
+		"bytes":         report.Bytes,
+		"tone":          toneOf,
+		"symbol":        symbolOf,
+		"ident":         ident,
+		"inputField":    inputField,
+		"selectField":   selectField,
+		"checkboxField": checkboxField,
+		"described":     described,
+		"exactly":       regexp.QuoteMeta,
+		"few":           func(lines []string) bool { return len(lines) <= 5 },
+		"parents":       parents,
+		"leaf":          leaf,
+		"excerpt":       excerpt,
+		"opens":         func(c schema.Change) bool { return len(c.Fields) > 0 && len(c.Fields) <= 12 },
+		"partsOf":       partsOf,
+		"lines":         func(text string) []string { return strings.Split(strings.TrimRight(text, "\n"), "\n") },
+		"search":        func(label, query, table string) search { return search{label, query, table} },
+		"bar":           bar,
+		"control":       controlOf,
+		"step":          stepOf,
+		"percent":       func(part, whole int64) int64 { return part * 100 / max(whole, 1) },
 	}
+}
+
+// query completes a path of the console with parameters.
+func (p *Pages) query(path string, pairs ...string) (string, error) {
+	return p.href(Query(path, pairs...))
+}
+
+// tones of the words of documents. A word that is not among them is told without a tone.
+var tones = map[string]Tone{
+	"ready": ToneGood, "done": ToneGood, "ok": ToneGood, "yes": ToneGood, "accepted": ToneGood, "passed": ToneGood, "good": ToneGood,
+	"progressing": ToneInfo, "running": ToneInfo, "started": ToneInfo, "deleting": ToneInfo, "deferred": ToneInfo, "info": ToneInfo,
+	"note": ToneInfo, "keeps": ToneInfo, "Normal": ToneInfo,
+	"pending": ToneWarn, "drifted": ToneWarn, "foreign": ToneWarn, "warning": ToneWarn, "warn": ToneWarn, "replaced": ToneWarn,
+	"unchecked": ToneWarn, "Warning": ToneWarn,
+	"failed": ToneBad, "missing": ToneBad, "problem": ToneBad, "error": ToneBad, "no": ToneBad, "data-loss": ToneBad, "rejected": ToneBad,
+	"malformed": ToneBad, "bad": ToneBad,
+}
+
+func toneOf(word any) Tone {
+	if tone, ok := tones[fmt.Sprint(word)]; ok {
+		return tone
+	}
+	return "none"
+}
+
+// symbols of the words that have one of their own; others have that of their tone.
+var symbols = map[string]string{
+	"progressing": "progressing", "running": "progressing", "started": "progressing", "deleting": "progressing",
+	"pending": "pending", "drifted": "drifted", "foreign": "foreign", "missing": "missing", "skipped": "skip",
+}
+
+var toneSymbols = map[Tone]string{ToneGood: "ready", ToneInfo: "info", ToneWarn: "warn", ToneBad: "failed"}
+
+// symbolOf returns the name of an icon, so that nothing is said by colour alone.
+func symbolOf(word any) string {
+	if symbol, ok := symbols[fmt.Sprint(word)]; ok {
+		return symbol
+	}
+	if symbol, ok := toneSymbols[toneOf(word)]; ok {
+		return symbol
+	}
+	return "skip"
+}
+
+// ident returns an id for an element, of words that tell it from others of the page.
+func ident(words ...string) string {
+	fields := strings.FieldsFunc(strings.ToLower(strings.Join(words, " ")), func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r)
+	})
+	return "f-" + strings.Join(fields, "-")
+}
+
+// The controls of a form with the ids by which labels find them.
+type (
+	inputControl struct {
+		ID string
+		Input
+	}
+	selectControl struct {
+		ID string
+		Select
+	}
+	checkboxControl struct {
+		ID string
+		Checkbox
+	}
+)
+
+func inputField(form string, i Input) inputControl { return inputControl{ident(form, i.Name), i} }
+
+func selectField(form string, s Select) selectControl { return selectControl{ident(form, s.Name), s} }
+
+func checkboxField(form string, c Checkbox) checkboxControl {
+	return checkboxControl{ident(form, c.Name, c.Value), c}
+}
+
+// described returns the ids of what describes a control.
+func described(id, help, problem string) string {
+	var ids []string
+	if problem != "" {
+		ids = append(ids, id+"-problem")
+	}
+	if help != "" {
+		ids = append(ids, id+"-help")
+	}
+	return strings.Join(ids, " ")
+}
+
+// search is a field that filters a table.
+type search struct{ Label, Query, Table string }
+
+// matches reports whether every word of a query is somewhere in the texts.
+func matches(query string, texts ...string) bool {
+	all := strings.ToLower(strings.Join(texts, "\n"))
+	for _, word := range strings.Fields(strings.ToLower(query)) {
+		if !strings.Contains(all, word) {
+			return false
+		}
+	}
+	return true
 }

@@ -28,6 +28,11 @@ import (
 //go:embed templates
 var templates embed.FS
 
+// ContentSecurityPolicy is what the pages live with: nothing inline, nothing from elsewhere, and no way from a string to
+// HTML or code, which the script does not need.
+const ContentSecurityPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+
 // Pages renders the pages of one console.
 type Pages struct {
 	base   string
@@ -98,4 +103,18 @@ func (p *Pages) href(to string) (string, error) {
 		return "", fmt.Errorf("%q is not a path of the console", to)
 	}
 	return p.base + to, nil
+}
+
+// Query adds parameters to a path, names and values in turn; those without a value are left out.
+func Query(path string, pairs ...string) string {
+	values := url.Values{}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		if pairs[i+1] != "" {
+			values.Set(pairs[i], pairs[i+1])
+		}
+	}
+	if len(values) == 0 {
+		return path
+	}
+	return path + "?" + values.Encode()
 }

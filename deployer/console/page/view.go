@@ -199,3 +199,31 @@ type Form struct {
 
 // Title is the heading of the page.
 func (v View) Title() string { return v.Content.title() }
+
+// entry is a line of the navigation.
+type entry struct {
+	Section Section
+	URL     string
+	Icon    string
+	Label   string
+	Badge   int
+	Current bool
+}
+
+// Navigation are the sections.
+func (v View) Navigation() []entry {
+	var entries []entry
+	for _, s := range []Section{
+		SectionOverview, SectionSolutions, SectionEnvironments, SectionImport, SectionOperations, SectionHistory, SectionDoctor, SectionSettings,
+	} {
+		e := entry{Section: s, URL: URL(string(s)), Icon: string(s), Label: Text("section." + string(s)), Current: s == v.Section}
+		if s == SectionOverview {
+			e.URL = URL()
+		}
+		if s == SectionOperations && v.Running > 0 {
+			e.Badge = v.Running
+		}
+		entries = append(entries, e)
+	}
+	return entries
+}

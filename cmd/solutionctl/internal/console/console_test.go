@@ -14,28 +14,6 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-func TestBytes(t *testing.T) {
-	for _, test := range []struct {
-		n    int64
-		want string
-	}{
-		{0, "0 B"},
-		{1023, "1023 B"},
-		{1024, "1.0 KiB"},
-		{1536, "1.5 KiB"},
-		{102 * 1024, "102 KiB"},
-		{1<<20 - 1, "1.0 MiB"},
-		{3 << 19, "1.5 MiB"},
-		{5_000_000_000, "4.7 GiB"},
-		{1<<63 - 1, "8.0 EiB"},
-		{-1536, "-1.5 KiB"},
-	} {
-		if got := console.Bytes(test.n); got != test.want {
-			t.Errorf("Bytes(%d) = %q, want %q", test.n, got, test.want)
-		}
-	}
-}
-
 func TestDuration(t *testing.T) {
 	for _, test := range []struct {
 		d    time.Duration

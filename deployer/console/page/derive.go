@@ -1,0 +1,183 @@
+package page
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/solutionctl/solutionctl/schema"
+)
+
+// group is a Solution with those of its versions that were found.
+type group struct {
+	Name, DisplayName string
+	Versions          []schema.FoundVersion // the highest first
+}
+
+// Groups are the Solutions that were found.
+func (s *Solutions) Groups() []group {
+	var groups []group
+	for _, v := range s.Result.Versions {
+		if len(groups) == 0 || groups[len(groups)-1].Name != v.Name {
+			groups = append(groups, group{Name: v.Name, DisplayName: cmp.Or(v.DisplayName, v.Name)})
+		}
+		last := &groups[len(groups)-1]
+		last.Versions = append(last.Versions, v)
+	}
+	for _, g := range groups {
+		slices.Reverse(g.Versions)
+	}
+	return groups
+}
+
+// versionRow is a version of a Solution with everything that is known of it.
+type versionRow struct {
+	schema.ImportedVersion
+	Compatibility *schema.VersionCompatibility
+	Environments  []string
+	Needs         []string
+	Actions       []Action
+}
+
+// Why are the reasons of the verdict.
+func (r versionRow) Why() []string {
+	c := r.Compatibility
+	why := slices.Concat(c.Losses, c.Refusals, c.Notices)
+	for _, o := range c.Operators {
+		for _, reason := range o.Reasons {
+			why = append(why, o.Environment+": "+reason)
+		}
+	}
+	return why
+}
+
+// Rows are the versions, the highest first.
+func (s *Solution) Rows() []versionRow {
+	var rows []versionRow
+	for _, v := range s.Status.Versions {
+		r := versionRow{ImportedVersion: v, Actions: s.VersionActions[v.Version]}
+		if s.Compatibility != nil {
+			for i := range s.Compatibility.Versions {
+				if s.Compatibility.Versions[i].Version == v.Version {
+					r.Compatibility = &s.Compatibility.Versions[i]
+				}
+			}
+		}
+		for _, found := range s.Versions {
+			if found.Version == v.Version {
+				r.Environments = found.Environments
+			}
+		}
+		for _, need := range s.Needs[v.Version] {
+			r.Needs = append(r.Needs, strings.TrimSpace(need.Solution+" "+need.Version))
+		}
+		rows = append(rows, r)
+	}
+	slices.Reverse(rows)
+	return rows
+}
+
+// State is the state of an operation in one word.
+func (r Running) State() string {
+	switch {
+	case r.Failed:
+		return "failed"
+	case r.Finished != nil:
+		return "done"
+	default:
+		return "running"
+	}
+}
+
+// Title says what the operation is.
+func (r Running) Title() string { return OperationTitle(r.Operation) }
+
+// branch is an object of an instance with what it owns.
+type branch struct {
+	schema.AppObject
+	Children []*branch
+}
+
+// Tree is what belongs to the instance, each object below its owner.
+func (a *App) Tree() []*branch {
+	root := &branch{}
+	path := []*branch{root} // the last branch of each depth
+	for _, o := range a.App.Objects {
+		depth := min(max(o.Depth, 1), len(path))
+		b := &branch{AppObject: o}
+		path[depth-1].Children = append(path[depth-1].Children, b)
+		path = append(path[:depth], b)
+	}
+	return root.Children
+}
+
+// Values are the fields of the instance, flat.
+func (a *App) Values() []Fact { return flatten("", a.App.Values, nil) }
+
+func flatten(prefix string, values map[string]any, facts []Fact) []Fact {
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		switch value := values[name].(type) {
+		case map[string]any:
+			facts = flatten(prefix+name+".", value, facts)
+		case string:
+			facts = append(facts, Fact{prefix + name, value})
+		default:
+			text, err := json.Marshal(value)
+			if err != nil {
+				text = fmt.Append(nil, value)
+			}
+			facts = append(facts, Fact{prefix + name, string(text)})
+		}
+	}
+	return facts
+}
+
+// NameInput asks for the name of a new instance.
+func (c *AppEdit) NameInput() Input {
+	return Input{Name: "name", Label: Text("appedit.name"), Help: Text("appedit.namehelp"), Value: c.Name, Problem: c.NameError, Required: true}
+}
+
+// RollBackTo is the action of an entry, nil where one cannot go back to it.
+func (h *History) RollBackTo(i int) *Action {
+	if a, ok := h.RollBack[i]; ok {
+		return &a
+	}
+	return nil
+}
+
+// area holds the checks of one area.
+type area struct {
+	ID, Area string
+	Checks   []schema.Check
+}
+
+// Areas are the checks by area, what is wrong first.
+func (d *Doctor) Areas() []area {
+	grave := []schema.CheckResult{schema.CheckProblem, schema.CheckWarning, schema.CheckOK, schema.CheckSkipped}
+	var areas []area
+	for _, c := range d.Diagnosis.Checks {
+		i := slices.IndexFunc(areas, func(a area) bool { return a.Area == c.Area })
+		if i < 0 {
+			i = len(areas)
+			areas = append(areas, area{ID: ident("area", c.Area), Area: c.Area})
+		}
+		areas[i].Checks = append(areas[i].Checks, c)
+	}
+	for _, a := range areas {
+		slices.SortStableFunc(a.Checks, func(x, y schema.Check) int {
+			return cmp.Compare(slices.Index(grave, x.Result), slices.Index(grave, y.Result))
+		})
+	}
+	return areas
+}
+
+// Remedy is the action by which a check can be answered, nil where there is none.
+func (d *Doctor) Remedy(c schema.Check) *Action {
+	if a, ok := d.Remedies[c.Area+"/"+c.Name]; ok {
+		return &a
+	}
+	return nil
+}

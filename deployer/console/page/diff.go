@@ -1,0 +1,98 @@
+package page
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/solutionctl/solutionctl/schema"
+)
+
+// part is a part of an operation as it is shown: what changes first, the rest folded away.
+type part struct {
+	ID string
+	schema.OperationPart
+	Tally       []tally
+	Shown, Same []schema.Change
+}
+
+// tally is the number of objects with which the same happens.
+type tally struct {
+	Action schema.Action
+	Number int
+}
+
+// graveness is the order in which changes are shown: what is lost first.
+var graveness = []schema.Action{
+	schema.ActionDelete, schema.ActionReplace, schema.ActionUpdate, schema.ActionAdopt, schema.ActionCreate,
+	schema.ActionKeep, schema.ActionSkip, schema.ActionNone,
+}
+
+func partsOf(o *schema.Operation) []part {
+	var parts []part
+	for i, p := range o.Parts {
+		shown := part{ID: "part-" + strconv.Itoa(i+1), OperationPart: p}
+		for _, action := range graveness {
+			number := 0
+			for _, c := range p.Changes {
+				if c.Action != action {
+					continue
+				}
+				number++
+				if action == schema.ActionNone || action == schema.ActionKeep || action == schema.ActionSkip {
+					shown.Same = append(shown.Same, c)
+				} else {
+					shown.Shown = append(shown.Shown, c)
+				}
+			}
+			if number > 0 {
+				shown.Tally = append(shown.Tally, tally{action, number})
+			}
+		}
+		parts = append(parts, shown)
+	}
+	return parts
+}
+
+// segments of the path of a field, each with the dot that follows it: spec., template., containers[name=web]., image
+func segments(path string) []string {
+	var found []string
+	start, inside := 0, false
+	for i := range len(path) {
+		switch path[i] {
+		case '[':
+			inside = true
+		case ']':
+			inside = false
+		case '.':
+			if !inside {
+				found = append(found, path[start:i+1])
+				start = i + 1
+			}
+		}
+	}
+	return append(found, path[start:])
+}
+
+func parents(path string) []string { s := segments(path); return s[:len(s)-1] }
+func leaf(path string) string      { s := segments(path); return s[len(s)-1] }
+
+// values are those of a changed field, short enough to be read.
+type values struct{ From, To string }
+
+func excerpt(f schema.FieldChange) values {
+	from, to := f.Excerpt()
+	return values{plain(from), plain(to)}
+}
+
+// plain is a JSON string without its quotes, where they tell nothing: 5 and "5" are different values, shop and "shop" are not.
+func plain(value string) string {
+	text, err := strconv.Unquote(value)
+	if err != nil || text == "" || strings.TrimSpace(text) != text || strings.ContainsAny(text, "\"\\\n\t") {
+		return value
+	}
+	if _, err := strconv.ParseFloat(text, 64); err == nil || slices.Contains([]string{"true", "false", "null"}, text) {
+		return value
+	}
+	return text
+}

@@ -1,0 +1,491 @@
+package page_test
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/solutionctl/solutionctl/deployer/console/page"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+	"github.com/solutionctl/solutionctl/sign"
+)
+
+// noon is when the samples were made.
+var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+
+func ago(d time.Duration) time.Time { return noon.Add(-d) }
+
+func later(t time.Time) *time.Time { return &t }
+
+// samples are a page of each kind, each text of which passes through say: a golden page says it as it is, the corpus of
+// hostile strings says something else.
+func samples(say func(string) string) map[string]page.View {
+	all := map[string]page.View{}
+	add := func(name string, section page.Section, c page.Content, change ...func(*page.Frame)) {
+		f := page.Frame{
+			User: say("oidc:jane@example.com"), Cluster: say("https://10.0.0.1:6443"), Version: "1.0.0", Now: noon, Section: section,
+			LogOut: &page.Action{Label: page.Text("frame.logout"), URL: "/logout", Post: true}, Feed: "/events",
+		}
+		for _, change := range change {
+			change(&f)
+		}
+		all[name] = page.View{Frame: f, Content: c}
+	}
+	alone := func(f *page.Frame) { f.User, f.LogOut, f.Feed, f.Section = "", nil, "", "" }
+	trail := func(links ...string) func(*page.Frame) {
+		return func(f *page.Frame) {
+			for i := 0; i+1 < len(links); i += 2 {
+				f.Trail = append(f.Trail, page.Link{Label: say(links[i]), URL: links[i+1]})
+			}
+		}
+	}
+
+	add("login", "", &page.Login{
+		Ended:        say("Your session has ended after 8 hours without a click."),
+		Organisation: &page.Action{Label: page.Text("login.organisation"), URL: "/auth/start?to=%2F", Weight: page.WeightPrimary},
+		Token:        &page.Action{Label: page.Text("login.withtoken"), URL: "/login/token", Post: true, Fields: []page.Hidden{{Name: "to", Value: "/"}}},
+	}, alone)
+	add("overview", page.SectionOverview, &page.Overview{
+		Status:  sampleStatus(say, 3),
+		Pending: []schema.ResumedOperation{samplePending(say)},
+		Waiting: []page.Notice{{Tone: page.ToneInfo, Text: say("joe@admin-1 is upgrading shop in production since 11:58 UTC; others wait until that has ended.")}},
+		Actions: []page.Action{
+			{Label: "Import an archive", URL: "/import", Weight: page.WeightPrimary}, {Label: "New environment", URL: "/environments/new"},
+		},
+	}, func(f *page.Frame) { f.Running = 1 })
+	add("overview-empty", page.SectionOverview, &page.Overview{Status: &schema.Status{Ready: true}})
+	add("solutions", page.SectionSolutions, &page.Solutions{Result: sampleSearch(say), Import: &page.Action{Label: "Import an archive", URL: "/import", Weight: page.WeightPrimary}})
+	add("solution", page.SectionSolutions, sampleSolution(say), trail("Solutions", "/solutions"))
+	add("import", page.SectionImport, sampleImport(say))
+	add("import-elsewhere", page.SectionImport, &page.Import{Elsewhere: &page.Elsewhere{
+		Host: say("bootstrap-1"), Reason: say("This console runs in the cluster and has no store of archives."), Command: say("solutionctl deploy import FILE.iso"),
+	}})
+	add("examination", page.SectionImport, sampleExamination(say), trail("Import", "/import"))
+	add("environments", page.SectionEnvironments, &page.Environments{
+		Environments: sampleStatus(say, 3).Environments,
+		Create:       &page.Action{Label: "New environment", URL: "/environments/new", Weight: page.WeightPrimary},
+	})
+	add("newenvironment", page.SectionEnvironments, &page.NewEnvironment{Form: page.Form{
+		Action: page.Action{Label: "Create environment", URL: "/environments/new", Post: true, Weight: page.WeightPrimary},
+		Inputs: []page.Input{
+			{Name: "name", Label: "Name", Help: "Lower-case letters, digits and dashes.", Value: say("Prod"), Problem: say(`"Prod" has capital letters`), Required: true},
+			{Name: "description", Label: "Description"},
+		},
+		Checkboxes: []page.Checkbox{{Name: "adopt", Label: "Take a namespace that exists already", Explanation: "Whatever is in it stays."}},
+		Cancel:     page.Link{URL: "/environments"},
+	}}, trail("Environments", "/environments"))
+	add("environment", page.SectionEnvironments, sampleEnvironment(say), trail("Environments", "/environments"))
+	add("plan", page.SectionSolutions, samplePlan(say), trail("Solutions", "/solutions", "Shop", "/solutions/shop"))
+	add("plan-delete", page.SectionEnvironments, sampleDeletion(say), trail("Environments", "/environments", "staging", "/environments/staging"))
+	add("apps", page.SectionEnvironments, &page.Apps{
+		Environment: say("production"), List: &schema.AppList{Apps: sampleApps(say)},
+		Create: []page.Action{{Label: "New Shop", URL: "/environments/production/apps/new?kind=Shop", Weight: page.WeightPrimary}},
+	}, trail("Environments", "/environments", "production", "/environments/production"))
+	add("app", page.SectionEnvironments, sampleApp(say), trail("Environments", "/environments", "production", "/environments/production", "Applications", "/environments/production/apps"))
+	add("appedit", page.SectionEnvironments, sampleEdit(say), trail("Environments", "/environments", "production", "/environments/production"))
+	add("operations", page.SectionOperations, &page.Operations{
+		Running: []page.Running{sampleRun(say, nil)},
+		Pending: []schema.ResumedOperation{samplePending(say)},
+		Locks:   []page.Lock{{What: say("shop in production"), Holder: say("joe@admin-1"), Since: ago(2 * time.Minute)}},
+		Recent:  []page.Running{sampleRun(say, later(ago(time.Hour)))},
+		Resume:  &page.Action{Label: "Resume", URL: "/operations/resume", Post: true, Weight: page.WeightPrimary},
+	})
+	add("progress", page.SectionOperations, sampleProgress(say), trail("Operations", "/operations"), func(f *page.Frame) { f.Feed = "/operations/7/events" })
+	add("history", page.SectionHistory, sampleHistory(say))
+	add("doctor", page.SectionDoctor, sampleDoctor(say))
+	add("support", page.SectionDoctor, &page.Support{
+		Form: page.Form{
+			Action:     page.Action{Label: "Collect", URL: "/support", Post: true, Weight: page.WeightPrimary},
+			Checkboxes: []page.Checkbox{{Name: "logs", Label: "With the logs of containers", Explanation: "Programs may write anything into their logs, secrets too. Look at them before you send them."}},
+		},
+		Includes: []string{"nodes, their versions and conditions", "records of imports and deployments", "events"},
+		Report:   &schema.SupportReport{Path: say("support-2026-11-22.tar.gz"), Size: 48321, Missing: []string{say("events: forbidden")}},
+		Download: &page.Action{Label: "Download", URL: "/support/3"},
+	}, trail("Doctor", "/doctor"))
+	add("settings", page.SectionSettings, sampleSettings(say))
+	add("failure", "", &page.Failure{Problem: page.Problem{
+		Code: report.Forbidden, Message: say(`joe may not list secrets in namespace solutionctl-system`), Hints: []string{say("ask an administrator for the role that 'solutionctl deploy roles shop' prints")},
+		Rule:     say("- apiGroups: [\"\"]\n  resources: [secrets]\n  verbs: [get, list]"),
+		Remedies: []page.Action{{Label: "Back to the overview", URL: "/"}},
+	}})
+	add("confirmation", page.SectionSolutions, &page.Confirmation{
+		Heading:  say("Unimport shop 0.9.0?"),
+		Warnings: []page.Notice{{Tone: page.ToneWarn, Text: say("Its archive is deleted from bootstrap-1: 1.2 GiB.")}},
+		Form: page.Form{
+			Action: page.Action{Label: "Unimport", URL: "/solutions/shop/unimport", Post: true, Weight: page.WeightDanger, Confirm: say("shop-0.9.0")},
+			Cancel: page.Link{URL: "/solutions/shop"},
+		},
+	})
+	return all
+}
+
+var solutionNames = []string{"shop", "object-storage", "monitoring", "message-queue", "identity"}
+
+func sampleStatus(say func(string) string, environments int) *schema.Status {
+	s := &schema.Status{}
+	for _, name := range solutionNames {
+		health := schema.HealthReady
+		s.Solutions = append(s.Solutions, schema.SolutionStatus{
+			Name: say(name), DisplayName: say(strings.ToUpper(name[:1]) + strings.ReplaceAll(name[1:], "-", " ")), Active: say("1.10.0"),
+			Versions:   []schema.ImportedVersion{{Version: say("1.9.0")}, {Version: say("1.10.0"), Active: true}},
+			Deployment: &schema.DeploymentStatus{Solution: say(name), Version: say("1.10.0"), Health: health, Objects: 6, Ready: 6},
+		})
+	}
+	s.Solutions = append(s.Solutions, schema.SolutionStatus{
+		Name: "rechtsschutz", DisplayName: say("Rechtsschutzversicherungsgesellschaftenverwaltung"), Versions: []schema.ImportedVersion{{Version: "2.0.0-rc.1"}},
+	})
+	first := []string{"production", "staging", "Donaudampfschifffahrtselektrizitätenhauptbetriebswerk"}
+	for i := range environments {
+		name := fmt.Sprintf("customer-%03d", i)
+		if i < len(first) {
+			name = first[i]
+		}
+		e := schema.EnvironmentStatus{Name: say(name), Description: say("Everything that customers see")}
+		n := schema.NamespaceStatus{Name: say(name)}
+		for j, solution := range solutionNames {
+			if i > 0 && (i+j)%7 == 3 {
+				continue
+			}
+			d := schema.DeploymentStatus{Solution: say(solution), Version: say("1.10.0"), Wanted: say("1.10.0"), Health: schema.HealthReady, Objects: 12, Ready: 12}
+			switch {
+			case i%41 == 1 && j == 1:
+				d.Health, d.Ready = schema.HealthFailed, 11
+				d.Reasons = []string{say("Deployment " + name + "/object-storage-operator, container manager: CrashLoopBackOff, exit code 1, 14 restarts: cannot open /etc/object-storage/configuration.yaml: permission denied")}
+			case i%29 == 2 && j == 0:
+				d.Health, d.Ready = schema.HealthDrifted, 12
+				d.Reasons = []string{say("ConfigMap " + name + "/shop was changed by kubectl-edit at 2026-11-21T09:12:00Z")}
+			case i%23 == 0 && j == 2:
+				d.Health, d.Ready = schema.HealthProgressing, 9
+				d.Reasons = []string{say("StatefulSet " + name + "/monitoring: 1 of 3 replicas is ready")}
+			case i%57 == 5 && j == 3:
+				d.Health, d.Wanted, d.Ready = schema.HealthPending, say("1.11.0"), 4
+				d.Pending = &schema.PendingOperation{Operation: "upgrade", Version: say("1.11.0"), User: say("joe@admin-1"), Started: ago(3 * time.Hour)}
+			case i%61 == 6 && j == 4:
+				d.Health, d.Version = schema.HealthMissing, ""
+			}
+			n.Deployments = append(n.Deployments, d)
+		}
+		e.Namespaces = []schema.NamespaceStatus{n}
+		s.Environments = append(s.Environments, e)
+	}
+	return s
+}
+
+func samplePending(say func(string) string) schema.ResumedOperation {
+	return schema.ResumedOperation{
+		Environment: say("staging"), Namespace: say("staging"), Solution: say("shop"),
+		PendingOperation: schema.PendingOperation{Operation: "upgrade", Version: say("1.10.0"), User: say("joe@admin-1"), Started: ago(26 * time.Hour)},
+		Error:            say("Deployment staging/shop-operator: image cannot be pulled"),
+	}
+}
+
+func sampleSearch(say func(string) string) *schema.SearchResult {
+	r := &schema.SearchResult{}
+	for _, name := range solutionNames {
+		for i, version := range []string{"1.9.0", "1.10.0", "1.11.0-rc.1"} {
+			v := schema.FoundVersion{
+				Name: say(name), DisplayName: say(strings.ToUpper(name[:1]) + name[1:]), Version: say(version), ID: say(name + "-" + version),
+				Active: i == 1, Imported: i < 2, Stored: true,
+				Images: []schema.FoundImage{{Image: say(name + "-operator:" + version), Digest: "sha256:" + strings.Repeat("ab", 32), Origin: say("registry.example.com/acme/" + name + "-operator:" + version), Matches: i == 1 && name == "shop"}},
+			}
+			if i < 2 {
+				v.Environments = []string{say("production"), say("staging")}
+			}
+			r.Versions = append(r.Versions, v)
+		}
+	}
+	return r
+}
+
+func sampleSolution(say func(string) string) *page.Solution {
+	status := sampleStatus(say, 0).Solutions[0]
+	status.Versions = []schema.ImportedVersion{
+		{Version: say("1.8.3"), ImportedAt: later(ago(900 * time.Hour)), ImportedBy: say("joe@bootstrap-1")},
+		{Version: say("1.9.0"), ImportedAt: later(ago(300 * time.Hour)), ImportedBy: say("joe@bootstrap-1")},
+		{Version: say("1.10.0"), Active: true, ImportedAt: later(ago(30 * time.Hour)), ImportedBy: say("jane@bootstrap-1")},
+	}
+	denied := &page.Denial{Reason: say("You may not import or unimport archives."), Rule: say("- apiGroups: [archives.solutionctl.io]\n  resources: [archives]\n  verbs: [unimport]")}
+	return &page.Solution{
+		Status: status, Versions: sampleSearch(say).Versions[:3],
+		Compatibility: &schema.Compatibility{Solution: say("shop"), Active: say("1.10.0"), Versions: []schema.VersionCompatibility{
+			{Version: say("1.8.3"), Verdict: schema.CompatibilityLoss, Losses: []string{say("shops.example.com: spec.storage.tier of 14 objects would be lost")}},
+			{Version: say("1.9.0"), Verdict: schema.CompatibilityKeeps, Notices: []string{say("shops.example.com keeps v1alpha1 for production")}},
+			{Version: say("1.10.0"), Verdict: schema.CompatibilityYes},
+		}},
+		Needs: map[string][]schema.Dependency{say("1.10.0"): {{Solution: say("object-storage"), Version: ">= 1.9"}}},
+		VersionActions: map[string][]page.Action{
+			say("1.8.3"): {{Label: "Activate", URL: "/solutions/shop/plan/activate?version=1.8.3"}, {Label: "Unimport", URL: "/solutions/shop/unimport?version=1.8.3", Denied: denied}},
+			say("1.9.0"): {{Label: "Activate", URL: "/solutions/shop/plan/activate?version=1.9.0"}, {Label: "Unimport", URL: "/solutions/shop/unimport?version=1.9.0", Denied: denied}},
+		},
+		Actions: []page.Action{{Label: "Add to an environment", URL: "/solutions/shop/add", Weight: page.WeightPrimary}, {Label: "Deactivate", URL: "/solutions/shop/plan/deactivate", Weight: page.WeightDanger}},
+	}
+}
+
+func sampleImport(say func(string) string) *page.Import {
+	return &page.Import{
+		Upload: &page.Form{Action: page.Action{Label: "Upload", URL: "/import/upload", Post: true, Weight: page.WeightPrimary}, Files: "archive"},
+		Path: &page.Form{
+			Action: page.Action{Label: "Look at it", URL: "/import/path", Post: true},
+			Inputs: []page.Input{{Name: "path", Label: "Path", Required: true, Value: say("/srv/archives/shop-1.11.0.iso")}},
+		},
+		Uploads: []page.Upload{
+			{ID: "1", Name: say("shop-1.11.0.iso"), Received: 1 << 30, Size: 5 << 30, User: say("oidc:jane@example.com"), Changed: ago(20 * time.Second), Actions: []page.Action{{Label: "Discard", URL: "/import/1/discard", Post: true}}},
+			{ID: "2", Name: say("identity-2.0.0.iso"), Received: 1 << 29, Size: 1 << 29, User: say("oidc:jane@example.com"), Changed: ago(time.Hour), Page: "/import/2"},
+		},
+	}
+}
+
+func sampleExamination(say func(string) string) *page.Examination {
+	rule := 0
+	return &page.Examination{
+		Name: say("shop-1.11.0.iso"), Solution: say("shop"), Version: say("1.11.0"), Size: 5 << 30, Signers: []string{say("acme-release")},
+		Verdict: &sign.Verdict{
+			Verified: true, Archive: sign.ArchiveInfo{Path: say("/x"), Size: 5 << 30, SHA256: strings.Repeat("0123abcd", 8)},
+			Policy:     sign.PolicyInfo{File: say("/etc/solutionctl/trust/policy.yaml"), Rule: &rule},
+			Signatures: []sign.Signature{{File: say("shop-1.11.0.iso.sigstore.json"), Status: sign.Accepted, KeyName: say("acme-release"), SignedAt: later(ago(50 * time.Hour))}},
+			Checks: []sign.Check{
+				{Name: "signature", Result: sign.Passed, Detail: say("1 of 1 signers")},
+				{Name: "revocation", Result: sign.Passed},
+				{Name: "version", Result: sign.Passed, Detail: say("newer than 1.10.0")},
+				{Name: "content", Result: sign.Deferred},
+			},
+		},
+		Lint: &schema.LintTarget{Findings: []report.Finding{{
+			Rule: "IMG003", Severity: report.SeverityWarning, Path: say("operator/cluster/webhook.yaml"), Line: 14, Object: say("Deployment/webhook"),
+			Message: say("the container has no limit of memory"), Hint: say("set resources.limits.memory"),
+		}}},
+		Brings: []string{say("3 images, 1 of them new since 1.10.0"), say("1 definition, 2 fields more")},
+		Plan:   samplePlan(say).Operation,
+		Form:   page.Form{Action: page.Action{Label: "Import", URL: "/import/2", Post: true, Weight: page.WeightPrimary}, Cancel: page.Link{URL: "/import"}},
+	}
+}
+
+func sampleEnvironment(say func(string) string) *page.Environment {
+	status := sampleStatus(say, 2).Environments[1]
+	status.Namespaces[0].Deployments[0].Drift = []schema.Change{{
+		Action: schema.ActionUpdate, Object: schema.ObjectRef{APIVersion: "v1", Kind: "ConfigMap", Namespace: say("staging"), Name: say("shop")},
+		Fields: []schema.FieldChange{{Path: "data.level", From: `"debug"`, To: `"info"`, Manager: say("kubectl-edit"), Since: later(ago(20 * time.Hour))}},
+	}}
+	e := &page.Environment{
+		Status: status, Deployments: map[page.Deployment][]page.Action{},
+		Held:    []string{say("Shop staging/old: shops.example.com/cleanup")},
+		Members: []page.Member{{Kind: "Group", Name: say("oidc:shop-operators"), Role: say("solutionctl-shop-admin")}, {Kind: "User", Name: say("oidc:joe@example.com"), Role: say("view")}},
+		Actions: []page.Action{
+			{Label: "Add a Solution", URL: "/environments/staging/plan/add", Weight: page.WeightPrimary},
+			{Label: "Applications", URL: "/environments/staging/apps"},
+			{Label: "Delete", URL: "/environments/staging/plan/delete", Weight: page.WeightDanger},
+		},
+	}
+	for _, d := range status.Namespaces[0].Deployments {
+		e.Deployments[page.Deployment{Namespace: say("staging"), Solution: d.Solution}] = []page.Action{
+			{Label: "Upgrade", URL: "/environments/staging/plan/upgrade?solution=shop"},
+			{Label: "Repair", URL: "/environments/staging/plan/repair?solution=shop"},
+			{Label: "Remove", URL: "/environments/staging/plan/remove?solution=shop", Weight: page.WeightDanger},
+		}
+	}
+	return e
+}
+
+func samplePlan(say func(string) string) *page.Plan {
+	definition := schema.Change{Action: schema.ActionUpdate, Object: schema.ObjectRef{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition", Name: say("shops.example.com")}}
+	for i := range 60 {
+		f := schema.FieldChange{Path: fmt.Sprintf("spec.versions[name=v1].schema.openAPIV3Schema.properties.spec.properties.settings.properties.option%02d", i)}
+		switch i % 3 {
+		case 0:
+			f.Path += ".type"
+			f.To = `"string"`
+		case 1:
+			f.Path += ".maximum"
+			f.From, f.To = "64", "128"
+		case 2:
+			f.Path += ".description"
+			f.From = `"How many of them there are. Deprecated: nobody reads it any more since the operator finds out by itself."`
+		}
+		definition.Fields = append(definition.Fields, f)
+	}
+	return &page.Plan{
+		Operation: &schema.Operation{
+			Operation: "activate", Solution: say("shop"), Version: say("1.10.0"), Planned: true, Notices: []string{say("Two environments stay at 1.9.0; both versions work with these definitions.")},
+			Parts: []schema.OperationPart{{Changes: []schema.Change{
+				definition,
+				{Action: schema.ActionUpdate, Object: schema.ObjectRef{Kind: "Deployment", Namespace: say("shop-system"), Name: say("shop-webhook")}, Fields: []schema.FieldChange{
+					{Path: "spec.template.spec.containers[name=webhook].image", From: `"registry.solutionctl.invalid/shop-1.9.0/webhook:1.9.0"`, To: `"registry.solutionctl.invalid/shop-1.10.0/webhook:1.10.0"`},
+					{Path: "spec.replicas", From: "1", To: "2", Manager: say("kubectl-edit"), Since: later(ago(20 * time.Hour))},
+				}},
+				{Action: schema.ActionCreate, Object: schema.ObjectRef{Kind: "ConfigMap", Namespace: say("shop-system"), Name: say("shop-dashboards")}},
+				{Action: schema.ActionReplace, Object: schema.ObjectRef{Kind: "Job", Namespace: say("shop-system"), Name: say("shop-migrate")}, Note: say("its template cannot be changed")},
+				{Action: schema.ActionDelete, Object: schema.ObjectRef{Kind: "ServiceMonitor", Namespace: say("shop-system"), Name: say("shop-old")}},
+				{Action: schema.ActionNone, Object: schema.ObjectRef{Kind: "Service", Namespace: say("shop-system"), Name: say("shop-webhook")}},
+				{Action: schema.ActionSkip, Object: schema.ObjectRef{Kind: "PrometheusRule", Namespace: say("shop-system"), Name: say("shop")}, Note: say("the cluster does not have the kind")},
+			}}},
+		},
+		Changed: true,
+		Choose: &page.Form{
+			Action:  page.Action{Label: "Show this plan", URL: "/solutions/shop/plan/activate"},
+			Selects: []page.Select{{Name: "version", Label: "Version", Choices: []page.Choice{{Value: "1.10.0", Label: "1.10.0 (newest)", Selected: true}, {Value: "1.9.0", Label: say("1.9.0")}}}},
+		},
+		Dangers: []page.Notice{{Tone: page.ToneBad, Text: say("shops.example.com loses spec.storage.tier: the value of 14 objects is gone for good.")}},
+		Rights:  []string{say("get, list, watch secrets in the namespaces where shop is deployed")},
+		Apply: &page.Form{
+			Action: page.Action{Label: "Activate shop 1.10.0", URL: "/solutions/shop/activate", Post: true, Weight: page.WeightPrimary, Fields: []page.Hidden{{Name: "expect", Value: "sha256:0123"}}},
+			Checkboxes: []page.Checkbox{
+				{Name: "accept-data-loss", Value: say("shops.example.com"), Label: say("Accept that data of shops.example.com is lost"), Explanation: "All of them are exported first.", Details: []string{say("Shop production/main: spec.storage.tier = gold"), say("Shop staging/test: spec.storage.tier = silver")}, Required: true},
+				{Name: "protect", Label: "Protect the definitions from being deleted", Checked: true},
+			},
+			Cancel: page.Link{URL: "/solutions/shop"},
+		},
+		Downloads: []page.Action{{Label: "Export 14 objects", URL: "/solutions/shop/export"}},
+	}
+}
+
+func sampleDeletion(say func(string) string) *page.Plan {
+	p := &page.Plan{
+		Operation: &schema.Operation{Operation: "delete", Environment: say("staging"), Planned: true, Parts: []schema.OperationPart{{Namespace: say("staging")}}},
+		Refusal: &page.Problem{
+			Code: report.InUse, Message: say("staging still has 3 applications of shop"), Hints: []string{say("delete them first, or all of them together with the environment")},
+			Remedies: []page.Action{{Label: "Show the applications", URL: "/environments/staging/apps"}, {Label: "Delete with all applications", URL: "/environments/staging/plan/delete?data=delete", Weight: page.WeightDanger}},
+		},
+		Dangers: []page.Notice{{Tone: page.ToneBad, Text: say("Everything in namespace staging is deleted, volumes and their data too.")}},
+		Apply: &page.Form{
+			Action: page.Action{Label: "Delete staging", URL: "/environments/staging/delete", Post: true, Weight: page.WeightDanger, Confirm: say("staging")},
+			Cancel: page.Link{URL: "/environments/staging"},
+		},
+	}
+	for _, kind := range []string{"Namespace", "Deployment", "ServiceAccount", "Role", "RoleBinding"} {
+		p.Operation.Parts[0].Changes = append(p.Operation.Parts[0].Changes, schema.Change{Action: schema.ActionDelete, Object: schema.ObjectRef{Kind: kind, Namespace: say("staging"), Name: say("shop-operator")}})
+	}
+	return p
+}
+
+func sampleApps(say func(string) string) []schema.App {
+	var apps []schema.App
+	for i, name := range []string{"main", "blog", "archive-of-the-years-before-the-migration-to-the-second-generation"} {
+		apps = append(apps, schema.App{
+			Environment: say("production"), Namespace: say("production"), Solution: say("shop"), APIVersion: "example.com/v1", Kind: say("Shop"), Name: say(name),
+			Health: []schema.AppHealth{schema.AppReady, schema.AppProgressing, schema.AppFailed}[i], Created: ago(time.Duration(100*(i+1)) * time.Hour),
+		})
+	}
+	apps[2].Reasons = []string{say("Pod production/archive-0, container web: ImagePullBackOff: registry.solutionctl.invalid/shop-1.10.0/web:1.10.0: connection refused")}
+	return apps
+}
+
+func sampleApp(say func(string) string) *page.App {
+	app := sampleApps(say)[2]
+	app.Values = map[string]any{"replicas": 3, "storage": map[string]any{"size": say("10Gi"), "tier": say("gold")}, "hosts": []any{say("shop.example.com")}}
+	object := func(depth int, kind, name string, health schema.AppHealth, reason string) schema.AppObject {
+		o := schema.AppObject{ObjectRef: schema.ObjectRef{APIVersion: "v1", Kind: kind, Namespace: "production", Name: say(name)}, Depth: depth, Health: health}
+		if reason != "" {
+			o.Reason = say(reason)
+		}
+		return o
+	}
+	app.Objects = []schema.AppObject{
+		object(1, "StatefulSet", "archive", schema.AppProgressing, "2 of 3 replicas are ready"),
+		object(2, "Pod", "archive-0", schema.AppFailed, "container web: ImagePullBackOff"), object(2, "Pod", "archive-1", schema.AppReady, ""),
+		object(1, "Service", "archive", schema.AppReady, ""), object(1, "PersistentVolumeClaim", "data", schema.AppReady, ""),
+	}
+	return &page.App{
+		App: &app, YAML: say("apiVersion: example.com/v1\nkind: Shop\nmetadata:\n  name: archive\nspec:\n  replicas: 3\n"),
+		Events: []page.Event{
+			{Object: say("Pod archive-0"), Type: "Warning", Reason: say("Failed"), Message: say("Error: ImagePullBackOff"), Count: 14, Last: ago(time.Minute)},
+			{Object: say("StatefulSet archive"), Type: "Normal", Reason: say("SuccessfulCreate"), Message: say("create Pod archive-0 in StatefulSet archive successful"), Count: 1, Last: ago(time.Hour)},
+		},
+		Logs: []page.Link{{Label: say("archive-0 / web"), URL: "/environments/production/apps/production/Shop/archive?log=archive-0%2Fweb"}},
+		Log:  &page.Log{Pod: say("archive-1"), Container: say("web"), Text: say("2026-11-22T11:58:01Z listening on :8080\n2026-11-22T11:58:09Z GET / 200\n"), Cut: true},
+		Scale: &page.Form{
+			Action: page.Action{Label: "Scale", URL: "/environments/production/apps/production/Shop/archive/scale", Post: true},
+			Inputs: []page.Input{{Name: "replicas", Label: "Replicas", Value: "3", Required: true}},
+		},
+		Actions: []page.Action{{Label: "Configure", URL: "/environments/production/apps/production/Shop/archive/edit", Weight: page.WeightPrimary}, {Label: "Delete", URL: "/environments/production/apps/production/Shop/archive/delete", Weight: page.WeightDanger}},
+	}
+}
+
+func sampleEdit(say func(string) string) *page.AppEdit {
+	return &page.AppEdit{
+		Environment: say("production"), Name: say("main"),
+		Form: schema.AppForm{Solution: say("shop"), APIVersion: "example.com/v1", Kind: say("Shop"), Fields: []schema.AppField{
+			{Path: say("storage.size"), Type: "string", Required: true, Description: say("How much room there is for its data, such as 10Gi.")},
+			{Path: say("replicas"), Type: "integer", Default: "1", Limits: "1 to 5", Description: say("How many of them run.")},
+			{Path: say("storage.tier"), Type: "string", Choices: []string{say("gold"), say("silver")}, Default: `"silver"`, Description: say("Where it is kept.")},
+			{Path: say("hosts"), Type: "list of string", Description: say("Names under which it can be reached, as JSON or YAML.")},
+			{Path: say("backup.enabled"), Type: "boolean", Default: "false"},
+			{Path: say("a"), Type: "string"},
+			{Path: say("b"), Type: "string"},
+			{Path: say("c"), Type: "string"},
+			{Path: say("d"), Type: "string"},
+		}},
+		Values: []page.FieldValue{{Value: say("10 GB"), Problem: say(`quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'`)}, {Value: say("3")}, {}, {Value: say("[shop.example.com]")}},
+		YAML:   say("apiVersion: example.com/v1\nkind: Shop\n"),
+		Action: page.Action{Label: "Create", URL: "/environments/production/apps/new", Post: true, Weight: page.WeightPrimary}, Cancel: page.Link{URL: "/environments/production/apps"},
+	}
+}
+
+func sampleRun(say func(string) string, finished *time.Time) page.Running {
+	return page.Running{
+		ID: "7", Operation: &schema.Operation{Operation: "upgrade", Solution: say("shop"), Version: say("1.10.0"), Environment: say("production")},
+		User: say("oidc:jane@example.com"), Started: ago(2 * time.Minute), Finished: finished, Failed: finished != nil,
+	}
+}
+
+func sampleProgress(say func(string) string) *page.Progress {
+	return &page.Progress{
+		Running: sampleRun(say, nil),
+		Steps: []report.Event{
+			{Step: "lock", Name: say("production"), State: report.Done},
+			{Step: "apply", Name: say("production/shop"), State: report.Running, Done: 9, Total: 14, Unit: "objects"},
+			{Step: "wait", Name: say("Deployment production/shop-operator"), State: report.Running, Note: say("0 of 1 replicas is ready: container manager: ContainerCreating")},
+			{Step: "migrate", Name: say("shops.example.com"), State: report.Skipped, Note: say("nothing is stored in the old version")},
+		},
+	}
+}
+
+func sampleHistory(say func(string) string) *page.History {
+	h := &page.History{History: &schema.History{}, RollBack: map[int]page.Action{}}
+	verbs := []string{"upgrade", "repair", "add", "activate", "downgrade"}
+	for i, verb := range verbs {
+		e := schema.HistoryEntry{
+			Environment: say("production"), Namespace: say("production"), Solution: say("shop"), Revision: int64(len(verbs) - i), Operation: verb, Version: say("1.10.0"),
+			Outcome: []schema.DeploymentOutcome{schema.DeploymentPending, schema.DeploymentReplaced, schema.DeploymentDone, schema.DeploymentDone, schema.DeploymentDone}[i],
+			User:    say("oidc:jane@example.com"), Tool: "1.0.0", Started: ago(time.Duration(i*20) * time.Hour),
+		}
+		if verb == "activate" {
+			e.Environment, e.Namespace = "", ""
+		}
+		h.History.Operations = append(h.History.Operations, e)
+		if i > 1 {
+			h.RollBack[i] = page.Action{Label: "Roll back to this", URL: fmt.Sprintf("/environments/production/plan/rollback?revision=%d", len(verbs)-i)}
+		}
+	}
+	return h
+}
+
+func sampleDoctor(say func(string) string) *page.Doctor {
+	return &page.Doctor{
+		Diagnosis: &schema.Diagnosis{Problems: 1, Warnings: 1, Checks: []schema.Check{
+			{Area: "cluster", Name: "version", Result: schema.CheckOK, Message: say("Kubernetes 1.36.3")},
+			{Area: "registry", Name: "endpoint", Result: schema.CheckProblem, Message: say("https://10.0.0.1:5000 does not answer: connection refused"), Hint: say("start 'solutionctl deploy serve' on bootstrap-1")},
+			{Area: "cluster", Name: "clock", Result: schema.CheckWarning, Message: say("the API server's clock is 42 s ahead of this host's")},
+			{Area: "records", Name: "pending", Result: schema.CheckSkipped, Message: say("you may not read records")},
+		}},
+		Remedies: map[string]page.Action{"registry/endpoint": {Label: "Change the endpoints", URL: "/settings"}},
+		Support:  &page.Action{Label: "Support bundle", URL: "/support"},
+	}
+}
+
+func sampleSettings(say func(string) string) *page.Settings {
+	return &page.Settings{
+		Registry: &schema.EndpointList{Mode: schema.RegistryOwn, Host: schema.RegistryHostOwn, Endpoints: []schema.Endpoint{{
+			URL: say("https://10.0.0.1:5000"), Authorities: []schema.EndpointAuthority{{Fingerprint: "SHA256:" + strings.Repeat("0123ABCD", 8), NotAfter: noon.Add(9000 * time.Hour)}},
+		}}},
+		Keys:   []page.TrustedKey{{Name: say("acme-release"), ID: strings.Repeat("01ab", 8), Algorithm: "ECDSA P-256"}, {Name: say("acme-2024"), ID: strings.Repeat("cd23", 8), Algorithm: "Ed25519", Revoked: true}},
+		Policy: say("apiVersion: solutionctl.io/v1alpha1\nkind: TrustPolicy\n"), TrustDir: "/etc/solutionctl/trust",
+		ReadOnly: "These can be changed on bootstrap-1 only.",
+		Sessions: []page.Session{
+			{User: say("oidc:jane@example.com"), Way: "organisation", Started: ago(time.Hour), Seen: noon, Current: true},
+			{User: say("oidc:jane@example.com"), Way: "token", Started: ago(30 * time.Hour), Seen: ago(5 * time.Hour), End: &page.Action{Label: "Log out", URL: "/sessions/2/end", Post: true}},
+		},
+		About:   []page.Fact{{Name: "solutionctl", Value: say("1.0.0")}, {Name: "Kubernetes", Value: say("1.36.3")}},
+		Actions: []page.Action{{Label: "Log out everywhere", URL: "/logout/everywhere", Post: true, Weight: page.WeightDanger}},
+	}
+}
