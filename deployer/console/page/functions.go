@@ -39,10 +39,8 @@ func (p *Pages) functions() template.FuncMap {
 		"excerpt":       excerpt,
 		"opens":         func(c schema.Change) bool { return len(c.Fields) > 0 && len(c.Fields) <= 12 },
 		"partsOf":       partsOf,
-		"lines":         func(text string) []string { return strings.Split(strings.TrimRight(text, "\n"), "\n") },
 		"search":        func(label, query, table string) search { return search{label, query, table} },
 		"bar":           bar,
-		"control":       controlOf,
 		"step":          stepOf,
 		"percent":       func(part, whole int64) int64 { return part * 100 / max(whole, 1) },
 	}

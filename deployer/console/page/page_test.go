@@ -2,10 +2,22 @@ package page_test
 
 import (
 	"bytes"
+	"flag"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
+	"golang.org/x/net/html"
+
 	"github.com/solutionctl/solutionctl/deployer/console/page"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
 )
+
+var update = flag.Bool("update", false, "write the golden pages")
 
 func honest(text string) string { return text }
 
@@ -27,9 +39,296 @@ func newPages(t *testing.T, base string) *page.Pages {
 	return p
 }
 
-func TestRender(t *testing.T) {
+// element is an element of a page with its attributes.
+type element struct {
+	name       string
+	attributes map[string]string
+}
+
+// elements parses a page as a browser does.
+func elements(t *testing.T, text string) (found []element, visible string) {
+	t.Helper()
+	root, err := html.Parse(strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var words strings.Builder
+	for n := range root.Descendants() {
+		switch n.Type {
+		case html.TextNode:
+			words.WriteString(n.Data)
+		case html.ElementNode:
+			e := element{n.Data, map[string]string{}}
+			for _, a := range n.Attr {
+				e.attributes[a.Key] = a.Val
+			}
+			found = append(found, e)
+		case html.CommentNode:
+			t.Errorf("a comment: %q", n.Data)
+		default:
+		}
+	}
+	return found, words.String()
+}
+
+// assetNames are those of this build; golden pages have them without the digest, so that a change of style is not one of pages.
+var assetNames = []string{"console", "icon"}
+
+func withoutDigests(text string) string {
+	for _, name := range assetNames {
+		for at := 0; ; {
+			i := strings.Index(text[at:], "/static/"+name+".")
+			if i < 0 {
+				break
+			}
+			at += i + len("/static/"+name+".")
+			text = text[:at] + text[at+13:]
+		}
+	}
+	return text
+}
+
+func TestGoldenPages(t *testing.T) {
 	p := newPages(t, "")
 	for name, v := range samples(honest) {
-		t.Run(name, func(t *testing.T) { render(t, p, v) })
+		t.Run(name, func(t *testing.T) {
+			golden := filepath.Join("testdata", name+".html")
+			got := withoutDigests(render(t, p, v))
+			if *update {
+				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got != string(want) {
+				t.Errorf("%s has changed: look at it, then run the test with -update\n%s", golden, firstDifference(got, string(want)))
+			}
+		})
+	}
+}
+
+func firstDifference(got, want string) string {
+	g, w := strings.Split(got, "\n"), strings.Split(want, "\n")
+	for i := range min(len(g), len(w)) {
+		if g[i] != w[i] {
+			return "got:  " + g[i] + "\nwant: " + w[i]
+		}
+	}
+	return "one is longer than the other"
+}
+
+// TestStructure judges what a browser and a screen reader need, on each page.
+func TestStructure(t *testing.T) {
+	p := newPages(t, "/console")
+	for name, v := range samples(honest) {
+		t.Run(name, func(t *testing.T) {
+			all, _ := elements(t, render(t, p, v))
+			number := map[string]int{}
+			ids := map[string]bool{}
+			labelled := map[string]bool{}
+			for _, e := range all {
+				number[e.name]++
+				if id := e.attributes["id"]; id != "" {
+					if ids[id] {
+						t.Errorf("two elements have the id %s", id)
+					}
+					ids[id] = true
+				}
+				if e.name == "label" {
+					labelled[e.attributes["for"]] = true
+				}
+			}
+			for _, landmark := range []string{"h1", "main", "footer", "title"} {
+				if number[landmark] != 1 {
+					t.Errorf("%d elements %s, want 1", number[landmark], landmark)
+				}
+			}
+			for _, e := range all {
+				judgeElement(t, e, ids, labelled)
+			}
+		})
+	}
+}
+
+func judgeElement(t *testing.T, e element, ids, labelled map[string]bool) {
+	t.Helper()
+	for key, value := range e.attributes {
+		switch {
+		case strings.HasPrefix(key, "on"), key == "style":
+			t.Errorf("<%s %s=%q>: the policy does not allow it", e.name, key, value)
+		case key == "aria-labelledby", key == "aria-describedby", key == "for", key == "popovertarget":
+			for id := range strings.FieldsSeq(value) {
+				if !ids[id] {
+					t.Errorf("<%s %s=%q> names nothing", e.name, key, value)
+				}
+			}
+		case e.name == "use" && key == "href":
+			if !ids[strings.TrimPrefix(value, "#")] {
+				t.Errorf("there is no icon %s", value)
+			}
+		case (key == "href" || key == "src" || key == "action") && !strings.HasPrefix(value, "#") && !strings.HasPrefix(value, "/console/"):
+			t.Errorf("<%s %s=%q> leads out of the console", e.name, key, value)
+		}
+	}
+	switch e.name {
+	case "style", "iframe", "object", "embed", "base":
+		t.Errorf("there is a <%s>", e.name)
+	case "script":
+		if e.attributes["src"] == "" {
+			t.Error("a script stands in the page")
+		}
+	case "input", "select", "textarea":
+		if e.attributes["type"] != "hidden" && !labelled[e.attributes["id"]] {
+			t.Errorf("<%s name=%q> has no label", e.name, e.attributes["name"])
+		}
+	case "table":
+	}
+}
+
+// hostile are strings as they could come from an archive or a cluster. None has a dot, which would take the path of a field apart.
+var hostile = []string{
+	`<script>alert(1)</script>`, `"><script>alert(1)</script>`, `'><img src=x onerror=alert(1)>`, `"onmouseover="alert(1)`, `' autofocus onfocus='alert(1)`,
+	"` onload=`alert(1)", `javascript:alert(1)`, `</title></textarea></template><svg onload=alert(1)>`, `<a href="javascript:alert(1)">click</a>`,
+	`--><script>alert(1)</script><!--`, `]]><b>`, `&lt;script&gt;alert(1)&lt;/script&gt;`, `<<b>script>`, `{{template "page"}}`, `${alert(1)}`, `\"><b>`, `<base href=//evil>`,
+	`<meta http-equiv=refresh content="0;url=//evil">`, `<form action=//evil><button>`, `<!--`, `<plaintext>`, `<noscript><p title="</noscript><img src=x onerror=alert(1)>">`, `<style>*{display:none}</style>`,
+	"a\x00b\x1b]0;owned\x07", "safe\u202egnp\u202c", "zero\u200bwidth\u2066isolate\u2069", "\xff\xfe<b>", "line\nfeed\ttab\rreturn", strings.Repeat("W", 3000), "שלום <b>", "＜script＞",
+}
+
+// TestHostileStrings renders each page with each string wherever data stands, and compares the elements and attributes with
+// those of the honest page: data must add none.
+func TestHostileStrings(t *testing.T) {
+	p := newPages(t, "")
+	plain := map[string][]element{}
+	for name, v := range samples(honest) {
+		plain[name], _ = elements(t, render(t, p, v))
+	}
+	for _, evil := range hostile {
+		for name, v := range samples(func(text string) string { return text + evil }) {
+			text := render(t, p, v)
+			got, visible := elements(t, text)
+			if i := differs(got, plain[name]); i >= 0 {
+				t.Errorf("%s with %q: element %d is %v", name, evil, i, got[min(i, len(got)-1)])
+			}
+			if shown := strings.ReplaceAll(report.Clean(evil), `\u0000`, "\ufffd"); !strings.HasPrefix(name, "overview-empty") && !strings.Contains(visible, strings.TrimPrefix(shown, "\n")) {
+				t.Errorf("%s does not show %q", name, shown)
+			}
+			if strings.ContainsFunc(text, func(r rune) bool {
+				return r < ' ' && r != '\n' && r != '\t' || r == '\u202e' || r == '\u200b' || r == '\u2066'
+			}) {
+				t.Errorf("%s with %q has an invisible character", name, evil)
+			}
+		}
+	}
+}
+
+// differs returns the place of the first element that has another name, other attributes, or leads elsewhere; -1 for none.
+func differs(got, want []element) int {
+	for i := range max(len(got), len(want)) {
+		if i >= len(got) || i >= len(want) || got[i].name != want[i].name {
+			return i
+		}
+		names := slices.Sorted(maps.Keys(got[i].attributes))
+		if !slices.Equal(names, slices.Sorted(maps.Keys(want[i].attributes))) {
+			return i
+		}
+		for _, key := range []string{"href", "src", "action"} {
+			if to := got[i].attributes[key]; to != "" && (to[0] != '/' && to[0] != '#' || strings.HasPrefix(to, "//")) {
+				return i
+			}
+		}
+	}
+	return -1
+}
+
+func TestRenderRefusesLinksThatLeadElsewhere(t *testing.T) {
+	p := newPages(t, "")
+	for _, to := range []string{"https://evil.example", "//evil.example", `/\evil.example`, "javascript:alert(1)", "evil", "", "/\x00", "data:text/html,x"} {
+		v := page.View{Content: &page.Failure{Problem: page.Problem{Remedies: []page.Action{{Label: "x", URL: to}}}}}
+		var b bytes.Buffer
+		if err := p.Render(&b, v); err == nil || b.Len() > 0 {
+			t.Errorf("%q was rendered", to)
+		}
+	}
+}
+
+func TestURL(t *testing.T) {
+	for _, test := range []struct{ got, want string }{
+		{page.URL(), "/"},
+		{page.URL("environments", "a/../b"), "/environments/a%2F..%2Fb"},
+		{page.URL("solutions", "ü ?#"), "/solutions/%C3%BC%20%3F%23"},
+		{page.Query("/x", "a", "1&2", "b", ""), "/x?a=1%262"},
+		{page.Query("/x", "b", ""), "/x"},
+	} {
+		if test.got != test.want {
+			t.Errorf("got %s, want %s", test.got, test.want)
+		}
+	}
+}
+
+func TestSearchWithoutScript(t *testing.T) {
+	p := newPages(t, "")
+	status := sampleStatus(honest, 200)
+	for _, test := range []struct {
+		query, shown, hidden string
+	}{
+		{"customer-01", "customer-012", "customer-020"},
+		{"failed", "customer-042", "customer-043"},
+		{"nothing has this", "Nothing matches", "customer-001"},
+	} {
+		_, text := elements(t, render(t, p, page.View{Content: &page.Environments{Environments: status.Environments, Query: test.query}}))
+		if !strings.Contains(text, test.shown) || strings.Contains(text, test.hidden) {
+			t.Errorf("%q: want %s and not %s", test.query, test.shown, test.hidden)
+		}
+	}
+}
+
+func TestProblemOf(t *testing.T) {
+	if page.ProblemOf(nil) != nil {
+		t.Error("a problem of nothing")
+	}
+	p := page.ProblemOf(report.Errorf(report.Locked, "joe is at work").WithHint("wait"))
+	if p.Code != report.Locked || p.Message != "joe is at work" || !slices.Equal(p.Hints, []string{"wait"}) {
+		t.Errorf("%+v", p)
+	}
+}
+
+func TestOperationTitle(t *testing.T) {
+	for _, test := range []struct {
+		o    schema.Operation
+		want string
+	}{
+		{schema.Operation{Operation: "upgrade", Solution: "shop", Version: "1.10.0", Environment: "production"}, "Upgrade shop to 1.10.0 in production"},
+		{schema.Operation{Operation: "deactivate", Solution: "shop"}, "Deactivate shop"},
+		{schema.Operation{Operation: "invented"}, "invented"},
+	} {
+		if got := page.OperationTitle(&test.o); got != test.want {
+			t.Errorf("got %q, want %q", got, test.want)
+		}
+	}
+}
+
+func TestStep(t *testing.T) {
+	p := newPages(t, "")
+	got := string(p.Step(report.Event{Step: "apply", Name: "a\u202eb", State: report.Running, Done: 9, Total: 4, Unit: "objects"}))
+	want := `{"id":"f-step-apply-a-b","state":"Running","symbol":"progressing","tone":"info","what":"Apply a\\u202eb","note":"4 objects of 4 objects","done":4,"total":4}`
+	if got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+func BenchmarkOverview(b *testing.B) {
+	p, err := page.New("")
+	if err != nil {
+		b.Fatal(err)
+	}
+	v := page.View{Frame: page.Frame{User: "jane"}, Content: &page.Overview{Status: sampleStatus(honest, 200)}}
+	for b.Loop() {
+		var out bytes.Buffer
+		if err := p.Render(&out, v); err != nil {
+			b.Fatal(err)
+		}
 	}
 }

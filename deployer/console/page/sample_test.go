@@ -2,6 +2,7 @@ package page_test
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -44,18 +45,18 @@ func samples(say func(string) string) map[string]page.View {
 	add("login", "", &page.Login{
 		Ended:        say("Your session has ended after 8 hours without a click."),
 		Organisation: &page.Action{Label: page.Text("login.organisation"), URL: "/auth/start?to=%2F", Weight: page.WeightPrimary},
-		Token:        &page.Action{Label: page.Text("login.withtoken"), URL: "/login/token", Post: true, Fields: []page.Hidden{{Name: "to", Value: "/"}}},
+		Token:        &page.Action{Label: page.Text("login.button"), URL: "/login/token", Post: true, Fields: []page.Hidden{{Name: "to", Value: "/"}}},
 	}, alone)
 	add("overview", page.SectionOverview, &page.Overview{
 		Status:  sampleStatus(say, 3),
 		Pending: []schema.ResumedOperation{samplePending(say)},
 		Waiting: []page.Notice{{Tone: page.ToneInfo, Text: say("joe@admin-1 is upgrading shop in production since 11:58 UTC; others wait until that has ended.")}},
 		Actions: []page.Action{
-			{Label: "Import an archive", URL: "/import", Weight: page.WeightPrimary}, {Label: "New environment", URL: "/environments/new"},
+			{Label: page.Text("action.import"), URL: "/import", Weight: page.WeightPrimary}, {Label: page.Text("action.createEnvironment"), URL: "/environments/new"},
 		},
 	}, func(f *page.Frame) { f.Running = 1 })
 	add("overview-empty", page.SectionOverview, &page.Overview{Status: &schema.Status{Ready: true}})
-	add("solutions", page.SectionSolutions, &page.Solutions{Result: sampleSearch(say), Import: &page.Action{Label: "Import an archive", URL: "/import", Weight: page.WeightPrimary}})
+	add("solutions", page.SectionSolutions, &page.Solutions{Result: sampleSearch(say), Import: &page.Action{Label: page.Text("action.import"), URL: "/import", Weight: page.WeightPrimary}})
 	add("solution", page.SectionSolutions, sampleSolution(say), trail("Solutions", "/solutions"))
 	add("import", page.SectionImport, sampleImport(say))
 	add("import-elsewhere", page.SectionImport, &page.Import{Elsewhere: &page.Elsewhere{
@@ -64,7 +65,7 @@ func samples(say func(string) string) map[string]page.View {
 	add("examination", page.SectionImport, sampleExamination(say), trail("Import", "/import"))
 	add("environments", page.SectionEnvironments, &page.Environments{
 		Environments: sampleStatus(say, 3).Environments,
-		Create:       &page.Action{Label: "New environment", URL: "/environments/new", Weight: page.WeightPrimary},
+		Create:       &page.Action{Label: page.Text("action.createEnvironment"), URL: "/environments/new", Weight: page.WeightPrimary},
 	})
 	add("newenvironment", page.SectionEnvironments, &page.NewEnvironment{Form: page.Form{
 		Action: page.Action{Label: "Create environment", URL: "/environments/new", Post: true, Weight: page.WeightPrimary},
@@ -162,7 +163,7 @@ func sampleStatus(say func(string) string, environments int) *schema.Status {
 				d.Health, d.Wanted, d.Ready = schema.HealthPending, say("1.11.0"), 4
 				d.Pending = &schema.PendingOperation{Operation: "upgrade", Version: say("1.11.0"), User: say("joe@admin-1"), Started: ago(3 * time.Hour)}
 			case i%61 == 6 && j == 4:
-				d.Health, d.Version = schema.HealthMissing, ""
+				d.Health, d.Version, d.Objects, d.Ready = schema.HealthMissing, "", 0, 0
 			}
 			n.Deployments = append(n.Deployments, d)
 		}
@@ -265,7 +266,7 @@ func sampleEnvironment(say func(string) string) *page.Environment {
 	status := sampleStatus(say, 2).Environments[1]
 	status.Namespaces[0].Deployments[0].Drift = []schema.Change{{
 		Action: schema.ActionUpdate, Object: schema.ObjectRef{APIVersion: "v1", Kind: "ConfigMap", Namespace: say("staging"), Name: say("shop")},
-		Fields: []schema.FieldChange{{Path: "data.level", From: `"debug"`, To: `"info"`, Manager: say("kubectl-edit"), Since: later(ago(20 * time.Hour))}},
+		Fields: []schema.FieldChange{{Path: say("data.level"), From: strconv.Quote(say("debug")), To: `"info"`, Manager: say("kubectl-edit"), Since: later(ago(20 * time.Hour))}},
 	}}
 	e := &page.Environment{
 		Status: status, Deployments: map[page.Deployment][]page.Action{},
@@ -293,13 +294,13 @@ func samplePlan(say func(string) string) *page.Plan {
 		f := schema.FieldChange{Path: fmt.Sprintf("spec.versions[name=v1].schema.openAPIV3Schema.properties.spec.properties.settings.properties.option%02d", i)}
 		switch i % 3 {
 		case 0:
-			f.Path += ".type"
-			f.To = `"string"`
+			f.Path = say(f.Path + ".type")
+			f.To = strconv.Quote(say("string"))
 		case 1:
-			f.Path += ".maximum"
+			f.Path = say(f.Path + ".maximum")
 			f.From, f.To = "64", "128"
 		case 2:
-			f.Path += ".description"
+			f.Path = say(f.Path + ".description")
 			f.From = `"How many of them there are. Deprecated: nobody reads it any more since the operator finds out by itself."`
 		}
 		definition.Fields = append(definition.Fields, f)

@@ -1,0 +1,194 @@
+// What makes the pages live. Every page works without it.
+//
+// Nothing here turns a string into HTML or code: a page that has changed is fetched as a document, which the browser parses
+// without running anything, and what is on the page becomes what was fetched, node by node, so that focus, selection and what
+// was typed stay.
+
+const main = document.getElementById('main');
+const template = document.getElementById('words');
+const words = template.dataset;
+const stale = document.getElementById('stale');
+const announce = text => { const to = document.getElementById('announce'); if (to) to.textContent = text; };
+
+// Forms: a button can be pressed when everything that has to be agreed to is agreed to.
+
+function guard(form) {
+  const button = form.querySelector('button:not([formnovalidate])');
+  if (!button || !form.querySelector('[data-word], .ticks [required]')) return;
+  const agreed = [...form.querySelectorAll('[data-word]')].every(input => input.value.trim() === input.dataset.word)
+    && [...form.querySelectorAll('.ticks [required]')].every(box => box.checked);
+  button.disabled = !agreed;
+}
+
+// Tables: rows that do not have every word are hidden.
+
+function filter(input) {
+  const table = document.getElementById(input.dataset.filter);
+  if (!table) return;
+  const wanted = input.value.toLowerCase().split(/\s+/).filter(Boolean);
+  let shown = 0;
+  for (const row of table.tBodies[0].rows) {
+    const text = row.textContent.toLowerCase();
+    row.hidden = !wanted.every(word => text.includes(word));
+    if (!row.hidden) shown++;
+  }
+  const says = document.querySelector(`[data-shown="${input.dataset.filter}"]`);
+  if (says) says.textContent = words.shown.replace('{0}', shown).replace('{1}', table.tBodies[0].rows.length);
+}
+
+// Blocks of text get a button that copies them.
+
+function copyable(block) {
+  if (!navigator.clipboard || block.parentNode.classList.contains('copied')) return;
+  const button = document.importNode(template.content.querySelector('.copy'), true);
+  const label = button.querySelector('span');
+  label.textContent = words.copy;
+  button.addEventListener('click', async () => {
+    await navigator.clipboard.writeText(block.textContent);
+    label.textContent = words.copied;
+    setTimeout(() => { label.textContent = words.copy; }, 2000);
+  });
+  const frame = document.createElement('div');
+  frame.className = 'copied';
+  block.replaceWith(frame);
+  frame.append(block, button);
+}
+
+function local(time) {
+  if (!time.title) time.title = `${words.local} ${new Date(time.dateTime).toLocaleString()}`;
+}
+
+function enliven(root) {
+  root.querySelectorAll('form').forEach(guard);
+  root.querySelectorAll('input[data-filter]').forEach(input => { if (input.value) filter(input); });
+  root.querySelectorAll('pre[data-copy]').forEach(copyable);
+}
+
+document.addEventListener('input', event => {
+  const input = event.target;
+  if (input.dataset.filter) filter(input);
+  if (input.form) guard(input.form);
+});
+document.addEventListener('pointerover', event => { const time = event.target.closest?.('time'); if (time) local(time); });
+document.addEventListener('submit', event => {
+  const input = event.target.querySelector('input[data-filter]');
+  if (input && document.getElementById(input.dataset.filter)) event.preventDefault(); // the table is filtered already
+});
+document.addEventListener('keydown', event => {
+  if (event.key !== '/' || event.ctrlKey || event.altKey || event.metaKey || event.target.closest('input, textarea, select')) return;
+  const input = document.querySelector('.search input');
+  if (input) { event.preventDefault(); input.focus(); }
+});
+
+// Live pages
+
+function morph(from, to) {
+  const keyed = new Map();
+  for (const node of from.children) if (node.id) keyed.set(node.id, node);
+  let at = from.firstChild;
+  for (const want of [...to.childNodes]) {
+    const have = (want.id && keyed.get(want.id)) || at;
+    if (!have || have.nodeName !== want.nodeName || (have.id ?? '') !== (want.id ?? '')) {
+      from.insertBefore(document.importNode(want, true), at);
+      continue;
+    }
+    if (have === at) at = at.nextSibling; else from.insertBefore(have, at);
+    if (have.nodeType !== Node.ELEMENT_NODE) {
+      if (have.nodeValue !== want.nodeValue) have.nodeValue = want.nodeValue;
+      continue;
+    }
+    const mine = have.matches('details, input, select, textarea, button'); // what the user has opened, typed or may press
+    if (!mine || have.matches('details')) {
+      for (const {name} of [...have.attributes]) if (!want.hasAttribute(name) && name !== 'open' && name !== 'title') have.removeAttribute(name);
+      for (const {name, value} of want.attributes) if (have.getAttribute(name) !== value && !(mine && name === 'open')) have.setAttribute(name, value);
+    }
+    if (!have.matches('select, textarea')) morph(have, want);
+  }
+  while (at) { const next = at.nextSibling; at.remove(); at = next; }
+}
+
+// fetched resolves to the document of this page as it is now. XMLHttpRequest is what gives a document; fetch gives a string.
+function fetched() {
+  return new Promise((resolve, reject) => {
+    const request = new XMLHttpRequest();
+    request.open('GET', location.href);
+    request.responseType = 'document';
+    request.onload = () => {
+      const page = request.response?.getElementById('main');
+      if (request.status < 400 && page && request.responseURL === location.href.split('#')[0]) resolve(request.response);
+      else reject(request);
+    };
+    request.onerror = reject;
+    request.send();
+  });
+}
+
+let refreshing, again;
+
+async function refresh() {
+  if (refreshing) { again = true; return; }
+  refreshing = true;
+  try {
+    const page = await fetched();
+    for (const frame of main.querySelectorAll('.copied')) frame.replaceWith(frame.firstChild);
+    morph(main, page.getElementById('main'));
+    stale.replaceChildren(...[...page.getElementById('stale').childNodes].map(node => document.importNode(node, true)));
+    enliven(main);
+  } catch (request) {
+    if (request.status === 401 || request.responseURL?.includes('/login')) location.reload();
+    stale.textContent = words.lost;
+  }
+  refreshing = false;
+  if (again) { again = false; refresh(); }
+}
+
+function progress(step) {
+  const list = document.getElementById('step-list');
+  if (!list) return;
+  let line = document.getElementById(step.id);
+  if (!line) {
+    line = document.importNode(template.content.querySelector('.step'), true);
+    line.id = step.id;
+    list.append(line);
+  }
+  line.className = `step t-${step.tone}`;
+  line.querySelector('use').setAttribute('href', `#i-${step.symbol}`);
+  for (const part of ['state', 'what', 'note']) {
+    const to = line.querySelector(`.${part}`);
+    if (to.textContent !== step[part]) to.textContent = step[part];
+  }
+  const bar = line.querySelector('progress');
+  bar.hidden = !step.total;
+  bar.setAttribute('aria-label', step.what);
+  if (step.total) { bar.max = step.total; bar.value = step.done; }
+  if (step.tone !== 'info') announce(`${step.state}: ${step.what} ${step.note}`);
+}
+
+let source, over;
+
+function listen() {
+  if (over || source || document.hidden) return;
+  source = new EventSource(main.dataset.feed);
+  source.addEventListener('changed', refresh);
+  source.addEventListener('step', event => progress(JSON.parse(event.data)));
+  source.addEventListener('stale', event => { stale.textContent = event.data; });
+  source.addEventListener('end', async () => {
+    over = true;
+    source.close();
+    await refresh();
+    (main.querySelector('[role=alert]') ?? main.querySelector('h1')).focus();
+  });
+  source.onopen = () => { if (stale.textContent === words.lost) refresh(); };
+  source.onerror = () => { stale.textContent = words.lost; if (source?.readyState === EventSource.CLOSED) { hush(); setTimeout(listen, 5000); } };
+}
+
+function hush() { source?.close(); source = undefined; }
+
+enliven(document);
+document.querySelector('main [role=alert][tabindex]')?.focus();
+if (main.dataset.feed) {
+  listen();
+  document.addEventListener('visibilitychange', () => { if (document.hidden) hush(); else { refresh(); listen(); } });
+  addEventListener('pagehide', hush);
+  addEventListener('pageshow', event => { if (event.persisted) { refresh(); listen(); } });
+}

@@ -1,0 +1,290 @@
+package page_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"io"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/solutionctl/solutionctl/deployer/console/page"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+func source(t *testing.T, name string) string {
+	t.Helper()
+	data, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+func zipped(t *testing.T, text string) int {
+	t.Helper()
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	if _, err := io.WriteString(w, text); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Len()
+}
+
+func TestSizes(t *testing.T) {
+	const kib = 1024
+	style, script := zipped(t, source(t, "static/console.css")), zipped(t, source(t, "static/console.js"))
+	if style > 8*kib {
+		t.Errorf("the styles have %d bytes", style)
+	}
+	if script > 4*kib {
+		t.Errorf("the script has %d bytes", script)
+	}
+	p := newPages(t, "")
+	for name, v := range samples(honest) {
+		text := render(t, p, v)
+		requests, bytes := 1, zipped(t, text)
+		all, _ := elements(t, text)
+		for _, e := range all {
+			if to := e.attributes["src"]; to != "" || e.name == "link" {
+				requests++
+				w := httptest.NewRecorder()
+				r := httptest.NewRequest(http.MethodGet, to+e.attributes["href"], http.NoBody)
+				r.Header.Set("Accept-Encoding", "gzip")
+				p.Static().ServeHTTP(w, r)
+				if w.Code != http.StatusOK {
+					t.Errorf("%s: %s: status %d", name, r.URL, w.Code)
+				}
+				bytes += w.Body.Len()
+			}
+		}
+		if requests > 6 || bytes > 24*kib {
+			t.Errorf("%s takes %d requests and %d bytes", name, requests, bytes)
+		}
+	}
+}
+
+func TestStatic(t *testing.T) {
+	p := newPages(t, "/base")
+	text := render(t, p, page.View{Content: &page.Login{}})
+	path := regexp.MustCompile(`/base(/static/console\.[0-9a-f]{12}\.css)`).FindStringSubmatch(text)
+	if path == nil {
+		t.Fatal("no style sheet with a digest in its name")
+	}
+	for _, test := range []struct {
+		name, path, accept, encoding string
+		status                       int
+	}{
+		{"plain", path[1], "", "", http.StatusOK},
+		{"compressed", path[1], "br, gzip", "gzip", http.StatusOK},
+		{"another digest", "/static/console.000000000000.css", "", "", http.StatusNotFound},
+		{"without digest", "/static/console.css", "", "", http.StatusNotFound},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w := httptest.NewRecorder()
+			r := httptest.NewRequest(http.MethodGet, test.path, http.NoBody)
+			r.Header.Set("Accept-Encoding", test.accept)
+			p.Static().ServeHTTP(w, r)
+			if w.Code != test.status || w.Header().Get("Content-Encoding") != test.encoding {
+				t.Fatalf("status %d, encoding %q", w.Code, w.Header().Get("Content-Encoding"))
+			}
+			if w.Code == http.StatusOK && (!strings.Contains(w.Header().Get("Cache-Control"), "immutable") || w.Header().Get("Content-Type") != "text/css; charset=utf-8") {
+				t.Errorf("%v", w.Header())
+			}
+		})
+	}
+}
+
+// TestScriptHasNoWayFromTextToCode keeps what the policy would refuse out of the source.
+func TestScriptHasNoWayFromTextToCode(t *testing.T) {
+	if found := regexp.MustCompile(`innerHTML|outerHTML|insertAdjacentHTML|DOMParser|document\.write|\beval\b|Function\(|createPolicy|setHTML|localStorage|sessionStorage|document\.cookie|https?:`).FindString(source(t, "static/console.js")); found != "" {
+		t.Errorf("the script has %s", found)
+	}
+	if found := regexp.MustCompile(`url\(|@import|https?:`).FindString(source(t, "static/console.css")); found != "" {
+		t.Errorf("the styles have %s", found)
+	}
+}
+
+// TestContrast computes the contrast (WCAG 2.2, 1.4.3 and 1.4.11) of every pair of colours that stand on each other.
+func TestContrast(t *testing.T) {
+	tokens := map[string][2]string{}
+	css := source(t, "static/console.css")
+	for _, m := range regexp.MustCompile(`--([a-z-]+): light-dark\((#[0-9a-f]{6}), (#[0-9a-f]{6})\)`).FindAllStringSubmatch(css, -1) {
+		tokens[m[1]] = [2]string{m[2], m[3]}
+	}
+	const text, graphics = 4.5, 3
+	grounds := []string{"bg", "side", "soft"}
+	pairs := []struct {
+		over, under string
+		least       float64
+	}{
+		{"on-accent", "accent", text},
+		{"on-bad", "bad", text},
+		{"accent", "accent-soft", text},
+		{"good", "good-soft", text},
+		{"warn", "warn-soft", text},
+		{"bad", "bad-soft", text},
+	}
+	for _, ground := range grounds {
+		for _, over := range []string{"text", "dim", "accent", "good", "warn", "bad"} {
+			pairs = append(pairs, struct {
+				over, under string
+				least       float64
+			}{over, ground, text})
+		}
+		pairs = append(pairs, struct {
+			over, under string
+			least       float64
+		}{"edge", ground, graphics})
+	}
+	for _, ground := range []string{"accent-soft", "good-soft", "warn-soft", "bad-soft"} {
+		for _, over := range []string{"text", "dim"} {
+			pairs = append(pairs, struct {
+				over, under string
+				least       float64
+			}{over, ground, text})
+		}
+	}
+	for _, pair := range pairs {
+		for i, scheme := range []string{"light", "dark"} {
+			over, under := tokens[pair.over], tokens[pair.under]
+			if over[i] == "" || under[i] == "" {
+				t.Fatalf("there is no token %s or %s", pair.over, pair.under)
+			}
+			if c := contrast(t, over[i], under[i]); c < pair.least {
+				t.Errorf("%s: %s on %s has %.2f, want %.1f", scheme, pair.over, pair.under, c, pair.least)
+			}
+		}
+	}
+	_, rules, _ := strings.Cut(css, "}")
+	if colour := regexp.MustCompile(`#[0-9a-f]{6}\b`).FindString(rules); colour != "" {
+		t.Errorf("%s is no token", colour)
+	}
+}
+
+func contrast(t *testing.T, a, b string) float64 {
+	t.Helper()
+	x, y := luminance(t, a), luminance(t, b)
+	return (max(x, y) + 0.05) / (min(x, y) + 0.05)
+}
+
+func luminance(t *testing.T, colour string) float64 {
+	t.Helper()
+	n, err := strconv.ParseUint(colour[1:], 16, 32)
+	if err != nil {
+		t.Fatal(err)
+	}
+	linear := func(shift int) float64 {
+		c := float64(n>>shift&0xff) / 255
+		if c <= 0.04045 {
+			return c / 12.92
+		}
+		return math.Pow((c+0.055)/1.055, 2.4)
+	}
+	return 0.2126*linear(16) + 0.7152*linear(8) + 0.0722*linear(0)
+}
+
+// TestCatalogue compares the words with what asks for them, in both directions.
+func TestCatalogue(t *testing.T) {
+	words := map[string]bool{}
+	for line := range strings.Lines(source(t, "english.txt")) {
+		if key, _, ok := strings.Cut(line, " = "); ok && !strings.HasPrefix(key, "#") {
+			if words[key] {
+				t.Errorf("%s is there twice", key)
+			}
+			words[key] = false
+		}
+	}
+	use := func(key, where string) {
+		if _, ok := words[key]; !ok {
+			t.Errorf("%s: there is no text %s", where, key)
+		}
+		words[key] = true
+	}
+	var files []string
+	for _, pattern := range []string{"templates/*.html", "templates/pages/*.html", "*.go", "../*.go"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, found...)
+	}
+	// What the console offers depends on what it can do; the rest is asked for here.
+	offered := regexp.MustCompile(`^(action|plan\.apply|plan\.show|plan\.danger|field|data|accept|denial|operation|newenvironment|login|frame\.logout|overview\.lock|step|verb)\b`)
+	asked := regexp.MustCompile(`\b(text|Text|count|Count|word)[ (]"([a-zA-Z0-9.-]+)"`)
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		for _, m := range asked.FindAllStringSubmatch(source(t, file), -1) {
+			switch kind, key := m[1], m[2]; {
+			case kind == "count" || kind == "Count":
+				use(key+".one", file)
+				use(key+".other", file)
+			case kind == "word", strings.HasSuffix(key, "."):
+				prefix := strings.TrimSuffix(key, ".") + "."
+				for known := range words {
+					if strings.HasPrefix(known, prefix) {
+						words[known] = true
+					}
+				}
+			default:
+				use(key, file)
+			}
+		}
+	}
+	for key, used := range words {
+		if !used && !offered.MatchString(key) {
+			t.Errorf("nobody asks for %s", key)
+		}
+	}
+	for _, key := range documentWords() {
+		if _, ok := words[key]; !ok {
+			t.Errorf("there is no text %s", key)
+		}
+	}
+}
+
+// documentWords are the keys of words that documents have.
+func documentWords() []string {
+	var keys []string
+	for _, info := range report.Codes() {
+		keys = append(keys, "code."+string(info.Code))
+	}
+	for _, h := range []schema.DeploymentHealth{
+		schema.HealthReady, schema.HealthProgressing, schema.HealthPending, schema.HealthDrifted, schema.HealthForeign, schema.HealthMissing, schema.HealthFailed,
+	} {
+		keys = append(keys, "health."+string(h))
+	}
+	for _, h := range []schema.AppHealth{schema.AppReady, schema.AppProgressing, schema.AppFailed, schema.AppDeleting} {
+		keys = append(keys, "health."+string(h))
+	}
+	for _, a := range []schema.Action{
+		schema.ActionCreate, schema.ActionUpdate, schema.ActionReplace, schema.ActionDelete, schema.ActionAdopt, schema.ActionKeep, schema.ActionNone, schema.ActionSkip,
+	} {
+		keys = append(keys, "action."+string(a), "tally."+string(a))
+	}
+	for _, v := range []schema.CompatibilityVerdict{schema.CompatibilityYes, schema.CompatibilityKeeps, schema.CompatibilityNo, schema.CompatibilityLoss} {
+		keys = append(keys, "verdict."+string(v))
+	}
+	for _, o := range []schema.DeploymentOutcome{schema.DeploymentPending, schema.DeploymentDone, schema.DeploymentReplaced} {
+		keys = append(keys, "outcome."+string(o))
+	}
+	for _, r := range []schema.CheckResult{schema.CheckOK, schema.CheckWarning, schema.CheckProblem, schema.CheckSkipped} {
+		keys = append(keys, "result."+string(r))
+	}
+	for _, s := range []report.State{report.Started, report.Running, report.Done, report.Skipped, report.Failed, report.Warning} {
+		keys = append(keys, "state."+string(s))
+	}
+	return keys
+}
