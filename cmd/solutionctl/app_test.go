@@ -43,11 +43,42 @@ func TestConfirm(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			a, _, stderr := newTestApp(t, test.in)
 			a.person, a.yes = test.person, test.yes
-			if got := report.CodeOf(a.confirm(t.Context(), "delete environment blue")); got != test.want {
+			if got := report.CodeOf(a.confirm(t.Context(), report.Confirmation{Question: "delete environment blue"})); got != test.want {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
 			if asked := stderr.String() == "delete environment blue [y/N] "; asked != test.asked {
 				t.Errorf("asked: %q", stderr)
+			}
+		})
+	}
+}
+
+func TestConfirmName(t *testing.T) {
+	lists := []report.ConfirmationList{{Title: "This goes, too", Items: []string{"a", "b\x1b[2J"}}}
+	const listed = "This goes, too:\n  a\n  b"
+	for _, test := range []struct {
+		name string
+		c    report.Confirmation
+		yes  bool
+		in   string
+		want report.Code
+		says string
+	}{
+		{name: "nothing to ask"},
+		{name: "the name", c: report.Confirmation{Question: "It goes", Name: "blue"}, in: "blue\n", says: "It goes. Type blue to go on: "},
+		{name: "yes", c: report.Confirmation{Question: "It goes", Name: "blue"}, in: "yes\n", want: report.Cancelled, says: "It goes. "},
+		{name: "another case", c: report.Confirmation{Question: "It goes", Name: "blue"}, in: "Blue\n", want: report.Cancelled},
+		{name: "a list", c: report.Confirmation{Question: "It goes", Name: "blue", Lists: lists}, in: "blue\n", says: listed},
+		{name: "a list with --yes", c: report.Confirmation{Question: "It goes", Name: "blue", Lists: lists}, yes: true, says: listed},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			a, _, stderr := newTestApp(t, test.in)
+			a.person, a.yes = true, test.yes
+			if got := report.CodeOf(a.confirm(t.Context(), test.c)); got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+			if text := stderr.String(); !strings.HasPrefix(text, test.says) || strings.Contains(text, "\x1b") || text != "" && test.c.Question == "" {
+				t.Errorf("said %q, want %q", text, test.says)
 			}
 		})
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
@@ -10,38 +11,33 @@ import (
 
 // confirm asks before something that cannot be taken back. The default answer is no. --yes answers for the user; where
 // nobody can answer, nothing is asked and the command line has to say it.
-func (a *app) confirm(ctx context.Context, question string) error {
+func (a *app) confirm(ctx context.Context, c report.Confirmation) error {
+	for _, list := range c.Lists {
+		fmt.Fprintf(a.err, "%s:\n", list.Title)
+		for _, item := range list.Items {
+			fmt.Fprintf(a.err, "  %s\n", console.Clean(item))
+		}
+	}
 	switch {
-	case a.yes:
+	case c.Question == "" || a.yes:
 		return nil
 	case !a.person:
-		return report.Errorf(report.Usage, "%s: this has to be confirmed", question).WithHint("add --yes")
+		return report.Errorf(report.Usage, "%s: this has to be confirmed", c.Question).WithHint("add --yes")
 	}
-	answer, err := console.Ask(ctx, a.in, a.err, question+" [y/N] ")
+	question := c.Question + " [y/N] "
+	if c.Name != "" {
+		question = c.Question + ". Type " + c.Name + " to go on: "
+	}
+	answer, err := console.Ask(ctx, a.in, a.err, question)
 	if err != nil {
 		return err
 	}
-	switch strings.ToLower(strings.TrimSpace(answer)) {
-	case "y", "yes":
-		return nil
+	answer = strings.TrimSpace(answer)
+	agreed := answer == c.Name
+	if c.Name == "" {
+		agreed = strings.EqualFold(answer, "y") || strings.EqualFold(answer, "yes")
 	}
-	return report.Errorf(report.Cancelled, "not confirmed")
-}
-
-// confirmName asks for the name of what will be destroyed, so that nobody answers without reading. --yes answers for the
-// user.
-func (a *app) confirmName(ctx context.Context, warning, name string) error {
-	switch {
-	case a.yes:
-		return nil
-	case !a.person:
-		return report.Errorf(report.Usage, "%s: this has to be confirmed", warning).WithHint("add --yes")
-	}
-	answer, err := console.Ask(ctx, a.in, a.err, warning+". Type "+name+" to go on: ")
-	if err != nil {
-		return err
-	}
-	if strings.TrimSpace(answer) != name {
+	if !agreed {
 		return report.Errorf(report.Cancelled, "not confirmed")
 	}
 	return nil

@@ -87,8 +87,8 @@ definitions; the name of the Solution has to be typed, or given with --yes.`,
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		args = arguments(args)
 		o := deployer.DeactivateOptions{Options: f.options(), Solution: args[0]}
-		var err error
-		if o.Data, o.Export, err = a.dataPolicy(cmd.Context(), &data, o.DryRun, args[0], args[0]); err != nil {
+		o.Data, o.Export = data.policy(a, args[0])
+		if err := a.confirm(cmd.Context(), o.Confirmation()); err != nil {
 			return err
 		}
 		deactivate := func(d *deployer.Deployer, ctx context.Context, o deployer.DeactivateOptions) (*schema.Operation, error) {

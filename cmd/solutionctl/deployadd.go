@@ -87,8 +87,8 @@ while the operator still runs; the name of the Solution has to be typed, or give
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		args = arguments(args)
 		o.Options, o.Environment, o.Solution = f.options(), args[0], args[1]
-		var err error
-		if o.Data, o.Export, err = a.dataPolicy(cmd.Context(), &data, o.DryRun, args[1]+"-"+args[0], args[1]); err != nil {
+		o.Data, o.Export = data.policy(a, args[1]+"-"+args[0])
+		if err := a.confirm(cmd.Context(), o.Confirmation()); err != nil {
 			return err
 		}
 		return runVerb(cmd.Context(), a, &f.verbFlags, (*deployer.Deployer).Remove, o)

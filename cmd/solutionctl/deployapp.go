@@ -336,8 +336,7 @@ func newAppDeleteCommand(a *app) *cobra.Command {
 			if err != nil {
 				return nil, err
 			}
-			question := fmt.Sprintf("delete %s %s in environment %s with %s that came of it", one.Kind, one.Name, one.Environment, report.Count(len(one.Objects), "object"))
-			if err := a.confirm(cmd.Context(), question); err != nil {
+			if err := a.confirm(cmd.Context(), apps.ConfirmDeletion(one)); err != nil {
 				return nil, err
 			}
 			one.Health, one.Objects, one.Values = schema.AppDeleting, nil, nil

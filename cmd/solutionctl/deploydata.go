@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"io"
 	"path/filepath"
 
@@ -27,20 +26,17 @@ func (f *dataFlags) add(cmd *cobra.Command, keep, usage string) {
 	cmd.MarkFlagsMutuallyExclusive(keep, "delete-data")
 }
 
-// dataPolicy asks for confirmation where data is to be deleted.
-func (a *app) dataPolicy(ctx context.Context, f *dataFlags, dryRun bool, name, confirm string) (deployer.DataPolicy, definitions.Export, error) {
+// policy is what the flags say, and where custom resources go that are to be deleted; name is that of the file, unless the
+// flags name one.
+func (f *dataFlags) policy(a *app, name string) (deployer.DataPolicy, definitions.Export) {
 	switch {
 	case f.keep:
-		return deployer.KeepData, nil, nil
-	case !f.remove:
-		return deployer.RefuseData, nil, nil
-	case dryRun:
-		return deployer.DeleteData, nil, nil
+		return deployer.KeepData, nil
+	case f.remove:
+		return deployer.DeleteData, a.export(f.export, name)
+	default:
+		return deployer.RefuseData, nil
 	}
-	if err := a.confirmName(ctx, "Every custom resource of it will be deleted", confirm); err != nil {
-		return deployer.RefuseData, nil, err
-	}
-	return deployer.DeleteData, a.export(f.export, name), nil
 }
 
 // lossFlags accept that custom resources lose data, or are not valid any more.

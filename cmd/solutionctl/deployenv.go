@@ -69,20 +69,11 @@ The name of the environment is that of the namespace, unless --namespace names a
 			return err
 		}
 		return a.emitResult(done, func(w *console.Stream) error {
-			part := done.Parts[0]
-			_, err := fmt.Fprintf(w, "environment %s: namespace %s %s\n", done.Environment, part.Namespace, creationWords[part.Changes[0].Action])
+			_, err := fmt.Fprintln(w, done.Title())
 			return err
 		})
 	}
 	return cmd
-}
-
-// creationWords say what creating an environment did to its namespace.
-var creationWords = map[schema.Action]string{
-	schema.ActionCreate: "created",
-	schema.ActionAdopt:  "taken over",
-	schema.ActionUpdate: "was there; its description is changed",
-	schema.ActionNone:   "was there already",
 }
 
 func newEnvDeleteCommand(a *app, use string) *cobra.Command {
@@ -134,9 +125,7 @@ type environmentDeletion struct {
 
 func (e *environmentDeletion) run(ctx context.Context, environment string) error {
 	e.o.Options, e.o.Environment = e.options(), environment
-	if e.data.remove {
-		e.o.Data, e.o.Export = deployer.DeleteData, e.export(e.data.export, environment)
-	}
+	e.o.Data, e.o.Export = e.data.policy(e.app, environment)
 	d, err := e.deployer(e.clusterFlags)
 	if err != nil {
 		return err
@@ -151,48 +140,18 @@ func (e *environmentDeletion) run(ctx context.Context, environment string) error
 			return err
 		}
 	}
-	if !e.o.DryRun {
-		if err = e.confirmDeletion(ctx, d, e.o); err != nil {
+	question := e.o.Confirmation()
+	if question.Name != "" && (!e.yes || len(question.Lists) > 0) { // what is refused is not asked about
+		plan := e.o
+		plan.DryRun = true
+		if _, err = d.DeleteEnvironment(ctx, plan); err != nil {
 			return err
 		}
+	}
+	if err = e.confirm(ctx, question); err != nil {
+		return err
 	}
 	return runVerb(ctx, e.app, &e.verbFlags, (*deployer.Deployer).DeleteEnvironment, e.o)
-}
-
-// confirmDeletion asks before namespaces are deleted: more earnestly when there is something in them, of which it lists what
-// nobody would expect to go. What is refused is not asked about.
-func (a *app) confirmDeletion(ctx context.Context, d *deployer.Deployer, o deployer.DeleteEnvironmentOptions) error {
-	if len(o.Release)+len(o.Others) == 0 && o.Data != deployer.DeleteData {
-		question := fmt.Sprintf("delete every namespace of environment %s", o.Environment)
-		if o.Namespace != "" {
-			question = fmt.Sprintf("delete namespace %s of environment %s", o.Namespace, o.Environment)
-		}
-		return a.confirm(ctx, question)
-	}
-	if !a.yes || len(o.Release)+len(o.Others) > 0 {
-		plan := o
-		plan.DryRun = true
-		if _, err := d.DeleteEnvironment(ctx, plan); err != nil {
-			return err
-		}
-	}
-	if len(o.Others) > 0 {
-		fmt.Fprintln(a.err, "This is not part of a Solution, and will be deleted without an export:")
-		for _, ref := range o.Others {
-			fmt.Fprintf(a.err, "  %s\n", console.Clean(survey.OtherText(ref)))
-		}
-	}
-	if len(o.Release) > 0 {
-		fmt.Fprintln(a.err, "These finalizers will be removed, and what they stand for is not cleaned up:")
-		for _, h := range o.Release {
-			fmt.Fprintf(a.err, "  %s\n", console.Clean(h.String()))
-		}
-	}
-	warning := fmt.Sprintf("Everything in environment %s will be deleted", o.Environment)
-	if o.Namespace != "" {
-		warning = fmt.Sprintf("Everything in namespace %s of environment %s will be deleted", o.Namespace, o.Environment)
-	}
-	return a.confirmName(ctx, warning, o.Environment)
 }
 
 func newEnvListCommand(a *app) *cobra.Command {

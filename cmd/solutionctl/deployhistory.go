@@ -60,19 +60,7 @@ func printHistory(w *console.Stream, history *schema.History) error {
 		if o.Outcome != schema.DeploymentDone {
 			operation += " (" + string(o.Outcome) + ")"
 		}
-		table.Add(o.Started.UTC().Format(time.RFC3339), placeOf(o), o.Solution, operation, orDash(o.User))
+		table.Add(o.Started.UTC().Format(time.RFC3339), o.Place(), o.Solution, operation, orDash(o.User))
 	}
 	return table.Print(w)
-}
-
-// placeOf names where something was done: the environment, with the namespace where that has another name.
-func placeOf(o schema.HistoryEntry) string {
-	switch {
-	case o.Namespace == "":
-		return "cluster"
-	case o.Environment == "", o.Environment == o.Namespace:
-		return o.Namespace
-	default:
-		return o.Environment + "/" + o.Namespace
-	}
 }

@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/user"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -135,96 +133,20 @@ func runVerb[O any](ctx context.Context, a *app, f *verbFlags, verb func(*deploy
 
 // printOperation tells what was done in a few lines, and what would be done object by object.
 func (a *app) printOperation(w *console.Stream, o *schema.Operation) error {
-	fmt.Fprintln(w, w.Paint(console.Bold, console.Clean(title(o))))
+	fmt.Fprintln(w, w.Paint(console.Bold, console.Clean(o.Title())))
 	for _, part := range o.Parts {
-		place := "cluster"
-		if part.Namespace != "" {
-			place = "namespace " + part.Namespace
-		}
-		if part.Solution != "" {
-			place += ", " + strings.TrimSpace(part.Solution+" "+part.Version)
-		}
-		if part.Resumes {
-			place += ", finishing what was interrupted"
-		}
-		fmt.Fprintf(w, "%s: %s\n", console.Clean(place), summary(&part, o.Planned))
+		fmt.Fprintf(w, "%s: %s\n", console.Clean(part.Place()), o.Summary(&part))
 		if o.Planned || a.verbose {
 			printChanges(w, part.Changes)
 		}
 	}
-	switch {
-	case !o.Empty():
-	case o.Operation == "diff":
-		fmt.Fprintln(w, "no differences")
-	default:
-		fmt.Fprintln(w, "nothing to do")
+	if o.Empty() {
+		fmt.Fprintln(w, o.Nothing())
 	}
 	for _, notice := range o.Notices {
 		fmt.Fprintf(w, "%s %s\n", w.Paint(console.Yellow, "note:"), console.Clean(notice))
 	}
 	return nil
-}
-
-// verbWords are the past tense of a verb, before the name of the Solution, and a preposition, before that of the environment.
-var verbWords = map[string][2]string{
-	"activate":   {"activated"},
-	"deactivate": {"deactivated"},
-	"add":        {"added", "to"},
-	"remove":     {"removed", "from"},
-	"upgrade":    {"upgraded to", "in"},
-	"downgrade":  {"downgraded to", "in"},
-	"repair":     {"repaired", "in"},
-	"rollback":   {"rolled back to", "in"},
-	"diff":       {"compared", "in"},
-	"delete":     {"deleted"},
-	"purge":      {"purged"},
-}
-
-// title says in one line what was done, or what would be.
-func title(o *schema.Operation) string {
-	words, known := verbWords[o.Operation]
-	if !known {
-		words = [2]string{o.Operation, "in"}
-	}
-	if o.Planned && o.Operation != "diff" {
-		words[0] = "to " + o.Operation
-	}
-	parts := []string{words[0], o.Solution, o.Version}
-	if o.Environment != "" {
-		parts = append(parts, words[1], "environment", o.Environment)
-	}
-	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), " ")
-}
-
-// summary counts the changes of a part.
-func summary(part *schema.OperationPart, planned bool) string {
-	words := []struct {
-		actions    []schema.Action
-		will, done string
-	}{
-		{[]schema.Action{schema.ActionCreate}, "to create", "created"},
-		{[]schema.Action{schema.ActionUpdate}, "to change", "changed"},
-		{[]schema.Action{schema.ActionReplace}, "to replace", "replaced"},
-		{[]schema.Action{schema.ActionAdopt}, "to take over", "taken over"},
-		{[]schema.Action{schema.ActionDelete}, "to delete", "deleted"},
-		{[]schema.Action{schema.ActionKeep}, "kept", "kept"},
-		{[]schema.Action{schema.ActionSkip}, "skipped", "skipped"},
-		{[]schema.Action{schema.ActionNone}, "unchanged", "unchanged"},
-	}
-	var counts []string
-	for _, word := range words {
-		if n := part.Count(word.actions...); n > 0 {
-			text := word.done
-			if planned {
-				text = word.will
-			}
-			counts = append(counts, fmt.Sprintf("%d %s", n, text))
-		}
-	}
-	if len(counts) == 0 {
-		return "no objects"
-	}
-	return strings.Join(counts, ", ")
 }
 
 // actionMarks are the signs and colours of actions. Those without one are not shown.

@@ -49,8 +49,9 @@ func (a *app) confirmPurge(ctx context.Context, f *clusterFlags, o deployer.Purg
 	if err != nil {
 		return err
 	}
-	o.DryRun = true
-	plan, err := d.Purge(ctx, o)
+	planned := o
+	planned.DryRun = true
+	plan, err := d.Purge(ctx, planned)
 	if err != nil || plan.Empty() {
 		return a.explain(err)
 	}
@@ -58,5 +59,5 @@ func (a *app) confirmPurge(ctx context.Context, f *clusterFlags, o deployer.Purg
 	for _, part := range plan.Parts {
 		printChanges(a.err, part.Changes)
 	}
-	return a.confirm(ctx, "purge the cluster")
+	return a.confirm(ctx, o.Confirmation())
 }

@@ -62,7 +62,7 @@ func printResumption(w *console.Stream, r *schema.Resumption) error {
 		case !o.Finished:
 			state = w.Paint(console.Red, "not finished")
 		}
-		place := placeOf(schema.HistoryEntry{Environment: o.Environment, Namespace: o.Namespace})
+		place := (&schema.HistoryEntry{Environment: o.Environment, Namespace: o.Namespace}).Place()
 		fmt.Fprintf(w, "%s: %s, begun by %s at %s: %s\n", console.Clean(place), console.Clean(what), console.Clean(orDash(o.User)),
 			o.Started.UTC().Format(time.RFC3339), state)
 	}

@@ -492,6 +492,12 @@ func (a *Apps) follow(ctx context.Context, kind *Kind, object *unstructured.Unst
 	return last, ctx.Err()
 }
 
+// ConfirmDeletion is what to ask before an application is deleted.
+func ConfirmDeletion(one *schema.App) report.Confirmation {
+	return report.Confirmation{Question: fmt.Sprintf("delete %s %s in environment %s with %s that came of it",
+		one.Kind, one.Name, one.Environment, report.Count(len(one.Objects), "object"))}
+}
+
 // Delete deletes an instance and waits until it is gone; the garbage collector then removes what it owns. A foreground
 // deletion would wait for that, too, but hangs for minutes after a kind is new, until the garbage collector knows it.
 func (a *Apps) Delete(ctx context.Context, o Options) error {

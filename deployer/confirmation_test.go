@@ -1,0 +1,61 @@
+package deployer_test
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+func TestConfirmation(t *testing.T) {
+	type asks interface{ Confirmation() report.Confirmation }
+	dry := deployer.Options{DryRun: true}
+	pod := schema.ObjectRef{APIVersion: "v1", Kind: "Pod", Namespace: "test", Name: "stray"}
+	hidden := schema.ObjectRef{Kind: "Secret", Namespace: "test"}
+	held := deployer.Held{ObjectRef: pod, Finalizers: []string{"acme.example/tape", "acme.example/disk"}}
+	data := "Every custom resource of it will be deleted"
+	for name, test := range map[string]struct {
+		options asks
+		want    report.Confirmation
+	}{
+		"remove":                     {deployer.RemoveOptions{Solution: "demo"}, report.Confirmation{}},
+		"remove, data kept":          {deployer.RemoveOptions{Solution: "demo", Data: deployer.KeepData}, report.Confirmation{}},
+		"remove, data deleted":       {deployer.RemoveOptions{Solution: "demo", Data: deployer.DeleteData}, report.Confirmation{Question: data, Name: "demo"}},
+		"plan to remove with data":   {deployer.RemoveOptions{Options: dry, Solution: "demo", Data: deployer.DeleteData}, report.Confirmation{}},
+		"deactivate":                 {deployer.DeactivateOptions{Solution: "demo"}, report.Confirmation{}},
+		"deactivate, data deleted":   {deployer.DeactivateOptions{Solution: "demo", Data: deployer.DeleteData}, report.Confirmation{Question: data, Name: "demo"}},
+		"purge":                      {deployer.PurgeOptions{}, report.Confirmation{Question: "purge the cluster"}},
+		"plan to purge":              {deployer.PurgeOptions{Options: dry}, report.Confirmation{}},
+		"environment":                {deployer.DeleteEnvironmentOptions{Environment: "test"}, report.Confirmation{Question: "delete every namespace of environment test"}},
+		"namespace":                  {deployer.DeleteEnvironmentOptions{Environment: "test", Namespace: "eu"}, report.Confirmation{Question: "delete namespace eu of environment test"}},
+		"plan to delete environment": {deployer.DeleteEnvironmentOptions{Options: dry, Environment: "test", Data: deployer.DeleteData}, report.Confirmation{}},
+		"environment with data": {
+			deployer.DeleteEnvironmentOptions{Environment: "test", Data: deployer.DeleteData},
+			report.Confirmation{Question: "Everything in environment test will be deleted", Name: "test"},
+		},
+		"namespace with what is in it": {
+			deployer.DeleteEnvironmentOptions{Environment: "test", Namespace: "eu", Others: []schema.ObjectRef{pod, hidden}, Release: []deployer.Held{held}},
+			report.Confirmation{
+				Question: "Everything in namespace eu of environment test will be deleted", Name: "test",
+				Lists: []report.ConfirmationList{
+					{
+						Title: "This is not part of a Solution, and will be deleted without an export",
+						Items: []string{pod.String(), "what there may be of kind Secret in namespace test, which you may not list"},
+					},
+					{
+						Title: "These finalizers will be removed, and what they stand for is not cleaned up",
+						Items: []string{pod.String() + ": acme.example/tape, acme.example/disk"},
+					},
+				},
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := test.options.Confirmation(); !reflect.DeepEqual(got, test.want) {
+				t.Errorf("got %+v, want %+v", got, test.want)
+			}
+		})
+	}
+}
