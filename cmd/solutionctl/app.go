@@ -195,6 +195,14 @@ func (a *app) emitResult(value any, text func(*console.Stream) error) error {
 	return a.emitJSON(value)
 }
 
+// emit writes what a command has found or done as emitResult does, unless that failed.
+func emit[T any](a *app, result T, err error, print func(*console.Stream, T) error) error {
+	if err != nil {
+		return err
+	}
+	return a.emitResult(result, func(w *console.Stream) error { return print(w, result) })
+}
+
 // emitJSON writes a result as JSON.
 func (a *app) emitJSON(value any) error {
 	a.sink.Close()

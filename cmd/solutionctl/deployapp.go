@@ -15,7 +15,6 @@ import (
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/apps"
-	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -43,25 +42,31 @@ type appFlags struct {
 	o apps.Options
 }
 
-func (a *app) addAppFlags(cmd *cobra.Command, waits bool) *appFlags {
+func (a *app) addAppFlags(cmd *cobra.Command) *appFlags {
 	f := &appFlags{clusterFlags: a.addClusterFlags(cmd)}
 	cmd.Flags().StringVar(&f.o.Namespace, "namespace", "", "a `NAMESPACE` of the environment, where it has several or you may see no other")
 	cmd.Flags().StringVar(&f.o.Kind, "kind", "", "`KIND` of application, where there are several")
-	if waits {
-		f.addWaitFlags(cmd)
-		cmd.Flags().BoolVar(&f.o.NoWait, "no-wait", false, "do not wait until it is done")
-	}
-	cmd.ValidArgsFunction = a.completeApps(f)
+	cmd.ValidArgsFunction = f.completeApps
 	return f
 }
 
-// deployer connects and completes the options.
-func (f *appFlags) deployer(a *app, args []string) (*deployer.Deployer, error) {
-	f.o.Environment, f.o.Timeout = args[0], f.timeout
-	if len(args) > 1 {
-		f.o.Name = args[1]
+// addAppChangeFlags adds the flags of a command that changes an application.
+func (a *app) addAppChangeFlags(cmd *cobra.Command) *appFlags {
+	f := a.addAppFlags(cmd)
+	f.addWaitFlags(cmd)
+	cmd.Flags().BoolVar(&f.o.NoWait, "no-wait", false, "do not wait until it is done")
+	return f
+}
+
+// do connects, does something with the application that the arguments ENVIRONMENT and NAME name, and shows it.
+func (f *appFlags) do(args []string, work func(*deployer.Deployer) (*schema.App, error)) error {
+	f.o.Environment, f.o.Name, f.o.Timeout = args[0], args[1], f.timeout
+	d, err := f.deployer()
+	if err != nil {
+		return err
 	}
-	return a.deployer(f.clusterFlags)
+	one, err := work(d)
+	return emit(f.app, one, err, printApp)
 }
 
 func newAppListCommand(a *app) *cobra.Command {
@@ -69,19 +74,19 @@ func newAppListCommand(a *app) *cobra.Command {
 		Use: "list ENVIRONMENT", Short: "List the applications of an environment", Args: exactArgs("ENVIRONMENT"),
 		Example: "  solutionctl deploy app list test",
 	}
-	f := a.addAppFlags(cmd, false)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		d, err := f.deployer(a, args)
-		if err != nil {
-			return err
-		}
-		apps, err := d.Apps.List(cmd.Context(), f.o)
-		if err != nil {
-			return err
-		}
-		return a.emitResult(apps, func(w *console.Stream) error { return printApps(w, apps, args[0]) })
-	}
+	f := a.addAppFlags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return f.list(cmd.Context(), args[0]) }
 	return cmd
+}
+
+func (f *appFlags) list(ctx context.Context, environment string) error {
+	f.o.Environment = environment
+	d, err := f.deployer()
+	if err != nil {
+		return err
+	}
+	list, err := d.Apps.List(ctx, f.o)
+	return emit(f.app, list, err, func(w *console.Stream, list *schema.AppList) error { return printApps(w, list, environment) })
 }
 
 func printApps(w *console.Stream, apps *schema.AppList, environment string) error {
@@ -101,24 +106,11 @@ func newAppGetCommand(a *app) *cobra.Command {
 		Use: "get ENVIRONMENT NAME", Short: "Show an application: its values, how it is and what belongs to it",
 		Args: exactArgs("ENVIRONMENT", "NAME"), Example: "  solutionctl deploy app get test shop",
 	}
-	f := a.addAppFlags(cmd, false)
+	f := a.addAppFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return a.runApp(f, args, func(d *deployer.Deployer) (*schema.App, error) { return d.Apps.Get(cmd.Context(), f.o) })
+		return f.do(args, func(d *deployer.Deployer) (*schema.App, error) { return d.Apps.Get(cmd.Context(), f.o) })
 	}
 	return cmd
-}
-
-// runApp connects, does something with an application and shows it.
-func (a *app) runApp(f *appFlags, args []string, work func(*deployer.Deployer) (*schema.App, error)) error {
-	d, err := f.deployer(a, args)
-	if err != nil {
-		return err
-	}
-	one, err := work(d)
-	if err != nil {
-		return err
-	}
-	return a.emitResult(one, func(w *console.Stream) error { return printApp(w, one) })
 }
 
 var appStyles = map[schema.AppHealth]console.Style{
@@ -189,23 +181,26 @@ func newAppFieldsCommand(a *app) *cobra.Command {
 		Use: "fields ENVIRONMENT [KIND]", Short: "Show what can be filled in for an application", Args: optionalArgs([]string{"ENVIRONMENT"}, "KIND"),
 		Example: "  solutionctl deploy app fields test",
 	}
-	f := a.addClusterFlags(cmd)
-	var o apps.Options
-	cmd.Flags().StringVar(&o.Namespace, "namespace", "", "a `NAMESPACE` of the environment, where versions differ or you may see no other")
+	f := &appFlags{clusterFlags: a.addClusterFlags(cmd)}
+	cmd.Flags().StringVar(&f.o.Namespace, "namespace", "", "a `NAMESPACE` of the environment, where versions differ or you may see no other")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		d, err := a.deployer(f)
-		if err != nil {
-			return err
-		}
-		o.Environment, o.Kind = args[0], append(args, "")[1]
-		kind, err := d.Apps.Kind(cmd.Context(), o)
-		if err != nil {
-			return err
-		}
-		description := kind.Description()
-		return a.emitResult(description, func(w *console.Stream) error { return printFields(w, description.Fields) })
+		return f.fields(cmd.Context(), args[0], append(args, "")[1])
 	}
 	return cmd
+}
+
+func (f *appFlags) fields(ctx context.Context, environment, kind string) error {
+	d, err := f.deployer()
+	if err != nil {
+		return err
+	}
+	f.o.Environment, f.o.Kind = environment, kind
+	found, err := d.Apps.Kind(ctx, f.o)
+	if err != nil {
+		return err
+	}
+	form := found.Description()
+	return f.emitResult(form, func(w *console.Stream) error { return printFields(w, form.Fields) })
 }
 
 func printFields(w *console.Stream, fields []schema.AppField) error {
@@ -230,7 +225,7 @@ somebody sits at the terminal, from answers to questions.`,
 		Example: `  solutionctl deploy app create test shop --set title=Shop --set replicas=2
   solutionctl deploy app create test shop --values shop.yaml`,
 	}
-	c := &appCreation{app: a, appFlags: a.addAppFlags(cmd, true)}
+	c := &appCreation{appFlags: a.addAppChangeFlags(cmd)}
 	cmd.Flags().StringArrayVar(&c.sets, "set", nil, "fill in a field: `FIELD=VALUE` (may be repeated)")
 	cmd.Flags().StringVar(&c.file, "values", "", "a `FILE` with values, or with a whole custom resource; - is standard input")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), args) }
@@ -239,7 +234,6 @@ somebody sits at the terminal, from answers to questions.`,
 
 // appCreation is a run of 'deploy app create'.
 type appCreation struct {
-	*app
 	*appFlags
 	sets []string
 	file string
@@ -250,7 +244,7 @@ func (c *appCreation) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	return c.runApp(c.appFlags, args, func(d *deployer.Deployer) (*schema.App, error) {
+	return c.do(args, func(d *deployer.Deployer) (*schema.App, error) {
 		if c.person && c.file == "" && len(c.sets) == 0 {
 			if c.sets, err = c.askApp(ctx, d, c.o); err != nil {
 				return nil, err
@@ -297,9 +291,9 @@ func newAppSetCommand(a *app) *cobra.Command {
 		},
 		Example: "  solutionctl deploy app set test shop theme=Dark replicas=3",
 	}
-	f := a.addAppFlags(cmd, true)
+	f := a.addAppChangeFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return a.runApp(f, args[:2], func(d *deployer.Deployer) (*schema.App, error) {
+		return f.do(args, func(d *deployer.Deployer) (*schema.App, error) {
 			return d.Apps.Set(cmd.Context(), apps.SetOptions{Options: f.o, Set: args[2:]})
 		})
 	}
@@ -311,13 +305,13 @@ func newAppScaleCommand(a *app) *cobra.Command {
 		Use: "scale ENVIRONMENT NAME REPLICAS", Short: "Change how many servers an application has",
 		Args: exactArgs("ENVIRONMENT", "NAME", "REPLICAS"), Example: "  solutionctl deploy app scale test shop 3",
 	}
-	f := a.addAppFlags(cmd, true)
+	f := a.addAppChangeFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		replicas, err := strconv.ParseInt(args[2], 10, 32)
 		if err != nil || replicas < 0 {
 			return report.Errorf(report.Usage, "REPLICAS %q is not a number of at least 0", args[2])
 		}
-		return a.runApp(f, args[:2], func(d *deployer.Deployer) (*schema.App, error) {
+		return f.do(args, func(d *deployer.Deployer) (*schema.App, error) {
 			return d.Apps.Scale(cmd.Context(), apps.ScaleOptions{Options: f.o, Replicas: replicas})
 		})
 	}
@@ -329,43 +323,22 @@ func newAppDeleteCommand(a *app) *cobra.Command {
 		Use: "delete ENVIRONMENT NAME", Short: "Delete an application with everything that belongs to it",
 		Args: exactArgs("ENVIRONMENT", "NAME"), Example: "  solutionctl deploy app delete test shop --yes",
 	}
-	f := a.addAppFlags(cmd, true)
+	f := a.addAppChangeFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return a.runApp(f, args, func(d *deployer.Deployer) (*schema.App, error) {
-			one, err := d.Apps.Get(cmd.Context(), f.o)
-			if err != nil {
-				return nil, err
-			}
-			if err := a.confirm(cmd.Context(), apps.ConfirmDeletion(one)); err != nil {
-				return nil, err
-			}
-			one.Health, one.Objects, one.Values = schema.AppDeleting, nil, nil
-			return one, d.Apps.Delete(cmd.Context(), f.o)
-		})
+		return f.do(args, func(d *deployer.Deployer) (*schema.App, error) { return f.delete(cmd.Context(), d) })
 	}
 	return cmd
 }
 
-// completeApps completes the name of an environment and then that of an application in it.
-func (a *app) completeApps(f *appFlags) cobra.CompletionFunc {
-	environments := a.completeDeployment(f.clusterFlags)
-	return func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
-		if len(args) == 0 {
-			return environments(cmd, args, prefix)
-		}
-		return a.completeFromCluster(f.clusterFlags, func(ctx context.Context, c *cluster.Cluster) ([]string, error) {
-			if len(args) > 1 {
-				return nil, nil
-			}
-			list, err := a.deployerOn(c, f.clusterFlags).Apps.List(ctx, apps.Options{Environment: args[0]})
-			if err != nil {
-				return nil, err
-			}
-			var names []string
-			for _, one := range list.Apps {
-				names = append(names, one.Name)
-			}
-			return names, nil
-		})(cmd, args, prefix)
+// delete asks before the application goes with what came of it.
+func (f *appFlags) delete(ctx context.Context, d *deployer.Deployer) (*schema.App, error) {
+	one, err := d.Apps.Get(ctx, f.o)
+	if err != nil {
+		return nil, err
 	}
+	if err := f.confirm(ctx, apps.ConfirmDeletion(one)); err != nil {
+		return nil, err
+	}
+	one.Health, one.Objects, one.Values = schema.AppDeleting, nil, nil
+	return one, d.Apps.Delete(ctx, f.o)
 }

@@ -33,7 +33,7 @@ changes both. Stored objects that would lose data are named, as 'solutionctl dep
 		Args:    exactArgs(),
 	}
 	h := a.addHostFlags(cmd)
-	c := &convergence{app: a, host: h, verb: newVerb(cmd, h.clusterFlags)}
+	c := &convergence{host: h, verb: newVerb(cmd, h.clusterFlags)}
 	c.addReplace()
 	c.imports.add(cmd)
 	c.loss.add(cmd)
@@ -49,7 +49,6 @@ changes both. Stored objects that would lose data are named, as 'solutionctl dep
 
 // convergence is a run of 'deploy apply'.
 type convergence struct {
-	*app
 	*verb
 	host    *hostFlags
 	imports importFlags
@@ -62,7 +61,7 @@ func (c *convergence) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	on, d, err := c.openHost(c.host)
+	on, d, err := c.host.open()
 	if err != nil {
 		return err
 	}

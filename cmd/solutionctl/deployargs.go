@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -13,12 +14,34 @@ type argument struct {
 	optional bool
 }
 
+// The arguments of the verbs.
+var (
+	environmentArgument = argument{name: "ENVIRONMENT", flags: []string{"name", "environment"}}
+	solutionArgument    = argument{name: "SOLUTION", flags: []string{"solution"}} // in an environment
+	solutionAlone       = argument{name: "SOLUTION", flags: []string{"name"}}
+	versionArgument     = argument{name: "VERSION", flags: []string{"version"}}
+)
+
+// orNone is the argument where it may be left out.
+func (a argument) orNone() argument {
+	a.optional = true
+	return a
+}
+
+// usage is the argument as a usage line has it.
+func (a argument) usage() string {
+	if a.optional {
+		return "[" + a.name + "]"
+	}
+	return a.name
+}
+
 // shorthands are the short forms that solutions.sh has for its flags.
 var shorthands = map[string]string{"name": "n", "solution": "s", "version": "V", "archive": "a"}
 
-// takesArguments makes a command take its arguments by position or by flag. The returned function puts them in the order
-// of the list, "" for what was left out.
-func takesArguments(cmd *cobra.Command, arguments ...argument) func(args []string) []string {
+// takesArguments makes a command take its arguments by position or by flag, and run with them: in the order of the list, "" for
+// what was left out.
+func takesArguments(cmd *cobra.Command, run func(context.Context, []string) error, arguments ...argument) {
 	values := make([]string, len(arguments))
 	for i, one := range arguments {
 		for _, flag := range one.flags {
@@ -49,11 +72,11 @@ func takesArguments(cmd *cobra.Command, arguments ...argument) func(args []strin
 		_, err := merge(args)
 		return err
 	}
-	return func(args []string) []string {
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		all, err := merge(args)
 		if err != nil {
-			panic(err) // cmd.Args has accepted them
+			return err
 		}
-		return all
+		return run(cmd.Context(), all)
 	}
 }

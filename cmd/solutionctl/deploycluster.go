@@ -1,16 +1,21 @@
 package main
 
 import (
-	"context"
+	"cmp"
+	"os"
+	"os/user"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 )
 
-// clusterFlags says which cluster a command talks to, as whom, and how long it may take.
+// clusterFlags say which cluster a command of the program talks to, as whom, and how long it may take.
 type clusterFlags struct {
+	*app
 	kubeconfig, context, as string
 	asGroups                []string
 	qps                     float32
@@ -19,7 +24,7 @@ type clusterFlags struct {
 
 // addClusterFlags adds the flags of a command that talks to a cluster. A command that changes it calls addWaitFlags, too.
 func (a *app) addClusterFlags(cmd *cobra.Command) *clusterFlags {
-	var f clusterFlags
+	f := &clusterFlags{app: a}
 	flags := cmd.Flags()
 	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "`FILE` that describes the cluster (default $KUBECONFIG, ~/.kube/config, /etc/kubernetes/admin.conf)")
 	flags.StringVar(&f.context, "context", "", "context `NAME` of the kubeconfig (default its current one)")
@@ -28,12 +33,12 @@ func (a *app) addClusterFlags(cmd *cobra.Command) *clusterFlags {
 	flags.Float32Var(&f.qps, "qps", 0, "send at most `N` requests per second; 0 is as many as the API server takes")
 	contexts := func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		_ = a.settings.Apply(cmd) // what is wrong with them is said when the command runs
-		return cluster.Contexts(a.clusterOptions(&f)), cobra.ShellCompDirectiveNoFileComp
+		return cluster.Contexts(f.clusterOptions()), cobra.ShellCompDirectiveNoFileComp
 	}
 	if err := cmd.RegisterFlagCompletionFunc("context", contexts); err != nil {
 		panic(err) // the flag was added above
 	}
-	return &f
+	return f
 }
 
 // defaultTimeout is for how long a command waits until what it deployed is ready.
@@ -49,40 +54,53 @@ func (f *clusterFlags) addLockWait(cmd *cobra.Command) {
 	cmd.Flags().DurationVar(&f.lockWait, "lock-wait", 0, "wait for `DURATION` when somebody else is at work")
 }
 
-func (a *app) clusterOptions(f *clusterFlags) cluster.Options {
+func (f *clusterFlags) clusterOptions() cluster.Options {
 	return cluster.Options{
 		Kubeconfig:  f.kubeconfig,
-		Environment: a.getenv("KUBECONFIG"),
-		Home:        a.getenv("HOME"),
+		Environment: f.getenv("KUBECONFIG"),
+		Home:        f.getenv("HOME"),
 		Context:     f.context,
 		As:          f.as,
 		AsGroups:    f.asGroups,
 		QPS:         f.qps,
 		UserAgent:   "solutionctl/" + readVersion().Version,
-		Now:         a.now,
-		Sink:        a.sink,
+		Now:         f.now,
+		Sink:        f.sink,
 	}
 }
 
 // connect returns the cluster that the flags name. Nothing is sent before the first method of it is called.
-func (a *app) connect(f *clusterFlags) (*cluster.Cluster, error) {
-	return cluster.Connect(a.clusterOptions(f))
+func (f *clusterFlags) connect() (*cluster.Cluster, error) {
+	return cluster.Connect(f.clusterOptions())
 }
 
-// completionTime is how long a shell waits for names out of the cluster. Somebody who pressed a key is not kept longer.
-const completionTime = time.Second
+// deployer returns the verbs on the cluster that the flags name.
+func (f *clusterFlags) deployer() (*deployer.Deployer, error) {
+	c, err := f.connect()
+	if err != nil {
+		return nil, err
+	}
+	return f.deployerOn(c), nil
+}
 
-// completeFromCluster returns a completion by names out of the cluster. One that does not answer at once completes
-// nothing.
-func (a *app) completeFromCluster(f *clusterFlags, list func(context.Context, *cluster.Cluster) ([]string, error)) cobra.CompletionFunc {
-	return completeNames(func(cmd *cobra.Command) ([]string, error) {
-		_ = a.settings.Apply(cmd) // what is wrong with them is said when the command runs
-		c, err := a.connect(f)
-		if err != nil {
-			return nil, err
-		}
-		ctx, cancel := context.WithTimeout(cmd.Context(), completionTime)
-		defer cancel()
-		return list(ctx, c)
+func (f *clusterFlags) deployerOn(c *cluster.Cluster) *deployer.Deployer {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown host"
+	}
+	user := cmp.Or(f.getenv("SUDO_USER"), f.getenv("USER"), processUser())
+	return deployer.New(deployer.Config{
+		Cluster: c, Sink: f.sink, Now: f.now, Version: readVersion().Version, Identity: user + "@" + host, LockWait: f.lockWait,
 	})
+}
+
+// processUser names the user that this process runs as, where no variable does: in a service, or a container.
+func processUser() string {
+	if u, err := user.Current(); err == nil && u.Username != "" {
+		return u.Username
+	}
+	if id := os.Getuid(); id >= 0 {
+		return "uid " + strconv.Itoa(id)
+	}
+	return "unknown user"
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -30,20 +31,18 @@ The active version has a star.`,
 		Example: "  solutionctl deploy compatibility example-solution",
 	}
 	f := a.addClusterFlags(cmd)
-	arguments := takesArguments(cmd, argument{name: "SOLUTION", flags: []string{"name"}})
-	cmd.ValidArgsFunction = a.completeImported(f)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		d, err := a.deployer(f)
-		if err != nil {
-			return err
-		}
-		c, err := d.Definitions.Compatibility(cmd.Context(), definitions.CompatibilityOptions{Solution: arguments(args)[0]})
-		if err != nil {
-			return err
-		}
-		return a.emitResult(c, func(w *console.Stream) error { return printCompatibility(w, c) })
-	}
+	takesArguments(cmd, f.compatibility, solutionAlone)
+	cmd.ValidArgsFunction = f.completeImported
 	return cmd
+}
+
+func (f *clusterFlags) compatibility(ctx context.Context, args []string) error {
+	d, err := f.deployer()
+	if err != nil {
+		return err
+	}
+	c, err := d.Definitions.Compatibility(ctx, definitions.CompatibilityOptions{Solution: args[0]})
+	return emit(f.app, c, err, printCompatibility)
 }
 
 // explain prints what stands behind a refusal in front of it: all versions, and the environments that hold one up.

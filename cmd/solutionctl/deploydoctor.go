@@ -36,21 +36,23 @@ this host is still examined.`,
 	}
 	f := &hostFlags{clusterFlags: a.addClusterFlags(cmd)}
 	f.addPlaces(cmd)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		x, err := a.examine(cmd.Context(), f)
-		if err != nil {
-			return err
-		}
-		d := x.diagnosis
-		if err := a.emitResult(d, func(w *console.Stream) error { return printDiagnosis(w, d) }); err != nil {
-			return err
-		}
-		if d.Problems > 0 {
-			return report.Errorf(report.Findings, "%s", countDiagnosis(d))
-		}
-		return nil
-	}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return f.diagnose(cmd.Context()) }
 	return cmd
+}
+
+func (f *hostFlags) diagnose(ctx context.Context) error {
+	x, err := f.examine(ctx)
+	if err != nil {
+		return err
+	}
+	d := x.diagnosis
+	if err := f.emitResult(d, func(w *console.Stream) error { return printDiagnosis(w, d) }); err != nil {
+		return err
+	}
+	if d.Problems > 0 {
+		return report.Errorf(report.Findings, "%s", countDiagnosis(d))
+	}
+	return nil
 }
 
 // examined is a host and its cluster after the doctor has looked at them.
@@ -60,25 +62,25 @@ type examined struct {
 }
 
 // examine runs the doctor. A cluster that does not answer at once is not asked again.
-func (a *app) examine(ctx context.Context, f *hostFlags) (*examined, error) {
+func (f *hostFlags) examine(ctx context.Context) (*examined, error) {
 	s, err := store.Open(f.places.Store)
 	if err != nil {
 		return nil, err
 	}
 	o := doctor.Options{
 		Store: s, Configuration: &store.Configuration{Path: f.places.Configuration, Identify: archive.Identify},
-		Authority: host.AuthorityFile(f.places.Store), Root: "/", Now: a.now,
+		Authority: host.AuthorityFile(f.places.Store), Root: "/", Now: f.now,
 	}
 	if o.Node, err = os.Hostname(); err != nil {
 		return nil, err
 	}
-	connection := a.clusterOptions(f.clusterFlags)
+	connection := f.clusterOptions()
 	connection.Retry = -1
 	c, err := cluster.Connect(connection)
 	if err != nil {
 		o.Absent = err
 	} else {
-		o.Deployer = a.deployerOn(c, f.clusterFlags)
+		o.Deployer = f.deployerOn(c)
 	}
 	return &examined{o, doctor.Examine(ctx, o)}, ctx.Err()
 }

@@ -7,10 +7,10 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
 	"github.com/solutionctl/solutionctl/deployer"
-	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema"
@@ -24,9 +24,6 @@ func newEnvCommand(a *app) *cobra.Command {
 getting in each other's way. MetalK8s' tools know the same environments.`
 	return group
 }
-
-// environmentArgument is the name of an environment, which solutions.sh calls --name.
-var environmentArgument = argument{name: "ENVIRONMENT", flags: []string{"name", "environment"}}
 
 // asInSolutionsSh hides a command that MetalK8s' solutions.sh has under another name.
 func asInSolutionsSh(cmd *cobra.Command) *cobra.Command {
@@ -45,35 +42,35 @@ The name of the environment is that of the namespace, unless --namespace names a
 		Example: `  solutionctl deploy env create test --description "For acceptance tests"
   solutionctl deploy env create test --namespace test-eu`,
 	}
-	f := a.addClusterFlags(cmd)
-	f.addWaitFlags(cmd)
-	var o metalk8s.CreateOptions
-	var description string
-	flags := cmd.Flags()
-	flags.StringVarP(&o.Namespace, "namespace", "N", "", "the `NAMESPACE` to create (default the name of the environment)")
-	flags.StringVarP(&description, "description", "d", "", "what the environment is for, a `TEXT`")
-	flags.BoolVar(&o.Adopt, "adopt", false, "take a namespace that exists already")
-	arguments := takesArguments(cmd, environmentArgument)
-	cmd.ValidArgsFunction = a.completeEnvironments(f)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		o.Name = arguments(args)[0]
-		if flags.Changed("description") {
-			o.Description = &description
-		}
-		d, err := a.deployer(f)
-		if err != nil {
-			return err
-		}
-		done, err := d.CreateEnvironment(cmd.Context(), o)
-		if err != nil {
-			return err
-		}
-		return a.emitResult(done, func(w *console.Stream) error {
-			_, err := fmt.Fprintln(w, done.Title())
-			return err
-		})
-	}
+	c := &environmentCreation{clusterFlags: a.addClusterFlags(cmd), flags: cmd.Flags()}
+	c.addWaitFlags(cmd)
+	c.flags.StringVarP(&c.o.Namespace, "namespace", "N", "", "the `NAMESPACE` to create (default the name of the environment)")
+	c.flags.StringVarP(&c.description, "description", "d", "", "what the environment is for, a `TEXT`")
+	c.flags.BoolVar(&c.o.Adopt, "adopt", false, "take a namespace that exists already")
+	takesArguments(cmd, c.run, environmentArgument)
+	cmd.ValidArgsFunction = c.completeEnvironments
 	return cmd
+}
+
+// environmentCreation is a run of 'deploy env create'.
+type environmentCreation struct {
+	*clusterFlags
+	flags       *pflag.FlagSet
+	o           metalk8s.CreateOptions
+	description string
+}
+
+func (c *environmentCreation) run(ctx context.Context, args []string) error {
+	c.o.Name, c.o.Description = args[0], given(c.flags, "description", &c.description)
+	d, err := c.deployer()
+	if err != nil {
+		return err
+	}
+	done, err := d.CreateEnvironment(ctx, c.o)
+	return emit(c.app, done, err, func(w *console.Stream, done *schema.Operation) error {
+		_, err := fmt.Fprintln(w, done.Title())
+		return err
+	})
 }
 
 func newEnvDeleteCommand(a *app, use string) *cobra.Command {
@@ -94,7 +91,7 @@ finalizers that it has listed, never those of Kubernetes itself. What they stood
 instance, is then not cleaned up.`,
 		Example: "  solutionctl deploy env delete test",
 	}
-	e := &environmentDeletion{app: a, verbFlags: verbFlags{clusterFlags: a.addClusterFlags(cmd)}}
+	e := &environmentDeletion{verbFlags: verbFlags{clusterFlags: a.addClusterFlags(cmd)}}
 	e.addWaitFlags(cmd)
 	flags := cmd.Flags()
 	flags.StringVarP(&e.o.Namespace, "namespace", "N", "", "only this `NAMESPACE` of the environment")
@@ -102,31 +99,28 @@ instance, is then not cleaned up.`,
 	flags.StringVar(&e.data.export, "export", "", "where --delete-data writes custom resources to, a new `FILE` (default NAME-TIME.json)")
 	flags.BoolVar(&e.others, "delete-others", false, "list and delete what is not part of a Solution")
 	flags.BoolVar(&e.finalizers, "force-finalizers", false, "list and remove the finalizers of what was deleted and does not go away")
-	flags.BoolVar(&e.dryRun, "dry-run", false, "only say what would be deleted")
-	flags.BoolVar(&e.wait, "wait", true, "wait until the namespaces are gone")
-	flags.BoolVar(&e.noWait, "no-wait", false, "the same as --wait=false")
-	arguments := takesArguments(cmd, environmentArgument)
-	cmd.ValidArgsFunction = a.completeEnvironments(e.clusterFlags)
-	if err := cmd.RegisterFlagCompletionFunc("namespace", a.completeNamespaces(e.clusterFlags)); err != nil {
+	e.addRun(cmd, "only say what would be deleted", "wait until the namespaces are gone")
+	takesArguments(cmd, e.run, environmentArgument)
+	cmd.ValidArgsFunction = e.completeEnvironments
+	if err := cmd.RegisterFlagCompletionFunc("namespace", e.completeNamespaces); err != nil {
 		panic(err) // the flag was added above
 	}
-	cmd.RunE = func(cmd *cobra.Command, args []string) error { return e.run(cmd.Context(), arguments(args)[0]) }
 	return cmd
 }
 
 // environmentDeletion is a run of 'deploy env delete'.
 type environmentDeletion struct {
-	*app
 	verbFlags
 	o                  deployer.DeleteEnvironmentOptions
 	data               dataFlags
 	others, finalizers bool // are listed and go, too
 }
 
-func (e *environmentDeletion) run(ctx context.Context, environment string) error {
+func (e *environmentDeletion) run(ctx context.Context, args []string) error {
+	environment := args[0]
 	e.o.Options, e.o.Environment = e.options(), environment
 	e.o.Data, e.o.Export = e.data.policy(e.app, environment)
-	d, err := e.deployer(e.clusterFlags)
+	d, err := e.deployer()
 	if err != nil {
 		return err
 	}
@@ -151,7 +145,7 @@ func (e *environmentDeletion) run(ctx context.Context, environment string) error
 	if err = e.confirm(ctx, question); err != nil {
 		return err
 	}
-	return runVerb(ctx, e.app, &e.verbFlags, (*deployer.Deployer).DeleteEnvironment, e.o)
+	return runVerb(ctx, &e.verbFlags, (*deployer.Deployer).DeleteEnvironment, e.o)
 }
 
 func newEnvListCommand(a *app) *cobra.Command {
@@ -161,22 +155,21 @@ func newEnvListCommand(a *app) *cobra.Command {
 		Args:    exactArgs(),
 	}
 	f := a.addClusterFlags(cmd)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		c, err := a.connect(f)
-		if err != nil {
-			return err
-		}
-		environments, err := (&metalk8s.Documents{Cluster: c}).Environments(cmd.Context())
-		if err != nil {
-			return err
-		}
-		list := &schema.EnvironmentList{Environments: []schema.EnvironmentEntry{}}
-		for _, e := range environments {
-			list.Environments = append(list.Environments, environmentEntry(e))
-		}
-		return a.emitResult(list, func(w *console.Stream) error { return printEnvironments(w, list) })
-	}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return f.listEnvironments(cmd.Context()) }
 	return cmd
+}
+
+func (f *clusterFlags) listEnvironments(ctx context.Context) error {
+	c, err := f.connect()
+	if err != nil {
+		return err
+	}
+	environments, err := (&metalk8s.Documents{Cluster: c}).Environments(ctx)
+	list := &schema.EnvironmentList{Environments: []schema.EnvironmentEntry{}}
+	for _, e := range environments {
+		list.Environments = append(list.Environments, environmentEntry(e))
+	}
+	return emit(f.app, list, err, printEnvironments)
 }
 
 func environmentEntry(e metalk8s.Environment) schema.EnvironmentEntry {
@@ -227,20 +220,18 @@ func newEnvShowCommand(a *app) *cobra.Command {
 		Example: "  solutionctl deploy env show test",
 	}
 	f := a.addClusterFlags(cmd)
-	arguments := takesArguments(cmd, environmentArgument)
-	cmd.ValidArgsFunction = a.completeEnvironments(f)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		d, err := a.deployer(f)
-		if err != nil {
-			return err
-		}
-		status, err := d.Survey.EnvironmentStatus(cmd.Context(), survey.EnvironmentOptions{Environment: arguments(args)[0]})
-		if err != nil {
-			return err
-		}
-		return a.emitResult(status, func(w *console.Stream) error { return printEnvironment(w, status) })
-	}
+	takesArguments(cmd, f.showEnvironment, environmentArgument)
+	cmd.ValidArgsFunction = f.completeEnvironments
 	return cmd
+}
+
+func (f *clusterFlags) showEnvironment(ctx context.Context, args []string) error {
+	d, err := f.deployer()
+	if err != nil {
+		return err
+	}
+	status, err := d.Survey.EnvironmentStatus(ctx, survey.EnvironmentOptions{Environment: args[0]})
+	return emit(f.app, status, err, printEnvironment)
 }
 
 func printEnvironment(w *console.Stream, e *schema.EnvironmentStatus) error {
@@ -250,41 +241,4 @@ func printEnvironment(w *console.Stream, e *schema.EnvironmentStatus) error {
 	}
 	fmt.Fprintln(w, title)
 	return printDeployments(w, []schema.EnvironmentStatus{*e})
-}
-
-// completeEnvironments completes the name of an environment.
-func (a *app) completeEnvironments(f *clusterFlags) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
-		if len(args) > 0 {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		return a.completeFromCluster(f, environmentNames)(cmd, args, prefix)
-	}
-}
-
-// completeNamespaces completes the name of a namespace of the environment that is named already.
-func (a *app) completeNamespaces(f *clusterFlags) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
-		return a.completeFromCluster(f, func(ctx context.Context, c *cluster.Cluster) ([]string, error) {
-			environments, err := (&metalk8s.Documents{Cluster: c}).Environments(ctx)
-			var names []string
-			for _, e := range environments {
-				for _, n := range e.Namespaces {
-					if len(args) == 0 || e.Name == args[0] {
-						names = append(names, n.Name)
-					}
-				}
-			}
-			return names, err
-		})(cmd, nil, prefix)
-	}
-}
-
-func environmentNames(ctx context.Context, c *cluster.Cluster) ([]string, error) {
-	environments, err := (&metalk8s.Documents{Cluster: c}).Environments(ctx)
-	var names []string
-	for _, e := range environments {
-		names = append(names, e.Name)
-	}
-	return names, err
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"time"
@@ -21,23 +22,18 @@ it. The last operations on each Solution in each namespace are remembered.`,
 		Example: "  solutionctl deploy history test example-solution",
 	}
 	f := a.addClusterFlags(cmd)
-	environment := environmentArgument
-	environment.optional = true
-	arguments := takesArguments(cmd, environment, argument{name: "SOLUTION", flags: []string{"solution"}, optional: true})
-	cmd.ValidArgsFunction = a.completeDeployment(f)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		args = arguments(args)
-		d, err := a.deployer(f)
-		if err != nil {
-			return err
-		}
-		history, err := d.Records.History(cmd.Context(), records.HistoryOptions{Environment: args[0], Solution: args[1]})
-		if err != nil {
-			return err
-		}
-		return a.emitResult(history, func(w *console.Stream) error { return printHistory(w, history) })
-	}
+	takesArguments(cmd, f.history, environmentArgument.orNone(), solutionArgument.orNone())
+	cmd.ValidArgsFunction = f.completeDeployment
 	return cmd
+}
+
+func (f *clusterFlags) history(ctx context.Context, args []string) error {
+	d, err := f.deployer()
+	if err != nil {
+		return err
+	}
+	history, err := d.Records.History(ctx, records.HistoryOptions{Environment: args[0], Solution: args[1]})
+	return emit(f.app, history, err, printHistory)
 }
 
 func printHistory(w *console.Stream, history *schema.History) error {

@@ -41,13 +41,13 @@ func addStoreFlag(cmd *cobra.Command, dir *string) {
 	cmd.Flags().StringVar(dir, "store", store.DefaultDir, "where this host keeps imported archives, a `DIRECTORY`")
 }
 
-// openHost returns this host and, but with --no-cluster, the verbs on the cluster that it serves.
-func (a *app) openHost(f *hostFlags) (*host.Host, *deployer.Deployer, error) {
-	h, err := a.openHostAlone(f)
+// open returns this host and, but with --no-cluster, the verbs on the cluster that it serves.
+func (f *hostFlags) open() (*host.Host, *deployer.Deployer, error) {
+	h, err := f.openAlone()
 	if err != nil || f.noCluster {
 		return h, nil, err
 	}
-	d, err := a.deployer(f.clusterFlags)
+	d, err := f.deployer()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -55,13 +55,13 @@ func (a *app) openHost(f *hostFlags) (*host.Host, *deployer.Deployer, error) {
 	return h, d, nil
 }
 
-// openHostAlone returns this host, which knows no cluster.
-func (a *app) openHostAlone(f *hostFlags) (*host.Host, error) {
+// openAlone returns this host, which knows no cluster.
+func (f *hostFlags) openAlone() (*host.Host, error) {
 	h, err := host.Open(f.places)
 	if err != nil {
 		return nil, err
 	}
-	h.LockWait, h.Sink, h.Now, h.Version = f.lockWait, a.sink, a.now, readVersion().Version
+	h.LockWait, h.Sink, h.Now, h.Version = f.lockWait, f.sink, f.now, readVersion().Version
 	return h, nil
 }
 

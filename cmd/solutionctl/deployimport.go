@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -13,8 +14,7 @@ import (
 )
 
 func newImportCommand(a *app) *cobra.Command {
-	var o importFlags
-	var archives []string
+	var c archiveImport
 	cmd := &cobra.Command{
 		Use:   "import ARCHIVE...",
 		Short: "Take archives into the store of this host and tell the cluster",
@@ -30,7 +30,7 @@ first import decides (--registry-mode).
 When the API server does not answer, everything on this host is done; the same command later does the rest.`,
 		Example: "  solutionctl deploy import example-solution-1.0.0.iso",
 		Args: func(_ *cobra.Command, args []string) error {
-			if len(args)+len(archives) == 0 {
+			if len(args)+len(c.archives) == 0 {
 				return errors.New("argument ARCHIVE is missing")
 			}
 			return nil
@@ -39,29 +39,40 @@ When the API server does not answer, everything on this host is done; the same c
 			return []string{"iso"}, cobra.ShellCompDirectiveFilterFileExt
 		},
 	}
-	f := a.addHostFlags(cmd)
-	f.addNoCluster(cmd)
-	o.add(cmd)
+	c.hostFlags = a.addHostFlags(cmd)
+	c.addNoCluster(cmd)
+	c.imports.add(cmd)
 	flags := cmd.Flags()
-	flags.StringArrayVar(&archives, "archive", nil, "the same as the argument ARCHIVE")
+	flags.StringArrayVar(&c.archives, "archive", nil, "the same as the argument ARCHIVE")
 	if err := flags.MarkHidden("archive"); err != nil {
 		panic(err) // the flag was added above
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if args = append(archives, args...); len(args) > 1 && o.verify.bundles != nil {
-			return fmt.Errorf("--bundle goes with one archive, not with %d", len(args))
-		}
-		h, _, err := a.openHost(f)
-		if err != nil {
-			return orWithoutCluster(err)
-		}
-		done, err := h.Import(cmd.Context(), o.options(a, args...))
-		if done == nil {
-			return err
-		}
-		return errors.Join(err, a.emitResult(done, func(w *console.Stream) error { return printImport(w, done) }))
+		return c.run(cmd.Context(), append(c.archives, args...))
 	}
 	return cmd
+}
+
+// archiveImport is a run of 'deploy import'.
+type archiveImport struct {
+	*hostFlags
+	imports  importFlags
+	archives []string
+}
+
+func (c *archiveImport) run(ctx context.Context, archives []string) error {
+	if len(archives) > 1 && c.imports.verify.bundles != nil {
+		return fmt.Errorf("--bundle goes with one archive, not with %d", len(archives))
+	}
+	h, _, err := c.open()
+	if err != nil {
+		return orWithoutCluster(err)
+	}
+	done, err := h.Import(ctx, c.imports.options(c.app, archives...))
+	if done == nil {
+		return err
+	}
+	return errors.Join(err, c.emitResult(done, func(w *console.Stream) error { return printImport(w, done) }))
 }
 
 func printImport(w *console.Stream, r *schema.ImportReport) error {

@@ -62,11 +62,11 @@ or tasks of Ansible. On MetalK8s, which configures its nodes itself, there is no
 	flags.BoolVar(&f.dryRun, "dry-run", false, "only say what would be done")
 	flags.BoolVar(&f.remove, "remove", false, "remove the files that this command has written")
 	cmd.MarkFlagsMutuallyExclusive("remove", "print")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.configureNode(cmd.Context(), f) }
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return f.configure(cmd.Context()) }
 	return cmd
 }
 
-func (a *app) configureNode(ctx context.Context, f *nodeFlags) error {
+func (f *nodeFlags) configure(ctx context.Context) error {
 	root, err := filepath.Abs(f.root)
 	if err != nil {
 		return err
@@ -76,11 +76,11 @@ func (a *app) configureNode(ctx context.Context, f *nodeFlags) error {
 	case f.remove:
 		plan, err = node.NewRemoval(root, f.config.CertsDir)
 	default:
-		if err = a.completeNode(ctx, f, root); err != nil {
+		if err = f.fillIn(ctx, root); err != nil {
 			return err
 		}
 		if f.print != "no" {
-			return a.printNode(f)
+			return f.printFiles()
 		}
 		plan, err = node.NewPlan(root, f.config)
 	}
@@ -92,11 +92,11 @@ func (a *app) configureNode(ctx context.Context, f *nodeFlags) error {
 			return err
 		}
 	}
-	return a.emitNode(plan, f.dryRun)
+	return f.emitPlan(plan)
 }
 
-// completeNode finds out what the command line does not say.
-func (a *app) completeNode(ctx context.Context, f *nodeFlags, root string) error {
+// fillIn finds out what the command line does not say.
+func (f *nodeFlags) fillIn(ctx context.Context, root string) error {
 	c := &f.config
 	switch {
 	case f.runtime != "auto":
@@ -127,13 +127,13 @@ func (a *app) completeNode(ctx context.Context, f *nodeFlags, root string) error
 	if len(c.Endpoints) > 0 {
 		return nil
 	}
-	return a.endpointsOfCluster(ctx, f)
+	return f.takeEndpoints(ctx)
 }
 
-// endpointsOfCluster takes the registry's endpoints, and its CA unless another one was given, from the cluster.
-func (a *app) endpointsOfCluster(ctx context.Context, f *nodeFlags) error {
+// takeEndpoints takes the registry's endpoints, and its CA unless another one was given, from the cluster.
+func (f *nodeFlags) takeEndpoints(ctx context.Context) error {
 	const hint = "name the registry: --endpoint https://HOST:5000 --ca FILE"
-	d, err := a.deployer(f.clusterFlags)
+	d, err := f.deployer()
 	if err != nil {
 		return fmt.Errorf("endpoints of the registry: %w", report.Errorf(report.CodeOf(err), "%w", err).WithHint(hint))
 	}
@@ -154,7 +154,7 @@ func (a *app) endpointsOfCluster(ctx context.Context, f *nodeFlags) error {
 	return nil
 }
 
-func (a *app) printNode(f *nodeFlags) error {
+func (f *nodeFlags) printFiles() error {
 	files, err := node.Files(f.config)
 	if err != nil {
 		return err
@@ -163,18 +163,18 @@ func (a *app) printNode(f *nodeFlags) error {
 	if f.print == "ansible" {
 		text = node.Ansible(f.config.Runtime, files)
 	}
-	_, err = a.out.Write(text)
+	_, err = f.out.Write(text)
 	return err
 }
 
-func (a *app) emitNode(plan *node.Plan, dryRun bool) error {
-	result := schema.NodeConfig{Runtime: string(plan.Runtime), Files: []schema.NodeFile{}, Notes: append([]string{}, plan.Notes...), DryRun: dryRun}
+func (f *nodeFlags) emitPlan(plan *node.Plan) error {
+	result := schema.NodeConfig{Runtime: string(plan.Runtime), Files: []schema.NodeFile{}, Notes: append([]string{}, plan.Notes...), DryRun: f.dryRun}
 	table := &console.Table{Columns: []string{"ACTION", "FILE"}}
 	for _, change := range plan.Changes {
 		result.Files = append(result.Files, schema.NodeFile{Path: change.Path, Action: change.Action, Content: string(change.Content)})
 		table.Add(string(change.Action), change.Path)
 	}
-	return a.emitResult(result, func(w *console.Stream) error {
+	return f.emitResult(result, func(w *console.Stream) error {
 		if len(table.Rows) == 0 {
 			_, err := fmt.Fprintln(w, "there is nothing to remove")
 			return err

@@ -23,29 +23,27 @@ One that was interrupted is simply run again.`,
 		Example: "  solutionctl deploy purge --dry-run",
 		Args:    exactArgs(),
 	}
-	f := a.addClusterFlags(cmd)
+	f := &verbFlags{clusterFlags: a.addClusterFlags(cmd)}
 	f.addWaitFlags(cmd)
-	verb := &verbFlags{clusterFlags: f}
-	flags := cmd.Flags()
-	flags.BoolVar(&verb.dryRun, "dry-run", false, "only say what would be removed")
-	flags.BoolVar(&verb.exitStatus, "exit-status", false, "exit with status 3 when there is something to do")
-	flags.BoolVar(&verb.wait, "wait", true, "wait until the namespaces are gone")
-	flags.BoolVar(&verb.noWait, "no-wait", false, "the same as --wait=false")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		o := deployer.PurgeOptions{Options: verb.options()}
-		if !o.DryRun && !a.yes {
-			if err := a.confirmPurge(cmd.Context(), f, o); err != nil {
-				return err
-			}
-		}
-		return runVerb(cmd.Context(), a, verb, (*deployer.Deployer).Purge, o)
-	}
+	f.addRun(cmd, "only say what would be removed", "wait until the namespaces are gone")
+	f.addExitStatus(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return f.purge(cmd.Context()) }
 	return cmd
 }
 
+func (f *verbFlags) purge(ctx context.Context) error {
+	o := deployer.PurgeOptions{Options: f.options()}
+	if !o.DryRun && !f.yes {
+		if err := f.confirmPurge(ctx, o); err != nil {
+			return err
+		}
+	}
+	return runVerb(ctx, f, (*deployer.Deployer).Purge, o)
+}
+
 // confirmPurge shows what would be removed and asks. What is refused, or nothing, is not asked about.
-func (a *app) confirmPurge(ctx context.Context, f *clusterFlags, o deployer.PurgeOptions) error {
-	d, err := a.deployer(f)
+func (f *verbFlags) confirmPurge(ctx context.Context, o deployer.PurgeOptions) error {
+	d, err := f.deployer()
 	if err != nil {
 		return err
 	}
@@ -53,11 +51,11 @@ func (a *app) confirmPurge(ctx context.Context, f *clusterFlags, o deployer.Purg
 	planned.DryRun = true
 	plan, err := d.Purge(ctx, planned)
 	if err != nil || plan.Empty() {
-		return a.explain(err)
+		return f.explain(err)
 	}
-	fmt.Fprintln(a.err, "This will be removed:")
+	fmt.Fprintln(f.err, "This will be removed:")
 	for _, part := range plan.Parts {
-		printChanges(a.err, part.Changes)
+		printChanges(f.err, part.Changes)
 	}
-	return a.confirm(ctx, o.Confirmation())
+	return f.confirm(ctx, o.Confirmation())
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -37,32 +38,39 @@ authority is refused: somebody else may have taken it. --replace says that the n
   solutionctl deploy registry add https://10.0.0.2:5000 --ca ca-of-the-second-host.crt`,
 		Args: atLeastOneArg("URL"),
 	}
-	f := &hostFlags{clusterFlags: a.addClusterFlags(cmd)}
-	f.addLockWait(cmd)
-	addStoreFlag(cmd, &f.places.Store)
-	var o host.EndpointOptions
+	c := &endpointAddition{hostFlags: hostFlags{clusterFlags: a.addClusterFlags(cmd)}}
+	c.addLockWait(cmd)
+	addStoreFlag(cmd, &c.places.Store)
 	flags := cmd.Flags()
-	flags.StringVar(&o.CA, "ca", "", "`FILE` with the certificates by which nodes trust the addresses (default the authority of 'deploy serve' on this host)")
-	flags.BoolVar(&o.Replace, "replace", false, "take over addresses that are recorded with another authority")
-	flags.BoolVar(&o.DryRun, "dry-run", false, "change nothing, only say what would be recorded")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		o.URLs = args
-		h, err := a.openHostAlone(f)
-		if err != nil {
-			return err
-		}
-		if err = h.CheckEndpoints(o); err != nil {
-			return err
-		}
-		d, err := a.deployer(f.clusterFlags)
-		if err != nil {
-			return err
-		}
-		h.Cluster = host.ClusterOf(d)
-		registry, err := h.AddEndpoints(cmd.Context(), o)
-		return a.emitEndpoints(registry, err)
-	}
+	flags.StringVar(&c.o.CA, "ca", "", "`FILE` with the certificates by which nodes trust the addresses (default the authority of 'deploy serve' on this host)")
+	flags.BoolVar(&c.o.Replace, "replace", false, "take over addresses that are recorded with another authority")
+	flags.BoolVar(&c.o.DryRun, "dry-run", false, "change nothing, only say what would be recorded")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), args) }
 	return cmd
+}
+
+// endpointAddition is a run of 'deploy registry add'.
+type endpointAddition struct {
+	hostFlags
+	o host.EndpointOptions
+}
+
+func (c *endpointAddition) run(ctx context.Context, urls []string) error {
+	c.o.URLs = urls
+	h, err := c.openAlone()
+	if err != nil {
+		return err
+	}
+	if err = h.CheckEndpoints(c.o); err != nil {
+		return err
+	}
+	d, err := c.deployer()
+	if err != nil {
+		return err
+	}
+	h.Cluster = host.ClusterOf(d)
+	registry, err := h.AddEndpoints(ctx, c.o)
+	return c.emitEndpoints(registry, err)
 }
 
 func newRegistryRemoveCommand(a *app) *cobra.Command {
@@ -76,7 +84,7 @@ func newRegistryRemoveCommand(a *app) *cobra.Command {
 	f := a.addClusterFlags(cmd)
 	f.addLockWait(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		d, err := a.deployer(f)
+		d, err := f.deployer()
 		if err != nil {
 			return err
 		}
@@ -96,7 +104,7 @@ func newRegistryListCommand(a *app) *cobra.Command {
 	}
 	f := a.addClusterFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		d, err := a.deployer(f)
+		d, err := f.deployer()
 		if err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -23,30 +24,28 @@ what it was.
 Custom resources are not deleted: an operation that would have to is refused and named, and is to be run again itself.`,
 		Example: "  solutionctl deploy resume --dry-run\n  solutionctl deploy resume",
 	}
-	f := a.newVerb(cmd)
-	environment := environmentArgument
-	environment.optional = true
-	arguments := takesArguments(cmd, environment, argument{name: "SOLUTION", flags: []string{"solution"}, optional: true})
-	cmd.ValidArgsFunction = a.completeDeployment(f.clusterFlags)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		args = arguments(args)
-		d, err := a.deployer(f.clusterFlags)
-		if err != nil {
-			return err
-		}
-		result, failure := d.Resume(cmd.Context(), deployer.ResumeOptions{Options: f.options(), Environment: args[0], Solution: args[1]})
-		if result == nil {
-			return failure
-		}
-		if err := a.emitResult(result, func(w *console.Stream) error { return printResumption(w, result) }); err != nil {
-			return err
-		}
-		if failure == nil && f.exitStatus && len(result.Operations) > 0 {
-			return report.Errorf(report.Changes, "there was something to finish")
-		}
+	v := a.newVerb(cmd)
+	takesArguments(cmd, v.resume, environmentArgument.orNone(), solutionArgument.orNone())
+	cmd.ValidArgsFunction = v.completeDeployment
+	return v.change()
+}
+
+func (f *verbFlags) resume(ctx context.Context, args []string) error {
+	d, err := f.deployer()
+	if err != nil {
+		return err
+	}
+	result, failure := d.Resume(ctx, deployer.ResumeOptions{Options: f.options(), Environment: args[0], Solution: args[1]})
+	if result == nil {
 		return failure
 	}
-	return f.change()
+	if err := f.emitResult(result, func(w *console.Stream) error { return printResumption(w, result) }); err != nil {
+		return err
+	}
+	if failure == nil && f.exitStatus && len(result.Operations) > 0 {
+		return report.Errorf(report.Changes, "there was something to finish")
+	}
+	return failure
 }
 
 func printResumption(w *console.Stream, r *schema.Resumption) error {

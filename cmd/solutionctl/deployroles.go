@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -27,36 +28,42 @@ cluster can be granted, because that takes the names of its roles. Read the role
 the operator the rights that its archive asks for.`,
 		Example: "  solutionctl deploy roles example-solution --environment test --installers deployers --applications designers",
 	}
-	f := a.addClusterFlags(cmd)
-	var o deployer.RolesOptions
+	c := &roles{clusterFlags: a.addClusterFlags(cmd)}
 	flags := cmd.Flags()
-	flags.StringVar(&o.Environment, "environment", "", "bind the roles in the namespaces of this `ENVIRONMENT`")
-	flags.StringVar(&o.Installers, "installers", "", "the `GROUP` that deploys the Solution")
-	flags.StringVar(&o.Applications, "applications", "", "the `GROUP` that runs its applications; needs --environment")
-	flags.BoolVar(&o.Webhook, "webhook", false, "the operator is to have a certificate for its webhooks")
-	flags.BoolVar(&o.ProtectCRDs, "protect-crds", false, "definitions are to be protected")
-	cmd.Args = exactArgs("SOLUTION")
-	cmd.ValidArgsFunction = a.completeImported(f)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if o.Applications != "" && o.Environment == "" {
-			return report.Errorf(report.Usage, "--applications needs --environment: where are they?")
-		}
-		d, err := a.deployer(f)
-		if err != nil {
-			return err
-		}
-		o.Solution = args[0]
-		grants, err := d.Roles(cmd.Context(), o)
-		if err != nil {
-			return err
-		}
-		return a.emitResult(grants, func(w *console.Stream) error {
-			text, err := grants.YAML()
-			if err == nil {
-				_, err = fmt.Fprintf(w, "%s", text)
-			}
-			return err
-		})
-	}
+	flags.StringVar(&c.o.Environment, "environment", "", "bind the roles in the namespaces of this `ENVIRONMENT`")
+	flags.StringVar(&c.o.Installers, "installers", "", "the `GROUP` that deploys the Solution")
+	flags.StringVar(&c.o.Applications, "applications", "", "the `GROUP` that runs its applications; needs --environment")
+	flags.BoolVar(&c.o.Webhook, "webhook", false, "the operator is to have a certificate for its webhooks")
+	flags.BoolVar(&c.o.ProtectCRDs, "protect-crds", false, "definitions are to be protected")
+	takesArguments(cmd, c.run, argument{name: "SOLUTION"})
+	cmd.ValidArgsFunction = c.completeImported
 	return cmd
+}
+
+// roles is a run of 'deploy roles'.
+type roles struct {
+	*clusterFlags
+	o deployer.RolesOptions
+}
+
+func (c *roles) run(ctx context.Context, args []string) error {
+	if c.o.Applications != "" && c.o.Environment == "" {
+		return report.Errorf(report.Usage, "--applications needs --environment: where are they?")
+	}
+	d, err := c.deployer()
+	if err != nil {
+		return err
+	}
+	c.o.Solution = args[0]
+	grants, err := d.Roles(ctx, c.o)
+	if err != nil {
+		return err
+	}
+	return c.emitResult(grants, func(w *console.Stream) error {
+		text, err := grants.YAML()
+		if err == nil {
+			_, err = fmt.Fprintf(w, "%s", text)
+		}
+		return err
+	})
 }

@@ -23,18 +23,14 @@ version or the name of one of their images, as it is in the archive or where it 
 	f := a.addClusterFlags(cmd)
 	var dir string
 	addStoreFlag(cmd, &dir)
-	cmd.ValidArgsFunction = a.completeImported(f)
+	cmd.ValidArgsFunction = f.completeImported
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		d, err := a.deployer(f)
+		d, err := f.deployer()
 		if err != nil {
 			return err
 		}
-		term := strings.Join(args, "")
-		result, err := d.Records.Search(cmd.Context(), term, host.StoredArchives(dir, a.sink))
-		if err != nil {
-			return err
-		}
-		return a.emitResult(result, func(w *console.Stream) error { return printSearch(w, result) })
+		result, err := d.Records.Search(cmd.Context(), strings.Join(args, ""), host.StoredArchives(dir, a.sink))
+		return emit(a, result, err, printSearch)
 	}
 	return cmd
 }

@@ -38,51 +38,55 @@ cmd_yaml. MetalK8s' configuration is read on this host; where there is none, tha
   solutionctl deploy status --output pillar`,
 		Args: exactArgs(),
 	}
-	f := a.addClusterFlags(cmd)
-	var file string
-	var drift, exitStatus bool
-	cmd.Flags().BoolVar(&drift, "drift", false, "compare every field of every object with what was deployed")
-	cmd.Flags().BoolVar(&exitStatus, "exit-status", false, "with --drift, exit with status 3 when something was changed")
-	cmd.Flags().StringVar(&file, "solutions-file", store.DefaultConfiguration, "MetalK8s' configuration for --output pillar, a `FILE`")
+	c := &statusFlags{clusterFlags: a.addClusterFlags(cmd)}
+	cmd.Flags().BoolVar(&c.drift, "drift", false, "compare every field of every object with what was deployed")
+	cmd.Flags().BoolVar(&c.exitStatus, "exit-status", false, "with --drift, exit with status 3 when something was changed")
+	cmd.Flags().StringVar(&c.configuration, "solutions-file", store.DefaultConfiguration, "MetalK8s' configuration for --output pillar, a `FILE`")
 	addChoice(cmd, cmd.Flags(), &a.output, "output", "o", "format of the result", "text", "json", formatPillar)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if a.output == formatPillar {
-			return a.printPillar(cmd.Context(), f, file)
-		}
-		if exitStatus && !drift {
-			return report.Errorf(report.Usage, "--exit-status needs --drift")
-		}
-		d, err := a.deployer(f)
-		if err != nil {
-			return err
-		}
-		status, err := d.Survey.Status(cmd.Context(), survey.StatusOptions{Drift: drift})
-		if err != nil {
-			return err
-		}
-		if err := a.emitResult(status, func(w *console.Stream) error { return printStatus(w, status) }); err != nil {
-			return err
-		}
-		if exitStatus && status.HasDrift() {
-			return report.Errorf(report.Changes, "something was changed since it was deployed")
-		}
-		return nil
-	}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context()) }
 	return cmd
 }
 
-// printPillar prints what Salt reads. What is wrong with a document stands in it, as MetalK8s does it.
-func (a *app) printPillar(ctx context.Context, f *clusterFlags, file string) error {
-	c, err := a.connect(f)
+// statusFlags are the flags of 'deploy status'.
+type statusFlags struct {
+	*clusterFlags
+	drift, exitStatus bool
+	configuration     string
+}
+
+func (c *statusFlags) run(ctx context.Context) error {
+	if c.output == formatPillar {
+		return c.printPillar(ctx)
+	}
+	if c.exitStatus && !c.drift {
+		return report.Errorf(report.Usage, "--exit-status needs --drift")
+	}
+	d, err := c.deployer()
 	if err != nil {
 		return err
 	}
-	configuration, failure := (&store.Configuration{Path: file, Identify: archive.Identify}).Load()
+	status, err := d.Survey.Status(ctx, survey.StatusOptions{Drift: c.drift})
+	if err = emit(c.app, status, err, printStatus); err != nil {
+		return err
+	}
+	if c.exitStatus && status.HasDrift() {
+		return report.Errorf(report.Changes, "something was changed since it was deployed")
+	}
+	return nil
+}
+
+// printPillar prints what Salt reads. What is wrong with a document stands in it, as MetalK8s does it.
+func (c *statusFlags) printPillar(ctx context.Context) error {
+	found, err := c.connect()
+	if err != nil {
+		return err
+	}
+	configuration, failure := (&store.Configuration{Path: c.configuration, Identify: archive.Identify}).Load()
 	if failure == nil && configuration.IsOlder() {
-		failure = report.Errorf(report.Invalid, "%s is in the older form, which MetalK8s does not read", file)
+		failure = report.Errorf(report.Invalid, "%s is in the older form, which MetalK8s does not read", c.configuration)
 		configuration = nil
 	}
-	pillar, err := (&metalk8s.Documents{Cluster: c}).Pillar(ctx, configuration, failure)
+	pillar, err := (&metalk8s.Documents{Cluster: found}).Pillar(ctx, configuration, failure)
 	if err != nil {
 		return err
 	}
@@ -90,8 +94,8 @@ func (a *app) printPillar(ctx context.Context, f *clusterFlags, file string) err
 	if err != nil {
 		return err
 	}
-	a.sink.Close()
-	_, err = a.out.Write(data)
+	c.sink.Close()
+	_, err = c.out.Write(data)
 	return err
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -33,40 +34,43 @@ Only you can read the file. Without a name it is solutionctl-support-TIME.tar.gz
   solutionctl deploy support-bundle --logs case-4711.tar.gz`,
 		Args: optionalArgs(nil, "FILE"),
 	}
-	f := &hostFlags{clusterFlags: a.addClusterFlags(cmd)}
-	f.addPlaces(cmd)
-	var logs bool
-	cmd.Flags().BoolVar(&logs, "logs", false, "add what containers have written, and the messages of all events")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		now := a.now()
-		file := "solutionctl-support-" + now.UTC().Format("20060102T150405Z") + ".tar.gz"
-		if len(args) > 0 {
-			file = cmp.Or(args[0], file)
-		}
-		if file == "-" {
-			return report.Errorf(report.Usage, "a support bundle is a file, not standard output").WithHint("name a file, such as case.tar.gz")
-		}
-		path, err := filepath.Abs(file)
-		if err != nil {
-			return err
-		}
-		x, err := a.examine(cmd.Context(), f)
-		if err != nil {
-			return err
-		}
-		archives, _ := x.Store.Entries() // what is wrong with the store is in the diagnosis
-		b, err := bundle.Collect(cmd.Context(), bundle.Options{
-			Diagnosis: x.diagnosis, Archives: archives, Deployer: x.Deployer, Tool: readVersion().Version, Now: now, Logs: logs,
-		})
-		if err != nil {
-			return err
-		}
-		if err := writeNew(path, func(w io.Writer) error { return bundle.Write(w, b.Files, now) }); err != nil {
-			return err
-		}
-		return a.emitBundle(path, b)
-	}
+	c := &supportBundle{hostFlags: hostFlags{clusterFlags: a.addClusterFlags(cmd)}}
+	c.addPlaces(cmd)
+	cmd.Flags().BoolVar(&c.logs, "logs", false, "add what containers have written, and the messages of all events")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), append(args, "")[0]) }
 	return cmd
+}
+
+// supportBundle is a run of 'deploy support-bundle'.
+type supportBundle struct {
+	hostFlags
+	logs bool
+}
+
+func (c *supportBundle) run(ctx context.Context, file string) error {
+	if file == "-" {
+		return report.Errorf(report.Usage, "a support bundle is a file, not standard output").WithHint("name a file, such as case.tar.gz")
+	}
+	now := c.now()
+	path, err := filepath.Abs(cmp.Or(file, "solutionctl-support-"+now.UTC().Format("20060102T150405Z")+".tar.gz"))
+	if err != nil {
+		return err
+	}
+	x, err := c.examine(ctx)
+	if err != nil {
+		return err
+	}
+	archives, _ := x.Store.Entries() // what is wrong with the store is in the diagnosis
+	b, err := bundle.Collect(ctx, bundle.Options{
+		Diagnosis: x.diagnosis, Archives: archives, Deployer: x.Deployer, Tool: readVersion().Version, Now: now, Logs: c.logs,
+	})
+	if err != nil {
+		return err
+	}
+	if err := writeNew(path, func(w io.Writer) error { return bundle.Write(w, b.Files, now) }); err != nil {
+		return err
+	}
+	return c.emitBundle(path, b)
 }
 
 func (a *app) emitBundle(path string, b *bundle.Bundle) error {

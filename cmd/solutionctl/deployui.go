@@ -21,7 +21,7 @@ const (
 )
 
 func newUICommand(a *app) *cobra.Command {
-	c := &consoleRun{app: a}
+	var c consoleRun
 	cmd := &cobra.Command{
 		Use:   "ui",
 		Short: "Serve the web console",
@@ -56,7 +56,6 @@ It ends with Ctrl-C. Operations that are at work then are interrupted, and 'solu
 
 // consoleRun is a run of 'deploy ui'.
 type consoleRun struct {
-	*app
 	*clusterFlags
 	o     web.ServeOptions
 	login string
@@ -64,7 +63,7 @@ type consoleRun struct {
 
 func (c *consoleRun) run(ctx context.Context) error {
 	c.o.Connect = func(token web.Token) (*cluster.Cluster, error) {
-		o := c.clusterOptions(c.clusterFlags)
+		o := c.clusterOptions()
 		o.Token, o.Sink = token, nil
 		return cluster.Connect(o)
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -25,24 +26,21 @@ error: the same command again finishes one that was interrupted.`,
 	}
 	f := a.addHostFlags(cmd)
 	f.addNoCluster(cmd)
-	arguments := takesArguments(cmd, argument{name: "ARCHIVE", flags: []string{"archive", "name"}}, argument{name: "VERSION", flags: []string{"version"}, optional: true})
+	takesArguments(cmd, f.unimport, argument{name: "ARCHIVE", flags: []string{"archive", "name"}}, versionArgument.orNone())
 	cmd.ValidArgsFunction = completeNames(func(cmd *cobra.Command) ([]string, error) {
 		_ = a.settings.Apply(cmd) // what is wrong with them is said when the command runs
 		return storedNames(f.places.Store)
 	})
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		words := arguments(args)
-		h, _, err := a.openHost(f)
-		if err != nil {
-			return orWithoutCluster(err)
-		}
-		done, err := h.Unimport(cmd.Context(), host.UnimportOptions{Archive: words[0], Version: words[1]})
-		if err != nil {
-			return err
-		}
-		return a.emitResult(done, func(w *console.Stream) error { return printUnimport(w, done) })
-	}
 	return cmd
+}
+
+func (f *hostFlags) unimport(ctx context.Context, words []string) error {
+	h, _, err := f.open()
+	if err != nil {
+		return orWithoutCluster(err)
+	}
+	done, err := h.Unimport(ctx, host.UnimportOptions{Archive: words[0], Version: words[1]})
+	return emit(f.app, done, err, printUnimport)
 }
 
 func printUnimport(w *console.Stream, r *schema.UnimportReport) error {

@@ -16,13 +16,13 @@ func newUpgradeCommand(a *app) *verb {
 	return newChangeCommand(a, records.Up, "Replace the version of a Solution in an environment by a higher one",
 		`Replace the version of a Solution in every namespace of an environment by a higher one: without VERSION, as with
 'add', by the active version, with "latest" by the highest release that was imported.`,
-		argument{name: "VERSION", flags: []string{"version"}, optional: true})
+		versionArgument.orNone())
 }
 
 func newDowngradeCommand(a *app) *verb {
 	return newChangeCommand(a, records.Down, "Replace the version of a Solution in an environment by a lower one",
 		"Replace the version of a Solution in every namespace of an environment by a lower one.",
-		argument{name: "VERSION", flags: []string{"version"}})
+		versionArgument)
 }
 
 var changeExamples = map[records.Direction]string{
@@ -55,39 +55,36 @@ What holds data is never replaced; a StatefulSet keeps its volume claims, which 
 has ended is not run again, unless its name is given to --replace.`,
 		Example: changeExamples[direction],
 	}
-	c := &change{app: a, verb: a.newVerb(cmd), o: deployer.ChangeOptions{Direction: direction}}
+	c := &change{verb: a.newVerb(cmd), o: deployer.ChangeOptions{Direction: direction}}
 	c.addReplace()
-	c.with = a.addWithFlag(cmd, c.clusterFlags)
+	c.addWithFlag()
 	cmd.Flags().StringVar(&c.o.Namespace, "namespace", "", "only in this `NAMESPACE` of the environment")
-	c.rendering = addRenderingFlags(cmd)
+	c.rendering.add(cmd)
 	c.loss.add(cmd)
 	c.toChange = append(c.toChange, func() {
 		addChoice(cmd, cmd.Flags(), &c.onFailure, "on-failure", "", "what to do when the new version does not become ready: stay or rollback", "stay", "rollback")
 		cmd.Flags().BoolVar(&c.o.WaitApps, "wait-apps", false, "wait until the custom resources of the Solution are ready, too")
 	})
-	arguments := takesArguments(cmd, argument{name: "ENVIRONMENT", flags: []string{"name", "environment"}},
-		argument{name: "SOLUTION", flags: []string{"solution"}}, version)
-	cmd.ValidArgsFunction = a.completeDeployment(c.clusterFlags)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), arguments(args)) }
+	takesArguments(cmd, c.run, environmentArgument, solutionArgument, version)
+	cmd.ValidArgsFunction = c.completeDeployment
 	return c.verb
 }
 
 // change is a run of 'deploy upgrade' or 'deploy downgrade'.
 type change struct {
-	*app
 	*verb
 	o         deployer.ChangeOptions
 	onFailure string
-	with      func() ([]schema.SolutionAt, error)
-	rendering func() deployer.Rendering
+	with      []string
+	rendering renderingFlags
 	loss      lossFlags
 }
 
 func (c *change) run(ctx context.Context, args []string) (err error) {
 	o := &c.o
-	o.Options, o.Environment, o.Solution, o.Version, o.Rendering = c.options(), args[0], args[1], args[2], c.rendering()
+	o.Options, o.Environment, o.Solution, o.Version, o.Rendering = c.options(), args[0], args[1], args[2], c.rendering.options()
 	o.AcceptDataLoss, o.AcceptInvalid, o.Export = c.loss.accepted, c.loss.invalid, c.export(c.loss.export, args[1]+"-"+args[0])
-	if o.With, err = c.with(); err != nil {
+	if o.With, err = parseWith(c.with); err != nil {
 		return err
 	}
 	if o.RollBack = c.onFailure == "rollback"; o.RollBack && o.NoWait {
@@ -96,31 +93,31 @@ func (c *change) run(ctx context.Context, args []string) (err error) {
 	if o.WaitApps && o.NoWait {
 		return report.Errorf(report.Usage, "--wait-apps needs to wait, and --no-wait does not")
 	}
-	return runVerb(ctx, c.app, &c.verbFlags, (*deployer.Deployer).Change, *o)
+	return runVerb(ctx, &c.verbFlags, (*deployer.Deployer).Change, *o)
 }
 
-// addWithFlag adds the flag that names Solutions to change in the same run. The returned function reads it.
-func (a *app) addWithFlag(cmd *cobra.Command, f *clusterFlags) func() ([]schema.SolutionAt, error) {
-	var texts []string
-	cmd.Flags().StringSliceVar(&texts, "with", nil, "change other Solutions in the same run: `SOLUTION=VERSION,...`")
-	complete := a.completeDeployment(f)
-	err := cmd.RegisterFlagCompletionFunc("with", func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
-		return completeWith(complete, cmd, args, prefix)
+// addWithFlag adds the flag that names Solutions to change in the same run.
+func (c *change) addWithFlag() {
+	c.cmd.Flags().StringSliceVar(&c.with, "with", nil, "change other Solutions in the same run: `SOLUTION=VERSION,...`")
+	err := c.cmd.RegisterFlagCompletionFunc("with", func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+		return completeWith(c.completeDeployment, cmd, args, prefix)
 	})
 	if err != nil {
 		panic(err) // the flag was added above
 	}
-	return func() ([]schema.SolutionAt, error) {
-		var list []schema.SolutionAt
-		for _, text := range texts {
-			solution, version, ok := strings.Cut(text, "=")
-			if !ok || solution == "" || version == "" {
-				return nil, report.Errorf(report.Usage, "--with %q is not SOLUTION=VERSION", text)
-			}
-			list = append(list, schema.SolutionAt{Solution: solution, Version: version})
+}
+
+// parseWith reads what --with names.
+func parseWith(texts []string) ([]schema.SolutionAt, error) {
+	var list []schema.SolutionAt
+	for _, text := range texts {
+		solution, version, ok := strings.Cut(text, "=")
+		if !ok || solution == "" || version == "" {
+			return nil, report.Errorf(report.Usage, "--with %q is not SOLUTION=VERSION", text)
 		}
-		return list, nil
+		list = append(list, schema.SolutionAt{Solution: solution, Version: version})
 	}
+	return list, nil
 }
 
 // completeWith completes the last SOLUTION=VERSION of a list with what the arguments SOLUTION and VERSION would be completed.
@@ -141,43 +138,4 @@ func completeWith(complete cobra.CompletionFunc, cmd *cobra.Command, args []stri
 		found[i] = prefix[:begin] + found[i] + ending
 	}
 	return found, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
-}
-
-// usage is the argument as a usage line has it.
-func (a argument) usage() string {
-	if a.optional {
-		return "[" + a.name + "]"
-	}
-	return a.name
-}
-
-func newRollbackCommand(a *app) *verb {
-	cmd := &cobra.Command{
-		Use:   "rollback ENVIRONMENT SOLUTION",
-		Short: "Go back to what an environment had before",
-		Long: strings.TrimSpace(`
-Bring back the objects of a Solution in every namespace of an environment as they were before the last operation, or before
-the one that was begun and did not end well. Solutions that changed in the same run go back together. A second time it
-changes nothing; --revision names another one of 'solutionctl deploy history'.
-
-The definitions of custom resources belong to the whole cluster and stay. It is refused when they, or custom resources that
-are there, do not fit the earlier version any more.`),
-		Example: "  solutionctl deploy rollback test example-solution",
-	}
-	f := a.newVerb(cmd)
-	f.addReplace()
-	var o deployer.RollbackOptions
-	cmd.Flags().StringVar(&o.Namespace, "namespace", "", "only in this `NAMESPACE` of the environment")
-	cmd.Flags().Int64Var(&o.Revision, "revision", 0, "go back to this revision `NUMBER` of the history")
-	var loss lossFlags
-	loss.add(cmd)
-	arguments := takesArguments(cmd, argument{name: "ENVIRONMENT", flags: []string{"name", "environment"}}, argument{name: "SOLUTION", flags: []string{"solution"}})
-	cmd.ValidArgsFunction = a.completeDeployment(f.clusterFlags)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		args = arguments(args)
-		o.Options, o.Environment, o.Solution = f.options(), args[0], args[1]
-		o.AcceptDataLoss, o.AcceptInvalid, o.Export = loss.accepted, loss.invalid, a.export(loss.export, args[1]+"-"+args[0])
-		return runVerb(cmd.Context(), a, &f.verbFlags, (*deployer.Deployer).Rollback, o)
-	}
-	return f
 }

@@ -35,6 +35,14 @@ func addChoice(cmd *cobra.Command, flags *pflag.FlagSet, target *string, name, s
 	}
 }
 
+// given returns the value of a flag, nil unless it was given.
+func given[T any](flags *pflag.FlagSet, name string, value *T) *T {
+	if flags.Changed(name) {
+		return value
+	}
+	return nil
+}
+
 // choice is the value of a flag that takes one of a few words.
 type choice struct {
 	value   *string

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
+	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// verbFlags are the flags of commands that deploy.
+type verbFlags struct {
+	*clusterFlags
+	dryRun     bool
+	adopt      bool
+	force      bool
+	wait       bool
+	noWait     bool
+	exitStatus bool
+	replace    []string
+}
+
+// addRun adds the flags that say whether a verb is carried out, and whether to wait for what comes of it.
+func (f *verbFlags) addRun(cmd *cobra.Command, dryRun, wait string) {
+	flags := cmd.Flags()
+	flags.BoolVar(&f.dryRun, "dry-run", false, dryRun)
+	flags.BoolVar(&f.wait, "wait", true, wait)
+	flags.BoolVar(&f.noWait, "no-wait", false, "the same as --wait=false")
+}
+
+func (f *verbFlags) addExitStatus(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&f.exitStatus, "exit-status", false, "exit with status 3 when there is something to do")
+}
+
+func (f *verbFlags) options() deployer.Options {
+	return deployer.Options{
+		DryRun: f.dryRun, Adopt: f.adopt, Force: f.force, NoWait: f.noWait || !f.wait, Timeout: f.timeout, Replace: f.replace,
+	}
+}
+
+// verb is a command that deploys and its twin below "plan", which never changes anything: one of change and plan makes it one.
+type verb struct {
+	verbFlags
+	cmd      *cobra.Command
+	toChange []func() // add the flags that only make sense where something changes
+}
+
+// newVerb adds the flags that both have.
+func (a *app) newVerb(cmd *cobra.Command) *verb {
+	v := newVerb(cmd, a.addClusterFlags(cmd))
+	v.toChange = append(v.toChange, func() { v.addWaitFlags(cmd) })
+	return v
+}
+
+func newVerb(cmd *cobra.Command, cluster *clusterFlags) *verb {
+	v := &verb{verbFlags: verbFlags{clusterFlags: cluster}, cmd: cmd}
+	flags := cmd.Flags()
+	flags.BoolVar(&v.adopt, "adopt", false, "take over objects that exist already and that somebody else made")
+	flags.BoolVar(&v.force, "force-conflicts", false, "take over fields that belong to somebody else")
+	v.addExitStatus(cmd)
+	return v
+}
+
+func (v *verb) change() *cobra.Command {
+	v.addRun(v.cmd, "only say what would be done, as 'deploy plan' does", "wait until what was deployed is ready")
+	for _, add := range v.toChange {
+		add()
+	}
+	return v.cmd
+}
+
+func (v *verb) plan() *cobra.Command {
+	v.dryRun = true
+	return v.cmd
+}
+
+// addReplace adds the flag of commands that apply objects.
+func (v *verb) addReplace() {
+	v.cmd.Flags().StringSliceVar(&v.replace, "replace", nil,
+		"delete this `KIND/NAME` and make it anew if it cannot be changed in place, or run this Job again (may be repeated)")
+}
+
+// runVerb connects, runs a verb and prints what it did.
+func runVerb[O any](ctx context.Context, f *verbFlags, verb func(*deployer.Deployer, context.Context, O) (*schema.Operation, error), o O) error {
+	d, err := f.deployer()
+	if err != nil {
+		return err
+	}
+	done, err := verb(d, ctx, o)
+	if err != nil {
+		return f.explain(err)
+	}
+	if err := f.emitResult(done, func(w *console.Stream) error { return f.printOperation(w, done) }); err != nil {
+		return err
+	}
+	if f.exitStatus && !done.Empty() {
+		return report.Errorf(report.Changes, "there is something to do")
+	}
+	return nil
+}
