@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
+	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/deployer/survey"
+	"github.com/solutionctl/solutionctl/schema"
+)
+
+func newEnvListCommand(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "list", Aliases: []string{"ls"}, Short: "List the environments and which Solutions they ask for",
+		Example: "  solutionctl deploy env list",
+		Args:    exactArgs(),
+	}
+	f := a.addClusterFlags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return f.listEnvironments(cmd.Context()) }
+	return cmd
+}
+
+func (f *clusterFlags) listEnvironments(ctx context.Context) error {
+	c, err := f.connect()
+	if err != nil {
+		return err
+	}
+	environments, err := (&metalk8s.Documents{Cluster: c}).Environments(ctx)
+	list := &schema.EnvironmentList{Environments: []schema.EnvironmentEntry{}}
+	for _, e := range environments {
+		list.Environments = append(list.Environments, environmentEntry(e))
+	}
+	return emit(f.app, list, err, printEnvironments)
+}
+
+func environmentEntry(e metalk8s.Environment) schema.EnvironmentEntry {
+	entry := schema.EnvironmentEntry{Name: e.Name, Description: e.Description, Namespaces: []schema.NamespaceEntry{}}
+	for _, n := range e.Namespaces {
+		versions := n.Versions
+		if versions == nil {
+			versions = map[string]string{}
+		}
+		one := schema.NamespaceEntry{Name: n.Name, Terminating: n.Terminating, Versions: versions}
+		for _, problem := range n.Problems {
+			one.Problems = append(one.Problems, problem.String())
+		}
+		entry.Namespaces = append(entry.Namespaces, one)
+	}
+	return entry
+}
+
+func printEnvironments(w *console.Stream, list *schema.EnvironmentList) error {
+	if len(list.Environments) == 0 {
+		_, err := io.WriteString(w, "there are no environments\n")
+		return err
+	}
+	var problems []string
+	table := &console.Table{Columns: []string{"ENVIRONMENT", "NAMESPACE", "SOLUTIONS", "DESCRIPTION"}}
+	for _, e := range list.Environments {
+		for _, n := range e.Namespaces {
+			solutions := joinVersions(n.Versions)
+			if n.Terminating {
+				solutions = "(being deleted)"
+			}
+			table.Add(e.Name, n.Name, solutions, e.Description)
+			problems = append(problems, n.Problems...)
+		}
+	}
+	if err := table.Print(w); err != nil {
+		return err
+	}
+	for _, problem := range problems {
+		fmt.Fprintf(w, "%s %s\n", w.Paint(console.Yellow, "problem:"), console.Clean(problem))
+	}
+	return nil
+}
+
+func newEnvShowCommand(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "show ENVIRONMENT", Short: "Show what is deployed in an environment, and how it is",
+		Example: "  solutionctl deploy env show test",
+	}
+	f := a.addClusterFlags(cmd)
+	takesArguments(cmd, f.showEnvironment, environmentArgument)
+	cmd.ValidArgsFunction = f.completeEnvironments
+	return cmd
+}
+
+func (f *clusterFlags) showEnvironment(ctx context.Context, args []string) error {
+	d, err := f.deployer()
+	if err != nil {
+		return err
+	}
+	status, err := d.Survey.EnvironmentStatus(ctx, survey.EnvironmentOptions{Environment: args[0]})
+	return emit(f.app, status, err, printEnvironment)
+}
+
+func printEnvironment(w *console.Stream, e *schema.EnvironmentStatus) error {
+	title := w.Paint(console.Bold, console.Clean(e.Name))
+	if e.Description != "" {
+		title += "  " + console.Clean(strings.Join(strings.Fields(e.Description), " "))
+	}
+	fmt.Fprintln(w, title)
+	return printDeployments(w, []schema.EnvironmentStatus{*e})
+}
