@@ -1,0 +1,161 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
+	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/schema"
+)
+
+func newAppListCommand(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "list ENVIRONMENT", Short: "List the applications of an environment", Args: exactArgs("ENVIRONMENT"),
+		Example: "  solutionctl deploy app list test",
+	}
+	f := a.addAppFlags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return f.list(cmd.Context(), args[0]) }
+	return cmd
+}
+
+func (f *appFlags) list(ctx context.Context, environment string) error {
+	f.o.Environment = environment
+	d, err := f.deployer()
+	if err != nil {
+		return err
+	}
+	list, err := d.Apps.List(ctx, f.o)
+	return emit(f.app, list, err, func(w *console.Stream, list *schema.AppList) error { return printApps(w, list, environment) })
+}
+
+func printApps(w *console.Stream, apps *schema.AppList, environment string) error {
+	if len(apps.Apps) == 0 {
+		_, err := fmt.Fprintf(w, "there is no application in environment %s\nNext: solutionctl deploy app create %s NAME\n", environment, environment)
+		return err
+	}
+	table := &console.Table{Columns: []string{"NAME", "KIND", "NAMESPACE", "HEALTH", "REASON"}}
+	for _, one := range apps.Apps {
+		table.Add(one.Name, one.Kind, one.Namespace, string(one.Health), console.Clean(strings.Join(one.Reasons, "; ")))
+	}
+	return table.Print(w)
+}
+
+func newAppGetCommand(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "get ENVIRONMENT NAME", Short: "Show an application: its values, how it is and what belongs to it",
+		Args: exactArgs("ENVIRONMENT", "NAME"), Example: "  solutionctl deploy app get test shop",
+	}
+	f := a.addAppFlags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return f.do(args, func(d *deployer.Deployer) (*schema.App, error) { return d.Apps.Get(cmd.Context(), f.o) })
+	}
+	return cmd
+}
+
+var appStyles = map[schema.AppHealth]console.Style{
+	schema.AppReady: console.Green, schema.AppProgressing: console.Yellow, schema.AppFailed: console.Red, schema.AppDeleting: console.Yellow,
+}
+
+// printApp draws what belongs to an application as a tree below it.
+func printApp(w *console.Stream, one *schema.App) error {
+	fmt.Fprintf(w, "%s in namespace %s: %s\n", w.Paint(console.Bold, console.Clean(one.Kind+" "+one.Name)), one.Namespace,
+		w.Paint(appStyles[one.Health], string(one.Health)))
+	for _, reason := range one.Reasons {
+		fmt.Fprintf(w, "  %s\n", console.Clean(reason))
+	}
+	for _, line := range valueLines("", one.Values) {
+		fmt.Fprintf(w, "  %s\n", console.Clean(line))
+	}
+	for i, object := range one.Objects {
+		text := w.Paint(appStyles[object.Health], string(object.Health))
+		if object.Reason != "" {
+			text += ": " + console.Clean(object.Reason)
+		}
+		fmt.Fprintf(w, "%s%s %s  %s\n", branch(one.Objects, i), object.Kind, console.Clean(object.Name), text)
+	}
+	return nil
+}
+
+// branch draws the lines of a tree that lead to an object.
+func branch(objects []schema.AppObject, at int) string {
+	var lines strings.Builder
+	for depth := 1; depth <= objects[at].Depth; depth++ {
+		more := false // another branch from this depth follows
+		for _, next := range objects[at+1:] {
+			if next.Depth <= depth {
+				more = next.Depth == depth
+				break
+			}
+		}
+		last := depth == objects[at].Depth
+		switch {
+		case last && more:
+			lines.WriteString("├─ ")
+		case last:
+			lines.WriteString("└─ ")
+		case more:
+			lines.WriteString("│  ")
+		default:
+			lines.WriteString("   ")
+		}
+	}
+	return lines.String()
+}
+
+// valueLines writes values as they would be set, one a line.
+func valueLines(prefix string, values map[string]any) []string {
+	var lines []string
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		if inner, ok := values[key].(map[string]any); ok && len(inner) > 0 {
+			lines = append(lines, valueLines(prefix+key+".", inner)...)
+		} else {
+			lines = append(lines, fmt.Sprintf("%s%s = %v", prefix, key, values[key]))
+		}
+	}
+	return lines
+}
+
+func newAppFieldsCommand(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "fields ENVIRONMENT [KIND]", Short: "Show what can be filled in for an application", Args: optionalArgs([]string{"ENVIRONMENT"}, "KIND"),
+		Example: "  solutionctl deploy app fields test",
+	}
+	f := &appFlags{clusterFlags: a.addClusterFlags(cmd)}
+	cmd.Flags().StringVar(&f.o.Namespace, "namespace", "", "a `NAMESPACE` of the environment, where versions differ or you may see no other")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return f.fields(cmd.Context(), args[0], append(args, "")[1])
+	}
+	return cmd
+}
+
+func (f *appFlags) fields(ctx context.Context, environment, kind string) error {
+	d, err := f.deployer()
+	if err != nil {
+		return err
+	}
+	f.o.Environment, f.o.Kind = environment, kind
+	found, err := d.Apps.Kind(ctx, f.o)
+	if err != nil {
+		return err
+	}
+	form := found.Description()
+	return f.emitResult(form, func(w *console.Stream) error { return printFields(w, form.Fields) })
+}
+
+func printFields(w *console.Stream, fields []schema.AppField) error {
+	table := &console.Table{Columns: []string{"FIELD", "TYPE", "DEFAULT", "WHAT IT IS"}}
+	for _, field := range fields {
+		preset := field.Default
+		if field.Required {
+			preset = "(required)"
+		}
+		table.Add(field.Path, field.Type, preset, console.Clean(explain(field)))
+	}
+	return table.Print(w)
+}
