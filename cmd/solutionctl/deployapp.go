@@ -50,10 +50,5 @@ func (a *app) addAppChangeFlags(cmd *cobra.Command) *appFlags {
 // do connects, does something with the application that the arguments ENVIRONMENT and NAME name, and shows it.
 func (f *appFlags) do(args []string, work func(*deployer.Deployer) (*schema.App, error)) error {
 	f.o.Environment, f.o.Name, f.o.Timeout = args[0], args[1], f.timeout
-	d, err := f.deployer()
-	if err != nil {
-		return err
-	}
-	one, err := work(d)
-	return emit(f.app, one, err, printApp)
+	return show(f.clusterFlags, printApp, work)
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -40,9 +39,8 @@ changes both. Stored objects that would lose data are named, as 'solutionctl dep
 	flags := cmd.Flags()
 	flags.StringVarP(&c.file, "filename", "f", "", "the SolutionsConfiguration, a `FILE`")
 	flags.DurationVar(&h.timeout, "timeout", defaultTimeout, "wait for `DURATION` until what was deployed is ready")
-	if err := errors.Join(cmd.MarkFlagFilename("filename", "yaml", "yml"), cmd.MarkFlagRequired("filename")); err != nil {
-		panic(err) // the flag was added above
-	}
+	must(cmd.MarkFlagFilename("filename", "yaml", "yml"))
+	must(cmd.MarkFlagRequired("filename"))
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context()) }
 	return c.verb
 }
@@ -121,8 +119,5 @@ func printConvergence(w *console.Stream, c *schema.Convergence) error {
 	if c.Empty() {
 		fmt.Fprintln(w, "nothing to do")
 	}
-	for _, notice := range c.Notices {
-		fmt.Fprintf(w, "%s %s\n", w.Paint(console.Yellow, "note:"), console.Clean(notice))
-	}
-	return nil
+	return console.PrintEach(w, console.Yellow, "note:", c.Notices)
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
 	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/apps"
 	"github.com/solutionctl/solutionctl/schema"
 )
 
@@ -20,18 +20,12 @@ func newAppListCommand(a *app) *cobra.Command {
 		Example: "  solutionctl deploy app list test",
 	}
 	f := a.addAppFlags(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error { return f.list(cmd.Context(), args[0]) }
-	return cmd
-}
-
-func (f *appFlags) list(ctx context.Context, environment string) error {
-	f.o.Environment = environment
-	d, err := f.deployer()
-	if err != nil {
-		return err
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		f.o.Environment = args[0]
+		print := func(w *console.Stream, list *schema.AppList) error { return printApps(w, list, args[0]) }
+		return show(f.clusterFlags, print, func(d *deployer.Deployer) (*schema.AppList, error) { return d.Apps.List(cmd.Context(), f.o) })
 	}
-	list, err := d.Apps.List(ctx, f.o)
-	return emit(f.app, list, err, func(w *console.Stream, list *schema.AppList) error { return printApps(w, list, environment) })
+	return cmd
 }
 
 func printApps(w *console.Stream, apps *schema.AppList, environment string) error {
@@ -126,31 +120,25 @@ func newAppFieldsCommand(a *app) *cobra.Command {
 		Use: "fields ENVIRONMENT [KIND]", Short: "Show what can be filled in for an application", Args: optionalArgs([]string{"ENVIRONMENT"}, "KIND"),
 		Example: "  solutionctl deploy app fields test",
 	}
-	f := &appFlags{clusterFlags: a.addClusterFlags(cmd)}
-	cmd.Flags().StringVar(&f.o.Namespace, "namespace", "", "a `NAMESPACE` of the environment, where versions differ or you may see no other")
+	f := a.addClusterFlags(cmd)
+	var o apps.Options
+	cmd.Flags().StringVar(&o.Namespace, "namespace", "", "a `NAMESPACE` of the environment, where versions differ or you may see no other")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return f.fields(cmd.Context(), args[0], append(args, "")[1])
+		return show(f, printFields, func(d *deployer.Deployer) (*schema.AppForm, error) {
+			o.Environment, o.Kind = args[0], append(args, "")[1]
+			kind, err := d.Apps.Kind(cmd.Context(), o)
+			if err != nil {
+				return nil, err
+			}
+			return kind.Description(), nil
+		})
 	}
 	return cmd
 }
 
-func (f *appFlags) fields(ctx context.Context, environment, kind string) error {
-	d, err := f.deployer()
-	if err != nil {
-		return err
-	}
-	f.o.Environment, f.o.Kind = environment, kind
-	found, err := d.Apps.Kind(ctx, f.o)
-	if err != nil {
-		return err
-	}
-	form := found.Description()
-	return f.emitResult(form, func(w *console.Stream) error { return printFields(w, form.Fields) })
-}
-
-func printFields(w *console.Stream, fields []schema.AppField) error {
+func printFields(w *console.Stream, form *schema.AppForm) error {
 	table := &console.Table{Columns: []string{"FIELD", "TYPE", "DEFAULT", "WHAT IT IS"}}
-	for _, field := range fields {
+	for _, field := range form.Fields {
 		preset := field.Default
 		if field.Required {
 			preset = "(required)"

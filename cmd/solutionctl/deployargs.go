@@ -46,9 +46,7 @@ func takesArguments(cmd *cobra.Command, run func(context.Context, []string) erro
 	for i, one := range arguments {
 		for _, flag := range one.flags {
 			cmd.Flags().StringVarP(&values[i], flag, shorthands[flag], "", "the same as the argument "+one.name)
-			if err := cmd.Flags().MarkHidden(flag); err != nil {
-				panic(err) // the flag was added above
-			}
+			must(cmd.Flags().MarkHidden(flag))
 		}
 	}
 	merge := func(args []string) ([]string, error) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 )
@@ -35,9 +36,7 @@ func (a *app) addClusterFlags(cmd *cobra.Command) *clusterFlags {
 		_ = a.settings.Apply(cmd) // what is wrong with them is said when the command runs
 		return cluster.Contexts(f.clusterOptions()), cobra.ShellCompDirectiveNoFileComp
 	}
-	if err := cmd.RegisterFlagCompletionFunc("context", contexts); err != nil {
-		panic(err) // the flag was added above
-	}
+	must(cmd.RegisterFlagCompletionFunc("context", contexts))
 	return f
 }
 
@@ -92,6 +91,16 @@ func (f *clusterFlags) deployerOn(c *cluster.Cluster) *deployer.Deployer {
 	return deployer.New(deployer.Config{
 		Cluster: c, Sink: f.sink, Now: f.now, Version: readVersion().Version, Identity: user + "@" + host, LockWait: f.lockWait,
 	})
+}
+
+// show connects, asks the cluster and prints the answer.
+func show[T any](f *clusterFlags, print func(*console.Stream, T) error, ask func(*deployer.Deployer) (T, error)) error {
+	d, err := f.deployer()
+	if err != nil {
+		return err
+	}
+	answer, err := ask(d)
+	return emit(f.app, answer, err, print)
 }
 
 // processUser names the user that this process runs as, where no variable does: in a service, or a container.

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
+	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/definitions"
 	"github.com/solutionctl/solutionctl/schema"
 )
@@ -37,12 +38,9 @@ The active version has a star.`,
 }
 
 func (f *clusterFlags) compatibility(ctx context.Context, args []string) error {
-	d, err := f.deployer()
-	if err != nil {
-		return err
-	}
-	c, err := d.Definitions.Compatibility(ctx, definitions.CompatibilityOptions{Solution: args[0]})
-	return emit(f.app, c, err, printCompatibility)
+	return show(f, printCompatibility, func(d *deployer.Deployer) (*schema.Compatibility, error) {
+		return d.Definitions.Compatibility(ctx, definitions.CompatibilityOptions{Solution: args[0]})
+	})
 }
 
 // explain prints what stands behind a refusal in front of it: all versions, and the environments that hold one up.

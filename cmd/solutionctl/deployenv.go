@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
+	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/schema"
 )
@@ -58,13 +59,9 @@ type environmentCreation struct {
 
 func (c *environmentCreation) run(ctx context.Context, args []string) error {
 	c.o.Name, c.o.Description = args[0], given(c.flags, "description", &c.description)
-	d, err := c.deployer()
-	if err != nil {
-		return err
-	}
-	done, err := d.CreateEnvironment(ctx, c.o)
-	return emit(c.app, done, err, func(w *console.Stream, done *schema.Operation) error {
+	printTitle := func(w *console.Stream, done *schema.Operation) error {
 		_, err := fmt.Fprintln(w, done.Title())
 		return err
-	})
+	}
+	return show(c.clusterFlags, printTitle, func(d *deployer.Deployer) (*schema.Operation, error) { return d.CreateEnvironment(ctx, c.o) })
 }

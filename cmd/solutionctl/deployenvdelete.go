@@ -38,9 +38,7 @@ instance, is then not cleaned up.`,
 	e.addRun(cmd, "only say what would be deleted", "wait until the namespaces are gone")
 	takesArguments(cmd, e.run, environmentArgument)
 	cmd.ValidArgsFunction = e.completeEnvironments
-	if err := cmd.RegisterFlagCompletionFunc("namespace", e.completeNamespaces); err != nil {
-		panic(err) // the flag was added above
-	}
+	must(cmd.RegisterFlagCompletionFunc("namespace", e.completeNamespaces))
 	return cmd
 }
 

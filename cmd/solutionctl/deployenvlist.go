@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
+	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema"
@@ -18,24 +19,21 @@ func newEnvListCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "list", Aliases: []string{"ls"}, Short: "List the environments and which Solutions they ask for",
 		Example: "  solutionctl deploy env list",
-		Args:    exactArgs(),
 	}
 	f := a.addClusterFlags(cmd)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return f.listEnvironments(cmd.Context()) }
+	takesArguments(cmd, f.listEnvironments)
 	return cmd
 }
 
-func (f *clusterFlags) listEnvironments(ctx context.Context) error {
-	c, err := f.connect()
-	if err != nil {
-		return err
-	}
-	environments, err := (&metalk8s.Documents{Cluster: c}).Environments(ctx)
-	list := &schema.EnvironmentList{Environments: []schema.EnvironmentEntry{}}
-	for _, e := range environments {
-		list.Environments = append(list.Environments, environmentEntry(e))
-	}
-	return emit(f.app, list, err, printEnvironments)
+func (f *clusterFlags) listEnvironments(ctx context.Context, _ []string) error {
+	return show(f, printEnvironments, func(d *deployer.Deployer) (*schema.EnvironmentList, error) {
+		environments, err := d.Records.Documents.Environments(ctx)
+		list := &schema.EnvironmentList{Environments: []schema.EnvironmentEntry{}}
+		for _, e := range environments {
+			list.Environments = append(list.Environments, environmentEntry(e))
+		}
+		return list, err
+	})
 }
 
 func environmentEntry(e metalk8s.Environment) schema.EnvironmentEntry {
@@ -74,10 +72,7 @@ func printEnvironments(w *console.Stream, list *schema.EnvironmentList) error {
 	if err := table.Print(w); err != nil {
 		return err
 	}
-	for _, problem := range problems {
-		fmt.Fprintf(w, "%s %s\n", w.Paint(console.Yellow, "problem:"), console.Clean(problem))
-	}
-	return nil
+	return console.PrintEach(w, console.Yellow, "problem:", problems)
 }
 
 func newEnvShowCommand(a *app) *cobra.Command {
@@ -92,12 +87,9 @@ func newEnvShowCommand(a *app) *cobra.Command {
 }
 
 func (f *clusterFlags) showEnvironment(ctx context.Context, args []string) error {
-	d, err := f.deployer()
-	if err != nil {
-		return err
-	}
-	status, err := d.Survey.EnvironmentStatus(ctx, survey.EnvironmentOptions{Environment: args[0]})
-	return emit(f.app, status, err, printEnvironment)
+	return show(f, printEnvironment, func(d *deployer.Deployer) (*schema.EnvironmentStatus, error) {
+		return d.Survey.EnvironmentStatus(ctx, survey.EnvironmentOptions{Environment: args[0]})
+	})
 }
 
 func printEnvironment(w *console.Stream, e *schema.EnvironmentStatus) error {

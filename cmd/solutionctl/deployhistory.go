@@ -2,13 +2,13 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
+	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/schema"
 )
@@ -28,20 +28,15 @@ it. The last operations on each Solution in each namespace are remembered.`,
 }
 
 func (f *clusterFlags) history(ctx context.Context, args []string) error {
-	d, err := f.deployer()
-	if err != nil {
-		return err
-	}
-	history, err := d.Records.History(ctx, records.HistoryOptions{Environment: args[0], Solution: args[1]})
-	return emit(f.app, history, err, printHistory)
+	return show(f, printHistory, func(d *deployer.Deployer) (*schema.History, error) {
+		return d.Records.History(ctx, records.HistoryOptions{Environment: args[0], Solution: args[1]})
+	})
 }
 
 func printHistory(w *console.Stream, history *schema.History) error {
-	for _, problem := range history.Problems {
-		fmt.Fprintf(w, "%s %s\n", w.Paint(console.Yellow, "problem:"), console.Clean(problem))
-	}
-	if len(history.Operations) == 0 && len(history.Problems) > 0 {
-		return nil
+	err := console.PrintEach(w, console.Yellow, "problem:", history.Problems)
+	if err != nil || len(history.Operations) == 0 && len(history.Problems) > 0 {
+		return err
 	}
 	if len(history.Operations) == 0 {
 		_, err := io.WriteString(w, "nothing was done yet\n")

@@ -44,9 +44,7 @@ When the API server does not answer, everything on this host is done; the same c
 	c.imports.add(cmd)
 	flags := cmd.Flags()
 	flags.StringArrayVar(&c.archives, "archive", nil, "the same as the argument ARCHIVE")
-	if err := flags.MarkHidden("archive"); err != nil {
-		panic(err) // the flag was added above
-	}
+	must(flags.MarkHidden("archive"))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return c.run(cmd.Context(), append(c.archives, args...))
 	}
@@ -98,8 +96,5 @@ func printImport(w *console.Stream, r *schema.ImportReport) error {
 			fmt.Fprintf(w, "  mounted at %s\n", archive.Mountpoint)
 		}
 	}
-	for _, notice := range r.Notices {
-		fmt.Fprintf(w, "%s %s\n", w.Paint(console.Yellow, "note:"), console.Clean(notice))
-	}
-	return nil
+	return console.PrintEach(w, console.Yellow, "note:", r.Notices)
 }

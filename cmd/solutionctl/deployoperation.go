@@ -20,10 +20,7 @@ func (a *app) printOperation(w *console.Stream, o *schema.Operation) error {
 	if o.Empty() {
 		fmt.Fprintln(w, o.Nothing())
 	}
-	for _, notice := range o.Notices {
-		fmt.Fprintf(w, "%s %s\n", w.Paint(console.Yellow, "note:"), console.Clean(notice))
-	}
-	return nil
+	return console.PrintEach(w, console.Yellow, "note:", o.Notices)
 }
 
 // actionMarks are the signs and colours of actions. Those without one are not shown.

@@ -64,13 +64,10 @@ func (c *endpointAddition) run(ctx context.Context, urls []string) error {
 	if err = h.CheckEndpoints(c.o); err != nil {
 		return err
 	}
-	d, err := c.deployer()
-	if err != nil {
-		return err
-	}
-	h.Cluster = host.ClusterOf(d)
-	registry, err := h.AddEndpoints(ctx, c.o)
-	return c.emitEndpoints(registry, err)
+	return show(c.clusterFlags, printEndpoints, func(d *deployer.Deployer) (*schema.EndpointList, error) {
+		h.Cluster = host.ClusterOf(d)
+		return endpointsOf(h.AddEndpoints(ctx, c.o))
+	})
 }
 
 func newRegistryRemoveCommand(a *app) *cobra.Command {
@@ -84,12 +81,9 @@ func newRegistryRemoveCommand(a *app) *cobra.Command {
 	f := a.addClusterFlags(cmd)
 	f.addLockWait(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		d, err := f.deployer()
-		if err != nil {
-			return err
-		}
-		registry, err := d.RemoveEndpoints(cmd.Context(), deployer.RemoveEndpointsOptions{Endpoints: args})
-		return a.emitEndpoints(registry, err)
+		return show(f, printEndpoints, func(d *deployer.Deployer) (*schema.EndpointList, error) {
+			return endpointsOf(d.RemoveEndpoints(cmd.Context(), deployer.RemoveEndpointsOptions{Endpoints: args}))
+		})
 	}
 	return cmd
 }
@@ -104,12 +98,9 @@ func newRegistryListCommand(a *app) *cobra.Command {
 	}
 	f := a.addClusterFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		d, err := f.deployer()
-		if err != nil {
-			return err
-		}
-		registry, err := d.Records.Registry(cmd.Context())
-		return a.emitEndpoints(registry, err)
+		return show(f, printEndpoints, func(d *deployer.Deployer) (*schema.EndpointList, error) {
+			return endpointsOf(d.Records.Registry(cmd.Context()))
+		})
 	}
 	return cmd
 }
@@ -124,27 +115,28 @@ func atLeastOneArg(name string) cobra.PositionalArgs {
 	}
 }
 
-// emitEndpoints writes where nodes find images, unless that could not be read or changed.
-func (a *app) emitEndpoints(registry *schema.ClusterRegistry, err error) error {
+// endpointsOf lists where nodes find images, unless that could not be read or changed.
+func endpointsOf(registry *schema.ClusterRegistry, err error) (*schema.EndpointList, error) {
 	if err != nil {
+		return nil, err
+	}
+	return records.Endpoints(registry), nil
+}
+
+func printEndpoints(w *console.Stream, list *schema.EndpointList) error {
+	if list.Mode == schema.RegistryMetalK8s {
+		_, err := fmt.Fprintln(w, "MetalK8s' nginx serves the images")
 		return err
 	}
-	list := records.Endpoints(registry)
-	return a.emitResult(list, func(w *console.Stream) error {
-		if list.Mode == schema.RegistryMetalK8s {
-			_, err := fmt.Fprintln(w, "MetalK8s' nginx serves the images")
-			return err
-		}
-		if len(list.Endpoints) == 0 {
-			_, err := fmt.Fprintln(w, "the cluster was not told where nodes find images")
-			return err
-		}
-		table := &console.Table{Columns: []string{"ENDPOINT", "AUTHORITY", "VALID UNTIL"}}
-		for _, endpoint := range list.Endpoints {
-			table.Add(endpoint.URL, authorityNames(endpoint), validUntil(endpoint))
-		}
-		return table.Print(w)
-	})
+	if len(list.Endpoints) == 0 {
+		_, err := fmt.Fprintln(w, "the cluster was not told where nodes find images")
+		return err
+	}
+	table := &console.Table{Columns: []string{"ENDPOINT", "AUTHORITY", "VALID UNTIL"}}
+	for _, endpoint := range list.Endpoints {
+		table.Add(endpoint.URL, authorityNames(endpoint), validUntil(endpoint))
+	}
+	return table.Print(w)
 }
 
 func authorityNames(e schema.Endpoint) string {

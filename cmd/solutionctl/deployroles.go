@@ -50,20 +50,14 @@ func (c *roles) run(ctx context.Context, args []string) error {
 	if c.o.Applications != "" && c.o.Environment == "" {
 		return report.Errorf(report.Usage, "--applications needs --environment: where are they?")
 	}
-	d, err := c.deployer()
-	if err != nil {
-		return err
-	}
 	c.o.Solution = args[0]
-	grants, err := d.Roles(ctx, c.o)
-	if err != nil {
-		return err
+	return show(c.clusterFlags, printGrants, func(d *deployer.Deployer) (*deployer.Grants, error) { return d.Roles(ctx, c.o) })
+}
+
+func printGrants(w *console.Stream, grants *deployer.Grants) error {
+	text, err := grants.YAML()
+	if err == nil {
+		_, err = fmt.Fprintf(w, "%s", text)
 	}
-	return c.emitResult(grants, func(w *console.Stream) error {
-		text, err := grants.YAML()
-		if err == nil {
-			_, err = fmt.Fprintf(w, "%s", text)
-		}
-		return err
-	})
+	return err
 }

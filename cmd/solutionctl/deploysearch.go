@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
+	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/host"
 	"github.com/solutionctl/solutionctl/schema"
 )
@@ -25,12 +26,9 @@ version or the name of one of their images, as it is in the archive or where it 
 	addStoreFlag(cmd, &dir)
 	cmd.ValidArgsFunction = f.completeImported
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		d, err := f.deployer()
-		if err != nil {
-			return err
-		}
-		result, err := d.Records.Search(cmd.Context(), strings.Join(args, ""), host.StoredArchives(dir, a.sink))
-		return emit(a, result, err, printSearch)
+		return show(f, printSearch, func(d *deployer.Deployer) (*schema.SearchResult, error) {
+			return d.Records.Search(cmd.Context(), strings.Join(args, ""), host.StoredArchives(dir, a.sink))
+		})
 	}
 	return cmd
 }

@@ -115,10 +115,7 @@ func printStatus(w *console.Stream, s *schema.Status) error {
 	if len(s.Problems) > 0 {
 		fmt.Fprintln(w)
 	}
-	for _, problem := range s.Problems {
-		fmt.Fprintf(w, "%s %s\n", w.Paint(console.Yellow, "problem:"), console.Clean(problem))
-	}
-	return nil
+	return console.PrintEach(w, console.Yellow, "problem:", s.Problems)
 }
 
 // printSolutions prints what was imported and what is active.

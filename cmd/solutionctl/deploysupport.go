@@ -84,9 +84,6 @@ func (a *app) emitBundle(path string, b *bundle.Bundle) error {
 	}
 	return a.emitResult(result, func(w *console.Stream) error {
 		fmt.Fprintf(w, "%s: %s, %s\n", console.Clean(path), console.Bytes(result.Size), report.Count(len(result.Files), "file"))
-		for _, text := range result.Missing {
-			fmt.Fprintf(w, "%s %s\n", w.Paint(console.Yellow, "not collected:"), console.Clean(text))
-		}
-		return nil
+		return console.PrintEach(w, console.Yellow, "not collected:", result.Missing)
 	})
 }

@@ -51,10 +51,7 @@ func printUnimport(w *console.Stream, r *schema.UnimportReport) error {
 	} else {
 		fmt.Fprintf(w, "%s-%s: removed, %s freed\n", r.Solution, r.Version, console.Bytes(r.Freed))
 	}
-	for _, notice := range r.Notices {
-		fmt.Fprintf(w, "%s %s\n", w.Paint(console.Yellow, "note:"), console.Clean(notice))
-	}
-	return nil
+	return console.PrintEach(w, console.Yellow, "note:", r.Notices)
 }
 
 // storedNames lists what the store has.

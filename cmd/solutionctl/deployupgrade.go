@@ -99,12 +99,9 @@ func (c *change) run(ctx context.Context, args []string) (err error) {
 // addWithFlag adds the flag that names Solutions to change in the same run.
 func (c *change) addWithFlag() {
 	c.cmd.Flags().StringSliceVar(&c.with, "with", nil, "change other Solutions in the same run: `SOLUTION=VERSION,...`")
-	err := c.cmd.RegisterFlagCompletionFunc("with", func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	must(c.cmd.RegisterFlagCompletionFunc("with", func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 		return completeWith(c.completeDeployment, cmd, args, prefix)
-	})
-	if err != nil {
-		panic(err) // the flag was added above
-	}
+	}))
 }
 
 // parseWith reads what --with names.

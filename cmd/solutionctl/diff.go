@@ -19,30 +19,26 @@ when they have the same content and 3 when they differ.`,
 		Example:           "  solutionctl diff example-solution-1.0.0.iso example-solution-1.1.0.iso",
 		Args:              exactArgs("FROM", "TO"),
 		ValidArgsFunction: completeArchive(false),
-		RunE: func(_ *cobra.Command, args []string) error {
-			from, fromFile, err := openArchive(args[0])
-			if err != nil {
-				return err
-			}
-			defer fromFile.Close() //nolint:errcheck // read only
-			to, toFile, err := openArchive(args[1])
-			if err != nil {
-				return err
-			}
-			defer toFile.Close() //nolint:errcheck // read only
-			difference, err := archive.Compare(from, to)
-			if err != nil {
-				return err
-			}
-			if err := a.emitResult(difference, func(w *console.Stream) error { return printDifference(w, difference) }); err != nil {
-				return err
-			}
-			if difference.Empty() {
-				return nil
-			}
-			return report.Errorf(report.Changes, "%s and %s differ", args[0], args[1])
-		},
+		RunE:              func(_ *cobra.Command, args []string) error { return a.compare(args[0], args[1]) },
 	}
+}
+
+func (a *app) compare(fromName, toName string) error {
+	from, fromFile, err := openArchive(fromName)
+	if err != nil {
+		return err
+	}
+	defer fromFile.Close() //nolint:errcheck // read only
+	to, toFile, err := openArchive(toName)
+	if err != nil {
+		return err
+	}
+	defer toFile.Close() //nolint:errcheck // read only
+	difference, err := archive.Compare(from, to)
+	if err = emit(a, difference, err, printDifference); err != nil || difference.Empty() {
+		return err
+	}
+	return report.Errorf(report.Changes, "%s and %s differ", fromName, toName)
 }
 
 var changeMarks = map[archive.ChangeKind]struct {

@@ -30,8 +30,13 @@ func addChoice(cmd *cobra.Command, flags *pflag.FlagSet, target *string, name, s
 	value := choice{value: target, choices: choices}
 	flags.VarP(value, name, short, usage)
 	complete := cobra.FixedCompletions(choices, cobra.ShellCompDirectiveNoFileComp)
-	if err := cmd.RegisterFlagCompletionFunc(name, complete); err != nil {
-		panic(err) // the flag was added above
+	must(cmd.RegisterFlagCompletionFunc(name, complete))
+}
+
+// must panics when a flag is not there that was added right before.
+func must(err error) {
+	if err != nil {
+		panic(err)
 	}
 }
 

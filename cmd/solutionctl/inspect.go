@@ -44,36 +44,7 @@ layout (oci:DIR) or what "docker load" reads (docker-archive:FILE).`,
   solutionctl inspect example-solution-1.0.0.iso --image operator:1.0.0 --to docker-archive:operator.tar`,
 		Args:              optionalArgs([]string{"ARCHIVE"}, "PATH"),
 		ValidArgsFunction: completeArchive(true),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			switch {
-			case (f.image == "") != (f.to == ""):
-				return report.Errorf(report.Usage, "--image and --to belong together").
-					WithHint("such as --image NAME:TAG --to oci:DIR")
-			case f.image == "" && len(f.platforms) > 0:
-				return report.Errorf(report.Usage, "--platform is for --image")
-			case f.image != "" && (len(args) > 1 || f.extract != ""):
-				return report.Errorf(report.Usage, "--image takes neither PATH nor --extract")
-			}
-			archive, file, err := openArchive(args[0])
-			if err != nil {
-				return err
-			}
-			defer file.Close() //nolint:errcheck // read only
-			name := archivePathArgument(args)
-			switch {
-			case f.image != "":
-				return a.saveImage(cmd.Context(), archive, f)
-			case f.extract != "":
-				if _, err := fs.Stat(archive, name); err != nil {
-					return describeMissing(err, name)
-				}
-				return archive.Extract(cmd.Context(), name, f.extract)
-			case len(args) == 1:
-				return a.describeArchive(archive)
-			default:
-				return a.printFile(archive, name)
-			}
-		},
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.inspect(cmd.Context(), args, f) },
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.extract, "extract", "", "write PATH, or everything, into this `directory`")
@@ -81,6 +52,46 @@ layout (oci:DIR) or what "docker load" reads (docker-archive:FILE).`,
 	flags.StringVar(&f.to, "to", "", "write the image here: `oci:DIR|docker-archive:FILE`")
 	flags.StringSliceVar(&f.platforms, "platform", nil, "take only these platforms of the image, such as linux/amd64")
 	return cmd
+}
+
+// check refuses flags that do not go together.
+func (f *inspectFlags) check(args []string) error {
+	switch {
+	case (f.image == "") != (f.to == ""):
+		return report.Errorf(report.Usage, "--image and --to belong together").
+			WithHint("such as --image NAME:TAG --to oci:DIR")
+	case f.image == "" && len(f.platforms) > 0:
+		return report.Errorf(report.Usage, "--platform is for --image")
+	case f.image != "" && (len(args) > 1 || f.extract != ""):
+		return report.Errorf(report.Usage, "--image takes neither PATH nor --extract")
+	}
+	return nil
+}
+
+func (a *app) inspect(ctx context.Context, args []string, f inspectFlags) error {
+	if err := f.check(args); err != nil {
+		return err
+	}
+	archive, file, err := openArchive(args[0])
+	if err != nil {
+		return err
+	}
+	defer file.Close() //nolint:errcheck // read only
+	name := archivePathArgument(args)
+	switch {
+	case f.image != "":
+		return a.saveImage(ctx, archive, f)
+	case f.extract != "":
+		if _, err := fs.Stat(archive, name); err != nil {
+			return describeMissing(err, name)
+		}
+		return archive.Extract(ctx, name, f.extract)
+	case len(args) == 1:
+		d, err := archive.Describe()
+		return emit(a, d, err, printDescription)
+	default:
+		return a.printFile(archive, name)
+	}
 }
 
 func (a *app) saveImage(ctx context.Context, archive *archive.Archive, f inspectFlags) error {
@@ -115,14 +126,6 @@ func archivePathArgument(args []string) string {
 		return "."
 	}
 	return path.Clean(strings.TrimLeft(args[1], "/"))
-}
-
-func (a *app) describeArchive(archive *archive.Archive) error {
-	d, err := archive.Describe()
-	if err != nil {
-		return err
-	}
-	return a.emitResult(d, func(w *console.Stream) error { return printDescription(w, d) })
 }
 
 func printDescription(w *console.Stream, d *archive.Description) error {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -33,25 +34,27 @@ which you give to those who verify. Both have cosign's format. Existing files ar
 The password is taken from --password-file, SOLUTIONCTL_PASSWORD or COSIGN_PASSWORD, or asked for.`,
 		Example: "  solutionctl keygen acme-release",
 		Args:    exactArgs("NAME"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			password, err := a.password(cmd.Context(), flags, true)
-			if err != nil {
-				return err
-			}
-			pair, err := key.Generate(password)
-			if err != nil {
-				return err
-			}
-			if err := pair.Write(args[0]); err != nil {
-				return err
-			}
-			info := describeKey(args[0], pair.Public)
-			return a.emitResult(info, func(w *console.Stream) error {
-				_, err := fmt.Fprintf(w, "wrote %s.key (keep it secret) and %s.pub\nfingerprint %s\n", args[0], args[0], info.Fingerprint)
-				return err
-			})
-		},
+		RunE:    func(cmd *cobra.Command, args []string) error { return a.keygen(cmd.Context(), args[0], flags) },
 	}
 	flags.addPassword(cmd)
 	return cmd
+}
+
+func (a *app) keygen(ctx context.Context, name string, flags keyFlags) error {
+	password, err := a.password(ctx, flags, true)
+	if err != nil {
+		return err
+	}
+	pair, err := key.Generate(password)
+	if err != nil {
+		return err
+	}
+	if err := pair.Write(name); err != nil {
+		return err
+	}
+	info := describeKey(name, pair.Public)
+	return a.emitResult(info, func(w *console.Stream) error {
+		_, err := fmt.Fprintf(w, "wrote %s.key (keep it secret) and %s.pub\nfingerprint %s\n", name, name, info.Fingerprint)
+		return err
+	})
 }

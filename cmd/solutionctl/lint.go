@@ -10,10 +10,15 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
+// lintFlags are the flags of 'solutionctl lint'.
+type lintFlags struct {
+	lint.Request
+	failOn, explain, why string
+	rules                bool
+}
+
 func newLintCommand(a *app) *cobra.Command {
-	var r lint.Request
-	var failOn, explain, why string
-	var rules bool
+	var f lintFlags
 	cmd := &cobra.Command{
 		Use:   "lint [PATH...]",
 		Short: "Judge projects and archives before they leave",
@@ -31,35 +36,38 @@ Layers are not read unless --deep is given, so this takes milliseconds whatever 
   solutionctl lint --deep --against example-solution-1.0.0.iso example-solution-1.1.0.iso
   solutionctl lint --explain SOL205`,
 		Args: cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			switch {
-			case explain != "":
-				return a.explainRule(explain)
-			case rules:
-				return a.listRules()
-			case len(args) == 0:
-				args = []string{"."}
-			}
-			if why != "" {
-				return a.why(cmd.Context(), args, why)
-			}
-			r.FailOn = report.Severity(failOn)
-			return a.lint(cmd.Context(), args, r)
-		},
+		RunE: func(cmd *cobra.Command, args []string) error { return a.judge(cmd.Context(), args, f) },
 	}
 	flags := cmd.Flags()
 	addChoice(cmd, flags, &a.output, "output", "o", "format of the result", "text", "json", "sarif", "github")
-	flags.StringVar(&failOn, "fail-on", "", "lowest `severity` that makes the command fail: error (default) or warning")
-	flags.StringSliceVar(&r.Enable, "enable", nil, "apply these rules or groups: `ID|GROUP`")
-	flags.StringSliceVar(&r.Disable, "disable", nil, "do not apply these rules or groups: `ID|GROUP`")
-	flags.StringVar(&r.KubernetesVersion, "kubernetes-version", "", "judge for this release of Kubernetes, instead of those that the manifest allows")
-	flags.StringVar(&r.Against, "against", "", "judge the upgrade from this older `archive`, too")
-	flags.BoolVar(&r.Deep, "deep", false, "read every layer and compare its digest")
-	flags.BoolVar(&r.Fix, "fix", false, "correct what is mechanical, in projects")
-	flags.StringVar(&why, "why", "", "tell what asks for this `image`, and nothing else")
-	flags.StringVar(&explain, "explain", "", "explain a rule by its `ID`, and nothing else")
-	flags.BoolVar(&rules, "rules", false, "list the rules, and nothing else")
+	flags.StringVar(&f.failOn, "fail-on", "", "lowest `severity` that makes the command fail: error (default) or warning")
+	flags.StringSliceVar(&f.Enable, "enable", nil, "apply these rules or groups: `ID|GROUP`")
+	flags.StringSliceVar(&f.Disable, "disable", nil, "do not apply these rules or groups: `ID|GROUP`")
+	flags.StringVar(&f.KubernetesVersion, "kubernetes-version", "", "judge for this release of Kubernetes, instead of those that the manifest allows")
+	flags.StringVar(&f.Against, "against", "", "judge the upgrade from this older `archive`, too")
+	flags.BoolVar(&f.Deep, "deep", false, "read every layer and compare its digest")
+	flags.BoolVar(&f.Fix, "fix", false, "correct what is mechanical, in projects")
+	flags.StringVar(&f.why, "why", "", "tell what asks for this `image`, and nothing else")
+	flags.StringVar(&f.explain, "explain", "", "explain a rule by its `ID`, and nothing else")
+	flags.BoolVar(&f.rules, "rules", false, "list the rules, and nothing else")
 	return cmd
+}
+
+// judge does what the flags ask for; without paths it is about the project in the current directory.
+func (a *app) judge(ctx context.Context, paths []string, f lintFlags) error {
+	switch {
+	case f.explain != "":
+		return a.explainRule(f.explain)
+	case f.rules:
+		return a.listRules()
+	case len(paths) == 0:
+		paths = []string{"."}
+	}
+	if f.why != "" {
+		return a.why(ctx, paths, f.why)
+	}
+	f.FailOn = report.Severity(f.failOn)
+	return a.lint(ctx, paths, f.Request)
 }
 
 // lintMemory is how much memory the collector of garbage lets lint have before it works for every byte. What the largest

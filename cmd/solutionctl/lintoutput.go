@@ -24,8 +24,8 @@ func (a *app) printLint(s *lint.Report) error {
 
 func printLintText(w *console.Stream, s *lint.Report) error {
 	for n, t := range s.Targets {
-		for _, name := range t.Fixed {
-			fmt.Fprintf(w, "%s %s\n", w.Paint(console.Green, "fixed:"), console.Clean(name))
+		if err := console.PrintEach(w, console.Green, "fixed:", t.Fixed); err != nil {
+			return err
 		}
 		for i, f := range t.Findings {
 			if err := console.PrintFinding(w, lintPlace(t, f), s.Lines[n][i]); err != nil {

@@ -49,51 +49,55 @@ func newTrustAddCommand(a *app, f *storeFlags) *cobra.Command {
 		Use: "add NAME FILE", Short: "Trust a public key",
 		Example: "  solutionctl trust add acme-release acme-release.pub",
 		Args:    exactArgs("NAME", "FILE"),
-		RunE: func(_ *cobra.Command, args []string) error {
-			data, err := os.ReadFile(args[1])
-			if err != nil {
-				return err
-			}
-			endorsed, err := f.endorsement(args[1])
-			if err != nil {
-				return err
-			}
-			k, err := trust.Add(a.trustDir(f), args[0], data, endorsed)
-			if err != nil {
-				return err
-			}
-			info := describeKey(args[0], k)
-			return a.emitResult(info, func(w *console.Stream) error {
-				_, err := fmt.Fprintf(w, "added %s  %s  %s\n", info.Name, info.Algorithm, info.Fingerprint)
-				return err
-			})
-		},
+		RunE:    func(_ *cobra.Command, args []string) error { return a.trustKey(f, args[0], args[1]) },
 	}
 	f.addEndorsedBy(cmd)
 	return cmd
 }
 
+func (a *app) trustKey(f *storeFlags, name, file string) error {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	endorsed, err := f.endorsement(file)
+	if err != nil {
+		return err
+	}
+	k, err := trust.Add(a.trustDir(f), name, data, endorsed)
+	if err != nil {
+		return err
+	}
+	info := describeKey(name, k)
+	return a.emitResult(info, func(w *console.Stream) error {
+		_, err := fmt.Fprintf(w, "added %s  %s  %s\n", info.Name, info.Algorithm, info.Fingerprint)
+		return err
+	})
+}
+
 func newTrustListCommand(a *app, f *storeFlags) *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Short: "List the trusted keys", Example: "  solutionctl trust list", Args: exactArgs(),
-		RunE: func(*cobra.Command, []string) error {
-			store, err := a.store(f)
-			if err != nil {
-				return err
-			}
-			list := []publicKey{}
-			table := &console.Table{Columns: []string{"NAME", "ALGORITHM", "FINGERPRINT", "STATE"}}
-			for _, k := range store.List() {
-				info, state := describeKey(k.Name, k.Key), "trusted"
-				if info.Revoked = k.Revoked; k.Revoked {
-					state = "revoked"
-				}
-				list = append(list, info)
-				table.Add(k.Name, info.Algorithm, info.Fingerprint, state)
-			}
-			return a.emitResult(list, table.Print)
-		},
+		RunE: func(*cobra.Command, []string) error { return a.listTrusted(f) },
 	}
+}
+
+func (a *app) listTrusted(f *storeFlags) error {
+	store, err := a.store(f)
+	if err != nil {
+		return err
+	}
+	list := []publicKey{}
+	table := &console.Table{Columns: []string{"NAME", "ALGORITHM", "FINGERPRINT", "STATE"}}
+	for _, k := range store.List() {
+		info, state := describeKey(k.Name, k.Key), "trusted"
+		if info.Revoked = k.Revoked; k.Revoked {
+			state = "revoked"
+		}
+		list = append(list, info)
+		table.Add(k.Name, info.Algorithm, info.Fingerprint, state)
+	}
+	return a.emitResult(list, table.Print)
 }
 
 func (a *app) store(f *storeFlags) (*trust.Store, error) {

@@ -247,3 +247,22 @@ func TestText(t *testing.T) {
 		}
 	}
 }
+
+func TestPrintEach(t *testing.T) {
+	var text strings.Builder
+	remarks := []string{"the first", "the \x1b[2Jsecond"}
+	if err := console.PrintEach(&console.Stream{Writer: &text}, console.Yellow, "note:", remarks); err != nil {
+		t.Fatal(err)
+	}
+	if want := "note: the first\nnote: the " + console.Clean("\x1b[2J") + "second\n"; text.String() != want {
+		t.Errorf("got %q, want %q", text.String(), want)
+	}
+	if err := console.PrintEach(&console.Stream{Writer: failing{}}, console.Yellow, "note:", remarks); !errors.Is(err, os.ErrClosed) {
+		t.Errorf("got %v, want %v", err, os.ErrClosed)
+	}
+}
+
+// failing is a writer that does not write.
+type failing struct{}
+
+func (failing) Write([]byte) (int, error) { return 0, os.ErrClosed }

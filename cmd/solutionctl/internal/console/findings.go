@@ -47,6 +47,16 @@ func PrintFinding(s *Stream, f report.Finding, source string) error {
 	return err
 }
 
+// PrintEach writes remarks, one a line, each behind a word that says what it is, such as "note:".
+func PrintEach(s *Stream, style Style, word string, remarks []string) error {
+	for _, remark := range remarks {
+		if _, err := fmt.Fprintf(s, "%s %s\n", s.Paint(style, word), Clean(remark)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // maxExcerpt is the length of an excerpt of a line, in characters.
 const maxExcerpt = 120
 
