@@ -187,11 +187,14 @@ func (l *Lane) follow(ctx context.Context, v *Verb, then Then, clean *Clean) err
 		if err != nil {
 			return err
 		}
-		if v.deletes && r.code() == "data-loss" {
-			return l.again(ctx, v, clean) // it deletes no data
+		if v.deletes && (r.code() == "data-loss" || r.code() == "in-use") {
+			return l.again(ctx, v, clean) // it deletes no data, and nothing that is not ours
 		}
 		if err = r.ok(); err != nil {
 			return &wrong{err.Error()}
+		}
+		if v.forgets {
+			return l.again(ctx, v, clean) // what has no record has none that could be resumed
 		}
 		if _, err := l.judged(ctx, v); err != nil {
 			return fmt.Errorf("after deploy resume: %w", err)
