@@ -73,6 +73,11 @@ func TestApply(t *testing.T) {
 		t.Errorf("%v, %v", changed, err)
 	}
 	s.Put(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: demo}, data: {x: other}}")
+	for _, entry := range s.Object("ConfigMap", "demo", "a").GetManagedFields() {
+		if entry.Manager == cluster.FieldManager && strings.Contains(string(entry.FieldsV1.Raw), "f:data") {
+			t.Errorf("whoever lost the only field of a mapping has the mapping: %s", entry.FieldsV1.Raw)
+		}
+	}
 	if _, err := c.Apply(t.Context(), dry, cluster.WriteOptions{}); err == nil || !strings.Contains(err.Error(), "somebody else set these fields: .data.x") {
 		t.Errorf("conflict: %v", err)
 	}

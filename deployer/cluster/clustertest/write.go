@@ -154,7 +154,38 @@ func (w write) apply(body []byte) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return w.finish(applied)
+	return w.finish(declared(applied))
+}
+
+// declared leaves out of what was applied that a mapping is itself a field, apart from the fields in it: where there is a
+// schema that has the mapping, as for all that is built in, it is not.
+func declared(applied runtime.Object) runtime.Object {
+	object, ok := applied.(*unstructured.Unstructured)
+	if !ok {
+		return applied
+	}
+	entries := object.GetManagedFields()
+	for i := range entries {
+		var fields map[string]any
+		if entries[i].Operation != metav1.ManagedFieldsOperationApply || json.Unmarshal(entries[i].FieldsV1.Raw, &fields) != nil {
+			continue
+		}
+		if text, err := json.Marshal(withoutSelf(fields)); err == nil {
+			entries[i].FieldsV1.Raw = text
+		}
+	}
+	object.SetManagedFields(entries)
+	return object
+}
+
+func withoutSelf(fields map[string]any) map[string]any {
+	delete(fields, ".")
+	for _, field := range fields {
+		if inside, ok := field.(map[string]any); ok {
+			withoutSelf(inside)
+		}
+	}
+	return fields
 }
 
 // finish stores what was made of an object, with all that is the server's to say.
