@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/cluster/clustertest"
@@ -67,6 +69,16 @@ func (b *Bed) Namespace(environment, name string) {
 func (b *Bed) Clock(solution, namespace, name, spec string) {
 	b.Helper()
 	b.Server.Put(b.TB, fmt.Sprintf("{apiVersion: %s/v1, kind: Clock, metadata: {name: %s, namespace: %s}, spec: {%s}}", Group(solution), name, namespace, spec))
+}
+
+// Put makes or replaces an object, as somebody else than the tool.
+func (b *Bed) Put(object *unstructured.Unstructured) {
+	b.Helper()
+	text, err := object.MarshalJSON()
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Server.Put(b.TB, string(text))
 }
 
 // Deleted deletes an object, as somebody else than the tool.

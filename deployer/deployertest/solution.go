@@ -71,7 +71,7 @@ func (c Content) definition(solution string) string {
 	}
 	if c.Scale {
 		fields += ", replicas: {type: integer}"
-		scale = ", subresources: {scale: {specReplicasPath: .spec.replicas, statusReplicasPath: .status.replicas}}"
+		scale = ", scale: {specReplicasPath: .spec.replicas, statusReplicasPath: .status.replicas}"
 	}
 	if c.Versions == "" {
 		c.Versions = "v1"
@@ -84,8 +84,9 @@ func (c Content) definition(solution string) string {
 	names := strings.Fields(c.Versions)
 	for i, name := range names {
 		name, unserved := strings.CutSuffix(name, "-")
-		fmt.Fprintf(&versions, "  - {name: %s, served: %t, storage: %t, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {%s}}}}}%s}\n",
-			name, !unserved, i == len(names)-1, fields, scale)
+		fmt.Fprintf(&versions, "  - {name: %s, served: %t, storage: %t, subresources: {status: {}%s},\n"+
+			"    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {%s}}, status: {type: object, x-kubernetes-preserve-unknown-fields: true}}}}}\n",
+			name, !unserved, i == len(names)-1, scale, fields)
 	}
 	return fmt.Sprintf("apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: %s}\nspec:\n  group: %s\n  scope: Namespaced\n"+
 		"  names: {kind: Clock, plural: clocks, singular: clock, listKind: ClockList}\n%s  versions:\n%s",

@@ -1,0 +1,252 @@
+package deployer_test
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	kube "k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/cluster/clustertest"
+	"github.com/solutionctl/solutionctl/deployer/definitions"
+	"github.com/solutionctl/solutionctl/deployer/deployertest"
+	"github.com/solutionctl/solutionctl/deployer/records"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// endingAt refuses the write with this number, and all that follow, as if whoever writes had died. Locks are given back.
+func endingAt(b *deployertest.Bed, number int) (mend func()) {
+	var mu sync.Mutex
+	b.Server.Answer = func(w http.ResponseWriter, r *http.Request) bool {
+		request := r.Method + " " + r.URL.Path
+		if r.Method == http.MethodGet || r.URL.Query().Has("dryRun") || isLock(request) || strings.Contains(request, "/apis/auth") {
+			return false
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if number--; number > 0 {
+			return false
+		}
+		clustertest.Fail(w, apierrors.NewForbidden(kube.GroupResource{Resource: "everything"}, "", errors.New("ended")))
+		return true
+	}
+	return func() { b.Server.Answer = nil }
+}
+
+// TestInterrupted: a verb that ends at its first write, is run again and ends at its second, and so on, gets to where it would
+// have got at once.
+func TestInterrupted(t *testing.T) {
+	b := deployertest.New(t)
+	b.Imported(shop, "1.0.0", plain)
+	b.Imported(shop, "1.1.0", coloured)
+	for _, s := range life {
+		ok := t.Run(s.name, func(t *testing.T) {
+			for number := 1; ; number++ {
+				mend := endingAt(b, number)
+				_, err := s.run(t.Context(), b.Deployer, deployer.Options{})
+				mend()
+				if err == nil {
+					break
+				}
+				if number > 50 {
+					t.Fatalf("it never ends: %v", err)
+				}
+			}
+			if got := recorded(t, b); got != s.records {
+				t.Errorf("records:\n%s, want\n%s", got, s.records)
+			}
+			if again, err := s.run(t.Context(), b.Deployer, deployer.Options{}); err != nil || !again.Empty() {
+				t.Errorf("something is left to do: %+v, %v", again, err)
+			}
+		})
+		if !ok {
+			return
+		}
+	}
+}
+
+// TestResume: what ended after it was recorded is finished by whoever does not know what was run.
+func TestResume(t *testing.T) {
+	b := deployertest.New(t)
+	b.Imported(shop, "1.0.0", plain)
+	b.Imported(shop, "1.1.0", coloured)
+	resume := func(t *testing.T, o deployer.Options) (list []string) {
+		t.Helper()
+		result, err := b.Resume(t.Context(), deployer.ResumeOptions{Options: o})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, one := range result.Operations {
+			if one.Finished == o.DryRun || one.Error != "" {
+				t.Errorf("dry run %t: %+v", o.DryRun, one)
+			}
+			list = append(list, strings.TrimSpace(one.Operation+" "+one.Version+" "+one.Namespace))
+		}
+		return list
+	}
+	var all []string
+	for _, s := range life {
+		ok := t.Run(s.name, func(t *testing.T) {
+			mend := endingAt(b, 4) // the first writes record what begins
+			_, err := s.run(t.Context(), b.Deployer, deployer.Options{})
+			mend()
+			if err != nil {
+				b.Writes()
+				begun := resume(t, deployer.Options{DryRun: true})
+				if writes := b.Writes(); len(writes) > 0 {
+					t.Errorf("a plan to resume wrote %q", writes)
+				}
+				if finished := resume(t, deployer.Options{}); !slices.Equal(begun, finished) {
+					t.Errorf("begun was %q, finished %q", begun, finished)
+				}
+				all = append(all, begun...)
+			}
+			if left := resume(t, deployer.Options{}); len(left) > 0 {
+				t.Errorf("left is %q", left)
+			}
+			// What was not begun in the other namespace is the command's.
+			if _, err := s.run(t.Context(), b.Deployer, deployer.Options{}); err != nil {
+				t.Error(err)
+			}
+			if got := recorded(t, b); got != s.records {
+				t.Errorf("records:\n%s, want\n%s", got, s.records)
+			}
+		})
+		if !ok {
+			return
+		}
+	}
+	for _, verb := range []string{"activate", "add", "upgrade", "downgrade", "rollback", "remove", "deactivate"} {
+		if !slices.ContainsFunc(all, func(begun string) bool { return strings.HasPrefix(begun, verb+" ") || begun == verb }) {
+			t.Errorf("no %s among what was resumed: %q", verb, all)
+		}
+	}
+	_, err := b.Resume(t.Context(), deployer.ResumeOptions{Solution: "other"})
+	deployertest.Refused(t, err, report.NotFound, "other")
+}
+
+// TestNotReady: what does not start is told, can be finished later, and goes back if that was asked for.
+func TestNotReady(t *testing.T) {
+	const soon = 10 // nanoseconds: it has been waited for
+	b := deployertest.New(t)
+	b.Activated(shop, "1.0.0", plain)
+	b.Server.Stall("Deployment")
+	_, err := add("1.0.0")(t.Context(), b.Deployer, deployer.Options{Timeout: soon})
+	deployertest.Refused(t, err, report.Timeout, "Deployment site/shop-operator")
+	b.Server.Stall()
+	if done, failure := b.Resume(t.Context(), deployer.ResumeOptions{}); failure != nil || len(done.Operations) != 1 || !done.Operations[0].Finished {
+		t.Errorf("%+v, %v", done, failure)
+	}
+
+	b.Activated(shop, "1.1.0", coloured)
+	b.Server.Stall("Deployment")
+	upgrade := deployer.ChangeOptions{
+		Options: deployer.Options{Timeout: soon}, Environment: site, Solution: shop, Direction: records.Up, RollBack: true,
+	}
+	_, err = b.Change(t.Context(), upgrade)
+	deployertest.Refused(t, err, report.Timeout, "Deployment site/shop-operator")
+	if got, want := recorded(t, b), "1.1.0 active, 1.0.0 here; cluster: activate 1.1.0; pending rollback; site: add 1.0.0"; got != want {
+		t.Errorf("records:\n%s, want\n%s", got, want)
+	}
+	b.Server.Stall()
+	if done := must(b, rollback(0)); done.Version != "1.0.0" {
+		t.Errorf("%+v", done)
+	}
+	if got, want := recorded(t, b), "1.1.0 active, 1.0.0 here; cluster: activate 1.1.0; site: rollback 1.0.0"; got != want {
+		t.Errorf("records:\n%s, want\n%s", got, want)
+	}
+}
+
+// TestApplicationsAreAwaited: an upgrade that looks after its applications succeeds when they do.
+func TestApplicationsAreAwaited(t *testing.T) {
+	b := deployertest.New(t)
+	b.Added(shop, "1.0.0", plain)
+	b.Clock(shop, site, "wall", "hands: 2")
+	tell := func(ready string) { // as its operator does
+		clock := b.Server.Object("Clock", site, "wall")
+		clock.Object["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": ready, "message": "no battery"}}}
+		b.Put(clock)
+	}
+	tell("True")
+	b.Activated(shop, "1.1.0", coloured)
+	upgrade := deployer.ChangeOptions{Environment: site, Solution: shop, Direction: records.Up, WaitApps: true}
+	if _, err := b.Change(t.Context(), upgrade); err != nil {
+		t.Fatal(err)
+	}
+	tell("False")
+	b.Imported(shop, "1.2.0", coloured)
+	upgrade.Version, upgrade.Timeout = "1.2.0", 10
+	_, err := b.Change(t.Context(), upgrade)
+	deployertest.Refused(t, err, report.Timeout, "Clock site/wall", "deploy rollback site shop")
+}
+
+// TestData: custom resources are kept or exported, as was said, and never lost in silence.
+func TestData(t *testing.T) {
+	with := func(t *testing.T) *deployertest.Bed {
+		t.Helper()
+		b := deployertest.New(t)
+		b.Added(shop, "1.0.0", coloured)
+		b.Clock(shop, site, "red", "colour: red")
+		return b
+	}
+	for _, test := range []struct {
+		name string
+		run  func(*deployertest.Bed, definitions.Export) error
+		kept bool // the clock stays
+	}{
+		{"remove and keep", func(b *deployertest.Bed, e definitions.Export) error {
+			_, err := b.Remove(b.Context(), deployer.RemoveOptions{Environment: site, Solution: shop, Data: deployer.KeepData, Export: e})
+			return err
+		}, true},
+		{"remove and delete", func(b *deployertest.Bed, e definitions.Export) error {
+			_, err := b.Remove(b.Context(), deployer.RemoveOptions{Environment: site, Solution: shop, Data: deployer.DeleteData, Export: e})
+			return err
+		}, false},
+		{"deactivate and keep", func(b *deployertest.Bed, e definitions.Export) error {
+			_, err := b.Deactivate(b.Context(), deployer.DeactivateOptions{Solution: shop, Data: deployer.KeepData, Export: e})
+			return err
+		}, true},
+		{"deactivate and delete", func(b *deployertest.Bed, e definitions.Export) error {
+			_, err := b.Deactivate(b.Context(), deployer.DeactivateOptions{Solution: shop, Data: deployer.DeleteData, Export: e})
+			return err
+		}, false},
+		{"delete the environment", func(b *deployertest.Bed, e definitions.Export) error {
+			_, err := b.DeleteEnvironment(b.Context(), deployer.DeleteEnvironmentOptions{Environment: site, Data: deployer.DeleteData, Export: e})
+			return err
+		}, false},
+		{"activate and accept the loss", func(b *deployertest.Bed, e definitions.Export) error {
+			b.Imported(shop, "2.0.0", plain)
+			_, err := b.Activate(b.Context(), deployer.ActivateOptions{Solution: shop, Version: "2.0.0", AcceptDataLoss: []string{"clocks.shop.example"}, Export: e})
+			return err
+		}, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			b := with(t)
+			var out export
+			if err := test.run(b, out.open); err != nil {
+				t.Fatal(err)
+			}
+			exported, wanted := strings.Contains(out.String(), `"red"`), !test.kept || strings.Contains(test.name, "loss")
+			if kept := slices.Contains(b.Server.Names("Clock"), "site/red"); kept != test.kept || exported != wanted {
+				t.Errorf("kept %t, exported %q", kept, out.String())
+			}
+		})
+		t.Run(test.name+", nowhere to export to", func(t *testing.T) {
+			b := with(t)
+			full := report.Errorf(report.NoSpace, "the disk is full")
+			err := test.run(b, func(func(io.Writer) error) error { return full })
+			if needed := !test.kept || strings.Contains(test.name, "loss"); needed {
+				deployertest.Refused(t, err, report.NoSpace)
+				if !slices.Contains(b.Server.Names("Clock"), "site/red") || !slices.Contains(b.Server.Names("Deployment"), "site/shop-operator") {
+					t.Error("something was deleted")
+				}
+			}
+		})
+	}
+}
