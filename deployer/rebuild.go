@@ -84,9 +84,12 @@ func (d *Deployer) Broken(ctx context.Context) ([]Broken, error) {
 		}
 		found = append(found, one)
 	}
-	catalog, err := d.Records.Catalog(ctx)
+	catalog, err := d.Records.LookUp(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if catalog.Damage != nil {
+		found = append(found, Broken{What: catalog.Damage.Error(), Cure: strings.Join(report.Hints(catalog.Damage), "; ")})
 	}
 	for _, i := range catalog.Imports() {
 		if _, err := d.Records.Payload(ctx, i); report.CodeOf(err) == report.Corrupt {

@@ -47,7 +47,7 @@ type offer struct {
 }
 
 // kinds returns the kinds of instances that can be made in an environment, or in one namespace of it: those of the versions that
-// are there. Who may not read what was imported learns them from what lies in the namespaces. A Solution of which they cannot
+// are there. Where what was imported may not, or cannot, be read, they are learned from what lies in the namespaces. A Solution of which they cannot
 // be read harms only itself: it is told, and left out.
 func (a *Apps) kinds(ctx context.Context, o Options) (*offer, error) {
 	namespaces, err := a.namespaces(ctx, o.Environment, o.Namespace)
@@ -55,7 +55,7 @@ func (a *Apps) kinds(ctx context.Context, o Options) (*offer, error) {
 		return nil, err
 	}
 	catalog, err := a.Records.Catalog(ctx)
-	told := report.CodeOf(err) == report.Forbidden
+	told := report.CodeOf(err) == report.Forbidden || report.CodeOf(err) == report.Corrupt
 	if err != nil && !told {
 		return nil, err
 	}

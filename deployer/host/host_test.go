@@ -2,6 +2,7 @@ package host
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -41,6 +42,7 @@ type fakeCluster struct {
 	imports  map[string]schema.Import
 	registry *schema.ClusterRegistry
 	absent   error // nothing can be read
+	damaged  error // nor what was imported
 	failing  error // nothing can be recorded
 	inUse    string
 }
@@ -50,7 +52,7 @@ func (c *fakeCluster) Registry(context.Context) (*schema.ClusterRegistry, error)
 }
 
 func (c *fakeCluster) Imports(context.Context) ([]schema.Import, error) {
-	return slices.Collect(maps.Values(c.imports)), c.absent
+	return slices.Collect(maps.Values(c.imports)), cmp.Or(c.absent, c.damaged)
 }
 
 func (c *fakeCluster) AddEndpoints(_ context.Context, o deployer.EndpointOptions) (*schema.ClusterRegistry, error) {
@@ -440,6 +442,13 @@ func TestImport(t *testing.T) {
 		}
 		w.cluster.absent = nil
 		if done, err = w.do(path); err != nil || !done.Recorded || done.Archives[0].Method != string(store.Present) {
+			t.Errorf("%+v, %v", done, err)
+		}
+	})
+	t.Run("a record that cannot be read", func(t *testing.T) {
+		w := newWorld(t)
+		w.cluster.damaged = report.Errorf(report.Corrupt, "Secret imports: unexpected EOF")
+		if done, err := w.do(w.archive("1.0.0")); err != nil || !done.Recorded {
 			t.Errorf("%+v, %v", done, err)
 		}
 	})

@@ -190,7 +190,9 @@ func (i *importing) askCluster(ctx context.Context, list []*admitted) error {
 	}
 	var imports []schema.Import
 	if err == nil {
-		imports, err = i.Cluster.Imports(ctx)
+		if imports, err = i.Cluster.Imports(ctx); report.CodeOf(err) == report.Corrupt {
+			err = nil // the import writes the record anew, and says so
+		}
 	}
 	if report.CodeOf(err) == report.Unavailable && ctx.Err() == nil {
 		i.absent = err

@@ -30,6 +30,8 @@ const (
 // Catalog lists the versions that were imported into a cluster. Only these can be activated and added.
 type Catalog struct {
 	imports map[string]schema.Import // by id
+	// Damage is why the record of what was imported cannot be read. Then nothing is known.
+	Damage error
 }
 
 // Imports returns what was imported, ordered by name and version.
@@ -111,8 +113,23 @@ func (c *Catalog) Names() []string {
 
 // Catalog reads what was imported into the cluster.
 func (r *Records) Catalog(ctx context.Context) (*Catalog, error) {
-	imports, _, err := r.readImports(ctx)
+	catalog, err := r.LookUp(ctx)
+	if err == nil {
+		err = catalog.Damage
+	}
 	if err != nil {
+		return nil, err
+	}
+	return catalog, nil
+}
+
+// LookUp is [Records.Catalog] for those who can do without: a record that cannot be read is an empty catalogue, with its Damage.
+func (r *Records) LookUp(ctx context.Context) (*Catalog, error) {
+	imports, secret, err := r.readImports(ctx)
+	switch {
+	case err != nil && secret != nil:
+		return &Catalog{Damage: err}, nil
+	case err != nil:
 		return nil, err
 	}
 	return &Catalog{imports: imports.Imports}, nil
@@ -127,32 +144,52 @@ func (r *Records) Imports(ctx context.Context) ([]schema.Import, error) {
 	return catalog.Imports(), nil
 }
 
-// readImports returns the catalogue and the Secret it was read from, nil when there is none.
+// readImports returns the catalogue and the Secret it was read from, nil when there is none. The Secret is also returned when it
+// cannot be read: [report.Corrupt], or [report.Refused] for one of a newer program.
 func (r *Records) readImports(ctx context.Context) (*schema.Imports, *unstructured.Unstructured, error) {
 	empty := &schema.Imports{Stamp: schema.NewStamp(r.Version), Imports: map[string]schema.Import{}}
 	secret, err := r.Cluster.Get(ctx, cluster.SecretKind, cluster.SystemNamespace, ImportsName)
 	if err != nil || secret == nil {
 		return empty, nil, err
 	}
+	imports, err := parseImports(secret)
+	if report.CodeOf(err) == report.Corrupt {
+		err = report.Errorf(report.Corrupt, "%w", err).
+			WithHint("import every archive again, on the host that has the files: solutionctl deploy import FILE...")
+	}
+	return imports, secret, err
+}
+
+func parseImports(secret *unstructured.Unstructured) (*schema.Imports, error) {
 	where := "Secret " + cluster.SystemNamespace + "/" + ImportsName
 	encoded, _, _ := unstructured.NestedString(secret.Object, "data", importsKey)
 	data, err := base64.StdEncoding.DecodeString(encoded)
 	if err != nil {
-		return nil, nil, report.Errorf(report.Corrupt, "%s: %w", where, err)
+		return nil, report.Errorf(report.Corrupt, "%s: %w", where, err)
 	}
 	imports, err := schema.ParseStored[schema.Imports]("imports", where, data)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	for id, i := range imports.Imports {
 		if id != i.ID() {
-			return nil, nil, report.Errorf(report.Corrupt, "%s: %s is listed as %s", where, i.ID(), id)
+			return nil, report.Errorf(report.Corrupt, "%s: %s is listed as %s", where, i.ID(), id)
 		}
 		if _, err := schema.ParseVersion(i.Version); err != nil {
-			return nil, nil, report.Errorf(report.Corrupt, "%s: %s: %w", where, id, err)
+			return nil, report.Errorf(report.Corrupt, "%s: %s: %w", where, id, err)
 		}
 	}
-	return imports, secret, nil
+	return imports, nil
+}
+
+// discardImports deletes a record that cannot be read, so that it can be written anew: whatever it is by now, it may be of another
+// type, or immutable.
+func (r *Records) discardImports(ctx context.Context) error {
+	_, secret, err := r.readImports(ctx)
+	if report.CodeOf(err) != report.Corrupt {
+		return err
+	}
+	return r.Cluster.Delete(ctx, secret, cluster.DeleteOptions{})
 }
 
 // editImports changes the catalogue under the lock of the cluster.
@@ -226,7 +263,7 @@ type ImportRecord struct {
 }
 
 // Import writes down what was imported: the payload, the entry of the catalogue, and what MetalK8s knows of it. A version that was
-// checked with [Records.CheckImport] is a condition.
+// checked with [Records.CheckImport] is a condition. A catalogue that could not be read begins anew.
 func (r *Records) Import(ctx context.Context, catalog *Catalog, record ImportRecord) error {
 	if record.Registry != nil {
 		_, err := r.EditRegistry(ctx, func(known *schema.ClusterRegistry) (*schema.ClusterRegistry, error) {
@@ -256,6 +293,11 @@ func (r *Records) Import(ctx context.Context, catalog *Catalog, record ImportRec
 	if previous, ok := catalog.imports[entry.ID()]; ok && previous.Archive == entry.Archive && previous.Payload == digest {
 		entry.ImportedAt, entry.ImportedBy = previous.ImportedAt, previous.ImportedBy
 	}
+	if catalog.Damage != nil {
+		if err := r.discardImports(ctx); err != nil {
+			return err
+		}
+	}
 	if err := r.editImports(ctx, func(imports map[string]schema.Import) { imports[entry.ID()] = entry }); err != nil {
 		return err
 	}
@@ -268,6 +310,13 @@ func (r *Records) Import(ctx context.Context, catalog *Catalog, record ImportRec
 // CheckImport refuses what would change the content under something that is deployed, and what could not be told apart.
 func (r *Records) CheckImport(ctx context.Context, catalog *Catalog, record ImportRecord) (notices []string, err error) {
 	id := record.Payload.Solution.ID()
+	if catalog.Damage != nil {
+		if report.CodeOf(catalog.Damage) != report.Corrupt {
+			return nil, catalog.Damage // it is of a newer version of this program
+		}
+		notices = append(notices, fmt.Sprintf("the record of what was imported could not be read (%v) and begins anew with %s: import every other archive again",
+			catalog.Damage, id))
+	}
 	if previous, ok := catalog.imports[id]; ok && previous.Archive.SHA256 != record.SHA256 {
 		if schema.Replaceable(previous.Version) {
 			notices, err = r.outdated(ctx, previous)

@@ -15,6 +15,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 // StatusOptions say how closely to look.
@@ -97,7 +98,7 @@ func (v *Survey) look(ctx context.Context, environments []metalk8s.Environment, 
 	if s.solutions, err = v.Records.Documents.Solutions(ctx); err != nil {
 		return nil, err
 	}
-	if s.catalog, err = v.Records.Catalog(ctx); err != nil {
+	if s.catalog, err = v.Records.LookUp(ctx); err != nil {
 		return nil, err
 	}
 	var states []*engine.State
@@ -267,7 +268,7 @@ func (s *picture) deployment(key engine.Key, wanted, environment string) schema.
 		worsen(schema.HealthDrifted, fmt.Sprintf("it is deployed, but ConfigMap %s does not ask for it", metalk8s.EnvironmentConfigMap))
 	case wanted == "":
 		worsen(schema.HealthDrifted, fmt.Sprintf("it is deployed, but ConfigMap %s says that no version is active", metalk8s.SolutionsConfigMap))
-	case !deployed && !imported:
+	case !deployed && !imported && s.catalog.Damage == nil:
 		worsen(schema.HealthMissing, fmt.Sprintf("version %s is asked for, but was not imported", wanted))
 	case !deployed:
 		worsen(schema.HealthMissing, fmt.Sprintf("version %s is asked for, but is not deployed", wanted))
@@ -370,9 +371,13 @@ func (s *picture) problems() []string {
 			problems = append(problems, fmt.Sprintf("%s was imported, but MetalK8s' ConfigMap %s does not list it: import it again", i.ID(), metalk8s.SolutionsConfigMap))
 		}
 	}
+	if s.catalog.Damage != nil {
+		problems = append(problems, fmt.Sprintf("what was imported cannot be read, and nothing of it can be deployed: %v: %s",
+			s.catalog.Damage, strings.Join(report.Hints(s.catalog.Damage), "; ")))
+	}
 	for _, name := range slices.Sorted(maps.Keys(s.solutions.Versions)) {
 		for _, entry := range s.solutions.Versions[name] {
-			if _, ok := s.catalog.Get(name + "-" + entry.Version); !ok {
+			if _, ok := s.catalog.Get(name + "-" + entry.Version); !ok && s.catalog.Damage == nil {
 				problems = append(problems, fmt.Sprintf("%s-%s was imported by MetalK8s only: to deploy it from here, run 'solutionctl deploy import %s'",
 					name, entry.Version, cmp.Or(entry.Archive, "FILE")))
 			}

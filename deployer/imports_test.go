@@ -1,0 +1,101 @@
+package deployer_test
+
+import (
+	"encoding/base64"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/solutionctl/solutionctl/build/archive"
+	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/cluster/clustertest"
+	"github.com/solutionctl/solutionctl/deployer/records"
+	"github.com/solutionctl/solutionctl/deployer/render"
+	"github.com/solutionctl/solutionctl/deployer/survey"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// importing is the message of an import of version 1.0.0 of a Solution without anything in it.
+func importing(t *testing.T, name string) records.ImportRecord {
+	t.Helper()
+	a, err := archive.FromFS(fstest.MapFS{
+		"manifest.yaml": {Data: fmt.Appendf(nil, "apiVersion: %s\nkind: Solution\nmetadata: {name: %s}\nspec: {version: 1.0.0}\n", schema.APIVersion, name)},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	payload, err := render.FromArchive(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return records.ImportRecord{Payload: payload, Path: "/srv/" + name + ".iso", SHA256: strings.Repeat("0", 64), Size: 4096}
+}
+
+// record replaces the record of what was imported.
+func record(t *testing.T, s *clustertest.Server, text string) {
+	t.Helper()
+	s.Put(t, fmt.Sprintf("{apiVersion: v1, kind: Secret, metadata: {name: %s, namespace: %s}, immutable: true, data: {imports.json: %s}}",
+		records.ImportsName, cluster.SystemNamespace, base64.StdEncoding.EncodeToString([]byte(text))))
+}
+
+// TestCorruptImports spoils the record of what was imported: only what needs it fails, and imports write it anew.
+func TestCorruptImports(t *testing.T) {
+	s := clustertest.Start(t)
+	d := connected(t, s)
+	if _, err := d.RecordImport(t.Context(), importing(t, "bank")); err != nil {
+		t.Fatal(err)
+	}
+	record(t, s, `{"formatVersion": 1, "imp`)
+	const cure = "solutionctl deploy import FILE..."
+
+	_, err := d.Activate(t.Context(), deployer.ActivateOptions{Solution: "bank"})
+	if report.CodeOf(err) != report.Corrupt || !strings.Contains(strings.Join(report.Hints(err), "\n"), cure) {
+		t.Errorf("activate: %v, hints %q", err, report.Hints(err))
+	}
+	status, err := d.Survey.Status(t.Context(), survey.StatusOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(status.Solutions) != 1 || status.Solutions[0].Name != "bank" { // MetalK8s knows it, too
+		t.Errorf("status: %+v", status.Solutions)
+	}
+	if len(status.Problems) != 1 || !strings.Contains(status.Problems[0], "what was imported cannot be read") || !strings.Contains(status.Problems[0], cure) {
+		t.Errorf("problems: %q", status.Problems)
+	}
+	broken, err := d.Broken(t.Context())
+	if err != nil || len(broken) != 1 || !strings.Contains(broken[0].What, "Secret solutionctl-system/imports") || !strings.Contains(broken[0].Cure, cure) {
+		t.Errorf("broken: %+v, %v", broken, err)
+	}
+
+	notices, err := d.RecordImport(t.Context(), importing(t, "shop"))
+	if err != nil || !strings.Contains(strings.Join(notices, "\n"), "begins anew with shop-1.0.0: import every other archive again") {
+		t.Fatalf("%q, %v", notices, err)
+	}
+	if notices, err = d.RecordImport(t.Context(), importing(t, "bank")); err != nil || len(notices) > 0 {
+		t.Fatalf("%q, %v", notices, err)
+	}
+	catalog, err := d.Records.Catalog(t.Context())
+	if err != nil || strings.Join(catalog.Names(), " ") != "bank shop" {
+		t.Errorf("%+v, %v", catalog, err)
+	}
+	if broken, err = d.Broken(t.Context()); err != nil || len(broken) > 0 {
+		t.Errorf("broken: %+v, %v", broken, err)
+	}
+}
+
+// TestNewerImports has a record that a newer program wrote, which no import of this one replaces.
+func TestNewerImports(t *testing.T) {
+	s := clustertest.Start(t, "{apiVersion: v1, kind: Namespace, metadata: {name: solutionctl-system}}")
+	d := connected(t, s)
+	record(t, s, `{"formatVersion": 99, "writtenBy": "9.0.0", "imports": {}}`)
+	before := s.Object("Secret", cluster.SystemNamespace, records.ImportsName)
+	if _, err := d.RecordImport(t.Context(), importing(t, "bank")); report.CodeOf(err) != report.Refused {
+		t.Errorf("%v", err)
+	}
+	if after := s.Object("Secret", cluster.SystemNamespace, records.ImportsName); after == nil || after.GetUID() != before.GetUID() || after.GetResourceVersion() != before.GetResourceVersion() {
+		t.Errorf("%v", after)
+	}
+}
