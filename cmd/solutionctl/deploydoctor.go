@@ -61,17 +61,23 @@ type examined struct {
 	diagnosis *schema.Diagnosis
 }
 
-// examine runs the doctor. A cluster that does not answer at once is not asked again.
-func (f *hostFlags) examine(ctx context.Context) (*examined, error) {
+// doctor is what the doctor looks at on this host.
+func (f *hostFlags) doctor() (doctor.Options, error) {
 	s, err := store.Open(f.places.Store)
 	if err != nil {
-		return nil, err
+		return doctor.Options{}, err
 	}
-	o := doctor.Options{
+	node, err := os.Hostname()
+	return doctor.Options{
 		Store: s, Configuration: &store.Configuration{Path: f.places.Configuration, Identify: archive.Identify},
-		Authority: host.AuthorityFile(f.places.Store), Root: "/", Now: f.now,
-	}
-	if o.Node, err = os.Hostname(); err != nil {
+		Authority: host.AuthorityFile(f.places.Store), Root: "/", Node: node, Now: f.now,
+	}, err
+}
+
+// examine runs the doctor. A cluster that does not answer at once is not asked again.
+func (f *hostFlags) examine(ctx context.Context) (*examined, error) {
+	o, err := f.doctor()
+	if err != nil {
 		return nil, err
 	}
 	connection := f.clusterOptions()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	web "github.com/solutionctl/solutionctl/deployer/console"
+	"github.com/solutionctl/solutionctl/deployer/support/doctor"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -41,9 +42,9 @@ It ends with Ctrl-C. Operations that are at work then are interrupted, and 'solu
 		Args: exactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context()) },
 	}
-	c.clusterFlags = a.addClusterFlags(cmd)
+	c.hostFlags = &hostFlags{clusterFlags: a.addClusterFlags(cmd)}
 	c.addLockWait(cmd)
-	addConfigurationFlag(cmd, &c.o.Configuration)
+	c.addPlaces(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&c.o.Listen, "listen", "127.0.0.1:0", "`ADDRESS` to listen on, HOST:PORT; port 0 is any that is free")
 	flags.StringVar(&c.o.Origin, "origin", "", "the `URL` that browsers use, where it is not the link")
@@ -56,7 +57,7 @@ It ends with Ctrl-C. Operations that are at work then are interrupted, and 'solu
 
 // consoleRun is a run of 'deploy ui'.
 type consoleRun struct {
-	*clusterFlags
+	*hostFlags
 	o     web.ServeOptions
 	login string
 }
@@ -73,6 +74,10 @@ func (c *consoleRun) run(ctx context.Context) error {
 	host, err := os.Hostname()
 	if err != nil {
 		return err
+	}
+	if c.login == loginLink { // others have no rights on this host
+		c.o.Configuration = c.places.Configuration
+		c.o.Examine = func() (doctor.Options, error) { return c.doctor() }
 	}
 	c.o.Links, c.o.Tokens = c.login == loginLink, c.login == loginToken
 	c.o.Version, c.o.Host, c.o.LockWait = readVersion().Version, host, c.lockWait

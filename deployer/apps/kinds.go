@@ -46,6 +46,15 @@ type offer struct {
 	unread      error // why those of some Solution are not known
 }
 
+// Kinds returns the kinds of instances that can be made in an environment, or in one namespace of it, by name.
+func (a *Apps) Kinds(ctx context.Context, o Options) ([]*Kind, error) {
+	offered, err := a.kinds(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	return offered.kinds, nil
+}
+
 // kinds returns the kinds of instances that can be made in an environment, or in one namespace of it: those of the versions that
 // are there. Where what was imported may not, or cannot, be read, they are learned from what lies in the namespaces. A Solution of which they cannot
 // be read harms only itself: it is told, and left out.
@@ -269,6 +278,24 @@ func placesOf(kinds []*Kind) []string {
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
+}
+
+// Scales reports whether the number of replicas of an instance can be changed by [Apps.Scale].
+func (k *Kind) Scales() bool { return k.scales }
+
+// Namespaces are those of the environment in which instances can be made.
+func (k *Kind) Namespaces() []string {
+	names := make([]string, len(k.namespaces))
+	for i, n := range k.namespaces {
+		names[i] = n.Name
+	}
+	return names
+}
+
+// Judge judges an instance that [Apps.New] has returned with values that assignments give, as [Apps.Create] does before it
+// makes one.
+func (k *Kind) Judge(ctx context.Context, object *unstructured.Unstructured, assignments []string) error {
+	return k.fill(ctx, object, map[string]any{}, assignments)
 }
 
 // Description returns the fields that can be filled in, for printing.

@@ -21,6 +21,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/console/page"
+	"github.com/solutionctl/solutionctl/deployer/support/doctor"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -37,6 +38,8 @@ type Options struct {
 	Tokens bool
 	// Exports is the directory for data that is exported before it is deleted; "" refuses to delete data.
 	Exports string
+	// Examine says what the doctor looks at on this host; nil is for a console whose users are not those of this host.
+	Examine func() (doctor.Options, error)
 	Version string // of the program
 	Host    string // for whoever finds a lock taken
 	// LockWait is for how long an operation waits while somebody else is at work.
@@ -91,6 +94,9 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) { c.handler.
 // them were interrupted.
 func (c *Console) Wait() (interrupted int) { return c.operations.wait() }
 
+// onInstance is the pattern of the pages of an instance.
+const onInstance = "/environments/{environment}/apps/{namespace}/{kind}/{name}"
+
 func (c *Console) routes() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /static/", c.pages.Static())
@@ -103,16 +109,25 @@ func (c *Console) routes() http.Handler {
 	}
 	mux.HandleFunc("POST /logout", c.logout)
 	for pattern, read := range map[string]handler{
-		"/{$}":                        c.overview,
-		"/solutions":                  c.solutions,
-		"/solutions/{solution}":       c.solution,
-		"/environments":               c.environments,
-		"/environments/new":           c.newEnvironment,
-		"/environments/{environment}": c.environment,
-		"/history":                    c.history,
-		"/operations":                 c.showOperations,
-		"/operations/{id}":            c.showOperation,
-		"/":                           c.nothing,
+		"/{$}":                                 c.overview,
+		"/solutions":                           c.solutions,
+		"/solutions/{solution}":                c.solution,
+		"/environments":                        c.environments,
+		"/environments/new":                    c.newEnvironment,
+		"/environments/{environment}":          c.environment,
+		"/environments/{environment}/apps":     c.apps,
+		"/environments/{environment}/apps/new": c.newApp,
+		onInstance:                             c.app,
+		onInstance + "/edit":                   c.editApp,
+		onInstance + "/delete":                 c.askDeleteApp,
+		"/import":                              c.importing,
+		"/doctor":                              c.doctor,
+		"/support":                             c.support,
+		"/settings":                            c.settings,
+		"/history":                             c.history,
+		"/operations":                          c.showOperations,
+		"/operations/{id}":                     c.showOperation,
+		"/":                                    c.nothing,
 	} {
 		mux.Handle("GET "+pattern, c.handle(read))
 	}
@@ -120,9 +135,18 @@ func (c *Console) routes() http.Handler {
 		mux.Handle("GET "+pattern, c.handle(c.plan(v)))
 		mux.Handle("POST "+pattern, c.handle(c.perform(v)))
 	}
-	mux.Handle("POST /environments", c.handle(c.createEnvironment))
-	mux.Handle("POST /operations/resume", c.handle(c.resume))
-	mux.Handle("POST /operations/{id}/stop", c.handle(c.stopOperation))
+	for pattern, change := range map[string]handler{
+		"/environments":                    c.createEnvironment,
+		"/environments/{environment}/apps": c.createApp,
+		onInstance + "/edit":               c.saveApp,
+		onInstance + "/scale":              c.scaleApp,
+		onInstance + "/delete":             c.deleteApp,
+		"/operations/resume":               c.resume,
+		"/operations/{id}/stop":            c.stopOperation,
+	} {
+		mux.Handle("POST "+pattern, c.handle(change))
+	}
+	mux.Handle("POST /support", c.signedIn(c.sendSupport))
 	mux.Handle("GET /operations/{id}/export", c.signedIn(c.sendExport))
 	mux.Handle("GET /operations/{id}/events", c.stream(c.followOperation))
 	mux.Handle("GET /events", c.stream(c.followStatus))

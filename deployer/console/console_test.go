@@ -56,7 +56,12 @@ func (c *clock) advance(d time.Duration) {
 
 func start(t *testing.T, change func(*console.Options), documents ...string) *bench {
 	t.Helper()
-	b := &bench{api: clustertest.Start(t, documents...), clock: &clock{}, denied: map[string]bool{"bad": true}}
+	return startOn(t, clustertest.Start(t, documents...), change)
+}
+
+func startOn(t *testing.T, api *clustertest.Server, change func(*console.Options)) *bench {
+	t.Helper()
+	b := &bench{api: api, clock: &clock{}, denied: map[string]bool{"bad": true}}
 	b.api.Answer = b.authenticate
 	kubeconfig := b.api.Kubeconfig(t)
 	b.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { b.ServeHTTP(w, r) }))
@@ -370,7 +375,7 @@ func TestHeaders(t *testing.T) {
 	} {
 		for header, want := range map[string]string{
 			"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; " +
-				"base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types solutionctl",
+				"base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
 			"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store", "Referrer-Policy": "no-referrer",
 			"Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin",
 		} {

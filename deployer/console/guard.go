@@ -4,12 +4,9 @@ import (
 	"net/http"
 	"strings"
 	"time"
-)
 
-// policy lets a page load and send nothing but what this console has, and no script make HTML of text. The policy of trusted
-// types has the name that the script of package page gives it.
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; " +
-	"base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types solutionctl"
+	"github.com/solutionctl/solutionctl/deployer/console/page"
+)
 
 const (
 	maxBody     = 2 << 20          // what a form may have: an object of Kubernetes, twice
@@ -21,7 +18,7 @@ func (c *Console) guard(host string, next http.Handler) http.Handler {
 	next = http.MaxBytesHandler(http.NewCrossOriginProtection().Handler(next), maxBody)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
-		h.Set("Content-Security-Policy", policy)
+		h.Set("Content-Security-Policy", page.ContentSecurityPolicy)
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Referrer-Policy", "no-referrer")
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")

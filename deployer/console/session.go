@@ -206,6 +206,13 @@ func (l *sessions) of(i *identity) []*session {
 	return list
 }
 
+// lastSeen is when a session was used last.
+func (l *sessions) lastSeen(s *session) time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return s.seen
+}
+
 // Names of cookies. With the prefix a browser takes one only by TLS, for this very host and for all of its paths. Without TLS
 // there is a name of the host that nobody else has: cookies know no ports.
 func (c *Console) cookieName(name string) string {

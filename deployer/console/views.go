@@ -21,7 +21,7 @@ func (c *Console) watched(v *visit, section page.Section) (*snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	v.frame.Section, v.frame.Stale, v.frame.Feed = section, s.stale, "/events?seen="+s.mark()
+	v.frame.Section, v.frame.Stale, v.frame.Feed, v.frame.Reload = section, s.stale, "/events?seen="+s.mark(), 30
 	return s, nil
 }
 

@@ -60,6 +60,7 @@ func (c *Console) showOperation(v *visit) (*answer, error) {
 	content := &page.Progress{Running: m.running(), Steps: m.steps, Problem: page.ProblemOf(m.err)}
 	switch {
 	case m.finished == nil:
+		v.frame.Reload = 2
 		v.frame.Feed = page.URL("operations", op.id, "events") + "?seen=" + strconv.Itoa(m.count)
 		content.Actions = []page.Action{{
 			Label: page.Text("operation.stop"), Explanation: page.Text("operation.stop.explanation"), URL: page.URL("operations", op.id, "stop"), Post: true,

@@ -220,7 +220,7 @@ func TestCatalogue(t *testing.T) {
 		files = append(files, found...)
 	}
 	// What the console offers depends on what it can do; the rest is asked for here.
-	offered := regexp.MustCompile(`^(action|plan\.apply|plan\.show|plan\.danger|field|data|accept|denial|operation|newenvironment|login|frame\.logout|overview\.lock|step|verb)\b`)
+	offered := regexp.MustCompile(`^(action|plan\.apply|plan\.show|plan\.danger|field|data|accept|denial|operation|newenvironment|login|frame\.logout|overview\.lock|step|verb|way)\b`)
 	asked := regexp.MustCompile(`\b(text|Text|count|Count|word)[ (]"([a-zA-Z0-9.-]+)"`)
 	for _, file := range files {
 		if strings.HasSuffix(file, "_test.go") {

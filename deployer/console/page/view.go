@@ -44,6 +44,8 @@ type Frame struct {
 	// again and its main part replaced; "step" with the data of [Pages.Step]: a line of progress; "stale" with a sentence: what the
 	// page shows is not up to date; "end": the page is fetched a last time and the stream is closed.
 	Feed string
+	// Reload is after how many seconds a browser without scripts loads the page again; 0 is never.
+	Reload int
 	// LogOut is nil where there is no session to end.
 	LogOut *Action
 }

@@ -1,0 +1,348 @@
+package console
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/solutionctl/solutionctl/deployer/apps"
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/console/page"
+	"github.com/solutionctl/solutionctl/deployer/records"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// maxLog is how much of the end of a log is shown.
+const maxLog = 64 << 10
+
+// instance are the options for what the path of a page names.
+func (v *visit) instance() apps.Options {
+	return apps.Options{
+		Environment: v.PathValue("environment"), Namespace: v.PathValue("namespace"), Kind: v.PathValue("kind"), Name: v.PathValue("name"),
+		Timeout: records.DefaultTimeout,
+	}
+}
+
+func appURL(o apps.Options, more ...string) string {
+	return page.URL(append([]string{"environments", o.Environment, "apps", o.Namespace, o.Kind, o.Name}, more...)...)
+}
+
+func (v *visit) appTrail(o apps.Options) {
+	v.frame.Section = page.SectionEnvironments
+	v.frame.Trail = []page.Link{
+		{Label: page.Text("environments.title"), URL: "/environments"}, {Label: o.Environment, URL: page.URL("environments", o.Environment)},
+	}
+	if o.Kind != "" || o.Name != "" || strings.HasSuffix(v.URL.Path, "/new") {
+		v.frame.Trail = append(v.frame.Trail, page.Link{Label: page.Text("apps.table"), URL: page.URL("environments", o.Environment, "apps")})
+	}
+}
+
+// apps lists the instances of an environment.
+func (c *Console) apps(v *visit) (*answer, error) {
+	o := v.instance()
+	v.appTrail(o)
+	d := v.deployer(nil)
+	list, err := d.Apps.List(v.Context(), o)
+	if err != nil {
+		return nil, err
+	}
+	kinds, err := d.Apps.Kinds(v.Context(), o)
+	if err != nil {
+		return nil, err
+	}
+	content := &page.Apps{Environment: o.Environment, Query: v.FormValue("q"), List: list}
+	for _, k := range kinds {
+		content.Create = append(content.Create, page.Action{
+			Label: page.Text("action.createApp", k.Kind), URL: page.Query(page.URL("environments", o.Environment, "apps", "new"), "kind", k.Kind), Weight: page.WeightPrimary,
+		})
+	}
+	return &answer{document: list, content: content}, nil
+}
+
+// app shows an instance with everything that belongs to it.
+func (c *Console) app(v *visit) (*answer, error) {
+	o := v.instance()
+	v.appTrail(o)
+	d := v.deployer(nil)
+	one, err := d.Apps.Get(v.Context(), o)
+	if err != nil {
+		return nil, err
+	}
+	content := &page.App{App: one}
+	if text, err := yaml.Marshal(map[string]any{
+		"apiVersion": one.APIVersion, "kind": one.Kind, "metadata": map[string]any{"name": one.Name, "namespace": one.Namespace}, "spec": one.Values,
+	}); err == nil {
+		content.YAML = string(text)
+	}
+	for _, object := range one.Objects {
+		if object.Kind == cluster.PodKind.Kind {
+			if err := c.logLinks(v, content, o, object.Name); err != nil {
+				v.frame.Notices = append(v.frame.Notices, page.Notice{Tone: page.ToneWarn, Text: err.Error()})
+			}
+		}
+	}
+	kind, err := d.Apps.Kind(v.Context(), apps.Options{Environment: o.Environment, Namespace: o.Namespace, Kind: o.Kind})
+	if err != nil {
+		return nil, err
+	}
+	if kind.Scales() {
+		content.Scale = &page.Form{
+			Action: page.Action{Label: page.Text("action.scale"), URL: appURL(o, "scale"), Post: true},
+			Inputs: []page.Input{{Name: "replicas", Label: page.Text("field.replicas"), Value: text(lookup(one.Values, "replicas")), Required: true}},
+		}
+	}
+	content.Actions = []page.Action{
+		{Label: page.Text("action.configure"), URL: appURL(o, "edit"), Weight: page.WeightPrimary},
+		{Label: page.Text("action.delete"), URL: appURL(o, "delete"), Weight: page.WeightDanger},
+	}
+	return &answer{document: one, content: content}, nil
+}
+
+// logLinks adds links to the logs of a pod of the instance, and the log that was asked for. A pod that is not part of the
+// instance is none of this page's business, whatever its address says.
+func (c *Console) logLinks(v *visit, content *page.App, o apps.Options, pod string) error {
+	object, err := v.cluster.Get(v.Context(), cluster.PodKind, content.App.Namespace, pod)
+	if err != nil || object == nil {
+		return err
+	}
+	containers, _, _ := unstructured.NestedSlice(object.Object, "spec", "containers")
+	for _, one := range containers {
+		fields, _ := one.(map[string]any)
+		name, _ := fields["name"].(string)
+		content.Logs = append(content.Logs, page.Link{Label: pod + " " + name, URL: page.Query(appURL(o), "pod", pod, "container", name)})
+		if v.FormValue("pod") != pod || v.FormValue("container") != name {
+			continue
+		}
+		log, err := v.cluster.Logs(v.Context(), content.App.Namespace, pod, name, maxLog)
+		if err != nil {
+			return err
+		}
+		content.Log = &page.Log{Pod: pod, Container: name, Text: strings.ToValidUTF8(string(log), "�"), Cut: len(log) >= maxLog}
+	}
+	return nil
+}
+
+// newApp asks for the values of an instance that is to be made.
+func (c *Console) newApp(v *visit) (*answer, error) {
+	o := v.instance()
+	o.Kind = v.FormValue("kind")
+	return c.appForm(v, o, nil, nil, nil)
+}
+
+// editApp asks for the values of an instance.
+func (c *Console) editApp(v *visit) (*answer, error) {
+	o := v.instance()
+	one, err := v.deployer(nil).Apps.Get(v.Context(), o)
+	if err != nil {
+		return nil, err
+	}
+	return c.appForm(v, o, one, nil, nil)
+}
+
+// appForm is the form of an instance: of one that exists, or of one to make. What was filled in already comes from the
+// request; problems are by the path of their field.
+func (c *Console) appForm(v *visit, o apps.Options, exists *schema.App, problems map[string]error, failure error) (*answer, error) {
+	v.appTrail(o)
+	kind, err := v.deployer(nil).Apps.Kind(v.Context(), apps.Options{Environment: o.Environment, Namespace: o.Namespace, Kind: o.Kind})
+	if err != nil {
+		return nil, err
+	}
+	content := &page.AppEdit{Environment: o.Environment, Form: *kind.Description(), Name: v.FormValue("name")}
+	list := page.URL("environments", o.Environment, "apps")
+	content.Action = page.Action{Label: page.Text("action.create"), URL: list, Post: true, Fields: []page.Hidden{{Name: "kind", Value: o.Kind}}, Weight: page.WeightPrimary}
+	content.Cancel = page.Link{URL: list}
+	if exists != nil {
+		content.Name, content.NameGiven = o.Name, true
+		content.Action = page.Action{Label: page.Text("action.save"), URL: appURL(o, "edit"), Post: true, Weight: page.WeightPrimary}
+		content.Cancel = page.Link{URL: appURL(o)}
+	} else if names := kind.Namespaces(); len(names) > 1 {
+		choice := choose("namespace", page.Text("column.namespace"), v.FormValue("namespace"), names)
+		content.Namespace = &choice
+	}
+	for _, field := range content.Form.Fields {
+		value := page.FieldValue{Value: v.PostFormValue("spec." + field.Path)}
+		if exists != nil && v.Method == http.MethodGet {
+			value.Value = text(lookup(exists.Values, field.Path))
+		}
+		if err := problems[field.Path]; err != nil {
+			value.Problem = err.Error()
+		}
+		content.Values = append(content.Values, value)
+	}
+	a := &answer{document: content.Form, content: content}
+	if failure != nil {
+		a.status, a.document = statusOf(failure), failureOf(failure)
+		v.frame.Problem = page.ProblemOf(failure)
+	}
+	if v.PostFormValue("show") == "yaml" {
+		set, _ := assignments(content.Form.Fields, nil, v.PostForm)
+		spec := map[string]any{}
+		for _, one := range set {
+			_ = kind.Set(spec, one) // what is wrong is told at its field
+		}
+		shown, err := yaml.Marshal(map[string]any{"apiVersion": content.Form.APIVersion, "kind": content.Form.Kind, "metadata": map[string]any{"name": content.Name}, "spec": spec})
+		if err != nil {
+			return nil, err
+		}
+		content.YAML = string(shown)
+	}
+	return a, nil
+}
+
+// assignments are what a form changes: all that is filled in, or of an instance that exists all that is different. By path.
+func assignments(fields []schema.AppField, before map[string]any, form url.Values) (set, paths []string) {
+	for _, field := range fields {
+		value := strings.TrimSpace(form.Get("spec." + field.Path))
+		old := text(lookup(before, field.Path))
+		switch {
+		case value == strings.TrimSpace(old):
+			continue
+		case value == "":
+			set = append(set, field.Path+"-")
+		default:
+			set = append(set, field.Path+"="+value)
+		}
+		paths = append(paths, field.Path)
+	}
+	return set, paths
+}
+
+// createApp makes an instance of what was filled in.
+func (c *Console) createApp(v *visit) (*answer, error) {
+	o := v.instance()
+	o.Kind, o.Namespace, o.Name = v.PostFormValue("kind"), v.PostFormValue("namespace"), strings.TrimSpace(v.PostFormValue("name"))
+	return c.changeApp(v, o, nil, "create-app", func(ctx context.Context, a *apps.Apps, set []string) (*schema.App, error) {
+		return a.Create(ctx, apps.CreateOptions{Options: o, Set: set})
+	})
+}
+
+// saveApp changes an instance to what was filled in.
+func (c *Console) saveApp(v *visit) (*answer, error) {
+	o := v.instance()
+	one, err := v.deployer(nil).Apps.Get(v.Context(), o)
+	if err != nil {
+		return nil, err
+	}
+	return c.changeApp(v, o, one, "configure", func(ctx context.Context, a *apps.Apps, set []string) (*schema.App, error) {
+		return a.Set(ctx, apps.SetOptions{Options: o, Set: set})
+	})
+}
+
+// changeApp judges what was filled in field by field, sends it, and follows what becomes of it.
+func (c *Console) changeApp(v *visit, o apps.Options, exists *schema.App, verb string, change func(context.Context, *apps.Apps, []string) (*schema.App, error)) (*answer, error) {
+	kind, err := v.deployer(nil).Apps.Kind(v.Context(), apps.Options{Environment: o.Environment, Namespace: o.Namespace, Kind: o.Kind})
+	if err != nil {
+		return nil, err
+	}
+	var before map[string]any
+	if exists != nil {
+		before = exists.Values
+	}
+	if err := v.ParseForm(); err != nil {
+		return nil, report.Errorf(report.Usage, "%w", err)
+	}
+	set, paths := assignments(kind.Fields(), before, v.PostForm)
+	problems := map[string]error{}
+	var all []error
+	for i, one := range set {
+		if strings.HasSuffix(one, "-") && !strings.Contains(one, "=") {
+			continue
+		}
+		if err := kind.Try(v.Context(), one); err != nil {
+			problems[paths[i]] = err
+			all = append(all, err)
+		}
+	}
+	if len(all) > 0 || v.PostFormValue("show") != "" {
+		return c.appForm(v, o, exists, problems, errors.Join(all...))
+	}
+	if exists == nil { // what is missing, or there already, is told before anything is sent
+		check := o
+		if _, object, err := v.deployer(nil).Apps.New(v.Context(), check); err != nil {
+			return c.appForm(v, o, exists, nil, err)
+		} else if err := kind.Judge(v.Context(), object, set); err != nil {
+			return c.appForm(v, o, exists, nil, err)
+		}
+	}
+	return c.begin(v, appOperation(verb, o), func(ctx context.Context, sink report.Sink) (*schema.Operation, error) {
+		_, err := change(ctx, v.deployer(sink).Apps, set)
+		return nil, err
+	})
+}
+
+// appOperation says what is done with an instance.
+func appOperation(verb string, o apps.Options) *schema.Operation {
+	return &schema.Operation{
+		Operation: verb, Solution: o.Name, Environment: o.Environment, Parts: []schema.OperationPart{}, Notices: []string{},
+	}
+}
+
+// scaleApp changes how many replicas an instance has.
+func (c *Console) scaleApp(v *visit) (*answer, error) {
+	o := v.instance()
+	replicas, err := strconv.ParseInt(strings.TrimSpace(v.PostFormValue("replicas")), 10, 32)
+	if err != nil || replicas < 0 {
+		return nil, report.Errorf(report.Usage, "%q is not a number of at least 0", v.PostFormValue("replicas"))
+	}
+	return c.begin(v, appOperation("scale", o), func(ctx context.Context, sink report.Sink) (*schema.Operation, error) {
+		_, err := v.deployer(sink).Apps.Scale(ctx, apps.ScaleOptions{Options: o, Replicas: replicas})
+		return nil, err
+	})
+}
+
+// askDeleteApp asks before an instance goes.
+func (c *Console) askDeleteApp(v *visit) (*answer, error) {
+	o := v.instance()
+	v.appTrail(o)
+	one, err := v.deployer(nil).Apps.Get(v.Context(), o)
+	if err != nil {
+		return nil, err
+	}
+	content := &page.Confirmation{
+		Heading:  page.Text("deleteapp.title", one.Kind, one.Name),
+		Warnings: []page.Notice{{Tone: page.ToneBad, Text: page.Text("deleteapp.warning", report.Count(len(one.Objects), "object"))}},
+		Form: page.Form{
+			Action: page.Action{Label: page.Text("action.delete"), URL: appURL(o, "delete"), Post: true, Weight: page.WeightDanger, Confirm: o.Name},
+			Cancel: page.Link{URL: appURL(o)},
+		},
+	}
+	return &answer{document: one, content: content}, nil
+}
+
+// deleteApp deletes an instance whose name was typed.
+func (c *Console) deleteApp(v *visit) (*answer, error) {
+	o := v.instance()
+	if v.PostFormValue("confirm") != o.Name {
+		return nil, report.Errorf(report.Cancelled, "not confirmed: the name that was typed is not %s", o.Name)
+	}
+	return c.begin(v, appOperation("delete-app", o), func(ctx context.Context, sink report.Sink) (*schema.Operation, error) {
+		return nil, v.deployer(sink).Apps.Delete(ctx, o)
+	})
+}
+
+// lookup finds a value by its path, "storage.size"; nil where there is none.
+func lookup(values map[string]any, path string) any {
+	value, _, _ := unstructured.NestedFieldNoCopy(values, strings.Split(path, ".")...)
+	return value
+}
+
+// text is a value as it is typed into a form.
+func text(value any) string {
+	switch v := value.(type) {
+	case nil:
+		return ""
+	case string:
+		return v
+	default:
+		data, _ := json.Marshal(v) // it came as JSON
+		return string(data)
+	}
+}
