@@ -210,6 +210,12 @@ func TestBetweenPlanAndApply(t *testing.T) {
 				w.failed(err, test.code, test.says...)
 			}
 			w.same("objects", w.everything(), test.there)
+			if test.code == "" {
+				s, err := w.State(t.Context(), demo)
+				if err != nil || len(s.Current.Objects) != 1 || s.Current.Objects[0].Name != "settings" {
+					t.Errorf("the record has %+v, %v", s.Current, err)
+				}
+			}
 		})
 	}
 }

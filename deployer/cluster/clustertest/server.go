@@ -165,6 +165,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case err != nil:
 		fail(w, err)
 	case answer != nil:
+		if strings.Contains(r.Header.Get("Accept"), "as=PartialObjectMetadata") {
+			answer = metadataOf(answer)
+		}
 		respond(w, http.StatusOK, answer)
 	}
 }
@@ -295,6 +298,26 @@ func (s *Server) serveObjects(w http.ResponseWriter, r *http.Request, body []byt
 	default:
 		return nil, apierrors.NewMethodNotSupported(k.groupResource(), r.Method)
 	}
+}
+
+// metadataOf leaves of objects what who asks for no more gets.
+func metadataOf(answer any) any {
+	only := func(object *unstructured.Unstructured) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": object.Object["metadata"],
+		}}
+	}
+	switch answer := answer.(type) {
+	case *unstructured.Unstructured:
+		return only(answer)
+	case *unstructured.UnstructuredList:
+		for i := range answer.Items {
+			answer.Items[i] = *only(&answer.Items[i])
+		}
+		answer.SetAPIVersion("meta.k8s.io/v1")
+		answer.SetKind("PartialObjectMetadataList")
+	}
+	return answer
 }
 
 // as is an object in the version of a kind, as a definition with the strategy None converts it.

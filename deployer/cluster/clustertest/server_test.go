@@ -185,7 +185,7 @@ func TestDefinition(t *testing.T) {
 func TestList(t *testing.T) {
 	s := clustertest.Start(t, demo)
 	for i := range 5 {
-		s.Put(t, fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: c%d, namespace: demo, labels: {odd: '%t'}}}", i, i%2 == 1))
+		s.Put(t, fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: c%d, namespace: demo, labels: {odd: '%t'}}, data: {x: '1'}}", i, i%2 == 1))
 	}
 	c := connect(t, s)
 	names := func(o metav1.ListOptions) []string {
@@ -203,6 +203,14 @@ func TestList(t *testing.T) {
 	}
 	if got := names(metav1.ListOptions{LabelSelector: "odd=true"}); !slices.Equal(got, []string{"c1", "c3"}) {
 		t.Errorf("by label: %q", got)
+	}
+	for object, err := range c.ListMetadata(t.Context(), cluster.ConfigMapKind, "demo", metav1.ListOptions{LabelSelector: "odd=true"}) {
+		if err != nil || object.GetUID() == "" || object.Object["data"] != nil {
+			t.Errorf("metadata: %v, %v", object, err)
+		}
+	}
+	if object, err := c.GetMetadata(t.Context(), cluster.ConfigMapKind, "demo", "c1"); err != nil || object.GetLabels()["odd"] != "true" || object.Object["data"] != nil {
+		t.Errorf("metadata of one: %v, %v", object, err)
 	}
 	if got := names(metav1.ListOptions{FieldSelector: "metadata.name=c4"}); !slices.Equal(got, []string{"c4"}) {
 		t.Errorf("by name: %q", got)

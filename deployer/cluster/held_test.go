@@ -1,0 +1,282 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/solutionctl/solutionctl/deployer/cluster/clustertest"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+const system = "{apiVersion: v1, kind: Namespace, metadata: {name: solutionctl-system}}"
+
+// heldBy is the Lease of lock env-shop, in somebody's hands.
+func heldBy(identity string) string {
+	return fmt.Sprintf(`{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {name: env-shop, namespace: solutionctl-system},
+spec: {holderIdentity: %q, leaseDurationSeconds: 15, leaseTransitions: 7, acquireTime: "2026-01-02T03:04:05.000000Z", renewTime: "2026-01-02T03:04:15.000000Z"}}`, identity)
+}
+
+func leaseIn(s *clustertest.Server) string {
+	lease := s.Object("Lease", SystemNamespace, "env-shop")
+	if lease == nil {
+		return "none"
+	}
+	return fmt.Sprint(person(lease), " ", transitions(lease), " ", promise(lease))
+}
+
+// until waits for a condition, and not for a time.
+func until(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for tick := time.Tick(2 * time.Millisecond); !done(); {
+		select {
+		case <-tick:
+		case <-t.Context().Done():
+			t.Fatalf("never: %s", what)
+		}
+	}
+}
+
+// TestTake: who gets a lock, and what the others hear.
+func TestTake(t *testing.T) {
+	t.Parallel()
+	alive := func(o *observer) { o.version, o.alive = "seen before", true }
+	for name, test := range map[string]struct {
+		lease  string          // "" when nobody ever had it
+		watch  func(*observer) // what was seen of its holder
+		answer func(*clustertest.Server)
+		code   report.Code
+		says   string
+		after  string
+		token  int64
+	}{
+		"the first":                     {after: "jane@host 1 1s", token: 1},
+		"after somebody gave it back":   {lease: heldBy(""), after: "jane@host 8 1s", token: 8},
+		"from somebody who is at work":  {lease: heldBy("bob@host X"), watch: alive, code: report.Locked, says: "bob@host is at work since 2026-01-02T03:04:05Z; nothing was changed", after: "bob@host 7 15s"},
+		"from somebody who is dead":     {lease: heldBy("bob@host X"), watch: func(o *observer) { o.version, o.since = "3", bootTime()-16*time.Second }, after: "jane@host 8 1s", token: 8},
+		"from a program with odd ideas": {lease: strings.Replace(heldBy(""), "leaseTransitions: 7, ", "", 1), after: "jane@host 1 1s", token: 1},
+		"by an attempt whose answer was lost": {lease: "", answer: func(s *clustertest.Server) {
+			once(s, func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/leases") }, loseAnswer(s))
+		}, after: "jane@host 1 1s", token: 1},
+		"while somebody is quicker, and gives it back": {lease: "", answer: func(s *clustertest.Server) {
+			once(s, func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/leases") }, func(w http.ResponseWriter, r *http.Request) {
+				s.Put(t, heldBy(""))
+				s.ServeHTTP(w, r)
+			})
+		}, after: "jane@host 8 1s", token: 8},
+		"without the right to it": {lease: heldBy(""), answer: func(s *clustertest.Server) {
+			once(s, method(http.MethodPut), fails(apierrors.NewForbidden(LeaseKind.GroupVersion().WithResource("leases").GroupResource(), "env-shop",
+				errors.New(`User "jane" cannot update resource "leases" in API group "coordination.k8s.io" in the namespace "solutionctl-system"`))))
+		}, code: report.Forbidden, says: "may not update leases", after: " 7 15s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			documents := []string{system}
+			if test.lease != "" {
+				documents = append(documents, test.lease)
+			}
+			s, c := connected(t, documents...)
+			watch := newObserver()
+			if test.watch != nil {
+				test.watch(watch)
+			}
+			if name == "from somebody who is dead" {
+				watch.version = s.Object("Lease", SystemNamespace, "env-shop").GetResourceVersion()
+			}
+			if test.answer != nil {
+				test.answer(s)
+			}
+			l, err := c.lock(t.Context(), "env-shop", LockOptions{Identity: "jane@host", Duration: time.Second}, watch)
+			if got := leaseIn(s); got != test.after {
+				t.Errorf("the Lease says %q, want %q", got, test.after)
+			}
+			if test.code != "" {
+				if report.CodeOf(err) != test.code || !strings.Contains(err.Error(), test.says) {
+					t.Errorf("%s: %v", report.CodeOf(err), err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if l.Check() != nil || l.Token() != test.token {
+				t.Errorf("%v, token %d", l.Check(), l.Token())
+			}
+			held, err := c.Locks(t.Context())
+			if err != nil || len(held) != 1 || held[0].Name != "env-shop" || held[0].Person != "jane@host" || held[0].Promised.Before(held[0].Since) {
+				t.Errorf("%+v, %v", held, err)
+			}
+			ended, cancel := context.WithCancel(t.Context())
+			cancel()
+			for range 2 { // once is enough, and twice does no harm
+				if err := l.Release(ended); err != nil {
+					t.Error(err)
+				}
+			}
+			if got := leaseIn(s); !strings.HasPrefix(got, " ") || l.Check() == nil {
+				t.Errorf("it was given back, and the Lease says %q", got)
+			}
+			if held, err := c.Locks(t.Context()); err != nil || len(held) > 0 {
+				t.Errorf("%+v, %v", held, err)
+			}
+		})
+	}
+}
+
+// TestKeep: what becomes of a lock while it is held.
+func TestKeep(t *testing.T) {
+	t.Parallel()
+	take := func(t *testing.T) (*clustertest.Server, *Lock) {
+		t.Helper()
+		s, c := connected(t)
+		l, err := c.Lock(t.Context(), "env-shop", LockOptions{Identity: "jane@host", Duration: time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s, l
+	}
+	t.Run("it is renewed", func(t *testing.T) {
+		t.Parallel()
+		s, l := take(t)
+		version := func() string { return s.Object("Lease", SystemNamespace, "env-shop").GetResourceVersion() }
+		for range 2 {
+			before := version()
+			until(t, "it is renewed", func() bool { return version() != before })
+		}
+		if err := errors.Join(l.Check(), l.Release(t.Context())); err != nil || leaseIn(s) != " 1 1s" {
+			t.Errorf("%v, %s", err, leaseIn(s))
+		}
+	})
+	t.Run("the answer to a renewal is lost", func(t *testing.T) {
+		t.Parallel()
+		s, l := take(t)
+		var renewals atomic.Int32
+		lose := loseAnswer(s)
+		s.Answer = func(w http.ResponseWriter, r *http.Request) bool {
+			if r.Method != http.MethodPut || r.Context().Value(servedKey{}) != nil {
+				return false
+			}
+			if renewals.Add(1) == 1 {
+				lose(w, r.WithContext(context.WithValue(r.Context(), servedKey{}, true)))
+			}
+			return false
+		}
+		until(t, "it is renewed after that", func() bool { return renewals.Load() > 2 })
+		if l.lost.Load() {
+			t.Error("it was lost to ourselves")
+		}
+		if err := l.Release(t.Context()); err != nil || leaseIn(s) != " 1 1s" {
+			t.Errorf("%v, %s", err, leaseIn(s))
+		}
+	})
+	t.Run("somebody takes it", func(t *testing.T) {
+		t.Parallel()
+		s, l := take(t)
+		s.Put(t, heldBy("bob@host X"))
+		until(t, "it is lost", func() bool { return errors.Is(l.Check(), errTaken) })
+		if err := l.Check(); report.CodeOf(err) != report.Interrupted || !strings.Contains(err.Error(), `the lock "env-shop" was taken by somebody else`) {
+			t.Error(err)
+		}
+		if err := l.Release(t.Context()); err != nil || leaseIn(s) != "bob@host 7 15s" {
+			t.Errorf("what others hold was given back: %v, %s", err, leaseIn(s))
+		}
+	})
+	t.Run("somebody deletes it", func(t *testing.T) {
+		t.Parallel()
+		s, l := take(t)
+		if err := l.cluster.Delete(t.Context(), s.Object("Lease", SystemNamespace, "env-shop"), DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		until(t, "it is lost", func() bool { return errors.Is(l.Check(), errTaken) })
+	})
+	t.Run("the server is away for longer than it lasts, and nobody takes it", func(t *testing.T) {
+		t.Parallel()
+		s, l := take(t)
+		var away atomic.Bool
+		s.Answer = func(w http.ResponseWriter, _ *http.Request) bool {
+			if away.Load() {
+				clustertest.Fail(w, apierrors.NewServiceUnavailable("away"))
+			}
+			return away.Load()
+		}
+		away.Store(true)
+		until(t, "it is not certainly ours", func() bool { return errors.Is(l.Check(), errSilent) })
+		go func() {
+			until(t, "a write asks", func() bool { return errors.Is(l.Check(), errSilent) })
+			away.Store(false)
+		}()
+		if _, err := l.cluster.Create(WithGuard(t.Context(), l), parsed(t, config("a", "1")), WriteOptions{}); err != nil {
+			t.Errorf("a write does not wait until the lock is ours again: %v", err)
+		}
+		if err := l.Check(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestLockAllOrNone: several locks are taken in the order of their names, each once; whoever does not get all has none.
+func TestLockAllOrNone(t *testing.T) {
+	t.Parallel()
+	s, c := connected(t)
+	options := LockOptions{Identity: "jane@host", Duration: time.Second}
+	holders := func() []string {
+		var all []string
+		for _, name := range s.Names("Lease") {
+			_, short, _ := strings.Cut(name, "/")
+			if lease := s.Object("Lease", SystemNamespace, short); holder(lease) != "" {
+				all = append(all, short+" "+person(lease))
+			}
+		}
+		return all
+	}
+	locks, err := c.LockAll(t.Context(), []string{"env-c", "env-a", "env-b", "env-a"}, options)
+	if err != nil || len(locks) != 3 || locks.Check() != nil {
+		t.Fatalf("%v, %v", locks, err)
+	}
+	if diff := cmp.Diff([]string{"env-a jane@host", "env-b jane@host", "env-c jane@host"}, holders()); diff != "" {
+		t.Error(diff)
+	}
+	bob := options
+	bob.Identity = "bob@host"
+	others, err := c.LockAll(t.Context(), []string{"env-0", "env-b", "env-d"}, bob)
+	if report.CodeOf(err) != report.Locked || !strings.Contains(err.Error(), "jane@host is at work") || others != nil {
+		t.Errorf("%v, %v", others, err)
+	}
+	if diff := cmp.Diff([]string{"env-a jane@host", "env-b jane@host", "env-c jane@host"}, holders()); diff != "" {
+		t.Errorf("who did not get all has some: %s", diff)
+	}
+	bob.Wait = time.Minute
+	recorder := &report.Recorder{}
+	bob.Sink = recorder
+	got := make(chan error)
+	go func() {
+		others, err := c.LockAll(t.Context(), []string{"env-0", "env-b"}, bob)
+		got <- errors.Join(err, others.Check(), others.Release(t.Context()))
+	}()
+	until(t, "somebody waits", func() bool { return len(recorder.Events()) > 0 })
+	if err := locks.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := <-got; err != nil {
+		t.Error(err)
+	}
+	events := recorder.Events()
+	if events[0].Name != "env-b" || events[0].Note != "held by jane@host" || !slices.ContainsFunc(events, func(e report.Event) bool { return e.State == report.Done }) {
+		t.Errorf("who waits is not told: %+v", events)
+	}
+	if left := holders(); len(left) > 0 {
+		t.Errorf("%q", left)
+	}
+	if none, err := c.LockAll(t.Context(), nil, options); err != nil || len(none) > 0 || none.Check() != nil {
+		t.Errorf("no locks: %v, %v", none, err)
+	}
+}
