@@ -313,7 +313,7 @@ func TestOperationTitle(t *testing.T) {
 func TestStep(t *testing.T) {
 	p := newPages(t, "")
 	got := string(p.Step(report.Event{Step: "apply", Name: "a\u202eb", State: report.Running, Done: 9, Total: 4, Unit: "objects"}))
-	want := `{"id":"f-step-apply-a-b","state":"Running","symbol":"progressing","tone":"info","what":"Apply a\\u202eb","note":"4 objects of 4 objects","done":4,"total":4}`
+	want := `{"id":"f-step-apply-a-b","state":"Running","symbol":"progressing","tone":"info","what":"Apply a\\u202eb","note":"4 of 4 objects","done":4,"total":4}`
 	if got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

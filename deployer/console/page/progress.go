@@ -2,7 +2,6 @@ package page
 
 import (
 	"encoding/json"
-	"fmt"
 
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -27,17 +26,17 @@ func stepOf(e report.Event) step {
 	if e.State == report.Started || e.State == report.Running {
 		s.Done, s.Total = min(e.Done, e.Total), e.Total
 		if s.Note == "" && e.Total > 0 {
-			s.Note = Text("step.of", amount(s.Done, e.Unit), amount(e.Total, e.Unit))
+			s.Note = amount(s.Done, e.Total, e.Unit)
 		}
 	}
 	return s
 }
 
-func amount(n int64, unit string) string {
+func amount(done, total int64, unit string) string {
 	if unit == "" {
-		return report.Bytes(n)
+		return Text("step.of", report.Bytes(done), report.Bytes(total))
 	}
-	return fmt.Sprint(n, " ", unit)
+	return Text("step.of", done, total) + " " + unit
 }
 
 // Step returns the data of a "step" event in the stream of a [Progress] page.

@@ -43,10 +43,12 @@ function copyable(block) {
   const button = document.importNode(template.content.querySelector('.copy'), true);
   const label = button.querySelector('span');
   label.textContent = words.copy;
+  label.className = 'hidden';
   button.addEventListener('click', async () => {
     await navigator.clipboard.writeText(block.textContent);
     label.textContent = words.copied;
-    setTimeout(() => { label.textContent = words.copy; }, 2000);
+    label.className = '';
+    setTimeout(() => { label.textContent = words.copy; label.className = 'hidden'; }, 2000);
   });
   const frame = document.createElement('div');
   frame.className = 'copied';
