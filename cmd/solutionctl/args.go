@@ -27,3 +27,10 @@ func optionalArgs(required []string, optional ...string) cobra.PositionalArgs {
 		return exactArgs(names[:known]...)(cmd, args)
 	}
 }
+
+// atLeastArgs takes these arguments, and more of what the last one is.
+func atLeastArgs(names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		return exactArgs(names...)(cmd, args[:min(len(args), len(names))])
+	}
+}

@@ -120,12 +120,10 @@ func (a *app) build(ctx context.Context, project string, f buildFlags) error {
 		return err
 	}
 	if f.check {
-		if err := a.checkReproducible(ctx, source, summary.Path, f); err != nil {
-			return err
-		}
-		summary.Reproducible = true
+		err = a.checkReproducible(ctx, source, summary.Path, f)
+		summary.Reproducible = err == nil
 	}
-	return a.emitResult(summary, func(w *console.Stream) error { return printBuildSummary(w, summary) })
+	return emit(a, summary, err, printBuildSummary)
 }
 
 // workDir returns the directory of the archive, which has room for the layers that are compressed on their way into it.

@@ -33,8 +33,7 @@ solutionctl.io/allow-deletion is "true"; 'solutionctl deploy deactivate' sees to
 	c.loss.add(cmd)
 	cmd.Flags().BoolVar(&c.clusterWide, "cluster-wide", false, "approve of parts with rights on the whole cluster, or a say in changes of it")
 	cmd.Flags().BoolVar(&c.protect, "protect-crds", false, "let nobody delete the custom resource definitions unless an annotation allows it")
-	takesArguments(cmd, c.run, solutionAlone, versionArgument.orNone())
-	cmd.ValidArgsFunction = c.completeImported
+	takesArguments(cmd, c.run, c.completeImported, solutionAlone, versionArgument.orNone())
 	return c.verb
 }
 

@@ -25,8 +25,7 @@ How a Solution was added is remembered: adding it again keeps --webhook and what
 	c.addReplace()
 	cmd.Flags().StringVarP(&c.namespace, "namespace", "N", "", "only in this `NAMESPACE` of the environment")
 	c.rendering.add(cmd)
-	takesArguments(cmd, c.run, environmentArgument, solutionArgument, versionArgument.orNone())
-	cmd.ValidArgsFunction = c.completeDeployment
+	takesArguments(cmd, c.run, c.completeDeployment, environmentArgument, solutionArgument, versionArgument.orNone())
 	return c.verb
 }
 

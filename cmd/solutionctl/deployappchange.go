@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -15,15 +14,10 @@ import (
 
 func newAppSetCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "set ENVIRONMENT NAME FIELD=VALUE...",
-		Short: "Change values of an application and wait until it is ready with them",
-		Long:  "Change values of an application and wait until it is ready with them. FIELD- takes a value away.",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) < 3 {
-				return fmt.Errorf("argument %s is missing", []string{"ENVIRONMENT", "NAME", "FIELD=VALUE"}[len(args)])
-			}
-			return nil
-		},
+		Use:     "set ENVIRONMENT NAME FIELD=VALUE...",
+		Short:   "Change values of an application and wait until it is ready with them",
+		Long:    "Change values of an application and wait until it is ready with them. FIELD- takes a value away.",
+		Args:    atLeastArgs("ENVIRONMENT", "NAME", "FIELD=VALUE"),
 		Example: "  solutionctl deploy app set test shop theme=Dark replicas=3",
 	}
 	f := a.addAppChangeFlags(cmd)

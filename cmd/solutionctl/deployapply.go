@@ -70,10 +70,7 @@ func (c *convergence) run(ctx context.Context) error {
 			return c.export(exportFile(c.loss.export, solution, of), solution)
 		},
 	})
-	if err != nil {
-		return c.explain(err)
-	}
-	if err := c.emitResult(plan, func(w *console.Stream) error { return printConvergence(w, plan) }); err != nil {
+	if err = emit(c.app, plan, c.explain(err), printConvergence); err != nil {
 		return err
 	}
 	if c.exitStatus && !plan.Empty() {

@@ -41,7 +41,8 @@ var shorthands = map[string]string{"name": "n", "solution": "s", "version": "V",
 
 // takesArguments makes a command take its arguments by position or by flag, and run with them: in the order of the list, "" for
 // what was left out.
-func takesArguments(cmd *cobra.Command, run func(context.Context, []string) error, arguments ...argument) {
+func takesArguments(cmd *cobra.Command, run func(context.Context, []string) error, complete cobra.CompletionFunc, arguments ...argument) {
+	cmd.ValidArgsFunction = complete
 	values := make([]string, len(arguments))
 	for i, one := range arguments {
 		for _, flag := range one.flags {

@@ -32,8 +32,7 @@ The active version has a star.`,
 		Example: "  solutionctl deploy compatibility example-solution",
 	}
 	f := a.addClusterFlags(cmd)
-	takesArguments(cmd, f.compatibility, solutionAlone)
-	cmd.ValidArgsFunction = f.completeImported
+	takesArguments(cmd, f.compatibility, f.completeImported, solutionAlone)
 	return cmd
 }
 

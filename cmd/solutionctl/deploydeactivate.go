@@ -25,8 +25,7 @@ definitions; the name of the Solution has to be typed, or given with --yes.`,
 	c := &deactivation{verb: a.newVerb(cmd)}
 	addConfigurationFlag(cmd, &c.configuration)
 	c.data.add(cmd, "keep-crds", "keep the definitions and every custom resource")
-	takesArguments(cmd, c.run, solutionAlone)
-	cmd.ValidArgsFunction = c.completeImported
+	takesArguments(cmd, c.run, c.completeImported, solutionAlone)
 	return c.verb
 }
 

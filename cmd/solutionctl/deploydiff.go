@@ -19,8 +19,7 @@ replicas that somebody else has set. It needs no right to change anything. The e
 		Example: "  solutionctl deploy diff test example-solution",
 	}
 	f := &verbFlags{clusterFlags: a.addClusterFlags(cmd), exitStatus: true}
-	takesArguments(cmd, f.diff, argument{name: "ENVIRONMENT", optional: true}, argument{name: "SOLUTION", optional: true})
-	cmd.ValidArgsFunction = f.completeDeployment
+	takesArguments(cmd, f.diff, f.completeDeployment, argument{name: "ENVIRONMENT", optional: true}, argument{name: "SOLUTION", optional: true})
 	return cmd
 }
 

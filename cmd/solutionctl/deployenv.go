@@ -44,8 +44,7 @@ The name of the environment is that of the namespace, unless --namespace names a
 	c.flags.StringVarP(&c.o.Namespace, "namespace", "N", "", "the `NAMESPACE` to create (default the name of the environment)")
 	c.flags.StringVarP(&c.description, "description", "d", "", "what the environment is for, a `TEXT`")
 	c.flags.BoolVar(&c.o.Adopt, "adopt", false, "take a namespace that exists already")
-	takesArguments(cmd, c.run, environmentArgument)
-	cmd.ValidArgsFunction = c.completeEnvironments
+	takesArguments(cmd, c.run, c.completeEnvironments, environmentArgument)
 	return cmd
 }
 

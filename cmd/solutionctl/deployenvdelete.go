@@ -36,8 +36,7 @@ instance, is then not cleaned up.`,
 	flags.BoolVar(&e.others, "delete-others", false, "list and delete what is not part of a Solution")
 	flags.BoolVar(&e.finalizers, "force-finalizers", false, "list and remove the finalizers of what was deleted and does not go away")
 	e.addRun(cmd, "only say what would be deleted", "wait until the namespaces are gone")
-	takesArguments(cmd, e.run, environmentArgument)
-	cmd.ValidArgsFunction = e.completeEnvironments
+	takesArguments(cmd, e.run, e.completeEnvironments, environmentArgument)
 	must(cmd.RegisterFlagCompletionFunc("namespace", e.completeNamespaces))
 	return cmd
 }

@@ -21,7 +21,7 @@ func newEnvListCommand(a *app) *cobra.Command {
 		Example: "  solutionctl deploy env list",
 	}
 	f := a.addClusterFlags(cmd)
-	takesArguments(cmd, f.listEnvironments)
+	takesArguments(cmd, f.listEnvironments, nil)
 	return cmd
 }
 
@@ -81,8 +81,7 @@ func newEnvShowCommand(a *app) *cobra.Command {
 		Example: "  solutionctl deploy env show test",
 	}
 	f := a.addClusterFlags(cmd)
-	takesArguments(cmd, f.showEnvironment, environmentArgument)
-	cmd.ValidArgsFunction = f.completeEnvironments
+	takesArguments(cmd, f.showEnvironment, f.completeEnvironments, environmentArgument)
 	return cmd
 }
 

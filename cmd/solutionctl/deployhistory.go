@@ -22,8 +22,7 @@ it. The last operations on each Solution in each namespace are remembered.`,
 		Example: "  solutionctl deploy history test example-solution",
 	}
 	f := a.addClusterFlags(cmd)
-	takesArguments(cmd, f.history, environmentArgument.orNone(), solutionArgument.orNone())
-	cmd.ValidArgsFunction = f.completeDeployment
+	takesArguments(cmd, f.history, f.completeDeployment, environmentArgument.orNone(), solutionArgument.orNone())
 	return cmd
 }
 

@@ -36,7 +36,7 @@ On the host where 'solutionctl deploy serve' runs, nothing but its URL is needed
 authority is refused: somebody else may have taken it. --replace says that the new one is right.`,
 		Example: `  solutionctl deploy registry add https://10.0.0.1:5000
   solutionctl deploy registry add https://10.0.0.2:5000 --ca ca-of-the-second-host.crt`,
-		Args: atLeastOneArg("URL"),
+		Args: atLeastArgs("URL"),
 	}
 	c := &endpointAddition{hostFlags: hostFlags{clusterFlags: a.addClusterFlags(cmd)}}
 	c.addLockWait(cmd)
@@ -76,7 +76,7 @@ func newRegistryRemoveCommand(a *app) *cobra.Command {
 		Short:   "Forget addresses at which nodes found images",
 		Long:    `Forget addresses at which nodes found images, with the authorities that no other address has.`,
 		Example: "  solutionctl deploy registry remove https://10.0.0.1:5000",
-		Args:    atLeastOneArg("URL"),
+		Args:    atLeastArgs("URL"),
 	}
 	f := a.addClusterFlags(cmd)
 	f.addLockWait(cmd)
@@ -103,16 +103,6 @@ func newRegistryListCommand(a *app) *cobra.Command {
 		})
 	}
 	return cmd
-}
-
-// atLeastOneArg takes one argument or several of the same kind.
-func atLeastOneArg(name string) cobra.PositionalArgs {
-	return func(_ *cobra.Command, args []string) error {
-		if len(args) == 0 {
-			return fmt.Errorf("argument %s is missing", name)
-		}
-		return nil
-	}
 }
 
 // endpointsOf lists where nodes find images, unless that could not be read or changed.

@@ -23,8 +23,7 @@ while the operator still runs; the name of the Solution has to be typed, or give
 	c := &removal{verb: a.newVerb(cmd)}
 	cmd.Flags().StringVarP(&c.namespace, "namespace", "N", "", "only from this `NAMESPACE` of the environment")
 	c.data.add(cmd, "keep-data", "leave custom resources without an operator")
-	takesArguments(cmd, c.run, environmentArgument, solutionArgument)
-	cmd.ValidArgsFunction = c.completeDeployment
+	takesArguments(cmd, c.run, c.completeDeployment, environmentArgument, solutionArgument)
 	return c.verb
 }
 

@@ -30,8 +30,7 @@ objects that are as an imported version has them are put on record; the others a
 	c := &repair{verb: a.newVerb(cmd)}
 	c.addReplace()
 	cmd.Flags().BoolVar(&c.records, "records", false, "make records again that are lost or cannot be read")
-	takesArguments(cmd, c.run, argument{name: "ENVIRONMENT", optional: true}, argument{name: "SOLUTION", optional: true})
-	cmd.ValidArgsFunction = c.completeDeployment
+	takesArguments(cmd, c.run, c.completeDeployment, argument{name: "ENVIRONMENT", optional: true}, argument{name: "SOLUTION", optional: true})
 	return c.verb
 }
 

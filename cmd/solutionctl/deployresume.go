@@ -25,8 +25,7 @@ Custom resources are not deleted: an operation that would have to is refused and
 		Example: "  solutionctl deploy resume --dry-run\n  solutionctl deploy resume",
 	}
 	v := a.newVerb(cmd)
-	takesArguments(cmd, v.resume, environmentArgument.orNone(), solutionArgument.orNone())
-	cmd.ValidArgsFunction = v.completeDeployment
+	takesArguments(cmd, v.resume, v.completeDeployment, environmentArgument.orNone(), solutionArgument.orNone())
 	return v.change()
 }
 

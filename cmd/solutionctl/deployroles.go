@@ -35,8 +35,7 @@ the operator the rights that its archive asks for.`,
 	flags.StringVar(&c.o.Applications, "applications", "", "the `GROUP` that runs its applications; needs --environment")
 	flags.BoolVar(&c.o.Webhook, "webhook", false, "the operator is to have a certificate for its webhooks")
 	flags.BoolVar(&c.o.ProtectCRDs, "protect-crds", false, "definitions are to be protected")
-	takesArguments(cmd, c.run, argument{name: "SOLUTION"})
-	cmd.ValidArgsFunction = c.completeImported
+	takesArguments(cmd, c.run, c.completeImported, argument{name: "SOLUTION"})
 	return cmd
 }
 

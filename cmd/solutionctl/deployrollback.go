@@ -25,8 +25,7 @@ are there, do not fit the earlier version any more.`,
 	cmd.Flags().StringVar(&c.o.Namespace, "namespace", "", "only in this `NAMESPACE` of the environment")
 	cmd.Flags().Int64Var(&c.o.Revision, "revision", 0, "go back to this revision `NUMBER` of the history")
 	c.loss.add(cmd)
-	takesArguments(cmd, c.run, environmentArgument, solutionArgument)
-	cmd.ValidArgsFunction = c.completeDeployment
+	takesArguments(cmd, c.run, c.completeDeployment, environmentArgument, solutionArgument)
 	return c.verb
 }
 

@@ -26,11 +26,11 @@ error: the same command again finishes one that was interrupted.`,
 	}
 	f := a.addHostFlags(cmd)
 	f.addNoCluster(cmd)
-	takesArguments(cmd, f.unimport, argument{name: "ARCHIVE", flags: []string{"archive", "name"}}, versionArgument.orNone())
-	cmd.ValidArgsFunction = completeNames(func(cmd *cobra.Command) ([]string, error) {
+	complete := completeNames(func(cmd *cobra.Command) ([]string, error) {
 		_ = a.settings.Apply(cmd) // what is wrong with them is said when the command runs
 		return storedNames(f.places.Store)
 	})
+	takesArguments(cmd, f.unimport, complete, argument{name: "ARCHIVE", flags: []string{"archive", "name"}}, versionArgument.orNone())
 	return cmd
 }
 

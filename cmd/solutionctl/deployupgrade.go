@@ -65,8 +65,7 @@ has ended is not run again, unless its name is given to --replace.`,
 		addChoice(cmd, cmd.Flags(), &c.onFailure, "on-failure", "", "what to do when the new version does not become ready: stay or rollback", "stay", "rollback")
 		cmd.Flags().BoolVar(&c.o.WaitApps, "wait-apps", false, "wait until the custom resources of the Solution are ready, too")
 	})
-	takesArguments(cmd, c.run, environmentArgument, solutionArgument, version)
-	cmd.ValidArgsFunction = c.completeDeployment
+	takesArguments(cmd, c.run, c.completeDeployment, environmentArgument, solutionArgument, version)
 	return c.verb
 }
 

@@ -5,7 +5,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -90,10 +89,7 @@ func runVerb[O any](ctx context.Context, f *verbFlags, verb func(*deployer.Deplo
 		return err
 	}
 	done, err := verb(d, ctx, o)
-	if err != nil {
-		return f.explain(err)
-	}
-	if err := f.emitResult(done, func(w *console.Stream) error { return f.printOperation(w, done) }); err != nil {
+	if err = emit(f.app, done, f.explain(err), f.printOperation); err != nil {
 		return err
 	}
 	if f.exitStatus && !done.Empty() {
