@@ -42,11 +42,11 @@ const (
 	NotImported     Code = "not-imported"
 	InUse           Code = "in-use"
 	DataLoss        Code = "data-loss"
-	Conflict    Code = "conflict"
-	Locked      Code = "locked"
-	Timeout     Code = "timeout"
-	Interrupted Code = "interrupted"
-	Cancelled   Code = "cancelled"
+	Conflict        Code = "conflict"
+	Locked          Code = "locked"
+	Timeout         Code = "timeout"
+	Interrupted     Code = "interrupted"
+	Cancelled       Code = "cancelled"
 )
 
 // CodeInfo describes a code: its meaning and its exit status.
