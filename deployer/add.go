@@ -106,12 +106,6 @@ func (d *Deployer) planAdd(ctx context.Context, o AddOptions, namespaces []metal
 	if err = d.checkAbsent(ctx, found, namespaces); err != nil {
 		return nil, err
 	}
-	if notice, err = d.checkImages(ctx, found); err != nil {
-		return nil, err
-	}
-	if notice != "" {
-		t.notice(notice)
-	}
 	one := &placement{Import: found, operation: t.Operation.Operation, namespaces: namespaces, Rendering: o.Rendering}
 	return t, d.planPlacements(ctx, t, catalog, []*placement{one}, o.Options)
 }
@@ -141,17 +135,18 @@ func (d *Deployer) checkAbsent(ctx context.Context, i schema.Import, namespaces 
 	return nil
 }
 
-// checkImages refuses a version whose images nodes cannot find. An endpoint out of reach from here is only told.
-func (d *Deployer) checkImages(ctx context.Context, i schema.Import) (notice string, err error) {
+// checkImages refuses versions whose images nodes cannot find. An endpoint out of reach from here is only told.
+func (d *Deployer) checkImages(ctx context.Context, t *task, imports ...schema.Import) error {
+	imports = slices.DeleteFunc(imports, func(i schema.Import) bool { return len(i.Images) == 0 })
 	registry, err := d.Records.Registry(ctx)
-	if err != nil || len(i.Images) == 0 || registry != nil && registry.Mode == schema.RegistryMetalK8s {
-		return "", err
+	if err != nil || len(imports) == 0 || registry != nil && registry.Mode == schema.RegistryMetalK8s {
+		return err
 	}
 	if registry == nil || len(registry.Endpoints) == 0 {
-		return "", report.Errorf(report.Refused, "the cluster was not told where nodes find images: pods of %s could not start", i.ID()).
+		return report.Errorf(report.Refused, "the cluster was not told where nodes find images: pods of %s could not start", imports[0].ID()).
 			WithHint("on the host where 'solutionctl deploy serve' runs, with its address: %s; then, on each node: solutionctl deploy node config", records.TellRegistry)
 	}
-	answers := records.AskRegistry(ctx, registry, []schema.Import{i}, records.Briefly)
+	answers := records.AskRegistry(ctx, registry, imports, records.Briefly)
 	var wrong, silent []string
 	for _, a := range answers {
 		switch {
@@ -160,17 +155,17 @@ func (d *Deployer) checkImages(ctx context.Context, i schema.Import) (notice str
 		case a.Err != nil:
 			silent = append(silent, fmt.Sprintf("%s: %v", a.Endpoint, a.Err))
 		case len(a.Missing) > 0:
-			wrong = append(wrong, fmt.Sprintf("%s does not serve %s", a.Endpoint, i.ID()))
+			wrong = append(wrong, fmt.Sprintf("%s does not serve %s", a.Endpoint, strings.Join(a.Missing, ", ")))
 		}
 	}
 	switch {
 	case len(wrong) == len(answers):
-		return "", report.Errorf(report.Refused, "no node could pull the images: %s", strings.Join(wrong, "; ")).
+		return report.Errorf(report.Refused, "no node could pull the images: %s", strings.Join(wrong, "; ")).
 			WithHint("what is wrong with which endpoint, and what helps: solutionctl deploy doctor")
 	case len(silent) == len(answers):
-		notice = "the registry does not answer from here, and pods wait until nodes reach it: " + strings.Join(silent, "; ")
+		t.notice("the registry does not answer from here, and pods wait until nodes reach it: " + strings.Join(silent, "; "))
 	}
-	return notice, ctx.Err()
+	return ctx.Err()
 }
 
 // placement is a version of a Solution that namespaces are to have.
@@ -187,6 +182,13 @@ type placement struct {
 // planPlacements plans to have versions in namespaces, whatever is there now. Only what is there when all of them are has to
 // meet what they need of each other.
 func (d *Deployer) planPlacements(ctx context.Context, t *task, catalog *records.Catalog, list []*placement, o Options) (err error) {
+	imports := make([]schema.Import, len(list))
+	for i, one := range list {
+		imports[i] = one.Import
+	}
+	if err = d.checkImages(ctx, t, imports...); err != nil {
+		return err
+	}
 	for _, one := range list {
 		if one.payload, one.settings, err = d.settings(ctx, catalog, one.Import); err != nil {
 			return err

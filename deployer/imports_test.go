@@ -1,6 +1,7 @@
 package deployer_test
 
 import (
+	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
 	"strings"
@@ -18,12 +19,22 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// importing is the message of an import of version 1.0.0 of a Solution without anything in it.
-func importing(t *testing.T, name string) records.ImportRecord {
+// importing is the message of an import of a version of a Solution that has an operator.
+func importing(t *testing.T, name, version string) records.ImportRecord {
 	t.Helper()
-	a, err := archive.FromFS(fstest.MapFS{
-		"manifest.yaml": {Data: fmt.Appendf(nil, "apiVersion: %s\nkind: Solution\nmetadata: {name: %s}\nspec: {version: 1.0.0}\n", schema.APIVersion, name)},
-	})
+	config, layer := `{"os":"linux","architecture":"amd64","rootfs":{"type":"layers","diff_ids":[]}}`, "layer of "+version
+	dir := "images/" + name + "-operator/" + version + "/"
+	files := fstest.MapFS{
+		"manifest.yaml":             text("apiVersion: %s\nkind: Solution\nmetadata: {name: %s}\nspec: {version: %s}\n", schema.APIVersion, name, version),
+		"operator/deploy/role.yaml": text("{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: %s-operator}, rules: [{apiGroups: [''], resources: [pods], verbs: [get]}]}", name),
+		dir + "version":             text("Directory Transport Version: 1.1\n"),
+		dir + digest(config):        text("%s", config),
+		dir + digest(layer):         text("%s", layer),
+		dir + "manifest.json": text(`{"schemaVersion":2,"mediaType":"application/vnd.docker.distribution.manifest.v2+json",
+"config":{"mediaType":"application/vnd.docker.container.image.v1+json","digest":"sha256:%s","size":%d},
+"layers":[{"mediaType":"application/vnd.docker.image.rootfs.diff.tar.gzip","digest":"sha256:%s","size":%d}]}`, digest(config), len(config), digest(layer), len(layer)),
+	}
+	a, err := archive.FromFS(files)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,6 +44,12 @@ func importing(t *testing.T, name string) records.ImportRecord {
 	}
 	return records.ImportRecord{Payload: payload, Path: "/srv/" + name + ".iso", SHA256: strings.Repeat("0", 64), Size: 4096}
 }
+
+func text(format string, args ...any) *fstest.MapFile {
+	return &fstest.MapFile{Data: fmt.Appendf(nil, format, args...)}
+}
+
+func digest(s string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(s))) }
 
 // record replaces the record of what was imported.
 func record(t *testing.T, s *clustertest.Server, text string) {
@@ -45,7 +62,7 @@ func record(t *testing.T, s *clustertest.Server, text string) {
 func TestCorruptImports(t *testing.T) {
 	s := clustertest.Start(t)
 	d := connected(t, s)
-	if _, err := d.RecordImport(t.Context(), importing(t, "bank")); err != nil {
+	if _, err := d.RecordImport(t.Context(), importing(t, "bank", "1.0.0")); err != nil {
 		t.Fatal(err)
 	}
 	record(t, s, `{"formatVersion": 1, "imp`)
@@ -70,11 +87,11 @@ func TestCorruptImports(t *testing.T) {
 		t.Errorf("broken: %+v, %v", broken, err)
 	}
 
-	notices, err := d.RecordImport(t.Context(), importing(t, "shop"))
+	notices, err := d.RecordImport(t.Context(), importing(t, "shop", "1.0.0"))
 	if err != nil || !strings.Contains(strings.Join(notices, "\n"), "begins anew with shop-1.0.0: import every other archive again") {
 		t.Fatalf("%q, %v", notices, err)
 	}
-	if notices, err = d.RecordImport(t.Context(), importing(t, "bank")); err != nil || len(notices) > 0 {
+	if notices, err = d.RecordImport(t.Context(), importing(t, "bank", "1.0.0")); err != nil || len(notices) > 0 {
 		t.Fatalf("%q, %v", notices, err)
 	}
 	catalog, err := d.Records.Catalog(t.Context())
@@ -92,7 +109,7 @@ func TestNewerImports(t *testing.T) {
 	d := connected(t, s)
 	record(t, s, `{"formatVersion": 99, "writtenBy": "9.0.0", "imports": {}}`)
 	before := s.Object("Secret", cluster.SystemNamespace, records.ImportsName)
-	if _, err := d.RecordImport(t.Context(), importing(t, "bank")); report.CodeOf(err) != report.Refused {
+	if _, err := d.RecordImport(t.Context(), importing(t, "bank", "1.0.0")); report.CodeOf(err) != report.Refused {
 		t.Errorf("%v", err)
 	}
 	if after := s.Object("Secret", cluster.SystemNamespace, records.ImportsName); after == nil || after.GetUID() != before.GetUID() || after.GetResourceVersion() != before.GetResourceVersion() {

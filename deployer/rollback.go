@@ -85,8 +85,9 @@ func (d *Deployer) planRollback(ctx context.Context, o RollbackOptions, namespac
 // retreat is an earlier release on its way back into a namespace.
 type retreat struct {
 	metalk8s.Namespace
-	release engine.Release
-	payload *render.Payload
+	release  engine.Release
+	imported schema.Import
+	payload  *render.Payload
 }
 
 // retreats returns that of a Solution in a namespace, and those of all that changed in the same run as it did.
@@ -149,6 +150,7 @@ func (d *Deployer) retreat(ctx context.Context, t *task, catalog *records.Catalo
 	if err != nil {
 		return r, err
 	}
+	r.imported = found
 	if r.payload, err = d.Records.Payload(ctx, found); err != nil {
 		return r, err
 	}
@@ -172,8 +174,14 @@ func (d *Deployer) retreat(ctx context.Context, t *task, catalog *records.Catalo
 // checkRetreats refuses to go back to versions that the cluster's definitions, custom resources or other Solutions are past.
 func (d *Deployer) checkRetreats(ctx context.Context, t *task, catalog *records.Catalog, list []retreat, a definitions.Accepted) error {
 	var payloads []*render.Payload
+	var imports []schema.Import
 	for _, r := range list {
-		payloads = append(payloads, r.payload)
+		payloads, imports = append(payloads, r.payload), append(imports, r.imported)
+	}
+	if err := d.checkImages(ctx, t, imports...); report.CodeOf(err) == report.Refused {
+		t.notice(err.Error()) // nodes that ran the version have its images, and what is there now may do harm
+	} else if err != nil {
+		return err
 	}
 	if err := a.CheckAll(payloads...); err != nil {
 		return err

@@ -36,26 +36,34 @@ func (a Answer) IsUntrusted() bool {
 // AskRegistry asks each endpoint of a registry for an image of each import, as a node would, and waits for none of them
 // longer than the patience.
 func AskRegistry(ctx context.Context, registry *schema.ClusterRegistry, imports []schema.Import, patience time.Duration) []Answer {
-	client := clientFor(registry, patience)
+	client := clientFor(registry)
 	defer client.CloseIdleConnections()
 	answers := make([]Answer, len(registry.Endpoints))
 	var group sync.WaitGroup
 	for i, endpoint := range registry.Endpoints {
-		group.Go(func() { answers[i] = askEndpoint(ctx, client, strings.TrimSuffix(endpoint, "/"), imports) })
+		group.Go(func() {
+			patient, cancel := context.WithTimeout(ctx, patience)
+			defer cancel()
+			a := askEndpoint(patient, client, strings.TrimSuffix(endpoint, "/"), imports)
+			if a.Err != nil && patient.Err() != nil && ctx.Err() == nil {
+				a.Err = fmt.Errorf("no answer within %s: nothing has this address, or a firewall drops the packets, or whoever has it is stuck", patience)
+			}
+			answers[i] = a
+		})
 	}
 	group.Wait()
 	return answers
 }
 
 // clientFor connects as nodes do: directly, trusting the registry's authorities only, where there are any.
-func clientFor(registry *schema.ClusterRegistry, patience time.Duration) *http.Client {
-	transport := &http.Transport{TLSHandshakeTimeout: patience, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}}
+func clientFor(registry *schema.ClusterRegistry) *http.Client {
+	transport := &http.Transport{TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}}
 	if registry.CA != "" {
 		transport.TLSClientConfig.RootCAs = x509.NewCertPool()
 		transport.TLSClientConfig.RootCAs.AppendCertsFromPEM([]byte(registry.CA))
 	}
 	return &http.Client{
-		Transport: transport, Timeout: patience,
+		Transport:     transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }
