@@ -5,20 +5,21 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	web "github.com/solutionctl/solutionctl/deployer/console"
-	"github.com/solutionctl/solutionctl/deployer/support/doctor"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 // Ways to log in to the console, as --login names them.
 const (
-	loginLink  = "link"
-	loginToken = "token"
+	loginLink     = "link"
+	loginToken    = "token"
+	loginProvider = "provider"
 )
 
 func newUICommand(a *app) *cobra.Command {
@@ -36,9 +37,15 @@ With --login token it is for others, too: they paste a token that the cluster kn
 token; of the kubeconfig only the address of the API server and its authority are used. Browsers then need TLS: from
 --tls-cert and --tls-key, or from a proxy whose address --origin names.
 
+With --login provider they log in at the identity provider of --oidc-issuer, whose tokens the API server has to accept: an
+id token of the person goes with each request, and is renewed for as long as the provider does that. With --login token and
+an issuer there are both ways.
+
 It ends with Ctrl-C. Operations that are at work then are interrupted, and 'solutionctl deploy resume' finishes them.`,
 		Example: `  solutionctl deploy ui
-  solutionctl deploy ui --login token --listen :8443 --tls-cert tls.crt --tls-key tls.key --origin https://solutions.example.com:8443`,
+  solutionctl deploy ui --login token --listen :8443 --tls-cert tls.crt --tls-key tls.key --origin https://solutions.example.com:8443
+  solutionctl deploy ui --login provider --oidc-issuer https://dex.example.com/dex --oidc-client-id solutionctl-console \
+    --oidc-client-secret /etc/solutionctl/console-secret --listen 127.0.0.1:8080 --origin https://solutions.example.com`,
 		Args: exactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context()) },
 	}
@@ -51,21 +58,29 @@ It ends with Ctrl-C. Operations that are at work then are interrupted, and 'solu
 	flags.StringVar(&c.o.Certificate, "tls-cert", "", "encrypt with the certificate in `FILE`")
 	flags.StringVar(&c.o.Key, "tls-key", "", "the key of --tls-cert, a `FILE`")
 	flags.StringVar(&c.o.Exports, "export", ".", "a `DIRECTORY` for custom resources that are exported before they are deleted; empty deletes none")
-	addChoice(cmd, flags, &c.login, "login", "", "how people log in: "+loginLink+" or "+loginToken, loginLink, loginToken)
+	addChoice(cmd, flags, &c.login, "login", "", "how people log in: link, token or provider", loginLink, loginToken, loginProvider)
+	flags.StringVar(&c.issuer, "oidc-issuer", "", "the `URL` of an identity provider that speaks OpenID Connect")
+	flags.StringVar(&c.client, "oidc-client-id", "solutionctl-console", "the `NAME` by which the provider knows the console")
+	flags.StringVar(&c.secret, "oidc-client-secret", "", "a `FILE` with the secret that goes with it")
+	flags.StringVar(&c.authority, "oidc-ca", "", "a `FILE` with the certificate that the provider's is signed by, in PEM")
 	return cmd
 }
 
 // consoleRun is a run of 'deploy ui'.
 type consoleRun struct {
 	*hostFlags
-	o     web.ServeOptions
-	login string
+	o                                 web.ServeOptions
+	login                             string
+	issuer, client, secret, authority string // of the identity provider
 }
 
 func (c *consoleRun) run(ctx context.Context) error {
 	c.o.Connect = func(token web.Token) (*cluster.Cluster, error) {
 		o := c.clusterOptions()
 		o.Token, o.Sink = token, nil
+		if token != nil {
+			o.As, o.AsGroups = "", nil // nobody is somebody else than their token says
+		}
 		return cluster.Connect(o)
 	}
 	if _, err := c.o.Connect(nil); err != nil { // what is wrong with the kubeconfig is said here, not in a browser
@@ -75,9 +90,12 @@ func (c *consoleRun) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if c.o.Provider, err = c.provider(); err != nil {
+		return err
+	}
 	if c.login == loginLink { // others have no rights on this host
 		c.o.Configuration = c.places.Configuration
-		c.o.Examine = func() (doctor.Options, error) { return c.doctor() }
+		c.o.Examine = c.doctor
 	}
 	c.o.Links, c.o.Tokens = c.login == loginLink, c.login == loginToken
 	c.o.Version, c.o.Host, c.o.LockWait = readVersion().Version, host, c.lockWait
@@ -88,6 +106,33 @@ func (c *consoleRun) run(ctx context.Context) error {
 		err = report.Errorf(report.Interrupted, "%s interrupted", report.Count(interrupted, "operation")).WithHint("finish what was begun: solutionctl deploy resume")
 	}
 	return err
+}
+
+// provider is the identity provider that the flags name; nil for none.
+func (c *consoleRun) provider() (*web.Provider, error) {
+	switch {
+	case c.login == loginProvider && c.issuer == "":
+		return nil, report.Errorf(report.Usage, "the identity provider is missing").WithHint("name it: --oidc-issuer https://dex.example.com/dex")
+	case c.login == loginLink && c.issuer != "":
+		return nil, report.Errorf(report.Usage, "--oidc-issuer is for people who log in by themselves").WithHint("add --login provider")
+	case c.issuer == "":
+		return nil, nil
+	}
+	p := &web.Provider{Issuer: c.issuer, ClientID: c.client}
+	if c.secret != "" {
+		secret, err := os.ReadFile(c.secret)
+		if err != nil {
+			return nil, err
+		}
+		p.ClientSecret = strings.TrimSpace(string(secret))
+	}
+	if c.authority != "" {
+		var err error
+		if p.CA, err = os.ReadFile(c.authority); err != nil {
+			return nil, err
+		}
+	}
+	return p, nil
 }
 
 // tell says where the console is. A link is part of the result: who starts the program for somebody else reads it from there.

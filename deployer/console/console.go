@@ -36,6 +36,8 @@ type Options struct {
 	Links bool
 	// Tokens lets in whoever pastes a token that the API server knows.
 	Tokens bool
+	// Provider lets in whom an identity provider knows; nil for nobody.
+	Provider *Provider
 	// Exports is the directory for data that is exported before it is deleted; "" refuses to delete data.
 	Exports string
 	// Examine says what the doctor looks at on this host; nil is for a console whose users are not those of this host.
@@ -72,7 +74,7 @@ func New(ctx context.Context, o Options) (*Console, error) {
 	if err != nil || origin.Host == "" || origin.Scheme != "https" && origin.Scheme != "http" || origin.RawQuery != "" || origin.User != nil {
 		return nil, report.Errorf(report.Usage, "origin %q is not a URL like https://solutions.example.com", o.Origin)
 	}
-	if !o.Links && !o.Tokens {
+	if !o.Links && !o.Tokens && o.Provider == nil {
 		return nil, report.Errorf(report.Usage, "nobody could log in to this console")
 	}
 	if o.Sink == nil {
@@ -106,6 +108,10 @@ func (c *Console) routes() http.Handler {
 	}
 	if c.Tokens {
 		mux.HandleFunc("POST /login/token", c.loginToken)
+	}
+	if c.Provider != nil {
+		mux.HandleFunc("GET /auth/start", c.startProvider)
+		mux.HandleFunc("GET /auth/callback", c.finishProvider)
 	}
 	mux.HandleFunc("POST /logout", c.logout)
 	for pattern, read := range map[string]handler{

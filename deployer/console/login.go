@@ -45,6 +45,9 @@ func (c *Console) showLogin(w http.ResponseWriter, r *http.Request, status int, 
 	case endedExpired, endedIdle, endedLogout:
 		content.Ended = page.Text("login.ended." + ended)
 	}
+	if c.Provider != nil {
+		content.Organisation = &page.Action{Label: page.Text("login.organisation"), URL: page.Query("/auth/start", "to", to), Weight: page.WeightPrimary}
+	}
 	if c.Tokens {
 		content.Token = &page.Action{Label: page.Text("login.button"), URL: "/login/token", Post: true, Fields: []page.Hidden{{Name: "to", Value: to}}, Weight: page.WeightPrimary}
 	}

@@ -23,8 +23,9 @@ const (
 type way string
 
 const (
-	byLink  way = "link"
-	byToken way = "token"
+	byLink     way = "link"
+	byToken    way = "token"
+	byProvider way = "provider"
 )
 
 // identity is a user with the connection to the cluster that has this user's rights. Browsers of one user share it: some
@@ -72,8 +73,10 @@ type sessions struct {
 
 // login is a login that was begun.
 type login struct {
-	way   way // one that was begun in one way is not finished in another
-	until time.Time
+	way             way // one that was begun in one way is not finished in another
+	until           time.Time
+	verifier, nonce string
+	to              string
 }
 
 func newSessions(now func() time.Time) *sessions {
