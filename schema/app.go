@@ -63,4 +63,23 @@ type AppField struct {
 	Choices     []string `json:"choices,omitempty"`
 	Limits      string   `json:"limits,omitempty"` // in words
 	Description string   `json:"description,omitempty"`
+
+	// Details are the whole description, where that is only its first sentence.
+	Details string `json:"details,omitempty"`
+	// Min and Max bound a number, both included.
+	Min *float64 `json:"min,omitempty"`
+	Max *float64 `json:"max,omitempty"`
+	// MinLength and MaxLength bound the characters of a text, or the items of a list.
+	MinLength *int64 `json:"minLength,omitempty"`
+	MaxLength *int64 `json:"maxLength,omitempty"`
+	// Pattern is a regular expression that a text matches somewhere.
+	Pattern string `json:"pattern,omitempty"`
+	// Format is that of a text, such as date-time, as JSON Schema calls it.
+	Format string `json:"format,omitempty"`
+	// Secret is true when the value is not to be seen by whoever looks at a screen.
+	Secret bool `json:"secret,omitempty"`
+	// Items is any item of a list, or any value of a map; it has no path.
+	Items *AppField `json:"items,omitempty"`
+	// Fields are those of an item that is an object; their paths begin in it.
+	Fields []AppField `json:"fields,omitempty"`
 }

@@ -254,6 +254,8 @@ func (g *generator) value(t reflect.Type, tag, description string) object {
 		}
 	case kind == reflect.Bool:
 		s = object{{"type", "boolean"}}
+	case kind == reflect.Float64:
+		s = object{{"type", "number"}}
 	case kind == reflect.Int, kind == reflect.Int64:
 		s = append(object{{"type", "integer"}}, keywords(tag)...)
 	case kind == reflect.Slice:
@@ -291,7 +293,9 @@ func (g *generator) reference(t reflect.Type, description string) object {
 		return described(cmp.Or(description, comment), g.structure(t))
 	}
 	if !slices.ContainsFunc(g.defs, func(m member) bool { return m.name == t.Name() }) && !g.counting {
-		g.defs = append(g.defs, member{t.Name(), described(comment, g.structure(t))})
+		g.defs = append(g.defs, member{t.Name(), nil}) // first, as it may be part of itself
+		at := len(g.defs) - 1
+		g.defs[at].value = described(comment, g.structure(t))
 	}
 	return described(description, object{{"$ref", "#/$defs/" + t.Name()}})
 }

@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -270,8 +271,9 @@ func errExists(o Options, object *unstructured.Unstructured) error {
 // CreateOptions say which instance to make.
 type CreateOptions struct {
 	Options
-	Values []byte   // a spec in YAML, or a whole custom resource
-	Set    []string // assignments that are put into it: FIELD=VALUE
+	Values []byte         // a spec in YAML, or a whole custom resource
+	Set    []string       // assignments that are put into it: FIELD=VALUE
+	Fields map[string]any // values that are put into it, by the paths of their fields: see [form.Form.Put]
 }
 
 // Create makes an instance and waits until it is ready.
@@ -284,7 +286,7 @@ func (a *Apps) Create(ctx context.Context, o CreateOptions) (*schema.App, error)
 	if err != nil {
 		return nil, err
 	}
-	if err = kind.fill(ctx, object, spec, o.Set); err != nil {
+	if err = kind.fill(ctx, object, spec, o.Set, o.Fields); err != nil {
 		return nil, err
 	}
 	if err = a.mayAwait(ctx, o.Options, kind, object.GetNamespace(), "create", "patch"); err != nil {
@@ -331,10 +333,15 @@ func readSpec(values []byte) (map[string]any, error) {
 	return spec, nil
 }
 
-// fill puts assignments into a spec, the spec into the object, and judges what is new in it.
-func (k *Kind) fill(ctx context.Context, object *unstructured.Unstructured, spec map[string]any, assignments []string) error {
+// fill puts values into a spec, the spec into the object, and judges what is new in it.
+func (k *Kind) fill(ctx context.Context, object *unstructured.Unstructured, spec map[string]any, assignments []string, values map[string]any) error {
 	for _, assignment := range assignments {
 		if err := k.Set(spec, assignment); err != nil {
+			return err
+		}
+	}
+	for _, path := range slices.Sorted(maps.Keys(values)) {
+		if err := k.Put(spec, path, values[path]); err != nil {
 			return err
 		}
 	}
@@ -351,7 +358,8 @@ func (k *Kind) fill(ctx context.Context, object *unstructured.Unstructured, spec
 // SetOptions say which values of an instance to change.
 type SetOptions struct {
 	Options
-	Set []string // FIELD=VALUE, or FIELD- to take a value away
+	Set    []string       // FIELD=VALUE, or FIELD- to take a value away
+	Fields map[string]any // values by the paths of their fields: see [form.Form.Put]
 }
 
 // Set changes values of an instance and waits until it is ready with them.
@@ -368,7 +376,7 @@ func (a *Apps) Set(ctx context.Context, o SetOptions) (*schema.App, error) {
 		if spec == nil {
 			spec = map[string]any{}
 		}
-		if err = kind.fill(ctx, object, spec, o.Set); err != nil {
+		if err = kind.fill(ctx, object, spec, o.Set, o.Fields); err != nil {
 			return nil, err
 		}
 		if err = a.mayAwait(ctx, o.Options, kind, object.GetNamespace(), "update"); err != nil {

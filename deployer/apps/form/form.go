@@ -7,10 +7,12 @@
 package form
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -87,7 +89,22 @@ func list(s *apiextensionsv1.JSONSchemaProps, prefix string, depth int) []schema
 }
 
 func field(path string, s *apiextensionsv1.JSONSchemaProps, required bool) schema.AppField {
-	f := schema.AppField{Path: path, Type: typeOf(s), Description: firstSentence(s.Description), Limits: limits(s)}
+	f := schema.AppField{
+		Path: path, Type: typeOf(s), Description: firstSentence(s.Description), Limits: limits(s),
+		MinLength: cmp.Or(s.MinLength, s.MinItems), MaxLength: cmp.Or(s.MaxLength, s.MaxItems), Pattern: s.Pattern, Format: s.Format,
+		Secret: s.Format == "password" || secretName.MatchString(path),
+	}
+	if whole := strings.Join(strings.Fields(s.Description), " "); whole != f.Description {
+		f.Details = whole
+	}
+	f.Min, f.Max = bound(s, s.Minimum, s.ExclusiveMinimum, 1), bound(s, s.Maximum, s.ExclusiveMaximum, -1)
+	if inner := itemOf(s); inner != nil {
+		item := field("", inner, false)
+		if len(inner.Properties) > 0 {
+			item.Fields = list(inner, "", 0)
+		}
+		f.Items = &item
+	}
 	if s.Default != nil {
 		f.Default = string(s.Default.Raw)
 	}
@@ -96,6 +113,30 @@ func field(path string, s *apiextensionsv1.JSONSchemaProps, required bool) schem
 		f.Choices = append(f.Choices, plain(choice.Raw))
 	}
 	return f
+}
+
+// secretName matches paths of fields that are passwords by their names, and not those that name a Secret.
+var secretName = regexp.MustCompile(`(?i)(^|\.)([a-z]*password|passphrase|token|api_?key|private_?key|secret_?key)$`)
+
+// bound is a limit that is included: of whole numbers, that is the next one.
+func bound(s *apiextensionsv1.JSONSchemaProps, limit *float64, excluded bool, next float64) *float64 {
+	if limit == nil || !excluded || s.Type != "integer" {
+		return limit
+	}
+	included := *limit + next
+	return &included
+}
+
+// itemOf is the schema of the items of a list or the values of a map, nil for anything else.
+func itemOf(s *apiextensionsv1.JSONSchemaProps) *apiextensionsv1.JSONSchemaProps {
+	switch {
+	case s.Type == "array" && s.Items != nil:
+		return s.Items.Schema
+	case s.Type == "object" && s.AdditionalProperties != nil:
+		return s.AdditionalProperties.Schema
+	default:
+		return nil
+	}
 }
 
 // plain is a JSON value as a person types it.
@@ -176,6 +217,37 @@ func (f *Form) Set(spec map[string]any, assignment string) error {
 		return report.Errorf(report.Usage, "%s: %w", strings.Join(setting.Path, "."), err)
 	}
 	return put(spec, setting.Path, value)
+}
+
+// Put puts a value into a spec by the path of its field, as [Form.Fields] has it; nil takes the value away. A text is read by the
+// type that the schema wants, as what comes out of a form is one.
+func (f *Form) Put(spec map[string]any, path string, value any) error {
+	setting, s, err := f.place(path + "=")
+	if err != nil {
+		return err
+	}
+	if value == nil {
+		remove(spec, setting.Path)
+		return nil
+	}
+	if text, ok := value.(string); ok {
+		value, err = read(s, text)
+	} else {
+		value, err = plainValue(value)
+	}
+	if err != nil {
+		return report.Errorf(report.Usage, "%s: %w", strings.Join(setting.Path, "."), err)
+	}
+	return put(spec, setting.Path, value)
+}
+
+// plainValue is a value as objects of a cluster have it, whatever its Go types are.
+func plainValue(value any) (any, error) {
+	data, err := json.Marshal(value)
+	if err == nil {
+		err = json.Unmarshal(data, &value)
+	}
+	return integers(value), err
 }
 
 // place finds the schema of the field that an assignment names.

@@ -37,16 +37,23 @@ func open(t *testing.T) *form.Form {
 }
 
 func TestFields(t *testing.T) {
+	number := func(n float64) *float64 { return &n }
+	three, text := int64(3), &schema.AppField{Type: "string"}
 	want := []schema.AppField{
-		{Path: "size", Type: "string", Required: true, Limits: "like ^[0-9]+Gi$", Description: "Space on disk."},
+		{
+			Path: "size", Type: "string", Required: true, Limits: "like ^[0-9]+Gi$", Description: "Space on disk.", Pattern: "^[0-9]+Gi$",
+			Details: "Space on disk. It can grow.",
+		},
 		{Path: "backup.enabled", Type: "boolean", Default: "false"},
-		{Path: "backup.times", Type: "list of string", Limits: "at most 3 items"},
-		{Path: "labels", Type: "map of string"},
+		{Path: "backup.times", Type: "list of string", Limits: "at most 3 items", MaxLength: &three, Items: text},
+		{Path: "labels", Type: "map of string", Items: text},
 		{Path: "mode", Type: "string", Default: `"Single"`, Choices: []string{"Single", "Replicated"}},
 		{Path: "port", Type: "integer or string"},
 		{Path: "ratio", Type: "number"},
-		{Path: "replicas", Type: "integer", Default: "1", Limits: "0 to 9"},
-		{Path: "users", Type: "list of object"},
+		{Path: "replicas", Type: "integer", Default: "1", Limits: "0 to 9", Min: number(0), Max: number(9)},
+		{Path: "users", Type: "list of object", Items: &schema.AppField{Type: "object", Fields: []schema.AppField{
+			{Path: "admin", Type: "boolean"}, {Path: "name", Type: "string"},
+		}}},
 	}
 	if diff := cmp.Diff(open(t).Fields(), want); diff != "" {
 		t.Errorf("(-got +want)\n%s", diff)
@@ -188,4 +195,76 @@ func Example() {
 	// Database is not accepted:
 	//   spec.mode: Unsupported value: "Twin": supported values: "Single", "Replicated"
 	//   spec.size: Required value
+}
+
+// TestSecretAndLimits: what a form hides, and the limits that are not the schema's own.
+func TestSecretAndLimits(t *testing.T) {
+	const text = `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: as.demo.example}, spec: {
+  group: demo.example, scope: Namespaced, names: {kind: A, plural: as, singular: a, listKind: AList}, versions: [{name: v1, served: true, storage: true,
+  schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {
+    adminPassword: {type: string}, pin: {type: string, format: password}, auth: {type: object, properties: {token: {type: string}}},
+    passwordSecret: {type: string}, secretName: {type: string},
+    port: {type: integer, minimum: 0, exclusiveMinimum: true, maximum: 65536, exclusiveMaximum: true}}}}}}}]}}`
+	definition, problems := crd.Parse([]byte(text))
+	if definition == nil {
+		t.Fatal(problems)
+	}
+	f, err := form.New(definition, "v1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var secret []string
+	for _, field := range f.Fields() {
+		if field.Secret {
+			secret = append(secret, field.Path)
+		}
+		if field.Path == "port" && (*field.Min != 1 || *field.Max != 65535) {
+			t.Errorf("port from %v to %v", *field.Min, *field.Max)
+		}
+	}
+	if diff := cmp.Diff(secret, []string{"adminPassword", "auth.token", "pin"}); diff != "" {
+		t.Errorf("(-got +want)\n%s", diff)
+	}
+}
+
+// TestPut: values as a program has them, and as a form sends them.
+func TestPut(t *testing.T) {
+	f := open(t)
+	for name, test := range map[string]struct {
+		path  string
+		value any
+		want  map[string]any // beside size
+		text  string         // of the error
+	}{
+		"a text":                  {"mode", "Replicated", map[string]any{"mode": "Replicated"}, ""},
+		"a number as a text":      {"replicas", "3", map[string]any{"replicas": int64(3)}, ""},
+		"a number":                {"replicas", 3, map[string]any{"replicas": int64(3)}, ""},
+		"a number of JSON":        {"replicas", 3.0, map[string]any{"replicas": int64(3)}, ""},
+		"true":                    {"backup.enabled", true, map[string]any{"backup": map[string]any{"enabled": true}}, ""},
+		"a list":                  {"backup.times", []string{"1", "2"}, map[string]any{"backup": map[string]any{"times": []any{"1", "2"}}}, ""},
+		"objects":                 {"users", []map[string]any{{"name": "a=b"}}, map[string]any{"users": []any{map[string]any{"name": "a=b"}}}, ""},
+		"a text with a sign":      {"mode", "a=b-", map[string]any{"mode": "a=b-"}, ""},
+		"nothing":                 {"replicas", nil, map[string]any{}, ""},
+		"what is no number":       {"replicas", "three", nil, "replicas: \"three\" is not a whole number"},
+		"a field that is unknown": {"replica", "3", nil, "has no field replica"},
+		"what no JSON has":        {"ratio", make(chan int), nil, "ratio: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			spec := map[string]any{"size": "1Gi"}
+			if name == "nothing" {
+				spec["replicas"] = int64(1)
+			}
+			err := f.Put(spec, test.path, test.value)
+			if test.text != "" {
+				if err == nil || !strings.Contains(err.Error(), test.text) || report.CodeOf(err) != report.Usage {
+					t.Errorf("%v", err)
+				}
+				return
+			}
+			test.want["size"] = "1Gi"
+			if diff := cmp.Diff(spec, test.want); diff != "" || err != nil {
+				t.Errorf("%v (-got +want)\n%s", err, diff)
+			}
+		})
+	}
 }
