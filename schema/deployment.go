@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 // DeploymentState is the record of one Solution in one namespace: its current revision, the one of an operation that has not
@@ -54,6 +56,8 @@ type DeploymentRevision struct {
 	Token    int64      `json:"token,omitempty" schema:"minimum=0"`
 	Started  time.Time  `json:"started"`
 	Finished *time.Time `json:"finished,omitempty"`
+	// Failure is why the last run that worked on it did not complete it.
+	Failure *DeploymentFailure `json:"failure,omitempty"`
 	// Settings are how the objects were rendered, such as with a webhook; the next operation keeps them.
 	Settings map[string]string `json:"settings,omitempty"`
 	// Together are other Solutions of the same namespaces that changed in the same run, and the versions that they were to have.
@@ -62,6 +66,13 @@ type DeploymentRevision struct {
 	// revision is.
 	Content string           `json:"content" schema:"digest"`
 	Objects []DeployedObject `json:"objects,omitempty"`
+}
+
+// DeploymentFailure is the error with which a run ended.
+type DeploymentFailure struct {
+	Code report.Code `json:"code" schema:"minLength=1"`
+	// Message is one line, and the beginning of it when it was long.
+	Message string `json:"message"`
 }
 
 // DeployedObject is one object of an inventory.

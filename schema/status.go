@@ -166,6 +166,8 @@ type HistoryEntry struct {
 	Tool      string            `json:"tool"`
 	Started   time.Time         `json:"started"`
 	Finished  *time.Time        `json:"finished,omitempty"`
+	// Failure is why it was not completed, as far as whoever did it could still write that down.
+	Failure *DeploymentFailure `json:"failure,omitempty"`
 }
 
 // SearchResult holds versions of Solutions, ordered by name and version. `solutionctl deploy search` prints it.

@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,7 +20,7 @@ func newHistoryCommand(a *app) *cobra.Command {
 		Use:   "history [ENVIRONMENT [SOLUTION]]",
 		Short: "Show what was done to the cluster, when and by whom",
 		Long: `Show what was done to the cluster, the newest operation first: everywhere, in one environment, or with one Solution in
-it. The last operations on each Solution in each namespace are remembered.`,
+it. The last operations on each Solution in each namespace are remembered, with the reason of those that have failed.`,
 		Example: "  solutionctl deploy history test example-solution",
 	}
 	f := a.addClusterFlags(cmd)
@@ -52,5 +54,15 @@ func printHistory(w *console.Stream, history *schema.History) error {
 		}
 		table.Add(o.Started.UTC().Format(time.RFC3339), o.Place(), o.Solution, operation, orDash(o.User))
 	}
-	return table.Print(w)
+	if err := table.Print(w); err != nil {
+		return err
+	}
+	for _, o := range history.Operations {
+		if o.Failure != nil {
+			what := strings.TrimSpace(o.Operation+" "+o.Version) + " of " + o.Solution
+			fmt.Fprintf(w, "%s %s\n", w.Paint(console.Red, "failed:"),
+				console.Clean(fmt.Sprintf("%s, %s at %s: %s (%s)", o.Place(), what, o.Started.UTC().Format(time.RFC3339), o.Failure.Message, o.Failure.Code)))
+		}
+	}
+	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -36,6 +37,7 @@ func (e *Engine) ApplyAll(ctx context.Context, plans []*Plan, o ApplyOptions) er
 		}
 	}
 	if err := e.begin(ctx, runs, o); err != nil || len(runs) == 0 {
+		noteFailures(ctx, runs, err)
 		return err
 	}
 	patience, cancel := context.WithTimeout(ctx, timeout)
@@ -50,7 +52,44 @@ func (e *Engine) ApplyAll(ctx context.Context, plans []*Plan, o ApplyOptions) er
 		good = unfailed(good)
 	}
 	all(good, func(r *run) error { return r.promote(ctx) })
+	noteFailures(ctx, runs, nil)
 	return finish(ctx, runs)
+}
+
+// noteFailures puts on record why runs have not completed what they began, or the error that all of them met. That is for whoever
+// reads the history: when it cannot be written, the error itself matters more.
+func noteFailures(ctx context.Context, runs []*run, met error) {
+	// The run may have ended because of its context.
+	brief, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeToNote)
+	defer cancel()
+	_ = each(len(runs), false, func(i int) error {
+		r := runs[i]
+		err := cmp.Or(r.err, met)
+		if err == nil || r.begun.here.IsZero() || r.state.Pending == nil {
+			return nil
+		}
+		code := report.CodeOf(err)
+		if ctx.Err() != nil {
+			code = report.Interrupted
+		}
+		pending := *r.state.Pending
+		pending.Failure = &schema.DeploymentFailure{Code: code, Message: oneLine(err.Error())}
+		r.state.Pending = &pending
+		return r.save(brief, &r.state)
+	})
+}
+
+// timeToNote is for how long somebody who has interrupted a run waits for its last words.
+const timeToNote = 3 * time.Second
+
+// oneLine is the beginning of a text, as far as it is short, without anything that a terminal would obey.
+func oneLine(text string) string {
+	const enough = 1000
+	text = report.Clean(strings.Join(strings.Fields(text), " "))
+	if len(text) > enough {
+		text = strings.ToValidUTF8(text[:enough], "") + "…"
+	}
+	return text
 }
 
 // begin puts the runs on record and does what has to come before all of them.

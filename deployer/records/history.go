@@ -73,6 +73,7 @@ func entries(s *engine.State, environment string) []schema.HistoryEntry {
 			Environment: environment, Namespace: s.Namespace, Solution: s.Name,
 			Revision: r.Number, Operation: r.Operation, Version: r.Version, Outcome: r.Outcome,
 			User: r.User, Tool: r.Tool, Started: r.Started, Finished: r.Finished,
+			Failure: r.Failure,
 		})
 	}
 	return list

@@ -1,0 +1,42 @@
+package deployer_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/deployertest"
+	"github.com/solutionctl/solutionctl/deployer/records"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// TestHistoryTellsWhy: what failed says so until it was finished, and when something else took its place.
+func TestHistoryTellsWhy(t *testing.T) {
+	b := deployertest.New(t)
+	b.Activated(shop, "1.0.0", plain)
+	b.Server.Stall("Deployment")
+	_, err := add("1.0.0")(t.Context(), b.Deployer, deployer.Options{Timeout: time.Second})
+	if report.CodeOf(err) != report.Timeout {
+		t.Fatal(err)
+	}
+	last := func() schema.HistoryEntry {
+		t.Helper()
+		history, err := b.Records.History(t.Context(), records.HistoryOptions{Environment: site, Solution: shop})
+		if err != nil || len(history.Operations) == 0 {
+			t.Fatal(history, err)
+		}
+		return history.Operations[0]
+	}
+	failed := last()
+	if failed.Outcome != schema.DeploymentPending || failed.Failure == nil || failed.Failure.Code != report.Timeout ||
+		!strings.Contains(failed.Failure.Message, "Deployment site/shop-operator") || strings.ContainsAny(failed.Failure.Message, "\n\t") {
+		t.Errorf("%+v: %+v", failed, failed.Failure)
+	}
+	b.Server.Stall()
+	must(b, add("1.0.0"))
+	if done := last(); done.Outcome != schema.DeploymentDone || done.Failure != nil || done.Revision != failed.Revision {
+		t.Errorf("%+v: %+v", done, done.Failure)
+	}
+}
