@@ -58,7 +58,7 @@ func (d *Deployer) Change(ctx context.Context, o ChangeOptions) (*schema.Operati
 		return done, err
 	}
 	back := RollbackOptions{Options: o.Options, Environment: o.Environment, Solution: o.Solution, Namespace: o.Namespace}
-	back.ifThere = true
+	back.ifThere, back.Expect = true, "" // that was the change
 	if _, failed := d.Rollback(ctx, back); failed != nil {
 		return done, report.Errorf(report.CodeOf(err), "%w\nand the rollback failed, too: %w", err, failed)
 	}

@@ -176,6 +176,9 @@ func (d *Deployer) isActive(ctx context.Context, solution, version string) (bool
 // Converge carries a plan out. Its guards are asked before the first change: nothing is imported when something else
 // cannot be removed.
 func (d *Deployer) Converge(ctx context.Context, o ConvergeOptions) error {
+	if err := o.nothingExpected("what takes several verbs"); err != nil {
+		return err
+	}
 	plan, host := o.Plan, o.Host
 	notices, err := d.checkConvergence(ctx, plan, host, definitions.Accepted{Loss: o.AcceptDataLoss, Invalid: o.AcceptInvalid})
 	if err != nil {

@@ -148,9 +148,15 @@ func (s *step) check(t *testing.T, b *deployertest.Bed) {
 			t.Errorf("%q is not in the plan: %q", change, plan)
 		}
 	}
-	done, err := s.run(t.Context(), b.Deployer, deployer.Options{})
+	if planned.Digest != "" {
+		expectsOther(t, b, s.run, planned)
+	}
+	done, err := s.run(t.Context(), b.Deployer, deployer.Options{Expect: planned.Digest})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if done.Digest != planned.Digest {
+		t.Errorf("digest %s, and %s of the plan", done.Digest, planned.Digest)
 	}
 	if diff := cmp.Diff(changes(planned), changes(done)); diff != "" || done.Planned {
 		t.Errorf("what was planned was not done (-planned +done):\n%s", diff)

@@ -169,7 +169,7 @@ func (d *Deployer) deletedBefore(ctx context.Context, o DeleteEnvironmentOptions
 	if len(names) > 0 {
 		t.notice("the environments are " + strings.Join(names, ", "))
 	}
-	return t.finish(), nil
+	return t.settle(o.Options)
 }
 
 // leftBehind returns the records of what was in a namespace that is gone.

@@ -19,6 +19,10 @@ import (
 // Options are those of every verb that deploys.
 type Options struct {
 	DryRun  bool // only plan
+	// Expect is the digest of a plan that was seen before: what would do anything else ends with a [PlanChangedError] before its
+	// first change. "" expects nothing. [Deployer.Resume], [Deployer.Converge] and [Deployer.RebuildRecords], which are not one
+	// plan, refuse it.
+	Expect  string
 	Adopt   bool // take over objects that somebody else made
 	Force   bool // take over fields that belong to somebody else
 	NoWait  bool // do not wait until what was deployed is ready
@@ -90,7 +94,10 @@ func (d *Deployer) perform(ctx context.Context, o Options, locks []string, prepa
 			return nil, err
 		}
 		t.Planned = true
-		return t.finish(), d.mayDo(ctx, t, o)
+		if err = d.mayDo(ctx, t, o); err != nil {
+			return nil, err
+		}
+		return t.settle(o)
 	}
 	if err := d.mayLock(ctx); err != nil {
 		return nil, err
@@ -102,10 +109,12 @@ func (d *Deployer) perform(ctx context.Context, o Options, locks []string, prepa
 		if err != nil {
 			return err
 		}
-		if err := d.mayDo(planning, t, o); err != nil {
+		if err = d.mayDo(planning, t, o); err != nil {
 			return err
 		}
-		done = t.finish()
+		if done, err = t.settle(o); err != nil {
+			return err
+		}
 		return d.carryOut(ctx, t, o)
 	}, locks...)
 	return done, err

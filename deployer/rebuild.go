@@ -27,6 +27,9 @@ import (
 // and is what an imported version would put there; which version that is, the objects tell. Nothing else is written: whatever
 // is different stays off the record and is told.
 func (d *Deployer) RebuildRecords(ctx context.Context, o RepairOptions) (*schema.Operation, error) {
+	if err := o.nothingExpected("what is made again of records"); err != nil {
+		return nil, err
+	}
 	broken, err := d.brokenRecords(ctx, o)
 	if err != nil {
 		return nil, err

@@ -58,7 +58,7 @@ func (d *Deployer) Repair(ctx context.Context, o RepairOptions) (*schema.Operati
 	}
 	if len(changed) == 0 {
 		t.plans = plans
-		return t.finish(), nil
+		return t.settle(o.Options)
 	}
 	return d.perform(ctx, o.Options, locks, func(ctx context.Context) (*task, error) {
 		t := &task{Operation: schema.Operation{Operation: records.RepairVerb, Solution: o.Solution, Environment: o.Environment}}

@@ -24,6 +24,9 @@ type ResumeOptions struct {
 // verb, with the settings that were recorded. What one of them meets does not stop the others; the result has all of them
 // in any case. It deletes no custom resource: one whose data was to go, and that finds more of it now, is refused.
 func (d *Deployer) Resume(ctx context.Context, o ResumeOptions) (*schema.Resumption, error) {
+	if err := o.nothingExpected("what is left of several commands"); err != nil {
+		return nil, err
+	}
 	pending, errs, err := d.unfinished(ctx, o)
 	if err != nil {
 		return nil, err

@@ -8,8 +8,11 @@ type Operation struct {
 	Version     string `json:"version,omitempty"`
 	Environment string `json:"environment,omitempty"`
 	// Planned operations were not carried out.
-	Planned bool            `json:"planned"`
-	Parts   []OperationPart `json:"parts"`
+	Planned bool `json:"planned"`
+	// Digest stands for all that was planned, also for what is not shown here: the same plan has the same digest whenever it is
+	// made. A verb that is told to expect it does exactly this or nothing.
+	Digest string          `json:"digest,omitempty"`
+	Parts  []OperationPart `json:"parts"`
 	// Notices are what whoever runs the command should know, one sentence each.
 	Notices []string `json:"notices"`
 }

@@ -29,6 +29,7 @@ instance, is then not cleaned up.`,
 	}
 	e := &environmentDeletion{verbFlags: verbFlags{clusterFlags: a.addClusterFlags(cmd)}}
 	e.addWaitFlags(cmd)
+	e.addExpect(cmd)
 	flags := cmd.Flags()
 	flags.StringVarP(&e.o.Namespace, "namespace", "N", "", "only this `NAMESPACE` of the environment")
 	flags.BoolVar(&e.data.remove, "delete-data", false, "export and delete custom resources, and remove the Solutions")

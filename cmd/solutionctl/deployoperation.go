@@ -20,7 +20,13 @@ func (a *app) printOperation(w *console.Stream, o *schema.Operation) error {
 	if o.Empty() {
 		fmt.Fprintln(w, o.Nothing())
 	}
-	return console.PrintEach(w, console.Yellow, "note:", o.Notices)
+	if err := console.PrintEach(w, console.Yellow, "note:", o.Notices); err != nil {
+		return err
+	}
+	if o.Planned && o.Digest != "" && !o.Empty() {
+		fmt.Fprintf(w, "to do exactly this: --expect %s\n", o.Digest)
+	}
+	return nil
 }
 
 // actionMarks are the signs and colours of actions. Those without one are not shown.

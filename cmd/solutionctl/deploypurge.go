@@ -25,6 +25,7 @@ One that was interrupted is simply run again.`,
 	}
 	f := &verbFlags{clusterFlags: a.addClusterFlags(cmd)}
 	f.addWaitFlags(cmd)
+	f.addExpect(cmd)
 	f.addRun(cmd, "only say what would be removed", "wait until the namespaces are gone")
 	f.addExitStatus(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return f.purge(cmd.Context()) }

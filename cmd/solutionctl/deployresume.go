@@ -24,7 +24,8 @@ what it was.
 Custom resources are not deleted: an operation that would have to is refused and named, and is to be run again itself.`,
 		Example: "  solutionctl deploy resume --dry-run\n  solutionctl deploy resume",
 	}
-	v := a.newVerb(cmd)
+	v := newVerb(cmd, a.addClusterFlags(cmd))
+	v.toChange = append(v.toChange, func() { v.addWaitFlags(cmd) })
 	takesArguments(cmd, v.resume, v.completeDeployment, environmentArgument.orNone(), solutionArgument.orNone())
 	return v.change()
 }

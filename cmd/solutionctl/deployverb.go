@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 
 	"github.com/spf13/cobra"
 
@@ -20,6 +22,7 @@ type verbFlags struct {
 	noWait     bool
 	exitStatus bool
 	replace    []string
+	expect     string
 }
 
 // addRun adds the flags that say whether a verb is carried out, and whether to wait for what comes of it.
@@ -34,9 +37,15 @@ func (f *verbFlags) addExitStatus(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.exitStatus, "exit-status", false, "exit with status 3 when there is something to do")
 }
 
+// addExpect adds the flag of a command that carries out a plan that somebody has seen.
+func (f *verbFlags) addExpect(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.expect, "expect", "", "do nothing unless the plan has this `DIGEST`, which the plan that you have seen ends with")
+}
+
 func (f *verbFlags) options() deployer.Options {
 	return deployer.Options{
 		DryRun: f.dryRun, Adopt: f.adopt, Force: f.force, NoWait: f.noWait || !f.wait, Timeout: f.timeout, Replace: f.replace,
+		Expect: f.expect,
 	}
 }
 
@@ -50,7 +59,10 @@ type verb struct {
 // newVerb adds the flags that both have.
 func (a *app) newVerb(cmd *cobra.Command) *verb {
 	v := newVerb(cmd, a.addClusterFlags(cmd))
-	v.toChange = append(v.toChange, func() { v.addWaitFlags(cmd) })
+	v.toChange = append(v.toChange, func() {
+		v.addWaitFlags(cmd)
+		v.addExpect(cmd)
+	})
 	return v
 }
 
@@ -89,6 +101,9 @@ func runVerb[O any](ctx context.Context, f *verbFlags, verb func(*deployer.Deplo
 		return err
 	}
 	done, err := verb(d, ctx, o)
+	if changed, ok := errors.AsType[*deployer.PlanChangedError](err); ok {
+		return cmp.Or(emit(f.app, changed.Plan, nil, f.printOperation), err) // what would be done now is the result
+	}
 	if err = emit(f.app, done, f.explain(err), f.printOperation); err != nil {
 		return err
 	}

@@ -295,7 +295,7 @@ func (k *Kind) Namespaces() []string {
 // Judge judges an instance that [Apps.New] has returned with values that assignments give, as [Apps.Create] does before it
 // makes one.
 func (k *Kind) Judge(ctx context.Context, object *unstructured.Unstructured, assignments []string) error {
-	return k.fill(ctx, object, map[string]any{}, assignments)
+	return k.fill(ctx, object, map[string]any{}, assignments, nil)
 }
 
 // Description returns the fields that can be filled in, for printing.

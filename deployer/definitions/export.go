@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -24,6 +25,9 @@ type Scope struct {
 	definition *unstructured.Unstructured
 	namespace  string
 }
+
+// String names the scope in a plan.
+func (s Scope) String() string { return strings.TrimSpace(s.definition.GetName() + " " + s.namespace) }
 
 // ExportAll exports all objects of these scopes.
 func (g *Guard) ExportAll(ctx context.Context, scopes []Scope, export Export) error {

@@ -310,7 +310,7 @@ func (w *webhooks) serve() ([]*unstructured.Unstructured, error) {
 			secret = w.r.s.Secrets[name] // given
 		}
 		if authority := secretData(secret)[keyAuthority]; len(authority) > 0 {
-			c.config["caBundle"] = base64.StdEncoding.EncodeToString(authority)
+			c.config[caBundle] = base64.StdEncoding.EncodeToString(authority)
 		}
 	}
 	return secrets, nil

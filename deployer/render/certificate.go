@@ -12,6 +12,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"math/big"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -29,6 +30,9 @@ const (
 	keyPrivate     = "tls.key"
 	keyAuthority   = "ca.crt"
 )
+
+// caBundle is the field in which the API server is told whom to trust.
+const caBundle = "caBundle"
 
 // certificate returns the Secret of this name with a certificate for every Service of the namespace: what is there as
 // long as it is good, else a new one. It returns nil for a Secret that somebody else looks after.
@@ -51,6 +55,39 @@ func (r *renderer) certificate(name, namespace string) (*unstructured.Unstructur
 	}
 	return newKubernetesObject("v1", "Secret", namespace, name, r.labels(r.operatorName(), "operator"),
 		map[string]any{"type": "kubernetes.io/tls", "data": encoded}), nil
+}
+
+// WithoutCertificates is an object as it would be with any certificate: one that is not there yet is another one whenever it is
+// made.
+func WithoutCertificates(object *unstructured.Unstructured) *unstructured.Unstructured {
+	object = object.DeepCopy()
+	if object.GetKind() == "Secret" && object.Object["type"] == "kubernetes.io/tls" && object.GetLabels()[labelManagedBy] == managedBy {
+		delete(object.Object, "data")
+	}
+	dropCertificates(object.Object)
+	return object
+}
+
+func dropCertificates(value any) {
+	switch v := value.(type) {
+	case map[string]any:
+		delete(v, annotationCertificate)
+		if _, ok := v[caBundle].(string); ok { // and not a field of this name in a schema
+			delete(v, caBundle)
+		}
+		for _, inner := range v {
+			dropCertificates(inner)
+		}
+	case []any:
+		for _, inner := range v {
+			dropCertificates(inner)
+		}
+	}
+}
+
+// IsCertificate tells whether a field, as a plan names it, has another value with each certificate.
+func IsCertificate(path string) bool {
+	return strings.HasSuffix(path, "."+caBundle) || strings.HasSuffix(path, "["+annotationCertificate+"]")
 }
 
 // serviceNames are the names of all Services of a namespace inside the cluster.

@@ -155,6 +155,28 @@ func TestConversionWebhook(t *testing.T) {
 		t.Error("the certificate is good for another namespace")
 	}
 
+	t.Run("with another certificate", func(t *testing.T) {
+		others := activation(t, p, s)
+		if cmp.Equal(objects, others) {
+			t.Fatal("two certificates are the same")
+		}
+		for i := range objects {
+			if diff := cmp.Diff(render.WithoutCertificates(objects[i]), render.WithoutCertificates(others[i])); diff != "" {
+				t.Error(diff)
+			}
+		}
+		if text(t, definition, append(client, "caBundle")...) != bundle {
+			t.Error("the object itself was changed")
+		}
+		for path, want := range map[string]bool{
+			"spec.conversion.webhook.clientConfig.caBundle": true, "webhooks[name=a].clientConfig.caBundle": true,
+			"spec.template.metadata.annotations[solutionctl.io/certificate]": true, "spec.replicas": false, "caBundles": false,
+		} {
+			if render.IsCertificate(path) != want {
+				t.Errorf("%s: %t", path, !want)
+			}
+		}
+	})
 	t.Run("rendered again", func(t *testing.T) {
 		s := s
 		s.Secrets = map[string]*unstructured.Unstructured{"serving": secret}

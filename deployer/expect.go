@@ -1,0 +1,121 @@
+package deployer
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/solutionctl/solutionctl/deployer/render"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// PlanChangedError is why nothing was done: it would be something else than what was seen before.
+type PlanChangedError struct {
+	Plan *schema.Operation // as it is now
+}
+
+func (e *PlanChangedError) Error() string {
+	return "the plan is no longer what it was when it was looked at; nothing was changed"
+}
+
+// settle returns what is told about the task, unless something else was expected.
+func (t *task) settle(o Options) (*schema.Operation, error) {
+	digest, err := t.digest(o)
+	if err != nil {
+		return nil, err
+	}
+	t.Digest = digest
+	if o.Expect == "" || o.Expect == digest {
+		return t.finish(), nil
+	}
+	t.Planned = true
+	return nil, report.Errorf(report.Conflict, "%w", &PlanChangedError{Plan: t.finish()}).
+		WithHint("look at what would be done now; to do that: --expect %s", digest)
+}
+
+// digest is the same for plans that would do the same, and for no others. Beside what a plan shows it is about the objects
+// themselves, of which a plan shows no more than the name when they are new, and about what the user has accepted. It does not
+// depend on the order in which a cluster tells what it has, nor on times and certificates, which are new in each plan.
+func (t *task) digest(o Options) (string, error) {
+	type release struct {
+		Namespace, Name, Version string
+		Settings                 map[string]string
+		Objects                  []string
+		Changes                  []string
+		Resumes                  bool
+	}
+	var plan struct {
+		Operation, Solution, Version, Environment string
+		Adopt, Force                              bool
+		Replace, Notices, Records, Rebuilt, Lost  []string
+		Releases                                  []release
+	}
+	head := &t.Operation
+	plan.Operation, plan.Solution, plan.Version, plan.Environment = head.Operation, head.Solution, head.Version, head.Environment
+	plan.Adopt, plan.Force = o.Adopt, o.Force
+	plan.Replace, plan.Notices = sorted(o.Replace), sorted(t.Notices)
+	plan.Records = changeLines(t.records)
+	for _, part := range t.rebuilt {
+		plan.Rebuilt = append(plan.Rebuilt, fmt.Sprintf("%s %s %s %q", part.Namespace, part.Solution, part.Version, changeLines(part.Changes)))
+	}
+	slices.Sort(plan.Rebuilt)
+	for _, scope := range t.exported {
+		plan.Lost = append(plan.Lost, scope.String())
+	}
+	slices.Sort(plan.Lost)
+	for _, p := range t.plans {
+		r := release{
+			Namespace: p.Release.Namespace, Name: p.Release.Name, Version: p.Release.Version, Settings: p.Release.Settings,
+			Changes: changeLines(p.Changes), Resumes: p.Resumes != nil,
+		}
+		for _, object := range p.Release.Objects {
+			text, err := json.Marshal(render.WithoutCertificates(object))
+			if err != nil {
+				return "", err
+			}
+			r.Objects = append(r.Objects, fmt.Sprintf("%x", sha256.Sum256(text)))
+		}
+		slices.Sort(r.Objects)
+		plan.Releases = append(plan.Releases, r)
+	}
+	slices.SortFunc(plan.Releases, func(a, b release) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	text, err := json.Marshal(plan)
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("sha256:%x", sha256.Sum256(text)), nil
+}
+
+// changeLines are changes in an order of their own. When a field was changed last is not part of it: others may write what they
+// own again and again.
+func changeLines(changes []schema.Change) []string {
+	var lines []string
+	for _, change := range changes {
+		line := fmt.Sprintf("%s %s %q %q", change.Action, change.Object.APIVersion, change.Object.String(), change.Note)
+		for _, field := range change.Fields {
+			from, to := field.From, field.To
+			if render.IsCertificate(field.Path) {
+				from, to = "", ""
+			}
+			line += fmt.Sprintf("\n%q %q %q %q", field.Path, field.Manager, from, to)
+		}
+		lines = append(lines, line)
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+// nothingExpected refuses an expectation of what has no single plan.
+func (o Options) nothingExpected(what string) error {
+	if o.Expect == "" {
+		return nil
+	}
+	return report.Errorf(report.Usage, "%s is not one plan that can be expected", what)
+}
+
+func sorted(texts []string) []string { return slices.Sorted(slices.Values(texts)) }
