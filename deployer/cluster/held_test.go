@@ -190,6 +190,14 @@ func TestKeep(t *testing.T) {
 			t.Errorf("what others hold was given back: %v, %s", err, leaseIn(s))
 		}
 	})
+	t.Run("somebody takes it, and it is given back before that is noticed", func(t *testing.T) {
+		t.Parallel()
+		s, l := take(t)
+		s.Put(t, heldBy("bob@host X"))
+		if err := l.Release(t.Context()); err != nil || leaseIn(s) != "bob@host 7 15s" {
+			t.Errorf("what others hold was given back: %v, %s", err, leaseIn(s))
+		}
+	})
 	t.Run("somebody deletes it", func(t *testing.T) {
 		t.Parallel()
 		s, l := take(t)

@@ -193,10 +193,29 @@ func TestSecondWriter(t *testing.T) {
 				return ""
 			}, "kubectl get namespace prod",
 		},
+		"what all namespaces of an environment are for": {
+			"/namespaces/first",
+			func(d *Documents) error {
+				text := "ours"
+				_, err := d.CreateEnvironment(t.Context(), CreateOptions{Name: "prod", Description: &text})
+				return err
+			},
+			func(t *testing.T, s *clustertest.Server, n int) {
+				t.Helper()
+				patch(t, s, "Namespace", "", "first", fmt.Sprint(n), "metadata", "annotations", "theirs")
+			},
+			func(s *clustertest.Server, n int) string {
+				a := s.Object("Namespace", "", "first").GetAnnotations()
+				if a["theirs"] != fmt.Sprint(n) || a[DescriptionAnnotation] != "ours" {
+					return fmt.Sprint(a)
+				}
+				return ""
+			}, "kubectl get namespace first",
+		},
 	} {
 		for _, times := range []int{3, attempts + 1} {
 			s, d := documents(t, solutionsNamespace, "{apiVersion: v1, kind: ConfigMap, metadata: {name: metalk8s-solutions, namespace: metalk8s-solutions}}",
-				namespaceOf("prod", "prod"), asks("prod", "web: '0'"))
+				namespaceOf("prod", "prod"), asks("prod", "web: '0'"), namespaceOf("prod", "first"))
 			n := 0
 			s.Answer = func(_ http.ResponseWriter, r *http.Request) bool {
 				if r.Method == http.MethodPut && strings.HasSuffix(r.URL.Path, test.object) && n < times {
@@ -442,6 +461,15 @@ func TestDeleteEnvironment(t *testing.T) {
 		}
 		if err := d.AwaitGone(ctx, selected[0].object, DeleteOptions{}); err != nil || s.Object("Namespace", "", "a") != nil {
 			t.Errorf("it is held no longer: %v", err)
+		}
+	})
+	t.Run("its document is held", func(t *testing.T) {
+		s, d, _ := start(t, strings.Replace(held, "name: held", "name: metalk8s-environment", 1))
+		if err := d.Cluster.Delete(ctx, s.Object("Namespace", "", "a"), cluster.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := d.CreateEnvironment(ctx, CreateOptions{Name: "shop", Namespace: "a"}); report.CodeOf(err) != report.Conflict {
+			t.Errorf("what goes is said to be there: %v", err)
 		}
 	})
 	t.Run("nobody waits", func(t *testing.T) {

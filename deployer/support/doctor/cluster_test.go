@@ -1,0 +1,322 @@
+package doctor_test
+
+import (
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	authorization "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	kube "k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/cluster/clustertest"
+	"github.com/solutionctl/solutionctl/deployer/deployertest"
+	"github.com/solutionctl/solutionctl/deployer/host/store"
+	"github.com/solutionctl/solutionctl/deployer/support/doctor"
+	"github.com/solutionctl/solutionctl/schema"
+)
+
+// patient is a cluster in memory, and the host from which it is examined.
+type patient struct {
+	*deployertest.Bed
+	root string
+	now  func() time.Time
+}
+
+// examine returns what the doctor says, a line for each check with its hint.
+func (p *patient) examine() []string {
+	p.Helper()
+	s, err := store.Open(filepath.Join(p.root, "store"))
+	if err != nil {
+		p.Fatal(err)
+	}
+	d := doctor.Examine(p.Context(), doctor.Options{
+		Store: s, Configuration: &store.Configuration{Path: filepath.Join(p.root, "solutions.yaml")}, Root: p.root, Node: "here", Deployer: p.Deployer, Now: p.now,
+	})
+	data, err := json.Marshal(d)
+	if err == nil {
+		err = schema.ValidateOutput("diagnosis", data)
+	}
+	if err != nil {
+		p.Error(err)
+	}
+	var lines []string
+	problems, warnings := 0, 0
+	for _, c := range d.Checks {
+		lines = append(lines, fmt.Sprintf("%s %s %s: %s → %s", c.Result, c.Area, c.Name, c.Message, c.Hint))
+		problems += map[bool]int{true: 1}[c.Result == schema.CheckProblem]
+		warnings += map[bool]int{true: 1}[c.Result == schema.CheckWarning]
+	}
+	if d.Problems != problems || d.Warnings != warnings {
+		p.Errorf("%d problems and %d warnings were counted in %q", d.Problems, d.Warnings, lines)
+	}
+	return lines
+}
+
+// finds expects one line for each of these, in which all words stand that are apart by " … ".
+func (p *patient) finds(want ...string) {
+	p.Helper()
+	lines := p.examine()
+	for _, line := range want {
+		words := strings.Split(line, " … ")
+		if !slices.ContainsFunc(lines, func(l string) bool {
+			return strings.HasPrefix(l, words[0]) && !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(l, w) })
+		}) {
+			p.Errorf("nothing like %q in:\n%s", line, strings.Join(lines, "\n"))
+		}
+	}
+}
+
+// answer lets requests for a path be answered by the test.
+func (p *patient) answer(path string, handle http.HandlerFunc) {
+	p.Server.Answer = func(w http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Path != path {
+			return false
+		}
+		handle(w, r)
+		return true
+	}
+}
+
+func isVersion(version string) func(*patient) {
+	return func(p *patient) {
+		p.answer("/version", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintf(w, `{"gitVersion":%q}`, version) })
+	}
+}
+
+func puts(document string) func(*patient) {
+	return func(p *patient) { p.Server.Put(p, document) }
+}
+
+// heldUntil is a lock that jane took an hour before.
+func heldUntil(renewed time.Time) string {
+	return fmt.Sprintf("{apiVersion: v1, kind: Namespace, metadata: {name: solutionctl-system}}\n---\n{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {name: env-site, namespace: solutionctl-system}, "+
+		"spec: {holderIdentity: jane@there x, leaseDurationSeconds: 15, acquireTime: '2026-01-02T03:04:05.000000Z', renewTime: %q}}", renewed.UTC().Format("2006-01-02T15:04:05.000000Z"))
+}
+
+// TestCluster examines a cluster in which all is well, and in which one thing is not.
+func TestCluster(t *testing.T) {
+	for name, test := range map[string]struct {
+		harm func(*patient)
+		want []string
+	}{
+		"all is well": {func(p *patient) { p.Added("shop", "1.0.0", deployertest.Content{}) }, []string{
+			"ok cluster connection: … answers as user jane@example.com", "ok cluster version: Kubernetes v1.36.3", "ok cluster latency", "ok cluster clock",
+			"ok cluster apis", "ok cluster webhooks", "ok cluster conversions", "ok cluster leaving",
+			"ok rights look", "ok rights import", "ok rights activate", "ok rights environments", "ok rights deploy",
+			"ok records locks: nobody is at work", "ok records documents", "ok records pending", "ok records records", "ok records deployments: 2 of 2 deployments well",
+			"skipped node registry: this host is no node",
+		}},
+		"nothing was imported": {func(*patient) {}, []string{"skipped registry endpoints: the cluster knows no registry yet", "ok records records"}},
+
+		"the server does not answer": {
+			func(p *patient) {
+				p.answer("/version", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
+			},
+			[]string{"problem cluster connection: API server"},
+		},
+		"an old Kubernetes":     {isVersion("v1.29.4"), []string{"problem cluster version: Kubernetes v1.29.4 is older than 1.30 → upgrade the cluster"}},
+		"the oldest Kubernetes": {isVersion("v1.30.0"), []string{"ok cluster version: Kubernetes v1.30.0"}},
+		"a new Kubernetes":      {isVersion("v1.37.0-alpha.1"), []string{"warning cluster version: Kubernetes v1.37.0-alpha.1 is newer"}},
+		"one of a distribution": {isVersion("v1.33.1+k3s1"), []string{"ok cluster version: Kubernetes v1.33.1+k3s1"}},
+		"clocks are apart": {
+			func(p *patient) {
+				p.now = func() time.Time { return time.Now().Add(time.Hour) }
+				c, err := cluster.Connect(cluster.Options{Kubeconfig: p.Server.Kubeconfig(p), Now: p.now, Retry: -1})
+				if err != nil {
+					p.Fatal(err)
+				}
+				p.Deployer = deployer.New(deployer.Config{Cluster: c, Now: p.now, Version: "1.0.0"})
+			},
+			[]string{"warning cluster clock: the clocks of this host and of the API server are … apart → synchronize both"},
+		},
+
+		"the server of an API is gone": {
+			puts("{apiVersion: apiregistration.k8s.io/v1, kind: APIService, metadata: {name: v1.metrics.example.com}, spec: {service: {name: metrics, namespace: site}}, " +
+				"status: {conditions: [{type: Available, status: 'False', reason: MissingEndpoints, message: no endpoints for metrics}]}}"),
+			[]string{"problem cluster apis: APIService v1.metrics.example.com does not work … no endpoints for metrics … kubectl delete apiservice v1.metrics.example.com"},
+		},
+		"the Service of a webhook is gone": {
+			puts("{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: guard}, webhooks: [{name: guard.example.com, failurePolicy: Fail, " +
+				"clientConfig: {service: {namespace: site, name: guard}}, rules: [{operations: [CREATE], apiGroups: [batch], resources: [jobs], apiVersions: [v1]}]}]}"),
+			[]string{"problem cluster webhooks: ValidatingWebhookConfiguration guard asks webhook guard.example.com, which does not answer: Service site/guard does not exist → … kubectl delete validatingwebhookconfiguration guard"},
+		},
+		"a webhook that need not be asked": {
+			puts("{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: guard}, webhooks: [{name: guard.example.com, failurePolicy: Ignore, " +
+				"clientConfig: {service: {namespace: site, name: guard}}, rules: [{operations: [CREATE], apiGroups: [batch], resources: [jobs], apiVersions: [v1]}]}]}"),
+			[]string{"ok cluster webhooks"},
+		},
+		"who converts custom resources is gone": {
+			puts("{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: pizzas.example.com}, spec: {group: example.com, scope: Namespaced, " +
+				"names: {kind: Pizza, plural: pizzas}, versions: [{name: v1, served: true, storage: true}], " +
+				"conversion: {strategy: Webhook, webhook: {clientConfig: {service: {namespace: site, name: oven}}}}}}"),
+			[]string{"problem cluster conversions: CustomResourceDefinition pizzas.example.com converts its objects by a webhook that does not answer … Service site/oven does not exist → … kubectl patch crd pizzas.example.com"},
+		},
+		"a namespace does not go": {
+			func(p *patient) {
+				p.Server.Put(p, "{apiVersion: v1, kind: ConfigMap, metadata: {name: held, namespace: site, finalizers: [example.com/hold]}}")
+				p.Deleted("Namespace", "", "site")
+			},
+			[]string{"warning cluster leaving: Namespace site is being deleted since … 'solutionctl deploy env delete site' waits for it"},
+		},
+		"a definition does not go": {
+			func(p *patient) {
+				p.Server.Put(p, "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: pizzas.example.com, finalizers: [example.com/hold]}, spec: {group: example.com, "+
+					"scope: Namespaced, names: {kind: Pizza, plural: pizzas}, versions: [{name: v1, served: true, storage: true}]}}")
+				p.Deleted("CustomResourceDefinition", "", "pizzas.example.com")
+			},
+			[]string{"warning cluster leaving: CustomResourceDefinition pizzas.example.com is being deleted since"},
+		},
+
+		"few rights": {
+			func(p *patient) {
+				p.Server.May = func(a authorization.ResourceAttributes) bool { return a.Verb == "get" || a.Verb == "list" }
+			},
+			[]string{"ok rights look", "warning rights import: you may not run all of import and unimport → what is missing … coordination.k8s.io", "warning rights deploy: … in namespace site"},
+		},
+		"no right to look": {
+			func(p *patient) {
+				p.Server.Answer = func(w http.ResponseWriter, r *http.Request) bool {
+					if r.Method != http.MethodGet || strings.Count(r.URL.Path, "/") < 3 {
+						return false
+					}
+					clustertest.Fail(w, apierrors.NewForbidden(kube.GroupResource{Resource: "things"}, "", errors.New(`User "guest" cannot list resource "things" in API group ""`)))
+					return true
+				}
+			},
+			[]string{"ok cluster connection", "skipped cluster apis", "skipped cluster leaving", "skipped records locks", "skipped records documents", "skipped registry endpoints"},
+		},
+
+		"somebody is at work":                 {puts(heldUntil(time.Now().Add(time.Minute))), []string{"warning records locks: jane@there is at work since 2026-01-02T03:04:05Z (lock env-site) → wait"}},
+		"somebody was at work, and is dead":   {puts(heldUntil(time.Now().Add(-time.Hour))), []string{"warning records locks: jane@there took lock env-site at 2026-01-02T03:04:05Z, and gives no sign of life since … the next command takes it over"}},
+		"somebody wrote what nobody can read": {puts("{apiVersion: v1, kind: Namespace, metadata: {name: metalk8s-solutions}}\n---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: metalk8s-solutions, namespace: metalk8s-solutions}, data: {shop: nonsense}}"), []string{"warning records documents: ConfigMap metalk8s-solutions/metalk8s-solutions, key shop"}},
+		"something was begun, and does not work": {
+			func(p *patient) {
+				p.Activated("shop", "1.0.0", deployertest.Content{})
+				p.Server.Stall("Deployment")
+				if _, err := p.Add(p.Context(), deployer.AddOptions{Options: deployer.Options{Timeout: time.Millisecond}, Environment: "site", Solution: "shop", Version: "1.0.0"}); err == nil {
+					p.Fatal("it is ready all the same")
+				}
+			},
+			[]string{"warning records pending: add of shop 1.0.0 in namespace site was begun by jane@example.com at … 'solutionctl deploy resume' finishes it", "warning records deployments: 1 of 2 deployments not well → solutionctl deploy status"},
+		},
+		"a record is damaged": {
+			func(p *patient) {
+				p.Added("shop", "1.0.0", deployertest.Content{})
+				for _, name := range p.Server.Names("Secret") {
+					if namespace, short, _ := strings.Cut(name, "/"); strings.HasPrefix(short, "state.") {
+						p.Server.Put(p, "{apiVersion: v1, kind: Secret, metadata: {name: "+short+", namespace: "+namespace+", labels: {solutionctl.io/stores: state}}, data: {state.json.gz: AAAA}}")
+					}
+				}
+			},
+			[]string{"problem records records: record of site/shop: it cannot be read … solutionctl deploy repair site shop --records"},
+		},
+		"what was imported is damaged": {
+			func(p *patient) {
+				p.Imported("shop", "1.0.0", deployertest.Content{})
+				for _, name := range p.Server.Names("Secret") {
+					if namespace, short, _ := strings.Cut(name, "/"); strings.HasPrefix(short, "content.") {
+						p.Deleted("Secret", namespace, short)
+					}
+				}
+			},
+			[]string{"problem records records: … shop-1.0.0"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := &patient{Bed: deployertest.New(t), root: t.TempDir(), now: time.Now}
+			test.harm(p)
+			p.finds(test.want...)
+		})
+	}
+}
+
+// secure is a server that says nothing of those who do not believe it.
+func secure(t *testing.T, handle http.HandlerFunc) *httptest.Server {
+	t.Helper()
+	server := httptest.NewUnstartedServer(handle)
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	return server
+}
+
+// TestRegistry asks endpoints of the registry as nodes do.
+func TestRegistry(t *testing.T) {
+	p := &patient{Bed: deployertest.New(t), root: t.TempDir(), now: time.Now}
+	none := p.Record("shop", "1.0.0", deployertest.Content{})
+	none.Registry.Endpoints = []string{}
+	if _, err := p.RecordImport(t.Context(), none); err != nil {
+		t.Fatal(err)
+	}
+	p.finds("problem registry endpoints: the cluster does not know where nodes find images → … solutionctl deploy registry add https://HOST:5000")
+
+	has := false
+	serve := func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/v2/" && (!has || !strings.HasPrefix(r.URL.Path, "/v2/shop-1.0.0/shop-operator/manifests/sha256:")) {
+			http.NotFound(w, r)
+		}
+	}
+	server := secure(t, serve)
+	other := secure(t, http.NotFound)
+	named := strings.Replace(server.URL, "127.0.0.1", "localhost", 1)
+	_, err := p.AddEndpoints(t.Context(), deployer.EndpointOptions{More: schema.ClusterRegistry{
+		Mode: schema.RegistryOwn, Host: schema.RegistryHostOwn, Endpoints: []string{"https://127.0.0.1:9", server.URL, other.URL, named},
+		CA: string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})),
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.finds(
+		"problem registry endpoints: https://127.0.0.1:9 does not answer … solutionctl deploy registry remove https://127.0.0.1:9",
+		"problem registry endpoints: "+server.URL+" does not serve shop-1.0.0 → import the archives on that host, too",
+		"problem registry endpoints: "+other.URL+" does not answer: it answers 404 not found: it is no registry",
+		"problem registry endpoints: "+named+" has a certificate for other names and addresses: nodes refuse it → … --tls-name localhost",
+		"ok registry certificate: the certificate of "+server.URL+" is valid until",
+	)
+	has = true
+	p.finds("ok registry endpoints: " + server.URL + " serves all 1 imported versions")
+	p.now = func() time.Time { return server.Certificate().NotAfter.Add(-time.Hour) }
+	p.finds("warning registry certificate: the certificate of " + server.URL + " expires on … restart 'solutionctl deploy serve' there")
+
+	if err := os.MkdirAll(filepath.Join(p.root, "etc/containerd"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(p.root, "etc/containerd/config.toml"), []byte("version = 2\n[plugins.\"io.containerd.grpc.v1.cri\".registry]\nconfig_path = \"/etc/containerd/certs.d\"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.finds("problem node registry: containerd is not told where the registry is: … → solutionctl deploy node config")
+}
+
+// TestUntrustedRegistry: somebody answers whom nodes would not believe.
+func TestUntrustedRegistry(t *testing.T) {
+	p := &patient{Bed: deployertest.New(t), root: t.TempDir(), now: time.Now}
+	server := secure(t, http.NotFound)
+	record := p.Record("shop", "1.0.0", deployertest.Content{})
+	record.Registry.Endpoints, record.Registry.CA = []string{server.URL}, certificate(t, time.Now().Add(365*24*time.Hour))
+	if _, err := p.RecordImport(t.Context(), record); err != nil {
+		t.Fatal(err)
+	}
+	p.finds("problem registry endpoints: " + server.URL + " has a certificate that no authority of the registry has signed: nodes refuse it → … solutionctl deploy registry add " + server.URL + " --replace")
+
+	m := &patient{Bed: deployertest.New(t), root: t.TempDir(), now: time.Now}
+	record = m.Record("shop", "1.0.0", deployertest.Content{})
+	record.Registry = &schema.ClusterRegistry{Mode: schema.RegistryMetalK8s, Host: "metalk8s-registry-from-config.invalid", Endpoints: []string{}}
+	if _, err := m.RecordImport(t.Context(), record); err != nil {
+		t.Fatal(err)
+	}
+	m.finds("skipped registry endpoints: MetalK8s' nginx serves the images")
+}
