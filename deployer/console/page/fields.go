@@ -38,7 +38,7 @@ func (c *AppEdit) Advanced() []control { return c.pick(false) }
 func (c *AppEdit) pick(basic bool) []control {
 	var some []control
 	for _, f := range c.Controls() {
-		if (f.Required || f.Value != "" || f.FieldValue.Problem != "" || len(c.Form.Fields) <= 8) == basic {
+		if (f.Required || f.Value != "" || f.Problem != "" || len(c.Form.Fields) <= 8) == basic {
 			some = append(some, f)
 		}
 	}

@@ -138,7 +138,7 @@ type search struct{ Label, Query, Table string }
 // matches reports whether every word of a query is somewhere in the texts.
 func matches(query string, texts ...string) bool {
 	all := strings.ToLower(strings.Join(texts, "\n"))
-	for _, word := range strings.Fields(strings.ToLower(query)) {
+	for word := range strings.FieldsSeq(strings.ToLower(query)) {
 		if !strings.Contains(all, word) {
 			return false
 		}

@@ -17,8 +17,6 @@ var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
 func ago(d time.Duration) time.Time { return noon.Add(-d) }
 
-func later(t time.Time) *time.Time { return &t }
-
 // samples are a page of each kind, each text of which passes through say: a golden page says it as it is, the corpus of
 // hostile strings says something else.
 func samples(say func(string) string) map[string]page.View {
@@ -89,7 +87,7 @@ func samples(say func(string) string) map[string]page.View {
 		Running: []page.Running{sampleRun(say, nil)},
 		Pending: []schema.ResumedOperation{samplePending(say)},
 		Locks:   []page.Lock{{What: say("shop in production"), Holder: say("joe@admin-1"), Since: ago(2 * time.Minute)}},
-		Recent:  []page.Running{sampleRun(say, later(ago(time.Hour)))},
+		Recent:  []page.Running{sampleRun(say, new(ago(time.Hour)))},
 		Resume:  &page.Action{Label: "Resume", URL: "/operations/resume", Post: true, Weight: page.WeightPrimary},
 	})
 	add("progress", page.SectionOperations, sampleProgress(say), trail("Operations", "/operations"), func(f *page.Frame) { f.Feed = "/operations/7/events" })
@@ -202,9 +200,9 @@ func sampleSearch(say func(string) string) *schema.SearchResult {
 func sampleSolution(say func(string) string) *page.Solution {
 	status := sampleStatus(say, 0).Solutions[0]
 	status.Versions = []schema.ImportedVersion{
-		{Version: say("1.8.3"), ImportedAt: later(ago(900 * time.Hour)), ImportedBy: say("joe@bootstrap-1")},
-		{Version: say("1.9.0"), ImportedAt: later(ago(300 * time.Hour)), ImportedBy: say("joe@bootstrap-1")},
-		{Version: say("1.10.0"), Active: true, ImportedAt: later(ago(30 * time.Hour)), ImportedBy: say("jane@bootstrap-1")},
+		{Version: say("1.8.3"), ImportedAt: new(ago(900 * time.Hour)), ImportedBy: say("joe@bootstrap-1")},
+		{Version: say("1.9.0"), ImportedAt: new(ago(300 * time.Hour)), ImportedBy: say("joe@bootstrap-1")},
+		{Version: say("1.10.0"), Active: true, ImportedAt: new(ago(30 * time.Hour)), ImportedBy: say("jane@bootstrap-1")},
 	}
 	denied := &page.Denial{Reason: say("You may not import or unimport archives."), Rule: say("- apiGroups: [archives.solutionctl.io]\n  resources: [archives]\n  verbs: [unimport]")}
 	return &page.Solution{
@@ -244,7 +242,7 @@ func sampleExamination(say func(string) string) *page.Examination {
 		Verdict: &sign.Verdict{
 			Verified: true, Archive: sign.ArchiveInfo{Path: say("/x"), Size: 5 << 30, SHA256: strings.Repeat("0123abcd", 8)},
 			Policy:     sign.PolicyInfo{File: say("/etc/solutionctl/trust/policy.yaml"), Rule: &rule},
-			Signatures: []sign.Signature{{File: say("shop-1.11.0.iso.sigstore.json"), Status: sign.Accepted, KeyName: say("acme-release"), SignedAt: later(ago(50 * time.Hour))}},
+			Signatures: []sign.Signature{{File: say("shop-1.11.0.iso.sigstore.json"), Status: sign.Accepted, KeyName: say("acme-release"), SignedAt: new(ago(50 * time.Hour))}},
 			Checks: []sign.Check{
 				{Name: "signature", Result: sign.Passed, Detail: say("1 of 1 signers")},
 				{Name: "revocation", Result: sign.Passed},
@@ -266,7 +264,7 @@ func sampleEnvironment(say func(string) string) *page.Environment {
 	status := sampleStatus(say, 2).Environments[1]
 	status.Namespaces[0].Deployments[0].Drift = []schema.Change{{
 		Action: schema.ActionUpdate, Object: schema.ObjectRef{APIVersion: "v1", Kind: "ConfigMap", Namespace: say("staging"), Name: say("shop")},
-		Fields: []schema.FieldChange{{Path: say("data.level"), From: strconv.Quote(say("debug")), To: `"info"`, Manager: say("kubectl-edit"), Since: later(ago(20 * time.Hour))}},
+		Fields: []schema.FieldChange{{Path: say("data.level"), From: strconv.Quote(say("debug")), To: `"info"`, Manager: say("kubectl-edit"), Since: new(ago(20 * time.Hour))}},
 	}}
 	e := &page.Environment{
 		Status: status, Deployments: map[page.Deployment][]page.Action{},
@@ -312,7 +310,7 @@ func samplePlan(say func(string) string) *page.Plan {
 				definition,
 				{Action: schema.ActionUpdate, Object: schema.ObjectRef{Kind: "Deployment", Namespace: say("shop-system"), Name: say("shop-webhook")}, Fields: []schema.FieldChange{
 					{Path: "spec.template.spec.containers[name=webhook].image", From: `"registry.solutionctl.invalid/shop-1.9.0/webhook:1.9.0"`, To: `"registry.solutionctl.invalid/shop-1.10.0/webhook:1.10.0"`},
-					{Path: "spec.replicas", From: "1", To: "2", Manager: say("kubectl-edit"), Since: later(ago(20 * time.Hour))},
+					{Path: "spec.replicas", From: "1", To: "2", Manager: say("kubectl-edit"), Since: new(ago(20 * time.Hour))},
 				}},
 				{Action: schema.ActionCreate, Object: schema.ObjectRef{Kind: "ConfigMap", Namespace: say("shop-system"), Name: say("shop-dashboards")}},
 				{Action: schema.ActionReplace, Object: schema.ObjectRef{Kind: "Job", Namespace: say("shop-system"), Name: say("shop-migrate")}, Note: say("its template cannot be changed")},

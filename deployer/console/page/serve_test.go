@@ -62,11 +62,12 @@ func serveSamples(t *testing.T, mux *http.ServeMux, scheme string) {
 	var fetched atomic.Int64
 	mux.HandleFunc("GET /"+scheme+"/live", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Security-Policy", page.ContentSecurityPolicy)
-		v := page.View{Frame: all["progress"].Frame, Content: sampleProgress(honest)}
+		content := sampleProgress(honest)
+		v := page.View{Frame: all["progress"].Frame, Content: content}
 		v.Feed = "/live/events"
 		if fetched.Add(1)%2 == 0 {
-			v.Content.(*page.Progress).Running = sampleRun(honest, later(noon))
-			v.Content.(*page.Progress).Problem = page.ProblemOf(report.Errorf(report.Timeout, "it was not ready in time"))
+			content.Running = sampleRun(honest, new(noon))
+			content.Problem = page.ProblemOf(report.Errorf(report.Timeout, "it was not ready in time"))
 		}
 		if err := p.Render(w, v); err != nil {
 			t.Error(err)
@@ -83,7 +84,7 @@ func serveSamples(t *testing.T, mux *http.ServeMux, scheme string) {
 			}
 		}
 		fmt.Fprintf(w, "event: step\ndata: %s\n\n", p.Step(report.Event{Step: "wait", Name: "<b>new</b>", State: report.Failed, Note: "too late"}))
-		fmt.Fprint(w, "event: end\ndata:\n\n")
+		fmt.Fprintf(w, "event: end\ndata:\n\n")
 	})
 	mux.HandleFunc("GET /"+scheme+"/{name}", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Security-Policy", page.ContentSecurityPolicy)
