@@ -54,7 +54,7 @@ func (c *Console) showLogin(w http.ResponseWriter, r *http.Request, status int, 
 	if c.Links {
 		content.Local = page.Text("login.link")
 	}
-	c.render(w, status, page.View{Frame: page.Frame{Version: c.Version, Now: c.Now(), Problem: problem}, Content: content})
+	c.render(w, r, status, page.View{Frame: page.Frame{Version: c.Version, Now: c.Now(), Problem: problem}, Content: content})
 }
 
 // start lets in who has a link.

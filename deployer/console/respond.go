@@ -1,7 +1,6 @@
 package console
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -118,20 +117,15 @@ func (c *Console) answer(w http.ResponseWriter, v *visit, a *answer) {
 		c.writeJSON(w, status, a.document)
 		return
 	}
-	c.render(w, status, page.View{Frame: v.frame, Content: a.content})
+	c.render(w, v.Request, status, page.View{Frame: v.frame, Content: a.content})
 }
 
 // render writes a page. One that cannot be rendered is a mistake of the program, and nothing of it is shown.
-func (c *Console) render(w http.ResponseWriter, status int, v page.View) {
-	var b bytes.Buffer
-	if err := c.pages.Render(&b, v); err != nil {
+func (c *Console) render(w http.ResponseWriter, r *http.Request, status int, v page.View) {
+	if err := c.pages.Respond(w, r, status, v); err != nil {
 		c.Sink.Emit(report.Event{Step: "render a page", State: report.Failed, Note: err.Error()})
 		http.Error(w, "this page cannot be shown; the console has written why", http.StatusInternalServerError)
-		return
 	}
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	w.WriteHeader(status)
-	_, _ = b.WriteTo(w) // the browser has gone
 }
 
 // wantsJSON tells whether a program asks, rather than a browser for a person.

@@ -105,6 +105,30 @@ func TestStatic(t *testing.T) {
 	}
 }
 
+func TestRespond(t *testing.T) {
+	p := newPages(t, "")
+	v := page.View{Content: &page.Overview{Status: sampleStatus(honest, 200)}}
+	for _, test := range []struct {
+		accept, encoding string
+		most             int
+	}{{"", "", 400 << 10}, {"gzip", "gzip", 24 << 10}} {
+		w := httptest.NewRecorder()
+		r := httptest.NewRequest(http.MethodGet, "/", http.NoBody)
+		r.Header.Set("Accept-Encoding", test.accept)
+		if err := p.Respond(w, r, http.StatusAccepted, v); err != nil {
+			t.Fatal(err)
+		}
+		if h := w.Header(); w.Code != http.StatusAccepted || h.Get("Content-Encoding") != test.encoding || h.Get("Vary") != "Accept-Encoding" || w.Body.Len() > test.most {
+			t.Errorf("status %d, %d bytes, %v", w.Code, w.Body.Len(), h)
+		}
+	}
+	w := httptest.NewRecorder()
+	broken := page.View{Content: &page.Failure{Problem: page.Problem{Remedies: []page.Action{{URL: "https://evil.example"}}}}}
+	if err := p.Respond(w, httptest.NewRequest(http.MethodGet, "/", http.NoBody), http.StatusOK, broken); err == nil || w.Body.Len() > 0 {
+		t.Errorf("%v, %d bytes", err, w.Body.Len())
+	}
+}
+
 // TestScriptHasNoWayFromTextToCode keeps what the policy would refuse out of the source.
 func TestScriptHasNoWayFromTextToCode(t *testing.T) {
 	if found := regexp.MustCompile(`innerHTML|outerHTML|insertAdjacentHTML|DOMParser|document\.write|\beval\b|Function\(|createPolicy|setHTML|localStorage|sessionStorage|document\.cookie|https?:`).FindString(source(t, "static/console.js")); found != "" {
