@@ -15,22 +15,16 @@ import (
 // verbFlags are the flags of commands that deploy.
 type verbFlags struct {
 	*clusterFlags
-	dryRun     bool
-	adopt      bool
-	force      bool
-	wait       bool
-	noWait     bool
-	exitStatus bool
-	replace    []string
-	expect     string
+	common           deployer.Options
+	wait, exitStatus bool
 }
 
 // addRun adds the flags that say whether a verb is carried out, and whether to wait for what comes of it.
 func (f *verbFlags) addRun(cmd *cobra.Command, dryRun, wait string) {
 	flags := cmd.Flags()
-	flags.BoolVar(&f.dryRun, "dry-run", false, dryRun)
+	flags.BoolVar(&f.common.DryRun, "dry-run", false, dryRun)
 	flags.BoolVar(&f.wait, "wait", true, wait)
-	flags.BoolVar(&f.noWait, "no-wait", false, "the same as --wait=false")
+	flags.BoolVar(&f.common.NoWait, "no-wait", false, "the same as --wait=false")
 }
 
 func (f *verbFlags) addExitStatus(cmd *cobra.Command) {
@@ -39,14 +33,13 @@ func (f *verbFlags) addExitStatus(cmd *cobra.Command) {
 
 // addExpect adds the flag of a command that carries out a plan that somebody has seen.
 func (f *verbFlags) addExpect(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.expect, "expect", "", "do nothing unless the plan has this `DIGEST`, which the plan that you have seen ends with")
+	cmd.Flags().StringVar(&f.common.Expect, "expect", "", "do nothing unless the plan has this `DIGEST`, which the plan that you have seen ends with")
 }
 
 func (f *verbFlags) options() deployer.Options {
-	return deployer.Options{
-		DryRun: f.dryRun, Adopt: f.adopt, Force: f.force, NoWait: f.noWait || !f.wait, Timeout: f.timeout, Replace: f.replace,
-		Expect: f.expect,
-	}
+	o := f.common
+	o.NoWait, o.Timeout = o.NoWait || !f.wait, f.timeout
+	return o
 }
 
 // verb is a command that deploys and its twin below "plan", which never changes anything: one of change and plan makes it one.
@@ -69,8 +62,8 @@ func (a *app) newVerb(cmd *cobra.Command) *verb {
 func newVerb(cmd *cobra.Command, cluster *clusterFlags) *verb {
 	v := &verb{verbFlags: verbFlags{clusterFlags: cluster}, cmd: cmd}
 	flags := cmd.Flags()
-	flags.BoolVar(&v.adopt, "adopt", false, "take over objects that exist already and that somebody else made")
-	flags.BoolVar(&v.force, "force-conflicts", false, "take over fields that belong to somebody else")
+	flags.BoolVar(&v.common.Adopt, "adopt", false, "take over objects that exist already and that somebody else made")
+	flags.BoolVar(&v.common.Force, "force-conflicts", false, "take over fields that belong to somebody else")
 	v.addExitStatus(cmd)
 	return v
 }
@@ -84,13 +77,13 @@ func (v *verb) change() *cobra.Command {
 }
 
 func (v *verb) plan() *cobra.Command {
-	v.dryRun = true
+	v.common.DryRun = true
 	return v.cmd
 }
 
 // addReplace adds the flag of commands that apply objects.
 func (v *verb) addReplace() {
-	v.cmd.Flags().StringSliceVar(&v.replace, "replace", nil,
+	v.cmd.Flags().StringSliceVar(&v.common.Replace, "replace", nil,
 		"delete this `KIND/NAME` and make it anew if it cannot be changed in place, or run this Job again (may be repeated)")
 }
 
