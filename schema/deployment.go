@@ -136,8 +136,39 @@ type Change struct {
 	Action Action        `json:"action"`
 	Object ObjectRef     `json:"object"`
 	Fields []FieldChange `json:"fields,omitempty"`
+	// Definition is what a change of a CustomResourceDefinition means to those who use its custom resources, the gravest first;
+	// the fields have it as raw schemas.
+	Definition []DefinitionChange `json:"definition,omitempty"`
 	// Note is a remark for a person.
 	Note string `json:"note,omitempty"`
+}
+
+// DefinitionChange is one difference between two versions of a CustomResourceDefinition.
+type DefinitionChange struct {
+	// Kind is such as field-added, field-removed, type, version-added.
+	Kind string `json:"kind"`
+	// Severity is lossy when stored data is dropped, breaking when objects or clients that worked are refused, else safe.
+	Severity string `json:"severity" schema:"enum=lossy|breaking|safe"`
+	// Version is that of the API, "v1 -> v2" where objects that are stored in one are read in another; empty for all of them.
+	Version string `json:"version,omitempty"`
+	// Path leads to a field of the custom resources, as spec.ports[*].name; empty for the definition itself.
+	Path    string `json:"path,omitempty"`
+	Message string `json:"message"`
+}
+
+// String is the change in one line.
+func (c DefinitionChange) String() string {
+	text := c.Message
+	if c.Path != "" {
+		text = c.Path + ": " + text
+	}
+	if c.Version != "" {
+		text = c.Version + ": " + text
+	}
+	if c.Severity != "safe" {
+		text += " (" + c.Severity + ")"
+	}
+	return text
 }
 
 // FieldChange is one field that gets another value. Values are JSON; those of Secrets are hidden.

@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"math"
+	"strings"
 	"time"
 
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
@@ -54,10 +56,35 @@ func printChanges(w *console.Stream, changes []schema.Change) {
 			text += " (" + change.Note + ")"
 		}
 		fmt.Fprintf(w, "  %s %s\n", w.Paint(mark.style, mark.mark), console.Clean(text))
-		for _, field := range change.Fields {
-			fmt.Fprintf(w, "      %s\n", console.Clean(fieldText(field)))
+		lines := changeLines(&change)
+		for _, line := range lines[:min(len(lines), maxLines)] {
+			fmt.Fprintf(w, "      %s\n", console.Clean(line))
+		}
+		if more := len(lines) - maxLines; more > 0 {
+			fmt.Fprintf(w, "      and %d more\n", more)
 		}
 	}
+}
+
+// maxLines are shown of what changes in one object.
+const maxLines = 40
+
+// changeLines tell what changes in an object: of a definition, what that means to its custom resources in place of its schemas.
+func changeLines(change *schema.Change) []string {
+	var lines []string
+	for _, c := range change.Definition {
+		lines = append(lines, c.String())
+	}
+	for _, field := range change.Fields {
+		if len(change.Definition) > 0 && strings.HasPrefix(field.Path, "spec.versions") {
+			continue
+		}
+		leaves, _ := field.Leaves(math.MaxInt)
+		for _, leaf := range leaves {
+			lines = append(lines, fieldText(leaf))
+		}
+	}
+	return lines
 }
 
 func fieldText(f schema.FieldChange) string {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/lint/crd"
 	"github.com/solutionctl/solutionctl/schema"
 )
 
@@ -39,6 +40,24 @@ func withoutBookkeeping(object *unstructured.Unstructured) map[string]any {
 		content["metadata"] = metadata
 	}
 	return content
+}
+
+// definitionChanges returns what a change of a CustomResourceDefinition means to those who use it; nothing for other objects.
+func definitionChanges(before, after *unstructured.Unstructured) []schema.DefinitionChange {
+	if before.GroupVersionKind() != cluster.DefinitionKind {
+		return nil
+	}
+	previous, next := crd.FromObject(before.Object), crd.FromObject(after.Object)
+	if previous == nil || next == nil {
+		return nil
+	}
+	var changes []schema.DefinitionChange
+	for _, c := range crd.Compare(previous, next) {
+		changes = append(changes, schema.DefinitionChange{
+			Kind: string(c.Kind), Severity: string(c.Severity), Version: c.Version, Path: c.Path, Message: c.Message,
+		})
+	}
+	return changes
 }
 
 type differ struct {
@@ -90,7 +109,7 @@ func (d *differ) compareMaps(at []place, before, after map[string]any) {
 
 // compareLists matches elements by the field that names them. A list whose elements have no names is one value.
 func (d *differ) compareLists(at []place, before, after []any) {
-	field := namingField(before, after)
+	field := schema.ListKey(before, after)
 	if field == "" {
 		if !reflect.DeepEqual(before, after) {
 			d.report(at, before, after)
@@ -118,40 +137,6 @@ func (d *differ) compareLists(at []place, before, after []any) {
 	}
 }
 
-// namingFields tell elements of lists apart, in the order in which they are tried.
-var namingFields = []string{"name", "key", "type", "ip", "mountPath", "devicePath", "containerPort", "port", "topologyKey", "uid"}
-
-// namingField returns the field whose values name every element of both lists, "" when there is none.
-func namingField(lists ...[]any) string {
-	for _, field := range namingFields {
-		if !slices.ContainsFunc(lists, func(list []any) bool { return !named(list, field) }) {
-			return field
-		}
-	}
-	return ""
-}
-
-// named tells whether every element is a map that has the field, each with another value.
-func named(list []any, field string) bool {
-	seen := map[any]bool{}
-	for _, element := range list {
-		m, ok := element.(map[string]any)
-		if !ok {
-			return false
-		}
-		switch value := m[field].(type) {
-		case string, int64:
-			if seen[value] {
-				return false
-			}
-			seen[value] = true
-		default:
-			return false
-		}
-	}
-	return true
-}
-
 func (d *differ) report(at []place, before, after any) {
 	c := schema.FieldChange{Path: pathOf(at), From: d.show(at, before), To: d.show(at, after)}
 	if before != nil {
@@ -174,22 +159,15 @@ func (d *differ) show(at []place, value any) string {
 	return string(data)
 }
 
-func pathOf(at []place) string {
-	var b strings.Builder
+func pathOf(at []place) (path string) {
 	for _, p := range at {
-		switch {
-		case p.element != nil:
-			b.WriteString(p.label)
-		case strings.ContainsAny(p.field, "./[]"):
-			fmt.Fprintf(&b, "[%s]", p.field)
-		default:
-			if b.Len() > 0 {
-				b.WriteByte('.')
-			}
-			b.WriteString(p.field)
+		if p.element != nil {
+			path += p.label
+		} else {
+			path = schema.FieldPath(path, p.field)
 		}
 	}
-	return b.String()
+	return path
 }
 
 // owner is a manager of fields and what it owns, as nested names: see the format FieldsV1 of the API server.

@@ -205,7 +205,7 @@ func (d *drift) mapping(at []place, mine, want, have map[string]any) {
 // list matches elements by what the server tells them apart with, else by the field that names them. A list whose elements
 // have no names is one value.
 func (d *drift) list(at []place, mine map[string]any, want, have []any) {
-	field := namingField(want, have)
+	field := schema.ListKey(want, have)
 	for i, w := range want {
 		key, owned := ownedElement(mine, w)
 		if m, ok := w.(map[string]any); ok && owned == nil && field != "" {

@@ -136,7 +136,7 @@ func (j *judge) decideUpdate(ctx context.Context, s *step) error {
 	if result == nil {
 		return nil // it is to be replaced
 	}
-	s.Fields = fieldChanges(s.live, result)
+	s.Fields, s.Definition = fieldChanges(s.live, result), definitionChanges(s.live, result)
 	if !mine {
 		return j.adopt(s, isIdentical(s.live, result))
 	}
