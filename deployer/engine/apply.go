@@ -102,7 +102,7 @@ func (e *Engine) begin(ctx context.Context, runs []*run, o ApplyOptions) error {
 		all(runs, func(r *run) error { return r.begin(ctx, user) })
 	}
 	if len(unfailed(runs)) < len(runs) {
-		return finish(ctx, slices.DeleteFunc(runs, func(r *run) bool { return r.err == nil }))
+		return finish(ctx, slices.DeleteFunc(slices.Clone(runs), func(r *run) bool { return r.err == nil }))
 	}
 	if o.Prepare == nil {
 		return nil
