@@ -405,11 +405,11 @@ func sampleEdit(say func(string) string) *page.AppEdit {
 		Environment: say("production"), Name: say("main"),
 		Form: schema.AppForm{Solution: say("shop"), APIVersion: "example.com/v1", Kind: say("Shop"), Fields: []schema.AppField{
 			{Path: say("storage.size"), Type: "string", Required: true, Description: say("How much room there is for its data, such as 10Gi.")},
-			{Path: say("replicas"), Type: "integer", Default: "1", Limits: "1 to 5", Description: say("How many of them run.")},
+			{Path: say("replicas"), Type: "integer", Default: "1", Limits: "1 to 5", Description: say("How many of them run."), Details: say("How many of them run. With three of them one may be lost.")},
 			{Path: say("storage.tier"), Type: "string", Choices: []string{say("gold"), say("silver")}, Default: `"silver"`, Description: say("Where it is kept.")},
 			{Path: say("hosts"), Type: "list of string", Description: say("Names under which it can be reached, as JSON or YAML.")},
 			{Path: say("backup.enabled"), Type: "boolean", Default: "false"},
-			{Path: say("a"), Type: "string"},
+			{Path: say("a"), Type: "string", Secret: true},
 			{Path: say("b"), Type: "string"},
 			{Path: say("c"), Type: "string"},
 			{Path: say("d"), Type: "string"},
@@ -447,6 +447,9 @@ func sampleHistory(say func(string) string) *page.History {
 			Environment: say("production"), Namespace: say("production"), Solution: say("shop"), Revision: int64(len(verbs) - i), Operation: verb, Version: say("1.10.0"),
 			Outcome: []schema.DeploymentOutcome{schema.DeploymentPending, schema.DeploymentReplaced, schema.DeploymentDone, schema.DeploymentDone, schema.DeploymentDone}[i],
 			User:    say("oidc:jane@example.com"), Tool: "1.0.0", Started: ago(time.Duration(i*20) * time.Hour),
+		}
+		if i < 2 {
+			e.Failure = &schema.DeploymentFailure{Code: report.Timeout, Message: say("Deployment production/shop-operator: 0 of 1 replicas is ready")}
 		}
 		if verb == "activate" {
 			e.Environment, e.Namespace = "", ""

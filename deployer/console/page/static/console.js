@@ -134,6 +134,7 @@ async function refresh() {
     const page = await fetched();
     for (const frame of main.querySelectorAll('.copied')) frame.replaceWith(frame.firstChild);
     morph(main, page.getElementById('main'));
+    main.dataset.feed = page.getElementById('main').dataset.feed ?? ''; // it says what was seen
     stale.replaceChildren(...[...page.getElementById('stale').childNodes].map(node => document.importNode(node, true)));
     enliven(main);
   } catch (request) {
@@ -169,7 +170,7 @@ function progress(step) {
 let source, over;
 
 function listen() {
-  if (over || source || document.hidden) return;
+  if (over || source || document.hidden || !main.dataset.feed) return;
   source = new EventSource(main.dataset.feed);
   source.addEventListener('changed', refresh);
   source.addEventListener('step', event => progress(JSON.parse(event.data)));
