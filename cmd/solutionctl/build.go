@@ -162,20 +162,20 @@ func (a *app) write(ctx context.Context, plan *build.Plan, f buildFlags) (*build
 	if err != nil {
 		return nil, err
 	}
-	result, signer, sums, err := a.writeAndSum(ctx, plan, path, f)
+	done, err := a.writeAndSum(ctx, plan, path, f)
 	if err != nil {
 		return nil, err
 	}
-	summary := &buildSummary{Result: result, ID: plan.Solution.ID()}
-	if sums != nil {
-		summary.SHA256 = hexSHA256(sums)
+	summary := &buildSummary{Result: done.result, ID: plan.Solution.ID()}
+	if done.sums != nil {
+		summary.SHA256 = hexSHA256(done.sums)
 	}
-	if f.sha256sum {
-		if err = durable.Rename(pendingSum(path), sumFile(path)); err != nil {
+	if done.list != nil {
+		if err = done.list.Publish(0o644); err != nil {
 			return nil, err
 		}
 	}
-	if signer != nil {
+	if done.signed {
 		summary.Signature = sign.BundleName(path, "")
 		err = durable.Rename(pendingBundle(path), summary.Signature)
 	}

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -59,20 +62,60 @@ func archivePath(to string, solution *schema.Solution) (string, error) {
 	return to, nil
 }
 
-// sumFile names the checksum beside an archive, for `sha256sum -c`. Until the archive is published it lies at pendingSum.
+// sumFile names the checksums beside an archive, for `sha256sum -c`.
 func sumFile(path string) string { return filepath.Join(filepath.Dir(path), "SHA256SUM") }
 
-func pendingSum(path string) string { return sumFile(path) + ".partial" }
+// maxSums bounds a file of checksums, in bytes.
+const maxSums = 4 << 20
 
-// writeSum writes the digest of an archive that is not published yet.
-func writeSum(path, sum string) error {
-	if info, err := os.Lstat(sumFile(path)); err == nil && info.IsDir() {
-		return report.Errorf(report.Failure, "%s is a directory", sumFile(path)).WithHint("remove it, or leave out --sha256sum")
+// openSums begins to write the checksums beside an archive that is not published yet: its own, and those of the other archives
+// there. Until it is published or discarded, other builds wait for that.
+func openSums(path, sum string) (*durable.File, error) {
+	name := sumFile(path)
+	f, err := durable.Create(name)
+	if err != nil {
+		return nil, err
 	}
-	return writeFile(pendingSum(path), 0o644, func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "%s  %s\n", sum, filepath.Base(path))
-		return err
-	})
+	before, err := readSums(name)
+	if err == nil {
+		_, err = f.Write(withSum(before, filepath.Base(path), sum))
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Discard())
+	}
+	return f, nil
+}
+
+func readSums(name string) ([]byte, error) {
+	switch info, err := os.Lstat(name); {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case info.IsDir():
+		return nil, report.Errorf(report.Failure, "%s is a directory", name).WithHint("remove it, or leave out --sha256sum")
+	case !info.Mode().IsRegular() || info.Size() > maxSums:
+		return nil, report.Errorf(report.Failure, "%s is no list of checksums", name).WithHint("remove it, or leave out --sha256sum")
+	}
+	f, err := durable.OpenNoFollow(name)
+	if err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxSums))
+	return data, errors.Join(err, f.Close())
+}
+
+// withSum is a list of checksums with that of one file, in place of what it said of this file.
+func withSum(list []byte, name, sum string) []byte {
+	var next []byte
+	for line := range bytes.Lines(list) {
+		line = bytes.TrimRight(line, "\r\n")
+		_, file, _ := bytes.Cut(line, []byte(" "))
+		if len(line) > 0 && (len(file) == 0 || string(file[1:]) != name) { // a blank or a star is before the name
+			next = append(append(next, line...), '\n')
+		}
+	}
+	return fmt.Appendf(next, "%s  %s\n", sum, name)
 }
 
 // planSummary is the result of `solutionctl build --plan`.

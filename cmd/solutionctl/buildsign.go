@@ -35,58 +35,61 @@ func (f follower) Wait() error {
 // archive that is there has a signature beside it, and one of another archive beside that does no harm.
 func pendingBundle(path string) string { return sign.BundleName(path, "partial") }
 
+// written is an archive that has its name, and what is beside it and is to have its own now.
+type written struct {
+	result *build.Result
+	sums   *chunk.Sums   // nil where nobody asked for them
+	list   *durable.File // SHA256SUM, or nil
+	signed bool          // its signature is a pendingBundle
+}
+
 // writeAndSum writes the archive and, where its digest or a signature is asked for, hashes it in the same pass.
-func (a *app) writeAndSum(ctx context.Context, plan *build.Plan, path string, f buildFlags) (*build.Result, *key.Signer, *chunk.Sums, error) {
+func (a *app) writeAndSum(ctx context.Context, plan *build.Plan, path string, f buildFlags) (done written, err error) {
 	options := build.WriteOptions{Jobs: f.jobs, ImplantMD5: f.md5, Sink: a.sink}
 	if !f.sha256sum && f.signing.key == "" {
-		result, err := plan.Write(ctx, path, options)
-		return result, nil, nil, err
+		done.result, err = plan.Write(ctx, path, options)
+		return done, err
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	signer := a.loadAside(ctx, f.signing, stop)
 	var hashes *chunk.Follower
-	var pending []string // files of ours that get their names with the archive
 	options.Follow = func(r io.ReaderAt, size int64) (build.Follower, error) {
 		var err error
 		hashes, err = chunk.Follow(ctx, r, size, a.sink)
 		return follower{hashes, func(sums *chunk.Sums) error {
-			if f.sha256sum {
-				if failure := writeSum(path, hexSHA256(sums)); failure != nil {
-					return failure
-				}
-				pending = append(pending, pendingSum(path))
-			}
 			opened, failure := signer()
-			if failure != nil || opened == nil {
-				return failure
+			if failure == nil && opened != nil {
+				failure = a.signBuilt(ctx, plan, path, sums, opened, f)
+				done.signed = failure == nil
 			}
-			if failure = a.signBuilt(ctx, plan, path, sums, opened, f); failure == nil {
-				pending = append(pending, pendingBundle(path))
+			if failure == nil && f.sha256sum {
+				done.list, failure = openSums(path, hexSHA256(sums))
 			}
 			return failure
 		}}, err
 	}
-	result, err := plan.Write(ctx, path, options)
-	if err != nil {
-		stop()
-		if hashes != nil {
-			_, _ = hashes.Sums() // it ends, as its context is cancelled; why it is cancelled is the error to tell
-		}
-		if _, keyErr := signer(); keyErr != nil && !errors.Is(keyErr, context.Canceled) {
-			err = keyErr
-		}
-		for _, file := range pending {
-			err = errors.Join(err, durable.Remove(file))
-		}
-		return nil, nil, nil, err
+	done.result, err = plan.Write(ctx, path, options)
+	if err == nil {
+		done.sums, err = hashes.Sums()
 	}
-	sums, err := hashes.Sums()
-	if err != nil {
-		return nil, nil, nil, err
+	if err == nil {
+		return done, nil
 	}
-	opened, err := signer()
-	return result, opened, sums, err
+	stop()
+	if hashes != nil {
+		_, _ = hashes.Sums() // it ends, as its context is cancelled; why it is cancelled is the error to tell
+	}
+	if _, keyErr := signer(); keyErr != nil && !errors.Is(keyErr, context.Canceled) {
+		err = keyErr
+	}
+	if done.list != nil {
+		err = errors.Join(err, done.list.Discard())
+	}
+	if done.signed {
+		err = errors.Join(err, durable.Remove(pendingBundle(path)))
+	}
+	return done, err
 }
 
 // loadAside opens a key, if there is one, while something else goes on: to derive the key of an encrypted file takes as
