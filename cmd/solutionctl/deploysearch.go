@@ -9,6 +9,7 @@ import (
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/host"
+	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/schema"
 )
 
@@ -27,7 +28,7 @@ version or the name of one of their images, as it is in the archive or where it 
 	cmd.ValidArgsFunction = f.completeImported
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return show(f, printSearch, func(d *deployer.Deployer) (*schema.SearchResult, error) {
-			return d.Records.Search(cmd.Context(), strings.Join(args, ""), host.StoredArchives(dir, a.sink))
+			return d.Records.Search(cmd.Context(), records.SearchOptions{Term: strings.Join(args, ""), Stored: host.StoredArchives(dir, a.sink)})
 		})
 	}
 	return cmd

@@ -52,7 +52,7 @@ func createAction() page.Action {
 func (c *Console) solutions(v *visit) (*answer, error) {
 	v.frame.Section = page.SectionSolutions
 	query := v.FormValue("q")
-	result, err := v.deployer(nil).Records.Search(v.Context(), query, nil)
+	result, err := v.deployer(nil).Records.Search(v.Context(), records.SearchOptions{Term: query})
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +76,7 @@ func (c *Console) solution(v *visit) (*answer, error) {
 	if content.Compatibility, err = d.Definitions.Compatibility(v.Context(), definitions.CompatibilityOptions{Solution: name}); err != nil {
 		v.frame.Problem = page.ProblemOf(err)
 	}
-	if found, err := d.Records.Search(v.Context(), name, nil); err == nil {
+	if found, err := d.Records.Search(v.Context(), records.SearchOptions{Term: name}); err == nil {
 		content.Versions = slices.DeleteFunc(found.Versions, func(f schema.FoundVersion) bool { return f.Name != name })
 	}
 	if imports, err := d.Records.Imports(v.Context()); err == nil {

@@ -15,9 +15,16 @@ type StoredArchive struct {
 	Path     string
 }
 
-// Search finds versions of Solutions, imported or in archives of this host, by a part of their name, display name,
-// version, or of the name of an image, here or where it comes from. Upper and lower case are the same, and "" finds all.
-func (r *Records) Search(ctx context.Context, term string, stored []StoredArchive) (*schema.SearchResult, error) {
+// SearchOptions say what to find.
+type SearchOptions struct {
+	// Term is a part of the name of a Solution, of its display name or version, or of the name of an image, here or where it comes
+	// from. Upper and lower case are the same, and "" finds all.
+	Term   string
+	Stored []StoredArchive // of this host
+}
+
+// Search finds versions of Solutions that are imported, or in archives of this host.
+func (r *Records) Search(ctx context.Context, o SearchOptions) (*schema.SearchResult, error) {
 	solutions, err := r.Documents.Solutions(ctx)
 	if err != nil {
 		return nil, err
@@ -47,7 +54,7 @@ func (r *Records) Search(ctx context.Context, term string, stored []StoredArchiv
 			found.image(v, image).Digest = digest
 		}
 	}
-	for _, a := range stored {
+	for _, a := range o.Stored {
 		v := found.version(a.Solution.Metadata.Name, a.Solution.Spec.Version)
 		v.DisplayName, v.Stored, v.Archive = a.Solution.DisplayName(), true, a.Path
 		found.addManifest(v, a.Solution)
@@ -61,7 +68,7 @@ func (r *Records) Search(ctx context.Context, term string, stored []StoredArchiv
 			}
 		}
 	}
-	return found.result(strings.ToLower(term)), nil
+	return found.result(strings.ToLower(o.Term)), nil
 }
 
 // index has the versions found so far, by name and version.

@@ -329,7 +329,7 @@ func TestSearch(t *testing.T) {
 	stored.Spec.ImageOrigins = map[schema.ImageRef]string{ref: "ghcr.io/acme/Face-" + b.Solution + ":3.1"}
 	find := func(term string) []string {
 		t.Helper()
-		r, err := b.Records.Search(b.Context(), term, []records.StoredArchive{{Solution: stored, Path: "/store/x.iso"}})
+		r, err := b.Records.Search(b.Context(), records.SearchOptions{Term: term, Stored: []records.StoredArchive{{Solution: stored, Path: "/store/x.iso"}}})
 		if err != nil {
 			t.Fatal(err)
 		}
