@@ -45,7 +45,7 @@ type Config struct {
 	LockWait time.Duration
 }
 
-// Deployer runs verbs on one cluster. It may run several at once: all share one engine, and the engine's bound of requests.
+// Deployer runs verbs on one cluster. It may run several at once.
 type Deployer struct {
 	Config
 

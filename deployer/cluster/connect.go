@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,6 +33,9 @@ const FieldManager = "solutionctl"
 // SystemNamespace is the namespace of the tool's own state.
 const SystemNamespace = "solutionctl-system"
 
+// InFlight is the number of requests of a connection that run at once, unless its options say otherwise.
+const InFlight = 8
+
 // Options choose the cluster, the user and the limits of a connection. Only Now is required.
 type Options struct {
 	Kubeconfig  string   // file to read; it must exist
@@ -41,6 +45,7 @@ type Options struct {
 	As          string   // user to impersonate
 	AsGroups    []string // groups to impersonate; only with As
 	QPS         float32  // requests per second; 0 or less is as many as the server takes
+	InFlight    int      // requests at once, without watches and what keeps a lock; 0 is [InFlight]
 	UserAgent   string
 
 	// Token, if it is set, says with which bearer token each request is sent, and is asked for each of them, so that one that
@@ -67,6 +72,7 @@ type Cluster struct {
 	base    *url.URL
 	client  *http.Client
 	limit   flowcontrol.RateLimiter // nil without a limit
+	slots   chan struct{}           // has room for as many requests as run at a time
 	config  *rest.Config
 
 	retry time.Duration
@@ -124,6 +130,7 @@ func Connect(o Options) (*Cluster, error) {
 		return nil, report.Errorf(report.Usage, "groups to impersonate without a user").WithHint("add --as USER")
 	}
 	c := &Cluster{options: o, source: from, config: config, retry: o.Retry, renewals: make(chan struct{}, atOnce)}
+	c.slots = make(chan struct{}, max(1, cmp.Or(o.InFlight, InFlight)))
 	if c.retry == 0 {
 		c.retry = 30 * time.Second
 	}

@@ -58,18 +58,21 @@ type request struct {
 func (c *Cluster) do(ctx context.Context, r request) (answer []byte, inDoubt bool, err error) {
 	started := bootTime()
 	for attempt := 0; ; attempt++ {
-		if r.write {
-			if lost := check(ctx); lost != nil {
-				if _, unknown := c.token(ctx); unknown != nil { // why the lock was not renewed
-					return nil, inDoubt, c.translate(ctx, r, unknown)
-				}
-				if errors.Is(lost, errSilent) && bootTime()-started < c.retry && sleep(ctx, firstPause) == nil {
-					continue // like an API server that does not answer: it may come back
-				}
-				return nil, inDoubt, fmt.Errorf("%s: %w", r.what(), lost)
-			}
+		leave, full := c.enter(ctx, r)
+		if full != nil {
+			return nil, inDoubt, c.translate(ctx, r, full)
 		}
-		answer, err = c.attempt(ctx, r)
+		answer, err = c.guarded(ctx, r)
+		leave()
+		if unguarded, ok := errors.AsType[lockLost](err); ok {
+			if _, unknown := c.token(ctx); unknown != nil { // why the lock was not renewed
+				return nil, inDoubt, c.translate(ctx, r, unknown)
+			}
+			if errors.Is(err, errSilent) && bootTime()-started < c.retry && sleep(ctx, firstPause) == nil {
+				continue // like an API server that does not answer: it may come back
+			}
+			return nil, inDoubt, fmt.Errorf("%s: %w", r.what(), unguarded.error)
+		}
 		if err == nil {
 			c.changed.CompareAndSwap(false, r.write)
 			return answer, inDoubt, nil
@@ -87,6 +90,34 @@ func (c *Cluster) do(ctx context.Context, r request) (answer []byte, inDoubt boo
 			return nil, inDoubt, c.translate(ctx, r, err)
 		}
 	}
+}
+
+// lockLost is why a write was not sent.
+type lockLost struct{ error }
+
+func (l lockLost) Unwrap() error { return l.error }
+
+// enter waits until there is room for an attempt; leave makes room again. What keeps a lock never waits for others.
+func (c *Cluster) enter(ctx context.Context, r request) (leave func(), err error) {
+	if r.resource.Group == LeaseKind.Group {
+		return func() {}, nil
+	}
+	select {
+	case c.slots <- struct{}{}:
+		return func() { <-c.slots }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// guarded makes an attempt, a write only while its locks are held.
+func (c *Cluster) guarded(ctx context.Context, r request) ([]byte, error) {
+	if r.write {
+		if lost := check(ctx); lost != nil {
+			return nil, lockLost{lost}
+		}
+	}
+	return c.attempt(ctx, r)
 }
 
 // attempt sends a request once and reads the whole answer.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sync/errgroup"
 	authorization "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -482,5 +484,62 @@ func TestProbe(t *testing.T) {
 	once(s, method(http.MethodGet), fails(apierrors.NewUnauthorized("who are you")))
 	if _, err := c.Probe(t.Context()); err == nil {
 		t.Error("a server that knows nobody was probed")
+	}
+}
+
+// TestRequestsAtOnce stalls as many requests as a connection lets through: others wait, but neither a lock nor a watch does.
+func TestRequestsAtOnce(t *testing.T) {
+	s, c := connected(t, config("a", "1"))
+	lock, err := c.Lock(t.Context(), "env-shop", LockOptions{Identity: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	next, end := iter.Pull2(c.Watch(t.Context(), ConfigMapKind, "shop", metav1.ListOptions{}))
+	defer end()
+	if change, err, _ := next(); err != nil || change.Object.GetName() != "a" {
+		t.Fatalf("%+v, %v", change, err)
+	}
+	before := c.changed.Load()
+	var running, most atomic.Int64
+	arrived, answer := make(chan struct{}, 100), make(chan struct{})
+	s.Answer = func(_ http.ResponseWriter, r *http.Request) bool {
+		if strings.Contains(r.URL.Path, "/configmaps/") {
+			now := running.Add(1)
+			defer running.Add(-1)
+			for old := most.Load(); now > old && !most.CompareAndSwap(old, now); old = most.Load() {
+			}
+			arrived <- struct{}{}
+			<-answer
+		}
+		return false
+	}
+	var group errgroup.Group
+	for range 4 * InFlight {
+		group.Go(func() error {
+			_, err := c.Get(t.Context(), ConfigMapKind, "shop", "a")
+			return err
+		})
+	}
+	for range InFlight {
+		<-arrived
+	}
+	if err = lock.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+	s.Put(t, config("b", "1"))
+	if change, err, _ := next(); err != nil || change.Object.GetName() != "b" {
+		t.Errorf("%+v, %v", change, err)
+	}
+	full, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := c.Create(full, parsed(t, config("c", "1")), WriteOptions{}); !errors.Is(err, context.Canceled) || c.changed.Load() != before {
+		t.Errorf("a write that had no turn: %v", err)
+	}
+	close(answer)
+	if err := group.Wait(); err != nil {
+		t.Error(err)
+	}
+	if most.Load() != InFlight {
+		t.Errorf("%d requests at once", most.Load())
 	}
 }

@@ -374,7 +374,7 @@ func (r *run) write(ctx context.Context, s *step) (*unstructured.Unstructured, e
 	case schema.ActionNone, schema.ActionSkip:
 		return s.live, nil
 	case schema.ActionCreate:
-		return r.create(ctx, s.desired, cluster.WriteOptions{})
+		return r.Cluster.Create(ctx, s.desired, cluster.WriteOptions{})
 	case schema.ActionDelete:
 		return nil, r.clear(ctx, s)
 	case schema.ActionReplace:
@@ -386,18 +386,18 @@ func (r *run) write(ctx context.Context, s *step) (*unstructured.Unstructured, e
 		if err := r.clear(ctx, s); err != nil {
 			return nil, err
 		}
-		return r.create(ctx, s.desired, cluster.WriteOptions{})
+		return r.Cluster.Create(ctx, s.desired, cluster.WriteOptions{})
 	default:
 		if err := r.makeWay(ctx, s); err != nil {
 			return nil, err
 		}
-		return r.apply(ctx, update(s), cluster.WriteOptions{Force: s.force})
+		return r.Cluster.Apply(ctx, update(s), cluster.WriteOptions{Force: s.force})
 	}
 }
 
 // clear takes away what is in the place of an object.
 func (r *run) clear(ctx context.Context, s *step) error {
-	if err := r.delete(ctx, s.live, cluster.DeleteOptions{Propagation: s.propagation}); err != nil {
+	if err := r.Cluster.Delete(ctx, s.live, cluster.DeleteOptions{Propagation: s.propagation}); err != nil {
 		return err
 	}
 	return r.gone(ctx, s.live)

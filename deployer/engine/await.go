@@ -43,7 +43,7 @@ func (e *Engine) Await(ctx context.Context, objects []schema.ObjectRef, timeout 
 func (r *run) look(targets []*target) (stirred bool, err error) {
 	err = each(len(targets), true, func(i int) error {
 		t := targets[i]
-		live, failure := r.get(r.patience, kindOfRef(t.step.Object), t.step.Object.Namespace, t.step.Object.Name)
+		live, failure := r.Cluster.Get(r.patience, kindOfRef(t.step.Object), t.step.Object.Namespace, t.step.Object.Name)
 		if failure != nil {
 			return failure
 		}

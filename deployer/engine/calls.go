@@ -15,69 +15,16 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// inFlight is the number of requests of an engine that run at once.
-const inFlight = 8
-
-// limiter lets inFlight requests through at a time. Its zero value is ready to use.
-type limiter struct {
-	once  sync.Once
-	slots chan struct{}
-}
-
-// limited makes one request when there is room for it.
-func limited[T any](ctx context.Context, e *Engine, request func() (T, error)) (T, error) {
-	e.limiter.once.Do(func() { e.limiter.slots = make(chan struct{}, inFlight) })
-	select {
-	case e.limiter.slots <- struct{}{}:
-	case <-ctx.Done():
-		var none T
-		return none, ctx.Err()
-	}
-	defer func() { <-e.limiter.slots }()
-	return request()
-}
-
-func (e *Engine) get(ctx context.Context, kind kube.GroupVersionKind, namespace, name string) (*unstructured.Unstructured, error) {
-	return limited(ctx, e, func() (*unstructured.Unstructured, error) { return e.Cluster.Get(ctx, kind, namespace, name) })
-}
-
-func (e *Engine) getMetadata(ctx context.Context, kind kube.GroupVersionKind, namespace, name string) (*unstructured.Unstructured, error) {
-	return limited(ctx, e, func() (*unstructured.Unstructured, error) {
-		return e.Cluster.GetMetadata(ctx, kind, namespace, name)
-	})
-}
-
-func (e *Engine) create(ctx context.Context, object *unstructured.Unstructured, o cluster.WriteOptions) (*unstructured.Unstructured, error) {
-	return limited(ctx, e, func() (*unstructured.Unstructured, error) { return e.Cluster.Create(ctx, object, o) })
-}
-
-func (e *Engine) apply(ctx context.Context, object *unstructured.Unstructured, o cluster.WriteOptions) (*unstructured.Unstructured, error) {
-	return limited(ctx, e, func() (*unstructured.Unstructured, error) { return e.Cluster.Apply(ctx, object, o) })
-}
-
-func (e *Engine) update(ctx context.Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	return limited(ctx, e, func() (*unstructured.Unstructured, error) {
-		return e.Cluster.Update(ctx, object, cluster.WriteOptions{})
-	})
-}
-
-func (e *Engine) delete(ctx context.Context, object *unstructured.Unstructured, o cluster.DeleteOptions) error {
-	_, err := limited(ctx, e, func() (struct{}, error) { return struct{}{}, e.Cluster.Delete(ctx, object, o) })
-	return err
-}
-
 // listMetadata returns the metadata of the objects that have a label selector's labels.
 func (e *Engine) listMetadata(ctx context.Context, kind kube.GroupVersionKind, namespace, selector string) ([]*unstructured.Unstructured, error) {
-	return limited(ctx, e, func() ([]*unstructured.Unstructured, error) {
-		var objects []*unstructured.Unstructured
-		for object, err := range e.Cluster.ListMetadata(ctx, kind, namespace, metav1.ListOptions{LabelSelector: selector}) {
-			if err != nil {
-				return nil, err
-			}
-			objects = append(objects, object)
+	var objects []*unstructured.Unstructured
+	for object, err := range e.Cluster.ListMetadata(ctx, kind, namespace, metav1.ListOptions{LabelSelector: selector}) {
+		if err != nil {
+			return nil, err
 		}
-		return objects, nil
-	})
+		objects = append(objects, object)
+	}
+	return objects, nil
 }
 
 func (e *Engine) emit(event report.Event) {
@@ -85,6 +32,9 @@ func (e *Engine) emit(event report.Event) {
 		e.Sink.Emit(event)
 	}
 }
+
+// workers are the goroutines of [each]: more than the cluster lets requests through at a time.
+const workers = 2 * cluster.InFlight
 
 // each calls f for 0 to n-1, several at a time, and returns the errors in that order. With stop it begins no further call
 // after the first error.
@@ -95,7 +45,7 @@ func each(n int, stop bool, f func(i int) error) error {
 		failed atomic.Bool
 		group  sync.WaitGroup
 	)
-	for range min(n, 2*inFlight) {
+	for range min(n, workers) {
 		group.Go(func() {
 			for i := int(next.Add(1) - 1); i < n && (!stop || !failed.Load()); i = int(next.Add(1) - 1) {
 				if errs[i] = f(i); errs[i] != nil {

@@ -100,8 +100,6 @@ func (e *Engine) grow(ctx context.Context, c claim, dryRun bool) error {
 	if err != nil {
 		return err
 	}
-	_, err = limited(ctx, e, func() (*unstructured.Unstructured, error) {
-		return e.Cluster.Patch(ctx, c.live, types.MergePatchType, patch, cluster.WriteOptions{DryRun: dryRun})
-	})
+	_, err = e.Cluster.Patch(ctx, c.live, types.MergePatchType, patch, cluster.WriteOptions{DryRun: dryRun})
 	return err
 }

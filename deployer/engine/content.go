@@ -101,7 +101,7 @@ func (e *Engine) LoadContent(ctx context.Context, owner, digest string) ([]byte,
 	var packed bytes.Buffer
 	for i, parts := 0, 1; i < parts; i++ {
 		name := contentName(owner, digest, i)
-		secret, err := e.get(ctx, cluster.SecretKind, cluster.SystemNamespace, name)
+		secret, err := e.Cluster.Get(ctx, cluster.SecretKind, cluster.SystemNamespace, name)
 		if err != nil {
 			return nil, err
 		}
@@ -171,7 +171,7 @@ func (e *Engine) collect(ctx context.Context, owners []string, keep ...string) e
 // dropContent removes what is stored under one digest, without a look at everything that is stored.
 func (e *Engine) dropContent(ctx context.Context, owner, digest string) error {
 	for i, parts := 0, 1; i < parts; i++ {
-		secret, err := e.getMetadata(ctx, cluster.SecretKind, cluster.SystemNamespace, contentName(owner, digest, i))
+		secret, err := e.Cluster.GetMetadata(ctx, cluster.SecretKind, cluster.SystemNamespace, contentName(owner, digest, i))
 		if err != nil {
 			return fmt.Errorf("content that nothing refers to: %w", err)
 		}
@@ -189,7 +189,7 @@ func (e *Engine) dropContent(ctx context.Context, owner, digest string) error {
 }
 
 func (e *Engine) dropPart(ctx context.Context, secret *unstructured.Unstructured) error {
-	if err := e.delete(ctx, secret, cluster.DeleteOptions{}); err != nil && !errors.Is(err, cluster.ErrChanged) {
+	if err := e.Cluster.Delete(ctx, secret, cluster.DeleteOptions{}); err != nil && !errors.Is(err, cluster.ErrChanged) {
 		return fmt.Errorf("content that nothing refers to: %w", err)
 	}
 	return nil

@@ -66,7 +66,7 @@ func (j *judge) decideRestore(ctx context.Context, s *step) error {
 	if done, err := j.decideEnded(ctx, s); done || err != nil {
 		return err
 	}
-	live, err := j.get(ctx, kind, s.Object.Namespace, s.Object.Name)
+	live, err := j.Cluster.Get(ctx, kind, s.Object.Namespace, s.Object.Name)
 	if err != nil {
 		return err
 	}

@@ -34,7 +34,6 @@ type Engine struct {
 	User    string // for the history; "" asks the cluster
 	Tool    string // version of solutionctl
 
-	limiter     limiter
 	compressors compressors
 }
 

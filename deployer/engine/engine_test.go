@@ -368,14 +368,14 @@ func TestEach(t *testing.T) {
 		}
 		return nil
 	})
-	if calls.Load() != 100 || most.Load() > 2*inFlight {
+	if calls.Load() != 100 || most.Load() > workers {
 		t.Errorf("%d calls, %d at once", calls.Load(), most.Load())
 	}
 	if !errors.Is(err, broken) || err.Error() != "3: broken\n53: broken" {
 		t.Errorf("got %v", err)
 	}
 	calls.Store(0)
-	if err := each(1000, true, func(int) error { calls.Add(1); return broken }); err == nil || calls.Load() > 2*inFlight {
+	if err := each(1000, true, func(int) error { calls.Add(1); return broken }); err == nil || calls.Load() > workers {
 		t.Errorf("%d calls after the first error", calls.Load())
 	}
 	many := make([]error, 100)

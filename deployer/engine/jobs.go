@@ -43,7 +43,7 @@ func (j *judge) decideEnded(ctx context.Context, s *step) (done bool, err error)
 	if !j.hasEnded(s) {
 		return false, nil
 	}
-	s.live, err = j.get(ctx, s.desired.GroupVersionKind(), s.Object.Namespace, s.Object.Name)
+	s.live, err = j.Cluster.Get(ctx, s.desired.GroupVersionKind(), s.Object.Namespace, s.Object.Name)
 	if err != nil || s.live != nil && (!finished(s.live) || !j.isOurs(s)) {
 		return false, err
 	}

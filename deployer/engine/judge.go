@@ -49,7 +49,7 @@ func (j *judge) decide(ctx context.Context, s *step) error {
 	}
 	for attempt := range attempts {
 		s.busy = s.busy || attempt >= attempts/2
-		live, err := j.get(ctx, kind, s.Object.Namespace, s.Object.Name)
+		live, err := j.Cluster.Get(ctx, kind, s.Object.Namespace, s.Object.Name)
 		if err != nil {
 			return err
 		}
@@ -89,7 +89,7 @@ const namespaceTerminating metav1.CauseType = "NamespaceTerminating"
 
 // tryCreate asks the server whether the object could be made. It is not done when the object exists.
 func (j *judge) tryCreate(ctx context.Context, s *step) (done bool, err error) {
-	_, err = j.create(ctx, s.desired, cluster.WriteOptions{DryRun: true})
+	_, err = j.Cluster.Create(ctx, s.desired, cluster.WriteOptions{DryRun: true})
 	switch {
 	case err == nil:
 		s.Action = schema.ActionCreate
@@ -210,10 +210,10 @@ func isIdentical(live, result *unstructured.Unstructured) bool {
 // try asks the server what would become of the object. The result is nil when the object has to be replaced.
 func (j *judge) try(ctx context.Context, s *step) (*unstructured.Unstructured, error) {
 	object := update(s)
-	result, err := j.apply(ctx, object, cluster.WriteOptions{DryRun: true, Force: s.force})
+	result, err := j.Cluster.Apply(ctx, object, cluster.WriteOptions{DryRun: true, Force: s.force})
 	if !s.force && conflicts(err) && (j.options.Force || onlyWithOurselves(err)) {
 		s.force = true
-		result, err = j.apply(ctx, object, cluster.WriteOptions{DryRun: true, Force: true})
+		result, err = j.Cluster.Apply(ctx, object, cluster.WriteOptions{DryRun: true, Force: true})
 	}
 	if apierrors.IsInvalid(err) {
 		return j.impossible(ctx, s, err)
@@ -293,7 +293,7 @@ func (j *judge) decideRemoval(ctx context.Context, s *step) error {
 	if s.live = live; !j.removes(s) {
 		return nil
 	}
-	err = j.delete(ctx, live, cluster.DeleteOptions{DryRun: true, Propagation: metav1.DeletePropagationBackground})
+	err = j.Cluster.Delete(ctx, live, cluster.DeleteOptions{DryRun: true, Propagation: metav1.DeletePropagationBackground})
 	if errors.Is(err, cluster.ErrChanged) {
 		return nil
 	}
@@ -337,5 +337,5 @@ func (j *judge) find(ctx context.Context, s *step) (*unstructured.Unstructured, 
 	} else if missing != nil {
 		return nil, missing
 	}
-	return j.get(ctx, kind, s.Object.Namespace, s.Object.Name)
+	return j.Cluster.Get(ctx, kind, s.Object.Namespace, s.Object.Name)
 }

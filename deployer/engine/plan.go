@@ -380,7 +380,7 @@ func (e *Engine) answer(ctx context.Context, q query, selector string) ([]*unstr
 	}
 	var found []*unstructured.Unstructured
 	for _, name := range q.names {
-		object, err := e.getMetadata(ctx, q.kind, q.namespace, name)
+		object, err := e.Cluster.GetMetadata(ctx, q.kind, q.namespace, name)
 		if err != nil {
 			return nil, err
 		}

@@ -42,7 +42,7 @@ func (r *run) remove(ctx context.Context, s *step) error {
 		if attempt >= attempts/2 { // somebody changes it all the time, and it goes all the same
 			s.live.SetResourceVersion("")
 		}
-		err := r.delete(ctx, s.live, cluster.DeleteOptions{Propagation: metav1.DeletePropagationBackground})
+		err := r.Cluster.Delete(ctx, s.live, cluster.DeleteOptions{Propagation: metav1.DeletePropagationBackground})
 		if err == nil {
 			return r.gone(ctx, s.live)
 		}

@@ -90,7 +90,7 @@ func (j *judge) matchOnce(ctx context.Context, s *step) (verdict, error) {
 	case live.GetDeletionTimestamp() != nil:
 		return changed, nil
 	}
-	result, err := j.apply(ctx, update(s), cluster.WriteOptions{DryRun: true, Force: true})
+	result, err := j.Cluster.Apply(ctx, update(s), cluster.WriteOptions{DryRun: true, Force: true})
 	switch code := report.CodeOf(err); {
 	case errors.Is(err, cluster.ErrChanged):
 		return impossible, err
@@ -140,7 +140,7 @@ func (e *Engine) Rebuild(ctx context.Context, m *Match) error {
 	}
 	if old := state.secret; state.Damage != nil && old != nil {
 		// Whatever it is by now, it may be of another type, or immutable.
-		if err = e.delete(ctx, old, cluster.DeleteOptions{}); err != nil {
+		if err = e.Cluster.Delete(ctx, old, cluster.DeleteOptions{}); err != nil {
 			return fmt.Errorf("record of %s: %w", state.Key, err)
 		}
 		state.secret = nil

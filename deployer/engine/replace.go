@@ -117,7 +117,7 @@ func (j *judge) trial(ctx context.Context, s *step) (*unstructured.Unstructured,
 			object.Object["spec"].(map[string]any)["ports"] = ports
 		}
 	}
-	made, err := j.create(ctx, object, cluster.WriteOptions{DryRun: true, Whole: true})
+	made, err := j.Cluster.Create(ctx, object, cluster.WriteOptions{DryRun: true, Whole: true})
 	if err == nil {
 		made.SetName(s.Object.Name)
 	}

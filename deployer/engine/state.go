@@ -87,7 +87,7 @@ func (e *Engine) State(ctx context.Context, key Key) (*State, error) {
 
 // Look is [Engine.State] for whoever goes on where a record cannot be read.
 func (e *Engine) Look(ctx context.Context, key Key) (*State, error) {
-	secret, err := e.get(ctx, cluster.SecretKind, cluster.SystemNamespace, key.secretName())
+	secret, err := e.Cluster.Get(ctx, cluster.SecretKind, cluster.SystemNamespace, key.secretName())
 	if err != nil {
 		return nil, fmt.Errorf("record of %s: %w", key, err)
 	}
@@ -185,7 +185,7 @@ func (e *Engine) Forget(ctx context.Context, keys ...Key) error {
 		return err
 	}
 	return each(len(states), true, func(i int) error {
-		if err := e.delete(ctx, states[i].secret, cluster.DeleteOptions{}); err != nil {
+		if err := e.Cluster.Delete(ctx, states[i].secret, cluster.DeleteOptions{}); err != nil {
 			return fmt.Errorf("forget %s: %w", states[i].Key, err)
 		}
 		return nil
@@ -325,10 +325,10 @@ func (e *Engine) save(ctx context.Context, s *State) error {
 	if s.secret == nil {
 		saved, err = e.createStored(ctx, secret)
 	} else {
-		saved, err = e.update(ctx, secret)
+		saved, err = e.Cluster.Update(ctx, secret, cluster.WriteOptions{})
 	}
 	if errors.Is(err, cluster.ErrExists) || errors.Is(err, cluster.ErrChanged) {
-		saved, err = e.get(ctx, cluster.SecretKind, cluster.SystemNamespace, s.secretName())
+		saved, err = e.Cluster.Get(ctx, cluster.SecretKind, cluster.SystemNamespace, s.secretName())
 		if err == nil && (saved == nil || !sameData(saved, secret)) {
 			err = errOutrun
 		}
@@ -358,7 +358,7 @@ func newSecret(old *unstructured.Unstructured, name, stores, owner, key string, 
 
 // createStored makes a Secret of the engine, and the namespace for it when this is the first.
 func (e *Engine) createStored(ctx context.Context, secret *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	saved, err := e.create(ctx, secret, cluster.WriteOptions{Whole: true})
+	saved, err := e.Cluster.Create(ctx, secret, cluster.WriteOptions{Whole: true})
 	if !apierrors.IsNotFound(err) {
 		return saved, err
 	}
@@ -366,10 +366,10 @@ func (e *Engine) createStored(ctx context.Context, secret *unstructured.Unstruct
 	namespace.SetGroupVersionKind(cluster.NamespaceKind)
 	namespace.SetName(cluster.SystemNamespace)
 	namespace.SetLabels(map[string]string{"app.kubernetes.io/managed-by": "solutionctl"})
-	if _, err := e.create(ctx, namespace, cluster.WriteOptions{}); err != nil && !errors.Is(err, cluster.ErrExists) {
+	if _, err := e.Cluster.Create(ctx, namespace, cluster.WriteOptions{}); err != nil && !errors.Is(err, cluster.ErrExists) {
 		return nil, err
 	}
-	return e.create(ctx, secret, cluster.WriteOptions{Whole: true})
+	return e.Cluster.Create(ctx, secret, cluster.WriteOptions{Whole: true})
 }
 
 func secretData(secret *unstructured.Unstructured, key string) ([]byte, error) {

@@ -30,7 +30,7 @@ func (j *judge) tryCleared(ctx context.Context, s *step) (*unstructured.Unstruct
 			return nil, err
 		}
 	}
-	result, err := j.apply(ctx, object, cluster.WriteOptions{DryRun: true, Force: s.force})
+	result, err := j.Cluster.Apply(ctx, object, cluster.WriteOptions{DryRun: true, Force: s.force})
 	if err != nil {
 		return nil, err
 	}
@@ -100,11 +100,9 @@ func (r *run) makeWay(ctx context.Context, s *step) error {
 		if patch, err = json.Marshal(taken.Object); err != nil {
 			return err
 		}
-		s.live, err = limited(ctx, r.Engine, func() (*unstructured.Unstructured, error) {
-			return r.Cluster.Patch(ctx, s.live, types.MergePatchType, patch, cluster.WriteOptions{})
-		})
+		s.live, err = r.Cluster.Patch(ctx, s.live, types.MergePatchType, patch, cluster.WriteOptions{})
 	} else {
-		s.live, err = r.apply(ctx, claimed, cluster.WriteOptions{})
+		s.live, err = r.Cluster.Apply(ctx, claimed, cluster.WriteOptions{})
 	}
 	return err
 }

@@ -82,7 +82,7 @@ func (e *Engine) restartPods(ctx context.Context, targets []*target) {
 		if t.step.Action != schema.ActionNone || kind.Group != "apps" {
 			continue
 		}
-		live, err := e.get(ctx, kind, t.step.Object.Namespace, t.step.Object.Name)
+		live, err := e.Cluster.Get(ctx, kind, t.step.Object.Namespace, t.step.Object.Name)
 		if err != nil || live == nil || health.Of(live).Ready {
 			continue // what is wrong with it shows while it is waited for
 		}
@@ -156,7 +156,7 @@ func (t *target) settle(ctx context.Context) (settled bool, wait time.Duration) 
 		return true, 0
 	}
 	kind := kindOfRef(t.step.Object)
-	live, err := t.run.get(ctx, kind, t.step.Object.Namespace, t.step.Object.Name)
+	live, err := t.run.Cluster.Get(ctx, kind, t.step.Object.Namespace, t.step.Object.Name)
 	if err != nil || live == nil {
 		t.settled = true // who may not look cannot know better
 		return true, 0
@@ -371,7 +371,7 @@ func (e *Engine) explainAll(ctx context.Context, targets []*target) {
 
 // explain asks why an object is not ready; what cannot be found out stays unsaid.
 func (e *Engine) explain(ctx context.Context, s *step) []string {
-	live, err := e.get(ctx, kindOfRef(s.Object), s.Object.Namespace, s.Object.Name)
+	live, err := e.Cluster.Get(ctx, kindOfRef(s.Object), s.Object.Namespace, s.Object.Name)
 	if err != nil {
 		return nil
 	}
@@ -419,7 +419,7 @@ func (r *run) verdict(ctx context.Context, targets []*target) error {
 // gone waits until an object that was deleted, or is being deleted by somebody else, does not exist any more.
 func (r *run) gone(ctx context.Context, object *unstructured.Unstructured) error {
 	kind := object.GroupVersionKind()
-	live, err := r.get(ctx, kind, object.GetNamespace(), object.GetName())
+	live, err := r.Cluster.Get(ctx, kind, object.GetNamespace(), object.GetName())
 	if err != nil || live == nil || live.GetUID() != object.GetUID() {
 		return err
 	}
