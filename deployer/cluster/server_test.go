@@ -289,14 +289,14 @@ func TestWatchGoesOn(t *testing.T) {
 		"the history is forgotten": {first: func(*clustertest.Server) func(http.ResponseWriter, *http.Request) { return fails(gone) }},
 		"the history is forgotten while it is watched": {first: func(*clustertest.Server) func(http.ResponseWriter, *http.Request) {
 			return func(w http.ResponseWriter, _ *http.Request) {
-				fmt.Fprint(w, `{"type":"ERROR","object":{"kind":"Status","status":"Failure","reason":"Expired","code":410}}`)
+				_, _ = fmt.Fprint(w, `{"type":"ERROR","object":{"kind":"Status","status":"Failure","reason":"Expired","code":410}}`)
 			}
 		}},
 		"the connection breaks": {first: func(*clustertest.Server) func(http.ResponseWriter, *http.Request) {
 			return func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
 		}},
 		"the server ends it in the middle of a line": {first: func(*clustertest.Server) func(http.ResponseWriter, *http.Request) {
-			return func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"type":"ADD`) }
+			return func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, `{"type":"ADD`) }
 		}},
 		"the server has too much to do": {first: func(*clustertest.Server) func(http.ResponseWriter, *http.Request) {
 			return fails(apierrors.NewTooManyRequests("later", 0))
@@ -469,7 +469,7 @@ func TestProbe(t *testing.T) {
 		var asked string
 		once(s, func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/log") }, func(w http.ResponseWriter, r *http.Request) {
 			asked = r.URL.Path + "?" + r.URL.RawQuery
-			fmt.Fprint(w, answer)
+			_, _ = fmt.Fprint(w, answer)
 		})
 		log, err := c.Logs(t.Context(), "shop", "web", "main", 5)
 		if err != nil || string(log) != "12345" || asked != "/api/v1/namespaces/shop/pods/web/log?container=main&limitBytes=5&tailLines=2000" {
@@ -477,7 +477,7 @@ func TestProbe(t *testing.T) {
 		}
 	}
 	var path string
-	once(s, method(http.MethodPost), func(w http.ResponseWriter, r *http.Request) { path = r.URL.Path; fmt.Fprint(w, "pong") })
+	once(s, method(http.MethodPost), func(w http.ResponseWriter, r *http.Request) { path = r.URL.Path; _, _ = fmt.Fprint(w, "pong") })
 	if answer, err := c.PostToService(t.Context(), "shop", "hook", 443, "/convert", []byte("{}")); err != nil || string(answer) != "pong" || path != "/api/v1/namespaces/shop/services/https:hook:443/proxy/convert" {
 		t.Errorf("%s %q, %v", path, answer, err)
 	}

@@ -442,7 +442,7 @@ func TestMatchAndRebuild(t *testing.T) {
 	found, err := w.Labelled(t.Context(), engine.Kinds)
 	var labelled []string
 	for _, f := range found {
-		labelled = append(labelled, f.Key.String()+" "+f.Object.GetKind()+" "+f.Object.GetName())
+		labelled = append(labelled, f.String()+" "+f.Object.GetKind()+" "+f.Object.GetName())
 	}
 	w.same("by label", labelled, []string{"shop/demo ConfigMap settings", "shop/demo Deployment web", "shop/demo ServiceAccount web"})
 	if err != nil {

@@ -94,7 +94,7 @@ func TestLife(t *testing.T) {
 		},
 	} {
 		t.Run(step.name, func(t *testing.T) {
-			w := &world{T: t, server: w.server, events: w.events}
+			w.T = t
 			w.restart()
 			if step.before != nil {
 				step.before()
@@ -118,6 +118,7 @@ func TestLife(t *testing.T) {
 			w.same("record", w.record(), step.record)
 		})
 	}
+	w.T = t
 	// The content of every revision that one could go back to is kept, and no other. Revisions 2 and 3 have the same.
 	var kept int
 	for _, name := range w.server.Names("Secret") {
@@ -177,6 +178,7 @@ func TestOrder(t *testing.T) {
 func TestKilled(t *testing.T) {
 	upgrade := func(w *world) engine.Release { return w.release("2.0.0", settingsTwo, deployment, volume) }
 	start := func(t *testing.T) *world {
+		t.Helper()
 		w := newWorld(t)
 		w.deploy(w.release("1.0.0", settings, account), engine.PlanOptions{})
 		return w
@@ -545,7 +547,7 @@ func TestManyRecords(t *testing.T) {
 	var damaged []string
 	for _, s := range states {
 		if s.Damage != nil {
-			damaged = append(damaged, s.Key.String())
+			damaged = append(damaged, s.String())
 		}
 	}
 	w.same("damaged", damaged, []string{engine.Nowhere + "/lost", "shop/demo-7"})

@@ -232,7 +232,7 @@ func writing(r *http.Request) bool {
 	}
 	body, err := io.ReadAll(r.Body)
 	r.Body = io.NopCloser(strings.NewReader(string(body)))
-	return err == nil && !(r.Method == http.MethodDelete && strings.Contains(string(body), "dryRun"))
+	return err == nil && (r.Method != http.MethodDelete || !strings.Contains(string(body), "dryRun"))
 }
 
 type servedKey struct{}

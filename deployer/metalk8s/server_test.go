@@ -152,6 +152,7 @@ func TestSecondWriter(t *testing.T) {
 			"/configmaps/" + SolutionsConfigMap,
 			func(d *Documents) error { return d.PutVersion(t.Context(), "db", imported("1.0.0")) },
 			func(t *testing.T, s *clustertest.Server, n int) {
+				t.Helper()
 				patch(t, s, "ConfigMap", SolutionsNamespace, SolutionsConfigMap, fmt.Sprint(n), "data", "theirs")
 			},
 			func(s *clustertest.Server, n int) string {
@@ -166,6 +167,7 @@ func TestSecondWriter(t *testing.T) {
 			"/configmaps/" + EnvironmentConfigMap,
 			func(d *Documents) error { return d.SetVersion(t.Context(), "prod", "db", "1.0.0") },
 			func(t *testing.T, s *clustertest.Server, n int) {
+				t.Helper()
 				patch(t, s, "ConfigMap", "prod", EnvironmentConfigMap, fmt.Sprint(n), "data", "web")
 			},
 			func(s *clustertest.Server, n int) string {
@@ -183,6 +185,7 @@ func TestSecondWriter(t *testing.T) {
 				return err
 			},
 			func(t *testing.T, s *clustertest.Server, n int) {
+				t.Helper()
 				patch(t, s, "Namespace", "", "prod", fmt.Sprint(n), "metadata", "annotations", "theirs")
 			},
 			func(s *clustertest.Server, n int) string {
@@ -342,26 +345,26 @@ func TestReadEnvironments(t *testing.T) {
 		t.Errorf("%+v", n)
 	}
 	for _, name := range []string{"prod", "a b"} {
-		if _, err := d.Environment(ctx, name); report.CodeOf(err) != report.NotFound || !slices.Contains(report.Hints(err), "the environments are shop, test") {
+		if _, err = d.Environment(ctx, name); report.CodeOf(err) != report.NotFound || !slices.Contains(report.Hints(err), "the environments are shop, test") {
 			t.Errorf("%s: %v, %q", name, err, report.Hints(err))
 		}
 	}
-	if n, err := d.Namespace(ctx, "shop", "a"); err != nil || n.Versions["db"] != "1.0.0" {
-		t.Errorf("%+v, %v", n, err)
+	if n, failure := d.Namespace(ctx, "shop", "a"); failure != nil || n.Versions["db"] != "1.0.0" {
+		t.Errorf("%+v, %v", n, failure)
 	}
 	for _, other := range [][2]string{{"shop", "c"}, {"shop", "none"}, {"", "other"}} {
-		if _, err := d.Namespace(ctx, other[0], other[1]); report.CodeOf(err) != report.NotFound {
+		if _, err = d.Namespace(ctx, other[0], other[1]); report.CodeOf(err) != report.NotFound {
 			t.Errorf("%q: %v", other, err)
 		}
 	}
-	if names, err := d.Outline(ctx, "shop"); err != nil || !slices.Equal(names, []string{"a", "b"}) {
-		t.Errorf("%q, %v", names, err)
+	if names, failure := d.Outline(ctx, "shop"); failure != nil || !slices.Equal(names, []string{"a", "b"}) {
+		t.Errorf("%q, %v", names, failure)
 	}
-	if names, err := d.Outline(ctx, "a b"); err != nil || names != nil {
-		t.Errorf("%q, %v", names, err)
+	if names, failure := d.Outline(ctx, "a b"); failure != nil || names != nil {
+		t.Errorf("%q, %v", names, failure)
 	}
 	_, none := documents(t)
-	if _, err := none.Environment(ctx, "prod"); !slices.Contains(report.Hints(err), "create it: solutionctl deploy env create prod") {
+	if _, err = none.Environment(ctx, "prod"); !slices.Contains(report.Hints(err), "create it: solutionctl deploy env create prod") {
 		t.Errorf("%v, %q", err, report.Hints(err))
 	}
 

@@ -90,7 +90,7 @@ func TestNoSecrets(t *testing.T) {
 		if !strings.HasSuffix(r.URL.Path, "/log") {
 			return false
 		}
-		fmt.Fprint(w, "log of the program: "+canary)
+		_, _ = fmt.Fprint(w, "log of the program: "+canary)
 		return true
 	}
 	for _, logs := range []bool{false, true} {
@@ -161,7 +161,7 @@ func TestBounds(t *testing.T) {
 		if r.URL.Query().Get("container") == "c7" {
 			clustertest.Fail(w, apierrors.NewBadRequest("container c7 is waiting to start"))
 		} else {
-			fmt.Fprint(w, strings.Repeat("x", 256<<10+1))
+			_, _ = fmt.Fprint(w, strings.Repeat("x", 256<<10+1))
 		}
 		return true
 	}

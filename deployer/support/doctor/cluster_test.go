@@ -66,11 +66,17 @@ func (p *patient) examine() []string {
 	return lines
 }
 
-// finds expects one line for each of these, in which all words stand that are apart by " … ".
+// finds expects one line for each of these, in which all words stand that are apart by " … ", and none for what begins with "no ".
 func (p *patient) finds(want ...string) {
 	p.Helper()
 	lines := p.examine()
 	for _, line := range want {
+		if unwanted, ok := strings.CutPrefix(line, "no "); ok {
+			if slices.ContainsFunc(lines, func(l string) bool { return strings.Contains(l, unwanted) }) {
+				p.Errorf("something like %q in:\n%s", unwanted, strings.Join(lines, "\n"))
+			}
+			continue
+		}
 		words := strings.Split(line, " … ")
 		if !slices.ContainsFunc(lines, func(l string) bool {
 			return strings.HasPrefix(l, words[0]) && !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(l, w) })
@@ -126,7 +132,7 @@ func TestCluster(t *testing.T) {
 			func(p *patient) {
 				p.answer("/version", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
 			},
-			[]string{"problem cluster connection: API server"},
+			[]string{"problem cluster connection: API server", "no cluster apis", "no records"},
 		},
 		"an old Kubernetes":     {isVersion("v1.29.4"), []string{"problem cluster version: Kubernetes v1.29.4 is older than 1.30 → upgrade the cluster"}},
 		"the oldest Kubernetes": {isVersion("v1.30.0"), []string{"ok cluster version: Kubernetes v1.30.0"}},
