@@ -89,7 +89,7 @@ func (c *Console) solution(v *visit) (*answer, error) {
 	for _, one := range content.Status.Versions {
 		if !one.Active {
 			content.VersionActions[one.Version] = []page.Action{v.offer(page.Action{
-				Label: page.Text("action.activate"), URL: planURL("solutions", name, "activate", url.Values{"version": {one.Version}}),
+				Label: page.Text("action.activate") + " " + one.Version, URL: planURL("solutions", name, "activate", url.Values{"version": {one.Version}}),
 			})}
 		}
 	}

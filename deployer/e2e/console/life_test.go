@@ -1,0 +1,114 @@
+package console_test
+
+import (
+	"context"
+	"io"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/console"
+	"github.com/solutionctl/solutionctl/deployer/deployertest"
+)
+
+// serve runs a console for a cluster until the test ends.
+func serve(t *testing.T, kubeconfig string) *console.Console {
+	t.Helper()
+	ctx, end := context.WithCancel(context.WithoutCancel(t.Context()))
+	ready, served := make(chan *console.Console, 1), make(chan error, 1)
+	go func() {
+		_, err := console.Serve(ctx, console.ServeOptions{
+			Options: console.Options{
+				Connect: func(console.Token) (*cluster.Cluster, error) {
+					return cluster.Connect(cluster.Options{Kubeconfig: kubeconfig, Now: time.Now})
+				},
+				Links: true, Exports: t.TempDir(), Version: "1.0.0-test", Host: "here", Now: time.Now,
+			},
+			Listen: "127.0.0.1:0", Errors: io.Discard, Ready: func(c *console.Console) { ready <- c },
+		})
+		served <- err
+	}()
+	t.Cleanup(func() {
+		end()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	})
+	select {
+	case c := <-ready:
+		return c
+	case err := <-served:
+		t.Fatal(err)
+		return nil
+	}
+}
+
+// TestLife is the life of a Solution by mouse, from the link to the end of the session, on a cluster in memory: what the
+// verbs do to a real one is for their own tests.
+func TestLife(t *testing.T) {
+	bed := deployertest.New(t)
+	for _, version := range []string{"1.9.0", "1.10.0"} {
+		bed.Imported("shop", version, deployertest.Content{})
+	}
+	b := open(t)
+	c := serve(t, bed.Server.Kubeconfig(t))
+	b.do(chromedp.Navigate(c.NewLink()))
+	b.find("heading", "Solutions and environments")
+	// apply carries out a plan and waits for its end, which comes by itself.
+	apply := func(plan, button string) {
+		t.Helper()
+		b.find("heading", plan)
+		b.press("button", button)
+		b.find("heading", "Progress")
+		b.find("StaticText", "Done")
+	}
+	b.press("link", "Solutions")
+	b.press("link", "shop")
+	b.press("link", "Activate 1.9.0")
+	apply("Activate shop 1.9.0", "Activate")
+
+	b.press("link", "Environments")
+	b.press("link", "New environment")
+	b.fill("textbox", "Name", "production")
+	b.press("button", "Create")
+	b.find("heading", "production")
+
+	b.press("link", "Add a Solution")
+	b.press("button", "Show the plan")
+	apply("Add shop 1.9.0 to production", "Add")
+
+	b.do(chromedp.Navigate(c.Origin + "/solutions/shop"))
+	b.press("link", "Activate 1.10.0")
+	apply("Activate shop 1.10.0", "Activate")
+	b.do(chromedp.Navigate(c.Origin + "/environments/production"))
+	b.press("link", "Upgrade")
+	apply("Upgrade shop to 1.10.0 in production", "Upgrade")
+	if names := bed.Server.Names("Deployment"); !slices.Equal(names, []string{"production/shop-operator"}) {
+		t.Errorf("deployed is %q", names)
+	}
+
+	b.do(chromedp.Navigate(c.Origin + "/environments/production"))
+	b.press("link", "Remove")
+	apply("Remove shop from production", "Remove")
+
+	if names := bed.Server.Names("Deployment"); len(names) > 0 {
+		t.Errorf("deployed is %q", names)
+	}
+
+	b.do(chromedp.Navigate(c.Origin + "/environments/production"))
+	b.press("link", "Delete")
+	b.fill("textbox", "Type production to confirm", "production")
+	apply("Delete environment production", "Delete the environment")
+
+	if bed.Server.Object("Namespace", "", "production") != nil {
+		t.Error("the environment is still there")
+	}
+
+	b.press("button", "Log out")
+	b.find("heading", "Log in")
+	b.do(chromedp.Navigate(c.Origin + "/"))
+	b.find("heading", "Log in")
+}
