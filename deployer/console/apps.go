@@ -77,14 +77,16 @@ func (c *Console) app(v *visit) (*answer, error) {
 		return nil, err
 	}
 	content := &page.App{App: one}
-	if text, err := yaml.Marshal(map[string]any{
+	shown, err := yaml.Marshal(map[string]any{
 		"apiVersion": one.APIVersion, "kind": one.Kind, "metadata": map[string]any{"name": one.Name, "namespace": one.Namespace}, "spec": one.Values,
-	}); err == nil {
-		content.YAML = string(text)
+	})
+	if err != nil {
+		return nil, err
 	}
+	content.YAML = string(shown)
 	for _, object := range one.Objects {
 		if object.Kind == cluster.PodKind.Kind {
-			if err := c.logLinks(v, content, o, object.Name); err != nil {
+			if err = c.logLinks(v, content, o, object.Name); err != nil {
 				v.frame.Notices = append(v.frame.Notices, page.Notice{Tone: page.ToneWarn, Text: err.Error()})
 			}
 		}

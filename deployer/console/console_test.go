@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptest"
@@ -54,9 +55,9 @@ func (c *clock) advance(d time.Duration) {
 	c.ahead += d
 }
 
-func start(t *testing.T, change func(*console.Options), documents ...string) *bench {
+func start(t *testing.T, change func(*console.Options)) *bench {
 	t.Helper()
-	return startOn(t, clustertest.Start(t, documents...), change)
+	return startOn(t, clustertest.Start(t), change)
 }
 
 func startOn(t *testing.T, api *clustertest.Server, change func(*console.Options)) *bench {
@@ -138,9 +139,7 @@ func (b *browser) do(method, path string, form url.Values) answer {
 	if err != nil {
 		b.Fatal(err)
 	}
-	for name, values := range b.header {
-		r.Header[name] = values
-	}
+	maps.Copy(r.Header, b.header)
 	if host := b.header.Get("Host"); host != "" {
 		r.Host = host
 	}

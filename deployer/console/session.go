@@ -168,7 +168,7 @@ func (l *sessions) remove(s *session) {
 	}
 	delete(l.byID, s.id)
 	close(s.ended)
-	if s.identity.sessions--; s.identity.sessions == 0 {
+	if s.sessions--; s.sessions == 0 {
 		delete(l.identities, s.key)
 	}
 }
