@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/solutionctl/solutionctl/deployer/render"
 	"github.com/solutionctl/solutionctl/schema"
@@ -96,15 +97,15 @@ func (t *task) digest(o Options) (string, error) {
 func changeLines(changes []schema.Change) []string {
 	var lines []string
 	for _, change := range changes {
-		line := fmt.Sprintf("%s %s %q %q", change.Action, change.Object.APIVersion, change.Object.String(), change.Note)
+		words := []string{fmt.Sprintf("%s %s %q %q", change.Action, change.Object.APIVersion, change.Object.String(), change.Note)}
 		for _, field := range change.Fields {
 			from, to := field.From, field.To
 			if render.IsCertificate(field.Path) {
 				from, to = "", ""
 			}
-			line += fmt.Sprintf("\n%q %q %q %q", field.Path, field.Manager, from, to)
+			words = append(words, fmt.Sprintf("%q %q %q %q", field.Path, field.Manager, from, to))
 		}
-		lines = append(lines, line)
+		lines = append(lines, strings.Join(words, "\n"))
 	}
 	slices.Sort(lines)
 	return lines

@@ -18,7 +18,7 @@ import (
 
 // Options are those of every verb that deploys.
 type Options struct {
-	DryRun  bool // only plan
+	DryRun bool // only plan
 	// Expect is the digest of a plan that was seen before: what would do anything else ends with a [PlanChangedError] before its
 	// first change. "" expects nothing. [Deployer.Resume], [Deployer.Converge] and [Deployer.RebuildRecords], which are not one
 	// plan, refuse it.
