@@ -491,8 +491,11 @@ func TestApplicationsRole(t *testing.T) {
 	// Whoever may write there can say what they like: it opens no other kind.
 	document := b.get(configMaps, b.Env, b.Solution+"-applications")
 	b.patch(document, `{"binaryData": {"applications.json.gz": "bm90IGd6aXA="}}`)
-	_, err = admin.Apps.List(ctx, apps.Options{Environment: b.Env})
+	_, err = admin.Apps.List(ctx, apps.Options{Environment: b.Env, Kind: "clock"})
 	b.refused(err, report.Corrupt, b.Solution+"-applications")
+	if all, err := admin.Apps.List(ctx, apps.Options{Environment: b.Env}); err != nil || len(all.Apps) != 0 {
+		t.Errorf("a damaged document offers something: %+v, %v", all, err)
+	}
 	if _, err = b.Apps.List(ctx, apps.Options{Environment: b.Env}); err != nil {
 		t.Errorf("an administrator depends on it: %v", err)
 	}
