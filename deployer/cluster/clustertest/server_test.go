@@ -74,8 +74,8 @@ func TestApply(t *testing.T) {
 	}
 	s.Put(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: demo}, data: {x: other}}")
 	for _, entry := range s.Object("ConfigMap", "demo", "a").GetManagedFields() {
-		if entry.Manager == cluster.FieldManager && strings.Contains(string(entry.FieldsV1.Raw), "f:data") {
-			t.Errorf("whoever lost the only field of a mapping has the mapping: %s", entry.FieldsV1.Raw)
+		if entry.Manager == cluster.FieldManager && strings.Contains(entry.FieldsV1.GetRawString(), "f:data") {
+			t.Errorf("whoever lost the only field of a mapping has the mapping: %s", entry.FieldsV1.GetRawString())
 		}
 	}
 	if _, err := c.Apply(t.Context(), dry, cluster.WriteOptions{}); err == nil || !strings.Contains(err.Error(), "somebody else set these fields: .data.x") {

@@ -167,11 +167,11 @@ func declared(applied runtime.Object) runtime.Object {
 	entries := object.GetManagedFields()
 	for i := range entries {
 		var fields map[string]any
-		if entries[i].Operation != metav1.ManagedFieldsOperationApply || json.Unmarshal(entries[i].FieldsV1.Raw, &fields) != nil {
+		if entries[i].Operation != metav1.ManagedFieldsOperationApply || json.Unmarshal(entries[i].FieldsV1.GetRawBytes(), &fields) != nil {
 			continue
 		}
 		if text, err := json.Marshal(withoutSelf(fields)); err == nil {
-			entries[i].FieldsV1.Raw = text
+			entries[i].FieldsV1.SetRawBytes(text)
 		}
 	}
 	object.SetManagedFields(entries)
