@@ -138,8 +138,11 @@ const protectionPoll = 200 * time.Millisecond
 // refusesDeletion tries to delete a definition. Who may not do so anyway cannot find out.
 func (g *Guard) refusesDeletion(ctx context.Context, name string) (bool, error) {
 	live, err := g.Cluster.Get(ctx, cluster.DefinitionKind, "", name)
-	if err != nil || live == nil {
-		return live == nil, err
+	if err != nil {
+		return false, err
+	}
+	if live == nil { // somebody else has deleted it
+		return true, nil
 	}
 	live.SetResourceVersion("") // the API server writes its status
 	err = g.Cluster.Delete(ctx, live, cluster.DeleteOptions{DryRun: true})

@@ -82,8 +82,8 @@ func (c Content) definition(solution string) string {
 	}
 	var versions strings.Builder
 	names := strings.Fields(c.Versions)
-	for i, name := range names {
-		name, unserved := strings.CutSuffix(name, "-")
+	for i, given := range names {
+		name, unserved := strings.CutSuffix(given, "-")
 		fmt.Fprintf(&versions, "  - {name: %s, served: %t, storage: %t, subresources: {status: {}%s},\n"+
 			"    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {%s}}, status: {type: object, x-kubernetes-preserve-unknown-fields: true}}}}}\n",
 			name, !unserved, i == len(names)-1, scale, fields)
