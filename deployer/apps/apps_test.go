@@ -1,117 +1,309 @@
 package apps_test
 
 import (
-	"fmt"
+	"errors"
+	"net/http"
+	"slices"
 	"strings"
 	"testing"
-	"testing/fstest"
 	"time"
 
-	"github.com/solutionctl/solutionctl/build/archive"
+	"github.com/google/go-cmp/cmp"
+	authorization "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kube "k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/apps"
-	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/cluster/clustertest"
-	"github.com/solutionctl/solutionctl/deployer/records"
-	"github.com/solutionctl/solutionctl/deployer/render"
+	"github.com/solutionctl/solutionctl/deployer/deployertest"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-const environment = `
-{apiVersion: v1, kind: Namespace, metadata: {name: test, labels: {solutions.metalk8s.scality.com/environment: test}}}
----
-{apiVersion: v1, kind: ConfigMap, metadata: {name: metalk8s-environment, namespace: test}, data: {bank: 1.0.0, shop: 1.0.0}}
-`
+const (
+	site = deployertest.Environment
+	shop = "shop"
+)
 
-// definition is that of the kind of the only instances of a Solution: Shop for shop.
-func definition(solution string) string {
-	return fmt.Sprintf(`{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: %[1]ss.example.com}, spec: {group: example.com,
-scope: Namespaced, names: {kind: %[2]s, plural: %[1]ss, singular: %[1]s, listKind: %[2]sList}, versions: [{name: v1, served: true, storage: true,
-schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {size: {type: integer}}}}}}}]}}`,
-		solution, strings.ToUpper(solution[:1])+solution[1:])
+var coloured = deployertest.Content{Fields: "colour: {type: string}", Scale: true}
+
+func shopBed(t *testing.T) *deployertest.Bed {
+	t.Helper()
+	b := deployertest.New(t)
+	b.Added(shop, "1.0.0", coloured)
+	return b
 }
 
-// imported is a deployer on a server that has environment test with two Solutions.
-func imported(t *testing.T, sink report.Sink) (*deployer.Deployer, *clustertest.Server) {
-	t.Helper()
-	s := clustertest.Start(t, environment, definition("bank"), definition("shop"))
-	c, err := cluster.Connect(cluster.Options{Kubeconfig: s.Kubeconfig(t), Now: time.Now, Retry: -1})
+func wall() apps.Options { return apps.Options{Environment: site, Name: "wall"} }
+
+// TestLife: a user makes an instance, changes and scales it, and deletes it, without a word of Kubernetes.
+func TestLife(t *testing.T) {
+	b := shopBed(t)
+	made, err := b.Apps.Create(t.Context(), apps.CreateOptions{Options: wall(), Values: []byte("hands: 2\n"), Set: []string{"colour=red"}})
+	if err != nil || made.Health != schema.AppReady {
+		t.Fatalf("%+v, %v", made, err)
+	}
+	if diff := cmp.Diff(map[string]any{"hands": int64(2), "colour": "red"}, made.Values); diff != "" {
+		t.Errorf("made (-want +got):\n%s", diff)
+	}
+	changed, err := b.Apps.Set(t.Context(), apps.SetOptions{Options: wall(), Set: []string{"hands=3", "colour-"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := deployer.New(deployer.Config{Cluster: c, Sink: sink, Now: time.Now, Version: "1.0.0", Identity: "test"})
-	for _, name := range []string{"bank", "shop"} {
-		a, err := archive.FromFS(fstest.MapFS{
-			"manifest.yaml": {Data: fmt.Appendf(nil, "apiVersion: %s\nkind: Solution\nmetadata: {name: %s}\nspec: {version: 1.0.0}\n", schema.APIVersion, name)},
-			"operator/deploy/crds/" + name + "_crd.yaml": {Data: []byte(definition(name))},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		payload, err := render.FromArchive(a)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = d.RecordImport(t.Context(), records.ImportRecord{Payload: payload, Path: "/srv/" + name + ".iso", SHA256: strings.Repeat("0", 64), Size: 4096})
-		if err != nil {
-			t.Fatal(err)
-		}
+	if diff := cmp.Diff(map[string]any{"hands": int64(3)}, changed.Values); diff != "" {
+		t.Errorf("changed (-want +got):\n%s", diff)
 	}
-	return d, s
+	list, err := b.Apps.List(t.Context(), apps.Options{Environment: site})
+	if err != nil || len(list.Apps) != 1 || list.Apps[0].Name != "wall" || list.Apps[0].Solution != shop {
+		t.Errorf("%+v, %v", list, err)
+	}
+	if err = b.Apps.Delete(t.Context(), wall()); err != nil {
+		t.Fatal(err)
+	}
+	if list, err = b.Apps.List(t.Context(), apps.Options{Environment: site, Kind: "clocks"}); err != nil || len(list.Apps) > 0 {
+		t.Errorf("%+v, %v", list, err)
+	}
 }
 
-// TestCorruptPayload spoils what was imported of one Solution: the instances of the other one do not suffer.
-func TestCorruptPayload(t *testing.T) {
-	before, s := imported(t, report.Discard)
-	bank, err := before.Records.Imports(t.Context())
-	if err != nil || bank[0].Name != "bank" {
-		t.Fatalf("%v, %v", bank, err)
-	}
-	for _, name := range s.Names("Secret") {
-		namespace, name, _ := strings.Cut(name, "/")
-		if secret := s.Object("Secret", namespace, name); strings.Contains(name, strings.TrimPrefix(bank[0].Payload, "sha256:")[:12]) {
-			secret.Object["data"] = map[string]any{}
-			delete(secret.Object, "immutable")
-			text, err := secret.MarshalJSON()
-			if err != nil {
-				t.Fatal(err)
-			}
-			s.Put(t, string(text))
+// TestRefused: what a user may mistake is refused before anything is written, with what would have been right.
+func TestRefused(t *testing.T) {
+	create := func(values string, set ...string) func(*deployertest.Bed) error {
+		return func(b *deployertest.Bed) error {
+			_, err := b.Apps.Create(b.Context(), apps.CreateOptions{Options: wall(), Values: []byte(values), Set: set})
+			return err
 		}
 	}
-	s.Put(t, "{apiVersion: example.com/v1, kind: Shop, metadata: {name: first, namespace: test}}")
-	var said report.Recorder
-	d := deployer.New(deployer.Config{Cluster: before.Cluster, Sink: &said, Now: time.Now, Version: "1.0.0", Identity: "test"}) // has read nothing before
-	o := apps.Options{Environment: "test", NoWait: true}
-
-	list, err := d.Apps.List(t.Context(), o)
-	if err != nil || len(list.Apps) != 1 || list.Apps[0].Name != "first" {
-		t.Fatalf("%+v, %v", list, err)
-	}
-	if events := said.Events(); len(events) != 1 || events[0].Name != "bank" || !strings.Contains(events[0].Note, "solutionctl deploy import /srv/bank.iso") {
-		t.Errorf("said: %+v", events)
-	}
-	o.Name, o.Kind = "second", "Shop"
-	if app, err := d.Apps.Create(t.Context(), apps.CreateOptions{Options: o, Set: []string{"size=3"}}); err != nil || app.Kind != "Shop" {
-		t.Fatalf("%+v, %v", app, err)
+	in := func(o apps.Options) func(*deployertest.Bed) error {
+		return func(b *deployertest.Bed) error {
+			_, err := b.Apps.Create(b.Context(), apps.CreateOptions{Options: o})
+			return err
+		}
 	}
 	for _, test := range []struct {
-		name string
-		o    apps.Options
-		want report.Code
+		name  string
+		bed   func(*deployertest.Bed)
+		run   func(*deployertest.Bed) error
+		code  report.Code
+		words []string
 	}{
-		{"its own kind", apps.Options{Environment: "test", Kind: "Bank", Name: "third"}, report.Corrupt},
-		{"any kind, of which one is not known", apps.Options{Environment: "test", Name: "third"}, report.Usage},
+		{"a field that is misspelt", nil, create("", "colours=red"), report.Usage, []string{"colour"}},
+		{"a value of another type", nil, create("hands: two\n"), report.Invalid, []string{"spec.hands"}},
+		{"values that are no mapping", nil, create("- a\n"), report.Invalid, nil},
+		{"values that are no YAML", nil, create("a: [\n"), report.Invalid, nil},
+		{"a name that is taken", func(b *deployertest.Bed) { b.Clock(shop, site, "wall", "hands: 2") }, create(""), report.Conflict, []string{"deploy app set site wall"}},
+		{"no such kind", nil, in(apps.Options{Environment: site, Name: "wall", Kind: "Watch"}), report.NotFound, []string{"Watch", "Clock"}},
+		{"no such environment", nil, in(apps.Options{Environment: "nowhere", Name: "wall"}), report.NotFound, []string{"nowhere"}},
+		{
+			"an environment without Solutions", func(b *deployertest.Bed) { b.Namespace("empty", "empty") },
+			in(apps.Options{Environment: "empty", Name: "wall"}), report.NotFound,
+			[]string{"deploy add empty"},
+		},
+		{
+			"one of two kinds", func(b *deployertest.Bed) { b.Added("base", "1.0.0", deployertest.Content{}) },
+			in(wall()), report.Usage,
+			[]string{"--kind"},
+		},
+		{
+			"one of two namespaces",
+			func(b *deployertest.Bed) {
+				b.Namespace(site, "annex")
+				_, err := b.Add(b.Context(), deployer.AddOptions{Environment: site, Solution: shop})
+				if err != nil {
+					b.Fatal(err)
+				}
+			},
+			in(wall()), report.Usage,
+			[]string{"--namespace"},
+		},
+		{
+			"a namespace without the Solution", func(b *deployertest.Bed) { b.Namespace(site, "annex") },
+			in(apps.Options{Environment: site, Name: "wall", Namespace: "annex"}), report.NotFound, nil,
+		},
+		{"change what is not there", nil, func(b *deployertest.Bed) error {
+			_, err := b.Apps.Set(b.Context(), apps.SetOptions{Options: wall(), Set: []string{"hands=2"}})
+			return err
+		}, report.NotFound, []string{"wall", "deploy app list site"}},
+		{"show one of two", func(b *deployertest.Bed) {
+			b.Added("base", "1.0.0", deployertest.Content{})
+			b.Clock(shop, site, "wall", "hands: 2")
+			b.Clock("base", site, "wall", "hands: 2")
+		}, func(b *deployertest.Bed) error {
+			_, err := b.Apps.Get(b.Context(), wall())
+			return err
+		}, report.Usage, []string{"Clock site/wall", "--kind"}},
+		{
+			"scale what has no replicas", func(b *deployertest.Bed) {
+				b.Added("base", "1.0.0", deployertest.Content{})
+				b.Clock("base", site, "tower", "hands: 2")
+			}, func(b *deployertest.Bed) error {
+				_, err := b.Apps.Scale(b.Context(), apps.ScaleOptions{Options: apps.Options{Environment: site, Name: "tower"}, Replicas: 3})
+				return err
+			}, report.Refused, []string{"deploy app fields site Clock"},
+		},
+		{"list a kind that is not there", nil, func(b *deployertest.Bed) error {
+			_, err := b.Apps.List(b.Context(), apps.Options{Environment: site, Kind: "Watch"})
+			return err
+		}, report.NotFound, []string{"Clock"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			_, err := d.Apps.Create(t.Context(), apps.CreateOptions{Options: test.o})
-			if report.CodeOf(err) != test.want || !strings.Contains(err.Error(), "payload of bank-1.0.0") {
-				t.Errorf("%v", err)
+			b := shopBed(t)
+			if test.bed != nil {
+				test.bed(b)
+			}
+			b.Writes()
+			deployertest.Refused(t, test.run(b), test.code, test.words...)
+			if writes := b.Writes(); len(writes) > 0 {
+				t.Errorf("it wrote %q", writes)
 			}
 		})
 	}
-	if _, err = d.Apps.Get(t.Context(), apps.Options{Environment: "test", Name: "third"}); report.CodeOf(err) != report.Corrupt {
-		t.Errorf("an instance that may be of its kind: %v", err)
+}
+
+// TestRights: who may not do, or not follow, what they ask for learns it before it is done.
+func TestRights(t *testing.T) {
+	for _, test := range []struct {
+		verb string
+		run  func(*deployertest.Bed, *deployer.Deployer) error
+	}{
+		{"create", func(b *deployertest.Bed, d *deployer.Deployer) error {
+			_, err := d.Apps.Create(b.Context(), apps.CreateOptions{Options: apps.Options{Environment: site, Name: "new"}})
+			return err
+		}},
+		{"watch", func(b *deployertest.Bed, d *deployer.Deployer) error {
+			_, err := d.Apps.Create(b.Context(), apps.CreateOptions{Options: apps.Options{Environment: site, Name: "new"}})
+			return err
+		}},
+		{"update", func(b *deployertest.Bed, d *deployer.Deployer) error {
+			_, err := d.Apps.Set(b.Context(), apps.SetOptions{Options: wall(), Set: []string{"hands=3"}})
+			return err
+		}},
+		{"patch", func(b *deployertest.Bed, d *deployer.Deployer) error {
+			_, err := d.Apps.Scale(b.Context(), apps.ScaleOptions{Options: wall(), Replicas: 3})
+			return err
+		}},
+		{"delete", func(b *deployertest.Bed, d *deployer.Deployer) error { return d.Apps.Delete(b.Context(), wall()) }},
+	} {
+		t.Run(test.verb, func(t *testing.T) {
+			b := shopBed(t)
+			b.Clock(shop, site, "wall", "hands: 2")
+			b.Server.May = func(a authorization.ResourceAttributes) bool {
+				return a.Verb != "*" && (a.Verb != test.verb || a.Resource != "clocks")
+			}
+			b.Writes()
+			deployertest.Refused(t, test.run(b, b.Connect()), report.Forbidden, test.verb, "clocks")
+			if writes := b.Writes(); len(writes) > 0 {
+				t.Errorf("it wrote %q", writes)
+			}
+		})
+	}
+}
+
+// forbid refuses requests whose path has a part.
+func forbid(b *deployertest.Bed, part string) {
+	b.Server.Answer = func(w http.ResponseWriter, r *http.Request) bool {
+		if !strings.Contains(r.URL.Path+"/", part) {
+			return false
+		}
+		clustertest.Fail(w, apierrors.NewForbidden(kube.GroupResource{Resource: "them"}, "", errors.New(`User "jane@example.com" cannot list resource "them" in API group ""`)))
+		return true
+	}
+}
+
+// TestUsersOfOneNamespace: who may see nothing but their namespace learns the kinds from it.
+func TestUsersOfOneNamespace(t *testing.T) {
+	b := shopBed(t)
+	forbid(b, "/namespaces/solutionctl-system/")
+	kind, err := b.Connect().Apps.Kind(t.Context(), apps.Options{Environment: site})
+	if err != nil || kind.Kind != "Clock" {
+		t.Fatalf("%+v, %v", kind, err)
+	}
+	var fields []string
+	for _, field := range kind.Description().Fields {
+		fields = append(fields, field.Path)
+	}
+	slices.Sort(fields)
+	if diff := cmp.Diff([]string{"colour", "hands", "replicas"}, fields); diff != "" {
+		t.Errorf("fields (-want +got):\n%s", diff)
+	}
+}
+
+// TestKinds: an environment offers what is deployed in it, in the version that is there.
+func TestKinds(t *testing.T) {
+	b := shopBed(t)
+	b.Activated(shop, "1.1.0", deployertest.Content{Fields: "colour: {type: string}, size: {type: integer}", Scale: true})
+	paths := func() (list []string) {
+		t.Helper()
+		kind, err := b.Apps.Kind(t.Context(), apps.Options{Environment: site, Kind: "clock"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, field := range kind.Fields() {
+			list = append(list, field.Path)
+		}
+		return list
+	}
+	if got := paths(); slices.Contains(got, "size") {
+		t.Errorf("the operator of 1.0.0 does not know all of %q", got)
+	}
+	if _, err := b.Change(t.Context(), deployer.ChangeOptions{Environment: site, Solution: shop, Direction: "upgrade"}); err != nil {
+		t.Fatal(err)
+	}
+	if got := paths(); !slices.Contains(got, "size") {
+		t.Errorf("size is not among %q", got)
+	}
+}
+
+// TestTree: an instance is shown with what belongs to it, however deep, and with what is not ready of that.
+func TestTree(t *testing.T) {
+	b := shopBed(t)
+	b.Clock(shop, site, "wall", "hands: 2")
+	owned := func(apiVersion, kind, name, by, byName string) {
+		t.Helper()
+		owner := b.Server.Object(by, site, byName)
+		object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": map[string]any{
+			"name": name, "namespace": site, "ownerReferences": []any{map[string]any{
+				"apiVersion": owner.GetAPIVersion(), "kind": by, "name": byName, "uid": string(owner.GetUID()),
+			}},
+		}, "spec": map[string]any{"replicas": int64(1)}}}
+		b.Put(object)
+	}
+	b.Server.Stall("Deployment", "ReplicaSet", "Pod")
+	owned("v1", "Service", "wall", "Clock", "wall")
+	owned("apps/v1", "Deployment", "wall", "Clock", "wall")
+	owned("apps/v1", "ReplicaSet", "wall-1", "Deployment", "wall")
+	one, err := b.Apps.Get(t.Context(), wall())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tree []string
+	for _, object := range one.Objects {
+		tree = append(tree, strings.Repeat(" ", object.Depth)+object.Kind+" "+string(object.Health))
+	}
+	if diff := cmp.Diff([]string{" Service ready", " Deployment progressing", "  ReplicaSet progressing"}, tree); diff != "" {
+		t.Errorf("tree (-want +got):\n%s", diff)
+	}
+	forbid(b, "/deployments/")
+	if one, err = b.Apps.Get(t.Context(), wall()); err != nil || len(one.Objects) != 1 {
+		t.Errorf("what the user may not see is left out: %+v, %v", one, err)
+	}
+}
+
+// TestNotReady: an instance that does not get ready says why, and one that is deleted meanwhile, too.
+func TestNotReady(t *testing.T) {
+	b := shopBed(t)
+	b.Clock(shop, site, "wall", "hands: 2")
+	clock := b.Server.Object("Clock", site, "wall")
+	clock.Object["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": "False", "message": "no battery"}}}
+	b.Put(clock)
+	late := wall()
+	late.Timeout = time.Nanosecond
+	_, err := b.Apps.Set(t.Context(), apps.SetOptions{Options: late, Set: []string{"hands=3"}})
+	deployertest.Refused(t, err, report.Timeout, "Clock site/wall", "deploy app get site wall")
+	late.NoWait = true
+	one, err := b.Apps.Set(t.Context(), apps.SetOptions{Options: late, Set: []string{"hands=4"}})
+	if err != nil || one.Health == schema.AppReady || !slices.Contains(one.Reasons, "no battery") {
+		t.Errorf("%+v, %v", one, err)
 	}
 }
