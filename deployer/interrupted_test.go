@@ -131,6 +131,34 @@ func TestResume(t *testing.T) {
 	deployertest.Refused(t, err, report.NotFound, "other")
 }
 
+// TestResumeKeepsData: whoever finishes a removal need not know what was said about the data, and deletes none of it.
+func TestResumeKeepsData(t *testing.T) {
+	for _, policy := range []deployer.DataPolicy{deployer.KeepData, deployer.DeleteData} {
+		b := deployertest.New(t)
+		b.Added(shop, "1.0.0", plain)
+		b.Clock(shop, site, "red", "hands: 2")
+		var out export
+		mend := endingAt(b, 3)
+		_, err := b.Remove(t.Context(), deployer.RemoveOptions{Environment: site, Solution: shop, Data: policy, Export: out.open})
+		mend()
+		if err == nil {
+			t.Fatal("it was not interrupted")
+		}
+		if policy == deployer.DeleteData { // somebody has made another one since
+			b.Clock(shop, site, "blue", "hands: 2")
+		}
+		_, err = b.Resume(t.Context(), deployer.ResumeOptions{})
+		if policy == deployer.DeleteData {
+			deployertest.Refused(t, err, report.DataLoss, "of kind Clock", "--delete-data")
+		} else if err != nil || slices.Contains(b.Server.Names("Deployment"), "site/shop-operator") {
+			t.Errorf("it is not removed: %v", err)
+		}
+		if policy == deployer.KeepData && !slices.Contains(b.Server.Names("Clock"), "site/red") {
+			t.Error("data that was to be kept was deleted")
+		}
+	}
+}
+
 // TestNotReady: what does not start is told, can be finished later, and goes back if that was asked for.
 func TestNotReady(t *testing.T) {
 	const soon = 10 // nanoseconds: it has been waited for
@@ -163,24 +191,20 @@ func TestNotReady(t *testing.T) {
 	}
 }
 
-// TestApplicationsAreAwaited: an upgrade that looks after its applications succeeds when they do.
+// TestApplicationsAreAwaited: an upgrade that looks after its applications has not succeeded before they are ready.
 func TestApplicationsAreAwaited(t *testing.T) {
 	b := deployertest.New(t)
 	b.Added(shop, "1.0.0", plain)
-	b.Clock(shop, site, "wall", "hands: 2")
-	tell := func(ready string) { // as its operator does
-		clock := b.Server.Object("Clock", site, "wall")
-		clock.Object["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": ready, "message": "no battery"}}}
-		b.Put(clock)
-	}
-	tell("True")
-	b.Activated(shop, "1.1.0", coloured)
+	b.Activated(shop, "1.1.0", plain)
 	upgrade := deployer.ChangeOptions{Environment: site, Solution: shop, Direction: records.Up, WaitApps: true}
 	if _, err := b.Change(t.Context(), upgrade); err != nil {
-		t.Fatal(err)
+		t.Fatalf("there is none: %v", err)
 	}
-	tell("False")
-	b.Imported(shop, "1.2.0", coloured)
+	b.Clock(shop, site, "wall", "hands: 2")
+	clock := b.Server.Object("Clock", site, "wall")
+	clock.Object["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": "False", "message": "no battery"}}}
+	b.Put(clock)
+	b.Imported(shop, "1.2.0", plain)
 	upgrade.Version, upgrade.Timeout = "1.2.0", 10
 	_, err := b.Change(t.Context(), upgrade)
 	deployertest.Refused(t, err, report.Timeout, "Clock site/wall", "deploy rollback site shop")

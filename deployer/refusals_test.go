@@ -363,6 +363,16 @@ var refusals = []struct {
 	},
 
 	{
+		"deactivate what others need to be active",
+		func(b *deployertest.Bed) {
+			b.Activated("base", "1.0.0", plain)
+			b.Activated(shop, "1.0.0", deployertest.Content{Manifest: "dependsOn: [{solution: base, version: '>=1.0.0', scope: cluster}]"})
+		},
+		deactivate("base"), report.InUse,
+		[]string{shop},
+	},
+
+	{
 		"delete an environment with a Solution", func(b *deployertest.Bed) { b.Added(shop, "1.0.0", plain) },
 		deleteSite(deployer.RefuseData), report.InUse,
 		[]string{"shop", "deploy env delete site --delete-data"},
@@ -422,7 +432,7 @@ func TestRefusedImports(t *testing.T) {
 	other.SHA256 = b.Record(shop, "9.9.9", plain).SHA256
 	_, err := b.RecordImport(t.Context(), other)
 	deployertest.Refused(t, err, report.Replaced, site)
-	if err := b.RecordUnimport(t.Context(), deployer.UnimportOptions{ID: "shop-3.0.0"}); err != nil {
+	if err = b.RecordUnimport(t.Context(), deployer.UnimportOptions{ID: "shop-3.0.0"}); err != nil {
 		t.Errorf("what is not imported is forgotten already: %v", err)
 	}
 	_, err = b.AddEndpoints(t.Context(), deployer.EndpointOptions{More: schema.ClusterRegistry{Mode: schema.RegistryMetalK8s, Host: schema.RegistryHostMetalK8s}})
