@@ -55,8 +55,8 @@ func (a *app) writeAndSum(ctx context.Context, plan *build.Plan, path string, f 
 	signer := a.loadAside(ctx, f.signing, stop)
 	var hashes *chunk.Follower
 	options.Follow = func(r io.ReaderAt, size int64) (build.Follower, error) {
-		var err error
-		hashes, err = chunk.Follow(ctx, r, size, a.sink)
+		var unread error
+		hashes, unread = chunk.Follow(ctx, r, size, a.sink)
 		return follower{hashes, func(sums *chunk.Sums) error {
 			opened, failure := signer()
 			if failure == nil && opened != nil {
@@ -67,7 +67,7 @@ func (a *app) writeAndSum(ctx context.Context, plan *build.Plan, path string, f 
 				done.list, failure = openSums(path, hexSHA256(sums))
 			}
 			return failure
-		}}, err
+		}}, unread
 	}
 	done.result, err = plan.Write(ctx, path, options)
 	if err == nil {

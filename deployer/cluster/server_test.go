@@ -496,8 +496,8 @@ func TestRequestsAtOnce(t *testing.T) {
 	}
 	next, end := iter.Pull2(c.Watch(t.Context(), ConfigMapKind, "shop", metav1.ListOptions{}))
 	defer end()
-	if change, err, _ := next(); err != nil || change.Object.GetName() != "a" {
-		t.Fatalf("%+v, %v", change, err)
+	if change, failure, _ := next(); failure != nil || change.Object.GetName() != "a" {
+		t.Fatalf("%+v, %v", change, failure)
 	}
 	before := c.changed.Load()
 	var running, most atomic.Int64
@@ -516,8 +516,8 @@ func TestRequestsAtOnce(t *testing.T) {
 	var group errgroup.Group
 	for range 4 * InFlight {
 		group.Go(func() error {
-			_, err := c.Get(t.Context(), ConfigMapKind, "shop", "a")
-			return err
+			_, failure := c.Get(t.Context(), ConfigMapKind, "shop", "a")
+			return failure
 		})
 	}
 	for range InFlight {
@@ -527,16 +527,16 @@ func TestRequestsAtOnce(t *testing.T) {
 		t.Error(err)
 	}
 	s.Put(t, config("b", "1"))
-	if change, err, _ := next(); err != nil || change.Object.GetName() != "b" {
-		t.Errorf("%+v, %v", change, err)
+	if change, failure, _ := next(); failure != nil || change.Object.GetName() != "b" {
+		t.Errorf("%+v, %v", change, failure)
 	}
 	full, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := c.Create(full, parsed(t, config("c", "1")), WriteOptions{}); !errors.Is(err, context.Canceled) || c.changed.Load() != before {
+	if _, err = c.Create(full, parsed(t, config("c", "1")), WriteOptions{}); !errors.Is(err, context.Canceled) || c.changed.Load() != before {
 		t.Errorf("a write that had no turn: %v", err)
 	}
 	close(answer)
-	if err := group.Wait(); err != nil {
+	if err = group.Wait(); err != nil {
 		t.Error(err)
 	}
 	if most.Load() != InFlight {

@@ -1,6 +1,7 @@
 package records
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -29,17 +30,16 @@ func deaf(t *testing.T) string {
 	}
 	file := os.NewFile(uintptr(fd), "deaf")
 	listener, err := net.FileListener(file)
-	file.Close()
-	if err != nil {
+	if err = errors.Join(err, file.Close()); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { listener.Close() })
+	t.Cleanup(func() { _ = listener.Close() })
 	for range 100 {
 		c, err := net.DialTimeout("tcp", listener.Addr().String(), 200*time.Millisecond)
 		if err != nil {
 			return listener.Addr().String()
 		}
-		t.Cleanup(func() { c.Close() })
+		t.Cleanup(func() { _ = c.Close() })
 	}
 	t.Fatal("the queue does not fill")
 	return ""
@@ -47,7 +47,7 @@ func deaf(t *testing.T) string {
 
 // TestSilentEndpoint asks endpoints that do not refuse and do not answer, or only at first.
 func TestSilentEndpoint(t *testing.T) {
-	stuck := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	stuck := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/v2/" {
 			<-r.Context().Done()
 		}
