@@ -12,12 +12,12 @@ import (
 // is written from the memory in which it was compared with the list, so nothing but what was listed is ever written,
 // whatever happens to r meanwhile. The error of a chunk that differs has the code report.Corrupt; which chunks were written
 // before it is not told.
-func Copy(ctx context.Context, w io.WriterAt, r io.ReaderAt, list *List, sink report.Sink) (digest [sha256.Size]byte, err error) {
-	if err = list.Validate(); err != nil {
+func Copy(ctx context.Context, w io.WriterAt, r io.ReaderAt, list *List, sink report.Sink) (digest [sha256.Size]byte, _ error) {
+	if err := list.Validate(); err != nil {
 		return digest, err
 	}
 	whole, next := sha256.New(), 0
-	err = each(ctx, r, list.Size, list.ChunkSize, &tracker{sink: sink, step: "copy", total: list.Size},
+	failed := each(ctx, r, list.Size, list.ChunkSize, &tracker{sink: sink, step: "copy", total: list.Size},
 		func(piece []byte, _ int64) error {
 			_, err := whole.Write(piece)
 			return err
@@ -32,7 +32,7 @@ func Copy(ctx context.Context, w io.WriterAt, r io.ReaderAt, list *List, sink re
 			return err
 		})
 	whole.Sum(digest[:0])
-	return digest, err
+	return digest, failed
 }
 
 // read fills data with chunk i and compares it.

@@ -493,8 +493,9 @@ func TestApplicationsRole(t *testing.T) {
 	b.patch(document, `{"binaryData": {"applications.json.gz": "bm90IGd6aXA="}}`)
 	_, err = admin.Apps.List(ctx, apps.Options{Environment: b.Env, Kind: "clock"})
 	b.refused(err, report.Corrupt, b.Solution+"-applications")
-	if all, err := admin.Apps.List(ctx, apps.Options{Environment: b.Env}); err != nil || len(all.Apps) != 0 {
-		t.Errorf("a damaged document offers something: %+v, %v", all, err)
+	offered, err := admin.Apps.List(ctx, apps.Options{Environment: b.Env})
+	if err != nil || len(offered.Apps) != 0 {
+		t.Errorf("a damaged document offers something: %+v, %v", offered, err)
 	}
 	if _, err = b.Apps.List(ctx, apps.Options{Environment: b.Env}); err != nil {
 		t.Errorf("an administrator depends on it: %v", err)
