@@ -5,11 +5,13 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
 	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 // ends waits for an operation that an answer leads to, and returns its steps.
@@ -159,6 +161,39 @@ func TestPlanChanges(t *testing.T) {
 	a := c.post(path, "plan", seen)
 	if a.StatusCode != http.StatusConflict || a.Header.Get("Solutionctl-Plan") == seen {
 		t.Errorf("%d", a.StatusCode)
+	}
+	if names := bed.Server.Names("Deployment"); len(names) > 0 {
+		t.Errorf("it was carried out: %q", names)
+	}
+}
+
+// TestPlanChangesUnderTheLock: the last moment at which somebody can change what a plan was made of is before the lock.
+func TestPlanChangesUnderTheLock(t *testing.T) {
+	bed := deployertest.New(t)
+	bed.Activated("shop", "1.0.0", deployertest.Content{})
+	b := startOn(t, bed.Server, nil)
+	c := b.in(t)
+	path := "/environments/" + deployertest.Environment + "/plan/add?solution=shop"
+	seen := c.planDigest(path)
+	var once sync.Once
+	answers := bed.Server.Answer
+	bed.Server.Answer = func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Method != http.MethodGet && strings.Contains(r.URL.Path, "/leases") {
+			once.Do(func() { bed.Namespace(deployertest.Environment, "another") })
+		}
+		return answers != nil && answers(w, r)
+	}
+	a := c.post(path, "plan", seen)
+	at := a.Header.Get("Location")
+	if a.StatusCode != http.StatusSeeOther {
+		t.Fatalf("%d\n%s", a.StatusCode, a.body)
+	}
+	c.get(at + "/events") // until its end
+	var done struct {
+		Error *struct{ Code, Message string }
+	}
+	if c.json(at, &done); done.Error == nil || done.Error.Code != string(report.Conflict) {
+		t.Errorf("%+v", done.Error)
 	}
 	if names := bed.Server.Names("Deployment"); len(names) > 0 {
 		t.Errorf("it was carried out: %q", names)

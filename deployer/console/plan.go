@@ -53,6 +53,7 @@ func (c *Console) perform(of verb) handler {
 			}
 			return a, nil
 		}
+		o.Expect = planned.Digest // again under the lock: until then others may change what the plan was made of
 		op, err := c.operations.begin(v.identity, planned, func(op *operation) work {
 			return func(ctx context.Context, sink report.Sink) (*schema.Operation, error) {
 				o.export = c.exportTo(op, o.subject())
@@ -110,8 +111,8 @@ func (c *Console) dryRun(v *visit, of verb, o *order) (*schema.Operation, error)
 	return of.run(v.Context(), v.deployer(nil), &dry)
 }
 
-// planDigest tells one plan from another.
-func planDigest(o *schema.Operation) string { return digest(o) }
+// planDigest tells one plan from another. Creating an environment has no digest of its own: it is all that is shown.
+func planDigest(o *schema.Operation) string { return cmp.Or(o.Digest, digest(o)) }
 
 // planPage is the page of a plan, or of why there is none.
 func (c *Console) planPage(of verb, v *visit, o *order, s *snapshot, planned *schema.Operation, refusal error) *answer {
