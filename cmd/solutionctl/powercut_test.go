@@ -3,6 +3,7 @@
 package main
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"maps"
 	"os"
@@ -62,6 +63,18 @@ func TestPowerCut(t *testing.T) {
 				containerd, "deploy node config --root node --node worker-1 --runtime containerd --endpoint http://10.0.0.9:5000",
 			}, "deploy node config --root node --node worker-1 --runtime containerd --endpoint http://10.0.0.8:5000", nil,
 		},
+		{"deploy import", []string{"init demo", "build demo"}, "deploy import --insecure-skip-verify demo-0.1.0.iso", recordsMatch},
+		{
+			"deploy import of a pre-release, again", []string{
+				"init demo", "build demo --version 1.0.0-rc.1", "deploy import --insecure-skip-verify demo-1.0.0-rc.1.iso",
+				"#echo '# another' >>demo/operator/deploy/role.yaml", "build demo --version 1.0.0-rc.1",
+			}, "deploy import --insecure-skip-verify demo-1.0.0-rc.1.iso", recordsMatch,
+		},
+		{
+			"deploy unimport",
+			[]string{"init demo", "build demo", "deploy import --insecure-skip-verify demo-0.1.0.iso"},
+			"deploy unimport demo 0.1.0", recordsMatch,
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -77,7 +90,9 @@ func TestPowerCut(t *testing.T) {
 				}
 				cmd.Dir = dir
 				cmd.Env = append(os.Environ(), "HOME="+cache, "XDG_CACHE_HOME="+cache, "SOLUTIONCTL_CONFIG="+os.DevNull, "SOLUTIONCTL_PASSWORD=correct horse",
-					"SOLUTIONCTL_TRUST_DIR="+filepath.Join(dir, "trust"), "SOLUTIONCTL_STATE="+filepath.Join(dir, "state.json"))
+					"SOLUTIONCTL_TRUST_DIR="+filepath.Join(dir, "trust"), "SOLUTIONCTL_STATE="+filepath.Join(dir, "state.json"),
+					"SOLUTIONCTL_STORE="+filepath.Join(dir, "store"), "SOLUTIONCTL_SOLUTIONS_FILE="+filepath.Join(dir, "solutions.yaml"),
+					"SOLUTIONCTL_NGINX_DIR="+filepath.Join(dir, "conf.d"), "SOLUTIONCTL_MOUNT=never", "SOLUTIONCTL_NO_CLUSTER=true")
 				return cmd
 			}
 			for _, line := range test.before {
@@ -149,6 +164,21 @@ func oldOrNew(d powercut.Disk, before, after map[string]string) error {
 func pairOfKeys(_ *testing.T, d powercut.Disk) error {
 	if d.Files["acme.pub"] != "" && d.Files["acme.key"] == "" {
 		return fmt.Errorf("a public key without its private one")
+	}
+	return nil
+}
+
+// recordsMatch fails when a record of the store is not that of the archive beside it, nor is the one that is to take its place.
+func recordsMatch(_ *testing.T, d powercut.Disk) error {
+	for path, record := range d.Files {
+		id, isRecord := strings.CutSuffix(path, ".json")
+		if !isRecord || !strings.HasPrefix(path, "store/archives/") {
+			continue
+		}
+		digest := fmt.Sprintf("%x", sha256.Sum256([]byte(d.Files[id+".iso"])))
+		if !strings.Contains(record, digest) && !strings.Contains(d.Files[path+".next"], digest) {
+			return fmt.Errorf("%s is not the record of the archive", path)
+		}
 	}
 	return nil
 }
