@@ -1,10 +1,14 @@
 package deployer_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
@@ -93,6 +97,15 @@ func TestDeleteEnvironmentWithOthers(t *testing.T) {
 // TestDeleteEnvironmentUnseen: who may delete a namespace and not look into it has to agree to that.
 func TestDeleteEnvironmentUnseen(t *testing.T) {
 	b := newBed(t)
+	b.imported("1.0.0", content{}) // makes the namespace of our own state, which the user may not
+	var groups []string            // of all Solutions, also those of other tests
+	for definition, err := range b.Cluster.List(t.Context(), cluster.DefinitionKind, "", metav1.ListOptions{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")
+		groups = append(groups, fmt.Sprintf("%q", group))
+	}
 	b.create(`apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
 metadata: {name: blind-` + b.Env + `}
@@ -102,8 +115,7 @@ rules:
 - {apiGroups: [""], resources: [secrets], verbs: [get, list, create, update, delete]}
 - {apiGroups: [coordination.k8s.io], resources: [leases], verbs: [get, create, update]}
 - {apiGroups: [apiextensions.k8s.io], resources: [customresourcedefinitions], verbs: [get, list]}
-- {apiGroups: ["` + b.Group + `"], resources: ["*"], verbs: [list]}
-- {apiGroups: ["*"], resources: ["clocks", "websites"], verbs: [list]}
+- {apiGroups: [` + strings.Join(append(groups, `"`+b.Group+`"`), ", ") + `], resources: ["*"], verbs: [list]}
 `)
 	b.create(`apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRoleBinding
