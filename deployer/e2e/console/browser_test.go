@@ -3,7 +3,7 @@ package console_test
 
 import (
 	"context"
-	"errors"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,8 +11,6 @@ import (
 	"time"
 
 	"github.com/chromedp/cdproto/accessibility"
-	"github.com/chromedp/cdproto/cdp"
-	"github.com/chromedp/cdproto/dom"
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
 )
@@ -21,7 +19,7 @@ import (
 // ends it leaves the browser behind.
 const program = "/usr/lib/chromium/chromium-headless-shell"
 
-// browser finds things as people do who hear a page: by role and name, in the browser's accessibility tree.
+// browser finds things as people do who hear a page: by role and name, as the browser tells them to screen readers.
 type browser struct {
 	*testing.T
 	ctx context.Context
@@ -35,7 +33,8 @@ func open(t *testing.T) *browser {
 		}
 		t.Skip("there is no browser: run .ci/setup")
 	}
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.NoSandbox)
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.NoSandbox,
+		chromedp.Flag("enable-blink-features", "ComputedAccessibilityInfo"))
 	ctx, cancel := chromedp.NewExecAllocator(context.WithoutCancel(t.Context()), options...) // t.Context ends before Cleanup
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewContext(ctx)
@@ -89,78 +88,70 @@ func (b *browser) do(steps ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-var errNone = errors.New("none")
+// finder finds a thing by role and name, and brings it into view. The browser computes both for the element, at once: its
+// accessibility tree is built beside the page, and Chromium stalls for good when that is asked for at the wrong moment.
+const finder = `(role, name) => {
+	const text = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+	const tags = {heading: "h1, h2, h3", link: "a", button: "button, input, summary", textbox: "input, textarea"}; // asking all elements takes long
+	const is = {
+		text: () => { while (text.nextNode()) if (text.currentNode.data.trim() === name && text.currentNode.parentElement.checkVisibility()) return text.currentNode.parentElement; },
+		element: () => [...document.body.querySelectorAll(tags[role] + ", [role=" + role + "]")].find(e => e.computedRole === role && e.computedName === name && e.checkVisibility()),
+	};
+	const found = document.readyState === "complete" && (role === "text" ? is.text() : is.element());
+	if (!found) return null;
+	found.scrollIntoView({block: "center", behavior: "instant"});
+	const at = found.getBoundingClientRect();
+	return {x: at.x + at.width / 2, y: at.y + at.height / 2};
+}`
 
-func (b *browser) lookup(role, name string) (cdp.BackendNodeID, error) {
-	ctx, cancel := context.WithTimeout(b.ctx, 2*time.Second) // a call that is lost in a navigation
+// place is the middle of a thing, in pixels of the window.
+type place struct{ X, Y float64 }
+
+func (b *browser) lookup(role, name string) (*place, error) {
+	arguments, err := json.Marshal([]string{role, name})
+	if err != nil {
+		return nil, err
+	}
+	return evaluate[*place](b, "("+finder+")(..."+string(arguments)+")")
+}
+
+// evaluate asks the page. A question that is lost in a navigation has an end, too.
+func evaluate[T any](b *browser, question string) (T, error) {
+	ctx, cancel := context.WithTimeout(b.ctx, 2*time.Second)
 	defer cancel()
-	// Chromium stalls for good when its accessibility tree is asked for while a page loads.
-	if state, err := chromedp.Run(ctx, chromedp.Evaluate[string]("document.readyState")); err != nil || state != "complete" {
-		return 0, errors.Join(errNone, err)
-	}
-	doc, err := chromedp.Call(ctx, dom.GetDocument, dom.GetDocumentParams{})
-	if err != nil {
-		return 0, err
-	}
-	found, err := chromedp.Call(ctx, accessibility.QueryAXTree, accessibility.QueryAXTreeParams{BackendNodeID: doc.Root.BackendNodeID, Role: role, AccessibleName: name})
-	if err != nil {
-		return 0, err
-	}
-	for _, n := range found.Nodes {
-		if !n.Ignored {
-			return n.BackendDOMNodeID, nil
-		}
-	}
-	return 0, errNone
+	return chromedp.Run(ctx, chromedp.Evaluate[T](question))
 }
 
 // find waits until there is something with this role and name.
-func (b *browser) find(role, name string) cdp.BackendNodeID {
+func (b *browser) find(role, name string) *place {
 	b.Helper()
 	var err error
 	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		var id cdp.BackendNodeID
-		if id, err = b.lookup(role, name); err == nil {
-			return id
+		var at *place
+		if at, err = b.lookup(role, name); err == nil && at != nil {
+			return at
 		}
 	}
-	at, _ := chromedp.Run(b.ctx, chromedp.Location())
-	text, _ := chromedp.Run(b.ctx, chromedp.Evaluate[string]("document.body.innerText"))
-	b.Fatalf("no %s %q at %s: %v\n%s", role, name, at, err, text)
-	return 0
+	where, _ := evaluate[string](b, "location.href")
+	text, _ := evaluate[string](b, "document.body.innerText")
+	b.Fatalf("no %s %q at %s: %v\n%s", role, name, where, err, text)
+	return nil
 }
 
 // press clicks with the mouse.
 func (b *browser) press(role, name string) {
 	b.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, 20*time.Second)
-	defer cancel()
-	for {
-		id := b.find(role, name)
-		_, err := chromedp.Call(ctx, dom.ScrollIntoViewIfNeeded, dom.ScrollIntoViewIfNeededParams{BackendNodeID: id})
-		var quads dom.GetContentQuadsResult
-		if err == nil {
-			quads, err = chromedp.Call(ctx, dom.GetContentQuads, dom.GetContentQuadsParams{BackendNodeID: id})
-		}
-		if err == nil && len(quads.Quads) > 0 {
-			q := quads.Quads[0]
-			b.do(chromedp.MouseClickXY((q[0]+q[4])/2, (q[1]+q[5])/2))
-			return
-		}
-		if ctx.Err() != nil {
-			b.Fatalf("%s %q cannot be clicked: %v", role, name, err)
-		}
-	}
+	at := b.find(role, name)
+	b.do(chromedp.MouseClickXY(at.X, at.Y))
 }
 
 // fill types into a field.
 func (b *browser) fill(role, name, text string) {
 	b.Helper()
-	id := b.find(role, name)
-	if _, err := chromedp.Call(b.ctx, dom.Focus, dom.FocusParams{BackendNodeID: id}); err != nil {
-		b.Fatal(err)
-	}
-	if _, err := chromedp.Call(b.ctx, input.InsertText, input.InsertTextParams{Text: text}); err != nil {
+	b.press(role, name)
+	ctx, cancel := context.WithTimeout(b.ctx, 2*time.Second)
+	defer cancel()
+	if _, err := chromedp.Call(ctx, input.InsertText, input.InsertTextParams{Text: text}); err != nil {
 		b.Fatal(err)
 	}
 }

@@ -63,7 +63,7 @@ func TestLife(t *testing.T) {
 		b.find("heading", plan)
 		b.press("button", button)
 		b.find("heading", "Progress")
-		b.find("StaticText", "Done")
+		b.find("text", "Done")
 	}
 	b.press("link", "Solutions")
 	b.press("link", "shop")
