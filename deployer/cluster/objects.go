@@ -147,7 +147,7 @@ func (c *Cluster) pages(ctx context.Context, kind schema.GroupVersionKind, names
 }
 
 func (c *Cluster) page(ctx context.Context, r request) (*unstructured.UnstructuredList, error) {
-	answer, _, err := c.do(ctx, r)
+	answer, err := c.listed(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -164,6 +164,19 @@ func (c *Cluster) page(ctx context.Context, r request) (*unstructured.Unstructur
 		page.Items[i].SetGroupVersionKind(r.kind) // the server leaves it out, or says PartialObjectMetadata
 	}
 	return &page, nil
+}
+
+// listed asks for a page. For a moment after a definition was changed the server does not know the path of a kind that it says it
+// serves.
+func (c *Cluster) listed(ctx context.Context, r request) ([]byte, error) {
+	answer, _, err := c.do(ctx, r)
+	for pause := firstPause; errors.Is(err, ErrNoKind) && pause < lastPause; pause *= 2 {
+		if _, gone := c.Mapping(ctx, r.kind); gone != nil || sleep(ctx, pause) != nil {
+			break
+		}
+		answer, _, err = c.do(ctx, r)
+	}
+	return answer, err
 }
 
 // inconsistentContinue returns the token with which a list goes on whose own token is too old, "" if err is another one.

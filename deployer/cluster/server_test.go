@@ -144,6 +144,29 @@ func TestNothingThere(t *testing.T) {
 	}
 }
 
+// TestKindComes: a server may not know the path of a kind for a moment although it lists the kind.
+func TestKindComes(t *testing.T) {
+	s, c := connected(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: shop}}")
+	var asked atomic.Int32
+	s.Answer = func(w http.ResponseWriter, r *http.Request) bool {
+		if strings.HasSuffix(r.URL.Path, "/configmaps") && asked.Add(1) == 1 {
+			http.NotFound(w, r)
+			return true
+		}
+		return false
+	}
+	n := 0
+	for _, err := range c.List(t.Context(), ConfigMapKind, "shop", metav1.ListOptions{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		n++
+	}
+	if n != 1 || asked.Load() != 2 {
+		t.Errorf("%d objects after %d requests", n, asked.Load())
+	}
+}
+
 // TestKindGoes: a kind that the cluster has no longer is noticed by the request that it answers with 404.
 func TestKindGoes(t *testing.T) {
 	const definition = `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: pizzas.example.com}, spec: {group: example.com,
