@@ -15,6 +15,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -93,10 +94,13 @@ func (l *Lane) anonymous(d dump) dump {
 	}
 	all, result := strings.NewReplacer(names...), dump{}
 	for name, text := range d {
-		result[all.Replace(name)] = all.Replace(text)
+		result[all.Replace(name)] = podName.ReplaceAllString(all.Replace(text), "$$POD")
 	}
 	return result
 }
+
+// podName is the name of a Deployment's pod, as a record quotes it that says why something failed.
+var podName = regexp.MustCompile(`\b[a-z0-9-]+-[a-f0-9]{8,10}-[a-z0-9]{5}\b`)
 
 func (l *Lane) dumpCluster(ctx context.Context) (dump, error) {
 	d := dump{}
