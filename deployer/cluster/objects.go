@@ -167,14 +167,21 @@ func (c *Cluster) page(ctx context.Context, r request) (*unstructured.Unstructur
 }
 
 // listed asks for a page. For a moment after a definition was changed the server does not know the path of a kind that it says it
-// serves.
+// serves; the error is [ErrNoKind] only when it no longer says so, since callers then take it that no object is left.
 func (c *Cluster) listed(ctx context.Context, r request) ([]byte, error) {
 	answer, _, err := c.do(ctx, r)
-	for pause := firstPause; errors.Is(err, ErrNoKind) && pause < lastPause; pause *= 2 {
-		if _, gone := c.Mapping(ctx, r.kind); gone != nil || sleep(ctx, pause) != nil {
-			break
+	for pause := firstPause; errors.Is(err, ErrNoKind); pause *= 2 {
+		if _, missing := c.Mapping(ctx, r.kind); errors.Is(missing, ErrNoKind) {
+			return nil, err
+		} else if missing != nil {
+			return nil, missing
 		}
-		answer, _, err = c.do(ctx, r)
+		if pause > lastPause {
+			return nil, report.Errorf(report.Unavailable, "%s: the API server says that it has the kind, but not where", r.what()).WithHint("run the command again")
+		}
+		if err = sleep(ctx, pause); err == nil {
+			answer, _, err = c.do(ctx, r)
+		}
 	}
 	return answer, err
 }

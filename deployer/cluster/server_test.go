@@ -144,26 +144,40 @@ func TestNothingThere(t *testing.T) {
 	}
 }
 
-// TestKindComes: a server may not know the path of a kind for a moment although it lists the kind.
+// TestKindComes: a server may not know the path of a kind for a moment although it lists the kind; the list waits, and never says
+// that there is no such kind.
 func TestKindComes(t *testing.T) {
-	s, c := connected(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: shop}}")
-	var asked atomic.Int32
-	s.Answer = func(w http.ResponseWriter, r *http.Request) bool {
-		if strings.HasSuffix(r.URL.Path, "/configmaps") && asked.Add(1) == 1 {
-			http.NotFound(w, r)
-			return true
-		}
-		return false
-	}
-	n := 0
-	for _, err := range c.List(t.Context(), ConfigMapKind, "shop", metav1.ListOptions{}) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		n++
-	}
-	if n != 1 || asked.Load() != 2 {
-		t.Errorf("%d objects after %d requests", n, asked.Load())
+	for name, test := range map[string]struct {
+		misses int32
+		code   report.Code
+	}{
+		"soon":  {1, ""},
+		"never": {1000, report.Unavailable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, c := connected(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: shop}}")
+			var asked atomic.Int32
+			s.Answer = func(w http.ResponseWriter, r *http.Request) bool {
+				if !strings.HasSuffix(r.URL.Path, "/configmaps") || asked.Add(1) > test.misses {
+					return false
+				}
+				http.NotFound(w, r)
+				return true
+			}
+			found := 0
+			for _, err := range c.List(t.Context(), ConfigMapKind, "shop", metav1.ListOptions{}) {
+				switch {
+				case err == nil:
+					found++
+				case errors.Is(err, ErrNoKind) || report.CodeOf(err) != test.code:
+					t.Errorf("%v", err)
+				}
+			}
+			if (found == 1) != (test.code == "") {
+				t.Errorf("%d objects after %d requests", found, asked.Load())
+			}
+		})
 	}
 }
 

@@ -3,6 +3,7 @@ package metalk8s
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -247,6 +248,9 @@ func (d *Documents) Usage(ctx context.Context, namespaces []Namespace) ([]Use, e
 		for _, kind := range kinds {
 			var objects []*unstructured.Unstructured
 			for object, err := range d.Cluster.ListMetadata(ctx, kind, n.Name, metav1.ListOptions{}) {
+				if errors.Is(err, cluster.ErrNoKind) { // its definition went while this looked, and every object with it
+					break
+				}
 				if err != nil {
 					return nil, fmt.Errorf("look for %s in namespace %s: %w", kind.Kind, n.Name, err)
 				}

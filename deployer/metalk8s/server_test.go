@@ -521,3 +521,26 @@ metadata: {name: pizzas.example.com}, spec: {group: example.com, scope: Namespac
 		t.Errorf("%v, %v", plain, err)
 	}
 }
+
+// TestUsageOfAKindThatGoes: the definition of a kind is deleted after the kinds of the cluster were read.
+func TestUsageOfAKindThatGoes(t *testing.T) {
+	s, d := documents(t, namespaceOf("shop", "a"), `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition,
+metadata: {name: pizzas.example.com}, spec: {group: example.com, scope: Namespaced, names: {kind: Pizza, plural: pizzas}, versions: [{name: v1, served: true, storage: true}]}}`,
+		"{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data, namespace: a}}")
+	selected, err := d.Select(t.Context(), "shop", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Answer = func(_ http.ResponseWriter, r *http.Request) bool {
+		if strings.HasSuffix(r.URL.Path, "/pizzas") {
+			if err := d.Cluster.Delete(t.Context(), s.Object("CustomResourceDefinition", "", "pizzas.example.com"), cluster.DeleteOptions{}); err != nil {
+				t.Error(err)
+			}
+		}
+		return false
+	}
+	usage, err := d.Usage(t.Context(), selected)
+	if err != nil || len(usage) != 1 || !usage[0].IsClaim() {
+		t.Errorf("%v, %v", usage, err)
+	}
+}
