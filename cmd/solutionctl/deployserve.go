@@ -28,8 +28,8 @@ Connections are encrypted, except on loopback addresses, with a certificate of a
 first start and kept in the store, in tls/. Nodes learn its certificate, tls/ca.crt, from 'solutionctl deploy node config'.
 --plain-http does without; nodes then check the digests of what they pull, but not who tells them the digest of a tag.
 
-SIGHUP looks at everything again: archives that could not be served, the certificate of --tls-cert, and the access log,
-which is opened anew. SIGTERM lets clients finish. /healthz, /readyz and /metrics are there for supervision; /readyz names
+The certificate of --tls-cert is read again when its file changes. SIGHUP looks at everything again: archives that could not
+be served, the certificate, and the access log, which is opened anew. SIGTERM lets clients finish. /healthz, /readyz and /metrics are there for supervision; /readyz names
 archives that cannot be served as they were imported, because their file was cut off, removed or replaced.`,
 		Example: `  solutionctl deploy serve --listen 10.0.0.1:5000 --access-log /var/log/solutionctl/access.log
   solutionctl deploy serve --listen 10.0.0.1:5000 --print-unit > /etc/systemd/system/solutionctl-registry.service

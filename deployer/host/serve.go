@@ -15,6 +15,7 @@ import (
 	"github.com/solutionctl/solutionctl/build/archive"
 	"github.com/solutionctl/solutionctl/deployer/host/registry"
 	"github.com/solutionctl/solutionctl/deployer/host/serve"
+	"github.com/solutionctl/solutionctl/deployer/host/service"
 	"github.com/solutionctl/solutionctl/deployer/host/store"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -70,12 +71,13 @@ func (o ServeOptions) Check() error {
 // Serve serves the images of this host's archives until ctx ends. It tells the service manager when it is ready, and loads
 // everything again when asked to.
 func Serve(ctx context.Context, o ServeOptions) (err error) {
+	manager := service.Notifier{Socket: o.NotifySocket, Sink: o.Sink}
 	options := serve.Options{
 		Listen: o.Listen, MetricsListen: o.MetricsListen, Sink: o.Sink,
 		ErrorLog: log.New(withoutProbes{o.Errors}, "solutionctl: ", 0), //nolint:forbidigo // net/http wants one
 		Registry: registry.Options{MirrorOrigins: o.MirrorOrigins, MaxTransfers: o.MaxTransfers, Now: o.Now},
-		Ready:    func(string) { o.notify("READY=1") },
-		Stopping: func() { o.notify("STOPPING=1") },
+		Ready:    func(string) { manager.Ready() },
+		Stopping: manager.Stopping,
 	}
 	if o.Store != "" {
 		if options.Store, err = store.Open(o.Store); err != nil {
@@ -92,7 +94,12 @@ func Serve(ctx context.Context, o ServeOptions) (err error) {
 		}
 		defer func() { err = errors.Join(err, options.AccessLog.Close()) }()
 	}
-	pair := &keyPair{certificate: o.Certificate, key: o.Key}
+	var pair *service.Renewed[*tls.Certificate] // of somebody else
+	if o.Certificate != "" {
+		if pair, err = service.KeyPair(o.Sink, o.Certificate, o.Key); err != nil {
+			return err
+		}
+	}
 	if options.TLS, err = serverTLS(o, pair); err != nil {
 		return err
 	}
@@ -144,10 +151,10 @@ func closeAll(archives []*registry.Archive) error {
 }
 
 // serverTLS returns how connections are encrypted; nil when they are not.
-func serverTLS(o ServeOptions, pair *keyPair) (*tls.Config, error) {
+func serverTLS(o ServeOptions, pair *service.Renewed[*tls.Certificate]) (*tls.Config, error) {
 	switch {
-	case o.Certificate != "":
-		return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: pair.get}, pair.load()
+	case pair != nil:
+		return service.TLS(pair), nil
 	case o.PlainHTTP || isLoopback(o.Listen):
 		return nil, nil
 	}
@@ -180,7 +187,7 @@ func isLoopback(address string) bool {
 }
 
 // onHangup makes a hangup load the certificate again and then ask for everything else on reload. It returns what ends that.
-func (o *ServeOptions) onHangup(ctx context.Context, pair *keyPair, reload chan<- struct{}) (stop func()) {
+func (o *ServeOptions) onHangup(ctx context.Context, pair *service.Renewed[*tls.Certificate], reload chan<- struct{}) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	go func() {
@@ -191,8 +198,8 @@ func (o *ServeOptions) onHangup(ctx context.Context, pair *keyPair, reload chan<
 			case <-ctx.Done():
 				return
 			}
-			if err := pair.load(); err != nil {
-				o.Sink.Emit(report.Event{Step: "load the certificate", State: report.Failed, Note: err.Error()})
+			if pair != nil {
+				pair.Again()
 			}
 			select {
 			case reload <- struct{}{}:
@@ -204,20 +211,5 @@ func (o *ServeOptions) onHangup(ctx context.Context, pair *keyPair, reload chan<
 	return func() {
 		cancel()
 		<-ended
-	}
-}
-
-// notify tells the service manager, if it has started the program, how it is.
-func (o *ServeOptions) notify(state string) {
-	if o.NotifySocket == "" {
-		return
-	}
-	conn, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: o.NotifySocket, Net: "unixgram"})
-	if err == nil {
-		_, err = conn.Write([]byte(state))
-		err = errors.Join(err, conn.Close())
-	}
-	if err != nil {
-		o.Sink.Emit(report.Event{Step: "notify systemd", State: report.Failed, Note: err.Error()})
 	}
 }
