@@ -147,6 +147,8 @@ func TestInTheWay(t *testing.T) {
 			}
 			w.same("plan", actions(w.deploy(release, test.out)), test.actions)
 			w.same("objects", w.everything(), test.there)
+			w.deploy(w.release(""), engine.PlanOptions{})
+			w.same("objects after the removal", w.everything(), nil) // what was taken over goes with the rest
 		})
 	}
 }
@@ -176,7 +178,7 @@ func TestBetweenPlanAndApply(t *testing.T) {
 			[]string{settings},
 			func(w *world) { w.edit("ConfigMap", "settings", "green", "data", "color") },
 			report.Conflict,
-			[]string{".data.color"},
+			[]string{".data.color", `"controller"`},
 			[]string{"ConfigMap settings [color:green size:1]"},
 		},
 		"the object goes":         {[]string{settings}, func(w *world) { w.remove(cluster.ConfigMapKind, "settings") }, "", nil, []string{"ConfigMap settings [color:blue]"}},
@@ -311,55 +313,6 @@ func TestRepair(t *testing.T) {
 				t.Errorf("%v replicas, want %d", replicas, want)
 			}
 		})
-	}
-}
-
-const job = `{apiVersion: batch/v1, kind: Job, metadata: {name: migrate}, spec: {ttlSecondsAfterFinished: 60,
-template: {spec: {restartPolicy: Never, containers: [{name: migrate, image: "registry/migrate:1"}]}}}}`
-
-var (
-	jobTwo  = strings.Replace(job, "migrate:1", "migrate:2", 1)
-	jobKind = kube.GroupVersionKind{Group: "batch", Version: "v1", Kind: "Job"}
-)
-
-// TestEndedJobs: a Job that has ended is not run again by any verb, whether it is still there or not, until another one is
-// wanted or somebody asks for it.
-func TestEndedJobs(t *testing.T) {
-	w := newWorld(t)
-	jobs := func(image string) *engine.Release {
-		r := w.release("1", strings.Replace(job, "migrate:1", "migrate:"+image, 1))
-		return &r
-	}
-	for _, step := range []struct {
-		name    string
-		gone    bool // the cluster has deleted the Job, as it has ended some time ago
-		release *engine.Release
-		change  func(*engine.Release)
-		options engine.PlanOptions
-		actions []string
-	}{
-		{name: "first", release: jobs("1"), actions: []string{"create Job migrate"}},
-		{name: "again", release: jobs("1")},
-		{name: "again when it is gone", gone: true, release: jobs("1")},
-		{name: "repair", release: jobs("1"), options: engine.PlanOptions{Restore: true}},
-		{name: "as another version", release: jobs("1"), change: func(r *engine.Release) { r.Version = "1.1" }},
-		{name: "another one", release: jobs("2"), actions: []string{"create Job migrate"}},
-		{name: "back to the first, which has ended", release: jobs("1"), change: func(r *engine.Release) { r.Back = true }, actions: []string{"delete Job migrate"}},
-		{name: "back again", release: jobs("1"), change: func(r *engine.Release) { r.Back = true }},
-		{name: "forward again", release: jobs("2"), actions: []string{"create Job migrate"}},
-		{name: "it is asked for", gone: true, release: jobs("2"), options: engine.PlanOptions{Replace: []string{"Job/migrate"}}, actions: []string{"create Job migrate"}},
-		{name: "it is asked for while the ended one is there", release: jobs("2"), options: engine.PlanOptions{Replace: []string{"Job/migrate"}}, actions: []string{"replace Job migrate"}},
-		{name: "removal", release: &engine.Release{Key: demo, Operation: "remove"}, actions: []string{"delete Job migrate"}},
-		{name: "another life", release: jobs("2"), actions: []string{"create Job migrate"}},
-	} {
-		if step.gone {
-			w.remove(jobKind, "migrate")
-		}
-		if step.change != nil {
-			step.change(step.release)
-		}
-		w.restart()
-		w.same(step.name, actions(w.deploy(*step.release, step.options)), step.actions)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -28,7 +29,10 @@ const (
 	account     = "{apiVersion: v1, kind: ServiceAccount, metadata: {name: web}}"
 	deployment  = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: 1, selector: {matchLabels: {app: web}},
 template: {metadata: {labels: {app: web}}, spec: {containers: [{name: web, image: "registry/web:1"}]}}}}`
-	volume = "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data}, spec: {resources: {requests: {storage: 1Gi}}}}"
+	volume     = "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data}, spec: {resources: {requests: {storage: 1Gi}}}}"
+	definition = `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: pizzas.example.com}, spec: {group: example.com,
+scope: Namespaced, names: {kind: Pizza, plural: pizzas}, versions: [{name: v1, served: true, storage: true}]}}`
+	pizza = "{apiVersion: example.com/v1, kind: Pizza, metadata: {name: margherita}, spec: {size: 30}}"
 )
 
 var deploymentKind = kube.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
@@ -171,74 +175,6 @@ func TestOrder(t *testing.T) {
 		"DELETE " + secrets + "/content." + id + ".DIGEST", // of the first release, which leaves the history
 		"PUT " + secrets + "/state." + id,
 	})
-}
-
-// TestKilled ends an upgrade at each of its writes, before the server has it and after. Whoever runs it again, knowing nothing,
-// finishes it, and then everything is as if nothing had happened: the objects, the history and what is stored.
-func TestKilled(t *testing.T) {
-	upgrade := func(w *world) engine.Release { return w.release("2.0.0", settingsTwo, deployment, volume) }
-	start := func(t *testing.T) *world {
-		t.Helper()
-		w := newWorld(t)
-		w.deploy(w.release("1.0.0", settings, account), engine.PlanOptions{})
-		return w
-	}
-	undisturbed := start(t)
-	undisturbed.deploy(upgrade(undisturbed), engine.PlanOptions{})
-	want, record, stored := undisturbed.everything(), undisturbed.record(), undisturbed.server.Names("Secret")
-	for _, served := range []bool{false, true} {
-		for n := int64(1); ; n++ {
-			w := start(t)
-			ctx, kill := context.WithCancel(t.Context())
-			plan, err := w.Plan(ctx, upgrade(w), engine.PlanOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			killed := w.killAt(n, served, kill)
-			err = w.Apply(ctx, plan, engine.ApplyOptions{})
-			kill()
-			if !killed() {
-				if err != nil || n < 8 { // record, content, three objects, one removed, the record: at least
-					t.Errorf("it ended after %d writes: %v", n-1, err)
-				}
-				break
-			}
-			if report.CodeOf(err) != report.Interrupted || !strings.Contains(strings.Join(report.Hints(err), ""), "run the same command again") {
-				t.Errorf("write %d, served %t: %v", n, served, err)
-			}
-			w.server.Answer = nil
-			w.restart()
-			w.deploy(upgrade(w), engine.PlanOptions{})
-			w.same(fmt.Sprintf("objects after write %d, served %t", n, served), w.everything(), want)
-			w.same(fmt.Sprintf("record after write %d, served %t", n, served), w.record(), record)
-			w.same(fmt.Sprintf("stored after write %d, served %t", n, served), w.server.Names("Secret"), stored)
-		}
-	}
-}
-
-// TestOtherWorkAfterAKill: what was begun and is not finished, but replaced by something else, is part of the history, and
-// what it made is removed.
-func TestOtherWorkAfterAKill(t *testing.T) {
-	w := newWorld(t)
-	w.deploy(w.release("1.0.0", settings), engine.PlanOptions{})
-	ctx, kill := context.WithCancel(t.Context())
-	plan, err := w.Plan(ctx, w.release("2.0.0", settings, account, deployment), engine.PlanOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.killAt(4, false, kill) // record, content, account, and then the deployment
-	w.failed(w.Apply(ctx, plan, engine.ApplyOptions{}), report.Interrupted)
-	w.server.Answer = nil
-	w.restart()
-	w.same("record", w.record(), []string{"current 1 add done 1.0.0", "pending 2 add pending 2.0.0"})
-	w.same("objects", w.everything(), []string{"ConfigMap settings [color:red size:1]", "ServiceAccount web"})
-
-	plan = w.deploy(w.release("1.0.0", settings), engine.PlanOptions{})
-	if plan.Resumes == nil || plan.Resumes.Version != "2.0.0" {
-		t.Errorf("the plan does not say what was begun: %+v", plan.Resumes)
-	}
-	w.same("plan", actions(plan), []string{"delete ServiceAccount web"})
-	w.same("record", w.record(), []string{"current 3 add done 1.0.0", "history 2 add replaced 2.0.0", "history 1 add done 1.0.0"})
 }
 
 // lock is lost after some questions.
@@ -420,11 +356,6 @@ func TestGoingBack(t *testing.T) {
 
 // TestDefinitionsAndInstances: a kind is used as soon as it is served, and its definition stays when the release goes.
 func TestDefinitionsAndInstances(t *testing.T) {
-	const (
-		definition = `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: pizzas.example.com}, spec: {group: example.com,
-scope: Namespaced, names: {kind: Pizza, plural: pizzas}, versions: [{name: v1, served: true, storage: true}]}}`
-		pizza = "{apiVersion: example.com/v1, kind: Pizza, metadata: {name: margherita}, spec: {size: 30}}"
-	)
 	w := newWorld(t)
 	plan := w.deploy(w.release("1.0.0", pizza, "{apiVersion: other.com/v1, kind: Monitor, metadata: {name: m}}", definition), engine.PlanOptions{})
 	w.same("plan", actions(plan), []string{"create CustomResourceDefinition pizzas.example.com", "create Pizza margherita", "skip Monitor m"})
@@ -575,7 +506,7 @@ func TestWaiting(t *testing.T) {
 		"becomes ready":    {func(w *world) { w.edit("Deployment", "web", ready, "status") }, engine.ApplyOptions{Timeout: time.Minute}, "", nil, "current 1 add done 1.0.0"},
 		"cannot become so": {func(w *world) { w.edit("Deployment", "web", stuck, "status") }, engine.ApplyOptions{Timeout: time.Minute}, report.Timeout, []string{"1 of 1 object cannot become ready", "Deployment shop/web", "progressDeadlineSeconds"}, "pending 1 add pending 1.0.0"},
 		"is deleted":       {func(w *world) { w.remove(deploymentKind, "web") }, engine.ApplyOptions{Timeout: time.Minute}, report.Timeout, []string{"Deployment shop/web: it does not exist"}, "pending 1 add pending 1.0.0"},
-		"nothing happens":  {nil, engine.ApplyOptions{Timeout: 50 * time.Millisecond}, report.Timeout, []string{"Deployment shop/web", "did not become ready in 50ms", "run the same command again"}, "pending 1 add pending 1.0.0"},
+		"nothing happens":  {nil, engine.ApplyOptions{Timeout: 50 * time.Millisecond}, report.Timeout, []string{"Deployment shop/web", "1 of 1 object did not become ready in 50ms", "run the same command again"}, "pending 1 add pending 1.0.0"},
 		"nobody waits":     {nil, engine.ApplyOptions{NoWait: true}, "", nil, "current 1 add done 1.0.0"},
 		"nobody may look":  {func(w *world) { w.Error("there is no watch") }, engine.ApplyOptions{Timeout: time.Minute}, report.Timeout, []string{"Deployment shop/web", "cannot become ready"}, "pending 1 add pending 1.0.0"},
 	} {
@@ -604,6 +535,56 @@ func TestWaiting(t *testing.T) {
 			}
 			w.same("record", w.record(), []string{test.record})
 		})
+	}
+}
+
+// TestSettling: a workload without a probe is ready as soon as its containers are started. It counts as one that works when they
+// have run for a while, and not when they end again and again.
+func TestSettling(t *testing.T) {
+	const (
+		workload = `{apiVersion: apps/v1, kind: KIND, metadata: {name: web}, spec: {selector: {matchLabels: {app: web}},
+template: {metadata: {labels: {app: web}}, spec: {containers: [{name: web, image: "registry/web:1"}]}}}}`
+		owned = "{apiVersion: %s, kind: %s, metadata: {name: web-1, namespace: shop, labels: {app: web}, ownerReferences: [{apiVersion: apps/v1, kind: %s, name: %s, uid: %s, controller: true}]}%s}"
+		ended = "restartCount: 3, lastState: {terminated: {exitCode: 7}}"
+	)
+	for _, kind := range []string{"Deployment", "StatefulSet", "DaemonSet"} {
+		for name, heals := range map[string]bool{"runs again": true, "ends again and again": false} {
+			t.Run(kind+" "+name, func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(t)
+				status := `state: {waiting: {reason: CrashLoopBackOff}}`
+				if heals {
+					status = `state: {running: {startedAt: "` + time.Now().Add(-29*time.Second).UTC().Format(time.RFC3339) + `"}}`
+				}
+				var once sync.Once
+				w.server.Answer = func(_ http.ResponseWriter, r *http.Request) bool {
+					if r.Method == http.MethodGet && (strings.HasSuffix(r.URL.Path, "/replicasets") || strings.HasSuffix(r.URL.Path, "/pods")) {
+						once.Do(func() {
+							owner, name, uid := kind, "web", w.server.Object(kind, "shop", "web").GetUID()
+							if kind == "Deployment" {
+								w.server.Put(t, fmt.Sprintf(owned, "apps/v1", "ReplicaSet", owner, name, uid, ""))
+								owner, name, uid = "ReplicaSet", "web-1", w.server.Object("ReplicaSet", "shop", "web-1").GetUID()
+							}
+							w.server.Put(t, fmt.Sprintf(owned, "v1", "Pod", owner, name, uid, ", spec: {containers: [{name: web}]}, status: {containerStatuses: [{name: web, "+status+", "+ended+"}]}"))
+						})
+					}
+					return false
+				}
+				plan, err := w.Plan(t.Context(), w.release("1.0.0", strings.Replace(workload, "KIND", kind, 1)), engine.PlanOptions{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if heals {
+					err = w.Apply(t.Context(), plan, engine.ApplyOptions{Timeout: time.Minute})
+					if said := fmt.Sprint(w.events.Events()); err != nil || !strings.Contains(said, "runs again; it has ended (3 times so far): exit code 7") {
+						t.Errorf("%v: %s", err, said)
+					}
+					return
+				}
+				err = w.Apply(t.Context(), plan, engine.ApplyOptions{Timeout: time.Second})
+				w.failed(err, report.Timeout, kind+" shop/web", "ends again and again (3 times so far): exit code 7")
+			})
+		}
 	}
 }
 

@@ -1,14 +1,11 @@
 package engine_test
 
 import (
-	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -111,24 +108,35 @@ func (w *world) writes() []string {
 	})
 }
 
-// everything is what there is but for the Secrets of the engine: the objects with what they hold.
-func (w *world) everything() []string {
-	var all []string
-	for _, kind := range []string{"ConfigMap", "Secret", "ServiceAccount", "Deployment", "Job", "Role", "RoleBinding", "CustomResourceDefinition", "PersistentVolumeClaim"} {
+// objectsOfAll are all that there are, but for namespaces and the Secrets of the engine.
+func (w *world) objectsOfAll() []*unstructured.Unstructured {
+	var all []*unstructured.Unstructured
+	for _, kind := range []string{
+		"ConfigMap", "Secret", "ServiceAccount", "Deployment", "StatefulSet", "DaemonSet", "Job", "Role", "RoleBinding", "CustomResourceDefinition",
+		"PersistentVolumeClaim", "Pizza",
+	} {
 		for _, name := range w.server.Names(kind) {
 			namespace, short, found := strings.Cut(name, "/")
 			if !found {
 				namespace, short = "", name
 			}
-			if namespace == cluster.SystemNamespace {
-				continue
+			if namespace != cluster.SystemNamespace {
+				all = append(all, w.server.Object(kind, namespace, short))
 			}
-			line := kind + " " + short
-			if data, ok := w.server.Object(kind, namespace, short).Object["data"]; ok {
-				line += " " + strings.TrimPrefix(fmt.Sprint(data), "map")
-			}
-			all = append(all, line)
 		}
+	}
+	return all
+}
+
+// everything is what there is: the objects with what they hold.
+func (w *world) everything() []string {
+	var all []string
+	for _, object := range w.objectsOfAll() {
+		line := object.GetKind() + " " + object.GetName()
+		if data, ok := object.Object["data"]; ok {
+			line += " " + strings.TrimPrefix(fmt.Sprint(data), "map")
+		}
+		all = append(all, line)
 	}
 	return all
 }
@@ -223,39 +231,6 @@ func (w *world) remove(kind kube.GroupVersionKind, name string) {
 	if err != nil {
 		w.Fatal(err)
 	}
-}
-
-// writing tells whether a request changes something, and leaves its body to be read again.
-func writing(r *http.Request) bool {
-	if r.Method == http.MethodGet || r.URL.Query().Get("dryRun") != "" || strings.Contains(r.URL.Path, "/self") {
-		return false
-	}
-	body, err := io.ReadAll(r.Body)
-	r.Body = io.NopCloser(strings.NewReader(string(body)))
-	return err == nil && (r.Method != http.MethodDelete || !strings.Contains(string(body), "dryRun"))
-}
-
-type servedKey struct{}
-
-// killAt ends a run at its n-th write, before the server has it or as soon as it has; the run learns neither. What it
-// returns tells whether there were as many.
-func (w *world) killAt(n int64, served bool, kill func()) (killed func() bool) {
-	var count atomic.Int64
-	w.server.Answer = func(_ http.ResponseWriter, r *http.Request) bool {
-		if r.Context().Value(servedKey{}) != nil || !writing(r) {
-			return false
-		}
-		now := count.Add(1)
-		switch {
-		case now < n:
-			return false
-		case now == n && served:
-			w.server.ServeHTTP(httptest.NewRecorder(), r.WithContext(context.WithValue(r.Context(), servedKey{}, true)))
-		}
-		kill()
-		panic(http.ErrAbortHandler) // nor has it what comes after that
-	}
-	return func() bool { return count.Load() >= n }
 }
 
 // refuse answers the requests that a test wants to fail.
