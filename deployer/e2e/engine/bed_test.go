@@ -248,13 +248,6 @@ func (b *bed) patch(manager, resource, name, patch string, subresources ...strin
 	}
 }
 
-func (b *bed) delete(kind, name string) {
-	b.Helper()
-	if err := b.Cluster.Delete(b.Context(), b.get(kind, name), cluster.DeleteOptions{}); err != nil {
-		b.Fatal(err)
-	}
-}
-
 // secrets returns those that the engine keeps for an owner.
 func (b *bed) secrets(stores, owner string) []*unstructured.Unstructured {
 	b.Helper()
@@ -267,19 +260,6 @@ func (b *bed) secrets(stores, owner string) []*unstructured.Unstructured {
 		found = append(found, secret)
 	}
 	return found
-}
-
-// otherContent is the data of a content Secret that somebody made up.
-func (b *bed) otherContent() map[string]any {
-	b.Helper()
-	if _, err := b.StoreContent(b.Context(), b.Namespace+"-other", []byte("other")); err != nil {
-		b.Fatal(err)
-	}
-	data, _, err := unstructured.NestedMap(b.secrets("content", b.Namespace+"-other")[0].Object, "data")
-	if err != nil {
-		b.Fatal(err)
-	}
-	return data
 }
 
 // await waits until the engine has told of a step.

@@ -2,7 +2,6 @@ package engine_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -176,88 +175,6 @@ func TestConflict(t *testing.T) {
 	}
 }
 
-func TestConflictAfterPlanning(t *testing.T) {
-	b := newBed(t)
-	b.deploy(b.release("1.0.0", configMap))
-	plan := b.plan(b.release("2.0.0", strings.ReplaceAll(configMap, `"1"`, `"one"`)))
-	b.patch("kubectl-edit", "configmaps", "a", `{"data": {"first": "theirs"}}`)
-	b.failed(b.Apply(t.Context(), plan, engine.ApplyOptions{}), report.Conflict, ".data.first", "kubectl-edit")
-
-	b.patch("kubectl-edit", "configmaps", "a", `{"data": {"first": null}}`)
-	plan = b.plan(b.release("2.0.0", strings.ReplaceAll(configMap, `"1"`, `"one"`)))
-	b.patch("kubectl-edit", "configmaps", "a", `{"data": {"other": "theirs"}}`)
-	b.apply(plan) // the object has changed, but nothing in it that matters
-	if diff := cmp.Diff(b.data(), map[string]string{"first": "one", "second": "2", "other": "theirs"}); diff != "" {
-		t.Error(diff)
-	}
-}
-
-func TestAdopt(t *testing.T) {
-	b := newBed(t)
-	b.make(`
-apiVersion: v1
-kind: ConfigMap
-metadata: {name: a, namespace: $ns, labels: {heritage: salt}}
-data: {first: "old", third: "3"}
-`)
-	b.refused(b.release("1.0.0", configMap), engine.PlanOptions{}, report.Conflict, "ConfigMap $ns/a", "heritage=salt", "--adopt")
-	plan, err := b.Plan(t.Context(), b.release("1.0.0", configMap), engine.PlanOptions{Adopt: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	b.wantActions(plan, "adopt ConfigMap $ns/a")
-	b.apply(plan)
-	if diff := cmp.Diff(b.data(), map[string]string{"first": "1", "second": "2", "third": "3"}); diff != "" {
-		t.Error(diff)
-	}
-	b.deploy(engine.Release{Key: b.Key, Operation: "remove"})
-	if b.data() != nil {
-		t.Error("what was adopted stays after removing")
-	}
-
-	b.make(configMap)
-	b.wantActions(b.deploy(b.release("1.0.0", configMap)), "adopt ConfigMap $ns/a") // it is as it is wanted
-}
-
-func TestAppearsAfterPlanning(t *testing.T) {
-	b := newBed(t)
-	plan := b.plan(b.release("1.0.0", configMap))
-	b.make(strings.ReplaceAll(configMap, `"1"`, `"theirs"`))
-	b.failed(b.Apply(t.Context(), plan, engine.ApplyOptions{}), report.Conflict, "ConfigMap $ns/a exists", "--adopt")
-	if got := b.data()["first"]; got != "theirs" {
-		t.Errorf("an object of somebody else was changed: %q", got)
-	}
-}
-
-func TestObjectOfAnotherRelease(t *testing.T) {
-	b := newBed(t)
-	b.deploy(b.release("1.0.0", configMap))
-	second := b.release("1.0.0", configMap)
-	second.Name = "second"
-	b.refused(second, engine.PlanOptions{Adopt: true, Force: true}, report.Conflict, "ConfigMap $ns/a belongs to $ns/demo")
-}
-
-func TestRecreatedBySomebodyElse(t *testing.T) {
-	b := newBed(t)
-	b.deploy(b.release("1.0.0", configMap))
-	b.delete("ConfigMap", "a")
-	b.make(strings.ReplaceAll(configMap, `"1"`, `"theirs"`))
-	plan := b.deploy(engine.Release{Key: b.Key, Operation: "remove"})
-	b.wantActions(plan)
-	if b.data() == nil {
-		t.Error("an object of somebody else was deleted, which only had the same name")
-	}
-}
-
-func TestDeletedBySomebodyElse(t *testing.T) {
-	b := newBed(t)
-	b.deploy(b.release("1.0.0", small))
-	b.delete("ConfigMap", "a")
-	b.delete("ServiceAccount", "operator")
-	plan := b.deploy(b.release("1.0.0", small))
-	b.wantActions(plan, "create ServiceAccount $ns/operator", "create ConfigMap $ns/a")
-}
-
 func TestMissingKind(t *testing.T) {
 	b := newBed(t)
 	monitor := `
@@ -341,49 +258,6 @@ metadata: {name: $ns-inner}
 		report.NotFound, "namespace nowhere does not exist")
 }
 
-const finalized = `
-apiVersion: v1
-kind: ConfigMap
-metadata: {name: held, namespace: $ns, finalizers: [example.com/hold]}
-`
-
-func TestStuckRemoval(t *testing.T) {
-	b := newBed(t)
-	b.deploy(b.release("1.0.0", finalized))
-	remove := engine.Release{Key: b.Key, Operation: "remove"}
-	err := b.Apply(t.Context(), b.plan(remove), engine.ApplyOptions{Timeout: time.Second})
-	b.failed(err, report.Timeout, "ConfigMap $ns/held", "example.com/hold")
-	if state := b.state(); state.Pending == nil || state.Current.Version != "1.0.0" {
-		t.Fatalf("the record after a run that did not end: %+v", state)
-	}
-	b.patch("kubectl", "configmaps", "held", `{"metadata": {"finalizers": null}}`)
-	b.deploy(remove)
-	if state := b.state(); state.Pending != nil || state.Current.Operation != "remove" {
-		t.Errorf("the record after the next run: %+v", state)
-	}
-}
-
-func TestWaitsForWhatIsBeingDeleted(t *testing.T) {
-	b := newBed(t)
-	b.make(finalized)
-	b.delete("ConfigMap", "held")
-	release := b.release("1.0.0", strings.ReplaceAll(finalized, ", finalizers: [example.com/hold]", ""))
-	plan := b.plan(release)
-	if note := plan.Changes[0].Note; !strings.Contains(note, "example.com/hold") {
-		t.Errorf("the plan does not name the finalizer: %q", note)
-	}
-	done := make(chan error, 1)
-	go func() { done <- b.Apply(t.Context(), plan, engine.ApplyOptions{Timeout: time.Minute}) }()
-	b.await("wait", "ConfigMap "+b.Namespace+"/held", report.Started)
-	b.patch("kubectl", "configmaps", "held", `{"metadata": {"finalizers": null}}`)
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
-	if live := b.get("ConfigMap", "held"); live == nil || live.GetDeletionTimestamp() != nil {
-		t.Error("it was not made again")
-	}
-}
-
 func TestReplace(t *testing.T) {
 	b := newBed(t)
 	b.deploy(b.release("1.0.0", account+deployment))
@@ -425,16 +299,6 @@ spec:
 	}
 }
 
-func TestTwoRuns(t *testing.T) {
-	b := newBed(t)
-	first, second := b.plan(b.release("1.0.0", configMap)), b.plan(b.release("2.0.0", small))
-	b.apply(first)
-	b.failed(b.Apply(t.Context(), second, engine.ApplyOptions{}), report.Locked, "by somebody else")
-	if state := b.state(); state.Current.Version != "1.0.0" || b.get("ServiceAccount", "operator") != nil {
-		t.Errorf("a plan for a state that is no longer was carried out: %+v", state)
-	}
-}
-
 func TestSecretsAreHidden(t *testing.T) {
 	b := newBed(t)
 	secret := `
@@ -454,21 +318,6 @@ stringData: {password: canary-1, other: canary-2}
 	}
 }
 
-func TestNotReadyInTime(t *testing.T) {
-	b := newBed(t)
-	release := b.release("1.0.0", strings.ReplaceAll(deployment, "replicas: 0", "replicas: 1"))
-	err := b.Apply(t.Context(), b.plan(release), engine.ApplyOptions{Timeout: 2 * time.Second})
-	b.failed(err, report.Timeout, "Deployment $ns/operator", "1 of 1 object did not")
-	if state := b.state(); state.Pending == nil || state.Current != nil {
-		t.Fatalf("a release that does not work is called done: %+v", state)
-	}
-	b.deploy(b.release("1.0.1", deployment))
-	state := b.state()
-	if state.Pending != nil || state.Current.Version != "1.0.1" || len(state.History) != 1 || state.History[0].Outcome != schema.DeploymentReplaced {
-		t.Errorf("the record after another version took over: %+v", state)
-	}
-}
-
 func TestInterrupted(t *testing.T) {
 	b := newBed(t)
 	release := b.release("1.0.0", strings.ReplaceAll(deployment, "replicas: 0", "replicas: 1"))
@@ -483,19 +332,6 @@ func TestInterrupted(t *testing.T) {
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
 	b.failed(b.Apply(cancelled, b.plan(release), engine.ApplyOptions{}), report.Cancelled)
-}
-
-type denial struct{}
-
-func (denial) Check() error { return report.Errorf(report.Interrupted, "the lock was lost") }
-
-func TestGuard(t *testing.T) {
-	b := newBed(t)
-	plan := b.plan(b.release("1.0.0", configMap))
-	b.failed(b.Apply(cluster.WithGuard(t.Context(), denial{}), plan, engine.ApplyOptions{}), report.Interrupted, "the lock was lost")
-	if b.data() != nil || b.state().Pending != nil {
-		t.Error("something was written without the lock")
-	}
 }
 
 func TestForbidden(t *testing.T) {
@@ -522,106 +358,6 @@ subjects: [{kind: User, name: installer, apiGroup: rbac.authorization.k8s.io}]
 	b.refused(b.release("1.0.0", small), engine.PlanOptions{}, report.Forbidden,
 		`resources: ["serviceaccounts"]`, `resources: ["roles"]`, `apiGroups: ["apps"]`)
 	b.deploy(b.release("1.0.0", configMap))
-}
-
-func TestHistory(t *testing.T) {
-	b := newBed(t)
-	for i := range 8 {
-		b.deploy(b.release(fmt.Sprintf("%d.0.0", i), strings.ReplaceAll(configMap, `"1"`, fmt.Sprintf(`"%d"`, i))))
-	}
-	state := b.state()
-	var numbers []int64
-	for _, r := range state.History {
-		numbers = append(numbers, r.Number)
-	}
-	if diff := cmp.Diff(numbers, []int64{7, 6, 5, 4, 3}); diff != "" || state.Current.Number != 8 {
-		t.Errorf("%d: %s", state.Current.Number, diff)
-	}
-	if got := len(b.secrets("content", b.Key.ID())); got != 6 {
-		t.Errorf("the content of %d revisions is kept, want 6", got)
-	}
-	objects, err := b.Objects(t.Context(), b.Key, &state.History[4])
-	if err != nil {
-		t.Fatal(err)
-	}
-	b.deploy(engine.Release{Key: b.Key, Version: state.History[4].Version, Operation: "rollback", Objects: objects})
-	if got := b.data()["first"]; got != "2" {
-		t.Errorf("after going back to revision 3: %q", got)
-	}
-}
-
-func TestContent(t *testing.T) {
-	b := newBed(t)
-	owner := b.Namespace
-	large := make([]byte, 3<<20)
-	seed := uint32(1)
-	for i := range large {
-		seed = seed*1664525 + 1013904223
-		large[i] = byte(seed >> 24)
-	}
-	digest, err := b.StoreContent(t.Context(), owner, large)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if again, problem := b.StoreContent(t.Context(), owner, large); again != digest || problem != nil {
-		t.Errorf("storing again: %s, %v", again, problem)
-	}
-	if parts := len(b.secrets("content", owner)); parts != 4 {
-		t.Errorf("%d Secrets", parts)
-	}
-	back, err := b.LoadContent(t.Context(), owner, digest)
-	if err != nil || string(back) != string(large) {
-		t.Errorf("loading: %d bytes, %v", len(back), err)
-	}
-	small, err := b.StoreContent(t.Context(), owner, []byte("small"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err = b.CollectContent(t.Context(), owner, small); err != nil {
-		t.Fatal(err)
-	}
-	_, err = b.LoadContent(t.Context(), owner, digest)
-	b.failed(err, report.NotFound)
-	if _, err = b.LoadContent(t.Context(), owner, small); err != nil {
-		t.Error(err)
-	}
-
-	// Somebody puts other content in its place.
-	secret := b.secrets("content", owner)[0]
-	forged := secret.DeepCopy()
-	forged.Object["data"] = b.otherContent()
-	if err = b.Cluster.Delete(t.Context(), secret, cluster.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	forged.SetUID("")
-	forged.SetResourceVersion("")
-	if _, err = b.Cluster.Create(t.Context(), forged, cluster.WriteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	_, err = b.LoadContent(t.Context(), owner, small)
-	b.failed(err, report.Corrupt, "digest")
-}
-
-func TestRecordOfAnotherKey(t *testing.T) {
-	b := newBed(t)
-	b.deploy(b.release("1.0.0", configMap))
-	stolen := b.secrets("state", b.Key.ID())[0]
-	other := engine.Key{Namespace: b.Namespace, Name: "victim"}
-	forged := stolen.DeepCopy()
-	forged.SetName("state." + other.ID())
-	forged.SetUID("")
-	forged.SetResourceVersion("")
-	if _, err := b.Cluster.Create(t.Context(), forged, cluster.WriteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		object, err := b.Cluster.Get(context.Background(), forged.GroupVersionKind(), forged.GetNamespace(), forged.GetName())
-		if err = errors.Join(err, b.Cluster.Delete(context.Background(), object, cluster.DeleteOptions{})); err != nil {
-			t.Error(err)
-		}
-	})
-	_, err := b.State(t.Context(), other)
-	b.failed(err, report.Corrupt, "is the record of $ns/demo")
 }
 
 // TestWaitsInTheirNamespaces deploys to many namespaces as a user who may watch in each of them, and not in the whole cluster.

@@ -1,7 +1,7 @@
 package engine_test
 
 import (
-	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,7 +11,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/engine"
-	"github.com/solutionctl/solutionctl/schema/report"
+	"github.com/solutionctl/solutionctl/schema"
 )
 
 const migration = `
@@ -28,8 +28,8 @@ spec:
       containers: [{name: c, image: "example.invalid/job:1"}]
 `
 
-// end lets the pod of the Job end, as a node would.
-func (b *bed) end(phase string) {
+// end lets the pod of the Job end well, as a node would.
+func (b *bed) end() {
 	b.Helper()
 	var pod string
 	b.until("the Job has a pod", func() bool {
@@ -43,7 +43,7 @@ func (b *bed) end(phase string) {
 		}
 		return pod != ""
 	})
-	b.patch("test", "pods", pod, `{"status": {"phase": "`+phase+`"}}`, "status")
+	b.patch("test", "pods", pod, `{"status": {"phase": "Succeeded"}}`, "status")
 }
 
 // runJob applies a release and lets its Job end meanwhile.
@@ -55,7 +55,7 @@ func (b *bed) runJob(r engine.Release, o engine.PlanOptions) {
 	}
 	ended := make(chan error)
 	go func() { ended <- b.Apply(b.Context(), plan, engine.ApplyOptions{Timeout: time.Minute}) }()
-	b.end("Succeeded")
+	b.end()
 	if err := <-ended; err != nil {
 		b.Fatal(err)
 	}
@@ -80,40 +80,36 @@ func (b *bed) wantNoJob(r engine.Release, o engine.PlanOptions) {
 // TestEndedJobs takes Jobs away after they have ended, as the cluster does after a while: they are not run again, by what
 // verb ever, until somebody asks for it.
 func TestEndedJobs(t *testing.T) {
-	for _, ttl := range []string{"  ttlSecondsAfterFinished: 1000\n", ""} {
-		b := newBed(t)
-		text := strings.ReplaceAll(migration, "  ttlSecondsAfterFinished: 1000\n", ttl) + configMap
-		one := b.release("1", text)
-		b.runJob(one, engine.PlanOptions{})
-		if object := b.recorded("j"); !object.Completed {
-			t.Fatalf("the record has %+v", object)
-		}
-		b.deleteJob()
-		b.restart()
-		b.wantNoJob(one, engine.PlanOptions{})                                                                      // add again
-		b.wantNoJob(one, engine.PlanOptions{Restore: true})                                                         // repair
-		b.wantNoJob(one, engine.PlanOptions{})                                                                      // add again after a repair
-		b.wantNoJob(b.release("1.1", strings.ReplaceAll(text, `first: "1"`, `first: "one"`)), engine.PlanOptions{}) // upgrade without a change of the Job
-
-		two := b.release("2", strings.ReplaceAll(text, "job:1", "job:2"))
-		b.runJob(two, engine.PlanOptions{})
-		back := one
-		back.Back, back.Operation = true, "rollback"
-		plan := b.plan(back)
-		b.wantActions(plan, "delete Job $ns/j")
-		b.wantNoJob(back, engine.PlanOptions{})
-		b.wantNoJob(back, engine.PlanOptions{})
-
-		b.runJob(two, engine.PlanOptions{}) // an upgrade after all
-		b.deleteJob()
-		b.wantNoJob(two, engine.PlanOptions{})
-		b.runJob(two, engine.PlanOptions{Replace: []string{"Job/j"}}) // asked for
-		b.deleteJob()
-		b.wantNoJob(two, engine.PlanOptions{})
-
-		b.deploy(engine.Release{Key: b.Key, Operation: "remove"})
-		b.runJob(two, engine.PlanOptions{}) // it is another life
+	b := newBed(t)
+	text := migration + configMap
+	one := b.release("1", text)
+	b.runJob(one, engine.PlanOptions{})
+	if !slices.ContainsFunc(b.state().Current.Objects, func(o schema.DeployedObject) bool { return o.Name == "j" && o.Completed && o.Expires }) {
+		t.Fatalf("that it has ended is not on record: %+v", b.state().Current.Objects)
 	}
+	b.deleteJob()
+	b.restart()
+	b.wantNoJob(one, engine.PlanOptions{})                                                                      // add again
+	b.wantNoJob(one, engine.PlanOptions{Restore: true})                                                         // repair
+	b.wantNoJob(b.release("1.1", strings.ReplaceAll(text, `first: "1"`, `first: "one"`)), engine.PlanOptions{}) // upgrade without a change of the Job
+
+	two := b.release("2", strings.ReplaceAll(text, "job:1", "job:2"))
+	b.runJob(two, engine.PlanOptions{})
+	back := one
+	back.Back, back.Operation = true, "rollback"
+	plan := b.plan(back)
+	b.wantActions(plan, "delete Job $ns/j")
+	b.wantNoJob(back, engine.PlanOptions{})
+
+	b.runJob(two, engine.PlanOptions{}) // an upgrade after all
+	b.deleteJob()
+	b.wantNoJob(two, engine.PlanOptions{})
+	b.runJob(two, engine.PlanOptions{Replace: []string{"Job/j"}}) // asked for
+	b.deleteJob()
+	b.wantNoJob(two, engine.PlanOptions{})
+
+	b.deploy(engine.Release{Key: b.Key, Operation: "remove"})
+	b.runJob(two, engine.PlanOptions{}) // it is another life
 }
 
 // deleteJob takes the Job away, as the cluster does some time after its end.
@@ -129,77 +125,4 @@ func (b *bed) deleteJob() {
 		}
 		return live == nil
 	})
-}
-
-func (b *bed) recorded(name string) (found struct{ Completed, Expires bool }) {
-	b.Helper()
-	state := b.state()
-	revision := state.Pending
-	if revision == nil {
-		revision = state.Current
-	}
-	for _, object := range revision.Objects {
-		if object.Name == name {
-			found.Completed, found.Expires = object.Completed, object.Expires
-		}
-	}
-	return found
-}
-
-// TestEndedBeforeTheRun lets a run fail after its Job has ended and is gone: the next run goes on without it.
-func TestEndedBeforeTheRun(t *testing.T) {
-	b := newBed(t)
-	release := b.release("1", migration+strings.ReplaceAll(deployment, "replicas: 0", "replicas: 1")) // there are no nodes
-	plan := b.plan(release)
-	ended := make(chan error)
-	go func() { ended <- b.Apply(t.Context(), plan, engine.ApplyOptions{Timeout: 5 * time.Second}) }()
-	b.end("Succeeded")
-	b.failed(<-ended, report.Timeout, "Deployment $ns/operator")
-	if object := b.recorded("j"); !object.Completed || !object.Expires {
-		t.Fatalf("the record has %+v", object)
-	}
-	b.deleteJob()
-	b.restart()
-	b.wantActions(b.plan(release), "")
-}
-
-// TestFailedJob runs a Job again that has failed and was taken away.
-func TestFailedJob(t *testing.T) {
-	b := newBed(t)
-	release := b.release("1", migration)
-	plan := b.plan(release)
-	ended := make(chan error)
-	go func() { ended <- b.Apply(t.Context(), plan, engine.ApplyOptions{Timeout: time.Minute}) }()
-	b.end("Failed")
-	b.failed(<-ended, report.Timeout, "Job $ns/j")
-	b.deleteJob()
-	b.restart()
-	b.wantActions(b.plan(release), "create Job $ns/j")
-}
-
-// TestJobNobodyWaitedFor has a Job with an end on record that nobody has seen: when it is gone, it has ended.
-func TestJobNobodyWaitedFor(t *testing.T) {
-	b := newBed(t)
-	release := b.release("1", migration)
-	if err := b.Apply(t.Context(), b.plan(release), engine.ApplyOptions{NoWait: true}); err != nil {
-		t.Fatal(err)
-	}
-	b.deleteJob()
-	b.restart()
-	b.wantNoJob(release, engine.PlanOptions{})
-	next := b.release("2", strings.ReplaceAll(migration, "job:1", "job:2"))
-	b.wantActions(b.plan(next), "create Job $ns/j")
-}
-
-// TestKilledBeforeTheJob kills a run that replaces a Job that is gone before it makes the new one: that must still run.
-func TestKilledBeforeTheJob(t *testing.T) {
-	b := newBed(t)
-	b.runJob(b.release("1", migration), engine.PlanOptions{})
-	b.deleteJob()
-	next := b.release("2", strings.ReplaceAll(migration, "job:1", "job:2"))
-	failure := report.Errorf(report.Failure, "killed")
-	err := b.Apply(t.Context(), b.plan(next), engine.ApplyOptions{Prepare: func(context.Context) error { return failure }})
-	b.failed(err, report.Failure, "killed")
-	b.restart()
-	b.wantActions(b.plan(next), "create Job $ns/j")
 }

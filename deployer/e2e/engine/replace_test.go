@@ -228,7 +228,7 @@ func (b *bed) until(what string, done func() bool) {
 	}
 }
 
-// TestKilledWhileReplacing kills an engine at every call of a run that replaces. Whoever finishes it needs not be told again
+// TestKilledWhileReplacing kills an engine that replaces. Whoever finishes it needs not be told again
 // what may be replaced.
 func TestKilledWhileReplacing(t *testing.T) {
 	text := workloadOf("StatefulSet", "replicas: 0\n  serviceName: w") + "\n---\n" + strings.ReplaceAll(configMap, "\ndata:", "\nimmutable: true\ndata:")
@@ -257,11 +257,7 @@ func TestKilledWhileReplacing(t *testing.T) {
 	clean.deploy(clean.release("1", text))
 	calls, _ := clean.mortal(0, false, replace(clean))
 	want := objects(clean)
-	step := 2
-	if *everyCall {
-		step = 1
-	}
-	for fatal := 1; fatal < calls+step; fatal += step {
+	for fatal, step := 1, distance(); fatal < calls+step; fatal += step {
 		for _, after := range []bool{false, true} {
 			t.Run(fmt.Sprintf("call %d after %t", fatal, after), func(t *testing.T) {
 				t.Parallel()
