@@ -18,7 +18,6 @@ import (
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/e2e/proxy"
-	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -26,7 +25,7 @@ import (
 func (b *bed) as(name string, j *proxy.Journal, faults ...proxy.Fault) *bed {
 	b.Helper()
 	other := *b
-	other.Kubeconfig = proxy.New(b.T, testcluster.Shared(b.T), append([]proxy.Fault{j.Of(name)}, faults...)...).Kubeconfig
+	other.Kubeconfig = proxy.New(b.T, b.Server, append([]proxy.Fault{j.Of(name)}, faults...)...).Kubeconfig
 	return &other
 }
 
@@ -50,6 +49,7 @@ type results struct {
 // TestTwoAdministrators runs two verbs at once. What they come to is what they come to one after the other, in one of the
 // two orders, and they take turns as a whole.
 func TestTwoAdministrators(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		name          string
 		before        []verb
@@ -147,6 +147,7 @@ const stopped = time.Minute
 // TestStopped stops the process that holds the lock for a minute, in which somebody else takes over. When it goes on it
 // changes nothing any more, and says that it was interrupted.
 func TestStopped(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		name  string
 		where func(*http.Request) bool
@@ -205,6 +206,7 @@ func isWaiting(r *http.Request) bool {
 
 // TestClocks: people whose clocks are twenty minutes apart share a cluster as others do.
 func TestClocks(t *testing.T) {
+	t.Parallel()
 	clock := func(skew time.Duration) func() time.Time { return func() time.Time { return time.Now().Add(skew) } }
 	for name, skew := range map[string]time.Duration{"the holder's is ahead": 10 * time.Minute, "the holder's is behind": -10 * time.Minute} {
 		t.Run(name, func(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"compress/gzip"
 	"encoding/base64"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -33,7 +34,16 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-func TestMain(m *testing.M) { testcluster.Main(m, testcluster.Options{FakeNodes: 2}) }
+// options are those of every cluster of these tests.
+var options = testcluster.Options{FakeNodes: 2}
+
+func TestMain(m *testing.M) {
+	// Tests spend most of their time waiting: for locks, and for servers that fail.
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		panic(err)
+	}
+	testcluster.Main(m, options)
+}
 
 var built sync.Once
 
@@ -51,11 +61,12 @@ func program(t *testing.T) string {
 	return file
 }
 
-// bed is a Solution and an environment of its own in the cluster that all tests share. Its versions 1.0.0 and 1.1.0 are
-// imported, and nothing else is done.
+// bed is a Solution and an environment of its own in a cluster. Its versions 1.0.0 and 1.1.0 are imported, and nothing else
+// is done.
 type bed struct {
 	*testing.T
-	*deployer.Deployer        // that reaches the cluster without a proxy
+	*deployer.Deployer // that reaches the cluster without a proxy
+	Server             *testcluster.Cluster
 	Name               string // of the Solution
 	Env                string // environment and namespace
 	Kubeconfig         string // for the program
@@ -63,11 +74,17 @@ type bed struct {
 
 var beds atomic.Int64
 
+// newBed is in the cluster that most tests share.
 func newBed(t *testing.T) *bed {
 	t.Helper()
+	return newBedOn(t, testcluster.Shared(t))
+}
+
+func newBedOn(t *testing.T, server *testcluster.Cluster) *bed {
+	t.Helper()
 	n := beds.Add(1)
-	b := &bed{T: t, Name: fmt.Sprintf("demo%d", n), Env: fmt.Sprintf("env%d", n), Kubeconfig: testcluster.Shared(t).Kubeconfig}
-	b.Deployer = connect(t, cluster.Options{})
+	b := &bed{T: t, Server: server, Name: fmt.Sprintf("demo%d", n), Env: fmt.Sprintf("env%d", n), Kubeconfig: server.Kubeconfig}
+	b.Deployer = connect(t, cluster.Options{Kubeconfig: server.Kubeconfig})
 	if err := solution.Import(t.Context(), b.Deployer, b.Name, "1.0.0", "1.1.0"); err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package resilience_test
 
 import (
 	"net/http"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -36,20 +37,32 @@ func (b *bed) livesAs(clean []string) {
 	}
 }
 
-// cleanLife returns what there is after each verb of a life that nobody disturbs.
+var clean struct {
+	sync.Mutex
+	dumps []string
+}
+
+// cleanLife returns what there is after each verb of a life that nobody disturbs, which is led once.
 func cleanLife(t *testing.T) []string {
 	t.Helper()
+	clean.Lock()
+	defer clean.Unlock()
+	if clean.dumps != nil {
+		return clean.dumps
+	}
 	b := newBed(t)
 	var dumps []string
 	for _, v := range life {
 		b.must(v)
 		dumps = append(dumps, b.dump())
 	}
+	clean.dumps = dumps
 	return dumps
 }
 
 // TestFaults leads lives behind a server that throttles and fails, and a network that loses what it carries.
 func TestFaults(t *testing.T) {
+	t.Parallel()
 	clean := cleanLife(t)
 	throttled := proxy.Answer(http.StatusTooManyRequests, "Retry-After", "1")
 	errors := proxy.OneOf(proxy.Answer(http.StatusInternalServerError), proxy.Answer(http.StatusServiceUnavailable),
@@ -78,7 +91,7 @@ func TestFaults(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			b := newBed(t)
-			p := proxy.New(t, testcluster.Shared(t))
+			p := proxy.New(t, b.Server)
 			p.Set(test.fault(p))
 			b.Kubeconfig = p.Kubeconfig
 			b.livesAs(clean)
@@ -88,9 +101,10 @@ func TestFaults(t *testing.T) {
 
 // TestCompaction makes etcd forget everything but the present while watches and lists that go on are open.
 func TestCompaction(t *testing.T) {
+	t.Parallel()
 	clean := cleanLife(t)
-	server := testcluster.Shared(t)
-	b := newBed(t)
+	server := testcluster.StartFor(t, options)
+	b := newBedOn(t, server)
 	p := proxy.New(t, server)
 	b.Kubeconfig = p.Kubeconfig
 	forget := proxy.Do(func() {

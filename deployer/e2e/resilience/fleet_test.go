@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/solutionctl/solutionctl/deployer/e2e/proxy"
-	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
 )
 
 // mostWatches is how many watches of one kind a verb may have open, however many namespaces it is for.
@@ -17,7 +16,7 @@ func TestFleet(t *testing.T) {
 	one, other := newBed(t), newBed(t)
 	other.Env = one.Env
 	var watches proxy.Watches
-	p := proxy.New(t, testcluster.Shared(t), watches.Count)
+	p := proxy.New(t, one.Server, watches.Count)
 	for i := range 5 {
 		one.must("env create ENV --namespace " + verb(fmt.Sprintf("%s-%d", one.Env, i)))
 	}

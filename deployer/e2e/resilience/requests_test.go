@@ -8,7 +8,6 @@ import (
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/e2e/proxy"
-	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/records"
 )
@@ -18,7 +17,7 @@ func TestRequests(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
 	var journal proxy.Journal
-	p := proxy.New(t, testcluster.Shared(t), journal.Of("alice"))
+	p := proxy.New(t, b.Server, journal.Of("alice"))
 	d := connect(t, cluster.Options{Kubeconfig: p.Kubeconfig})
 	ctx := t.Context()
 	options := deployer.Options{NoWait: true}

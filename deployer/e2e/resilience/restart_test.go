@@ -12,9 +12,10 @@ import (
 
 // TestRestarts kills the API server in the middle of every verb, before one of its changes, and starts it again.
 func TestRestarts(t *testing.T) {
+	t.Parallel()
 	clean := cleanLife(t)
-	server := testcluster.Shared(t)
-	b := newBed(t)
+	server := testcluster.StartFor(t, options)
+	b := newBedOn(t, server)
 	p := proxy.New(t, server)
 	b.Kubeconfig = p.Kubeconfig
 	for i, v := range life {

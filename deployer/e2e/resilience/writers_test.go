@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -24,7 +23,7 @@ import (
 // kubectl runs kubectl in the environment, where OPERATOR stands for the Deployment of the operator.
 func (b *bed) kubectl(line string, more ...string) {
 	b.Helper()
-	c := testcluster.Shared(b.T)
+	c := b.Server
 	args := strings.Fields(strings.ReplaceAll(line, "OPERATOR", "deployment/"+b.Name+"-operator"))
 	args = append([]string{"--kubeconfig", c.Kubeconfig, "--namespace", b.Env}, append(args, more...)...)
 	if out, err := exec.CommandContext(b.Context(), filepath.Join(c.Bin, "kubectl"), args...).CombinedOutput(); err != nil {
@@ -36,7 +35,7 @@ func (b *bed) kubectl(line string, more ...string) {
 func (b *bed) userInterface(solution, version string) {
 	b.Helper()
 	patch := fmt.Sprintf(`[{"op":"add","path":"/data/%s","value":%q}]`, solution, version)
-	_, err := testcluster.Shared(b.T).Client().CoreV1().ConfigMaps(b.Env).
+	_, err := b.Server.Client().CoreV1().ConfigMaps(b.Env).
 		Patch(b.Context(), metalk8s.EnvironmentConfigMap, types.JSONPatchType, []byte(patch), metav1.PatchOptions{})
 	if err != nil {
 		b.Fatal(err)
@@ -58,7 +57,7 @@ func (b *bed) argo(fields string) {
 	b.Helper()
 	text := fmt.Sprintf(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"%s-operator","namespace":%q,%s}`, b.Name, b.Env, fields)
 	force := true
-	_, err := testcluster.Shared(b.T).Client().AppsV1().Deployments(b.Env).
+	_, err := b.Server.Client().AppsV1().Deployments(b.Env).
 		Patch(b.Context(), b.Name+"-operator", types.ApplyPatchType, []byte(text+"}"), metav1.PatchOptions{FieldManager: "argocd-controller", Force: &force})
 	if err != nil {
 		b.Fatal(err)
@@ -128,6 +127,7 @@ func TestOthersFieldsStay(t *testing.T) {
 
 // TestFieldsInDispute: others set fields that the Solution sets, too. Nothing is changed until that is said to be right.
 func TestFieldsInDispute(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		name, manager, field string
 		interfere            func(b *bed)
@@ -180,7 +180,7 @@ func TestUserInterface(t *testing.T) {
 func TestWritersAllTheTime(t *testing.T) {
 	t.Parallel()
 	b := prepared(t)
-	client := testcluster.Shared(t).Client()
+	client := b.Server.Client()
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	var writing sync.WaitGroup
