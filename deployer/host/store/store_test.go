@@ -90,7 +90,7 @@ func add(s *Store, source Source) (Entry, Method, error) {
 		return Entry{}, "", err
 	}
 	defer l.Unlock()                                                                                          //nolint:errcheck // the process ends, or the test notices
-	return l.Add(contextOfTests, source, StageOptions{Now: time.Unix(1e9, 0), WrittenBy: "test", Workers: 1}) // steps come one after the other
+	return l.Add(contextOfTests, source, StageOptions{Now: time.Unix(1e9, 0), WrittenBy: "test"})
 }
 
 func remove(s *Store, id string) error {
