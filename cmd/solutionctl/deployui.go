@@ -4,14 +4,20 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"io"
 	"os"
+	"os/signal"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	web "github.com/solutionctl/solutionctl/deployer/console"
+	"github.com/solutionctl/solutionctl/deployer/host/service"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -24,6 +30,7 @@ const (
 
 func newUICommand(a *app) *cobra.Command {
 	var c consoleRun
+	var printUnit bool
 	cmd := &cobra.Command{
 		Use:   "ui",
 		Short: "Serve the web console",
@@ -41,13 +48,26 @@ With --login provider they log in at the identity provider of --oidc-issuer, who
 id token of the person goes with each request, and is renewed for as long as the provider does that. With --login token and
 an issuer there are both ways.
 
-It ends with Ctrl-C. Operations that are at work then are interrupted, and 'solutionctl deploy resume' finishes them.`,
+With --session-key-file several replicas behind one address share their sessions, and a restart ends none: browsers keep them,
+sealed with the keys of the file, one a line, of which the first seals and each opens. Make one with 'openssl rand -base64 32'.
+The file and those of --tls-cert and --tls-key are read again when they change, and on SIGHUP.
+
+/healthz answers with 204, under every name, for supervision. --print-unit prints a unit for systemd, with a user of its own.
+
+It ends with Ctrl-C or SIGTERM. Operations that are at work then are interrupted, and 'solutionctl deploy resume' finishes them.`,
 		Example: `  solutionctl deploy ui
   solutionctl deploy ui --login token --listen :8443 --tls-cert tls.crt --tls-key tls.key --origin https://solutions.example.com:8443
   solutionctl deploy ui --login provider --oidc-issuer https://dex.example.com/dex --oidc-client-id solutionctl-console \
-    --oidc-client-secret /etc/solutionctl/console-secret --listen 127.0.0.1:8080 --origin https://solutions.example.com`,
+    --oidc-client-secret /etc/solutionctl/console-secret --listen 127.0.0.1:8080 --origin https://solutions.example.com
+  solutionctl deploy ui --kubeconfig /etc/solutionctl/console.kubeconfig --login token --listen :8443 --tls-cert tls.crt --tls-key tls.key \
+    --origin https://solutions.example.com:8443 --print-unit > /etc/systemd/system/solutionctl-console.service`,
 		Args: exactArgs(),
-		RunE: func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context()) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if printUnit {
+				return c.printUnit(cmd.Flags())
+			}
+			return c.run(cmd.Context())
+		},
 	}
 	c.hostFlags = &hostFlags{clusterFlags: a.addClusterFlags(cmd)}
 	c.addLockWait(cmd)
@@ -57,6 +77,8 @@ It ends with Ctrl-C. Operations that are at work then are interrupted, and 'solu
 	flags.StringVar(&c.o.Origin, "origin", "", "the `URL` that browsers use, where it is not the link")
 	flags.StringVar(&c.o.Certificate, "tls-cert", "", "encrypt with the certificate in `FILE`")
 	flags.StringVar(&c.o.Key, "tls-key", "", "the key of --tls-cert, a `FILE`")
+	flags.StringVar(&c.o.SessionKeys, "session-key-file", "", "a `FILE` with keys for sessions that several replicas share")
+	flags.BoolVar(&printUnit, "print-unit", false, "print a systemd unit that runs this command, and do nothing else")
 	flags.StringVar(&c.o.Exports, "export", ".", "a `DIRECTORY` for custom resources that are exported before they are deleted; empty deletes none")
 	addChoice(cmd, flags, &c.login, "login", "", "how people log in: link, token or provider", loginLink, loginToken, loginProvider)
 	flags.StringVar(&c.issuer, "oidc-issuer", "", "the `URL` of an identity provider that speaks OpenID Connect")
@@ -97,14 +119,73 @@ func (c *consoleRun) run(ctx context.Context) error {
 		c.o.Configuration = c.places.Configuration
 		c.o.Examine = c.doctor
 	}
-	c.o.Links, c.o.Tokens = c.login == loginLink, c.login == loginToken
+	c.choose()
 	c.o.Version, c.o.Host, c.o.LockWait = readVersion().Version, host, c.lockWait
 	c.o.Errors, c.o.Sink, c.o.Now = c.err, c.sink, c.now
+	c.o.Manager = service.Notifier{Socket: c.getenv("NOTIFY_SOCKET"), Sink: c.sink}
+	if !c.o.Links { // whoever closes the terminal of a console with a link ends it
+		hangups := make(chan os.Signal, 1)
+		signal.Notify(hangups, syscall.SIGHUP)
+		defer signal.Stop(hangups)
+		c.o.Hangup = hangups
+	}
 	c.o.Ready = func(served *web.Console) { c.tell(ctx, served) }
 	interrupted, err := web.Serve(ctx, c.o)
 	if err == nil && interrupted > 0 {
 		err = report.Errorf(report.Interrupted, "%s interrupted", report.Count(interrupted, "operation")).WithHint("finish what was begun: solutionctl deploy resume")
 	}
+	return err
+}
+
+// choose says how people log in.
+func (c *consoleRun) choose() {
+	c.o.Links, c.o.Tokens = c.login == loginLink, c.login == loginToken
+}
+
+// printUnit prints a systemd unit that runs the console with the settings that are in effect now.
+func (c *consoleRun) printUnit(flags *pflag.FlagSet) error {
+	c.choose()
+	if err := c.o.Check(); err != nil {
+		return err
+	}
+	if c.kubeconfig == "" && !c.o.Links {
+		return report.Errorf(report.Usage, "a service has no kubeconfig of its own").
+			WithHint("name one with the address of the API server and its authority, and without credentials: --kubeconfig /etc/solutionctl/console.kubeconfig")
+	}
+	program, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	arguments := []string{"deploy", "ui", "--progress", "plain"}
+	if !flags.Changed("export") {
+		arguments = append(arguments, "--export", web.StateDir)
+	}
+	for _, path := range []*string{&c.kubeconfig, &c.o.Certificate, &c.o.Key, &c.o.SessionKeys, &c.o.Exports, &c.secret, &c.authority} {
+		if *path == "" { // a service has no directory to start from
+			continue
+		}
+		if *path, err = filepath.Abs(*path); err != nil {
+			return err
+		}
+	}
+	flags.VisitAll(func(f *pflag.Flag) {
+		if !f.Changed || f.Name == "print-unit" || f.Name == "progress" {
+			return
+		}
+		values := []string{f.Value.String()}
+		if list, ok := f.Value.(pflag.SliceValue); ok {
+			values = list.GetSlice()
+		}
+		for _, value := range values {
+			arguments = append(arguments, "--"+f.Name+"="+value)
+		}
+	})
+	unit, err := c.o.Unit(program, arguments, c.o.Key, c.o.SessionKeys, c.secret)
+	if err != nil {
+		return err
+	}
+	c.sink.Close()
+	_, err = io.WriteString(c.out, unit)
 	return err
 }
 

@@ -8,8 +8,9 @@
 // that came from the identity provider or was pasted, or, for a link that was printed on the host, as whoever runs the
 // program. Tokens stay in the memory of this process.
 //
-// A browser keeps a random name of its session and nothing else. Sessions of one user share an identity: its tokens, its
-// connection, and one feed of what the cluster is like, which is asked for only while somebody looks.
+// A browser keeps a random name of its session and nothing else, or, where several replicas share keys, the session itself,
+// sealed: see ADR 0016. Sessions of one user share an identity: its tokens, its connection, and one feed of what the cluster is
+// like, which is asked for only while somebody looks.
 package console
 
 import (
@@ -38,6 +39,8 @@ type Options struct {
 	Tokens bool
 	// Provider lets in whom an identity provider knows; nil for nobody.
 	Provider *Provider
+	// Keys give the keys for sessions that every replica with the same keys goes on with; nil keeps sessions in this process.
+	Keys func() Keys
 	// Exports is the directory for data that is exported before it is deleted; "" refuses to delete data.
 	Exports string
 	// Examine says what the doctor looks at on this host; nil is for a console whose users are not those of this host.
@@ -85,7 +88,7 @@ func New(ctx context.Context, o Options) (*Console, error) {
 		return nil, err
 	}
 	c.sessions, c.operations = newSessions(o.Now), newOperations(ctx, o.Now)
-	c.handler = c.guard(origin.Host, http.StripPrefix(c.base, c.routes()))
+	c.handler = c.guard(origin.Host, c.below(c.routes()))
 	return c, nil
 }
 

@@ -1,15 +1,27 @@
 package console_test
 
 import (
+	"bytes"
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
 	"encoding/json"
+	"encoding/pem"
 	"errors"
 	"io"
 	"maps"
+	"math/big"
+	"net"
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptest"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -20,6 +32,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/cluster/clustertest"
 	"github.com/solutionctl/solutionctl/deployer/console"
+	"github.com/solutionctl/solutionctl/deployer/host/service"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -451,14 +464,14 @@ func TestCookies(t *testing.T) {
 	for _, test := range []struct{ origin, to, want string }{
 		{"http://console.localhost:1", "/", "solutionctl=ID; Path=/; Max-Age=86400; HttpOnly; SameSite=Strict"},
 		{"https://console.example", "/", "__Host-solutionctl=ID; Path=/; Max-Age=86400; HttpOnly; Secure; SameSite=Strict"},
-		{"https://console.example/below", "/below/", "__Host-solutionctl=ID; Path=/; Max-Age=86400; HttpOnly; Secure; SameSite=Strict"},
+		{"https://console.example/below", "/below/", "__Host-solutionctl-88821692=ID; Path=/; Max-Age=86400; HttpOnly; Secure; SameSite=Strict"},
 	} {
 		b := start(t, func(o *console.Options) { o.Origin = test.origin })
 		w := httptest.NewRecorder()
 		b.ServeHTTP(w, httptest.NewRequest(http.MethodGet, b.NewLink(), nil))
 		var got string
 		for _, c := range w.Result().Cookies() {
-			if strings.HasSuffix(c.Name, "solutionctl") {
+			if !strings.Contains(c.Name, "login") {
 				c.Value = "ID"
 				got = c.String()
 			}
@@ -600,6 +613,117 @@ func TestStreamEndsWithSession(t *testing.T) {
 	}
 	c.leads(c.post("/logout"), "/login?ended=logout")
 	if _, err := io.Copy(io.Discard, response.Body); err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Error(err)
+	}
+}
+
+// TestServeRenews serves with a certificate and keys that somebody renews, and tells the service manager how it is.
+func TestServeRenews(t *testing.T) {
+	dir := t.TempDir()
+	api := clustertest.Start(t)
+	kubeconfig := api.Kubeconfig(t)
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := free.Addr().String()
+	manager, failure := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: filepath.Join(dir, "notify"), Net: "unixgram"})
+	if err := errors.Join(failure, free.Close()); err != nil {
+		t.Fatal(err)
+	}
+	defer manager.Close() //nolint:errcheck // nothing was written
+	told := func(want string) {
+		t.Helper()
+		buffer := make([]byte, 100)
+		if n, err := manager.Read(buffer); err != nil || string(buffer[:n]) != want {
+			t.Errorf("the service manager was told %q, %v", buffer[:n], err)
+		}
+	}
+	certificate, key, sessions := filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key"), filepath.Join(dir, "sessions")
+	write := func(serial int64, ring string) {
+		t.Helper()
+		signer, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		template := &x509.Certificate{SerialNumber: big.NewInt(serial), NotAfter: time.Now().Add(time.Hour), DNSNames: []string{"console.example"}}
+		signed, err := x509.CreateCertificate(rand.Reader, template, template, signer.Public(), signer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		private, err := x509.MarshalPKCS8PrivateKey(signer)
+		for file, data := range map[string][]byte{
+			certificate: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: signed}), key: pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}),
+			sessions: []byte(ring),
+		} {
+			if err = errors.Join(err, os.WriteFile(file+".new", data, 0o600), os.Rename(file+".new", file)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	ring := func(b byte) string { return base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{b}, 32)) + "\n" }
+	write(1, ring(1))
+	o := console.ServeOptions{
+		Options: console.Options{
+			Connect: func(token console.Token) (*cluster.Cluster, error) {
+				return cluster.Connect(cluster.Options{Kubeconfig: kubeconfig, Token: token, Now: time.Now})
+			},
+			Tokens: true, Origin: "https://console.example", Version: "1.0.0-test", Now: time.Now,
+		},
+		Listen: address, Certificate: certificate, Key: key, SessionKeys: sessions, Errors: io.Discard,
+		Manager: service.Notifier{Socket: filepath.Join(dir, "notify"), Sink: report.Discard},
+	}
+	ctx, end := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() {
+		_, err := console.Serve(ctx, o)
+		served <- err
+	}()
+	told("READY=1")
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// ask comes as somebody does who has never been there before, with the cookies of this browser.
+	ask := func(method, path string, form url.Values) (status int, serial int64) {
+		t.Helper()
+		client := &http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, Transport: &http.Transport{
+			DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
+			DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+				return new(net.Dialer).DialContext(ctx, network, address)
+			},
+		}}
+		r, err := http.NewRequestWithContext(t.Context(), method, "https://console.example"+path, strings.NewReader(form.Encode()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		a, err := client.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = a.Body.Close()
+		return a.StatusCode, a.TLS.PeerCertificates[0].SerialNumber.Int64()
+	}
+	check := func(wantStatus int, wantSerial int64) {
+		t.Helper()
+		if status, serial := ask(http.MethodGet, "/", nil); status != wantStatus || serial != wantSerial {
+			t.Errorf("status %d with certificate %d, want %d with %d", status, serial, wantStatus, wantSerial)
+		}
+	}
+	ask(http.MethodPost, "/login/token", url.Values{"token": {"mine"}})
+	check(http.StatusOK, 1)
+	write(2, ring(2)+ring(1)) // the key is replaced
+	check(http.StatusOK, 2)
+	if err := os.WriteFile(certificate, []byte("nothing"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	check(http.StatusOK, 2) // what was there before stays
+	write(3, ring(3))
+	check(http.StatusSeeOther, 3) // what nobody can open any more is no session
+	end()
+	told("STOPPING=1")
+	if err := <-served; err != nil {
 		t.Error(err)
 	}
 }

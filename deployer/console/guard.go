@@ -2,6 +2,7 @@ package console
 
 import (
 	"net/http"
+	"path"
 	"strings"
 	"time"
 
@@ -28,6 +29,10 @@ func (c *Console) guard(host string, next http.Handler) http.Handler {
 		if c.secure {
 			h.Set("Strict-Transport-Security", "max-age=31536000")
 		}
+		if r.URL.Path == "/healthz" { // those who supervise the program call it by its address
+			w.WriteHeader(http.StatusNoContent)
+			return
+		}
 		if !strings.EqualFold(r.Host, host) { // a name of somebody else that leads here: DNS rebinding
 			http.Error(w, "the console is at "+c.Origin, http.StatusMisdirectedRequest)
 			return
@@ -40,10 +45,39 @@ func (c *Console) guard(host string, next http.Handler) http.Handler {
 	})
 }
 
+// below answers what is below the path of the origin, and nothing beside it. The router would lead a path that is not clean to
+// one without that path.
+func (c *Console) below(next http.Handler) http.Handler {
+	next = http.StripPrefix(c.base, next)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		escaped := r.URL.EscapedPath()
+		switch {
+		case c.base != "" && escaped == c.base:
+			http.Redirect(w, r, c.base+"/", http.StatusSeeOther)
+		case !strings.HasPrefix(escaped, c.base+"/") || r.URL.Path != clean(r.URL.Path):
+			http.NotFound(w, r)
+		default:
+			next.ServeHTTP(w, r)
+		}
+	})
+}
+
+// clean is a path without empty elements and dots.
+func clean(p string) string {
+	cleaned := path.Clean(p)
+	if cleaned != "/" && strings.HasSuffix(p, "/") {
+		cleaned += "/"
+	}
+	return cleaned
+}
+
+// maxTarget is how long a path may be that somebody is led to after logging in: a browser keeps it until then.
+const maxTarget = 1000
+
 // local is a path of this console, with its query; anything else becomes its root. It keeps a link from leading people
 // elsewhere once they are logged in.
 func local(to string) string {
-	if !strings.HasPrefix(to, "/") || strings.HasPrefix(to, "//") || strings.ContainsFunc(to, func(r rune) bool { return r <= ' ' || r == '\\' || r == 0x7f }) {
+	if len(to) > maxTarget || !strings.HasPrefix(to, "/") || strings.HasPrefix(to, "//") || strings.ContainsFunc(to, func(r rune) bool { return r <= ' ' || r == '\\' || r == 0x7f }) {
 		return "/"
 	}
 	return to

@@ -1,7 +1,6 @@
 package console
 
 import (
-	"context"
 	"crypto/sha256"
 	"fmt"
 	"html"
@@ -32,7 +31,7 @@ const (
 // login shows the ways to log in.
 func (c *Console) login(w http.ResponseWriter, r *http.Request) {
 	to := local(r.FormValue("to"))
-	if c.session(r) != nil {
+	if s, _ := c.session(r); s != nil {
 		c.lead(w, r, to)
 		return
 	}
@@ -80,9 +79,7 @@ func (c *Console) loginToken(w http.ResponseWriter, r *http.Request) {
 		c.showLogin(w, r, http.StatusUnauthorized, to, page.ProblemOf(report.Errorf(report.Unauthenticated, "this is not a token")))
 		return
 	}
-	// Two tokens of one user may have different rights: what they show is never shared.
-	key := fmt.Sprintf("%s %x", byToken, sha256.Sum256([]byte(token)))
-	i, err := c.identify(r.Context(), byToken, key, fixed(token))
+	i, err := c.identify(r.Context(), byToken, keyOfToken(token), &tokens{id: token})
 	if err != nil {
 		c.showLogin(w, r, statusOf(err), to, page.ProblemOf(err))
 		return
@@ -90,24 +87,44 @@ func (c *Console) loginToken(w http.ResponseWriter, r *http.Request) {
 	c.enter(w, r, i, to)
 }
 
+// keyOfToken tells identities apart: two tokens of one user may have different rights, and what they show is never shared.
+func keyOfToken(token string) string {
+	return fmt.Sprintf("%s %x", byToken, sha256.Sum256([]byte(token)))
+}
+
 // enter begins a session in this browser. One that it has ends: nobody can slip a session of theirs under somebody's login.
 func (c *Console) enter(w http.ResponseWriter, r *http.Request, i *identity, to string) {
-	if old := c.session(r); old != nil {
-		c.sessions.close(old)
-	}
+	c.dismiss(r)
 	s := c.sessions.open(i)
 	c.setCookie(w, loginCookie, "", http.SameSiteLaxMode, 0)
-	c.setCookie(w, sessionCookie, s.id, http.SameSiteStrictMode, lifetime)
+	c.giveSession(w, s)
 	c.lead(w, r, to)
 }
 
-// logout ends the session of this browser, or with all=true those of all browsers of the user.
+// dismiss ends the session of this browser, and returns it, nil where there was none.
+func (c *Console) dismiss(r *http.Request) *session {
+	if k := c.opened(r); k != nil { // also one of which nothing is known here
+		defer c.sessions.shut(k.ID, time.Unix(k.Started, 0).Add(lifetime))
+	}
+	s, _ := c.session(r)
+	if s != nil {
+		c.sessions.close(s)
+	}
+	return s
+}
+
+// logout ends the session of this browser, or with all=true those of all browsers of the user. When it was the last one the
+// provider is told: what another replica, or somebody who has copied it, still keeps cannot be renewed any more.
 func (c *Console) logout(w http.ResponseWriter, r *http.Request) {
-	if s := c.session(r); s != nil {
-		if r.PostFormValue("all") == "true" {
+	all := r.PostFormValue("all") == "true"
+	if s := c.dismiss(r); s != nil {
+		if all {
+			c.sessions.shut(s.key, c.Now().Add(lifetime))
 			c.endAll(s.identity)
 		}
-		c.sessions.close(s)
+		if c.sessions.identity(s.key) == nil {
+			s.current().revoke(r.Context())
+		}
 	}
 	c.setCookie(w, sessionCookie, "", http.SameSiteStrictMode, 0)
 	w.Header().Set("Clear-Site-Data", `"cache", "cookies", "storage"`)
@@ -131,9 +148,4 @@ func (c *Console) lead(w http.ResponseWriter, r *http.Request, to string) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	fmt.Fprintf(w, "<!doctype html>\n<html lang=\"en\"><title>solutionctl</title><p><a href=\"%s\">%s</a></p></html>\n",
 		html.EscapeString(c.base+to), html.EscapeString(page.Text("login.continue")))
-}
-
-// fixed is a token that stays the same.
-func fixed(token string) Token {
-	return func(context.Context) (string, error) { return token, nil }
 }

@@ -2,10 +2,13 @@ package console
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"net/http"
+	"net/url"
+	"strings"
 	"sync"
 	"time"
 
@@ -26,6 +29,7 @@ type Provider struct {
 	mu       sync.Mutex
 	client   *http.Client
 	config   *oauth2.Config
+	revoking string // endpoint for tokens that nobody shall use any more; "" where there is none
 	verifier *oidc.IDTokenVerifier
 }
 
@@ -55,6 +59,12 @@ func (p *Provider) discover(ctx context.Context, c *Console) error {
 	if err != nil {
 		return report.Errorf(report.Unavailable, "identity provider %s: %w", p.Issuer, err)
 	}
+	var also struct {
+		Revocation string `json:"revocation_endpoint"`
+	}
+	if err := found.Claims(&also); err == nil && strings.HasPrefix(also.Revocation, "https://") {
+		p.revoking = also.Revocation
+	}
 	p.verifier = found.Verifier(&oidc.Config{ClientID: p.ClientID, Now: func() time.Time { return c.Now().Add(-skew) }})
 	p.config = &oauth2.Config{
 		ClientID: p.ClientID, ClientSecret: p.ClientSecret, Endpoint: found.Endpoint(), RedirectURL: c.Origin + "/auth/callback",
@@ -74,8 +84,12 @@ func (c *Console) startProvider(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	one := login{way: byProvider, verifier: oauth2.GenerateVerifier(), nonce: oauth2.GenerateVerifier(), to: local(r.FormValue("to"))}
-	state := c.sessions.begin(one, loginPatience)
-	c.setCookie(w, loginCookie, state, http.SameSiteLaxMode, loginPatience)
+	state, text, err := c.beginLogin(one)
+	if err != nil {
+		c.showLogin(w, r, statusOf(err), one.to, page.ProblemOf(err))
+		return
+	}
+	c.setCookie(w, loginCookie, text, http.SameSiteLaxMode, loginPatience)
 	http.Redirect(w, r, c.Provider.config.AuthCodeURL(state, oidc.Nonce(one.nonce), oauth2.S256ChallengeOption(one.verifier)), http.StatusSeeOther)
 }
 
@@ -94,13 +108,57 @@ func (c *Console) finishProvider(w http.ResponseWriter, r *http.Request) {
 	c.enter(w, r, i, to)
 }
 
+// key tells its users from each other, and from everybody else.
+func (p *Provider) key(subject string) string {
+	return string(byProvider) + " " + p.Issuer + " " + subject
+}
+
+// begun is a login that a browser keeps, because the provider may lead it back to another replica.
+type begun struct {
+	State    string `json:"s"`
+	Until    int64  `json:"u"`
+	Verifier string `json:"v"`
+	Nonce    string `json:"n"`
+	To       string `json:"t"`
+}
+
+// beginLogin returns what the provider gives back, and what the browser keeps until then.
+func (c *Console) beginLogin(one login) (state, text string, err error) {
+	if c.Keys == nil {
+		state = c.sessions.begin(one, loginPatience)
+		return state, state, nil
+	}
+	state = rand.Text()
+	text, err = c.Keys().seal(c.purpose(loginCookie), begun{state, c.Now().Add(loginPatience).Unix(), one.verifier, one.nonce, one.to})
+	return state, text, err
+}
+
+// finishLogin returns the login that this browser has begun, once. It is not its own where the provider gives back something
+// else than this browser has got.
+func (c *Console) finishLogin(r *http.Request) (one login, mine, known bool) {
+	text, state := c.cookie(r, loginCookie), r.FormValue("state")
+	if c.Keys == nil {
+		if text == "" || text != state {
+			return login{}, false, false
+		}
+		one, known = c.sessions.finish(byProvider, state)
+		return one, true, known
+	}
+	var b begun
+	if !c.Keys().open(c.purpose(loginCookie), text, &b) || b.State != state {
+		return login{}, false, false
+	}
+	until := time.Unix(b.Until, 0)
+	fresh := c.sessions.shut(state, until)
+	return login{way: byProvider, verifier: b.Verifier, nonce: b.Nonce, to: local(b.To)}, true, fresh && !c.Now().After(until)
+}
+
 // exchange turns the code that a browser has brought into an identity.
 func (c *Console) exchange(r *http.Request) (*identity, string, error) {
-	state := c.cookie(r, loginCookie)
-	if state == "" || state != r.FormValue("state") {
+	one, mine, known := c.finishLogin(r)
+	if !mine {
 		return nil, "/", report.Errorf(report.Forbidden, "this login was not begun in this browser, or took longer than ten minutes").WithHint("begin again")
 	}
-	one, known := c.sessions.finish(byProvider, state)
 	p := c.Provider
 	switch {
 	case !known || p.discover(r.Context(), c) != nil:
@@ -112,7 +170,7 @@ func (c *Console) exchange(r *http.Request) (*identity, string, error) {
 	if err != nil {
 		return nil, one.to, refusedByProvider(err)
 	}
-	t := &tokens{provider: p, now: c.Now}
+	t := &tokens{console: c}
 	nonce, err := t.take(r.Context(), answer)
 	if err != nil {
 		return nil, one.to, err
@@ -120,7 +178,7 @@ func (c *Console) exchange(r *http.Request) (*identity, string, error) {
 	if nonce != one.nonce {
 		return nil, one.to, report.Errorf(report.Forbidden, "the identity provider's token belongs to another login")
 	}
-	i, err := c.identify(r.Context(), byProvider, string(byProvider)+" "+p.Issuer+" "+t.subject, t.current)
+	i, err := c.identify(r.Context(), byProvider, p.key(t.subject), t)
 	if report.CodeOf(err) == report.Unauthenticated {
 		// Not the page for logging in once more: the provider would say yes again at once.
 		err = report.Errorf(report.Forbidden, "identity provider %s knows you, and the API server does not accept its tokens", p.Issuer).
@@ -137,10 +195,9 @@ func refusedByProvider(err error) error {
 	return report.Errorf(report.Unavailable, "the identity provider does not answer")
 }
 
-// tokens are those of a user, renewed when they are about to expire.
+// tokens are those of a user. Those of a provider are renewed when they are about to expire.
 type tokens struct {
-	provider *Provider
-	now      func() time.Time
+	console *Console // nil for a token that stays as it is
 
 	mu      sync.Mutex
 	subject string
@@ -149,10 +206,38 @@ type tokens struct {
 	refresh string
 }
 
+// fill tells what another replica needs.
+func (t *tokens) fill(k *kept) {
+	if t == nil { // of a link, which is for this process
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	k.Subject, k.Token, k.Refresh = t.subject, t.id, t.refresh
+	if !t.until.IsZero() {
+		k.Until = t.until.Unix()
+	}
+}
+
+// adopt takes what another replica has renewed: what the provider renews once it may not renew again.
+func (t *tokens) adopt(k *kept) {
+	if t == nil || t.console == nil {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	until := time.Unix(k.Until, 0)
+	if k.Until == 0 || !until.After(t.until) || k.Subject != t.subject {
+		return
+	}
+	t.id, t.refresh, t.until = k.Token, k.Refresh, until
+}
+
 // take keeps what the provider has answered, if it is for the same user, and returns the nonce.
 func (t *tokens) take(ctx context.Context, answer *oauth2.Token) (nonce string, err error) {
 	raw, _ := answer.Extra("id_token").(string)
-	verified, err := t.provider.verifier.Verify(t.provider.with(ctx), raw)
+	provider := t.console.Provider
+	verified, err := provider.verifier.Verify(provider.with(ctx), raw)
 	if err != nil {
 		return "", report.Errorf(report.Forbidden, "the identity provider's token is not valid: %w", err).
 			WithHint("whoever runs the console compares issuer, client and clocks")
@@ -167,20 +252,27 @@ func (t *tokens) take(ctx context.Context, answer *oauth2.Token) (nonce string, 
 	return verified.Nonce, nil
 }
 
-// current is the token for a request.
-func (t *tokens) current(ctx context.Context) (string, error) {
+// bearer is the token for a request.
+func (t *tokens) bearer(ctx context.Context) (string, error) {
+	if t == nil {
+		return "", nil
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.now().Before(t.until.Add(-renewal)) {
+	if t.console == nil || t.id != "" && t.console.Now().Before(t.until.Add(-renewal)) {
 		return t.id, nil
 	}
 	if t.refresh == "" {
 		return "", report.Errorf(report.Unauthenticated, "the login has expired").WithHint("log in again")
 	}
 	// Others wait for the same token: it is not lost because this request ends.
-	ctx, cancel := context.WithTimeout(t.provider.with(context.WithoutCancel(ctx)), 15*time.Second)
+	provider := t.console.Provider
+	if err := provider.discover(ctx, t.console); err != nil { // perhaps the login was at another replica
+		return "", err
+	}
+	ctx, cancel := context.WithTimeout(provider.with(context.WithoutCancel(ctx)), 15*time.Second)
 	defer cancel()
-	answer, err := t.provider.config.TokenSource(ctx, &oauth2.Token{RefreshToken: t.refresh}).Token()
+	answer, err := provider.config.TokenSource(ctx, &oauth2.Token{RefreshToken: t.refresh}).Token()
 	if err != nil {
 		return "", refusedByProvider(err)
 	}
@@ -188,4 +280,30 @@ func (t *tokens) current(ctx context.Context) (string, error) {
 		return "", err
 	}
 	return t.id, nil
+}
+
+// revoke tells the provider that nobody shall renew these tokens any more. It need not know how, and nobody waits for it.
+func (t *tokens) revoke(ctx context.Context) {
+	if t == nil || t.console == nil {
+		return
+	}
+	t.mu.Lock()
+	refresh := t.refresh
+	t.mu.Unlock()
+	p := t.console.Provider
+	if refresh == "" || p.discover(ctx, t.console) != nil || p.revoking == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
+	defer cancel()
+	form := url.Values{"token": {refresh}, "token_type_hint": {"refresh_token"}}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, p.revoking, strings.NewReader(form.Encode()))
+	if err != nil {
+		return
+	}
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	r.SetBasicAuth(url.QueryEscape(p.ClientID), url.QueryEscape(p.ClientSecret))
+	if answer, err := p.client.Do(r); err == nil {
+		_ = answer.Body.Close()
+	}
 }

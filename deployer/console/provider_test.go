@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -34,6 +35,8 @@ type provider struct {
 	nonces    map[string]string // by code
 	refreshes int
 	broken    bool // renews nothing any more
+	rotate    bool // renews each token once
+	revoked   []string
 }
 
 const client = "solutionctl-console"
@@ -48,7 +51,8 @@ func startProvider(t *testing.T, now func() time.Time) *provider {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) {
 		p.write(w, map[string]any{
-			"issuer": p.URL, "authorization_endpoint": p.URL + "/auth", "token_endpoint": p.URL + "/token", "jwks_uri": p.URL + "/keys",
+			"revocation_endpoint": p.URL + "/revoke",
+			"issuer":              p.URL, "authorization_endpoint": p.URL + "/auth", "token_endpoint": p.URL + "/token", "jwks_uri": p.URL + "/keys",
 			"id_token_signing_alg_values_supported": []string{"RS256"},
 		})
 	})
@@ -56,6 +60,13 @@ func startProvider(t *testing.T, now func() time.Time) *provider {
 		p.write(w, jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: key.Public(), KeyID: "k", Algorithm: "RS256", Use: "sig"}}})
 	})
 	mux.HandleFunc("POST /token", p.token)
+	mux.HandleFunc("POST /revoke", func(_ http.ResponseWriter, r *http.Request) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if id, secret, _ := r.BasicAuth(); id == client && secret == "secret" {
+			p.revoked, p.broken = append(p.revoked, r.FormValue("token")), true
+		}
+	})
 	p.Server = httptest.NewTLSServer(mux)
 	t.Cleanup(p.Close)
 	return p
@@ -100,11 +111,11 @@ func (p *provider) token(w http.ResponseWriter, r *http.Request) {
 		nonce = p.nonces[code]
 		delete(p.challenge, code)
 	case "refresh_token":
-		p.refreshes++
-		if p.broken || r.FormValue("refresh_token") != "again" {
+		if p.broken || r.FormValue("refresh_token") != p.renewable() {
 			http.Error(w, "refresh", http.StatusBadRequest)
 			return
 		}
+		p.refreshes++
 	}
 	if p.nonce != "" {
 		nonce = p.nonce
@@ -127,7 +138,22 @@ func (p *provider) token(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		p.Error(err)
 	}
-	p.write(w, map[string]any{"access_token": "access", "token_type": "bearer", "id_token": id, "refresh_token": "again", "expires_in": 600})
+	p.write(w, map[string]any{"access_token": "access", "token_type": "bearer", "id_token": id, "refresh_token": p.renewable(), "expires_in": 600})
+}
+
+// renewable is the token that can be renewed next.
+func (p *provider) renewable() string {
+	if p.rotate {
+		return fmt.Sprintf("again-%d", p.refreshes)
+	}
+	return "again"
+}
+
+// client is the provider as a console knows it.
+func (p *provider) client() *console.Provider {
+	return &console.Provider{
+		Issuer: p.URL, ClientID: client, ClientSecret: "secret", CA: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: p.Certificate().Raw}),
+	}
 }
 
 func withProvider(t *testing.T) (*bench, *provider) {
@@ -135,10 +161,7 @@ func withProvider(t *testing.T) (*bench, *provider) {
 	c := &clock{}
 	p := startProvider(t, c.now)
 	b := start(t, func(o *console.Options) {
-		o.Provider = &console.Provider{
-			Issuer: p.URL, ClientID: client, ClientSecret: "secret", CA: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: p.Certificate().Raw}),
-		}
-		o.Now = c.now
+		o.Provider, o.Now = p.client(), c.now
 	})
 	b.clock = c
 	return b, p

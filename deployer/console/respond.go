@@ -47,8 +47,18 @@ func (v *visit) deployer(sink report.Sink) *deployer.Deployer {
 // signedIn lets in who is logged in, and shows others how to.
 func (c *Console) signedIn(next func(http.ResponseWriter, *visit)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s := c.session(r)
-		if s == nil {
+		s, err := c.session(r)
+		switch {
+		case report.CodeOf(err) == report.Unauthenticated:
+			c.turnAway(w, r, endedExpired)
+			return
+		case err != nil && wantsJSON(r):
+			c.writeJSON(w, statusOf(err), failureOf(err))
+			return
+		case err != nil:
+			c.showLogin(w, r, statusOf(err), local(r.URL.RequestURI()), page.ProblemOf(err))
+			return
+		case s == nil:
 			reason := ""
 			if c.cookie(r, sessionCookie) != "" {
 				reason = endedIdle
@@ -56,6 +66,7 @@ func (c *Console) signedIn(next func(http.ResponseWriter, *visit)) http.Handler 
 			c.turnAway(w, r, reason)
 			return
 		}
+		c.reseal(w, r, s)
 		v := &visit{Request: r, session: s, console: c}
 		v.frame = page.Frame{
 			User: s.user, Cluster: s.cluster.Server(), Version: c.Version, Now: c.Now(), Running: c.operations.running(s.identity),

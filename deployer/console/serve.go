@@ -9,9 +9,11 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"time"
 
+	"github.com/solutionctl/solutionctl/deployer/host/service"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -20,7 +22,10 @@ type ServeOptions struct {
 	Options
 	Listen           string // HOST:PORT
 	Certificate, Key string // files; "" is without TLS, which only programs on this host can reach
+	SessionKeys      string // a file with the keys that replicas share; "" for none
 	Errors           io.Writer
+	Hangup           <-chan os.Signal // asks to read files again; they are also read when they change
+	Manager          service.Notifier
 	// Ready is called once with the console and its origin, when it answers.
 	Ready func(c *Console)
 }
@@ -39,6 +44,8 @@ func (o ServeOptions) Check() error {
 			WithHint("listen on 127.0.0.1:0, or let people log in by themselves: --login token")
 	case o.Links && o.Origin != "":
 		return report.Errorf(report.Usage, "with a link the console has a name of its own on this host, and no other origin")
+	case o.Links && o.SessionKeys != "":
+		return report.Errorf(report.Usage, "a link is for this host, and its sessions are for no other").WithHint("leave out --session-key-file")
 	case o.Certificate == "" && !loopback:
 		return report.Errorf(report.Usage, "%s can be reached from elsewhere, and tokens would travel without encryption", o.Listen).
 			WithHint("give --tls-cert and --tls-key, or listen on a loopback address behind a proxy that encrypts")
@@ -56,6 +63,57 @@ func isLoopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
+// files are those that somebody else renews.
+type files struct {
+	pair *service.Renewed[*tls.Certificate] // nil without TLS
+	keys *service.Renewed[Keys]             // nil without keys
+}
+
+// read reads the files, and lets the console use the keys.
+func (o *ServeOptions) read() (f files, err error) {
+	if o.Certificate != "" {
+		if f.pair, err = service.KeyPair(o.Sink, o.Certificate, o.Key); err != nil {
+			return f, err
+		}
+	}
+	if o.SessionKeys != "" {
+		f.keys, err = service.Read(o.Sink, "load the session keys", func() (Keys, error) {
+			data, err := os.ReadFile(o.SessionKeys)
+			if err != nil {
+				return nil, err
+			}
+			keys, err := ParseKeys(data)
+			if err != nil {
+				return nil, report.Errorf(report.CodeOf(err), "%s: %w", o.SessionKeys, err)
+			}
+			return keys, nil
+		}, o.SessionKeys)
+		o.Keys = f.keys.Current
+	}
+	return f, err
+}
+
+// follow reads the files again whenever somebody asks for it. It returns what ends that.
+func (f files) follow(ctx context.Context, hangup <-chan os.Signal) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		for {
+			select {
+			case <-hangup:
+			case <-ctx.Done():
+				return
+			}
+			if f.pair != nil {
+				f.pair.Again()
+			}
+			if f.keys != nil {
+				f.keys.Again()
+			}
+		}
+	}()
+	return cancel
+}
+
 // stopping is for how long the answers that are under way are waited for.
 const stopping = 5 * time.Second
 
@@ -63,6 +121,13 @@ const stopping = 5 * time.Second
 // and waited for: the result is how many there were.
 func Serve(ctx context.Context, o ServeOptions) (interrupted int, err error) {
 	if err = o.Check(); err != nil {
+		return 0, err
+	}
+	if o.Sink == nil {
+		o.Sink = report.Discard
+	}
+	f, err := o.read()
+	if err != nil {
 		return 0, err
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", o.Listen)
@@ -82,16 +147,14 @@ func Serve(ctx context.Context, o ServeOptions) (interrupted int, err error) {
 		Handler: c, ErrorLog: log.New(o.Errors, "solutionctl: ", 0), //nolint:forbidigo // net/http wants one
 		ReadHeaderTimeout: 10 * time.Second, WriteTimeout: 2 * time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 	}
-	if o.Certificate != "" {
-		pair, failure := tls.LoadX509KeyPair(o.Certificate, o.Key)
-		if failure != nil {
-			return 0, errors.Join(report.Errorf(report.Usage, "certificate %s: %w", o.Certificate, failure), listener.Close())
-		}
-		server.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}}
+	if f.pair != nil {
+		server.TLSConfig = service.TLS(f.pair)
 	}
+	defer f.follow(ctx, o.Hangup)()
 	ended := make(chan struct{})
 	defer context.AfterFunc(ctx, func() {
 		defer close(ended)
+		o.Manager.Stopping()
 		patient, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopping)
 		defer cancel()
 		if server.Shutdown(patient) != nil {
@@ -101,6 +164,7 @@ func Serve(ctx context.Context, o ServeOptions) (interrupted int, err error) {
 	if o.Ready != nil {
 		o.Ready(c)
 	}
+	o.Manager.Ready()
 	if o.Certificate != "" {
 		err = server.ServeTLS(listener, "", "")
 	} else {

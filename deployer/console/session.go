@@ -3,6 +3,9 @@ package console
 import (
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
+	"fmt"
+	"maps"
 	"net/http"
 	"sync"
 	"time"
@@ -39,18 +42,21 @@ type identity struct {
 	feed    feed
 	rights  rights
 
-	mu    sync.Mutex
-	token Token // replaced by a new login; nil for whoever runs the program
+	mu     sync.Mutex
+	tokens *tokens // replaced by a new login; nil for whoever runs the program
 
 	sessions int // guarded by sessions.mu
 }
 
 // bearer gives the token of the login that came last.
 func (i *identity) bearer(ctx context.Context) (string, error) {
+	return i.current().bearer(ctx)
+}
+
+func (i *identity) current() *tokens {
 	i.mu.Lock()
-	token := i.token
-	i.mu.Unlock()
-	return token(ctx)
+	defer i.mu.Unlock()
+	return i.tokens
 }
 
 // session is a browser that is logged in.
@@ -69,7 +75,12 @@ type sessions struct {
 	byID       map[string]*session
 	identities map[string]*identity
 	logins     map[string]login // that were begun, by what the browser has of them
+	closed     map[string]closed
 }
+
+// closed says that sessions are over that a browser may keep nevertheless: those of a name or of an identity that were begun
+// until then, and logins that were finished. It is forgotten when they would be over by themselves.
+type closed struct{ begun, until time.Time }
 
 // login is a login that was begun.
 type login struct {
@@ -80,7 +91,7 @@ type login struct {
 }
 
 func newSessions(now func() time.Time) *sessions {
-	return &sessions{now: now, byID: map[string]*session{}, identities: map[string]*identity{}, logins: map[string]login{}}
+	return &sessions{now: now, byID: map[string]*session{}, identities: map[string]*identity{}, logins: map[string]login{}, closed: map[string]closed{}}
 }
 
 // begin keeps a login for some time and returns its secret.
@@ -116,8 +127,8 @@ func (l *sessions) finish(w way, secret string) (login, bool) {
 	return one, !l.now().After(one.until)
 }
 
-// share returns the identity of a key, with this token from now on. A new one is what make makes.
-func (l *sessions) share(key string, token Token, make func() *identity) *identity {
+// share returns the identity of a key, with these tokens from now on. A new one is what make makes.
+func (l *sessions) share(key string, t *tokens, make func() *identity) *identity {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	i := l.identities[key]
@@ -127,16 +138,30 @@ func (l *sessions) share(key string, token Token, make func() *identity) *identi
 		l.identities[key] = i
 	}
 	i.mu.Lock()
-	i.token = token
+	i.tokens = t
 	i.mu.Unlock()
 	return i
 }
 
-// open begins a session. It always has a new name: one that was in the browser before may be known to somebody else.
-func (l *sessions) open(i *identity) *session {
-	s := &session{identity: i, id: rand.Text(), started: l.now(), seen: l.now(), ended: make(chan struct{})}
+// identity returns the one of a key, nil where nobody is logged in with it.
+func (l *sessions) identity(key string) *identity {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	return l.identities[key]
+}
+
+// open begins a session. It always has a new name: one that was in the browser before may be known to somebody else.
+func (l *sessions) open(i *identity) *session {
+	return l.put(&session{identity: i, id: rand.Text(), started: l.now(), seen: l.now(), ended: make(chan struct{})})
+}
+
+// put keeps a session, unless there is one of its name meanwhile, which it returns then.
+func (l *sessions) put(s *session) *session {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if other := l.byID[s.id]; other != nil {
+		return other
+	}
 	var oldest *session
 	for _, other := range l.byID {
 		switch {
@@ -149,9 +174,9 @@ func (l *sessions) open(i *identity) *session {
 	if len(l.byID) >= maxSessions {
 		l.remove(oldest)
 	}
-	l.identities[i.key] = i // its last session may have ended meanwhile
+	l.identities[s.key] = s.identity // its last session may have ended meanwhile
 	l.byID[s.id] = s
-	i.sessions++
+	s.sessions++
 	return s
 }
 
@@ -173,13 +198,16 @@ func (l *sessions) remove(s *session) {
 	}
 }
 
-// find returns the session of a browser; nil where there is none.
-func (l *sessions) find(id string) *session {
+// find returns the session of a browser, which was seen somewhere at that time; nil where there is none.
+func (l *sessions) find(id string, seen time.Time) *session {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := l.byID[id]
 	if s == nil {
 		return nil
+	}
+	if seen.After(s.seen) {
+		s.seen = seen
 	}
 	if l.over(s) {
 		l.remove(s)
@@ -189,11 +217,41 @@ func (l *sessions) find(id string) *session {
 	return s
 }
 
-// close ends a session.
+// close ends a session, also for browsers that keep it.
 func (l *sessions) close(s *session) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.remove(s)
+	l.forbid(s.id, s.started.Add(lifetime))
+}
+
+// shut ends all sessions of a name or of the key of an identity that have begun until now, also those of which nothing is
+// known here. It reports whether that is new.
+func (l *sessions) shut(name string, until time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, before := l.closed[name]
+	l.forbid(name, until)
+	return !before
+}
+
+// forbid remembers what is over. The caller holds l.mu.
+func (l *sessions) forbid(name string, until time.Time) {
+	now := l.now()
+	maps.DeleteFunc(l.closed, func(_ string, c closed) bool { return now.After(c.until) })
+	l.closed[name] = closed{now, until}
+}
+
+// admits tells whether a session that somebody keeps may go on here.
+func (l *sessions) admits(s *session, key string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, name := range []string{s.id, key} {
+		if c, over := l.closed[name]; over && !s.started.After(c.begun) {
+			return false
+		}
+	}
+	return !l.over(s)
 }
 
 // of lists the sessions of an identity.
@@ -218,9 +276,13 @@ func (l *sessions) lastSeen(s *session) time.Time {
 
 // Names of cookies. With the prefix a browser takes one only by TLS, for this very host and for all of its paths. Without TLS
 // there is a name of the host that nobody else has: cookies know no ports.
+// Consoles of one host have paths, which such a cookie does not know: their names differ.
 func (c *Console) cookieName(name string) string {
 	if c.secure {
-		return "__Host-" + name
+		name = "__Host-" + name
+	}
+	if c.base != "" {
+		name += fmt.Sprintf("-%.4x", sha256.Sum256([]byte(c.base)))
 	}
 	return name
 }
@@ -249,16 +311,28 @@ func (c *Console) cookie(r *http.Request, name string) string {
 	return found.Value
 }
 
-// session returns that of the browser; nil where there is none.
-func (c *Console) session(r *http.Request) *session {
-	return c.sessions.find(c.cookie(r, sessionCookie))
+// session returns that of the browser; nil where there is none. It fails when the API server has to be asked who somebody is
+// who comes from another replica, and does not say so.
+func (c *Console) session(r *http.Request) (*session, error) {
+	if c.Keys == nil {
+		return c.sessions.find(c.cookie(r, sessionCookie), time.Time{}), nil
+	}
+	k := c.opened(r)
+	if k == nil {
+		return nil, nil
+	}
+	if s := c.sessions.find(k.ID, time.Unix(k.Seen, 0)); s != nil {
+		s.current().adopt(k)
+		return s, nil
+	}
+	return c.restore(r.Context(), k)
 }
 
 // identify makes an identity with a connection of its own. The name is the one by which the API server knows it.
-func (c *Console) identify(ctx context.Context, w way, key string, token Token) (*identity, error) {
-	i := &identity{way: w, token: token}
+func (c *Console) identify(ctx context.Context, w way, key string, t *tokens) (*identity, error) {
+	i := &identity{way: w, tokens: t}
 	var bearer Token
-	if token != nil {
+	if t != nil {
 		bearer = i.bearer
 	}
 	var err error
@@ -271,5 +345,5 @@ func (c *Console) identify(ctx context.Context, w way, key string, token Token) 
 	if i.user == "system:anonymous" {
 		return nil, report.Errorf(report.Unauthenticated, "the API server does not know who you are")
 	}
-	return c.sessions.share(key, token, func() *identity { return i }), nil
+	return c.sessions.share(key, t, func() *identity { return i }), nil
 }

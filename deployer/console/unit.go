@@ -1,0 +1,31 @@
+package console
+
+import (
+	"github.com/solutionctl/solutionctl/deployer/host/service"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// serviceUser runs the console as a service, and has nothing else. It is the name of its directory below /var/lib, too.
+const serviceUser = "solutionctl-console"
+
+// StateDir is what the console as a service may write to.
+const StateDir = "/var/lib/" + serviceUser
+
+// Unit returns a systemd unit that runs program with these arguments, which are those of the options, as a user of its own. It
+// gives no right but to listen, to read what everybody may, and to write to [StateDir].
+func (o ServeOptions) Unit(program string, arguments []string, secrets ...string) (string, error) {
+	if o.Links {
+		return "", report.Errorf(report.Usage, "a link lets people act with the rights of whoever runs the console, and a service has none").
+			WithHint("let people log in by themselves: --login token or --login provider")
+	}
+	u := service.Unit{
+		Description: "Web console of Solutions", User: serviceUser, State: serviceUser, Listen: []string{o.Listen},
+		Command: service.Command(append([]string{program}, arguments...)...),
+	}
+	for _, file := range secrets {
+		if file != "" {
+			u.Once = append(u.Once, "chgrp "+serviceUser+" "+report.ShellWord(file)+" && chmod 0640 "+report.ShellWord(file))
+		}
+	}
+	return u.Text()
+}
