@@ -1,5 +1,6 @@
 // Example-solution-ui shows the Websites of its namespace and creates new ones. It acts with the rights of its own
-// service account (archive/ui/ui.yaml): to read and create Websites in this one namespace.
+// service account (archive/ui/ui.yaml): to read and create Websites in this one namespace. Where people log in before they get
+// here (LOGIN=token), each of them acts with rights of their own: those of the token that comes with the request.
 package main
 
 import (
@@ -23,15 +24,18 @@ var version = "0.0.0-dev"
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, os.Getenv("POD_NAMESPACE")); err != nil {
+	if err := run(ctx, os.Getenv("POD_NAMESPACE"), os.Getenv("LOGIN")); err != nil {
 		fmt.Fprintln(os.Stderr, "example-solution-ui: error:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, namespace string) error {
+func run(ctx context.Context, namespace, login string) error {
 	if namespace == "" {
 		return errors.New("the environment variable POD_NAMESPACE must be set")
+	}
+	if login != "" && login != "token" {
+		return fmt.Errorf("the environment variable LOGIN is %q, neither empty nor token", login)
 	}
 	cluster, err := rest.InClusterConfig()
 	if err != nil {
@@ -50,6 +54,6 @@ func run(ctx context.Context, namespace string) error {
 		return errors.Join(err, site.Close())
 	}
 	return serve.Run(ctx,
-		serve.Endpoint{Listener: site, Handler: Handler(websites)},
+		serve.Endpoint{Listener: site, Handler: Handler(websites, login == "token")},
 		serve.Endpoint{Listener: health, Handler: serve.Health(ctx, promhttp.Handler())})
 }

@@ -7,6 +7,7 @@ import (
 	"html/template"
 	"io"
 	"net/http"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -39,13 +40,34 @@ type row struct {
 }
 
 // Handler returns the user interface. All its links are relative, so that it works below any path of a proxy.
-func Handler(websites *Websites) http.Handler {
+// Where people log in, each request is sent with the token that it came with, and with no rights of the program.
+func Handler(websites *Websites, login bool) http.Handler {
+	as := func(next func(*Websites, http.ResponseWriter, *http.Request)) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			if !login {
+				next(websites, w, r)
+				return
+			}
+			token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+			if !ok || token == "" {
+				w.Header().Set("WWW-Authenticate", "Bearer")
+				http.Error(w, "log in first", http.StatusUnauthorized)
+				return
+			}
+			theirs, err := websites.As(token)
+			if err != nil {
+				http.Error(w, err.Error(), http.StatusInternalServerError)
+				return
+			}
+			next(theirs, w, r)
+		}
+	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /style.css", http.FileServerFS(files))
-	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc("GET /{$}", as(func(websites *Websites, w http.ResponseWriter, r *http.Request) {
 		websites.show(w, r, nil)
-	})
-	mux.HandleFunc("POST /{$}", func(w http.ResponseWriter, r *http.Request) {
+	}))
+	mux.HandleFunc("POST /{$}", as(func(websites *Websites, w http.ResponseWriter, r *http.Request) {
 		r.Body = http.MaxBytesReader(w, r.Body, 64<<10)
 		spec := api.WebsiteSpec{
 			Title: r.PostFormValue("title"),
@@ -59,7 +81,7 @@ func Handler(websites *Websites) http.Handler {
 		}
 		w.Header().Set("Location", "./") // relative on purpose; http.Redirect would make it absolute
 		w.WriteHeader(http.StatusSeeOther)
-	})
+	}))
 	// Another site that the user has open must not create Websites in the user's name.
 	return secure(http.NewCrossOriginProtection().Handler(mux))
 }

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -74,7 +75,7 @@ func start(t *testing.T) (*apiServer, http.Handler) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return a, Handler(websites)
+	return a, Handler(websites, false)
 }
 
 func do(t *testing.T, h http.Handler, r *http.Request) *httptest.ResponseRecorder {
@@ -182,6 +183,41 @@ func TestCreateFromAnotherSite(t *testing.T) {
 	}
 }
 
+// TestLogin: where people log in, the program has no rights that anybody could use.
+func TestLogin(t *testing.T) {
+	var sent []string
+	a, _ := start(t)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		sent = append(sent, r.Header.Get("Authorization"))
+		if r.Header.Get("Authorization") == "Bearer of-jane" {
+			r.Header.Set("Authorization", "Bearer secret") // jane may do this
+		}
+		a.ServeHTTP(w, r)
+	}))
+	defer server.Close()
+	websites, err := NewWebsites(&rest.Config{Host: server.URL, BearerToken: "secret"}, "shop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := Handler(websites, true)
+	for authorization, want := range map[string]int{"": 401, "Bearer ": 401, "Basic c2VjcmV0": 401, "Bearer of-joe": 403, "Bearer of-jane": 200} {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
+		r.Header.Set("Authorization", authorization)
+		if w := do(t, h, r); w.Code != want || (w.Code == 200) != strings.Contains(w.Body.String(), "<td>tea<td>") {
+			t.Errorf("%q: got %d, want %d", authorization, w.Code, want)
+		}
+	}
+	if w := do(t, h, form(t, coffee)); w.Code != 401 || len(a.created) != 0 {
+		t.Errorf("got %d and %d websites", w.Code, len(a.created))
+	}
+	if slices.Contains(sent, "Bearer secret") || !slices.Contains(sent, "Bearer of-joe") {
+		t.Errorf("requests were sent with %q", sent)
+	}
+	if err := run(t.Context(), "shop", "tokn"); err == nil || !strings.Contains(err.Error(), "LOGIN") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestClusterUnreachable(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	server.Close()
@@ -189,7 +225,7 @@ func TestClusterUnreachable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := do(t, Handler(websites), httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil))
+	w := do(t, Handler(websites, false), httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil))
 	if w.Code != http.StatusBadGateway || !strings.Contains(w.Body.String(), "connection refused") {
 		t.Errorf("got %d:\n%s", w.Code, w.Body)
 	}
@@ -209,11 +245,11 @@ func TestSecurityHeaders(t *testing.T) {
 }
 
 func TestRunNeedsANamespaceAndACluster(t *testing.T) {
-	if err := run(t.Context(), ""); err == nil || !strings.Contains(err.Error(), "POD_NAMESPACE") {
+	if err := run(t.Context(), "", ""); err == nil || !strings.Contains(err.Error(), "POD_NAMESPACE") {
 		t.Errorf("got %v", err)
 	}
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
-	if err := run(t.Context(), "shop"); err == nil || !strings.Contains(err.Error(), "in-cluster") {
+	if err := run(t.Context(), "shop", ""); err == nil || !strings.Contains(err.Error(), "in-cluster") {
 		t.Errorf("got %v", err)
 	}
 }

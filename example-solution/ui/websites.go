@@ -15,6 +15,7 @@ import (
 type Websites struct {
 	api       rest.Interface
 	namespace string
+	cluster   *rest.Config
 }
 
 // NewWebsites returns the Websites of a namespace of a cluster.
@@ -23,6 +24,7 @@ func NewWebsites(cluster *rest.Config, namespace string) (*Websites, error) {
 	if err := api.AddToScheme(scheme); err != nil {
 		return nil, err
 	}
+	original := cluster
 	cluster = rest.CopyConfig(cluster)
 	cluster.APIPath = "/apis"
 	cluster.GroupVersion = &api.GroupVersion
@@ -32,7 +34,14 @@ func NewWebsites(cluster *rest.Config, namespace string) (*Websites, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Websites{api, namespace}, nil
+	return &Websites{api, namespace, original}, nil
+}
+
+// As returns the Websites as somebody else may see and create them: whoever the Kubernetes API knows by this token.
+func (w *Websites) As(token string) (*Websites, error) {
+	cluster := rest.AnonymousClientConfig(w.cluster)
+	cluster.BearerToken = token
+	return NewWebsites(cluster, w.namespace)
 }
 
 // List returns all Websites.
