@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -186,8 +187,30 @@ func TestKeep(t *testing.T) {
 		if err := l.Check(); report.CodeOf(err) != report.Interrupted || !strings.Contains(err.Error(), `the lock "env-shop" was taken by somebody else`) {
 			t.Error(err)
 		}
+		_, err := l.cluster.Create(WithGuard(t.Context(), l), parsed(t, config("late", "1")), WriteOptions{})
+		if report.CodeOf(err) != report.Interrupted || !strings.Contains(err.Error(), "create ConfigMap shop/late") || !strings.Contains(strings.Join(report.Hints(err), ""), "run the same command again") {
+			t.Errorf("%v, %q", err, report.Hints(err))
+		}
 		if err := l.Release(t.Context()); err != nil || leaseIn(s) != "bob@host 7 15s" {
 			t.Errorf("what others hold was given back: %v, %s", err, leaseIn(s))
+		}
+	})
+	t.Run("it is given back while a renewal has no answer", func(t *testing.T) {
+		t.Parallel()
+		s, c := connected(t)
+		renewed := make(chan struct{})
+		once(s, method(http.MethodPut), func(_ http.ResponseWriter, r *http.Request) {
+			s.ServeHTTP(httptest.NewRecorder(), r)
+			close(renewed)
+			<-r.Context().Done()
+		})
+		l, err := c.Lock(t.Context(), "env-shop", LockOptions{Identity: "jane@host", Duration: time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-renewed
+		if err := l.Release(t.Context()); err != nil || leaseIn(s) != " 1 1s" {
+			t.Errorf("%v, %s", err, leaseIn(s))
 		}
 	})
 	t.Run("somebody takes it, and it is given back before that is noticed", func(t *testing.T) {
@@ -286,5 +309,95 @@ func TestLockAllOrNone(t *testing.T) {
 	}
 	if none, err := c.LockAll(t.Context(), nil, options); err != nil || len(none) > 0 || none.Check() != nil {
 		t.Errorf("no locks: %v, %v", none, err)
+	}
+}
+
+// TestManyLocks takes many locks a few at a time, waits for somebody else's, and has none when nobody wants to wait any longer.
+func TestManyLocks(t *testing.T) {
+	t.Parallel()
+	s, c := connected(t)
+	var running, most atomic.Int64
+	s.Answer = func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Context().Value(servedKey{}) != nil {
+			return false
+		}
+		now := running.Add(1)
+		for old := most.Load(); now > old && !most.CompareAndSwap(old, now); old = most.Load() {
+		}
+		answer := httptest.NewRecorder()
+		s.ServeHTTP(answer, r.WithContext(context.WithValue(r.Context(), servedKey{}, true)))
+		running.Add(-1) // before anybody has the answer, and asks again
+		w.Header().Set("Content-Type", answer.Header().Get("Content-Type"))
+		w.WriteHeader(answer.Code)
+		_, _ = w.Write(answer.Body.Bytes())
+		return true
+	}
+	var names []string
+	for i := range 30 {
+		names = append(names, fmt.Sprintf("env-%02d", i))
+	}
+	options := LockOptions{Identity: "jane@host", Duration: time.Second}
+	held := func() string {
+		t.Helper()
+		all, err := c.Locks(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var text []string
+		for _, l := range all {
+			text = append(text, l.Name+" "+l.Person)
+		}
+		return strings.Join(text, ", ")
+	}
+	locks, err := c.LockAll(t.Context(), names, options)
+	if err != nil || strings.Count(held(), "jane@host") != len(names) {
+		t.Fatalf("%v: %s", err, held())
+	}
+	if err := locks.Release(t.Context()); err != nil || report.CodeOf(locks.Check()) != report.Interrupted || held() != "" {
+		t.Errorf("%v, %v: %s", err, locks.Check(), held())
+	}
+	if most.Load() > InFlight {
+		t.Errorf("%d requests at once", most.Load())
+	}
+	bob, err := c.Lock(t.Context(), names[20], LockOptions{Identity: "bob@host", Duration: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	options.Wait, options.Sink = time.Hour, cancels(cancel)
+	if _, err := c.LockAll(ctx, names, options); !errors.Is(err, context.Canceled) || held() != names[20]+" bob@host" {
+		t.Errorf("%v: %s", err, held())
+	}
+	if err := bob.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// cancels ends the wait of whoever is told that they wait.
+type cancels context.CancelFunc
+
+func (c cancels) Emit(report.Event) { c() }
+
+// TestLocksOfTheDead: who waits for several locks of somebody who is dead waits once, for all of them.
+func TestLocksOfTheDead(t *testing.T) {
+	t.Parallel()
+	_, c := connected(t)
+	var names []string
+	for i := range 20 {
+		names = append(names, fmt.Sprintf("env-%02d", i))
+	}
+	ctx, kill := context.WithCancel(t.Context())
+	if _, err := c.LockAll(ctx, names, LockOptions{Identity: "jane@host", Duration: time.Second}); err != nil {
+		t.Fatal(err)
+	}
+	kill()
+	terms, cancel := context.WithTimeout(t.Context(), 10*time.Second) // one after the other would take twice as long
+	defer cancel()
+	locks, err := c.LockAll(terms, names, LockOptions{Identity: "bob@host", Duration: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := locks.Release(t.Context()); err != nil {
+		t.Error(err)
 	}
 }

@@ -413,6 +413,25 @@ func TestWatchOfTheKnown(t *testing.T) {
 	if diff := cmp.Diff([]string{"DELETED goes", "MODIFIED changes"}, seen); diff != "" {
 		t.Error(diff)
 	}
+	for name, test := range map[string]struct {
+		first func(http.ResponseWriter, *http.Request) // what becomes of the watch; nil for nothing
+		since string
+		known []*unstructured.Unstructured
+		want  string
+	}{
+		"from an old state":                          {since: known[1].GetResourceVersion(), want: "ADDED changes"},
+		"what is gone, and the history is forgotten": {first: fails(apierrors.NewResourceExpired("too old")), since: known[2].GetResourceVersion(), known: known, want: "DELETED goes"},
+	} {
+		if s.Answer = nil; test.first != nil {
+			once(s, watches, test.first)
+		}
+		for change, err := range c.Watch(t.Context(), ConfigMapKind, "shop", metav1.ListOptions{ResourceVersion: test.since}, test.known...) {
+			if got := string(change.Type) + " " + change.Object.GetName(); err != nil || got != test.want {
+				t.Errorf("%s: %s, %v", name, got, err)
+			}
+			break
+		}
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	once(s, watches, func(http.ResponseWriter, *http.Request) { cancel(); panic(http.ErrAbortHandler) })
 	for change, err := range c.Watch(ctx, ConfigMapKind, "shop", metav1.ListOptions{ResourceVersion: s.Object("ConfigMap", "shop", "changes").GetResourceVersion()}) {
@@ -452,6 +471,34 @@ func TestMemoryOfAServer(t *testing.T) {
 	}
 	if read(t.Context(), SecretKind, SystemNamespace, "ours"); len(s.Requests()) != 1 {
 		t.Error("another context has the memory, too")
+	}
+}
+
+// TestGuardOfEachWrite: every kind of write asks the guards, and no dry run does.
+func TestGuardOfEachWrite(t *testing.T) {
+	s, c := connected(t, config("kept", "1"))
+	kept := s.Object("ConfigMap", "shop", "kept")
+	lost := errors.New("the lock is lost")
+	ctx := WithGuard(WithGuard(t.Context(), guardFunc(func() error { return lost })), guardFunc(func() error { return nil }))
+	for name, write := range map[string]func(WriteOptions) error{
+		"create": func(o WriteOptions) error { _, err := c.Create(ctx, parsed(t, config("new", "1")), o); return err },
+		"apply":  func(o WriteOptions) error { _, err := c.Apply(ctx, parsed(t, config("kept", "2")), o); return err },
+		"update": func(o WriteOptions) error { _, err := c.Update(ctx, kept, o); return err },
+		"patch": func(o WriteOptions) error {
+			_, err := c.Patch(ctx, kept, types.MergePatchType, []byte(`{"data": {"x": "3"}}`), o)
+			return err
+		},
+		"delete": func(o WriteOptions) error { return c.Delete(ctx, kept, DeleteOptions{DryRun: o.DryRun}) },
+	} {
+		if err := write(WriteOptions{}); !errors.Is(err, lost) {
+			t.Errorf("%s without the lock: %v", name, err)
+		}
+		if err := write(WriteOptions{DryRun: true}); errors.Is(err, lost) {
+			t.Errorf("a dry run of %s asks: %v", name, err)
+		}
+	}
+	if now := s.Object("ConfigMap", "shop", "kept"); now == nil || now.GetResourceVersion() != kept.GetResourceVersion() || s.Object("ConfigMap", "shop", "new") != nil {
+		t.Errorf("something was written: %v", now)
 	}
 }
 

@@ -1,7 +1,6 @@
 package cluster_test
 
 import (
-	"context"
 	"crypto/tls"
 	"errors"
 	"net"
@@ -493,172 +492,54 @@ func (p *proxy) times(n int32, method string, f func(w http.ResponseWriter, r *h
 	return &left
 }
 
-// cut ends the connection of a request without an answer.
-func cut(http.ResponseWriter, *http.Request, http.Handler) { panic(http.ErrAbortHandler) }
-
 // cutAfter lets the API server do its work and loses the answer.
 func cutAfter(_ http.ResponseWriter, r *http.Request, forward http.Handler) {
 	forward.ServeHTTP(httptest.NewRecorder(), r)
 	panic(http.ErrAbortHandler)
 }
 
-func answer(status int, header ...string) func(http.ResponseWriter, *http.Request, http.Handler) {
-	return func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
-		for i := 0; i < len(header); i += 2 {
-			w.Header().Set(header[i], header[i+1])
-		}
-		http.Error(w, "not now", status)
-	}
-}
-
-// TestRetry checks that what goes wrong on the way and passes is not seen by the caller, and that nothing is done twice.
+// TestRetry loses the answers to what the server has done: the caller does not see that, and nothing is done twice.
 func TestRetry(t *testing.T) {
 	p := newProxy(t)
 	c := p.connect(t, cluster.Options{})
-	administrator := connect(t, cluster.Options{})
-	ns := namespace(t, administrator)
-	if _, err := c.Version(t.Context()); err != nil {
+	ns := namespace(t, connect(t, cluster.Options{}))
+	ctx := t.Context()
+	if _, err := c.Version(ctx); err != nil {
 		t.Fatal(err)
 	}
-	for _, test := range []struct {
-		name string
-		f    func(http.ResponseWriter, *http.Request, http.Handler)
-	}{
-		{"lost before", cut},
-		{"lost after", cutAfter},
-		{"throttled", answer(http.StatusTooManyRequests, "Retry-After", "1")},
-		{"starting", answer(http.StatusServiceUnavailable)},
-		{"no leader", answer(http.StatusInternalServerError)},
-		{"bad gateway", answer(http.StatusBadGateway)},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			name := strings.ReplaceAll(test.name, " ", "-")
-			ctx := t.Context()
-			p.times(2, http.MethodPatch, test.f)
-			created, err := c.Create(ctx, object(t, configMap(ns, name, "one")), cluster.WriteOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			p.times(1, http.MethodGet, test.f)
-			if _, err := c.Get(ctx, configMapKind, ns, name); err != nil {
-				t.Error(err)
-			}
-			p.times(1, http.MethodPatch, test.f)
-			if _, err := c.Apply(ctx, object(t, configMap(ns, name, "one")), cluster.WriteOptions{}); err != nil {
-				t.Error(err)
-			}
-			created.SetResourceVersion("")
-			p.times(2, http.MethodDelete, test.f)
-			if err := c.Delete(ctx, created, cluster.DeleteOptions{}); err != nil {
-				t.Error(err)
-			}
-		})
+	p.times(2, http.MethodPatch, cutAfter)
+	created, err := c.Create(ctx, object(t, configMap(ns, "a", "one")), cluster.WriteOptions{})
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Run("somebody else creates it meanwhile", func(t *testing.T) {
-		p.times(1, http.MethodPatch, func(w http.ResponseWriter, r *http.Request, forward http.Handler) {
-			_, err := testcluster.Shared(t).Client().CoreV1().ConfigMaps(ns).Patch(context.Background(), "race", "application/apply-patch+yaml",
-				[]byte(configMap(ns, "race", "theirs")), metav1.PatchOptions{FieldManager: "somebody"})
-			if err != nil {
-				t.Error(err)
-			}
-			cut(w, r, forward)
-		})
-		_, err := c.Create(t.Context(), object(t, configMap(ns, "race", "ours")), cluster.WriteOptions{})
-		if !errors.Is(err, cluster.ErrExists) {
-			t.Errorf("%v, want ErrExists", err)
-		}
-	})
-	t.Run("it does not pass", func(t *testing.T) {
-		c := p.connect(t, cluster.Options{Retry: time.Second})
-		p.times(1000, http.MethodGet, answer(http.StatusServiceUnavailable))
-		_, err := c.Version(t.Context())
-		check(t, err, report.Unavailable, "the API server cannot do it now")
-	})
-	t.Run("it is not wanted any more", func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		p.times(1000, http.MethodGet, func(http.ResponseWriter, *http.Request, http.Handler) {
-			cancel()
-			panic(http.ErrAbortHandler)
-		})
-		_, err := p.connect(t, cluster.Options{}).Version(ctx)
-		if !errors.Is(err, context.Canceled) || report.CodeOf(err) != report.Failure {
-			t.Errorf("%v (%s), want a cancelled context and no code", err, report.CodeOf(err))
-		}
-	})
-	t.Run("it is not wanted any more after a change", func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		c := p.connect(t, cluster.Options{})
-		p.times(0, http.MethodPatch, cut)
-		if _, err := c.Create(ctx, object(t, configMap(ns, "changed", "x")), cluster.WriteOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		cancel()
-		_, err := c.Version(ctx)
-		check(t, err, report.Interrupted, "interrupted")
-	})
-	t.Run("warnings", func(t *testing.T) {
-		var sink report.Recorder
-		c := connect(t, cluster.Options{Sink: &sink})
-		statusKind := endpointsKind.GroupVersion().WithKind("ComponentStatus") // deprecated in every version
-		for _, name := range []string{"etcd-0", "etcd-1"} {
-			if _, err := c.Get(t.Context(), statusKind, "", name); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if events := sink.Events(); len(events) != 1 || events[0].State != report.Warning || !strings.Contains(events[0].Note, "deprecated") ||
-			!strings.Contains(events[0].Note, `etcd-0: it remarks "`) {
-			t.Errorf("events %+v, want one warning", events)
-		}
-	})
+	p.times(1, http.MethodGet, cutAfter)
+	if _, err := c.Get(ctx, configMapKind, ns, "a"); err != nil {
+		t.Error(err)
+	}
+	p.times(1, http.MethodPatch, cutAfter)
+	if _, err := c.Apply(ctx, object(t, configMap(ns, "a", "one")), cluster.WriteOptions{}); err != nil {
+		t.Error(err)
+	}
+	created.SetResourceVersion("")
+	p.times(2, http.MethodDelete, cutAfter)
+	if err := c.Delete(ctx, created, cluster.DeleteOptions{}); err != nil {
+		t.Error(err)
+	}
 }
 
-// stopped is a guard that lets nothing pass.
-type stopped struct{}
-
-func (stopped) Check() error { return report.Errorf(report.Interrupted, "the lock is lost") }
-
-// open is a guard that lets everything pass.
-type open struct{}
-
-func (open) Check() error { return nil }
-
-func TestGuard(t *testing.T) {
-	c := connect(t, cluster.Options{})
-	ns := namespace(t, c)
-	kept := create(t, c, configMap(ns, "kept", "x"))
-	// Who holds several locks must hold all of them.
-	ctx := cluster.WithGuard(cluster.WithGuard(t.Context(), stopped{}), open{})
-	for name, write := range map[string]func(o cluster.WriteOptions) error{
-		"create": func(o cluster.WriteOptions) error {
-			_, err := c.Create(ctx, object(t, configMap(ns, "new", "x")), o)
-			return err
-		},
-		"apply": func(o cluster.WriteOptions) error {
-			_, err := c.Apply(ctx, object(t, configMap(ns, "kept", "v")), o)
-			return err
-		},
-		"update": func(o cluster.WriteOptions) error {
-			_, err := c.Update(ctx, kept, o)
-			return err
-		},
-		"patch": func(o cluster.WriteOptions) error {
-			_, err := c.Patch(ctx, kept, "application/merge-patch+json", []byte(`{"data":{"key":"z"}}`), o)
-			return err
-		},
-		"delete": func(o cluster.WriteOptions) error {
-			return c.Delete(ctx, kept, cluster.DeleteOptions{DryRun: o.DryRun})
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			check(t, write(cluster.WriteOptions{}), report.Interrupted, "the lock is lost")
-			if err := write(cluster.WriteOptions{DryRun: true}); err != nil {
-				t.Errorf("a dry run asks the guard: %v", err)
-			}
-		})
+// TestWarnings: what the server remarks is told once.
+func TestWarnings(t *testing.T) {
+	var sink report.Recorder
+	c := connect(t, cluster.Options{Sink: &sink})
+	statusKind := endpointsKind.GroupVersion().WithKind("ComponentStatus") // deprecated in every version
+	for _, name := range []string{"etcd-0", "etcd-1"} {
+		if _, err := c.Get(t.Context(), statusKind, "", name); err != nil {
+			t.Fatal(err)
+		}
 	}
-	got, err := c.Get(ctx, configMapKind, ns, "kept")
-	if err != nil || got.GetResourceVersion() != kept.GetResourceVersion() {
-		t.Errorf("something was written: %v, %v", got, err)
+	if events := sink.Events(); len(events) != 1 || events[0].State != report.Warning || !strings.Contains(events[0].Note, "deprecated") ||
+		!strings.Contains(events[0].Note, `etcd-0: it remarks "`) {
+		t.Errorf("events %+v, want one warning", events)
 	}
 }
 

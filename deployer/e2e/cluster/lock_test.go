@@ -2,7 +2,6 @@ package cluster_test
 
 import (
 	"bufio"
-	"context"
 	"fmt"
 	"io"
 	"os"
@@ -125,53 +124,6 @@ func leaseTime(t *testing.T, c *cluster.Cluster, name, field string) time.Time {
 	return at
 }
 
-// TestLockLost checks that who can no longer renew the lock notices, and can write nothing.
-func TestLockLost(t *testing.T) {
-	c, administrator := connect(t, cluster.Options{}), connect(t, cluster.Options{})
-	ns := namespace(t, administrator)
-	t.Run("taken away", func(t *testing.T) {
-		lock, err := c.Lock(t.Context(), lockName(t), short("alice@node1"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		lease := mustGetLease(t, administrator, lockName(t))
-		_, err = administrator.Patch(t.Context(), lease, "application/merge-patch+json", []byte(`{"spec":{"holderIdentity":"mallory"}}`), cluster.WriteOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for lock.Check() == nil {
-			select {
-			case <-t.Context().Done():
-				t.Fatal("a lock that somebody else has is still good")
-			default:
-			}
-		}
-		guarded := cluster.WithGuard(t.Context(), lock)
-		_, err = c.Create(guarded, object(t, configMap(ns, "late", "x")), cluster.WriteOptions{})
-		check(t, err, report.Interrupted, "create ConfigMap "+ns+"/late", "run the same command again")
-		if err := lock.Release(t.Context()); err != nil {
-			t.Error(err)
-		}
-		if holder := mustGetLease(t, administrator, lockName(t)).Object["spec"].(map[string]any)["holderIdentity"]; holder != "mallory" {
-			t.Errorf("released the lock of %v", holder)
-		}
-	})
-	t.Run("context ended", func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		lock, err := c.Lock(ctx, lockName(t), short("alice@node1"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		cancel()
-		if err := lock.Release(ctx); err != nil {
-			t.Error(err)
-		}
-		if holder := mustGetLease(t, administrator, lockName(t)).Object["spec"].(map[string]any)["holderIdentity"]; holder != "" {
-			t.Errorf("still held by %v", holder)
-		}
-	})
-}
-
 // TestServerGone checks that a write gives up when the API server does not come back, that the lock is lost by then, and
 // that the user hears of it once.
 func TestServerGone(t *testing.T) {
@@ -204,34 +156,6 @@ func TestServerGone(t *testing.T) {
 	}
 	check(t, unguarded, report.Unavailable, "create ConfigMap "+ns+"/one", "API server "+server.Host+": it does not answer: connection refused")
 	check(t, guarded, report.Interrupted, "create ConfigMap "+ns+"/two", "was not renewed in time")
-}
-
-// TestServerBack checks that an API server that was away for longer than the lock lasts interrupts nobody: what is written
-// waits until the lock is renewed.
-func TestServerBack(t *testing.T) {
-	server := testcluster.Shared(t)
-	c := connect(t, cluster.Options{})
-	ns := namespace(t, c)
-	lock, err := c.Lock(t.Context(), lockName(t), short("alice@node1"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	server.StopAPIServer()
-	for lock.Check() == nil {
-		runtime.Gosched()
-	}
-	if err := server.StartAPIServer(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.Create(cluster.WithGuard(t.Context(), lock), object(t, configMap(ns, "one", "x")), cluster.WriteOptions{}); err != nil {
-		t.Error(err)
-	}
-	if err := lock.Release(t.Context()); err != nil {
-		t.Error(err)
-	}
-	if holder := mustGetLease(t, c, lockName(t)).Object["spec"].(map[string]any)["holderIdentity"]; holder != "" {
-		t.Errorf("after the release, %v holds the lock", holder)
-	}
 }
 
 func mustGetLease(t *testing.T, c *cluster.Cluster, name string) *unstructured.Unstructured {

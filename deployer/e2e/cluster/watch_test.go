@@ -2,7 +2,6 @@ package cluster_test
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"strings"
 	"testing"
@@ -73,63 +72,6 @@ func remove(t *testing.T, c *cluster.Cluster, o *unstructured.Unstructured) {
 	if err := c.Delete(t.Context(), o, cluster.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-}
-
-func TestWatch(t *testing.T) {
-	c := connect(t, cluster.Options{})
-	ns := namespace(t, c)
-	set(t, c, watched(ns, "a", "one"))
-	seen := follow(t, c, ns, ours)
-	expect(t, seen, "ADDED a one")
-	set(t, c, configMap(ns, "not-ours", "one"))
-	set(t, c, watched(ns, "b", "one"))
-	expect(t, seen, "ADDED b one")
-	a := set(t, c, watched(ns, "a", "two"))
-	expect(t, seen, "MODIFIED a two")
-	remove(t, c, a)
-	expect(t, seen, "DELETED a two")
-
-	// A watch from an old state sees what happened since.
-	o := ours
-	o.ResourceVersion = a.GetResourceVersion()
-	expect(t, follow(t, c, ns, o), "DELETED a two")
-}
-
-func TestWatchEnds(t *testing.T) {
-	c := connect(t, cluster.Options{})
-	ns := namespace(t, c)
-	set(t, c, watched(ns, "a", "one"))
-	set(t, c, watched(ns, "b", "one"))
-	t.Run("when nobody listens", func(t *testing.T) {
-		n := 0
-		for _, err := range c.Watch(t.Context(), configMapKind, ns, ours) {
-			if err != nil {
-				t.Error(err)
-			}
-			n++
-			break
-		}
-		if n != 1 {
-			t.Errorf("%d changes", n)
-		}
-	})
-	t.Run("with its context", func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		for _, err := range c.Watch(ctx, configMapKind, ns, ours) {
-			if err != nil {
-				t.Error(err)
-			}
-			cancel()
-		}
-	})
-	t.Run("when there is no such kind", func(t *testing.T) {
-		for _, err := range c.Watch(t.Context(), endpointsKind.GroupVersion().WithKind("Gadget"), ns, ours) {
-			if !errors.Is(err, cluster.ErrNoKind) {
-				t.Errorf("%v, want ErrNoKind", err)
-			}
-		}
-	})
 }
 
 // TestWatchAcrossRestart checks that a watch sees everything that happened while it had no connection.
@@ -203,24 +145,6 @@ var forgotten = func(w http.ResponseWriter, r *http.Request, _ http.Handler) boo
 	w.WriteHeader(http.StatusGone)
 	_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","code":410,"message":"too old resource version"}`))
 	return true
-}
-
-// TestWatchOfWhatIsGone checks that a watch that goes on from what its caller has read tells that it is gone, also when the
-// server has forgotten when that was.
-func TestWatchOfWhatIsGone(t *testing.T) {
-	p := newProxy(t)
-	c := p.connect(t, cluster.Options{})
-	ns := namespace(t, c)
-	a, b := set(t, c, watched(ns, "a", "one")), set(t, c, watched(ns, "b", "one"))
-	remove(t, c, a)
-	p.intervene.Store(&forgotten)
-	o := ours
-	o.ResourceVersion = b.GetResourceVersion()
-	seen := follow(t, c, ns, o, a, b)
-	expect(t, seen, "DELETED a one")
-	p.intervene.Store(nil)
-	set(t, c, watched(ns, "b", "two"))
-	expect(t, seen, "MODIFIED b two")
 }
 
 // TestListForgottenHistory makes etcd forget the state with which a list has begun, in the middle of it.
