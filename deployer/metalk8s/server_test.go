@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -163,6 +164,26 @@ func TestSecondWriter(t *testing.T) {
 				return ""
 			}, "kubectl get configmap -n metalk8s-solutions metalk8s-solutions",
 		},
+		"the versions of one Solution, by two of us": {
+			"/configmaps/" + SolutionsConfigMap,
+			func(d *Documents) error { return d.PutVersion(t.Context(), "db", imported("1.0.0")) },
+			func(t *testing.T, s *clustertest.Server, n int) {
+				t.Helper()
+				data := map[string]string{}
+				maps.Copy(data, dataOf(s.Object("ConfigMap", SolutionsNamespace, SolutionsConfigMap)))
+				if err := putVersion("db", imported(fmt.Sprintf("2.%d.0", n)))(data); err != nil {
+					t.Fatal(err)
+				}
+				patch(t, s, "ConfigMap", SolutionsNamespace, SolutionsConfigMap, data["db"], "data", "db")
+			},
+			func(s *clustertest.Server, n int) string {
+				versions := parseSolutions(dataOf(s.Object("ConfigMap", SolutionsNamespace, SolutionsConfigMap))).Versions["db"]
+				if len(versions) != n+1 {
+					return fmt.Sprint(versions)
+				}
+				return ""
+			}, "kubectl get configmap -n metalk8s-solutions metalk8s-solutions",
+		},
 		"what a namespace wants": {
 			"/configmaps/" + EnvironmentConfigMap,
 			func(d *Documents) error { return d.SetVersion(t.Context(), "prod", "db", "1.0.0") },
@@ -264,6 +285,9 @@ func TestCreateEnvironment(t *testing.T) {
 		"a namespace of another, taken": {before: []string{namespaceOf("test", "prod")}, create: CreateOptions{Name: "prod", Adopt: true}, result: Adopted, want: "prod, "},
 		"a namespace of the cluster":    {create: CreateOptions{Name: "x", Namespace: "kube-system"}, code: report.Refused, says: "the cluster needs it for itself", silent: true},
 		"a name that cannot be":         {create: CreateOptions{Name: "Prod"}, code: report.Usage, says: "a namespace cannot have this name", silent: true},
+		"our own namespace":             {create: CreateOptions{Name: cluster.SystemNamespace, Adopt: true}, code: report.Refused, says: cluster.SystemNamespace, silent: true},
+		"no name":                       {create: CreateOptions{Namespace: "prod"}, code: report.Usage, says: `""`, silent: true},
+		"a dot in a namespace":          {create: CreateOptions{Name: "a", Namespace: "a.b"}, code: report.Usage, says: `"a.b"`, silent: true},
 		"a name that no label can be":   {create: CreateOptions{Name: "a b"}, code: report.Usage, says: "cannot be the name of an environment", silent: true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kube "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
@@ -107,71 +106,6 @@ func TestCreateEnvironment(t *testing.T) {
 	mustData(t, client, "create-c", "metalk8s-environment")
 }
 
-func TestCreateEnvironmentRefused(t *testing.T) {
-	d, client := connect(t)
-	newNamespace(t, client, "elsewhere", map[string]string{label: "other"}, nil)
-	newNamespace(t, client, "plain", map[string]string{"team": "a"}, map[string]string{"note": "x"})
-	for _, test := range []struct {
-		name  string
-		o     metalk8s.CreateOptions
-		code  report.Code
-		words []string
-	}{
-		{"no namespace's name", metalk8s.CreateOptions{Name: "Create_C"}, report.Usage, []string{"--namespace"}},
-		{"no label's value", metalk8s.CreateOptions{Name: "a b", Namespace: "a"}, report.Usage, []string{`"a b"`}},
-		{"no name", metalk8s.CreateOptions{Namespace: "a"}, report.Usage, []string{`""`}},
-		{"dot in a namespace", metalk8s.CreateOptions{Name: "a", Namespace: "a.b"}, report.Usage, []string{`"a.b"`}},
-		{"too long", metalk8s.CreateOptions{Name: strings.Repeat("a", 64)}, report.Usage, []string{"63"}},
-		{"another environment's", metalk8s.CreateOptions{Name: "new", Namespace: "elsewhere"}, report.Conflict, []string{"part of environment other", "--adopt"}},
-		{"nobody's", metalk8s.CreateOptions{Name: "plain"}, report.Conflict, []string{"not part of an environment", "--adopt"}},
-		{"the cluster's", metalk8s.CreateOptions{Name: "new", Namespace: "kube-system", Adopt: true}, report.Refused, []string{"kube-system"}},
-		{"ours", metalk8s.CreateOptions{Name: "solutionctl-system", Adopt: true}, report.Refused, []string{"solutionctl-system"}},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			_, err := d.CreateEnvironment(t.Context(), test.o)
-			wantError(t, err, test.code, test.words...)
-		})
-	}
-
-	create(t, d, metalk8s.CreateOptions{Name: "plain", Description: new("Mine"), Adopt: true}, metalk8s.Adopted)
-	create(t, d, metalk8s.CreateOptions{Name: "plain", Namespace: "elsewhere", Adopt: true}, metalk8s.Adopted)
-	wantEnvironment(t, d, "plain", "plain (Mine) elsewhere[Mine map[]] plain[Mine map[]]")
-	namespace, err := client.CoreV1().Namespaces().Get(t.Context(), "plain", metav1.GetOptions{})
-	check(t, err)
-	if namespace.Labels["team"] != "a" || namespace.Annotations["note"] != "x" {
-		t.Errorf("labels and annotations of somebody else: %v, %v", namespace.Labels, namespace.Annotations)
-	}
-}
-
-// TestCreateEnvironmentSecondWriter creates an environment while somebody else keeps changing the namespace.
-func TestCreateEnvironmentSecondWriter(t *testing.T) {
-	d, client := connect(t)
-	newNamespace(t, client, "busy", nil, nil)
-	theirs := make(chan error, 1)
-	go func() { theirs <- annotateRepeatedly(t.Context(), client, "busy", 40) }()
-	for i := range 20 {
-		_, err := d.CreateEnvironment(t.Context(), metalk8s.CreateOptions{Name: "busy", Description: new(fmt.Sprint(i)), Adopt: true})
-		check(t, err)
-	}
-	check(t, <-theirs)
-	wantEnvironment(t, d, "busy", "busy (19) busy[19 map[]]")
-	namespace, err := client.CoreV1().Namespaces().Get(t.Context(), "busy", metav1.GetOptions{})
-	check(t, err)
-	if got := namespace.Annotations["theirs"]; got != "39" {
-		t.Errorf("their annotation: %q", got)
-	}
-}
-
-func annotateRepeatedly(ctx context.Context, client *kubernetes.Clientset, namespace string, rounds int) error {
-	for i := range rounds {
-		patch := fmt.Sprintf(`{"metadata": {"annotations": {"theirs": "%d"}}}`, i)
-		if _, err := client.CoreV1().Namespaces().Patch(ctx, namespace, types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // TestEnvironmentsOfSolutionsSh reads what solutions.sh and the old web interface made, and lets them write again.
 func TestEnvironmentsOfSolutionsSh(t *testing.T) {
 	d, client := connect(t)
@@ -204,32 +138,6 @@ func TestEnvironmentsOfSolutionsSh(t *testing.T) {
 	_, err := d.Environment(ctx, "sg")
 	wantError(t, err, report.NotFound, `no environment "sg"`, "sh")
 	wantError(t, d.SetVersion(ctx, "sh-9", "ours", "1.0.0"), report.NotFound, "sh-9")
-}
-
-// TestSetVersionSecondWriter changes a ConfigMap while the old tools patch it.
-func TestSetVersionSecondWriter(t *testing.T) {
-	d, client := connect(t)
-	create(t, d, metalk8s.CreateOptions{Name: "racing"}, metalk8s.Created)
-	const rounds = 40
-	theirs := make(chan error, 1)
-	go func() {
-		for i := range rounds {
-			patch := fmt.Sprintf(`{"data": {"theirs-%d": "1.0.0"}}`, i)
-			_, err := client.CoreV1().ConfigMaps("racing").Patch(t.Context(), "metalk8s-environment", types.MergePatchType, []byte(patch), metav1.PatchOptions{})
-			if err != nil {
-				theirs <- err
-				return
-			}
-		}
-		theirs <- nil
-	}()
-	for i := range rounds {
-		check(t, d.SetVersion(t.Context(), "racing", fmt.Sprintf("ours-%d", i), "1.0.0"))
-	}
-	check(t, <-theirs)
-	if data := mustData(t, client, "racing", "metalk8s-environment"); len(data) != 2*rounds {
-		t.Errorf("%d keys, want %d", len(data), 2*rounds)
-	}
 }
 
 // TestEnvironmentsOfOneNamespace reads environments as somebody who may list namespaces, but ConfigMaps in one of them only.
@@ -312,52 +220,6 @@ func TestDeleteEnvironment(t *testing.T) {
 	patch(`"delete"`)
 	wantError(t, remove(""), report.Refused, "kube-public", "kubectl label")
 	patch(`null`)
-}
-
-// TestDeleteEnvironmentHeld waits for a namespace that a finalizer holds, and tells which.
-func TestDeleteEnvironmentHeld(t *testing.T) {
-	t.Parallel()
-	d, client := connect(t)
-	sink := &report.Recorder{}
-	d.Sink = sink
-	create(t, d, metalk8s.CreateOptions{Name: "held"}, metalk8s.Created)
-	hold(t, client, "held", "example.com/held")
-	words := []string{"namespace held", "configmaps", "has 1 resource instances", "example.com/held in 1 resource instances"}
-
-	// Somebody who is in a hurry learns what holds it.
-	ctx, cancel := context.WithCancel(t.Context())
-	d.Sink = stopWhen{cancel: cancel, word: "example.com/held"}
-	wantError(t, deleteUnused(ctx, d, "held", "", 0), report.Interrupted, words...)
-	d.Sink = sink
-	wantError(t, deleteUnused(t.Context(), d, "held", "", time.Millisecond), report.Timeout, words...)
-
-	// Nothing can be made in it meanwhile.
-	_, err := d.CreateEnvironment(t.Context(), metalk8s.CreateOptions{Name: "held"})
-	wantError(t, err, report.Conflict, "held is being deleted")
-	wantError(t, d.SetVersion(t.Context(), "held", "db", "1.0.0"), report.Conflict, "held is being deleted")
-
-	// Once the finalizer is served, the same command ends well.
-	d.Sink = sink
-	ended := make(chan error, 1)
-	go func() { ended <- deleteUnused(t.Context(), d, "held", "", 0) }()
-	release(t, client, "held")
-	check(t, <-ended)
-	last := sink.Events()[len(sink.Events())-1]
-	if diff := cmp.Diff(last, report.Event{Step: "delete", Name: "namespace held", State: report.Done}); diff != "" {
-		t.Errorf("last event (-got +want):\n%s", diff)
-	}
-}
-
-// stopWhen cancels a context when an event says a word.
-type stopWhen struct {
-	cancel context.CancelFunc
-	word   string
-}
-
-func (s stopWhen) Emit(e report.Event) {
-	if strings.Contains(e.Note, s.word) {
-		s.cancel()
-	}
 }
 
 // TestDeleteEnvironmentWithCustomResources counts what people made, not what belongs to it.

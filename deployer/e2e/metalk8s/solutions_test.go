@@ -1,16 +1,12 @@
 package metalk8s_test
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -126,107 +122,6 @@ func TestSolutionsOfOthers(t *testing.T) {
 	check(t, json.Unmarshal([]byte(data["old"]), &list))
 	if list[0]["active"] != true || list[0]["name"] != "Old" {
 		t.Errorf("old: %v", list)
-	}
-}
-
-// TestSolutionsSecondWriter lets Salt's merge patches run against our changes: nobody loses anything.
-func TestSolutionsSecondWriter(t *testing.T) {
-	d, client := connect(t)
-	reset(t, client)
-	const rounds = 30
-	check(t, d.PutVersion(t.Context(), "ours", entry(t, "ours", "0.0.0")))
-	theirs := make(chan error, 1)
-	go func() { theirs <- patchRepeatedly(t.Context(), client, rounds) }()
-	for i := range rounds {
-		check(t, d.PutVersion(t.Context(), "ours", entry(t, "ours", fmt.Sprintf("1.%d.0", i))))
-		check(t, d.SetActive(t.Context(), "ours", fmt.Sprintf("1.%d.0", i)))
-	}
-	check(t, <-theirs)
-	s, err := d.Solutions(t.Context())
-	check(t, err)
-	if len(s.Problems) > 0 || len(s.Versions["ours"]) != rounds+1 || s.Active("ours") != fmt.Sprintf("1.%d.0", rounds-1) {
-		t.Errorf("ours: %d versions, active %s, problems %v", len(s.Versions["ours"]), s.Active("ours"), s.Problems)
-	}
-	for i := range rounds {
-		if s.Active(fmt.Sprintf("theirs-%d", i)) != "1.0.0" {
-			t.Errorf("theirs-%d is lost", i)
-		}
-	}
-}
-
-func patchRepeatedly(ctx context.Context, client *kubernetes.Clientset, rounds int) error {
-	for i := range rounds {
-		patch := fmt.Sprintf(`{"data": {"theirs-%d": "[{\"version\": \"1.0.0\", \"active\": true}]"}}`, i)
-		_, err := client.CoreV1().ConfigMaps("metalk8s-solutions").Patch(ctx, "metalk8s-solutions", types.MergePatchType, []byte(patch), metav1.PatchOptions{})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// TestSolutionsTwoOfUs changes one list from both sides: versions are added to what the other one wrote.
-func TestSolutionsTwoOfUs(t *testing.T) {
-	d, client := connect(t)
-	reset(t, client)
-	const each = 20
-	failures := make(chan error, 2)
-	for _, major := range []int{1, 2} {
-		entries := make([]func() error, each)
-		for i := range each {
-			e := entry(t, "db", fmt.Sprintf("%d.%d.0", major, i))
-			entries[i] = func() error { return d.PutVersion(t.Context(), "db", e) }
-		}
-		go func() {
-			for _, put := range entries {
-				if err := put(); err != nil {
-					failures <- err
-					return
-				}
-			}
-			failures <- nil
-		}()
-	}
-	check(t, <-failures)
-	check(t, <-failures)
-	s, err := d.Solutions(t.Context())
-	check(t, err)
-	if got := len(s.Versions["db"]); got != 2*each {
-		t.Errorf("%d versions, want %d", got, 2*each)
-	}
-}
-
-// TestSolutionsNamespaceLeaving says what is going on when somebody just deletes the namespace.
-func TestSolutionsNamespaceLeaving(t *testing.T) {
-	d, client := connect(t)
-	reset(t, client)
-	ctx := t.Context()
-	newNamespace(t, client, "metalk8s-solutions", nil, nil)
-	hold(t, client, "metalk8s-solutions", "example.com/held")
-	check(t, client.CoreV1().Namespaces().Delete(ctx, "metalk8s-solutions", metav1.DeleteOptions{}))
-	wantError(t, d.PutVersion(ctx, "db", entry(t, "db", "1.0.0")), report.Conflict, "metalk8s-solutions is being deleted")
-	release(t, client, "metalk8s-solutions")
-	awaitGone(t, client, "metalk8s-solutions")
-	check(t, d.PutVersion(ctx, "db", entry(t, "db", "1.0.0")))
-}
-
-// hold creates a ConfigMap with a finalizer, which keeps its namespace from going away.
-func hold(t *testing.T, client *kubernetes.Clientset, namespace, finalizer string) {
-	t.Helper()
-	newConfigMap(t, client, namespace, "held", nil)
-	patch := fmt.Sprintf(`{"metadata": {"finalizers": [%q]}}`, finalizer)
-	_, err := client.CoreV1().ConfigMaps(namespace).Patch(t.Context(), "held", types.MergePatchType, []byte(patch), metav1.PatchOptions{})
-	check(t, err)
-	t.Cleanup(func() { release(t, client, namespace) })
-}
-
-// release lets go of what hold holds.
-func release(t *testing.T, client *kubernetes.Clientset, namespace string) {
-	t.Helper()
-	ctx := context.WithoutCancel(t.Context())
-	_, err := client.CoreV1().ConfigMaps(namespace).Patch(ctx, "held", types.MergePatchType, []byte(`{"metadata": {"finalizers": null}}`), metav1.PatchOptions{})
-	if err != nil && !apierrors.IsNotFound(err) {
-		t.Error(err)
 	}
 }
 
