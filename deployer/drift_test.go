@@ -72,6 +72,27 @@ func TestDrift(t *testing.T) {
 			false,
 		},
 		{
+			"the version that MetalK8s reads, which is gone", func(b *deployertest.Bed) { edit(b, "ConfigMap", metalk8s.EnvironmentConfigMap, "", "data", shop) },
+			[]string{"update ConfigMap site/metalk8s-environment"},
+			false,
+		},
+		{
+			"the version that MetalK8s reads, which is none", func(b *deployertest.Bed) {
+				edit(b, "ConfigMap", metalk8s.EnvironmentConfigMap, "no version\nat all", "data", shop)
+			},
+			[]string{"update ConfigMap site/metalk8s-environment"},
+			false,
+		},
+		{
+			"the active version", func(b *deployertest.Bed) {
+				if err := b.Records.Documents.SetActive(b.Context(), shop, ""); err != nil {
+					b.Fatal(err)
+				}
+			},
+			[]string{"update ConfigMap metalk8s-solutions/metalk8s-solutions"},
+			false,
+		},
+		{
 			"a definition", func(b *deployertest.Bed) {
 				edit(b, "CustomResourceDefinition", "clocks.shop.example", "Watch", "spec", "names", "kind")
 			},

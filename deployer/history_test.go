@@ -35,7 +35,9 @@ func TestHistoryTellsWhy(t *testing.T) {
 		t.Errorf("%+v: %+v", failed, failed.Failure)
 	}
 	b.Server.Stall()
-	must(b, add("1.0.0"))
+	if finished := must(b, add("1.0.0")); !finished.Parts[0].Resumes {
+		t.Errorf("it does not know of the first run: %+v", finished)
+	}
 	if done := last(); done.Outcome != schema.DeploymentDone || done.Failure != nil || done.Revision != failed.Revision {
 		t.Errorf("%+v: %+v", done, done.Failure)
 	}

@@ -1,6 +1,7 @@
 package deployer_test
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -8,15 +9,18 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	kube "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/cluster/clustertest"
 	"github.com/solutionctl/solutionctl/deployer/definitions"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
 	"github.com/solutionctl/solutionctl/deployer/records"
+	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -82,8 +86,9 @@ func TestResume(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		deployertest.Valid(t, "resumption", result)
 		for _, one := range result.Operations {
-			if one.Finished == o.DryRun || one.Error != "" {
+			if one.User == "" || one.Started.IsZero() || one.Finished == o.DryRun || one.Error != "" {
 				t.Errorf("dry run %t: %+v", o.DryRun, one)
 			}
 			list = append(list, strings.TrimSpace(one.Operation+" "+one.Version+" "+one.Namespace))
@@ -261,6 +266,22 @@ func TestData(t *testing.T) {
 				t.Errorf("kept %t, exported %q", kept, out.String())
 			}
 		})
+		if strings.HasPrefix(test.name, "deactivate and keep") {
+			t.Run(test.name+", and activate again", func(t *testing.T) {
+				b := with(t)
+				must(b, func(ctx context.Context, d *deployer.Deployer, _ deployer.Options) (*schema.Operation, error) {
+					return d.Remove(ctx, deployer.RemoveOptions{Environment: site, Solution: shop, Data: deployer.KeepData})
+				})
+				before := b.Server.Object("Clock", site, "red")
+				if err := test.run(b, nil); err != nil {
+					t.Fatal(err)
+				}
+				must(b, activate("1.0.0"))
+				if after := b.Server.Object("Clock", site, "red"); after == nil || after.GetUID() != before.GetUID() {
+					t.Errorf("the clock is %v", after)
+				}
+			})
+		}
 		t.Run(test.name+", nowhere to export to", func(t *testing.T) {
 			b := with(t)
 			full := report.Errorf(report.NoSpace, "the disk is full")
@@ -273,4 +294,91 @@ func TestData(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestHeldData: custom resources that their finalizers keep are waited for while their operator still works.
+func TestHeldData(t *testing.T) {
+	b := deployertest.New(t)
+	b.Added(shop, "1.0.0", plain)
+	b.Clock(shop, site, "red", "hands: 2")
+	const held = "{apiVersion: shop.example/v1, kind: Clock, metadata: {name: held, namespace: site, finalizers: [example.com/hold]}, spec: {hands: 3}}"
+	b.Server.Put(t, held)
+	var out export
+	o := deployer.RemoveOptions{Options: deployer.Options{Timeout: time.Second}, Environment: site, Solution: shop, Data: deployer.DeleteData, Export: out.open}
+	_, err := b.Remove(t.Context(), o)
+	deployertest.Refused(t, err, report.Timeout, "Clock site/held", "example.com/hold")
+	if b.Server.Object("Deployment", site, "shop-operator") == nil {
+		t.Error("the operator was removed while it was needed")
+	}
+	if live := b.Server.Object("Clock", site, "held"); live == nil || live.GetDeletionTimestamp() == nil {
+		t.Errorf("it was not deleted: %v", live)
+	}
+	for _, name := range []string{`"red"`, `"held"`} {
+		if !strings.Contains(out.String(), name) {
+			t.Errorf("%s was not exported: %s", name, out.String())
+		}
+	}
+	b.Server.Put(t, strings.Replace(held, ", finalizers: [example.com/hold]", "", 1))
+	o.Timeout = 0
+	if _, err := b.Remove(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	if left := append(b.Server.Names("Clock"), b.Server.Names("Deployment")...); len(left) > 0 {
+		t.Errorf("left are %q", left)
+	}
+}
+
+// TestPurge: a purge waits for whoever is at work, tells what stays, ends at any of its writes and goes on. Afterwards everything
+// works as in a new cluster.
+func TestPurge(t *testing.T) {
+	content := deployertest.Content{Files: map[string]string{"operator/cluster/settings.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\n"}}
+	b := deployertest.New(t, "{apiVersion: v1, kind: Namespace, metadata: {name: other-system}}")
+	b.Activated(shop, "1.0.0", content)
+	must(b, deleteSite(deployer.RefuseData))
+	if _, err := b.Deactivate(t.Context(), deployer.DeactivateOptions{Solution: shop, Data: deployer.KeepData}); err != nil {
+		t.Fatal(err)
+	}
+	_, err := purge(t.Context(), b.Deployer, deployer.Options{})
+	deployertest.Refused(t, err, report.InUse, "is imported", "clocks.shop.example was kept")
+	must(b, activate("1.0.0"))
+	must(b, deactivate(shop))
+	if err := b.RecordUnimport(t.Context(), deployer.UnimportOptions{ID: "shop-1.0.0"}); err != nil {
+		t.Fatal(err)
+	}
+	lock, err := b.Cluster.Lock(t.Context(), "env-elsewhere", cluster.LockOptions{Identity: "mallory@there"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for dryRun, code := range map[bool]report.Code{true: report.InUse, false: report.Locked} {
+		_, err = purge(t.Context(), b.Connect(), deployer.Options{DryRun: dryRun})
+		deployertest.Refused(t, err, code, "mallory@there")
+	}
+	if err := lock.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b.Server.Put(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: mine, namespace: shop-system}}")
+	planned, err := purge(t.Context(), b.Deployer, deployer.Options{DryRun: true})
+	if err != nil || !strings.Contains(strings.Join(planned.Notices, "\n"), "mine") {
+		t.Errorf("%+v, %v", planned, err)
+	}
+	b.Deleted("ConfigMap", "shop-system", "mine")
+	for number := 1; ; number++ {
+		mend := endingAt(b, number)
+		_, err := purge(t.Context(), b.Connect(), deployer.Options{})
+		mend()
+		if err == nil {
+			break
+		}
+		if number > 50 {
+			t.Fatalf("it never ends: %v", err)
+		}
+	}
+	if left := b.Server.Names("Namespace"); !slices.Equal(left, []string{"default", "metalk8s-solutions", "other-system"}) {
+		t.Errorf("namespaces: %q", left)
+	}
+	if again := must(b, purge); !again.Empty() || slices.Contains(b.Server.Names("Namespace"), cluster.SystemNamespace) {
+		t.Errorf("again: %+v", again)
+	}
+	b.Namespace(site, site)
+	b.Added(shop, "1.0.0", content)
 }

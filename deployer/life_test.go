@@ -149,6 +149,7 @@ func (s *step) check(t *testing.T, b *deployertest.Bed) {
 		}
 	}
 	if planned.Digest != "" {
+		deployertest.Valid(t, "operation", planned)
 		expectsOther(t, b, s.run, planned)
 	}
 	done, err := s.run(t.Context(), b.Deployer, deployer.Options{Expect: planned.Digest})
@@ -161,6 +162,7 @@ func (s *step) check(t *testing.T, b *deployertest.Bed) {
 	if diff := cmp.Diff(changes(planned), changes(done)); diff != "" || done.Planned {
 		t.Errorf("what was planned was not done (-planned +done):\n%s", diff)
 	}
+	deployertest.Valid(t, "operation", done)
 	if got := recorded(t, b); got != s.records {
 		t.Errorf("records:\n%s, want\n%s", got, s.records)
 	}

@@ -3,6 +3,7 @@ package deployer_test
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 
 	authorization "k8s.io/api/authorization/v1"
@@ -172,6 +173,21 @@ var refusals = []struct {
 		add("2.0.0"), report.Refused,
 		[]string{"clocks.shop.example", "spec.colour"},
 	},
+	{"add what was not imported", func(b *deployertest.Bed) { b.Activated(shop, "1.0.0", plain) }, add("1.5.0"), report.NotImported, []string{"1.5.0", "1.0.0"}},
+	{
+		"add where a later version is", func(b *deployertest.Bed) { b.Added(shop, "1.1.0", plain); b.Imported(shop, "1.0.0", plain) },
+		add("1.0.0"), report.Conflict,
+		[]string{"version 1.1.0", "deploy downgrade"},
+	},
+	{
+		"add what brings a role in another form",
+		func(b *deployertest.Bed) {
+			b.Activated(shop, "1.0.0", plain)
+			b.Imported(shop, "1.2.0", deployertest.Content{Files: map[string]string{"operator/deploy/role.yaml": "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: shop-operator}}"}})
+		},
+		add("1.2.0"), report.Invalid,
+		[]string{"operator/deploy/role.yaml", "ClusterRoleBinding"},
+	},
 	{"add to no environment", func(b *deployertest.Bed) { b.Activated(shop, "1.0.0", plain) }, addTo("nowhere", ""), report.NotFound, []string{"nowhere"}},
 	{"add to no namespace", func(b *deployertest.Bed) { b.Activated(shop, "1.0.0", plain) }, addTo(site, "nowhere"), report.NotFound, []string{"nowhere", site}},
 	{
@@ -247,6 +263,17 @@ var refusals = []struct {
 		func(b *deployertest.Bed) { b.Added(shop, "1.1.0", plain); b.Imported(shop, "1.0.0", plain) },
 		change(records.Up, "1.0.0"), report.Refused,
 		[]string{"1.1.0", "deploy downgrade site shop 1.0.0"},
+	},
+	{
+		"upgrade to what was not imported", func(b *deployertest.Bed) { b.Added(shop, "1.0.0", plain) },
+		change(records.Up, "2.0.0"), report.NotImported,
+		[]string{"2.0.0", "1.0.0"},
+	},
+	{
+		"downgrade to a higher version",
+		func(b *deployertest.Bed) { b.Added(shop, "1.0.0", plain); b.Imported(shop, "1.1.0", plain) },
+		change(records.Down, "1.1.0"), report.Refused,
+		[]string{"no downgrade", "deploy upgrade"},
 	},
 	{"downgrade to no version", func(b *deployertest.Bed) { b.Added(shop, "1.0.0", plain) }, change(records.Down, ""), report.Usage, nil},
 	{
@@ -531,4 +558,61 @@ func TestHeldLock(t *testing.T) {
 	if _, err := add("1.0.0")(t.Context(), other, deployer.Options{}); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestAccepted: what was refused and then accepted is done, and the next run knows that.
+func TestAccepted(t *testing.T) {
+	t.Run("a hazard", func(t *testing.T) {
+		b := deployertest.New(t)
+		b.Activated(shop, "1.0.0", deployertest.Content{Role: "- {apiGroups: [rbac.authorization.k8s.io], resources: [roles], verbs: [escalate]}"})
+		_, err := b.Add(t.Context(), deployer.AddOptions{Environment: site, Solution: shop, Rendering: deployer.Rendering{AcceptHazards: []string{"escalate"}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again := must(b, add("1.0.0")); !again.Empty() {
+			t.Errorf("what was accepted is forgotten: %q", changes(again))
+		}
+	})
+	t.Run("an object of somebody else", func(t *testing.T) {
+		b := deployertest.New(t)
+		b.Activated(shop, "1.0.0", plain)
+		b.Server.Put(t, "{apiVersion: v1, kind: ServiceAccount, metadata: {name: shop-operator, namespace: site, labels: {app: mine}}}")
+		done, err := add("1.0.0")(t.Context(), b.Deployer, deployer.Options{Adopt: true})
+		if err != nil || !slices.Contains(changes(done), "adopt ServiceAccount site/shop-operator") {
+			t.Errorf("%+v, %v", done, err)
+		}
+	})
+	t.Run("a removal of what is on no record", func(t *testing.T) {
+		b := deployertest.New(t)
+		b.Added(shop, "1.0.0", plain)
+		b.Deleted("Secret", cluster.SystemNamespace, engine.RecordName(engine.Key{Namespace: site, Name: shop}))
+		if _, err := remove(shop)(t.Context(), b.Deployer, deployer.Options{Adopt: true}); err != nil {
+			t.Fatal(err)
+		}
+		for _, kind := range []string{"Deployment", "ServiceAccount", "Role", "RoleBinding"} {
+			if left := b.Server.Names(kind); len(left) > 0 {
+				t.Errorf("%s %q are there yet", kind, left)
+			}
+		}
+		if broken, err := b.Broken(t.Context()); err != nil || len(broken) > 0 {
+			t.Errorf("%+v, %v", broken, err)
+		}
+	})
+	t.Run("new rights, which are told", func(t *testing.T) {
+		b := deployertest.New(t)
+		b.Added(shop, "1.0.0", plain)
+		b.Activated(shop, "1.1.0", deployertest.Content{Role: "- {apiGroups: [''], resources: [pods, services], verbs: [get, list]}"})
+		done := must(b, change(records.Up, "1.1.0"))
+		if text := strings.Join(done.Notices, "\n"); !strings.Contains(text, "new right") || !strings.Contains(text, "services") {
+			t.Errorf("%q", done.Notices)
+		}
+		for _, step := range []struct {
+			revision int64
+			version  string
+		}{{1, "1.0.0"}, {2, "1.1.0"}} {
+			if done := must(b, rollback(step.revision)); done.Version != step.version {
+				t.Errorf("revision %d has version %s, want %s", step.revision, done.Version, step.version)
+			}
+		}
+	})
 }

@@ -121,11 +121,17 @@ func TestConverge(t *testing.T) {
 	}{
 		{"active without an archive", file("3.0.0", "1.0.0"), "", report.Refused},
 		{"the first", file("latest", "1.0.0", "1.1.0"), "1.0.0 1.1.0; 1.1.0; ; ", ""},
-		{"an older one", file("1.0.0", "1.0.0", "1.1.0"), "; 1.0.0; ; ", ""},
+		{"an import was killed before its last step", file("latest", "1.0.0", "1.1.0"), "1.0.0; ; ; ", ""},
+		{"an activation was killed before its last step", file("latest", "1.0.0", "1.1.0"), "; 1.1.0; ; ", ""},
+		{"an older one, in an older form", &schema.SolutionsConfiguration{
+			APIVersion: schema.OlderAPIVersion, Kind: schema.KindSolutionsConfiguration,
+			Solutions: []schema.SolutionArchives{{Name: shop, Archives: []string{"/mnt/shop-1.0.0.iso", "/mnt/shop-1.1.0.iso"}, ActiveVersion: "1.0.0"}},
+		}, "; 1.0.0; ; ", ""},
 		{"one that makes objects lose a field", file("2.0.0", "1.0.0", "1.1.0", "2.0.0"), "2.0.0; 2.0.0; ; ", report.DataLoss},
 		{"one that is in use leaves", file("1.1.0", "1.1.0"), "; 1.1.0; ; 1.0.0", report.InUse},
 		{"it is not in use any more", file("1.1.0", "1.1.0"), "; 1.1.0; ; 1.0.0", ""},
 		{"none", file(""), "; ; 1.1.0; 1.1.0", ""},
+		{"a removal was killed before the archive went", file(""), "; ; ; 1.1.0", ""},
 	} {
 		t.Run(step.name, func(t *testing.T) {
 			switch step.name {
@@ -136,6 +142,16 @@ func TestConverge(t *testing.T) {
 				must(h.Bed, add("1.0.0"))
 			case "it is not in use any more":
 				must(h.Bed, remove(shop))
+			case "an import was killed before its last step":
+				if err := h.Records.Documents.RemoveVersion(t.Context(), shop, "1.0.0"); err != nil {
+					t.Fatal(err)
+				}
+			case "an activation was killed before its last step":
+				if err := h.Records.Documents.SetActive(t.Context(), shop, ""); err != nil {
+					t.Fatal(err)
+				}
+			case "a removal was killed before the archive went":
+				h.store[schema.SolutionAt{Solution: shop, Version: "1.1.0"}] = true
 			}
 			converge := func(o deployer.Options) (*schema.Convergence, error) {
 				plan, err := h.PlanConvergence(t.Context(), deployer.PlanConvergenceOptions{Configuration: step.file, Host: h})
@@ -148,6 +164,9 @@ func TestConverge(t *testing.T) {
 			plan, err := converge(deployer.Options{DryRun: true})
 			if writes := h.Writes(); report.CodeOf(err) != step.code || len(writes) > 0 {
 				t.Errorf("plan: %v; it wrote %q", err, writes)
+			}
+			if plan != nil {
+				deployertest.Valid(t, "convergence", plan)
 			}
 			if plan != nil && steps(plan) != step.want {
 				t.Errorf("planned %q, want %q", steps(plan), step.want)

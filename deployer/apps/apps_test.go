@@ -59,6 +59,7 @@ func TestLife(t *testing.T) {
 	if err != nil || len(list.Apps) != 1 || list.Apps[0].Name != "wall" || list.Apps[0].Solution != shop {
 		t.Errorf("%+v, %v", list, err)
 	}
+	deployertest.Valid(t, "apps", list)
 	if err = b.Apps.Delete(t.Context(), wall()); err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@
 package deployertest
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -134,6 +135,18 @@ func (b *Bed) Writes() []string {
 		return strings.HasPrefix(request, "GET ") || strings.HasSuffix(request, "(dry run)") ||
 			strings.Contains(request, "/apis/authorization.k8s.io/") || strings.Contains(request, "/apis/authentication.k8s.io/")
 	})
+}
+
+// Valid holds what a command prints against its schema.
+func Valid(tb testing.TB, name string, value any) {
+	tb.Helper()
+	data, err := json.Marshal(value)
+	if err == nil {
+		err = schema.ValidateOutput(name, data)
+	}
+	if err != nil {
+		tb.Errorf("%v\n%s", err, data)
+	}
 }
 
 // Refused expects an error with this code that names all of these, in its text or its hints.

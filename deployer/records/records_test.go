@@ -292,6 +292,7 @@ func TestHistory(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		deployertest.Valid(t, "history", h)
 		var lines []string
 		for _, o := range h.Operations {
 			lines = append(lines, fmt.Sprintf("%s %s %s %s", o.Environment, o.Operation, o.Version, o.Outcome))
@@ -340,6 +341,7 @@ func TestSearch(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		deployertest.Valid(t, "search", r)
 		var lines []string
 		for _, v := range r.Versions {
 			line := v.ID

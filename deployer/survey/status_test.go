@@ -109,6 +109,7 @@ func TestHealth(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
+				deployertest.Valid(t, "status", status)
 				if len(status.Environments) != 1 || len(status.Environments[0].Namespaces[0].Deployments) != 1 {
 					t.Fatalf("%+v", status.Environments)
 				}
@@ -126,6 +127,7 @@ func TestHealth(t *testing.T) {
 			if err != nil || one.Namespaces[0].Deployments[0].Health != test.want {
 				t.Errorf("%+v, %v", one, err)
 			}
+			deployertest.Valid(t, "environment", one)
 			if writes := b.Writes(); len(writes) > 0 {
 				t.Errorf("looking wrote %q", writes)
 			}

@@ -1,7 +1,6 @@
 package deployer_test
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -10,67 +9,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer/apps"
 	"github.com/solutionctl/solutionctl/schema"
-	"github.com/solutionctl/solutionctl/schema/report"
 )
-
-func TestApps(t *testing.T) {
-	b := newBed(t)
-	here := apps.Options{Environment: b.Env, Name: "wall", Timeout: time.Minute}
-	_, err := b.Apps.Create(t.Context(), apps.CreateOptions{Options: here})
-	b.refused(err, report.NotFound, "no Solution", "deploy add "+b.Env)
-	b.activated("1.0.0", content{Specs: []string{"colour"}})
-	b.mustAdd("1.0.0")
-
-	kind, err := b.Apps.Kind(t.Context(), apps.Options{Environment: b.Env})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if fields := kind.Fields(); len(fields) != 2 || fields[0].Path != "colour" || fields[1].Type != "integer" {
-		t.Errorf("fields: %+v", fields)
-	}
-	_, err = b.Apps.Create(t.Context(), apps.CreateOptions{Options: here, Set: []string{"colours=red"}})
-	b.refused(err, report.Usage, "did you mean colour?")
-	_, err = b.Apps.Create(t.Context(), apps.CreateOptions{Options: here, Values: []byte("hands: two\n")})
-	b.refused(err, report.Invalid, "spec.hands")
-	one, err := b.Apps.Create(t.Context(), apps.CreateOptions{Options: here, Values: []byte("hands: 2\n"), Set: []string{"colour=red"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if one.Values["colour"] != "red" || one.Values["hands"] != int64(2) || one.Health != schema.AppReady {
-		t.Errorf("%+v", one)
-	}
-	_, err = b.Apps.Create(t.Context(), apps.CreateOptions{Options: here})
-	b.refused(err, report.Conflict, "exists already", "app set "+b.Env+" wall")
-
-	if one, err = b.Apps.Set(t.Context(), apps.SetOptions{Options: here, Set: []string{"hands=3", "colour-"}}); err != nil {
-		t.Fatal(err)
-	}
-	if _, there := one.Values["colour"]; there || one.Values["hands"] != int64(3) {
-		t.Errorf("%+v", one.Values)
-	}
-	_, err = b.Apps.Scale(t.Context(), apps.ScaleOptions{Options: here, Replicas: 3})
-	b.refused(err, report.Refused, "cannot be scaled")
-	_, err = b.Apps.Get(t.Context(), apps.Options{Environment: b.Env, Name: "tower"})
-	b.refused(err, report.NotFound, "tower", "app list "+b.Env)
-
-	list, err := b.Apps.List(t.Context(), apps.Options{Environment: b.Env})
-	if err != nil || len(list.Apps) != 1 || list.Apps[0].Name != "wall" {
-		t.Fatalf("%+v, %v", list, err)
-	}
-	data, err := json.Marshal(list)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err = schema.ValidateOutput("apps", data); err != nil {
-		t.Error(err)
-	}
-	if err = b.Apps.Delete(t.Context(), here); err != nil {
-		t.Fatal(err)
-	}
-	if list, err = b.Apps.List(t.Context(), apps.Options{Environment: b.Env}); err != nil || len(list.Apps) != 0 {
-		t.Errorf("%+v, %v", list, err)
-	}
-}
 
 // TestAppTree: what an instance owns is found by the references of the objects, and an instance whose operator reports is
 // not ready before it has.

@@ -2,7 +2,6 @@ package deployer_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"maps"
 	"path"
@@ -10,12 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/definitions"
 	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
-	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/render"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -83,91 +79,6 @@ func (h host) flat(active string, versions ...string) *schema.SolutionsConfigura
 		c.Active[h.Solution] = active
 	}
 	return c
-}
-
-func TestConvergence(t *testing.T) {
-	b := newBedOn(t, testcluster.StartFor(t, testcluster.Options{})) // what other tests imported is in no configuration
-	h := newHost(b)
-	at := func(version string) []schema.SolutionAt {
-		return []schema.SolutionAt{{Solution: b.Solution, Version: version}}
-	}
-
-	_, err := h.converge(h.flat("3.0.0", "1.0.0"), deployer.ConvergeOptions{})
-	b.refused(err, report.Refused, "version 3.0.0", "none of the archives")
-
-	first, err := h.converge(h.flat("latest", "1.0.0", "1.1.0"), deployer.ConvergeOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(first.Import) != 2 || !cmp.Equal(first.Activate, at("1.1.0")) {
-		t.Errorf("%+v", first)
-	}
-	data, err := json.Marshal(first)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err = schema.ValidateOutput("convergence", data); err != nil {
-		t.Error(err)
-	}
-	again, err := h.converge(h.flat("latest", "1.0.0", "1.1.0"), deployer.ConvergeOptions{})
-	if err != nil || !again.Empty() {
-		t.Errorf("%+v, %v", again, err)
-	}
-
-	// Runs were killed before their last step: of an import, of an activation.
-	if err = (&metalk8s.Documents{Cluster: b.Cluster}).RemoveVersion(t.Context(), b.Solution, "1.0.0"); err != nil {
-		t.Fatal(err)
-	}
-	again, err = h.converge(h.flat("latest", "1.0.0", "1.1.0"), deployer.ConvergeOptions{})
-	if err != nil || len(again.Import) != 1 || again.Import[0].SolutionAt != at("1.0.0")[0] {
-		t.Errorf("%+v, %v", again, err)
-	}
-	b.forgetActive()
-	again, err = h.converge(h.flat("latest", "1.0.0", "1.1.0"), deployer.ConvergeOptions{})
-	if err != nil || !cmp.Equal(again.Activate, at("1.1.0")) {
-		t.Errorf("%+v, %v", again, err)
-	}
-
-	older := &schema.SolutionsConfiguration{APIVersion: schema.OlderAPIVersion, Kind: schema.KindSolutionsConfiguration, Solutions: []schema.SolutionArchives{
-		{Name: b.Solution, Archives: []string{"/mnt/1.0.0.iso", "/mnt/1.1.0.iso"}, ActiveVersion: "1.0.0"},
-	}}
-	back, err := h.converge(older, deployer.ConvergeOptions{})
-	if err != nil || !cmp.Equal(back.Activate, at("1.0.0")) {
-		t.Errorf("%+v, %v", back, err)
-	}
-
-	b.mustAdd("1.0.0")
-	_, err = h.converge(h.flat("", "1.1.0"), deployer.ConvergeOptions{})
-	b.refused(err, report.InUse, b.Env)
-	if _, err = b.Remove(t.Context(), deployer.RemoveOptions{Environment: b.Env, Solution: b.Solution}); err != nil {
-		t.Fatal(err)
-	}
-	planned, err := h.converge(h.flat("", "1.1.0"), deployer.ConvergeOptions{Options: deployer.Options{DryRun: true}})
-	if err != nil || !planned.Planned || !cmp.Equal(planned.Unimport, at("1.0.0")) || !cmp.Equal(planned.Deactivate, at("1.0.0")) {
-		t.Errorf("%+v, %v", planned, err)
-	}
-	b.get(crds, "", b.crdName())
-	if _, err = h.converge(h.flat("", "1.1.0"), deployer.ConvergeOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	if b.find(crds, "", b.crdName()) != nil {
-		t.Error("it is still active")
-	}
-	catalog, err := b.Records.Catalog(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if left := catalog.Of(b.Solution); len(left) != 1 || left[0].Version != "1.1.0" {
-		t.Errorf("imported: %+v", left)
-	}
-
-	if err = b.RecordUnimport(t.Context(), deployer.UnimportOptions{ID: b.Solution + "-1.1.0"}); err != nil { // a run was killed before the archive was removed
-		t.Fatal(err)
-	}
-	planned, err = h.converge(h.flat(""), deployer.ConvergeOptions{})
-	if err != nil || !cmp.Equal(planned.Unimport, at("1.1.0")) || len(h.store) > 0 {
-		t.Errorf("%+v, %v", planned, err)
-	}
 }
 
 // TestConvergenceAcceptsLoss: a version is judged before it is imported, and what it would lose goes to a file.

@@ -2,9 +2,7 @@ package deployer_test
 
 import (
 	"context"
-	"encoding/json"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -85,93 +83,6 @@ func TestDependencyInAnEnvironment(t *testing.T) {
 	}
 	if err := db.remove(""); err != nil {
 		t.Fatal(err)
-	}
-}
-
-// TestTogether changes two Solutions of which each version needs its like of the other: none can go first.
-func TestTogether(t *testing.T) {
-	db := newBed(t)
-	app := db.another("app")
-	db.activated("1.0.0", content{})
-	db.imported("2.0.0", content{})
-	app.activated("1.0.0", needing(db, `version: "^1"`))
-	app.imported("2.0.0", needing(db, `version: "^2"`))
-	db.mustAdd("1.0.0")
-	app.mustAdd("1.0.0")
-	both := "deploy upgrade " + db.Env + " " + db.Solution + " 2.0.0 --with " + app.Solution + "=2.0.0"
-	_, err := db.change(records.Up, "2.0.0")
-	db.refused(err, report.InUse, app.Solution+" 1.0.0", both)
-	_, err = app.change(records.Up, "2.0.0")
-	app.refused(err, report.Refused, "neither can change before the other", "--with "+db.Solution+"=2.0.0")
-
-	upgrade := deployer.ChangeOptions{
-		Direction: records.Up, Environment: db.Env, Solution: db.Solution, Version: "2.0.0",
-		With: []schema.SolutionAt{{Solution: app.Solution, Version: "2.0.0"}},
-	}
-	twice := upgrade
-	twice.With = []schema.SolutionAt{{Solution: db.Solution, Version: "2.0.0"}}
-	_, err = db.Change(t.Context(), twice)
-	db.refused(err, report.Usage, "twice")
-	have := func(version string) {
-		t.Helper()
-		for _, b := range []*bed{db, app} {
-			b.running(version)
-		}
-	}
-	// Interrupted before the first object, it is finished by whichever comes first; the other then is, too.
-	db.cut(func(ctx context.Context, d *deployer.Deployer) error {
-		_, cut := d.Change(ctx, upgrade)
-		return cut
-	})
-	for _, b := range []*bed{app, db} {
-		found, failure := b.resume(deployer.Options{NoWait: true})
-		if failure != nil || len(found) > 1 || b == app && len(found) == 0 {
-			t.Errorf("%s: %q, %v", b.Solution, found, failure)
-		}
-	}
-	have("2.0.0")
-
-	// They go back together, and once.
-	back := deployer.RollbackOptions{Options: deployer.Options{NoWait: true}, Environment: app.Env, Solution: app.Solution}
-	for range 2 {
-		done, failure := app.Rollback(t.Context(), back)
-		if failure != nil {
-			t.Fatal(failure)
-		}
-		if done.Version != "1.0.0" {
-			t.Errorf("%+v", done)
-		}
-		have("1.0.0")
-	}
-
-	// What does not become ready goes back, too.
-	upgrade.Timeout, upgrade.RollBack = time.Nanosecond, true
-	_, err = db.Change(t.Context(), upgrade)
-	db.refused(err, report.Timeout)
-	if _, err = db.Rollback(t.Context(), deployer.RollbackOptions{Options: deployer.Options{NoWait: true}, Environment: db.Env, Solution: db.Solution}); err != nil {
-		t.Fatal(err)
-	}
-	have("1.0.0")
-
-	// A plan names both, and each once more with what happens to it.
-	upgrade.RollBack, upgrade.DryRun = false, true
-	done, err := db.Change(t.Context(), upgrade)
-	if err != nil {
-		t.Fatal(err)
-	}
-	data, err := json.Marshal(done)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err = schema.ValidateOutput("operation", data); err != nil {
-		t.Error(err)
-	}
-	var parts []string
-	for _, part := range done.Parts {
-		parts = append(parts, part.Solution+" "+part.Version)
-	}
-	if diff := cmp.Diff([]string{db.Solution + " 2.0.0", app.Solution + " 2.0.0"}, parts); diff != "" {
-		t.Error(diff)
 	}
 }
 

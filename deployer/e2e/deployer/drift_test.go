@@ -23,7 +23,6 @@ import (
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
-	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema"
@@ -224,39 +223,6 @@ func TestRepairAndAnotherTool(t *testing.T) {
 	b.wantDrift()
 }
 
-// TestRepairLeavesDefinitionsAlone tells about them, and still repairs the rest of what belongs to the whole cluster.
-func TestRepairLeavesDefinitionsAlone(t *testing.T) {
-	b := newBed(t)
-	b.activated("1.0.0", content{})
-	change := `{"spec": {"names": {"listKind": "Clocks", "shortNames": ["ck"]}}}`
-	request := testcluster.Shared(t).Client().RESTClient().Patch(types.MergePatchType).AbsPath("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", b.crdName())
-	if err := request.Param("fieldManager", "somebody").Body([]byte(change)).Do(t.Context()).Error(); err != nil {
-		t.Fatal(err)
-	}
-	selected := survey.Selection{Solution: b.Solution}
-	diff, err := b.viewer().Diff(t.Context(), selected)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if lines := b.lines(diff); len(lines) != 1 || !strings.Contains(lines[0], "spec.names.listKind") || strings.Contains(lines[0], "shortNames") {
-		t.Errorf("%q", lines)
-	}
-	done, err := b.Repair(t.Context(), deployer.RepairOptions{Solution: b.Solution})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if text := strings.Join(done.Notices, "\n"); !strings.Contains(text, "deploy activate "+b.Solution+" 1.0.0") {
-		t.Errorf("notices: %s", text)
-	}
-	kind, _, _ := unstructured.NestedString(b.get(crds, "", b.crdName()).Object, "spec", "names", "listKind")
-	if kind != "Clocks" {
-		t.Errorf("a repair changed the definition: %s", kind)
-	}
-	if again, err := b.viewer().Diff(t.Context(), selected); err != nil || again.Empty() {
-		t.Errorf("what was not repaired is forgotten: %+v, %v", again, err)
-	}
-}
-
 // TestStatusWithDrift finds what the metadata do not show.
 func TestStatusWithDrift(t *testing.T) {
 	b := newBed(t)
@@ -352,40 +318,4 @@ func (b *bed) through(see func(*http.Request)) *deployer.Deployer {
 		b.Fatal(err)
 	}
 	return b.connect(file)
-}
-
-// TestRepairOfVersions: what the shared documents say about versions drifts like everything else, and is brought back.
-func TestRepairOfVersions(t *testing.T) {
-	b := newBed(t)
-	b.activated("1.0.0", content{})
-	b.mustAdd("1.0.0")
-	asked := func() string {
-		data, _, _ := unstructured.NestedStringMap(b.get(configMaps, b.Env, "metalk8s-environment").Object, "data")
-		return data[b.Solution]
-	}
-	for _, version := range []string{`"9.9.9"`, `null`, `"no version\nat all"`} {
-		b.patch(b.get(configMaps, b.Env, "metalk8s-environment"), `{"data": {"`+b.Solution+`": `+version+`}}`)
-		found := "update ConfigMap " + b.Env + "/metalk8s-environment, data." + b.Solution
-		if lines := b.drift(); len(lines) != 1 || !strings.HasPrefix(lines[0], "update ConfigMap") {
-			t.Errorf("%s is not found, only %q; want %s", version, lines, found)
-		}
-		if planned, err := b.repair(deployer.Options{DryRun: true}); err != nil || planned.Empty() || asked() == "1.0.0" {
-			t.Errorf("%+v, %v: asked for is %q", planned, err, asked())
-		}
-		if done, err := b.repair(deployer.Options{}); err != nil || done.Empty() || asked() != "1.0.0" {
-			t.Errorf("%+v, %v: asked for is %q", done, err, asked())
-		}
-		b.wantDrift()
-	}
-	documents := &metalk8s.Documents{Cluster: b.Cluster}
-	if err := documents.SetActive(t.Context(), b.Solution, ""); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := b.Repair(t.Context(), deployer.RepairOptions{Solution: b.Solution}); err != nil {
-		t.Fatal(err)
-	}
-	solutions, err := documents.Solutions(t.Context())
-	if err != nil || solutions.Active(b.Solution) != "1.0.0" {
-		t.Errorf("active is %q, %v", solutions.Active(b.Solution), err)
-	}
 }

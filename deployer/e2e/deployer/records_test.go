@@ -127,58 +127,6 @@ func (b *bed) nothing() {
 	}
 }
 
-// TestLostRecord removes a Solution whose record is lost: nothing says that it is removed while it runs.
-func TestLostRecord(t *testing.T) {
-	b := newBed(t)
-	b.activated("1.0.0", content{})
-	b.mustAdd("1.0.0")
-	b.imported("1.1.0", content{Role: "- {apiGroups: [''], resources: [pods], verbs: [get]}"})
-	for _, asked := range []bool{true, false} {
-		b.delete(b.record(b.Env))
-		if !asked {
-			b.setVersions(`null`)
-		}
-		d := b.wantReason("its record is lost: Deployment "+b.Env+"/"+b.Solution+"-operator", "solutionctl deploy repair "+b.Env+" "+b.Solution+" --records")
-		if d.Health != schema.HealthFailed || d.Version != "1.0.0" {
-			t.Errorf("it is %s, version %q", d.Health, d.Version)
-		}
-		b.wantBroken("record of "+b.Env+"/"+b.Solution+": it is lost", "solutionctl deploy repair "+b.Env+" "+b.Solution+" --records")
-		b.refused(b.removal(false), report.Conflict, "Deployment "+b.Env+"/"+b.Solution+"-operator", "ServiceAccount "+b.Env+"/"+b.Solution+"-operator", "--adopt", "--records")
-		b.get(deployments, b.Env, b.Solution+"-operator")
-
-		before := b.get(deployments, b.Env, b.Solution+"-operator")
-		planned, err := b.RebuildRecords(t.Context(), deployer.RepairOptions{Options: deployer.Options{DryRun: true}, Environment: b.Env, Solution: b.Solution})
-		if err != nil || len(planned.Parts) != 1 || planned.Parts[0].Version != "1.0.0" {
-			t.Fatalf("%+v, %v", planned, err)
-		}
-		b.wantBroken("it is lost")
-		if done := b.rebuild(); len(done.Parts) != 1 || done.Parts[0].Count(schema.ActionAdopt) != 6 || len(done.Notices) > 0 {
-			t.Errorf("%+v", done)
-		}
-		b.wantBroken()
-		if after := b.get(deployments, b.Env, b.Solution+"-operator"); after.GetResourceVersion() != before.GetResourceVersion() {
-			t.Error("an object was changed")
-		}
-	}
-	b.mustAdd("1.0.0") // the record is good for what comes next
-	if d := b.deployment(); d.Health != schema.HealthProgressing {
-		t.Errorf("it is %s: %q", d.Health, d.Reasons)
-	}
-	if err := b.removal(false); err != nil {
-		t.Fatal(err)
-	}
-	b.nothing()
-
-	b.mustAdd("1.0.0")
-	b.delete(b.record(b.Env))
-	b.setVersions(`null`)
-	if err := b.removal(true); err != nil {
-		t.Fatal(err)
-	}
-	b.nothing()
-	b.wantBroken()
-}
-
 // setVersions makes the environment's document ask for other versions, as anybody in the namespace can.
 func (b *bed) setVersions(data string) {
 	b.Helper()

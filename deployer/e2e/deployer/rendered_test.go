@@ -161,26 +161,3 @@ func TestInterfaceBehindNginx(t *testing.T) {
 		t.Errorf("path %s", path)
 	}
 }
-
-// TestUnimportOfWhatAnOperatorRuns: the operator of a newer version may run what an older one brought.
-func TestUnimportOfWhatAnOperatorRuns(t *testing.T) {
-	b := newBed(t)
-	b.imported("1.0.0", content{})
-	b.create(strings.NewReplacer("SOLUTION", b.Solution, "NAMESPACE", b.Env).Replace(`apiVersion: apps/v1
-kind: StatefulSet
-metadata: {name: data, namespace: NAMESPACE}
-spec:
-  replicas: 0
-  serviceName: data
-  selector: {matchLabels: {app: data}}
-  template:
-    metadata: {labels: {app: data}}
-    spec: {containers: [{name: data, image: "registry.solutionctl.invalid/SOLUTION-1.0.0/server:1.0.0"}]}
-`))
-	err := b.RecordUnimport(t.Context(), deployer.UnimportOptions{ID: b.Solution + "-1.0.0"})
-	b.refused(err, report.InUse, "StatefulSet", b.Env+"/data")
-	b.imported("1.0.0-rc.1", content{}) // not what runs, though it begins alike
-	if err := b.RecordUnimport(t.Context(), deployer.UnimportOptions{ID: b.Solution + "-1.0.0-rc.1"}); err != nil {
-		t.Error(err)
-	}
-}

@@ -8,11 +8,9 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	kube "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/definitions"
-	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -73,46 +71,6 @@ func (b *bed) compatible(c *schema.Compatibility, err error, want string) {
 	if got := fmt.Sprintf("%s active: %s (%s)", c.Active, strings.Join(cells, "; "), c.Versions[len(c.Versions)-1].Verdict); got != want {
 		b.Errorf("got  %s\nwant %s\n%s", got, want, data)
 	}
-}
-
-// TestTwoVersionsInUse: the operator of an environment works with an API version that the new one has dropped. It stays
-// served until the environment has moved on.
-func TestTwoVersionsInUse(t *testing.T) {
-	b := newBed(t)
-	b.activated("1.0.0", content{})
-	b.mustAdd("1.0.0")
-	b.newClock(b.Env, "wall", "hands: 2")
-	b.imported("2.0.0", content{Crds: "v2"})
-
-	done, err := b.activate("2.0.0")
-	b.noticed(done, err, "stays served for version 1.0.0", "environment "+b.Env, b.crdName()+" (v1)")
-	b.served("v1", "v2")
-	b.stored("v1", "v2")
-	for _, version := range []string{"v1", "v2"} {
-		clock := b.get(kube.GroupVersionKind{Group: b.Group, Version: version, Kind: "Clock"}, b.Env, "wall")
-		if hands, _, _ := unstructured.NestedInt64(clock.Object, "spec", "hands"); hands != 2 {
-			t.Errorf("%s: %v", version, clock.Object["spec"])
-		}
-	}
-	again, err := b.activate("2.0.0")
-	if err != nil || !again.Empty() {
-		t.Errorf("%+v, %v", again, err)
-	}
-	c, err := b.Definitions.Compatibility(t.Context(), definitions.CompatibilityOptions{Solution: b.Solution})
-	b.compatible(c, err, "2.0.0 active: 1.0.0 yes; 2.0.0 keeps (keeps)")
-
-	done, err = b.change(records.Up, "2.0.0")
-	b.noticed(done, err, "nothing works with "+b.crdName()+" (v1) any more", "deploy activate "+b.Solution+" 2.0.0")
-	b.served("v1", "v2")
-	done, err = b.activate("2.0.0")
-	b.noticed(done, err, "1 object is stored anew in version v2")
-	b.served("v2")
-	b.stored("v2")
-
-	// And back: now it is v2 that an environment works with.
-	done, err = b.activate("1.0.0")
-	b.noticed(done, err, "stays served for version 2.0.0", b.crdName()+" (v2)")
-	b.served("v1", "v2")
 }
 
 // TestAddNeedsAnActivationThatIsRefused: what somebody is told to do first has to be possible.
