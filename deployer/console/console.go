@@ -43,7 +43,7 @@ type Options struct {
 	Keys func() Keys
 	// Exports is the directory for data that is exported before it is deleted; "" refuses to delete data.
 	Exports string
-	// Examine says what the doctor looks at on this host; nil is for a console whose users are not those of this host.
+	// Examine says what the doctor looks at on this host; nil, for a console whose users are not those of this host, is nothing.
 	Examine func() (doctor.Options, error)
 	Version string // of the program
 	Host    string // for whoever finds a lock taken

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/solutionctl/solutionctl/deployer/console/page"
+	"github.com/solutionctl/solutionctl/deployer/host/store"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/deployer/support/bundle"
 	"github.com/solutionctl/solutionctl/deployer/support/doctor"
@@ -25,13 +26,12 @@ func (c *Console) importing(v *visit) (*answer, error) {
 
 // examination is what the doctor looks at for a user.
 func (c *Console) examination(v *visit) (*schema.Diagnosis, doctor.Options, error) {
-	if c.Examine == nil {
-		return nil, doctor.Options{}, report.Errorf(report.Refused, "this console does not look at its host for those who come over the network").
-			WithHint("run it there: solutionctl deploy doctor")
-	}
-	o, err := c.Examine()
-	if err != nil {
-		return nil, o, err
+	o := doctor.Options{} // nothing of the host, for those who come over the network
+	if c.Examine != nil {
+		var err error
+		if o, err = c.Examine(); err != nil {
+			return nil, o, err
+		}
 	}
 	o.Deployer, o.Now = v.deployer(nil), c.Now
 	return doctor.Examine(v.Context(), o), o, v.Context().Err()
@@ -68,7 +68,10 @@ func (c *Console) sendSupport(w http.ResponseWriter, v *visit) {
 	found, o, err := c.examination(v)
 	var data bytes.Buffer
 	if err == nil {
-		archives, _ := o.Store.Entries() // what is wrong with the store is in the diagnosis
+		var archives []store.Entry
+		if o.Store != nil {
+			archives, _ = o.Store.Entries() // what is wrong with the store is in the diagnosis
+		}
 		var b *bundle.Bundle
 		now := c.Now()
 		b, err = bundle.Collect(v.Context(), bundle.Options{

@@ -250,6 +250,29 @@ func TestCluster(t *testing.T) {
 	}
 }
 
+// TestWithoutHost: who is no user of this host hears of the cluster all the same, and that nothing else was looked at.
+func TestWithoutHost(t *testing.T) {
+	b := deployertest.New(t)
+	b.Added("shop", "1.0.0", deployertest.Content{})
+	d := doctor.Examine(t.Context(), doctor.Options{Deployer: b.Deployer, Now: time.Now})
+	var hosts []string
+	seen := map[string]bool{}
+	for _, c := range d.Checks {
+		seen[c.Area] = true
+		if c.Area == "host" || c.Area == "node" {
+			hosts = append(hosts, string(c.Result)+" "+c.Message)
+		}
+	}
+	if len(hosts) != 1 || !strings.HasPrefix(hosts[0], "skipped the host was not looked at") {
+		t.Errorf("of the host it says %q", hosts)
+	}
+	for _, area := range []string{"cluster", "rights", "records", "registry"} {
+		if !seen[area] {
+			t.Errorf("nothing was said of area %s", area)
+		}
+	}
+}
+
 // secure is a server that says nothing of those who do not believe it.
 func secure(t *testing.T, handle http.HandlerFunc) *httptest.Server {
 	t.Helper()

@@ -3,7 +3,7 @@
 // [Examine] looks at everything: the store and the node's configuration on this host, the API server, what in the cluster
 // does not answer or does not go away, the rights of the user, the records of this tool, and the registry, which it asks
 // for an image of every imported version. It changes nothing. What cannot be looked at is a finding like any other: without
-// a cluster the host is still examined.
+// a cluster the host is still examined, and without a store the cluster is, for those who are not users of this host.
 //
 // No finding quotes the content of an object, the output of a program or a value of a Secret.
 package doctor
@@ -20,9 +20,9 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// Options say what to examine. Store, Configuration and Now are required.
+// Options say what to examine. Now is required, and Configuration with a Store.
 type Options struct {
-	Store         *store.Store
+	Store         *store.Store // nil leaves out this host, whatever the fields below say of it
 	Configuration *store.Configuration
 	Authority     string // file with the certificate of this host's registry authority, which may be missing
 	Root          string // file system of this host: "/"
@@ -36,7 +36,11 @@ type Options struct {
 // Examine looks at everything.
 func Examine(ctx context.Context, o Options) *schema.Diagnosis {
 	x := &examination{Options: o, ctx: ctx, diagnosis: schema.Diagnosis{Checks: []schema.Check{}}}
-	x.host()
+	if x.Store == nil {
+		x.skip("host", "store", "the host was not looked at, neither its archives nor its node: 'solutionctl deploy doctor' does that, for who runs it there")
+	} else {
+		x.host()
+	}
 	if x.reach() {
 		x.cluster()
 		x.rights()

@@ -21,7 +21,9 @@ func (x *examination) registry() {
 		x.skip("registry", "endpoints", "the cluster knows no registry yet: nothing was imported")
 		return
 	}
-	x.node(registry)
+	if x.Store != nil {
+		x.node(registry)
+	}
 	catalog, err := x.Deployer.Records.Catalog(x.ctx)
 	switch {
 	case err != nil:
