@@ -40,6 +40,27 @@ type EnvironmentStatus struct {
 	Name        string            `json:"name"`
 	Description string            `json:"description,omitempty"`
 	Namespaces  []NamespaceStatus `json:"namespaces"`
+	// Unseen is what whoever asks may not see of it; absent for who may see everything.
+	Unseen []Unseen `json:"unseen,omitempty"`
+	// Members say who may do what here, as the RoleBindings of its namespaces have it; absent where nobody asked for it.
+	Members []Member `json:"members,omitzero"`
+}
+
+// Unseen is something that a user may not see.
+type Unseen struct {
+	What string `json:"what"`
+	// Rules are the rights that are missing, as rules of roles in YAML.
+	Rules string `json:"rules,omitempty"`
+}
+
+// Member is somebody who has a role in a namespace.
+type Member struct {
+	Namespace string `json:"namespace"`
+	Kind      string `json:"kind"` // User, Group or ServiceAccount
+	Name      string `json:"name"` // that of a ServiceAccount with its namespace before it
+	Role      string `json:"role"`
+	// Solution is the one to which the role belongs: the member is one of its programs.
+	Solution string `json:"solution,omitempty"`
 }
 
 // NamespaceStatus is a namespace of an environment.
@@ -60,6 +81,8 @@ const (
 	HealthReady DeploymentHealth = "ready"
 	// HealthProgressing: something is not ready yet, and nothing says that it will not be.
 	HealthProgressing DeploymentHealth = "progressing"
+	// HealthUnknown: whoever asks may not see enough of it.
+	HealthUnknown DeploymentHealth = "unknown"
 	// HealthPending: an operation was begun and has not ended.
 	HealthPending DeploymentHealth = "pending"
 	// HealthDrifted: the cluster is no longer as it was made, or another version is asked for than is there.

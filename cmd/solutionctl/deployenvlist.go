@@ -27,7 +27,7 @@ func newEnvListCommand(a *app) *cobra.Command {
 
 func (f *clusterFlags) listEnvironments(ctx context.Context, _ []string) error {
 	return show(f, printEnvironments, func(d *deployer.Deployer) (*schema.EnvironmentList, error) {
-		environments, err := d.Records.Documents.Environments(ctx)
+		environments, err := d.Survey.Environments(ctx)
 		list := &schema.EnvironmentList{Environments: []schema.EnvironmentEntry{}}
 		for _, e := range environments {
 			list.Environments = append(list.Environments, environmentEntry(e))
@@ -78,17 +78,25 @@ func printEnvironments(w *console.Stream, list *schema.EnvironmentList) error {
 func newEnvShowCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "show ENVIRONMENT", Short: "Show what is deployed in an environment, and how it is",
-		Example: "  solutionctl deploy env show test",
+		Long: `Show what is deployed in an environment, and how it is; with --members, also who has which role in its namespaces.
+
+Who may see only a part of it sees that part, and is told what else there is and which right is missing. Who may not list
+namespaces sees the one that is called as the environment is, or the one that --namespace names.`,
+		Example: `  solutionctl deploy env show test
+  solutionctl deploy env show test --namespace test-1 --members`,
 	}
 	f := a.addClusterFlags(cmd)
-	takesArguments(cmd, f.showEnvironment, f.completeEnvironments, environmentArgument)
+	var o survey.EnvironmentOptions
+	cmd.Flags().StringVar(&o.Namespace, "namespace", "", "the `NAMESPACE` that is yours, where you may not list those of the environment")
+	cmd.Flags().BoolVar(&o.Members, "members", false, "tell who may do what")
+	cmd.Flags().BoolVar(&o.Drift, "drift", false, "compare every field of every object with what was deployed")
+	takesArguments(cmd, func(ctx context.Context, args []string) error {
+		o.Environment = args[0]
+		return show(f, printEnvironment, func(d *deployer.Deployer) (*schema.EnvironmentStatus, error) {
+			return d.Survey.EnvironmentStatus(ctx, o)
+		})
+	}, f.completeEnvironments, environmentArgument)
 	return cmd
-}
-
-func (f *clusterFlags) showEnvironment(ctx context.Context, args []string) error {
-	return show(f, printEnvironment, func(d *deployer.Deployer) (*schema.EnvironmentStatus, error) {
-		return d.Survey.EnvironmentStatus(ctx, survey.EnvironmentOptions{Environment: args[0]})
-	})
 }
 
 func printEnvironment(w *console.Stream, e *schema.EnvironmentStatus) error {
@@ -97,5 +105,30 @@ func printEnvironment(w *console.Stream, e *schema.EnvironmentStatus) error {
 		title += "  " + console.Clean(strings.Join(strings.Fields(e.Description), " "))
 	}
 	fmt.Fprintln(w, title)
-	return printDeployments(w, []schema.EnvironmentStatus{*e})
+	if err := printDeployments(w, []schema.EnvironmentStatus{*e}); err != nil {
+		return err
+	}
+	if err := printMembers(w, e.Members); err != nil {
+		return err
+	}
+	for _, u := range e.Unseen {
+		fmt.Fprintf(w, "\n%s %s\n", w.Paint(console.Yellow, "not shown:"), console.Clean(u.What))
+		if u.Rules != "" {
+			fmt.Fprintf(w, "  → these rights are missing:\n    %s\n", strings.ReplaceAll(console.Clean(u.Rules), "\n", "\n    "))
+		}
+	}
+	return nil
+}
+
+// printMembers prints who has which role.
+func printMembers(w *console.Stream, members []schema.Member) error {
+	if len(members) == 0 {
+		return nil
+	}
+	fmt.Fprintln(w)
+	table := &console.Table{Columns: []string{"WHO", "KIND", "ROLE", "NAMESPACE", "PROGRAM OF"}}
+	for _, m := range members {
+		table.Add(m.Name, m.Kind, m.Role, m.Namespace, orDash(m.Solution))
+	}
+	return table.Print(w)
 }

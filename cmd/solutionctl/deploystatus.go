@@ -196,7 +196,7 @@ func versionText(d schema.DeploymentStatus) string {
 var healthStyles = map[schema.DeploymentHealth]console.Style{
 	schema.HealthFailed: console.Red, schema.HealthMissing: console.Red,
 	schema.HealthPending: console.Yellow, schema.HealthDrifted: console.Yellow, schema.HealthProgressing: console.Yellow,
-	schema.HealthForeign: console.Faint,
+	schema.HealthForeign: console.Faint, schema.HealthUnknown: console.Faint,
 }
 
 func printReasons(w *console.Stream, what string, d schema.DeploymentStatus) {

@@ -8,12 +8,16 @@ package deployertest
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	authorization "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kube "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
@@ -162,4 +166,51 @@ func Refused(tb testing.TB, err error, code report.Code, words ...string) {
 			tb.Errorf("nothing about %q in:\n%s", word, text)
 		}
 	}
+}
+
+// Only lets the user see and change what is in one namespace, and the namespace itself, as somebody for whom a RoleBinding there
+// is all there is. More lets them do what else it accepts; nil is nothing.
+func (b *Bed) Only(namespace string, more func(authorization.ResourceAttributes) bool) {
+	may := func(a authorization.ResourceAttributes) bool {
+		return a.Namespace == namespace || a.Namespace == "" && a.Resource == "namespaces" && a.Name == namespace && a.Verb == "get" || more != nil && more(a)
+	}
+	b.Server.May = may
+	b.Server.Answer = func(w http.ResponseWriter, r *http.Request) bool {
+		a, known := attributes(r)
+		if !known || may(a) {
+			return false
+		}
+		where := ""
+		if a.Namespace != "" {
+			where = fmt.Sprintf(" in the namespace %q", a.Namespace)
+		}
+		clustertest.Fail(w, apierrors.NewForbidden(kube.GroupResource{Group: a.Group, Resource: a.Resource}, a.Name,
+			fmt.Errorf("User %q cannot %s resource %q in API group %q%s", clustertest.User, a.Verb, a.Resource, a.Group, where)))
+		return true
+	}
+}
+
+// attributes tells what a request asks for; not known are those that everybody may make.
+func attributes(r *http.Request) (a authorization.ResourceAttributes, known bool) {
+	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
+	switch {
+	case len(parts) > 2 && parts[0] == "api":
+		parts = parts[2:]
+	case len(parts) > 3 && parts[0] == "apis" && !strings.HasPrefix(parts[1], "auth"):
+		a.Group, parts = parts[1], parts[3:]
+	default:
+		return a, false
+	}
+	if len(parts) > 2 && parts[0] == "namespaces" {
+		a.Namespace, parts = parts[1], parts[2:]
+	}
+	a.Resource = parts[0]
+	if len(parts) > 1 {
+		a.Name = parts[1]
+	}
+	a.Verb = map[string]string{http.MethodGet: "get", http.MethodPost: "create", http.MethodPut: "update", http.MethodPatch: "patch", http.MethodDelete: "delete"}[r.Method]
+	if a.Verb == "get" && a.Name == "" {
+		a.Verb = "list"
+	}
+	return a, true
 }

@@ -1,6 +1,7 @@
 package metalk8s
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,6 +41,8 @@ type Namespace struct {
 	Versions map[string]string
 	// Problems are the entries that are not in Versions, sorted.
 	Problems []Problem
+	// Hidden tells that the user may not see what ConfigMap metalk8s-environment says.
+	Hidden bool
 	// Config is all of it, as it is.
 	Config map[string]string
 
@@ -108,6 +111,17 @@ func noEnvironment(name string, all []Environment) error {
 // Namespace reads one namespace of an environment, which takes no rights on others. The error has the code NotFound when it is
 // not part of the environment.
 func (d *Documents) Namespace(ctx context.Context, environment, name string) (Namespace, error) {
+	n, err := d.bare(ctx, environment, name)
+	if err != nil {
+		return Namespace{}, err
+	}
+	configs, err := d.configsOneByOne(ctx, []Namespace{n})
+	n.read(configs[name])
+	return n, err
+}
+
+// bare reads a namespace of an environment without what it asks for.
+func (d *Documents) bare(ctx context.Context, environment, name string) (Namespace, error) {
 	object, err := d.Cluster.Get(ctx, cluster.NamespaceKind, "", name)
 	if err != nil {
 		return Namespace{}, err
@@ -115,10 +129,55 @@ func (d *Documents) Namespace(ctx context.Context, environment, name string) (Na
 	if object == nil || object.GetLabels()[EnvironmentLabel] != environment || environment == "" {
 		return Namespace{}, report.Errorf(report.NotFound, "namespace %s is not part of environment %s", name, environment)
 	}
-	n := newNamespace(object)
-	configs, err := d.configsOneByOne(ctx, []Namespace{n})
-	n.Versions = configs[name]
-	return n, err
+	return newNamespace(object), nil
+}
+
+// EnvironmentOf names the environment of which a namespace is part, which takes no rights on others.
+func (d *Documents) EnvironmentOf(ctx context.Context, namespace string) (string, error) {
+	object, err := d.Cluster.Get(ctx, cluster.NamespaceKind, "", namespace)
+	if err != nil {
+		return "", err
+	}
+	if object == nil || object.GetLabels()[EnvironmentLabel] == "" {
+		return "", report.Errorf(report.NotFound, "there is no namespace %s that is part of an environment", namespace)
+	}
+	return object.GetLabels()[EnvironmentLabel], nil
+}
+
+// Visible reads an environment as far as the user may see it, and tells whether that is all of it. Who may not list namespaces
+// sees the one that they name, or without a name the one that is called as the environment is.
+func (d *Documents) Visible(ctx context.Context, environment, namespace string) (e *Environment, whole bool, err error) {
+	if e, err = d.Environment(ctx, environment); report.CodeOf(err) != report.Forbidden {
+		return e, true, err
+	}
+	missing := err
+	var namespaces []Namespace
+	if labelValue.MatchString(environment) {
+		namespaces, err = d.bareNamespaces(ctx, EnvironmentLabel+"="+environment)
+	}
+	if report.CodeOf(err) == report.Forbidden {
+		var one Namespace
+		one, err = d.bare(ctx, environment, cmp.Or(namespace, environment))
+		namespaces = []Namespace{one}
+	}
+	switch code := report.CodeOf(err); {
+	case code == report.NotFound || code == report.Forbidden:
+		return nil, false, report.Errorf(code, "you may not list the namespaces of environment %s: %w", environment, err).
+			WithHint("say which one is yours with --namespace")
+	case err != nil:
+		return nil, false, err
+	case len(namespaces) == 0: // there is none of this name, and which there are may not be listed
+		return nil, false, missing
+	}
+	for i := range namespaces {
+		n := &namespaces[i]
+		config, err := d.Cluster.Get(ctx, cluster.ConfigMapKind, n.Name, EnvironmentConfigMap)
+		if n.Hidden = report.CodeOf(err) == report.Forbidden; err != nil && !n.Hidden {
+			return nil, false, err
+		}
+		n.read(dataOf(config))
+	}
+	return &group(namespaces)[0], false, nil
 }
 
 // Outline returns the names of the namespaces of an environment as the API server remembers them, none when it knows of no
@@ -141,15 +200,9 @@ func (d *Documents) Outline(ctx context.Context, name string) ([]string, error) 
 
 // namespaces reads the namespaces that a selector of labels finds, with what ConfigMap metalk8s-environment says in each.
 func (d *Documents) namespaces(ctx context.Context, selector string) ([]Namespace, error) {
-	var namespaces []Namespace
-	for object, err := range d.Cluster.List(ctx, cluster.NamespaceKind, "", metav1.ListOptions{LabelSelector: selector}) {
-		if err != nil {
-			return nil, err
-		}
-		namespaces = append(namespaces, newNamespace(object))
-	}
-	if len(namespaces) == 0 {
-		return nil, nil
+	namespaces, err := d.bareNamespaces(ctx, selector)
+	if err != nil || len(namespaces) == 0 {
+		return nil, err
 	}
 	configs, err := d.configs(ctx, namespaces)
 	if err != nil {
@@ -157,6 +210,18 @@ func (d *Documents) namespaces(ctx context.Context, selector string) ([]Namespac
 	}
 	for i := range namespaces {
 		namespaces[i].read(configs[namespaces[i].Name])
+	}
+	return namespaces, nil
+}
+
+// bareNamespaces reads namespaces without what they ask for.
+func (d *Documents) bareNamespaces(ctx context.Context, selector string) ([]Namespace, error) {
+	var namespaces []Namespace
+	for object, err := range d.Cluster.List(ctx, cluster.NamespaceKind, "", metav1.ListOptions{LabelSelector: selector}) {
+		if err != nil {
+			return nil, err
+		}
+		namespaces = append(namespaces, newNamespace(object))
 	}
 	return namespaces, nil
 }

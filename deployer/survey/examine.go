@@ -53,6 +53,15 @@ func (v *Survey) examine(ctx context.Context, states []*engine.State, closely bo
 	if err != nil {
 		return nil, err
 	}
+	findings, err := v.judgeAll(ctx, states, live)
+	if err != nil {
+		return nil, err
+	}
+	return findings, v.explainChanges(ctx, states, findings, closely)
+}
+
+// judgeAll judges releases by their objects.
+func (v *Survey) judgeAll(ctx context.Context, states []*engine.State, live map[schema.ObjectRef]*unstructured.Unstructured) (map[engine.Key]*finding, error) {
 	crashes, err := v.crashes(ctx, live)
 	if err != nil {
 		return nil, err
@@ -69,7 +78,7 @@ func (v *Survey) examine(ctx context.Context, states []*engine.State, closely bo
 		}
 		f.unheard()
 	}
-	return findings, v.explainChanges(ctx, states, findings, closely)
+	return findings, nil
 }
 
 // unheard judges the release by its webhooks that do not answer: while another part of it is still coming up they may yet.
@@ -111,7 +120,7 @@ func (v *Survey) liveObjects(ctx context.Context, states []*engine.State) (map[s
 	}
 	live := map[schema.ObjectRef]*unstructured.Unstructured{}
 	for kind, refs := range byKind {
-		failure := v.listInto(ctx, live, kind, selector)
+		failure := v.listInto(ctx, live, kind, "", selector)
 		if report.CodeOf(failure) == report.Forbidden {
 			failure = v.getInto(ctx, live, kind, refs)
 		}
@@ -122,8 +131,8 @@ func (v *Survey) liveObjects(ctx context.Context, states []*engine.State) (map[s
 	return live, nil
 }
 
-func (v *Survey) listInto(ctx context.Context, live map[schema.ObjectRef]*unstructured.Unstructured, kind kube.GroupVersionKind, selector string) error {
-	for object, err := range v.Cluster.List(ctx, kind, "", metav1.ListOptions{LabelSelector: selector}) {
+func (v *Survey) listInto(ctx context.Context, live map[schema.ObjectRef]*unstructured.Unstructured, kind kube.GroupVersionKind, namespace, selector string) error {
+	for object, err := range v.Cluster.List(ctx, kind, namespace, metav1.ListOptions{LabelSelector: selector}) {
 		if err != nil {
 			return err
 		}

@@ -25,7 +25,7 @@ type StatusOptions struct {
 
 // Status tells what was imported, what is deployed where, and how it is. It changes nothing.
 func (v *Survey) Status(ctx context.Context, o StatusOptions) (*schema.Status, error) {
-	environments, err := v.Records.Documents.Environments(ctx)
+	environments, err := v.Environments(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -41,21 +41,50 @@ func (v *Survey) Status(ctx context.Context, o StatusOptions) (*schema.Status, e
 	return status, nil
 }
 
-// EnvironmentOptions name the environment to look at.
-type EnvironmentOptions struct{ Environment string }
+// Environments reads all environments, for whoever may list them; others are told how to see the one that is theirs.
+func (v *Survey) Environments(ctx context.Context) ([]metalk8s.Environment, error) {
+	environments, err := v.Records.Documents.Environments(ctx)
+	if report.CodeOf(err) == report.Forbidden {
+		return nil, report.Errorf(report.Forbidden, "%w", err).WithHint("if one of the environments is yours: solutionctl deploy env show ENVIRONMENT")
+	}
+	return environments, err
+}
 
-// EnvironmentStatus is the part of [Survey.Status] that is about one environment.
+// EnvironmentOptions name the environment to look at.
+type EnvironmentOptions struct {
+	Environment string
+	Namespace   string // the one that is seen by who may not list those of the environment; "" is called as it
+	Members     bool   // tell who may do what
+	Drift       bool   // compare every field of every object with what was deployed
+}
+
+// EnvironmentStatus is the part of [Survey.Status] that is about one environment. Who may not see all of it sees what they may, and
+// what they may not is told.
 func (v *Survey) EnvironmentStatus(ctx context.Context, o EnvironmentOptions) (*schema.EnvironmentStatus, error) {
-	e, err := v.Records.Documents.Environment(ctx, o.Environment)
+	e, whole, err := v.Records.Documents.Visible(ctx, o.Environment, o.Namespace)
 	if err != nil {
 		return nil, err
 	}
-	s, err := v.look(ctx, []metalk8s.Environment{*e}, e.Names(), false)
+	s, err := v.look(ctx, []metalk8s.Environment{*e}, e.Names(), o.Drift)
+	if report.CodeOf(err) == report.Forbidden {
+		whole = false
+		s, err = v.glimpse(ctx, *e)
+	}
 	if err != nil {
 		return nil, err
 	}
 	status := s.environmentStatus(*e)
-	return &status, nil
+	if !whole {
+		if status.Unseen, err = v.unseen(ctx, e); err != nil {
+			return nil, err
+		}
+	}
+	if o.Members {
+		var unseen []schema.Unseen
+		status.Members, unseen, err = v.Members(ctx, e.Names())
+		status.Unseen = append(status.Unseen, unseen...)
+	}
+	return &status, err
 }
 
 func isReady(s *schema.Status) bool {
@@ -86,6 +115,8 @@ type picture struct {
 	foreign      map[engine.Key]*unstructured.Unstructured // operators that somebody else deployed
 	lost         map[engine.Key]*records.Strays            // what has our label and is on no record
 	gone         map[string]bool                           // namespaces on the records that are not there
+	dim          map[string]bool                           // namespaces of which the user may not see what is deployed
+	quiet        map[string]bool                           // namespaces of which the user may not see what they ask for
 }
 
 // look looks at namespaces, or without any at the whole cluster.
@@ -264,6 +295,9 @@ func (s *picture) deployment(key engine.Key, wanted, environment string) schema.
 	case s.foreign[key] != nil:
 		status.Version = records.VersionOn(s.foreign[key], "")
 		worsen(schema.HealthForeign, foreignReasons(s.foreign[key])...)
+	case wanted == "" && s.quiet[key.Namespace]: // nothing to compare with
+	case !deployed && s.dim[key.Namespace]:
+		worsen(schema.HealthUnknown, fmt.Sprintf("version %s is asked for; what is deployed you may not see", wanted))
 	case wanted == "" && key.Namespace != "":
 		worsen(schema.HealthDrifted, fmt.Sprintf("it is deployed, but ConfigMap %s does not ask for it", metalk8s.EnvironmentConfigMap))
 	case wanted == "":
@@ -297,7 +331,7 @@ func Rebuilding(environment string, key engine.Key) string {
 // severity orders health from good to bad.
 func severity(h schema.DeploymentHealth) int {
 	return slices.Index([]schema.DeploymentHealth{
-		schema.HealthReady, schema.HealthProgressing, schema.HealthForeign, schema.HealthDrifted, schema.HealthPending,
+		schema.HealthReady, schema.HealthUnknown, schema.HealthProgressing, schema.HealthForeign, schema.HealthDrifted, schema.HealthPending,
 		schema.HealthMissing, schema.HealthFailed,
 	}, h)
 }

@@ -1,0 +1,129 @@
+package survey
+
+import (
+	"context"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kube "k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/deployer/records"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// errHidden stands for what was imported, where the user may not see it.
+var errHidden = report.Errorf(report.Forbidden, "you may not see it")
+
+// glimpse is the picture of an environment for a user who may not see the records: what has the label of a Solution tells what
+// is there.
+func (v *Survey) glimpse(ctx context.Context, e metalk8s.Environment) (*picture, error) {
+	s := &picture{
+		environments: []metalk8s.Environment{e}, solutions: &metalk8s.Solutions{}, catalog: &records.Catalog{Damage: errHidden},
+		states: map[engine.Key]*engine.State{}, foreign: map[engine.Key]*unstructured.Unstructured{},
+		dim: map[string]bool{}, quiet: map[string]bool{},
+	}
+	found, err := v.Records.Engine.Labelled(ctx, workloads(), e.Names()...)
+	if err != nil {
+		return nil, err
+	}
+	kinds := map[kube.GroupVersionKind]bool{}
+	for _, f := range found {
+		if f.Namespace == "" {
+			continue // it belongs to the whole cluster
+		}
+		state := s.states[f.Key]
+		if state == nil {
+			state = &engine.State{Key: f.Key, Current: &schema.DeploymentRevision{}}
+			s.states[f.Key] = state
+		}
+		state.Current.Version = records.VersionOn(f.Object, state.Current.Version)
+		state.Current.Objects = append(state.Current.Objects, f.Deployed())
+		kinds[f.Object.GroupVersionKind()] = true
+	}
+	live := map[schema.ObjectRef]*unstructured.Unstructured{}
+	for kind := range kinds {
+		for _, n := range e.Namespaces {
+			if err := v.listInto(ctx, live, kind, n.Name, engine.LabelRelease); err != nil && report.CodeOf(err) != report.Forbidden {
+				return nil, err
+			}
+		}
+	}
+	var states []*engine.State
+	for _, key := range s.keys() {
+		states = append(states, s.states[key])
+	}
+	if s.findings, err = v.judgeAll(ctx, states, live); err != nil {
+		return nil, err
+	}
+	for _, n := range e.Namespaces {
+		s.quiet[n.Name] = n.Hidden
+		missing, err := v.missing(ctx, n.Name)
+		if err != nil {
+			return nil, err
+		}
+		s.dim[n.Name] = slices.ContainsFunc(missing, func(p cluster.Permission) bool { return p.Resource == "deployments" })
+	}
+	if err = v.findForeign(ctx, s); report.CodeOf(err) == report.Forbidden {
+		err = nil // that is told already
+	}
+	return s, err
+}
+
+// workloads are the kinds of objects in a namespace by which a Solution is found there.
+func workloads() []kube.GroupVersionKind {
+	return slices.DeleteFunc(slices.Clone(engine.Telling), func(kind kube.GroupVersionKind) bool {
+		return kind.Kind == cluster.DefinitionKind.Kind
+	})
+}
+
+// missing are the rights that a user lacks to see what is deployed in a namespace.
+func (v *Survey) missing(ctx context.Context, namespace string) ([]cluster.Permission, error) {
+	var wanted []cluster.Permission
+	for _, kind := range append(workloads(), cluster.PodKind) {
+		rights, err := v.Cluster.PermissionsOn(ctx, kind, namespace, "get", "list")
+		if err != nil {
+			return nil, err
+		}
+		wanted = append(wanted, rights...)
+	}
+	return v.Cluster.Missing(ctx, wanted...)
+}
+
+// unseen tells what a user may not see of an environment, each thing once, with the rights that are missing.
+func (v *Survey) unseen(ctx context.Context, e *metalk8s.Environment) ([]schema.Unseen, error) {
+	var found []schema.Unseen
+	tell := func(what string, missing []cluster.Permission) {
+		if len(missing) > 0 {
+			found = append(found, schema.Unseen{What: what, Rules: cluster.RulesByPlace(missing...)})
+		}
+	}
+	ask := func(what string, wanted ...cluster.Permission) error {
+		missing, err := v.Cluster.Missing(ctx, wanted...)
+		tell(what, missing)
+		return err
+	}
+	if err := ask("other namespaces of this environment, if it has any", cluster.Permission{Resource: "namespaces"}.Each("list")...); err != nil {
+		return nil, err
+	}
+	if err := ask("the records: which operations were begun and have not ended, what was changed since it was deployed, and what was imported",
+		append(cluster.Permission{Resource: "secrets", Namespace: cluster.SystemNamespace}.Each("get", "list"),
+			cluster.Permission{Verb: "get", Resource: "configmaps", Namespace: metalk8s.SolutionsNamespace, Name: metalk8s.SolutionsConfigMap})...); err != nil {
+		return nil, err
+	}
+	for _, n := range e.Namespaces {
+		if err := ask("which versions namespace "+n.Name+" asks for",
+			cluster.Permission{Verb: "get", Resource: "configmaps", Namespace: n.Name, Name: metalk8s.EnvironmentConfigMap}); err != nil {
+			return nil, err
+		}
+		missing, err := v.missing(ctx, n.Name)
+		if err != nil {
+			return nil, err
+		}
+		tell("all that is deployed in namespace "+n.Name, missing)
+	}
+	return found, nil
+}
