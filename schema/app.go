@@ -19,6 +19,18 @@ type App struct {
 	Values map[string]any `json:"values,omitempty"`
 	// Objects are what belongs to the instance, each followed by what it owns itself; absent in lists.
 	Objects []AppObject `json:"objects,omitempty"`
+	// Events are what Kubernetes tells of it and of what belongs to it, the newest first; absent where nobody asked.
+	Events []AppEvent `json:"events,omitzero"`
+}
+
+// AppEvent is something that happened to an instance, or to an object that belongs to it.
+type AppEvent struct {
+	ObjectRef
+	Type    string    `json:"type"` // Normal or Warning
+	Reason  string    `json:"reason"`
+	Message string    `json:"message"`
+	Count   int64     `json:"count" schema:"minimum=1"`
+	Last    time.Time `json:"last"`
 }
 
 // AppHealth is the condition of an instance.

@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -43,11 +45,19 @@ func printApps(w *console.Stream, apps *schema.AppList, environment string) erro
 func newAppGetCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "get ENVIRONMENT NAME", Short: "Show an application: its values, how it is and what belongs to it",
-		Args: exactArgs("ENVIRONMENT", "NAME"), Example: "  solutionctl deploy app get test shop",
+		Args: exactArgs("ENVIRONMENT", "NAME"), Example: "  solutionctl deploy app get test shop --events",
 	}
 	f := a.addAppFlags(cmd)
+	events := false
+	cmd.Flags().BoolVar(&events, "events", false, "tell what Kubernetes has reported of it during the last day")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return f.do(args, func(d *deployer.Deployer) (*schema.App, error) { return d.Apps.Get(cmd.Context(), f.o) })
+		return f.do(args, func(d *deployer.Deployer) (*schema.App, error) {
+			one, err := d.Apps.Get(cmd.Context(), f.o)
+			if err == nil && events {
+				one.Events, err = d.Apps.Events(cmd.Context(), one, a.now())
+			}
+			return one, err
+		})
 	}
 	return cmd
 }
@@ -73,7 +83,19 @@ func printApp(w *console.Stream, one *schema.App) error {
 		}
 		fmt.Fprintf(w, "%s%s %s  %s\n", branch(one.Objects, i), object.Kind, console.Clean(object.Name), text)
 	}
-	return nil
+	return printEvents(w, one.Events)
+}
+
+func printEvents(w *console.Stream, events []schema.AppEvent) error {
+	if len(events) == 0 {
+		return nil
+	}
+	fmt.Fprintln(w)
+	table := &console.Table{Columns: []string{"WHEN", "TYPE", "REASON", "TIMES", "OBJECT", "MESSAGE"}}
+	for _, e := range events {
+		table.Add(e.Last.Format(time.RFC3339), e.Type, e.Reason, strconv.FormatInt(e.Count, 10), e.Kind+" "+e.Name, strings.Join(strings.Fields(e.Message), " "))
+	}
+	return table.Print(w)
 }
 
 // branch draws the lines of a tree that lead to an object.

@@ -140,10 +140,15 @@ func (a *Apps) whole(ctx context.Context, environment string, kind *Kind, object
 	if err != nil {
 		return nil, err
 	}
+	explained := 0
 	var walk func(owner types.UID, depth int)
 	walk = func(owner types.UID, depth int) {
 		for _, one := range owned[owner] {
 			state, reason := appHealth(one)
+			if state != schema.AppReady && one.GetKind() == cluster.PodKind.Kind && explained < maxExplained {
+				explained++
+				reason = cmp.Or(strings.Join(podReasons(health.Explain(ctx, a.Cluster, one)), "; "), reason)
+			}
 			ref := schema.ObjectRef{APIVersion: one.GetAPIVersion(), Kind: one.GetKind(), Namespace: one.GetNamespace(), Name: one.GetName()}
 			whole.Objects = append(whole.Objects, schema.AppObject{ObjectRef: ref, Depth: depth, Health: state, Reason: reason})
 			if depth == 1 && state != schema.AppReady {
@@ -157,6 +162,19 @@ func (a *Apps) whole(ctx context.Context, environment string, kind *Kind, object
 	walk(object.GetUID(), 1)
 	return &whole, nil
 }
+
+// podReasons are what is wrong with a pod, without its name.
+func podReasons(reasons []string) []string {
+	for i, reason := range reasons {
+		if who, why, found := strings.Cut(reason, ": "); found && strings.HasPrefix(who, "pod ") {
+			reasons[i] = why
+		}
+	}
+	return reasons
+}
+
+// maxExplained bounds the pods of an instance that are followed down to their containers: they are rarely ill of different things.
+const maxExplained = 5
 
 // maxTree bounds the depth of a tree of owners; objects that own each other must not lead round in circles.
 const maxTree = 6
