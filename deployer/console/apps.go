@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -25,8 +26,9 @@ const maxLog = 64 << 10
 
 // instance are the options for what the path of a page names.
 func (v *visit) instance() apps.Options {
+	environment := v.PathValue("environment")
 	return apps.Options{
-		Environment: v.PathValue("environment"), Namespace: v.PathValue("namespace"), Kind: v.PathValue("kind"), Name: v.PathValue("name"),
+		Environment: environment, Namespace: cmp.Or(v.PathValue("namespace"), v.opened.namespace(environment)), Kind: v.PathValue("kind"), Name: v.PathValue("name"),
 		Timeout: records.DefaultTimeout,
 	}
 }
@@ -60,9 +62,9 @@ func (c *Console) apps(v *visit) (*answer, error) {
 	}
 	content := &page.Apps{Environment: o.Environment, Query: v.FormValue("q"), List: list}
 	for _, k := range kinds {
-		content.Create = append(content.Create, page.Action{
+		content.Create = append(content.Create, v.offerOn(page.Action{
 			Label: page.Text("action.createApp", k.Kind), URL: page.Query(page.URL("environments", o.Environment, "apps", "new"), "kind", k.Kind), Weight: page.WeightPrimary,
-		})
+		}, k.Description().APIVersion, k.Kind, k.Namespaces()[0], "create"))
 	}
 	return &answer{document: list, content: content}, nil
 }
@@ -77,6 +79,14 @@ func (c *Console) app(v *visit) (*answer, error) {
 		return nil, err
 	}
 	content := &page.App{App: one}
+	one.Events, err = d.Apps.Events(v.Context(), one, c.Now())
+	if report.CodeOf(err) == report.Forbidden {
+		unseen := page.ProblemOf(err).Unseen(err.Error())
+		content.EventsUnseen, err = &unseen, nil
+	}
+	if err != nil {
+		return nil, err
+	}
 	shown, err := yaml.Marshal(map[string]any{
 		"apiVersion": one.APIVersion, "kind": one.Kind, "metadata": map[string]any{"name": one.Name, "namespace": one.Namespace}, "spec": one.Values,
 	})
@@ -102,8 +112,11 @@ func (c *Console) app(v *visit) (*answer, error) {
 		}
 	}
 	content.Actions = []page.Action{
-		{Label: page.Text("action.configure"), URL: appURL(o, "edit"), Weight: page.WeightPrimary},
-		{Label: page.Text("action.delete"), URL: appURL(o, "delete"), Weight: page.WeightDanger},
+		v.offerOn(page.Action{Label: page.Text("action.configure"), URL: appURL(o, "edit"), Weight: page.WeightPrimary}, one.APIVersion, one.Kind, one.Namespace, "update"),
+		v.offerOn(page.Action{Label: page.Text("action.delete"), URL: appURL(o, "delete"), Weight: page.WeightDanger}, one.APIVersion, one.Kind, one.Namespace, "delete"),
+	}
+	if content.Scale != nil {
+		content.Scale.Action = v.offerOn(content.Scale.Action, one.APIVersion, one.Kind, one.Namespace, "patch")
 	}
 	return &answer{document: one, content: content}, nil
 }
@@ -115,8 +128,9 @@ func (c *Console) logLinks(v *visit, content *page.App, o apps.Options, pod stri
 	if err != nil || object == nil {
 		return err
 	}
+	first, _, _ := unstructured.NestedSlice(object.Object, "spec", "initContainers")
 	containers, _, _ := unstructured.NestedSlice(object.Object, "spec", "containers")
-	for _, one := range containers {
+	for _, one := range append(first, containers...) {
 		fields, _ := one.(map[string]any)
 		name, _ := fields["name"].(string)
 		content.Logs = append(content.Logs, page.Link{Label: pod + " " + name, URL: page.Query(appURL(o), "pod", pod, "container", name)})
@@ -220,7 +234,7 @@ func assignments(fields []schema.AppField, before map[string]any, form url.Value
 // createApp makes an instance of what was filled in.
 func (c *Console) createApp(v *visit) (*answer, error) {
 	o := v.instance()
-	o.Kind, o.Namespace, o.Name = v.PostFormValue("kind"), v.PostFormValue("namespace"), strings.TrimSpace(v.PostFormValue("name"))
+	o.Kind, o.Namespace, o.Name = v.PostFormValue("kind"), cmp.Or(v.PostFormValue("namespace"), o.Namespace), strings.TrimSpace(v.PostFormValue("name"))
 	return c.changeApp(v, o, nil, "create-app", func(ctx context.Context, a *apps.Apps, set []string) (*schema.App, error) {
 		return a.Create(ctx, apps.CreateOptions{Options: o, Set: set})
 	})

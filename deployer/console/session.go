@@ -65,6 +65,7 @@ type session struct {
 	id            string
 	started, seen time.Time     // seen is guarded by sessions.mu
 	ended         chan struct{} // closed when it is over
+	opened        opened
 }
 
 // sessions are those of all browsers.

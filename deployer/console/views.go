@@ -11,6 +11,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/definitions"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/records"
+	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -28,6 +29,9 @@ func (c *Console) watched(v *visit, section page.Section) (*snapshot, error) {
 // overview shows the state of everything.
 func (c *Console) overview(v *visit) (*answer, error) {
 	s, err := c.watched(v, page.SectionOverview)
+	if isVisitor(v, err) {
+		return c.yours(v, page.SectionOverview, err, nil), nil
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -53,6 +57,9 @@ func (c *Console) solutions(v *visit) (*answer, error) {
 	v.frame.Section = page.SectionSolutions
 	query := v.FormValue("q")
 	result, err := v.deployer(nil).Records.Search(v.Context(), records.SearchOptions{Term: query})
+	if isVisitor(v, err) {
+		return c.yours(v, page.SectionSolutions, err, nil), nil
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -62,6 +69,9 @@ func (c *Console) solutions(v *visit) (*answer, error) {
 // solution shows one Solution: which versions there are, and which of them can be active.
 func (c *Console) solution(v *visit) (*answer, error) {
 	s, err := c.watched(v, page.SectionSolutions)
+	if isVisitor(v, err) {
+		return c.yours(v, page.SectionSolutions, err, nil), nil
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -113,6 +123,9 @@ func planURL(of, name, verb string, parameters url.Values) string {
 // environments shows all environments.
 func (c *Console) environments(v *visit) (*answer, error) {
 	s, err := c.watched(v, page.SectionEnvironments)
+	if isVisitor(v, err) {
+		return c.openEnvironment(v, err)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -133,6 +146,9 @@ func (c *Console) environments(v *visit) (*answer, error) {
 // environment shows what is deployed in one.
 func (c *Console) environment(v *visit) (*answer, error) {
 	s, err := c.watched(v, page.SectionEnvironments)
+	if report.CodeOf(err) == report.Forbidden {
+		return c.visibleEnvironment(v)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -143,6 +159,12 @@ func (c *Console) environment(v *visit) (*answer, error) {
 		return nil, report.Errorf(report.NotFound, "there is no environment %s", name)
 	}
 	content := &page.Environment{Status: s.status.Environments[at], Deployments: map[page.Deployment][]page.Action{}}
+	if err := v.compare(&content.Status); err != nil {
+		return nil, err
+	}
+	if err := v.members(&content.Status); err != nil {
+		return nil, err
+	}
 	deployments := 0
 	for _, n := range content.Status.Namespaces {
 		for _, d := range n.Deployments {
@@ -154,10 +176,48 @@ func (c *Console) environment(v *visit) (*answer, error) {
 	if deployments > 0 {
 		content.Actions = append(content.Actions, page.Action{Label: page.Text("action.apps"), URL: page.URL("environments", name, "apps")})
 	}
+	if deployments > 0 {
+		content.Actions = append(content.Actions, page.Action{Label: page.Text("action.compare"), URL: page.Query(page.URL("environments", name), "compare", "fields")})
+	}
 	content.Actions = append(content.Actions,
 		page.Action{Label: page.Text("action.history"), URL: "/history?environment=" + url.QueryEscape(name)},
 		v.offer(page.Action{Label: page.Text("action.delete"), URL: planURL("environments", name, "delete", nil), Weight: page.WeightDanger}))
 	return &answer{document: content.Status, content: content}, nil
+}
+
+// members tells who may do what in an environment.
+func (v *visit) members(status *schema.EnvironmentStatus) error {
+	var names []string
+	for _, n := range status.Namespaces {
+		names = append(names, n.Name)
+	}
+	var err error
+	status.Members, status.Unseen, err = v.deployer(nil).Survey.Members(v.Context(), names)
+	return err
+}
+
+// compare looks at an environment again, field by field: where something is known to have changed since it was deployed, or when
+// the visitor asks for that.
+func (v *visit) compare(status *schema.EnvironmentStatus) error {
+	asked := v.FormValue("compare") != ""
+	drifted := func(d schema.DeploymentStatus) bool { return d.Health == schema.HealthDrifted }
+	if !asked && !slices.ContainsFunc(status.Namespaces, func(n schema.NamespaceStatus) bool { return slices.ContainsFunc(n.Deployments, drifted) }) {
+		return nil
+	}
+	closely, err := v.deployer(nil).Survey.EnvironmentStatus(v.Context(), survey.EnvironmentOptions{Environment: status.Name, Drift: true})
+	switch {
+	case report.CodeOf(err) == report.Unauthenticated:
+		return err
+	case err != nil: // what was seen stays
+		v.frame.Problem = page.ProblemOf(err)
+		return nil
+	}
+	*status = *closely
+	changed := func(d schema.DeploymentStatus) bool { return len(d.Drift) > 0 }
+	if asked && !slices.ContainsFunc(status.Namespaces, func(n schema.NamespaceStatus) bool { return slices.ContainsFunc(n.Deployments, changed) }) {
+		v.frame.Notices = append(v.frame.Notices, page.Notice{Tone: page.ToneGood, Text: page.Text("environment.nodrift")})
+	}
+	return nil
 }
 
 // changes are what can be done with a deployment.
@@ -178,8 +238,11 @@ func (v *visit) changes(s *snapshot, environment, namespace string, d schema.Dep
 	var actions []page.Action
 	for _, verb := range verbs {
 		a := page.Action{Label: page.Text("action." + verb), URL: planURL("environments", environment, verb, parameters)}
-		if verb == "remove" {
+		switch {
+		case verb == "remove":
 			a.Weight = page.WeightDanger
+		case verb == "repair" && (d.Health == schema.HealthDrifted || len(d.Drift) > 0):
+			a.Weight = page.WeightPrimary
 		}
 		actions = append(actions, v.offer(a))
 	}
@@ -241,6 +304,9 @@ func (c *Console) history(v *visit) (*answer, error) {
 	v.frame.Section = page.SectionHistory
 	o := records.HistoryOptions{Environment: v.FormValue("environment"), Solution: v.FormValue("solution")}
 	h, err := v.deployer(nil).Records.History(v.Context(), o)
+	if isVisitor(v, err) {
+		return c.yours(v, page.SectionHistory, err, nil), nil
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -105,11 +105,13 @@ func noOperation() error {
 
 // showOperations shows what is at work, here and elsewhere, and what was interrupted.
 func (c *Console) showOperations(v *visit) (*answer, error) {
-	s, err := c.look(v.Context(), v.identity)
+	s, err := c.watched(v, page.SectionOperations)
+	if isVisitor(v, err) { // they see what they have begun
+		v.frame.Section, s, err = page.SectionOperations, &snapshot{status: &schema.Status{}}, nil
+	}
 	if err != nil {
 		return nil, err
 	}
-	v.frame.Section, v.frame.Stale, v.frame.Feed = page.SectionOperations, s.stale, "/events?seen="+s.mark()
 	content := &page.Operations{Pending: s.pending()}
 	documents := []progress{}
 	for _, op := range c.operations.of(v.identity) {

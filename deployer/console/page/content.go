@@ -33,6 +33,24 @@ type Overview struct {
 	Actions []Action
 }
 
+// Yours is the overview of somebody who may not see which environments there are: /.
+type Yours struct {
+	// Unseen is what they may not see.
+	Unseen schema.Unseen
+	// Name is what was looked for, as parameter "open" of /environments, and Problem what is wrong with it.
+	Name, Problem string
+	// Opened are the environments that were found already.
+	Opened []string
+}
+
+// Open is the form that leads to an environment.
+func (y *Yours) Open() Form {
+	return Form{
+		Action: Action{Label: Text("action.open"), URL: "/environments", Weight: WeightPrimary},
+		Inputs: []Input{{Name: "open", Label: Text("yours.name"), Help: Text("yours.name.help"), Value: y.Name, Problem: y.Problem, Required: true}},
+	}
+}
+
 // Solutions are the versions that are imported or stored: /solutions.
 type Solutions struct {
 	Query  string // what was searched for, as parameter "q"
@@ -124,21 +142,14 @@ type Environment struct {
 	Deployments map[Deployment][]Action
 	// Objects that are not ready or drifted, in detail, are part of Status. Held are those that finalizers keep, one line each.
 	Held []string
-	// Members say who may do what here: read-only.
-	Members []Member
+	// Visitor may see no page but those of this environment.
+	Visitor bool
 	// Actions are those of the environment: add, applications, add a namespace, drift, delete.
 	Actions []Action
 }
 
 // Deployment names a Solution in a namespace.
 type Deployment struct{ Namespace, Solution string }
-
-// Member is somebody who has rights in an environment.
-type Member struct {
-	Kind string // User, Group or ServiceAccount
-	Name string
-	Role string
-}
 
 // Plan is what a verb would change, before it is applied: …/plan/VERB.
 type Plan struct {
@@ -172,8 +183,9 @@ type Apps struct {
 type App struct {
 	App *schema.App
 	// YAML is the whole object.
-	YAML   string
-	Events []Event
+	YAML string
+	// EventsUnseen says why the events of the instance are not shown.
+	EventsUnseen *schema.Unseen
 	// Logs can be asked for, one link for each container.
 	Logs []Link
 	// Log is what was asked for; nil where nothing was.
@@ -181,16 +193,6 @@ type App struct {
 	// Scale changes the number of replicas; nil where there is none.
 	Scale   *Form
 	Actions []Action // configure, delete
-}
-
-// Event is something that Kubernetes tells about an object of an instance.
-type Event struct {
-	Object  string
-	Type    string // Normal or Warning
-	Reason  string
-	Message string
-	Count   int64
-	Last    time.Time
 }
 
 // Log is the end of what a container has written.
@@ -334,6 +336,7 @@ type Confirmation struct {
 
 func (*Login) name() string          { return "login" }
 func (*Overview) name() string       { return "overview" }
+func (*Yours) name() string          { return "yours" }
 func (*Solutions) name() string      { return "solutions" }
 func (*Solution) name() string       { return "solution" }
 func (*Import) name() string         { return "import" }
@@ -356,6 +359,7 @@ func (*Confirmation) name() string   { return "confirmation" }
 
 func (*Login) title() string          { return Text("login.title") }
 func (*Overview) title() string       { return Text("overview.title") }
+func (*Yours) title() string          { return Text("yours.title") }
 func (*Solutions) title() string      { return Text("solutions.title") }
 func (c *Solution) title() string     { return c.Status.DisplayName }
 func (*Import) title() string         { return Text("import.title") }

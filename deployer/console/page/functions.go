@@ -21,6 +21,7 @@ func (p *Pages) functions() template.FuncMap {
 		"query":         p.query,
 		"text":          Text,
 		"count":         count,
+		"role":          roleText,
 		"word":          func(kind string, value any) string { return Text(kind + "." + fmt.Sprint(value)) },
 		"stamp":         func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04") + " UTC" },
 		"machine":       func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
@@ -44,6 +45,14 @@ func (p *Pages) functions() template.FuncMap {
 		"step":          stepOf,
 		"percent":       func(part, whole int64) int64 { return part * 100 / max(whole, 1) },
 	}
+}
+
+// roleText says what those roles permit that every cluster has; "" of others.
+func roleText(m schema.Member) string {
+	if _, known := catalogue["role."+m.Role]; !known {
+		return ""
+	}
+	return Text("role." + m.Role)
 }
 
 // query completes a path of the console with parameters.
@@ -72,7 +81,7 @@ func toneOf(word any) Tone {
 // symbols of the words that have one of their own; others have that of their tone.
 var symbols = map[string]string{
 	"progressing": "progressing", "running": "progressing", "started": "progressing", "deleting": "progressing",
-	"pending": "pending", "drifted": "drifted", "foreign": "foreign", "missing": "missing", "skipped": "skip",
+	"pending": "pending", "drifted": "drifted", "foreign": "foreign", "missing": "missing", "skipped": "skip", "unknown": "lock",
 }
 
 var toneSymbols = map[Tone]string{ToneGood: "ready", ToneInfo: "info", ToneWarn: "warn", ToneBad: "failed"}

@@ -3,6 +3,7 @@ package page
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/solutionctl/solutionctl/schema"
 )
@@ -10,7 +11,7 @@ import (
 // badness is the order of healths, the worst first: that in which people want to hear of them.
 var badness = []schema.DeploymentHealth{
 	schema.HealthFailed, schema.HealthMissing, schema.HealthForeign, schema.HealthDrifted, schema.HealthPending,
-	schema.HealthProgressing, schema.HealthReady,
+	schema.HealthProgressing, schema.HealthUnknown, schema.HealthReady,
 }
 
 // worse compares healths; words that this program does not know come first.
@@ -205,6 +206,15 @@ func (e *Environment) Worst() schema.DeploymentHealth {
 		}
 	}
 	return worst
+}
+
+// Reasons are those of a deployment that its drift does not tell already, field by field.
+func (e *Environment) Reasons(d schema.DeploymentStatus) []string {
+	return slices.DeleteFunc(slices.Clone(d.Reasons), func(reason string) bool {
+		return slices.ContainsFunc(d.Drift, func(c schema.Change) bool {
+			return len(c.Fields) > 0 && strings.HasPrefix(reason, c.Object.String()+" was changed: ")
+		})
+	})
 }
 
 // On returns the actions on a Solution in a namespace.

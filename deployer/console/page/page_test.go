@@ -310,12 +310,16 @@ func TestOperationTitle(t *testing.T) {
 	}
 }
 
-func TestStep(t *testing.T) {
-	p := newPages(t, "")
-	got := string(p.Step(report.Event{Step: "apply", Name: "a\u202eb", State: report.Running, Done: 9, Total: 4, Unit: "objects"}))
-	want := `{"id":"f-step-apply-a-b","state":"Running","symbol":"progressing","tone":"info","what":"Apply a\\u202eb","note":"4 of 4 objects","done":4,"total":4}`
-	if got != want {
-		t.Errorf("got  %s\nwant %s", got, want)
+// TestAnnouncement: a screen reader is told what has ended, and not each step on the way.
+func TestAnnouncement(t *testing.T) {
+	steps := []report.Event{
+		{Step: "lock", Name: "production", State: report.Done}, {Step: "apply", Name: "a\u202eb", State: report.Running, Done: 9, Total: 4, Unit: "objects"},
+	}
+	if got, want := (&page.Progress{Steps: steps}).Announcement(), "Done: Take the lock production"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got := (&page.Progress{Steps: steps[1:]}).Announcement(); got != "" {
+		t.Errorf("got %q, want nothing", got)
 	}
 }
 

@@ -1,21 +1,20 @@
 package page
 
 import (
-	"encoding/json"
+	"slices"
+	"strings"
 
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 // step is a line of progress as it is shown.
 type step struct {
-	ID     string `json:"id"`
-	State  string `json:"state"` // in words
-	Symbol string `json:"symbol"`
-	Tone   Tone   `json:"tone"`
-	What   string `json:"what"`
-	Note   string `json:"note"`
-	Done   int64  `json:"done"`
-	Total  int64  `json:"total"` // 0 while nobody knows
+	ID          string
+	State       string // in words
+	Symbol      string
+	Tone        Tone
+	What, Note  string
+	Done, Total int64 // Total is 0 while nobody knows
 }
 
 func stepOf(e report.Event) step {
@@ -39,11 +38,12 @@ func amount(done, total int64, unit string) string {
 	return Text("step.of", done, total) + " " + unit
 }
 
-// Step returns the data of a "step" event in the stream of a [Progress] page.
-func (p *Pages) Step(e report.Event) []byte {
-	data, err := json.Marshal(stepOf(e))
-	if err != nil {
-		panic(err) // strings and numbers
+// Announcement is what a screen reader is told: the last step that has ended.
+func (p *Progress) Announcement() string {
+	for _, e := range slices.Backward(p.Steps) {
+		if s := stepOf(e); e.State != report.Started && e.State != report.Running {
+			return strings.TrimSpace(s.State + ": " + s.What + " " + s.Note)
+		}
 	}
-	return data
+	return ""
 }

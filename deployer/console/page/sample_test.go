@@ -54,6 +54,11 @@ func samples(say func(string) string) map[string]page.View {
 		},
 	}, func(f *page.Frame) { f.Running = 1 })
 	add("overview-empty", page.SectionOverview, &page.Overview{Status: &schema.Status{Ready: true}})
+	add("yours", page.SectionOverview, &page.Yours{
+		Unseen: schema.Unseen{What: say("Which environments there are, what was imported and what is deployed elsewhere."), Rules: say("- apiGroups: [\"\"]\n  resources: [namespaces]\n  verbs: [list]")},
+		Name:   say("prod"), Problem: say("There is no environment prod that you may see."), Opened: []string{say("staging"), say("Donaudampfschifffahrtselektrizitätenhauptbetriebswerk")},
+	})
+	add("environment-part", page.SectionEnvironments, samplePart(say), trail("Environments", "/environments"))
 	add("solutions", page.SectionSolutions, &page.Solutions{Result: sampleSearch(say), Import: &page.Action{Label: page.Text("action.import"), URL: "/import", Weight: page.WeightPrimary}})
 	add("solution", page.SectionSolutions, sampleSolution(say), trail("Solutions", "/solutions"))
 	add("import", page.SectionImport, sampleImport(say))
@@ -266,10 +271,17 @@ func sampleEnvironment(say func(string) string) *page.Environment {
 		Action: schema.ActionUpdate, Object: schema.ObjectRef{APIVersion: "v1", Kind: "ConfigMap", Namespace: say("staging"), Name: say("shop")},
 		Fields: []schema.FieldChange{{Path: say("data.level"), From: strconv.Quote(say("debug")), To: `"info"`, Manager: say("kubectl-edit"), Since: new(ago(20 * time.Hour))}},
 	}}
+	status.Namespaces[0].Deployments[0].Health = schema.HealthDrifted
+	status.Namespaces[0].Deployments[0].Reasons = []string{status.Namespaces[0].Deployments[0].Drift[0].Object.String() + say(" was changed: data.level is debug, was info")}
+	status.Members = []schema.Member{
+		{Namespace: say("staging"), Kind: "User", Name: say("oidc:joe@example.com"), Role: "view"},
+		{Namespace: say("staging"), Kind: "Group", Name: say("oidc:shop-operators"), Role: say("solutionctl-shop-admin")},
+		{Namespace: say("staging"), Kind: "ServiceAccount", Name: say("staging/shop-operator"), Role: say("shop-operator"), Solution: say("shop")},
+	}
+	status.Unseen = []schema.Unseen{{What: say("who may do what in namespace staging-2"), Rules: say("in namespace staging-2:\n- apiGroups: [rbac.authorization.k8s.io]\n  resources: [rolebindings]\n  verbs: [list]")}}
 	e := &page.Environment{
 		Status: status, Deployments: map[page.Deployment][]page.Action{},
-		Held:    []string{say("Shop staging/old: shops.example.com/cleanup")},
-		Members: []page.Member{{Kind: "Group", Name: say("oidc:shop-operators"), Role: say("solutionctl-shop-admin")}, {Kind: "User", Name: say("oidc:joe@example.com"), Role: say("view")}},
+		Held: []string{say("Shop staging/old: shops.example.com/cleanup")},
 		Actions: []page.Action{
 			{Label: "Add a Solution", URL: "/environments/staging/plan/add", Weight: page.WeightPrimary},
 			{Label: "Applications", URL: "/environments/staging/apps"},
@@ -284,6 +296,22 @@ func sampleEnvironment(say func(string) string) *page.Environment {
 		}
 	}
 	return e
+}
+
+// samplePart is what somebody sees who has rights in one namespace only.
+func samplePart(say func(string) string) *page.Environment {
+	status := sampleStatus(say, 2).Environments[1]
+	deployments := status.Namespaces[0].Deployments
+	deployments[0].Health, deployments[0].Version = schema.HealthUnknown, ""
+	deployments[0].Reasons = []string{say("version 1.10.0 is asked for; what is deployed you may not see")}
+	status.Unseen = []schema.Unseen{
+		{What: say("other namespaces of this environment, if it has any"), Rules: say("in every namespace:\n- apiGroups: [\"\"]\n  resources: [namespaces]\n  verbs: [list]")},
+		{What: say("the records")},
+	}
+	denied := &page.Denial{Reason: say("Every change takes a lock."), Rule: say("- apiGroups: [coordination.k8s.io]\n  resources: [leases]\n  verbs: [get, create, update]")}
+	return &page.Environment{Status: status, Visitor: true, Actions: []page.Action{
+		{Label: "Applications", URL: "/environments/staging/apps"}, {Label: page.Text("action.change"), Denied: denied},
+	}}
 }
 
 func samplePlan(say func(string) string) *page.Plan {
@@ -384,12 +412,12 @@ func sampleApp(say func(string) string) *page.App {
 		object(2, "Pod", "archive-0", schema.AppFailed, "container web: ImagePullBackOff"), object(2, "Pod", "archive-1", schema.AppReady, ""),
 		object(1, "Service", "archive", schema.AppReady, ""), object(1, "PersistentVolumeClaim", "data", schema.AppReady, ""),
 	}
+	app.Events = []schema.AppEvent{
+		{ObjectRef: schema.ObjectRef{Kind: "Pod", Name: say("archive-0")}, Type: "Warning", Reason: say("Failed"), Message: say("Error: ImagePullBackOff"), Count: 14, Last: ago(time.Minute)},
+		{ObjectRef: schema.ObjectRef{Kind: "StatefulSet", Name: say("archive")}, Type: "Normal", Reason: say("SuccessfulCreate"), Message: say("create Pod archive-0 in StatefulSet archive successful"), Count: 1, Last: ago(time.Hour)},
+	}
 	return &page.App{
 		App: &app, YAML: say("apiVersion: example.com/v1\nkind: Shop\nmetadata:\n  name: archive\nspec:\n  replicas: 3\n"),
-		Events: []page.Event{
-			{Object: say("Pod archive-0"), Type: "Warning", Reason: say("Failed"), Message: say("Error: ImagePullBackOff"), Count: 14, Last: ago(time.Minute)},
-			{Object: say("StatefulSet archive"), Type: "Normal", Reason: say("SuccessfulCreate"), Message: say("create Pod archive-0 in StatefulSet archive successful"), Count: 1, Last: ago(time.Hour)},
-		},
 		Logs: []page.Link{{Label: say("archive-0 / web"), URL: "/environments/production/apps/production/Shop/archive?log=archive-0%2Fweb"}},
 		Log:  &page.Log{Pod: say("archive-1"), Container: say("web"), Text: say("2026-11-22T11:58:01Z listening on :8080\n2026-11-22T11:58:09Z GET / 200\n"), Cut: true},
 		Scale: &page.Form{

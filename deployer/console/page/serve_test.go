@@ -76,14 +76,13 @@ func serveSamples(t *testing.T, mux *http.ServeMux, scheme string) {
 	mux.HandleFunc("GET /"+scheme+"/live/events", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		for i := range 20 {
-			fmt.Fprintf(w, "event: step\ndata: %s\n\n", p.Step(report.Event{Step: "apply", Name: "production/shop", State: report.Running, Done: int64(i), Total: 20, Unit: "objects"}))
+			fmt.Fprintf(w, "id: %d\nevent: changed\ndata:\n\n", i)
 			_ = http.NewResponseController(w).Flush()
 			select {
 			case <-r.Context().Done():
 			case <-time.After(100 * time.Millisecond):
 			}
 		}
-		fmt.Fprintf(w, "event: step\ndata: %s\n\n", p.Step(report.Event{Step: "wait", Name: "<b>new</b>", State: report.Failed, Note: "too late"}))
 		fmt.Fprintf(w, "event: end\ndata:\n\n")
 	})
 	mux.HandleFunc("GET /"+scheme+"/{name}", func(w http.ResponseWriter, r *http.Request) {

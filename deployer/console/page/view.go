@@ -1,8 +1,10 @@
 package page
 
 import (
+	"strings"
 	"time"
 
+	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -41,8 +43,8 @@ type Frame struct {
 	// Stale says that the content is not up to date.
 	Stale *Stale
 	// Feed is the path of the event stream of this page, "" for none. Its events are: "changed" (no data): the page is fetched
-	// again and its main part replaced; "step" with the data of [Pages.Step]: a line of progress; "stale" with a sentence: what the
-	// page shows is not up to date; "end": the page is fetched a last time and the stream is closed.
+	// again and its main part replaced; "stale" with a sentence: what the page shows is not up to date; "end": the page is fetched a
+	// last time and the stream is closed.
 	Feed string
 	// Reload is after how many seconds a browser without scripts loads the page again; 0 is never.
 	Reload int
@@ -150,6 +152,17 @@ func ProblemOf(err error) *Problem {
 		return nil
 	}
 	return &Problem{Code: report.CodeOf(err), Message: err.Error(), Hints: report.Hints(err)}
+}
+
+// Unseen is a problem with rights as something that is not shown, with the rules that are missing.
+func (p *Problem) Unseen(what string) schema.Unseen {
+	u := schema.Unseen{What: what}
+	for _, hint := range p.Hints {
+		if _, rules, found := strings.Cut(hint, "\n"); found {
+			u.Rules = rules
+		}
+	}
+	return u
 }
 
 // Choice is one of the values of a [Select].

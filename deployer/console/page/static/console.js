@@ -8,7 +8,6 @@ const main = document.getElementById('main');
 const template = document.getElementById('words');
 const words = template.dataset;
 const stale = document.getElementById('stale');
-const announce = text => { const to = document.getElementById('announce'); if (to) to.textContent = text; };
 
 // Forms: a button can be pressed when everything that has to be agreed to is agreed to.
 
@@ -145,35 +144,12 @@ async function refresh() {
   if (again) { again = false; refresh(); }
 }
 
-function progress(step) {
-  const list = document.getElementById('step-list');
-  if (!list) return;
-  let line = document.getElementById(step.id);
-  if (!line) {
-    line = document.importNode(template.content.querySelector('.step'), true);
-    line.id = step.id;
-    list.append(line);
-  }
-  line.className = `step t-${step.tone}`;
-  line.querySelector('use').setAttribute('href', `#i-${step.symbol}`);
-  for (const part of ['state', 'what', 'note']) {
-    const to = line.querySelector(`.${part}`);
-    if (to.textContent !== step[part]) to.textContent = step[part];
-  }
-  const bar = line.querySelector('progress');
-  bar.hidden = !step.total;
-  bar.setAttribute('aria-label', step.what);
-  if (step.total) { bar.max = step.total; bar.value = step.done; }
-  if (step.tone !== 'info') announce(`${step.state}: ${step.what} ${step.note}`);
-}
-
 let source, over;
 
 function listen() {
   if (over || source || document.hidden || !main.dataset.feed) return;
   source = new EventSource(main.dataset.feed);
   source.addEventListener('changed', refresh);
-  source.addEventListener('step', event => progress(JSON.parse(event.data)));
   source.addEventListener('stale', event => { stale.textContent = event.data; });
   source.addEventListener('end', async () => {
     over = true;

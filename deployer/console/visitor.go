@@ -1,0 +1,132 @@
+package console
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	kube "k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/solutionctl/solutionctl/deployer/apps"
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/console/page"
+	"github.com/solutionctl/solutionctl/deployer/survey"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// A visitor is a user who may not see which environments there are. They name theirs, and see what they may of it.
+
+// opened are the namespaces that somebody has named, by the environment of which each is part.
+type opened struct {
+	mu         sync.Mutex
+	namespaces map[string]string
+}
+
+// maxOpened bounds what a session remembers.
+const maxOpened = 50
+
+func (o *opened) remember(environment, namespace string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.namespaces == nil || len(o.namespaces) >= maxOpened {
+		o.namespaces = map[string]string{}
+	}
+	o.namespaces[environment] = namespace
+}
+
+// namespace is the one that was named for an environment, "" for none.
+func (o *opened) namespace(environment string) string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.namespaces[environment]
+}
+
+func (o *opened) environments() []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.Sorted(maps.Keys(o.namespaces))
+}
+
+// isVisitor tells whether an error means that a person may not see all environments. A program gets the error.
+func isVisitor(v *visit, err error) bool {
+	return report.CodeOf(err) == report.Forbidden && !wantsJSON(v.Request)
+}
+
+// yours is the page from which a visitor goes to the environment that is theirs. What was refused to them, and the problem with the
+// name that they gave, are said.
+func (c *Console) yours(v *visit, section page.Section, refused, problem error) *answer {
+	v.frame.Section = section
+	content := &page.Yours{Name: strings.TrimSpace(cmp.Or(v.FormValue("open"), v.PathValue("environment"))), Opened: v.opened.environments()}
+	if refused != nil {
+		content.Unseen = page.ProblemOf(refused).Unseen(page.Text("yours.unseen"))
+	}
+	a := &answer{content: content, document: struct{}{}}
+	if problem != nil {
+		content.Problem = problem.Error()
+		a.status, a.document = statusOf(problem), failureOf(problem)
+	}
+	return a
+}
+
+// openEnvironment leads a visitor to the environment of which they have given the name, or that of one of its namespaces.
+func (c *Console) openEnvironment(v *visit, refused error) (*answer, error) {
+	name := strings.TrimSpace(v.FormValue("open"))
+	if name == "" {
+		return c.yours(v, page.SectionEnvironments, refused, nil), nil
+	}
+	environment, err := v.deployer(nil).Records.Documents.EnvironmentOf(v.Context(), name)
+	switch report.CodeOf(err) {
+	case "":
+		v.opened.remember(environment, name)
+		return &answer{to: page.URL("environments", environment)}, nil
+	case report.Forbidden, report.NotFound:
+		// Which of both it is tells nobody what there is.
+		return c.yours(v, page.SectionEnvironments, refused, report.Errorf(report.NotFound, "%s", page.Text("yours.nothing", name))), nil
+	default:
+		return nil, err
+	}
+}
+
+// visibleEnvironment shows a visitor what they may see of an environment.
+func (c *Console) visibleEnvironment(v *visit) (*answer, error) {
+	v.frame.Section, v.frame.Reload = page.SectionEnvironments, 30
+	v.frame.Trail = []page.Link{{Label: page.Text("environments.title"), URL: "/environments"}}
+	o := v.instance()
+	d := v.deployer(nil)
+	status, err := d.Survey.EnvironmentStatus(v.Context(), survey.EnvironmentOptions{Environment: o.Environment, Namespace: o.Namespace, Members: true})
+	if code := report.CodeOf(err); code == report.Forbidden || code == report.NotFound {
+		nothing := report.Errorf(report.NotFound, "%s", page.Text("yours.nothing", o.Environment))
+		return c.yours(v, page.SectionEnvironments, nil, nothing), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	v.opened.remember(o.Environment, cmp.Or(o.Namespace, status.Namespaces[0].Name))
+	list := page.Action{Label: page.Text("action.apps"), URL: page.URL("environments", o.Environment, "apps")}
+	if _, err := d.Apps.List(v.Context(), apps.Options{Environment: o.Environment, Namespace: o.Namespace}); report.CodeOf(err) == report.Forbidden {
+		u := page.ProblemOf(err).Unseen(err.Error())
+		list.Denied = &page.Denial{Reason: u.What, Rule: u.Rules}
+	}
+	change := v.offer(page.Action{Label: page.Text("action.change")})
+	if change.Denied == nil { // a lock may be taken, but no plan can be made
+		change.Denied = &page.Denial{Reason: page.Text("denial.unseen")}
+		for _, u := range status.Unseen {
+			change.Denied.Rule += u.Rules + "\n"
+		}
+	}
+	return &answer{document: status, content: &page.Environment{Status: *status, Visitor: true, Actions: []page.Action{list, change}}}, nil
+}
+
+// offerOn is an action on objects of a kind, or tells which rights are missing for it.
+func (v *visit) offerOn(a page.Action, apiVersion, kind, namespace string, verbs ...string) page.Action {
+	wanted, err := v.cluster.PermissionsOn(v.Context(), kube.FromAPIVersionAndKind(apiVersion, kind), namespace, verbs...)
+	if err != nil {
+		return a // whoever does it is told
+	}
+	if missing, err := v.cluster.Missing(v.Context(), wanted...); err == nil && len(missing) > 0 {
+		a.Denied = &page.Denial{Reason: page.Text("denial.kind", kind), Rule: cluster.RulesByPlace(missing...)}
+	}
+	return a
+}

@@ -1,0 +1,123 @@
+package console_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/solutionctl/solutionctl/deployer/deployertest"
+	"github.com/solutionctl/solutionctl/schema"
+)
+
+var links = regexp.MustCompile(`<a [^>]*href="([^"]*)"`)
+
+// content is the main part of a page.
+func content(body string) string {
+	_, after, _ := strings.Cut(body, `<main id="main"`)
+	inside, _, _ := strings.Cut(after, "</main>")
+	return inside
+}
+
+// TestVisitor: who has rights in one namespace only opens their environment by its name, and meets no page that is refused.
+func TestVisitor(t *testing.T) {
+	bed := deployertest.New(t)
+	bed.Added("shop", "1.0.0", deployertest.Content{Fields: "title: {type: string}", Scale: true})
+	bed.Namespace("production", "production-1")
+	b := startOn(t, bed.Server, nil)
+	bed.Only(deployertest.Environment, nil)
+	c := b.with(t, "joe")
+	has := func(path string, words ...string) answer {
+		t.Helper()
+		a := c.get(path)
+		if a.StatusCode != http.StatusOK {
+			t.Errorf("GET %s: %d\n%s", path, a.StatusCode, content(a.body))
+		}
+		for _, word := range words {
+			if !strings.Contains(a.body, word) {
+				t.Errorf("GET %s: there is no %q in\n%s", path, word, content(a.body))
+			}
+		}
+		return a
+	}
+	for _, path := range []string{"/", "/environments"} {
+		has(path, "Your environments", "What you may not see", "namespaces")
+	}
+	var refused struct{ Code string }
+	if a := c.json("/", &refused); a.StatusCode != http.StatusForbidden || refused.Code != "forbidden" {
+		t.Errorf("a program is told %d %s", a.StatusCode, content(a.body))
+	}
+	for _, name := range []string{"nowhere", "production", "production-1", "kube-system", "<script>alert(1)</script>", "../x"} {
+		a := c.do(http.MethodGet, "/environments?open="+strings.ReplaceAll(name, "/", "%2F"), nil)
+		if a.StatusCode != http.StatusNotFound || !strings.Contains(a.body, "that you may see") || strings.Contains(a.body, "<script>alert") {
+			t.Errorf("open %s: %d\n%s", name, a.StatusCode, content(a.body))
+		}
+	}
+	if a := c.get("/environments/production"); a.StatusCode != http.StatusNotFound || !strings.Contains(a.body, "that you may see") {
+		t.Errorf("another environment: %d\n%s", a.StatusCode, content(a.body))
+	}
+	site := "/environments/" + deployertest.Environment
+	c.leads(c.get("/environments?open="+deployertest.Environment), site)
+	has("/", `href="`+site+`"`)
+	shown := has(site, "shop", "1.0.0", "Ready", "the records", "secrets", "leases")
+
+	seen := map[string]bool{}
+	queue := []answer{shown}
+	for len(queue) > 0 {
+		for _, link := range links.FindAllStringSubmatch(queue[0].body, -1) {
+			path := strings.ReplaceAll(link[1], "&amp;", "&")
+			if seen[path] || !strings.HasPrefix(path, "/") {
+				continue
+			}
+			seen[path] = true
+			a := c.get(path)
+			if a.StatusCode != http.StatusOK {
+				t.Errorf("a link leads to %s: %d\n%s", path, a.StatusCode, content(a.body))
+			}
+			queue = append(queue, a)
+		}
+		queue = queue[1:]
+	}
+	if !seen[site+"/apps"] || !seen["/doctor"] {
+		t.Errorf("the links are %v", seen)
+	}
+
+	var status schema.EnvironmentStatus
+	a := c.json(site, &status)
+	if err := schema.ValidateOutput("environment", []byte(a.body)); err != nil || a.StatusCode != http.StatusOK || len(status.Unseen) == 0 {
+		t.Errorf("%d %v %+v", a.StatusCode, err, status)
+	}
+}
+
+// TestEnvironmentPage: what was changed is told field by field, with its repair, and who may do what.
+func TestEnvironmentPage(t *testing.T) {
+	bed := deployertest.New(t)
+	bed.Added("shop", "1.0.0", deployertest.Content{})
+	b := startOn(t, bed.Server, nil)
+	c := b.in(t)
+	site := "/environments/" + deployertest.Environment
+	if a := c.get(site + "?compare=fields"); !strings.Contains(a.body, "nothing was changed since") {
+		t.Errorf("%d\n%s", a.StatusCode, content(a.body))
+	}
+	config := bed.Server.Object("ConfigMap", deployertest.Environment, "shop-operator-config")
+	config.Object["data"].(map[string]any)["operator.yaml"] = "<b>changed</b>"
+	bed.Put(config)
+	b.clock.advance(10 * time.Second)
+	a := c.get(site)
+	for _, words := range []string{"Drifted", "changed by others", "operator.yaml", "&lt;b&gt;changed&lt;/b&gt;", "Who may do what", "shop-operator", `class="button primary" href="` + site + `/plan/repair`} {
+		if !strings.Contains(a.body, words) {
+			t.Errorf("there is no %s in\n%s", words, content(a.body))
+		}
+	}
+	var status schema.EnvironmentStatus
+	c.json(site, &status)
+	data, err := json.Marshal(status)
+	if err == nil {
+		err = schema.ValidateOutput("environment", data)
+	}
+	if err != nil || len(status.Members) == 0 || len(status.Namespaces[0].Deployments[0].Drift) == 0 {
+		t.Errorf("%v %s", err, data)
+	}
+}
