@@ -129,7 +129,7 @@ func (d *Deployer) checkAbsent(ctx context.Context, i schema.Import, namespaces 
 		}
 		if state.Current != nil && state.Current.Version != "" && state.Current.Version != i.Version {
 			return report.Errorf(report.Conflict, "version %s of Solution %s is deployed in namespace %s", state.Current.Version, i.Name, n.Name).
-				WithHint("solutionctl deploy %s %s %s %s", records.DirectionTo(state.Current.Version, i), n.Environment, i.Name, i.Version)
+				WithHint("%s", records.ChangeTo(n.Environment, state.Current.Version, i))
 		}
 	}
 	return nil
@@ -144,7 +144,7 @@ func (d *Deployer) checkImages(ctx context.Context, t *task, imports ...schema.I
 	}
 	if registry == nil || len(registry.Endpoints) == 0 {
 		return report.Errorf(report.Refused, "the cluster was not told where nodes find images: pods of %s could not start", imports[0].ID()).
-			WithHint("on the host where 'solutionctl deploy serve' runs, with its address: %s; then, on each node: solutionctl deploy node config", records.TellRegistry)
+			WithHint("on the host where '%s' runs, with its address: %s; then, on each node: %s", report.Run("deploy serve"), records.TellRegistry(), report.Run("deploy node config"))
 	}
 	answers := records.AskRegistry(ctx, registry, imports, records.Briefly)
 	var wrong, silent []string
@@ -161,7 +161,7 @@ func (d *Deployer) checkImages(ctx context.Context, t *task, imports ...schema.I
 	switch {
 	case len(wrong) == len(answers):
 		return report.Errorf(report.Refused, "no node could pull the images: %s", strings.Join(wrong, "; ")).
-			WithHint("what is wrong with which endpoint, and what helps: solutionctl deploy doctor")
+			WithHint("what is wrong with which endpoint, and what helps: %s", report.Run("deploy doctor"))
 	case len(silent) == len(answers):
 		t.notice("the registry does not answer from here, and pods wait until nodes reach it: " + strings.Join(silent, "; "))
 	}
@@ -398,5 +398,5 @@ func (d *Deployer) checkActive(ctx context.Context, p *render.Payload) error {
 	case report.InUse, report.DataLoss, report.Refused:
 		return report.Errorf(report.Refused, "%w; and version %s cannot become active: %w", e, version, refused)
 	}
-	return e.WithHint("solutionctl deploy activate %s %s", name, version)
+	return e.WithHint("%s", report.Run("deploy activate", name, version))
 }

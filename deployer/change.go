@@ -53,7 +53,7 @@ func (d *Deployer) Change(ctx context.Context, o ChangeOptions) (*schema.Operati
 	}
 	if !o.RollBack {
 		if report.CodeOf(err) == report.Timeout {
-			err = report.Errorf(report.Timeout, "%w", err).WithHint("or go back: solutionctl deploy rollback %s %s", o.Environment, o.Solution)
+			err = report.Errorf(report.Timeout, "%w", err).WithHint("or go back: %s", report.Run("deploy rollback", o.Environment, o.Solution))
 		}
 		return done, err
 	}
@@ -124,7 +124,7 @@ func (d *Deployer) changed(ctx context.Context, t *task, catalog *records.Catalo
 		t.notice(notice)
 	}
 	if highest, _, failure := catalog.Find(at.Solution, schema.ActiveLatest); failure == nil && at.Version == "" && records.VersionOf(found).Compare(records.VersionOf(highest)) < 0 {
-		t.notice(fmt.Sprintf("version %s is the active one; to go to %s: solutionctl deploy activate %s %s", found.Version, highest.Version, found.Name, highest.Version))
+		t.notice(fmt.Sprintf("version %s is the active one; to go to %s: %s", found.Version, highest.Version, report.Run("deploy activate", found.Name, highest.Version)))
 	}
 	there, err := d.installed(ctx, found.Name, namespaces)
 	if err != nil {
@@ -190,7 +190,7 @@ func (i *installation) mayBecome(target schema.Import, o ChangeOptions, p *rende
 	to, actual := records.VersionOf(target), records.DirectionTo(i.version, target)
 	if actual != o.Direction {
 		return report.Errorf(report.Refused, "namespace %s has version %s: going to %s is no %s", i.Name, i.version, target.Version, o.Direction).
-			WithHint("solutionctl deploy %s %s %s %s", actual, o.Environment, target.Name, target.Version)
+			WithHint("%s", records.ChangeTo(o.Environment, i.version, target))
 	}
 	least := p.Solution.Spec.MinUpgradeFrom
 	if actual != records.Up || least == "" {
@@ -207,7 +207,7 @@ func (i *installation) mayBecome(target schema.Import, o ChangeOptions, p *rende
 		target.Version, target.Name, least, i.Name, i.version)
 	for _, step := range catalog.Of(target.Name) {
 		if v := records.VersionOf(step); v.Compare(floor) >= 0 && v.Compare(to) < 0 {
-			return e.WithHint("upgrade to %s first: solutionctl deploy upgrade %s %s %s", step.Version, o.Environment, target.Name, step.Version)
+			return e.WithHint("upgrade to %s first: %s", step.Version, report.Run("deploy upgrade", o.Environment, target.Name, step.Version))
 		}
 	}
 	return e.WithHint("import a version between %s and %s, and upgrade to it first", least, target.Version)

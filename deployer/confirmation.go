@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/solutionctl/solutionctl/deployer/survey"
+	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -45,11 +46,9 @@ func (o DeleteEnvironmentOptions) Confirmation() report.Confirmation {
 	}
 	c := report.Confirmation{Question: "Everything in " + part + " will be deleted", Name: o.Environment}
 	if len(o.Others) > 0 {
-		list := report.ConfirmationList{Title: "This is not part of a Solution, and will be deleted without an export"}
-		for _, ref := range o.Others {
-			list.Items = append(list.Items, survey.OtherText(ref))
-		}
-		c.Lists = append(c.Lists, list)
+		c.Lists = append(c.Lists, report.ConfirmationList{
+			Title: "This is not part of a Solution, and will be deleted without an export", Items: otherTexts(o.Others),
+		})
 	}
 	if len(o.Release) > 0 {
 		list := report.ConfirmationList{Title: "These finalizers will be removed, and what they stand for is not cleaned up"}
@@ -59,4 +58,12 @@ func (o DeleteEnvironmentOptions) Confirmation() report.Confirmation {
 		c.Lists = append(c.Lists, list)
 	}
 	return c
+}
+
+// otherTexts name what is not part of a Solution.
+func otherTexts(others []schema.ObjectRef) (texts []string) {
+	for _, ref := range others {
+		texts = append(texts, survey.OtherText(ref))
+	}
+	return texts
 }

@@ -37,7 +37,7 @@ func (d *Deployer) checkConvergence(ctx context.Context, plan *schema.Convergenc
 	for _, s := range plan.Unimport {
 		if !slices.Contains(stored, s) {
 			return nil, report.Errorf(report.Refused, "%s is not in the file any more, and was imported on another host", s.ID()).
-				WithHint("run there: solutionctl deploy unimport %s %s", s.Solution, s.Version)
+				WithHint("run there: %s", report.Run("deploy unimport", s.Solution, s.Version))
 		}
 		deployed, err := d.Records.Deployments(ctx, s.Solution)
 		if err != nil {
@@ -52,7 +52,7 @@ func (d *Deployer) checkConvergence(ctx context.Context, plan *schema.Convergenc
 		if len(users) > 0 {
 			return nil, report.Errorf(report.InUse, "version %s of Solution %s is not in the file any more, and in use: %s",
 				s.Version, s.Solution, strings.Join(slices.Compact(users), ", ")).
-				WithHint("remove it there first: solutionctl deploy remove ENVIRONMENT %s", s.Solution)
+				WithHint("remove it there first: %s", report.Run("deploy remove", "ENVIRONMENT", s.Solution))
 		}
 	}
 	return notices, nil

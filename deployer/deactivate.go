@@ -146,7 +146,7 @@ func (d *Deployer) checkDeactivation(ctx context.Context, t *task, o DeactivateO
 	if len(list) > 0 && o.Data == RefuseData {
 		return report.Errorf(report.DataLoss, "deactivating Solution %s would delete every custom resource of it: %s",
 			o.Solution, strings.Join(counts, "; ")).
-			WithHint("--keep-crds keeps the definitions and the data, --delete-data exports and deletes it")
+			WithHint("%s keeps the definitions and the data, %s exports and deletes it", report.Accept("keep-crds"), report.Accept("delete-data").About(counts...))
 	}
 	if len(list) > 0 {
 		t.notice("custom resources are deleted: " + strings.Join(counts, "; "))
@@ -162,7 +162,7 @@ func (d *Deployer) checkDeactivation(ctx context.Context, t *task, o DeactivateO
 	text := strings.Join(slices.Compact(users), ", ")
 	if o.Data == RefuseData && !o.begun {
 		return report.Errorf(report.InUse, "Solution %s is deployed: %s", o.Solution, text).
-			WithHint("remove it there first ('solutionctl deploy remove ENVIRONMENT %s'), or keep the definitions with --keep-crds", o.Solution)
+			WithHint("remove it there first ('%s'), or keep the definitions with %s", report.Run("deploy remove", "ENVIRONMENT", o.Solution), report.Accept("keep-crds"))
 	}
 	t.notice("operators are left without their definitions: " + text)
 	return nil

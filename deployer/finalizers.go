@@ -135,5 +135,5 @@ func (o *DeleteEnvironmentOptions) orForce(err error) error {
 		return err
 	}
 	return report.Errorf(report.Timeout, "%w", err).
-		WithHint("if nobody will ever remove the finalizers: '%s --force-finalizers' lists them, asks, and removes them", o.command())
+		WithHint("if nobody will ever remove the finalizers: '%s' lists them, asks, and removes them", o.remedy().With("force-finalizers"))
 }

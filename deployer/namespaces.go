@@ -105,7 +105,7 @@ func (d *Deployer) checkOwnNamespace(ctx context.Context, objects []*unstructure
 		}
 		environment := live.GetLabels()[metalk8s.EnvironmentLabel]
 		return report.Errorf(report.Refused, "namespace %s, which the Solution needs for itself, is part of environment %s", object.GetName(), environment).
-			WithHint("if nothing in it is needed: solutionctl deploy env delete %s --namespace %s", environment, object.GetName())
+			WithHint("if nothing in it is needed: %s", report.Run("deploy env delete", environment).With("namespace", object.GetName()))
 	}
 	return nil
 }
@@ -313,40 +313,38 @@ func (d *Deployer) planDeletion(ctx context.Context, o DeleteEnvironmentOptions,
 // inUse refuses what would delete things that nobody has agreed to.
 func (o *DeleteEnvironmentOptions) inUse(usage []metalk8s.Use, others []schema.ObjectRef) error {
 	var things []string
-	command := o.command()
-	if o.Data != DeleteData {
+	remedy := o.remedy()
+	if o.Data != DeleteData && len(usage) > 0 {
 		for _, use := range usage {
 			things = append(things, use.String())
 		}
-		if len(usage) > 0 {
-			command += " --delete-data"
-		}
+		remedy = remedy.With("delete-data").About(things...)
 	}
 	more := slices.DeleteFunc(slices.Clone(others), func(ref schema.ObjectRef) bool { return survey.IsSetting(ref) || slices.Contains(o.Others, ref) })
 	if len(more) > 0 {
 		things = append(things, "not part of a Solution:\n  "+survey.OthersText(more))
-		command += " --delete-others"
+		remedy = remedy.With("delete-others").About(otherTexts(more)...)
 	}
 	if len(things) == 0 {
 		return nil
 	}
 	return report.Errorf(report.InUse, "environment %s is in use: %s", o.Environment, strings.Join(things, "; ")).
-		WithHint("move away what is still needed; to delete everything: %s", command)
+		WithHint("move away what is still needed; to delete everything: %s", remedy)
 }
 
-// command is the command that was given, as far as it says what is to be deleted.
-func (o *DeleteEnvironmentOptions) command() string {
-	text := "solutionctl deploy env delete " + o.Environment
+// remedy is to give the command once more, as far as it says what is to be deleted.
+func (o *DeleteEnvironmentOptions) remedy() report.Remedy {
+	remedy := report.Run("deploy env delete", o.Environment)
 	if o.Namespace != "" {
-		text += " --namespace " + o.Namespace
+		remedy = remedy.With("namespace", o.Namespace)
 	}
 	if o.Data == DeleteData {
-		text += " --delete-data"
+		remedy = remedy.With("delete-data")
 	}
 	if len(o.Others) > 0 {
-		text += " --delete-others"
+		remedy = remedy.With("delete-others").About(otherTexts(o.Others)...)
 	}
-	return text
+	return remedy
 }
 
 // usage is what MetalK8s' documents, our records and the cluster say is used in namespaces. What a Solution brought itself

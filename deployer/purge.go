@@ -135,14 +135,14 @@ func (d *Deployer) checkPurge(ctx context.Context, states []*engine.State, held 
 		return err
 	}
 	for _, e := range environments {
-		things = append(things, "environment "+e.Name+" (solutionctl deploy env delete "+e.Name+")")
+		things = append(things, fmt.Sprintf("environment %s (%s)", e.Name, report.Run("deploy env delete", e.Name)))
 	}
 	catalog, err := d.Records.Catalog(ctx)
 	if err != nil {
 		return err
 	}
 	for _, i := range catalog.Imports() {
-		things = append(things, fmt.Sprintf("%s is imported (solutionctl deploy unimport %s %s)", i.ID(), i.Name, i.Version))
+		things = append(things, fmt.Sprintf("%s is imported (%s)", i.ID(), report.Run("deploy unimport", i.Name, i.Version)))
 	}
 	recorded, err := d.onRecords(ctx, states)
 	if err != nil {
@@ -157,7 +157,7 @@ func (d *Deployer) checkPurge(ctx context.Context, states []*engine.State, held 
 		if r.state.Damage != nil { // told already
 			continue
 		}
-		things = append(things, fmt.Sprintf("record of %s: %s (solutionctl deploy repair --records)", r.key, r.why))
+		things = append(things, fmt.Sprintf("record of %s: %s (%s)", r.key, r.why, survey.Rebuilding("", r.key)))
 	}
 	for _, lock := range held {
 		if lock.Promised.After(d.Now()) {
@@ -168,7 +168,7 @@ func (d *Deployer) checkPurge(ctx context.Context, states []*engine.State, held 
 		return nil
 	}
 	return report.Errorf(report.InUse, "the cluster is in use:\n  %s", report.Some(things)).
-		WithHint("a purge is for a cluster of which everything was removed; 'solutionctl deploy status' shows what is there")
+		WithHint("a purge is for a cluster of which everything was removed; '%s' shows what is there", report.Run("deploy status"))
 }
 
 // onRecords tells what is, or may be, in the cluster of what records list. Namespaces of Solutions go with the purge.
@@ -179,16 +179,16 @@ func (d *Deployer) onRecords(ctx context.Context, states []*engine.State) ([]str
 		what := strings.TrimSpace(s.Name + " " + version)
 		switch {
 		case s.Damage != nil:
-			things = append(things, fmt.Sprintf("Secret %s cannot be read (solutionctl deploy repair --records)", s.Secret()))
+			things = append(things, fmt.Sprintf("Secret %s cannot be read (%s)", s.Secret(), survey.Rebuilding("", s.Key)))
 			continue
 		case deployed && s.Namespace == "":
-			things = append(things, fmt.Sprintf("%s is active (solutionctl deploy deactivate %s)", what, s.Name))
+			things = append(things, fmt.Sprintf("%s is active (%s)", what, report.Run("deploy deactivate", s.Name)))
 			continue
 		case deployed:
 			things = append(things, fmt.Sprintf("%s is deployed in namespace %s", what, s.Namespace))
 			continue
 		case s.Pending != nil:
-			things = append(things, fmt.Sprintf("%s of %s is not finished (solutionctl deploy resume)", s.Pending.Operation, s.Key))
+			things = append(things, fmt.Sprintf("%s of %s is not finished (%s)", s.Pending.Operation, s.Key, report.Run("deploy resume")))
 			continue
 		}
 		for _, object := range records.ObjectsOf(s) {

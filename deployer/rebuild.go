@@ -81,7 +81,7 @@ func (d *Deployer) Broken(ctx context.Context) ([]Broken, error) {
 	}
 	var found []Broken
 	for _, r := range records {
-		one := Broken{What: fmt.Sprintf("record of %s: %s", r.key, r.why), Cure: survey.Rebuilding(r.namespace.Environment, r.key)}
+		one := Broken{What: fmt.Sprintf("record of %s: %s", r.key, r.why), Cure: survey.Rebuilding(r.namespace.Environment, r.key).String()}
 		if r.state.Damage != nil && report.CodeOf(r.state.Damage) != report.Corrupt {
 			one.Cure = strings.Join(report.Hints(r.state.Damage), "; ")
 		}
@@ -256,12 +256,12 @@ func (r *brokenRecord) leftOff(m *engine.Match) []string {
 			notices = append(notices, fmt.Sprintf("%s, version %s: %s: %s", r.key, m.Release.Version, what, strings.Join(names, ", ")))
 		}
 	}
-	again := "solutionctl deploy activate " + r.key.Name + " " + m.Release.Version
+	again := report.Run("deploy activate", r.key.Name, m.Release.Version)
 	if r.key.Namespace != "" {
-		again = fmt.Sprintf("solutionctl deploy add %s %s %s", r.namespace.Environment, r.key.Name, m.Release.Version)
+		again = report.Run("deploy add", r.namespace.Environment, r.key.Name, m.Release.Version)
 	}
-	say("not on record, as they are not as the archive has them ('"+again+"' takes them back)", m.Changed)
-	say("not there any more ('"+again+"' makes them)", m.Missing)
+	say("not on record, as they are not as the archive has them ('"+again.String()+"' takes them back)", m.Changed)
+	say("not there any more ('"+again.String()+"' makes them)", m.Missing)
 	say("of the same name, and without our label", m.Foreign)
 	if r.lost == nil {
 		return notices
@@ -284,9 +284,9 @@ func (r *brokenRecord) leftOff(m *engine.Match) []string {
 func (r *brokenRecord) hopeless(m *engine.Match) error {
 	e := report.Errorf(report.Refused, "nothing of Solution %s in %s is as version %s has it", r.key.Name, r.key, m.Release.Version)
 	if r.key.Namespace == "" {
-		return e.WithHint("activate it again: solutionctl deploy activate %s", r.key.Name)
+		return e.WithHint("activate it again: %s", report.Run("deploy activate", r.key.Name))
 	}
-	return e.WithHint("add it again: solutionctl deploy add %s %s VERSION", r.namespace.Environment, r.key.Name)
+	return e.WithHint("add it again: %s", report.Run("deploy add", r.namespace.Environment, r.key.Name, "VERSION"))
 }
 
 // bestMatch is the imported version of which the cluster has most.

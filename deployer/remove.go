@@ -143,7 +143,7 @@ func (d *Deployer) checkData(ctx context.Context, t *task, o RemoveOptions, name
 		return all, nil
 	}
 	return nil, report.Errorf(report.DataLoss, "there are custom resources of Solution %s: %s", o.Solution, strings.Join(counts, "; ")).
-		WithHint("--keep-data leaves them without an operator, --delete-data exports and deletes them")
+		WithHint("%s leaves them without an operator, %s exports and deletes them", report.Accept("keep-data"), report.Accept("delete-data").About(counts...))
 }
 
 // DataPolicy says what to do with custom resources that would be left without their operator or definition.

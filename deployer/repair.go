@@ -34,7 +34,7 @@ func (d *Deployer) Repair(ctx context.Context, o RepairOptions) (*schema.Operati
 	t.notice(notices...)
 	if len(states) == 0 && o.Solution != "" {
 		return nil, report.Errorf(report.Refused, "Solution %s cannot be repaired: %s", o.Solution, strings.Join(t.Notices, "; ")).
-			WithHint("'solutionctl deploy status' shows how it is")
+			WithHint("'%s' shows how it is", report.Run("deploy status"))
 	}
 	plans, unread, err := d.Survey.Drift(ctx, states)
 	if err != nil {
@@ -100,8 +100,8 @@ func (d *Deployer) planRepair(ctx context.Context, t *task, selected survey.Sele
 	for _, p := range t.plans {
 		for _, change := range p.Changes {
 			if change.Action == schema.ActionKeep && change.Object.Kind == cluster.DefinitionKind.Kind {
-				t.notice(fmt.Sprintf("%s was changed, and a repair does not touch definitions: solutionctl deploy activate %s %s",
-					change.Object, p.Release.Name, p.Release.Version))
+				t.notice(fmt.Sprintf("%s was changed, and a repair does not touch definitions: %s",
+					change.Object, report.Run("deploy activate", p.Release.Name, p.Release.Version)))
 			}
 		}
 	}

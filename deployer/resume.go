@@ -118,7 +118,7 @@ func (d *Deployer) unfinished(ctx context.Context, o ResumeOptions) (list []unfi
 func (d *Deployer) resume(ctx context.Context, p unfinished, o Options) (err error) {
 	if p.Namespace != "" && p.Environment == "" {
 		return report.Errorf(report.Refused, "namespace %s is part of no environment", p.Namespace).
-			WithHint("'solutionctl deploy env delete %s' removes what is left of one that was deleted", p.Namespace)
+			WithHint("'%s' removes what is left of one that was deleted", report.Run("deploy env delete", p.Namespace))
 	}
 	switch p.Operation {
 	case "activate":
@@ -146,7 +146,7 @@ func (d *Deployer) resume(ctx context.Context, p unfinished, o Options) (err err
 		_, err = d.Repair(ctx, RepairOptions{Options: o, Environment: p.Environment, Solution: p.Solution})
 	default:
 		err = report.Errorf(report.Refused, "this version of solutionctl does not know the operation %q", p.Operation).
-			WithHint("resume it with the version that began it, which 'solutionctl deploy history --output json' names")
+			WithHint("resume it with the version that began it, which '%s' names", report.Run("deploy history").With("output", "json"))
 	}
 	return err
 }

@@ -3,6 +3,7 @@ package deployer
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -29,7 +30,8 @@ func (d *Deployer) judgeRoles(ctx context.Context, p *render.Payload, objects []
 		return nil, err
 	}
 	options := rbac.Options{ClusterWide: clusterWide, OwnGroups: own, Scope: scope}
-	var notices, refused, reasons []string
+	var notices, refused []string
+	hazards := map[string][]string{} // what is refused, by reason
 	for _, object := range objects {
 		if kind := object.GetKind(); object.GroupVersionKind().Group != rbacGroup || kind != "Role" && kind != "ClusterRole" {
 			continue
@@ -43,7 +45,7 @@ func (d *Deployer) judgeRoles(ctx context.Context, p *render.Payload, objects []
 			switch {
 			case hazard.Severity == report.SeverityError && !slices.Contains(accepted, string(hazard.Reason)):
 				refused = append(refused, fmt.Sprintf("%s [%s]", text, hazard.Reason))
-				reasons = append(reasons, string(hazard.Reason))
+				hazards[string(hazard.Reason)] = append(hazards[string(hazard.Reason)], text)
 			case hazard.Severity == report.SeverityError:
 				notices = append(notices, text+" (accepted)")
 			case hazard.Reason == rbac.ClusterScoped:
@@ -54,9 +56,12 @@ func (d *Deployer) judgeRoles(ctx context.Context, p *render.Payload, objects []
 	if len(refused) == 0 {
 		return notices, nil
 	}
-	slices.Sort(reasons)
+	var trust report.Remedy
+	for _, reason := range slices.Sorted(maps.Keys(hazards)) {
+		trust = trust.With("accept-hazard", reason).About(hazards[reason]...)
+	}
 	return nil, report.Errorf(report.Refused, "the operator of %s asks for dangerous rights:\n  %s", p.Solution.ID(), strings.Join(refused, "\n  ")).
-		WithHint("if you trust it with them: --accept-hazard %s", strings.Join(slices.Compact(reasons), ","))
+		WithHint("if you trust it with them: %s", trust)
 }
 
 // ownGroups are the API groups of the Solution's custom resources.

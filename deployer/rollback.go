@@ -165,8 +165,7 @@ func (d *Deployer) retreat(ctx context.Context, t *task, catalog *records.Catalo
 		t.notice(fmt.Sprintf("%snamespace %s goes back to revision %d: %s %s", what, i.Name, revision.Number, revision.Operation, revision.Version))
 	}
 	if r.release.Objects, err = d.Records.Engine.Objects(ctx, i.state.Key, revision); report.CodeOf(err) == report.Corrupt {
-		err = report.Errorf(report.Corrupt, "%w", err).WithHint("or go there without it: solutionctl deploy %s %s %s %s",
-			records.DirectionTo(i.version, found), i.Environment, found.Name, found.Version)
+		err = report.Errorf(report.Corrupt, "%w", err).WithHint("or go there without it: %s", records.ChangeTo(i.Environment, i.version, found))
 	}
 	return r, err
 }
@@ -228,8 +227,8 @@ func (i *installation) earlier(number int64) (*schema.DeploymentRevision, error)
 	}
 	if number != 0 {
 		return nil, report.Errorf(report.NotFound, "there is no revision %d of Solution %s in namespace %s to go back to", number, i.state.Name, i.Name).
-			WithHint("see: solutionctl deploy history %s %s", i.Environment, i.state.Name)
+			WithHint("see: %s", report.Run("deploy history", i.Environment, i.state.Name))
 	}
 	return nil, report.Errorf(report.Refused, "there is nothing before what is in namespace %s of Solution %s", i.Name, i.state.Name).
-		WithHint("see: solutionctl deploy history %s %s", i.Environment, i.state.Name)
+		WithHint("see: %s", report.Run("deploy history", i.Environment, i.state.Name))
 }

@@ -150,8 +150,9 @@ type errorLine struct {
 	Type string `json:"type"`
 	Time string `json:"time"`
 	report.CodeInfo
-	Message string   `json:"message"`
-	Hints   []string `json:"hints,omitempty"`
+	Message  string          `json:"message"`
+	Hints    []string        `json:"hints,omitempty"`
+	Remedies report.Remedies `json:"remedies,omitempty"` // the commands and options in the hints, as data
 }
 
 // printError tells the user what went wrong and what to do about it. That there are changes is a result, not an error.
@@ -159,7 +160,7 @@ func (a *app) printError(err *report.Error) {
 	if console.Mode(a.progress) == console.JSON {
 		console.WriteJSONLine(a.err, errorLine{
 			Type: "error", Time: a.now().UTC().Format(time.RFC3339), CodeInfo: err.Code.Info(),
-			Message: wording(err), Hints: report.Hints(err),
+			Message: wording(err), Hints: report.Hints(err), Remedies: report.RemediesOf(err),
 		})
 		return
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -47,6 +48,76 @@ func TestHintedCommands(t *testing.T) {
 	}
 }
 
+// writtenByHand are files of package deployer that name commands in texts that are no hints: heads of files.
+var writtenByHand = []string{"deployer/host/node/node.go", "deployer/support/bundle/bundle.go"}
+
+// TestRemedies: what is refused below the command line names commands and options as data, and those are real.
+func TestRemedies(t *testing.T) {
+	root := newRootCommand(newApp(strings.NewReader(""), os.Stdout, os.Stderr, os.Getenv, nil))
+	accepted := 0
+	eachNode(t, func(place string, node ast.Node) {
+		switch n := node.(type) {
+		case *ast.BasicLit:
+			file, _, _ := strings.Cut(place, ":")
+			if text, err := strconv.Unquote(n.Value); err == nil && n.Kind == token.STRING && strings.HasPrefix(place, "deployer/") &&
+				!slices.Contains(writtenByHand, file) && len(commandsIn(root, text)) > 0 {
+				t.Errorf("%s: %q names a command: make it a report.Run", place, text)
+			}
+		case *ast.CallExpr:
+			if called, ok := n.Fun.(*ast.SelectorExpr); ok && called.Sel.Name == "Accept" && len(n.Args) > 0 && literal(n.Args[0]) != "" {
+				accepted++
+				if !hasFlag(root, literal(n.Args[0])) {
+					t.Errorf("%s: no command has --%s", place, literal(n.Args[0]))
+				}
+			}
+		}
+	})
+	if accepted < 10 {
+		t.Errorf("only %d options were found", accepted)
+	}
+}
+
+func hasFlag(cmd *cobra.Command, name string) bool {
+	return cmd.Flags().Lookup(name) != nil || slices.ContainsFunc(cmd.Commands(), func(c *cobra.Command) bool { return hasFlag(c, name) })
+}
+
+// literal is the text of a literal; what is put together of one and something else ends with %s.
+func literal(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.BasicLit:
+		text, _ := strconv.Unquote(e.Value)
+		return text
+	case *ast.BinaryExpr:
+		return literal(e.X) + "%s"
+	}
+	return ""
+}
+
+// remedyText is how a remedy is typed that is made by this call, as far as the source says.
+func remedyText(call *ast.CallExpr) string {
+	called, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok || len(call.Args) == 0 {
+		return ""
+	}
+	if from, ok := called.X.(*ast.Ident); ok && from.Name == "report" && called.Sel.Name == "Run" {
+		text := "solutionctl " + literal(call.Args[0])
+		for _, argument := range call.Args[1:] {
+			text += " " + cmp.Or(literal(argument), "%s")
+		}
+		return text
+	}
+	before, ok := called.X.(*ast.CallExpr)
+	if !ok {
+		return ""
+	}
+	switch text := remedyText(before); {
+	case text != "" && called.Sel.Name == "With":
+		return text + " --" + literal(call.Args[0])
+	default:
+		return text
+	}
+}
+
 // told is a command in a text.
 type told struct {
 	path    string
@@ -61,11 +132,40 @@ func (c told) isLike(other told) bool {
 	return c.path == other.path && !slices.ContainsFunc(c.flags, func(flag string) bool { return !slices.Contains(other.flags, flag) })
 }
 
-// hintTexts are the literals of hints in the sources of this module, and those that begin with a command, of which hints are
-// made.
+// hintTexts are the literals of hints in the sources of this module, those that begin with a command, of which hints are made,
+// and the remedies that hints tell.
 func hintTexts(t *testing.T) map[string][]string {
 	t.Helper()
 	found := map[string][]string{}
+	var hints [][2]token.Pos
+	eachNode(t, func(place string, node ast.Node) {
+		switch n := node.(type) {
+		case *ast.File:
+			hints = nil
+		case *ast.CallExpr:
+			if called, ok := n.Fun.(*ast.SelectorExpr); ok && called.Sel.Name == "WithHint" {
+				hints = append(hints, [2]token.Pos{n.Lparen, n.Rparen})
+			}
+			if text := remedyText(n); text != "" {
+				found[place] = append(found[place], text)
+			}
+		case *ast.BasicLit:
+			text, err := strconv.Unquote(n.Value)
+			hinted := slices.ContainsFunc(hints, func(h [2]token.Pos) bool { return h[0] < n.Pos() && n.Pos() < h[1] })
+			if err == nil && n.Kind == token.STRING && (hinted || strings.HasPrefix(text, "solutionctl ") && !strings.Contains(text, "\n")) {
+				found[place] = append(found[place], text)
+			}
+		}
+	})
+	if len(found) < 100 {
+		t.Errorf("only %d hints were found", len(found))
+	}
+	return found
+}
+
+// eachNode visits the sources of this module, with the place FILE:LINE of each node.
+func eachNode(t *testing.T, visit func(place string, node ast.Node)) {
+	t.Helper()
 	top := filepath.Join("..", "..")
 	err := filepath.WalkDir(top, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
@@ -86,21 +186,10 @@ func hintTexts(t *testing.T) map[string][]string {
 		if err != nil {
 			return err
 		}
-		var hints [][2]token.Pos
+		name := filepath.ToSlash(strings.TrimPrefix(path, top+string(filepath.Separator)))
 		ast.Inspect(file, func(node ast.Node) bool {
-			switch n := node.(type) {
-			case *ast.CallExpr:
-				if called, ok := n.Fun.(*ast.SelectorExpr); ok && called.Sel.Name == "WithHint" {
-					hints = append(hints, [2]token.Pos{n.Lparen, n.Rparen})
-				}
-			case *ast.BasicLit:
-				text, err := strconv.Unquote(n.Value)
-				hinted := slices.ContainsFunc(hints, func(h [2]token.Pos) bool { return h[0] < n.Pos() && n.Pos() < h[1] })
-				if err == nil && n.Kind == token.STRING && (hinted || strings.HasPrefix(text, "solutionctl ") && !strings.Contains(text, "\n")) {
-					place := files.Position(n.Pos())
-					name := filepath.ToSlash(strings.TrimPrefix(place.Filename, top+string(filepath.Separator))) + ":" + strconv.Itoa(place.Line)
-					found[name] = append(found[name], text)
-				}
+			if node != nil {
+				visit(name+":"+strconv.Itoa(files.Position(node.Pos()).Line), node)
 			}
 			return true
 		})
@@ -109,10 +198,6 @@ func hintTexts(t *testing.T) map[string][]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(found) < 100 {
-		t.Errorf("only %d hints were found", len(found))
-	}
-	return found
 }
 
 // scriptedCommands are those that scripts and the guides, which tests run as well, have.

@@ -247,7 +247,7 @@ func (a *Apps) find(ctx context.Context, o Options) (*Kind, *unstructured.Unstru
 			return nil, nil, offered.unread
 		}
 		return nil, nil, report.Errorf(report.NotFound, "environment %s has no instance %s", o.Environment, o.Name).
-			WithHint("see: solutionctl deploy app list %s", o.Environment)
+			WithHint("see: %s", report.Run("deploy app list", o.Environment))
 	}
 	var names []string
 	for _, f := range found {
@@ -283,7 +283,7 @@ func (a *Apps) New(ctx context.Context, o Options) (*Kind, *unstructured.Unstruc
 
 func errExists(o Options, object *unstructured.Unstructured) error {
 	return report.Errorf(report.Conflict, "%s exists already", cluster.NameOf(object)).
-		WithHint("change it with: solutionctl deploy app set %s %s FIELD=VALUE", o.Environment, o.Name)
+		WithHint("change it with: %s", report.Run("deploy app set", o.Environment, o.Name, "FIELD=VALUE"))
 }
 
 // CreateOptions say which instance to make.
@@ -425,7 +425,7 @@ func (a *Apps) Scale(ctx context.Context, o ScaleOptions) (*schema.App, error) {
 	}
 	if !kind.scales {
 		return nil, report.Errorf(report.Refused, "a %s cannot be scaled", kind.Kind).
-			WithHint("see what can be changed: solutionctl deploy app fields %s %s", o.Environment, kind.Kind)
+			WithHint("see what can be changed: %s", report.Run("deploy app fields", o.Environment, kind.Kind))
 	}
 	scale, err := a.Cluster.PermissionsOn(ctx, kind.kind, object.GetNamespace(), "patch")
 	if err != nil {
@@ -484,7 +484,7 @@ func (a *Apps) await(ctx context.Context, o Options, kind *Kind, object *unstruc
 	}
 	if ctx.Err() != nil {
 		return nil, report.Errorf(report.Interrupted, "%s was changed; waiting for it was interrupted", cluster.NameOf(object)).
-			WithHint("see: solutionctl deploy app get %s %s", o.Environment, o.Name)
+			WithHint("see: %s", report.Run("deploy app get", o.Environment, o.Name))
 	}
 	if waiting.Err() == nil {
 		return nil, err
@@ -494,7 +494,7 @@ func (a *Apps) await(ctx context.Context, o Options, kind *Kind, object *unstruc
 		return nil, failed
 	}
 	return nil, report.Errorf(report.Timeout, "%s did not become ready in time:\n  %s", cluster.NameOf(object), report.Some(whole.Reasons)).
-		WithHint("see: solutionctl deploy app get %s %s", o.Environment, o.Name)
+		WithHint("see: %s", report.Run("deploy app get", o.Environment, o.Name))
 }
 
 // follow returns the instance when it is ready, or the last that was seen of it with the reason why it will not be.
@@ -518,10 +518,10 @@ func (a *Apps) follow(ctx context.Context, kind *Kind, object *unstructured.Unst
 	return last, ctx.Err()
 }
 
-// ConfirmDeletion is what to ask before an application is deleted.
+// ConfirmDeletion is what to ask before an application is deleted: its name, as nothing brings its data back.
 func ConfirmDeletion(one *schema.App) report.Confirmation {
 	return report.Confirmation{Question: fmt.Sprintf("delete %s %s in environment %s with %s that came of it",
-		one.Kind, one.Name, one.Environment, report.Count(len(one.Objects), "object"))}
+		one.Kind, one.Name, one.Environment, report.Count(len(one.Objects), "object")), Name: one.Name}
 }
 
 // Delete deletes an instance and waits until it is gone; the garbage collector then removes what it owns. A foreground

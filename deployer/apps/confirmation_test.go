@@ -14,7 +14,7 @@ func TestConfirmDeletion(t *testing.T) {
 		"delete Shop blue in environment test with 2 objects that came of it": 2,
 	} {
 		one := &schema.App{Kind: "Shop", Name: "blue", Environment: "test", Objects: make([]schema.AppObject, objects)}
-		if got := apps.ConfirmDeletion(one); got.Question != want || got.Name != "" {
+		if got := apps.ConfirmDeletion(one); got.Question != want || got.Name != "blue" {
 			t.Errorf("got %+v, want %q", got, want)
 		}
 	}

@@ -255,7 +255,7 @@ func (f *offer) choose(name string) (*Kind, error) {
 		return nil, f.unread
 	case len(f.kinds) == 0:
 		return nil, report.Errorf(report.NotFound, "no Solution in environment %s has instances that you may see", f.environment).
-			WithHint("deploy one: solutionctl deploy add %s SOLUTION; adding again what is there tells of its kinds those who may see only its namespace", f.environment)
+			WithHint("deploy one: %s; adding again what is there tells of its kinds those who may see only its namespace", report.Run("deploy add", f.environment, "SOLUTION"))
 	case len(found) == 0:
 		return nil, report.Errorf(report.NotFound, "environment %s has no kind %s", f.environment, name).
 			WithHint("it has %s", strings.Join(names, ", "))

@@ -122,7 +122,7 @@ func (c *Cluster) translate(ctx context.Context, r request, err error) error {
 	}
 	if webhook := webhookOf(said.Message); webhook != nil {
 		return say(report.Unavailable, nil, "admission webhook %q of the cluster does not work: %s", webhook[0], webhook[1]).
-			WithHint("repair what serves the webhook, or delete its webhook configuration if nobody needs it any more; 'solutionctl deploy doctor' names it")
+			WithHint("repair what serves the webhook, or delete its webhook configuration if nobody needs it any more; '%s' names it", report.Run("deploy doctor"))
 	}
 	return say(report.Unavailable, nil, "the API server cannot do it now: %s", said.Message)
 }
@@ -198,7 +198,7 @@ func forbidden(r request, said metav1.Status, say sayFunc) error {
 	}
 	if apierrors.HasStatusCause(&apierrors.StatusError{ErrStatus: said}, "NamespaceTerminating") {
 		return say(report.InUse, nil, "namespace %s is being deleted", r.namespace).
-			WithHint("wait until it is gone; 'solutionctl deploy doctor' tells what holds it")
+			WithHint("wait until it is gone; '%s' tells what holds it", report.Run("deploy doctor"))
 	}
 	_, reason, found := strings.Cut(said.Message, " is forbidden: ")
 	if !found {
@@ -246,7 +246,7 @@ func conflict(r request, said metav1.Status, say sayFunc) error {
 		return say(report.Conflict, ErrChanged, "it was changed or deleted meanwhile").WithHint("run the command again")
 	}
 	return say(report.Conflict, nil, "somebody else set these fields: %s", some(fields)).
-		WithHint("let the other manager give them up, or take them over with --force-conflicts")
+		WithHint("let the other manager give them up, or take them over with %s", report.Accept("force-conflicts"))
 }
 
 func (c *Cluster) notFound(r request, said metav1.Status, say sayFunc) error {

@@ -156,12 +156,13 @@ func (c *Console) writeJSON(w http.ResponseWriter, status int, document any) {
 // failure is an error as a document.
 type failure struct {
 	report.CodeInfo
-	Message string   `json:"message"`
-	Hints   []string `json:"hints,omitempty"`
+	Message  string          `json:"message"`
+	Hints    []string        `json:"hints,omitempty"`
+	Remedies report.Remedies `json:"remedies,omitempty"` // the commands and options in the hints, as data
 }
 
 func failureOf(err error) failure {
-	return failure{report.CodeOf(err).Info(), err.Error(), report.Hints(err)}
+	return failure{report.CodeOf(err).Info(), err.Error(), report.Hints(err), report.RemediesOf(err)}
 }
 
 // statuses are those of HTTP for codes whose exit status does not say it.

@@ -18,7 +18,7 @@ import (
 // importing says where archives are imported: a console that is reached over the network has no part in that.
 func (c *Console) importing(v *visit) (*answer, error) {
 	v.frame.Section = page.SectionImport
-	elsewhere := &page.Elsewhere{Reason: page.Text("import.elsewhere"), Command: "solutionctl deploy import FILE.iso"}
+	elsewhere := &page.Elsewhere{Reason: page.Text("import.elsewhere"), Command: report.Run("deploy import", "FILE.iso").String()}
 	return &answer{document: struct {
 		Command string `json:"command"`
 	}{elsewhere.Command}, content: &page.Import{Elsewhere: elsewhere}}, nil

@@ -25,7 +25,8 @@ func (g *Guard) JudgeInstances(ctx context.Context, p *render.Payload, namespace
 		return nil, nil, err
 	}
 	definitions := ByName(objects)
-	var rejected, rejecting, lost, lossy []string
+	var rejected, lost []string
+	var accepts acceptable
 	for _, name := range slices.Sorted(maps.Keys(definitions)) {
 		live, err := g.Cluster.Get(ctx, cluster.DefinitionKind, "", name)
 		if err != nil {
@@ -43,7 +44,8 @@ func (g *Guard) JudgeInstances(ctx context.Context, p *render.Payload, namespace
 		case slices.Contains(a.Invalid, name):
 			notices = append(notices, "accepted, though the version does not:\n  "+report.Some(more))
 		default:
-			rejected, rejecting = append(rejected, more...), append(rejecting, name)
+			rejected = append(rejected, more...)
+			accepts.rejects(name, more)
 		}
 		switch {
 		case len(missing) == 0:
@@ -53,16 +55,17 @@ func (g *Guard) JudgeInstances(ctx context.Context, p *render.Payload, namespace
 			}
 			notices = append(notices, "accepted loss of data:\n  "+report.Some(missing))
 		default:
-			lost, lossy = append(lost, missing...), append(lossy, name)
+			lost = append(lost, missing...)
+			accepts.loses(name, missing)
 		}
 	}
 	switch {
 	case len(lost) > 0:
 		return nil, nil, report.Errorf(report.DataLoss, "version %s would lose data:\n  %s", p.Solution.Spec.Version, report.Some(lost)).
-			WithHint("change these fields first, or choose a version that knows them; to export all objects and go on: %s", acceptFlags(lossy, rejecting))
+			WithHint("change these fields first, or choose a version that knows them; to export all objects and go on: %s", accepts.remedy())
 	case len(rejected) > 0:
 		return nil, nil, report.Errorf(report.Refused, "version %s does not accept what is there:\n  %s", p.Solution.Spec.Version, report.Some(rejected)).
-			WithHint("change these values first, or choose a version that accepts them; to go on all the same: %s", acceptFlags(nil, rejecting))
+			WithHint("change these values first, or choose a version that accepts them; to go on all the same: %s", accepts.remedy())
 	}
 	return notices, exported, nil
 }

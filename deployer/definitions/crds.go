@@ -36,9 +36,8 @@ func Parse(object *unstructured.Unstructured) (*crd.Definition, error) {
 type Judgement struct {
 	Notices    []string
 	losses     []string // one line for each object or definition
-	lossy      []string // the definitions that the losses are about
 	invalid    []string // one line for each object that is not valid any more
-	rejecting  []string // the definitions that these are about
+	acceptable acceptable
 	impossible []string // what the API server never does, one line for each definition
 	Migrations []Migration
 	// exported are definitions whose objects lose something that somebody accepted: they are written down before.
@@ -78,7 +77,7 @@ func (j *Judgement) refusal() error {
 	}
 	return report.Errorf(code, "%s", strings.Join(texts, "\n")).
 		WithHint("change or delete these objects first, or choose a version that takes them as they are; to go on all the same: %s",
-			acceptFlags(j.lossy, j.rejecting))
+			j.acceptable.remedy())
 }
 
 func (g *Guard) judgeAll(ctx context.Context, definitions map[string]*unstructured.Unstructured, a Accepted) (*Judgement, error) {
@@ -114,16 +113,19 @@ func (a Accepted) Check(definitions map[string]*unstructured.Unstructured) error
 	return nil
 }
 
-// acceptFlags are the flags that accept the loss of data of some definitions, and the objects that others reject.
-func acceptFlags(lossy, rejecting []string) string {
-	var flags []string
-	if len(lossy) > 0 {
-		flags = append(flags, "--accept-data-loss "+strings.Join(lossy, ","))
-	}
-	if len(rejecting) > 0 {
-		flags = append(flags, "--accept-invalid "+strings.Join(rejecting, ","))
-	}
-	return strings.Join(flags, " ")
+// acceptable is what somebody may accept of definitions: that data is lost, and that objects are not valid any more.
+type acceptable struct{ loss, invalid report.Remedy }
+
+func (a *acceptable) loses(definition string, lines []string) {
+	a.loss = a.loss.With("accept-data-loss", definition).About(lines...)
+}
+
+func (a *acceptable) rejects(definition string, lines []string) {
+	a.invalid = a.invalid.With("accept-invalid", definition).About(lines...)
+}
+
+func (a *acceptable) remedy() report.Remedy {
+	return report.Remedy{Options: slices.Concat(a.loss.Options, a.invalid.Options)}
 }
 
 func (g *Guard) judgeOne(ctx context.Context, j *Judgement, live, desired *unstructured.Unstructured, a Accepted) error {
@@ -176,7 +178,8 @@ func (g *Guard) judgeOne(ctx context.Context, j *Judgement, live, desired *unstr
 			j.Notices = append(j.Notices, "accepted, though not valid any more: "+line)
 		}
 	default:
-		j.invalid, j.rejecting = append(j.invalid, invalid...), append(j.rejecting, live.GetName())
+		j.invalid = append(j.invalid, invalid...)
+		j.acceptable.rejects(live.GetName(), invalid)
 	}
 	switch losses := judge.losses(); {
 	case len(losses) == 0:
@@ -186,7 +189,8 @@ func (g *Guard) judgeOne(ctx context.Context, j *Judgement, live, desired *unstr
 			j.Notices = append(j.Notices, "accepted loss of data: "+loss)
 		}
 	default:
-		j.losses, j.lossy = append(j.losses, losses...), append(j.lossy, live.GetName())
+		j.losses = append(j.losses, losses...)
+		j.acceptable.loses(live.GetName(), losses)
 	}
 	return nil
 }

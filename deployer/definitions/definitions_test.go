@@ -265,15 +265,24 @@ func TestVerdicts(t *testing.T) {
 
 // TestRefusals have the code that tells data loss from the rest, and the flags that accept them.
 func TestRefusals(t *testing.T) {
+	accept := func(lossy, rejecting []string) (a acceptable) {
+		for _, name := range rejecting {
+			a.rejects(name, []string{"i"})
+		}
+		for _, name := range lossy {
+			a.loses(name, []string{"l"})
+		}
+		return a
+	}
 	for name, test := range map[string]struct {
 		judgement Judgement
 		code      report.Code
 		words     []string
 	}{
 		"nothing":        {Judgement{Notices: []string{"x"}}, "", nil},
-		"data":           {Judgement{losses: []string{"clock one: spec.colour"}, lossy: []string{"clocks.demo.example"}}, report.DataLoss, []string{"spec.colour", "--accept-data-loss clocks.demo.example"}},
-		"not valid":      {Judgement{invalid: []string{"clock one: spec.hands"}, rejecting: []string{"a.b", "c.d"}}, report.Refused, []string{"spec.hands", "--accept-invalid a.b,c.d"}},
-		"both":           {Judgement{losses: []string{"l"}, lossy: []string{"a.b"}, invalid: []string{"i"}, rejecting: []string{"c.d"}}, report.DataLoss, []string{"--accept-data-loss a.b --accept-invalid c.d"}},
+		"data":           {Judgement{losses: []string{"clock one: spec.colour"}, acceptable: accept([]string{"clocks.demo.example"}, nil)}, report.DataLoss, []string{"spec.colour", "--accept-data-loss clocks.demo.example"}},
+		"not valid":      {Judgement{invalid: []string{"clock one: spec.hands"}, acceptable: accept(nil, []string{"a.b", "c.d"})}, report.Refused, []string{"spec.hands", "--accept-invalid a.b,c.d"}},
+		"both":           {Judgement{losses: []string{"l"}, invalid: []string{"i"}, acceptable: accept([]string{"a.b"}, []string{"c.d"})}, report.DataLoss, []string{"--accept-data-loss a.b --accept-invalid c.d"}},
 		"never replaced": {Judgement{impossible: []string{"its scope"}, losses: []string{"l"}}, report.Refused, []string{"its scope", "ask the vendor"}},
 	} {
 		err := test.judgement.refusal()

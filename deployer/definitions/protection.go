@@ -54,8 +54,8 @@ func Protect(key engine.Key, objects []*unstructured.Unstructured) []*unstructur
 			"validations": []any{map[string]any{
 				"expression": fmt.Sprintf("has(oldObject.metadata.annotations) && "+
 					"%[1]q in oldObject.metadata.annotations && oldObject.metadata.annotations[%[1]q] == 'true'", engine.AnnotationAllowDeletion),
-				"message": fmt.Sprintf("deleting it would delete every object of its kind; 'solutionctl deploy deactivate %s' exports them before, "+
-					"and the annotation %s=true lets it be deleted all the same", key.Name, engine.AnnotationAllowDeletion),
+				"message": fmt.Sprintf("deleting it would delete every object of its kind; '%s' exports them before, "+
+					"and the annotation %s=true lets it be deleted all the same", report.Run("deploy deactivate", key.Name), engine.AnnotationAllowDeletion),
 			}},
 		},
 	}

@@ -208,7 +208,8 @@ func (g *Guard) KeepServed(ctx context.Context, catalog *records.Catalog, p *ren
 	if err != nil {
 		return nil, err
 	}
-	var notices, refusals, ways []string
+	var notices, refusals []string
+	var ways report.Remedies
 	var lost []records.Deployment // nothing that is imported helps them
 	for _, f := range fits {
 		if len(f.kept) > 0 {
@@ -222,7 +223,7 @@ func (g *Guard) KeepServed(ctx context.Context, catalog *records.Catalog, p *ren
 		if err != nil {
 			return nil, err
 		}
-		if way == "" {
+		if way.IsZero() {
 			lost = append(lost, f.Deployment)
 		} else {
 			ways = append(ways, way)
@@ -237,14 +238,14 @@ func (g *Guard) KeepServed(ctx context.Context, catalog *records.Catalog, p *ren
 			return nil, err
 		}
 		if between != "" {
-			ways, lost = []string{fmt.Sprintf("solutionctl deploy activate %s %s", name, between)}, nil
+			ways, lost = report.Remedies{report.Run("deploy activate", name, between)}, nil
 		}
 	}
 	for _, there := range lost {
-		ways = append(ways, fmt.Sprintf("solutionctl deploy remove %s %s", there.Environment, name))
+		ways = append(ways, report.Run("deploy remove", there.Environment, name))
 	}
 	refusal := report.Errorf(report.InUse, "version %s of Solution %s cannot be active beside what is deployed:\n  %s", version, name, strings.Join(refusals, "\n  ")).
-		WithHint("first: %s\nwhat goes together: solutionctl deploy compatibility %s", strings.Join(slices.Compact(ways), " && "), name)
+		WithHint("first: %s\nwhat goes together: %s", ways, report.Run("deploy compatibility", name))
 	return nil, g.incompatible(ctx, catalog, p, operators, refusal)
 }
 
@@ -286,12 +287,13 @@ func (g *Guard) between(ctx context.Context, catalog *records.Catalog, target *r
 	return "", nil
 }
 
-// wayOut is the next command for an operator that stands against definitions: to change it to a version that works with
-// what is served now and with them, best the active one; "" when there is none.
-func (g *Guard) wayOut(ctx context.Context, catalog *records.Catalog, solution string, there records.Deployment, then map[string]*unstructured.Unstructured) (string, error) {
+// wayOut is what to do next about an operator that stands against definitions: to change it to a version that works with
+// what is served now and with them, best the active one; nothing when there is none.
+func (g *Guard) wayOut(ctx context.Context, catalog *records.Catalog, solution string, there records.Deployment, then map[string]*unstructured.Unstructured) (report.Remedy, error) {
+	none := report.Remedy{}
 	active, err := g.Records.Active(ctx, solution)
 	if err != nil {
-		return "", err
+		return none, err
 	}
 	steps := catalog.Of(solution)
 	slices.Reverse(steps)
@@ -301,22 +303,22 @@ func (g *Guard) wayOut(ctx context.Context, catalog *records.Catalog, solution s
 	for _, step := range steps {
 		p, err := g.Records.Payload(ctx, step)
 		if err != nil {
-			return "", err
+			return none, err
 		}
 		required, err := render.RequiredCRDs(p)
 		if err != nil {
-			return "", err
+			return none, err
 		}
 		var failure error
 		served := len(render.MissingCRDs(required, g.Lookup(ctx, &failure))) == 0 && len(lacking(required, then)) == 0
 		if failure != nil {
-			return "", failure
+			return none, failure
 		}
 		if served {
-			return fmt.Sprintf("solutionctl deploy %s %s %s %s", records.DirectionTo(there.Version, step), there.Environment, solution, step.Version), nil
+			return records.ChangeTo(there.Environment, there.Version, step), nil
 		}
 	}
-	return "", nil
+	return none, nil
 }
 
 // Unneeded tells which versions the active one does not serve by itself and no operator works with any more, once
@@ -362,8 +364,8 @@ func (g *Guard) Unneeded(ctx context.Context, catalog *records.Catalog, next *re
 			})
 		})
 		if len(left.Versions) > 0 {
-			notices = append(notices, fmt.Sprintf("nothing works with %s any more: 'solutionctl deploy activate %s %s' lets it go",
-				Requirements([]schema.CRDRequirement{left}), imported.Name, active))
+			notices = append(notices, fmt.Sprintf("nothing works with %s any more: '%s' lets it go",
+				Requirements([]schema.CRDRequirement{left}), report.Run("deploy activate", imported.Name, active)))
 		}
 	}
 	return notices, nil

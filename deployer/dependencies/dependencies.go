@@ -87,19 +87,19 @@ func (r *refusal) breaks(h Holdings) bool {
 }
 
 // together is the command that changes two Solutions of an environment in one run, the first as it is wanted and the other to
-// one of these versions, or "" when that does not help either.
-func (r *refusal) together(environment, first, other string, versions []schema.Import) string {
+// one of these versions, or nothing when that does not help either.
+func (r *refusal) together(environment, first, other string, versions []schema.Import) report.Remedy {
 	from, version := r.held.in(environment, first), r.wanted.in(environment, first)
 	target, known := r.catalog.Get(first + "-" + version)
 	if from == "" || !known || r.held.in(environment, other) == "" {
-		return ""
+		return report.Remedy{}
 	}
 	for _, i := range slices.Backward(versions) {
 		if !r.breaks(r.wanted.with(environment, other, i.Version)) {
-			return fmt.Sprintf("solutionctl deploy %s %s %s %s --with %s=%s", records.DirectionTo(from, target), environment, first, version, other, i.Version)
+			return records.ChangeTo(environment, from, target).With("with", other+"="+i.Version)
 		}
 	}
-	return ""
+	return report.Remedy{}
 }
 
 // in is a version of a Solution that is in an environment.
@@ -239,14 +239,14 @@ func dependencyText(d schema.Dependency) string {
 func (r *refusal) missing(u *unmet) error {
 	fit := fitting(r.catalog, u.Dependency)
 	if u.Scope != schema.ScopeCluster && len(u.have) > 0 && len(fit) > 0 && r.breaks(r.held.with(u.environment, u.Solution, fit[len(fit)-1].Version)) {
-		if command := r.together(u.environment, u.solution, u.Solution, fit); command != "" {
-			return report.Errorf(report.Refused, "%s: there is %s, and neither can change before the other", u, strings.Join(u.have, ", ")).WithHint("%s", command)
+		if both := r.together(u.environment, u.solution, u.Solution, fit); !both.IsZero() {
+			return report.Errorf(report.Refused, "%s: there is %s, and neither can change before the other", u, strings.Join(u.have, ", ")).WithHint("%s", both)
 		}
 	}
 	if way := loop(r.catalog, u); len(way) > 0 {
 		e := report.Errorf(report.Refused, "%s, and they need each other: %s", u, strings.Join(way, " → "))
 		if u.Scope == schema.ScopeCluster {
-			return e.WithHint("activate them together: name them in a SolutionsConfiguration, and solutionctl deploy apply -f FILE")
+			return e.WithHint("activate them together: name them in a SolutionsConfiguration, and %s", report.Run("deploy apply", "-f", "FILE"))
 		}
 		return e.WithHint("none of them can be the first: this is a mistake of their makers")
 	}
@@ -261,11 +261,11 @@ func (r *refusal) missing(u *unmet) error {
 	best := fit[len(fit)-1]
 	switch {
 	case u.Scope == schema.ScopeCluster:
-		return e.WithHint("solutionctl deploy activate %s %s", best.Name, best.Version)
+		return e.WithHint("%s", report.Run("deploy activate", best.Name, best.Version))
 	case len(u.have) > 0:
-		return e.WithHint("solutionctl deploy %s %s %s %s", records.DirectionTo(u.have[0], best), u.environment, best.Name, best.Version)
+		return e.WithHint("%s", records.ChangeTo(u.environment, u.have[0], best))
 	default:
-		return e.WithHint("solutionctl deploy add %s %s %s", u.environment, best.Name, best.Version)
+		return e.WithHint("%s", report.Run("deploy add", u.environment, best.Name, best.Version))
 	}
 }
 
@@ -278,12 +278,13 @@ func (r *refusal) needed(list []*unmet) error {
 	first := list[0]
 	e := report.Errorf(report.InUse, "others need it as it is:\n  %s", report.Some(lines))
 	if first.environment == "" {
-		return e.WithHint("first: solutionctl deploy deactivate %s\nor change both together: name the versions in a SolutionsConfiguration, and solutionctl deploy apply -f FILE", first.solution)
+		return e.WithHint("first: %s\nor change both together: name the versions in a SolutionsConfiguration, and %s",
+			report.Run("deploy deactivate", first.solution), report.Run("deploy apply", "-f", "FILE"))
 	}
-	if command := r.together(first.environment, first.Solution, first.solution, r.catalog.Of(first.solution)); command != "" {
-		return e.WithHint("change both together: %s", command)
+	if both := r.together(first.environment, first.Solution, first.solution, r.catalog.Of(first.solution)); !both.IsZero() {
+		return e.WithHint("change both together: %s", both)
 	}
-	return e.WithHint("first: solutionctl deploy remove %s %s", first.environment, first.solution)
+	return e.WithHint("first: %s", report.Run("deploy remove", first.environment, first.solution))
 }
 
 // fitting are the imported versions that meet a dependency, the lowest first.

@@ -170,11 +170,12 @@ func (j *judge) replace(ctx context.Context, s *step, anew *unstructured.Unstruc
 		}
 	}
 	if !asked {
-		hint := fmt.Sprintf("to replace it, add --replace %s/%s", s.Object.Kind, s.Object.Name)
+		hint := "to replace it, add %s"
 		if kind == jobKind {
 			hint = "wait until it has ended, or: " + hint
 		}
-		return report.Errorf(report.Refused, "%w; it cannot be changed in place, and replacing it %s", refusal, r.costs).WithHint("%s", hint)
+		return report.Errorf(report.Refused, "%w; it cannot be changed in place, and replacing it %s", refusal, r.costs).
+			WithHint(hint, report.Accept("replace", s.Object.Kind+"/"+s.Object.Name).About("replacing it "+r.costs))
 	}
 	s.Action, s.replacing = schema.ActionReplace, true
 	s.Note += "; replacing it " + r.costs

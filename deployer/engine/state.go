@@ -197,7 +197,7 @@ func (e *Engine) Objects(ctx context.Context, key Key, r *schema.DeploymentRevis
 	data, err := e.LoadContent(ctx, key.ID(), r.Content)
 	if code := report.CodeOf(err); code == report.NotFound || code == report.Corrupt {
 		return nil, report.Errorf(report.Corrupt, "objects of %s, revision %d: %w", key, r.Number, err).
-			WithHint("rebuild the record from what is in the cluster: solutionctl deploy repair --records")
+			WithHint("rebuild the record from what is in the cluster: %s", report.Run("deploy repair").With("records"))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("objects of %s, revision %d: %w", key, r.Number, err)
@@ -240,7 +240,7 @@ func readState(secret *unstructured.Unstructured, keys ...Key) *State {
 		err = report.Errorf(report.Corrupt, "%s is the record of %s, and has the name of another one", where, s.Key)
 	}
 	if report.CodeOf(err) == report.Corrupt {
-		err = report.Errorf(report.Corrupt, "%w", err).WithHint("rebuild the record from what is in the cluster: solutionctl deploy repair --records")
+		err = report.Errorf(report.Corrupt, "%w", err).WithHint("rebuild the record from what is in the cluster: %s", report.Run("deploy repair").With("records"))
 	}
 	s := &State{Damage: err, secret: secret, Key: Key{Name: nameOfID(strings.TrimPrefix(secret.GetName(), statePrefix))}}
 	if len(keys) > 0 {

@@ -122,7 +122,7 @@ func unreadable(r *chunk.Reader, path string) error {
 		return err
 	}
 	return report.Errorf(report.Corrupt, "%w", err).
-		WithHint("the archive was changed while it was read, or the copy is damaged: copy it again; 'solutionctl verify %s' lists what differs", path)
+		WithHint("the archive was changed while it was read, or the copy is damaged: copy it again; '%s' lists what differs", report.Run("verify", path))
 }
 
 // verify finds out who vouches for the archive. Its content is compared later, when it is read into the store.
@@ -251,7 +251,7 @@ func (d *admission) lint(ctx context.Context, c *admitted, r *chunk.Reader) erro
 	if more := len(found) - 1; more > 0 {
 		err = fmt.Errorf("%w, and %d more", err, more)
 	}
-	return report.Errorf(report.Findings, "%w", err).WithHint("'solutionctl lint %s' shows everything; the vendor has to correct it", c.source.Path)
+	return report.Errorf(report.Findings, "%w", err).WithHint("'%s' shows everything; the vendor has to correct it", report.Run("lint", c.source.Path))
 }
 
 // read takes out of the archive what the cluster has to know, and what nginx has to.

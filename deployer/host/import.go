@@ -318,7 +318,7 @@ func (i *importing) publishOne(ctx context.Context, c *admitted, e store.Entry, 
 	case err == nil:
 		done.Mountpoint = store.MountPoint(e.ID())
 	case i.o.Mount == MountAuto && i.mode == schema.RegistryOwn && ctx.Err() == nil:
-		i.report.Notices = append(i.report.Notices, fmt.Sprintf("not mounted, which 'solutionctl deploy serve' does not need: %v", err))
+		i.report.Notices = append(i.report.Notices, fmt.Sprintf("not mounted, which '%s' does not need: %v", report.Run("deploy serve"), err))
 		return false, nil
 	case i.mode == schema.RegistryMetalK8s:
 		return false, report.Errorf(report.CodeOf(err), "%w", errors.New(err.Error())).

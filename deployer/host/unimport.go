@@ -121,7 +121,7 @@ func (h *Host) checkInactive(e store.Entry) error {
 		return nil
 	}
 	return report.Errorf(report.InUse, "%s is active, says %s", e.ID(), h.Configuration.Path).
-		WithHint("deactivate it first: solutionctl deploy deactivate %s", e.Name)
+		WithHint("deactivate it first: %s", report.Run("deploy deactivate", e.Name))
 }
 
 // withdraw takes away everything on this host that names an archive.

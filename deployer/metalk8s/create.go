@@ -163,10 +163,10 @@ func adopt(live *unstructured.Unstructured, o CreateOptions, description string)
 		result = Adopted
 	case labelled && environment != "":
 		return "", report.Errorf(report.Conflict, "namespace %s is part of environment %s", o.Namespace, environment).
-			WithHint("name another namespace with --namespace, or move it here with --adopt")
+			WithHint("name another namespace with --namespace, or move it here with %s", report.Accept("adopt"))
 	default:
 		return "", report.Errorf(report.Conflict, "namespace %s exists and is not part of an environment", o.Namespace).
-			WithHint("name another namespace with --namespace, or take it with --adopt: deleting the environment then deletes it")
+			WithHint("name another namespace with --namespace, or take it with %s: deleting the environment then deletes it", report.Accept("adopt"))
 	}
 	switch changed := describe(description)(live); {
 	case result == Adopted:

@@ -103,7 +103,7 @@ func noEnvironment(name string, all []Environment) error {
 	}
 	missing := report.Errorf(report.NotFound, "there is no environment %q", name)
 	if len(names) == 0 {
-		return missing.WithHint("create it: solutionctl deploy env create %s", name)
+		return missing.WithHint("create it: %s", report.Run("deploy env create", name))
 	}
 	return missing.WithHint("the environments are %s", strings.Join(names, ", "))
 }

@@ -112,7 +112,7 @@ func setActive(solution, version string) func(data map[string]string) error {
 	return editSolution(solution, func(list []schema.ImportedSolution) ([]schema.ImportedSolution, error) {
 		if version != "" && indexOf(list, version) < 0 {
 			return nil, report.Errorf(report.NotImported, "%s does not have version %s of Solution %s", solutionsWhere, version, solution).
-				WithHint("import its archive: solutionctl deploy import FILE")
+				WithHint("import its archive: %s", report.Run("deploy import", "FILE"))
 		}
 		for i := range list {
 			list[i].Active = list[i].Version == version

@@ -80,9 +80,9 @@ func (c *Catalog) Find(solution, version string) (found schema.Import, notice st
 	if len(list) == 0 {
 		e := report.Errorf(report.NotImported, "Solution %s was not imported", solution)
 		if names := c.Names(); len(names) > 0 {
-			return found, "", e.WithHint("imported are %s; 'solutionctl deploy import FILE' imports an archive", strings.Join(names, ", "))
+			return found, "", e.WithHint("imported are %s; '%s' imports an archive", strings.Join(names, ", "), report.Run("deploy import", "FILE"))
 		}
-		return found, "", e.WithHint("import its archive on the host that serves images: solutionctl deploy import FILE")
+		return found, "", e.WithHint("import its archive on the host that serves images: %s", report.Run("deploy import", "FILE"))
 	}
 	var versions []schema.Version
 	var texts []string
@@ -99,7 +99,7 @@ func (c *Catalog) Find(solution, version string) (found schema.Import, notice st
 		return i, "", nil
 	}
 	return found, "", report.Errorf(report.NotImported, "version %s of Solution %s was not imported", version, solution).
-		WithHint("imported are %s; 'solutionctl deploy import FILE' imports an archive", strings.Join(texts, ", "))
+		WithHint("imported are %s; '%s' imports an archive", strings.Join(texts, ", "), report.Run("deploy import", "FILE"))
 }
 
 // Names returns the Solutions of which something was imported, sorted.
@@ -155,7 +155,7 @@ func (r *Records) readImports(ctx context.Context) (*schema.Imports, *unstructur
 	imports, err := parseImports(secret)
 	if report.CodeOf(err) == report.Corrupt {
 		err = report.Errorf(report.Corrupt, "%w", err).
-			WithHint("import every archive again, on the host that has the files: solutionctl deploy import FILE...")
+			WithHint("import every archive again, on the host that has the files: %s", report.Run("deploy import", "FILE..."))
 	}
 	return imports, secret, err
 }
@@ -348,8 +348,8 @@ func (r *Records) outdated(ctx context.Context, previous schema.Import) (notices
 		return nil, err
 	}
 	if active == previous.Version {
-		notices = append(notices, fmt.Sprintf("what %s has in the whole cluster is that of the archive imported before; bring the new one: solutionctl deploy activate %s %s",
-			previous.ID(), previous.Name, previous.Version))
+		notices = append(notices, fmt.Sprintf("what %s has in the whole cluster is that of the archive imported before; bring the new one: %s",
+			previous.ID(), report.Run("deploy activate", previous.Name, previous.Version)))
 	}
 	deployed, err := r.Deployments(ctx, previous.Name)
 	if err != nil {
@@ -361,7 +361,7 @@ func (r *Records) outdated(ctx context.Context, previous schema.Import) (notices
 		}
 		notice := fmt.Sprintf("%s runs %s as imported before, whose images new nodes may not be able to pull any more", there, previous.ID())
 		if there.Environment != "" {
-			notice += fmt.Sprintf("; bring the new one: solutionctl deploy add %s %s %s", there.Environment, previous.Name, previous.Version)
+			notice += "; bring the new one: " + report.Run("deploy add", there.Environment, previous.Name, previous.Version).String()
 		}
 		notices = append(notices, notice)
 	}
@@ -448,7 +448,7 @@ func (r *Records) CheckUnused(ctx context.Context, solution, version string) err
 	}
 	if len(users) > 0 {
 		return report.Errorf(report.InUse, "version %s of Solution %s is in use: %s", version, solution, strings.Join(users, ", ")).
-			WithHint("remove it from the environments ('solutionctl deploy remove ENVIRONMENT %s') and deactivate it first", solution)
+			WithHint("remove it from the environments ('%s') and deactivate it first", report.Run("deploy remove", "ENVIRONMENT", solution))
 	}
 	running, err := r.pullers(ctx, solution+"-"+version)
 	if err != nil || len(running) == 0 {
@@ -463,7 +463,7 @@ func (r *Records) Payload(ctx context.Context, i schema.Import) (*render.Payload
 	data, err := r.payloads.load(i.Payload, func() ([]byte, error) { return r.Engine.LoadContent(ctx, ImportsName, i.Payload) })
 	if code := report.CodeOf(err); code == report.NotFound || code == report.Corrupt {
 		return nil, report.Errorf(report.Corrupt, "payload of %s: %w", i.ID(), err).
-			WithHint("import it again, on the host that has the file: solutionctl deploy import %s", i.Archive.Path)
+			WithHint("import it again, on the host that has the file: %s", report.Run("deploy import", i.Archive.Path))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("payload of %s: %w", i.ID(), err)
@@ -506,4 +506,9 @@ func DirectionTo(from string, to schema.Import) Direction {
 		return Down
 	}
 	return Up
+}
+
+// ChangeTo is the remedy that an environment gets another version of a Solution than it has.
+func ChangeTo(environment, from string, to schema.Import) report.Remedy {
+	return report.Run("deploy "+string(DirectionTo(from, to)), environment, to.Name, to.Version)
 }

@@ -272,7 +272,7 @@ func (r *Records) Namespaces(ctx context.Context, name, namespace string) ([]met
 		}
 	}
 	return nil, report.Errorf(report.NotFound, "environment %s has no namespace %s", name, namespace).
-		WithHint("it has %s; 'solutionctl deploy env create %s --namespace %s' extends it", strings.Join(names, ", "), name, namespace)
+		WithHint("it has %s; '%s' extends it", strings.Join(names, ", "), report.Run("deploy env create", name).With("namespace", namespace))
 }
 
 // UnreadText says that a record, or what belongs to it, cannot be read, and what helps.
@@ -327,7 +327,7 @@ func (r *Records) VersionDrift(ctx context.Context, states []*engine.State, name
 
 // NotDeployed is the error for a Solution that is on no record.
 func NotDeployed(solution string) error {
-	return report.Errorf(report.NotFound, "Solution %s was not deployed here", solution).WithHint("'solutionctl deploy status' lists what was")
+	return report.Errorf(report.NotFound, "Solution %s was not deployed here", solution).WithHint("'%s' lists what was", report.Run("deploy status"))
 }
 
 // RepairVerb is how the history names a repair.

@@ -146,5 +146,5 @@ func CheckAuthority(ctx context.Context, registry schema.ClusterRegistry) error 
 	return nil
 }
 
-// TellRegistry is the command that tells a cluster where its images are.
-const TellRegistry = "solutionctl deploy registry add https://HOST:5000"
+// TellRegistry is what tells a cluster where its images are.
+func TellRegistry() report.Remedy { return report.Run("deploy registry add", "https://HOST:5000") }

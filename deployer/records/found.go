@@ -246,11 +246,12 @@ var (
 
 // Refuse is the error of a removal that would leave something running.
 func (s *Strays) Refuse(environment string) error {
-	hint := fmt.Sprintf("to remove all of it: solutionctl deploy remove %s %s --adopt", environment, s.Name)
-	if len(s.Ours) > 0 {
-		hint += fmt.Sprintf("\nto put on record again what this tool made: solutionctl deploy repair %s %s --records", environment, s.Name)
+	refusal := report.Errorf(report.Conflict, "namespace %s has objects of Solution %s that are on no record: %s", s.Namespace, s.Name, s.Text())
+	remove := report.Run("deploy remove", environment, s.Name).With("adopt")
+	if len(s.Ours) == 0 {
+		return refusal.WithHint("to remove all of it: %s", remove)
 	}
-	return report.Errorf(report.Conflict, "namespace %s has objects of Solution %s that are on no record: %s", s.Namespace, s.Name, s.Text()).WithHint("%s", hint)
+	return refusal.WithHint("to remove all of it: %s\nto put on record again what this tool made: %s", remove, report.Run("deploy repair", environment, s.Name).With("records"))
 }
 
 // Deployed are the objects as a release takes them over.

@@ -65,14 +65,15 @@ func (t *trust) add(endpoint string, given []*x509.Certificate, replace bool) er
 	stranger := slices.IndexFunc(given, func(g *x509.Certificate) bool {
 		return !slices.ContainsFunc(before, func(c *x509.Certificate) bool { return sameAuthority(c, g) })
 	})
-	hint := fmt.Sprintf("if that host is the right one: solutionctl deploy registry add %s --replace, with --ca FILE unless it runs there", endpoint)
+	const hint = "if that host is the right one: %s, with --ca FILE unless it runs there"
+	again := report.Run("deploy registry add", endpoint).With("replace")
 	switch {
 	case replace:
 	case known != endpoint:
-		return report.Errorf(report.Refused, "endpoint %s is recorded as %s", endpoint, known).WithHint("%s", hint)
+		return report.Errorf(report.Refused, "endpoint %s is recorded as %s", endpoint, known).WithHint(hint, again)
 	case stranger >= 0 && len(before) > 0:
 		return report.Errorf(report.Refused, "endpoint %s is recorded with another authority: %s, not %s",
-			endpoint, fingerprint(before[0]), fingerprint(given[stranger])).WithHint("%s", hint)
+			endpoint, fingerprint(before[0]), fingerprint(given[stranger])).WithHint(hint, again)
 	case len(before) > 0:
 		return nil // which it had before
 	}

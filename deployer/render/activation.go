@@ -87,7 +87,8 @@ func (r *renderer) allow(o object) error {
 		if r.s.ClusterWide {
 			return nil
 		}
-		return o.refuse(report.Refused, nil, "%s", what).WithHint("read it, and approve of it: solutionctl deploy activate %s %s --cluster-wide", r.name, r.p.Solution.Spec.Version)
+		return o.refuse(report.Refused, nil, "%s", what).WithHint("read it, and approve of it: %s",
+			report.Run("deploy activate", r.name, r.p.Solution.Spec.Version).With("cluster-wide"))
 	}
 	switch {
 	case o.is(rbacGroup, "ClusterRole", "ClusterRoleBinding"):
@@ -196,7 +197,7 @@ func (r *renderer) dashboards() error {
 		}
 		data := r.p.files[file]
 		if !json.Valid(data) {
-			return report.Errorf(report.Invalid, "%s is not JSON", file).WithHint("check the archive with: solutionctl lint")
+			return report.Errorf(report.Invalid, "%s is not JSON", file).WithHint("check the archive with: %s", report.Run("lint"))
 		}
 		if len(data) > maxDashboard {
 			return report.Errorf(report.Invalid, "%s has %d bytes, more than a ConfigMap holds", file, len(data)).WithHint("take the dashboard apart")

@@ -119,7 +119,7 @@ func (r *renderer) roles() error {
 			kind = "ClusterRoleBinding"
 			if !r.s.ClusterWide {
 				return o.refuse(report.Refused, nil, "the operator asks for these rights on the whole cluster").
-					WithHint("read the rules and approve them with --cluster-wide")
+					WithHint("read the rules and approve them with %s", report.Accept("cluster-wide"))
 			}
 		}
 		r.label(o.Unstructured)

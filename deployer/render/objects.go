@@ -109,7 +109,7 @@ func newObject(document *schema.Document, value any, prefix ...string) (object, 
 	if !ok || o.GetAPIVersion() == "" || o.GetKind() == "" || o.GetName() == "" {
 		line, _ := document.Lookup(prefix...)
 		return object{}, report.Errorf(report.Invalid, "%s:%d: a document is not a Kubernetes object: it needs apiVersion, kind and metadata.name", document.File(), line).
-			WithHint("check the archive with: solutionctl lint")
+			WithHint("check the archive with: %s", report.Run("lint"))
 	}
 	return o, nil
 }

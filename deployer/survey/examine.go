@@ -310,7 +310,7 @@ func foreignReasons(operator *unstructured.Unstructured) []string {
 	if slices.Contains([]string{operator.GetLabels()["heritage"], operator.GetLabels()["app.kubernetes.io/managed-by"]}, "salt") {
 		maker = "MetalK8s"
 	}
-	reasons := []string{"it was deployed by " + maker + ": add it with --adopt to look after it from here"}
+	reasons := []string{"it was deployed by " + maker + ": add it with " + report.Accept("adopt").String() + " to look after it from here"}
 	if status := health.Of(operator); !status.Ready {
 		reasons = append(reasons, strings.TrimSpace("its operator "+status.Message))
 	}

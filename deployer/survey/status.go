@@ -45,7 +45,7 @@ func (v *Survey) Status(ctx context.Context, o StatusOptions) (*schema.Status, e
 func (v *Survey) Environments(ctx context.Context) ([]metalk8s.Environment, error) {
 	environments, err := v.Records.Documents.Environments(ctx)
 	if report.CodeOf(err) == report.Forbidden {
-		return nil, report.Errorf(report.Forbidden, "%w", err).WithHint("if one of the environments is yours: solutionctl deploy env show ENVIRONMENT")
+		return nil, report.Errorf(report.Forbidden, "%w", err).WithHint("if one of the environments is yours: %s", report.Run("deploy env show", "ENVIRONMENT"))
 	}
 	return environments, err
 }
@@ -273,8 +273,8 @@ func (s *picture) deployment(key engine.Key, wanted, environment string) schema.
 	}
 	if p := state.Pending; p != nil {
 		status.Pending = &schema.PendingOperation{Operation: p.Operation, Version: p.Version, User: p.User, Started: p.Started}
-		worsen(schema.HealthPending, fmt.Sprintf("%s of version %s, begun by %s, has not ended: if nobody is at work, 'solutionctl deploy resume' finishes it",
-			p.Operation, cmp.Or(p.Version, status.Version), p.User))
+		worsen(schema.HealthPending, fmt.Sprintf("%s of version %s, begun by %s, has not ended: if nobody is at work, '%s' finishes it",
+			p.Operation, cmp.Or(p.Version, status.Version), p.User, report.Run("deploy resume")))
 	}
 	_, deployed := records.DeployedVersion(state)
 	_, imported := s.catalog.Get(key.Name + "-" + wanted)
@@ -320,12 +320,12 @@ func offRecord(s *records.Strays, deployed bool) string {
 	return "it is here, but its record is lost: " + s.Text()
 }
 
-// Rebuilding is the command that rebuilds a record.
-func Rebuilding(environment string, key engine.Key) string {
+// Rebuilding is the remedy that rebuilds a record.
+func Rebuilding(environment string, key engine.Key) report.Remedy {
 	if environment == "" {
-		return "solutionctl deploy repair --records"
+		return report.Run("deploy repair").With("records")
 	}
-	return fmt.Sprintf("solutionctl deploy repair %s %s --records", environment, key.Name)
+	return report.Run("deploy repair", environment, key.Name).With("records")
 }
 
 // severity orders health from good to bad.
@@ -412,8 +412,8 @@ func (s *picture) problems() []string {
 	for _, name := range slices.Sorted(maps.Keys(s.solutions.Versions)) {
 		for _, entry := range s.solutions.Versions[name] {
 			if _, ok := s.catalog.Get(name + "-" + entry.Version); !ok && s.catalog.Damage == nil {
-				problems = append(problems, fmt.Sprintf("%s-%s was imported by MetalK8s only: to deploy it from here, run 'solutionctl deploy import %s'",
-					name, entry.Version, cmp.Or(entry.Archive, "FILE")))
+				problems = append(problems, fmt.Sprintf("%s-%s was imported by MetalK8s only: to deploy it from here, run '%s'",
+					name, entry.Version, report.Run("deploy import", cmp.Or(entry.Archive, "FILE"))))
 			}
 		}
 	}
@@ -440,10 +440,10 @@ func (s *picture) problems() []string {
 		case !deployed:
 		case s.gone[key.Namespace]:
 			problems = append(problems, fmt.Sprintf("Solution %s was deployed in namespace %s, which somebody has deleted: "+
-				"'solutionctl deploy env delete %s' removes what is left of it", what, key.Namespace, key.Namespace))
+				"'%s' removes what is left of it", what, key.Namespace, report.Run("deploy env delete", key.Namespace)))
 		default:
 			problems = append(problems, fmt.Sprintf("Solution %s is deployed in namespace %s, which is not part of an environment: "+
-				"'solutionctl deploy env create NAME --namespace %s --adopt' makes it one", what, key.Namespace, key.Namespace))
+				"'%s' makes it one", what, key.Namespace, report.Run("deploy env create", "NAME").With("namespace", key.Namespace).With("adopt")))
 		}
 	}
 	return problems

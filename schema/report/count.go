@@ -19,9 +19,11 @@ func Count(n int, one string) string {
 const MaxSome = 10
 
 // Some lists the first of many lines.
-func Some(lines []string) string {
-	if more := len(lines) - MaxSome; more > 0 {
-		lines = append(slices.Clip(lines[:MaxSome]), fmt.Sprintf("and %d more", more))
+func Some(lines []string) string { return strings.Join(atMost(MaxSome, lines), "\n  ") }
+
+func atMost(n int, lines []string) []string {
+	if more := len(lines) - n; more > 0 {
+		lines = append(slices.Clip(lines[:n]), fmt.Sprintf("and %d more", more))
 	}
-	return strings.Join(lines, "\n  ")
+	return lines
 }

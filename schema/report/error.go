@@ -3,6 +3,8 @@ package report
 import (
 	"errors"
 	"fmt"
+	"iter"
+	"slices"
 )
 
 // Code is the stable identity of a kind of failure. Scripts may compare it; it never changes once released.
@@ -112,9 +114,10 @@ func (c Code) ExitStatus() int { return c.Info().ExitStatus }
 // Error is a failure with a stable code and, where someone knows the remedy, a hint: one sentence that tells the next
 // command to run or the thing to change.
 type Error struct {
-	Code Code
-	Hint string
-	Err  error
+	Code     Code
+	Hint     string
+	Remedies Remedies // those that the hint tells
+	Err      error
 }
 
 func (e *Error) Error() string { return e.Err.Error() }
@@ -126,9 +129,17 @@ func Errorf(code Code, format string, args ...any) *Error {
 	return &Error{Code: code, Err: fmt.Errorf(format, args...)}
 }
 
-// WithHint sets the hint and returns the error.
+// WithHint sets the hint and returns the error. What is a [Remedy] among the arguments is so for whoever shows the error, too.
 func (e *Error) WithHint(format string, args ...any) *Error {
-	e.Hint = fmt.Sprintf(format, args...)
+	e.Hint, e.Remedies = fmt.Sprintf(format, args...), nil
+	for _, arg := range args {
+		switch remedy := arg.(type) {
+		case Remedy:
+			e.Remedies = append(e.Remedies, remedy)
+		case Remedies:
+			e.Remedies = append(e.Remedies, remedy...)
+		}
+	}
 	return e
 }
 
@@ -146,25 +157,45 @@ func CodeOf(err error) Code {
 // Hints returns the hints that err and the errors it wraps carry, outermost first, each once.
 func Hints(err error) []string {
 	var hints []string
-	seen := map[string]bool{"": true}
-	var walk func(error)
-	walk = func(err error) {
-		if err == nil {
-			return
-		}
-		if e, ok := err.(*Error); ok && !seen[e.Hint] { //nolint:errorlint // every level of the chain is visited in turn
-			seen[e.Hint] = true
+	for e := range within(err) {
+		if e.Hint != "" && !slices.Contains(hints, e.Hint) {
 			hints = append(hints, e.Hint)
 		}
-		switch wrapped := err.(type) { //nolint:errorlint // every level of the chain is visited in turn
-		case interface{ Unwrap() error }:
-			walk(wrapped.Unwrap())
-		case interface{ Unwrap() []error }:
-			for _, w := range wrapped.Unwrap() {
-				walk(w)
+	}
+	return hints
+}
+
+// RemediesOf returns the remedies that err and the errors it wraps carry, outermost first, each once.
+func RemediesOf(err error) Remedies {
+	var list Remedies
+	for e := range within(err) {
+		for _, r := range e.Remedies {
+			if !slices.ContainsFunc(list, func(known Remedy) bool { return known.String() == r.String() }) {
+				list = append(list, r)
 			}
 		}
 	}
-	walk(err)
-	return hints
+	return list
+}
+
+// within are err and the errors that it wraps, outermost first, as far as they are an [Error].
+func within(err error) iter.Seq[*Error] {
+	return func(yield func(*Error) bool) { visit(err, yield) }
+}
+
+func visit(err error, yield func(*Error) bool) bool {
+	if e, ok := err.(*Error); ok && !yield(e) { //nolint:errorlint // every level of the chain is visited in turn
+		return false
+	}
+	switch wrapped := err.(type) { //nolint:errorlint // every level of the chain is visited in turn
+	case interface{ Unwrap() error }:
+		return visit(wrapped.Unwrap(), yield)
+	case interface{ Unwrap() []error }:
+		for _, w := range wrapped.Unwrap() {
+			if !visit(w, yield) {
+				return false
+			}
+		}
+	}
+	return true
 }

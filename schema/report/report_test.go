@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"math"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -143,5 +144,37 @@ func TestBytes(t *testing.T) {
 		if got := report.Bytes(test.n); got != test.want {
 			t.Errorf("Bytes(%d) = %q, want %q", test.n, got, test.want)
 		}
+	}
+}
+
+// TestRemedy: a remedy reads as it is typed, and whoever shows an error finds it as data.
+func TestRemedy(t *testing.T) {
+	for want, r := range map[string]report.Remedy{
+		"":                          {},
+		"solutionctl deploy status": report.Run("deploy status"),
+		"solutionctl deploy import '/media/two words.iso'": report.Run("deploy import", "/media/two words.iso"),
+		"--adopt": report.Accept("adopt"),
+		"--accept-data-loss a.b,c.d --accept-invalid e.f":     report.Accept("accept-data-loss", "a.b", "c.d").With("accept-invalid", "e.f"),
+		"solutionctl deploy env delete test --namespace eu":   report.Run("deploy env delete", "test").With("namespace", "eu"),
+		"solutionctl deploy remove test shop --adopt --force": report.Run("deploy remove", "test", "shop").With("adopt").About("one").With("force"),
+	} {
+		if got := r.String(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		if r.IsZero() != (want == "") {
+			t.Errorf("%q: zero %t", want, r.IsZero())
+		}
+	}
+	first, second := report.Run("deploy remove", "test", "shop"), report.Accept("adopt").About("one", "two")
+	inner := report.Errorf(report.Conflict, "inner").WithHint("first: %s", report.Remedies{first, first})
+	outer := report.Errorf(report.Refused, "outer: %w", errors.Join(inner, report.Errorf(report.Failure, "x").WithHint("again"))).WithHint("take it with %s", second)
+	if want := []string{"take it with --adopt", "first: solutionctl deploy remove test shop", "again"}; !slices.Equal(report.Hints(outer), want) {
+		t.Errorf("hints %q, want %q", report.Hints(outer), want)
+	}
+	if want := (report.Remedies{second, first}); !reflect.DeepEqual(report.RemediesOf(outer), want) {
+		t.Errorf("remedies %+v, want %+v", report.RemediesOf(outer), want)
+	}
+	if got := report.Accept("adopt").About(make([]string, 1000)...).Options[0].Objects; len(got) > 101 || got[len(got)-1] != "and 900 more" {
+		t.Errorf("%d objects, the last %q", len(got), got[len(got)-1])
 	}
 }

@@ -79,7 +79,7 @@ func explain(err error) error {
 		return err
 	}
 	return report.Errorf(report.Failure, "certificate authority: %w", err).
-		WithHint("the directory has to belong to the user that serves; 'solutionctl deploy serve --print-unit' prints a unit that sees to that")
+		WithHint("the directory has to belong to the user that serves; '%s' prints a unit that sees to that", report.Run("deploy serve").With("print-unit"))
 }
 
 // CA is the certificate of the authority in PEM.

@@ -87,7 +87,7 @@ func (c Config) check() error {
 	}
 	if len(c.Endpoints) == 0 {
 		return report.Errorf(report.Usage, "no endpoint of the registry is given").
-			WithHint("give the URL that 'solutionctl deploy serve' listens on with --endpoint")
+			WithHint("give the URL that '%s' listens on with --endpoint", report.Run("deploy serve"))
 	}
 	for _, endpoint := range c.Endpoints {
 		if _, err := schema.ParseEndpoint(endpoint); err != nil {

@@ -166,7 +166,7 @@ func (s system) plan(files []File, candidates []string) (*Plan, error) {
 			p.Changes = append(p.Changes, Change{file, schema.NodeUpdate})
 		default:
 			return nil, report.Errorf(report.Conflict, "%s was written by somebody else", file.Path).
-				WithHint("move it away, or put there what 'solutionctl deploy node config --print' prints")
+				WithHint("move it away, or put there what '%s' prints", report.Run("deploy node config").With("print"))
 		}
 	}
 	for _, name := range candidates {

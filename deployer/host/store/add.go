@@ -361,7 +361,7 @@ func explainWrite(id string, err error) error {
 		return report.Errorf(report.NoSpace, "import %s: %w", id, err).
 			WithHint("free some space, or leave an archive on a read-only medium where it is with --in-place")
 	case report.CodeOf(err) == report.Corrupt && len(report.Hints(err)) == 0:
-		return report.Errorf(report.Corrupt, "import %s: %w", id, err).WithHint("copy the archive again; 'solutionctl verify' lists everything that differs")
+		return report.Errorf(report.Corrupt, "import %s: %w", id, err).WithHint("copy the archive again; '%s' lists everything that differs", report.Run("verify"))
 	case errors.As(err, &coded), errors.Is(err, context.Canceled):
 		return fmt.Errorf("import %s: %w", id, err)
 	default:

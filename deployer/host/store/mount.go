@@ -46,7 +46,7 @@ func (m *Mounts) Possible() error {
 		return err
 	}
 	return report.Errorf(report.Failure, "the kernel of this host cannot mount archives: it has no driver for %s", archiveFileSystem).
-		WithHint("do without mounts, --mount never: 'solutionctl deploy serve' reads archives itself")
+		WithHint("do without mounts, --mount never: '%s' reads archives itself", report.Run("deploy serve"))
 }
 
 // kernelKnows tells whether the kernel has a driver for a file system or loads it when something is mounted.

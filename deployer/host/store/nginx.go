@@ -67,7 +67,7 @@ func renderNginx(id string, template []byte) ([]byte, error) {
 	if place := templateSyntax.FindIndex(data); place != nil {
 		line := bytes.Count(data[:place[0]], []byte("\n")) + 1
 		return nil, report.Errorf(report.Invalid, "%s:%d: only the variables repository and registry_root are allowed", NginxTemplate, line).
-			WithHint("build the archive again with solutionctl build, which writes the file")
+			WithHint("build the archive again with %s, which writes the file", report.Run("build"))
 	}
 	return data, nil
 }

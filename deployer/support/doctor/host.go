@@ -24,7 +24,8 @@ func (x *examination) host() {
 		if block, _ := pem.Decode(data); block != nil {
 			if c, err := x509.ParseCertificate(block.Bytes); err == nil {
 				x.certificate("host", "the certificate authority of this host's registry", c.NotAfter,
-					"'solutionctl deploy serve' renews it: see that it runs, then 'solutionctl deploy registry add URL' and 'solutionctl deploy node config' tell the new one")
+					fmt.Sprintf("'%s' renews it: see that it runs, then '%s' and '%s' tell the new one",
+						report.Run("deploy serve"), report.Run("deploy registry add", "URL"), report.Run("deploy node config")))
 			}
 		}
 	}
@@ -83,7 +84,7 @@ func (x *examination) space(entries []store.Entry) {
 		largest = max(largest, e.Size)
 	}
 	text := fmt.Sprintf("%s of %s are free for archives", size(free), size(total))
-	hint := "remove versions that nothing uses with 'solutionctl deploy unimport', or give the file system more space"
+	hint := fmt.Sprintf("remove versions that nothing uses with '%s', or give the file system more space", report.Run("deploy unimport"))
 	switch {
 	case free < little:
 		x.add(schema.CheckProblem, "host", "space", text, hint)
@@ -106,7 +107,7 @@ func (x *examination) configuration() {
 		x.failed("host", "configuration", err)
 	case c.IsOlder():
 		x.add(schema.CheckWarning, "host", "configuration", x.Configuration.Path+" is in the older form, which MetalK8s does not read",
-			"the next 'solutionctl deploy import' converts it and keeps a copy")
+			fmt.Sprintf("the next '%s' converts it and keeps a copy", report.Run("deploy import")))
 	case len(c.Archives) == 0:
 		x.skip("host", "configuration", "%s lists no archives", x.Configuration.Path)
 	default:
@@ -153,7 +154,7 @@ func (x *examination) node(registry *schema.ClusterRegistry) {
 	for _, change := range plan.Changes {
 		if change.Action == schema.NodeCreate || change.Action == schema.NodeUpdate {
 			x.add(schema.CheckProblem, "node", "registry", fmt.Sprintf("%s is not told where the registry is: %s is missing or out of date", runtime, change.Path),
-				"solutionctl deploy node config")
+				report.Run("deploy node config").String())
 			return
 		}
 	}

@@ -80,7 +80,7 @@ func (x *examination) deployments(s *schema.Status) {
 		if pending++; pending <= maxRows {
 			x.add(schema.CheckWarning, "records", "pending", fmt.Sprintf("%s of %s %s %s was begun by %s at %s and has not ended",
 				d.Pending.Operation, d.Solution, d.Pending.Version, place, d.Pending.User, d.Pending.Started.UTC().Format(time.RFC3339)),
-				"if nobody is at work: 'solutionctl deploy resume' finishes it")
+				fmt.Sprintf("if nobody is at work: '%s' finishes it", report.Run("deploy resume")))
 		}
 	}
 	for _, solution := range s.Solutions {
@@ -100,7 +100,7 @@ func (x *examination) deployments(s *schema.Status) {
 	}
 	well := report.Count(all, "deployment")
 	if bad > 0 {
-		x.add(schema.CheckWarning, "records", "deployments", fmt.Sprintf("%d of %s not well", bad, well), "solutionctl deploy status")
+		x.add(schema.CheckWarning, "records", "deployments", fmt.Sprintf("%d of %s not well", bad, well), report.Run("deploy status").String())
 		return
 	}
 	x.ok("records", "deployments", "%d of %s well", all, well)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 // registry asks every endpoint of the registry for an image of every imported version, as a node would.
@@ -37,7 +38,7 @@ func (x *examination) registry() {
 		return
 	case len(registry.Endpoints) == 0:
 		x.add(schema.CheckProblem, "registry", "endpoints", "the cluster does not know where nodes find images",
-			"on the host where 'solutionctl deploy serve' runs, with its address: "+records.TellRegistry)
+			fmt.Sprintf("on the host where '%s' runs, with its address: %s", report.Run("deploy serve"), records.TellRegistry()))
 		return
 	}
 	for _, answer := range records.AskRegistry(x.ctx, registry, catalog.Imports(), patience) {
@@ -54,18 +55,18 @@ func (x *examination) endpoint(a records.Answer, imports int) {
 	switch {
 	case a.IsUntrusted():
 		problem("has a certificate that no authority of the registry has signed: nodes refuse it",
-			"if that host is the right one, run there: solutionctl deploy registry add "+a.Endpoint+" --replace; then, on each node: solutionctl deploy node config")
+			fmt.Sprintf("if that host is the right one, run there: %s; then, on each node: %s", report.Run("deploy registry add", a.Endpoint).With("replace"), report.Run("deploy node config")))
 		return
 	case wrongName:
 		problem("has a certificate for other names and addresses: nodes refuse it",
-			"start it there with this name: solutionctl deploy serve --tls-name "+name.Host)
+			fmt.Sprintf("start it there with this name: %s", report.Run("deploy serve").With("tls-name", name.Host)))
 		return
 	case a.Err != nil:
 		problem(fmt.Sprintf("does not answer: %v", a.Err),
-			"see that 'solutionctl deploy serve' runs there; if that host is gone: solutionctl deploy registry remove "+a.Endpoint)
+			fmt.Sprintf("see that '%s' runs there; if that host is gone: %s", report.Run("deploy serve"), report.Run("deploy registry remove", a.Endpoint)))
 		return
 	}
-	x.certificate("registry", "the certificate of "+a.Endpoint, a.Until, "restart 'solutionctl deploy serve' there, which renews it")
+	x.certificate("registry", "the certificate of "+a.Endpoint, a.Until, fmt.Sprintf("restart '%s' there, which renews it", report.Run("deploy serve")))
 	if len(a.Missing) == 0 {
 		x.ok("registry", "endpoints", "%s serves all %d imported versions", a.Endpoint, imports)
 		return
