@@ -1,24 +1,31 @@
 package schema
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// titleWords are the past tense of a verb, before the name of the Solution, and a preposition, before that of the environment.
-var titleWords = map[string][2]string{
-	"activate":   {"activated"},
-	"deactivate": {"deactivated"},
-	"add":        {"added", "to"},
-	"remove":     {"removed", "from"},
-	"upgrade":    {"upgraded to", "in"},
-	"downgrade":  {"downgraded to", "in"},
-	"repair":     {"repaired", "in"},
-	"rollback":   {"rolled back to", "in"},
-	"diff":       {"compared", "in"},
-	"delete":     {"deleted"},
-	"purge":      {"purged"},
+// titleWords are what an operation is as an order and when it is done, before the name of the Solution, and a preposition, before
+// that of the environment.
+var titleWords = map[string]struct{ order, done, at string }{
+	"activate":   {"activate", "activated", ""},
+	"deactivate": {"deactivate", "deactivated", ""},
+	"add":        {"add", "added", "to"},
+	"remove":     {"remove", "removed", "from"},
+	"upgrade":    {"upgrade to", "upgraded to", "in"},
+	"downgrade":  {"downgrade to", "downgraded to", "in"},
+	"repair":     {"repair", "repaired", "in"},
+	"rollback":   {"roll back to", "rolled back to", "in"},
+	"diff":       {"compare", "compared", "in"},
+	"create":     {"create", "created", ""},
+	"delete":     {"delete", "deleted", ""},
+	"purge":      {"purge", "purged", ""},
+	"create-app": {"create", "created", "in"},
+	"delete-app": {"delete", "deleted", "in"},
 }
 
 // creationWords say what creating an environment did to its namespace.
@@ -35,16 +42,26 @@ func (o *Operation) Title() string {
 		part := o.Parts[0]
 		return fmt.Sprintf("environment %s: namespace %s %s", o.Environment, part.Namespace, creationWords[part.Changes[0].Action])
 	}
-	words, known := titleWords[o.Operation]
-	if !known {
-		words = [2]string{o.Operation, "in"}
-	}
 	if o.Planned && o.Operation != "diff" {
-		words[0] = "to " + o.Operation
+		return o.phrase("to " + o.Operation)
 	}
-	parts := []string{words[0], o.Solution, o.Version}
+	return o.phrase(cmp.Or(titleWords[o.Operation].done, o.Operation))
+}
+
+// Heading says in one line what is to be done, or is being done, as an order.
+func (o *Operation) Heading() string {
+	return report.Capitalized(o.phrase(cmp.Or(titleWords[o.Operation].order, o.Operation)))
+}
+
+// phrase is some words for what is done, with what it is done to.
+func (o *Operation) phrase(doing string) string {
+	parts := []string{doing, o.Solution, o.Version}
 	if o.Environment != "" {
-		parts = append(parts, words[1], "environment", o.Environment)
+		words, known := titleWords[o.Operation]
+		if !known {
+			words.at = "in"
+		}
+		parts = append(parts, words.at, "environment", o.Environment)
 	}
 	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), " ")
 }
@@ -64,9 +81,16 @@ func (p *OperationPart) Place() string {
 	return place
 }
 
-// Summary counts the changes of a part of the operation.
-func (o *Operation) Summary(p *OperationPart) string {
-	var counts []string
+// Tally is to how many objects the same happens, with the words for it.
+type Tally struct {
+	Action Action
+	Number int
+	Words  string
+}
+
+// Tally counts the changes of a part of the operation.
+func (o *Operation) Tally(p *OperationPart) []Tally {
+	var tally []Tally
 	for _, word := range []struct {
 		action     Action
 		will, done string
@@ -81,12 +105,21 @@ func (o *Operation) Summary(p *OperationPart) string {
 		{ActionNone, "unchanged", "unchanged"},
 	} {
 		if n := p.Count(word.action); n > 0 {
-			text := word.done
+			one := Tally{word.action, n, word.done}
 			if o.Planned {
-				text = word.will
+				one.Words = word.will
 			}
-			counts = append(counts, fmt.Sprintf("%d %s", n, text))
+			tally = append(tally, one)
 		}
+	}
+	return tally
+}
+
+// Summary says how many objects a part of the operation changes.
+func (o *Operation) Summary(p *OperationPart) string {
+	var counts []string
+	for _, one := range o.Tally(p) {
+		counts = append(counts, fmt.Sprintf("%d %s", one.Number, one.Words))
 	}
 	if len(counts) == 0 {
 		return "no objects"

@@ -37,6 +37,25 @@ func TestOperationTitle(t *testing.T) {
 	}
 }
 
+func TestOperationHeading(t *testing.T) {
+	for want, o := range map[string]schema.Operation{
+		"Activate demo 1.0.0":                         {Operation: "activate", Solution: "demo", Version: "1.0.0"},
+		"Add demo 1.0.0 to environment test":          {Operation: "add", Solution: "demo", Version: "1.0.0", Environment: "test", Planned: true},
+		"Upgrade to demo 1.10.0 in environment test":  {Operation: "upgrade", Solution: "demo", Version: "1.10.0", Environment: "test"},
+		"Roll back to demo 1.0.0 in environment test": {Operation: "rollback", Solution: "demo", Version: "1.0.0", Environment: "test"},
+		"Remove demo from environment test":           {Operation: "remove", Solution: "demo", Environment: "test"},
+		"Create environment test":                     {Operation: "create", Environment: "test"},
+		"Delete environment test":                     {Operation: "delete", Environment: "test", Planned: true},
+		"Delete wall in environment test":             {Operation: "delete-app", Solution: "wall", Environment: "test"},
+		"Resume":                                      {Operation: "resume", Planned: true},
+		"Polish demo in environment test":             {Operation: "polish", Solution: "demo", Environment: "test"},
+	} {
+		if got := o.Heading(); got != want {
+			t.Errorf("%s: got %q, want %q", o.Operation, got, want)
+		}
+	}
+}
+
 func TestOperationPart(t *testing.T) {
 	several := []schema.Change{
 		{Action: schema.ActionNone},

@@ -322,11 +322,12 @@ func (c *Console) askDeleteApp(v *visit) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
+	ask := apps.ConfirmDeletion(one)
 	content := &page.Confirmation{
-		Heading:  page.Text("deleteapp.title", one.Kind, one.Name),
-		Warnings: []page.Notice{{Tone: page.ToneBad, Text: page.Text("deleteapp.warning", report.Count(len(one.Objects), "object"))}},
+		Heading:  appOperation("delete-app", o).Heading(),
+		Warnings: []page.Notice{{Tone: page.ToneBad, Text: report.Capitalized(ask.Question) + "."}},
 		Form: page.Form{
-			Action: page.Action{Label: page.Text("action.delete"), URL: appURL(o, "delete"), Post: true, Weight: page.WeightDanger, Confirm: o.Name},
+			Action: page.Action{Label: page.Text("action.delete"), URL: appURL(o, "delete"), Post: true, Weight: page.WeightDanger, Confirm: ask.Name},
 			Cancel: page.Link{URL: appURL(o)},
 		},
 	}

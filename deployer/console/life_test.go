@@ -131,7 +131,11 @@ func TestLife(t *testing.T) {
 		t.Errorf("it is still there: %d", a.StatusCode)
 	}
 	bed.Clock("shop", deployertest.Environment, "tower", "hands: 1")
-	steps := c.ends(c.post(remove+"&data=delete", "plan", c.planDigest(remove+"&data=delete")))
+	remove += "&data=delete"
+	if a := c.post(remove, "plan", c.planDigest(remove)); a.StatusCode < 400 {
+		t.Errorf("data goes without the name of the Solution: %d", a.StatusCode)
+	}
+	steps := c.applies(remove, "confirm", "shop")
 	if !slices.ContainsFunc(steps, func(s string) bool { return strings.HasPrefix(s, "export ") }) {
 		t.Errorf("nothing was exported: %q", steps)
 	}
@@ -142,8 +146,8 @@ func TestLife(t *testing.T) {
 	if a := c.get("/operations/" + operations.Operations[0].ID + "/export"); a.StatusCode != http.StatusOK || !strings.Contains(a.body, "tower") {
 		t.Errorf("the export: %d %s", a.StatusCode, a.body)
 	}
-	c.applies("/solutions/shop/plan/deactivate", "confirm", "shop")
-	c.applies(site+"/plan/delete", "confirm", deployertest.Environment)
+	c.applies("/solutions/shop/plan/deactivate")
+	c.applies(site + "/plan/delete")
 	if a := c.get(site); a.StatusCode != http.StatusNotFound {
 		t.Errorf("the environment is still there: %d", a.StatusCode)
 	}

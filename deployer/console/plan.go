@@ -3,6 +3,7 @@ package console
 import (
 	"cmp"
 	"context"
+	"maps"
 	"net/http"
 	"slices"
 
@@ -20,44 +21,52 @@ func (c *Console) plan(of verb) handler {
 			return nil, err
 		}
 		if of.needsSolution(o) {
-			return c.planPage(of, v, o, s, nil, nil), nil
+			return c.planPage(of, v, o, s, &prospect{order: o}, nil), nil
 		}
-		planned, err := c.dryRun(v, of, o)
-		if report.CodeOf(err) == report.Unauthenticated {
-			return nil, err
+		p := c.foresee(v, of, o)
+		if report.CodeOf(p.refusal) == report.Unauthenticated {
+			return nil, p.refusal
 		}
-		return c.planPage(of, v, o, s, planned, err), nil
+		refusal := p.refusal
+		if wantsJSON(v.Request) { // a page has boxes
+			refusal = cmp.Or(refusal, p.missing(o))
+		}
+		return c.planPage(of, v, o, s, p, refusal), nil
 	}
 }
 
-// perform carries out the plan that was seen, and shows the plan again where it is another one by now.
+// perform carries out the plan that was seen, and shows the plan again where it is another one by now, or where not all was
+// accepted that it takes.
 func (c *Console) perform(of verb) handler {
 	return func(v *visit) (*answer, error) {
 		o, s, err := c.readOrder(of, v)
 		if err != nil {
 			return nil, err
 		}
-		if of.named && v.PostFormValue("confirm") != o.subject() {
-			return nil, report.Errorf(report.Cancelled, "not confirmed: the name that was typed is not %s", o.subject())
+		p := c.foresee(v, of, o)
+		if report.CodeOf(p.refusal) == report.Unauthenticated {
+			return nil, p.refusal
 		}
-		planned, err := c.dryRun(v, of, o)
-		if report.CodeOf(err) == report.Unauthenticated {
-			return nil, err
+		if refusal := cmp.Or(p.refusal, p.missing(o)); refusal != nil {
+			return c.planPage(of, v, o, s, p, refusal), nil
 		}
-		if err != nil || planDigest(planned) != v.PostFormValue("plan") {
-			a := c.planPage(of, v, o, s, planned, err)
-			if content, ok := a.content.(*page.Plan); ok && err == nil {
+		if planDigest(p.planned) != v.PostFormValue("plan") {
+			a := c.planPage(of, v, o, s, p, nil)
+			if content, ok := a.content.(*page.Plan); ok {
 				content.Changed, a.status = true, http.StatusConflict
 				a.document = failureOf(report.Errorf(report.Conflict, "the plan is not the one that was seen any more").
 					WithHint("look at the plan, and send its digest as parameter \"plan\""))
 			}
 			return a, nil
 		}
-		o.Expect = planned.Digest // again under the lock: until then others may change what the plan was made of
-		op, err := c.operations.begin(v.identity, planned, func(op *operation) work {
+		if name := of.asks(p.order).Name; name != "" && v.PostFormValue("confirm") != name {
+			return nil, report.Errorf(report.Cancelled, "not confirmed: the name that was typed is not %s", name)
+		}
+		p.order.Expect = p.planned.Digest // again under the lock: until then others may change what the plan was made of
+		op, err := c.operations.begin(v.identity, p.planned, func(op *operation) work {
 			return func(ctx context.Context, sink report.Sink) (*schema.Operation, error) {
-				o.export = c.exportTo(op, o.subject())
-				return of.run(ctx, v.deployer(sink), o)
+				p.order.export = c.exportTo(op, o.subject())
+				return of.run(ctx, v.deployer(sink), p.order)
 			}
 		})
 		if err != nil {
@@ -65,6 +74,90 @@ func (c *Console) perform(of verb) handler {
 		}
 		return &answer{to: page.URL("operations", op.id)}, nil
 	}
+}
+
+// prospect is what an order comes to once everything is accepted that it takes.
+type prospect struct {
+	order   *order
+	planned *schema.Operation // nil where it is refused all the same
+	needs   []need
+	refusal error
+}
+
+// need is an option that has to be given, and the refusal that asks for it.
+type need struct {
+	report.Option
+	refusal error
+}
+
+// foresee plans an order with everything accepted that it takes, so that people see at once to what they agree. What is accepted
+// and not needed is left out.
+func (c *Console) foresee(v *visit, of verb, o *order) *prospect {
+	p := &prospect{order: o.accepting()}
+	if o.accepted.Has(forceFinalizers) {
+		p.order.accept(report.Option{Name: forceFinalizers})
+	}
+	for {
+		var err error
+		if p.planned, err = c.dryRun(v, of, p.order); err == nil {
+			return p
+		}
+		known := len(p.needs)
+		for _, option := range of.acceptable(err, p.order) {
+			if p.order.accept(option) {
+				p.needs = append(p.needs, need{option, err})
+			}
+		}
+		if len(p.needs) > known {
+			continue
+		}
+		if p.refusal = err; report.CodeOf(err) == report.Usage && known > 0 { // what was accepted is not this verb's to accept
+			p.refusal = p.needs[0].refusal
+		}
+		p.needs = nil
+		return p
+	}
+}
+
+// missing is why an order is refused that does not accept all it takes.
+func (p *prospect) missing(o *order) error {
+	for _, n := range p.needs {
+		if !o.accepts(n.Option) {
+			return n.refusal
+		}
+	}
+	return nil
+}
+
+// acceptable are the options with which somebody accepts what was refused; none where the verb has no boxes for it.
+func (of verb) acceptable(refusal error, o *order) []report.Option {
+	for _, r := range report.RemediesOf(refusal) {
+		boxes, ours := []report.Option{}, r.Verb == "" || r.Verb == of.command()
+		for _, option := range r.Options {
+			if slices.Contains(of.accepts, option.Name) {
+				boxes = append(boxes, option)
+			} else if !o.gave(option.Name) {
+				ours = false
+			}
+		}
+		if ours && len(boxes) > 0 {
+			return boxes
+		}
+	}
+	return nil
+}
+
+// gave tells whether an order says with a parameter of its own what an option says.
+func (o *order) gave(option string) bool {
+	return option == "namespace" && o.namespace != "" || option == "delete-data" && o.data == deployer.DeleteData
+}
+
+// asks is what has to be confirmed before a verb.
+func (of verb) asks(o *order) report.Confirmation {
+	if of.confirmation == nil {
+		return report.Confirmation{}
+	}
+	return of.confirmation(o)
 }
 
 // readOrder reads what a page asks for, with the version that is proposed where it names none.
@@ -106,16 +199,22 @@ func (of verb) needsSolution(o *order) bool {
 }
 
 func (c *Console) dryRun(v *visit, of verb, o *order) (*schema.Operation, error) {
+	d := v.deployer(nil)
+	if of.look != nil {
+		if err := of.look(v.Context(), d, o); err != nil {
+			return nil, err
+		}
+	}
 	dry := *o
 	dry.DryRun = true
-	return of.run(v.Context(), v.deployer(nil), &dry)
+	return of.run(v.Context(), d, &dry)
 }
 
 // planDigest tells one plan from another. Creating an environment has no digest of its own: it is all that is shown.
 func planDigest(o *schema.Operation) string { return cmp.Or(o.Digest, digest(o)) }
 
 // planPage is the page of a plan, or of why there is none.
-func (c *Console) planPage(of verb, v *visit, o *order, s *snapshot, planned *schema.Operation, refusal error) *answer {
+func (c *Console) planPage(of verb, v *visit, o *order, s *snapshot, p *prospect, refusal error) *answer {
 	v.frame.Section, v.frame.Stale = page.SectionEnvironments, s.stale
 	up := page.URL("environments", o.environment)
 	v.frame.Trail = []page.Link{{Label: page.Text("environments.title"), URL: "/environments"}, {Label: o.environment, URL: up}}
@@ -123,49 +222,64 @@ func (c *Console) planPage(of verb, v *visit, o *order, s *snapshot, planned *sc
 		v.frame.Section, up = page.SectionSolutions, page.URL("solutions", o.solution)
 		v.frame.Trail = []page.Link{{Label: page.Text("solutions.title"), URL: "/solutions"}, {Label: o.solution, URL: up}}
 	}
-	content := &page.Plan{Operation: planned, Choose: of.choices(v, o, s, refusal), Refusal: page.ProblemOf(refusal)}
-	a := &answer{document: planned, content: content}
-	if planned == nil {
+	content := &page.Plan{Operation: p.planned, Choose: of.choices(v, p.order, s), Refusal: page.ProblemOf(refusal)}
+	a := &answer{document: p.planned, content: content}
+	if p.planned == nil {
 		content.Operation = &schema.Operation{
 			Operation: of.name, Solution: o.solution, Version: o.version, Environment: o.environment, Planned: true, Parts: []schema.OperationPart{}, Notices: []string{},
 		}
 		a.document = content.Operation
 	}
-	switch {
-	case refusal != nil:
+	if refusal != nil {
 		a.status, a.document = statusOf(refusal), failureOf(refusal)
-	case planned != nil && !planned.Empty():
-		a.plan = planDigest(planned)
-		content.Apply = of.application(v, o, planned)
-		content.Apply.Cancel = page.Link{Label: page.Text("action.cancel"), URL: up}
 	}
-	if o.data == deployer.DeleteData {
-		content.Dangers = append(content.Dangers, page.Notice{Tone: page.ToneBad, Text: page.Text("plan.danger.data")})
+	if p.planned == nil || p.planned.Empty() {
+		return a
+	}
+	confirmation := of.asks(p.order)
+	if confirmation.Name != "" {
+		content.Dangers = append(content.Dangers, page.Notice{Tone: page.ToneBad, Text: report.Capitalized(confirmation.Question) + "."})
+	}
+	a.plan = planDigest(p.planned)
+	content.Apply = of.application(v, p, confirmation)
+	content.Apply.Cancel = page.Link{Label: page.Text("action.cancel"), URL: up}
+	for _, n := range p.needs {
+		content.Apply.Checkboxes = append(content.Apply.Checkboxes, c.box(n.Option, o.accepts(n.Option)))
 	}
 	return a
 }
 
 // application is the form that carries out a plan.
-func (of verb) application(v *visit, o *order, planned *schema.Operation) *page.Form {
-	action := page.Action{Label: page.Text("plan.apply." + of.name), URL: v.URL.EscapedPath(), Post: true, Weight: page.WeightPrimary}
-	for name, values := range o.parameters(v) {
-		for _, value := range values {
-			action.Fields = append(action.Fields, page.Hidden{Name: name, Value: value})
-		}
+func (of verb) application(v *visit, p *prospect, confirmation report.Confirmation) *page.Form {
+	action := page.Action{Label: page.Text("plan.apply." + of.name), URL: v.URL.EscapedPath(), Post: true, Weight: page.WeightPrimary, Confirm: confirmation.Name}
+	fields := p.order.parameters(v)
+	fields.Set("plan", planDigest(p.planned))
+	if p.order.accepted.Has(forceFinalizers) { // it was chosen, and is part of the plan
+		fields.Set(forceFinalizers, "true")
 	}
-	slices.SortFunc(action.Fields, func(a, b page.Hidden) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Value, b.Value)) })
-	action.Fields = append(action.Fields, page.Hidden{Name: "plan", Value: planDigest(planned)})
-	if of.named || len(of.data) > 0 {
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		action.Fields = append(action.Fields, page.Hidden{Name: name, Value: fields.Get(name)})
+	}
+	if len(of.data) > 0 {
 		action.Weight = page.WeightDanger
-	}
-	if of.named {
-		action.Confirm = o.subject()
 	}
 	return &page.Form{Action: v.offer(action)}
 }
 
+// box is something to accept before a plan is carried out.
+func (c *Console) box(o report.Option, ticked bool) page.Checkbox {
+	explanation := "accept." + o.Name + ".explanation"
+	if o.Name == "accept-data-loss" && c.Exports == "" {
+		explanation = "accept.accept-data-loss.unexported"
+	}
+	return page.Checkbox{
+		Name: o.Name, Value: cmp.Or(o.Value, "true"), Label: page.Text("accept."+o.Name, o.Value), Explanation: page.Text(explanation),
+		Details: o.Objects, Required: true, Checked: ticked,
+	}
+}
+
 // choices is the form for what a plan depends on; nil where there is nothing to choose.
-func (of verb) choices(v *visit, o *order, s *snapshot, refusal error) *page.Form {
+func (of verb) choices(v *visit, o *order, s *snapshot) *page.Form {
 	form := &page.Form{Action: page.Action{Label: page.Text("plan.show"), URL: v.URL.EscapedPath()}}
 	if of.needsSolution(o) {
 		choice := page.Select{Name: "solution", Label: page.Text("field.solution")}
@@ -196,11 +310,15 @@ func (of verb) choices(v *visit, o *order, s *snapshot, refusal error) *page.For
 		}
 		form.Selects = append(form.Selects, choice)
 	}
-	if report.CodeOf(refusal) == report.Conflict || o.Adopt || o.Force {
-		form.Checkboxes = append(form.Checkboxes, tick("adopt", o.Adopt), tick("force", o.Force))
-	}
-	if report.CodeOf(refusal) == report.Refused || o.clusterWide != nil {
-		form.Checkboxes = append(form.Checkboxes, tick("cluster-wide", o.clusterWide != nil))
+	if len(o.held) > 0 {
+		box := page.Checkbox{
+			Name: forceFinalizers, Value: "true", Label: page.Text("accept.force-finalizers"), Explanation: page.Text("accept.force-finalizers.explanation"),
+			Checked: o.accepted.Has(forceFinalizers),
+		}
+		for _, held := range o.held {
+			box.Details = append(box.Details, held.String())
+		}
+		form.Checkboxes = append(form.Checkboxes, box)
 	}
 	if len(form.Selects)+len(form.Checkboxes) == 0 {
 		return nil
@@ -221,9 +339,4 @@ func choose(name, label, selected string, values []string) page.Select {
 		s.Choices = append(s.Choices, page.Choice{Value: value, Label: value, Selected: value == selected})
 	}
 	return s
-}
-
-// tick is a box to accept something with.
-func tick(name string, ticked bool) page.Checkbox {
-	return page.Checkbox{Name: name, Value: "true", Label: page.Text("accept." + name), Explanation: page.Text("accept." + name + ".explanation"), Checked: ticked}
 }

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/definitions"
 	"github.com/solutionctl/solutionctl/deployer/host"
 	"github.com/solutionctl/solutionctl/deployer/records"
+	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/durable"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -23,24 +25,58 @@ type verb struct {
 	name string
 	// data tells that it may take data with it, so that the user has to say what becomes of it: the policies there are.
 	data []deployer.DataPolicy
-	// named tells that the name of what goes has to be typed.
-	named bool
+	// accepts are the options of the command with which somebody accepts what is refused: each is a box, and a parameter.
+	accepts []string
 	// versions are those that can be chosen; nil where there is nothing to choose.
 	versions func(s *snapshot, o *order) []string
-	run      func(ctx context.Context, d *deployer.Deployer, o *order) (*schema.Operation, error)
+	// look finds out what a box is about that the order has; nil where no box needs that.
+	look func(ctx context.Context, d *deployer.Deployer, o *order) error
+	// confirmation is what to ask before; nil where the plan is all there is to say.
+	confirmation func(o *order) report.Confirmation
+	run          func(ctx context.Context, d *deployer.Deployer, o *order) (*schema.Operation, error)
 }
+
+// The options that accept something, by what they are about.
+var (
+	acceptObjects     = []string{"adopt", "force-conflicts"}
+	acceptReplacing   = slices.Concat(acceptObjects, []string{"replace"})
+	acceptDefinitions = slices.Concat(acceptReplacing, []string{"accept-data-loss", "accept-invalid"})
+	acceptRights      = []string{"cluster-wide", "accept-hazard"}
+)
 
 // verbs are by the pattern of their path.
 var verbs = map[string]verb{
-	"/solutions/{solution}/plan/activate":        {name: "activate", versions: imported, run: activate},
-	"/solutions/{solution}/plan/deactivate":      {name: "deactivate", named: true, data: []deployer.DataPolicy{deployer.RefuseData, deployer.KeepData, deployer.DeleteData}, run: deactivate},
-	"/environments/{environment}/plan/add":       {name: "add", versions: imported, run: add},
-	"/environments/{environment}/plan/upgrade":   {name: "upgrade", versions: higher, run: upgrade},
-	"/environments/{environment}/plan/downgrade": {name: "downgrade", versions: lower, run: downgrade},
-	"/environments/{environment}/plan/rollback":  {name: "rollback", run: rollback},
-	"/environments/{environment}/plan/repair":    {name: "repair", run: repair},
-	"/environments/{environment}/plan/remove":    {name: "remove", data: []deployer.DataPolicy{deployer.RefuseData, deployer.KeepData, deployer.DeleteData}, run: remove},
-	"/environments/{environment}/plan/delete":    {name: "delete", named: true, data: []deployer.DataPolicy{deployer.RefuseData, deployer.DeleteData}, run: deleteEnvironment},
+	"/solutions/{solution}/plan/activate": {
+		name: "activate", accepts: slices.Concat(acceptDefinitions, []string{"cluster-wide"}), versions: imported, run: activate,
+	},
+	"/solutions/{solution}/plan/deactivate": {
+		name: "deactivate", accepts: acceptObjects, data: []deployer.DataPolicy{deployer.RefuseData, deployer.KeepData, deployer.DeleteData},
+		confirmation: func(o *order) report.Confirmation { return o.deactivation().Confirmation() }, run: deactivate,
+	},
+	"/environments/{environment}/plan/add":       {name: "add", accepts: slices.Concat(acceptReplacing, acceptRights), versions: imported, run: add},
+	"/environments/{environment}/plan/upgrade":   {name: "upgrade", accepts: slices.Concat(acceptDefinitions, acceptRights), versions: higher, run: upgrade},
+	"/environments/{environment}/plan/downgrade": {name: "downgrade", accepts: slices.Concat(acceptDefinitions, acceptRights), versions: lower, run: downgrade},
+	"/environments/{environment}/plan/rollback":  {name: "rollback", accepts: acceptDefinitions, run: rollback},
+	"/environments/{environment}/plan/repair":    {name: "repair", accepts: acceptReplacing, run: repair},
+	"/environments/{environment}/plan/remove": {
+		name: "remove", accepts: acceptObjects, data: []deployer.DataPolicy{deployer.RefuseData, deployer.KeepData, deployer.DeleteData},
+		confirmation: func(o *order) report.Confirmation { return o.removal().Confirmation() }, run: remove,
+	},
+	"/environments/{environment}/plan/delete": {
+		name: "delete", accepts: []string{"delete-others", forceFinalizers}, data: []deployer.DataPolicy{deployer.RefuseData, deployer.DeleteData}, look: lookAround,
+		confirmation: func(o *order) report.Confirmation { return o.deletion().Confirmation() }, run: deleteEnvironment,
+	},
+}
+
+// forceFinalizers is an option that nothing asks for before it is too late: it is offered where there are any.
+const forceFinalizers = "force-finalizers"
+
+// command is the verb on the command line.
+func (v verb) command() string {
+	if v.name == "delete" {
+		return "deploy env delete"
+	}
+	return "deploy " + v.name
 }
 
 // order is what a user asks of a verb: the parameters of its page.
@@ -53,9 +89,9 @@ type order struct {
 	version       string
 	revision      int64
 	data          deployer.DataPolicy
-	loss, invalid []string // definitions whose objects may lose data, or become invalid
-	hazards       []string
-	clusterWide   *bool
+	accepted      url.Values // by option, for what it was given; what takes no value is "true"
+	others        []schema.ObjectRef
+	held, release []deployer.Held
 	export        definitions.Export
 	configuration string
 }
@@ -67,12 +103,12 @@ var policies = map[deployer.DataPolicy]string{deployer.RefuseData: "", deployer.
 func (v verb) orderOf(r *visit) (*order, error) {
 	o := &order{
 		verb: v.name, environment: r.PathValue("environment"), namespace: r.FormValue("namespace"), version: r.FormValue("version"),
-		loss: r.Form["accept-data-loss"], invalid: r.Form["accept-invalid"], hazards: r.Form["accept-hazard"],
-		Options: deployer.Options{
-			Adopt: r.FormValue("adopt") == "true", Force: r.FormValue("force") == "true", Replace: r.Form["replace"],
-			Timeout: records.DefaultTimeout,
-		},
-		configuration: r.console.Configuration,
+		Options: deployer.Options{Timeout: records.DefaultTimeout}, configuration: r.console.Configuration, accepted: url.Values{},
+	}
+	for _, option := range v.accepts {
+		for _, value := range r.Form[option] {
+			o.accept(report.Option{Name: option, Value: value})
+		}
 	}
 	if o.solution = r.PathValue("solution"); o.solution == "" {
 		o.solution = r.FormValue("solution")
@@ -82,10 +118,6 @@ func (v verb) orderOf(r *visit) (*order, error) {
 		if o.revision, err = strconv.ParseInt(text, 10, 64); err != nil {
 			return nil, report.Errorf(report.Usage, "revision %q is not a number", text)
 		}
-	}
-	if r.FormValue("cluster-wide") == "true" {
-		yes := true
-		o.clusterWide = &yes
 	}
 	word := r.FormValue("data")
 	at := slices.IndexFunc(v.data, func(p deployer.DataPolicy) bool { return policies[p] == word })
@@ -98,7 +130,7 @@ func (v verb) orderOf(r *visit) (*order, error) {
 	return o, nil
 }
 
-// parameters are those of the page, without what is in its path.
+// parameters are those of the page, without what is in its path and what is accepted.
 func (o *order) parameters(r *visit) url.Values {
 	p := url.Values{}
 	for name, value := range map[string]string{"namespace": o.namespace, "version": o.version, "data": policies[o.data]} {
@@ -112,17 +144,35 @@ func (o *order) parameters(r *visit) url.Values {
 	if o.revision != 0 {
 		p.Set("revision", strconv.FormatInt(o.revision, 10))
 	}
-	for name, given := range map[string]bool{"adopt": o.Adopt, "force": o.Force, "cluster-wide": o.clusterWide != nil} {
-		if given {
-			p.Set(name, "true")
-		}
-	}
-	for name, list := range map[string][]string{"accept-data-loss": o.loss, "accept-invalid": o.invalid, "accept-hazard": o.hazards, "replace": o.Replace} {
-		if len(list) > 0 {
-			p[name] = list
-		}
-	}
 	return p
+}
+
+func (o *order) accepts(option report.Option) bool {
+	return slices.Contains(o.accepted[option.Name], cmp.Or(option.Value, "true"))
+}
+
+// accept gives the order an option, and tells whether it is new.
+func (o *order) accept(option report.Option) bool {
+	if o.accepts(option) {
+		return false
+	}
+	o.accepted.Add(option.Name, cmp.Or(option.Value, "true"))
+	o.Adopt, o.Force, o.Replace = o.accepted.Has("adopt"), o.accepted.Has("force-conflicts"), o.accepted["replace"]
+	return true
+}
+
+// accepting is the same order that accepts nothing yet.
+func (o *order) accepting() *order {
+	other := *o
+	other.accepted, other.Adopt, other.Force, other.Replace = url.Values{}, false, false, nil
+	return &other
+}
+
+func (o *order) clusterWide() *bool {
+	if o.accepted.Has("cluster-wide") {
+		return new(true)
+	}
+	return nil
 }
 
 // subject is what a verb is about: the name that has to be typed before it goes.
@@ -135,18 +185,20 @@ func (o *order) subject() string {
 
 func activate(ctx context.Context, d *deployer.Deployer, o *order) (*schema.Operation, error) {
 	return host.Active{Verbs: d, Configuration: o.configuration}.Activate(ctx, deployer.ActivateOptions{
-		Options: o.Options, Solution: o.solution, Version: o.version, ClusterWide: o.clusterWide, AcceptDataLoss: o.loss, AcceptInvalid: o.invalid, Export: o.export,
+		Options: o.Options, Solution: o.solution, Version: o.version, ClusterWide: o.clusterWide(), AcceptDataLoss: o.accepted["accept-data-loss"], AcceptInvalid: o.accepted["accept-invalid"], Export: o.export,
 	})
 }
 
 func deactivate(ctx context.Context, d *deployer.Deployer, o *order) (*schema.Operation, error) {
-	return host.Active{Verbs: d, Configuration: o.configuration}.Deactivate(ctx, deployer.DeactivateOptions{
-		Options: o.Options, Solution: o.solution, Data: o.data, Export: o.export,
-	})
+	return host.Active{Verbs: d, Configuration: o.configuration}.Deactivate(ctx, o.deactivation())
+}
+
+func (o *order) deactivation() deployer.DeactivateOptions {
+	return deployer.DeactivateOptions{Options: o.Options, Solution: o.solution, Data: o.data, Export: o.export}
 }
 
 func (o *order) rendering() deployer.Rendering {
-	return deployer.Rendering{ClusterWide: o.clusterWide, AcceptHazards: o.hazards}
+	return deployer.Rendering{ClusterWide: o.clusterWide(), AcceptHazards: o.accepted["accept-hazard"]}
 }
 
 func add(ctx context.Context, d *deployer.Deployer, o *order) (*schema.Operation, error) {
@@ -166,14 +218,14 @@ func downgrade(ctx context.Context, d *deployer.Deployer, o *order) (*schema.Ope
 func change(ctx context.Context, d *deployer.Deployer, o *order, direction records.Direction) (*schema.Operation, error) {
 	return d.Change(ctx, deployer.ChangeOptions{
 		Options: o.Options, Environment: o.environment, Solution: o.solution, Direction: direction, Version: o.version, Namespace: o.namespace,
-		Rendering: o.rendering(), AcceptDataLoss: o.loss, AcceptInvalid: o.invalid, Export: o.export,
+		Rendering: o.rendering(), AcceptDataLoss: o.accepted["accept-data-loss"], AcceptInvalid: o.accepted["accept-invalid"], Export: o.export,
 	})
 }
 
 func rollback(ctx context.Context, d *deployer.Deployer, o *order) (*schema.Operation, error) {
 	return d.Rollback(ctx, deployer.RollbackOptions{
 		Options: o.Options, Environment: o.environment, Solution: o.solution, Namespace: o.namespace, Revision: o.revision,
-		AcceptDataLoss: o.loss, AcceptInvalid: o.invalid, Export: o.export,
+		AcceptDataLoss: o.accepted["accept-data-loss"], AcceptInvalid: o.accepted["accept-invalid"], Export: o.export,
 	})
 }
 
@@ -182,15 +234,38 @@ func repair(ctx context.Context, d *deployer.Deployer, o *order) (*schema.Operat
 }
 
 func remove(ctx context.Context, d *deployer.Deployer, o *order) (*schema.Operation, error) {
-	return d.Remove(ctx, deployer.RemoveOptions{
+	return d.Remove(ctx, o.removal())
+}
+
+func (o *order) removal() deployer.RemoveOptions {
+	return deployer.RemoveOptions{
 		Options: o.Options, Environment: o.environment, Solution: o.solution, Namespace: o.namespace, Data: o.data, Export: o.export,
-	})
+	}
 }
 
 func deleteEnvironment(ctx context.Context, d *deployer.Deployer, o *order) (*schema.Operation, error) {
-	return d.DeleteEnvironment(ctx, deployer.DeleteEnvironmentOptions{
-		Options: o.Options, Environment: o.environment, Namespace: o.namespace, Data: o.data, Export: o.export,
-	})
+	return d.DeleteEnvironment(ctx, o.deletion())
+}
+
+func (o *order) deletion() deployer.DeleteEnvironmentOptions {
+	return deployer.DeleteEnvironmentOptions{
+		Options: o.Options, Environment: o.environment, Namespace: o.namespace, Data: o.data, Export: o.export, Others: o.others, Release: o.release,
+	}
+}
+
+// lookAround finds what is in an environment beside Solutions, and what finalizers keep there, as far as it may go.
+func lookAround(ctx context.Context, d *deployer.Deployer, o *order) (err error) {
+	if o.held, err = d.Held(ctx, deployer.HeldOptions{Environment: o.environment, Namespace: o.namespace}); err != nil {
+		return err
+	}
+	o.others, o.release = nil, nil
+	if o.accepted.Has(forceFinalizers) {
+		o.release = o.held
+	}
+	if o.accepted.Has("delete-others") {
+		o.others, err = d.Survey.Others(ctx, survey.OthersOptions{Environment: o.environment, Namespace: o.namespace})
+	}
+	return err
 }
 
 // imported are the versions of a Solution, the highest first.

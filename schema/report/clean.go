@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // Clean replaces what a terminal or a browser might obey and nobody would see, control and invisible formatting characters,
@@ -25,4 +26,13 @@ func Clean(text string) string {
 		}
 	}
 	return b.String()
+}
+
+// Capitalized is a text whose first letter is a capital: a heading, or a sentence of its own.
+func Capitalized(text string) string {
+	first, size := utf8.DecodeRuneInString(text)
+	if size == 0 {
+		return ""
+	}
+	return string(unicode.ToUpper(first)) + text[size:]
 }

@@ -244,7 +244,7 @@ func TestCatalogue(t *testing.T) {
 		files = append(files, found...)
 	}
 	// What the console offers depends on what it can do; the rest is asked for here.
-	offered := regexp.MustCompile(`^(action|plan\.apply|plan\.show|plan\.danger|field|data|accept|denial|operation|newenvironment|login|frame\.logout|overview\.lock|step|verb|way)\b`)
+	offered := regexp.MustCompile(`^(action|plan\.apply|plan\.show|field|data|accept|denial|operation|newenvironment|login|frame\.logout|overview\.lock|step|way)\b`)
 	asked := regexp.MustCompile(`\b(text|Text|count|Count|word)[ (]"([a-zA-Z0-9.-]+)"`)
 	for _, file := range files {
 		if strings.HasSuffix(file, "_test.go") {
@@ -296,7 +296,7 @@ func documentWords() []string {
 	for _, a := range []schema.Action{
 		schema.ActionCreate, schema.ActionUpdate, schema.ActionReplace, schema.ActionDelete, schema.ActionAdopt, schema.ActionKeep, schema.ActionNone, schema.ActionSkip,
 	} {
-		keys = append(keys, "action."+string(a), "tally."+string(a))
+		keys = append(keys, "action."+string(a))
 	}
 	for _, v := range []schema.CompatibilityVerdict{schema.CompatibilityYes, schema.CompatibilityKeeps, schema.CompatibilityNo, schema.CompatibilityLoss} {
 		keys = append(keys, "verdict."+string(v))

@@ -1,7 +1,6 @@
 package page
 
 import (
-	"strings"
 	"time"
 
 	"github.com/solutionctl/solutionctl/schema"
@@ -367,11 +366,11 @@ func (c *Examination) title() string  { return Text("examination.title", c.Solut
 func (*Environments) title() string   { return Text("environments.title") }
 func (*NewEnvironment) title() string { return Text("newenvironment.title") }
 func (c *Environment) title() string  { return Text("environment.title", c.Status.Name) }
-func (c *Plan) title() string         { return OperationTitle(c.Operation) }
+func (c *Plan) title() string         { return c.Operation.Heading() }
 func (c *Apps) title() string         { return Text("apps.title", c.Environment) }
 func (c *App) title() string          { return c.App.Name }
 func (*Operations) title() string     { return Text("operations.title") }
-func (c *Progress) title() string     { return OperationTitle(c.Operation) }
+func (c *Progress) title() string     { return c.Operation.Heading() }
 func (*History) title() string        { return Text("history.title") }
 func (*Doctor) title() string         { return Text("doctor.title") }
 func (*Support) title() string        { return Text("support.title") }
@@ -390,10 +389,4 @@ func (c *Failure) title() string {
 		return c.Heading
 	}
 	return Text("failure.title")
-}
-
-// OperationTitle says what an operation is, in a few words: "Upgrade shop to 1.1.0 in production".
-func OperationTitle(o *schema.Operation) string {
-	title := Text("verb."+o.Operation, o.Solution, o.Version, o.Environment)
-	return strings.Join(strings.Fields(title), " ")
 }

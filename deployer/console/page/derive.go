@@ -93,7 +93,7 @@ func (r Running) State() string {
 }
 
 // Title says what the operation is.
-func (r Running) Title() string { return OperationTitle(r.Operation) }
+func (r Running) Title() string { return r.Operation.Heading() }
 
 // branch is an object of an instance with what it owns.
 type branch struct {

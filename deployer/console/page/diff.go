@@ -12,14 +12,8 @@ import (
 type part struct {
 	ID string
 	schema.OperationPart
-	Tally       []tally
+	Tally       []schema.Tally
 	Shown, Same []schema.Change
-}
-
-// tally is the number of objects with which the same happens.
-type tally struct {
-	Action schema.Action
-	Number int
 }
 
 // graveness is the order in which changes are shown: what is lost first.
@@ -31,22 +25,17 @@ var graveness = []schema.Action{
 func partsOf(o *schema.Operation) []part {
 	var parts []part
 	for i, p := range o.Parts {
-		shown := part{ID: "part-" + strconv.Itoa(i+1), OperationPart: p}
+		shown := part{ID: "part-" + strconv.Itoa(i+1), OperationPart: p, Tally: o.Tally(&p)}
 		for _, action := range graveness {
-			number := 0
 			for _, c := range p.Changes {
 				if c.Action != action {
 					continue
 				}
-				number++
 				if action == schema.ActionNone || action == schema.ActionKeep || action == schema.ActionSkip {
 					shown.Same = append(shown.Same, c)
 				} else {
 					shown.Shown = append(shown.Shown, c)
 				}
-			}
-			if number > 0 {
-				shown.Tally = append(shown.Tally, tally{action, number})
 			}
 		}
 		parts = append(parts, shown)

@@ -38,7 +38,7 @@ func TestPartsOfShowsWhatIsLostFirst(t *testing.T) {
 	parts := partsOf(&schema.Operation{Parts: []schema.OperationPart{{Changes: []schema.Change{
 		change(schema.ActionNone), change(schema.ActionCreate), change(schema.ActionDelete), change(schema.ActionKeep), change(schema.ActionCreate),
 	}}}})
-	if p := parts[0]; len(p.Shown) != 3 || p.Shown[0].Action != schema.ActionDelete || len(p.Same) != 2 || !slices.Contains(p.Tally, tally{schema.ActionCreate, 2}) {
+	if p := parts[0]; len(p.Shown) != 3 || p.Shown[0].Action != schema.ActionDelete || len(p.Same) != 2 || !slices.Contains(p.Tally, schema.Tally{Action: schema.ActionCreate, Number: 2, Words: "created"}) {
 		t.Errorf("%+v", p)
 	}
 }

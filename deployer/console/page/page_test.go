@@ -13,7 +13,6 @@ import (
 	"golang.org/x/net/html"
 
 	"github.com/solutionctl/solutionctl/deployer/console/page"
-	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -295,17 +294,27 @@ func TestProblemOf(t *testing.T) {
 	}
 }
 
-func TestOperationTitle(t *testing.T) {
-	for _, test := range []struct {
-		o    schema.Operation
-		want string
-	}{
-		{schema.Operation{Operation: "upgrade", Solution: "shop", Version: "1.10.0", Environment: "production"}, "Upgrade shop to 1.10.0 in production"},
-		{schema.Operation{Operation: "deactivate", Solution: "shop"}, "Deactivate shop"},
-		{schema.Operation{Operation: "invented"}, "invented"},
+// TestRemedies: a remedy that has a page leads there, and nowhere else.
+func TestRemedies(t *testing.T) {
+	for want, r := range map[string]report.Remedy{
+		"Activate shop 1.1.0 /solutions/shop/plan/activate?version=1.1.0":                                       report.Run("deploy activate", "shop", "1.1.0").With("cluster-wide"),
+		"Remove shop from environment test /environments/test/plan/remove?solution=shop":                        report.Run("deploy remove", "test", "shop"),
+		"Upgrade to shop 1.1.0 in environment test /environments/test/plan/upgrade?solution=shop&version=1.1.0": report.Run("deploy upgrade", "test", "shop", "1.1.0"),
+		"Delete environment test /environments/test/plan/delete?namespace=eu":                                   report.Run("deploy env delete", "test").With("namespace", "eu").With("delete-data"),
+		"Remove &<%/ from environment a/b /environments/a%2Fb/plan/remove?solution=%26%3C%25%2F":                report.Run("deploy remove", "a/b", "&<%/"),
+		"Doctor /doctor": report.Run("deploy doctor"),
 	} {
-		if got := page.OperationTitle(&test.o); got != test.want {
-			t.Errorf("got %q, want %q", got, test.want)
+		p := page.ProblemOf(report.Errorf(report.InUse, "x").WithHint("%s", r))
+		if len(p.Remedies) != 1 || p.Remedies[0].Label+" "+p.Remedies[0].URL != want || p.Remedies[0].Post {
+			t.Errorf("got %+v, want %s", p.Remedies, want)
+		}
+	}
+	for _, none := range []report.Remedy{
+		report.Accept("adopt"), report.Run("deploy remove", "ENVIRONMENT", "shop"), report.Run("deploy import", "/srv/shop.iso"),
+		report.Run("deploy upgrade", "test", "shop", "1.1.0").With("with", "base=2.0.0"), report.Run("deploy repair", "test", "shop").With("records"),
+	} {
+		if p := page.ProblemOf(report.Errorf(report.InUse, "x").WithHint("%s", none)); len(p.Remedies) != 0 || len(p.Hints) != 1 {
+			t.Errorf("%s: %+v", none, p)
 		}
 	}
 }

@@ -1,12 +1,6 @@
 package page
 
-import (
-	"strings"
-	"time"
-
-	"github.com/solutionctl/solutionctl/schema"
-	"github.com/solutionctl/solutionctl/schema/report"
-)
+import "time"
 
 // View is one page.
 type View struct {
@@ -132,37 +126,6 @@ type Denial struct {
 	Reason string
 	// Rule is the missing rule of a role, in YAML; "" where no role would help.
 	Rule string
-}
-
-// Problem is a refusal or failure, in the words of the command line.
-type Problem struct {
-	Code    report.Code
-	Message string
-	// Hints tell the remedy, in words; where one is something that the console can do, it is among Remedies instead.
-	Hints []string
-	// Remedies are what can be done about it, as actions.
-	Remedies []Action
-	// Rule is the missing rule of a role, in YAML.
-	Rule string
-}
-
-// ProblemOf returns what is to be said of an error, nil of none.
-func ProblemOf(err error) *Problem {
-	if err == nil {
-		return nil
-	}
-	return &Problem{Code: report.CodeOf(err), Message: err.Error(), Hints: report.Hints(err)}
-}
-
-// Unseen is a problem with rights as something that is not shown, with the rules that are missing.
-func (p *Problem) Unseen(what string) schema.Unseen {
-	u := schema.Unseen{What: what}
-	for _, hint := range p.Hints {
-		if _, rules, found := strings.Cut(hint, "\n"); found {
-			u.Rules = rules
-		}
-	}
-	return u
 }
 
 // Choice is one of the values of a [Select].

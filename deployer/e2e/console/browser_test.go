@@ -92,7 +92,7 @@ func (b *browser) do(steps ...chromedp.Action[chromedp.Void]) {
 // accessibility tree is built beside the page, and Chromium stalls for good when that is asked for at the wrong moment.
 const finder = `(role, name) => {
 	const text = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-	const tags = {heading: "h1, h2, h3", link: "a", button: "button, input, summary", textbox: "input, textarea"}; // asking all elements takes long
+	const tags = {heading: "h1, h2, h3", link: "a", button: "button, input, summary", textbox: "input, textarea", checkbox: "input"}; // asking all elements takes long
 	const is = {
 		text: () => { while (text.nextNode()) if (text.currentNode.data.trim() === name && text.currentNode.parentElement.checkVisibility()) return text.currentNode.parentElement; },
 		element: () => [...document.body.querySelectorAll(tags[role] + ", [role=" + role + "]")].find(e => e.computedRole === role && e.computedName === name && e.checkVisibility()),
@@ -136,6 +136,19 @@ func (b *browser) find(role, name string) *place {
 	text, _ := evaluate[string](b, "document.body.innerText")
 	b.Fatalf("no %s %q at %s: %v\n%s", role, name, where, err, text)
 	return nil
+}
+
+// cannot expects a button that cannot be pressed.
+func (b *browser) cannot(button string) {
+	b.Helper()
+	b.find("button", button)
+	name, err := json.Marshal(button)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if off, err := evaluate[bool](b, "[...document.querySelectorAll('button')].find(e => e.computedName === "+string(name)+").disabled"); err != nil || !off {
+		b.Fatalf("button %s can be pressed: %v", button, err)
+	}
 }
 
 // press clicks with the mouse.

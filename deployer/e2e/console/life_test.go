@@ -78,29 +78,34 @@ func TestLife(t *testing.T) {
 
 	b.press("link", "Add a Solution")
 	b.press("button", "Show the plan")
-	apply("Add shop 1.9.0 to production", "Add")
+	apply("Add shop 1.9.0 to environment production", "Add")
 
 	b.do(chromedp.Navigate(c.Origin + "/solutions/shop"))
 	b.press("link", "Activate 1.10.0")
 	apply("Activate shop 1.10.0", "Activate")
 	b.do(chromedp.Navigate(c.Origin + "/environments/production"))
 	b.press("link", "Upgrade")
-	apply("Upgrade shop to 1.10.0 in production", "Upgrade")
+	apply("Upgrade to shop 1.10.0 in environment production", "Upgrade")
 	if names := bed.Server.Names("Deployment"); !slices.Equal(names, []string{"production/shop-operator"}) {
 		t.Errorf("deployed is %q", names)
 	}
 
 	b.do(chromedp.Navigate(c.Origin + "/environments/production"))
 	b.press("link", "Remove")
-	apply("Remove shop from production", "Remove")
+	apply("Remove shop from environment production", "Remove")
 
 	if names := bed.Server.Names("Deployment"); len(names) > 0 {
 		t.Errorf("deployed is %q", names)
 	}
 
+	bed.Server.Put(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: notes, namespace: production}}")
 	b.do(chromedp.Navigate(c.Origin + "/environments/production"))
 	b.press("link", "Delete")
+	// What is not part of the Solution goes only when it was agreed to, in words and with the name.
+	b.find("heading", "Delete environment production")
 	b.fill("textbox", "Type production to confirm", "production")
+	b.cannot("Delete the environment")
+	b.press("checkbox", "Delete what is not part of a Solution, too")
 	apply("Delete environment production", "Delete the environment")
 
 	if bed.Server.Object("Namespace", "", "production") != nil {

@@ -1,0 +1,91 @@
+package page
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// Problem is a refusal or failure, in the words of the command line.
+type Problem struct {
+	Code    report.Code
+	Message string
+	Hints   []string // tell the remedy, in words
+	// Remedies are those that the console has a page for.
+	Remedies []Action
+	// Rule is the missing rule of a role, in YAML.
+	Rule string
+}
+
+// ProblemOf returns what is to be said of an error, nil of none.
+func ProblemOf(err error) *Problem {
+	if err == nil {
+		return nil
+	}
+	p := &Problem{Code: report.CodeOf(err), Message: err.Error(), Hints: report.Hints(err)}
+	for _, r := range report.RemediesOf(err) {
+		if a := remedyAction(r); a != nil {
+			p.Remedies = append(p.Remedies, *a)
+		}
+	}
+	return p
+}
+
+// Unseen is a problem with rights as something that is not shown, with the rules that are missing.
+func (p *Problem) Unseen(what string) schema.Unseen {
+	u := schema.Unseen{What: what}
+	for _, hint := range p.Hints {
+		if _, rules, found := strings.Cut(hint, "\n"); found {
+			u.Rules = rules
+		}
+	}
+	return u
+}
+
+// remedyAction leads to the page for a remedy, nil where there is none: what is to be filled in, or takes an option that no page
+// has, is for the command line. What a page asks to be accepted is accepted there.
+func remedyAction(r report.Remedy) *Action {
+	if slices.ContainsFunc(r.Arguments, func(a string) bool { return strings.Trim(a, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") == "" }) {
+		return nil
+	}
+	namespace := ""
+	for _, o := range r.Options {
+		switch o.Name {
+		case "namespace":
+			namespace = o.Value
+		case "adopt", "cluster-wide", "delete-data", "delete-others":
+		default:
+			return nil
+		}
+	}
+	argument := func(i int) string {
+		if i < len(r.Arguments) {
+			return r.Arguments[i]
+		}
+		return ""
+	}
+	verb := strings.TrimPrefix(r.Verb, "deploy ")
+	o := schema.Operation{Operation: verb}
+	switch verb {
+	case "activate", "deactivate":
+		o.Solution, o.Version = argument(0), argument(1)
+		return &Action{Label: o.Heading(), URL: Query(URL("solutions", o.Solution, "plan", verb), "version", o.Version)}
+	case "add", "upgrade", "downgrade", "remove", "rollback":
+		o.Environment, o.Solution, o.Version = argument(0), argument(1), argument(2)
+		return &Action{Label: o.Heading(), URL: Query(URL("environments", o.Environment, "plan", verb), "solution", o.Solution, "version", o.Version, "namespace", namespace)}
+	case "env delete":
+		o.Operation, o.Environment = "delete", argument(0)
+		return &Action{Label: o.Heading(), URL: Query(URL("environments", o.Environment, "plan", "delete"), "namespace", namespace)}
+	case "history":
+		return &Action{Label: Text("section.history"), URL: Query(URL("history"), "environment", argument(0), "solution", argument(1))}
+	case "status":
+		return &Action{Label: Text("section.overview"), URL: URL()}
+	case "doctor":
+		return &Action{Label: Text("section.doctor"), URL: URL("doctor")}
+	case "resume":
+		return &Action{Label: Text("section.operations"), URL: URL("operations")}
+	}
+	return nil
+}

@@ -1,0 +1,137 @@
+package console_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/solutionctl/solutionctl/deployer/deployertest"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// refused is an error as a document.
+type refused struct {
+	Code     report.Code
+	Remedies report.Remedies
+}
+
+// accepts carries out a plan that takes something to be accepted: without it nothing is done, and with it all of it is.
+func (b *browser) accepts(bed *deployertest.Bed, path, option, value string, shows ...string) []string {
+	b.Helper()
+	bed.Writes()
+	seen := b.get(path)
+	box := `name="` + option + `" value="` + value + `" required`
+	for _, text := range append(shows, box) {
+		if seen.StatusCode != http.StatusOK || !strings.Contains(seen.body, text) {
+			b.Fatalf("%s: %d, nothing of %q\n%s", path, seen.StatusCode, text, seen.body)
+		}
+	}
+	plan := seen.Header.Get("Solutionctl-Plan")
+	if plan == "" {
+		b.Fatalf("%s: no plan", path)
+	}
+	if a := b.post(path, "plan", plan); a.StatusCode != http.StatusUnprocessableEntity && a.StatusCode != http.StatusConflict ||
+		!strings.Contains(a.body, box) || !strings.Contains(a.body, `role="alert"`) {
+		b.Fatalf("%s, not accepted: %d\n%s", path, a.StatusCode, a.body)
+	}
+	var failure refused
+	if a := b.json(path, &failure); a.StatusCode == http.StatusOK || !slices.ContainsFunc(failure.Remedies, func(r report.Remedy) bool {
+		return slices.ContainsFunc(r.Options, func(o report.Option) bool { return o.Name == option })
+	}) {
+		b.Errorf("%s as a document: %d %s", path, a.StatusCode, a.body)
+	}
+	if writes := bed.Writes(); len(writes) > 0 {
+		b.Fatalf("%s: not accepted, and changed: %q", path, writes)
+	}
+	return b.ends(b.post(path, "plan", plan, option, value))
+}
+
+// TestAcceptedLoss: a definition that loses a field names the objects; they are exported before.
+func TestAcceptedLoss(t *testing.T) {
+	bed := deployertest.New(t)
+	bed.Activated("shop", "1.0.0", deployertest.Content{Fields: "colour: {type: string}"})
+	bed.Imported("shop", "2.0.0", deployertest.Content{})
+	bed.Clock("shop", deployertest.Environment, "tower", "colour: green")
+	c := startOn(t, bed.Server, nil).in(t)
+	steps := c.accepts(bed, "/solutions/shop/plan/activate?version=2.0.0", "accept-data-loss", deployertest.Definition("shop"), "tower", "spec.colour")
+	if !slices.ContainsFunc(steps, func(s string) bool { return strings.HasPrefix(s, "export ") }) {
+		t.Errorf("nothing was exported: %q", steps)
+	}
+}
+
+// TestAcceptedHazard: the box says which rights an operator is trusted with, and accepting another one accepts nothing.
+func TestAcceptedHazard(t *testing.T) {
+	bed := deployertest.New(t)
+	bed.Activated("shop", "1.0.0", deployertest.Content{Role: "- {apiGroups: [rbac.authorization.k8s.io], resources: [roles], verbs: [escalate]}"})
+	c := startOn(t, bed.Server, nil).in(t)
+	path := "/environments/" + deployertest.Environment + "/plan/add?solution=shop"
+	a := c.post(path, "plan", c.get(path).Header.Get("Solutionctl-Plan"), "accept-hazard", "wildcard")
+	if a.StatusCode != http.StatusUnprocessableEntity {
+		t.Errorf("another hazard: %d", a.StatusCode)
+	}
+	c.accepts(bed, path, "accept-hazard", "escalate", "Role shop-operator: rules[0]: escalate on roles")
+}
+
+// TestAcceptedOthers: what is not part of a Solution is listed before an environment goes with it, and so is a name to be typed.
+func TestAcceptedOthers(t *testing.T) {
+	bed := deployertest.New(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: notes, namespace: `+deployertest.Environment+`}}`)
+	c := startOn(t, bed.Server, nil).in(t)
+	path := "/environments/" + deployertest.Environment + "/plan/delete"
+	seen := c.get(path)
+	if !strings.Contains(seen.body, `data-word="`+deployertest.Environment+`"`) || !strings.Contains(seen.body, "ConfigMap "+deployertest.Environment+"/notes") {
+		t.Fatalf("%d\n%s", seen.StatusCode, seen.body)
+	}
+	plan := seen.Header.Get("Solutionctl-Plan")
+	if a := c.post(path, "plan", plan, "delete-others", "true"); a.StatusCode < 400 {
+		t.Errorf("without the name: %d", a.StatusCode)
+	}
+	bed.Server.Put(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: more, namespace: `+deployertest.Environment+`}}`)
+	if a := c.post(path, "plan", plan, "delete-others", "true", "confirm", deployertest.Environment); a.StatusCode != http.StatusConflict || !strings.Contains(a.body, "/more") {
+		t.Errorf("something came meanwhile: %d\n%s", a.StatusCode, a.body)
+	}
+	c.ends(c.post(path, "plan", c.get(path).Header.Get("Solutionctl-Plan"), "delete-others", "true", "confirm", deployertest.Environment))
+	if bed.Server.Object("Namespace", "", deployertest.Environment) != nil {
+		t.Error("it is still there")
+	}
+}
+
+// TestFinalizers: what keeps objects that were deleted is offered where there is any, and is part of the plan.
+func TestFinalizers(t *testing.T) {
+	bed := deployertest.New(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: stuck, namespace: `+deployertest.Environment+`, finalizers: [acme.example/tape]}}`)
+	bed.Deleted("ConfigMap", deployertest.Environment, "stuck")
+	c := startOn(t, bed.Server, nil).in(t)
+	path := "/environments/" + deployertest.Environment + "/plan/delete"
+	if a := c.get(path); !strings.Contains(a.body, `name="force-finalizers"`) || !strings.Contains(a.body, "acme.example/tape") {
+		t.Fatalf("%d\n%s", a.StatusCode, a.body)
+	}
+	path += "?force-finalizers=true"
+	if a := c.get(path); !strings.Contains(a.body, `data-word="`+deployertest.Environment+`"`) || !strings.Contains(a.body, "finalizers are removed") {
+		t.Fatalf("%d\n%s", a.StatusCode, a.body)
+	}
+	c.applies(path, "confirm", deployertest.Environment)
+	if bed.Server.Object("ConfigMap", deployertest.Environment, "stuck") != nil {
+		t.Error("it is still there")
+	}
+}
+
+// TestNothingIsAccepted that a verb does not know, or that would not help.
+func TestNothingIsAccepted(t *testing.T) {
+	bed := deployertest.New(t)
+	bed.Activated("shop", "1.0.0", deployertest.Content{})
+	bed.Clock("shop", deployertest.Environment, "tower", "hands: 1")
+	c := startOn(t, bed.Server, nil).in(t)
+	path := "/solutions/shop/plan/deactivate?" + url.Values{"accept-data-loss": {deployertest.Definition("shop")}, "delete-data": {"true"}}.Encode()
+	a := c.get(path)
+	if a.StatusCode != http.StatusUnprocessableEntity || a.Header.Get("Solutionctl-Plan") != "" || strings.Contains(a.body, `type="checkbox"`) {
+		t.Errorf("%d\n%s", a.StatusCode, a.body)
+	}
+	var failure refused
+	c.json(path, &failure)
+	text, err := json.Marshal(failure.Remedies)
+	if err != nil || failure.Code != report.DataLoss || !strings.Contains(string(text), `{"options":[{"name":"keep-crds"}]}`) {
+		t.Errorf("%s: %s", failure.Code, text)
+	}
+}
