@@ -342,7 +342,7 @@ func TestPurge(t *testing.T) {
 	deployertest.Refused(t, err, report.InUse, "is imported", "clocks.shop.example was kept")
 	must(b, activate("1.0.0"))
 	must(b, deactivate(shop))
-	if err := b.RecordUnimport(t.Context(), deployer.UnimportOptions{ID: "shop-1.0.0"}); err != nil {
+	if err = b.RecordUnimport(t.Context(), deployer.UnimportOptions{ID: "shop-1.0.0"}); err != nil {
 		t.Fatal(err)
 	}
 	lock, err := b.Cluster.Lock(t.Context(), "env-elsewhere", cluster.LockOptions{Identity: "mallory@there"})
@@ -353,7 +353,7 @@ func TestPurge(t *testing.T) {
 		_, err = purge(t.Context(), b.Connect(), deployer.Options{DryRun: dryRun})
 		deployertest.Refused(t, err, code, "mallory@there")
 	}
-	if err := lock.Release(t.Context()); err != nil {
+	if err = lock.Release(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	b.Server.Put(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: mine, namespace: shop-system}}")

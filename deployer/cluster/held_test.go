@@ -353,7 +353,7 @@ func TestManyLocks(t *testing.T) {
 	if err != nil || strings.Count(held(), "jane@host") != len(names) {
 		t.Fatalf("%v: %s", err, held())
 	}
-	if err := locks.Release(t.Context()); err != nil || report.CodeOf(locks.Check()) != report.Interrupted || held() != "" {
+	if err = locks.Release(t.Context()); err != nil || report.CodeOf(locks.Check()) != report.Interrupted || held() != "" {
 		t.Errorf("%v, %v: %s", err, locks.Check(), held())
 	}
 	if most.Load() > InFlight {

@@ -33,6 +33,7 @@ func TestEndedJobs(t *testing.T) {
 }
 
 func endedJobs(t *testing.T, job string) {
+	t.Helper()
 	w := newWorld(t)
 	jobs := func(image string) *engine.Release {
 		r := w.release("1", strings.Replace(job, "migrate:1", "migrate:"+image, 1))

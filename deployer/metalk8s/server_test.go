@@ -557,8 +557,8 @@ metadata: {name: pizzas.example.com}, spec: {group: example.com, scope: Namespac
 	}
 	s.Answer = func(_ http.ResponseWriter, r *http.Request) bool {
 		if strings.HasSuffix(r.URL.Path, "/pizzas") {
-			if err := d.Cluster.Delete(t.Context(), s.Object("CustomResourceDefinition", "", "pizzas.example.com"), cluster.DeleteOptions{}); err != nil {
-				t.Error(err)
+			if failure := d.Cluster.Delete(t.Context(), s.Object("CustomResourceDefinition", "", "pizzas.example.com"), cluster.DeleteOptions{}); failure != nil {
+				t.Error(failure)
 			}
 		}
 		return false
