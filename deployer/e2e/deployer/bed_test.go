@@ -4,6 +4,7 @@ package deployer_test
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"flag"
 	"fmt"
 	"io"
 	"strings"
@@ -28,7 +29,13 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-func TestMain(m *testing.M) { testcluster.Main(m, testcluster.Options{}) }
+func TestMain(m *testing.M) {
+	// Tests wait for API servers, of which as many start side by side as memory is enough for everywhere.
+	if err := flag.Set("test.parallel", "4"); err != nil {
+		panic(err)
+	}
+	testcluster.Main(m, testcluster.Options{})
+}
 
 // bed is a Solution and an environment of its own in the cluster that all tests share.
 type bed struct {

@@ -83,6 +83,7 @@ func (h host) flat(active string, versions ...string) *schema.SolutionsConfigura
 
 // TestConvergenceAcceptsLoss: a version is judged before it is imported, and what it would lose goes to a file.
 func TestConvergenceAcceptsLoss(t *testing.T) {
+	t.Parallel()
 	h := newHost(newBedOn(t, testcluster.StartFor(t, testcluster.Options{})))
 	h.contents["1.0.0"] = content{Specs: []string{"colour"}}
 	if _, err := h.converge(h.flat("1.0.0", "1.0.0"), deployer.ConvergeOptions{}); err != nil {

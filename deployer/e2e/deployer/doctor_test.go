@@ -50,6 +50,7 @@ func (b *bed) wantFound(text string, lines ...string) {
 
 // TestDoctor breaks one thing after the other, in a cluster of its own.
 func TestDoctor(t *testing.T) {
+	t.Parallel()
 	c := testcluster.StartFor(t, testcluster.Options{})
 	b := newBedOn(t, c)
 	b.endpoints = nil

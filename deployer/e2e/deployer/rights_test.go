@@ -56,6 +56,7 @@ spec:
 
 // TestInstallerRoleExtras: a Solution with everything takes extras.yaml besides, and every verb of it.
 func TestInstallerRoleExtras(t *testing.T) {
+	t.Parallel()
 	b := newBedOn(t, testcluster.StartFor(t, testcluster.Options{FakeNodes: 1}))
 	b.defineMonitors()
 	b.imported("1.0.0", withExtras(b, "v1"))
@@ -96,6 +97,7 @@ func TestInstallerRoleExtras(t *testing.T) {
 
 // TestRightsAreAskedFirst: what changes data step by step asks for all rights before the first step.
 func TestRightsAreAskedFirst(t *testing.T) {
+	t.Parallel()
 	b := newBedOn(t, testcluster.StartFor(t, testcluster.Options{}))
 	b.activated("1.0.0", content{})
 	b.imported("1.1.0", content{Crds: "v1 v2"})

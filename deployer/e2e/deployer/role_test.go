@@ -247,6 +247,7 @@ func (b *bed) life() []command {
 // TestInstallerRole: who has the roles of docs/installer-role can do everything with a Solution, waiting included, and needs
 // every verb of them. Without one, the command that needs it names the rule and changes nothing.
 func TestInstallerRole(t *testing.T) {
+	t.Parallel()
 	b := newBedOn(t, testcluster.StartFor(t, testcluster.Options{FakeNodes: 1}))
 	b.imported("1.0.0", content{})
 	b.imported("1.1.0", content{Role: "- {apiGroups: [''], resources: [pods, services], verbs: [get, list]}"})
@@ -376,6 +377,7 @@ func (b *bed) snapshot() map[string]string {
 
 // TestReaderRole: who has the roles of docs/installer-role/reader.yaml sees everything and changes nothing.
 func TestReaderRole(t *testing.T) {
+	t.Parallel()
 	b := newBedOn(t, testcluster.StartFor(t, testcluster.Options{}))
 	b.activated("1.0.0", content{})
 	b.mustAdd("1.0.0")
@@ -411,6 +413,7 @@ func TestReaderRole(t *testing.T) {
 // TestApplicationsRole: who has the role of docs/installer-role/applications.yaml in the namespace of an environment, and no other
 // right, runs applications there, and needs every verb of it.
 func TestApplicationsRole(t *testing.T) {
+	t.Parallel()
 	b := newBedOn(t, testcluster.StartFor(t, testcluster.Options{}))
 	b.imported("1.0.0", content{Crds: "v1", Scale: true})
 	b.activated("1.1.0", content{Crds: "v1", Scale: true, Specs: []string{"colour"}})
@@ -530,6 +533,7 @@ func (b *bed) generated(o deployer.RolesOptions) []role {
 // TestGeneratedRoles: who has the roles that 'deploy roles' makes of what an archive has can do everything with it, and needs every
 // verb of them. What the operator gets in the whole cluster is granted by its name.
 func TestGeneratedRoles(t *testing.T) {
+	t.Parallel()
 	b := newBedOn(t, testcluster.StartFor(t, testcluster.Options{FakeNodes: 1}))
 	b.imported("1.0.0", content{})
 	b.imported("1.1.0", content{Kind: "ClusterRole"})

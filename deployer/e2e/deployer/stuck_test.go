@@ -257,6 +257,7 @@ spec:
 // TestDeadAPI works while the server of an API is gone that no Solution uses, which hinders nobody, and then deletes an
 // environment: nobody knows what is in it. It has a cluster of its own, in which nobody else is disturbed.
 func TestDeadAPI(t *testing.T) {
+	t.Parallel()
 	b := newBedOn(t, testcluster.StartFor(t, testcluster.Options{}))
 	api := b.create(`
 apiVersion: apiregistration.k8s.io/v1
