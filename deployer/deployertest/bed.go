@@ -185,7 +185,7 @@ func (b *Bed) Only(namespace string, more func(authorization.ResourceAttributes)
 			where = fmt.Sprintf(" in the namespace %q", a.Namespace)
 		}
 		clustertest.Fail(w, apierrors.NewForbidden(kube.GroupResource{Group: a.Group, Resource: a.Resource}, a.Name,
-			fmt.Errorf("User %q cannot %s resource %q in API group %q%s", clustertest.User, a.Verb, a.Resource, a.Group, where)))
+			fmt.Errorf("User %q cannot %s resource %q in API group %q%s", clustertest.User, a.Verb, a.Resource, a.Group, where))) //nolint:staticcheck // the words of the real server
 		return true
 	}
 }

@@ -47,7 +47,7 @@ func (v *Survey) glimpse(ctx context.Context, e metalk8s.Environment) (*picture,
 	live := map[schema.ObjectRef]*unstructured.Unstructured{}
 	for kind := range kinds {
 		for _, n := range e.Namespaces {
-			if err := v.listInto(ctx, live, kind, n.Name, engine.LabelRelease); err != nil && report.CodeOf(err) != report.Forbidden {
+			if err = v.listInto(ctx, live, kind, n.Name, engine.LabelRelease); err != nil && report.CodeOf(err) != report.Forbidden {
 				return nil, err
 			}
 		}
@@ -61,8 +61,8 @@ func (v *Survey) glimpse(ctx context.Context, e metalk8s.Environment) (*picture,
 	}
 	for _, n := range e.Namespaces {
 		s.quiet[n.Name] = n.Hidden
-		missing, err := v.missing(ctx, n.Name)
-		if err != nil {
+		var missing []cluster.Permission
+		if missing, err = v.missing(ctx, n.Name); err != nil {
 			return nil, err
 		}
 		s.dim[n.Name] = slices.ContainsFunc(missing, func(p cluster.Permission) bool { return p.Resource == "deployments" })

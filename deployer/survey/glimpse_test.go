@@ -102,7 +102,7 @@ func TestNameTheNamespace(t *testing.T) {
 	_, err = b.Connect().Survey.EnvironmentStatus(t.Context(), survey.EnvironmentOptions{Environment: "other", Namespace: "production-1"})
 	deployertest.Refused(t, err, report.NotFound, "production-1", "other")
 	for _, odd := range []string{"", "../secrets", "a b", strings.Repeat("x", 300)} {
-		if _, err := b.Connect().Survey.EnvironmentStatus(t.Context(), survey.EnvironmentOptions{Environment: odd}); err == nil {
+		if _, err = b.Connect().Survey.EnvironmentStatus(t.Context(), survey.EnvironmentOptions{Environment: odd}); err == nil {
 			t.Errorf("environment %q was found", odd)
 		}
 	}
