@@ -99,7 +99,7 @@ func remedyText(call *ast.CallExpr) string {
 	if !ok || len(call.Args) == 0 {
 		return ""
 	}
-	if from, ok := called.X.(*ast.Ident); ok && from.Name == "report" && called.Sel.Name == "Run" {
+	if from, is := called.X.(*ast.Ident); is && from.Name == "report" && called.Sel.Name == "Run" {
 		text := "solutionctl " + literal(call.Args[0])
 		for _, argument := range call.Args[1:] {
 			text += " " + cmp.Or(literal(argument), "%s")
