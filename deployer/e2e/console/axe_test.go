@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -71,9 +72,10 @@ func serveSamples(t *testing.T) (origin string) {
 	return server.URL
 }
 
-// look makes the browser one that prefers something.
+// look makes the browser one that prefers something. Nothing moves: a colour that is on its way to another one has neither's contrast.
 func (b *browser) look(features ...*emulation.MediaFeature) {
 	b.Helper()
+	features = append(slices.Clone(features), &emulation.MediaFeature{Name: "prefers-reduced-motion", Value: "reduce"})
 	ctx, cancel := context.WithTimeout(b.ctx, 5*time.Second)
 	defer cancel()
 	if _, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: features}); err != nil {
