@@ -24,6 +24,8 @@ var titleWords = map[string]struct{ order, done, at string }{
 	"create":     {"create", "created", ""},
 	"delete":     {"delete", "deleted", ""},
 	"purge":      {"purge", "purged", ""},
+	"import":     {"import", "imported", ""},
+	"unimport":   {"unimport", "unimported", ""},
 	"create-app": {"create", "created", "in"},
 	"delete-app": {"delete", "deleted", "in"},
 }

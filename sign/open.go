@@ -28,9 +28,18 @@ func Open(path string) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	info, err := f.Stat()
+	opened, err := Opened(f, path)
 	if err != nil {
 		return nil, closing(f, err)
+	}
+	return opened, nil
+}
+
+// Opened is an archive that was opened already, which messages call by a name.
+func Opened(f *os.File, name string) (*File, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
 	}
 	opened := &File{File: f, Size: info.Size(), opened: info}
 	switch mode := info.Mode(); {
@@ -39,11 +48,11 @@ func Open(path string) (*File, error) {
 	case mode&fs.ModeDevice != 0 && mode&fs.ModeCharDevice == 0:
 		opened.Device = true
 		if opened.Size, err = f.Seek(0, 2); err != nil {
-			return nil, closing(f, err)
+			return nil, err
 		}
 		return opened, nil
 	default:
-		return nil, closing(f, report.Errorf(report.Usage, "%s is %s, want a file or a block device", path, kind(mode)))
+		return nil, report.Errorf(report.Usage, "%s is %s, want a file or a block device", name, kind(mode))
 	}
 }
 

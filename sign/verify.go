@@ -3,6 +3,7 @@ package sign
 import (
 	"context"
 	"crypto"
+	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"io"
@@ -57,10 +58,7 @@ func Verify(ctx context.Context, r io.ReaderAt, size int64, bundles []NamedBundl
 	if o.Sink == nil {
 		o.Sink = report.Discard
 	}
-	v := &verification{Options: o, r: r, size: size, verdict: &Verdict{
-		Archive: ArchiveInfo{Path: o.Path, Size: size}, ToolVersion: o.ToolVersion,
-		Policy: PolicyInfo{File: o.Store.Source().File, SHA256: o.Store.Source().SHA256},
-	}}
+	v := &verification{Options: o, r: r, size: size, verdict: o.verdict(size)}
 	reader, err := v.run(ctx, bundles)
 	v.verdict.conclude(err)
 	if err != nil {
@@ -69,8 +67,29 @@ func Verify(ctx context.Context, r io.ReaderAt, size int64, bundles []NamedBundl
 	return v.verdict, reader, nil
 }
 
+// Judge decides by the bundles alone whether an archive may be used that is not here yet: it does all that [Verify] does before
+// it reads the archive. The list says what the archive has to consist of. The verdict is never nil and never says that the
+// archive was verified.
+func Judge(ctx context.Context, bundles []NamedBundle, o Options) (*Verdict, *chunk.List, error) {
+	o.Device = true // nothing is known of the size, and nothing can be read
+	v := &verification{Options: o, absent: true, verdict: o.verdict(0)}
+	_, list, _, err := v.signed(ctx, bundles)
+	v.verdict.conclude(err)
+	v.verdict.Verified = false
+	return v.verdict, list, err
+}
+
+// verdict is one that says nothing yet.
+func (o *Options) verdict(size int64) *Verdict {
+	return &Verdict{
+		Archive: ArchiveInfo{Path: o.Path, Size: size}, ToolVersion: o.ToolVersion,
+		Policy: PolicyInfo{File: o.Store.Source().File, SHA256: o.Store.Source().SHA256},
+	}
+}
+
 type verification struct {
 	Options
+	absent  bool // there is no archive yet
 	r       io.ReaderAt
 	size    int64
 	verdict *Verdict
@@ -89,27 +108,31 @@ type candidate struct {
 	err      error
 }
 
-func (v *verification) run(ctx context.Context, bundles []NamedBundle) (*chunk.Reader, error) {
+// signed finds out what was signed by those whose signatures count. Nothing of a statement is compared with the archive yet.
+func (v *verification) signed(ctx context.Context, bundles []NamedBundle) (accepted []*candidate, list *chunk.List, digest [sha256.Size]byte, err error) {
 	candidates := v.parse(bundles)
-	if err := v.sumForPlain(ctx, candidates); err != nil {
-		return nil, err
+	if err = v.sumForPlain(ctx, candidates); err != nil {
+		return nil, nil, digest, err
 	}
 	for _, c := range candidates {
 		if c.who, c.err = v.authenticate(c.bundle); c.err == nil {
 			c.err = v.judge(c)
 		}
 	}
-	if err := v.settle(ctx, good(candidates)); err != nil {
-		return nil, err
+	if err = v.settle(ctx, good(candidates)); err != nil {
+		return nil, nil, digest, err
 	}
-	accepted, err := v.count(candidates)
-	if err != nil {
-		return nil, err
+	if accepted, err = v.count(candidates); err != nil {
+		return nil, nil, digest, err
 	}
-	solution := accepted[0].solution // all agree
-	list, digest := v.content(accepted)
+	list, digest = v.content(accepted)
 	v.verdict.Archive.Size, v.verdict.Archive.SHA256 = list.Size, hex.EncodeToString(digest[:])
-	if err = v.checkHistory(solution, digest[:]); err != nil {
+	return accepted, list, digest, v.checkHistory(accepted[0].solution, digest[:]) // all agree
+}
+
+func (v *verification) run(ctx context.Context, bundles []NamedBundle) (*chunk.Reader, error) {
+	accepted, list, digest, err := v.signed(ctx, bundles)
+	if err != nil {
 		return nil, err
 	}
 	if err = v.checkContent(ctx, list, digest); err != nil {
@@ -207,6 +230,10 @@ func (n named) Emit(e report.Event) {
 func (v *verification) authenticate(b *bundle.Bundle) (*trust.Identified, error) {
 	st := b.Statement()
 	if st == nil {
+		if v.absent {
+			return nil, report.Errorf(report.NotAllowed, "only a signature with a statement tells what the archive has to be before it is here").
+				WithHint("ask for one that was made with solutionctl sign, or import the archive on the host: solutionctl deploy import FILE.iso")
+		}
 		if v.sums == nil {
 			return nil, report.Errorf(report.NotAllowed, "a device can be verified by a signature with a statement only, which tells the size").
 				WithHint("copy the archive to a file, or sign it with solutionctl sign")
@@ -321,6 +348,9 @@ func (v *verification) settle(ctx context.Context, allowed []*candidate) error {
 
 // hold compares everything that a statement says of the archive with the archive.
 func (v *verification) hold(ctx context.Context, st *bundle.Statement) error {
+	if v.absent {
+		return report.Errorf(report.Mismatch, "the signers have signed different things").WithHint("send the signatures of one release")
+	}
 	if v.sums == nil {
 		return report.Errorf(report.Mismatch, "the signers of this device have signed different things").
 			WithHint("put the signatures of one release beside it, or copy the archive to a file")

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -18,6 +19,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	web "github.com/solutionctl/solutionctl/deployer/console"
 	"github.com/solutionctl/solutionctl/deployer/host/service"
+	"github.com/solutionctl/solutionctl/deployer/hostd"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -81,6 +83,10 @@ It ends with Ctrl-C or SIGTERM. Operations that are at work then are interrupted
 	flags.BoolVar(&printUnit, "print-unit", false, "print a systemd unit that runs this command, and do nothing else")
 	flags.StringVar(&c.o.Exports, "export", ".", "a `DIRECTORY` for custom resources that are exported before they are deleted; empty deletes none")
 	addChoice(cmd, flags, &c.login, "login", "", "how people log in: link, token or provider", loginLink, loginToken, loginProvider)
+	flags.StringVar(&c.o.Uploads, "uploads", "", "a `DIRECTORY` of its own for archives on their way (default $STATE_DIRECTORY/uploads, else one of the user's cache)")
+	flags.StringVar(&c.socket, "host-socket", hostd.DefaultSocket, "where 'deploy hostd' imports on this host for people who log in by themselves, a `PATH`")
+	flags.StringVar(&c.verify.trustDir, "trust-dir", "", "the trust store, a `DIRECTORY`, for imports with --login link")
+	flags.StringVar(&c.verify.state, "state", "/var/lib/solutionctl/state.json", "what was imported before, a `FILE`, for imports with --login link")
 	flags.StringVar(&c.issuer, "oidc-issuer", "", "the `URL` of an identity provider that speaks OpenID Connect")
 	flags.StringVar(&c.client, "oidc-client-id", "solutionctl-console", "the `NAME` by which the provider knows the console")
 	flags.StringVar(&c.secret, "oidc-client-secret", "", "a `FILE` with the secret that goes with it")
@@ -93,6 +99,8 @@ type consoleRun struct {
 	*hostFlags
 	o                                 web.ServeOptions
 	login                             string
+	socket                            string // of 'deploy hostd'
+	verify                            verifyOptions
 	issuer, client, secret, authority string // of the identity provider
 }
 
@@ -115,6 +123,7 @@ func (c *consoleRun) run(ctx context.Context) error {
 	if c.o.Provider, err = c.provider(); err != nil {
 		return err
 	}
+	c.imports()
 	if c.login == loginLink { // others have no rights on this host
 		c.o.Configuration = c.places.Configuration
 		c.o.Examine = c.doctor
@@ -160,7 +169,7 @@ func (c *consoleRun) printUnit(flags *pflag.FlagSet) error {
 	if !flags.Changed("export") {
 		arguments = append(arguments, "--export", web.StateDir)
 	}
-	for _, path := range []*string{&c.kubeconfig, &c.o.Certificate, &c.o.Key, &c.o.SessionKeys, &c.o.Exports, &c.secret, &c.authority} {
+	for _, path := range []*string{&c.kubeconfig, &c.o.Certificate, &c.o.Key, &c.o.SessionKeys, &c.o.Exports, &c.o.Uploads, &c.socket, &c.secret, &c.authority} {
 		if *path == "" { // a service has no directory to start from
 			continue
 		}
@@ -187,6 +196,44 @@ func (c *consoleRun) printUnit(flags *pflag.FlagSet) error {
 	c.sink.Close()
 	_, err = io.WriteString(c.out, unit)
 	return err
+}
+
+// imports finds out whether archives can be imported from here: by whoever runs the program, or through 'deploy hostd'.
+func (c *consoleRun) imports() {
+	if c.login == loginLink {
+		if !writable(c.places.Store) {
+			return
+		}
+		imports := importFlags{verify: c.verify, mount: "auto", registryMode: "auto"}
+		c.o.Archives, c.o.ArchivePaths = newDesk(c.hostFlags, imports.options(c.app)), true
+	} else {
+		if info, err := os.Stat(c.socket); err != nil || info.Mode().Type() != os.ModeSocket {
+			return
+		}
+		c.o.Archives = &hostd.Client{Socket: c.socket}
+	}
+	if c.o.Uploads != "" {
+		return
+	}
+	if state := c.getenv("STATE_DIRECTORY"); state != "" {
+		c.o.Uploads = filepath.Join(state, "uploads")
+	} else if cache, err := os.UserCacheDir(); err == nil {
+		c.o.Uploads = filepath.Join(cache, "solutionctl", "uploads")
+	}
+}
+
+// writable tells whether this user can make files in a directory, or make the directory.
+func writable(dir string) bool {
+	for {
+		f, err := os.CreateTemp(dir, ".solutionctl-")
+		if err == nil {
+			return errors.Join(f.Close(), os.Remove(f.Name())) == nil
+		}
+		if !errors.Is(err, os.ErrNotExist) || dir == filepath.Dir(dir) {
+			return false
+		}
+		dir = filepath.Dir(dir)
+	}
 }
 
 // provider is the identity provider that the flags name; nil for none.

@@ -51,8 +51,14 @@ type Options struct {
 	LockWait time.Duration
 	// Configuration is MetalK8s' file on this host, which is told which versions are active; "" for none.
 	Configuration string
-	Sink          report.Sink // told of what goes wrong and is no user's business; nil for silence
-	Now           func() time.Time
+	// Archives is the host that keeps archives; nil where it is another one.
+	Archives Archives
+	// Uploads is the directory for archives on their way, of this user alone; "" takes none.
+	Uploads string
+	// ArchivePaths lets whoever comes by a link name archives by their path on this host.
+	ArchivePaths bool
+	Sink         report.Sink // told of what goes wrong and is no user's business; nil for silence
+	Now          func() time.Time
 }
 
 // Token gives the bearer token of a request.
@@ -69,6 +75,7 @@ type Console struct {
 	ctx        context.Context // of everything that outlives a request
 	sessions   *sessions
 	operations *operations
+	imports    *imports
 }
 
 // New returns a console. What it does beyond a request ends with ctx; [Console.Wait] waits for that.
@@ -88,6 +95,9 @@ func New(ctx context.Context, o Options) (*Console, error) {
 		return nil, err
 	}
 	c.sessions, c.operations = newSessions(o.Now), newOperations(ctx, o.Now)
+	if err = c.openImports(); err != nil {
+		return nil, err
+	}
 	c.handler = c.guard(origin.Host, c.below(c.routes()))
 	return c, nil
 }
@@ -130,6 +140,9 @@ func (c *Console) routes() http.Handler {
 		onInstance + "/edit":                   c.editApp,
 		onInstance + "/delete":                 c.askDeleteApp,
 		"/import":                              c.importing,
+		"/import/{id}":                         c.showExamination,
+		"/import/path":                         c.showPath,
+		"/solutions/{solution}/unimport":       c.askUnimport,
 		"/doctor":                              c.doctor,
 		"/support":                             c.support,
 		"/settings":                            c.settings,
@@ -152,9 +165,19 @@ func (c *Console) routes() http.Handler {
 		onInstance + "/delete":             c.deleteApp,
 		"/operations/resume":               c.resume,
 		"/operations/{id}/stop":            c.stopOperation,
+		"/import/{id}":                     c.importUpload,
+		"/import/path":                     c.importPath,
+		"/uploads/{id}/discard":            c.discardUpload,
+		"/solutions/{solution}/unimport":   c.unimport,
 	} {
 		mux.Handle("POST "+pattern, c.handle(change))
 	}
+	mux.Handle("POST /import", c.signedIn(c.sendForm))
+	mux.Handle("POST /uploads", c.tus(c.beginUpload))
+	mux.Handle("HEAD /uploads/{id}", c.tus(c.tellUpload))
+	mux.Handle("PATCH /uploads/{id}", c.tus(c.takePiece))
+	mux.Handle("DELETE /uploads/{id}", c.tus(c.endUpload))
+	mux.Handle("GET /import/{id}/events", c.stream(c.followExamination))
 	mux.Handle("POST /support", c.signedIn(c.sendSupport))
 	mux.Handle("GET /operations/{id}/export", c.signedIn(c.sendExport))
 	mux.Handle("GET /operations/{id}/events", c.stream(c.followOperation))

@@ -16,7 +16,7 @@ const (
 
 // guard keeps foreign pages, names and frames away from the console, and everything private out of caches.
 func (c *Console) guard(host string, next http.Handler) http.Handler {
-	next = http.MaxBytesHandler(http.NewCrossOriginProtection().Handler(next), maxBody)
+	next = http.NewCrossOriginProtection().Handler(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("Content-Security-Policy", page.ContentSecurityPolicy)
@@ -41,6 +41,7 @@ func (c *Console) guard(host string, next http.Handler) http.Handler {
 			// A client that sends its form byte by byte is not waited for.
 			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout)) //nolint:forbidigo // a deadline of the network is not a time that people read
 		}
+		r.Body = http.MaxBytesReader(w, r.Body, c.bodyLimit(r))
 		next.ServeHTTP(w, r)
 	})
 }

@@ -15,15 +15,6 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// importing says where archives are imported: a console that is reached over the network has no part in that.
-func (c *Console) importing(v *visit) (*answer, error) {
-	v.frame.Section = page.SectionImport
-	elsewhere := &page.Elsewhere{Reason: page.Text("import.elsewhere"), Command: report.Run("deploy import", "FILE.iso").String()}
-	return &answer{document: struct {
-		Command string `json:"command"`
-	}{elsewhere.Command}, content: &page.Import{Elsewhere: elsewhere}}, nil
-}
-
 // examination is what the doctor looks at for a user.
 func (c *Console) examination(v *visit) (*schema.Diagnosis, doctor.Options, error) {
 	o := doctor.Options{} // nothing of the host, for those who come over the network

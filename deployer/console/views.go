@@ -102,6 +102,7 @@ func (c *Console) solution(v *visit) (*answer, error) {
 				Label: page.Text("action.activate") + " " + one.Version, URL: planURL("solutions", name, "activate", url.Values{"version": {one.Version}}),
 			})}
 		}
+		content.VersionActions[one.Version] = append(content.VersionActions[one.Version], c.unimportAction(v, name, one.Version)...)
 	}
 	if content.Status.Active != "" {
 		content.Actions = append(content.Actions, v.offer(page.Action{

@@ -46,19 +46,28 @@ func (h *Host) newAdmission(o ImportOptions) (*admission, error) {
 
 // admitted is an archive that may be imported. Everything in it was read through its trusted digests.
 type admitted struct {
-	file    *sign.File
-	source  store.Source
-	payload *render.Payload
-	nginx   []byte // nil: the archive has no such file
-	names   []string
+	name     string             // by which it was named
+	bundles  []sign.NamedBundle // nil: they are looked for
+	file     *sign.File
+	theirs   bool // it is not to be closed
+	source   store.Source
+	verdict  *sign.Verdict // nil where nobody was asked
+	findings []report.Finding
+	payload  *render.Payload
+	nginx    []byte // nil: the archive has no such file
+	names    []string
 }
 
 func (c *admitted) id() string { return c.source.ID() }
 
-func (c *admitted) close() { _ = c.file.Close() } // opened for reading
+func (c *admitted) close() {
+	if !c.theirs {
+		_ = c.file.Close() // opened for reading
+	}
+}
 
 // all admits archives, each version once.
-func (d *admission) all(ctx context.Context, paths []string) (_ []*admitted, err error) {
+func (d *admission) all(ctx context.Context) (_ []*admitted, err error) {
 	var list []*admitted
 	defer func() {
 		if err != nil {
@@ -67,38 +76,60 @@ func (d *admission) all(ctx context.Context, paths []string) (_ []*admitted, err
 			}
 		}
 	}()
-	for _, path := range paths {
-		c, err := d.one(ctx, path)
+	for n := range len(d.options.Archives) + len(d.options.Opened) {
+		c, err := d.open(n)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
+			return nil, err
 		}
 		list = append(list, c)
+		if err = d.admit(ctx, c); err != nil {
+			return nil, fmt.Errorf("%s: %w", c.name, err)
+		}
 		for _, other := range list[:len(list)-1] {
 			if other.id() == c.id() {
-				return nil, report.Errorf(report.Usage, "%s and %s both hold %s", other.source.Path, path, c.id()).WithHint("import one of them")
+				return nil, report.Errorf(report.Usage, "%s and %s both hold %s", other.source.Path, c.name, c.id()).WithHint("import one of them")
 			}
 		}
 	}
 	return list, nil
 }
 
-func (d *admission) one(ctx context.Context, path string) (*admitted, error) {
-	resolved, err := filepath.Abs(path)
+// open opens one of the archives: first those that are named, then those that are open.
+func (d *admission) open(n int) (_ *admitted, err error) {
+	if n >= len(d.options.Archives) {
+		given := d.options.Opened[n-len(d.options.Archives)]
+		// The name is not one by which the file can be found: it must not be mistaken for a path on this host.
+		name := filepath.Base(given.Name)
+		c := &admitted{name: name, bundles: append([]sign.NamedBundle{}, given.Bundles...), source: store.Source{Path: name}}
+		c.theirs = true
+		return c, c.take(sign.Opened(given.File, name))
+	}
+	c := &admitted{name: d.options.Archives[n]}
+	if c.source.Path, err = filepath.Abs(c.name); err == nil {
+		c.source.Path, err = filepath.EvalSymlinks(c.source.Path)
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		err = report.Errorf(report.NotFound, "%w", err)
+	case err == nil:
+		err = c.take(sign.Open(c.source.Path))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", c.name, err)
+	}
+	return c, nil
+}
+
+func (c *admitted) take(f *sign.File, err error) error {
 	if err == nil {
-		resolved, err = filepath.EvalSymlinks(resolved)
+		c.file, c.source.File = f, f.File
 	}
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, report.Errorf(report.NotFound, "%w", err)
-	}
-	if err != nil {
-		return nil, err
-	}
-	f, err := sign.Open(resolved)
-	if err != nil {
-		return nil, err
-	}
-	c := &admitted{file: f, source: store.Source{File: f.File, Path: resolved}}
-	reader, err := d.verify(ctx, c, path)
+	return err
+}
+
+// admit fails for an archive that may not be imported. What was found out until then is in c.
+func (d *admission) admit(ctx context.Context, c *admitted) error {
+	reader, err := d.verify(ctx, c)
 	if err == nil {
 		err = d.lint(ctx, c, reader)
 	}
@@ -107,13 +138,9 @@ func (d *admission) one(ctx context.Context, path string) (*admitted, error) {
 	}
 	if reader != nil && err != nil {
 		// What was not there to be read looks like a fault of the vendor.
-		err = cmp.Or(unreadable(reader, path), err)
+		err = cmp.Or(unreadable(reader, c.name), err)
 	}
-	if err != nil {
-		c.close()
-		return nil, err
-	}
-	return c, nil
+	return err
 }
 
 func unreadable(r *chunk.Reader, path string) error {
@@ -126,54 +153,71 @@ func unreadable(r *chunk.Reader, path string) error {
 }
 
 // verify finds out who vouches for the archive. Its content is compared later, when it is read into the store.
-func (d *admission) verify(ctx context.Context, c *admitted, path string) (*chunk.Reader, error) {
-	d.Sink.Emit(report.Event{Step: "verify", Name: filepath.Base(path), State: report.Started})
-	reader, err := d.judge(ctx, c, path)
+func (d *admission) verify(ctx context.Context, c *admitted) (*chunk.Reader, error) {
+	name := filepath.Base(c.name)
+	d.Sink.Emit(report.Event{Step: "verify", Name: name, State: report.Started})
+	reader, err := d.judge(ctx, c)
 	if err != nil {
-		d.Sink.Emit(report.Event{Step: "verify", Name: filepath.Base(path), State: report.Failed})
+		d.Sink.Emit(report.Event{Step: "verify", Name: name, State: report.Failed})
 		return nil, err
 	}
 	c.source.Chunks = reader.List()
-	d.Sink.Emit(report.Event{Step: "verify", Name: filepath.Base(path), State: report.Done, Note: c.id()})
+	d.Sink.Emit(report.Event{Step: "verify", Name: name, State: report.Done, Note: c.id()})
 	return reader, nil
 }
 
-func (d *admission) judge(ctx context.Context, c *admitted, path string) (*chunk.Reader, error) {
+func (d *admission) judge(ctx context.Context, c *admitted) (*chunk.Reader, error) {
 	if d.options.SkipVerify {
 		return d.sum(ctx, c)
 	}
-	bundles, err := d.bundles(c, path)
+	bundles, err := d.bundles(c)
 	if err != nil {
 		return nil, err
 	}
-	o := sign.Options{
-		Store: d.trusted, State: d.state, Now: d.Now(), Path: path, Device: c.file.Device, Unchanged: c.file.Unchanged, Identify: sign.Identify,
-		Examine: checkVerified, Locate: sign.Locate(c.file, c.file.Size), OnRead: true, AllowDowngrade: d.options.AllowDowngrade,
-		Workers: runtime.GOMAXPROCS(0), Sink: report.Discard, ToolVersion: d.Version,
-	}
+	o := d.signOptions(c.name)
+	o.Device, o.Unchanged, o.Locate = c.file.Device, c.file.Unchanged, sign.Locate(c.file, c.file.Size)
+	o.Identify, o.Examine = sign.Identify, checkVerified
 	verdict, reader, err := sign.Verify(ctx, c.file, c.file.Size, bundles, o)
+	c.verdict = verdict
 	if report.CodeOf(err) == report.Downgrade && d.has(*verdict.Solution, verdict.Archive.SHA256) {
 		o.AllowDowngrade = true // nothing becomes older by what is there already
 		verdict, reader, err = sign.Verify(ctx, c.file, c.file.Size, bundles, o)
+		c.verdict = verdict
 	}
 	if err != nil {
 		return nil, err
 	}
-	c.source.SHA256, c.source.Signers = verdict.Archive.SHA256, verdict.Signers()
-	for _, s := range verdict.Signatures {
+	c.source.SHA256, c.source.Signers, c.names = verdict.Archive.SHA256, verdict.Signers(), signersOf(verdict)
+	return reader, c.identify(reader)
+}
+
+func (d *admission) signOptions(path string) sign.Options {
+	return sign.Options{
+		Store: d.trusted, State: d.state, Now: d.Now(), Path: path, OnRead: true, AllowDowngrade: d.options.AllowDowngrade,
+		Workers: runtime.GOMAXPROCS(0), Sink: report.Discard, ToolVersion: d.Version,
+	}
+}
+
+// signersOf are the names of those whose signatures count.
+func signersOf(v *sign.Verdict) []string {
+	names := []string{}
+	for _, s := range v.Signatures {
 		if s.Status == sign.Accepted {
-			c.names = append(c.names, s.KeyName)
+			names = append(names, s.KeyName)
 		}
 	}
-	return reader, c.name(reader)
+	return names
 }
 
 // checkVerified reads every byte through the verified reader: what is stored is what was examined.
 func checkVerified(r io.ReaderAt, size int64) error { return sign.CheckStructure(r, r, size) }
 
 // bundles are found beside the name that was given or beside the file that it leads to.
-func (d *admission) bundles(c *admitted, path string) ([]sign.NamedBundle, error) {
-	bundles, err := sign.ReadBundles(path, d.options.Bundles)
+func (d *admission) bundles(c *admitted) ([]sign.NamedBundle, error) {
+	if c.bundles != nil {
+		return c.bundles, nil
+	}
+	bundles, err := sign.ReadBundles(c.name, d.options.Bundles)
 	if err != nil || len(bundles) > 0 || d.options.Bundles != nil {
 		return bundles, err
 	}
@@ -195,7 +239,7 @@ func (d *admission) sum(ctx context.Context, c *admitted) (*chunk.Reader, error)
 		return nil, err
 	}
 	c.source.SHA256 = hex.EncodeToString(sums.SHA256[:])
-	if err = errors.Join(c.name(reader), checkVerified(reader, reader.Size())); err != nil {
+	if err = errors.Join(c.identify(reader), checkVerified(reader, reader.Size())); err != nil {
 		return nil, err
 	}
 	if err = d.trusted.CheckArchive(sums.SHA256[:], c.solution()); err != nil {
@@ -210,7 +254,7 @@ func (d *admission) has(solution bundle.Solution, digest string) bool {
 	return err == nil && e.SHA256 == digest
 }
 
-func (c *admitted) name(r *chunk.Reader) error {
+func (c *admitted) identify(r *chunk.Reader) error {
 	inside, err := sign.Identify(r, r.Size())
 	c.source.Name, c.source.Version = inside.Name, inside.Version
 	return err
@@ -237,7 +281,9 @@ func (d *admission) lint(ctx context.Context, c *admitted, r *chunk.Reader) erro
 	if err != nil {
 		return err
 	}
-	found := result.Findings[:0]
+	report.SortFindings(result.Findings)
+	c.findings = result.Findings
+	var found []report.Finding
 	for _, f := range result.Findings {
 		if f.Severity == report.SeverityError {
 			found = append(found, f)
@@ -246,7 +292,6 @@ func (d *admission) lint(ctx context.Context, c *admitted, r *chunk.Reader) erro
 	if len(found) == 0 {
 		return nil
 	}
-	report.SortFindings(found)
 	err = fmt.Errorf("%s [%s]", found[0], found[0].Rule)
 	if more := len(found) - 1; more > 0 {
 		err = fmt.Errorf("%w, and %d more", err, more)

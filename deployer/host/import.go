@@ -12,12 +12,14 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
+	"github.com/solutionctl/solutionctl/sign"
 	"github.com/solutionctl/solutionctl/sign/trust"
 )
 
 // ImportOptions say what is imported, whom to believe, and how.
 type ImportOptions struct {
-	Archives []string // files
+	Archives []string      // files
+	Opened   []OpenArchive // and these, which are open already
 
 	// Trusted returns whose signatures count. It is asked once for each import.
 	Trusted        func() (*trust.Store, error)
@@ -31,6 +33,14 @@ type ImportOptions struct {
 	RegistryMode schema.RegistryMode // who serves images; "" is who did before, or whom the host looks made for
 	Endpoints    []string            // at which nodes reach the registry of this host
 	CA           string              // the file by which nodes trust them; "" is the authority of this host
+}
+
+// OpenArchive is an archive that somebody else has opened, with all the signatures that came with it. The file stays the
+// caller's.
+type OpenArchive struct {
+	Name    string // by which messages call it; nothing is opened by it
+	File    *os.File
+	Bundles []sign.NamedBundle
 }
 
 // Mounting says whether archives are mounted.
@@ -65,7 +75,7 @@ func (h *Host) Import(ctx context.Context, o ImportOptions) (*schema.ImportRepor
 	if i.admission, err = h.newAdmission(o); err != nil {
 		return nil, err
 	}
-	list, err := i.admission.all(ctx, o.Archives)
+	list, err := i.admission.all(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +112,7 @@ func (h *Host) JudgeImport(ctx context.Context, o ImportOptions) error {
 	if i.admission, err = h.newAdmission(o); err != nil {
 		return err
 	}
-	list, err := i.admission.all(ctx, o.Archives)
+	list, err := i.admission.all(ctx)
 	if err != nil {
 		return err
 	}

@@ -109,6 +109,8 @@ type Examination struct {
 	Solution string
 	Version  string
 	Size     int64
+	// Busy says that it is being judged; the rest is not known yet.
+	Busy bool
 	// Verdict says who signed it, and whether that is enough.
 	Verdict *sign.Verdict
 	// Signers are the names of those who signed, for people.
@@ -362,7 +364,6 @@ func (*Yours) title() string          { return Text("yours.title") }
 func (*Solutions) title() string      { return Text("solutions.title") }
 func (c *Solution) title() string     { return c.Status.DisplayName }
 func (*Import) title() string         { return Text("import.title") }
-func (c *Examination) title() string  { return Text("examination.title", c.Solution, c.Version) }
 func (*Environments) title() string   { return Text("environments.title") }
 func (*NewEnvironment) title() string { return Text("newenvironment.title") }
 func (c *Environment) title() string  { return Text("environment.title", c.Status.Name) }
@@ -376,6 +377,13 @@ func (*Doctor) title() string         { return Text("doctor.title") }
 func (*Support) title() string        { return Text("support.title") }
 func (*Settings) title() string       { return Text("settings.title") }
 func (c *Confirmation) title() string { return c.Heading }
+
+func (c *Examination) title() string {
+	if c.Solution == "" {
+		return Text("examination.unknown", c.Name)
+	}
+	return Text("examination.title", c.Solution, c.Version)
+}
 
 func (c *AppEdit) title() string {
 	if c.NameGiven {

@@ -228,7 +228,7 @@ func sampleSolution(say func(string) string) *page.Solution {
 
 func sampleImport(say func(string) string) *page.Import {
 	return &page.Import{
-		Upload: &page.Form{Action: page.Action{Label: "Upload", URL: "/import/upload", Post: true, Weight: page.WeightPrimary}, Files: "archive"},
+		Upload: &page.Form{Action: page.Action{Label: "Upload", URL: "/import", Post: true, Weight: page.WeightPrimary}},
 		Path: &page.Form{
 			Action: page.Action{Label: "Look at it", URL: "/import/path", Post: true},
 			Inputs: []page.Input{{Name: "path", Label: "Path", Required: true, Value: say("/srv/archives/shop-1.11.0.iso")}},

@@ -37,8 +37,8 @@ func Text(key string, args ...any) string {
 	return strings.NewReplacer(pairs...).Replace(text)
 }
 
-// count returns the text of key.one or key.other, where {0} is the number.
-func count(key string, n int, args ...any) string {
+// Count returns the text of key.one or key.other, where {0} is the number.
+func Count(key string, n int, args ...any) string {
 	args = append([]any{n}, args...)
 	if n == 1 {
 		return Text(key+".one", args...)

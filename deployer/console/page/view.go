@@ -169,8 +169,6 @@ type Form struct {
 	Selects    []Select
 	Inputs     []Input
 	Checkboxes []Checkbox
-	// Files is the name of a field for a file, "" for none.
-	Files string
 	// Cancel is where nothing is done; its URL is "" where the form is part of a page.
 	Cancel Link
 }

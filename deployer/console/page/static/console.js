@@ -72,6 +72,7 @@ document.addEventListener('input', event => {
 });
 document.addEventListener('pointerover', event => { const time = event.target.closest?.('time'); if (time) local(time); });
 document.addEventListener('submit', event => {
+  if (event.target.dataset.upload) { event.preventDefault(); upload(event.target); return; }
   const input = event.target.querySelector('input[data-filter]');
   if (input && document.getElementById(input.dataset.filter)) event.preventDefault(); // the table is filtered already
 });
@@ -80,6 +81,60 @@ document.addEventListener('keydown', event => {
   const input = document.querySelector('.search input');
   if (input) { event.preventDefault(); input.focus(); }
 });
+
+// Uploads: the signatures first, which say what has to come, then the archive in pieces. When the connection is lost the server
+// is asked where to go on.
+
+function call(method, url, headers, body, progress) {
+  return new Promise(resolve => {
+    const request = new XMLHttpRequest();
+    request.open(method, url);
+    for (const name in headers) request.setRequestHeader(name, headers[name]);
+    if (progress) request.upload.onprogress = event => progress(event.loaded);
+    request.onloadend = () => resolve(request);
+    request.send(body);
+  });
+}
+
+async function upload(form) {
+  const [archive] = form.elements.archive.files, order = new FormData();
+  for (const one of form.elements.bundle.files) order.append('bundle', one);
+  const bar = form.querySelector('progress'), button = form.querySelector('button'), says = form.querySelector('[role=status]');
+  const say = text => { if (says.textContent !== text) says.textContent = text; };
+  const common = {'Tus-Resumable': '1.0.0', Accept: 'application/json'};
+  const name = btoa(String.fromCharCode(...new TextEncoder().encode(archive.name)));
+  let url, page, at = -1, wait = 1000;
+  button.disabled = true;
+  bar.hidden = false;
+  bar.max = archive.size;
+  while (at !== archive.size) {
+    const request = !url ? await call('POST', form.dataset.upload, {...common, 'Upload-Length': archive.size, 'Upload-Metadata': `filename ${name}`}, order)
+      : at < 0 ? await call('HEAD', url, common)
+        : await call('PATCH', url, {...common, 'Upload-Offset': at, 'Content-Type': 'application/offset+octet-stream'},
+          archive.slice(at, at + (32 << 20)), sent => { bar.value = at + sent; say(form.dataset.sending); });
+    const {status} = request, offset = request.getResponseHeader('Upload-Offset');
+    if (status === 401 || request.responseURL.includes('/login')) return location.reload();
+    if (status === 201) {
+      url = request.getResponseHeader('Location');
+      page = request.getResponseHeader('Solutionctl-Page');
+    } else if (status < 300 && offset) {
+      at = bar.value = Number(offset);
+      wait = 1000;
+    } else if (status >= 400 && status < 500 && ![408, 409, 423, 429].includes(status)) {
+      let answer = {};
+      try { answer = JSON.parse(request.responseText); } catch { /* a proxy has answered */ }
+      button.disabled = false;
+      bar.hidden = true;
+      return say([answer.message ?? `${status}`, ...answer.hints ?? []].join('. '));
+    } else {
+      say(form.dataset.lost);
+      at = -1;
+      await new Promise(resolve => setTimeout(resolve, wait));
+      wait = Math.min(wait * 2, 15000);
+    }
+  }
+  location.assign(page);
+}
 
 // Live pages
 

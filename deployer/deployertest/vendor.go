@@ -1,0 +1,110 @@
+package deployertest
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/solutionctl/solutionctl/build/iso"
+	"github.com/solutionctl/solutionctl/schema/report"
+	"github.com/solutionctl/solutionctl/sign"
+	"github.com/solutionctl/solutionctl/sign/bundle"
+	"github.com/solutionctl/solutionctl/sign/chunk"
+	"github.com/solutionctl/solutionctl/sign/key"
+	"github.com/solutionctl/solutionctl/sign/trust"
+)
+
+// Vendor makes archives of Solution "demo", and signs them.
+type Vendor struct{ signer *key.Signer }
+
+// NewVendor is one with a key of its own.
+func NewVendor(tb testing.TB) *Vendor {
+	tb.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	signer, err := key.Load(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), nil)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return &Vendor{signer}
+}
+
+// Trusted is a trust store with nobody but the vendor.
+func (v *Vendor) Trusted() (*trust.Store, error) {
+	return trust.Keys(map[string]*key.Public{"vendor": v.signer.Public()}), nil
+}
+
+// Archive writes a version that has some random bytes more, and its signature beside it. It returns the file.
+func (v *Vendor) Archive(tb testing.TB, version string, more int) string {
+	tb.Helper()
+	filling := make([]byte, more)
+	_, _ = rand.Read(filling)
+	var list []iso.File
+	for _, f := range []struct {
+		name    string
+		content []byte
+	}{
+		{"docs/filling", filling},
+		{"index.json", []byte(`{"schemaVersion":2,"manifests":[]}`)},
+		{"manifest.yaml", []byte("apiVersion: solutions.metalk8s.scality.com/v1alpha1\nkind: Solution\nmetadata: {name: demo}\nspec: {version: " + version + "}\n")},
+		{"oci-layout", []byte(`{"imageLayoutVersion":"1.0.0"}`)},
+	} {
+		list = append(list, iso.File{Path: f.name, Size: int64(len(f.content)), Open: func() (io.ReadCloser, error) {
+			return io.NopCloser(bytes.NewReader(f.content)), nil
+		}})
+	}
+	image, err := iso.Layout(list, iso.Options{VolumeID: "demo", ModTime: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	var data bytes.Buffer
+	if _, err = image.WriteTo(&data); err != nil {
+		tb.Fatal(err)
+	}
+	path := filepath.Join(tb.TempDir(), "demo-"+version+".iso")
+	if err = os.WriteFile(path, data.Bytes(), 0o600); err != nil {
+		tb.Fatal(err)
+	}
+	v.Sign(tb, path, version)
+	return path
+}
+
+// Sign signs what is in a file as a version.
+func (v *Vendor) Sign(tb testing.TB, path, version string) {
+	tb.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	sums, err := chunk.Sum(tb.Context(), bytes.NewReader(data), int64(len(data)), report.Discard)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	st, err := sign.NewStatement(sums, sign.Claims{
+		Name: filepath.Base(path), Solution: bundle.Solution{Name: "demo", Version: version}, CreatedAt: time.Now().Add(-time.Hour),
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	signed, err := bundle.SignStatement(tb.Context(), v.signer, st)
+	if err == nil {
+		err = sign.WriteBundle(sign.BundleName(path, ""), signed)
+	}
+	if err != nil {
+		tb.Fatal(err)
+	}
+}

@@ -1,0 +1,104 @@
+package host
+
+import (
+	"context"
+
+	"github.com/solutionctl/solutionctl/deployer/render"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+	"github.com/solutionctl/solutionctl/sign"
+	"github.com/solutionctl/solutionctl/sign/chunk"
+)
+
+// Examination is the judgement on an archive before it is imported.
+type Examination struct {
+	Solution string        `json:"solution,omitempty"` // "" where nobody who is trusted says it
+	Version  string        `json:"version,omitempty"`
+	Size     int64         `json:"size"`
+	Verdict  *sign.Verdict `json:"verdict,omitempty"` // nil where it did not come to that
+	Signers  []string      `json:"signers"`           // names of those whose signatures count
+	// Chunks are what the archive has to consist of, as it was signed; nil where that was not asked.
+	Chunks *chunk.List `json:"chunks,omitempty"`
+	// Findings are those of lint that matter to whoever imports.
+	Findings []report.Finding `json:"findings"`
+	// Brings is nil where the archive was not read.
+	Brings *Contents `json:"brings,omitempty"`
+	// Known tells that exactly this archive is in the store already.
+	Known bool `json:"known"`
+}
+
+// Contents are what an archive would bring.
+type Contents struct {
+	Images      []schema.PayloadImage `json:"images"`
+	Definitions []string              `json:"definitions"`
+	DependsOn   []schema.Dependency   `json:"dependsOn,omitempty"`
+}
+
+// Examine judges one archive as [Host.Import] would, and changes nothing. What was found out is in the examination, which is
+// never nil, also when there is an error: the reason why the archive would be refused.
+func (h *Host) Examine(ctx context.Context, o ImportOptions) (*Examination, error) {
+	e := &Examination{Signers: []string{}, Findings: []report.Finding{}}
+	i := &importing{Host: h, o: o}
+	var err error
+	if i.admission, err = h.newAdmission(o); err != nil {
+		return e, err
+	}
+	c, err := i.admission.open(0)
+	if err != nil {
+		return e, err
+	}
+	defer c.close()
+	err = i.admission.admit(ctx, c)
+	e.Size, e.Solution, e.Version = c.file.Size, c.source.Name, c.source.Version
+	e.describe(c.verdict)
+	e.Findings = append(e.Findings, c.findings...)
+	if err != nil {
+		return e, err
+	}
+	e.Known = i.admission.has(c.solution(), c.source.SHA256)
+	if e.Brings, err = contentsOf(c.payload); err != nil {
+		return e, err
+	}
+	return e, i.judge(ctx, []*admitted{c})
+}
+
+// Expect judges an archive that is not here yet by its signatures alone, and says in Chunks what it has to consist of.
+func (h *Host) Expect(ctx context.Context, o ImportOptions, bundles []sign.NamedBundle) (*Examination, error) {
+	e := &Examination{Signers: []string{}, Findings: []report.Finding{}}
+	d, err := h.newAdmission(o)
+	if err != nil {
+		return e, err
+	}
+	options := d.signOptions("")
+	verdict, list, err := sign.Judge(ctx, bundles, options)
+	if report.CodeOf(err) == report.Downgrade && d.has(*verdict.Solution, verdict.Archive.SHA256) {
+		options.AllowDowngrade = true // nothing becomes older by what is there already
+		verdict, list, err = sign.Judge(ctx, bundles, options)
+	}
+	e.describe(verdict)
+	if err != nil {
+		return e, err
+	}
+	e.Chunks, e.Size = list, list.Size
+	e.Known = d.has(*verdict.Solution, verdict.Archive.SHA256)
+	return e, nil
+}
+
+func (e *Examination) describe(v *sign.Verdict) {
+	if e.Verdict = v; v == nil {
+		return
+	}
+	e.Signers = signersOf(v)
+	if v.Solution != nil {
+		e.Solution, e.Version = v.Solution.Name, v.Solution.Version
+	}
+}
+
+func contentsOf(p *render.Payload) (*Contents, error) {
+	c := &Contents{Images: append([]schema.PayloadImage{}, p.Images...), Definitions: []string{}, DependsOn: p.Solution.Spec.DependsOn}
+	definitions, err := render.Definitions(p)
+	for _, d := range definitions {
+		c.Definitions = append(c.Definitions, d.GetName())
+	}
+	return c, err
+}

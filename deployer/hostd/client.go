@@ -1,0 +1,106 @@
+package hostd
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"net"
+	"os"
+
+	"github.com/solutionctl/solutionctl/deployer/host"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// DefaultSocket is where a server listens.
+const DefaultSocket = "/run/solutionctl/host.sock"
+
+// maxLine bounds an answer: an examination with the digests of a large archive.
+const maxLine = 16 << 20
+
+// Client asks a server on a socket. Its methods are those of [Desk].
+type Client struct {
+	Socket string
+}
+
+// Examine is as [Desk.Examine].
+func (c *Client) Examine(ctx context.Context, token string, a Archive, sink report.Sink) (*host.Examination, error) {
+	got, err := c.do(ctx, request{Verb: verbExamine, Token: token, Name: a.Name, Bundles: a.Bundles}, a.File, sink)
+	if got.Examination != nil && got.Examination.Chunks != nil {
+		got.Examination.Chunks.Size = got.Examination.Size // which a list in JSON does not have
+	}
+	return got.Examination, err
+}
+
+// Import is as [Desk.Import].
+func (c *Client) Import(ctx context.Context, token string, a Archive, sink report.Sink) (*schema.ImportReport, error) {
+	got, err := c.do(ctx, request{Verb: verbImport, Token: token, Name: a.Name, Bundles: a.Bundles}, a.File, sink)
+	return got.Imported, err
+}
+
+// Unimport is as [Desk.Unimport].
+func (c *Client) Unimport(ctx context.Context, token string, v Version, sink report.Sink) (*schema.UnimportReport, error) {
+	got, err := c.do(ctx, request{Verb: verbUnimport, Token: token, Version: &v}, nil, sink)
+	return got.Unimported, err
+}
+
+// errLost is in the error of an answer that has no end.
+var errLost = errors.New("the connection was lost")
+
+// do sends a request and follows what it begins, once more when the connection is lost.
+func (c *Client) do(ctx context.Context, r request, file *os.File, sink report.Sink) (*answer, error) {
+	r.ID, r.File = rand.Text(), file != nil
+	a, err := c.ask(ctx, r, file, sink)
+	if errors.Is(err, errLost) && ctx.Err() == nil {
+		a, err = c.ask(ctx, request{Verb: verbEvents, Token: r.Token, ID: r.ID}, nil, sink)
+		if report.CodeOf(err) == report.NotFound {
+			err = report.Errorf(report.Interrupted, "the program that imports on this host was ended").WithHint("do the same again, which finishes the work")
+		}
+	}
+	return a, err
+}
+
+// ask sends one request. The answer is never nil.
+func (c *Client) ask(ctx context.Context, r request, file *os.File, sink report.Sink) (*answer, error) {
+	none := &answer{}
+	dialed, err := (&net.Dialer{}).DialContext(ctx, "unix", c.Socket)
+	if err != nil {
+		return none, report.Errorf(report.Unavailable, "the program that imports on this host does not answer: %w", err).
+			WithHint("run it there, as root: solutionctl deploy hostd")
+	}
+	defer dialed.Close() //nolint:errcheck // all was read
+	connection, ok := dialed.(*net.UnixConn)
+	if !ok {
+		return none, errors.New("not a Unix socket")
+	}
+	defer context.AfterFunc(ctx, func() { _ = connection.Close() })()
+	data, err := json.Marshal(r)
+	if err != nil {
+		return none, err
+	}
+	// A server that turns somebody away does not read all of the request: what it says counts.
+	sent := sendAll(connection, data, file)
+	lines := bufio.NewScanner(connection)
+	lines.Buffer(nil, maxLine)
+	for lines.Scan() {
+		if len(lines.Bytes()) == 0 {
+			continue
+		}
+		var a answer
+		if err = json.Unmarshal(lines.Bytes(), &a); err != nil {
+			return none, err
+		}
+		if a.Done {
+			return &a, a.Error.error()
+		}
+		if a.Event != nil && sink != nil {
+			sink.Emit(*a.Event)
+		}
+	}
+	if ctx.Err() != nil {
+		return none, ctx.Err()
+	}
+	return none, report.Errorf(report.Unavailable, "the program that imports on this host: %w", errors.Join(errLost, lines.Err(), sent))
+}
