@@ -325,8 +325,8 @@ func TestPeers(t *testing.T) {
 	if len(b.sent) > 0 {
 		t.Error("the API server was asked")
 	}
-	if info, err := os.Stat(b.Socket); err != nil || info.Mode().Perm() != 0o660 {
-		t.Errorf("%v, %v", info, err)
+	if info, failure := os.Stat(b.Socket); failure != nil || info.Mode().Perm() != 0o660 {
+		t.Errorf("%v, %v", info, failure)
 	}
 	if _, err = Listen(b.Socket, -1); report.CodeOf(err) != report.Conflict {
 		t.Errorf("two servers: %v", err)
@@ -400,8 +400,8 @@ func TestActivated(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", `LISTEN_PID=$$ exec "$0" -test.run '^TestActivated$'`, os.Args[0])
 	cmd.Env = append(os.Environ(), child+"=1", "LISTEN_FDS=1")
 	cmd.ExtraFiles = []*os.File{f}
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	if out, failure := cmd.CombinedOutput(); failure != nil {
+		t.Fatalf("%v\n%s", failure, out)
 	}
 	if _, err = os.Stat(path); err != nil {
 		t.Errorf("the socket of systemd is gone: %v", err)

@@ -80,7 +80,7 @@ func parseRequest(data []byte) (*request, error) {
 	if err := decoder.Decode(&r); err != nil {
 		return nil, report.Errorf(report.Usage, "this is no request: %s", sansToken(err))
 	}
-	if _, err := decoder.Token(); err != io.EOF { //nolint:errorlint // the decoder returns it as it is
+	if _, err := decoder.Token(); err != io.EOF {
 		return nil, report.Errorf(report.Usage, "something follows the request")
 	}
 	switch {

@@ -91,7 +91,7 @@ func Open(dir string, now func() time.Time) (*Spool, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err = os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
 	info, err := os.Lstat(dir)

@@ -145,16 +145,16 @@ func TestOneWriter(t *testing.T) {
 	r, w := io.Pipe()
 	done := make(chan error, 1)
 	go func() {
-		_, err := u.Append(t.Context(), 0, r)
-		done <- err
+		_, failure := u.Append(t.Context(), 0, r)
+		done <- failure
 	}()
 	if _, err = w.Write(data[:piece+1]); err != nil { // the first chunk was taken when the next byte is
 		t.Fatal(err)
 	}
 	_, err = u.Append(t.Context(), piece, bytes.NewReader(data[piece:]))
 	code(t, err, report.Locked)
-	if at, err := u.Received(t.Context()); err != nil || at != piece {
-		t.Errorf("at %d, %v", at, err)
+	if at, failure := u.Received(t.Context()); failure != nil || at != piece {
+		t.Errorf("at %d, %v", at, failure)
 	}
 	if err = errors.Join(w.Close(), <-done); err != nil {
 		t.Fatal(err)
