@@ -25,7 +25,7 @@ type browser struct {
 	ctx context.Context
 }
 
-func open(t *testing.T) *browser {
+func open(t *testing.T, more ...chromedp.ExecAllocatorOption) *browser {
 	t.Helper()
 	if _, err := os.Stat(program); err != nil {
 		if os.Getenv("CI") == "true" {
@@ -35,6 +35,7 @@ func open(t *testing.T) *browser {
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.NoSandbox,
 		chromedp.Flag("enable-blink-features", "ComputedAccessibilityInfo"))
+	options = append(options, more...)
 	ctx, cancel := chromedp.NewExecAllocator(context.WithoutCancel(t.Context()), options...) // t.Context ends before Cleanup
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewContext(ctx)
@@ -60,7 +61,7 @@ func (b *browser) keep() {
 	}
 	ctx, cancel := context.WithTimeout(b.ctx, 10*time.Second)
 	defer cancel()
-	if picture, err := chromedp.Run(ctx, chromedp.FullScreenshot(100)); err != nil || os.WriteFile(filepath.Join(dir, b.Name()+".png"), picture, 0o600) != nil {
+	if picture, err := chromedp.Run(ctx, chromedp.FullScreenshot(100)); err != nil || os.WriteFile(filepath.Join(dir, b.file()+".png"), picture, 0o600) != nil {
 		b.Log("no picture: ", err)
 	}
 	tree, err := chromedp.Call(ctx, accessibility.GetFullAXTree, accessibility.GetFullAXTreeParams{})
@@ -74,10 +75,13 @@ func (b *browser) keep() {
 			text.WriteString(string(n.Role.Value) + " " + string(n.Name.Value) + "\n")
 		}
 	}
-	if err := os.WriteFile(filepath.Join(dir, b.Name()+".txt"), []byte(text.String()), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, b.file()+".txt"), []byte(text.String()), 0o600); err != nil {
 		b.Log(err)
 	}
 }
+
+// file is the name of the test as a file may have it.
+func (b *browser) file() string { return strings.ReplaceAll(b.Name(), "/", "-") }
 
 func (b *browser) do(steps ...chromedp.Action[chromedp.Void]) {
 	b.Helper()
@@ -158,10 +162,13 @@ func (b *browser) press(role, name string) {
 	b.do(chromedp.MouseClickXY(at.X, at.Y))
 }
 
-// fill types into a field.
+// fill types into a field, in place of what was there.
 func (b *browser) fill(role, name, text string) {
 	b.Helper()
 	b.press(role, name)
+	if _, err := evaluate[bool](b, "document.activeElement.select(), true"); err != nil {
+		b.Fatal(err)
+	}
 	ctx, cancel := context.WithTimeout(b.ctx, 2*time.Second)
 	defer cancel()
 	if _, err := chromedp.Call(ctx, input.InsertText, input.InsertTextParams{Text: text}); err != nil {

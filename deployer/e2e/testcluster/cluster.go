@@ -36,6 +36,9 @@ type Options struct {
 	// Oldest makes the control plane one of [OldestKubernetes]. It cannot have a node that runs containers.
 	Oldest bool
 
+	// Authentication is an AuthenticationConfiguration in YAML: whose tokens the API server accepts besides its own.
+	Authentication string
+
 	// Progress is where it says that it builds something, which takes minutes; nil means nowhere.
 	Progress io.Writer
 }
@@ -139,6 +142,7 @@ func (c *Cluster) prepare() (err error) {
 	}
 	if err = errors.Join(
 		os.WriteFile(filepath.Join(c.pki, "ca.crt"), c.ca.pem, 0o644),
+		os.WriteFile(filepath.Join(c.pki, "authentication.yaml"), []byte(c.options.Authentication), 0o644),
 		writeServiceAccountKeys(c.pki),
 		c.ca.writeIdentity(c.pki, "apiserver", "kube-apiserver", nil, c.address, serviceAddress,
 			"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"),
@@ -248,6 +252,9 @@ func (c *Cluster) StartAPIServer(ctx context.Context) error {
 	endpoint := []string{"--advertise-address=" + c.address}
 	if c.machine == nil { // a loopback address cannot be an endpoint, and there are no pods that would look for one
 		endpoint = []string{"--endpoint-reconciler-type=none"}
+	}
+	if c.options.Authentication != "" {
+		endpoint = append(endpoint, "--authentication-config="+pki("authentication.yaml"))
 	}
 	err := c.run("kube-apiserver", append(endpoint,
 		"--etcd-servers=http://"+net.JoinHostPort(c.private, c.ports.etcdClient),

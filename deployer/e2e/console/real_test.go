@@ -1,0 +1,574 @@
+package console_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/console/page"
+	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/deployer/survey"
+)
+
+// TestReal uses the console of a real cluster, whose people log in at a real Dex.
+func TestReal(t *testing.T) {
+	b := open(t, chromedp.IgnoreCertErrors)
+	w := newWorld(t)
+	for _, test := range []struct {
+		name string
+		run  func(*world, *browser)
+	}{
+		{"stranger", (*world).testStranger},
+		{"callback", (*world).testCallback},
+		{"life", (*world).testLife},
+		{"rights", (*world).testRights},
+		{"changed", (*world).testChanged},
+		{"interrupted", (*world).testInterrupted},
+		{"without script", (*world).testWithoutScript},
+		{"logout", (*world).testLogout},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			b := &browser{t, b.ctx}
+			t.Cleanup(b.keep)
+			test.run(w, b)
+		})
+	}
+}
+
+// ask sends one request and follows nothing.
+func (w *world) ask(t *testing.T, c *http.Client, method, path string, header http.Header) *http.Response {
+	t.Helper()
+	alone := *c
+	alone.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	r, err := http.NewRequestWithContext(t.Context(), method, w.origin+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, values := range header {
+		r.Header[name] = values
+	}
+	if host := header.Get("Host"); host != "" {
+		r.Host = host
+	}
+	answer, err := read(alone.Do(r))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer
+}
+
+// testStranger is what somebody gets who is not logged in, or comes from elsewhere.
+func (w *world) testStranger(b *browser) {
+	t := b.T
+	c := w.client(t)
+	if a := w.ask(t, c, http.MethodGet, "/", http.Header{"Accept": {"text/html"}}); a.StatusCode != http.StatusSeeOther || a.Header.Get("Location") != "/login?to=%2F" {
+		t.Errorf("%s to %s", a.Status, a.Header.Get("Location"))
+	}
+	if a := w.ask(t, c, http.MethodGet, "/", http.Header{"Accept": {"application/json"}}); a.StatusCode != http.StatusUnauthorized {
+		t.Errorf("a program: %s", a.Status)
+	}
+	in, err := w.login(t, jane)
+	if err != nil {
+		t.Fatal(err)
+	}
+	home := w.ask(t, in, http.MethodGet, "/", http.Header{"Accept": {"text/html"}})
+	for name, want := range map[string]string{
+		"Content-Security-Policy": page.ContentSecurityPolicy, "X-Content-Type-Options": "nosniff", "Cache-Control": "no-store",
+		"Strict-Transport-Security": "max-age=31536000",
+	} {
+		if got := home.Header.Get(name); got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+	for site, want := range map[string]int{"cross-site": http.StatusForbidden, "same-site": http.StatusForbidden} {
+		if a := w.ask(t, in, http.MethodPost, "/environments?name=foreign", http.Header{"Sec-Fetch-Site": {site}}); a.StatusCode != want {
+			t.Errorf("a write from a %s page: %s", site, a.Status)
+		}
+	}
+	if a := w.ask(t, in, http.MethodGet, "/", http.Header{"Host": {"evil.example"}}); a.StatusCode != http.StatusMisdirectedRequest {
+		t.Errorf("a foreign name: %s", a.Status)
+	}
+	at, _ := url.Parse(w.origin)
+	for _, cookie := range in.Jar.Cookies(at) {
+		if !strings.HasPrefix(cookie.Name, "__Host-") || strings.Contains(cookie.Value, "eyJ") || len(cookie.Value) > 4000 {
+			t.Errorf("cookie %s is %q", cookie.Name, cookie.Value)
+		}
+	}
+}
+
+// testCallback comes back from Dex with what it did not get there, or twice.
+func (w *world) testCallback(b *browser) {
+	t := b.T
+	var back string
+	c := w.client(t)
+	c.CheckRedirect = func(r *http.Request, _ []*http.Request) error {
+		if strings.HasPrefix(r.URL.String(), w.origin+"/auth/callback") {
+			back = strings.TrimPrefix(r.URL.String(), w.origin)
+			return http.ErrUseLastResponse
+		}
+		return nil
+	}
+	form, err := read(c.Get(w.origin + "/auth/start"))
+	if err == nil {
+		_, err = read(c.PostForm(form.Request.URL.String(), url.Values{"login": {jane}, "password": {"password"}}))
+	}
+	if err != nil || back == "" {
+		t.Fatalf("Dex leads to %q, %v", back, err)
+	}
+	refused := func(what string, c *http.Client, path string) {
+		t.Helper()
+		a := w.ask(t, c, http.MethodGet, path, nil)
+		for _, cookie := range a.Cookies() {
+			if cookie.MaxAge >= 0 {
+				t.Errorf("%s: the browser gets cookie %s", what, cookie.Name)
+			}
+		}
+		if a.StatusCode != http.StatusForbidden {
+			t.Errorf("%s: %s", what, a.Status)
+		}
+	}
+	refused("somebody else", w.client(t), back)
+	at, _ := url.Parse(w.origin)
+	before := c.Jar.Cookies(at)
+	if a := w.ask(t, c, http.MethodGet, back, nil); a.StatusCode != http.StatusSeeOther || a.Header.Get("Location") != "/" {
+		t.Fatalf("%s to %s", a.Status, a.Header.Get("Location"))
+	}
+	again := w.client(t)
+	again.Jar.SetCookies(at, before)
+	refused("a second time", again, back)
+}
+
+// goes opens a page.
+func (b *browser) goes(to string) {
+	b.Helper()
+	b.do(chromedp.Navigate(to))
+}
+
+// applies carries out a plan by mouse and waits for its end.
+func (b *browser) applies(plan, button string) {
+	b.Helper()
+	b.find("heading", plan)
+	b.press("button", button)
+	b.done()
+}
+
+func (b *browser) done() {
+	b.Helper()
+	b.find("heading", "Progress")
+	b.find("text", "Done")
+}
+
+// tabs goes with the keyboard to a thing and presses it.
+func (b *browser) tabs(role, name string) {
+	b.Helper()
+	b.find(role, name)
+	for range 100 {
+		b.do(chromedp.KeyEvent(kb.Tab))
+		at, err := evaluate[[]string](b, `[document.activeElement.computedRole, document.activeElement.computedName]`)
+		if err == nil && slices.Equal(at, []string{role, name}) {
+			b.do(chromedp.KeyEvent(kb.Enter))
+			return
+		}
+	}
+	b.Fatalf("the keyboard does not lead to %s %q", role, name)
+}
+
+// names are those of a Solution and its environment.
+type names struct{ solution, environment string }
+
+// step is a step of the life of a Solution: as people do it, and by the command line.
+type step struct {
+	name    string
+	page    func(w *world, b *browser, n names)
+	command func(n names) []string
+}
+
+func (n names) site() string { return "/environments/" + n.environment }
+func (n names) app() string  { return n.site() + "/apps/" + n.environment + "/Clock/wall" }
+
+// life is that of a Solution with the versions 1.9.0 and 1.10.0. The import is the host's.
+var life = []step{
+	{"activate", func(w *world, b *browser, n names) {
+		b.goes(w.origin + "/solutions/" + n.solution)
+		b.press("link", "Activate 1.9.0")
+		b.applies("Activate "+n.solution+" 1.9.0", "Activate")
+	}, func(n names) []string { return []string{"activate", n.solution, "1.9.0"} }},
+	{"create an environment", func(w *world, b *browser, n names) {
+		b.goes(w.origin + "/environments")
+		b.press("link", "New environment")
+		b.fill("textbox", "Name", n.environment)
+		b.press("button", "Create")
+		b.find("heading", n.environment)
+	}, func(n names) []string { return []string{"env", "create", n.environment} }},
+	{"add", func(w *world, b *browser, n names) {
+		b.goes(w.origin + n.site() + "/plan/add?solution=" + n.solution)
+		b.applies("Add "+n.solution+" 1.9.0 to environment "+n.environment, "Add")
+	}, func(n names) []string { return []string{"add", n.environment, n.solution, "1.9.0"} }},
+	{"create an application", func(w *world, b *browser, n names) {
+		b.goes(w.origin + n.site() + "/apps/new?kind=Clock")
+		b.fill("textbox", "Name", "wall")
+		b.fill("textbox", "hands (optional)", "3")
+		b.press("button", "Create")
+		b.done()
+	}, func(n names) []string { return []string{"app", "create", n.environment, "wall", "--set", "hands=3"} }},
+	{"configure it", func(w *world, b *browser, n names) {
+		b.goes(w.origin + n.app() + "/edit")
+		b.fill("textbox", "hands (optional)", "2")
+		b.press("button", "Save")
+		b.done()
+	}, func(n names) []string { return []string{"app", "set", n.environment, "wall", "hands=2"} }},
+	{"activate the next version", func(w *world, b *browser, n names) {
+		b.goes(w.origin + "/solutions/" + n.solution)
+		b.press("link", "Activate 1.10.0")
+		b.applies("Activate "+n.solution+" 1.10.0", "Activate")
+	}, func(n names) []string { return []string{"activate", n.solution, "1.10.0"} }},
+	{"upgrade by keyboard", func(w *world, b *browser, n names) {
+		b.goes(w.origin + n.site())
+		b.tabs("link", "Upgrade")
+		b.find("heading", "Upgrade to "+n.solution+" 1.10.0 in environment "+n.environment)
+		b.tabs("button", "Upgrade")
+		b.done()
+	}, func(n names) []string { return []string{"upgrade", n.environment, n.solution, "1.10.0"} }},
+	{"downgrade", func(w *world, b *browser, n names) {
+		b.goes(w.origin + n.site())
+		b.press("link", "Downgrade")
+		b.applies("Downgrade to "+n.solution+" 1.9.0 in environment "+n.environment, "Downgrade")
+	}, func(n names) []string { return []string{"downgrade", n.environment, n.solution, "1.9.0"} }},
+	{"roll back", func(w *world, b *browser, n names) {
+		b.goes(w.origin + n.site() + "/plan/rollback?solution=" + n.solution)
+		b.applies("Roll back to "+n.solution+" 1.10.0 in environment "+n.environment, "Roll back")
+	}, func(n names) []string { return []string{"rollback", n.environment, n.solution} }},
+	{"scale", func(w *world, b *browser, n names) {
+		b.goes(w.origin + n.app())
+		b.fill("textbox", "Replicas", "2")
+		b.press("button", "Scale")
+		b.done()
+	}, func(n names) []string { return []string{"app", "scale", n.environment, "wall", "2"} }},
+	{"delete the application", func(w *world, b *browser, n names) {
+		b.goes(w.origin + n.app() + "/delete")
+		b.fill("textbox", "Type wall to confirm", "wall")
+		b.press("button", "Delete")
+		b.done()
+	}, func(n names) []string { return []string{"app", "delete", n.environment, "wall", "--yes"} }},
+	{"remove", func(w *world, b *browser, n names) {
+		b.goes(w.origin + n.site())
+		b.press("link", "Remove")
+		b.applies("Remove "+n.solution+" from environment "+n.environment, "Remove")
+	}, func(n names) []string { return []string{"remove", n.environment, n.solution} }},
+	{"delete the environment", func(w *world, b *browser, n names) {
+		b.goes(w.origin + n.site())
+		b.press("link", "Delete")
+		b.applies("Delete environment "+n.environment, "Delete the environment")
+	}, func(n names) []string { return []string{"env", "delete", n.environment, "--yes"} }},
+	{"deactivate", func(w *world, b *browser, n names) {
+		b.goes(w.origin + "/solutions/" + n.solution)
+		b.press("link", "Deactivate")
+		b.applies("Deactivate "+n.solution+" 1.10.0", "Deactivate")
+	}, func(n names) []string { return []string{"deactivate", n.solution, "--yes"} }},
+}
+
+// testLife lives the life of one Solution in the browser and of another one by the command line: after each step both are the
+// same. Nothing is asked of anybody but the console and Dex, and a second tab sees what the first one does.
+func (w *world) testLife(b *browser) {
+	t := b.T
+	var asked sync.Map
+	if err := chromedp.Listen(b.ctx, func(event any) {
+		if sent, ok := event.(*network.EventRequestWillBeSent); ok {
+			asked.Store(sent.Request.URL, true)
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	b.logsIn(w, jane)
+	second, cancel := chromedp.NewContext(b.ctx)
+	defer cancel()
+	if err := chromedp.Do(second, chromedp.EmulateViewport(1280, 900)); err != nil { // the tab lives as long as this context
+		t.Fatal(err)
+	}
+	other := &browser{t, second}
+	other.goes(w.origin + "/environments")
+	other.find("heading", "Environments")
+
+	pages, lines := names{"pages", "by-pages"}, names{"lines", "by-lines"}
+	w.imported(t, pages.solution, "1.9.0", "1.10.0")
+	w.imported(t, lines.solution, "1.9.0", "1.10.0")
+	for _, s := range life {
+		s.page(w, b, pages)
+		w.command(t, s.command(lines)...)
+		if diff := cmp.Diff(w.state(t, pages), w.state(t, lines)); diff != "" {
+			t.Errorf("%s: the console (-) and the command line (+) do not do the same:\n%s", s.name, diff)
+		}
+		if s.name == "create an environment" {
+			other.find("link", pages.environment)
+		}
+	}
+	count := 0
+	asked.Range(func(key, _ any) bool {
+		count++
+		at := key.(string)
+		if !strings.HasPrefix(at, w.origin+"/") && !strings.HasPrefix(at, w.dex.Issuer+"/") && !strings.HasPrefix(at, "data:") {
+			t.Errorf("the browser asks %s", at)
+		}
+		return true
+	})
+	if count < 20 {
+		t.Errorf("only %d requests were seen", count)
+	}
+}
+
+// changing is what differs between two runs of the same.
+var changing = regexp.MustCompile(`"[0-9]{4}-[0-9]{2}-[0-9]{2}T[^"]*"|[0-9a-f]{64}|[0-9a-f]{8}-[0-9a-f-]{27}`)
+
+// state is how a Solution, its environment and its application are, without what is of no interest: names, moments and people.
+func (w *world) state(t *testing.T, n names) string {
+	t.Helper()
+	status, err := w.Survey.Status(t.Context(), survey.StatusOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kept struct {
+		Solutions    []any
+		Environments []any
+		Operations   []string
+	}
+	for _, s := range status.Solutions {
+		if s.Name == n.solution {
+			kept.Solutions = append(kept.Solutions, s)
+		}
+	}
+	for _, e := range status.Environments {
+		if e.Name == n.environment {
+			kept.Environments = append(kept.Environments, e)
+		}
+	}
+	text, err := json.MarshalIndent(kept, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.NewReplacer(n.solution, "SOLUTION", n.environment, "ENVIRONMENT", "oidc:"+jane+"@here", "SOMEBODY").Replace(changing.ReplaceAllString(string(text), "X"))
+}
+
+// testRights is Joe, who may deploy in one environment.
+func (w *world) testRights(b *browser) {
+	t := b.T
+	w.imported(t, "shared", "1.0.0")
+	for _, name := range []string{"joes", "janes"} {
+		if _, err := w.CreateEnvironment(t.Context(), metalk8s.CreateOptions{Name: name}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := w.Activate(t.Context(), deployer.ActivateOptions{Solution: "shared", Version: "1.0.0"}); err != nil {
+		t.Fatal(err)
+	}
+	user := "oidc:" + joe
+	roles := strings.ReplaceAll(w.command(t, "roles", "shared", "--environment", "joes", "--installers", user), "kind: Group", "kind: User")
+	w.apply(t, roles)
+	mine := open(t, chromedp.IgnoreCertErrors)
+	mine.logsIn(w, joe)
+	mine.goes(w.origin + "/environments/joes/plan/add?solution=shared")
+	mine.applies("Add shared 1.0.0 to environment joes", "Add")
+
+	mine.goes(w.origin + "/environments/janes/plan/add?solution=shared")
+	mine.find("heading", "Add shared 1.0.0 to environment janes")
+	text, err := evaluate[string](mine, `[...document.querySelectorAll("[role=alert]")].map(e => e.innerText).join("\n")`)
+	if err != nil || !strings.Contains(text, "janes") || !strings.Contains(text, "deployments") {
+		t.Errorf("no alert names the rule that is missing: %q, %v", text, err)
+	}
+	if at, err := mine.lookup("button", "Add"); err != nil || at != nil {
+		t.Errorf("a button leads to what Joe may not do: %v, %v", at, err)
+	}
+	c, err := w.login(t, joe)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a := w.ask(t, c, http.MethodPost, "/environments/janes/plan/add?solution=shared&plan=x", nil); a.StatusCode < 400 {
+		t.Errorf("%s", a.Status)
+	}
+	if list, err := w.Client().AppsV1().Deployments("janes").List(t.Context(), metav1.ListOptions{}); err != nil || len(list.Items) > 0 {
+		t.Errorf("Joe has deployed something: %v, %v", list, err)
+	}
+}
+
+// testChanged changes what a plan is made of while somebody looks at it.
+func (w *world) testChanged(b *browser) {
+	t := b.T
+	b.deploys(w, names{"moving", "moved"}, "1.0.0")
+	b.goes(w.origin + "/environments/moved/plan/add?solution=moving")
+	b.find("heading", "Add moving 1.0.0 to environment moved")
+	_, err := w.Client().CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{
+		ObjectMeta: metav1.ObjectMeta{Name: "moved-more", Labels: map[string]string{metalk8s.EnvironmentLabel: "moved"}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.press("button", "Add")
+	b.find("text", "The cluster has changed since you saw the plan. This is the new one: please look again.")
+	if list, err := w.Client().AppsV1().Deployments("moved").List(t.Context(), metav1.ListOptions{}); err != nil || len(list.Items) > 0 {
+		t.Errorf("it was carried out: %v, %v", list, err)
+	}
+	b.press("button", "Add")
+	b.done()
+}
+
+// deploys imports versions of a Solution and activates the last one, with an environment for it.
+func (b *browser) deploys(w *world, n names, versions ...string) {
+	b.Helper()
+	w.imported(b.T, n.solution, versions...)
+	if _, err := w.Activate(b.Context(), deployer.ActivateOptions{Solution: n.solution, Version: versions[len(versions)-1]}); err != nil {
+		b.Fatal(err)
+	}
+	if _, err := w.CreateEnvironment(b.Context(), metalk8s.CreateOptions{Name: n.environment}); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// forgets takes all cookies away from the browser.
+func (b *browser) forgets() {
+	b.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, 5*time.Second)
+	defer cancel()
+	if _, err := chromedp.Call(ctx, network.ClearBrowserCookies, cdp.Empty{}); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// testInterrupted ends the console in the middle of an upgrade, and finishes it at another one.
+func (w *world) testInterrupted(b *browser) {
+	t := b.T
+	n := names{"halfway", "half"}
+	b.deploys(w, n, "1.9.0", "1.10.0")
+	if _, err := w.Add(t.Context(), deployer.AddOptions{Environment: n.environment, Solution: n.solution, Version: "1.9.0"}); err != nil {
+		t.Fatal(err)
+	}
+	w.cordon(t, true) // so that nothing new becomes ready
+	b.goes(w.origin + n.site() + "/plan/upgrade?solution=" + n.solution)
+	b.find("heading", "Upgrade to halfway 1.10.0 in environment half")
+	b.press("button", "Upgrade")
+	b.find("heading", "Progress")
+	w.await(t, "the upgrade waits", func() error {
+		d, err := w.Client().AppsV1().Deployments(n.environment).Get(t.Context(), n.solution+"-operator", metav1.GetOptions{})
+		if err == nil && !strings.Contains(d.Spec.Template.Spec.Containers[0].Image, "1.10.0") {
+			err = fmt.Errorf("it has image %s", d.Spec.Template.Spec.Containers[0].Image)
+		}
+		return err
+	})
+	if interrupted := w.end(); interrupted != 1 {
+		t.Errorf("%d operations were interrupted", interrupted)
+	}
+	w.serve(t)
+	w.cordon(t, false)
+	// The operation has renewed what the browser keeps, and Dex renews it once.
+	b.forgets()
+	b.logsIn(w, jane)
+	b.goes(w.origin + "/operations")
+	b.press("button", "Resume")
+	b.done()
+	if state := w.state(t, n); !strings.Contains(state, `"1.10.0"`) || strings.Contains(state, `"pending"`) {
+		t.Errorf("it is not finished:\n%s", state)
+	}
+}
+
+func (w *world) cordon(t *testing.T, yes bool) {
+	t.Helper()
+	nodes, err := w.Client().CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+	if err != nil || len(nodes.Items) == 0 {
+		t.Fatalf("%v, %v", nodes, err)
+	}
+	for _, node := range nodes.Items {
+		patch := fmt.Appendf(nil, `{"spec":{"unschedulable":%v}}`, yes)
+		if _, err := w.Client().CoreV1().Nodes().Patch(t.Context(), node.Name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// testWithoutScript reads every page and carries out a plan in a browser that runs no script.
+func (w *world) testWithoutScript(b *browser) {
+	t := b.T
+	off := func(yes bool) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(b.ctx, 5*time.Second)
+		defer cancel()
+		if _, err := chromedp.Call(ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: yes}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.forgets()
+	b.logsIn(w, jane)
+	n := names{"plain", "plainly"}
+	b.deploys(w, n, "1.0.0")
+	b.goes(w.origin + "/environments")
+	b.find("link", n.environment)
+	off(true)
+	for path, heading := range map[string]string{
+		"/": "Solutions and environments", "/solutions": "Solutions", "/solutions/plain": "plain", "/environments": "Environments", "/environments/new": "New environment",
+		n.site(): "plainly", "/operations": "Operations", "/history": "History", "/settings": "Settings", "/import": "Import", "/support": "Support bundle",
+	} {
+		b.goes(w.origin + path)
+		b.find("heading", heading)
+	}
+	b.goes(w.origin + n.site() + "/plan/add?solution=plain")
+	b.applies("Add plain 1.0.0 to environment plainly", "Add")
+	off(false)
+}
+
+// testLogout logs out in one of two browsers of a person, whose tokens have been renewed for as long as the tests took.
+func (w *world) testLogout(b *browser) {
+	t := b.T
+	other, err := w.login(t, jane)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.goes(w.origin + "/")
+	b.find("heading", "Solutions and environments")
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.origin+"/events", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	events, err := other.Do(r)
+	if err != nil || events.StatusCode != http.StatusOK {
+		t.Fatalf("%v, %v", events, err)
+	}
+	b.press("button", "Log out")
+	b.find("heading", "Log in")
+	if a := w.ask(t, other, http.MethodGet, "/", http.Header{"Accept": {"application/json"}}); a.StatusCode != http.StatusOK {
+		t.Errorf("the other browser: %s", a.Status)
+	}
+	w.ask(t, other, http.MethodPost, "/logout?all=true", nil)
+	if _, err := read(events, nil); err != nil { // it ends, long before the client does not wait any more
+		t.Error(err)
+	}
+	b.goes(w.origin + "/")
+	b.find("heading", "Log in")
+}
+
+// apply makes objects of YAML documents.
+func (w *world) apply(t *testing.T, documents string) {
+	t.Helper()
+	run := exec.CommandContext(t.Context(), filepath.Join(w.Bin, "kubectl"), "--kubeconfig", w.Kubeconfig, "apply", "-f", "-")
+	run.Stdin = strings.NewReader(documents)
+	if out, err := run.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s\n%s", err, out, documents)
+	}
+}

@@ -1,0 +1,245 @@
+package console_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	rbac "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/console"
+	"github.com/solutionctl/solutionctl/deployer/deployertest"
+	"github.com/solutionctl/solutionctl/deployer/e2e/dex"
+	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
+	"github.com/solutionctl/solutionctl/deployer/records"
+	"github.com/solutionctl/solutionctl/schema"
+)
+
+// Jane may do everything, Joe what a test gives him.
+const (
+	jane = "jane@example.com"
+	joe  = "joe@example.com"
+)
+
+// tokens of Dex are good for less than the console takes for fresh: they are renewed all the time.
+const lifetime = 25 * time.Second
+
+// world is a real cluster whose API server trusts a real Dex, and a console for its users.
+type world struct {
+	*testcluster.Cluster
+	*deployer.Deployer // of an administrator
+	dex                *dex.Provider
+	origin             string
+	address            string // of the origin
+	authorities        *x509.CertPool
+	options            console.Options
+	program            string // the command line, which is built when it is needed first
+	built              bool
+
+	console atomic.Pointer[console.Console]
+	stop    context.CancelFunc
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{dex: dex.Start(t, lifetime, jane, joe), authorities: x509.NewCertPool(), program: filepath.Join(t.TempDir(), "solutionctl")}
+	w.Cluster = testcluster.StartFor(t, testcluster.Options{FakeNodes: 1, ReadyAtOnce: true, Authentication: w.dex.Authentication()})
+	connected, err := cluster.Connect(cluster.Options{Kubeconfig: w.Kubeconfig, Now: time.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Deployer = deployer.New(deployer.Config{Cluster: connected, Now: time.Now, Version: "1.0.0", Identity: "admin@here"})
+	w.bind(t, "cluster-admin", jane)
+
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { w.console.Load().ServeHTTP(rw, r) }))
+	w.address = server.Listener.Addr().String()
+	_, port, err := net.SplitHostPort(w.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A name of its own: Dex is on this address, too, and cookies know no ports.
+	w.origin = "https://console.localhost:" + port
+	w.dex.Client(t, w.origin+"/auth/callback")
+	key := make([]byte, 32)
+	_, _ = rand.Read(key) // never fails
+	keys, err := console.ParseKeys([]byte(base64.StdEncoding.EncodeToString(key)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.options = console.Options{
+		Connect: func(token console.Token) (*cluster.Cluster, error) {
+			return cluster.Connect(cluster.Options{Kubeconfig: w.Kubeconfig, Token: token, Now: time.Now})
+		},
+		Origin: w.origin, Keys: func() console.Keys { return keys }, Exports: t.TempDir(), Version: "1.0.0-test", Host: "here", Now: time.Now,
+		Provider: &console.Provider{Issuer: w.dex.Issuer, ClientID: dex.ClientID, ClientSecret: dex.ClientSecret, CA: w.dex.CA},
+	}
+	w.serve(t)
+	t.Cleanup(func() { w.end() })
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	t.Cleanup(server.CloseClientConnections)
+	w.authorities.AddCert(server.Certificate())
+	w.authorities.AppendCertsFromPEM(w.dex.CA)
+	w.await(t, "the API server accepts the tokens of Dex", func() error { // it fetches their keys some time after its start
+		_, err := w.login(t, jane)
+		return err
+	})
+	return w
+}
+
+// serve starts a console in place of the one that was there.
+func (w *world) serve(t *testing.T) {
+	t.Helper()
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	c, err := console.New(ctx, w.options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.stop = stop
+	w.console.Store(c)
+}
+
+// end ends the console, and returns how many operations were interrupted.
+func (w *world) end() int {
+	w.stop()
+	return w.console.Load().Wait()
+}
+
+// bind gives a role of the cluster to a user.
+func (w *world) bind(t *testing.T, role, user string) {
+	t.Helper()
+	_, err := w.Client().RbacV1().ClusterRoleBindings().Create(t.Context(), &rbac.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: role + "-" + user[:4]},
+		RoleRef:    rbac.RoleRef{APIGroup: rbac.GroupName, Kind: "ClusterRole", Name: role},
+		Subjects:   []rbac.Subject{{APIGroup: rbac.GroupName, Kind: "User", Name: "oidc:" + user}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// imported makes versions of a Solution known to the cluster.
+func (w *world) imported(t *testing.T, solution string, versions ...string) {
+	t.Helper()
+	for _, version := range versions {
+		_, err := w.RecordImport(t.Context(), records.ImportRecord{
+			Payload: deployertest.Payload(t, solution, version, deployertest.Content{Scale: true}), Path: "/srv/" + solution + "-" + version + ".iso",
+			SHA256: strings.Repeat("a", 64), Size: 4096,
+			Registry: &schema.ClusterRegistry{Mode: schema.RegistryOwn, Host: schema.RegistryHostOwn, Endpoints: []string{"http://127.0.0.1:9"}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// await asks until there is no error.
+func (w *world) await(t *testing.T, what string, ask func() error) {
+	t.Helper()
+	var err error
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+		if err = ask(); err == nil {
+			return
+		}
+	}
+	t.Fatalf("%s: %v", what, err)
+}
+
+// client is a program with cookies that knows where the console is.
+func (w *world) client(t *testing.T) *http.Client {
+	t.Helper()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &http.Client{Jar: jar, Timeout: 30 * time.Second, Transport: &http.Transport{
+		TLSClientConfig: &tls.Config{RootCAs: w.authorities, ServerName: "example.com"}, // as certificates of package httptest have it
+		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			if strings.HasPrefix(address, "console.localhost:") {
+				address = w.address
+			}
+			return new(net.Dialer).DialContext(ctx, network, address)
+		},
+	}}
+}
+
+// login logs a user in as a browser does without a script.
+func (w *world) login(t *testing.T, user string) (*http.Client, error) {
+	t.Helper()
+	c := w.client(t)
+	form, err := read(c.Get(w.origin + "/auth/start"))
+	if err != nil {
+		return nil, err
+	}
+	in, err := read(c.PostForm(form.Request.URL.String(), url.Values{"login": {user}, "password": {dex.Password}}))
+	if err != nil {
+		return nil, err
+	}
+	if in.StatusCode != http.StatusOK || in.Request.URL.String() != w.origin+"/" {
+		return nil, errors.New(in.Status + " at " + in.Request.URL.Path)
+	}
+	return c, nil
+}
+
+func read(answer *http.Response, err error) (*http.Response, error) {
+	if err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(answer.Body)
+	answer.Body = io.NopCloser(bytes.NewReader(text))
+	return answer, err
+}
+
+// command runs the program as an administrator.
+func (w *world) command(t *testing.T, arguments ...string) string {
+	t.Helper()
+	if !w.built {
+		build := exec.CommandContext(t.Context(), "go", "build", "-o", w.program, "./cmd/solutionctl")
+		build.Dir = "../../.."
+		if out, err := build.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		w.built = true
+	}
+	run := exec.CommandContext(t.Context(), w.program, append([]string{"deploy"}, arguments...)...)
+	run.Env = append(os.Environ(), "KUBECONFIG="+w.Kubeconfig, "SOLUTIONCTL_CONFIG="+os.DevNull)
+	run.Dir = t.TempDir()
+	var complaints bytes.Buffer
+	run.Stderr = &complaints
+	out, err := run.Output()
+	if err != nil {
+		t.Fatalf("solutionctl deploy %s: %v\n%s%s", strings.Join(arguments, " "), err, out, &complaints)
+	}
+	return string(out)
+}
+
+// logsIn logs a user in by mouse.
+func (b *browser) logsIn(w *world, user string) {
+	b.Helper()
+	b.goes(w.origin + "/")
+	b.press("link", "Log in with your organisation")
+	b.fill("textbox", "email address", user)
+	b.fill("textbox", "Password", dex.Password)
+	b.press("button", "Login")
+	b.find("heading", "Solutions and environments")
+}
