@@ -109,7 +109,7 @@ func (v *visit) barred(verb string) *page.Denial {
 func (c *Console) importing(v *visit) (*answer, error) {
 	v.frame.Section = page.SectionImport
 	if c.Archives == nil {
-		elsewhere := &page.Elsewhere{Reason: page.Text("import.elsewhere"), Command: "solutionctl deploy import FILE.iso"}
+		elsewhere := &page.Elsewhere{Reason: page.Text("import.elsewhere"), Command: report.Run("deploy import", "FILE.iso").String()}
 		return &answer{document: struct {
 			Command string `json:"command"`
 		}{elsewhere.Command}, content: &page.Import{Elsewhere: elsewhere}}, nil
@@ -485,7 +485,7 @@ func (c *Console) askUnimport(v *visit) (*answer, error) {
 func (c *Console) unimportOf(v *visit) (o hostd.Version, err error) {
 	if c.Archives == nil {
 		return o, report.Errorf(report.Refused, "archives are removed on the host that keeps them").
-			WithHint("run it there: solutionctl deploy unimport %s %s", v.PathValue("solution"), v.FormValue("version"))
+			WithHint("run it there: %s", report.Run("deploy unimport", v.PathValue("solution"), v.FormValue("version")))
 	}
 	o = hostd.Version{Solution: v.PathValue("solution"), Version: v.FormValue("version")}
 	if _, err = schema.ParseVersion(o.Version); err != nil {

@@ -302,7 +302,7 @@ func (c *Console) takeForm(w http.ResponseWriter, v *visit) (to string, err erro
 	if u.Offer.Chunks.Size > maxPlain {
 		c.discard(v.user, u.ID)
 		return "", report.Errorf(report.Refused, "a form without a script takes %s at most", report.Bytes(maxPlain)).
-			WithHint("turn JavaScript on, or copy the archive to the host: solutionctl deploy import FILE.iso")
+			WithHint("turn JavaScript on, or copy the archive to the host: %s", report.Run("deploy import", "FILE.iso"))
 	}
 	at, err := u.Received(v.Context())
 	if err == nil { // what has come before is not needed again

@@ -68,7 +68,7 @@ func (c *Client) ask(ctx context.Context, r request, file *os.File, sink report.
 	dialed, err := (&net.Dialer{}).DialContext(ctx, "unix", c.Socket)
 	if err != nil {
 		return none, report.Errorf(report.Unavailable, "the program that imports on this host does not answer: %w", err).
-			WithHint("run it there, as root: solutionctl deploy hostd")
+			WithHint("run it there, as root: %s", report.Run("deploy hostd"))
 	}
 	defer dialed.Close() //nolint:errcheck // all was read
 	connection, ok := dialed.(*net.UnixConn)

@@ -115,7 +115,7 @@ func (s *Spool) Create(o Offer) (*Upload, error) {
 	}
 	if o.Chunks.ChunkSize > maxChunk {
 		return nil, report.Errorf(report.Refused, "the archive was signed in pieces of %s, which are too large to be uploaded", report.Bytes(o.Chunks.ChunkSize)).
-			WithHint("import it on the host: solutionctl deploy import FILE.iso")
+			WithHint("import it on the host: %s", report.Run("deploy import", "FILE.iso"))
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -140,7 +140,7 @@ func (s *Spool) Create(o Offer) (*Upload, error) {
 	}
 	if left := free - free/10 - missing; o.Chunks.Size > left {
 		return nil, report.Errorf(report.Refused, "the archive has %s, and there is room for %s", report.Bytes(o.Chunks.Size), report.Bytes(max(left, 0))).
-			WithHint("make room in %s, or import the archive on the host: solutionctl deploy import FILE.iso", s.dir)
+			WithHint("make room in %s, or import the archive on the host: %s", s.dir, report.Run("deploy import", "FILE.iso"))
 	}
 	u := &Upload{ID: rand.Text(), Offer: o, Created: s.now().UTC(), spool: s}
 	return u, u.write()
