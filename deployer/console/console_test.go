@@ -614,49 +614,71 @@ func TestStreamEndsWithSession(t *testing.T) {
 	}
 }
 
+// freeAddress is one on which nobody listens.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err == nil {
+		err = free.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return free.Addr().String()
+}
+
+// selfSigned makes a certificate of console.example with its key, in PEM.
+func selfSigned(t *testing.T, serial int64) (certificate, key []byte) {
+	t.Helper()
+	signer, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(serial), NotAfter: time.Now().Add(time.Hour), DNSNames: []string{"console.example"}}
+	signed, err := x509.CreateCertificate(rand.Reader, template, template, signer.Public(), signer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(signer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: signed}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})
+}
+
+// replaceFiles puts files in the place of others at once, as whoever renews certificates does.
+func replaceFiles(t *testing.T, files map[string][]byte) {
+	t.Helper()
+	for file, data := range files {
+		if err := errors.Join(os.WriteFile(file+".new", data, 0o600), os.Rename(file+".new", file)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // TestServeRenews serves with a certificate and keys that somebody renews, and tells the service manager how it is.
 func TestServeRenews(t *testing.T) {
 	dir := t.TempDir()
 	api := clustertest.Start(t)
 	kubeconfig := api.Kubeconfig(t)
-	free, err := net.Listen("tcp", "127.0.0.1:0")
+	address := freeAddress(t)
+	manager, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: filepath.Join(dir, "notify"), Net: "unixgram"})
 	if err != nil {
-		t.Fatal(err)
-	}
-	address := free.Addr().String()
-	manager, failure := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: filepath.Join(dir, "notify"), Net: "unixgram"})
-	if err := errors.Join(failure, free.Close()); err != nil {
 		t.Fatal(err)
 	}
 	defer manager.Close() //nolint:errcheck // nothing was written
 	told := func(want string) {
 		t.Helper()
 		buffer := make([]byte, 100)
-		if n, err := manager.Read(buffer); err != nil || string(buffer[:n]) != want {
-			t.Errorf("the service manager was told %q, %v", buffer[:n], err)
+		if n, failure := manager.Read(buffer); failure != nil || string(buffer[:n]) != want {
+			t.Errorf("the service manager was told %q, %v", buffer[:n], failure)
 		}
 	}
 	certificate, key, sessions := filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key"), filepath.Join(dir, "sessions")
 	write := func(serial int64, ring string) {
 		t.Helper()
-		signer, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-		if err != nil {
-			t.Fatal(err)
-		}
-		template := &x509.Certificate{SerialNumber: big.NewInt(serial), NotAfter: time.Now().Add(time.Hour), DNSNames: []string{"console.example"}}
-		signed, err := x509.CreateCertificate(rand.Reader, template, template, signer.Public(), signer)
-		if err != nil {
-			t.Fatal(err)
-		}
-		private, err := x509.MarshalPKCS8PrivateKey(signer)
-		for file, data := range map[string][]byte{
-			certificate: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: signed}), key: pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}),
-			sessions: []byte(ring),
-		} {
-			if err = errors.Join(err, os.WriteFile(file+".new", data, 0o600), os.Rename(file+".new", file)); err != nil {
-				t.Fatal(err)
-			}
-		}
+		signed, private := selfSigned(t, serial)
+		replaceFiles(t, map[string][]byte{certificate: signed, key: private, sessions: []byte(ring)})
 	}
 	ring := func(b byte) string { return base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{b}, 32)) + "\n" }
 	write(1, ring(1))
@@ -673,8 +695,8 @@ func TestServeRenews(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	served := make(chan error, 1)
 	go func() {
-		_, err := console.Serve(ctx, o)
-		served <- err
+		_, failure := console.Serve(ctx, o)
+		served <- failure
 	}()
 	told("READY=1")
 	jar, err := cookiejar.New(nil)

@@ -77,20 +77,22 @@ func (o *ServeOptions) read() (f files, err error) {
 		}
 	}
 	if o.SessionKeys != "" {
-		f.keys, err = service.Read(o.Sink, "load the session keys", func() (Keys, error) {
-			data, err := os.ReadFile(o.SessionKeys)
-			if err != nil {
-				return nil, err
-			}
-			keys, err := ParseKeys(data)
-			if err != nil {
-				return nil, report.Errorf(report.CodeOf(err), "%s: %w", o.SessionKeys, err)
-			}
-			return keys, nil
-		}, o.SessionKeys)
+		f.keys, err = service.Read(o.Sink, "load the session keys", o.readKeys, o.SessionKeys)
 		o.Keys = f.keys.Current
 	}
 	return f, err
+}
+
+func (o *ServeOptions) readKeys() (Keys, error) {
+	data, err := os.ReadFile(o.SessionKeys)
+	if err != nil {
+		return nil, err
+	}
+	keys, err := ParseKeys(data)
+	if err != nil {
+		return nil, report.Errorf(report.CodeOf(err), "%s: %w", o.SessionKeys, err)
+	}
+	return keys, nil
 }
 
 // follow reads the files again whenever somebody asks for it. It returns what ends that.

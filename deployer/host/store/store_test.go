@@ -89,7 +89,7 @@ func add(s *Store, source Source) (Entry, Method, error) {
 	if err != nil {
 		return Entry{}, "", err
 	}
-	defer l.Unlock()                                                                                          //nolint:errcheck // the process ends, or the test notices
+	defer l.Unlock() //nolint:errcheck // the process ends, or the test notices
 	return l.Add(contextOfTests, source, StageOptions{Now: time.Unix(1e9, 0), WrittenBy: "test"})
 }
 
