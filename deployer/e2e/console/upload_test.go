@@ -1,0 +1,158 @@
+package console_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/dom"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/cluster/clustertest"
+	"github.com/solutionctl/solutionctl/deployer/console"
+	"github.com/solutionctl/solutionctl/deployer/deployertest"
+	"github.com/solutionctl/solutionctl/deployer/host"
+	"github.com/solutionctl/solutionctl/deployer/host/store"
+	"github.com/solutionctl/solutionctl/deployer/hostd"
+	"github.com/solutionctl/solutionctl/sign"
+)
+
+// choose puts a file into a field.
+func (b *browser) choose(id, path string) {
+	b.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, 5*time.Second)
+	defer cancel()
+	expression, err := json.Marshal(id)
+	if err != nil {
+		b.Fatal(err)
+	}
+	found, err := chromedp.Call(ctx, runtime.Evaluate, runtime.EvaluateParams{Expression: "document.getElementById(" + string(expression) + ")"})
+	if err != nil {
+		b.Fatal(err)
+	}
+	if _, err = chromedp.Call(ctx, dom.SetFileInputFiles, dom.SetFileInputFilesParams{Files: []string{path}, ObjectID: found.Result.ObjectID}); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// breaking ends a connection in the middle of a body.
+type breaking struct {
+	io.ReadCloser
+	left int
+}
+
+func (r *breaking) Read(p []byte) (int, error) {
+	if r.left <= 0 {
+		panic(http.ErrAbortHandler)
+	}
+	n, err := r.ReadCloser.Read(p)
+	r.left -= n
+	return n, err
+}
+
+// TestUpload sends an archive by mouse, and loses the connection on the way.
+func TestUpload(t *testing.T) {
+	b := open(t)
+	api, vendor, dir := clustertest.Start(t), deployertest.NewVendor(t), t.TempDir()
+	kubeconfig := api.Kubeconfig(t)
+	connect := func() (*cluster.Cluster, error) {
+		return cluster.Connect(cluster.Options{Kubeconfig: kubeconfig, Now: time.Now})
+	}
+	places := host.Places{Store: filepath.Join(dir, "store"), Configuration: filepath.Join(dir, "solutions.yaml"), Nginx: filepath.Join(dir, "nginx")}
+	var c *console.Console
+	var pieces atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPatch && pieces.Add(1) == 1 {
+			r.Body = &breaking{r.Body, 10 << 20}
+		}
+		c.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	ctx, end := context.WithCancel(context.WithoutCancel(t.Context()))
+	c, err := console.New(ctx, console.Options{
+		Connect: func(console.Token) (*cluster.Cluster, error) { return connect() },
+		Archives: &hostd.Desk{
+			Open: func() (*host.Host, error) { return host.Open(places) }, Connect: func(string) (*cluster.Cluster, error) { return connect() },
+			Options: host.ImportOptions{State: filepath.Join(dir, "state.json"), Trusted: vendor.Trusted, Mount: host.MountNever},
+			Version: "1.0.0-test", Host: "here", Now: time.Now,
+		},
+		Uploads: filepath.Join(dir, "uploads"), Origin: server.URL, Links: true, Version: "1.0.0-test", Host: "here", Now: time.Now,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { end(); c.Wait() })
+
+	path, foreign := vendor.Archive(t, "1.0.0", 40<<20), deployertest.NewVendor(t).Archive(t, "1.0.0", 0)
+	b.do(chromedp.Navigate(c.NewLink()))
+	b.find("heading", "Solutions and environments")
+	b.press("link", "Import")
+	b.find("heading", "Import")
+	b.choose("bundle", sign.BundleName(foreign, ""))
+	b.choose("archive", path)
+	b.press("button", "Upload")
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		if said, err := evaluate[bool](b, "document.querySelector('form[data-upload] [role=status]').textContent.includes('trusted')"); err == nil && said {
+			break
+		}
+		if time.Now().After(end) {
+			text, _ := evaluate[string](b, "document.body.innerText")
+			t.Fatalf("the page does not say why a stranger's archive is refused:\n%s", text)
+		}
+	}
+	if pieces.Load() > 0 {
+		t.Error("a piece of it was sent")
+	}
+	b.choose("bundle", sign.BundleName(path, ""))
+	b.press("button", "Upload")
+	b.find("heading", "Import demo 1.0.0?")
+	b.find("heading", "Who signed it")
+	if n := pieces.Load(); n < 3 {
+		t.Errorf("%d pieces were sent: the connection was not lost", n)
+	}
+	s, err := store.Open(places.Store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// holds waits until the operation on the page has ended, and looks at what the store has then.
+	holds := func(want ...string) {
+		t.Helper()
+		b.find("heading", "Progress")
+		for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+			if over, err := evaluate[bool](b, `document.readyState === "complete" && !document.querySelector('form[action$="/stop"]')`); err == nil && over {
+				break
+			}
+			if time.Now().After(end) {
+				t.Fatal("the operation does not end")
+			}
+		}
+		entries, err := s.Entries()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var ids []string
+		for _, e := range entries {
+			ids = append(ids, e.ID())
+		}
+		if !slices.Equal(ids, want) {
+			t.Errorf("the store has %q, want %q", ids, want)
+		}
+	}
+	b.press("button", "Import")
+	holds("demo-1.0.0")
+	b.do(chromedp.Navigate(c.Origin + "/solutions"))
+	b.press("link", "demo")
+	b.press("link", "Unimport 1.0.0")
+	b.fill("textbox", "Type demo-1.0.0 to confirm", "demo-1.0.0")
+	b.press("button", "Unimport")
+	holds()
+}
