@@ -101,7 +101,7 @@ func TestUpload(t *testing.T) {
 	b.choose("archive", path)
 	b.press("button", "Upload")
 	for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		if said, err := evaluate[bool](b, "document.querySelector('form[data-upload] [role=status]').textContent.includes('trusted')"); err == nil && said {
+		if said, failure := evaluate[bool](b, "document.querySelector('form[data-upload] [role=status]').textContent.includes('trusted')"); failure == nil && said {
 			break
 		}
 		if time.Now().After(end) {
