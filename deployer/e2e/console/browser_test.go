@@ -163,9 +163,9 @@ func (b *browser) press(role, name string) {
 }
 
 // fill types into a field, in place of what was there.
-func (b *browser) fill(role, name, text string) {
+func (b *browser) fill(name, text string) {
 	b.Helper()
-	b.press(role, name)
+	b.press("textbox", name)
 	if _, err := evaluate[bool](b, "document.activeElement.select(), true"); err != nil {
 		b.Fatal(err)
 	}

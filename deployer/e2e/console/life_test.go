@@ -72,7 +72,7 @@ func TestLife(t *testing.T) {
 
 	b.press("link", "Environments")
 	b.press("link", "New environment")
-	b.fill("textbox", "Name", "production")
+	b.fill("Name", "production")
 	b.press("button", "Create")
 	b.find("heading", "production")
 
@@ -103,7 +103,7 @@ func TestLife(t *testing.T) {
 	b.press("link", "Delete")
 	// What is not part of the Solution goes only when it was agreed to, in words and with the name.
 	b.find("heading", "Delete environment production")
-	b.fill("textbox", "Type production to confirm", "production")
+	b.fill("Type production to confirm", "production")
 	b.cannot("Delete the environment")
 	b.press("checkbox", "Delete what is not part of a Solution, too")
 	apply("Delete environment production", "Delete the environment")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"os/exec"
@@ -49,15 +50,15 @@ func TestReal(t *testing.T) {
 		{"logout", (*world).testLogout},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			b := &browser{t, b.ctx}
-			t.Cleanup(b.keep)
-			test.run(w, b)
+			one := &browser{t, b.ctx}
+			t.Cleanup(one.keep)
+			test.run(w, one)
 		})
 	}
 }
 
 // ask sends one request and follows nothing.
-func (w *world) ask(t *testing.T, c *http.Client, method, path string, header http.Header) *http.Response {
+func (w *world) ask(t *testing.T, c *http.Client, method, path string, header http.Header) answer {
 	t.Helper()
 	alone := *c
 	alone.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
@@ -65,17 +66,15 @@ func (w *world) ask(t *testing.T, c *http.Client, method, path string, header ht
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, values := range header {
-		r.Header[name] = values
-	}
+	maps.Copy(r.Header, header)
 	if host := header.Get("Host"); host != "" {
 		r.Host = host
 	}
-	answer, err := read(alone.Do(r))
+	a, err := read(alone.Do(r))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return answer
+	return a
 }
 
 // testStranger is what somebody gets who is not logged in, or comes from elsewhere.
@@ -217,7 +216,7 @@ var life = []step{
 	{"create an environment", func(w *world, b *browser, n names) {
 		b.goes(w.origin + "/environments")
 		b.press("link", "New environment")
-		b.fill("textbox", "Name", n.environment)
+		b.fill("Name", n.environment)
 		b.press("button", "Create")
 		b.find("heading", n.environment)
 	}, func(n names) []string { return []string{"env", "create", n.environment} }},
@@ -227,14 +226,14 @@ var life = []step{
 	}, func(n names) []string { return []string{"add", n.environment, n.solution, "1.9.0"} }},
 	{"create an application", func(w *world, b *browser, n names) {
 		b.goes(w.origin + n.site() + "/apps/new?kind=Clock")
-		b.fill("textbox", "Name", "wall")
-		b.fill("textbox", "hands (optional)", "3")
+		b.fill("Name", "wall")
+		b.fill("hands (optional)", "3")
 		b.press("button", "Create")
 		b.done()
 	}, func(n names) []string { return []string{"app", "create", n.environment, "wall", "--set", "hands=3"} }},
 	{"configure it", func(w *world, b *browser, n names) {
 		b.goes(w.origin + n.app() + "/edit")
-		b.fill("textbox", "hands (optional)", "2")
+		b.fill("hands (optional)", "2")
 		b.press("button", "Save")
 		b.done()
 	}, func(n names) []string { return []string{"app", "set", n.environment, "wall", "hands=2"} }},
@@ -261,13 +260,13 @@ var life = []step{
 	}, func(n names) []string { return []string{"rollback", n.environment, n.solution} }},
 	{"scale", func(w *world, b *browser, n names) {
 		b.goes(w.origin + n.app())
-		b.fill("textbox", "Replicas", "2")
+		b.fill("Replicas", "2")
 		b.press("button", "Scale")
 		b.done()
 	}, func(n names) []string { return []string{"app", "scale", n.environment, "wall", "2"} }},
 	{"delete the application", func(w *world, b *browser, n names) {
 		b.goes(w.origin + n.app() + "/delete")
-		b.fill("textbox", "Type wall to confirm", "wall")
+		b.fill("Type wall to confirm", "wall")
 		b.press("button", "Delete")
 		b.done()
 	}, func(n names) []string { return []string{"app", "delete", n.environment, "wall", "--yes"} }},
@@ -395,8 +394,8 @@ func (w *world) testRights(b *browser) {
 	if err != nil || !strings.Contains(text, "janes") || !strings.Contains(text, "deployments") {
 		t.Errorf("no alert names the rule that is missing: %q, %v", text, err)
 	}
-	if at, err := mine.lookup("button", "Add"); err != nil || at != nil {
-		t.Errorf("a button leads to what Joe may not do: %v, %v", at, err)
+	if at, failure := mine.lookup("button", "Add"); failure != nil || at != nil {
+		t.Errorf("a button leads to what Joe may not do: %v, %v", at, failure)
 	}
 	c, err := w.login(t, joe)
 	if err != nil {

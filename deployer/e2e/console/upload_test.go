@@ -152,7 +152,7 @@ func TestUpload(t *testing.T) {
 	b.do(chromedp.Navigate(c.Origin + "/solutions"))
 	b.press("link", "demo")
 	b.press("link", "Unimport 1.0.0")
-	b.fill("textbox", "Type demo-1.0.0 to confirm", "demo-1.0.0")
+	b.fill("Type demo-1.0.0 to confirm", "demo-1.0.0")
 	b.press("button", "Unimport")
 	holds()
 }

@@ -201,13 +201,15 @@ func (w *world) login(t *testing.T, user string) (*http.Client, error) {
 	return c, nil
 }
 
-func read(answer *http.Response, err error) (*http.Response, error) {
+// answer is an answer whose body was read to its end, and which nobody needs.
+type answer struct{ *http.Response }
+
+func read(r *http.Response, err error) (answer, error) {
 	if err != nil {
-		return nil, err
+		return answer{}, err
 	}
-	text, err := io.ReadAll(answer.Body)
-	answer.Body = io.NopCloser(bytes.NewReader(text))
-	return answer, err
+	_, err = io.Copy(io.Discard, r.Body)
+	return answer{r}, errors.Join(err, r.Body.Close())
 }
 
 // command runs the program as an administrator.
@@ -238,8 +240,8 @@ func (b *browser) logsIn(w *world, user string) {
 	b.Helper()
 	b.goes(w.origin + "/")
 	b.press("link", "Log in with your organisation")
-	b.fill("textbox", "email address", user)
-	b.fill("textbox", "Password", dex.Password)
+	b.fill("email address", user)
+	b.fill("Password", dex.Password)
 	b.press("button", "Login")
 	b.find("heading", "Solutions and environments")
 }

@@ -52,7 +52,7 @@ func Start(tb testing.TB, lifetime time.Duration, users ...string) *Provider {
 	s := storage.WithStaticPasswords(memory.New(logger), passwords, logger)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(tb.Context()))
 	tb.Cleanup(cancel)
-	if err := s.CreateConnector(ctx, storage.Connector{ID: "local", Type: "local", Name: "Password"}); err != nil {
+	if err = s.CreateConnector(ctx, storage.Connector{ID: "local", Type: "local", Name: "Password"}); err != nil {
 		tb.Fatal(err)
 	}
 	var handler http.Handler
