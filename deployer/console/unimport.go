@@ -1,0 +1,81 @@
+package console
+
+import (
+	"context"
+
+	"github.com/solutionctl/solutionctl/deployer/console/page"
+	"github.com/solutionctl/solutionctl/deployer/hostd"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// askUnimport says what an unimport takes away, and asks for the name of it.
+func (c *Console) askUnimport(v *visit) (*answer, error) {
+	o, err := c.unimportOf(v)
+	if err != nil {
+		return nil, err
+	}
+	v.frame.Section = page.SectionSolutions
+	v.frame.Trail = []page.Link{{Label: page.Text("solutions.title"), URL: "/solutions"}, {Label: o.Solution, URL: page.URL("solutions", o.Solution)}}
+	at := page.URL("solutions", o.Solution)
+	return &answer{document: o, content: &page.Confirmation{
+		Heading: (&schema.Operation{Operation: hostd.VerbUnimport, Solution: o.Solution, Version: o.Version}).Heading(),
+		Warnings: []page.Notice{
+			{Tone: page.ToneWarn, Text: page.Text("unimport.goes", o.Solution+"-"+o.Version)},
+			{Tone: page.ToneInfo, Text: page.Text("unimport.again")},
+		},
+		Form: page.Form{
+			Action: page.Action{
+				Label: page.Text("action.unimport"), URL: page.Query(at+"/unimport", "version", o.Version), Post: true, Weight: page.WeightDanger,
+				Confirm: o.Solution + "-" + o.Version, Denied: v.barred(hostd.VerbUnimport),
+			},
+			Cancel: page.Link{URL: at},
+		},
+	}}, nil
+}
+
+// unimportOf is the version that a page is about. One that is used stays.
+func (c *Console) unimportOf(v *visit) (o hostd.Version, err error) {
+	if c.Archives == nil {
+		return o, report.Errorf(report.Refused, "archives are removed on the host that keeps them").
+			WithHint("run it there: %s", report.Run("deploy unimport", v.PathValue("solution"), v.FormValue("version")))
+	}
+	o = hostd.Version{Solution: v.PathValue("solution"), Version: v.FormValue("version")}
+	if _, err = schema.ParseVersion(o.Version); err != nil {
+		return o, report.Errorf(report.Usage, "%q is not a version", o.Version)
+	}
+	return o, v.deployer(nil).Records.CheckUnused(v.Context(), o.Solution, o.Version)
+}
+
+// unimport takes a version away.
+func (c *Console) unimport(v *visit) (*answer, error) {
+	o, err := c.unimportOf(v)
+	if err != nil {
+		return nil, err
+	}
+	if id := o.Solution + "-" + o.Version; v.PostFormValue("confirm") != id {
+		return nil, report.Errorf(report.Cancelled, "not confirmed: the name that was typed is not %s", id)
+	}
+	planned := &schema.Operation{
+		Operation: hostd.VerbUnimport, Solution: o.Solution, Version: o.Version, Planned: true, Parts: []schema.OperationPart{}, Notices: []string{},
+	}
+	return c.begin(v, planned, func(ctx context.Context, sink report.Sink) (*schema.Operation, error) {
+		token, err := v.credentials(ctx)
+		if err != nil {
+			return nil, err
+		}
+		done, err := c.Archives.Unimport(ctx, token, o, sink)
+		return carriedOut(planned, err, done != nil, func() []string { return done.Notices }), err
+	})
+}
+
+// unimportAction leads to the page that asks; nil where nothing is removed from here.
+func (c *Console) unimportAction(v *visit, solution, version string) []page.Action {
+	if c.Archives == nil {
+		return nil
+	}
+	return []page.Action{{
+		Label: page.Text("action.unimport") + " " + version, URL: page.Query(page.URL("solutions", solution)+"/unimport", "version", version),
+		Weight: page.WeightDanger, Denied: v.barred(hostd.VerbUnimport),
+	}}
+}
