@@ -87,10 +87,18 @@ func (b *browser) do(steps ...chromedp.Action[chromedp.Void]) {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, 20*time.Second)
 	defer cancel()
-	if err := chromedp.Do(ctx, steps...); err != nil {
+	err := chromedp.Do(ctx, steps...)
+	for err != nil && strings.Contains(err.Error(), networkChanged) {
+		err = chromedp.Do(ctx, steps...)
+	}
+	if err != nil {
 		b.Fatal(err)
 	}
 }
+
+// networkChanged is how Chromium ends its connections when this host gets another address, as it does with each node of a
+// cluster that another test starts.
+const networkChanged = "net::ERR_NETWORK_CHANGED"
 
 // finder finds a thing by role and name, and brings it into view. The browser computes both for the element, at once: its
 // accessibility tree is built beside the page, and Chromium stalls for good when that is asked for at the wrong moment.
@@ -134,6 +142,9 @@ func (b *browser) find(role, name string) *place {
 		var at *place
 		if at, err = b.lookup(role, name); err == nil && at != nil {
 			return at
+		}
+		if broken, failure := evaluate[bool](b, `location.protocol === "chrome-error:"`); failure == nil && broken { // see networkChanged
+			b.do(chromedp.Reload())
 		}
 	}
 	where, _ := evaluate[string](b, "location.href")

@@ -22,6 +22,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 	"github.com/google/go-cmp/cmp"
+	authorization "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -383,6 +384,8 @@ func (w *world) testRights(b *browser) {
 	user := "oidc:" + joe
 	roles := strings.ReplaceAll(w.command(t, "roles", "shared", "--environment", "joes", "--installers", user), "kind: Group", "kind: User")
 	w.apply(t, roles)
+	w.awaitRight(t, user, authorization.ResourceAttributes{Verb: "list", Resource: "namespaces"})
+	w.awaitRight(t, user, authorization.ResourceAttributes{Verb: "create", Group: "apps", Resource: "deployments", Namespace: "joes"})
 	mine := open(t, chromedp.IgnoreCertErrors)
 	mine.logsIn(w, joe)
 	mine.goes(w.origin + "/environments/joes/plan/add?solution=shared")
@@ -560,6 +563,24 @@ func (w *world) testLogout(b *browser) {
 	}
 	b.goes(w.origin + "/")
 	b.find("heading", "Log in")
+}
+
+// awaitRight waits until the API server, which learns of roles by watching, knows that a user may do something.
+func (w *world) awaitRight(t *testing.T, user string, right authorization.ResourceAttributes) {
+	t.Helper()
+	asked := &authorization.SubjectAccessReview{Spec: authorization.SubjectAccessReviewSpec{User: user, ResourceAttributes: &right}}
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		review, err := w.Client().AuthorizationV1().SubjectAccessReviews().Create(t.Context(), asked, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if review.Status.Allowed {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%s may not %s %s", user, right.Verb, right.Resource)
+		}
+	}
 }
 
 // apply makes objects of YAML documents.
