@@ -110,9 +110,9 @@ func (b *browser) judge(without ...string) []violation {
 	return found
 }
 
-// scheme is light or dark, at once: colours that change slowly are judged when they have changed.
-func scheme(name string) []*emulation.MediaFeature {
-	return []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: name}, {Name: "prefers-reduced-motion", Value: "reduce"}}
+// scheme is light or dark.
+func scheme(name string) *emulation.MediaFeature {
+	return &emulation.MediaFeature{Name: "prefers-color-scheme", Value: name}
 }
 
 // TestAccessibility judges a page of each kind, light, dark and with the colours of the user, wide and narrow.
@@ -128,10 +128,10 @@ func TestAccessibility(t *testing.T) {
 		features []*emulation.MediaFeature
 		without  []string
 	}{
-		{"light", scheme("light"), nil},
-		{"dark", scheme("dark"), nil},
+		{"light", []*emulation.MediaFeature{scheme("light")}, nil},
+		{"dark", []*emulation.MediaFeature{scheme("dark")}, nil},
 		// Their contrast is that of the system, which axe does not know.
-		{"forced colours", append(scheme("dark"), &emulation.MediaFeature{Name: "forced-colors", Value: "active"}), []string{"color-contrast"}},
+		{"forced colours", []*emulation.MediaFeature{scheme("dark"), {Name: "forced-colors", Value: "active"}}, []string{"color-contrast"}},
 	}
 	for _, file := range files {
 		name := strings.TrimSuffix(filepath.Base(file), ".html")
@@ -205,7 +205,7 @@ func TestPictures(t *testing.T) {
 			file := filepath.Join(guide, name+"-"+look+".webp")
 			if *update {
 				b.do(chromedp.Navigate(origin + "/" + name))
-				b.look(scheme(look)...)
+				b.look(scheme(look))
 				ctx, cancel := context.WithTimeout(b.ctx, 20*time.Second)
 				quality := int64(80)
 				picture, err := chromedp.Call(ctx, cdpage.CaptureScreenshot, cdpage.CaptureScreenshotParams{Format: "webp", Quality: &quality})
