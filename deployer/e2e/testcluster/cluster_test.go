@@ -3,6 +3,7 @@ package testcluster_test
 import (
 	"os"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -53,7 +54,14 @@ func TestUsers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := carol.CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{}); err != nil {
+	// The API server learns of roles by watching them.
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		_, err = carol.CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{})
+		if !apierrors.IsForbidden(err) || time.Now().After(end) {
+			break
+		}
+	}
+	if err != nil {
 		t.Errorf("with a role: %v", err)
 	}
 }
