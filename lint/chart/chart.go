@@ -3,13 +3,13 @@
 // [Load] reads a packaged chart, a .tgz, with bounds on everything a hostile one could make large, and refuses what
 // could reach outside of it. [Chart.Render] turns it into Kubernetes objects with Helm's own engine, so that the result
 // is what "helm template" prints; each [Manifest] knows the template it comes from. Nothing is downloaded: every
-// subchart must be in the archive, lookup finds nothing, host names do not resolve, and a values schema cannot refer to
-// other documents.
+// subchart must be in the archive, lookup finds what [Options.Lookup] finds, host names do not resolve, and a values schema
+// cannot refer to other documents.
 //
-// Functions that would make each rendering different (randAlphaNum, genCA, now) are replaced by stand-ins that depend
-// on the chart and their arguments only, unless [Options.Random] is set; [Rendering.Random] names those that were used.
-// A template is a program all the same: one that loops for ever is not stopped, so charts are rendered after their
-// archive was verified. Helm's libraries write some warnings to the standard logger.
+// What functions draw at random (randAlphaNum, genCA, now) goes into a [Memo], with which the next rendering gets the same
+// values. For judging a chart there are stand-ins instead, which depend on the chart and the arguments only.
+// A template is a program all the same: the time and the text of a rendering are bounded, and charts are rendered after
+// their archive was verified. Helm's libraries write some warnings to the standard logger.
 package chart
 
 import (

@@ -1,6 +1,8 @@
 package chart
 
 import (
+	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
@@ -11,8 +13,6 @@ import (
 	"sync"
 	"text/template"
 	"time"
-
-	"github.com/Masterminds/sprig/v3"
 )
 
 // maxRepeat bounds what one call of a function can produce, in characters or entries.
@@ -20,16 +20,23 @@ const maxRepeat = 1 << 20
 
 // functions replaces template functions that differ from call to call, and those that could fill the memory.
 type functions struct {
+	ctx     context.Context //nolint:containedctx // templates have no other way to learn that their time is over
 	seed    string
 	options Options
+	memory  *memory // nil where stand-ins are wanted
+	lookups lookups
 
 	mu    sync.Mutex
 	names map[string]bool
 	calls uint64
 }
 
-func newFunctions(seed string, o Options) *functions {
-	return &functions{seed: seed, options: o, names: map[string]bool{}}
+func newFunctions(ctx context.Context, seed string, o Options) *functions {
+	f := &functions{ctx: ctx, seed: seed, options: o, names: map[string]bool{}, lookups: lookups{find: o.Lookup, answers: map[string]map[string]any{}}}
+	if !o.StandIns {
+		f.memory = newMemory(o.Memo, o.Now)
+	}
+	return f
 }
 
 // used returns the names of the functions that were called, sorted.
@@ -45,10 +52,10 @@ func (f *functions) used() []string {
 // table returns the functions that replace those of Helm's engine.
 func (f *functions) table() template.FuncMap {
 	table := template.FuncMap{
-		"now":       func() time.Time { f.note("now"); return f.options.Now.UTC() },
 		"ago":       f.ago,
-		"until":     until,
-		"untilStep": untilStep,
+		"lookup":    f.lookups.function(f.ctx),
+		"until":     func(count int) ([]int, error) { return f.steps(0, count, cmp.Or(cmp.Compare(count, 0), 1)) },
+		"untilStep": f.steps,
 		"seq":       seq,
 		"repeat":    repeat,
 		"indent":    indent,
@@ -57,8 +64,8 @@ func (f *functions) table() template.FuncMap {
 			return "\n" + text, err
 		},
 	}
-	if f.options.Random {
-		f.real(table)
+	if f.memory != nil {
+		f.memory.remembering(table, f.note)
 	} else {
 		f.standIns(table)
 	}
@@ -69,29 +76,6 @@ func (f *functions) note(name string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.names[name] = true
-}
-
-// real wraps the functions that Helm has, to learn which of them are called.
-func (f *functions) real(table template.FuncMap) {
-	original := sprig.TxtFuncMap()
-	for _, name := range []string{"randAlphaNum", "randAlpha", "randAscii", "randNumeric"} {
-		random := original[name].(func(int) string)
-		table[name] = func(count int) (string, error) {
-			f.note(name)
-			if err := bounded(count); err != nil {
-				return "", err
-			}
-			return random(count), nil
-		}
-	}
-	random := original["randBytes"].(func(int) (string, error))
-	table["randBytes"] = func(count int) (string, error) {
-		f.note("randBytes")
-		if err := bounded(count); err != nil {
-			return "", err
-		}
-		return random(count)
-	}
 }
 
 // standIns gives values that look like the real ones. They depend on the chart, the function, its arguments and the
@@ -125,6 +109,7 @@ func (f *functions) standIns(table template.FuncMap) {
 	table["htpasswd"] = func(user, password string) string { return user + ":" + f.opaque("htpasswd", password) }
 	table["encryptAES"] = func(_, text string) string { return f.opaque("encryptAES", text) }
 	table["genPrivateKey"] = func(kind string) string { return f.pem("genPrivateKey", strings.ToUpper(kind)+" PRIVATE KEY") }
+	table["now"] = func() time.Time { f.note("now"); return f.options.Now.UTC() }
 	for _, name := range []string{"genCA", "genCAWithKey", "genSelfSignedCert", "genSelfSignedCertWithKey", "genSignedCert", "genSignedCertWithKey"} {
 		table[name] = func(...any) map[string]any {
 			return map[string]any{"Cert": f.pem(name, "CERTIFICATE"), "Key": f.pem(name, "RSA PRIVATE KEY")}
@@ -178,11 +163,12 @@ func bounded(count int) error {
 	return nil
 }
 
-func until(count int) ([]int, error) {
-	if count < 0 {
-		return untilStep(0, count, -1)
+// steps is untilStep, on which loops run, until the time is over.
+func (f *functions) steps(start, stop, step int) ([]int, error) {
+	if err := f.ctx.Err(); err != nil {
+		return nil, err
 	}
-	return untilStep(0, count, 1)
+	return untilStep(start, stop, step)
 }
 
 func untilStep(start, stop, step int) ([]int, error) {

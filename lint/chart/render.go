@@ -2,6 +2,7 @@ package chart
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"maps"
 	"slices"
@@ -29,10 +30,16 @@ type Options struct {
 	Revision  int    // .Release.Revision; 1 by default
 	Values    map[string]any
 
-	KubeVersion string   // .Capabilities.KubeVersion; what Helm was built for by default
-	APIVersions []string // .Capabilities.APIVersions; by default everything that Kubernetes ever had
-	Now         time.Time
-	Random      bool // use real random functions: each rendering differs
+	KubeVersion string     // .Capabilities.KubeVersion; what Helm was built for by default
+	APIVersions []string   // .Capabilities.APIVersions; by default everything that Kubernetes ever had
+	Lookup      LookupFunc // what the function lookup finds; nothing by default
+
+	// Memo has the random values of an earlier rendering; those that are not in it are drawn, see [Rendering.Memo].
+	Memo *Memo
+	// StandIns gives values that only look random instead: they depend on the chart alone, so that whoever has it can compute
+	// them. That is for judging a chart, and never for a cluster.
+	StandIns bool
+	Now      time.Time // the time of this host by default, and with StandIns the year 1
 }
 
 // Rendering holds the objects of a rendered chart.
@@ -40,6 +47,12 @@ type Rendering struct {
 	Manifests []Manifest // ordered by template, then as they stand in it
 	Notes     string
 	Random    []string // functions that were called and differ from rendering to rendering, sorted
+	// Memo has the random values, for the next rendering of this release; nil with stand-ins.
+	Memo *Memo
+	// Renewed are the subjects of certificates that had lived two thirds of their life and that the memo has no longer.
+	Renewed []string
+	// Inputs is a digest, in hex, of everything that the objects follow from. While it stays, so do they.
+	Inputs string
 }
 
 // Manifest is one rendered object.
@@ -68,10 +81,14 @@ const (
 )
 
 // maxOutput bounds the text of all templates together.
-const maxOutput = 64 << 20
+const maxOutput = 10 << 20
 
-// Render renders every template. The same chart and options give the same result, unless Options.Random is set.
-func (c *Chart) Render(o Options) (*Rendering, error) {
+// Render renders every template. The same chart, values, capabilities, objects looked up and memo give the same result. It
+// returns when ctx ends; a template that loops without calling a function goes on until the process ends.
+func (c *Chart) Render(ctx context.Context, o Options) (*Rendering, error) {
+	if o.Now.IsZero() && !o.StandIns {
+		o.Now = time.Now()
+	}
 	loaded, err := c.load()
 	if err != nil {
 		return nil, err
@@ -80,12 +97,23 @@ func (c *Chart) Render(o Options) (*Rendering, error) {
 	if err != nil {
 		return nil, err
 	}
-	functions := newFunctions(c.Digest, o)
-	texts, err := engine.Engine{CustomTemplateFuncs: functions.table()}.Render(loaded, values)
+	functions := newFunctions(ctx, c.Digest, o)
+	texts, err := within(ctx, func() (map[string]string, error) {
+		return engine.Engine{CustomTemplateFuncs: functions.table()}.Render(loaded, values)
+	})
+	if ctx.Err() != nil {
+		return nil, report.Errorf(report.Timeout, "render chart %s: it did not end in time: %w", c.Name, context.Cause(ctx))
+	}
 	if err != nil {
 		return nil, report.Errorf(report.Invalid, "render chart %s: %w", c.Name, err)
 	}
 	r := &Rendering{Random: functions.used(), Notes: texts[c.Name+"/templates/NOTES.txt"]}
+	if m := functions.memory; m != nil {
+		r.Memo, r.Renewed = m.memo(), m.renewed
+	}
+	if r.Inputs, err = digestOf(c.Digest, o.Values, values["Release"], values["Capabilities"], functions.lookups.answers, r.Memo); err != nil {
+		return nil, err
+	}
 	total := 0
 	for _, crd := range loaded.CRDObjects() {
 		texts[crd.Filename] = string(crd.File.Data)
@@ -104,6 +132,25 @@ func (c *Chart) Render(o Options) (*Rendering, error) {
 		r.Manifests = append(r.Manifests, list...)
 	}
 	return r, nil
+}
+
+// within calls a function and returns no later than the context ends.
+func within(ctx context.Context, f func() (map[string]string, error)) (map[string]string, error) {
+	type result struct {
+		texts map[string]string
+		err   error
+	}
+	done := make(chan result, 1)
+	go func() {
+		texts, err := f()
+		done <- result{texts, err}
+	}()
+	select {
+	case r := <-done:
+		return r.texts, r.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 // values prepares what templates see: defaults, conditions and aliases of subcharts, release and capabilities.

@@ -2,12 +2,14 @@ package target
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"io/fs"
 	"path"
 	"runtime"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -258,8 +260,11 @@ func (t *Target) components(chart string) []schema.Component {
 	return users
 }
 
+// timeToRender is for how long a chart may be rendered: a hundred times what the largest ones take.
+const timeToRender = 30 * time.Second
+
 func (t *Target) render(c *chart.Chart, component schema.Component) (*chart.Rendering, error) {
-	o := chart.Options{Release: component.Name, KubeVersion: t.Kubernetes().Version()}
+	o := chart.Options{Release: component.Name, KubeVersion: t.Kubernetes().Version(), StandIns: true}
 	if component.Values != "" {
 		documents, err := t.Documents(path.Clean(component.Values))
 		if err != nil {
@@ -269,5 +274,7 @@ func (t *Target) render(c *chart.Chart, component schema.Component) (*chart.Rend
 			o.Values, _ = documents[0].Value().(map[string]any)
 		}
 	}
-	return c.Render(o)
+	ctx, cancel := context.WithTimeout(context.Background(), timeToRender)
+	defer cancel()
+	return c.Render(ctx, o)
 }
