@@ -12,8 +12,8 @@ cluster: # a Kubernetes cluster to try things on, until Ctrl-C
 	.ci/setup runc nft ip
 	cd deployer/e2e && go run ./cmd/cluster
 
-test: # set up what is missing and run all tests
-	.ci/test
+test: # set up what is missing and run the tests, but for the long ones, which 'make check' runs
+	.ci/test -short
 
 check: # what a change has to pass
 	.ci/check

@@ -34,8 +34,12 @@ func TestNodeScript(t *testing.T) {
 	}
 	example := copyExample(t)
 	for _, script := range scripts {
-		t.Run(strings.TrimSuffix(filepath.Base(script), ".txtar"), func(t *testing.T) {
+		name := strings.TrimSuffix(filepath.Base(script), ".txtar")
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			if name != "air_gap" && name != "versions" {
+				testcluster.Long(t, "air_gap and versions")
+			}
 			c := testcluster.StartFor(t, testcluster.Options{Node: true})
 			runScripts(t, script, c, example, c.EnterNode)
 		})

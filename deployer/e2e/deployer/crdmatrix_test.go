@@ -26,6 +26,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -55,6 +56,9 @@ func TestDefinitionMatrix(t *testing.T) {
 	} {
 		for _, count := range []int{0, *objects} {
 			t.Run(fmt.Sprintf("%s/%d", change.name, count), func(t *testing.T) {
+				if count == 0 {
+					testcluster.Long(t, "the same with an object")
+				}
 				m := &matrix{bed: newBed(t), count: count}
 				m.importing("1.0.0", change.first)
 				m.importing("2.0.0", change.next)

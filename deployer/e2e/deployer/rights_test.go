@@ -57,6 +57,7 @@ spec:
 // TestInstallerRoleExtras: a Solution with everything takes extras.yaml besides, and every verb of it.
 func TestInstallerRoleExtras(t *testing.T) {
 	t.Parallel()
+	testcluster.Long(t, "TestInstallerRole")
 	b := newBedOn(t, testcluster.StartFor(t, testcluster.Options{FakeNodes: 1}))
 	b.defineMonitors()
 	b.imported("1.0.0", withExtras(b, "v1"))

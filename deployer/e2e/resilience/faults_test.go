@@ -90,6 +90,9 @@ func TestFaults(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
+			if test.name != "everything at once" && test.name != "answers lost" {
+				testcluster.Long(t, "everything at once")
+			}
 			b := newBed(t)
 			p := proxy.New(t, b.Server)
 			p.Set(test.fault(p))
@@ -102,6 +105,7 @@ func TestFaults(t *testing.T) {
 // TestCompaction makes etcd forget everything but the present while watches and lists that go on are open.
 func TestCompaction(t *testing.T) {
 	t.Parallel()
+	testcluster.Long(t, "TestFaults/everything_at_once")
 	clean := cleanLife(t)
 	server := testcluster.StartFor(t, options)
 	b := newBedOn(t, server)

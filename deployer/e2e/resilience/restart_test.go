@@ -13,6 +13,7 @@ import (
 // TestRestarts kills the API server in the middle of every verb, before one of its changes, and starts it again.
 func TestRestarts(t *testing.T) {
 	t.Parallel()
+	testcluster.Long(t, "TestAPIServerGoneInTheMiddle in deployer/e2e/deployer")
 	clean := cleanLife(t)
 	server := testcluster.StartFor(t, options)
 	b := newBedOn(t, server)

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -179,6 +180,7 @@ func TestUserInterface(t *testing.T) {
 // TestWritersAllTheTime lets others write what is theirs while verbs run.
 func TestWritersAllTheTime(t *testing.T) {
 	t.Parallel()
+	testcluster.Long(t, "TestOthersFieldsStay")
 	b := prepared(t)
 	client := b.Server.Client()
 	ctx, stop := context.WithCancel(t.Context())

@@ -94,6 +94,15 @@ func RequireNode(tb testing.TB) {
 	}
 }
 
+// Long skips a test in short mode, in which 'make test' runs; 'make check' runs it. Told says which test tells the most important
+// part of it in short mode.
+func Long(tb testing.TB, told string) {
+	tb.Helper()
+	if testing.Short() {
+		tb.Skipf("a long test: 'make check' runs it, and in short mode there is %s", told)
+	}
+}
+
 // finish stops the cluster. When tests have failed, the logs stay.
 func finish(status int) int {
 	shared.Lock()
