@@ -27,13 +27,14 @@ import (
 
 // RolesOptions say for whom roles are made.
 type RolesOptions struct {
-	Solution string
+	Solution string // "": only the roles of importers
 	// Environment is where the Solution is to be deployed. Roles are bound in its namespaces, and what an operator may do in
 	// the whole cluster can only be granted by the names that it has there.
 	Environment string
-	// Installers and Applications are the groups that the roles are bound to; "" binds none.
-	Installers, Applications string
-	Webhook, ProtectCRDs     bool // as [Deployer.Add] and [Deployer.Activate] are to be told
+	// Installers, Applications and Importers are the groups that the roles are bound to; "" binds none. The roles of importers, who
+	// are those of every Solution, are made for a group, or alone.
+	Installers, Applications, Importers string
+	Webhook, ProtectCRDs                bool // as [Deployer.Add] and [Deployer.Activate] are to be told
 }
 
 // Grants are roles with the least rights that deploying a Solution, and running its applications, take, and what binds them: a
@@ -63,8 +64,22 @@ func (g *Grants) YAML() ([]byte, error) {
 	return text.Bytes(), nil
 }
 
-// Roles computes the least rights to deploy any imported version of a Solution from the objects of the versions.
+// Roles computes the least rights to deploy any imported version of a Solution from the objects of the versions, and those to
+// import them.
 func (d *Deployer) Roles(ctx context.Context, o RolesOptions) (*Grants, error) {
+	grants := &Grants{APIVersion: "v1", Kind: "List"}
+	if o.Solution != "" {
+		var err error
+		if grants, err = d.solutionRoles(ctx, o); err != nil || o.Importers == "" {
+			return grants, err
+		}
+	}
+	items, err := d.importers(ctx, o.Importers)
+	grants.Items = append(grants.Items, items...)
+	return grants, err
+}
+
+func (d *Deployer) solutionRoles(ctx context.Context, o RolesOptions) (*Grants, error) {
 	catalog, err := d.Records.Catalog(ctx)
 	if err != nil {
 		return nil, err

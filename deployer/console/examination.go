@@ -8,9 +8,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/console/page"
 	"github.com/solutionctl/solutionctl/deployer/host"
-	"github.com/solutionctl/solutionctl/deployer/hostd"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -144,7 +144,7 @@ func (c *Console) examinationPage(v *visit, e *examined, events string, actions 
 	if e.err != nil {
 		a.status, a.document, content.Problem = statusOf(e.err), failureOf(e.err), page.ProblemOf(e.err)
 	} else {
-		actions.Action.Denied = v.barred(hostd.VerbImport)
+		actions.Action.Denied = v.barred(deployer.VerbImport)
 		content.Form = actions
 	}
 	if r := e.result; r != nil {

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/console/page"
 	"github.com/solutionctl/solutionctl/deployer/console/upload"
@@ -75,7 +76,7 @@ func (v *visit) barred(verb string) *page.Denial {
 	if v.way == byLink {
 		return nil
 	}
-	missing, err := v.cluster.Missing(v.Context(), hostd.Right(verb))
+	missing, err := v.cluster.Missing(v.Context(), deployer.OnArchives(verb))
 	if err != nil || len(missing) == 0 {
 		return nil // the host asks again
 	}
@@ -91,7 +92,7 @@ func (c *Console) importing(v *visit) (*answer, error) {
 			Command string `json:"command"`
 		}{elsewhere.Command}, content: &page.Import{Elsewhere: elsewhere}}, nil
 	}
-	content, denied := &page.Import{}, v.barred(hostd.VerbImport)
+	content, denied := &page.Import{}, v.barred(deployer.VerbImport)
 	document := struct {
 		Uploads []sentUpload `json:"uploads"`
 	}{[]sentUpload{}}
@@ -216,7 +217,7 @@ func (c *Console) beginImport(v *visit, e *examined, open opener, over func()) (
 		return nil, e.err
 	}
 	planned := &schema.Operation{
-		Operation: hostd.VerbImport, Solution: e.result.Solution, Version: e.result.Version, Planned: true, Parts: []schema.OperationPart{}, Notices: []string{},
+		Operation: deployer.VerbImport, Solution: e.result.Solution, Version: e.result.Version, Planned: true, Parts: []schema.OperationPart{}, Notices: []string{},
 	}
 	return c.begin(v, planned, func(ctx context.Context, sink report.Sink) (*schema.Operation, error) {
 		token, err := v.credentials(ctx)

@@ -17,6 +17,7 @@ import (
 
 	authorization "k8s.io/api/authorization/v1"
 
+	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/cluster/clustertest"
 	"github.com/solutionctl/solutionctl/deployer/console"
@@ -333,9 +334,11 @@ func TestPlainForm(t *testing.T) {
 // TestImportRights is somebody without the right, in a console that asks the host for others.
 func TestImportRights(t *testing.T) {
 	s := startSite(t)
-	s.api.May = func(a authorization.ResourceAttributes) bool { return a.Group != hostd.Group && a.Verb != "*" }
+	s.api.May = func(a authorization.ResourceAttributes) bool {
+		return a.Group != deployer.ArchivesGroup && a.Verb != "*"
+	}
 	joe := s.with(t, "joe")
-	if a := joe.get("/import"); !strings.Contains(a.body, hostd.Group) || strings.Contains(a.body, `type="file"`) {
+	if a := joe.get("/import"); !strings.Contains(a.body, deployer.ArchivesGroup) || strings.Contains(a.body, `type="file"`) {
 		t.Errorf("the page does not name the missing right:\n%s", a.body)
 	}
 	path := s.vendor.Archive(t, "1.0.0", 0)

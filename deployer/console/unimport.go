@@ -3,6 +3,7 @@ package console
 import (
 	"context"
 
+	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/console/page"
 	"github.com/solutionctl/solutionctl/deployer/hostd"
 	"github.com/solutionctl/solutionctl/schema"
@@ -19,7 +20,7 @@ func (c *Console) askUnimport(v *visit) (*answer, error) {
 	v.frame.Trail = []page.Link{{Label: page.Text("solutions.title"), URL: "/solutions"}, {Label: o.Solution, URL: page.URL("solutions", o.Solution)}}
 	at := page.URL("solutions", o.Solution)
 	return &answer{document: o, content: &page.Confirmation{
-		Heading: (&schema.Operation{Operation: hostd.VerbUnimport, Solution: o.Solution, Version: o.Version}).Heading(),
+		Heading: (&schema.Operation{Operation: deployer.VerbUnimport, Solution: o.Solution, Version: o.Version}).Heading(),
 		Warnings: []page.Notice{
 			{Tone: page.ToneWarn, Text: page.Text("unimport.goes", o.Solution+"-"+o.Version)},
 			{Tone: page.ToneInfo, Text: page.Text("unimport.again")},
@@ -27,7 +28,7 @@ func (c *Console) askUnimport(v *visit) (*answer, error) {
 		Form: page.Form{
 			Action: page.Action{
 				Label: page.Text("action.unimport"), URL: page.Query(at+"/unimport", "version", o.Version), Post: true, Weight: page.WeightDanger,
-				Confirm: o.Solution + "-" + o.Version, Denied: v.barred(hostd.VerbUnimport),
+				Confirm: o.Solution + "-" + o.Version, Denied: v.barred(deployer.VerbUnimport),
 			},
 			Cancel: page.Link{URL: at},
 		},
@@ -57,7 +58,7 @@ func (c *Console) unimport(v *visit) (*answer, error) {
 		return nil, report.Errorf(report.Cancelled, "not confirmed: the name that was typed is not %s", id)
 	}
 	planned := &schema.Operation{
-		Operation: hostd.VerbUnimport, Solution: o.Solution, Version: o.Version, Planned: true, Parts: []schema.OperationPart{}, Notices: []string{},
+		Operation: deployer.VerbUnimport, Solution: o.Solution, Version: o.Version, Planned: true, Parts: []schema.OperationPart{}, Notices: []string{},
 	}
 	return c.begin(v, planned, func(ctx context.Context, sink report.Sink) (*schema.Operation, error) {
 		token, err := v.credentials(ctx)
@@ -76,6 +77,6 @@ func (c *Console) unimportAction(v *visit, solution, version string) []page.Acti
 	}
 	return []page.Action{{
 		Label: page.Text("action.unimport") + " " + version, URL: page.Query(page.URL("solutions", solution)+"/unimport", "version", version),
-		Weight: page.WeightDanger, Denied: v.barred(hostd.VerbUnimport),
+		Weight: page.WeightDanger, Denied: v.barred(deployer.VerbUnimport),
 	}}
 }

@@ -23,23 +23,6 @@ import (
 	"github.com/solutionctl/solutionctl/sign"
 )
 
-// Group and Resource are what somebody needs a right to: no API server serves them, but its roles can name them.
-const (
-	Group    = "archives.solutionctl.io"
-	Resource = "archives"
-)
-
-// Right is the permission that a verb takes.
-func Right(verb string) cluster.Permission {
-	return cluster.Permission{Verb: verb, Group: Group, Resource: Resource}
-}
-
-// Verbs that take a right.
-const (
-	VerbImport   = "import"
-	VerbUnimport = "unimport"
-)
-
 // Archive is an archive with its signatures. Without a file it is one that is still to come.
 type Archive struct {
 	Name    string // for people
@@ -77,7 +60,7 @@ func (d *Desk) at(ctx context.Context, token, verb string, sink report.Sink) (*h
 		return nil, err
 	}
 	if token != "" { // whoever runs the program has the rights of its user on this host
-		if err = c.Require(ctx, []cluster.Permission{Right(verb)}); err != nil {
+		if err = c.Require(ctx, []cluster.Permission{deployer.OnArchives(verb)}); err != nil {
 			return nil, err
 		}
 	}
@@ -101,7 +84,7 @@ func (d *Desk) options(a Archive) host.ImportOptions {
 // Examine judges an archive as Import would, and changes nothing. One without a file is judged by its signatures alone. The
 // examination is nil only when nothing was examined.
 func (d *Desk) Examine(ctx context.Context, token string, a Archive, sink report.Sink) (*host.Examination, error) {
-	h, err := d.at(ctx, token, VerbImport, sink)
+	h, err := d.at(ctx, token, deployer.VerbImport, sink)
 	switch {
 	case err != nil:
 		return nil, err
@@ -116,7 +99,7 @@ func (d *Desk) Examine(ctx context.Context, token string, a Archive, sink report
 
 // Import takes an archive into the store and tells the cluster. Done again it finishes what was interrupted.
 func (d *Desk) Import(ctx context.Context, token string, a Archive, sink report.Sink) (*schema.ImportReport, error) {
-	h, err := d.at(ctx, token, VerbImport, sink)
+	h, err := d.at(ctx, token, deployer.VerbImport, sink)
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +114,7 @@ func (d *Desk) Unimport(ctx context.Context, token string, v Version, sink repor
 	if v.Solution == "" || v.Version == "" { // an id or a path would be looked up
 		return nil, report.Errorf(report.Usage, "a Solution and a version are needed")
 	}
-	h, err := d.at(ctx, token, VerbUnimport, sink)
+	h, err := d.at(ctx, token, deployer.VerbUnimport, sink)
 	if err != nil {
 		return nil, err
 	}

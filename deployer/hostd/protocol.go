@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 
+	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/host"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -16,8 +17,8 @@ import (
 // "events" follows it again.
 const (
 	verbExamine  = "examine"
-	verbImport   = VerbImport
-	verbUnimport = VerbUnimport
+	verbImport   = deployer.VerbImport
+	verbUnimport = deployer.VerbUnimport
 	verbEvents   = "events"
 )
 

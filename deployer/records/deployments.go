@@ -118,13 +118,16 @@ func (r *Records) users(ctx context.Context, solution, version string) ([]string
 	return users, nil
 }
 
+// Pullers are the kinds whose images are looked at before a version goes.
+var Pullers = []kube.GroupVersionKind{
+	cluster.DeploymentKind, {Group: "apps", Version: "v1", Kind: "StatefulSet"}, {Group: "apps", Version: "v1", Kind: "DaemonSet"}, {Group: "batch", Version: "v1", Kind: "CronJob"},
+}
+
 // pullers returns what runs images of an archive without being deployed here: what an operator of another version runs,
 // because its user asked for this one.
 func (r *Records) pullers(ctx context.Context, id string) ([]string, error) {
 	var found []string
-	for _, kind := range []kube.GroupVersionKind{
-		cluster.DeploymentKind, {Group: "apps", Version: "v1", Kind: "StatefulSet"}, {Group: "apps", Version: "v1", Kind: "DaemonSet"}, {Group: "batch", Version: "v1", Kind: "CronJob"},
-	} {
+	for _, kind := range Pullers {
 		for object, err := range r.Cluster.List(ctx, kind, "", metav1.ListOptions{}) {
 			if err != nil {
 				return nil, err
