@@ -54,19 +54,25 @@ func (c *checker) checkBuildImages() {
 		return
 	}
 	for _, part := range []string{"operator", "ui"} {
-		c.checkUsedImage(part, ImageRef{Name: name + "-" + part, Tag: version}, refs)
+		c.checkUsedImage([]string{"spec", part}, name+"-"+part, version, refs)
+	}
+	components, _ := lookup(c.pruned, "spec", "components").([]any)
+	for i, component := range components {
+		if name, ok := lookup(component, "name").(string); ok && lookup(component, "operator") != nil {
+			c.checkUsedImage([]string{"spec", "components", strconv.Itoa(i)}, name, version, refs)
+		}
 	}
 }
 
-// checkUsedImage makes sure that the image of the operator or the user interface is one of refs.
-func (c *checker) checkUsedImage(user string, byDefault ImageRef, refs []string) {
+// checkUsedImage makes sure that the image of an operator or the user interface is one of refs.
+func (c *checker) checkUsedImage(user []string, name, tag string, refs []string) {
 	used, ok := part[struct {
 		Image *ImageName `json:"image"`
-	}](c, "spec."+user)
+	}](c, strings.Join(user, "."))
 	if !ok {
 		return
 	}
-	ref := used.Image.ref(byDefault.Name, byDefault.Tag).String()
+	ref := used.Image.ref(name, tag).String()
 	if slices.Contains(refs, ref) {
 		return
 	}
@@ -74,7 +80,7 @@ func (c *checker) checkUsedImage(user string, byDefault ImageRef, refs []string)
 	if near := nearest(ref, refs); near != "" {
 		hint = "did you mean " + near + "?"
 	}
-	c.fail([]string{"spec", user, "image"}, hint, "image %s is not in spec.images", ref)
+	c.fail(append(user, "image"), hint, "image %s is not in spec.images", ref)
 }
 
 func (c *checker) checkVolumeID() {

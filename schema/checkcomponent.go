@@ -2,120 +2,208 @@ package schema
 
 import (
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 )
 
-// checkComponents judges the graph: what each component is, what it waits for, and that waiting ends.
+// checkComponents judges the graph: what each component is, where it lives, what it waits for, and that waiting ends.
 func (c *checker) checkComponents() {
 	const all = "spec.components.*"
 	c.unique(all+".name", "component")
+	for _, pattern := range []string{all + ".namespace", all + ".namespaces.*"} {
+		c.eachString(pattern, func(path []string, name string) {
+			if slices.Contains(reservedNamespaces, name) {
+				c.fail(path, "choose another one", "namespace %s holds what is recorded of Solutions", name)
+			}
+		})
+	}
 	c.checkDuration(all + ".timeout")
+	c.eachString(all+".optionalKinds.*", func(path []string, s string) {
+		if coreKind.MatchString(s) {
+			c.fail(path, "remove it", "every cluster knows the kinds of the core group")
+		}
+	})
 	for _, key := range []string{"chart", "manifests", "job", "values"} {
 		c.eachString(all+"."+key, func(at []string, s string) { c.checkArchivePath(at, strings.TrimSuffix(s, "/")) })
 	}
 	list, _ := lookup(c.pruned, "spec", "components").([]any)
 	for i, item := range list {
 		if object, ok := item.(map[string]any); ok {
-			c.checkComponentSource([]string{"spec", "components", strconv.Itoa(i)}, object)
+			path := []string{"spec", "components", strconv.Itoa(i)}
+			c.checkComponentSource(path, object)
+			c.checkComponentName(path, object)
+			c.checkComponentScope(path, object)
 		}
 	}
 	c.checkGraph(list)
 }
 
+// coreKind matches a kind of the core group with its version.
+var coreKind = regexp.MustCompile(`^v[0-9]+((alpha|beta)[0-9]+)?/`)
+
+// ofOneKind are the settings that mean something for components of certain kinds only.
+var ofOneKind = []struct {
+	key     string
+	kinds   []string
+	problem string
+}{
+	{"values", []string{"chart"}, "only a chart takes values"},
+	{"release", []string{"chart"}, "only a chart is rendered under the name of a release"},
+	{"hooks", []string{"chart"}, "only a chart has hooks"},
+	{"once", []string{"job"}, "only a job runs once"},
+	{"image", []string{"operator"}, "only an operator is started from an image that stands here"},
+	{"optionalKinds", []string{"chart", "manifests"}, "only a chart and manifests have objects of several kinds"},
+}
+
 // checkComponentSource makes sure that a component is one thing and has no settings of another.
 func (c *checker) checkComponentSource(path []string, component map[string]any) {
 	var sources []string
-	for _, key := range []string{"chart", "manifests", "job"} {
-		if component[key] != nil {
-			sources = append(sources, key)
+	for _, kind := range []string{"chart", "manifests", "job", "operator"} {
+		if component[kind] != nil {
+			sources = append(sources, kind)
 		}
 	}
+	const what = "chart, manifests, job and operator"
 	switch {
 	case len(sources) == 0:
-		c.fail(path, "", "needs one of chart, manifests and job")
+		c.fail(path, "", "needs one of %s", what)
 	case len(sources) > 1:
-		c.fail(path, "make several components of it", "has %s, but a component is only one of chart, manifests and job", strings.Join(sources, " and "))
+		c.fail(path, "make several components of it", "has %s, but a component is only one of %s", strings.Join(sources, " and "), what)
 	}
-	if component["values"] != nil && component["chart"] == nil {
-		c.fail(append(path, "values"), "", "only a chart takes values")
+	for _, setting := range ofOneKind {
+		fits := func(kind string) bool { return component[kind] != nil }
+		if component[setting.key] != nil && !slices.ContainsFunc(setting.kinds, fits) {
+			c.fail(append(path, setting.key), "", "%s", setting.problem)
+		}
 	}
-	if component["once"] != nil && component["job"] == nil {
-		c.fail(append(path, "once"), "", "only a job runs once")
+	if component["select"] == string(SelectAlways) && component["profiles"] != nil {
+		c.fail(append(path, "profiles"), "remove them, or select: always", "a component that is always selected needs no profiles")
 	}
 }
 
-// checkGraph makes sure that every dependency is there and that there is no cycle.
+// checkComponentName keeps names of nodes and objects apart that are made from those of components.
+func (c *checker) checkComponentName(path []string, component map[string]any) {
+	name, _ := component["name"].(string)
+	switch {
+	case name == NodeOperator || name == NodeUI:
+		c.fail(append(path, "name"), "choose another name", "%s is what lies in %s/ of the archive; others may depend on it", name, name)
+	case component["operator"] != nil && name == c.text("metadata.name")+"-operator":
+		c.fail(append(path, "name"), "choose another name", "the Solution's own operator is called %s", name)
+	}
+}
+
+// Namespaces that a component names only together with a second mention of them, and those that it never names.
+var (
+	systemNamespaces   = []string{"default", "kube-node-lease", "kube-public", "kube-system"}
+	reservedNamespaces = []string{"metalk8s-solutions", "solutionctl-system"}
+)
+
+// checkComponentScope judges where a component lives. What lives in an environment stays in its namespace.
+func (c *checker) checkComponentScope(path []string, component map[string]any) {
+	wide := component["scope"] == string(ScopeCluster)
+	for _, key := range []string{"namespace", "namespaces"} {
+		if component[key] != nil && !wide {
+			c.fail(append(path, key), "write scope: cluster", "a component of an environment lives in its namespace and in no other")
+		}
+	}
+	if wide && component["operator"] != nil {
+		c.fail(append(path, "scope"), "remove it", "an operator lives in an environment, as the Solution's own does")
+	}
+	listed, _ := component["namespaces"].([]any)
+	if name, ok := component["namespace"].(string); ok && slices.Contains(systemNamespaces, name) && !slices.Contains(listed, any(name)) {
+		c.fail(append(path, "namespace"), "list it in namespaces, too, if you mean it", "%s belongs to the cluster", name)
+	}
+}
+
+// edge is a dependency, and where it stands.
+type edge struct {
+	from, to string
+	until    any
+	path     []string
+}
+
+// checkGraph makes sure that every dependency is there, that it can be met, and that there is no cycle.
 func (c *checker) checkGraph(list []any) {
-	graph := map[string][]string{}
-	isJob := map[string]bool{}
-	for _, item := range list {
+	components := map[string]any{NodeOperator: nil, NodeUI: nil}
+	graph := map[string][]edge{}
+	var order []string
+	for i, item := range list {
 		name, ok := lookup(item, "name").(string)
 		if !ok {
 			return // without its name, judgements on the others would be guesses
 		}
-		isJob[name] = lookup(item, "job") != nil
-		graph[name] = nil
-		edges, _ := lookup(item, "dependsOn").([]any)
-		for _, edge := range edges {
-			if component, ok := lookup(edge, "component").(string); ok {
-				graph[name] = append(graph[name], component)
+		order, components[name], graph[name] = append(order, name), item, nil
+		dependencies, _ := lookup(item, "dependsOn").([]any)
+		for j, dependency := range dependencies {
+			if to, ok := lookup(dependency, "component").(string); ok {
+				path := []string{"spec", "components", strconv.Itoa(i), "dependsOn", strconv.Itoa(j)}
+				graph[name] = append(graph[name], edge{name, to, lookup(dependency, "until"), path})
 			}
 		}
 	}
-	c.checkEdges(graph, isJob)
-	if cycle := findCycle(graph); cycle != nil {
-		c.fail([]string{"spec", "components"}, "remove one of these dependencies", "components wait for each other: %s", strings.Join(cycle, " -> "))
+	names := slices.Sorted(maps.Keys(components))
+	for _, name := range order {
+		for _, e := range graph[name] {
+			if _, there := components[e.to]; !there {
+				hint := ""
+				if near := nearest(e.to, names); near != "" {
+					hint = "did you mean " + near + "?"
+				}
+				c.fail(append(e.path, "component"), hint, "there is no component %q", e.to)
+			}
+			c.checkEdge(e, components)
+		}
+	}
+	if cycle := findCycle(order, graph); cycle != nil {
+		closing := cycle[len(cycle)-1]
+		trail := []string{cycle[0].from}
+		for _, e := range cycle {
+			trail = append(trail, e.to)
+		}
+		c.fail(append(closing.path, "component"), "remove one of these dependencies", "components wait for each other: %s", strings.Join(trail, " -> "))
 	}
 }
 
-func (c *checker) checkEdges(graph map[string][]string, isJob map[string]bool) {
-	names := slices.Sorted(maps.Keys(graph))
-	c.eachString("spec.components.*.dependsOn.*.component", func(path []string, s string) {
-		if _, there := graph[s]; !there {
-			hint := ""
-			if near := nearest(s, names); near != "" {
-				hint = "did you mean " + near + "?"
-			}
-			c.fail(path, hint, "there is no component %q", s)
-		}
-	})
-	c.each("spec.components.*.dependsOn.*", func(path []string, value any) {
-		edge, _ := value.(map[string]any)
-		name, _ := edge["component"].(string)
-		if edge["until"] == string(UntilComplete) && !isJob[name] {
-			c.fail(append(path, "until"), "write Ready", "only a job is ever complete, and %s is none", name)
-		}
-	})
+// checkEdge makes sure that what a component waits for can come.
+func (c *checker) checkEdge(e edge, components map[string]any) {
+	from, to := components[e.from], components[e.to]
+	if e.until == string(UntilComplete) && lookup(to, "job") == nil {
+		c.fail(append(e.path, "until"), "write Ready", "only a job is ever complete, and %s is none", e.to)
+	}
+	if _, there := components[e.to]; there && lookup(from, "scope") == string(ScopeCluster) && lookup(to, "scope") != string(ScopeCluster) {
+		c.fail(append(e.path, "component"), "", "%s lives in the cluster, which comes before environments, where %s lives", e.from, e.to)
+	}
 }
 
-// findCycle returns the names along a cycle, the first one again at its end, or nil.
-func findCycle(graph map[string][]string) []string {
-	names := slices.Sorted(maps.Keys(graph))
-	done := map[string]bool{}
-	var trail []string
-	var visit func(name string) []string
-	visit = func(name string) []string {
-		if i := slices.Index(trail, name); i >= 0 {
-			return append(slices.Clone(trail[i:]), name)
-		}
-		if done[name] {
-			return nil
-		}
-		trail = append(trail, name)
-		for _, next := range graph[name] {
-			if cycle := visit(next); cycle != nil {
-				return cycle
+// findCycle returns the dependencies along a cycle, or nil.
+func findCycle(order []string, graph map[string][]edge) []edge {
+	depth := map[string]int{} // on the trail: how deep, from 1; -1 when nothing of it leads to a cycle
+	var trail []edge
+	var visit func(name string) []edge
+	visit = func(name string) []edge {
+		depth[name] = len(trail) + 1
+		for _, e := range graph[name] {
+			switch at := depth[e.to]; {
+			case at > 0:
+				return append(trail[at-1:], e)
+			case at == 0:
+				trail = append(trail, e)
+				if cycle := visit(e.to); cycle != nil {
+					return cycle
+				}
+				trail = trail[:len(trail)-1]
 			}
 		}
-		trail = trail[:len(trail)-1]
-		done[name] = true
+		depth[name] = -1
 		return nil
 	}
-	for _, name := range names {
-		if cycle := visit(name); cycle != nil {
-			return cycle
+	for _, name := range order {
+		if depth[name] == 0 {
+			if cycle := visit(name); cycle != nil {
+				return cycle
+			}
 		}
 	}
 	return nil

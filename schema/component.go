@@ -1,12 +1,35 @@
 package schema
 
-// Component is one node of the graph of a Solution's parts. Exactly one of Chart, Manifests and Job is set; all paths are relative to the root of the archive.
+import "cmp"
+
+// Component is one node of the graph of a Solution's parts. Exactly one of Chart, Manifests, Job and Operator is set; all paths are
+// relative to the root of the archive.
 type Component struct {
 	Name      string `json:"name"`
 	Chart     string `json:"chart,omitempty"`     // a Helm chart, packed
 	Manifests string `json:"manifests,omitempty"` // a file or directory of Kubernetes objects
 	Job       string `json:"job,omitempty"`       // a file with one Job
+	Operator  string `json:"operator,omitempty"`  // operators/<name>, a directory with the rights of one more operator
 	Values    string `json:"values,omitempty"`    // a values file for Chart
+	// Image is that of Operator, by default <name of the component>:<version of the Solution>.
+	Image *ImageName `json:"image,omitempty"`
+
+	// Select decides whether the component belongs to a deployment that does not name it; by default it does,
+	// unless it is for certain profiles only.
+	Select   Select   `json:"select,omitempty"`
+	Profiles []string `json:"profiles,omitempty"`
+
+	// Scope is where the component lives: in every environment that has the Solution, or once in the cluster.
+	Scope Scope `json:"scope,omitempty"`
+	// Namespace is where a component of the cluster lives, by default <solution>-system; it may have objects in Namespaces, too.
+	Namespace  string   `json:"namespace,omitempty"`
+	Namespaces []string `json:"namespaces,omitempty"`
+
+	// Release is the name under which Chart is rendered, by default that of the component.
+	Release string `json:"release,omitempty"`
+	Hooks   *Hooks `json:"hooks,omitempty"`
+	// OptionalKinds are kinds, as <group>/<kind>, whose objects are left out of a cluster that does not know them.
+	OptionalKinds []string `json:"optionalKinds,omitempty"`
 
 	DependsOn []ComponentDependency `json:"dependsOn,omitempty"`
 	// ReadyWhen adds to the usual judgement on readiness; all of it has to hold.
@@ -15,6 +38,74 @@ type Component struct {
 	Timeout   string    `json:"timeout,omitempty"`
 	OnFailure OnFailure `json:"onFailure,omitempty"`
 	Once      Once      `json:"once,omitempty"`
+}
+
+// The names of what a Solution has besides components; others may depend on them, no component is called so.
+const (
+	NodeOperator = "operator" // what lies in operator/
+	NodeUI       = "ui"       // what lies in ui/
+)
+
+// ComponentKind is what a component is made from: the name of the field that says so. The operator and the user interface of a
+// Solution are nodes of kinds of their own.
+type ComponentKind string
+
+// The kinds of components.
+const (
+	ComponentChart     ComponentKind = "chart"
+	ComponentManifests ComponentKind = "manifests"
+	ComponentJob       ComponentKind = "job"
+	ComponentOperator  ComponentKind = "operator"
+	ComponentUI        ComponentKind = "ui" // only the node of that name
+)
+
+// Source returns what the component is made from, and its path in the archive.
+func (c *Component) Source() (ComponentKind, string) {
+	switch {
+	case c.Chart != "":
+		return ComponentChart, c.Chart
+	case c.Manifests != "":
+		return ComponentManifests, c.Manifests
+	case c.Job != "":
+		return ComponentJob, c.Job
+	default:
+		return ComponentOperator, c.Operator
+	}
+}
+
+// Selected is Select with its default.
+func (c *Component) Selected() Select {
+	if c.Select == "" && len(c.Profiles) > 0 {
+		return SelectOptional
+	}
+	return cmp.Or(c.Select, SelectDefault)
+}
+
+// ReleaseName is the name under which the chart of the component is rendered.
+func (c *Component) ReleaseName() string { return cmp.Or(c.Release, c.Name) }
+
+// ComponentImage is the image of a component that is an operator.
+func (s *Solution) ComponentImage(c *Component) ImageRef { return c.Image.ref(c.Name, s.Spec.Version) }
+
+// Select decides whether a component belongs to a deployment.
+type Select string
+
+// How components are selected.
+const (
+	// SelectAlways: it cannot be deselected.
+	SelectAlways Select = "always"
+	// SelectDefault: unless it is deselected. With profiles: where one of them is chosen, or none at all.
+	SelectDefault Select = "default"
+	// SelectOptional: when it is chosen by its name or one of its profiles.
+	SelectOptional Select = "optional"
+)
+
+// Hooks say how the hooks of a chart are treated.
+type Hooks struct {
+	// PostAfter is when hooks after an installation or upgrade run: once everything is applied, as Helm does, or once it is ready.
+	PostAfter Until `json:"postAfter,omitempty"`
+	// Ignore are hooks that never run: events, such as post-install, and objects, such as Job/db-drop.
+	Ignore []string `json:"ignore,omitempty"`
 }
 
 // ComponentDependency makes a component wait for another one.
@@ -29,6 +120,7 @@ type Until string
 
 // The states to wait for.
 const (
+	UntilApplied  Until = "Applied" // its objects are in the cluster
 	UntilReady    Until = "Ready"
 	UntilComplete Until = "Complete" // jobs only
 )

@@ -87,6 +87,8 @@ func (c *checker) badValue(path []string, failure *jsonschema.ValidationError) {
 		message = "is empty"
 	case *kind.MaxLength:
 		message = fmt.Sprintf("has %d characters, more than %d", k.Got, k.Want)
+	case *kind.MaxItems:
+		message = fmt.Sprintf("has %d items, more than %d", k.Got, k.Want)
 	case *kind.UniqueItems:
 		path = append(path, strconv.Itoa(k.Duplicates[1]))
 		message = fmt.Sprintf("is the same as item %d", k.Duplicates[0])

@@ -264,7 +264,7 @@ func (t *Target) components(chart string) []schema.Component {
 const timeToRender = 30 * time.Second
 
 func (t *Target) render(c *chart.Chart, component schema.Component) (*chart.Rendering, error) {
-	o := chart.Options{Release: component.Name, KubeVersion: t.Kubernetes().Version(), StandIns: true}
+	o := chart.Options{Release: component.ReleaseName(), KubeVersion: t.Kubernetes().Version(), StandIns: true}
 	if component.Values != "" {
 		documents, err := t.Documents(path.Clean(component.Values))
 		if err != nil {
