@@ -254,6 +254,7 @@ func TestStatusWithDrift(t *testing.T) {
 // TestDriftOfManyEnvironments asks for each Solution's objects as they were deployed, and for nothing else one by one.
 func TestDriftOfManyEnvironments(t *testing.T) {
 	t.Parallel()
+	testcluster.Long(t, "TestStatusWithDrift")
 	b := newBedOn(t, testcluster.StartFor(t, testcluster.Options{}))
 	b.activated("1.0.0", content{})
 	const many = 100

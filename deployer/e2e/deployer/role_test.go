@@ -131,7 +131,7 @@ func (b *bed) user(name string, roles []role) *deployer.Deployer {
 	return b.connect(file)
 }
 
-// trials makes a user for each verb of each rule of those roles that are selected, and in short mode for the first verb.
+// trials makes a user for each verb of each rule of those roles that are selected.
 func (b *bed) trials(roles []role, selected func(role) bool) []*trial {
 	b.Helper()
 	var all []*trial
@@ -154,9 +154,6 @@ func (b *bed) trials(roles []role, selected func(role) bool) []*trial {
 				mine[at] = one.role
 				one.Deployer = b.user(fmt.Sprintf("trial-%d", n), mine)
 				all = append(all, one)
-				if testing.Short() {
-					break
-				}
 			}
 		}
 	}
@@ -285,9 +282,19 @@ func (b *bed) installer(roles []role, selected func(role) bool) (*deployer.Deplo
 	return b.user("installer", roles), trials
 }
 
+func everyEighth(trials []*trial) (some []*trial) {
+	for i := 0; i < len(trials); i += 8 {
+		some = append(some, trials[i])
+	}
+	return some
+}
+
 // live runs commands as each user who lacks a verb that none needed so far, and then as the one who has all.
 func (b *bed) live(commands []command, installer *deployer.Deployer, trials []*trial) {
 	b.Helper()
+	if testing.Short() {
+		trials = everyEighth(trials)
+	}
 	for _, c := range commands {
 		for _, one := range trials {
 			if one.caught == "" {

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
 	"github.com/solutionctl/solutionctl/deployer/engine"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -231,6 +232,7 @@ func (b *bed) until(what string, done func() bool) {
 // TestKilledWhileReplacing kills an engine that replaces. Whoever finishes it needs not be told again
 // what may be replaced.
 func TestKilledWhileReplacing(t *testing.T) {
+	testcluster.Long(t, "TestKilledAtEveryCall, and all calls without a cluster")
 	text := workloadOf("StatefulSet", "replicas: 0\n  serviceName: w") + "\n---\n" + strings.ReplaceAll(configMap, "\ndata:", "\nimmutable: true\ndata:")
 	changed := strings.NewReplacer("serviceName: w", "serviceName: v", `first: "1"`, `first: "one"`).Replace(text)
 	asked := engine.PlanOptions{Replace: []string{"StatefulSet/w", "ConfigMap/a"}}

@@ -43,6 +43,7 @@ func TestFaults(t *testing.T) {
 	}
 	for _, sabotage := range faults.Sabotages {
 		t.Run(sabotage.Tag, func(t *testing.T) {
+			testcluster.Long(t, "nothing: what finds faults is proven by 'make check' and 'make faults'")
 			lane.Use(build(t, sabotage.Tag))
 			found, err := lane.Finds(t.Context(), sabotage)
 			if err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/e2e/proxy"
+	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -61,6 +62,9 @@ func TestTwoAdministrators(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
+			if test.name != "upgrade and remove" {
+				testcluster.Long(t, "TestTwoAdministrators/upgrade_and_remove")
+			}
 			prepared := func() *bed {
 				b := newBed(t)
 				for _, v := range test.before {
@@ -160,6 +164,9 @@ func TestStopped(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
+			if test.name != "between two changes" {
+				testcluster.Long(t, "TestStopped/between_two_changes")
+			}
 			b := newBed(t)
 			b.must("env create ENV")
 			b.must("activate NAME 1.0.0")
@@ -211,6 +218,9 @@ func TestClocks(t *testing.T) {
 	for name, skew := range map[string]time.Duration{"the holder's is ahead": 10 * time.Minute, "the holder's is behind": -10 * time.Minute} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			if skew < 0 {
+				testcluster.Long(t, "TestClocks/the_holder's_is_ahead")
+			}
 			b := newBed(t)
 			b.must("env create ENV")
 			b.must("activate NAME 1.0.0")
