@@ -5,9 +5,11 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"maps"
 	"sync"
 	"time"
 
+	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/console/page"
 	"github.com/solutionctl/solutionctl/deployer/survey"
@@ -21,19 +23,24 @@ const (
 	fresh    = time.Second
 )
 
-// snapshot is what a user saw of the cluster at one moment.
+// snapshot is what a user saw of the cluster, or of an environment, at one moment.
 type snapshot struct {
-	status *schema.Status
-	locks  []cluster.Held
+	status      *schema.Status
+	locks       []cluster.Held
+	environment *schema.EnvironmentStatus // of a visitor, who sees nothing else
 	digest string // of all that is shown
 	at     time.Time
 	// stale tells since when there is nothing newer, and why.
 	stale *page.Stale
+	// refused tells why the user may not see it any more.
+	refused error
 }
 
 // feed keeps the last snapshot of an identity and, while some of its browsers watch, gets new ones: one request of each
 // kind, however many browsers there are.
 type feed struct {
+	see func(ctx context.Context) (*snapshot, error)
+
 	mu      sync.Mutex
 	last    *snapshot
 	looking chan struct{} // closed when the look that is under way has ended; nil when there is none
@@ -44,12 +51,77 @@ type feed struct {
 	stop    context.CancelFunc
 }
 
-// look returns a snapshot that is younger than fresh. When there can be none the last one is returned, which says so; the
-// error is for when there never was one.
-func (c *Console) look(ctx context.Context, i *identity) (*snapshot, error) {
-	f := &i.feed
+// feeds are those of an identity: of everything, and of the environments that a visitor looks at.
+type feeds struct {
+	mu  sync.Mutex
+	all map[survey.EnvironmentOptions]*feed
+}
+
+// everything is the feed of the whole cluster.
+func (c *Console) everything(i *identity) *feed {
+	return i.feeds.of(survey.EnvironmentOptions{}, func(ctx context.Context) (*snapshot, error) {
+		d := c.as(i)
+		status, err := d.Survey.Status(ctx, survey.StatusOptions{})
+		if err != nil {
+			return nil, err
+		}
+		s := &snapshot{status: status}
+		s.locks, _ = d.Cluster.Locks(ctx) // who may not see them sees the rest
+		return s, nil
+	})
+}
+
+// environmentFeed is the feed of what a visitor may see of an environment.
+func (c *Console) environmentFeed(i *identity, environment, namespace string) *feed {
+	o := survey.EnvironmentOptions{Environment: environment, Namespace: namespace, Members: true}
+	return i.feeds.of(o, func(ctx context.Context) (*snapshot, error) {
+		status, err := c.as(i).Survey.EnvironmentStatus(ctx, o)
+		return &snapshot{environment: status}, err
+	})
+}
+
+func (c *Console) as(i *identity) *deployer.Deployer {
+	return (&visit{session: &session{identity: i}, console: c}).deployer(nil)
+}
+
+// of returns the feed of something, which is made when nobody has looked at it for long.
+func (l *feeds) of(what survey.EnvironmentOptions, see func(ctx context.Context) (*snapshot, error)) *feed {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if f := l.all[what]; f != nil {
+		return f
+	}
+	if len(l.all) >= maxOpened {
+		maps.DeleteFunc(l.all, func(_ survey.EnvironmentOptions, f *feed) bool { return f.isIdle() })
+	}
+	f := &feed{see: see}
+	if l.all == nil {
+		l.all = map[survey.EnvironmentOptions]*feed{}
+	}
+	l.all[what] = f
+	return f
+}
+
+// expire makes the next looks new ones: something was changed.
+func (l *feeds) expire() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, f := range l.all {
+		f.expire()
+	}
+}
+
+func (f *feed) isIdle() bool {
 	f.mu.Lock()
-	if f.last != nil && f.last.stale == nil && !f.expired && c.Now().Sub(f.last.at) < fresh {
+	defer f.mu.Unlock()
+	return f.viewers == 0 && f.looking == nil
+}
+
+// look returns a snapshot that is younger than fresh. When there can be none the last one is returned, which says so; the
+// error is for when there never was one, and for whoever may not see it any more.
+func (c *Console) look(ctx context.Context, f *feed) (*snapshot, error) {
+	f.mu.Lock()
+	if f.last != nil && f.last.stale == nil && f.last.refused == nil && !f.expired && c.Now().Sub(f.last.at) < fresh {
 		defer f.mu.Unlock()
 		return f.last, nil
 	}
@@ -58,7 +130,7 @@ func (c *Console) look(ctx context.Context, i *identity) (*snapshot, error) {
 		looking = make(chan struct{})
 		f.looking, f.expired = looking, false
 		// Others wait for it as well: it does not end because one of them goes away.
-		go c.lookNow(context.WithoutCancel(ctx), i, looking)
+		go c.lookNow(context.WithoutCancel(ctx), f, looking)
 	}
 	f.mu.Unlock()
 	select {
@@ -68,24 +140,20 @@ func (c *Console) look(ctx context.Context, i *identity) (*snapshot, error) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.last == nil || report.CodeOf(f.err) == report.Unauthenticated {
+	if f.last == nil || f.last.refused != nil || report.CodeOf(f.err) == report.Unauthenticated {
 		return nil, f.err
 	}
 	return f.last, nil
 }
 
-func (c *Console) lookNow(ctx context.Context, i *identity, looking chan struct{}) {
+func (c *Console) lookNow(ctx context.Context, f *feed, looking chan struct{}) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	next := &snapshot{at: c.Now()}
-	v := &visit{session: &session{identity: i}, console: c}
-	d := v.deployer(nil)
-	var err error
-	if next.status, err = d.Survey.Status(ctx, survey.StatusOptions{}); err == nil {
-		next.locks, _ = d.Cluster.Locks(ctx) // who may not see them sees the rest
-		next.digest = digest(next.status, next.locks)
+	at := c.Now()
+	next, err := f.see(ctx)
+	if err == nil {
+		next.at, next.digest = at, digest(next.status, next.locks, next.environment)
 	}
-	f := &i.feed
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.looking, f.err = nil, err
@@ -94,6 +162,8 @@ func (c *Console) lookNow(ctx context.Context, i *identity, looking chan struct{
 	case err == nil:
 	case f.last == nil:
 		return
+	case report.CodeOf(err) == report.Forbidden || report.CodeOf(err) == report.NotFound:
+		next = &snapshot{digest: "refused", at: at, refused: err}
 	default: // what was seen stays
 		kept := *f.last
 		if kept.stale == nil {
@@ -113,7 +183,6 @@ func (c *Console) lookNow(ctx context.Context, i *identity, looking chan struct{
 	}
 }
 
-// expire makes the next look a new one: something was changed.
 func (f *feed) expire() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -121,8 +190,7 @@ func (f *feed) expire() {
 }
 
 // watch looks again and again until leave is called by as many as have called watch.
-func (c *Console) watch(i *identity) {
-	f := &i.feed
+func (c *Console) watch(f *feed) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.viewers++; f.viewers > 1 {
@@ -132,7 +200,7 @@ func (c *Console) watch(i *identity) {
 	f.stop, f.news = stop, make(chan struct{})
 	go func() {
 		for ctx.Err() == nil {
-			_, _ = c.look(ctx, i) // what goes wrong is part of the snapshot
+			_, _ = c.look(ctx, f) // what goes wrong is part of the snapshot
 			select {
 			case <-ctx.Done():
 			case <-time.After(interval):
@@ -141,8 +209,7 @@ func (c *Console) watch(i *identity) {
 	}()
 }
 
-func (c *Console) leave(i *identity) {
-	f := &i.feed
+func (f *feed) leave() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.viewers--; f.viewers == 0 {

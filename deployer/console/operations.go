@@ -83,7 +83,7 @@ func (l *operations) begin(owner *identity, planned *schema.Operation, do func(o
 		defer stop()
 		result, err := do(op)(ctx, op)
 		op.end(result, err, l.now())
-		owner.feed.expire()
+		owner.feeds.expire()
 	})
 	return op, nil
 }

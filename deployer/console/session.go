@@ -39,7 +39,7 @@ type identity struct {
 	way  way
 
 	cluster *cluster.Cluster
-	feed    feed
+	feeds   feeds
 	rights  rights
 
 	mu     sync.Mutex

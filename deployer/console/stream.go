@@ -117,9 +117,16 @@ func (e event) String() string {
 
 // followStatus tells a browser that the cluster is no longer as it shows it.
 func (c *Console) followStatus(v *visit) (follower, func(), error) {
-	c.watch(v.identity)
+	f := c.everything(v.identity)
+	if environment := v.FormValue("environment"); environment != "" {
+		f = c.environmentFeed(v.identity, environment, v.FormValue("namespace"))
+		if _, err := c.look(v.Context(), f); err != nil {
+			return nil, nil, err
+		}
+	}
+	c.watch(f)
 	return func(ctx context.Context, seen string) ([]event, error) {
-		s, err := v.feed.next(ctx, seen)
+		s, err := f.next(ctx, seen)
 		if err != nil {
 			return nil, err
 		}
@@ -127,7 +134,7 @@ func (c *Console) followStatus(v *visit) (follower, func(), error) {
 			return []event{{id: s.mark(), name: "stale", data: s.stale.Why}}, nil
 		}
 		return []event{{id: s.mark(), name: "changed"}}, nil
-	}, func() { c.leave(v.identity) }, nil
+	}, f.leave, nil
 }
 
 // followOperation tells a browser the steps of an operation.

@@ -18,7 +18,7 @@ import (
 
 // watched is a snapshot for a page that follows it.
 func (c *Console) watched(v *visit, section page.Section) (*snapshot, error) {
-	s, err := c.look(v.Context(), v.identity)
+	s, err := c.look(v.Context(), c.everything(v.identity))
 	if err != nil {
 		return nil, err
 	}
@@ -296,7 +296,7 @@ func (c *Console) createEnvironment(v *visit) (*answer, error) {
 	if err != nil {
 		return c.askEnvironment(v, err), nil
 	}
-	v.feed.expire()
+	v.feeds.expire()
 	return &answer{to: page.URL("environments", o.Name)}, nil
 }
 

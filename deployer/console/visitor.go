@@ -12,7 +12,6 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/apps"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/console/page"
-	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -95,7 +94,7 @@ func (c *Console) visibleEnvironment(v *visit) (*answer, error) {
 	v.frame.Trail = []page.Link{{Label: page.Text("environments.title"), URL: "/environments"}}
 	o := v.instance()
 	d := v.deployer(nil)
-	status, err := d.Survey.EnvironmentStatus(v.Context(), survey.EnvironmentOptions{Environment: o.Environment, Namespace: o.Namespace, Members: true})
+	s, err := c.look(v.Context(), c.environmentFeed(v.identity, o.Environment, o.Namespace))
 	if code := report.CodeOf(err); code == report.Forbidden || code == report.NotFound {
 		nothing := report.Errorf(report.NotFound, "%s", page.Text("yours.nothing", o.Environment))
 		return c.yours(v, page.SectionEnvironments, nil, nothing), nil
@@ -103,6 +102,9 @@ func (c *Console) visibleEnvironment(v *visit) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
+	status := s.environment
+	v.frame.Stale = s.stale
+	v.frame.Feed = page.Query("/events", "seen", s.mark(), "environment", o.Environment, "namespace", o.Namespace)
 	v.opened.remember(o.Environment, cmp.Or(o.Namespace, status.Namespaces[0].Name))
 	list := page.Action{Label: page.Text("action.apps"), URL: page.URL("environments", o.Environment, "apps")}
 	if _, err := d.Apps.List(v.Context(), apps.Options{Environment: o.Environment, Namespace: o.Namespace}); report.CodeOf(err) == report.Forbidden {

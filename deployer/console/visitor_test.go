@@ -1,7 +1,9 @@
 package console_test
 
 import (
+	"bufio"
 	"encoding/json"
+	"html"
 	"net/http"
 	"regexp"
 	"strings"
@@ -119,5 +121,55 @@ func TestEnvironmentPage(t *testing.T) {
 	}
 	if err != nil || len(status.Members) == 0 || len(status.Namespaces[0].Deployments[0].Drift) == 0 {
 		t.Errorf("%v %s", err, data)
+	}
+}
+
+// TestVisitorFollows: the page of a visitor is told when something changes, and when it is no longer for their eyes.
+func TestVisitorFollows(t *testing.T) {
+	bed := deployertest.New(t)
+	bed.Added("shop", "1.0.0", deployertest.Content{})
+	b := startOn(t, bed.Server, nil)
+	bed.Only(deployertest.Environment, nil)
+	c := b.with(t, "joe")
+	site := "/environments/" + deployertest.Environment
+	c.leads(c.get("/environments?open="+deployertest.Environment), site)
+	first := c.get(site).body
+	feed := regexp.MustCompile(`data-feed="([^"]*)"`).FindStringSubmatch(first)
+	if feed == nil || !strings.Contains(first, "2 of 2 objects ready") {
+		t.Fatalf("feed %q\n%s", feed, content(first))
+	}
+	if a := c.get("/events?environment=production"); a.StatusCode != http.StatusNotFound && a.StatusCode != http.StatusForbidden {
+		t.Errorf("events of another environment: %d %s", a.StatusCode, a.body)
+	}
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, b.server.URL+html.UnescapeString(feed[1]), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := c.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close() //nolint:errcheck // it ends with the test
+	events := bufio.NewScanner(response.Body)
+	changed := func() {
+		t.Helper()
+		for events.Scan() {
+			if events.Text() == "event: changed" {
+				return
+			}
+		}
+		t.Fatalf("the stream has ended: %v", events.Err())
+	}
+	bed.Deleted("Deployment", deployertest.Environment, "shop-operator")
+	b.clock.advance(10 * time.Second)
+	changed()
+	if a := c.get(site); !strings.Contains(a.body, "1 of 1 objects ready") {
+		t.Errorf("%d\n%s", a.StatusCode, content(a.body))
+	}
+	bed.Only("elsewhere", nil)
+	b.clock.advance(10 * time.Second)
+	changed()
+	if a := c.get(site); a.StatusCode != http.StatusNotFound || strings.Contains(a.body, "shop") {
+		t.Errorf("without rights: %d\n%s", a.StatusCode, content(a.body))
 	}
 }
