@@ -42,11 +42,31 @@ func (d *Deployer) Activate(ctx context.Context, o ActivateOptions) (*schema.Ope
 	return d.perform(ctx, o.Options, []string{clusterLock}, func(ctx context.Context) (*task, error) { return d.planActivation(ctx, o) })
 }
 
+// PreviewActivation is the plan of activating what is not imported yet. Nothing is changed.
+func (d *Deployer) PreviewActivation(ctx context.Context, r records.ImportRecord) (*schema.Operation, error) {
+	solution := r.Payload.Solution
+	o := ActivateOptions{Options: Options{DryRun: true}, Solution: solution.Metadata.Name, Version: solution.Spec.Version}
+	return d.perform(ctx, o.Options, nil, func(ctx context.Context) (*task, error) {
+		catalog, err := d.Records.Catalog(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if catalog, err = d.Records.Foresee(ctx, catalog, r); err != nil {
+			return nil, err
+		}
+		return d.planActivationOf(ctx, o, catalog)
+	})
+}
+
 func (d *Deployer) planActivation(ctx context.Context, o ActivateOptions) (*task, error) {
 	catalog, err := d.Records.Catalog(ctx)
 	if err != nil {
 		return nil, err
 	}
+	return d.planActivationOf(ctx, o, catalog)
+}
+
+func (d *Deployer) planActivationOf(ctx context.Context, o ActivateOptions, catalog *records.Catalog) (*task, error) {
 	found, notice, err := catalog.Find(o.Solution, o.Version)
 	if err != nil {
 		return nil, err

@@ -151,6 +151,7 @@ func (c *Console) examinationPage(v *visit, e *examined, events string, actions 
 		content.Solution, content.Version, content.Verdict, content.Signers = r.Solution, r.Version, r.Verdict, r.Signers
 		if r.Brings != nil {
 			content.Lint, content.Brings = &schema.LintTarget{Findings: r.Findings}, c.brings(v, r)
+			content.Plan = r.Activation
 		}
 	}
 	return a
@@ -176,6 +177,9 @@ func (c *Console) brings(v *visit, r *host.Examination) []string {
 	}
 	for _, d := range r.Brings.DependsOn {
 		lines = append(lines, page.Text("brings.dependency", d.Solution, d.Version))
+	}
+	if r.NoActivation != "" {
+		lines = append(lines, page.Text("brings.refused", r.NoActivation))
 	}
 	return lines
 }

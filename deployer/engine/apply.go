@@ -188,7 +188,7 @@ func (r *run) begin(ctx context.Context, user string) error {
 	if err = storable(data); err != nil {
 		return err
 	}
-	r.propose(user, digestOf(data))
+	r.propose(user, DigestOf(data))
 	if err = ctx.Err(); err != nil {
 		return err
 	}

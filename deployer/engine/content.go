@@ -32,7 +32,7 @@ const (
 // StoreContent keeps data in the cluster, under its digest ("sha256:…"), for an owner: the value of a label that says who
 // may throw it away, see [Engine.CollectContent]. Storing the same again mends what somebody has changed, and nothing else. At most 64 MiB are accepted.
 func (e *Engine) StoreContent(ctx context.Context, owner string, data []byte) (digest string, err error) {
-	digest = digestOf(data)
+	digest = DigestOf(data)
 	if err = storable(data); err != nil {
 		return "", err
 	}
@@ -123,7 +123,7 @@ func (e *Engine) LoadContent(ctx context.Context, owner, digest string) ([]byte,
 	if err != nil {
 		return nil, corruptContent(digest, err)
 	}
-	if got := digestOf(data); got != digest {
+	if got := DigestOf(data); got != digest {
 		return nil, corruptContent(digest, fmt.Errorf("it has digest %s", got))
 	}
 	return data, nil
@@ -204,7 +204,8 @@ func contentName(owner, digest string, part int) string {
 	return name
 }
 
-func digestOf(data []byte) string {
+// DigestOf is the digest under which content is stored.
+func DigestOf(data []byte) string {
 	sum := sha256.Sum256(data)
 	return "sha256:" + hex.EncodeToString(sum[:])
 }

@@ -123,7 +123,7 @@ func (e *Engine) Rebuild(ctx context.Context, m *Match) error {
 	}
 	if state.Current != nil && slices.ContainsFunc(state.Current.Objects, func(o schema.DeployedObject) bool { return !o.Kept }) {
 		current := *state.Current
-		current.Content = digestOf(data)
+		current.Content = DigestOf(data)
 		state.Current = &current
 	} else {
 		now := e.second()
@@ -132,7 +132,7 @@ func (e *Engine) Rebuild(ctx context.Context, m *Match) error {
 		}
 		state.Current = &schema.DeploymentRevision{
 			Number: state.last() + 1, Operation: m.Release.Operation, Version: m.Release.Version, Outcome: schema.DeploymentDone,
-			User: e.User, Tool: e.Tool, Started: now, Finished: &now, Settings: m.Release.Settings, Content: digestOf(data), Objects: m.Objects,
+			User: e.User, Tool: e.Tool, Started: now, Finished: &now, Settings: m.Release.Settings, Content: DigestOf(data), Objects: m.Objects,
 		}
 		if e.User == "" {
 			state.Current.User = e.Cluster.User(ctx)

@@ -162,7 +162,7 @@ func TestKeyOfID(t *testing.T) {
 func TestStoredContent(t *testing.T) {
 	e := recorded(t)
 	data := []byte(strings.Repeat("content", 100))
-	digest := digestOf(data)
+	digest := DigestOf(data)
 	packed := e.compressors.compress(data)
 	parts := partsOf("demo.a", digest, packed)
 	if len(parts) != 1 || parts[0].GetName() != "content.demo.a."+strings.TrimPrefix(digest, "sha256:") || parts[0].Object["immutable"] != true || !Stored(parts[0]) {
@@ -245,7 +245,7 @@ func TestObjectsOfARevision(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	revision := &schema.DeploymentRevision{Number: 4, Content: digestOf(data)}
+	revision := &schema.DeploymentRevision{Number: 4, Content: DigestOf(data)}
 	objects, err := e.Objects(stored(t, partsOf(key.ID(), revision.Content, e.compressors.compress(data))...), key, revision)
 	if err != nil || len(objects) != 1 || objects[0].GetName() != "a" {
 		t.Errorf("%v, %v", objects, err)

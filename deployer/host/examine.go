@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 
+	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/deployer/render"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -25,6 +26,10 @@ type Examination struct {
 	Brings *Contents `json:"brings,omitempty"`
 	// Known tells that exactly this archive is in the store already.
 	Known bool `json:"known"`
+	// Activation is the plan of activating it after the import, without what has to be accepted for it; nil where there is none,
+	// for the reason in NoActivation.
+	Activation   *schema.Operation `json:"activation,omitempty"`
+	NoActivation string            `json:"noActivation,omitempty"`
 }
 
 // Contents are what an archive would bring.
@@ -59,7 +64,14 @@ func (h *Host) Examine(ctx context.Context, o ImportOptions) (*Examination, erro
 	if e.Brings, err = contentsOf(c.payload); err != nil {
 		return e, err
 	}
-	return e, i.judge(ctx, []*admitted{c})
+	if err = i.judge(ctx, []*admitted{c}); err != nil || h.Cluster == nil || i.absent != nil {
+		return e, err
+	}
+	e.Activation, err = h.Cluster.PreviewActivation(ctx, records.ImportRecord{Payload: c.payload, SHA256: c.source.SHA256, Size: c.file.Size})
+	if err != nil {
+		e.NoActivation = err.Error()
+	}
+	return e, ctx.Err()
 }
 
 // Expect judges an archive that is not here yet by its signatures alone, and says in Chunks what it has to consist of.

@@ -56,6 +56,7 @@ type Cluster interface {
 	RecordImport(ctx context.Context, r records.ImportRecord) (notices []string, err error)
 	// RecordUnimport fails with [report.InUse] for a version that is used.
 	RecordUnimport(ctx context.Context, o deployer.UnimportOptions) error
+	PreviewActivation(ctx context.Context, r records.ImportRecord) (*schema.Operation, error)
 }
 
 // ClusterOf is the cluster that a deployer works on: its records, and the verbs that change them.

@@ -84,6 +84,10 @@ func (c *fakeCluster) RecordUnimport(_ context.Context, o deployer.UnimportOptio
 	return c.failing
 }
 
+func (c *fakeCluster) PreviewActivation(_ context.Context, r records.ImportRecord) (*schema.Operation, error) {
+	return &schema.Operation{Operation: "activate", Solution: r.Payload.Solution.Metadata.Name, Version: r.Payload.Solution.Spec.Version}, nil
+}
+
 // fakeMounts remembers what would be mounted: real mounts need root and are tested beside the store.
 type fakeMounts struct {
 	impossible error

@@ -14,6 +14,7 @@ import (
 	kube "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/engine"
 	"github.com/solutionctl/solutionctl/deployer/render"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -281,15 +282,7 @@ func (r *Records) Import(ctx context.Context, catalog *Catalog, record ImportRec
 	if err != nil {
 		return err
 	}
-	entry := schema.Import{
-		Name: record.Payload.Solution.Metadata.Name, Version: record.Payload.Solution.Spec.Version, Payload: digest,
-		Archive:   schema.ImportedArchive{Path: record.Path, SHA256: record.SHA256, Size: record.Size},
-		DependsOn: record.Payload.Solution.Spec.DependsOn,
-		Images:    map[string]string{}, ImportedAt: r.Now().UTC().Truncate(time.Second), ImportedBy: r.Cluster.User(ctx),
-	}
-	for _, image := range record.Payload.Images {
-		entry.Images[image.Ref.String()] = image.Digest
-	}
+	entry := r.entry(ctx, record, digest)
 	if previous, ok := catalog.imports[entry.ID()]; ok && previous.Archive == entry.Archive && previous.Payload == digest {
 		entry.ImportedAt, entry.ImportedBy = previous.ImportedAt, previous.ImportedBy
 	}
@@ -305,6 +298,39 @@ func (r *Records) Import(ctx context.Context, catalog *Catalog, record ImportRec
 		return err
 	}
 	return r.collect(ctx)
+}
+
+// entry is what the catalogue says of an import.
+func (r *Records) entry(ctx context.Context, record ImportRecord, digest string) schema.Import {
+	entry := schema.Import{
+		Name: record.Payload.Solution.Metadata.Name, Version: record.Payload.Solution.Spec.Version, Payload: digest,
+		Archive:   schema.ImportedArchive{Path: record.Path, SHA256: record.SHA256, Size: record.Size},
+		DependsOn: record.Payload.Solution.Spec.DependsOn,
+		Images:    map[string]string{}, ImportedAt: r.Now().UTC().Truncate(time.Second), ImportedBy: r.Cluster.User(ctx),
+	}
+	for _, image := range record.Payload.Images {
+		entry.Images[image.Ref.String()] = image.Digest
+	}
+	return entry
+}
+
+// Foresee returns the catalogue as it would be after an import, for plans of what may follow. Nothing is written.
+func (r *Records) Foresee(ctx context.Context, catalog *Catalog, record ImportRecord) (*Catalog, error) {
+	encoded, err := record.Payload.Encode()
+	if err != nil {
+		return nil, err
+	}
+	digest := engine.DigestOf(encoded)
+	if _, err = r.payloads.load(digest, func() ([]byte, error) { return encoded, nil }); err != nil {
+		return nil, err
+	}
+	entry := r.entry(ctx, record, digest)
+	imports := maps.Clone(catalog.imports)
+	if imports == nil {
+		imports = map[string]schema.Import{}
+	}
+	imports[entry.ID()] = entry
+	return &Catalog{imports: imports}, nil
 }
 
 // CheckImport refuses what would change the content under something that is deployed, and what could not be told apart.
