@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -167,7 +168,8 @@ func (c *hostdRun) printUnit() error {
 	}
 	socket, service, err := hostd.Units{
 		Socket: c.listen, Group: c.peer, Command: words, Mounts: c.mount != string(host.MountNever),
-		ReadWrite: []string{c.places.Store, filepath.Dir(c.places.Configuration), c.places.Nginx, filepath.Dir(c.verify.state)},
+		ReadWrite: slices.Compact(slices.Sorted(slices.Values([]string{c.places.Store, filepath.Dir(c.places.Configuration), filepath.Dir(c.verify.state)}))),
+		Optional:  []string{c.places.Nginx},
 	}.Files()
 	if c.unit == "socket" {
 		service = socket

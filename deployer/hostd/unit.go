@@ -24,9 +24,9 @@ WantedBy=sockets.target
 
 // serviceTemplate is the service. It runs as root, because only root changes the store, MetalK8s' configuration and their owners;
 // of root's capabilities it has those that this takes. The network stays open: the API server is asked what the person may do,
-// and is told what was imported. Memory is bounded, because what is read is foreign. A mount that a service makes below the
-// usual protection of directories is its own, and nobody else sees it: where archives are to be mounted that protection is left
-// out.
+// and is told what was imported. Memory is bounded, because what is read is foreign. Directories are protected, so that
+// those it writes have to be there before it starts. A mount that a service makes behind that protection is its own, and nobody
+// else sees it: where archives are to be mounted the protection is left out.
 const serviceTemplate = `[Unit]
 Description=Import of Solutions for the console
 Requires={{.Name}}.socket
@@ -34,6 +34,9 @@ After=network-online.target local-fs.target
 Wants=network-online.target
 
 [Service]
+{{- if not .Mounts}}
+ExecStartPre=+{{.Make}}
+{{- end}}
 ExecStart={{.Command}}
 Restart=on-failure
 RestartSec=1
@@ -79,7 +82,8 @@ type Units struct {
 	Socket    string   // path
 	Group     string   // who may connect
 	Command   []string // the program with its arguments
-	ReadWrite []string // what it changes
+	ReadWrite []string // directories that it changes, and that are made where they are missing
+	Optional  []string // directories that it changes where there are any
 	Mounts    bool     // it mounts archives
 }
 
@@ -87,11 +91,14 @@ type Units struct {
 func (u Units) Files() (socket, unit string, err error) {
 	var writable []string
 	for _, path := range u.ReadWrite {
+		writable = append(writable, service.Word(path))
+	}
+	for _, path := range u.Optional {
 		writable = append(writable, "-"+service.Word(path))
 	}
 	values := map[string]any{
 		"Name": UnitName, "Socket": strings.ReplaceAll(u.Socket, "%", "%%"), "Group": u.Group, "Command": service.Command(u.Command...),
-		"ReadWrite": strings.Join(writable, " "), "Mounts": u.Mounts,
+		"Make": service.Command(append([]string{"/bin/mkdir", "-p", "--"}, u.ReadWrite...)...), "ReadWrite": strings.Join(writable, " "), "Mounts": u.Mounts,
 	}
 	var texts [2]strings.Builder
 	for i, text := range []string{socketTemplate, serviceTemplate} {
