@@ -28,8 +28,8 @@ type snapshot struct {
 	status      *schema.Status
 	locks       []cluster.Held
 	environment *schema.EnvironmentStatus // of a visitor, who sees nothing else
-	digest string // of all that is shown
-	at     time.Time
+	digest      string                    // of all that is shown
+	at          time.Time
 	// stale tells since when there is nothing newer, and why.
 	stale *page.Stale
 	// refused tells why the user may not see it any more.
