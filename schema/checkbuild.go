@@ -77,7 +77,7 @@ func (c *checker) checkUsedImage(user []string, name, tag string, refs []string)
 		return
 	}
 	hint := "add it to spec.images, or name one of them: " + strings.Join(refs, ", ")
-	if near := nearest(ref, refs); near != "" {
+	if near := report.Nearest(ref, refs); near != "" {
 		hint = "did you mean " + near + "?"
 	}
 	c.fail(append(user, "image"), hint, "image %s is not in spec.images", ref)

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 // checkComponents judges the graph: what each component is, where it lives, what it waits for, and that waiting ends.
@@ -148,7 +150,7 @@ func (c *checker) checkGraph(list []any) {
 		for _, e := range graph[name] {
 			if _, there := components[e.to]; !there {
 				hint := ""
-				if near := nearest(e.to, names); near != "" {
+				if near := report.Nearest(e.to, names); near != "" {
 					hint = "did you mean " + near + "?"
 				}
 				c.fail(append(e.path, "component"), hint, "there is no component %q", e.to)

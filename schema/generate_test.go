@@ -39,6 +39,7 @@ var documents = map[string]document{
 	"output/appform":        {reflect.TypeFor[schema.AppForm](), "Form: what can be filled in for an application"},
 	"output/apps":           {reflect.TypeFor[schema.AppList](), "Apps: the instances of applications in an environment"},
 	"output/compatibility":  {reflect.TypeFor[schema.Compatibility](), "Compatibility: which versions of a Solution can be active beside what is deployed"},
+	"output/components":     {reflect.TypeFor[schema.ComponentGraph](), "Components: what a version of a Solution is made of, and what waits for what"},
 	"output/convergence":    {reflect.TypeFor[schema.Convergence](), "Convergence: what makes a cluster have what a SolutionsConfiguration says"},
 	"output/deployment":     {reflect.TypeFor[schema.DeploymentStatus](), "Deployment: how a deployed Solution is"},
 	"output/diagnosis":      {reflect.TypeFor[schema.Diagnosis](), "Diagnosis: what stands against working with a host and a cluster"},

@@ -21,7 +21,7 @@ func (c *checker) unknownField(path []string, s *jsonschema.Schema) {
 	}
 	known := slices.Sorted(maps.Keys(s.Properties))
 	hint := "the fields here are " + strings.Join(known, ", ")
-	if near := nearest(path[len(path)-1], known); near != "" {
+	if near := report.Nearest(path[len(path)-1], known); near != "" {
 		hint = fmt.Sprintf("did you mean %s?", near)
 	}
 	c.addKey(severity, "unknown-field", path, hint, "unknown field")
@@ -118,7 +118,7 @@ func enumMessage(k *kind.Enum) (message, hint string) {
 		quoted = append(quoted, fmt.Sprintf("%q", want))
 	}
 	got := fmt.Sprint(k.Got)
-	if near := nearest(got, words); near != "" {
+	if near := report.Nearest(got, words); near != "" {
 		hint = fmt.Sprintf("did you mean %s?", near)
 	}
 	return fmt.Sprintf("%q is not one of %s", got, strings.Join(quoted, ", ")), hint
@@ -155,18 +155,4 @@ func typeName(value any) string {
 	default:
 		return "a number"
 	}
-}
-
-// nearest returns the candidate that got is most likely a misspelling of, "" when there is none.
-func nearest(got string, candidates []string) string {
-	best, bestDistance := "", 3
-	for _, candidate := range candidates {
-		if strings.EqualFold(got, candidate) {
-			return candidate
-		}
-		if d := report.EditDistance(strings.ToLower(got), strings.ToLower(candidate)); d < bestDistance && 2*d <= len(candidate) {
-			best, bestDistance = candidate, d
-		}
-	}
-	return best
 }

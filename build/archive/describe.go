@@ -68,6 +68,19 @@ func (a *Archive) Describe() (*Description, error) {
 	return d, err
 }
 
+// Parts lists those nodes of the graph of components that are none, and that the archive has: its operator, its user interface.
+func (a *Archive) Parts() []string {
+	var parts []string
+	image := func(i *oci.Image) bool { return i.Ref == a.Solution.OperatorImage() }
+	if entries, err := fs.ReadDir(a, "operator/deploy"); err == nil && len(entries) > 0 || slices.ContainsFunc(a.Images.Images(), image) {
+		parts = append(parts, schema.NodeOperator)
+	}
+	if files, err := fs.Glob(a, "ui/*.yaml"); err == nil && len(files) > 0 {
+		parts = append(parts, schema.NodeUI)
+	}
+	return parts
+}
+
 // isPayload tells the artifact that repeats the archive's files from the images that run.
 func isPayload(image *oci.Image) bool { return image.Root.ArtifactType == oci.PayloadType }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/solutionctl/solutionctl/build/archive"
 	"github.com/solutionctl/solutionctl/build/oci"
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
+	"github.com/solutionctl/solutionctl/deployer/components"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -30,8 +31,8 @@ func newInspectCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "inspect ARCHIVE [PATH]",
 		Short: "Show what is in an archive, or take something out of it",
-		Long: `Show what is in an archive: its manifest, images with their digests and platforms, CRDs, roles and files. Layers are
-not read, so this takes milliseconds whatever the size.
+		Long: `Show what is in an archive: its manifest, components and what each waits for, images with their digests and platforms,
+CRDs, roles and files. Layers are not read, so this takes milliseconds whatever the size.
 
 With PATH, print that file, or list that directory. With --extract, write the file or directory into a directory
 instead; without PATH, everything, each layer once for every name that it has.
@@ -87,7 +88,7 @@ func (a *app) inspect(ctx context.Context, args []string, f inspectFlags) error 
 		}
 		return archive.Extract(ctx, name, f.extract)
 	case len(args) == 1:
-		d, err := archive.Describe()
+		d, err := inspectArchive(archive)
 		return emit(a, d, err, printDescription)
 	default:
 		return a.printFile(archive, name)
@@ -128,13 +129,38 @@ func archivePathArgument(args []string) string {
 	return path.Clean(strings.TrimLeft(args[1], "/"))
 }
 
-func printDescription(w *console.Stream, d *archive.Description) error {
+// inspection is what is in an archive, and in which order it is brought up.
+type inspection struct {
+	*archive.Description
+	Components *schema.ComponentGraph `json:"components,omitempty"`
+}
+
+func inspectArchive(a *archive.Archive) (*inspection, error) {
+	content, err := a.Describe()
+	if err != nil || len(a.Solution.Spec.Components) == 0 {
+		return &inspection{content, nil}, err
+	}
+	graph, err := components.New(a.Solution, a.Parts()...)
+	if err != nil {
+		return nil, err
+	}
+	selection, err := graph.Select(components.Choice{})
+	if err != nil {
+		return nil, err
+	}
+	return &inspection{content, selection.Document()}, nil
+}
+
+func printDescription(w *console.Stream, d *inspection) error {
 	fmt.Fprintf(w, "%s %s (%s)\n", w.Paint(console.Bold, d.DisplayName), d.Version, d.ID)
 	if d.Size > 0 {
 		fmt.Fprintf(w, "volume %q, %s\n", d.VolumeID, console.Bytes(d.Size))
 	}
 	for _, d := range d.DependsOn {
 		fmt.Fprintf(w, "needs %s %s in the %s\n", d.Solution, cmp.Or(d.Version, "in any version"), cmp.Or(d.Scope, schema.ScopeEnvironment))
+	}
+	if d.Components != nil {
+		fmt.Fprintf(w, "\nCOMPONENTS, each above those that it waits for\n%s\n", strings.Join(components.Tree(d.Components), "\n"))
 	}
 	images := &console.Table{Columns: []string{"IMAGE", "SIZE", "DIGEST", "PLATFORMS"}}
 	for _, i := range d.Images {

@@ -1,6 +1,9 @@
 package report
 
-import "math"
+import (
+	"math"
+	"strings"
+)
 
 // maxCompared bounds the names that are compared, as they come from foreign documents. No name that anybody means has
 // more bytes.
@@ -29,4 +32,18 @@ func EditDistance(a, b string) int {
 		}
 	}
 	return row[len(b)]
+}
+
+// Nearest returns the candidate that got is most likely a misspelling of, "" when there is none.
+func Nearest(got string, candidates []string) string {
+	best, bestDistance := "", 3
+	for _, candidate := range candidates {
+		if strings.EqualFold(got, candidate) {
+			return candidate
+		}
+		if d := EditDistance(strings.ToLower(got), strings.ToLower(candidate)); d < bestDistance && 2*d <= len(candidate) {
+			best, bestDistance = candidate, d
+		}
+	}
+	return best
 }

@@ -1,0 +1,188 @@
+package components
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// Choice is what somebody wants of a Solution. The zero value is what it is by default.
+type Choice struct {
+	Profiles   []string
+	Components map[string]bool // by name: wanted, or not
+}
+
+// ParseChoice reads a choice as it is typed: names of profiles, and of components as NAME, NAME=true or NAME=false.
+func ParseChoice(profiles, components []string) (Choice, error) {
+	c := Choice{Profiles: profiles, Components: map[string]bool{}}
+	for _, text := range components {
+		name, value, given := strings.Cut(text, "=")
+		if name == "" || given && value != "true" && value != "false" {
+			return Choice{}, report.Errorf(report.Usage, "component %q is not NAME, NAME=true or NAME=false", text)
+		}
+		wanted := value != "false"
+		if before, twice := c.Components[name]; twice && before != wanted {
+			return Choice{}, report.Errorf(report.Usage, "component %s is wanted and not wanted", name)
+		}
+		c.Components[name] = wanted
+	}
+	return c, nil
+}
+
+// Selection is the part of a graph that belongs to a deployment.
+type Selection struct {
+	graph   *Graph
+	verdict map[*Node]verdict
+}
+
+// verdict is why a node is selected, or why not.
+type verdict struct {
+	reason schema.SelectionReason
+	by     string
+}
+
+func (v verdict) selected() bool {
+	return v.reason != schema.Deselected && v.reason != schema.NotSelected
+}
+
+// Select decides which nodes belong to a deployment: those that are chosen, and all that they need.
+func (g *Graph) Select(c Choice) (*Selection, error) {
+	if err := g.check(c); err != nil {
+		return nil, err
+	}
+	s := &Selection{g, map[*Node]verdict{}}
+	for _, n := range g.nodes {
+		s.verdict[n] = n.judge(c)
+	}
+	for _, n := range slices.Backward(g.nodes) { // after all that need it
+		if !s.verdict[n].selected() {
+			continue
+		}
+		for _, need := range n.Needs {
+			switch s.verdict[need.Node].reason {
+			case schema.Deselected:
+				return nil, s.stillNeeded(n, need.Name)
+			case schema.NotSelected:
+				s.verdict[need.Node] = verdict{schema.SelectedAsNeeded, n.Name}
+			}
+		}
+	}
+	return s, nil
+}
+
+// check refuses names that the Solution does not have, and what cannot be chosen.
+func (g *Graph) check(c Choice) error {
+	for _, profile := range c.Profiles {
+		if !slices.Contains(g.profiles, profile) {
+			return unknown("profile", profile, g.profiles, g.solution.ID())
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Components)) {
+		n, there := g.byName[name]
+		switch {
+		case !there:
+			return unknown("component", name, slices.Sorted(maps.Keys(g.byName)), g.solution.ID())
+		case c.Components[name]:
+		case n.Component == nil:
+			return report.Errorf(report.Refused, "%s is a part of every deployment of %s: it cannot be deselected", name, g.solution.ID())
+		case n.Component.Selected() == schema.SelectAlways:
+			return report.Errorf(report.Refused, "component %s of %s is always selected: it cannot be deselected", name, g.solution.ID())
+		}
+	}
+	return nil
+}
+
+func unknown(what, name string, names []string, solution string) error {
+	err := report.Errorf(report.Usage, "%s has no %s %q", solution, what, name)
+	if near := report.Nearest(name, names); near != "" {
+		return err.WithHint("did you mean %s?", near)
+	}
+	if len(names) == 0 {
+		return err.WithHint("it has none at all")
+	}
+	return err.WithHint("it has: %s", strings.Join(names, ", "))
+}
+
+// judge decides on a node by itself, whatever others need.
+func (n *Node) judge(c Choice) verdict {
+	if n.Component == nil {
+		return verdict{reason: schema.SelectedAlways}
+	}
+	if wanted, named := c.Components[n.Name]; named {
+		if wanted {
+			return verdict{reason: schema.SelectedByName}
+		}
+		return verdict{reason: schema.Deselected}
+	}
+	for _, profile := range n.Component.Profiles {
+		if slices.Contains(c.Profiles, profile) {
+			return verdict{schema.SelectedByProfile, profile}
+		}
+	}
+	switch n.Component.Selected() {
+	case schema.SelectAlways:
+		return verdict{reason: schema.SelectedAlways}
+	case schema.SelectDefault:
+		if len(n.Component.Profiles) == 0 || len(c.Profiles) == 0 {
+			return verdict{reason: schema.SelectedByDefault}
+		}
+	}
+	return verdict{reason: schema.NotSelected}
+}
+
+// stillNeeded says who needs a component that is deselected, up to somebody who is not there for the sake of others.
+func (s *Selection) stillNeeded(by *Node, name string) error {
+	chain := []string{name}
+	for {
+		chain = append(chain, by.Name)
+		v := s.verdict[by]
+		if v.reason != schema.SelectedAsNeeded {
+			break
+		}
+		by = s.graph.byName[v.by]
+	}
+	slices.Reverse(chain)
+	err := report.Errorf(report.Refused, "component %s cannot be deselected: %s needs it (%s)", name, chain[len(chain)-2], strings.Join(chain, " -> "))
+	if s.verdict[by].reason == schema.SelectedAlways {
+		return err.WithHint("%s is always selected", by.Name)
+	}
+	return err.WithHint("deselect %s, too, with %s", by.Name, report.Accept("component", by.Name+"=false"))
+}
+
+// Has tells whether a node is selected.
+func (s *Selection) Has(name string) bool {
+	n, there := s.graph.byName[name]
+	return there && s.verdict[n].selected()
+}
+
+// Nodes returns what is selected, each after those that it needs. What they need is selected, too.
+func (s *Selection) Nodes() []*Node {
+	return slices.DeleteFunc(s.graph.Nodes(), func(n *Node) bool { return !s.verdict[n].selected() })
+}
+
+// Document returns the graph with the selection, for programs and to be drawn.
+func (s *Selection) Document() *schema.ComponentGraph {
+	g := s.graph
+	d := &schema.ComponentGraph{
+		Solution: g.solution.Metadata.Name, Version: g.solution.Spec.Version, Profiles: g.profiles, Components: []schema.ComponentNode{},
+	}
+	for _, n := range g.nodes {
+		v := s.verdict[n]
+		node := schema.ComponentNode{
+			Name: n.Name, Kind: n.Kind, Path: n.Path, Scope: schema.ScopeEnvironment, Level: n.Level,
+			Selected: v.selected(), Reason: v.reason, By: v.by,
+		}
+		if n.Component != nil {
+			node.Scope, node.Profiles = cmp.Or(n.Component.Scope, node.Scope), n.Component.Profiles
+		}
+		for _, need := range n.Needs {
+			node.DependsOn = append(node.DependsOn, schema.ComponentDependency{Component: need.Name, Until: need.Until})
+		}
+		d.Components = append(d.Components, node)
+	}
+	return d
+}
