@@ -46,16 +46,36 @@ func ActivationSecrets(p *Payload, s Settings) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	parts, err := r.read("operator/cluster")
+	parts, err := r.clusterParts()
 	if err != nil {
 		return nil, err
 	}
 	return r.newWebhooks(parts).secrets()
 }
 
-// cluster renders operator/cluster.
+// clusterParts reads operator/cluster, and what the further operators have of that.
+func (r *renderer) clusterParts() ([]object, error) {
+	dirs := []string{"operator/cluster"}
+	for _, c := range r.p.Solution.Spec.Components {
+		if c.Operator != "" {
+			dirs = append(dirs, path.Join(c.Operator, "cluster"))
+		}
+	}
+	slices.Sort(dirs[1:])
+	var parts []object
+	for _, dir := range slices.Compact(dirs) {
+		found, err := r.read(dir)
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, found...)
+	}
+	return parts, nil
+}
+
+// cluster renders what of the operators the cluster needs once.
 func (r *renderer) cluster() error {
-	parts, err := r.read("operator/cluster")
+	parts, err := r.clusterParts()
 	if err != nil {
 		return err
 	}
@@ -92,7 +112,7 @@ func (r *renderer) allow(o object) error {
 	}
 	switch {
 	case o.is(rbacGroup, "ClusterRole", "ClusterRoleBinding"):
-		moveSubjects(o.Unstructured, r.s.Namespace)
+		moveSubjects(o.Unstructured, r.s.Namespace, r.namespaces...)
 		return approved("this is about rights on the whole cluster")
 	case o.is("admissionregistration.k8s.io", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"):
 		if group, foreign := r.interceptsForeign(o); foreign {
@@ -143,12 +163,12 @@ func listOf(list any) []map[string]any {
 	return found
 }
 
-// renameClusterRoles gives ClusterRoles and their bindings names that no other Solution uses.
-func (r *renderer) renameClusterRoles(parts []object) {
+// renameClusterRoles gives ClusterRoles and their bindings names that no other Solution uses, and no other component.
+func (r *renderer) renameClusterRoles(parts []object, component ...string) {
 	renamed := map[string]string{}
 	for _, o := range parts {
 		if o.is(rbacGroup, "ClusterRole", "ClusterRoleBinding") {
-			name := clusterRoleName(r.s.Namespace, r.name, o.GetName())
+			name := clusterRoleName(r.s.Namespace, slices.Concat([]string{r.name}, component, []string{o.GetName()})...)
 			if o.GetKind() == "ClusterRole" {
 				renamed[o.GetName()] = name
 			}

@@ -4,17 +4,16 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
+	"maps"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/solutionctl/solutionctl/build/archive"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
-
-// roleFile holds the rights of the operator.
-const roleFile = "operator/deploy/role.yaml"
 
 // Annotations of the operator's pods: when what they were started with changes, they start again.
 const (
@@ -53,18 +52,41 @@ func certificateSecret(p *Payload) string { return p.Solution.Metadata.Name + "-
 
 func (r *renderer) operatorName() string { return r.name + "-operator" }
 
+// operator is one of the operators of a Solution: its own, or a component.
+type operator struct {
+	*renderer
+	name     string // of the Deployment, and of the account
+	image    schema.ImageRef
+	setting  string   // where the manifest names the image
+	roleFile string   // its rights, which need not be there
+	owner    []string // whose ClusterRoles these are, in their names
+	wide     bool     // it asks for its ClusterRoles in the whole cluster
+	webhook  bool
+	start    map[string]any // how its container is started
+}
+
+const configArgument = "--config=/etc/config/operator.yaml"
+
 func (r *renderer) operator() error {
 	if !r.p.HasOperator() {
 		return nil
 	}
 	name := r.operatorName()
-	image, ok := r.p.Image(r.p.Solution.OperatorImage())
+	return (&operator{
+		renderer: r, name: name, image: r.p.Solution.OperatorImage(), setting: "spec.operator.image", roleFile: archive.RoleFile,
+		owner: []string{r.name}, webhook: r.s.Webhook,
+		wide:  r.p.Solution.Spec.Operator != nil && r.p.Solution.Spec.Operator.ClusterWide,
+		start: map[string]any{"command": []any{name, configArgument}},
+	}).render()
+}
+
+func (r *operator) render() error {
+	image, ok := r.p.Image(r.image)
 	if !ok {
-		return report.Errorf(report.Invalid, "the image of the operator, %s, is not in the archive", r.p.Solution.OperatorImage()).
-			WithHint("name it in spec.operator.image of %s; the archive has: %s", "manifest.yaml", refList(r.p.Images))
+		return report.Errorf(report.Invalid, "the image of the operator, %s, is not in the archive", r.image).
+			WithHint("name it in %s of %s; the archive has: %s", r.setting, archive.ManifestFile, refList(r.p.Images))
 	}
-	account := r.make("v1", "ServiceAccount", name, nil)
-	if err := r.add(generated, account); err != nil {
+	if err := r.add(generated, r.make("v1", "ServiceAccount", r.name, nil)); err != nil {
 		return err
 	}
 	if err := r.roles(); err != nil {
@@ -75,11 +97,11 @@ func (r *renderer) operator() error {
 		return err
 	}
 	data := map[string]any{"operator.yaml": string(config)}
-	if err := r.add(generated, r.make("v1", "ConfigMap", name+"-config", map[string]any{"data": data})); err != nil {
+	if err := r.add(generated, r.make("v1", "ConfigMap", r.name+"-config", map[string]any{"data": data})); err != nil {
 		return err
 	}
 	annotations := map[string]any{annotationConfig: digest(config)}
-	if r.s.Webhook {
+	if r.webhook {
 		if err := r.webhookCertificate(annotations); err != nil {
 			return err
 		}
@@ -88,8 +110,8 @@ func (r *renderer) operator() error {
 }
 
 // make makes an object of the operator in the namespace of the environment.
-func (r *renderer) make(apiVersion, kind, name string, content map[string]any) *unstructured.Unstructured {
-	return newKubernetesObject(apiVersion, kind, r.s.Namespace, name, r.labels(r.operatorName(), "operator"), content)
+func (r *operator) make(apiVersion, kind, name string, content map[string]any) *unstructured.Unstructured {
+	return newKubernetesObject(apiVersion, kind, r.s.Namespace, name, r.labels(r.name, "operator"), content)
 }
 
 func digest(data []byte) string {
@@ -99,15 +121,14 @@ func digest(data []byte) string {
 
 // roles renders role.yaml and what binds its roles to the operator's account. A ClusterRole gets a name that no other
 // namespace uses; it is bound in the namespace only, unless the manifest asks for more and the administrator approves.
-func (r *renderer) roles() error {
-	if _, ok := r.p.files[roleFile]; !ok {
+func (r *operator) roles() error {
+	if _, ok := r.p.files[r.roleFile]; !ok {
 		return nil
 	}
-	roles, err := r.p.read(roleFile, "")
+	roles, err := r.p.read(r.roleFile, "")
 	if err != nil {
 		return err
 	}
-	wide := r.p.Solution.Spec.Operator != nil && r.p.Solution.Spec.Operator.ClusterWide
 	var bindings []*unstructured.Unstructured
 	for _, o := range roles {
 		if !o.is(rbacGroup, "Role", "ClusterRole") {
@@ -115,7 +136,7 @@ func (r *renderer) roles() error {
 				WithHint("take it out of the file: solutionctl makes the account and the bindings itself")
 		}
 		bare, kind := o.GetName(), "RoleBinding"
-		if wide && o.GetKind() == "ClusterRole" {
+		if r.wide && o.GetKind() == "ClusterRole" {
 			kind = "ClusterRoleBinding"
 			if !r.s.ClusterWide {
 				return o.refuse(report.Refused, nil, "the operator asks for these rights on the whole cluster").
@@ -125,20 +146,21 @@ func (r *renderer) roles() error {
 		r.label(o.Unstructured)
 		if o.GetKind() == "Role" {
 			o.SetNamespace(r.s.Namespace)
+			o.SetName(r.roleName(bare))
 		} else {
 			unstructured.RemoveNestedField(o.Object, "metadata", "namespace")
-			o.SetName(clusterRoleName(r.s.Namespace, r.name, bare))
+			o.SetName(clusterRoleName(r.s.Namespace, slices.Concat(r.owner, []string{bare})...))
 		}
-		binding := shorten(r.operatorName()+"-"+strings.ToLower(o.GetKind())+"-"+bare, 63)
+		binding := r.bindingName(o.GetKind(), bare)
 		if kind == "ClusterRoleBinding" {
 			binding = o.GetName()
 		}
-		if err := r.add(roleFile, o.Unstructured); err != nil {
+		if err := r.add(r.roleFile, o.Unstructured); err != nil {
 			return err
 		}
 		bindings = append(bindings, r.binding(kind, binding, o.GetKind(), o.GetName()))
 	}
-	return r.add(roleFile, bindings...)
+	return r.add(r.roleFile, bindings...)
 }
 
 const (
@@ -146,22 +168,39 @@ const (
 	rbacAPIVersion = rbacGroup + "/v1"
 )
 
-// clusterRoleName is a name in the whole cluster; it says whose role this is.
-func clusterRoleName(namespace, solution, role string) string {
-	return shorten(strings.Join([]string{"solutionctl", namespace, solution, role}, ":"), 253)
+// roleName is the name of a Role. The Solution's own operator keeps that of the archive, as MetalK8s does; components, whose
+// authors know nothing of each other, have names of their own.
+func (r *operator) roleName(bare string) string {
+	if len(r.owner) == 1 {
+		return bare
+	}
+	return shorten(r.name+":"+bare, 253)
+}
+
+func (r *operator) bindingName(kind, bare string) string {
+	kind = strings.ToLower(kind)
+	if len(r.owner) == 1 {
+		return shorten(r.name+"-"+kind+"-"+bare, 63)
+	}
+	return shorten(strings.Join([]string{r.name, kind, bare}, ":"), 253)
+}
+
+// clusterRoleName is a name in the whole cluster. It says whose role this is: the Solution's or, after that, its component's.
+func clusterRoleName(namespace string, owner ...string) string {
+	return shorten(strings.Join(slices.Concat([]string{"solutionctl", namespace}, owner), ":"), 253)
 }
 
 // label adds the labels of an object that is made here to one of the archive.
-func (r *renderer) label(o *unstructured.Unstructured) {
-	for key, value := range r.labels(r.operatorName(), "operator") {
+func (r *operator) label(o *unstructured.Unstructured) {
+	for key, value := range r.labels(r.name, "operator") {
 		setLabel(o, key, value.(string))
 	}
 }
 
-func (r *renderer) binding(kind, name, roleKind, roleName string) *unstructured.Unstructured {
+func (r *operator) binding(kind, name, roleKind, roleName string) *unstructured.Unstructured {
 	o := r.make(rbacAPIVersion, kind, name, map[string]any{
 		"roleRef":  map[string]any{"apiGroup": rbacGroup, "kind": roleKind, "name": roleName},
-		"subjects": []any{map[string]any{"kind": "ServiceAccount", "name": r.operatorName(), "namespace": r.s.Namespace}},
+		"subjects": []any{map[string]any{"kind": "ServiceAccount", "name": r.name, "namespace": r.s.Namespace}},
 	})
 	if kind == "ClusterRoleBinding" {
 		unstructured.RemoveNestedField(o.Object, "metadata", "namespace")
@@ -191,11 +230,11 @@ func (r *renderer) webhookCertificate(annotations map[string]any) error {
 	return r.add(generated, secret)
 }
 
-func (r *renderer) deployment(image Image, annotations map[string]any) *unstructured.Unstructured {
-	name := r.operatorName()
+func (r *operator) deployment(image Image, annotations map[string]any) *unstructured.Unstructured {
+	name := r.name
 	mounts := []any{map[string]any{"name": "operator-config", "mountPath": "/etc/config"}}
 	volumes := []any{map[string]any{"name": "operator-config", "configMap": map[string]any{"name": name + "-config"}}}
-	if r.s.Webhook {
+	if r.webhook {
 		mounts = append(mounts, map[string]any{"name": "cert", "mountPath": "/cert", "readOnly": true})
 		volumes = append(volumes, map[string]any{"name": "cert", "secret": map[string]any{"secretName": certificateSecret(r.p)}})
 	}
@@ -206,7 +245,6 @@ func (r *renderer) deployment(image Image, annotations map[string]any) *unstruct
 		"name":            name,
 		"image":           r.reference(image),
 		"imagePullPolicy": "IfNotPresent",
-		"command":         []any{name, "--config=/etc/config/operator.yaml"},
 		"env": []any{
 			field("WATCH_NAMESPACE", "metadata.namespace"),
 			field("POD_NAME", "metadata.name"),
@@ -216,6 +254,7 @@ func (r *renderer) deployment(image Image, annotations map[string]any) *unstruct
 		// What it says last tells why it ended.
 		"terminationMessagePolicy": "FallbackToLogsOnError",
 	}
+	maps.Copy(container, r.start)
 	return r.make("apps/v1", "Deployment", name, map[string]any{"spec": map[string]any{
 		"replicas": int64(1),
 		// There is no probe of an operator. One that ends right after its start must not count as one that works.

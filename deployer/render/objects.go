@@ -170,10 +170,11 @@ func moveTo(o *unstructured.Unstructured, namespace string) {
 	moveSubjects(o, namespace)
 }
 
-func moveSubjects(o *unstructured.Unstructured, namespace string) {
+// moveSubjects puts the accounts that a binding names into a namespace, but for those that are in one of some others.
+func moveSubjects(o *unstructured.Unstructured, namespace string, others ...string) {
 	subjects, _, _ := unstructured.NestedSlice(o.Object, "subjects")
 	for _, subject := range subjects {
-		if s, ok := subject.(map[string]any); ok && s["kind"] == "ServiceAccount" {
+		if s, ok := subject.(map[string]any); ok && s["kind"] == "ServiceAccount" && !slices.Contains(others, fmt.Sprint(s["namespace"])) {
 			s["namespace"] = namespace
 		}
 	}

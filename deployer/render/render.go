@@ -60,6 +60,8 @@ type renderer struct {
 	s    Settings
 	name string   // of the Solution
 	crds []object // the archive's CustomResourceDefinitions
+	// namespaces are those besides Settings.Namespace in which a component of the cluster has objects.
+	namespaces []string
 
 	objects []*unstructured.Unstructured
 	places  map[string]string // which file an object came from, by its identity

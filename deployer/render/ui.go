@@ -42,8 +42,10 @@ func (r *renderer) ui() error {
 }
 
 // read returns the objects of a directory with the registry and the digests of images filled in.
-func (r *renderer) read(dir string) ([]object, error) {
-	objects, err := r.p.objectsIn(r.p.manifests(dir), r.repository(r.p))
+func (r *renderer) read(dir string) ([]object, error) { return r.readFiles(r.p.manifests(dir)) }
+
+func (r *renderer) readFiles(files []string) ([]object, error) {
+	objects, err := r.p.objectsIn(files, r.repository(r.p))
 	if err != nil || len(objects) == 0 {
 		return nil, err
 	}

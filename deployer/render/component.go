@@ -1,0 +1,133 @@
+package render
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// Component returns the objects of a component that is an operator, manifests or a job. That of an environment lives in
+// Settings.Namespace, that of the cluster in [ComponentNamespace]. A chart needs more than settings: values, what it drew at
+// random before, and answers of the cluster.
+func Component(p *Payload, name string, s Settings) ([]*unstructured.Unstructured, error) {
+	i := slices.IndexFunc(p.Solution.Spec.Components, func(c schema.Component) bool { return c.Name == name })
+	if i < 0 {
+		return nil, report.Errorf(report.Usage, "%s has no component %s", p.Solution.ID(), name)
+	}
+	c := &p.Solution.Spec.Components[i]
+	if c.Scope == schema.ScopeCluster {
+		s.Namespace = ComponentNamespace(p.Solution, c)
+	}
+	r, err := newRenderer(p, s)
+	switch kind, _ := c.Source(); {
+	case err != nil:
+	case s.Namespace == "":
+		err = report.Errorf(report.Usage, "render component %s of %s: no namespace is given", name, p.Solution.ID())
+	case kind == schema.ComponentOperator:
+		err = r.componentOperator(c)
+	case kind == schema.ComponentManifests || kind == schema.ComponentJob:
+		err = r.componentObjects(c)
+	default:
+		err = report.Errorf(report.Usage, "component %s of %s is a %s: it is rendered with values", name, p.Solution.ID(), kind)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return r.objects, nil
+}
+
+// ComponentNamespace is where a component of the cluster lives.
+func ComponentNamespace(s *schema.Solution, c *schema.Component) string {
+	if c.Namespace != "" {
+		return c.Namespace
+	}
+	return SystemNamespace(s.Metadata.Name)
+}
+
+// componentOperator renders one more operator. Its image is started as it says itself: there may be many operators in one.
+func (r *renderer) componentOperator(c *schema.Component) error {
+	return (&operator{
+		renderer: r, name: c.Name, image: r.p.Solution.ComponentImage(c), setting: "the image of component " + c.Name,
+		roleFile: path.Join(c.Operator, "role.yaml"), owner: []string{r.name, c.Name},
+		start: map[string]any{"args": []any{configArgument}},
+	}).render()
+}
+
+// componentObjects renders manifests and jobs.
+func (r *renderer) componentObjects(c *schema.Component) error {
+	objects, err := r.componentFiles(c)
+	if err != nil {
+		return err
+	}
+	r.namespaces = c.Namespaces
+	for _, o := range objects {
+		if err := r.placeComponent(c, o); err != nil {
+			return err
+		}
+		r.mark(o.Unstructured)
+	}
+	r.renameClusterRoles(objects, c.Name)
+	for _, o := range objects {
+		if err := r.add(o.document.File(), monitored(o.Unstructured)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// componentFiles reads the objects of a component, images pinned.
+func (r *renderer) componentFiles(c *schema.Component) ([]object, error) {
+	kind, source := c.Source()
+	source = path.Clean(source)
+	files := slices.DeleteFunc(r.p.below(source), func(name string) bool { return path.Ext(name) != ".yaml" })
+	if _, ok := r.p.files[source]; ok {
+		files = []string{source}
+	}
+	objects, err := r.readFiles(files)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(objects) == 0:
+		return nil, report.Errorf(report.Invalid, "component %s of %s: there is no object in %s", c.Name, r.p.Solution.ID(), source)
+	case kind == schema.ComponentJob && (len(objects) > 1 || !objects[0].is("batch", "Job")):
+		odd := objects[0]
+		if odd.is("batch", "Job") {
+			odd = objects[1]
+		}
+		return nil, odd.refuse(report.Invalid, []string{"kind"}, "a component that is a job has one Job and nothing else").
+			WithHint("make a component of its own of the rest, with manifests")
+	}
+	return objects, nil
+}
+
+// placeComponent puts an object where the component may have it.
+func (r *renderer) placeComponent(c *schema.Component, o object) error {
+	wide := c.Scope == schema.ScopeCluster
+	namespace := o.GetNamespace()
+	switch {
+	case o.is("apiextensions.k8s.io", "CustomResourceDefinition"):
+		return o.refuse(report.Refused, []string{"kind"}, "a component cannot bring a definition").
+			WithHint("put it into operator/deploy/crds, from which the activation applies all of them")
+	case r.isClusterScoped(o) && wide:
+		return r.allow(o)
+	case r.isClusterScoped(o):
+		return o.refuse(report.Refused, []string{"kind"}, "component %s lives in an environment, which cannot have an object of the whole cluster", c.Name).
+			WithHint("write scope: cluster for the component, or take the object out")
+	case namespace == "":
+		namespace = r.s.Namespace
+	case !wide:
+		return o.refuse(report.Refused, []string{"metadata", "namespace"}, "component %s lives in the namespace of an environment, and not in %s", c.Name, namespace).
+			WithHint("leave the namespace out")
+	case namespace != r.s.Namespace && !slices.Contains(r.namespaces, namespace):
+		return o.refuse(report.Refused, []string{"metadata", "namespace"}, "component %s does not name namespace %s", c.Name, namespace).
+			WithHint("add it to namespaces of the component, which has: %s", strings.Join(append([]string{r.s.Namespace}, r.namespaces...), ", "))
+	}
+	o.SetNamespace(namespace)
+	moveSubjects(o.Unstructured, r.s.Namespace, r.namespaces...)
+	return nil
+}
