@@ -136,7 +136,7 @@ func TestAccessibility(t *testing.T) {
 	for _, file := range files {
 		name := strings.TrimSuffix(filepath.Base(file), ".html")
 		t.Run(name, func(t *testing.T) {
-			b := &browser{t, all.ctx}
+			b := &browser{T: t, ctx: all.ctx}
 			t.Cleanup(b.keep)
 			for _, width := range []int64{1280, 320} {
 				if testing.Short() && width < 1280 {

@@ -13,6 +13,7 @@ import (
 	"github.com/chromedp/cdproto/accessibility"
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 )
 
 // program is Chromium itself: Debian's /usr/bin/chromium-headless-shell is a shell script that does not exec, so that whoever
@@ -22,7 +23,8 @@ const program = "/usr/lib/chromium/chromium-headless-shell"
 // browser finds things as people do who hear a page: by role and name, as the browser tells them to screen readers.
 type browser struct {
 	*testing.T
-	ctx context.Context
+	ctx      context.Context
+	keyboard bool // there is no mouse
 }
 
 func open(t *testing.T, more ...chromedp.ExecAllocatorOption) *browser {
@@ -45,7 +47,7 @@ func open(t *testing.T, more ...chromedp.ExecAllocatorOption) *browser {
 		}
 		cancel()
 	})
-	b := &browser{t, ctx}
+	b := &browser{T: t, ctx: ctx}
 	if err := chromedp.Do(ctx, chromedp.EmulateViewport(1280, 900)); err != nil { // the browser lives as long as this context
 		t.Fatal(err)
 	}
@@ -166,17 +168,59 @@ func (b *browser) cannot(button string) {
 	}
 }
 
-// press clicks with the mouse.
+// press clicks with the mouse, or for whoever has none goes there with the keyboard.
 func (b *browser) press(role, name string) {
 	b.Helper()
+	if b.keyboard {
+		b.reach(role, name)
+		key := kb.Enter
+		if role == "checkbox" {
+			key = " "
+		}
+		b.do(chromedp.KeyEvent(key))
+		return
+	}
 	at := b.find(role, name)
 	b.do(chromedp.MouseClickXY(at.X, at.Y))
+}
+
+// reach goes with the tabulator key to a thing. Whoever uses it sees where they are.
+func (b *browser) reach(role, name string) {
+	b.Helper()
+	b.find(role, name)
+	want, err := json.Marshal([]string{role, name})
+	if err != nil {
+		b.Fatal(err)
+	}
+	const mostSteps = 100
+	for range mostSteps {
+		at, err := evaluate[string](b, `(([role, name]) => {
+			const e = document.activeElement;
+			if (e === document.body || e.computedRole !== role || e.computedName !== name) return "";
+			const style = getComputedStyle(e);
+			return style.outlineStyle === "none" && style.boxShadow === "none" ? "unseen" : "here";
+		})(`+string(want)+`)`)
+		switch {
+		case at == "here":
+			return
+		case at == "unseen":
+			b.Fatalf("nothing shows that the keyboard is at %s %q", role, name)
+		case err != nil:
+			b.Fatal(err)
+		}
+		b.do(chromedp.KeyEvent(kb.Tab))
+	}
+	b.Fatalf("the keyboard does not lead to %s %q", role, name)
 }
 
 // fill types into a field, in place of what was there.
 func (b *browser) fill(name, text string) {
 	b.Helper()
-	b.press("textbox", name)
+	if b.keyboard {
+		b.reach("textbox", name)
+	} else {
+		b.press("textbox", name)
+	}
 	if _, err := evaluate[bool](b, "document.activeElement.select(), true"); err != nil {
 		b.Fatal(err)
 	}

@@ -46,14 +46,21 @@ func serve(t *testing.T, kubeconfig string) *console.Console {
 	}
 }
 
-// TestLife is the life of a Solution by mouse, from the link to the end of the session, on a cluster in memory: what the
-// verbs do to a real one is for their own tests.
+// TestLife is the life of a Solution by mouse, and again by keyboard alone, from the link to the end of the session, on a cluster in
+// memory: what the verbs do to a real one is for their own tests.
 func TestLife(t *testing.T) {
+	for _, hand := range []string{"mouse", "keyboard"} {
+		t.Run(hand, func(t *testing.T) { testLife(t, hand == "keyboard") })
+	}
+}
+
+func testLife(t *testing.T, keyboard bool) {
 	bed := deployertest.New(t)
 	for _, version := range []string{"1.9.0", "1.10.0"} {
 		bed.Imported("shop", version, deployertest.Content{})
 	}
 	b := open(t)
+	b.keyboard = keyboard
 	c := serve(t, bed.Server.Kubeconfig(t))
 	b.do(chromedp.Navigate(c.NewLink()))
 	b.find("heading", "Solutions and environments")

@@ -1,0 +1,81 @@
+package console_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
+
+	"github.com/solutionctl/solutionctl/deployer/deployertest"
+)
+
+// listeners keeps what a page opens to be told of changes.
+const listeners = `window.listeners = [];
+window.EventSource = class extends EventSource { constructor(url) { super(url); window.listeners.push(this); } };`
+
+// tab opens another tab of the browser.
+func (b *browser) tab() *browser {
+	b.Helper()
+	ctx, cancel := chromedp.NewContext(b.ctx)
+	b.Cleanup(cancel)
+	one := &browser{T: b.T, ctx: ctx}
+	if err := chromedp.Do(ctx, chromedp.EmulateViewport(1280, 900)); err != nil { // the tab lives as long as this context
+		b.Fatal(err)
+	}
+	if _, err := chromedp.Call(ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: listeners}); err != nil {
+		b.Fatal(err)
+	}
+	return one
+}
+
+// hide does what a browser does whose user goes to another tab, or comes back: one without a window shows all of them.
+func (b *browser) hide(hidden bool) {
+	b.Helper()
+	_, err := evaluate[bool](b, fmt.Sprintf(`Object.defineProperty(document, "hidden", {value: %t, configurable: true}),
+		document.dispatchEvent(new Event("visibilitychange"))`, hidden))
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+// listens waits until a tab has so many connections on which it is told of changes.
+func (b *browser) listens(want int) {
+	b.Helper()
+	got := -1
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		var err error
+		if got, err = evaluate[int](b, "listeners.filter(one => one.readyState === EventSource.OPEN).length"); err == nil && got == want {
+			return
+		}
+	}
+	b.Fatalf("the tab has %d connections open, want %d", got, want)
+}
+
+// TestTabs: a browser has six connections to a server. A tab that nobody sees holds none, and is up to date when it is seen again.
+func TestTabs(t *testing.T) {
+	bed := deployertest.New(t)
+	bed.Imported("shop", "1.0.0", deployertest.Content{})
+	b := open(t)
+	c := serve(t, bed.Server.Kubeconfig(t))
+	b.do(chromedp.Navigate(c.NewLink()))
+	b.find("heading", "Solutions and environments")
+	var tabs []*browser
+	for range 12 {
+		one := b.tab()
+		one.do(chromedp.Navigate(c.Origin + "/environments"))
+		one.find("heading", "Environments")
+		one.listens(1)
+		one.hide(true)
+		one.listens(0)
+		tabs = append(tabs, one)
+	}
+	bed.Namespace("production", "production")
+	first := tabs[0]
+	first.hide(false)
+	first.find("link", "production")
+	first.listens(1)
+	bed.Namespace("staging", "staging")
+	first.find("link", "staging")
+}
