@@ -190,18 +190,23 @@ func (s *Spool) Sweep() {
 // sweep returns what is left, the oldest first. The caller holds s.mu.
 func (s *Spool) sweep() []*Upload {
 	entries, _ := os.ReadDir(s.dir) // what cannot be read is not removed
-	var list []*Upload
+	fresh := map[string]bool{}      // by upload, or what is left of one
 	for _, entry := range entries {
-		id, isData := strings.CutSuffix(entry.Name(), dataSuffix)
-		if !isData {
-			continue
+		name := strings.TrimSuffix(strings.TrimPrefix(entry.Name(), "."), ".partial") // as durable.Partial has it
+		for _, suffix := range []string{stateSuffix, dataSuffix} {
+			if id, ok := strings.CutSuffix(name, suffix); ok {
+				fresh[id] = fresh[id] || !s.old(entry)
+			}
 		}
+	}
+	var list []*Upload
+	for id, isFresh := range fresh {
 		u, err := s.read(id)
 		if err == nil && s.now().Sub(u.Created) < Lifetime {
 			list = append(list, u)
 			continue
 		}
-		if err != nil && !s.old(entry) {
+		if err != nil && isFresh {
 			continue // it may be about to begin
 		}
 		_ = s.remove(id)
@@ -218,8 +223,8 @@ func (s *Spool) old(entry fs.DirEntry) bool {
 func (s *Spool) remove(id string) error {
 	delete(s.verified, id)
 	var failed error
-	for _, suffix := range []string{stateSuffix, dataSuffix} {
-		if err := os.Remove(s.path(id, suffix)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	for _, name := range []string{s.path(id, stateSuffix), durable.Partial(s.path(id, stateSuffix)), s.path(id, dataSuffix)} {
+		if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			failed = errors.Join(failed, err)
 		}
 	}
@@ -230,6 +235,9 @@ func (s *Spool) remove(id string) error {
 func (s *Spool) read(id string) (*Upload, error) {
 	if len(id) != 26 || strings.ContainsFunc(id, func(r rune) bool { return (r < 'A' || r > 'Z') && (r < '0' || r > '9') }) {
 		return nil, fs.ErrNotExist
+	}
+	if _, err := os.Lstat(s.path(id, dataSuffix)); err != nil { // the power went when one of the two had its name
+		return nil, err
 	}
 	f, err := os.OpenFile(s.path(id, stateSuffix), os.O_RDONLY|noFollow, 0)
 	if err != nil {
@@ -416,5 +424,5 @@ func (u *Upload) Open() (*os.File, error) {
 func (u *Upload) Discard() error {
 	u.spool.mu.Lock()
 	defer u.spool.mu.Unlock()
-	return u.spool.remove(u.ID)
+	return errors.Join(u.spool.remove(u.ID), durable.SyncDirectory(u.spool.dir))
 }
