@@ -85,9 +85,10 @@ func (p *Provider) Client(tb testing.TB, redirect string) {
 	}
 }
 
-// Authentication is what makes an API server accept the tokens of the client. Users are called oidc:ADDRESS.
+// Authentication is what makes an API server accept the tokens of the client, in the version that the oldest supported Kubernetes
+// knows, and the newest still does. Users are called oidc:ADDRESS.
 func (p *Provider) Authentication() string {
-	return `apiVersion: apiserver.config.k8s.io/v1
+	return `apiVersion: apiserver.config.k8s.io/v1beta1
 kind: AuthenticationConfiguration
 jwt:
 - issuer:

@@ -27,8 +27,7 @@ func Main(m *testing.M, o Options) {
 	if o.Progress == nil {
 		o.Progress = os.Stderr
 	}
-	// The environment, because a flag would have to be one of every package.
-	o.Oldest = os.Getenv("TEST_KUBERNETES") == "oldest" && !o.Node
+	o.Oldest = oldest(o)
 	shared.options = o
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	ignore := context.AfterFunc(ctx, func() { os.Exit(finish(1)) })
@@ -37,6 +36,10 @@ func Main(m *testing.M, o Options) {
 	stop()
 	os.Exit(finish(status))
 }
+
+// oldest tells whether a cluster is to be of [OldestKubernetes]. The environment says so, because a flag would have to be one of
+// every package.
+func oldest(o Options) bool { return os.Getenv("TEST_KUBERNETES") == "oldest" && !o.Node }
 
 // Shared returns the cluster that all tests of the package share. The first call starts it. Where this host lacks what it
 // needs, the test is skipped, except where CI=true.
@@ -65,6 +68,7 @@ func StartFor(tb testing.TB, o Options) *Cluster {
 	if o.Progress == nil {
 		o.Progress = os.Stderr
 	}
+	o.Oldest = o.Oldest || oldest(o)
 	c, err := Start(tb.Context(), o)
 	if err != nil {
 		tb.Fatal(err)
