@@ -1,0 +1,208 @@
+package guide_test
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
+	"github.com/solutionctl/solutionctl/docs/guides"
+)
+
+const consoleNamespace = "solutionctl-console"
+
+// TestConsoleInTheCluster applies the example of the guide to an API server, where its pods become ready without running, and runs
+// what they would: the command, with the files that are mounted, asked as an Ingress and as the kubelet ask.
+func TestConsoleInTheCluster(t *testing.T) {
+	cluster := testcluster.Shared(t)
+	kubectl := func(stdin string, args ...string) {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), filepath.Join(cluster.Bin, "kubectl"), append([]string{"--kubeconfig", cluster.Kubeconfig}, args...)...)
+		cmd.Stdin = strings.NewReader(stdin)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
+		}
+	}
+	steps, err := guides.Steps("console.md")
+	if err != nil || len(steps) != 1 || steps[0].File != "console.yaml" {
+		t.Fatalf("%+v, %v", steps, err)
+	}
+	certificate, key := pair(t)
+	// The strictest of the pod security standards is kept.
+	kubectl(`{apiVersion: v1, kind: Namespace, metadata: {name: `+consoleNamespace+`, labels: {pod-security.kubernetes.io/enforce: restricted}}}`, "apply", "-f", "-")
+	kubectl("", "-n", consoleNamespace, "create", "secret", "tls", "console-tls", "--cert", certificate, "--key", key)
+	kubectl("c2Vzc2lvbiBrZXlzIGFyZSAzMiBieXRlcyBsb25nLi4=", "-n", consoleNamespace, "create", "secret", "generic", "console-keys", "--from-file", "session-keys=/dev/stdin")
+	kubectl(steps[0].Text, "apply", "--validate=strict", "-f", "-")
+	kubectl("", "-n", consoleNamespace, "rollout", "status", "deployment/console", "--timeout", "2m")
+
+	deployment, err := cluster.Client().AppsV1().Deployments(consoleNamespace).Get(t.Context(), "console", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, cluster, deployment.Spec.Template.Spec, certificate)
+}
+
+// pair writes a certificate and its key.
+func pair(t *testing.T) (certificate, key string) {
+	t.Helper()
+	server := httptest.NewTLSServer(http.NotFoundHandler()) // which has one
+	defer server.Close()
+	private, err := x509.MarshalPKCS8PrivateKey(server.TLS.Certificates[0].PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	certificate, key = filepath.Join(t.TempDir(), "tls.crt"), filepath.Join(t.TempDir(), "tls.key")
+	for name, block := range map[string]*pem.Block{
+		certificate: {Type: "CERTIFICATE", Bytes: server.Certificate().Raw}, key: {Type: "PRIVATE KEY", Bytes: private},
+	} {
+		if err = os.WriteFile(name, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return certificate, key
+}
+
+// run runs the command of a pod on this host, with the files that it would have.
+func run(t *testing.T, cluster *testcluster.Cluster, pod corev1.PodSpec, certificate string) {
+	t.Helper()
+	root, container := t.TempDir(), pod.Containers[0]
+	program := filepath.Join(root, "solutionctl")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./cmd/solutionctl")
+	build.Dir = filepath.Join("..", "..", "..")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	mount(t, cluster, pod, root)
+	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // a free port
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().String()
+	if err = l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var args []string
+	for _, word := range container.Command[1:] {
+		flag, value, _ := strings.Cut(word, "=")
+		switch {
+		case flag == "--listen":
+			word = flag + "=" + address
+		case strings.HasPrefix(value, "/"):
+			word = flag + "=" + filepath.Join(root, value)
+		}
+		args = append(args, word)
+	}
+	cmd := exec.CommandContext(t.Context(), program, args...)
+	cmd.Env = []string{"HOME=" + filepath.Join(root, container.Env[0].Value)}
+	var output strings.Builder
+	cmd.Stdout, cmd.Stderr = &output, &output
+	if err = cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(os.Interrupt)
+		_ = cmd.Wait() // how it ends says nothing about the example
+		if t.Failed() {
+			t.Log(output.String())
+		}
+	})
+	trusted, err := os.ReadFile(certificate)
+	if err != nil {
+		t.Fatal(err)
+	}
+	authorities := x509.NewCertPool()
+	authorities.AppendCertsFromPEM(trusted)
+	client := &http.Client{
+		Transport:     &http.Transport{TLSClientConfig: &tls.Config{RootCAs: authorities}},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	ask := func(host, path string) (status int, location, body string, err error) {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+address+path, nil)
+		if err != nil {
+			return 0, "", "", err
+		}
+		r.Host = host
+		a, err := client.Do(r)
+		if err != nil {
+			return 0, "", "", err
+		}
+		defer a.Body.Close() //nolint:errcheck // all is read
+		data, err := io.ReadAll(a.Body)
+		return a.StatusCode, a.Header.Get("Location"), string(data), err
+	}
+	probe := container.ReadinessProbe.HTTPGet
+	err = wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+		status, _, _, err := ask("10.1.2.3:8443", probe.Path)
+		return err == nil && status < 400, nil
+	})
+	if err != nil {
+		t.Fatalf("it never is ready: %v", err)
+	}
+	if status, location, _, err := ask("example.com", "/solutions/"); err != nil || status != http.StatusSeeOther || !strings.HasPrefix(location, "/solutions/login") {
+		t.Errorf("the first page: %d to %s, %v", status, location, err)
+	}
+	if status, _, body, err := ask("example.com", "/solutions/login"); err != nil || status != http.StatusOK || !strings.Contains(body, `action="/solutions/`) {
+		t.Errorf("logging in: %d, %v\n%s", status, err, body)
+	}
+	if status, _, _, err := ask("example.com", "/other"); err != nil || status != http.StatusNotFound {
+		t.Errorf("what others have on this host: %d, %v", status, err)
+	}
+	if status, _, _, err := ask("evil.example", "/solutions/"); err != nil || status != http.StatusMisdirectedRequest {
+		t.Errorf("another name: %d, %v", status, err)
+	}
+}
+
+// mount writes what the volumes of a pod have below a directory.
+func mount(t *testing.T, cluster *testcluster.Cluster, pod corev1.PodSpec, root string) {
+	t.Helper()
+	at := map[string]string{}
+	for _, m := range pod.Containers[0].VolumeMounts {
+		at[m.Name] = filepath.Join(root, m.MountPath)
+	}
+	client := cluster.Client().CoreV1()
+	for _, v := range pod.Volumes {
+		files := map[string][]byte{}
+		switch {
+		case v.Secret != nil:
+			secret, err := client.Secrets(consoleNamespace).Get(t.Context(), v.Secret.SecretName, metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			files = secret.Data
+		case v.ConfigMap != nil:
+			document, err := client.ConfigMaps(consoleNamespace).Get(t.Context(), v.ConfigMap.Name, metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for name, text := range document.Data {
+				// Here the API server has no name, and files lie below a directory.
+				text = strings.NewReplacer("https://kubernetes.default.svc", cluster.Host, "/etc/console/", filepath.Join(root, "etc/console")+"/").Replace(text)
+				files[name] = []byte(text)
+			}
+		}
+		if err := os.MkdirAll(at[v.Name], 0o700); err != nil {
+			t.Fatal(err)
+		}
+		for name, data := range files {
+			if err := os.WriteFile(filepath.Join(at[v.Name], name), data, 0o600); err != nil {
+				t.Fatal(fmt.Errorf("%s: %w", name, err))
+			}
+		}
+	}
+}
