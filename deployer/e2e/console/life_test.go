@@ -55,6 +55,7 @@ func TestLife(t *testing.T) {
 }
 
 func testLife(t *testing.T, keyboard bool) {
+	t.Helper()
 	bed := deployertest.New(t)
 	for _, version := range []string{"1.9.0", "1.10.0"} {
 		bed.Imported("shop", version, deployertest.Content{})

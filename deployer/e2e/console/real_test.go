@@ -351,7 +351,7 @@ func (w *world) state(t *testing.T, n names) string {
 	return strings.NewReplacer(n.solution, "SOLUTION", n.environment, "ENVIRONMENT", "oidc:"+jane+"@here", "SOMEBODY").Replace(changing.ReplaceAllString(string(text), "X"))
 }
 
-// testRights is Joe, who may deploy in one environment.
+// testRights is Joe, who may deploy in one environment because of the group that the provider says he is in.
 func (w *world) testRights(b *browser) {
 	t := b.T
 	w.imported(t, "shared", "1.0.0")
@@ -363,11 +363,10 @@ func (w *world) testRights(b *browser) {
 	if _, err := w.Activate(t.Context(), deployer.ActivateOptions{Solution: "shared", Version: "1.0.0"}); err != nil {
 		t.Fatal(err)
 	}
-	user := "oidc:" + joe
-	roles := strings.ReplaceAll(w.command(t, "roles", "shared", "--environment", "joes", "--installers", user), "kind: Group", "kind: User")
-	w.apply(t, roles)
-	w.awaitRight(t, user, authorization.ResourceAttributes{Verb: "list", Resource: "namespaces"})
-	w.awaitRight(t, user, authorization.ResourceAttributes{Verb: "create", Group: "apps", Resource: "deployments", Namespace: "joes"})
+	group := "oidc:" + operators
+	w.apply(t, w.command(t, "roles", "shared", "--environment", "joes", "--installers", group))
+	w.awaitRight(t, group, authorization.ResourceAttributes{Verb: "list", Resource: "namespaces"})
+	w.awaitRight(t, group, authorization.ResourceAttributes{Verb: "create", Group: "apps", Resource: "deployments", Namespace: "joes"})
 	mine := open(t, chromedp.IgnoreCertErrors)
 	mine.logsIn(w, joe)
 	mine.goes(w.origin + "/environments/joes/plan/add?solution=shared")
@@ -547,10 +546,10 @@ func (w *world) testLogout(b *browser) {
 	b.find("heading", "Log in")
 }
 
-// awaitRight waits until the API server, which learns of roles by watching, knows that a user may do something.
-func (w *world) awaitRight(t *testing.T, user string, right authorization.ResourceAttributes) {
+// awaitRight waits until the API server, which learns of roles by watching, knows that a group may do something.
+func (w *world) awaitRight(t *testing.T, group string, right authorization.ResourceAttributes) {
 	t.Helper()
-	asked := &authorization.SubjectAccessReview{Spec: authorization.SubjectAccessReviewSpec{User: user, ResourceAttributes: &right}}
+	asked := &authorization.SubjectAccessReview{Spec: authorization.SubjectAccessReviewSpec{Groups: []string{group}, ResourceAttributes: &right}}
 	for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
 		review, err := w.Client().AuthorizationV1().SubjectAccessReviews().Create(t.Context(), asked, metav1.CreateOptions{})
 		if err != nil {
@@ -560,7 +559,7 @@ func (w *world) awaitRight(t *testing.T, user string, right authorization.Resour
 			return
 		}
 		if time.Now().After(end) {
-			t.Fatalf("%s may not %s %s", user, right.Verb, right.Resource)
+			t.Fatalf("%s may not %s %s", group, right.Verb, right.Resource)
 		}
 	}
 }

@@ -35,10 +35,11 @@ import (
 	"github.com/solutionctl/solutionctl/schema"
 )
 
-// Jane may do everything, Joe what a test gives him.
+// Jane may do everything, Joe what a test gives him or the group that he is in.
 const (
-	jane = "jane@example.com"
-	joe  = "joe@example.com"
+	jane      = "jane@example.com"
+	joe       = "joe@example.com"
+	operators = "operators"
 )
 
 // tokens of Dex are good for less than the console takes for fresh: they are renewed all the time.
@@ -62,7 +63,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{dex: dex.Start(t, lifetime, jane, joe), authorities: x509.NewCertPool(), program: filepath.Join(t.TempDir(), "solutionctl")}
+	w := &world{dex: dex.Start(t, lifetime, dex.User{Address: jane}, dex.User{Address: joe, Groups: []string{operators}}), authorities: x509.NewCertPool(), program: filepath.Join(t.TempDir(), "solutionctl")}
 	w.Cluster = testcluster.StartFor(t, testcluster.Options{FakeNodes: 1, ReadyAtOnce: true, Authentication: w.dex.Authentication()})
 	connected, err := cluster.Connect(cluster.Options{Kubeconfig: w.Kubeconfig, Now: time.Now})
 	if err != nil {

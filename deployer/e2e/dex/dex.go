@@ -3,22 +3,25 @@ package dex
 
 import (
 	"context"
+	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/dexidp/dex/connector"
 	"github.com/dexidp/dex/server"
 	"github.com/dexidp/dex/storage"
 	"github.com/dexidp/dex/storage/memory"
 	"github.com/dexidp/dex/web"
 	"github.com/prometheus/client_golang/prometheus"
-	"golang.org/x/crypto/bcrypt"
 )
 
 // Password is that of every user, ClientID and ClientSecret are those of the one client.
@@ -35,24 +38,25 @@ type Provider struct {
 	storage storage.Storage
 }
 
-// Start starts Dex with users of these addresses, until the test ends. Its tokens are good for so long.
-func Start(tb testing.TB, lifetime time.Duration, users ...string) *Provider {
+// User is somebody who can log in.
+type User struct {
+	Address string
+	Groups  []string
+}
+
+// Start starts Dex with users, until the test ends. Its tokens are good for so long.
+func Start(tb testing.TB, lifetime time.Duration, users ...User) *Provider {
 	tb.Helper()
 	logger := slog.New(slog.NewTextHandler(io.Discard, nil))
-	hash, err := bcrypt.GenerateFromPassword([]byte(Password), bcrypt.DefaultCost)
+	s := memory.New(logger)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(tb.Context()))
+	tb.Cleanup(cancel)
+	register()
+	config, err := json.Marshal(people{users})
 	if err != nil {
 		tb.Fatal(err)
 	}
-	var passwords []storage.Password
-	for i, address := range users {
-		name, _, _ := strings.Cut(address, "@")
-		passwords = append(passwords, storage.Password{Email: address, Hash: hash, Username: name, UserID: strconv.Itoa(i + 1)})
-	}
-	// Not CreatePassword: renewing a token reads passwords while it holds the lock of this storage.
-	s := storage.WithStaticPasswords(memory.New(logger), passwords, logger)
-	ctx, cancel := context.WithCancel(context.WithoutCancel(tb.Context()))
-	tb.Cleanup(cancel)
-	if err = s.CreateConnector(ctx, storage.Connector{ID: "local", Type: "local", Name: "Password"}); err != nil {
+	if err = s.CreateConnector(ctx, storage.Connector{ID: "people", Type: "people", Name: "Password", Config: config}); err != nil {
 		tb.Fatal(err)
 	}
 	var handler http.Handler
@@ -85,8 +89,51 @@ func (p *Provider) Client(tb testing.TB, redirect string) {
 	}
 }
 
+// register makes the connector known: Dex has a table of them for the process.
+var register = sync.OnceFunc(func() {
+	server.ConnectorsConfig["people"] = func() server.ConnectorConfig { return &people{} }
+})
+
+// people is a connector to a directory of users and their groups, as LDAP is one. Dex itself knows passwords without groups.
+type people struct{ Users []User }
+
+func (p *people) Open(string, *slog.Logger) (connector.Connector, error) { return p, nil }
+func (p *people) Prompt() string                                         { return "email address" }
+
+// Login checks a password.
+func (p *people) Login(_ context.Context, s connector.Scopes, address, password string) (connector.Identity, bool, error) {
+	if password != Password {
+		return connector.Identity{}, false, nil
+	}
+	return p.identity(s, address)
+}
+
+// Refresh looks a user up who logged in before.
+func (p *people) Refresh(_ context.Context, s connector.Scopes, known connector.Identity) (connector.Identity, error) {
+	identity, ok, err := p.identity(s, known.Email)
+	if err == nil && !ok {
+		err = errors.New("there is no such user any more")
+	}
+	return identity, err
+}
+
+func (p *people) identity(s connector.Scopes, address string) (connector.Identity, bool, error) {
+	for i, u := range p.Users {
+		if u.Address != address {
+			continue
+		}
+		name, _, _ := strings.Cut(address, "@")
+		identity := connector.Identity{UserID: strconv.Itoa(i + 1), Username: name, Email: address, EmailVerified: true}
+		if s.Groups {
+			identity.Groups = u.Groups
+		}
+		return identity, true, nil
+	}
+	return connector.Identity{}, false, nil
+}
+
 // Authentication is what makes an API server accept the tokens of the client, in the version that the oldest supported Kubernetes
-// knows, and the newest still does. Users are called oidc:ADDRESS.
+// knows, and the newest still does. Users are called oidc:ADDRESS, groups oidc:GROUP.
 func (p *Provider) Authentication() string {
 	return `apiVersion: apiserver.config.k8s.io/v1beta1
 kind: AuthenticationConfiguration
