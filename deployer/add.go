@@ -314,8 +314,7 @@ func (d *Deployer) release(ctx context.Context, one *placement, n metalk8s.Names
 	if list := release.Settings[settingHazards]; list != "" {
 		accepted = strings.Split(list, ",")
 	}
-	wide := release.Settings[settingClusterWide] == "true" && p.Solution.Spec.Operator != nil && p.Solution.Spec.Operator.ClusterWide
-	notices, err := d.judgeRoles(ctx, p, release.Objects, wide, accepted)
+	notices, err := d.judgeRoles(ctx, p, release.Objects, accepted)
 	return release, notices, err
 }
 

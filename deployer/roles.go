@@ -20,7 +20,7 @@ const rbacGroup = "rbac.authorization.k8s.io"
 
 // judgeRoles refuses roles with which a Solution could take over more than its namespace, unless the administrator accepts
 // the hazard by its name. Rules that grant nothing come back as notices.
-func (d *Deployer) judgeRoles(ctx context.Context, p *render.Payload, objects []*unstructured.Unstructured, clusterWide bool, accepted []string) ([]string, error) {
+func (d *Deployer) judgeRoles(ctx context.Context, p *render.Payload, objects []*unstructured.Unstructured, accepted []string) ([]string, error) {
 	scope, err := d.scopes(ctx)
 	if err != nil {
 		return nil, err
@@ -29,7 +29,7 @@ func (d *Deployer) judgeRoles(ctx context.Context, p *render.Payload, objects []
 	if err != nil {
 		return nil, err
 	}
-	options := rbac.Options{ClusterWide: clusterWide, OwnGroups: own, Scope: scope}
+	options := rbac.Options{OwnGroups: own, Scope: scope}
 	var notices, refused []string
 	hazards := map[string][]string{} // what is refused, by reason
 	for _, object := range objects {
@@ -40,6 +40,7 @@ func (d *Deployer) judgeRoles(ctx context.Context, p *render.Payload, objects []
 		if err != nil {
 			return nil, err
 		}
+		options.ClusterWide = boundEverywhere(objects, object.GetName())
 		for _, hazard := range rbac.Judge(role, options) {
 			text := fmt.Sprintf("%s %s: %s", object.GetKind(), object.GetName(), hazard)
 			switch {
@@ -62,6 +63,14 @@ func (d *Deployer) judgeRoles(ctx context.Context, p *render.Payload, objects []
 	}
 	return nil, report.Errorf(report.Refused, "the operator of %s asks for dangerous rights:\n  %s", p.Solution.ID(), strings.Join(refused, "\n  ")).
 		WithHint("if you trust it with them: %s", trust)
+}
+
+// boundEverywhere tells whether one of the objects grants a ClusterRole in the whole cluster.
+func boundEverywhere(objects []*unstructured.Unstructured, role string) bool {
+	return slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool {
+		name, _, _ := unstructured.NestedString(o.Object, "roleRef", "name")
+		return o.GetKind() == "ClusterRoleBinding" && name == role
+	})
 }
 
 // ownGroups are the API groups of the Solution's custom resources.

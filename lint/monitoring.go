@@ -39,13 +39,16 @@ func checkScraped(_ context.Context, t *subject, r *Reporter) {
 	if !t.hasOperator() && len(t.pods()) == 0 {
 		return // nothing runs
 	}
+	if t.Solution != nil && t.Solution.OperatorMetrics() != nil {
+		return // the monitor is made when the operator is deployed
+	}
 	have := t.grantedRules(true)
 	for _, kind := range []string{"ServiceMonitor", "PodMonitor"} {
 		if len(t.named(monitoringGroup, kind)) > 0 || permits(have, monitoringGroup, strings.ToLower(kind)+"s", "create") {
 			return
 		}
 	}
-	r.Report(target.InFile("monitoring"), "add monitoring/servicemonitor.yaml", "nothing tells Prometheus of this Solution: there is no ServiceMonitor and no PodMonitor, and the operator may create none")
+	r.Report(target.InFile("monitoring"), "add monitoring/servicemonitor.yaml, or set spec.operator.metrics", "nothing tells Prometheus of this Solution: there is no ServiceMonitor and no PodMonitor, and the operator may create none")
 }
 
 func checkMonitorTargets(_ context.Context, t *subject, r *Reporter) {

@@ -71,6 +71,7 @@ type BuildOperator struct {
 	Path         string           `json:"path,omitempty"`
 	RequiresCRDs []CRDRequirement `json:"requiresCRDs,omitempty"`
 	ClusterWide  bool             `json:"clusterWide,omitempty"`
+	Metrics      *OperatorMetrics `json:"metrics,omitempty"`
 }
 
 // BuildUI is the user interface: its image and the directory of its manifests, by default "ui" where it exists.
@@ -153,7 +154,7 @@ func (b *SolutionBuild) Solution(images []ImageRef, buildTime time.Time) *Soluti
 	}
 	if o := b.Spec.Operator; o != nil {
 		image := ImageName(o.Image.ref(b.Metadata.Name+"-operator", b.Spec.Version))
-		s.Spec.Operator = &Operator{Image: &image, RequiresCRDs: o.RequiresCRDs, ClusterWide: o.ClusterWide}
+		s.Spec.Operator = &Operator{Image: &image, RequiresCRDs: o.RequiresCRDs, ClusterWide: o.ClusterWide, Metrics: o.Metrics}
 	}
 	if u := b.Spec.UI; u != nil {
 		image := ImageName(u.Image.ref(b.Metadata.Name+"-ui", b.Spec.Version))

@@ -66,6 +66,8 @@ func encode(v reflect.Value) (*yaml.Node, error) {
 		return stringNode(v.String()), nil
 	case reflect.Bool:
 		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!bool", Value: strconv.FormatBool(v.Bool())}, nil
+	case reflect.Int:
+		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!int", Value: strconv.FormatInt(v.Int(), 10)}, nil
 	case reflect.Interface:
 		return encodeInterface(v)
 	case reflect.Slice:

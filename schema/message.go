@@ -77,6 +77,10 @@ func (c *checker) badValue(path []string, failure *jsonschema.ValidationError) {
 	case *kind.Pattern:
 		message = fmt.Sprintf("%q is not %s", k.Got, words)
 		hint = patternHint(failure.SchemaURL, k.Got)
+	case *kind.Minimum:
+		message = fmt.Sprintf("%s is not %s", k.Got.RatString(), words)
+	case *kind.Maximum:
+		message = fmt.Sprintf("%s is not %s", k.Got.RatString(), words)
 	case *kind.Format:
 		message = fmt.Sprintf("%q is not %s", k.Got, cmp.Or(words, k.Want))
 	case *kind.Enum:

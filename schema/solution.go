@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -54,6 +55,31 @@ type Operator struct {
 	RequiresCRDs []CRDRequirement `json:"requiresCRDs,omitempty"`
 	// ClusterWide asks for the operator's ClusterRoles to be bound cluster-wide instead of in its own namespace.
 	ClusterWide bool `json:"clusterWide,omitempty"`
+	// Metrics tells how Prometheus reads the metrics of the operator; it does not by default.
+	Metrics *OperatorMetrics `json:"metrics,omitempty"`
+}
+
+// OperatorMetrics is where an operator serves metrics. MetalK8s has the same settings, with the same defaults.
+type OperatorMetrics struct {
+	Enabled bool   `json:"enabled,omitempty"`
+	Scheme  string `json:"scheme,omitempty"`
+	Port    int    `json:"port,omitempty"`
+	Path    string `json:"path,omitempty"`
+}
+
+// SchemeHTTPS is the scheme of metrics that are served with a certificate, to those who may read them.
+const SchemeHTTPS = "https"
+
+// defaulted is a copy with the defaults filled in.
+func (m *OperatorMetrics) defaulted() *OperatorMetrics {
+	full := *m
+	full.Scheme, full.Path = cmp.Or(m.Scheme, SchemeHTTPS), cmp.Or(m.Path, "/metrics")
+	port := 8080
+	if full.Scheme == SchemeHTTPS {
+		port = 8443
+	}
+	full.Port = cmp.Or(m.Port, port)
+	return &full
 }
 
 // UI is the user interface of a Solution. An archive has a UI if it has manifests for it, whatever this says.
@@ -112,6 +138,14 @@ func (s *Solution) OperatorImage() ImageRef {
 	return image.ref(s.Metadata.Name+"-operator", s.Spec.Version)
 }
 
+// OperatorMetrics tells, with the defaults filled in, where the operator serves metrics; nil when nobody is to read them.
+func (s *Solution) OperatorMetrics() *OperatorMetrics {
+	if o := s.Spec.Operator; o != nil && o.Metrics != nil && o.Metrics.Enabled {
+		return o.Metrics.defaulted()
+	}
+	return nil
+}
+
 // UIImage is the image of the user interface, by default <name>-ui:<version>.
 func (s *Solution) UIImage() ImageRef {
 	var image *ImageName
@@ -131,6 +165,9 @@ func (s *Solution) Merged(images []ImageRef) *Solution {
 	}
 	image := ImageName(s.OperatorImage())
 	operator.Image = &image
+	if operator.Metrics != nil {
+		operator.Metrics = operator.Metrics.defaulted()
+	}
 	ui := ImageName(s.UIImage())
 	merged.Spec.Operator, merged.Spec.UI = &operator, &UI{Image: &ui}
 	if s.Spec.Images == nil {

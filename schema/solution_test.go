@@ -209,3 +209,30 @@ func ExampleSolutionsConfiguration_Marshal() {
 	//   storage: latest
 	// <nil>
 }
+
+func TestOperatorMetrics(t *testing.T) {
+	for _, test := range []struct{ given, want schema.OperatorMetrics }{
+		{schema.OperatorMetrics{Enabled: true}, schema.OperatorMetrics{Enabled: true, Scheme: "https", Port: 8443, Path: "/metrics"}},
+		{schema.OperatorMetrics{Enabled: true, Scheme: "http"}, schema.OperatorMetrics{Enabled: true, Scheme: "http", Port: 8080, Path: "/metrics"}},
+		{schema.OperatorMetrics{Port: 9, Path: "/m"}, schema.OperatorMetrics{Scheme: "https", Port: 9, Path: "/m"}},
+	} {
+		s := solution("storage", "1.0.0", "Storage")
+		s.Spec.Operator = &schema.Operator{Metrics: &test.given}
+		before := test.given
+		if got := *s.Merged(nil).Spec.Operator.Metrics; got != test.want {
+			t.Errorf("%+v became %+v in the merged manifest, want %+v", test.given, got, test.want)
+		}
+		if test.given != before {
+			t.Errorf("the original changed: %+v", test.given)
+		}
+		switch got := s.OperatorMetrics(); {
+		case test.want.Enabled != (got != nil):
+			t.Errorf("metrics of %+v: %+v", test.given, got)
+		case got != nil && *got != test.want:
+			t.Errorf("metrics of %+v: %+v, want %+v", test.given, *got, test.want)
+		}
+	}
+	if (&schema.Solution{}).OperatorMetrics() != nil {
+		t.Error("a Solution without an operator has metrics")
+	}
+}

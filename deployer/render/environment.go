@@ -41,10 +41,17 @@ func Environment(p *Payload, s Settings) ([]*unstructured.Unstructured, error) {
 
 // EnvironmentSecrets names the Secrets in Settings.Namespace whose present content [Environment] wants to know.
 func EnvironmentSecrets(p *Payload, s Settings) ([]string, error) {
-	if !s.Webhook || !p.HasOperator() {
+	if !p.HasOperator() {
 		return nil, nil
 	}
-	return []string{certificateSecret(p)}, nil
+	var names []string
+	if s.Webhook {
+		names = append(names, certificateSecret(p))
+	}
+	if m := p.Solution.OperatorMetrics(); m != nil && m.Scheme == schema.SchemeHTTPS {
+		names = append(names, metricsSecret(p))
+	}
+	return names, nil
 }
 
 // certificateSecret is the name of the Secret that MetalK8s mounts into an operator with a webhook.
@@ -62,7 +69,8 @@ type operator struct {
 	owner    []string // whose ClusterRoles these are, in their names
 	wide     bool     // it asks for its ClusterRoles in the whole cluster
 	webhook  bool
-	start    map[string]any // how its container is started
+	metrics  *schema.OperatorMetrics // nil: nobody reads them
+	start    map[string]any          // how its container is started
 }
 
 const configArgument = "--config=/etc/config/operator.yaml"
@@ -74,7 +82,7 @@ func (r *renderer) operator() error {
 	name := r.operatorName()
 	return (&operator{
 		renderer: r, name: name, image: r.p.Solution.OperatorImage(), setting: "spec.operator.image", roleFile: archive.RoleFile,
-		owner: []string{r.name}, webhook: r.s.Webhook,
+		owner: []string{r.name}, webhook: r.s.Webhook, metrics: r.p.Solution.OperatorMetrics(),
 		wide:  r.p.Solution.Spec.Operator != nil && r.p.Solution.Spec.Operator.ClusterWide,
 		start: map[string]any{"command": []any{name, configArgument}},
 	}).render()
@@ -103,6 +111,11 @@ func (r *operator) render() error {
 	annotations := map[string]any{annotationConfig: digest(config)}
 	if r.webhook {
 		if err := r.webhookCertificate(annotations); err != nil {
+			return err
+		}
+	}
+	if r.metrics != nil {
+		if err := r.metricsObjects(); err != nil {
 			return err
 		}
 	}
@@ -250,11 +263,15 @@ func (r *operator) deployment(image Image, annotations map[string]any) *unstruct
 			field("POD_NAME", "metadata.name"),
 			map[string]any{"name": "OPERATOR_NAME", "value": name},
 		},
-		"volumeMounts": mounts,
 		// What it says last tells why it ended.
 		"terminationMessagePolicy": "FallbackToLogsOnError",
 	}
 	maps.Copy(container, r.start)
+	if r.metrics != nil {
+		moreMounts, moreVolumes := r.serveMetrics(container)
+		mounts, volumes = append(mounts, moreMounts...), append(volumes, moreVolumes...)
+	}
+	container["volumeMounts"] = mounts
 	return r.make("apps/v1", "Deployment", name, map[string]any{"spec": map[string]any{
 		"replicas": int64(1),
 		// There is no probe of an operator. One that ends right after its start must not count as one that works.

@@ -1,0 +1,137 @@
+package render_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/solutionctl/solutionctl/deployer/render"
+)
+
+func metricsPayload(t *testing.T, metrics string) *render.Payload {
+	t.Helper()
+	return newPayload(t, map[string]string{
+		"manifest.yaml":             strings.Replace(dbManifest, "1.0.0", "1.0.0, operator: {metrics: "+metrics+"}", 1),
+		"operator/deploy/role.yaml": roleOf("Role", "here"),
+	})
+}
+
+func environment(t *testing.T, p *render.Payload, s render.Settings) []*unstructured.Unstructured {
+	t.Helper()
+	objects, err := render.Environment(p, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	valid(t, objects)
+	return objects
+}
+
+// container is that of the operator.
+func container(t *testing.T, objects []*unstructured.Unstructured) map[string]any {
+	t.Helper()
+	containers, _, err := unstructured.NestedSlice(find(t, objects, "Deployment", "db-operator").Object, "spec", "template", "spec", "containers")
+	if err != nil || len(containers) != 1 {
+		t.Fatalf("containers: %v, %v", containers, err)
+	}
+	return containers[0].(map[string]any)
+}
+
+func TestOperatorMetrics(t *testing.T) {
+	p := metricsPayload(t, "{enabled: true}")
+	objects := environment(t, p, settings())
+	command := container(t, objects)["command"].([]any)
+	for _, argument := range []string{"--metrics-bind-address=:8443", "--metrics-cert-path=/tmp/k8s-metrics-server/metrics-certs"} {
+		if !slices.Contains(command, any(argument)) {
+			t.Errorf("%s is not in the command %v", argument, command)
+		}
+	}
+	service := find(t, objects, "Service", "db-operator-metrics")
+	monitor := find(t, objects, "ServiceMonitor", "db-operator")
+	if _, labelled := monitor.GetLabels()["metalk8s.scality.com/monitor"]; !labelled {
+		t.Error("the ServiceMonitor has not the label by which Prometheus selects it")
+	}
+	secret := find(t, objects, "Secret", "db-operator-metrics-cert")
+	endpoints, _, err := unstructured.NestedSlice(monitor.Object, "spec", "endpoints")
+	if err != nil || len(endpoints) != 1 {
+		t.Fatalf("endpoints: %v, %v", endpoints, err)
+	}
+	endpoint := endpoints[0].(map[string]any)
+	host, _, _ := unstructured.NestedString(endpoint, "tlsConfig", "serverName")
+	if want := service.GetName() + ".prod.svc"; host != want || endpoint["scheme"] != "https" || endpoint["port"] != "https" {
+		t.Errorf("got endpoint %v, want server name %s", endpoint, want)
+	}
+	// Prometheus trusts what the Secret in ca.crt holds, and nothing else.
+	key, _, _ := unstructured.NestedString(endpoint, "tlsConfig", "ca", "secret", "key")
+	if err := handshake(t, secret, text(t, secret, "data", key), host, now); err != nil {
+		t.Errorf("Prometheus does not trust the operator: %v", err)
+	}
+	if _, skips, _ := unstructured.NestedFieldNoCopy(endpoint, "tlsConfig", "insecureSkipVerify"); skips {
+		t.Error("the certificate is not verified")
+	}
+	names, err := render.EnvironmentSecrets(p, settings())
+	if err != nil || !slices.Equal(names, []string{"db-operator-metrics-cert"}) {
+		t.Errorf("asks for %v, %v", names, err)
+	}
+	s := settings()
+	s.Secrets = map[string]*unstructured.Unstructured{secret.GetName(): secret}
+	if again := find(t, environment(t, p, s), "Secret", secret.GetName()); text(t, again, "data", "tls.crt") != text(t, secret, "data", "tls.crt") {
+		t.Error("a good certificate was made anew")
+	}
+}
+
+func TestMetricsOfTwoEnvironments(t *testing.T) {
+	p := metricsPayload(t, "{enabled: true}")
+	seen := map[string]bool{}
+	for _, namespace := range []string{"prod", "staging"} {
+		s := settings()
+		s.Namespace = namespace
+		for _, o := range environment(t, p, s) {
+			if id := o.GetKind() + "/" + o.GetNamespace() + "/" + o.GetName(); seen[id] {
+				t.Errorf("both environments have %s", id)
+			} else {
+				seen[id] = true
+			}
+		}
+	}
+	if !seen["ClusterRoleBinding//solutionctl:staging:db:operator-metrics-auth"] {
+		t.Errorf("the operator may not ask who reads its metrics: %v", seen)
+	}
+}
+
+func TestMetricsWithoutCertificate(t *testing.T) {
+	objects := environment(t, metricsPayload(t, "{enabled: true, scheme: http, port: 9090, path: /m}"), settings())
+	endpoints, _, _ := unstructured.NestedSlice(find(t, objects, "ServiceMonitor", "db-operator").Object, "spec", "endpoints")
+	if endpoint := endpoints[0].(map[string]any); len(endpoint) != 2 || endpoint["path"] != "/m" || endpoint["port"] != "http" {
+		t.Errorf("got endpoint %v", endpoint)
+	}
+	for _, name := range names(objects) {
+		if strings.Contains(name, "Secret") || strings.Contains(name, "ClusterRole") {
+			t.Errorf("%s is there", name)
+		}
+	}
+	for _, off := range []string{"{}", "{enabled: false, port: 9090}"} {
+		objects := environment(t, metricsPayload(t, off), settings())
+		if _, ports := container(t, objects)["ports"]; ports || slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetKind() == "ServiceMonitor" }) {
+			t.Errorf("%s: there are metrics: %v", off, names(objects))
+		}
+	}
+}
+
+func TestCertificateOfSomebodyElse(t *testing.T) {
+	given := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "db-operator-metrics-cert", "namespace": "prod"},
+		"data": map[string]any{"tls.crt": "", "tls.key": ""},
+	}}
+	s := settings()
+	s.Secrets = map[string]*unstructured.Unstructured{given.GetName(): given}
+	objects := environment(t, metricsPayload(t, "{enabled: true}"), s)
+	if slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetKind() == "Secret" }) {
+		t.Error("the certificate of somebody else is overwritten")
+	}
+	endpoints, _, _ := unstructured.NestedSlice(find(t, objects, "ServiceMonitor", "db-operator").Object, "spec", "endpoints")
+	if trust := endpoints[0].(map[string]any)["tlsConfig"].(map[string]any); trust["ca"] != nil || trust["insecureSkipVerify"] != nil {
+		t.Errorf("got %v: a Secret without ca.crt names no authority", trust)
+	}
+}
