@@ -205,7 +205,8 @@ func (c *consoleRun) imports() {
 			return
 		}
 		imports := importFlags{verify: c.verify, mount: "auto", registryMode: "auto"}
-		c.o.Archives, c.o.ArchivePaths = newDesk(c.hostFlags, imports.options(c.app)), true
+		options := imports.options(c.app)
+		c.o.Archives, c.o.ArchivePaths, c.o.Trusted = newDesk(c.hostFlags, options), true, options.Trusted
 	} else {
 		if info, err := os.Stat(c.socket); err != nil || info.Mode().Type() != os.ModeSocket {
 			return

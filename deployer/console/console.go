@@ -24,6 +24,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/console/page"
 	"github.com/solutionctl/solutionctl/deployer/support/doctor"
 	"github.com/solutionctl/solutionctl/schema/report"
+	"github.com/solutionctl/solutionctl/sign/trust"
 )
 
 // Options describe a console. Connect, Origin, Version and Now are required, and one way to log in.
@@ -53,6 +54,8 @@ type Options struct {
 	Configuration string
 	// Archives is the host that keeps archives; nil where it is another one.
 	Archives Archives
+	// Trusted is whom this host trusts, for whoever comes by a link; nil where another program or host keeps that.
+	Trusted func() (*trust.Store, error)
 	// Uploads is the directory for archives on their way, of this user alone; "" takes none.
 	Uploads string
 	// ArchivePaths lets whoever comes by a link name archives by their path on this host.

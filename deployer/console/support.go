@@ -97,6 +97,7 @@ func (c *Console) settings(v *visit) (*answer, error) {
 	} else if registry != nil {
 		content.Registry = records.Endpoints(registry)
 	}
+	c.showTrust(v, content)
 	list := c.sessions.of(v.identity)
 	slices.SortFunc(list, func(a, b *session) int { return a.started.Compare(b.started) })
 	for _, s := range list {
@@ -109,4 +110,21 @@ func (c *Console) settings(v *visit) (*answer, error) {
 		content.About = append(content.About, page.Fact{Name: page.Text("settings.kubernetes"), Value: version})
 	}
 	return &answer{document: records.Endpoints(registry), content: content}, nil
+}
+
+// showTrust shows whom this host trusts, to whoever has its files in front of them anyway.
+func (c *Console) showTrust(v *visit, content *page.Settings) {
+	if c.Trusted == nil || v.way != byLink {
+		content.TrustElsewhere = page.Text("settings.trustelsewhere")
+		return
+	}
+	store, err := c.Trusted()
+	if err != nil {
+		content.TrustElsewhere = err.Error()
+		return
+	}
+	for _, k := range store.List() {
+		content.Keys = append(content.Keys, page.TrustedKey{Name: k.Name, ID: k.Key.Fingerprint(), Algorithm: k.Key.Algorithm(), Revoked: k.Revoked})
+	}
+	content.PolicyFile = store.Source().File
 }

@@ -295,8 +295,10 @@ type Support struct {
 type Settings struct {
 	Registry *schema.EndpointList
 	Keys     []TrustedKey
-	Policy   string // policy.yaml as it lies there; "" where there is none
-	TrustDir string
+	// PolicyFile says where the policy lies; "" where there is none.
+	PolicyFile string
+	// TrustElsewhere says why no keys are shown; "" where they are.
+	TrustElsewhere string
 	// ReadOnly says where these can be changed; "" where here.
 	ReadOnly  string
 	Endpoints []Form // add and remove endpoints

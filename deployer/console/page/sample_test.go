@@ -508,9 +508,9 @@ func sampleSettings(say func(string) string) *page.Settings {
 		Registry: &schema.EndpointList{Mode: schema.RegistryOwn, Host: schema.RegistryHostOwn, Endpoints: []schema.Endpoint{{
 			URL: say("https://10.0.0.1:5000"), Authorities: []schema.EndpointAuthority{{Fingerprint: "SHA256:" + strings.Repeat("0123ABCD", 8), NotAfter: noon.Add(9000 * time.Hour)}},
 		}}},
-		Keys:   []page.TrustedKey{{Name: say("acme-release"), ID: strings.Repeat("01ab", 8), Algorithm: "ECDSA P-256"}, {Name: say("acme-2024"), ID: strings.Repeat("cd23", 8), Algorithm: "Ed25519", Revoked: true}},
-		Policy: say("apiVersion: solutionctl.io/v1alpha1\nkind: TrustPolicy\n"), TrustDir: "/etc/solutionctl/trust",
-		ReadOnly: "These can be changed on bootstrap-1 only.",
+		Keys:       []page.TrustedKey{{Name: say("acme-release"), ID: strings.Repeat("01ab", 8), Algorithm: "ECDSA P-256"}, {Name: say("acme-2024"), ID: strings.Repeat("cd23", 8), Algorithm: "Ed25519", Revoked: true}},
+		PolicyFile: say("/etc/solutionctl/trust/policy.yaml"),
+		ReadOnly:   "These can be changed on bootstrap-1 only.",
 		Sessions: []page.Session{
 			{User: say("oidc:jane@example.com"), Way: "organisation", Started: ago(time.Hour), Seen: noon, Current: true},
 			{User: say("oidc:jane@example.com"), Way: "token", Started: ago(30 * time.Hour), Seen: ago(5 * time.Hour), End: &page.Action{Label: "Log out", URL: "/sessions/2/end", Post: true}},
