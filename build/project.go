@@ -125,6 +125,7 @@ func (p *Project) parts() []part {
 	}
 	parts := []part{
 		{name: "operator", source: operator},
+		{name: "operators", source: paths.Operators},
 		{name: "ui", source: ui},
 		{name: "charts", source: paths.Charts},
 		{name: "components", source: paths.Components},

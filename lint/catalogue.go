@@ -13,7 +13,7 @@ import (
 func Rules() []Rule {
 	rules := slices.Concat(
 		archiveRules(), blobRules(), registryConfigRules(), isoRules(),
-		documentRules(), suppressionRules(),
+		documentRules(), operatorsRules(), suppressionRules(),
 		kubernetesRules(), definitionRules(),
 		roleRules(), operatorImageRules(), workloadRules(),
 		monitoringRules(), prometheusRules(), uiRules(),

@@ -84,6 +84,7 @@ func checkProject(_ context.Context, t *subject, r *Reporter) {
 var places = regexp.MustCompile(`^(?:` + strings.Join([]string{
 	`manifest\.yaml`, `registry-config\.inc\.j2`, `oci-layout`, `index\.json`,
 	`operator/deploy/[^/]+\.ya?ml`, `operator/deploy/crds/.+`, `operator/cluster/[^/]+`,
+	`operators/[^/]+/role\.yaml`, `operators/[^/]+/cluster/[^/]+`,
 	`ui/[^/]+`, `charts/[^/]+\.(?:tgz|prov)`, `components/.+`, `sbom/.+`, `docs/.+`,
 	`monitoring/[^/]+`, `monitoring/dashboards/[^/]+\.json`,
 	`(?:[^/]+/)*(?i:README|LICEN[CS]E|CHANGELOG|NOTICE|AUTHORS|SHA256SUM)[^/]*`,
@@ -106,7 +107,7 @@ func checkLayout(_ context.Context, t *subject, r *Reporter) {
 			continue
 		}
 		top, _, nested := strings.Cut(file.Path, "/")
-		known := slices.Contains([]string{"operator", "ui", "charts", "components", "monitoring", "sbom"}, top)
+		known := slices.Contains([]string{"operator", "operators", "ui", "charts", "components", "monitoring", "sbom"}, top)
 		switch {
 		case places.MatchString(file.Path):
 		case nested && known:
@@ -239,7 +240,7 @@ func checkObjects(_ context.Context, t *subject, r *Reporter) {
 			}
 			objects++
 		}
-		if objects == 0 && name != archive.RoleFile { // where empty means: no rights
+		if objects == 0 && target.PartOf(name) != target.PartRole { // where empty means: no rights
 			r.Report(target.InFile(name), "remove the file", "the file holds no object")
 		}
 	}
@@ -270,7 +271,11 @@ func checkComponentFiles(_ context.Context, t *subject, r *Reporter) {
 	}
 	for i, component := range t.Solution.Spec.Components {
 		for _, file := range []struct{ field, name string }{
-			{"chart", component.Chart}, {"manifests", component.Manifests}, {"job", component.Job}, {"values", component.Values},
+			{"chart", component.Chart},
+			{"manifests", component.Manifests},
+			{"job", component.Job},
+			{"values", component.Values},
+			{"operator", roleFileOf(component)},
 		} {
 			if file.name == "" {
 				continue
@@ -281,4 +286,12 @@ func checkComponentFiles(_ context.Context, t *subject, r *Reporter) {
 			}
 		}
 	}
+}
+
+// roleFileOf is the file of rights that a component has, if only to say that there are none.
+func roleFileOf(component schema.Component) string {
+	if component.Operator == "" {
+		return ""
+	}
+	return path.Join(component.Operator, "role.yaml")
 }

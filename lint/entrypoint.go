@@ -21,16 +21,31 @@ func operatorImageRules() []Rule {
 }
 
 func checkOperatorImage(_ context.Context, t *subject, r *Reporter) {
-	if !t.hasOperator() || !t.ImagesKnown() {
+	if !t.ImagesKnown() {
 		return
 	}
-	if ref := t.Solution.OperatorImage(); t.image(ref).Ref != ref {
-		r.Report(t.ManifestPlace("spec", "operator", "image"),
-			"name one of the archive's images in spec.operator.image", "the operator's image %s is not in the archive", ref)
+	for _, o := range t.operators() {
+		if t.image(o.image).Ref == o.image {
+			continue
+		}
+		whose, setting := "the operator's image", operatorImageField
+		if o.of != nil {
+			whose, setting = "the image of component "+o.name+",", "image of the component"
+		}
+		r.Report(t.ManifestPlace(o.setting...), "name one of the archive's images in "+setting, "%s %s is not in the archive", whose, o.image)
 	}
 }
 
 func checkEntryPoint(ctx context.Context, t *subject, r *Reporter) {
+	for _, o := range t.operators() {
+		if image := t.image(o.image); o.of != nil && image.Content != nil {
+			for _, variant := range variants(ctx, image.Content) {
+				if strings.Join(variant.config.Config.Entrypoint, "") == "" {
+					r.Report(t.imagePlace(image.Ref), "give it an ENTRYPOINT", "%s: the image of component %s says not what to start: it has no entry point", variant.platform(), o.name)
+				}
+			}
+		}
+	}
 	image := t.image(t.Solution.OperatorImage())
 	if !t.hasOperator() || image.Content == nil {
 		return

@@ -1,6 +1,7 @@
 package lint_test
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing/fstest"
@@ -60,6 +61,22 @@ func largestBlob(files fstest.MapFS) string {
 	panic("the example has no layer")
 }
 
+// all makes several changes.
+func all(changes ...func(fstest.MapFS)) func(fstest.MapFS) {
+	return func(files fstest.MapFS) {
+		for _, change := range changes {
+			change(files)
+		}
+	}
+}
+
+// without takes the files of a directory away.
+func without(dir string) func(fstest.MapFS) {
+	return func(files fstest.MapFS) {
+		maps.DeleteFunc(files, func(name string, _ *fstest.MapFile) bool { return strings.HasPrefix(name, dir) })
+	}
+}
+
 func documentMutations() map[string]mutation {
 	project := func(name, old, text string) func(map[string]string) {
 		return func(files map[string]string) {
@@ -89,5 +106,7 @@ func documentMutations() map[string]mutation {
 		"SOL211": {files: edit(role, "rules:", "# solutionctl:ignore SOL301 for no reason\nrules:")},
 		"SOL212": {project: func(files map[string]string) { files["solution.yaml"] += "lint:\n  enable: [everything]\n" }},
 		"SOL213": {project: project("solution.yaml", "  operator: {", "  components:\n    - {name: db, chart: charts/db.tgz}\n  operator: {")},
+		"SOL214": {files: all(without("ui/"), edit("manifest.yaml", "  operator:\n", "  components: [{name: a, manifests: monitoring, dependsOn: [{component: ui}]}]\n  operator:\n"))},
+		"SOL215": {files: put("operators/other/role.yaml", "")},
 	}
 }

@@ -31,8 +31,18 @@ func operatorMutations() map[string]mutation {
 		"SOL413": {files: put("components/db.yaml", deployment("db"))},
 		"SOL414": {files: edit(exampleUI, "requests: {cpu: 10m, memory: 32Mi}", "requests: {memory: 32Mi}")},
 		"SOL415": {files: edit(exampleUI, "allowPrivilegeEscalation: false", "allowPrivilegeEscalation: true")},
+		"SOL417": {files: second("- {apiGroups: [example.solutionctl.io], resources: [websites/status], verbs: [update]}")},
+		"SOL418": {files: second("- {apiGroups: [apps], resources: [deployments], verbs: [create]}")},
 		"SOL416": {files: edit(exampleUI, "example-solution-ui:1.0.0", "example-solution-ui")},
 	}
+}
+
+// second adds an operator with a right.
+func second(rule string) func(fstest.MapFS) {
+	return all(
+		put("operators/second/role.yaml", "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: second}\nrules:\n  "+rule+"\n"),
+		edit("manifest.yaml", "  operator:\n", "  components: [{name: second, operator: operators/second}]\n  operator:\n"),
+	)
 }
 
 // add appends text to a file.

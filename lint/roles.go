@@ -8,6 +8,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	"github.com/solutionctl/solutionctl/build/archive"
 	"github.com/solutionctl/solutionctl/lint/rbac"
 	"github.com/solutionctl/solutionctl/lint/target"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -65,8 +66,9 @@ func misspelt() []rbac.Reason {
 // reportHazards judges the operator's roles and reports the hazards that are chosen with their own severity, those of
 // one rule together.
 func (t *subject) reportHazards(r *Reporter, chosen func(rbac.Hazard) bool) {
-	options := rbac.Options{ClusterWide: clusterWide(t), OwnGroups: t.ownGroups(), Scope: t.scope}
+	options := rbac.Options{OwnGroups: t.ownGroups(), Scope: t.scope}
 	for _, o := range t.roles() {
+		options.ClusterWide = clusterWide(t) && o.File == archive.RoleFile
 		role, err := rbac.FromObject(o.Value)
 		if err != nil {
 			continue // the rules on Kubernetes objects report what is malformed
@@ -109,7 +111,7 @@ func (t *subject) scope(group, resource string) (namespaced, known bool) {
 	return t.Kubernetes().Scope(group, resource)
 }
 
-// roles returns the roles of role.yaml.
+// roles returns the roles of every operator.
 func (t *subject) roles() []*target.Object {
 	var roles []*target.Object
 	for _, o := range t.Objects() {
@@ -131,16 +133,12 @@ func (t *subject) operatorRules(kind string) []rbacv1.PolicyRule {
 	return rules
 }
 
-// grantedRules are those that have an effect on namespaced or on cluster-scoped resources.
+// grantedRules are those of all operators that have an effect on namespaced or on cluster-scoped resources.
 func (t *subject) grantedRules(namespaced bool) []rbacv1.PolicyRule {
-	cluster := t.operatorRules("ClusterRole")
-	switch {
-	case namespaced:
-		return append(cluster, t.operatorRules("Role")...)
-	case clusterWide(t):
-		return cluster
+	if namespaced {
+		return append(t.operatorRules("ClusterRole"), t.operatorRules("Role")...)
 	}
-	return nil
+	return t.rules(operator{roleFile: archive.RoleFile}, false)
 }
 
 func (t *subject) ownGroups() []string {
@@ -235,8 +233,18 @@ func checkOwnFinalizers(_ context.Context, t *subject, r *Reporter) {
 }
 
 func checkLeases(_ context.Context, t *subject, r *Reporter) {
+	for _, o := range t.operatorRights() {
+		if missing := t.missingToElect(o); len(missing) > 0 {
+			r.Report(target.InFile(o.roleFile), "add it, without resourceNames for create",
+				"an election needs %s on leases, which no role permits", strings.Join(missing, " and "))
+		}
+	}
+}
+
+// missingToElect returns the verbs that an operator with some rights on leases lacks for an election.
+func (t *subject) missingToElect(o operator) []string {
 	const group, resource = "coordination.k8s.io", "leases"
-	have := t.grantedRules(true)
+	have := t.rules(o, true)
 	var byName []string // verbs on leases with certain names
 	elects := false
 	for _, rule := range have {
@@ -249,7 +257,7 @@ func checkLeases(_ context.Context, t *subject, r *Reporter) {
 		}
 	}
 	if !elects {
-		return
+		return nil
 	}
 	may := func(verb string) bool {
 		return permits(have, group, resource, verb) || verb != "create" && (slices.Contains(byName, verb) || slices.Contains(byName, "*"))
@@ -260,10 +268,7 @@ func checkLeases(_ context.Context, t *subject, r *Reporter) {
 			missing = append(missing, verb)
 		}
 	}
-	if len(missing) > 0 {
-		r.Report(target.InFile("operator/deploy/role.yaml"), "add it, without resourceNames for create",
-			"an election needs %s on leases, which no role permits", strings.Join(missing, " and "))
-	}
+	return missing
 }
 
 func checkRequired(_ context.Context, t *subject, r *Reporter) {

@@ -37,11 +37,10 @@ func fullName(text string) string {
 var uses = fact(func(_ context.Context, t *subject) []Use {
 	r := newResolver(t)
 	var uses []Use
-	if t.hasOperator() {
-		ref := t.Solution.OperatorImage()
+	for _, o := range t.operators() {
 		uses = append(uses, r.use(images.Use{
-			Image: "{{ repository }}/" + ref.String(), Object: "Deployment/" + t.operatorName(), Place: images.Container, Certain: true,
-		}, t.ManifestPlace("spec", "operator", "image")))
+			Image: "{{ repository }}/" + o.image.String(), Object: "Deployment/" + o.name, Place: images.Container, Certain: true,
+		}, t.ManifestPlace(o.setting...)))
 	}
 	for _, o := range t.Objects() {
 		if o.Part == target.PartUnapplied {
@@ -59,6 +58,11 @@ var uses = fact(func(_ context.Context, t *subject) []Use {
 })
 
 const operatorImageField = "spec.operator.image"
+
+// isOperatorImage tells whether a field of the manifest names the image of an operator.
+func isOperatorImage(field string) bool {
+	return field == operatorImageField || strings.HasPrefix(field, "spec.components.") && strings.HasSuffix(field, ".image")
+}
 
 // hasOperator tells whether an operator would be deployed.
 func (t *subject) hasOperator() bool {
@@ -178,7 +182,7 @@ func missing(ctx context.Context, t *subject, certain bool) []wanted {
 	var all []wanted
 	known := map[string]int{}
 	for _, use := range uses(ctx, t) {
-		if use.Found() || use.Elsewhere || use.At.Object == operatorImageField { // that one has a rule of its own
+		if use.Found() || use.Elsewhere || isOperatorImage(use.At.Object) { // that one has a rule of its own
 			continue
 		}
 		name := fullName(use.Image)

@@ -82,6 +82,7 @@ type BuildUI struct {
 
 // BuildPaths are the directories of the optional parts, each by default the directory of its name where it exists.
 type BuildPaths struct {
+	Operators  string `json:"operators,omitempty"`
 	Charts     string `json:"charts,omitempty"`
 	Components string `json:"components,omitempty"`
 	Monitoring string `json:"monitoring,omitempty"`

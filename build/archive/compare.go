@@ -67,7 +67,7 @@ func Compare(from, to *Archive) (*Difference, error) {
 	d := &Difference{From: a.ID, To: b.ID, Blobs: compareBlobs(from, to)}
 	d.Images = changes(a.Images, b.Images, func(i ImageDescription) string { return i.Name }, changedImage)
 	d.CRDs = changes(a.CRDs, b.CRDs, func(c CRDDescription) string { return c.Name }, changedCRD)
-	d.Roles = changes(a.Roles, b.Roles, func(r RoleDescription) string { return r.Kind + "/" + r.Name }, changedRole)
+	d.Roles = changes(a.Roles, b.Roles, RoleDescription.id, changedRole)
 	var unreadable error
 	d.Files = changes(a.Files, b.Files, func(f FileDescription) string { return f.Path }, func(a, b FileDescription) string {
 		detail, err := changedFile(from, to, a, b)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path"
 	"slices"
 	"strings"
 
@@ -49,9 +50,17 @@ func (v CRDVersion) String() string {
 
 // RoleDescription is one Role or ClusterRole of an archive.
 type RoleDescription struct {
+	// Operator is the directory of a further operator whose role this is; "" for the Solution's own.
+	Operator string `json:"operator,omitempty"`
+
 	Kind  string       `json:"kind"`
 	Name  string       `json:"name"`
 	Rules []PolicyRule `json:"rules"`
+}
+
+// id is what no two roles of an archive have in common.
+func (r RoleDescription) id() string {
+	return strings.TrimPrefix(r.Operator+"/"+r.Kind+"/"+r.Name, "/")
 }
 
 // PolicyRule is a rule of a role, in the shape of Kubernetes' rbac.authorization.k8s.io/v1.
@@ -142,16 +151,38 @@ func describeCRD(object crdObject, file string) CRDDescription {
 	return d
 }
 
-// roles describes the roles of the operator, sorted by kind and name.
+// roles describes the roles of all operators, sorted by operator, kind and name.
 func (a *Archive) roles() ([]RoleDescription, error) {
-	documents, err := a.documents(RoleFile)
-	if errors.Is(err, fs.ErrNotExist) {
-		return []RoleDescription{}, nil
-	}
+	files, err := fs.Glob(a, "operators/*/role.yaml")
 	if err != nil {
 		return nil, err
 	}
 	roles := []RoleDescription{}
+	for _, file := range append([]string{RoleFile}, files...) {
+		found, err := a.rolesIn(file)
+		if err != nil {
+			return nil, err
+		}
+		roles = append(roles, found...)
+	}
+	slices.SortFunc(roles, func(a, b RoleDescription) int { return strings.Compare(a.id(), b.id()) })
+	return roles, nil
+}
+
+// rolesIn describes the roles of a file, which need not be there.
+func (a *Archive) rolesIn(file string) ([]RoleDescription, error) {
+	documents, err := a.documents(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	operator := ""
+	if file != RoleFile {
+		operator = path.Dir(file)
+	}
+	var roles []RoleDescription
 	for _, document := range documents {
 		var object struct {
 			Kind     string `json:"kind"`
@@ -163,11 +194,8 @@ func (a *Archive) roles() ([]RoleDescription, error) {
 		if err := decode(document, &object); err != nil {
 			return nil, err
 		}
-		roles = append(roles, RoleDescription{object.Kind, object.Metadata.Name, object.Rules})
+		roles = append(roles, RoleDescription{operator, object.Kind, object.Metadata.Name, object.Rules})
 	}
-	slices.SortFunc(roles, func(a, b RoleDescription) int {
-		return strings.Compare(a.Kind+"/"+a.Name, b.Kind+"/"+b.Name)
-	})
 	return roles, nil
 }
 

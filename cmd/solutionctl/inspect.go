@@ -172,7 +172,7 @@ func printDescription(w *console.Stream, d *inspection) error {
 	}
 	roles := &console.Table{Columns: []string{"ROLE", "NAME", "RULES"}}
 	for _, r := range d.Roles {
-		roles.Add(r.Kind, r.Name, joinWith("; ", r.Rules))
+		roles.Add(r.Kind, path.Join(r.Operator, r.Name), joinWith("; ", r.Rules))
 	}
 	files := &console.Table{Columns: []string{"SIZE", "FILE"}}
 	for _, f := range d.Files {

@@ -118,9 +118,9 @@ func (p *Payload) HasOperator() bool {
 // HasUI tells whether there is a user interface to deploy: whether the archive has manifests for it.
 func (p *Payload) HasUI() bool { return len(p.manifests("ui")) > 0 }
 
-// Components are the charts and the files of components in the archive. No verb deploys them together with the operator.
+// Components are the charts and the files of components and further operators in the archive. No verb deploys them together with the operator.
 func (p *Payload) Components() []string {
-	return slices.Concat(p.below("charts"), p.below("components"))
+	return slices.Concat(p.below("charts"), p.below("components"), p.below("operators"))
 }
 
 // below lists the files in a directory and the directories in it, sorted.

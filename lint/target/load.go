@@ -26,6 +26,8 @@ func PartOf(name string) Part {
 	switch top, rest, _ := strings.Cut(name, "/"); top {
 	case "operator":
 		return operatorPart(rest)
+	case "operators":
+		return furtherOperatorPart(rest)
 	case "ui":
 		return PartUI
 	case "components":
@@ -46,6 +48,18 @@ func operatorPart(name string) Part {
 	case name == "deploy/role.yaml":
 		return PartRole
 	case strings.HasPrefix(name, "cluster/"):
+		return PartCluster
+	default:
+		return PartUnapplied
+	}
+}
+
+// furtherOperatorPart is for <operator>/….
+func furtherOperatorPart(name string) Part {
+	switch _, rest, _ := strings.Cut(name, "/"); {
+	case rest == "role.yaml":
+		return PartRole
+	case strings.HasPrefix(rest, "cluster/"):
 		return PartCluster
 	default:
 		return PartUnapplied

@@ -101,9 +101,9 @@ type Part string
 const (
 	PartCRD        Part = "crd"        // operator/deploy/crds/**/*_crd.yaml
 	PartSample     Part = "sample"     // operator/deploy/crds/**/*_cr.yaml: for people, never applied
-	PartRole       Part = "role"       // operator/deploy/role.yaml
-	PartUnapplied  Part = "unapplied"  // whatever else lies below operator/deploy
-	PartCluster    Part = "cluster"    // operator/cluster
+	PartRole       Part = "role"       // operator/deploy/role.yaml, operators/*/role.yaml
+	PartUnapplied  Part = "unapplied"  // whatever else lies below operator/deploy and operators
+	PartCluster    Part = "cluster"    // operator/cluster, operators/*/cluster
 	PartUI         Part = "ui"         // ui
 	PartComponent  Part = "component"  // components
 	PartMonitoring Part = "monitoring" // monitoring
