@@ -148,8 +148,8 @@ func run(t *testing.T, cluster *testcluster.Cluster, pod corev1.PodSpec, certifi
 	}
 	probe := container.ReadinessProbe.HTTPGet
 	err = wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
-		status, _, _, err := ask("10.1.2.3:8443", probe.Path)
-		return err == nil && status < 400, nil
+		status, _, _, failure := ask("10.1.2.3:8443", probe.Path)
+		return failure == nil && status < 400, nil
 	})
 	if err != nil {
 		t.Fatalf("it never is ready: %v", err)

@@ -5,6 +5,7 @@
 //
 //	go run ./cmd/benchmark [-environments N] [-rivals N]
 //	go run ./cmd/benchmark fleet [-namespaces N]
+//	go run ./cmd/benchmark console [-environments N]
 //
 // It starts a control plane without nodes. Every environment is a namespace with five Solutions, each of them what an
 // operator needs: account, role, binding, configuration and a deployment without replicas, so that the API server is
@@ -13,6 +14,9 @@
 //
 // With fleet it measures the verbs instead, which lock, judge, record and wait as well: on nodes that pretend to run pods,
 // in as many environments as namespaces, eight at a time and without waiting, and in one environment of all of them.
+//
+// With console it measures the web console on such environments: what a browser loads, how soon it shows something, what open
+// browsers cost the console and the API server, and how soon they learn of a change.
 package main
 
 import (
@@ -50,6 +54,11 @@ func main() {
 		namespaces := flags.Int("namespaces", 200, "namespaces that Solutions are deployed to")
 		_ = flags.Parse(os.Args[2:]) // it exits itself
 		err = measureFleet(ctx, *namespaces)
+	case len(os.Args) > 1 && os.Args[1] == "console":
+		flags := flag.NewFlagSet("console", flag.ExitOnError)
+		environments := flags.Int("environments", 200, "environments that the console shows")
+		_ = flags.Parse(os.Args[2:]) // it exits itself
+		err = measureConsole(ctx, *environments)
 	default:
 		environments := flag.Int("environments", 200, "environments that the engine deploys to")
 		rivals := flag.Int("rivals", 20, "environments in the comparison with kubectl and Helm")

@@ -1,0 +1,451 @@
+//go:build linux
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
+	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+)
+
+const (
+	chromium = "/usr/lib/chromium/chromium-headless-shell"
+	browsers = 50
+	pages    = 15               // of a kind that are fetched
+	watching = 30 * time.Second // for which requests are counted
+)
+
+// measureConsole prints the numbers of the web console on a cluster with many environments.
+func measureConsole(ctx context.Context, environments int) (err error) {
+	c, err := testcluster.Start(ctx, testcluster.Options{FakeNodes: 3, ReadyAtOnce: true, Progress: os.Stderr})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.Stop()) }()
+	for _, step := range []string{"prepare", "create environments", "add"} {
+		if _, err = measure(ctx, os.Args[0], "fleet-step", c.Kubeconfig, strconv.Itoa(environments), "apart", step); err != nil {
+			return fmt.Errorf("%s: %w", step, err)
+		}
+	}
+	u, err := startConsole(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, u.close()) }()
+	fmt.Printf("\n%d environments, %d Solutions in each\n\n| | |\n|---|---|\n", environments, solutions)
+	for _, measured := range []func(context.Context) error{u.idle, u.overview, u.load, u.crowd, u.nobody} {
+		if err = measured(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// consoleUnderTest is a console for its own user, before an API server whose requests are counted.
+type consoleUnderTest struct {
+	cluster  *testcluster.Cluster
+	command  *exec.Cmd
+	dir      string
+	requests atomic.Int64 // to the API server
+	proxy    *http.Server
+	origin   string
+	link     string // which works once
+	client   *http.Client
+}
+
+func row(name, format string, args ...any) { fmt.Printf("| "+name+" | "+format+" |\n", args...) }
+
+func startConsole(ctx context.Context, c *testcluster.Cluster) (u *consoleUnderTest, err error) {
+	u = &consoleUnderTest{cluster: c}
+	if u.dir, err = os.MkdirTemp("", "solutionctl-console-"); err != nil {
+		return nil, err
+	}
+	kubeconfig, err := u.count(ctx)
+	if err != nil {
+		return nil, err
+	}
+	program := filepath.Join(u.dir, "bin", "solutionctl")
+	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", program, "github.com/solutionctl/solutionctl/cmd/solutionctl")
+	build.Dir = filepath.Join("..", "..") // the module of the program has what it needs
+	if out, failure := build.CombinedOutput(); failure != nil {
+		return nil, fmt.Errorf("%w: %s", failure, out)
+	}
+	u.command = exec.CommandContext(ctx, program, "deploy", "ui", "--kubeconfig", kubeconfig, "--store", filepath.Join(u.dir, "store"), "--listen", "127.0.0.1:0", "--progress", "plain")
+	u.command.Env = append(os.Environ(), "HOME="+u.dir, "XDG_CACHE_HOME="+u.dir, "SOLUTIONCTL_CONFIG="+os.DevNull)
+	u.command.Stderr = os.Stderr
+	out, err := u.command.StdoutPipe()
+	if err == nil {
+		err = u.command.Start()
+	}
+	if err != nil {
+		return nil, err
+	}
+	link, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		return nil, fmt.Errorf("the console prints no link: %w", err)
+	}
+	at, err := url.Parse(strings.TrimSpace(link))
+	if err != nil {
+		return nil, err
+	}
+	u.origin = at.Scheme + "://" + at.Host
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		return nil, err
+	}
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "tcp", "127.0.0.1:"+at.Port())
+	}
+	u.client = &http.Client{Jar: jar, Transport: &http.Transport{DialContext: dial, MaxIdleConnsPerHost: browsers}}
+	u.link = strings.TrimPrefix(at.String(), u.origin)
+	return u, nil
+}
+
+// count stands before the API server, and returns a kubeconfig that leads there.
+func (u *consoleUnderTest) count(ctx context.Context) (kubeconfig string, err error) {
+	config, err := u.cluster.Config()
+	if err != nil {
+		return "", err
+	}
+	config.QPS = -1
+	transport, err := rest.TransportFor(config)
+	if err != nil {
+		return "", err
+	}
+	target, err := url.Parse(u.cluster.Host)
+	if err != nil {
+		return "", err
+	}
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	forward := &httputil.ReverseProxy{Transport: transport, Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }, FlushInterval: -1}
+	u.proxy = &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		u.requests.Add(1)
+		forward.ServeHTTP(w, r)
+	})}
+	go u.proxy.Serve(l) //nolint:errcheck // it ends with the measurement
+	kubeconfig = filepath.Join(u.dir, "kubeconfig")
+	text := fmt.Sprintf(`{"apiVersion": "v1", "kind": "Config", "current-context": "c", "clusters": [{"name": "c", "cluster": {"server": "http://%s"}}],
+"contexts": [{"name": "c", "context": {"cluster": "c", "user": ""}}]}`, l.Addr())
+	return kubeconfig, os.WriteFile(kubeconfig, []byte(text), 0o600)
+}
+
+func (u *consoleUnderTest) close() error {
+	err := u.command.Process.Signal(syscall.SIGTERM)
+	_ = u.command.Wait() // how it ends is not measured
+	return errors.Join(err, u.proxy.Close(), os.RemoveAll(u.dir))
+}
+
+// get fetches a page.
+func (u *consoleUnderTest) get(ctx context.Context, path string) (string, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, u.origin+path, nil)
+	if err != nil {
+		return "", err
+	}
+	r.Header.Set("Accept", "text/html")
+	a, err := u.client.Do(r)
+	if err != nil {
+		return "", err
+	}
+	data, err := io.ReadAll(a.Body)
+	if err = errors.Join(err, a.Body.Close()); err == nil && a.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s", path, a.Status)
+	}
+	return string(data), err
+}
+
+func (u *consoleUnderTest) anonymous() float64 {
+	return float64(anonymous(u.command.Process.Pid)) / (1 << 20)
+}
+
+// pause waits, because what is measured is what happens meanwhile.
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// idle is the console before anybody has looked at it. Then somebody logs in.
+func (u *consoleUnderTest) idle(ctx context.Context) error {
+	if err := pause(ctx, 2*time.Second); err != nil {
+		return err
+	}
+	row("RssAnon before anybody looks", "%.1f MiB", u.anonymous())
+	_, err := u.get(ctx, u.link)
+	return err
+}
+
+// overview fetches the first page: with a look at the cluster, and while somebody watches, which keeps one.
+func (u *consoleUnderTest) overview(ctx context.Context) error {
+	fetch := func(apart time.Duration) (median time.Duration, err error) {
+		var took []time.Duration
+		for range pages {
+			if err = pause(ctx, apart); err != nil {
+				return 0, err
+			}
+			started := time.Now()
+			if _, err = u.get(ctx, "/"); err != nil {
+				return 0, err
+			}
+			took = append(took, time.Since(started))
+		}
+		slices.Sort(took)
+		return took[len(took)/2], nil
+	}
+	cold, err := fetch(1200 * time.Millisecond)
+	if err != nil {
+		return err
+	}
+	row("overview, nobody watches: the cluster is asked", "%d ms", cold.Milliseconds())
+	stream, err := u.watch(ctx)
+	if err != nil {
+		return err
+	}
+	defer stream.close()
+	warm, err := fetch(100 * time.Millisecond)
+	row("overview while another tab is open", "%d ms", warm.Milliseconds())
+	return err
+}
+
+// stream is a tab that is open.
+type stream struct {
+	events chan string
+	body   io.Closer
+}
+
+func (s *stream) close() { _ = s.body.Close() }
+
+var feedIn = regexp.MustCompile(`/events\?seen=[^"&]+`)
+
+// watch opens the overview, and stays.
+func (u *consoleUnderTest) watch(ctx context.Context) (*stream, error) {
+	text, err := u.get(ctx, "/")
+	if err != nil {
+		return nil, err
+	}
+	path := feedIn.FindString(text)
+	if path == "" {
+		return nil, errors.New("the overview names no stream")
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, u.origin+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("Accept", "text/event-stream")
+	a, err := u.client.Do(r) //nolint:bodyclose // the stream is closed by who watches
+	if err != nil {
+		return nil, err
+	}
+	if a.StatusCode != http.StatusOK {
+		return nil, errors.Join(fmt.Errorf("%s: %s", path, a.Status), a.Body.Close())
+	}
+	s := &stream{events: make(chan string, 100), body: a.Body}
+	go func() {
+		defer close(s.events)
+		for lines := bufio.NewScanner(a.Body); lines.Scan(); {
+			if name, ok := strings.CutPrefix(lines.Text(), "event: "); ok {
+				select {
+				case s.events <- name:
+				default: // nobody waits for it
+				}
+			}
+		}
+	}()
+	return s, nil
+}
+
+// crowd is what many browsers cost, and how soon they see a change.
+func (u *consoleUnderTest) crowd(ctx context.Context) error {
+	var open []*stream
+	defer func() {
+		for _, s := range open {
+			s.close()
+		}
+	}()
+	for range browsers {
+		s, err := u.watch(ctx)
+		if err != nil {
+			return err
+		}
+		open = append(open, s)
+	}
+	if err := pause(ctx, 5*time.Second); err != nil { // what their pages took is over
+		return err
+	}
+	before := u.requests.Load()
+	if err := pause(ctx, watching); err != nil {
+		return err
+	}
+	row(fmt.Sprintf("API requests with %d browsers of one user", browsers), "%.1f /s", float64(u.requests.Load()-before)/watching.Seconds())
+	row(fmt.Sprintf("RssAnon with %d browsers", browsers), "%.1f MiB", u.anonymous())
+
+	last := open[len(open)-1]
+	var took []time.Duration
+	for i := range 7 {
+		for len(last.events) > 0 {
+			<-last.events
+		}
+		started := time.Now()
+		_, err := u.cluster.Client().CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+			Name: fmt.Sprintf("news-%d", i), Labels: map[string]string{metalk8s.EnvironmentLabel: "news"},
+		}}, metav1.CreateOptions{})
+		if err != nil {
+			return err
+		}
+		select {
+		case _, ok := <-last.events:
+			if !ok {
+				return errors.New("the stream ended")
+			}
+			took = append(took, time.Since(started))
+		case <-time.After(time.Minute):
+			return errors.New("no tab is told of a change")
+		}
+		if err = pause(ctx, time.Second/3); err != nil { // at another moment between two looks
+			return err
+		}
+	}
+	slices.Sort(took)
+	row("another tab is told of a change", "%.1f s, at most %.1f s", took[len(took)/2].Seconds(), took[len(took)-1].Seconds())
+	return nil
+}
+
+// nobody counts requests when every tab was closed.
+func (u *consoleUnderTest) nobody(ctx context.Context) error {
+	if err := pause(ctx, 10*time.Second); err != nil {
+		return err
+	}
+	before := u.requests.Load()
+	if err := pause(ctx, watching); err != nil {
+		return err
+	}
+	row("API requests when nobody looks", "%.1f /s", float64(u.requests.Load()-before)/watching.Seconds())
+	return nil
+}
+
+// loaded is what a browser tells about a page.
+type loaded struct {
+	Paint, Shift  float64
+	Bytes, Script float64
+	Style         float64
+	Requests      int
+}
+
+const tellLoaded = `new Promise(resolve => {
+	const told = () => {
+		const all = performance.getEntriesByType("resource").concat(performance.getEntriesByType("navigation"));
+		const size = end => all.filter(e => new URL(e.name).pathname.endsWith(end)).reduce((sum, e) => sum + e.encodedBodySize, 0);
+		const paint = performance.getEntriesByName("first-contentful-paint")[0];
+		if (!paint) return setTimeout(told, 50);
+		resolve({Paint: paint.startTime, Shift: window.layoutShift, Requests: all.filter(e => e.initiatorType !== "other" || e.transferSize > 0).length,
+			Bytes: all.reduce((sum, e) => sum + e.transferSize, 0), Script: size(".js"), Style: size(".css")});
+	};
+	setTimeout(told, 1000); // what moves later counts, too
+})`
+
+// load opens the overview in a browser that has nothing of it, on this machine and as over a slow connection with a slow processor.
+func (u *consoleUnderTest) load(ctx context.Context) error {
+	if _, err := os.Stat(chromium); err != nil {
+		row("in a browser", "there is none")
+		return nil
+	}
+	for _, slow := range []bool{false, true} {
+		var all []loaded
+		for range 5 {
+			one, err := u.open(ctx, slow)
+			if err != nil {
+				return err
+			}
+			all = append(all, one)
+		}
+		slices.SortFunc(all, func(a, b loaded) int { return int(a.Paint - b.Paint) })
+		got := all[len(all)/2]
+		if slow {
+			row("first paint at slow 4G with a quarter of the processor", "%.2f s", got.Paint/1000)
+			continue
+		}
+		row("script, compressed", "%.1f KB", got.Script/1000)
+		row("styles, compressed", "%.1f KB", got.Style/1000)
+		row("first load", "%.1f KB, %d requests", got.Bytes/1000, got.Requests)
+		row("first paint", "%.2f s", got.Paint/1000)
+		row("layout shift", "%.3f", got.Shift)
+	}
+	return nil
+}
+
+func (u *consoleUnderTest) open(ctx context.Context, slow bool) (got loaded, err error) {
+	ctx, end := context.WithTimeout(ctx, time.Minute)
+	defer end()
+	ctx, cancel := chromedp.NewExecAllocator(ctx, append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(chromium), chromedp.NoSandbox)...)
+	defer cancel()
+	ctx, cancel = chromedp.NewContext(ctx)
+	defer cancel()
+	if err = chromedp.Do(ctx, chromedp.EmulateViewport(1280, 900)); err != nil {
+		return got, err
+	}
+	if slow {
+		// The numbers by which browsers' own tools slow a page down as on a slow 4G.
+		conditions := &network.Conditions{Latency: 150, DownloadThroughput: 1.6e6 / 8, UploadThroughput: 750e3 / 8}
+		if _, err = chromedp.Call(ctx, network.EmulateNetworkConditionsByRule, network.EmulateNetworkConditionsByRuleParams{MatchedNetworkConditions: []*network.Conditions{conditions}}); err != nil {
+			return got, err
+		}
+		if _, err = chromedp.Call(ctx, emulation.SetCPUThrottlingRate, emulation.SetCPUThrottlingRateParams{Rate: 4}); err != nil {
+			return got, err
+		}
+	}
+	at, err := url.Parse(u.origin)
+	if err != nil {
+		return got, err
+	}
+	for _, cookie := range u.client.Jar.Cookies(at) {
+		secure := strings.HasPrefix(cookie.Name, "__")
+		if _, err = chromedp.Call(ctx, network.SetCookie, network.SetCookieParams{Name: cookie.Name, Value: cookie.Value, URL: u.origin, Path: "/", Secure: &secure}); err != nil {
+			return got, err
+		}
+	}
+	const observe = `window.layoutShift = 0; new PerformanceObserver(list => { for (const e of list.getEntries()) window.layoutShift += e.value; }).observe({type: "layout-shift", buffered: true});`
+	if _, err = chromedp.Call(ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: observe}); err != nil {
+		return got, err
+	}
+	if err = chromedp.Do(ctx, chromedp.Navigate(u.origin+"/")); err != nil {
+		return got, err
+	}
+	got, err = chromedp.Run(ctx, chromedp.Evaluate[loaded](tellLoaded, chromedp.EvalAwaitPromise))
+	if err == nil && (got.Script == 0 || got.Style == 0) {
+		err = errors.New("the browser shows another page")
+	}
+	return got, err
+}
