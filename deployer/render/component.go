@@ -12,14 +12,12 @@ import (
 )
 
 // Component returns the objects of a component that is an operator, manifests or a job. That of an environment lives in
-// Settings.Namespace, that of the cluster in [ComponentNamespace]. A chart needs more than settings: values, what it drew at
-// random before, and answers of the cluster.
+// Settings.Namespace, that of the cluster in [ComponentNamespace]. For a chart there is [Chart].
 func Component(p *Payload, name string, s Settings) ([]*unstructured.Unstructured, error) {
-	i := slices.IndexFunc(p.Solution.Spec.Components, func(c schema.Component) bool { return c.Name == name })
-	if i < 0 {
-		return nil, report.Errorf(report.Usage, "%s has no component %s", p.Solution.ID(), name)
+	c, err := p.component(name)
+	if err != nil {
+		return nil, err
 	}
-	c := &p.Solution.Spec.Components[i]
 	if c.Scope == schema.ScopeCluster {
 		s.Namespace = ComponentNamespace(p.Solution, c)
 	}
@@ -118,7 +116,7 @@ func (r *renderer) placeComponent(c *schema.Component, o object) error {
 	case r.isClusterScoped(o):
 		return o.refuse(report.Refused, []string{"kind"}, "component %s lives in an environment, which cannot have an object of the whole cluster", c.Name).
 			WithHint("write scope: cluster for the component, or take the object out")
-	case namespace == "":
+	case namespace == "" || namespace == r.s.Namespace:
 		namespace = r.s.Namespace
 	case !wide:
 		return o.refuse(report.Refused, []string{"metadata", "namespace"}, "component %s lives in the namespace of an environment, and not in %s", c.Name, namespace).

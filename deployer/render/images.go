@@ -63,7 +63,7 @@ func (p *pinner) pin(o object) error {
 func (p *pinner) value(value any) any {
 	switch v := value.(type) {
 	case string:
-		return p.pattern.ReplaceAllStringFunc(v, p.text)
+		return p.origin(p.pattern.ReplaceAllStringFunc(v, p.text))
 	case []any:
 		for i := range v {
 			v[i] = p.value(v[i])
@@ -84,6 +84,23 @@ func (p *pinner) text(match string) string {
 		}
 	}
 	return match
+}
+
+// reference matches what may be a full reference in a text, as in --sidecar-image=quay.io/acme/sidecar:1.
+var reference = regexp.MustCompile(`[a-z0-9][A-Za-z0-9._:-]*/[a-z0-9][A-Za-z0-9._/:@-]*`)
+
+// origin changes full references, with registry and tag or digest, to images that the archive has.
+func (p *pinner) origin(text string) string {
+	return reference.ReplaceAllStringFunc(text, func(match string) string {
+		parsed, ok := images.ParseReference(match)
+		if !ok || parsed.Tag == "" && parsed.Digest == "" {
+			return match
+		}
+		if image, ok := p.origins[parsed.String()]; ok {
+			return p.r.reference(image)
+		}
+		return match
+	})
 }
 
 // eachImage replaces the image of each container and image volume in an object of any kind.

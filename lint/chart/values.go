@@ -52,3 +52,17 @@ type noLoader struct{}
 func (noLoader) Load(url string) (any, error) {
 	return nil, fmt.Errorf("%s is not in the chart", url)
 }
+
+// MergeValues puts values over others, table by table; one that is null takes away what the chart has by default. Neither of both
+// is changed.
+func MergeValues(under, over map[string]any) map[string]any {
+	merged := copyValues(under)
+	for key, value := range over {
+		if table, ok := value.(map[string]any); ok {
+			below, _ := merged[key].(map[string]any)
+			value = MergeValues(below, table)
+		}
+		merged[key] = value
+	}
+	return merged
+}

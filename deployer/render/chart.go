@@ -1,0 +1,179 @@
+package render
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/solutionctl/solutionctl/lint/chart"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// ChartSettings are what a chart is rendered with besides Settings.
+type ChartSettings struct {
+	Values  map[string]any // of the site: they go before those of the archive, and those before the chart's own
+	Memo    *chart.Memo    // of the rendering before; nil draws everything anew
+	Upgrade bool           // there is a rendering before
+
+	// What the cluster is and has.
+	KubeVersion string
+	APIVersions []string
+	Lookup      chart.LookupFunc
+}
+
+// ChartObjects are a component that is a chart.
+type ChartObjects struct {
+	Objects     []*unstructured.Unstructured
+	Definitions []*unstructured.Unstructured // for the activation
+	Hooks       []ChartHook
+	Keep        []schema.ObjectRef // that stay when the component goes, as the chart says
+
+	Memo    *chart.Memo // for the next rendering; secret
+	Renewed []string    // subjects of certificates that were made anew
+	Inputs  string      // a digest of all that the objects follow from
+}
+
+// ChartHook is an object that is applied at an event in the life of a component.
+type ChartHook struct {
+	chart.Hook
+	Object *unstructured.Unstructured
+}
+
+// Chart renders a component that is a chart. Objects are where the component may have them, as with [Component]; images of the
+// archive are pinned wherever they are named.
+func Chart(ctx context.Context, p *Payload, name string, s Settings, cs ChartSettings) (*ChartObjects, error) {
+	c, err := p.component(name)
+	if err != nil {
+		return nil, err
+	}
+	if c.Chart == "" {
+		return nil, report.Errorf(report.Usage, "component %s of %s is no chart", name, p.Solution.ID())
+	}
+	if c.Scope == schema.ScopeCluster {
+		s.Namespace = ComponentNamespace(p.Solution, c)
+	}
+	r, err := newRenderer(p, s)
+	if err != nil {
+		return nil, err
+	}
+	rendering, err := r.renderChart(ctx, c, cs)
+	if err != nil {
+		return nil, err
+	}
+	result := &ChartObjects{Memo: rendering.Memo, Renewed: rendering.Renewed, Inputs: rendering.Inputs}
+	r.namespaces = c.Namespaces
+	objects, hooks, err := r.chartObjects(c, rendering)
+	if err != nil {
+		return nil, err
+	}
+	r.renameClusterRoles(objects, c.Name)
+	for i, o := range objects {
+		if hooks[i] != nil {
+			result.Hooks = append(result.Hooks, ChartHook{*hooks[i], o.Unstructured})
+			continue
+		}
+		if o.is("apiextensions.k8s.io", "CustomResourceDefinition") {
+			result.Definitions = append(result.Definitions, o.Unstructured)
+			continue
+		}
+		if o.GetAnnotations()[annotationPolicy] == policyKeep {
+			result.Keep = append(result.Keep, schema.ObjectRef{APIVersion: o.GetAPIVersion(), Kind: o.GetKind(), Namespace: o.GetNamespace(), Name: o.GetName()})
+		}
+		if err := r.add(o.document.File(), monitored(o.Unstructured)); err != nil {
+			return nil, err
+		}
+	}
+	result.Objects = r.objects
+	return result, nil
+}
+
+// By this annotation a chart says that an object stays when its release goes.
+const (
+	annotationPolicy = "helm.sh/resource-policy"
+	policyKeep       = "keep"
+)
+
+// component finds a component of the manifest.
+func (p *Payload) component(name string) (*schema.Component, error) {
+	i := slices.IndexFunc(p.Solution.Spec.Components, func(c schema.Component) bool { return c.Name == name })
+	if i < 0 {
+		return nil, report.Errorf(report.Usage, "%s has no component %s", p.Solution.ID(), name)
+	}
+	return &p.Solution.Spec.Components[i], nil
+}
+
+func (r *renderer) renderChart(ctx context.Context, c *schema.Component, cs ChartSettings) (*chart.Rendering, error) {
+	data, ok := r.p.files[path.Clean(c.Chart)]
+	if !ok {
+		return nil, report.Errorf(report.Invalid, "component %s of %s: %s is not in the archive", c.Name, r.p.Solution.ID(), c.Chart)
+	}
+	loaded, err := chart.Load(bytes.NewReader(data))
+	if err != nil {
+		return nil, fmt.Errorf("component %s of %s: %s: %w", c.Name, r.p.Solution.ID(), c.Chart, err)
+	}
+	values, err := r.p.chartValues(c)
+	if err != nil {
+		return nil, err
+	}
+	release := c.Release
+	if release == "" {
+		release = c.Name
+	}
+	rendering, err := loaded.Render(ctx, chart.Options{
+		Release: release, Namespace: r.s.Namespace, Upgrade: cs.Upgrade, Values: chart.MergeValues(values, cs.Values),
+		KubeVersion: cs.KubeVersion, APIVersions: cs.APIVersions, Lookup: cs.Lookup, Memo: cs.Memo, Now: r.s.Now,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("component %s of %s: %w", c.Name, r.p.Solution.ID(), err)
+	}
+	return rendering, nil
+}
+
+// chartValues are those that the archive has for a chart. They may name the archive's repository.
+func (p *Payload) chartValues(c *schema.Component) (map[string]any, error) {
+	if c.Values == "" {
+		return nil, nil
+	}
+	file := path.Clean(c.Values)
+	data, ok := p.files[file]
+	if !ok {
+		return nil, report.Errorf(report.Invalid, "component %s of %s: %s is not in the archive", c.Name, p.Solution.ID(), c.Values)
+	}
+	var values map[string]any
+	if err := errors.Join(schema.CheckYAML(file, data), yaml.Unmarshal(data, &values)); err != nil {
+		return nil, fmt.Errorf("component %s of %s: %w", c.Name, p.Solution.ID(), err)
+	}
+	return values, nil
+}
+
+// chartObjects are what a chart was rendered to, each where the component may have it. Those with a hook are hooks.
+func (r *renderer) chartObjects(c *schema.Component, rendering *chart.Rendering) (objects []object, hooks []*chart.Hook, err error) {
+	pinner := r.newPinner()
+	for _, m := range rendering.Manifests {
+		// Findings name the line of the rendered template.
+		text := slices.Concat(bytes.Repeat([]byte("\n"), m.Line-1), m.Text)
+		text = repositoryVariable.ReplaceAllLiteral(text, []byte(r.repository(r.p)))
+		found, err := parseObjects(path.Clean(c.Chart)+"/"+m.Template, text)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, o := range found {
+			o.Unstructured = o.DeepCopy()
+			if !o.is("apiextensions.k8s.io", "CustomResourceDefinition") {
+				if err := errors.Join(pinner.pin(o), r.placeComponent(c, o)); err != nil {
+					return nil, nil, err
+				}
+			}
+			r.mark(o.Unstructured)
+			objects, hooks = append(objects, o), append(hooks, m.Hook)
+		}
+	}
+	return objects, hooks, nil
+}

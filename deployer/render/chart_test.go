@@ -1,0 +1,143 @@
+package render_test
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/solutionctl/solutionctl/deployer/render"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// chartOf is a chart of these templates.
+func chartOf(t *testing.T, templates map[string]string) string {
+	t.Helper()
+	files := map[string]string{
+		"db/Chart.yaml":  "apiVersion: v2\nname: db\nversion: 1.0.0\n",
+		"db/values.yaml": "size: 1\nmode: {name: single, fast: true}\nimage: quay.io/acme/identity:2\n",
+	}
+	for name, text := range templates {
+		files["db/"+name] = text
+	}
+	var entries []entry
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		entries = append(entries, entry{name: name, data: files[name]})
+	}
+	return string(packed(t, entries...))
+}
+
+var database = map[string]string{
+	"templates/db.yaml": `apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: {{ .Release.Name }}, namespace: {{ .Release.Namespace }}}
+spec:
+  replicas: {{ .Values.size }}
+  selector: {matchLabels: {app: db}}
+  template:
+    metadata: {labels: {app: db}}
+    spec:
+      containers:
+      - name: db
+        image: {{ .Values.image }}
+        args: ["--mode={{ .Values.mode.name }}", "--fast={{ .Values.mode.fast }}", "--sidecar=quay.io/acme/compute:1.0.0", "quay.io/acme/unknown:1"]
+        env: [{name: SIDECAR, value: quay.io/acme/compute:1.0.0}]
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: password, annotations: {helm.sh/resource-policy: keep}}
+stringData: {password: {{ randAlphaNum 20 }}}
+`,
+	"templates/hook.yaml": `apiVersion: batch/v1
+kind: Job
+metadata: {name: migrate, annotations: {helm.sh/hook: "post-install,post-upgrade", helm.sh/hook-weight: "-5", helm.sh/hook-delete-policy: hook-succeeded}}
+spec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: "quay.io/acme/identity:2"}]}}}
+`,
+	"crds/crd.yaml": `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: dbs.acme.example}
+spec: {group: acme.example, scope: Namespaced, names: {kind: Db, plural: dbs}, versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]}
+`,
+}
+
+func chartPayload(t *testing.T, templates map[string]string) *render.Payload {
+	t.Helper()
+	manifest := strings.Replace(cloudManifest, "chart: charts/chart.tgz}", "chart: charts/chart.tgz, values: components/values.yaml, release: main}", 1)
+	return cloud(t, map[string]string{"manifest.yaml": manifest, "charts/chart.tgz": chartOf(t, templates), "components/values.yaml": "size: 3\nmode: {name: replicated}\n"})
+}
+
+func TestChart(t *testing.T) {
+	p := chartPayload(t, database)
+	first, err := render.Chart(t.Context(), p, "chart", settings(), render.ChartSettings{Values: map[string]any{"mode": map[string]any{"name": "mine"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"StatefulSet/prod/main", "Secret/prod/password"}, places(first.Objects)); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+	if len(first.Definitions) != 1 || first.Definitions[0].GetName() != "dbs.acme.example" {
+		t.Errorf("definitions %v", places(first.Definitions))
+	}
+	if len(first.Keep) != 1 || first.Keep[0].Name != "password" {
+		t.Errorf("kept: %v", first.Keep)
+	}
+	set := first.Objects[0]
+	if n, _, _ := unstructured.NestedInt64(set.Object, "spec", "replicas"); n != 3 {
+		t.Errorf("%d replicas, not those of the archive", n)
+	}
+	containers, _, _ := unstructured.NestedSlice(set.Object, "spec", "template", "spec", "containers")
+	const identity, compute = "registry.solutionctl.invalid/cloud-1.0.0/identity:2@sha256:", "registry.solutionctl.invalid/cloud-1.0.0/compute:1.0.0@sha256:"
+	container := containers[0].(map[string]any)
+	if image := container["image"].(string); !strings.HasPrefix(image, identity) {
+		t.Errorf("the image is %s", image)
+	}
+	args := container["args"].([]any)
+	if args[0] != "--mode=mine" || args[1] != "--fast=true" || !strings.HasPrefix(args[2].(string), "--sidecar="+compute) || args[3] != "quay.io/acme/unknown:1" {
+		t.Errorf("arguments %q", args)
+	}
+	if value := container["env"].([]any)[0].(map[string]any)["value"].(string); !strings.HasPrefix(value, compute) {
+		t.Errorf("the variable is %s", value)
+	}
+	hook := first.Hooks[0]
+	if len(first.Hooks) != 1 || hook.Weight != -5 || hook.Object.GetNamespace() != "prod" || !slices.Equal(hook.Events, []string{"post-install", "post-upgrade"}) {
+		t.Errorf("hooks %+v", first.Hooks)
+	}
+	second, err := render.Chart(t.Context(), p, "chart", settings(), render.ChartSettings{Values: map[string]any{"mode": map[string]any{"name": "mine"}}, Memo: first.Memo})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(first.Objects, second.Objects); diff != "" {
+		t.Errorf("rendered again: %s", diff)
+	}
+}
+
+func TestChartRefused(t *testing.T) {
+	for name, test := range map[string]struct {
+		template, want string
+		code           report.Code
+	}{
+		"elsewhere": {"\n\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: kube-system}\n", "charts/chart.tgz/db/templates/a.yaml:5", report.Refused},
+		"cluster":   {"apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: a}\n", "lives in an environment", report.Refused},
+		"values":    {"{{ required \"a size is needed\" .Values.nothing }}", "a size is needed", report.Invalid},
+		"missing image": {
+			"apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: [{name: a, image: \"{{ \"{{ repository }}\" }}/other:1\"}]}\n", "image other:1 is not in the archive", report.Invalid,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := chartPayload(t, map[string]string{"templates/a.yaml": test.template})
+			_, err := render.Chart(t.Context(), p, "chart", settings(), render.ChartSettings{})
+			if report.CodeOf(err) != test.code || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("%s: %v", report.CodeOf(err), err)
+			}
+		})
+	}
+	p := chartPayload(t, database)
+	for _, name := range []string{"web", "nothing"} {
+		if _, err := render.Chart(t.Context(), p, name, settings(), render.ChartSettings{}); report.CodeOf(err) != report.Usage {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
