@@ -16,7 +16,7 @@ func Rules() []Rule {
 		documentRules(), operatorsRules(), suppressionRules(),
 		kubernetesRules(), definitionRules(),
 		roleRules(), operatorImageRules(), workloadRules(),
-		monitoringRules(), prometheusRules(), uiRules(),
+		monitoringRules(), prometheusRules(), dashboardRules(), uiRules(),
 		completenessRules(), upgradeRules(),
 	)
 	slices.SortFunc(rules, func(a, b Rule) int { return cmp.Compare(a.ID, b.ID) })

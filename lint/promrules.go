@@ -14,6 +14,8 @@ import (
 func prometheusRules() []Rule {
 	return []Rule{
 		{ID: "SOL505", Name: "prometheus-rules", Group: GroupMonitoring, Severity: report.SeverityError, check: checkPrometheusRules},
+		{ID: "SOL507", Name: "unscoped-rule", Group: GroupMonitoring, Severity: report.SeverityWarning, check: checkRuleScope},
+		{ID: "SOL509", Name: "alert-description", Group: GroupMonitoring, Severity: report.SeverityWarning, check: checkAlerts},
 	}
 }
 
@@ -63,6 +65,76 @@ func reportRule(r *Reporter, o *target.Object, at string, rule any) {
 	}
 	reportDuration(r, o, at+".for", lookup(rule, "for"))
 	reportDuration(r, o, at+".keep_firing_for", lookup(rule, "keep_firing_for"))
+}
+
+// eachPrometheusRule calls see for every alert and every recording.
+func (t *subject) eachPrometheusRule(see func(o *target.Object, at string, rule any)) {
+	for _, o := range t.named(monitoringGroup, "PrometheusRule") {
+		groups, _ := lookup(o.Value, "spec", "groups").([]any)
+		for i, group := range groups {
+			rules, _ := lookup(group, "rules").([]any)
+			for j, rule := range rules {
+				see(o, pathOf(pathOf("spec.groups", i)+".rules", j), rule)
+			}
+		}
+	}
+}
+
+// checkAlerts wants what people who are called at night need.
+func checkAlerts(_ context.Context, t *subject, r *Reporter) {
+	t.eachPrometheusRule(func(o *target.Object, at string, rule any) {
+		alert, _ := lookup(rule, "alert").(string)
+		if alert == "" {
+			return
+		}
+		if severity, _ := lookup(rule, "labels", "severity").(string); severity == "" {
+			r.Report(o.At(at), "add the label severity, such as warning or critical", "alert %s has no severity: nobody can decide whom to tell", alert)
+		}
+		summary, _ := lookup(rule, "annotations", "summary").(string)
+		message, _ := lookup(rule, "annotations", "message").(string) // what older alerts have
+		if summary == "" && message == "" {
+			r.Report(o.At(at), "add the annotation summary: a sentence that tells what is wrong", "alert %s has no summary", alert)
+		}
+	})
+}
+
+var (
+	// literal matches the strings of an expression, and its comments.
+	literal = regexp.MustCompile("\"(?:\\\\.|[^\"\\\\])*\"|'(?:\\\\.|[^'\\\\])*'|`[^`]*`|#[^\n]*")
+	// labelList matches where names are those of labels.
+	labelList = regexp.MustCompile(`\b(?:by|without|on|ignoring|group_left|group_right)\s*\([^)]*\)`)
+	// matchers matches what selects among the series of a metric; at least one thing does.
+	matchers = regexp.MustCompile(`\s*\{\s*[^\s}][^}]*\}`)
+	// everybodys matches metrics that a cluster has of everything that runs in it, and what follows.
+	everybodys = regexp.MustCompile(`\b(up|ALERTS|(?:apiserver|container|go|kube|kubelet|node|process|scrape)_[a-z0-9_]+)\b(!?)`)
+)
+
+// checkRuleScope finds rules that judge what does not belong to the Solution.
+func checkRuleScope(_ context.Context, t *subject, r *Reporter) {
+	t.eachPrometheusRule(func(o *target.Object, at string, rule any) {
+		expression, _ := lookup(rule, "expr").(string)
+		if metric := unscopedMetric(expression); metric != "" {
+			r.Report(o.At(at+".expr"), "say which series are meant, such as "+metric+`{job="…"}`,
+				"%s is a metric of everything in the cluster, and nothing selects what belongs to the Solution", metric)
+		}
+	})
+}
+
+// unscopedMetric returns the first metric of everybody that an expression does not narrow down, "" when there is none.
+func unscopedMetric(expression string) string {
+	code := literal.ReplaceAllStringFunc(expression, func(text string) string {
+		if text[0] == '#' {
+			return ""
+		}
+		return "s"
+	})
+	code = matchers.ReplaceAllString(labelList.ReplaceAllString(code, " "), "!")
+	for _, match := range everybodys.FindAllStringSubmatch(code, -1) {
+		if match[2] == "" {
+			return match[1]
+		}
+	}
+	return ""
 }
 
 var (
