@@ -1,6 +1,7 @@
 package render_test
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -78,9 +79,7 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: metrics}
 subjects: [{kind: ServiceAccount, name: metrics}]
 `,
 	}
-	for name, text := range changes {
-		files[name] = text
-	}
+	maps.Copy(files, changes)
 	image := func(name, tag string) render.Image {
 		return render.Image{Ref: schema.ImageRef{Name: name, Tag: tag}, Digest: "sha256:" + strings.Repeat(name[:1], 64), Origin: "quay.io/acme/" + name + ":" + tag}
 	}
