@@ -27,8 +27,8 @@ func TestPreviewActivation(t *testing.T) {
 	if wrote := b.Writes(); len(wrote) > 0 {
 		t.Errorf("written: %q", wrote)
 	}
-	if known, err := b.Records.Imports(t.Context()); err != nil || len(known) != 1 {
-		t.Errorf("%v, %v are imported", known, err)
+	if known, failure := b.Records.Imports(t.Context()); failure != nil || len(known) != 1 {
+		t.Errorf("%v, %v are imported", known, failure)
 	}
 	b.Imported("shop", "1.1.0", wider)
 	plan, err := b.Activate(t.Context(), deployer.ActivateOptions{Options: deployer.Options{DryRun: true}, Solution: "shop", Version: "1.1.0"})

@@ -63,7 +63,7 @@ func (c *Console) send(w http.ResponseWriter, v *visit, next follower) {
 	}()
 	connection := http.NewResponseController(w)
 	_ = connection.SetWriteDeadline(time.Time{}) // a browser that has gone is found by the heartbeat
-	if connection.Flush() != nil { // it is told at once that it is connected
+	if connection.Flush() != nil {               // it is told at once that it is connected
 		return
 	}
 	id := v.Header.Get("Last-Event-ID")

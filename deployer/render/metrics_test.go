@@ -64,7 +64,7 @@ func TestOperatorMetrics(t *testing.T) {
 	}
 	// Prometheus trusts what the Secret in ca.crt holds, and nothing else.
 	key, _, _ := unstructured.NestedString(endpoint, "tlsConfig", "ca", "secret", "key")
-	if err := handshake(t, secret, text(t, secret, "data", key), host, now); err != nil {
+	if err = handshake(t, secret, text(t, secret, "data", key), host, now); err != nil {
 		t.Errorf("Prometheus does not trust the operator: %v", err)
 	}
 	if _, skips, _ := unstructured.NestedFieldNoCopy(endpoint, "tlsConfig", "insecureSkipVerify"); skips {

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/solutionctl/solutionctl/lint/chart"
 )
@@ -87,6 +88,9 @@ func load(tb testing.TB, data []byte) *chart.Chart {
 
 func render(tb testing.TB, files map[string]string, o chart.Options) *chart.Rendering {
 	tb.Helper()
+	if o.Now.IsZero() {
+		o.Now = time.Now()
+	}
 	r, err := load(tb, pack(files)).Render(tb.Context(), o)
 	if err != nil {
 		tb.Fatal(err)
@@ -226,7 +230,7 @@ func TestFunctionsAreHelms(t *testing.T) {
 		files["web/templates/loop.tpl"] = `{{ define "loop" }}{{ include "loop" . }}{{ end }}`
 		files["web/templates/NOTES.txt"] = template
 		c := load(t, pack(files))
-		r, err := c.Render(t.Context(), chart.Options{})
+		r, err := c.Render(t.Context(), chart.Options{StandIns: true})
 		got := "error"
 		if err == nil {
 			got = r.Notes
@@ -255,7 +259,9 @@ func TestRenderErrors(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			files := web()
 			files[test.file] = test.content
-			_, err := load(t, pack(files)).Render(t.Context(), test.options)
+			options := test.options
+			options.StandIns = true
+			_, err := load(t, pack(files)).Render(t.Context(), options)
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("err = %v, want %q", err, test.want)
 			}
@@ -359,7 +365,7 @@ func ExampleChart_Render() {
 	if err != nil {
 		panic(err)
 	}
-	rendering, err := c.Render(context.Background(), chart.Options{Release: "shop", Namespace: "prod"})
+	rendering, err := c.Render(context.Background(), chart.Options{Release: "shop", Namespace: "prod", StandIns: true})
 	if err != nil {
 		panic(err)
 	}

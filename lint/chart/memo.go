@@ -168,8 +168,8 @@ var errorType = reflect.TypeFor[error]()
 // withError is the type of a function that may also fail.
 func withError(function reflect.Type) reflect.Type {
 	var in []reflect.Type
-	for i := range function.NumIn() {
-		in = append(in, function.In(i))
+	for argument := range function.Ins() {
+		in = append(in, argument)
 	}
 	return reflect.FuncOf(in, []reflect.Type{function.Out(0), errorType}, function.IsVariadic())
 }
@@ -187,7 +187,7 @@ func (m *memory) result(name string, function reflect.Value, arguments []reflect
 	kind := function.Type().Out(0)
 	if value, ok := m.values[k]; ok {
 		result := reflect.New(kind)
-		if err := json.Unmarshal(value, result.Interface()); err != nil {
+		if err = json.Unmarshal(value, result.Interface()); err != nil {
 			return none, report.Errorf(report.Corrupt, "the remembered result of %s: %w", name, err)
 		}
 		return result.Elem(), nil

@@ -157,7 +157,7 @@ func TestHostileMemo(t *testing.T) {
 	for i := range first.Memo.Values {
 		first.Memo.Values[i].Value = json.RawMessage(`[1]`)
 	}
-	_, err := load(t, pack(secrets())).Render(t.Context(), chart.Options{Memo: first.Memo})
+	_, err := load(t, pack(secrets())).Render(t.Context(), chart.Options{Memo: first.Memo, Now: time.Now()})
 	if err == nil || !strings.Contains(err.Error(), "the remembered result of") {
 		t.Errorf("err = %v", err)
 	}
@@ -168,7 +168,7 @@ func TestLookup(t *testing.T) {
 	files["web/templates/NOTES.txt"] = `{{ (lookup "v1" "Secret" "prod" "db").data.password }}{{ (lookup "v1" "Secret" "prod" "db").data.password }}{{ len (lookup "v1" "Pod" "" "") }}`
 	var asked []string
 	password := "old"
-	o := chart.Options{Lookup: func(_ context.Context, apiVersion, kind, namespace, name string) (map[string]any, error) {
+	o := chart.Options{Now: time.Now(), Lookup: func(_ context.Context, apiVersion, kind, namespace, name string) (map[string]any, error) {
 		asked = append(asked, fmt.Sprintf("%s %s %s/%s", apiVersion, kind, namespace, name))
 		if name == "" {
 			return map[string]any{}, nil
@@ -204,7 +204,7 @@ func TestRenderEnds(t *testing.T) {
 	files["web/templates/NOTES.txt"] = `{{ range until 1000000 }}{{ range until 1000000 }}{{ range until 1000000 }}{{ end }}{{ end }}{{ end }}`
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	_, err := load(t, pack(files)).Render(ctx, chart.Options{})
+	_, err := load(t, pack(files)).Render(ctx, chart.Options{Now: time.Now()})
 	if report.CodeOf(err) != report.Timeout || !strings.Contains(err.Error(), "render chart web: it did not end in time") {
 		t.Errorf("err = %v", err)
 	}

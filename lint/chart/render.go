@@ -39,7 +39,7 @@ type Options struct {
 	// StandIns gives values that only look random instead: they depend on the chart alone, so that whoever has it can compute
 	// them. That is for judging a chart, and never for a cluster.
 	StandIns bool
-	Now      time.Time // the time of this host by default, and with StandIns the year 1
+	Now      time.Time // required, but with StandIns
 }
 
 // Rendering holds the objects of a rendered chart.
@@ -87,7 +87,7 @@ const maxOutput = 10 << 20
 // returns when ctx ends; a template that loops without calling a function goes on until the process ends.
 func (c *Chart) Render(ctx context.Context, o Options) (*Rendering, error) {
 	if o.Now.IsZero() && !o.StandIns {
-		o.Now = time.Now()
+		return nil, report.Errorf(report.Usage, "render chart %s: no time is given", c.Name)
 	}
 	loaded, err := c.load()
 	if err != nil {
