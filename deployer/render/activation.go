@@ -1,6 +1,7 @@
 package render
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"path"
@@ -229,12 +230,40 @@ func (r *renderer) dashboards() error {
 		delete(labels, labelInstance)
 		labels[labelName] = r.name
 		labels["grafana_dashboard"] = "1"
+		data = withUID(data, shorten(r.name+"-"+objectName(stem), maxUID))
 		content := map[string]any{"data": map[string]any{name + ".json": string(data)}} // all sidecars write into one directory
-		if err := r.add(file, newKubernetesObject("v1", "ConfigMap", r.s.Namespace, name, labels, content)); err != nil {
+		dashboard := newKubernetesObject("v1", "ConfigMap", r.s.Namespace, name, labels, content)
+		dashboard.SetAnnotations(map[string]string{annotationFolder: r.p.Solution.DisplayName()})
+		if err := r.add(file, dashboard); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+const (
+	// annotationFolder tells the sidecar of MetalK8s' Grafana in which folder a dashboard belongs.
+	annotationFolder = "metalk8s.scality.com/grafana-folder-name"
+	maxUID           = 40 // for Grafana
+)
+
+// withUID gives a dashboard that has no uid one that it keeps, so that links to it hold wherever it is deployed.
+func withUID(data []byte, uid string) []byte {
+	var dashboard map[string]any
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.UseNumber()
+	if err := decoder.Decode(&dashboard); err != nil || dashboard == nil {
+		return data // nothing that Grafana loads
+	}
+	if has, _ := dashboard["uid"].(string); has != "" {
+		return data
+	}
+	dashboard["uid"] = uid
+	with, err := json.Marshal(dashboard)
+	if err != nil {
+		return data
+	}
+	return with
 }
 
 var notInNames = regexp.MustCompile(`[^a-z0-9-]+`)

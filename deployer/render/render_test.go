@@ -426,7 +426,7 @@ func TestMonitoringIsSplit(t *testing.T) {
 	p := newPayload(t, map[string]string{
 		"monitoring/all.yaml": object(group, "ServiceMonitor") + object(group, "PodMonitor") + object(group, "Probe") + object(group, "PrometheusRule") +
 			object("v1", "ConfigMap") + object("v1", "Service") + object("grafana.integreatly.org/v1beta1", "GrafanaDashboard"),
-		"monitoring/dashboards/Over View.json":     `{"title": "{{legend}}"}`,
+		"monitoring/dashboards/Over View.json":     `{"uid": "over", "title": "{{legend}}"}`,
 		"monitoring/dashboards/sub/more_here.json": `{}`,
 		"monitoring/dashboards/README":             `not a dashboard`,
 	})
@@ -453,7 +453,7 @@ func TestMonitoringIsSplit(t *testing.T) {
 		t.Errorf("MetalK8s' Prometheus does not select it: %v", monitor)
 	}
 	dashboard := find(t, activation, "ConfigMap", "db-dashboard-over-view")
-	if diff := cmp.Diff(map[string]any{"db-dashboard-over-view.json": `{"title": "{{legend}}"}`}, dashboard.Object["data"]); diff != "" {
+	if diff := cmp.Diff(map[string]any{"db-dashboard-over-view.json": `{"uid": "over", "title": "{{legend}}"}`}, dashboard.Object["data"]); diff != "" {
 		t.Error(diff)
 	}
 	if dashboard.GetLabels()["grafana_dashboard"] != "1" {
