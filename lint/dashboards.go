@@ -50,7 +50,7 @@ func checkDashboardVariables(_ context.Context, t *subject, r *Reporter) {
 			known[name] = true
 		}
 		reported := map[string]bool{}
-		walkVariables(dashboard, "", 0, func(at, text string) {
+		see := func(at, text string) {
 			for _, match := range variable.FindAllStringSubmatch(text, -1) {
 				name := match[1] + match[2] + match[3]
 				if known[name] || reported[name] || strings.HasPrefix(name, "__") { // those are Grafana's own
@@ -59,22 +59,14 @@ func checkDashboardVariables(_ context.Context, t *subject, r *Reporter) {
 				reported[name] = true
 				r.Report(target.Place{File: file, Object: at}, "add it to templating.list", "the dashboard has no variable %s", name)
 			}
-		})
-	})
-}
-
-// walkVariables calls see with the fields in which Grafana replaces variables to find data.
-func walkVariables(value any, at string, depth int, see func(at, text string)) {
-	walkDataSources(value, at, depth, see)
-	walkFields(value, at, depth, func(at, key, text string) {
-		if key == "expr" {
-			see(at, text)
 		}
+		walkDataSources(dashboard, "", 0, see)
+		walkExpressions(dashboard, "", 0, see)
 	})
 }
 
-// walkFields calls see for every text of a document.
-func walkFields(value any, at string, depth int, see func(at, key, text string)) {
+// walkExpressions calls see with every expression.
+func walkExpressions(value any, at string, depth int, see func(at, text string)) {
 	if depth > maxDashboardDepth {
 		return
 	}
@@ -82,15 +74,14 @@ func walkFields(value any, at string, depth int, see func(at, key, text string))
 	case map[string]any:
 		for _, key := range sortedKeys(v) {
 			here := strings.TrimPrefix(at+"."+key, ".")
-			if text, ok := v[key].(string); ok {
-				see(here, key, text)
-			} else {
-				walkFields(v[key], here, depth+1, see)
+			if text, ok := v[key].(string); ok && key == "expr" {
+				see(here, text)
 			}
+			walkExpressions(v[key], here, depth+1, see)
 		}
 	case []any:
 		for i, entry := range v {
-			walkFields(entry, pathOf(at, i), depth+1, see)
+			walkExpressions(entry, pathOf(at, i), depth+1, see)
 		}
 	}
 }

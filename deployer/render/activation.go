@@ -1,7 +1,6 @@
 package render
 
 import (
-	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"path"
@@ -249,21 +248,16 @@ const (
 
 // withUID gives a dashboard that has no uid one that it keeps, so that links to it hold wherever it is deployed.
 func withUID(data []byte, uid string) []byte {
-	var dashboard map[string]any
-	decoder := json.NewDecoder(bytes.NewReader(data))
-	decoder.UseNumber()
-	if err := decoder.Decode(&dashboard); err != nil || dashboard == nil {
+	var dashboard map[string]json.RawMessage
+	if err := json.Unmarshal(data, &dashboard); err != nil || dashboard == nil {
 		return data // nothing that Grafana loads
 	}
-	if has, _ := dashboard["uid"].(string); has != "" {
-		return data
+	switch string(dashboard["uid"]) {
+	case "", "null", `""`:
+		dashboard["uid"] = json.RawMessage(`"` + uid + `"`)
+		data, _ = json.Marshal(dashboard) // it was JSON
 	}
-	dashboard["uid"] = uid
-	with, err := json.Marshal(dashboard)
-	if err != nil {
-		return data
-	}
-	return with
+	return data
 }
 
 var notInNames = regexp.MustCompile(`[^a-z0-9-]+`)
