@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"syscall"
 	"time"
@@ -105,6 +106,8 @@ type consoleRun struct {
 }
 
 func (c *consoleRun) run(ctx context.Context) error {
+	// Each look at a large cluster leaves more behind than what is kept.
+	defer debug.SetGCPercent(debug.SetGCPercent(50))
 	c.o.Connect = func(token web.Token) (*cluster.Cluster, error) {
 		o := c.clusterOptions()
 		o.Token, o.Sink = token, nil

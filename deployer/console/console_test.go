@@ -24,6 +24,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -589,6 +590,37 @@ func TestFeedIsShared(t *testing.T) {
 	all.Wait()
 	if many := len(b.api.Requests()); one == 0 || many > one {
 		t.Errorf("one browser takes %d requests, fifty take %d", one, many)
+	}
+}
+
+// TestWatchedPagesDoNotWait: while a tab watches, another one shows what that was told last, however long a look takes.
+func TestWatchedPagesDoNotWait(t *testing.T) {
+	api := clustertest.Start(t)
+	var slow atomic.Bool
+	release := make(chan struct{})
+	defer close(release)
+	api.Answer = func(http.ResponseWriter, *http.Request) bool {
+		if slow.Load() {
+			<-release
+		}
+		return false
+	}
+	b := startOn(t, api, nil)
+	c := b.in(t)
+	first := c.get("/")
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, b.server.URL+"/events", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	watching, err := c.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer watching.Body.Close() //nolint:errcheck // it ends with the test
+	slow.Store(true)
+	b.clock.advance(5 * time.Second)
+	if a := c.get("/"); a.StatusCode != http.StatusOK || content(a.body) != content(first.body) {
+		t.Errorf("%d\n%s", a.StatusCode, content(a.body))
 	}
 }
 

@@ -102,6 +102,16 @@ func (l *feeds) of(what survey.EnvironmentOptions, see func(ctx context.Context)
 	return f
 }
 
+// isFresh tells whether the last snapshot can be shown as it is. While browsers watch there is always another look under way, and
+// in a large cluster it takes longer than a page may.
+func (f *feed) isFresh(now time.Time) bool {
+	if f.last == nil || f.last.stale != nil || f.last.refused != nil || f.expired {
+		return false
+	}
+	age := now.Sub(f.last.at)
+	return age < fresh || f.viewers > 0 && age < interval+patience
+}
+
 // expire makes the next looks new ones: something was changed.
 func (l *feeds) expire() {
 	l.mu.Lock()
@@ -121,10 +131,25 @@ func (f *feed) isIdle() bool {
 // error is for when there never was one, and for whoever may not see it any more.
 func (c *Console) look(ctx context.Context, f *feed) (*snapshot, error) {
 	f.mu.Lock()
-	if f.last != nil && f.last.stale == nil && f.last.refused == nil && !f.expired && c.Now().Sub(f.last.at) < fresh {
+	if f.isFresh(c.Now()) {
 		defer f.mu.Unlock()
 		return f.last, nil
 	}
+	f.mu.Unlock()
+	if c.lookAgain(ctx, f); ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.last == nil || f.last.refused != nil || report.CodeOf(f.err) == report.Unauthenticated {
+		return nil, f.err
+	}
+	return f.last, nil
+}
+
+// lookAgain waits for the end of a look: the one that is under way, or a new one.
+func (c *Console) lookAgain(ctx context.Context, f *feed) {
+	f.mu.Lock()
 	looking := f.looking
 	if looking == nil {
 		looking = make(chan struct{})
@@ -136,14 +161,7 @@ func (c *Console) look(ctx context.Context, f *feed) (*snapshot, error) {
 	select {
 	case <-looking:
 	case <-ctx.Done():
-		return nil, ctx.Err()
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.last == nil || f.last.refused != nil || report.CodeOf(f.err) == report.Unauthenticated {
-		return nil, f.err
-	}
-	return f.last, nil
 }
 
 func (c *Console) lookNow(ctx context.Context, f *feed, looking chan struct{}) {
@@ -200,7 +218,7 @@ func (c *Console) watch(f *feed) {
 	f.stop, f.news = stop, make(chan struct{})
 	go func() {
 		for ctx.Err() == nil {
-			_, _ = c.look(ctx, f) // what goes wrong is part of the snapshot
+			c.lookAgain(ctx, f) // what goes wrong is part of the snapshot
 			select {
 			case <-ctx.Done():
 			case <-time.After(interval):
