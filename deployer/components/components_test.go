@@ -104,12 +104,12 @@ func TestRefusedChoices(t *testing.T) {
 		{
 			"the chain to who needs it", nil,
 			[]string{"database=false"},
-			report.Refused, "component database cannot be deselected: api needs it (api -> database)", "deselect api, too, with --component api=false",
+			report.Refused, "component database cannot be deselected: api needs it (api -> database)", "deselect api, too",
 		},
 		{
 			"through what is there for the sake of others", nil,
 			[]string{"web", "base=true", "api=false"},
-			report.Refused, "component api cannot be deselected: web needs it (web -> api)", "deselect web, too, with --component web=false",
+			report.Refused, "component api cannot be deselected: web needs it (web -> api)", "deselect web, too",
 		},
 		{"always", nil, []string{"base=false"}, report.Refused, "component base of cloud-1.0.0 is always selected: it cannot be deselected", ""},
 		{"the operator", nil, []string{"operator=false"}, report.Refused, "operator is a part of every deployment of cloud-1.0.0: it cannot be deselected", ""},

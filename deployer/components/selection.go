@@ -150,7 +150,7 @@ func (s *Selection) stillNeeded(by *Node, name string) error {
 	if s.verdict[by].reason == schema.SelectedAlways {
 		return err.WithHint("%s is always selected", by.Name)
 	}
-	return err.WithHint("deselect %s, too, with %s", by.Name, report.Accept("component", by.Name+"=false"))
+	return err.WithHint("deselect %s, too", by.Name)
 }
 
 // Has tells whether a node is selected.
