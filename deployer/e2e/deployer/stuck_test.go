@@ -258,6 +258,7 @@ spec:
 // environment: nobody knows what is in it. It has a cluster of its own, in which nobody else is disturbed.
 func TestDeadAPI(t *testing.T) {
 	t.Parallel()
+	testcluster.Long(t, "TestDeadConversion")
 	b := newBedOn(t, testcluster.StartFor(t, testcluster.Options{}))
 	api := b.create(`
 apiVersion: apiregistration.k8s.io/v1

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
 	"github.com/solutionctl/solutionctl/deployer/e2e/proxy"
 )
 
@@ -13,6 +14,7 @@ const mostWatches = 2
 // TestFleet deploys two Solutions to an environment of five namespaces, and counts watches.
 func TestFleet(t *testing.T) {
 	t.Parallel()
+	testcluster.Long(t, "TestRequests")
 	one, other := newBed(t), newBed(t)
 	other.Env = one.Env
 	var watches proxy.Watches

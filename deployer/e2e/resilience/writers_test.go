@@ -145,6 +145,9 @@ func TestFieldsInDispute(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
+			if test.name != "kubectl patch" {
+				testcluster.Long(t, "TestFieldsInDispute/kubectl_patch")
+			}
 			b := prepared(t)
 			test.interfere(b)
 			before := b.dump()
