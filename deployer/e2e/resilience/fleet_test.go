@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
 	"github.com/solutionctl/solutionctl/deployer/e2e/proxy"
+	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
 )
 
 // mostWatches is how many watches of one kind a verb may have open, however many namespaces it is for.
