@@ -3,6 +3,7 @@ package lint
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -27,6 +28,7 @@ func kubernetesRules() []Rule {
 		{ID: "SOL310", Name: "duplicate-object", Group: GroupKubernetes, Severity: report.SeverityError, check: checkDuplicateObjects},
 		{ID: "SOL311", Name: "chart-renders", Group: GroupKubernetes, Severity: report.SeverityError, check: checkCharts},
 		{ID: "SOL312", Name: "template-variable", Group: GroupKubernetes, Severity: report.SeverityError, check: checkTemplates},
+		{ID: "SOL318", Name: "chart-hook", Group: GroupKubernetes, Severity: report.SeverityWarning, check: checkHooks},
 	}
 }
 
@@ -184,6 +186,20 @@ func checkCharts(_ context.Context, t *subject, r *Reporter) {
 			hint = hints[0]
 		}
 		r.Report(at, hint, "the chart cannot be rendered: %v", c.Err)
+	}
+}
+
+// checkHooks names what Helm passes over in silence. A chart that several components use is judged for each: values decide.
+func checkHooks(_ context.Context, t *subject, r *Reporter) {
+	for _, c := range t.Charts() {
+		if c.Rendering == nil {
+			continue
+		}
+		for _, m := range c.Misread {
+			at := target.InFile(c.File)
+			at.Object = fmt.Sprintf("%s (%s:%d)", m.Object, m.Template, m.Line)
+			r.Report(at, m.Hint, "%s", m.Message)
+		}
 	}
 }
 

@@ -1,6 +1,11 @@
 package lint_test
 
 import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"maps"
+	"slices"
 	"strings"
 	"testing/fstest"
 )
@@ -25,6 +30,12 @@ func kubernetesMutations() map[string]mutation {
 		"SOL310": {files: func(files fstest.MapFS) { files["ui/again.yaml"] = files[ui] }},
 		"SOL311": {files: put("charts/db-1.0.0.tgz", "not a chart")},
 		"SOL312": {files: edit(ui, "{{ repository }}", "{{ registry }}")},
+		"SOL318": {files: func(files fstest.MapFS) {
+			files["charts/web.tgz"] = &fstest.MapFile{Data: packFiles(map[string]string{
+				"web/Chart.yaml":          "apiVersion: v2\nname: web\nversion: 1.0.0\n",
+				"web/templates/hook.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: hook, annotations: {helm.sh/hook: crd-install}}\n",
+			})}
+		}},
 		"SOL315": {files: edit(cr, "replicas: 2", "replicas: -1")},
 		"SOL316": {files: edit(cr, "spec:", "spec:\n  colour: blue")},
 		"SOL317": {files: edit(cr, "/v1alpha1", "/v1")},
@@ -50,4 +61,18 @@ func kubernetesMutations() map[string]mutation {
 		}},
 		"SOL329": {files: func(files fstest.MapFS) { files[crds+"again_crd.yaml"] = files[crd] }},
 	}
+}
+
+// packFiles makes a .tgz. Writing to memory does not fail.
+func packFiles(files map[string]string) []byte {
+	var packed bytes.Buffer
+	compressed := gzip.NewWriter(&packed)
+	archive := tar.NewWriter(compressed)
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		_ = archive.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(files[name]))})
+		_, _ = archive.Write([]byte(files[name]))
+	}
+	_ = archive.Close()
+	_ = compressed.Close()
+	return packed.Bytes()
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -45,6 +44,7 @@ type Options struct {
 // Rendering holds the objects of a rendered chart.
 type Rendering struct {
 	Manifests []Manifest // ordered by template, then as they stand in it
+	Misread   []Misread  // hooks that say something that Helm does not know, in the same order
 	Notes     string
 	Random    []string // functions that were called and differ from rendering to rendering, sorted
 	// Memo has the random values, for the next rendering of this release; nil with stand-ins.
@@ -66,19 +66,7 @@ type Manifest struct {
 	Keep     bool           // helm.sh/resource-policy: keep
 }
 
-// Hook is the role of an object in the hooks of a chart.
-type Hook struct {
-	Events         []string // pre-install, post-upgrade, test and so on, sorted
-	Weight         int
-	DeletePolicies []string // before-hook-creation by default
-}
-
-const (
-	annotationHook   = "helm.sh/hook"
-	annotationWeight = "helm.sh/hook-weight"
-	annotationDelete = "helm.sh/hook-delete-policy"
-	annotationPolicy = "helm.sh/resource-policy"
-)
+const annotationPolicy = "helm.sh/resource-policy"
 
 // maxOutput bounds the text of all templates together.
 const maxOutput = 10 << 20
@@ -125,11 +113,11 @@ func (c *Chart) Render(ctx context.Context, o Options) (*Rendering, error) {
 		if strings.HasSuffix(name, "NOTES.txt") {
 			continue
 		}
-		list, err := manifests(name, texts[name])
+		list, misread, err := manifests(name, texts[name])
 		if err != nil {
 			return nil, report.Errorf(report.Invalid, "render chart %s: %w", c.Name, err)
 		}
-		r.Manifests = append(r.Manifests, list...)
+		r.Manifests, r.Misread = append(r.Manifests, list...), append(r.Misread, misread...)
 	}
 	return r, nil
 }
@@ -217,19 +205,22 @@ func copyValues(values map[string]any) map[string]any {
 
 // manifests reads the documents of a rendered template. What has no content, and hooks of a kind that Helm does not
 // know, are left out: Helm applies neither.
-func manifests(template, text string) ([]Manifest, error) {
-	var list []Manifest
+func manifests(template, text string) (list []Manifest, misread []Misread, err error) {
 	crd := strings.Contains(template, "/crds/") && !strings.Contains(template, "/templates/")
 	for _, d := range split(text) {
 		m := Manifest{Template: template, Line: d.line, Text: []byte(d.text), CRD: crd}
 		if err := m.decode(); err != nil {
-			return nil, report.Errorf(report.Invalid, "%s, document at line %d: %w", template, d.line, err)
+			return nil, nil, report.Errorf(report.Invalid, "%s, document at line %d: %w", template, d.line, err)
 		}
-		if m.Object != nil && (m.Hook == nil || m.Hook.known()) {
+		if m.Object == nil {
+			continue
+		}
+		misread = append(misread, m.misread()...)
+		if m.Hook == nil || m.Hook.known() {
 			list = append(list, m)
 		}
 	}
-	return list, nil
+	return list, misread, nil
 }
 
 // decode leaves Object nil for an empty document.
@@ -258,33 +249,6 @@ func (m *Manifest) decode() error {
 	}
 	annotations := head.Metadata.Annotations
 	m.Keep = annotations[annotationPolicy] == "keep"
-	if events, hook := annotations[annotationHook]; hook {
-		m.Hook = &Hook{Events: list(events), DeletePolicies: list(annotations[annotationDelete])}
-		if m.Hook.DeletePolicies == nil {
-			m.Hook.DeletePolicies = []string{"before-hook-creation"}
-		}
-		m.Hook.Weight, _ = strconv.Atoi(annotations[annotationWeight]) // as Helm: what is not a number is 0
-	}
+	m.Hook = readHook(annotations)
 	return nil
-}
-
-// known reports whether Helm applies the hook: it passes over one of whose events it does not know, such as crd-install
-// of Helm 2.
-func (h *Hook) known() bool {
-	events := []string{
-		"pre-install", "post-install", "pre-delete", "post-delete", "pre-upgrade", "post-upgrade", "pre-rollback", "post-rollback", "test", "test-success",
-	}
-	return len(h.Events) > 0 && !slices.ContainsFunc(h.Events, func(event string) bool { return !slices.Contains(events, event) })
-}
-
-// list reads a comma-separated annotation.
-func list(annotation string) []string {
-	var entries []string
-	for entry := range strings.SplitSeq(annotation, ",") {
-		if entry = strings.ToLower(strings.TrimSpace(entry)); entry != "" {
-			entries = append(entries, entry)
-		}
-	}
-	slices.Sort(entries)
-	return entries
 }
