@@ -192,9 +192,13 @@ func ownersOf(object *unstructured.Unstructured) []owner {
 // managersOf returns the managers that own a field or something in it, sorted, and when the last of them changed what it
 // owns, if it is somebody else.
 func managersOf(owners []owner, at []place) (names string, since *time.Time) {
+	deepest := 0
+	for _, o := range owners {
+		deepest = max(deepest, depth(o.fields, at))
+	}
 	var managers []string
 	for _, o := range owners {
-		if !owns(o.fields, at) {
+		if depth(o.fields, at) < deepest {
 			continue
 		}
 		if !slices.Contains(managers, o.manager) {
@@ -209,18 +213,31 @@ func managersOf(owners []owner, at []place) (names string, since *time.Time) {
 	return strings.Join(managers, ", "), since
 }
 
-func owns(fields map[string]any, at []place) bool {
-	for _, p := range at {
+func owns(fields map[string]any, at []place) bool { return depth(fields, at) >= 0 }
+
+// depth is how far a set of fields leads towards a place: all the way, or to what is above it and was set as a whole. It is
+// negative when the set has nothing of it.
+func depth(fields map[string]any, at []place) int {
+	for i, p := range at {
 		if len(fields) == 0 {
-			return true // what is above was set as a whole
+			return i
 		}
-		next := descend(fields, p)
-		if next == nil {
-			return false
+		if fields = descend(fields, p); fields == nil {
+			return -1
 		}
-		fields = next
 	}
-	return true
+	return len(at)
+}
+
+// takenApart tells whether somebody owns a part of what is at a place. Then nobody owns it as a whole.
+func takenApart(owners []owner, at []place) bool {
+	return slices.ContainsFunc(owners, func(o owner) bool {
+		fields := o.fields
+		for _, p := range at {
+			fields = descend(fields, p)
+		}
+		return len(fields) > 0
+	})
 }
 
 // descend follows one step in a set of fields. It returns nil when the set has nothing there.

@@ -163,10 +163,16 @@ func drifted(desired, live *unstructured.Unstructured) []schema.FieldChange {
 type drift struct{ differ }
 
 // value compares what is wanted at a place with what is there. Mine is what of it is ours: nil for nothing, and empty for a
-// value that is ours as a whole.
+// value that is ours as a whole, or of which all that was in it is ours no longer.
 func (d *drift) value(at []place, mine map[string]any, want, have any) {
-	if mine != nil && len(mine) == 0 || want == nil {
+	if want == nil {
 		return
+	}
+	if mine != nil && len(mine) == 0 {
+		if !takenApart(d.owners, at) && !lacks(want, have) {
+			return
+		}
+		mine = nil
 	}
 	switch w := want.(type) {
 	case map[string]any:
@@ -193,6 +199,30 @@ func (d *drift) value(at []place, mine map[string]any, want, have any) {
 	if !reflect.DeepEqual(want, have) {
 		d.report(at, have, want)
 	}
+}
+
+// lacks tells whether a wanted field is not there. The server does not keep fields that say nothing.
+func lacks(want, have any) bool {
+	w, _ := want.(map[string]any)
+	h, _ := have.(map[string]any)
+	for name, value := range w {
+		if _, ok := h[name]; !ok && !saysNothing(value) {
+			return true
+		}
+	}
+	return false
+}
+
+func saysNothing(value any) bool {
+	switch v := value.(type) {
+	case nil:
+		return true
+	case map[string]any:
+		return !lacks(v, nil)
+	case []any:
+		return len(v) == 0
+	}
+	return reflect.ValueOf(value).IsZero()
 }
 
 func (d *drift) mapping(at []place, mine, want, have map[string]any) {

@@ -96,3 +96,57 @@ spec:
 		})
 	}
 }
+
+// TestDriftedInMaps: the server counts an entry of a map as ours also when all that was in it is somebody else's by now.
+func TestDriftedInMaps(t *testing.T) {
+	const wanted = `
+apiVersion: example.com/v1
+kind: Store
+metadata: {name: store, namespace: shop}
+spec:
+  nodes: {a: {size: 1, zone: x}}
+  secret: {name: s, optional: false, limit: 1000m}
+`
+	const live = `
+apiVersion: example.com/v1
+kind: Store
+metadata:
+  name: store
+  namespace: shop
+  managedFields:
+  - {manager: solutionctl, operation: Apply, fieldsType: FieldsV1, fieldsV1: {"f:spec": {"f:nodes": {"f:a": OURS}, "f:secret": {}}}}
+  - {manager: them, operation: Update, fieldsType: FieldsV1, fieldsV1: {"f:spec": {"f:nodes": {"f:a": THEIRS}}}}
+spec:
+  nodes: {a: NODE}
+  secret: {name: s, limit: "1", key: default}
+`
+	const all, none = `{".": {}, "f:size": {}, "f:zone": {}}`, `{}`
+	for name, test := range map[string]struct {
+		ours, theirs, node string
+		want               []string
+	}{
+		"nothing":                {all, none, `{size: 1, zone: x, color: red}`, nil},
+		"a value":                {`{".": {}, "f:zone": {}}`, `{"f:size": {}}`, `{size: 2, zone: x}`, []string{"size (them)"}},
+		"all values":             {none, `{"f:size": {}, "f:zone": {}}`, `{size: 2, zone: y}`, []string{"size (them)", "zone (them)"}},
+		"there and back":         {none, `{"f:size": {}, "f:zone": {}}`, `{size: 1, zone: x}`, nil},
+		"emptied":                {none, none, `{}`, []string{"size", "zone"}},
+		"emptied but a default":  {none, none, `{color: red}`, []string{"size", "zone"}},
+		"emptied, and used anew": {none, `{"f:color": {}}`, `{color: red}`, []string{"size", "zone"}},
+		"not taken apart":        {none, none, `{size: "1", zone: x}`, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			changed := strings.NewReplacer("OURS", test.ours, "THEIRS", test.theirs, "NODE", test.node).Replace(live)
+			var got []string
+			for _, field := range drifted(object(t, wanted), object(t, changed)) {
+				line := strings.TrimPrefix(field.Path, "spec.nodes.a.")
+				if strings.Contains(field.Manager, "them") {
+					line += " (" + field.Manager + ")"
+				}
+				got = append(got, line)
+			}
+			if diff := cmp.Diff(got, test.want); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
