@@ -264,10 +264,31 @@ func (g *Guard) stuck(ctx, waiting context.Context, objects map[string]*unstruct
 			lines = append(lines, fmt.Sprintf("and %d more", len(objects)-i))
 			break
 		}
-		lines = append(lines, health.Explain(ctx, g.Cluster, objects[uid])...)
+		lines = append(lines, g.stays(ctx, objects[uid])...)
 	}
-	return report.Errorf(report.Timeout, "custom resources were not gone in time:\n  %s", strings.Join(lines, "\n  ")).
+	text := "custom resources were not gone in time"
+	if len(lines) > 0 {
+		text += ":\n  " + strings.Join(lines, "\n  ")
+	}
+	return report.Errorf(report.Timeout, "%s", text).
 		WithHint("remove what is in the way, and run the same command again")
+}
+
+// stays tells which object is still there, and why as far as anybody knows; nothing when it has gone meanwhile.
+func (g *Guard) stays(ctx context.Context, object *unstructured.Unstructured) []string {
+	if object.GetDeletionTimestamp() == nil { // it was read before it was deleted
+		now, err := g.Cluster.GetMetadata(ctx, object.GroupVersionKind(), object.GetNamespace(), object.GetName())
+		switch {
+		case err == nil && (now == nil || now.GetUID() != object.GetUID()):
+			return nil
+		case err == nil:
+			object = now
+		}
+	}
+	if reasons := health.Explain(ctx, g.Cluster, object); len(reasons) > 0 {
+		return reasons
+	}
+	return []string{cluster.NameOf(object)}
 }
 
 // MayMigrate returns the permissions that storing the objects of a definition anew takes.

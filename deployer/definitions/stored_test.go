@@ -255,7 +255,7 @@ func TestRemovedInstances(t *testing.T) {
 	if err != nil || len(exported) != 2 || !strings.Contains(out.String(), `"held"`) || strings.Contains(out.String(), "resourceVersion") {
 		t.Fatalf("%d exported, %v: %s", len(exported), err, out.String())
 	}
-	deployertest.Refused(t, b.Definitions.RemoveInstances(t.Context(), exported, time.Nanosecond), report.Timeout)
+	deployertest.Refused(t, b.Definitions.RemoveInstances(t.Context(), exported, time.Nanosecond), report.Timeout, "Clock site/held", "example.com/hold")
 	if names := b.Server.Names("Clock"); !slices.Equal(names, []string{"site/held"}) {
 		t.Errorf("left are %q", names)
 	}
