@@ -246,7 +246,8 @@ func conflict(r request, said metav1.Status, say sayFunc) error {
 		return say(report.Conflict, ErrChanged, "it was changed or deleted meanwhile").WithHint("run the command again")
 	}
 	return say(report.Conflict, nil, "somebody else set these fields: %s", some(fields)).
-		WithHint("let the other manager give them up, or take them over with %s", report.Accept("force-conflicts"))
+		WithHint("let the other manager give them up, or take them over with %s",
+			report.Accept("force-conflicts").About(Name(r.kind.Kind, r.namespace, r.name)+": "+some(fields)))
 }
 
 func (c *Cluster) notFound(r request, said metav1.Status, say sayFunc) error {

@@ -105,7 +105,8 @@ func (j *judge) mayRestore(ctx context.Context, s *step) error {
 	if !j.options.Force {
 		if taken := appliedByOthers(s); len(taken) > 0 {
 			return report.Errorf(report.Conflict, "%s: somebody else applies these fields: %s", s.Object, strings.Join(taken, "; ")).
-				WithHint("let the other manager give them up, or take them over with %s", report.Accept("force-conflicts"))
+				WithHint("let the other manager give them up, or take them over with %s",
+					report.Accept("force-conflicts").About(s.Object.String()+": "+strings.Join(taken, "; ")))
 		}
 	}
 	drift, adopts := s.Fields, s.Action == schema.ActionAdopt

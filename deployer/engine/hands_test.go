@@ -446,3 +446,32 @@ func TestMatchAndRebuild(t *testing.T) {
 		"update ConfigMap settings", "delete Deployment web", "delete ServiceAccount web",
 	})
 }
+
+// TestAllInTheWay: who accepts what is in the way is told all of it, and not the first.
+func TestAllInTheWay(t *testing.T) {
+	w := newWorld(t)
+	named := func(text, name string) string { return strings.Replace(text, "name: settings", "name: "+name+", namespace: shop", 1) }
+	refused := func(r engine.Release, option string) {
+		t.Helper()
+		_, err := w.Plan(t.Context(), r, engine.PlanOptions{})
+		remedies := report.RemediesOf(err)
+		if report.CodeOf(err) != report.Conflict || len(remedies) != 1 || remedies[0].String() != "--"+option {
+			t.Fatalf("%v, remedies %+v", err, remedies)
+		}
+		var about []string
+		for _, object := range remedies[0].Options[0].Objects {
+			name, _, _ := strings.Cut(object, ": ")
+			about = append(about, name)
+		}
+		w.same(option, about, []string{"ConfigMap shop/a", "ConfigMap shop/b"})
+	}
+	for _, name := range []string{"a", "b"} {
+		w.server.Put(t, named(settings, name))
+	}
+	refused(w.release("1.0.0", named(settingsTwo, "a"), named(settingsTwo, "b")), "adopt")
+	w.deploy(w.release("1.0.0", named(settings, "a"), named(settings, "b")), engine.PlanOptions{Adopt: true})
+	for _, name := range []string{"a", "b"} {
+		w.edit("ConfigMap", name, "green", "data", "color")
+	}
+	refused(w.release("2.0.0", named(settingsTwo, "a"), named(settingsTwo, "b")), "force-conflicts")
+}

@@ -193,7 +193,7 @@ func (j *judge) adopt(s *step, identical bool) error {
 		return nil
 	}
 	return report.Errorf(report.Conflict, "%s exists and is not part of %s: %s", s.Object, j.release.Key, describe(s.live)).
-		WithHint("take such objects over with %s, or remove them first", report.Accept("adopt"))
+		WithHint("take such objects over with %s, or remove them first", report.Accept("adopt").About(s.Object.String()+": "+describe(s.live)))
 }
 
 // isIdentical tells whether an object would get nothing but the label of the release.

@@ -165,13 +165,17 @@ func Hints(err error) []string {
 	return hints
 }
 
-// RemediesOf returns the remedies that err and the errors it wraps carry, outermost first, each once.
+// RemediesOf returns the remedies that err and the errors it wraps carry, outermost first, each once and about all that any of them
+// is about.
 func RemediesOf(err error) Remedies {
 	var list Remedies
 	for e := range within(err) {
 		for _, r := range e.Remedies {
-			if !slices.ContainsFunc(list, func(known Remedy) bool { return known.String() == r.String() }) {
+			at := slices.IndexFunc(list, func(known Remedy) bool { return known.String() == r.String() })
+			if at < 0 {
 				list = append(list, r)
+			} else {
+				list[at] = list[at].and(r)
 			}
 		}
 	}

@@ -52,6 +52,21 @@ func (r Remedy) About(objects ...string) Remedy {
 	return r
 }
 
+// and is a remedy that is also about what another one is about, which reads the same.
+func (r Remedy) and(other Remedy) Remedy {
+	r.Options = slices.Clone(r.Options)
+	for i := range min(len(r.Options), len(other.Options)) {
+		all := slices.Clip(r.Options[i].Objects)
+		for _, object := range other.Options[i].Objects {
+			if !slices.Contains(all, object) {
+				all = append(all, object)
+			}
+		}
+		r.Options[i].Objects = atMost(maxObjects, all)
+	}
+	return r
+}
+
 // IsZero tells that there is no remedy.
 func (r Remedy) IsZero() bool { return r.Verb == "" && len(r.Options) == 0 }
 

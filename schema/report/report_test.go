@@ -174,6 +174,10 @@ func TestRemedy(t *testing.T) {
 	if want := (report.Remedies{second, first}); !reflect.DeepEqual(report.RemediesOf(outer), want) {
 		t.Errorf("remedies %+v, want %+v", report.RemediesOf(outer), want)
 	}
+	both := errors.Join(report.Errorf(report.Conflict, "x").WithHint("%s", second), report.Errorf(report.Conflict, "y").WithHint("%s", report.Accept("adopt").About("two", "three")))
+	if want := (report.Remedies{report.Accept("adopt").About("one", "two", "three")}); !reflect.DeepEqual(report.RemediesOf(both), want) || len(second.Options[0].Objects) != 2 {
+		t.Errorf("remedies %+v, want %+v", report.RemediesOf(both), want)
+	}
 	if got := report.Accept("adopt").About(make([]string, 1000)...).Options[0].Objects; len(got) > 101 || got[len(got)-1] != "and 900 more" {
 		t.Errorf("%d objects, the last %q", len(got), got[len(got)-1])
 	}
