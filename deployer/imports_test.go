@@ -12,6 +12,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/cluster/clustertest"
+	"github.com/solutionctl/solutionctl/deployer/deployertest"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/deployer/render"
 	"github.com/solutionctl/solutionctl/deployer/survey"
@@ -100,6 +101,39 @@ func TestCorruptImports(t *testing.T) {
 	}
 	if broken, err = d.Broken(t.Context()); err != nil || len(broken) > 0 {
 		t.Errorf("broken: %+v, %v", broken, err)
+	}
+}
+
+// TestRemovalWithoutImports: what only looks or takes away goes on while nobody knows what was imported, and says so.
+func TestRemovalWithoutImports(t *testing.T) {
+	b := deployertest.New(t)
+	b.Added(shop, "1.0.0", plain)
+	const unknown, cure = "what was imported cannot be read", "solutionctl deploy import FILE..."
+	tells := func(what string, sentences []string) {
+		t.Helper()
+		if text := strings.Join(sentences, "\n"); !strings.Contains(text, unknown) || !strings.Contains(text, cure) {
+			t.Errorf("%s: %q", what, sentences)
+		}
+	}
+	record(t, b.Server, `{"formatVersion": 99, "writtenBy": "9.0.0", "imports": {}}`)
+	for _, run := range []verb{remove(shop), deleteSite(deployer.DeleteData)} {
+		_, err := run(t.Context(), b.Deployer, deployer.Options{})
+		deployertest.Refused(t, err, report.Refused, "9.0.0")
+	}
+	record(t, b.Server, `{"formatVersion": 1, "imp`)
+	found, err := b.Records.Search(t.Context(), records.SearchOptions{})
+	if err != nil || len(found.Versions) != 1 {
+		t.Fatalf("%+v, %v", found, err)
+	}
+	deployertest.Valid(t, "search", found)
+	tells("search", found.Problems)
+	tells("remove", must(b, remove(shop)).Notices)
+	if names := b.Server.Names("Deployment"); len(names) > 0 {
+		t.Errorf("left are %q", names)
+	}
+	tells("env delete", must(b, deleteSite(deployer.DeleteData)).Notices)
+	if b.Server.Object("Namespace", "", site) != nil {
+		t.Error("the namespace is still there")
 	}
 }
 

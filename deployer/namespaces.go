@@ -230,14 +230,14 @@ func (d *Deployer) planDeletion(ctx context.Context, o DeleteEnvironmentOptions,
 	if err = o.inUse(usage, others); err != nil {
 		return nil, err
 	}
-	catalog, err := d.Records.Catalog(ctx)
+	t := &task{Operation: schema.Operation{Operation: "delete", Environment: o.Environment}}
+	catalog, err := d.imported(ctx, t)
 	if err != nil {
 		return nil, err
 	}
 	if err = d.checkDependencies(ctx, catalog, dependencies.Empty(namespaces)); err != nil {
 		return nil, err
 	}
-	t := &task{Operation: schema.Operation{Operation: "delete", Environment: o.Environment}}
 	var lost []definitions.Instance
 	for _, use := range usage {
 		if use.IsClaim() {

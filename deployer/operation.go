@@ -186,6 +186,21 @@ func (d *Deployer) lockable(ctx context.Context, environment, namespace string, 
 	return names, nil
 }
 
+// imported reads what was imported, for a verb that only takes away. While the record of it is damaged the verb goes on without, and
+// says what nobody can check then.
+func (d *Deployer) imported(ctx context.Context, t *task) (*records.Catalog, error) {
+	catalog, err := d.Records.LookUp(ctx)
+	switch {
+	case err != nil:
+		return nil, err
+	case report.CodeOf(catalog.Damage) == report.Corrupt:
+		t.notice("whether others need what goes, and what definitions archives have that are not active, is not known: " + catalog.Unread())
+	case catalog.Damage != nil:
+		return nil, catalog.Damage // it is of a newer version of this program
+	}
+	return catalog, nil
+}
+
 // checkDependencies refuses a change of what is deployed that leaves a Solution without another one that it needs.
 func (d *Deployer) checkDependencies(ctx context.Context, catalog *records.Catalog, change func(dependencies.Holdings)) error {
 	if !dependencies.AreThere(catalog) {

@@ -70,14 +70,14 @@ func (d *Deployer) planRemove(ctx context.Context, o RemoveOptions, namespaces [
 	if len(there) == 0 {
 		return nil, notThere(o.Solution, o.Environment, namespaces)
 	}
-	catalog, err := d.Records.Catalog(ctx)
+	catalog, err := d.imported(ctx, t)
 	if err != nil {
 		return nil, err
 	}
 	if err = d.checkDependencies(ctx, catalog, dependencies.Put(o.Solution, "", there...)); err != nil {
 		return nil, err
 	}
-	lost, err := d.checkData(ctx, t, o, there)
+	lost, err := d.checkData(ctx, t, catalog, o, there)
 	if err != nil {
 		return nil, err
 	}
@@ -111,11 +111,7 @@ func notThere(solution, environment string, namespaces []metalk8s.Namespace) err
 }
 
 // checkData judges the custom resources that would be left without their operator; it returns those to delete.
-func (d *Deployer) checkData(ctx context.Context, t *task, o RemoveOptions, namespaces []metalk8s.Namespace) ([]definitions.Instance, error) {
-	catalog, err := d.Records.Catalog(ctx)
-	if err != nil {
-		return nil, err
-	}
+func (d *Deployer) checkData(ctx context.Context, t *task, catalog *records.Catalog, o RemoveOptions, namespaces []metalk8s.Namespace) ([]definitions.Instance, error) {
 	crds, err := d.Definitions.Of(ctx, catalog, o.Solution)
 	if err != nil {
 		return nil, err

@@ -196,6 +196,8 @@ type HistoryEntry struct {
 // SearchResult holds versions of Solutions, ordered by name and version. `solutionctl deploy search` prints it.
 type SearchResult struct {
 	Versions []FoundVersion `json:"versions"`
+	// Problems tell of records that cannot be read any more, one sentence each: there may be more versions.
+	Problems []string `json:"problems,omitempty"`
 }
 
 // FoundVersion is a version of a Solution that can be deployed, or imported.

@@ -35,6 +35,10 @@ version or the name of one of their images, as it is in the archive or where it 
 }
 
 func printSearch(w *console.Stream, result *schema.SearchResult) error {
+	err := console.PrintEach(w, console.Yellow, "problem:", result.Problems)
+	if err != nil || len(result.Versions) == 0 && len(result.Problems) > 0 {
+		return err
+	}
 	if len(result.Versions) == 0 {
 		_, err := io.WriteString(w, "nothing was found\n")
 		return err

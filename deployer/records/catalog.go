@@ -35,6 +35,11 @@ type Catalog struct {
 	Damage error
 }
 
+// Unread says that the record of what was imported cannot be read, and what helps.
+func (c *Catalog) Unread() string {
+	return fmt.Sprintf("what was imported cannot be read, and nothing of it can be deployed: %v: %s", c.Damage, strings.Join(report.Hints(c.Damage), "; "))
+}
+
 // Imports returns what was imported, ordered by name and version.
 func (c *Catalog) Imports() []schema.Import {
 	list := slices.Collect(maps.Values(c.imports))

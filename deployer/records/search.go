@@ -29,7 +29,7 @@ func (r *Records) Search(ctx context.Context, o SearchOptions) (*schema.SearchRe
 	if err != nil {
 		return nil, err
 	}
-	catalog, err := r.Catalog(ctx)
+	catalog, err := r.LookUp(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +68,11 @@ func (r *Records) Search(ctx context.Context, o SearchOptions) (*schema.SearchRe
 			}
 		}
 	}
-	return found.result(strings.ToLower(o.Term)), nil
+	result := found.result(strings.ToLower(o.Term))
+	if catalog.Damage != nil {
+		result.Problems = []string{catalog.Unread()}
+	}
+	return result, nil
 }
 
 // index has the versions found so far, by name and version.

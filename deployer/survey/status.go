@@ -406,8 +406,7 @@ func (s *picture) problems() []string {
 		}
 	}
 	if s.catalog.Damage != nil {
-		problems = append(problems, fmt.Sprintf("what was imported cannot be read, and nothing of it can be deployed: %v: %s",
-			s.catalog.Damage, strings.Join(report.Hints(s.catalog.Damage), "; ")))
+		problems = append(problems, s.catalog.Unread())
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.solutions.Versions)) {
 		for _, entry := range s.solutions.Versions[name] {
