@@ -1,0 +1,248 @@
+package records
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/render"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// ImportRecord is the message of an import to the cluster.
+type ImportRecord struct {
+	Payload *render.Payload
+	// Path is where the archive is on this host, from now on.
+	Path   string
+	SHA256 string
+	Size   int64
+	// Registry is who serves the images, with the endpoints that are to be added; nil leaves it as it was recorded before.
+	Registry *schema.ClusterRegistry
+}
+
+// Import writes down what was imported: the payload, the entry of the catalogue, and what MetalK8s knows of it. A version that was
+// checked with [Records.CheckImport] is a condition. A catalogue that could not be read begins anew.
+func (r *Records) Import(ctx context.Context, catalog *Catalog, record ImportRecord) error {
+	if record.Registry != nil {
+		_, err := r.EditRegistry(ctx, func(known *schema.ClusterRegistry) (*schema.ClusterRegistry, error) {
+			return WithEndpoints(known, *record.Registry, false)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	encoded, err := record.Payload.Encode()
+	if err != nil {
+		return err
+	}
+	digest, err := r.Engine.StoreContent(ctx, ImportsName, encoded)
+	if err != nil {
+		return err
+	}
+	entry := r.entry(ctx, record, digest)
+	if previous, ok := catalog.imports[entry.ID()]; ok && previous.Archive == entry.Archive && previous.Payload == digest {
+		entry.ImportedAt, entry.ImportedBy = previous.ImportedAt, previous.ImportedBy
+	}
+	if catalog.Damage != nil {
+		if err := r.discardImports(ctx); err != nil {
+			return err
+		}
+	}
+	if err := r.editImports(ctx, func(imports map[string]schema.Import) { imports[entry.ID()] = entry }); err != nil {
+		return err
+	}
+	if err := r.publish(ctx, record.Payload, record.Path); err != nil {
+		return err
+	}
+	return r.collect(ctx)
+}
+
+// entry is what the catalogue says of an import.
+func (r *Records) entry(ctx context.Context, record ImportRecord, digest string) schema.Import {
+	entry := schema.Import{
+		Name: record.Payload.Solution.Metadata.Name, Version: record.Payload.Solution.Spec.Version, Payload: digest,
+		Archive:   schema.ImportedArchive{Path: record.Path, SHA256: record.SHA256, Size: record.Size},
+		DependsOn: record.Payload.Solution.Spec.DependsOn,
+		Images:    map[string]string{}, ImportedAt: r.Now().UTC().Truncate(time.Second), ImportedBy: r.Cluster.User(ctx),
+	}
+	for _, image := range record.Payload.Images {
+		entry.Images[image.Ref.String()] = image.Digest
+	}
+	return entry
+}
+
+// Foresee returns the catalogue as it would be after an import, for plans of what may follow. Nothing is written.
+func (r *Records) Foresee(ctx context.Context, catalog *Catalog, record ImportRecord) (*Catalog, error) {
+	encoded, err := record.Payload.Encode()
+	if err != nil {
+		return nil, err
+	}
+	digest := engine.DigestOf(encoded)
+	if _, err = r.payloads.load(digest, func() ([]byte, error) { return encoded, nil }); err != nil {
+		return nil, err
+	}
+	entry := r.entry(ctx, record, digest)
+	imports := maps.Clone(catalog.imports)
+	if imports == nil {
+		imports = map[string]schema.Import{}
+	}
+	imports[entry.ID()] = entry
+	return &Catalog{imports: imports}, nil
+}
+
+// CheckImport refuses what would change the content under something that is deployed, and what could not be told apart.
+func (r *Records) CheckImport(ctx context.Context, catalog *Catalog, record ImportRecord) (notices []string, err error) {
+	id := record.Payload.Solution.ID()
+	if catalog.Damage != nil {
+		if report.CodeOf(catalog.Damage) != report.Corrupt {
+			return nil, catalog.Damage // it is of a newer version of this program
+		}
+		notices = append(notices, fmt.Sprintf("the record of what was imported could not be read (%v) and begins anew with %s: import every other archive again",
+			catalog.Damage, id))
+	}
+	if previous, ok := catalog.imports[id]; ok && previous.Archive.SHA256 != record.SHA256 {
+		if schema.Replaceable(previous.Version) {
+			notices, err = r.outdated(ctx, previous)
+		} else {
+			err = r.checkReleased(ctx, previous)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return notices, catalog.checkNew(record.Payload.Solution)
+}
+
+func (r *Records) checkReleased(ctx context.Context, previous schema.Import) error {
+	users, err := r.users(ctx, previous.Name, previous.Version)
+	if err != nil || len(users) == 0 {
+		return err
+	}
+	return report.Errorf(report.Replaced, "another archive of %s was imported before and is in use: %s", previous.ID(), strings.Join(users, ", ")).
+		WithHint("give the new content a version of its own")
+}
+
+// outdated tells what still comes from an archive that is being replaced, and how each gets the new one. What runs goes on:
+// it is rendered in our records. But its images are named by digests that no archive has any more, so that its pods start
+// only where a node still has them.
+func (r *Records) outdated(ctx context.Context, previous schema.Import) (notices []string, err error) {
+	active, err := r.Active(ctx, previous.Name)
+	if err != nil {
+		return nil, err
+	}
+	if active == previous.Version {
+		notices = append(notices, fmt.Sprintf("what %s has in the whole cluster is that of the archive imported before; bring the new one: %s",
+			previous.ID(), report.Run("deploy activate", previous.Name, previous.Version)))
+	}
+	deployed, err := r.Deployments(ctx, previous.Name)
+	if err != nil {
+		return nil, err
+	}
+	for _, there := range deployed {
+		if there.Version != previous.Version {
+			continue
+		}
+		notice := fmt.Sprintf("%s runs %s as imported before, whose images new nodes may not be able to pull any more", there, previous.ID())
+		if there.Environment != "" {
+			notice += "; bring the new one: " + report.Run("deploy add", there.Environment, previous.Name, previous.Version).String()
+		}
+		notices = append(notices, notice)
+	}
+	return notices, nil
+}
+
+// collect throws payloads away that no import refers to any more.
+func (r *Records) collect(ctx context.Context) error {
+	imports, _, err := r.readImports(ctx)
+	if err != nil {
+		return err
+	}
+	var keep []string
+	for _, i := range imports.Imports {
+		keep = append(keep, i.Payload)
+	}
+	return r.Engine.CollectContent(ctx, ImportsName, keep...)
+}
+
+// checkNew refuses a version that cannot be told apart from one that is there.
+func (c *Catalog) checkNew(s *schema.Solution) error {
+	for _, other := range c.Of(s.Metadata.Name) {
+		if other.Version != s.Spec.Version && schema.SamePrecedence(other.Version, s.Spec.Version) {
+			return report.Errorf(report.Refused, "version %s of Solution %s has the same precedence as %s, which is imported",
+				s.Spec.Version, s.Metadata.Name, other.Version).WithHint("unimport %s first", other.ID())
+		}
+	}
+	return nil
+}
+
+// Unimport forgets a version, unless something uses it. One that is not known is no error.
+func (r *Records) Unimport(ctx context.Context, id string) error {
+	catalog, err := r.Catalog(ctx)
+	if err != nil {
+		return err
+	}
+	entry, ok := catalog.imports[id]
+	if !ok {
+		return r.finishUnimport(ctx, id)
+	}
+	if err := r.CheckUnused(ctx, entry.Name, entry.Version); err != nil {
+		return err
+	}
+	if err := r.editImports(ctx, func(imports map[string]schema.Import) { delete(imports, id) }); err != nil {
+		return err
+	}
+	// Somebody who added it at this moment either does not find it any more or is seen now.
+	if err := r.CheckUnused(ctx, entry.Name, entry.Version); err != nil {
+		return errors.Join(err, r.editImports(ctx, func(imports map[string]schema.Import) { imports[id] = entry }))
+	}
+	if err := r.Documents.RemoveVersion(ctx, entry.Name, entry.Version); err != nil {
+		return err
+	}
+	return r.collect(ctx)
+}
+
+// finishUnimport removes what an unimport has left that was interrupted, and what MetalK8s has recorded itself.
+func (r *Records) finishUnimport(ctx context.Context, id string) error {
+	solutions, err := r.Documents.Solutions(ctx)
+	if err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(solutions.Versions)) {
+		for _, listed := range solutions.Versions[name] {
+			if name+"-"+listed.Version != id {
+				continue
+			}
+			if err := r.CheckUnused(ctx, name, listed.Version); err != nil {
+				return err
+			}
+			if err := r.Documents.RemoveVersion(ctx, name, listed.Version); err != nil {
+				return err
+			}
+		}
+	}
+	return r.collect(ctx)
+}
+
+// CheckUnused refuses, in-use, while a version is active or deployed in an environment, or while something runs its images.
+func (r *Records) CheckUnused(ctx context.Context, solution, version string) error {
+	users, err := r.users(ctx, solution, version)
+	if err != nil {
+		return err
+	}
+	if len(users) > 0 {
+		return report.Errorf(report.InUse, "version %s of Solution %s is in use: %s", version, solution, strings.Join(users, ", ")).
+			WithHint("remove it from the environments ('%s') and deactivate it first", report.Run("deploy remove", "ENVIRONMENT", solution))
+	}
+	running, err := r.pullers(ctx, solution+"-"+version)
+	if err != nil || len(running) == 0 {
+		return err
+	}
+	return report.Errorf(report.InUse, "images of version %s of Solution %s run: %s", version, solution, strings.Join(running, ", ")).
+		WithHint("let them run another version first; their pods could not start again")
+}
