@@ -24,7 +24,7 @@ import (
 // TestBundleTellsNoSecrets plants a random word in everything that is nobody's business, and looks for it in the bundle.
 func TestBundleTellsNoSecrets(t *testing.T) {
 	t.Parallel()
-	testcluster.Long(t, "TestScript/support")
+	testcluster.Long(t, "TestNoSecrets without a cluster, and TestScript/support")
 	b := newBedOn(t, testcluster.StartFor(t, testcluster.Options{}))
 	b.activated("1.0.0", content{Specs: []string{"password"}})
 	b.mustAdd("1.0.0")

@@ -192,7 +192,7 @@ func (a archives) converge(b *bed, ids ...string) (*schema.Convergence, error) {
 // TestConvergenceFollowsDependencies activates what others need first, and deactivates it last.
 func TestConvergenceFollowsDependencies(t *testing.T) {
 	t.Parallel()
-	testcluster.Long(t, "TestConverge without a cluster")
+	testcluster.Long(t, "TestConverge and TestOrderOfDependencies without a cluster")
 	b := newBedOn(t, testcluster.StartFor(t, testcluster.Options{}))
 	a := b.another("a") // comes first by its name, and last by what it needs
 	a.Solution = "a" + b.Solution

@@ -99,7 +99,7 @@ func TestInstallerRoleExtras(t *testing.T) {
 // TestRightsAreAskedFirst: what changes data step by step asks for all rights before the first step.
 func TestRightsAreAskedFirst(t *testing.T) {
 	t.Parallel()
-	testcluster.Long(t, "TestInstallerRole")
+	testcluster.Long(t, "TestInstallerRole, and TestMissingRights without a cluster")
 	b := newBedOn(t, testcluster.StartFor(t, testcluster.Options{}))
 	b.activated("1.0.0", content{})
 	b.imported("1.1.0", content{Crds: "v1 v2"})

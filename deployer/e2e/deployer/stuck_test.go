@@ -258,7 +258,7 @@ spec:
 // environment: nobody knows what is in it. It has a cluster of its own, in which nobody else is disturbed.
 func TestDeadAPI(t *testing.T) {
 	t.Parallel()
-	testcluster.Long(t, "TestDeadConversion")
+	testcluster.Long(t, "TestDeadConversion, and what the doctor says of a dead API without a cluster")
 	b := newBedOn(t, testcluster.StartFor(t, testcluster.Options{}))
 	api := b.create(`
 apiVersion: apiregistration.k8s.io/v1

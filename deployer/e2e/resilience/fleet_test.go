@@ -14,7 +14,7 @@ const mostWatches = 2
 // TestFleet deploys two Solutions to an environment of five namespaces, and counts watches.
 func TestFleet(t *testing.T) {
 	t.Parallel()
-	testcluster.Long(t, "TestRequests")
+	testcluster.Long(t, "TestRequests, which counts no watches")
 	one, other := newBed(t), newBed(t)
 	other.Env = one.Env
 	var watches proxy.Watches

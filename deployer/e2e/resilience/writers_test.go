@@ -167,7 +167,7 @@ func TestFieldsInDispute(t *testing.T) {
 // TestUserInterface: what a user interface chooses for a Solution is a wish. What is deployed is known elsewhere.
 func TestUserInterface(t *testing.T) {
 	t.Parallel()
-	testcluster.Long(t, "TestOthersFieldsStay")
+	testcluster.Long(t, "TestVersionDrift in deployer/records, without a cluster")
 	b := prepared(t)
 	b.userInterface(b.Name, "1.1.0")
 	b.must("upgrade ENV NAME 1.1.0")
