@@ -437,12 +437,12 @@ func TestApplicationsRole(t *testing.T) {
 
 	all := b.shipped("applications.yaml")
 	trials := b.trials(all, func(role) bool { return true })
-	for _, r := range all {
-		b.grant(r)
-		b.bindGroup(r, b.Env)
-	}
 	for _, one := range trials {
 		b.bindGroup(one.role, b.Env)
+	}
+	for _, r := range all { // last: who has them is waited for
+		b.grant(r)
+		b.bindGroup(r, b.Env)
 	}
 	admin := b.user("applications", all)
 	await(t, func() (bool, bool) {
