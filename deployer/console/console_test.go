@@ -1,6 +1,7 @@
 package console_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"crypto/ecdsa"
@@ -33,6 +34,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/cluster/clustertest"
 	"github.com/solutionctl/solutionctl/deployer/console"
+	"github.com/solutionctl/solutionctl/deployer/deployertest"
 	"github.com/solutionctl/solutionctl/deployer/host/service"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -608,15 +610,7 @@ func TestWatchedPagesDoNotWait(t *testing.T) {
 	b := startOn(t, api, nil)
 	c := b.in(t)
 	first := c.get("/")
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, b.server.URL+"/events", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	watching, err := c.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer watching.Body.Close() //nolint:errcheck // it ends with the test
+	c.follow("/events")
 	slow.Store(true)
 	b.clock.advance(5 * time.Second)
 	if a := c.get("/"); a.StatusCode != http.StatusOK || content(a.body) != content(first.body) {
@@ -624,25 +618,52 @@ func TestWatchedPagesDoNotWait(t *testing.T) {
 	}
 }
 
-func TestStreamEndsWithSession(t *testing.T) {
-	b := start(t, nil)
-	c := b.in(t)
-	c.get("/")
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, b.server.URL+"/events", nil)
+// follow returns a function that waits for the next event of a stream, and tells whether there was one.
+func (b *browser) follow(path string) (next func() bool) {
+	b.Helper()
+	r, err := http.NewRequestWithContext(b.Context(), http.MethodGet, b.bench.server.URL+path, nil)
 	if err != nil {
-		t.Fatal(err)
+		b.Fatal(err)
 	}
-	response, err := c.Do(r)
+	response, err := b.Do(r)
 	if err != nil {
-		t.Fatal(err)
+		b.Fatal(err)
 	}
-	defer response.Body.Close() //nolint:errcheck // it is read to its end
+	b.Cleanup(func() { _ = response.Body.Close() }) // it ends with the test
 	if kind := response.Header.Get("Content-Type"); kind != "text/event-stream" {
-		t.Fatalf("%d %s", response.StatusCode, kind)
+		b.Fatalf("%d %s", response.StatusCode, kind)
 	}
-	c.leads(c.post("/logout"), "/login?ended=logout")
-	if _, err := io.Copy(io.Discard, response.Body); err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
-		t.Error(err)
+	lines := bufio.NewScanner(response.Body)
+	return func() bool {
+		for lines.Scan() {
+			if strings.HasPrefix(lines.Text(), "event: ") {
+				return true
+			}
+		}
+		return false
+	}
+}
+
+// TestStreamEndsWithSession: also when its time has come, although a page stays open. It is told nothing any more.
+func TestStreamEndsWithSession(t *testing.T) {
+	for name, end := range map[string]func(*browser){
+		"logout": func(c *browser) { c.leads(c.post("/logout"), "/login?ended=logout") },
+		"idle":   func(c *browser) { c.bench.clock.advance(9 * time.Hour) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			bed := deployertest.New(t)
+			b := startOn(t, bed.Server, nil)
+			c := b.in(t)
+			next := c.follow("/events")
+			if !next() {
+				t.Fatal("a browser is told nothing")
+			}
+			end(c)
+			bed.Namespace("production", "production")
+			if next() {
+				t.Error("a session that is over is told of a change")
+			}
+		})
 	}
 }
 

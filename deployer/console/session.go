@@ -218,6 +218,17 @@ func (l *sessions) find(id string, seen time.Time) *session {
 	return s
 }
 
+// expired tells whether the time of a session has come, and ends it then.
+func (l *sessions) expired(s *session) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.over(s) {
+		return false
+	}
+	l.remove(s)
+	return true
+}
+
 // close ends a session, also for browsers that keep it.
 func (l *sessions) close(s *session) {
 	l.mu.Lock()

@@ -1,7 +1,6 @@
 package console_test
 
 import (
-	"bufio"
 	"encoding/json"
 	"html"
 	"net/http"
@@ -141,24 +140,12 @@ func TestVisitorFollows(t *testing.T) {
 	if a := c.get("/events?environment=production"); a.StatusCode != http.StatusNotFound && a.StatusCode != http.StatusForbidden {
 		t.Errorf("events of another environment: %d %s", a.StatusCode, a.body)
 	}
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, b.server.URL+html.UnescapeString(feed[1]), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	response, err := c.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close() //nolint:errcheck // it ends with the test
-	events := bufio.NewScanner(response.Body)
+	next := c.follow(html.UnescapeString(feed[1]))
 	changed := func() {
 		t.Helper()
-		for events.Scan() {
-			if events.Text() == "event: changed" {
-				return
-			}
+		if !next() {
+			t.Fatal("the stream has ended")
 		}
-		t.Fatalf("the stream has ended: %v", events.Err())
 	}
 	bed.Deleted("Deployment", deployertest.Environment, "shop-operator")
 	b.clock.advance(10 * time.Second)
