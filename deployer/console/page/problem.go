@@ -78,6 +78,12 @@ func remedyAction(r report.Remedy) *Action {
 	case "env delete":
 		o.Operation, o.Environment = "delete", argument(0)
 		return &Action{Label: o.Heading(), URL: Query(URL("environments", o.Environment, "plan", "delete"), "namespace", namespace)}
+	case "env create":
+		return &Action{Label: Text("newenvironment.title"), URL: Query(URL("environments", "new"), "name", argument(0), "namespace", namespace)}
+	case "app list", "app get", "app set":
+		return &Action{Label: Text("apps.title", argument(0)), URL: Query(URL("environments", argument(0), "apps"), "q", argument(1))}
+	case "compatibility":
+		return &Action{Label: Text("solution.versions", argument(0)), URL: URL("solutions", argument(0))}
 	case "history":
 		return &Action{Label: Text("section.history"), URL: Query(URL("history"), "environment", argument(0), "solution", argument(1))}
 	case "status":
