@@ -106,7 +106,7 @@ const networkChanged = "net::ERR_NETWORK_CHANGED"
 // accessibility tree is built beside the page, and Chromium stalls for good when that is asked for at the wrong moment.
 const finder = `(role, name) => {
 	const text = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-	const tags = {heading: "h1, h2, h3", link: "a", button: "button, input, summary", textbox: "input, textarea", checkbox: "input"}; // asking all elements takes long
+	const tags = {heading: "h1, h2, h3", link: "a", button: "button, input, summary", textbox: "input, textarea", searchbox: "input", checkbox: "input"}; // asking all elements takes long
 	const is = {
 		text: () => { while (text.nextNode()) if (text.currentNode.data.trim() === name && text.currentNode.parentElement.checkVisibility()) return text.currentNode.parentElement; },
 		element: () => [...document.body.querySelectorAll(tags[role] + ", [role=" + role + "]")].find(e => e.computedRole === role && e.computedName === name && e.checkVisibility()),

@@ -79,3 +79,41 @@ func TestTabs(t *testing.T) {
 	bed.Namespace("staging", "staging")
 	first.find("link", "staging")
 }
+
+// TestLeft: a page that stays open when the session ends says so in place, keeps what was typed, and asks for nothing any more. It goes
+// on when somebody is logged in who comes back to it.
+func TestLeft(t *testing.T) {
+	bed := deployertest.New(t)
+	bed.Namespace("production", "production")
+	b := open(t)
+	c := serve(t, bed.Server.Kubeconfig(t))
+	b.do(chromedp.Navigate(c.NewLink()))
+	b.find("heading", "Solutions and environments")
+	tab := b.tab()
+	tab.do(chromedp.Navigate(c.Origin + "/environments"))
+	tab.listens(1)
+	tab.press("searchbox", "Filter environments")
+	tab.do(chromedp.KeyEvent("production"))
+	b.press("button", "Log out")
+	b.find("heading", "Log in")
+	const ended = "Your session has ended. This page is no longer up to date."
+	tab.find("text", ended)
+	tab.find("link", "Log in")
+	tab.find("heading", "Environments")
+	tab.listens(0)
+	b.do(chromedp.Navigate(c.NewLink()))
+	b.find("heading", "Solutions and environments")
+	for _, hidden := range []bool{true, false} {
+		tab.hide(hidden)
+	}
+	tab.listens(1)
+	if number, err := evaluate[int](tab, "listeners.length"); err != nil || number != 2 {
+		t.Errorf("the tab has opened %d connections, want 2: %v", number, err)
+	}
+	if typed, err := evaluate[string](tab, `document.querySelector("#q").value`); err != nil || typed != "production" {
+		t.Errorf("what was typed has become %q: %v", typed, err)
+	}
+	if at, err := tab.lookup("text", ended); err != nil || at != nil {
+		t.Errorf("the page says that the session has ended: %v", err)
+	}
+}

@@ -186,23 +186,36 @@ async function refresh() {
   refreshing = true;
   try {
     const page = await fetched();
+    if (page.querySelector('.user')?.textContent !== document.querySelector('.user')?.textContent) { location.reload(); return; } // somebody else
+    document.getElementById('ended')?.remove();
     for (const frame of main.querySelectorAll('.copied')) frame.replaceWith(frame.firstChild);
     morph(main, page.getElementById('main'));
     main.dataset.feed = page.getElementById('main').dataset.feed ?? ''; // it says what was seen
     stale.replaceChildren(...[...page.getElementById('stale').childNodes].map(node => document.importNode(node, true)));
     enliven(main);
+    if (left) { left = false; listen(); }
   } catch (request) {
-    if (request.status === 401 || request.responseURL?.includes('/login')) location.reload();
-    stale.textContent = words.lost;
+    if (request.status === 401 || request.status < 400 && request.response?.body?.className === 'alone') leave(); // the page for nobody
+    stale.textContent = left ? '' : words.lost;
   }
   refreshing = false;
   if (again) { again = false; refresh(); }
 }
 
-let source, over;
+let source, over, left;
+
+// leave tells that nobody is logged in any more. What is on the page stays until somebody is who comes back to it.
+function leave() {
+  left = true;
+  hush();
+  if (document.getElementById('ended')) return;
+  const notice = document.importNode(template.content.querySelector('#ended'), true);
+  notice.querySelector('a').href = location.href.split('#')[0];
+  main.querySelector('.head').after(notice);
+}
 
 function listen() {
-  if (over || source || document.hidden || !main.dataset.feed) return;
+  if (over || left || source || document.hidden || !main.dataset.feed) return;
   source = new EventSource(main.dataset.feed);
   source.addEventListener('changed', refresh);
   source.addEventListener('stale', event => { stale.textContent = event.data; });
@@ -213,7 +226,13 @@ function listen() {
     (main.querySelector('[role=alert]') ?? main.querySelector('h1')).focus();
   });
   source.onopen = () => { if (stale.textContent === words.lost) refresh(); };
-  source.onerror = () => { stale.textContent = words.lost; if (source?.readyState === EventSource.CLOSED) { hush(); setTimeout(listen, 5000); } };
+  source.onerror = async () => {
+    stale.textContent = words.lost;
+    if (source?.readyState !== EventSource.CLOSED) return;
+    hush();
+    await refresh(); // it finds out whether the session is over
+    setTimeout(listen, 5000);
+  };
 }
 
 function hush() { source?.close(); source = undefined; }
