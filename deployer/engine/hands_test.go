@@ -450,7 +450,9 @@ func TestMatchAndRebuild(t *testing.T) {
 // TestAllInTheWay: who accepts what is in the way is told all of it, and not the first.
 func TestAllInTheWay(t *testing.T) {
 	w := newWorld(t)
-	named := func(text, name string) string { return strings.Replace(text, "name: settings", "name: "+name+", namespace: shop", 1) }
+	named := func(text, name string) string {
+		return strings.Replace(text, "name: settings", "name: "+name+", namespace: shop", 1)
+	}
 	refused := func(r engine.Release, option string) {
 		t.Helper()
 		_, err := w.Plan(t.Context(), r, engine.PlanOptions{})

@@ -122,12 +122,8 @@ func (r *renderer) renderChart(ctx context.Context, c *schema.Component, cs Char
 	if err != nil {
 		return nil, err
 	}
-	release := c.Release
-	if release == "" {
-		release = c.Name
-	}
 	rendering, err := loaded.Render(ctx, chart.Options{
-		Release: release, Namespace: r.s.Namespace, Upgrade: cs.Upgrade, Values: chart.MergeValues(values, cs.Values),
+		Release: c.ReleaseName(), Namespace: r.s.Namespace, Upgrade: cs.Upgrade, Values: chart.MergeValues(values, cs.Values),
 		KubeVersion: cs.KubeVersion, APIVersions: cs.APIVersions, Lookup: cs.Lookup, Memo: cs.Memo, Now: r.s.Now,
 	})
 	if err != nil {
