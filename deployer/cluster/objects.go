@@ -30,7 +30,9 @@ const pageSize = 500
 const (
 	metadataOfOne = protobuf + ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 	onlyMetadata  = protobuf + ";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
-	applyFormat   = "application/apply-patch+yaml" // JSON is YAML
+	// The events of a watch come in JSON: those of protobuf have frames.
+	metadataEvents = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
+	applyFormat    = "application/apply-patch+yaml" // JSON is YAML
 )
 
 // Get returns an object, or nil when it is not there. A kind that the cluster does not have has no objects.
@@ -52,7 +54,10 @@ func (c *Cluster) Get(ctx context.Context, kind schema.GroupVersionKind, namespa
 	}
 	object, _, err = c.exchange(ctx, r)
 	if apierrors.IsNotFound(err) {
-		return nil, nil
+		object, err = nil, nil
+	}
+	if err == nil {
+		noteObject(ctx, r, object)
 	}
 	return object, err
 }
@@ -67,6 +72,7 @@ func (c *Cluster) GetMetadata(ctx context.Context, kind schema.GroupVersionKind,
 	r.accept = metadataOfOne
 	answer, _, err := c.do(ctx, r)
 	if apierrors.IsNotFound(err) {
+		noteObject(ctx, r, nil)
 		return nil, nil
 	}
 	if err != nil {
@@ -83,6 +89,7 @@ func (c *Cluster) GetMetadata(ctx context.Context, kind schema.GroupVersionKind,
 	}
 	found := &unstructured.Unstructured{Object: map[string]any{"metadata": metadataOf(&object.ObjectMeta)}}
 	found.SetGroupVersionKind(kind)
+	noteObject(ctx, r, found)
 	return found, nil
 }
 
@@ -135,6 +142,9 @@ func (c *Cluster) pages(ctx context.Context, kind schema.GroupVersionKind, names
 			if token := inconsistentContinue(err); token != "" {
 				r.query.Set("continue", token)
 				continue
+			}
+			if err == nil {
+				note(ctx, read{kind, namespace, "", o.LabelSelector, o.FieldSelector}, seen{version: page.GetResourceVersion()})
 			}
 			if !yield(page, err) || err != nil || page.GetContinue() == "" {
 				return

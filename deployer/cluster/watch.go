@@ -53,9 +53,11 @@ type watcher struct {
 	kind      schema.GroupVersionKind
 	namespace string
 	options   metav1.ListOptions
-	version   string // what happens after it is asked for; "" lists first
-	known     map[types.UID]*unstructured.Unstructured
+	metadata  bool                                     // ask for nothing else
+	version   string                                   // what happens after it is asked for; "" lists first
+	known     map[types.UID]*unstructured.Unstructured // nil keeps nothing: what is there is yielded again after each gap
 	yield     func(Change, error) bool
+	failed    func() // called when the watch cannot go on for now; may be nil
 }
 
 // errStop ends a watch whose listener has had enough.
@@ -80,6 +82,9 @@ func (w *watcher) run(ctx context.Context) error {
 			return w.cluster.translate(ctx, r, err)
 		default:
 			failures++
+			if w.failed != nil {
+				w.failed()
+			}
 		}
 		if err := sleep(ctx, min(firstPause<<min(failures, 10), lastPause)); err != nil {
 			return err
@@ -111,6 +116,9 @@ func (w *watcher) once(ctx context.Context) (request, error) {
 			return r, err
 		}
 	}
+	if w.metadata {
+		r.accept = metadataEvents
+	}
 	r.query = listQuery(w.options)
 	r.query.Set("watch", "true")
 	r.query.Set("allowWatchBookmarks", "true")
@@ -128,9 +136,13 @@ func (w *watcher) once(ctx context.Context) (request, error) {
 
 // list yields the present state: what is gone, what is new and what differs from the known.
 func (w *watcher) list(ctx context.Context) error {
+	accept := ""
+	if w.metadata {
+		accept = onlyMetadata
+	}
 	present := map[types.UID]bool{}
 	var objects []*unstructured.Unstructured
-	for page, err := range w.cluster.pages(ctx, w.kind, w.namespace, w.options, "") {
+	for page, err := range w.cluster.pages(ctx, w.kind, w.namespace, w.options, accept) {
 		if err != nil {
 			return err
 		}
@@ -166,7 +178,9 @@ func (w *watcher) see(object *unstructured.Unstructured) error {
 		}
 		change.Type = watch.Modified
 	}
-	w.known[object.GetUID()] = object
+	if w.known != nil {
+		w.known[object.GetUID()] = object
+	}
 	if !w.yield(change, nil) {
 		return errStop
 	}

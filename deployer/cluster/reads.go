@@ -1,0 +1,154 @@
+package cluster
+
+import (
+	"context"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Reads are the objects and lists that were read with a context, for a [Follower] that tells when any of them changes.
+type Reads struct {
+	mu   sync.Mutex
+	made map[read]seen
+}
+
+// read is what was asked for: an object, or without a name a list.
+type read struct {
+	kind            schema.GroupVersionKind
+	namespace, name string
+	labels, fields  string // selectors
+}
+
+// seen is the state that was read: that of the list, or of the object, which has no UID when there was none.
+type seen struct {
+	uid     types.UID
+	version string
+}
+
+type readsContext struct{}
+
+// WithReads returns a context that notes what is read with it.
+func WithReads(ctx context.Context) (context.Context, *Reads) {
+	reads := &Reads{made: map[read]seen{}}
+	return context.WithValue(ctx, readsContext{}, reads), reads
+}
+
+// note notes a read. The first of several that are the same counts: nobody knows which of them saw a change in between.
+func note(ctx context.Context, r read, s seen) {
+	reads, ok := ctx.Value(readsContext{}).(*Reads)
+	if !ok {
+		return
+	}
+	reads.mu.Lock()
+	defer reads.mu.Unlock()
+	if _, known := reads.made[r]; !known {
+		reads.made[r] = s
+	}
+}
+
+func noteObject(ctx context.Context, r request, object *unstructured.Unstructured) {
+	var s seen
+	if object != nil {
+		s = seen{object.GetUID(), object.GetResourceVersion()}
+	}
+	note(ctx, read{kind: r.kind, namespace: r.namespace, name: r.name}, s)
+}
+
+// maxFollowed bounds the watches of a Follower.
+const maxFollowed = 128
+
+// Follower tells when something that was read has changed. It watches the metadata of what was read, and keeps nothing.
+type Follower struct {
+	cluster *Cluster
+	ctx     context.Context //nolint:containedctx // of the watches, which end with Close
+	stop    context.CancelFunc
+	running sync.WaitGroup
+	changed chan struct{} // holds one when something has changed
+
+	mu      sync.Mutex
+	watches map[read]context.CancelFunc
+	ended   map[read]bool // watches that the server does not let go on
+}
+
+// Follower returns a follower of nothing yet. It must be closed.
+func (c *Cluster) Follower(ctx context.Context) *Follower {
+	f := &Follower{cluster: c, changed: make(chan struct{}, 1), watches: map[read]context.CancelFunc{}, ended: map[read]bool{}}
+	f.ctx, f.stop = context.WithCancel(ctx)
+	return f
+}
+
+// Close ends all watches, and waits for their end.
+func (f *Follower) Close() {
+	f.stop()
+	f.running.Wait()
+}
+
+// Changed has a value when something has changed since the last one was taken, or may have: the server cannot be reached.
+func (f *Follower) Changed() <-chan struct{} { return f.changed }
+
+// Follow goes on with what was read this time, from the state in which it was read. It reports false when a change of it may not be
+// told: the user may not watch it, or it is too much.
+func (f *Follower) Follow(reads *Reads) bool {
+	reads.mu.Lock()
+	defer reads.mu.Unlock()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for r, stop := range f.watches {
+		if _, again := reads.made[r]; !again {
+			stop()
+			delete(f.watches, r)
+			delete(f.ended, r)
+		}
+	}
+	if len(reads.made) > maxFollowed {
+		return false
+	}
+	for r, s := range reads.made {
+		if f.watches[r] == nil {
+			ctx, stop := context.WithCancel(f.ctx)
+			f.watches[r] = stop
+			f.running.Go(func() { f.watch(ctx, r, s) })
+		}
+	}
+	return len(f.ended) == 0
+}
+
+func (f *Follower) watch(ctx context.Context, r read, s seen) {
+	w := watcher{
+		cluster: f.cluster, kind: r.kind, namespace: r.namespace, metadata: true, version: s.version,
+		options: metav1.ListOptions{LabelSelector: r.labels, FieldSelector: r.fields},
+		yield:   func(Change, error) bool { f.tell(); return true },
+		failed:  f.tell,
+	}
+	if r.name != "" { // its version may be so old that no watch can begin there
+		w.version, w.options.FieldSelector = "", fields.OneTermEqualSelector("metadata.name", r.name).String()
+		w.known = map[types.UID]*unstructured.Unstructured{}
+		if s.uid != "" {
+			object := &unstructured.Unstructured{}
+			object.SetUID(s.uid)
+			object.SetResourceVersion(s.version)
+			w.known[s.uid] = object
+		}
+	}
+	if err := w.run(ctx); err == nil || ctx.Err() != nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if ctx.Err() == nil {
+		f.ended[r] = true
+		f.tell()
+	}
+}
+
+func (f *Follower) tell() {
+	select {
+	case f.changed <- struct{}{}:
+	default:
+	}
+}
