@@ -109,7 +109,9 @@ func (e *Engine) States(ctx context.Context) ([]*State, error) {
 	}
 	states := make([]*State, len(secrets))
 	_ = each(len(secrets), true, func(i int) error {
-		states[i] = readState(secrets[i])
+		if states[i] = readState(secrets[i]); states[i].Damage == nil {
+			delete(secrets[i].Object, "data") // it is kept once, and decoded
+		}
 		return nil
 	})
 	if err := e.placeDamaged(ctx, states); err != nil {
@@ -410,9 +412,16 @@ func (c *compressors) compress(data []byte) []byte {
 	return b.Bytes()
 }
 
+// decompressors are kept: of a thousand small records most of the work would be to make them.
+var decompressors sync.Pool
+
 func decompress(data []byte, limit int64) ([]byte, error) {
-	r, err := gzip.NewReader(bytes.NewReader(data))
-	if err != nil {
+	r, ok := decompressors.Get().(*gzip.Reader)
+	if !ok {
+		r = new(gzip.Reader)
+	}
+	defer decompressors.Put(r)
+	if err := r.Reset(bytes.NewReader(data)); err != nil {
 		return nil, err
 	}
 	plain, err := io.ReadAll(io.LimitReader(r, limit+1))

@@ -63,6 +63,9 @@ func LooksUnsteady(ctx context.Context, r Reader, workload *unstructured.Unstruc
 // Crashes describes the fault of a pod whose containers end again and again, "" if they do not. One that runs at the moment
 // is among them until it has run for a while.
 func Crashes(object *unstructured.Unstructured, age Age) string {
+	if !hasEnded(object) {
+		return ""
+	}
 	pod := podOf(object)
 	if pod == nil || pod.DeletionTimestamp != nil {
 		return ""
@@ -73,6 +76,23 @@ func Crashes(object *unstructured.Unstructured, age Age) string {
 		}
 	}
 	return ""
+}
+
+// hasEnded tells whether a container of a pod does not run, or has ended before. Of most pods that is all there is to know.
+func hasEnded(pod *unstructured.Unstructured) bool {
+	status, _ := pod.Object["status"].(map[string]any)
+	for _, list := range []string{"initContainerStatuses", "containerStatuses"} {
+		containers, _ := status[list].([]any)
+		for _, one := range containers {
+			container, _ := one.(map[string]any)
+			state, _ := container["state"].(map[string]any)
+			last, _ := container["lastState"].(map[string]any)
+			if state["running"] == nil || last["terminated"] != nil {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // unsteady returns the time that a container still has to run to be trusted, and its last end.

@@ -7,11 +7,9 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/health"
-	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -26,7 +24,7 @@ const manyPods = 20
 
 // crashes tells of the workloads among some objects which have pods whose containers end again and again. Who may not see
 // pods learns nothing of it.
-func (v *Survey) crashes(ctx context.Context, live map[schema.ObjectRef]*unstructured.Unstructured) (map[workload][]string, error) {
+func (v *Survey) crashes(ctx context.Context, live sightings) (map[workload][]string, error) {
 	namespaces := map[string]bool{}
 	for ref := range live {
 		if makePods[ref.Kind] {
@@ -50,7 +48,7 @@ func (v *Survey) crashes(ctx context.Context, live map[schema.ObjectRef]*unstruc
 
 func (v *Survey) crashesIn(ctx context.Context, found map[workload][]string, namespace string) error {
 	age := func(at time.Time) time.Duration { return v.Now().Sub(at) }
-	for pod, err := range v.Cluster.List(ctx, cluster.PodKind, namespace, metav1.ListOptions{}) {
+	for pod, err := range v.Cluster.List(ctx, cluster.PodKind, namespace, metav1.ListOptions{Limit: wholeObjects}) {
 		if err != nil {
 			return err
 		}

@@ -3,10 +3,13 @@ package survey
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kube "k8s.io/apimachinery/pkg/runtime/schema"
@@ -61,7 +64,7 @@ func (v *Survey) examine(ctx context.Context, states []*engine.State, closely bo
 }
 
 // judgeAll judges releases by their objects.
-func (v *Survey) judgeAll(ctx context.Context, states []*engine.State, live map[schema.ObjectRef]*unstructured.Unstructured) (map[engine.Key]*finding, error) {
+func (v *Survey) judgeAll(ctx context.Context, states []*engine.State, live sightings) (map[engine.Key]*finding, error) {
 	crashes, err := v.crashes(ctx, live)
 	if err != nil {
 		return nil, err
@@ -92,6 +95,27 @@ func (f *finding) unheard() {
 	}
 }
 
+// sightings are the objects that are there.
+type sightings map[schema.ObjectRef]*sighting
+
+// sighting is how an object was when it was read.
+type sighting struct {
+	uid, version string
+	generation   int64
+	status       health.Status
+	object       *unstructured.Unstructured // nil when there is nothing else to ask: there may be thousands
+}
+
+func see(object *unstructured.Unstructured) *sighting {
+	s := &sighting{string(object.GetUID()), object.GetResourceVersion(), object.GetGeneration(), health.Of(object), nil}
+	// Custom resources are asked who looks after them, definitions and configurations for their webhooks.
+	if kind := object.GroupVersionKind(); !s.status.Ready || strings.Contains(kind.Group, ".") && !isStateless(kind) {
+		object.SetManagedFields(nil) // half of it
+		s.object = object
+	}
+	return s
+}
+
 // inventory are the objects that a release should have now.
 func inventory(s *engine.State) []schema.DeployedObject {
 	revision := s.Pending
@@ -106,7 +130,7 @@ func inventory(s *engine.State) []schema.DeployedObject {
 
 // liveObjects reads the objects of releases: those of one kind at once, or one by one for a user who may not see the whole
 // cluster.
-func (v *Survey) liveObjects(ctx context.Context, states []*engine.State) (map[schema.ObjectRef]*unstructured.Unstructured, error) {
+func (v *Survey) liveObjects(ctx context.Context, states []*engine.State) (sightings, error) {
 	byKind := map[kube.GroupVersionKind][]schema.ObjectRef{}
 	for _, s := range states {
 		for _, object := range inventory(s) {
@@ -118,44 +142,61 @@ func (v *Survey) liveObjects(ctx context.Context, states []*engine.State) (map[s
 	if len(states) == 1 {
 		selector += "=" + states[0].ID()
 	}
-	live := map[schema.ObjectRef]*unstructured.Unstructured{}
+	live := sightings{}
+	var mu sync.Mutex
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(kindsAtOnce)
 	for kind, refs := range byKind {
-		failure := v.listInto(ctx, live, kind, "", selector)
-		if report.CodeOf(failure) == report.Forbidden {
-			failure = v.getInto(ctx, live, kind, refs)
-		}
-		if failure != nil {
-			return nil, failure
-		}
+		group.Go(func() error {
+			found := sightings{}
+			err := v.listInto(ctx, found, kind, "", selector)
+			if report.CodeOf(err) == report.Forbidden {
+				err = v.getInto(ctx, found, kind, refs)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			maps.Copy(live, found)
+			return err
+		})
 	}
-	return live, nil
+	return live, group.Wait()
 }
 
-func (v *Survey) listInto(ctx context.Context, live map[schema.ObjectRef]*unstructured.Unstructured, kind kube.GroupVersionKind, namespace, selector string) error {
-	for object, err := range v.Cluster.List(ctx, kind, namespace, metav1.ListOptions{LabelSelector: selector}) {
+// What is read at a time: a whole object has some ten thousand bytes, of which little is kept.
+const (
+	kindsAtOnce  = 4
+	wholeObjects = 100 // of a kind
+)
+
+func (v *Survey) listInto(ctx context.Context, live sightings, kind kube.GroupVersionKind, namespace, selector string) error {
+	list, options := v.Cluster.List, metav1.ListOptions{LabelSelector: selector, Limit: wholeObjects}
+	if isStateless(kind) {
+		list, options.Limit = v.Cluster.ListMetadata, 0
+	}
+	for object, err := range list(ctx, kind, namespace, options) {
 		if err != nil {
 			return err
 		}
-		live[records.RefOf(kind, object)] = object
+		live[records.RefOf(kind, object)] = see(object)
 	}
 	return nil
 }
 
-func (v *Survey) getInto(ctx context.Context, live map[schema.ObjectRef]*unstructured.Unstructured, kind kube.GroupVersionKind, refs []schema.ObjectRef) error {
+func (v *Survey) getInto(ctx context.Context, live sightings, kind kube.GroupVersionKind, refs []schema.ObjectRef) error {
 	for _, ref := range refs {
 		object, err := v.Cluster.Get(ctx, kind, ref.Namespace, ref.Name)
 		if err != nil {
 			return err
 		}
 		if object != nil {
-			live[ref] = object
+			live[ref] = see(object)
 		}
 	}
 	return nil
 }
 
 // judge adds what one object is like. An object that is being made has no UID on the record yet.
-func (v *Survey) judge(ctx context.Context, f *finding, known schema.DeployedObject, live *unstructured.Unstructured) {
+func (v *Survey) judge(ctx context.Context, f *finding, known schema.DeployedObject, live *sighting) {
 	name := known.String()
 	switch {
 	case live == nil && (known.Completed || known.Expires && known.UID != ""):
@@ -167,20 +208,22 @@ func (v *Survey) judge(ctx context.Context, f *finding, known schema.DeployedObj
 	case live == nil:
 		f.worsen(schema.HealthFailed, name+" is gone")
 		return
-	case known.UID != "" && string(live.GetUID()) != known.UID:
+	case known.UID != "" && live.uid != known.UID:
 		f.worsen(schema.HealthDrifted, name+" is not the one that was deployed: somebody deleted it and made another one")
 	}
 	f.changed = f.changed || mayHaveChanged(known, live)
-	status := health.Of(live)
+	status := live.status
 	crashes := f.crashes[workload{known.Kind, known.Namespace, known.Name}]
 	if status.Ready && len(crashes) == 0 {
-		if v.neglected(ctx, f, live) {
+		if live.object != nil && v.neglected(ctx, f, live.object) {
 			f.worsen(schema.HealthProgressing, name+": its operator has not looked at it yet")
 			return
 		}
-		if dead := f.webhooks.Dead(ctx, live); len(dead) > 0 {
-			f.silent = append(f.silent, name+" "+dead[0].Problem)
-			return
+		if live.object != nil {
+			if dead := f.webhooks.Dead(ctx, live.object); len(dead) > 0 {
+				f.silent = append(f.silent, name+" "+dead[0].Problem)
+				return
+			}
 		}
 		f.ready++
 		return
@@ -195,7 +238,7 @@ func (v *Survey) judge(ctx context.Context, f *finding, known schema.DeployedObj
 	}
 	reasons := []string{status.Message}
 	if f.explained++; f.explained <= maxExplained {
-		if more := health.Explain(ctx, v.Cluster, live); len(more) > 0 {
+		if more := health.Explain(ctx, v.Cluster, live.object); len(more) > 0 {
 			reasons = more
 		}
 	}
@@ -229,18 +272,31 @@ func (v *Survey) neglected(ctx context.Context, f *finding, live *unstructured.U
 	return f.reporting[kind]
 }
 
-// withoutStatus are kinds that nobody but a person or a tool changes: a new resource version is a change.
-var withoutStatus = []string{"ClusterRole", "ClusterRoleBinding", "ConfigMap", "Role", "RoleBinding", "Secret", "ServiceAccount"}
+// stateless are kinds that nobody but a person or a tool changes, and whose metadata say whether an object is there: a new resource
+// version is a change.
+var stateless = []kube.GroupKind{
+	{Kind: "ConfigMap"},
+	{Kind: "Secret"},
+	{Kind: "ServiceAccount"},
+	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"},
+	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRoleBinding"},
+	{Group: "rbac.authorization.k8s.io", Kind: "Role"},
+	{Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"},
+}
+
+func isStateless(kind kube.GroupVersionKind) bool {
+	return slices.Contains(stateless, kind.GroupKind())
+}
 
 // mayHaveChanged tells that an object is perhaps not as it was applied.
-func mayHaveChanged(known schema.DeployedObject, live *unstructured.Unstructured) bool {
+func mayHaveChanged(known schema.DeployedObject, live *sighting) bool {
 	switch {
-	case known.ResourceVersion == "" || known.ResourceVersion == live.GetResourceVersion():
+	case known.ResourceVersion == "" || known.ResourceVersion == live.version:
 		return false
-	case slices.Contains(withoutStatus, known.Kind):
+	case isStateless(kube.FromAPIVersionAndKind(known.APIVersion, known.Kind)):
 		return true
 	default:
-		return known.Generation != live.GetGeneration()
+		return known.Generation != live.generation
 	}
 }
 

@@ -44,7 +44,7 @@ func (v *Survey) glimpse(ctx context.Context, e metalk8s.Environment) (*picture,
 		state.Current.Objects = append(state.Current.Objects, f.Deployed())
 		kinds[f.Object.GroupVersionKind()] = true
 	}
-	live := map[schema.ObjectRef]*unstructured.Unstructured{}
+	live := sightings{}
 	for kind := range kinds {
 		for _, n := range e.Namespaces {
 			if err = v.listInto(ctx, live, kind, n.Name, engine.LabelRelease); err != nil && report.CodeOf(err) != report.Forbidden {

@@ -233,11 +233,14 @@ func TestMayHaveChanged(t *testing.T) {
 		"the status has changed":           {"Deployment", "6", 3, false},
 		"what is wanted of it has changed": {"Deployment", "6", 4, true},
 		"a ConfigMap":                      {"ConfigMap", "6", 3, true},
+		"another kind of that name":        {"example.com/v1 ConfigMap", "6", 3, false},
 	} {
-		live := &unstructured.Unstructured{Object: map[string]any{}}
-		live.SetResourceVersion("7")
-		live.SetGeneration(test.generation)
-		known := schema.DeployedObject{ObjectRef: schema.ObjectRef{Kind: test.kind}, ResourceVersion: test.version, Generation: 3}
+		live := &sighting{version: "7", generation: test.generation}
+		version, kind, named := strings.Cut(test.kind, " ")
+		if !named {
+			version, kind = "v1", test.kind
+		}
+		known := schema.DeployedObject{ObjectRef: schema.ObjectRef{APIVersion: version, Kind: kind}, ResourceVersion: test.version, Generation: 3}
 		if got := mayHaveChanged(known, live); got != test.want {
 			t.Errorf("%s: %t", name, got)
 		}
