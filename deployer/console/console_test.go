@@ -595,19 +595,54 @@ func TestFeedIsShared(t *testing.T) {
 	}
 }
 
+// TestFeedFollows: while a tab watches, the cluster tells of a change, and is asked again only then.
+func TestFeedFollows(t *testing.T) {
+	bed := deployertest.New(t)
+	var looks, watches atomic.Int64
+	b := startOn(t, bed.Server, nil)
+	b.api.Answer = func(w http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Path == "/api/v1/namespaces" {
+			if r.URL.Query().Has("watch") {
+				watches.Add(1)
+			} else {
+				looks.Add(1)
+			}
+		}
+		return b.authenticate(w, r)
+	}
+	c := b.in(t)
+	next := c.follow("/events")
+	if !next() {
+		t.Fatal("a browser is told nothing")
+	}
+	for end := time.Now().Add(20 * time.Second); watches.Load() == 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("namespaces are not watched")
+		}
+	}
+	before := looks.Load()
+	bed.Namespace("production", "production")
+	if !next() {
+		t.Fatal("a browser is not told of a change")
+	}
+	if again := looks.Load() - before; again < 1 || again > 2 {
+		t.Errorf("the cluster was looked at %d times", again)
+	}
+}
+
 // TestWatchedPagesDoNotWait: while a tab watches, another one shows what that was told last, however long a look takes.
 func TestWatchedPagesDoNotWait(t *testing.T) {
 	api := clustertest.Start(t)
 	var slow atomic.Bool
 	release := make(chan struct{})
 	defer close(release)
-	api.Answer = func(http.ResponseWriter, *http.Request) bool {
+	b := startOn(t, api, nil)
+	b.api.Answer = func(w http.ResponseWriter, r *http.Request) bool {
 		if slow.Load() {
 			<-release
 		}
-		return false
+		return b.authenticate(w, r)
 	}
-	b := startOn(t, api, nil)
 	c := b.in(t)
 	first := c.get("/")
 	c.follow("/events")

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"maps"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -17,9 +18,12 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// interval is between two looks at the cluster while somebody watches; what is younger than fresh is shown as it is.
+// While somebody watches, a change in the cluster makes for another look, and so does time: leases run out, pods grow old. Without
+// anybody who watches, what is younger than fresh is shown as it is.
 const (
-	interval = 2 * time.Second
+	interval = 2 * time.Second        // between two looks at least, and when nobody tells of changes
+	longest  = 15 * time.Second       // between two looks
+	gather   = 100 * time.Millisecond // changes seldom come alone
 	fresh    = time.Second
 )
 
@@ -27,6 +31,7 @@ const (
 type snapshot struct {
 	status      *schema.Status
 	locks       []cluster.Held
+	reads       *cluster.Reads            // what it was made of
 	environment *schema.EnvironmentStatus // of a visitor, who sees nothing else
 	digest      string                    // of all that is shown
 	at          time.Time
@@ -39,7 +44,8 @@ type snapshot struct {
 // feed keeps the last snapshot of an identity and, while some of its browsers watch, gets new ones: one request of each
 // kind, however many browsers there are.
 type feed struct {
-	see func(ctx context.Context) (*snapshot, error)
+	cluster *cluster.Cluster
+	see     func(ctx context.Context) (*snapshot, error)
 
 	mu      sync.Mutex
 	last    *snapshot
@@ -49,6 +55,7 @@ type feed struct {
 	news    chan struct{} // closed when last changes
 	viewers int
 	stop    context.CancelFunc
+	apart   time.Duration // how long after a look the next one begins, unless a change is told
 }
 
 // feeds are those of an identity: of everything, and of the environments that a visitor looks at.
@@ -59,7 +66,7 @@ type feeds struct {
 
 // everything is the feed of the whole cluster.
 func (c *Console) everything(i *identity) *feed {
-	return i.feeds.of(survey.EnvironmentOptions{}, func(ctx context.Context) (*snapshot, error) {
+	return i.feeds.of(i.cluster, survey.EnvironmentOptions{}, func(ctx context.Context) (*snapshot, error) {
 		d := c.as(i)
 		status, err := d.Survey.Status(ctx, survey.StatusOptions{})
 		if err != nil {
@@ -74,7 +81,7 @@ func (c *Console) everything(i *identity) *feed {
 // environmentFeed is the feed of what a visitor may see of an environment.
 func (c *Console) environmentFeed(i *identity, environment, namespace string) *feed {
 	o := survey.EnvironmentOptions{Environment: environment, Namespace: namespace, Members: true}
-	return i.feeds.of(o, func(ctx context.Context) (*snapshot, error) {
+	return i.feeds.of(i.cluster, o, func(ctx context.Context) (*snapshot, error) {
 		status, err := c.as(i).Survey.EnvironmentStatus(ctx, o)
 		return &snapshot{environment: status}, err
 	})
@@ -85,7 +92,7 @@ func (c *Console) as(i *identity) *deployer.Deployer {
 }
 
 // of returns the feed of something, which is made when nobody has looked at it for long.
-func (l *feeds) of(what survey.EnvironmentOptions, see func(ctx context.Context) (*snapshot, error)) *feed {
+func (l *feeds) of(from *cluster.Cluster, what survey.EnvironmentOptions, see func(ctx context.Context) (*snapshot, error)) *feed {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if f := l.all[what]; f != nil {
@@ -94,7 +101,7 @@ func (l *feeds) of(what survey.EnvironmentOptions, see func(ctx context.Context)
 	if len(l.all) >= maxOpened {
 		maps.DeleteFunc(l.all, func(_ survey.EnvironmentOptions, f *feed) bool { return f.isIdle() })
 	}
-	f := &feed{see: see}
+	f := &feed{cluster: from, see: see}
 	if l.all == nil {
 		l.all = map[survey.EnvironmentOptions]*feed{}
 	}
@@ -102,14 +109,14 @@ func (l *feeds) of(what survey.EnvironmentOptions, see func(ctx context.Context)
 	return f
 }
 
-// isFresh tells whether the last snapshot can be shown as it is. While browsers watch there is always another look under way, and
-// in a large cluster it takes longer than a page may.
+// isFresh tells whether the last snapshot can be shown as it is. While browsers watch, changes make for other ones, and in a large
+// cluster a look takes longer than a page may.
 func (f *feed) isFresh(now time.Time) bool {
 	if f.last == nil || f.last.stale != nil || f.last.refused != nil || f.expired {
 		return false
 	}
 	age := now.Sub(f.last.at)
-	return age < fresh || f.viewers > 0 && age < interval+patience
+	return age < fresh || f.viewers > 0 && age < f.apart+patience
 }
 
 // expire makes the next looks new ones: something was changed.
@@ -168,9 +175,10 @@ func (c *Console) lookNow(ctx context.Context, f *feed, looking chan struct{}) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	at := c.Now()
+	ctx, reads := cluster.WithReads(ctx)
 	next, err := f.see(ctx)
 	if err == nil {
-		next.at, next.digest = at, digest(next.status, next.locks, next.environment)
+		next.at, next.reads, next.digest = at, reads, digest(next.status, next.locks, next.environment)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -201,13 +209,14 @@ func (c *Console) lookNow(ctx context.Context, f *feed, looking chan struct{}) {
 	}
 }
 
+// expire makes the next look a new one.
 func (f *feed) expire() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.expired = true
 }
 
-// watch looks again and again until leave is called by as many as have called watch.
+// watch looks again when something has changed until leave is called by as many as have called watch.
 func (c *Console) watch(f *feed) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -215,16 +224,49 @@ func (c *Console) watch(f *feed) {
 		return
 	}
 	ctx, stop := context.WithCancel(c.ctx)
-	f.stop, f.news = stop, make(chan struct{})
-	go func() {
-		for ctx.Err() == nil {
-			c.lookAgain(ctx, f) // what goes wrong is part of the snapshot
+	f.stop, f.news, f.apart = stop, make(chan struct{}), interval
+	go c.keepLooking(ctx, f)
+}
+
+func (c *Console) keepLooking(ctx context.Context, f *feed) {
+	follower := f.cluster.Follower(ctx)
+	defer follower.Close()
+	for ctx.Err() == nil {
+		began := time.Now()
+		c.lookAgain(ctx, f)  // what goes wrong is part of the snapshot
+		debug.FreeOSMemory() // in a large cluster a look takes several times of what is kept, and the next one may be far away
+		var changed <-chan struct{}
+		apart := interval
+		if reads := f.followable(); reads != nil && follower.Follow(reads) {
+			changed, apart = follower.Changed(), longest
+		}
+		f.lookAfter(apart)
+		select {
+		case <-ctx.Done():
+		case <-time.After(apart):
+		case <-changed:
 			select {
 			case <-ctx.Done():
-			case <-time.After(interval):
+			case <-time.After(max(gather, interval-time.Since(began))):
 			}
 		}
-	}()
+	}
+}
+
+// followable is what the last look has read, nil when it failed: then only another one tells whether anything has changed.
+func (f *feed) followable() *cluster.Reads {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.last == nil || f.err != nil {
+		return nil
+	}
+	return f.last.reads
+}
+
+func (f *feed) lookAfter(apart time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.apart = apart
 }
 
 func (f *feed) leave() {
