@@ -60,13 +60,17 @@ func checkDashboardVariables(_ context.Context, t *subject, r *Reporter) {
 				r.Report(target.Place{File: file, Object: at}, "add it to templating.list", "the dashboard has no variable %s", name)
 			}
 		}
-		walkDataSources(dashboard, "", 0, see)
-		walkExpressions(dashboard, "", 0, see)
+		walkFields(dashboard, "", 0, func(at, key string, value any) {
+			if text, ok := value.(string); ok && key == "expr" {
+				see(at, text)
+			}
+		})
+		walkDataSources(dashboard, see)
 	})
 }
 
-// walkExpressions calls see with every expression.
-func walkExpressions(value any, at string, depth int, see func(at, text string)) {
+// walkFields calls see with every field in a value, those outside first.
+func walkFields(value any, at string, depth int, see func(at, key string, value any)) {
 	if depth > maxDashboardDepth {
 		return
 	}
@@ -74,14 +78,12 @@ func walkExpressions(value any, at string, depth int, see func(at, text string))
 	case map[string]any:
 		for _, key := range sortedKeys(v) {
 			here := strings.TrimPrefix(at+"."+key, ".")
-			if text, ok := v[key].(string); ok && key == "expr" {
-				see(here, text)
-			}
-			walkExpressions(v[key], here, depth+1, see)
+			see(here, key, v[key])
+			walkFields(v[key], here, depth+1, see)
 		}
 	case []any:
 		for i, entry := range v {
-			walkExpressions(entry, pathOf(at, i), depth+1, see)
+			walkFields(entry, pathOf(at, i), depth+1, see)
 		}
 	}
 }

@@ -159,7 +159,7 @@ func checkDataSources(_ context.Context, t *subject, r *Reporter) {
 			continue // another rule reports it
 		}
 		var fixed []string
-		walkDataSources(dashboard, "", 0, func(at, name string) {
+		walkDataSources(dashboard, func(at, name string) {
 			if !strings.Contains(name, "$") && !strings.HasPrefix(name, "-- ") && name != "grafana" && name != "" {
 				fixed = append(fixed, at+" = "+name)
 			}
@@ -172,34 +172,20 @@ func checkDataSources(_ context.Context, t *subject, r *Reporter) {
 }
 
 // walkDataSources finds every field "datasource" and calls see with its name or identifier.
-func walkDataSources(value any, at string, depth int, see func(at, name string)) {
-	if depth > maxDashboardDepth {
-		return
-	}
-	switch v := value.(type) {
-	case map[string]any:
-		for _, key := range sortedKeys(v) {
-			here := strings.TrimPrefix(at+"."+key, ".")
-			switch source := v[key].(type) {
-			case string:
-				if key == "datasource" {
-					see(here, source)
-				}
-			case map[string]any:
-				if uid, ok := source["uid"].(string); ok && key == "datasource" {
-					see(here+".uid", uid)
-					continue
-				}
-				walkDataSources(source, here, depth+1, see)
-			default:
-				walkDataSources(source, here, depth+1, see)
+func walkDataSources(dashboard any, see func(at, name string)) {
+	walkFields(dashboard, "", 0, func(at, key string, value any) {
+		if key != "datasource" {
+			return
+		}
+		switch source := value.(type) {
+		case string:
+			see(at, source)
+		case map[string]any:
+			if uid, ok := source["uid"].(string); ok {
+				see(at+".uid", uid)
 			}
 		}
-	case []any:
-		for i, entry := range v {
-			walkDataSources(entry, pathOf(at, i), depth+1, see)
-		}
-	}
+	})
 }
 
 const maxDashboardDepth = 64
