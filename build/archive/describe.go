@@ -70,12 +70,17 @@ func (a *Archive) Describe() (*Description, error) {
 
 // Parts lists those nodes of the graph of components that are none, and that the archive has: its operator, its user interface.
 func (a *Archive) Parts() []string {
-	var parts []string
 	image := func(i *oci.Image) bool { return i.Ref == a.Solution.OperatorImage() }
-	if entries, err := fs.ReadDir(a, "operator/deploy"); err == nil && len(entries) > 0 || slices.ContainsFunc(a.Images.Images(), image) {
+	return PartsOf(a, slices.ContainsFunc(a.Images.Images(), image))
+}
+
+// PartsOf lists the parts by the files of an archive, and by whether it has the image of an operator.
+func PartsOf(files fs.FS, operator bool) []string {
+	var parts []string
+	if entries, err := fs.ReadDir(files, "operator/deploy"); operator || err == nil && len(entries) > 0 {
 		parts = append(parts, schema.NodeOperator)
 	}
-	if files, err := fs.Glob(a, "ui/*.yaml"); err == nil && len(files) > 0 {
+	if manifests, err := fs.Glob(files, "ui/*.yaml"); err == nil && len(manifests) > 0 {
 		parts = append(parts, schema.NodeUI)
 	}
 	return parts

@@ -41,7 +41,7 @@ func Environment(p *Payload, s Settings) ([]*unstructured.Unstructured, error) {
 
 // EnvironmentSecrets names the Secrets in Settings.Namespace whose present content [Environment] wants to know.
 func EnvironmentSecrets(p *Payload, s Settings) ([]string, error) {
-	if !p.HasOperator() {
+	if !p.hasOperator() {
 		return nil, nil
 	}
 	var names []string
@@ -76,7 +76,7 @@ type operator struct {
 const configArgument = "--config=/etc/config/operator.yaml"
 
 func (r *renderer) operator() error {
-	if !r.p.HasOperator() {
+	if !r.p.hasOperator() {
 		return nil
 	}
 	name := r.operatorName()

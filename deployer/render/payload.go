@@ -109,14 +109,13 @@ func (p *Payload) Image(ref schema.ImageRef) (Image, bool) {
 	return p.Images[i], true
 }
 
-// HasOperator tells whether there is an operator to deploy.
-func (p *Payload) HasOperator() bool {
-	_, hasImage := p.Image(p.Solution.OperatorImage())
-	return hasImage || len(p.below("operator/deploy")) > 0
+// Parts are those of the archive, see [archive.Archive.Parts].
+func (p *Payload) Parts() []string {
+	_, operator := p.Image(p.Solution.OperatorImage())
+	return archive.PartsOf(p, operator)
 }
 
-// HasUI tells whether there is a user interface to deploy: whether the archive has manifests for it.
-func (p *Payload) HasUI() bool { return len(p.manifests("ui")) > 0 }
+func (p *Payload) hasOperator() bool { return slices.Contains(p.Parts(), schema.NodeOperator) }
 
 // Components are the charts and the files of components and further operators in the archive. No verb deploys them together with the operator.
 func (p *Payload) Components() []string {

@@ -491,8 +491,8 @@ func TestOnlyWhatIsApplied(t *testing.T) {
 	if diff := cmp.Diff(want, append(names(activation), names(environment)...)); diff != "" {
 		t.Error(diff)
 	}
-	if p.HasUI() || !p.HasOperator() {
-		t.Errorf("UI %v, operator %v", p.HasUI(), p.HasOperator())
+	if parts := p.Parts(); !slices.Equal(parts, []string{schema.NodeOperator}) {
+		t.Errorf("parts %q", parts)
 	}
 }
 
