@@ -1,6 +1,7 @@
 package deployertest
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -17,6 +18,8 @@ import (
 // has: a role that reads pods, and a definition of Clocks with spec.hands, an integer.
 type Content struct {
 	Role     string // rules of the operator's role, in YAML
+	RoleKind string // of the object in role.yaml, Role by default
+	Scope    string // of Clocks, Namespaced by default
 	Fields   string // more fields of a Clock's spec, in YAML: "colour: {type: string}"
 	Versions string // of the definition, "v1" by default; one with a minus is not served, the last one is stored
 	// Conversion is that of the definition, in YAML: "{strategy: Webhook, …}".
@@ -35,26 +38,28 @@ func Definition(solution string) string { return "clocks." + Group(solution) }
 // Payload is a version of a Solution as it is read from its archive.
 func Payload(tb testing.TB, solution, version string, c Content) *render.Payload {
 	tb.Helper()
-	a, err := archive.FromFS(c.files(solution, version))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	p, err := render.FromArchive(a)
+	p, err := c.Payload(solution, version)
 	if err != nil {
 		tb.Fatal(err)
 	}
 	return p
 }
 
-func (c Content) files(solution, version string) fstest.MapFS {
-	role := c.Role
-	if role == "" {
-		role = "- {apiGroups: [''], resources: [pods], verbs: [get, list]}"
+// Payload is a version of a Solution as it is read from its archive.
+func (c Content) Payload(solution, version string) (*render.Payload, error) {
+	a, err := archive.FromFS(c.files(solution, version))
+	if err != nil {
+		return nil, err
 	}
+	return render.FromArchive(a)
+}
+
+func (c Content) files(solution, version string) fstest.MapFS {
+	role := cmp.Or(c.Role, "- {apiGroups: [''], resources: [pods], verbs: [get, list]}")
 	files := fstest.MapFS{
 		"manifest.yaml": text("apiVersion: %s\nkind: Solution\nmetadata: {name: %s}\nspec:\n  version: %s\n  %s\n", schema.APIVersion, solution, version, c.Manifest),
-		"operator/deploy/role.yaml": text("apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: %s-operator}\nrules:\n%s\n",
-			solution, role),
+		"operator/deploy/role.yaml": text("apiVersion: rbac.authorization.k8s.io/v1\nkind: %s\nmetadata: {name: %s-operator}\nrules:\n%s\n",
+			cmp.Or(c.RoleKind, "Role"), solution, role),
 		"operator/deploy/crds/clocks_crd.yaml": text("%s", c.definition(solution)),
 	}
 	for name, content := range c.Files {
@@ -73,24 +78,21 @@ func (c Content) definition(solution string) string {
 		fields += ", replicas: {type: integer}"
 		scale = ", scale: {specReplicasPath: .spec.replicas, statusReplicasPath: .status.replicas}"
 	}
-	if c.Versions == "" {
-		c.Versions = "v1"
-	}
 	conversion := ""
 	if c.Conversion != "" {
 		conversion = "  conversion: " + c.Conversion + "\n"
 	}
 	var versions strings.Builder
-	names := strings.Fields(c.Versions)
+	names := strings.Fields(cmp.Or(c.Versions, "v1"))
 	for i, given := range names {
 		name, unserved := strings.CutSuffix(given, "-")
 		fmt.Fprintf(&versions, "  - {name: %s, served: %t, storage: %t, subresources: {status: {}%s},\n"+
 			"    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {%s}}, status: {type: object, x-kubernetes-preserve-unknown-fields: true}}}}}\n",
 			name, !unserved, i == len(names)-1, scale, fields)
 	}
-	return fmt.Sprintf("apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: %s}\nspec:\n  group: %s\n  scope: Namespaced\n"+
+	return fmt.Sprintf("apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: %s}\nspec:\n  group: %s\n  scope: %s\n"+
 		"  names: {kind: Clock, plural: clocks, singular: clock, listKind: ClockList}\n%s  versions:\n%s",
-		Definition(solution), Group(solution), conversion, versions.String())
+		Definition(solution), Group(solution), cmp.Or(c.Scope, "Namespaced"), conversion, versions.String())
 }
 
 // addImage puts an image into an archive as MetalK8s' tooling writes it.

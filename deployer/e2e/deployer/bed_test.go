@@ -10,16 +10,15 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/fstest"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kube "k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
-	"github.com/solutionctl/solutionctl/build/archive"
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/deployertest"
 	"github.com/solutionctl/solutionctl/deployer/e2e/solution"
 	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
@@ -62,7 +61,7 @@ func newBedOn(t *testing.T, c *testcluster.Cluster) *bed {
 	t.Helper()
 	n := beds.Add(1)
 	b := &bed{T: t, Solution: fmt.Sprintf("demo%d", n), Env: fmt.Sprintf("env%d", n), Sink: &report.Recorder{}, in: c, endpoints: []string{solution.Endpoint}}
-	b.Group = b.Solution + ".example"
+	b.Group = deployertest.Group(b.Solution)
 	b.Deployer = b.connect(c.Kubeconfig)
 	b.environment(b.Env, b.Env)
 	return b
@@ -133,106 +132,11 @@ func (b *bed) clock() kube.GroupVersionKind {
 func (b *bed) crdName() string { return "clocks." + b.Group }
 
 // content is what an archive of the bed's Solution has; the zero value is a good one.
-type content struct {
-	Role   string   // rules of the operator's role, in YAML
-	Kind   string   // of the object in role.yaml; Role by default
-	Specs  []string // fields of the custom resource besides hands; all are strings
-	Fields string   // more of its fields, in YAML: "colour: {type: string}"
-	Scope  string   // Namespaced by default
-	Crds   string   // versions of the CRD, v1 by default; one with a minus is not served, the last one is stored
-	// Scale makes the kind one whose instances have replicas.
-	Scale bool
-	// Manifest is one more line of the manifest's spec.
-	Manifest string
-	// Monitoring is an object that goes into the namespace.
-	Monitoring string
-	// Files are more files of the archive, by their path.
-	Files map[string]string
-	// Conversion is the conversion of the CRD, in YAML.
-	Conversion string
-}
+type content = deployertest.Content
 
-// archive makes an archive of the bed's Solution.
 func (b *bed) payload(version string, c content) *render.Payload {
 	b.Helper()
-	if c.Role == "" {
-		c.Role = "- {apiGroups: [''], resources: [pods], verbs: [get, list]}"
-	}
-	if c.Kind == "" {
-		c.Kind = "Role"
-	}
-	if c.Crds == "" {
-		c.Crds = "v1"
-	}
-	fields := "hands: {type: integer}"
-	if c.Fields != "" {
-		fields += ", " + c.Fields
-	}
-	if c.Scope == "" {
-		c.Scope = "Namespaced"
-	}
-	for _, field := range c.Specs {
-		fields += ", " + field + ": {type: string}"
-	}
-	scale := ""
-	if c.Scale {
-		fields += ", replicas: {type: integer}"
-		scale = "    subresources: {scale: {specReplicasPath: .spec.replicas, statusReplicasPath: .status.replicas}}\n"
-	}
-	var versions strings.Builder
-	for i, v := range strings.Fields(c.Crds) {
-		name, unserved := strings.CutSuffix(v, "-")
-		fmt.Fprintf(&versions, "  - name: %s\n    served: %t\n    storage: %t\n    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {%s}}}}}\n%s",
-			name, !unserved, i == len(strings.Fields(c.Crds))-1, fields, scale)
-	}
-	files := fstest.MapFS{
-		"manifest.yaml": {Data: fmt.Appendf(nil, "apiVersion: %s\nkind: Solution\nmetadata: {name: %s}\nspec:\n  version: %s\n  %s\n", schema.APIVersion, b.Solution, version, c.Manifest)},
-		"operator/deploy/role.yaml": {Data: fmt.Appendf(nil, "apiVersion: rbac.authorization.k8s.io/v1\nkind: %s\nmetadata: {name: %s-operator}\nrules:\n%s\n",
-			c.Kind, b.Solution, c.Role)},
-		"operator/deploy/crds/clocks_crd.yaml": {Data: fmt.Appendf(nil, `apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: %s}
-spec:
-  group: %s
-  scope: %s
-  names: {kind: Clock, plural: clocks, singular: clock, listKind: ClockList}
-%s  versions:
-%s`, b.crdName(), b.Group, c.Scope, c.Conversion, versions.String())},
-	}
-	for name, text := range c.Files {
-		files[name] = &fstest.MapFile{Data: []byte(text)}
-	}
-	if c.Monitoring != "" {
-		files["monitoring/more.yaml"] = &fstest.MapFile{Data: []byte(c.Monitoring)}
-	}
-	image(files, b.Solution+"-operator", version)
-	a, err := archive.FromFS(files)
-	if err != nil {
-		b.Fatal(err)
-	}
-	p, err := render.FromArchive(a)
-	if err != nil {
-		b.Fatal(err)
-	}
-	return p
-}
-
-// image puts an image into an archive as MetalK8s' tooling writes it.
-func image(files fstest.MapFS, name, tag string) {
-	digest := func(s string) string {
-		sum := sha256.Sum256([]byte(s))
-		return hex.EncodeToString(sum[:])
-	}
-	config, layer := `{"os":"linux","architecture":"amd64","rootfs":{"type":"layers","diff_ids":[]}}`, "layer of "+tag
-	manifest := fmt.Sprintf(`{"schemaVersion":2,"mediaType":"application/vnd.docker.distribution.manifest.v2+json",
-"config":{"mediaType":"application/vnd.docker.container.image.v1+json","digest":"sha256:%s","size":%d},
-"layers":[{"mediaType":"application/vnd.docker.image.rootfs.diff.tar.gzip","digest":"sha256:%s","size":%d}]}`,
-		digest(config), len(config), digest(layer), len(layer))
-	dir := "images/" + name + "/" + tag + "/"
-	files[dir+"manifest.json"] = &fstest.MapFile{Data: []byte(manifest)}
-	files[dir+"version"] = &fstest.MapFile{Data: []byte("Directory Transport Version: 1.1\n")}
-	files[dir+digest(config)] = &fstest.MapFile{Data: []byte(config)}
-	files[dir+digest(layer)] = &fstest.MapFile{Data: []byte(layer)}
+	return deployertest.Payload(b, b.Solution, version, c)
 }
 
 // imported imports a version.

@@ -26,7 +26,7 @@ func TestBundleTellsNoSecrets(t *testing.T) {
 	t.Parallel()
 	testcluster.Long(t, "TestNoSecrets without a cluster, and TestScript/support")
 	b := newBedOn(t, testcluster.StartFor(t, testcluster.Options{}))
-	b.activated("1.0.0", content{Specs: []string{"password"}})
+	b.activated("1.0.0", content{Fields: "password: {type: string}"})
 	b.mustAdd("1.0.0")
 	canary := strings.ToLower(rand.Text())
 	b.plant(canary)

@@ -85,7 +85,7 @@ func (h host) flat(active string, versions ...string) *schema.SolutionsConfigura
 func TestConvergenceAcceptsLoss(t *testing.T) {
 	t.Parallel()
 	h := newHost(newBedOn(t, testcluster.StartFor(t, testcluster.Options{})))
-	h.contents["1.0.0"] = content{Specs: []string{"colour"}}
+	h.contents["1.0.0"] = content{Fields: "colour: {type: string}"}
 	if _, err := h.converge(h.flat("1.0.0", "1.0.0"), deployer.ConvergeOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +120,7 @@ func TestConvergenceAcceptsLoss(t *testing.T) {
 
 	// Environments hold a version up: all versions are shown, the one that is not imported yet, too.
 	h.mustAdd("2.0.0")
-	h.contents["3.0.0"] = content{Crds: "v3", Specs: []string{"face"}}
+	h.contents["3.0.0"] = content{Versions: "v3", Fields: "face: {type: string}"}
 	_, err = h.converge(h.flat("3.0.0", "1.0.0", "2.0.0", "3.0.0"), deployer.ConvergeOptions{})
 	h.refused(err, report.InUse, "environment "+h.Env)
 	refused, ok := errors.AsType[*definitions.IncompatibleError](err)

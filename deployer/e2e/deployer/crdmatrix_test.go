@@ -43,17 +43,17 @@ func TestDefinitionMatrix(t *testing.T) {
 		hidden      bool // and is there again after the way back, since no object was stored anew
 		telling     bool // enough for short mode
 	}{
-		{name: "add a version", first: content{Crds: "v1"}, next: content{Crds: "v1 v2"}},
-		{name: "drop a version", first: content{Crds: "v1 v2"}, next: content{Crds: "v2"}},
-		{name: "replace the version", first: content{Crds: "v1"}, next: content{Crds: "v2"}},
-		{name: "flip the storage version", first: content{Crds: "v1 v2"}, next: content{Crds: "v2 v1"}, telling: true},
-		{name: "no longer serve a version", first: content{Crds: "v1 v2"}, next: content{Crds: "v1- v2"}},
-		{name: "remove a field", first: content{Specs: []string{"colour"}}, next: content{}, up: true, hidden: true, telling: true},
-		{name: "replace the version by a smaller one", first: content{Specs: []string{"colour"}}, next: content{Crds: "v2"}, up: true},
-		{name: "begin to convert", first: content{Crds: "v1"}, next: content{Crds: "v1 v2", Conversion: "webhook"}},
-		{name: "begin to convert with a loss", first: content{Crds: "v1"}, next: content{Crds: "v1 v2", Conversion: "lossy"}, down: true, telling: true},
-		{name: "begin to convert out of reach", first: content{Crds: "v1"}, next: content{Crds: "v1 v2", Conversion: "remote"}, down: true},
-		{name: "stop converting", first: content{Crds: "v1 v2", Conversion: "webhook"}, next: content{Crds: "v2"}, telling: true},
+		{name: "add a version", first: content{Versions: "v1"}, next: content{Versions: "v1 v2"}},
+		{name: "drop a version", first: content{Versions: "v1 v2"}, next: content{Versions: "v2"}},
+		{name: "replace the version", first: content{Versions: "v1"}, next: content{Versions: "v2"}},
+		{name: "flip the storage version", first: content{Versions: "v1 v2"}, next: content{Versions: "v2 v1"}, telling: true},
+		{name: "no longer serve a version", first: content{Versions: "v1 v2"}, next: content{Versions: "v1- v2"}},
+		{name: "remove a field", first: content{Fields: "colour: {type: string}"}, next: content{}, up: true, hidden: true, telling: true},
+		{name: "replace the version by a smaller one", first: content{Fields: "colour: {type: string}"}, next: content{Versions: "v2"}, up: true},
+		{name: "begin to convert", first: content{Versions: "v1"}, next: content{Versions: "v1 v2", Conversion: "webhook"}},
+		{name: "begin to convert with a loss", first: content{Versions: "v1"}, next: content{Versions: "v1 v2", Conversion: "lossy"}, down: true, telling: true},
+		{name: "begin to convert out of reach", first: content{Versions: "v1"}, next: content{Versions: "v1 v2", Conversion: "remote"}, down: true},
+		{name: "stop converting", first: content{Versions: "v1 v2", Conversion: "webhook"}, next: content{Versions: "v2"}, telling: true},
 	} {
 		for _, count := range []int{0, *objects} {
 			t.Run(fmt.Sprintf("%s/%d", change.name, count), func(t *testing.T) {
@@ -109,10 +109,10 @@ func (m *matrix) begin(version string, c content) {
 	if _, err := m.bed.activate(version); err != nil {
 		m.Fatal(err)
 	}
-	stored := strings.Fields("v1 " + c.Crds)
+	stored := strings.Fields("v1 " + c.Versions)
 	spec := "hands: 2"
-	for _, field := range c.Specs {
-		spec += ", " + field + ": red"
+	if c.Fields != "" {
+		spec += ", " + strings.ReplaceAll(c.Fields, "{type: string}", "red")
 	}
 	var group errgroup.Group
 	group.SetLimit(8)

@@ -13,7 +13,7 @@ import (
 func TestDefinitionsOutliveTheirWebhook(t *testing.T) {
 	m := &matrix{bed: newBed(t), count: 1}
 	m.importing("1.0.0", content{})
-	m.importing("1.1.0", content{Crds: "v1 v2", Conversion: "webhook"})
+	m.importing("1.1.0", content{Versions: "v1 v2", Conversion: "webhook"})
 	m.begin("1.0.0", content{})
 	m.activate("1.1.0", false)
 	m.stored("v1", "v2")

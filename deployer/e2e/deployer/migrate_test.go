@@ -33,9 +33,9 @@ func TestActivationStoresAnew(t *testing.T) {
 	for _, name := range []string{"one", "two", "three"} {
 		b.newClock(b.Env, name, "hands: 2")
 	}
-	b.activated("1.1.0", content{Crds: "v1 v2"})
+	b.activated("1.1.0", content{Versions: "v1 v2"})
 	b.stored("v1", "v2")
-	b.imported("2.0.0", content{Crds: "v2"})
+	b.imported("2.0.0", content{Versions: "v2"})
 	done, err := b.Activate(t.Context(), deployer.ActivateOptions{Solution: b.Solution, Version: "2.0.0"})
 	if err != nil {
 		t.Fatal(err)
@@ -79,7 +79,7 @@ func TestActivationStoresAnew(t *testing.T) {
 // nobody else does.
 func TestMigrationKeepsOwners(t *testing.T) {
 	b := newBed(t)
-	b.activated("1.0.0", content{Specs: []string{"colour", "size"}})
+	b.activated("1.0.0", content{Fields: "colour: {type: string}, size: {type: string}"})
 	apply := func(manager, version, spec string) error {
 		body := fmt.Sprintf(`{"apiVersion": "%s/%s", "kind": "Clock", "metadata": {"name": "wall"}, "spec": %s}`, b.Group, version, spec)
 		return testcluster.Shared(t).Client().RESTClient().Patch(types.ApplyPatchType).
@@ -99,9 +99,9 @@ func TestMigrationKeepsOwners(t *testing.T) {
 		t.Fatal(err)
 	}
 	edit("v1", `{"spec": {"size": "big"}}`)
-	b.activated("1.1.0", content{Specs: []string{"colour", "size"}, Crds: "v1 v2"})
+	b.activated("1.1.0", content{Fields: "colour: {type: string}, size: {type: string}", Versions: "v1 v2"})
 	edit("v2", `{"metadata": {"labels": {"edited": "yes"}}}`)
-	b.activated("2.0.0", content{Specs: []string{"colour", "size"}, Crds: "v2"})
+	b.activated("2.0.0", content{Fields: "colour: {type: string}, size: {type: string}", Versions: "v2"})
 	b.stored("v2")
 
 	wall := b.get(kube.GroupVersionKind{Group: b.Group, Version: "v2", Kind: "Clock"}, b.Env, "wall")
@@ -136,7 +136,7 @@ func TestMigrationKeepsOwners(t *testing.T) {
 func TestActivationGoesBackWithoutObjects(t *testing.T) {
 	b := newBed(t)
 	b.activated("1.0.0", content{})
-	b.activated("1.1.0", content{Crds: "v1 v2"})
+	b.activated("1.1.0", content{Versions: "v1 v2"})
 	if _, err := b.Activate(t.Context(), deployer.ActivateOptions{Solution: b.Solution, Version: "1.0.0"}); err != nil {
 		t.Fatal(err)
 	}

@@ -21,12 +21,7 @@ var (
 // withWebhook is an archive whose custom resources are converted, and whose objects are judged, by a webhook.
 func withWebhook(b *bed) content {
 	return content{
-		Conversion: `  conversion:
-    strategy: Webhook
-    webhook:
-      conversionReviewVersions: [v1]
-      clientConfig: {service: {namespace: any, name: webhook, path: /convert}}
-`,
+		Conversion: "{strategy: Webhook, webhook: {conversionReviewVersions: [v1], clientConfig: {service: {namespace: any, name: webhook, path: /convert}}}}",
 		Files: map[string]string{"operator/cluster/webhook.yaml": strings.ReplaceAll(`apiVersion: v1
 kind: Service
 metadata: {name: webhook}

@@ -20,7 +20,7 @@ func withExtras(b *bed, crds string) content {
 	for _, kind := range monitors() {
 		monitoring = append(monitoring, "apiVersion: monitoring.coreos.com/v1\nkind: "+kind+"\nmetadata: {name: "+b.Solution+"}\nspec: {}\n")
 	}
-	return content{Crds: crds, Files: map[string]string{"ui/ui.yaml": page}, Monitoring: strings.Join(monitoring, "---\n")}
+	return content{Versions: crds, Files: map[string]string{"ui/ui.yaml": page, "monitoring/more.yaml": strings.Join(monitoring, "---\n")}}
 }
 
 func monitors() []string { return []string{"ServiceMonitor", "PodMonitor", "PrometheusRule"} }
@@ -102,7 +102,7 @@ func TestRightsAreAskedFirst(t *testing.T) {
 	testcluster.Long(t, "TestInstallerRole, and TestMissingRights without a cluster")
 	b := newBedOn(t, testcluster.StartFor(t, testcluster.Options{}))
 	b.activated("1.0.0", content{})
-	b.imported("1.1.0", content{Crds: "v1 v2"})
+	b.imported("1.1.0", content{Versions: "v1 v2"})
 	b.imported("2.0.0", content{})
 	protect := true
 	if _, err := b.Activate(t.Context(), deployer.ActivateOptions{Solution: b.Solution, Version: "1.1.0", ProtectCRDs: &protect}); err != nil {

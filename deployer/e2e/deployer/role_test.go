@@ -429,8 +429,8 @@ func TestReaderRole(t *testing.T) {
 func TestApplicationsRole(t *testing.T) {
 	t.Parallel()
 	b := newBedOn(t, testcluster.StartFor(t, testcluster.Options{}))
-	b.imported("1.0.0", content{Crds: "v1", Scale: true})
-	b.activated("1.1.0", content{Crds: "v1", Scale: true, Specs: []string{"colour"}})
+	b.imported("1.0.0", content{Versions: "v1", Scale: true})
+	b.activated("1.1.0", content{Versions: "v1", Scale: true, Fields: "colour: {type: string}"})
 	b.mustAdd("1.0.0")
 	elsewhere := b.Env + "-elsewhere"
 	b.environment(b.Env, elsewhere)
@@ -550,7 +550,7 @@ func TestGeneratedRoles(t *testing.T) {
 	t.Parallel()
 	b := newBedOn(t, testcluster.StartFor(t, testcluster.Options{FakeNodes: 1}))
 	b.imported("1.0.0", content{})
-	b.imported("1.1.0", content{Kind: "ClusterRole"})
+	b.imported("1.1.0", content{RoleKind: "ClusterRole"})
 	roles := b.generated(deployer.RolesOptions{Environment: b.Env})
 	apps := roles[len(roles)-1]
 	roles = roles[:len(roles)-1]

@@ -179,7 +179,7 @@ func TestDeleteEnvironment(t *testing.T) {
 func TestDeleteEnvironmentCounts(t *testing.T) {
 	b := newBed(t)
 	b.activated("1.0.0", content{})
-	b.imported("1.1.0", content{Monitoring: fmt.Sprintf("apiVersion: %s/v1\nkind: Clock\nmetadata: {name: built-in}\n", b.Group)})
+	b.imported("1.1.0", content{Files: map[string]string{"monitoring/more.yaml": fmt.Sprintf("apiVersion: %s/v1\nkind: Clock\nmetadata: {name: built-in}\n", b.Group)}})
 	b.mustAdd("1.1.0")
 	b.get(b.clock(), b.Env, "built-in")
 	b.create(fmt.Sprintf("apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: precious, namespace: %s}\n"+
@@ -207,7 +207,7 @@ func TestDeleteEnvironmentCounts(t *testing.T) {
 // TestDeleteEnvironmentOfOthers removes what is left of a namespace that solutions.sh has deleted.
 func TestDeleteEnvironmentOfOthers(t *testing.T) {
 	b := newBed(t)
-	b.activated("1.0.0", content{Role: "- {apiGroups: [''], resources: [nodes], verbs: [get]}", Kind: "ClusterRole"})
+	b.activated("1.0.0", content{Role: "- {apiGroups: [''], resources: [nodes], verbs: [get]}", RoleKind: "ClusterRole"})
 	b.mustAdd("1.0.0")
 	problem := func(want string) {
 		t.Helper()
@@ -341,7 +341,7 @@ func TestStatusOfResourcesWithoutStatus(t *testing.T) {
 	b.create(kind("silent", "{type: object}"))
 	b.create(kind("told", "{type: object, properties: {conditions: {type: array, items: {type: object, x-kubernetes-preserve-unknown-fields: true}}}}"))
 	one := "apiVersion: " + b.Group + "/v1\nkind: %s\nmetadata: {name: one}\nspec: {}\n"
-	b.activated("1.0.0", content{Monitoring: fmt.Sprintf(one, "silent") + "---\n" + fmt.Sprintf(one, "told")})
+	b.activated("1.0.0", content{Files: map[string]string{"monitoring/more.yaml": fmt.Sprintf(one, "silent") + "---\n" + fmt.Sprintf(one, "told")}})
 	await(t, func() (bool, bool) {
 		b.Cluster.Refresh()
 		_, err := b.Cluster.Mapping(t.Context(), kube.GroupVersionKind{Group: b.Group, Version: "v1", Kind: "told"})

@@ -78,7 +78,7 @@ func TestAddNeedsAnActivationThatIsRefused(t *testing.T) {
 	b := newBed(t)
 	b.activated("1.0.0", content{})
 	b.mustAdd("1.0.0")
-	b.imported("2.0.0", content{Crds: "v2", Specs: []string{"colour"}})
+	b.imported("2.0.0", content{Versions: "v2", Fields: "colour: {type: string}"})
 	more := b.Env + "-more"
 	b.environment(more, more)
 	_, err := b.Add(t.Context(), deployer.AddOptions{Options: deployer.Options{NoWait: true}, Environment: more, Solution: b.Solution, Version: "2.0.0"})
@@ -93,7 +93,7 @@ func TestVersionsThatDoNotGoTogether(t *testing.T) {
 	b := newBed(t)
 	b.activated("1.0.0", content{})
 	b.mustAdd("1.0.0")
-	b.imported("2.0.0", content{Crds: "v2", Specs: []string{"colour"}})
+	b.imported("2.0.0", content{Versions: "v2", Fields: "colour: {type: string}"})
 	_, err := b.activate("2.0.0")
 	b.refused(err, report.InUse, "environment "+b.Env+" has version 1.0.0", b.crdName()+" (v1)", "spec.colour",
 		"deploy remove "+b.Env+" "+b.Solution)
@@ -104,7 +104,7 @@ func TestVersionsThatDoNotGoTogether(t *testing.T) {
 
 	converting := func(version, crds string) {
 		c := withWebhook(b)
-		c.Crds, c.Manifest = crds, "operator: {requiresCRDs: [{name: "+b.crdName()+", versions: [v2]}]}"
+		c.Versions, c.Manifest = crds, "operator: {requiresCRDs: [{name: "+b.crdName()+", versions: [v2]}]}"
 		c.Files = map[string]string{"operator/cluster/webhook.yaml": strings.ReplaceAll(c.Files["operator/cluster/webhook.yaml"], ":1.0.0", ":"+version)}
 		b.imported(version, c)
 	}

@@ -89,11 +89,11 @@ func TestLatestWithoutRelease(t *testing.T) {
 
 func TestActivationJudgesStoredObjects(t *testing.T) {
 	b := newBed(t)
-	b.activated("1.0.0", content{Specs: []string{"colour", "unused"}})
+	b.activated("1.0.0", content{Fields: "colour: {type: string}, unused: {type: string}"})
 	b.newClock(b.Env, "red", "hands: 2, colour: red")
 	b.newClock(b.Env, "plain", "hands: 3")
 
-	b.imported("1.1.0", content{Specs: []string{"colour"}})
+	b.imported("1.1.0", content{Fields: "colour: {type: string}"})
 	done, err := b.Activate(t.Context(), deployer.ActivateOptions{Solution: b.Solution, Version: "1.1.0"})
 	if err != nil {
 		t.Fatalf("no object uses the field: %v", err)
@@ -113,7 +113,7 @@ func TestActivationJudgesStoredObjects(t *testing.T) {
 		t.Error("the definition was changed")
 	}
 
-	b.imported("3.0.0", content{Crds: "v2", Specs: []string{"face"}})
+	b.imported("3.0.0", content{Versions: "v2", Fields: "face: {type: string}"})
 	_, err = b.activate("3.0.0")
 	b.refused(err, report.DataLoss, "Clock "+b.Env+"/red: spec.colour", "--accept-data-loss "+b.crdName())
 	b.served("v1")
