@@ -66,6 +66,8 @@ type DeploymentRevision struct {
 	// revision is.
 	Content string           `json:"content" schema:"digest"`
 	Objects []DeployedObject `json:"objects,omitempty"`
+	// Waiting are the objects that were not created, because the cluster did not have their kinds.
+	Waiting []ObjectRef `json:"waiting,omitempty"`
 }
 
 // DeploymentFailure is the error with which a run ended.

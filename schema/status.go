@@ -1,6 +1,9 @@
 package schema
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Status is the state of a cluster: the Solutions that were imported, and the environments with what is deployed in them.
 // `solutionctl deploy status` prints it.
@@ -109,6 +112,8 @@ type DeploymentStatus struct {
 	Ready int `json:"ready" schema:"minimum=0"`
 	// Completed is the number of those that are Jobs which have ended well and which the cluster has deleted since.
 	Completed int `json:"completed,omitempty" schema:"minimum=0"`
+	// Waiting are objects that were not created, because the cluster does not have their kinds. They are no fault.
+	Waiting []ObjectRef `json:"waiting,omitempty"`
 	// Pending is the operation that was begun and has not ended.
 	Pending *PendingOperation `json:"pending,omitempty"`
 	// Reasons say why it is not ready, one sentence each.
@@ -117,23 +122,32 @@ type DeploymentStatus struct {
 	Drift []Change `json:"drift,omitzero"`
 }
 
-// HasDrift reports whether something was changed since it was deployed, as far as somebody asked.
-func (s *Status) HasDrift() bool {
+// Deployments are all of a cluster, those of active versions first.
+func (s *Status) Deployments() []DeploymentStatus {
+	var all []DeploymentStatus
 	for _, solution := range s.Solutions {
-		if solution.Deployment != nil && len(solution.Deployment.Drift) > 0 {
-			return true
+		if solution.Deployment != nil {
+			all = append(all, *solution.Deployment)
 		}
 	}
 	for _, e := range s.Environments {
-		for _, n := range e.Namespaces {
-			for _, d := range n.Deployments {
-				if len(d.Drift) > 0 {
-					return true
-				}
-			}
-		}
+		all = append(all, e.Deployments()...)
 	}
-	return false
+	return all
+}
+
+// Deployments are those in the namespaces of an environment.
+func (e *EnvironmentStatus) Deployments() []DeploymentStatus {
+	var all []DeploymentStatus
+	for _, n := range e.Namespaces {
+		all = append(all, n.Deployments...)
+	}
+	return all
+}
+
+// HasDrift reports whether something was changed since it was deployed, as far as somebody asked.
+func (s *Status) HasDrift() bool {
+	return slices.ContainsFunc(s.Deployments(), func(d DeploymentStatus) bool { return len(d.Drift) > 0 })
 }
 
 // PendingOperation is an operation that was begun and has not ended: somebody is at work, or was interrupted.

@@ -108,6 +108,7 @@ func printEnvironment(w *console.Stream, e *schema.EnvironmentStatus) error {
 	if err := printDeployments(w, []schema.EnvironmentStatus{*e}); err != nil {
 		return err
 	}
+	printWaiting(w, e.Deployments())
 	if err := printMembers(w, e.Members); err != nil {
 		return err
 	}

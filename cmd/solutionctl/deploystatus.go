@@ -112,6 +112,7 @@ func printStatus(w *console.Stream, s *schema.Status) error {
 	if err := printDeployments(w, s.Environments); err != nil {
 		return err
 	}
+	printWaiting(w, s.Deployments())
 	if len(s.Problems) > 0 {
 		fmt.Fprintln(w)
 	}
@@ -213,6 +214,23 @@ func printReasons(w *console.Stream, what string, d schema.DeploymentStatus) {
 	fmt.Fprintf(w, "\n%s: %s%s\n", console.Clean(what), w.Paint(healthStyles[d.Health], string(d.Health)), progress)
 	for _, reason := range d.Reasons {
 		fmt.Fprintf(w, "  %s\n", strings.ReplaceAll(console.Clean(reason), "\n", "\n  "))
+	}
+}
+
+// printWaiting tells of objects for whose kinds the cluster has to get definitions first, one line for each kind.
+func printWaiting(w *console.Stream, deployments []schema.DeploymentStatus) {
+	waiting := map[string]int{}
+	for _, d := range deployments {
+		for _, object := range d.Waiting {
+			waiting[object.Kind+" of "+object.APIVersion]++
+		}
+	}
+	if len(waiting) > 0 {
+		fmt.Fprintln(w)
+	}
+	for _, kind := range slices.Sorted(maps.Keys(waiting)) {
+		line := fmt.Sprintf("not created, because the cluster does not have the kind: %s (%s)", kind, report.Count(waiting[kind], "object"))
+		fmt.Fprintln(w, w.Paint(console.Faint, console.Clean(line)))
 	}
 }
 

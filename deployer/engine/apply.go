@@ -227,6 +227,8 @@ func (r *run) propose(user, digest string) {
 	for _, s := range r.plan.steps {
 		if object, ok := s.planned(); ok {
 			pending.Objects = append(pending.Objects, object)
+		} else {
+			pending.Waiting = append(pending.Waiting, s.Object)
 		}
 	}
 	r.state.Pending = pending

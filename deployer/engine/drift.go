@@ -52,9 +52,6 @@ func (e *Engine) Deployed(ctx context.Context, states []*State) (releases []Rele
 // decideRestore decides how to bring back the deployed fields of an object, and nothing beyond them. A field was changed if the
 // server no longer counts it as ours; a plan that only looks needs no right to write.
 func (j *judge) decideRestore(ctx context.Context, s *step) error {
-	if s.known.Name == "" {
-		return nil // it was not deployed, as the cluster did not have its kind
-	}
 	kind := s.desired.GroupVersionKind()
 	switch _, err := j.Cluster.Mapping(ctx, kind); {
 	case errors.Is(err, cluster.ErrNoKind):
@@ -72,6 +69,8 @@ func (j *judge) decideRestore(ctx context.Context, s *step) error {
 	}
 	s.live = live
 	switch {
+	case live == nil && s.known.Name == "":
+		s.Action, s.Note = schema.ActionCreate, "the cluster has its kind now"
 	case live == nil:
 		s.Action, s.Note = schema.ActionCreate, "it is gone"
 	case live.GetDeletionTimestamp() != nil:

@@ -2,6 +2,7 @@ package survey
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -36,6 +37,7 @@ type finding struct {
 	reporting      map[kube.GroupVersionKind]bool // of which kinds operators report how an object is; shared by all findings
 	webhooks       *health.Webhooks               // likewise
 	silent         []string                       // objects whose webhooks do not answer
+	waiting        []schema.ObjectRef             // for their kinds
 }
 
 // maxExplained bounds the objects of a Solution that are followed down to their containers: they are rarely ill of
@@ -80,8 +82,30 @@ func (v *Survey) judgeAll(ctx context.Context, states []*engine.State, live sigh
 			v.judge(ctx, f, known, live[known.ObjectRef])
 		}
 		f.unheard()
+		if err := v.await(ctx, f, s); err != nil {
+			return nil, err
+		}
 	}
 	return findings, nil
+}
+
+// await judges what a release could not create, because the cluster did not have the kinds of it.
+func (v *Survey) await(ctx context.Context, f *finding, s *engine.State) error {
+	if s.Pending != nil || s.Current == nil {
+		return nil
+	}
+	for _, object := range s.Current.Waiting {
+		switch _, err := v.Cluster.Mapping(ctx, kube.FromAPIVersionAndKind(object.APIVersion, object.Kind)); {
+		case errors.Is(err, cluster.ErrNoKind):
+			f.waiting = append(f.waiting, object)
+		case err != nil:
+			return err
+		default:
+			f.changed = true
+			f.worsen(schema.HealthDrifted, object.String()+" was not created, because the cluster did not have its kind; it has now")
+		}
+	}
+	return nil
 }
 
 // unheard judges the release by its webhooks that do not answer: while another part of it is still coming up they may yet.

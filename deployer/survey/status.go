@@ -265,7 +265,7 @@ func (s *picture) deployment(key engine.Key, wanted, environment string) schema.
 		status.Version = state.Current.Version
 	}
 	if f := s.findings[key]; f != nil {
-		status.Objects, status.Ready, status.Completed = f.objects, f.ready, f.completed
+		status.Objects, status.Ready, status.Completed, status.Waiting = f.objects, f.ready, f.completed, f.waiting
 		worsen(f.health, f.reasons...)
 		if s.closely {
 			status.Drift = f.drift

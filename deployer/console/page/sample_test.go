@@ -168,6 +168,9 @@ func sampleStatus(say func(string) string, environments int) *schema.Status {
 			case i%61 == 6 && j == 4:
 				d.Health, d.Version, d.Objects, d.Ready = schema.HealthMissing, "", 0, 0
 			}
+			if i == 0 && j == 0 {
+				d.Waiting = []schema.ObjectRef{{APIVersion: "monitoring.coreos.com/v1", Kind: "ServiceMonitor", Namespace: say(name), Name: say(solution)}}
+			}
 			n.Deployments = append(n.Deployments, d)
 		}
 		e.Namespaces = []schema.NamespaceStatus{n}

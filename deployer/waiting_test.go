@@ -1,0 +1,93 @@
+package deployer_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/deployertest"
+	"github.com/solutionctl/solutionctl/deployer/survey"
+	"github.com/solutionctl/solutionctl/schema"
+)
+
+const serviceMonitors = `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: servicemonitors.monitoring.coreos.com}
+spec:
+  group: monitoring.coreos.com
+  scope: Namespaced
+  names: {kind: ServiceMonitor, plural: servicemonitors, singular: servicemonitor, listKind: ServiceMonitorList}
+  versions:
+  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}
+`
+
+// TestKindsThatComeLater: what the cluster had no kind for is no fault, and is not forgotten: once the kind is there it is missing, and
+// repair creates it.
+func TestKindsThatComeLater(t *testing.T) {
+	b := deployertest.New(t)
+	b.Activated(shop, "1.0.0", deployertest.Content{Files: map[string]string{
+		"monitoring/monitor.yaml": "apiVersion: monitoring.coreos.com/v1\nkind: ServiceMonitor\nmetadata: {name: shop}\nspec: {selector: {}, endpoints: []}\n",
+	}})
+	must(b, add("1.0.0"))
+	monitor := schema.ObjectRef{APIVersion: "monitoring.coreos.com/v1", Kind: "ServiceMonitor", Namespace: site, Name: shop}
+	status := func() schema.DeploymentStatus {
+		t.Helper()
+		s, err := b.Survey.EnvironmentStatus(t.Context(), survey.EnvironmentOptions{Environment: site})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.Deployments()[0]
+	}
+	difference := func() []string {
+		t.Helper()
+		done, err := b.Diff(t.Context(), survey.Selection{Solution: shop})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return changes(done)
+	}
+	repair := func() []string {
+		t.Helper()
+		done, err := b.Repair(t.Context(), deployer.RepairOptions{Environment: site, Solution: shop})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return changes(done)
+	}
+	if s := status(); s.Health != schema.HealthReady || !slices.Equal(s.Waiting, []schema.ObjectRef{monitor}) {
+		t.Errorf("without the kind it is %s, and waits for %v: %q", s.Health, s.Waiting, s.Reasons)
+	}
+	if got := append(difference(), repair()...); len(got) > 0 {
+		t.Errorf("without the kind there are changes: %q", got)
+	}
+	if err := b.Cluster.Delete(t.Context(), b.Server.Object("Deployment", site, "shop-operator"), cluster.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if got := repair(); !slices.Equal(got, []string{"create Deployment " + site + "/shop-operator"}) {
+		t.Errorf("repair does %q", got)
+	}
+	if s := status(); s.Health != schema.HealthReady || !slices.Equal(s.Waiting, []schema.ObjectRef{monitor}) {
+		t.Errorf("after the repair of something else it is %s, and waits for %v: %q", s.Health, s.Waiting, s.Reasons)
+	}
+
+	b.Server.Put(t, serviceMonitors)
+	b.Cluster.Refresh()
+	if s := status(); s.Health != schema.HealthDrifted || len(s.Waiting) > 0 || !strings.Contains(strings.Join(s.Reasons, "\n"), monitor.String()) {
+		t.Errorf("with the kind it is %s, and waits for %v: %q", s.Health, s.Waiting, s.Reasons)
+	}
+	create := []string{"create " + monitor.String()}
+	if got := difference(); !slices.Equal(got, create) {
+		t.Errorf("with the kind the difference is %q", got)
+	}
+	if got := repair(); !slices.Equal(got, create) {
+		t.Errorf("repair does %q", got)
+	}
+	if s := status(); s.Health != schema.HealthReady || len(s.Waiting) > 0 {
+		t.Errorf("after repair it is %s, and waits for %v: %q", s.Health, s.Waiting, s.Reasons)
+	}
+	if got := append(difference(), repair()...); len(got) > 0 {
+		t.Errorf("after repair there are changes: %q", got)
+	}
+}
