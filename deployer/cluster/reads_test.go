@@ -52,24 +52,24 @@ func labelled(name, data string) string {
 
 // TestFollower: whatever was read is followed, from the state in which it was read and also when that is followed already.
 func TestFollower(t *testing.T) {
-	for name, change := range map[string]func(t *testing.T, s *clustertest.Server, c *Cluster){
-		"an object":              func(t *testing.T, s *clustertest.Server, _ *Cluster) { s.Put(t, config("a", "2")) },
-		"one that was not there": func(t *testing.T, s *clustertest.Server, _ *Cluster) { s.Put(t, config("none", "1")) },
-		"metadata":               func(t *testing.T, s *clustertest.Server, _ *Cluster) { s.Put(t, config("m", "2")) },
-		"one of a list":          func(t *testing.T, s *clustertest.Server, _ *Cluster) { s.Put(t, labelled("l", "2")) },
-		"one more":               func(t *testing.T, s *clustertest.Server, _ *Cluster) { s.Put(t, labelled("more", "1")) },
-		"one is gone": func(t *testing.T, s *clustertest.Server, c *Cluster) {
-			if err := c.Delete(t.Context(), s.Object("ConfigMap", "shop", "l"), DeleteOptions{}); err != nil {
-				t.Error(err)
-			}
-		},
+	for name, after := range map[string]string{ // what is put; nothing deletes
+		"an object":              config("a", "2"),
+		"one that was not there": config("none", "1"),
+		"metadata":               config("m", "2"),
+		"one of a list":          labelled("l", "2"),
+		"one more":               labelled("more", "1"),
+		"one is gone":            "",
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, c := connected(t, config("a", "1"), config("m", "1"), labelled("l", "1"))
 			reads := readSome(t, c)
 			f := c.Follower(t.Context())
 			defer f.Close()
-			change(t, s, c)
+			if after != "" {
+				s.Put(t, after)
+			} else if err := c.Delete(t.Context(), s.Object("ConfigMap", "shop", "l"), DeleteOptions{}); err != nil {
+				t.Fatal(err)
+			}
 			if !f.Follow(reads) {
 				t.Fatal("it cannot be followed")
 			}

@@ -232,7 +232,7 @@ func (c *Console) keepLooking(ctx context.Context, f *feed) {
 	follower := f.cluster.Follower(ctx)
 	defer follower.Close()
 	for ctx.Err() == nil {
-		began := time.Now()
+		soonest := time.After(interval)
 		c.lookAgain(ctx, f)  // what goes wrong is part of the snapshot
 		debug.FreeOSMemory() // in a large cluster a look takes several times of what is kept, and the next one may be far away
 		var changed <-chan struct{}
@@ -245,9 +245,11 @@ func (c *Console) keepLooking(ctx context.Context, f *feed) {
 		case <-ctx.Done():
 		case <-time.After(apart):
 		case <-changed:
-			select {
-			case <-ctx.Done():
-			case <-time.After(max(gather, interval-time.Since(began))):
+			for _, moment := range []<-chan time.Time{time.After(gather), soonest} {
+				select {
+				case <-ctx.Done():
+				case <-moment:
+				}
 			}
 		}
 	}

@@ -302,11 +302,11 @@ func TestRemedies(t *testing.T) {
 		"Upgrade to shop 1.1.0 in environment test /environments/test/plan/upgrade?solution=shop&version=1.1.0": report.Run("deploy upgrade", "test", "shop", "1.1.0"),
 		"Delete environment test /environments/test/plan/delete?namespace=eu":                                   report.Run("deploy env delete", "test").With("namespace", "eu").With("delete-data"),
 		"Remove &<%/ from environment a/b /environments/a%2Fb/plan/remove?solution=%26%3C%25%2F":                report.Run("deploy remove", "a/b", "&<%/"),
-		"New environment /environments/new?name=test&namespace=eu":      report.Run("deploy env create", "test").With("namespace", "eu"),
-		"Applications in test /environments/test/apps":                   report.Run("deploy app list", "test"),
-		"Applications in test /environments/test/apps?q=wall":            report.Run("deploy app get", "test", "wall"),
-		"Versions of shop /solutions/shop":                             report.Run("deploy compatibility", "shop"),
-		"Doctor /doctor": report.Run("deploy doctor"),
+		"New environment /environments/new?name=test&namespace=eu":                                              report.Run("deploy env create", "test").With("namespace", "eu"),
+		"Applications in test /environments/test/apps":                                                          report.Run("deploy app list", "test"),
+		"Applications in test /environments/test/apps?q=wall":                                                   report.Run("deploy app get", "test", "wall"),
+		"Versions of shop /solutions/shop":                                                                      report.Run("deploy compatibility", "shop"),
+		"Doctor /doctor":                                                                                        report.Run("deploy doctor"),
 	} {
 		p := page.ProblemOf(report.Errorf(report.InUse, "x").WithHint("%s", r))
 		if len(p.Remedies) != 1 || p.Remedies[0].Label+" "+p.Remedies[0].URL != want || p.Remedies[0].Post {
