@@ -18,8 +18,8 @@ test: # set up what is missing and run the tests, but for the long ones, which '
 check: # what a change has to pass
 	.ci/check
 
-build: # the program, as it is released; nobody looks at traces of grpc, which a library brings
-	CGO_ENABLED=0 go build -tags grpcnotrace -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/solutionctl ./cmd/solutionctl
+build: # the program, as it is released
+	VERSION='$(VERSION)' .ci/build bin/solutionctl
 
 bench: # the tables of docs/performance.md: the program beside what its users would use instead
 	go run ./cmd/benchmark

@@ -74,8 +74,8 @@ func run(ctx context.Context, s settings, names []string) (err error) {
 	}
 	defer os.RemoveAll(s.dir) //nolint:errcheck // a temporary directory
 	s.binary = filepath.Join(s.dir, "solutionctl")
-	compile := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", s.binary, "./cmd/solutionctl")
-	compile.Env, compile.Stderr = append(os.Environ(), "CGO_ENABLED=0"), os.Stderr
+	compile := exec.CommandContext(ctx, ".ci/build", s.binary)
+	compile.Stderr = os.Stderr
 	if err := compile.Run(); err != nil {
 		return fmt.Errorf("compile solutionctl: %w", err)
 	}

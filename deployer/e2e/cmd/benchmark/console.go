@@ -93,8 +93,7 @@ func startConsole(ctx context.Context, c *testcluster.Cluster) (u *consoleUnderT
 		return nil, err
 	}
 	program := filepath.Join(u.dir, "bin", "solutionctl")
-	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", program, "github.com/solutionctl/solutionctl/cmd/solutionctl")
-	build.Dir = filepath.Join("..", "..") // the module of the program has what it needs
+	build := exec.CommandContext(ctx, filepath.Join("..", "..", ".ci", "build"), program)
 	if out, failure := build.CombinedOutput(); failure != nil {
 		return nil, fmt.Errorf("%w: %s", failure, out)
 	}
