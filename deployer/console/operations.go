@@ -28,6 +28,7 @@ type operation struct {
 	id      string
 	owner   *identity
 	planned *schema.Operation
+	plan    string // the page of the plan, "" for what has none
 	started time.Time
 	stop    context.CancelFunc
 
@@ -55,10 +56,10 @@ func newOperations(ctx context.Context, now func() time.Time) *operations {
 	return &operations{ctx: ctx, now: now}
 }
 
-// begin starts an operation. Planned says what it is.
-func (l *operations) begin(owner *identity, planned *schema.Operation, do func(op *operation) work) (*operation, error) {
+// begin starts an operation. Planned says what it is, and plan is the page that showed it, "" where there was none.
+func (l *operations) begin(owner *identity, planned *schema.Operation, plan string, do func(op *operation) work) (*operation, error) {
 	ctx, stop := context.WithCancel(l.ctx)
-	op := &operation{id: rand.Text(), owner: owner, planned: planned, started: l.now(), stop: stop, news: make(chan struct{})}
+	op := &operation{id: rand.Text(), owner: owner, planned: planned, plan: plan, started: l.now(), stop: stop, news: make(chan struct{})}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	running := 0

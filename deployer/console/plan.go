@@ -63,7 +63,7 @@ func (c *Console) perform(of verb) handler {
 			return nil, report.Errorf(report.Cancelled, "not confirmed: the name that was typed is not %s", name)
 		}
 		p.order.Expect = p.planned.Digest // again under the lock: until then others may change what the plan was made of
-		op, err := c.operations.begin(v.identity, p.planned, func(op *operation) work {
+		op, err := c.operations.begin(v.identity, p.planned, v.URL.EscapedPath()+"?"+o.parameters(v).Encode(), func(op *operation) work {
 			return func(ctx context.Context, sink report.Sink) (*schema.Operation, error) {
 				p.order.export = c.exportTo(op, o.subject())
 				return of.run(ctx, v.deployer(sink), p.order)

@@ -2,12 +2,20 @@ package console_test
 
 import (
 	"encoding/json"
+	"errors"
+	"html"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/solutionctl/solutionctl/deployer/cluster/clustertest"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -134,4 +142,31 @@ func TestNothingIsAccepted(t *testing.T) {
 	if err != nil || failure.Code != report.DataLoss || !strings.Contains(string(text), `{"options":[{"name":"keep-crds"}]}`) {
 		t.Errorf("%s: %s", failure.Code, text)
 	}
+}
+
+// TestFailureLeadsToPlan: an operation that failed leads to its plan, which asks for what has to be accepted by now.
+func TestFailureLeadsToPlan(t *testing.T) {
+	bed := deployertest.New(t)
+	bed.Activated("shop", "1.0.0", deployertest.Content{})
+	b := startOn(t, bed.Server, nil)
+	var fails atomic.Bool
+	b.api.Answer = func(w http.ResponseWriter, r *http.Request) bool {
+		if fails.Load() && r.Method == http.MethodPatch && strings.HasSuffix(r.URL.Path, "/shop-operator-config") && !r.URL.Query().Has("dryRun") {
+			clustertest.Fail(w, apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "shop-operator-config", errors.New("not today")))
+			return true
+		}
+		return b.authenticate(w, r)
+	}
+	c := b.in(t)
+	plan := "/environments/" + deployertest.Environment + "/plan/add?solution=shop&version=1.0.0"
+	fails.Store(true)
+	at := c.post(plan, "plan", c.planDigest(plan)).Header.Get("Location")
+	c.get(at + "/events") // until it ends
+	page := c.get(at)
+	link := regexp.MustCompile(`href="([^"]+)"[^>]*>(?:<svg.*?</svg>)?\s*Show the plan again`).FindStringSubmatch(page.body)
+	if link == nil {
+		t.Fatalf("there is no way back:\n%s", content(page.body))
+	}
+	fails.Store(false)
+	c.applies(html.UnescapeString(link[1]))
 }

@@ -68,6 +68,8 @@ func (c *Console) showOperation(v *visit) (*answer, error) {
 	case report.CodeOf(m.err) == report.Interrupted:
 		content.Interrupted = true
 		content.Actions = []page.Action{resumeAction()}
+	case m.err != nil && op.plan != "": // what has to be accepted is accepted there
+		content.Actions = []page.Action{{Label: page.Text("operation.plan"), URL: op.plan}}
 	}
 	if m.export != "" {
 		content.Actions = append(content.Actions, page.Action{Label: page.Text("operation.export"), URL: page.URL("operations", op.id, "export")})
@@ -157,7 +159,7 @@ func (c *Console) resume(v *visit) (*answer, error) {
 
 // begin starts an operation of the user and leads to its page.
 func (c *Console) begin(v *visit, planned *schema.Operation, do work) (*answer, error) {
-	op, err := c.operations.begin(v.identity, planned, func(*operation) work { return do })
+	op, err := c.operations.begin(v.identity, planned, "", func(*operation) work { return do })
 	if err != nil {
 		return nil, err
 	}

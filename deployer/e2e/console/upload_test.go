@@ -113,7 +113,15 @@ func TestUpload(t *testing.T) {
 		t.Error("a piece of it was sent")
 	}
 	b.choose("bundle", sign.BundleName(path, ""))
+	other := b.tab()
+	other.do(chromedp.Navigate(server.URL))
+	other.press("button", "Log out")
+	other.find("heading", "Log in")
 	b.press("button", "Upload")
+	b.find("text", "Your session has ended. This page is no longer up to date.")
+	other.do(chromedp.Navigate(c.NewLink()))
+	other.find("heading", "Solutions and environments")
+	b.press("button", "Upload") // what was chosen is still there
 	b.find("heading", "Import demo 1.0.0?")
 	b.find("heading", "Who signed it")
 	if n := pieces.Load(); n < 3 {

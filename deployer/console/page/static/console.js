@@ -113,7 +113,10 @@ async function upload(form) {
         : await call('PATCH', url, {...common, 'Upload-Offset': at, 'Content-Type': 'application/offset+octet-stream'},
           archive.slice(at, at + (32 << 20)), sent => { bar.value = at + sent; say(form.dataset.sending); });
     const {status} = request, offset = request.getResponseHeader('Upload-Offset');
-    if (status === 401 || request.responseURL.includes('/login')) return location.reload();
+    if (status === 401 || request.responseURL.includes('/login')) {
+      button.disabled = false;
+      return leave();
+    }
     if (status === 201) {
       url = request.getResponseHeader('Location');
       page = request.getResponseHeader('Solutionctl-Page');
