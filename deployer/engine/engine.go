@@ -69,6 +69,9 @@ type Release struct {
 	Delete []schema.ObjectRef
 	// Found are objects of this release that no record knows, see [Found.Deployed]. They count as if it did.
 	Found []schema.DeployedObject
+	// Ready are conditions that objects have to meet, beside the usual judgement, before they count as ready. They are not on
+	// record: every operation that waits is given them.
+	Ready []schema.Readiness
 }
 
 // PlanOptions changes what a plan accepts.

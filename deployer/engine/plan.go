@@ -17,6 +17,7 @@ import (
 	kube "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/health"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -44,6 +45,8 @@ type step struct {
 	known   schema.DeployedObject // what the record says; without a name when it says nothing
 	busy    bool                  // somebody changes it all the time
 	done    atomic.Bool           // a Job that was seen to end well
+
+	conditions []*health.Condition // that its object has to meet before it is ready
 	decision
 }
 
@@ -242,6 +245,11 @@ func (e *Engine) newJudge(ctx context.Context, r Release, state *State, o PlanOp
 			for _, kind := range definedKinds(desired) {
 				j.defines[kind] = true
 			}
+		}
+	}
+	if len(j.desired) > 0 { // a removal waits for nothing to become ready
+		if err := addConditions(j.desired, r.Ready); err != nil {
+			return nil, err
 		}
 	}
 	return j, nil

@@ -110,7 +110,7 @@ var alwaysReady = [phases]bool{phaseAccounts: true, phaseRoles: true, phaseBindi
 
 // awaited tells whether the object of a step has to become ready.
 func (s *step) awaited() bool {
-	return s.desired != nil && s.Action != schema.ActionSkip && s.Action != schema.ActionKeep && !s.ended && !alwaysReady[s.phase]
+	return s.desired != nil && s.Action != schema.ActionSkip && s.Action != schema.ActionKeep && !s.ended && (!alwaysReady[s.phase] || len(s.conditions) > 0)
 }
 
 // Awaits tells whether an object is watched until it is ready.
@@ -306,7 +306,7 @@ func (t *target) vanish(ctx context.Context, last *unstructured.Unstructured) {
 
 // see judges what the object is now.
 func (t *target) see(ctx context.Context, object *unstructured.Unstructured) {
-	status := health.Of(object)
+	status := t.step.judge(ctx, object)
 	if object.GetDeletionTimestamp() != nil {
 		status = health.Status{Failed: true, Reason: "Deleting", Message: terminating(object)}
 	}

@@ -3,7 +3,8 @@
 //
 // [Of] looks at one object and nothing else. [Explain] follows an object to its pods and their events, through a [Reader];
 // it needs to get and list, no logs and no other right. Both know the kinds of Kubernetes; an object of any other kind is
-// judged by the conditions in its status, and one without conditions is ready as soon as it is there.
+// judged by the conditions in its status, and one without conditions is ready as soon as it is there. A
+// [Condition] is what the author of an object asks of it beside that.
 package health
 
 import (

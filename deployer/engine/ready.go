@@ -1,0 +1,55 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/solutionctl/solutionctl/deployer/health"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// addConditions gives the steps the conditions of the release. One that concerns none of its objects would hold for ever, and
+// is refused as one that cannot be compiled is.
+func addConditions(steps []*step, conditions []schema.Readiness) error {
+	for _, c := range conditions {
+		condition, err := health.NewCondition(c.CEL)
+		if err != nil {
+			return report.Errorf(report.Invalid, "readiness of %s %s: %w", c.GVK, cmp.Or(c.Name, "*"), err)
+		}
+		concerned := false
+		for _, s := range steps {
+			if concerns(c, s.desired) {
+				s.conditions = append(s.conditions, condition)
+				concerned = true
+			}
+		}
+		if !concerned {
+			return report.Errorf(report.Invalid, "readiness of %s %s: there is no such object among those that are applied", c.GVK, cmp.Or(c.Name, "*"))
+		}
+	}
+	return nil
+}
+
+// concerns tells whether a condition is about an object.
+func concerns(c schema.Readiness, object *unstructured.Unstructured) bool {
+	kind := object.GroupVersionKind()
+	gvk := slices.DeleteFunc([]string{kind.Group, kind.Version, kind.Kind}, func(part string) bool { return part == "" })
+	return c.GVK == strings.Join(gvk, "/") && (c.Name == "" || c.Name == "*" || c.Name == object.GetName())
+}
+
+// judge judges the object of a step as everybody does, and then by the conditions of the release.
+func (s *step) judge(ctx context.Context, object *unstructured.Unstructured) health.Status {
+	status := health.Of(object)
+	for _, c := range s.conditions {
+		if !status.Ready {
+			break
+		}
+		status = c.Of(ctx, object)
+	}
+	return status
+}
