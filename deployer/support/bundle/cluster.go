@@ -84,7 +84,7 @@ func (c *collector) status() {
 		for _, n := range e.Namespaces {
 			versions := map[string]string{}
 			for solution, wanted := range n.Versions {
-				versions[word(objectName, solution)] = version(wanted)
+				versions[name(solution)] = version(wanted)
 			}
 			c.namespaces = append(c.namespaces, n.Name)
 			c.document.Environments = append(c.document.Environments, schema.SupportEnvironment{
@@ -113,7 +113,7 @@ func (c *collector) status() {
 
 func (c *collector) deployment(namespace string, d schema.DeploymentStatus) {
 	c.document.Deployments = append(c.document.Deployments, schema.SupportDeployment{
-		Namespace: namespace, Solution: word(objectName, d.Solution), Wanted: version(d.Wanted), Version: d.Version, Health: d.Health, Objects: d.Objects, Ready: d.Ready,
+		Namespace: namespace, Solution: name(d.Solution), Wanted: version(d.Wanted), Version: d.Version, Health: d.Health, Objects: d.Objects, Ready: d.Ready,
 	})
 }
 

@@ -37,11 +37,11 @@ func (c *collector) events(namespace string) {
 	for event := range c.objects(kube.GroupVersionKind{Version: "v1", Kind: "Event"}, namespace, metav1.ListOptions{}) {
 		about := schema.ObjectRef{
 			Kind:      word(camelCase, text(event, "involvedObject", "kind")),
-			Namespace: word(objectName, text(event, "involvedObject", "namespace")), Name: word(objectName, text(event, "involvedObject", "name")),
+			Namespace: name(text(event, "involvedObject", "namespace")), Name: name(text(event, "involvedObject", "name")),
 		}
 		taken := schema.SupportEvent{
 			Object: about.String(), Type: word(camelCase, text(event, "type")), Reason: text(event, "reason"),
-			Component: word(objectName, cmp.Or(text(event, "reportingComponent"), text(event, "source", "component"))),
+			Component: name(cmp.Or(text(event, "reportingComponent"), text(event, "source", "component"))),
 			Count:     max(number(event, "count"), number(event, "series", "count"), 1),
 			Last:      cmp.Or(text(event, "series", "lastObservedTime"), text(event, "lastTimestamp"), text(event, "eventTime")),
 		}

@@ -14,8 +14,18 @@ var (
 	camelCase     = regexp.MustCompile(`^[A-Z][A-Za-z0-9]{0,62}$`)
 	conditionType = regexp.MustCompile(`^([a-z0-9.-]+/)?[A-Z][A-Za-z0-9-]{0,62}$`)
 	// objectName is how names of objects and components look: "shop-operator", "node.example", "system:auth".
-	objectName = regexp.MustCompile(`^[a-z0-9]([a-z0-9.:-]{0,251}[a-z0-9])?$`)
+	objectName = regexp.MustCompile(`^[a-z0-9]([a-z0-9.:-]*[a-z0-9])?$`)
 )
+
+// longestName is that of an object. As part of the pattern it would make each start of the program a millisecond longer.
+const longestName = 253
+
+func name(text string) string {
+	if len(text) > longestName {
+		return unknownWord
+	}
+	return word(objectName, text)
+}
 
 // word returns what looks as Kubernetes writes it, and for all else that there is something.
 func word(shape *regexp.Regexp, text string) string {
