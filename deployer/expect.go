@@ -79,6 +79,13 @@ func (t *task) digest(o Options) (string, error) {
 			}
 			r.Objects = append(r.Objects, fmt.Sprintf("%x", sha256.Sum256(text)))
 		}
+		for _, task := range p.Release.Tasks {
+			text, err := json.Marshal([]any{task.Task, task.Object})
+			if err != nil {
+				return "", err
+			}
+			r.Objects = append(r.Objects, fmt.Sprintf("%x", sha256.Sum256(text)))
+		}
 		slices.Sort(r.Objects)
 		plan.Releases = append(plan.Releases, r)
 	}

@@ -164,7 +164,10 @@ func (d *Deployer) retreat(ctx context.Context, t *task, catalog *records.Catalo
 	} else {
 		t.notice(fmt.Sprintf("%snamespace %s goes back to revision %d: %s %s", what, i.Name, revision.Number, revision.Operation, revision.Version))
 	}
-	if r.release.Objects, err = d.Records.Engine.Objects(ctx, i.state.Key, revision); report.CodeOf(err) == report.Corrupt {
+	if r.release.Objects, err = d.Records.Engine.Objects(ctx, i.state.Key, revision); err == nil {
+		r.release.Tasks, err = d.Records.Engine.Tasks(ctx, i.state.Key, revision)
+	}
+	if report.CodeOf(err) == report.Corrupt {
 		err = report.Errorf(report.Corrupt, "%w", err).WithHint("or go there without it: %s", records.ChangeTo(i.Environment, i.version, found))
 	}
 	return r, err

@@ -66,6 +66,8 @@ type DeploymentRevision struct {
 	// revision is.
 	Content string           `json:"content" schema:"digest"`
 	Objects []DeployedObject `json:"objects,omitempty"`
+	// Tasks are the objects that are applied by themselves; in the history those that the version does not run again.
+	Tasks []DeployedTask `json:"tasks,omitempty"`
 	// Waiting are the objects that were not created, because the cluster did not have their kinds.
 	Waiting []ObjectRef `json:"waiting,omitempty"`
 }
@@ -143,6 +145,9 @@ type Change struct {
 	Definition []DefinitionChange `json:"definition,omitempty"`
 	// Note is a remark for a person.
 	Note string `json:"note,omitempty"`
+	// Task is the moment of the operation at which the object is applied by itself. It is absent for what is applied with
+	// everything else.
+	Task Moment `json:"task,omitempty"`
 }
 
 // DefinitionChange is one difference between two versions of a CustomResourceDefinition.

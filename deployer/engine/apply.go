@@ -51,6 +51,8 @@ func (e *Engine) ApplyAll(ctx context.Context, plans []*Plan, o ApplyOptions) er
 		e.wait(ctx, patience, good)
 		good = unfailed(good)
 	}
+	all(good, func(r *run) error { return r.runTasks(ctx, schema.MomentReady) })
+	good = unfailed(good)
 	all(good, func(r *run) error { return r.promote(ctx) })
 	noteFailures(ctx, runs, nil)
 	return finish(ctx, runs)
@@ -167,12 +169,21 @@ func interrupted(err error) error {
 	return report.Errorf(report.Interrupted, "%w", err).WithHint("run the same command again: it finishes what was begun")
 }
 
-// change brings the objects of the cluster to what is wanted: everything but waiting for it to work.
+// change brings the objects of the cluster to what is wanted: everything but waiting for it to work. The first tasks may need
+// the namespace or custom resources; when one of the others fails, what there was before is still there.
 func (r *run) change(ctx context.Context) error {
 	for phase := range phases {
+		if phase == phaseAccounts {
+			if err := r.runTasks(ctx, schema.MomentBefore); err != nil {
+				return err
+			}
+		}
 		if err := r.applyPhase(ctx, phase); err != nil {
 			return err
 		}
+	}
+	if err := r.runTasks(ctx, schema.MomentApplied); err != nil {
+		return err
 	}
 	return r.prune(ctx)
 }
@@ -181,7 +192,7 @@ func (r *run) change(ctx context.Context) error {
 func (r *run) begin(ctx context.Context, user string) error {
 	r.state = *r.plan.state
 	r.results = map[*step]*unstructured.Unstructured{}
-	data, err := encodeObjects(r.plan.judge.objects())
+	data, err := r.plan.judge.content()
 	if err != nil {
 		return err
 	}
@@ -231,6 +242,9 @@ func (r *run) propose(user, digest string) {
 			pending.Waiting = append(pending.Waiting, s.Object)
 		}
 	}
+	pending.Objects = append(pending.Objects, r.taskObjects(false)...)
+	pending.Tasks = r.plan.judge.recorded()
+	r.plan.judge.sign(pending)
 	r.state.Pending = pending
 }
 

@@ -26,13 +26,13 @@ func (e *Engine) Deployed(ctx context.Context, states []*State) (releases []Rele
 	errs := make([]error, len(states))
 	if err := each(len(states), true, func(i int) error {
 		s := states[i]
-		objects, err := e.Objects(ctx, s.Key, s.Current)
+		objects, tasks, err := e.contentOf(ctx, s.Key, s.Current)
 		if report.CodeOf(err) == report.Corrupt {
 			errs[i] = err
 			return nil
 		}
 		all[i] = &Release{
-			Key: s.Key, Version: s.Current.Version, Operation: s.Current.Operation, Settings: s.Current.Settings, Objects: objects,
+			Key: s.Key, Version: s.Current.Version, Operation: s.Current.Operation, Settings: s.Current.Settings, Objects: objects, Tasks: tasks,
 		}
 		return err
 	}); err != nil {

@@ -2,7 +2,8 @@
 //
 // Start with [Engine.Plan], which compares what is wanted with what the cluster has and writes nothing, then give the
 // result to [Engine.Apply]. Apply writes down what it is about to do before it does it, applies phase by phase, removes
-// what is no longer wanted, waits until everything is ready and only then calls the release the current one. Each step
+// what is no longer wanted, waits until everything is ready and only then calls the release the current one. A [Task] is an object
+// that is applied by itself in between, such as a Job that others wait for. Each step
 // looks at what is there and not at what an earlier run meant to do: after a crash at any point, planning and applying
 // the same release again finishes the work. Removing is a Release without objects.
 //
@@ -62,6 +63,9 @@ type Release struct {
 	Settings map[string]string
 	Together []schema.SolutionAt // for the record: what changes in the same run
 	Objects  []*unstructured.Unstructured
+	// Tasks are objects that are applied by themselves, in the order of their weights. Those of a removal are taken from the record
+	// where there are none.
+	Tasks []Task
 	// Back is set on what was there before. A Job that has ended then is not run again.
 	Back bool
 	// Delete allows to delete objects that are never deleted as a side effect, once they are no longer in Objects. An
@@ -92,7 +96,7 @@ type PlanOptions struct {
 // ApplyOptions changes how a plan is carried out.
 type ApplyOptions struct {
 	Timeout time.Duration // for how long to wait for objects to become ready or to go away; 0 is ten minutes
-	NoWait  bool          // do not wait for readiness; what was applied counts as done
+	NoWait  bool          // do not wait for readiness; what was applied counts as done. Tasks are waited for all the same.
 	Token   int64         // the fencing token of the lock, for the record
 	// Prepare, unless it is nil, is what the caller has to do when everything is on record and before any object is changed.
 	// It is done once for all plans, also when none of them changes anything, and again by the next run if this one ends in it.

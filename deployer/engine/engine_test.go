@@ -105,19 +105,22 @@ func TestHash(t *testing.T) {
 
 func TestObjectsComeBack(t *testing.T) {
 	objects := []*unstructured.Unstructured{object(t, "{apiVersion: v1, kind: A, spec: {a: 1, text: \"<a>\\n\"}}"), object(t, "{apiVersion: v1, kind: B}")}
-	data, err := encodeObjects(objects)
+	tasks := []Task{{schema.Task{When: schema.MomentBefore, On: []schema.Occasion{schema.OccasionInstall}, Weight: -5, Once: schema.OncePerVersion}, objects[0]}}
+	data, err := encodeContent(objects, tasks)
 	if err != nil {
 		t.Fatal(err)
 	}
-	back, err := decodeObjects(data)
+	back, backTasks, err := decodeContent(data)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(back, objects); diff != "" {
+	if diff := cmp.Diff(back, objects) + cmp.Diff(backTasks, tasks); diff != "" {
 		t.Error(diff)
 	}
-	if _, err := decodeObjects([]byte("{}\n")); err == nil {
-		t.Error("an object without a kind was accepted")
+	for _, odd := range []string{"{}\n", `{"kind":"Task","task":{"weight":"heavy"}}` + "\n"} {
+		if _, _, err := decodeContent([]byte(odd)); err == nil {
+			t.Errorf("%s was accepted", odd)
+		}
 	}
 }
 

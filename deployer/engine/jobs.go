@@ -85,7 +85,7 @@ func (j *judge) hasEnded(s *step) bool {
 
 // wanted tells whether somebody has asked to replace an object, now or when the revision was begun that is being finished.
 func (j *judge) wanted(s *step) bool {
-	return s.known.Replacing && s.known.Hash == s.hash || j.asked(s)
+	return s.known.Replacing && s.known.Hash == s.hash || s.turn != nil && s.turn.task.Replace || j.asked(s)
 }
 
 // completed tells whether the Job of a step has ended well, now or before.
@@ -95,14 +95,16 @@ func (s *step) completed() bool {
 
 // expires tells whether the cluster deletes a Job when it has ended.
 func expires(job *unstructured.Unstructured) bool {
-	_, ttl, _ := unstructured.NestedFieldNoCopy(job.Object, "spec", "ttlSecondsAfterFinished")
+	_, ttl, _ := unstructured.NestedFieldNoCopy(job.Object, "spec", ttlField)
 	return ttl
 }
+
+const ttlField = "ttlSecondsAfterFinished"
 
 // noteEnd writes down that a Job has ended well, as soon as that is seen: before the run ends, the cluster may have deleted
 // the Job, and whoever finishes the run must not run it again. A record that cannot be written now is written at the end.
 func (r *run) noteEnd(ctx context.Context, s *step) {
-	if s.done.Swap(true) || s.known.Completed && s.known.Hash == s.hash && !s.replacing {
+	if s.turn != nil || s.done.Swap(true) || s.known.Completed && s.known.Hash == s.hash && !s.replacing {
 		return
 	}
 	r.recording.Lock()

@@ -21,12 +21,19 @@ import (
 // decide looks at the object of a step and says what is to be done with it.
 func (j *judge) decide(ctx context.Context, s *step) error {
 	s.Action, s.Note, s.Fields, s.decision = "", "", nil, decision{}
-	if s.desired == nil {
+	switch {
+	case s.turn != nil:
+		return j.decideTask(ctx, s)
+	case s.desired == nil:
 		return j.decideRemoval(ctx, s)
-	}
-	if j.options.Restore {
+	case j.options.Restore:
 		return j.decideRestore(ctx, s)
+	default:
+		return j.decideWanted(ctx, s)
 	}
+}
+
+func (j *judge) decideWanted(ctx context.Context, s *step) error {
 	kind := s.desired.GroupVersionKind()
 	if _, err := j.Cluster.Mapping(ctx, kind); errors.Is(err, cluster.ErrNoKind) {
 		if j.defines[kind] {

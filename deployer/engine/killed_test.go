@@ -97,6 +97,7 @@ func (w *world) dump(history bool) []string {
 		}
 		slices.SortFunc(managers, func(a, b metav1.ManagedFieldsEntry) int { return strings.Compare(a.Manager, b.Manager) })
 		object.SetManagedFields(managers)
+		unstructured.RemoveNestedField(object.Object, "metadata", "annotations", "solutionctl.io/run") // it has the time
 		for _, name := range []string{"uid", "resourceVersion", "creationTimestamp", "generation"} {
 			unstructured.RemoveNestedField(object.Object, "metadata", name)
 		}
@@ -116,7 +117,8 @@ func (w *world) dump(history bool) []string {
 	}
 	all = append(all, fmt.Sprintf("current: %s %s %s", s.Current.Operation, s.Current.Version, s.Current.Outcome))
 	for _, o := range s.Current.Objects {
-		known := o.UID != "" && o.UID == string(w.server.Object(o.Kind, o.Namespace, o.Name).GetUID())
+		live := w.server.Object(o.Kind, o.Namespace, o.Name)
+		known := live != nil && o.UID == string(live.GetUID())
 		all = append(all, fmt.Sprintf("%s phase %d kept %t known %t replacing %t", o.ObjectRef, o.Phase, o.Kept, known, o.Replacing))
 	}
 	for _, old := range s.History {

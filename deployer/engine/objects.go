@@ -99,8 +99,18 @@ func hashOf(object *unstructured.Unstructured) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// encodeObjects writes objects, one in each line.
-func encodeObjects(objects []*unstructured.Unstructured) ([]byte, error) {
+// storedTask is the line of a task, which is no object: it has no apiVersion.
+type storedTask struct {
+	Kind   string         `json:"kind"`
+	Task   schema.Task    `json:"task"`
+	Object map[string]any `json:"object"`
+}
+
+// taskKind marks the lines of tasks.
+const taskKind = "Task"
+
+// encodeContent writes objects, and after them tasks, one in each line.
+func encodeContent(objects []*unstructured.Unstructured, tasks []Task) ([]byte, error) {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false)
@@ -109,19 +119,44 @@ func encodeObjects(objects []*unstructured.Unstructured) ([]byte, error) {
 			return nil, report.Errorf(report.Invalid, "%s: %w", refOf(object), err)
 		}
 	}
+	for _, task := range tasks {
+		if err := encoder.Encode(storedTask{taskKind, task.Task, task.Object.Object}); err != nil {
+			return nil, report.Errorf(report.Invalid, "%s: %w", refOf(task.Object), err)
+		}
+	}
 	return b.Bytes(), nil
 }
 
-func decodeObjects(data []byte) ([]*unstructured.Unstructured, error) {
-	var objects []*unstructured.Unstructured
+func decodeContent(data []byte) (objects []*unstructured.Unstructured, tasks []Task, err error) {
 	for line := range bytes.Lines(data) {
 		object := new(unstructured.Unstructured)
 		if err := object.UnmarshalJSON(line); err != nil {
-			return nil, fmt.Errorf("object %d: %w", len(objects)+1, err)
+			return nil, nil, fmt.Errorf("object %d: %w", len(objects)+1, err)
 		}
-		objects = append(objects, object)
+		if object.GetKind() != taskKind || object.GetAPIVersion() != "" {
+			objects = append(objects, object)
+			continue
+		}
+		task, err := decodeTask(object)
+		if err != nil {
+			return nil, nil, fmt.Errorf("task %d: %w", len(tasks)+1, err)
+		}
+		tasks = append(tasks, task)
 	}
-	return objects, nil
+	return objects, tasks, nil
+}
+
+func decodeTask(line *unstructured.Unstructured) (task Task, err error) {
+	settings, err := json.Marshal(line.Object["task"])
+	if err == nil {
+		err = json.Unmarshal(settings, &task.Task)
+	}
+	if err != nil {
+		return task, err
+	}
+	object, _ := line.Object["object"].(map[string]any)
+	task.Object = &unstructured.Unstructured{Object: object}
+	return task, nil
 }
 
 // The phases in which objects are applied; they are removed in the opposite order.

@@ -33,7 +33,8 @@ type Plan struct {
 
 	judge *judge
 	state *State
-	steps []*step // one for each change, in the same order
+	steps []*step // one for each change of an object that is no task, in the same order
+	turns []*turn // the tasks, in the order in which they are taken
 }
 
 // step is one change, with what is needed to make it.
@@ -47,6 +48,7 @@ type step struct {
 	done    atomic.Bool           // a Job that was seen to end well
 
 	conditions []*health.Condition // that its object has to meet before it is ready
+	turn       *turn               // of whose task it is; nil for what is applied with everything else
 	decision
 }
 
@@ -62,9 +64,9 @@ type decision struct {
 	ended       bool                       // a Job that ended before, and is not run again
 }
 
-// Empty tells whether the cluster has what is wanted already, so that Apply would change no object.
+// Empty tells whether the cluster has what is wanted already, so that Apply would change no object and run no task.
 func (p *Plan) Empty() bool {
-	return !slices.ContainsFunc(p.steps, (*step).changes)
+	return !slices.ContainsFunc(p.steps, (*step).changes) && !slices.ContainsFunc(p.turns, (*turn).changes)
 }
 
 // changes tells whether a step changes an object.
@@ -74,14 +76,14 @@ func (s *step) changes() bool {
 
 // idle tells whether Apply has nothing to write, not even into the record.
 func (p *Plan) idle() bool {
-	if !p.Empty() || p.Resumes != nil {
+	if slices.ContainsFunc(p.steps, (*step).changes) || p.Resumes != nil {
 		return false
 	}
 	if p.state.Current == nil {
-		return len(p.steps) == 0
+		return len(p.steps)+len(p.turns) == 0
 	}
 	return p.state.Current.Version == p.Release.Version && maps.Equal(p.state.Current.Settings, p.Release.Settings) &&
-		!slices.ContainsFunc(p.steps, (*step).unrecorded)
+		p.judge.sameTasks(p.state.Current) && !slices.ContainsFunc(p.steps, (*step).unrecorded)
 }
 
 // unrecorded tells whether the record does not know yet what an object is to the release.
@@ -144,7 +146,14 @@ func (e *Engine) plan(ctx context.Context, releases []Release, states []*State, 
 	if err := each(len(releases), false, func(i int) (err error) {
 		p := &Plan{Release: releases[i], Resumes: states[i].Pending, state: states[i]}
 		plans[i] = p
-		if p.judge, err = e.newJudge(ctx, p.Release, p.state, o); err == nil {
+		if p.Release.removes() && len(p.Release.Tasks) == 0 {
+			p.Release.Tasks, err = e.tasksOfRemoval(ctx, p.state)
+		}
+		if err == nil {
+			p.judge, err = e.newJudge(ctx, p.Release, p.state, o)
+		}
+		if err == nil {
+			p.turns = p.judge.turnsOf()
 			p.steps, err = p.judge.steps()
 		}
 		if err != nil {
@@ -164,6 +173,9 @@ func (e *Engine) plan(ctx context.Context, releases []Release, states []*State, 
 	}
 	var open []item
 	for _, p := range plans {
+		for _, t := range p.turns {
+			open = append(open, item{p, t.step})
+		}
 		for _, s := range p.steps {
 			if p.judge.asked(s) || !s.unchanged(seen[seenKey{p.Release.ID(), keyOfRef(s.Object)}]) {
 				open = append(open, item{p, s})
@@ -192,7 +204,22 @@ func (e *Engine) plan(ctx context.Context, releases []Release, states []*State, 
 // arrange drops what needs nothing and lists the changes.
 func (p *Plan) arrange() {
 	p.steps = slices.DeleteFunc(p.steps, func(s *step) bool { return s.Action == "" })
-	for _, s := range p.steps {
+	if p.idle() {
+		p.turns = nil
+	}
+	wanted := slices.IndexFunc(p.steps, func(s *step) bool { return s.desired == nil })
+	if wanted < 0 {
+		wanted = len(p.steps)
+	}
+	p.list(p.turnsAt(schema.MomentBefore)...)
+	p.list(p.steps[:wanted]...)
+	p.list(p.turnsAt(schema.MomentApplied)...)
+	p.list(p.steps[wanted:]...)
+	p.list(p.turnsAt(schema.MomentReady)...)
+}
+
+func (p *Plan) list(steps ...*step) {
+	for _, s := range steps {
 		p.Changes = append(p.Changes, s.Change)
 	}
 }
@@ -207,6 +234,7 @@ type judge struct {
 	before    map[objectKey]schema.DeployedObject // the inventory of the last completed revision
 	past      map[objectKey][]string              // hashes of the Jobs that have ended, in any revision that is known
 	desired   []*step
+	turns     []*turn
 	defines   map[kube.GroupVersionKind]bool // kinds whose CustomResourceDefinition is part of the release
 	makes     map[string]bool                // namespaces that are part of the release
 }
@@ -225,34 +253,44 @@ func (e *Engine) newJudge(ctx context.Context, r Release, state *State, o PlanOp
 		}
 	}
 	for _, object := range r.Objects {
-		desired, err := prepare(r.Key, object)
+		s, err := j.newStep(ctx, object)
 		if err != nil {
 			return nil, err
 		}
-		if err = j.place(ctx, desired); err != nil {
-			return nil, err
-		}
-		s := &step{desired: desired, phase: phaseOfObject(desired)}
-		if s.hash, err = hashOf(desired); err != nil {
-			return nil, err
-		}
-		s.Object = refOf(desired)
 		j.desired = append(j.desired, s)
 		switch s.phase {
 		case phaseNamespaces:
-			j.makes[desired.GetName()] = true
+			j.makes[s.Object.Name] = true
 		case phaseDefinitions, phaseConversions:
-			for _, kind := range definedKinds(desired) {
+			for _, kind := range definedKinds(s.desired) {
 				j.defines[kind] = true
 			}
 		}
 	}
-	if len(j.desired) > 0 { // a removal waits for nothing to become ready
-		if err := addConditions(j.desired, r.Ready); err != nil {
+	if err := j.addTasks(ctx, state); err != nil {
+		return nil, err
+	}
+	if !r.removes() { // a removal waits for nothing to become ready
+		if err := addConditions(slices.Concat(j.desired, j.running()), r.Ready); err != nil {
 			return nil, err
 		}
 	}
 	return j, nil
+}
+
+// newStep is a step that makes an object what it shall be.
+func (j *judge) newStep(ctx context.Context, object *unstructured.Unstructured) (*step, error) {
+	desired, err := prepare(j.release.Key, object)
+	if err == nil {
+		err = j.place(ctx, desired)
+	}
+	if err != nil {
+		return nil, err
+	}
+	s := &step{desired: desired, phase: phaseOfObject(desired)}
+	s.Object = refOf(desired)
+	s.hash, err = hashOf(desired)
+	return s, err
 }
 
 // place makes sure that an object has a namespace if and only if its kind has.
@@ -283,6 +321,15 @@ func (j *judge) steps() ([]*step, error) {
 		}
 		wanted[key] = true
 		s.known = j.inventory[key]
+	}
+	for _, t := range j.turns {
+		if wanted[keyOfRef(t.Object)] {
+			return nil, report.Errorf(report.Invalid, "%s is in it twice, once as a task", t.Object)
+		}
+	}
+	for _, t := range j.turns {
+		key := keyOfRef(t.Object)
+		wanted[key] = wanted[key] || j.spares(t)
 	}
 	slices.SortStableFunc(steps, func(a, b *step) int { return cmp.Compare(a.phase, b.phase) })
 	var unwanted []*step
@@ -459,7 +506,7 @@ func contains(all, some map[string]string) bool {
 func (e *Engine) mayWriteLate(ctx context.Context, plans []*Plan) error {
 	wanted := map[cluster.Permission]bool{}
 	for _, p := range plans {
-		for _, s := range p.steps {
+		for _, s := range p.all() {
 			if !s.late {
 				continue
 			}

@@ -94,13 +94,14 @@ func TestNothingToDo(t *testing.T) {
 		"other settings, the same to do":   {action: schema.ActionNone, wanted: true, known: known, change: func(p *Plan) { p.Release.Settings = nil }, empty: true},
 		"an earlier run is to be finished": {action: schema.ActionNone, wanted: true, known: known, change: func(p *Plan) { p.Resumes = &schema.DeploymentRevision{} }, empty: true},
 		"nothing was deployed before":      {action: schema.ActionNone, wanted: true, known: known, change: func(p *Plan) { p.state = &State{} }, empty: true},
+		"a task that is new":               {action: schema.ActionNone, wanted: true, known: known, change: func(p *Plan) { p.judge.turns = []*turn{{step: &step{}}} }, empty: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &step{known: test.known}
 			if s.Action = test.action; test.wanted {
 				s.desired = &unstructured.Unstructured{}
 			}
-			p := &Plan{Release: release, state: &State{Current: &current}, steps: []*step{s, {}}}
+			p := &Plan{Release: release, state: &State{Current: &current}, judge: &judge{release: release}, steps: []*step{s, {}}}
 			if p.arrange(); len(p.steps) != 1 || len(p.Changes) != 1 {
 				t.Fatalf("%d steps, %d changes", len(p.steps), len(p.Changes))
 			}

@@ -41,6 +41,7 @@ func (r *run) complete() {
 		}
 		done.Objects = append(done.Objects, object)
 	}
+	done.Objects = append(done.Objects, r.taskObjects(true)...)
 	if r.succeeds(&r.state) {
 		r.state.remember(r.state.Current, r.state.Current.Outcome)
 	}
@@ -76,6 +77,7 @@ func (s *State) last() int64 {
 func (s *State) remember(r *schema.DeploymentRevision, outcome schema.DeploymentOutcome) {
 	old := *r
 	old.Objects, old.Outcome = nil, outcome
+	old.Tasks = slices.DeleteFunc(slices.Clone(r.Tasks), func(t schema.DeployedTask) bool { return t.Once == "" || t.Finished == nil })
 	for _, object := range r.Objects {
 		if object.Completed {
 			old.Objects = append(old.Objects, object)

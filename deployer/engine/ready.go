@@ -45,6 +45,9 @@ func concerns(c schema.Readiness, object *unstructured.Unstructured) bool {
 // judge judges the object of a step as everybody does, and then by the conditions of the release.
 func (s *step) judge(ctx context.Context, object *unstructured.Unstructured) health.Status {
 	status := health.Of(object)
+	if s.turn != nil && s.turn.runs() && status.Ready && !endedWell(object) {
+		status = health.Status{Reason: "Running", Message: "has not ended yet"}
+	}
 	for _, c := range s.conditions {
 		if !status.Ready {
 			break

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -21,7 +19,7 @@ type Match struct {
 	Missing []schema.ObjectRef
 	Foreign []schema.ObjectRef // that have the name, and not the label
 
-	content []*unstructured.Unstructured
+	judge *judge
 }
 
 // Match compares a release with what the cluster has. Nothing is written: the server is asked what each object would become.
@@ -37,7 +35,10 @@ func (e *Engine) Match(ctx context.Context, r Release) (*Match, error) {
 	}); err != nil {
 		return nil, fmt.Errorf("compare %s: %w", r.Key, err)
 	}
-	m := &Match{Release: r, content: j.objects()}
+	m := &Match{Release: r, judge: j}
+	if m.Objects, err = j.tasksThere(ctx); err != nil {
+		return nil, fmt.Errorf("compare %s: %w", r.Key, err)
+	}
 	for i, s := range j.desired {
 		switch verdicts[i] {
 		case same:
@@ -104,6 +105,24 @@ func (j *judge) matchOnce(ctx context.Context, s *step) (verdict, error) {
 	return same, nil
 }
 
+// tasksThere are the objects of tasks that are there and have the label of the release.
+func (j *judge) tasksThere(ctx context.Context) ([]schema.DeployedObject, error) {
+	var list []schema.DeployedObject
+	seen := map[objectKey]bool{}
+	for _, t := range j.turns {
+		live, err := j.find(ctx, t.step)
+		if err != nil {
+			return nil, err
+		}
+		if live == nil || live.GetLabels()[LabelRelease] != j.release.ID() || seen[keyOfRef(t.Object)] {
+			continue
+		}
+		seen[keyOfRef(t.Object)] = true
+		list = append(list, schema.DeployedObject{ObjectRef: t.Object, UID: string(live.GetUID()), Hash: t.hash, Phase: t.phase})
+	}
+	return list, nil
+}
+
 // Rebuild puts a release on record as it is in the cluster, and changes nothing else. A record that can be read keeps what it
 // says; only the objects as they were rendered are stored again. The caller holds the lock.
 func (e *Engine) Rebuild(ctx context.Context, m *Match) error {
@@ -114,7 +133,7 @@ func (e *Engine) Rebuild(ctx context.Context, m *Match) error {
 	if state.Damage != nil && report.CodeOf(state.Damage) != report.Corrupt {
 		return state.Damage
 	}
-	data, err := encodeObjects(m.content)
+	data, err := m.judge.content()
 	if err != nil {
 		return err
 	}
@@ -133,6 +152,10 @@ func (e *Engine) Rebuild(ctx context.Context, m *Match) error {
 		state.Current = &schema.DeploymentRevision{
 			Number: state.last() + 1, Operation: m.Release.Operation, Version: m.Release.Version, Outcome: schema.DeploymentDone,
 			User: e.User, Tool: e.Tool, Started: now, Finished: &now, Settings: m.Release.Settings, Content: DigestOf(data), Objects: m.Objects,
+			Tasks: m.judge.recorded(),
+		}
+		for i := range state.Current.Tasks {
+			state.Current.Tasks[i].Finished = &now // what is deployed has been through them
 		}
 		if e.User == "" {
 			state.Current.User = e.Cluster.User(ctx)

@@ -196,15 +196,20 @@ func (e *Engine) Forget(ctx context.Context, keys ...Key) error {
 
 // Objects returns the objects of a revision as they were rendered, for going back to it.
 func (e *Engine) Objects(ctx context.Context, key Key, r *schema.DeploymentRevision) ([]*unstructured.Unstructured, error) {
+	objects, _, err := e.contentOf(ctx, key, r)
+	return objects, err
+}
+
+func (e *Engine) contentOf(ctx context.Context, key Key, r *schema.DeploymentRevision) ([]*unstructured.Unstructured, []Task, error) {
 	data, err := e.LoadContent(ctx, key.ID(), r.Content)
 	if code := report.CodeOf(err); code == report.NotFound || code == report.Corrupt {
-		return nil, report.Errorf(report.Corrupt, "objects of %s, revision %d: %w", key, r.Number, err).
+		return nil, nil, report.Errorf(report.Corrupt, "objects of %s, revision %d: %w", key, r.Number, err).
 			WithHint("rebuild the record from what is in the cluster: %s", report.Run("deploy repair").With("records"))
 	}
 	if err != nil {
-		return nil, fmt.Errorf("objects of %s, revision %d: %w", key, r.Number, err)
+		return nil, nil, fmt.Errorf("objects of %s, revision %d: %w", key, r.Number, err)
 	}
-	return decodeObjects(data)
+	return decodeContent(data)
 }
 
 // inventory returns the objects of the last completed revision and of the one that was begun, each once. What is known of

@@ -60,9 +60,16 @@ func stored(t *testing.T, secrets ...*unstructured.Unstructured) context.Context
 	return ctx
 }
 
-// TestGoldenRecord reads a record that an earlier version has written, and writes the same bytes.
+// TestGoldenRecord reads records that earlier versions have written, and writes the same bytes.
 func TestGoldenRecord(t *testing.T) {
-	golden, err := os.ReadFile("testdata/record-1.json")
+	for _, file := range []string{"testdata/record-1.json", "testdata/record-1-tasks.json"} {
+		t.Run(file, func(t *testing.T) { goldenRecord(t, file) })
+	}
+}
+
+func goldenRecord(t *testing.T, file string) {
+	t.Helper()
+	golden, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -241,7 +248,7 @@ func TestPartsOfContent(t *testing.T) {
 // TestObjectsOfARevision: to go back, its objects have to be as they were.
 func TestObjectsOfARevision(t *testing.T) {
 	e, key := recorded(t), Key{"shop", "db"}
-	data, err := encodeObjects([]*unstructured.Unstructured{object(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}")})
+	data, err := encodeContent([]*unstructured.Unstructured{object(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}")}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,559 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kube "k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// Task is an object of a release that is applied by itself, at a moment of some operations. A Job or a Pod is made anew by each
+// revision and has to end well before anything else is done; any other object counts once it is applied. A task that a revision
+// has finished is not run again by whoever finishes the revision; the next revision runs it again.
+//
+// What is there of a task belongs to the release as its other objects do, until the release has the task no longer.
+type Task struct {
+	schema.Task
+	Object *unstructured.Unstructured
+}
+
+// annotationRun is on the Job or Pod of a task and says which revision has made it, and for which moment.
+const annotationRun = "solutionctl.io/run"
+
+// turn is a task of a plan.
+type turn struct {
+	*step
+	task     schema.Task
+	rendered *unstructured.Unstructured // as it is kept; a Job is made without the time after which the cluster deletes it
+	chosen   bool                       // it is for this operation
+	finished *time.Time                 // when it ended well in this revision, or in this version; nil when it has not
+	over     bool                       // there is nothing to apply any more
+	dropped  bool                       // it was deleted after its end
+}
+
+// taskKey identifies a task: one object may be applied at several moments.
+type taskKey struct {
+	when schema.Moment
+	objectKey
+}
+
+func (t *turn) key() taskKey { return taskKey{t.task.When, keyOfRef(t.Object)} }
+
+var podKind = kube.GroupKind{Kind: "Pod"}
+
+// runs tells whether a task does something that ends.
+func (t *turn) runs() bool {
+	kind := kindOfRef(t.Object).GroupKind()
+	return kind == jobKind || kind == podKind
+}
+
+// protected tells whether the object of a task is never deleted as a side effect.
+func (t *turn) protected() bool { return protected[kindOfRef(t.Object).GroupKind()] }
+
+// removes tells whether a release is what is left when everything of it is removed.
+func (r *Release) removes() bool { return r.Version == "" && len(r.Objects) == 0 }
+
+// Installed tells whether the release is there as a whole: what is deployed next is an upgrade.
+func (s *State) Installed() bool { return s.Current != nil && s.Current.Version != "" }
+
+// occasion is what a release does to the one on record.
+func (s *State) occasion(r *Release) schema.Occasion {
+	switch {
+	case r.removes():
+		return schema.OccasionRemove
+	case r.Back:
+		return schema.OccasionBack
+	case s.Installed():
+		return schema.OccasionUpgrade
+	default:
+		return schema.OccasionInstall
+	}
+}
+
+var moments = []schema.Moment{schema.MomentBefore, schema.MomentApplied, schema.MomentReady}
+
+// words tell when a task is applied.
+func (j *judge) words(t *turn) string {
+	switch {
+	case t.task.When == schema.MomentBefore:
+		return "before everything else"
+	case j.release.removes():
+		return "when everything is gone"
+	case t.task.When == schema.MomentApplied:
+		return "when everything is applied"
+	default:
+		return "when everything is ready"
+	}
+}
+
+// addTasks makes the turns of a release, in the order in which they are taken: by moments and weights, and then as Helm does by
+// names; what others need comes first of what has one name.
+func (j *judge) addTasks(ctx context.Context, state *State) error {
+	occasion, seen := state.occasion(&j.release), map[taskKey]bool{}
+	for _, task := range j.release.Tasks {
+		t, err := j.newTurn(ctx, task, occasion)
+		if err != nil {
+			return err
+		}
+		if seen[t.key()] {
+			return report.Errorf(report.Invalid, "task %s is in it twice", t.Object)
+		}
+		seen[t.key()] = true
+		j.turns = append(j.turns, t)
+	}
+	slices.SortStableFunc(j.turns, func(a, b *turn) int {
+		return cmp.Or(
+			cmp.Compare(slices.Index(moments, a.task.When), slices.Index(moments, b.task.When)),
+			cmp.Compare(a.task.Weight, b.task.Weight), cmp.Compare(a.Object.Name, b.Object.Name), cmp.Compare(a.phase, b.phase),
+			cmp.Compare(a.Object.Kind, b.Object.Kind), cmp.Compare(a.Object.Namespace, b.Object.Namespace),
+		)
+	})
+	return j.noteFinished(state)
+}
+
+func (j *judge) newTurn(ctx context.Context, task Task, occasion schema.Occasion) (*turn, error) {
+	if task.Object == nil || !slices.Contains(moments, task.When) || len(task.On) == 0 {
+		return nil, report.Errorf(report.Invalid, "a task has no object, no operation, or the moment %q, which there is not", task.When)
+	}
+	s, err := j.newStep(ctx, task.Object)
+	if err != nil {
+		return nil, err
+	}
+	if phaseOf(kindOfRef(s.Object).GroupKind()) == phaseDefinitions {
+		return nil, report.Errorf(report.Invalid, "%s cannot be a task: definitions come before everything else", s.Object)
+	}
+	t := &turn{step: s, task: task.Task, rendered: s.desired, chosen: slices.Contains(task.On, occasion) && !j.options.Restore}
+	if occasion == schema.OccasionRemove && t.task.When == schema.MomentApplied {
+		t.task.When = schema.MomentReady // there is nothing that becomes ready
+	}
+	s.turn, s.known, s.Task = t, j.inventory[keyOfRef(s.Object)], t.task.When
+	if t.runs() {
+		s.desired = s.desired.DeepCopy()
+		unstructured.RemoveNestedField(s.desired.Object, "spec", ttlField)
+	}
+	return t, nil
+}
+
+// noteFinished finds out which tasks have ended well before, in the revision that is being finished or in the version.
+func (j *judge) noteFinished(state *State) error {
+	if len(j.turns) == 0 {
+		return nil
+	}
+	finished := state.finishedOnce(j.release.Version)
+	if state.Pending != nil {
+		data, err := j.content()
+		if err != nil {
+			return err
+		}
+		r := &j.release
+		if sameWork(state.Pending, &schema.DeploymentRevision{Operation: r.Operation, Version: r.Version, Settings: r.Settings, Content: DigestOf(data)}) {
+			take(finished, state.Pending, func(schema.DeployedTask) bool { return true })
+			j.sign(state.Pending)
+		}
+	}
+	open := map[schema.Moment]bool{}
+	for _, t := range j.turns {
+		t.finished = finished[t.key()]
+		open[t.task.When] = open[t.task.When] || t.chosen && t.finished == nil
+	}
+	for _, t := range j.turns {
+		// What does not end is applied again, as one of the others may need it.
+		t.over = t.finished != nil && (t.runs() || !open[t.task.When])
+	}
+	return nil
+}
+
+// take collects when tasks of a revision have ended.
+func take(finished map[taskKey]*time.Time, r *schema.DeploymentRevision, which func(schema.DeployedTask) bool) {
+	for _, t := range r.Tasks {
+		if t.Finished != nil && which(t) {
+			finished[taskKey{t.When, keyOfRef(t.ObjectRef)}] = t.Finished
+		}
+	}
+}
+
+// finishedOnce are the tasks that a version does not run again. With a removal it begins anew.
+func (s *State) finishedOnce(version string) map[taskKey]*time.Time {
+	finished := map[taskKey]*time.Time{}
+	revisions := []*schema.DeploymentRevision{s.Pending, s.Current}
+	for i := range s.History {
+		revisions = append(revisions, &s.History[i])
+	}
+	for _, r := range revisions {
+		switch {
+		case r == nil:
+		case r.Version == "":
+			return finished
+		case r.Version == version:
+			take(finished, r, func(t schema.DeployedTask) bool { return t.Once == schema.OncePerVersion })
+		}
+	}
+	return finished
+}
+
+// sign marks the Jobs and Pods of a revision: whoever finishes it knows them again.
+func (j *judge) sign(r *schema.DeploymentRevision) {
+	for _, t := range j.turns {
+		if t.chosen && t.runs() {
+			annotations := t.rendered.GetAnnotations()
+			if annotations == nil {
+				annotations = map[string]string{}
+			}
+			annotations[annotationRun] = fmt.Sprintf("%d %s %s", r.Number, r.Started.UTC().Format(time.RFC3339), t.task.When)
+			t.desired.SetAnnotations(annotations)
+		}
+	}
+}
+
+// turnsOf are those of this operation.
+func (j *judge) turnsOf() []*turn {
+	return slices.DeleteFunc(slices.Clone(j.turns), func(t *turn) bool { return !t.chosen })
+}
+
+// running are the steps of tasks that end.
+func (j *judge) running() []*step {
+	var steps []*step
+	for _, t := range j.turns {
+		if t.runs() {
+			steps = append(steps, t.step)
+		}
+	}
+	return steps
+}
+
+// spares tells whether the object of a task is not to go with what the release has no longer. A removal takes all of them but
+// those that it applies itself, which go at its end.
+func (j *judge) spares(t *turn) bool { return !j.release.removes() || t.chosen && !t.protected() }
+
+// sameTasks tells whether a revision had the tasks of this release.
+func (j *judge) sameTasks(r *schema.DeploymentRevision) bool {
+	return j.release.removes() || slices.EqualFunc(j.turns, r.Tasks, func(t *turn, on schema.DeployedTask) bool {
+		return t.Object == on.ObjectRef && t.task.When == on.When && t.hash == on.Hash
+	})
+}
+
+// made tells whether a Job or a Pod was made for this turn and no other.
+func (t *turn) made(live *unstructured.Unstructured) bool {
+	mark := t.desired.GetAnnotations()[annotationRun]
+	return mark != "" && mark == live.GetAnnotations()[annotationRun]
+}
+
+// decideTask decides about the object of a task, which cannot be left out.
+func (j *judge) decideTask(ctx context.Context, s *step) (err error) {
+	switch t := s.turn; {
+	case t.over:
+		s.Action, s.Note = schema.ActionNone, "it has ended well, and is not run again"
+		if s.live, err = j.find(ctx, s); s.live != nil && !j.isOurs(s) {
+			s.live = nil
+		}
+	case t.runs():
+		err = j.decideRun(ctx, s)
+	default:
+		err = j.decideWanted(ctx, s)
+	}
+	switch {
+	case j.release.removes() && (s.Action == schema.ActionSkip || homeless(err)):
+		s.turn.over, s.Action, s.Note = true, schema.ActionNone, "it is left out, as its kind or its namespace is gone"
+	case err != nil:
+		return err
+	case s.Action == schema.ActionSkip:
+		return report.Errorf(report.NotFound, "task %s: %s", s.Object, s.Note).WithHint("deploy first what brings the kind")
+	case s.Note == "":
+		s.Note = j.words(s.turn)
+	}
+	return nil
+}
+
+// homeless tells whether nothing can be made because the namespace is gone or goes.
+func homeless(err error) bool {
+	return report.CodeOf(err) == report.NotFound || apierrors.HasStatusCause(err, namespaceTerminating)
+}
+
+// decideRun decides about a Job or a Pod. One that this revision has made is waited for, unless it has failed; what another one
+// has left in its place goes.
+func (j *judge) decideRun(ctx context.Context, s *step) error {
+	for range attempts {
+		live, err := j.Cluster.Get(ctx, kindOfRef(s.Object), s.Object.Namespace, s.Object.Name)
+		if err != nil {
+			return err
+		}
+		if s.live = live; live != nil {
+			return j.judgeRun(ctx, s)
+		}
+		if done, err := j.tryCreate(ctx, s); done || err != nil {
+			return err
+		}
+	}
+	return restless(s)
+}
+
+func (j *judge) judgeRun(ctx context.Context, s *step) error {
+	status := s.judge(ctx, s.live)
+	switch {
+	case s.live.GetDeletionTimestamp() != nil:
+		s.Action, s.late, s.Note = schema.ActionCreate, true, terminating(s.live)
+		return nil
+	case s.turn.made(s.live) && !status.Failed:
+		s.Action, s.Note = schema.ActionNone, "it was begun before, and is waited for"
+		return nil
+	}
+	mine, err := j.owns(ctx, s)
+	if err == nil && !mine {
+		err = j.adopt(s, false)
+	}
+	if err != nil {
+		return err
+	}
+	s.Action, s.propagation = schema.ActionReplace, metav1.DeletePropagationBackground
+	if !status.Ready && !status.Failed {
+		if s.propagation = metav1.DeletePropagationForeground; !j.wanted(s) {
+			return report.Errorf(report.Refused, "%s is still at work for an earlier operation", s.Object).
+				WithHint("wait until it has ended, or: to end it, add %s", report.Accept("replace", s.Object.Kind+"/"+s.Object.Name).About("ending "+s.Object.String()))
+		}
+	}
+	_, err = j.trial(ctx, s)
+	return err
+}
+
+// endedWell tells whether a Job or a Pod has done what it was made for.
+func endedWell(object *unstructured.Unstructured) bool {
+	phase, _, _ := unstructured.NestedString(object.Object, "status", "phase")
+	return hasCondition(object, "Complete") || phase == "Succeeded"
+}
+
+// turnsAt are the steps of the tasks of a moment.
+func (p *Plan) turnsAt(when schema.Moment) []*step {
+	var steps []*step
+	for _, t := range p.turns {
+		if t.task.When == when {
+			steps = append(steps, t.step)
+		}
+	}
+	return steps
+}
+
+// all are the steps of tasks, and of all other objects.
+func (p *Plan) all() []*step {
+	steps := slices.Clone(p.steps)
+	for _, t := range p.turns {
+		steps = append(steps, t.step)
+	}
+	return steps
+}
+
+// runTasks applies the tasks of a moment one after the other, each when the one before has ended well, and then deletes those
+// that do not stay. When one goes wrong, the others stay for whoever goes on with it.
+func (r *run) runTasks(ctx context.Context, when schema.Moment) error {
+	turns := slices.DeleteFunc(slices.Clone(r.plan.turns), func(t *turn) bool { return t.task.When != when })
+	for _, t := range turns {
+		if t.over {
+			continue
+		}
+		if err := r.runTask(ctx, t); err != nil {
+			return err
+		}
+	}
+	leaves := r.plan.Release.removes() && when == schema.MomentReady
+	if leaves {
+		turns = r.plan.turns // nothing of them stays
+	}
+	for _, t := range slices.Backward(turns) {
+		if err := r.tidy(ctx, t, leaves || t.task.DeleteOnSuccess); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// runTask applies a task, as it is judged now and not by what was there before the tasks before it.
+func (r *run) runTask(ctx context.Context, t *turn) error {
+	r.emit(report.Event{Step: "task", Name: t.Object.String(), State: report.Started, Note: r.plan.judge.words(t)})
+	t.late = true
+	live, err := r.perform(ctx, t.step)
+	if err == nil && t.runs() {
+		r.results[t.step] = live
+		err = r.awaitEnd(ctx, t)
+	}
+	if err != nil {
+		r.emit(report.Event{Step: "task", Name: t.Object.String(), State: report.Failed})
+		return err
+	}
+	r.results[t.step] = cmp.Or(r.results[t.step], live)
+	r.emit(report.Event{Step: "task", Name: t.Object.String(), State: report.Done})
+	return r.noteTask(ctx, t)
+}
+
+// awaitEnd waits until a Job or a Pod has ended.
+func (r *run) awaitEnd(ctx context.Context, t *turn) error {
+	awaited := newTarget(r, t.step)
+	r.await(r.patience, []*target{awaited})
+	status := awaited.status
+	switch {
+	case status.Ready:
+		return nil
+	case ctx.Err() != nil:
+		return ctx.Err()
+	}
+	reasons := r.explain(ctx, t.step)
+	if len(reasons) == 0 || status.Reason == "Deleted" {
+		reasons = []string{status.Message}
+	}
+	what := "did not end in " + r.timeout.String()
+	if status.Failed {
+		what = "failed"
+	}
+	if status.Failed && t.task.DeleteOnFailure {
+		if err := r.drop(ctx, t, r.results[t.step]); err != nil {
+			reasons = append(reasons, err.Error())
+		}
+	}
+	return report.Errorf(report.Timeout, "task %s %s: %s", t.Object, what, strings.Join(reasons, "\n    ")).
+		WithHint("repair the cause and run the same command again: it goes on with this task")
+}
+
+// noteTask writes down that a task has ended well. What does not end may be applied again, and is noted with the next that does.
+func (r *run) noteTask(ctx context.Context, t *turn) error {
+	r.recording.Lock()
+	defer r.recording.Unlock()
+	now := r.second()
+	for i := range r.state.Pending.Tasks {
+		if on := &r.state.Pending.Tasks[i]; (taskKey{on.When, keyOfRef(on.ObjectRef)}) == t.key() {
+			on.Finished = &now
+		}
+	}
+	if !t.runs() {
+		return nil
+	}
+	return r.save(ctx, &r.state)
+}
+
+// tidy deletes the object of a task that has ended if it does not stay. A Job that the cluster deletes some time after its end
+// gets that time only now: what is gone before its end is on record would be run again.
+func (r *run) tidy(ctx context.Context, t *turn, leaves bool) error {
+	live := cmp.Or(r.results[t.step], t.live)
+	switch {
+	case live == nil || t.over && t.runs() && !t.made(live):
+		return nil
+	case leaves && !t.protected():
+		return r.drop(ctx, t, live)
+	case !expires(t.rendered) || expires(live):
+		return nil
+	}
+	object := t.rendered.DeepCopy()
+	object.SetAnnotations(t.desired.GetAnnotations())
+	object.SetUID(live.GetUID())
+	applied, err := r.Cluster.Apply(ctx, object, cluster.WriteOptions{})
+	if errors.Is(err, cluster.ErrChanged) { // it is gone
+		return nil
+	}
+	r.results[t.step] = applied
+	return err
+}
+
+// drop deletes the very object that was made for a task, and waits until it is gone.
+func (r *run) drop(ctx context.Context, t *turn, live *unstructured.Unstructured) error {
+	object := identity(live)
+	err := r.Cluster.Delete(ctx, object, cluster.DeleteOptions{Propagation: metav1.DeletePropagationBackground})
+	if err != nil && !errors.Is(err, cluster.ErrChanged) {
+		return err
+	}
+	t.dropped = true
+	return r.gone(ctx, object)
+}
+
+// taskObjects are the objects of tasks as a record has them, each once: of a revision that is completed, or of one that is begun.
+func (r *run) taskObjects(completed bool) []schema.DeployedObject {
+	var list []schema.DeployedObject
+	seen := map[objectKey]bool{}
+	add := func(t *turn, object schema.DeployedObject, there bool) {
+		if key := keyOfRef(t.Object); !seen[key] {
+			if seen[key] = true; there {
+				list = append(list, object)
+			}
+		}
+	}
+	for _, t := range slices.Backward(r.plan.judge.turns) {
+		if t.chosen && r.plan.judge.spares(t) {
+			object, there := r.taskObject(t, completed)
+			add(t, object, there)
+		}
+	}
+	for _, t := range r.plan.judge.turns {
+		if !t.chosen && r.plan.judge.spares(t) {
+			known := t.known
+			known.Leaving, known.Kept = false, false
+			add(t, known, known.Name != "")
+		}
+	}
+	return list
+}
+
+func (r *run) taskObject(t *turn, completed bool) (object schema.DeployedObject, there bool) {
+	object, there = t.planned()
+	live := cmp.Or(r.results[t.step], t.live)
+	if !completed || !there {
+		return object, there
+	}
+	if t.dropped || live == nil && (t.task.DeleteOnSuccess || !expires(t.rendered)) {
+		return object, false
+	}
+	if live == nil {
+		return object, true // the cluster deletes it, sooner or later
+	}
+	object.UID, object.ResourceVersion, object.Generation = string(live.GetUID()), live.GetResourceVersion(), live.GetGeneration()
+	return object, true
+}
+
+// content is what is kept of the release: the objects and the tasks.
+func (j *judge) content() ([]byte, error) {
+	tasks := make([]Task, len(j.turns))
+	for i, t := range j.turns {
+		tasks[i] = Task{t.task, t.rendered}
+	}
+	return encodeContent(j.objects(), tasks)
+}
+
+// recorded are the tasks as a revision that begins has them.
+func (j *judge) recorded() []schema.DeployedTask {
+	var tasks []schema.DeployedTask
+	for _, t := range j.turns {
+		tasks = append(tasks, schema.DeployedTask{ObjectRef: t.Object, When: t.task.When, Hash: t.hash, Once: t.task.Once, Finished: t.finished})
+	}
+	return tasks
+}
+
+// Tasks returns the tasks of a revision as they were rendered, for going back to it.
+func (e *Engine) Tasks(ctx context.Context, key Key, r *schema.DeploymentRevision) ([]Task, error) {
+	_, tasks, err := e.contentOf(ctx, key, r)
+	return tasks, err
+}
+
+// tasksOfRemoval are the tasks of what is deployed, or was begun to be, that are for its removal.
+func (e *Engine) tasksOfRemoval(ctx context.Context, s *State) ([]Task, error) {
+	revision := s.Current
+	if !s.Installed() {
+		revision = s.Pending
+	}
+	if revision == nil || len(revision.Tasks) == 0 {
+		return nil, nil
+	}
+	if revision == s.Pending {
+		if _, err := e.LoadContent(ctx, s.ID(), revision.Content); report.CodeOf(err) == report.NotFound {
+			return nil, nil // it ended before anything was changed
+		}
+	}
+	tasks, err := e.Tasks(ctx, s.Key, revision)
+	return slices.DeleteFunc(tasks, func(t Task) bool { return !slices.Contains(t.On, schema.OccasionRemove) }), err
+}
