@@ -32,18 +32,13 @@ type ChartSettings struct {
 type ChartObjects struct {
 	Objects     []*unstructured.Unstructured
 	Definitions []*unstructured.Unstructured // for the activation
-	Hooks       []ChartHook
-	Keep        []schema.ObjectRef // that stay when the component goes, as the chart says
+	Tasks       []Task                       // what hooks become, in the order of the chart; those that are ignored are left out
+	Tests       []*unstructured.Unstructured // hooks that are tests; nothing applies them
+	Keep        []schema.ObjectRef           // that stay when the component goes, as the chart says
 
 	Memo    *chart.Memo // for the next rendering; secret
 	Renewed []string    // subjects of certificates that were made anew
 	Inputs  string      // a digest of all that the objects follow from
-}
-
-// ChartHook is an object that is applied at an event in the life of a component.
-type ChartHook struct {
-	chart.Hook
-	Object *unstructured.Unstructured
 }
 
 // Chart renders a component that is a chart. Objects are where the component may have them, as with [Component]; images of the
@@ -75,12 +70,15 @@ func Chart(ctx context.Context, p *Payload, name string, s Settings, cs ChartSet
 	}
 	r.renameClusterRoles(objects, c.Name)
 	for i, o := range objects {
-		if hooks[i] != nil {
-			result.Hooks = append(result.Hooks, ChartHook{*hooks[i], o.Unstructured})
-			continue
-		}
 		if o.is("apiextensions.k8s.io", "CustomResourceDefinition") {
 			result.Definitions = append(result.Definitions, o.Unstructured)
+			continue
+		}
+		if hooks[i] != nil {
+			result.Tasks = append(result.Tasks, hookTasks(c, hooks[i], o.Unstructured)...)
+			if isTest(hooks[i]) {
+				result.Tests = append(result.Tests, o.Unstructured)
+			}
 			continue
 		}
 		if o.GetAnnotations()[annotationPolicy] == policyKeep {

@@ -101,9 +101,8 @@ func TestChart(t *testing.T) {
 	if value := container["env"].([]any)[0].(map[string]any)["value"].(string); !strings.HasPrefix(value, compute) {
 		t.Errorf("the variable is %s", value)
 	}
-	hook := first.Hooks[0]
-	if len(first.Hooks) != 1 || hook.Weight != -5 || hook.Object.GetNamespace() != "prod" || !slices.Equal(hook.Events, []string{"post-install", "post-upgrade"}) {
-		t.Errorf("hooks %+v", first.Hooks)
+	if len(first.Tasks) != 1 || first.Tasks[0].Weight != -5 || first.Tasks[0].Object.GetNamespace() != "prod" {
+		t.Errorf("tasks %+v", first.Tasks)
 	}
 	second, err := render.Chart(t.Context(), p, "chart", settings(), render.ChartSettings{Values: map[string]any{"mode": map[string]any{"name": "mine"}}, Memo: first.Memo})
 	if err != nil {
