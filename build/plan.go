@@ -80,7 +80,7 @@ func NewPlan(ctx context.Context, project *Project, resolver *oci.Resolver, o Op
 	if p.VolumeID, err = volumeID(project.Build, p.Solution, o.VolumeID); err != nil {
 		return nil, err
 	}
-	if err = p.addFiles(project); err != nil {
+	if err = p.addFiles(ctx, project); err != nil {
 		return nil, err
 	}
 	smallFirst(p.files)
@@ -189,7 +189,7 @@ func volumeID(build *schema.SolutionBuild, solution *schema.Solution, given stri
 }
 
 // addFiles collects everything the archive holds: manifest and configuration, the project's files, the images.
-func (p *Plan) addFiles(project *Project) error {
+func (p *Plan) addFiles(ctx context.Context, project *Project) error {
 	manifest, err := p.Solution.Marshal()
 	if err != nil {
 		return err
@@ -209,6 +209,10 @@ func (p *Plan) addFiles(project *Project) error {
 	if err != nil {
 		return err
 	}
+	charts, err := p.charts(ctx)
+	if err != nil {
+		return err
+	}
 	form := string(cmp.Or(project.Build.Spec.RegistryConfig, schema.RegistryConfigExtended))
 	if unserved := oci.LegacyUnserved(p.Images); form == oci.Legacy && len(unserved) > 0 {
 		return report.Errorf(report.Invalid, "registryConfig: legacy serves neither images of several platforms nor manifests without a media type, and so not %v", unserved).
@@ -219,7 +223,7 @@ func (p *Plan) addFiles(project *Project) error {
 		return err
 	}
 	p.addData(RegistryConfigFile, config)
-	entries, err := oci.Layout(append(slices.Clone(p.Images), payload))
+	entries, err := oci.Layout(append(slices.Concat(p.Images, charts), payload))
 	if err != nil {
 		return err
 	}

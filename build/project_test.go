@@ -48,7 +48,7 @@ spec:
 		"operator/deploy/crds/demo_crd.yaml": "kind: CustomResourceDefinition\n",
 		"operator/deploy/.swp":               "an editor's",
 		"operator/deploy/.env":               "somebody's",
-		"charts/demo-1.0.0.tgz":              "chart",
+		"charts/demo-1.0.0.tgz":              packedChart(t, "demo", "1.0.0"),
 	})
 	return dir
 }

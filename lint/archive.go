@@ -2,8 +2,11 @@ package lint
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"path"
 	"slices"
@@ -139,11 +142,12 @@ func checkImplantedMD5(_ context.Context, t *subject, r *Reporter) {
 	}
 }
 
-// checkViews compares images/ with the OCI view, where there are both. Blobs are compared by size; --deep reads them.
+// checkViews compares images/ and charts/ with the OCI view, where there is one. Blobs are compared by size; --deep reads them.
 func checkViews(_ context.Context, t *subject, r *Reporter) {
 	if _, err := fs.Stat(t.FS, "index.json"); err != nil {
 		return
 	}
+	t.checkChartImages(r)
 	entries, err := oci.Layout(t.contents())
 	if err != nil {
 		return
@@ -163,6 +167,25 @@ func checkViews(_ context.Context, t *subject, r *Reporter) {
 			if data, err := t.Text(entry.Path); err == nil && string(data) != string(entry.Data) {
 				r.Report(target.InFile(entry.Path), "build the archive with: solutionctl build", "the file differs from the one in the OCI view")
 			}
+		}
+	}
+}
+
+// checkChartImages compares what Helm pulls with what is deployed.
+func (t *subject) checkChartImages(r *Reporter) {
+	packages := map[string]bool{} // by digest
+	for _, file := range t.Files() {
+		if path.Dir(file.Path) == "charts" {
+			if f, err := t.FS.Open(file.Path); err == nil {
+				hash := sha256.New()
+				_, err = io.Copy(hash, f)
+				packages[hex.EncodeToString(hash.Sum(nil))] = errors.Join(err, f.Close()) == nil
+			}
+		}
+	}
+	for _, image := range t.ChartImages {
+		if !slices.ContainsFunc(image.Blobs, func(b oci.Blob) bool { return b.MediaType == oci.ChartContentType && packages[b.Digest.Hex] }) {
+			r.Report(target.InFile("index.json"), "build the archive with: solutionctl build", "%s is none of the files in charts/", image.Ref)
 		}
 	}
 }

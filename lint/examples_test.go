@@ -34,12 +34,13 @@ type example struct {
 	kubernetes     string
 	enable         []string
 	want           []string
-	later          []string // directives for the complete archive
+	later          []string          // directives for the complete archive
+	charts         map[string]string // file → directory of the example that is packed into it
 }
 
 func readExample(tb testing.TB, names ...string) *example {
 	tb.Helper()
-	e := &example{files: fstest.MapFS{}}
+	e := &example{files: fstest.MapFS{}, charts: map[string]string{}}
 	for _, name := range names {
 		archive, err := txtar.ParseFile(filepath.Join(examples, name))
 		check(tb, err)
@@ -63,6 +64,18 @@ func readExample(tb testing.TB, names ...string) *example {
 			}
 		}
 	}
+	for file, dir := range e.charts {
+		content := map[string]string{}
+		for name, f := range e.files {
+			if strings.HasPrefix(name, dir+"/") {
+				content[name] = string(f.Data)
+			}
+		}
+		e.files[file] = &fstest.MapFile{Data: packFiles(content)}
+	}
+	maps.DeleteFunc(e.files, func(name string, _ *fstest.MapFile) bool {
+		return slices.ContainsFunc(slices.Collect(maps.Values(e.charts)), func(dir string) bool { return strings.HasPrefix(name, dir+"/") })
+	})
 	return e
 }
 
@@ -90,6 +103,9 @@ func (e *example) directive(tb testing.TB, line string) {
 		data, err := base64.StdEncoding.DecodeString(text)
 		check(tb, err)
 		e.files[name] = &fstest.MapFile{Data: data}
+	case "chart":
+		file, dir, _ := strings.Cut(rest, " ")
+		e.charts[file] = dir
 	case "flip", "pad":
 		e.later = append(e.later, line)
 	case "kubernetes":

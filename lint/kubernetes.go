@@ -2,6 +2,7 @@ package lint
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/lint/kube"
 	"github.com/solutionctl/solutionctl/lint/target"
+	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -29,6 +31,7 @@ func kubernetesRules() []Rule {
 		{ID: "SOL311", Name: "chart-renders", Group: GroupKubernetes, Severity: report.SeverityError, check: checkCharts},
 		{ID: "SOL312", Name: "template-variable", Group: GroupKubernetes, Severity: report.SeverityError, check: checkTemplates},
 		{ID: "SOL318", Name: "chart-hook", Group: GroupKubernetes, Severity: report.SeverityWarning, check: checkHooks},
+		{ID: "SOL319", Name: "chart-file", Group: GroupKubernetes, Severity: report.SeverityError, check: checkChartFiles},
 	}
 }
 
@@ -199,6 +202,28 @@ func checkHooks(_ context.Context, t *subject, r *Reporter) {
 			at := target.InFile(c.File)
 			at.Object = fmt.Sprintf("%s (%s:%d)", m.Object, m.Template, m.Line)
 			r.Report(at, m.Hint, "%s", m.Message)
+		}
+	}
+}
+
+// checkChartFiles finds what a build refuses, as no registry can have it.
+func checkChartFiles(_ context.Context, t *subject, r *Reporter) {
+	files := map[string]string{} // of each chart in a version
+	for _, c := range t.Charts() {
+		if c.Chart == nil {
+			continue
+		}
+		at, id := target.InFile(c.File), c.Name+" "+c.Version
+		other := cmp.Or(files[id], c.File)
+		files[id] = other
+		err := c.CheckFile(c.File)
+		switch {
+		case err != nil:
+			r.Report(at, strings.Join(report.Hints(err), "; "), "%v", err)
+		case !schema.ValidImageName(c.Name):
+			r.Report(at, "use lower-case letters and digits, separated by '.', '_' or '-'", "no registry can have a chart that is called %s", c.Name)
+		case other != c.File:
+			r.Report(at, "remove one of the two files", "chart %s in version %s is in %s already", c.Name, c.Version, other)
 		}
 	}
 }

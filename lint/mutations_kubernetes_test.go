@@ -36,6 +36,9 @@ func kubernetesMutations() map[string]mutation {
 				"web/templates/hook.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: hook, annotations: {helm.sh/hook: crd-install}}\n",
 			})}
 		}},
+		"SOL319": {files: func(files fstest.MapFS) {
+			files["charts/web-1.1.0.tgz"] = &fstest.MapFile{Data: packFiles(map[string]string{"web/Chart.yaml": "apiVersion: v2\nname: web\nversion: 1.0.0\n"})}
+		}},
 		"SOL315": {files: edit(cr, "replicas: 2", "replicas: -1")},
 		"SOL316": {files: edit(cr, "spec:", "spec:\n  colour: blue")},
 		"SOL317": {files: edit(cr, "/v1alpha1", "/v1")},

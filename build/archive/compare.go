@@ -215,9 +215,6 @@ func compareBlobs(from, to *Archive) Blobs {
 func (a *Archive) blobSizes() map[string]int64 {
 	sizes := map[string]int64{}
 	for _, image := range a.Images.Images() {
-		if isPayload(image) {
-			continue
-		}
 		for _, blob := range image.Blobs {
 			sizes[blob.Digest.String()] = blob.Size
 		}

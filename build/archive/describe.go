@@ -23,6 +23,7 @@ type Description struct {
 	DependsOn []schema.Dependency `json:"dependsOn,omitempty"` // on other Solutions
 
 	Images []ImageDescription `json:"images"`
+	Charts []ChartDescription `json:"charts"` // as artifacts, for `helm pull`; archives of older programs have none
 	CRDs   []CRDDescription   `json:"crds"`
 	Roles  []RoleDescription  `json:"roles"`
 	Files  []FileDescription  `json:"files"` // all but those of the images
@@ -39,6 +40,13 @@ type ImageDescription struct {
 	Origin    string            `json:"origin,omitempty"`
 }
 
+// ChartDescription is one chart of an archive, as an OCI artifact.
+type ChartDescription struct {
+	Name   string `json:"name"` // charts/name:tag
+	Digest string `json:"digest"`
+	Size   int64  `json:"size"` // of the package and its configuration, in bytes
+}
+
 // FileDescription is one file of an archive.
 type FileDescription struct {
 	Path string `json:"path"`
@@ -50,12 +58,14 @@ func (a *Archive) Describe() (*Description, error) {
 	s := a.Solution
 	d := &Description{
 		ID: s.ID(), Name: s.Metadata.Name, Version: s.Spec.Version, DisplayName: s.DisplayName(),
-		VolumeID: a.volumeID, Size: a.size, DependsOn: s.Spec.DependsOn, Images: []ImageDescription{},
+		VolumeID: a.volumeID, Size: a.size, DependsOn: s.Spec.DependsOn, Images: []ImageDescription{}, Charts: []ChartDescription{},
 	}
 	for _, image := range a.Images.Images() {
-		if !isPayload(image) {
-			d.Images = append(d.Images, a.DescribeImage(image))
-		}
+		d.Images = append(d.Images, a.DescribeImage(image))
+	}
+	for _, chart := range a.Images.Charts() {
+		described := a.DescribeImage(chart)
+		d.Charts = append(d.Charts, ChartDescription{described.Name, described.Digest, described.Size})
 	}
 	var err error
 	if d.Files, err = a.files(); err != nil {
@@ -85,9 +95,6 @@ func PartsOf(files fs.FS, operator bool) []string {
 	}
 	return parts
 }
-
-// isPayload tells the artifact that repeats the archive's files from the images that run.
-func isPayload(image *oci.Image) bool { return image.Root.ArtifactType == oci.PayloadType }
 
 // DescribeImage returns the description of an image of the archive.
 func (a *Archive) DescribeImage(image *oci.Image) ImageDescription {

@@ -29,8 +29,8 @@ type Entry struct {
 // It depends on nothing but the images, whose order does not matter.
 //
 // Each image has a directory images/NAME/TAG in skopeo's dir: format; each manifest and blob lies in the OCI image
-// layout at the root as well. A payload is in the OCI image layout only. There, a [standIn] accompanies each image in
-// Docker's format.
+// layout at the root as well. A payload and a chart are in the OCI image layout only. There, a [standIn] accompanies each
+// image in Docker's format.
 func Layout(images []*Image) ([]Entry, error) {
 	images = sorted(images)
 	if err := checkImages(images); err != nil {
@@ -38,7 +38,7 @@ func Layout(images []*Image) ([]Entry, error) {
 	}
 	l := &arrangement{known: map[string]bool{}, blobs: map[Digest]int{}}
 	l.addData(layoutFile, []byte(`{"imageLayoutVersion":"1.0.0"}`))
-	if err := l.addIndex(images, func(image *Image) string { return image.Ref.String() }); err != nil {
+	if err := l.addIndex(images, entryName); err != nil {
 		return nil, err
 	}
 	for _, image := range images {
@@ -72,12 +72,12 @@ func (l *arrangement) addData(name string, data []byte) {
 
 func (l *arrangement) addManifests(image *Image) {
 	for i, m := range image.Manifests {
-		if !isPayload(image) {
+		if !isArtifact(image) {
 			l.addData(manifestPath(image.Ref, i, m.Digest), m.Data)
 		}
 		l.addData(blobPath(m.Digest), m.Data)
 	}
-	if !isPayload(image) {
+	if !isArtifact(image) {
 		l.addData(path.Join(imageDir(image.Ref), dirVersionFile), []byte(dirVersion))
 	}
 }
@@ -93,7 +93,7 @@ func (l *arrangement) addBlobs(image *Image) error {
 		} else if have := l.names[n]; len(have) > 0 && have[0].Size != b.Size {
 			return report.Errorf(report.Corrupt, "blob %s has %d bytes here and %d in another image", b.Digest, b.Size, have[0].Size)
 		}
-		if !isPayload(image) {
+		if !isArtifact(image) {
 			l.addBlob(n, path.Join(imageDir(image.Ref), b.Digest.Hex), b)
 		}
 		l.addBlob(n, blobPath(b.Digest), b)
@@ -118,15 +118,17 @@ func manifestPath(ref schema.ImageRef, i int, d Digest) string {
 	return path.Join(imageDir(ref), d.Hex+childManifestExt)
 }
 
-// addIndex adds index.json: the roots by name, each with its stand-in, then what refers to them by digest.
-func (l *arrangement) addIndex(images []*Image, name func(*Image) string) error {
+// addIndex adds index.json: the roots by name, in the annotation that name tells, each with its stand-in, then what refers to
+// them by digest.
+func (l *arrangement) addIndex(images []*Image, name func(*Image) (annotation, name string)) error {
 	index := v1.IndexManifest{SchemaVersion: 2, MediaType: types.OCIImageIndex, Manifests: []Descriptor{}}
 	var referrers []Descriptor
 	var standIns []Manifest
 	seen := map[Digest]bool{}
 	for _, image := range images {
 		d := image.Root
-		d.Annotations = map[string]string{refName: name(image)}
+		annotation, called := name(image)
+		d.Annotations = map[string]string{annotation: called}
 		if image.Origin != "" {
 			d.Annotations[fullName] = image.Origin
 		}
@@ -199,7 +201,7 @@ func sorted(images []*Image) []*Image {
 // checkImages refuses names that are not valid or occur twice. The images are sorted.
 func checkImages(images []*Image) error {
 	for i, image := range images {
-		if err := checkRef(image.Ref); err != nil {
+		if err := checkRef(image.Ref); err != nil && !isChart(image) { // whose names are checked when they are made or read
 			return err
 		}
 		if i > 0 && image.Ref == images[i-1].Ref {

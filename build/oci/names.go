@@ -16,15 +16,21 @@ import (
 
 // checkRef makes sure that a name can be a directory and a part of the nginx configuration.
 func checkRef(ref schema.ImageRef) error {
-	switch {
-	case strings.Contains(ref.Name, "/"):
+	if strings.Contains(ref.Name, "/") {
 		return report.Errorf(report.Invalid, "image name %q has several components", ref.Name).
 			WithHint("MetalK8s serves only images whose name has one component; use %q", strings.ReplaceAll(ref.Name, "/", "-"))
+	}
+	return checkName("image", ref)
+}
+
+// checkName makes sure that a name is one component of a repository and has a tag.
+func checkName(kind string, ref schema.ImageRef) error {
+	switch {
 	case !schema.ValidImageName(ref.Name):
-		return report.Errorf(report.Invalid, "image name %.140q is not valid", ref.Name).
+		return report.Errorf(report.Invalid, "%s name %.140q is not valid", kind, ref.Name).
 			WithHint("use lower-case letters and digits, separated by '.', '_' or '-'")
 	case !schema.ValidImageTag(ref.Tag):
-		return report.Errorf(report.Invalid, "tag %.140q of image %s is not valid", ref.Tag, ref.Name).
+		return report.Errorf(report.Invalid, "tag %.140q of %s %s is not valid", ref.Tag, kind, ref.Name).
 			WithHint("use at most 128 letters, digits, '_', '.' and '-', the first one being no '.' or '-'")
 	}
 	return nil

@@ -28,7 +28,7 @@ const (
 //
 // The legacy form leaves out what the generator leaves out: indexes, and manifests without a mediaType field.
 func RegistryConfig(images []*Image, form string) ([]byte, error) {
-	images = withoutPayloads(sorted(images))
+	images = withoutArtifacts(sorted(images))
 	if err := checkImages(images); err != nil {
 		return nil, err
 	}
@@ -46,10 +46,10 @@ func RegistryConfig(images []*Image, form string) ([]byte, error) {
 	return []byte(out.String()), nil
 }
 
-func withoutPayloads(images []*Image) []*Image {
+func withoutArtifacts(images []*Image) []*Image {
 	var rest []*Image
 	for _, image := range images {
-		if !isPayload(image) {
+		if !isArtifact(image) {
 			rest = append(rest, image)
 		}
 	}
@@ -132,7 +132,7 @@ func writeLegacy(w io.Writer, images []*Image) {
 
 // LegacyUnserved returns the images that a configuration in the legacy form leaves out, so that nobody can pull them.
 func LegacyUnserved(images []*Image) []schema.ImageRef {
-	images = withoutPayloads(images)
+	images = withoutArtifacts(images)
 	served := legacyImages(images)
 	var refs []schema.ImageRef
 	for _, image := range images {

@@ -76,7 +76,7 @@ func saveLayout(ctx context.Context, image *Image, ref, path string) error {
 func writeLayout(ctx context.Context, image *Image, ref, dir string) error {
 	l := &arrangement{known: map[string]bool{}, blobs: map[Digest]int{}}
 	l.addData(layoutFile, []byte(`{"imageLayoutVersion":"1.0.0"}`))
-	if err := l.addIndex([]*Image{image}, func(*Image) string { return ref }); err != nil {
+	if err := l.addIndex([]*Image{image}, func(*Image) (string, string) { return refName, ref }); err != nil {
 		return err
 	}
 	for _, m := range image.Manifests {

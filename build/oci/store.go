@@ -15,7 +15,7 @@ import (
 type Store struct {
 	fsys   fs.FS
 	layout *layout // nil: the archive has the images/ view only
-	images []*Image
+	all    []*Image
 }
 
 // Open reads the OCI view of an archive, or its images/ directories when it has none. Every manifest is read and
@@ -31,20 +31,30 @@ func Open(fsys fs.FS) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.images = sorted(s.images)
-	return s, checkImages(s.images)
+	s.all = sorted(s.all)
+	return s, checkImages(s.all)
 }
 
-// Images returns the images, ordered by name and tag; the payload is one of them.
-func (s *Store) Images() []*Image { return slices.Clone(s.images) }
+// Images returns the images that run, ordered by name and tag.
+func (s *Store) Images() []*Image { return slices.DeleteFunc(slices.Clone(s.all), isArtifact) }
 
-// Image returns an image, or nil when the archive has none of that name.
+// Artifacts returns what lies beside them, ordered by name and tag: the payload, and the charts, see [ChartImage].
+func (s *Store) Artifacts() []*Image {
+	return slices.DeleteFunc(slices.Clone(s.all), func(image *Image) bool { return !isArtifact(image) })
+}
+
+// Charts returns those artifacts that are charts.
+func (s *Store) Charts() []*Image {
+	return slices.DeleteFunc(slices.Clone(s.all), func(image *Image) bool { return !isChart(image) })
+}
+
+// Image returns an image or an artifact, or nil when the archive has none of that name.
 func (s *Store) Image(ref schema.ImageRef) *Image {
-	i := slices.IndexFunc(s.images, func(image *Image) bool { return image.Ref == ref })
+	i := slices.IndexFunc(s.all, func(image *Image) bool { return image.Ref == ref })
 	if i < 0 {
 		return nil
 	}
-	return s.images[i]
+	return s.all[i]
 }
 
 func (s *Store) readLayout() error {
@@ -54,20 +64,22 @@ func (s *Store) readLayout() error {
 		return err
 	}
 	for _, d := range entries {
-		text := d.Annotations[refName]
-		if text == "" || isStandIn(d) {
-			continue // a referrer, found through its subject; or the image once more
+		if isStandIn(d) {
+			continue // the image once more
 		}
-		ref, err := schema.ParseImageRef(text)
+		ref, err := nameOf(d)
 		if err != nil {
 			return report.Errorf(report.Invalid, "index.json: %w", err)
 		}
+		if ref == (schema.ImageRef{}) {
+			continue // a referrer, found through its subject
+		}
 		image, err := s.layout.image(context.Background(), d, nil)
 		if err != nil {
-			return inContext("image "+text, err)
+			return inContext("image "+ref.String(), err)
 		}
 		image.Ref, image.Origin = ref, d.Annotations[fullName]
-		s.images = append(s.images, image)
+		s.all = append(s.all, image)
 	}
 	return s.checkStandIns(entries)
 }
@@ -84,7 +96,7 @@ func (s *Store) readDirs() error {
 		}
 		for _, tag := range tags {
 			ref := schema.ImageRef{Name: name, Tag: tag}
-			if len(s.images) == maxDescriptors {
+			if len(s.all) == maxDescriptors {
 				return report.Errorf(report.Invalid, "the archive has more than %d images", maxDescriptors)
 			}
 			image, err := skopeoDir{s.fsys, imageDir(ref)}.image(context.Background(), nil)
@@ -92,7 +104,7 @@ func (s *Store) readDirs() error {
 				return inContext("image "+ref.String(), err)
 			}
 			image.Ref = ref
-			s.images = append(s.images, image)
+			s.all = append(s.all, image)
 		}
 	}
 	return nil
@@ -113,10 +125,10 @@ func directories(fsys fs.FS, dir string) ([]string, error) {
 	return names, err
 }
 
-// named returns the images called "name:tag", or "name" with any tag.
+// named returns the images and artifacts called "name:tag", or "name" with any tag.
 func (s *Store) named(text string) []*Image {
 	var found []*Image
-	for _, image := range s.images {
+	for _, image := range s.all {
 		if image.Ref.String() == text || image.Ref.Name == text {
 			found = append(found, image)
 		}
@@ -124,13 +136,11 @@ func (s *Store) named(text string) []*Image {
 	return found
 }
 
-// names are those of the images, without the payload.
+// names are those of the images.
 func (s *Store) names() []string {
 	var names []string
-	for _, image := range s.images {
-		if !isPayload(image) {
-			names = append(names, image.Ref.String())
-		}
+	for _, image := range s.Images() {
+		names = append(names, image.Ref.String())
 	}
 	return names
 }

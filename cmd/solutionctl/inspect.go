@@ -166,6 +166,10 @@ func printDescription(w *console.Stream, d *inspection) error {
 	for _, i := range d.Images {
 		images.Add(i.Name, console.Bytes(i.Size), shortDigest(i.Digest), joinStrings(i.Platforms))
 	}
+	charts := &console.Table{Columns: []string{"CHART", "SIZE", "DIGEST"}}
+	for _, c := range d.Charts {
+		charts.Add(c.Name, console.Bytes(c.Size), shortDigest(c.Digest))
+	}
 	crds := &console.Table{Columns: []string{"CRD", "SCOPE", "VERSIONS"}}
 	for _, c := range d.CRDs {
 		crds.Add(c.Name, c.Scope, joinStrings(c.Versions))
@@ -178,7 +182,7 @@ func printDescription(w *console.Stream, d *inspection) error {
 	for _, f := range d.Files {
 		files.Add(console.Bytes(f.Size), f.Path)
 	}
-	for _, table := range []*console.Table{images, crds, roles, files} {
+	for _, table := range []*console.Table{images, charts, crds, roles, files} {
 		if len(table.Rows) == 0 {
 			continue
 		}

@@ -15,7 +15,6 @@ import (
 	"sync"
 
 	"github.com/solutionctl/solutionctl/build/archive"
-	"github.com/solutionctl/solutionctl/build/oci"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -77,9 +76,7 @@ func FromArchive(a *archive.Archive) (*Payload, error) {
 	}
 	var images []Image
 	for _, image := range a.Images.Images() {
-		if image.Root.ArtifactType != oci.PayloadType {
-			images = append(images, Image{Ref: image.Ref, Digest: image.Root.Digest.String(), Origin: cmp.Or(a.Solution.Spec.ImageOrigins[image.Ref], image.Origin)})
-		}
+		images = append(images, Image{Ref: image.Ref, Digest: image.Root.Digest.String(), Origin: cmp.Or(a.Solution.Spec.ImageOrigins[image.Ref], image.Origin)})
 	}
 	return newPayload(files.files, images)
 }

@@ -16,8 +16,10 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"io"
+	"path"
 	"slices"
 	"strings"
 
@@ -125,6 +127,24 @@ func digest(files []file) string {
 		sum.Write(f.data)
 	}
 	return hex.EncodeToString(sum.Sum(nil))
+}
+
+// Metadata returns Chart.yaml as JSON, the way Helm writes it into a registry.
+func (c *Chart) Metadata() ([]byte, error) {
+	loaded, err := c.load()
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(loaded.Metadata)
+}
+
+// CheckFile refuses a file that is not called after the chart in it: NAME-VERSION.tgz, as "helm package" does, or NAME.tgz.
+func (c *Chart) CheckFile(name string) error {
+	packed := c.Name + "-" + c.Version + ".tgz"
+	if base := path.Base(name); base != packed && base != c.Name+".tgz" {
+		return report.Errorf(report.Invalid, "it holds chart %s in version %s", c.Name, c.Version).WithHint("call the file %s", packed)
+	}
+	return nil
 }
 
 // README returns the chart's README.md, or nil.

@@ -158,10 +158,9 @@ func (t *Target) readImages() {
 		return
 	}
 	for _, image := range store.Images() {
-		if image.Root.ArtifactType != oci.PayloadType {
-			t.Images = append(t.Images, Image{Ref: image.Ref, Content: image})
-		}
+		t.Images = append(t.Images, Image{Ref: image.Ref, Content: image})
 	}
+	t.ChartImages = store.Charts()
 }
 
 // nothing is the file system of an image that cannot be read.

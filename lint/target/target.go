@@ -46,6 +46,8 @@ type Target struct {
 	Problems []report.Finding
 	// Images are the images of the archive, ordered by name and tag, without the payload.
 	Images []Image
+	// ChartImages are the artifacts of the charts; a project has none.
+	ChartImages []*oci.Image
 	// ImagesError tells why the images cannot be read.
 	ImagesError error
 	// Broken tells why nothing can be read at all.

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -66,7 +67,7 @@ func NewArchive(a *archive.Archive, f *os.File) (*Archive, error) {
 	if f != nil {
 		defer func() { served.fsys = nil }()
 	}
-	for _, i := range a.Images.Images() {
+	for _, i := range slices.Concat(a.Images.Images(), a.Images.Artifacts()) {
 		next := &image{ref: i.Ref, origin: a.Solution.Spec.ImageOrigins[i.Ref], root: i.Root.Digest.String()}
 		for _, m := range i.Manifests {
 			parsed, err := parseManifest(m)

@@ -1,6 +1,7 @@
 package registry_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -20,6 +21,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 	"github.com/google/go-containerregistry/pkg/v1/validate"
 
+	"github.com/solutionctl/solutionctl/build/oci"
 	"github.com/solutionctl/solutionctl/deployer/host/registry"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -73,6 +75,35 @@ func digestOf(tb testing.TB, content interface{ Digest() (v1.Hash, error) }) str
 func (w *world) reference(tb testing.TB, text string) name.Reference {
 	tb.Helper()
 	return must(name.ParseReference(strings.TrimPrefix(w.URL, "http://") + "/" + text))(tb)
+}
+
+// A chart has a repository of two components below that of the archive, which may be called like one of an image.
+func TestChart(t *testing.T) {
+	const content = "a package"
+	digest, size, err := v1.SHA256(strings.NewReader(content))
+	if err != nil {
+		t.Fatal(err)
+	}
+	chart := oci.Chart{Name: "operator", Version: "1.2.0+x", Config: []byte("{}"), Content: oci.Blob{
+		Descriptor: oci.Descriptor{Digest: digest, Size: size},
+		Open: func(context.Context, int64) (io.ReadCloser, error) {
+			return io.NopCloser(strings.NewReader(content)), nil
+		},
+	}}
+	p := newProject(t, "demo", "1.0.0")
+	p.add("operator:1.0.0", image(t, 1, 100))
+	p.images = append(p.images, must(oci.ChartImage(chart))(t))
+	w := serve(t, registry.Options{MirrorOrigins: true}, open(t, p.write()))
+	for path, want := range map[string]string{
+		"/v2/_catalog": `{"repositories":["demo-1.0.0/charts/operator","demo-1.0.0/operator"]}`,
+		"/v2/demo-1.0.0/charts/operator/tags/list":                `{"name":"demo-1.0.0/charts/operator","tags":["1.2.0_x"]}`,
+		"/v2/demo-1.0.0/charts/operator/manifests/1.2.0_x":        string(p.images[1].Manifests[0].Data),
+		"/v2/demo-1.0.0/charts/operator/blobs/" + digest.String(): content,
+	} {
+		if got := w.ask(t, "GET", path); got.status != 200 || got.body != want {
+			t.Errorf("%s: %d %s, want %s", path, got.status, got.body, want)
+		}
+	}
 }
 
 // TestDistribution are the read-only cases of the distribution specification's own tests.
