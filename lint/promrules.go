@@ -5,8 +5,8 @@ import (
 	"maps"
 	"regexp"
 	"slices"
-	"strings"
 
+	"github.com/solutionctl/solutionctl/lint/promql"
 	"github.com/solutionctl/solutionctl/lint/target"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -57,8 +57,8 @@ func reportRule(r *Reporter, o *target.Object, at string, rule any) {
 	}
 	switch expression := lookup(rule, "expr").(type) {
 	case string:
-		if problem := wrongExpression(expression); problem != "" {
-			r.Report(o.At(at+".expr"), "try the expression in Prometheus", "%s", problem)
+		if _, err := promql.Parse(expression); err != nil {
+			r.Report(o.At(at+".expr"), "try the expression in Prometheus", "not PromQL: %v", err)
 		}
 	case nil, bool, map[string]any, []any:
 		r.Report(o.At(at), "write expr", "the rule has no expression")
@@ -140,87 +140,11 @@ func unscopedMetric(expression string) string {
 var (
 	metricName   = regexp.MustCompile(`^[a-zA-Z_:][a-zA-Z0-9_:]*$`)
 	promDuration = regexp.MustCompile(`^(0|([0-9]+y)?([0-9]+w)?([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?)$`)
-	// What may stand in square brackets: a range, or the range and resolution of a subquery.
-	promRange = regexp.MustCompile(`^\s*[0-9][0-9a-z.]*\s*(:\s*[0-9a-z.]*\s*)?$`)
-	// What an expression cannot end with.
-	trailing = regexp.MustCompile(`(?:[-+*/%^=<>!~,]|\b(?:and|or|unless|by|without|on|ignoring|offset|bool))\s*$`)
 )
 
 func reportDuration(r *Reporter, o *target.Object, at string, value any) {
 	if text, ok := value.(string); value != nil && (!ok || text == "" || !promDuration.MatchString(text)) {
 		r.Report(o.At(at), "write a number and a unit, as 5m", "%v is not a duration", value)
-	}
-}
-
-// wrongExpression tells what is wrong with the brackets, quotes and ranges of an expression, "" when nothing is.
-func wrongExpression(text string) string {
-	var code strings.Builder // the expression without strings and comments
-	var open []byte
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; c {
-		case '"', '\'', '`':
-			end := endOfString(text, i)
-			if end < 0 {
-				return "a quote in the expression is not closed"
-			}
-			i = end
-			code.WriteByte('s')
-			continue
-		case '#':
-			if end := strings.IndexByte(text[i:], '\n'); end >= 0 {
-				i += end
-			} else {
-				i = len(text)
-			}
-			continue
-		case '(', '[', '{':
-			open = append(open, c)
-		case ')', ']', '}':
-			if len(open) == 0 || open[len(open)-1] != brackets()[c] {
-				return "the expression has a " + string(c) + " that closes nothing"
-			}
-			open = open[:len(open)-1]
-		}
-		code.WriteByte(text[i])
-	}
-	switch rest := strings.TrimSpace(code.String()); {
-	case len(open) > 0:
-		return "the expression has a " + string(open[len(open)-1]) + " that is not closed"
-	case rest == "":
-		return "the expression is empty"
-	case trailing.MatchString(rest):
-		return "the expression ends with an operator"
-	default:
-		return wrongRange(rest)
-	}
-}
-
-func brackets() map[byte]byte { return map[byte]byte{')': '(', ']': '[', '}': '{'} }
-
-// endOfString returns the position of the closing quote, negative when there is none.
-func endOfString(text string, start int) int {
-	for i := start + 1; i < len(text); i++ {
-		switch {
-		case text[i] == '\\' && text[start] != '`':
-			i++
-		case text[i] == text[start]:
-			return i
-		}
-	}
-	return -1
-}
-
-func wrongRange(code string) string {
-	for {
-		_, rest, found := strings.Cut(code, "[")
-		if !found {
-			return ""
-		}
-		inside, after, _ := strings.Cut(rest, "]")
-		if !promRange.MatchString(inside) {
-			return "[" + inside + "] is not a range: write a number and a unit, as [5m]"
-		}
-		code = after
 	}
 }
 
