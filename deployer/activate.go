@@ -112,7 +112,11 @@ func (d *Deployer) planActivationOf(ctx context.Context, o ActivateOptions, cata
 		return nil, err
 	}
 	t.plans = []*engine.Plan{plan}
-	t.notice(keptNotices(plan)...)
+	moved, err := d.ruleNotices(ctx, plan)
+	if err != nil {
+		return nil, err
+	}
+	t.notice(append(moved, keptNotices(plan)...)...)
 	if t.records, t.after, err = d.Records.SetActive(ctx, found.Name, found.Version); err != nil {
 		return nil, err
 	}

@@ -102,6 +102,10 @@ const (
 	ScopeEnvironment Scope = "environment" // the other Solution is in the same environment; the default
 )
 
+// AnnotationScope says of a PrometheusRule of an archive where it belongs: with [ScopeCluster] there is one for the whole
+// cluster, as it is written; else each environment has its own, which is about this environment only.
+const AnnotationScope = "solutionctl.io/scope"
+
 // Dependency asks for another Solution.
 type Dependency struct {
 	Solution string `json:"solution" schema:"name"`

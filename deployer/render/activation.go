@@ -14,8 +14,8 @@ import (
 )
 
 // Activation returns the objects of an active version: its CustomResourceDefinitions, the cluster-level parts of
-// operator/cluster, alerting rules and dashboards. What has a namespace is in [SystemNamespace], which is among the
-// objects when it is needed.
+// operator/cluster, dashboards, and those alerting rules that are about the cluster. What has a namespace is in
+// [SystemNamespace], which is among the objects when it is needed.
 func Activation(p *Payload, s Settings) ([]*unstructured.Unstructured, error) {
 	s.Namespace = SystemNamespace(p.Solution.Metadata.Name)
 	r, err := newRenderer(p, s)

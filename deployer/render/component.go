@@ -127,5 +127,8 @@ func (r *renderer) placeComponent(c *schema.Component, o object) error {
 	}
 	o.SetNamespace(namespace)
 	moveSubjects(o.Unstructured, r.s.Namespace, r.namespaces...)
-	return nil
+	if wide {
+		return nil
+	}
+	return r.scopeRules(o)
 }

@@ -22,7 +22,7 @@ const (
 )
 
 // Environment returns the objects of a Solution in the namespace of an environment: its operator with account, rights and
-// configuration, what it offers to people, its user interface, and monitors.
+// configuration, what it offers to people, its user interface, monitors and alerting rules.
 func Environment(p *Payload, s Settings) ([]*unstructured.Unstructured, error) {
 	r, err := newRenderer(p, s)
 	if err != nil {
@@ -313,6 +313,9 @@ func (r *renderer) place(o object) error {
 	}
 	moveTo(o.Unstructured, r.s.Namespace)
 	r.mark(o.Unstructured)
+	if err := r.scopeRules(o); err != nil {
+		return err
+	}
 	return r.add(o.document.File(), monitored(o.Unstructured))
 }
 
@@ -328,9 +331,9 @@ func monitored(o *unstructured.Unstructured) *unstructured.Unstructured {
 
 const monitoringGroup = "monitoring.coreos.com"
 
-// isClusterMonitoring tells rules and dashboards, of which there is one for the cluster, from what each namespace has.
+// isClusterMonitoring tells dashboards, and rules that want it, of which there is one for the cluster, from what each namespace has.
 func isClusterMonitoring(o object) bool {
-	return o.is(monitoringGroup, "PrometheusRule") || o.group() == "grafana.integreatly.org" || o.is("", "ConfigMap")
+	return isClusterRule(o) || o.group() == "grafana.integreatly.org" || o.is("", "ConfigMap")
 }
 
 // environmentName is the name of the environment, for people.

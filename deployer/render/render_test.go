@@ -163,7 +163,7 @@ func TestExampleReleases(t *testing.T) {
 
 	want := []string{
 		"Namespace /example-solution-system", "CustomResourceDefinition /banners.example.solutionctl.io",
-		"CustomResourceDefinition /websites.example.solutionctl.io", "PrometheusRule example-solution-system/example-solution",
+		"CustomResourceDefinition /websites.example.solutionctl.io",
 		"ConfigMap example-solution-system/example-solution-dashboard-websites",
 	}
 	if diff := cmp.Diff(want, names(activation(t, exampleRelease(t, releases+"2.0.0", "2.0.0"), settings()))); diff != "" {
@@ -438,11 +438,11 @@ func TestMonitoringIsSplit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"ServiceMonitor prod/db", "PodMonitor prod/db", "Probe prod/db", "Service prod/db"}, names(environment[3:])); diff != "" {
+	if diff := cmp.Diff([]string{"ServiceMonitor prod/db", "PodMonitor prod/db", "Probe prod/db", "PrometheusRule prod/db", "Service prod/db"}, names(environment[3:])); diff != "" {
 		t.Error(diff)
 	}
 	want := []string{
-		"Namespace /db-system", "PrometheusRule db-system/db", "ConfigMap db-system/db", "GrafanaDashboard db-system/db",
+		"Namespace /db-system", "ConfigMap db-system/db", "GrafanaDashboard db-system/db",
 		"ConfigMap db-system/db-dashboard-over-view", "ConfigMap db-system/db-dashboard-sub-more-here",
 	}
 	if diff := cmp.Diff(want, names(activation)); diff != "" {

@@ -1,0 +1,64 @@
+package render
+
+import (
+	"slices"
+
+	"github.com/solutionctl/solutionctl/lint/promql"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// isClusterRule tells whether an archive wants one copy of a rule for the whole cluster.
+func isClusterRule(o object) bool {
+	return o.is(monitoringGroup, "PrometheusRule") && o.GetAnnotations()[schema.AnnotationScope] == string(schema.ScopeCluster)
+}
+
+// scopeRules makes the rules of an environment judge this environment only, and say which one it is. A Prometheus that
+// enforces the namespace of rules finds nothing to change, and one that does not cannot mix up environments.
+func (r *renderer) scopeRules(o object) error {
+	if !o.is(monitoringGroup, "PrometheusRule") || isClusterRule(o) {
+		return nil
+	}
+	spec, _ := o.Object["spec"].(map[string]any)
+	for i, group := range listOf(spec["groups"]) {
+		for j, rule := range listOf(group["rules"]) {
+			text, ok := rule["expr"].(string)
+			if !ok {
+				continue // a number, or nothing: the API server judges that
+			}
+			expression, err := promql.Parse(text)
+			if err != nil {
+				return o.refuse(report.Invalid, []string{"spec", "groups", index(i), "rules", index(j), "expr"}, "the expression is not PromQL: %w", err).
+					WithHint("check the archive with: %s", report.Run("lint"))
+			}
+			rule["expr"] = expression.In(r.s.Namespace)
+			r.labelRule(rule, expression)
+		}
+	}
+	return nil
+}
+
+// labelRule keeps apart what several environments record and tell, whatever labels an expression leaves; labels of the archive
+// stay. Where an expression selects namespaces itself, its results may be from any.
+func (r *renderer) labelRule(rule map[string]any, expression *promql.Expression) {
+	labels, ok := rule["labels"].(map[string]any)
+	if !ok {
+		if rule["labels"] != nil {
+			return // the API server refuses it
+		}
+		labels = map[string]any{}
+	}
+	add := func(name, value string) {
+		if _, given := labels[name]; !given {
+			labels[name] = value
+		}
+	}
+	if !slices.ContainsFunc(expression.Selectors(), func(s promql.Selector) bool { return s.Matches(promql.Namespace) }) {
+		add(promql.Namespace, r.s.Namespace)
+	}
+	if rule["alert"] != nil {
+		add("solution", r.name)
+		add("environment", r.environmentName())
+	}
+	rule["labels"] = labels
+}
