@@ -1,11 +1,13 @@
 package lint
 
 import (
+	"cmp"
 	"context"
 	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/solutionctl/solutionctl/lint/promql"
 	"github.com/solutionctl/solutionctl/lint/target"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -14,6 +16,7 @@ func dashboardRules() []Rule {
 	return []Rule{
 		{ID: "SOL508", Name: "dashboard-variables", Group: GroupMonitoring, Severity: report.SeverityError, check: checkDashboardVariables},
 		{ID: "SOL510", Name: "dashboard-identity", Group: GroupMonitoring, Severity: report.SeverityError, check: checkDashboardIdentities},
+		{ID: "SOL515", Name: "dashboard-expressions", Group: GroupMonitoring, Severity: report.SeverityWarning, check: checkDashboardExpressions},
 	}
 }
 
@@ -68,6 +71,40 @@ func checkDashboardVariables(_ context.Context, t *subject, r *Reporter) {
 		walkDataSources(dashboard, see)
 	})
 }
+
+// stringOrRange matches where a variable stands for any text, or for a duration.
+var stringOrRange = regexp.MustCompile("\"(?:\\\\.|[^\"\\\\])*\"|'(?:\\\\.|[^'\\\\])*'|`[^`]*`|\\[[^\\]]*\\]")
+
+// checkDashboardExpressions parses what panels ask Prometheus; other data sources have expressions, too. Where a variable stands
+// for a part of the grammar, which part is not known here.
+func checkDashboardExpressions(_ context.Context, t *subject, r *Reporter) {
+	t.eachDashboard(func(file string, dashboard map[string]any) {
+		sources := map[string]any{} // their types, by the panel
+		walkFields(dashboard, "", 0, func(at, key string, value any) {
+			panel := strings.TrimSuffix(at, key)
+			if key == "datasource" { // which comes before targets
+				sources[panel] = lookup(value, "type")
+			}
+			if key != "targets" {
+				return
+			}
+			targets, _ := value.([]any)
+			for i, query := range targets {
+				text, _ := lookup(query, "expr").(string)
+				source := cmp.Or(lookup(query, "datasource", "type"), sources[panel])
+				if text == "" || source != "prometheus" || variable.MatchString(stringOrRange.ReplaceAllString(text, "")) {
+					continue
+				}
+				if _, err := promql.Parse(variable.ReplaceAllStringFunc(text, sample)); err != nil {
+					r.Report(target.Place{File: file, Object: pathOf(at, i) + ".expr"}, "try the expression in Grafana", "not PromQL: %v", err)
+				}
+			}
+		})
+	})
+}
+
+// sample is a value for a variable, as long as its name: what is wrong after it stays in its place.
+func sample(name string) string { return "5m" + strings.Repeat(" ", len(name)-len("5m")) }
 
 // walkFields calls see with every field in a value, those outside first.
 func walkFields(value any, at string, depth int, see func(at, key string, value any)) {

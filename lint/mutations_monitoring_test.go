@@ -27,6 +27,7 @@ func monitoringMutations() map[string]mutation {
 		"SOL512": {files: edit(exampleUI, "readinessProbe", "startupProbe")},
 		"SOL513": {files: edit(exampleUI, "kind: Role\n", "kind: ClusterRole\n")},
 		"SOL514": {files: edit(exampleUI, "{{ repository }}", "ghcr.io/solutionctl")},
+		"SOL515": {files: edit(dashboard, `(rate(website_requests_total`, `(rate(website requests_total`)},
 	}
 }
 

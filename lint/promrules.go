@@ -1,6 +1,7 @@
 package lint
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"regexp"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/lint/promql"
 	"github.com/solutionctl/solutionctl/lint/target"
+	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -21,6 +23,9 @@ func prometheusRules() []Rule {
 
 func checkPrometheusRules(_ context.Context, t *subject, r *Reporter) {
 	for _, o := range t.named(monitoringGroup, "PrometheusRule") {
+		if scope := ruleScope(o); scope != schema.ScopeEnvironment && scope != schema.ScopeCluster {
+			r.Report(o.At(`metadata.annotations["`+schema.AnnotationScope+`"]`), "write cluster, or leave the annotation out", "%q is no scope", scope)
+		}
 		groups, ok := lookup(o.Value, "spec", "groups").([]any)
 		if !ok {
 			r.Report(o.At("spec"), "add spec.groups", "%s has no groups", o)
@@ -99,42 +104,44 @@ func checkAlerts(_ context.Context, t *subject, r *Reporter) {
 }
 
 var (
-	// literal matches the strings of an expression, and its comments.
-	literal = regexp.MustCompile("\"(?:\\\\.|[^\"\\\\])*\"|'(?:\\\\.|[^'\\\\])*'|`[^`]*`|#[^\n]*")
-	// labelList matches where names are those of labels.
-	labelList = regexp.MustCompile(`\b(?:by|without|on|ignoring|group_left|group_right)\s*\([^)]*\)`)
-	// matchers matches what selects among the series of a metric; at least one thing does.
-	matchers = regexp.MustCompile(`\s*\{\s*[^\s}][^}]*\}`)
-	// everybodys matches metrics that a cluster has of everything that runs in it, and what follows.
-	everybodys = regexp.MustCompile(`\b(up|ALERTS|(?:apiserver|container|go|kube|kubelet|node|process|scrape)_[a-z0-9_]+)\b(!?)`)
+	// everybodys matches metrics that a cluster has of everything that runs in it.
+	everybodys = regexp.MustCompile(`^(up|ALERTS|(apiserver|container|go|kube|kubelet|node|process|scrape)_[a-z0-9_]+)$`)
+	// clusters matches metrics of nodes and of the cluster itself, whose series are in no namespace of an environment.
+	clusters = regexp.MustCompile(`^(apiserver|kube_node|kube_persistentvolume|kube_storageclass|machine|node)_[a-z0-9_]+$`)
 )
 
-// checkRuleScope finds rules that judge what does not belong to the Solution.
+// checkRuleScope finds rules that judge what does not belong to the Solution, or to the environment.
 func checkRuleScope(_ context.Context, t *subject, r *Reporter) {
 	t.eachPrometheusRule(func(o *target.Object, at string, rule any) {
-		expression, _ := lookup(rule, "expr").(string)
-		if metric := unscopedMetric(expression); metric != "" {
-			r.Report(o.At(at+".expr"), "say which series are meant, such as "+metric+`{job="…"}`,
-				"%s is a metric of everything in the cluster, and nothing selects what belongs to the Solution", metric)
+		text, _ := lookup(rule, "expr").(string)
+		expression, err := promql.Parse(text)
+		if err != nil {
+			return // another rule reports it
+		}
+		mine, wide := o.Part == target.PartMonitoring, ruleScope(o) == schema.ScopeCluster
+		for _, s := range expression.Selectors() {
+			switch {
+			case mine && !wide && clusters.MatchString(s.Metric) && !s.Matches(promql.Namespace):
+				r.Report(o.At(at+".expr"), "annotate the PrometheusRule with "+schema.AnnotationScope+": cluster",
+					"%s is a metric of the cluster, and the rule looks for it in the namespace of each environment", s.Metric)
+				return
+			case everybodys.MatchString(s.Metric) && len(s.Labels) == 0:
+				r.Report(o.At(at+".expr"), "say which series are meant, such as "+s.Metric+`{job="…"}`,
+					"%s is a metric of everything in the cluster, and nothing selects what belongs to the Solution", s.Metric)
+				return
+			}
+		}
+		if mine && wide && expression.Mixes() && !slices.ContainsFunc(expression.Metrics(), clusters.MatchString) {
+			r.Report(o.At(at+".expr"), "keep them apart, as in sum by (namespace) (…), or take the annotation "+schema.AnnotationScope+" off",
+				"the rule takes the series of all environments together")
 		}
 	})
 }
 
-// unscopedMetric returns the first metric of everybody that an expression does not narrow down, "" when there is none.
-func unscopedMetric(expression string) string {
-	code := literal.ReplaceAllStringFunc(expression, func(text string) string {
-		if text[0] == '#' {
-			return ""
-		}
-		return "s"
-	})
-	code = matchers.ReplaceAllString(labelList.ReplaceAllString(code, " "), "!")
-	for _, match := range everybodys.FindAllStringSubmatch(code, -1) {
-		if match[2] == "" {
-			return match[1]
-		}
-	}
-	return ""
+// ruleScope is that of a PrometheusRule of the archive.
+func ruleScope(o *target.Object) schema.Scope {
+	scope, _ := lookup(o.Value, "metadata", "annotations", schema.AnnotationScope).(string)
+	return cmp.Or(schema.Scope(scope), schema.ScopeEnvironment)
 }
 
 var (
