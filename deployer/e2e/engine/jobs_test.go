@@ -28,8 +28,8 @@ spec:
       containers: [{name: c, image: "example.invalid/job:1"}]
 `
 
-// end lets the pod of the Job end well, as a node would.
-func (b *bed) end() {
+// end lets the pod of the Job end, in a phase, as a node would.
+func (b *bed) end(phase string) {
 	b.Helper()
 	var pod string
 	b.until("the Job has a pod", func() bool {
@@ -43,11 +43,19 @@ func (b *bed) end() {
 		}
 		return pod != ""
 	})
-	b.patch("test", "pods", pod, `{"status": {"phase": "Succeeded"}}`, "status")
+	b.patch("test", "pods", pod, `{"status": {"phase": "`+phase+`"}}`, "status")
 }
 
-// runJob applies a release and lets its Job end meanwhile.
+// runJob applies a release and lets its Job end well meanwhile.
 func (b *bed) runJob(r engine.Release, o engine.PlanOptions) {
+	b.Helper()
+	if err := b.tryJob(r, o, "Succeeded"); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// tryJob applies a release and lets the pod of its Job end in a phase meanwhile.
+func (b *bed) tryJob(r engine.Release, o engine.PlanOptions, phase string) error {
 	b.Helper()
 	plan, err := b.Plan(b.Context(), r, o)
 	if err != nil {
@@ -55,10 +63,8 @@ func (b *bed) runJob(r engine.Release, o engine.PlanOptions) {
 	}
 	ended := make(chan error)
 	go func() { ended <- b.Apply(b.Context(), plan, engine.ApplyOptions{Timeout: time.Minute}) }()
-	b.end()
-	if err := <-ended; err != nil {
-		b.Fatal(err)
-	}
+	b.end(phase)
+	return <-ended
 }
 
 // wantNoJob plans and applies a release, which must not make the Job.
