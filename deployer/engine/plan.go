@@ -153,7 +153,7 @@ func (e *Engine) plan(ctx context.Context, releases []Release, states []*State, 
 			p.judge, err = e.newJudge(ctx, p.Release, p.state, o)
 		}
 		if err == nil {
-			p.turns = p.judge.turnsOf()
+			p.turns = only(p.judge.turns, func(t *turn) bool { return t.chosen })
 			p.steps, err = p.judge.steps()
 		}
 		if err != nil {
@@ -211,15 +211,10 @@ func (p *Plan) arrange() {
 	if wanted < 0 {
 		wanted = len(p.steps)
 	}
-	p.list(p.turnsAt(schema.MomentBefore)...)
-	p.list(p.steps[:wanted]...)
-	p.list(p.turnsAt(schema.MomentApplied)...)
-	p.list(p.steps[wanted:]...)
-	p.list(p.turnsAt(schema.MomentReady)...)
-}
-
-func (p *Plan) list(steps ...*step) {
-	for _, s := range steps {
+	for _, s := range slices.Concat(
+		stepsOf(p.turnsAt(schema.MomentBefore)), p.steps[:wanted],
+		stepsOf(p.turnsAt(schema.MomentApplied)), p.steps[wanted:], stepsOf(p.turnsAt(schema.MomentReady)),
+	) {
 		p.Changes = append(p.Changes, s.Change)
 	}
 }
@@ -271,7 +266,7 @@ func (e *Engine) newJudge(ctx context.Context, r Release, state *State, o PlanOp
 		return nil, err
 	}
 	if !r.removes() { // a removal waits for nothing to become ready
-		if err := addConditions(slices.Concat(j.desired, j.running()), r.Ready); err != nil {
+		if err := addConditions(slices.Concat(j.desired, stepsOf(only(j.turns, (*turn).runs))), r.Ready); err != nil {
 			return nil, err
 		}
 	}
@@ -506,7 +501,7 @@ func contains(all, some map[string]string) bool {
 func (e *Engine) mayWriteLate(ctx context.Context, plans []*Plan) error {
 	wanted := map[cluster.Permission]bool{}
 	for _, p := range plans {
-		for _, s := range p.all() {
+		for _, s := range slices.Concat(p.steps, stepsOf(p.turns)) {
 			if !s.late {
 				continue
 			}

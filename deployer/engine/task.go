@@ -23,7 +23,8 @@ import (
 // revision and has to end well before anything else is done; any other object counts once it is applied. A task that a revision
 // has finished is not run again by whoever finishes the revision; the next revision runs it again.
 //
-// What is there of a task belongs to the release as its other objects do, until the release has the task no longer.
+// What is there of a task belongs to the release as its other objects do, until the release has the task no longer. It is not
+// compared with what was deployed, and no repair brings it back: it is for others to work with.
 type Task struct {
 	schema.Task
 	Object *unstructured.Unstructured
@@ -217,18 +218,15 @@ func (j *judge) sign(r *schema.DeploymentRevision) {
 	}
 }
 
-// turnsOf are those of this operation.
-func (j *judge) turnsOf() []*turn {
-	return slices.DeleteFunc(slices.Clone(j.turns), func(t *turn) bool { return !t.chosen })
+// only are some of the turns.
+func only(turns []*turn, which func(*turn) bool) []*turn {
+	return slices.DeleteFunc(slices.Clone(turns), func(t *turn) bool { return !which(t) })
 }
 
-// running are the steps of tasks that end.
-func (j *judge) running() []*step {
-	var steps []*step
-	for _, t := range j.turns {
-		if t.runs() {
-			steps = append(steps, t.step)
-		}
+func stepsOf(turns []*turn) []*step {
+	steps := make([]*step, len(turns))
+	for i, t := range turns {
+		steps[i] = t.step
 	}
 	return steps
 }
@@ -333,30 +331,15 @@ func endedWell(object *unstructured.Unstructured) bool {
 	return hasCondition(object, "Complete") || phase == "Succeeded"
 }
 
-// turnsAt are the steps of the tasks of a moment.
-func (p *Plan) turnsAt(when schema.Moment) []*step {
-	var steps []*step
-	for _, t := range p.turns {
-		if t.task.When == when {
-			steps = append(steps, t.step)
-		}
-	}
-	return steps
-}
-
-// all are the steps of tasks, and of all other objects.
-func (p *Plan) all() []*step {
-	steps := slices.Clone(p.steps)
-	for _, t := range p.turns {
-		steps = append(steps, t.step)
-	}
-	return steps
+// turnsAt are those of a moment.
+func (p *Plan) turnsAt(when schema.Moment) []*turn {
+	return only(p.turns, func(t *turn) bool { return t.task.When == when })
 }
 
 // runTasks applies the tasks of a moment one after the other, each when the one before has ended well, and then deletes those
 // that do not stay. When one goes wrong, the others stay for whoever goes on with it.
 func (r *run) runTasks(ctx context.Context, when schema.Moment) error {
-	turns := slices.DeleteFunc(slices.Clone(r.plan.turns), func(t *turn) bool { return t.task.When != when })
+	turns := r.plan.turnsAt(when)
 	for _, t := range turns {
 		if t.over {
 			continue

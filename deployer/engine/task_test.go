@@ -601,3 +601,48 @@ func TestJobAtWork(t *testing.T) {
 		w.same("plan", actions(plan), []string{"replace Job a"})
 	}
 }
+
+// TestTasksOnARebuiltRecord: what is there of tasks is on it, and what was deployed has been through them.
+func TestTasksOnARebuiltRecord(t *testing.T) {
+	w := newWorld(t)
+	r := w.release("1.0.0", settings)
+	w.add(&r, schema.MomentBefore, anAccount("hook"))
+	w.add(&r, schema.MomentBefore, aJob("gone", ""), deleted)
+	w.add(&r, schema.MomentReady, aJob("once", ""), once)
+	w.deploy(r, engine.PlanOptions{})
+	record := w.server.Object("Secret", cluster.SystemNamespace, engine.RecordName(demo))
+	if err := w.Cluster.Delete(t.Context(), record, cluster.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	match, err := w.Match(t.Context(), r)
+	if err == nil {
+		err = w.Rebuild(t.Context(), match)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(w.state().Current.Objects); n != 3 {
+		t.Errorf("%d objects are on record: %+v", n, w.state().Current.Objects)
+	}
+	w.steps()
+	if plan := w.again(r); !plan.Empty() {
+		t.Errorf("there is something to do: %v", plan.Changes)
+	}
+	r.Settings = map[string]string{"a": "b"}
+	w.again(r)
+	w.same("other settings", w.steps(), []string{"PATCH jobs/gone", "DELETE jobs/gone"})
+}
+
+// TestReadinessOfATask: a Job that has ended well counts when the conditions of the release hold, too.
+func TestReadinessOfATask(t *testing.T) {
+	w := newWorld(t)
+	r := w.release("1.0.0", settings)
+	w.add(&r, schema.MomentApplied, aJob("sync", ""))
+	r.Ready = []schema.Readiness{{GVK: "batch/v1/Job", Name: "sync", CEL: "object.status.succeeded == 2"}}
+	plan, err := w.Plan(t.Context(), r, engine.PlanOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = w.Apply(t.Context(), plan, engine.ApplyOptions{Timeout: time.Millisecond})
+	w.failed(err, report.Timeout, "task Job shop/sync did not end in 1ms")
+}
