@@ -24,10 +24,10 @@ type failure struct {
 func (g *Registry) serve(w http.ResponseWriter, r *http.Request) {
 	started := g.options.Now()
 	recorder := &recorder{ResponseWriter: w}
-	g.metrics.active.Add(1)
+	g.counters.active.Add(1)
 	x := &exchange{registry: g, w: recorder, r: r, namespace: r.URL.Query().Get("ns")}
 	defer func() { // also when the connection is to be ended
-		g.metrics.active.Add(-1)
+		g.counters.active.Add(-1)
 		g.finish(x, started)
 	}()
 	g.transfers.pace(recorder, smallBlob)

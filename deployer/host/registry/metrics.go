@@ -1,17 +1,18 @@
 package registry
 
 import (
-	"bytes"
-	"fmt"
-	"net/http"
+	"strconv"
 	"sync/atomic"
 	"time"
+
+	"github.com/solutionctl/solutionctl/deployer/metrics"
 )
 
-// metrics counts what was answered. Counting takes no lock.
-type metrics struct {
+// counters count what was answered. Counting takes no lock.
+type counters struct {
 	active   atomic.Int64
 	damaged  atomic.Uint64
+	aborted  atomic.Uint64
 	requests [operations]struct {
 		codes   [600]atomic.Uint64 // 0: the connection ended before there was an answer
 		bytes   atomic.Uint64
@@ -25,80 +26,73 @@ var bounds = [...]time.Duration{
 	time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond, time.Second, 10 * time.Second, time.Minute, 10 * time.Minute,
 }
 
-func (m *metrics) count(o operation, status int, sent int64, took time.Duration, damaged bool) {
-	if status < 0 || status >= len(m.requests[o].codes) {
+// count counts an exchange that is over.
+func (c *counters) count(x *exchange, took time.Duration) {
+	status := x.w.status
+	of := &c.requests[x.route.operation]
+	if status < 0 || status >= len(of.codes) {
 		status = 0
 	}
-	counters := &m.requests[o]
-	counters.codes[status].Add(1)
-	counters.bytes.Add(uint64(max(0, sent)))
-	counters.took.Add(int64(took))
+	of.codes[status].Add(1)
+	of.bytes.Add(uint64(max(0, x.w.bytes)))
+	of.took.Add(int64(took))
 	bucket := 0
 	for bucket < len(bounds) && took > bounds[bucket] {
 		bucket++
 	}
-	counters.buckets[bucket].Add(1)
-	if damaged {
-		m.damaged.Add(1)
+	of.buckets[bucket].Add(1)
+	if x.damaged {
+		c.damaged.Add(1)
+	}
+	if x.aborted {
+		c.aborted.Add(1)
 	}
 }
 
-// Metrics answers in the text format of Prometheus.
-func (g *Registry) Metrics() http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		var page bytes.Buffer
-		g.writeMetrics(&page)
-		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-		_, _ = w.Write(page.Bytes()) // the client may be gone
-	})
-}
-
-func (g *Registry) writeMetrics(page *bytes.Buffer) {
+// WriteMetrics writes how many requests were answered, how, and how long that took, and what is served. Labels have values out
+// of this program only, never those of a request.
+func (g *Registry) WriteMetrics(page *metrics.Page) {
 	const prefix = "solutionctl_registry_"
-	head := func(name, kind, help string) {
-		fmt.Fprintf(page, "# HELP %s%s %s\n# TYPE %[1]s%[2]s %[4]s\n", prefix, name, help, kind)
-	}
-	gauge := func(name, help string, value int64) {
-		head(name, "gauge", help)
-		fmt.Fprintf(page, "%s%s %d\n", prefix, name, value)
-	}
-	m := &g.metrics
-	head("requests_total", "counter", "Requests that were answered, by operation and status.")
-	for o := range m.requests {
-		for code := range m.requests[o].codes {
-			if n := m.requests[o].codes[code].Load(); n > 0 {
-				fmt.Fprintf(page, "%srequests_total{operation=%q,code=\"%d\"} %d\n", prefix, operation(o), code, n)
+	gauge := func(name, help string, value int) { page.Family(prefix+name, metrics.Gauge, help).Add(float64(value)) }
+	c := &g.counters
+	family := page.Family(prefix+"requests_total", metrics.Counter, "Requests that were answered, by operation and status; code 0 is none.")
+	for o := range c.requests {
+		for code := range c.requests[o].codes {
+			if n := c.requests[o].codes[code].Load(); n > 0 {
+				family.Add(float64(n), "operation", operation(o).String(), "code", strconv.Itoa(code))
 			}
 		}
 	}
-	head("sent_bytes_total", "counter", "Bytes of bodies that were sent, by operation.")
-	for o := range m.requests {
-		fmt.Fprintf(page, "%ssent_bytes_total{operation=%q} %d\n", prefix, operation(o), m.requests[o].bytes.Load())
+	family = page.Family(prefix+"sent_bytes_total", metrics.Counter, "Bytes of bodies that were sent, by operation.")
+	for o := range c.requests {
+		family.Add(float64(c.requests[o].bytes.Load()), "operation", operation(o).String())
 	}
-	head("request_duration_seconds", "histogram", "How long requests took, by operation.")
-	for o := range m.requests {
-		var count uint64
-		series := fmt.Sprintf("%srequest_duration_seconds", prefix)
-		for i := range m.requests[o].buckets {
-			count += m.requests[o].buckets[i].Load()
-			bound := "+Inf"
-			if i < len(bounds) {
-				bound = fmt.Sprint(bounds[i].Seconds())
-			}
-			fmt.Fprintf(page, "%s_bucket{operation=%q,le=%q} %d\n", series, operation(o), bound, count)
+	family = page.Family(prefix+"request_duration_seconds", metrics.Histogram, "How long requests took, by operation.")
+	for o := range c.requests {
+		counts := make([]uint64, len(c.requests[o].buckets))
+		for i := range counts {
+			counts[i] = c.requests[o].buckets[i].Load()
 		}
-		fmt.Fprintf(page, "%s_sum{operation=%q} %g\n", series, operation(o), time.Duration(m.requests[o].took.Load()).Seconds())
-		fmt.Fprintf(page, "%s_count{operation=%q} %d\n", series, operation(o), count)
+		family.Histogram(boundSeconds(), counts, time.Duration(c.requests[o].took.Load()).Seconds(), "operation", operation(o).String())
 	}
-	head("damaged_total", "counter", "Answers that ended early because an archive could not be read.")
-	fmt.Fprintf(page, "%sdamaged_total %d\n", prefix, m.damaged.Load())
-	gauge("active_requests", "Requests that are being answered.", m.active.Load())
+	page.Family(prefix+"damaged_total", metrics.Counter, "Answers that ended early because an archive could not be read.").Add(float64(c.damaged.Load()))
+	page.Family(prefix+"transfers_aborted_total", metrics.Counter, "Large blobs of which a client has not got all, because it left, was too slow, or the archive could not be read.").
+		Add(float64(c.aborted.Load()))
+	gauge("active_requests", "Requests that are being answered.", int(c.active.Load()))
 	active, waiting := g.transfers.count()
-	gauge("active_transfers", "Large blobs that are being sent.", int64(active))
-	gauge("queued_transfers", "Large blobs that wait for their turn.", int64(waiting))
+	gauge("active_transfers", "Large blobs that are being sent.", active)
+	gauge("queued_transfers", "Large blobs that wait for their turn.", waiting)
 	g.mu.RLock()
 	archives, images := len(g.content.archives), g.content.images
 	g.mu.RUnlock()
-	gauge("archives", "Archives that are served.", int64(archives))
-	gauge("images", "Images in them.", int64(images))
+	gauge("archives", "Archives that are served.", archives)
+	gauge("images", "Images in them.", images)
+}
+
+func boundSeconds() []float64 {
+	seconds := make([]float64, len(bounds))
+	for i, bound := range bounds {
+		seconds[i] = bound.Seconds()
+	}
+	return seconds
 }

@@ -50,7 +50,7 @@ func (w *recorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 // finish counts a request and tells the log about it.
 func (g *Registry) finish(x *exchange, started time.Time) {
 	took := g.options.Now().Sub(started)
-	g.metrics.count(x.route.operation, x.w.status, x.w.bytes, took, x.damaged)
+	g.counters.count(x, took)
 	if g.options.Log == nil {
 		return
 	}

@@ -57,7 +57,7 @@ const (
 type Registry struct {
 	options   Options
 	transfers *transfers
-	metrics   metrics
+	counters  counters
 	ready     atomic.Bool
 
 	mu      sync.RWMutex // held while a request finds its blob, so that Set returns when nobody uses the old content

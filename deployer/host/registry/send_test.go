@@ -27,6 +27,7 @@ import (
 	"github.com/solutionctl/solutionctl/build/archive"
 	"github.com/solutionctl/solutionctl/build/iso"
 	"github.com/solutionctl/solutionctl/deployer/host/registry"
+	"github.com/solutionctl/solutionctl/deployer/metrics"
 )
 
 // spy is a connection that tells in which way it is given bytes. Only what the net package turns into sendfile counts: a
@@ -152,6 +153,9 @@ func TestQueue(t *testing.T) {
 	if got := <-outcome; got != http.ErrAbortHandler { //nolint:errorlint // what was panicked with
 		t.Errorf("who left is answered: %v", got)
 	}
+	if got := w.metric(t, "solutionctl_registry_transfers_aborted_total"); got != 1 {
+		t.Errorf("%v transfers were aborted, want 1", got)
+	}
 	close(proceed)
 	group.Wait()
 	for i, s := range []*spy{first, second} {
@@ -164,10 +168,12 @@ func TestQueue(t *testing.T) {
 // metric returns one number of the metrics page, read with Prometheus' own parser.
 func (s *served) metric(t *testing.T, name string, labels ...string) float64 {
 	t.Helper()
-	page := httptest.NewRecorder()
-	s.Metrics().ServeHTTP(page, request(t.Context(), "/metrics"))
-	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families := must(parser.TextToMetricFamilies(page.Body))(t)
+	var page metrics.Page
+	s.WriteMetrics(&page)
+	var text bytes.Buffer
+	must(page.WriteTo(&text))(t)
+	parser := expfmt.NewTextParser(model.LegacyValidation)
+	families := must(parser.TextToMetricFamilies(&text))(t)
 	family := families[name]
 	if family == nil {
 		t.Fatalf("there is no metric %s", name)
@@ -202,6 +208,7 @@ func TestMetrics(t *testing.T) {
 		{"request_duration_seconds", []string{"operation=blob"}, 2},
 		{"active_requests", nil, 0},
 		{"damaged_total", nil, 0},
+		{"transfers_aborted_total", nil, 0},
 		{"archives", nil, 1},
 		{"images", nil, 5},
 	} {

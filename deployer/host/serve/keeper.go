@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/solutionctl/solutionctl/build/archive"
@@ -36,6 +37,8 @@ type keeper struct {
 	told     map[string]string   // what was told last about an archive that is served and is not as it was
 	verified chan verdict        // of verifications that are over
 	running  int                 // verifications that are not
+
+	outlook atomic.Pointer[outlook] // for /metrics, which is asked for by other goroutines
 }
 
 // verdict is the end of a verification.
@@ -51,8 +54,10 @@ type holding struct {
 	archive *registry.Archive // nil: it is not served
 	file    *store.File       // while it is being verified
 	cancel  context.CancelFunc
-	problem error
-	retry   time.Time // when to try again
+	// verified is when all of it was compared with its digests: as it was imported or, in place, since this program runs.
+	verified time.Time
+	problem  error
+	retry    time.Time // when to try again
 }
 
 // retryAfter is the time for which an archive that could not be served is left alone. One that is damaged is left alone until
@@ -71,11 +76,11 @@ func (k *keeper) start(ctx context.Context) error {
 	if err := k.registry.Set(k.fixed); err != nil {
 		return err
 	}
+	defer k.judge()
 	if k.store == nil {
 		return nil
 	}
 	k.seen = k.look()
-	defer k.judge()
 	return k.refresh(ctx)
 }
 
@@ -116,18 +121,14 @@ func (k *keeper) follow(ctx context.Context, reload <-chan struct{}) error {
 	}
 }
 
-// judge finds out which archives are not served as they should be, for /readyz and for people.
+// judge finds out which archives are not served as they should be, for /readyz, for /metrics and for people.
 func (k *keeper) judge() {
-	var missing []string
-	for _, key := range slices.Sorted(maps.Keys(k.held)) {
-		if h := k.held[key]; h.problem != nil {
-			missing = append(missing, h.entry.ID())
-		}
-	}
-	k.registry.SetMissing(missing)
+	seen := &outlook{readable: k.trouble == "", archives: map[string]standing{}}
 	told := map[string]string{}
 	for _, a := range k.served() {
-		if err := a.Check(); err != nil {
+		err := a.Check()
+		seen.archives[a.ID()] = standing{state: stateOf(err)}
+		if err != nil {
 			told[a.ID()] = err.Error()
 			if k.told[a.ID()] != err.Error() {
 				k.sink.Emit(report.Event{Step: "serve", Name: a.ID(), State: report.Failed, Note: err.Error() + "; import it again"})
@@ -135,6 +136,21 @@ func (k *keeper) judge() {
 		}
 	}
 	k.told = told
+	var missing []string
+	for _, key := range slices.Sorted(maps.Keys(k.held)) {
+		h := k.held[key]
+		one := standing{state: stateVerifying, verified: h.verified}
+		switch {
+		case h.problem != nil:
+			one.state = stateOf(h.problem)
+			missing = append(missing, h.entry.ID())
+		case h.archive != nil:
+			one.state = seen.archives[h.entry.ID()].state
+		}
+		seen.archives[h.entry.ID()] = one
+	}
+	k.registry.SetMissing(missing)
+	k.outlook.Store(seen)
 }
 
 // note tells why the store cannot be read, once.
@@ -193,6 +209,9 @@ func (k *keeper) refresh(ctx context.Context) error {
 		switch {
 		case h == nil:
 			h = &holding{key: key, entry: wanted[key]}
+			if !h.entry.InPlace {
+				h.verified = h.entry.ImportedAt
+			}
 			k.held[key] = h
 		case !h.isDue(k.now()):
 			continue
@@ -291,6 +310,7 @@ func (k *keeper) finish(h *holding, err error) {
 			k.fail(h, err)
 		}
 	default:
+		h.verified = k.now()
 		k.serve(h)
 	}
 }
@@ -333,9 +353,14 @@ func (k *keeper) fail(h *holding, err error) {
 		k.sink.Emit(report.Event{Step: "serve", Name: h.entry.ID(), State: report.Failed, Note: note})
 	}
 	h.problem, h.file, h.retry = err, nil, k.now().Add(retryAfter)
-	if report.CodeOf(err) == report.Corrupt && !errors.Is(err, fs.ErrNotExist) {
+	if isDamaged(err) {
 		h.retry = never // reading all of it again and again would not make it better
 	}
+}
+
+// isDamaged tells whether an archive has other bytes than were imported.
+func isDamaged(err error) bool {
+	return report.CodeOf(err) == report.Corrupt && !errors.Is(err, fs.ErrNotExist)
 }
 
 // never is a time that does not come; a reload sets another one.

@@ -66,7 +66,7 @@ func Run(ctx context.Context, o Options) (err error) {
 		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	listeners, err := listen(ctx, &o, r)
+	listeners, err := listen(ctx, &o, r, k)
 	if err != nil {
 		return err
 	}
@@ -101,9 +101,9 @@ type listener struct {
 }
 
 // listen opens the sockets, that of the registry first.
-func listen(ctx context.Context, o *Options, r *registry.Registry) ([]*listener, error) {
+func listen(ctx context.Context, o *Options, r *registry.Registry, k *keeper) ([]*listener, error) {
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", r.Metrics())
+	mux.Handle("GET /metrics", &page{registry: r, keeper: k, tls: o.TLS})
 	if o.MetricsListen == "" {
 		main, err := open(ctx, o.Listen, o.TLS, both{registry: r, others: mux}, o)
 		return []*listener{main}, err

@@ -16,6 +16,8 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -23,6 +25,8 @@ import (
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/types"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
 
 	"github.com/solutionctl/solutionctl/build/iso"
 	"github.com/solutionctl/solutionctl/build/oci"
@@ -431,6 +435,10 @@ func TestTLS(t *testing.T) {
 	if err := response.Body.Close(); err != nil || response.Proto != "HTTP/1.1" {
 		t.Errorf("%s %v", response.Proto, err)
 	}
+	expiry := float64(response.TLS.PeerCertificates[0].NotAfter.Unix())
+	if got, want := h.series(t, "certificate_expiry_timestamp_seconds"), fmt.Sprintf("certificate_expiry_timestamp_seconds %.0f", expiry); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
 }
 
 func TestMetricsListener(t *testing.T) {
@@ -453,6 +461,78 @@ func TestMetricsListener(t *testing.T) {
 	}
 	if status, _ := h.get(t, "/v2/"); status != 404 {
 		t.Errorf("images on the metrics' listener: %d", status)
+	}
+}
+
+// series are the lines of /metrics of some families, without their common prefix.
+func (h *host) series(t *testing.T, families ...string) string {
+	t.Helper()
+	_, body := h.get(t, "/metrics")
+	parser := expfmt.NewTextParser(model.LegacyValidation)
+	if _, err := parser.TextToMetricFamilies(strings.NewReader(body)); err != nil {
+		t.Errorf("%v in\n%s", err, body)
+	}
+	var found []string
+	for line := range strings.Lines(body) {
+		name, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimSpace(line), "solutionctl_registry_"), "{")
+		name, _, _ = strings.Cut(name, " ")
+		if slices.Contains(families, name) {
+			found = append(found, strings.TrimPrefix(strings.TrimSpace(line), "solutionctl_registry_"))
+		}
+	}
+	return strings.Join(found, "\n")
+}
+
+// TestArchiveMetrics: what becomes of archives while they are served shows in numbers, without anybody pulling.
+func TestArchiveMetrics(t *testing.T) {
+	h := newHost(t)
+	for _, version := range []string{"1.0.0", "2.0.0", "3.0.0", "4.0.0", "5.0.0"} {
+		h.add(t, version)
+	}
+	flip(t, filepath.Join(h.store.Dir(), "demo-4.0.0.iso"), 32768+1) // before it is served
+	medium := h.inPlace(t, "5.0.0")
+	h.start(t)
+	await(t, func() bool { return h.hasEvent("serve", "demo-5.0.0", report.Done, "") })
+	states := func(want ...string) {
+		t.Helper()
+		var lines []string
+		for i, state := range want {
+			lines = append(lines, fmt.Sprintf(`archive_state{archive="demo-%d.0.0",state="%s"} 1`, i+1, state))
+		}
+		await(t, func() bool { return h.series(t, "archive_state") == strings.Join(lines, "\n") })
+	}
+	states("served", "served", "served", "damaged", "served")
+	cut := filepath.Join(h.store.Dir(), "demo-1.0.0.iso")
+	if err := errors.Join(os.Chmod(cut, 0o640), os.Truncate(cut, 1<<20), os.Remove(filepath.Join(h.store.Dir(), "demo-2.0.0.iso")), os.Remove(medium)); err != nil {
+		t.Fatal(err)
+	}
+	states("damaged", "unreadable", "served", "damaged", "unreadable")
+	verified := h.series(t, "archive_verified_timestamp_seconds")
+	for _, id := range []string{"demo-1.0.0", "demo-5.0.0"} { // by the import, and when it was found in place
+		if !strings.Contains(verified, fmt.Sprintf(`{archive="%s"} 1`, id)) {
+			t.Errorf("%s was never verified: %s", id, verified)
+		}
+	}
+	if got := h.series(t, "store_readable", "certificate_expiry_timestamp_seconds"); got != "store_readable 1" {
+		t.Errorf("got %s", got)
+	}
+	if got := h.series(t, "store_free_bytes", "store_size_bytes"); runtime.GOOS == "linux" && strings.Count(got, "\n") != 1 {
+		t.Errorf("got %s", got)
+	}
+}
+
+// TestStoreMetrics: a store that cannot be read any more is told; what was opened before is served.
+func TestStoreMetrics(t *testing.T) {
+	h := newHost(t)
+	h.add(t, "1.0.0")
+	h.start(t)
+	record := filepath.Join(h.store.Dir(), "demo-1.0.0.json")
+	if err := errors.Join(os.Remove(record), os.WriteFile(record, []byte("{"), 0o440)); err != nil {
+		t.Fatal(err)
+	}
+	await(t, func() bool { return h.series(t, "store_readable") == "store_readable 0" })
+	if got, want := h.series(t, "archive_state"), `archive_state{archive="demo-1.0.0",state="served"} 1`; got != want {
+		t.Errorf("got %s, want %s", got, want)
 	}
 }
 
