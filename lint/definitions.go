@@ -237,14 +237,18 @@ func (t *subject) problemPlace(file string, problem crd.Problem) target.Place {
 func checkDefinitionsTwice(_ context.Context, t *subject, r *Reporter) {
 	first := map[string]string{}
 	for _, d := range t.Definitions() {
-		if !d.Part.Applied() || d.Part == target.PartChart {
+		if !d.Part.Applied() {
 			continue
 		}
-		if earlier, twice := first[d.Name]; twice {
+		earlier, twice := first[d.Name]
+		switch {
+		case !twice:
+			first[d.Name] = d.File
+		case d.Part != target.PartChart:
 			r.Report(d.At("metadata.name"), "keep one of them", "%s is defined in %s already", d.Name, t.SourcePath(earlier))
-			continue
+		case d.File != earlier: // else it is one chart, for several components
+			r.ReportAs(report.SeverityWarning, d.At("metadata.name"), "let one of them bring it, by the values of the charts", "%s is defined in %s already", d.Name, t.SourcePath(earlier))
 		}
-		first[d.Name] = d.File
 	}
 }
 

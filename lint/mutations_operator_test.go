@@ -33,6 +33,10 @@ func operatorMutations() map[string]mutation {
 		"SOL415": {files: edit(exampleUI, "allowPrivilegeEscalation: false", "allowPrivilegeEscalation: true")},
 		"SOL417": {files: second("- {apiGroups: [example.solutionctl.io], resources: [websites/status], verbs: [update]}")},
 		"SOL418": {files: second("- {apiGroups: [apps], resources: [deployments], verbs: [create]}")},
+		"SOL419": {files: all(
+			put("components/class.yaml", "apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: class}\nvalue: 1\n"),
+			edit("manifest.yaml", "  operator:\n", "  components: [{name: class, manifests: components/class.yaml}]\n  operator:\n"),
+		)},
 		"SOL416": {files: edit(exampleUI, "example-solution-ui:1.0.0", "example-solution-ui")},
 	}
 }

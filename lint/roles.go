@@ -42,6 +42,9 @@ func isRole(o *target.Object) bool {
 }
 
 func checkTakeover(_ context.Context, t *subject, r *Reporter) {
+	for _, b := range t.bindings() {
+		reportTogether(r, b.object, rbac.JudgeBinding(b.Binding))
+	}
 	t.reportHazards(r, func(h rbac.Hazard) bool {
 		return !slices.Contains(slices.Concat(wildcards(), withoutEffect(), misspelt()), h.Reason)
 	})
@@ -63,26 +66,88 @@ func misspelt() []rbac.Reason {
 	return []rbac.Reason{rbac.UnknownResource, rbac.UnknownVerb, rbac.Refused}
 }
 
-// reportHazards judges the operator's roles and reports the hazards that are chosen with their own severity, those of
-// one rule together.
+// reportHazards judges every role and reports the hazards that are chosen.
 func (t *subject) reportHazards(r *Reporter, chosen func(rbac.Hazard) bool) {
-	options := rbac.Options{OwnGroups: t.ownGroups(), Scope: t.scope}
-	for _, o := range t.roles() {
-		options.ClusterWide = clusterWide(t) && o.File == archive.RoleFile
+	options, bound := rbac.Options{OwnGroups: t.ownGroups(), Scope: t.scope}, t.boundRoles()
+	for _, o := range t.appliedRoles() {
 		role, err := rbac.FromObject(o.Value)
 		if err != nil {
 			continue // the rules on Kubernetes objects report what is malformed
 		}
+		options.ClusterWide = t.everywhere(o, bound)
 		hazards := slices.DeleteFunc(rbac.Judge(role, options), func(h rbac.Hazard) bool { return !chosen(h) })
-		for len(hazards) > 0 {
-			n := 1
-			for n < len(hazards) && hazards[n].Path == hazards[0].Path && hazards[0].Path != "" {
-				n++
+		for i := range hazards {
+			if hazards[i].Reason == rbac.ClusterScoped && o.Part != target.PartRole {
+				hazards[i].Hint = "bind the role with a ClusterRoleBinding, or remove the rule"
 			}
-			h := together(hazards[:n])
-			r.ReportAs(h.Severity, o.At(h.Path), h.Hint, "%s", h.Message)
-			hazards = hazards[n:]
 		}
+		reportTogether(r, o, hazards)
+	}
+}
+
+// everywhere tells whether a ClusterRole is bound in every namespace. One that comes with no binding waits for one of any kind.
+func (t *subject) everywhere(role *target.Object, bound map[boundRole]bool) bool {
+	if role.Part == target.PartRole {
+		return clusterWide(t) && role.File == archive.RoleFile
+	}
+	wide, known := bound[roleOf(role, role.Kind, role.Name)]
+	return wide || !known
+}
+
+// boundRole is a role as those see it that come with it: components by their part, a chart by itself for each component.
+type boundRole struct {
+	part            target.Part
+	file, component string
+	kind, name      string
+}
+
+func roleOf(o *target.Object, kind, name string) boundRole {
+	role := boundRole{part: o.Part, component: o.Component, kind: kind, name: name}
+	if o.Part == target.PartChart {
+		role.file = o.File
+	}
+	return role
+}
+
+// boundRoles tells of each role that is bound whether some binding is a ClusterRoleBinding.
+func (t *subject) boundRoles() map[boundRole]bool {
+	bound := map[boundRole]bool{}
+	for _, b := range t.bindings() {
+		role := roleOf(b.object, b.Role.Kind, b.Role.Name)
+		bound[role] = bound[role] || b.Cluster
+	}
+	return bound
+}
+
+// binding is one that something applies.
+type binding struct {
+	rbac.Binding
+	object *target.Object
+}
+
+func (t *subject) bindings() []binding {
+	var bindings []binding
+	for _, o := range t.Objects() {
+		if !o.Part.Applied() || o.Group() != rbacv1.GroupName || !strings.HasSuffix(o.Kind, "Binding") {
+			continue
+		}
+		if b, err := rbac.BindingFromObject(o.Value); err == nil { // else the rules on Kubernetes objects report it
+			bindings = append(bindings, binding{b, o})
+		}
+	}
+	return bindings
+}
+
+// reportTogether reports hazards with their own severity, those of one place as one finding.
+func reportTogether(r *Reporter, o *target.Object, hazards []rbac.Hazard) {
+	for len(hazards) > 0 {
+		n := 1
+		for n < len(hazards) && hazards[n].Path == hazards[0].Path && hazards[0].Path != "" {
+			n++
+		}
+		h := together(hazards[:n])
+		r.ReportAs(h.Severity, o.At(h.Path), h.Hint, "%s", h.Message)
+		hazards = hazards[n:]
 	}
 }
 
@@ -111,15 +176,20 @@ func (t *subject) scope(group, resource string) (namespaced, known bool) {
 	return t.Kubernetes().Scope(group, resource)
 }
 
-// roles returns the roles of every operator.
-func (t *subject) roles() []*target.Object {
+// appliedRoles returns the roles of every part: of operators, components, charts, the user interface.
+func (t *subject) appliedRoles() []*target.Object {
 	var roles []*target.Object
 	for _, o := range t.Objects() {
-		if o.Part == target.PartRole && isRole(o) {
+		if o.Part.Applied() && isRole(o) {
 			roles = append(roles, o)
 		}
 	}
 	return roles
+}
+
+// roles returns the roles of every operator.
+func (t *subject) roles() []*target.Object {
+	return slices.DeleteFunc(t.appliedRoles(), func(o *target.Object) bool { return o.Part != target.PartRole })
 }
 
 // operatorRules returns the rules of all roles of a kind.
@@ -151,7 +221,7 @@ func (t *subject) ownGroups() []string {
 
 func checkWithoutEffect(_ context.Context, t *subject, r *Reporter) {
 	t.reportHazards(r, func(h rbac.Hazard) bool { return slices.Contains(withoutEffect(), h.Reason) })
-	for _, o := range t.roles() {
+	for _, o := range t.appliedRoles() {
 		role, err := rbac.FromObject(o.Value)
 		if err != nil {
 			continue

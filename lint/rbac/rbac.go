@@ -1,8 +1,9 @@
-// Package rbac judges what a Role or ClusterRole permits.
+// Package rbac judges what a Role or ClusterRole permits, and what a binding gives to whom.
 //
 // [Judge] finds the permissions with which an operator could take over more than its namespace, and the rules that do
-// not do what their author hopes. [Widened] tells what a new version of a role permits that the old one did not;
-// [Missing] tells what an installer lacks to grant a role. Both answer with rules that can be pasted into a role.
+// not do what their author hopes; [JudgeBinding] finds those that come with a role of every cluster. [Widened] tells what
+// a new version of a role permits that the old one did not; [Missing] tells what an installer lacks to grant a role. Both
+// answer with rules that can be pasted into a role.
 //
 // Wildcards count for what they cover: a rule on every resource of the core group is also a rule on secrets. The
 // hazards follow "Role Based Access Control Good Practices" of the Kubernetes documentation.
@@ -40,6 +41,7 @@ const (
 	Certificates     Reason = "certificates"          // approve or sign certificates
 	Volumes          Reason = "persistent-volumes"    // mount paths of nodes
 	Namespaces       Reason = "write-namespaces"      // take the pod security level off a namespace
+	Anybody          Reason = "anybody"               // bound to users that are nobody in particular
 	WildcardVerb     Reason = "wildcard-verb"
 	WildcardResource Reason = "wildcard-resource"
 	WildcardGroup    Reason = "wildcard-group"

@@ -167,7 +167,7 @@ func renderedObjects(c Chart) []*Object {
 	var objects []*Object
 	for _, manifest := range c.Manifests {
 		o := newObject(PartChart, c.File, manifest.Object, nil, nil)
-		o.template = fmt.Sprintf("%s:%d", manifest.Template, manifest.Line)
+		o.Component, o.template = c.Component, fmt.Sprintf("%s:%d", manifest.Template, manifest.Line)
 		objects = append(objects, o)
 	}
 	return objects

@@ -121,6 +121,8 @@ type Object struct {
 	File             string
 	APIVersion, Kind string
 	Namespace, Name  string
+	// Component is the one that a chart was rendered for; empty for other parts, and for charts of no component.
+	Component string
 	// Value is the object as Kubernetes would decode it. In ui/ it keeps "{{ repository }}".
 	Value map[string]any
 

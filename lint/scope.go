@@ -1,0 +1,74 @@
+package lint
+
+import (
+	"context"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/solutionctl/solutionctl/deployer/render"
+	"github.com/solutionctl/solutionctl/lint/target"
+	"github.com/solutionctl/solutionctl/schema"
+)
+
+// releaseNamespace is what charts take for their namespace when they are judged: it stands for that of the component.
+const releaseNamespace = "default"
+
+// checkScope finds what deploying refuses, before it does.
+func checkScope(_ context.Context, t *subject, r *Reporter) {
+	for i := range t.Solution.Spec.Components {
+		c := &t.Solution.Spec.Components[i]
+		for _, o := range t.objectsOf(c) {
+			t.reportScope(r, c, o)
+		}
+	}
+}
+
+func (t *subject) reportScope(r *Reporter, c *schema.Component, o *target.Object) {
+	homes := []string{""}
+	if c.Scope == schema.ScopeCluster {
+		homes = append(slices.Clone(c.Namespaces), "", render.ComponentNamespace(t.Solution, c))
+	}
+	if o.Rendered() {
+		homes = append(homes, releaseNamespace)
+	}
+	switch outside := t.clusterScoped(o); {
+	case o.IsDefinition() && o.Rendered(): // goes through activation
+	case o.IsDefinition():
+		r.Report(o.AtKey("kind"), "put it into operator/deploy/crds, from which the activation applies all of them", "a component cannot bring a definition")
+	case outside && c.Scope != schema.ScopeCluster:
+		r.Report(o.AtKey("kind"), "write scope: cluster for the component, or take the object out",
+			"component %s lives in an environment, which cannot have an object of the whole cluster", c.Name)
+	case outside || slices.Contains(homes, o.Namespace):
+	case c.Scope != schema.ScopeCluster:
+		r.Report(o.At("metadata.namespace"), "leave the namespace out",
+			"component %s lives in the namespace of an environment, and not in %s", c.Name, o.Namespace)
+	default:
+		r.Report(o.At("metadata.namespace"), "add it to namespaces of the component", "component %s does not name namespace %s", c.Name, o.Namespace)
+	}
+}
+
+// objectsOf returns the objects of a component that is a chart, manifests or a job.
+func (t *subject) objectsOf(c *schema.Component) []*target.Object {
+	kind, source := c.Source()
+	source = path.Clean(source)
+	return slices.DeleteFunc(slices.Clone(t.Objects()), func(o *target.Object) bool {
+		if kind == schema.ComponentChart {
+			return o.Part != target.PartChart || o.File != source || o.Component != c.Name
+		}
+		return o.Part != target.PartComponent || o.File != source && !strings.HasPrefix(o.File, source+"/")
+	})
+}
+
+// clusterScoped tells whether an object lies outside of namespaces, as far as that is known.
+func (t *subject) clusterScoped(o *target.Object) bool {
+	if d := t.definitionFor(o); d != nil {
+		return d.Spec.Scope == "Cluster"
+	}
+	for _, release := range t.Releases() {
+		if resource, ok := release.Resource(gvk(o)); ok {
+			return !resource.Namespaced
+		}
+	}
+	return false
+}
