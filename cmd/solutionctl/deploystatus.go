@@ -2,24 +2,35 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/solutionctl/solutionctl/build/archive"
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
+	"github.com/solutionctl/solutionctl/deployer/host/service"
 	"github.com/solutionctl/solutionctl/deployer/host/store"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/deployer/metrics"
 	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// formatPillar is the form of a status that Salt reads.
-const formatPillar = "pillar"
+// The forms of a status for other programs.
+const (
+	formatPillar     = "pillar"     // Salt
+	formatPrometheus = "prometheus" // node_exporter
+)
 
 func newStatusCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
@@ -31,10 +42,16 @@ and has not ended, what was changed since it was deployed, and what does not wor
 Changes are looked for where the metadata of an object raise a suspicion. With --drift, every field of every object is compared
 with what was deployed, as 'deploy diff' does it.
 
+With --output prometheus, print the same as numbers for Prometheus. Nothing of this program runs between two commands, so
+node_exporter passes the numbers on: --textfile writes them to a file in the directory of its textfile collector. When the
+cluster cannot be looked at, the file keeps what was seen last and says so (solutionctl_status_run_success 0). --print-timer
+prints a timer for systemd that does it every five minutes, and --print-timer=service what it starts.
+
 With --output pillar, print what MetalK8s exposes to Salt as metalk8s:solutions, as YAML for Salt's external pillar
 cmd_yaml. MetalK8s' configuration is read on this host; where there is none, that part is empty.`,
 		Example: `  solutionctl deploy status
   solutionctl deploy status --drift --exit-status
+  solutionctl deploy status --drift --output prometheus --textfile /var/lib/prometheus/node-exporter/solutionctl.prom
   solutionctl deploy status --output pillar`,
 		Args: exactArgs(),
 	}
@@ -42,37 +59,120 @@ cmd_yaml. MetalK8s' configuration is read on this host; where there is none, tha
 	cmd.Flags().BoolVar(&c.drift, "drift", false, "compare every field of every object with what was deployed")
 	cmd.Flags().BoolVar(&c.exitStatus, "exit-status", false, "with --drift, exit with status 3 when something was changed")
 	cmd.Flags().StringVar(&c.configuration, "solutions-file", store.DefaultConfiguration, "MetalK8s' configuration for --output pillar, a `FILE`")
-	addChoice(cmd, cmd.Flags(), &a.output, "output", "o", "format of the result", "text", "json", formatPillar)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context()) }
+	cmd.Flags().StringVar(&c.textfile, "textfile", "", "with --output prometheus, write a `FILE` for node_exporter, NAME.prom")
+	addChoice(cmd, cmd.Flags(), &c.timer, "print-timer", "", "with --textfile, print units for systemd that run this command every five minutes, and do nothing else", "", "timer", "service")
+	cmd.Flags().Lookup("print-timer").NoOptDefVal = "timer"
+	addChoice(cmd, cmd.Flags(), &a.output, "output", "o", "format of the result", "text", "json", formatPillar, formatPrometheus)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := c.check(); err != nil {
+			return err
+		}
+		switch {
+		case c.timer != "":
+			return c.printTimer(cmd.Flags())
+		case c.output == formatPillar:
+			return c.printPillar(cmd.Context())
+		default:
+			return c.run(cmd.Context())
+		}
+	}
 	return cmd
 }
 
 // statusFlags are the flags of 'deploy status'.
 type statusFlags struct {
 	*clusterFlags
-	drift, exitStatus bool
-	configuration     string
+	drift, exitStatus              bool
+	configuration, textfile, timer string
+}
+
+func (c *statusFlags) check() error {
+	switch {
+	case c.exitStatus && !c.drift:
+		return report.Errorf(report.Usage, "--exit-status needs --drift")
+	case c.textfile != "" && c.output != formatPrometheus:
+		return report.Errorf(report.Usage, "--textfile needs --output prometheus")
+	case c.textfile != "" && filepath.Ext(c.textfile) != ".prom":
+		return report.Errorf(report.Usage, "--textfile %s: node_exporter reads no file but those whose names end in .prom", c.textfile)
+	case c.timer != "" && c.textfile == "":
+		return report.Errorf(report.Usage, "--print-timer needs --textfile")
+	}
+	return nil
 }
 
 func (c *statusFlags) run(ctx context.Context) error {
-	if c.output == formatPillar {
-		return c.printPillar(ctx)
+	began := c.now()
+	status, err := c.look(ctx)
+	if c.output == formatPrometheus {
+		err = c.writeMetrics(status, began, err)
+	} else {
+		err = emit(c.app, status, err, printStatus)
 	}
-	if c.exitStatus && !c.drift {
-		return report.Errorf(report.Usage, "--exit-status needs --drift")
+	if err == nil && c.exitStatus && status.HasDrift() {
+		return report.Errorf(report.Changes, "something was changed since it was deployed")
 	}
+	return err
+}
+
+func (c *statusFlags) look(ctx context.Context) (*schema.Status, error) {
 	d, err := c.deployer()
+	if err != nil {
+		return nil, err
+	}
+	return d.Survey.Status(ctx, survey.StatusOptions{Drift: c.drift})
+}
+
+// writeMetrics writes the numbers of a status. A file for node_exporter also learns that there is none; why is for the log.
+func (c *statusFlags) writeMetrics(s *schema.Status, looked time.Time, failure error) error {
+	file := metrics.Textfile{Name: c.textfile, Run: "solutionctl_status_run"}
+	switch {
+	case failure != nil && c.textfile == "":
+		return failure
+	case failure != nil:
+		return errors.Join(failure, file.Fail(c.now()))
+	}
+	var page metrics.Page
+	survey.WriteMetrics(&page, s, looked)
+	if c.textfile != "" {
+		return file.Succeed(&page, c.now())
+	}
+	c.sink.Close()
+	_, err := page.WriteTo(c.out)
+	return err
+}
+
+// printTimer prints a timer for systemd, or the service that it starts, which looks at the cluster with the settings that are in
+// effect now. It runs as root, which owns kubeconfigs, and may write where the file is and nowhere else.
+func (c *statusFlags) printTimer(flags *pflag.FlagSet) error {
+	if c.kubeconfig == "" {
+		return report.Errorf(report.Usage, "a service has no kubeconfig of its own").
+			WithHint("name one that may read, such as --kubeconfig /etc/kubernetes/admin.conf")
+	}
+	program, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	status, err := d.Survey.Status(ctx, survey.StatusOptions{Drift: c.drift})
-	if err = emit(c.app, status, err, printStatus); err != nil {
+	for _, path := range []*string{&c.kubeconfig, &c.textfile} { // a service has no directory to start from
+		if *path, err = filepath.Abs(*path); err != nil {
+			return err
+		}
+	}
+	words := append([]string{program, "deploy", "status", "--progress", "plain"}, changedFlags(flags, "print-timer", "progress")...)
+	unit := service.Unit{
+		Description: "Numbers about deployed Solutions for node_exporter", User: "root", Capabilities: "CAP_DAC_OVERRIDE", Every: "5min",
+		Command: service.Command(words...), ReadWrite: "-" + service.Word(filepath.Dir(c.textfile)),
+	}
+	print := unit.Timer
+	if c.timer == "service" {
+		print = unit.Text
+	}
+	text, err := print()
+	if err != nil {
 		return err
 	}
-	if c.exitStatus && status.HasDrift() {
-		return report.Errorf(report.Changes, "something was changed since it was deployed")
-	}
-	return nil
+	c.sink.Close()
+	_, err = io.WriteString(c.out, text)
+	return err
 }
 
 // printPillar prints what Salt reads. What is wrong with a document stands in it, as MetalK8s does it.

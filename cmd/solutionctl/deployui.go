@@ -180,18 +180,7 @@ func (c *consoleRun) printUnit(flags *pflag.FlagSet) error {
 			return err
 		}
 	}
-	flags.VisitAll(func(f *pflag.Flag) {
-		if !f.Changed || f.Name == "print-unit" || f.Name == "progress" {
-			return
-		}
-		values := []string{f.Value.String()}
-		if list, ok := f.Value.(pflag.SliceValue); ok {
-			values = list.GetSlice()
-		}
-		for _, value := range values {
-			arguments = append(arguments, "--"+f.Name+"="+value)
-		}
-	})
+	arguments = append(arguments, changedFlags(flags, "print-unit", "progress")...)
 	unit, err := c.o.Unit(program, arguments, c.o.Key, c.o.SessionKeys, c.secret)
 	if err != nil {
 		return err

@@ -48,6 +48,23 @@ func given[T any](flags *pflag.FlagSet, name string, value *T) *T {
 	return nil
 }
 
+// changedFlags are the flags that have another value than their default, as words of a command line, without some of them.
+func changedFlags(flags *pflag.FlagSet, without ...string) (words []string) {
+	flags.VisitAll(func(f *pflag.Flag) {
+		if !f.Changed || slices.Contains(without, f.Name) {
+			return
+		}
+		values := []string{f.Value.String()}
+		if list, ok := f.Value.(pflag.SliceValue); ok {
+			values = list.GetSlice()
+		}
+		for _, value := range values {
+			words = append(words, "--"+f.Name+"="+value)
+		}
+	})
+	return words
+}
+
 // choice is the value of a flag that takes one of a few words.
 type choice struct {
 	value   *string

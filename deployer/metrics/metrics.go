@@ -2,8 +2,8 @@
 // it from a file: https://prometheus.io/docs/instrumenting/exposition_formats.
 //
 // Start with a [Page]: each [Page.Family] begins a family, and its methods write the series of it. A family is written at once
-// and in one piece. The package counts nothing, and does not look for series that are written twice: whoever reads the text
-// refuses them.
+// and in one piece. [Textfile] is a page for node_exporter. The package counts nothing, and does not look for series that are
+// written twice: whoever reads the text refuses them.
 package metrics
 
 import (

@@ -88,21 +88,21 @@ func (v *Survey) EnvironmentStatus(ctx context.Context, o EnvironmentOptions) (*
 }
 
 func isReady(s *schema.Status) bool {
-	good := func(d schema.DeploymentStatus) bool { return d.Health == schema.HealthReady }
 	for _, solution := range s.Solutions {
-		if solution.Deployment != nil && !good(*solution.Deployment) {
+		if solution.Deployment != nil && !isWell(solution.Deployment.Health) {
 			return false
 		}
 	}
-	for _, e := range s.Environments {
-		for _, n := range e.Namespaces {
-			if n.Terminating || len(n.Problems) > 0 || slices.ContainsFunc(n.Deployments, func(d schema.DeploymentStatus) bool { return !good(d) }) {
-				return false
-			}
-		}
-	}
-	return len(s.Problems) == 0
+	return len(s.Problems) == 0 && !slices.ContainsFunc(s.Environments, func(e schema.EnvironmentStatus) bool { return !isEnvironmentReady(e) })
 }
+
+func isEnvironmentReady(e schema.EnvironmentStatus) bool {
+	return !slices.ContainsFunc(e.Namespaces, func(n schema.NamespaceStatus) bool {
+		return n.Terminating || len(n.Problems) > 0 || slices.ContainsFunc(n.Deployments, func(d schema.DeploymentStatus) bool { return !isWell(d.Health) })
+	})
+}
+
+func isWell(h schema.DeploymentHealth) bool { return h == schema.HealthReady }
 
 // picture is everything that a status is made of, read once.
 type picture struct {

@@ -16,32 +16,38 @@ import (
 // unitTemplate is a unit for systemd. The program gets no right but to read, to write where the unit says, and to use the
 // network: ProcSubset stays open because the length of the queue of connections is read from /proc/sys, and AF_NETLINK tells
 // the addresses that a certificate is for.
-const unitTemplate = `# To be run once, as root:
+const unitTemplate = `{{if ne .User "root" -}}
+# To be run once, as root:
 #   useradd --system --user-group --home-dir / --no-create-home --shell /usr/sbin/nologin {{.User}}
 {{- range .Once}}
 #   {{.}}
 {{- end}}
+{{end -}}
 [Unit]
 Description={{.Description}}
 After=network-online.target local-fs.target remote-fs.target
 Wants=network-online.target
 
 [Service]
-Type=notify
+Type={{if .Every}}oneshot{{else}}notify{{end}}
 User={{.User}}
 Group={{.User}}
 {{- range .Prepare}}
 ExecStartPre={{.}}
 {{- end}}
 ExecStart={{.Command}}
+{{- if .Every}}
+TimeoutStartSec=5min
+{{- else}}
 ExecReload=/bin/kill -HUP $MAINPID
 Restart=always
 RestartSec=1
 TimeoutStopSec=40
 LimitNOFILE=65536
+{{- end}}
 UMask=0027
 
-CapabilityBoundingSet=
+CapabilityBoundingSet={{.Capabilities}}
 AmbientCapabilities=
 NoNewPrivileges=yes
 ProtectSystem=strict
@@ -76,21 +82,40 @@ SystemCallArchitectures=native
 SystemCallErrorNumber=EPERM
 SystemCallFilter=@system-service
 SystemCallFilter=~@privileged
+{{- if not .Every}}
 
 [Install]
 WantedBy=multi-user.target
+{{- end}}
 `
 
-// Unit is a service of systemd that runs as a user of its own.
+const timerTemplate = `[Unit]
+Description={{.Description}}
+
+[Timer]
+OnActiveSec=10s
+OnUnitInactiveSec={{.Every}}
+AccuracySec=10s
+
+[Install]
+WantedBy=timers.target
+`
+
+// Unit is a service of systemd that runs as a user of its own, or as root with next to no rights.
 type Unit struct {
 	Description         string
 	User                string
+	Every               string   // a time span: a timer starts it, and it ends; "" is a service that goes on
+	Capabilities        string   // that it may have; "" is none
 	Once, Prepare       []string // commands that root runs: once, and before each start
 	Command             string
 	ReadOnly, ReadWrite string
 	State               string   // a directory of its own below /var/lib
 	Listen              []string // addresses; "" is none
 }
+
+// Timer returns the file of the timer that starts the unit. It has the same name.
+func (u Unit) Timer() (string, error) { return render("timer", timerTemplate, u) }
 
 // Text returns the file of the unit.
 func (u Unit) Text() (string, error) {
@@ -103,9 +128,13 @@ func (u Unit) Text() (string, error) {
 	if strings.ContainsFunc(u.Command+strings.Join(u.Once, ""), unicode.IsControl) {
 		return "", report.Errorf(report.Usage, "a unit cannot name a file with a control character")
 	}
-	var text strings.Builder
-	err := template.Must(template.New("unit").Parse(unitTemplate)).Execute(&text, u)
-	return text.String(), err
+	return render("unit", unitTemplate, u)
+}
+
+func render(name, text string, u Unit) (string, error) {
+	var b strings.Builder
+	err := template.Must(template.New(name).Parse(text)).Execute(&b, u)
+	return b.String(), err
 }
 
 // Command is a line that runs a program with arguments as systemd reads it.

@@ -30,6 +30,15 @@ func TestUnit(t *testing.T) {
 			t.Errorf("no line %s in\n%s", line, text)
 		}
 	}
+	timed := service.Unit{Description: "A test", User: "root", Command: "/bin/true", Capabilities: "CAP_DAC_OVERRIDE", Every: "5min"}
+	text, err = timed.Text()
+	if err != nil || !strings.HasPrefix(text, "[Unit]\n") || !strings.Contains(text, "\nType=oneshot\n") || !strings.Contains(text, "\nCapabilityBoundingSet=CAP_DAC_OVERRIDE\n") ||
+		strings.Contains(text, "Restart=") || strings.Contains(text, "[Install]") {
+		t.Errorf("what a timer starts: %v\n%s", err, text)
+	}
+	if text, err = timed.Timer(); err != nil || !strings.Contains(text, "\nOnUnitInactiveSec=5min\n") || !strings.Contains(text, "\nWantedBy=timers.target\n") {
+		t.Errorf("the timer: %v\n%s", err, text)
+	}
 	privileged, injected, comment := good, good, good
 	privileged.Listen = []string{":443"}
 	injected.Command = "/bin/true\nUser=root"
