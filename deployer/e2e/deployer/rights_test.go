@@ -20,8 +20,6 @@ func withExtras(b *bed, crds string) content {
 	for _, kind := range monitors() {
 		monitoring = append(monitoring, "apiVersion: monitoring.coreos.com/v1\nkind: "+kind+"\nmetadata: {name: "+b.Solution+"}\nspec: {}\n")
 	}
-	monitoring = append(monitoring, "apiVersion: monitoring.coreos.com/v1\nkind: PrometheusRule\nmetadata: {name: "+b.Solution+
-		", annotations: {solutionctl.io/scope: cluster}}\nspec: {}\n")
 	return content{Versions: crds, Files: map[string]string{"ui/ui.yaml": page, "monitoring/more.yaml": strings.Join(monitoring, "---\n")}}
 }
 
