@@ -96,13 +96,22 @@ func TestRulesOfTheCluster(t *testing.T) {
 	}
 }
 
-// TestRulesOfComponents: those of an environment are scoped, those of the cluster are not.
+// TestRulesOfComponents: those of an environment are scoped, charts included, those of the cluster are not.
 func TestRulesOfComponents(t *testing.T) {
 	p := cloud(t, map[string]string{"components/one.yaml": rulesOf("one", "", `{alert: Down, expr: up == 0}`)})
 	for name, want := range map[string]string{"one": `up{namespace="prod"} == 0`, "base": "up == 0"} {
 		if got := scoped(component(t, p, name)[0]).([]any)[0].(map[string]any)["expr"]; got != want {
 			t.Errorf("%s: got %s", name, got)
 		}
+	}
+	p = chartPayload(t, map[string]string{"templates/rules.yaml": rulesOf("{{ .Release.Name }}", "", `{alert: Down, expr: up == 0, annotations: {summary: "{{ "{{ $labels.pod }}" }}"}}`)})
+	rendered, err := render.Chart(t.Context(), p, "chart", settings(), render.ChartSettings{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rule := scoped(find(t, rendered.Objects, "PrometheusRule", "main")).([]any)[0].(map[string]any)
+	if rule["expr"] != `up{namespace="prod"} == 0` || rule["annotations"].(map[string]any)["summary"] != "{{ $labels.pod }}" {
+		t.Errorf("of a chart: got %v", rule)
 	}
 }
 
