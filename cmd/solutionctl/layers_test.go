@@ -16,7 +16,7 @@ const module = "github.com/solutionctl/solutionctl"
 var layers = [][]string{
 	{"docs/guides", "durable", "durable/trace", "schema/report", "deployer/cluster/clustertest"},
 	{"durable/powercut"},
-	{"schema", "schema/report/scripttest"},
+	{"lint/chart/engine", "schema", "schema/report/scripttest"},
 	{"build/iso", "build/oci", "deployer/components", "deployer/metrics", "lint/chart", "lint/crd", "lint/images", "lint/kube", "lint/promql", "lint/rbac"},
 	{"build/archive"},
 	{"sign/chunk", "sign/key", "sign/strictjson"},

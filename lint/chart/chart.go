@@ -1,15 +1,15 @@
 // Package chart reads Helm charts and renders them offline.
 //
 // [Load] reads a packaged chart, a .tgz, with bounds on everything a hostile one could make large, and refuses what
-// could reach outside of it. [Chart.Render] turns it into Kubernetes objects with Helm's own engine, so that the result
-// is what "helm template" prints; each [Manifest] knows the template it comes from. Nothing is downloaded: every
+// could reach outside of it. [Chart.Render] turns it into Kubernetes objects; the result is what "helm template" prints, by an
+// engine of our own; each [Manifest] knows the template it comes from. Nothing is downloaded: every
 // subchart must be in the archive, lookup finds what [Options.Lookup] finds, host names do not resolve, and a values schema
 // cannot refer to other documents.
 //
 // What functions draw at random (randAlphaNum, genCA, now) goes into a [Memo], with which the next rendering gets the same
 // values. For judging a chart there are stand-ins instead, which depend on the chart and the arguments only.
-// A template is a program all the same: the time and the text of a rendering are bounded, and charts are rendered after
-// their archive was verified. Helm's libraries write some warnings to the standard logger.
+// A template is a program all the same: the time and the text of a rendering are bounded, what it may hold in memory meanwhile is
+// not, and charts are rendered after their archive was verified.
 package chart
 
 import (
@@ -23,11 +23,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/Masterminds/semver/v3"
-	"helm.sh/helm/v4/pkg/chart/loader/archive"
-	helm "helm.sh/helm/v4/pkg/chart/v2"
-	"helm.sh/helm/v4/pkg/chart/v2/loader"
-
+	"github.com/solutionctl/solutionctl/lint/chart/engine"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -37,7 +33,8 @@ type Chart struct {
 	KubeVersion               string // the constraint of Chart.yaml, "" for none
 	Digest                    string // of the content: sha256 in hex; the same for archives that unpack to the same files
 	Dependencies              []Dependency
-	files                     []file
+	readme                    []byte
+	engine                    *engine.Chart
 }
 
 // Dependency is a subchart that Chart.yaml names.
@@ -48,95 +45,62 @@ type Dependency struct {
 
 // Load reads a packaged chart.
 func Load(r io.Reader) (*Chart, error) {
-	files, err := readArchive(r)
+	files, err := engine.Unpack(r)
 	if err != nil {
 		return nil, err
 	}
-	c := &Chart{files: files, Digest: digest(files)}
-	loaded, err := c.load()
+	loaded, err := engine.Load(files)
 	if err != nil {
-		return nil, err
+		return nil, report.Errorf(report.Invalid, "chart: %w", err)
 	}
 	meta := loaded.Metadata
 	if meta.Type == "library" {
 		return nil, report.Errorf(report.Invalid, "chart %s is a library, which cannot be installed", meta.Name)
 	}
-	c.Name, c.Version, c.AppVersion, c.KubeVersion = meta.Name, meta.Version, meta.AppVersion, meta.KubeVersion
+	if err = complete(loaded); err != nil {
+		return nil, err
+	}
+	c := &Chart{
+		Name: meta.Name, Version: meta.Version, AppVersion: meta.AppVersion, KubeVersion: meta.KubeVersion,
+		Digest: digest(files), readme: readme(files), engine: loaded,
+	}
 	for _, d := range meta.Dependencies {
 		c.Dependencies = append(c.Dependencies, Dependency{
 			Name: d.Name, Alias: d.Alias, Version: d.Version, Repository: d.Repository, Condition: d.Condition,
 		})
 	}
-	return c, complete(loaded, 0)
-}
-
-// load makes Helm's form of the chart. Rendering changes it, so each rendering has its own.
-func (c *Chart) load() (*helm.Chart, error) {
-	buffered := make([]*archive.BufferedFile, len(c.files))
-	for i, f := range c.files {
-		buffered[i] = &archive.BufferedFile{Name: f.name, Data: f.data}
-	}
-	loaded, err := loader.LoadFiles(buffered)
-	if err != nil {
-		return nil, report.Errorf(report.Invalid, "chart: %w", err)
-	}
-	return loaded, nil
+	return c, nil
 }
 
 // complete refuses a chart that would need a download.
-func complete(c *helm.Chart, depth int) error {
-	if depth > maxNesting {
-		return report.Errorf(report.Invalid, "chart %s: subcharts are nested more than %d deep", c.Name(), maxNesting)
-	}
+func complete(c *engine.Chart) error {
 	for _, d := range c.Metadata.Dependencies {
-		if d == nil {
-			return report.Errorf(report.Invalid, "chart %s: an entry of dependencies is empty", c.Name())
-		}
-		if !slices.ContainsFunc(c.Dependencies(), func(sub *helm.Chart) bool { return satisfies(sub, d) }) {
-			return report.Errorf(report.Invalid, "chart %s: subchart %s %s of %q is not in the archive", c.Name(), d.Name, d.Version, d.Repository).
+		if !slices.ContainsFunc(c.Subcharts, func(sub *engine.Chart) bool {
+			return sub.Name == d.Name && (d.Version == "" || engine.Satisfies(sub.Version, d.Version))
+		}) {
+			return report.Errorf(report.Invalid, "chart %s: subchart %s %s of %q is not in the archive", c.Name, d.Name, d.Version, d.Repository).
 				WithHint("run \"helm dependency update\" and package the chart again")
 		}
 	}
-	for _, sub := range c.Dependencies() {
-		if err := complete(sub, depth+1); err != nil {
+	for _, sub := range c.Subcharts {
+		if err := complete(sub); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func satisfies(sub *helm.Chart, d *helm.Dependency) bool {
-	if sub.Name() != d.Name {
-		return false
-	}
-	if d.Version == "" {
-		return true
-	}
-	constraint, err := semver.NewConstraint(d.Version)
-	if err != nil {
-		return false
-	}
-	version, err := semver.NewVersion(sub.Metadata.Version)
-	return err == nil && constraint.Check(version)
-}
-
-func digest(files []file) string {
+func digest(files []engine.File) string {
 	sum := sha256.New()
 	for _, f := range files {
-		fmt.Fprintf(sum, "%d %s %d ", len(f.name), f.name, len(f.data))
-		sum.Write(f.data)
+		fmt.Fprintf(sum, "%d %s %d ", len(f.Name), f.Name, len(f.Data))
+		sum.Write(f.Data)
 	}
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
 // Metadata returns Chart.yaml as JSON, the way Helm writes it into a registry.
-func (c *Chart) Metadata() ([]byte, error) {
-	loaded, err := c.load()
-	if err != nil {
-		return nil, err
-	}
-	return json.Marshal(loaded.Metadata)
-}
+func (c *Chart) Metadata() ([]byte, error) { return json.Marshal(c.engine.Metadata) }
 
 // CheckFile refuses a file that is not called after the chart in it: NAME-VERSION.tgz, as "helm package" does, or NAME.tgz.
 func (c *Chart) CheckFile(name string) error {
@@ -148,10 +112,12 @@ func (c *Chart) CheckFile(name string) error {
 }
 
 // README returns the chart's README.md, or nil.
-func (c *Chart) README() []byte {
-	for _, f := range c.files {
-		if strings.EqualFold(f.name, "README.md") {
-			return bytes.Clone(f.data)
+func (c *Chart) README() []byte { return bytes.Clone(c.readme) }
+
+func readme(files []engine.File) []byte {
+	for _, f := range files {
+		if strings.EqualFold(f.Name, "README.md") {
+			return f.Data
 		}
 	}
 	return nil

@@ -307,7 +307,7 @@ func TestHostileArchives(t *testing.T) {
 		{"not gzip", "not a packaged chart", []byte("hello")},
 		{"empty", "not a packaged chart", nil},
 		{"not tar", "unexpected EOF", gzipped("hello")},
-		{"no Chart.yaml", "Chart.yaml file is missing", pack(map[string]string{"web/a": ""})},
+		{"no Chart.yaml", "there is no Chart.yaml", pack(map[string]string{"web/a": ""})},
 		{"absolute", "has an absolute name", entry(tar.Header{Name: "/etc/passwd"})},
 		{"parent", "leads out of the chart", entry(tar.Header{Name: "web/../../etc/passwd"})},
 		{"parent on Windows", "leads out of the chart", entry(tar.Header{Name: `web\..\..\a`})},
@@ -322,7 +322,7 @@ func TestHostileArchives(t *testing.T) {
 		{"bombs in subcharts", "more than 64 MiB", pack(bombs)},
 		{"deep subcharts", "nested more than 8 deep", pack(nested)},
 		{"library", "is a library", pack(map[string]string{"web/Chart.yaml": web()["web/Chart.yaml"] + "type: library\n"})},
-		{"name", "chart.metadata.name", pack(map[string]string{"web/Chart.yaml": "apiVersion: v2\nname: ../a\nversion: 1.0.0\n"})},
+		{"name", `"../a" is not a name`, pack(map[string]string{"web/Chart.yaml": "apiVersion: v2\nname: ../a\nversion: 1.0.0\n"})},
 		{"truncated", "unexpected EOF", pack(web())[:200]},
 	} {
 		t.Run(test.name, func(t *testing.T) {

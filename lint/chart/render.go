@@ -9,14 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"helm.sh/helm/v4/pkg/chart/common"
-	"helm.sh/helm/v4/pkg/chart/common/util"
-	helm "helm.sh/helm/v4/pkg/chart/v2"
-	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
-	"helm.sh/helm/v4/pkg/engine"
-	release "helm.sh/helm/v4/pkg/release/v1/util"
 	"sigs.k8s.io/yaml"
 
+	"github.com/solutionctl/solutionctl/lint/chart/engine"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -72,23 +67,27 @@ const annotationPolicy = "helm.sh/resource-policy"
 const maxOutput = 10 << 20
 
 // Render renders every template. The same chart, values, capabilities, objects looked up and memo give the same result. It
-// returns when ctx ends; a template that loops without calling a function goes on until the process ends.
+// returns soon after ctx ends.
 func (c *Chart) Render(ctx context.Context, o Options) (*Rendering, error) {
 	if o.Now.IsZero() && !o.StandIns {
 		return nil, report.Errorf(report.Usage, "render chart %s: no time is given", c.Name)
 	}
-	loaded, err := c.load()
+	capabilities, err := c.capabilities(o)
 	if err != nil {
 		return nil, err
 	}
-	values, err := c.values(loaded, o)
+	enabled, values, err := c.values(o.Values)
 	if err != nil {
-		return nil, err
+		return nil, report.Errorf(report.Invalid, "values of chart %s: %w", c.Name, err)
 	}
 	functions := newFunctions(ctx, c.Digest, o)
-	texts, err := within(ctx, func() (map[string]string, error) {
-		return engine.Engine{CustomTemplateFuncs: functions.table()}.Render(loaded, values)
-	})
+	in := engine.Input{
+		Values: values, Capabilities: capabilities, Functions: functions.table(),
+		Release: engine.Release{
+			Name: cmp.Or(o.Release, c.Name), Namespace: cmp.Or(o.Namespace, "default"), Revision: max(o.Revision, 1), IsUpgrade: o.Upgrade,
+		},
+	}
+	texts, err := enabled.Render(ctx, in)
 	if ctx.Err() != nil {
 		return nil, report.Errorf(report.Timeout, "render chart %s: it did not end in time: %w", c.Name, context.Cause(ctx))
 	}
@@ -99,108 +98,59 @@ func (c *Chart) Render(ctx context.Context, o Options) (*Rendering, error) {
 	if m := functions.memory; m != nil {
 		r.Memo, r.Renewed = m.memo(), m.renewed
 	}
-	if r.Inputs, err = digestOf(c.Digest, o.Values, values["Release"], values["Capabilities"], functions.lookups.answers, r.Memo); err != nil {
+	if r.Inputs, err = digestOf(c.Digest, o.Values, in.Release, capabilities, functions.lookups.answers, r.Memo); err != nil {
 		return nil, err
 	}
-	total := 0
-	for _, crd := range loaded.CRDObjects() {
-		texts[crd.Filename] = string(crd.File.Data)
+	for _, f := range enabled.Definitions() {
+		texts[f.Name] = string(f.Data)
 	}
+	if err := r.read(texts); err != nil {
+		return nil, report.Errorf(report.Invalid, "render chart %s: %w", c.Name, err)
+	}
+	return r, nil
+}
+
+// values are those of the subcharts that are switched on, too.
+func (c *Chart) values(given map[string]any) (*engine.Chart, engine.Values, error) {
+	enabled, err := c.engine.Enable(given)
+	if err != nil {
+		return nil, nil, err
+	}
+	values, err := enabled.Complete(given)
+	if err != nil {
+		return nil, nil, err
+	}
+	return enabled, values, checkValues(enabled, values)
+}
+
+func (c *Chart) capabilities(o Options) (*engine.Capabilities, error) {
+	capabilities, err := engine.NewCapabilities(o.KubeVersion, o.APIVersions)
+	if err != nil {
+		return nil, report.Errorf(report.Usage, "%w", err)
+	}
+	if have := capabilities.KubeVersion.String(); c.KubeVersion != "" && !engine.Satisfies(have, c.KubeVersion) {
+		return nil, report.Errorf(report.Invalid, "chart %s wants Kubernetes %s, not %s", c.Name, c.KubeVersion, have)
+	}
+	return capabilities, nil
+}
+
+// read reads the documents of all texts.
+func (r *Rendering) read(texts map[string]string) error {
+	total := 0
 	for _, name := range slices.Sorted(maps.Keys(texts)) {
 		if total += len(texts[name]); total > maxOutput {
-			return nil, report.Errorf(report.Invalid, "render chart %s: the result is larger than %d MiB", c.Name, maxOutput>>20)
+			return report.Errorf(report.Invalid, "the result is larger than %d MiB", maxOutput>>20)
 		}
 		if strings.HasSuffix(name, "NOTES.txt") {
 			continue
 		}
 		list, misread, err := manifests(name, texts[name])
 		if err != nil {
-			return nil, report.Errorf(report.Invalid, "render chart %s: %w", c.Name, err)
+			return err
 		}
 		r.Manifests, r.Misread = append(r.Manifests, list...), append(r.Misread, misread...)
 	}
-	return r, nil
-}
-
-// within calls a function and returns no later than the context ends.
-func within(ctx context.Context, f func() (map[string]string, error)) (map[string]string, error) {
-	type result struct {
-		texts map[string]string
-		err   error
-	}
-	done := make(chan result, 1)
-	go func() {
-		texts, err := f()
-		done <- result{texts, err}
-	}()
-	select {
-	case r := <-done:
-		return r.texts, r.err
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
-
-// values prepares what templates see: defaults, conditions and aliases of subcharts, release and capabilities.
-func (c *Chart) values(loaded *helm.Chart, o Options) (common.Values, error) {
-	invalid := func(err error) (common.Values, error) {
-		return nil, report.Errorf(report.Invalid, "values of chart %s: %w", c.Name, err)
-	}
-	given := copyValues(o.Values)
-	if err := chartutil.ProcessDependencies(loaded, given); err != nil {
-		return invalid(err)
-	}
-	capabilities, err := c.capabilities(o)
-	if err != nil {
-		return nil, err
-	}
-	release := common.ReleaseOptions{
-		Name: cmp.Or(o.Release, c.Name), Namespace: cmp.Or(o.Namespace, "default"), Revision: max(o.Revision, 1),
-		IsUpgrade: o.Upgrade, IsInstall: !o.Upgrade,
-	}
-	// Helm's own validation would load other documents from the network and from this host's files.
-	values, err := util.ToRenderValuesWithSchemaValidation(loaded, given, release, capabilities, true)
-	if err != nil {
-		return invalid(err)
-	}
-	own, err := values.Table("Values")
-	if err != nil {
-		return invalid(err)
-	}
-	if err := checkValues(loaded, own.AsMap()); err != nil {
-		return invalid(err)
-	}
-	return values, nil
-}
-
-func (c *Chart) capabilities(o Options) (*common.Capabilities, error) {
-	capabilities := common.DefaultCapabilities.Copy()
-	if o.KubeVersion != "" {
-		version, err := common.ParseKubeVersion(o.KubeVersion)
-		if err != nil {
-			return nil, report.Errorf(report.Usage, "kubernetes version %q: %w", o.KubeVersion, err)
-		}
-		capabilities.KubeVersion = *version
-	}
-	if o.APIVersions != nil {
-		capabilities.APIVersions = slices.Clone(o.APIVersions)
-	}
-	if have := capabilities.KubeVersion.String(); c.KubeVersion != "" && !chartutil.IsCompatibleRange(c.KubeVersion, have) {
-		return nil, report.Errorf(report.Invalid, "chart %s wants Kubernetes %s, not %s", c.Name, c.KubeVersion, have)
-	}
-	return capabilities, nil
-}
-
-// copyValues protects the caller's maps: Helm writes into them.
-func copyValues(values map[string]any) map[string]any {
-	result := make(map[string]any, len(values))
-	for key, value := range values {
-		if m, ok := value.(map[string]any); ok {
-			value = copyValues(m)
-		}
-		result[key] = value
-	}
-	return result
+	return nil
 }
 
 // manifests reads the documents of a rendered template. What has no content, and hooks of a kind that Helm does not
@@ -240,11 +190,20 @@ func (m *Manifest) decode() error {
 		return errors.New("expected an object")
 	}
 	m.Object = object
-	var head release.SimpleHead // what Helm reads; it refuses annotations that are not text
-	if err := yaml.Unmarshal(m.Text, &head); err != nil && !m.CRD {
+	if m.CRD { // Helm reads no annotations of those
+		return nil
+	}
+	var head struct { // what Helm reads; it refuses annotations that are not text
+		APIVersion, Kind string
+		Metadata         *struct {
+			Name        string
+			Annotations map[string]string
+		}
+	}
+	if err := yaml.Unmarshal(m.Text, &head); err != nil {
 		return err
 	}
-	if head.Metadata == nil || m.CRD {
+	if head.Metadata == nil {
 		return nil
 	}
 	annotations := head.Metadata.Annotations

@@ -1,13 +1,9 @@
 package chart
 
 import (
-	"regexp"
 	"strings"
 	"unicode"
 )
-
-// separator is Helm's own: it cuts "---apiVersion: v1" and "--- # comment" as well.
-var separator = regexp.MustCompile(`(?m)^---[ \t]*`)
 
 // document is one piece of a rendered template.
 type document struct {
@@ -15,28 +11,37 @@ type document struct {
 	text string
 }
 
-// split cuts a rendered template as Helm does, helm.sh/helm/v4/pkg/release/v1/util.SplitManifests, and counts lines,
-// which that function does not.
+// split cuts a rendered template as Helm does: where a line begins with ---, whatever follows, as in "---apiVersion: v1" and
+// "--- # comment".
 func split(text string) []document {
 	var documents []document
-	start := len(text) - len(strings.TrimLeftFunc(text, unicode.IsSpace))
 	line, counted := 1, 0
-	add := func(piece string, end int) {
-		trimmed := strings.TrimLeftFunc(piece, unicode.IsSpace)
-		if trimmed == "" {
+	add := func(from, to int) {
+		piece := strings.TrimLeftFunc(text[from:to], unicode.IsSpace)
+		if piece == "" {
 			return
 		}
-		at := end - len(trimmed)
-		line += strings.Count(text[counted:at], "\n")
-		counted = at
-		documents = append(documents, document{line, trimmed})
+		line += strings.Count(text[counted:to-len(piece)], "\n")
+		counted = to - len(piece)
+		documents = append(documents, document{line, piece})
 	}
-	body := text[start:]
-	from := 0
-	for _, cut := range separator.FindAllStringIndex(body, -1) {
-		add(body[from:cut[0]], start+cut[0])
-		from = cut[1]
+	from := len(text) - len(strings.TrimLeftFunc(text, unicode.IsSpace))
+	cut := from
+	if !strings.HasPrefix(text[from:], "---") {
+		cut = nextSeparator(text, from)
 	}
-	add(body[from:], len(text))
+	for ; cut < len(text); cut = nextSeparator(text, from) {
+		add(from, cut)
+		from = len(text) - len(strings.TrimLeft(text[cut+len("---"):], " \t"))
+	}
+	add(from, len(text))
 	return documents
+}
+
+// nextSeparator is where the next line begins with ---, or the end.
+func nextSeparator(text string, from int) int {
+	if i := strings.Index(text[from:], "\n---"); i >= 0 {
+		return from + i + 1
+	}
+	return len(text)
 }

@@ -6,19 +6,20 @@ import (
 	"fmt"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
-	helm "helm.sh/helm/v4/pkg/chart/v2"
+
+	"github.com/solutionctl/solutionctl/lint/chart/engine"
 )
 
 // checkValues validates values against values.schema.json of the chart and of its subcharts.
-func checkValues(c *helm.Chart, values map[string]any) error {
+func checkValues(c *engine.Chart, values map[string]any) error {
 	var errs []error
 	if len(c.Schema) > 0 {
 		if err := checkSchema(c.Schema, values); err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", c.Name(), err))
+			errs = append(errs, fmt.Errorf("%s: %w", c.Name, err))
 		}
 	}
-	for _, sub := range c.Dependencies() {
-		own, ok := values[sub.Name()].(map[string]any)
+	for _, sub := range c.Subcharts {
+		own, ok := values[sub.Name].(map[string]any)
 		if !ok {
 			continue
 		}
@@ -65,4 +66,16 @@ func MergeValues(under, over map[string]any) map[string]any {
 		merged[key] = value
 	}
 	return merged
+}
+
+// copyValues copies tables, not what is in them otherwise.
+func copyValues(values map[string]any) map[string]any {
+	result := make(map[string]any, len(values))
+	for key, value := range values {
+		if m, ok := value.(map[string]any); ok {
+			value = copyValues(m)
+		}
+		result[key] = value
+	}
+	return result
 }

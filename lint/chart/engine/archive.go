@@ -1,4 +1,4 @@
-package chart
+package engine
 
 import (
 	"archive/tar"
@@ -22,9 +22,10 @@ const (
 	maxNesting = 8 // charts within charts
 )
 
-type file struct {
-	name string // below the chart's directory
-	data []byte
+// File is a file of a chart.
+type File struct {
+	Name string // below the chart's directory
+	Data []byte
 }
 
 // budget is the number of bytes and files that may still be unpacked. Packed subcharts draw on the budget of the chart that holds them, so nesting
@@ -55,22 +56,23 @@ func (m *meter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// readArchive unpacks a chart and the packed subcharts in it, ordered by name.
-func readArchive(r io.Reader) ([]file, error) {
+// Unpack reads a packaged chart, a .tgz, and the packaged subcharts in it, whose files are then below charts/ and the name of their
+// package. Files are ordered by name. What is too large, or could reach outside of the chart, is refused as [report.Invalid].
+func Unpack(r io.Reader) ([]File, error) {
 	files, err := unpack(r, &budget{bytes: maxTotal, files: maxFiles}, 0)
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(files, func(a, b file) int { return cmp.Compare(a.name, b.name) })
+	slices.SortFunc(files, func(a, b File) int { return cmp.Compare(a.Name, b.Name) })
 	for i := 1; i < len(files); i++ {
-		if files[i].name == files[i-1].name {
-			return nil, report.Errorf(report.Invalid, "chart: %s is in the archive twice", files[i].name)
+		if files[i].Name == files[i-1].Name {
+			return nil, report.Errorf(report.Invalid, "chart: %s is in the archive twice", files[i].Name)
 		}
 	}
 	return files, nil
 }
 
-func unpack(r io.Reader, left *budget, depth int) ([]file, error) {
+func unpack(r io.Reader, left *budget, depth int) ([]File, error) {
 	if depth > maxNesting {
 		return nil, report.Errorf(report.Invalid, "chart: subcharts are nested more than %d deep", maxNesting)
 	}
@@ -78,7 +80,7 @@ func unpack(r io.Reader, left *budget, depth int) ([]file, error) {
 	if err != nil {
 		return nil, report.Errorf(report.Invalid, "chart: not a packaged chart: %w", err).WithHint("make one with \"helm package\"")
 	}
-	var files []file
+	var files []File
 	entries := tar.NewReader(&meter{r: unzipped, left: 2 * maxTotal})
 	for {
 		header, err := entries.Next()
@@ -107,7 +109,7 @@ func unpack(r io.Reader, left *budget, depth int) ([]file, error) {
 			return nil, report.Errorf(report.Invalid, "chart: %s: %w", header.Name, err)
 		}
 		if !packed {
-			files = append(files, file{name: name, data: bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))})
+			files = append(files, File{Name: name, Data: bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))})
 			continue
 		}
 		nested, err := unpack(bytes.NewReader(data), left, depth+1)
@@ -115,7 +117,7 @@ func unpack(r io.Reader, left *budget, depth int) ([]file, error) {
 			return nil, report.Errorf(report.Invalid, "%s: %w", name, err)
 		}
 		for _, f := range nested {
-			files = append(files, file{name: strings.TrimSuffix(name, ".tgz") + "/" + f.name, data: f.data})
+			files = append(files, File{Name: strings.TrimSuffix(name, ".tgz") + "/" + f.Name, Data: f.Data})
 		}
 	}
 }
@@ -154,8 +156,18 @@ func entryName(header *tar.Header) (string, error) {
 	return name, nil
 }
 
-// isPackedSubchart reports charts/x.tgz; Helm ignores names that begin with a dot or an underscore.
+// isPackedSubchart reports charts/x.tgz, also of subcharts; Helm ignores names that begin with a dot or an underscore.
 func isPackedSubchart(name string) bool {
-	dir, base := path.Split(name)
-	return strings.HasSuffix(base, ".tgz") && (dir == "charts/" || strings.HasSuffix(dir, "/charts/")) && strings.IndexAny(base, "._") != 0
+	for {
+		below, ok := strings.CutPrefix(name, "charts/")
+		if !ok || ignored(below) {
+			return false
+		}
+		if _, name, ok = strings.Cut(below, "/"); !ok {
+			return path.Ext(below) == ".tgz"
+		}
+	}
 }
+
+// ignored reports a name in charts/ that is no subchart.
+func ignored(name string) bool { return strings.IndexAny(name, "._") == 0 }

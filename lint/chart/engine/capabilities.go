@@ -1,0 +1,75 @@
+package engine
+
+import (
+	"cmp"
+	_ "embed" // for the list of API versions
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/version"
+)
+
+// defaultKubeVersion is the minor version of Kubernetes whose client libraries this program has: what Helm takes by default.
+const defaultKubeVersion = "v1.36.0"
+
+// apiVersions are all groups and versions that Kubernetes' client libraries know, removed ones among them: Helm's default.
+//
+//go:embed apiversions.txt
+var apiVersions string
+
+// Capabilities are what templates see of a cluster as .Capabilities.
+type Capabilities struct {
+	KubeVersion KubeVersion
+	APIVersions VersionSet
+	HelmVersion HelmVersion
+}
+
+// NewCapabilities describes a cluster by its version, as "1.33" or "v1.33.4-gke.1", and its API versions, as "apps/v1" and
+// "apps/v1/Deployment". Without either it has what Helm takes by default.
+func NewCapabilities(kubeVersion string, versions []string) (*Capabilities, error) {
+	kubeVersion = cmp.Or(kubeVersion, defaultKubeVersion)
+	parsed, err := version.ParseGeneric(kubeVersion)
+	if err != nil {
+		return nil, fmt.Errorf("kubernetes version %q: %w", kubeVersion, err)
+	}
+	c := &Capabilities{APIVersions: slices.Clone(versions), HelmVersion: HelmVersion{Version: "v4.2", KubeClientVersion: "v1.36"}}
+	if versions == nil {
+		c.APIVersions = strings.Fields(apiVersions)
+	}
+	c.KubeVersion = KubeVersion{
+		Version: "v" + strings.TrimPrefix(kubeVersion, "v"), plain: "v" + parsed.String(),
+		Major: strconv.Itoa(int(parsed.Major())), Minor: strconv.Itoa(int(parsed.Minor())),
+	}
+	return c, nil
+}
+
+// KubeVersion is a version of Kubernetes.
+type KubeVersion struct {
+	Version      string // "v1.33.4-gke.1"
+	plain        string // "v1.33.4"
+	Major, Minor string
+}
+
+// String returns the version without what a distribution adds, since that would be a pre-release to constraints.
+func (v *KubeVersion) String() string { return v.plain }
+
+// GitVersion is the former name of Version.
+func (v *KubeVersion) GitVersion() string { return v.Version }
+
+// VersionSet is a set of API versions.
+type VersionSet []string
+
+// Has reports whether an API version, or a kind of it, is in the set.
+func (s VersionSet) Has(apiVersion string) bool { return slices.Contains(s, apiVersion) }
+
+// HelmVersion is the Helm that templates believe to be rendered by. What it was compiled from and with is not told, since charts
+// shall not depend on it.
+type HelmVersion struct {
+	Version           string `json:"version,omitempty"`
+	GitCommit         string `json:"git_commit,omitempty"`
+	GitTreeState      string `json:"git_tree_state,omitempty"`
+	GoVersion         string `json:"go_version,omitempty"`
+	KubeClientVersion string `json:"kube_client_version"`
+}

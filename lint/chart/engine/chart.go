@@ -1,0 +1,144 @@
+// Package engine renders the templates of Helm charts as Helm 4 does, without Helm.
+//
+// [Unpack] reads a package and [Load] makes a chart of its files. [Chart.Enable] decides which subcharts values switch on, and
+// under which names; [Chart.Complete] lays values over the defaults of all of them; [Chart.Render] executes the templates.
+//
+// The texts are those of Helm's own engine, byte for byte, with all its odd corners; deployer/e2e/helm compares them over a corpus
+// of charts. Where Helm warns, nothing is said. Unlike Helm, the order of subcharts and of API versions never varies, and hostile
+// charts come to an end: packages, the nesting of charts and of templates, the text and the time are bounded. Nothing is read but
+// the chart: there is no network, no environment and no cluster behind the functions that templates call.
+package engine
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
+)
+
+// Chart is a chart with its subcharts. It may be used by several goroutines, as long as none of them changes it.
+type Chart struct {
+	Metadata
+	Schema    []byte // values.schema.json, nil for none
+	Subcharts []*Chart
+
+	values    map[string]any // values.yaml
+	templates []File         // below templates/
+	others    []File         // what templates see as .Files
+}
+
+// Load makes a chart of its files.
+func Load(files []File) (*Chart, error) { return load(files, 0) }
+
+func load(files []File, depth int) (*Chart, error) {
+	if depth > maxNesting {
+		return nil, fmt.Errorf("subcharts are nested more than %d deep", maxNesting)
+	}
+	c := &Chart{}
+	if err := c.Metadata.read(files); err != nil {
+		return nil, err
+	}
+	subcharts := map[string][]File{} // by the name below charts/
+	for _, f := range files {
+		if err := c.add(f, subcharts); err != nil {
+			return nil, err
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(subcharts)) {
+		sub, err := load(subcharts[name], depth+1)
+		if err != nil {
+			return nil, fmt.Errorf("charts/%s: %w", name, err)
+		}
+		c.Subcharts = append(c.Subcharts, sub)
+	}
+	return c, nil
+}
+
+// add puts a file where it belongs.
+func (c *Chart) add(f File, subcharts map[string][]File) (err error) {
+	below, isSubchart := strings.CutPrefix(f.Name, "charts/")
+	switch {
+	case f.Name == "Chart.yaml", f.Name == "Chart.lock":
+	case f.Name == "values.yaml":
+		if c.values, err = readValues(f.Data); err != nil {
+			return fmt.Errorf("values.yaml: %w", err)
+		}
+	case f.Name == "values.schema.json":
+		c.Schema = f.Data
+	case f.Name == "requirements.yaml" || f.Name == "requirements.lock":
+		if c.APIVersion == "v1" {
+			c.others = append(c.others, f)
+		}
+	case strings.HasPrefix(f.Name, "templates/"):
+		c.templates = append(c.templates, f)
+	case !isSubchart || path.Ext(below) == ".prov":
+		c.others = append(c.others, f)
+	case !ignored(below):
+		name, inside, ok := strings.Cut(below, "/")
+		if !ok {
+			return fmt.Errorf("%s is not a subchart", f.Name)
+		}
+		subcharts[name] = append(subcharts[name], File{inside, f.Data})
+	}
+	return nil
+}
+
+// readValues reads YAML documents, of which later ones go over earlier ones, table by table.
+func readValues(data []byte) (map[string]any, error) {
+	values := map[string]any{}
+	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))
+	for {
+		document, err := documents.Read()
+		if errors.Is(err, io.EOF) {
+			return values, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		var more map[string]any
+		if err = yaml.Unmarshal(document, &more); err != nil {
+			return nil, err
+		}
+		overlay(values, more)
+	}
+}
+
+func overlay(under, over map[string]any) {
+	for key, value := range over {
+		above, ok := value.(map[string]any)
+		if below, both := under[key].(map[string]any); ok && both {
+			overlay(below, above)
+		} else {
+			under[key] = value
+		}
+	}
+}
+
+// Definitions are the files in crds/ of the chart and its subcharts, named as templates are.
+func (c *Chart) Definitions() []File { return c.definitions(c.Name) }
+
+func (c *Chart) definitions(place string) (found []File) {
+	for _, f := range c.others {
+		switch extension := strings.ToLower(path.Ext(f.Name)); extension {
+		case ".yaml", ".yml", ".json":
+			if strings.HasPrefix(f.Name, "crds/") {
+				found = append(found, File{path.Join(place, f.Name), f.Data})
+			}
+		}
+	}
+	for _, sub := range c.Subcharts {
+		found = append(found, sub.definitions(sub.below(place))...)
+	}
+	return found
+}
+
+// below is the place of a subchart of a chart.
+func (c *Chart) below(place string) string { return path.Join(place, "charts", c.Name) }

@@ -1,0 +1,197 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"text/template"
+)
+
+// Bounds of a rendering. An include of itself may be as deep as Helm lets it.
+const (
+	maxText      = 10 << 20 // of all templates together, in bytes
+	maxRecursion = 1000
+)
+
+// Input is what templates are rendered with.
+type Input struct {
+	Values       Values // of the chart after [Chart.Enable], complete
+	Release      Release
+	Capabilities *Capabilities
+	Functions    template.FuncMap // these go before those of the engine
+}
+
+// Release is what templates see as .Release.
+type Release struct {
+	Name, Namespace string
+	Revision        int
+	IsUpgrade       bool // else it is installed
+}
+
+func (r Release) template() map[string]any {
+	return map[string]any{
+		"Name": r.Name, "Namespace": r.Namespace, "Revision": r.Revision, "IsUpgrade": r.IsUpgrade, "IsInstall": !r.IsUpgrade, "Service": "Helm",
+	}
+}
+
+// Render returns the texts of all templates that are not partials, by their names, as "web/charts/db/templates/db.yaml". Errors
+// begin with the place in a template. It returns soon after the context ends; only a function that is slow may go on.
+func (c *Chart) Render(ctx context.Context, in Input) (texts map[string]string, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			texts, err = nil, fmt.Errorf("a template is beyond what can be rendered: %v", p)
+		}
+	}()
+	r := &renderer{ctx: ctx, left: maxText, includes: map[string]int{}}
+	templates := map[string]source{}
+	c.collect(c.Name, Values{"Values": in.Values, "Release": in.Release.template(), "Capabilities": in.Capabilities}, templates)
+	names := slices.SortedFunc(maps.Keys(templates), innermost)
+
+	root := template.New("gotpl").Option("missingkey=zero").Funcs(functions()).Funcs(r.checks())
+	r.bind(root)
+	root.Funcs(in.Functions)
+	for _, name := range names {
+		if err := parseText(root.New(name), templates[name].text); err != nil {
+			return nil, located(err)
+		}
+	}
+	plant(root)
+	texts = make(map[string]string, len(names))
+	for _, name := range names {
+		if strings.HasPrefix(path.Base(name), "_") {
+			continue
+		}
+		scope, base := templates[name].scope, templates[name].base
+		scope["Template"] = Values{"Name": name, "BasePath": base}
+		text, err := r.execute(root, name, scope)
+		if err != nil {
+			return nil, located(err)
+		}
+		texts[name] = withoutNoValue(text)
+	}
+	return texts, nil
+}
+
+// source is a template and what it sees.
+type source struct {
+	text  string
+	scope map[string]any
+	base  string // the directory templates/ of its chart
+}
+
+// collect finds the templates of a chart and of its subcharts, and returns what those of the chart see.
+func (c *Chart) collect(place string, outer Values, templates map[string]source) map[string]any {
+	subcharts := map[string]any{}
+	root := place == c.Name
+	scope := map[string]any{
+		"Chart": c.Metadata.template(root), "Files": newFiles(c.others), "Release": outer["Release"], "Capabilities": outer["Capabilities"],
+		"Values": Values{}, "Subcharts": subcharts,
+	}
+	if root {
+		scope["Values"] = outer["Values"]
+	} else if own, err := outer.Table("Values." + c.Name); err == nil {
+		scope["Values"] = own
+	}
+	for _, sub := range c.Subcharts {
+		subcharts[sub.Name] = sub.collect(sub.below(place), scope, templates)
+	}
+	for _, t := range c.templates {
+		if c.Type == "library" && !strings.HasPrefix(path.Base(t.Name), "_") {
+			continue // a library has nothing to show
+		}
+		templates[path.Join(place, t.Name)] = source{string(t.Data), scope, path.Join(place, "templates")}
+	}
+	return scope
+}
+
+// innermost orders templates so that those of subcharts come first, and what a chart defines goes before what its subcharts do.
+func innermost(a, b string) int {
+	return cmp.Or(cmp.Compare(strings.Count(b, "/"), strings.Count(a, "/")), strings.Compare(b, a))
+}
+
+// renderer is a rendering under way.
+type renderer struct {
+	ctx      context.Context //nolint:containedctx // templates have no other way to learn that their time is over
+	left     int             // bytes of text
+	includes map[string]int  // how many includes of a template are under way
+	calls    int             // of templates
+}
+
+// bind gives templates the functions that see the other templates.
+func (r *renderer) bind(t *template.Template) {
+	t.Funcs(template.FuncMap{
+		"include": func(name string, data any) (string, error) { return r.include(t, name, data) },
+		"tpl":     func(text string, data any) (string, error) { return r.evaluate(t, text, data) },
+	})
+}
+
+func (r *renderer) include(t *template.Template, name string, data any) (string, error) {
+	if r.includes[name] > maxRecursion {
+		return "", refusal(fmt.Sprintf("%s includes itself more than %d times", name, maxRecursion))
+	}
+	r.includes[name]++
+	defer func() { r.includes[name]-- }()
+	return r.inner(t, name, data)
+}
+
+// evaluate renders a text as a template. What it defines is seen by itself only.
+func (r *renderer) evaluate(t *template.Template, text string, data any) (string, error) {
+	if !strings.Contains(text, "{{") { // most are values like others
+		return withoutNoValue(text), nil
+	}
+	t, err := t.Clone()
+	if err != nil {
+		return "", err
+	}
+	r.bind(t)
+	if err = parseText(t.New(t.Name()), text); err != nil {
+		return "", err
+	}
+	plant(t)
+	result, err := r.inner(t, t.Name(), data)
+	return withoutNoValue(result), err
+}
+
+// inner executes a template whose text goes to another, where it counts.
+func (r *renderer) inner(t *template.Template, name string, data any) (string, error) {
+	text, err := r.execute(t, name, data)
+	r.left += len(text)
+	return text, err
+}
+
+func (r *renderer) execute(t *template.Template, name string, data any) (string, error) {
+	out := output{left: &r.left}
+	err := t.ExecuteTemplate(&out, name, data)
+	return out.text.String(), err
+}
+
+// withoutNoValue takes out what text/template says of values that are missing.
+func withoutNoValue(text string) string { return strings.ReplaceAll(text, "<no value>", "") }
+
+// output is a text that takes from what is left.
+type output struct {
+	text strings.Builder
+	left *int
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	if *o.left -= len(p); *o.left < 0 {
+		return 0, refusal(fmt.Sprintf("the result is larger than %d MiB", maxText>>20))
+	}
+	return o.text.Write(p)
+}
+
+// located says where a template failed. A refusal needs no more than the place that led to it.
+func located(err error) error {
+	text := strings.TrimPrefix(err.Error(), "template: ")
+	if r, ok := errors.AsType[refusal](err); ok {
+		place, _, _ := strings.Cut(text, ": ")
+		return fmt.Errorf("%s: %w", place, r)
+	}
+	return errors.New(strings.ReplaceAll(text, ": template: ", ": "))
+}
