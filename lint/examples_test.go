@@ -72,6 +72,9 @@ func readExample(tb testing.TB, names ...string) *example {
 			}
 		}
 		e.files[file] = &fstest.MapFile{Data: packFiles(content)}
+		if e.against != nil {
+			e.against[file] = e.files[file]
+		}
 	}
 	maps.DeleteFunc(e.files, func(name string, _ *fstest.MapFile) bool {
 		return slices.ContainsFunc(slices.Collect(maps.Values(e.charts)), func(dir string) bool { return strings.HasPrefix(name, dir+"/") })

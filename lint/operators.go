@@ -116,18 +116,41 @@ func checkUnnamed(_ context.Context, t *subject, r *Reporter) {
 	}
 }
 
-func checkOwners(_ context.Context, t *subject, r *Reporter) {
-	if t.Solution == nil {
-		return
+// owner is who may reconcile custom resources: an operator, or a chart that has one.
+type owner struct {
+	name  string
+	rules map[bool][]rbacv1.PolicyRule // on namespaced resources, and on others
+}
+
+// owners lists the operators and the charts. A chart that several components use counts once.
+func (t *subject) owners() []owner {
+	var owners []owner
+	for _, o := range t.operatorRights() {
+		owners = append(owners, owner{o.name, map[bool][]rbacv1.PolicyRule{true: t.rules(o, true), false: t.rules(o, false)}})
 	}
-	operators := t.operatorRights()
-	for _, d := range t.ownDefinitions() {
-		if !hasStatus(d) {
+	seen := map[string]bool{}
+	for _, c := range t.Charts() {
+		if c.Rendering == nil || seen[c.File] {
 			continue
 		}
+		seen[c.File] = true
+		roles := slices.DeleteFunc(t.appliedRoles(), func(o *target.Object) bool { return o.File != c.File || o.Component != c.Component })
+		wide := rulesOf(roles, "ClusterRole")
+		owners = append(owners, owner{cmp.Or(c.Component, c.File), map[bool][]rbacv1.PolicyRule{true: slices.Concat(wide, rulesOf(roles, "Role")), false: wide}})
+	}
+	return owners
+}
+
+func checkOwners(_ context.Context, t *subject, r *Reporter) {
+	candidates, seen := t.owners(), map[string]bool{}
+	for _, d := range t.Definitions() {
+		if !d.Part.Applied() || !hasStatus(d) || seen[d.Name] {
+			continue
+		}
+		seen[d.Name] = true
 		var owners []string
-		for _, o := range operators {
-			rules, status := t.rules(o, d.Spec.Scope == "Namespaced"), d.Spec.Names.Plural+"/status"
+		for _, o := range candidates {
+			rules, status := o.rules[d.Spec.Scope == "Namespaced"], d.Spec.Names.Plural+"/status"
 			if permits(rules, d.Spec.Group, status, "update") || permits(rules, d.Spec.Group, status, "patch") {
 				owners = append(owners, o.name)
 			}

@@ -192,10 +192,16 @@ func (t *subject) roles() []*target.Object {
 	return slices.DeleteFunc(t.appliedRoles(), func(o *target.Object) bool { return o.Part != target.PartRole })
 }
 
-// operatorRules returns the rules of all roles of a kind.
-func (t *subject) operatorRules(kind string) []rbacv1.PolicyRule {
+// operatorRules returns the rules of all roles of a kind that operators have.
+func (t *subject) operatorRules(kind string) []rbacv1.PolicyRule { return rulesOf(t.roles(), kind) }
+
+// rulesOf returns the rules of those objects that are roles of a kind.
+func rulesOf(objects []*target.Object, kind string) []rbacv1.PolicyRule {
 	var rules []rbacv1.PolicyRule
-	for _, o := range t.roles() {
+	for _, o := range objects {
+		if !isRole(o) {
+			continue
+		}
 		if role, err := rbac.FromObject(o.Value); err == nil && o.Kind == kind {
 			rules = append(rules, role.Rules...)
 		}

@@ -115,6 +115,33 @@ func checkWidened(_ context.Context, t *subject, r *Reporter) {
 		r.Report(t.ManifestPlace("spec", "operator", "clusterWide"), "review it before the upgrade",
 			"the operator's ClusterRoles are newly bound in every namespace")
 	}
+	for i := range t.Solution.Spec.Components {
+		c := &t.Solution.Spec.Components[i]
+		components := before.Solution.Spec.Components
+		if j := slices.IndexFunc(components, func(old schema.Component) bool { return old.Name == c.Name }); j >= 0 {
+			reportWidened(r, c.Name, before.objectsOf(&components[j]), t.objectsOf(c))
+		}
+	}
+}
+
+// reportWidened reports what the roles among the objects of a component permit, and those of the older version did not.
+func reportWidened(r *Reporter, component string, before, after []*target.Object) {
+	for i, o := range after {
+		if !isRole(o) || slices.ContainsFunc(after[:i], func(earlier *target.Object) bool { return isRole(earlier) && earlier.Kind == o.Kind }) {
+			continue // once for each kind
+		}
+		granted := rulesOf(before, "ClusterRole")
+		if o.Kind == "Role" {
+			granted = slices.Concat(granted, rulesOf(before, "Role"))
+		}
+		widened, err := rbac.Widened(granted, rulesOf(after, o.Kind))
+		if err != nil {
+			r.Report(o.At(""), "", "the rules of the %ss cannot be compared: %v", o.Kind, err)
+		}
+		for _, rule := range widened {
+			r.Report(o.At(""), "review it before the upgrade", "component %s gets new permissions: %s", component, rbac.Summary(rule))
+		}
+	}
 }
 
 // grantedBy returns what the older version has for roles of a kind: a Role asks for nothing new when a ClusterRole had it.
