@@ -39,6 +39,7 @@ type Rendering struct {
 	IngressClass *string // of the user interface
 	// AcceptHazards are reasons of package lint/rbac for which roles are not refused.
 	AcceptHazards []string
+	Parts
 }
 
 // Names of settings as they are recorded with a revision.
@@ -177,6 +178,7 @@ type placement struct {
 
 	payload  *render.Payload
 	settings render.Settings
+	together []schema.SolutionAt // the others that change in the same run
 }
 
 // planPlacements plans to have versions in namespaces, whatever is there now. Only what is there when all of them are has to
@@ -199,9 +201,6 @@ func (d *Deployer) planPlacements(ctx context.Context, t *task, catalog *records
 		if err = d.checkActive(ctx, one.payload); err != nil {
 			return err
 		}
-		if left := one.payload.Components(); len(left) > 0 {
-			t.notice("only the operator, the user interface and the monitoring are deployed, not " + strings.Join(left, ", "))
-		}
 	}
 	err = d.checkDependencies(ctx, catalog, func(h dependencies.Holdings) {
 		for _, one := range list {
@@ -211,16 +210,14 @@ func (d *Deployer) planPlacements(ctx context.Context, t *task, catalog *records
 	if err != nil {
 		return err
 	}
-	var releases []engine.Release
+	var releases, parts []engine.Release
 	for _, one := range list {
-		var some []engine.Release
-		if some, err = d.releases(ctx, t, one); err != nil {
-			return err
+		one.together = others(list, one)
+		own, more, failure := d.releases(ctx, t, one)
+		if failure != nil {
+			return failure
 		}
-		for i := range some {
-			some[i].Together = others(list, one)
-		}
-		releases = append(releases, some...)
+		releases, parts = append(releases, own...), append(parts, more...)
 	}
 	t.before = func(ctx context.Context) error {
 		for _, one := range list {
@@ -230,8 +227,10 @@ func (d *Deployer) planPlacements(ctx context.Context, t *task, catalog *records
 		}
 		return nil
 	}
-	t.plans, err = d.Records.Engine.PlanAll(ctx, releases, o.plan())
-	return err
+	if t.plans, err = d.Records.Engine.PlanAll(ctx, append(releases, parts...), o.plan()); err != nil {
+		return err
+	}
+	return noteComponents(t.plans)
 }
 
 // others are the versions that change together with one.
@@ -245,18 +244,17 @@ func others(list []*placement, one *placement) []schema.SolutionAt {
 	return together
 }
 
-// releases renders a version for each of its namespaces.
-func (d *Deployer) releases(ctx context.Context, t *task, one *placement) ([]engine.Release, error) {
-	var releases []engine.Release
+// releases renders a version for each of its namespaces: its own part, and its components.
+func (d *Deployer) releases(ctx context.Context, t *task, one *placement) (own, parts []engine.Release, err error) {
 	for _, n := range one.namespaces {
 		if n.Terminating {
-			return nil, d.Records.Documents.Terminating(ctx, n.Name)
+			return nil, nil, d.Records.Documents.Terminating(ctx, n.Name)
 		}
-		release, notices, err := d.release(ctx, one, n)
+		release, more, notices, err := d.release(ctx, one, n)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		releases = append(releases, release)
+		own, parts = append(own, release), append(parts, more...)
 		for _, notice := range notices {
 			if !slices.Contains(t.Notices, notice) {
 				t.notice(notice)
@@ -264,7 +262,7 @@ func (d *Deployer) releases(ctx context.Context, t *task, one *placement) ([]eng
 		}
 		t.records = append(t.records, records.EntryChange(n.Name, metalk8s.EnvironmentConfigMap, "data."+one.Name, n.Versions[one.Name], one.Version)...)
 	}
-	return releases, nil
+	return own, parts, nil
 }
 
 // recordVersions writes the version into the namespaces' documents. By then our records say that it is deployed: an unimport
@@ -297,25 +295,24 @@ func (d *Deployer) setVersion(ctx context.Context, namespaces []metalk8s.Namespa
 	return group.Wait()
 }
 
-// release renders a version for one namespace.
-func (d *Deployer) release(ctx context.Context, one *placement, n metalk8s.Namespace) (engine.Release, []string, error) {
-	key := engine.Key{Namespace: n.Name, Name: one.Name}
-	release := engine.Release{Key: key, Version: one.Version, Operation: one.operation}
-	previous, err := d.previousSettings(ctx, key)
+// release renders a version for one namespace: its own part, and its components.
+func (d *Deployer) release(ctx context.Context, one *placement, n metalk8s.Namespace) (own engine.Release, parts []engine.Release, notices []string, err error) {
+	own = engine.Release{
+		Key: engine.Key{Namespace: n.Name, Name: one.Name}, Version: one.Version, Operation: one.operation, Together: one.together,
+	}
+	before, err := d.Records.Engine.State(ctx, own.Key)
 	if err != nil {
-		return release, nil, err
+		return own, nil, nil, err
 	}
-	release.Settings = one.merge(previous)
-	p := one.payload
-	if release.Objects, err = d.objectsIn(ctx, p, one.settings, n, release.Settings); err != nil {
-		return release, nil, err
+	own.Settings = one.merge(settingsOf(lastRevision(before)))
+	if own.Objects, err = d.objectsIn(ctx, one.payload, one.settings, n, own.Settings); err != nil {
+		return own, nil, nil, err
 	}
-	var accepted []string
-	if list := release.Settings[settingHazards]; list != "" {
-		accepted = strings.Split(list, ",")
+	if notices, err = d.judgeRoles(ctx, one.payload, own.Objects, acceptedHazards(own.Settings)); err != nil {
+		return own, nil, nil, err
 	}
-	notices, err := d.judgeRoles(ctx, p, release.Objects, accepted)
-	return release, notices, err
+	parts, more, err := d.components(ctx, one, n, &own, before)
+	return own, parts, append(notices, more...), err
 }
 
 // objectsIn renders a version for a namespace as the settings of a revision say.
@@ -337,15 +334,10 @@ func (d *Deployer) objectsIn(ctx context.Context, p *render.Payload, s render.Se
 // previousSettings are those of the revision that is there, or on its way.
 func (d *Deployer) previousSettings(ctx context.Context, key engine.Key) (map[string]string, error) {
 	state, err := d.Records.Engine.State(ctx, key)
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, err
-	case state.Pending != nil:
-		return state.Pending.Settings, nil
-	case state.Current != nil:
-		return state.Current.Settings, nil
 	}
-	return nil, nil
+	return settingsOf(lastRevision(state)), nil
 }
 
 // checkKubernetes refuses a Solution that does not support the version of the cluster.

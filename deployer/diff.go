@@ -33,7 +33,7 @@ func (d *Deployer) Diff(ctx context.Context, o survey.Selection) (*schema.Operat
 // unread tells of what was deployed and cannot be read any more. It is an error for whoever asked for this one, and else harms
 // no other.
 func (t *task) unread(failures map[engine.Key]error, o survey.Selection) error {
-	for _, key := range slices.SortedFunc(maps.Keys(failures), records.CompareKeys) {
+	for _, key := range slices.SortedFunc(maps.Keys(failures), engine.CompareKeys) {
 		if o.Solution != "" {
 			return failures[key]
 		}

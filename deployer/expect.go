@@ -69,7 +69,7 @@ func (t *task) digest(o Options) (string, error) {
 	slices.Sort(plan.Lost)
 	for _, p := range t.plans {
 		r := release{
-			Namespace: p.Release.Namespace, Name: p.Release.Name, Version: p.Release.Version, Settings: p.Release.Settings,
+			Namespace: p.Release.Namespace, Name: p.Release.Label(), Version: p.Release.Version, Settings: p.Release.Settings,
 			Changes: changeLines(p.Changes), Resumes: p.Resumes != nil,
 		}
 		for _, object := range p.Release.Objects {

@@ -192,13 +192,11 @@ func (d *Deployer) planCleanup(ctx context.Context, o DeleteEnvironmentOptions, 
 
 // planForgetting plans to remove everything that is on records, and then the records.
 func (d *Deployer) planForgetting(ctx context.Context, t *task, o DeleteEnvironmentOptions, states []*engine.State) (err error) {
-	var releases []engine.Release
-	for _, s := range states {
-		release := engine.Release{Key: s.Key, Operation: t.Operation.Operation}
+	releases := removals(states, t.Operation.Operation)
+	for i, s := range states {
 		for _, object := range records.ObjectsOf(s) {
-			release.Delete = append(release.Delete, object.ObjectRef)
+			releases[i].Delete = append(releases[i].Delete, object.ObjectRef)
 		}
-		releases = append(releases, release)
 	}
 	t.after = func(ctx context.Context) error {
 		var keys []engine.Key

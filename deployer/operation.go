@@ -232,12 +232,12 @@ func (t *task) finish() *schema.Operation {
 	t.Parts = append([]schema.OperationPart{}, t.rebuilt...)
 	records := t.records
 	for _, p := range t.plans {
-		part := schema.OperationPart{Namespace: p.Release.Namespace, Resumes: p.Resumes != nil, Changes: []schema.Change{}}
+		part := schema.OperationPart{Namespace: p.Release.Namespace, Component: p.Release.Component, Resumes: p.Resumes != nil, Changes: []schema.Change{}}
 		if len(p.Release.Together) > 0 {
 			part.Solution, part.Version = p.Release.Name, p.Release.Version
 		}
 		records = slices.DeleteFunc(slices.Clone(records), func(c schema.Change) bool {
-			mine := recordOf(c, p.Release.Namespace)
+			mine := p.Release.Component == "" && recordOf(c, p.Release.Namespace)
 			if mine {
 				part.Changes = append(part.Changes, c)
 			}

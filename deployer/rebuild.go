@@ -155,7 +155,7 @@ func (d *Deployer) brokenRecords(ctx context.Context, o RepairOptions) ([]broken
 		keys[key] = true
 	}
 	var all []*brokenRecord
-	for _, key := range slices.SortedFunc(maps.Keys(keys), records.CompareKeys) {
+	for _, key := range slices.SortedFunc(maps.Keys(keys), engine.CompareKeys) {
 		n, inside := places[key.Namespace]
 		if !inside && o.Environment == "" && key.Namespace != engine.Nowhere {
 			n, inside = metalk8s.Namespace{Name: key.Namespace}, true

@@ -60,11 +60,15 @@ func (d *Deployer) planRemove(ctx context.Context, o RemoveOptions, namespaces [
 			return nil, found[n.Name].Refuse(n.Environment)
 		}
 		there = append(there, n)
-		release := engine.Release{Key: key, Operation: "remove", Found: found[n.Name].Deployed()}
-		if o.Data == KeepData {
-			release.Settings = map[string]string{settingData: keptData}
+		parts, failure := d.componentStates(ctx, state)
+		if failure != nil {
+			return nil, failure
 		}
-		releases = append(releases, release)
+		gone := removals(append([]*engine.State{state}, parts...), t.Operation.Operation)
+		if gone[0].Found = found[n.Name].Deployed(); o.Data == KeepData {
+			gone[0].Settings = map[string]string{settingData: keptData}
+		}
+		releases = append(releases, gone...)
 		t.records = append(t.records, records.EntryChange(n.Name, metalk8s.EnvironmentConfigMap, "data."+o.Solution, recorded, "")...)
 	}
 	if len(there) == 0 {

@@ -96,7 +96,10 @@ func (d *Deployer) unfinished(ctx context.Context, o ResumeOptions) (list []unfi
 		}
 		environment := environmentOf[s.Namespace]
 		revision := s.Pending
-		if revision == nil && s.Namespace == "" && s.Current != nil && s.Current.Version != solutions.Active(s.Name) {
+		if s.Component != "" && slices.ContainsFunc(list, func(u unfinished) bool { return u.Namespace == s.Namespace && u.Solution == s.Name }) {
+			continue // it is finished with its Solution, whose record comes first
+		}
+		if revision == nil && s.Component == "" && s.Namespace == "" && s.Current != nil && s.Current.Version != solutions.Active(s.Name) {
 			revision = s.Current
 		}
 		if revision == nil {

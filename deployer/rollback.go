@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/solutionctl/solutionctl/deployer/components"
 	"github.com/solutionctl/solutionctl/deployer/definitions"
 	"github.com/solutionctl/solutionctl/deployer/dependencies"
 	"github.com/solutionctl/solutionctl/deployer/engine"
@@ -64,11 +65,15 @@ func (d *Deployer) planRollback(ctx context.Context, o RollbackOptions, namespac
 		return nil, err
 	}
 	releases := make([]engine.Release, len(list))
+	var parts []engine.Release
 	for i, r := range list {
-		releases[i] = r.release
+		releases[i], parts = r.release, append(parts, r.parts...)
 		t.records = append(t.records, records.EntryChange(r.Name, metalk8s.EnvironmentConfigMap, "data."+r.release.Name, r.Versions[r.release.Name], r.release.Version)...)
 	}
-	if t.plans, err = d.Records.Engine.PlanAll(ctx, releases, o.plan()); err != nil {
+	if t.plans, err = d.Records.Engine.PlanAll(ctx, append(releases, parts...), o.plan()); err != nil {
+		return nil, err
+	}
+	if err = noteComponents(t.plans); err != nil {
 		return nil, err
 	}
 	t.before = func(ctx context.Context) error {
@@ -86,6 +91,7 @@ func (d *Deployer) planRollback(ctx context.Context, o RollbackOptions, namespac
 type retreat struct {
 	metalk8s.Namespace
 	release  engine.Release
+	parts    []engine.Release // its components
 	imported schema.Import
 	payload  *render.Payload
 }
@@ -164,13 +170,45 @@ func (d *Deployer) retreat(ctx context.Context, t *task, catalog *records.Catalo
 	} else {
 		t.notice(fmt.Sprintf("%snamespace %s goes back to revision %d: %s %s", what, i.Name, revision.Number, revision.Operation, revision.Version))
 	}
-	if r.release.Objects, err = d.Records.Engine.Objects(ctx, i.state.Key, revision); err == nil {
-		r.release.Tasks, err = d.Records.Engine.Tasks(ctx, i.state.Key, revision)
-	}
+	content, err := d.Records.Engine.Content(ctx, i.state.Key, revision)
 	if report.CodeOf(err) == report.Corrupt {
 		err = report.Errorf(report.Corrupt, "%w", err).WithHint("or go there without it: %s", records.ChangeTo(i.Environment, i.version, found))
 	}
+	if err != nil {
+		return r, err
+	}
+	r.release.Objects, r.release.Tasks = content.Objects, content.Tasks
+	r.parts, err = d.componentsOf(ctx, i.state, revision, r.payload, &r.release)
 	return r, err
+}
+
+// componentsOf are the components of an earlier revision, as they were then. Those that came later are removed.
+func (d *Deployer) componentsOf(ctx context.Context, state *engine.State, revision *schema.DeploymentRevision, p *render.Payload, main *engine.Release) ([]engine.Release, error) {
+	var parts []engine.Release
+	graph, err := components.New(p.Solution, p.Parts()...)
+	if err != nil {
+		return nil, err
+	}
+	for _, node := range graph.Nodes() {
+		at := slices.IndexFunc(revision.Components, func(c schema.ComponentRevision) bool { return node.Component != nil && c.Name == node.Name })
+		if at < 0 {
+			continue
+		}
+		part, err := partOf(main, node)
+		if err != nil {
+			return nil, err
+		}
+		then := &schema.DeploymentRevision{Number: revision.Number, Content: revision.Components[at].Content}
+		content, err := d.Records.Engine.Content(ctx, part.Key, then)
+		if err != nil {
+			return nil, err
+		}
+		part.Objects, part.Tasks, part.Memory, part.Stay = content.Objects, content.Tasks, content.Memory, render.Staying(content.Objects)
+		parts = append(parts, part)
+		main.Closes = append(main.Closes, part.Key)
+	}
+	gone, err := d.unselected(ctx, state, parts, main)
+	return append(parts, gone...), err
 }
 
 // checkRetreats refuses to go back to versions that the cluster's definitions, custom resources or other Solutions are past.
@@ -224,7 +262,7 @@ func (i *installation) earlier(number int64) (*schema.DeploymentRevision, error)
 	for at := range i.state.History {
 		old := &i.state.History[at]
 		complete := old.Outcome == schema.DeploymentDone && old.Version != ""
-		if number == 0 && complete && (current == nil || old.Content != current.Content) || number == old.Number && old.Version != "" {
+		if number == 0 && complete && (current == nil || old.Content != current.Content || !slices.Equal(old.Components, current.Components)) || number == old.Number && old.Version != "" {
 			return old, nil
 		}
 	}

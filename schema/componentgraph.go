@@ -27,6 +27,9 @@ type ComponentNode struct {
 	// Reason tells why it is selected, or why not; By is the profile or the component that is the reason.
 	Reason SelectionReason `json:"reason"`
 	By     string          `json:"by,omitempty"`
+
+	// Status is how it is where it is deployed; absent where it is not, or where nobody asked for it.
+	Status *ComponentStatus `json:"status,omitempty"`
 }
 
 // SelectionReason is why a part of a Solution belongs to a deployment, or why not.

@@ -10,12 +10,14 @@ import (
 
 // DeploymentState is the record of one Solution in one namespace: its current revision, the one of an operation that has not
 // ended, and earlier ones. It is stored in Secret solutionctl-system/state.<id>, key state.json.gz, one for each pair of
-// namespace and Solution.
+// namespace and Solution, and one for each component of it.
 type DeploymentState struct {
 	Stamp
 	// Namespace is empty for the part of a Solution that belongs to the whole cluster.
 	Namespace string `json:"namespace,omitempty"`
 	Solution  string `json:"solution" schema:"minLength=1 maxLength=63"`
+	// Component is set on the record of a component; what a Solution has besides is on a record without it.
+	Component string `json:"component,omitempty" schema:"maxLength=63"`
 	// Current is the last revision that was completed. It is absent before the first one.
 	Current *DeploymentRevision `json:"current,omitempty"`
 	// Pending is written before the first change of an operation and becomes current at its end. While it is there, the last
@@ -70,6 +72,16 @@ type DeploymentRevision struct {
 	Tasks []DeployedTask `json:"tasks,omitempty"`
 	// Waiting are the objects that were not created, because the cluster did not have their kinds.
 	Waiting []ObjectRef `json:"waiting,omitempty"`
+	// Components are those that belong to the revision of a Solution, and what each of them was; sorted by their names.
+	Components []ComponentRevision `json:"components,omitempty"`
+	// Needs are the components, and parts of the Solution, that this component was brought up after, and is removed before.
+	Needs []string `json:"needs,omitempty"`
+}
+
+// ComponentRevision is what a component was in a revision of its Solution: the content of a revision on its own record.
+type ComponentRevision struct {
+	Name    string `json:"name" schema:"minLength=1 maxLength=63"`
+	Content string `json:"content" schema:"digest"`
 }
 
 // DeploymentFailure is the error with which a run ended.
@@ -95,6 +107,8 @@ type DeployedObject struct {
 	Leaving bool `json:"leaving,omitempty"`
 	// Kept is set on what is no longer wanted and is never removed as a side effect.
 	Kept bool `json:"kept,omitempty"`
+	// Stays is set on what is to be left where it is when it is no longer wanted.
+	Stays bool `json:"stays,omitempty"`
 	// Replacing is set while an object is deleted and made anew because somebody has asked for that. Whoever finishes the
 	// revision may do it, too.
 	Replacing bool `json:"replacing,omitempty"`

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -37,20 +38,33 @@ func deployment() *schema.DeploymentState {
 	old := revision
 	old.Number, old.Version, old.Outcome, old.Objects = 1, "0.9.0", schema.DeploymentReplaced, nil
 	return &schema.DeploymentState{
-		Stamp: schema.NewStamp("1.0.0"), Namespace: "shop", Solution: "db",
+		Stamp: schema.NewStamp("deployment", "1.0.0"), Namespace: "shop", Solution: "db",
 		Current: &revision, Pending: &pending, History: []schema.DeploymentRevision{old},
 	}
+}
+
+// componentDeployment is the record of a component, with what format 1 did not have.
+func componentDeployment() *schema.DeploymentState {
+	d := deployment()
+	d.Component, d.Pending, d.History = "api", nil, nil
+	d.Current.Needs = []string{"database"}
+	d.Current.Components = []schema.ComponentRevision{{Name: "cache", Content: d.Current.Content}}
+	d.Current.Objects[0].Stays = true
+	return d
 }
 
 // TestGoldenFiles reads and writes what is stored in clusters. A file of a format that was released never changes: later
 // versions of the program have to read it.
 func TestGoldenFiles(t *testing.T) {
 	var (
-		stamp    = schema.NewStamp("1.0.0")
+		stamp    = schema.Stamp{FormatVersion: 1, WrittenBy: "1.0.0"}
 		hex      = strings.Repeat("0123456789abcdef", 4)
 		imported = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	)
-	golden(t, "deployment", deployment())
+	first := deployment()
+	first.FormatVersion = 1
+	golden(t, "deployment", first)
+	golden(t, "deployment", componentDeployment())
 	golden(t, "imports", &schema.Imports{Stamp: stamp, Imports: map[string]schema.Import{"db-1.0.0": {
 		Name: "db", Version: "1.0.0", Archive: schema.ImportedArchive{Path: "/var/lib/solutionctl/archives/db-1.0.0.iso", SHA256: hex, Size: 4 << 20},
 		Payload: "sha256:" + hex, Images: map[string]string{"db-operator:1.0.0": "sha256:" + hex}, ImportedAt: imported, ImportedBy: "root@bootstrap",
@@ -74,7 +88,8 @@ func TestGoldenFiles(t *testing.T) {
 
 func golden[T any](t *testing.T, name string, want *T) {
 	t.Helper()
-	file := filepath.Join("testdata", "stored", fmt.Sprintf("%s-%d.json", name, schema.FormatVersion))
+	format := reflect.ValueOf(want).Elem().FieldByName("FormatVersion").Int()
+	file := filepath.Join("testdata", "stored", fmt.Sprintf("%s-%d.json", name, format))
 	data, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)

@@ -24,6 +24,8 @@ type OperationPart struct {
 	// Solution is given, with its version, where the operation changes several Solutions.
 	Solution string `json:"solution,omitempty"`
 	Version  string `json:"version,omitempty"`
+	// Component is given where the changes are those of a component of the Solution.
+	Component string `json:"component,omitempty"`
 	// Resumes is true when an earlier run was interrupted and this one finishes its work.
 	Resumes bool     `json:"resumes,omitempty"`
 	Changes []Change `json:"changes"`

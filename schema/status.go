@@ -120,6 +120,19 @@ type DeploymentStatus struct {
 	Reasons []string `json:"reasons"`
 	// Drift holds the changes that would undo what others did since it was deployed; absent where nobody asked for it.
 	Drift []Change `json:"drift,omitzero"`
+	// Components are those that are deployed, sorted by name. The figures above count their objects, too.
+	Components []ComponentStatus `json:"components,omitempty"`
+}
+
+// ComponentStatus is a component of a Solution, and how it is.
+type ComponentStatus struct {
+	Name    string           `json:"name" schema:"minLength=1 maxLength=63"`
+	Version string           `json:"version,omitempty"`
+	Health  DeploymentHealth `json:"health"`
+	Objects int              `json:"objects" schema:"minimum=0"`
+	Ready   int              `json:"ready" schema:"minimum=0"`
+	// Reasons say why it is not ready, one sentence each.
+	Reasons []string `json:"reasons"`
 }
 
 // Deployments are all of a cluster, those of active versions first.
@@ -194,7 +207,9 @@ type HistoryEntry struct {
 	// Namespace is empty for the whole cluster.
 	Namespace string `json:"namespace,omitempty"`
 	Solution  string `json:"solution"`
-	// Revision counts the operations on this Solution in this namespace.
+	// Component is given where it is about a component of the Solution.
+	Component string `json:"component,omitempty"`
+	// Revision counts the operations on this Solution in this namespace, or on its component.
 	Revision  int64             `json:"revision" schema:"minimum=0"`
 	Operation string            `json:"operation"`
 	Version   string            `json:"version,omitempty"`

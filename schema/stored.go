@@ -13,10 +13,6 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// FormatVersion is the format of every stored document that this program writes. It reads the one before as well and
-// refuses newer ones.
-const FormatVersion = 1
-
 // Stamp names the format of a stored document and who wrote it.
 type Stamp struct {
 	FormatVersion int `json:"formatVersion" schema:"minimum=1"`
@@ -24,9 +20,18 @@ type Stamp struct {
 	WrittenBy string `json:"writtenBy"`
 }
 
-// NewStamp returns the stamp of documents that this program writes; writtenBy is its version.
-func NewStamp(writtenBy string) Stamp {
-	return Stamp{FormatVersion: FormatVersion, WrittenBy: writtenBy}
+// FormatVersion is the format in which this program writes a stored document. It reads the one before as well and refuses newer
+// ones.
+func FormatVersion(document string) int {
+	if document == "deployment" {
+		return 2 // 1 knew no components
+	}
+	return 1
+}
+
+// NewStamp returns the stamp of a document that this program writes; writtenBy is its version.
+func NewStamp(document, writtenBy string) Stamp {
+	return Stamp{FormatVersion: FormatVersion(document), WrittenBy: writtenBy}
 }
 
 // MarshalStored writes a document as it is stored in a cluster: the same bytes for the same value.
@@ -67,8 +72,8 @@ func ParseStored[T any](name, where string, data []byte) (*T, error) {
 	if err := json.Unmarshal(data, &stamp); err != nil {
 		return nil, report.Errorf(report.Corrupt, "%s: %w", where, err)
 	}
-	if stamp.FormatVersion > FormatVersion {
-		return nil, report.Errorf(report.Refused, "%s has format %d, this program reads up to %d", where, stamp.FormatVersion, FormatVersion).
+	if newest := FormatVersion(name); stamp.FormatVersion > newest {
+		return nil, report.Errorf(report.Refused, "%s has format %d, this program reads up to %d", where, stamp.FormatVersion, newest).
 			WithHint("use solutionctl %s or newer, which wrote it", stamp.WrittenBy)
 	}
 	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))

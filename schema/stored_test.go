@@ -15,7 +15,7 @@ import (
 
 func imports() *schema.Imports {
 	digest := strings.Repeat("0123456789abcdef", 4)
-	return &schema.Imports{Stamp: schema.NewStamp("1.0.0"), Imports: map[string]schema.Import{"db-1.0.0": {
+	return &schema.Imports{Stamp: schema.NewStamp("imports", "1.0.0"), Imports: map[string]schema.Import{"db-1.0.0": {
 		Name: "db", Version: "1.0.0", Payload: "sha256:" + digest,
 		Archive:    schema.ImportedArchive{Path: "/srv/db.iso", SHA256: digest, Size: 4096},
 		Images:     map[string]string{"db-operator:1.0.0": "sha256:" + digest},

@@ -84,6 +84,7 @@ type SupportDeployment struct {
 type SupportRelease struct {
 	Namespace string            `json:"namespace,omitempty"`
 	Solution  string            `json:"solution"`
+	Component string            `json:"component,omitempty"`
 	Revisions []SupportRevision `json:"revisions"`
 }
 

@@ -77,6 +77,9 @@ func (p *OperationPart) Place() string {
 	if p.Solution != "" {
 		place += ", " + strings.TrimSpace(p.Solution+" "+p.Version)
 	}
+	if p.Component != "" {
+		place += ", component " + p.Component
+	}
 	if p.Resumes {
 		place += ", finishing what was interrupted"
 	}
@@ -147,4 +150,12 @@ func (h *HistoryEntry) Place() string {
 	default:
 		return h.Environment + "/" + h.Namespace
 	}
+}
+
+// What names the Solution that an operation was about, with the component if it was one.
+func (h *HistoryEntry) What() string {
+	if h.Component == "" {
+		return h.Solution
+	}
+	return h.Solution + "." + h.Component
 }

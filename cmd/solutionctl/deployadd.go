@@ -17,9 +17,13 @@ func newAddCommand(a *app) *verb {
 		Long: `Deploy the operator of a Solution, and its user interface if it has one, in every namespace of an environment. Without
 VERSION that is the active version, with "latest" the highest release.
 
+Components come up in the order in which they need each other. --component and --profile choose them, --values and --set say
+what the site wants of their charts; 'solutionctl deploy components' shows them.
+
 Roles with which an operator could take over more than its namespace are refused; --accept-hazard accepts them by name.
 How a Solution was added is remembered: adding it again keeps --webhook and what else was said before.`,
-		Example: "  solutionctl deploy add test example-solution 1.0.0",
+		Example: `  solutionctl deploy add test example-solution 1.0.0
+  solutionctl deploy add prod cloud 2.0.0 --profile small --component metrics --values site.yaml`,
 	}
 	c := &addition{verb: a.newVerb(cmd)}
 	c.addReplace()
@@ -37,8 +41,12 @@ type addition struct {
 }
 
 func (c *addition) run(ctx context.Context, args []string) error {
+	rendering, err := c.rendering.options()
+	if err != nil {
+		return err
+	}
 	return runVerb(ctx, &c.verbFlags, (*deployer.Deployer).Add, deployer.AddOptions{
-		Options: c.options(), Environment: args[0], Solution: args[1], Version: args[2], Namespace: c.namespace, Rendering: c.rendering.options(),
+		Options: c.options(), Environment: args[0], Solution: args[1], Version: args[2], Namespace: c.namespace, Rendering: rendering,
 	})
 }
 
@@ -48,6 +56,7 @@ type renderingFlags struct {
 	webhook, clusterWide bool
 	class                string
 	hazards              []string
+	parts                partsFlags
 }
 
 func (f *renderingFlags) add(cmd *cobra.Command) {
@@ -56,11 +65,13 @@ func (f *renderingFlags) add(cmd *cobra.Command) {
 	f.flags.BoolVar(&f.clusterWide, "cluster-wide", false, "approve of an operator that works in every namespace")
 	f.flags.StringVar(&f.class, "ingress-class", "", "`CLASS` of the Ingress of the user interface (default that of the cluster)")
 	f.flags.StringSliceVar(&f.hazards, "accept-hazard", nil, "accept roles with this `HAZARD`, such as read-secrets (may be repeated)")
+	f.parts.add(f.flags)
 }
 
-func (f *renderingFlags) options() deployer.Rendering {
+func (f *renderingFlags) options() (deployer.Rendering, error) {
+	parts, err := f.parts.options()
 	return deployer.Rendering{
 		Webhook: given(f.flags, "webhook", &f.webhook), ClusterWide: given(f.flags, "cluster-wide", &f.clusterWide),
-		IngressClass: given(f.flags, "ingress-class", &f.class), AcceptHazards: f.hazards,
-	}
+		IngressClass: given(f.flags, "ingress-class", &f.class), AcceptHazards: f.hazards, Parts: parts,
+	}, err
 }

@@ -52,14 +52,14 @@ func printHistory(w *console.Stream, history *schema.History) error {
 		if o.Outcome != schema.DeploymentDone {
 			operation += " (" + string(o.Outcome) + ")"
 		}
-		table.Add(o.Started.UTC().Format(time.RFC3339), o.Place(), o.Solution, operation, orDash(o.User))
+		table.Add(o.Started.UTC().Format(time.RFC3339), o.Place(), o.What(), operation, orDash(o.User))
 	}
 	if err := table.Print(w); err != nil {
 		return err
 	}
 	for _, o := range history.Operations {
 		if o.Failure != nil {
-			what := strings.TrimSpace(o.Operation+" "+o.Version) + " of " + o.Solution
+			what := strings.TrimSpace(o.Operation+" "+o.Version) + " of " + o.What()
 			fmt.Fprintf(w, "%s %s\n", w.Paint(console.Red, "failed:"),
 				console.Clean(fmt.Sprintf("%s, %s at %s: %s (%s)", o.Place(), what, o.Started.UTC().Format(time.RFC3339), o.Failure.Message, o.Failure.Code)))
 		}

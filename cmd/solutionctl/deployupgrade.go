@@ -81,7 +81,10 @@ type change struct {
 
 func (c *change) run(ctx context.Context, args []string) (err error) {
 	o := &c.o
-	o.Options, o.Environment, o.Solution, o.Version, o.Rendering = c.options(), args[0], args[1], args[2], c.rendering.options()
+	o.Options, o.Environment, o.Solution, o.Version = c.options(), args[0], args[1], args[2]
+	if o.Rendering, err = c.rendering.options(); err != nil {
+		return err
+	}
 	o.AcceptDataLoss, o.AcceptInvalid, o.Export = c.loss.accepted, c.loss.invalid, c.export(c.loss.export, args[1]+"-"+args[0])
 	if o.With, err = parseWith(c.with); err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"sync"
@@ -162,4 +163,19 @@ func (c *Cluster) Version(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("version of the API server: %w", err)
 	}
 	return info.GitVersion, nil
+}
+
+// APIVersions returns what the cluster serves, sorted: every group and version, such as apps/v1, and every kind in it, such as
+// apps/v1/Deployment. It asks the server, unless that was done within the last second.
+func (c *Cluster) APIVersions(ctx context.Context) ([]string, error) {
+	if _, err := c.Kinds(ctx); err != nil {
+		return nil, err
+	}
+	c.kinds.mu.Lock()
+	defer c.kinds.mu.Unlock()
+	served := map[string]bool{}
+	for kind := range c.kinds.kinds {
+		served[kind.GroupVersion().String()], served[kind.GroupVersion().String()+"/"+kind.Kind] = true, true
+	}
+	return slices.Sorted(maps.Keys(served)), nil
 }

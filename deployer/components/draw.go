@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 // Tree draws a graph as lines of text: below each node stands what it waits for. Nothing is drawn twice: what has
@@ -66,6 +67,9 @@ func describe(n *schema.ComponentNode) string {
 	}
 	if reason := reason(n); reason != "" {
 		text += ", " + reason
+	}
+	if s := n.Status; s != nil {
+		text += fmt.Sprintf(": %s, %d of %s ready", s.Health, s.Ready, report.Count(s.Objects, "object"))
 	}
 	return text
 }

@@ -186,3 +186,50 @@ func (s *Selection) Document() *schema.ComponentGraph {
 	}
 	return d
 }
+
+// With returns the choice after another one was made: what that does not name stays. Profiles are chosen together; the profile ""
+// stands for none.
+func (c Choice) With(later Choice) Choice {
+	result := Choice{Profiles: c.Profiles, Components: map[string]bool{}}
+	if len(later.Profiles) > 0 {
+		result.Profiles = slices.DeleteFunc(slices.Clone(later.Profiles), func(name string) bool { return name == "" })
+	}
+	maps.Copy(result.Components, c.Components)
+	maps.Copy(result.Components, later.Components)
+	return result
+}
+
+// Texts returns the choice as [ParseChoice] reads it, sorted.
+func (c Choice) Texts() (profiles, components []string) {
+	for name, wanted := range c.Components {
+		if !wanted {
+			name += "=false"
+		}
+		components = append(components, name)
+	}
+	slices.Sort(components)
+	profiles = slices.Clone(c.Profiles)
+	slices.Sort(profiles)
+	return slices.Compact(profiles), components
+}
+
+// Recall returns the part of an earlier choice that this version still has, and names what it no longer has.
+func (g *Graph) Recall(c Choice) (known Choice, forgotten []string) {
+	known.Components = map[string]bool{}
+	for _, profile := range c.Profiles {
+		if slices.Contains(g.profiles, profile) {
+			known.Profiles = append(known.Profiles, profile)
+		} else {
+			forgotten = append(forgotten, "profile "+profile)
+		}
+	}
+	for name, wanted := range c.Components {
+		if g.byName[name] != nil {
+			known.Components[name] = wanted
+		} else {
+			forgotten = append(forgotten, "component "+name)
+		}
+	}
+	slices.Sort(forgotten)
+	return known, forgotten
+}

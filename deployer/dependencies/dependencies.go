@@ -154,6 +154,9 @@ func Read(ctx context.Context, r *records.Records) (Holdings, error) {
 		held[Holder{Environment: environmentOf[key.Namespace], Namespace: key.Namespace, Solution: key.Name}] = records.VersionOn(operator, records.Asked(environments, key))
 	}
 	for _, s := range states {
+		if s.Component != "" {
+			continue // it has the version of its Solution
+		}
 		environment, inside := environmentOf[s.Namespace]
 		if version, deployed := records.DeployedVersion(s); deployed && (inside || s.Namespace == "") {
 			held[Holder{Environment: environment, Namespace: s.Namespace, Solution: s.Name}] = version

@@ -29,33 +29,43 @@ func (e *Engine) Apply(ctx context.Context, p *Plan, o ApplyOptions) error {
 // ApplyAll carries out several plans side by side. Nothing is changed before all of them are on record. What goes wrong with
 // one from then on does not stop the others; the error is that of all of them.
 func (e *Engine) ApplyAll(ctx context.Context, plans []*Plan, o ApplyOptions) error {
-	timeout := cmp.Or(o.Timeout, 10*time.Minute)
-	runs := make([]*run, 0, len(plans))
-	for _, p := range plans {
-		if !p.idle() {
-			runs = append(runs, &run{Engine: e, plan: p, options: o, timeout: timeout})
-		}
-	}
-	if err := e.begin(ctx, runs, o); err != nil || len(runs) == 0 {
-		noteFailures(ctx, runs, err)
+	runs, ordered, err := e.queue(plans, o)
+	if err != nil {
 		return err
 	}
-	patience, cancel := context.WithTimeout(ctx, timeout)
+	busy := slices.DeleteFunc(slices.Clone(runs), func(r *run) bool { return r.idle })
+	if err := e.begin(ctx, busy, o); err != nil || len(busy) == 0 {
+		noteFailures(ctx, busy, err)
+		return err
+	}
+	if ordered {
+		e.inOrder(ctx, runs)
+		return join(failures(runs))
+	}
+	e.sideBySide(ctx, busy, o)
+	noteFailures(ctx, busy, nil)
+	return finish(ctx, busy)
+}
+
+// defaultTimeout is for how long something is waited for where nobody said how long.
+const defaultTimeout = 10 * time.Minute
+
+// sideBySide carries runs out that do not wait for each other: what is common to them is done once for all.
+func (e *Engine) sideBySide(ctx context.Context, runs []*run, o ApplyOptions) {
+	patience, cancel := context.WithTimeout(ctx, cmp.Or(o.Timeout, defaultTimeout))
 	defer cancel()
 	all(runs, func(r *run) error {
-		r.patience = patience
+		r.patience, r.follow = patience, e.watch
 		return r.change(ctx)
 	})
 	good := unfailed(runs)
 	if !o.NoWait {
-		e.wait(ctx, patience, good)
+		e.wait(ctx, patience, good, e.watch)
 		good = unfailed(good)
 	}
 	all(good, func(r *run) error { return r.runTasks(ctx, schema.MomentReady) })
 	good = unfailed(good)
 	all(good, func(r *run) error { return r.promote(ctx) })
-	noteFailures(ctx, runs, nil)
-	return finish(ctx, runs)
 }
 
 // noteFailures puts on record why runs have not completed what they began, or the error that all of them met. That is for whoever
@@ -142,26 +152,47 @@ type run struct {
 	begun     struct{ here, there time.Time }      // when it began, by the clocks of this host and of the API server
 	changed   bool                                 // something in the cluster may have been changed
 	err       error
+
+	follow follower // how objects are waited for
+	idle   bool     // there is nothing to do, and others wait until what is there is ready
+	queued
 }
 
 // finish reports the end of runs.
 func finish(ctx context.Context, runs []*run) error {
-	errs := make([]error, len(runs))
-	for i, r := range runs {
-		name := r.plan.Release.String()
-		state := report.Done
-		switch {
-		case r.err == nil:
-		case ctx.Err() != nil && r.changed:
-			state, errs[i] = report.Failed, fmt.Errorf("deploy %s: %w", name, interrupted(r.err))
-		case ctx.Err() != nil:
-			state, errs[i] = report.Failed, report.Errorf(report.Cancelled, "deploy %s: %w", name, r.err)
-		default:
-			state, errs[i] = report.Failed, fmt.Errorf("deploy %s: %w", name, r.err)
-		}
-		r.emit(report.Event{Step: "deploy", Name: name, State: state})
+	for _, r := range runs {
+		r.report(ctx)
 	}
-	return join(errs)
+	return join(failures(runs))
+}
+
+// report tells the end of a run, and makes of its error one that says whose it is.
+func (r *run) report(ctx context.Context) {
+	name := r.plan.Release.String()
+	state := report.Done
+	switch {
+	case r.err == nil:
+	case ctx.Err() != nil && r.changed:
+		state, r.err = report.Failed, fmt.Errorf("deploy %s: %w", name, interrupted(r.err))
+	case ctx.Err() != nil:
+		state, r.err = report.Failed, report.Errorf(report.Cancelled, "deploy %s: %w", name, r.err)
+	default:
+		state, r.err = report.Failed, fmt.Errorf("deploy %s: %w", name, r.err)
+	}
+	r.emit(report.Event{Step: "deploy", Name: name, State: state})
+}
+
+// failures are the errors of runs, those first that are not the consequence of others.
+func failures(runs []*run) []error {
+	var errs, blocked []error
+	for _, r := range runs {
+		if _, consequence := errors.AsType[*blockedError](r.err); consequence {
+			blocked = append(blocked, r.err)
+		} else {
+			errs = append(errs, r.err)
+		}
+	}
+	return append(errs, blocked...)
 }
 
 // interrupted is the error of what was begun and ended before its end.
@@ -226,7 +257,7 @@ func (r *run) propose(user, digest string) {
 	release := r.plan.Release
 	pending := &schema.DeploymentRevision{
 		Number: r.state.last() + 1, Operation: release.Operation, Version: release.Version, Outcome: schema.DeploymentPending,
-		User: user, Tool: r.Tool, Token: r.options.Token, Started: r.second(), Settings: release.Settings, Together: release.Together, Content: digest,
+		User: user, Tool: r.Tool, Token: r.options.Token, Started: r.second(), Settings: release.Settings, Together: release.Together, Components: release.Components, Content: digest,
 	}
 	if old := r.state.Pending; old != nil {
 		if sameWork(old, pending) {
@@ -245,6 +276,11 @@ func (r *run) propose(user, digest string) {
 	pending.Objects = append(pending.Objects, r.taskObjects(false)...)
 	pending.Tasks = r.plan.judge.recorded()
 	r.plan.judge.sign(pending)
+	for _, need := range release.Needs {
+		if need.Component != "" {
+			pending.Needs = append(pending.Needs, need.Component)
+		}
+	}
 	r.state.Pending = pending
 }
 
@@ -272,7 +308,7 @@ func writtenAt(object *unstructured.Unstructured) time.Time {
 
 // planned is the object as the record of a begun revision has it.
 func (s *step) planned() (schema.DeployedObject, bool) {
-	object := schema.DeployedObject{ObjectRef: s.Object, Hash: s.hash, Phase: s.phase, Replacing: s.replacing}
+	object := schema.DeployedObject{ObjectRef: s.Object, Hash: s.hash, Phase: s.phase, Replacing: s.replacing, Stays: s.stays}
 	if s.desired != nil && kindOfRef(s.Object).GroupKind() == jobKind {
 		object.Completed, object.Expires = s.completed(), expires(s.desired)
 	}
@@ -381,7 +417,15 @@ func (r *run) judgeLate(ctx context.Context, s *step) error {
 			return false, r.gone(ctx, s.live)
 		}
 		return !s.late, nil
-	}, fmt.Sprintf("%s: the API server does not take it", s.Object))
+	}, complaint(s))
+}
+
+// complaint is what is told of a step whose time never came.
+func complaint(s *step) string {
+	if s.Note != "" {
+		return fmt.Sprintf("%s: %s", s.Object, s.Note)
+	}
+	return fmt.Sprintf("%s: the API server does not take it", s.Object)
 }
 
 // write sends the change of a step.
@@ -427,7 +471,7 @@ func (r *run) workloadsReady(ctx context.Context) error {
 			targets = append(targets, newTarget(r, s))
 		}
 	}
-	r.await(r.patience, targets)
+	r.await(r.patience, targets, r.follow)
 	return r.verdict(ctx, targets)
 }
 

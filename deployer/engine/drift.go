@@ -26,13 +26,22 @@ func (e *Engine) Deployed(ctx context.Context, states []*State) (releases []Rele
 	errs := make([]error, len(states))
 	if err := each(len(states), true, func(i int) error {
 		s := states[i]
-		objects, tasks, err := e.contentOf(ctx, s.Key, s.Current)
+		content, err := e.Content(ctx, s.Key, s.Current)
 		if report.CodeOf(err) == report.Corrupt {
 			errs[i] = err
 			return nil
 		}
 		all[i] = &Release{
-			Key: s.Key, Version: s.Current.Version, Operation: s.Current.Operation, Settings: s.Current.Settings, Objects: objects, Tasks: tasks,
+			Key: s.Key, Version: s.Current.Version, Operation: s.Current.Operation, Settings: s.Current.Settings, Components: s.Current.Components,
+			Objects: content.Objects, Tasks: content.Tasks, Memory: content.Memory,
+		}
+		for _, name := range s.Current.Needs {
+			all[i].Needs = append(all[i].Needs, Need{Key{s.Namespace, s.Name, name}, schema.UntilReady})
+		}
+		for _, object := range s.Current.Objects {
+			if object.Stays {
+				all[i].Stay = append(all[i].Stay, object.ObjectRef)
+			}
 		}
 		return err
 	}); err != nil {
@@ -55,7 +64,7 @@ func (j *judge) decideRestore(ctx context.Context, s *step) error {
 	kind := s.desired.GroupVersionKind()
 	switch _, err := j.Cluster.Mapping(ctx, kind); {
 	case errors.Is(err, cluster.ErrNoKind):
-		s.Action, s.Note = schema.ActionSkip, fmt.Sprintf("the cluster has no %s of %s", kind.Kind, kind.GroupVersion())
+		s.Action, s.Note = schema.ActionSkip, noKind(kind)
 		return nil
 	case err != nil:
 		return err

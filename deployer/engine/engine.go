@@ -16,6 +16,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -42,15 +43,30 @@ type Engine struct {
 // whole cluster. A key has at most one release at a time.
 type Key struct {
 	Namespace string
-	Name      string // a DNS label of at most 54 characters; for the verbs that of a Solution
+	Name      string // a DNS label; for the verbs that of a Solution
+	// Component is a DNS label, too, where the owner has further releases beside its own; with Name it has at most 53 characters.
+	Component string
+}
+
+// Label returns the key without its namespace.
+func (k Key) Label() string {
+	if k.Component == "" {
+		return k.Name
+	}
+	return k.Name + "." + k.Component
 }
 
 // String returns the name of the key in messages.
 func (k Key) String() string {
 	if k.Namespace == "" {
-		return k.Name
+		return k.Label()
 	}
-	return k.Namespace + "/" + k.Name
+	return k.Namespace + "/" + k.Label()
+}
+
+// CompareKeys orders keys by namespace, those of the whole cluster first, then by owner, its own release before its components.
+func CompareKeys(a, b Key) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Component, b.Component))
 }
 
 // Release is what a cluster shall have under a key.
@@ -76,6 +92,25 @@ type Release struct {
 	// Ready are conditions that objects have to meet, beside the usual judgement, before they count as ready. They are not on
 	// record: every operation that waits is given them.
 	Ready []schema.Readiness
+
+	// Needs are releases that have to be in a state before this one is touched. What is not planned in the same run has no say.
+	Needs []Need
+	// Closes are releases without which this one is not complete: it is called the current one after all of them.
+	Closes []Key
+	// Tolerated is set on what others go without when it fails.
+	Tolerated bool
+	// Timeout is for how long to wait for this release, once it is its turn; 0 is that of the run.
+	Timeout time.Duration
+	// Complete is set where every object has to be made: one whose kind the cluster does not have yet is waited for, but for those
+	// of OptionalKinds, <group>/<kind>.
+	Complete      bool
+	OptionalKinds []string
+	// Stay are objects that are left where they are when they are no longer wanted.
+	Stay []schema.ObjectRef
+	// Memory is what the caller wants to find again with the revision, see [Engine.Memory]. It is kept as secret as the objects.
+	Memory []byte
+	// Components are for the record: the revisions of the owner's components that belong to this one.
+	Components []schema.ComponentRevision
 }
 
 // PlanOptions changes what a plan accepts.

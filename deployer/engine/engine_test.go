@@ -34,7 +34,10 @@ func object(t *testing.T, text string) *unstructured.Unstructured {
 func TestKey(t *testing.T) {
 	long := strings.Repeat("s", 54)
 	ids := map[string]Key{}
-	for _, key := range []Key{{"", "demo"}, {"demo", ""}, {"shop", "demo"}, {"shop", "demo2"}, {"shopdemo", "demo"}, {strings.Repeat("n", 63), long}} {
+	for _, key := range []Key{
+		{"", "demo", ""}, {"demo", "", ""}, {"shop", "demo", ""}, {"shop", "demo2", ""}, {"shopdemo", "demo", ""}, {strings.Repeat("n", 63), long, ""},
+		{"shop", "demo", "api"}, {"shop", "demo", "web"}, {"", "demo", "api"}, {"shop", long[:27], long[:26]},
+	} {
 		id := key.ID()
 		if other, taken := ids[id]; taken {
 			t.Errorf("%q and %q have the same id %s", key, other, id)
@@ -44,7 +47,7 @@ func TestKey(t *testing.T) {
 			t.Errorf("%q has %d characters, which is too long for a label", id, len(id))
 		}
 	}
-	if got := (Key{"shop", "demo"}).ID(); got != "demo.pvbdryt6" {
+	if got := (Key{"shop", "demo", ""}).ID(); got != "demo.pvbdryt6" {
 		t.Errorf("the id of a key has changed to %s: nothing that is deployed would be found any more", got)
 	}
 }
@@ -59,14 +62,14 @@ data: {other: b3RoZXI=}
 status: {phase: x}
 `)
 	before := given.DeepCopy()
-	got, err := prepare(Key{"n", "demo"}, given)
+	got, err := prepare(Key{"n", "demo", ""}, given)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := object(t, `
 apiVersion: v1
 kind: Secret
-metadata: {name: s, namespace: n, labels: {a: b, solutionctl.io/release: `+Key{"n", "demo"}.ID()+`}, annotations: {c: d}}
+metadata: {name: s, namespace: n, labels: {a: b, solutionctl.io/release: `+Key{"n", "demo", ""}.ID()+`}, annotations: {c: d}}
 data: {text: dmFsdWU=, other: b3RoZXI=}
 `)
 	if diff := cmp.Diff(got, want); diff != "" {
@@ -106,19 +109,20 @@ func TestHash(t *testing.T) {
 func TestObjectsComeBack(t *testing.T) {
 	objects := []*unstructured.Unstructured{object(t, "{apiVersion: v1, kind: A, spec: {a: 1, text: \"<a>\\n\"}}"), object(t, "{apiVersion: v1, kind: B}")}
 	tasks := []Task{{schema.Task{When: schema.MomentBefore, On: []schema.Occasion{schema.OccasionInstall}, Weight: -5, Once: schema.OncePerVersion}, objects[0]}}
-	data, err := encodeContent(objects, tasks)
+	content := &Content{objects, tasks, []byte("what was drawn")}
+	data, err := content.encode()
 	if err != nil {
 		t.Fatal(err)
 	}
-	back, backTasks, err := decodeContent(data)
+	back, err := decodeContent(data)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(back, objects) + cmp.Diff(backTasks, tasks); diff != "" {
+	if diff := cmp.Diff(back, content); diff != "" {
 		t.Error(diff)
 	}
-	for _, odd := range []string{"{}\n", `{"kind":"Task","task":{"weight":"heavy"}}` + "\n"} {
-		if _, _, err := decodeContent([]byte(odd)); err == nil {
+	for _, odd := range []string{"{}\n", `{"kind":"Task","task":{"weight":"heavy"}}` + "\n", `{"kind":"Memory","data":"?"}` + "\n"} {
+		if _, err := decodeContent([]byte(odd)); err == nil {
 			t.Errorf("%s was accepted", odd)
 		}
 	}

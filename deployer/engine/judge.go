@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kube "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/schema"
@@ -36,11 +37,7 @@ func (j *judge) decide(ctx context.Context, s *step) error {
 func (j *judge) decideWanted(ctx context.Context, s *step) error {
 	kind := s.desired.GroupVersionKind()
 	if _, err := j.Cluster.Mapping(ctx, kind); errors.Is(err, cluster.ErrNoKind) {
-		if j.defines[kind] {
-			s.Action, s.late, s.Note = schema.ActionCreate, true, "its kind is made by the same release"
-			return nil
-		}
-		s.Action, s.Note = schema.ActionSkip, fmt.Sprintf("the cluster has no %s of %s", kind.Kind, kind.GroupVersion())
+		j.decideKindless(s, kind)
 		return nil
 	} else if err != nil {
 		return err
@@ -81,6 +78,24 @@ func (j *judge) decideWanted(ctx context.Context, s *step) error {
 		}
 	}
 	return restless(s)
+}
+
+// decideKindless decides on an object whose kind the cluster does not have.
+func (j *judge) decideKindless(s *step, kind kube.GroupVersionKind) {
+	switch {
+	case j.defines[kind]:
+		s.Action, s.late, s.Note = schema.ActionCreate, true, "its kind is made by the same release"
+	case j.brings[kind]:
+		s.Action, s.late, s.Note = schema.ActionCreate, true, "its kind is made in the same run"
+	case j.release.Complete && !slices.Contains(j.release.OptionalKinds, kind.Group+"/"+kind.Kind):
+		s.Action, s.late, s.Note = schema.ActionCreate, true, noKind(kind)+" yet"
+	default:
+		s.Action, s.Note = schema.ActionSkip, noKind(kind)
+	}
+}
+
+func noKind(kind kube.GroupVersionKind) string {
+	return fmt.Sprintf("the cluster has no %s of %s", kind.Kind, kind.GroupVersion())
 }
 
 // attempts is the number of looks at an object that somebody else changes at the same time. Controllers write the
@@ -315,6 +330,9 @@ func (j *judge) removes(s *step) (ask bool) {
 		return false // another object has the name now
 	case j.options.Restore:
 		s.Action = schema.ActionKeep
+		return false
+	case s.known.Stays && !named:
+		s.Action, s.Note = schema.ActionKeep, "it was deployed to stay"
 		return false
 	case !sabotagePruneAll && protected[kindOfRef(s.Object).GroupKind()] && !named:
 		s.Action, s.Note = schema.ActionKeep, "a "+s.Object.Kind+" is never deleted as a side effect"

@@ -14,7 +14,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-var shop = Key{"shop", "demo"}
+var shop = Key{"shop", "demo", ""}
 
 // stepOf is a step for what is wanted and what is there; "" for neither.
 func stepOf(t *testing.T, desired, live string) *step {
@@ -200,7 +200,7 @@ func TestAdoption(t *testing.T) {
 // TestHeldByOther: a record decides whose an object is, and not the label, which anybody may copy.
 func TestHeldByOther(t *testing.T) {
 	web := schema.ObjectRef{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "web"}
-	other := Key{"shop", "other"}
+	other := Key{"shop", "other", ""}
 	holds := func(kept bool) *State {
 		return &State{Key: other, Current: &schema.DeploymentRevision{Objects: []schema.DeployedObject{{ObjectRef: web, UID: "u", Kept: kept}}}}
 	}

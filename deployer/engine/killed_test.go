@@ -42,9 +42,15 @@ type servedKey struct{}
 // the run had as many. After it the engine knows nothing.
 func (w *world) killed(n int64, served bool, r engine.Release, o engine.PlanOptions) bool {
 	w.Helper()
+	return w.allKilled(n, served, []engine.Release{r}, o)
+}
+
+// allKilled is killed for several releases in one run.
+func (w *world) allKilled(n int64, served bool, releases []engine.Release, o engine.PlanOptions) bool {
+	w.Helper()
 	ctx, kill := context.WithCancel(w.Context())
 	defer kill()
-	plan, err := w.Plan(ctx, r, o)
+	plans, err := w.PlanAll(ctx, releases, o)
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -70,7 +76,7 @@ func (w *world) killed(n int64, served bool, r engine.Release, o engine.PlanOpti
 		kill()
 		panic(http.ErrAbortHandler) // nor has it what comes after that
 	}
-	err = w.Apply(ctx, plan, engine.ApplyOptions{})
+	err = w.ApplyAll(ctx, plans, engine.ApplyOptions{})
 	w.server.Answer = rule
 	w.restart()
 	if count.Load() < n {

@@ -488,14 +488,6 @@ func TestManyRecords(t *testing.T) {
 
 // TestWaiting: a release is done when what it needs works, and says why when it does not.
 func TestWaiting(t *testing.T) {
-	stuck := map[string]any{
-		"observedGeneration": int64(1), "replicas": int64(1),
-		"conditions": []any{map[string]any{"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded", "message": "it takes too long"}},
-	}
-	ready := map[string]any{
-		"observedGeneration": int64(1), "replicas": int64(1), "updatedReplicas": int64(1), "readyReplicas": int64(1), "availableReplicas": int64(1),
-		"conditions": []any{map[string]any{"type": "Available", "status": "True"}},
-	}
 	for name, test := range map[string]struct {
 		meanwhile func(*world) // as soon as it is watched
 		options   engine.ApplyOptions
@@ -503,8 +495,8 @@ func TestWaiting(t *testing.T) {
 		says      []string
 		record    string
 	}{
-		"becomes ready":    {func(w *world) { w.edit("Deployment", "web", ready, "status") }, engine.ApplyOptions{Timeout: time.Minute}, "", nil, "current 1 add done 1.0.0"},
-		"cannot become so": {func(w *world) { w.edit("Deployment", "web", stuck, "status") }, engine.ApplyOptions{Timeout: time.Minute}, report.Timeout, []string{"1 of 1 object cannot become ready", "Deployment shop/web", "progressDeadlineSeconds"}, "pending 1 add pending 1.0.0"},
+		"becomes ready":    {func(w *world) { w.edit("Deployment", "web", readyStatus, "status") }, engine.ApplyOptions{Timeout: time.Minute}, "", nil, "current 1 add done 1.0.0"},
+		"cannot become so": {func(w *world) { w.edit("Deployment", "web", stuckStatus, "status") }, engine.ApplyOptions{Timeout: time.Minute}, report.Timeout, []string{"1 of 1 object cannot become ready", "Deployment shop/web", "progressDeadlineSeconds"}, "pending 1 add pending 1.0.0"},
 		"is deleted":       {func(w *world) { w.remove(deploymentKind, "web") }, engine.ApplyOptions{Timeout: time.Minute}, report.Timeout, []string{"Deployment shop/web: it does not exist"}, "pending 1 add pending 1.0.0"},
 		"nothing happens":  {nil, engine.ApplyOptions{Timeout: 50 * time.Millisecond}, report.Timeout, []string{"Deployment shop/web", "1 of 1 object did not become ready in 50ms", "run the same command again"}, "pending 1 add pending 1.0.0"},
 		"nobody waits":     {nil, engine.ApplyOptions{NoWait: true}, "", nil, "current 1 add done 1.0.0"},

@@ -99,6 +99,13 @@ func hashOf(object *unstructured.Unstructured) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
+// Content is what is kept of a revision: the objects as they were rendered, the tasks, and what the caller wants to find again.
+type Content struct {
+	Objects []*unstructured.Unstructured
+	Tasks   []Task
+	Memory  []byte
+}
+
 // storedTask is the line of a task, which is no object: it has no apiVersion.
 type storedTask struct {
 	Kind   string         `json:"kind"`
@@ -106,44 +113,66 @@ type storedTask struct {
 	Object map[string]any `json:"object"`
 }
 
-// taskKind marks the lines of tasks.
-const taskKind = "Task"
+// storedMemory is the last line, which is no object either.
+type storedMemory struct {
+	Kind string `json:"kind"`
+	Data []byte `json:"data"`
+}
 
-// encodeContent writes objects, and after them tasks, one in each line.
-func encodeContent(objects []*unstructured.Unstructured, tasks []Task) ([]byte, error) {
+// These mark lines that are no objects.
+const (
+	taskKind   = "Task"
+	memoryKind = "Memory"
+)
+
+// encode writes objects, and after them tasks and the memory, if there is one, each in a line.
+func (c *Content) encode() ([]byte, error) {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false)
-	for _, object := range objects {
+	for _, object := range c.Objects {
 		if err := encoder.Encode(object.Object); err != nil {
 			return nil, report.Errorf(report.Invalid, "%s: %w", refOf(object), err)
 		}
 	}
-	for _, task := range tasks {
+	for _, task := range c.Tasks {
 		if err := encoder.Encode(storedTask{taskKind, task.Task, task.Object.Object}); err != nil {
 			return nil, report.Errorf(report.Invalid, "%s: %w", refOf(task.Object), err)
+		}
+	}
+	if c.Memory != nil {
+		if err := encoder.Encode(storedMemory{memoryKind, c.Memory}); err != nil {
+			return nil, err
 		}
 	}
 	return b.Bytes(), nil
 }
 
-func decodeContent(data []byte) (objects []*unstructured.Unstructured, tasks []Task, err error) {
+func decodeContent(data []byte) (*Content, error) {
+	c := &Content{}
 	for line := range bytes.Lines(data) {
 		object := new(unstructured.Unstructured)
 		if err := object.UnmarshalJSON(line); err != nil {
-			return nil, nil, fmt.Errorf("object %d: %w", len(objects)+1, err)
+			return nil, fmt.Errorf("object %d: %w", len(c.Objects)+1, err)
 		}
-		if object.GetKind() != taskKind || object.GetAPIVersion() != "" {
-			objects = append(objects, object)
-			continue
+		switch kind := object.GetKind(); {
+		case object.GetAPIVersion() == "" && kind == taskKind:
+			task, err := decodeTask(object)
+			if err != nil {
+				return nil, fmt.Errorf("task %d: %w", len(c.Tasks)+1, err)
+			}
+			c.Tasks = append(c.Tasks, task)
+		case object.GetAPIVersion() == "" && kind == memoryKind:
+			var last storedMemory
+			if err := json.Unmarshal(line, &last); err != nil {
+				return nil, fmt.Errorf("memory: %w", err)
+			}
+			c.Memory = last.Data
+		default:
+			c.Objects = append(c.Objects, object)
 		}
-		task, err := decodeTask(object)
-		if err != nil {
-			return nil, nil, fmt.Errorf("task %d: %w", len(tasks)+1, err)
-		}
-		tasks = append(tasks, task)
 	}
-	return objects, tasks, nil
+	return c, nil
 }
 
 func decodeTask(line *unstructured.Unstructured) (task Task, err error) {

@@ -44,6 +44,7 @@ type step struct {
 	desired *unstructured.Unstructured // nil for what is not wanted any more
 	hash    string
 	known   schema.DeployedObject // what the record says; without a name when it says nothing
+	stays   bool                  // it is left where it is when it is no longer wanted
 	busy    bool                  // somebody changes it all the time
 	done    atomic.Bool           // a Job that was seen to end well
 
@@ -83,14 +84,14 @@ func (p *Plan) idle() bool {
 		return len(p.steps)+len(p.turns) == 0
 	}
 	return p.state.Current.Version == p.Release.Version && maps.Equal(p.state.Current.Settings, p.Release.Settings) &&
-		p.judge.sameTasks(p.state.Current) && !slices.ContainsFunc(p.steps, (*step).unrecorded)
+		slices.Equal(p.state.Current.Components, p.Release.Components) && p.judge.sameTasks(p.state.Current) && !slices.ContainsFunc(p.steps, (*step).unrecorded)
 }
 
 // unrecorded tells whether the record does not know yet what an object is to the release.
 func (s *step) unrecorded() bool {
 	switch s.Action {
 	case schema.ActionNone:
-		return s.known.Name == "" || s.known.Kept
+		return s.known.Name == "" || s.known.Kept || s.known.Stays != s.stays
 	case schema.ActionKeep:
 		return s.desired == nil && !s.known.Kept
 	default:
@@ -163,6 +164,13 @@ func (e *Engine) plan(ctx context.Context, releases []Release, states []*State, 
 	}); err != nil {
 		return nil, err
 	}
+	brings := map[kube.GroupVersionKind]bool{}
+	for _, p := range plans {
+		maps.Copy(brings, p.judge.defines)
+	}
+	for _, p := range plans {
+		p.judge.brings = brings
+	}
 	seen, err := e.look(ctx, plans)
 	if err != nil {
 		return nil, err
@@ -231,12 +239,13 @@ type judge struct {
 	desired   []*step
 	turns     []*turn
 	defines   map[kube.GroupVersionKind]bool // kinds whose CustomResourceDefinition is part of the release
+	brings    map[kube.GroupVersionKind]bool // the same of all releases that are planned together
 	makes     map[string]bool                // namespaces that are part of the release
 }
 
 func (e *Engine) newJudge(ctx context.Context, r Release, state *State, o PlanOptions) (*judge, error) {
-	if len(r.Name) > 54 || r.Name == "" {
-		return nil, report.Errorf(report.Invalid, "the name %q of the Solution is empty or longer than 54 characters", r.Name)
+	if r.Name == "" || len(r.Label()) > 54 {
+		return nil, report.Errorf(report.Invalid, "the name %q is empty or longer than 54 characters", r.Label())
 	}
 	j := &judge{
 		Engine: e, release: r, options: o, inventory: state.inventory(), before: state.before(), past: state.ended(),
@@ -252,6 +261,7 @@ func (e *Engine) newJudge(ctx context.Context, r Release, state *State, o PlanOp
 		if err != nil {
 			return nil, err
 		}
+		s.stays = slices.Contains(r.Stay, s.Object)
 		j.desired = append(j.desired, s)
 		switch s.phase {
 		case phaseNamespaces:

@@ -32,7 +32,7 @@ func TestNewJudge(t *testing.T) {
 		"a Solution with a long name":     {strings.Repeat("s", 55), "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: shop}}", "", report.Invalid},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := Release{Key: Key{"shop", test.release}, Objects: []*unstructured.Unstructured{object(t, test.object)}}
+			r := Release{Key: Key{"shop", test.release, ""}, Objects: []*unstructured.Unstructured{object(t, test.object)}}
 			j, err := e.newJudge(t.Context(), r, &State{Key: r.Key}, PlanOptions{})
 			if test.code != "" {
 				if report.CodeOf(err) != test.code {

@@ -216,7 +216,7 @@ func TestEndedJobsOfAllRevisions(t *testing.T) {
 
 // TestWhose: whose objects are found by a label that anybody may copy.
 func TestWhose(t *testing.T) {
-	shop, prod, global := Key{"shop", "db"}, Key{"prod", "db"}, Key{"", "db"}
+	shop, prod, global := Key{"shop", "db", ""}, Key{"prod", "db", ""}, Key{"", "db", ""}
 	config := func(name, namespace string, release Key, more string) *unstructured.Unstructured {
 		return object(t, fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: %s, namespace: %q, labels: {%s: %s}%s}}", name, namespace, LabelRelease, release.ID(), more))
 	}

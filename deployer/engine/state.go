@@ -2,7 +2,6 @@ package engine
 
 import (
 	"bytes"
-	"cmp"
 	"compress/gzip"
 	"context"
 	"crypto/sha256"
@@ -43,8 +42,12 @@ const (
 
 // ID is the value of [LabelRelease] on the objects of this key, and part of the name of its record.
 func (k Key) ID() string {
-	sum := sha256.Sum256([]byte(k.Namespace + "\x00" + k.Name))
-	return k.Name + "." + strings.ToLower(base32.StdEncoding.EncodeToString(sum[:5]))
+	text := k.Namespace + "\x00" + k.Name
+	if k.Component != "" {
+		text += "\x00" + k.Component
+	}
+	sum := sha256.Sum256([]byte(text))
+	return k.Label() + "." + strings.ToLower(base32.StdEncoding.EncodeToString(sum[:5]))
 }
 
 // statePrefix begins the names of all records.
@@ -117,9 +120,7 @@ func (e *Engine) States(ctx context.Context) ([]*State, error) {
 	if err := e.placeDamaged(ctx, states); err != nil {
 		return nil, err
 	}
-	slices.SortFunc(states, func(a, b *State) int {
-		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
-	})
+	slices.SortFunc(states, func(a, b *State) int { return CompareKeys(a.Key, b.Key) })
 	return states, nil
 }
 
@@ -157,9 +158,7 @@ func (e *Engine) StatesIn(ctx context.Context, namespaces ...string) ([]*State, 
 		states, err = e.States(ctx)
 		return slices.DeleteFunc(states, func(s *State) bool { return !slices.Contains(namespaces, s.Namespace) }), err
 	}
-	slices.SortFunc(keys, func(a, b Key) int {
-		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
-	})
+	slices.SortFunc(keys, CompareKeys)
 	states = make([]*State, len(keys))
 	err = each(len(keys), true, func(i int) (err error) {
 		states[i], err = e.Look(ctx, keys[i])
@@ -196,18 +195,22 @@ func (e *Engine) Forget(ctx context.Context, keys ...Key) error {
 
 // Objects returns the objects of a revision as they were rendered, for going back to it.
 func (e *Engine) Objects(ctx context.Context, key Key, r *schema.DeploymentRevision) ([]*unstructured.Unstructured, error) {
-	objects, _, err := e.contentOf(ctx, key, r)
-	return objects, err
+	content, err := e.Content(ctx, key, r)
+	if err != nil {
+		return nil, err
+	}
+	return content.Objects, nil
 }
 
-func (e *Engine) contentOf(ctx context.Context, key Key, r *schema.DeploymentRevision) ([]*unstructured.Unstructured, []Task, error) {
+// Content returns what is kept of a revision, for going back to it.
+func (e *Engine) Content(ctx context.Context, key Key, r *schema.DeploymentRevision) (*Content, error) {
 	data, err := e.LoadContent(ctx, key.ID(), r.Content)
 	if code := report.CodeOf(err); code == report.NotFound || code == report.Corrupt {
-		return nil, nil, report.Errorf(report.Corrupt, "objects of %s, revision %d: %w", key, r.Number, err).
+		return nil, report.Errorf(report.Corrupt, "objects of %s, revision %d: %w", key, r.Number, err).
 			WithHint("rebuild the record from what is in the cluster: %s", report.Run("deploy repair").With("records"))
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("objects of %s, revision %d: %w", key, r.Number, err)
+		return nil, fmt.Errorf("objects of %s, revision %d: %w", key, r.Number, err)
 	}
 	return decodeContent(data)
 }
@@ -238,7 +241,7 @@ func readState(secret *unstructured.Unstructured, keys ...Key) *State {
 	d, err := decodeState(secret, where)
 	if err == nil {
 		s := &State{
-			Key: Key{d.Namespace, d.Solution}, Current: d.Current, Pending: d.Pending, History: d.History,
+			Key: Key{d.Namespace, d.Solution, d.Component}, Current: d.Current, Pending: d.Pending, History: d.History,
 			secret: secret,
 		}
 		if s.secretName() == secret.GetName() {
@@ -249,7 +252,8 @@ func readState(secret *unstructured.Unstructured, keys ...Key) *State {
 	if report.CodeOf(err) == report.Corrupt {
 		err = report.Errorf(report.Corrupt, "%w", err).WithHint("rebuild the record from what is in the cluster: %s", report.Run("deploy repair").With("records"))
 	}
-	s := &State{Damage: err, secret: secret, Key: Key{Name: nameOfID(strings.TrimPrefix(secret.GetName(), statePrefix))}}
+	s := &State{Damage: err, secret: secret}
+	s.Key, _ = keyOfID(strings.TrimPrefix(secret.GetName(), statePrefix))
 	if len(keys) > 0 {
 		s.Key = keys[0]
 	}
@@ -297,23 +301,22 @@ func (e *Engine) placeDamaged(ctx context.Context, states []*State) error {
 	return nil
 }
 
-// nameOfID is the name in what [Key.ID] returns.
-func nameOfID(id string) string { return id[:max(strings.LastIndexByte(id, '.'), 0)] }
-
-// keyOfID finds the key with an ID among those of some namespaces; without one of them only the name is known.
+// keyOfID finds the key with an ID among those of some namespaces; without one of them only whose it is is known.
 func keyOfID(id string, namespaces ...string) (key Key, known bool) {
+	key.Name, key.Component, _ = strings.Cut(id[:max(strings.LastIndexByte(id, '.'), 0)], ".")
 	for _, namespace := range namespaces {
-		if key = (Key{namespace, nameOfID(id)}); key.ID() == id {
+		if key.Namespace = namespace; key.ID() == id {
 			return key, true
 		}
 	}
-	return Key{Name: nameOfID(id)}, false
+	key.Namespace = ""
+	return key, false
 }
 
 // document is the record as it is stored.
 func (s *State) document(tool string) ([]byte, error) {
 	return schema.MarshalStored(schema.DeploymentState{
-		Stamp: schema.NewStamp(tool), Namespace: s.Namespace, Solution: s.Name, Current: s.Current, Pending: s.Pending, History: s.History,
+		Stamp: schema.NewStamp("deployment", tool), Namespace: s.Namespace, Solution: s.Name, Component: s.Component, Current: s.Current, Pending: s.Pending, History: s.History,
 	})
 }
 

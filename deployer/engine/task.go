@@ -381,7 +381,7 @@ func (r *run) runTask(ctx context.Context, t *turn) error {
 // awaitEnd waits until a Job or a Pod has ended.
 func (r *run) awaitEnd(ctx context.Context, t *turn) error {
 	awaited := newTarget(r, t.step)
-	r.await(r.patience, []*target{awaited})
+	r.await(r.patience, []*target{awaited}, r.follow)
 	status := awaited.status
 	switch {
 	case status.Ready:
@@ -505,7 +505,7 @@ func (j *judge) content() ([]byte, error) {
 	for i, t := range j.turns {
 		tasks[i] = Task{t.task, t.rendered}
 	}
-	return encodeContent(j.objects(), tasks)
+	return (&Content{j.objects(), tasks, j.release.Memory}).encode()
 }
 
 // recorded are the tasks as a revision that begins has them.
@@ -515,12 +515,6 @@ func (j *judge) recorded() []schema.DeployedTask {
 		tasks = append(tasks, schema.DeployedTask{ObjectRef: t.Object, When: t.task.When, Hash: t.hash, Once: t.task.Once, Finished: t.finished})
 	}
 	return tasks
-}
-
-// Tasks returns the tasks of a revision as they were rendered, for going back to it.
-func (e *Engine) Tasks(ctx context.Context, key Key, r *schema.DeploymentRevision) ([]Task, error) {
-	_, tasks, err := e.contentOf(ctx, key, r)
-	return tasks, err
 }
 
 // tasksOfRemoval are the tasks of what is deployed, or was begun to be, that are for its removal.
@@ -537,6 +531,9 @@ func (e *Engine) tasksOfRemoval(ctx context.Context, s *State) ([]Task, error) {
 			return nil, nil // it ended before anything was changed
 		}
 	}
-	tasks, err := e.Tasks(ctx, s.Key, revision)
-	return slices.DeleteFunc(tasks, func(t Task) bool { return !slices.Contains(t.On, schema.OccasionRemove) }), err
+	content, err := e.Content(ctx, s.Key, revision)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(content.Tasks, func(t Task) bool { return !slices.Contains(t.On, schema.OccasionRemove) }), nil
 }

@@ -454,10 +454,11 @@ func TestOccasions(t *testing.T) {
 
 	s := w.state()
 	back := release("1.0.0")
-	if back.Tasks, err = w.Tasks(t.Context(), demo, &s.History[0]); err != nil {
+	content, err := w.Content(t.Context(), demo, &s.History[0])
+	if err != nil {
 		t.Fatal(err)
 	}
-	back.Back = true
+	back.Back, back.Tasks = true, content.Tasks
 	w.again(back)
 	w.same("back", w.steps(), []string{"PATCH jobs/back"})
 

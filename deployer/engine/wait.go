@@ -29,10 +29,11 @@ type target struct {
 	mu     sync.Mutex
 	status health.Status
 
-	foreign bool      // it belongs to no release, and whoever looks after it may yet repair what has failed
-	settled bool      // it is ready, and can be trusted to stay so
-	which   string    // of its containers have not run for long enough, as it was last seen
-	since   time.Time // when that was seen first
+	foreign bool            // it belongs to no release, and whoever looks after it may yet repair what has failed
+	settled bool            // it is ready, and can be trusted to stay so
+	moved   chan<- struct{} // told of every news, unless it is nil
+	which   string          // of its containers have not run for long enough, as it was last seen
+	since   time.Time       // when that was seen first
 }
 
 func newTarget(r *run, s *step) *target {
@@ -52,7 +53,7 @@ func (t *target) over() bool {
 }
 
 // wait waits until the objects of all runs are ready, and gives those runs an error whose objects did not become so.
-func (e *Engine) wait(ctx, patience context.Context, runs []*run) {
+func (e *Engine) wait(ctx, patience context.Context, runs []*run, follow follower) {
 	byRun := map[*run][]*target{}
 	var all []*target
 	for _, r := range runs {
@@ -66,7 +67,7 @@ func (e *Engine) wait(ctx, patience context.Context, runs []*run) {
 		}
 	}
 	e.restartPods(patience, all)
-	e.await(patience, all)
+	e.await(patience, all, follow)
 	// The errors are kept with the runs.
 	_ = each(len(runs), false, func(i int) error {
 		runs[i].err = runs[i].verdict(ctx, byRun[runs[i]])
@@ -119,9 +120,9 @@ func Awaits(object schema.ObjectRef) bool {
 }
 
 // await follows the targets until all of them are ready and stay so, or failed, or until the patience ends.
-func (e *Engine) await(patience context.Context, targets []*target) {
+func (e *Engine) await(patience context.Context, targets []*target, follow follower) {
 	for {
-		e.watch(patience, targets)
+		follow(patience, targets)
 		var mu sync.Mutex
 		var pause time.Duration
 		again := false
@@ -246,7 +247,7 @@ func (e *Engine) watchKind(ctx context.Context, kind kube.GroupVersionKind, name
 		}
 		if err != nil {
 			for _, t := range targets {
-				t.set(health.Status{Failed: true, Reason: "NotWatched", Message: err.Error()})
+				t.set(unwatched(err))
 			}
 			return
 		}
@@ -325,6 +326,10 @@ func (t *target) set(status health.Status) {
 	t.mu.Unlock()
 	if news && (!status.Ready || t.settled) {
 		t.tell(status)
+	}
+	select {
+	case t.moved <- struct{}{}:
+	default: // it is told already, or nobody listens
 	}
 }
 

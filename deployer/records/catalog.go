@@ -151,7 +151,7 @@ func (r *Records) Imports(ctx context.Context) ([]schema.Import, error) {
 // readImports returns the catalogue and the Secret it was read from, nil when there is none. The Secret is also returned when it
 // cannot be read: [report.Corrupt], or [report.Refused] for one of a newer program.
 func (r *Records) readImports(ctx context.Context) (*schema.Imports, *unstructured.Unstructured, error) {
-	empty := &schema.Imports{Stamp: schema.NewStamp(r.Version), Imports: map[string]schema.Import{}}
+	empty := &schema.Imports{Stamp: schema.NewStamp("imports", r.Version), Imports: map[string]schema.Import{}}
 	secret, err := r.Cluster.Get(ctx, cluster.SecretKind, cluster.SystemNamespace, ImportsName)
 	if err != nil || secret == nil {
 		return empty, nil, err
@@ -207,7 +207,7 @@ func (r *Records) editImports(ctx context.Context, edit func(map[string]schema.I
 	if secret != nil && maps.EqualFunc(before, imports.Imports, sameImport) {
 		return nil
 	}
-	imports.Stamp = schema.NewStamp(r.Version)
+	imports.Stamp = schema.NewStamp("imports", r.Version)
 	data, err := schema.MarshalStored(imports)
 	if err != nil {
 		return err

@@ -287,16 +287,11 @@ func UnreadText(key engine.Key, err error) string {
 	return text
 }
 
-// CompareKeys orders what is recorded by namespace, that of the whole cluster first, and then by Solution.
-func CompareKeys(a, b engine.Key) int {
-	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
-}
-
 // VersionDrift is the difference between the shared documents and the records about versions, and the repair of it.
 func (r *Records) VersionDrift(ctx context.Context, states []*engine.State, namespaces map[string]metalk8s.Namespace) (changes []schema.Change, restore func(context.Context) error, err error) {
 	var writes []func(context.Context) error
 	for _, s := range states {
-		if s.Current.Version == "" {
+		if s.Current.Version == "" || s.Component != "" {
 			continue
 		}
 		if s.Namespace == "" {

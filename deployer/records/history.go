@@ -54,7 +54,7 @@ func (r *Records) History(ctx context.Context, o HistoryOptions) (*schema.Histor
 	}
 	slices.SortStableFunc(history.Operations, func(a, b schema.HistoryEntry) int {
 		// Within one second what is in a namespace came after what it needs of the cluster.
-		return cmp.Or(b.Started.Compare(a.Started), cmp.Compare(b.Revision, a.Revision), cmp.Compare(b.Namespace, a.Namespace))
+		return cmp.Or(b.Started.Compare(a.Started), cmp.Compare(a.Component, b.Component), cmp.Compare(b.Revision, a.Revision), cmp.Compare(b.Namespace, a.Namespace))
 	})
 	return history, nil
 }
@@ -70,7 +70,7 @@ func entries(s *engine.State, environment string) []schema.HistoryEntry {
 	var list []schema.HistoryEntry
 	for _, r := range revisions {
 		list = append(list, schema.HistoryEntry{
-			Environment: environment, Namespace: s.Namespace, Solution: s.Name,
+			Environment: environment, Namespace: s.Namespace, Solution: s.Name, Component: s.Component,
 			Revision: r.Number, Operation: r.Operation, Version: r.Version, Outcome: r.Outcome,
 			User: r.User, Tool: r.Tool, Started: r.Started, Finished: r.Finished,
 			Failure: r.Failure,

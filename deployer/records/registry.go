@@ -43,7 +43,7 @@ func (r *Records) EditRegistry(ctx context.Context, edit func(*schema.ClusterReg
 	if err != nil || known != nil && slices.Equal(known.Endpoints, next.Endpoints) && known.CA == next.CA && maps.Equal(known.Authorities, next.Authorities) {
 		return next, err
 	}
-	next.Stamp = schema.NewStamp(r.Version)
+	next.Stamp = schema.NewStamp("registry", r.Version)
 	data, err := schema.MarshalStored(*next)
 	if err != nil {
 		return nil, err

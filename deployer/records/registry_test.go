@@ -118,7 +118,7 @@ func TestEndpointsOfSeveralHosts(t *testing.T) {
 // wantRegistry compares a registry, and what becomes of it when it is stored and read.
 func wantRegistry(t *testing.T, got *schema.ClusterRegistry, endpoints []string, trusts map[string]string) {
 	t.Helper()
-	got.Stamp = schema.NewStamp("1.0.0")
+	got.Stamp = schema.NewStamp("registry", "1.0.0")
 	data, err := schema.MarshalStored(*got)
 	if err != nil {
 		t.Fatal(err)

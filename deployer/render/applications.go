@@ -30,7 +30,7 @@ func ApplicationsName(solution string) string { return solution + "-applications
 // not fit into a ConfigMap they cannot be told.
 func (r *renderer) applications() error {
 	document := schema.Applications{
-		Stamp: schema.NewStamp(applicationsReader), Solution: r.name, Version: r.p.Solution.Spec.Version, Definitions: []map[string]any{},
+		Stamp: schema.NewStamp("applications", applicationsReader), Solution: r.name, Version: r.p.Solution.Spec.Version, Definitions: []map[string]any{},
 	}
 	for _, crd := range r.crds {
 		if isApplication(crd.Unstructured) {

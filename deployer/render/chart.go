@@ -34,7 +34,6 @@ type ChartObjects struct {
 	Definitions []*unstructured.Unstructured // for the activation
 	Tasks       []Task                       // what hooks become, in the order of the chart; those that are ignored are left out
 	Tests       []*unstructured.Unstructured // hooks that are tests; nothing applies them
-	Keep        []schema.ObjectRef           // that stay when the component goes, as the chart says
 
 	Memo    *chart.Memo // for the next rendering; secret
 	Renewed []string    // subjects of certificates that were made anew
@@ -81,15 +80,23 @@ func Chart(ctx context.Context, p *Payload, name string, s Settings, cs ChartSet
 			}
 			continue
 		}
-		if o.GetAnnotations()[annotationPolicy] == policyKeep {
-			result.Keep = append(result.Keep, schema.ObjectRef{APIVersion: o.GetAPIVersion(), Kind: o.GetKind(), Namespace: o.GetNamespace(), Name: o.GetName()})
-		}
 		if err := r.add(o.document.File(), monitored(o.Unstructured)); err != nil {
 			return nil, err
 		}
 	}
 	result.Objects = r.objects
 	return result, nil
+}
+
+// Staying are those of a chart's objects that stay when its release goes, as the chart says.
+func Staying(objects []*unstructured.Unstructured) []schema.ObjectRef {
+	var staying []schema.ObjectRef
+	for _, o := range objects {
+		if o.GetAnnotations()[annotationPolicy] == policyKeep {
+			staying = append(staying, schema.ObjectRef{APIVersion: o.GetAPIVersion(), Kind: o.GetKind(), Namespace: o.GetNamespace(), Name: o.GetName()})
+		}
+	}
+	return staying
 }
 
 // By this annotation a chart says that an object stays when its release goes.
@@ -107,16 +114,22 @@ func (p *Payload) component(name string) (*schema.Component, error) {
 	return &p.Solution.Spec.Components[i], nil
 }
 
-func (r *renderer) renderChart(ctx context.Context, c *schema.Component, cs ChartSettings) (*chart.Rendering, error) {
-	data, ok := r.p.files[path.Clean(c.Chart)]
+// chart reads the chart of a component, and the values that the archive has for it.
+func (p *Payload) chart(c *schema.Component) (*chart.Chart, map[string]any, error) {
+	data, ok := p.files[path.Clean(c.Chart)]
 	if !ok {
-		return nil, report.Errorf(report.Invalid, "component %s of %s: %s is not in the archive", c.Name, r.p.Solution.ID(), c.Chart)
+		return nil, nil, report.Errorf(report.Invalid, "component %s of %s: %s is not in the archive", c.Name, p.Solution.ID(), c.Chart)
 	}
 	loaded, err := chart.Load(bytes.NewReader(data))
 	if err != nil {
-		return nil, fmt.Errorf("component %s of %s: %s: %w", c.Name, r.p.Solution.ID(), c.Chart, err)
+		return nil, nil, fmt.Errorf("component %s of %s: %s: %w", c.Name, p.Solution.ID(), c.Chart, err)
 	}
-	values, err := r.p.chartValues(c)
+	values, err := p.chartValues(c)
+	return loaded, values, err
+}
+
+func (r *renderer) renderChart(ctx context.Context, c *schema.Component, cs ChartSettings) (*chart.Rendering, error) {
+	loaded, values, err := r.p.chart(c)
 	if err != nil {
 		return nil, err
 	}
@@ -128,6 +141,42 @@ func (r *renderer) renderChart(ctx context.Context, c *schema.Component, cs Char
 		return nil, fmt.Errorf("component %s of %s: %w", c.Name, r.p.Solution.ID(), err)
 	}
 	return rendering, nil
+}
+
+// chartDefinitions are the CustomResourceDefinitions of the charts of all components, wherever they stand, with the values of the
+// archive. A chart that cannot be rendered, perhaps without the values of a site, brings none: that shows when it is added.
+func (p *Payload) chartDefinitions() ([]object, error) {
+	var definitions []object
+	for i := range p.Solution.Spec.Components {
+		c := &p.Solution.Spec.Components[i]
+		if c.Chart == "" {
+			continue
+		}
+		loaded, values, err := p.chart(c)
+		if err != nil {
+			continue
+		}
+		rendering, err := loaded.Render(context.Background(), chart.Options{Release: c.ReleaseName(), Values: values, StandIns: true})
+		if err != nil {
+			continue
+		}
+		for _, m := range rendering.Manifests {
+			if m.Object["kind"] != "CustomResourceDefinition" {
+				continue
+			}
+			found, err := parseObjects(path.Clean(c.Chart)+"/"+m.Template, atLine(m.Line, m.Text))
+			if err != nil {
+				return nil, err
+			}
+			definitions = append(definitions, found...)
+		}
+	}
+	return definitions, nil
+}
+
+// atLine puts text where findings name the line of the rendered template.
+func atLine(line int, text []byte) []byte {
+	return slices.Concat(bytes.Repeat([]byte("\n"), line-1), text)
 }
 
 // chartValues are those that the archive has for a chart. They may name the archive's repository.
@@ -151,8 +200,7 @@ func (p *Payload) chartValues(c *schema.Component) (map[string]any, error) {
 func (r *renderer) chartObjects(c *schema.Component, rendering *chart.Rendering) (objects []object, hooks []*chart.Hook, err error) {
 	pinner := r.newPinner()
 	for _, m := range rendering.Manifests {
-		// Findings name the line of the rendered template.
-		text := slices.Concat(bytes.Repeat([]byte("\n"), m.Line-1), m.Text)
+		text := atLine(m.Line, m.Text)
 		text = repositoryVariable.ReplaceAllLiteral(text, []byte(r.repository(r.p)))
 		found, err := parseObjects(path.Clean(c.Chart)+"/"+m.Template, text)
 		if err != nil {

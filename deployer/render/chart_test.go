@@ -81,8 +81,8 @@ func TestChart(t *testing.T) {
 	if len(first.Definitions) != 1 || first.Definitions[0].GetName() != "dbs.acme.example" {
 		t.Errorf("definitions %v", places(first.Definitions))
 	}
-	if len(first.Keep) != 1 || first.Keep[0].Name != "password" {
-		t.Errorf("kept: %v", first.Keep)
+	if staying := render.Staying(first.Objects); len(staying) != 1 || staying[0].Name != "password" {
+		t.Errorf("staying: %v", staying)
 	}
 	set := first.Objects[0]
 	if n, _, _ := unstructured.NestedInt64(set.Object, "spec", "replicas"); n != 3 {

@@ -44,7 +44,8 @@ type Payload struct {
 	Images   []Image          // ordered by name and tag
 
 	files  memoryFS
-	parsed sync.Map // what of the files was parsed already
+	parsed sync.Map                 // what of the files was parsed already
+	charts func() ([]object, error) // the definitions of its charts
 }
 
 // Image is an image of the archive.
@@ -94,7 +95,9 @@ func newPayload(files memoryFS, images []Image) (*Payload, error) {
 	for i, image := range images {
 		refs[i] = image.Ref
 	}
-	return &Payload{FS: files, Solution: solution.Merged(refs), Images: images, files: files}, nil
+	p := &Payload{FS: files, Solution: solution.Merged(refs), Images: images, files: files}
+	p.charts = sync.OnceValues(p.chartDefinitions)
+	return p, nil
 }
 
 // Image returns an image of the archive by its name and tag.
@@ -114,11 +117,6 @@ func (p *Payload) Parts() []string {
 
 func (p *Payload) hasOperator() bool { return slices.Contains(p.Parts(), schema.NodeOperator) }
 
-// Components are the charts and the files of components and further operators in the archive. No verb deploys them together with the operator.
-func (p *Payload) Components() []string {
-	return slices.Concat(p.below("charts"), p.below("components"), p.below("operators"))
-}
-
 // below lists the files in a directory and the directories in it, sorted.
 func (p *Payload) below(dir string) []string {
 	var names []string
@@ -137,7 +135,7 @@ func (p *Payload) manifests(dir string) []string {
 
 // Encode returns the payload as one document, the same bytes for the same payload: a tar file, compressed by gzip.
 func (p *Payload) Encode() ([]byte, error) {
-	data, err := schema.MarshalStored(schema.PayloadHead{Stamp: schema.NewStamp(payloadReader), Images: append([]Image{}, p.Images...)})
+	data, err := schema.MarshalStored(schema.PayloadHead{Stamp: schema.NewStamp("payload", payloadReader), Images: append([]Image{}, p.Images...)})
 	if err != nil {
 		return nil, err
 	}

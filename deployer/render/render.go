@@ -110,7 +110,8 @@ func (p *Payload) crds() ([]object, error) {
 				WithHint("use apiextensions.k8s.io/v1")
 		}
 	}
-	return objects, nil
+	charts, err := p.charts()
+	return append(objects, charts...), err
 }
 
 // Definitions returns the CustomResourceDefinitions of a payload as its files have them.

@@ -192,7 +192,7 @@ func (v *Survey) findForeign(ctx context.Context, s *picture) error {
 			}
 		}
 	}
-	for _, key := range slices.SortedFunc(maps.Keys(operators), records.CompareKeys) {
+	for _, key := range slices.SortedFunc(maps.Keys(operators), engine.CompareKeys) {
 		if state := s.states[key]; state != nil {
 			if _, deployed := records.DeployedVersion(state); deployed || state.Damage != nil {
 				continue
@@ -271,6 +271,7 @@ func (s *picture) deployment(key engine.Key, wanted, environment string) schema.
 			status.Drift = f.drift
 		}
 	}
+	s.addComponents(&status, key, environment, worsen)
 	if p := state.Pending; p != nil {
 		status.Pending = &schema.PendingOperation{Operation: p.Operation, Version: p.Version, User: p.User, Started: p.Started}
 		worsen(schema.HealthPending, fmt.Sprintf("%s of version %s, begun by %s, has not ended: if nobody is at work, '%s' finishes it",
@@ -310,6 +311,63 @@ func (s *picture) deployment(key engine.Key, wanted, environment string) schema.
 		worsen(schema.HealthDrifted, fmt.Sprintf("version %s is asked for, but %s is deployed", wanted, status.Version))
 	}
 	return status
+}
+
+// addComponents adds to the status of a Solution those of its components.
+func (s *picture) addComponents(status *schema.DeploymentStatus, own engine.Key, environment string, worsen func(schema.DeploymentHealth, ...string)) {
+	for _, key := range s.components(own) {
+		c := s.component(key, environment)
+		if f := s.findings[key]; f != nil {
+			status.Objects, status.Ready, status.Completed = status.Objects+f.objects, status.Ready+f.ready, status.Completed+f.completed
+			status.Waiting = append(status.Waiting, f.waiting...)
+			if s.closely {
+				status.Drift = append(status.Drift, f.drift...)
+			}
+		}
+		worsen(c.Health)
+		for _, reason := range c.Reasons {
+			worsen(c.Health, "component "+c.Name+": "+reason)
+		}
+		status.Components = append(status.Components, c)
+	}
+}
+
+// components are the keys of what is there of the components of a Solution, sorted.
+func (s *picture) components(own engine.Key) []engine.Key {
+	var keys []engine.Key
+	for _, key := range s.there() {
+		if key.Component != "" && key.Namespace == own.Namespace && key.Name == own.Name {
+			keys = append(keys, key)
+		}
+	}
+	slices.SortFunc(keys, engine.CompareKeys)
+	return slices.Compact(keys)
+}
+
+// component judges one component.
+func (s *picture) component(key engine.Key, environment string) schema.ComponentStatus {
+	c := schema.ComponentStatus{Name: key.Component, Health: schema.HealthReady, Reasons: []string{}}
+	state := s.states[key]
+	if f := s.findings[key]; f != nil {
+		c.Objects, c.Ready, c.Health = f.objects, f.ready, f.health
+		c.Reasons = append(c.Reasons, f.reasons...)
+	}
+	lost := s.lost[key]
+	switch {
+	case state != nil && state.Damage != nil:
+		c.Health = schema.HealthFailed
+		c.Reasons = append(c.Reasons, fmt.Sprintf("its record cannot be read: %v: '%s' rebuilds it", state.Damage, Rebuilding(environment, key)))
+	case lost != nil:
+		_, deployed := records.DeployedVersion(cmp.Or(state, &engine.State{}))
+		c.Health = schema.HealthFailed
+		c.Reasons = append(c.Reasons, fmt.Sprintf("%s: '%s' puts on record again what is as it was imported", offRecord(lost, deployed), Rebuilding(environment, key)))
+	case state.Pending != nil && severity(c.Health) < severity(schema.HealthPending):
+		c.Health = schema.HealthPending
+	}
+	if state != nil && state.Current != nil {
+		c.Version = state.Current.Version
+	}
+	return c
 }
 
 // offRecord says what is there and on no record.
@@ -422,13 +480,16 @@ func (s *picture) problems() []string {
 			inEnvironment[n.Name] = true
 		}
 	}
-	for _, key := range slices.SortedFunc(maps.Keys(s.lost), records.CompareKeys) {
+	for _, key := range slices.SortedFunc(maps.Keys(s.lost), engine.CompareKeys) {
 		if !inEnvironment[key.Namespace] {
 			problems = append(problems, fmt.Sprintf("Solution %s is in namespace %s, which is not part of an environment, and on no record: %s",
 				key.Name, key.Namespace, s.lost[key].Text()))
 		}
 	}
 	for _, key := range s.keys() {
+		if key.Component != "" {
+			continue // it is where its Solution is
+		}
 		version, deployed := records.DeployedVersion(s.states[key])
 		what := strings.TrimSpace(key.Name + " " + version)
 		switch {
@@ -454,6 +515,6 @@ func (s *picture) keys() []engine.Key {
 	for key := range s.states {
 		keys = append(keys, key)
 	}
-	slices.SortFunc(keys, records.CompareKeys)
+	slices.SortFunc(keys, engine.CompareKeys)
 	return keys
 }

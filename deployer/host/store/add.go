@@ -103,7 +103,7 @@ func (a *Source) entry(s *Store, o StageOptions) Entry {
 		signers = []string{}
 	}
 	e := Entry{Path: s.archivePath(a.ID()), StoredArchive: schema.StoredArchive{
-		Stamp: schema.NewStamp(o.WrittenBy), Name: a.Name, Version: a.Version, SHA256: a.SHA256, Size: a.Chunks.Size,
+		Stamp: schema.NewStamp("archive", o.WrittenBy), Name: a.Name, Version: a.Version, SHA256: a.SHA256, Size: a.Chunks.Size,
 		Chunks:   schema.ArchiveChunks{ChunkSize: a.Chunks.ChunkSize, Algorithm: a.Chunks.Algorithm, Digests: a.Chunks.Digests},
 		Original: resolve(a.Path), InPlace: o.InPlace, Payload: a.Payload, Signers: signers, ImportedAt: o.Now.UTC().Truncate(time.Second),
 	}}

@@ -32,7 +32,7 @@ func (s *Store) RegistryMode() (schema.RegistryMode, error) {
 
 // SetRegistryMode records who serves the images of this host's archives.
 func (l *Locked) SetRegistryMode(mode schema.RegistryMode, writtenBy string) error {
-	data, err := schema.MarshalStored(schema.HostSettings{Stamp: schema.NewStamp(writtenBy), RegistryMode: mode})
+	data, err := schema.MarshalStored(schema.HostSettings{Stamp: schema.NewStamp("host", writtenBy), RegistryMode: mode})
 	if err != nil {
 		return err
 	}

@@ -129,7 +129,7 @@ func (c *collector) releases() {
 			c.missing("%v", s.Damage)
 			continue
 		}
-		release := schema.SupportRelease{Namespace: s.Namespace, Solution: s.Name, Revisions: []schema.SupportRevision{}}
+		release := schema.SupportRelease{Namespace: s.Namespace, Solution: s.Name, Component: s.Component, Revisions: []schema.SupportRevision{}}
 		for _, r := range []*schema.DeploymentRevision{s.Pending, s.Current} {
 			if r != nil {
 				release.Revisions = append(release.Revisions, revision(r))

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"sigs.k8s.io/yaml"
+
+	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/components"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// partsFlags say which components of a Solution are deployed, and with which values.
+type partsFlags struct {
+	components, profiles, values, sets, rotate []string
+}
+
+func (f *partsFlags) add(flags *pflag.FlagSet) {
+	flags.StringSliceVar(&f.components, "component", nil, "with this component, or without it: `NAME[=false]` (may be repeated)")
+	flags.StringSliceVar(&f.profiles, "profile", nil, "with the components of this `PROFILE` (may be repeated; '' for none)")
+	flags.StringArrayVar(&f.values, "values", nil, "YAML `FILE` with the values of charts, below the names of their components; - is standard input")
+	flags.StringArrayVar(&f.sets, "set", nil, "one value of a chart: `COMPONENT.KEY[.KEY]=VALUE`; secrets belong into a file")
+	flags.StringSliceVar(&f.rotate, "rotate", nil, "draw the passwords and certificates of this `COMPONENT` anew (may be repeated)")
+}
+
+func (f *partsFlags) options() (deployer.Parts, error) {
+	parts := deployer.Parts{Values: map[string]deployer.SiteValues{}, Rotate: f.rotate}
+	var err error
+	if parts.Choice, err = components.ParseChoice(f.profiles, f.components); err != nil {
+		return parts, err
+	}
+	for _, name := range f.values {
+		if err := readSiteValues(name, parts.Values); err != nil {
+			return parts, err
+		}
+	}
+	for _, text := range f.sets {
+		if err := setSiteValue(text, parts.Values); err != nil {
+			return parts, err
+		}
+	}
+	return parts, nil
+}
+
+// maxSiteValues bounds a file with values.
+const maxSiteValues = 1 << 20
+
+// readSiteValues reads the values of charts. What the site said before of a chart that is in the file counts no more.
+func readSiteValues(name string, values map[string]deployer.SiteValues) error {
+	var r io.Reader = os.Stdin
+	if name != "-" {
+		file, err := os.Open(name)
+		if err != nil {
+			return report.Errorf(report.NotFound, "%w", err)
+		}
+		defer file.Close() //nolint:errcheck // read only
+		r = file
+	}
+	data, err := io.ReadAll(io.LimitReader(r, maxSiteValues+1))
+	if err != nil {
+		return err
+	}
+	if len(data) > maxSiteValues {
+		return report.Errorf(report.Usage, "%s is larger than %d MiB", name, maxSiteValues>>20)
+	}
+	if err := schema.CheckYAML(name, data); err != nil {
+		return err
+	}
+	var charts map[string]map[string]any
+	if err := yaml.Unmarshal(data, &charts); err != nil {
+		return report.Errorf(report.Usage, "%s: %w", name, err).WithHint("write the name of a component, and below it the values of its chart")
+	}
+	for component, own := range charts {
+		said := deployer.SiteValues{Reset: true}
+		said.Add(values[component].Values)
+		said.Add(own)
+		values[component] = said
+	}
+	return nil
+}
+
+// setSiteValue reads COMPONENT.KEY[.KEY]=VALUE.
+func setSiteValue(text string, values map[string]deployer.SiteValues) error {
+	place, scalar, ok := strings.Cut(text, "=")
+	keys := strings.Split(place, ".")
+	if !ok || len(keys) < 2 || strings.Contains("."+place+".", "..") {
+		return report.Errorf(report.Usage, "--set %q is not COMPONENT.KEY[.KEY]=VALUE", text).WithHint("what is more than one value belongs into a file: --values FILE")
+	}
+	var value any
+	if err := yaml.Unmarshal([]byte(scalar), &value); err != nil {
+		return report.Errorf(report.Usage, "--set %s: the value is no YAML: %w", place, err)
+	}
+	for i := len(keys) - 1; i > 0; i-- {
+		value = map[string]any{keys[i]: value}
+	}
+	said := values[keys[0]]
+	said.Add(value.(map[string]any)) //nolint:forcetypeassert // made above
+	values[keys[0]] = said
+	return nil
+}

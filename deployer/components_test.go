@@ -1,0 +1,328 @@
+package deployer_test
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/components"
+	"github.com/solutionctl/solutionctl/deployer/deployertest"
+	"github.com/solutionctl/solutionctl/deployer/records"
+	"github.com/solutionctl/solutionctl/deployer/survey"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// parts is a Solution of a chart that draws a password, what needs it, and something that nobody has to have.
+func parts(t *testing.T, more map[string]string) deployertest.Content {
+	t.Helper()
+	files := map[string]string{
+		"charts/db.tgz": deployertest.Chart(t, "db", map[string]string{
+			"values.yaml": "size: 1\nhosts: {primary: a, standby: b}\n",
+			"templates/db.yaml": `apiVersion: v1
+kind: Secret
+metadata: {name: {{ .Release.Name }}-password}
+stringData: {password: {{ randAlphaNum 20 }}}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: {{ .Release.Name }}}
+data: {size: {{ .Values.size | quote }}, primary: {{ .Values.hosts.primary }}, standby: {{ .Values.hosts.standby }}}
+`,
+		}),
+		"components/api.yaml":   "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: api}\ndata: {of: one}\n",
+		"components/extra.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: extra}\n",
+	}
+	maps.Copy(files, more)
+	return deployertest.Content{Files: files, Manifest: `components:
+  - {name: db, chart: charts/db.tgz}
+  - {name: api, manifests: components/api.yaml, dependsOn: [{component: db}, {component: operator, until: Applied}]}
+  - {name: extra, manifests: components/extra.yaml, select: optional, profiles: [large]}
+`}
+}
+
+// choose adds, or upgrades to, a version with a choice of components.
+func choose(t *testing.T, version string, change func(*deployer.Parts), names ...string) verb {
+	t.Helper()
+	choice, err := components.ParseChoice(nil, names)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts := deployer.Parts{Choice: choice}
+	if change != nil {
+		change(&parts)
+	}
+	return func(ctx context.Context, d *deployer.Deployer, o deployer.Options) (*schema.Operation, error) {
+		return d.Add(ctx, deployer.AddOptions{Options: o, Environment: site, Solution: shop, Version: version, Rendering: deployer.Rendering{Parts: parts}})
+	}
+}
+
+func values(component string, said map[string]any, reset bool) func(*deployer.Parts) {
+	return func(p *deployer.Parts) {
+		p.Values = map[string]deployer.SiteValues{component: {Values: said, Reset: reset}}
+	}
+}
+
+func upgrade(version string) verb {
+	return func(ctx context.Context, d *deployer.Deployer, o deployer.Options) (*schema.Operation, error) {
+		return d.Change(ctx, deployer.ChangeOptions{Options: o, Environment: site, Solution: shop, Version: version, Direction: records.Up})
+	}
+}
+
+// state is what components have made, as name: data.
+func state(b *deployertest.Bed) map[string]string {
+	found := map[string]string{}
+	for _, kind := range []string{"ConfigMap", "Secret"} {
+		for _, name := range b.Server.Names(kind) {
+			short, inSite := strings.CutPrefix(name, site+"/")
+			if !inSite || strings.HasPrefix(short, "metalk8s") || strings.HasPrefix(short, shop+"-") {
+				continue
+			}
+			data, _, _ := unstructured.NestedStringMap(b.Server.Object(kind, site, short).Object, "data")
+			text := fmt.Sprint(data)
+			if kind == "Secret" {
+				plain, err := base64.StdEncoding.DecodeString(data["password"])
+				if err != nil || len(plain) != 20 {
+					b.Errorf("password %q: %v", plain, err)
+				}
+				text = string(plain)
+			}
+			found[short] = text
+		}
+	}
+	return found
+}
+
+func there(b *deployertest.Bed) string {
+	return strings.Join(slices.Sorted(maps.Keys(state(b))), " ")
+}
+
+// TestComponents is the life of components beside their Solution: chosen, changed, taken back and removed.
+func TestComponents(t *testing.T) {
+	b := deployertest.New(t)
+	b.Activated(shop, "1.0.0", parts(t, nil))
+	b.Imported(shop, "1.1.0", parts(t, map[string]string{"components/api.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: api}\ndata: {of: two}\n"}))
+
+	planned, err := add("1.0.0")(t.Context(), b.Deployer, deployer.Options{DryRun: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, part := range planned.Parts {
+		names = append(names, part.Component)
+	}
+	if diff := cmp.Diff([]string{"", "db", "api"}, names); diff != "" {
+		t.Errorf("parts of the plan (-want +got):\n%s", diff)
+	}
+	must(b, add("1.0.0"))
+	if got := there(b); got != "api db db-password" {
+		t.Errorf("added: %s", got)
+	}
+	password := state(b)["db-password"]
+
+	b.Writes()
+	if again := must(b, add("1.0.0")); !again.Empty() {
+		t.Errorf("the same again changes %v", changes(again))
+	}
+	for _, write := range b.Writes() {
+		if !strings.Contains(write, "/leases/") {
+			t.Errorf("the same again writes %s", write)
+		}
+	}
+
+	must(b, choose(t, "1.0.0", nil, "extra"))
+	if got := there(b); got != "api db db-password extra" {
+		t.Errorf("with an optional component: %s", got)
+	}
+	must(b, upgrade("1.1.0")) // keeps the choice
+	if got := state(b); got["api"] != "map[of:two]" || got["db-password"] != password || there(b) != "api db db-password extra" {
+		t.Errorf("upgraded: %v", got)
+	}
+	must(b, rollback(0))
+	if got := state(b); got["api"] != "map[of:one]" || got["db-password"] != password || there(b) != "api db db-password extra" {
+		t.Errorf("rolled back: %v", got)
+	}
+	must(b, choose(t, "1.0.0", nil, "extra=false", "api=false"))
+	if got := there(b); got != "db db-password" {
+		t.Errorf("without two components: %s", got)
+	}
+
+	history, err := b.Records.History(t.Context(), records.HistoryOptions{Solution: shop})
+	if err != nil {
+		t.Fatal(err)
+	}
+	deployertest.Valid(t, "history", history)
+	must(b, remove(shop))
+	if got := there(b); got != "" {
+		t.Errorf("removed, and left: %s", got)
+	}
+	if left := b.Server.Names("Deployment"); len(left) > 0 {
+		t.Errorf("removed, and left: %s", left)
+	}
+}
+
+// TestPasswordsStay: what a chart has drawn is the same after every verb, until somebody wants it to be another.
+func TestPasswordsStay(t *testing.T) {
+	b := deployertest.New(t)
+	b.Activated(shop, "1.0.0", parts(t, nil))
+	must(b, add("1.0.0"))
+	password := state(b)["db-password"]
+	same := func(what string) {
+		t.Helper()
+		if got := state(b)["db-password"]; got != password {
+			t.Errorf("%s: %q, was %q", what, got, password)
+		}
+	}
+	b.Deleted("Secret", site, "db-password")
+	if _, err := b.Repair(t.Context(), deployer.RepairOptions{Environment: site, Solution: shop}); err != nil {
+		t.Fatal(err)
+	}
+	same("repaired")
+	b.Deleted("Secret", site, "db-password")
+	must(b, add("1.0.0"))
+	same("added again")
+	must(b, choose(t, "1.0.0", values("db", map[string]any{"size": 3}, false)))
+	same("with another value")
+	must(b, choose(t, "1.0.0", func(p *deployer.Parts) { p.Rotate = []string{"db"} }))
+	if got := state(b)["db-password"]; got == password {
+		t.Error("it was to be another one")
+	}
+	must(b, rollback(0))
+	same("rolled back")
+	for _, name := range b.Server.Names("ConfigMap") {
+		namespace, short, _ := strings.Cut(name, "/")
+		if text := fmt.Sprint(b.Server.Object("ConfigMap", namespace, short)); strings.Contains(text, password) || strings.Contains(text, base64.StdEncoding.EncodeToString([]byte(password))) {
+			t.Errorf("ConfigMap %s has the password", name)
+		}
+	}
+}
+
+// TestSiteValues: what the site says goes before the archive, and is remembered until it says something else.
+func TestSiteValues(t *testing.T) {
+	b := deployertest.New(t)
+	b.Activated(shop, "1.0.0", parts(t, nil))
+	for _, test := range []struct {
+		name string
+		said func(*deployer.Parts)
+		want string
+	}{
+		{"nothing", nil, "map[primary:a size:1 standby:b]"},
+		{"one value", values("db", map[string]any{"size": 3}, false), "map[primary:a size:3 standby:b]"},
+		{"nothing again", nil, "map[primary:a size:3 standby:b]"},
+		{"a value deep in a table", values("db", map[string]any{"hosts": map[string]any{"standby": "c"}}, false), "map[primary:a size:3 standby:c]"},
+		{"all anew", values("db", map[string]any{"size": 2}, true), "map[primary:a size:2 standby:b]"},
+	} {
+		must(b, choose(t, "1.0.0", test.said))
+		if got := state(b)["db"]; got != test.want {
+			t.Errorf("%s: %s, want %s", test.name, got, test.want)
+		}
+	}
+}
+
+// TestRefusedParts: nothing is changed by a choice that cannot be.
+func TestRefusedParts(t *testing.T) {
+	b := deployertest.New(t)
+	b.Activated(shop, "1.0.0", parts(t, nil))
+	must(b, add("1.0.0"))
+	b.Writes()
+	for _, test := range []struct {
+		name  string
+		run   verb
+		code  report.Code
+		words []string
+	}{
+		{"needed", choose(t, "1.0.0", nil, "db=false"), report.Refused, []string{"component db cannot be deselected: api needs it", "deselect api, too"}},
+		{"misspelt", choose(t, "1.0.0", nil, "ap"), report.Usage, []string{`has no component "ap"`, "did you mean api?"}},
+		{"values of what is no chart", choose(t, "1.0.0", values("api", nil, false)), report.Usage, []string{`no chart "api" that takes values`, "its charts are db"}},
+		{"values of what is not there", choose(t, "1.0.0", values("dbb", nil, false)), report.Usage, []string{"did you mean db?"}},
+		{"new passwords of what is not selected", choose(t, "1.0.0", func(p *deployer.Parts) { p.Rotate = []string{"extra"} }), report.Usage, []string{`no chart "extra"`}},
+	} {
+		_, err := test.run(t.Context(), b.Deployer, deployer.Options{})
+		t.Log(test.name)
+		deployertest.Refused(t, err, test.code, test.words...)
+	}
+	for _, write := range b.Writes() {
+		if !strings.Contains(write, "/leases/") {
+			t.Errorf("it writes %s", write)
+		}
+	}
+}
+
+// TestComponentsAreSeen: status, drift and the graph know of components.
+func TestComponentsAreSeen(t *testing.T) {
+	b := deployertest.New(t)
+	b.Activated(shop, "1.0.0", parts(t, nil))
+	must(b, add("1.0.0"))
+	b.Deleted("ConfigMap", site, "api")
+	status, err := b.Survey.EnvironmentStatus(t.Context(), survey.EnvironmentOptions{Environment: site, Drift: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	deployertest.Valid(t, "environment", status)
+	one := status.Deployments()[0]
+	if one.Health == schema.HealthReady || len(one.Components) != 2 || one.Components[0].Name != "api" || one.Components[0].Health == schema.HealthReady ||
+		one.Components[1].Health != schema.HealthReady || !strings.Contains(strings.Join(one.Reasons, "\n"), "component api: ") {
+		t.Errorf("%+v", one)
+	}
+	if len(one.Drift) != 1 || one.Drift[0].Object.Name != "api" {
+		t.Errorf("drift %+v", one.Drift)
+	}
+	graph, err := b.Components(t.Context(), deployer.ComponentsOptions{Environment: site, Solution: shop})
+	if err != nil {
+		t.Fatal(err)
+	}
+	deployertest.Valid(t, "components", graph)
+	drawn := strings.Join(components.Tree(graph), "\n")
+	for _, line := range []string{"extra  manifests components/extra.yaml, not without profile large", "└─ operator Applied  operator", "├─ db Ready  chart charts/db.tgz: ready, 2 of 2 objects ready"} {
+		if !strings.Contains(drawn, line) {
+			t.Errorf("it does not show %q:\n%s", line, drawn)
+		}
+	}
+	repaired, err := b.Repair(t.Context(), deployer.RepairOptions{})
+	if err != nil || !slices.Equal(changes(repaired), []string{"create ConfigMap site/api"}) {
+		t.Errorf("repaired %v, %v", repaired, err)
+	}
+	if diff, err := b.Diff(t.Context(), survey.Selection{}); err != nil || !diff.Empty() {
+		t.Errorf("%v %v", diff, err)
+	}
+}
+
+// TestKindsOfComponents: an object whose kind is not there is not passed over, and what was begun is finished by resume.
+func TestKindsOfComponents(t *testing.T) {
+	b := deployertest.New(t)
+	b.Activated(shop, "1.0.0", parts(t, map[string]string{
+		"components/api.yaml": "apiVersion: monitoring.coreos.com/v1\nkind: ServiceMonitor\nmetadata: {name: api}\nspec: {selector: {}, endpoints: []}\n",
+	}))
+	_, err := add("1.0.0")(t.Context(), b.Deployer, deployer.Options{Timeout: 1})
+	deployertest.Refused(t, err, report.Timeout, "ServiceMonitor", "the cluster has no ServiceMonitor of monitoring.coreos.com/v1 yet", "shop.api")
+	b.Server.Put(t, serviceMonitors)
+	resumed, err := b.Resume(t.Context(), deployer.ResumeOptions{})
+	if err != nil || len(resumed.Operations) != 1 || !resumed.Operations[0].Finished {
+		t.Fatalf("%+v %v", resumed, err)
+	}
+	if got := b.Server.Names("ServiceMonitor"); len(got) != 1 {
+		t.Errorf("there is %v", got)
+	}
+}
+
+// TestEnvironmentsGoWithComponents: nothing is left of an environment that is deleted.
+func TestEnvironmentsGoWithComponents(t *testing.T) {
+	b := deployertest.New(t)
+	b.Activated(shop, "1.0.0", parts(t, nil))
+	must(b, add("1.0.0"))
+	must(b, deleteSite(deployer.DeleteData))
+	for _, name := range b.Server.Names("Secret") {
+		if strings.HasPrefix(name, cluster.SystemNamespace+"/state."+shop+".db") {
+			t.Errorf("there is still %s", name)
+		}
+	}
+}

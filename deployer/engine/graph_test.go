@@ -1,0 +1,315 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// component is a release of shop/demo beside its own, with a Deployment of its name. Each need is a name, or name:Applied.
+func (w *world) component(name string, needs ...string) engine.Release {
+	w.Helper()
+	r := w.release("1.0.0", strings.ReplaceAll(deployment, "web", name))
+	r.Component, r.Complete = name, true
+	for _, need := range needs {
+		r.Needs = append(r.Needs, needOf(need))
+	}
+	return r
+}
+
+func needOf(text string) engine.Need {
+	name, until, _ := strings.Cut(text, ":")
+	if until == "" {
+		until = string(schema.UntilReady)
+	}
+	return engine.Need{Key: engine.Key{Namespace: "shop", Name: "demo", Component: name}, Until: schema.Until(until)}
+}
+
+// gone is the removal of a component.
+func gone(name string, needs ...string) engine.Release {
+	r := engine.Release{Key: needOf(name).Key, Operation: "remove"}
+	for _, need := range needs {
+		r.Needs = append(r.Needs, needOf(need))
+	}
+	return r
+}
+
+func (w *world) run(releases ...engine.Release) error {
+	w.Helper()
+	plans, err := w.PlanAll(w.Context(), releases, engine.PlanOptions{})
+	if err != nil {
+		w.Fatal(err)
+	}
+	return w.ApplyAll(w.Context(), plans, engine.ApplyOptions{Timeout: time.Minute})
+}
+
+var readyStatus = map[string]any{
+	"observedGeneration": int64(1), "replicas": int64(1), "updatedReplicas": int64(1), "readyReplicas": int64(1), "availableReplicas": int64(1),
+	"conditions": []any{map[string]any{"type": "Available", "status": "True"}},
+}
+
+var stuckStatus = map[string]any{
+	"observedGeneration": int64(1), "replicas": int64(1),
+	"conditions": []any{map[string]any{"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded", "message": "it takes too long"}},
+}
+
+// onCreation calls f whenever somebody has made a Deployment, with its name.
+func (w *world) onCreation(f func(name string)) {
+	w.server.Answer = func(rw http.ResponseWriter, r *http.Request) bool {
+		collection, name := path.Split(r.URL.Path)
+		if r.Context().Value(servedKey{}) != nil || r.Method != http.MethodPatch || path.Base(collection) != "deployments" || !writing(r) ||
+			w.server.Object("Deployment", "shop", name) != nil {
+			return false
+		}
+		w.server.ServeHTTP(rw, r.WithContext(context.WithValue(r.Context(), servedKey{}, true)))
+		f(name)
+		return true
+	}
+}
+
+// TestInTurn: each release begins as soon as all that it needs is as it needs it, and not before, whatever else goes on.
+func TestInTurn(t *testing.T) {
+	w := newWorld(t)
+	w.server.Stall("Deployment")
+	needs := map[string][]string{"api": {"db"}, "web": {"api", "ui:Applied"}, "ui": nil, "db": nil, "slow": nil, "far": {"web", "db"}}
+	var releases []engine.Release
+	for name, some := range needs {
+		releases = append(releases, w.component(name, some...))
+	}
+	created := make(chan string, len(needs))
+	w.onCreation(func(name string) { created <- name })
+	done := make(chan error, 1)
+	go func() { done <- w.run(releases...) }()
+	ready, there := map[string]bool{}, map[string]bool{}
+	makeReady := func(name string) { ready[name] = true; w.edit("Deployment", name, readyStatus, "status") }
+	for range needs {
+		name := <-created
+		there[name] = true
+		for _, need := range needs[name] {
+			if other, until, _ := strings.Cut(need, ":"); !there[other] || until == "" && !ready[other] {
+				t.Errorf("%s is there before %s", name, need)
+			}
+		}
+		if name != "slow" && name != "ui" { // nobody waits until they are ready
+			makeReady(name)
+		}
+	}
+	makeReady("slow")
+	makeReady("ui")
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	w.server.Requests()
+	if err := w.run(releases...); err != nil {
+		t.Fatal(err)
+	}
+	if writes := w.writes(); len(writes) > 0 {
+		t.Errorf("nothing is to be done, and it writes: %q", writes)
+	}
+}
+
+// TestFailuresBlock: a failure stops those that need it, and no others; the same again finishes them.
+func TestFailuresBlock(t *testing.T) {
+	for _, tolerated := range []bool{false, true} {
+		t.Run(fmt.Sprint("tolerated ", tolerated), func(t *testing.T) {
+			w := newWorld(t)
+			w.server.Stall("Deployment")
+			db := w.component("db")
+			db.Tolerated = tolerated
+			releases := []engine.Release{w.component("web", "api"), w.component("api", "db"), db, w.component("other")}
+			w.onCreation(func(name string) {
+				status := readyStatus
+				if name == "db" {
+					status = stuckStatus
+				}
+				w.edit("Deployment", name, status, "status")
+			})
+			err := w.run(releases...)
+			w.failed(err, report.Timeout, "deploy shop/demo.db: 1 of 1 object cannot become ready")
+			blocked := "deploy shop/demo.api: it was not begun, as it needs demo.db, which failed"
+			if strings.Contains(err.Error(), blocked) == tolerated {
+				t.Errorf("got %v", err)
+			}
+			want := []string{"shop/db", "shop/other"}
+			if tolerated {
+				want = []string{"shop/api", "shop/db", "shop/other", "shop/web"}
+			}
+			w.same("there", w.server.Names("Deployment"), want)
+			s, err := w.State(t.Context(), needOf("api").Key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !tolerated && (s.Pending == nil || s.Pending.Failure == nil || !strings.Contains(s.Pending.Failure.Message, "demo.db, which failed")) {
+				t.Errorf("the record does not say why it was not begun: %+v", s.Pending)
+			}
+			w.server.Answer = nil
+			w.server.Stall()
+			w.edit("Deployment", "db", readyStatus, "status")
+			if err := w.run(releases...); err != nil {
+				t.Fatal(err)
+			}
+			w.same("there in the end", w.server.Names("Deployment"), []string{"shop/api", "shop/db", "shop/other", "shop/web"})
+		})
+	}
+}
+
+// TestWhatIsNeededIsLookedAt: what has nothing to do, and does not work, holds up those that need it all the same.
+func TestWhatIsNeededIsLookedAt(t *testing.T) {
+	w := newWorld(t)
+	if err := w.run(w.component("db")); err != nil {
+		t.Fatal(err)
+	}
+	w.edit("Deployment", "db", stuckStatus, "status")
+	w.failed(w.run(w.component("db"), w.component("api", "db")), report.Timeout, "deploy shop/demo.db: 1 of 1 object cannot become ready", "it needs demo.db")
+	w.same("there", w.server.Names("Deployment"), []string{"shop/db"})
+	if err := w.run(w.component("db"), w.component("lonely")); err != nil {
+		t.Errorf("nobody needs it: %v", err)
+	}
+}
+
+// TestRemovalInOrder: what others need goes after them, and stays when one of them does not go.
+func TestRemovalInOrder(t *testing.T) {
+	w := newWorld(t)
+	if err := w.run(w.component("web", "api"), w.component("api", "db"), w.component("db")); err != nil {
+		t.Fatal(err)
+	}
+	s, err := w.State(t.Context(), needOf("web").Key)
+	if err != nil || !slices.Equal(s.Current.Needs, []string{"api"}) {
+		t.Errorf("the record does not say what it needs: %+v %v", s.Current, err)
+	}
+	removal := []engine.Release{gone("db", "api:Applied"), gone("api", "web:Applied"), gone("web")}
+	w.server.Answer = func(rw http.ResponseWriter, r *http.Request) bool {
+		if r.Method == http.MethodDelete && strings.HasSuffix(r.URL.Path, "/deployments/api") && writing(r) {
+			http.Error(rw, "no", http.StatusTeapot)
+			return true
+		}
+		return false
+	}
+	w.failed(w.run(removal...), report.Unavailable, "deploy shop/demo.api", "deploy shop/demo.db: it was not begun, as it needs demo.api, which failed")
+	w.same("there", w.server.Names("Deployment"), []string{"shop/api", "shop/db"})
+	w.server.Answer = nil
+	if err := w.run(removal...); err != nil {
+		t.Fatal(err)
+	}
+	w.same("there", w.server.Names("Deployment"), nil)
+}
+
+func TestNeedsWithoutEnd(t *testing.T) {
+	w := newWorld(t)
+	w.failed(w.run(w.component("a", "b"), w.component("b", "c"), w.component("c", "a")), report.Invalid, "waits for itself")
+	w.same("there", w.server.Names("Deployment"), nil)
+	if states, err := w.States(t.Context()); len(states) > 0 || err != nil {
+		t.Errorf("%d records, %v", len(states), err)
+	}
+}
+
+// TestKindsOfOthers: an object whose kind another release brings is made, never skipped; one whose kind nobody brings is waited for.
+func TestKindsOfOthers(t *testing.T) {
+	brings, uses := engine.Release{}, engine.Release{}
+	w := newWorld(t)
+	brings = w.release("1.0.0", definition)
+	uses = w.release("1.0.0", pizza)
+	brings.Component, uses.Component = "brings", "uses"
+	if err := w.run(uses, brings); err != nil {
+		t.Fatal(err)
+	}
+	w.same("there", w.server.Names("Pizza"), []string{"shop/margherita"})
+
+	w = newWorld(t)
+	uses = w.release("1.0.0", settings, pizza)
+	uses.Complete, uses.Timeout = true, 50*time.Millisecond
+	w.failed(w.run(uses), report.Timeout, "Pizza shop/margherita: the cluster has no Pizza of example.com/v1 yet after 50ms")
+	uses.Timeout = time.Minute
+	done := make(chan error, 1)
+	go func() { done <- w.run(uses) }()
+	w.server.Put(t, definition)
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	w.same("there", w.server.Names("Pizza"), []string{"shop/margherita"})
+
+	w = newWorld(t)
+	uses.OptionalKinds = []string{"example.com/Pizza"}
+	if err := w.run(uses); err != nil {
+		t.Fatal(err)
+	}
+	w.same("there", w.everything(), []string{"ConfigMap settings [color:red size:1]"})
+}
+
+// TestWhatStays: an object that was deployed to stay is left where it is, and forgotten when it is deleted by its name.
+func TestWhatStays(t *testing.T) {
+	w := newWorld(t)
+	stay := schema.ObjectRef{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "settings"}
+	first := w.release("1.0.0", settings, account)
+	w.deploy(first, engine.PlanOptions{})
+	first.Stay = []schema.ObjectRef{stay}
+	w.deploy(first, engine.PlanOptions{}) // nothing but the record changes
+	plan := w.deploy(w.release("2.0.0", account), engine.PlanOptions{})
+	w.same("plan", actions(plan), []string{"keep ConfigMap settings"})
+	plan = w.deploy(w.release(""), engine.PlanOptions{})
+	w.same("plan", actions(plan), []string{"keep ConfigMap settings", "delete ServiceAccount web"})
+	last := w.release("")
+	last.Delete = []schema.ObjectRef{stay}
+	w.deploy(last, engine.PlanOptions{})
+	w.same("there", w.everything(), nil)
+}
+
+// TestMemory: what the caller wants to find again is kept with each revision.
+func TestMemory(t *testing.T) {
+	w := newWorld(t)
+	for _, memory := range []string{"one", "two"} {
+		r := w.release(memory, settings)
+		r.Memory = []byte(memory)
+		w.deploy(r, engine.PlanOptions{})
+	}
+	s, err := w.State(t.Context(), demo)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, revision := range map[string]*schema.DeploymentRevision{"two": s.Current, "one": &s.History[0]} {
+		content, err := w.Content(t.Context(), demo, revision)
+		if err != nil || string(content.Memory) != want || len(content.Objects) != 1 {
+			t.Errorf("%s: %+v, %v", want, content, err)
+		}
+	}
+}
+
+// TestKilledInOrder kills a run of several releases at each of its writes: the next one finishes it.
+func TestKilledInOrder(t *testing.T) {
+	releases := func(w *world) []engine.Release {
+		return []engine.Release{w.component("web", "api"), w.component("api", "db"), w.component("db")}
+	}
+	for n := int64(1); ; n++ {
+		for _, served := range []bool{false, true} {
+			w := newWorld(t)
+			if !w.allKilled(n, served, releases(w), engine.PlanOptions{}) {
+				if n < 10 {
+					t.Errorf("there are only %d writes", n)
+				}
+				return
+			}
+			if err := w.run(releases(w)...); err != nil {
+				t.Fatalf("after write %d, served %t: %v", n, served, err)
+			}
+			w.same("there", w.server.Names("Deployment"), []string{"shop/api", "shop/db", "shop/web"})
+			states, err := w.States(t.Context())
+			if err != nil || len(states) != 3 {
+				t.Fatalf("%d records, %v", len(states), err)
+			}
+			for _, s := range states {
+				if s.Pending != nil || s.Current == nil {
+					t.Errorf("after write %d, served %t: %s is not finished", n, served, s)
+				}
+			}
+		}
+	}
+}

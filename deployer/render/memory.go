@@ -1,0 +1,50 @@
+package render
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"github.com/solutionctl/solutionctl/lint/chart"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// Memory is what the next rendering of a chart has to know of this one. It holds secrets, and is kept where those are.
+type Memory struct {
+	Values map[string]any `json:"values,omitempty"` // of the site
+	Memo   *chart.Memo    `json:"memo,omitempty"`
+}
+
+// Say adds values of the site to those that it has given before, or with reset puts them in their place.
+func (m *Memory) Say(values map[string]any, reset bool) {
+	if reset {
+		m.Values = nil
+	}
+	m.Values = MergeValues(m.Values, values)
+}
+
+// Encode returns the memory as JSON, the same bytes for the same memory.
+func (m *Memory) Encode() ([]byte, error) {
+	if m.Memo != nil {
+		if _, err := m.Memo.Encode(); err != nil { // it is bounded there
+			return nil, err
+		}
+	}
+	return json.Marshal(m)
+}
+
+// DecodeMemory reads what [Memory.Encode] wrote; no data are an empty memory.
+func DecodeMemory(data []byte) (*Memory, error) {
+	m := &Memory{}
+	if len(data) == 0 {
+		return m, nil
+	}
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(m); err != nil {
+		return nil, report.Errorf(report.Corrupt, "memory of a chart: %w", err)
+	}
+	return m, nil
+}
+
+// MergeValues puts values of charts over others, table by table. Neither of both is changed.
+func MergeValues(under, over map[string]any) map[string]any { return chart.MergeValues(under, over) }
