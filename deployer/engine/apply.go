@@ -182,17 +182,17 @@ func (r *run) report(ctx context.Context) {
 	r.emit(report.Event{Step: "deploy", Name: name, State: state})
 }
 
-// failures are the errors of runs, those first that are not the consequence of others.
+// failures are the errors of runs, those last of which nothing was begun.
 func failures(runs []*run) []error {
-	var errs, blocked []error
+	var errs, idle []error
 	for _, r := range runs {
-		if _, consequence := errors.AsType[*blockedError](r.err); consequence {
-			blocked = append(blocked, r.err)
+		if _, blocked := errors.AsType[*blockedError](r.err); blocked || report.CodeOf(r.err) == report.Cancelled {
+			idle = append(idle, r.err)
 		} else {
 			errs = append(errs, r.err)
 		}
 	}
-	return append(errs, blocked...)
+	return append(errs, idle...)
 }
 
 // interrupted is the error of what was begun and ended before its end.
