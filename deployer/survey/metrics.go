@@ -30,6 +30,9 @@ func WriteMetrics(page *metrics.Page, s *schema.Status, looked time.Time) {
 	writeDeployments(page, placesOf(s))
 }
 
+// namespaceLabel is not called namespace: that is where node_exporter runs, once the Prometheus operator has scraped it.
+const namespaceLabel = "environment_namespace"
+
 // placed is a Solution in a namespace of an environment.
 type placed struct {
 	*schema.DeploymentStatus
@@ -38,7 +41,7 @@ type placed struct {
 
 func placesOf(s *schema.Status) (all []placed) {
 	add := func(environment, namespace string, d *schema.DeploymentStatus) {
-		all = append(all, placed{d, []string{"environment", environment, "namespace", namespace, "solution", d.Solution}})
+		all = append(all, placed{d, []string{"environment", environment, namespaceLabel, namespace, "solution", d.Solution}})
 	}
 	for i := range s.Solutions {
 		if d := s.Solutions[i].Deployment; d != nil {

@@ -75,8 +75,8 @@ func killed(b *deployertest.Bed) (back func()) {
 
 // TestMetrics: what happens to a Solution shows in numbers. A row lists series with their values; "" is none.
 func TestMetrics(t *testing.T) {
-	const here = `{environment="site",namespace="site",solution="shop"`
-	const cluster = `{environment="",namespace="",solution="shop"`
+	const here = `{environment="site",environment_namespace="site",solution="shop"`
+	const cluster = `{environment="",environment_namespace="",solution="shop"`
 	const add = "pending_operation_start_timestamp_seconds" + here + `,operation="add"}`
 	monitor := deployertest.Content{Files: map[string]string{
 		"monitoring/monitor.yaml": "apiVersion: monitoring.coreos.com/v1\nkind: ServiceMonitor\nmetadata: {name: shop}\nspec: {selector: {}, endpoints: []}\n",
