@@ -11,12 +11,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/solutionctl/solutionctl/deployer/host"
+	"github.com/solutionctl/solutionctl/deployer/host/monitoring"
 	"github.com/solutionctl/solutionctl/deployer/host/store"
 )
 
 func newServeCommand(a *app) *cobra.Command {
 	var o host.ServeOptions
 	var printUnit bool
+	var printMonitoring string
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve the images of imported archives to the nodes of a cluster",
@@ -30,19 +32,28 @@ first start and kept in the store, in tls/. Nodes learn its certificate, tls/ca.
 
 The certificate of --tls-cert is read again when its file changes. SIGHUP looks at everything again: archives that could not
 be served, the certificate, and the access log, which is opened anew. SIGTERM lets clients finish. /healthz, /readyz and /metrics are there for supervision; /readyz names
-archives that cannot be served as they were imported, because their file was cut off, removed or replaced.`,
+archives that cannot be served as they were imported, because their file was cut off, removed or replaced.
+
+--print-monitoring prints what lets the site's Prometheus and Grafana watch over this registry and over what is deployed, for
+'kubectl apply': a scrape of the address of --listen or --metrics-listen, alerts, each with what to do, and a dashboard. With
+--print-monitoring=rules it prints the alerts as a rule file of Prometheus, with --print-monitoring=dashboard the dashboard alone.`,
 		Example: `  solutionctl deploy serve --listen 10.0.0.1:5000 --access-log /var/log/solutionctl/access.log
   solutionctl deploy serve --listen 10.0.0.1:5000 --print-unit > /etc/systemd/system/solutionctl-registry.service
+  solutionctl deploy serve --listen 10.0.0.1:5000 --print-monitoring | kubectl apply -f -
   solutionctl deploy serve --listen 127.0.0.1:5000 --archive example-solution-1.0.0.iso`,
 		Args: exactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.Check(); err != nil {
 				return err
 			}
-			if printUnit {
+			switch {
+			case printUnit:
 				return a.printUnit(o)
+			case printMonitoring != "":
+				return a.printMonitoring(o, printMonitoring)
+			default:
+				return a.serve(cmd.Context(), o)
 			}
-			return a.serve(cmd.Context(), o)
 		},
 	}
 	flags := cmd.Flags()
@@ -58,7 +69,27 @@ archives that cannot be served as they were imported, because their file was cut
 	flags.StringVar(&o.Key, "tls-key", "", "the key of --tls-cert, a `FILE`")
 	flags.StringArrayVar(&o.Names, "tls-name", nil, "nodes know this host by `NAME`, a name or an address besides those that it knows itself (may be repeated)")
 	flags.BoolVar(&printUnit, "print-unit", false, "print a systemd unit that runs this command, and do nothing else")
+	addChoice(cmd, flags, &printMonitoring, "print-monitoring", "", "print what watches over this registry and what is deployed, and do nothing else", "", "kubernetes", "rules", "dashboard")
+	flags.Lookup("print-monitoring").NoOptDefVal = "kubernetes"
 	return cmd
+}
+
+// printMonitoring prints what watches over a registry with these flags.
+func (a *app) printMonitoring(o host.ServeOptions, form string) (err error) {
+	var text []byte
+	switch form {
+	case "rules":
+		text = monitoring.Rules()
+	case "dashboard":
+		text = monitoring.Dashboard()
+	default:
+		if text, err = o.Monitoring(); err != nil {
+			return err
+		}
+	}
+	a.sink.Close()
+	_, err = a.out.Write(text)
+	return err
 }
 
 // printUnit prints a systemd unit that runs serve with these flags.

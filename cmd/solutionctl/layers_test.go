@@ -24,7 +24,7 @@ var layers = [][]string{
 	{"sign/trust"},
 	{
 		"build", "lint/target", "sign", "deployer/cluster", "deployer/apps/form", "deployer/health", "deployer/render",
-		"deployer/host/authority", "deployer/host/node", "deployer/host/registry", "deployer/host/service", "deployer/host/store",
+		"deployer/host/authority", "deployer/host/monitoring", "deployer/host/node", "deployer/host/registry", "deployer/host/service", "deployer/host/store",
 	},
 	{"lint", "deployer/engine", "deployer/metalk8s", "deployer/host/serve", "deployer/console/page", "deployer/console/upload"},
 	{"deployer/records"},

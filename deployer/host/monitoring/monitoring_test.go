@@ -1,0 +1,191 @@
+package monitoring_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/solutionctl/solutionctl/deployer/host/monitoring"
+	"github.com/solutionctl/solutionctl/lint/promql"
+)
+
+func Example() {
+	text, err := monitoring.Objects("solutionctl-system", monitoring.Target{Address: netip.MustParseAddrPort("10.0.0.1:5000")})
+	if err != nil {
+		panic(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if strings.HasPrefix(line, "kind: ") {
+			fmt.Print(line)
+		}
+	}
+	// Output:
+	// kind: Service
+	// kind: Endpoints
+	// kind: ServiceMonitor
+	// kind: PrometheusRule
+	// kind: ConfigMap
+}
+
+// file is a file of Prometheus' rules, as much as is judged here.
+type file struct {
+	Groups []struct {
+		Name  string
+		Rules []struct {
+			Alert, Expr         string
+			Labels, Annotations map[string]string
+		}
+	}
+}
+
+// TestRules: each alert says how bad it is, what has happened, what that means, and what to do.
+func TestRules(t *testing.T) {
+	var found file
+	if err := yaml.UnmarshalStrict(monitoring.Rules(), &struct {
+		Groups []any `json:"groups"`
+	}{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.Unmarshal(monitoring.Rules(), &found); err != nil {
+		t.Fatal(err)
+	}
+	tests, err := os.ReadFile("testdata/alerts.test.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for _, group := range found.Groups {
+		for _, rule := range group.Rules {
+			if seen[rule.Alert] || rule.Labels["severity"] == "" || rule.Annotations["summary"] == "" || rule.Annotations["description"] == "" || rule.Annotations["runbook"] == "" {
+				t.Errorf("%s is there twice, or incomplete: %v %v", rule.Alert, rule.Labels, rule.Annotations)
+			}
+			seen[rule.Alert] = true
+			if !strings.Contains(string(tests), `{alertname="`+rule.Alert+`",alertstate="firing"`) {
+				t.Errorf("no test makes %s fire", rule.Alert)
+			}
+		}
+	}
+	if len(seen) < 10 {
+		t.Errorf("%d alerts", len(seen))
+	}
+}
+
+// TestPromtool has Prometheus' own tool check the rules, and make each of them fire.
+func TestPromtool(t *testing.T) {
+	promtool, err := exec.LookPath("promtool")
+	if err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatal(err)
+		}
+		t.Skip("promtool is not installed (apt-get install prometheus)")
+	}
+	dir := t.TempDir()
+	tests, err := os.ReadFile("testdata/alerts.test.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, data := range map[string][]byte{"alerts.yaml": monitoring.Rules(), "alerts.test.yaml": tests} {
+		if err = os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, args := range [][]string{{"check", "rules", "alerts.yaml"}, {"test", "rules", "alerts.test.yaml"}} {
+		command := exec.CommandContext(t.Context(), promtool, args...)
+		command.Dir = dir
+		if out, err := command.CombinedOutput(); err != nil {
+			t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, out)
+		}
+	}
+}
+
+// TestDashboard: Grafana finds it under one uid, and Prometheus reads every expression of it.
+func TestDashboard(t *testing.T) {
+	var found struct {
+		UID    string
+		Panels []struct {
+			Title   string
+			GridPos struct{ X, Y, W, H int }
+			Targets []struct{ Expr string }
+		}
+	}
+	if err := json.Unmarshal(monitoring.Dashboard(), &found); err != nil || found.UID != "solutionctl" {
+		t.Fatalf("uid %s: %v", found.UID, err)
+	}
+	places := map[[2]int]string{}
+	for _, panel := range found.Panels {
+		for _, target := range panel.Targets {
+			if _, err := promql.Parse(strings.ReplaceAll(target.Expr, "$__rate_interval", "5m")); err != nil {
+				t.Errorf("%s: %v in %s", panel.Title, err, target.Expr)
+			}
+		}
+		for x := range panel.GridPos.W {
+			for y := range panel.GridPos.H {
+				place := [2]int{panel.GridPos.X + x, panel.GridPos.Y + y}
+				if other := places[place]; other != "" || place[0] >= 24 || len(panel.Targets) == 0 {
+					t.Fatalf("panel %q lies on %q, beside the page, or shows nothing", panel.Title, other)
+				}
+				places[place] = panel.Title
+			}
+		}
+	}
+}
+
+// TestObjects: what the Prometheus operator is told about each way in which a registry is reached.
+func TestObjects(t *testing.T) {
+	address := netip.MustParseAddrPort("[fd00::1]:5000")
+	for _, test := range []struct {
+		name   string
+		target monitoring.Target
+		want   string // the endpoint of the ServiceMonitor, as JSON
+		count  int
+	}{
+		{"not encrypted", monitoring.Target{Address: address}, `{"port":"metrics","scheme":"http"}`, 5},
+		{"by an authority that Prometheus knows", monitoring.Target{Address: address, TLS: true}, `{"port":"metrics","scheme":"https"}`, 5},
+		{
+			"by the registry's own authority", monitoring.Target{Address: address, TLS: true, CA: "PEM\n", Name: "registry.example"},
+			`{"port":"metrics","scheme":"https","tlsConfig":{"ca":{"configMap":{"key":"ca.crt","name":"solutionctl-registry-ca"}},"serverName":"registry.example"}}`, 6,
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			text, err := monitoring.Objects("here", test.target)
+			if err != nil {
+				t.Fatal(err)
+			}
+			documents := strings.Split(string(text), "\n---\n")
+			if len(documents) != test.count {
+				t.Errorf("%d objects, want %d", len(documents), test.count)
+			}
+			objects := map[string]map[string]any{}
+			for _, document := range documents {
+				var o map[string]any
+				if err = yaml.UnmarshalStrict([]byte(document), &o); err != nil {
+					t.Fatalf("%v in\n%s", err, document)
+				}
+				if namespace := o["metadata"].(map[string]any)["namespace"]; namespace != "here" {
+					t.Errorf("%v is in namespace %v", o["kind"], namespace)
+				}
+				objects[o["kind"].(string)] = o
+			}
+			spec := objects["ServiceMonitor"]["spec"].(map[string]any)
+			if got, _ := json.Marshal(spec["endpoints"].([]any)[0]); string(got) != test.want {
+				t.Errorf("got %s, want %s", got, test.want)
+			}
+			if got, _ := json.Marshal(objects["Endpoints"]["subsets"]); !strings.Contains(string(got), `"ip":"fd00::1"`) {
+				t.Errorf("the address is not in %s", got)
+			}
+			if got := objects["ConfigMap"]["data"].(map[string]any)["solutionctl.json"]; got.(string) != string(monitoring.Dashboard()) {
+				t.Errorf("the dashboard became %s", got)
+			}
+			if rules := objects["PrometheusRule"]["spec"].(map[string]any)["groups"]; len(rules.([]any)) != 2 {
+				t.Errorf("rules %v", rules)
+			}
+		})
+	}
+}
