@@ -33,7 +33,7 @@ func (d *Deployer) ruleNotices(ctx context.Context, plan *engine.Plan) ([]string
 	for _, s := range states {
 		_, deployed := records.DeployedVersion(s)
 		has := slices.ContainsFunc(records.ObjectsOf(s), func(o schema.DeployedObject) bool { return o.Kind == alertRules })
-		if s.Name == plan.Release.Name && s.Namespace != "" && deployed && !has {
+		if s.Name == plan.Release.Name && s.Component == "" && s.Namespace != "" && deployed && !has {
 			without = append(without, s.Namespace)
 		}
 	}
