@@ -133,3 +133,13 @@ func TestStoreOfHostileCharts(t *testing.T) {
 		})
 	}
 }
+
+func ExampleChartImage() {
+	image, err := oci.ChartImage(oci.Chart{Name: "web", Version: "1.2.0+build.7", Config: []byte(`{"name":"web","version":"1.2.0+build.7"}`)})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(image.Ref, len(image.Blobs), image.Root.ArtifactType)
+	// Output: charts/web:1.2.0_build.7 2 application/vnd.cncf.helm.config.v1+json
+}
