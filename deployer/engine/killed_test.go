@@ -55,6 +55,7 @@ func (w *world) allKilled(n int64, served bool, releases []engine.Release, o eng
 		w.Fatal(err)
 	}
 	var count atomic.Int64
+	var over atomic.Bool // some requests may still be on their way then
 	rule := w.server.Answer
 	w.server.Answer = func(rw http.ResponseWriter, r *http.Request) bool {
 		if r.Context().Value(servedKey{}) != nil {
@@ -63,7 +64,7 @@ func (w *world) allKilled(n int64, served bool, releases []engine.Release, o eng
 		if rule != nil && rule(rw, r) {
 			return true
 		}
-		if !writing(r) {
+		if over.Load() || !writing(r) {
 			return false
 		}
 		now := count.Add(1)
@@ -77,7 +78,7 @@ func (w *world) allKilled(n int64, served bool, releases []engine.Release, o eng
 		panic(http.ErrAbortHandler) // nor has it what comes after that
 	}
 	err = w.ApplyAll(ctx, plans, engine.ApplyOptions{})
-	w.server.Answer = rule
+	over.Store(true)
 	w.restart()
 	if count.Load() < n {
 		if err != nil {

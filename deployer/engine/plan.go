@@ -77,7 +77,8 @@ func (s *step) changes() bool {
 
 // idle tells whether Apply has nothing to write, not even into the record.
 func (p *Plan) idle() bool {
-	if slices.ContainsFunc(p.steps, (*step).changes) || p.Resumes != nil {
+	restores := p.judge != nil && p.judge.options.Restore && slices.ContainsFunc(p.turns, (*turn).changes)
+	if slices.ContainsFunc(p.steps, (*step).changes) || restores || p.Resumes != nil {
 		return false
 	}
 	if p.state.Current == nil {

@@ -23,8 +23,8 @@ import (
 // revision and has to end well before anything else is done; any other object counts once it is applied. A task that a revision
 // has finished is not run again by whoever finishes the revision; the next revision runs it again.
 //
-// What is there of a task belongs to the release as its other objects do, until the release has the task no longer. It is not
-// compared with what was deployed, and no repair brings it back: it is for others to work with.
+// What is there of a task belongs to the release as its other objects do, until the release has the task no longer. Others may
+// change it: a repair brings back what is gone, but for Jobs and Pods, and leaves what is there as it is.
 type Task struct {
 	schema.Task
 	Object *unstructured.Unstructured
@@ -135,11 +135,14 @@ func (j *judge) newTurn(ctx context.Context, task Task, occasion schema.Occasion
 	if phaseOf(kindOfRef(s.Object).GroupKind()) == phaseDefinitions {
 		return nil, report.Errorf(report.Invalid, "%s cannot be a task: definitions come before everything else", s.Object)
 	}
-	t := &turn{step: s, task: task.Task, rendered: s.desired, chosen: slices.Contains(task.On, occasion) && !j.options.Restore}
+	t := &turn{step: s, task: task.Task, rendered: s.desired, chosen: slices.Contains(task.On, occasion)}
 	if occasion == schema.OccasionRemove && t.task.When == schema.MomentApplied {
 		t.task.When = schema.MomentReady // there is nothing that becomes ready
 	}
 	s.turn, s.known, s.Task = t, j.inventory[keyOfRef(s.Object)], t.task.When
+	if j.options.Restore {
+		t.chosen = s.known.Name != "" && !t.runs()
+	}
 	if t.runs() {
 		s.desired = s.desired.DeepCopy()
 		unstructured.RemoveNestedField(s.desired.Object, "spec", ttlField)
@@ -251,6 +254,12 @@ func (t *turn) made(live *unstructured.Unstructured) bool {
 // decideTask decides about the object of a task, which cannot be left out.
 func (j *judge) decideTask(ctx context.Context, s *step) (err error) {
 	switch t := s.turn; {
+	case j.options.Restore:
+		if s.live, err = j.find(ctx, s); s.live != nil || err != nil {
+			s.Action = schema.ActionNone
+			return err
+		}
+		return j.decideRestore(ctx, s)
 	case t.over:
 		s.Action, s.Note = schema.ActionNone, "it has ended well, and is not run again"
 		if s.live, err = j.find(ctx, s); s.live != nil && !j.isOurs(s) {
@@ -486,6 +495,7 @@ func (r *run) taskObjects(completed bool) []schema.DeployedObject {
 func (r *run) taskObject(t *turn, completed bool) (object schema.DeployedObject, there bool) {
 	object, there = t.planned()
 	live := cmp.Or(r.results[t.step], t.live)
+	object.Completed, object.Expires = t.runs() && (completed || t.over), expires(t.rendered)
 	if !completed || !there {
 		return object, there
 	}

@@ -263,7 +263,6 @@ func (w *world) now() string {
 // made counts how often each Job was made since a version. It ends the life of the world.
 func (w *world) made(since string) []string {
 	w.Helper()
-	w.server.Answer = nil
 	w.server.Put(w.T, strings.Replace(aJob("last", ""), "name: last", "name: last, namespace: default", 1))
 	seen, counts := map[types.UID]bool{}, map[string]int{}
 	for change, err := range w.Cluster.Watch(w.Context(), jobKind, "", metav1.ListOptions{ResourceVersion: since}) {
@@ -447,10 +446,18 @@ func TestOccasions(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.remove(jobKind, "upgrade")
+	w.edit("Secret", "keys", map[string]any{"a": "cm90YXRlZA=="}, "data")
 	w.steps()
 	if plan := w.deploy(repair[0], engine.PlanOptions{Restore: true}); !plan.Empty() || len(w.steps()) > 0 {
-		t.Errorf("a repair runs no tasks, and has %v", plan.Changes)
+		t.Errorf("a repair runs no tasks, and leaves what others have changed: %v", plan.Changes)
 	}
+	w.remove(cluster.SecretKind, "keys")
+	if plan, err := w.Plan(t.Context(), repair[0], engine.PlanOptions{Restore: true, Look: true}); err != nil || !slices.Equal(actions(plan), []string{"create Secret keys"}) {
+		t.Errorf("a look does not show it: %v, %v", plan, err)
+	}
+	w.steps()
+	w.deploy(repair[0], engine.PlanOptions{Restore: true})
+	w.same("repair", w.steps(), []string{"PATCH secrets/keys"})
 
 	s := w.state()
 	back := release("1.0.0")
