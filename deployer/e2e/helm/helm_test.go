@@ -10,9 +10,12 @@ import (
 	"flag"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"text/template"
@@ -68,29 +71,114 @@ func TestCorpus(t *testing.T) {
 	}
 }
 
-// TestCharts renders the packages in the directory SOLUTIONCTL_CHARTS with their own values.
+// TestCharts renders the packages in the directory SOLUTIONCTL_CHARTS with their own values, and with those in their directories ci/.
 func TestCharts(t *testing.T) {
 	names, err := filepath.Glob(os.Getenv("SOLUTIONCTL_CHARTS") + "/*.tgz")
 	if err != nil || len(names) == 0 {
 		t.Skip("SOLUTIONCTL_CHARTS names no directory with charts")
 	}
-	same, refused := 0, 0
+	var all, same, refused int
 	for _, name := range names {
-		t.Run(filepath.Base(name), func(t *testing.T) {
-			data, err := os.ReadFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			switch texts := compare(t, data, nil); {
-			case t.Failed():
-			case texts == nil:
-				refused++
-			default:
-				same++
-			}
-		})
+		data, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for file, given := range valuesOf(t, data) {
+			all++
+			t.Run(filepath.Base(name)+"/"+file, func(t *testing.T) {
+				switch texts := compare(t, data, given); {
+				case t.Failed():
+				case texts == nil:
+					refused++
+				default:
+					same++
+				}
+			})
+		}
 	}
-	t.Logf("%d charts are rendered as by Helm, %d refused by both, %d not the same", same, refused, len(names)-same-refused)
+	t.Logf("of %d renderings of %d charts, %d are the same, %d refused by both, %d differ", all, len(names), same, refused, all-same-refused)
+}
+
+// valuesOf returns values that a chart is tested with, by their files, and under an empty name no values.
+func valuesOf(t *testing.T, data []byte) map[string]map[string]any {
+	t.Helper()
+	all := map[string]map[string]any{"": nil}
+	files, err := engine.Unpack(bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if strings.HasPrefix(f.Name, "ci/") {
+			given := map[string]any{}
+			if yaml.Unmarshal(f.Data, &given) == nil && given != nil {
+				all[f.Name] = given
+			}
+		}
+	}
+	return all
+}
+
+// TestRandomValues: whatever values meet whatever defaults, in charts whose subcharts have aliases, conditions, tags and imports.
+func TestRandomValues(t *testing.T) {
+	for seed := range uint64(300) {
+		r := random{rand.New(rand.NewPCG(seed, 0))}
+		files := map[string]string{}
+		for place, dependencies := range map[string]string{
+			"web": r.dependencies(), "web/charts/a": r.dependencies(), "web/charts/b": r.dependencies(),
+			"web/charts/a/charts/b": "null", // Helm mixes up those of a chart that is there twice
+		} {
+			files[place+"/Chart.yaml"] = fmt.Sprintf("{apiVersion: v2, name: %s, version: 1.0.0, dependencies: %s}", path.Base(place), dependencies)
+			files[place+"/values.yaml"] = r.table(3)
+			files[place+"/templates/x.yaml"] = "{{ toYaml .Values }}\n{{ toYaml .Chart.Dependencies }}\n"
+		}
+		given := map[string]any{}
+		if err := yaml.Unmarshal([]byte(r.table(4)), &given); err != nil {
+			t.Fatal(err)
+		}
+		if t.Run(fmt.Sprint(seed), func(t *testing.T) { compare(t, pack(maps.Clone(files)), given) }); t.Failed() {
+			t.Fatalf("given %v\n%v", given, files)
+		}
+	}
+}
+
+// random makes YAML of few names, so that they meet.
+type random struct{ *rand.Rand }
+
+func (r random) one(of ...string) string { return of[r.IntN(len(of))] }
+
+func (r random) name() string {
+	return r.one("a", "b", "c", "web", "two", "global", "tags", "exports", "on")
+}
+
+func (r random) table(depth int) string {
+	var entries []string
+	for _, key := range slices.Compact(slices.Sorted(slices.Values([]string{r.name(), r.name(), r.name(), r.name()}))) {
+		entries = append(entries, strconv.Quote(key)+": "+r.value(depth-1))
+	}
+	return "{" + strings.Join(entries, ", ") + "}"
+}
+
+func (r random) value(depth int) string {
+	if depth > 0 && r.IntN(3) > 0 {
+		return r.table(depth)
+	}
+	return r.one("null", "1", "text", "true", "false", "[1, null]", "{}")
+}
+
+func (r random) dependencies() string {
+	switch r.IntN(4) {
+	case 0:
+		return "null"
+	case 1:
+		return "[]"
+	}
+	dependency := func(imports, more string) string {
+		return fmt.Sprintf(`{name: %s, version: "*", condition: %q, tags: [%s], import-values: %s%s}`,
+			r.one("a", "b", "none"), r.one("", "on", "a.on,b.on", "two.on", "c"), r.one("", "a", "a, on"), imports, more)
+	}
+	// No more than one import: of what meets, Helm writes some into the values that it is imported from.
+	imports := r.one("[]", "[c]", "[{child: a, parent: c}]", "[{child: exports, parent: .}]", "[{child: global.c, parent: a.b}]")
+	return "[" + dependency(imports, r.one("", ", alias: c")) + ", " + dependency("[]", ", alias: two") + "]"
 }
 
 // TestDocuments: texts are cut into documents as by Helm, also where parsers of YAML cut in other ways.

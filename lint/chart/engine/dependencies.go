@@ -137,8 +137,9 @@ func (c *Chart) importValues() error {
 				continue
 			}
 			imports = append(imports, map[string]string{"child": child, "parent": parent})
+			// Helm copies nothing here, so that a subchart sees what others export, and tables that contain themselves end the program.
 			if table, err := Values(all).Table(d.Name + "." + child); err == nil {
-				merge(imported, nest(parent, table.AsMap()), keepNulls)
+				merge(imported, nest(parent, copyTable(table)), keepNulls)
 			}
 		}
 		d.ImportValues = imports

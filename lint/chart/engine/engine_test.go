@@ -200,6 +200,24 @@ func TestDefaultVersionIsThatOfTheClientLibrary(t *testing.T) {
 	}
 }
 
+// Tables that are imported into each other end Helm.
+func TestImportsIntoThemselves(t *testing.T) {
+	texts, err := render(t, append(web("{{ toJson .Values }}"),
+		engine.File{Name: "requirements.yaml", Data: []byte("dependencies: [{name: a, version: '*', import-values: [{child: b.c, parent: d}, {child: b, parent: d}]}]")},
+		engine.File{Name: "charts/a/Chart.yaml", Data: []byte("name: a\nversion: 1.0.0")},
+		engine.File{Name: "charts/a/values.yaml", Data: []byte("b: {c: {e: 1}}")}), nil)
+	if want := `{"a":{"b":{"c":{"e":1}},"global":{}},"d":{"c":{"e":1},"e":1}}`; err != nil || texts["web/templates/x.yaml"] != want {
+		t.Errorf("got %v, %v; want %s", texts, err, want)
+	}
+}
+
+func TestSubchartsAreNotCalledAsGlobals(t *testing.T) {
+	_, err := render(t, append(web(""), engine.File{Name: "charts/global/Chart.yaml", Data: []byte("name: global\nversion: 1.0.0")}), nil)
+	if want := "a subchart of web is called global, as are values of all charts"; err == nil || err.Error() != want {
+		t.Errorf("err = %v, want %s", err, want)
+	}
+}
+
 func TestSatisfies(t *testing.T) {
 	for _, test := range []struct {
 		version, constraint string

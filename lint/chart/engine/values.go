@@ -78,6 +78,9 @@ func (c *Chart) Complete(values map[string]any) (Values, error) {
 func (c *Chart) complete(values map[string]any, nulls bool) error {
 	c.addDefaults(values, nulls)
 	for _, sub := range c.Subcharts {
+		if sub.Name == "global" { // Helm makes tables of it that contain themselves
+			return fmt.Errorf("a subchart of %s is called global, as are values of all charts", c.Name)
+		}
 		if _, ok := values[sub.Name]; !ok {
 			values[sub.Name] = map[string]any{}
 		}
