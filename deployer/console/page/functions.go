@@ -42,7 +42,6 @@ func (p *Pages) functions() template.FuncMap {
 		"partsOf":       partsOf,
 		"search":        func(label, query, table string) search { return search{label, query, table} },
 		"bar":           bar,
-		"step":          stepOf,
 		"percent":       func(part, whole int64) int64 { return part * 100 / max(whole, 1) },
 	}
 }

@@ -14,7 +14,8 @@ type step struct {
 	Symbol      string
 	Tone        Tone
 	What, Note  string
-	Done, Total int64 // Total is 0 while nobody knows
+	Component   string // of which it is a step, "" for the Solution's own ones
+	Done, Total int64  // Total is 0 while nobody knows
 }
 
 func stepOf(e report.Event) step {
@@ -36,6 +37,24 @@ func amount(done, total int64, unit string) string {
 		return Text("step.of", report.Bytes(done), report.Bytes(total))
 	}
 	return Text("step.of", done, total) + " " + unit
+}
+
+// Lines are the steps as they are shown. A step on an object tells the component to which the plan says that it belongs.
+func (p *Progress) Lines() []step {
+	owners := map[string]string{}
+	if p.Operation != nil {
+		for _, part := range p.Operation.Parts {
+			for _, c := range part.Changes {
+				owners[c.Object.String()] = part.Component
+			}
+		}
+	}
+	lines := make([]step, len(p.Steps))
+	for i, e := range p.Steps {
+		lines[i] = stepOf(e)
+		lines[i].Component = owners[e.Name]
+	}
+	return lines
 }
 
 // Announcement is what a screen reader is told: the last step that has ended.

@@ -459,12 +459,18 @@ func sampleRun(say func(string) string, finished *time.Time) page.Running {
 }
 
 func sampleProgress(say func(string) string) *page.Progress {
+	run := sampleRun(say, nil)
+	job := schema.ObjectRef{APIVersion: "batch/v1", Kind: "Job", Namespace: "production", Name: say("shop-db-sync")}
+	run.Operation.Parts = []schema.OperationPart{{
+		Namespace: say("production"), Component: say("db-sync"), Changes: []schema.Change{{Action: schema.ActionCreate, Object: job}},
+	}}
 	return &page.Progress{
-		Running: sampleRun(say, nil),
+		Running: run,
 		Steps: []report.Event{
 			{Step: "lock", Name: say("production"), State: report.Done},
 			{Step: "apply", Name: say("production/shop"), State: report.Running, Done: 9, Total: 14, Unit: "objects"},
 			{Step: "wait", Name: say("Deployment production/shop-operator"), State: report.Running, Note: say("0 of 1 replicas is ready: container manager: ContainerCreating")},
+			{Step: "task", Name: job.String(), State: report.Running},
 			{Step: "migrate", Name: say("shops.example.com"), State: report.Skipped, Note: say("nothing is stored in the old version")},
 		},
 	}

@@ -115,6 +115,7 @@ async function upload(form) {
     const {status} = request, offset = request.getResponseHeader('Upload-Offset');
     if (status === 401 || request.responseURL.includes('/login')) {
       button.disabled = false;
+      say(form.dataset.ended);
       return leave();
     }
     if (status === 201) {
