@@ -19,7 +19,7 @@ func (d *Deployer) ruleNotices(ctx context.Context, plan *engine.Plan) ([]string
 	var notices []string
 	for _, change := range plan.Changes {
 		if change.Action == schema.ActionDelete && change.Object.Kind == alertRules {
-			notices = append(notices, change.Object.String()+" goes: each environment has alerting rules of its own")
+			notices = append(notices, change.Object.String()+" goes: alerting rules belong to environments")
 		}
 	}
 	if len(notices) == 0 {

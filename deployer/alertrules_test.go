@@ -35,7 +35,7 @@ func TestRulesMoveToEnvironments(t *testing.T) {
 	}
 	notices := strings.Join(done.Notices, "\n")
 	for _, want := range []string{
-		"PrometheusRule shop-system/shop goes: each environment has alerting rules of its own",
+		"PrometheusRule shop-system/shop goes: alerting rules belong to environments",
 		"no alerting rules are in " + site + " until the Solution is deployed there again: solutionctl deploy add ENVIRONMENT shop VERSION",
 	} {
 		if !strings.Contains(notices, want) {
