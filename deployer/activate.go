@@ -11,6 +11,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/definitions"
 	"github.com/solutionctl/solutionctl/deployer/dependencies"
 	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/deployer/render"
 	"github.com/solutionctl/solutionctl/schema"
@@ -32,6 +33,7 @@ type ActivateOptions struct {
 	// AcceptInvalid are those of which stored objects may become invalid: nobody can change such an object until it is valid.
 	AcceptInvalid []string
 	Export        definitions.Export
+	Parts         // components that live in the cluster
 
 	later []schema.SolutionAt // what else becomes active, or with the version "" no longer is, in the run that this is a part of
 }
@@ -89,6 +91,16 @@ func (d *Deployer) planActivationOf(ctx context.Context, o ActivateOptions, cata
 	if err != nil {
 		return nil, err
 	}
+	before, err := d.Records.Engine.State(ctx, release.Key)
+	if err != nil {
+		return nil, err
+	}
+	one := &placement{Import: found, operation: t.Operation.Operation, payload: payload, settings: settings, Rendering: Rendering{Parts: o.Parts}}
+	parts, notices, err := d.components(ctx, one, metalk8s.Namespace{}, release, before)
+	if err != nil {
+		return nil, err
+	}
+	t.notice(notices...)
 	if err = d.checkOwnNamespace(ctx, release.Objects); err != nil {
 		return nil, err
 	}
@@ -107,11 +119,13 @@ func (d *Deployer) planActivationOf(ctx context.Context, o ActivateOptions, cata
 	}
 	t.notice(slices.Concat(kept, judged.Notices)...)
 	t.exported, t.export = judged.Exported, o.Export
-	plan, err := d.Records.Engine.Plan(ctx, *release, o.plan())
-	if err != nil {
+	if t.plans, err = d.Records.Engine.PlanAll(ctx, append([]engine.Release{*release}, parts...), o.plan()); err != nil {
 		return nil, err
 	}
-	t.plans = []*engine.Plan{plan}
+	if err = noteComponents(t.plans); err != nil {
+		return nil, err
+	}
+	plan := t.plans[0]
 	moved, err := d.ruleNotices(ctx, plan)
 	if err != nil {
 		return nil, err

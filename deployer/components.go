@@ -103,8 +103,8 @@ func (o *placement) checkParts(s *components.Selection) error {
 	return nil
 }
 
-// components renders the components of a version in a namespace, each as a release of its own that the Solution's own release, main,
-// is not complete without. Those that no longer belong to it are removed.
+// components renders the components of a version in a namespace, or in the cluster, each as a release of its own that the Solution's
+// own release there, main, is not complete without. Those that no longer belong to it are removed.
 func (d *Deployer) components(ctx context.Context, one *placement, n metalk8s.Namespace, main *engine.Release, before *engine.State) (releases []engine.Release, notices []string, err error) {
 	previous := lastRevision(before)
 	if len(one.payload.Solution.Spec.Components) == 0 && (previous == nil || len(previous.Components) == 0) {
@@ -118,7 +118,7 @@ func (d *Deployer) components(ctx context.Context, one *placement, n metalk8s.Na
 		notices = append(notices, fmt.Sprintf("%s has no %s any more: the choice of it is forgotten", one.payload.Solution.ID(), what))
 	}
 	for _, node := range selection.Nodes() {
-		if node.Component == nil || inCluster(node) {
+		if node.Component == nil || inCluster(node) != (main.Namespace == "") {
 			continue
 		}
 		release, more, err := d.component(ctx, one, n, node, main)
@@ -149,7 +149,7 @@ func (d *Deployer) component(ctx context.Context, one *placement, n metalk8s.Nam
 		return release, nil, err
 	}
 	for _, need := range node.Needs {
-		if inCluster(need.Node) {
+		if inCluster(need.Node) && !inCluster(node) {
 			if err := d.checkClusterComponent(ctx, one, need.Name); err != nil {
 				return release, nil, err
 			}
@@ -157,6 +157,10 @@ func (d *Deployer) component(ctx context.Context, one *placement, n metalk8s.Nam
 	}
 	settings := one.settings
 	settings.Namespace, settings.Environment = n.Name, n.Environment
+	settings.ClusterWide = main.Settings[settingClusterWide] == "true"
+	if inCluster(node) {
+		settings.Namespace = render.ComponentNamespace(one.payload.Solution, node.Component)
+	}
 	var notices []string
 	if node.Kind == schema.ComponentChart {
 		notices, err = d.renderChart(ctx, one, settings, &release)
@@ -199,9 +203,12 @@ func partOf(main *engine.Release, node *components.Node) (engine.Release, error)
 		if need.Component != nil {
 			key.Component = need.Name
 		}
-		if !inCluster(need.Node) {
+		if inCluster(need.Node) == inCluster(node) {
 			release.Needs = append(release.Needs, engine.Need{Key: key, Until: need.Until})
 		}
+	}
+	if inCluster(node) { // what it is about may be in a namespace of the Solution, or of kinds of its own
+		release.Needs = append(release.Needs, engine.Need{Key: main.Key, Until: schema.UntilReady})
 	}
 	var err error
 	if c.Timeout != "" {
@@ -221,7 +228,7 @@ func (d *Deployer) checkClusterComponent(ctx context.Context, one *placement, na
 		return err
 	}
 	return report.Errorf(report.Refused, "component %s of %s, which others need, is not in the cluster", name, one.payload.Solution.ID()).
-		WithHint("%s", report.Run("deploy activate", one.Name, one.Version))
+		WithHint("%s", report.Run("deploy activate", one.Name, one.Version).With("component", name))
 }
 
 // renderChart renders a component that is a chart, with what the site has said and what was drawn before.
@@ -334,7 +341,7 @@ func (d *Deployer) checkDefined(ctx context.Context, one *placement, name string
 		return failure
 	}
 	return report.Errorf(report.Refused, "component %s of %s brings definitions that the cluster does not serve: %s", name, one.payload.Solution.ID(), definitions.Requirements(missing)).
-		WithHint("%s; what only the values of a site ask for is not part of an activation", report.Run("deploy activate", one.Name, one.Version))
+		WithHint("%s; what only the values of a site ask for is not part of an activation", report.Run("deploy activate", one.Name, one.Version).With("component", name))
 }
 
 // unselected removes components that are on record and no longer wanted: after everything else, those first that need others.

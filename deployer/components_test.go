@@ -326,3 +326,48 @@ func TestEnvironmentsGoWithComponents(t *testing.T) {
 		}
 	}
 }
+
+// TestClusterComponents: what lives in the cluster comes with the activation, before environments that need it, and goes last.
+func TestClusterComponents(t *testing.T) {
+	content := parts(t, map[string]string{
+		"components/agent.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: agent}\n---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: agent}\nrules: []\n",
+	})
+	content.Manifest += "  - {name: agent, manifests: components/agent.yaml, scope: cluster}\n  - {name: user, manifests: components/extra.yaml, dependsOn: [{component: agent}]}\n"
+	b := deployertest.New(t)
+	b.Imported(shop, "1.0.0", content)
+	activate := func(o deployer.ActivateOptions) error {
+		o.Solution, o.Version = shop, "1.0.0"
+		_, err := b.Activate(t.Context(), o)
+		return err
+	}
+	deployertest.Refused(t, activate(deployer.ActivateOptions{}), report.Refused, "ClusterRole/agent", "rights on the whole cluster", "--cluster-wide")
+	approved := true
+	without, err := components.ParseChoice(nil, []string{"agent=false", "user=false"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := activate(deployer.ActivateOptions{Parts: deployer.Parts{Choice: without}}); err != nil {
+		t.Fatal(err)
+	}
+	_, err = add("1.0.0")(t.Context(), b.Deployer, deployer.Options{})
+	deployertest.Refused(t, err, report.Refused, "component agent of shop-1.0.0, which others need, is not in the cluster", "deploy activate shop 1.0.0 --component agent")
+
+	with, err := components.ParseChoice(nil, []string{"agent"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := activate(deployer.ActivateOptions{ClusterWide: &approved, Parts: deployer.Parts{Choice: with}}); err != nil {
+		t.Fatal(err)
+	}
+	if b.Server.Object("ConfigMap", "shop-system", "agent") == nil {
+		t.Error("the component is not in the namespace of the Solution")
+	}
+	must(b, add("1.0.0"))
+	_, err = deactivate(shop)(t.Context(), b.Deployer, deployer.Options{})
+	deployertest.Refused(t, err, report.InUse)
+	must(b, remove(shop))
+	must(b, deactivate(shop))
+	if b.Server.Object("ConfigMap", "shop-system", "agent") != nil {
+		t.Error("the component is still there")
+	}
+}

@@ -66,17 +66,23 @@ func (d *Deployer) planDeactivation(ctx context.Context, o DeactivateOptions) (*
 	if err = d.checkDeactivation(ctx, t, o, crds); err != nil {
 		return nil, err
 	}
-	release := engine.Release{Key: engine.Key{Name: o.Solution}, Operation: "deactivate"}
-	if o.Data != KeepData {
-		for _, object := range crds {
-			release.Delete = append(release.Delete, definitions.Ref(object.GetName()))
-		}
-	}
-	plan, err := d.Records.Engine.Plan(ctx, release, o.plan())
+	parts, err := d.componentStates(ctx, state)
 	if err != nil {
 		return nil, err
 	}
-	t.plans = []*engine.Plan{plan}
+	if err = d.checkUnused(ctx, o.Solution, parts); err != nil {
+		return nil, err
+	}
+	releases := removals(append([]*engine.State{state}, parts...), t.Operation.Operation)
+	if o.Data != KeepData {
+		for _, object := range crds {
+			releases[0].Delete = append(releases[0].Delete, definitions.Ref(object.GetName()))
+		}
+	}
+	if t.plans, err = d.Records.Engine.PlanAll(ctx, releases, o.plan()); err != nil {
+		return nil, err
+	}
+	plan := t.plans[0]
 	t.notice(keptNotices(plan)...)
 	if t.records, t.after, err = d.Records.SetActive(ctx, o.Solution, ""); err != nil {
 		return nil, err
@@ -106,6 +112,19 @@ func (d *Deployer) planDeactivation(ctx context.Context, o DeactivateOptions) (*
 		}
 	}
 	return t, nil
+}
+
+// checkUnused refuses to take components of the cluster away while environments have the Solution, which may need them.
+func (d *Deployer) checkUnused(ctx context.Context, solution string, parts []*engine.State) error {
+	if len(parts) == 0 {
+		return nil
+	}
+	users, err := d.Records.Deployments(ctx, solution)
+	if err != nil || len(users) == 0 {
+		return err
+	}
+	return report.Errorf(report.InUse, "component %s of %s lives in the cluster, and %s has the Solution", parts[0].Component, solution, users[0]).
+		WithHint("%s", report.Run("deploy remove", users[0].Environment, solution))
 }
 
 // emptyDefinitions makes sure that deleting the definitions deletes nothing else: what there is, is exported and deleted if

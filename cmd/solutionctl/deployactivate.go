@@ -30,6 +30,7 @@ solutionctl.io/allow-deletion is "true"; 'solutionctl deploy deactivate' sees to
 	c := &activation{verb: a.newVerb(cmd)}
 	c.addReplace()
 	addConfigurationFlag(cmd, &c.configuration)
+	c.parts.add(cmd.Flags())
 	c.loss.add(cmd)
 	cmd.Flags().BoolVar(&c.clusterWide, "cluster-wide", false, "approve of parts with rights on the whole cluster, or a say in changes of it")
 	cmd.Flags().BoolVar(&c.protect, "protect-crds", false, "let nobody delete the custom resource definitions unless an annotation allows it")
@@ -42,14 +43,20 @@ type activation struct {
 	*verb
 	configuration        string
 	loss                 lossFlags
+	parts                partsFlags
 	clusterWide, protect bool
 }
 
 func (c *activation) run(ctx context.Context, args []string) error {
+	parts, err := c.parts.options()
+	if err != nil {
+		return err
+	}
 	o := deployer.ActivateOptions{
 		Options: c.options(), Solution: args[0], Version: args[1],
 		AcceptDataLoss: c.loss.accepted, AcceptInvalid: c.loss.invalid, Export: c.export(c.loss.export, args[0]),
 		ClusterWide: given(c.cmd.Flags(), "cluster-wide", &c.clusterWide), ProtectCRDs: given(c.cmd.Flags(), "protect-crds", &c.protect),
+		Parts: parts,
 	}
 	activate := func(d *deployer.Deployer, ctx context.Context, o deployer.ActivateOptions) (*schema.Operation, error) {
 		return host.Active{Verbs: d, Configuration: c.configuration}.Activate(ctx, o)

@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -33,11 +34,18 @@ func Activation(p *Payload, s Settings) ([]*unstructured.Unstructured, error) {
 			return nil, err
 		}
 	}
-	if slices.ContainsFunc(r.objects, func(o *unstructured.Unstructured) bool { return o.GetNamespace() != "" }) {
+	if slices.ContainsFunc(r.objects, func(o *unstructured.Unstructured) bool { return o.GetNamespace() != "" }) || r.housesComponents() {
 		namespace := newKubernetesObject("v1", "Namespace", "", s.Namespace, map[string]any{labelPartOf: r.name, labelManagedBy: managedBy}, nil)
 		r.objects = slices.Insert(r.objects, 0, namespace)
 	}
 	return r.objects, nil
+}
+
+// housesComponents tells whether components of the cluster live in the namespace of the Solution.
+func (r *renderer) housesComponents() bool {
+	return slices.ContainsFunc(r.p.Solution.Spec.Components, func(c schema.Component) bool {
+		return c.Scope == schema.ScopeCluster && ComponentNamespace(r.p.Solution, &c) == r.s.Namespace
+	})
 }
 
 // ActivationSecrets names the Secrets in [SystemNamespace] whose present content [Activation] wants to know.
