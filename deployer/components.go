@@ -91,7 +91,7 @@ func (o *placement) checkParts(s *components.Selection) error {
 		if charts[name] {
 			continue
 		}
-		err := report.Errorf(report.Usage, "%s of this deployment has no chart %q that takes values", o.payload.Solution.ID(), name)
+		err := report.Errorf(report.Usage, "no chart %q that takes values is among the selected components of %s", name, o.payload.Solution.ID())
 		if near := report.Nearest(name, names); near != "" {
 			return err.WithHint("did you mean %s?", near)
 		}

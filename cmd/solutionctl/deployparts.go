@@ -16,10 +16,12 @@ import (
 
 // partsFlags say which components of a Solution are deployed, and with which values.
 type partsFlags struct {
+	flags                                      *pflag.FlagSet
 	components, profiles, values, sets, rotate []string
 }
 
 func (f *partsFlags) add(flags *pflag.FlagSet) {
+	f.flags = flags
 	flags.StringSliceVar(&f.components, "component", nil, "with this component, or without it: `NAME[=false]` (may be repeated)")
 	flags.StringSliceVar(&f.profiles, "profile", nil, "with the components of this `PROFILE` (may be repeated; '' for none)")
 	flags.StringArrayVar(&f.values, "values", nil, "YAML `FILE` with the values of charts, below the names of their components; - is standard input")
@@ -29,8 +31,12 @@ func (f *partsFlags) add(flags *pflag.FlagSet) {
 
 func (f *partsFlags) options() (deployer.Parts, error) {
 	parts := deployer.Parts{Values: map[string]deployer.SiteValues{}, Rotate: f.rotate}
+	profiles := f.profiles
+	if f.flags.Changed("profile") && len(profiles) == 0 {
+		profiles = []string{""} // none, in place of those of before
+	}
 	var err error
-	if parts.Choice, err = components.ParseChoice(f.profiles, f.components); err != nil {
+	if parts.Choice, err = components.ParseChoice(profiles, f.components); err != nil {
 		return parts, err
 	}
 	for _, name := range f.values {
