@@ -106,7 +106,8 @@ func there(b *deployertest.Bed) string {
 	return strings.Join(slices.Sorted(maps.Keys(state(b))), " ")
 }
 
-// TestComponents is the life of components beside their Solution: chosen, changed, taken back and removed.
+// TestComponents is the life of components beside their Solution: chosen, changed, taken back and removed. In which order they come
+// and go, the test of this name in deployer/e2e tells, where pods become ready.
 func TestComponents(t *testing.T) {
 	b := deployertest.New(t)
 	b.Activated(shop, "1.0.0", parts(t, nil))
