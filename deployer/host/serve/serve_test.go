@@ -441,16 +441,36 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-func TestMetricsListener(t *testing.T) {
-	h := newHost(t)
+// freeAddress is one that nothing listens on.
+func freeAddress(t *testing.T) string {
+	t.Helper()
 	probe, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := probe.Addr().String()
 	if err := probe.Close(); err != nil {
 		t.Fatal(err)
 	}
+	return probe.Addr().String()
+}
+
+// TestNoCertificate: what clients cannot be shown counts as expired. The listener of the registry answers nobody then.
+func TestNoCertificate(t *testing.T) {
+	h, address := newHost(t), freeAddress(t)
+	h.start(t, func(o *serve.Options) {
+		o.MetricsListen = address
+		o.TLS = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+			return nil, errors.New("the authority cannot be read")
+		}}
+	})
+	h.url = "http://" + address
+	if got, want := h.series(t, "certificate_expiry_timestamp_seconds"), "certificate_expiry_timestamp_seconds 0"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestMetricsListener(t *testing.T) {
+	h, address := newHost(t), freeAddress(t)
 	h.start(t, func(o *serve.Options) { o.MetricsListen = address })
 	if status, _ := h.get(t, "/metrics"); status != 404 {
 		t.Errorf("the registry's listener: %d", status)
