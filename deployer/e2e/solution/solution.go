@@ -39,17 +39,23 @@ const Endpoint = "http://127.0.0.1:9"
 func Import(ctx context.Context, d *deployer.Deployer, name string, versions ...string) error {
 	for _, version := range versions {
 		payload, err := Payload(name, version)
-		if err != nil {
-			return err
+		if err == nil {
+			err = Record(ctx, d, payload)
 		}
-		sum := sha256.Sum256([]byte(name + version))
-		_, err = d.RecordImport(ctx, records.ImportRecord{
-			Payload: payload, Path: "/srv/" + name + "-" + version + ".iso", SHA256: hex.EncodeToString(sum[:]), Size: 4096,
-			Registry: &schema.ClusterRegistry{Mode: schema.RegistryOwn, Host: schema.RegistryHostOwn, Endpoints: []string{Endpoint}},
-		})
 		if err != nil {
 			return fmt.Errorf("import %s-%s: %w", name, version, err)
 		}
 	}
 	return nil
+}
+
+// Record makes one version known to the cluster.
+func Record(ctx context.Context, d *deployer.Deployer, p *render.Payload) error {
+	id := p.Solution.ID()
+	sum := sha256.Sum256([]byte(id))
+	_, err := d.RecordImport(ctx, records.ImportRecord{
+		Payload: p, Path: "/srv/" + id + ".iso", SHA256: hex.EncodeToString(sum[:]), Size: 4096,
+		Registry: &schema.ClusterRegistry{Mode: schema.RegistryOwn, Host: schema.RegistryHostOwn, Endpoints: []string{Endpoint}},
+	})
+	return err
 }

@@ -6,6 +6,7 @@
 //	go run ./cmd/benchmark [-environments N] [-rivals N]
 //	go run ./cmd/benchmark fleet [-namespaces N]
 //	go run ./cmd/benchmark console [-environments N]
+//	go run ./cmd/benchmark components [-components N] [-objects N]
 //
 // It starts a control plane without nodes. Every environment is a namespace with five Solutions, each of them what an
 // operator needs: account, role, binding, configuration and a deployment without replicas, so that the API server is
@@ -17,6 +18,9 @@
 //
 // With console it measures the web console on such environments: what a browser loads, how soon it shows something, what open
 // browsers cost the console and the API server, and how soon they learn of a change.
+//
+// With components it measures a Solution of many components that need each other, without nodes: what a plan takes, what it takes
+// until everything is applied, and what it takes to find that nothing is to be done.
 package main
 
 import (
@@ -59,6 +63,14 @@ func main() {
 		environments := flags.Int("environments", 200, "environments that the console shows")
 		_ = flags.Parse(os.Args[2:]) // it exits itself
 		err = measureConsole(ctx, *environments)
+	case len(os.Args) == 6 && os.Args[1] == "graph-step":
+		err = runGraphStep(ctx, os.Args[2], os.Args[3], os.Args[4], os.Args[5])
+	case len(os.Args) > 1 && os.Args[1] == "components":
+		flags := flag.NewFlagSet("components", flag.ExitOnError)
+		components := flags.Int("components", 200, "components of a Solution")
+		objects := flags.Int("objects", 10, "objects of each")
+		_ = flags.Parse(os.Args[2:]) // it exits itself
+		err = measureGraph(ctx, *components, *objects)
 	default:
 		environments := flag.Int("environments", 200, "environments that the engine deploys to")
 		rivals := flag.Int("rivals", 20, "environments in the comparison with kubectl and Helm")
