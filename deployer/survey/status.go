@@ -313,63 +313,6 @@ func (s *picture) deployment(key engine.Key, wanted, environment string) schema.
 	return status
 }
 
-// addComponents adds to the status of a Solution those of its components.
-func (s *picture) addComponents(status *schema.DeploymentStatus, own engine.Key, environment string, worsen func(schema.DeploymentHealth, ...string)) {
-	for _, key := range s.components(own) {
-		c := s.component(key, environment)
-		if f := s.findings[key]; f != nil {
-			status.Objects, status.Ready, status.Completed = status.Objects+f.objects, status.Ready+f.ready, status.Completed+f.completed
-			status.Waiting = append(status.Waiting, f.waiting...)
-			if s.closely {
-				status.Drift = append(status.Drift, f.drift...)
-			}
-		}
-		worsen(c.Health)
-		for _, reason := range c.Reasons {
-			worsen(c.Health, "component "+c.Name+": "+reason)
-		}
-		status.Components = append(status.Components, c)
-	}
-}
-
-// components are the keys of what is there of the components of a Solution, sorted.
-func (s *picture) components(own engine.Key) []engine.Key {
-	var keys []engine.Key
-	for _, key := range s.there() {
-		if key.Component != "" && key.Namespace == own.Namespace && key.Name == own.Name {
-			keys = append(keys, key)
-		}
-	}
-	slices.SortFunc(keys, engine.CompareKeys)
-	return slices.Compact(keys)
-}
-
-// component judges one component.
-func (s *picture) component(key engine.Key, environment string) schema.ComponentStatus {
-	c := schema.ComponentStatus{Name: key.Component, Health: schema.HealthReady, Reasons: []string{}}
-	state := s.states[key]
-	if f := s.findings[key]; f != nil {
-		c.Objects, c.Ready, c.Health = f.objects, f.ready, f.health
-		c.Reasons = append(c.Reasons, f.reasons...)
-	}
-	lost := s.lost[key]
-	switch {
-	case state != nil && state.Damage != nil:
-		c.Health = schema.HealthFailed
-		c.Reasons = append(c.Reasons, fmt.Sprintf("its record cannot be read: %v: '%s' rebuilds it", state.Damage, Rebuilding(environment, key)))
-	case lost != nil:
-		_, deployed := records.DeployedVersion(cmp.Or(state, &engine.State{}))
-		c.Health = schema.HealthFailed
-		c.Reasons = append(c.Reasons, fmt.Sprintf("%s: '%s' puts on record again what is as it was imported", offRecord(lost, deployed), Rebuilding(environment, key)))
-	case state.Pending != nil && severity(c.Health) < severity(schema.HealthPending):
-		c.Health = schema.HealthPending
-	}
-	if state != nil && state.Current != nil {
-		c.Version = state.Current.Version
-	}
-	return c
-}
-
 // offRecord says what is there and on no record.
 func offRecord(s *records.Strays, deployed bool) string {
 	if deployed {
