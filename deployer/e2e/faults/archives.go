@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -54,6 +55,25 @@ const fewer = `apiVersion: solutions.metalk8s.scality.com/v1alpha1
 kind: SolutionsConfiguration
 archives: [archives/demo-1.0.0.iso]
 `
+
+// parts are components that nobody has to have, the second of which needs the first. Later versions have another one in place of
+// the second.
+const (
+	parts = `  components:
+    - {name: first, manifests: components/first.yaml, select: optional}
+    - {name: second, manifests: components/second.yaml, select: optional, dependsOn: [{component: first}]}
+`
+	otherParts = `  components:
+    - {name: first, manifests: components/first.yaml, select: optional}
+    - {name: third, manifests: components/third.yaml, select: optional, dependsOn: [{component: first}]}
+`
+)
+
+// part is what a component has.
+func part(name, data string) string {
+	return fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s}\ndata: {part: %s}\n---\napiVersion: v1\nkind: Service\nmetadata: {name: %[1]s}\n"+
+		"spec: {selector: {app: %[1]s}, ports: [{port: 80}]}\n", name, data)
+}
 
 // nowhere is a Deployment for whose pods there is no node.
 const nowhere = `apiVersion: apps/v1
@@ -122,10 +142,12 @@ func (l *Lane) packArchives(ctx context.Context) error {
 	}
 	for version, files := range map[string]map[string]string{
 		oldest: {
+			"components/first.yaml": part("first", "one"), "components/second.yaml": part("second", "one"), "solution.yaml": parts,
 			"operator/deploy/crds/demos_crd.yaml": definition("Demo", "title"), "operator/deploy/crds/gadgets_crd.yaml": definition("Gadget", "size"),
 			"ui/ui.yaml": userInterface,
 		},
 		newest: {
+			"components/first.yaml": part("first", "two"), "components/third.yaml": part("third", "two"), "solution.yaml": otherParts,
 			"operator/deploy/crds/demos_crd.yaml": definition("Demo", "title", "color"), "ui/ui.yaml": newInterface,
 		},
 		broken: {
@@ -146,7 +168,14 @@ func (l *Lane) pack(ctx context.Context, version string, files map[string]string
 	}
 	for name, text := range files {
 		path := filepath.Join(l.dir, project, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
+		before, err := os.ReadFile(path) // what a manifest has more follows what it has
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if name != "solution.yaml" {
+			before = nil
+		}
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, append(before, text...), 0o644)); err != nil {
 			return err
 		}
 	}

@@ -82,13 +82,16 @@ func (l *Lane) abandoned(object *unstructured.Unstructured) bool {
 
 // anonymous replaces the name of the environment, and names and digests that follow from it.
 func (l *Lane) anonymous(d dump) dump {
-	names := []string{
-		engine.Key{Namespace: l.environment, Name: solution}.ID(), "$RELEASE", l.environment, "$ENVIRONMENT",
+	names := []string{engine.Key{Namespace: l.environment, Name: solution}.ID(), "$RELEASE"}
+	for _, component := range []string{"first", "second", "third"} {
+		names = append(names, engine.Key{Namespace: l.environment, Name: solution, Component: component}.ID(), "$RELEASE-"+component)
 	}
+	names = append(names, l.environment, "$ENVIRONMENT")
 	first := strings.NewReplacer(names...)
-	for name, text := range d {
-		if digest, ok := strings.CutPrefix(filepath.Ext(name), "."); ok && strings.HasPrefix(name, "secrets/"+systemNamespace+"/content.") {
-			text = strings.ReplaceAll(first.Replace(text), digest, "")
+	for _, name := range slices.Sorted(maps.Keys(d)) { // nothing is stored for each that is removed, under one digest
+		digest, ok := strings.CutPrefix(filepath.Ext(name), ".")
+		if ok && strings.HasPrefix(name, "secrets/"+systemNamespace+"/content.") && !slices.Contains(names, digest) {
+			text := strings.ReplaceAll(first.Replace(d[name]), digest, "")
 			names = append(names, digest, fmt.Sprintf("%x", sha256.Sum256([]byte(text)))[:16])
 		}
 	}

@@ -43,7 +43,7 @@ func (l *Lane) orphans(ctx context.Context) ([]string, error) {
 		if state.Pending != nil {
 			problems = append(problems, "the record "+record.GetName()+" says that an operation is pending")
 		}
-		release := engine.Key{Namespace: state.Namespace, Name: state.Solution}.ID()
+		release := engine.Key{Namespace: state.Namespace, Name: state.Solution, Component: state.Component}.ID()
 		if state.Current != nil {
 			for _, object := range state.Current.Objects {
 				known[release+" "+object.Kind+" "+object.Namespace+"/"+object.Name] = true

@@ -54,7 +54,7 @@ func (v *Verb) thens() []Then {
 func (v *Verb) Scenario() string {
 	scenario := *v
 	scenario.resumes = nil // an address; its name is that of the verb
-	text := fmt.Sprintf("%+v %s%s%s%s%v%s", scenario, userInterface, wanted, newInterface, nowhere, planted, definition("Demo", "title"))
+	text := fmt.Sprintf("%+v %s%s%s%s%v%s", scenario, userInterface, wanted, newInterface+parts+otherParts+part("first", "one"), nowhere, planted, definition("Demo", "title"))
 	return fmt.Sprintf("%x", sha256.Sum256([]byte(text)))[:12]
 }
 
@@ -75,6 +75,8 @@ var (
 	addOld  = append(add, "--no-wait")
 	addNew  = []string{"deploy", "add", inEnvironment, solution, newest, "--no-wait"}
 	upgrade = []string{"deploy", "upgrade", inEnvironment, solution, newest}
+
+	addParts = append(add, "--component", "first", "--component", "second")
 
 	rollBack   = []string{"deploy", "rollback", inEnvironment, solution}
 	remove     = []string{"deploy", "remove", inEnvironment, solution, "--keep-data"}
@@ -139,6 +141,25 @@ var Verbs = []*Verb{
 	},
 	{Name: "repair", Args: []string{"deploy", "repair", inEnvironment}, base: activeOld, prepare: [][]string{create, addOld}, drifts: true},
 	{Name: "repair --records", Args: []string{"deploy", "repair", inEnvironment, "--records"}, base: activeOld, prepare: [][]string{create, addOld}, forgets: true},
+	{
+		Name: "add with components", Args: addParts, base: activeOld, prepare: [][]string{create}, back: remove, Short: true,
+	},
+	{
+		Name: "add without a component", Args: append(add, "--component", "second=false"), base: activeOld,
+		prepare: [][]string{create, append(addParts, "--no-wait")}, back: append(rollBack, "--no-wait"),
+	},
+	{
+		Name: "upgrade with components", Args: append(upgrade, "--component", "third"), base: activeNew,
+		prepare: [][]string{create, append(addParts, "--no-wait")}, back: append(rollBack, "--no-wait"),
+	},
+	{
+		Name: "rollback with components", Args: rollBack, base: activeNew,
+		prepare: [][]string{create, append(addParts, "--no-wait"), append(upgrade, "--component", "third", "--no-wait")}, back: append(upgrade, "--no-wait"),
+	},
+	{
+		Name: "remove with components", Args: remove, base: activeOld,
+		prepare: [][]string{create, append(addParts, "--no-wait")}, done: []string{"not-found"}, back: append(addParts, "--no-wait"),
+	},
 	{
 		Name: "purge", Args: []string{"deploy", "purge", "--yes"}, base: imported, changesBase: true,
 		before: [][]string{{"deploy", "unimport", solution, oldest}, {"deploy", "unimport", solution, newest}},
