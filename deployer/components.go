@@ -117,7 +117,13 @@ func (d *Deployer) components(ctx context.Context, one *placement, n metalk8s.Na
 	for _, what := range forgotten {
 		notices = append(notices, fmt.Sprintf("%s has no %s any more: the choice of it is forgotten", one.payload.Solution.ID(), what))
 	}
-	for _, node := range selection.Nodes() {
+	nodes := selection.Nodes()
+	if len(nodes) > fewComponents {
+		if err := d.Records.Engine.ReadAhead(ctx); err != nil {
+			return nil, nil, err
+		}
+	}
+	for _, node := range nodes {
 		if node.Component == nil || inCluster(node) != (main.Namespace == "") {
 			continue
 		}
@@ -131,6 +137,9 @@ func (d *Deployer) components(ctx context.Context, one *placement, n metalk8s.Na
 	gone, err := d.unselected(ctx, before, releases, main)
 	return append(releases, gone...), notices, err
 }
+
+// fewComponents is for how many components records are read one by one.
+const fewComponents = 10
 
 // lastRevision is the one that was begun last.
 func lastRevision(s *engine.State) *schema.DeploymentRevision { return cmp.Or(s.Pending, s.Current) }
