@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
@@ -128,11 +129,16 @@ func (p *Payload) chart(c *schema.Component) (*chart.Chart, map[string]any, erro
 	return loaded, values, err
 }
 
+// renderTime bounds the rendering of a chart. The largest that are known take half a second.
+const renderTime = time.Minute
+
 func (r *renderer) renderChart(ctx context.Context, c *schema.Component, cs ChartSettings) (*chart.Rendering, error) {
 	loaded, values, err := r.p.chart(c)
 	if err != nil {
 		return nil, err
 	}
+	ctx, cancel := context.WithTimeout(ctx, renderTime)
+	defer cancel()
 	rendering, err := loaded.Render(ctx, chart.Options{
 		Release: c.ReleaseName(), Namespace: r.s.Namespace, Upgrade: cs.Upgrade, Values: chart.MergeValues(values, cs.Values),
 		KubeVersion: cs.KubeVersion, APIVersions: cs.APIVersions, Lookup: cs.Lookup, Memo: cs.Memo, Now: r.s.Now,
@@ -146,6 +152,8 @@ func (r *renderer) renderChart(ctx context.Context, c *schema.Component, cs Char
 // chartDefinitions are the CustomResourceDefinitions of the charts of all components, wherever they stand, with the values of the
 // archive. A chart that cannot be rendered, perhaps without the values of a site, brings none: that shows when it is added.
 func (p *Payload) chartDefinitions() ([]object, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), renderTime)
+	defer cancel()
 	var definitions []object
 	for i := range p.Solution.Spec.Components {
 		c := &p.Solution.Spec.Components[i]
@@ -156,7 +164,7 @@ func (p *Payload) chartDefinitions() ([]object, error) {
 		if err != nil {
 			continue
 		}
-		rendering, err := loaded.Render(context.Background(), chart.Options{Release: c.ReleaseName(), Values: values, StandIns: true})
+		rendering, err := loaded.Render(ctx, chart.Options{Release: c.ReleaseName(), Values: values, StandIns: true})
 		if err != nil {
 			continue
 		}
