@@ -372,6 +372,20 @@ func (d *Deployer) unselected(ctx context.Context, before *engine.State, wanted 
 	return releases, nil
 }
 
+// needsOf are the components that one was brought up after when it last was. What a removal waits for is the other way round.
+func needsOf(s *engine.State) []string {
+	revisions := []*schema.DeploymentRevision{s.Pending, s.Current}
+	for i := range s.History {
+		revisions = append(revisions, &s.History[i])
+	}
+	for _, r := range revisions {
+		if r != nil && r.Version != "" {
+			return r.Needs
+		}
+	}
+	return nil
+}
+
 // componentStates are the records of the components that a Solution has, or had when the last run was interrupted.
 func (d *Deployer) componentStates(ctx context.Context, own *engine.State) ([]*engine.State, error) {
 	var there []*engine.State
@@ -405,11 +419,10 @@ func removals(states []*engine.State, operation string) []engine.Release {
 			if other.Namespace != s.Namespace || other.Name != s.Name || other.Component == s.Component {
 				continue
 			}
-			last := lastRevision(other)
 			if s.Component == "" {
 				releases[i].Closes = append(releases[i].Closes, other.Key)
 			}
-			if s.Component == "" || last != nil && slices.Contains(last.Needs, s.Component) {
+			if s.Component == "" || slices.Contains(needsOf(other), s.Component) {
 				releases[i].Needs = append(releases[i].Needs, engine.Need{Key: other.Key, Until: schema.UntilApplied})
 			}
 		}

@@ -1,10 +1,13 @@
 package deployer_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"fmt"
+	"io"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -370,5 +373,28 @@ func TestClusterComponents(t *testing.T) {
 	must(b, deactivate(shop))
 	if b.Server.Object("ConfigMap", "shop-system", "agent") != nil {
 		t.Error("the component is still there")
+	}
+}
+
+// TestRemovalGoesOn: a removal that was interrupted is finished, in the same order.
+func TestRemovalGoesOn(t *testing.T) {
+	b := deployertest.New(t)
+	b.Activated(shop, "1.0.0", parts(t, nil))
+	must(b, add("1.0.0"))
+	b.Server.Answer = func(w http.ResponseWriter, r *http.Request) bool {
+		body, err := io.ReadAll(r.Body)
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		if err != nil || r.Method != http.MethodDelete || !strings.HasSuffix(r.URL.Path, "/configmaps/db") || bytes.Contains(body, []byte("dryRun")) {
+			return false
+		}
+		http.Error(w, "not now", http.StatusTeapot)
+		return true
+	}
+	_, err := remove(shop)(t.Context(), b.Deployer, deployer.Options{})
+	deployertest.Refused(t, err, report.Unavailable, "shop.db", "shop: it was not begun, as it needs shop.db, which failed")
+	b.Server.Answer = nil
+	must(b, remove(shop))
+	if got := there(b); got != "" {
+		t.Errorf("there is still %s", got)
 	}
 }

@@ -88,7 +88,9 @@ func (l *Lane) anonymous(d dump) dump {
 	}
 	names = append(names, l.environment, "$ENVIRONMENT")
 	first := strings.NewReplacer(names...)
-	for _, name := range slices.Sorted(maps.Keys(d)) { // nothing is stored for each that is removed, under one digest
+	// Nothing is stored for each that is removed, under one digest.
+	byName := func(a, b string) int { return strings.Compare(first.Replace(a), first.Replace(b)) }
+	for _, name := range slices.SortedFunc(maps.Keys(d), byName) {
 		digest, ok := strings.CutPrefix(filepath.Ext(name), ".")
 		if ok && strings.HasPrefix(name, "secrets/"+systemNamespace+"/content.") && !slices.Contains(names, digest) {
 			text := strings.ReplaceAll(first.Replace(d[name]), digest, "")
