@@ -6,7 +6,8 @@
 // The texts are those of Helm's own engine, byte for byte, with all its odd corners; deployer/e2e/helm compares them over a corpus
 // of charts. Where Helm warns, nothing is said. Unlike Helm, the order of subcharts and of API versions never varies, and hostile
 // charts come to an end: packages, the nesting of charts and of templates, the text and the time are bounded. Nothing is read but
-// the chart: there is no network, no environment and no cluster behind the functions that templates call.
+// the chart: there is no network, no environment and no cluster behind the functions that templates call. What is not bounded is the
+// memory that a template holds in variables, and a template that puts a table into itself and prints it ends the program.
 package engine
 
 import (
