@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -90,6 +92,43 @@ func TestSelect(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestExampleCloud: the profiles of the example are what its README says.
+func TestExampleCloud(t *testing.T) {
+	const file = "../../example-cloud/solution.yaml"
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	build, err := schema.ParseSolutionBuild(file, data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := components.New(build.Solution(nil, time.Time{}), schema.NodeOperator)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for profile, want := range map[string]string{
+		"":             "operator",
+		"service":      "compute-operator identity-operator network-operator operator",
+		"microservice": "api-operator conductor-operator identity-operator network-operator operator scheduler-operator",
+		"charts":       "compute conductor identity network operator scheduler",
+	} {
+		var choice components.Choice
+		if profile != "" {
+			choice.Profiles = []string{profile}
+		}
+		s, err := g.Select(choice)
+		if err != nil {
+			t.Fatal(err)
+		}
+		selected := strings.Fields(names(s.Nodes()))
+		slices.Sort(selected)
+		if got := strings.Join(selected, " "); got != want {
+			t.Errorf("profile %q: %s, want %s", profile, got, want)
+		}
 	}
 }
 
