@@ -46,21 +46,72 @@ func TestNodeScript(t *testing.T) {
 	}
 }
 
+// TestCloud runs testdata/cloud on a real node as well. EXAMPLE is a copy of example-cloud, with its images and charts.
+func TestCloud(t *testing.T) {
+	t.Parallel()
+	testcluster.Long(t, "TestComponents in deployer/e2e/deployer")
+	c := testcluster.StartFor(t, testcluster.Options{Node: true})
+	runScripts(t, "testdata/cloud/profiles.txtar", c, copyModule(t, "example-cloud", "."), c.EnterNode)
+}
+
 // copyExample copies the example Solution and makes its images, as its README says.
 func copyExample(t *testing.T) string {
 	t.Helper()
-	dir := filepath.Join(t.TempDir(), "example-solution")
-	if err := os.CopyFS(dir, os.DirFS(filepath.Join("..", "..", "example-solution"))); err != nil {
+	return copyModule(t, "example-solution", ".", "releases/1.1.0", "releases/2.0.0")
+}
+
+// copyModule copies a module and makes the images of its releases.
+func copyModule(t *testing.T, name string, releases ...string) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), name)
+	if err := os.CopyFS(dir, os.DirFS(filepath.Join("..", "..", name))); err != nil {
 		t.Fatal(err)
 	}
-	for _, release := range []string{".", "releases/1.1.0", "releases/2.0.0"} {
+	for _, release := range releases {
 		image := exec.CommandContext(t.Context(), "go", "run", "./image", release)
 		image.Dir = dir
 		if out, err := image.CombinedOutput(); err != nil {
-			t.Fatalf("make the images of the example, %s: %v\n%s", release, err, out)
+			t.Fatalf("make the images of %s, %s: %v\n%s", name, release, err, out)
 		}
 	}
 	return dir
+}
+
+// boot asks the cloud of a namespace for a server, with a token that it gives, until there is one.
+func (s *session) boot(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 || len(args) > 2 {
+		ts.Fatalf("usage: boot NAMESPACE [PREFIX]")
+	}
+	prefix := strings.Join(args[1:], "")
+	deadline := time.Now().Add(patience)
+	for {
+		body, err := s.server(args[0], prefix)
+		if err == nil {
+			_, err = ts.Stdout().Write(append(body, '\n'))
+			ts.Check(err)
+			return
+		}
+		if time.Now().After(deadline) {
+			ts.Fatalf("%v", err)
+		}
+		time.Sleep(pollInterval)
+	}
+}
+
+func (s *session) server(namespace, prefix string) ([]byte, error) {
+	identity, err := s.asker(namespace, prefix+"identity")
+	if err != nil {
+		return nil, err
+	}
+	token, err := identity("/token")
+	if err != nil {
+		return nil, err
+	}
+	compute, err := s.asker(namespace, prefix+"compute")
+	if err != nil {
+		return nil, err
+	}
+	return compute("/boot?token=" + string(token))
 }
 
 // httpGet asks a Service until it answers, and prints what it says.

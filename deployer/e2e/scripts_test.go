@@ -41,6 +41,7 @@ func TestMain(m *testing.M) {
 //	api-server stop|start          end the API server as a crash does; start it again
 //	restart COMPONENT              of api-server, kubelet, containerd, node
 //	http-get NAMESPACE/SERVICE     print the answer of a Service as soon as there is one
+//	boot NAMESPACE [PREFIX]        boot a server in the cloud of example-cloud whose Services have this prefix, and print its answer
 //	pulled LOG                     every image that is on the node and that a container runs came from the registry with
 //	                               this access log
 //	make-image FILE PROGRAM SOURCE.go
@@ -90,7 +91,7 @@ func runScripts(t *testing.T, path string, c *testcluster.Cluster, example strin
 		RequireUniqueNames:  true,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"fails": scripttest.Fails, "await": await, "as": s.as, "api-server": s.apiServer, "restart": s.restart,
-			"http-get": s.httpGet, "pulled": s.pulled, "make-image": s.makeImage,
+			"http-get": s.httpGet, "boot": s.boot, "pulled": s.pulled, "make-image": s.makeImage,
 			"poll": s.poll, "poll-until": s.pollUntil, "poll-result": s.pollResult,
 		},
 		Setup: func(env *testscript.Env) error {
