@@ -55,8 +55,7 @@ func (w *world) allKilled(n int64, served bool, releases []engine.Release, o eng
 		w.Fatal(err)
 	}
 	var count atomic.Int64
-	var over atomic.Bool // some requests may still be on their way then
-	rule := w.server.Answer
+	rule, process := w.server.Answer, w.process
 	w.server.Answer = func(rw http.ResponseWriter, r *http.Request) bool {
 		if r.Context().Value(servedKey{}) != nil {
 			return false
@@ -64,7 +63,8 @@ func (w *world) allKilled(n int64, served bool, releases []engine.Release, o eng
 		if rule != nil && rule(rw, r) {
 			return true
 		}
-		if over.Load() || !writing(r) {
+		// What the dead process has sent may arrive long after.
+		if r.UserAgent() != process || !writing(r) {
 			return false
 		}
 		now := count.Add(1)
@@ -78,7 +78,6 @@ func (w *world) allKilled(n int64, served bool, releases []engine.Release, o eng
 		panic(http.ErrAbortHandler) // nor has it what comes after that
 	}
 	err = w.ApplyAll(ctx, plans, engine.ApplyOptions{})
-	over.Store(true)
 	w.restart()
 	if count.Load() < n {
 		if err != nil {

@@ -26,8 +26,9 @@ import (
 type world struct {
 	*engine.Engine
 	*testing.T
-	server *clustertest.Server
-	events *report.Recorder
+	server  *clustertest.Server
+	process string // what this one calls itself
+	events  *report.Recorder
 }
 
 var demo = engine.Key{Namespace: "shop", Name: "demo"}
@@ -45,7 +46,8 @@ func newWorld(t *testing.T, documents ...string) *world {
 // restart makes an engine that knows nothing, as another process has.
 func (w *world) restart() {
 	w.Helper()
-	c, err := cluster.Connect(cluster.Options{Kubeconfig: w.server.Kubeconfig(w.T), Now: time.Now, Retry: -1})
+	w.process += "x"
+	c, err := cluster.Connect(cluster.Options{Kubeconfig: w.server.Kubeconfig(w.T), UserAgent: w.process, Now: time.Now, Retry: -1})
 	if err != nil {
 		w.Fatal(err)
 	}
