@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 
+	"github.com/solutionctl/solutionctl/deployer/components"
+	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -17,11 +19,7 @@ type ComponentsOptions struct {
 
 // Components tells what a Solution is made of where it is deployed, which of it was chosen, and how it is.
 func (d *Deployer) Components(ctx context.Context, o ComponentsOptions) (*schema.ComponentGraph, error) {
-	namespaces, err := d.Records.Namespaces(ctx, o.Environment, o.Namespace)
-	if err != nil {
-		return nil, err
-	}
-	there, err := d.installed(ctx, o.Solution, namespaces)
+	namespaces, there, err := d.where(ctx, o)
 	if err != nil {
 		return nil, err
 	}
@@ -32,25 +30,64 @@ func (d *Deployer) Components(ctx context.Context, o ComponentsOptions) (*schema
 	if last == nil {
 		return nil, report.Errorf(report.NotFound, "Solution %s in namespace %s was not deployed from here", o.Solution, there[0].Name)
 	}
+	graph, err := d.graph(ctx, o.Solution, last.Version, last.Settings, components.Choice{})
+	if err != nil {
+		return nil, err
+	}
+	return graph, d.addStatus(ctx, graph, o, there[0].Name)
+}
+
+// SelectionOptions name a version of a Solution that is to be deployed in an environment.
+type SelectionOptions struct {
+	ComponentsOptions
+	Version string
+	// Choice is what somebody wants of it. What it does not say stays as it was chosen before, where it was.
+	Choice components.Choice
+}
+
+// Selection tells what a version of a Solution is made of, and which of it would be deployed with a choice. What cannot be chosen
+// is refused, as the verbs refuse it.
+func (d *Deployer) Selection(ctx context.Context, o SelectionOptions) (*schema.ComponentGraph, error) {
+	_, there, err := d.where(ctx, o.ComponentsOptions)
+	if err != nil {
+		return nil, err
+	}
+	var settings map[string]string
+	if len(there) > 0 {
+		settings = settingsOf(lastRevision(there[0].state))
+	}
+	return d.graph(ctx, o.Solution, o.Version, settings, o.Choice)
+}
+
+// where finds the namespaces of an environment, and those that have the Solution.
+func (d *Deployer) where(ctx context.Context, o ComponentsOptions) ([]metalk8s.Namespace, []installation, error) {
+	namespaces, err := d.Records.Namespaces(ctx, o.Environment, o.Namespace)
+	if err != nil {
+		return nil, nil, err
+	}
+	there, err := d.installed(ctx, o.Solution, namespaces)
+	return namespaces, there, err
+}
+
+// graph is what a version of a Solution is made of, with a choice after the one of some settings.
+func (d *Deployer) graph(ctx context.Context, solution, version string, settings map[string]string, choice components.Choice) (*schema.ComponentGraph, error) {
 	catalog, err := d.Records.Catalog(ctx)
 	if err != nil {
 		return nil, err
 	}
-	found, _, err := catalog.Find(o.Solution, last.Version)
+	found, _, err := catalog.Find(solution, version)
 	if err != nil {
 		return nil, err
 	}
-	payload, err := d.Records.Payload(ctx, found)
+	one := &placement{Import: found, Rendering: Rendering{Parts: Parts{Choice: choice}}}
+	if one.payload, err = d.Records.Payload(ctx, found); err != nil {
+		return nil, err
+	}
+	selection, _, err := one.selection(settings, map[string]string{})
 	if err != nil {
 		return nil, err
 	}
-	one := &placement{Import: found, payload: payload}
-	selection, _, err := one.selection(last.Settings, map[string]string{})
-	if err != nil {
-		return nil, err
-	}
-	graph := selection.Document()
-	return graph, d.addStatus(ctx, graph, o, there[0].Name)
+	return selection.Document(), nil
 }
 
 // addStatus tells of each part of a graph how it is in a namespace.

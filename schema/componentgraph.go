@@ -6,7 +6,9 @@ type ComponentGraph struct {
 	Solution string `json:"solution" schema:"minLength=1 maxLength=63"`
 	Version  string `json:"version" schema:"minLength=1"`
 	// Profiles are those that components name.
-	Profiles   []string        `json:"profiles,omitempty"`
+	Profiles []string `json:"profiles,omitempty"`
+	// Chosen are those that were chosen.
+	Chosen     []string        `json:"chosen,omitempty"`
 	Components []ComponentNode `json:"components"`
 }
 

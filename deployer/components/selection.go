@@ -35,8 +35,9 @@ func ParseChoice(profiles, components []string) (Choice, error) {
 
 // Selection is the part of a graph that belongs to a deployment.
 type Selection struct {
-	graph   *Graph
-	verdict map[*Node]verdict
+	graph    *Graph
+	profiles []string
+	verdict  map[*Node]verdict
 }
 
 // verdict is why a node is selected, or why not.
@@ -54,7 +55,7 @@ func (g *Graph) Select(c Choice) (*Selection, error) {
 	if err := g.check(c); err != nil {
 		return nil, err
 	}
-	s := &Selection{g, map[*Node]verdict{}}
+	s := &Selection{g, c.Profiles, map[*Node]verdict{}}
 	for _, n := range g.nodes {
 		s.verdict[n] = n.judge(c)
 	}
@@ -168,7 +169,7 @@ func (s *Selection) Nodes() []*Node {
 func (s *Selection) Document() *schema.ComponentGraph {
 	g := s.graph
 	d := &schema.ComponentGraph{
-		Solution: g.solution.Metadata.Name, Version: g.solution.Spec.Version, Profiles: g.profiles, Components: []schema.ComponentNode{},
+		Solution: g.solution.Metadata.Name, Version: g.solution.Spec.Version, Profiles: g.profiles, Chosen: s.profiles, Components: []schema.ComponentNode{},
 	}
 	for _, n := range g.nodes {
 		v := s.verdict[n]

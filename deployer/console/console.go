@@ -115,6 +115,9 @@ func (c *Console) Wait() (interrupted int) { return c.operations.wait() }
 // onInstance is the pattern of the pages of an instance.
 const onInstance = "/environments/{environment}/apps/{namespace}/{kind}/{name}"
 
+// onComponents is the pattern of the page of the components of a Solution in an environment.
+const onComponents = "/environments/{environment}/components/{solution}"
+
 func (c *Console) routes() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /static/", c.pages.Static())
@@ -139,6 +142,7 @@ func (c *Console) routes() http.Handler {
 		"/environments/{environment}":          c.environment,
 		"/environments/{environment}/apps":     c.apps,
 		"/environments/{environment}/apps/new": c.newApp,
+		onComponents:                           c.components,
 		onInstance:                             c.app,
 		onInstance + "/edit":                   c.editApp,
 		onInstance + "/delete":                 c.askDeleteApp,

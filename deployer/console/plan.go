@@ -258,7 +258,9 @@ func (of verb) application(v *visit, p *prospect, confirmation report.Confirmati
 		fields.Set(forceFinalizers, "true")
 	}
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		action.Fields = append(action.Fields, page.Hidden{Name: name, Value: fields.Get(name)})
+		for _, value := range fields[name] {
+			action.Fields = append(action.Fields, page.Hidden{Name: name, Value: value})
+		}
 	}
 	if len(of.data) > 0 {
 		action.Weight = page.WeightDanger
@@ -303,6 +305,9 @@ func (of verb) choices(v *visit, o *order, s *snapshot) *page.Form {
 			form.Selects = append(form.Selects, choose("version", page.Text("field.version"), o.version, choices))
 		}
 	}
+	if of.parts && o.version != "" {
+		of.choose(v, o, form)
+	}
 	if len(of.data) > 0 {
 		choice := page.Select{Name: "data", Label: page.Text("field.data")}
 		for _, p := range of.data {
@@ -320,7 +325,7 @@ func (of verb) choices(v *visit, o *order, s *snapshot) *page.Form {
 		}
 		form.Checkboxes = append(form.Checkboxes, box)
 	}
-	if len(form.Selects)+len(form.Checkboxes) == 0 {
+	if len(form.Selects)+len(form.Checkboxes)+len(form.Groups) == 0 {
 		return nil
 	}
 	return form

@@ -11,6 +11,7 @@ import (
 	"strconv"
 
 	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/components"
 	"github.com/solutionctl/solutionctl/deployer/definitions"
 	"github.com/solutionctl/solutionctl/deployer/host"
 	"github.com/solutionctl/solutionctl/deployer/records"
@@ -27,6 +28,8 @@ type verb struct {
 	data []deployer.DataPolicy
 	// accepts are the options of the command with which somebody accepts what is refused: each is a box, and a parameter.
 	accepts []string
+	// parts tells that it may deploy some components of a Solution and not others.
+	parts bool
 	// versions are those that can be chosen; nil where there is nothing to choose.
 	versions func(s *snapshot, o *order) []string
 	// look finds out what a box is about that the order has; nil where no box needs that.
@@ -53,9 +56,9 @@ var verbs = map[string]verb{
 		name: "deactivate", accepts: acceptObjects, data: []deployer.DataPolicy{deployer.RefuseData, deployer.KeepData, deployer.DeleteData},
 		confirmation: func(o *order) report.Confirmation { return o.deactivation().Confirmation() }, run: deactivate,
 	},
-	"/environments/{environment}/plan/add":       {name: "add", accepts: slices.Concat(acceptReplacing, acceptRights), versions: imported, run: add},
-	"/environments/{environment}/plan/upgrade":   {name: "upgrade", accepts: slices.Concat(acceptDefinitions, acceptRights), versions: higher, run: upgrade},
-	"/environments/{environment}/plan/downgrade": {name: "downgrade", accepts: slices.Concat(acceptDefinitions, acceptRights), versions: lower, run: downgrade},
+	"/environments/{environment}/plan/add":       {name: "add", accepts: slices.Concat(acceptReplacing, acceptRights), versions: imported, parts: true, run: add},
+	"/environments/{environment}/plan/upgrade":   {name: "upgrade", accepts: slices.Concat(acceptDefinitions, acceptRights), versions: higher, parts: true, run: upgrade},
+	"/environments/{environment}/plan/downgrade": {name: "downgrade", accepts: slices.Concat(acceptDefinitions, acceptRights), versions: lower, parts: true, run: downgrade},
 	"/environments/{environment}/plan/rollback":  {name: "rollback", accepts: acceptDefinitions, run: rollback},
 	"/environments/{environment}/plan/repair":    {name: "repair", accepts: acceptReplacing, run: repair},
 	"/environments/{environment}/plan/remove": {
@@ -89,7 +92,9 @@ type order struct {
 	version       string
 	revision      int64
 	data          deployer.DataPolicy
-	accepted      url.Values // by option, for what it was given; what takes no value is "true"
+	choice        components.Choice // of components
+	before        components.Choice // without what boxes on the page say of them
+	accepted      url.Values        // by option, for what it was given; what takes no value is "true"
 	others        []schema.ObjectRef
 	held, release []deployer.Held
 	export        definitions.Export
@@ -113,8 +118,13 @@ func (v verb) orderOf(r *visit) (*order, error) {
 	if o.solution = r.PathValue("solution"); o.solution == "" {
 		o.solution = r.FormValue("solution")
 	}
+	var err error
+	if v.parts {
+		if o.choice, o.before, err = readChoice(r.Form); err != nil {
+			return nil, err
+		}
+	}
 	if text := r.FormValue("revision"); text != "" {
-		var err error
 		if o.revision, err = strconv.ParseInt(text, 10, 64); err != nil {
 			return nil, report.Errorf(report.Usage, "revision %q is not a number", text)
 		}
@@ -140,6 +150,12 @@ func (o *order) parameters(r *visit) url.Values {
 	}
 	if r.PathValue("solution") == "" && o.solution != "" {
 		p.Set("solution", o.solution)
+	}
+	profiles, names := o.choice.Texts()
+	for name, values := range map[string][]string{choiceProfile: profiles, choiceComponent: names} {
+		if len(values) > 0 {
+			p[name] = values
+		}
 	}
 	if o.revision != 0 {
 		p.Set("revision", strconv.FormatInt(o.revision, 10))
@@ -198,7 +214,7 @@ func (o *order) deactivation() deployer.DeactivateOptions {
 }
 
 func (o *order) rendering() deployer.Rendering {
-	return deployer.Rendering{ClusterWide: o.clusterWide(), AcceptHazards: o.accepted["accept-hazard"]}
+	return deployer.Rendering{ClusterWide: o.clusterWide(), AcceptHazards: o.accepted["accept-hazard"], Parts: deployer.Parts{Choice: o.choice}}
 }
 
 func add(ctx context.Context, d *deployer.Deployer, o *order) (*schema.Operation, error) {

@@ -152,6 +152,15 @@ type Environment struct {
 // Deployment names a Solution in a namespace.
 type Deployment struct{ Namespace, Solution string }
 
+// Components are what a Solution is made of where it is deployed: /environments/NAME/components/SOLUTION.
+type Components struct {
+	Environment, Namespace string
+	Graph                  *schema.ComponentGraph
+	// Deployment is the Solution as a whole.
+	Deployment schema.DeploymentStatus
+	Actions    []Action // on it: upgrade, downgrade, repair, remove
+}
+
 // Plan is what a verb would change, before it is applied: …/plan/VERB.
 type Plan struct {
 	Operation *schema.Operation
@@ -347,6 +356,7 @@ func (*Examination) name() string    { return "examination" }
 func (*Environments) name() string   { return "environments" }
 func (*NewEnvironment) name() string { return "newenvironment" }
 func (*Environment) name() string    { return "environment" }
+func (*Components) name() string     { return "components" }
 func (*Plan) name() string           { return "plan" }
 func (*Apps) name() string           { return "apps" }
 func (*App) name() string            { return "app" }
@@ -369,6 +379,7 @@ func (*Import) title() string         { return Text("import.title") }
 func (*Environments) title() string   { return Text("environments.title") }
 func (*NewEnvironment) title() string { return Text("newenvironment.title") }
 func (c *Environment) title() string  { return Text("environment.title", c.Status.Name) }
+func (c *Components) title() string   { return Text("components.title", c.Graph.Solution, c.Environment) }
 func (c *Plan) title() string         { return c.Operation.Heading() }
 func (c *Apps) title() string         { return Text("apps.title", c.Environment) }
 func (c *App) title() string          { return c.App.Name }

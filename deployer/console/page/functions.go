@@ -18,6 +18,7 @@ func (p *Pages) functions() template.FuncMap {
 		"asset":         p.asset,
 		"href":          p.href,
 		"url":           func(segments ...string) (string, error) { return p.href(URL(segments...)) },
+		"path":          URL,
 		"query":         p.query,
 		"text":          Text,
 		"role":          roleText,

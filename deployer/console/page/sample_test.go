@@ -80,6 +80,7 @@ func samples(say func(string) string) map[string]page.View {
 		Cancel:     page.Link{URL: "/environments"},
 	}}, trail("Environments", "/environments"))
 	add("environment", page.SectionEnvironments, sampleEnvironment(say), trail("Environments", "/environments"))
+	add("components", page.SectionEnvironments, sampleComponents(say), trail("Environments", "/environments", "production", "/environments/production"))
 	add("plan", page.SectionSolutions, samplePlan(say), trail("Solutions", "/solutions", "Shop", "/solutions/shop"))
 	add("plan-delete", page.SectionEnvironments, sampleDeletion(say), trail("Environments", "/environments", "staging", "/environments/staging"))
 	add("apps", page.SectionEnvironments, &page.Apps{
@@ -276,6 +277,7 @@ func sampleEnvironment(say func(string) string) *page.Environment {
 	}}
 	status.Namespaces[0].Deployments[0].Health = schema.HealthDrifted
 	status.Namespaces[0].Deployments[0].Reasons = []string{status.Namespaces[0].Deployments[0].Drift[0].Object.String() + say(" was changed: data.level is debug, was info")}
+	status.Namespaces[0].Deployments[0].Components = []schema.ComponentStatus{{Name: say("database")}, {Name: say("web")}}
 	status.Members = []schema.Member{
 		{Namespace: say("staging"), Kind: "User", Name: say("oidc:joe@example.com"), Role: "view"},
 		{Namespace: say("staging"), Kind: "Group", Name: say("oidc:shop-operators"), Role: say("solutionctl-shop-admin")},
@@ -299,6 +301,40 @@ func sampleEnvironment(say func(string) string) *page.Environment {
 		}
 	}
 	return e
+}
+
+func sampleComponents(say func(string) string) *page.Components {
+	node := func(level int, name string, kind schema.ComponentKind, health schema.DeploymentHealth, needs ...string) schema.ComponentNode {
+		n := schema.ComponentNode{Name: say(name), Kind: kind, Path: say("charts/" + name + ".tgz"), Scope: schema.ScopeEnvironment, Level: level, Selected: true, Reason: schema.SelectedByDefault}
+		if health != "" {
+			n.Status = &schema.ComponentStatus{Name: say(name), Health: health, Objects: 12, Ready: 12}
+		}
+		for _, need := range needs {
+			n.DependsOn = append(n.DependsOn, schema.ComponentDependency{Component: say(need), Until: schema.UntilReady})
+		}
+		return n
+	}
+	graph := &schema.ComponentGraph{Solution: say("cloud"), Version: say("2.0.0"), Profiles: []string{say("large"), say("small")}, Chosen: []string{say("small")}, Components: []schema.ComponentNode{
+		node(0, "database", schema.ComponentChart, schema.HealthReady),
+		node(0, "message-queue-with-a-name-that-is-rather-long", schema.ComponentChart, schema.HealthReady),
+		node(0, "operator", schema.ComponentOperator, ""),
+		node(0, "quota", schema.ComponentManifests, ""),
+		node(1, "identity-sync", schema.ComponentJob, schema.HealthReady, "database"),
+		node(1, "network", schema.ComponentChart, schema.HealthDrifted, "message-queue-with-a-name-that-is-rather-long", "database"),
+		node(2, "identity", schema.ComponentChart, schema.HealthProgressing, "identity-sync", "operator"),
+		node(3, "compute", schema.ComponentChart, schema.HealthFailed, "identity", "network", "message-queue-with-a-name-that-is-rather-long", "quota"),
+		node(4, "metrics", schema.ComponentChart, "", "compute"),
+	}}
+	all := graph.Components
+	all[2].Name, all[6].DependsOn[1].Component = schema.NodeOperator, schema.NodeOperator
+	all[3].Scope, all[5].Reason, all[5].By = schema.ScopeCluster, schema.SelectedAsNeeded, say("compute")
+	all[6].Status.Ready, all[6].Status.Reasons = 9, []string{say("Deployment production/identity: 1 of 3 replicas is ready")}
+	all[7].Status.Ready, all[7].Status.Reasons = 3, []string{say("Job production/compute-db: failed, exit code 1: cannot reach the database")}
+	all[8].Selected, all[8].Reason, all[8].Profiles = false, schema.NotSelected, []string{say("large")}
+	return &page.Components{
+		Environment: say("production"), Namespace: say("production"), Graph: graph, Deployment: schema.DeploymentStatus{Solution: say("cloud"), Health: schema.HealthFailed},
+		Actions: []page.Action{{Label: "Upgrade", URL: "/environments/production/plan/upgrade?solution=cloud"}},
+	}
 }
 
 // samplePart is what somebody sees who has rights in one namespace only.
@@ -354,6 +390,10 @@ func samplePlan(say func(string) string) *page.Plan {
 		Choose: &page.Form{
 			Action:  page.Action{Label: "Show this plan", URL: "/solutions/shop/plan/activate"},
 			Selects: []page.Select{{Name: "version", Label: "Version", Choices: []page.Choice{{Value: "1.10.0", Label: "1.10.0 (newest)", Selected: true}, {Value: "1.9.0", Label: say("1.9.0")}}}},
+			Groups: []page.Group{{Legend: "Components", Help: say("What a site says to charts"), Checkboxes: []page.Checkbox{
+				{Name: "ticked", Value: say("database"), Label: say("database"), Explanation: say("Helm chart. Always selected."), Checked: true, Fixed: true},
+				{Name: "ticked", Value: say("metrics"), Label: say("metrics"), Explanation: say("Manifests. Not without one of these profiles: large.")},
+			}}},
 		},
 		Dangers: []page.Notice{{Tone: page.ToneBad, Text: say("shops.example.com loses spec.storage.tier: the value of 14 objects is gone for good.")}},
 		Rights:  []string{say("get, list, watch secrets in the namespaces where shop is deployed")},

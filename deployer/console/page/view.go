@@ -161,6 +161,13 @@ type Checkbox struct {
 	Details  []string
 	Required bool // the form cannot be sent before it is ticked
 	Checked  bool
+	Fixed    bool // nobody can change it
+}
+
+// Group are boxes that belong together.
+type Group struct {
+	Legend, Help string
+	Checkboxes   []Checkbox
 }
 
 // Form is some fields with one button.
@@ -169,6 +176,7 @@ type Form struct {
 	Selects    []Select
 	Inputs     []Input
 	Checkboxes []Checkbox
+	Groups     []Group
 	// Cancel is where nothing is done; its URL is "" where the form is part of a page.
 	Cancel Link
 }

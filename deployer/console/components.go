@@ -1,0 +1,137 @@
+package console
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/components"
+	"github.com/solutionctl/solutionctl/deployer/console/page"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// components shows what a Solution in an environment is made of, and how each part is.
+func (c *Console) components(v *visit) (*answer, error) {
+	s, err := c.watched(v, page.SectionEnvironments)
+	if isVisitor(v, err) {
+		return c.yours(v, page.SectionEnvironments, err, nil), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	o := &order{environment: v.PathValue("environment"), namespace: v.FormValue("namespace"), solution: v.PathValue("solution")}
+	v.frame.Trail = []page.Link{{Label: page.Text("environments.title"), URL: "/environments"}, {Label: o.environment, URL: page.URL("environments", o.environment)}}
+	namespace, deployment, there := s.deployment(o)
+	if !there {
+		return nil, report.Errorf(report.NotFound, "Solution %s is not in environment %s", o.solution, o.environment)
+	}
+	graph, err := v.deployer(nil).Components(v.Context(), deployer.ComponentsOptions{Environment: o.environment, Solution: o.solution, Namespace: namespace})
+	if err != nil {
+		return nil, err
+	}
+	return &answer{document: graph, content: &page.Components{
+		Environment: o.environment, Namespace: namespace, Graph: graph, Deployment: deployment, Actions: v.changes(s, o.environment, namespace, deployment),
+	}}, nil
+}
+
+// deployment is the first one that an order is about, with its namespace.
+func (s *snapshot) deployment(o *order) (namespace string, found schema.DeploymentStatus, there bool) {
+	for _, e := range s.status.Environments {
+		for _, n := range e.Namespaces {
+			for _, d := range n.Deployments {
+				if e.Name == o.environment && d.Solution == o.solution && (o.namespace == "" || n.Name == o.namespace) {
+					return n.Name, d, true
+				}
+			}
+		}
+	}
+	return "", found, false
+}
+
+// Names of the parameters that choose parts of a Solution. A box that is not ticked sends nothing: the form tells which ones it shows.
+const (
+	choiceProfile   = "profile"   // one for each that is chosen; an empty one for none at all
+	choiceProfiles  = "profiles"  // boxes for profiles are shown
+	choiceComponent = "component" // NAME or NAME=false, for each that was chosen by its name before
+	choiceShown     = "shown"     // a component whose box was ticked when it was shown
+	choiceTicked    = "ticked"    // a component whose box is ticked
+)
+
+// readChoice reads which parts of a Solution are wanted. Before is the choice without the boxes of components: they say something
+// about those alone that were ticked or unticked, others go on to follow profiles and what needs them.
+func readChoice(form url.Values) (choice, before components.Choice, err error) {
+	if before, err = components.ParseChoice(form[choiceProfile], form[choiceComponent]); err != nil {
+		return choice, before, err
+	}
+	if form.Has(choiceProfiles) && len(before.Profiles) == 0 {
+		before.Profiles = []string{""}
+	}
+	changed := components.Choice{Components: map[string]bool{}}
+	for _, name := range slices.Concat(form[choiceShown], form[choiceTicked]) {
+		if ticked := slices.Contains(form[choiceTicked], name); ticked != slices.Contains(form[choiceShown], name) {
+			changed.Components[name] = ticked
+		}
+	}
+	return before.With(changed), before, nil
+}
+
+// choose adds the boxes for profiles and components to the form of a plan. Where a choice is refused they are as they were before.
+func (of verb) choose(v *visit, o *order, form *page.Form) {
+	for _, choice := range []components.Choice{o.choice, o.before, {}} {
+		graph, err := v.deployer(nil).Selection(v.Context(), deployer.SelectionOptions{
+			ComponentsOptions: deployer.ComponentsOptions{Environment: o.environment, Solution: o.solution, Namespace: o.namespace},
+			Version:           o.version, Choice: choice,
+		})
+		if err != nil {
+			continue
+		}
+		_, named := choice.Texts()
+		for _, text := range named {
+			form.Action.Fields = append(form.Action.Fields, page.Hidden{Name: choiceComponent, Value: text})
+		}
+		chooseProfiles(graph, form)
+		of.chooseComponents(graph, o, form)
+		return
+	}
+}
+
+func chooseProfiles(graph *schema.ComponentGraph, form *page.Form) {
+	if len(graph.Profiles) == 0 {
+		return
+	}
+	form.Action.Fields = append(form.Action.Fields, page.Hidden{Name: choiceProfiles, Value: "true"})
+	group := page.Group{Legend: page.Text("choice.profiles"), Help: page.Text("choice.profiles.help")}
+	for _, profile := range graph.Profiles {
+		var names []string
+		for _, n := range graph.Components {
+			if slices.Contains(n.Profiles, profile) {
+				names = append(names, n.Name)
+			}
+		}
+		group.Checkboxes = append(group.Checkboxes, page.Checkbox{
+			Name: choiceProfile, Value: profile, Label: profile, Explanation: strings.Join(names, ", "), Checked: slices.Contains(graph.Chosen, profile),
+		})
+	}
+	form.Groups = append(form.Groups, group)
+}
+
+func (of verb) chooseComponents(graph *schema.ComponentGraph, o *order, form *page.Form) {
+	group := page.Group{Legend: page.Text("choice.components")}
+	for _, n := range graph.Components {
+		if n.Kind == schema.ComponentChart {
+			group.Help = page.Text("choice.values", report.Run(of.command(), o.environment, o.solution, o.version).With("values", "FILE"))
+		}
+		fixed := n.Reason == schema.SelectedAlways || n.Scope == schema.ScopeCluster
+		if n.Selected && !fixed {
+			form.Action.Fields = append(form.Action.Fields, page.Hidden{Name: choiceShown, Value: n.Name})
+		}
+		group.Checkboxes = append(group.Checkboxes, page.Checkbox{
+			Name: choiceTicked, Value: n.Name, Label: n.Name, Explanation: page.AboutComponent(n), Checked: n.Selected, Fixed: fixed,
+		})
+	}
+	if slices.ContainsFunc(group.Checkboxes, func(b page.Checkbox) bool { return !b.Fixed }) {
+		form.Groups = append(form.Groups, group)
+	}
+}

@@ -1,0 +1,115 @@
+package console_test
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/solutionctl/solutionctl/deployer/deployertest"
+	"github.com/solutionctl/solutionctl/schema"
+)
+
+// cloud is a Solution of which not everybody has everything.
+var cloud = deployertest.Content{
+	Files: map[string]string{
+		"components/db.yaml":    "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: db}\n",
+		"components/api.yaml":   "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: api}\n",
+		"components/extra.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: extra}\n",
+	},
+	Manifest: `components:
+  - {name: db, manifests: components/db.yaml}
+  - {name: api, manifests: components/api.yaml, dependsOn: [{component: db}]}
+  - {name: extra, manifests: components/extra.yaml, profiles: [large]}
+`,
+}
+
+// TestComponents is the life of a Solution with components in a browser: chosen, looked at, and chosen otherwise.
+func TestComponents(t *testing.T) {
+	bed := deployertest.New(t)
+	bed.Activated("shop", "1.0.0", cloud)
+	bed.Imported("shop", "1.1.0", cloud)
+	c := startOn(t, bed.Server, nil).in(t)
+	site := "/environments/" + deployertest.Environment
+	add := site + "/plan/add?solution=shop&version=1.0.0"
+
+	for _, test := range []struct{ path, components string }{
+		{add, "api db"},
+		{add + "&profile=large", "api db extra"},
+		{add + "&shown=db&shown=api&ticked=db&ticked=api", "api db"},
+		{add + "&shown=db&shown=api&ticked=db", "db"},
+		{add + "&shown=db&shown=api&ticked=db&ticked=api&ticked=extra", "api db extra"},
+		{add + "&component=extra&shown=db&shown=api&shown=extra&ticked=db&ticked=extra", "db extra"},
+		{add + "&component=extra&component=api%3Dfalse", "db extra"},
+		{add + "&profiles=true&shown=db&shown=api&shown=extra&ticked=db&ticked=api&ticked=extra", "api db"},
+	} {
+		var plan schema.Operation
+		c.json(test.path, &plan)
+		if got := strings.Join(planned(plan), " "); got != test.components {
+			t.Errorf("%s: %s, want %s", test.path, got, test.components)
+		}
+	}
+	for _, path := range []string{
+		add + "&shown=db&shown=api&ticked=api", // api needs db
+		add + "&ticked=nobody", add + "&profile=huge", add + "&component=%3Cscript%3E", add + "&shown=operator",
+	} {
+		if a := c.get(path); a.StatusCode < 400 || a.StatusCode >= 500 || !strings.Contains(a.body, `value="db"`) {
+			t.Errorf("%s: %d, nothing to choose\n%s", path, a.StatusCode, a.body)
+		}
+	}
+	if a := c.get(add + "&component=db%3Dmaybe"); a.StatusCode != http.StatusBadRequest {
+		t.Errorf("no choice: %d", a.StatusCode)
+	}
+
+	asked := c.get(add + "&shown=db&shown=api&ticked=db&ticked=api&ticked=extra")
+	if !strings.Contains(asked.body, `<input type="hidden" name="component" value="extra"><input type="hidden" name="plan"`) {
+		t.Errorf("the button does not say what was chosen\n%s", asked.body)
+	}
+	c.applies(add + "&component=extra")
+	if names := strings.Join(bed.Server.Names("ConfigMap"), " "); !strings.Contains(names, "/extra") {
+		t.Errorf("what was chosen is not deployed: %s", names)
+	}
+	page := c.get(site + "/components/shop")
+	for _, text := range []string{`class="graph"`, "Selected by its name", "/plan/upgrade?"} {
+		if page.StatusCode != http.StatusOK || !strings.Contains(page.body, text) {
+			t.Errorf("%d, nothing of %q\n%s", page.StatusCode, text, page.body)
+		}
+	}
+	var graph schema.ComponentGraph
+	c.json(site+"/components/shop?namespace="+deployertest.Environment, &graph)
+	deployertest.Valid(t, "components", graph)
+	if !slices.ContainsFunc(graph.Components, func(n schema.ComponentNode) bool { return n.Name == "api" && n.Status != nil }) {
+		t.Errorf("%+v", graph)
+	}
+	if a := c.get(site); !strings.Contains(a.body, "/components/shop?namespace=") {
+		t.Errorf("no link\n%s", a.body)
+	}
+	for _, path := range []string{site + "/components/nobody", site + "/components/shop?namespace=elsewhere", "/environments/nowhere/components/shop"} {
+		if a := c.get(path); a.StatusCode != http.StatusNotFound {
+			t.Errorf("%s: %d", path, a.StatusCode)
+		}
+	}
+
+	upgrade := site + "/plan/upgrade?solution=shop"
+	c.ends(c.post(upgrade+"&profile=large", "plan", c.planDigest(upgrade+"&profile=large")))
+	bed.Imported("shop", "1.2.0", cloud)
+	var plan schema.Operation
+	c.json(upgrade, &plan)
+	if got := strings.Join(planned(plan), " "); plan.Version != "1.2.0" || got != "api db extra" {
+		t.Errorf("the choice is forgotten: %s of %s", got, plan.Version)
+	}
+	if a := c.get(upgrade); !strings.Contains(a.body, `name="profile" value="large" checked`) {
+		t.Errorf("the choice is not shown\n%s", a.body)
+	}
+}
+
+// planned are the components that a plan brings.
+func planned(o schema.Operation) (names []string) {
+	for _, part := range o.Parts {
+		if part.Component != "" {
+			names = append(names, part.Component)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
