@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/solutionctl/solutionctl/deployer/components"
+	"github.com/solutionctl/solutionctl/deployer/engine"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema"
@@ -37,7 +38,7 @@ func (d *Deployer) Components(ctx context.Context, o ComponentsOptions) (*schema
 	return graph, d.addStatus(ctx, graph, o, there[0].Name)
 }
 
-// SelectionOptions name a version of a Solution that is to be deployed in an environment.
+// SelectionOptions name a version of a Solution that is to be deployed in an environment, or to be activated: then the environment is "".
 type SelectionOptions struct {
 	ComponentsOptions
 	Version string
@@ -48,15 +49,27 @@ type SelectionOptions struct {
 // Selection tells what a version of a Solution is made of, and which of it would be deployed with a choice. What cannot be chosen
 // is refused, as the verbs refuse it.
 func (d *Deployer) Selection(ctx context.Context, o SelectionOptions) (*schema.ComponentGraph, error) {
-	_, there, err := d.where(ctx, o.ComponentsOptions)
+	settings, err := d.chosen(ctx, o.ComponentsOptions)
 	if err != nil {
 		return nil, err
 	}
-	var settings map[string]string
-	if len(there) > 0 {
-		settings = settingsOf(lastRevision(there[0].state))
-	}
 	return d.graph(ctx, o.Solution, o.Version, settings, o.Choice)
+}
+
+// chosen are the settings with which a Solution is deployed; none where it is not.
+func (d *Deployer) chosen(ctx context.Context, o ComponentsOptions) (map[string]string, error) {
+	if o.Environment == "" {
+		state, err := d.Records.Engine.State(ctx, engine.Key{Name: o.Solution})
+		if err != nil {
+			return nil, err
+		}
+		return settingsOf(lastRevision(state)), nil
+	}
+	_, there, err := d.where(ctx, o)
+	if err != nil || len(there) == 0 {
+		return nil, err
+	}
+	return settingsOf(lastRevision(there[0].state)), nil
 }
 
 // where finds the namespaces of an environment, and those that have the Solution.

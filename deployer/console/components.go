@@ -31,6 +31,7 @@ func (c *Console) components(v *visit) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.addInCluster(graph)
 	return &answer{document: graph, content: &page.Components{
 		Environment: o.environment, Namespace: namespace, Graph: graph, Deployment: deployment, Actions: v.changes(s, o.environment, namespace, deployment),
 	}}, nil
@@ -48,6 +49,22 @@ func (s *snapshot) deployment(o *order) (namespace string, found schema.Deployme
 		}
 	}
 	return "", found, false
+}
+
+// addInCluster tells of the components that live once in the cluster how they are.
+func (s *snapshot) addInCluster(graph *schema.ComponentGraph) {
+	for _, one := range s.status.Solutions {
+		if one.Name != graph.Solution || one.Deployment == nil {
+			continue
+		}
+		for i := range graph.Components {
+			n := &graph.Components[i]
+			at := slices.IndexFunc(one.Deployment.Components, func(c schema.ComponentStatus) bool { return c.Name == n.Name })
+			if n.Scope == schema.ScopeCluster && at >= 0 {
+				n.Status = &one.Deployment.Components[at]
+			}
+		}
+	}
 }
 
 // Names of the parameters that choose parts of a Solution. A box that is not ticked sends nothing: the form tells which ones it shows.
@@ -91,6 +108,10 @@ func (of verb) choose(v *visit, o *order, form *page.Form) {
 		for _, text := range named {
 			form.Action.Fields = append(form.Action.Fields, page.Hidden{Name: choiceComponent, Value: text})
 		}
+		// What lives in the cluster is chosen when the Solution is activated.
+		graph.Components = slices.DeleteFunc(graph.Components, func(n schema.ComponentNode) bool {
+			return (n.Scope == schema.ScopeCluster) != (o.environment == "")
+		})
 		chooseProfiles(graph, form)
 		of.chooseComponents(graph, o, form)
 		return
@@ -98,10 +119,6 @@ func (of verb) choose(v *visit, o *order, form *page.Form) {
 }
 
 func chooseProfiles(graph *schema.ComponentGraph, form *page.Form) {
-	if len(graph.Profiles) == 0 {
-		return
-	}
-	form.Action.Fields = append(form.Action.Fields, page.Hidden{Name: choiceProfiles, Value: "true"})
 	group := page.Group{Legend: page.Text("choice.profiles"), Help: page.Text("choice.profiles.help")}
 	for _, profile := range graph.Profiles {
 		var names []string
@@ -110,20 +127,29 @@ func chooseProfiles(graph *schema.ComponentGraph, form *page.Form) {
 				names = append(names, n.Name)
 			}
 		}
-		group.Checkboxes = append(group.Checkboxes, page.Checkbox{
-			Name: choiceProfile, Value: profile, Label: profile, Explanation: strings.Join(names, ", "), Checked: slices.Contains(graph.Chosen, profile),
-		})
+		switch chosen := slices.Contains(graph.Chosen, profile); {
+		case len(names) > 0:
+			group.Checkboxes = append(group.Checkboxes, page.Checkbox{
+				Name: choiceProfile, Value: profile, Label: profile, Explanation: strings.Join(names, ", "), Checked: chosen,
+			})
+		case chosen: // of components that are chosen elsewhere
+			form.Action.Fields = append(form.Action.Fields, page.Hidden{Name: choiceProfile, Value: profile})
+		}
 	}
-	form.Groups = append(form.Groups, group)
+	if len(group.Checkboxes) > 0 {
+		form.Action.Fields = append(form.Action.Fields, page.Hidden{Name: choiceProfiles, Value: "true"})
+		form.Groups = append(form.Groups, group)
+	}
 }
 
 func (of verb) chooseComponents(graph *schema.ComponentGraph, o *order, form *page.Form) {
 	group := page.Group{Legend: page.Text("choice.components")}
+	arguments := slices.DeleteFunc([]string{o.environment, o.solution, o.version}, func(argument string) bool { return argument == "" })
 	for _, n := range graph.Components {
 		if n.Kind == schema.ComponentChart {
-			group.Help = page.Text("choice.values", report.Run(of.command(), o.environment, o.solution, o.version).With("values", "FILE"))
+			group.Help = page.Text("choice.values", report.Run(of.command(), arguments...).With("values", "FILE"))
 		}
-		fixed := n.Reason == schema.SelectedAlways || n.Scope == schema.ScopeCluster
+		fixed := n.Reason == schema.SelectedAlways
 		if n.Selected && !fixed {
 			form.Action.Fields = append(form.Action.Fields, page.Hidden{Name: choiceShown, Value: n.Name})
 		}

@@ -15,12 +15,14 @@ var cloud = deployertest.Content{
 	Files: map[string]string{
 		"components/db.yaml":    "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: db}\n",
 		"components/api.yaml":   "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: api}\n",
+		"components/quota.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: quota}\n",
 		"components/extra.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: extra}\n",
 	},
 	Manifest: `components:
   - {name: db, manifests: components/db.yaml}
   - {name: api, manifests: components/api.yaml, dependsOn: [{component: db}]}
   - {name: extra, manifests: components/extra.yaml, profiles: [large]}
+  - {name: quota, manifests: components/quota.yaml, scope: cluster, select: optional}
 `,
 }
 
@@ -100,6 +102,34 @@ func TestComponents(t *testing.T) {
 	}
 	if a := c.get(upgrade); !strings.Contains(a.body, `name="profile" value="large" checked`) {
 		t.Errorf("the choice is not shown\n%s", a.body)
+	}
+}
+
+// TestComponentsOfTheCluster: what lives once in the cluster is chosen when a Solution is activated, and nowhere else.
+func TestComponentsOfTheCluster(t *testing.T) {
+	bed := deployertest.New(t)
+	bed.Activated("shop", "1.0.0", cloud)
+	c := startOn(t, bed.Server, nil).in(t)
+	activate := "/solutions/shop/plan/activate?version=1.0.0"
+	if a := c.get(activate); !strings.Contains(a.body, `name="ticked" value="quota"`) || strings.Contains(a.body, `value="db"`) || strings.Contains(a.body, `name="profile"`) {
+		t.Errorf("%d: other boxes\n%s", a.StatusCode, a.body)
+	}
+	var plan schema.Operation
+	if c.json(activate+"&ticked=quota", &plan); strings.Join(planned(plan), " ") != "quota" {
+		t.Errorf("%+v", plan)
+	}
+	c.applies(activate + "&component=quota")
+	site := "/environments/" + deployertest.Environment
+	add := site + "/plan/add?solution=shop"
+	if a := c.get(add); strings.Contains(a.body, `value="quota"`) || !strings.Contains(a.body, `value="db"`) {
+		t.Errorf("%d: other boxes\n%s", a.StatusCode, a.body)
+	}
+	c.applies(add)
+	var graph schema.ComponentGraph
+	c.json(site+"/components/shop", &graph)
+	at := slices.IndexFunc(graph.Components, func(n schema.ComponentNode) bool { return n.Name == "quota" })
+	if at < 0 || graph.Components[at].Status == nil || graph.Components[at].Status.Health != schema.HealthReady {
+		t.Errorf("%+v", graph)
 	}
 }
 

@@ -110,7 +110,7 @@ func Query(path string, pairs ...string) string {
 	values := url.Values{}
 	for i := 0; i+1 < len(pairs); i += 2 {
 		if pairs[i+1] != "" {
-			values.Set(pairs[i], pairs[i+1])
+			values.Add(pairs[i], pairs[i+1])
 		}
 	}
 	if len(values) == 0 {

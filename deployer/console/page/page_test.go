@@ -298,6 +298,7 @@ func TestProblemOf(t *testing.T) {
 func TestRemedies(t *testing.T) {
 	for want, r := range map[string]report.Remedy{
 		"Activate shop 1.1.0 /solutions/shop/plan/activate?version=1.1.0":                                       report.Run("deploy activate", "shop", "1.1.0").With("cluster-wide"),
+		"Activate shop 1.1.0 /solutions/shop/plan/activate?component=db&component=quota&version=1.1.0":          report.Run("deploy activate", "shop", "1.1.0").With("component", "db", "quota"),
 		"Remove shop from environment test /environments/test/plan/remove?solution=shop":                        report.Run("deploy remove", "test", "shop"),
 		"Upgrade to shop 1.1.0 in environment test /environments/test/plan/upgrade?solution=shop&version=1.1.0": report.Run("deploy upgrade", "test", "shop", "1.1.0"),
 		"Delete environment test /environments/test/plan/delete?namespace=eu":                                   report.Run("deploy env delete", "test").With("namespace", "eu").With("delete-data"),

@@ -51,10 +51,13 @@ func remedyAction(r report.Remedy) *Action {
 		return nil
 	}
 	namespace := ""
+	var choice []string
 	for _, o := range r.Options {
 		switch o.Name {
 		case "namespace":
 			namespace = o.Value
+		case "component", "profile":
+			choice = append(choice, o.Name, o.Value)
 		case "adopt", "cluster-wide", "delete-data", "delete-others":
 		default:
 			return nil
@@ -71,10 +74,11 @@ func remedyAction(r report.Remedy) *Action {
 	switch verb {
 	case "activate", "deactivate":
 		o.Solution, o.Version = argument(0), argument(1)
-		return &Action{Label: o.Heading(), URL: Query(URL("solutions", o.Solution, "plan", verb), "version", o.Version)}
+		return &Action{Label: o.Heading(), URL: Query(URL("solutions", o.Solution, "plan", verb), append(choice, "version", o.Version)...)}
 	case "add", "upgrade", "downgrade", "remove", "rollback":
 		o.Environment, o.Solution, o.Version = argument(0), argument(1), argument(2)
-		return &Action{Label: o.Heading(), URL: Query(URL("environments", o.Environment, "plan", verb), "solution", o.Solution, "version", o.Version, "namespace", namespace)}
+		return &Action{Label: o.Heading(), URL: Query(URL("environments", o.Environment, "plan", verb),
+			append(choice, "solution", o.Solution, "version", o.Version, "namespace", namespace)...)}
 	case "env delete":
 		o.Operation, o.Environment = "delete", argument(0)
 		return &Action{Label: o.Heading(), URL: Query(URL("environments", o.Environment, "plan", "delete"), "namespace", namespace)}
