@@ -346,6 +346,9 @@ func TestClusterComponents(t *testing.T) {
 	}
 	deployertest.Refused(t, activate(deployer.ActivateOptions{}), report.Refused, "ClusterRole/agent", "rights on the whole cluster", "--cluster-wide")
 	approved := true
+	if err := activate(deployer.ActivateOptions{ClusterWide: &approved}); err != nil { // its namespace comes with it
+		t.Fatal(err)
+	}
 	without, err := components.ParseChoice(nil, []string{"agent=false", "user=false"})
 	if err != nil {
 		t.Fatal(err)

@@ -171,6 +171,11 @@ func (e *Engine) plan(ctx context.Context, releases []Release, states []*State, 
 	}
 	for _, p := range plans {
 		p.judge.brings = brings
+		for _, other := range plans {
+			if slices.ContainsFunc(p.Release.Needs, func(n Need) bool { return n.Key == other.Release.Key }) {
+				maps.Copy(p.judge.makes, other.judge.makes)
+			}
+		}
 	}
 	seen, err := e.look(ctx, plans)
 	if err != nil {
@@ -241,7 +246,7 @@ type judge struct {
 	turns     []*turn
 	defines   map[kube.GroupVersionKind]bool // kinds whose CustomResourceDefinition is part of the release
 	brings    map[kube.GroupVersionKind]bool // the same of all releases that are planned together
-	makes     map[string]bool                // namespaces that are part of the release
+	makes     map[string]bool                // namespaces that are part of the release, or of one that it needs
 }
 
 func (e *Engine) newJudge(ctx context.Context, r Release, state *State, o PlanOptions) (*judge, error) {
