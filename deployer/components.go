@@ -174,16 +174,21 @@ func (d *Deployer) component(ctx context.Context, one *placement, n metalk8s.Nam
 	if node.Kind == schema.ComponentChart {
 		notices, err = d.renderChart(ctx, one, settings, &release)
 	} else {
-		release.Objects, err = render.Component(one.payload, node.Name, settings)
+		err = renderPart(one.payload, node, settings, &release)
 	}
 	if err != nil {
 		return release, nil, err
 	}
-	if node.Kind == schema.ComponentJob {
-		release.Tasks, release.Objects = tasks([]render.Task{render.JobTask(node.Component, release.Objects[0])}), nil
-	}
 	judged, err := d.judgeRoles(ctx, one.payload, release.Objects, acceptedHazards(main.Settings))
 	return release, append(notices, judged...), err
+}
+
+// renderPart renders a component that is no chart.
+func renderPart(p *render.Payload, node *components.Node, settings render.Settings, release *engine.Release) (err error) {
+	if release.Objects, err = render.Component(p, node.Name, settings); err == nil && node.Kind == schema.ComponentJob {
+		release.Tasks, release.Objects = tasks([]render.Task{render.JobTask(node.Component, release.Objects[0])}), nil
+	}
+	return err
 }
 
 // tasks are those of a component as the engine has them.
@@ -253,27 +258,34 @@ func (d *Deployer) renderChart(ctx context.Context, one *placement, settings ren
 	if slices.Contains(one.Parts.Rotate, name) {
 		memory.Memo = nil
 	}
+	rendered, err := d.renderWith(ctx, one.payload, settings, memory, upgrade, release)
+	if err != nil {
+		return nil, err
+	}
+	if len(rendered.Renewed) > 0 {
+		notices = append(notices, fmt.Sprintf("component %s gets new certificates, as the old ones end: %s", name, strings.Join(rendered.Renewed, ", ")))
+	}
+	return notices, d.checkDefined(ctx, one, name, rendered.Definitions)
+}
+
+// renderWith renders a component that is a chart with what is remembered of it, and remembers what it draws.
+func (d *Deployer) renderWith(ctx context.Context, p *render.Payload, settings render.Settings, memory *render.Memory, upgrade bool, release *engine.Release) (*render.ChartObjects, error) {
 	chart := render.ChartSettings{Values: memory.Values, Memo: memory.Memo, Upgrade: upgrade, Lookup: d.lookup(settings.Namespace)}
+	var err error
 	if chart.KubeVersion, err = d.Cluster.Version(ctx); err != nil {
 		return nil, err
 	}
 	if chart.APIVersions, err = d.Cluster.APIVersions(ctx); err != nil {
 		return nil, err
 	}
-	rendered, err := render.Chart(ctx, one.payload, name, settings, chart)
+	rendered, err := render.Chart(ctx, p, release.Component, settings, chart)
 	if err != nil {
-		return nil, err
-	}
-	if err := d.checkDefined(ctx, one, name, rendered.Definitions); err != nil {
 		return nil, err
 	}
 	release.Objects, release.Stay, release.Tasks = rendered.Objects, render.Staying(rendered.Objects), tasks(rendered.Tasks)
 	memory.Memo = rendered.Memo
-	if len(rendered.Renewed) > 0 {
-		notices = append(notices, fmt.Sprintf("component %s gets new certificates, as the old ones end: %s", name, strings.Join(rendered.Renewed, ", ")))
-	}
 	release.Memory, err = memory.Encode()
-	return notices, err
+	return rendered, err
 }
 
 // memory is what an earlier rendering of a component left behind.

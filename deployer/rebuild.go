@@ -111,10 +111,12 @@ type brokenRecord struct {
 	state     *engine.State
 	lost      *records.Strays    // nil where nothing with our label is off the record
 	namespace metalk8s.Namespace // of the environment; without a name for the whole cluster
+	owner     *engine.State      // of a component: the record of its Solution
+	parts     []string           // of a Solution: its components that are there
 }
 
-// brokenRecords finds the records that are lost or cannot be read, those of the whole cluster last: what they serve depends on
-// the others.
+// brokenRecords finds the records that are lost or cannot be read: components before their Solution, whose record lists them, and
+// those of the whole cluster last, as what they serve depends on the others.
 func (d *Deployer) brokenRecords(ctx context.Context, o RepairOptions) ([]brokenRecord, error) {
 	environments, err := d.Records.Documents.Environments(ctx)
 	if err != nil {
@@ -147,12 +149,15 @@ func (d *Deployer) brokenRecords(ctx context.Context, o RepairOptions) ([]broken
 			places[n.Name] = n
 		}
 	}
-	keys := map[engine.Key]bool{}
+	keys, parts := map[engine.Key]bool{}, partsThere(states, lost)
 	for key := range states {
 		keys[key] = true
 	}
 	for key := range lost {
 		keys[key] = true
+	}
+	for owner := range parts {
+		keys[owner] = true
 	}
 	var all []*brokenRecord
 	for _, key := range slices.SortedFunc(maps.Keys(keys), engine.CompareKeys) {
@@ -163,7 +168,11 @@ func (d *Deployer) brokenRecords(ctx context.Context, o RepairOptions) ([]broken
 		if !inside || o.Solution != "" && key.Name != o.Solution {
 			continue
 		}
-		all = append(all, &brokenRecord{key: key, state: cmp.Or(states[key], &engine.State{Key: key}), lost: lost[key], namespace: n})
+		owner := engine.Key{Namespace: key.Namespace, Name: key.Name}
+		all = append(all, &brokenRecord{
+			key: key, state: cmp.Or(states[key], &engine.State{Key: key}), lost: lost[key], namespace: n,
+			owner: cmp.Or(states[owner], &engine.State{Key: owner}), parts: parts[key],
+		})
 	}
 	group, groupContext := errgroup.WithContext(ctx)
 	group.SetLimit(records.Parallel)
@@ -183,9 +192,32 @@ func (d *Deployer) brokenRecords(ctx context.Context, o RepairOptions) ([]broken
 		}
 	}
 	slices.SortStableFunc(found, func(a, b brokenRecord) int {
-		return -cmp.Compare(min(len(a.key.Namespace), 1), min(len(b.key.Namespace), 1))
+		return -cmp.Or(cmp.Compare(min(len(a.key.Namespace), 1), min(len(b.key.Namespace), 1)), cmp.Compare(min(len(a.key.Component), 1), min(len(b.key.Component), 1)))
 	})
 	return found, nil
+}
+
+// partsThere are the components that Solutions have, by the records that there are and by what is there and on none.
+func partsThere(states map[engine.Key]*engine.State, lost map[engine.Key]*records.Strays) map[engine.Key][]string {
+	parts := map[engine.Key][]string{}
+	add := func(key engine.Key) {
+		owner := engine.Key{Namespace: key.Namespace, Name: key.Name}
+		if key != owner && !slices.Contains(parts[owner], key.Component) {
+			parts[owner] = append(parts[owner], key.Component)
+		}
+	}
+	for key, s := range states {
+		if _, deployed := records.DeployedVersion(s); deployed || s.Damage != nil {
+			add(key)
+		}
+	}
+	for key := range lost {
+		add(key)
+	}
+	for _, names := range parts {
+		slices.Sort(names)
+	}
+	return parts
 }
 
 // whyBroken tells what is wrong with a record, "" when nothing is.
@@ -196,6 +228,8 @@ func (d *Deployer) whyBroken(ctx context.Context, r *brokenRecord) (string, erro
 		return "it cannot be read: " + r.state.Damage.Error(), nil
 	case !deployed && r.lost != nil:
 		return "it is lost, but this is here: " + r.lost.Text(), nil
+	case !deployed && len(r.parts) > 0:
+		return "it is lost, but components are here: " + strings.Join(r.parts, ", "), nil
 	case !deployed || r.state.Current == nil || r.state.Current.Content == "":
 		return "", nil
 	}
@@ -221,25 +255,26 @@ func (d *Deployer) rebuild(ctx context.Context, t *task, r brokenRecord, write b
 	if err != nil {
 		return fmt.Errorf("rebuild the record of %s: %w", r.key, err)
 	}
-	if !r.known() && len(match.Objects) == 0 {
-		return r.hopeless(match)
+	if !r.known() && len(match.Objects) == 0 && len(r.parts) == 0 {
+		return r.hopeless(match.Match)
 	}
 	if write {
-		if err := d.Records.Engine.Rebuild(ctx, match); err != nil {
+		if err := d.Records.Engine.Rebuild(ctx, match.Match); err != nil {
 			return fmt.Errorf("rebuild the record of %s: %w", r.key, err)
 		}
 	}
 	record := schema.ObjectRef{APIVersion: "v1", Kind: cluster.SecretKind.Kind, Namespace: cluster.SystemNamespace, Name: engine.RecordName(r.key)}
 	part := schema.OperationPart{
-		Namespace: r.key.Namespace, Solution: r.key.Name, Version: match.Release.Version,
+		Namespace: r.key.Namespace, Solution: r.key.Name, Component: r.key.Component, Version: match.Release.Version,
 		Changes: []schema.Change{{Action: schema.ActionUpdate, Object: record, Note: "the record is rebuilt: " + r.why}},
 	}
 	if !r.known() {
 		for _, object := range match.Objects {
 			part.Changes = append(part.Changes, schema.Change{Action: schema.ActionAdopt, Object: object.ObjectRef, Note: "put on record"})
 		}
-		t.notice(r.leftOff(match)...)
+		t.notice(r.leftOff(match.Match)...)
 	}
+	t.notice(match.notices...)
 	t.rebuilt = append(t.rebuilt, part)
 	return nil
 }
@@ -268,7 +303,7 @@ func (r *brokenRecord) leftOff(m *engine.Match) []string {
 	}
 	rendered := map[schema.ObjectRef]bool{}
 	for _, object := range m.Release.Objects {
-		rendered[schema.ObjectRef{APIVersion: object.GetAPIVersion(), Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName()}] = true
+		rendered[records.RefOf(object.GroupVersionKind(), object)] = true
 	}
 	var others []schema.ObjectRef
 	for _, f := range r.lost.Ours {
@@ -289,8 +324,14 @@ func (r *brokenRecord) hopeless(m *engine.Match) error {
 	return e.WithHint("add it again: %s", report.Run("deploy add", r.namespace.Environment, r.key.Name, "VERSION"))
 }
 
+// candidate is a version that a broken record may be about, and what is to be told of it.
+type candidate struct {
+	*engine.Match
+	notices []string
+}
+
 // bestMatch is the imported version of which the cluster has most.
-func (d *Deployer) bestMatch(ctx context.Context, r brokenRecord) (*engine.Match, error) {
+func (d *Deployer) bestMatch(ctx context.Context, r brokenRecord) (*candidate, error) {
 	catalog, err := d.Records.Catalog(ctx)
 	if err != nil {
 		return nil, err
@@ -299,7 +340,7 @@ func (d *Deployer) bestMatch(ctx context.Context, r brokenRecord) (*engine.Match
 	if err != nil {
 		return nil, err
 	}
-	var best *engine.Match
+	var best *candidate
 	for _, i := range likely {
 		m, err := d.matchVersion(ctx, catalog, i, r)
 		if err != nil {
@@ -327,6 +368,15 @@ func (d *Deployer) likelyVersions(ctx context.Context, catalog *records.Catalog,
 		}
 		asked = solutions.Active(r.key.Name)
 	}
+	parts, err := d.partStates(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range append(parts, r.owner) {
+		if s.Current != nil {
+			asked = cmp.Or(s.Current.Version, asked)
+		}
+	}
 	if r.known() {
 		asked = r.state.Current.Version
 		versions = slices.DeleteFunc(versions, func(i schema.Import) bool { return i.Version != asked })
@@ -343,30 +393,39 @@ func (d *Deployer) likelyVersions(ctx context.Context, catalog *records.Catalog,
 }
 
 // matchVersion renders a version as it may have been deployed and compares it with what is there.
-func (d *Deployer) matchVersion(ctx context.Context, catalog *records.Catalog, i schema.Import, r brokenRecord) (*engine.Match, error) {
+func (d *Deployer) matchVersion(ctx context.Context, catalog *records.Catalog, i schema.Import, r brokenRecord) (*candidate, error) {
 	p, settings, err := d.settings(ctx, catalog, i)
 	if err != nil {
 		return nil, err
+	}
+	if settings.Imported, err = d.toldOf(ctx, r.key, settings.Imported); err != nil {
+		return nil, err
+	}
+	if r.key.Component != "" {
+		settings.Namespace, settings.Environment, settings.ClusterWide = r.namespace.Name, r.namespace.Environment, true // it was approved of
+		return d.matchComponent(ctx, p, settings, r)
 	}
 	release := engine.Release{Key: r.key, Version: i.Version, Operation: records.RepairVerb}
 	if release.Settings, err = d.settingsOf(ctx, p, r); err != nil {
 		return nil, err
 	}
 	if r.key.Namespace == "" {
-		if release.Objects, err = d.clusterObjects(ctx, p, settings, release.Settings); err != nil {
-			return nil, err
-		}
+		release.Objects, err = d.clusterObjects(ctx, p, settings, release.Settings)
+	} else {
+		release.Objects, err = d.objectsIn(ctx, p, settings, r.namespace, release.Settings)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if r.key.Namespace == "" {
 		// Where it does not go together any more, the definitions are told as changed.
 		_, _ = d.Definitions.KeepServed(ctx, catalog, p, release.Objects)
-		return d.Records.Engine.Match(ctx, release)
 	}
-	if settings.Imported, err = d.toldOf(ctx, r.key, settings.Imported); err != nil {
+	if err = d.listComponents(ctx, p, r, &release); err != nil {
 		return nil, err
 	}
-	if release.Objects, err = d.objectsIn(ctx, p, settings, r.namespace, release.Settings); err != nil {
-		return nil, err
-	}
-	return d.Records.Engine.Match(ctx, release)
+	m, err := d.Records.Engine.Match(ctx, release)
+	return &candidate{Match: m}, err
 }
 
 // settingsOf are those of the record, or what can be told of them from what is there.
@@ -418,7 +477,10 @@ func orEmpty(object *unstructured.Unstructured) *unstructured.Unstructured {
 
 // toldOf are the versions that an operator was told of: those that were imported when it was deployed.
 func (d *Deployer) toldOf(ctx context.Context, key engine.Key, imported []*render.Payload) ([]*render.Payload, error) {
-	object, err := d.Cluster.Get(ctx, cluster.ConfigMapKind, key.Namespace, records.OperatorName(key.Name)+"-config")
+	if key.Namespace == "" {
+		return imported, nil
+	}
+	object, err := d.Cluster.Get(ctx, cluster.ConfigMapKind, key.Namespace, cmp.Or(key.Component, records.OperatorName(key.Name))+"-config")
 	if err != nil || object == nil {
 		return imported, err
 	}

@@ -42,7 +42,7 @@ func (e *Engine) Match(ctx context.Context, r Release) (*Match, error) {
 	for i, s := range j.desired {
 		switch verdicts[i] {
 		case same:
-			m.Objects = append(m.Objects, schema.DeployedObject{ObjectRef: s.Object, UID: string(s.live.GetUID()), Hash: s.hash, Phase: s.phase})
+			m.Objects = append(m.Objects, schema.DeployedObject{ObjectRef: s.Object, UID: string(s.live.GetUID()), Hash: s.hash, Phase: s.phase, Stays: s.stays})
 		case changed:
 			m.Changed = append(m.Changed, s.Object)
 		case missing:
@@ -152,7 +152,12 @@ func (e *Engine) Rebuild(ctx context.Context, m *Match) error {
 		state.Current = &schema.DeploymentRevision{
 			Number: state.last() + 1, Operation: m.Release.Operation, Version: m.Release.Version, Outcome: schema.DeploymentDone,
 			User: e.User, Tool: e.Tool, Started: now, Finished: &now, Settings: m.Release.Settings, Content: DigestOf(data), Objects: m.Objects,
-			Tasks: m.judge.recorded(),
+			Components: m.Release.Components, Tasks: m.judge.recorded(),
+		}
+		for _, need := range m.Release.Needs {
+			if need.Component != "" {
+				state.Current.Needs = append(state.Current.Needs, need.Component)
+			}
 		}
 		for i := range state.Current.Tasks {
 			state.Current.Tasks[i].Finished = &now // what is deployed has been through them
@@ -160,6 +165,9 @@ func (e *Engine) Rebuild(ctx context.Context, m *Match) error {
 		if e.User == "" {
 			state.Current.User = e.Cluster.User(ctx)
 		}
+	}
+	if err = e.noteContent(ctx, m.Release, state.Current.Content); err != nil {
+		return err
 	}
 	if old := state.secret; state.Damage != nil && old != nil {
 		// Whatever it is by now, it may be of another type, or immutable.
@@ -173,4 +181,24 @@ func (e *Engine) Rebuild(ctx context.Context, m *Match) error {
 	}
 	_, err = e.StoreContent(ctx, m.Release.ID(), data)
 	return err
+}
+
+// noteContent writes what a rebuilt component has now on the record of its owner, if there is one that lists it.
+func (e *Engine) noteContent(ctx context.Context, r Release, content string) error {
+	if r.Component == "" {
+		return nil
+	}
+	owner, err := e.Look(ctx, Key{Namespace: r.Namespace, Name: r.Name})
+	if err != nil || owner.Damage != nil || owner.Current == nil || owner.Current.Version != r.Version {
+		return err
+	}
+	at := slices.IndexFunc(owner.Current.Components, func(c schema.ComponentRevision) bool { return c.Name == r.Component })
+	if at < 0 || owner.Current.Components[at].Content == content {
+		return nil
+	}
+	current := *owner.Current
+	current.Components = slices.Clone(current.Components)
+	current.Components[at].Content = content
+	owner.Current = &current
+	return e.save(ctx, owner)
 }

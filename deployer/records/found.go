@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -137,8 +138,8 @@ func (r *Records) Lost(ctx context.Context, kinds []kube.GroupVersionKind, names
 	return found, nil
 }
 
-// StraysIn finds what there is of a Solution in namespaces and on no record. Where there is a record, what almost every release
-// has tells whether there is more; else all kinds are looked through.
+// StraysIn finds what there is of a Solution and its components in namespaces and on no record. Where there are records, what
+// almost every release has tells whether there is more; else all kinds are looked through.
 func (r *Records) StraysIn(ctx context.Context, solution string, namespaces []metalk8s.Namespace) (map[string]*Strays, error) {
 	var names, doubtful []string
 	for _, n := range namespaces {
@@ -156,11 +157,17 @@ func (r *Records) StraysIn(ctx context.Context, solution string, namespaces []me
 		return nil, err
 	}
 	for _, s := range states {
-		if s.Current == nil || s.Damage != nil || lost[s.Key] != nil {
+		if s.Current == nil || s.Damage != nil {
 			doubtful = append(doubtful, s.Namespace)
 		}
 	}
-	if len(doubtful) > 0 {
+	for key := range lost {
+		if key.Name == solution {
+			doubtful = append(doubtful, key.Namespace)
+		}
+	}
+	slices.Sort(doubtful)
+	if doubtful = slices.Compact(doubtful); len(doubtful) > 0 {
 		if lost, err = look(engine.Kinds, doubtful); err != nil {
 			return nil, err
 		}
@@ -168,7 +175,12 @@ func (r *Records) StraysIn(ctx context.Context, solution string, namespaces []me
 	found := map[string]*Strays{}
 	for _, name := range names {
 		key := engine.Key{Namespace: name, Name: solution}
-		s := cmp.Or(lost[key], &Strays{Key: key})
+		s := &Strays{Key: key}
+		for _, of := range slices.SortedFunc(maps.Keys(lost), engine.CompareKeys) {
+			if of.Namespace == name && of.Name == solution {
+				s.Ours = append(s.Ours, lost[of].Ours...)
+			}
+		}
 		if s.foreign, err = r.byContract(ctx, key); err != nil {
 			return nil, err
 		}
@@ -179,16 +191,41 @@ func (r *Records) StraysIn(ctx context.Context, solution string, namespaces []me
 	return found, nil
 }
 
-// looks reads the records of a Solution in namespaces, damaged ones as well.
+// looks reads the records of a Solution and its components in namespaces, damaged ones as well. What should have one and has none
+// is among them without anything.
 func (r *Records) looks(ctx context.Context, solution string, namespaces []string) ([]*engine.State, error) {
-	states := make([]*engine.State, len(namespaces))
-	for i, name := range namespaces {
-		var err error
-		if states[i], err = r.Engine.Look(ctx, engine.Key{Namespace: name, Name: solution}); err != nil {
-			return nil, err
+	all, err := r.Engine.StatesIn(ctx, namespaces...)
+	if err != nil {
+		return nil, err
+	}
+	states := map[engine.Key]*engine.State{}
+	for _, name := range namespaces {
+		key := engine.Key{Namespace: name, Name: solution}
+		states[key] = &engine.State{Key: key}
+	}
+	for _, s := range all {
+		if s.Name != solution {
+			continue
+		}
+		states[s.Key] = s
+		for _, key := range componentKeys(s) {
+			states[key] = cmp.Or(states[key], &engine.State{Key: key})
 		}
 	}
-	return states, nil
+	return slices.SortedFunc(maps.Values(states), func(a, b *engine.State) int { return engine.CompareKeys(a.Key, b.Key) }), nil
+}
+
+// componentKeys are those of the components on the record of a Solution.
+func componentKeys(s *engine.State) (keys []engine.Key) {
+	for _, r := range []*schema.DeploymentRevision{s.Current, s.Pending} {
+		if r == nil {
+			continue
+		}
+		for _, c := range r.Components {
+			keys = append(keys, engine.Key{Namespace: s.Namespace, Name: s.Name, Component: c.Name})
+		}
+	}
+	return keys
 }
 
 // byContract finds the operator that MetalK8s deployed in a namespace and what it made for it, none where there is no such

@@ -1,0 +1,147 @@
+package deployer_test
+
+import (
+	"encoding/base64"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/components"
+	"github.com/solutionctl/solutionctl/deployer/deployertest"
+	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// TestRebuildComponents: records of components are made again as that of their Solution is, and passwords stay.
+func TestRebuildComponents(t *testing.T) {
+	record := func(component string) string {
+		return engine.RecordName(engine.Key{Namespace: site, Name: shop, Component: component})
+	}
+	loseContent := func(b *deployertest.Bed, component string) {
+		for _, name := range b.Server.Names("Secret") {
+			if short, ok := strings.CutPrefix(name, cluster.SystemNamespace+"/"); ok && strings.HasPrefix(short, "content."+shop+"."+component+".") {
+				b.Deleted("Secret", cluster.SystemNamespace, short)
+			}
+		}
+	}
+	lose := func(b *deployertest.Bed, components ...string) {
+		for _, component := range components {
+			b.Deleted("Secret", cluster.SystemNamespace, record(component))
+		}
+	}
+	for _, test := range []struct {
+		name    string
+		lose    func(*deployertest.Bed)
+		records int
+		told    string
+	}{
+		{"a record", func(b *deployertest.Bed) { lose(b, "db") }, 1, ""},
+		{"a record that nobody can read", func(b *deployertest.Bed) {
+			secret := b.Server.Object("Secret", cluster.SystemNamespace, record("db"))
+			secret.Object["data"] = map[string]any{"state.json.gz": "H4sIAAAA"}
+			b.Put(secret)
+		}, 1, ""},
+		{"what was rendered", func(b *deployertest.Bed) { loseContent(b, "db") }, 1, "shop.db: what was said with --values"},
+		{"a record and what was rendered", func(b *deployertest.Bed) { loseContent(b, "db"); lose(b, "db") }, 1, "shop.db: what was said with --values"},
+		{"those of all components", func(b *deployertest.Bed) { lose(b, "db", "api") }, 2, ""},
+		{"that of the Solution", func(b *deployertest.Bed) { lose(b, "") }, 1, ""},
+		{"all records", func(b *deployertest.Bed) { lose(b, "", "db", "api", "extra") }, 4, "shop.db: what was said with --values"},
+		{"all records, and what was rendered", func(b *deployertest.Bed) {
+			lose(b, "", "db", "api", "extra")
+			loseContent(b, "db")
+		}, 4, "shop.db: what was said with --values"},
+		{"what was rendered, and somebody has changed the password", func(b *deployertest.Bed) {
+			edit(b, "Secret", "db-password", base64.StdEncoding.EncodeToString([]byte("01234567890123456 89")), "data", "password")
+			loseContent(b, "db")
+		}, 1, "Secret site/db-password keeps what it has in password"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			b := deployertest.New(t)
+			b.Activated(shop, "1.0.0", parts(t, nil))
+			must(b, choose(t, "1.0.0", nil, "extra"))
+			test.lose(b)
+			was := state(b)
+			if broken, err := b.Broken(t.Context()); err != nil || len(broken) != test.records {
+				t.Errorf("broken: %+v, %v", broken, err)
+			}
+			b.Writes()
+			done, err := b.RebuildRecords(t.Context(), deployer.RepairOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, write := range b.Writes() {
+				if !isLock(write) && !strings.Contains(write, "/namespaces/solutionctl-system/secrets") {
+					t.Errorf("it changed an object: %s", write)
+				}
+			}
+			if told := strings.Join(done.Notices, "\n"); !strings.Contains(told, test.told) || test.told == "" && told != "" || strings.Contains(told, was["db-password"]) {
+				t.Errorf("it tells %q, and not %q", told, test.told)
+			}
+			if broken, err := b.Broken(t.Context()); err != nil || len(broken) > 0 {
+				t.Errorf("still broken: %+v, %v", broken, err)
+			}
+			if repaired, err := b.Repair(t.Context(), deployer.RepairOptions{}); err != nil || !repaired.Empty() {
+				t.Errorf("repair: %v, %v", changes(repaired), err)
+			}
+			if diff := cmp.Diff(was, state(b)); diff != "" {
+				t.Errorf("it is not as it was:\n%s", diff)
+			}
+			again, err := add("1.0.0")(t.Context(), b.Deployer, deployer.Options{})
+			if edited := strings.Contains(test.told, "keeps what it has"); edited {
+				deployertest.Refused(t, err, report.Conflict, "Secret site/db-password", ".data.password")
+			} else if err != nil || !again.Empty() {
+				t.Errorf("adding it again: %v, %v", changes(again), err)
+			}
+			must(b, remove(shop))
+			if got := there(b); got != "" {
+				t.Errorf("removed, and left: %s", got)
+			}
+		})
+	}
+}
+
+// TestLostComponentsAreFound: a removal leaves nothing behind of a component whose record is lost.
+func TestLostComponentsAreFound(t *testing.T) {
+	b := deployertest.New(t)
+	b.Activated(shop, "1.0.0", parts(t, nil))
+	must(b, add("1.0.0"))
+	b.Deleted("Secret", cluster.SystemNamespace, engine.RecordName(engine.Key{Namespace: site, Name: shop, Component: "db"}))
+	_, err := remove(shop)(t.Context(), b.Deployer, deployer.Options{})
+	deployertest.Refused(t, err, report.Conflict, "ConfigMap site/db", "Secret site/db-password", "--adopt", "--records")
+	if _, err := remove(shop)(t.Context(), b.Deployer, deployer.Options{Adopt: true}); err != nil {
+		t.Fatal(err)
+	}
+	if got := there(b); got != "" {
+		t.Errorf("removed, and left: %s", got)
+	}
+}
+
+// TestRebuildClusterComponents: the same for what lives in the cluster.
+func TestRebuildClusterComponents(t *testing.T) {
+	content := parts(t, map[string]string{
+		"components/agent.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: agent}\n---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: agent}\nrules: []\n",
+	})
+	content.Manifest += "  - {name: agent, manifests: components/agent.yaml, scope: cluster}\n"
+	b := deployertest.New(t)
+	b.Imported(shop, "1.0.0", content)
+	approved := true
+	for _, wanted := range []bool{false, true} {
+		choice := components.Choice{Components: map[string]bool{"agent": wanted}}
+		if _, err := b.Activate(t.Context(), deployer.ActivateOptions{Solution: shop, Version: "1.0.0", ClusterWide: &approved, Parts: deployer.Parts{Choice: choice}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, component := range []string{"", "agent"} {
+		b.Deleted("Secret", cluster.SystemNamespace, engine.RecordName(engine.Key{Name: shop, Component: component}))
+	}
+	if done, err := b.RebuildRecords(t.Context(), deployer.RepairOptions{}); err != nil || len(done.Parts) != 2 {
+		t.Fatalf("%+v, %v", done, err)
+	}
+	must(b, deactivate(shop))
+	if b.Server.Object("ConfigMap", "shop-system", "agent") != nil {
+		t.Error("the component is still there")
+	}
+}

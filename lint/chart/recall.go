@@ -1,0 +1,92 @@
+package chart
+
+import (
+	"bytes"
+	"encoding/json"
+	"encoding/pem"
+	"strings"
+)
+
+// Recall finds out what was drawn before this memo, from a text that was rendered with it and the text that an earlier rendering
+// has left in its place: where both are the same but for one value of the memo, that becomes what it was. It reports whether it did.
+//
+// A value is recalled only in the form that its function gives it, as it becomes part of templates again: letters and digits of the
+// same length for randAlphaNum, certificates and keys without anything around them for genCA. What others write freely (randAscii,
+// htpasswd, shuffle) is not recalled. As a value may be an argument of further calls, render again until nothing more is recalled.
+func (m *Memo) Recall(rendered, live string) bool {
+	if rendered == live {
+		return false
+	}
+	for i := range m.Values {
+		if value, ok := m.Values[i].recall(rendered, live); ok {
+			m.Values[i].Value = value
+			return true
+		}
+	}
+	return false
+}
+
+func (d *Drawn) recall(rendered, live string) (json.RawMessage, bool) {
+	var value any
+	if json.Unmarshal(d.Value, &value) != nil {
+		return nil, false
+	}
+	switch value := value.(type) {
+	case string:
+		if d.Function == "genPrivateKey" {
+			return encoded(live, value == rendered && isPEM(live))
+		}
+		return encoded(recallText(value, alphabets[d.Function], rendered, live))
+	case map[string]any: // a certificate and its key
+		for name, field := range value {
+			if field == rendered && isPEM(live) {
+				value[name] = live
+				return encoded(value, true)
+			}
+		}
+	}
+	return nil, false
+}
+
+func encoded(value any, ok bool) (json.RawMessage, bool) {
+	data, err := json.Marshal(value)
+	return data, ok && err == nil
+}
+
+const (
+	letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	digits  = "0123456789"
+)
+
+// alphabets are the characters of what functions draw that draw no others.
+var alphabets = map[string]string{
+	"bcrypt": letters + digits + "./$", "encryptAES": letters + digits + "+/=", "randAlpha": letters, "randAlphaNum": letters + digits,
+	"randBytes": letters + digits + "+/=", "randNumeric": digits, "uuidv4": digits + "abcdef-",
+}
+
+// minRecalled is the length below which a value may stand in a text by chance.
+const minRecalled = 6
+
+// recallText finds what stands in a live text where a drawn value stands in the rendered one.
+func recallText(drawn, alphabet, rendered, live string) (string, bool) {
+	at := strings.Index(rendered, drawn)
+	if alphabet == "" || len(drawn) < minRecalled || at < 0 || len(live) != len(rendered) {
+		return "", false
+	}
+	end := at + len(drawn)
+	value := live[at:end]
+	return value, live[:at] == rendered[:at] && live[end:] == rendered[end:] && strings.Trim(value, alphabet) == ""
+}
+
+// isPEM tells whether a text is PEM blocks as they are written here, and nothing else.
+func isPEM(text string) bool {
+	var again bytes.Buffer
+	for rest := []byte(text); len(rest) > 0; {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil || len(block.Headers) > 0 || strings.Trim(block.Type, "ABCDEFGHIJKLMNOPQRSTUVWXYZ ") != "" {
+			return false
+		}
+		again.Write(pem.EncodeToMemory(block))
+	}
+	return again.String() == text && text != ""
+}
