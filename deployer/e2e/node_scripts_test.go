@@ -46,12 +46,17 @@ func TestNodeScript(t *testing.T) {
 	}
 }
 
-// TestCloud runs testdata/cloud on a real node as well. EXAMPLE is a copy of example-cloud, with its images and charts.
+// TestCloud runs testdata/cloud on a real node as well. EXAMPLE is a copy of example-cloud, with its images and charts, and
+// EXAMPLE/next is one of release 1.1.0.
 func TestCloud(t *testing.T) {
 	t.Parallel()
 	testcluster.Long(t, "TestComponents in deployer/e2e/deployer")
 	c := testcluster.StartFor(t, testcluster.Options{Node: true})
-	runScripts(t, "testdata/cloud/profiles.txtar", c, copyModule(t, "example-cloud", "."), c.EnterNode)
+	example := copyModule(t, "example-cloud", "-version=1.0.0")
+	if err := os.Rename(copyModule(t, "example-cloud", "-version=1.1.0"), filepath.Join(example, "next")); err != nil {
+		t.Fatal(err)
+	}
+	runScripts(t, "testdata/cloud/profiles.txtar", c, example, c.EnterNode)
 }
 
 // copyExample copies the example Solution and makes its images, as its README says.

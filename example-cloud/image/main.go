@@ -1,8 +1,8 @@
-// Image builds what solution.yaml takes from build: the container images, compiled statically and without a container engine, and
-// the packed charts. The same source gives the same bytes. The image program of example-solution says more about what it does.
+// Image makes what solution.yaml takes from build: the container images, compiled statically and without a container engine, the
+// packed charts, and the manifests of a release. The same source gives the same bytes. The image program of example-solution says more about what it does.
 //
-//	go run ./image                   # version as in solution.yaml
-//	go run ./image -version 1.1.0
+//	go run ./image                   # 1.0.0
+//	go run ./image -version 1.1.0    # what releases/1.1.0 has goes before what archive has
 package main
 
 import (
@@ -10,6 +10,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -19,6 +20,7 @@ import (
 	"os/signal"
 	"path"
 	"path/filepath"
+	"strings"
 	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -50,6 +52,9 @@ func run(ctx context.Context, version string) error {
 	if err := packCharts(); err != nil {
 		return err
 	}
+	if err := copyArchive(version); err != nil {
+		return err
+	}
 	images, err := layout.Write("build/images", empty.Index)
 	if err != nil {
 		return err
@@ -76,7 +81,8 @@ func run(ctx context.Context, version string) error {
 func build(ctx context.Context, program, architecture, version string) (v1.Image, error) {
 	name := "cloud-" + program
 	file := filepath.Join("build", name+"-"+architecture)
-	compile := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w -buildid= -X main.version="+version, "-o", file, "./"+program)
+	compile := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false",
+		"-tags=release_"+strings.ReplaceAll(version, ".", "_"), "-ldflags=-s -w -buildid= -X main.version="+version, "-o", file, "./"+program)
 	compile.Stderr = os.Stderr
 	compile.Env = append(os.Environ(), "GOOS=linux", "GOARCH="+architecture, "CGO_ENABLED=0", "GOAMD64=v1", "GOARM64=v8.0", "GOFLAGS=", "GOWORK=off")
 	if err := compile.Run(); err != nil {
@@ -116,6 +122,33 @@ func add(w *tar.Writer, name string, mode int64, data []byte) error {
 	}
 	_, err := w.Write(data)
 	return err
+}
+
+// copyArchive copies the manifests of a release: those of the first one, but for what the release has instead.
+func copyArchive(version string) error {
+	for _, dir := range []string{filepath.Join("releases", version), "archive"} {
+		err := fs.WalkDir(os.DirFS(dir), ".", func(name string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() {
+				return err
+			}
+			target := filepath.Join("build", "archive", name)
+			if _, err := os.Stat(target); err == nil {
+				return nil
+			}
+			data, err := os.ReadFile(filepath.Join(dir, name))
+			if err != nil {
+				return err
+			}
+			if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
+				return err
+			}
+			return os.WriteFile(target, data, 0o644)
+		})
+		if err != nil && (dir == "archive" || !errors.Is(err, fs.ErrNotExist)) {
+			return err
+		}
+	}
+	return nil
 }
 
 // packCharts packs each directory of charts, as 'helm package' does.

@@ -5,6 +5,7 @@ import "slices"
 // kind is a kind of custom resources: what is run for each, and which others are made for it before, one after the other.
 type kind struct {
 	name     string
+	version  string // v1alpha1, unless a release has moved the kind on
 	resource string
 	children []string
 	service  string // that cloud-service is started as; "" for what is nothing but its children
@@ -16,7 +17,7 @@ type kind struct {
 var kinds = []kind{
 	{name: "Cloud", resource: "clouds", children: []string{"Identity", "Network", "Compute"}},
 	{name: "Identity", resource: "identities", service: "identity"},
-	{name: "Network", resource: "networks", service: "network"},
+	{name: "Network", version: networkVersion, resource: "networks", service: "network"},
 	{name: "Compute", resource: "computes", children: []string{"Conductor", "Scheduler"}, service: "compute", needs: []string{"identity", "scheduler"}},
 	{name: "Conductor", resource: "conductors", service: "conductor", needs: []string{"network"}},
 	{name: "Scheduler", resource: "schedulers", service: "scheduler", needs: []string{"conductor"}},

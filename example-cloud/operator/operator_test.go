@@ -53,7 +53,7 @@ func TestRoles(t *testing.T) {
 		got := map[string]bool{}
 		for _, rule := range role.Rules {
 			for _, resource := range rule.Resources {
-				if slices.Contains(rule.APIGroups, group.Group) {
+				if slices.Contains(rule.APIGroups, group) {
 					got[resource] = true
 				}
 			}

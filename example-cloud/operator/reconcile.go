@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -20,7 +21,11 @@ import (
 )
 
 // group is that of all custom resources.
-var group = schema.GroupVersion{Group: "cloud.solutionctl.io", Version: "v1alpha1"}
+const group = "cloud.solutionctl.io"
+
+func (k kind) groupVersionKind() schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: group, Version: cmp.Or(k.version, "v1alpha1"), Kind: k.name}
+}
 
 // fieldOwner is the name under which every operator applies objects: one takes over from another what there is.
 const fieldOwner = "cloud-operator"
@@ -74,7 +79,7 @@ func (r *reconciler) setUp(m ctrl.Manager) error {
 
 func newResource(kind string) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
-	u.SetGroupVersionKind(group.WithKind(kind))
+	u.SetGroupVersionKind(kindOf(kind).groupVersionKind())
 	return u
 }
 
@@ -113,7 +118,7 @@ func (r *reconciler) run(ctx context.Context, resource *unstructured.Unstructure
 	for _, name := range r.kind.children {
 		child := newResource(name)
 		key := client.ObjectKeyFromObject(resource)
-		if err := r.apply(ctx, resource, name, key.Name, group.String(), nil); err != nil {
+		if err := r.apply(ctx, resource, name, key.Name, child.GetAPIVersion(), nil); err != nil {
 			return "", err
 		}
 		if err := r.client.Get(ctx, key, child); client.IgnoreNotFound(err) != nil {
@@ -185,6 +190,9 @@ func (r *reconciler) deployment(resource *unstructured.Unstructured, name string
 		// The kubelet knows the addresses of Services that were there before.
 		variable := strings.ToUpper(strings.ReplaceAll(objectName(resource, need), "-", "_")) + "_SERVICE_HOST"
 		env = append(env, map[string]any{"name": strings.ToUpper(need) + "_URL", "value": "http://$(" + variable + ")"})
+	}
+	if first, ok, _ := unstructured.NestedString(resource.Object, "spec", "firstAddress"); ok {
+		env = append(env, map[string]any{"name": "FIRST_ADDRESS", "value": first})
 	}
 	if r.kind.service == "identity" {
 		env = append(env, map[string]any{"name": "KEY", "valueFrom": map[string]any{"secretKeyRef": map[string]any{"name": name, "key": "key"}}})

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
@@ -20,7 +21,7 @@ type service struct {
 
 var services = map[string]service{
 	"identity":  {says: "identity knows you"},
-	"network":   {says: "network gives 10.0.0.7"},
+	"network":   {says: "network gives "},
 	"conductor": {says: "conductor builds it", needs: []string{"network"}},
 	"scheduler": {says: "scheduler chooses host-1", needs: []string{"conductor"}},
 	"compute":   {says: "compute boots", needs: []string{"identity", "scheduler"}},
@@ -38,6 +39,9 @@ func newHandler(name string, getenv func(string) string) (http.Handler, error) {
 		if urls[i] = getenv(strings.ToUpper(need) + "_URL"); urls[i] == "" {
 			return nil, fmt.Errorf("%s needs %s: set %s_URL", name, need, strings.ToUpper(need))
 		}
+	}
+	if name == "network" {
+		own.says += cmp.Or(getenv("FIRST_ADDRESS"), "10.0.0.7")
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(http.ResponseWriter, *http.Request) {})

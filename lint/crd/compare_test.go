@@ -2,6 +2,8 @@ package crd_test
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -356,4 +358,30 @@ func ExampleCompare() {
 		fmt.Println(change.Severity, change)
 	}
 	// Output: breaking v1: spec.mode: allowed enum values removed : ["fast"]
+}
+
+// TestExampleCloud: whoever upgrades the example, or goes on with clients of its first release, loses nothing.
+func TestExampleCloud(t *testing.T) {
+	const file = "operator/deploy/crds/networks_crd.yaml"
+	var definitions []*crd.Definition
+	for _, dir := range []string{"archive", "releases/1.1.0"} {
+		data, err := os.ReadFile(filepath.Join("../../example-cloud", dir, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, problems := crd.Parse(data)
+		if len(problems) > 0 {
+			t.Fatal(problems)
+		}
+		definitions = append(definitions, d)
+	}
+	changes := crd.Compare(definitions[0], definitions[1])
+	if len(changes) == 0 {
+		t.Error("release 1.1.0 is no other")
+	}
+	for _, c := range changes {
+		if c.Severity == crd.Lossy {
+			t.Error(c)
+		}
+	}
 }
