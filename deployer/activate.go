@@ -125,6 +125,9 @@ func (d *Deployer) planActivationOf(ctx context.Context, o ActivateOptions, cata
 	if err = noteComponents(t.plans); err != nil {
 		return nil, err
 	}
+	if err = d.remark(ctx, t, append(parts, *release)...); err != nil {
+		return nil, err
+	}
 	plan := t.plans[0]
 	moved, err := d.ruleNotices(ctx, plan)
 	if err != nil {
@@ -217,7 +220,11 @@ func (d *Deployer) settings(ctx context.Context, catalog *records.Catalog, i sch
 	if registry == nil {
 		registry = &schema.ClusterRegistry{Mode: schema.RegistryOwn, Host: schema.RegistryHostOwn}
 	}
-	settings := render.Settings{Registry: registry.Host, Imported: imported, Now: d.Now()}
+	monitoring, err := d.Records.Monitoring(ctx)
+	if err != nil {
+		return nil, render.Settings{}, err
+	}
+	settings := render.Settings{Registry: registry.Host, Imported: imported, Monitoring: monitoring, Now: d.Now()}
 	if registry.Mode == schema.RegistryMetalK8s {
 		settings.IngressClass = metalk8sIngressClass
 	}

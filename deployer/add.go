@@ -219,6 +219,9 @@ func (d *Deployer) planPlacements(ctx context.Context, t *task, catalog *records
 		}
 		releases, parts = append(releases, own...), append(parts, more...)
 	}
+	if err = d.remark(ctx, t, append(releases, parts...)...); err != nil {
+		return err
+	}
 	t.before = func(ctx context.Context) error {
 		for _, one := range list {
 			if failure := d.recordVersions(ctx, one.Import, one.namespaces); failure != nil {

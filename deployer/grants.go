@@ -258,6 +258,7 @@ func (g *granting) finish(namespaces []string) *Grants {
 	changes := slices.Concat(
 		cluster.Permission{Resource: "secrets"}.Each("get", "list", "create", "update", "delete"),
 		cluster.Permission{Resource: "configmaps", Name: records.RegistryName}.Each("get"),
+		cluster.Permission{Resource: "configmaps", Name: records.MonitoringName}.Each("get"),
 		cluster.Permission{Group: "coordination.k8s.io", Resource: "leases"}.Each("get", "create", "update"),
 	)
 	shared := cluster.Permission{Resource: "configmaps", Name: metalk8s.SolutionsConfigMap}.Each("get", "update")

@@ -240,6 +240,7 @@ func (d *Deployer) storedObjects(ctx context.Context) ([]*unstructured.Unstructu
 		{cluster.SecretKind, engine.Stored},
 		{cluster.SecretKind, ourNamed(records.ImportsName)},
 		{cluster.ConfigMapKind, ourNamed(records.RegistryName)},
+		{cluster.ConfigMapKind, ourNamed(records.MonitoringName)},
 		{cluster.LeaseKind, isLock},
 	} {
 		first := len(stored)

@@ -50,6 +50,7 @@ var documents = map[string]document{
 	"output/history":        {reflect.TypeFor[schema.History](), "History: what was done to a cluster"},
 	"output/import":         {reflect.TypeFor[schema.ImportReport](), "ImportReport: archives that were imported"},
 	"output/lint":           {reflect.TypeFor[schema.LintReport](), "Lint: what is said about projects and archives"},
+	"output/monitoring":     {reflect.TypeFor[schema.MonitoringReport](), "Monitoring: what the Prometheus and the Grafana of a cluster look for"},
 	"output/node":           {reflect.TypeFor[schema.NodeConfig](), "NodeConfig: the files by which a node pulls from the registry"},
 	"output/operation":      {reflect.TypeFor[schema.Operation](), "Operation: what a command that deploys did, or would do"},
 	"output/registryaccess": {reflect.TypeFor[schema.RegistryAccess](), "RegistryAccess: one request"},
@@ -65,6 +66,7 @@ var documents = map[string]document{
 	"stored/deployment":     {reflect.TypeFor[schema.DeploymentState](), "DeploymentState: what is deployed of one Solution in one namespace"},
 	"stored/host":           {reflect.TypeFor[schema.HostSettings](), "HostSettings: what the first import on a host decided"},
 	"stored/imports":        {reflect.TypeFor[schema.Imports](), "Imports: the versions of Solutions that a cluster knows"},
+	"stored/monitoring":     {reflect.TypeFor[schema.ClusterMonitoring](), "Monitoring: what the Prometheus and the Grafana of a cluster look for"},
 	"stored/payload":        {reflect.TypeFor[schema.PayloadHead](), "PayloadHead: the images of an archive whose other files are kept"},
 	"stored/registry":       {reflect.TypeFor[schema.ClusterRegistry](), "Registry: where the nodes of a cluster find the images of Solutions"},
 }

@@ -72,6 +72,12 @@ func TestGoldenFiles(t *testing.T) {
 	golden(t, "registry", &schema.ClusterRegistry{
 		Stamp: stamp, Mode: schema.RegistryOwn, Host: schema.RegistryHostOwn, Endpoints: []string{"https://10.0.0.1:5443"}, CA: "-----BEGIN CERTIFICATE-----\n",
 	})
+	golden(t, "monitoring", &schema.ClusterMonitoring{Stamp: stamp, Monitoring: schema.Monitoring{
+		Labels: map[string]string{"release": "kps"}, RuleLabels: map[string]string{"role": "alert-rules"},
+		Dashboards: schema.MonitoringDashboards{
+			Labels: map[string]string{"grafana_dashboard": "yes"}, FolderAnnotation: "grafana_folder", Namespace: "monitoring",
+		},
+	}})
 	golden(t, "payload", &schema.PayloadHead{Stamp: stamp, Images: []schema.PayloadImage{{
 		Ref: schema.ImageRef{Name: "db-operator", Tag: "1.0.0"}, Digest: "sha256:" + hex, Origin: "registry.example/acme/db-operator:1.0.0",
 	}}})

@@ -116,7 +116,7 @@ type DeploymentStatus struct {
 	Waiting []ObjectRef `json:"waiting,omitempty"`
 	// Pending is the operation that was begun and has not ended.
 	Pending *PendingOperation `json:"pending,omitempty"`
-	// Reasons say why it is not ready, one sentence each.
+	// Reasons say why it is not ready, or what is amiss although it is, one sentence each.
 	Reasons []string `json:"reasons"`
 	// Drift holds the changes that would undo what others did since it was deployed; absent where nobody asked for it.
 	Drift []Change `json:"drift,omitzero"`

@@ -53,6 +53,7 @@ var storedDocuments = map[string]func() *jsonschema.Schema{
 	"deployment":   compileStored("deployment"),
 	"host":         compileStored("host"),
 	"imports":      compileStored("imports"),
+	"monitoring":   compileStored("monitoring"),
 	"registry":     compileStored("registry"),
 	"payload":      compileStored("payload"),
 }

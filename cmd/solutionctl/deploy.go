@@ -10,7 +10,7 @@ func newDeployCommand(a *app) *cobra.Command {
 		asInSolutionsSh(newEnvCreateCommand(a, "create-env")),
 		asInSolutionsSh(newEnvDeleteCommand(a, "delete-env")),
 	)
-	addSection(group, "Prepare a site", newImportCommand(a), newSearchCommand(a), newServeCommand(a), newRegistryCommand(a), newNodeCommand(a), newRolesCommand(a))
+	addSection(group, "Prepare a site", newImportCommand(a), newSearchCommand(a), newServeCommand(a), newRegistryCommand(a), newNodeCommand(a), newMonitoringCommand(a), newRolesCommand(a))
 	addSection(group, "Deploy",
 		newPlanCommand(a), newActivateCommand(a).change(), newEnvCommand(a), newAddCommand(a).change(), newApplyCommand(a).change())
 	addSection(group, "Run", newAppCommand(a), newStatusCommand(a), newComponentsCommand(a), newHistoryCommand(a), newUICommand(a), newHostdCommand(a))

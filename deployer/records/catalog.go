@@ -24,6 +24,9 @@ const (
 	importsKey   = "imports.json"
 	RegistryName = "registry" // ConfigMap
 	registryKey  = "registry.json"
+	// MonitoringName is the ConfigMap that says what the monitoring of the site looks for.
+	MonitoringName = "monitoring"
+	monitoringKey  = "monitoring.json"
 )
 
 // Catalog lists the versions that were imported into a cluster. Only these can be activated and added.

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"path"
@@ -34,7 +35,7 @@ func Activation(p *Payload, s Settings) ([]*unstructured.Unstructured, error) {
 			return nil, err
 		}
 	}
-	if slices.ContainsFunc(r.objects, func(o *unstructured.Unstructured) bool { return o.GetNamespace() != "" }) || r.housesComponents() {
+	if slices.ContainsFunc(r.objects, func(o *unstructured.Unstructured) bool { return o.GetNamespace() == s.Namespace }) || r.housesComponents() {
 		namespace := newKubernetesObject("v1", "Namespace", "", s.Namespace, map[string]any{labelPartOf: r.name, labelManagedBy: managedBy}, nil)
 		r.objects = slices.Insert(r.objects, 0, namespace)
 	}
@@ -101,7 +102,7 @@ func (r *renderer) cluster() error {
 		return err
 	}
 	for _, o := range parts {
-		if err := r.add(o.document.File(), monitored(o.Unstructured)); err != nil {
+		if err := r.add(o.document.File(), r.monitored(o.Unstructured)); err != nil {
 			return err
 		}
 	}
@@ -207,7 +208,7 @@ func (r *renderer) rules() error {
 		}
 		moveTo(o.Unstructured, r.s.Namespace)
 		r.mark(o.Unstructured)
-		if err := r.add(o.document.File(), monitored(o.Unstructured)); err != nil {
+		if err := r.add(o.document.File(), r.monitored(o.Unstructured)); err != nil {
 			return err
 		}
 	}
@@ -217,7 +218,8 @@ func (r *renderer) rules() error {
 // maxDashboard is the greatest size of a dashboard, in bytes, that leaves a ConfigMap some room for the rest.
 const maxDashboard = 1<<20 - 4096
 
-// dashboards renders a ConfigMap for each dashboard, with the label by which the sidecar of Grafana's charts finds it.
+// dashboards renders a ConfigMap for each dashboard, with the labels by which the sidecars of Grafana's charts, and of the
+// site, find it.
 func (r *renderer) dashboards() error {
 	for _, file := range r.p.below("monitoring/dashboards") {
 		if path.Ext(file) != ".json" {
@@ -237,10 +239,17 @@ func (r *renderer) dashboards() error {
 		delete(labels, labelInstance)
 		labels[labelName] = r.name
 		labels["grafana_dashboard"] = "1"
+		for key, value := range r.s.Monitoring.Dashboards.Labels {
+			labels[key] = value
+		}
 		data = withUID(data, shorten(r.name+"-"+objectName(stem), maxUID))
 		content := map[string]any{"data": map[string]any{name + ".json": string(data)}} // all sidecars write into one directory
-		dashboard := newKubernetesObject("v1", "ConfigMap", r.s.Namespace, name, labels, content)
-		dashboard.SetAnnotations(map[string]string{annotationFolder: r.p.Solution.DisplayName()})
+		dashboard := newKubernetesObject("v1", "ConfigMap", cmp.Or(r.s.Monitoring.Dashboards.Namespace, r.s.Namespace), name, labels, content)
+		annotations := map[string]string{annotationFolder: r.p.Solution.DisplayName()}
+		if another := r.s.Monitoring.Dashboards.FolderAnnotation; another != "" {
+			annotations[another] = r.p.Solution.DisplayName()
+		}
+		dashboard.SetAnnotations(annotations)
 		if err := r.add(file, dashboard); err != nil {
 			return err
 		}

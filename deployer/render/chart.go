@@ -81,7 +81,7 @@ func Chart(ctx context.Context, p *Payload, name string, s Settings, cs ChartSet
 			}
 			continue
 		}
-		if err := r.add(o.document.File(), monitored(o.Unstructured)); err != nil {
+		if err := r.add(o.document.File(), r.monitored(o.Unstructured)); err != nil {
 			return nil, err
 		}
 	}

@@ -71,7 +71,7 @@ func (r *renderer) componentObjects(c *schema.Component) error {
 	}
 	r.renameClusterRoles(objects, c.Name)
 	for _, o := range objects {
-		if err := r.add(o.document.File(), monitored(o.Unstructured)); err != nil {
+		if err := r.add(o.document.File(), r.monitored(o.Unstructured)); err != nil {
 			return err
 		}
 	}

@@ -4,7 +4,39 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"github.com/solutionctl/solutionctl/schema"
 )
+
+// TestMonitoringOfTheSite: what the site looks for is on what it looks for, and on nothing else.
+func TestMonitoringOfTheSite(t *testing.T) {
+	object := func(kind string) string {
+		return "apiVersion: monitoring.coreos.com/v1\nkind: " + kind + "\nmetadata: {name: db, labels: {release: theirs}}\n"
+	}
+	p := newPayload(t, map[string]string{
+		"monitoring/monitor.yaml": object("ServiceMonitor"), "monitoring/rule.yaml": object("PrometheusRule"), "monitoring/own.yaml": object("Alertmanager"),
+		"monitoring/dashboards/one.json": `{"uid": "one"}`,
+	})
+	s := settings()
+	s.Monitoring = schema.Monitoring{
+		Labels: map[string]string{"release": "kps"}, RuleLabels: map[string]string{"role": "rules"},
+		Dashboards: schema.MonitoringDashboards{Labels: map[string]string{"grafana": "yes"}, FolderAnnotation: "folder", Namespace: "grafana"},
+	}
+	objects := environment(t, p, s)
+	for kind, want := range map[string][2]string{"ServiceMonitor": {"kps", ""}, "PrometheusRule": {"kps", "rules"}, "Alertmanager": {"theirs", ""}} {
+		if labels := find(t, objects, kind, "db").GetLabels(); labels["release"] != want[0] || labels["role"] != want[1] {
+			t.Errorf("%s has the labels %v", kind, labels)
+		}
+	}
+	cluster := activation(t, p, s)
+	o := find(t, cluster, "ConfigMap", "db-dashboard-one")
+	if o.GetNamespace() != "grafana" || o.GetLabels()["grafana"] != "yes" || o.GetAnnotations()["folder"] != p.Solution.DisplayName() {
+		t.Errorf("the dashboard is %v", o.Object["metadata"])
+	}
+	if len(cluster) != 1 {
+		t.Errorf("a namespace with nothing in it: %v", names(cluster))
+	}
+}
 
 func TestDashboardsHaveUIDAndFolder(t *testing.T) {
 	const long = "a-dashboard-whose-name-is-longer-than-what-grafana-takes"

@@ -316,20 +316,8 @@ func (r *renderer) place(o object) error {
 	if err := r.scopeRules(o); err != nil {
 		return err
 	}
-	return r.add(o.document.File(), monitored(o.Unstructured))
+	return r.add(o.document.File(), r.monitored(o.Unstructured))
 }
-
-// monitored gives objects of the Prometheus operator the label by which MetalK8s selects them; whatever label another
-// cluster wants is in the archive.
-func monitored(o *unstructured.Unstructured) *unstructured.Unstructured {
-	const label = "metalk8s.scality.com/monitor"
-	if _, has := o.GetLabels()[label]; !has && o.GroupVersionKind().Group == monitoringGroup {
-		setLabel(o, label, "")
-	}
-	return o
-}
-
-const monitoringGroup = "monitoring.coreos.com"
 
 // isClusterMonitoring tells dashboards, and rules that want it, of which there is one for the cluster, from what each namespace has.
 func isClusterMonitoring(o object) bool {

@@ -40,7 +40,7 @@ func (r *operator) metricsObjects() error {
 		r.make("v1", "Service", service, map[string]any{"spec": map[string]any{
 			"type": "ClusterIP", "selector": selector, "ports": []any{port},
 		}}),
-		monitored(r.make(monitoringGroup+"/v1", "ServiceMonitor", r.name, map[string]any{"spec": map[string]any{
+		r.monitored(r.make(monitoringGroup+"/v1", "ServiceMonitor", r.name, map[string]any{"spec": map[string]any{
 			"namespaceSelector": map[string]any{"matchNames": []any{r.s.Namespace}},
 			"selector":          map[string]any{"matchLabels": selector},
 			"endpoints":         []any{endpoint},

@@ -44,6 +44,9 @@ type Settings struct {
 	// IngressClass is the class of a generated Ingress; empty for the cluster's default.
 	IngressClass string
 
+	// Monitoring is what the cluster's Prometheus and Grafana look for.
+	Monitoring schema.Monitoring
+
 	// Secrets are the Secrets of the target namespace that [ActivationSecrets] or [EnvironmentSecrets] ask for, by name;
 	// one that does not exist may be absent or nil.
 	Secrets map[string]*unstructured.Unstructured

@@ -86,7 +86,7 @@ func (v *Survey) judgeAll(ctx context.Context, states []*engine.State, live sigh
 			return nil, err
 		}
 	}
-	return findings, nil
+	return findings, v.remark(ctx, states, live, findings)
 }
 
 // await judges what a release could not create, because the cluster did not have the kinds of it.

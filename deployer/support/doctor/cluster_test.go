@@ -126,6 +126,18 @@ func TestCluster(t *testing.T) {
 			"ok records locks: nobody is at work", "ok records documents", "ok records pending", "ok records records", "ok records deployments: 2 of 2 deployments well",
 			"skipped node registry: this host is no node",
 		}},
+		"no Prometheus to ask": {func(*patient) {}, []string{"skipped records monitoring: the cluster has no Prometheus object"}},
+		"a rule that nobody selects": {func(p *patient) {
+			p.Server.Put(p, prometheusKinds)
+			p.Cluster.Refresh()
+			p.Server.Put(p, "{apiVersion: v1, kind: Namespace, metadata: {name: monitoring}}\n---\n{apiVersion: monitoring.coreos.com/v1, kind: Prometheus, metadata: {name: kps, namespace: monitoring}, "+
+				"spec: {ruleSelector: {matchLabels: {release: kps}}, ruleNamespaceSelector: {}}}")
+			p.Added("shop", "1.0.0", deployertest.Content{Files: map[string]string{"monitoring/rules.yaml": "{apiVersion: monitoring.coreos.com/v1, kind: PrometheusRule, " +
+				"metadata: {name: shop}, spec: {groups: [{name: shop, rules: [{alert: Down, expr: up == 0}]}]}}"}})
+		}, []string{
+			"warning records monitoring: no Prometheus selects PrometheusRule site/shop: Prometheus monitoring/kps wants its label release=kps … deploy monitoring config --rule-label release=kps",
+			"ok records deployments: 2 of 2 deployments well",
+		}},
 		"nothing was imported": {func(*patient) {}, []string{"skipped registry endpoints: the cluster knows no registry yet", "ok records records"}},
 
 		"the server does not answer": {
@@ -349,3 +361,11 @@ func TestUntrustedRegistry(t *testing.T) {
 	}
 	m.finds("skipped registry endpoints: MetalK8s' nginx serves the images")
 }
+
+// prometheusKinds are two definitions of the Prometheus operator.
+const prometheusKinds = `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: prometheuses.monitoring.coreos.com}, spec: {
+  group: monitoring.coreos.com, scope: Namespaced, names: {kind: Prometheus, plural: prometheuses}, versions: [{name: v1, served: true, storage: true}]}}
+---
+{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: prometheusrules.monitoring.coreos.com}, spec: {
+  group: monitoring.coreos.com, scope: Namespaced, names: {kind: PrometheusRule, plural: prometheusrules}, versions: [{name: v1, served: true, storage: true}]}}
+`

@@ -24,6 +24,7 @@ func (x *examination) records() {
 		x.ok("records", "documents", "what was imported and which environments there are can be read, and goes together")
 	}
 	x.deployments(status)
+	x.monitoring()
 	x.broken()
 }
 
@@ -104,4 +105,28 @@ func (x *examination) deployments(s *schema.Status) {
 		return
 	}
 	x.ok("records", "deployments", "%d of %s well", all, well)
+}
+
+// monitoring looks for monitors and rules that no Prometheus selects.
+func (x *examination) monitoring() {
+	selectors, err := x.Deployer.Survey.Selectors(x.ctx)
+	if err != nil {
+		x.failed("records", "monitoring", err)
+		return
+	}
+	if selectors == nil {
+		x.skip("records", "monitoring", "the cluster has no Prometheus object: nobody can tell whether monitors and rules are selected")
+		return
+	}
+	remarks, err := x.Deployer.Survey.Unselected(x.ctx, selectors)
+	if err != nil {
+		x.failed("records", "monitoring", err)
+		return
+	}
+	for _, remark := range remarks[:min(len(remarks), maxRows)] {
+		x.add(schema.CheckWarning, "records", "monitoring", remark, "")
+	}
+	if len(remarks) == 0 {
+		x.ok("records", "monitoring", "a Prometheus selects each monitor and each rule")
+	}
 }

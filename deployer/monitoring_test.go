@@ -1,0 +1,161 @@
+package deployer_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/deployertest"
+	"github.com/solutionctl/solutionctl/deployer/survey"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// operatorKinds are definitions of the Prometheus operator, as far as the API server in memory wants to know them.
+func operatorKinds(t *testing.T, b *deployertest.Bed, kinds ...string) {
+	t.Helper()
+	for _, kind := range kinds {
+		b.Server.Put(t, strings.NewReplacer("servicemonitor", strings.ToLower(kind), "ServiceMonitor", kind).Replace(serviceMonitors))
+	}
+	b.Cluster.Refresh()
+}
+
+// kps is the Prometheus of kube-prometheus-stack, as it comes.
+const kps = `{apiVersion: v1, kind: Namespace, metadata: {name: monitoring}}
+---
+{apiVersion: monitoring.coreos.com/v1, kind: Prometheus, metadata: {name: kps, namespace: monitoring}, spec: {
+  serviceMonitorSelector: {matchLabels: {release: kps}}, serviceMonitorNamespaceSelector: {},
+  podMonitorSelector: {matchLabels: {release: kps}}, podMonitorNamespaceSelector: {},
+  ruleSelector: {matchLabels: {release: kps, role: alert-rules}}, ruleNamespaceSelector: {}}}`
+
+// monitored is a shop with a rule and a dashboard.
+func monitored() deployertest.Content {
+	c := rules("")
+	c.Files["monitoring/dashboards/shop.json"] = `{"title": "Shop"}`
+	return c
+}
+
+// TestConfigureMonitoring: what is recorded is in what is deployed from then on, and what is deployed already is told.
+func TestConfigureMonitoring(t *testing.T) {
+	b := deployertest.New(t)
+	operatorKinds(t, b, "PrometheusRule")
+	b.Server.Put(t, "{apiVersion: v1, kind: Namespace, metadata: {name: monitoring}}")
+	b.Added(shop, "1.0.0", monitored())
+	folder, namespace := "grafana_folder", "monitoring"
+	options := deployer.MonitoringOptions{
+		Labels: []string{"release=kps"}, RuleLabels: []string{"role=alert-rules"}, DashboardLabels: []string{"grafana_dashboard=yes"},
+		FolderAnnotation: &folder, Namespace: &namespace, DryRun: true,
+	}
+	b.Writes()
+	planned, err := b.ConfigureMonitoring(t.Context(), options)
+	if err != nil || planned.Labels["release"] != "kps" || len(b.Writes()) > 0 {
+		t.Errorf("a dry run: %+v, %v", planned, err)
+	}
+	options.DryRun = false
+	done := configure(b, options)
+	deployertest.Valid(t, "monitoring", done)
+	wantWords(t, done.Notices,
+		"what is deployed in "+site+" is as it was until this is run again: solutionctl deploy add ENVIRONMENT shop 1.0.0",
+		"what is deployed in the whole cluster is as it was until this is run again: solutionctl deploy activate shop 1.0.0")
+	must(b, add("1.0.0"))
+	must(b, activate("1.0.0"))
+	labels := b.Server.Object("PrometheusRule", site, shop).GetLabels()
+	if labels["release"] != "kps" || labels["role"] != "alert-rules" {
+		t.Errorf("the rule has the labels %v", labels)
+	}
+	dashboard := b.Server.Object("ConfigMap", "monitoring", "shop-dashboard-shop")
+	if dashboard == nil || dashboard.GetLabels()["grafana_dashboard"] != "yes" || dashboard.GetAnnotations()["grafana_folder"] == "" {
+		t.Errorf("the dashboard is %v", dashboard)
+	}
+	if b.Server.Object("ConfigMap", "shop-system", "shop-dashboard-shop") != nil {
+		t.Error("it is still where it was")
+	}
+	nowhere := ""
+	configure(b, deployer.MonitoringOptions{Labels: []string{"release-"}, Namespace: &nowhere})
+	if left, err := b.Monitoring(t.Context()); err != nil || len(left.Labels) > 0 || left.RuleLabels["role"] != "alert-rules" || left.Dashboards.Namespace != "" {
+		t.Errorf("left: %+v, %v", left, err)
+	}
+}
+
+func TestDetectMonitoring(t *testing.T) {
+	b := deployertest.New(t)
+	detect := func() (*schema.MonitoringReport, error) {
+		return b.ConfigureMonitoring(t.Context(), deployer.MonitoringOptions{Detect: true, DryRun: true})
+	}
+	_, err := detect()
+	deployertest.Refused(t, err, report.NotFound, "no Prometheus object", "--label")
+	operatorKinds(t, b, "Prometheus")
+	b.Server.Put(t, kps)
+	found, err := detect()
+	if err != nil || len(found.Labels) != 1 || found.Labels["release"] != "kps" || len(found.RuleLabels) != 1 || found.RuleLabels["role"] != "alert-rules" {
+		t.Fatalf("%+v, %v", found, err)
+	}
+	wantWords(t, found.Notices, "Prometheus monitoring/kps selects each ServiceMonitor with release=kps", "each PrometheusRule with role=alert-rules")
+}
+
+// TestNobodySelects: what no Prometheus selects is said when it is planned, and for as long as it is so; it is well all the same.
+func TestNobodySelects(t *testing.T) {
+	b := deployertest.New(t)
+	operatorKinds(t, b, "PrometheusRule", "Prometheus")
+	b.Server.Put(t, kps)
+	b.Activated(shop, "1.0.0", rules(""))
+	const lacks = "no Prometheus selects PrometheusRule " + site + "/shop: Prometheus monitoring/kps wants its labels release=kps and role=alert-rules"
+	const cure = "solutionctl deploy monitoring config --rule-label release=kps --rule-label role=alert-rules"
+	wantWords(t, must(b, add("1.0.0")).Notices, lacks, cure)
+	reasons := func() (reasons []string) {
+		t.Helper()
+		status, err := b.Survey.Status(t.Context(), survey.StatusOptions{})
+		if err != nil || !status.Ready {
+			t.Errorf("%+v, %v", status, err)
+		}
+		return status.Environments[0].Namespaces[0].Deployments[0].Reasons
+	}
+	wantWords(t, reasons(), lacks, cure)
+	configure(b, deployer.MonitoringOptions{Detect: true})
+	wantWords(t, reasons(), lacks, "it is recorded, and comes when the Solution is deployed there again")
+	if said := must(b, add("1.0.0")).Notices; strings.Contains(strings.Join(said, "\n"), "no Prometheus") {
+		t.Errorf("it is selected, and it says %q", said)
+	}
+	if left := reasons(); len(left) > 0 {
+		t.Errorf("it is selected, and the status says %q", left)
+	}
+}
+
+func TestMonitoringRefusals(t *testing.T) {
+	b := deployertest.New(t)
+	bad := "a b"
+	for name, o := range map[string]deployer.MonitoringOptions{
+		"neither KEY=VALUE nor KEY-":                   {Labels: []string{"release"}},
+		`label "a b"`:                                  {RuleLabels: []string{"a b=c"}},
+		`value of label a "b c"`:                       {DashboardLabels: []string{"a=b c"}},
+		"app.kubernetes.io/part-of tells whose":        {Labels: []string{"app.kubernetes.io/part-of=kps"}},
+		`annotation "a b"`:                             {FolderAnnotation: &bad},
+		`namespace "a b"`:                              {Namespace: &bad},
+		"label \"=kps\" is neither KEY=VALUE nor KEY-": {Labels: []string{"=kps"}},
+	} {
+		_, err := b.ConfigureMonitoring(t.Context(), o)
+		deployertest.Refused(t, err, report.Usage, name)
+	}
+	b.Server.Put(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: monitoring, namespace: solutionctl-system}, data: {monitoring.json: "{}"}}`)
+	_, err := b.Monitoring(t.Context())
+	deployertest.Refused(t, err, report.Corrupt, "ConfigMap solutionctl-system/monitoring", "kubectl delete configmap")
+}
+
+func configure(b *deployertest.Bed, o deployer.MonitoringOptions) *schema.MonitoringReport {
+	b.Helper()
+	done, err := b.ConfigureMonitoring(b.Context(), o)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return done
+}
+
+// wantWords wants each text in one of the notices.
+func wantWords(t *testing.T, notices []string, words ...string) {
+	t.Helper()
+	for _, want := range words {
+		if !strings.Contains(strings.Join(notices, "\n"), want) {
+			t.Errorf("%q is not in %q", want, notices)
+		}
+	}
+}
