@@ -84,12 +84,14 @@ func TestChartsRefused(t *testing.T) {
 	}{
 		{"no chart", map[string]string{"charts/web-1.0.0.tgz": "text"}, "charts/web-1.0.0.tgz: chart: not a packaged chart", "helm package"},
 		{
-			"version of another file", map[string]string{"charts/web-1.0.0.tgz": packedChart(t, "web", "1.0.1")},
+			"version of another file",
+			map[string]string{"charts/web-1.0.0.tgz": packedChart(t, "web", "1.0.1")},
 			"charts/web-1.0.0.tgz: it holds chart web in version 1.0.1", "call the file web-1.0.1.tgz",
 		},
 		{"name of another file", map[string]string{"charts/web-1.0.0.tgz": packedChart(t, "wed", "1.0.0")}, "it holds chart wed", "wed-1.0.0.tgz"},
 		{
-			"two files", map[string]string{"charts/web-1.0.0.tgz": packedChart(t, "web", "1.0.0"), "charts/web.tgz": packedChart(t, "web", "1.0.0")},
+			"two files",
+			map[string]string{"charts/web-1.0.0.tgz": packedChart(t, "web", "1.0.0"), "charts/web.tgz": packedChart(t, "web", "1.0.0")},
 			"charts/web-1.0.0.tgz and charts/web.tgz are one chart in one version", "remove one",
 		},
 		{"upper case", map[string]string{"charts/Web.tgz": packedChart(t, "Web", "1.0.0")}, `charts/Web.tgz: chart name "Web" is not valid`, "lower-case"},

@@ -201,6 +201,9 @@ func (d *Deployer) planPlacements(ctx context.Context, t *task, catalog *records
 		if err = d.checkActive(ctx, one.payload); err != nil {
 			return err
 		}
+		if spare := one.payload.SpareCharts(); len(spare) > 0 {
+			t.notice("no component deploys " + strings.Join(spare, ", "))
+		}
 	}
 	err = d.checkDependencies(ctx, catalog, func(h dependencies.Holdings) {
 		for _, one := range list {

@@ -35,8 +35,16 @@ func TestKey(t *testing.T) {
 	long := strings.Repeat("s", 54)
 	ids := map[string]Key{}
 	for _, key := range []Key{
-		{"", "demo", ""}, {"demo", "", ""}, {"shop", "demo", ""}, {"shop", "demo2", ""}, {"shopdemo", "demo", ""}, {strings.Repeat("n", 63), long, ""},
-		{"shop", "demo", "api"}, {"shop", "demo", "web"}, {"", "demo", "api"}, {"shop", long[:27], long[:26]},
+		{"", "demo", ""},
+		{"demo", "", ""},
+		{"shop", "demo", ""},
+		{"shop", "demo2", ""},
+		{"shopdemo", "demo", ""},
+		{strings.Repeat("n", 63), long, ""},
+		{"shop", "demo", "api"},
+		{"shop", "demo", "web"},
+		{"", "demo", "api"},
+		{"shop", long[:27], long[:26]},
 	} {
 		id := key.ID()
 		if other, taken := ids[id]; taken {

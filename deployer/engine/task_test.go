@@ -186,19 +186,23 @@ func TestTaskThatFails(t *testing.T) {
 		next  []string
 	}{
 		"before": {
-			schema.MomentBefore, false, []string{"PATCH jobs/good", "PATCH jobs/bad"},
+			schema.MomentBefore, false,
+			[]string{"PATCH jobs/good", "PATCH jobs/bad"},
 			[]string{"DELETE jobs/bad", "PATCH jobs/bad", "PATCH configmaps/settings", "DELETE serviceaccounts/old"},
 		},
 		"applied": {
-			schema.MomentApplied, false, []string{"PATCH configmaps/settings", "PATCH jobs/good", "PATCH jobs/bad"},
+			schema.MomentApplied, false,
+			[]string{"PATCH configmaps/settings", "PATCH jobs/good", "PATCH jobs/bad"},
 			[]string{"DELETE jobs/bad", "PATCH jobs/bad", "DELETE serviceaccounts/old"},
 		},
 		"applied, and it goes": {
-			schema.MomentApplied, true, []string{"PATCH configmaps/settings", "PATCH jobs/good", "PATCH jobs/bad", "DELETE jobs/bad"},
+			schema.MomentApplied, true,
+			[]string{"PATCH configmaps/settings", "PATCH jobs/good", "PATCH jobs/bad", "DELETE jobs/bad"},
 			[]string{"PATCH jobs/bad", "DELETE serviceaccounts/old"},
 		},
 		"ready": {
-			schema.MomentReady, false, []string{"PATCH configmaps/settings", "DELETE serviceaccounts/old", "PATCH jobs/good", "PATCH jobs/bad"},
+			schema.MomentReady, false,
+			[]string{"PATCH configmaps/settings", "DELETE serviceaccounts/old", "PATCH jobs/good", "PATCH jobs/bad"},
 			[]string{"DELETE jobs/bad", "PATCH jobs/bad"},
 		},
 	} {
@@ -538,7 +542,8 @@ func TestRefusedTasks(t *testing.T) {
 	}{
 		"somebody else's Job": {
 			running, func(w *world, r *engine.Release) { w.add(r, schema.MomentBefore, aJob("a", "")) },
-			report.Conflict, []string{"Job shop/a exists and is not part of shop/demo", "--adopt"},
+			report.Conflict,
+			[]string{"Job shop/a exists and is not part of shop/demo", "--adopt"},
 		},
 		"a kind that is not there": {
 			"", func(w *world, r *engine.Release) { w.add(r, schema.MomentBefore, pizza) }, report.NotFound,

@@ -117,6 +117,14 @@ func (p *Payload) Parts() []string {
 
 func (p *Payload) hasOperator() bool { return slices.Contains(p.Parts(), schema.NodeOperator) }
 
+// SpareCharts are the charts of the archive that no component deploys.
+func (p *Payload) SpareCharts() []string {
+	return slices.DeleteFunc(p.below("charts"), func(file string) bool {
+		used := func(c schema.Component) bool { return path.Clean(c.Chart) == file }
+		return path.Ext(file) != ".tgz" || slices.ContainsFunc(p.Solution.Spec.Components, used)
+	})
+}
+
 // below lists the files in a directory and the directories in it, sorted.
 func (p *Payload) below(dir string) []string {
 	var names []string

@@ -64,6 +64,9 @@ func TestFromArchive(t *testing.T) {
 	if diff := cmp.Diff(paths(t, p), []string{"charts/db-1.0.0.tgz", "manifest.yaml", "operator/deploy/role.yaml", "ui/ui.yaml"}); diff != "" {
 		t.Error(diff)
 	}
+	if diff := cmp.Diff(p.SpareCharts(), []string{"charts/db-1.0.0.tgz"}); diff != "" {
+		t.Error(diff)
+	}
 	if p.Solution.Spec.Operator.Image.Name != "db-operator" {
 		t.Errorf("the manifest is not merged: %+v", p.Solution.Spec)
 	}

@@ -26,19 +26,25 @@ func TestKeptSecrets(t *testing.T) {
 		{
 			"a Secret", object("Secret", map[string]any{"stringData": map[string]any{"a": "drawn-by-me"}, "data": map[string]any{"b": "aW4="}}),
 			object("Secret", map[string]any{"data": map[string]any{"a": "c2VjcmV0LWRiLTE=", "b": "b3V0", "c": "b3RoZXI="}}), false,
-			[]string{"a", "b"}, map[string]string{"a": "secret-db-1", "b": "out"},
+			[]string{"a", "b"},
+			map[string]string{"a": "secret-db-1", "b": "out"},
 		},
 		{
 			"what was drawn", object("Secret", map[string]any{"stringData": map[string]any{"a": "x:aaaaaa"}}),
-			object("Secret", map[string]any{"data": map[string]any{"a": "eDpiYmJiYmI="}}), true, []string{"a"}, map[string]string{"a": "x:bbbbbb"},
+			object("Secret", map[string]any{"data": map[string]any{"a": "eDpiYmJiYmI="}}), true,
+			[]string{"a"},
+			map[string]string{"a": "x:bbbbbb"},
 		},
 		{
 			"a ConfigMap", object("ConfigMap", map[string]any{"data": map[string]any{"a": "aaaaaa"}}),
-			object("ConfigMap", map[string]any{"data": map[string]any{"a": "bbbbbb"}}), true, nil, map[string]string{"a": "aaaaaa"},
+			object("ConfigMap", map[string]any{"data": map[string]any{"a": "bbbbbb"}}), true, nil,
+			map[string]string{"a": "aaaaaa"},
 		},
 		{
 			"what is no text", object("Secret", map[string]any{"data": map[string]any{"a": "!"}, "stringData": []any{}}),
-			object("Secret", map[string]any{"data": map[string]any{"a": int64(1)}}), false, []string{"a"}, map[string]string{"a": ""},
+			object("Secret", map[string]any{"data": map[string]any{"a": int64(1)}}), false,
+			[]string{"a"},
+			map[string]string{"a": ""},
 		},
 		{"another kind", object("Service", map[string]any{"data": map[string]any{"a": "aaaaaa"}}), object("Service", map[string]any{"data": map[string]any{"a": "bbbbbb"}}), false, nil, nil},
 	} {

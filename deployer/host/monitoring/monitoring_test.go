@@ -149,7 +149,8 @@ func TestObjects(t *testing.T) {
 		{"not encrypted", monitoring.Target{Address: address}, `{"port":"metrics","scheme":"http"}`, 5},
 		{"by an authority that Prometheus knows", monitoring.Target{Address: address, TLS: true}, `{"port":"metrics","scheme":"https"}`, 5},
 		{
-			"by the registry's own authority", monitoring.Target{Address: address, TLS: true, CA: "PEM\n", Name: "registry.example"},
+			"by the registry's own authority",
+			monitoring.Target{Address: address, TLS: true, CA: "PEM\n", Name: "registry.example"},
 			`{"port":"metrics","scheme":"https","tlsConfig":{"ca":{"configMap":{"key":"ca.crt","name":"solutionctl-registry-ca"}},"serverName":"registry.example"}}`, 6,
 		},
 	} {
