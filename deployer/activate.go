@@ -220,9 +220,11 @@ func (d *Deployer) settings(ctx context.Context, catalog *records.Catalog, i sch
 	if registry == nil {
 		registry = &schema.ClusterRegistry{Mode: schema.RegistryOwn, Host: schema.RegistryHostOwn}
 	}
-	monitoring, err := d.Records.Monitoring(ctx)
-	if err != nil {
-		return nil, render.Settings{}, err
+	var monitoring schema.Monitoring
+	if imported[at].IsMonitored() {
+		if monitoring, err = d.Records.Monitoring(ctx); err != nil {
+			return nil, render.Settings{}, err
+		}
 	}
 	settings := render.Settings{Registry: registry.Host, Imported: imported, Monitoring: monitoring, Now: d.Now()}
 	if registry.Mode == schema.RegistryMetalK8s {

@@ -117,6 +117,19 @@ func (p *Payload) Parts() []string {
 
 func (p *Payload) hasOperator() bool { return slices.Contains(p.Parts(), schema.NodeOperator) }
 
+// IsMonitored tells whether the archive may bring anything that Prometheus or Grafana look for.
+func (p *Payload) IsMonitored() bool {
+	if p.Solution.OperatorMetrics() != nil {
+		return true
+	}
+	for name, data := range p.files {
+		if strings.HasPrefix(name, "monitoring/") || strings.HasPrefix(name, "charts/") || bytes.Contains(data, []byte("monitoring.coreos.com")) {
+			return true
+		}
+	}
+	return false
+}
+
 // SpareCharts are the charts of the archive that no component deploys.
 func (p *Payload) SpareCharts() []string {
 	return slices.DeleteFunc(p.below("charts"), func(file string) bool {

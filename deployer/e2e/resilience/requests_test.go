@@ -51,7 +51,7 @@ func TestRequests(t *testing.T) {
 			_, err := d.Change(ctx, deployer.ChangeOptions{Options: options, Environment: b.Env + "-b", Solution: b.Name, Direction: records.Up, Version: "1.1.0"})
 			return err
 		}},
-		{"remove", 44, func() error {
+		{"remove", 45, func() error {
 			_, err := d.Remove(ctx, deployer.RemoveOptions{Options: options, Environment: b.Env + "-b", Solution: b.Name})
 			return err
 		}},
