@@ -101,6 +101,7 @@ func (d *Deployer) planActivationOf(ctx context.Context, o ActivateOptions, cata
 		return nil, err
 	}
 	t.notice(notices...)
+	t.draws(one)
 	if err = d.checkOwnNamespace(ctx, release.Objects); err != nil {
 		return nil, err
 	}

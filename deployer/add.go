@@ -179,6 +179,8 @@ type placement struct {
 	payload  *render.Payload
 	settings render.Settings
 	together []schema.SolutionAt // the others that change in the same run
+	// drawn are the components whose objects are others in each plan, and what else they follow from.
+	drawn map[engine.Key]string
 }
 
 // planPlacements plans to have versions in namespaces, whatever is there now. Only what is there when all of them are has to
@@ -221,6 +223,7 @@ func (d *Deployer) planPlacements(ctx context.Context, t *task, catalog *records
 			return failure
 		}
 		releases, parts = append(releases, own...), append(parts, more...)
+		t.draws(one)
 	}
 	if err = d.remark(ctx, t, append(releases, parts...)...); err != nil {
 		return err

@@ -3,13 +3,16 @@ package deployer
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kube "k8s.io/apimachinery/pkg/runtime/schema"
@@ -20,6 +23,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/engine"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/render"
+	"github.com/solutionctl/solutionctl/lint/chart"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -29,6 +33,11 @@ type Parts struct {
 	Choice components.Choice
 	Values map[string]SiteValues // by component
 	Rotate []string              // components whose random values are drawn anew
+}
+
+// empty tells that nothing is said.
+func (p *Parts) empty() bool {
+	return len(p.Choice.Profiles)+len(p.Choice.Components)+len(p.Values)+len(p.Rotate) == 0
 }
 
 // SiteValues are what a site says to a chart. They go before those of the archive.
@@ -107,7 +116,7 @@ func (o *placement) checkParts(s *components.Selection) error {
 // own release there, main, is not complete without. Those that no longer belong to it are removed.
 func (d *Deployer) components(ctx context.Context, one *placement, n metalk8s.Namespace, main *engine.Release, before *engine.State) (releases []engine.Release, notices []string, err error) {
 	previous := lastRevision(before)
-	if len(one.payload.Solution.Spec.Components) == 0 && (previous == nil || len(previous.Components) == 0) {
+	if len(one.payload.Solution.Spec.Components) == 0 && (previous == nil || len(previous.Components) == 0) && one.Parts.empty() {
 		return nil, nil, nil
 	}
 	selection, forgotten, err := one.selection(settingsOf(previous), main.Settings)
@@ -251,7 +260,7 @@ func (d *Deployer) renderChart(ctx context.Context, one *placement, settings ren
 	if err != nil {
 		return nil, err
 	}
-	name := release.Component
+	name, remembered := release.Component, memory.Memo
 	if said, ok := one.Parts.Values[name]; ok {
 		memory.Say(said.Values, said.Reset)
 	}
@@ -262,23 +271,43 @@ func (d *Deployer) renderChart(ctx context.Context, one *placement, settings ren
 	if err != nil {
 		return nil, err
 	}
+	if err = one.noteDrawn(release.Key, remembered, memory); err != nil {
+		return nil, err
+	}
 	if len(rendered.Renewed) > 0 {
 		notices = append(notices, fmt.Sprintf("component %s gets new certificates, as the old ones end: %s", name, strings.Join(rendered.Renewed, ", ")))
 	}
 	return notices, d.checkDefined(ctx, one, name, rendered.Definitions)
 }
 
+// noteDrawn notes of a component for which something was drawn anew what its objects follow from besides: they are others in each
+// plan.
+func (o *placement) noteDrawn(key engine.Key, remembered *chart.Memo, memory *render.Memory) error {
+	if reflect.DeepEqual(remembered, memory.Memo) || remembered == nil && len(memory.Memo.Values) == 0 {
+		return nil
+	}
+	values, err := json.Marshal(memory.Values)
+	if err != nil {
+		return err
+	}
+	if o.drawn == nil {
+		o.drawn = map[engine.Key]string{}
+	}
+	o.drawn[key] = o.Import.Payload + " " + string(values)
+	return nil
+}
+
 // renderWith renders a component that is a chart with what is remembered of it, and remembers what it draws.
 func (d *Deployer) renderWith(ctx context.Context, p *render.Payload, settings render.Settings, memory *render.Memory, upgrade bool, release *engine.Release) (*render.ChartObjects, error) {
-	chart := render.ChartSettings{Values: memory.Values, Memo: memory.Memo, Upgrade: upgrade, Lookup: d.lookup(settings.Namespace)}
+	with := render.ChartSettings{Values: memory.Values, Memo: memory.Memo, Upgrade: upgrade, Lookup: d.lookup(settings.Namespace)}
 	var err error
-	if chart.KubeVersion, err = d.Cluster.Version(ctx); err != nil {
+	if with.KubeVersion, err = d.Cluster.Version(ctx); err != nil {
 		return nil, err
 	}
-	if chart.APIVersions, err = d.Cluster.APIVersions(ctx); err != nil {
+	if with.APIVersions, err = d.Cluster.APIVersions(ctx); err != nil {
 		return nil, err
 	}
-	rendered, err := render.Chart(ctx, p, release.Component, settings, chart)
+	rendered, err := render.Chart(ctx, p, release.Component, settings, with)
 	if err != nil {
 		return nil, err
 	}
@@ -306,7 +335,7 @@ func (d *Deployer) memory(ctx context.Context, key engine.Key) (m *render.Memory
 			return nil, false, err
 		}
 		m, err = render.DecodeMemory(content.Memory)
-		return m, state.Current != nil && state.Current.Version != "", err
+		return m, state.Installed(), err
 	}
 	return &render.Memory{}, false, nil
 }
@@ -323,7 +352,7 @@ func (d *Deployer) lookup(own string) func(ctx context.Context, apiVersion, kind
 			return nothing, nil
 		case err != nil:
 			return nil, err
-		case mapping.Scope.Name() == "root":
+		case mapping.Scope.Name() == meta.RESTScopeNameRoot:
 			namespace = ""
 		case namespace != own:
 			return nothing, nil

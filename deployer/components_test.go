@@ -210,6 +210,34 @@ func TestPasswordsStay(t *testing.T) {
 	}
 }
 
+// TestPlansThatDraw: what is drawn anew in each plan does not make it another one; what the site says does.
+func TestPlansThatDraw(t *testing.T) {
+	b := deployertest.New(t)
+	b.Activated(shop, "1.0.0", parts(t, nil))
+	digest := func(run verb) string {
+		t.Helper()
+		planned, err := run(t.Context(), b.Deployer, deployer.Options{DryRun: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return planned.Digest
+	}
+	first := digest(add("1.0.0"))
+	if digest(add("1.0.0")) != first {
+		t.Error("two plans of the same differ")
+	}
+	if digest(choose(t, "1.0.0", values("db", map[string]any{"size": 3}, false))) == first {
+		t.Error("another value is the same plan")
+	}
+	rotate := choose(t, "1.0.0", func(p *deployer.Parts) { p.Rotate = []string{"db"} })
+	if _, err := add("1.0.0")(t.Context(), b.Deployer, deployer.Options{Expect: first}); err != nil {
+		t.Fatal(err)
+	}
+	if anew := digest(rotate); digest(rotate) != anew || anew == digest(add("1.0.0")) {
+		t.Error("drawing anew is not one plan, or the same as drawing nothing")
+	}
+}
+
 // TestSiteValues: what the site says goes before the archive, and is remembered until it says something else.
 func TestSiteValues(t *testing.T) {
 	b := deployertest.New(t)
@@ -236,6 +264,7 @@ func TestSiteValues(t *testing.T) {
 func TestRefusedParts(t *testing.T) {
 	b := deployertest.New(t)
 	b.Activated(shop, "1.0.0", parts(t, nil))
+	b.Activated("plain", "1.0.0", deployertest.Content{})
 	must(b, add("1.0.0"))
 	b.Writes()
 	for _, test := range []struct {
@@ -246,6 +275,12 @@ func TestRefusedParts(t *testing.T) {
 	}{
 		{"needed", choose(t, "1.0.0", nil, "db=false"), report.Refused, []string{"component db cannot be deselected: api needs it", "deselect api, too"}},
 		{"misspelt", choose(t, "1.0.0", nil, "ap"), report.Usage, []string{`has no component "ap"`, "did you mean api?"}},
+		{"components of a Solution that has none", func(ctx context.Context, d *deployer.Deployer, o deployer.Options) (*schema.Operation, error) {
+			return d.Add(ctx, deployer.AddOptions{
+				Options: o, Environment: site, Solution: "plain", Version: "1.0.0",
+				Rendering: deployer.Rendering{Parts: deployer.Parts{Choice: components.Choice{Components: map[string]bool{"api": true}}}},
+			})
+		}, report.Usage, []string{`plain-1.0.0 has no component "api"`}},
 		{"values of what is no chart", choose(t, "1.0.0", values("api", nil, false)), report.Usage, []string{`no chart "api" that takes values`, "its charts are db"}},
 		{"values of what is not there", choose(t, "1.0.0", values("dbb", nil, false)), report.Usage, []string{"did you mean db?"}},
 		{"new passwords of what is not selected", choose(t, "1.0.0", func(p *deployer.Parts) { p.Rotate = []string{"extra"} }), report.Usage, []string{`no chart "extra"`}},

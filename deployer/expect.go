@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/solutionctl/solutionctl/deployer/engine"
 	"github.com/solutionctl/solutionctl/deployer/render"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -39,7 +40,7 @@ func (t *task) settle(o Options) (*schema.Operation, error) {
 
 // digest is the same for plans that would do the same, and for no others. Beside what a plan shows it is about the objects
 // themselves, of which a plan shows no more than the name when they are new, and about what the user has accepted. It does not
-// depend on the order in which a cluster tells what it has, nor on times and certificates, which are new in each plan.
+// depend on the order in which a cluster tells what it has, nor on times, certificates and what charts draw, which are new in each plan.
 func (t *task) digest(o Options) (string, error) {
 	type release struct {
 		Namespace, Name, Version string
@@ -72,21 +73,12 @@ func (t *task) digest(o Options) (string, error) {
 			Namespace: p.Release.Namespace, Name: p.Release.Label(), Version: p.Release.Version, Settings: p.Release.Settings,
 			Changes: changeLines(p.Changes), Resumes: p.Resumes != nil,
 		}
-		for _, object := range p.Release.Objects {
-			text, err := json.Marshal(render.WithoutCertificates(object))
-			if err != nil {
-				return "", err
-			}
-			r.Objects = append(r.Objects, fmt.Sprintf("%x", sha256.Sum256(text)))
+		var err error
+		if drawn, ok := t.drawn[p.Release.Key]; ok {
+			r.Objects, r.Changes = []string{fmt.Sprintf("%x", sha256.Sum256([]byte(drawn)))}, changeLines(withoutFields(p.Changes))
+		} else if r.Objects, err = objectDigests(&p.Release); err != nil {
+			return "", err
 		}
-		for _, task := range p.Release.Tasks {
-			text, err := json.Marshal([]any{task.Task, task.Object})
-			if err != nil {
-				return "", err
-			}
-			r.Objects = append(r.Objects, fmt.Sprintf("%x", sha256.Sum256(text)))
-		}
-		slices.Sort(r.Objects)
 		plan.Releases = append(plan.Releases, r)
 	}
 	slices.SortFunc(plan.Releases, func(a, b release) int {
@@ -97,6 +89,36 @@ func (t *task) digest(o Options) (string, error) {
 		return "", err
 	}
 	return fmt.Sprintf("sha256:%x", sha256.Sum256(text)), nil
+}
+
+// objectDigests are those of the objects and tasks of a release, sorted.
+func objectDigests(r *engine.Release) ([]string, error) {
+	var contents []any
+	for _, object := range r.Objects {
+		contents = append(contents, render.WithoutCertificates(object))
+	}
+	for _, task := range r.Tasks {
+		contents = append(contents, []any{task.Task, task.Object})
+	}
+	var digests []string
+	for _, content := range contents {
+		text, err := json.Marshal(content)
+		if err != nil {
+			return nil, err
+		}
+		digests = append(digests, fmt.Sprintf("%x", sha256.Sum256(text)))
+	}
+	slices.Sort(digests)
+	return digests, nil
+}
+
+// withoutFields are changes of which only counts what is changed.
+func withoutFields(changes []schema.Change) []schema.Change {
+	changes = slices.Clone(changes)
+	for i := range changes {
+		changes[i].Fields = nil
+	}
+	return changes
 }
 
 // changeLines are changes in an order of their own. When a field was changed last is not part of it: others may write what they

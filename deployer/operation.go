@@ -2,6 +2,7 @@ package deployer
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -75,6 +76,7 @@ type task struct {
 	schema.Operation
 	plans   []*engine.Plan
 	rebuilt []schema.OperationPart // records that were made again
+	drawn   map[engine.Key]string  // what stands for objects that are others in each plan
 	// before is done when the plans are on record and before objects are changed, and after when all of them are; either may
 	// be nil. Both may be done again by the next run.
 	before, after func(context.Context) error
@@ -266,6 +268,14 @@ func recordOf(c schema.Change, namespace string) bool {
 		return c.Object.Name == metalk8s.SolutionsConfigMap
 	}
 	return c.Object.Namespace == namespace
+}
+
+// draws takes over what a placement noted of components that draw something anew.
+func (t *task) draws(one *placement) {
+	if t.drawn == nil {
+		t.drawn = map[engine.Key]string{}
+	}
+	maps.Copy(t.drawn, one.drawn)
 }
 
 // notice tells whoever runs the command something they should know.
