@@ -1,0 +1,128 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// begin writes down what is about to be done, before the first change.
+func (r *run) begin(ctx context.Context, user string) error {
+	r.state = *r.plan.state
+	r.results = map[*step]*unstructured.Unstructured{}
+	data, err := r.plan.judge.content()
+	if err != nil {
+		return err
+	}
+	if err = storable(data); err != nil {
+		return err
+	}
+	r.propose(user, DigestOf(data))
+	if err = ctx.Err(); err != nil {
+		return err
+	}
+	r.changed = true
+	if !sabotageNoPending {
+		err = r.save(ctx, &r.state)
+	}
+	if errors.Is(err, errOutrun) {
+		r.changed = false
+		return report.Errorf(report.Locked, "%w", err).WithHint("somebody else works on it at the same time; run the command again")
+	}
+	if err != nil {
+		return err
+	}
+	r.begun.here, r.begun.there = r.Now(), writtenAt(r.state.secret)
+	// The record comes first here, too: content that no record refers to would never be thrown away.
+	_, err = r.StoreContent(ctx, r.plan.Release.ID(), data)
+	return err
+}
+
+// propose makes the work that is begun the pending revision. Whoever finishes what an earlier run began keeps its number; what
+// is done instead of it makes it history.
+func (r *run) propose(user, digest string) {
+	release := r.plan.Release
+	pending := &schema.DeploymentRevision{
+		Number: r.state.last() + 1, Operation: release.Operation, Version: release.Version, Outcome: schema.DeploymentPending,
+		User: user, Tool: r.Tool, Token: r.options.Token, Started: r.second(), Settings: release.Settings, Together: release.Together, Components: release.Components, Content: digest,
+	}
+	if old := r.state.Pending; old != nil {
+		if sameWork(old, pending) {
+			pending.Number, pending.User, pending.Started = old.Number, old.User, old.Started
+		} else {
+			r.state.remember(old, schema.DeploymentReplaced)
+		}
+	}
+	for _, s := range r.plan.steps {
+		if object, ok := s.planned(); ok {
+			pending.Objects = append(pending.Objects, object)
+		} else {
+			pending.Waiting = append(pending.Waiting, s.Object)
+		}
+	}
+	pending.Objects = append(pending.Objects, r.taskObjects(false)...)
+	pending.Tasks = r.plan.judge.recorded()
+	r.plan.judge.sign(pending)
+	for _, need := range release.Needs {
+		if need.Component != "" {
+			pending.Needs = append(pending.Needs, need.Component)
+		}
+	}
+	r.state.Pending = pending
+}
+
+// age returns the time since a moment by the clock of the cluster, which may differ from that of this host.
+func (r *run) age(at time.Time) time.Duration {
+	if r.begun.there.IsZero() {
+		return r.Now().Sub(at)
+	}
+	return r.Now().Sub(r.begun.here) + r.begun.there.Sub(at)
+}
+
+// writtenAt returns the time of the last write to an object, by the clock of the API server.
+func writtenAt(object *unstructured.Unstructured) time.Time {
+	var last time.Time
+	if object == nil {
+		return last
+	}
+	for _, entry := range object.GetManagedFields() {
+		if entry.Time != nil && entry.Time.After(last) {
+			last = entry.Time.Time
+		}
+	}
+	return last
+}
+
+// planned is the object as the record of a begun revision has it.
+func (s *step) planned() (schema.DeployedObject, bool) {
+	object := schema.DeployedObject{ObjectRef: s.Object, Hash: s.hash, Phase: s.phase, Replacing: s.replacing, Stays: s.stays}
+	if s.desired != nil && kindOfRef(s.Object).GroupKind() == jobKind {
+		object.Completed, object.Expires = s.completed(), expires(s.desired)
+	}
+	switch {
+	case s.Action == schema.ActionSkip:
+		return object, false
+	case s.desired != nil && s.Action == schema.ActionKeep:
+		object = s.known
+	case s.desired == nil:
+		object = s.known
+		object.Leaving, object.Kept = s.Action == schema.ActionDelete, s.Action == schema.ActionKeep
+	case s.live != nil && s.Action != schema.ActionReplace && s.Action != schema.ActionDelete && !s.late:
+		object.UID = string(s.live.GetUID())
+	}
+	return object, true
+}
+
+// objects are those that are wanted, as they are applied.
+func (j *judge) objects() []*unstructured.Unstructured {
+	objects := make([]*unstructured.Unstructured, len(j.desired))
+	for i, s := range j.desired {
+		objects[i] = s.desired
+	}
+	return objects
+}

@@ -1,0 +1,88 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/solutionctl/solutionctl/deployer/health"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+const (
+	// explainEvery is how often somebody who waits is told why.
+	explainEvery = 10 * time.Second
+	// explained is of how many objects.
+	explained = 3
+)
+
+// explainAll tells from time to time why the first targets that are not ready are not.
+func (e *Engine) explainAll(ctx context.Context, targets []*target) {
+	ticker := time.NewTicker(explainEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		count := 0
+		for _, t := range targets {
+			if t.over() || count == explained {
+				continue
+			}
+			count++
+			if reasons := e.explain(ctx, t.step); len(reasons) > 0 {
+				e.emit(report.Event{Step: "wait", Name: t.step.Object.String(), State: report.Running, Note: reasons[0]})
+			}
+		}
+	}
+}
+
+// explain asks why an object is not ready; what cannot be found out stays unsaid.
+func (e *Engine) explain(ctx context.Context, s *step) []string {
+	live, err := e.Cluster.Get(ctx, kindOfRef(s.Object), s.Object.Namespace, s.Object.Name)
+	if err != nil {
+		return nil
+	}
+	if live == nil {
+		return []string{"it does not exist"}
+	}
+	return health.Explain(ctx, e.Cluster, live)
+}
+
+// verdict returns an error that names the targets that are not ready, and why.
+func (r *run) verdict(ctx context.Context, targets []*target) error {
+	var late []*target
+	for _, t := range targets {
+		if !t.status.Ready {
+			late = append(late, t)
+		}
+	}
+	if len(late) == 0 {
+		return nil
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	var text strings.Builder
+	for i, t := range late {
+		if i == explained && len(late) > explained+1 {
+			fmt.Fprintf(&text, "\n  and %d more", len(late)-i)
+			break
+		}
+		fmt.Fprintf(&text, "\n  %s: ", t.step.Object)
+		reasons := r.explain(ctx, t.step)
+		if len(reasons) == 0 {
+			reasons = []string{t.status.Message}
+		}
+		text.WriteString(strings.Join(reasons, "\n    "))
+	}
+	what := "did not become ready in " + r.timeout.String()
+	if r.patience.Err() == nil {
+		what = "cannot become ready"
+	}
+	return report.Errorf(report.Timeout, "%d of %s %s:%s", len(late), report.Count(len(targets), "object"), what, text.String()).
+		WithHint("repair the cause and run the same command again; what was applied stays as it is")
+}
