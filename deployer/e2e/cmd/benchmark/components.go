@@ -153,11 +153,9 @@ func measureGraph(ctx context.Context, components, objects int) (err error) {
 		if err != nil {
 			return fmt.Errorf("%s: %w", step, err)
 		}
-		var seconds float64
-		if err := json.Unmarshal(s.output, &seconds); err != nil {
-			return fmt.Errorf("%w: %s", err, s.output)
+		if err := printStep(step, s); err != nil {
+			return err
 		}
-		fmt.Printf("| %s | %.2f s | %.2f s | %.0f MiB |\n", step, seconds, s.cpu.Seconds(), float64(s.anon)/(1<<20))
 	}
 	return nil
 }

@@ -196,11 +196,19 @@ func measureShape(ctx context.Context, namespaces int, shape string) (err error)
 		if err != nil {
 			return fmt.Errorf("%s: %w", step, err)
 		}
-		var seconds float64
-		if err := json.Unmarshal(s.output, &seconds); err != nil {
-			return fmt.Errorf("%w: %s", err, s.output)
+		if err := printStep(step, s); err != nil {
+			return err
 		}
-		fmt.Printf("| %s | %.2f s | %.2f s | %.0f MiB |\n", step, seconds, s.cpu.Seconds(), float64(s.anon)/(1<<20))
 	}
+	return nil
+}
+
+// printStep prints the row of a step, which has told its seconds.
+func printStep(step string, s sample) error {
+	var seconds float64
+	if err := json.Unmarshal(s.output, &seconds); err != nil {
+		return fmt.Errorf("%w: %s", err, s.output)
+	}
+	fmt.Printf("| %s | %.2f s | %.2f s | %.0f MiB |\n", step, seconds, s.cpu.Seconds(), float64(s.anon)/(1<<20))
 	return nil
 }
