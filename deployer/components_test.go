@@ -109,6 +109,30 @@ func there(b *deployertest.Bed) string {
 	return strings.Join(slices.Sorted(maps.Keys(state(b))), " ")
 }
 
+// TestChartsAskOnce: however many charts a plan renders, the cluster is asked once what it is.
+func TestChartsAskOnce(t *testing.T) {
+	b := deployertest.New(t)
+	content := parts(t, nil)
+	for _, name := range []string{"mq", "cache"} {
+		content.Manifest += fmt.Sprintf("  - {name: %s, chart: charts/db.tgz}\n", name)
+	}
+	b.Activated(shop, "1.0.0", content)
+	for _, o := range []deployer.Options{{DryRun: true}, {}} {
+		b.Cluster.Refresh()
+		b.Server.Requests()
+		if _, err := add("1.0.0")(t.Context(), b.Deployer, o); err != nil {
+			t.Fatal(err)
+		}
+		asked := slices.DeleteFunc(b.Server.Requests(), func(request string) bool {
+			return !slices.Contains([]string{"GET /version", "GET /api", "GET /apis"}, request)
+		})
+		slices.Sort(asked)
+		if diff := cmp.Diff([]string{"GET /api", "GET /apis", "GET /version"}, asked); diff != "" {
+			t.Errorf("%+v (-want +got):\n%s", o, diff)
+		}
+	}
+}
+
 // TestComponents is the life of components beside their Solution: chosen, changed, taken back and removed. In which order they come
 // and go, the test of this name in deployer/e2e tells, where pods become ready.
 func TestComponents(t *testing.T) {

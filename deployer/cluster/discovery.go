@@ -152,8 +152,14 @@ func staleGroup(version schema.GroupVersion) error {
 		WithHint("look at APIService %s.%s, and at the Service that it names; if nobody needs it any more, delete it", version.Version, version.Group)
 }
 
-// Version returns the version of the API server, such as "v1.36.3".
+// Version returns the version of the API server, such as "v1.36.3". A context with a memory, see [WithMemory], asks once.
 func (c *Cluster) Version(ctx context.Context) (string, error) {
+	m := memoryOf(ctx)
+	m.asking.Lock()
+	defer m.asking.Unlock()
+	if m.version != "" {
+		return m.version, nil
+	}
 	answer, _, err := c.do(ctx, request{verb: "get", method: http.MethodGet, path: "/version", about: "read the version of the API server"})
 	if err != nil {
 		return "", err
@@ -162,12 +168,20 @@ func (c *Cluster) Version(ctx context.Context) (string, error) {
 	if err := json.Unmarshal(answer, &info); err != nil {
 		return "", fmt.Errorf("version of the API server: %w", err)
 	}
-	return info.GitVersion, nil
+	m.version = info.GitVersion
+	return m.version, nil
 }
 
 // APIVersions returns what the cluster serves, sorted: every group and version, such as apps/v1, and every kind in it, such as
-// apps/v1/Deployment. It asks the server, unless that was done within the last second.
+// apps/v1/Deployment. It asks the server, unless that was done within the last second, or before with the same memory, see
+// [WithMemory].
 func (c *Cluster) APIVersions(ctx context.Context) ([]string, error) {
+	m := memoryOf(ctx)
+	m.asking.Lock()
+	defer m.asking.Unlock()
+	if m.versions != nil {
+		return slices.Clone(m.versions), nil
+	}
 	if _, err := c.Kinds(ctx); err != nil {
 		return nil, err
 	}
@@ -177,5 +191,6 @@ func (c *Cluster) APIVersions(ctx context.Context) ([]string, error) {
 	for kind := range c.kinds.kinds {
 		served[kind.GroupVersion().String()], served[kind.GroupVersion().String()+"/"+kind.Kind] = true, true
 	}
-	return slices.Sorted(maps.Keys(served)), nil
+	m.versions = slices.Sorted(maps.Keys(served))
+	return slices.Clone(m.versions), nil
 }

@@ -9,11 +9,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// memory holds the tool's own objects as they were last read.
+// memory holds the tool's own objects as they were last read, and what the server is.
 type memory struct {
 	mu      sync.Mutex
 	objects map[memoryKey]*unstructured.Unstructured // nil for what is not there
 	whole   []memoryKey                              // kinds with the beginning of names of which everything is known
+
+	asking   sync.Mutex // held while the server is asked what it is, so that one asks for all
+	version  string     // "" until somebody has asked
+	versions []string   // nil until somebody has asked
 }
 
 type memoryKey struct {
@@ -23,9 +27,17 @@ type memoryKey struct {
 
 type memoryContext struct{}
 
-// WithMemory makes [Cluster.Get] read each object in [SystemNamespace] once with the returned context. It is for whoever
-// reads and plans under a lock, and sees one state of what the lock protects; who looks again before they write does it
-// with another context.
+// memoryOf is the memory of a context; one that has none forgets at once.
+func memoryOf(ctx context.Context) *memory {
+	if m, ok := ctx.Value(memoryContext{}).(*memory); ok {
+		return m
+	}
+	return &memory{}
+}
+
+// WithMemory makes [Cluster.Get] read each object in [SystemNamespace] once with the returned context, and [Cluster.Version] and
+// [Cluster.APIVersions] ask once. It is for whoever reads and plans under a lock, and sees one state of what the lock protects;
+// who looks again before they write does it with another context.
 func WithMemory(ctx context.Context) context.Context {
 	return context.WithValue(ctx, memoryContext{}, &memory{objects: map[memoryKey]*unstructured.Unstructured{}})
 }

@@ -474,6 +474,42 @@ func TestMemoryOfAServer(t *testing.T) {
 	}
 }
 
+// TestServerInMemory: with a memory a server is asked once what it is, and without one each time.
+func TestServerInMemory(t *testing.T) {
+	s, c := connected(t)
+	know := func(ctx context.Context) {
+		t.Helper()
+		c.Refresh() // as if it was long ago
+		version, err := c.Version(ctx)
+		if err != nil || version == "" {
+			t.Fatalf("version %q: %v", version, err)
+		}
+		served, err := c.APIVersions(ctx)
+		if err != nil || !slices.Contains(served, "v1/ConfigMap") {
+			t.Fatalf("served are %q: %v", served, err)
+		}
+		served[0] = "changed by its reader"
+	}
+	ctx := WithMemory(t.Context())
+	once(s, method(http.MethodGet), fails(apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("not now"))))
+	if _, err := c.Version(ctx); err == nil {
+		t.Error("an error is remembered as an answer, or swallowed")
+	}
+	for _, test := range []struct {
+		ctx  context.Context
+		want int // of which two ask for the kinds
+	}{{ctx, 3}, {ctx, 0}, {t.Context(), 3}, {t.Context(), 3}} {
+		s.Requests()
+		know(test.ctx)
+		if got := s.Requests(); len(got) != test.want {
+			t.Errorf("%d requests, want %d: %q", len(got), test.want, got)
+		}
+	}
+	if served, _ := c.APIVersions(ctx); slices.Contains(served, "changed by its reader") {
+		t.Error("who reads it changes the memory")
+	}
+}
+
 // TestGuardOfEachWrite: every kind of write asks the guards, and no dry run does.
 func TestGuardOfEachWrite(t *testing.T) {
 	s, c := connected(t, config("kept", "1"))
