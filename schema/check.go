@@ -243,6 +243,22 @@ func checkOperatorConfig(c *checker) {
 	})
 }
 
+func checkLoaderConfiguration(c *checker) {
+	c.unique("spec.environments.*.name", "environment")
+	list, _ := lookup(c.pruned, "spec", "environments").([]any)
+	for i := range list {
+		c.unique("spec.environments."+strconv.Itoa(i)+".solutions.*.name", "Solution")
+	}
+	c.eachString("spec.environments.*.name", func(path []string, name string) {
+		if slices.Contains(reservedNamespaces, name) {
+			c.fail(path, "choose another one", "namespace %s holds what is recorded of Solutions", name)
+		}
+	})
+	for _, pattern := range []string{"spec.timeout", "spec.job.ttl"} {
+		c.checkDuration(pattern)
+	}
+}
+
 // checkDuration judges the durations that pattern selects.
 func (c *checker) checkDuration(pattern string) {
 	c.eachString(pattern, func(path []string, s string) {

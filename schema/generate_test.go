@@ -66,6 +66,8 @@ var documents = map[string]document{
 	"stored/deployment":     {reflect.TypeFor[schema.DeploymentState](), "DeploymentState: what is deployed of one Solution in one namespace"},
 	"stored/host":           {reflect.TypeFor[schema.HostSettings](), "HostSettings: what the first import on a host decided"},
 	"stored/imports":        {reflect.TypeFor[schema.Imports](), "Imports: the versions of Solutions that a cluster knows"},
+	"stored/load":           {reflect.TypeFor[schema.LoadParameters](), "Load: what a run of the loader is to do"},
+	"stored/loadprogress":   {reflect.TypeFor[schema.LoadProgress](), "LoadProgress: how far the loader is"},
 	"stored/monitoring":     {reflect.TypeFor[schema.ClusterMonitoring](), "Monitoring: what the Prometheus and the Grafana of a cluster look for"},
 	"stored/payload":        {reflect.TypeFor[schema.PayloadHead](), "PayloadHead: the images of an archive whose other files are kept"},
 	"stored/registry":       {reflect.TypeFor[schema.ClusterRegistry](), "Registry: where the nodes of a cluster find the images of Solutions"},

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 func deployment() *schema.DeploymentState {
@@ -88,6 +89,22 @@ func TestGoldenFiles(t *testing.T) {
 		Stamp: stamp, Name: "db", Version: "1.0.0", SHA256: hex, Size: 5 << 20,
 		Chunks:   schema.ArchiveChunks{ChunkSize: 4 << 20, Algorithm: "sha256", Digests: []byte(hex)},
 		Original: "/mnt/db-1.0.0.iso", InPlace: true, Payload: "sha256:" + hex, Signers: []string{"SHA256:" + hex}, ImportedAt: imported,
+	})
+	contents := []schema.EnvironmentContents{{Name: "shop", Solutions: []schema.SolutionSelection{{
+		Name: "db", Version: "1.0.0", Profiles: []string{"small"}, Components: map[string]bool{"cache": false},
+		ValuesFrom: map[string]schema.ValuesSource{"api": {Secret: "api-values"}}, Accept: schema.Acceptance{ClusterWide: true, Hazards: []string{"escalate"}},
+	}}}}
+	golden(t, "load", &schema.LoadParameters{Stamp: stamp, Run: "0123456789ab", Environments: contents, Timeout: 1800, Repair: schema.RepairOn})
+	golden(t, "loadprogress", &schema.LoadProgress{
+		Stamp: stamp, Run: "0123456789ab", Phase: schema.LoadFailed, Digest: "sha256:" + hex, StartedAt: imported, UpdatedAt: imported.Add(time.Minute), Ready: 1,
+		Parts: []schema.LoadPart{
+			{Environment: "shop", Namespace: "shop", Solution: "db", Version: "1.0.0", State: schema.PartReady, StartedAt: imported, ReadyAt: imported.Add(time.Second)},
+			{
+				Environment: "shop", Namespace: "shop", Solution: "db", Component: "api", Version: "1.0.0", State: schema.PartFailed, StartedAt: imported,
+				WaitingFor: []string{"Deployment shop/api: no pod is ready"}, Error: &schema.LoadError{Code: report.Timeout, Message: "not ready after 30m", Hint: "look at it"},
+			},
+		},
+		Error: &schema.LoadError{Code: report.Timeout, Message: "not ready after 30m"}, Notices: []string{}, Loaded: []schema.LoadedContent{{Environment: "shop", Solution: "db"}},
 	})
 	golden(t, "host", &schema.HostSettings{Stamp: stamp, RegistryMode: schema.RegistryMetalK8s})
 }

@@ -34,6 +34,10 @@ var parsers = map[string]func(file string, data []byte) (parsed, []report.Findin
 	"configuration": func(file string, data []byte) (parsed, []report.Finding, error) {
 		return schema.ParseSolutionsConfiguration(file, data)
 	},
+	"loader": func(file string, data []byte) (parsed, []report.Finding, error) {
+		value, err := schema.ParseLoaderConfiguration(file, data)
+		return value, nil, err
+	},
 	"operator": func(file string, data []byte) (parsed, []report.Finding, error) {
 		value, err := schema.ParseOperatorConfig(file, data)
 		return value, nil, err

@@ -35,6 +35,9 @@ func (c *SolutionsConfiguration) Marshal() ([]byte, error) {
 // Marshal writes the canonical YAML form: the same bytes for the same value.
 func (c *OperatorConfig) Marshal() ([]byte, error) { return marshal(c) }
 
+// Marshal writes the canonical YAML form: the same bytes for the same value.
+func (c *LoaderConfiguration) Marshal() ([]byte, error) { return marshal(c) }
+
 // marshal writes fields in the order of the type and the keys of maps sorted by bytes.
 func marshal(value any) ([]byte, error) {
 	node, err := encode(reflect.ValueOf(value))

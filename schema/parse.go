@@ -37,6 +37,10 @@ var documents = []document{
 		kind: KindOperatorConfig, schema: compile(KindOperatorConfig), apiVersions: []string{APIVersion},
 		check: checkOperatorConfig,
 	},
+	{
+		kind: KindLoaderConfiguration, schema: compile(KindLoaderConfiguration), apiVersions: []string{OwnAPIVersion},
+		check: checkLoaderConfiguration,
+	},
 }
 
 func documentOf(kind string) (document, bool) {
@@ -80,6 +84,12 @@ func ParseSolutionsConfiguration(file string, data []byte) (*SolutionsConfigurat
 func ParseOperatorConfig(file string, data []byte) (*OperatorConfig, error) {
 	config, _, err := parse[OperatorConfig](KindOperatorConfig, file, data)
 	return config, err
+}
+
+// ParseLoaderConfiguration reads loader.yaml; file is its name in messages.
+func ParseLoaderConfiguration(file string, data []byte) (*LoaderConfiguration, error) {
+	c, _, err := parse[LoaderConfiguration](KindLoaderConfiguration, file, data)
+	return c, err
 }
 
 // Validate judges one document as being of a kind. The findings, errors and others, come in the order of the file. It

@@ -54,6 +54,8 @@ var storedDocuments = map[string]func() *jsonschema.Schema{
 	"host":         compileStored("host"),
 	"imports":      compileStored("imports"),
 	"monitoring":   compileStored("monitoring"),
+	"load":         compileStored("load"),
+	"loadprogress": compileStored("loadprogress"),
 	"registry":     compileStored("registry"),
 	"payload":      compileStored("payload"),
 }
