@@ -2,6 +2,7 @@ package registry
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -68,6 +69,7 @@ func (x *exchange) answer() {
 		x.fail(fail)
 		return
 	}
+	x.lookAgain()
 	switch x.route.operation {
 	case ping:
 		x.json("application/json", struct{}{})
@@ -79,6 +81,20 @@ func (x *exchange) answer() {
 		x.ofRepository()
 	}
 }
+
+// lookAgain waits for what came into the store a moment ago: a node that is told "not found" comes again after half a minute.
+func (x *exchange) lookAgain() {
+	missed := x.registry.options.Missed
+	if missed == nil || x.route.repository == "" || x.registry.has(x.route, x.namespace) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(x.r.Context(), missPatience)
+	defer cancel()
+	missed(ctx)
+}
+
+// missPatience is how long a request for what is not there waits for somebody to look, well within the time for an answer.
+const missPatience = 10 * time.Second
 
 // ofRepository answers what needs nothing but the memory.
 func (x *exchange) ofRepository() {

@@ -24,6 +24,7 @@ package registry
 
 import (
 	"cmp"
+	"context"
 	"net/http"
 	"strings"
 	"sync"
@@ -42,6 +43,10 @@ type Options struct {
 	MaxTransfers int
 	// MinRate is what a client has to take, in bytes per second, to be kept. 0: 64 KiB.
 	MinRate int64
+
+	// Missed is called before a client is told that something is not there: whoever fills the registry looks once more. It
+	// returns when what it has found is served, or ctx ends; it is called by several goroutines. nil: the client is told at once.
+	Missed func(ctx context.Context)
 
 	Now func() time.Time
 	// Log is told of every request to /v2/, when it is over. It is called by several goroutines. nil: nobody is told.
@@ -124,6 +129,22 @@ func (g *Registry) find(name, namespace string) *repository {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
 	return g.content.find(name, namespace)
+}
+
+// has reports whether what a request names is served.
+func (g *Registry) has(wanted route, namespace string) bool {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	repository := g.content.find(wanted.repository, namespace)
+	switch {
+	case repository == nil:
+		return false
+	case wanted.operation == manifestOf:
+		return repository.manifest(wanted.reference) != nil
+	case wanted.operation == blobOf:
+		return repository.blobs[wanted.reference] != nil
+	}
+	return true
 }
 
 // use returns a blob of a repository with its archive kept open until done is called.

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -283,6 +284,38 @@ func TestNames(t *testing.T) {
 			t.Errorf("status %d", got.status)
 		}
 	})
+}
+
+// TestMissed: whoever fills the registry is asked before a client is told that something is not there, and for nothing else.
+func TestMissed(t *testing.T) {
+	var asked atomic.Int32
+	w := newWorld(t, registry.Options{Missed: func(ctx context.Context) {
+		asked.Add(1)
+		if _, limited := ctx.Deadline(); !limited {
+			t.Error("the client may wait for ever")
+		}
+	}})
+	nothing := "sha256:" + strings.Repeat("0", 64)
+	for path, want := range map[string]int32{
+		"/v2/":                              0,
+		"/v2/_catalog":                      0,
+		"/v2/demo-1.0.0/ui/manifests/1.0.0": 0,
+		"/v2/demo-1.0.0/operator/blobs/" + w.layer: 0,
+		"/v2/demo-1.0.0/ui/tags/list":              0,
+		"/v2/demo-1.0.0/UI/manifests/1.0.0":        0, // nothing can be called so
+		"/v2/demo-1.0.0/ui/manifests/2.0.0":        1,
+		"/v2/demo-1.0.0/ui/blobs/" + nothing:       1,
+		"/v2/demo-1.1.0/ui/manifests/1.0.0":        1,
+		"/v2/demo-1.1.0/ui/tags/list":              1,
+		"/v2/demo-1.1.0/ui/blobs/" + nothing:       1,
+		"/v2/demo-1.1.0/ui/referrers/" + w.layer:   1,
+	} {
+		asked.Store(0)
+		w.ask(t, "GET", path)
+		if got := asked.Load(); got != want {
+			t.Errorf("%s: asked %d times, want %d", path, got, want)
+		}
+	}
 }
 
 func TestConflicts(t *testing.T) {

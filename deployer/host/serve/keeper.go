@@ -31,12 +31,14 @@ type keeper struct {
 	sink     report.Sink
 	now      func() time.Time
 
-	held     map[string]*holding // by key
-	seen     string              // what the store looked like last time
-	trouble  string              // why it could not be read last time
-	told     map[string]string   // what was told last about an archive that is served and is not as it was
-	verified chan verdict        // of verifications that are over
-	running  int                 // verifications that are not
+	held     map[string]*holding  // by key
+	seen     string               // what the store looked like last time
+	trouble  string               // why it could not be read last time
+	told     map[string]string    // what was told last about an archive that is served and is not as it was
+	verified chan verdict         // of verifications that are over
+	running  int                  // verifications that are not
+	missed   chan chan<- struct{} // asks to look at the store now; what is sent is closed when that is done
+	ended    chan struct{}        // is closed when nobody looks any more
 
 	outlook atomic.Pointer[outlook] // for /metrics, which is asked for by other goroutines
 }
@@ -68,6 +70,7 @@ func newKeeper(r *registry.Registry, o Options) *keeper {
 	return &keeper{
 		registry: r, store: o.Store, fixed: o.Archives, log: o.AccessLog, sink: o.Sink, now: o.Registry.Now,
 		held: map[string]*holding{}, told: map[string]string{}, verified: make(chan verdict),
+		missed: make(chan chan<- struct{}), ended: make(chan struct{}),
 	}
 }
 
@@ -84,12 +87,31 @@ func (k *keeper) start(ctx context.Context) error {
 	return k.refresh(ctx)
 }
 
+// lookNow looks at the store for a request whose image is not there, and returns when what was imported meanwhile is served,
+// or ctx ends. It may be called by any goroutine.
+func (k *keeper) lookNow(ctx context.Context) {
+	looked := make(chan struct{})
+	select {
+	case k.missed <- looked:
+	case <-k.ended:
+		return
+	case <-ctx.Done():
+		return
+	}
+	select {
+	case <-looked:
+	case <-ctx.Done():
+	}
+}
+
 // follow keeps up with the store until ctx ends.
 func (k *keeper) follow(ctx context.Context, reload <-chan struct{}) error {
+	defer close(k.ended)
 	ticks := time.NewTicker(interval)
 	defer ticks.Stop()
 	for {
 		forced := false
+		var looked chan<- struct{}
 		select {
 		case <-ctx.Done():
 			return nil
@@ -109,6 +131,7 @@ func (k *keeper) follow(ctx context.Context, reload <-chan struct{}) error {
 			if err := k.log.reopen(); err != nil {
 				k.sink.Emit(report.Event{Step: "access log", State: report.Failed, Note: err.Error()})
 			}
+		case looked = <-k.missed:
 		case <-ticks.C:
 		}
 		if k.store != nil {
@@ -116,6 +139,9 @@ func (k *keeper) follow(ctx context.Context, reload <-chan struct{}) error {
 				k.seen = seen
 				k.note(k.refresh(ctx))
 			}
+		}
+		if looked != nil {
+			close(looked)
 		}
 		k.judge()
 	}

@@ -36,7 +36,7 @@ type Options struct {
 	MetricsListen string      // address of /metrics; empty: the same as Listen, and never with TLS
 	AccessLog     *AccessLog  // nil: none
 
-	Registry registry.Options // Log is set by Run
+	Registry registry.Options // Log and Missed are set by Run
 	Sink     report.Sink
 	ErrorLog *log.Logger //nolint:forbidigo // net/http wants one
 	// Reload asks to look at everything again, and to open the access log anew.
@@ -48,7 +48,7 @@ type Options struct {
 }
 
 const (
-	// interval is how soon an import is noticed.
+	// interval is how soon an import is noticed that nobody asks for.
 	interval = time.Second
 	// patience is how long a client may go on after the end.
 	patience = 30 * time.Second
@@ -59,8 +59,12 @@ func Run(ctx context.Context, o Options) (err error) {
 	if o.AccessLog != nil {
 		o.Registry.Log = o.AccessLog.write
 	}
+	var k *keeper
+	if o.Store != nil {
+		o.Registry.Missed = func(ctx context.Context) { k.lookNow(ctx) }
+	}
 	r := registry.New(o.Registry)
-	k := newKeeper(r, o)
+	k = newKeeper(r, o)
 	defer func() { err = errors.Join(err, k.close()) }()
 	if err = k.start(ctx); err != nil {
 		return err

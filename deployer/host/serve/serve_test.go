@@ -269,19 +269,22 @@ func (h *host) hasEvent(step, name string, state report.State, note string) bool
 
 func manifestOf(version string) string { return "/v2/demo-" + version + "/ui/manifests/1" }
 
-// TestFollow imports and unimports while the registry runs.
+// TestFollow imports and unimports while the registry runs. What is there is served to the first who asks, by tag or by digest:
+// who is told that it is not there waits long before the next attempt.
 func TestFollow(t *testing.T) {
 	h := newHost(t)
 	h.start(t) // there is not even a store
 	if status, _ := h.get(t, "/readyz"); status != 200 {
 		t.Errorf("an empty store: %d", status)
 	}
-	first := h.add(t, "1.0.0")
-	h.await(t, manifestOf("1.0.0"), 200)
-	h.add(t, "2.0.0")
-	h.await(t, manifestOf("2.0.0"), 200)
-	if status, body := h.get(t, "/v2/demo-1.0.0/ui/blobs/"+first); status != 200 || len(body) != layerSize {
-		t.Errorf("the first one: %d, %d bytes", status, len(body))
+	for _, version := range []string{"1.0.0", "2.0.0", "3.0.0"} {
+		if status, _ := h.get(t, manifestOf(version)); status != 404 {
+			t.Errorf("%s before it is imported: %d", version, status)
+		}
+		layer := h.add(t, version)
+		if status, body := h.get(t, "/v2/demo-"+version+"/ui/blobs/"+layer); status != 200 || len(body) != layerSize {
+			t.Errorf("the layer of %s: %d, %d bytes", version, status, len(body))
+		}
 	}
 	h.remove(t, "1.0.0")
 	h.await(t, manifestOf("1.0.0"), 404)
@@ -289,7 +292,9 @@ func TestFollow(t *testing.T) {
 		t.Errorf("the second one: %d", status)
 	}
 	h.add(t, "1.0.0")
-	h.await(t, manifestOf("1.0.0"), 200)
+	if status, _ := h.get(t, manifestOf("1.0.0")); status != 200 {
+		t.Errorf("imported once more: %d", status)
+	}
 	if !h.hasEvent("serve", "demo-1.0.0", report.Done, "images: 1") || !h.hasEvent("withdraw", "demo-1.0.0", report.Done, "") {
 		t.Errorf("events: %+v", h.events.Events())
 	}
