@@ -114,13 +114,14 @@ func (e *Engine) endless(runs []*run) error {
 
 // inOrder carries runs out, each as soon as what it needs is so. What goes wrong with one stops those that need it, and no others.
 func (e *Engine) inOrder(ctx context.Context, runs []*run) {
-	follow := newSharedWatches(e)
+	watches := newSharedWatches(e)
+	defer watches.close()
 	var group sync.WaitGroup
 	places := make(chan struct{}, workers) // as many change objects at once as in runs side by side
 	for _, r := range runs {
 		group.Go(func() {
 			defer close(r.ended)
-			r.follow = follow
+			r.follow = watches.follow
 			r.err = r.takeTurn(ctx, places)
 			noteFailures(ctx, []*run{r}, nil)
 			if !r.idle || r.err != nil {

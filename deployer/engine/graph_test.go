@@ -313,3 +313,17 @@ func TestKilledInOrder(t *testing.T) {
 		}
 	}
 }
+
+// TestOneWatch: those that wait one after the other share one watch, and what is there is listed once.
+func TestOneWatch(t *testing.T) {
+	w := newWorld(t)
+	w.server.Stall("Deployment")
+	w.onCreation(func(name string) { w.edit("Deployment", name, readyStatus, "status") })
+	if err := w.run(w.component("a"), w.component("b", "a"), w.component("c", "b"), w.component("d", "c")); err != nil {
+		t.Fatal(err)
+	}
+	asked := slices.DeleteFunc(w.server.Requests(), func(request string) bool { return request != "GET /apis/apps/v1/namespaces/shop/deployments" })
+	if len(asked) > 3 { // to plan, to list, to watch
+		t.Errorf("Deployments are listed or watched %d times", len(asked))
+	}
+}

@@ -6,7 +6,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kube "k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
@@ -29,7 +29,7 @@ type watchedKind struct {
 	namespace string
 }
 
-// sharedWatch is a watch with those who listen to it. It ends with the last of them.
+// sharedWatch is a watch with those who listen to it.
 type sharedWatch struct {
 	end       context.CancelFunc
 	listeners map[objectKey]*listener
@@ -40,12 +40,26 @@ type sharedWatch struct {
 // listener is a target that is told what happens to its object.
 type listener struct {
 	*target
-	uid     types.UID      // of its object, "" when that is not known
+	watch   *sharedWatch
+	known   string         // the state in which its object was last seen, "" when that is not known
 	heeding sync.WaitGroup // somebody tells it something
 }
 
-func newSharedWatches(e *Engine) follower {
-	return (&sharedWatches{Engine: e, open: map[watchedKind]*sharedWatch{}}).follow
+// keptWatches is how many watches stay open without anybody who listens, as the next run would begin them anew with a list of
+// everything.
+const keptWatches = 20
+
+func newSharedWatches(e *Engine) *sharedWatches {
+	return &sharedWatches{Engine: e, open: map[watchedKind]*sharedWatch{}}
+}
+
+// close ends all watches, when nobody listens any more.
+func (w *sharedWatches) close() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, s := range w.open {
+		s.end()
+	}
 }
 
 func (w *sharedWatches) follow(patience context.Context, targets []*target) {
@@ -90,29 +104,29 @@ func (l *listener) kind() watchedKind {
 func (w *sharedWatches) join(t *target) *listener {
 	l := &listener{target: t}
 	if t.live != nil {
-		l.uid = t.live.GetUID()
+		l.known = t.live.GetResourceVersion()
 	}
 	w.mu.Lock()
 	s := w.open[l.kind()]
 	if s == nil {
-		// It outlives the run that needs it first, and ends with the last one.
+		// It outlives the run that needs it first.
 		ctx, end := context.WithCancel(context.WithoutCancel(t.run.patience))
 		s = &sharedWatch{end: end, listeners: map[objectKey]*listener{}, last: map[objectKey]cluster.Change{}}
 		w.open[l.kind()] = s
 		go w.run(ctx, l.kind(), s)
 	}
-	s.listeners[keyOfRef(t.step.Object)] = l
+	l.watch, s.listeners[keyOfRef(t.step.Object)] = s, l
 	w.mu.Unlock()
-	w.catchUp(s, l)
+	w.catchUp(l)
 	return l
 }
 
 // catchUp tells a listener what it has missed, until nothing newer has come meanwhile.
-func (w *sharedWatches) catchUp(s *sharedWatch, l *listener) {
+func (w *sharedWatches) catchUp(l *listener) {
 	var told cluster.Change
 	for {
 		w.mu.Lock()
-		last, failure := s.last[keyOfRef(l.step.Object)], s.failure
+		last, failure := l.watch.last[keyOfRef(l.step.Object)], l.watch.failure
 		w.mu.Unlock()
 		switch {
 		case failure != nil:
@@ -128,14 +142,20 @@ func (w *sharedWatches) catchUp(s *sharedWatch, l *listener) {
 
 func (w *sharedWatches) leave(l *listener) {
 	w.mu.Lock()
-	s := w.open[l.kind()]
-	delete(s.listeners, keyOfRef(l.step.Object))
-	if len(s.listeners) == 0 {
-		s.end()
-		delete(w.open, l.kind())
+	delete(l.watch.listeners, keyOfRef(l.step.Object))
+	if len(l.watch.listeners) == 0 && len(w.open) > keptWatches {
+		w.drop(l.kind(), l.watch)
 	}
 	w.mu.Unlock()
 	l.heeding.Wait()
+}
+
+// drop ends a watch: who comes later begins another one. The caller holds the lock.
+func (w *sharedWatches) drop(kind watchedKind, s *sharedWatch) {
+	s.end()
+	if w.open[kind] == s {
+		delete(w.open, kind)
+	}
 }
 
 // run tells the listeners of a watch what happens to their objects.
@@ -143,7 +163,7 @@ func (w *sharedWatches) run(ctx context.Context, kind watchedKind, s *sharedWatc
 	options := metav1.ListOptions{LabelSelector: LabelRelease}
 	for change, err := range w.Cluster.Watch(ctx, kind.GroupVersionKind, kind.namespace, options) {
 		if err != nil {
-			w.fail(s, err)
+			w.fail(kind, s, err)
 			return
 		}
 		w.mu.Lock()
@@ -161,11 +181,12 @@ func (w *sharedWatches) run(ctx context.Context, kind watchedKind, s *sharedWatc
 	}
 }
 
-// fail tells everybody that a watch cannot go on.
-func (w *sharedWatches) fail(s *sharedWatch, err error) {
+// fail tells everybody who listens that a watch cannot go on.
+func (w *sharedWatches) fail(kind watchedKind, s *sharedWatch, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s.failure = err
+	w.drop(kind, s)
 	for _, l := range s.listeners {
 		l.set(unwatched(err))
 	}
@@ -175,12 +196,14 @@ func unwatched(err error) health.Status {
 	return health.Status{Failed: true, Reason: "NotWatched", Message: err.Error()}
 }
 
-// heed judges what has happened to the object. The end of an earlier one of its name is none of its own.
+// heed judges what has happened to the object. What was before the run has changed or replaced it is told late, and means nothing.
 func (l *listener) heed(ctx context.Context, change cluster.Change) {
+	order, err := resourceversion.CompareResourceVersion(change.Object.GetResourceVersion(), l.known)
 	switch {
-	case change.Type != watch.Deleted:
-		l.see(ctx, change.Object)
-	case l.uid == "" || l.uid == change.Object.GetUID():
+	case err == nil && order < 0:
+	case change.Type == watch.Deleted:
 		l.vanish(ctx, change.Object)
+	default:
+		l.see(ctx, change.Object)
 	}
 }

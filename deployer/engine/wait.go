@@ -37,7 +37,17 @@ type target struct {
 }
 
 func newTarget(r *run, s *step) *target {
-	return &target{run: r, step: s, live: r.results[s], settled: !hasPods[kindOfRef(s.Object).GroupKind()]}
+	live := r.results[s]
+	return &target{run: r, step: s, live: live, settled: !hasPods[kindOfRef(s.Object).GroupKind()] || scaledToNothing(live)}
+}
+
+// scaledToNothing tells of an object that was read that it wants no pods.
+func scaledToNothing(live *unstructured.Unstructured) bool {
+	if live == nil {
+		return false
+	}
+	replicas, set, _ := unstructured.NestedInt64(live.Object, "spec", "replicas")
+	return set && replicas == 0
 }
 
 func (t *target) ready() bool {
