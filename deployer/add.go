@@ -82,6 +82,9 @@ func (r Rendering) merge(previous map[string]string) map[string]string {
 	return settings
 }
 
+// operationAdd is what a deployment of what was not there is called on record.
+const operationAdd = "add"
+
 // Add deploys an imported version of a Solution in the namespaces of an environment.
 func (d *Deployer) Add(ctx context.Context, o AddOptions) (*schema.Operation, error) {
 	return d.inNamespaces(ctx, o.Options, o.Environment, o.Namespace, func(ctx context.Context, namespaces []metalk8s.Namespace) (*task, error) {
@@ -99,7 +102,7 @@ func (d *Deployer) planAdd(ctx context.Context, o AddOptions, namespaces []metal
 		return nil, err
 	}
 	t := &task{Operation: schema.Operation{
-		Operation: "add", Solution: found.Name, Version: found.Version, Environment: o.Environment,
+		Operation: operationAdd, Solution: found.Name, Version: found.Version, Environment: o.Environment,
 	}}
 	if notice != "" {
 		t.notice(notice)
@@ -225,6 +228,7 @@ func (d *Deployer) planPlacements(ctx context.Context, t *task, catalog *records
 		releases, parts = append(releases, own...), append(parts, more...)
 		t.draws(one)
 	}
+	needOthers(catalog, releases, parts)
 	if err = d.remark(ctx, t, append(releases, parts...)...); err != nil {
 		return err
 	}
@@ -242,11 +246,11 @@ func (d *Deployer) planPlacements(ctx context.Context, t *task, catalog *records
 	return noteComponents(t.plans)
 }
 
-// others are the versions that change together with one.
+// others are the versions that change, or are added, together with one.
 func others(list []*placement, one *placement) []schema.SolutionAt {
 	var together []schema.SolutionAt
 	for _, other := range list {
-		if other != one {
+		if other.Name != one.Name && (other.operation == operationAdd) == (one.operation == operationAdd) {
 			together = append(together, schema.SolutionAt{Solution: other.Name, Version: other.Version})
 		}
 	}

@@ -90,28 +90,33 @@ func (d *Deployer) planChange(ctx context.Context, o ChangeOptions, namespaces [
 	if err := d.planPlacements(ctx, t, catalog, list, o.Options); err != nil {
 		return nil, err
 	}
+	a := definitions.Accepted{Loss: o.AcceptDataLoss, Invalid: o.AcceptInvalid}
+	return t, d.judgeChanges(ctx, t, catalog, list, there, a)
+}
+
+// judgeChanges judges what the first plans of a task, which replace versions that are there, mean for stored objects and for rights.
+func (d *Deployer) judgeChanges(ctx context.Context, t *task, catalog *records.Catalog, list []*placement, there []installation, a definitions.Accepted) error {
 	var payloads []*render.Payload
 	for _, one := range list {
 		payloads = append(payloads, one.payload)
 	}
-	a := definitions.Accepted{Loss: o.AcceptDataLoss, Invalid: o.AcceptInvalid}
 	if err := a.CheckAll(payloads...); err != nil {
-		return nil, err
+		return err
 	}
 	for _, one := range list {
 		notices, exported, err := d.Definitions.JudgeInstances(ctx, one.payload, one.namespaces, a)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		t.notice(notices...)
 		t.exported = append(t.exported, exported...)
 		unneeded, err := d.Definitions.Unneeded(ctx, catalog, one.payload, one.namespaces)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		t.notice(unneeded...)
 	}
-	return t, d.noticeRights(ctx, t, there)
+	return d.noticeRights(ctx, t, there)
 }
 
 // changed plans the new version of one of the Solutions there. Others than the first may go in either direction.

@@ -90,7 +90,7 @@ func (d *Deployer) PlanConvergence(ctx context.Context, o PlanConvergenceOptions
 	if err = d.planActive(ctx, plan, flat, desired, catalog); err != nil {
 		return nil, err
 	}
-	plan.Activate, plan.Deactivate = dependencies.InOrder(desired, plan.Activate), dependencies.InOrder(catalog, plan.Deactivate)
+	plan.Activate, plan.Deactivate = dependencies.InOrder(desired, plan.Activate, schema.ScopeCluster), dependencies.InOrder(catalog, plan.Deactivate, schema.ScopeCluster)
 	slices.Reverse(plan.Deactivate)
 	leaving := stored
 	for _, i := range catalog.Imports() {

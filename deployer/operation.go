@@ -23,11 +23,14 @@ type Options struct {
 	// Expect is the digest of a plan that was seen before: what would do anything else ends with a [PlanChangedError] before its
 	// first change. "" expects nothing. [Deployer.Resume], [Deployer.Converge] and [Deployer.RebuildRecords], which are not one
 	// plan, refuse it.
-	Expect  string
-	Adopt   bool // take over objects that somebody else made
-	Force   bool // take over fields that belong to somebody else
-	NoWait  bool // do not wait until what was deployed is ready
-	Timeout time.Duration
+	Expect string
+	Adopt  bool // take over objects that somebody else made
+	Force  bool // take over fields that belong to somebody else
+	// KeepEdits leaves as it is what somebody has changed of objects that are wanted as they were deployed. What is gone is made
+	// again all the same.
+	KeepEdits bool
+	NoWait    bool // do not wait until what was deployed is ready
+	Timeout   time.Duration
 	// Replace names objects, as KIND/NAME, that may be deleted and made anew when they cannot be changed in place, where that
 	// loses nothing, and Jobs to run again although they have ended.
 	Replace []string
@@ -36,7 +39,7 @@ type Options struct {
 }
 
 func (o Options) plan() engine.PlanOptions {
-	return engine.PlanOptions{Adopt: o.Adopt, Force: o.Force, Replace: o.Replace}
+	return engine.PlanOptions{Adopt: o.Adopt, Force: o.Force, KeepEdits: o.KeepEdits, Replace: o.Replace}
 }
 
 // checkReplace refuses to replace what is never replaced, and what a task does not have.

@@ -30,6 +30,15 @@ func (d *Deployer) mayDo(ctx context.Context, t *task, o Options) error {
 	if err := o.checkReplace(t); err != nil {
 		return err
 	}
+	wanted, err := d.permissions(ctx, t, o)
+	if err != nil {
+		return err
+	}
+	return d.Cluster.Require(ctx, wanted)
+}
+
+// permissions are those that carrying a task out takes, beside those to read what it is judged by.
+func (d *Deployer) permissions(ctx context.Context, t *task, o Options) ([]cluster.Permission, error) {
 	secrets := cluster.Permission{Resource: "secrets", Namespace: cluster.SystemNamespace}
 	wanted := append(secrets.Each("get", "list", "create", "update", "delete"), t.needs...)
 	for _, record := range t.records {
@@ -39,7 +48,7 @@ func (d *Deployer) mayDo(ctx context.Context, t *task, o Options) error {
 		}
 		more, err := d.needed(ctx, record, !o.NoWait)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		wanted = append(wanted, more...)
 	}
@@ -47,17 +56,17 @@ func (d *Deployer) mayDo(ctx context.Context, t *task, o Options) error {
 		for _, change := range plan.Changes {
 			more, err := d.needed(ctx, change, !o.NoWait)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			wanted = append(wanted, more...)
 		}
 		more, err := d.granted(ctx, plan)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		wanted = append(wanted, more...)
 	}
-	return d.Cluster.Require(ctx, wanted)
+	return wanted, nil
 }
 
 // onRecord are the permissions to change a shared document.

@@ -128,7 +128,10 @@ func (d *Deployer) resume(ctx context.Context, p unfinished, o Options) (err err
 		_, err = d.Activate(ctx, ActivateOptions{Options: o, Solution: p.Solution, Version: p.Version})
 	case "deactivate":
 		err = d.resumeDeactivation(ctx, p, o)
-	case "add":
+	case operationAdd:
+		if len(p.revision.Together) > 0 {
+			return d.resumeTogether(ctx, p, o)
+		}
 		_, err = d.Add(ctx, AddOptions{Options: o, Environment: p.Environment, Solution: p.Solution, Version: p.Version, Namespace: p.Namespace})
 	case string(records.Up), string(records.Down):
 		_, err = d.Change(ctx, ChangeOptions{

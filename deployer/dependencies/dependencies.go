@@ -328,9 +328,9 @@ func loop(c *records.Catalog, u *unmet) []string {
 	return follow(u.Dependency, []string{u.solution})
 }
 
-// InOrder sorts versions so that each comes after those that it needs to be active. Of those that need each other, none can be
-// the first, so they come in any order.
-func InOrder(c *records.Catalog, list []schema.SolutionAt) []schema.SolutionAt {
+// InOrder sorts versions so that each comes after those that it needs in a scope: that are active, or in its environment. Of those
+// that need each other, none can be the first, so they come in any order.
+func InOrder(c *records.Catalog, list []schema.SolutionAt, scope schema.Scope) []schema.SolutionAt {
 	ordered := []schema.SolutionAt{}
 	seen := map[schema.SolutionAt]bool{}
 	var visit func(at schema.SolutionAt)
@@ -342,7 +342,7 @@ func InOrder(c *records.Catalog, list []schema.SolutionAt) []schema.SolutionAt {
 		imported, _ := c.Get(at.ID())
 		for _, dependency := range imported.DependsOn {
 			next := slices.IndexFunc(list, func(s schema.SolutionAt) bool { return s.Solution == dependency.Solution })
-			if next >= 0 && dependency.Scope == schema.ScopeCluster {
+			if next >= 0 && cmp.Or(dependency.Scope, schema.ScopeEnvironment) == scope {
 				visit(list[next])
 			}
 		}

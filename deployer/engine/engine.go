@@ -124,6 +124,8 @@ type PlanOptions struct {
 	// has changed since are taken back, unless another manager applies them, and objects that are gone are made again.
 	// Nothing is removed, and definitions stay as they are.
 	Restore bool
+	// KeepEdits leaves objects as they are that are there and wanted as they were deployed, whatever somebody has changed of them.
+	KeepEdits bool
 	// Look, with Restore, only finds what was changed, whoever did it: it needs no right to write.
 	Look bool
 }

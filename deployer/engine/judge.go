@@ -144,6 +144,10 @@ func (j *judge) decideUpdate(ctx context.Context, s *step) error {
 	if err != nil {
 		return err
 	}
+	if mine && j.options.KeepEdits && s.known.Hash == s.hash {
+		s.Action = schema.ActionNone
+		return nil
+	}
 	s.Action, s.force = schema.ActionUpdate, j.options.Restore
 	if !mine {
 		s.Action, s.force = schema.ActionAdopt, true

@@ -1,0 +1,191 @@
+package deployer_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	authorization "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/components"
+	"github.com/solutionctl/solutionctl/deployer/deployertest"
+	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// wanted are Solutions as an environment is to have them: NAME or NAME=VERSION.
+func wanted(names ...string) deployer.EnsureOptions {
+	o := deployer.EnsureOptions{Environment: site}
+	for _, name := range names {
+		solution, version, _ := strings.Cut(name, "=")
+		o.Solutions = append(o.Solutions, deployer.Wanted{Solution: solution, Version: version})
+	}
+	return o
+}
+
+// withBase is a Solution with components that needs another one in its environment.
+func withBase(t *testing.T, version string) deployertest.Content {
+	content := parts(t, map[string]string{"components/api.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: api}\ndata: {of: '" + version + "'}\n"})
+	content.Manifest += "  dependsOn: [{solution: base, version: '^" + version[:1] + "'}]"
+	return content
+}
+
+// environmentWithTwo has an environment without anything in it, and two versions of two Solutions of which one needs the other.
+func environmentWithTwo(t *testing.T) *deployertest.Bed {
+	b := deployertest.New(t)
+	b.Namespace(site, site)
+	for _, version := range []string{"1.0.0", "2.0.0"} {
+		b.Imported("base", version, plain)
+		b.Imported(shop, version, withBase(t, version))
+	}
+	b.Activated("base", "2.0.0", plain)
+	b.Activated(shop, "2.0.0", withBase(t, "2.0.0"))
+	return b
+}
+
+func ensure(t *testing.T, b *deployertest.Bed, o deployer.EnsureOptions) *schema.Operation {
+	t.Helper()
+	done, err := b.Ensure(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return done
+}
+
+// versions is what the shared document says that the environment has.
+func versions(b *deployertest.Bed) map[string]string {
+	data, _, _ := unstructured.NestedStringMap(b.Server.Object("ConfigMap", site, metalk8s.EnvironmentConfigMap).Object, "data")
+	return data
+}
+
+func TestEnsure(t *testing.T) {
+	b := environmentWithTwo(t)
+	// The one that needs the other is named first, and neither could be added before the other was judged with it.
+	ensure(t, b, wanted(shop+"=1.0.0", "base=1.0.0"))
+	if diff := cmp.Diff(map[string]string{shop: "1.0.0", "base": "1.0.0"}, versions(b)); diff != "" {
+		t.Fatal(diff)
+	}
+	order := slices.DeleteFunc(b.Sink.Events(), func(e report.Event) bool { return e.Step != "deploy" || !strings.HasPrefix(e.Name, site+"/") })
+	if first, last := order[0].Name, order[len(order)-1].Name; !strings.HasPrefix(first, site+"/base") || !strings.HasPrefix(last, site+"/"+shop) {
+		t.Errorf("%s came first and %s last", first, last)
+	}
+	if done := ensure(t, b, wanted(shop+"=1.0.0", "base=1.0.0")); !done.Empty() {
+		t.Errorf("there is something to do: %v", done.Parts)
+	}
+
+	// Both change together, in either direction; components are chosen with it.
+	up := wanted(shop, "base")
+	up.Solutions[0].Choice = components.Choice{Components: map[string]bool{"extra": true}}
+	ensure(t, b, up)
+	if diff := cmp.Diff(map[string]string{shop: "2.0.0", "base": "2.0.0"}, versions(b)); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff("api base-applications base-operator-config db db-password extra", there(b)); diff != "" {
+		t.Error(diff)
+	}
+	ensure(t, b, wanted(shop+"=1.0.0", "base=1.0.0"))
+	if got := state(b)["api"]; got != "map[of:1.0.0]" {
+		t.Errorf("after the way back there is %s", got)
+	}
+}
+
+// TestEnsureRefuses: what stands against one of the Solutions stands against all of them.
+func TestEnsureRefuses(t *testing.T) {
+	for name, test := range map[string]struct {
+		of   deployer.EnsureOptions
+		code report.Code
+		want []string
+	}{
+		"what it needs is not wanted": {wanted(shop + "=1.0.0"), report.Refused, []string{"base"}},
+		"it needs another version":    {wanted(shop+"=2.0.0", "base=1.0.0"), report.Refused, []string{"base"}},
+		"not imported":                {wanted("base", "cloud"), report.NotImported, []string{"cloud"}},
+		"an unknown component": {func() deployer.EnsureOptions {
+			o := wanted("base", shop)
+			o.Solutions[1].Choice.Components = map[string]bool{"x": true}
+			return o
+		}(), report.Usage, []string{`"x"`}},
+		"an environment that does not exist": {deployer.EnsureOptions{Environment: "other"}, report.NotFound, []string{"other"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := environmentWithTwo(t)
+			b.Writes()
+			_, err := b.Ensure(t.Context(), test.of)
+			deployertest.Refused(t, err, test.code, test.want...)
+			written := slices.DeleteFunc(b.Writes(), func(r string) bool { return strings.Contains(r, "/leases") })
+			if len(written) > 0 {
+				t.Errorf("written were %v", written)
+			}
+		})
+	}
+}
+
+// TestEnsureKeepsEdits: what an administrator has changed stays, what is gone comes back.
+func TestEnsureKeepsEdits(t *testing.T) {
+	b := environmentWithTwo(t)
+	o := wanted(shop, "base")
+	ensure(t, b, o)
+	edited := b.Server.Object("ConfigMap", site, "api")
+	edited.Object["data"] = map[string]any{"of": "mine"}
+	b.Put(edited)
+	b.Deleted("ConfigMap", site, "db")
+	_, err := b.Ensure(t.Context(), o)
+	deployertest.Refused(t, err, report.Conflict, "api")
+	o.KeepEdits = true
+	ensure(t, b, o)
+	if got := state(b); got["api"] != "map[of:mine]" || got["db"] == "" {
+		t.Errorf("there is %v", got)
+	}
+	if done := ensure(t, b, o); !done.Empty() {
+		t.Errorf("there is something to do: %v", done.Parts)
+	}
+}
+
+// TestLeastRights: with the rights that the plan names, all of it can be done; it names no right on all objects of all kinds, nor on
+// what it does not touch.
+func TestLeastRights(t *testing.T) {
+	b := environmentWithTwo(t)
+	o := wanted(shop, "base")
+	plan, least, err := b.PlanEnsure(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Server.May = func(a authorization.ResourceAttributes) bool {
+		return slices.ContainsFunc(least, func(p cluster.Permission) bool {
+			is := func(have, asked string) bool { return have == asked || have == "*" }
+			return is(p.Verb, a.Verb) && is(p.Group, a.Group) && is(p.Resource, a.Resource) && p.Subresource == a.Subresource &&
+				(p.Namespace == "" || p.Namespace == a.Namespace) && (p.Name == "" || p.Name == a.Name)
+		})
+	}
+	for _, p := range least {
+		if p.Verb == "*" || p.Resource == "*" || p.Namespace == "" && slices.Contains([]string{"create", "patch", "update", "delete"}, p.Verb) {
+			t.Errorf("the right to %v is not one of the least", p)
+		}
+	}
+	o.Expect = plan.Digest
+	ensure(t, b, o)
+	if diff := cmp.Diff(map[string]string{shop: "2.0.0", "base": "2.0.0"}, versions(b)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestResumeOfSeveral: what was added in one run and interrupted is finished in one run: neither could be added alone.
+func TestResumeOfSeveral(t *testing.T) {
+	b := environmentWithTwo(t)
+	b.Server.Stall("Deployment")
+	o := wanted(shop, "base")
+	o.Timeout = 1
+	_, err := b.Ensure(t.Context(), o)
+	deployertest.Refused(t, err, report.Timeout)
+	b.Server.Stall()
+	if _, err = b.Resume(t.Context(), deployer.ResumeOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if done := ensure(t, b, wanted(shop, "base")); !done.Empty() {
+		t.Errorf("there is something to do: %v", done.Parts)
+	}
+}

@@ -1,0 +1,147 @@
+package deployer
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kube "k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/deployer/records"
+	"github.com/solutionctl/solutionctl/lint/rbac"
+	"github.com/solutionctl/solutionctl/schema"
+)
+
+// leastRights are those that carrying a task out takes, whoever interrupts it and whenever, and no more: what it changes by name, what
+// is only read besides.
+func (d *Deployer) leastRights(ctx context.Context, t *task) ([]cluster.Permission, error) {
+	list := slices.Concat(
+		cluster.Permission{Resource: "namespaces"}.Each("get", "list"),
+		cluster.Permission{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}.Each("get"),
+		cluster.Permission{Group: "coordination.k8s.io", Resource: "leases", Namespace: cluster.SystemNamespace}.Each("get", "create", "update"),
+		cluster.Permission{Resource: "secrets", Namespace: cluster.SystemNamespace}.Each("get", "list", "create", "update", "delete"),
+		cluster.Permission{Resource: "configmaps", Namespace: cluster.SystemNamespace, Name: records.RegistryName}.Each("get"),
+		cluster.Permission{Resource: "configmaps", Namespace: cluster.SystemNamespace, Name: records.MonitoringName}.Each("get"),
+		cluster.Permission{Resource: "configmaps", Namespace: metalk8s.SolutionsNamespace, Name: metalk8s.SolutionsConfigMap}.Each("get"),
+		t.needs,
+	)
+	namespaces := map[string]bool{}
+	for _, p := range t.plans {
+		namespaces[p.Release.Namespace] = true
+		more, err := d.rightsOf(ctx, p)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, more...)
+	}
+	for namespace := range namespaces {
+		if namespace != "" {
+			list = append(list, inEnvironment(namespace)...)
+		}
+	}
+	return list, nil
+}
+
+// inEnvironment are the rights in a namespace that do not depend on what is deployed there: the versions that it has, and what
+// tells why a pod does not start.
+func inEnvironment(namespace string) []cluster.Permission {
+	return slices.Concat(
+		cluster.Permission{Resource: "configmaps", Namespace: namespace, Name: metalk8s.EnvironmentConfigMap}.Each("get", "create", "patch", "update"),
+		cluster.Permission{Resource: "pods", Namespace: namespace}.Each("get", "list", "watch"),
+		cluster.Permission{Resource: "pods", Subresource: "log", Namespace: namespace}.Each("get"),
+		cluster.Permission{Resource: "events", Namespace: namespace}.Each("list"),
+		cluster.Permission{Group: "apps", Resource: "replicasets", Namespace: namespace}.Each("list"),
+	)
+}
+
+// rightsOf are those that a plan takes.
+func (d *Deployer) rightsOf(ctx context.Context, p *engine.Plan) ([]cluster.Permission, error) {
+	var list []cluster.Permission
+	objects := slices.Clone(p.Release.Objects)
+	for _, task := range p.Release.Tasks {
+		objects = append(objects, task.Object)
+	}
+	change := map[schema.ObjectRef]schema.Action{}
+	for _, c := range p.Changes {
+		change[c.Object] = c.Action
+	}
+	for _, object := range objects {
+		ref := records.RefOf(object.GroupVersionKind(), object)
+		action := change[ref]
+		delete(change, ref)
+		more, err := d.rightsOn(ctx, ref, action)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, more...)
+		given, err := given(object, p.Release.Objects)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, given...)
+	}
+	for ref, action := range change { // what is no longer wanted
+		more, err := d.rightsOn(ctx, ref, action)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, more...)
+	}
+	return list, nil
+}
+
+// rightsOn are those on one object: nobody can be held to a name who makes, lists or watches.
+func (d *Deployer) rightsOn(ctx context.Context, ref schema.ObjectRef, action schema.Action) ([]cluster.Permission, error) {
+	verbs := []string{"get", "list"}
+	if engine.Awaits(ref) {
+		verbs = append(verbs, "watch")
+	}
+	for _, verb := range verbsFor(schema.Change{Action: action, Object: ref}, true) {
+		if !slices.Contains(verbs, verb) {
+			verbs = append(verbs, verb)
+		}
+	}
+	list, err := d.Cluster.PermissionsOn(ctx, kube.FromAPIVersionAndKind(ref.APIVersion, ref.Kind), ref.Namespace, verbs...)
+	if errors.Is(err, cluster.ErrNoKind) {
+		return nil, nil // whoever brings the kind is asked then
+	}
+	for i := range list {
+		if slices.Contains([]string{"get", "patch", "update", "delete"}, list[i].Verb) {
+			list[i].Name = ref.Name
+		}
+	}
+	return list, err
+}
+
+// given are the rights that a role gives away, which nobody can who does not have them; of a binding to a role that is not among the
+// objects it is the one to bind it.
+func given(object *unstructured.Unstructured, objects []*unstructured.Unstructured) ([]cluster.Permission, error) {
+	if object.GroupVersionKind().Group != rbacGroup {
+		return nil, nil
+	}
+	if kind := object.GetKind(); kind == "Role" || kind == "ClusterRole" {
+		role, err := rbac.FromObject(object.Object)
+		if err != nil {
+			return nil, err
+		}
+		var list []cluster.Permission
+		for _, rule := range role.Rules {
+			list = append(list, permissions(rule, object.GetNamespace())...)
+		}
+		return list, nil
+	}
+	kind, _, _ := unstructured.NestedString(object.Object, "roleRef", "kind")
+	name, _, _ := unstructured.NestedString(object.Object, "roleRef", "name")
+	if slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetKind() == kind && o.GetName() == name }) {
+		return nil, nil
+	}
+	namespace, resource := object.GetNamespace(), "roles"
+	if kind == "ClusterRole" {
+		namespace, resource = "", "clusterroles"
+	}
+	return cluster.Permission{Group: rbacGroup, Resource: resource, Namespace: namespace, Name: name}.Each("bind"), nil
+}
