@@ -44,9 +44,12 @@ func TestOrderOfDependencies(t *testing.T) {
 	}
 	c := dependent("a 1.0.0: c in cluster, b in cluster", "b 1.0.0: c in cluster", "c 1.0.0", "d 1.0.0: a", "x 1.0.0: y in cluster", "y 1.0.0: x in cluster")
 	for in, want := range map[string]string{"a b c d": "c b a d", "d x y": "d y x"} {
-		if diff := cmp.Diff(InOrder(c, list(in)), list(want)); diff != "" {
+		if diff := cmp.Diff(InOrder(c, list(in), schema.ScopeCluster), list(want)); diff != "" {
 			t.Errorf("%s: %s", in, diff)
 		}
+	}
+	if diff := cmp.Diff(InOrder(c, list("d b a"), schema.ScopeEnvironment), list("a d b")); diff != "" {
+		t.Errorf("in an environment: %s", diff)
 	}
 }
 

@@ -406,6 +406,12 @@ func (r *run) converted(ctx context.Context, steps []*step) error {
 	}, "the API server does not reach the webhook that converts custom resources")
 }
 
+// emit tells something of this run.
+func (r *run) emit(event report.Event) {
+	event.Part = r.plan.Release.Key.String()
+	r.Engine.emit(event)
+}
+
 // progress counts the objects of a phase.
 func (r *run) progress(step, phase string, total int) *counter {
 	c := &counter{sink: r.emit, event: report.Event{

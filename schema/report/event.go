@@ -32,6 +32,8 @@ type Event struct {
 	Total int64  `json:"total,omitempty"`
 	Unit  string `json:"unit,omitempty"`
 	Note  string `json:"note,omitempty"`
+	// Part is what a run is doing this for, where it does several things at once: a release as NAMESPACE/SOLUTION[.COMPONENT].
+	Part string `json:"part,omitempty"`
 }
 
 // Sink receives events. Emit is called from several goroutines at once, must not block for long and must not keep
