@@ -180,7 +180,7 @@ func checkUnused(ctx context.Context, t *subject, r *Reporter) {
 		used[use.Ref] = true
 	}
 	for _, image := range t.Images {
-		if !used[image.Ref] {
+		if !used[image.Ref] && image.Ref.Name != schema.ProgramImage {
 			r.Report(t.imagePlace(image.Ref), "leave it out, or use it", "nothing in the archive starts image %s", image.Ref)
 		}
 	}

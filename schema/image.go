@@ -15,6 +15,10 @@ var (
 
 const maxImageName, maxImageTag = 128, 128
 
+// ProgramImage is the name of the image that has solutionctl in it. No manifest names it: solutionctl itself starts it, to work
+// from inside the cluster.
+const ProgramImage = "solutionctl"
+
 // ImageRef names an image of a Solution: one path component and a tag. It is written "name:tag".
 type ImageRef struct {
 	Name string
