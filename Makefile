@@ -3,7 +3,7 @@ SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 
-.PHONY: demo cluster test check build bench faults fuzz docs
+.PHONY: demo cluster test check build image bench faults fuzz docs
 
 demo: build # everything from nothing: set up and do the main job once
 	.ci/demo
@@ -20,6 +20,9 @@ check: # what a change has to pass
 
 build: # the program, as it is released
 	VERSION='$(VERSION)' .ci/build bin/solutionctl
+
+image: # dist/solutionctl-VERSION.iso: the program as a Solution, for what runs in a cluster
+	VERSION='$(VERSION)' .ci/image dist
 
 bench: # the tables of docs/performance.md: the program beside what its users would use instead
 	go run ./cmd/benchmark

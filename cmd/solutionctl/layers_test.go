@@ -35,7 +35,7 @@ var layers = [][]string{
 	{"deployer/hostd"},
 	{"deployer/console"},
 	{"cmd/solutionctl/internal/console", "cmd/solutionctl/internal/settings"},
-	{"cmd/solutionctl", "cmd/benchmark"},
+	{"cmd/solutionctl", "cmd/benchmark", "cmd/image"},
 }
 
 func TestLayers(t *testing.T) {
