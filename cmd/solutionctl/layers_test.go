@@ -17,7 +17,7 @@ var layers = [][]string{
 	{"docs/guides", "durable", "durable/trace", "schema/report", "deployer/cluster/clustertest"},
 	{"durable/powercut"},
 	{"lint/chart/engine", "schema", "schema/report/scripttest"},
-	{"build/iso", "build/oci", "deployer/components", "deployer/metrics", "deployer/prometheus", "lint/chart", "lint/crd", "lint/images", "lint/kube", "lint/promql", "lint/rbac"},
+	{"build/iso", "build/oci", "deployer/components", "deployer/helm", "deployer/metrics", "deployer/prometheus", "lint/chart", "lint/crd", "lint/images", "lint/kube", "lint/promql", "lint/rbac"},
 	{"build/archive"},
 	{"sign/chunk", "sign/key", "sign/strictjson"},
 	{"sign/bundle"},
