@@ -87,6 +87,8 @@ type Release struct {
 	// Delete allows to delete objects that are never deleted as a side effect, once they are no longer in Objects. An
 	// object that this release never had is not deleted either.
 	Delete []schema.ObjectRef
+	// Adopt says what this release takes over from another tool; nil for nothing.
+	Adopt *Adoption
 	// Found are objects of this release that no record knows, see [Found.Deployed]. They count as if it did.
 	Found []schema.DeployedObject
 	// Ready are conditions that objects have to meet, beside the usual judgement, before they count as ready. They are not on

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -149,8 +150,8 @@ func (j *judge) decideUpdate(ctx context.Context, s *step) error {
 		return nil
 	}
 	s.Action, s.force = schema.ActionUpdate, j.options.Restore
-	if !mine {
-		s.Action, s.force = schema.ActionAdopt, true
+	if s.heir = j.heir(s); !mine {
+		s.Action, s.force = schema.ActionAdopt, j.options.Adopt || !j.adopts(s)
 	}
 	if changesRole(s.live, s.desired) {
 		return j.replace(ctx, s, nil, nil)
@@ -163,11 +164,14 @@ func (j *judge) decideUpdate(ctx context.Context, s *step) error {
 		return nil // it is to be replaced
 	}
 	s.Fields, s.Definition = fieldChanges(s.live, result), definitionChanges(s.live, result)
+	if err := j.checkRestart(s); err != nil {
+		return err
+	}
 	if !mine {
 		return j.adopt(s, isIdentical(s.live, result))
 	}
 	if len(s.Fields) == 0 {
-		if ownFields(s.live) == ownFields(result) {
+		if s.heir == nil && ownFields(s.live) == ownFields(result) {
 			s.Action = schema.ActionNone
 		} else {
 			s.Note = "only who owns its fields changes"
@@ -214,12 +218,17 @@ func (j *judge) isOurs(s *step) bool {
 
 // adopt accepts an object that is there and belongs to no release if that was asked for, or if it is as it is wanted.
 func (j *judge) adopt(s *step, identical bool) error {
-	s.Note = "it exists: " + describe(s.live)
-	if identical || j.options.Adopt {
+	s.Note = strings.TrimPrefix(s.Note+"; it exists: "+describe(s.live), "; ")
+	if identical || j.options.Adopt || j.adopts(s) {
 		return nil
 	}
-	return report.Errorf(report.Conflict, "%s exists and is not part of %s: %s", s.Object, j.release.Key, describe(s.live)).
-		WithHint("take such objects over with %s, or remove them first", report.Accept("adopt").About(s.Object.String()+": "+describe(s.live)))
+	refused := report.Errorf(report.Conflict, "%s exists and is not part of %s: %s", s.Object, j.release.Key, describe(s.live))
+	accept := report.Accept("adopt").About(s.Object.String() + ": " + describe(s.live))
+	if name := s.live.GetAnnotations()["meta.helm.sh/release-name"]; name != "" && j.release.Component != "" {
+		whole := report.Accept("adopt-helm", j.release.Component+"="+s.live.GetAnnotations()["meta.helm.sh/release-namespace"]+"/"+name)
+		return refused.WithHint("take over what Helm has installed, with its values and passwords, with %s, or such objects alone with %s", whole, accept)
+	}
+	return refused.WithHint("take such objects over with %s, or remove them first", accept)
 }
 
 // isIdentical tells whether an object would get nothing but the label of the release.
@@ -237,9 +246,12 @@ func isIdentical(live, result *unstructured.Unstructured) bool {
 func (j *judge) try(ctx context.Context, s *step) (*unstructured.Unstructured, error) {
 	object := update(s)
 	result, err := j.Cluster.Apply(ctx, object, cluster.WriteOptions{DryRun: true, Force: s.force})
-	if !s.force && conflicts(err) && (j.options.Force || onlyWithOurselves(err)) {
+	if !s.force && conflicts(err) && (j.options.Force || onlyWith(err, j.former(s))) {
 		s.force = true
 		result, err = j.Cluster.Apply(ctx, object, cluster.WriteOptions{DryRun: true, Force: true})
+	}
+	if err == nil && s.heir != nil {
+		result, err = j.withoutFormer(ctx, s, result)
 	}
 	if apierrors.IsInvalid(err) {
 		return j.impossible(ctx, s, err)
@@ -255,7 +267,7 @@ func update(s *step) *unstructured.Unstructured {
 	if !s.busy || s.force {
 		object.SetResourceVersion(s.live.GetResourceVersion())
 	}
-	if scaledByOthers(s.live) {
+	if scaledByOthers(cmp.Or(s.heir, s.live)) {
 		unstructured.RemoveNestedField(object.Object, "spec", "replicas")
 	}
 	return object
@@ -276,14 +288,15 @@ func conflicts(err error) bool {
 	return err != nil && report.CodeOf(err) == report.Conflict && !errors.Is(err, cluster.ErrChanged)
 }
 
-// onlyWithOurselves tells whether the fields in conflict were set by this program in another way than by applying.
-func onlyWithOurselves(err error) bool {
+// onlyWith tells whether the fields in conflict belong to some managers: this program, which has set them in another way than by
+// applying, or those from whom an object is taken over.
+func onlyWith(err error, managers []string) bool {
 	status, ok := errors.AsType[*apierrors.StatusError](err)
 	if !ok || status.ErrStatus.Details == nil {
 		return false
 	}
 	return !slices.ContainsFunc(status.ErrStatus.Details.Causes, func(c metav1.StatusCause) bool {
-		return !strings.HasPrefix(c.Message, `conflict with "`+cluster.FieldManager+`"`)
+		return !slices.ContainsFunc(managers, func(m string) bool { return strings.HasPrefix(c.Message, `conflict with "`+m+`"`) })
 	})
 }
 

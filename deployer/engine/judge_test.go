@@ -236,12 +236,13 @@ func TestConflicts(t *testing.T) {
 		want bool
 	}{
 		"with an earlier edit of ours":  {with(`conflict with "solutionctl" using v1`), true},
+		"with Helm, and one of ours":    {with(`conflict with "helm" using apps/v1`, `conflict with "solutionctl"`), true},
 		"with an autoscaler":            {with(`conflict with "hpa"`), false},
 		"with both":                     {with(`conflict with "solutionctl"`, `conflict with "hpa"`), false},
 		"with one whose name is longer": {with(`conflict with "solutionctl-other"`), false},
 		"no answer at all":              {errors.New("connection reset"), false},
 	} {
-		if got := onlyWithOurselves(test.err); got != test.want {
+		if got := onlyWith(test.err, []string{"solutionctl", "helm"}); got != test.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}

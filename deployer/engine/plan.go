@@ -55,6 +55,7 @@ type step struct {
 // decision is the private part of the judgement on a step; the shown part is its [schema.Change].
 type decision struct {
 	live        *unstructured.Unstructured // as it was read; nil when it is not there
+	heir        *unstructured.Unstructured // the same as if the engine had applied what somebody else has, from whom it is taken over; nil otherwise
 	force       bool                       // take fields over from others
 	late        bool                       // to be judged again when it is its turn: what it needs is not there yet
 	cleared     [][]string                 // fields that are taken away explicitly, as nobody owns them
@@ -190,7 +191,7 @@ func (e *Engine) plan(ctx context.Context, releases []Release, states []*State, 
 			open = append(open, item{p, t.step})
 		}
 		for _, s := range p.steps {
-			if p.judge.asked(s) || !s.unchanged(seen[seenKey{p.Release.ID(), keyOfRef(s.Object)}]) {
+			if p.judge.asked(s) || p.judge.mayAdopt(s) || !s.unchanged(seen[seenKey{p.Release.ID(), keyOfRef(s.Object)}]) {
 				open = append(open, item{p, s})
 			}
 		}

@@ -142,7 +142,9 @@ func keep(s *step, refusal error, lost string) error {
 // nothing is lost: a binding, and a Job that has ended. Anew is what it would become, nil if that is not known.
 func (j *judge) replace(ctx context.Context, s *step, anew *unstructured.Unstructured, refusal error) error {
 	if s.Action == schema.ActionAdopt && !j.options.Adopt {
-		return j.adopt(s, false)
+		if err := j.adopt(s, false); err != nil {
+			return err
+		}
 	}
 	kind := s.desired.GroupVersionKind().GroupKind()
 	r := replacements[kind]

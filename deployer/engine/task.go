@@ -76,7 +76,7 @@ func (s *State) occasion(r *Release) schema.Occasion {
 		return schema.OccasionRemove
 	case r.Back:
 		return schema.OccasionBack
-	case s.Installed():
+	case s.Installed() || r.Adopt != nil:
 		return schema.OccasionUpgrade
 	default:
 		return schema.OccasionInstall

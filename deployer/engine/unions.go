@@ -71,8 +71,8 @@ func leftovers(s *step, refusal error) [][]string {
 // makeWay makes the fields go away that stand against a change, as soon as that is made. What others own has to go before,
 // together with what decides about it.
 func (r *run) makeWay(ctx context.Context, s *step) error {
-	if len(s.cleared) == 0 {
-		return nil
+	if err := r.inherit(ctx, s); err != nil || len(s.cleared) == 0 {
+		return err
 	}
 	claimed := owned(s.live)
 	claimed.SetUID(s.live.GetUID())

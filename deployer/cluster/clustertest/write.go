@@ -94,7 +94,9 @@ func (w write) put(object *unstructured.Unstructured) (*unstructured.Unstructure
 		before = w.empty()
 	}
 	object = object.DeepCopy()
-	object.SetManagedFields(before.GetManagedFields())
+	if len(object.GetManagedFields()) == 0 { // else the client says who owns what
+		object.SetManagedFields(before.GetManagedFields())
+	}
 	managed, err := manager.Update(before, object, w.manager)
 	if err != nil {
 		return nil, err

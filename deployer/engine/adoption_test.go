@@ -1,0 +1,223 @@
+package engine_test
+
+import (
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+const (
+	configs = "/api/v1/namespaces/shop/configmaps"
+	deploys = "/apis/apps/v1/namespaces/shop/deployments"
+
+	labelled = "labels: {app.kubernetes.io/managed-by: other}, annotations: {other.example/of: shop}"
+	web      = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, HEAD}, spec: {replicas: 2, selector: {matchLabels: {a: b}},
+template: {metadata: {labels: {a: b}}, spec: {containers: [{name: web, image: a, env: [{name: A, value: b}]}]}}}}`
+)
+
+// create makes an object as another tool that does not apply.
+func (w *world) create(manager, path, document string) {
+	w.Helper()
+	data, err := parse(w.T, document).MarshalJSON()
+	if err != nil {
+		w.Fatal(err)
+	}
+	answer := httptest.NewRecorder()
+	w.server.ServeHTTP(answer, httptest.NewRequest(http.MethodPost, path+"?fieldManager="+manager, strings.NewReader(string(data))))
+	if answer.Code != http.StatusCreated && answer.Code != http.StatusOK {
+		w.Fatalf("%d: %s", answer.Code, answer.Body)
+	}
+}
+
+// takes is a release that takes over what the tool called other has made of it.
+func (w *world) takes(documents ...string) engine.Release {
+	r := w.release("1.0.0", documents...)
+	r.Adopt = &engine.Adoption{Manager: "other"}
+	for _, o := range r.Objects {
+		r.Adopt.Objects = append(r.Adopt.Objects, schema.ObjectRef{APIVersion: o.GetAPIVersion(), Kind: o.GetKind(), Namespace: "shop", Name: o.GetName()})
+	}
+	return r
+}
+
+func headed(document string) string { return strings.Replace(document, "HEAD", labelled, 1) }
+
+func plain(document string) string { return strings.Replace(document, ", HEAD", "", 1) }
+
+// managers are those of what is there of an object.
+func managers(object *unstructured.Unstructured) string {
+	names := map[string]bool{}
+	for _, entry := range object.GetManagedFields() {
+		if entry.Subresource == "" {
+			names[entry.Manager+" "+string(entry.Operation)] = true
+		}
+	}
+	return strings.Join(slices.Sorted(maps.Keys(names)), ", ")
+}
+
+// TestTakenOver: what another tool has applied, in either way, becomes the release's own: what is wanted stays as it is, pods
+// included, and what is not goes.
+func TestTakenOver(t *testing.T) {
+	const settings = "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings, HEAD}, data: {same: a, changed: b, old: c}}"
+	for name, made := range map[string]func(w *world, path, name, document string){
+		"as Helm 3": func(w *world, path, _, document string) { w.create("other", path, document) },
+		"as Helm 4": func(w *world, path, name, document string) { w.applyAs("other", path+"/"+name, document) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			made(w, configs, "settings", headed(settings))
+			made(w, deploys, "web", headed(web))
+			w.applyAs("autoscaler", deploys+"/web", "{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: 7}}")
+			w.applyAs("teller", configs+"/settings", "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, data: {told: d}}")
+			before := w.server.Object("Deployment", "shop", "web")
+
+			r := w.takes("{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, data: {same: a, changed: B, new: e}}", plain(web))
+			plan := w.deploy(r, engine.PlanOptions{})
+			w.same("the plan", actions(plan), []string{"adopt ConfigMap settings", "adopt Deployment web"})
+			var fields []string
+			for _, f := range plan.Changes[0].Fields {
+				fields = append(fields, f.Path+" "+f.From+" "+f.To+" "+f.Manager)
+			}
+			w.same("fields of the plan", fields, []string{
+				`data.changed "b" "B" other`, `data.new  "e" `, `data.old "c"  other`, `metadata.annotations {"other.example/of":"shop"}  other`,
+				`metadata.labels[app.kubernetes.io/managed-by] "other"  other`, `metadata.labels[solutionctl.io/release]  "` + demo.ID() + `" `,
+			})
+			w.same("what is there", w.everything(), []string{"ConfigMap settings [changed:B new:e same:a told:d]", "Deployment web"})
+			after := w.server.Object("Deployment", "shop", "web")
+			if replicas, _, _ := unstructured.NestedInt64(after.Object, "spec", "replicas"); replicas != 7 || after.GetGeneration() != before.GetGeneration() || after.GetUID() != before.GetUID() {
+				t.Errorf("%d replicas, generation %d after %d", replicas, after.GetGeneration(), before.GetGeneration())
+			}
+			w.same("who manages it", []string{managers(w.server.Object("ConfigMap", "shop", "settings")), managers(after)},
+				[]string{"solutionctl Apply, teller Apply", "autoscaler Apply, solutionctl Apply"})
+			w.writes()
+			w.same("the plan again", actions(w.deploy(r, engine.PlanOptions{})), nil)
+			w.same("writes", w.writes(), nil)
+			w.deploy(w.release(""), engine.PlanOptions{})
+			w.same("what is left", w.everything(), nil)
+		})
+	}
+}
+
+// TestNotTakenOver: what is not named, or not the other tool's, is not touched, and pods do not start anew without a word.
+func TestNotTakenOver(t *testing.T) {
+	const settings = "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, data: {a: b}}"
+	const wanted = "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, data: {a: c}}"
+	for name, test := range map[string]struct {
+		before  func(w *world)
+		release func(r *engine.Release)
+		code    report.Code
+		words   []string
+	}{
+		"somebody else's": {before: func(w *world) { w.create("kubectl", configs, settings) }, code: report.Conflict, words: []string{"exists", "field manager kubectl", "--adopt"}},
+		"not named": {
+			before: func(w *world) { w.create("other", configs, settings) }, release: func(r *engine.Release) { r.Adopt.Objects = nil },
+			code: report.Conflict, words: []string{"exists", "field manager other"},
+		},
+		"named in another namespace": {
+			before: func(w *world) { w.create("other", configs, settings) }, release: func(r *engine.Release) { r.Adopt.Objects[0].Namespace = "kube-system" },
+			code: report.Conflict, words: []string{"exists"},
+		},
+		"a field is somebody else's": {
+			before: func(w *world) {
+				w.create("other", configs, settings)
+				w.applyAs("kubectl", configs+"/settings", "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, data: {a: z}}")
+			},
+			code: report.Conflict, words: []string{`kubectl`, "data.a", "--force-conflicts"},
+		},
+		"another release's": {
+			before: func(w *world) {
+				r := w.release("1.0.0", settings)
+				r.Key.Name = "first"
+				w.deploy(r, engine.PlanOptions{})
+				w.applyAs("other", configs+"/settings", settings)
+			},
+			code: report.Conflict, words: []string{"belongs to shop/first"},
+		},
+		"pods": {
+			before: func(w *world) { w.create("other", deploys, headed(web)) },
+			release: func(r *engine.Release) {
+				r.Objects[0] = parse(t, plain(strings.NewReplacer("image: a", "image: b", ", env: [{name: A, value: b}]", "").Replace(web)))
+				r.Objects[0].SetNamespace("shop")
+				r.Adopt.Objects = []schema.ObjectRef{{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "web"}}
+			},
+			code: report.Refused, words: []string{"Deployment shop/web", "containers[name=web].image", "containers[name=web].env", "--accept-restart"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			test.before(w)
+			r := w.takes(wanted)
+			if test.release != nil {
+				test.release(&r)
+			}
+			_, err := w.Plan(t.Context(), r, engine.PlanOptions{})
+			w.failed(err, test.code, test.words...)
+			if name != "pods" {
+				return
+			}
+			r.Adopt.Restart = true
+			if plan := w.deploy(r, engine.PlanOptions{}); !strings.Contains(plan.Changes[0].Note, "its pods start anew: spec.template") {
+				t.Errorf("the plan says %q", plan.Changes[0].Note)
+			}
+			containers, _, _ := unstructured.NestedSlice(w.server.Object("Deployment", "shop", "web").Object, "spec", "template", "spec", "containers")
+			if container, _ := containers[0].(map[string]any); container["image"] != "b" || container["env"] != nil {
+				t.Errorf("got %v", container)
+			}
+		})
+	}
+}
+
+// TestTasksOfTheOther: to tasks, taking over is an upgrade, and what the other tool has left in their place is theirs.
+func TestTasksOfTheOther(t *testing.T) {
+	w := newWorld(t)
+	const job = "{apiVersion: batch/v1, kind: Job, metadata: {name: migrate, namespace: shop}, spec: {template: {metadata: {}, spec: {restartPolicy: Never, containers: [{name: a, image: b}]}}}}"
+	w.create("other", "/apis/batch/v1/namespaces/shop/jobs", job)
+	before := w.server.Object("Job", "shop", "migrate")
+	r := w.takes()
+	r.Version, r.Operation = "1.0.0", "add"
+	r.Adopt.Objects = []schema.ObjectRef{{APIVersion: "batch/v1", Kind: "Job", Namespace: "shop", Name: "migrate"}}
+	r.Tasks = []engine.Task{
+		{Task: schema.Task{When: schema.MomentBefore, On: []schema.Occasion{schema.OccasionUpgrade}}, Object: parse(t, job)},
+		{Task: schema.Task{When: schema.MomentApplied, On: []schema.Occasion{schema.OccasionInstall}}, Object: w.objects(strings.Replace(job, "migrate", "install", 1))[0]},
+	}
+	r.Objects = w.objects("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}")
+	w.same("the plan", actions(w.deploy(r, engine.PlanOptions{})), []string{"replace Job migrate", "create ConfigMap a"})
+	if after := w.server.Object("Job", "shop", "migrate"); after == nil || after.GetUID() == before.GetUID() || w.server.Object("Job", "shop", "install") != nil {
+		t.Errorf("the jobs are %q, the first is %v", w.server.Names("Job"), after)
+	}
+}
+
+// TestKilledWhileTakingOver ends runs at each of their writes; whoever goes on gets to where an undisturbed run gets.
+func TestKilledWhileTakingOver(t *testing.T) {
+	const settings = "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings, HEAD}, data: {a: b, old: c}}"
+	start := func(t *testing.T) (*world, engine.Release) {
+		w := newWorld(t)
+		w.create("other", configs, headed(settings))
+		w.create("other", deploys, headed(web))
+		return w, w.takes("{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, data: {a: B}}", plain(web))
+	}
+	undisturbed, r := start(t)
+	undisturbed.deploy(r, engine.PlanOptions{})
+	want := undisturbed.dump(true)
+	for _, served := range []bool{false, true} {
+		for n := int64(1); ; n++ {
+			w, r := start(t)
+			if !w.killed(n, served, r, engine.PlanOptions{}) {
+				if n < 6 {
+					t.Errorf("there are only %d writes", n-1)
+				}
+				break
+			}
+			w.deploy(r, engine.PlanOptions{})
+			w.same("what is there after a kill", w.dump(true), want)
+		}
+	}
+}
