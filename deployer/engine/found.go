@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -60,10 +61,10 @@ type Found struct {
 	Object *unstructured.Unstructured // its metadata
 }
 
-// Deployed is the object as a record has it.
+// Deployed is the object as a record has it. As what it was rendered is not known, and the hash is that of nothing.
 func (f Found) Deployed() schema.DeployedObject {
 	kind := f.Object.GroupVersionKind().GroupKind()
-	return schema.DeployedObject{ObjectRef: refOf(f.Object), UID: string(f.Object.GetUID()), Phase: phaseOf(kind)}
+	return schema.DeployedObject{ObjectRef: refOf(f.Object), UID: string(f.Object.GetUID()), Hash: strings.TrimPrefix(DigestOf(nil), "sha256:"), Phase: phaseOf(kind)}
 }
 
 // Labelled finds the objects of some kinds that have the label of a release: of any release in these namespaces, or without
