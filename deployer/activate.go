@@ -147,6 +147,7 @@ func (d *Deployer) planActivationOf(ctx context.Context, o ActivateOptions, cata
 			return d.Definitions.AwaitProtection(ctx, definitions.ByName(release.Objects), o.Timeout)
 		}
 	}
+	d.forget(t, one.taken)
 	return t, d.prepareDefinitions(ctx, t, plan, judged.Migrations)
 }
 

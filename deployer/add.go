@@ -184,6 +184,7 @@ type placement struct {
 	together []schema.SolutionAt // the others that change in the same run
 	// drawn are the components whose objects are others in each plan, and what else they follow from.
 	drawn map[engine.Key]string
+	taken []*takeover // from Helm
 }
 
 // planPlacements plans to have versions in namespaces, whatever is there now. Only what is there when all of them are has to
@@ -227,6 +228,7 @@ func (d *Deployer) planPlacements(ctx context.Context, t *task, catalog *records
 		}
 		releases, parts = append(releases, own...), append(parts, more...)
 		t.draws(one)
+		d.forget(t, one.taken)
 	}
 	needOthers(catalog, releases, parts)
 	if err = d.remark(ctx, t, append(releases, parts...)...); err != nil {

@@ -73,6 +73,10 @@ func (d *Deployer) planChange(ctx context.Context, o ChangeOptions, namespaces [
 	if o.Direction == records.Down && o.Version == "" {
 		return nil, report.Errorf(report.Usage, "a downgrade needs the version to go to")
 	}
+	if o.RollBack && len(o.Parts.Helm) > 0 {
+		return nil, report.Errorf(report.Usage, "what is taken over from Helm cannot be given back: going back would remove it").
+			WithHint("leave out --on-failure rollback; what does not become ready can be repaired, and the same command goes on")
+	}
 	t := &task{Operation: schema.Operation{Operation: string(o.Direction), Solution: o.Solution, Environment: o.Environment}, export: o.Export}
 	var list []*placement
 	var there []installation

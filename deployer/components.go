@@ -33,11 +33,15 @@ type Parts struct {
 	Choice components.Choice
 	Values map[string]SiteValues // by component
 	Rotate []string              // components whose random values are drawn anew
+	// Helm are the releases of Helm that components take over, by component. What is empty of one is that of the component.
+	Helm map[string]HelmRelease
+	// Restart accepts that pods of what is taken over start anew.
+	Restart bool
 }
 
 // empty tells that nothing is said.
 func (p *Parts) empty() bool {
-	return len(p.Choice.Profiles)+len(p.Choice.Components)+len(p.Values)+len(p.Rotate) == 0
+	return len(p.Choice.Profiles)+len(p.Choice.Components)+len(p.Values)+len(p.Rotate)+len(p.Helm) == 0
 }
 
 // SiteValues are what a site says to a chart. They go before those of the archive.
@@ -96,7 +100,7 @@ func (o *placement) checkParts(s *components.Selection) error {
 		}
 	}
 	slices.Sort(names)
-	for _, name := range slices.Concat(slices.Sorted(maps.Keys(o.Parts.Values)), o.Parts.Rotate) {
+	for _, name := range slices.Concat(slices.Sorted(maps.Keys(o.Parts.Values)), o.Parts.Rotate, slices.Sorted(maps.Keys(o.Parts.Helm))) {
 		if charts[name] {
 			continue
 		}
@@ -181,7 +185,7 @@ func (d *Deployer) component(ctx context.Context, one *placement, n metalk8s.Nam
 	}
 	var notices []string
 	if node.Kind == schema.ComponentChart {
-		notices, err = d.renderChart(ctx, one, settings, &release)
+		notices, err = d.renderChart(ctx, one, settings, node.Component, &release)
 	} else {
 		err = renderPart(one.payload, node, settings, &release)
 	}
@@ -255,21 +259,39 @@ func (d *Deployer) checkClusterComponent(ctx context.Context, one *placement, na
 }
 
 // renderChart renders a component that is a chart, with what the site has said and what was drawn before.
-func (d *Deployer) renderChart(ctx context.Context, one *placement, settings render.Settings, release *engine.Release) (notices []string, err error) {
+func (d *Deployer) renderChart(ctx context.Context, one *placement, settings render.Settings, c *schema.Component, release *engine.Release) (notices []string, err error) {
 	memory, upgrade, err := d.memory(ctx, release.Key)
 	if err != nil {
 		return nil, err
 	}
-	name, remembered := release.Component, memory.Memo
+	taken, err := d.takeover(ctx, one, settings.Namespace, c, release)
+	if err != nil {
+		return nil, err
+	}
+	name, remembered := c.Name, memory.Memo
+	isNew := taken != nil && remembered == nil
+	if isNew {
+		memory.Say(taken.Values, true)
+	}
 	if said, ok := one.Parts.Values[name]; ok {
 		memory.Say(said.Values, said.Reset)
 	}
-	if slices.Contains(one.Parts.Rotate, name) {
-		memory.Memo = nil
+	var rendered *render.ChartObjects
+	if rotate := slices.Contains(one.Parts.Rotate, name); isNew && !rotate {
+		rendered, err = d.renderTaken(ctx, one, settings, memory, release, taken)
+	} else {
+		if rotate {
+			memory.Memo = nil
+		}
+		rendered, err = d.renderWith(ctx, one.payload, settings, memory, upgrade || taken != nil, release)
 	}
-	rendered, err := d.renderWith(ctx, one.payload, settings, memory, upgrade, release)
 	if err != nil {
 		return nil, err
+	}
+	if taken != nil {
+		if notices, err = d.hand(ctx, taken, release, rendered); err != nil {
+			return nil, err
+		}
 	}
 	if err = one.noteDrawn(release.Key, remembered, memory); err != nil {
 		return nil, err

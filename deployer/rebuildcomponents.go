@@ -90,25 +90,11 @@ const maxRecalls = 5
 // renderAgain renders a chart of which nothing is remembered. What was drawn for it is recalled from what is there, as far as that
 // can be told, and Secrets keep what they have.
 func (d *Deployer) renderAgain(ctx context.Context, p *render.Payload, settings render.Settings, release *engine.Release) ([]string, error) {
-	memory := &render.Memory{}
-	var live map[schema.ObjectRef]*unstructured.Unstructured
-	for range maxRecalls {
-		_, err := d.renderWith(ctx, p, settings, memory, true, release)
-		if err != nil {
-			return nil, err
-		}
-		if live, err = d.liveData(ctx, release); err != nil {
-			return nil, err
-		}
-		recalled := false
-		for _, object := range release.Objects {
-			if there := live[records.RefOf(object.GroupVersionKind(), object)]; there != nil && render.Recall(memory.Memo, object, there) {
-				recalled = true
-			}
-		}
-		if !recalled {
-			break
-		}
+	_, live, err := d.renderRecalled(ctx, p, settings, &render.Memory{}, release, func(there *unstructured.Unstructured) bool {
+		return there.GetLabels()[engine.LabelRelease] == release.ID()
+	})
+	if err != nil {
+		return nil, err
 	}
 	notices := []string{fmt.Sprintf("%s: what was said with --values and --set is lost with the record: say it again with the next '%s'",
 		release.Key, report.Run("deploy add"))}
@@ -126,10 +112,43 @@ func (d *Deployer) renderAgain(ctx context.Context, p *render.Payload, settings 
 	return notices, nil
 }
 
-// liveData are those of a release's Secrets and ConfigMaps that are there and have its label.
-func (d *Deployer) liveData(ctx context.Context, release *engine.Release) (map[schema.ObjectRef]*unstructured.Unstructured, error) {
+// renderRecalled renders a chart again and again until what was drawn for it is recalled from what is there and meant, as far as that can
+// be told. It returns the Secrets and ConfigMaps that are meant, too.
+func (d *Deployer) renderRecalled(ctx context.Context, p *render.Payload, settings render.Settings, memory *render.Memory, release *engine.Release,
+	meant func(*unstructured.Unstructured) bool) (rendered *render.ChartObjects, live map[schema.ObjectRef]*unstructured.Unstructured, err error) {
+	for range maxRecalls {
+		if rendered, err = d.renderWith(ctx, p, settings, memory, true, release); err != nil {
+			return nil, nil, err
+		}
+		if live, err = d.liveData(ctx, release, meant); err != nil {
+			return nil, nil, err
+		}
+		recalled := false
+		for _, object := range withTasks(release) {
+			if there := live[records.RefOf(object.GroupVersionKind(), object)]; there != nil && render.Recall(memory.Memo, object, there) {
+				recalled = true
+			}
+		}
+		if !recalled {
+			break
+		}
+	}
+	return rendered, live, nil
+}
+
+// withTasks are the objects of a release and those of its tasks.
+func withTasks(release *engine.Release) []*unstructured.Unstructured {
+	objects := slices.Clone(release.Objects)
+	for _, task := range release.Tasks {
+		objects = append(objects, task.Object)
+	}
+	return objects
+}
+
+// liveData are those of a release's Secrets and ConfigMaps that are there and meant.
+func (d *Deployer) liveData(ctx context.Context, release *engine.Release, meant func(*unstructured.Unstructured) bool) (map[schema.ObjectRef]*unstructured.Unstructured, error) {
 	live := map[schema.ObjectRef]*unstructured.Unstructured{}
-	for _, object := range release.Objects {
+	for _, object := range withTasks(release) {
 		if render.Texts(object) == nil {
 			continue
 		}
@@ -137,7 +156,7 @@ func (d *Deployer) liveData(ctx context.Context, release *engine.Release) (map[s
 		if err != nil {
 			return nil, err
 		}
-		if there != nil && there.GetLabels()[engine.LabelRelease] == release.ID() {
+		if there != nil && meant(there) {
 			live[records.RefOf(object.GroupVersionKind(), object)] = there
 		}
 	}

@@ -18,6 +18,8 @@ import (
 type partsFlags struct {
 	flags                                      *pflag.FlagSet
 	components, profiles, values, sets, rotate []string
+	helm                                       []string
+	restart                                    bool
 }
 
 func (f *partsFlags) add(flags *pflag.FlagSet) {
@@ -27,10 +29,12 @@ func (f *partsFlags) add(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.values, "values", nil, "YAML `FILE` with the values of charts, below the names of their components; - is standard input")
 	flags.StringArrayVar(&f.sets, "set", nil, "one value of a chart: `COMPONENT.KEY[.KEY]=VALUE`; secrets belong into a file")
 	flags.StringSliceVar(&f.rotate, "rotate", nil, "draw the passwords and certificates of this `COMPONENT` anew (may be repeated)")
+	flags.StringSliceVar(&f.helm, "adopt-helm", nil, "take over the release of Helm that this `COMPONENT[=NAMESPACE/RELEASE]` was installed as (may be repeated)")
+	flags.BoolVar(&f.restart, "accept-restart", false, "accept that pods of what is taken over from Helm start anew")
 }
 
 func (f *partsFlags) options() (deployer.Parts, error) {
-	parts := deployer.Parts{Values: map[string]deployer.SiteValues{}, Rotate: f.rotate}
+	parts := deployer.Parts{Values: map[string]deployer.SiteValues{}, Rotate: f.rotate, Helm: map[string]deployer.HelmRelease{}, Restart: f.restart}
 	profiles := f.profiles
 	if f.flags.Changed("profile") && len(profiles) == 0 {
 		profiles = []string{""} // none, in place of those of before
@@ -38,6 +42,13 @@ func (f *partsFlags) options() (deployer.Parts, error) {
 	var err error
 	if parts.Choice, err = components.ParseChoice(profiles, f.components); err != nil {
 		return parts, err
+	}
+	for _, text := range f.helm {
+		component, release, err := deployer.ParseHelmRelease(text)
+		if err != nil {
+			return parts, err
+		}
+		parts.Helm[component] = release
 	}
 	for _, name := range f.values {
 		if err := readSiteValues(name, parts.Values); err != nil {

@@ -69,7 +69,7 @@ func List(name string, secrets []*unstructured.Unstructured) []Revision {
 	var revisions []Revision
 	for _, secret := range secrets {
 		number, err := strconv.Atoi(secret.GetLabels()["version"])
-		if err == nil && secret.GetName() == secretName(name, number) {
+		if err == nil && secret.GetName() == SecretName(name, number) {
 			revisions = append(revisions, Revision{number, secret.GetLabels()["status"], secret})
 		}
 	}
@@ -77,7 +77,8 @@ func List(name string, secrets []*unstructured.Unstructured) []Revision {
 	return revisions
 }
 
-func secretName(name string, number int) string {
+// SecretName is the name of the Secret of a revision.
+func SecretName(name string, number int) string {
 	return fmt.Sprintf("%s%s.v%d", secretPrefix, name, number)
 }
 
@@ -112,7 +113,7 @@ func read(secret *unstructured.Unstructured) (*Release, error) {
 		return nil, err
 	}
 	r, err := parse(data)
-	if err == nil && (r.Namespace != secret.GetNamespace() || secretName(r.Name, r.Number) != secret.GetName()) {
+	if err == nil && (r.Namespace != secret.GetNamespace() || SecretName(r.Name, r.Number) != secret.GetName()) {
 		err = fmt.Errorf("it has revision %d of release %s/%s", r.Number, r.Namespace, r.Name)
 	}
 	return r, err

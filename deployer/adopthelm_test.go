@@ -1,0 +1,411 @@
+package deployer_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/deployertest"
+	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/helm"
+	"github.com/solutionctl/solutionctl/deployer/records"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// charted is a Solution of one chart that draws a password its pods depend on, and has hooks.
+func charted(t *testing.T, more string) deployertest.Content {
+	t.Helper()
+	job := func(name, events string) string {
+		return "---\napiVersion: batch/v1\nkind: Job\nmetadata: {name: " + name + `, annotations: {"helm.sh/hook": "` + events + `"}}
+spec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: example.com/a:1}]}}}
+`
+	}
+	return deployertest.Content{Manifest: "components: [{name: db, chart: charts/db.tgz}]\n", Files: map[string]string{
+		"charts/db.tgz": deployertest.Chart(t, "db", map[string]string{
+			"values.yaml": "size: 1\nimage: example.com/db:1\n",
+			"templates/db.yaml": `{{- $password := randAlphaNum 20 -}}
+apiVersion: v1
+kind: Secret
+metadata: {name: {{ .Release.Name }}-password}
+stringData: {password: {{ $password }}, url: "db://admin:{{ $password }}@{{ .Release.Name }}"}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: {{ .Release.Name }}, labels: {app.kubernetes.io/managed-by: {{ .Release.Service }}}}
+data: {size: {{ .Values.size | quote }}, upgrade: {{ .Release.IsUpgrade | quote }}}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: {{ .Release.Name }}}
+spec:
+  selector: {matchLabels: {app: db}}
+  template:
+    metadata: {labels: {app: db}, annotations: {checksum: {{ sha256sum $password }}}}
+    spec: {containers: [{name: db, image: {{ .Values.image }}}]}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: token, annotations: {"helm.sh/hook": pre-install}}
+stringData: {token: {{ randAlphaNum 24 }}}
+` + job("init", "pre-install") + job("migrate", "pre-upgrade") + more,
+		}),
+	}}
+}
+
+const (
+	password = "FromHelmFromHelm1234"
+	token    = "HookOfHelmHookOfHelm5678"
+)
+
+// helmed are the objects that Helm has made of the chart, as it was, and what else the test says.
+func helmed(more ...string) []string {
+	sum := sha256.Sum256([]byte(password))
+	return append([]string{
+		`{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "db-password"}, "data": {"password": "` + base64.StdEncoding.EncodeToString([]byte(password)) +
+			`", "url": "` + base64.StdEncoding.EncodeToString([]byte("db://admin:"+password+"@db")) + `"}}`,
+		`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "db", "labels": {"app.kubernetes.io/managed-by": "Helm"}}, "data": {"size": "3", "upgrade": "false", "old": "x"}}`,
+		fmt.Sprintf(`{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "db"}, "spec": {"selector": {"matchLabels": {"app": "db"}}, "template": {
+			"metadata": {"labels": {"app": "db"}, "annotations": {"checksum": "%x"}}, "spec": {"containers": [{"name": "db", "image": "example.com/db:1"}]}}}}`, sum),
+		`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "old"}}`,
+	}, more...)
+}
+
+// create makes an object as somebody with another field manager does.
+func create(b *deployertest.Bed, manager, document string) {
+	b.Helper()
+	object := &unstructured.Unstructured{}
+	if err := object.UnmarshalJSON([]byte(document)); err != nil {
+		b.Fatal(err)
+	}
+	path := map[string]string{
+		"Deployment": "/apis/apps/v1/namespaces/%s/deployments", "Job": "/apis/batch/v1/namespaces/%s/jobs",
+		"ConfigMap": "/api/v1/namespaces/%s/configmaps", "Secret": "/api/v1/namespaces/%s/secrets",
+	}[object.GetKind()]
+	if manager == helm.FieldManager {
+		object.SetAnnotations(map[string]string{"meta.helm.sh/release-name": "db", "meta.helm.sh/release-namespace": site})
+	}
+	text, err := object.MarshalJSON()
+	if err != nil {
+		b.Fatal(err)
+	}
+	answer := httptest.NewRecorder()
+	b.Server.ServeHTTP(answer, httptest.NewRequest(http.MethodPost, fmt.Sprintf(path, site)+"?fieldManager="+manager, bytes.NewReader(text)))
+	if answer.Code >= http.StatusBadRequest {
+		b.Fatalf("%d: %s", answer.Code, answer.Body)
+	}
+}
+
+// release writes what Helm knows of a release, with these objects in its manifest.
+func release(b *deployertest.Bed, number int, status string, values map[string]any, objects ...string) {
+	b.Helper()
+	data, err := json.Marshal(map[string]any{
+		"name": "db", "namespace": site, "version": number, "info": map[string]any{"status": status}, "config": values,
+		"chart":    map[string]any{"metadata": map[string]any{"name": "db", "version": "0.9.0"}},
+		"manifest": "---\n" + strings.Join(objects, "\n---\n"),
+		"hooks":    []any{map[string]any{"path": "db/templates/db.yaml", "manifest": `{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "token"}}`}},
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	packed(b, number, status, data)
+}
+
+// packed is the Secret of a release, whatever it has.
+func packed(b *deployertest.Bed, number int, status string, data []byte) {
+	b.Helper()
+	var text bytes.Buffer
+	w := gzip.NewWriter(&text)
+	if _, err := w.Write(data); err != nil {
+		b.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		b.Fatal(err)
+	}
+	again := base64.StdEncoding.EncodeToString(text.Bytes())
+	b.Server.Put(b.TB, fmt.Sprintf(`{"apiVersion": "v1", "kind": "Secret", "type": "helm.sh/release.v1", "metadata": {"namespace": %q, "name": "sh.helm.release.v1.db.v%d",
+		"labels": {"owner": "helm", "name": "db", "status": %q, "version": "%d"}}, "data": {"release": %q}}`,
+		site, number, status, number, base64.StdEncoding.EncodeToString([]byte(again))))
+}
+
+// installed is a cluster in which Helm has deployed the chart, and the Solution was only activated.
+func installed(t *testing.T, more string) *deployertest.Bed {
+	t.Helper()
+	b := deployertest.New(t)
+	b.Activated(shop, "1.0.0", charted(t, more))
+	for _, object := range helmed() {
+		create(b, helm.FieldManager, object)
+	}
+	create(b, helm.FieldManager, `{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "token"}, "data": {"token": "`+base64.StdEncoding.EncodeToString([]byte(token))+`"}}`)
+	release(b, 1, "superseded", nil)
+	release(b, 2, "deployed", map[string]any{"size": 3}, helmed()...)
+	return b
+}
+
+// adopting adds the Solution and takes over what Helm has of its component.
+func adopting(change func(*deployer.Parts)) verb {
+	parts := deployer.Parts{Helm: map[string]deployer.HelmRelease{"db": {}}}
+	if change != nil {
+		change(&parts)
+	}
+	return func(ctx context.Context, d *deployer.Deployer, o deployer.Options) (*schema.Operation, error) {
+		return d.Add(ctx, deployer.AddOptions{Options: o, Environment: site, Solution: shop, Version: "1.0.0", Rendering: deployer.Rendering{Parts: parts}})
+	}
+}
+
+// texts are the data of an object that is there.
+func texts(b *deployertest.Bed, kind, name string) map[string]string {
+	object := b.Server.Object(kind, site, name)
+	if object == nil {
+		return nil
+	}
+	data, _, _ := unstructured.NestedStringMap(object.Object, "data")
+	if kind == "Secret" {
+		for key, value := range data {
+			plain, err := base64.StdEncoding.DecodeString(value)
+			if err != nil {
+				b.Error(err)
+			}
+			data[key] = string(plain)
+		}
+	}
+	return data
+}
+
+// adopted is all that counts after a takeover.
+func adopted(b *deployertest.Bed) map[string]any {
+	b.Helper()
+	secrets := slices.DeleteFunc(b.Server.Names("Secret"), func(name string) bool { return !strings.HasPrefix(name, site+"/") })
+	state, err := b.Records.Engine.State(b.Context(), engine.Key{Namespace: site, Name: shop, Component: "db"})
+	if err != nil {
+		b.Fatal(err)
+	}
+	var known []string
+	if state.Current != nil {
+		for _, object := range state.Current.Objects {
+			known = append(known, object.String())
+		}
+	}
+	slices.Sort(known)
+	managers := map[string]bool{}
+	for _, kind := range []string{"ConfigMap", "Secret", "Deployment"} {
+		for _, name := range b.Server.Names(kind) {
+			if short, here := strings.CutPrefix(name, site+"/"); here && short != "old" && short != "token" {
+				for _, entry := range b.Server.Object(kind, site, short).GetManagedFields() {
+					managers[entry.Manager] = true
+				}
+			}
+		}
+	}
+	return map[string]any{
+		"password": texts(b, "Secret", "db-password"), "settings": texts(b, "ConfigMap", "db"), "secrets": secrets, "jobs": b.Server.Names("Job"),
+		"generation": b.Server.Object("Deployment", site, "db").GetGeneration(), "annotations": b.Server.Object("Deployment", site, "db").GetAnnotations()["meta.helm.sh/release-name"],
+		"known": known, "pending": state.Pending != nil, "helm": managers[helm.FieldManager],
+	}
+}
+
+var wantAdopted = map[string]any{
+	"password": map[string]string{"password": password, "url": "db://admin:" + password + "@db"}, "settings": map[string]string{"size": "3", "upgrade": "true"},
+	"secrets": []string{"site/db-password", "site/token"}, "jobs": []string{"site/migrate"}, "generation": int64(1), "annotations": "",
+	"known":   []string{"ConfigMap site/db", "Deployment site/db", "Job site/migrate", "Secret site/db-password", "Secret site/token"},
+	"pending": false, "helm": false,
+}
+
+// TestAdoptHelm: what Helm has deployed becomes a component, with its values and passwords, and without a pod that starts anew.
+func TestAdoptHelm(t *testing.T) {
+	b := installed(t, "")
+	b.Imported(shop, "1.1.0", charted(t, "---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: more}}\n"))
+	_, err := add("1.0.0")(t.Context(), b.Deployer, deployer.Options{})
+	deployertest.Refused(t, err, report.Conflict, "exists", "--adopt-helm db=site/db")
+	b.Writes()
+	planned, err := adopting(nil)(t.Context(), b.Deployer, deployer.Options{DryRun: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if writes := b.Writes(); len(writes) > 0 {
+		t.Errorf("a plan wrote %q", writes)
+	}
+	var plan []string
+	for _, c := range changes(planned) {
+		if strings.Contains(c, "db") || strings.Contains(c, "migrate") || strings.Contains(c, "init") || strings.Contains(c, "token") {
+			plan = append(plan, c)
+		}
+	}
+	if diff := cmp.Diff([]string{
+		"adopt ConfigMap site/db", "adopt Deployment site/db", "adopt Secret site/db-password", "create Job site/migrate",
+		"delete Secret site/sh.helm.release.v1.db.v1", "delete Secret site/sh.helm.release.v1.db.v2",
+	}, sortedTexts(plan)); diff != "" {
+		t.Errorf("the plan (-want +got):\n%s", diff)
+	}
+	notices := strings.Join(planned.Notices, "\n")
+	for _, words := range []string{"takes over release site/db of Helm, revision 2, chart db-0.9.0", "stays where it is: ConfigMap site/old"} {
+		if !strings.Contains(notices, words) {
+			t.Errorf("nothing about %q in:\n%s", words, notices)
+		}
+	}
+	if strings.Contains(fmt.Sprintf("%+v", planned), password) {
+		t.Error("the plan has the password")
+	}
+
+	if _, err = adopting(nil)(t.Context(), b.Deployer, deployer.Options{Expect: planned.Digest}); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(wantAdopted, adopted(b)); diff != "" {
+		t.Errorf("taken over (-want +got):\n%s", diff)
+	}
+	b.Writes()
+	for name, again := range map[string]verb{"the same": adopting(nil), "without a word about Helm": add("1.0.0")} {
+		if done := must(b, again); !done.Empty() {
+			t.Errorf("%s again changes %v", name, changes(done))
+		}
+	}
+	for _, write := range b.Writes() {
+		if !isLock(write) {
+			t.Errorf("again it wrote %s", write)
+		}
+	}
+	must(b, upgrade("1.1.0"))
+	if texts(b, "Secret", "db-password")["password"] != password || texts(b, "ConfigMap", "db")["size"] != "3" || b.Server.Object("ConfigMap", site, "more") == nil {
+		t.Error("an upgrade changes what was taken over")
+	}
+	if _, err = b.Remove(t.Context(), deployer.RemoveOptions{Environment: site, Solution: shop, Data: deployer.KeepData}); err != nil {
+		t.Fatal(err)
+	}
+	for kind, want := range map[string][]string{"Deployment": nil, "Secret": nil, "Job": nil} {
+		left := slices.DeleteFunc(b.Server.Names(kind), func(name string) bool { return !strings.HasPrefix(name, site+"/") })
+		if diff := cmp.Diff(want, left); len(left) > 0 {
+			t.Errorf("%s left (-want +got):\n%s", kind, diff)
+		}
+	}
+	if b.Server.Object("ConfigMap", site, "old") == nil {
+		t.Error("what was not taken over is gone")
+	}
+}
+
+func sortedTexts(list []string) []string { return slices.Sorted(slices.Values(list)) }
+
+// TestAdoptingInterrupted: a takeover that ends at any of its writes is finished by the same command, by one that says nothing about
+// Helm, and by a resume.
+func TestAdoptingInterrupted(t *testing.T) {
+	finish := map[string]func(b *deployertest.Bed) error{
+		"by the same command": func(b *deployertest.Bed) error {
+			_, err := adopting(nil)(b.Context(), b.Connect(), deployer.Options{})
+			return err
+		},
+		"by somebody else": func(b *deployertest.Bed) error {
+			if _, err := b.Connect().Resume(b.Context(), deployer.ResumeOptions{}); err != nil {
+				return err
+			}
+			_, err := add("1.0.0")(b.Context(), b.Connect(), deployer.Options{})
+			return err
+		},
+	}
+	for name, finish := range finish {
+		t.Run(name, func(t *testing.T) {
+			for number := 1; ; number++ {
+				b := installed(t, "")
+				mend := endingAt(b, number)
+				_, err := adopting(nil)(t.Context(), b.Deployer, deployer.Options{})
+				mend()
+				if err == nil {
+					if number < 15 {
+						t.Errorf("there are only %d writes", number-1)
+					}
+					return
+				}
+				if begun := b.Server.Object("Secret", cluster.SystemNamespace, engine.RecordName(engine.Key{Namespace: site, Name: shop, Component: "db"})); begun == nil && name == "by somebody else" {
+					continue // nobody else can know
+				}
+				if err = finish(b); err != nil {
+					t.Fatalf("after write %d: %v\n%q", number, err, report.Hints(err))
+				}
+				if diff := cmp.Diff(wantAdopted, adopted(b)); diff != "" {
+					t.Fatalf("after write %d (-want +got):\n%s", number, diff)
+				}
+			}
+		})
+	}
+}
+
+// TestAdoptHelmRefused: what is not Helm's, what Helm is at work on and what would be lost is refused before anything is changed.
+func TestAdoptHelmRefused(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		chart  string // more of it
+		before func(b *deployertest.Bed)
+		parts  func(*deployer.Parts)
+		code   report.Code
+		words  []string
+	}{
+		{"there is none", "", nil, func(p *deployer.Parts) { p.Helm["db"] = deployer.HelmRelease{Namespace: site, Name: "other"} }, report.NotFound, []string{"no release other in namespace site"}},
+		{"no name", "", nil, func(p *deployer.Parts) { p.Helm["db"] = deployer.HelmRelease{Namespace: site, Name: "a,b=c"} }, report.Usage, []string{"not the name"}},
+		{"no chart", "", nil, func(p *deployer.Parts) { p.Helm["web"] = deployer.HelmRelease{} }, report.Usage, []string{"its charts are db"}},
+		{"at work", "", func(b *deployertest.Bed) { release(b, 3, "pending-upgrade", nil) }, nil, report.Refused, []string{"revision 3", "pending-upgrade", "helm rollback db --namespace site"}},
+		{"uninstalled", "", func(b *deployertest.Bed) { release(b, 2, "uninstalled", nil) }, nil, report.Refused, []string{"not deployed", "uninstalled"}},
+		{"a bomb", "", func(b *deployertest.Bed) { packed(b, 2, "deployed", make([]byte, 40<<20)) }, nil, report.Corrupt, []string{"larger than"}},
+		{"a lie", "", func(b *deployertest.Bed) {
+			packed(b, 2, "deployed", []byte(`{"name": "db", "namespace": "site", "version": 2, "info": {"status": "failed"}}`))
+		}, nil, report.Corrupt, []string{`"failed"`}},
+		{"of another chart, which has a Secret of the system", "", func(b *deployertest.Bed) {
+			packed(b, 2, "deployed", []byte(`{"name": "db", "namespace": "site", "version": 2, "info": {"status": "deployed"}, "chart": {"metadata": {"name": "web", "version": "3.0.0"}},
+				"manifest": "{apiVersion: v1, kind: Secret, metadata: {name: db-password, namespace: kube-system}}"}`))
+		}, nil, report.Refused, []string{"has nothing of", "site/db, chart web-3.0.0"}},
+		{"another Solution's", "", func(b *deployertest.Bed) {
+			b.Deleted("ConfigMap", site, "db")
+			b.Added("base", "1.0.0", deployertest.Content{Manifest: "components: [{name: c, manifests: c.yaml}]\n", Files: map[string]string{"c.yaml": helmed()[1]}})
+		}, nil, report.Conflict, []string{"ConfigMap site/db belongs to site/base.c"}},
+		{"made by kubectl since", "", func(b *deployertest.Bed) {
+			b.Deleted("ConfigMap", site, "db")
+			create(b, "kubectl", helmed()[1])
+		}, nil, report.Conflict, []string{"ConfigMap site/db exists", "field manager kubectl"}},
+		{"other values", "", nil, values("db", map[string]any{"image": "example.com/db:2"}, false), report.Refused, []string{"Deployment site/db", "containers[name=db].image", "--accept-restart"}},
+		{
+			"what is not recalled", "---\n{apiVersion: v1, kind: Secret, metadata: {name: users}, stringData: {users: {{ htpasswd \"a\" \"b\" | quote }}}}\n",
+			func(b *deployertest.Bed) {
+				users := `{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "users"}, "data": {"users": "YTpiCg=="}}`
+				create(b, helm.FieldManager, users)
+				release(b, 2, "deployed", nil, helmed(users)...)
+			}, nil, report.Refused, []string{"Secret site/users (users)", "--values FILE", "--rotate db"},
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			b := installed(t, test.chart)
+			if test.before != nil {
+				test.before(b)
+			}
+			b.Writes()
+			_, err := adopting(test.parts)(t.Context(), b.Deployer, deployer.Options{})
+			deployertest.Refused(t, err, test.code, test.words...)
+			for _, write := range b.Writes() {
+				if !isLock(write) {
+					t.Errorf("it wrote %s", write)
+				}
+			}
+		})
+	}
+	b := installed(t, "")
+	_, err := b.Change(t.Context(), deployer.ChangeOptions{
+		Environment: site, Solution: shop, Version: "1.0.0", Direction: records.Up, RollBack: true, Rendering: deployer.Rendering{Parts: deployer.Parts{Helm: map[string]deployer.HelmRelease{"db": {}}}},
+	})
+	deployertest.Refused(t, err, report.Usage, "on-failure")
+	for text, want := range map[string]string{"db": "/", "db=site/web": "site/web", "": "", "=site/web": "", "db=": "", "db=web": "", "db=site/": "", "db=site/a/b": ""} {
+		component, r, err := deployer.ParseHelmRelease(text)
+		if got := r.String(); want != "" && (err != nil || got != want || component != "db") || want == "" && report.CodeOf(err) != report.Usage {
+			t.Errorf("%q: %s %s, %v", text, component, got, err)
+		}
+	}
+}
