@@ -32,8 +32,8 @@ func (s *picture) addComponents(status *schema.DeploymentStatus, own engine.Key,
 // components are the keys of what is there of the components of a Solution, sorted.
 func (s *picture) components(own engine.Key) []engine.Key {
 	var keys []engine.Key
-	for _, key := range s.there() {
-		if key.Component != "" && key.Namespace == own.Namespace && key.Name == own.Name {
+	for _, key := range s.in(own.Namespace) {
+		if key.Component != "" && key.Name == own.Name {
 			keys = append(keys, key)
 		}
 	}

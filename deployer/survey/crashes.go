@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/engine"
 	"github.com/solutionctl/solutionctl/deployer/health"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -22,13 +23,15 @@ var makePods = map[string]bool{"Deployment": true, "StatefulSet": true, "DaemonS
 // manyPods is for how many namespaces pods are read one by one; beyond that, those of the whole cluster are.
 const manyPods = 20
 
-// crashes tells of the workloads among some objects which have pods whose containers end again and again. Who may not see
-// pods learns nothing of it.
-func (v *Survey) crashes(ctx context.Context, live sightings) (map[workload][]string, error) {
+// crashes tells of the workloads of releases which have pods whose containers end again and again. Who may not see pods learns
+// nothing of it.
+func (v *Survey) crashes(ctx context.Context, states []*engine.State) (map[workload][]string, error) {
 	namespaces := map[string]bool{}
-	for ref := range live {
-		if makePods[ref.Kind] {
-			namespaces[ref.Namespace] = true
+	for _, s := range states {
+		for _, object := range inventory(s) {
+			if makePods[object.Kind] {
+				namespaces[object.Namespace] = true
+			}
 		}
 	}
 	found := map[workload][]string{}

@@ -54,23 +54,29 @@ func (f *finding) worsen(health schema.DeploymentHealth, reasons ...string) {
 // examine looks at every object on the records: is it there, is it ready, is it as it was applied? With closely, the last is
 // asked of every object, and not only of those whose metadata raise a suspicion.
 func (v *Survey) examine(ctx context.Context, states []*engine.State, closely bool) (map[engine.Key]*finding, error) {
-	live, err := v.liveObjects(ctx, states)
-	if err != nil {
+	var live sightings
+	var crashes map[workload][]string
+	group, inGroup := errgroup.WithContext(ctx)
+	group.Go(func() (err error) {
+		live, err = v.liveObjects(inGroup, states)
+		return err
+	})
+	group.Go(func() (err error) {
+		crashes, err = v.crashes(inGroup, states)
+		return err
+	})
+	if err := group.Wait(); err != nil {
 		return nil, err
 	}
-	findings, err := v.judgeAll(ctx, states, live)
+	findings, err := v.judgeAll(ctx, states, live, crashes)
 	if err != nil {
 		return nil, err
 	}
 	return findings, v.explainChanges(ctx, states, findings, closely)
 }
 
-// judgeAll judges releases by their objects.
-func (v *Survey) judgeAll(ctx context.Context, states []*engine.State, live sightings) (map[engine.Key]*finding, error) {
-	crashes, err := v.crashes(ctx, live)
-	if err != nil {
-		return nil, err
-	}
+// judgeAll judges releases by their objects and the pods of these.
+func (v *Survey) judgeAll(ctx context.Context, states []*engine.State, live sightings, crashes map[workload][]string) (map[engine.Key]*finding, error) {
 	findings := map[engine.Key]*finding{}
 	reporting := map[kube.GroupVersionKind]bool{}
 	webhooks := &health.Webhooks{Reader: v.Cluster}

@@ -56,7 +56,11 @@ func (v *Survey) glimpse(ctx context.Context, e metalk8s.Environment) (*picture,
 	for _, key := range s.keys() {
 		states = append(states, s.states[key])
 	}
-	if s.findings, err = v.judgeAll(ctx, states, live); err != nil {
+	crashes, err := v.crashes(ctx, states)
+	if err != nil {
+		return nil, err
+	}
+	if s.findings, err = v.judgeAll(ctx, states, live, crashes); err != nil {
 		return nil, err
 	}
 	for _, n := range e.Namespaces {

@@ -114,6 +114,7 @@ type picture struct {
 	findings     map[engine.Key]*finding
 	foreign      map[engine.Key]*unstructured.Unstructured // operators that somebody else deployed
 	lost         map[engine.Key]*records.Strays            // what has our label and is on no record
+	there        map[string][]engine.Key                   // by namespace; see in
 	gone         map[string]bool                           // namespaces on the records that are not there
 	dim          map[string]bool                           // namespaces of which the user may not see what is deployed
 	quiet        map[string]bool                           // namespaces of which the user may not see what they ask for
@@ -217,10 +218,8 @@ func (s *picture) environmentStatus(e metalk8s.Environment) schema.EnvironmentSt
 		for solution := range n.Versions {
 			solutions[solution] = true
 		}
-		for _, key := range s.there() {
-			if key.Namespace == n.Name {
-				solutions[key.Name] = true
-			}
+		for _, key := range s.in(n.Name) {
+			solutions[key.Name] = true
 		}
 		for _, problem := range n.Problems {
 			one.Problems = append(one.Problems, problem.String())
@@ -236,15 +235,22 @@ func (s *picture) environmentStatus(e metalk8s.Environment) schema.EnvironmentSt
 	return status
 }
 
-// there are the places where something of a Solution is: on record, on a record that nobody can read, or on none.
-func (s *picture) there() []engine.Key {
-	var keys []engine.Key
-	for key, state := range s.states {
-		if _, deployed := records.DeployedVersion(state); deployed || state.Damage != nil {
-			keys = append(keys, key)
+// in are the places in a namespace, "" for the cluster, where something of a Solution is: on record, on a record that nobody can
+// read, or on none. It is asked when everything was read.
+func (s *picture) in(namespace string) []engine.Key {
+	if s.there == nil {
+		keys := slices.Concat(slices.Collect(maps.Keys(s.lost)), slices.Collect(maps.Keys(s.foreign)))
+		for key, state := range s.states {
+			if _, deployed := records.DeployedVersion(state); deployed || state.Damage != nil {
+				keys = append(keys, key)
+			}
+		}
+		s.there = map[string][]engine.Key{}
+		for _, key := range keys {
+			s.there[key.Namespace] = append(s.there[key.Namespace], key)
 		}
 	}
-	return slices.Concat(keys, slices.Collect(maps.Keys(s.lost)), slices.Collect(maps.Keys(s.foreign)))
+	return s.there[namespace]
 }
 
 // deployment judges a Solution in a namespace of an environment, or its part for the whole cluster, of which MetalK8s'
@@ -347,10 +353,8 @@ func (s *picture) solutionStatuses() []schema.SolutionStatus {
 		names[name] = true
 	}
 	there := map[engine.Key]bool{}
-	for _, key := range s.there() {
-		if there[key] = true; key.Namespace == "" {
-			names[key.Name] = true
-		}
+	for _, key := range s.in("") {
+		there[key], names[key.Name] = true, true
 	}
 	statuses := []schema.SolutionStatus{}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
