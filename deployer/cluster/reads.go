@@ -13,9 +13,13 @@ import (
 
 // Reads are the objects and lists that were read with a context, for a [Follower] that tells when any of them changes.
 type Reads struct {
-	mu   sync.Mutex
-	made map[read]seen
+	mu    sync.Mutex
+	made  map[read]seen
+	begun chan struct{} // closed by the first one
 }
+
+// Begun is closed when the API server has answered for the first time: it knows the user, who may see at least that.
+func (r *Reads) Begun() <-chan struct{} { return r.begun }
 
 // read is what was asked for: an object, or without a name a list.
 type read struct {
@@ -34,7 +38,7 @@ type readsContext struct{}
 
 // WithReads returns a context that notes what is read with it.
 func WithReads(ctx context.Context) (context.Context, *Reads) {
-	reads := &Reads{made: map[read]seen{}}
+	reads := &Reads{made: map[read]seen{}, begun: make(chan struct{})}
 	return context.WithValue(ctx, readsContext{}, reads), reads
 }
 
@@ -46,6 +50,9 @@ func note(ctx context.Context, r read, s seen) {
 	}
 	reads.mu.Lock()
 	defer reads.mu.Unlock()
+	if len(reads.made) == 0 {
+		close(reads.begun)
+	}
 	if _, known := reads.made[r]; !known {
 		reads.made[r] = s
 	}

@@ -14,7 +14,7 @@ import (
 
 // components shows what a Solution in an environment is made of, and how each part is.
 func (c *Console) components(v *visit) (*answer, error) {
-	s, err := c.watched(v, page.SectionEnvironments)
+	s, err := c.watched(v, page.SectionEnvironments, nil)
 	if isVisitor(v, err) {
 		return c.yours(v, page.SectionEnvironments, err, nil), nil
 	}

@@ -653,6 +653,64 @@ func TestWatchedPagesDoNotWait(t *testing.T) {
 	}
 }
 
+// TestFrameFirst: a browser that has to wait for the cluster gets the frame of the page meanwhile, once the API server has let the
+// user in. A program waits for the whole.
+func TestFrameFirst(t *testing.T) {
+	api := clustertest.Start(t)
+	var slow atomic.Bool
+	release := make(chan struct{})
+	b := startOn(t, api, nil)
+	b.api.Answer = func(w http.ResponseWriter, r *http.Request) bool {
+		if slow.Load() && r.URL.Path != "/api/v1/namespaces" {
+			<-release
+		}
+		return b.authenticate(w, r)
+	}
+	c := b.with(t, "mine")
+	c.get("/") // which kinds there are is known then
+	b.clock.advance(time.Minute)
+	slow.Store(true)
+	var bodies []io.Reader
+	for _, path := range []string{"/", "/environments"} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, b.server.URL+path, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Accept", "text/html")
+		a, err := c.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer a.Body.Close() //nolint:errcheck // it is read to its end
+		first := make([]byte, 64<<10)
+		n, err := a.Body.Read(first)
+		if text := string(first[:n]); err != nil || a.StatusCode != http.StatusOK || !strings.Contains(text, `class="asking`) || strings.Contains(text, "</main>") {
+			t.Fatalf("%s: %v\n%s", path, err, text)
+		}
+		bodies = append(bodies, a.Body)
+	}
+	close(release)
+	for _, body := range bodies {
+		rest, err := io.ReadAll(body)
+		if text := string(rest); err != nil || !strings.Contains(text, "</main>") || !strings.Contains(text, `data-feed="/events?seen=`) {
+			t.Errorf("%v\n%s", err, text)
+		}
+	}
+}
+
+// TestNoFrameForStrangers: whom the API server does not let in is led to the login, however long that takes.
+func TestNoFrameForStrangers(t *testing.T) {
+	b := start(t, nil)
+	c := b.with(t, "mine")
+	b.api.Answer = func(w http.ResponseWriter, r *http.Request) bool {
+		<-time.After(200 * time.Millisecond) // more than a page waits
+		return b.authenticate(w, r)
+	}
+	b.deny("mine")
+	b.clock.advance(time.Minute)
+	c.leads(c.get("/"), "/login?to=%2F&ended=expired")
+}
+
 // follow returns a function that waits for the next event of a stream, and tells whether there was one.
 func (b *browser) follow(path string) (next func() bool) {
 	b.Helper()

@@ -164,7 +164,7 @@ func (c *Console) brings(v *visit, r *host.Examination) []string {
 		lines = append(lines, page.Text("brings.known"))
 	}
 	line := page.Count("brings.images", len(r.Brings.Images))
-	if s, err := c.look(v.Context(), c.everything(v.identity)); err == nil {
+	if s, err := c.look(v.Context(), c.everything(v.identity), nil); err == nil {
 		if active := s.active(r.Solution); active != "" && active != r.Version {
 			if known, err := v.deployer(nil).Records.Imports(v.Context()); err == nil {
 				line += page.Text("brings.new", newImages(r, known, active), active)

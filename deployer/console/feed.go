@@ -25,6 +25,7 @@ const (
 	longest  = 15 * time.Second       // between two looks
 	gather   = 100 * time.Millisecond // changes seldom come alone
 	fresh    = time.Second
+	soon     = 50 * time.Millisecond // a browser that has to wait longer gets the frame of its page first
 )
 
 // snapshot is what a user saw of the cluster, or of an environment, at one moment.
@@ -49,10 +50,11 @@ type feed struct {
 
 	mu      sync.Mutex
 	last    *snapshot
-	looking chan struct{} // closed when the look that is under way has ended; nil when there is none
-	err     error         // of the last look
-	expired bool          // something was changed since it began
-	news    chan struct{} // closed when last changes
+	looking chan struct{}  // closed when the look that is under way has ended; nil when there is none
+	reads   *cluster.Reads // of that look
+	err     error          // of the last look
+	expired bool           // something was changed since it began
+	news    chan struct{}  // closed when last changes
 	viewers int
 	stop    context.CancelFunc
 	apart   time.Duration // how long after a look the next one begins, unless a change is told
@@ -135,15 +137,16 @@ func (f *feed) isIdle() bool {
 }
 
 // look returns a snapshot that is younger than fresh. When there can be none the last one is returned, which says so; the
-// error is for when there never was one, and for whoever may not see it any more.
-func (c *Console) look(ctx context.Context, f *feed) (*snapshot, error) {
+// error is for when there never was one, and for whoever may not see it any more. Slow, unless it is nil, is called when the API
+// server has begun to answer and the rest takes its time.
+func (c *Console) look(ctx context.Context, f *feed, slow func()) (*snapshot, error) {
 	f.mu.Lock()
 	if f.isFresh(c.Now()) {
 		defer f.mu.Unlock()
 		return f.last, nil
 	}
 	f.mu.Unlock()
-	if c.lookAgain(ctx, f); ctx.Err() != nil {
+	if c.lookAgain(ctx, f, slow); ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
 	f.mu.Lock()
@@ -155,27 +158,46 @@ func (c *Console) look(ctx context.Context, f *feed) (*snapshot, error) {
 }
 
 // lookAgain waits for the end of a look: the one that is under way, or a new one.
-func (c *Console) lookAgain(ctx context.Context, f *feed) {
+func (c *Console) lookAgain(ctx context.Context, f *feed, slow func()) {
 	f.mu.Lock()
-	looking := f.looking
-	if looking == nil {
-		looking = make(chan struct{})
-		f.looking, f.expired = looking, false
+	if f.looking == nil {
+		f.looking, f.expired = make(chan struct{}), false
 		// Others wait for it as well: it does not end because one of them goes away.
-		go c.lookNow(context.WithoutCancel(ctx), f, looking)
+		var shared context.Context
+		shared, f.reads = cluster.WithReads(context.WithoutCancel(ctx))
+		go c.lookNow(shared, f, f.looking, f.reads)
 	}
+	looking, reads := f.looking, f.reads
 	f.mu.Unlock()
+	if slow != nil && takesLong(ctx, looking, reads) {
+		slow()
+	}
 	select {
 	case <-looking:
 	case <-ctx.Done():
 	}
 }
 
-func (c *Console) lookNow(ctx context.Context, f *feed, looking chan struct{}) {
+// takesLong waits for a look until it ends soon or the API server, which knows the user, turns out to need more time.
+func takesLong(ctx context.Context, looking <-chan struct{}, reads *cluster.Reads) bool {
+	timely, stop := context.WithTimeout(ctx, soon)
+	defer stop()
+	for _, moment := range []<-chan struct{}{timely.Done(), reads.Begun()} {
+		select {
+		case <-moment:
+		case <-looking:
+			return false
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return true
+}
+
+func (c *Console) lookNow(ctx context.Context, f *feed, looking chan struct{}, reads *cluster.Reads) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	at := c.Now()
-	ctx, reads := cluster.WithReads(ctx)
 	next, err := f.see(ctx)
 	if err == nil {
 		next.at, next.reads, next.digest = at, reads, digest(next.status, next.locks, next.environment)
@@ -233,8 +255,8 @@ func (c *Console) keepLooking(ctx context.Context, f *feed) {
 	defer follower.Close()
 	for ctx.Err() == nil {
 		soonest := time.After(interval)
-		c.lookAgain(ctx, f)  // what goes wrong is part of the snapshot
-		debug.FreeOSMemory() // in a large cluster a look takes several times of what is kept, and the next one may be far away
+		c.lookAgain(ctx, f, nil) // what goes wrong is part of the snapshot
+		debug.FreeOSMemory()     // in a large cluster a look takes several times of what is kept, and the next one may be far away
 		var changed <-chan struct{}
 		apart := interval
 		if reads := f.followable(); reads != nil && follower.Follow(reads) {

@@ -166,7 +166,7 @@ func (c *Console) readOrder(of verb, v *visit) (*order, *snapshot, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	s, err := c.look(v.Context(), c.everything(v.identity))
+	s, err := c.look(v.Context(), c.everything(v.identity), nil)
 	if err != nil {
 		return nil, nil, err
 	}

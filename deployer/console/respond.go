@@ -22,6 +22,10 @@ type visit struct {
 	*session
 	console *Console
 	frame   page.Frame
+	// frameFirst sends the frame of a page that takes long, with the title of this content, and sets finish, which sends the rest.
+	// It is nil for programs.
+	frameFirst func(page.Content)
+	finish     func(page.View) error
 }
 
 // handler answers a visit.
@@ -95,6 +99,9 @@ func (c *Console) handle(h handler) http.Handler {
 		ctx, cancel := context.WithTimeout(v.Context(), patience)
 		defer cancel()
 		v.Request = v.WithContext(ctx)
+		if !wantsJSON(v.Request) {
+			v.frameFirst = func(early page.Content) { c.sendFrame(w, v, early) }
+		}
 		a, err := h(v)
 		switch {
 		case err == nil && a.to != "":
@@ -103,6 +110,10 @@ func (c *Console) handle(h handler) http.Handler {
 			c.answer(w, v, a)
 		case report.CodeOf(err) == report.Unauthenticated && v.way != byLink:
 			c.endAll(v.identity)
+			if v.finish != nil { // it is too late to lead anywhere: the page tells
+				c.answer(w, v, failed(err))
+				return
+			}
 			c.turnAway(w, v.Request, endedExpired)
 		default:
 			c.answer(w, v, failed(err))
@@ -115,7 +126,25 @@ func failed(err error) *answer {
 	return &answer{status: statusOf(err), document: failureOf(err), content: &page.Failure{Problem: *page.ProblemOf(err)}}
 }
 
+// sendFrame sends the frame of a page whose content is still to come.
+func (c *Console) sendFrame(w http.ResponseWriter, v *visit, early page.Content) {
+	w.Header().Add("Vary", "Accept")
+	finish, err := c.pages.Begin(w, v.Request, page.View{Frame: v.frame, Content: early})
+	if err != nil {
+		c.noPage(err) // the whole page comes later, or tells
+		return
+	}
+	v.finish = finish
+}
+
 func (c *Console) answer(w http.ResponseWriter, v *visit, a *answer) {
+	if v.finish != nil {
+		if err := v.finish(page.View{Frame: v.frame, Content: a.content}); err != nil {
+			c.noPage(err)
+			panic(http.ErrAbortHandler) // the browser must not take what it has for the whole
+		}
+		return
+	}
 	status := a.status
 	if status == 0 {
 		status = http.StatusOK
@@ -134,9 +163,13 @@ func (c *Console) answer(w http.ResponseWriter, v *visit, a *answer) {
 // render writes a page. One that cannot be rendered is a mistake of the program, and nothing of it is shown.
 func (c *Console) render(w http.ResponseWriter, r *http.Request, status int, v page.View) {
 	if err := c.pages.Respond(w, r, status, v); err != nil {
-		c.Sink.Emit(report.Event{Step: "render a page", State: report.Failed, Note: err.Error()})
+		c.noPage(err)
 		http.Error(w, "this page cannot be shown; the console has written why", http.StatusInternalServerError)
 	}
+}
+
+func (c *Console) noPage(err error) {
+	c.Sink.Emit(report.Event{Step: "render a page", State: report.Failed, Note: err.Error()})
 }
 
 // wantsJSON tells whether a program asks, rather than a browser for a person.

@@ -123,7 +123,7 @@ func (c *Console) followStatus(v *visit) (follower, func(), error) {
 	f := c.everything(v.identity)
 	if environment := v.FormValue("environment"); environment != "" {
 		f = c.environmentFeed(v.identity, environment, v.FormValue("namespace"))
-		if _, err := c.look(v.Context(), f); err != nil {
+		if _, err := c.look(v.Context(), f, nil); err != nil {
 			return nil, nil, err
 		}
 	}

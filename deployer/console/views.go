@@ -16,19 +16,25 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// watched is a snapshot for a page that follows it.
-func (c *Console) watched(v *visit, section page.Section) (*snapshot, error) {
-	s, err := c.look(v.Context(), c.everything(v.identity))
+// watched is a snapshot for a page that follows it. A browser that has to wait for it gets the frame of the page first, with the
+// title of early; that is nil for a page that may turn out to be somewhere else, or not to be.
+func (c *Console) watched(v *visit, section page.Section, early page.Content) (*snapshot, error) {
+	v.frame.Section, v.frame.Reload = section, 30
+	var slow func()
+	if early != nil && v.frameFirst != nil {
+		slow = func() { v.frameFirst(early) }
+	}
+	s, err := c.look(v.Context(), c.everything(v.identity), slow)
 	if err != nil {
 		return nil, err
 	}
-	v.frame.Section, v.frame.Stale, v.frame.Feed, v.frame.Reload = section, s.stale, "/events?seen="+s.mark(), 30
+	v.frame.Stale, v.frame.Feed = s.stale, "/events?seen="+s.mark()
 	return s, nil
 }
 
 // overview shows the state of everything.
 func (c *Console) overview(v *visit) (*answer, error) {
-	s, err := c.watched(v, page.SectionOverview)
+	s, err := c.watched(v, page.SectionOverview, &page.Overview{})
 	if isVisitor(v, err) {
 		return c.yours(v, page.SectionOverview, err, nil), nil
 	}
@@ -68,7 +74,7 @@ func (c *Console) solutions(v *visit) (*answer, error) {
 
 // solution shows one Solution: which versions there are, and which of them can be active.
 func (c *Console) solution(v *visit) (*answer, error) {
-	s, err := c.watched(v, page.SectionSolutions)
+	s, err := c.watched(v, page.SectionSolutions, nil)
 	if isVisitor(v, err) {
 		return c.yours(v, page.SectionSolutions, err, nil), nil
 	}
@@ -123,7 +129,11 @@ func planURL(of, name, verb string, parameters url.Values) string {
 
 // environments shows all environments.
 func (c *Console) environments(v *visit) (*answer, error) {
-	s, err := c.watched(v, page.SectionEnvironments)
+	var early page.Content
+	if v.FormValue("open") == "" { // else a visitor is led there
+		early = &page.Environments{}
+	}
+	s, err := c.watched(v, page.SectionEnvironments, early)
 	if isVisitor(v, err) {
 		return c.openEnvironment(v, err)
 	}
@@ -146,7 +156,7 @@ func (c *Console) environments(v *visit) (*answer, error) {
 
 // environment shows what is deployed in one.
 func (c *Console) environment(v *visit) (*answer, error) {
-	s, err := c.watched(v, page.SectionEnvironments)
+	s, err := c.watched(v, page.SectionEnvironments, nil)
 	if report.CodeOf(err) == report.Forbidden {
 		return c.visibleEnvironment(v)
 	}

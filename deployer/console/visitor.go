@@ -94,7 +94,7 @@ func (c *Console) visibleEnvironment(v *visit) (*answer, error) {
 	v.frame.Trail = []page.Link{{Label: page.Text("environments.title"), URL: "/environments"}}
 	o := v.instance()
 	d := v.deployer(nil)
-	s, err := c.look(v.Context(), c.environmentFeed(v.identity, o.Environment, o.Namespace))
+	s, err := c.look(v.Context(), c.environmentFeed(v.identity, o.Environment, o.Namespace), nil)
 	if code := report.CodeOf(err); code == report.Forbidden || code == report.NotFound {
 		nothing := report.Errorf(report.NotFound, "%s", page.Text("yours.nothing", o.Environment))
 		return c.yours(v, page.SectionEnvironments, nil, nothing), nil

@@ -107,7 +107,7 @@ func noOperation() error {
 
 // showOperations shows what is at work, here and elsewhere, and what was interrupted.
 func (c *Console) showOperations(v *visit) (*answer, error) {
-	s, err := c.watched(v, page.SectionOperations)
+	s, err := c.watched(v, page.SectionOperations, nil)
 	if isVisitor(v, err) { // they see what they have begun
 		v.frame.Section, s, err = page.SectionOperations, &snapshot{status: &schema.Status{}}, nil
 	}

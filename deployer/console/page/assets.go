@@ -6,7 +6,9 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -102,6 +104,38 @@ func (p *Pages) Respond(w http.ResponseWriter, r *http.Request, status int, v Vi
 	w.WriteHeader(status)
 	_, _ = w.Write(body) // the browser has gone
 	return nil
+}
+
+// Begin sends a browser what is above the content of a page that takes long, with the title of a content like it, and that the
+// rest is to come. What it returns sends the rest, where the frame counts for what is below the title: no trail leads to such
+// a page. It is called once; when it fails nothing more was sent.
+func (p *Pages) Begin(w http.ResponseWriter, r *http.Request, v View) (finish func(View) error, err error) {
+	var out bytes.Buffer
+	if err := p.render(&out, "begun", v); err != nil {
+		return nil, err
+	}
+	var body io.Writer = w
+	send := func() error { return http.NewResponseController(w).Flush() }
+	end := func() error { return nil }
+	if takesGzip(w, r) {
+		zipped, _ := gzip.NewWriterLevel(w, gzip.BestSpeed)
+		body, end = zipped, zipped.Close
+		send = func() error { return errors.Join(zipped.Flush(), http.NewResponseController(w).Flush()) }
+	}
+	h := w.Header()
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("X-Accel-Buffering", "no") // a proxy passes it on at once
+	_, _ = body.Write(out.Bytes())   // the browser has gone, here and below
+	_ = send()
+	return func(v View) error {
+		out.Reset()
+		if err := p.render(&out, "rest", v); err != nil {
+			return err
+		}
+		_, _ = body.Write(out.Bytes())
+		_ = end()
+		return nil
+	}, nil
 }
 
 // takesGzip reports whether the answer will be compressed, and says so in its header.

@@ -129,6 +129,45 @@ func TestRespond(t *testing.T) {
 	}
 }
 
+// TestBegin: a page in two parts is the page, with a sentence in between that goes when the rest is there.
+func TestBegin(t *testing.T) {
+	p := newPages(t, "")
+	v := page.View{Frame: samples(honest)["overview"].Frame, Content: &page.Overview{Status: sampleStatus(honest, 3)}}
+	for _, accept := range []string{"", "gzip"} {
+		w := httptest.NewRecorder()
+		r := httptest.NewRequest(http.MethodGet, "/", http.NoBody)
+		r.Header.Set("Accept-Encoding", accept)
+		early := v
+		early.Feed, early.Content = "", &page.Overview{}
+		finish, err := p.Begin(w, r, early)
+		if err != nil || !w.Flushed {
+			t.Fatalf("%v, the browser has got something: %t", err, w.Flushed)
+		}
+		sent := w.Body.Len()
+		broken := page.View{Content: &page.Failure{Problem: page.Problem{Remedies: []page.Action{{URL: "https://evil.example"}}}}}
+		if err := finish(broken); err == nil || w.Body.Len() > sent {
+			t.Errorf("%v, %d bytes after %d", err, w.Body.Len(), sent)
+		}
+		if err := finish(v); err != nil {
+			t.Fatal(err)
+		}
+		var body io.Reader = w.Body
+		if accept != "" {
+			if body, err = gzip.NewReader(body); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got, err := io.ReadAll(body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		asking := "\n<p class=\"asking dim\" role=\"status\">" + page.Text("frame.asking") + "</p>"
+		if before, after, found := strings.Cut(string(got), asking); !found || before+after != render(t, p, v) {
+			t.Errorf("found %t in\n%s", found, got)
+		}
+	}
+}
+
 // TestScriptHasNoWayFromTextToCode keeps what the policy would refuse out of the source.
 func TestScriptHasNoWayFromTextToCode(t *testing.T) {
 	if found := regexp.MustCompile(`innerHTML|outerHTML|insertAdjacentHTML|DOMParser|document\.write|\beval\b|Function\(|createPolicy|setHTML|localStorage|sessionStorage|document\.cookie|https?:`).FindString(source(t, "static/console.js")); found != "" {

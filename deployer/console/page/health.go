@@ -188,8 +188,12 @@ func (r row) matches(query string) bool {
 	}
 	texts := []string{r.Environment, r.Description, r.Namespace}
 	for _, d := range r.Cells {
-		if d != nil {
-			texts = append(texts, d.Solution+" "+d.Version, string(d.Health), Text("health."+string(d.Health)))
+		if d == nil {
+			continue
+		}
+		texts = append(texts, d.Solution+" "+d.Version)
+		if d.Health != schema.HealthReady || r.Worst == schema.HealthReady { // as the page says it, which is searched in the browser
+			texts = append(texts, string(d.Health), Text("health."+string(d.Health)))
 		}
 	}
 	return matches(query, texts...)

@@ -69,14 +69,17 @@ func New(base string) (*Pages, error) {
 }
 
 // Render writes a page. Nothing is written when it fails.
-func (p *Pages) Render(w io.Writer, v View) error {
+func (p *Pages) Render(w io.Writer, v View) error { return p.render(w, "page", v) }
+
+// render writes a page or one of the two parts of it.
+func (p *Pages) render(w io.Writer, part string, v View) error {
 	set, ok := p.sets[v.Content.name()]
 	if !ok {
 		return fmt.Errorf("there is no template for %T", v.Content)
 	}
 	var b bytes.Buffer
-	if err := set.ExecuteTemplate(&b, "page", v); err != nil {
-		return fmt.Errorf("render page %s: %w", v.Content.name(), err)
+	if err := set.ExecuteTemplate(&b, part, v); err != nil {
+		return fmt.Errorf("render %s %s: %w", part, v.Content.name(), err)
 	}
 	// Whatever is invisible among the data becomes visible here, in one place: the templates themselves have none of it, and
 	// what takes its place means nothing to HTML.

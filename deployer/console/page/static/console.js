@@ -194,8 +194,9 @@ async function refresh() {
     document.getElementById('ended')?.remove();
     for (const frame of main.querySelectorAll('.copied')) frame.replaceWith(frame.firstChild);
     morph(main, page.getElementById('main'));
-    main.dataset.feed = page.getElementById('main').dataset.feed ?? ''; // it says what was seen
-    stale.replaceChildren(...[...page.getElementById('stale').childNodes].map(node => document.importNode(node, true)));
+    const below = page.getElementById('stale');
+    stale.dataset.feed = below.dataset.feed ?? ''; // it says what was seen
+    stale.replaceChildren(...[...below.childNodes].map(node => document.importNode(node, true)));
     enliven(main);
     if (left) { left = false; listen(); }
   } catch (request) {
@@ -219,8 +220,8 @@ function leave() {
 }
 
 function listen() {
-  if (over || left || source || document.hidden || !main.dataset.feed) return;
-  source = new EventSource(main.dataset.feed);
+  if (over || left || source || document.hidden || !stale.dataset.feed) return;
+  source = new EventSource(stale.dataset.feed);
   source.addEventListener('changed', refresh);
   source.addEventListener('stale', event => { stale.textContent = event.data; });
   source.addEventListener('end', async () => {
@@ -243,7 +244,7 @@ function hush() { source?.close(); source = undefined; }
 
 enliven(document);
 document.querySelector('main [role=alert][tabindex]')?.focus();
-if (main.dataset.feed) {
+if (stale.dataset.feed) {
   listen();
   document.addEventListener('visibilitychange', () => { if (document.hidden) hush(); else { refresh(); listen(); } });
   addEventListener('pagehide', hush);
