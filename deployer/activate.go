@@ -105,6 +105,9 @@ func (d *Deployer) planActivationOf(ctx context.Context, o ActivateOptions, cata
 	if err = d.checkOwnNamespace(ctx, release.Objects); err != nil {
 		return nil, err
 	}
+	if err = d.checkDashboards(ctx, release); err != nil {
+		return nil, err
+	}
 	kept, err := d.Definitions.KeepServed(ctx, catalog, payload, release.Objects)
 	if err != nil {
 		return nil, err
