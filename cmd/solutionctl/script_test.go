@@ -42,6 +42,7 @@ func TestMain(m *testing.M) {
 // TestScript runs every script in testdata/script. To the commands of testscript it adds
 //
 //	fails CODE COMMAND [ARG...]    the command must fail with this error code and its exit status
+//	judge PROGRAM [ARG...]         an independent tool has to be content; where it is missing, only CI fails
 //	bad-registry                   serves images that do not come, or not the same twice; sets REGISTRY
 //	await-stall                    waits until somebody waits for it
 //	flip FILE OFFSET               changes one byte of a file
@@ -56,7 +57,7 @@ func TestScript(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"fails": scripttest.Fails, "mkiso": mkiso, "bad-registry": startBadRegistry, "await-stall": awaitStall, "flip": flip,
+			"fails": scripttest.Fails, "judge": scripttest.Judge, "mkiso": mkiso, "bad-registry": startBadRegistry, "await-stall": awaitStall, "flip": flip,
 			"attest":       attest,
 			"free-address": freeAddress, "fetch": fetch, "probe": probe,
 		},

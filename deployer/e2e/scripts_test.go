@@ -30,12 +30,13 @@ func TestMain(m *testing.M) {
 }
 
 // TestScript runs the scripts of testdata/script, one after the other, as somebody who reaches the cluster from elsewhere:
-// KUBECONFIG is an administrator's. The nodes are fake: pods become ready, but nothing runs. All scripts share the cluster:
+// KUBECONFIG is an administrator's, ROLES has those that we ship. The nodes are fake: pods become ready, but nothing runs. All scripts share the cluster:
 // each uses names of its own, and leaves nothing behind.
 //
 // The commands are those of testscript and
 //
 //	fails CODE COMMAND [ARG...]    the command must fail with this error code and its exit status
+//	judge PROGRAM [ARG...]         an independent tool has to be content; where it is missing, only CI fails
 //	await COMMAND [ARG...]         run the command until it succeeds
 //	as USER [GROUP...]             go on as another user of the cluster
 //	api-server stop|start          end the API server as a crash does; start it again
@@ -86,16 +87,21 @@ func runScripts(t *testing.T, path string, c *testcluster.Cluster, example strin
 			t.Fatal(err)
 		}
 	}
+	roles, err := filepath.Abs("../../docs/installer-role")
+	if err != nil {
+		t.Fatal(err)
+	}
 	params := testscript.Params{
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"fails": scripttest.Fails, "await": await, "as": s.as, "api-server": s.apiServer, "restart": s.restart,
+			"fails": scripttest.Fails, "judge": scripttest.Judge, "await": await, "as": s.as, "api-server": s.apiServer, "restart": s.restart,
 			"http-get": s.httpGet, "boot": s.boot, "pulled": s.pulled, "make-image": s.makeImage,
 			"poll": s.poll, "poll-until": s.pollUntil, "poll-result": s.pollResult,
 		},
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("KUBECONFIG", c.Kubeconfig)
+			env.Setenv("ROLES", roles)
 			env.Setenv("PATH", strings.Join([]string{bin, c.Bin, env.Getenv("PATH")}, string(filepath.ListSeparator)))
 			env.Setenv("SOLUTIONCTL_CONFIG", os.DevNull) // what is installed on this host does not matter
 			if example != "" {
