@@ -204,7 +204,7 @@ func adopted(b *deployertest.Bed) map[string]any {
 	managers := map[string]bool{}
 	for _, kind := range []string{"ConfigMap", "Secret", "Deployment"} {
 		for _, name := range b.Server.Names(kind) {
-			if short, here := strings.CutPrefix(name, site+"/"); here && short != "old" && short != "token" {
+			if short, here := strings.CutPrefix(name, site+"/"); here && short != "old" {
 				for _, entry := range b.Server.Object(kind, site, short).GetManagedFields() {
 					managers[entry.Manager] = true
 				}

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"maps"
 	"reflect"
 	"slices"
@@ -111,6 +112,46 @@ func (r *run) inherit(ctx context.Context, s *step) error {
 		return err
 	}
 	s.live, err = r.Cluster.Patch(ctx, s.live, types.MergePatchType, patch, cluster.WriteOptions{})
+	return err
+}
+
+// takeLeft takes over what tasks of the other tool have left and no task of this operation applies, as it is.
+func (r *run) takeLeft(ctx context.Context) error {
+	for _, t := range r.plan.judge.turns {
+		if t.chosen || t.known.UID == "" || !r.plan.judge.mayAdopt(t.step) {
+			continue
+		}
+		err := cluster.ErrChanged
+		for attempt := 0; errors.Is(err, cluster.ErrChanged) && attempt < attempts; attempt++ {
+			err = r.label(ctx, t.step)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// label gives the object that the record names the label of the release, and the engine what the other tool has applied of it.
+func (r *run) label(ctx context.Context, s *step) (err error) {
+	s.live, err = r.plan.judge.find(ctx, s)
+	if err != nil || s.live == nil || string(s.live.GetUID()) != s.known.UID || s.live.GetLabels()[LabelRelease] == r.plan.Release.ID() {
+		return err
+	}
+	s.heir = r.plan.judge.heir(s)
+	if err = r.inherit(ctx, s); err != nil {
+		return err
+	}
+	object := owned(s.live)
+	labels := maps.Clone(object.GetLabels())
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[LabelRelease] = r.plan.Release.ID()
+	object.SetLabels(labels)
+	object.SetUID(s.live.GetUID())
+	object.SetResourceVersion(s.live.GetResourceVersion())
+	_, err = r.Cluster.Apply(ctx, object, cluster.WriteOptions{})
 	return err
 }
 

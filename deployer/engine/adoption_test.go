@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"fmt"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -181,18 +182,32 @@ func TestTasksOfTheOther(t *testing.T) {
 	const job = "{apiVersion: batch/v1, kind: Job, metadata: {name: migrate, namespace: shop}, spec: {template: {metadata: {}, spec: {restartPolicy: Never, containers: [{name: a, image: b}]}}}}"
 	w.create("other", "/apis/batch/v1/namespaces/shop/jobs", job)
 	before := w.server.Object("Job", "shop", "migrate")
+	const keys = "{apiVersion: v1, kind: Secret, metadata: {name: keys, HEAD}, data: {a: b25l, b: dHdv}}"
+	w.create("other", "/api/v1/namespaces/shop/secrets", headed(keys))
+	w.applyAs("kubectl", "/api/v1/namespaces/shop/secrets/keys", "{apiVersion: v1, kind: Secret, metadata: {name: keys}, data: {b: dGhyZWU=}}")
 	r := w.takes()
 	r.Version, r.Operation = "1.0.0", "add"
-	r.Adopt.Objects = []schema.ObjectRef{{APIVersion: "batch/v1", Kind: "Job", Namespace: "shop", Name: "migrate"}}
+	r.Adopt.Objects = []schema.ObjectRef{
+		{APIVersion: "batch/v1", Kind: "Job", Namespace: "shop", Name: "migrate"}, {APIVersion: "v1", Kind: "Secret", Namespace: "shop", Name: "keys"},
+	}
+	r.Found = []schema.DeployedObject{engine.Found{Object: w.server.Object("Secret", "shop", "keys")}.Deployed()}
 	r.Tasks = []engine.Task{
 		{Task: schema.Task{When: schema.MomentBefore, On: []schema.Occasion{schema.OccasionUpgrade}}, Object: parse(t, job)},
 		{Task: schema.Task{When: schema.MomentApplied, On: []schema.Occasion{schema.OccasionInstall}}, Object: w.objects(strings.Replace(job, "migrate", "install", 1))[0]},
+		{Task: schema.Task{When: schema.MomentBefore, On: []schema.Occasion{schema.OccasionInstall}}, Object: w.objects(plain(keys))[0]},
 	}
 	r.Objects = w.objects("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}")
 	w.same("the plan", actions(w.deploy(r, engine.PlanOptions{})), []string{"replace Job migrate", "create ConfigMap a"})
 	if after := w.server.Object("Job", "shop", "migrate"); after == nil || after.GetUID() == before.GetUID() || w.server.Object("Job", "shop", "install") != nil {
 		t.Errorf("the jobs are %q, the first is %v", w.server.Names("Job"), after)
 	}
+	left := w.server.Object("Secret", "shop", "keys")
+	if left.GetLabels()[engine.LabelRelease] != demo.ID() || left.GetLabels()["app.kubernetes.io/managed-by"] != "other" {
+		t.Errorf("what a task has left has the labels %v", left.GetLabels())
+	}
+	w.same("what a task has left", []string{fmt.Sprint(left.Object["data"]), managers(left)}, []string{"map[a:b25l b:dGhyZWU=]", "kubectl Apply, solutionctl Apply"})
+	w.deploy(w.release(""), engine.PlanOptions{})
+	w.same("what is left", w.everything(), nil)
 }
 
 // TestKilledWhileTakingOver ends runs at each of their writes; whoever goes on gets to where an undisturbed run gets.

@@ -203,6 +203,9 @@ func interrupted(err error) error {
 // change brings the objects of the cluster to what is wanted: everything but waiting for it to work. The first tasks may need
 // the namespace or custom resources; when one of the others fails, what there was before is still there.
 func (r *run) change(ctx context.Context) error {
+	if err := r.takeLeft(ctx); err != nil {
+		return err
+	}
 	for phase := range phases {
 		if phase == phaseAccounts {
 			if err := r.runTasks(ctx, schema.MomentBefore); err != nil {
