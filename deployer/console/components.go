@@ -16,14 +16,14 @@ import (
 func (c *Console) components(v *visit) (*answer, error) {
 	s, err := c.watched(v, page.SectionEnvironments, nil)
 	if isVisitor(v, err) {
-		return c.yours(v, page.SectionEnvironments, err, nil), nil
+		return c.visibleComponents(v)
 	}
 	if err != nil {
 		return nil, err
 	}
 	o := &order{environment: v.PathValue("environment"), namespace: v.FormValue("namespace"), solution: v.PathValue("solution")}
 	v.frame.Trail = []page.Link{{Label: page.Text("environments.title"), URL: "/environments"}, {Label: o.environment, URL: page.URL("environments", o.environment)}}
-	namespace, deployment, there := s.deployment(o)
+	namespace, deployment, there := deploymentIn(s.status.Environments, o)
 	if !there {
 		return nil, report.Errorf(report.NotFound, "Solution %s is not in environment %s", o.solution, o.environment)
 	}
@@ -37,9 +37,9 @@ func (c *Console) components(v *visit) (*answer, error) {
 	}}, nil
 }
 
-// deployment is the first one that an order is about, with its namespace.
-func (s *snapshot) deployment(o *order) (namespace string, found schema.DeploymentStatus, there bool) {
-	for _, e := range s.status.Environments {
+// deploymentIn is the first one that an order is about, with its namespace.
+func deploymentIn(environments []schema.EnvironmentStatus, o *order) (namespace string, found schema.DeploymentStatus, there bool) {
+	for _, e := range environments {
 		for _, n := range e.Namespaces {
 			for _, d := range n.Deployments {
 				if e.Name == o.environment && d.Solution == o.solution && (o.namespace == "" || n.Name == o.namespace) {

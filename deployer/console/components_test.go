@@ -143,3 +143,46 @@ func planned(o schema.Operation) (names []string) {
 	slices.Sort(names)
 	return names
 }
+
+// TestYourComponents: who has rights in one namespace only sees the components of which there is something there, and learns which
+// rights show the rest.
+func TestYourComponents(t *testing.T) {
+	bed := deployertest.New(t)
+	bed.Added("shop", "1.0.0", deployertest.Content{
+		Files: map[string]string{
+			"components/db.yaml": `apiVersion: apps/v1
+kind: Deployment
+metadata: {name: db}
+spec:
+  selector: {matchLabels: {app: db}}
+  template:
+    metadata: {labels: {app: db}}
+    spec: {containers: [{name: db, image: "example.com/db:1"}]}
+`,
+		},
+		Manifest: "components:\n  - {name: db, manifests: components/db.yaml}\n",
+	})
+	b := startOn(t, bed.Server, nil)
+	bed.Only(deployertest.Environment, nil)
+	c := b.with(t, "joe")
+	site := "/environments/" + deployertest.Environment
+	link := site + "/components/shop?namespace=" + deployertest.Environment
+	if a := c.get(site); !strings.Contains(a.body, `href="`+link+`"`) {
+		t.Errorf("no way to %s in\n%s", link, content(a.body))
+	}
+	a := c.get(link)
+	for _, words := range []string{"<bdi>db</bdi>", "1.0.0", "What you may not see", "in the records", "secrets"} {
+		if a.StatusCode != http.StatusOK || !strings.Contains(a.body, words) {
+			t.Errorf("%d, there is no %q in\n%s", a.StatusCode, words, content(a.body))
+		}
+	}
+	for _, path := range []string{site + "/components/%3Cscript%3E", site + "/components/shop?namespace=kube-system", "/environments/production/components/shop"} {
+		if a := c.get(path); a.StatusCode != http.StatusNotFound || strings.Contains(a.body, "<script>") {
+			t.Errorf("%s: %d\n%s", path, a.StatusCode, content(a.body))
+		}
+	}
+	var refused struct{ Code string }
+	if a := c.json(link, &refused); a.StatusCode != http.StatusForbidden || refused.Code != "forbidden" {
+		t.Errorf("a program is told %d %s", a.StatusCode, a.body)
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/apps"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/console/page"
+	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -88,24 +89,49 @@ func (c *Console) openEnvironment(v *visit, refused error) (*answer, error) {
 	}
 }
 
-// visibleEnvironment shows a visitor what they may see of an environment.
-func (c *Console) visibleEnvironment(v *visit) (*answer, error) {
+// visible is what a visitor may see of an environment. Where that is nothing, so is the status, and the answer says so.
+func (c *Console) visible(v *visit) (*schema.EnvironmentStatus, *answer, error) {
 	v.frame.Section, v.frame.Reload = page.SectionEnvironments, 30
 	v.frame.Trail = []page.Link{{Label: page.Text("environments.title"), URL: "/environments"}}
 	o := v.instance()
-	d := v.deployer(nil)
 	s, err := c.look(v.Context(), c.environmentFeed(v.identity, o.Environment, o.Namespace), nil)
 	if code := report.CodeOf(err); code == report.Forbidden || code == report.NotFound {
 		nothing := report.Errorf(report.NotFound, "%s", page.Text("yours.nothing", o.Environment))
-		return c.yours(v, page.SectionEnvironments, nil, nothing), nil
+		return nil, c.yours(v, page.SectionEnvironments, nil, nothing), nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	status := s.environment
 	v.frame.Stale = s.stale
 	v.frame.Feed = page.Query("/events", "seen", s.mark(), "environment", o.Environment, "namespace", o.Namespace)
-	v.opened.remember(o.Environment, cmp.Or(o.Namespace, status.Namespaces[0].Name))
+	v.opened.remember(o.Environment, cmp.Or(o.Namespace, s.environment.Namespaces[0].Name))
+	return s.environment, nil, nil
+}
+
+// visibleComponents shows a visitor the components of which there is something that they may see.
+func (c *Console) visibleComponents(v *visit) (*answer, error) {
+	status, nothing, err := c.visible(v)
+	if status == nil {
+		return nothing, err
+	}
+	o := &order{environment: status.Name, namespace: v.FormValue("namespace"), solution: v.PathValue("solution")}
+	v.frame.Trail = append(v.frame.Trail, page.Link{Label: o.environment, URL: page.URL("environments", o.environment)})
+	namespace, deployment, there := deploymentIn([]schema.EnvironmentStatus{*status}, o)
+	if !there {
+		return nil, report.Errorf(report.NotFound, "of Solution %s there is nothing in environment %s that you may see", o.solution, o.environment)
+	}
+	return &answer{document: deployment, content: &page.YourComponents{
+		Environment: o.environment, Namespace: namespace, Deployment: deployment, Unseen: status.Unseen,
+	}}, nil
+}
+
+// visibleEnvironment shows a visitor what they may see of an environment.
+func (c *Console) visibleEnvironment(v *visit) (*answer, error) {
+	status, nothing, err := c.visible(v)
+	if status == nil {
+		return nothing, err
+	}
+	o, d := v.instance(), v.deployer(nil)
 	list := page.Action{Label: page.Text("action.apps"), URL: page.URL("environments", o.Environment, "apps")}
 	if _, err := d.Apps.List(v.Context(), apps.Options{Environment: o.Environment, Namespace: o.Namespace}); report.CodeOf(err) == report.Forbidden {
 		u := page.ProblemOf(err).Unseen(err.Error())

@@ -161,6 +161,13 @@ type Components struct {
 	Actions    []Action // on it: upgrade, downgrade, repair, remove
 }
 
+// YourComponents is what somebody sees of the components of a Solution who may not see the records: …/components/SOLUTION.
+type YourComponents struct {
+	Environment, Namespace string
+	Deployment             schema.DeploymentStatus
+	Unseen                 []schema.Unseen // with the rights that are missing
+}
+
 // Plan is what a verb would change, before it is applied: …/plan/VERB.
 type Plan struct {
 	Operation *schema.Operation
@@ -357,6 +364,7 @@ func (*Environments) name() string   { return "environments" }
 func (*NewEnvironment) name() string { return "newenvironment" }
 func (*Environment) name() string    { return "environment" }
 func (*Components) name() string     { return "components" }
+func (*YourComponents) name() string { return "yourcomponents" }
 func (*Plan) name() string           { return "plan" }
 func (*Apps) name() string           { return "apps" }
 func (*App) name() string            { return "app" }
@@ -380,6 +388,9 @@ func (*Environments) title() string   { return Text("environments.title") }
 func (*NewEnvironment) title() string { return Text("newenvironment.title") }
 func (c *Environment) title() string  { return Text("environment.title", c.Status.Name) }
 func (c *Components) title() string   { return Text("components.title", c.Graph.Solution, c.Environment) }
+func (c *YourComponents) title() string {
+	return Text("components.title", c.Deployment.Solution, c.Environment)
+}
 func (c *Plan) title() string         { return c.Operation.Heading() }
 func (c *Apps) title() string         { return Text("apps.title", c.Environment) }
 func (c *App) title() string          { return c.App.Name }

@@ -80,6 +80,7 @@ func samples(say func(string) string) map[string]page.View {
 		Cancel:     page.Link{URL: "/environments"},
 	}}, trail("Environments", "/environments"))
 	add("environment", page.SectionEnvironments, sampleEnvironment(say), trail("Environments", "/environments"))
+	add("yourcomponents", page.SectionEnvironments, sampleYourComponents(say), trail("Environments", "/environments", "staging", "/environments/staging"))
 	add("components", page.SectionEnvironments, sampleComponents(say), trail("Environments", "/environments", "production", "/environments/production"))
 	add("plan", page.SectionSolutions, samplePlan(say), trail("Solutions", "/solutions", "Shop", "/solutions/shop"))
 	add("plan-delete", page.SectionEnvironments, sampleDeletion(say), trail("Environments", "/environments", "staging", "/environments/staging"))
@@ -334,6 +335,18 @@ func sampleComponents(say func(string) string) *page.Components {
 	return &page.Components{
 		Environment: say("production"), Namespace: say("production"), Graph: graph, Deployment: schema.DeploymentStatus{Solution: say("cloud"), Health: schema.HealthFailed},
 		Actions: []page.Action{{Label: "Upgrade", URL: "/environments/production/plan/upgrade?solution=cloud"}},
+	}
+}
+
+func sampleYourComponents(say func(string) string) *page.YourComponents {
+	part := func(name string, health schema.DeploymentHealth, reasons ...string) schema.ComponentStatus {
+		return schema.ComponentStatus{Name: say(name), Version: say("2.0.0"), Health: health, Objects: 3, Ready: 3 - len(reasons), Reasons: reasons}
+	}
+	return &page.YourComponents{
+		Environment: say("staging"), Namespace: say("staging-1"), Unseen: samplePart(say).Status.Unseen,
+		Deployment: schema.DeploymentStatus{Solution: say("cloud"), Version: say("2.0.0"), Health: schema.HealthProgressing, Components: []schema.ComponentStatus{
+			part("database", schema.HealthReady), part("Donaudampfschifffahrtselektrizitätenhauptbetriebswerk", schema.HealthProgressing, say("Deployment staging-1/identity: 0 of 1 ready")),
+		}},
 	}
 }
 
