@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -27,6 +28,8 @@ type Content struct {
 	Scale      bool              // Clocks have replicas, and a scale
 	Manifest   string            // more lines of the manifest's spec: "dependsOn: [{name: base, version: '>=1.0.0'}]"
 	Files      map[string]string // more files of the archive, by path
+	Images     []string          // more images, by name
+	Bare       bool              // there is nothing but Files and Images: no operator, and no Clocks
 }
 
 // Group is the API group of the Clocks of a Solution.
@@ -62,10 +65,17 @@ func (c Content) files(solution, version string) fstest.MapFS {
 			cmp.Or(c.RoleKind, "Role"), solution, role),
 		"operator/deploy/crds/clocks_crd.yaml": text("%s", c.definition(solution)),
 	}
+	if c.Bare {
+		maps.DeleteFunc(files, func(name string, _ *fstest.MapFile) bool { return strings.HasPrefix(name, "operator/") })
+	} else {
+		addImage(files, solution+"-operator", version)
+	}
 	for name, content := range c.Files {
 		files[name] = text("%s", content)
 	}
-	addImage(files, solution+"-operator", version)
+	for _, name := range c.Images {
+		addImage(files, name, version)
+	}
 	return files
 }
 
