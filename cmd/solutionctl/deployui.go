@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -21,6 +22,7 @@ import (
 	web "github.com/solutionctl/solutionctl/deployer/console"
 	"github.com/solutionctl/solutionctl/deployer/host/service"
 	"github.com/solutionctl/solutionctl/deployer/hostd"
+	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -34,6 +36,7 @@ const (
 func newUICommand(a *app) *cobra.Command {
 	var c consoleRun
 	var printUnit bool
+	var objects, image string
 	cmd := &cobra.Command{
 		Use:   "ui",
 		Short: "Serve the web console",
@@ -56,6 +59,9 @@ sealed with the keys of the file, one a line, of which the first seals and each 
 The file and those of --tls-cert and --tls-key are read again when they change, and on SIGHUP.
 
 /healthz answers with 204, under every name, for supervision. --print-unit prints a unit for systemd, with a user of its own.
+--print deployment prints what runs the console in a cluster, for 'kubectl apply': two replicas behind a Service, from the image of
+solutionctl that was imported, or that of --image. Their files come from Secrets, and comments say how to make these of the files of
+--tls-cert, --tls-key, --session-key-file, --oidc-client-secret and --oidc-ca; they listen on port 8443.
 
 It ends with Ctrl-C or SIGTERM. Operations that are at work then are interrupted, and 'solutionctl deploy resume' finishes them.`,
 		Example: `  solutionctl deploy ui
@@ -63,13 +69,18 @@ It ends with Ctrl-C or SIGTERM. Operations that are at work then are interrupted
   solutionctl deploy ui --login provider --oidc-issuer https://dex.example.com/dex --oidc-client-id solutionctl-console \
     --oidc-client-secret /etc/solutionctl/console-secret --listen 127.0.0.1:8080 --origin https://solutions.example.com
   solutionctl deploy ui --kubeconfig /etc/solutionctl/console.kubeconfig --login token --listen :8443 --tls-cert tls.crt --tls-key tls.key \
-    --origin https://solutions.example.com:8443 --print-unit > /etc/systemd/system/solutionctl-console.service`,
+    --origin https://solutions.example.com:8443 --print-unit > /etc/systemd/system/solutionctl-console.service
+  solutionctl deploy ui --login token --origin https://solutions.example.com --print deployment | kubectl apply -f -`,
 		Args: exactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if printUnit {
+			switch {
+			case printUnit:
 				return c.printUnit(cmd.Flags())
+			case objects != "":
+				return c.printDeployment(cmd.Context(), cmd.Flags(), image)
+			default:
+				return c.run(cmd.Context())
 			}
-			return c.run(cmd.Context())
 		},
 	}
 	c.hostFlags = &hostFlags{clusterFlags: a.addClusterFlags(cmd)}
@@ -82,6 +93,8 @@ It ends with Ctrl-C or SIGTERM. Operations that are at work then are interrupted
 	flags.StringVar(&c.o.Key, "tls-key", "", "the key of --tls-cert, a `FILE`")
 	flags.StringVar(&c.o.SessionKeys, "session-key-file", "", "a `FILE` with keys for sessions that several replicas share")
 	flags.BoolVar(&printUnit, "print-unit", false, "print a systemd unit that runs this command, and do nothing else")
+	addChoice(cmd, flags, &objects, "print", "", "print the objects that run this command in a cluster, and do nothing else", "", "deployment")
+	flags.StringVar(&image, "image", "", "with --print, the `REFERENCE` of an image with solutionctl (default that of the imported Solution solutionctl)")
 	flags.StringVar(&c.o.Exports, "export", ".", "a `DIRECTORY` for custom resources that are exported before they are deleted; empty deletes none")
 	addChoice(cmd, flags, &c.login, "login", "", "how people log in: link, token or provider", loginLink, loginToken, loginProvider)
 	flags.StringVar(&c.o.Uploads, "uploads", "", "a `DIRECTORY` of its own for archives on their way (default $STATE_DIRECTORY/uploads, else one of the user's cache)")
@@ -190,6 +203,53 @@ func (c *consoleRun) printUnit(flags *pflag.FlagSet) error {
 	return err
 }
 
+// inPods are the flags that mean the same in a pod as here.
+var inPods = []string{"lock-wait", "login", "oidc-client-id", "oidc-issuer", "origin", "qps"}
+
+// printDeployment prints the objects that run the console in the cluster with the settings that are in effect now.
+func (c *consoleRun) printDeployment(ctx context.Context, flags *pflag.FlagSet, image string) error {
+	c.choose()
+	if err := c.checkProvider(); err != nil {
+		return err
+	}
+	arguments := slices.DeleteFunc(changedFlags(flags), func(word string) bool {
+		name, _, _ := strings.Cut(strings.TrimPrefix(word, "--"), "=")
+		return !slices.Contains(inPods, name)
+	})
+	deployment, err := c.o.Deployment(arguments, web.ProviderFiles{Secret: c.secret, CA: c.authority})
+	if err != nil {
+		return err
+	}
+	if image == "" {
+		if image, err = c.imported(ctx); err != nil {
+			return err
+		}
+	}
+	objects, err := deployment.YAML(image)
+	if err != nil {
+		return err
+	}
+	c.sink.Close()
+	_, err = io.WriteString(c.out, objects)
+	return err
+}
+
+// imported is the image of solutionctl that the cluster has.
+func (c *consoleRun) imported(ctx context.Context) (string, error) {
+	d, err := c.deployer()
+	if err != nil {
+		return "", err
+	}
+	image, notice, err := d.Records.ProgramImage(ctx, schema.ProgramImage, "")
+	if err != nil {
+		return "", report.Errorf(report.CodeOf(err), "%w", err).WithHint("or name an image that nodes can pull: --image REFERENCE")
+	}
+	if notice != "" {
+		c.sink.Emit(report.Event{Step: "find", Name: image, State: report.Warning, Note: notice})
+	}
+	return image, nil
+}
+
 // imports finds out whether archives can be imported from here: by whoever runs the program, or through 'deploy hostd'.
 func (c *consoleRun) imports() {
 	if c.login == loginLink {
@@ -231,13 +291,8 @@ func writable(dir string) bool {
 
 // provider is the identity provider that the flags name; nil for none.
 func (c *consoleRun) provider() (*web.Provider, error) {
-	switch {
-	case c.login == loginProvider && c.issuer == "":
-		return nil, report.Errorf(report.Usage, "the identity provider is missing").WithHint("name it: --oidc-issuer https://dex.example.com/dex")
-	case c.login == loginLink && c.issuer != "":
-		return nil, report.Errorf(report.Usage, "--oidc-issuer is for people who log in by themselves").WithHint("add --login provider")
-	case c.issuer == "":
-		return nil, nil
+	if err := c.checkProvider(); err != nil || c.issuer == "" {
+		return nil, err
 	}
 	p := &web.Provider{Issuer: c.issuer, ClientID: c.client}
 	if c.secret != "" {
@@ -254,6 +309,16 @@ func (c *consoleRun) provider() (*web.Provider, error) {
 		}
 	}
 	return p, nil
+}
+
+func (c *consoleRun) checkProvider() error {
+	switch {
+	case c.login == loginProvider && c.issuer == "":
+		return report.Errorf(report.Usage, "the identity provider is missing").WithHint("name it: --oidc-issuer https://dex.example.com/dex")
+	case c.login == loginLink && c.issuer != "":
+		return report.Errorf(report.Usage, "--oidc-issuer is for people who log in by themselves").WithHint("add --login provider")
+	}
+	return nil
 }
 
 // tell says where the console is. A link is part of the result: who starts the program for somebody else reads it from there.

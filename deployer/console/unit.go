@@ -14,9 +14,8 @@ const StateDir = "/var/lib/" + serviceUser
 // Unit returns a systemd unit that runs program with these arguments, which are those of the options, as a user of its own. It
 // gives no right but to listen, to read what everybody may, and to write to [StateDir].
 func (o ServeOptions) Unit(program string, arguments []string, secrets ...string) (string, error) {
-	if o.Links {
-		return "", report.Errorf(report.Usage, "a link lets people act with the rights of whoever runs the console, and a service has none").
-			WithHint("let people log in by themselves: --login token or --login provider")
+	if err := o.checkUnattended(); err != nil {
+		return "", err
 	}
 	u := service.Unit{
 		Description: "Web console of Solutions", User: serviceUser, State: serviceUser, Listen: []string{o.Listen},
@@ -28,4 +27,13 @@ func (o ServeOptions) Unit(program string, arguments []string, secrets ...string
 		}
 	}
 	return u.Text()
+}
+
+// checkUnattended refuses what a console cannot do that nobody runs for themselves.
+func (o ServeOptions) checkUnattended() error {
+	if o.Links {
+		return report.Errorf(report.Usage, "a link lets people act with the rights of whoever runs the console, and a service has none").
+			WithHint("let people log in by themselves: --login token or --login provider")
+	}
+	return nil
 }

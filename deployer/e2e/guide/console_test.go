@@ -1,6 +1,7 @@
 package guide_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -21,41 +22,78 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 
+	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/deployertest"
+	"github.com/solutionctl/solutionctl/deployer/e2e/solution"
 	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
 	"github.com/solutionctl/solutionctl/docs/guides"
+	"github.com/solutionctl/solutionctl/schema"
 )
 
 const consoleNamespace = "solutionctl-console"
 
-// TestConsoleInTheCluster applies the example of the guide to an API server, where its pods become ready without running, and runs
-// what they would: the command, with the files that are mounted, asked as an Ingress and as the kubelet ask.
+// TestConsoleInTheCluster does what the guide says on an API server, where pods become ready without running, and runs what they
+// would: the command, with the files that are mounted, asked as an Ingress and as the kubelet ask.
 func TestConsoleInTheCluster(t *testing.T) {
-	cluster := testcluster.Shared(t)
-	kubectl := func(stdin string, args ...string) {
-		t.Helper()
-		cmd := exec.CommandContext(t.Context(), filepath.Join(cluster.Bin, "kubectl"), append([]string{"--kubeconfig", cluster.Kubeconfig}, args...)...)
-		cmd.Stdin = strings.NewReader(stdin)
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
-		}
-	}
+	shared := testcluster.Shared(t)
+	image := importProgram(t, shared)
 	steps, err := guides.Steps("console.md")
-	if err != nil || len(steps) != 1 || steps[0].File != "console.yaml" {
+	if err != nil || len(steps) != 2 {
 		t.Fatalf("%+v, %v", steps, err)
 	}
+	dir := t.TempDir()
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", dir, "./cmd/solutionctl")
+	build.Dir = filepath.Join("..", "..", "..")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
 	certificate, key := pair(t)
-	// The strictest of the pod security standards is kept.
-	kubectl(`{apiVersion: v1, kind: Namespace, metadata: {name: `+consoleNamespace+`, labels: {pod-security.kubernetes.io/enforce: restricted}}}`, "apply", "-f", "-")
-	kubectl("", "-n", consoleNamespace, "create", "secret", "tls", "console-tls", "--cert", certificate, "--key", key)
-	kubectl("c2Vzc2lvbiBrZXlzIGFyZSAzMiBieXRlcyBsb25nLi4=", "-n", consoleNamespace, "create", "secret", "generic", "console-keys", "--from-file", "session-keys=/dev/stdin")
-	kubectl(steps[0].Text, "apply", "--validate=strict", "-f", "-")
-	kubectl("", "-n", consoleNamespace, "rollout", "status", "deployment/console", "--timeout", "2m")
-
-	deployment, err := cluster.Client().AppsV1().Deployments(consoleNamespace).Get(t.Context(), "console", metav1.GetOptions{})
+	shell := func(ctx context.Context, script string) {
+		t.Helper()
+		cmd := exec.CommandContext(ctx, "sh", "-c", script)
+		cmd.Dir = dir
+		cmd.Env = append(os.Environ(), "KUBECONFIG="+shared.Kubeconfig, "SOLUTIONCTL_CONFIG="+os.DevNull, "OUTPUT="+dir, "CERTIFICATE="+certificate, "KEY="+key,
+			"PATH="+strings.Join([]string{dir, shared.Bin, os.Getenv("PATH")}, string(filepath.ListSeparator)))
+		if out, err := cmd.CombinedOutput(); err != nil || bytes.Contains(out, []byte("Warning")) { // such as of what the restricted standard for pods forbids
+			t.Errorf("%v\n%s", err, out)
+		}
+	}
+	t.Cleanup(func() { shell(context.WithoutCancel(t.Context()), "kubectl delete -f console.yaml") })
+	shell(t.Context(), guides.Shell(steps)+`
+kubectl -n solutionctl-console create secret tls console-tls --cert "$CERTIFICATE" --key "$KEY"
+openssl rand -base64 32 | kubectl -n solutionctl-console create secret generic console-keys --from-file session-keys=/dev/stdin
+kubectl apply --validate=strict -f console.yaml -f ingress.yaml
+kubectl -n solutionctl-console rollout status deployment/console --timeout 2m`)
+	deployment, err := shared.Client().AppsV1().Deployments(consoleNamespace).Get(t.Context(), "console", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	run(t, cluster, deployment.Spec.Template.Spec, certificate)
+	pod := deployment.Spec.Template.Spec
+	if pod.Containers[0].Image != image {
+		t.Errorf("the image is %s, want %s", pod.Containers[0].Image, image)
+	}
+	run(t, shared, pod, filepath.Join(dir, "solutionctl"), certificate)
+}
+
+// importProgram makes the Solution of solutionctl itself known, and returns what its image is called.
+func importProgram(t *testing.T, c *testcluster.Cluster) string {
+	t.Helper()
+	connection, err := cluster.Connect(cluster.Options{Kubeconfig: c.Kubeconfig, Now: time.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := deployer.New(deployer.Config{Cluster: connection, Now: time.Now, Version: "1.0.0", Identity: "tester@here"})
+	payload := deployertest.Payload(t, schema.ProgramImage, "1.0.0", deployertest.Content{Bare: true, Images: []string{schema.ProgramImage}})
+	if err := solution.Record(t.Context(), d, payload); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.RecordUnimport(context.WithoutCancel(t.Context()), deployer.UnimportOptions{ID: "solutionctl-1.0.0"}); err != nil {
+			t.Error(err)
+		}
+	})
+	return "registry.solutionctl.invalid/solutionctl-1.0.0/solutionctl:1.0.0@" + payload.Images[0].Digest
 }
 
 // pair writes a certificate and its key.
@@ -79,15 +117,9 @@ func pair(t *testing.T) (certificate, key string) {
 }
 
 // run runs the command of a pod on this host, with the files that it would have.
-func run(t *testing.T, cluster *testcluster.Cluster, pod corev1.PodSpec, certificate string) {
+func run(t *testing.T, cluster *testcluster.Cluster, pod corev1.PodSpec, program, certificate string) {
 	t.Helper()
 	root, container := t.TempDir(), pod.Containers[0]
-	program := filepath.Join(root, "solutionctl")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./cmd/solutionctl")
-	build.Dir = filepath.Join("..", "..", "..")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
 	mount(t, cluster, pod, root)
 	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // a free port
 	if err != nil {
