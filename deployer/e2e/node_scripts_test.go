@@ -3,9 +3,11 @@ package e2e_test
 import (
 	"bufio"
 	"context"
+	"debug/elf"
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"os/exec"
@@ -57,6 +59,27 @@ func TestCloud(t *testing.T) {
 		t.Fatal(err)
 	}
 	runScripts(t, "testdata/cloud/profiles.txtar", c, example, c.EnterNode)
+}
+
+// TestImage makes the archive of solutionctl itself, looks at the program for each platform, and runs testdata/image on a real node.
+// EXAMPLE is the directory of the archive.
+func TestImage(t *testing.T) {
+	t.Parallel()
+	testcluster.RequireNode(t)
+	testcluster.Long(t, "TestConsoleInTheCluster in deployer/e2e/guide")
+	dir := t.TempDir()
+	script := exec.CommandContext(t.Context(), filepath.Join("..", "..", ".ci", "image"), dir)
+	script.Env = append(os.Environ(), "VERSION=v1.0.0")
+	if out, err := script.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	got := programs(t, filepath.Join(dir, "solutionctl-1.0.0.iso"))
+	want := map[string]elf.Machine{"linux/amd64": elf.EM_X86_64, "linux/arm64": elf.EM_AARCH64}
+	if !maps.Equal(got, want) {
+		t.Errorf("programs are %v, want %v", got, want)
+	}
+	c := testcluster.StartFor(t, testcluster.Options{Node: true})
+	runScripts(t, "testdata/image/program.txtar", c, dir, c.EnterNode)
 }
 
 // copyExample copies the example Solution and makes its images, as its README says.
