@@ -55,7 +55,7 @@ func TestImage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := validate.Index(index); err != nil {
+	if err = validate.Index(index); err != nil {
 		t.Error(err)
 	}
 	manifests, err := index.IndexManifest()

@@ -102,13 +102,13 @@ func (l layout) layer(p program) (descriptor object, diffID string, err error) {
 	}
 	plain := sha256.New()
 	w := tar.NewWriter(io.MultiWriter(z, plain))
-	if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: 0o755, Size: int64(len(data)), ModTime: l.created}); err != nil {
+	if err = w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: 0o755, Size: int64(len(data)), ModTime: l.created}); err != nil {
 		return nil, "", err
 	}
-	if _, err := w.Write(data); err != nil {
+	if _, err = w.Write(data); err != nil {
 		return nil, "", err
 	}
-	if err := errors.Join(w.Close(), z.Close()); err != nil {
+	if err = errors.Join(w.Close(), z.Close()); err != nil {
 		return nil, "", err
 	}
 	descriptor, err = l.blob(layerType, packed.Bytes())

@@ -26,7 +26,7 @@ func main() {
 
 func run(created time.Time, args []string) error {
 	if len(args) < 2 {
-		return errors.New("usage: go run ./cmd/image [-created SECONDS] DIRECTORY OS/ARCHITECTURE=FILE...")
+		return errors.New("usage: go run ./cmd/image [-created SECONDS] DIRECTORY OS/ARCHITECTURE=FILE [...]")
 	}
 	var programs []program
 	for _, arg := range args[1:] {

@@ -99,7 +99,7 @@ func machineOf(t *testing.T, layer oci.Blob) elf.Machine {
 		t.Fatal(err)
 	}
 	files := tar.NewReader(packed)
-	if _, err := files.Next(); err != nil {
+	if _, err = files.Next(); err != nil {
 		t.Fatal(err)
 	}
 	content, err := io.ReadAll(files)

@@ -45,8 +45,8 @@ func TestConsoleInTheCluster(t *testing.T) {
 	dir := t.TempDir()
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", dir, "./cmd/solutionctl")
 	build.Dir = filepath.Join("..", "..", "..")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	if out, failure := build.CombinedOutput(); failure != nil {
+		t.Fatalf("%v\n%s", failure, out)
 	}
 	certificate, key := pair(t)
 	shell := func(ctx context.Context, script string) {
@@ -55,8 +55,8 @@ func TestConsoleInTheCluster(t *testing.T) {
 		cmd.Dir = dir
 		cmd.Env = append(os.Environ(), "KUBECONFIG="+shared.Kubeconfig, "SOLUTIONCTL_CONFIG="+os.DevNull, "OUTPUT="+dir, "CERTIFICATE="+certificate, "KEY="+key,
 			"PATH="+strings.Join([]string{dir, shared.Bin, os.Getenv("PATH")}, string(filepath.ListSeparator)))
-		if out, err := cmd.CombinedOutput(); err != nil || bytes.Contains(out, []byte("Warning")) { // such as of what the restricted standard for pods forbids
-			t.Errorf("%v\n%s", err, out)
+		if out, failure := cmd.CombinedOutput(); failure != nil || bytes.Contains(out, []byte("Warning")) { // such as of what the restricted standard for pods forbids
+			t.Errorf("%v\n%s", failure, out)
 		}
 	}
 	t.Cleanup(func() { shell(context.WithoutCancel(t.Context()), "kubectl delete -f console.yaml") })
