@@ -47,6 +47,7 @@ func TestMain(m *testing.M) {
 //	                               this access log
 //	make-image FILE PROGRAM SOURCE.go
 //	                               compile a program and write an image with nothing else, as 'docker save' does
+//	sidecar DIR LABEL [ANNOTATION] write dashboards into a directory, as the sidecar of Grafana's charts does
 //	poll NAMESPACE/SERVICE         ask a Service all the time, in the background
 //	poll-until TEXT                wait for an answer with this text
 //	poll-result                    end the poll: every request must have been answered
@@ -98,6 +99,7 @@ func runScripts(t *testing.T, path string, c *testcluster.Cluster, example strin
 			"fails": scripttest.Fails, "judge": scripttest.Judge, "await": await, "as": s.as, "api-server": s.apiServer, "restart": s.restart,
 			"http-get": s.httpGet, "boot": s.boot, "pulled": s.pulled, "make-image": s.makeImage,
 			"poll": s.poll, "poll-until": s.pollUntil, "poll-result": s.pollResult,
+			"sidecar": s.sidecar,
 		},
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("KUBECONFIG", c.Kubeconfig)

@@ -53,13 +53,49 @@ var (
 	kwokProgram = program{
 		name: "kwok", module: "cmd/node", packages: []string{"sigs.k8s.io/kwok/cmd/kwok"}, files: []string{"kwok"}, ldflags: "-s -w",
 	}
+	prometheusProgram = program{
+		name: "prometheus", module: "cmd/prometheus", packages: []string{"github.com/prometheus/prometheus/cmd/prometheus"},
+		files: []string{"prometheus"}, ldflags: "-s -w",
+	}
+	prometheusOperator = program{
+		name: "prometheus-operator", module: "cmd/prometheus-operator", ldflags: "-s -w",
+		packages: []string{prometheusOperatorModule + "/cmd/operator", prometheusOperatorModule + "/cmd/prometheus-config-reloader"},
+		files:    []string{"operator", "prometheus-config-reloader"},
+	}
 )
+
+const prometheusOperatorModule = "github.com/prometheus-operator/prometheus-operator"
 
 func versionFlags(version string) string {
 	const variable = " -X k8s.io/component-base/version."
 	major, rest, _ := strings.Cut(strings.TrimPrefix(version, "v"), ".")
 	minor, _, _ := strings.Cut(rest, ".")
 	return "-s -w" + variable + "gitVersion=" + version + variable + "gitMajor=" + major + variable + "gitMinor=" + minor
+}
+
+// Prometheus returns a Prometheus that looks for pods, which Debian's cannot do. It is built when it is needed first.
+func Prometheus(ctx context.Context, progress io.Writer) (path string, err error) {
+	dir, err := prometheusProgram.build(ctx, progress)
+	return filepath.Join(dir, "prometheus"), err
+}
+
+// PrometheusOperator returns directories with the programs of the Prometheus operator, operator and prometheus-config-reloader, which
+// are built when they are needed first, and with the definitions of its custom resources.
+func PrometheusOperator(ctx context.Context, progress io.Writer) (programs, definitions string, err error) {
+	if programs, err = prometheusOperator.build(ctx, progress); err != nil {
+		return "", "", err
+	}
+	source, err := prometheusOperator.source(ctx)
+	if err != nil {
+		return "", "", err
+	}
+	list := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", prometheusOperatorModule)
+	list.Dir = source
+	dir, err := list.Output()
+	if err != nil {
+		return "", "", withStderr(err)
+	}
+	return programs, filepath.Join(string(bytes.TrimSpace(dir)), "example", "prometheus-operator-crd"), nil
 }
 
 // A program is a nested module whose packages are built when they are needed first: minutes the first time on a machine,

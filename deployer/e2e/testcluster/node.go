@@ -6,6 +6,7 @@ import (
 	"compress/gzip"
 	"context"
 	"crypto/sha256"
+	"debug/elf"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -282,30 +284,79 @@ func (c *Cluster) importPause() error {
 	if err != nil || images[pauseImage] != "" {
 		return err
 	}
-	program, err := os.ReadFile(filepath.Join(c.bin.node, "pause"))
+	return c.importProgram(pauseImage, "/pause", "65535:65535", map[string]string{"/pause": filepath.Join(c.bin.node, "pause")})
+}
+
+// ImportProgram gives the node an image that starts a program of this host as root. It has the program in /bin, and the libraries that
+// the program needs and further files of this host where they are here.
+func (c *Cluster) ImportProgram(ctx context.Context, image, program string, files ...string) error {
+	shared, err := libraries(ctx, program)
 	if err != nil {
 		return err
 	}
-	archive, err := pauseArchive(program)
+	entrypoint := "/bin/" + filepath.Base(program)
+	content := map[string]string{entrypoint: program}
+	for _, file := range slices.Concat(shared, files) {
+		content[file] = file
+	}
+	return c.importProgram(image, entrypoint, "0:0", content)
+}
+
+// libraries are the files that the dynamic linker wants for a program.
+func libraries(ctx context.Context, program string) ([]string, error) {
+	file, err := elf.Open(program)
+	if err != nil {
+		return nil, err
+	}
+	wanted, err := file.ImportedLibraries()
+	if err = errors.Join(err, file.Close()); err != nil || len(wanted) == 0 {
+		return nil, err
+	}
+	out, err := exec.CommandContext(ctx, "ldd", program).Output()
+	if err != nil {
+		return nil, fmt.Errorf("ldd %s: %w", program, withStderr(err))
+	}
+	return slices.DeleteFunc(strings.Fields(string(out)), func(field string) bool { return !strings.HasPrefix(field, "/") }), nil
+}
+
+// importProgram gives the node an image of files of this host, by their names in it.
+func (c *Cluster) importProgram(image, entrypoint, user string, files map[string]string) error {
+	content := map[string][]byte{}
+	for name, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		content[strings.TrimPrefix(name, "/")] = data
+	}
+	archive, err := imageArchive(image, entrypoint, user, content)
 	if err != nil {
 		return err
 	}
-	name := filepath.Join(c.Dir, "pause.tar")
-	if err = os.WriteFile(name, archive, 0o644); err != nil {
+	file, err := os.CreateTemp(c.Dir, "image-*.tar")
+	if err != nil {
 		return err
 	}
-	_, err = c.ctr("images", "import", name)
+	defer func() { _ = os.Remove(file.Name()) }()
+	_, err = file.Write(archive)
+	if err = errors.Join(err, file.Close()); err != nil {
+		return err
+	}
+	_, err = c.ctr("images", "import", file.Name())
 	return err
 }
 
-// pauseArchive is an image with nothing but the program, as 'docker save' writes it.
-func pauseArchive(program []byte) ([]byte, error) {
-	layer, err := tarball(map[string][]byte{"pause": program})
+// imageArchive is an image with nothing but the files, as 'docker save' writes it.
+func imageArchive(image, entrypoint, user string, files map[string][]byte) ([]byte, error) {
+	layer, err := tarball(files)
 	if err != nil {
 		return nil, err
 	}
 	var compressed bytes.Buffer
-	w := gzip.NewWriter(&compressed)
+	w, err := gzip.NewWriterLevel(&compressed, gzip.BestSpeed)
+	if err != nil {
+		return nil, err
+	}
 	if _, err = w.Write(layer); err != nil {
 		return nil, err
 	}
@@ -315,13 +366,13 @@ func pauseArchive(program []byte) ([]byte, error) {
 	config, err := json.Marshal(map[string]any{
 		"architecture": runtime.GOARCH,
 		"os":           "linux",
-		"config":       map[string]any{"Entrypoint": []string{"/pause"}, "User": "65535:65535"},
+		"config":       map[string]any{"Entrypoint": []string{entrypoint}, "User": user},
 		"rootfs":       map[string]any{"type": "layers", "diff_ids": []string{fmt.Sprintf("sha256:%x", sha256.Sum256(layer))}},
 	})
 	if err != nil {
 		return nil, err
 	}
-	manifest, err := json.Marshal([]map[string]any{{"Config": "config.json", "RepoTags": []string{pauseImage}, "Layers": []string{"layer.tar.gz"}}})
+	manifest, err := json.Marshal([]map[string]any{{"Config": "config.json", "RepoTags": []string{image}, "Layers": []string{"layer.tar.gz"}}})
 	if err != nil {
 		return nil, err
 	}
