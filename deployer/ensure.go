@@ -2,6 +2,7 @@ package deployer
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
@@ -162,4 +163,48 @@ func (d *Deployer) resumeTogether(ctx context.Context, p unfinished, o Options) 
 		return report.Errorf(report.NotFound, "%w", err).WithHint("or add it alone: %s", report.Run("deploy add", p.Environment, p.Solution, p.Version))
 	}
 	return err
+}
+
+// EnsureActive makes versions active and their components in the cluster the wanted ones, in the order of their needs. A higher
+// version that is active stays. What comes back is what was to be done.
+func (d *Deployer) EnsureActive(ctx context.Context, o Options, list []Wanted) ([]*schema.Operation, error) {
+	catalog, err := d.Records.Catalog(ctx)
+	if err != nil {
+		return nil, err
+	}
+	wanted := map[schema.SolutionAt]Rendering{}
+	var all []schema.SolutionAt
+	for _, w := range list {
+		found, _, err := d.choose(ctx, catalog, w.Solution, w.Version)
+		if err != nil {
+			return nil, err
+		}
+		active, err := d.Records.Active(ctx, found.Name)
+		if err != nil {
+			return nil, err
+		}
+		if active == "" || active == found.Version || records.DirectionTo(active, found) == records.Up {
+			at := schema.SolutionAt{Solution: found.Name, Version: found.Version}
+			wanted[at], all = w.Rendering, append(all, at)
+		}
+	}
+	var done []*schema.Operation
+	for _, at := range dependencies.InOrder(catalog, all, schema.ScopeCluster) {
+		a := ActivateOptions{
+			Options: o, Solution: at.Solution, Version: at.Version, ClusterWide: wanted[at].ClusterWide, Parts: wanted[at].Parts, later: all,
+		}
+		plan := a
+		plan.DryRun = true
+		operation, err := d.Activate(ctx, plan)
+		if err == nil && !operation.Empty() && !o.DryRun {
+			operation, err = d.Activate(ctx, a)
+		}
+		if err != nil {
+			return done, fmt.Errorf("activate %s: %w", at.ID(), err)
+		}
+		if !operation.Empty() {
+			done = append(done, operation)
+		}
+	}
+	return done, nil
 }

@@ -189,3 +189,35 @@ func TestResumeOfSeveral(t *testing.T) {
 		t.Errorf("there is something to do: %v", done.Parts)
 	}
 }
+
+// TestEnsureActive: versions become active in the order of their needs, and a higher one stays.
+func TestEnsureActive(t *testing.T) {
+	b := deployertest.New(t)
+	b.Imported(shop, "1.0.0", deployertest.Content{Manifest: "dependsOn: [{solution: base, scope: cluster}]"})
+	b.Imported("base", "1.0.0", plain)
+	b.Imported("base", "2.0.0", plain)
+	b.Activated("base", "2.0.0", plain)
+	list := []deployer.Wanted{{Solution: shop}, {Solution: "base", Version: "1.0.0"}}
+	for _, want := range []string{"shop", ""} {
+		planned, err := b.EnsureActive(t.Context(), deployer.Options{DryRun: true}, list)
+		if err != nil {
+			t.Fatal(err)
+		}
+		done, err := b.EnsureActive(t.Context(), deployer.Options{}, list)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, operations := range [][]*schema.Operation{planned, done} {
+			var names []string
+			for _, o := range operations {
+				names = append(names, o.Solution)
+			}
+			if got := strings.Join(names, " "); got != want {
+				t.Errorf("done is %q, want %q", got, want)
+			}
+		}
+	}
+	if active, err := b.Records.Active(t.Context(), "base"); err != nil || active != "2.0.0" {
+		t.Errorf("active is %s, %v", active, err)
+	}
+}
