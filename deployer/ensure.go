@@ -29,6 +29,9 @@ type Wanted struct {
 	Rendering
 }
 
+// operationEnsure is what the work of [Deployer.Ensure] as a whole is called; on record stands what it is for each Solution.
+const operationEnsure = "ensure"
+
 // Ensure makes an environment have Solutions: those that it lacks are added, others get the version and the components that are
 // wanted. All of it is one plan, judged as it will be, and a Solution is touched when everything that it needs in its namespace is
 // ready. Solutions that are not named stay as they are. Where nothing is to be done, nothing is written.
@@ -59,7 +62,7 @@ func (d *Deployer) planEnsure(ctx context.Context, o EnsureOptions, namespaces [
 	if err != nil {
 		return nil, err
 	}
-	t := &task{Operation: schema.Operation{Operation: "ensure", Environment: o.Environment}}
+	t := &task{Operation: schema.Operation{Operation: operationEnsure, Environment: o.Environment}}
 	wanted := map[schema.SolutionAt]Rendering{}
 	var all []schema.SolutionAt
 	for _, w := range o.Solutions {

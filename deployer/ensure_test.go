@@ -14,6 +14,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/components"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -142,6 +143,11 @@ func TestEnsureKeepsEdits(t *testing.T) {
 	}
 	if done := ensure(t, b, o); !done.Empty() {
 		t.Errorf("there is something to do: %v", done.Parts)
+	}
+	o.Solutions[0].Choice = components.Choice{Components: map[string]bool{"extra": true}} // all of it is put on record anew
+	ensure(t, b, o)
+	if diff, err := b.Diff(t.Context(), survey.Selection{}); err != nil || diff.Empty() {
+		t.Errorf("the edit is no difference any more: %v", err)
 	}
 }
 

@@ -317,7 +317,7 @@ func bindRole(role rbacv1.ClusterRole, namespace, group string) rbacv1.RoleBindi
 func policyRules(permissions []cluster.Permission) []rbacv1.PolicyRule {
 	all := map[cluster.Permission]bool{}
 	for _, p := range permissions {
-		p.Namespace = ""
+		p.Namespace, p.One = "", ""
 		all[p] = true
 	}
 	verbs := map[cluster.Permission][]string{}

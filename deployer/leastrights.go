@@ -12,6 +12,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/engine"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/records"
+	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/lint/rbac"
 	"github.com/solutionctl/solutionctl/schema"
 )
@@ -22,13 +23,16 @@ func (d *Deployer) leastRights(ctx context.Context, t *task) ([]cluster.Permissi
 	list := slices.Concat(
 		cluster.Permission{Resource: "namespaces"}.Each("get", "list"),
 		cluster.Permission{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}.Each("get"),
-		cluster.Permission{Group: "coordination.k8s.io", Resource: "leases", Namespace: cluster.SystemNamespace}.Each("get", "create", "update"),
-		cluster.Permission{Resource: "secrets", Namespace: cluster.SystemNamespace}.Each("get", "list", "create", "update", "delete"),
+		cluster.Permission{Resource: "secrets", Namespace: cluster.SystemNamespace}.Each("get", "list"),
 		cluster.Permission{Resource: "configmaps", Namespace: cluster.SystemNamespace, Name: records.RegistryName}.Each("get"),
 		cluster.Permission{Resource: "configmaps", Namespace: cluster.SystemNamespace, Name: records.MonitoringName}.Each("get"),
 		cluster.Permission{Resource: "configmaps", Namespace: metalk8s.SolutionsNamespace, Name: metalk8s.SolutionsConfigMap}.Each("get"),
 		t.needs,
 	)
+	if slices.ContainsFunc(t.plans, func(p *engine.Plan) bool { return len(p.Changes) > 0 }) {
+		list = append(list, cluster.Permission{Group: "coordination.k8s.io", Resource: "leases", Namespace: cluster.SystemNamespace}.Each("get", "create", "update")...)
+		list = append(list, cluster.Permission{Resource: "secrets", Namespace: cluster.SystemNamespace}.Each("create", "update", "delete")...)
+	}
 	namespaces := map[string]bool{}
 	for _, p := range t.plans {
 		namespaces[p.Release.Namespace] = true
@@ -44,6 +48,30 @@ func (d *Deployer) leastRights(ctx context.Context, t *task) ([]cluster.Permissi
 		}
 	}
 	return list, nil
+}
+
+// RepairRights are those that [Deployer.Repair] takes in an environment: to look, and with change to bring back whatever may be gone or
+// changed. Definitions are never touched.
+func (d *Deployer) RepairRights(ctx context.Context, environment string, change bool) ([]cluster.Permission, error) {
+	states, _, _, err := d.Survey.Deployed(ctx, survey.Selection{Environment: environment})
+	if err != nil {
+		return nil, err
+	}
+	releases, _, err := d.Records.Engine.Deployed(ctx, states)
+	if err != nil {
+		return nil, err
+	}
+	t := &task{}
+	for i := range releases {
+		plan := &engine.Plan{Release: releases[i]}
+		for _, object := range releases[i].Objects {
+			if change {
+				plan.Changes = append(plan.Changes, schema.Change{Action: schema.ActionCreate, Object: records.RefOf(object.GroupVersionKind(), object)})
+			}
+		}
+		t.plans = append(t.plans, plan)
+	}
+	return d.leastRights(ctx, t)
 }
 
 // inEnvironment are the rights in a namespace that do not depend on what is deployed there: the versions that it has, and what
@@ -109,10 +137,9 @@ func (d *Deployer) rightsOn(ctx context.Context, ref schema.ObjectRef, action sc
 	if errors.Is(err, cluster.ErrNoKind) {
 		return nil, nil // whoever brings the kind is asked then
 	}
+	list = cluster.Only(ref.Name, list)
 	for i := range list {
-		if slices.Contains([]string{"get", "patch", "update", "delete"}, list[i].Verb) {
-			list[i].Name = ref.Name
-		}
+		list[i].Name, list[i].One = list[i].One, ""
 	}
 	return list, err
 }

@@ -106,7 +106,7 @@ func (d *Deployer) needed(ctx context.Context, change schema.Change, wait bool) 
 			wanted[i].Name = change.Object.Name
 		}
 	}
-	return wanted, err
+	return cluster.Only(change.Object.Name, wanted), err
 }
 
 // isWide tells roles of the whole cluster, and what binds them, from all else.

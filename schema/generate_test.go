@@ -50,6 +50,8 @@ var documents = map[string]document{
 	"output/history":        {reflect.TypeFor[schema.History](), "History: what was done to a cluster"},
 	"output/import":         {reflect.TypeFor[schema.ImportReport](), "ImportReport: archives that were imported"},
 	"output/lint":           {reflect.TypeFor[schema.LintReport](), "Lint: what is said about projects and archives"},
+	"output/loaderplan":     {reflect.TypeFor[schema.LoaderPlan](), "LoaderPlan: what starting the loader would do"},
+	"output/loadprogress":   {reflect.TypeFor[schema.LoadProgress](), "LoadProgress: how far the loader is"},
 	"output/monitoring":     {reflect.TypeFor[schema.MonitoringReport](), "Monitoring: what the Prometheus and the Grafana of a cluster look for"},
 	"output/node":           {reflect.TypeFor[schema.NodeConfig](), "NodeConfig: the files by which a node pulls from the registry"},
 	"output/operation":      {reflect.TypeFor[schema.Operation](), "Operation: what a command that deploys did, or would do"},

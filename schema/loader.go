@@ -146,7 +146,36 @@ type LoadProgress struct {
 	Error     *LoadError      `json:"error,omitempty"` // why the run failed
 	Notices   []string        `json:"notices"`
 	Loaded    []LoadedContent `json:"loaded"` // all that was loaded and was not removed since
+	// Repair is what the last repair found; absent where that was nothing.
+	Repair *LoadRepair `json:"repair,omitempty"`
 }
+
+// LoadRepair is what a repair found.
+type LoadRepair struct {
+	At      time.Time `json:"at"`
+	Changed []string  `json:"changed"`                  // what was not as it was loaded, and who had changed it
+	Times   int       `json:"times" schema:"minimum=0"` // repairs in a row that found the same
+}
+
+// LoaderPlan is what starting the loader would do. `solutionctl deploy loader plan` prints it.
+type LoaderPlan struct {
+	Run   string `json:"run,omitempty"` // absent where no Job is needed
+	Image string `json:"image,omitempty"`
+	// Create are environments that do not exist.
+	Create []string `json:"create"`
+	// Activate is done by whoever starts the loader, and before a Job is.
+	Activate []*Operation `json:"activate"`
+	// Environments are what the Job does; absent for those whose Solutions have to be activated first.
+	Environments []*Operation `json:"environments"`
+	// Rights are those of the Job, as rules of roles in YAML.
+	Rights string `json:"rights,omitempty"`
+	// Unlisted are what was loaded and is not in the configuration any more.
+	Unlisted []LoadedContent `json:"unlisted"`
+	Notices  []string        `json:"notices"`
+}
+
+// Empty tells that everything is as the configuration says.
+func (p *LoaderPlan) Empty() bool { return len(p.Create)+len(p.Activate) == 0 && p.Run == "" }
 
 // LoadedContent is a Solution in an environment.
 type LoadedContent struct {
@@ -176,6 +205,7 @@ type LoadPart struct {
 	Solution    string    `json:"solution" schema:"minLength=1"`
 	Component   string    `json:"component,omitempty"`
 	Version     string    `json:"version,omitempty"`
+	Optional    bool      `json:"optional,omitempty"` // the run succeeds without it
 	State       LoadState `json:"state"`
 	// StartedAt is when its first object was written, ReadyAt when all of them were ready.
 	StartedAt time.Time `json:"startedAt,omitzero"`

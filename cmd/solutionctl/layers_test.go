@@ -31,7 +31,7 @@ var layers = [][]string{
 	{"deployer/definitions", "deployer/dependencies"},
 	{"deployer/apps", "deployer/survey"},
 	{"deployer"},
-	{"deployer/deployertest", "deployer/host", "deployer/support/bundle", "deployer/support/doctor"},
+	{"deployer/deployertest", "deployer/host", "deployer/loader", "deployer/support/bundle", "deployer/support/doctor"},
 	{"deployer/hostd"},
 	{"deployer/console"},
 	{"cmd/solutionctl/internal/console", "cmd/solutionctl/internal/settings"},

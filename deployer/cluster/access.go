@@ -95,6 +95,9 @@ type Permission struct {
 	Subresource string
 	Namespace   string // "" asks for every namespace, or is that of a resource without namespaces
 	Name        string // "" asks for every object
+	// One is the object that it is asked for, where the right to that one will do. Whoever lacks it is told of the right to every
+	// object, as nobody writes a rule for each.
+	One string
 }
 
 // Each is the permission once for each of these verbs.
@@ -107,8 +110,8 @@ func (p Permission) Each(verbs ...string) []Permission {
 	return list
 }
 
-// Missing returns those of the permissions that the user does not have. Who may do everything, or something in every
-// namespace, is not asked about each part of it.
+// Missing returns those of the permissions that the user does not have, each once. Who may do everything, or something in every
+// namespace or to every object, is not asked about each part of it.
 func (c *Cluster) Missing(ctx context.Context, wanted ...Permission) ([]Permission, error) {
 	if len(wanted) == 0 {
 		return nil, nil
@@ -116,6 +119,44 @@ func (c *Cluster) Missing(ctx context.Context, wanted ...Permission) ([]Permissi
 	if everything, err := c.mayDoAll(ctx); err != nil || everything {
 		return nil, err
 	}
+	single := map[Permission][]Permission{} // those on one object, by that on all of them
+	var general []Permission
+	for _, p := range wanted {
+		all := p
+		all.One = ""
+		if _, known := single[all]; !known {
+			general, single[all] = append(general, all), nil
+		}
+		if p.One == "" {
+			single[all] = append(single[all], all)
+		} else {
+			p.Name, p.One = p.One, ""
+			single[all] = append(single[all], p)
+		}
+	}
+	missing, err := c.missing(ctx, general)
+	if err != nil {
+		return nil, err
+	}
+	var refused []Permission
+	for _, all := range missing {
+		lacks := slices.Contains(single[all], all)
+		if !lacks {
+			granted, err := c.allowed(ctx, single[all])
+			if err != nil {
+				return nil, err
+			}
+			lacks = slices.Contains(granted, false)
+		}
+		if lacks {
+			refused = append(refused, all)
+		}
+	}
+	return refused, nil
+}
+
+// missing returns those of distinct permissions that the user does not have.
+func (c *Cluster) missing(ctx context.Context, wanted []Permission) ([]Permission, error) {
 	places := map[Permission]int{}
 	for _, p := range wanted {
 		places[everywhere(p)]++
@@ -275,6 +316,16 @@ func (c *Cluster) PermissionsOn(ctx context.Context, kind schema.GroupVersionKin
 	}
 	resource := mapping.Resource
 	return Permission{Group: resource.Group, Resource: resource.Resource, Namespace: namespace}.Each(verbs...), nil
+}
+
+// Only makes of permissions on all objects of a kind those on one of them, where the verb has an object.
+func Only(name string, permissions []Permission) []Permission {
+	for i, p := range permissions {
+		if slices.Contains([]string{"get", "patch", "update", "delete"}, p.Verb) && p.Name == "" {
+			permissions[i].One = name
+		}
+	}
+	return permissions
 }
 
 // Require fails with the rules that the user lacks.

@@ -566,6 +566,17 @@ func TestMayIDoThat(t *testing.T) {
 	if got := len(s.Requests()); got != 8 { // everything, both verbs in every namespace, and five times list
 		t.Errorf("%d requests", got)
 	}
+	// Who may change one object, but not all of them, is not told to ask for that one.
+	s.May = func(a authorization.ResourceAttributes) bool { return a.Verb == "patch" && a.Name == "mine" }
+	secrets := Permission{Resource: "secrets", Namespace: "a"}
+	missing, err = c.Missing(t.Context(), slices.Concat(Only("mine", secrets.Each("patch", "create")), Only("yours", secrets.Each("patch")))...)
+	if diff := cmp.Diff(secrets.Each("patch", "create"), missing); diff != "" || err != nil {
+		t.Errorf("%v %s", err, diff)
+	}
+	if missing, err = c.Missing(t.Context(), Only("mine", secrets.Each("patch"))...); len(missing) > 0 || err != nil {
+		t.Errorf("missing is %v, %v", missing, err)
+	}
+	s.May = func(a authorization.ResourceAttributes) bool { return a.Verb == "get" }
 	err = c.Require(t.Context(), wanted[:2])
 	if report.CodeOf(err) != report.Forbidden || !strings.Contains(err.Error(), clustertest.User+" may not do this; nothing was changed") ||
 		strings.Join(report.Hints(err), "") != "missing in namespace a:\n- apiGroups: [\"\"]\n  resources: [\"secrets\"]\n  verbs: [\"list\"]" {

@@ -112,6 +112,8 @@ func (s *step) planned() (schema.DeployedObject, bool) {
 	case s.desired == nil:
 		object = s.known
 		object.Leaving, object.Kept = s.Action == schema.ActionDelete, s.Action == schema.ActionKeep
+	case s.live == nil && s.Action == schema.ActionNone:
+		object.UID, object.ResourceVersion, object.Generation = s.known.UID, s.known.ResourceVersion, s.known.Generation
 	case s.live != nil && s.Action != schema.ActionReplace && s.Action != schema.ActionDelete && !s.late:
 		object.UID = string(s.live.GetUID())
 	}

@@ -146,7 +146,7 @@ func (j *judge) decideUpdate(ctx context.Context, s *step) error {
 		return err
 	}
 	if mine && j.options.KeepEdits && s.known.Hash == s.hash {
-		s.Action = schema.ActionNone
+		s.Action, s.live = schema.ActionNone, nil // the record goes on to say how it was deployed, so that edits are found
 		return nil
 	}
 	s.Action, s.force = schema.ActionUpdate, j.options.Restore

@@ -373,10 +373,9 @@ func (e *Engine) mayWriteLate(ctx context.Context, plans []*Plan) error {
 			if err != nil {
 				return err
 			}
-			for _, verb := range []string{"create", "patch"} {
-				wanted[cluster.Permission{
-					Verb: verb, Group: mapping.Resource.Group, Resource: mapping.Resource.Resource, Namespace: s.Object.Namespace,
-				}] = true
+			on := cluster.Permission{Group: mapping.Resource.Group, Resource: mapping.Resource.Resource, Namespace: s.Object.Namespace}
+			for _, p := range cluster.Only(s.Object.Name, on.Each("create", "patch")) {
+				wanted[p] = true
 			}
 		}
 	}

@@ -1,0 +1,163 @@
+package loader
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"maps"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kube "k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+)
+
+// accountName is the ServiceAccount of runs, repairName that of repairs.
+const (
+	accountName = "solutionctl-loader"
+	repairName  = "solutionctl-loader-repair"
+)
+
+const rbacGroup = "rbac.authorization.k8s.io"
+
+// ownRights are those to write how far the loader is.
+func ownRights() []cluster.Permission {
+	return slices.Concat(
+		cluster.Permission{Resource: "configmaps", Namespace: cluster.SystemNamespace, Name: ProgressName}.Each("get", "update"),
+		cluster.Permission{Resource: "events", Namespace: cluster.SystemNamespace}.Each("create"),
+	)
+}
+
+// account is an account with rights, and nothing beside them: a role for each namespace, and one for the whole cluster.
+func account(name string, rights []cluster.Permission) []*unstructured.Unstructured {
+	objects := []*unstructured.Unstructured{newObject(kube.GroupVersionKind{Version: "v1", Kind: "ServiceAccount"}, name, map[string]any{})}
+	byNamespace := map[string][]cluster.Permission{}
+	for _, p := range rights {
+		byNamespace[p.Namespace] = append(byNamespace[p.Namespace], p)
+	}
+	for _, namespace := range slices.Sorted(maps.Keys(byNamespace)) {
+		kind := "Role"
+		if namespace == "" {
+			kind = "ClusterRole"
+		}
+		role := newObject(kube.GroupVersionKind{Group: rbacGroup, Version: "v1", Kind: kind}, name, map[string]any{"rules": rules(byNamespace[namespace])})
+		binding := newObject(kube.GroupVersionKind{Group: rbacGroup, Version: "v1", Kind: kind + "Binding"}, name, map[string]any{
+			"roleRef":  map[string]any{"apiGroup": rbacGroup, "kind": kind, "name": name},
+			"subjects": []any{map[string]any{"kind": "ServiceAccount", "namespace": cluster.SystemNamespace, "name": name}},
+		})
+		role.SetNamespace(namespace)
+		binding.SetNamespace(namespace)
+		objects = append(objects, role, binding)
+	}
+	return objects
+}
+
+// rules are those of a role, in an order of their own.
+func rules(permissions []cluster.Permission) []any {
+	type target struct{ group, resource, name string }
+	verbs := map[target][]any{}
+	for _, p := range slices.SortedFunc(slices.Values(permissions), func(a, b cluster.Permission) int { return cmp.Compare(a.Verb, b.Verb) }) {
+		t := target{p.Group, p.Resource, p.Name}
+		if p.Subresource != "" {
+			t.resource += "/" + p.Subresource
+		}
+		if !slices.Contains(verbs[t], any(p.Verb)) {
+			verbs[t] = append(verbs[t], p.Verb)
+		}
+	}
+	var list []any
+	for _, t := range slices.SortedFunc(maps.Keys(verbs), func(a, b target) int {
+		return cmp.Or(cmp.Compare(a.group, b.group), cmp.Compare(a.resource, b.resource), cmp.Compare(a.name, b.name))
+	}) {
+		rule := map[string]any{"apiGroups": []any{t.group}, "resources": []any{t.resource}, "verbs": verbs[t]}
+		if t.name != "" {
+			rule["resourceNames"] = []any{t.name}
+		}
+		list = append(list, rule)
+	}
+	return list
+}
+
+// LabelPart is on everything that the launcher makes beside a Job, with the name of what it belongs to.
+const LabelPart = "solutionctl.io/loader-part"
+
+// keptKinds are those of objects that belong to an account or to repairs.
+var keptKinds = []kube.GroupVersionKind{
+	cronJobKind,
+	{Group: rbacGroup, Version: "v1", Kind: "ClusterRoleBinding"},
+	{Group: rbacGroup, Version: "v1", Kind: "RoleBinding"},
+	{Group: rbacGroup, Version: "v1", Kind: "ClusterRole"},
+	{Group: rbacGroup, Version: "v1", Kind: "Role"},
+	cluster.ConfigMapKind,
+	{Version: "v1", Kind: "ServiceAccount"},
+}
+
+// keep makes the cluster have the objects of a part, and none that an earlier launcher left behind. It is no release of the engine:
+// whatever the records show is a Solution.
+func (l *Launcher) keep(ctx context.Context, part string, objects []*unstructured.Unstructured) error {
+	type place struct{ kind, namespace, name string }
+	c, wanted := l.Deployer.Cluster, map[place]*unstructured.Unstructured{}
+	for _, object := range ofPart(part, objects) {
+		wanted[place{object.GetKind(), object.GetNamespace(), object.GetName()}] = object
+	}
+	for _, kind := range keptKinds {
+		for object, err := range c.List(ctx, kind, "", metav1.ListOptions{LabelSelector: LabelPart + "=" + part}) {
+			if err != nil {
+				return err
+			}
+			if wanted[place{kind.Kind, object.GetNamespace(), object.GetName()}] == nil {
+				if err := c.Delete(ctx, object, cluster.DeleteOptions{Propagation: metav1.DeletePropagationBackground}); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	for _, object := range objects {
+		if err := l.apply(ctx, object); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ofPart marks objects as those of a part.
+func ofPart(part string, objects []*unstructured.Unstructured) []*unstructured.Unstructured {
+	for _, object := range objects {
+		labels := object.GetLabels()
+		labels[LabelPart] = part
+		object.SetLabels(labels)
+	}
+	return objects
+}
+
+// drop takes a part away.
+func (l *Launcher) drop(ctx context.Context, part string) error { return l.keep(ctx, part, nil) }
+
+// apply writes an object unless it is so already: a start that changes nothing writes nothing.
+func (l *Launcher) apply(ctx context.Context, object *unstructured.Unstructured) error {
+	c := l.Deployer.Cluster
+	live, err := c.Get(ctx, object.GroupVersionKind(), object.GetNamespace(), object.GetName())
+	if err != nil {
+		return err
+	}
+	if live != nil && live.GetAnnotations()[annotationContent] != "" && live.GetAnnotations()[annotationContent] == contentOf(object) {
+		return nil
+	}
+	object.SetAnnotations(map[string]string{annotationContent: contentOf(object)})
+	_, err = c.Apply(ctx, object, cluster.WriteOptions{Force: true})
+	return err
+}
+
+// annotationContent is the digest of what the launcher wrote.
+const annotationContent = "solutionctl.io/content"
+
+// contentOf is the digest of an object without annotations.
+func contentOf(object *unstructured.Unstructured) string {
+	plain := object.DeepCopy()
+	plain.SetAnnotations(nil)
+	text, _ := plain.MarshalJSON() // it is of plain values
+	return fmt.Sprintf("%x", sha256.Sum256(text))
+}

@@ -1,0 +1,340 @@
+package loader
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/health"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// Status tells how the loader is. Of a run that has ended well it tells of each part how it is now, which may be no longer ready, as
+// after a boot; the phase is that of the run. The error has the code NotFound where the loader never ran.
+func (l *Launcher) Status(ctx context.Context) (*schema.LoadProgress, error) {
+	progress, _, err := readProgress(ctx, l.Deployer.Cluster)
+	if err == nil && progress == nil {
+		err = report.Errorf(report.NotFound, "the loader has never run on this cluster").WithHint("%s", report.Run("deploy loader start"))
+	}
+	if err != nil || progress.Phase != schema.LoadReady {
+		return progress, err
+	}
+	seen, err := look(ctx, l.Deployer, environmentsOf(progress))
+	if err != nil {
+		return nil, err
+	}
+	for i := range progress.Parts {
+		part := &progress.Parts[i]
+		if is := seen[partName(part)]; !is.ready {
+			part.State, part.WaitingFor = schema.PartWaiting, nil
+			for _, reason := range is.reasons[:min(len(is.reasons), maxWaiting)] {
+				part.WaitingFor = append(part.WaitingFor, short(reason))
+			}
+		}
+	}
+	progress.Ready = readyParts(progress)
+	return progress, nil
+}
+
+// environmentsOf are those of the parts of a run.
+func environmentsOf(p *schema.LoadProgress) []schema.EnvironmentContents {
+	var list []schema.EnvironmentContents
+	for i := range p.Parts {
+		name := p.Parts[i].Environment
+		if !slices.ContainsFunc(list, func(e schema.EnvironmentContents) bool { return e.Name == name }) {
+			list = append(list, schema.EnvironmentContents{Name: name})
+		}
+	}
+	return list
+}
+
+// IsReady tells whether everything that has to be there is ready.
+func IsReady(p *schema.LoadProgress) bool {
+	return p.Phase == schema.LoadReady && !slices.ContainsFunc(p.Parts, func(part schema.LoadPart) bool { return part.State != schema.PartReady && !part.Optional })
+}
+
+// Wait waits until a run is over and what it loaded is ready, and tells how it is. The error is that of the run; it has the code
+// Timeout when the time is up before, or when the loader never ran.
+func (l *Launcher) Wait(ctx context.Context, timeout time.Duration) (*schema.LoadProgress, error) {
+	brief, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	ticker := time.NewTicker(pollPods)
+	defer ticker.Stop()
+	var progress *schema.LoadProgress
+	for {
+		now, err := l.Status(brief)
+		switch {
+		case err == nil && IsReady(now):
+			return now, nil
+		case err == nil && now.Phase.Ended() && now.Phase != schema.LoadReady:
+			return now, failureOf(now)
+		case err == nil:
+			progress = now
+		case brief.Err() == nil && report.CodeOf(err) != report.NotFound && report.CodeOf(err) != report.Unavailable:
+			return nil, err
+		}
+		select {
+		case <-brief.Done():
+			if ctx.Err() != nil {
+				return progress, ctx.Err()
+			}
+			return progress, report.Errorf(report.Timeout, "not everything is ready after %s", timeout).WithHint("'%s' tells why", report.Run("deploy loader status"))
+		case <-ticker.C:
+		}
+	}
+}
+
+// failureOf is the error with which a run ended.
+func failureOf(p *schema.LoadProgress) error {
+	if p == nil || !p.Phase.Ended() || p.Phase == schema.LoadReady {
+		return nil
+	}
+	if p.Error == nil {
+		return report.Errorf(report.Interrupted, "run %s of the loader was interrupted", p.Run).WithHint("%s", report.Run("deploy loader start"))
+	}
+	err := report.Errorf(p.Error.Code, "run %s of the loader: %s", p.Run, p.Error.Message)
+	if p.Error.Hint != "" {
+		err = err.WithHint("%s", p.Error.Hint)
+	}
+	return err
+}
+
+// follow follows a run to its end, and cleans up behind it.
+func (l *Launcher) follow(ctx context.Context, run string) (*schema.LoadProgress, error) {
+	watching, stop := context.WithCancel(ctx)
+	defer stop()
+	f := &follower{Launcher: l, run: run, news: make(chan struct{}, 1), told: map[string]schema.LoadState{}}
+	var watches sync.WaitGroup
+	defer watches.Wait()
+	defer stop()
+	watches.Go(func() { f.watchProgress(watching) })
+	watches.Go(func() { f.watchJob(watching) })
+	ticker := time.NewTicker(pollPods)
+	defer ticker.Stop()
+	for {
+		progress, ended, err := f.now()
+		switch {
+		case err != nil:
+			return progress, err
+		case ended:
+			return f.end(ctx, progress)
+		}
+		select {
+		case <-ctx.Done():
+			return progress, report.Errorf(report.Interrupted, "nobody waits for run %s of the loader any more, which goes on: %w", run, ctx.Err()).
+				WithHint("%s", report.Run("deploy loader status").With("wait", ""))
+		case <-f.news:
+		case <-ticker.C:
+			f.explain(ctx)
+		}
+	}
+}
+
+// pollPods is how often somebody looks why the pod of a run has not started.
+const pollPods = 2 * time.Second
+
+// follower knows of a run what its ConfigMap and its Job say.
+type follower struct {
+	*Launcher
+	run  string
+	news chan struct{}
+
+	mu       sync.Mutex
+	progress *schema.LoadProgress
+	job      *unstructured.Unstructured
+	gone     bool
+	err      error
+	told     map[string]schema.LoadState
+	why      []string // the pod has not started
+}
+
+func (f *follower) learn(change func()) {
+	f.mu.Lock()
+	change()
+	f.mu.Unlock()
+	select {
+	case f.news <- struct{}{}:
+	default:
+	}
+}
+
+func (f *follower) watchProgress(ctx context.Context) {
+	one := metav1.ListOptions{FieldSelector: "metadata.name=" + ProgressName}
+	for change, err := range f.Deployer.Cluster.Watch(ctx, cluster.ConfigMapKind, cluster.SystemNamespace, one) {
+		var progress *schema.LoadProgress
+		if err == nil && change.Type != watch.Deleted {
+			progress, err = parseProgress(change.Object)
+		}
+		f.learn(func() {
+			if f.err = err; progress != nil {
+				f.progress = progress
+				f.show(progress)
+			}
+		})
+	}
+}
+
+func (f *follower) watchJob(ctx context.Context) {
+	one := metav1.ListOptions{FieldSelector: "metadata.name=" + jobName(f.run)}
+	job, err := f.Deployer.Cluster.Get(ctx, jobKind, cluster.SystemNamespace, jobName(f.run))
+	f.learn(func() { f.job, f.gone, f.err = job, job == nil && err == nil, err })
+	if job == nil {
+		return
+	}
+	one.ResourceVersion = job.GetResourceVersion()
+	for change, err := range f.Deployer.Cluster.Watch(ctx, jobKind, cluster.SystemNamespace, one, job) {
+		f.learn(func() {
+			if f.err = err; err == nil {
+				f.job, f.gone = change.Object, change.Type == watch.Deleted
+			}
+		})
+	}
+}
+
+// show passes on what is new of the parts. The lock is held.
+func (f *follower) show(p *schema.LoadProgress) {
+	if p.Run != f.run {
+		return
+	}
+	for i := range p.Parts {
+		part := &p.Parts[i]
+		name := partName(part)
+		if f.told[name] == part.State || part.State == schema.PartPending {
+			continue
+		}
+		f.told[name] = part.State
+		event := report.Event{Step: "load", Name: name, State: report.Running, Note: strings.ToLower(string(part.State))}
+		switch part.State {
+		case schema.PartReady:
+			event.State, event.Note = report.Done, ""
+		case schema.PartFailed, schema.PartBlocked, schema.PartDegraded:
+			event.State = report.Failed
+		}
+		f.Deployer.Sink.Emit(event)
+	}
+}
+
+// now is what is known: progress of the run, and whether its Job has ended.
+func (f *follower) now() (progress *schema.LoadProgress, ended bool, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case f.err != nil:
+		return f.progress, false, f.err
+	case f.progress != nil && f.progress.Run != f.run:
+		return f.progress, false, report.Errorf(report.Conflict, "run %s of the loader has taken the place of %s", f.progress.Run, f.run)
+	case f.progress == nil:
+		return nil, false, nil
+	}
+	return f.progress, f.gone || f.job != nil && jobEnd(f.job) != "", nil
+}
+
+// end reads how a run ended, and takes its account away. Of a run that ended without a word the pod knows why.
+func (f *follower) end(ctx context.Context, progress *schema.LoadProgress) (*schema.LoadProgress, error) {
+	last, object, err := readProgress(ctx, f.Deployer.Cluster)
+	if err != nil {
+		return progress, err
+	}
+	if last == nil || last.Run != f.run {
+		return progress, report.Errorf(report.Conflict, "run %s of the loader is no longer the last one", f.run)
+	}
+	if !last.Phase.Ended() {
+		last.Phase, last.UpdatedAt = schema.LoadFailed, f.Deployer.Now().UTC().Truncate(time.Second)
+		last.Error = &schema.LoadError{Code: report.Failure, Message: short(f.lastWords(ctx)), Hint: report.Run("deploy loader logs").String()}
+		if _, err = writeProgress(ctx, f.Deployer.Cluster, object, last); err != nil {
+			return last, err
+		}
+	}
+	if err = f.drop(ctx, accountName); err != nil {
+		return last, err
+	}
+	parameters, err := f.resolve(ctx, f.spec())
+	if err == nil {
+		err = f.keepRepairs(ctx, parameters)
+	}
+	return last, cmp.Or(failureOf(last), err)
+}
+
+// lastWords is why a run ended without saying so itself.
+func (f *follower) lastWords(ctx context.Context) string {
+	if f.gone {
+		return "the Job of the loader is gone: somebody deleted it"
+	}
+	conditions, _, _ := unstructured.NestedSlice(f.job.Object, "status", "conditions")
+	text := "the loader crashed"
+	for _, item := range conditions {
+		condition, _ := item.(map[string]any)
+		if condition["type"] == "Failed" && condition["reason"] == "DeadlineExceeded" {
+			text = "the loader did not end in time"
+		}
+	}
+	pods, err := f.pods(ctx)
+	if err == nil && len(pods) > 0 {
+		if message := terminationMessage(pods[len(pods)-1]); message != "" {
+			return text + ": " + message
+		}
+	}
+	if len(f.why) > 0 {
+		return text + ": " + strings.Join(f.why, "; ")
+	}
+	return text
+}
+
+// pods are those of the run, the newest last.
+func (f *follower) pods(ctx context.Context) ([]*unstructured.Unstructured, error) {
+	var pods []*unstructured.Unstructured
+	for pod, err := range f.Deployer.Cluster.List(ctx, podKind, cluster.SystemNamespace, metav1.ListOptions{LabelSelector: LabelRun + "=" + f.run}) {
+		if err != nil {
+			return nil, err
+		}
+		pods = append(pods, pod)
+	}
+	slices.SortFunc(pods, func(a, b *unstructured.Unstructured) int {
+		return a.GetCreationTimestamp().Compare(b.GetCreationTimestamp().Time)
+	})
+	return pods, nil
+}
+
+func terminationMessage(pod *unstructured.Unstructured) string {
+	statuses, _, _ := unstructured.NestedSlice(pod.Object, "status", "containerStatuses")
+	for _, item := range statuses {
+		status, _ := item.(map[string]any)
+		message, _, _ := unstructured.NestedString(status, "state", "terminated", "message")
+		reason, _, _ := unstructured.NestedString(status, "state", "terminated", "reason")
+		if message != "" || reason != "" {
+			return strings.TrimSpace(reason + " " + lastLine(message))
+		}
+	}
+	return ""
+}
+
+func lastLine(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return lines[len(lines)-1]
+}
+
+// explain tells why the pod has not begun its work, as long as that is so.
+func (f *follower) explain(ctx context.Context) {
+	f.mu.Lock()
+	job, waits := f.job, f.progress != nil && f.progress.Phase == schema.LoadPending
+	f.mu.Unlock()
+	if job == nil || !waits {
+		return
+	}
+	why := health.Explain(ctx, f.Deployer.Cluster, job)
+	if len(why) == 0 || slices.Equal(why, f.why) {
+		return
+	}
+	f.why = why
+	f.Deployer.Sink.Emit(report.Event{Step: "start", Name: fmt.Sprintf("Job %s/%s", cluster.SystemNamespace, job.GetName()), State: report.Running, Note: why[0]})
+}

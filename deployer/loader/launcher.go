@@ -1,0 +1,305 @@
+package loader
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/deployer/records"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// Launcher starts runs of the loader, follows them and tells how they are. Both fields are required.
+type Launcher struct {
+	Deployer      *deployer.Deployer // with the rights of an administrator
+	Configuration *schema.LoaderConfiguration
+}
+
+// spec is what the configuration says, and what holds where it says nothing.
+func (l *Launcher) spec() schema.LoaderSpec { return l.Configuration.Spec.Filled() }
+
+// prepared is what the loader is to do now.
+type prepared struct {
+	schema.LoaderPlan
+	digest     string // of the configuration, with versions in place of words
+	parameters *schema.LoadParameters
+	parts      []schema.LoadPart
+	rights     []cluster.Permission
+	plans      []string // digests
+	progress   *schema.LoadProgress
+}
+
+// Plan tells what [Launcher.Start] would do. Nothing is changed.
+func (l *Launcher) Plan(ctx context.Context) (*schema.LoaderPlan, error) {
+	p, err := l.prepare(ctx, preparation{dry: true})
+	if err != nil {
+		return nil, err
+	}
+	return &p.LoaderPlan, nil
+}
+
+// preparation says what is prepared.
+type preparation struct {
+	dry   bool // only the plan
+	local bool // the work is done in this process: no image is needed
+}
+
+// prepare finds out what is to be done, and does what is no matter of a pod: environments are created and versions activated, unless
+// this is only about the plan.
+func (l *Launcher) prepare(ctx context.Context, o preparation) (*prepared, error) {
+	spec := l.spec()
+	p := &prepared{LoaderPlan: schema.LoaderPlan{
+		Create: []string{}, Activate: []*schema.Operation{}, Environments: []*schema.Operation{}, Unlisted: []schema.LoadedContent{}, Notices: []string{},
+	}}
+	var err error
+	if p.parameters, err = l.resolve(ctx, spec); err != nil {
+		return nil, err
+	}
+	p.digest = digestOf(p.parameters)
+	if p.progress, _, err = readProgress(ctx, l.Deployer.Cluster); err != nil && report.CodeOf(err) != report.Corrupt {
+		return nil, err
+	}
+	p.unlisted()
+	if err = l.activate(ctx, p, deployer.Options{DryRun: o.dry, Timeout: time.Duration(p.parameters.Timeout) * time.Second}); err != nil {
+		return nil, err
+	}
+	for _, e := range p.parameters.Environments {
+		if err = l.environment(ctx, p, e, o.dry); err != nil {
+			return nil, fmt.Errorf("environment %s: %w", e.Name, err)
+		}
+	}
+	if !slices.ContainsFunc(p.Environments, func(o *schema.Operation) bool { return !o.Empty() }) {
+		return p, nil
+	}
+	if !o.local {
+		if p.Image, err = l.image(ctx, spec.Image); err != nil {
+			return nil, err
+		}
+	}
+	p.Run = runName(p.digest, p.Image, p.plans)
+	p.parameters.Run = p.Run
+	p.rights = append(p.rights, ownRights()...)
+	p.Rights = cluster.RulesByPlace(distinct(p.rights)...)
+	return p, nil
+}
+
+func distinct(list []cluster.Permission) []cluster.Permission {
+	seen := map[cluster.Permission]bool{}
+	return slices.DeleteFunc(slices.Clone(list), func(p cluster.Permission) bool {
+		again := seen[p]
+		seen[p] = true
+		return again
+	})
+}
+
+// resolve puts versions in the place of what stands for them.
+func (l *Launcher) resolve(ctx context.Context, spec schema.LoaderSpec) (*schema.LoadParameters, error) {
+	catalog, err := l.Deployer.Records.Catalog(ctx)
+	if err != nil {
+		return nil, err
+	}
+	timeout, err := time.ParseDuration(spec.Timeout)
+	if err != nil {
+		return nil, fmt.Errorf("timeout: %w", err)
+	}
+	p := &schema.LoadParameters{
+		Stamp: schema.NewStamp("load", l.Deployer.Version), Timeout: max(int(timeout/time.Second), 1), Environments: make([]schema.EnvironmentContents, len(spec.Environments)),
+	}
+	for i, e := range spec.Environments {
+		p.Environments[i] = schema.EnvironmentContents{Name: e.Name, Solutions: slices.Clone(e.Solutions)}
+		for j := range p.Environments[i].Solutions {
+			s := &p.Environments[i].Solutions[j]
+			version := s.Version
+			if version == "" {
+				if version, err = l.Deployer.Records.Active(ctx, s.Name); err != nil {
+					return nil, err
+				}
+			}
+			found, _, err := catalog.Find(s.Name, version)
+			if err != nil {
+				return nil, err
+			}
+			s.Version = found.Version
+		}
+	}
+	return p, nil
+}
+
+// unlisted finds what was loaded and is not in the configuration any more.
+func (p *prepared) unlisted() {
+	if p.progress == nil {
+		return
+	}
+	for _, loaded := range p.progress.Loaded {
+		if !slices.Contains(contents(p.parameters), loaded) {
+			p.Unlisted = append(p.Unlisted, loaded)
+			p.Notices = append(p.Notices, fmt.Sprintf("Solution %s in environment %s is not in the configuration any more and stays; to remove it: %s",
+				loaded.Solution, loaded.Environment, report.Run("deploy loader start").With("prune", "")))
+		}
+	}
+}
+
+// contents are the Solutions of parameters.
+func contents(p *schema.LoadParameters) []schema.LoadedContent {
+	var list []schema.LoadedContent
+	for _, e := range p.Environments {
+		for _, s := range e.Solutions {
+			list = append(list, schema.LoadedContent{Environment: e.Name, Solution: s.Name})
+		}
+	}
+	return list
+}
+
+// activate makes versions active, or plans it: of a Solution in several environments the highest one.
+func (l *Launcher) activate(ctx context.Context, p *prepared, o deployer.Options) error {
+	var list []deployer.Wanted
+	for _, e := range p.parameters.Environments {
+		wanted, err := wantedIn(ctx, l.Deployer.Cluster, e)
+		if err != nil {
+			return err
+		}
+		for _, w := range wanted {
+			at := slices.IndexFunc(list, func(other deployer.Wanted) bool { return other.Solution == w.Solution })
+			switch {
+			case at < 0:
+				list = append(list, w)
+			case records.DirectionTo(list[at].Version, schema.Import{Version: w.Version}) == records.Up && list[at].Version != w.Version:
+				list[at] = w
+			}
+		}
+	}
+	done, err := l.Deployer.EnsureActive(ctx, o, list)
+	p.Activate = append(p.Activate, done...)
+	return err
+}
+
+// environment plans what an environment is to have, and creates it.
+func (l *Launcher) environment(ctx context.Context, p *prepared, e schema.EnvironmentContents, dry bool) error {
+	names, err := l.Deployer.Records.Documents.Outline(ctx, e.Name)
+	if err != nil {
+		return err
+	}
+	if len(names) == 0 {
+		p.Create = append(p.Create, e.Name)
+		if !dry {
+			if _, err = l.Deployer.CreateEnvironment(ctx, metalk8s.CreateOptions{Name: e.Name}); err != nil {
+				return err
+			}
+		}
+	}
+	if dry && (len(names) == 0 || len(p.Activate) > 0) {
+		p.Notices = append(p.Notices, fmt.Sprintf("what environment %s gets can be planned when it exists and its Solutions are active, which '%s' does",
+			e.Name, report.Run("deploy loader start")))
+		return nil
+	}
+	list, err := wantedIn(ctx, l.Deployer.Cluster, e)
+	if err != nil {
+		return err
+	}
+	plan, rights, err := l.Deployer.PlanEnsure(ctx, deployer.EnsureOptions{Options: deployer.Options{KeepEdits: true}, Environment: e.Name, Solutions: list})
+	if err != nil {
+		return err
+	}
+	p.Environments, p.plans = append(p.Environments, plan), append(p.plans, plan.Digest)
+	p.rights = append(p.rights, rights...)
+	if !plan.Empty() {
+		p.Notices = append(p.Notices, plan.Notices...)
+	}
+	optional, err := l.optional(ctx, e)
+	if err != nil {
+		return err
+	}
+	for _, part := range plan.Parts {
+		if part.Solution == "" {
+			continue // shared documents
+		}
+		is := schema.LoadPart{
+			Environment: e.Name, Namespace: part.Namespace, Solution: part.Solution, Component: part.Component, Version: part.Version, State: schema.PartPending,
+			Optional: optional[part.Solution+"."+part.Component],
+		}
+		p.parts = append(p.parts, is)
+	}
+	return nil
+}
+
+// optional are the components without which a run succeeds: those that nobody has to have, and those whose failure others survive.
+func (l *Launcher) optional(ctx context.Context, e schema.EnvironmentContents) (map[string]bool, error) {
+	catalog, err := l.Deployer.Records.Catalog(ctx)
+	if err != nil {
+		return nil, err
+	}
+	optional := map[string]bool{}
+	for _, s := range e.Solutions {
+		found, _, err := catalog.Find(s.Name, s.Version)
+		if err != nil {
+			return nil, err
+		}
+		payload, err := l.Deployer.Records.Payload(ctx, found)
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range payload.Solution.Spec.Components {
+			if c.Select == schema.SelectOptional || c.OnFailure == schema.FailureContinues {
+				optional[s.Name+"."+c.Name] = true
+			}
+		}
+	}
+	return optional, nil
+}
+
+// image is the reference of the loader's image: of an imported Solution, or as it stands in the configuration.
+func (l *Launcher) image(ctx context.Context, text string) (string, error) {
+	if strings.Contains(text, "@") {
+		return text, nil
+	}
+	catalog, err := l.Deployer.Records.Catalog(ctx)
+	if err != nil {
+		return "", err
+	}
+	found, _, err := catalog.Find(text, "")
+	if report.CodeOf(err) == report.NotImported {
+		return "", report.Errorf(report.NotImported, "the loader has no image: Solution %s was not imported", text).
+			WithHint("import the archive of solutionctl: %s; or do without a pod: %s",
+				report.Run("deploy import", "solutionctl-VERSION.iso"), report.Run("deploy loader start").With("local", ""))
+	}
+	if err != nil {
+		return "", err
+	}
+	registry, err := l.Deployer.Records.Registry(ctx)
+	if err != nil {
+		return "", err
+	}
+	if registry == nil {
+		return "", report.Errorf(report.Refused, "the cluster was not told where nodes find images: the loader could not start").
+			WithHint("%s", records.TellRegistry())
+	}
+	for _, ref := range slices.Sorted(maps.Keys(found.Images)) {
+		if name, _, _ := strings.Cut(ref, ":"); name == schema.DefaultLoaderImage {
+			return registry.Host + "/" + found.ID() + "/" + ref + "@" + found.Images[ref], nil
+		}
+	}
+	return "", report.Errorf(report.Refused, "%s has no image %s", found.ID(), schema.DefaultLoaderImage).
+		WithHint("embed it: a line {name: %s, source: 'solution:solutionctl-VERSION.iso:solutionctl'} in its images", schema.DefaultLoaderImage)
+}
+
+// digestOf is that of what is to be loaded.
+func digestOf(p *schema.LoadParameters) string {
+	text, _ := json.Marshal(p.Environments) // it was read from JSON
+	return fmt.Sprintf("sha256:%x", sha256.Sum256(text))
+}
+
+// runName names a run: the same for the same work.
+func runName(digest, image string, plans []string) string {
+	sum := sha256.Sum256([]byte(strings.Join(append([]string{digest, image}, plans...), "\n")))
+	return hex.EncodeToString(sum[:5])
+}

@@ -1,0 +1,383 @@
+package loader_test
+
+import (
+	"context"
+	"encoding/base64"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kube "k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/deployertest"
+	"github.com/solutionctl/solutionctl/deployer/loader"
+	"github.com/solutionctl/solutionctl/deployer/survey"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+const image = "registry.example/solutionctl@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
+// edge is a Solution with components, one of which takes values and one of which nobody has to have.
+func edge(t *testing.T) deployertest.Content {
+	t.Helper()
+	return deployertest.Content{
+		Files: map[string]string{
+			"charts/db.tgz": deployertest.Chart(t, "db", map[string]string{
+				"values.yaml":       "size: 1\npassword: none\n",
+				"templates/db.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ .Release.Name }}}\ndata: {size: {{ .Values.size | quote }}}\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: {{ .Release.Name }}}\nstringData: {password: {{ .Values.password }}}\n",
+			}),
+			"components/api.yaml":   "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: api}\ndata: {of: one}\n",
+			"components/extra.yaml": "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: extra}\nspec: {replicas: 1}\n",
+		},
+		Manifest: `components:
+  - {name: db, chart: charts/db.tgz}
+  - {name: api, manifests: components/api.yaml, dependsOn: [{component: db}]}
+  - {name: extra, manifests: components/extra.yaml, select: optional}
+`,
+	}
+}
+
+// bed has a Solution that was imported, and nothing else.
+type bed struct {
+	*deployertest.Bed
+}
+
+func newBed(t *testing.T) bed {
+	b := bed{deployertest.New(t)}
+	b.Imported("edge", "1.0.0", edge(t))
+	b.Server.Stall("Job")
+	return b
+}
+
+func (b bed) launcher(t *testing.T, text string) *loader.Launcher {
+	t.Helper()
+	c, err := schema.ParseLoaderConfiguration("loader.yaml", []byte("apiVersion: solutionctl.io/v1alpha1\nkind: LoaderConfiguration\nspec:\n  image: "+image+"\n"+text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &loader.Launcher{Deployer: b.Connect(), Configuration: c}
+}
+
+const justEdge = "  environments: [{name: infra, solutions: [{name: edge}]}]\n"
+
+// kubelet does what a cluster does with the Jobs of the loader: it runs their pods, as often as they may be run, until the test ends.
+func (b bed) kubelet(t *testing.T, run func(context.Context, deployer.Config, *schema.LoadParameters) error) (pods func() int) {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	c := b.Connect().Cluster
+	count := 0
+	done := make(chan struct{})
+	t.Cleanup(func() {
+		stop()
+		<-done
+	})
+	go func() {
+		defer close(done)
+		started := map[string]bool{}
+		for change, err := range c.Watch(ctx, kube.GroupVersionKind{Group: "batch", Version: "v1", Kind: "Job"}, cluster.SystemNamespace, metav1.ListOptions{}) {
+			if err != nil {
+				return
+			}
+			job := change.Object
+			suspended, _, _ := unstructured.NestedBool(job.Object, "spec", "suspend")
+			if change.Type == "DELETED" || suspended || started[string(job.GetUID())] {
+				continue
+			}
+			started[string(job.GetUID())] = true
+			count++
+			name := job.GetName()
+			data, _, _ := unstructured.NestedString(b.Server.Object("ConfigMap", cluster.SystemNamespace, name+"-parameters").Object, "data", "parameters.json")
+			var values []byte
+			if secret := b.Server.Object("Secret", cluster.SystemNamespace, name+"-values"); secret != nil {
+				text, _, _ := unstructured.NestedString(secret.Object, "data", "values.json")
+				values, _ = base64.StdEncoding.DecodeString(text)
+			}
+			p, err := loader.ParseParameters([]byte(data), values)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			end := "Complete"
+			if err = run(ctx, b.Connect().Config, p); err != nil {
+				end = "Failed"
+			}
+			job = b.Server.Object("Job", cluster.SystemNamespace, name)
+			job.Object["status"] = map[string]any{"conditions": []any{map[string]any{"type": end, "status": "True"}}}
+			b.Put(job)
+		}
+	}()
+	return func() int { return count }
+}
+
+func (b bed) names(kind string) string { return strings.Join(b.Server.Names(kind), " ") }
+
+func TestStart(t *testing.T) {
+	b := newBed(t)
+	pods := b.kubelet(t, loader.Run)
+	l := b.launcher(t, "  environments: [{name: infra, solutions: [{name: edge, values: {db: {size: 7, password: hunter2}}}]}]\n")
+	plan, err := l.Plan(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	deployertest.Valid(t, "loaderplan", plan)
+	if len(plan.Create) != 1 || len(plan.Activate) != 1 || plan.Empty() {
+		t.Errorf("the plan is %+v", plan)
+	}
+	progress, err := l.Start(t.Context(), loader.StartOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	deployertest.Valid(t, "loadprogress", progress)
+	if progress.Phase != schema.LoadReady || progress.Ready != 3 || len(progress.Parts) != 3 {
+		t.Errorf("the loader is %+v", progress)
+	}
+	if size, _, _ := unstructured.NestedString(b.Server.Object("ConfigMap", "infra", "db").Object, "data", "size"); size != "7" {
+		t.Errorf("size is %s", size)
+	}
+	object := b.Server.Object("ConfigMap", cluster.SystemNamespace, loader.ProgressName)
+	data, _, _ := unstructured.NestedStringMap(object.Object, "data")
+	if data["phase"] != "Ready" || data["ready"] != "3/3" || data["run"] != progress.Run {
+		t.Errorf("ConfigMap loader has %v", data)
+	}
+	for _, kind := range []string{"ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"} {
+		if strings.Contains(b.names(kind), "solutionctl-loader") {
+			t.Errorf("left behind is %s %s", kind, b.names(kind))
+		}
+	}
+	for _, kind := range []string{"ConfigMap", "Event", "Job"} {
+		for _, name := range b.Server.Names(kind) {
+			namespace, short, _ := strings.Cut(name, "/")
+			text, err := b.Server.Object(kind, namespace, short).MarshalJSON()
+			if err != nil || strings.Contains(string(text), "hunter2") {
+				t.Errorf("%s %s has the password: %v", kind, name, err)
+			}
+		}
+	}
+
+	// Again: nothing is started, and nothing written.
+	b.Writes()
+	again, err := l.Start(t.Context(), loader.StartOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again.Run != progress.Run || pods() != 1 {
+		t.Errorf("run %s after %s, %d pods", again.Run, progress.Run, pods())
+	}
+	if written := slices.DeleteFunc(b.Writes(), func(r string) bool { return strings.Contains(r, "/leases") }); len(written) > 0 {
+		t.Errorf("written were %v", written)
+	}
+	status, err := b.Survey.Status(t.Context(), survey.StatusOptions{})
+	if err != nil || !status.Ready {
+		t.Errorf("the status is %+v, %v", status, err)
+	}
+}
+
+// TestParts: progress tells of each part when it began and when it was ready, and none began before what it needs was ready.
+func TestParts(t *testing.T) {
+	b := newBed(t)
+	b.kubelet(t, loader.Run)
+	progress, err := b.launcher(t, justEdge).Start(t.Context(), loader.StartOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts := map[string]schema.LoadPart{}
+	for _, p := range progress.Parts {
+		parts[p.Component] = p
+	}
+	if api, db := parts["api"], parts["db"]; api.StartedAt.Before(db.ReadyAt) || api.ReadyAt.IsZero() {
+		t.Errorf("api %+v began before db %+v was ready", api, db)
+	}
+}
+
+// TestLocal: the same without a pod.
+func TestLocal(t *testing.T) {
+	b := newBed(t)
+	progress, err := b.launcher(t, justEdge).Start(t.Context(), loader.StartOptions{Local: true})
+	if err != nil || progress.Phase != schema.LoadReady {
+		t.Fatalf("%+v, %v", progress, err)
+	}
+	if jobs := b.names("Job"); jobs != "" {
+		t.Errorf("there is %s", jobs)
+	}
+}
+
+// TestOptional: a run succeeds without what nobody has to have, and says so.
+func TestOptional(t *testing.T) {
+	b := newBed(t)
+	b.kubelet(t, loader.Run)
+	b.Server.Stall("Job", "Deployment")
+	l := b.launcher(t, "  environments: [{name: infra, solutions: [{name: edge, components: {extra: true}}]}]\n  timeout: 1s\n")
+	progress, err := l.Start(t.Context(), loader.StartOptions{})
+	if report.CodeOf(err) != report.Timeout || progress.Phase != schema.LoadFailed { // the operator is a Deployment, too
+		t.Fatalf("%+v, %v", progress, err)
+	}
+	states := map[string]schema.LoadState{}
+	for _, p := range progress.Parts {
+		states[p.Component] = p.State
+	}
+	want := map[string]schema.LoadState{"": schema.PartFailed, "extra": schema.PartDegraded, "db": schema.PartReady, "api": schema.PartReady}
+	if diff := cmp.Diff(want, states); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestUnderWay: a second launcher follows a run of the same configuration, and leaves one of another alone.
+func TestUnderWay(t *testing.T) {
+	b := newBed(t)
+	release := make(chan struct{})
+	pods := b.kubelet(t, func(ctx context.Context, c deployer.Config, p *schema.LoadParameters) error {
+		<-release
+		return loader.Run(ctx, c, p)
+	})
+	l := b.launcher(t, justEdge)
+	if _, err := l.Start(t.Context(), loader.StartOptions{NoWait: true}); err != nil {
+		t.Fatal(err)
+	}
+	_, err := b.launcher(t, strings.Replace(justEdge, "name: edge", "name: edge, components: {extra: true}", 1)).Start(t.Context(), loader.StartOptions{})
+	deployertest.Refused(t, err, report.Conflict, "another configuration", "deploy loader stop")
+	close(release)
+	progress, err := l.Start(t.Context(), loader.StartOptions{})
+	if err != nil || progress.Phase != schema.LoadReady || pods() != 1 {
+		t.Errorf("%+v, %v, %d pods", progress, err, pods())
+	}
+}
+
+// TestCrashed: a Job that ends without a word, and one that is deleted, are told as such.
+func TestCrashed(t *testing.T) {
+	b := newBed(t)
+	b.kubelet(t, func(context.Context, deployer.Config, *schema.LoadParameters) error { return context.Canceled })
+	progress, err := b.launcher(t, justEdge).Start(t.Context(), loader.StartOptions{})
+	deployertest.Refused(t, err, report.Failure, "crashed", "deploy loader logs")
+	if progress.Phase != schema.LoadFailed {
+		t.Errorf("%+v", progress)
+	}
+}
+
+// TestDrift: edits stay where the configuration does not say otherwise, what is gone comes back with the next start, and a repair
+// brings back both, a few times.
+func TestDrift(t *testing.T) {
+	b := newBed(t)
+	b.kubelet(t, loader.Run)
+	l := b.launcher(t, justEdge+"  repair: {mode: repair}\n")
+	start := func() {
+		t.Helper()
+		if _, err := l.Start(t.Context(), loader.StartOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	edit := func() {
+		object := b.Server.Object("ConfigMap", "infra", "api")
+		object.Object["data"] = map[string]any{"of": "mine"}
+		b.Put(object)
+	}
+	of := func() string {
+		text, _, _ := unstructured.NestedString(b.Server.Object("ConfigMap", "infra", "api").Object, "data", "of")
+		return text
+	}
+	start()
+	cron := b.Server.Object("CronJob", cluster.SystemNamespace, "loader-repair")
+	if cron == nil {
+		t.Fatal("there is no CronJob")
+	}
+	if status, err := b.Survey.Status(t.Context(), survey.StatusOptions{}); err != nil || !status.Ready {
+		t.Errorf("the status is %+v, %v", status, err)
+	}
+	edit()
+	b.Deleted("ConfigMap", "infra", "db")
+	start()
+	if of() != "mine" || b.Server.Object("ConfigMap", "infra", "db") == nil {
+		t.Errorf("api is of %s; db %v", of(), b.Server.Object("ConfigMap", "infra", "db"))
+	}
+	text, _, _ := unstructured.NestedString(b.Server.Object("ConfigMap", cluster.SystemNamespace, "loader-repair-parameters").Object, "data", "parameters.json")
+	p, err := loader.ParseParameters([]byte(text), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 {
+		if err := loader.Repair(t.Context(), b.Connect().Config, p); err != nil || of() != "one" {
+			t.Fatalf("repair %d: %v, api is of %s", i, err, of())
+		}
+		edit()
+	}
+	err = loader.Repair(t.Context(), b.Connect().Config, p)
+	deployertest.Refused(t, err, report.Conflict, "ConfigMap infra/api")
+	if of() != "mine" {
+		t.Error("it was brought back all the same")
+	}
+	b.Put(func() *unstructured.Unstructured {
+		object := b.Server.Object("ConfigMap", "infra", "api")
+		object.Object["data"] = map[string]any{"of": "one"}
+		return object
+	}())
+	for range 2 {
+		if err := loader.Repair(t.Context(), b.Connect().Config, p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.Writes()
+	if err := loader.Repair(t.Context(), b.Connect().Config, p); err != nil {
+		t.Fatal(err)
+	}
+	if written := b.Writes(); len(written) > 0 {
+		t.Errorf("written were %v", written)
+	}
+	if err := l.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.names("CronJob") + b.names("Job"); got != "" {
+		t.Errorf("there is %s", got)
+	}
+}
+
+// TestUnlisted: what is no longer listed stays and is told, until somebody wants it gone.
+func TestUnlisted(t *testing.T) {
+	b := newBed(t)
+	b.Imported("base", "1.0.0", deployertest.Content{})
+	b.kubelet(t, loader.Run)
+	if _, err := b.launcher(t, strings.Replace(justEdge, "{name: edge}", "{name: edge}, {name: base}", 1)).Start(t.Context(), loader.StartOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	l := b.launcher(t, justEdge)
+	progress, err := l.Start(t.Context(), loader.StartOptions{})
+	if err != nil || !strings.Contains(strings.Join(progress.Notices, "\n"), "Solution base in environment infra") {
+		t.Fatalf("%+v, %v", progress, err)
+	}
+	if progress, err = l.Start(t.Context(), loader.StartOptions{Prune: true}); err != nil || len(progress.Loaded) != 1 {
+		t.Fatalf("%+v, %v", progress, err)
+	}
+	data, _, _ := unstructured.NestedStringMap(b.Server.Object("ConfigMap", "infra", "metalk8s-environment").Object, "data")
+	if diff := cmp.Diff(map[string]string{"edge": "1.0.0"}, data); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestRefused: what cannot be is said before anything is changed.
+func TestRefused(t *testing.T) {
+	for name, test := range map[string]struct {
+		text string
+		code report.Code
+		want []string
+	}{
+		"not imported":         {strings.Replace(justEdge, "edge", "cloud", 1), report.NotImported, []string{"cloud", "deploy import"}},
+		"an unknown version":   {strings.Replace(justEdge, "name: edge", "name: edge, version: 2.0.0", 1), report.NotImported, []string{"2.0.0"}},
+		"an unknown profile":   {strings.Replace(justEdge, "name: edge", "name: edge, profiles: [x]", 1), report.Usage, []string{"profile"}},
+		"a Secret that is not": {strings.Replace(justEdge, "name: edge", "name: edge, valuesFrom: {db: {secret: db-values}}", 1), report.NotFound, []string{"db-values", "kubectl create secret"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBed(t)
+			b.Writes()
+			_, err := b.launcher(t, test.text).Start(t.Context(), loader.StartOptions{})
+			deployertest.Refused(t, err, test.code, test.want...)
+			written := slices.DeleteFunc(b.Writes(), func(r string) bool { return strings.Contains(r, "/leases") })
+			if len(written) > 0 {
+				t.Errorf("written were %v", written)
+			}
+		})
+	}
+}

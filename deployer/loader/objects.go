@@ -1,0 +1,222 @@
+package loader
+
+import (
+	"encoding/base64"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kube "k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+var (
+	jobKind     = kube.GroupVersionKind{Group: "batch", Version: "v1", Kind: "Job"}
+	cronJobKind = kube.GroupVersionKind{Group: "batch", Version: "v1", Kind: "CronJob"}
+	podKind     = kube.GroupVersionKind{Version: "v1", Kind: "Pod"}
+	eventKind   = kube.GroupVersionKind{Version: "v1", Kind: "Event"}
+)
+
+// LabelRun is on everything that belongs to a run, with its name.
+const LabelRun = "solutionctl.io/loader-run"
+
+// newObject is an object of the namespace in which everything of the loader lies.
+func newObject(kind kube.GroupVersionKind, name string, fields map[string]any) *unstructured.Unstructured {
+	object := &unstructured.Unstructured{Object: fields}
+	object.SetGroupVersionKind(kind)
+	object.SetNamespace(cluster.SystemNamespace)
+	object.SetName(name)
+	object.SetLabels(map[string]string{"app.kubernetes.io/name": "solutionctl-loader", "app.kubernetes.io/managed-by": cluster.FieldManager})
+	return object
+}
+
+// ofRun marks an object as one of a run, which goes with its Job.
+func ofRun(object *unstructured.Unstructured, run string, job *unstructured.Unstructured) *unstructured.Unstructured {
+	labels := object.GetLabels()
+	labels[LabelRun] = run
+	object.SetLabels(labels)
+	if job != nil {
+		object.Object["metadata"].(map[string]any)["ownerReferences"] = []any{map[string]any{ //nolint:forcetypeassert // made by newObject
+			"apiVersion": "batch/v1", "kind": "Job", "name": job.GetName(), "uid": string(job.GetUID()), "controller": true, "blockOwnerDeletion": false,
+		}}
+	}
+	return object
+}
+
+func jobName(run string) string        { return "loader-" + run }
+func parametersName(run string) string { return "loader-" + run + "-parameters" }
+func valuesName(run string) string     { return "loader-" + run + "-values" }
+
+// Where the pod finds what it is to do.
+const (
+	parametersKey  = "parameters.json"
+	parametersPath = "/etc/loader/parameters"
+	valuesKey      = "values.json"
+	valuesPath     = "/etc/loader/values"
+)
+
+// Exit statuses after which another pod would fare no better.
+var finalStatuses = []any{int64(2), int64(3), int64(4), int64(5), int64(6), int64(7), int64(8)}
+
+// podSpec is that of the loader, under the restricted standard of pod security.
+func podSpec(s schema.LoaderSpec, image, account, run string, values bool) map[string]any {
+	volume := func(name, kind, field, object, path string) (mount, volume map[string]any) {
+		return map[string]any{"name": name, "mountPath": path, "readOnly": true}, map[string]any{"name": name, kind: map[string]any{field: object}}
+	}
+	mount, parameters := volume("parameters", "configMap", "name", parametersName(run), parametersPath)
+	mounts, volumes := []any{mount}, []any{parameters}
+	command := []any{"deploy", "loader", "run", "--parameters", parametersPath + "/" + parametersKey, "--progress", "plain"}
+	if values {
+		mount, secret := volume("values", "secret", "secretName", valuesName(run), valuesPath)
+		mounts, volumes = append(mounts, mount), append(volumes, secret)
+		command = append(command, "--values", valuesPath+"/"+valuesKey)
+	}
+	spec := map[string]any{
+		"serviceAccountName": account, "restartPolicy": "Never", "terminationGracePeriodSeconds": int64(30), "enableServiceLinks": false,
+		"securityContext": map[string]any{
+			"runAsNonRoot": true, "runAsUser": int64(65532), "runAsGroup": int64(65532), "fsGroup": int64(65532),
+			"seccompProfile": map[string]any{"type": "RuntimeDefault"},
+		},
+		"containers": []any{map[string]any{
+			"name": "loader", "image": image, "imagePullPolicy": "IfNotPresent", "args": command, "volumeMounts": mounts,
+			"terminationMessagePolicy": "FallbackToLogsOnError",
+			"env":                      []any{map[string]any{"name": "USER", "value": "loader"}, map[string]any{"name": "GOMEMLIMIT", "value": "160MiB"}},
+			"resources": map[string]any{
+				"requests": map[string]any{"cpu": "50m", "memory": "64Mi"}, "limits": map[string]any{"memory": "192Mi"},
+			},
+			"securityContext": map[string]any{
+				"allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true, "capabilities": map[string]any{"drop": []any{"ALL"}},
+			},
+		}},
+		"volumes": volumes,
+	}
+	if s.Job.HostNetwork {
+		spec["hostNetwork"] = true
+		spec["dnsPolicy"] = "ClusterFirstWithHostNet"
+	}
+	if s.Job.PriorityClassName != "" {
+		spec["priorityClassName"] = s.Job.PriorityClassName
+	}
+	if len(s.Job.NodeSelector) > 0 {
+		selector := map[string]any{}
+		for key, value := range s.Job.NodeSelector {
+			selector[key] = value
+		}
+		spec["nodeSelector"] = selector
+	}
+	if len(s.Job.Tolerations) > 0 {
+		spec["tolerations"] = tolerations(s.Job.Tolerations)
+	}
+	return spec
+}
+
+func tolerations(list []schema.Toleration) []any {
+	all := make([]any, len(list))
+	for i, t := range list {
+		one := map[string]any{}
+		for key, value := range map[string]string{"key": t.Key, "operator": t.Operator, "value": t.Value, "effect": t.Effect} {
+			if value != "" {
+				one[key] = value
+			}
+		}
+		all[i] = one
+	}
+	return all
+}
+
+// jobSpec is that of a run: a pod that crashed is followed by another one, one that was refused is not.
+func jobSpec(s schema.LoaderSpec, pod map[string]any, labels map[string]any) (map[string]any, error) {
+	ttl, err := time.ParseDuration(s.Job.TTL)
+	if err != nil {
+		return nil, fmt.Errorf("job.ttl: %w", err)
+	}
+	timeout, err := time.ParseDuration(s.Timeout)
+	if err != nil {
+		return nil, fmt.Errorf("timeout: %w", err)
+	}
+	return map[string]any{
+		"backoffLimit": int64(*s.Job.BackoffLimit), "completions": int64(1), "parallelism": int64(1),
+		"ttlSecondsAfterFinished": int64(ttl / time.Second),
+		"activeDeadlineSeconds":   int64((timeout + timeToStart) / time.Second),
+		"podFailurePolicy": map[string]any{"rules": []any{
+			map[string]any{"action": "Ignore", "onPodConditions": []any{map[string]any{"type": "DisruptionTarget", "status": "True"}}},
+			map[string]any{"action": "FailJob", "onExitCodes": map[string]any{"containerName": "loader", "operator": "In", "values": finalStatuses}},
+		}},
+		"template": map[string]any{"metadata": map[string]any{"labels": labels}, "spec": pod},
+	}, nil
+}
+
+// timeToStart is what a run may take beside its work: to pull the image, and to wait for the lock of one that was killed.
+const timeToStart = 2 * time.Minute
+
+// newJob is the Job of a run. It is suspended: what it needs belongs to it, and cannot be made before.
+func newJob(s schema.LoaderSpec, image, run string, values bool) (*unstructured.Unstructured, error) {
+	spec, err := jobSpec(s, podSpec(s, image, accountName, run, values), map[string]any{LabelRun: run, "app.kubernetes.io/name": "solutionctl-loader"})
+	if err != nil {
+		return nil, err
+	}
+	spec["suspend"] = true
+	return ofRun(newObject(jobKind, jobName(run), map[string]any{"spec": spec}), run, nil), nil
+}
+
+// parametersOf are the parameters of a run as they are stored: for everybody to see, and those that only its pod sees, nil where
+// there are none.
+func parametersOf(p *schema.LoadParameters) (visible *unstructured.Unstructured, hidden *unstructured.Unstructured, err error) {
+	open, secret := withoutValues(p)
+	text, err := schema.MarshalStored(open)
+	if err != nil {
+		return nil, nil, err
+	}
+	const most = 512 << 10
+	if len(text) > most {
+		return nil, nil, report.Errorf(report.Refused, "the parameters of the loader are larger than %d KiB", most>>10)
+	}
+	visible = newObject(cluster.ConfigMapKind, parametersName(p.Run), map[string]any{"immutable": true, "data": map[string]any{parametersKey: string(text)}})
+	if len(secret) == 0 {
+		return visible, nil, nil
+	}
+	if text, err = schema.MarshalStored(secret); err != nil {
+		return nil, nil, err
+	}
+	if len(text) > most {
+		return nil, nil, report.Errorf(report.Refused, "the values in the configuration of the loader are larger than %d KiB", most>>10)
+	}
+	return visible, newObject(cluster.SecretKind, valuesName(p.Run), map[string]any{
+		"immutable": true, "type": "Opaque", "data": map[string]any{valuesKey: base64.StdEncoding.EncodeToString(text)},
+	}), nil
+}
+
+// hiddenValues are the values of charts by environment, Solution and component.
+type hiddenValues map[string]map[string]map[string]map[string]any
+
+// withoutValues takes the values of charts out of parameters.
+func withoutValues(p *schema.LoadParameters) (*schema.LoadParameters, hiddenValues) {
+	open, hidden := *p, hiddenValues{}
+	open.Environments = make([]schema.EnvironmentContents, len(p.Environments))
+	for i, e := range p.Environments {
+		open.Environments[i] = schema.EnvironmentContents{Name: e.Name, Solutions: make([]schema.SolutionSelection, len(e.Solutions))}
+		for j, s := range e.Solutions {
+			if len(s.Values) > 0 {
+				if hidden[e.Name] == nil {
+					hidden[e.Name] = map[string]map[string]map[string]any{}
+				}
+				hidden[e.Name][s.Name] = s.Values
+			}
+			s.Values = nil
+			open.Environments[i].Solutions[j] = s
+		}
+	}
+	return &open, hidden
+}
+
+// secretData returns what lies below a key of a Secret.
+func secretData(secret *unstructured.Unstructured, key string) ([]byte, error) {
+	text, found, _ := unstructured.NestedString(secret.Object, "data", key)
+	if !found {
+		return nil, report.Errorf(report.Invalid, "it has no key %s", key)
+	}
+	return base64.StdEncoding.DecodeString(text)
+}

@@ -1,0 +1,107 @@
+package loader
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// JobManifest is what starts a run, for a platform that applies it itself: the account with exactly its rights, the parameters, the
+// ConfigMap for its progress, and the Job. The environments exist and the versions are active, or it is refused. Whoever applies
+// it takes the account away afterwards.
+func (l *Launcher) JobManifest(ctx context.Context) ([]byte, error) {
+	p, err := l.prepare(ctx, preparation{dry: true})
+	if err != nil {
+		return nil, err
+	}
+	if len(p.Create)+len(p.Activate) > 0 {
+		return nil, report.Errorf(report.Refused, "environments have to be created and versions to be activated before a Job can be").
+			WithHint("%s, or the commands that '%s' names", report.Run("deploy loader start"), report.Run("deploy loader plan"))
+	}
+	if p.Run == "" {
+		return nil, report.Errorf(report.Refused, "there is nothing to do, and so no Job")
+	}
+	visible, hidden, err := parametersOf(p.parameters)
+	if err != nil {
+		return nil, err
+	}
+	job, err := newJob(l.spec(), p.Image, p.Run, hidden != nil)
+	if err != nil {
+		return nil, err
+	}
+	unstructured.RemoveNestedField(job.Object, "spec", "suspend")
+	progress, err := progressObject(l.newProgress(p))
+	if err != nil {
+		return nil, err
+	}
+	objects := append(ofPart(accountName, account(accountName, distinct(p.rights))), progress, ofRun(visible, p.Run, nil))
+	if hidden != nil {
+		objects = append(objects, ofRun(hidden, p.Run, nil))
+	}
+	return manifest(append(objects, job))
+}
+
+// CronJobManifest is what repairs, for a platform that applies it itself.
+func (l *Launcher) CronJobManifest(ctx context.Context) ([]byte, error) {
+	p, err := l.resolve(ctx, l.spec())
+	if err != nil {
+		return nil, err
+	}
+	objects, err := l.repairs(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	if objects == nil {
+		return nil, report.Errorf(report.Refused, "the configuration wants no repairs").WithHint("set spec.repair.mode to %s or %s", schema.RepairObserve, schema.RepairOn)
+	}
+	return manifest(ofPart(repairName, objects))
+}
+
+// manifest are documents for 'kubectl apply'.
+func manifest(objects []*unstructured.Unstructured) ([]byte, error) {
+	var text bytes.Buffer
+	for _, object := range objects {
+		document, err := yaml.Marshal(object.Object)
+		if err != nil {
+			return nil, err
+		}
+		fmt.Fprintf(&text, "---\n%s", document)
+	}
+	return text.Bytes(), nil
+}
+
+// Logs is the end of what the pods of the last run have written, the oldest first.
+func (l *Launcher) Logs(ctx context.Context) ([]byte, error) {
+	progress, _, err := readProgress(ctx, l.Deployer.Cluster)
+	if err != nil {
+		return nil, err
+	}
+	if progress == nil {
+		return nil, report.Errorf(report.NotFound, "the loader has never run on this cluster").WithHint("%s", report.Run("deploy loader start"))
+	}
+	f := &follower{Launcher: l, run: progress.Run}
+	pods, err := f.pods(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if len(pods) == 0 {
+		return nil, report.Errorf(report.NotFound, "no pod of run %s is there any more: its Job was deleted, or its time is up", progress.Run)
+	}
+	var text bytes.Buffer
+	for _, pod := range pods {
+		const most = 1 << 20
+		log, err := l.Deployer.Cluster.Logs(ctx, cluster.SystemNamespace, pod.GetName(), "loader", most)
+		if err != nil {
+			return nil, err
+		}
+		fmt.Fprintf(&text, "%s", log)
+	}
+	return text.Bytes(), nil
+}

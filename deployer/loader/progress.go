@@ -1,0 +1,255 @@
+package loader
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// ProgressName is the ConfigMap in namespace [cluster.SystemNamespace] that says how far the loader is. Beside the document it has
+// the keys phase, run and ready ("9/10"), for 'kubectl wait --for=jsonpath={.data.phase}=Ready'.
+const (
+	ProgressName = "loader"
+	progressKey  = "progress.json"
+)
+
+// readProgress returns what the ConfigMap says, nil when there is none, and the ConfigMap.
+func readProgress(ctx context.Context, c *cluster.Cluster) (*schema.LoadProgress, *unstructured.Unstructured, error) {
+	object, err := c.Get(ctx, cluster.ConfigMapKind, cluster.SystemNamespace, ProgressName)
+	if err != nil || object == nil {
+		return nil, nil, err
+	}
+	progress, err := parseProgress(object)
+	return progress, object, err
+}
+
+func parseProgress(object *unstructured.Unstructured) (*schema.LoadProgress, error) {
+	text, _, _ := unstructured.NestedString(object.Object, "data", progressKey)
+	return schema.ParseStored[schema.LoadProgress]("loadprogress", "ConfigMap "+cluster.SystemNamespace+"/"+ProgressName, []byte(text))
+}
+
+// progressObject is the ConfigMap that says what is known of a run.
+func progressObject(p *schema.LoadProgress) (*unstructured.Unstructured, error) {
+	text, err := json.Marshal(p) // compact: it may have hundreds of parts
+	if err != nil {
+		return nil, err
+	}
+	return newObject(cluster.ConfigMapKind, ProgressName, map[string]any{"data": map[string]any{
+		"phase": string(p.Phase), "run": p.Run, "ready": strconv.Itoa(p.Ready) + "/" + strconv.Itoa(len(p.Parts)), progressKey: string(text),
+	}}), nil
+}
+
+// writeProgress stores what is known of a run: over object, unless that is nil. The error is [cluster.ErrChanged], or
+// [cluster.ErrExists], when somebody else has written meanwhile.
+func writeProgress(ctx context.Context, c *cluster.Cluster, object *unstructured.Unstructured, p *schema.LoadProgress) (*unstructured.Unstructured, error) {
+	wanted, err := progressObject(p)
+	if err != nil {
+		return nil, err
+	}
+	if object == nil {
+		return c.Create(ctx, wanted, cluster.WriteOptions{})
+	}
+	object = object.DeepCopy()
+	object.Object["data"] = wanted.Object["data"]
+	return c.Update(ctx, object, cluster.WriteOptions{})
+}
+
+// At most so many objects that a part waits for are named, and at most so many bytes said of one, or of an error.
+const (
+	maxWaiting = 3
+	maxText    = 512
+)
+
+// publisher is a sink that keeps the ConfigMap up to date while a run goes on.
+type publisher struct {
+	cluster *cluster.Cluster
+	next    report.Sink
+	now     func() time.Time
+
+	mu       sync.Mutex
+	progress *schema.LoadProgress
+	object   *unstructured.Unstructured
+	parts    map[string]int            // by the name that events give
+	waiting  map[int]map[string]string // what is not ready yet, and why
+	dirty    chan struct{}
+}
+
+func newPublisher(c *cluster.Cluster, next report.Sink, now func() time.Time, progress *schema.LoadProgress, object *unstructured.Unstructured) *publisher {
+	p := &publisher{
+		cluster: c, next: next, now: now, progress: progress, object: object,
+		parts: map[string]int{}, waiting: map[int]map[string]string{}, dirty: make(chan struct{}, 1),
+	}
+	for i := range progress.Parts {
+		p.parts[partName(&progress.Parts[i])] = i
+	}
+	return p
+}
+
+// partName is how events call a part.
+func partName(p *schema.LoadPart) string {
+	name := p.Namespace + "/" + p.Solution
+	if p.Component != "" {
+		name += "." + p.Component
+	}
+	return name
+}
+
+// Emit passes an event on and notes what it says of a part.
+func (p *publisher) Emit(e report.Event) {
+	p.next.Emit(e)
+	p.mu.Lock()
+	i, known := p.parts[e.Part]
+	if known {
+		p.note(&p.progress.Parts[i], i, e)
+	}
+	p.mu.Unlock()
+	if known {
+		p.touch()
+	}
+}
+
+func (p *publisher) note(part *schema.LoadPart, i int, e report.Event) {
+	if part.StartedAt.IsZero() && e.Step != "deploy" {
+		part.StartedAt, part.State = p.second(), schema.PartApplying
+	}
+	switch {
+	case e.Step == "wait" && e.State == report.Running && part.State != schema.PartReady:
+		part.State = schema.PartWaiting
+		if p.waiting[i] == nil {
+			p.waiting[i] = map[string]string{}
+		}
+		p.waiting[i][e.Name] = e.Note
+	case e.Step == "wait":
+		delete(p.waiting[i], e.Name)
+	case e.Step == "deploy" && e.State == report.Done:
+		part.State, part.ReadyAt, part.Error = schema.PartReady, p.second(), nil
+		if part.StartedAt.IsZero() {
+			part.StartedAt = part.ReadyAt
+		}
+		delete(p.waiting, i)
+	case e.Step == "deploy" && e.State == report.Failed && part.StartedAt.IsZero():
+		part.State = schema.PartBlocked
+	case e.Step == "deploy" && e.State == report.Failed:
+		part.State = schema.PartFailed
+	}
+	part.WaitingFor = waitingFor(p.waiting[i])
+}
+
+// waitingFor are a few lines, the same for the same objects.
+func waitingFor(objects map[string]string) []string {
+	var lines []string
+	for _, name := range slices.Sorted(maps.Keys(objects)) {
+		if len(lines) == maxWaiting {
+			break
+		}
+		lines = append(lines, short(name+": "+objects[name]))
+	}
+	return lines
+}
+
+// short is the beginning of a text, without what a terminal would obey.
+func short(text string) string {
+	text = report.Clean(strings.Join(strings.Fields(text), " "))
+	if len(text) > maxText {
+		text = strings.ToValidUTF8(text[:maxText-3], "") + "…"
+	}
+	return text
+}
+
+func (p *publisher) second() time.Time { return p.now().UTC().Truncate(time.Second) }
+
+func (p *publisher) touch() {
+	select {
+	case p.dirty <- struct{}{}:
+	default:
+	}
+}
+
+// change changes what is published, and publishes it soon.
+func (p *publisher) change(f func(*schema.LoadProgress)) {
+	p.mu.Lock()
+	f(p.progress)
+	p.mu.Unlock()
+	p.touch()
+}
+
+// pause is the least time between two writes.
+const pause = 500 * time.Millisecond
+
+// follow publishes until ctx ends. It returns an error when the ConfigMap is that of another run: whoever began that one goes on.
+func (p *publisher) follow(ctx context.Context) error {
+	ticker := time.NewTicker(pause)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-p.dirty:
+		}
+		if err := p.publish(ctx); err != nil && ctx.Err() == nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+	}
+}
+
+// publish writes what is known now. That the API server does not answer is no reason to stop the run.
+func (p *publisher) publish(ctx context.Context) error {
+	p.mu.Lock()
+	p.progress.UpdatedAt = p.second()
+	p.progress.Ready = 0
+	for i := range p.progress.Parts {
+		if p.progress.Parts[i].State == schema.PartReady {
+			p.progress.Ready++
+		}
+	}
+	progress := *p.progress
+	progress.Parts = slices.Clone(p.progress.Parts)
+	object := p.object
+	p.mu.Unlock()
+	written, err := writeProgress(ctx, p.cluster, object, &progress)
+	if errors.Is(err, cluster.ErrChanged) {
+		if object, err = p.reread(ctx); err == nil {
+			written, err = writeProgress(ctx, p.cluster, object, &progress)
+		}
+	}
+	if err != nil {
+		if report.CodeOf(err) == report.Unavailable {
+			p.touch()
+			return nil
+		}
+		return err
+	}
+	p.mu.Lock()
+	p.object = written
+	p.mu.Unlock()
+	return nil
+}
+
+// reread gets the ConfigMap that somebody has changed, unless it belongs to another run now.
+func (p *publisher) reread(ctx context.Context) (*unstructured.Unstructured, error) {
+	object, err := p.cluster.Get(ctx, cluster.ConfigMapKind, cluster.SystemNamespace, ProgressName)
+	if err != nil || object == nil {
+		return nil, err
+	}
+	if run, _, _ := unstructured.NestedString(object.Object, "data", "run"); run != p.progress.Run {
+		return nil, report.Errorf(report.Conflict, "run %s of the loader has taken the place of %s", run, p.progress.Run)
+	}
+	return object, nil
+}

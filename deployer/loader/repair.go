@@ -1,0 +1,198 @@
+package loader
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// repairRun is what the CronJob's work is called in the place of a run.
+const repairRun = "repair"
+
+// Repair brings back, or with observe tells, what has changed of all that the parameters name, and nothing else: it is what the CronJob
+// does. Where nothing has changed, nothing is written. What somebody changes again and again is left to them after a few repairs, and
+// told with their name. The parameters are those of [Launcher.Start], which is not needed for it.
+func Repair(ctx context.Context, c deployer.Config, p *schema.LoadParameters) error {
+	d := deployer.New(c)
+	progress, object, err := readProgress(ctx, c.Cluster)
+	if err != nil {
+		return err
+	}
+	if progress == nil {
+		return report.Errorf(report.NotFound, "nothing was loaded").WithHint("%s", report.Run("deploy loader start"))
+	}
+	before := progress.Repair
+	now := schema.LoadRepair{At: c.Now().UTC().Truncate(time.Second), Changed: []string{}}
+	timeout := time.Duration(p.Timeout) * time.Second
+	var failure error
+	for _, at := range contents(p) {
+		o := deployer.RepairOptions{Options: deployer.Options{DryRun: true, Timeout: timeout}, Environment: at.Environment, Solution: at.Solution}
+		plan, err := d.Repair(ctx, o)
+		if err != nil {
+			return err
+		}
+		if plan.Empty() {
+			continue
+		}
+		now.Changed = append(now.Changed, changedBy(plan)...)
+		if p.Repair == schema.RepairObserve || before != nil && before.Times >= maxRepairs && sameAs(before, now.Changed) {
+			continue
+		}
+		o.DryRun = false
+		if _, err = d.Repair(ctx, o); err != nil {
+			failure = err
+		}
+	}
+	if len(now.Changed) == 0 && before == nil {
+		return failure
+	}
+	return record(ctx, c, p, progress, object, now, failure)
+}
+
+// maxRepairs is how often the same is brought back in a row.
+const maxRepairs = 3
+
+func sameAs(before *schema.LoadRepair, changed []string) bool {
+	return slices.Equal(before.Changed, changed)
+}
+
+// changedBy are lines about what was changed, and by whom.
+func changedBy(o *schema.Operation) []string {
+	const most = 20
+	var lines []string
+	for _, part := range o.Parts {
+		for _, change := range part.Changes {
+			if slices.Contains([]schema.Action{schema.ActionNone, schema.ActionKeep, schema.ActionSkip}, change.Action) || len(lines) == most {
+				continue
+			}
+			text := change.Object.String()
+			if change.Action == schema.ActionCreate {
+				text += " is gone"
+			}
+			var managers []string
+			for _, field := range change.Fields {
+				if field.Manager != "" && !slices.Contains(managers, field.Manager) {
+					managers = append(managers, field.Manager)
+				}
+			}
+			if slices.Sort(managers); len(managers) > 0 {
+				text += " was changed by " + strings.Join(managers, ", ")
+			}
+			lines = append(lines, short(text))
+		}
+	}
+	return lines
+}
+
+// record writes what was repaired, and what became of it.
+func record(ctx context.Context, c deployer.Config, p *schema.LoadParameters, progress *schema.LoadProgress, object *unstructured.Unstructured, now schema.LoadRepair, failure error) error {
+	before := progress.Repair
+	if progress.Repair = nil; len(now.Changed) > 0 {
+		now.Times = 1
+		if before != nil && sameAs(before, now.Changed) {
+			now.Times = before.Times + 1
+		}
+		progress.Repair = &now
+	}
+	progress.UpdatedAt = now.At
+	if _, err := writeProgress(ctx, c.Cluster, object, progress); err != nil {
+		return err
+	}
+	if failure == nil && p.Repair == schema.RepairOn && now.Times > maxRepairs {
+		return report.Errorf(report.Conflict, "it was brought back %d times and is changed again: %s", maxRepairs, strings.Join(now.Changed, "; ")).
+			WithHint("find out who does it; what is to be so belongs into the values of the component")
+	}
+	return failure
+}
+
+// Repair brings back what has changed of all that the configuration names, once, with the rights of the launcher.
+func (l *Launcher) Repair(ctx context.Context) error {
+	p, err := l.resolve(ctx, l.spec())
+	if err != nil {
+		return err
+	}
+	p.Repair, p.Run = schema.RepairOn, repairRun
+	return Repair(ctx, l.Deployer.Config, p)
+}
+
+// keepRepairs makes the cluster have the CronJob that the configuration wants, with an account of its own, or none.
+func (l *Launcher) keepRepairs(ctx context.Context, p *schema.LoadParameters) error {
+	objects, err := l.repairs(ctx, p)
+	if err != nil {
+		return err
+	}
+	if objects == nil {
+		return l.drop(ctx, repairName)
+	}
+	return l.keep(ctx, repairName, objects)
+}
+
+// repairs are the objects of the CronJob; nil where none is wanted.
+func (l *Launcher) repairs(ctx context.Context, p *schema.LoadParameters) ([]*unstructured.Unstructured, error) {
+	spec := l.spec()
+	if spec.Repair.Mode == schema.RepairOff {
+		return nil, nil
+	}
+	image, err := l.image(ctx, spec.Image)
+	if err != nil {
+		return nil, err
+	}
+	parameters := *p
+	parameters.Run, parameters.Repair = repairRun, spec.Repair.Mode
+	visible, _, err := parametersOf(&parameters)
+	if err != nil {
+		return nil, err
+	}
+	delete(visible.Object, "immutable") // the configuration may change
+	rights := ownRights()
+	for _, e := range parameters.Environments {
+		more, err := l.Deployer.RepairRights(ctx, e.Name, spec.Repair.Mode == schema.RepairOn)
+		if err != nil {
+			return nil, err
+		}
+		rights = append(rights, more...)
+	}
+	job, err := jobSpec(spec, podSpec(spec, image, repairName, repairRun, false), map[string]any{"app.kubernetes.io/name": "solutionctl-loader"})
+	if err != nil {
+		return nil, err
+	}
+	job["backoffLimit"] = int64(0)
+	cron := newObject(cronJobKind, "loader-repair", map[string]any{"spec": map[string]any{
+		"schedule": spec.Repair.Schedule, "timeZone": spec.Repair.TimeZone, "concurrencyPolicy": "Forbid", "startingDeadlineSeconds": int64(300),
+		"successfulJobsHistoryLimit": int64(1), "failedJobsHistoryLimit": int64(1), "jobTemplate": map[string]any{"spec": job},
+	}})
+	return append(account(repairName, distinct(rights)), visible, cron), nil
+}
+
+// Stop ends a run that is under way, and repairs; what was loaded stays. With all of it going well nothing of the loader is left but
+// the ConfigMap that tells what was loaded.
+func (l *Launcher) Stop(ctx context.Context) error {
+	jobs, err := l.jobs(ctx)
+	if err != nil {
+		return err
+	}
+	for _, job := range jobs {
+		if err = l.remove(ctx, job); err != nil {
+			return err
+		}
+	}
+	for _, name := range []string{accountName, repairName} {
+		if err = l.drop(ctx, name); err != nil {
+			return err
+		}
+	}
+	progress, object, err := readProgress(ctx, l.Deployer.Cluster)
+	if err != nil || progress == nil || progress.Phase.Ended() {
+		return err
+	}
+	progress.Phase = schema.LoadInterrupted
+	_, err = writeProgress(ctx, l.Deployer.Cluster, object, progress)
+	return err
+}

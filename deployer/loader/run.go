@@ -1,0 +1,325 @@
+package loader
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/components"
+	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/survey"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// Run does what the parameters say, and writes into the ConfigMap how far it is: it is what the Job does. The ConfigMap must be that
+// of the run, which a [Launcher] has begun. Run may be called again after it was interrupted, by another pod.
+func Run(ctx context.Context, c deployer.Config, p *schema.LoadParameters) error {
+	if c.Sink == nil {
+		c.Sink = report.Discard
+	}
+	progress, object, err := readProgress(ctx, c.Cluster)
+	if err != nil {
+		return err
+	}
+	if progress == nil || progress.Run != p.Run {
+		return report.Errorf(report.Conflict, "ConfigMap %s/%s is not that of run %s", cluster.SystemNamespace, ProgressName, p.Run).
+			WithHint("start the loader again: %s", report.Run("deploy loader start"))
+	}
+	pub := newPublisher(c.Cluster, c.Sink, c.Now, progress, object)
+	c.Sink = pub
+	r := &run{Deployer: deployer.New(c), parameters: p, publisher: pub}
+	return r.all(ctx)
+}
+
+// run is one run of the loader.
+type run struct {
+	*deployer.Deployer
+	parameters *schema.LoadParameters
+	publisher  *publisher
+}
+
+func (r *run) all(ctx context.Context) error {
+	work, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	publishing, enough := context.WithCancel(ctx)
+	var publisher sync.WaitGroup
+	publisher.Go(func() {
+		if err := r.publisher.follow(publishing); err != nil {
+			stop(err)
+		}
+	})
+	r.publisher.change(func(p *schema.LoadProgress) { p.Phase, p.Error = schema.LoadRunning, nil })
+	r.tell(ctx, "LoadStarted", "Normal", "run "+r.parameters.Run+" has started")
+	err := r.work(work)
+	enough()
+	publisher.Wait()
+	if cause := context.Cause(work); ctx.Err() == nil && cause != nil {
+		return cause // another run has taken over
+	}
+	return r.end(ctx, err)
+}
+
+// work is what the run is for.
+func (r *run) work(ctx context.Context) error {
+	deadline := r.Now().Add(time.Duration(r.parameters.Timeout) * time.Second)
+	for _, environment := range r.parameters.Environments {
+		o := deployer.Options{KeepEdits: true, Timeout: max(deadline.Sub(r.Now()), time.Second)}
+		if err := r.ensure(ctx, environment, o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *run) ensure(ctx context.Context, environment schema.EnvironmentContents, o deployer.Options) error {
+	list, err := wantedIn(ctx, r.Cluster, environment)
+	if err != nil {
+		return err
+	}
+	done, err := r.Ensure(ctx, deployer.EnsureOptions{Options: o, Environment: environment.Name, Solutions: list})
+	if done != nil {
+		r.notice(done.Notices...)
+	}
+	return err
+}
+
+// maxNotices bounds what a run remarks.
+const maxNotices = 50
+
+func (r *run) notice(texts ...string) {
+	r.publisher.change(func(p *schema.LoadProgress) {
+		for _, text := range texts {
+			if text = short(text); !slices.Contains(p.Notices, text) && len(p.Notices) < maxNotices {
+				p.Notices = append(p.Notices, text)
+			}
+		}
+	})
+}
+
+// timeToEnd is for how long a run that was told to end writes its last words.
+const timeToEnd = 5 * time.Second
+
+// end writes what became of the run and returns its error. That parts failed which may is none.
+func (r *run) end(ctx context.Context, failure error) error {
+	brief, cancel := ctx, context.CancelFunc(func() {})
+	if ctx.Err() != nil {
+		brief, cancel = context.WithTimeout(context.WithoutCancel(ctx), timeToEnd)
+	}
+	defer cancel()
+	seen, err := r.look(brief)
+	if err != nil && failure == nil {
+		failure = err
+	}
+	r.publisher.change(func(p *schema.LoadProgress) {
+		failure = conclude(p, seen, failure)
+		if ctx.Err() != nil {
+			p.Phase = schema.LoadInterrupted
+		}
+	})
+	for _, text := range failures(r.publisher.progress) {
+		r.tell(brief, "LoadFailed", "Warning", text)
+	}
+	r.tell(brief, "LoadEnded", "Normal", fmt.Sprintf("run %s has ended: %s, %d of %d parts are ready",
+		r.parameters.Run, r.publisher.progress.Phase, readyParts(r.publisher.progress), len(r.publisher.progress.Parts)))
+	if err := r.publisher.publish(brief); err != nil && failure == nil {
+		return err
+	}
+	return failure
+}
+
+// look finds how the parts are: what could be seen of them, by name.
+func (r *run) look(ctx context.Context) (map[string]partSeen, error) {
+	return look(ctx, r.Deployer, r.parameters.Environments)
+}
+
+// partSeen is how a part was found.
+type partSeen struct {
+	version string
+	ready   bool
+	reasons []string
+}
+
+// look finds how the parts of environments are.
+func look(ctx context.Context, d *deployer.Deployer, environments []schema.EnvironmentContents) (map[string]partSeen, error) {
+	seen := map[string]partSeen{}
+	for _, e := range environments {
+		status, err := d.Survey.EnvironmentStatus(ctx, survey.EnvironmentOptions{Environment: e.Name})
+		if err != nil {
+			return nil, err
+		}
+		for _, n := range status.Namespaces {
+			for _, s := range n.Deployments {
+				seeParts(seen, n.Name, s)
+			}
+		}
+	}
+	return seen, nil
+}
+
+// seeParts takes a deployment apart: its own objects are those that no component has.
+func seeParts(seen map[string]partSeen, namespace string, s schema.DeploymentStatus) {
+	own := partSeen{version: s.Version, reasons: s.Reasons}
+	objects, ready := s.Objects-s.Completed, s.Ready
+	for _, c := range s.Components {
+		is := partSeen{version: c.Version, ready: c.Health == schema.HealthReady || c.Health == schema.HealthDrifted && c.Ready == c.Objects, reasons: c.Reasons}
+		seen[engine.Key{Namespace: namespace, Name: s.Solution, Component: c.Name}.String()] = is
+		objects, ready = objects-c.Objects, ready-c.Ready
+	}
+	own.ready = s.Version != "" && ready >= objects
+	seen[engine.Key{Namespace: namespace, Name: s.Solution}.String()] = own
+}
+
+// conclude puts into the progress what was found of the parts and of the run, and returns the error of the run.
+func conclude(p *schema.LoadProgress, seen map[string]partSeen, failure error) error {
+	required := 0
+	for i := range p.Parts {
+		part := &p.Parts[i]
+		is, found := seen[partName(part)]
+		switch {
+		case found && is.ready && (failure == nil || part.State != schema.PartFailed && part.State != schema.PartBlocked):
+			part.State, part.WaitingFor, part.Error = schema.PartReady, nil, nil
+			continue
+		case part.State == schema.PartBlocked:
+		case part.Optional:
+			part.State = schema.PartDegraded
+		case part.State != schema.PartPending || failure != nil:
+			part.State = schema.PartFailed
+		}
+		part.Error = &schema.LoadError{Code: codeOr(failure, report.Timeout), Message: short(strings.Join(is.reasons, "; "))}
+		if part.Error.Message == "" {
+			part.Error.Message = "it is not ready"
+		}
+		if !part.Optional {
+			required++
+		} else {
+			p.Notices = append(p.Notices, short(partName(part)+", which is optional, failed: "+part.Error.Message))
+		}
+	}
+	p.Phase, p.Error = schema.LoadReady, nil
+	if required == 0 && (failure == nil || hasOptionalFailure(p)) {
+		return nil
+	}
+	if failure == nil {
+		failure = report.Errorf(report.Timeout, "%d of %d parts are not ready", required, len(p.Parts)).WithHint("'%s' tells why", report.Run("deploy loader status"))
+	}
+	p.Phase, p.Error = schema.LoadFailed, &schema.LoadError{Code: report.CodeOf(failure), Message: short(failure.Error()), Hint: short(strings.Join(report.Hints(failure), "; "))}
+	return failure
+}
+
+func hasOptionalFailure(p *schema.LoadProgress) bool {
+	return slices.ContainsFunc(p.Parts, func(part schema.LoadPart) bool { return part.Optional && part.State == schema.PartDegraded })
+}
+
+func codeOr(err error, otherwise report.Code) report.Code {
+	if err == nil {
+		return otherwise
+	}
+	return report.CodeOf(err)
+}
+
+// failures are a few lines about parts that failed.
+func failures(p *schema.LoadProgress) []string {
+	const most = 15 // events of one run
+	var lines []string
+	for i := range p.Parts {
+		part := &p.Parts[i]
+		if (part.State == schema.PartFailed || part.State == schema.PartDegraded) && part.Error != nil && len(lines) < most {
+			lines = append(lines, partName(part)+": "+part.Error.Message)
+		}
+	}
+	return lines
+}
+
+func readyParts(p *schema.LoadProgress) int {
+	n := 0
+	for i := range p.Parts {
+		if p.Parts[i].State == schema.PartReady {
+			n++
+		}
+	}
+	return n
+}
+
+// tell writes an Event about the ConfigMap. Who may not is not kept from working.
+func (r *run) tell(ctx context.Context, reason, kind, message string) {
+	now := r.Now().UTC().Format(time.RFC3339)
+	name := fmt.Sprintf("%s.%x", ProgressName, r.Now().UnixNano()) // as kubelets name theirs
+	event := newObject(eventKind, name, map[string]any{
+		"type": kind, "reason": reason, "message": report.Clean(message), "firstTimestamp": now, "lastTimestamp": now, "count": int64(1),
+		"source":         map[string]any{"component": "solutionctl-loader"},
+		"involvedObject": map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "namespace": cluster.SystemNamespace, "name": ProgressName},
+	})
+	_, _ = r.Cluster.Create(ctx, event, cluster.WriteOptions{Whole: true})
+}
+
+// wantedIn are the Solutions of an environment as the verbs take them.
+func wantedIn(ctx context.Context, c *cluster.Cluster, e schema.EnvironmentContents) ([]deployer.Wanted, error) {
+	list := make([]deployer.Wanted, len(e.Solutions))
+	for i, s := range e.Solutions {
+		list[i] = deployer.Wanted{Solution: s.Name, Version: s.Version, Rendering: deployer.Rendering{AcceptHazards: s.Accept.Hazards}}
+		list[i].Choice = components.Choice{Profiles: s.Profiles, Components: s.Components}
+		if s.Accept.ClusterWide {
+			list[i].ClusterWide = &s.Accept.ClusterWide
+		}
+		values, err := siteValues(ctx, c, s)
+		if err != nil {
+			return nil, fmt.Errorf("environment %s: Solution %s: %w", e.Name, s.Name, err)
+		}
+		list[i].Values = values
+	}
+	return list, nil
+}
+
+// secretValuesKey is the key of a Secret below which there are values.
+const secretValuesKey = "values.yaml"
+
+// siteValues are the values of charts, those of Secrets over those that stand in the configuration. They replace what was said before.
+func siteValues(ctx context.Context, c *cluster.Cluster, s schema.SolutionSelection) (map[string]deployer.SiteValues, error) {
+	values := map[string]deployer.SiteValues{}
+	for component, own := range s.Values {
+		values[component] = deployer.SiteValues{Values: own, Reset: true}
+	}
+	for component, from := range s.ValuesFrom {
+		secret, err := secretValues(ctx, c, from.Secret)
+		if err != nil {
+			return nil, fmt.Errorf("component %s: %w", component, err)
+		}
+		said := deployer.SiteValues{Reset: true}
+		said.Add(values[component].Values)
+		said.Add(secret)
+		values[component] = said
+	}
+	return values, nil
+}
+
+func secretValues(ctx context.Context, c *cluster.Cluster, name string) (map[string]any, error) {
+	where := "Secret " + cluster.SystemNamespace + "/" + name
+	secret, err := c.Get(ctx, cluster.SecretKind, cluster.SystemNamespace, name)
+	if err != nil {
+		return nil, err
+	}
+	if secret == nil {
+		return nil, report.Errorf(report.NotFound, "there is no %s", where).
+			WithHint("kubectl create secret generic -n %s %s --from-file=%s=FILE", cluster.SystemNamespace, name, secretValuesKey)
+	}
+	data, err := secretData(secret, secretValuesKey)
+	if err != nil {
+		return nil, report.Errorf(report.Invalid, "%s: %w", where, err)
+	}
+	if err = schema.CheckYAML(where, data); err != nil {
+		return nil, err
+	}
+	var values map[string]any
+	if err := yaml.Unmarshal(data, &values); err != nil {
+		return nil, report.Errorf(report.Invalid, "%s, key %s, is no YAML object", where, secretValuesKey) // what is in it is told nobody
+	}
+	return values, nil
+}

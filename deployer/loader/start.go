@@ -1,0 +1,310 @@
+package loader
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// StartOptions say how to start.
+type StartOptions struct {
+	Local  bool // do it in this process and start no Job: before there is a network of pods, or an image
+	Prune  bool // remove what was loaded and is not in the configuration any more
+	NoWait bool // return when the Job runs
+}
+
+// lockName is that of the lock under which runs begin.
+const lockName = "loader"
+
+// Start makes the cluster have what the configuration says, and returns how that ended. Where everything is so already, no Job is
+// started and nothing written. A run of the same configuration that is under way is followed; one of another configuration is a
+// conflict. The error is that of the run, as if it had been done here.
+func (l *Launcher) Start(ctx context.Context, o StartOptions) (*schema.LoadProgress, error) {
+	d := l.Deployer
+	locks, err := d.Cluster.LockAll(ctx, []string{lockName}, cluster.LockOptions{Identity: d.Identity, Wait: d.LockWait, Sink: d.Sink})
+	if err != nil {
+		return nil, err
+	}
+	begun, err := l.begin(cluster.WithGuard(ctx, locks), o)
+	if err = errors.Join(err, locks.Release(ctx)); err != nil {
+		return nil, err
+	}
+	if begun.progress != nil && begun.progress.Phase.Ended() || o.NoWait {
+		return begun.progress, failureOf(begun.progress)
+	}
+	return l.follow(ctx, begun.run)
+}
+
+// begun is a run that is under way, or has ended.
+type begun struct {
+	run      string
+	progress *schema.LoadProgress
+}
+
+// begin starts a run, under the lock. Where none is needed, or it was done here, it has ended.
+func (l *Launcher) begin(ctx context.Context, o StartOptions) (begun, error) {
+	under, err := l.underWay(ctx)
+	if err != nil || under.run != "" {
+		return under, err
+	}
+	p, err := l.prepare(ctx, preparation{local: o.Local})
+	if err != nil {
+		return begun{}, err
+	}
+	if o.Prune {
+		if err = l.prune(ctx, p); err != nil {
+			return begun{}, err
+		}
+	}
+	if p.Run == "" {
+		done, err := l.settled(ctx, p)
+		if err == nil {
+			err = l.keepRepairs(ctx, p.parameters)
+		}
+		return done, err
+	}
+	progress := l.newProgress(p)
+	if err = l.announce(ctx, progress); err != nil {
+		return begun{}, err
+	}
+	if o.Local {
+		config := l.Deployer.Config
+		_ = Run(ctx, config, p.parameters) // how it ended is in the ConfigMap
+		if progress, _, err = readProgress(ctx, l.Deployer.Cluster); err == nil {
+			err = l.keepRepairs(ctx, p.parameters)
+		}
+		if report.CodeOf(err) == report.NotImported { // the next start has an image, or tells that there is none
+			err = nil
+		}
+		return begun{p.Run, progress}, err
+	}
+	return begun{p.Run, progress}, l.launch(ctx, p)
+}
+
+// underWay finds a run that has not ended: one of this configuration goes on. One whose Job was never set free is begun anew.
+func (l *Launcher) underWay(ctx context.Context) (begun, error) {
+	jobs, err := l.jobs(ctx)
+	if err != nil {
+		return begun{}, err
+	}
+	for _, job := range jobs {
+		if jobEnd(job) != "" {
+			continue
+		}
+		run := job.GetLabels()[LabelRun]
+		if suspended, _, _ := unstructured.NestedBool(job.Object, "spec", "suspend"); suspended {
+			if err = l.remove(ctx, job); err != nil {
+				return begun{}, err
+			}
+			continue
+		}
+		progress, _, err := readProgress(ctx, l.Deployer.Cluster)
+		if err != nil {
+			return begun{}, err
+		}
+		parameters, err := l.resolve(ctx, l.spec())
+		if err != nil {
+			return begun{}, err
+		}
+		if progress == nil || progress.Run != run || progress.Digest != digestOf(parameters) {
+			return begun{}, report.Errorf(report.Conflict, "run %s of the loader, with another configuration, has not ended", run).
+				WithHint("wait for it: %s; or end it: %s", report.Run("deploy loader status").With("wait", ""), report.Run("deploy loader stop"))
+		}
+		return begun{run: run}, nil
+	}
+	return begun{}, nil
+}
+
+// jobs are those of the loader.
+func (l *Launcher) jobs(ctx context.Context) ([]*unstructured.Unstructured, error) {
+	var jobs []*unstructured.Unstructured
+	for job, err := range l.Deployer.Cluster.List(ctx, jobKind, cluster.SystemNamespace, metav1.ListOptions{LabelSelector: LabelRun}) {
+		if err != nil {
+			return nil, err
+		}
+		jobs = append(jobs, job)
+	}
+	return jobs, nil
+}
+
+// jobEnd is the condition with which a Job has ended, "" while it has not.
+func jobEnd(job *unstructured.Unstructured) string {
+	conditions, _, _ := unstructured.NestedSlice(job.Object, "status", "conditions")
+	for _, item := range conditions {
+		condition, _ := item.(map[string]any)
+		if kind := condition["type"]; condition["status"] == "True" && (kind == "Complete" || kind == "Failed") {
+			return fmt.Sprint(kind)
+		}
+	}
+	return ""
+}
+
+// remove deletes a Job with its pods, and waits until it is gone.
+func (l *Launcher) remove(ctx context.Context, job *unstructured.Unstructured) error {
+	if err := l.Deployer.Cluster.Delete(ctx, job, cluster.DeleteOptions{Propagation: metav1.DeletePropagationForeground}); err != nil {
+		return err
+	}
+	one := metav1.ListOptions{FieldSelector: "metadata.name=" + job.GetName(), ResourceVersion: job.GetResourceVersion()}
+	for change, err := range l.Deployer.Cluster.Watch(ctx, jobKind, cluster.SystemNamespace, one, job) {
+		if err != nil {
+			return err
+		}
+		if change.Type == "DELETED" || change.Object.GetUID() != job.GetUID() {
+			return nil
+		}
+	}
+	return ctx.Err()
+}
+
+// prune removes what is not in the configuration any more, what was loaded last first.
+func (l *Launcher) prune(ctx context.Context, p *prepared) error {
+	for _, gone := range slices.Backward(p.Unlisted) {
+		_, err := l.Deployer.Remove(ctx, deployer.RemoveOptions{Environment: gone.Environment, Solution: gone.Solution})
+		if err != nil && report.CodeOf(err) != report.NotFound {
+			return fmt.Errorf("remove Solution %s from environment %s: %w", gone.Solution, gone.Environment, err)
+		}
+	}
+	for _, gone := range p.Unlisted {
+		p.progress.Loaded = slices.DeleteFunc(p.progress.Loaded, func(c schema.LoadedContent) bool { return c == gone })
+	}
+	if len(p.Unlisted) == 0 {
+		return nil
+	}
+	p.Notices = slices.DeleteFunc(p.Notices, func(text string) bool { return strings.Contains(text, "not in the configuration any more") })
+	p.Unlisted = nil
+	return l.announce(ctx, p.progress)
+}
+
+// newProgress is that of a run at its beginning.
+func (l *Launcher) newProgress(p *prepared) *schema.LoadProgress {
+	now := l.Deployer.Now().UTC().Truncate(time.Second)
+	progress := &schema.LoadProgress{
+		Stamp: schema.NewStamp("loadprogress", l.Deployer.Version), Run: p.Run, Phase: schema.LoadPending, Digest: p.digest, StartedAt: now, UpdatedAt: now,
+		Parts: append([]schema.LoadPart{}, p.parts...), Notices: []string{}, Loaded: []schema.LoadedContent{},
+	}
+	for _, notice := range p.Notices {
+		if notice = short(notice); !slices.Contains(progress.Notices, notice) && len(progress.Notices) < maxNotices {
+			progress.Notices = append(progress.Notices, notice)
+		}
+	}
+	if p.progress != nil {
+		progress.Loaded = append(progress.Loaded, p.progress.Loaded...)
+	}
+	for _, c := range contents(p.parameters) {
+		if !slices.Contains(progress.Loaded, c) {
+			progress.Loaded = append(progress.Loaded, c)
+		}
+	}
+	return progress
+}
+
+// announce writes how the loader is over whatever was known before.
+func (l *Launcher) announce(ctx context.Context, progress *schema.LoadProgress) error {
+	object, err := l.Deployer.Cluster.Get(ctx, cluster.ConfigMapKind, cluster.SystemNamespace, ProgressName)
+	if err == nil {
+		_, err = writeProgress(ctx, l.Deployer.Cluster, object, progress)
+	}
+	return err
+}
+
+// settled is for a configuration of which nothing is to be done: what is there may have to become ready, as after a boot.
+func (l *Launcher) settled(ctx context.Context, p *prepared) (begun, error) {
+	progress := l.newProgress(p)
+	progress.Run = runName(p.digest, "", p.plans)
+	deadline := l.Deployer.Now().Add(time.Duration(p.parameters.Timeout) * time.Second)
+	ticker := time.NewTicker(time.Second)
+	defer ticker.Stop()
+	for {
+		seen, err := look(ctx, l.Deployer, p.parameters.Environments)
+		if err != nil {
+			return begun{}, err
+		}
+		unready := slices.ContainsFunc(progress.Parts, func(part schema.LoadPart) bool { return !seen[partName(&part)].ready && !part.Optional })
+		if !unready || l.Deployer.Now().After(deadline) {
+			for i := range progress.Parts {
+				progress.Parts[i].State = schema.PartWaiting
+			}
+			_ = conclude(progress, seen, nil)
+			break
+		}
+		select {
+		case <-ctx.Done():
+			return begun{}, ctx.Err()
+		case <-ticker.C:
+		}
+	}
+	progress.Ready = readyParts(progress)
+	if known := p.progress; known != nil && known.Digest == progress.Digest && known.Phase == schema.LoadReady && progress.Phase == schema.LoadReady && slices.Equal(known.Loaded, progress.Loaded) {
+		known.Notices = progress.Notices
+		return begun{known.Run, known}, nil
+	}
+	return begun{progress.Run, progress}, l.announce(ctx, progress)
+}
+
+// launch starts the Job of a run: suspended at first, so that everything it needs belongs to it and goes with it.
+func (l *Launcher) launch(ctx context.Context, p *prepared) error {
+	c := l.Deployer.Cluster
+	visible, hidden, err := parametersOf(p.parameters)
+	if err != nil {
+		return err
+	}
+	if err = l.keep(ctx, accountName, account(accountName, distinct(p.rights))); err != nil {
+		return err
+	}
+	wanted, err := newJob(l.spec(), p.Image, p.Run, hidden != nil)
+	if err != nil {
+		return err
+	}
+	job, err := c.Create(ctx, wanted, cluster.WriteOptions{})
+	if errors.Is(err, cluster.ErrExists) { // an earlier run did the same, and somebody undid it
+		var old *unstructured.Unstructured
+		if old, err = c.Get(ctx, jobKind, cluster.SystemNamespace, wanted.GetName()); err == nil && old != nil {
+			err = l.remove(ctx, old)
+		}
+		if err == nil {
+			job, err = c.Create(ctx, wanted, cluster.WriteOptions{})
+		}
+	}
+	if err != nil {
+		return err
+	}
+	for _, object := range []*unstructured.Unstructured{visible, hidden} {
+		if object == nil {
+			continue
+		}
+		if err = l.replace(ctx, ofRun(object, p.Run, job)); err != nil {
+			return err
+		}
+	}
+	_, err = c.Patch(ctx, job, types.MergePatchType, []byte(`{"spec":{"suspend":false}}`), cluster.WriteOptions{})
+	return err
+}
+
+// replace creates an object in the place of what an earlier Job of the same name has left.
+func (l *Launcher) replace(ctx context.Context, object *unstructured.Unstructured) error {
+	c := l.Deployer.Cluster
+	_, err := c.Create(ctx, object, cluster.WriteOptions{})
+	if !errors.Is(err, cluster.ErrExists) {
+		return err
+	}
+	old, err := c.Get(ctx, object.GroupVersionKind(), object.GetNamespace(), object.GetName())
+	if err == nil && old != nil {
+		err = c.Delete(ctx, old, cluster.DeleteOptions{})
+	}
+	if err == nil {
+		_, err = c.Create(ctx, object, cluster.WriteOptions{})
+	}
+	return err
+}

@@ -1,0 +1,66 @@
+package loader
+
+import (
+	"fmt"
+
+	"github.com/solutionctl/solutionctl/deployer/host/service"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// Unit is a service for systemd by which program starts the loader with the host, after whatever starts the cluster. Where the cluster
+// does not answer yet, or something fails, it is tried again.
+func Unit(program, file string) string {
+	return fmt.Sprintf(`[Unit]
+Description=What this platform has when it has started
+After=network-online.target kubelet.service k3s.service k0scontroller.service microshift.service
+Wants=network-online.target
+ConditionPathExists=%[2]s
+
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStart=%[1]s
+Restart=on-failure
+RestartSec=30
+TimeoutStartSec=45min
+
+[Install]
+WantedBy=multi-user.target
+`, service.Command(program, "deploy", "loader", "start", "--filename", file, "--progress", "plain"), service.Word(file))
+}
+
+// Timer is a service for systemd that repairs, and the timer that starts it, as one text for two files: where nothing of it is to run
+// in the cluster.
+func Timer(program, file string) string {
+	return fmt.Sprintf(`# /etc/systemd/system/solutionctl-loader-repair.service
+[Unit]
+Description=Bring back what was changed of what this platform has
+After=solutionctl-loader.service
+ConditionPathExists=%[2]s
+
+[Service]
+Type=oneshot
+ExecStart=%[1]s
+TimeoutStartSec=45min
+
+# /etc/systemd/system/solutionctl-loader-repair.timer
+[Unit]
+Description=Bring back what was changed of what this platform has
+
+[Timer]
+OnBootSec=15min
+OnUnitInactiveSec=30min
+AccuracySec=1min
+
+[Install]
+WantedBy=timers.target
+`, service.Command(program, "deploy", "loader", "repair", "--filename", file, "--progress", "plain"), service.Word(file))
+}
+
+// Greenboot is a script for /etc/greenboot/check/required.d: a boot is green when everything that has to be there is ready.
+func Greenboot(program, file string) string {
+	return fmt.Sprintf(`#!/bin/sh
+# What this platform has when it has started is ready, or the boot is red. Where nothing is configured, there is nothing to wait for.
+exec %s deploy loader status --wait=5m --if-configured --filename %s --progress plain
+`, report.ShellWord(program), report.ShellWord(file))
+}
