@@ -56,33 +56,24 @@ type takeover struct {
 	restart   bool
 }
 
-// takeover reads the release of Helm that a component takes over, or has begun to take over; nil where there is none. It says so in the
-// settings of the component's own release.
+// takeover reads the release of Helm that a component takes over, or has begun to take over; nil where there is none. The settings of the
+// component's own release say so, and go on saying so.
 func (d *Deployer) takeover(ctx context.Context, one *placement, namespace string, c *schema.Component, release *engine.Release) (*takeover, error) {
-	at, asked := one.Parts.Helm[c.Name]
 	previous, err := d.previousSettings(ctx, release.Key)
 	if err != nil {
 		return nil, err
 	}
-	elsewhere := at.Namespace != namespace && slices.ContainsFunc(one.namespaces, func(n metalk8s.Namespace) bool { return n.Name == at.Namespace })
-	before := previous[settingHelm]
-	if !asked || elsewhere { // it is another namespace's
-		if before == "" {
-			return nil, nil
-		}
-		release.Settings = previous
-		if at, err = d.unforgotten(ctx, before); err != nil || at.Name == "" {
-			return nil, err
-		}
+	release.Settings = previous
+	at, err := d.toTakeOver(ctx, one, namespace, c, previous[settingHelm])
+	if err != nil || at.Name == "" {
+		return nil, err
 	}
-	at.Namespace, at.Name = cmp.Or(at.Namespace, namespace), cmp.Or(at.Name, c.ReleaseName())
 	t, err := d.readHelm(ctx, at)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("component %s: %w", c.Name, err)
-	case t == nil && strings.HasPrefix(before, at.String()+" "):
-		release.Settings = previous // it was taken over
-		return nil, nil
+	case t == nil && strings.HasPrefix(previous[settingHelm], at.String()+" "):
+		return nil, nil // it was taken over
 	case t == nil:
 		return nil, report.Errorf(report.NotFound, "component %s: Helm has no release %s in namespace %s", c.Name, at.Name, at.Namespace).
 			WithHint("'helm list --all-namespaces' shows those that there are: %s; only those are found that Helm keeps in Secrets", namedRelease(c.Name))
@@ -94,6 +85,17 @@ func (d *Deployer) takeover(ctx context.Context, one *placement, namespace strin
 	}
 	one.taken = append(one.taken, t)
 	return t, nil
+}
+
+// toTakeOver is the release that a component takes over: the one that is named for it, if not for another namespace, or else the one that an
+// earlier run has not come to an end with. Without a name there is none.
+func (d *Deployer) toTakeOver(ctx context.Context, one *placement, namespace string, c *schema.Component, begun string) (HelmRelease, error) {
+	at, named := one.Parts.Helm[c.Name]
+	elsewhere := at.Namespace != namespace && slices.ContainsFunc(one.namespaces, func(n metalk8s.Namespace) bool { return n.Name == at.Namespace })
+	if !named || elsewhere {
+		return d.unforgotten(ctx, begun)
+	}
+	return HelmRelease{Namespace: cmp.Or(at.Namespace, namespace), Name: cmp.Or(at.Name, c.ReleaseName())}, nil
 }
 
 func namedRelease(component string) report.Remedy {
@@ -129,18 +131,11 @@ func (d *Deployer) readHelm(ctx context.Context, at HelmRelease) (*takeover, err
 	if err := helm.CheckName(at.Name); err != nil {
 		return nil, err
 	}
-	var secrets []*unstructured.Unstructured
-	for secret, err := range d.Cluster.ListMetadata(ctx, cluster.SecretKind, at.Namespace, metav1.ListOptions{LabelSelector: helm.Selector(at.Name)}) {
-		if err != nil {
-			return nil, err
-		}
-		secrets = append(secrets, secret)
+	revisions, err := d.helmRevisions(ctx, at)
+	if err != nil || len(revisions) == 0 {
+		return nil, err
 	}
-	t := &takeover{at: at, revisions: helm.List(at.Name, secrets)}
-	if len(t.revisions) == 0 {
-		return nil, nil
-	}
-	newest := t.revisions[0]
+	t, newest := &takeover{at: at, revisions: revisions}, revisions[0]
 	if strings.HasPrefix(newest.Status, helm.StatusPending) {
 		return nil, report.Errorf(report.Refused, "revision %d of release %s of Helm is %s: Helm is at work on it, or was ended there", newest.Number, at, newest.Status).
 			WithHint("wait for Helm, or go back with it: helm rollback %s --namespace %s", at.Name, at.Namespace)
@@ -151,16 +146,35 @@ func (d *Deployer) readHelm(ctx context.Context, at HelmRelease) (*takeover, err
 			WithHint("deploy it with Helm once more, or uninstall it: helm uninstall %s --namespace %s", at.Name, at.Namespace)
 	}
 	secret, err := d.Cluster.Get(ctx, cluster.SecretKind, at.Namespace, t.revisions[i].Secret.GetName())
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
+	case secret == nil:
+		return nil, usedMeanwhile(at)
 	}
-	if t.Release, err = helm.Read(orEmpty(secret)); err != nil {
+	if t.Release, err = helm.Read(secret); err != nil {
 		return nil, err
 	}
 	if t.Status != helm.StatusDeployed {
 		return nil, report.Errorf(report.Corrupt, "Secret %s/%s has the label of a release that is deployed, which is %q", at.Namespace, secret.GetName(), t.Status)
 	}
 	return t, nil
+}
+
+// helmRevisions are those that Helm keeps of a release, the newest first.
+func (d *Deployer) helmRevisions(ctx context.Context, at HelmRelease) ([]helm.Revision, error) {
+	var secrets []*unstructured.Unstructured
+	for secret, err := range d.Cluster.ListMetadata(ctx, cluster.SecretKind, at.Namespace, metav1.ListOptions{LabelSelector: helm.Selector(at.Name)}) {
+		if err != nil {
+			return nil, err
+		}
+		secrets = append(secrets, secret)
+	}
+	return helm.List(at.Name, secrets), nil
+}
+
+func usedMeanwhile(at HelmRelease) error {
+	return report.Errorf(report.Conflict, "Helm was used on release %s meanwhile", at).WithHint("run the command again")
 }
 
 // has tells whether an object is one that Helm has deployed, or made as a hook.
@@ -270,38 +284,56 @@ func (d *Deployer) leftByHooks(ctx context.Context, t *takeover, release *engine
 	return found, nil
 }
 
-// forget plans to delete what Helm knows of what was taken over, when everything is ready. The Secret by which the next run knows that
-// there is something to delete goes last.
+// forget plans to delete what Helm knows of what was taken over, when everything is ready.
 func (d *Deployer) forget(t *task, taken []*takeover) {
-	var secrets []*unstructured.Unstructured
 	for _, one := range taken {
-		last := one.deployed().Secret
-		for _, r := range slices.Backward(one.revisions) {
-			if r.Secret != last {
-				secrets = append(secrets, r.Secret)
-			}
+		for _, secret := range one.secrets() {
+			t.records = append(t.records, schema.Change{
+				Action: schema.ActionDelete, Object: records.RefOf(cluster.SecretKind, secret), Note: "what Helm knows of the release, when everything is ready",
+			})
 		}
-		secrets = append(secrets, last)
 	}
-	for _, secret := range secrets {
-		t.records = append(t.records, schema.Change{
-			Action: schema.ActionDelete, Object: records.RefOf(cluster.SecretKind, secret), Note: "what Helm knows of the release, when everything is ready",
-		})
-	}
-	if after := t.after; len(secrets) > 0 {
+	if after := t.after; len(taken) > 0 {
 		t.after = func(ctx context.Context) error {
 			if after != nil {
 				if err := after(ctx); err != nil {
 					return err
 				}
 			}
-			for _, secret := range secrets {
-				secret.SetResourceVersion("")
-				if err := d.Cluster.Delete(ctx, secret, cluster.DeleteOptions{}); err != nil {
-					return fmt.Errorf("what Helm knows of what was taken over: %w", err)
+			for _, one := range taken {
+				if err := d.forgetOne(ctx, one); err != nil {
+					return fmt.Errorf("what Helm knows of release %s: %w", one.at, err)
 				}
 			}
 			return nil
 		}
 	}
+}
+
+// secrets are those in which Helm keeps the release. That by which the next run knows that there is something to delete is the last.
+func (t *takeover) secrets() (list []*unstructured.Unstructured) {
+	last := t.deployed().Secret
+	for _, r := range t.revisions {
+		if r.Secret != last {
+			list = append(list, r.Secret)
+		}
+	}
+	return append(list, last)
+}
+
+func (d *Deployer) forgetOne(ctx context.Context, t *takeover) error {
+	now, err := d.helmRevisions(ctx, t.at)
+	if err != nil {
+		return err
+	}
+	if len(now) > 0 && now[0].Number > t.revisions[0].Number {
+		return usedMeanwhile(t.at)
+	}
+	for _, secret := range t.secrets() {
+		secret.SetResourceVersion("") // Helm may have changed its status
+		if err := d.Cluster.Delete(ctx, secret, cluster.DeleteOptions{}); err != nil {
+			return err
+		}
+	}
+	return nil
 }

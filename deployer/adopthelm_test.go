@@ -341,6 +341,66 @@ func TestAdoptingInterrupted(t *testing.T) {
 	}
 }
 
+// TestAdoptingWithARestart: what was accepted is on record, and whoever goes on need not accept it again.
+func TestAdoptingWithARestart(t *testing.T) {
+	restarting := adopting(func(p *deployer.Parts) {
+		p.Restart, p.Values = true, map[string]deployer.SiteValues{"db": {Values: map[string]any{"image": "example.com/db:2"}}}
+	})
+	for number := 1; ; number++ {
+		b := installed(t, "")
+		mend := endingAt(b, number)
+		_, err := restarting(t.Context(), b.Deployer, deployer.Options{})
+		mend()
+		if err != nil {
+			if _, err = b.Connect().Resume(t.Context(), deployer.ResumeOptions{}); err != nil {
+				t.Fatalf("after write %d: %v", number, err)
+			}
+			continue
+		}
+		containers, _, _ := unstructured.NestedSlice(b.Server.Object("Deployment", site, "db").Object, "spec", "template", "spec", "containers")
+		if text := fmt.Sprint(containers); number < 10 || !strings.Contains(text, "example.com/db:2") || texts(b, "Secret", "db-password")["password"] != password {
+			t.Errorf("after %d writes: %s", number, text)
+		}
+		return
+	}
+}
+
+// TestAdoptingInNamespaces: Helm's release is that of one namespace of the environment, and the other ones get a component of their own.
+func TestAdoptingInNamespaces(t *testing.T) {
+	b := installed(t, "")
+	b.Namespace(site, "second")
+	_, err := adopting(nil)(t.Context(), b.Deployer, deployer.Options{})
+	deployertest.Refused(t, err, report.NotFound, "no release db in namespace second", "--adopt-helm db=NAMESPACE/RELEASE")
+	must(b, adopting(func(p *deployer.Parts) { p.Helm["db"] = deployer.HelmRelease{Namespace: site, Name: "db"} }))
+	if diff := cmp.Diff(password, texts(b, "Secret", "db-password")["password"]); diff != "" {
+		t.Error(diff)
+	}
+	other := b.Server.Object("Secret", "second", "db-password")
+	if drawn, _, _ := unstructured.NestedString(other.Object, "data", "password"); drawn == "" || drawn == base64.StdEncoding.EncodeToString([]byte(password)) {
+		t.Errorf("the password of the other namespace is %q", drawn)
+	}
+}
+
+// TestHelmMeanwhile: what Helm does during the takeover is not forgotten, and the next run takes that over, too.
+func TestHelmMeanwhile(t *testing.T) {
+	b := installed(t, "")
+	done := false
+	b.Server.Answer = func(_ http.ResponseWriter, r *http.Request) bool {
+		if strings.HasSuffix(r.URL.Path, "/deployments/db") && r.Method == http.MethodPatch && !r.URL.Query().Has("dryRun") && !done {
+			done = true
+			release(b, 2, "superseded", nil)
+			release(b, 3, "deployed", nil, helmed()...)
+		}
+		return false
+	}
+	_, err := adopting(nil)(t.Context(), b.Deployer, deployer.Options{})
+	deployertest.Refused(t, err, report.Conflict, "Helm was used on release site/db meanwhile", "run the command again")
+	must(b, adopting(nil))
+	if diff := cmp.Diff(wantAdopted, adopted(b)); diff != "" {
+		t.Errorf("taken over (-want +got):\n%s", diff)
+	}
+}
+
 // TestAdoptHelmRefused: what is not Helm's, what Helm is at work on and what would be lost is refused before anything is changed.
 func TestAdoptHelmRefused(t *testing.T) {
 	for _, test := range []struct {

@@ -170,11 +170,40 @@ func (j *judge) withoutFormer(ctx context.Context, s *step, result *unstructured
 	if reflect.DeepEqual(rest, result.Object) {
 		return result, nil
 	}
-	object := &unstructured.Unstructured{Object: rest}
-	object.SetManagedFields(nil)
-	object.SetUID(s.live.GetUID())
-	object.SetResourceVersion(s.live.GetResourceVersion())
-	return j.Cluster.Update(ctx, object, cluster.WriteOptions{DryRun: true}) // the server fills in what it always does
+	patch := replacing("", withoutBookkeeping(s.live), withoutBookkeeping(&unstructured.Unstructured{Object: rest}))
+	patch = append(patch, operation{"add", "/metadata/resourceVersion", s.live.GetResourceVersion()})
+	data, err := json.Marshal(patch)
+	if err != nil {
+		return nil, err
+	}
+	return j.Cluster.Patch(ctx, s.live, types.JSONPatchType, data, cluster.WriteOptions{DryRun: true}) // the server fills in what it always does
+}
+
+// operation is one of a JSON patch.
+type operation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value,omitempty"`
+}
+
+// replacing are the operations that make of an object another one, each of a whole field of it or of its metadata.
+func replacing(at string, before, after map[string]any) (patch []operation) {
+	names := maps.Clone(before)
+	maps.Copy(names, after)
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		path := at + "/" + name
+		value, is := after[name]
+		if path == "/metadata" {
+			was, _ := before[name].(map[string]any)
+			fields, _ := value.(map[string]any)
+			patch = append(patch, replacing(path, was, fields)...)
+		} else if !is {
+			patch = append(patch, operation{Op: "remove", Path: path})
+		} else if !reflect.DeepEqual(before[name], value) {
+			patch = append(patch, operation{"add", path, value})
+		}
+	}
+	return patch
 }
 
 // without returns a value without the fields of a set of which others have nothing. The value is not changed.
