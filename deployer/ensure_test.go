@@ -71,7 +71,7 @@ func TestEnsure(t *testing.T) {
 	if diff := cmp.Diff(map[string]string{shop: "1.0.0", "base": "1.0.0"}, versions(b)); diff != "" {
 		t.Fatal(diff)
 	}
-	order := slices.DeleteFunc(b.Sink.Events(), func(e report.Event) bool { return e.Step != "deploy" || !strings.HasPrefix(e.Name, site+"/") })
+	order := slices.DeleteFunc(b.Sink.Events(), func(e report.Event) bool { return e.Step != "apply" || !strings.HasPrefix(e.Name, site+"/") })
 	if first, last := order[0].Name, order[len(order)-1].Name; !strings.HasPrefix(first, site+"/base") || !strings.HasPrefix(last, site+"/"+shop) {
 		t.Errorf("%s came first and %s last", first, last)
 	}
