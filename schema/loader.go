@@ -96,7 +96,6 @@ const (
 
 // What holds where a LoaderConfiguration says nothing.
 const (
-	DefaultLoaderImage    = "solutionctl"
 	DefaultLoaderTimeout  = 30 * time.Minute
 	DefaultLoaderTTL      = time.Hour
 	DefaultLoaderBackoff  = 3
@@ -106,7 +105,7 @@ const (
 
 // Filled is the configuration with what holds where it says nothing.
 func (s LoaderSpec) Filled() LoaderSpec {
-	s.Image = cmp.Or(s.Image, DefaultLoaderImage)
+	s.Image = cmp.Or(s.Image, ProgramImage)
 	s.Timeout = cmp.Or(s.Timeout, DefaultLoaderTimeout.String())
 	s.Job.TTL = cmp.Or(s.Job.TTL, DefaultLoaderTTL.String())
 	if s.Job.BackoffLimit == nil {

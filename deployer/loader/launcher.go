@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -262,34 +261,13 @@ func (l *Launcher) image(ctx context.Context, text string) (string, error) {
 	if strings.Contains(text, "@") {
 		return text, nil
 	}
-	catalog, err := l.Deployer.Records.Catalog(ctx)
-	if err != nil {
-		return "", err
-	}
-	found, _, err := catalog.Find(text, "")
+	reference, _, err := l.Deployer.Records.ProgramImage(ctx, text, "")
 	if report.CodeOf(err) == report.NotImported {
 		return "", report.Errorf(report.NotImported, "the loader has no image: Solution %s was not imported", text).
 			WithHint("import the archive of solutionctl: %s; or do without a pod: %s",
 				report.Run("deploy import", "solutionctl-VERSION.iso"), report.Run("deploy loader start").With("local", ""))
 	}
-	if err != nil {
-		return "", err
-	}
-	registry, err := l.Deployer.Records.Registry(ctx)
-	if err != nil {
-		return "", err
-	}
-	if registry == nil {
-		return "", report.Errorf(report.Refused, "the cluster was not told where nodes find images: the loader could not start").
-			WithHint("%s", records.TellRegistry())
-	}
-	for _, ref := range slices.Sorted(maps.Keys(found.Images)) {
-		if name, _, _ := strings.Cut(ref, ":"); name == schema.DefaultLoaderImage {
-			return registry.Host + "/" + found.ID() + "/" + ref + "@" + found.Images[ref], nil
-		}
-	}
-	return "", report.Errorf(report.Refused, "%s has no image %s", found.ID(), schema.DefaultLoaderImage).
-		WithHint("embed it: a line {name: %s, source: 'solution:solutionctl-VERSION.iso:solutionctl'} in its images", schema.DefaultLoaderImage)
+	return reference, err
 }
 
 // digestOf is that of what is to be loaded.
