@@ -66,9 +66,10 @@ func writeProgress(ctx context.Context, c *cluster.Cluster, object *unstructured
 	return c.Update(ctx, object, cluster.WriteOptions{})
 }
 
-// At most so many objects that a part waits for are named, and at most so many bytes said of one, or of an error.
+// At most so many objects that a part waits for are named, with so many bytes, and so many bytes said of an error.
 const (
 	maxWaiting = 3
+	maxReason  = 160
 	maxText    = 512
 )
 
@@ -154,16 +155,18 @@ func waitingFor(objects map[string]string) []string {
 		if len(lines) == maxWaiting {
 			break
 		}
-		lines = append(lines, short(name+": "+objects[name]))
+		lines = append(lines, shorter(name+": "+objects[name], maxReason))
 	}
 	return lines
 }
 
-// short is the beginning of a text, without what a terminal would obey.
-func short(text string) string {
+func short(text string) string { return shorter(text, maxText) }
+
+// shorter is the beginning of a text, without what a terminal would obey.
+func shorter(text string, limit int) string {
 	text = report.Clean(strings.Join(strings.Fields(text), " "))
-	if len(text) > maxText {
-		text = strings.ToValidUTF8(text[:maxText-3], "") + "…"
+	if len(text) > limit {
+		text = strings.ToValidUTF8(text[:limit-len("…")], "") + "…"
 	}
 	return text
 }
