@@ -19,7 +19,7 @@ const (
 	// maxDrawn is the number of components up to which a picture tells more than a table.
 	maxDrawn = 60
 	// maxLabel is the number of characters that fit into a box.
-	maxLabel = 21
+	maxLabel = 19
 )
 
 // picture is a graph drawn in columns, one for each level: arrows lead to the right, to what waits.
