@@ -27,6 +27,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/console/page"
+	"github.com/solutionctl/solutionctl/deployer/deployertest"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/survey"
 )
@@ -44,6 +45,7 @@ func TestReal(t *testing.T) {
 		{"life", (*world).testLife},
 		{"rights", (*world).testRights},
 		{"changed", (*world).testChanged},
+		{"components", (*world).testComponents},
 		{"interrupted", (*world).testInterrupted},
 		{"without script", (*world).testWithoutScript},
 		{"logout", (*world).testLogout},
@@ -433,6 +435,65 @@ func (b *browser) forgets() {
 	defer cancel()
 	if _, err := chromedp.Call(ctx, network.ClearBrowserCookies, cdp.Empty{}); err != nil {
 		b.Fatal(err)
+	}
+}
+
+// testComponents chooses parts of a Solution by mouse, looks at them, and chooses others by keyboard alone.
+func (w *world) testComponents(b *browser) {
+	t := b.T
+	workload := func(name string) string {
+		return strings.ReplaceAll("{apiVersion: apps/v1, kind: Deployment, metadata: {name: NAME}, spec: {selector: {matchLabels: {app: NAME}}, "+
+			"template: {metadata: {labels: {app: NAME}}, spec: {containers: [{name: main, image: \"example.com/NAME:1\"}]}}}}\n", "NAME", name)
+	}
+	w.importedWith(t, deployertest.Content{
+		Files: map[string]string{
+			"components/db.yaml": workload("db"), "components/api.yaml": workload("api"), "components/metrics.yaml": workload("metrics"),
+		},
+		Manifest: `components:
+  - {name: db, manifests: components/db.yaml}
+  - {name: api, manifests: components/api.yaml, dependsOn: [{component: db}]}
+  - {name: metrics, manifests: components/metrics.yaml, profiles: [large]}
+`,
+	}, "parts", "1.9.0", "1.10.0")
+	n := names{"parts", "assembled"}
+	if _, err := w.Activate(t.Context(), deployer.ActivateOptions{Solution: n.solution, Version: "1.10.0"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.CreateEnvironment(t.Context(), metalk8s.CreateOptions{Name: n.environment}); err != nil {
+		t.Fatal(err)
+	}
+	b.goes(w.origin + n.site() + "/plan/add?solution=parts&version=1.9.0")
+	b.press("checkbox", "large")
+	b.press("button", "Show the plan")
+	b.find("heading", "Namespace assembled · component metrics")
+	b.applies("Add parts 1.9.0 to environment assembled", "Add")
+	b.goes(w.origin + n.site())
+	b.press("link", "3 components")
+	b.find("heading", "parts in assembled")
+	b.find("heading", "What waits for what")
+	b.do(chromedp.Evaluate[chromedp.Void](axe))
+	for _, v := range b.judge() {
+		t.Errorf("%s: %s: %v", v.ID, v.Help, v.Nodes)
+	}
+	b.keyboard = true
+	b.press("link", "Upgrade")
+	b.find("heading", "Upgrade to parts 1.10.0 in environment assembled")
+	b.press("checkbox", "large")
+	b.press("button", "Show the plan")
+	b.find("text", "Manifests. Not without one of these profiles: large.")
+	b.press("button", "Upgrade")
+	b.done()
+	graph, err := w.Components(t.Context(), deployer.ComponentsOptions{Environment: n.environment, Solution: n.solution})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range graph.Components {
+		if want := one.Name != "metrics"; one.Selected != want {
+			t.Errorf("component %s is selected: %t", one.Name, one.Selected)
+		}
+	}
+	if list, err := w.Client().AppsV1().Deployments(n.environment).List(t.Context(), metav1.ListOptions{}); err != nil || len(list.Items) != 3 {
+		t.Errorf("not the operator, db and api: %v, %v", list, err)
 	}
 }
 

@@ -142,9 +142,15 @@ func (w *world) bind(t *testing.T, role, user string) {
 // imported makes versions of a Solution known to the cluster.
 func (w *world) imported(t *testing.T, solution string, versions ...string) {
 	t.Helper()
+	w.importedWith(t, deployertest.Content{Scale: true}, solution, versions...)
+}
+
+// importedWith is imported with something in the archives.
+func (w *world) importedWith(t *testing.T, content deployertest.Content, solution string, versions ...string) {
+	t.Helper()
 	for _, version := range versions {
 		_, err := w.RecordImport(t.Context(), records.ImportRecord{
-			Payload: deployertest.Payload(t, solution, version, deployertest.Content{Scale: true}), Path: "/srv/" + solution + "-" + version + ".iso",
+			Payload: deployertest.Payload(t, solution, version, content), Path: "/srv/" + solution + "-" + version + ".iso",
 			SHA256: strings.Repeat("a", 64), Size: 4096,
 			Registry: &schema.ClusterRegistry{Mode: schema.RegistryOwn, Host: schema.RegistryHostOwn, Endpoints: []string{"http://127.0.0.1:9"}},
 		})
