@@ -357,7 +357,8 @@ func (u *consoleUnderTest) nobody(ctx context.Context) error {
 
 // loaded is what a browser tells about a page.
 type loaded struct {
-	Paint, Shift  float64
+	Byte, Paint   float64
+	End, Shift    float64
 	Bytes, Script float64
 	Style         float64
 	Requests      int
@@ -369,7 +370,8 @@ const tellLoaded = `new Promise(resolve => {
 		const size = end => all.filter(e => new URL(e.name).pathname.endsWith(end)).reduce((sum, e) => sum + e.encodedBodySize, 0);
 		const paint = performance.getEntriesByName("first-contentful-paint")[0];
 		if (!paint) return setTimeout(told, 50);
-		resolve({Paint: paint.startTime, Shift: window.layoutShift, Requests: all.filter(e => e.initiatorType !== "other" || e.transferSize > 0).length,
+		const [page] = performance.getEntriesByType("navigation");
+		resolve({Byte: page.responseStart, End: page.responseEnd, Paint: paint.startTime, Shift: window.layoutShift, Requests: all.filter(e => e.initiatorType !== "other" || e.transferSize > 0).length,
 			Bytes: all.reduce((sum, e) => sum + e.transferSize, 0), Script: size(".js"), Style: size(".css")});
 	};
 	setTimeout(told, 1000); // what moves later counts, too
@@ -381,6 +383,19 @@ func (u *consoleUnderTest) load(ctx context.Context) error {
 		row("in a browser", "there is none")
 		return nil
 	}
+	if err := u.loadTimes(ctx, "nobody watches"); err != nil {
+		return err
+	}
+	stream, err := u.watch(ctx)
+	if err != nil {
+		return err
+	}
+	defer stream.close()
+	return u.loadTimes(ctx, "another tab is open")
+}
+
+// loadTimes tells what a page of that many rows takes a browser, with all that is loaded while nobody has anything of it.
+func (u *consoleUnderTest) loadTimes(ctx context.Context, when string) error {
 	for _, slow := range []bool{false, true} {
 		var all []loaded
 		for range 5 {
@@ -392,15 +407,15 @@ func (u *consoleUnderTest) load(ctx context.Context) error {
 		}
 		slices.SortFunc(all, func(a, b loaded) int { return int(a.Paint - b.Paint) })
 		got := all[len(all)/2]
+		how := "on this machine"
 		if slow {
-			row("first paint at slow 4G with a quarter of the processor", "%.2f s", got.Paint/1000)
-			continue
+			how = "at slow 4G with a quarter of the processor"
+		} else {
+			row("script and styles, compressed", "%.1f KB, %.1f KB", got.Script/1000, got.Style/1000)
+			row("first load", "%.1f KB, %d requests", got.Bytes/1000, got.Requests)
+			row("layout shift", "%.3f", got.Shift)
 		}
-		row("script, compressed", "%.1f KB", got.Script/1000)
-		row("styles, compressed", "%.1f KB", got.Style/1000)
-		row("first load", "%.1f KB, %d requests", got.Bytes/1000, got.Requests)
-		row("first paint", "%.2f s", got.Paint/1000)
-		row("layout shift", "%.3f", got.Shift)
+		row("first byte, first paint, last byte "+how+", "+when, "%.2f s, %.2f s, %.2f s", got.Byte/1000, got.Paint/1000, got.End/1000)
 	}
 	return nil
 }
