@@ -182,6 +182,11 @@ func (t *takeover) has(object *unstructured.Unstructured) bool {
 	return isListed(t.Objects, object) || isListed(t.Hooks, object)
 }
 
+// byHelm tells whether Helm has written an object that is there.
+func byHelm(there *unstructured.Unstructured) bool {
+	return slices.ContainsFunc(there.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool { return entry.Manager == helm.FieldManager })
+}
+
 func isListed(list []schema.ObjectRef, object *unstructured.Unstructured) bool {
 	ref := records.RefOf(object.GroupVersionKind(), object)
 	return slices.ContainsFunc(list, func(listed schema.ObjectRef) bool { return helm.Same(listed, ref) })
@@ -190,7 +195,7 @@ func isListed(list []schema.ObjectRef, object *unstructured.Unstructured) bool {
 // renderTaken renders a chart that Helm has deployed. What Helm has drawn at random stays what it is: where that cannot be found out, the
 // takeover is refused.
 func (d *Deployer) renderTaken(ctx context.Context, one *placement, settings render.Settings, memory *render.Memory, release *engine.Release, t *takeover) (*render.ChartObjects, error) {
-	rendered, live, err := d.renderRecalled(ctx, one.payload, settings, memory, release, t.has)
+	rendered, live, err := d.renderRecalled(ctx, one.payload, settings, memory, release, func(there *unstructured.Unstructured) bool { return t.has(there) && byHelm(there) })
 	if err != nil {
 		return nil, err
 	}
@@ -255,8 +260,9 @@ func (d *Deployer) hand(ctx context.Context, t *takeover, release *engine.Releas
 			newest.Number, t.at, newest.Status, t.Number))
 	}
 	var left []string
+	all = append(all, rendered.Definitions...)
 	for _, listed := range t.Objects {
-		if !slices.ContainsFunc(append(all, rendered.Definitions...), func(o *unstructured.Unstructured) bool { return isListed([]schema.ObjectRef{listed}, o) }) {
+		if !slices.ContainsFunc(all, func(o *unstructured.Unstructured) bool { return isListed([]schema.ObjectRef{listed}, o) }) {
 			left = append(left, listed.String())
 		}
 	}
@@ -277,7 +283,7 @@ func (d *Deployer) leftByHooks(ctx context.Context, t *takeover, release *engine
 		if err != nil {
 			return nil, err
 		}
-		if there != nil && there.GetLabels()[engine.LabelRelease] == "" {
+		if there != nil && there.GetLabels()[engine.LabelRelease] == "" && byHelm(there) {
 			found = append(found, engine.Found{Object: there}.Deployed())
 		}
 	}

@@ -327,7 +327,7 @@ func TestAdoptingInterrupted(t *testing.T) {
 					}
 					return
 				}
-				if begun := b.Server.Object("Secret", cluster.SystemNamespace, engine.RecordName(engine.Key{Namespace: site, Name: shop, Component: "db"})); begun == nil && name == "by somebody else" {
+				if name == "by somebody else" && !isBegun(b) {
 					continue // nobody else can know
 				}
 				if err = finish(b); err != nil {
@@ -351,6 +351,9 @@ func TestAdoptingWithARestart(t *testing.T) {
 		mend := endingAt(b, number)
 		_, err := restarting(t.Context(), b.Deployer, deployer.Options{})
 		mend()
+		if err != nil && !isBegun(b) {
+			continue
+		}
 		if err != nil {
 			if _, err = b.Connect().Resume(t.Context(), deployer.ResumeOptions{}); err != nil {
 				t.Fatalf("after write %d: %v", number, err)
@@ -381,6 +384,27 @@ func TestAdoptingInNamespaces(t *testing.T) {
 	}
 }
 
+// TestHelmsClaims: what Helm says to have made as a hook, and somebody else has, is theirs; what a failed revision has changed is not known.
+func TestHelmsClaims(t *testing.T) {
+	b := installed(t, "")
+	b.Deleted("Secret", site, "token")
+	create(b, "kubectl", `{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "token"}, "data": {"token": "bWluZQ=="}}`)
+	release(b, 3, "failed", map[string]any{"size": 5})
+	done := must(b, adopting(nil))
+	if notices := strings.Join(done.Notices, "\n"); !strings.Contains(notices, "revision 3 of release site/db of Helm is failed") || !strings.Contains(notices, "revision 2, chart") {
+		t.Error(notices)
+	}
+	if got := adopted(b); fmt.Sprint(got["settings"]) != fmt.Sprint(wantAdopted["settings"]) || slices.Contains(got["known"].([]string), "Secret site/token") {
+		t.Errorf("got %v", got)
+	}
+	if _, err := b.Remove(t.Context(), deployer.RemoveOptions{Environment: site, Solution: shop, Data: deployer.KeepData}); err != nil {
+		t.Fatal(err)
+	}
+	if texts(b, "Secret", "token")["token"] != "mine" || b.Server.Object("Secret", site, "db-password") != nil {
+		t.Errorf("left are %q", b.Server.Names("Secret"))
+	}
+}
+
 // TestHelmMeanwhile: what Helm does during the takeover is not forgotten, and the next run takes that over, too.
 func TestHelmMeanwhile(t *testing.T) {
 	b := installed(t, "")
@@ -399,6 +423,11 @@ func TestHelmMeanwhile(t *testing.T) {
 	if diff := cmp.Diff(wantAdopted, adopted(b)); diff != "" {
 		t.Errorf("taken over (-want +got):\n%s", diff)
 	}
+}
+
+// isBegun tells whether the component is on record.
+func isBegun(b *deployertest.Bed) bool {
+	return b.Server.Object("Secret", cluster.SystemNamespace, engine.RecordName(engine.Key{Namespace: site, Name: shop, Component: "db"})) != nil
 }
 
 // TestAdoptHelmRefused: what is not Helm's, what Helm is at work on and what would be lost is refused before anything is changed.

@@ -18,7 +18,8 @@ func newAddCommand(a *app) *verb {
 VERSION that is the active version, with "latest" the highest release.
 
 Components come up in the order in which they need each other. --component and --profile choose them, --values and --set say
-what the site wants of their charts; 'solutionctl deploy components' shows them.
+what the site wants of their charts; 'solutionctl deploy components' shows them. --adopt-helm makes a component of what Helm has
+installed: with its values and passwords, and without a pod that starts anew.
 
 Roles with which an operator could take over more than its namespace are refused; --accept-hazard accepts them by name.
 How a Solution was added is remembered: adding it again keeps --webhook and what else was said before.`,
