@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	kubejson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -165,7 +166,7 @@ func (c *Cluster) page(ctx context.Context, r request) (*unstructured.Unstructur
 	if raw, ok := fromProtobuf(answer); ok {
 		err = readMetadata(&page, raw)
 	} else {
-		err = page.UnmarshalJSON(answer)
+		err = readList(&page, answer)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: answer of the API server: %w", r.what(), err)
@@ -174,6 +175,27 @@ func (c *Cluster) page(ctx context.Context, r request) (*unstructured.Unstructur
 		page.Items[i].SetGroupVersionKind(r.kind) // the server leaves it out, or says PartialObjectMetadata
 	}
 	return &page, nil
+}
+
+// readList reads a list once, where its own UnmarshalJSON reads each object twice.
+func readList(page *unstructured.UnstructuredList, answer []byte) error {
+	if err := kubejson.Unmarshal(answer, &page.Object); err != nil {
+		return err
+	}
+	items, isList := page.Object["items"].([]any)
+	if page.GetKind() == "" || !isList && page.Object["items"] != nil {
+		return errors.New("it is not a list")
+	}
+	delete(page.Object, "items")
+	page.Items = make([]unstructured.Unstructured, len(items))
+	for i, item := range items {
+		object, isObject := item.(map[string]any)
+		if !isObject {
+			return fmt.Errorf("item %d is not an object", i)
+		}
+		page.Items[i].Object = object
+	}
+	return nil
 }
 
 // listed asks for a page. For a moment after a definition was changed the server does not know the path of a kind that it says it

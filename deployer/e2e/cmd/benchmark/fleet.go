@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strconv"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/e2e/solution"
 	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/deployer/metrics"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/deployer/survey"
 )
@@ -69,7 +71,7 @@ func (f *fleet) prepare(ctx context.Context) error {
 }
 
 // steps are what is measured, in this order.
-var steps = []string{"create environments", "add", "add again", "status", "upgrade", "remove", "delete environments"}
+var steps = []string{"create environments", "add", "add again", "status", "numbers with drift", "upgrade", "remove", "delete environments"}
 
 // step does one of the steps for all environments.
 func (f *fleet) step(ctx context.Context, name string) error {
@@ -106,6 +108,15 @@ func (f *fleet) step(ctx context.Context, name string) error {
 		if err == nil && len(status.Environments) != len(f.environments()) {
 			err = fmt.Errorf("%d environments", len(status.Environments))
 		}
+		return err
+	case "numbers with drift":
+		status, err := f.Survey.Status(ctx, survey.StatusOptions{Drift: true})
+		if err != nil {
+			return err
+		}
+		var page metrics.Page
+		survey.WriteMetrics(&page, status, time.Now())
+		_, err = page.WriteTo(io.Discard)
 		return err
 	case "upgrade":
 		return all(func(ctx context.Context, environment, solution string) error {
