@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -277,14 +278,18 @@ func (f *loaderFlags) print(ctx context.Context, what string) error {
 	if err != nil {
 		return err
 	}
+	file, err := filepath.Abs(f.file) // what is printed is run elsewhere
+	if err != nil {
+		return err
+	}
 	var text []byte
 	switch what {
 	case "unit":
-		text = []byte(loader.Unit(program, f.file))
+		text = []byte(loader.Unit(program, file))
 	case "timer":
-		text = []byte(loader.Timer(program, f.file))
+		text = []byte(loader.Timer(program, file))
 	case "greenboot":
-		text = []byte(loader.Greenboot(program, f.file))
+		text = []byte(loader.Greenboot(program, file))
 	case "job", "cronjob":
 		l, failure := f.launcher()
 		switch {

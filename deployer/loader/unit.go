@@ -8,11 +8,13 @@ import (
 )
 
 // Unit is a service for systemd by which program starts the loader with the host, after whatever starts the cluster. Where the cluster
-// does not answer yet, or something fails, it is tried again.
+// does not answer yet, or something fails, it is tried again. Greenboot judges after the first try: before that it would see a run that the
+// end of the last boot interrupted.
 func Unit(program, file string) string {
 	return fmt.Sprintf(`[Unit]
 Description=What this platform has when it has started
 After=network-online.target kubelet.service k3s.service k0scontroller.service microshift.service
+Before=greenboot-healthcheck.service
 Wants=network-online.target
 ConditionPathExists=%[2]s
 
