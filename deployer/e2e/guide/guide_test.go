@@ -22,8 +22,14 @@ solutionctl keygen vendor
 for version in 1.0.0 1.1.0; do solutionctl build shop --version $version --sign-key vendor.key; done
 rm -r shop vendor.key`
 
-func TestOperate(t *testing.T) {
-	steps, err := guides.Steps("operate.md")
+func TestOperate(t *testing.T) { follow(t, "operate.md") }
+
+func TestLoader(t *testing.T) { follow(t, "loader.md") }
+
+// follow does what a guide says, and compares what is printed with what it shows.
+func follow(t *testing.T, guide string) {
+	t.Helper()
+	steps, err := guides.Steps(guide)
 	if err != nil {
 		t.Fatal(err)
 	}
