@@ -63,8 +63,9 @@ func IsReady(p *schema.LoadProgress) bool {
 	return p.Phase == schema.LoadReady && !slices.ContainsFunc(p.Parts, func(part schema.LoadPart) bool { return part.State != schema.PartReady && !part.Optional })
 }
 
-// Wait waits until a run is over and what it loaded is ready, and tells how it is. The error is that of the run; it has the code
-// Timeout when the time is up before, or when the loader never ran.
+// Wait waits until a run is over and what it loaded is ready, and tells how it is. One that was interrupted is not over: another pod or
+// the next start ends it. The error is that of the run; it has the code Timeout when the time is up before, or when the loader
+// never ran.
 func (l *Launcher) Wait(ctx context.Context, timeout time.Duration) (*schema.LoadProgress, error) {
 	brief, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -76,7 +77,7 @@ func (l *Launcher) Wait(ctx context.Context, timeout time.Duration) (*schema.Loa
 		switch {
 		case err == nil && IsReady(now):
 			return now, nil
-		case err == nil && now.Phase.Ended() && now.Phase != schema.LoadReady:
+		case err == nil && now.Phase == schema.LoadFailed:
 			return now, failureOf(now)
 		case err == nil:
 			progress = now

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -332,6 +333,77 @@ func TestDrift(t *testing.T) {
 	}
 	if got := b.names("CronJob") + b.names("Job"); got != "" {
 		t.Errorf("there is %s", got)
+	}
+}
+
+// TestDriftOfSeveral: what is changed again and again is left alone in all Solutions, not only in the last one.
+func TestDriftOfSeveral(t *testing.T) {
+	b := newBed(t)
+	l := b.launcher(t, "  environments: [{name: infra, solutions: [{name: edge}]}, {name: site, solutions: [{name: edge}]}]\n")
+	if _, err := l.Start(t.Context(), loader.StartOptions{Local: true}); err != nil {
+		t.Fatal(err)
+	}
+	places := []string{"infra", "site"}
+	edit := func() {
+		for _, namespace := range places {
+			object := b.Server.Object("ConfigMap", namespace, "api")
+			object.Object["data"] = map[string]any{"of": "mine"}
+			b.Put(object)
+		}
+	}
+	for range 3 {
+		edit()
+		if err := l.Repair(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	edit()
+	deployertest.Refused(t, l.Repair(t.Context()), report.Conflict, "ConfigMap infra/api", "ConfigMap site/api")
+	for _, namespace := range places {
+		if of, _, _ := unstructured.NestedString(b.Server.Object("ConfigMap", namespace, "api").Object, "data", "of"); of != "mine" {
+			t.Errorf("in %s it was brought back all the same", namespace)
+		}
+	}
+}
+
+// TestLeftBehind: the account of a run whose launcher was killed goes with the next start, also where that has nothing to do.
+func TestLeftBehind(t *testing.T) {
+	b := newBed(t)
+	l := b.launcher(t, justEdge)
+	for range 2 {
+		left := &unstructured.Unstructured{}
+		left.SetGroupVersionKind(kube.GroupVersionKind{Version: "v1", Kind: "ServiceAccount"})
+		left.SetNamespace(cluster.SystemNamespace)
+		left.SetName("solutionctl-loader")
+		left.SetLabels(map[string]string{loader.LabelPart: "solutionctl-loader"})
+		b.Put(left)
+		if _, err := l.Start(t.Context(), loader.StartOptions{Local: true}); err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(b.names("ServiceAccount"), "solutionctl-loader") {
+			t.Errorf("left behind is %s", b.names("ServiceAccount"))
+		}
+	}
+}
+
+// TestWaitInterrupted: a run that was interrupted is waited for, as another pod or the next start ends it.
+func TestWaitInterrupted(t *testing.T) {
+	b := newBed(t)
+	l := b.launcher(t, justEdge)
+	if _, err := l.Start(t.Context(), loader.StartOptions{Local: true}); err != nil {
+		t.Fatal(err)
+	}
+	object := b.Server.Object("ConfigMap", cluster.SystemNamespace, loader.ProgressName)
+	data, _, _ := unstructured.NestedStringMap(object.Object, "data")
+	for key, text := range data {
+		data[key] = strings.ReplaceAll(text, `"phase":"Ready"`, `"phase":"Interrupted"`)
+	}
+	if err := unstructured.SetNestedStringMap(object.Object, data, "data"); err != nil {
+		t.Fatal(err)
+	}
+	b.Put(object)
+	if progress, err := l.Wait(t.Context(), time.Millisecond*100); report.CodeOf(err) != report.Timeout || progress.Phase != schema.LoadInterrupted {
+		t.Errorf("%+v, %v", progress, err)
 	}
 }
 

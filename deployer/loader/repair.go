@@ -2,6 +2,7 @@ package loader
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -31,24 +32,26 @@ func Repair(ctx context.Context, c deployer.Config, p *schema.LoadParameters) er
 	before := progress.Repair
 	now := schema.LoadRepair{At: c.Now().UTC().Truncate(time.Second), Changed: []string{}}
 	timeout := time.Duration(p.Timeout) * time.Second
-	var failure error
+	var drifted []deployer.RepairOptions
 	for _, at := range contents(p) {
 		o := deployer.RepairOptions{Options: deployer.Options{DryRun: true, Timeout: timeout}, Environment: at.Environment, Solution: at.Solution}
 		plan, err := d.Repair(ctx, o)
 		if err != nil {
 			return err
 		}
-		if plan.Empty() {
-			continue
+		if !plan.Empty() {
+			now.Changed = append(now.Changed, changedBy(plan)...)
+			drifted = append(drifted, o)
 		}
-		now.Changed = append(now.Changed, changedBy(plan)...)
-		if p.Repair == schema.RepairObserve || before != nil && before.Times >= maxRepairs && sameAs(before, now.Changed) {
-			continue
-		}
+	}
+	if p.Repair == schema.RepairObserve || before != nil && before.Times >= maxRepairs && sameAs(before, now.Changed) {
+		drifted = nil // it is only told
+	}
+	var failure error
+	for _, o := range drifted {
 		o.DryRun = false
-		if _, err = d.Repair(ctx, o); err != nil {
-			failure = err
-		}
+		_, err = d.Repair(ctx, o)
+		failure = errors.Join(failure, err)
 	}
 	if len(now.Changed) == 0 && before == nil {
 		return failure

@@ -68,6 +68,11 @@ func (l *Launcher) begin(ctx context.Context, o StartOptions) (begun, error) {
 			return begun{}, err
 		}
 	}
+	if p.Run == "" || o.Local { // no Job needs it, but a launcher that was killed may have left it
+		if err = l.drop(ctx, accountName); err != nil {
+			return begun{}, err
+		}
+	}
 	if p.Run == "" {
 		done, err := l.settled(ctx, p)
 		if err == nil {
