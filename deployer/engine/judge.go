@@ -145,7 +145,8 @@ func (j *judge) decideUpdate(ctx context.Context, s *step) error {
 	if err != nil {
 		return err
 	}
-	if mine && j.options.KeepEdits && s.known.Hash == s.hash {
+	written := s.known.ResourceVersion != "" // else a revision that was begun and interrupted was only about to write it
+	if mine && j.options.KeepEdits && s.known.Hash == s.hash && written {
 		s.Action, s.live = schema.ActionNone, nil // the record goes on to say how it was deployed, so that edits are found
 		return nil
 	}

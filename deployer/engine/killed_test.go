@@ -193,21 +193,23 @@ func TestKilled(t *testing.T) {
 				}
 				return w
 			}
-			undisturbed := start()
-			undisturbed.deploy(test.killed(undisturbed), engine.PlanOptions{})
-			undisturbed.deploy(test.next(undisturbed), engine.PlanOptions{})
-			want := undisturbed.dump(test.same)
-			for _, served := range []bool{false, true} {
-				for n := int64(1); ; n++ {
-					w := start()
-					if !w.killed(n, served, test.killed(w), engine.PlanOptions{}) {
-						if n <= test.writes {
-							t.Errorf("it ended after %d writes", n-1)
+			for _, o := range []engine.PlanOptions{{}, {KeepEdits: true}} {
+				undisturbed := start()
+				undisturbed.deploy(test.killed(undisturbed), o)
+				undisturbed.deploy(test.next(undisturbed), o)
+				want := undisturbed.dump(test.same)
+				for _, served := range []bool{false, true} {
+					for n := int64(1); ; n++ {
+						w := start()
+						if !w.killed(n, served, test.killed(w), o) {
+							if n <= test.writes {
+								t.Errorf("it ended after %d writes", n-1)
+							}
+							break
 						}
-						break
+						w.deploy(test.next(w), o)
+						w.same(fmt.Sprintf("after write %d, served %t, %+v", n, served, o), w.dump(test.same), want)
 					}
-					w.deploy(test.next(w), engine.PlanOptions{})
-					w.same(fmt.Sprintf("after write %d, served %t", n, served), w.dump(test.same), want)
 				}
 			}
 		})
