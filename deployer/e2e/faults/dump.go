@@ -25,6 +25,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/loader"
 )
 
 // dump is everything that a cluster and a host have, without what is different each time. Values are JSON or digests.
@@ -35,6 +36,9 @@ var transient = map[string]bool{
 	"events": true, "endpoints": true, "endpointslices": true, "pods": true, "replicasets": true, "controllerrevisions": true,
 	"leases": true, "nodes": true, "csinodes": true, "apiservices": true, "componentstatuses": true, "ipaddresses": true,
 }
+
+// loaderProgress is where the loader tells how far it is.
+var loaderProgress = filepath.Join("configmaps", systemNamespace, loader.ProgressName)
 
 // noteBuiltIn notes which resources there are, and what the cluster has from the start.
 func (l *Lane) noteBuiltIn(ctx context.Context) error {
@@ -138,6 +142,13 @@ func (l *Lane) dumpCluster(ctx context.Context) (dump, error) {
 			}
 			if release := object.GetLabels()[engine.LabelRelease]; release != "" {
 				l.ours = append(l.ours, release+" "+object.GetKind()+" "+object.GetNamespace()+"/"+object.GetName())
+			}
+			if name == loaderProgress { // all else in it is about one run
+				d[name], _, err = unstructured.NestedString(object.Object, "data", "phase")
+				if err != nil {
+					return nil, err
+				}
+				continue
 			}
 			if d[name], err = normal(object); err != nil {
 				return nil, fmt.Errorf("%s: %w", name, err)

@@ -17,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/solutionctl/solutionctl/deployer/loader"
 )
 
 // base is what a cluster and a host have before the environment of a run is made.
@@ -73,6 +75,7 @@ func (l *Lane) setUp(ctx context.Context, v *Verb) error {
 	}
 	for name, text := range v.files {
 		path := filepath.Join(l.dir, name)
+		text = strings.ReplaceAll(text, inEnvironment, l.environment)
 		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
 			return err
 		}
@@ -151,6 +154,9 @@ func (l *Lane) clear(ctx context.Context) error {
 		return err
 	}
 	if err := l.deleteAll(ctx, secretResource, func(name string) bool { return l.secrets[name] }); err != nil {
+		return err
+	}
+	if err := l.deleteAll(ctx, configMapResource, func(name string) bool { return name != loader.ProgressName }); err != nil {
 		return err
 	}
 	exports, err := filepath.Glob(filepath.Join(l.dir, "*.json"))

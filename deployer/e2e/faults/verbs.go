@@ -78,6 +78,15 @@ var (
 
 	addParts = append(add, "--component", "first", "--component", "second")
 
+	startLoader = []string{"deploy", "loader", "start", "-f", "loader.yaml", "--local"}
+	loaderFiles = map[string]string{"loader.yaml": `apiVersion: solutionctl.io/v1alpha1
+kind: LoaderConfiguration
+spec:
+  environments:
+    - name: ` + inEnvironment + `
+      solutions: [{name: ` + solution + `, version: ` + oldest + `, components: {first: true, second: true}}]
+`}
+
 	rollBack   = []string{"deploy", "rollback", inEnvironment, solution}
 	remove     = []string{"deploy", "remove", inEnvironment, solution, "--keep-data"}
 	deactivate = []string{"deploy", "deactivate", solution, "--keep-crds"}
@@ -159,6 +168,13 @@ var Verbs = []*Verb{
 	{
 		Name: "remove with components", Args: remove, base: activeOld,
 		prepare: [][]string{create, append(addParts, "--no-wait")}, done: []string{"not-found"}, back: append(addParts, "--no-wait"),
+	},
+	{
+		Name: "loader start --local", Args: startLoader, base: activeOld, prepare: [][]string{create}, files: loaderFiles, back: remove,
+	},
+	{
+		Name: "loader repair", Args: []string{"deploy", "loader", "repair", "-f", "loader.yaml"}, base: activeOld,
+		prepare: [][]string{create, startLoader}, files: loaderFiles, drifts: true,
 	},
 	{
 		Name: "purge", Args: []string{"deploy", "purge", "--yes"}, base: imported, changesBase: true,
