@@ -68,11 +68,7 @@ func TestImage(t *testing.T) {
 	testcluster.RequireNode(t)
 	testcluster.Long(t, "TestConsoleInTheCluster in deployer/e2e/guide")
 	dir := t.TempDir()
-	script := exec.CommandContext(t.Context(), filepath.Join("..", "..", ".ci", "image"), dir)
-	script.Env = append(os.Environ(), "VERSION=v1.0.0")
-	if out, err := script.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	makeProgramArchive(t, dir)
 	got := programs(t, filepath.Join(dir, "solutionctl-1.0.0.iso"))
 	want := map[string]elf.Machine{"linux/amd64": elf.EM_X86_64, "linux/arm64": elf.EM_AARCH64}
 	if !maps.Equal(got, want) {
@@ -80,6 +76,27 @@ func TestImage(t *testing.T) {
 	}
 	c := testcluster.StartFor(t, testcluster.Options{Node: true})
 	runScripts(t, "testdata/image/program.txtar", c, dir, c.EnterNode)
+}
+
+// TestLoader runs testdata/loader on a real node. EXAMPLE is a copy of example-cloud, with the archive of solutionctl beside it.
+func TestLoader(t *testing.T) {
+	t.Parallel()
+	testcluster.RequireNode(t)
+	testcluster.Long(t, "the script loader in TestScript")
+	example := copyModule(t, "example-cloud", "-version=1.0.0")
+	makeProgramArchive(t, example)
+	c := testcluster.StartFor(t, testcluster.Options{Node: true})
+	runScripts(t, "testdata/loader/edge.txtar", c, example, c.EnterNode)
+}
+
+// makeProgramArchive writes solutionctl-1.0.0.iso into a directory.
+func makeProgramArchive(t *testing.T, dir string) {
+	t.Helper()
+	script := exec.CommandContext(t.Context(), filepath.Join("..", "..", ".ci", "image"), dir)
+	script.Env = append(os.Environ(), "VERSION=v1.0.0")
+	if out, err := script.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
 }
 
 // copyExample copies the example Solution and makes its images, as its README says.
