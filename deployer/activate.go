@@ -32,6 +32,8 @@ type ActivateOptions struct {
 	AcceptDataLoss []string
 	// AcceptInvalid are those of which stored objects may become invalid: nobody can change such an object until it is valid.
 	AcceptInvalid []string
+	// AcceptHazards are those of [Rendering], for components that live in the cluster.
+	AcceptHazards []string
 	Export        definitions.Export
 	Parts         // components that live in the cluster
 
@@ -165,7 +167,7 @@ func (d *Deployer) activation(ctx context.Context, o ActivateOptions, p *render.
 	if err != nil {
 		return nil, err
 	}
-	said := Rendering{ClusterWide: o.ClusterWide}.merge(previous)
+	said := Rendering{ClusterWide: o.ClusterWide, AcceptHazards: o.AcceptHazards}.merge(previous)
 	if o.ProtectCRDs == nil && previous[definitions.SettingProtect] == "true" || o.ProtectCRDs != nil && *o.ProtectCRDs {
 		said[definitions.SettingProtect] = "true"
 	}

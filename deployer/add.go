@@ -17,6 +17,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/deployer/render"
+	"github.com/solutionctl/solutionctl/lint/images"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -37,7 +38,7 @@ type Rendering struct {
 	Webhook      *bool   // give the operator a certificate for its webhooks
 	ClusterWide  *bool   // approve of an operator that asks for its ClusterRoles in every namespace
 	IngressClass *string // of the user interface
-	// AcceptHazards are reasons of package lint/rbac for which roles are not refused.
+	// AcceptHazards are reasons of package lint/rbac for which roles are not refused, and [HazardForeignImages].
 	AcceptHazards []string
 	Parts
 }
@@ -185,6 +186,8 @@ type placement struct {
 	// drawn are the components whose objects are others in each plan, and what else they follow from.
 	drawn map[engine.Key]string
 	taken []*takeover // from Helm
+	// foreign are the images that no archive has, by the component whose chart names them.
+	foreign map[string][]images.Use
 }
 
 // planPlacements plans to have versions in namespaces, whatever is there now. Only what is there when all of them are has to

@@ -32,12 +32,12 @@ func charted(t *testing.T, more string) deployertest.Content {
 	t.Helper()
 	job := func(name, events string) string {
 		return "---\napiVersion: batch/v1\nkind: Job\nmetadata: {name: " + name + `, annotations: {"helm.sh/hook": "` + events + `"}}
-spec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: example.com/a:1}]}}}
+spec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: registry.solutionctl.invalid/base-1.0.0/a:1}]}}}
 `
 	}
 	return deployertest.Content{Manifest: "components: [{name: db, chart: charts/db.tgz}]\n", Files: map[string]string{
 		"charts/db.tgz": deployertest.Chart(t, "db", map[string]string{
-			"values.yaml": "size: 1\nimage: example.com/db:1\n",
+			"values.yaml": "size: 1\nimage: registry.solutionctl.invalid/base-1.0.0/db:1\n",
 			"templates/db.yaml": `{{- $password := randAlphaNum 20 -}}
 apiVersion: v1
 kind: Secret
@@ -80,7 +80,7 @@ func helmed(more ...string) []string {
 			`", "url": "` + base64.StdEncoding.EncodeToString([]byte("db://admin:"+password+"@db")) + `"}}`,
 		`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "db", "labels": {"app.kubernetes.io/managed-by": "Helm"}}, "data": {"size": "3", "upgrade": "false", "old": "x"}}`,
 		fmt.Sprintf(`{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "db"}, "spec": {"selector": {"matchLabels": {"app": "db"}}, "template": {
-			"metadata": {"labels": {"app": "db"}, "annotations": {"checksum": "%x"}}, "spec": {"containers": [{"name": "db", "image": "example.com/db:1"}]}}}}`, sum),
+			"metadata": {"labels": {"app": "db"}, "annotations": {"checksum": "%x"}}, "spec": {"containers": [{"name": "db", "image": "registry.solutionctl.invalid/base-1.0.0/db:1"}]}}}}`, sum),
 		`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "old"}}`,
 	}, more...)
 }
@@ -344,7 +344,7 @@ func TestAdoptingInterrupted(t *testing.T) {
 // TestAdoptingWithARestart: what was accepted is on record, and whoever goes on need not accept it again.
 func TestAdoptingWithARestart(t *testing.T) {
 	restarting := adopting(func(p *deployer.Parts) {
-		p.Restart, p.Values = true, map[string]deployer.SiteValues{"db": {Values: map[string]any{"image": "example.com/db:2"}}}
+		p.Restart, p.Values = true, map[string]deployer.SiteValues{"db": {Values: map[string]any{"image": "registry.solutionctl.invalid/base-1.0.0/db:2"}}}
 	})
 	for number := 1; ; number++ {
 		b := installed(t, "")
@@ -361,7 +361,7 @@ func TestAdoptingWithARestart(t *testing.T) {
 			continue
 		}
 		containers, _, _ := unstructured.NestedSlice(b.Server.Object("Deployment", site, "db").Object, "spec", "template", "spec", "containers")
-		if text := fmt.Sprint(containers); number < 10 || !strings.Contains(text, "example.com/db:2") || texts(b, "Secret", "db-password")["password"] != password {
+		if text := fmt.Sprint(containers); number < 10 || !strings.Contains(text, "registry.solutionctl.invalid/base-1.0.0/db:2") || texts(b, "Secret", "db-password")["password"] != password {
 			t.Errorf("after %d writes: %s", number, text)
 		}
 		return
@@ -461,7 +461,7 @@ func TestAdoptHelmRefused(t *testing.T) {
 			b.Deleted("ConfigMap", site, "db")
 			create(b, "kubectl", helmed()[1])
 		}, nil, report.Conflict, []string{"ConfigMap site/db exists", "field manager kubectl"}},
-		{"other values", "", nil, values("db", map[string]any{"image": "example.com/db:2"}, false), report.Refused, []string{"Deployment site/db", "containers[name=db].image", "--accept-restart"}},
+		{"other values", "", nil, values("db", map[string]any{"image": "registry.solutionctl.invalid/base-1.0.0/db:2"}, false), report.Refused, []string{"Deployment site/db", "containers[name=db].image", "--accept-restart"}},
 		{
 			"what is not recalled", "---\n{apiVersion: v1, kind: Secret, metadata: {name: users}, stringData: {users: {{ htpasswd \"a\" \"b\" | quote }}}}\n",
 			func(b *deployertest.Bed) {

@@ -24,6 +24,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/render"
 	"github.com/solutionctl/solutionctl/lint/chart"
+	"github.com/solutionctl/solutionctl/lint/images"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -147,6 +148,11 @@ func (d *Deployer) components(ctx context.Context, one *placement, n metalk8s.Na
 		releases, notices = append(releases, release), append(notices, more...)
 		main.Closes = append(main.Closes, release.Key)
 	}
+	accepted, err := one.judgeImages(acceptedHazards(main.Settings))
+	if err != nil {
+		return nil, nil, err
+	}
+	notices = append(notices, accepted...)
 	gone, err := d.unselected(ctx, before, releases, main)
 	return append(releases, gone...), notices, err
 }
@@ -295,6 +301,12 @@ func (d *Deployer) renderChart(ctx context.Context, one *placement, settings ren
 	}
 	if err = one.noteDrawn(release.Key, remembered, memory); err != nil {
 		return nil, err
+	}
+	if len(rendered.Foreign) > 0 {
+		if one.foreign == nil {
+			one.foreign = map[string][]images.Use{}
+		}
+		one.foreign[name] = rendered.Foreign
 	}
 	if len(rendered.Renewed) > 0 {
 		notices = append(notices, fmt.Sprintf("component %s gets new certificates, as the old ones end: %s", name, strings.Join(rendered.Renewed, ", ")))

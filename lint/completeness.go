@@ -71,7 +71,7 @@ func (t *subject) remedy(image string) string {
 			return fmt.Sprintf("if the archive's %s is this image, say so in solution.yaml: origin: %q", have.Ref, image)
 		}
 	}
-	add := fmt.Sprintf("add it in solution.yaml: {name: %s, tag: %q, source: %q}", wanted.Name, wanted.Tag, "docker://"+image)
+	add := "add it in solution.yaml: " + reference.Entry()
 	if near := t.near(wanted); near != "" {
 		return fmt.Sprintf("the archive has %s; or %s", near, add)
 	}

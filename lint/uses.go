@@ -50,7 +50,7 @@ var uses = fact(func(_ context.Context, t *subject) []Use {
 			if o.Kind == "CustomResourceDefinition" && !isDefault(use.Path) {
 				continue // what a schema says about images starts none, except for its defaults
 			}
-			use.Certain = use.Certain && o.Part != target.PartSample
+			use.Certain = use.Certain && o.Part != target.PartSample || o.Part == target.PartChart && use.Pulled() // deploying refuses it
 			uses = append(uses, r.use(use, o.At(use.Path)))
 		}
 	}

@@ -50,7 +50,7 @@ var (
 // verbs are by the pattern of their path.
 var verbs = map[string]verb{
 	"/solutions/{solution}/plan/activate": {
-		name: "activate", accepts: slices.Concat(acceptDefinitions, []string{"cluster-wide"}), parts: true, versions: imported, run: activate,
+		name: "activate", accepts: slices.Concat(acceptDefinitions, acceptRights), parts: true, versions: imported, run: activate,
 	},
 	"/solutions/{solution}/plan/deactivate": {
 		name: "deactivate", accepts: acceptObjects, data: []deployer.DataPolicy{deployer.RefuseData, deployer.KeepData, deployer.DeleteData},
@@ -201,7 +201,7 @@ func (o *order) subject() string {
 
 func activate(ctx context.Context, d *deployer.Deployer, o *order) (*schema.Operation, error) {
 	return host.Active{Verbs: d, Configuration: o.configuration}.Activate(ctx, deployer.ActivateOptions{
-		Options: o.Options, Solution: o.solution, Version: o.version, ClusterWide: o.clusterWide(), AcceptDataLoss: o.accepted["accept-data-loss"], AcceptInvalid: o.accepted["accept-invalid"], Export: o.export,
+		Options: o.Options, Solution: o.solution, Version: o.version, ClusterWide: o.clusterWide(), AcceptHazards: o.accepted["accept-hazard"], AcceptDataLoss: o.accepted["accept-data-loss"], AcceptInvalid: o.accepted["accept-invalid"], Export: o.export,
 		Parts: deployer.Parts{Choice: o.choice},
 	})
 }

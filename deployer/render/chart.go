@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/solutionctl/solutionctl/lint/chart"
+	"github.com/solutionctl/solutionctl/lint/images"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -35,6 +36,7 @@ type ChartObjects struct {
 	Definitions []*unstructured.Unstructured // for the activation
 	Tasks       []Task                       // what hooks become, in the order of the chart; those that are ignored are left out
 	Tests       []*unstructured.Unstructured // hooks that are tests; nothing applies them
+	Foreign     []images.Use                 // images that objects and tasks would pull, and that no archive has
 
 	Memo    *chart.Memo // for the next rendering; secret
 	Renewed []string    // subjects of certificates that were made anew
@@ -86,6 +88,7 @@ func Chart(ctx context.Context, p *Payload, name string, s Settings, cs ChartSet
 		}
 	}
 	result.Objects = r.objects
+	result.Foreign = r.newPinner().foreign(result)
 	return result, nil
 }
 

@@ -31,10 +31,20 @@ func (r *renderer) newPinner() *pinner {
 	p.pattern = regexp.MustCompile(regexp.QuoteMeta(p.prefix) + `([a-z0-9._-]+:[A-Za-z0-9_][A-Za-z0-9._-]{0,127})(@sha256:[0-9a-f]{64})?`)
 	for _, image := range r.p.Images {
 		if origin, ok := images.ParseReference(image.Origin); ok {
-			p.origins[origin.String()] = image
+			p.origins[named(origin)] = image
+			origin.Digest = image.Digest
+			p.origins[named(origin)] = image
 		}
 	}
 	return p
+}
+
+// named is what decides which image a reference is: its digest, and the tag where there is none.
+func named(r images.Reference) string {
+	if r.Digest != "" {
+		r.Tag = ""
+	}
+	return r.String()
 }
 
 // pin changes an object. Any text that names an image of the archive by tag gets its digest; a container that names an
@@ -52,12 +62,19 @@ func (p *pinner) pin(o object) error {
 			return text, nil
 		}
 		if reference, ok := images.ParseReference(text); ok {
-			if image, ok := p.origins[reference.String()]; ok {
+			if image, ok := p.origins[named(reference)]; ok {
 				return p.r.reference(image), nil
 			}
 		}
 		return text, nil
 	})
+}
+
+// has tells whether the archive has an image by what it is called outside, as a field that is put together of parts says it.
+func (p *pinner) has(text string) bool {
+	reference, ok := images.ParseReference(text)
+	_, known := p.origins[named(reference)]
+	return ok && known
 }
 
 func (p *pinner) value(value any) any {
@@ -96,7 +113,7 @@ func (p *pinner) origin(text string) string {
 		if !ok || parsed.Tag == "" && parsed.Digest == "" {
 			return match
 		}
-		if image, ok := p.origins[parsed.String()]; ok {
+		if image, ok := p.origins[named(parsed)]; ok {
 			return p.r.reference(image)
 		}
 		return match
@@ -142,6 +159,26 @@ func isImageField(path []string, key string) bool {
 		return path[n-1] == "image" && path[n-3] == "volumes"
 	}
 	return false
+}
+
+// foreign are the images of a chart that no archive has, each once.
+func (p *pinner) foreign(c *ChartObjects) []images.Use {
+	objects := slices.Clone(c.Objects)
+	for _, t := range c.Tasks {
+		objects = append(objects, t.Object)
+	}
+	var foreign []images.Use
+	seen := map[string]bool{}
+	for _, o := range objects {
+		for _, use := range images.Find(o.Object) {
+			if !use.Pulled() || seen[use.Image] || strings.HasPrefix(use.Image, p.r.s.Registry+"/") || p.has(use.Image) {
+				continue
+			}
+			seen[use.Image] = true
+			foreign = append(foreign, use)
+		}
+	}
+	return foreign
 }
 
 func refList(list []Image) string {

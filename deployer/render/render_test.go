@@ -366,6 +366,27 @@ func TestUI(t *testing.T) {
 	golden(t, "ui-generated.yaml", objects[3:])
 }
 
+// TestImageByDigest: an image of the archive is found by its digest, too, whatever tag stands beside it.
+func TestImageByDigest(t *testing.T) {
+	nginx := image("nginx", "1.27-alpine")
+	nginx.Origin = "docker.io/library/nginx:1.27@sha256:" + strings.Repeat("1", 64)
+	other := "nginx@sha256:" + strings.Repeat("2", 64)
+	for text, ours := range map[string]bool{
+		"nginx@" + nginx.Digest: true, "docker.io/library/nginx:other@" + nginx.Digest: true, "nginx@sha256:" + strings.Repeat("1", 64): true,
+		nginx.Origin: true, other: false, "quay.io/acme/nginx@" + nginx.Digest: false,
+	} {
+		manifest := strings.Replace(ui, `"nginx:1.27"`, `"`+text+`"`, 1)
+		objects, err := render.Environment(newPayload(t, map[string]string{"ui/ui.yaml": manifest}, image("db-operator", "1.0.0"), image("db-ui", "1.0.0"), nginx), settings())
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := fmt.Sprint(objects[3].Object)
+		if got := strings.Contains(found, "/nginx:1.27-alpine@"+nginx.Digest); got != ours {
+			t.Errorf("%s: pinned %t, want %t\n%s", text, got, ours, found)
+		}
+	}
+}
+
 func TestUIBringsItsOwn(t *testing.T) {
 	service := "---\napiVersion: v1\nkind: Service\nmetadata: {name: page}\nspec: {ports: [{port: 8000}]}\n"
 	config := "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: ui-branding}\n"

@@ -43,6 +43,16 @@ type Use struct {
 	Certain bool // the place alone says that it is an image
 }
 
+// Pulled tells whether something pulls the image once the object is there: a container, or whoever reads the variable, the argument
+// or the field that names it in full. Of a text, a note and what a ConfigMap holds that is not known.
+func (u Use) Pulled() bool {
+	if u.Certain || u.Place == Text || strings.HasPrefix(u.Path, "metadata.") || strings.HasPrefix(u.Object, "ConfigMap/") || strings.HasPrefix(u.Object, "Secret/") {
+		return u.Certain
+	}
+	r, ok := ParseReference(u.Image)
+	return ok && (r.hasRegistry() || r.Tag != "" || r.Digest != "")
+}
+
 // The bounds of one object.
 const (
 	maxUses     = 10_000

@@ -86,6 +86,39 @@ func TestFind(t *testing.T) {
 	}
 }
 
+func TestPulled(t *testing.T) {
+	for text, want := range map[string]string{
+		"{kind: Pod, spec: {containers: [{image: a, args: [--x=x.io/b:1, --image=c], env: [{name: D_IMAGE, value: 'd:1'}]}]}}": "a d:1 x.io/b:1",
+		"{kind: Store, spec: {image: nginx, proxyImage: 'e:2', text: 'see x.io/f:1'}}":                                         "e:2",
+		"{kind: Store, spec: {image: {registry: x.io, repository: g, tag: 3}}}":                                                "x.io/g:3",
+		"{kind: ConfigMap, data: {a.yaml: 'image: x.io/h:1', pod.yaml: 'containers: [{image: i}]'}}":                           "i",
+		`{kind: Store, metadata: {annotations: {a: '{"image": "x.io/j:1"}'}}}`:                                                 "",
+	} {
+		var got []string
+		for _, use := range images.Find(object(t, text)) {
+			if use.Pulled() {
+				got = append(got, use.Image)
+			}
+		}
+		if slices.Sort(got); strings.Join(got, " ") != want {
+			t.Errorf("%s: got %q, want %s", text, got, want)
+		}
+	}
+}
+
+func TestEntry(t *testing.T) {
+	for text, want := range map[string]string{
+		"nginx":                     `{name: nginx, tag: "latest", source: "docker://docker.io/library/nginx:latest"}`,
+		"quay.io/acme/web:1.0":      `{name: web, tag: "1.0", source: "docker://quay.io/acme/web:1.0"}`,
+		"x.io/a:1@" + digest:        `{name: a, tag: "1", source: "docker://x.io/a:1@` + digest + `"}`,
+		"registry:5000/a@" + digest: `{name: a, tag: "latest", source: "docker://registry:5000/a@` + digest + `"}`,
+	} {
+		if r, ok := images.ParseReference(text); !ok || r.Entry() != want {
+			t.Errorf("%s: %s, want %s", text, r.Entry(), want)
+		}
+	}
+}
+
 func TestFindNamesTheObject(t *testing.T) {
 	uses := images.Find(object(t, `{kind: Pod, metadata: {name: web}, spec: {containers: [{image: a}]}}`))
 	want := []images.Use{{Image: "a", Object: "Pod/web", Path: "spec.containers[0].image", Place: images.Container, Certain: true}}

@@ -1,6 +1,9 @@
 package images
 
 import (
+	"cmp"
+	"fmt"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -99,6 +102,11 @@ func (r Reference) String() string {
 		text += "@" + r.Digest
 	}
 	return text
+}
+
+// Entry is the entry of solution.yaml's images that brings the image into an archive.
+func (r Reference) Entry() string {
+	return fmt.Sprintf("{name: %s, tag: %q, source: %q}", path.Base(r.Repository), cmp.Or(r.Tag, "latest"), "docker://"+r.String())
 }
 
 func (r Reference) hasRegistry() bool { return r.written != "" }
