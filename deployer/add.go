@@ -317,6 +317,7 @@ func (d *Deployer) setVersion(ctx context.Context, namespaces []metalk8s.Namespa
 func (d *Deployer) release(ctx context.Context, one *placement, n metalk8s.Namespace) (own engine.Release, parts []engine.Release, notices []string, err error) {
 	own = engine.Release{
 		Key: engine.Key{Namespace: n.Name, Name: one.Name}, Version: one.Version, Operation: one.operation, Together: one.together,
+		Back: one.operation == string(records.Down),
 	}
 	before, err := d.Records.Engine.State(ctx, own.Key)
 	if err != nil {

@@ -82,7 +82,7 @@ type Release struct {
 	// Tasks are objects that are applied by themselves, in the order of their weights. Those of a removal are taken from the record
 	// where there are none.
 	Tasks []Task
-	// Back is set on what was there before. A Job that has ended then is not run again.
+	// Back is set on what was there before, or is older than what is there. A Job that has ended then is not run again.
 	Back bool
 	// Delete allows to delete objects that are never deleted as a side effect, once they are no longer in Objects. An
 	// object that this release never had is not deleted either.

@@ -74,7 +74,7 @@ func (s *State) occasion(r *Release) schema.Occasion {
 	switch {
 	case r.removes():
 		return schema.OccasionRemove
-	case r.Back:
+	case r.Back && s.Installed(): // what is there now may not have it
 		return schema.OccasionBack
 	case s.Installed() || r.Adopt != nil:
 		return schema.OccasionUpgrade
