@@ -119,40 +119,97 @@ func checkUnnamed(_ context.Context, t *subject, r *Reporter) {
 // owner is who may reconcile custom resources: an operator, or a chart that has one.
 type owner struct {
 	name  string
+	parts []string                     // the components that it is deployed as; none for what is always there
 	rules map[bool][]rbacv1.PolicyRule // on namespaced resources, and on others
 }
 
-// owners lists the operators and the charts. A chart that several components use counts once.
+// owners lists the operators and the charts. What several components use counts once.
 func (t *subject) owners() []owner {
 	var owners []owner
 	for _, o := range t.operatorRights() {
-		owners = append(owners, owner{o.name, map[bool][]rbacv1.PolicyRule{true: t.rules(o, true), false: t.rules(o, false)}})
+		one := owner{name: o.name, rules: map[bool][]rbacv1.PolicyRule{true: t.rules(o, true), false: t.rules(o, false)}}
+		for _, other := range t.operators() {
+			if other.roleFile == o.roleFile && other.of != nil {
+				one.parts = append(one.parts, other.name)
+			}
+		}
+		owners = append(owners, one)
 	}
-	seen := map[string]bool{}
+	seen := map[string]int{}
 	for _, c := range t.Charts() {
-		if c.Rendering == nil || seen[c.File] {
+		if c.Rendering == nil {
 			continue
 		}
-		seen[c.File] = true
+		if at, again := seen[c.File]; again {
+			owners[at].parts = append(owners[at].parts, c.Component)
+			continue
+		}
+		seen[c.File] = len(owners)
 		roles := slices.DeleteFunc(t.appliedRoles(), func(o *target.Object) bool { return o.File != c.File || o.Component != c.Component })
 		wide := rulesOf(roles, "ClusterRole")
-		owners = append(owners, owner{cmp.Or(c.Component, c.File), map[bool][]rbacv1.PolicyRule{true: slices.Concat(wide, rulesOf(roles, "Role")), false: wide}})
+		one := owner{name: cmp.Or(c.Component, c.File), rules: map[bool][]rbacv1.PolicyRule{true: slices.Concat(wide, rulesOf(roles, "Role")), false: wide}}
+		if c.Component != "" {
+			one.parts = []string{c.Component}
+		}
+		owners = append(owners, one)
 	}
 	return owners
 }
 
+// isIn tells whether an owner is part of a deployment.
+func (o owner) isIn(s *components.Selection) bool {
+	return len(o.parts) == 0 || slices.ContainsFunc(o.parts, s.Has)
+}
+
+// deployments are what people choose: nothing at all, a profile, or one component that belongs to no profile. Profiles are
+// alternatives: what only two of them bring together is nowhere at once.
+func (t *subject) deployments() []*components.Selection {
+	if t.Solution == nil {
+		return nil
+	}
+	graph, err := components.New(t.Solution, schema.NodeOperator, schema.NodeUI)
+	if err != nil {
+		return nil // the manifest is wrong, which is told
+	}
+	choices := []components.Choice{{}}
+	for _, c := range t.Solution.Spec.Components {
+		for _, profile := range c.Profiles {
+			choices = append(choices, components.Choice{Profiles: []string{profile}})
+		}
+		if len(c.Profiles) == 0 {
+			choices = append(choices, components.Choice{Components: map[string]bool{c.Name: true}})
+		}
+	}
+	var selections []*components.Selection
+	for _, choice := range choices {
+		if s, err := graph.Select(choice); err == nil {
+			selections = append(selections, s)
+		}
+	}
+	return selections
+}
+
 func checkOwners(_ context.Context, t *subject, r *Reporter) {
-	candidates, seen := t.owners(), map[string]bool{}
+	candidates, deployments, seen := t.owners(), t.deployments(), map[string]bool{}
 	for _, d := range t.Definitions() {
 		if !d.Part.Applied() || !hasStatus(d) || seen[d.Name] {
 			continue
 		}
 		seen[d.Name] = true
-		var owners []string
-		for _, o := range candidates {
+		writers := slices.DeleteFunc(slices.Clone(candidates), func(o owner) bool {
 			rules, status := o.rules[d.Spec.Scope == "Namespaced"], d.Spec.Names.Plural+"/status"
-			if permits(rules, d.Spec.Group, status, "update") || permits(rules, d.Spec.Group, status, "patch") {
-				owners = append(owners, o.name)
+			return !permits(rules, d.Spec.Group, status, "update") && !permits(rules, d.Spec.Group, status, "patch")
+		})
+		var owners []string // in the deployment with most of them
+		for _, s := range deployments {
+			var names []string
+			for _, o := range writers {
+				if o.isIn(s) {
+					names = append(names, o.name)
+				}
+			}
+			if len(names) > len(owners) {
+				owners = names
 			}
 		}
 		if len(owners) > 1 {
