@@ -2,6 +2,7 @@ package deployer_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"strconv"
@@ -228,15 +229,24 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: somebody}]
 	c.nothingLeft()
 }
 
-// restart takes the API server away while a component is brought up.
+// restart takes the API server away twice while components are brought up: after a hook of one, and after another one, which is a
+// job. No job runs twice for that.
 func (c *cloud) restart() {
 	c.activated("1.0.0", c.content("1.0.0", nil))
-	restarted := make(chan error, 1)
-	sink := &saboteur{Sink: c.Sink, step: "task", name: "z-db-sync", stop: func() { restarted <- c.in.RestartAPIServer(c.Context()) }}
+	var sink report.Sink = c.Sink
+	var failures []error
+	first := map[string]types.UID{}
+	for name, restarts := range map[string]bool{"z-db-sync": true, "a-users": false, "migrate": true} { // one after the other
+		sink = &saboteur{Sink: sink, step: "task", name: name, stop: func() {
+			if first[name] = c.uid(name); restarts {
+				failures = append(failures, c.in.RestartAPIServer(c.Context()))
+			}
+		}}
+	}
 	disturbed := deployer.New(deployer.Config{Cluster: c.Cluster, Sink: sink, Now: time.Now, Version: c.Version, Identity: c.Identity})
 	_, err := disturbed.Add(c.Context(), deployer.AddOptions{Environment: c.Env, Solution: c.Solution})
-	if failed := <-restarted; failed != nil {
-		c.Fatal(failed)
+	if failed := errors.Join(failures...); failed != nil || len(first) != 3 {
+		c.Fatalf("%v; ended are %v", failed, first)
 	}
 	if err != nil {
 		c.Logf("the API server was away for too long: %v", err)
@@ -246,6 +256,11 @@ func (c *cloud) restart() {
 	c.wantHealth(schema.HealthReady)
 	if again := c.must(c.choose("1.0.0")); !again.Empty() {
 		c.Errorf("it was not finished: %+v", again)
+	}
+	for name, uid := range first {
+		if c.uid(name) != uid {
+			c.Errorf("%s was run again", name)
+		}
 	}
 }
 
