@@ -137,6 +137,7 @@ func (c *Console) sendFrame(w http.ResponseWriter, v *visit, early page.Content)
 	v.finish = finish
 }
 
+// answer sends the document, the page, or what is left of a page whose frame was sent.
 func (c *Console) answer(w http.ResponseWriter, v *visit, a *answer) {
 	if v.finish != nil {
 		if err := v.finish(page.View{Frame: v.frame, Content: a.content}); err != nil {
