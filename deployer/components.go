@@ -42,7 +42,7 @@ type Parts struct {
 
 // empty tells that nothing is said.
 func (p *Parts) empty() bool {
-	return len(p.Choice.Profiles)+len(p.Choice.Components)+len(p.Values)+len(p.Rotate)+len(p.Helm) == 0
+	return len(p.Choice.Profiles)+len(p.Choice.Components)+len(p.Choice.Default)+len(p.Values)+len(p.Rotate)+len(p.Helm) == 0
 }
 
 // SiteValues are what a site says to a chart. They go before those of the archive.
@@ -74,6 +74,7 @@ func (o *placement) selection(previous, settings map[string]string) (*components
 	if err != nil {
 		return nil, nil, err
 	}
+	choice.Default = nil // nothing is on record of it any more
 	profiles, names := choice.Texts()
 	for name, list := range map[string][]string{settingProfiles: profiles, settingComponents: names} {
 		if len(list) > 0 {

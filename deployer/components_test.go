@@ -133,6 +133,35 @@ func TestChartsAskOnce(t *testing.T) {
 	}
 }
 
+// TestDefaultAgain: what was chosen by name is forgotten, and decided by profiles again.
+func TestDefaultAgain(t *testing.T) {
+	b := deployertest.New(t)
+	b.Activated(shop, "1.0.0", parts(t, nil))
+	for _, step := range []struct {
+		profile, component, want string
+	}{
+		{"", "extra", "api db db-password extra"},
+		{"large", "extra=false", "api db db-password"},
+		{"", "extra=default", "api db db-password extra"},
+		{"", "api=false", "db db-password extra"},
+		{"", "api=default", "api db db-password extra"},
+	} {
+		must(b, choose(t, "1.0.0", func(p *deployer.Parts) {
+			if step.profile != "" {
+				p.Choice.Profiles = []string{step.profile}
+			}
+		}, step.component))
+		if got := there(b); got != step.want {
+			t.Errorf("%s %s: %s, want %s", step.profile, step.component, got, step.want)
+		}
+	}
+	if again := must(b, choose(t, "1.0.0", nil, "api=default", "extra=default")); !again.Empty() {
+		t.Errorf("the same again changes %v", changes(again))
+	}
+	_, err := choose(t, "1.0.0", nil, "ext=default")(t.Context(), b.Deployer, deployer.Options{})
+	deployertest.Refused(t, err, report.Usage, "extra")
+}
+
 // TestComponents is the life of components beside their Solution: chosen, changed, taken back and removed. In which order they come
 // and go, the test of this name in deployer/e2e tells, where pods become ready.
 func TestComponents(t *testing.T) {

@@ -30,8 +30,9 @@ solutionctl.io/allow-deletion is "true"; 'solutionctl deploy deactivate' sees to
 	c := &activation{verb: a.newVerb(cmd)}
 	c.addReplace()
 	addConfigurationFlag(cmd, &c.configuration)
-	c.parts.add(cmd.Flags())
+	c.parts.add(c.verb, schema.ScopeCluster)
 	c.loss.add(cmd)
+	addHazardFlag(cmd.Flags(), &c.hazards)
 	cmd.Flags().BoolVar(&c.clusterWide, "cluster-wide", false, "approve of parts with rights on the whole cluster, or a say in changes of it")
 	cmd.Flags().BoolVar(&c.protect, "protect-crds", false, "let nobody delete the custom resource definitions unless an annotation allows it")
 	takesArguments(cmd, c.run, c.completeImported, solutionAlone, versionArgument.orNone())
@@ -44,6 +45,7 @@ type activation struct {
 	configuration        string
 	loss                 lossFlags
 	parts                partsFlags
+	hazards              []string
 	clusterWide, protect bool
 }
 
@@ -56,7 +58,7 @@ func (c *activation) run(ctx context.Context, args []string) error {
 		Options: c.options(), Solution: args[0], Version: args[1],
 		AcceptDataLoss: c.loss.accepted, AcceptInvalid: c.loss.invalid, Export: c.export(c.loss.export, args[0]),
 		ClusterWide: given(c.cmd.Flags(), "cluster-wide", &c.clusterWide), ProtectCRDs: given(c.cmd.Flags(), "protect-crds", &c.protect),
-		Parts: parts,
+		AcceptHazards: c.hazards, Parts: parts,
 	}
 	activate := func(d *deployer.Deployer, ctx context.Context, o deployer.ActivateOptions) (*schema.Operation, error) {
 		return host.Active{Verbs: d, Configuration: c.configuration}.Activate(ctx, o)

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/schema"
 )
 
 func newAddCommand(a *app) *verb {
@@ -29,7 +30,7 @@ How a Solution was added is remembered: adding it again keeps --webhook and what
 	c := &addition{verb: a.newVerb(cmd)}
 	c.addReplace()
 	cmd.Flags().StringVarP(&c.namespace, "namespace", "N", "", "only in this `NAMESPACE` of the environment")
-	c.rendering.add(cmd)
+	c.rendering.add(c.verb)
 	takesArguments(cmd, c.run, c.completeDeployment, environmentArgument, solutionArgument, versionArgument.orNone())
 	return c.verb
 }
@@ -60,13 +61,19 @@ type renderingFlags struct {
 	parts                partsFlags
 }
 
-func (f *renderingFlags) add(cmd *cobra.Command) {
-	f.flags = cmd.Flags()
+func (f *renderingFlags) add(v *verb) {
+	f.flags = v.cmd.Flags()
 	f.flags.BoolVar(&f.webhook, "webhook", false, "give the operator a certificate for its webhooks")
 	f.flags.BoolVar(&f.clusterWide, "cluster-wide", false, "approve of an operator that works in every namespace")
 	f.flags.StringVar(&f.class, "ingress-class", "", "`CLASS` of the Ingress of the user interface (default that of the cluster)")
-	f.flags.StringSliceVar(&f.hazards, "accept-hazard", nil, "accept roles with this `HAZARD`, such as read-secrets (may be repeated)")
-	f.parts.add(f.flags)
+	addHazardFlag(f.flags, &f.hazards)
+	f.parts.add(v, schema.ScopeEnvironment)
+}
+
+// addHazardFlag adds the flag that accepts what is refused for the sake of safety.
+func addHazardFlag(flags *pflag.FlagSet, hazards *[]string) {
+	flags.StringSliceVar(hazards, "accept-hazard", nil,
+		"accept roles with this `HAZARD`, such as read-secrets, or with "+deployer.HazardForeignImages+" images that the archive does not have (may be repeated)")
 }
 
 func (f *renderingFlags) options() (deployer.Rendering, error) {

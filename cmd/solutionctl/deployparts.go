@@ -1,14 +1,18 @@
 package main
 
 import (
+	"context"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"sigs.k8s.io/yaml"
 
 	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/components"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -22,15 +26,70 @@ type partsFlags struct {
 	restart                                    bool
 }
 
-func (f *partsFlags) add(flags *pflag.FlagSet) {
+// add adds the flags to a verb, for the components that live there.
+func (f *partsFlags) add(v *verb, where schema.Scope) {
+	flags := v.cmd.Flags()
 	f.flags = flags
-	flags.StringSliceVar(&f.components, "component", nil, "with this component, or without it: `NAME[=false]` (may be repeated)")
+	flags.StringSliceVar(&f.components, "component", nil, "with this component, without it, or as if it was never named: `NAME[=false|=default]` (may be repeated)")
 	flags.StringSliceVar(&f.profiles, "profile", nil, "with the components of this `PROFILE` (may be repeated; '' for none)")
 	flags.StringArrayVar(&f.values, "values", nil, "YAML `FILE` with the values of charts, below the names of their components; - is standard input")
 	flags.StringArrayVar(&f.sets, "set", nil, "one value of a chart: `COMPONENT.KEY[.KEY]=VALUE`; secrets belong into a file")
 	flags.StringSliceVar(&f.rotate, "rotate", nil, "draw the passwords and certificates of this `COMPONENT` anew (may be repeated)")
 	flags.StringSliceVar(&f.helm, "adopt-helm", nil, "take over the release of Helm that this `COMPONENT[=NAMESPACE/RELEASE]` was installed as (may be repeated)")
 	flags.BoolVar(&f.restart, "accept-restart", false, "accept that pods of what is taken over from Helm start anew")
+	for flag, names := range partNames {
+		must(v.cmd.RegisterFlagCompletionFunc(flag, v.completeParts(where, names)))
+	}
+}
+
+// partNames are what flags that choose parts of a Solution are completed with.
+var partNames = map[string]func(*schema.ComponentGraph) []string{
+	"profile": func(g *schema.ComponentGraph) []string { return g.Profiles },
+	"component": func(g *schema.ComponentGraph) []string {
+		return nodeNames(g, func(n schema.ComponentNode) bool { return n.Path != "" && n.Reason != schema.SelectedAlways })
+	},
+	"rotate": func(g *schema.ComponentGraph) []string {
+		return nodeNames(g, func(n schema.ComponentNode) bool { return n.Kind == schema.ComponentChart })
+	},
+}
+
+func nodeNames(g *schema.ComponentGraph, fits func(schema.ComponentNode) bool) []string {
+	var names []string
+	for _, n := range g.Components {
+		if fits(n) {
+			names = append(names, n.Name)
+		}
+	}
+	return names
+}
+
+// completeParts completes the last of a list of names by those that the Solution has which the arguments name.
+func (f *clusterFlags) completeParts(where schema.Scope, names func(*schema.ComponentGraph) []string) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+		begin := strings.LastIndex(prefix, ",") + 1
+		found, directive := f.complete(cmd, strings.Split(prefix[:begin], ","), func(ctx context.Context, c *cluster.Cluster) ([]string, error) {
+			var o deployer.SelectionOptions
+			if where == schema.ScopeEnvironment && len(args) > 0 {
+				o.Environment, args = args[0], args[1:]
+			}
+			if len(args) == 0 || where == schema.ScopeEnvironment && o.Environment == "" {
+				return nil, nil
+			}
+			if o.Solution = args[0]; len(args) > 1 {
+				o.Version = args[1]
+			}
+			graph, err := f.deployerOn(c).Selection(ctx, o)
+			if err != nil {
+				return nil, err
+			}
+			graph.Components = slices.DeleteFunc(graph.Components, func(n schema.ComponentNode) bool { return n.Scope != where })
+			return names(graph), nil
+		})
+		for i := range found {
+			found[i] = prefix[:begin] + found[i]
+		}
+		return found, directive | cobra.ShellCompDirectiveNoSpace
+	}
 }
 
 func (f *partsFlags) options() (deployer.Parts, error) {

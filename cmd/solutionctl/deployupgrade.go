@@ -59,7 +59,7 @@ has ended is not run again, unless its name is given to --replace.`,
 	c.addReplace()
 	c.addWithFlag()
 	cmd.Flags().StringVar(&c.o.Namespace, "namespace", "", "only in this `NAMESPACE` of the environment")
-	c.rendering.add(cmd)
+	c.rendering.add(c.verb)
 	c.loss.add(cmd)
 	c.toChange = append(c.toChange, func() {
 		addChoice(cmd, cmd.Flags(), &c.onFailure, "on-failure", "", "what to do when the new version does not become ready: stay or rollback", "stay", "rollback")

@@ -95,6 +95,30 @@ func TestSelect(t *testing.T) {
 	}
 }
 
+// TestWith: what is chosen later goes before, and what is taken back is forgotten.
+func TestWith(t *testing.T) {
+	for _, test := range []struct{ before, later, want string }{
+		{"", "", ""},
+		{"a b=false", "", "a b=false"},
+		{"a b=false", "b c", "a b c"},
+		{"a b=false", "a=default", "a=default b=false"},
+		{"a", "a=default b=default", "a=default b=default"},
+		{"a=default", "a=false", "a=false"},
+		{"a=default b=default", "b=default", "a=default b=default"},
+	} {
+		var choices [2]components.Choice
+		for i, text := range []string{test.before, test.later} {
+			var err error
+			if choices[i], err = components.ParseChoice(nil, strings.Fields(text)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, got := choices[0].With(choices[1]).Texts(); strings.Join(got, " ") != test.want {
+			t.Errorf("%q with %q: %q, want %q", test.before, test.later, got, test.want)
+		}
+	}
+}
+
 // TestExampleCloud: the profiles of the example are what its README says.
 func TestExampleCloud(t *testing.T) {
 	const file = "../../example-cloud/solution.yaml"
@@ -155,9 +179,12 @@ func TestRefusedChoices(t *testing.T) {
 		{"misspelt", nil, []string{"databse"}, report.Usage, `cloud-1.0.0 has no component "databse"`, "did you mean database?"},
 		{"unknown", nil, []string{"x=false"}, report.Usage, `cloud-1.0.0 has no component "x"`, "it has: all-in-one, api, base, database, identity, metrics, operator, sync, ui, web"},
 		{"unknown profile", []string{"servise"}, nil, report.Usage, `cloud-1.0.0 has no profile "servise"`, "did you mean service?"},
-		{"no value", nil, []string{"web=off"}, report.Usage, `component "web=off" is not NAME, NAME=true or NAME=false`, ""},
-		{"no name", nil, []string{"=true"}, report.Usage, `component "=true" is not NAME, NAME=true or NAME=false`, ""},
-		{"both", nil, []string{"web", "web=false"}, report.Usage, "component web is wanted and not wanted", ""},
+		{"no value", nil, []string{"web=off"}, report.Usage, `component "web=off" is not NAME, NAME=true, NAME=false or NAME=default`, ""},
+		{"no name", nil, []string{"=true"}, report.Usage, `component "=true" is not NAME, NAME=true, NAME=false or NAME=default`, ""},
+		{"both", nil, []string{"web", "web=false"}, report.Usage, "component web is chosen in two ways", ""},
+		{"wanted and the default", nil, []string{"web", "web=default"}, report.Usage, "component web is chosen in two ways", ""},
+		{"the default and not wanted", nil, []string{"web=default", "web=false"}, report.Usage, "component web is chosen in two ways", ""},
+		{"the default of nothing", nil, []string{"wed=default"}, report.Usage, `cloud-1.0.0 has no component "wed"`, "did you mean web?"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			choice, err := components.ParseChoice(test.profiles, test.components)

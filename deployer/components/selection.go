@@ -14,24 +14,32 @@ import (
 type Choice struct {
 	Profiles   []string
 	Components map[string]bool // by name: wanted, or not
+	Default    []string        // components of which what was chosen before is forgotten
 }
 
-// ParseChoice reads a choice as it is typed: names of profiles, and of components as NAME, NAME=true or NAME=false.
+// ParseChoice reads a choice as it is typed: names of profiles, and of components as NAME, NAME=true, NAME=false or NAME=default.
 func ParseChoice(profiles, components []string) (Choice, error) {
 	c := Choice{Profiles: profiles, Components: map[string]bool{}}
 	for _, text := range components {
 		name, value, given := strings.Cut(text, "=")
-		if name == "" || given && value != "true" && value != "false" {
-			return Choice{}, report.Errorf(report.Usage, "component %q is not NAME, NAME=true or NAME=false", text)
-		}
 		wanted := value != "false"
-		if before, twice := c.Components[name]; twice && before != wanted {
-			return Choice{}, report.Errorf(report.Usage, "component %s is wanted and not wanted", name)
+		before, twice := c.Components[name]
+		switch {
+		case name == "" || given && value != "true" && value != "false" && value != valueDefault:
+			return Choice{}, report.Errorf(report.Usage, "component %q is not NAME, NAME=true, NAME=false or NAME=default", text)
+		case twice && (before != wanted || value == valueDefault) || slices.Contains(c.Default, name) && value != valueDefault:
+			return Choice{}, report.Errorf(report.Usage, "component %s is chosen in two ways", name)
+		case value == valueDefault:
+			c.Default = append(c.Default, name)
+		default:
+			c.Components[name] = wanted
 		}
-		c.Components[name] = wanted
 	}
 	return c, nil
 }
+
+// valueDefault is what is typed for a component that is to be as if nobody had chosen it.
+const valueDefault = "default"
 
 // Selection is the part of a graph that belongs to a deployment.
 type Selection struct {
@@ -82,12 +90,12 @@ func (g *Graph) check(c Choice) error {
 			return unknown("profile", profile, g.profiles, g.solution.ID())
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(c.Components)) {
+	for _, name := range slices.Concat(slices.Sorted(maps.Keys(c.Components)), c.Default) {
 		n, there := g.byName[name]
 		switch {
 		case !there:
 			return unknown("component", name, slices.Sorted(maps.Keys(g.byName)), g.solution.ID())
-		case c.Components[name]:
+		case c.Components[name] || slices.Contains(c.Default, name):
 		case n.Component == nil:
 			return report.Errorf(report.Refused, "%s is a part of every deployment of %s: it cannot be deselected", name, g.solution.ID())
 		case n.Component.Selected() == schema.SelectAlways:
@@ -191,12 +199,20 @@ func (s *Selection) Document() *schema.ComponentGraph {
 // With returns the choice after another one was made: what that does not name stays. Profiles are chosen together; the profile ""
 // stands for none.
 func (c Choice) With(later Choice) Choice {
-	result := Choice{Profiles: c.Profiles, Components: map[string]bool{}}
+	result := Choice{Profiles: c.Profiles, Components: map[string]bool{}, Default: slices.Clone(later.Default)}
 	if len(later.Profiles) > 0 {
 		result.Profiles = slices.DeleteFunc(slices.Clone(later.Profiles), func(name string) bool { return name == "" })
 	}
 	maps.Copy(result.Components, c.Components)
 	maps.Copy(result.Components, later.Components)
+	for _, name := range later.Default {
+		delete(result.Components, name)
+	}
+	for _, name := range c.Default {
+		if _, chosen := result.Components[name]; !chosen && !slices.Contains(result.Default, name) {
+			result.Default = append(result.Default, name)
+		}
+	}
 	return result
 }
 
@@ -207,6 +223,9 @@ func (c Choice) Texts() (profiles, components []string) {
 			name += "=false"
 		}
 		components = append(components, name)
+	}
+	for _, name := range c.Default {
+		components = append(components, name+"="+valueDefault)
 	}
 	slices.Sort(components)
 	profiles = slices.Clone(c.Profiles)

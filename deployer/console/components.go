@@ -71,7 +71,7 @@ func (s *snapshot) addInCluster(graph *schema.ComponentGraph) {
 const (
 	choiceProfile   = "profile"   // one for each that is chosen; an empty one for none at all
 	choiceProfiles  = "profiles"  // boxes for profiles are shown
-	choiceComponent = "component" // NAME or NAME=false, for each that was chosen by its name before
+	choiceComponent = "component" // NAME or NAME=false, for each that was chosen by its name before; NAME=default takes that back
 	choiceShown     = "shown"     // a component whose box was ticked when it was shown
 	choiceTicked    = "ticked"    // a component whose box is ticked
 )
@@ -79,7 +79,11 @@ const (
 // readChoice reads which parts of a Solution are wanted. Before is the choice without the boxes of components: they say something
 // about those alone that were ticked or unticked, others go on to follow profiles and what needs them.
 func readChoice(form url.Values) (choice, before components.Choice, err error) {
-	if before, err = components.ParseChoice(form[choiceProfile], form[choiceComponent]); err != nil {
+	named := slices.DeleteFunc(slices.Clone(form[choiceComponent]), func(text string) bool {
+		back := strings.TrimSuffix(text, "=false") + "=default"
+		return text != back && slices.Contains(form[choiceComponent], back)
+	})
+	if before, err = components.ParseChoice(form[choiceProfile], named); err != nil {
 		return choice, before, err
 	}
 	if form.Has(choiceProfiles) && len(before.Profiles) == 0 {
@@ -143,7 +147,7 @@ func chooseProfiles(graph *schema.ComponentGraph, form *page.Form) {
 }
 
 func (of verb) chooseComponents(graph *schema.ComponentGraph, o *order, form *page.Form) {
-	group := page.Group{Legend: page.Text("choice.components")}
+	group, back := page.Group{Legend: page.Text("choice.components")}, page.Group{Legend: page.Text("choice.default"), Help: page.Text("choice.default.help")}
 	arguments := slices.DeleteFunc([]string{o.environment, o.solution, o.version}, func(argument string) bool { return argument == "" })
 	for _, n := range graph.Components {
 		if n.Kind == schema.ComponentChart {
@@ -156,8 +160,14 @@ func (of verb) chooseComponents(graph *schema.ComponentGraph, o *order, form *pa
 		group.Checkboxes = append(group.Checkboxes, page.Checkbox{
 			Name: choiceTicked, Value: n.Name, Label: n.Name, Explanation: page.AboutComponent(n), Checked: n.Selected, Fixed: fixed,
 		})
+		if n.Reason == schema.SelectedByName || n.Reason == schema.Deselected {
+			back.Checkboxes = append(back.Checkboxes, page.Checkbox{Name: choiceComponent, Value: n.Name + "=default", Label: n.Name})
+		}
 	}
 	if slices.ContainsFunc(group.Checkboxes, func(b page.Checkbox) bool { return !b.Fixed }) {
 		form.Groups = append(form.Groups, group)
+	}
+	if len(back.Checkboxes) > 0 {
+		form.Groups = append(form.Groups, back)
 	}
 }

@@ -43,6 +43,9 @@ func TestComponents(t *testing.T) {
 		{add + "&shown=db&shown=api&ticked=db&ticked=api&ticked=extra", "api db extra"},
 		{add + "&component=extra&shown=db&shown=api&shown=extra&ticked=db&ticked=extra", "db extra"},
 		{add + "&component=extra&component=api%3Dfalse", "db extra"},
+		{add + "&component=api%3Dfalse&component=api%3Ddefault&shown=db&ticked=db", "api db"},
+		{add + "&component=extra&component=extra%3Ddefault&shown=db&shown=api&shown=extra&ticked=db&ticked=api&ticked=extra", "api db"},
+		{add + "&component=extra%3Ddefault&ticked=extra", "api db extra"},
 		{add + "&profiles=true&shown=db&shown=api&shown=extra&ticked=db&ticked=api&ticked=extra", "api db"},
 	} {
 		var plan schema.Operation
@@ -63,6 +66,9 @@ func TestComponents(t *testing.T) {
 		t.Errorf("no choice: %d", a.StatusCode)
 	}
 
+	if a := c.get(add + "&component=extra"); !strings.Contains(a.body, `name="component" value="extra=default"`) || strings.Contains(a.body, "api=default") {
+		t.Errorf("no way back to the default\n%s", a.body)
+	}
 	asked := c.get(add + "&shown=db&shown=api&ticked=db&ticked=api&ticked=extra")
 	if !strings.Contains(asked.body, `<input type="hidden" name="component" value="extra"><input type="hidden" name="plan"`) {
 		t.Errorf("the button does not say what was chosen\n%s", asked.body)
