@@ -62,7 +62,7 @@ stringData: {token: {{ randAlphaNum 24 }}}
 apiVersion: batch/v1
 kind: Job
 metadata: {name: init, annotations: {"helm.sh/hook": "pre-install,pre-upgrade"}}
-spec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: example.com/a:1}]}}}
+spec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: registry.solutionctl.invalid/base-1.0.0/a:1}]}}}
 `
 
 // helmSite is a Solution of one chart, and Helm with the same chart.
@@ -84,7 +84,7 @@ func TestAdoptHelm(t *testing.T) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build helm: %v\n%s", err, out)
 	}
-	packed := deployertest.Chart(t, "db", map[string]string{"values.yaml": "size: 1\nreplicas: 1\nimage: example.com/db:1\n", "templates/db.yaml": helmChart})
+	packed := deployertest.Chart(t, "db", map[string]string{"values.yaml": "size: 1\nreplicas: 1\nimage: registry.solutionctl.invalid/base-1.0.0/db:1\n", "templates/db.yaml": helmChart})
 	chart := filepath.Join(dir, "db-1.0.0.tgz")
 	if err := os.WriteFile(chart, []byte(packed), 0o600); err != nil {
 		t.Fatal(err)
@@ -169,7 +169,7 @@ func (s *helmSite) takeOver(applies bool) {
 	before, init := s.running(), s.uid("init")
 
 	_, err := s.adopt(func(o *deployer.AddOptions) {
-		o.Values = map[string]deployer.SiteValues{"db": {Values: map[string]any{"image": "example.com/db:2"}}}
+		o.Values = map[string]deployer.SiteValues{"db": {Values: map[string]any{"image": "registry.solutionctl.invalid/base-1.0.0/db:2"}}}
 	})
 	s.refused(err, report.Refused, "Deployment "+s.Env+"/db", "spec.template.spec.containers[name=db].image", "--accept-restart")
 	planned := s.must(s.adopt(func(o *deployer.AddOptions) { o.DryRun = true }))
