@@ -453,3 +453,35 @@ func TestRefused(t *testing.T) {
 		})
 	}
 }
+
+// TestInterrupted: a pod that is told to end says that the run is not over, and of no part that it failed; the next one ends it.
+func TestInterrupted(t *testing.T) {
+	b := newBed(t)
+	b.Server.Stall("Job", "Deployment")
+	b.kubelet(t, func(ctx context.Context, c deployer.Config, p *schema.LoadParameters) error {
+		first, stop := context.WithCancel(ctx)
+		c.Sink = sink(func(e report.Event) {
+			if e.Step == "wait" { // for the operator
+				stop()
+			}
+		})
+		if err := loader.Run(first, c, p); report.CodeOf(err) != report.Interrupted {
+			t.Errorf("the first pod: %v", err)
+		}
+		text, _, _ := unstructured.NestedString(b.Server.Object("ConfigMap", cluster.SystemNamespace, loader.ProgressName).Object, "data", "progress.json")
+		if !strings.Contains(text, `"phase":"Interrupted"`) || strings.Contains(text, `"Failed"`) || strings.Contains(text, `"Blocked"`) {
+			t.Errorf("after the first pod: %s", text)
+		}
+		b.Server.Stall("Job")
+		c.Sink = report.Discard
+		return loader.Run(ctx, c, p)
+	})
+	if progress, err := b.launcher(t, justEdge).Start(t.Context(), loader.StartOptions{}); err != nil || progress.Phase != schema.LoadReady {
+		t.Errorf("%+v, %v", progress, err)
+	}
+}
+
+// sink is a function that takes events.
+type sink func(report.Event)
+
+func (s sink) Emit(e report.Event) { s(e) }

@@ -85,6 +85,7 @@ type publisher struct {
 	parts    map[string]int            // by the name that events give
 	waiting  map[int]map[string]string // what is not ready yet, and why
 	dirty    chan struct{}
+	frozen   bool
 }
 
 func newPublisher(c *cluster.Cluster, next report.Sink, now func() time.Time, progress *schema.LoadProgress, object *unstructured.Unstructured) *publisher {
@@ -112,7 +113,7 @@ func (p *publisher) Emit(e report.Event) {
 	p.next.Emit(e)
 	p.mu.Lock()
 	i, known := p.parts[e.Part]
-	if known {
+	if known = known && !p.frozen; known {
 		p.note(&p.progress.Parts[i], i, e)
 	}
 	p.mu.Unlock()
@@ -146,6 +147,13 @@ func (p *publisher) note(part *schema.LoadPart, i int, e report.Event) {
 		part.State = schema.PartFailed
 	}
 	part.WaitingFor = waitingFor(p.waiting[i])
+}
+
+// freeze makes events say nothing of parts any more: the run was told to end, and what fails now fails for that reason.
+func (p *publisher) freeze() {
+	p.mu.Lock()
+	p.frozen = true
+	p.mu.Unlock()
 }
 
 // waitingFor are a few lines, the same for the same objects.

@@ -177,6 +177,9 @@ func (l *Launcher) repairs(ctx context.Context, p *schema.LoadParameters) ([]*un
 // Stop ends a run that is under way, and repairs; what was loaded stays. With all of it going well nothing of the loader is left but
 // the ConfigMap that tells what was loaded.
 func (l *Launcher) Stop(ctx context.Context) error {
+	if err := l.interrupt(ctx); err != nil { // first, so that whoever follows the run knows that nothing has failed
+		return err
+	}
 	jobs, err := l.jobs(ctx)
 	if err != nil {
 		return err
@@ -191,6 +194,11 @@ func (l *Launcher) Stop(ctx context.Context) error {
 			return err
 		}
 	}
+	return nil
+}
+
+// interrupt writes of a run that is under way that it ends before its time.
+func (l *Launcher) interrupt(ctx context.Context) error {
 	progress, object, err := readProgress(ctx, l.Deployer.Cluster)
 	if err != nil || progress == nil || progress.Phase.Ended() {
 		return err

@@ -2,6 +2,7 @@ package loader
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -33,10 +34,20 @@ func Run(ctx context.Context, c deployer.Config, p *schema.LoadParameters) error
 		return report.Errorf(report.Conflict, "ConfigMap %s/%s is not that of run %s", cluster.SystemNamespace, ProgressName, p.Run).
 			WithHint("start the loader again: %s", report.Run("deploy loader start"))
 	}
+	beginAnew(progress)
 	pub := newPublisher(c.Cluster, c.Sink, c.Now, progress, object)
 	c.Sink = pub
 	r := &run{Deployer: deployer.New(c), parameters: p, publisher: pub}
 	return r.all(ctx)
+}
+
+// beginAnew forgets of parts that are not ready what a pod before has met.
+func beginAnew(p *schema.LoadProgress) {
+	for i := range p.Parts {
+		if part := &p.Parts[i]; part.State != schema.PartReady {
+			part.State, part.StartedAt, part.WaitingFor, part.Error = schema.PartPending, time.Time{}, nil, nil
+		}
+	}
 }
 
 // run is one run of the loader.
@@ -56,6 +67,7 @@ func (r *run) all(ctx context.Context) error {
 			stop(err)
 		}
 	})
+	defer context.AfterFunc(ctx, r.publisher.freeze)()
 	r.publisher.change(func(p *schema.LoadProgress) { p.Phase, p.Error = schema.LoadRunning, nil })
 	r.tell(ctx, "LoadStarted", "Normal", "run "+r.parameters.Run+" has started")
 	err := r.work(work)
@@ -109,35 +121,31 @@ const timeToEnd = 5 * time.Second
 
 // end writes what became of the run and returns its error. That parts failed which may is none.
 func (r *run) end(ctx context.Context, failure error) error {
-	brief, cancel := ctx, context.CancelFunc(func() {})
 	if ctx.Err() != nil {
-		brief, cancel = context.WithTimeout(context.WithoutCancel(ctx), timeToEnd)
+		return errors.Join(failure, r.interrupted(ctx))
 	}
-	defer cancel()
-	seen, err := r.look(brief)
+	seen, err := look(ctx, r.Deployer, r.parameters.Environments)
 	if err != nil && failure == nil {
 		failure = err
 	}
-	r.publisher.change(func(p *schema.LoadProgress) {
-		failure = conclude(p, seen, failure)
-		if ctx.Err() != nil {
-			p.Phase = schema.LoadInterrupted
-		}
-	})
+	r.publisher.change(func(p *schema.LoadProgress) { failure = conclude(p, seen, failure) })
 	for _, text := range failures(r.publisher.progress) {
-		r.tell(brief, "LoadFailed", "Warning", text)
+		r.tell(ctx, "LoadFailed", "Warning", text)
 	}
-	r.tell(brief, "LoadEnded", "Normal", fmt.Sprintf("run %s has ended: %s, %d of %d parts are ready",
+	r.tell(ctx, "LoadEnded", "Normal", fmt.Sprintf("run %s has ended: %s, %d of %d parts are ready",
 		r.parameters.Run, r.publisher.progress.Phase, readyParts(r.publisher.progress), len(r.publisher.progress.Parts)))
-	if err := r.publisher.publish(brief); err != nil && failure == nil {
+	if err := r.publisher.publish(ctx); err != nil && failure == nil {
 		return err
 	}
 	return failure
 }
 
-// look finds how the parts are: what could be seen of them, by name.
-func (r *run) look(ctx context.Context) (map[string]partSeen, error) {
-	return look(ctx, r.Deployer, r.parameters.Environments)
+// interrupted writes that the run is not over: another pod, or the next start, ends it. Nothing has failed.
+func (r *run) interrupted(ctx context.Context) error {
+	brief, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeToEnd)
+	defer cancel()
+	r.publisher.change(func(p *schema.LoadProgress) { p.Phase, p.Error = schema.LoadInterrupted, nil })
+	return r.publisher.publish(brief)
 }
 
 // partSeen is how a part was found.
