@@ -22,18 +22,20 @@ solutionctl keygen vendor
 for version in 1.0.0 1.1.0; do solutionctl build shop --version $version --sign-key vendor.key; done
 rm -r shop vendor.key`
 
-func TestOperate(t *testing.T) { follow(t, "operate.md") }
+func TestOperate(t *testing.T) { follow(t, testcluster.Shared(t), "operate.md") }
 
-func TestLoader(t *testing.T) { follow(t, "loader.md") }
+// TestLoader has a cluster of its own: the guide deploys the same Solution.
+func TestLoader(t *testing.T) {
+	follow(t, testcluster.StartFor(t, testcluster.Options{FakeNodes: 2}), "loader.md")
+}
 
 // follow does what a guide says, and compares what is printed with what it shows.
-func follow(t *testing.T, guide string) {
+func follow(t *testing.T, cluster *testcluster.Cluster, guide string) {
 	t.Helper()
 	steps, err := guides.Steps(guide)
 	if err != nil {
 		t.Fatal(err)
 	}
-	cluster := testcluster.Shared(t)
 	home, output, bin := t.TempDir(), t.TempDir(), t.TempDir()
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", bin, "./cmd/solutionctl")
 	build.Dir = filepath.Join("..", "..", "..")
