@@ -477,7 +477,8 @@ func TestAdoptHelmRefused(t *testing.T) {
 				users := `{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "users"}, "data": {"users": "YTpiCg=="}}`
 				create(b, helm.FieldManager, users)
 				release(b, 2, "deployed", nil, helmed(users)...)
-			}, nil, report.Refused, []string{"Secret site/users (users)", "--values FILE", "--rotate db"},
+			}, nil, report.Refused,
+			[]string{"Secret site/users (users)", "--values FILE", "--rotate db"},
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {

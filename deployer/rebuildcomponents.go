@@ -115,7 +115,8 @@ func (d *Deployer) renderAgain(ctx context.Context, p *render.Payload, settings 
 // renderRecalled renders a chart again and again until what was drawn for it is recalled from what is there and meant, as far as that can
 // be told. It returns the Secrets and ConfigMaps that are meant, too.
 func (d *Deployer) renderRecalled(ctx context.Context, p *render.Payload, settings render.Settings, memory *render.Memory, release *engine.Release,
-	meant func(*unstructured.Unstructured) bool) (rendered *render.ChartObjects, live map[schema.ObjectRef]*unstructured.Unstructured, err error) {
+	meant func(*unstructured.Unstructured) bool,
+) (rendered *render.ChartObjects, live map[schema.ObjectRef]*unstructured.Unstructured, err error) {
 	for range maxRecalls {
 		if rendered, err = d.renderWith(ctx, p, settings, memory, true, release); err != nil {
 			return nil, nil, err
