@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -135,6 +136,36 @@ func ofPart(part string, objects []*unstructured.Unstructured) []*unstructured.U
 
 // drop takes a part away.
 func (l *Launcher) drop(ctx context.Context, part string) error { return l.keep(ctx, part, nil) }
+
+// LabelJob is on the account of a run, with the UID of its Job: the same work, begun anew, is a run of the same name.
+const LabelJob = "solutionctl.io/loader-job"
+
+// ofJob marks the account of a run.
+func ofJob(job *unstructured.Unstructured, objects []*unstructured.Unstructured) []*unstructured.Unstructured {
+	for _, object := range objects {
+		labels := object.GetLabels()
+		labels[LabelJob] = string(job.GetUID())
+		object.SetLabels(labels)
+	}
+	return objects
+}
+
+// dropOf takes the account of a run away, unless another run has it by now.
+func (l *Launcher) dropOf(ctx context.Context, job *unstructured.Unstructured) error {
+	c := l.Deployer.Cluster
+	own := metav1.ListOptions{LabelSelector: LabelPart + "=" + accountName + "," + LabelJob + "=" + string(job.GetUID())}
+	for _, kind := range keptKinds {
+		for object, err := range c.List(ctx, kind, "", own) {
+			if err != nil {
+				return err
+			}
+			if err := c.Delete(ctx, object, cluster.DeleteOptions{}); err != nil && !errors.Is(err, cluster.ErrChanged) {
+				return err
+			}
+		}
+	}
+	return nil
+}
 
 // apply writes an object unless it is so already: a start that changes nothing writes nothing.
 func (l *Launcher) apply(ctx context.Context, object *unstructured.Unstructured) error {

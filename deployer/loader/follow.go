@@ -256,8 +256,10 @@ func (f *follower) end(ctx context.Context, progress *schema.LoadProgress) (*sch
 			return last, err
 		}
 	}
-	if err = f.drop(ctx, accountName); err != nil {
-		return last, err
+	if f.job != nil {
+		if err = f.dropOf(ctx, f.job); err != nil {
+			return last, err
+		}
 	}
 	parameters, err := f.resolve(ctx, f.spec())
 	if err == nil {

@@ -485,3 +485,42 @@ func TestInterrupted(t *testing.T) {
 type sink func(report.Event)
 
 func (s sink) Emit(e report.Event) { s(e) }
+
+// TestTakenOver: a launcher whose run was deleted does not take away the account of the run that was begun in its place.
+func TestTakenOver(t *testing.T) {
+	b := newBed(t)
+	gone, release := make(chan struct{}), make(chan struct{})
+	b.kubelet(t, func(ctx context.Context, c deployer.Config, p *schema.LoadParameters) error {
+		select {
+		case <-gone: // the second one
+			<-release
+			return loader.Run(ctx, c, p)
+		default:
+			close(gone)
+			return nil
+		}
+	})
+	l := b.launcher(t, justEdge)
+	if _, err := l.Start(t.Context(), loader.StartOptions{NoWait: true}); err != nil {
+		t.Fatal(err)
+	}
+	<-gone
+	first := b.Server.Object("ServiceAccount", cluster.SystemNamespace, "solutionctl-loader")
+	if first.GetLabels()[loader.LabelJob] == "" {
+		t.Errorf("the account has the labels %v", first.GetLabels())
+	}
+	if _, err := l.Start(t.Context(), loader.StartOptions{NoWait: true}); err != nil {
+		t.Fatal(err)
+	}
+	second := b.Server.Object("ServiceAccount", cluster.SystemNamespace, "solutionctl-loader")
+	if second.GetLabels()[loader.LabelJob] == first.GetLabels()[loader.LabelJob] {
+		t.Error("the second run has the account of the first")
+	}
+	close(release)
+	if _, err := l.Start(t.Context(), loader.StartOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.Server.Object("ServiceAccount", cluster.SystemNamespace, "solutionctl-loader"); got != nil {
+		t.Error("the account is still there")
+	}
+}

@@ -265,9 +265,6 @@ func (l *Launcher) launch(ctx context.Context, p *prepared) error {
 	if err != nil {
 		return err
 	}
-	if err = l.keep(ctx, accountName, account(accountName, distinct(p.rights))); err != nil {
-		return err
-	}
 	wanted, err := newJob(l.spec(), p.Image, p.Run, hidden != nil)
 	if err != nil {
 		return err
@@ -283,6 +280,9 @@ func (l *Launcher) launch(ctx context.Context, p *prepared) error {
 		}
 	}
 	if err != nil {
+		return err
+	}
+	if err = l.keep(ctx, accountName, ofJob(job, account(accountName, distinct(p.rights)))); err != nil {
 		return err
 	}
 	for _, object := range []*unstructured.Unstructured{visible, hidden} {
