@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// settles is for how long a container has to run before it counts as one that works: without a probe it is ready as soon as
+	// settles is for how long a container without a probe has to run before it counts as one that works: it is ready as soon as
 	// it is started, and most that fail do so at once.
 	settles = 10 * time.Second
 	// settlesAgain is for how long if it has failed before.
@@ -108,9 +108,18 @@ func unsteady(pod *corev1.Pod, c corev1.ContainerStatus, age Age) (wait time.Dur
 			return 0, ""
 		}
 		return wait, "container " + c.Name + ": runs again; it has ended (" + times(c.RestartCount) + " so far): " + ending(c.LastTerminationState.Terminated)
+	case c.Ready && isProbed(pod, c.Name):
+		return 0, "" // it works, as it has answered
 	default:
 		return max(settles-age(running.StartedAt.Time), 0), ""
 	}
+}
+
+// isProbed tells whether a container is ready only when it has answered somebody.
+func isProbed(pod *corev1.Pod, name string) bool {
+	return slices.ContainsFunc(slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers), func(c corev1.Container) bool {
+		return c.Name == name && (c.ReadinessProbe != nil || c.StartupProbe != nil)
+	})
 }
 
 func podOf(object *unstructured.Unstructured) *corev1.Pod {

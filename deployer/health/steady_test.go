@@ -23,7 +23,7 @@ func TestUnsteady(t *testing.T) {
 		pod  = `apiVersion: v1
 kind: Pod
 metadata: {name: web-0, uid: p, namespace: demo, labels: {app: web}, ownerReferences: [{apiVersion: apps/v1, kind: StatefulSet, name: web, uid: w, controller: true}]}
-spec: {containers: [{name: c}], initContainers: [{name: side, restartPolicy: Always}, {name: first}]}
+spec: {containers: [{name: c}, {name: asked, readinessProbe: {tcpSocket: {port: 80}}}, {name: begun, startupProbe: {tcpSocket: {port: 80}}}, {name: lives, livenessProbe: {tcpSocket: {port: 80}}}], initContainers: [{name: side, restartPolicy: Always}, {name: first}]}
 status: `
 		ended = "restartCount: 2, lastState: {terminated: {exitCode: 1}}"
 	)
@@ -42,6 +42,11 @@ status: `
 	}{
 		{"runs for long", "{containerStatuses: [{name: c, " + started("1h") + "}]}", 0, ""},
 		{"has just started", "{containerStatuses: [{name: c, " + started("3s") + "}]}", 7 * time.Second, ""},
+		{"has answered its probe", "{containerStatuses: [{name: asked, ready: true, " + started("3s") + "}]}", 0, ""},
+		{"has not answered its probe", "{containerStatuses: [{name: asked, " + started("3s") + "}]}", 7 * time.Second, ""},
+		{"has answered the probe of its start", "{containerStatuses: [{name: begun, ready: true, " + started("3s") + "}]}", 0, ""},
+		{"has a probe of its life only", "{containerStatuses: [{name: lives, ready: true, " + started("3s") + "}]}", 7 * time.Second, ""},
+		{"has answered its probe before it ended, too", "{containerStatuses: [{name: asked, ready: true, " + started("3s") + ", " + ended + "}]}", 27 * time.Second, "runs again"},
 		{"started in the future", "{containerStatuses: [{name: c, " + started("-1m") + "}]}", 70 * time.Second, ""},
 		{"runs again", "{containerStatuses: [{name: c, " + started("3s") + ", " + ended + "}]}", 27 * time.Second, "runs again; it has ended (2 times so far): exit code 1"},
 		{"ends well again and again", "{containerStatuses: [{name: c, " + started("3s") + ", restartCount: 1, lastState: {terminated: {exitCode: 0}}}]}", 27 * time.Second, "runs again"},
