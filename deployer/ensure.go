@@ -132,16 +132,21 @@ func (d *Deployer) placed(ctx context.Context, catalog *records.Catalog, o Ensur
 	return &one, add, there, nil
 }
 
-// needOthers makes releases of Solutions wait for all of those that come before them, that they need and that are in the same
-// namespace.
+// needOthers makes releases of Solutions, and of their parts, wait for the Solutions that they need and that are in the same
+// namespace. Solutions that need each other do not wait.
 func needOthers(catalog *records.Catalog, own, parts []engine.Release) {
 	for i := range own {
-		imported, _ := catalog.Get(schema.SolutionAt{Solution: own[i].Name, Version: own[i].Version}.ID())
+		var beside []schema.SolutionAt
+		for _, other := range own {
+			if other.Namespace == own[i].Namespace {
+				beside = append(beside, schema.SolutionAt{Solution: other.Name, Version: other.Version})
+			}
+		}
+		at := schema.SolutionAt{Solution: own[i].Name, Version: own[i].Version}
 		var needs []engine.Need
-		for _, dependency := range imported.DependsOn {
-			for _, other := range slices.Concat(own[:i], parts) {
-				earlier := slices.ContainsFunc(own[:i], func(r engine.Release) bool { return r.Name == other.Name && r.Namespace == other.Namespace })
-				if earlier && other.Name == dependency.Solution && other.Namespace == own[i].Namespace {
+		for _, first := range dependencies.First(catalog, beside, at, schema.ScopeEnvironment) {
+			for _, other := range slices.Concat(own, parts) {
+				if other.Namespace == own[i].Namespace && other.Name == first.Solution && other.Version != "" {
 					needs = append(needs, engine.Need{Key: other.Key, Until: schema.UntilReady})
 				}
 			}

@@ -1,6 +1,7 @@
 package deployer_test
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/components"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
+	"github.com/solutionctl/solutionctl/deployer/engine"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema"
@@ -194,6 +196,88 @@ func TestResumeOfSeveral(t *testing.T) {
 	if done := ensure(t, b, wanted(shop, "base")); !done.Empty() {
 		t.Errorf("there is something to do: %v", done.Parts)
 	}
+}
+
+// dependent has a Solution with components for each NAME-VERSION: what it needs in its environment.
+func dependent(t *testing.T, list map[string]string) *deployertest.Bed {
+	b := deployertest.New(t)
+	b.Namespace(site, site)
+	for _, id := range slices.Sorted(maps.Keys(list)) {
+		name, version, _ := strings.Cut(id, "-")
+		content := deployertest.Content{
+			Manifest: "components: [{name: api, manifests: api.yaml}, {name: web, manifests: web.yaml, dependsOn: [{component: api}]}]\n",
+			Files: map[string]string{
+				"api.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + "-api}\ndata: {of: '" + version + "'}\n",
+				"web.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + "-web}\ndata: {of: '" + version + "'}\n",
+			},
+		}
+		if list[id] != "" {
+			content.Manifest += "  dependsOn: [{solution: " + list[id] + "}]\n"
+		}
+		b.Imported(name, version, content)
+		b.Activated(name, version, content)
+	}
+	return b
+}
+
+// applied are Solutions of the environment in the order in which the first object of each was applied, by events.
+func applied(events []report.Event) (order []string) {
+	for _, e := range events {
+		name, _, _ := strings.Cut(strings.TrimPrefix(e.Name, site+"/"), " ")
+		name, _, _ = strings.Cut(name, ".") // without the component
+		if e.Step == "apply" && strings.HasPrefix(e.Name, site+"/") && !slices.Contains(order, name) {
+			order = append(order, name)
+		}
+	}
+	return order
+}
+
+// TestNeedsOfOthers: a Solution that is upgraded waits for one that is new and that only its new version needs.
+func TestNeedsOfOthers(t *testing.T) {
+	b := dependent(t, map[string]string{"app-1.0.0": "", "app-2.0.0": "base", "base-1.0.0": ""})
+	ensure(t, b, wanted("app=1.0.0"))
+	before := len(b.Sink.Events())
+	ensure(t, b, wanted("app=2.0.0", "base"))
+	if diff := cmp.Diff([]string{"base", "app"}, applied(b.Sink.Events()[before:])); diff != "" {
+		t.Error(diff)
+	}
+	for part, want := range map[string][]string{"": nil, "api": nil, "web": {"api"}} {
+		state, err := b.Records.Engine.State(t.Context(), engine.Key{Namespace: site, Name: "app", Component: part})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, state.Current.Needs); diff != "" {
+			t.Errorf("what component %q needs of its Solution: %s", part, diff)
+		}
+	}
+	repairs(t, b)
+}
+
+// repairs brings back what is gone of all that was deployed, in the order that is on record.
+func repairs(t *testing.T, b *deployertest.Bed) {
+	t.Helper()
+	for name := range versions(b) {
+		b.Deleted("ConfigMap", site, name+"-api")
+		b.Deleted("ConfigMap", site, name+"-web")
+	}
+	if _, err := b.Repair(t.Context(), deployer.RepairOptions{Environment: site}); err != nil {
+		t.Fatal(err)
+	}
+	for name := range versions(b) {
+		if b.Server.Object("ConfigMap", site, name+"-web") == nil {
+			t.Errorf("%s was not repaired", name)
+		}
+	}
+}
+
+// TestNeedEachOther: Solutions that need each other come up together, and neither waits for the other.
+func TestNeedEachOther(t *testing.T) {
+	b := dependent(t, map[string]string{"left-1.0.0": "right", "right-1.0.0": "left"})
+	ensure(t, b, wanted("left", "right"))
+	if diff := cmp.Diff(map[string]string{"left": "1.0.0", "right": "1.0.0"}, versions(b)); diff != "" {
+		t.Error(diff)
+	}
+	repairs(t, b)
 }
 
 // TestEnsureActive: versions become active in the order of their needs, and a higher one stays.

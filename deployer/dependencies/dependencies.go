@@ -2,7 +2,7 @@
 //
 // [Read] tells what is held in a cluster, [Check] refuses a change of that, such as [Put], [Activate] or [Empty], and says with
 // which command the way is free, and [InOrder] puts versions that become active into an order in which none has to wait for
-// another one. But for Read, all of it is decided with values: a catalogue and holdings.
+// another one; [First] tells which of them one waits for. But for Read, all of it is decided with values: a catalogue and holdings.
 package dependencies
 
 import (
@@ -339,12 +339,8 @@ func InOrder(c *records.Catalog, list []schema.SolutionAt, scope schema.Scope) [
 			return
 		}
 		seen[at] = true
-		imported, _ := c.Get(at.ID())
-		for _, dependency := range imported.DependsOn {
-			next := slices.IndexFunc(list, func(s schema.SolutionAt) bool { return s.Solution == dependency.Solution })
-			if next >= 0 && cmp.Or(dependency.Scope, schema.ScopeEnvironment) == scope {
-				visit(list[next])
-			}
+		for _, needed := range among(c, list, at, scope) {
+			visit(needed)
 		}
 		ordered = append(ordered, at)
 	}
@@ -352,6 +348,35 @@ func InOrder(c *records.Catalog, list []schema.SolutionAt, scope schema.Scope) [
 		visit(at)
 	}
 	return ordered
+}
+
+// First returns those of a list of versions that one of them needs, in a scope, and that do not need it in turn, even through others:
+// what can be ready before it.
+func First(c *records.Catalog, list []schema.SolutionAt, at schema.SolutionAt, scope schema.Scope) []schema.SolutionAt {
+	return slices.DeleteFunc(among(c, list, at, scope), func(needed schema.SolutionAt) bool {
+		seen := map[schema.SolutionAt]bool{}
+		var needs func(other schema.SolutionAt) bool
+		needs = func(other schema.SolutionAt) bool {
+			if other == at || seen[other] {
+				return other == at
+			}
+			seen[other] = true
+			return slices.ContainsFunc(among(c, list, other, scope), needs)
+		}
+		return needs(needed)
+	})
+}
+
+// among returns those of a list of versions that a version depends on in a scope.
+func among(c *records.Catalog, list []schema.SolutionAt, at schema.SolutionAt, scope schema.Scope) (needed []schema.SolutionAt) {
+	imported, _ := c.Get(at.ID())
+	for _, dependency := range imported.DependsOn {
+		next := slices.IndexFunc(list, func(s schema.SolutionAt) bool { return s.Solution == dependency.Solution })
+		if next >= 0 && cmp.Or(dependency.Scope, schema.ScopeEnvironment) == scope {
+			needed = append(needed, list[next])
+		}
+	}
+	return needed
 }
 
 // Put is a change that puts a version into namespaces, or takes what is there away with "".

@@ -1,6 +1,7 @@
 package dependencies
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -32,6 +33,36 @@ func dependent(lines ...string) *records.Catalog {
 		c.Put(i)
 	}
 	return c
+}
+
+// TestFirst: what is needed in turn, directly or through others, does not come first.
+func TestFirst(t *testing.T) {
+	c := dependent("shop 1: base, dns in cluster", "base 1: disk", "disk 1", "dns 1", "a 1: b, base", "b 1: c", "c 1: a")
+	list := func(names string) (all []schema.SolutionAt) {
+		for name := range strings.FieldsSeq(names) {
+			all = append(all, schema.SolutionAt{Solution: name, Version: "1"})
+		}
+		return all
+	}
+	for _, test := range []struct {
+		of, among string
+		scope     schema.Scope
+		want      string
+	}{
+		{"shop", "shop base disk dns", schema.ScopeEnvironment, "base"},
+		{"shop", "shop disk", schema.ScopeEnvironment, ""},
+		{"shop", "shop dns base", schema.ScopeCluster, "dns"},
+		{"base", "shop base", schema.ScopeEnvironment, ""},
+		{"a", "a b c base", schema.ScopeEnvironment, "base"},
+		{"b", "a b c", schema.ScopeEnvironment, ""},
+		{"a", "a b", schema.ScopeEnvironment, "b"}, // what closes the circle is not in the list
+	} {
+		t.Run(test.of+" among "+test.among, func(t *testing.T) {
+			if got := First(c, list(test.among), list(test.of)[0], test.scope); !slices.Equal(got, list(test.want)) {
+				t.Errorf("%v come first", got)
+			}
+		})
+	}
 }
 
 func TestOrderOfDependencies(t *testing.T) {

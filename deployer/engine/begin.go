@@ -49,7 +49,7 @@ func (r *run) propose(user, digest string) {
 	release := r.plan.Release
 	pending := &schema.DeploymentRevision{
 		Number: r.state.last() + 1, Operation: release.Operation, Version: release.Version, Outcome: schema.DeploymentPending,
-		User: user, Tool: r.Tool, Token: r.options.Token, Started: r.second(), Settings: release.Settings, Together: release.Together, Components: release.Components, Content: digest,
+		User: user, Tool: r.Tool, Token: r.options.Token, Started: r.second(), Settings: release.Settings, Together: release.Together, Components: release.Components, Needs: release.neededComponents(), Content: digest,
 	}
 	if old := r.state.Pending; old != nil {
 		if sameWork(old, pending) {
@@ -68,11 +68,6 @@ func (r *run) propose(user, digest string) {
 	pending.Objects = append(pending.Objects, r.taskObjects(false)...)
 	pending.Tasks = r.plan.judge.recorded()
 	r.plan.judge.sign(pending)
-	for _, need := range release.Needs {
-		if need.Component != "" {
-			pending.Needs = append(pending.Needs, need.Component)
-		}
-	}
 	r.state.Pending = pending
 }
 

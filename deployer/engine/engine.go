@@ -115,6 +115,16 @@ type Release struct {
 	Components []schema.ComponentRevision
 }
 
+// neededComponents are the components of the same owner that come before this one, for the record.
+func (r *Release) neededComponents() (names []string) {
+	for _, need := range r.Needs {
+		if need.Component != "" && need.Namespace == r.Namespace && need.Name == r.Name {
+			names = append(names, need.Component)
+		}
+	}
+	return names
+}
+
 // PlanOptions changes what a plan accepts.
 type PlanOptions struct {
 	Adopt bool // take over objects that exist and belong to nobody else's release, with all their fields that are given

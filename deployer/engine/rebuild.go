@@ -152,12 +152,7 @@ func (e *Engine) Rebuild(ctx context.Context, m *Match) error {
 		state.Current = &schema.DeploymentRevision{
 			Number: state.last() + 1, Operation: m.Release.Operation, Version: m.Release.Version, Outcome: schema.DeploymentDone,
 			User: e.User, Tool: e.Tool, Started: now, Finished: &now, Settings: m.Release.Settings, Content: DigestOf(data), Objects: m.Objects,
-			Components: m.Release.Components, Tasks: m.judge.recorded(),
-		}
-		for _, need := range m.Release.Needs {
-			if need.Component != "" {
-				state.Current.Needs = append(state.Current.Needs, need.Component)
-			}
+			Components: m.Release.Components, Needs: m.Release.neededComponents(), Tasks: m.judge.recorded(),
 		}
 		for i := range state.Current.Tasks {
 			state.Current.Tasks[i].Finished = &now // what is deployed has been through them
