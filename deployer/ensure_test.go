@@ -181,6 +181,37 @@ func TestLeastRights(t *testing.T) {
 	}
 }
 
+// TestLeastRightsOfTheInterrupted: whoever goes on where a run was interrupted asks the API server what would become of objects that
+// are there already.
+func TestLeastRightsOfTheInterrupted(t *testing.T) {
+	b := environmentWithTwo(t)
+	b.Server.Stall("Deployment")
+	o := wanted(shop, "base")
+	o.Timeout = 1
+	_, err := b.Ensure(t.Context(), o)
+	deployertest.Refused(t, err, report.Timeout)
+	_, least, err := b.PlanEnsure(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	has := func(verb string, of cluster.Permission) bool {
+		of.Verb = verb
+		return slices.Contains(least, of)
+	}
+	written := 0
+	for _, p := range least {
+		if p.Verb != "get" || p.Namespace != site || p.Name == "" || p.Name == metalk8s.EnvironmentConfigMap {
+			continue
+		}
+		if written++; !has("patch", p) {
+			t.Errorf("%v is to be looked at, and may not be planned with", p)
+		}
+	}
+	if written == 0 {
+		t.Errorf("nothing is to be looked at: %v", least)
+	}
+}
+
 // TestResumeOfSeveral: what was added in one run and interrupted is finished in one run: neither could be added alone.
 func TestResumeOfSeveral(t *testing.T) {
 	b := environmentWithTwo(t)

@@ -3,6 +3,7 @@ package deployer
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -29,23 +30,23 @@ func (d *Deployer) leastRights(ctx context.Context, t *task) ([]cluster.Permissi
 		cluster.Permission{Resource: "configmaps", Namespace: metalk8s.SolutionsNamespace, Name: metalk8s.SolutionsConfigMap}.Each("get"),
 		t.needs,
 	)
-	if slices.ContainsFunc(t.plans, func(p *engine.Plan) bool { return len(p.Changes) > 0 }) {
+	writes := slices.ContainsFunc(t.plans, func(p *engine.Plan) bool { return len(p.Changes) > 0 })
+	if writes {
 		list = append(list, cluster.Permission{Group: "coordination.k8s.io", Resource: "leases", Namespace: cluster.SystemNamespace}.Each("get", "create", "update")...)
 		list = append(list, cluster.Permission{Resource: "secrets", Namespace: cluster.SystemNamespace}.Each("create", "update", "delete")...)
 	}
 	namespaces := map[string]bool{}
 	for _, p := range t.plans {
 		namespaces[p.Release.Namespace] = true
-		more, err := d.rightsOf(ctx, p)
+		more, err := d.rightsOf(ctx, p, writes)
 		if err != nil {
 			return nil, err
 		}
 		list = append(list, more...)
 	}
-	for namespace := range namespaces {
-		if namespace != "" {
-			list = append(list, inEnvironment(namespace)...)
-		}
+	delete(namespaces, "")
+	for _, namespace := range slices.Sorted(maps.Keys(namespaces)) {
+		list = append(list, inEnvironment(namespace)...)
 	}
 	return list, nil
 }
@@ -86,34 +87,38 @@ func inEnvironment(namespace string) []cluster.Permission {
 	)
 }
 
-// rightsOf are those that a plan takes.
-func (d *Deployer) rightsOf(ctx context.Context, p *engine.Plan) ([]cluster.Permission, error) {
-	var list []cluster.Permission
+// rightsOf are those that a plan takes. Whoever writes also asks the API server, without changing anything, what would become of
+// objects that are there.
+func (d *Deployer) rightsOf(ctx context.Context, p *engine.Plan, writes bool) ([]cluster.Permission, error) {
 	objects := slices.Clone(p.Release.Objects)
 	for _, task := range p.Release.Tasks {
 		objects = append(objects, task.Object)
 	}
-	change := map[schema.ObjectRef]schema.Action{}
-	for _, c := range p.Changes {
-		change[c.Object] = c.Action
-	}
+	verbs := map[schema.ObjectRef][]string{}
+	refs := make([]schema.ObjectRef, 0, len(objects)+len(p.Changes))
+	var list []cluster.Permission
 	for _, object := range objects {
 		ref := records.RefOf(object.GroupVersionKind(), object)
-		action := change[ref]
-		delete(change, ref)
-		more, err := d.rightsOn(ctx, ref, action)
-		if err != nil {
-			return nil, err
+		if refs = append(refs, ref); writes {
+			verbs[ref] = []string{"patch"}
 		}
-		list = append(list, more...)
 		given, err := given(object, p.Release.Objects)
 		if err != nil {
 			return nil, err
 		}
 		list = append(list, given...)
 	}
-	for ref, action := range change { // what is no longer wanted
-		more, err := d.rightsOn(ctx, ref, action)
+	for _, c := range p.Changes { // of what is no longer wanted, too
+		refs = append(refs, c.Object)
+		verbs[c.Object] = append(verbs[c.Object], verbsFor(c, true)...)
+	}
+	seen := map[schema.ObjectRef]bool{}
+	for _, ref := range refs {
+		if seen[ref] {
+			continue
+		}
+		seen[ref] = true
+		more, err := d.rightsOn(ctx, ref, verbs[ref])
 		if err != nil {
 			return nil, err
 		}
@@ -122,13 +127,13 @@ func (d *Deployer) rightsOf(ctx context.Context, p *engine.Plan) ([]cluster.Perm
 	return list, nil
 }
 
-// rightsOn are those on one object: nobody can be held to a name who makes, lists or watches.
-func (d *Deployer) rightsOn(ctx context.Context, ref schema.ObjectRef, action schema.Action) ([]cluster.Permission, error) {
+// rightsOn are those to look at one object and to do more with it: nobody can be held to a name who makes, lists or watches.
+func (d *Deployer) rightsOn(ctx context.Context, ref schema.ObjectRef, more []string) ([]cluster.Permission, error) {
 	verbs := []string{"get", "list"}
 	if engine.Awaits(ref) {
 		verbs = append(verbs, "watch")
 	}
-	for _, verb := range verbsFor(schema.Change{Action: action, Object: ref}, true) {
+	for _, verb := range more {
 		if !slices.Contains(verbs, verb) {
 			verbs = append(verbs, verb)
 		}

@@ -387,7 +387,7 @@ func (*Import) title() string         { return Text("import.title") }
 func (*Environments) title() string   { return Text("environments.title") }
 func (*NewEnvironment) title() string { return Text("newenvironment.title") }
 func (c *Environment) title() string  { return Text("environment.title", c.Status.Name) }
-func (c *Components) title() string { return Text("components.title", c.Graph.Solution, c.Environment) }
+func (c *Components) title() string   { return Text("components.title", c.Graph.Solution, c.Environment) }
 
 func (c *YourComponents) title() string {
 	return Text("components.title", c.Deployment.Solution, c.Environment)
