@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -295,7 +294,7 @@ func grantRole(kind, name, namespace string, permissions []cluster.Permission) r
 	return rbacv1.ClusterRole{
 		TypeMeta:   metav1.TypeMeta{APIVersion: rbacGroup + "/v1", Kind: kind},
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: map[string]string{"app.kubernetes.io/managed-by": cluster.FieldManager}},
-		Rules:      policyRules(permissions),
+		Rules:      cluster.PolicyRules(permissions),
 	}
 }
 
@@ -310,40 +309,4 @@ func bindRole(role rbacv1.ClusterRole, namespace, group string) rbacv1.RoleBindi
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacGroup, Kind: role.Kind, Name: role.Name},
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacGroup, Kind: rbacv1.GroupKind, Name: group}},
 	}
-}
-
-// policyRules are rules with the verbs of permissions, sorted; what is permitted by name stays apart from what is permitted of all
-// objects, unless that is more.
-func policyRules(permissions []cluster.Permission) []rbacv1.PolicyRule {
-	all := map[cluster.Permission]bool{}
-	for _, p := range permissions {
-		p.Namespace, p.One = "", ""
-		all[p] = true
-	}
-	verbs := map[cluster.Permission][]string{}
-	for p := range all {
-		general := p
-		general.Name = ""
-		if p.Name != "" && all[general] {
-			continue
-		}
-		target := p
-		target.Verb = ""
-		verbs[target] = append(verbs[target], p.Verb)
-	}
-	targets := slices.SortedFunc(maps.Keys(verbs), func(a, b cluster.Permission) int {
-		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Subresource, b.Subresource), cmp.Compare(a.Name, b.Name))
-	})
-	var rules []rbacv1.PolicyRule
-	for _, t := range targets {
-		rule := rbacv1.PolicyRule{APIGroups: []string{t.Group}, Resources: []string{t.Resource}, Verbs: slices.Sorted(slices.Values(verbs[t]))}
-		if t.Subresource != "" {
-			rule.Resources[0] += "/" + t.Subresource
-		}
-		if t.Name != "" {
-			rule.ResourceNames = []string{t.Name}
-		}
-		rules = append(rules, rule)
-	}
-	return rules
 }

@@ -12,14 +12,14 @@ import (
 	"strings"
 	"sync"
 
+	"golang.org/x/sync/errgroup"
 	authentication "k8s.io/api/authentication/v1"
 	authorization "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/solutionctl/solutionctl/schema/report"
-
-	"golang.org/x/sync/errgroup"
 )
 
 // onceUser holds the user as whom the API server knows us, asked for once with each token.
@@ -128,9 +128,11 @@ func (c *Cluster) Missing(ctx context.Context, wanted ...Permission) ([]Permissi
 			general, single[all] = append(general, all), nil
 		}
 		if p.One == "" {
-			single[all] = append(single[all], all)
+			p = all
 		} else {
 			p.Name, p.One = p.One, ""
+		}
+		if !slices.Contains(single[all], p) {
 			single[all] = append(single[all], p)
 		}
 	}
@@ -283,6 +285,42 @@ func Rules(permissions ...Permission) string {
 	return strings.TrimSuffix(rules.String(), "\n")
 }
 
+// PolicyRules are rules of a Role or ClusterRole with the verbs of permissions, sorted; what is permitted by name stays apart from what is permitted of all
+// objects, unless that is more.
+func PolicyRules(permissions []Permission) []rbacv1.PolicyRule {
+	all := map[Permission]bool{}
+	for _, p := range permissions {
+		p.Namespace, p.One = "", ""
+		all[p] = true
+	}
+	verbs := map[Permission][]string{}
+	for p := range all {
+		general := p
+		general.Name = ""
+		if p.Name != "" && all[general] {
+			continue
+		}
+		target := p
+		target.Verb = ""
+		verbs[target] = append(verbs[target], p.Verb)
+	}
+	targets := slices.SortedFunc(maps.Keys(verbs), func(a, b Permission) int {
+		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Subresource, b.Subresource), cmp.Compare(a.Name, b.Name))
+	})
+	var rules []rbacv1.PolicyRule
+	for _, t := range targets {
+		rule := rbacv1.PolicyRule{APIGroups: []string{t.Group}, Resources: []string{t.Resource}, Verbs: slices.Sorted(slices.Values(verbs[t]))}
+		if t.Subresource != "" {
+			rule.Resources[0] += "/" + t.Subresource
+		}
+		if t.Name != "" {
+			rule.ResourceNames = []string{t.Name}
+		}
+		rules = append(rules, rule)
+	}
+	return rules
+}
+
 // RulesByPlace writes permissions as the rules of one role for each namespace.
 func RulesByPlace(permissions ...Permission) string {
 	places := map[string][]Permission{}
@@ -330,15 +368,7 @@ func Only(name string, permissions []Permission) []Permission {
 
 // Require fails with the rules that the user lacks.
 func (c *Cluster) Require(ctx context.Context, wanted []Permission) error {
-	var distinct []Permission
-	seen := map[Permission]bool{}
-	for _, p := range wanted {
-		if !seen[p] {
-			seen[p] = true
-			distinct = append(distinct, p)
-		}
-	}
-	missing, err := c.Missing(ctx, distinct...)
+	missing, err := c.Missing(ctx, wanted...)
 	if err != nil || len(missing) == 0 {
 		return err
 	}

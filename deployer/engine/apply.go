@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -85,24 +84,17 @@ func noteFailures(ctx context.Context, runs []*run, met error) {
 			code = report.Interrupted
 		}
 		pending := *r.state.Pending
-		pending.Failure = &schema.DeploymentFailure{Code: code, Message: oneLine(err.Error())}
+		pending.Failure = &schema.DeploymentFailure{Code: code, Message: report.OneLine(err.Error(), maxMessage)}
 		r.state.Pending = &pending
 		return r.save(brief, &r.state)
 	})
 }
 
+// maxMessage bounds what is kept of an error.
+const maxMessage = 1000
+
 // timeToNote is for how long somebody who has interrupted a run waits for its last words.
 const timeToNote = 3 * time.Second
-
-// oneLine is the beginning of a text, as far as it is short, without anything that a terminal would obey.
-func oneLine(text string) string {
-	const enough = 1000
-	text = report.Clean(strings.Join(strings.Fields(text), " "))
-	if len(text) > enough {
-		text = strings.ToValidUTF8(text[:enough], "") + "…"
-	}
-	return text
-}
 
 // begin puts the runs on record and does what has to come before all of them.
 func (e *Engine) begin(ctx context.Context, runs []*run, o ApplyOptions) error {

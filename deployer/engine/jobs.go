@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/solutionctl/solutionctl/deployer/health"
 	"github.com/solutionctl/solutionctl/schema"
 )
 
@@ -44,7 +45,7 @@ func (j *judge) decideEnded(ctx context.Context, s *step) (done bool, err error)
 		return false, nil
 	}
 	s.live, err = j.Cluster.Get(ctx, s.desired.GroupVersionKind(), s.Object.Namespace, s.Object.Name)
-	if err != nil || s.live != nil && (!finished(s.live) || !j.isOurs(s)) {
+	if err != nil || s.live != nil && (health.JobEnded(s.live) == "" || !j.isOurs(s)) {
 		return false, err
 	}
 	return j.judgeEnded(s), nil

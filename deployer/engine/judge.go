@@ -311,18 +311,6 @@ func changesRole(live, desired *unstructured.Unstructured) bool {
 	return !maps.Equal(was, is)
 }
 
-func finished(job *unstructured.Unstructured) bool {
-	return hasCondition(job, "Complete") || hasCondition(job, "Failed")
-}
-
-func hasCondition(object *unstructured.Unstructured, name string) bool {
-	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
-	return slices.ContainsFunc(conditions, func(c any) bool {
-		condition, _ := c.(map[string]any)
-		return condition["type"] == name && condition["status"] == "True"
-	})
-}
-
 // decideRemoval decides on an object that is not wanted any more. Nothing is to be done, and the step
 // has no action, when it is gone.
 func (j *judge) decideRemoval(ctx context.Context, s *step) error {

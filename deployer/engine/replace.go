@@ -13,6 +13,7 @@ import (
 	kube "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/health"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -157,7 +158,7 @@ func (j *judge) replace(ctx context.Context, s *step, anew *unstructured.Unstruc
 	}
 	asked := j.wanted(s)
 	switch stops := kind == statefulSetKind && !orphans(s); {
-	case phaseOf(kind) == phaseBindings, kind == jobKind && finished(s.live):
+	case phaseOf(kind) == phaseBindings, kind == jobKind && health.JobEnded(s.live) != "":
 		s.propagation, s.Action = metav1.DeletePropagationBackground, schema.ActionReplace
 		return nil
 	case stops && deletesClaims(s.live):

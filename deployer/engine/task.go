@@ -15,6 +15,7 @@ import (
 	kube "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/health"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -337,7 +338,7 @@ func (j *judge) judgeRun(ctx context.Context, s *step) error {
 // endedWell tells whether a Job or a Pod has done what it was made for.
 func endedWell(object *unstructured.Unstructured) bool {
 	phase, _, _ := unstructured.NestedString(object.Object, "status", "phase")
-	return hasCondition(object, "Complete") || phase == "Succeeded"
+	return health.JobEnded(object) == "Complete" || phase == "Succeeded"
 }
 
 // turnsAt are those of a moment.

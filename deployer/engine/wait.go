@@ -307,7 +307,7 @@ func (t *target) vanish(ctx context.Context, last *unstructured.Unstructured) {
 		return
 	}
 	_, seen := last.Object["spec"]
-	if kindOfRef(t.step.Object).GroupKind() == jobKind && (expires(t.step.desired) && !seen || hasCondition(last, "Complete")) {
+	if kindOfRef(t.step.Object).GroupKind() == jobKind && (expires(t.step.desired) && !seen || health.JobEnded(last) == "Complete") {
 		t.run.noteEnd(ctx, t.step)
 		t.set(health.Status{Ready: true, Reason: "Ready"})
 		return
@@ -321,7 +321,7 @@ func (t *target) see(ctx context.Context, object *unstructured.Unstructured) {
 	if object.GetDeletionTimestamp() != nil {
 		status = health.Status{Failed: true, Reason: "Deleting", Message: terminating(object)}
 	}
-	if kindOfRef(t.step.Object).GroupKind() == jobKind && hasCondition(object, "Complete") {
+	if kindOfRef(t.step.Object).GroupKind() == jobKind && health.JobEnded(object) == "Complete" {
 		t.run.noteEnd(ctx, t.step)
 	}
 	t.set(status)

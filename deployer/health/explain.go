@@ -7,7 +7,6 @@ import (
 	"iter"
 	"slices"
 	"strconv"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 // Reader reads objects from a cluster; a *cluster.Cluster is one.
@@ -72,7 +73,7 @@ type explainer struct {
 }
 
 func (e *explainer) add(reason string) {
-	reason = oneLine(reason)
+	reason = report.OneLine(reason, maxLength)
 	if reason != "" && !slices.Contains(e.reasons, reason) {
 		e.reasons = append(e.reasons, reason)
 	}
@@ -201,13 +202,4 @@ func (e *explainer) addEvents(prefix string, warnings []event) {
 	for _, w := range warnings[:min(len(warnings), few)] {
 		e.add(prefix + creation(w.message))
 	}
-}
-
-// oneLine makes a text of somebody else's fit for a line.
-func oneLine(text string) string {
-	text = strings.Join(strings.Fields(text), " ")
-	if len(text) > maxLength {
-		text = strings.ToValidUTF8(text[:maxLength], "") + " …"
-	}
-	return text
 }

@@ -147,6 +147,17 @@ func job(object *unstructured.Unstructured) Status {
 	}
 }
 
+// JobEnded is the condition with which a Job has ended, Complete or Failed; "" while it has not.
+func JobEnded(job *unstructured.Unstructured) string {
+	c := conditions(job)
+	for _, end := range []string{"Complete", "Failed"} {
+		if c[end].status == "True" {
+			return end
+		}
+	}
+	return ""
+}
+
 // definition judges a CustomResourceDefinition: it is ready when its objects can be created.
 func definition(object *unstructured.Unstructured) Status {
 	c := conditions(object)

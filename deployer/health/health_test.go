@@ -148,6 +148,18 @@ func TestObjects(t *testing.T) {
 	}
 }
 
+func TestJobEnded(t *testing.T) {
+	for conditions, want := range map[string]string{
+		"[{type: Complete, status: 'True'}]": "Complete", "[{type: Failed, status: 'True'}]": "Failed", "[]": "", "{}": "",
+		"[{type: Complete, status: 'False'}, nonsense]": "", "[{type: SuccessCriteriaMet, status: 'True'}]": "",
+	} {
+		job := parse(t, []byte("{apiVersion: batch/v1, kind: Job, metadata: {name: a}, status: {conditions: "+conditions+"}}"))[0]
+		if got := health.JobEnded(job); got != want {
+			t.Errorf("with conditions %s it has ended as %q, want %q", conditions, got, want)
+		}
+	}
+}
+
 // TestBounds checks that neither many pods nor a talkative container fill the screen.
 func TestBounds(t *testing.T) {
 	deployment := parse(t, []byte(`

@@ -9,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 // Obstacle is something in a cluster that keeps everybody from working, such as an API whose server is gone.
@@ -46,7 +48,7 @@ func DeadAPIs(ctx context.Context, r Reader) ([]Obstacle, error) {
 		}
 		found = append(found, Obstacle{
 			Object:  "APIService " + object.GetName(),
-			Problem: "does not work: " + oneLine(status.Message),
+			Problem: "does not work: " + report.OneLine(status.Message, maxLength),
 			Remedy:  "repair what serves it; if nobody needs it any more, kubectl delete apiservice " + object.GetName(),
 		})
 	}

@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 const (
@@ -72,7 +74,7 @@ func Crashes(object *unstructured.Unstructured, age Age) string {
 	}
 	for _, c := range lasting(pod) {
 		if _, problem := unsteady(pod, c, age); problem != "" {
-			return "pod " + pod.Name + ": " + oneLine(problem)
+			return "pod " + pod.Name + ": " + report.OneLine(problem, maxLength)
 		}
 	}
 	return ""

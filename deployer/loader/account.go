@@ -1,7 +1,6 @@
 package loader
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -11,6 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	kube "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
@@ -44,7 +44,12 @@ func account(name string, rights []cluster.Permission) []*unstructured.Unstructu
 		if namespace == "" {
 			kind = "ClusterRole"
 		}
-		role := newObject(kube.GroupVersionKind{Group: rbacGroup, Version: "v1", Kind: kind}, name, map[string]any{"rules": rules(byNamespace[namespace])})
+		rules := []any{}
+		for _, rule := range cluster.PolicyRules(byNamespace[namespace]) {
+			plain, _ := runtime.DefaultUnstructuredConverter.ToUnstructured(&rule) // it is of texts
+			rules = append(rules, plain)
+		}
+		role := newObject(kube.GroupVersionKind{Group: rbacGroup, Version: "v1", Kind: kind}, name, map[string]any{"rules": rules})
 		binding := newObject(kube.GroupVersionKind{Group: rbacGroup, Version: "v1", Kind: kind + "Binding"}, name, map[string]any{
 			"roleRef":  map[string]any{"apiGroup": rbacGroup, "kind": kind, "name": name},
 			"subjects": []any{map[string]any{"kind": "ServiceAccount", "namespace": cluster.SystemNamespace, "name": name}},
@@ -54,32 +59,6 @@ func account(name string, rights []cluster.Permission) []*unstructured.Unstructu
 		objects = append(objects, role, binding)
 	}
 	return objects
-}
-
-// rules are those of a role, in an order of their own.
-func rules(permissions []cluster.Permission) []any {
-	type target struct{ group, resource, name string }
-	verbs := map[target][]any{}
-	for _, p := range slices.SortedFunc(slices.Values(permissions), func(a, b cluster.Permission) int { return cmp.Compare(a.Verb, b.Verb) }) {
-		t := target{p.Group, p.Resource, p.Name}
-		if p.Subresource != "" {
-			t.resource += "/" + p.Subresource
-		}
-		if !slices.Contains(verbs[t], any(p.Verb)) {
-			verbs[t] = append(verbs[t], p.Verb)
-		}
-	}
-	var list []any
-	for _, t := range slices.SortedFunc(maps.Keys(verbs), func(a, b target) int {
-		return cmp.Or(cmp.Compare(a.group, b.group), cmp.Compare(a.resource, b.resource), cmp.Compare(a.name, b.name))
-	}) {
-		rule := map[string]any{"apiGroups": []any{t.group}, "resources": []any{t.resource}, "verbs": verbs[t]}
-		if t.name != "" {
-			rule["resourceNames"] = []any{t.name}
-		}
-		list = append(list, rule)
-	}
-	return list
 }
 
 // LabelPart is on everything that the launcher makes beside a Job, with the name of what it belongs to.

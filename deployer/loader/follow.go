@@ -237,7 +237,7 @@ func (f *follower) now() (progress *schema.LoadProgress, ended bool, err error) 
 	case f.progress == nil:
 		return nil, false, nil
 	}
-	return f.progress, f.gone || f.job != nil && jobEnd(f.job) != "", nil
+	return f.progress, f.gone || f.job != nil && health.JobEnded(f.job) != "", nil
 }
 
 // end reads how a run ended, and takes its account away. Of a run that ended without a word the pod knows why.

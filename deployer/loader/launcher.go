@@ -88,17 +88,8 @@ func (l *Launcher) prepare(ctx context.Context, o preparation) (*prepared, error
 	p.Run = runName(p.digest, p.Image, p.plans)
 	p.parameters.Run = p.Run
 	p.rights = append(p.rights, ownRights()...)
-	p.Rights = cluster.RulesByPlace(distinct(p.rights)...)
+	p.Rights = cluster.RulesByPlace(p.rights...)
 	return p, nil
-}
-
-func distinct(list []cluster.Permission) []cluster.Permission {
-	seen := map[cluster.Permission]bool{}
-	return slices.DeleteFunc(slices.Clone(list), func(p cluster.Permission) bool {
-		again := seen[p]
-		seen[p] = true
-		return again
-	})
 }
 
 // resolve puts versions in the place of what stands for them.

@@ -41,7 +41,7 @@ func (l *Launcher) JobManifest(ctx context.Context) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	objects := append(ofPart(accountName, account(accountName, distinct(p.rights))), progress, ofRun(visible, p.Run, nil))
+	objects := append(ofPart(accountName, account(accountName, p.rights)), progress, ofRun(visible, p.Run, nil))
 	if hidden != nil {
 		objects = append(objects, ofRun(hidden, p.Run, nil))
 	}

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -66,11 +65,13 @@ func writeProgress(ctx context.Context, c *cluster.Cluster, object *unstructured
 	return c.Update(ctx, object, cluster.WriteOptions{})
 }
 
-// At most so many objects that a part waits for are named, with so many bytes, and so many bytes said of an error.
+// At most so many objects that a part waits for are named, with so many bytes, and so many bytes said of an error, and so many
+// notices.
 const (
 	maxWaiting = 3
 	maxReason  = 160
 	maxText    = 512
+	maxNotices = 50
 )
 
 // publisher is a sink that keeps the ConfigMap up to date while a run goes on.
@@ -163,20 +164,20 @@ func waitingFor(objects map[string]string) []string {
 		if len(lines) == maxWaiting {
 			break
 		}
-		lines = append(lines, shorter(name+": "+objects[name], maxReason))
+		lines = append(lines, report.OneLine(name+": "+objects[name], maxReason))
 	}
 	return lines
 }
 
-func short(text string) string { return shorter(text, maxText) }
+func short(text string) string { return report.OneLine(text, maxText) }
 
-// shorter is the beginning of a text, without what a terminal would obey.
-func shorter(text string, limit int) string {
-	text = report.Clean(strings.Join(strings.Fields(text), " "))
-	if len(text) > limit {
-		text = strings.ToValidUTF8(text[:limit-len("…")], "") + "…"
+// addNotices adds what is not said yet, as far as there is room.
+func addNotices(p *schema.LoadProgress, texts ...string) {
+	for _, text := range texts {
+		if text = short(text); !slices.Contains(p.Notices, text) && len(p.Notices) < maxNotices {
+			p.Notices = append(p.Notices, text)
+		}
 	}
-	return text
 }
 
 func (p *publisher) second() time.Time { return p.now().UTC().Truncate(time.Second) }

@@ -171,7 +171,7 @@ func (l *Launcher) repairs(ctx context.Context, p *schema.LoadParameters) ([]*un
 		"schedule": spec.Repair.Schedule, "timeZone": spec.Repair.TimeZone, "concurrencyPolicy": "Forbid", "startingDeadlineSeconds": int64(300),
 		"successfulJobsHistoryLimit": int64(1), "failedJobsHistoryLimit": int64(1), "jobTemplate": map[string]any{"spec": job},
 	}})
-	return append(account(repairName, distinct(rights)), visible, cron), nil
+	return append(account(repairName, rights), visible, cron), nil
 }
 
 // Stop ends a run that is under way, and repairs; what was loaded stays. With all of it going well nothing of the loader is left but

@@ -103,17 +103,8 @@ func (r *run) ensure(ctx context.Context, environment schema.EnvironmentContents
 	return err
 }
 
-// maxNotices bounds what a run remarks.
-const maxNotices = 50
-
 func (r *run) notice(texts ...string) {
-	r.publisher.change(func(p *schema.LoadProgress) {
-		for _, text := range texts {
-			if text = short(text); !slices.Contains(p.Notices, text) && len(p.Notices) < maxNotices {
-				p.Notices = append(p.Notices, text)
-			}
-		}
-	})
+	r.publisher.change(func(p *schema.LoadProgress) { addNotices(p, texts...) })
 }
 
 // timeToEnd is for how long a run that was told to end writes its last words.
@@ -208,7 +199,7 @@ func conclude(p *schema.LoadProgress, seen map[string]partSeen, failure error) e
 		if !part.Optional {
 			required++
 		} else {
-			p.Notices = append(p.Notices, short(partName(part)+", which is optional, failed: "+part.Error.Message))
+			addNotices(p, partName(part)+", which is optional, failed: "+part.Error.Message)
 		}
 	}
 	p.Phase, p.Error = schema.LoadReady, nil

@@ -14,6 +14,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/health"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -105,7 +106,7 @@ func (l *Launcher) underWay(ctx context.Context) (begun, error) {
 		return begun{}, err
 	}
 	for _, job := range jobs {
-		if jobEnd(job) != "" {
+		if health.JobEnded(job) != "" {
 			continue
 		}
 		run := job.GetLabels()[LabelRun]
@@ -142,18 +143,6 @@ func (l *Launcher) jobs(ctx context.Context) ([]*unstructured.Unstructured, erro
 		jobs = append(jobs, job)
 	}
 	return jobs, nil
-}
-
-// jobEnd is the condition with which a Job has ended, "" while it has not.
-func jobEnd(job *unstructured.Unstructured) string {
-	conditions, _, _ := unstructured.NestedSlice(job.Object, "status", "conditions")
-	for _, item := range conditions {
-		condition, _ := item.(map[string]any)
-		if kind := condition["type"]; condition["status"] == "True" && (kind == "Complete" || kind == "Failed") {
-			return fmt.Sprint(kind)
-		}
-	}
-	return ""
 }
 
 // remove deletes a Job with its pods, and waits until it is gone.
@@ -199,11 +188,7 @@ func (l *Launcher) newProgress(p *prepared) *schema.LoadProgress {
 		Stamp: schema.NewStamp("loadprogress", l.Deployer.Version), Run: p.Run, Phase: schema.LoadPending, Digest: p.digest, StartedAt: now, UpdatedAt: now,
 		Parts: append([]schema.LoadPart{}, p.parts...), Notices: []string{}, Loaded: []schema.LoadedContent{},
 	}
-	for _, notice := range p.Notices {
-		if notice = short(notice); !slices.Contains(progress.Notices, notice) && len(progress.Notices) < maxNotices {
-			progress.Notices = append(progress.Notices, notice)
-		}
-	}
+	addNotices(progress, p.Notices...)
 	if p.progress != nil {
 		progress.Loaded = append(progress.Loaded, p.progress.Loaded...)
 	}
@@ -282,7 +267,7 @@ func (l *Launcher) launch(ctx context.Context, p *prepared) error {
 	if err != nil {
 		return err
 	}
-	if err = l.keep(ctx, accountName, ofJob(job, account(accountName, distinct(p.rights)))); err != nil {
+	if err = l.keep(ctx, accountName, ofJob(job, account(accountName, p.rights))); err != nil {
 		return err
 	}
 	for _, object := range []*unstructured.Unstructured{visible, hidden} {

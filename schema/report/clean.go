@@ -28,6 +28,15 @@ func Clean(text string) string {
 	return b.String()
 }
 
+// OneLine is the beginning of a text on one line, of at most limit bytes and without anything that a terminal would obey.
+func OneLine(text string, limit int) string {
+	text = Clean(strings.Join(strings.Fields(text), " "))
+	if len(text) > limit {
+		text = strings.ToValidUTF8(text[:limit-len("…")], "") + "…"
+	}
+	return text
+}
+
 // Capitalized is a text whose first letter is a capital: a heading, or a sentence of its own.
 func Capitalized(text string) string {
 	first, size := utf8.DecodeRuneInString(text)

@@ -125,6 +125,16 @@ func TestClean(t *testing.T) {
 	}
 }
 
+func TestOneLine(t *testing.T) {
+	for text, want := range map[string]string{
+		" two\n\tlines ": "two lines", "a\x1bb": `a\u001bb`, "exactly ten": "exactly…", "日本語日本": "日本…",
+	} {
+		if got := report.OneLine(text, 10); got != want || len(got) > 10 {
+			t.Errorf("OneLine(%q) = %q, want %q", text, got, want)
+		}
+	}
+}
+
 func TestBytes(t *testing.T) {
 	for _, test := range []struct {
 		n    int64
