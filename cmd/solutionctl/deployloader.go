@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -55,6 +56,17 @@ func (a *app) addLoaderFlags(cmd *cobra.Command) *loaderFlags {
 	return f
 }
 
+// withLauncher is what a command does with a launcher: nothing where nothing is configured and nothing has to be.
+func withLauncher(launcher func() (*loader.Launcher, error), do func(ctx context.Context, l *loader.Launcher) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, _ []string) error {
+		l, err := launcher()
+		if l == nil || err != nil {
+			return err
+		}
+		return do(cmd.Context(), l)
+	}
+}
+
 // launcher reads the configuration; nil where there is none and none is needed.
 func (f *loaderFlags) launcher() (*loader.Launcher, error) {
 	data, err := os.ReadFile(f.file)
@@ -92,12 +104,8 @@ rights.`,
 	}
 	f := a.addLoaderFlags(cmd)
 	exitStatus := cmd.Flags().Bool("exit-status", false, "exit with status 3 when there is something to do")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		l, err := f.launcher()
-		if l == nil || err != nil {
-			return err
-		}
-		plan, err := l.Plan(cmd.Context())
+	cmd.RunE = withLauncher(f.launcher, func(ctx context.Context, l *loader.Launcher) error {
+		plan, err := l.Plan(ctx)
 		if err = emit(a, plan, err, a.printLoaderPlan); err != nil {
 			return err
 		}
@@ -105,7 +113,7 @@ rights.`,
 			return report.Errorf(report.Changes, "there is something to do")
 		}
 		return nil
-	}
+	})
 	return cmd
 }
 
@@ -132,13 +140,9 @@ With --local the work is done by this command and there is no Job: before there 
 	flags.BoolVar(&o.Local, "local", false, "do the work in this process, without a Job")
 	flags.BoolVar(&o.Prune, "prune", false, "remove what was loaded and is not in the configuration any more")
 	flags.BoolVar(&o.NoWait, "no-wait", false, "end when the Job runs")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		l, err := f.launcher()
-		if l == nil || err != nil {
-			return err
-		}
-		return a.emitProgress(l.Start(cmd.Context(), o))
-	}
+	cmd.RunE = withLauncher(f.launcher, func(ctx context.Context, l *loader.Launcher) error {
+		return a.emitProgress(l.Start(ctx, o))
+	})
 	return cmd
 }
 
@@ -166,17 +170,12 @@ when the time is up: what a health check of the host needs ('deploy loader print
 	var wait time.Duration
 	cmd.Flags().DurationVar(&wait, "wait", 0, "wait for `DURATION` (5m when none is given) until everything is ready")
 	cmd.Flags().Lookup("wait").NoOptDefVal = "5m"
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		l, err := f.anyLauncher()
-		switch {
-		case l == nil || err != nil:
-			return err
-		case wait > 0:
-			return a.emitProgress(l.Wait(cmd.Context(), wait))
-		default:
-			return a.emitProgress(l.Status(cmd.Context()))
+	cmd.RunE = withLauncher(f.anyLauncher, func(ctx context.Context, l *loader.Launcher) error {
+		if wait > 0 {
+			return a.emitProgress(l.Wait(ctx, wait))
 		}
-	}
+		return a.emitProgress(l.Status(ctx))
+	})
 	return cmd
 }
 
@@ -193,16 +192,12 @@ With spec.repair.mode in the configuration a CronJob does the same.`,
 	}
 	f := a.addLoaderFlags(cmd)
 	f.addLockWait(cmd)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		l, err := f.launcher()
-		if l == nil || err != nil {
+	cmd.RunE = withLauncher(f.launcher, func(ctx context.Context, l *loader.Launcher) error {
+		if err := l.Repair(ctx); err != nil {
 			return err
 		}
-		if err = l.Repair(cmd.Context()); err != nil {
-			return err
-		}
-		return a.emitProgress(l.Status(cmd.Context()))
-	}
+		return a.emitProgress(l.Status(ctx))
+	})
 	return cmd
 }
 
@@ -216,13 +211,9 @@ next start finishes what was interrupted. To remove what was loaded: take it out
 		Args:    exactArgs(),
 	}
 	f := a.addLoaderFlags(cmd)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		l, err := f.anyLauncher()
-		if l == nil || err != nil {
-			return err
-		}
-		return l.Stop(cmd.Context())
-	}
+	cmd.RunE = withLauncher(f.anyLauncher, func(ctx context.Context, l *loader.Launcher) error {
+		return l.Stop(ctx)
+	})
 	return cmd
 }
 
@@ -235,17 +226,13 @@ func newLoaderLogsCommand(a *app) *cobra.Command {
 		Args:    exactArgs(),
 	}
 	f := a.addLoaderFlags(cmd)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		l, err := f.anyLauncher()
-		if l == nil || err != nil {
-			return err
-		}
-		text, err := l.Logs(cmd.Context())
+	cmd.RunE = withLauncher(f.anyLauncher, func(ctx context.Context, l *loader.Launcher) error {
+		text, err := l.Logs(ctx)
 		for line := range strings.Lines(string(text)) {
 			fmt.Fprintln(a.out, console.Clean(strings.TrimRight(line, "\n")))
 		}
 		return err
-	}
+	})
 	return cmd
 }
 
@@ -365,7 +352,7 @@ func (a *app) printLoaderPlan(w *console.Stream, p *schema.LoaderPlan) error {
 	for _, name := range p.Create {
 		fmt.Fprintf(w, "%s create environment %s\n", w.Paint(console.Green, "+"), console.Clean(name))
 	}
-	for _, o := range append(p.Activate, p.Environments...) {
+	for _, o := range slices.Concat(p.Activate, p.Environments) {
 		if o.Empty() {
 			continue
 		}

@@ -1,6 +1,9 @@
 package cluster
 
 import (
+	"encoding/base64"
+	"fmt"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -20,4 +23,13 @@ var (
 // NameOf writes the name of an object for people: "Deployment demo/web".
 func NameOf(object *unstructured.Unstructured) string {
 	return Name(object.GetKind(), object.GetNamespace(), object.GetName())
+}
+
+// SecretData returns what lies below a key of a Secret.
+func SecretData(secret *unstructured.Unstructured, key string) ([]byte, error) {
+	text, found, err := unstructured.NestedString(secret.Object, "data", key)
+	if err != nil || !found {
+		return nil, fmt.Errorf("it has no data %s", key)
+	}
+	return base64.StdEncoding.DecodeString(text)
 }

@@ -113,7 +113,7 @@ func (e *Engine) LoadContent(ctx context.Context, owner, digest string) ([]byte,
 				return nil, corruptContent(digest, fmt.Errorf("annotation %s: %q", annotationParts, secret.GetAnnotations()[annotationParts]))
 			}
 		}
-		part, err := secretData(secret, contentKey)
+		part, err := cluster.SecretData(secret, contentKey)
 		if err != nil {
 			return nil, corruptContent(digest, err)
 		}

@@ -34,7 +34,7 @@ func (e *Engine) explainAll(ctx context.Context, targets []*target) {
 			}
 			count++
 			if reasons := e.explain(ctx, t.step); len(reasons) > 0 {
-				e.emit(report.Event{Step: "wait", Name: t.step.Object.String(), State: report.Running, Note: reasons[0]})
+				t.run.emit(report.Event{Step: "wait", Name: t.step.Object.String(), State: report.Running, Note: reasons[0]})
 			}
 		}
 	}

@@ -261,7 +261,7 @@ func readState(secret *unstructured.Unstructured, keys ...Key) *State {
 }
 
 func decodeState(secret *unstructured.Unstructured, where string) (*schema.DeploymentState, error) {
-	packed, err := secretData(secret, stateKey)
+	packed, err := cluster.SecretData(secret, stateKey)
 	if err != nil {
 		return nil, report.Errorf(report.Corrupt, "%s: %w", where, err)
 	}
@@ -380,14 +380,6 @@ func (e *Engine) createStored(ctx context.Context, secret *unstructured.Unstruct
 		return nil, err
 	}
 	return e.Cluster.Create(ctx, secret, cluster.WriteOptions{Whole: true})
-}
-
-func secretData(secret *unstructured.Unstructured, key string) ([]byte, error) {
-	text, found, err := unstructured.NestedString(secret.Object, "data", key)
-	if err != nil || !found {
-		return nil, fmt.Errorf("it has no data %s", key)
-	}
-	return base64.StdEncoding.DecodeString(text)
 }
 
 func sameData(a, b *unstructured.Unstructured) bool {

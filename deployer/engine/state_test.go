@@ -232,7 +232,7 @@ func TestPartsOfContent(t *testing.T) {
 	var whole []byte
 	for _, part := range parts {
 		names = append(names, part.GetName())
-		data, err := secretData(part, contentKey)
+		data, err := cluster.SecretData(part, contentKey)
 		if err != nil || len(data) > partSize {
 			t.Fatalf("%d bytes, %v", len(data), err)
 		}

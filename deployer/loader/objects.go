@@ -211,12 +211,3 @@ func withoutValues(p *schema.LoadParameters) (*schema.LoadParameters, hiddenValu
 	}
 	return &open, hidden
 }
-
-// secretData returns what lies below a key of a Secret.
-func secretData(secret *unstructured.Unstructured, key string) ([]byte, error) {
-	text, found, _ := unstructured.NestedString(secret.Object, "data", key)
-	if !found {
-		return nil, report.Errorf(report.Invalid, "it has no key %s", key)
-	}
-	return base64.StdEncoding.DecodeString(text)
-}

@@ -309,7 +309,7 @@ func secretValues(ctx context.Context, c *cluster.Cluster, name string) (map[str
 		return nil, report.Errorf(report.NotFound, "there is no %s", where).
 			WithHint("kubectl create secret generic -n %s %s --from-file=%s=FILE", cluster.SystemNamespace, name, secretValuesKey)
 	}
-	data, err := secretData(secret, secretValuesKey)
+	data, err := cluster.SecretData(secret, secretValuesKey)
 	if err != nil {
 		return nil, report.Errorf(report.Invalid, "%s: %w", where, err)
 	}

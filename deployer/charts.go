@@ -1,0 +1,198 @@
+package deployer
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kube "k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/definitions"
+	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/render"
+	"github.com/solutionctl/solutionctl/lint/chart"
+	"github.com/solutionctl/solutionctl/lint/images"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// SiteValues are what a site says to a chart. They go before those of the archive.
+type SiteValues struct {
+	Values map[string]any
+	Reset  bool // what the site said before counts no more
+}
+
+// Add puts more values over those that are there.
+func (s *SiteValues) Add(values map[string]any) { s.Values = render.MergeValues(s.Values, values) }
+
+// renderChart renders a component that is a chart, with what the site has said and what was drawn before.
+func (d *Deployer) renderChart(ctx context.Context, one *placement, settings render.Settings, c *schema.Component, release *engine.Release) (notices []string, err error) {
+	memory, upgrade, err := d.memory(ctx, release.Key)
+	if err != nil {
+		return nil, err
+	}
+	taken, err := d.takeover(ctx, one, settings.Namespace, c, release)
+	if err != nil {
+		return nil, err
+	}
+	name, remembered := c.Name, memory.Memo
+	isNew := taken != nil && remembered == nil
+	if isNew {
+		memory.Say(taken.Values, true)
+	}
+	if said, ok := one.Parts.Values[name]; ok {
+		memory.Say(said.Values, said.Reset)
+	}
+	var rendered *render.ChartObjects
+	if rotate := slices.Contains(one.Parts.Rotate, name); isNew && !rotate {
+		rendered, err = d.renderTaken(ctx, one, settings, memory, release, taken)
+	} else {
+		if rotate {
+			memory.Memo = nil
+		}
+		rendered, err = d.renderWith(ctx, one.payload, settings, memory, upgrade || taken != nil, release)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if taken != nil {
+		if notices, err = d.hand(ctx, taken, release, rendered); err != nil {
+			return nil, err
+		}
+	}
+	if err = one.noteDrawn(release.Key, remembered, memory); err != nil {
+		return nil, err
+	}
+	if len(rendered.Foreign) > 0 {
+		if one.foreign == nil {
+			one.foreign = map[string][]images.Use{}
+		}
+		one.foreign[name] = rendered.Foreign
+	}
+	if len(rendered.Renewed) > 0 {
+		notices = append(notices, fmt.Sprintf("component %s gets new certificates, as the old ones end: %s", name, strings.Join(rendered.Renewed, ", ")))
+	}
+	return notices, d.checkDefined(ctx, one, name, rendered.Definitions)
+}
+
+// noteDrawn notes of a component for which something was drawn anew what its objects follow from besides: they are others in each
+// plan.
+func (o *placement) noteDrawn(key engine.Key, remembered *chart.Memo, memory *render.Memory) error {
+	if reflect.DeepEqual(remembered, memory.Memo) || remembered == nil && len(memory.Memo.Values) == 0 {
+		return nil
+	}
+	values, err := json.Marshal(memory.Values)
+	if err != nil {
+		return err
+	}
+	if o.drawn == nil {
+		o.drawn = map[engine.Key]string{}
+	}
+	o.drawn[key] = o.Import.Payload + " " + string(values)
+	return nil
+}
+
+// renderWith renders a component that is a chart with what is remembered of it, and remembers what it draws.
+func (d *Deployer) renderWith(ctx context.Context, p *render.Payload, settings render.Settings, memory *render.Memory, upgrade bool, release *engine.Release) (*render.ChartObjects, error) {
+	with := render.ChartSettings{Values: memory.Values, Memo: memory.Memo, Upgrade: upgrade, Lookup: d.lookup(settings.Namespace)}
+	var err error
+	if with.KubeVersion, err = d.Cluster.Version(ctx); err != nil {
+		return nil, err
+	}
+	if with.APIVersions, err = d.Cluster.APIVersions(ctx); err != nil {
+		return nil, err
+	}
+	rendered, err := render.Chart(ctx, p, release.Component, settings, with)
+	if err != nil {
+		return nil, err
+	}
+	release.Objects, release.Stay, release.Tasks = rendered.Objects, render.Staying(rendered.Objects), tasks(rendered.Tasks)
+	memory.Memo = rendered.Memo
+	release.Memory, err = memory.Encode()
+	return rendered, err
+}
+
+// memory is what an earlier rendering of a component left behind.
+func (d *Deployer) memory(ctx context.Context, key engine.Key) (m *render.Memory, upgrade bool, err error) {
+	state, err := d.Records.Engine.State(ctx, key)
+	if err != nil {
+		return nil, false, err
+	}
+	for _, r := range []*schema.DeploymentRevision{state.Pending, state.Current} {
+		if r == nil || r.Version == "" {
+			continue
+		}
+		content, err := d.Records.Engine.Content(ctx, key, r)
+		if r == state.Pending && report.CodeOf(err) == report.Corrupt {
+			continue // the run that began it was killed before it had stored what it drew
+		}
+		if err != nil {
+			return nil, false, err
+		}
+		m, err = render.DecodeMemory(content.Memory)
+		return m, state.Installed(), err
+	}
+	return &render.Memory{}, false, nil
+}
+
+// lookup answers the templates of a chart: with objects of its own namespace, and with those that have none. What other namespaces
+// have is not for it.
+func (d *Deployer) lookup(own string) func(ctx context.Context, apiVersion, kind, namespace, name string) (map[string]any, error) {
+	nothing := map[string]any{}
+	return func(ctx context.Context, apiVersion, kind, namespace, name string) (map[string]any, error) {
+		gvk := kube.FromAPIVersionAndKind(apiVersion, kind)
+		mapping, err := d.Cluster.Mapping(ctx, gvk)
+		switch {
+		case errors.Is(err, cluster.ErrNoKind):
+			return nothing, nil
+		case err != nil:
+			return nil, err
+		case mapping.Scope.Name() == meta.RESTScopeNameRoot:
+			namespace = ""
+		case namespace != own:
+			return nothing, nil
+		}
+		if name == "" {
+			return d.lookupAll(ctx, gvk, namespace)
+		}
+		object, err := d.Cluster.Get(ctx, gvk, namespace, name)
+		if err != nil || object == nil {
+			return nothing, err
+		}
+		return object.Object, nil
+	}
+}
+
+func (d *Deployer) lookupAll(ctx context.Context, kind kube.GroupVersionKind, namespace string) (map[string]any, error) {
+	items := []any{}
+	for object, err := range d.Cluster.List(ctx, kind, namespace, metav1.ListOptions{}) {
+		if err != nil {
+			return nil, err
+		}
+		items = append(items, object.Object)
+	}
+	return map[string]any{"apiVersion": kind.GroupVersion().String(), "kind": kind.Kind + "List", "items": items}, nil
+}
+
+// checkDefined refuses a chart whose definitions are not active: with the values of the site it may have others than its archive knew.
+func (d *Deployer) checkDefined(ctx context.Context, one *placement, name string, crds []*unstructured.Unstructured) error {
+	var required []schema.CRDRequirement
+	for _, crd := range crds {
+		required = append(required, schema.CRDRequirement{Name: crd.GetName(), Versions: render.ServedVersions(crd)})
+	}
+	var failure error
+	missing := render.MissingCRDs(required, d.Definitions.Lookup(ctx, &failure))
+	if failure != nil || len(missing) == 0 {
+		return failure
+	}
+	return report.Errorf(report.Refused, "component %s of %s brings definitions that the cluster does not serve: %s", name, one.payload.Solution.ID(), definitions.Requirements(missing)).
+		WithHint("%s; what only the values of a site ask for is not part of an activation", report.Run("deploy activate", one.Name, one.Version).With("component", name))
+}
