@@ -208,6 +208,9 @@ func (r *renderer) rules() error {
 		}
 		moveTo(o.Unstructured, r.s.Namespace)
 		r.mark(o.Unstructured)
+		if isClusterRule(o) {
+			r.labelClusterRules(o)
+		}
 		if err := r.add(o.document.File(), r.monitored(o.Unstructured)); err != nil {
 			return err
 		}

@@ -127,8 +127,11 @@ func (r *renderer) placeComponent(c *schema.Component, o object) error {
 	}
 	o.SetNamespace(namespace)
 	moveSubjects(o.Unstructured, r.s.Namespace, r.namespaces...)
-	if wide {
-		return nil
+	if !wide {
+		return r.scopeRules(o)
 	}
-	return r.scopeRules(o)
+	if o.is(monitoringGroup, "PrometheusRule") {
+		r.labelClusterRules(o)
+	}
+	return nil
 }

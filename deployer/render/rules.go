@@ -16,7 +16,11 @@ func isClusterRule(o object) bool {
 // scopeRules makes the rules of an environment judge this environment only, and say which one it is. A Prometheus that
 // enforces the namespace of rules finds nothing to change, and one that does not cannot mix up environments.
 func (r *renderer) scopeRules(o object) error {
-	if !o.is(monitoringGroup, "PrometheusRule") || isClusterRule(o) {
+	switch {
+	case !o.is(monitoringGroup, "PrometheusRule"):
+		return nil
+	case isClusterRule(o):
+		r.labelClusterRules(o)
 		return nil
 	}
 	spec, _ := o.Object["spec"].(map[string]any)
@@ -41,24 +45,35 @@ func (r *renderer) scopeRules(o object) error {
 // labelRule keeps apart what several environments record and tell, whatever labels an expression leaves; labels of the archive
 // stay. Where an expression selects namespaces itself, its results may be from any.
 func (r *renderer) labelRule(rule map[string]any, expression *promql.Expression) {
-	labels, ok := rule["labels"].(map[string]any)
-	if !ok {
-		if rule["labels"] != nil {
-			return // the API server refuses it
-		}
-		labels = map[string]any{}
-	}
-	add := func(name, value string) {
-		if _, given := labels[name]; !given {
-			labels[name] = value
-		}
-	}
 	if !slices.ContainsFunc(expression.Selectors(), func(s promql.Selector) bool { return s.Matches(promql.Namespace) }) {
-		add(promql.Namespace, r.s.Namespace)
+		addLabel(rule, promql.Namespace, r.s.Namespace)
 	}
 	if rule["alert"] != nil {
-		add("solution", r.name)
-		add("environment", r.environmentName())
+		addLabel(rule, "solution", r.name)
+		addLabel(rule, "environment", r.environmentName())
 	}
-	rule["labels"] = labels
+}
+
+// labelClusterRules makes alerts about the cluster say whose they are. Nothing else in such rules is looked at.
+func (r *renderer) labelClusterRules(o object) {
+	spec, _ := o.Object["spec"].(map[string]any)
+	for _, group := range listOf(spec["groups"]) {
+		for _, rule := range listOf(group["rules"]) {
+			if rule["alert"] != nil {
+				addLabel(rule, "solution", r.name)
+			}
+		}
+	}
+}
+
+// addLabel gives a rule a label that it does not have. What are no labels the API server refuses.
+func addLabel(rule map[string]any, name, value string) {
+	labels, ok := rule["labels"].(map[string]any)
+	if !ok && rule["labels"] == nil {
+		labels, ok = map[string]any{}, true
+		rule["labels"] = labels
+	}
+	if _, given := labels[name]; ok && !given {
+		labels[name] = value
+	}
 }

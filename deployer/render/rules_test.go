@@ -73,15 +73,20 @@ func TestRulesOfAnEnvironment(t *testing.T) {
 	}
 }
 
-// TestRulesOfTheCluster: what an archive wants once stays as it is written, whatever Prometheus it is for.
+// TestRulesOfTheCluster: what an archive wants once stays as it is written, whatever Prometheus it is for, and its alerts say whose they
+// are.
 func TestRulesOfTheCluster(t *testing.T) {
-	const rule = `{alert: Load, expr: "load_of_a_newer_language(node_load1)"}`
-	p := newPayload(t, map[string]string{"monitoring/rules.yaml": rulesOf("db", clusterScope, rule)})
+	p := newPayload(t, map[string]string{"monitoring/rules.yaml": rulesOf("db", clusterScope,
+		`{alert: Load, expr: "load_of_a_newer_language(node_load1)"}`, `{alert: Mine, expr: up, labels: {solution: mine}}`, `{record: load, expr: node_load1}`)})
 	objects := activation(t, p, settings())
 	if diff := cmp.Diff([]string{"Namespace /db-system", "PrometheusRule db-system/db"}, names(objects)); diff != "" {
 		t.Fatal(diff)
 	}
-	want := []any{map[string]any{"alert": "Load", "expr": "load_of_a_newer_language(node_load1)"}}
+	want := []any{
+		map[string]any{"alert": "Load", "expr": "load_of_a_newer_language(node_load1)", "labels": map[string]any{"solution": "db"}},
+		map[string]any{"alert": "Mine", "expr": "up", "labels": map[string]any{"solution": "mine"}},
+		map[string]any{"record": "load", "expr": "node_load1"},
+	}
 	if diff := cmp.Diff(want, scoped(objects[1])); diff != "" {
 		t.Error(diff)
 	}
@@ -100,8 +105,9 @@ func TestRulesOfTheCluster(t *testing.T) {
 func TestRulesOfComponents(t *testing.T) {
 	p := cloud(t, map[string]string{"components/one.yaml": rulesOf("one", "", `{alert: Down, expr: up == 0}`)})
 	for name, want := range map[string]string{"one": `up{namespace="prod"} == 0`, "base": "up == 0"} {
-		if got := scoped(component(t, p, name)[0]).([]any)[0].(map[string]any)["expr"]; got != want {
-			t.Errorf("%s: got %s", name, got)
+		rule := scoped(component(t, p, name)[0]).([]any)[0].(map[string]any)
+		if labels, _ := rule["labels"].(map[string]any); rule["expr"] != want || labels["solution"] != "cloud" {
+			t.Errorf("%s: got %v", name, rule)
 		}
 	}
 	p = chartPayload(t, map[string]string{"templates/rules.yaml": rulesOf("{{ .Release.Name }}", "", `{alert: Down, expr: up == 0, annotations: {summary: "{{ "{{ $labels.pod }}" }}"}}`)})
