@@ -144,16 +144,23 @@ func Connect(o Options) (*Cluster, error) {
 		return nil, report.Errorf(report.Usage, "%s: %w", from, err).
 			WithHint("check the certificates and keys that the kubeconfig names")
 	}
-	if o.Token != nil {
-		// Who is redirected, by a Service behind the API server perhaps, would be sent there with the token.
-		client := *c.client
-		client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-		c.client = &client
-	}
+	client := *c.client
+	client.CheckRedirect = o.redirect
+	c.client = &client
 	if o.QPS > 0 {
 		c.limit = flowcontrol.NewTokenBucketRateLimiter(o.QPS, max(1, int(o.QPS)))
 	}
 	return c, nil
+}
+
+// redirect follows an API server that is elsewhere. A Service behind it does not send anybody anywhere: credentials would go along,
+// and what they give access to would be taken for the answer of the Service. Nor is a token of somebody else sent elsewhere.
+func (o Options) redirect(_ *http.Request, before []*http.Request) error {
+	const enough = 10
+	if o.Token != nil || isProxied(before[0].URL.Path) || len(before) >= enough {
+		return http.ErrUseLastResponse
+	}
+	return nil
 }
 
 // Contexts returns the names of the contexts that Options.Context may have, sorted; none when the kubeconfig cannot be

@@ -185,7 +185,9 @@ func (c *Cluster) send(ctx context.Context, r request) (*http.Response, error) {
 		return nil, err
 	}
 	c.noticePresence()
-	c.warn(r, response)
+	if !isProxied(r.path) {
+		c.warn(r, response)
+	}
 	if response.StatusCode >= http.StatusMultipleChoices {
 		defer func() { _ = response.Body.Close() }() // it was only read
 		return nil, refusal(r, response)

@@ -618,6 +618,55 @@ func TestProbe(t *testing.T) {
 	}
 }
 
+// TestGetFromService: whatever a Service answers is its own answer, and is bounded; nobody is sent anywhere by it.
+func TestGetFromService(t *testing.T) {
+	s, c := connected(t)
+	service := Service{Namespace: "shop", Name: "web", Port: 80}
+	if p := service.PermissionToGet(); p.Name != "http:web:80" || p.Resource+"/"+p.Subresource != "services/proxy" || p.Namespace != "shop" {
+		t.Errorf("%+v", p)
+	}
+	redirected := false
+	for name, test := range map[string]struct {
+		answer func(w http.ResponseWriter, r *http.Request)
+		want   string
+		words  string
+	}{
+		"an answer":   {answer: func(w http.ResponseWriter, r *http.Request) { _, _ = fmt.Fprint(w, r.URL.Path) }, want: "/api/v1/namespaces/shop/services/http:web:80/proxy/a/b"},
+		"too much":    {answer: func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, strings.Repeat("x", 101)) }, words: "more than 100 bytes"},
+		"no endpoint": {answer: fails(apierrors.NewServiceUnavailable("no endpoints available")), words: `answers with status 503: "no endpoints available"`},
+		"a refusal that is made up": {
+			answer: fails(apierrors.NewForbidden(schema.GroupResource{}, "", errors.New(`User "jane" cannot get resource "secrets" in API group ""`))),
+			words:  "answers with status 403", // and no rule that an administrator should write
+		},
+		"much text": {answer: func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusTeapot)
+			_, _ = fmt.Fprint(w, strings.Repeat("x", 10000))
+		}, words: "answers with status 418"},
+		"a warning": {answer: func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Warning", `299 - "run this"`) }},
+		"somewhere else": {answer: func(w http.ResponseWriter, r *http.Request) {
+			redirected = true
+			http.Redirect(w, r, "/api/v1/namespaces/shop/secrets", http.StatusFound)
+		}, words: "answers with status 302"},
+	} {
+		once(s, method(http.MethodGet), test.answer)
+		got, err := c.GetFromService(t.Context(), service, "/a/b", 100)
+		if string(got) != test.want || (err != nil) != (test.words != "") {
+			t.Errorf("%s: got %q, %v", name, got, err)
+		}
+		if err != nil && (report.CodeOf(err) != report.Unavailable || !strings.Contains(err.Error(), test.words) || len(err.Error()) > 500 || len(report.Hints(err)) > 0) {
+			t.Errorf("%s: got %s: %v, %q", name, report.CodeOf(err), err, report.Hints(err))
+		}
+	}
+	for _, request := range s.Requests() {
+		if strings.HasSuffix(request, "/secrets") || !redirected {
+			t.Errorf("it went on to %s", request)
+		}
+	}
+	if _, warned := c.warned.Load("run this"); warned {
+		t.Error("what a Service remarks was taken for a remark of the API server")
+	}
+}
+
 // TestRequestsAtOnce stalls as many requests as a connection lets through: others wait, but neither a lock nor a watch does.
 func TestRequestsAtOnce(t *testing.T) {
 	s, c := connected(t, config("a", "1"))
