@@ -25,8 +25,11 @@ type MonitoringOptions struct {
 	DashboardLabels  []string
 	FolderAnnotation *string // "" for none but MetalK8s'
 	Namespace        *string // of dashboards; "" for that of each Solution
-	Detect           bool    // ask the cluster's Prometheus objects which labels they select; those above win
-	DryRun           bool    // only judge
+	// Prometheus are the URLs inside the cluster of who is asked for alerts, in place of those that are recorded; one that is empty
+	// is none.
+	Prometheus []string
+	Detect     bool // ask the cluster's Prometheus objects which labels they select; those above win
+	DryRun     bool // only judge
 }
 
 // Monitoring tells what is recorded of the site's Prometheus and Grafana.
@@ -91,6 +94,19 @@ func (d *Deployer) monitoringAfter(ctx context.Context, known schema.Monitoring,
 		if err := checkName("namespace", *o.Namespace, validation.IsDNS1123Label); err != nil {
 			return nil, err
 		}
+	}
+	if o.Prometheus != nil {
+		next.Prometheus = nil
+	}
+	for _, url := range o.Prometheus {
+		if url == "" {
+			continue
+		}
+		service, err := schema.ParsePrometheusService(url)
+		if err != nil {
+			return nil, err
+		}
+		next.Prometheus = append(next.Prometheus, service)
 	}
 	outdated, err := d.outdatedMonitoring(ctx, known, next.Monitoring)
 	next.Notices = append(next.Notices, outdated...)

@@ -35,6 +35,7 @@ type document struct {
 }
 
 var documents = map[string]document{
+	"output/alerts":         {reflect.TypeFor[schema.AlertList](), "Alerts: what Prometheus tells of Solutions"},
 	"output/app":            {reflect.TypeFor[schema.App](), "App: one instance of an application"},
 	"output/appform":        {reflect.TypeFor[schema.AppForm](), "Form: what can be filled in for an application"},
 	"output/apps":           {reflect.TypeFor[schema.AppList](), "Apps: the instances of applications in an environment"},
@@ -86,6 +87,7 @@ var formats = map[string]object{
 	"fingerprint": {{"pattern", "^SHA256:[0-9a-f]{64}$"}},
 	"host":        {{"minLength", 1}, {"maxLength", 253}, {"pattern", "^[0-9a-z.-]+(:[0-9]{1,5})?$"}},
 	"url":         {{"pattern", "^https?://"}},
+	"pathprefix":  {{"pattern", "^(/[0-9A-Za-z_-][0-9A-Za-z._-]*)*$"}},
 }
 
 // TestGeneratedSchemas compares the schemas in the tree with what their types say; -update writes them.

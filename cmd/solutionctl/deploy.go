@@ -13,7 +13,7 @@ func newDeployCommand(a *app) *cobra.Command {
 	addSection(group, "Prepare a site", newImportCommand(a), newSearchCommand(a), newServeCommand(a), newRegistryCommand(a), newNodeCommand(a), newMonitoringCommand(a), newRolesCommand(a))
 	addSection(group, "Deploy",
 		newPlanCommand(a), newActivateCommand(a).change(), newEnvCommand(a), newAddCommand(a).change(), newApplyCommand(a).change(), newLoaderCommand(a))
-	addSection(group, "Run", newAppCommand(a), newStatusCommand(a), newComponentsCommand(a), newHistoryCommand(a), newUICommand(a), newHostdCommand(a))
+	addSection(group, "Run", newAppCommand(a), newStatusCommand(a), newAlertsCommand(a), newComponentsCommand(a), newHistoryCommand(a), newUICommand(a), newHostdCommand(a))
 	addSection(group, "Change versions",
 		newCompatibilityCommand(a), newUpgradeCommand(a).change(), newDowngradeCommand(a).change(), newRollbackCommand(a).change())
 	addSection(group, "Find and mend what is wrong",

@@ -112,13 +112,18 @@ func printEnvironment(w *console.Stream, e *schema.EnvironmentStatus) error {
 	if err := printMembers(w, e.Members); err != nil {
 		return err
 	}
-	for _, u := range e.Unseen {
+	printUnseen(w, e.Unseen)
+	return nil
+}
+
+// printUnseen prints what is not shown for lack of rights.
+func printUnseen(w *console.Stream, unseen []schema.Unseen) {
+	for _, u := range unseen {
 		fmt.Fprintf(w, "\n%s %s\n", w.Paint(console.Yellow, "not shown:"), console.Clean(u.What))
 		if u.Rules != "" {
 			fmt.Fprintf(w, "  → these rights are missing:\n    %s\n", strings.ReplaceAll(console.Clean(u.Rules), "\n", "\n    "))
 		}
 	}
-	return nil
 }
 
 // printMembers prints who has which role.

@@ -29,8 +29,12 @@ func newMonitoringConfigCommand(a *app) *cobra.Command {
 then on has it; what is deployed has it when it is deployed again, and the command says where that is due.
 
 A label is set with KEY=VALUE and taken back with KEY-. What is not given stays. --detect asks the objects of the Prometheus
-operator which labels they select.`,
+operator which labels they select.
+
+--prometheus says whom 'deploy alerts' and the console ask, as a URL inside the cluster: where there is a Prometheus without its
+operator, or for users who may not look for the objects of the operator.`,
 		Example: `  solutionctl deploy monitoring config --label release=kps
+  solutionctl deploy monitoring config --prometheus http://prometheus-operated.monitoring:9090
   solutionctl deploy monitoring config --detect --dry-run
   solutionctl deploy monitoring config --dashboard-label grafana_dashboard=1 --folder-annotation grafana_folder`,
 		Args: exactArgs(),
@@ -47,6 +51,7 @@ operator which labels they select.`,
 	flags.StringArrayVar(&o.DashboardLabels, "dashboard-label", nil, "`KEY=VALUE` of every ConfigMap with a dashboard (may be repeated)")
 	flags.StringVar(&folder, "folder-annotation", "", "`KEY` of the annotation in which Grafana looks for the folder of a dashboard")
 	flags.StringVar(&namespace, "dashboard-namespace", "", "`NAMESPACE`, which must be there, of all dashboards (default that of each Solution)")
+	flags.StringArrayVar(&o.Prometheus, "prometheus", nil, "`URL` of who is asked for alerts, http://SERVICE.NAMESPACE:PORT, in place of those recorded (may be repeated; '' for none)")
 	flags.BoolVar(&o.Detect, "detect", false, "set the labels that the Prometheus objects of the cluster select")
 	flags.BoolVar(&o.DryRun, "dry-run", false, "change nothing, only say what would be recorded")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -79,13 +84,14 @@ func newMonitoringShowCommand(a *app) *cobra.Command {
 }
 
 func printMonitoring(w *console.Stream, m *schema.MonitoringReport) error {
-	table := &console.Table{Columns: []string{"OF", "WHAT SOLUTIONS GET"}}
+	table := &console.Table{Columns: []string{"OF", "WHAT IS RECORDED"}}
 	for _, row := range []struct{ of, value string }{
 		{"monitors and rules", labelList(m.Labels)},
 		{"rules", labelList(m.RuleLabels)},
 		{"dashboards", labelList(m.Dashboards.Labels)},
 		{"folder of dashboards", m.Dashboards.FolderAnnotation},
 		{"namespace of dashboards", m.Dashboards.Namespace},
+		{"who is asked for alerts", prometheusList(m.Prometheus)},
 	} {
 		if row.value != "" {
 			table.Add(row.of, row.value)
@@ -107,6 +113,14 @@ func labelList(labels map[string]string) string {
 	var list []string
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
 		list = append(list, key+"="+labels[key])
+	}
+	return strings.Join(list, ", ")
+}
+
+func prometheusList(services []schema.PrometheusService) string {
+	var list []string
+	for _, s := range services {
+		list = append(list, s.String())
 	}
 	return strings.Join(list, ", ")
 }

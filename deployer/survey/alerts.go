@@ -1,0 +1,310 @@
+package survey
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kube "k8s.io/apimachinery/pkg/runtime/schema"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/deployer/prometheus"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// What is asked of a Prometheus, and taken from it. Who may make a Service may have written the answer.
+const (
+	askFor     = 2 * time.Second
+	maxServers = 8
+	maxAnswer  = 4 << 20
+	maxAlerts  = 1000
+	maxText    = 1000 // bytes of a label or an annotation
+)
+
+// AlertOptions say which alerts to show. Empty is all of them.
+type AlertOptions struct {
+	Environment, Solution string
+}
+
+// Alerts asks the Prometheus of the cluster, with the rights of the user, which alerts are about Solutions, environments and
+// solutionctl. It fails where none has answered; where some have, the list says who has not.
+func (v *Survey) Alerts(ctx context.Context, o AlertOptions) (*schema.AlertList, error) {
+	subjects, err := v.alertSubjects(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	servers, err := v.alertServers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	answers := make([][]byte, len(servers))
+	failures := make([]error, len(servers))
+	var group errgroup.Group
+	for i, server := range servers {
+		group.Go(func() error {
+			answers[i], failures[i] = v.askForAlerts(ctx, server)
+			return nil
+		})
+	}
+	_ = group.Wait() // each has its own
+	return gather(subjects, servers, answers, failures)
+}
+
+// alertServer is a Prometheus that can be asked.
+type alertServer struct {
+	name string
+	schema.PrometheusService
+}
+
+// alertServers are those that the site has recorded, or else those that the objects of the Prometheus operator tell of.
+func (v *Survey) alertServers(ctx context.Context) ([]alertServer, error) {
+	site, err := v.Records.Monitoring(ctx)
+	if err != nil && report.CodeOf(err) != report.Forbidden {
+		return nil, err
+	}
+	var servers []alertServer
+	for _, service := range site.Prometheus {
+		servers = append(servers, alertServer{service.String(), service})
+	}
+	if len(servers) == 0 {
+		if servers, err = v.detectAlertServers(ctx); err != nil {
+			return nil, err
+		}
+	}
+	servers = slices.DeleteFunc(servers, func(s alertServer) bool { return !s.IsValid() })
+	if len(servers) == 0 {
+		return nil, report.Errorf(report.NotFound, "nothing is known of a Prometheus in this cluster").
+			WithHint("say where it is, as Grafana has it: %s", report.Run("deploy monitoring config").With("prometheus", "http://SERVICE.NAMESPACE:9090"))
+	}
+	return servers[:min(len(servers), maxServers)], nil
+}
+
+func (v *Survey) detectAlertServers(ctx context.Context) ([]alertServer, error) {
+	objects, err := v.PrometheusServers(ctx)
+	if report.CodeOf(err) == report.Forbidden {
+		return nil, report.Errorf(report.Forbidden, "you may not look for the Prometheus of this cluster: %w", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var servers []alertServer
+	services := map[string][]*unstructured.Unstructured{}
+	for _, o := range objects {
+		if !prometheus.HasAlerts(o) {
+			continue
+		}
+		namespace := o.GetNamespace()
+		if _, listed := services[namespace]; !listed {
+			services[namespace], err = v.servicesIn(ctx, namespace)
+			if err != nil {
+				return nil, err
+			}
+		}
+		servers = append(servers, alertServer{cluster.NameOf(o), prometheus.ServiceOf(o, services[namespace])})
+	}
+	return servers, nil
+}
+
+// servicesIn are the Services of a namespace, none for who may not list them.
+func (v *Survey) servicesIn(ctx context.Context, namespace string) ([]*unstructured.Unstructured, error) {
+	services := []*unstructured.Unstructured{}
+	for service, err := range v.Cluster.List(ctx, kube.GroupVersionKind{Version: "v1", Kind: "Service"}, namespace, metav1.ListOptions{}) {
+		if report.CodeOf(err) == report.Forbidden {
+			return services, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		services = append(services, service)
+	}
+	return services, nil
+}
+
+// errUnseen means that the user lacks a right, which is what the error says.
+type errUnseen struct{ missing []cluster.Permission }
+
+func (e errUnseen) Error() string { return "you may not ask it" }
+
+// askForAlerts asks one Prometheus, and does not wait for long.
+func (v *Survey) askForAlerts(ctx context.Context, server alertServer) ([]byte, error) {
+	service := cluster.Service{Namespace: server.Namespace, Name: server.Service, Port: server.Port, TLS: server.TLS}
+	missing, err := v.Cluster.Missing(ctx, service.PermissionToGet())
+	if err != nil {
+		return nil, err
+	}
+	if len(missing) > 0 {
+		return nil, errUnseen{missing}
+	}
+	asking, cancel := context.WithTimeout(ctx, askFor)
+	defer cancel()
+	answer, err := v.Cluster.GetFromService(asking, service, server.Path+prometheus.AlertsPath, maxAnswer)
+	if errors.Is(asking.Err(), context.DeadlineExceeded) && ctx.Err() == nil {
+		return nil, report.Errorf(report.Unavailable, "%s does not answer within %s", service, askFor)
+	}
+	return answer, err
+}
+
+// gather makes a list of the answers, or an error when there are none.
+func gather(subjects alertSubjects, servers []alertServer, answers [][]byte, failures []error) (*schema.AlertList, error) {
+	list := &schema.AlertList{Alerts: []schema.Alert{}, Asked: []string{}, Problems: []string{}}
+	var lacking []cluster.Permission
+	for i, server := range servers {
+		err := failures[i]
+		if err == nil {
+			err = subjects.read(list, answers[i])
+		}
+		if unseen, is := errors.AsType[errUnseen](err); is {
+			lacking = append(lacking, unseen.missing...)
+			list.Unseen = append(list.Unseen, schema.Unseen{What: "the alerts of " + server.name, Rules: cluster.RulesByPlace(unseen.missing...)})
+			continue
+		}
+		if err != nil {
+			list.Problems = append(list.Problems, fmt.Sprintf("the alerts of %s are not known: %v", server.name, err))
+			continue
+		}
+		list.Asked = append(list.Asked, server.name)
+	}
+	switch {
+	case len(list.Asked) > 0:
+	case len(list.Problems) > 0:
+		return nil, report.Errorf(report.Unavailable, "%s", strings.Join(list.Problems, "; ")).
+			WithHint("see whether its pods run; if it is elsewhere, say where: %s", report.Run("deploy monitoring config").With("prometheus", "http://SERVICE.NAMESPACE:9090"))
+	default:
+		return nil, report.Errorf(report.Forbidden, "you may not ask a Prometheus of this cluster for its alerts").
+			WithHint("an administrator can allow it with this rule of a Role\n%s", cluster.RulesByPlace(lacking...))
+	}
+	slices.SortFunc(list.Alerts, compareAlerts)
+	told := map[string]bool{}
+	list.Alerts = slices.DeleteFunc(list.Alerts, func(a schema.Alert) bool { // several of them may evaluate the same rule
+		identity := fmt.Sprint(a.Labels)
+		defer func() { told[identity] = true }()
+		return told[identity]
+	})
+	return list, nil
+}
+
+// alertSubjects are what alerts may be about.
+type alertSubjects struct {
+	AlertOptions
+	environments map[string]bool
+	namespaces   map[string]string // the environment of each
+	solutions    map[string]bool   // that were imported
+}
+
+func (v *Survey) alertSubjects(ctx context.Context, o AlertOptions) (alertSubjects, error) {
+	s := alertSubjects{AlertOptions: o, environments: map[string]bool{}, namespaces: map[string]string{}, solutions: map[string]bool{}}
+	var environments []metalk8s.Environment
+	if o.Environment != "" {
+		e, _, err := v.Records.Documents.Visible(ctx, o.Environment, "")
+		if err != nil {
+			return s, err
+		}
+		environments = []metalk8s.Environment{*e}
+	} else {
+		var err error
+		if environments, err = v.Environments(ctx); err != nil {
+			return s, err
+		}
+		imported, err := v.Records.Documents.Solutions(ctx)
+		if err != nil {
+			return s, err
+		}
+		for name := range imported.Versions {
+			s.solutions[name] = true
+		}
+	}
+	for _, e := range environments {
+		s.environments[e.Name] = true
+		for _, n := range e.Namespaces {
+			s.namespaces[n.Name] = e.Name
+		}
+	}
+	return s, nil
+}
+
+// read adds the alerts of one Prometheus that are about something to a list.
+func (s alertSubjects) read(list *schema.AlertList, answer []byte) error {
+	var found []schema.Alert
+	more := 0
+	for a, err := range prometheus.Alerts(answer) {
+		if err != nil {
+			return err
+		}
+		switch alert, is := s.alert(a); {
+		case is && len(found) < maxAlerts:
+			found = append(found, alert)
+		case is:
+			more++
+		}
+	}
+	list.Alerts = append(list.Alerts, found...)
+	if more > 0 {
+		list.Problems = append(list.Problems, fmt.Sprintf("%d more alerts are not shown", more))
+	}
+	return nil
+}
+
+// itself begins the names of the alerts about solutionctl, whose label namespace is that of whoever tells of it.
+const itself = "Solutionctl"
+
+// alert tells what an alert is about, and whether that is anything of ours.
+func (s alertSubjects) alert(a prometheus.Alert) (schema.Alert, bool) {
+	labels := map[string]string{}
+	for name, value := range a.Labels {
+		labels[cut(name)] = cut(value)
+	}
+	alert := schema.Alert{
+		Name: labels["alertname"], State: schema.AlertState(a.State), Since: a.Since.UTC(), Severity: labels["severity"], Solution: labels["solution"],
+		Summary: cut(cmp.Or(a.Annotations["summary"], a.Annotations["message"])), Description: cut(a.Annotations["description"]),
+		Runbook: cut(cmp.Or(a.Annotations["runbook"], a.Annotations["runbook_url"])), Labels: labels,
+	}
+	isItself := strings.HasPrefix(alert.Name, itself)
+	namespace := labels["namespace"]
+	if isItself {
+		namespace = labels["environment_namespace"]
+	}
+	switch environment, is := s.namespaces[namespace]; {
+	case is:
+		alert.Environment, alert.Namespace = environment, namespace
+	case s.environments[labels["environment"]]:
+		alert.Environment = labels["environment"]
+	case s.Environment != "", !isItself && !s.solutions[alert.Solution]:
+		return alert, false
+	}
+	return alert, s.Solution == "" || alert.Solution == s.Solution
+}
+
+// cut bounds a text that somebody else has written.
+func cut(text string) string {
+	if len(text) <= maxText {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxText], "") + "…"
+}
+
+// compareAlerts puts first what is worst: what fires, by severity, the longest first.
+func compareAlerts(a, b schema.Alert) int {
+	return cmp.Or(
+		strings.Compare(string(a.State), string(b.State)), // firing is before pending
+		severityOf(a)-severityOf(b), a.Since.Compare(b.Since), strings.Compare(a.Name, b.Name),
+		strings.Compare(a.Environment, b.Environment), strings.Compare(fmt.Sprint(a.Labels), fmt.Sprint(b.Labels)))
+}
+
+// severityOf orders the severities that everybody uses before those of somebody.
+func severityOf(a schema.Alert) int {
+	usual := []string{"critical", "error", "warning", "info", "none"}
+	if i := slices.Index(usual, a.Severity); i >= 0 {
+		return i
+	}
+	return len(usual)
+}

@@ -1,0 +1,68 @@
+package schema
+
+import "time"
+
+// AlertList holds the alerts that are about Solutions, their environments or solutionctl itself, as far as the cluster's Prometheus
+// knows: the ones that fire first. `solutionctl deploy alerts` prints it.
+type AlertList struct {
+	Alerts []Alert `json:"alerts"`
+	// Asked are those that have answered, one name each.
+	Asked []string `json:"asked"`
+	// Unseen are those that whoever asks may not ask.
+	Unseen []Unseen `json:"unseen,omitempty"`
+	// Problems say who did not answer, and what is not shown, one sentence each.
+	Problems []string `json:"problems"`
+}
+
+// Alert is one alert.
+type Alert struct {
+	Name     string     `json:"name"`
+	State    AlertState `json:"state"`
+	Since    time.Time  `json:"since"`
+	Severity string     `json:"severity,omitempty"`
+	// Environment and Namespace are where it is about; empty for the whole cluster.
+	Environment string `json:"environment,omitempty"`
+	Namespace   string `json:"namespace,omitempty"`
+	// Solution is empty for an alert about an environment, or about solutionctl itself.
+	Solution    string `json:"solution,omitempty"`
+	Summary     string `json:"summary,omitempty"`
+	Description string `json:"description,omitempty"`
+	// Runbook says what to do, or where that is said.
+	Runbook string `json:"runbook,omitempty"`
+	// Labels are all that it has.
+	Labels map[string]string `json:"labels"`
+}
+
+// AlertState is how far an alert is.
+type AlertState string
+
+// The states of an alert.
+const (
+	AlertFiring  AlertState = "firing"
+	AlertPending AlertState = "pending" // its condition holds, but not for long enough yet
+)
+
+// In returns the alerts about an environment and a Solution; "" is any.
+func (l *AlertList) In(environment, solution string) []Alert {
+	var found []Alert
+	if l == nil {
+		return nil
+	}
+	for _, a := range l.Alerts {
+		if (environment == "" || a.Environment == environment) && (solution == "" || a.Solution == solution) {
+			found = append(found, a)
+		}
+	}
+	return found
+}
+
+// Firing is how many of the alerts fire.
+func (l *AlertList) Firing() int {
+	n := 0
+	for _, a := range l.In("", "") {
+		if a.State == AlertFiring {
+			n++
+		}
+	}
+	return n
+}
