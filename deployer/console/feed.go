@@ -145,8 +145,14 @@ func (c *Console) look(ctx context.Context, f *feed, slow func()) (*snapshot, er
 		defer f.mu.Unlock()
 		return f.last, nil
 	}
+	looking, reads := c.looking(ctx, f)
 	f.mu.Unlock()
-	if c.lookAgain(ctx, f, slow); ctx.Err() != nil {
+	if slow != nil && takesLong(ctx, looking, reads) {
+		slow()
+	}
+	select {
+	case <-looking:
+	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
 	f.mu.Lock()
@@ -157,9 +163,8 @@ func (c *Console) look(ctx context.Context, f *feed, slow func()) (*snapshot, er
 	return f.last, nil
 }
 
-// lookAgain waits for the end of a look: the one that is under way, or a new one.
-func (c *Console) lookAgain(ctx context.Context, f *feed, slow func()) {
-	f.mu.Lock()
+// looking returns the look that is under way, or a new one, and what it reads. The caller has the lock of the feed.
+func (c *Console) looking(ctx context.Context, f *feed) (ended <-chan struct{}, reads *cluster.Reads) {
 	if f.looking == nil {
 		f.looking, f.expired = make(chan struct{}), false
 		// Others wait for it as well: it does not end because one of them goes away.
@@ -167,11 +172,14 @@ func (c *Console) lookAgain(ctx context.Context, f *feed, slow func()) {
 		shared, f.reads = cluster.WithReads(context.WithoutCancel(ctx))
 		go c.lookNow(shared, f, f.looking, f.reads)
 	}
-	looking, reads := f.looking, f.reads
+	return f.looking, f.reads
+}
+
+// lookAgain waits for the end of a look.
+func (c *Console) lookAgain(ctx context.Context, f *feed) {
+	f.mu.Lock()
+	looking, _ := c.looking(ctx, f)
 	f.mu.Unlock()
-	if slow != nil && takesLong(ctx, looking, reads) {
-		slow()
-	}
 	select {
 	case <-looking:
 	case <-ctx.Done():
@@ -255,8 +263,8 @@ func (c *Console) keepLooking(ctx context.Context, f *feed) {
 	defer follower.Close()
 	for ctx.Err() == nil {
 		soonest := time.After(interval)
-		c.lookAgain(ctx, f, nil) // what goes wrong is part of the snapshot
-		debug.FreeOSMemory()     // in a large cluster a look takes several times of what is kept, and the next one may be far away
+		c.lookAgain(ctx, f)  // what goes wrong is part of the snapshot
+		debug.FreeOSMemory() // in a large cluster a look takes several times of what is kept, and the next one may be far away
 		var changed <-chan struct{}
 		apart := interval
 		if reads := f.followable(); reads != nil && follower.Follow(reads) {
