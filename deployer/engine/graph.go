@@ -169,8 +169,13 @@ func (r *run) takeTurn(ctx context.Context, places chan struct{}) error {
 	return r.promote(ctx)
 }
 
-// awaitClosed waits until everything is complete that belongs to a run.
+// awaitClosed waits until everything is complete that belongs to a run, and tells for what.
 func (r *run) awaitClosed() error {
+	if open := r.stillOpen(); len(open) > 0 {
+		label := r.plan.Release.Label()
+		r.emit(report.Event{Step: "wait", Name: label, State: report.Running, Note: "its own part is ready, and complete with " + strings.Join(open, ", ")})
+		defer r.emit(report.Event{Step: "wait", Name: label, State: report.Done})
+	}
 	var failed []*run
 	for _, other := range r.closes {
 		if <-other.ended; other.err != nil {
@@ -178,6 +183,19 @@ func (r *run) awaitClosed() error {
 		}
 	}
 	return blockedBy(failed, "it is not complete without")
+}
+
+// stillOpen are the names of what belongs to a run and is not complete yet.
+func (r *run) stillOpen() []string {
+	var names []string
+	for _, other := range r.closes {
+		select {
+		case <-other.ended:
+		default:
+			names = append(names, other.plan.Release.Label())
+		}
+	}
+	return names
 }
 
 // awaitNeeds waits until everything is so that a run needs. What may fail without harm counts when it has failed, too.

@@ -117,6 +117,50 @@ func TestInTurn(t *testing.T) {
 	}
 }
 
+// watcher is a sink that tells what a release waits for when its own part is ready.
+type watcher struct {
+	report.Sink
+	told chan report.Event
+}
+
+func (s watcher) Emit(e report.Event) {
+	if e.Step == "wait" && e.Name == "demo" && e.Part == "shop/demo" {
+		s.told <- e
+	}
+	s.Sink.Emit(e)
+}
+
+// TestCompletion: a release whose own part is ready tells for which of those that belong to it it waits.
+func TestCompletion(t *testing.T) {
+	w := newWorld(t)
+	w.server.Stall("Deployment")
+	own := w.release("1.0.0", deployment)
+	own.Closes = []engine.Key{needOf("slow").Key}
+	w.onCreation(func(name string) {
+		if name != "slow" {
+			w.edit("Deployment", name, readyStatus, "status")
+		}
+	})
+	told, done := make(chan report.Event, 10), make(chan error, 1)
+	w.Sink = watcher{w.events, told}
+	go func() { done <- w.run(own, w.component("slow")) }()
+	select {
+	case e := <-told:
+		if e.State != report.Running || !strings.Contains(e.Note, "demo.slow") {
+			t.Errorf("it waits: %+v", e)
+		}
+	case err := <-done:
+		t.Fatalf("it is complete before its component: %v", err)
+	}
+	w.edit("Deployment", "slow", readyStatus, "status")
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if e := <-told; e.State != report.Done {
+		t.Errorf("it has waited: %+v", e)
+	}
+}
+
 // TestFailuresBlock: a failure stops those that need it, and no others; the same again finishes them.
 func TestFailuresBlock(t *testing.T) {
 	for _, tolerated := range []bool{false, true} {
