@@ -27,7 +27,7 @@ var layers = [][]string{
 		"deployer/host/authority", "deployer/host/monitoring", "deployer/host/node", "deployer/host/registry", "deployer/host/service", "deployer/host/store",
 	},
 	{"lint", "deployer/engine", "deployer/metalk8s", "deployer/host/serve", "deployer/console/page", "deployer/console/upload"},
-	{"deployer/records"},
+	{"deployer/console/page/pagetest", "deployer/records"},
 	{"deployer/definitions", "deployer/dependencies"},
 	{"deployer/apps", "deployer/survey"},
 	{"deployer"},

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/solutionctl/solutionctl/deployer/console/page"
+	"github.com/solutionctl/solutionctl/deployer/console/page/pagetest"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -51,7 +52,7 @@ func TestSizes(t *testing.T) {
 		t.Errorf("the script has %d bytes", script)
 	}
 	p := newPages(t, "")
-	for name, v := range samples(honest) {
+	for name, v := range pagetest.Samples(pagetest.Honest) {
 		text := render(t, p, v)
 		requests, bytes := 1, zipped(t, text)
 		all, _ := elements(t, text)
@@ -107,7 +108,7 @@ func TestStatic(t *testing.T) {
 
 func TestRespond(t *testing.T) {
 	p := newPages(t, "")
-	v := page.View{Content: &page.Overview{Status: sampleStatus(honest, 200)}}
+	v := page.View{Content: &page.Overview{Status: pagetest.Status(pagetest.Honest, 200)}}
 	for _, test := range []struct {
 		accept, encoding string
 		most             int
@@ -132,7 +133,7 @@ func TestRespond(t *testing.T) {
 // TestBegin: a page in two parts is the page, with a sentence in between that goes when the rest is there.
 func TestBegin(t *testing.T) {
 	p := newPages(t, "")
-	v := page.View{Frame: samples(honest)["overview"].Frame, Content: &page.Overview{Status: sampleStatus(honest, 3)}}
+	v := page.View{Frame: pagetest.Samples(pagetest.Honest)["overview"].Frame, Content: &page.Overview{Status: pagetest.Status(pagetest.Honest, 3)}}
 	for _, accept := range []string{"", "gzip"} {
 		w := httptest.NewRecorder()
 		r := httptest.NewRequest(http.MethodGet, "/", http.NoBody)

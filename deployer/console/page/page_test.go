@@ -13,12 +13,11 @@ import (
 	"golang.org/x/net/html"
 
 	"github.com/solutionctl/solutionctl/deployer/console/page"
+	"github.com/solutionctl/solutionctl/deployer/console/page/pagetest"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 var update = flag.Bool("update", false, "write the golden pages")
-
-func honest(text string) string { return text }
 
 func render(t *testing.T, p *page.Pages, v page.View) string {
 	t.Helper()
@@ -89,7 +88,7 @@ func withoutDigests(text string) string {
 
 func TestGoldenPages(t *testing.T) {
 	p := newPages(t, "")
-	for name, v := range samples(honest) {
+	for name, v := range pagetest.Samples(pagetest.Honest) {
 		t.Run(name, func(t *testing.T) {
 			golden := filepath.Join("testdata", name+".html")
 			got := withoutDigests(render(t, p, v))
@@ -122,7 +121,7 @@ func firstDifference(got, want string) string {
 // TestStructure judges what a browser and a screen reader need, on each page.
 func TestStructure(t *testing.T) {
 	p := newPages(t, "/console")
-	for name, v := range samples(honest) {
+	for name, v := range pagetest.Samples(pagetest.Honest) {
 		t.Run(name, func(t *testing.T) {
 			all, _ := elements(t, render(t, p, v))
 			number := map[string]int{}
@@ -197,15 +196,15 @@ var hostile = []string{
 }
 
 // TestHostileStrings renders each page with each string wherever data stands, and compares the elements and attributes with
-// those of the honest page: data must add none.
+// those of the pagetest.Honest page: data must add none.
 func TestHostileStrings(t *testing.T) {
 	p := newPages(t, "")
 	plain := map[string][]element{}
-	for name, v := range samples(honest) {
+	for name, v := range pagetest.Samples(pagetest.Honest) {
 		plain[name], _ = elements(t, render(t, p, v))
 	}
 	for _, evil := range hostile {
-		for name, v := range samples(func(text string) string { return text + evil }) {
+		for name, v := range pagetest.Samples(func(text string) string { return text + evil }) {
 			text := render(t, p, v)
 			got, visible := elements(t, text)
 			if i := differs(got, plain[name]); i >= 0 {
@@ -269,7 +268,7 @@ func TestURL(t *testing.T) {
 
 func TestSearchWithoutScript(t *testing.T) {
 	p := newPages(t, "")
-	status := sampleStatus(honest, 200)
+	status := pagetest.Status(pagetest.Honest, 200)
 	for _, test := range []struct {
 		query, shown, hidden string
 	}{
@@ -342,7 +341,7 @@ func BenchmarkOverview(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	v := page.View{Frame: page.Frame{User: "jane"}, Content: &page.Overview{Status: sampleStatus(honest, 200)}}
+	v := page.View{Frame: page.Frame{User: "jane"}, Content: &page.Overview{Status: pagetest.Status(pagetest.Honest, 200)}}
 	for b.Loop() {
 		var out bytes.Buffer
 		if err := p.Render(&out, v); err != nil {

@@ -3,6 +3,7 @@ package page_test
 import (
 	"flag"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/solutionctl/solutionctl/deployer/console/page"
+	"github.com/solutionctl/solutionctl/deployer/console/page/pagetest"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -20,7 +22,7 @@ var (
 	serveExtra = flag.String("serve-extra", "", "a script, a `FILE`, to run on each of these pages as well, such as a judge of accessibility")
 )
 
-// TestServe shows the samples to people: /light/NAME and /dark/NAME; "large" has 200 environments, "live" an operation that goes
+// TestServe shows the samples to people: /light/NAME and /dark/NAME; those of "large-" have 200 of everything, "live" an operation that goes
 // on, and names that begin with "evil-" have hostile strings.
 func TestServe(t *testing.T) {
 	if *serveAt == "" {
@@ -38,11 +40,11 @@ func serveSamples(t *testing.T, mux *http.ServeMux, scheme string) {
 	t.Helper()
 	p := newPages(t, "/"+scheme)
 	static := p.Static()
-	all := samples(honest)
-	for name, v := range samples(func(text string) string { return text + `<img src=x onerror=alert(1)>` + strings.Repeat("W", 200) }) {
+	all := pagetest.Samples(pagetest.Honest)
+	maps.Copy(all, pagetest.Large(pagetest.Honest))
+	for name, v := range pagetest.Samples(func(text string) string { return text + `<img src=x onerror=alert(1)>` + strings.Repeat("W", 200) }) {
 		all["evil-"+name] = v
 	}
-	all["large"] = page.View{Frame: all["overview"].Frame, Content: &page.Overview{Status: sampleStatus(honest, 200)}}
 	mux.HandleFunc("GET /"+scheme+"/static/", func(w http.ResponseWriter, r *http.Request) {
 		r.URL.Path = strings.TrimPrefix(r.URL.Path, "/"+scheme)
 		r.Header.Del("Accept-Encoding")
@@ -62,11 +64,11 @@ func serveSamples(t *testing.T, mux *http.ServeMux, scheme string) {
 	var fetched atomic.Int64
 	mux.HandleFunc("GET /"+scheme+"/live", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Security-Policy", page.ContentSecurityPolicy)
-		content := sampleProgress(honest)
+		content := pagetest.Progress(pagetest.Honest)
 		v := page.View{Frame: all["progress"].Frame, Content: content}
 		v.Feed = "/live/events"
 		if fetched.Add(1)%2 == 0 {
-			content.Running = sampleRun(honest, new(noon))
+			content.Running = pagetest.Run(pagetest.Honest, new(pagetest.Noon))
 			content.Problem = page.ProblemOf(report.Errorf(report.Timeout, "it was not ready in time"))
 		}
 		if err := p.Render(w, v); err != nil {

@@ -6,11 +6,11 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -21,6 +21,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/solutionctl/solutionctl/deployer/console/page"
+	"github.com/solutionctl/solutionctl/deployer/console/page/pagetest"
 )
 
 var update = flag.Bool("update", false, "take the pictures of the guide again")
@@ -30,43 +31,30 @@ var update = flag.Bool("update", false, "take the pictures of the guide again")
 //go:embed testdata/axe.min.js
 var axe string
 
-// samples are the pages that package page compares with: a page of each kind.
-const samples = "../../console/page/testdata"
-
-// assets are the files that a page refers to: their names have a digest, which the samples leave out.
-var assets = regexp.MustCompile(`/static/([a-z]+)\.([0-9a-f]{12}\.)?([a-z]+)`)
-
-// serveSamples serves each sample under its name.
+// serveSamples serves each page of package pagetest under its name: the honest ones at /, hostile ones below /hostile/.
 func serveSamples(t *testing.T) (origin string) {
 	t.Helper()
 	pages, err := page.New("")
 	if err != nil {
 		t.Fatal(err)
 	}
-	any := httptest.NewRecorder()
-	if err := pages.Render(any, page.View{Frame: page.Frame{Now: time.Now()}, Content: &page.Login{}}); err != nil {
-		t.Fatal(err)
-	}
-	named := map[string]string{}
-	for _, found := range assets.FindAllStringSubmatch(any.Body.String(), -1) {
-		named[found[1]+"."+found[3]] = found[0]
+	named := pagetest.Samples(pagetest.Honest)
+	maps.Copy(named, pagetest.Large(pagetest.Honest))
+	for name, view := range pagetest.Samples(hostile) {
+		named["hostile/"+name] = view
 	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /static/", pages.Static())
-	mux.HandleFunc("GET /{name}", func(w http.ResponseWriter, r *http.Request) {
-		text, err := os.ReadFile(filepath.Join(samples, r.PathValue("name")+".html"))
-		if err != nil {
-			http.NotFound(w, r)
+	mux.HandleFunc("GET /{name...}", func(w http.ResponseWriter, r *http.Request) {
+		view, found := named[r.PathValue("name")]
+		if !found {
+			w.WriteHeader(http.StatusNoContent) // no stream, for good
 			return
 		}
-		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		w.Header().Set("Content-Security-Policy", page.ContentSecurityPolicy)
-		_, _ = w.Write(assets.ReplaceAllFunc(text, func(path []byte) []byte {
-			found := assets.FindSubmatch(path)
-			return []byte(named[string(found[1])+"."+string(found[3])])
-		}))
+		if err := pages.Respond(w, r, http.StatusOK, view); err != nil {
+			t.Error(err)
+		}
 	})
-	mux.HandleFunc("GET /", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }) // no stream, for good
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
 	return server.URL
@@ -119,10 +107,7 @@ func scheme(name string) *emulation.MediaFeature {
 func TestAccessibility(t *testing.T) {
 	all := open(t)
 	origin := serveSamples(t)
-	files, err := filepath.Glob(filepath.Join(samples, "*.html"))
-	if err != nil || len(files) < 20 {
-		t.Fatalf("%d samples, %v", len(files), err)
-	}
+	samples := pagetest.Samples(pagetest.Honest)
 	looks := []struct {
 		name     string
 		features []*emulation.MediaFeature
@@ -133,8 +118,7 @@ func TestAccessibility(t *testing.T) {
 		// Their contrast is that of the system, which axe does not know.
 		{"forced colours", []*emulation.MediaFeature{scheme("dark"), {Name: "forced-colors", Value: "active"}}, []string{"color-contrast"}},
 	}
-	for _, file := range files {
-		name := strings.TrimSuffix(filepath.Base(file), ".html")
+	for _, name := range slices.Sorted(maps.Keys(samples)) {
 		t.Run(name, func(t *testing.T) {
 			b := &browser{T: t, ctx: all.ctx}
 			t.Cleanup(b.keep)
@@ -143,7 +127,7 @@ func TestAccessibility(t *testing.T) {
 					continue // 'make check' looks at narrow windows, too
 				}
 				b.do(chromedp.EmulateViewport(width, 900), chromedp.Navigate(origin+"/"+name))
-				b.isSample(file)
+				b.isSample(samples[name])
 				b.do(chromedp.Evaluate[chromedp.Void](axe))
 				for _, look := range looks {
 					if look.without != nil && width < 1280 { // nothing is laid out in another way for it
@@ -166,14 +150,10 @@ func TestAccessibility(t *testing.T) {
 }
 
 // isSample fails unless the page that is open is the sample: axe has nothing against most pages that tell of an error.
-func (b *browser) isSample(file string) {
+func (b *browser) isSample(view page.View) {
 	b.Helper()
-	want, err := os.ReadFile(file)
-	if err != nil {
-		b.Fatal(err)
-	}
-	headings, err := evaluate[[]string](b, `[...document.querySelectorAll("h1")].map(e => e.outerHTML)`)
-	if err != nil || len(headings) != 1 || !strings.Contains(string(want), headings[0]) {
+	headings, err := evaluate[[]string](b, `[...document.querySelectorAll("h1")].map(e => e.textContent)`)
+	if err != nil || len(headings) != 1 || headings[0] != view.Title() {
 		b.Fatalf("not the page: %q, %v", headings, err)
 	}
 }

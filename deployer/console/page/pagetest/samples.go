@@ -1,4 +1,6 @@
-package page_test
+// Package pagetest has pages for tests, one of each kind: [Samples] as they are, or with hostile names in them, and [Large] with two
+// hundred of everything. Tests of package page compare them with golden files; those in a browser look at them.
+package pagetest
 
 import (
 	"fmt"
@@ -12,18 +14,21 @@ import (
 	"github.com/solutionctl/solutionctl/sign"
 )
 
-// noon is when the samples were made.
-var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+// Noon is when the samples were made.
+var Noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
-func ago(d time.Duration) time.Time { return noon.Add(-d) }
+func ago(d time.Duration) time.Time { return Noon.Add(-d) }
 
-// samples are a page of each kind, each text of which passes through say: a golden page says it as it is, the corpus of
+// Honest says a text as it is.
+func Honest(text string) string { return text }
+
+// Samples are a page of each kind, each text of which passes through say: a golden page says it as it is, the corpus of
 // hostile strings says something else.
-func samples(say func(string) string) map[string]page.View {
+func Samples(say func(string) string) map[string]page.View {
 	all := map[string]page.View{}
 	add := func(name string, section page.Section, c page.Content, change ...func(*page.Frame)) {
 		f := page.Frame{
-			User: say("oidc:jane@example.com"), Cluster: say("https://10.0.0.1:6443"), Version: "1.0.0", Now: noon, Section: section,
+			User: say("oidc:jane@example.com"), Cluster: say("https://10.0.0.1:6443"), Version: "1.0.0", Now: Noon, Section: section,
 			LogOut: &page.Action{Label: page.Text("frame.logout"), URL: "/logout", Post: true}, Feed: "/events",
 		}
 		for _, change := range change {
@@ -46,7 +51,7 @@ func samples(say func(string) string) map[string]page.View {
 		Token:        &page.Action{Label: page.Text("login.button"), URL: "/login/token", Post: true, Fields: []page.Hidden{{Name: "to", Value: "/"}}},
 	}, alone)
 	add("overview", page.SectionOverview, &page.Overview{
-		Status:  sampleStatus(say, 3),
+		Status:  Status(say, 3),
 		Pending: []schema.ResumedOperation{samplePending(say)},
 		Waiting: []page.Notice{{Tone: page.ToneInfo, Text: say("joe@admin-1 is upgrading shop in production since 11:58 UTC; others wait until that has ended.")}},
 		Actions: []page.Action{
@@ -67,7 +72,7 @@ func samples(say func(string) string) map[string]page.View {
 	}})
 	add("examination", page.SectionImport, sampleExamination(say), trail("Import", "/import"))
 	add("environments", page.SectionEnvironments, &page.Environments{
-		Environments: sampleStatus(say, 3).Environments,
+		Environments: Status(say, 3).Environments,
 		Create:       &page.Action{Label: page.Text("action.createEnvironment"), URL: "/environments/new", Weight: page.WeightPrimary},
 	})
 	add("newenvironment", page.SectionEnvironments, &page.NewEnvironment{Form: page.Form{
@@ -91,13 +96,13 @@ func samples(say func(string) string) map[string]page.View {
 	add("app", page.SectionEnvironments, sampleApp(say), trail("Environments", "/environments", "production", "/environments/production", "Applications", "/environments/production/apps"))
 	add("appedit", page.SectionEnvironments, sampleEdit(say), trail("Environments", "/environments", "production", "/environments/production"))
 	add("operations", page.SectionOperations, &page.Operations{
-		Running: []page.Running{sampleRun(say, nil)},
+		Running: []page.Running{Run(say, nil)},
 		Pending: []schema.ResumedOperation{samplePending(say)},
 		Locks:   []page.Lock{{What: say("shop in production"), Holder: say("joe@admin-1"), Since: ago(2 * time.Minute)}},
-		Recent:  []page.Running{sampleRun(say, new(ago(time.Hour)))},
+		Recent:  []page.Running{Run(say, new(ago(time.Hour)))},
 		Resume:  &page.Action{Label: "Resume", URL: "/operations/resume", Post: true, Weight: page.WeightPrimary},
 	})
-	add("progress", page.SectionOperations, sampleProgress(say), trail("Operations", "/operations"), func(f *page.Frame) { f.Feed = "/operations/7/events" })
+	add("progress", page.SectionOperations, Progress(say), trail("Operations", "/operations"), func(f *page.Frame) { f.Feed = "/operations/7/events" })
 	add("history", page.SectionHistory, sampleHistory(say))
 	add("doctor", page.SectionDoctor, sampleDoctor(say))
 	add("support", page.SectionDoctor, &page.Support{
@@ -128,7 +133,8 @@ func samples(say func(string) string) map[string]page.View {
 
 var solutionNames = []string{"shop", "object-storage", "monitoring", "message-queue", "identity"}
 
-func sampleStatus(say func(string) string, environments int) *schema.Status {
+// Status is that of a cluster with so many environments.
+func Status(say func(string) string, environments int) *schema.Status {
 	s := &schema.Status{}
 	for _, name := range solutionNames {
 		health := schema.HealthReady
@@ -208,7 +214,7 @@ func sampleSearch(say func(string) string) *schema.SearchResult {
 }
 
 func sampleSolution(say func(string) string) *page.Solution {
-	status := sampleStatus(say, 0).Solutions[0]
+	status := Status(say, 0).Solutions[0]
 	status.Versions = []schema.ImportedVersion{
 		{Version: say("1.8.3"), ImportedAt: new(ago(900 * time.Hour)), ImportedBy: say("joe@bootstrap-1")},
 		{Version: say("1.9.0"), ImportedAt: new(ago(300 * time.Hour)), ImportedBy: say("joe@bootstrap-1")},
@@ -271,7 +277,7 @@ func sampleExamination(say func(string) string) *page.Examination {
 }
 
 func sampleEnvironment(say func(string) string) *page.Environment {
-	status := sampleStatus(say, 2).Environments[1]
+	status := Status(say, 2).Environments[1]
 	status.Namespaces[0].Deployments[0].Drift = []schema.Change{{
 		Action: schema.ActionUpdate, Object: schema.ObjectRef{APIVersion: "v1", Kind: "ConfigMap", Namespace: say("staging"), Name: say("shop")},
 		Fields: []schema.FieldChange{{Path: say("data.level"), From: strconv.Quote(say("debug")), To: `"info"`, Manager: say("kubectl-edit"), Since: new(ago(20 * time.Hour))}},
@@ -352,7 +358,7 @@ func sampleYourComponents(say func(string) string) *page.YourComponents {
 
 // samplePart is what somebody sees who has rights in one namespace only.
 func samplePart(say func(string) string) *page.Environment {
-	status := sampleStatus(say, 2).Environments[1]
+	status := Status(say, 2).Environments[1]
 	deployments := status.Namespaces[0].Deployments
 	deployments[0].Health, deployments[0].Version = schema.HealthUnknown, ""
 	deployments[0].Reasons = []string{say("version 1.10.0 is asked for; what is deployed you may not see")}
@@ -504,15 +510,17 @@ func sampleEdit(say func(string) string) *page.AppEdit {
 	}
 }
 
-func sampleRun(say func(string) string, finished *time.Time) page.Running {
+// Run is an operation that has failed at some time, or is running.
+func Run(say func(string) string, finished *time.Time) page.Running {
 	return page.Running{
 		ID: "7", Operation: &schema.Operation{Operation: "upgrade", Solution: say("shop"), Version: say("1.10.0"), Environment: say("production")},
 		User: say("oidc:jane@example.com"), Started: ago(2 * time.Minute), Finished: finished, Failed: finished != nil,
 	}
 }
 
-func sampleProgress(say func(string) string) *page.Progress {
-	run := sampleRun(say, nil)
+// Progress is the page of an operation that is running.
+func Progress(say func(string) string) *page.Progress {
+	run := Run(say, nil)
 	job := schema.ObjectRef{APIVersion: "batch/v1", Kind: "Job", Namespace: "production", Name: say("shop-db-sync")}
 	run.Operation.Parts = []schema.OperationPart{{
 		Namespace: say("production"), Component: say("db-sync"), Changes: []schema.Change{{Action: schema.ActionCreate, Object: job}},
@@ -568,13 +576,13 @@ func sampleDoctor(say func(string) string) *page.Doctor {
 func sampleSettings(say func(string) string) *page.Settings {
 	return &page.Settings{
 		Registry: &schema.EndpointList{Mode: schema.RegistryOwn, Host: schema.RegistryHostOwn, Endpoints: []schema.Endpoint{{
-			URL: say("https://10.0.0.1:5000"), Authorities: []schema.EndpointAuthority{{Fingerprint: "SHA256:" + strings.Repeat("0123ABCD", 8), NotAfter: noon.Add(9000 * time.Hour)}},
+			URL: say("https://10.0.0.1:5000"), Authorities: []schema.EndpointAuthority{{Fingerprint: "SHA256:" + strings.Repeat("0123ABCD", 8), NotAfter: Noon.Add(9000 * time.Hour)}},
 		}}},
 		Keys:       []page.TrustedKey{{Name: say("acme-release"), ID: strings.Repeat("01ab", 8), Algorithm: "ECDSA P-256"}, {Name: say("acme-2024"), ID: strings.Repeat("cd23", 8), Algorithm: "Ed25519", Revoked: true}},
 		PolicyFile: say("/etc/solutionctl/trust/policy.yaml"),
 		ReadOnly:   "These can be changed on bootstrap-1 only.",
 		Sessions: []page.Session{
-			{User: say("oidc:jane@example.com"), Way: "organisation", Started: ago(time.Hour), Seen: noon, Current: true},
+			{User: say("oidc:jane@example.com"), Way: "organisation", Started: ago(time.Hour), Seen: Noon, Current: true},
 			{User: say("oidc:jane@example.com"), Way: "token", Started: ago(30 * time.Hour), Seen: ago(5 * time.Hour), End: &page.Action{Label: "Log out", URL: "/sessions/2/end", Post: true}},
 		},
 		About:   []page.Fact{{Name: "solutionctl", Value: say("1.0.0")}, {Name: "Kubernetes", Value: say("1.36.3")}},

@@ -1,0 +1,81 @@
+package pagetest
+
+import (
+	"fmt"
+
+	"github.com/solutionctl/solutionctl/deployer/console/page"
+	"github.com/solutionctl/solutionctl/schema"
+)
+
+// many is how much there is of everything in [Large].
+const many = 200
+
+// Large are pages with two hundred of everything, each text of which passes through say.
+func Large(say func(string) string) map[string]page.View {
+	all := Samples(say)
+	large := func(of string, content page.Content) page.View {
+		return page.View{Frame: all[of].Frame, Content: content}
+	}
+	return map[string]page.View{
+		"large-overview":   large("overview", &page.Overview{Status: Status(say, many)}),
+		"large-components": large("components", largeComponents(say)),
+		"large-plan":       large("plan", largePlan(say)),
+	}
+}
+
+// largeName is that of one of many components.
+func largeName(i int) string {
+	return fmt.Sprintf("%s-%03d", [...]string{"database", "api", "network-agent", "scheduler", "identity-sync"}[i%5], i)
+}
+
+func largeComponents(say func(string) string) *page.Components {
+	c := sampleComponents(say)
+	c.Graph.Components = nil
+	for i := range many {
+		n := schema.ComponentNode{
+			Name: say(largeName(i)), Kind: schema.ComponentChart, Path: say("charts/" + largeName(i) + ".tgz"), Scope: schema.ScopeEnvironment, Level: i / 20,
+			Selected: true, Reason: schema.SelectedByDefault, Status: &schema.ComponentStatus{Name: say(largeName(i)), Health: schema.HealthReady, Objects: 6, Ready: 6},
+		}
+		for need := max(0, i-23); need < i-19; need++ {
+			n.DependsOn = append(n.DependsOn, schema.ComponentDependency{Component: say(largeName(need)), Until: schema.UntilReady})
+		}
+		if i%37 == 5 {
+			n.Status.Health, n.Status.Ready = schema.HealthProgressing, 4
+			n.Status.Reasons = []string{say("Deployment production/" + largeName(i) + ": 1 of 3 replicas is ready")}
+		}
+		c.Graph.Components = append(c.Graph.Components, n)
+	}
+	return c
+}
+
+// largePlan adds a Solution with many components to an environment, and none of its alerts will be seen.
+func largePlan(say func(string) string) *page.Plan {
+	p := samplePlan(say)
+	p.Changed, p.Downloads, p.Rights, p.Dangers = false, nil, nil, nil
+	o := &schema.Operation{Operation: "upgrade", Solution: say("cloud"), Version: say("2.0.0"), Environment: say("production"), Planned: true}
+	group := page.Group{Legend: "Components"}
+	for i := range many {
+		name := largeName(i)
+		object := func(action schema.Action, kind, suffix string) schema.Change {
+			return schema.Change{Action: action, Object: schema.ObjectRef{Kind: kind, Namespace: say("production"), Name: say(name + suffix)}}
+		}
+		image := object(schema.ActionUpdate, "Deployment", "")
+		image.Fields = []schema.FieldChange{{Path: "spec.template.spec.containers[name=main].image", From: `"registry.solutionctl.invalid/cloud-1.0.0/main:1"`, To: `"registry.solutionctl.invalid/cloud-2.0.0/main:2"`}}
+		part := schema.OperationPart{Namespace: say("production"), Component: say(name), Changes: []schema.Change{
+			object(schema.ActionNone, "Service", ""), object(schema.ActionNone, "ServiceAccount", ""), object(schema.ActionNone, "ConfigMap", "-settings"),
+		}}
+		switch {
+		case i%10 == 3:
+			part.Changes = append(part.Changes, image, object(schema.ActionCreate, "ServiceMonitor", ""), object(schema.ActionDelete, "ConfigMap", "-old"))
+		case i%4 > 0:
+			part.Changes = append(part.Changes, image)
+		}
+		o.Parts = append(o.Parts, part)
+		if i%5 == 0 {
+			o.Notices = append(o.Notices, say("ServiceMonitor production/"+name+": no Prometheus selects it: monitoring/k8s wants label release=prometheus"))
+		}
+		group.Checkboxes = append(group.Checkboxes, page.Checkbox{Name: "ticked", Value: say(name), Label: say(name), Explanation: "Helm chart. Selected by default.", Checked: true})
+	}
+	p.Operation, p.Choose.Groups = o, []page.Group{group}
+	return p
+}

@@ -1,0 +1,57 @@
+package console_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/solutionctl/solutionctl/deployer/console/page/pagetest"
+)
+
+// hostile makes of a text one that wants to be code, and ends with a word of two hundred wide letters.
+func hostile(text string) string {
+	return text + `<img src=x onerror=alert(1)>` + strings.Repeat("W", 200)
+}
+
+// overflowing lists what is wider than its place, or is cut off there: what scrolls by itself is meant to.
+const overflowing = `(() => {
+	const wide = [], root = document.documentElement;
+	if (root.scrollWidth > root.clientWidth) wide.push("the page: " + root.scrollWidth + " in " + root.clientWidth);
+	const aside = e => e && (e.matches("select, svg") || getComputedStyle(e).clipPath !== "none" || getComputedStyle(e).overflowX === "auto" || aside(e.parentElement));
+	for (const e of document.body.querySelectorAll("*")) {
+		if (!e.checkVisibility() || getComputedStyle(e).display === "inline" || e.matches("input, textarea, .skip") || aside(e)) continue;
+		if (e.scrollWidth > e.clientWidth + 1) wide.push(e.tagName + "." + e.className + " " + e.scrollWidth + " in " + e.clientWidth + ": " + e.textContent.trim().slice(0, 40));
+	}
+	return wide;
+})()`
+
+// TestWidths: nothing is wider than its place in a window of any width, however long the names are.
+func TestWidths(t *testing.T) {
+	all := open(t)
+	origin := serveSamples(t)
+	named := pagetest.Large(pagetest.Honest)
+	for name, view := range pagetest.Samples(hostile) {
+		named["hostile/"+name] = view
+	}
+	for _, name := range slices.Sorted(maps.Keys(named)) {
+		t.Run(name, func(t *testing.T) {
+			b := &browser{T: t, ctx: all.ctx}
+			t.Cleanup(b.keep)
+			for _, width := range []int64{320, 768, 1280, 2560} {
+				b.do(chromedp.EmulateViewport(width, 900), chromedp.Navigate(fmt.Sprintf("%s/%s", origin, name)))
+				b.isSample(named[name])
+				wide, err := evaluate[[]string](b, overflowing)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, what := range wide {
+					t.Errorf("%d pixels: %s", width, what)
+				}
+			}
+		})
+	}
+}
