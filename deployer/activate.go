@@ -97,7 +97,11 @@ func (d *Deployer) planActivationOf(ctx context.Context, o ActivateOptions, cata
 	if err != nil {
 		return nil, err
 	}
-	one := &placement{Import: found, operation: t.Operation.Operation, payload: payload, settings: settings, Rendering: Rendering{Parts: o.Parts}}
+	one := &placement{Import: found, operation: t.Operation.Operation, payload: payload, settings: settings, namespaces: []metalk8s.Namespace{{}}, Rendering: Rendering{Parts: o.Parts}}
+	if err = d.giveAll(ctx, []*placement{one}, o.Options); err != nil {
+		return nil, err
+	}
+	one.Rendering, release.Given = one.said[""], one.noted
 	parts, notices, err := d.components(ctx, one, metalk8s.Namespace{}, release, before)
 	if err != nil {
 		return nil, err

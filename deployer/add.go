@@ -33,13 +33,14 @@ type AddOptions struct {
 	Rendering
 }
 
-// Rendering is how a Solution is to be deployed in a namespace. What is nil stays as it was there, and is off at first.
+// Rendering is how a Solution is to be deployed in a namespace. What is nil stays as it was there, and is off at first. It is kept until
+// the deployment is complete.
 type Rendering struct {
-	Webhook      *bool   // give the operator a certificate for its webhooks
-	ClusterWide  *bool   // approve of an operator that asks for its ClusterRoles in every namespace
-	IngressClass *string // of the user interface
+	Webhook      *bool   `json:"webhook,omitempty"`      // give the operator a certificate for its webhooks
+	ClusterWide  *bool   `json:"clusterWide,omitempty"`  // approve of an operator that asks for its ClusterRoles in every namespace
+	IngressClass *string `json:"ingressClass,omitempty"` // of the user interface
 	// AcceptHazards are reasons of package lint/rbac for which roles are not refused, and [HazardForeignImages].
-	AcceptHazards []string
+	AcceptHazards []string `json:"acceptHazards,omitempty"`
 	Parts
 }
 
@@ -188,6 +189,8 @@ type placement struct {
 	taken []*takeover // from Helm
 	// foreign are the images that no archive has, by the component whose chart names them.
 	foreign map[string][]images.Use
+	said    map[string]Rendering // by namespace: what is said now, after what a run was told that has not come to its end
+	noted   []byte               // what of this run is kept until it is complete
 }
 
 // planPlacements plans to have versions in namespaces, whatever is there now. Only what is there when all of them are has to
@@ -220,6 +223,9 @@ func (d *Deployer) planPlacements(ctx context.Context, t *task, catalog *records
 		}
 	})
 	if err != nil {
+		return err
+	}
+	if err = d.giveAll(ctx, list, o); err != nil {
 		return err
 	}
 	var releases, parts []engine.Release
@@ -268,10 +274,13 @@ func (d *Deployer) releases(ctx context.Context, t *task, one *placement) (own, 
 		if n.Terminating {
 			return nil, nil, d.Records.Documents.Terminating(ctx, n.Name)
 		}
-		release, more, notices, err := d.release(ctx, one, n)
+		here := *one
+		here.Rendering = one.said[n.Name]
+		release, more, notices, err := d.release(ctx, &here, n)
 		if err != nil {
 			return nil, nil, err
 		}
+		one.drawn, one.taken, one.foreign = here.drawn, here.taken, here.foreign
 		own, parts = append(own, release), append(parts, more...)
 		for _, notice := range notices {
 			if !slices.Contains(t.Notices, notice) {
@@ -317,7 +326,7 @@ func (d *Deployer) setVersion(ctx context.Context, namespaces []metalk8s.Namespa
 func (d *Deployer) release(ctx context.Context, one *placement, n metalk8s.Namespace) (own engine.Release, parts []engine.Release, notices []string, err error) {
 	own = engine.Release{
 		Key: engine.Key{Namespace: n.Name, Name: one.Name}, Version: one.Version, Operation: one.operation, Together: one.together,
-		Back: one.operation == string(records.Down),
+		Back: one.operation == string(records.Down), Given: one.noted,
 	}
 	before, err := d.Records.Engine.State(ctx, own.Key)
 	if err != nil {

@@ -23,7 +23,10 @@ import (
 
 // HelmRelease names a release of Helm. What is empty is as it would be if Helm had installed the component: the name of its release,
 // in the namespace that it lives in.
-type HelmRelease struct{ Namespace, Name string }
+type HelmRelease struct {
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name,omitempty"`
+}
 
 func (r HelmRelease) String() string { return r.Namespace + "/" + r.Name }
 

@@ -26,8 +26,8 @@ import (
 
 // SiteValues are what a site says to a chart. They go before those of the archive.
 type SiteValues struct {
-	Values map[string]any
-	Reset  bool // what the site said before counts no more
+	Values map[string]any `json:"values,omitempty"`
+	Reset  bool           `json:"reset,omitempty"` // what the site said before counts no more
 }
 
 // Add puts more values over those that are there.

@@ -19,13 +19,13 @@ import (
 
 // Parts say which components of a Solution are deployed, and with which values. What is not said stays as it was.
 type Parts struct {
-	Choice components.Choice
-	Values map[string]SiteValues // by component
-	Rotate []string              // components whose random values are drawn anew
+	Choice components.Choice     `json:"choice,omitzero"`
+	Values map[string]SiteValues `json:"values,omitempty"` // by component
+	Rotate []string              `json:"rotate,omitempty"` // components whose random values are drawn anew
 	// Helm are the releases of Helm that components take over, by component. What is empty of one is that of the component.
-	Helm map[string]HelmRelease
+	Helm map[string]HelmRelease `json:"helm,omitempty"`
 	// Restart accepts that pods of what is taken over start anew.
-	Restart bool
+	Restart bool `json:"restart,omitempty"`
 }
 
 // empty tells that nothing is said.

@@ -52,6 +52,7 @@ func (d *Deployer) Resume(ctx context.Context, o ResumeOptions) (*schema.Resumpt
 type unfinished struct {
 	schema.ResumedOperation
 	revision *schema.DeploymentRevision
+	given    []byte
 }
 
 func placeOf(p unfinished) string {
@@ -102,10 +103,19 @@ func (d *Deployer) unfinished(ctx context.Context, o ResumeOptions) (list []unfi
 		if revision == nil && s.Component == "" && s.Namespace == "" && s.Current != nil && s.Current.Version != solutions.Active(s.Name) {
 			revision = s.Current
 		}
+		if revision == nil && s.Component != "" && s.Current != nil {
+			at, err := d.unforgotten(ctx, s.Current.Settings[settingHelm])
+			if err != nil {
+				return nil, nil, err
+			}
+			if at.Name != "" {
+				revision = s.Current // all that is left is that Helm forgets it
+			}
+		}
 		if revision == nil {
 			continue
 		}
-		list = append(list, unfinished{revision: revision, ResumedOperation: schema.ResumedOperation{
+		list = append(list, unfinished{revision: revision, given: s.Given, ResumedOperation: schema.ResumedOperation{
 			Environment: environment, Namespace: s.Namespace, Solution: s.Name,
 			PendingOperation: schema.PendingOperation{
 				Operation: revision.Operation, Version: revision.Version, User: revision.User, Started: revision.Started,
@@ -123,6 +133,11 @@ func (d *Deployer) resume(ctx context.Context, p unfinished, o Options) (err err
 		return report.Errorf(report.Refused, "namespace %s is part of no environment", p.Namespace).
 			WithHint("'%s' removes what is left of one that was deleted", report.Run("deploy env delete", p.Namespace))
 	}
+	g, err := decodeTold(engine.Key{Namespace: p.Namespace, Name: p.Solution}, p.given)
+	if err != nil {
+		return err
+	}
+	o = g.options(o)
 	switch p.Operation {
 	case "activate":
 		_, err = d.Activate(ctx, ActivateOptions{Options: o, Solution: p.Solution, Version: p.Version})

@@ -12,9 +12,9 @@ import (
 
 // Choice is what somebody wants of a Solution. The zero value is what it is by default.
 type Choice struct {
-	Profiles   []string
-	Components map[string]bool // by name: wanted, or not
-	Default    []string        // components of which what was chosen before is forgotten
+	Profiles   []string        `json:"profiles,omitempty"`
+	Components map[string]bool `json:"components,omitempty"` // by name: wanted, or not
+	Default    []string        `json:"default,omitempty"`    // components of which what was chosen before is forgotten
 }
 
 // ParseChoice reads a choice as it is typed: names of profiles, and of components as NAME, NAME=true, NAME=false or NAME=default.

@@ -103,7 +103,7 @@ func (e *Engine) begin(ctx context.Context, runs []*run, o ApplyOptions) error {
 		if user == "" {
 			user = e.Cluster.User(ctx)
 		}
-		all(runs, func(r *run) error { return r.begin(ctx, user) })
+		beginAll(ctx, runs, user)
 	}
 	if len(unfailed(runs)) < len(runs) {
 		return finish(ctx, slices.DeleteFunc(slices.Clone(runs), func(r *run) bool { return r.err == nil }))
@@ -116,6 +116,17 @@ func (e *Engine) begin(ctx context.Context, runs []*run, o ApplyOptions) error {
 		return interrupted(err)
 	}
 	return err
+}
+
+// beginAll puts runs on record, those first that are not complete without others: what is known of those alone is not what was to
+// be done.
+func beginAll(ctx context.Context, runs []*run, user string) {
+	wholes := slices.DeleteFunc(slices.Clone(runs), func(r *run) bool { return len(r.plan.Release.Closes) == 0 })
+	parts := slices.DeleteFunc(slices.Clone(runs), func(r *run) bool { return len(r.plan.Release.Closes) > 0 })
+	begin := func(r *run) error { return r.begin(ctx, user) }
+	if all(wholes, begin); len(unfailed(wholes)) == len(wholes) {
+		all(parts, begin)
+	}
 }
 
 // all does something with every run; what goes wrong is kept with it.

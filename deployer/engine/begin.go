@@ -68,7 +68,7 @@ func (r *run) propose(user, digest string) {
 	pending.Objects = append(pending.Objects, r.taskObjects(false)...)
 	pending.Tasks = r.plan.judge.recorded()
 	r.plan.judge.sign(pending)
-	r.state.Pending = pending
+	r.state.Pending, r.state.Given = pending, release.Given
 }
 
 // age returns the time since a moment by the clock of the cluster, which may differ from that of this host.

@@ -70,7 +70,7 @@ func partsOf(owner, digest string, packed []byte) []*unstructured.Unstructured {
 	parts := slices.Collect(slices.Chunk(packed, partSize))
 	secrets := make([]*unstructured.Unstructured, len(parts))
 	for i, part := range parts {
-		secret := newSecret(nil, contentName(owner, digest, i), "content", owner, contentKey, part)
+		secret := newSecret(nil, contentName(owner, digest, i), "content", owner, map[string][]byte{contentKey: part})
 		annotations := map[string]string{annotationDigest: digest}
 		if i == 0 {
 			annotations[annotationParts] = strconv.Itoa(len(parts))

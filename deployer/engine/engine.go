@@ -111,6 +111,9 @@ type Release struct {
 	Stay []schema.ObjectRef
 	// Memory is what the caller wants to find again with the revision, see [Engine.Memory]. It is kept as secret as the objects.
 	Memory []byte
+	// Given is what whoever goes on with this release has to know of it, and is not in its Settings, see [State]. It lies beside the
+	// record until the release is complete, and is kept as secret as the objects.
+	Given []byte
 	// Components are for the record: the revisions of the owner's components that belong to this one.
 	Components []schema.ComponentRevision
 }

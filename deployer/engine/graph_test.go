@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"path"
 	"slices"
@@ -325,6 +326,38 @@ func TestMemory(t *testing.T) {
 			t.Errorf("%s: %+v, %v", want, content, err)
 		}
 	}
+}
+
+// TestGiven: what is not complete without others is on record first, with what it was given, which goes when it is complete.
+func TestGiven(t *testing.T) {
+	for n := int64(1); n < 8; n++ {
+		w := newWorld(t)
+		whole := w.release("1.0.0", settings)
+		part := w.component("db")
+		whole.Given, whole.Closes = []byte("secret"), []engine.Key{part.Key}
+		if !w.allKilled(n, true, []engine.Release{part, whole}, engine.PlanOptions{}) {
+			t.Fatalf("there are only %d writes", n)
+		}
+		states, err := w.States(t.Context())
+		if err != nil || n > 3 && len(states) == 0 {
+			t.Fatalf("after write %d: %v, %v", n, states, err)
+		}
+		if len(states) > 0 && (states[0].Key != whole.Key || string(states[0].Given) != "secret") {
+			t.Errorf("after write %d: %+v", n, states[0])
+		}
+		if err := w.run(part, whole); err != nil {
+			t.Fatal(err)
+		}
+		if s, err := w.State(t.Context(), whole.Key); err != nil || s.Pending != nil || s.Given != nil {
+			t.Errorf("it is complete: %+v, %v", s, err)
+		}
+	}
+	w := newWorld(t)
+	large := make([]byte, 1<<20)
+	rand.NewChaCha8([32]byte{}).Read(large) //nolint:errcheck // it has no end
+	r := w.release("1.0.0", settings)
+	r.Given = large
+	w.failed(w.run(r), report.Refused, "too large to be kept")
 }
 
 // TestKilledInOrder kills a run of several releases at each of its writes: the next one finishes it.

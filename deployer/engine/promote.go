@@ -45,7 +45,7 @@ func (r *run) complete() {
 	if r.succeeds(&r.state) {
 		r.state.remember(r.state.Current, r.state.Current.Outcome)
 	}
-	r.state.Current, r.state.Pending = &done, nil
+	r.state.Current, r.state.Pending, r.state.Given = &done, nil, nil
 }
 
 // succeeds tells whether the current revision becomes history. One that was only restored, and is restored again, does not:

@@ -36,8 +36,10 @@ const (
 
 const (
 	stateKey     = "state.json.gz"
+	givenKey     = "given.gz"
 	historyLimit = 5
-	maxState     = 64 << 20 // of a record, uncompressed
+	maxState     = 64 << 20  // of a record, uncompressed
+	maxGiven     = 512 << 10 // of what lies beside it, compressed: both are one Secret
 )
 
 // ID is the value of [LabelRelease] on the objects of this key, and part of the name of its record.
@@ -72,6 +74,8 @@ type State struct {
 	Current *schema.DeploymentRevision  // the last one that was completed, nil before
 	Pending *schema.DeploymentRevision  // the one that was begun and not completed, nil otherwise
 	History []schema.DeploymentRevision // earlier ones without their objects, the newest first
+	// Given is that of the [Release] that was begun and not completed; nil otherwise.
+	Given []byte
 	// Damage is why the record cannot be read. Then nothing else is known but whose it is: objects may be there or not.
 	Damage error
 
@@ -239,9 +243,13 @@ func (s *State) inventory() map[objectKey]schema.DeployedObject {
 func readState(secret *unstructured.Unstructured, keys ...Key) *State {
 	where := "Secret " + secret.GetNamespace() + "/" + secret.GetName()
 	d, err := decodeState(secret, where)
+	var given []byte
+	if err == nil && d.Pending != nil {
+		given, err = decodeGiven(secret, where)
+	}
 	if err == nil {
 		s := &State{
-			Key: Key{d.Namespace, d.Solution, d.Component}, Current: d.Current, Pending: d.Pending, History: d.History,
+			Key: Key{d.Namespace, d.Solution, d.Component}, Current: d.Current, Pending: d.Pending, History: d.History, Given: given,
 			secret: secret,
 		}
 		if s.secretName() == secret.GetName() {
@@ -270,6 +278,21 @@ func decodeState(secret *unstructured.Unstructured, where string) (*schema.Deplo
 		return nil, report.Errorf(report.Corrupt, "%s: %w", where, err)
 	}
 	return schema.ParseStored[schema.DeploymentState]("deployment", where, data)
+}
+
+// decodeGiven reads what lies beside a record; nil where that is nothing.
+func decodeGiven(secret *unstructured.Unstructured, where string) ([]byte, error) {
+	if _, there, _ := unstructured.NestedFieldNoCopy(secret.Object, "data", givenKey); !there {
+		return nil, nil
+	}
+	packed, err := cluster.SecretData(secret, givenKey)
+	if err == nil {
+		packed, err = decompress(packed, maxState)
+	}
+	if err != nil {
+		return nil, report.Errorf(report.Corrupt, "%s: %s: %w", where, givenKey, err)
+	}
+	return packed, nil
 }
 
 // Nowhere is the namespace of a record that cannot be read and that is of none of the namespaces of the cluster that the user
@@ -330,7 +353,14 @@ func (e *Engine) save(ctx context.Context, s *State) error {
 	if err != nil {
 		return fmt.Errorf("record of %s: %w", s.Key, err)
 	}
-	secret := newSecret(s.secret, s.secretName(), "state", s.ID(), stateKey, e.compressors.compress(data))
+	parts := map[string][]byte{stateKey: e.compressors.compress(data)}
+	if len(s.Given) > 0 && s.Pending != nil {
+		parts[givenKey] = e.compressors.compress(s.Given)
+		if len(parts[givenKey]) > maxGiven {
+			return report.Errorf(report.Refused, "what was given for %s is too large to be kept in the cluster: %d KiB, compressed, of at most %d", s.Key, len(parts[givenKey])>>10, maxGiven>>10)
+		}
+	}
+	secret := newSecret(s.secret, s.secretName(), "state", s.ID(), parts)
 	var saved *unstructured.Unstructured
 	if s.secret == nil {
 		saved, err = e.createStored(ctx, secret)
@@ -351,7 +381,7 @@ func (e *Engine) save(ctx context.Context, s *State) error {
 }
 
 // newSecret makes a Secret of the engine; old, if there is one, gives it its identity.
-func newSecret(old *unstructured.Unstructured, name, stores, owner, key string, data []byte) *unstructured.Unstructured {
+func newSecret(old *unstructured.Unstructured, name, stores, owner string, parts map[string][]byte) *unstructured.Unstructured {
 	secret := &unstructured.Unstructured{Object: map[string]any{}}
 	if old != nil {
 		secret.SetUID(old.GetUID())
@@ -362,7 +392,11 @@ func newSecret(old *unstructured.Unstructured, name, stores, owner, key string, 
 	secret.SetName(name)
 	secret.SetLabels(map[string]string{"app.kubernetes.io/managed-by": "solutionctl", labelStores: stores, labelOwner: owner})
 	secret.Object["type"] = "solutionctl.io/" + stores
-	secret.Object["data"] = map[string]any{key: base64.StdEncoding.EncodeToString(data)}
+	data := map[string]any{}
+	for key, part := range parts {
+		data[key] = base64.StdEncoding.EncodeToString(part)
+	}
+	secret.Object["data"] = data
 	return secret
 }
 

@@ -74,7 +74,7 @@ func goldenRecord(t *testing.T, file string) {
 		t.Fatal(err)
 	}
 	e, key := recorded(t), Key{"shop", "db", ""}
-	secret := newSecret(nil, "state.db.umvvm3ba", "state", "db.umvvm3ba", "state.json.gz", e.compressors.compress(golden))
+	secret := newSecret(nil, "state.db.umvvm3ba", "state", "db.umvvm3ba", map[string][]byte{"state.json.gz": e.compressors.compress(golden)})
 	s, err := e.State(stored(t, secret), key)
 	if err != nil {
 		t.Fatal(err)
@@ -107,7 +107,7 @@ func TestDamagedRecords(t *testing.T) {
 	}
 	e, key := recorded(t), Key{"shop", "db", ""}
 	record := func(data []byte) *unstructured.Unstructured {
-		return newSecret(nil, key.secretName(), "state", key.ID(), stateKey, data)
+		return newSecret(nil, key.secretName(), "state", key.ID(), map[string][]byte{stateKey: data})
 	}
 	pack := e.compressors.compress
 	noData := record(nil)

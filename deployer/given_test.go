@@ -1,0 +1,224 @@
+package deployer_test
+
+import (
+	"context"
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/components"
+	"github.com/solutionctl/solutionctl/deployer/deployertest"
+	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/records"
+	"github.com/solutionctl/solutionctl/schema"
+)
+
+// TestResumeKnows: a run that ends at any of its writes is finished by a resume alone, as it was told to do it.
+func TestResumeKnows(t *testing.T) {
+	choice := components.Choice{Profiles: []string{"large"}, Components: map[string]bool{"api": false}}
+	said := map[string]deployer.SiteValues{"db": {Values: map[string]any{"size": 7, "hosts": map[string]any{"standby": "z"}}, Reset: true}}
+	deployed := func(t *testing.T) *deployertest.Bed {
+		b := deployertest.New(t)
+		b.Activated(shop, "1.0.0", parts(t, nil))
+		must(b, add("1.0.0"))
+		b.Imported(shop, "1.1.0", parts(t, map[string]string{"components/api.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: api}\ndata: {of: two}\n"}))
+		return b
+	}
+	for _, test := range []struct {
+		name  string
+		begin func(t *testing.T) *deployertest.Bed
+		run   verb
+		least int // writes
+		check func(b *deployertest.Bed, before map[string]string) map[string]string
+		want  map[string]string
+	}{
+		{
+			"an addition", func(t *testing.T) *deployertest.Bed {
+				b := deployertest.New(t)
+				b.Activated(shop, "1.0.0", withForeignImage(t))
+				create(b, "kubectl", `{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "extra"}}`)
+				return b
+			},
+			func(ctx context.Context, d *deployer.Deployer, o deployer.Options) (*schema.Operation, error) {
+				o.Adopt = true
+				return d.Add(ctx, deployer.AddOptions{Options: o, Environment: site, Solution: shop, Version: "1.0.0", Rendering: deployer.Rendering{
+					AcceptHazards: []string{deployer.HazardForeignImages}, Parts: deployer.Parts{Choice: choice, Values: said},
+				}})
+			}, 10, nil,
+			map[string]string{"db": "map[primary:a size:7 standby:z]", "extra": "map[]"},
+		},
+		{
+			"an upgrade", deployed, func(ctx context.Context, d *deployer.Deployer, o deployer.Options) (*schema.Operation, error) {
+				return d.Change(ctx, deployer.ChangeOptions{
+					Options: o, Environment: site, Solution: shop, Version: "1.1.0", Direction: records.Up,
+					Rendering: deployer.Rendering{Parts: deployer.Parts{Values: said, Rotate: []string{"db"}}},
+				})
+			}, 10,
+			func(b *deployertest.Bed, before map[string]string) map[string]string {
+				got := state(b)
+				if got["db-password"] == before["db-password"] {
+					b.Error("the password was not drawn anew")
+				}
+				return got
+			},
+			map[string]string{"db": "map[primary:a size:7 standby:z]", "api": "map[of:two]"},
+		},
+		{
+			"Solutions together", func(t *testing.T) *deployertest.Bed {
+				b := environmentWithTwo(t)
+				b.Namespace(site, "second")
+				return b
+			},
+			func(ctx context.Context, d *deployer.Deployer, o deployer.Options) (*schema.Operation, error) {
+				w := wanted(shop+"=1.0.0", "base=1.0.0")
+				w.Options, w.Solutions[0].Parts = o, deployer.Parts{Choice: choice, Values: said}
+				return d.Ensure(ctx, w)
+			}, 20,
+			func(b *deployertest.Bed, _ map[string]string) map[string]string {
+				got := state(b)
+				if text := dataOf(b, "ConfigMap", "second", "db"); text["size"] != "7" {
+					b.Errorf("the second namespace has %v", text)
+				}
+				return got
+			},
+			map[string]string{"db": "map[primary:a size:7 standby:z]", "extra": "map[]"},
+		},
+		{
+			"an activation", func(t *testing.T) *deployertest.Bed {
+				b := deployertest.New(t)
+				content := parts(t, nil)
+				content.Manifest = "components: [{name: db, chart: charts/db.tgz, scope: cluster, select: optional}]\n"
+				b.Imported(shop, "1.0.0", content)
+				return b
+			},
+			func(ctx context.Context, d *deployer.Deployer, o deployer.Options) (*schema.Operation, error) {
+				return d.Activate(ctx, deployer.ActivateOptions{Options: o, Solution: shop, Version: "1.0.0", Parts: deployer.Parts{
+					Choice: components.Choice{Components: map[string]bool{"db": true}}, Values: said,
+				}})
+			}, 8,
+			func(b *deployertest.Bed, _ map[string]string) map[string]string {
+				return dataOf(b, "ConfigMap", shop+"-system", "db")
+			},
+			map[string]string{"primary": "a", "size": "7", "standby": "z"},
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			step := 1
+			if testing.Short() {
+				step = 5
+			}
+			for number := 1; ; number += step {
+				b := test.begin(t)
+				before := state(b)
+				mend := endingAt(b, number)
+				_, err := test.run(t.Context(), b.Deployer, deployer.Options{})
+				mend()
+				if number > manyWrites {
+					t.Fatalf("it has no end: %v", err)
+				}
+				if err == nil && number <= test.least {
+					t.Errorf("there are only %d writes", number-1)
+				}
+				if err != nil && !anyBegun(b) {
+					continue // nobody can know
+				}
+				at := state(b)["db-password"]
+				if _, failed := b.Connect().Resume(t.Context(), deployer.ResumeOptions{}); failed != nil {
+					t.Fatalf("after write %d: %v", number, failed)
+				}
+				if at != "" && at != before["db-password"] && at != state(b)["db-password"] {
+					t.Errorf("after write %d: the password was drawn twice", number)
+				}
+				got := state(b)
+				if test.check != nil {
+					got = test.check(b, before)
+				}
+				maps.DeleteFunc(got, func(name, _ string) bool {
+					return name == "db-password" || strings.HasPrefix(name, "base-") || name == "mon"
+				})
+				if diff := cmp.Diff(test.want, got); diff != "" {
+					t.Fatalf("after write %d (-want +got):\n%s", number, diff)
+				}
+				if anyBegun(b) {
+					t.Errorf("after write %d: something is left to finish", number)
+				}
+				for _, name := range b.Server.Names("Secret") {
+					if short, stored := strings.CutPrefix(name, cluster.SystemNamespace+"/"); stored && dataOf(b, "Secret", cluster.SystemNamespace, short)["given.gz"] != "" {
+						t.Errorf("after write %d: %s still has what was given", number, name)
+					}
+				}
+				if err == nil {
+					return
+				}
+			}
+		})
+	}
+}
+
+// withForeignImage has a chart that names an image of nobody.
+func withForeignImage(t *testing.T) deployertest.Content {
+	content := parts(t, map[string]string{"charts/mon.tgz": deployertest.Chart(t, "mon", map[string]string{"templates/mon.yaml": `apiVersion: apps/v1
+kind: Deployment
+metadata: {name: mon}
+spec:
+  replicas: 0
+  selector: {matchLabels: {app: mon}}
+  template: {metadata: {labels: {app: mon}}, spec: {containers: [{name: mon, image: "quay.io/acme/mon:1"}]}}
+`})})
+	content.Manifest += "  - {name: mon, chart: charts/mon.tgz}\n"
+	return content
+}
+
+func dataOf(b *deployertest.Bed, kind, namespace, name string) map[string]string {
+	object := b.Server.Object(kind, namespace, name)
+	if object == nil {
+		return nil
+	}
+	data, _, _ := unstructured.NestedStringMap(object.Object, "data")
+	return data
+}
+
+// anyBegun tells whether a record says that something has not come to its end.
+func anyBegun(b *deployertest.Bed) bool {
+	b.Helper()
+	states, err := b.Connect().Records.Engine.States(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, s := range states {
+		if s.Pending != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// TestWhatIsGivenStaysSecret: neither what is on record for everybody nor what is told has values.
+func TestWhatIsGivenStaysSecret(t *testing.T) {
+	b := deployertest.New(t)
+	b.Activated(shop, "1.0.0", parts(t, nil))
+	hidden := choose(t, "1.0.0", values("db", map[string]any{"hosts": map[string]any{"primary": "S3cr3tValue"}}, false))
+	mend := endingAt(b, 5)
+	_, failed := hidden(t.Context(), b.Deployer, deployer.Options{})
+	mend()
+	state, err := b.Records.Engine.State(t.Context(), engine.Key{Namespace: site, Name: shop})
+	if failed == nil || err != nil || !strings.Contains(string(state.Given), "S3cr3tValue") {
+		t.Fatalf("it is not kept: %v %v", failed, err)
+	}
+	record, err := schema.MarshalStored(state.Pending)
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := failed.Error() + string(record)
+	for _, event := range b.Sink.Events() {
+		told += event.Name
+	}
+	if strings.Contains(told, "S3cr3tValue") {
+		t.Error("the value is told")
+	}
+}
