@@ -106,14 +106,14 @@ func unsteady(pod *corev1.Pod, c corev1.ContainerStatus, age Age) (wait time.Dur
 		}
 		return 0, "" // the object that makes the pod knows that it is not ready
 	case c.LastTerminationState.Terminated != nil:
-		if wait = settlesAgain - age(running.StartedAt.Time); wait <= 0 {
+		if wait = left(settlesAgain, age(running.StartedAt.Time)); wait == 0 {
 			return 0, ""
 		}
 		return wait, "container " + c.Name + ": runs again; it has ended (" + times(c.RestartCount) + " so far): " + ending(c.LastTerminationState.Terminated)
 	case c.Ready && isProbed(pod, c.Name):
 		return 0, "" // it works, as it has answered
 	default:
-		return max(settles-age(running.StartedAt.Time), 0), ""
+		return left(settles, age(running.StartedAt.Time)), ""
 	}
 }
 
@@ -122,6 +122,16 @@ func isProbed(pod *corev1.Pod, name string) bool {
 	return slices.ContainsFunc(slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers), func(c corev1.Container) bool {
 		return c.Name == name && (c.ReadinessProbe != nil || c.StartupProbe != nil)
 	})
+}
+
+// left is how much longer a container has to run of a time. One that has started long from now has started before a clock was set,
+// and nobody knows when that was: to wait until then may take hours.
+func left(of, age time.Duration) time.Duration {
+	const apart = 2 * time.Minute
+	if age < -apart {
+		return 0
+	}
+	return max(of-age, 0)
 }
 
 func podOf(object *unstructured.Unstructured) *corev1.Pod {

@@ -49,6 +49,8 @@ status: `
 		{"has answered its probe before it ended, too", "{containerStatuses: [{name: asked, ready: true, " + started("3s") + ", " + ended + "}]}", 27 * time.Second, "runs again"},
 		{"started in the future", "{containerStatuses: [{name: c, " + started("-1m") + "}]}", 70 * time.Second, ""},
 		{"runs again", "{containerStatuses: [{name: c, " + started("3s") + ", " + ended + "}]}", 27 * time.Second, "runs again; it has ended (2 times so far): exit code 1"},
+		{"runs again, and its clock was set back by hours", "{containerStatuses: [{name: c, " + started("-6h") + ", " + ended + "}]}", 0, ""},
+		{"its clock was set back by hours", "{containerStatuses: [{name: c, " + started("-6h") + "}]}", 0, ""},
 		{"ends well again and again", "{containerStatuses: [{name: c, " + started("3s") + ", restartCount: 1, lastState: {terminated: {exitCode: 0}}}]}", 27 * time.Second, "runs again"},
 		{"has run again for long", "{containerStatuses: [{name: c, " + started("1h") + ", " + ended + "}]}", 0, ""},
 		{"waits to be started again", "{containerStatuses: [{name: c, state: {waiting: {reason: CrashLoopBackOff}}, " + ended + "}]}", 10 * time.Second, "ends again and again (2 times so far)"},
