@@ -206,11 +206,13 @@ func newLoaderStopCommand(a *app) *cobra.Command {
 		Use:   "stop",
 		Short: "End the loader; what it loaded stays",
 		Long: `End a run that is under way, and repairs. Jobs, accounts and parameters of the loader are removed; what was loaded stays, and the
-next start finishes what was interrupted. To remove what was loaded: take it out of the configuration, and 'deploy loader start --prune'.`,
+next start finishes what was interrupted. A run of 'start --local', on whichever host, ends within seconds, and one that is about to
+begin is waited for, half a minute at least. To remove what was loaded: take it out of the configuration, and 'deploy loader start --prune'.`,
 		Example: "  solutionctl deploy loader stop",
 		Args:    exactArgs(),
 	}
 	f := a.addLoaderFlags(cmd)
+	f.addLockWait(cmd)
 	cmd.RunE = withLauncher(f.anyLauncher, func(ctx context.Context, l *loader.Launcher) error {
 		return l.Stop(ctx)
 	})
@@ -382,6 +384,9 @@ func printLoadProgress(w *console.Stream, p *schema.LoadProgress) error {
 		return err
 	}
 	fmt.Fprintf(w, "run %s: %s, %d of %d ready\n", p.Run, p.Phase, p.Ready, len(p.Parts))
+	if p.Error != nil {
+		fmt.Fprintf(w, "%s %s\n", w.Paint(console.Red, "error:"), console.Clean(p.Error.Message))
+	}
 	if p.Repair != nil {
 		for _, text := range p.Repair.Changed {
 			fmt.Fprintf(w, "%s last repair, %s: %s\n", w.Paint(console.Yellow, "note:"), p.Repair.At.Format(time.RFC3339), console.Clean(text))

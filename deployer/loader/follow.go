@@ -3,6 +3,7 @@ package loader
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -26,8 +27,14 @@ func (l *Launcher) Status(ctx context.Context) (*schema.LoadProgress, error) {
 	if err == nil && progress == nil {
 		err = report.Errorf(report.NotFound, "the loader has never run on this cluster").WithHint("%s", report.Run("deploy loader start"))
 	}
-	if err != nil || progress.Phase != schema.LoadReady {
+	if err != nil {
 		return progress, err
+	}
+	if !progress.Phase.Ended() {
+		return progress, l.explain(ctx, progress)
+	}
+	if progress.Phase != schema.LoadReady {
+		return progress, nil
 	}
 	seen, err := look(ctx, l.Deployer, environmentsOf(progress))
 	if err != nil {
@@ -44,6 +51,28 @@ func (l *Launcher) Status(ctx context.Context) (*schema.LoadProgress, error) {
 	}
 	progress.Ready = readyParts(progress)
 	return progress, nil
+}
+
+// explain notes of a run that is under way what keeps its pod from working, and whether anybody does anything at all.
+func (l *Launcher) explain(ctx context.Context, p *schema.LoadProgress) error {
+	job, err := l.Deployer.Cluster.Get(ctx, jobKind, cluster.SystemNamespace, jobName(p.Run))
+	if err != nil {
+		return err
+	}
+	if job != nil {
+		if p.Phase == schema.LoadPending {
+			for _, reason := range health.Explain(ctx, l.Deployer.Cluster, job) {
+				p.Notices = append(p.Notices, short(reason))
+			}
+		}
+		return nil
+	}
+	held, err := l.Deployer.Cluster.Locks(ctx)
+	alive := l.Deployer.Now().Add(-grace)
+	if err == nil && !slices.ContainsFunc(held, func(lock cluster.Held) bool { return lock.Name == lockName && lock.Promised.After(alive) }) {
+		p.Notices = append(p.Notices, fmt.Sprintf("nobody seems to work on this run any more: its Job is gone; to finish it: %s", report.Run("deploy loader start")))
+	}
+	return err
 }
 
 // environmentsOf are those of the parts of a run.
@@ -63,8 +92,8 @@ func IsReady(p *schema.LoadProgress) bool {
 	return p.Phase == schema.LoadReady && !slices.ContainsFunc(p.Parts, func(part schema.LoadPart) bool { return part.State != schema.PartReady && !part.Optional })
 }
 
-// Wait waits until a run is over and what it loaded is ready, and tells how it is. One that was interrupted is not over: another pod or
-// the next start ends it. The error is that of the run; it has the code Timeout when the time is up before, or when the loader
+// Wait waits until a run is over and what it loaded is ready, and tells how it is. One that was interrupted is not over, another pod or
+// the next start ends it, unless somebody has stopped it. The error is that of the run; it has the code Timeout when the time is up before, or when the loader
 // never ran.
 func (l *Launcher) Wait(ctx context.Context, timeout time.Duration) (*schema.LoadProgress, error) {
 	brief, cancel := context.WithTimeout(ctx, timeout)
@@ -77,7 +106,7 @@ func (l *Launcher) Wait(ctx context.Context, timeout time.Duration) (*schema.Loa
 		switch {
 		case err == nil && IsReady(now):
 			return now, nil
-		case err == nil && now.Phase == schema.LoadFailed:
+		case err == nil && (now.Phase == schema.LoadFailed || stopped(now)):
 			return now, failureOf(now)
 		case err == nil:
 			progress = now
@@ -250,8 +279,8 @@ func (f *follower) end(ctx context.Context, progress *schema.LoadProgress) (*sch
 		return progress, report.Errorf(report.Conflict, "run %s of the loader is no longer the last one", f.run)
 	}
 	if !last.Phase.Ended() {
+		last.Error = f.lastWords(ctx, last.Phase)
 		last.Phase, last.UpdatedAt = schema.LoadFailed, f.Deployer.Now().UTC().Truncate(time.Second)
-		last.Error = &schema.LoadError{Code: report.Failure, Message: short(f.lastWords(ctx)), Hint: report.Run("deploy loader logs").String()}
 		if _, err = writeProgress(ctx, f.Deployer.Cluster, object, last); err != nil {
 			return last, err
 		}
@@ -261,36 +290,57 @@ func (f *follower) end(ctx context.Context, progress *schema.LoadProgress) (*sch
 			return last, err
 		}
 	}
-	parameters, err := f.resolve(ctx, f.spec())
-	if err == nil {
-		err = f.keepRepairs(ctx, parameters)
-	}
-	return last, cmp.Or(failureOf(last), err)
+	return last, cmp.Or(failureOf(last), f.keepOn(ctx))
 }
 
-// lastWords is why a run ended without saying so itself.
-func (f *follower) lastWords(ctx context.Context) string {
-	if f.gone {
-		return "the Job of the loader is gone: somebody deleted it"
+// keepOn makes the cluster have the repairs that the configuration wants, unless somebody has stopped them meanwhile, or does
+// something of the kind themselves.
+func (f *follower) keepOn(ctx context.Context) error {
+	d := f.Deployer
+	locks, err := d.Cluster.LockAll(ctx, []string{lockName}, cluster.LockOptions{Identity: d.Identity, Wait: d.LockWait, Sink: d.Sink})
+	if err != nil {
+		if report.CodeOf(err) == report.Locked {
+			return nil
+		}
+		return err
 	}
+	guarded := cluster.WithGuard(ctx, locks)
+	last, _, err := readProgress(guarded, d.Cluster)
+	if err == nil && last != nil && last.Run == f.run && !stopped(last) {
+		var parameters *schema.LoadParameters
+		if parameters, err = f.resolve(guarded, f.spec()); err == nil {
+			err = f.keepRepairs(guarded, parameters)
+		}
+	}
+	return errors.Join(err, locks.Release(ctx))
+}
+
+// lastWords is why a run ended without saying so itself, in the phase that it was in.
+func (f *follower) lastWords(ctx context.Context, phase schema.LoadPhase) *schema.LoadError {
+	if f.gone {
+		return &schema.LoadError{
+			Code: report.Failure, Message: "the Job of the loader is gone: somebody deleted it", Hint: report.Run("deploy loader start").String(),
+		}
+	}
+	last := &schema.LoadError{Code: report.Failure, Message: "the loader crashed", Hint: report.Run("deploy loader logs").String()}
 	conditions, _, _ := unstructured.NestedSlice(f.job.Object, "status", "conditions")
-	text := "the loader crashed"
 	for _, item := range conditions {
 		condition, _ := item.(map[string]any)
 		if condition["type"] == "Failed" && condition["reason"] == "DeadlineExceeded" {
-			text = "the loader did not end in time"
+			last.Code, last.Message = report.Timeout, "the loader did not end in time"
 		}
+	}
+	if phase == schema.LoadPending && len(f.why) > 0 { // there are no logs
+		last.Message, last.Hint = short(last.Message+": "+strings.Join(f.why, "; ")), report.Run("deploy doctor").String()
+		return last
 	}
 	pods, err := f.pods(ctx)
 	if err == nil && len(pods) > 0 {
 		if message := terminationMessage(pods[len(pods)-1]); message != "" {
-			return text + ": " + message
+			last.Message = short(last.Message + ": " + message)
 		}
 	}
-	if len(f.why) > 0 {
-		return text + ": " + strings.Join(f.why, "; ")
-	}
-	return text
+	return last
 }
 
 // pods are those of the run, the newest last.

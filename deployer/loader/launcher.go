@@ -250,7 +250,7 @@ func (l *Launcher) optional(ctx context.Context, e schema.EnvironmentContents) (
 // image is the reference of the loader's image: of an imported Solution, or as it stands in the configuration.
 func (l *Launcher) image(ctx context.Context, text string) (string, error) {
 	if strings.Contains(text, "@") {
-		return text, nil
+		return text, served(ctx, l.Deployer, text)
 	}
 	reference, _, err := l.Deployer.Records.ProgramImage(ctx, text, "")
 	if report.CodeOf(err) == report.NotImported {
@@ -259,6 +259,30 @@ func (l *Launcher) image(ctx context.Context, text string) (string, error) {
 				report.Run("deploy import", "solutionctl-VERSION.iso"), report.Run("deploy loader start").With("local", ""))
 	}
 	return reference, err
+}
+
+// served is an error when an image by its name comes from the archives of this site, and no imported version brings it.
+func served(ctx context.Context, d *deployer.Deployer, reference string) error {
+	registry, err := d.Records.Registry(ctx)
+	if err != nil || registry == nil || !strings.HasPrefix(reference, registry.Host+"/") {
+		return err
+	}
+	catalog, err := d.Records.Catalog(ctx)
+	if err != nil {
+		return err
+	}
+	name, digest, _ := strings.Cut(strings.TrimPrefix(reference, registry.Host+"/"), "@")
+	for _, imported := range catalog.Imports() {
+		for image, is := range imported.Images {
+			title, _, _ := strings.Cut(image, ":")
+			if is == digest && (name == imported.ID()+"/"+image || name == imported.ID()+"/"+title) {
+				return nil
+			}
+		}
+	}
+	return report.Errorf(report.NotImported, "the loader has no image: no imported version brings %s", reference).
+		WithHint("import the archive of solutionctl, and name its Solution as image: %s; or do without a pod: %s",
+			report.Run("deploy import", "solutionctl-VERSION.iso"), report.Run("deploy loader start").With("local", ""))
 }
 
 // digestOf is that of what is to be loaded.

@@ -108,7 +108,9 @@ func (b bed) kubelet(t *testing.T, run func(context.Context, deployer.Config, *s
 			if err = run(ctx, b.Connect().Config, p); err != nil {
 				end = "Failed"
 			}
-			job = b.Server.Object("Job", cluster.SystemNamespace, name)
+			if job = b.Server.Object("Job", cluster.SystemNamespace, name); job == nil || ctx.Err() != nil {
+				continue
+			}
 			job.Object["status"] = map[string]any{"conditions": []any{map[string]any{"type": end, "status": "True"}}}
 			b.Put(job)
 		}

@@ -200,14 +200,24 @@ func (p *publisher) change(f func(*schema.LoadProgress)) {
 // pause is the least time between two writes.
 const pause = 500 * time.Millisecond
 
-// follow publishes until ctx ends. It returns an error when the ConfigMap is that of another run: whoever began that one goes on.
+// lookAgain is how often a run of which there is nothing to tell looks whether it still is the one.
+const lookAgain = 3 * time.Second
+
+// follow publishes until ctx ends. It returns an error when the ConfigMap is that of another run, and whoever began that one goes on;
+// or when somebody has stopped this one.
 func (p *publisher) follow(ctx context.Context) error {
-	ticker := time.NewTicker(pause)
+	ticker, idle := time.NewTicker(pause), time.NewTicker(lookAgain)
 	defer ticker.Stop()
+	defer idle.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
+		case <-idle.C:
+			if _, err := p.reread(ctx); errors.Is(err, errOver) {
+				return err
+			}
+			continue
 		case <-p.dirty:
 		}
 		if err := p.publish(ctx); err != nil && ctx.Err() == nil {
@@ -254,14 +264,20 @@ func (p *publisher) publish(ctx context.Context) error {
 	return nil
 }
 
-// reread gets the ConfigMap that somebody has changed, unless it belongs to another run now.
+// errOver passes when nobody wants the run any more.
+var errOver = errors.New("the run goes on no longer")
+
+// reread gets the ConfigMap that somebody has changed, unless it belongs to another run now, or says that this one was stopped.
 func (p *publisher) reread(ctx context.Context) (*unstructured.Unstructured, error) {
 	object, err := p.cluster.Get(ctx, cluster.ConfigMapKind, cluster.SystemNamespace, ProgressName)
 	if err != nil || object == nil {
 		return nil, err
 	}
 	if run, _, _ := unstructured.NestedString(object.Object, "data", "run"); run != p.progress.Run {
-		return nil, report.Errorf(report.Conflict, "run %s of the loader has taken the place of %s", run, p.progress.Run)
+		return nil, report.Errorf(report.Conflict, "run %s of the loader has taken the place of %s: %w", run, p.progress.Run, errOver)
+	}
+	if now, err := parseProgress(object); err == nil && stopped(now) {
+		return nil, report.Errorf(report.Interrupted, "run %s of the loader: %s: %w", now.Run, now.Error.Message, errOver).WithHint("%s", report.Run("deploy loader start"))
 	}
 	return object, nil
 }

@@ -167,43 +167,9 @@ func (l *Launcher) repairs(ctx context.Context, p *schema.LoadParameters) ([]*un
 		return nil, err
 	}
 	job["backoffLimit"] = int64(0)
-	cron := newObject(cronJobKind, "loader-repair", map[string]any{"spec": map[string]any{
+	cron := newObject(cronJobKind, repairsName, map[string]any{"spec": map[string]any{
 		"schedule": spec.Repair.Schedule, "timeZone": spec.Repair.TimeZone, "concurrencyPolicy": "Forbid", "startingDeadlineSeconds": int64(300),
 		"successfulJobsHistoryLimit": int64(1), "failedJobsHistoryLimit": int64(1), "jobTemplate": map[string]any{"spec": job},
 	}})
 	return append(account(repairName, rights), visible, cron), nil
-}
-
-// Stop ends a run that is under way, and repairs; what was loaded stays. With all of it going well nothing of the loader is left but
-// the ConfigMap that tells what was loaded.
-func (l *Launcher) Stop(ctx context.Context) error {
-	if err := l.interrupt(ctx); err != nil { // first, so that whoever follows the run knows that nothing has failed
-		return err
-	}
-	jobs, err := l.jobs(ctx)
-	if err != nil {
-		return err
-	}
-	for _, job := range jobs {
-		if err = l.remove(ctx, job); err != nil {
-			return err
-		}
-	}
-	for _, name := range []string{accountName, repairName} {
-		if err = l.drop(ctx, name); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// interrupt writes of a run that is under way that it ends before its time.
-func (l *Launcher) interrupt(ctx context.Context) error {
-	progress, object, err := readProgress(ctx, l.Deployer.Cluster)
-	if err != nil || progress == nil || progress.Phase.Ended() {
-		return err
-	}
-	progress.Phase = schema.LoadInterrupted
-	_, err = writeProgress(ctx, l.Deployer.Cluster, object, progress)
-	return err
 }

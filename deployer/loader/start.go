@@ -88,7 +88,7 @@ func (l *Launcher) begin(ctx context.Context, o StartOptions) (begun, error) {
 	if o.Local {
 		config := l.Deployer.Config
 		_ = Run(ctx, config, p.parameters) // how it ended is in the ConfigMap
-		if progress, _, err = readProgress(ctx, l.Deployer.Cluster); err == nil {
+		if progress, _, err = readProgress(ctx, l.Deployer.Cluster); err == nil && progress != nil && !stopped(progress) {
 			err = l.keepRepairs(ctx, p.parameters)
 		}
 		if report.CodeOf(err) == report.NotImported { // the next start has an image, or tells that there is none

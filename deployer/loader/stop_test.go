@@ -1,0 +1,133 @@
+package loader_test
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/deployertest"
+	"github.com/solutionctl/solutionctl/deployer/loader"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// ended is how a launcher's start ended.
+type ended struct {
+	progress *schema.LoadProgress
+	err      error
+}
+
+// starts begins a run from another host, and returns how it ends.
+func (b bed) starts(t *testing.T, l *loader.Launcher, o loader.StartOptions) <-chan ended {
+	t.Helper()
+	end := make(chan ended, 1)
+	go func() {
+		progress, err := l.Start(t.Context(), o)
+		end <- ended{progress, err}
+	}()
+	return end
+}
+
+// reached is closed when a launcher waits for something to become ready, or for a lock.
+func reached(l *loader.Launcher, step string) <-chan struct{} {
+	at := make(chan struct{}, 1)
+	l.Deployer.Config.Sink = sink(func(e report.Event) {
+		if e.Step == step {
+			select {
+			case at <- struct{}{}:
+			default:
+			}
+		}
+	})
+	return at
+}
+
+// isStopped expects that a run ended because somebody has stopped it, and that nothing of the loader is left but what tells that.
+func (b bed) isStopped(t *testing.T, end ended) {
+	t.Helper()
+	deployertest.Refused(t, end.err, report.Interrupted, "tester@here has stopped it", "deploy loader start")
+	text, _, _ := unstructured.NestedString(b.Server.Object("ConfigMap", cluster.SystemNamespace, loader.ProgressName).Object, "data", "phase")
+	if text != string(schema.LoadInterrupted) {
+		t.Errorf("the phase is %s", text)
+	}
+	for _, kind := range []string{"Job", "CronJob", "ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"} {
+		if strings.Contains(b.names(kind), "loader") {
+			t.Errorf("left behind is %s %s", kind, b.names(kind))
+		}
+	}
+}
+
+const withRepairs = justEdge + "  repair: {mode: repair}\n"
+
+// TestStopFollowed: a launcher on another host follows a run that is stopped. It tells who did it, and begins no repairs.
+func TestStopFollowed(t *testing.T) {
+	b := newBed(t)
+	begun := make(chan struct{})
+	b.kubelet(t, func(ctx context.Context, _ deployer.Config, _ *schema.LoadParameters) error {
+		close(begun)
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	end := b.starts(t, b.launcher(t, withRepairs), loader.StartOptions{})
+	<-begun
+	other := b.launcher(t, justEdge)
+	if err := other.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b.isStopped(t, <-end)
+	progress, err := other.Wait(t.Context(), time.Hour) // which is over at once
+	deployertest.Refused(t, err, report.Interrupted, "has stopped it")
+	if progress.Phase != schema.LoadInterrupted {
+		t.Errorf("%+v", progress)
+	}
+	if err := other.Stop(t.Context()); err != nil {
+		t.Errorf("to stop what was stopped: %v", err)
+	}
+}
+
+// TestStopLocal: a run that another host does in its own process ends, too, although nothing happens there.
+func TestStopLocal(t *testing.T) {
+	b := newBed(t)
+	b.Server.Stall("Job", "Deployment")
+	l := b.launcher(t, withRepairs)
+	waits := reached(l, "wait")
+	end := b.starts(t, l, loader.StartOptions{Local: true})
+	<-waits
+	if err := b.launcher(t, justEdge).Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b.isStopped(t, <-end)
+
+	// The next start finishes what was interrupted.
+	b.Server.Stall("Job")
+	if progress, err := b.launcher(t, justEdge).Start(t.Context(), loader.StartOptions{Local: true}); err != nil || progress.Phase != schema.LoadReady {
+		t.Errorf("%+v, %v", progress, err)
+	}
+}
+
+// TestStopBeginning: a launcher that is about to begin a run does not begin it after somebody has stopped it.
+func TestStopBeginning(t *testing.T) {
+	b := newBed(t)
+	l, other := b.launcher(t, withRepairs), b.launcher(t, justEdge)
+	waits, stopped := reached(other, "lock"), make(chan error, 1)
+	begun := false
+	b.Server.Answer = func(_ http.ResponseWriter, r *http.Request) bool {
+		if r.Method == http.MethodPatch && strings.Contains(r.URL.Path, "/jobs/") && !begun {
+			begun = true
+			go func() { stopped <- other.Stop(t.Context()) }()
+			<-waits
+		}
+		return false
+	}
+	end := <-b.starts(t, l, loader.StartOptions{})
+	if err := <-stopped; err != nil {
+		t.Fatal(err)
+	}
+	b.isStopped(t, end)
+}
