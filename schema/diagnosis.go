@@ -20,7 +20,7 @@ const (
 
 // Check is one check of a [Diagnosis].
 type Check struct {
-	Area string `json:"area" schema:"enum=host|node|cluster|rights|records|registry"`
+	Area string `json:"area" schema:"enum=host|node|cluster|rights|records|loader|registry"`
 	// Name is a stable word within the area.
 	Name    string      `json:"name"`
 	Result  CheckResult `json:"result"`

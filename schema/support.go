@@ -19,6 +19,7 @@ type SupportBundle struct {
 	Workloads    []SupportWorkload    `json:"workloads"`
 	Pods         []SupportPod         `json:"pods"`
 	Events       []SupportEvent       `json:"events"`
+	Loader       *SupportLoader       `json:"loader,omitempty"` // absent where it never ran
 	// Stores are Secrets and ConfigMaps, without their content.
 	Stores []SupportStore `json:"stores"`
 	// Missing says what could not be collected, or was left out, and why.
@@ -173,6 +174,40 @@ type SupportStore struct {
 	Type   string `json:"type,omitempty"`
 	Keys   int    `json:"keys"`
 	Size   int64  `json:"size"` // of all values
+}
+
+// SupportLoader is what lies of the loader in the cluster.
+type SupportLoader struct {
+	// Progress is what ConfigMap solutionctl-system/loader says; its texts only with --logs.
+	Progress *LoadProgress `json:"progress,omitempty"`
+	Jobs     []SupportJob  `json:"jobs"` // of runs and of repairs
+	Repairs  *SupportCron  `json:"repairs,omitempty"`
+}
+
+// SupportJob is a Job of the loader.
+type SupportJob struct {
+	Object     string             `json:"object"`
+	Image      string             `json:"image"`
+	Created    string             `json:"created"`
+	Suspended  bool               `json:"suspended,omitempty"`
+	Active     int64              `json:"active"`
+	Succeeded  int64              `json:"succeeded"`
+	Failed     int64              `json:"failed"`
+	Conditions []SupportCondition `json:"conditions"`
+}
+
+// SupportCron is the CronJob of the loader.
+type SupportCron struct {
+	Object    string `json:"object"`
+	Image     string `json:"image"`
+	Created   string `json:"created"`
+	Schedule  string `json:"schedule"`
+	TimeZone  string `json:"timeZone,omitempty"`
+	Suspended bool   `json:"suspended,omitempty"`
+	Active    int    `json:"active"`
+	// Last is when it made a Job last, Succeeded when one of them succeeded last.
+	Last      string `json:"last,omitempty"`
+	Succeeded string `json:"succeeded,omitempty"`
 }
 
 // SupportReport names the file that `solutionctl deploy support-bundle` has written, which prints it.

@@ -139,7 +139,7 @@ out from afar what is wrong with a cluster.
 
   README.txt      this file, with what the doctor found
   diagnosis.json  what the doctor found (solutionctl deploy doctor --output json)
-  bundle.json     nodes, imports, environments, records, workloads, pods, events
+  bundle.json     nodes, imports, environments, records, workloads, pods, events, the loader
   logs/           what containers have written; only with --logs
 
 There are no values of Secrets and ConfigMaps in it, no environment, arguments or commands of

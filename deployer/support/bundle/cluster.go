@@ -31,6 +31,7 @@ func (c *collector) cluster() {
 	c.namespaces = slices.Compact(c.namespaces)
 	c.nodes()
 	c.definitions()
+	c.loader()
 	for _, namespace := range c.namespaces {
 		c.workloads(namespace)
 		c.pods(namespace)

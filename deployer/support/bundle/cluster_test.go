@@ -13,11 +13,13 @@ import (
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kube "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster/clustertest"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
 	"github.com/solutionctl/solutionctl/deployer/host/store"
+	"github.com/solutionctl/solutionctl/deployer/loader"
 	"github.com/solutionctl/solutionctl/deployer/support/bundle"
 	"github.com/solutionctl/solutionctl/schema"
 )
@@ -136,6 +138,60 @@ func TestNoSecrets(t *testing.T) {
 		if readme := string(files["README.txt"]); !strings.Contains(readme, fmt.Sprintf("Kubernetes v1.36.3, logs: %t", logs)) || strings.Contains(readme, "Not collected") {
 			t.Errorf("%s", readme)
 		}
+	}
+}
+
+// TestLoader: how the loader is, without what anybody may have written.
+func TestLoader(t *testing.T) {
+	b := deployertest.New(t)
+	b.Server.Stall("Job")
+	b.Imported("edge", "1.0.0", deployertest.Content{})
+	c, err := schema.ParseLoaderConfiguration("loader.yaml", []byte("apiVersion: solutionctl.io/v1alpha1\nkind: LoaderConfiguration\nspec:\n"+
+		"  image: registry.example/solutionctl@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\n"+
+		"  environments: [{name: infra, solutions: [{name: edge}]}]\n  repair: {mode: repair}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &loader.Launcher{Deployer: b.Deployer, Configuration: c}
+	for _, o := range []loader.StartOptions{{Local: true}, {NoWait: true}} {
+		if _, err := l.Start(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+		if o.Local {
+			b.Deleted("Deployment", "infra", "edge-operator") // so that there is something to do
+		}
+	}
+	object := b.Server.Object("ConfigMap", "solutionctl-system", "loader")
+	data, _, _ := unstructured.NestedStringMap(object.Object, "data")
+	object.Object["data"] = map[string]any{"run": data["run"], "progress.json": strings.NewReplacer(
+		`"notices":[]`, `"notices":["`+canary+`"]`, `"loaded":`, `"repair":{"at":"2026-01-02T03:04:05Z","times":4,"changed":["`+canary+`"]},"loaded":`,
+		`"state":"Pending"`, `"state":"Failed","waitingFor":["`+canary+`"],"error":{"code":"timeout","message":"`+canary+`","hint":"`+canary+`"}`,
+		`"phase":"Pending"`, `"phase":"Failed","error":{"code":"timeout","message":"`+canary+`"}`,
+	).Replace(data["progress.json"])}
+	b.Put(object)
+	b.Server.Put(t, strings.ReplaceAll(event("told", "{type: Normal, reason: LoadEnded, source: {component: solutionctl-loader}, message: 'run 0123456789 has ended: Ready, 1 of 1 parts are ready'}")+"\n---\n"+
+		event("more", "{type: Warning, reason: LoadFailed, source: {component: solutionctl-loader}, message: '"+canary+"'}"), "NS", "solutionctl-system"))
+	files, document := collect(b, bundle.Options{})
+	if n := bytes.Count(files["bundle.json"], []byte(canary)); n > 0 {
+		t.Errorf("what anybody may have written is there %d times: %s", n, files["bundle.json"])
+	}
+	found := document.Loader
+	if found == nil || found.Progress == nil || found.Progress.Phase != schema.LoadFailed || found.Progress.Error.Code != "timeout" || found.Progress.Repair.Times != 4 || len(found.Progress.Parts) != 1 {
+		t.Fatalf("%s", files["bundle.json"])
+	}
+	if len(found.Jobs) != 1 || !strings.HasPrefix(found.Jobs[0].Object, "Job solutionctl-system/loader-") || !strings.HasPrefix(found.Jobs[0].Image, "registry.example/solutionctl@") {
+		t.Errorf("%+v", found.Jobs)
+	}
+	if found.Repairs == nil || found.Repairs.Schedule != "*/30 * * * *" || found.Repairs.Object != "CronJob solutionctl-system/loader-repair" {
+		t.Errorf("%+v", found.Repairs)
+	}
+	for _, e := range document.Events {
+		if strings.HasPrefix(e.Reason, "Load") && (e.Message == "") != (e.Reason == "LoadFailed") {
+			t.Errorf("%+v", e)
+		}
+	}
+	if files, document = collect(b, bundle.Options{Logs: true}); document.Loader.Progress.Error.Message != canary {
+		t.Errorf("%s", files["bundle.json"])
 	}
 }
 

@@ -27,6 +27,10 @@ var told = map[string]map[string]*regexp.Regexp{
 		"FailedMount": regexp.MustCompile(`^MountVolume.SetUp failed for volume "[^"]*" : (configmap|secret|references non-existent)`),
 	},
 	"deployment-controller": {"ScalingReplicaSet": regexp.MustCompile(`^Scaled (up|down) replica set `)},
+	"solutionctl-loader": {
+		"LoadStarted": regexp.MustCompile(`^run [0-9a-f]{10} has started$`),
+		"LoadEnded":   regexp.MustCompile(`^run [0-9a-f]{10} has ended: [A-Z][a-z]+, \d+ of \d+ parts are ready$`),
+	},
 	"replicaset-controller": {
 		"SuccessfulCreate": regexp.MustCompile(`^Created pod: \S+$`), "SuccessfulDelete": regexp.MustCompile(`^Deleted pod: \S+$`),
 		"FailedCreate": regexp.MustCompile(`^Error creating: pods "[^"]*" is forbidden: (exceeded quota: |error looking up service account |violates PodSecurity )`),

@@ -35,7 +35,7 @@ func word(shape *regexp.Regexp, text string) string {
 	return unknownWord
 }
 
-// reasons are those with which Kubernetes itself records events.
+// reasons are those with which Kubernetes itself records events, and the loader.
 var reasons = strings.Fields(`
 	AddedOrModifiedToPriorityLevel AlreadyMountedVolume BackOff BackoffLimitExceeded CIDRAssignmentFailed CIDRNotAvailable Completed
 	ContainerGCFailed Created DaemonSetMisscheduled DeadlineExceeded Deleted DeletingAllPods DeletingLoadBalancer DNSConfigForming
@@ -56,7 +56,7 @@ var reasons = strings.Fields(`
 	SuccessfulCreate SuccessfulDelete SuccessfulMountVolume SuccessfulRescale Suspended SystemOOM TaintManagerEviction
 	TooManyActivePods TopologyAffinityError UnAvailableLoadBalancer UnexpectedAdmissionError UnexpectedJob Unhealthy UpdatedLoadBalancer
 	VolumeConditionAbnormal VolumeFailedDelete VolumeFailedRecycle VolumeRecycled VolumeResizeFailed VolumeResizeSuccessful WaitForFirstConsumer
-	WaitForPodScheduled`)
+	WaitForPodScheduled PodFailurePolicy LoadStarted LoadFailed LoadEnded`)
 
 // version is a version that a document asks for, which anybody may have written who may write in its namespace.
 func version(text string) string {

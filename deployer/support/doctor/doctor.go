@@ -1,7 +1,7 @@
 // Package doctor looks at a host and a cluster before something is changed, and says what stands against it.
 //
 // [Examine] looks at everything: the store and the node's configuration on this host, the API server, what in the cluster
-// does not answer or does not go away, the rights of the user, the records of this tool, and the registry, which it asks
+// does not answer or does not go away, the rights of the user, the records of this tool, the loader, and the registry, which it asks
 // for an image of every imported version. It changes nothing. What cannot be looked at is a finding like any other: without
 // a cluster the host is still examined, and without a store the cluster is, for those who are not users of this host.
 //
@@ -45,6 +45,7 @@ func Examine(ctx context.Context, o Options) *schema.Diagnosis {
 		x.cluster()
 		x.rights()
 		x.records()
+		x.loader()
 		x.registry()
 	}
 	return &x.diagnosis

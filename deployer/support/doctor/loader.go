@@ -1,0 +1,35 @@
+package doctor
+
+import (
+	"github.com/solutionctl/solutionctl/deployer/loader"
+	"github.com/solutionctl/solutionctl/schema"
+)
+
+// loader looks at the last run of the loader, at what it needs, and at repairs.
+func (x *examination) loader() {
+	now := x.Now().Add(x.server)
+	state, err := loader.Look(x.ctx, x.Deployer.Cluster, now)
+	if err != nil {
+		x.failed("loader", "run", err)
+		return
+	}
+	if state.IsUnused() {
+		x.skip("loader", "run", "the loader has never run on this cluster")
+		return
+	}
+	found, err := state.Examine(x.ctx, x.Deployer, now)
+	if err != nil {
+		x.failed("loader", "image", err)
+		return
+	}
+	for _, one := range found {
+		result := schema.CheckWarning
+		if one.Problem {
+			result = schema.CheckProblem
+		}
+		x.add(result, "loader", one.About, one.What, one.Cure)
+	}
+	if len(found) == 0 {
+		x.ok("loader", "run", "the last run of the loader has ended well, or goes on, and so do repairs")
+	}
+}
