@@ -210,8 +210,8 @@ func (l *Launcher) environment(ctx context.Context, p *prepared, e schema.Enviro
 		return err
 	}
 	for _, part := range plan.Parts {
-		if part.Solution == "" {
-			continue // shared documents
+		if part.Solution == "" || part.Version == "" {
+			continue // shared documents, and what goes
 		}
 		is := schema.LoadPart{
 			Environment: e.Name, Namespace: part.Namespace, Solution: part.Solution, Component: part.Component, Version: part.Version, State: schema.PartPending,

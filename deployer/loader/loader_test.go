@@ -526,3 +526,22 @@ func TestTakenOver(t *testing.T) {
 		t.Error("the account is still there")
 	}
 }
+
+// TestDeselected: a component that the configuration no longer wants goes, and nobody waits for it.
+func TestDeselected(t *testing.T) {
+	b := newBed(t)
+	b.kubelet(t, loader.Run)
+	with := func(is string) *loader.Launcher {
+		return b.launcher(t, strings.Replace(justEdge, "name: edge", "name: edge, components: {extra: "+is+"}", 1))
+	}
+	if _, err := with("true").Start(t.Context(), loader.StartOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	progress, err := with("false").Start(t.Context(), loader.StartOptions{})
+	if err != nil || progress.Phase != schema.LoadReady || len(progress.Parts) != 3 || progress.Ready != 3 {
+		t.Errorf("%+v, %v", progress, err)
+	}
+	if b.Server.Object("Deployment", "infra", "extra") != nil {
+		t.Error("it is still there")
+	}
+}
