@@ -103,13 +103,20 @@ func (l *Lane) anonymous(d dump) dump {
 	}
 	all, result := strings.NewReplacer(names...), dump{}
 	for name, text := range d {
-		result[all.Replace(name)] = podName.ReplaceAllString(all.Replace(text), "$$POD")
+		text = ownerKey.ReplaceAllString(podName.ReplaceAllString(all.Replace(text), "$$POD"), "$$OWNER")
+		result[runName.ReplaceAllString(all.Replace(name), "loader-$$RUN")] = runName.ReplaceAllString(text, "loader-$$RUN")
 	}
 	return result
 }
 
 // podName is the name of a Deployment's pod, as a record quotes it that says why something failed.
 var podName = regexp.MustCompile(`\b[a-z0-9-]+-[a-f0-9]{8,10}-[a-z0-9]{5}\b`)
+
+// ownerKey is how the list of those who own fields names the owner of an object.
+var ownerKey = regexp.MustCompile(`k:\{\\"uid\\":\\"[0-9a-f-]+\\"\}`)
+
+// runName is how the name of what belongs to a run of the loader begins: what is left to do names the run.
+var runName = regexp.MustCompile(`\bloader-[a-f0-9]{10}\b`)
 
 func (l *Lane) dumpCluster(ctx context.Context) (dump, error) {
 	d := dump{}
@@ -230,6 +237,7 @@ func document(data []byte) any {
 var changing = map[string]bool{
 	"uid": true, "resourceVersion": true, "generation": true, "token": true, "started": true, "finished": true, "importedAt": true, "ca": true, "hash": true,
 	"verifiedAt": true, "signedAt": true, "seenAt": true, "created": true, "time": true,
+	"run": true, loader.LabelRun: true, loader.LabelJob: true, "solutionctl.io/content": true, "controller-uid": true, "batch.kubernetes.io/controller-uid": true,
 }
 
 // scrub replaces the values of changing fields by a star. Whether they are there counts.

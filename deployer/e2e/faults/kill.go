@@ -52,7 +52,9 @@ func (l *Lane) Clean(ctx context.Context, v *Verb) (*Clean, error) {
 	if err := l.setUp(ctx, v); err != nil {
 		return nil, err
 	}
+	stop := l.pods(ctx, v)
 	r, calls, _, err := l.runCalls(ctx, 0, false, v.Args)
+	stop()
 	if err == nil {
 		err = v.complete(r)
 	}
@@ -66,7 +68,9 @@ func (l *Lane) Clean(ctx context.Context, v *Verb) (*Clean, error) {
 	if err = l.setUp(ctx, v); err != nil {
 		return nil, err
 	}
+	stop = l.pods(ctx, v)
 	r, tracer, err := l.runFiles(ctx, 0, false, v.Args)
+	stop()
 	if err == nil {
 		err = v.complete(r)
 	}
@@ -83,6 +87,14 @@ func (l *Lane) Clean(ctx context.Context, v *Verb) (*Clean, error) {
 	}
 	l.clean[v.Name] = clean
 	return clean, nil
+}
+
+// pods lets those of the loader run where a verb has some, until what it returns is called.
+func (l *Lane) pods(ctx context.Context, v *Verb) (stop func()) {
+	if !v.pods {
+		return func() {}
+	}
+	return l.kubelet(ctx)
 }
 
 // judged is the dump after a complete run, with which nothing must be wrong.
@@ -132,6 +144,7 @@ func (l *Lane) Kill(ctx context.Context, v *Verb, p Point) (result *Result, err 
 		return nil, err
 	}
 	result = &Result{Point: p, Outcome: Good}
+	defer l.pods(ctx, v)()
 	if result.What, err = l.killAt(ctx, v, p); err != nil {
 		return nil, err
 	}
@@ -174,7 +187,15 @@ func (l *Lane) killAt(ctx context.Context, v *Verb, p Point) (string, error) {
 
 // follow runs what comes after a run that was killed, and says what is wrong then.
 func (l *Lane) follow(ctx context.Context, v *Verb, then Then, clean *Clean) error {
+	if v.pods && then != Again { // what they do would be in the way
+		if err := l.idle(ctx); err != nil {
+			return err
+		}
+	}
 	switch then {
+	case Finish:
+		defer l.kubelet(ctx)()
+		return l.again(ctx, v.finishes, l.clean[v.finishes.Name])
 	case Back:
 		// It may find that there is nothing to take back; what counts is what is left.
 		if _, err := l.run(ctx, v.back...); err != nil {

@@ -26,6 +26,7 @@ const (
 	Again  Then = "again"  // the same
 	Back   Then = "back"   // one that takes it back
 	Resume Then = "resume" // deploy resume, and then the same
+	Finish Then = "finish" // that of another verb
 )
 
 // Point is a step of a verb at which it is killed.

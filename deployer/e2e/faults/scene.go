@@ -62,6 +62,11 @@ func (l *Lane) setUp(ctx context.Context, v *Verb) error {
 			return err
 		}
 	}
+	if v.finishes != nil {
+		if _, err := l.Clean(ctx, v.finishes); err != nil { // it tells what comes of it
+			return err
+		}
+	}
 	if err := l.clear(ctx); err != nil {
 		return fmt.Errorf("clear: %w", err)
 	}
@@ -92,6 +97,15 @@ func (l *Lane) setUp(ctx context.Context, v *Verb) error {
 	}
 	if v.prepare == nil {
 		return nil
+	}
+	if v.inPod {
+		job, err := l.job(ctx)
+		if err != nil {
+			return err
+		}
+		if err = l.parameters(ctx, job.GetLabels()[loader.LabelRun], filepath.Join(l.dir, "parameters.json")); err != nil {
+			return err
+		}
 	}
 	if v.forgets {
 		if err := l.forget(ctx); err != nil {
@@ -145,7 +159,7 @@ func (l *Lane) interrupt(ctx context.Context, v *Verb) error {
 
 // clear removes what the last run left beside the base, and begins a new environment.
 func (l *Lane) clear(ctx context.Context) error {
-	if err := l.abandon(ctx); err != nil {
+	if err := errors.Join(l.clearLoader(ctx), l.abandon(ctx)); err != nil {
 		return err
 	}
 	l.runs++
@@ -263,7 +277,7 @@ func (l *Lane) age(ctx context.Context) error {
 	}
 	for _, lease := range list.Items {
 		holder, _, _ := unstructured.NestedString(lease.Object, "spec", "holderIdentity")
-		if holder == "" {
+		if holder == "" || strings.HasPrefix(holder, "loader@") { // a pod lives on
 			continue
 		}
 		l.dead[holder] = true

@@ -30,6 +30,12 @@ type Verb struct {
 	fails string
 	// resumes is a verb that was killed half way before.
 	resumes *Verb
+	// pods tells that pods of the loader run meanwhile.
+	pods bool
+	// inPod tells that the command is that of a pod of the loader, for a run that prepare has begun.
+	inPod bool
+	// finishes is another verb, which finishes what this one has begun: then all has to be as after that one.
+	finishes *Verb
 	// done are codes that the command may end with when it was complete before.
 	done []string
 	// back is another command that an administrator may run after one that was killed, to get back; nil is none.
@@ -47,13 +53,16 @@ func (v *Verb) thens() []Then {
 	if v.fails == "" { // else it would wait for what never becomes ready
 		thens = append(thens, Resume)
 	}
+	if v.finishes != nil {
+		thens = append(thens, Finish)
+	}
 	return thens
 }
 
 // Scenario is a digest of what is done with a verb: results of another scenario say nothing about this one.
 func (v *Verb) Scenario() string {
 	scenario := *v
-	scenario.resumes = nil // an address; its name is that of the verb
+	scenario.resumes, scenario.finishes = nil, nil // addresses; their names are those of verbs
 	text := fmt.Sprintf("%+v %s%s%s%s%v%s", scenario, userInterface, wanted, newInterface+parts+otherParts+part("first", "one"), nowhere, planted, definition("Demo", "title"))
 	return fmt.Sprintf("%x", sha256.Sum256([]byte(text)))[:12]
 }
@@ -79,13 +88,15 @@ var (
 	addParts = append(add, "--component", "first", "--component", "second")
 
 	startLoader = []string{"deploy", "loader", "start", "-f", "loader.yaml", "--local"}
-	loaderFiles = map[string]string{"loader.yaml": `apiVersion: solutionctl.io/v1alpha1
-kind: LoaderConfiguration
-spec:
-  environments:
-    - name: ` + inEnvironment + `
-      solutions: [{name: ` + solution + `, version: ` + oldest + `, components: {first: true, second: true}}]
-`}
+	startPod    = []string{"deploy", "loader", "start", "-f", "pod.yaml", "--no-wait"}
+	loaderFiles = map[string]string{
+		"loader.yaml":  loads(oldest, "first: true, second: true"),
+		"fewer.yaml":   loads(oldest, "first: true, second: false"),
+		"other.yaml":   loads(newest, "first: true, third: false"),
+		"pod.yaml":     loads(oldest, "first: true, second: true") + nowhereJob,
+		"repair.yaml":  loads(oldest, "first: true, second: true") + nowhereJob + "  repair: {mode: repair, schedule: 0 0 1 1 *}\n",
+		"upgrade.yaml": loads(newest, "first: true, third: true") + nowhereJob,
+	}
 
 	rollBack   = []string{"deploy", "rollback", inEnvironment, solution}
 	remove     = []string{"deploy", "remove", inEnvironment, solution, "--keep-data"}
@@ -94,6 +105,33 @@ spec:
 )
 
 var upgraded = &Verb{Name: "upgrade", Args: upgrade, base: activeNew, prepare: [][]string{create, addOld}, back: append(rollBack, "--no-wait"), Short: true}
+
+// nowhereJob is for a Job whose pods no node takes.
+const nowhereJob = `  image: registry.invalid/solutionctl@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef
+  job: {nodeSelector: {nowhere: "true"}}
+`
+
+// loads is a configuration of the loader.
+func loads(version, components string) string {
+	return `apiVersion: solutionctl.io/v1alpha1
+kind: LoaderConfiguration
+spec:
+  environments:
+    - name: ` + inEnvironment + `
+      solutions: [{name: ` + solution + `, version: ` + version + `, components: {` + components + `}}]
+`
+}
+
+// The launcher, while pods do what it has planned.
+var (
+	startedLoader = &Verb{
+		Name: "loader start", Args: []string{"deploy", "loader", "start", "-f", "pod.yaml"}, base: activeOld, prepare: [][]string{create}, files: loaderFiles, pods: true, back: remove,
+	}
+	upgradedLoader = &Verb{
+		Name: "loader start to another version", Args: []string{"deploy", "loader", "start", "-f", "upgrade.yaml"}, base: activeNew,
+		prepare: [][]string{create, append(addParts, "--no-wait")}, files: loaderFiles, pods: true, back: append(rollBack, "--no-wait"),
+	}
+)
 
 // Verbs are all commands that change a cluster or a host that deploys.
 var Verbs = []*Verb{
@@ -171,6 +209,28 @@ var Verbs = []*Verb{
 	},
 	{
 		Name: "loader start --local", Args: startLoader, base: activeOld, prepare: [][]string{create}, files: loaderFiles, back: remove,
+	},
+	{
+		Name: "loader start --local to another version", Args: []string{"deploy", "loader", "start", "-f", "other.yaml", "--local"}, base: activeNew,
+		prepare: [][]string{create, append(addParts, "--no-wait")}, files: loaderFiles, back: append(rollBack, "--no-wait"),
+	},
+	{
+		Name: "loader start --local without a component", Args: []string{"deploy", "loader", "start", "-f", "fewer.yaml", "--local"}, base: activeOld,
+		prepare: [][]string{create, startLoader}, files: loaderFiles, back: append(rollBack, "--no-wait"),
+	},
+	startedLoader,
+	upgradedLoader,
+	{
+		Name: "loader start with repairs", Args: []string{"deploy", "loader", "start", "-f", "repair.yaml"}, base: activeOld, prepare: [][]string{create}, files: loaderFiles, pods: true,
+	},
+	{
+		Name: "loader run", Args: loaderRun("parameters.json"), base: activeOld, prepare: [][]string{create, startPod}, files: loaderFiles,
+		inPod: true, finishes: startedLoader,
+	},
+	{
+		Name: "loader run to another version", Args: loaderRun("parameters.json"), base: activeNew,
+		prepare: [][]string{create, append(addParts, "--no-wait"), {"deploy", "loader", "start", "-f", "upgrade.yaml", "--no-wait"}}, files: loaderFiles,
+		inPod: true, finishes: upgradedLoader,
 	},
 	{
 		Name: "loader repair", Args: []string{"deploy", "loader", "repair", "-f", "loader.yaml"}, base: activeOld,
