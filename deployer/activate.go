@@ -111,9 +111,10 @@ func (d *Deployer) planActivationOf(ctx context.Context, o ActivateOptions, cata
 	if err = d.checkOwnNamespace(ctx, release.Objects); err != nil {
 		return nil, err
 	}
-	if err = d.checkDashboards(ctx, release); err != nil {
+	if notices, err = d.checkDashboards(ctx, release); err != nil {
 		return nil, err
 	}
+	t.notice(notices...)
 	kept, err := d.Definitions.KeepServed(ctx, catalog, payload, release.Objects)
 	if err != nil {
 		return nil, err
