@@ -221,6 +221,9 @@ func (d *Deployer) planPlacements(ctx context.Context, t *task, catalog *records
 		for _, one := range list {
 			dependencies.Put(one.Name, one.Version, one.namespaces...)(h)
 		}
+		for _, g := range t.gone {
+			dependencies.Put(g.Solution, "", g.namespaces...)(h)
+		}
 	})
 	if err != nil {
 		return err
@@ -240,6 +243,7 @@ func (d *Deployer) planPlacements(ctx context.Context, t *task, catalog *records
 		d.forget(t, one.taken)
 	}
 	needOthers(catalog, releases, parts)
+	leaving := departures(catalog, t.gone, append(slices.Clip(releases), parts...))
 	if err = d.remark(ctx, t, append(releases, parts...)...); err != nil {
 		return err
 	}
@@ -249,9 +253,14 @@ func (d *Deployer) planPlacements(ctx context.Context, t *task, catalog *records
 				return failure
 			}
 		}
+		for _, g := range t.gone {
+			if failure := d.setVersion(ctx, g.namespaces, g.Solution, ""); failure != nil {
+				return failure
+			}
+		}
 		return nil
 	}
-	if t.plans, err = d.Records.Engine.PlanAll(ctx, append(releases, parts...), o.plan()); err != nil {
+	if t.plans, err = d.Records.Engine.PlanAll(ctx, slices.Concat(releases, parts, leaving), o.plan()); err != nil {
 		return err
 	}
 	return noteComponents(t.plans)

@@ -20,6 +20,11 @@ type EnsureOptions struct {
 	Options
 	Environment string
 	Solutions   []Wanted
+	Others      OthersPolicy
+	// AcceptDataLoss, AcceptInvalid and Export are as in [ChangeOptions].
+	AcceptDataLoss []string
+	AcceptInvalid  []string
+	Export         definitions.Export
 }
 
 // Wanted is a Solution as an environment is to have it.
@@ -34,7 +39,7 @@ const operationEnsure = "ensure"
 
 // Ensure makes an environment have Solutions: those that it lacks are added, others get the version and the components that are
 // wanted. All of it is one plan, judged as it will be, and a Solution is touched when everything that it needs in its namespace is
-// ready. Solutions that are not named stay as they are. Where nothing is to be done, nothing is written.
+// ready. What becomes of Solutions that are not named o.Others says. Where nothing is to be done, nothing is written.
 func (d *Deployer) Ensure(ctx context.Context, o EnsureOptions) (*schema.Operation, error) {
 	return d.inNamespaces(ctx, o.Options, o.Environment, "", func(ctx context.Context, namespaces []metalk8s.Namespace) (*task, error) {
 		return d.planEnsure(ctx, o, namespaces)
@@ -62,7 +67,7 @@ func (d *Deployer) planEnsure(ctx context.Context, o EnsureOptions, namespaces [
 	if err != nil {
 		return nil, err
 	}
-	t := &task{Operation: schema.Operation{Operation: operationEnsure, Environment: o.Environment}}
+	t := &task{Operation: schema.Operation{Operation: operationEnsure, Environment: o.Environment}, export: o.Export}
 	wanted := map[schema.SolutionAt]Rendering{}
 	var all []schema.SolutionAt
 	for _, w := range o.Solutions {
@@ -91,11 +96,18 @@ func (d *Deployer) planEnsure(ctx context.Context, o EnsureOptions, namespaces [
 			added = append(added, add)
 		}
 	}
+	if err = d.planUnlisted(ctx, t, catalog, o, all, namespaces); err != nil {
+		return nil, err
+	}
 	list := append(slices.Clip(changed), added...)
 	if err = d.planPlacements(ctx, t, catalog, list, o.Options); err != nil {
 		return nil, err
 	}
-	return t, d.judgeChanges(ctx, t, catalog, changed, there, definitions.Accepted{})
+	accepted := definitions.Accepted{Loss: o.AcceptDataLoss, Invalid: o.AcceptInvalid}
+	if len(changed) == 0 {
+		accepted = definitions.Accepted{} // the same again, when all is as it is wanted
+	}
+	return t, d.judgeChanges(ctx, t, catalog, changed, there, accepted)
 }
 
 // placed plans one Solution: change for the namespaces that have another version of it, add for all others.

@@ -85,6 +85,7 @@ type task struct {
 	before, after func(context.Context) error
 	records       []schema.Change      // what before and after change in the shared documents
 	needs         []cluster.Permission // what before takes
+	gone          []departure          // what leaves in the same run
 	// exported may lose data, which was accepted, and go to export before anything else is done.
 	exported []definitions.Scope
 	export   definitions.Export

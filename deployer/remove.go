@@ -24,6 +24,9 @@ type RemoveOptions struct {
 	Export                definitions.Export // where custom resources go before they are deleted
 }
 
+// operationRemove is what a removal is called on record.
+const operationRemove = "remove"
+
 // How a removal records that custom resources were to stay, so that whoever finishes it need not be asked.
 const (
 	settingData = "data"
@@ -39,37 +42,10 @@ func (d *Deployer) Remove(ctx context.Context, o RemoveOptions) (*schema.Operati
 }
 
 func (d *Deployer) planRemove(ctx context.Context, o RemoveOptions, namespaces []metalk8s.Namespace) (*task, error) {
-	t := &task{Operation: schema.Operation{Operation: "remove", Solution: o.Solution, Environment: o.Environment}}
-	var releases []engine.Release
-	var there []metalk8s.Namespace
-	found, err := d.Records.StraysIn(ctx, o.Solution, namespaces)
+	t := &task{Operation: schema.Operation{Operation: operationRemove, Solution: o.Solution, Environment: o.Environment}}
+	releases, there, err := d.leaving(ctx, t, o, namespaces)
 	if err != nil {
 		return nil, err
-	}
-	for _, n := range namespaces {
-		key := engine.Key{Namespace: n.Name, Name: o.Solution}
-		state, failure := d.Records.Engine.State(ctx, key)
-		if failure != nil {
-			return nil, failure
-		}
-		recorded, ok := n.Versions[o.Solution]
-		if !ok && state.Current == nil && state.Pending == nil && found[n.Name] == nil {
-			continue
-		}
-		if found[n.Name] != nil && !o.Adopt {
-			return nil, found[n.Name].Refuse(n.Environment)
-		}
-		there = append(there, n)
-		parts, failure := d.componentStates(ctx, state)
-		if failure != nil {
-			return nil, failure
-		}
-		gone := removals(append([]*engine.State{state}, parts...), t.Operation.Operation)
-		if gone[0].Found = found[n.Name].Deployed(); o.Data == KeepData {
-			gone[0].Settings = map[string]string{settingData: keptData}
-		}
-		releases = append(releases, gone...)
-		t.records = append(t.records, records.EntryChange(n.Name, metalk8s.EnvironmentConfigMap, "data."+o.Solution, recorded, "")...)
 	}
 	if len(there) == 0 {
 		return nil, notThere(o.Solution, o.Environment, namespaces)
@@ -98,6 +74,40 @@ func (d *Deployer) planRemove(ctx context.Context, o RemoveOptions, namespaces [
 		return d.setVersion(ctx, there, o.Solution, "")
 	}
 	return t, nil
+}
+
+// leaving finds what there is of a Solution, and in which of the namespaces, and returns the releases that take it away.
+func (d *Deployer) leaving(ctx context.Context, t *task, o RemoveOptions, namespaces []metalk8s.Namespace) (releases []engine.Release, there []metalk8s.Namespace, err error) {
+	found, err := d.Records.StraysIn(ctx, o.Solution, namespaces)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, n := range namespaces {
+		key := engine.Key{Namespace: n.Name, Name: o.Solution}
+		state, failure := d.Records.Engine.State(ctx, key)
+		if failure != nil {
+			return nil, nil, failure
+		}
+		recorded, ok := n.Versions[o.Solution]
+		if !ok && state.Current == nil && state.Pending == nil && found[n.Name] == nil {
+			continue
+		}
+		if found[n.Name] != nil && !o.Adopt {
+			return nil, nil, found[n.Name].Refuse(n.Environment)
+		}
+		there = append(there, n)
+		parts, failure := d.componentStates(ctx, state)
+		if failure != nil {
+			return nil, nil, failure
+		}
+		gone := removals(append([]*engine.State{state}, parts...), operationRemove)
+		if gone[0].Found = found[n.Name].Deployed(); o.Data == KeepData {
+			gone[0].Settings = map[string]string{settingData: keptData}
+		}
+		releases = append(releases, gone...)
+		t.records = append(t.records, records.EntryChange(n.Name, metalk8s.EnvironmentConfigMap, "data."+o.Solution, recorded, "")...)
+	}
+	return releases, there, nil
 }
 
 func notThere(solution, environment string, namespaces []metalk8s.Namespace) error {

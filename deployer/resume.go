@@ -155,7 +155,7 @@ func (d *Deployer) resume(ctx context.Context, p unfinished, o Options) (err err
 		})
 	case "rollback":
 		_, err = d.Rollback(ctx, RollbackOptions{Options: o, Environment: p.Environment, Solution: p.Solution, Namespace: p.Namespace})
-	case "remove":
+	case operationRemove:
 		resumed := RemoveOptions{Options: o, Environment: p.Environment, Solution: p.Solution, Namespace: p.Namespace}
 		if p.revision.Settings[settingData] == keptData {
 			resumed.Data = KeepData

@@ -243,17 +243,24 @@ func checkOperatorConfig(c *checker) {
 	})
 }
 
-func checkLoaderConfiguration(c *checker) {
-	c.unique("spec.environments.*.name", "environment")
-	list, _ := lookup(c.pruned, "spec", "environments").([]any)
-	for i := range list {
-		c.unique("spec.environments."+strconv.Itoa(i)+".solutions.*.name", "Solution")
-	}
-	c.eachString("spec.environments.*.name", func(path []string, name string) {
+func checkEnvironmentConfiguration(c *checker) { c.checkEnvironment("spec") }
+
+// checkEnvironment judges what an environment is to have.
+func (c *checker) checkEnvironment(at string) {
+	c.unique(at+".solutions.*.name", "Solution")
+	c.eachString(at+".name", func(path []string, name string) {
 		if slices.Contains(reservedNamespaces, name) {
 			c.fail(path, "choose another one", "namespace %s holds what is recorded of Solutions", name)
 		}
 	})
+}
+
+func checkLoaderConfiguration(c *checker) {
+	c.unique("spec.environments.*.name", "environment")
+	list, _ := lookup(c.pruned, "spec", "environments").([]any)
+	for i := range list {
+		c.checkEnvironment("spec.environments." + strconv.Itoa(i))
+	}
 	for _, pattern := range []string{"spec.timeout", "spec.job.ttl"} {
 		c.checkDuration(pattern)
 	}

@@ -250,6 +250,8 @@ func (g *generator) value(t reflect.Type, tag, description string) object {
 	}
 	var s object
 	switch kind := t.Kind(); {
+	case t == reflect.TypeFor[schema.ComponentWish]():
+		s = object{{"enum", []any{true, false, string(schema.ComponentDefault)}}}
 	case t == reflect.TypeFor[time.Time]():
 		s = object{{"type", "string"}, {"format", "date-time"}}
 	case t == reflect.TypeFor[[]byte]():

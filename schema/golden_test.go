@@ -91,7 +91,7 @@ func TestGoldenFiles(t *testing.T) {
 		Original: "/mnt/db-1.0.0.iso", InPlace: true, Payload: "sha256:" + hex, Signers: []string{"SHA256:" + hex}, ImportedAt: imported,
 	})
 	contents := []schema.EnvironmentContents{{Name: "shop", Solutions: []schema.SolutionSelection{{
-		Name: "db", Version: "1.0.0", Profiles: []string{"small"}, Components: map[string]bool{"cache": false},
+		Name: "db", Version: "1.0.0", Profiles: []string{"small"}, Components: map[string]schema.ComponentWish{"cache": schema.ComponentUnwanted, "mirror": schema.ComponentDefault},
 		ValuesFrom: map[string]schema.ValuesSource{"api": {Secret: "api-values"}}, Accept: schema.Acceptance{ClusterWide: true, Hazards: []string{"escalate"}},
 	}}}}
 	golden(t, "load", &schema.LoadParameters{Stamp: stamp, Run: "0123456789ab", Environments: contents, Timeout: 1800, Repair: schema.RepairOn})

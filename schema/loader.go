@@ -25,38 +25,6 @@ type LoaderSpec struct {
 	Repair  LoaderRepair `json:"repair,omitzero"`
 }
 
-// EnvironmentContents are the Solutions that an environment is to have.
-type EnvironmentContents struct {
-	Name      string              `json:"name"`
-	Solutions []SolutionSelection `json:"solutions"`
-}
-
-// SolutionSelection is a Solution as an environment is to have it. What is empty stays as it was there.
-type SolutionSelection struct {
-	Name string `json:"name"`
-	// Version is an imported one; the active one where it is empty.
-	Version    string          `json:"version,omitempty"`
-	Profiles   []string        `json:"profiles,omitempty"`
-	Components map[string]bool `json:"components,omitempty"` // whether they are wanted
-	// Values are those of charts, by component.
-	Values map[string]map[string]any `json:"values,omitempty"`
-	// ValuesFrom are values that are secret, by component. They go before Values.
-	ValuesFrom map[string]ValuesSource `json:"valuesFrom,omitempty"`
-	Accept     Acceptance              `json:"accept,omitzero"`
-}
-
-// ValuesSource is where values are that nobody may read.
-type ValuesSource struct {
-	// Secret is one of namespace solutionctl-system, with YAML below the key values.yaml.
-	Secret string `json:"secret"`
-}
-
-// Acceptance is what somebody has said yes to.
-type Acceptance struct {
-	ClusterWide bool     `json:"clusterWide,omitempty"` // that operators have their ClusterRoles in all namespaces
-	Hazards     []string `json:"hazards,omitempty"`     // reasons for which roles are refused
-}
-
 // LoaderJob is how the pod of the loader is run.
 type LoaderJob struct {
 	HostNetwork       bool              `json:"hostNetwork,omitempty"` // before there is a network of pods

@@ -38,6 +38,10 @@ var parsers = map[string]func(file string, data []byte) (parsed, []report.Findin
 		value, err := schema.ParseLoaderConfiguration(file, data)
 		return value, nil, err
 	},
+	"environment": func(file string, data []byte) (parsed, []report.Finding, error) {
+		value, err := schema.ParseEnvironmentConfiguration(file, data)
+		return value, nil, err
+	},
 	"operator": func(file string, data []byte) (parsed, []report.Finding, error) {
 		value, err := schema.ParseOperatorConfig(file, data)
 		return value, nil, err

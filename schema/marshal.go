@@ -5,6 +5,7 @@ import (
 	"encoding"
 	"fmt"
 	"maps"
+	"math"
 	"reflect"
 	"regexp"
 	"slices"
@@ -38,6 +39,9 @@ func (c *OperatorConfig) Marshal() ([]byte, error) { return marshal(c) }
 // Marshal writes the canonical YAML form: the same bytes for the same value.
 func (c *LoaderConfiguration) Marshal() ([]byte, error) { return marshal(c) }
 
+// Marshal returns the document as YAML.
+func (c *EnvironmentConfiguration) Marshal() ([]byte, error) { return marshal(c) }
+
 // marshal writes fields in the order of the type and the keys of maps sorted by bytes.
 func marshal(value any) ([]byte, error) {
 	node, err := encode(reflect.ValueOf(value))
@@ -64,7 +68,12 @@ func encode(v reflect.Value) (*yaml.Node, error) {
 		data, err := text.MarshalText()
 		return stringNode(string(data)), err
 	}
+	if wish, ok := reflect.TypeAssert[ComponentWish](v); ok && wish != ComponentDefault {
+		return encode(reflect.ValueOf(wish == ComponentWanted))
+	}
 	switch v.Kind() {
+	case reflect.Float64:
+		return numberNode(v.Float()), nil
 	case reflect.String:
 		return stringNode(v.String()), nil
 	case reflect.Bool:
@@ -82,6 +91,14 @@ func encode(v reflect.Value) (*yaml.Node, error) {
 	default:
 		return nil, fmt.Errorf("write YAML: type %s is not part of any document", v.Type())
 	}
+}
+
+// numberNode writes a number of values that nobody here knows: in them, all numbers are floats.
+func numberNode(f float64) *yaml.Node {
+	if f == math.Trunc(f) && math.Abs(f) < 1<<53 {
+		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!int", Value: strconv.FormatFloat(f, 'f', -1, 64)}
+	}
+	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!float", Value: strconv.FormatFloat(f, 'g', -1, 64)}
 }
 
 func encodeSlice(v reflect.Value) (*yaml.Node, error) {

@@ -119,13 +119,23 @@ func enumMessage(k *kind.Enum) (message, hint string) {
 	var words, quoted []string
 	for _, want := range k.Want {
 		words = append(words, fmt.Sprint(want))
-		quoted = append(quoted, fmt.Sprintf("%q", want))
+		quoted = append(quoted, shownValue(want))
 	}
 	got := fmt.Sprint(k.Got)
 	if near := report.Nearest(got, words); near != "" {
 		hint = fmt.Sprintf("did you mean %s?", near)
 	}
-	return fmt.Sprintf("%q is not one of %s", got, strings.Join(quoted, ", ")), hint
+	return fmt.Sprintf("%s is not one of %s", shownValue(k.Got), strings.Join(quoted, ", ")), hint
+}
+
+// shownValue is a value with what tells the string true from the boolean.
+func shownValue(value any) string {
+	switch value.(type) {
+	case bool, nil:
+		return fmt.Sprint(value)
+	default:
+		return fmt.Sprintf("%q", fmt.Sprint(value))
+	}
 }
 
 // article says a type of JSON in words.

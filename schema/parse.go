@@ -41,6 +41,10 @@ var documents = []document{
 		kind: KindLoaderConfiguration, schema: compile(KindLoaderConfiguration), apiVersions: []string{OwnAPIVersion},
 		check: checkLoaderConfiguration,
 	},
+	{
+		kind: KindEnvironmentConfiguration, schema: compile(KindEnvironmentConfiguration), apiVersions: []string{OwnAPIVersion},
+		check: checkEnvironmentConfiguration,
+	},
 }
 
 func documentOf(kind string) (document, bool) {
@@ -90,6 +94,24 @@ func ParseOperatorConfig(file string, data []byte) (*OperatorConfig, error) {
 func ParseLoaderConfiguration(file string, data []byte) (*LoaderConfiguration, error) {
 	c, _, err := parse[LoaderConfiguration](KindLoaderConfiguration, file, data)
 	return c, err
+}
+
+// ParseEnvironmentConfiguration reads what an environment is to have; file is its name in messages.
+func ParseEnvironmentConfiguration(file string, data []byte) (*EnvironmentConfiguration, error) {
+	c, _, err := parse[EnvironmentConfiguration](KindEnvironmentConfiguration, file, data)
+	return c, err
+}
+
+// KindOf is the kind that a file says its document is of; "" where it says none. It is for whoever takes several kinds, and judges
+// nothing else.
+func KindOf(file string, data []byte) (string, error) {
+	read, err := ParseYAML(file, data)
+	if err != nil || len(read) == 0 {
+		return "", err
+	}
+	object, _ := read[0].Value().(map[string]any)
+	kind, _ := object["kind"].(string)
+	return kind, nil
 }
 
 // Validate judges one document as being of a kind. The findings, errors and others, come in the order of the file. It

@@ -2,7 +2,7 @@
 //
 // A document is a Go type, a strict parser and a JSON Schema (draft 2020-12) that agree with each other; a test proves
 // it. The schemas of what the program writes itself are generated from the types. The documents that people write are [Solution] (manifest.yaml of an archive), [SolutionBuild] (solution.yaml, the input of a build),
-// [SolutionsConfiguration] (/etc/metalk8s/solutions.yaml), [LoaderConfiguration] (/etc/solutionctl/loader.yaml) and [OperatorConfig]
+// [SolutionsConfiguration] (/etc/metalk8s/solutions.yaml), [LoaderConfiguration] (/etc/solutionctl/loader.yaml), [EnvironmentConfiguration] and [OperatorConfig]
 // (what an operator is started with).
 // Start with [ParseSolution] or its siblings; [Problems] takes a refusal apart. Documents of other kinds, such as the
 // Kubernetes objects in an archive, are read with [ParseYAML], which keeps the position of everything it reads.
@@ -43,6 +43,8 @@ const (
 	KindSolutionsConfiguration = "SolutionsConfiguration"
 	KindOperatorConfig         = "OperatorConfig"
 	KindLoaderConfiguration    = "LoaderConfiguration"
+	// KindEnvironmentConfiguration is that of what 'deploy apply' takes for one environment.
+	KindEnvironmentConfiguration = "EnvironmentConfiguration"
 )
 
 // Annotations of a Solution.

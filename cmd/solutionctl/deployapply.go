@@ -20,15 +20,20 @@ import (
 func newApplyCommand(a *app) *verb {
 	cmd := &cobra.Command{
 		Use:   "apply -f FILE",
-		Short: "Import, activate and remove what a SolutionsConfiguration says",
+		Short: "Make this host, the cluster or an environment have what a document says",
 		Long: `Make this host and the cluster have what a SolutionsConfiguration says: import the archives that it lists, activate the
 versions that it names, deactivate the Solutions that it does not name, and unimport what it does not list. Both forms of the
 file are understood.
 
 All guards of these commands are asked before the first change: a version that an environment uses stays, and so do
 definitions of which there are objects. Solutions that need each other are judged as they will be: a file that names both
-changes both. Stored objects that would lose data are named, as 'solutionctl deploy activate' does.`,
-		Example: "  solutionctl deploy apply -f /etc/metalk8s/solutions.yaml",
+changes both. Stored objects that would lose data are named, as 'solutionctl deploy activate' does.
+
+With an EnvironmentConfiguration the environment that it names gets the Solutions that it lists, with their versions, components
+and values, in one plan: what is not there is added, what has another version is upgraded or downgraded, each after what it needs. They
+are imported and active before. What the environment has besides is told, and removed with --prune when all others are ready;
+where there are custom resources of it, 'solutionctl deploy remove' asks what becomes of them. It works on any host.`,
+		Example: "  solutionctl deploy apply -f /etc/metalk8s/solutions.yaml\n  solutionctl deploy plan apply -f prod.yaml --prune\n  solutionctl deploy apply -f prod.yaml",
 		Args:    exactArgs(),
 	}
 	h := a.addHostFlags(cmd)
@@ -37,7 +42,9 @@ changes both. Stored objects that would lose data are named, as 'solutionctl dep
 	c.imports.add(cmd)
 	c.loss.add(cmd)
 	flags := cmd.Flags()
-	flags.StringVarP(&c.file, "filename", "f", "", "the SolutionsConfiguration, a `FILE`")
+	flags.StringVarP(&c.file, "filename", "f", "", "the SolutionsConfiguration or EnvironmentConfiguration, a `FILE`")
+	flags.BoolVar(&c.prune, "prune", false, "remove what an environment has and its EnvironmentConfiguration does not list")
+	c.toChange = append(c.toChange, func() { c.addExpect(cmd) })
 	flags.DurationVar(&h.timeout, "timeout", defaultTimeout, "wait for `DURATION` until what was deployed is ready")
 	must(cmd.MarkFlagFilename("filename", "yaml", "yml"))
 	must(cmd.MarkFlagRequired("filename"))
@@ -52,10 +59,25 @@ type convergence struct {
 	imports importFlags
 	loss    lossFlags
 	file    string
+	prune   bool
 }
 
 func (c *convergence) run(ctx context.Context) error {
-	configuration, err := readConfiguration(c.file)
+	data, err := os.ReadFile(c.file)
+	if err != nil {
+		return report.Errorf(report.Failure, "%w", err)
+	}
+	kind, err := schema.KindOf(c.file, data)
+	switch {
+	case err != nil:
+		return err
+	case kind == schema.KindEnvironmentConfiguration:
+		return c.applyEnvironment(ctx, data)
+	case c.prune:
+		return report.Errorf(report.Usage, "--prune is for a document of kind %s", schema.KindEnvironmentConfiguration).
+			WithHint("a %s lists all that there is to be: what it does not list goes", schema.KindSolutionsConfiguration)
+	}
+	configuration, _, err := schema.ParseSolutionsConfiguration(c.file, data)
 	if err != nil {
 		return err
 	}
@@ -77,15 +99,6 @@ func (c *convergence) run(ctx context.Context) error {
 		return report.Errorf(report.Changes, "there is something to do")
 	}
 	return nil
-}
-
-func readConfiguration(file string) (*schema.SolutionsConfiguration, error) {
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return nil, report.Errorf(report.Failure, "%w", err)
-	}
-	c, _, err := schema.ParseSolutionsConfiguration(file, data)
-	return c, err
 }
 
 // exportFile is where the custom resources of one of several Solutions go.

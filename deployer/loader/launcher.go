@@ -154,7 +154,7 @@ func contents(p *schema.LoadParameters) []schema.LoadedContent {
 func (l *Launcher) activate(ctx context.Context, p *prepared, o deployer.Options) error {
 	var list []deployer.Wanted
 	for _, e := range p.parameters.Environments {
-		wanted, err := wantedIn(ctx, l.Deployer.Cluster, e)
+		wanted, err := l.Deployer.Wanted(ctx, e)
 		if err != nil {
 			return err
 		}
@@ -192,7 +192,7 @@ func (l *Launcher) environment(ctx context.Context, p *prepared, e schema.Enviro
 			e.Name, report.Run("deploy loader start")))
 		return nil
 	}
-	list, err := wantedIn(ctx, l.Deployer.Cluster, e)
+	list, err := l.Deployer.Wanted(ctx, e)
 	if err != nil {
 		return err
 	}

@@ -9,11 +9,8 @@ import (
 	"sync"
 	"time"
 
-	"sigs.k8s.io/yaml"
-
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
-	"github.com/solutionctl/solutionctl/deployer/components"
 	"github.com/solutionctl/solutionctl/deployer/engine"
 	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema"
@@ -92,7 +89,7 @@ func (r *run) work(ctx context.Context) error {
 }
 
 func (r *run) ensure(ctx context.Context, environment schema.EnvironmentContents, o deployer.Options) error {
-	list, err := wantedIn(ctx, r.Cluster, environment)
+	list, err := r.Wanted(ctx, environment)
 	if err != nil {
 		return err
 	}
@@ -257,68 +254,4 @@ func (r *run) tell(ctx context.Context, reason, kind, message string) {
 		"involvedObject": map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "namespace": cluster.SystemNamespace, "name": ProgressName},
 	})
 	_, _ = r.Cluster.Create(ctx, event, cluster.WriteOptions{Whole: true})
-}
-
-// wantedIn are the Solutions of an environment as the verbs take them.
-func wantedIn(ctx context.Context, c *cluster.Cluster, e schema.EnvironmentContents) ([]deployer.Wanted, error) {
-	list := make([]deployer.Wanted, len(e.Solutions))
-	for i, s := range e.Solutions {
-		list[i] = deployer.Wanted{Solution: s.Name, Version: s.Version, Rendering: deployer.Rendering{AcceptHazards: s.Accept.Hazards}}
-		list[i].Choice = components.Choice{Profiles: s.Profiles, Components: s.Components}
-		if s.Accept.ClusterWide {
-			list[i].ClusterWide = &s.Accept.ClusterWide
-		}
-		values, err := siteValues(ctx, c, s)
-		if err != nil {
-			return nil, fmt.Errorf("environment %s: Solution %s: %w", e.Name, s.Name, err)
-		}
-		list[i].Values = values
-	}
-	return list, nil
-}
-
-// secretValuesKey is the key of a Secret below which there are values.
-const secretValuesKey = "values.yaml"
-
-// siteValues are the values of charts, those of Secrets over those that stand in the configuration. They replace what was said before.
-func siteValues(ctx context.Context, c *cluster.Cluster, s schema.SolutionSelection) (map[string]deployer.SiteValues, error) {
-	values := map[string]deployer.SiteValues{}
-	for component, own := range s.Values {
-		values[component] = deployer.SiteValues{Values: own, Reset: true}
-	}
-	for component, from := range s.ValuesFrom {
-		secret, err := secretValues(ctx, c, from.Secret)
-		if err != nil {
-			return nil, fmt.Errorf("component %s: %w", component, err)
-		}
-		said := deployer.SiteValues{Reset: true}
-		said.Add(values[component].Values)
-		said.Add(secret)
-		values[component] = said
-	}
-	return values, nil
-}
-
-func secretValues(ctx context.Context, c *cluster.Cluster, name string) (map[string]any, error) {
-	where := "Secret " + cluster.SystemNamespace + "/" + name
-	secret, err := c.Get(ctx, cluster.SecretKind, cluster.SystemNamespace, name)
-	if err != nil {
-		return nil, err
-	}
-	if secret == nil {
-		return nil, report.Errorf(report.NotFound, "there is no %s", where).
-			WithHint("kubectl create secret generic -n %s %s --from-file=%s=FILE", cluster.SystemNamespace, name, secretValuesKey)
-	}
-	data, err := cluster.SecretData(secret, secretValuesKey)
-	if err != nil {
-		return nil, report.Errorf(report.Invalid, "%s: %w", where, err)
-	}
-	if err = schema.CheckYAML(where, data); err != nil {
-		return nil, err
-	}
-	var values map[string]any
-	if err := yaml.Unmarshal(data, &values); err != nil {
-		return nil, report.Errorf(report.Invalid, "%s, key %s, is no YAML object", where, secretValuesKey) // what is in it is told nobody
-	}
-	return values, nil
 }

@@ -1,0 +1,91 @@
+package deployer
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/components"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// Wanted are the Solutions of a document as [Deployer.Ensure] takes them, with the values that are in Secrets.
+func (d *Deployer) Wanted(ctx context.Context, e schema.EnvironmentContents) ([]Wanted, error) {
+	list := make([]Wanted, len(e.Solutions))
+	for i, s := range e.Solutions {
+		list[i] = Wanted{Solution: s.Name, Version: s.Version, Rendering: Rendering{AcceptHazards: s.Accept.Hazards}}
+		list[i].Choice = choiceOf(s)
+		if s.Accept.ClusterWide {
+			list[i].ClusterWide = &s.Accept.ClusterWide
+		}
+		values, err := siteValues(ctx, d.Cluster, s)
+		if err != nil {
+			return nil, fmt.Errorf("environment %s: Solution %s: %w", e.Name, s.Name, err)
+		}
+		list[i].Values = values
+	}
+	return list, nil
+}
+
+func choiceOf(s schema.SolutionSelection) components.Choice {
+	choice := components.Choice{Profiles: s.Profiles, Components: map[string]bool{}}
+	for _, name := range slices.Sorted(maps.Keys(s.Components)) {
+		if wish := s.Components[name]; wish == schema.ComponentDefault {
+			choice.Default = append(choice.Default, name)
+		} else {
+			choice.Components[name] = wish == schema.ComponentWanted
+		}
+	}
+	return choice
+}
+
+// secretValuesKey is the key of a Secret below which there are values.
+const secretValuesKey = "values.yaml"
+
+// siteValues are the values of charts, those of Secrets over those that stand in the configuration. They replace what was said before.
+func siteValues(ctx context.Context, c *cluster.Cluster, s schema.SolutionSelection) (map[string]SiteValues, error) {
+	values := map[string]SiteValues{}
+	for component, own := range s.Values {
+		values[component] = SiteValues{Values: own, Reset: true}
+	}
+	for component, from := range s.ValuesFrom {
+		secret, err := secretValues(ctx, c, from.Secret)
+		if err != nil {
+			return nil, fmt.Errorf("component %s: %w", component, err)
+		}
+		said := SiteValues{Reset: true}
+		said.Add(values[component].Values)
+		said.Add(secret)
+		values[component] = said
+	}
+	return values, nil
+}
+
+func secretValues(ctx context.Context, c *cluster.Cluster, name string) (map[string]any, error) {
+	where := "Secret " + cluster.SystemNamespace + "/" + name
+	secret, err := c.Get(ctx, cluster.SecretKind, cluster.SystemNamespace, name)
+	if err != nil {
+		return nil, err
+	}
+	if secret == nil {
+		return nil, report.Errorf(report.NotFound, "there is no %s", where).
+			WithHint("kubectl create secret generic -n %s %s --from-file=%s=FILE", cluster.SystemNamespace, name, secretValuesKey)
+	}
+	data, err := cluster.SecretData(secret, secretValuesKey)
+	if err != nil {
+		return nil, report.Errorf(report.Invalid, "%s: %w", where, err)
+	}
+	if err = schema.CheckYAML(where, data); err != nil {
+		return nil, err
+	}
+	var values map[string]any
+	if err := yaml.Unmarshal(data, &values); err != nil {
+		return nil, report.Errorf(report.Invalid, "%s, key %s, is no YAML object", where, secretValuesKey) // what is in it is told nobody
+	}
+	return values, nil
+}
