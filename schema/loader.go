@@ -71,6 +71,9 @@ const (
 	DefaultLoaderTimeZone = "Etc/UTC"
 )
 
+// MaxLoaderRepairs is how often the same is brought back in a row; then it is left to whoever changes it, and told.
+const MaxLoaderRepairs = 3
+
 // Filled is the configuration with what holds where it says nothing.
 func (s LoaderSpec) Filled() LoaderSpec {
 	s.Image = cmp.Or(s.Image, ProgramImage)

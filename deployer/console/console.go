@@ -154,6 +154,7 @@ func (c *Console) routes() http.Handler {
 		"/support":                             c.support,
 		"/settings":                            c.settings,
 		"/history":                             c.history,
+		"/loader":                              c.loader,
 		"/operations":                          c.showOperations,
 		"/operations/{id}":                     c.showOperation,
 		"/":                                    c.nothing,

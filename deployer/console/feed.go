@@ -13,6 +13,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/console/page"
+	"github.com/solutionctl/solutionctl/deployer/loader"
 	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -32,6 +33,8 @@ const (
 type snapshot struct {
 	status      *schema.Status
 	locks       []cluster.Held
+	loader      *schema.LoadProgress      // nil where it never ran, or the user may not see it
+	unloaded    error                     // why the user does not see it
 	reads       *cluster.Reads            // what it was made of
 	environment *schema.EnvironmentStatus // of a visitor, who sees nothing else
 	digest      string                    // of all that is shown
@@ -76,6 +79,9 @@ func (c *Console) everything(i *identity) *feed {
 		}
 		s := &snapshot{status: status}
 		s.locks, _ = d.Cluster.Locks(ctx) // who may not see them sees the rest
+		if s.loader, s.unloaded = loader.Read(ctx, d.Cluster); s.loader != nil {
+			loader.Compare(s.loader, status.Environments)
+		}
 		return s, nil
 	})
 }
@@ -208,7 +214,7 @@ func (c *Console) lookNow(ctx context.Context, f *feed, looking chan struct{}, r
 	at := c.Now()
 	next, err := f.see(ctx)
 	if err == nil {
-		next.at, next.reads, next.digest = at, reads, digest(next.status, next.locks, next.environment)
+		next.at, next.reads, next.digest = at, reads, digest(next.status, next.locks, next.environment, next.loader)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()

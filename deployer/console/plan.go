@@ -134,7 +134,7 @@ func (of verb) acceptable(refusal error, o *order) []report.Option {
 	for _, r := range report.RemediesOf(refusal) {
 		boxes, ours := []report.Option{}, r.Verb == "" || r.Verb == of.command()
 		for _, option := range r.Options {
-			if slices.Contains(of.accepts, option.Name) {
+			if slices.Contains(of.accepts, option.Name) && !isBlank(option) {
 				boxes = append(boxes, option)
 			} else if !o.gave(option.Name) {
 				ours = false
@@ -145,6 +145,12 @@ func (of verb) acceptable(refusal error, o *order) []report.Option {
 		}
 	}
 	return nil
+}
+
+// isBlank tells that an option says where something is to be filled in: COMPONENT=NAMESPACE/RELEASE.
+func isBlank(option report.Option) bool {
+	_, _, err := deployer.ParseHelmRelease(option.Value)
+	return option.Name == adoptHelm && err != nil
 }
 
 // gave tells whether an order says with a parameter of its own what an option says.

@@ -45,20 +45,21 @@ var (
 	acceptReplacing   = slices.Concat(acceptObjects, []string{"replace"})
 	acceptDefinitions = slices.Concat(acceptReplacing, []string{"accept-data-loss", "accept-invalid"})
 	acceptRights      = []string{"cluster-wide", "accept-hazard"}
+	acceptParts       = []string{adoptHelm, "accept-restart", "rotate"} // what becomes of components that Helm has installed
 )
 
 // verbs are by the pattern of their path.
 var verbs = map[string]verb{
 	"/solutions/{solution}/plan/activate": {
-		name: "activate", accepts: slices.Concat(acceptDefinitions, acceptRights), parts: true, versions: imported, run: activate,
+		name: "activate", accepts: slices.Concat(acceptDefinitions, acceptRights, acceptParts), parts: true, versions: imported, run: activate,
 	},
 	"/solutions/{solution}/plan/deactivate": {
 		name: "deactivate", accepts: acceptObjects, data: []deployer.DataPolicy{deployer.RefuseData, deployer.KeepData, deployer.DeleteData},
 		confirmation: func(o *order) report.Confirmation { return o.deactivation().Confirmation() }, run: deactivate,
 	},
-	"/environments/{environment}/plan/add":       {name: "add", accepts: slices.Concat(acceptReplacing, acceptRights), versions: imported, parts: true, run: add},
-	"/environments/{environment}/plan/upgrade":   {name: "upgrade", accepts: slices.Concat(acceptDefinitions, acceptRights), versions: higher, parts: true, run: upgrade},
-	"/environments/{environment}/plan/downgrade": {name: "downgrade", accepts: slices.Concat(acceptDefinitions, acceptRights), versions: lower, parts: true, run: downgrade},
+	"/environments/{environment}/plan/add":       {name: "add", accepts: slices.Concat(acceptReplacing, acceptRights, acceptParts), versions: imported, parts: true, run: add},
+	"/environments/{environment}/plan/upgrade":   {name: "upgrade", accepts: slices.Concat(acceptDefinitions, acceptRights, acceptParts), versions: higher, parts: true, run: upgrade},
+	"/environments/{environment}/plan/downgrade": {name: "downgrade", accepts: slices.Concat(acceptDefinitions, acceptRights, acceptParts), versions: lower, parts: true, run: downgrade},
 	"/environments/{environment}/plan/rollback":  {name: "rollback", accepts: acceptDefinitions, run: rollback},
 	"/environments/{environment}/plan/repair":    {name: "repair", accepts: acceptReplacing, run: repair},
 	"/environments/{environment}/plan/remove": {
@@ -70,6 +71,9 @@ var verbs = map[string]verb{
 		confirmation: func(o *order) report.Confirmation { return o.deletion().Confirmation() }, run: deleteEnvironment,
 	},
 }
+
+// adoptHelm takes over what Helm has installed, as COMPONENT=NAMESPACE/RELEASE.
+const adoptHelm = "adopt-helm"
 
 // forceFinalizers is an option that nothing asks for before it is too late: it is offered where there are any.
 const forceFinalizers = "force-finalizers"
@@ -199,10 +203,27 @@ func (o *order) subject() string {
 	return o.solution
 }
 
+// chosen are the components that are wanted, and what was accepted of them.
+func (o *order) chosen() (deployer.Parts, error) {
+	parts := deployer.Parts{Choice: o.choice, Helm: map[string]deployer.HelmRelease{}, Restart: o.accepted.Has("accept-restart"), Rotate: o.accepted["rotate"]}
+	for _, text := range o.accepted[adoptHelm] {
+		component, release, err := deployer.ParseHelmRelease(text)
+		if err != nil {
+			return parts, err
+		}
+		parts.Helm[component] = release
+	}
+	return parts, nil
+}
+
 func activate(ctx context.Context, d *deployer.Deployer, o *order) (*schema.Operation, error) {
+	parts, err := o.chosen()
+	if err != nil {
+		return nil, err
+	}
 	return host.Active{Verbs: d, Configuration: o.configuration}.Activate(ctx, deployer.ActivateOptions{
 		Options: o.Options, Solution: o.solution, Version: o.version, ClusterWide: o.clusterWide(), AcceptHazards: o.accepted["accept-hazard"], AcceptDataLoss: o.accepted["accept-data-loss"], AcceptInvalid: o.accepted["accept-invalid"], Export: o.export,
-		Parts: deployer.Parts{Choice: o.choice},
+		Parts: parts,
 	})
 }
 
@@ -214,13 +235,18 @@ func (o *order) deactivation() deployer.DeactivateOptions {
 	return deployer.DeactivateOptions{Options: o.Options, Solution: o.solution, Data: o.data, Export: o.export}
 }
 
-func (o *order) rendering() deployer.Rendering {
-	return deployer.Rendering{ClusterWide: o.clusterWide(), AcceptHazards: o.accepted["accept-hazard"], Parts: deployer.Parts{Choice: o.choice}}
+func (o *order) rendering() (deployer.Rendering, error) {
+	parts, err := o.chosen()
+	return deployer.Rendering{ClusterWide: o.clusterWide(), AcceptHazards: o.accepted["accept-hazard"], Parts: parts}, err
 }
 
 func add(ctx context.Context, d *deployer.Deployer, o *order) (*schema.Operation, error) {
+	rendering, err := o.rendering()
+	if err != nil {
+		return nil, err
+	}
 	return d.Add(ctx, deployer.AddOptions{
-		Options: o.Options, Environment: o.environment, Solution: o.solution, Version: o.version, Namespace: o.namespace, Rendering: o.rendering(),
+		Options: o.Options, Environment: o.environment, Solution: o.solution, Version: o.version, Namespace: o.namespace, Rendering: rendering,
 	})
 }
 
@@ -233,9 +259,13 @@ func downgrade(ctx context.Context, d *deployer.Deployer, o *order) (*schema.Ope
 }
 
 func change(ctx context.Context, d *deployer.Deployer, o *order, direction records.Direction) (*schema.Operation, error) {
+	rendering, err := o.rendering()
+	if err != nil {
+		return nil, err
+	}
 	return d.Change(ctx, deployer.ChangeOptions{
 		Options: o.Options, Environment: o.environment, Solution: o.solution, Direction: direction, Version: o.version, Namespace: o.namespace,
-		Rendering: o.rendering(), AcceptDataLoss: o.accepted["accept-data-loss"], AcceptInvalid: o.accepted["accept-invalid"], Export: o.export,
+		Rendering: rendering, AcceptDataLoss: o.accepted["accept-data-loss"], AcceptInvalid: o.accepted["accept-invalid"], Export: o.export,
 	})
 }
 

@@ -42,6 +42,9 @@ func (c *Console) overview(v *visit) (*answer, error) {
 		return nil, err
 	}
 	content := &page.Overview{Status: s.status, Pending: s.pending()}
+	if s.loader != nil {
+		content.Loader = &page.Loader{Progress: s.loader}
+	}
 	for _, held := range s.locks {
 		content.Waiting = append(content.Waiting, page.Notice{Tone: page.ToneInfo, Text: page.Text("overview.lock", held.Person, held.Name)})
 	}

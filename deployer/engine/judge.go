@@ -224,9 +224,10 @@ func (j *judge) adopt(s *step, identical bool) error {
 		return nil
 	}
 	refused := report.Errorf(report.Conflict, "%s exists and is not part of %s: %s", s.Object, j.release.Key, describe(s.live))
-	accept := report.Accept("adopt").About(s.Object.String() + ": " + describe(s.live))
+	about := s.Object.String() + ": " + describe(s.live)
+	accept := report.Accept("adopt").About(about)
 	if name := s.live.GetAnnotations()["meta.helm.sh/release-name"]; name != "" && j.release.Component != "" {
-		whole := report.Accept("adopt-helm", j.release.Component+"="+s.live.GetAnnotations()["meta.helm.sh/release-namespace"]+"/"+name)
+		whole := report.Accept("adopt-helm", j.release.Component+"="+s.live.GetAnnotations()["meta.helm.sh/release-namespace"]+"/"+name).About(about)
 		return refused.WithHint("take over what Helm has installed, with its values and passwords, with %s, or such objects alone with %s", whole, accept)
 	}
 	return refused.WithHint("take such objects over with %s, or remove them first", accept)

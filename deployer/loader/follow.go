@@ -25,7 +25,7 @@ import (
 func (l *Launcher) Status(ctx context.Context) (*schema.LoadProgress, error) {
 	progress, _, err := readProgress(ctx, l.Deployer.Cluster)
 	if err == nil && progress == nil {
-		err = report.Errorf(report.NotFound, "the loader has never run on this cluster").WithHint("%s", report.Run("deploy loader start"))
+		err = NeverRan()
 	}
 	if err != nil {
 		return progress, err
@@ -40,6 +40,31 @@ func (l *Launcher) Status(ctx context.Context) (*schema.LoadProgress, error) {
 	if err != nil {
 		return nil, err
 	}
+	tell(progress, seen)
+	return progress, nil
+}
+
+// Read returns what is known of the last run: of one that has ended well how it ended, and not how it is now, which [Compare] tells. It is
+// nil where the loader never ran.
+func Read(ctx context.Context, c *cluster.Cluster) (*schema.LoadProgress, error) {
+	progress, _, err := readProgress(ctx, c)
+	return progress, err
+}
+
+// Compare tells of a run what [Launcher.Status] does, to whoever has looked at all environments already.
+func Compare(progress *schema.LoadProgress, environments []schema.EnvironmentStatus) {
+	if progress.Phase != schema.LoadReady {
+		return
+	}
+	seen := map[string]partSeen{}
+	for i := range environments {
+		see(seen, &environments[i])
+	}
+	tell(progress, seen)
+}
+
+// tell notes of each part that it is not ready any more, and why.
+func tell(progress *schema.LoadProgress, seen map[string]partSeen) {
 	for i := range progress.Parts {
 		part := &progress.Parts[i]
 		if is := seen[partName(part)]; !is.ready {
@@ -50,7 +75,11 @@ func (l *Launcher) Status(ctx context.Context) (*schema.LoadProgress, error) {
 		}
 	}
 	progress.Ready = readyParts(progress)
-	return progress, nil
+}
+
+// NeverRan is the error for a cluster that the loader has never touched.
+func NeverRan() error {
+	return report.Errorf(report.NotFound, "the loader has never run on this cluster").WithHint("%s", report.Run("deploy loader start"))
 }
 
 // explain notes of a run that is under way what keeps its pod from working, and whether anybody does anything at all.

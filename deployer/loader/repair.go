@@ -44,7 +44,7 @@ func Repair(ctx context.Context, c deployer.Config, p *schema.LoadParameters) er
 			drifted = append(drifted, o)
 		}
 	}
-	if p.Repair == schema.RepairObserve || before != nil && before.Times >= maxRepairs && sameAs(before, now.Changed) {
+	if p.Repair == schema.RepairObserve || before != nil && before.Times >= schema.MaxLoaderRepairs && sameAs(before, now.Changed) {
 		drifted = nil // it is only told
 	}
 	var failure error
@@ -58,9 +58,6 @@ func Repair(ctx context.Context, c deployer.Config, p *schema.LoadParameters) er
 	}
 	return record(ctx, c, p, progress, object, now, failure)
 }
-
-// maxRepairs is how often the same is brought back in a row.
-const maxRepairs = 3
 
 func sameAs(before *schema.LoadRepair, changed []string) bool {
 	return slices.Equal(before.Changed, changed)
@@ -108,8 +105,8 @@ func record(ctx context.Context, c deployer.Config, p *schema.LoadParameters, pr
 	if _, err := writeProgress(ctx, c.Cluster, object, progress); err != nil {
 		return err
 	}
-	if failure == nil && p.Repair == schema.RepairOn && now.Times > maxRepairs {
-		return report.Errorf(report.Conflict, "it was brought back %d times and is changed again: %s", maxRepairs, strings.Join(now.Changed, "; ")).
+	if failure == nil && p.Repair == schema.RepairOn && now.Times > schema.MaxLoaderRepairs {
+		return report.Errorf(report.Conflict, "it was brought back %d times and is changed again: %s", schema.MaxLoaderRepairs, strings.Join(now.Changed, "; ")).
 			WithHint("find out who does it; what is to be so belongs into the values of the component")
 	}
 	return failure

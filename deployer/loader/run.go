@@ -151,13 +151,17 @@ func look(ctx context.Context, d *deployer.Deployer, environments []schema.Envir
 		if err != nil {
 			return nil, err
 		}
-		for _, n := range status.Namespaces {
-			for _, s := range n.Deployments {
-				seeParts(seen, n.Name, s)
-			}
-		}
+		see(seen, status)
 	}
 	return seen, nil
+}
+
+func see(seen map[string]partSeen, e *schema.EnvironmentStatus) {
+	for _, n := range e.Namespaces {
+		for _, s := range n.Deployments {
+			seeParts(seen, n.Name, s)
+		}
+	}
 }
 
 // seeParts takes a deployment apart: its own objects are those that no component has.

@@ -30,6 +30,14 @@ type Overview struct {
 	Pending []schema.ResumedOperation
 	// Actions are what is worth doing first: import, create an environment, resume.
 	Actions []Action
+	// Loader is nil where it never ran, or cannot be seen.
+	Loader *Loader
+}
+
+// Loader is how far the loader is, and what it has loaded: /loader.
+type Loader struct {
+	// Progress is nil where it never ran.
+	Progress *schema.LoadProgress
 }
 
 // Yours is the overview of somebody who may not see which environments there are: /.
@@ -355,6 +363,7 @@ type Confirmation struct {
 
 func (*Login) name() string          { return "login" }
 func (*Overview) name() string       { return "overview" }
+func (*Loader) name() string         { return "loader" }
 func (*Yours) name() string          { return "yours" }
 func (*Solutions) name() string      { return "solutions" }
 func (*Solution) name() string       { return "solution" }
@@ -380,6 +389,7 @@ func (*Confirmation) name() string   { return "confirmation" }
 
 func (*Login) title() string          { return Text("login.title") }
 func (*Overview) title() string       { return Text("overview.title") }
+func (*Loader) title() string         { return Text("loader.title") }
 func (*Yours) title() string          { return Text("yours.title") }
 func (*Solutions) title() string      { return Text("solutions.title") }
 func (c *Solution) title() string     { return c.Status.DisplayName }

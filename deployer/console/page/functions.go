@@ -65,6 +65,8 @@ var tones = map[string]Tone{
 	"ready": ToneGood, "done": ToneGood, "ok": ToneGood, "yes": ToneGood, "accepted": ToneGood, "passed": ToneGood, "good": ToneGood,
 	"progressing": ToneInfo, "running": ToneInfo, "started": ToneInfo, "deleting": ToneInfo, "deferred": ToneInfo, "info": ToneInfo,
 	"note": ToneInfo, "keeps": ToneInfo, "Normal": ToneInfo,
+	"Ready": ToneGood, "Running": ToneInfo, "Applying": ToneInfo, "Waiting": ToneInfo, "Blocked": ToneWarn, "Degraded": ToneWarn,
+	"Interrupted": ToneWarn, "NotReady": ToneWarn, "Failed": ToneBad,
 	"pending": ToneWarn, "drifted": ToneWarn, "foreign": ToneWarn, "warning": ToneWarn, "warn": ToneWarn, "replaced": ToneWarn,
 	"unchecked": ToneWarn, "Warning": ToneWarn,
 	"failed": ToneBad, "missing": ToneBad, "problem": ToneBad, "error": ToneBad, "no": ToneBad, "data-loss": ToneBad, "rejected": ToneBad,
@@ -81,6 +83,7 @@ func toneOf(word any) Tone {
 // symbols of the words that have one of their own; others have that of their tone.
 var symbols = map[string]string{
 	"progressing": "progressing", "running": "progressing", "started": "progressing", "deleting": "progressing",
+	"Running": "progressing", "Applying": "progressing", "Waiting": "progressing", "Pending": "pending",
 	"pending": "pending", "drifted": "drifted", "foreign": "foreign", "missing": "missing", "skipped": "skip", "unknown": "lock",
 }
 

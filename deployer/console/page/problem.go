@@ -58,7 +58,7 @@ func remedyAction(r report.Remedy) *Action {
 			namespace = o.Value
 		case "component", "profile":
 			choice = append(choice, o.Name, o.Value)
-		case "adopt", "cluster-wide", "delete-data", "delete-others":
+		case "adopt", "cluster-wide", "delete-data", "delete-others", "wait":
 		default:
 			return nil
 		}
@@ -92,6 +92,8 @@ func remedyAction(r report.Remedy) *Action {
 		return &Action{Label: Text("section.history"), URL: Query(URL("history"), "environment", argument(0), "solution", argument(1))}
 	case "status":
 		return &Action{Label: Text("section.overview"), URL: URL()}
+	case "loader start", "loader status", "loader repair", "loader logs", "loader stop":
+		return &Action{Label: Text("loader.title"), URL: URL("loader")}
 	case "doctor":
 		return &Action{Label: Text("section.doctor"), URL: URL("doctor")}
 	case "resume":

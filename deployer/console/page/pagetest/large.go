@@ -2,6 +2,7 @@ package pagetest
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/solutionctl/solutionctl/deployer/console/page"
 	"github.com/solutionctl/solutionctl/schema"
@@ -19,6 +20,7 @@ func Large(say func(string) string) map[string]page.View {
 	return map[string]page.View{
 		"large-overview":   large("overview", &page.Overview{Status: Status(say, many)}),
 		"large-components": large("components", largeComponents(say)),
+		"large-loader":     large("loader", largeLoader(say)),
 		"large-plan":       large("plan", largePlan(say)),
 	}
 }
@@ -78,4 +80,20 @@ func largePlan(say func(string) string) *page.Plan {
 	}
 	p.Operation, p.Choose.Groups = o, []page.Group{group}
 	return p
+}
+
+func largeLoader(say func(string) string) *page.Loader {
+	l := sampleLoader(say, schema.LoadRunning)
+	l.Progress.Ready, l.Progress.Parts = many-6, nil
+	for i := range many {
+		p := schema.LoadPart{
+			Environment: say("production"), Namespace: say("production"), Solution: say("cloud"), Component: say(largeName(i)), Version: say("2.0.0"),
+			State: schema.PartReady, StartedAt: ago(10 * time.Minute), ReadyAt: ago(8 * time.Minute),
+		}
+		if i%37 == 5 {
+			p.State, p.ReadyAt, p.WaitingFor = schema.PartWaiting, time.Time{}, []string{say("Deployment production/" + largeName(i) + ": 1 of 3 replicas is ready")}
+		}
+		l.Progress.Parts = append(l.Progress.Parts, p)
+	}
+	return l
 }

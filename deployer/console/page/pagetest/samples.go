@@ -58,6 +58,10 @@ func Samples(say func(string) string) map[string]page.View {
 			{Label: page.Text("action.import"), URL: "/import", Weight: page.WeightPrimary}, {Label: page.Text("action.createEnvironment"), URL: "/environments/new"},
 		},
 	}, func(f *page.Frame) { f.Running = 1 })
+	add("overview-loader", page.SectionOverview, &page.Overview{Status: Status(say, 2), Loader: sampleLoader(say, schema.LoadFailed)})
+	add("loader", page.SectionOverview, sampleLoader(say, schema.LoadRunning), trail("Overview", "/"))
+	add("loader-failed", page.SectionOverview, sampleLoader(say, schema.LoadFailed), trail("Overview", "/"))
+	add("loader-never", page.SectionOverview, &page.Loader{}, trail("Overview", "/"))
 	add("overview-empty", page.SectionOverview, &page.Overview{Status: &schema.Status{Ready: true}})
 	add("yours", page.SectionOverview, &page.Yours{
 		Unseen: schema.Unseen{What: say("Which environments there are, what was imported and what is deployed elsewhere."), Rules: say("- apiGroups: [\"\"]\n  resources: [namespaces]\n  verbs: [list]")},
@@ -588,4 +592,32 @@ func sampleSettings(say func(string) string) *page.Settings {
 		About:   []page.Fact{{Name: "solutionctl", Value: say("1.0.0")}, {Name: "Kubernetes", Value: say("1.36.3")}},
 		Actions: []page.Action{{Label: "Log out everywhere", URL: "/logout/everywhere", Post: true, Weight: page.WeightDanger}},
 	}
+}
+
+// sampleLoader is a run of the loader that is under way, or has failed.
+func sampleLoader(say func(string) string, phase schema.LoadPhase) *page.Loader {
+	part := func(component string, state schema.LoadState) schema.LoadPart {
+		return schema.LoadPart{
+			Environment: say("infra"), Namespace: say("infra"), Solution: say("cloud"), Component: component, Version: say("2.0.0"), State: state,
+			StartedAt: ago(9 * time.Minute),
+		}
+	}
+	p := &schema.LoadProgress{
+		Run: say("4f1c2a9be0"), Phase: phase, Digest: "sha256:" + strings.Repeat("4f", 32), StartedAt: ago(10 * time.Minute), UpdatedAt: ago(time.Minute), Ready: 2,
+		Parts: []schema.LoadPart{
+			part("", schema.PartReady), part(say("database"), schema.PartReady), part(say("identity"), schema.PartWaiting),
+			part(say("compute"), schema.PartBlocked), part(say("metrics"), schema.PartPending),
+		},
+		Notices: []string{say("Secret solutionctl-system/cloud-values has no values for component metrics")},
+		Loaded:  []schema.LoadedContent{{Environment: say("infra"), Solution: say("cloud")}, {Environment: say("test"), Solution: say("shop")}},
+	}
+	p.Parts[0].ReadyAt, p.Parts[1].ReadyAt = ago(9*time.Minute), ago(7*time.Minute)
+	p.Parts[2].WaitingFor = []string{say("Deployment infra/identity: 1 of 3 replicas is ready"), say("Pod infra/identity-0, container main: ImagePullBackOff")}
+	p.Parts[4].StartedAt, p.Parts[4].Optional = time.Time{}, true
+	if phase == schema.LoadFailed {
+		p.Parts[2].State, p.Parts[2].Error = schema.PartFailed, &schema.LoadError{Code: report.Timeout, Message: say("it was not ready after 30m0s")}
+		p.Error = &schema.LoadError{Code: report.Timeout, Message: say("component identity was not ready in time"), Hint: say("'solutionctl deploy loader logs' tells what the run has written")}
+		p.Repair = &schema.LoadRepair{At: ago(5 * time.Minute), Changed: []string{say("Deployment infra/database was changed by kubectl-scale"), say("ConfigMap infra/database is gone")}, Times: 4}
+	}
+	return &page.Loader{Progress: p}
 }

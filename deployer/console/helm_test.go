@@ -1,0 +1,78 @@
+package console_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/solutionctl/solutionctl/deployer/deployertest"
+	"github.com/solutionctl/solutionctl/deployer/helm"
+)
+
+// byHelm makes a ConfigMap as Helm has deployed it, and the Secret in which Helm keeps that.
+func byHelm(bed *deployertest.Bed, component string) {
+	bed.Helper()
+	site := deployertest.Environment
+	object := fmt.Sprintf(`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": %q, "annotations": {"meta.helm.sh/release-name": %[1]q, "meta.helm.sh/release-namespace": %q}}, "data": {"size": "3"}}`, component, site)
+	answer := httptest.NewRecorder()
+	bed.Server.ServeHTTP(answer, httptest.NewRequest(http.MethodPost, "/api/v1/namespaces/"+site+"/configmaps?fieldManager="+helm.FieldManager, strings.NewReader(object)))
+	if answer.Code >= http.StatusBadRequest {
+		bed.Fatalf("%d: %s", answer.Code, answer.Body)
+	}
+	text, err := json.Marshal(map[string]any{
+		"name": component, "namespace": site, "version": 1, "info": map[string]any{"status": "deployed"}, "config": map[string]any{"size": 3},
+		"chart": map[string]any{"metadata": map[string]any{"name": component, "version": "0.9.0"}}, "manifest": "---\n" + object,
+	})
+	if err != nil {
+		bed.Fatal(err)
+	}
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	if _, err := w.Write(text); err != nil {
+		bed.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		bed.Fatal(err)
+	}
+	again := base64.StdEncoding.EncodeToString(packed.Bytes())
+	bed.Server.Put(bed.TB, fmt.Sprintf(`{"apiVersion": "v1", "kind": "Secret", "type": "helm.sh/release.v1", "metadata": {"namespace": %q, "name": "sh.helm.release.v1.%[2]s.v1",
+		"labels": {"owner": "helm", "name": %[2]q, "status": "deployed", "version": "1"}}, "data": {"release": %q}}`, site, component, base64.StdEncoding.EncodeToString([]byte(again))))
+}
+
+// TestAdoptedFromHelm: a plan that is refused because Helm owns what a component brings offers to take it over, and does.
+func TestAdoptedFromHelm(t *testing.T) {
+	bed := deployertest.New(t)
+	bed.Activated("shop", "1.0.0", deployertest.Content{Manifest: "components: [{name: db, chart: charts/db.tgz}]\n", Files: map[string]string{
+		"charts/db.tgz": deployertest.Chart(t, "db", map[string]string{
+			"values.yaml":       "size: 1\n",
+			"templates/db.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ .Release.Name }}}\ndata: {size: {{ .Values.size | quote }}}\n",
+		}),
+	}})
+	byHelm(bed, "db")
+	c := startOn(t, bed.Server, nil).in(t)
+	site := deployertest.Environment
+	path, release := "/environments/"+site+"/plan/add?solution=shop", "db="+site+"/db"
+	if a := c.post(path, "plan", c.get(path).Header.Get("Solutionctl-Plan"), "adopt", "true"); a.StatusCode == http.StatusSeeOther {
+		t.Errorf("something else was accepted: %d", a.StatusCode)
+	}
+	for _, wrong := range []string{"db=NAMESPACE/RELEASE", "db=" + site + "/%3Cscript%3E", "=x", "db=/"} {
+		if a := c.get(path + "&adopt-helm=" + wrong); a.StatusCode >= http.StatusInternalServerError || strings.Contains(a.body, "<script>") {
+			t.Errorf("%s: %d\n%s", wrong, a.StatusCode, a.body)
+		}
+	}
+	c.accepts(bed, path, "adopt-helm", release, "Take over what Helm has installed", "there is no way back to it", "takes over release "+site+"/db of Helm, revision 1")
+	object := bed.Server.Object("ConfigMap", site, "db")
+	if data, _ := object.Object["data"].(map[string]any); data["size"] != "3" || object.GetAnnotations()["meta.helm.sh/release-name"] != "" {
+		t.Errorf("it is %v", object.Object)
+	}
+	if names := bed.Server.Names("Secret"); slices.ContainsFunc(names, func(name string) bool { return strings.Contains(name, "sh.helm.release") }) {
+		t.Errorf("Helm still knows it: %q", names)
+	}
+}

@@ -1,0 +1,27 @@
+package console
+
+import (
+	"github.com/solutionctl/solutionctl/deployer/console/page"
+	"github.com/solutionctl/solutionctl/deployer/loader"
+	"github.com/solutionctl/solutionctl/schema"
+)
+
+// loader shows how far the loader is, and what it has loaded. To start it is for a host, which has its configuration.
+func (c *Console) loader(v *visit) (*answer, error) {
+	s, err := c.watched(v, page.SectionOverview, &page.Loader{})
+	var progress *schema.LoadProgress
+	switch {
+	case isVisitor(v, err): // who sees nothing of the cluster but this sees this
+		progress, err = loader.Read(v.Context(), v.cluster)
+	case err == nil:
+		progress, err = s.loader, s.unloaded
+	}
+	if err == nil && progress == nil && wantsJSON(v.Request) {
+		err = loader.NeverRan()
+	}
+	if err != nil {
+		return nil, err
+	}
+	v.frame.Trail = []page.Link{{Label: page.Text("section.overview"), URL: "/"}}
+	return &answer{document: progress, content: &page.Loader{Progress: progress}}, nil
+}
