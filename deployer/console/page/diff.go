@@ -16,6 +16,37 @@ type part struct {
 	Shown, Same []schema.Change
 }
 
+// IsGrave tells that something of it is gone afterwards.
+func (p part) IsGrave() bool { return p.Count(schema.ActionDelete, schema.ActionReplace) > 0 }
+
+// maxParts is the number of parts up to which each is shown with all its changes.
+const maxParts = 8
+
+// digested is an operation of many parts: what it comes to, and each part to be opened.
+type digested struct {
+	Tally   []schema.Tally
+	Changed []part
+	Same    []part // nothing of them changes
+}
+
+// digestOf returns nil for an operation that can be shown as it is.
+func digestOf(o *schema.Operation) *digested {
+	if len(o.Parts) <= maxParts {
+		return nil
+	}
+	d, all := &digested{}, &schema.OperationPart{}
+	for _, p := range partsOf(o) {
+		all.Changes = append(all.Changes, p.Changes...)
+		if len(p.Shown) > 0 || p.Resumes {
+			d.Changed = append(d.Changed, p)
+		} else {
+			d.Same = append(d.Same, p)
+		}
+	}
+	d.Tally = o.Tally(all)
+	return d
+}
+
 // graveness is the order in which changes are shown: what is lost first.
 var graveness = []schema.Action{
 	schema.ActionDelete, schema.ActionReplace, schema.ActionUpdate, schema.ActionAdopt, schema.ActionCreate,

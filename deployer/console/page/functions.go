@@ -35,17 +35,23 @@ func (p *Pages) functions() template.FuncMap {
 		"checkboxField": checkboxField,
 		"described":     described,
 		"exactly":       regexp.QuoteMeta,
-		"few":           func(lines []string) bool { return len(lines) <= 5 },
+		"few":           func(lines []string) bool { return len(lines) <= fewLines },
 		"parents":       parents,
 		"leaf":          leaf,
 		"excerpt":       excerpt,
 		"opens":         func(c schema.Change) bool { return len(c.Fields) > 0 && len(c.Fields) <= 12 },
 		"partsOf":       partsOf,
+		"digestOf":      digestOf,
+		"first":         func(lines []string) []string { return lines[:min(len(lines), fewLines)] },
+		"others":        func(lines []string) []string { return lines[min(len(lines), fewLines):] },
 		"search":        func(label, query, table string) search { return search{label, query, table} },
 		"bar":           bar,
 		"percent":       func(part, whole int64) int64 { return part * 100 / max(whole, 1) },
 	}
 }
+
+// fewLines can be read at once; more are folded.
+const fewLines = 5
 
 // roleText says what those roles permit that every cluster has; "" of others.
 func roleText(m schema.Member) string {

@@ -1,11 +1,13 @@
 package console_test
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 
@@ -23,11 +25,23 @@ const overflowing = `(() => {
 	if (root.scrollWidth > root.clientWidth) wide.push("the page: " + root.scrollWidth + " in " + root.clientWidth);
 	const aside = e => e && (e.matches("select, svg") || getComputedStyle(e).clipPath !== "none" || getComputedStyle(e).overflowX === "auto" || aside(e.parentElement));
 	for (const e of document.body.querySelectorAll("*")) {
-		if (!e.checkVisibility() || getComputedStyle(e).display === "inline" || e.matches("input, textarea, .skip") || aside(e)) continue;
-		if (e.scrollWidth > e.clientWidth + 1) wide.push(e.tagName + "." + e.className + " " + e.scrollWidth + " in " + e.clientWidth + ": " + e.textContent.trim().slice(0, 40));
+		if (e.scrollWidth <= e.clientWidth + 1 || !e.checkVisibility() || getComputedStyle(e).display === "inline" || e.matches("input, textarea, .skip") || aside(e)) continue;
+		wide.push(e.tagName + "." + e.className + " " + e.scrollWidth + " in " + e.clientWidth + ": " + e.textContent.trim().slice(0, 40));
 	}
 	return wide;
 })()`
+
+// overflowing asks the page that is open. It may have thousands of elements.
+func (b *browser) overflowing() []string {
+	b.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, time.Minute)
+	defer cancel()
+	wide, err := chromedp.Run(ctx, chromedp.Evaluate[[]string](overflowing))
+	if err != nil {
+		b.Fatal(err)
+	}
+	return wide
+}
 
 // TestWidths: nothing is wider than its place in a window of any width, however long the names are.
 func TestWidths(t *testing.T) {
@@ -44,11 +58,7 @@ func TestWidths(t *testing.T) {
 			for _, width := range []int64{320, 768, 1280, 2560} {
 				b.do(chromedp.EmulateViewport(width, 900), chromedp.Navigate(fmt.Sprintf("%s/%s", origin, name)))
 				b.isSample(named[name])
-				wide, err := evaluate[[]string](b, overflowing)
-				if err != nil {
-					t.Fatal(err)
-				}
-				for _, what := range wide {
+				for _, what := range b.overflowing() {
 					t.Errorf("%d pixels: %s", width, what)
 				}
 			}

@@ -21,7 +21,7 @@ func Large(say func(string) string) map[string]page.View {
 		"large-overview":   large("overview", &page.Overview{Status: Status(say, many)}),
 		"large-components": large("components", largeComponents(say)),
 		"large-loader":     large("loader", largeLoader(say)),
-		"large-plan":       large("plan", largePlan(say)),
+		"large-plan":       large("plan", largePlan(say, many)),
 	}
 }
 
@@ -50,13 +50,13 @@ func largeComponents(say func(string) string) *page.Components {
 	return c
 }
 
-// largePlan adds a Solution with many components to an environment, and none of its alerts will be seen.
-func largePlan(say func(string) string) *page.Plan {
+// largePlan upgrades a Solution with so many components, and many of its monitors will not be seen.
+func largePlan(say func(string) string, parts int) *page.Plan {
 	p := samplePlan(say)
 	p.Changed, p.Downloads, p.Rights, p.Dangers = false, nil, nil, nil
 	o := &schema.Operation{Operation: "upgrade", Solution: say("cloud"), Version: say("2.0.0"), Environment: say("production"), Planned: true}
 	group := page.Group{Legend: "Components"}
-	for i := range many {
+	for i := range parts {
 		name := largeName(i)
 		object := func(action schema.Action, kind, suffix string) schema.Change {
 			return schema.Change{Action: action, Object: schema.ObjectRef{Kind: kind, Namespace: say("production"), Name: say(name + suffix)}}
@@ -73,7 +73,7 @@ func largePlan(say func(string) string) *page.Plan {
 			part.Changes = append(part.Changes, image)
 		}
 		o.Parts = append(o.Parts, part)
-		if i%5 == 0 {
+		if i%5 == 0 || parts < many {
 			o.Notices = append(o.Notices, say("ServiceMonitor production/"+name+": no Prometheus selects it: monitoring/k8s wants label release=prometheus"))
 		}
 		group.Checkboxes = append(group.Checkboxes, page.Checkbox{Name: "ticked", Value: say(name), Label: say(name), Explanation: "Helm chart. Selected by default.", Checked: true})

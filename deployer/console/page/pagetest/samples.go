@@ -92,6 +92,7 @@ func Samples(say func(string) string) map[string]page.View {
 	add("yourcomponents", page.SectionEnvironments, sampleYourComponents(say), trail("Environments", "/environments", "staging", "/environments/staging"))
 	add("components", page.SectionEnvironments, sampleComponents(say), trail("Environments", "/environments", "production", "/environments/production"))
 	add("plan", page.SectionSolutions, samplePlan(say), trail("Solutions", "/solutions", "Shop", "/solutions/shop"))
+	add("plan-parts", page.SectionEnvironments, largePlan(say, 12), trail("Environments", "/environments", "production", "/environments/production"))
 	add("plan-delete", page.SectionEnvironments, sampleDeletion(say), trail("Environments", "/environments", "staging", "/environments/staging"))
 	add("apps", page.SectionEnvironments, &page.Apps{
 		Environment: say("production"), List: &schema.AppList{Apps: sampleApps(say)},
