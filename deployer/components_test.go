@@ -388,6 +388,34 @@ func TestComponentsAreSeen(t *testing.T) {
 	}
 }
 
+// TestNothingButComponents: a Solution that has no operator, and nothing else of its own, is on record with its components: it is seen,
+// nothing is to be done where it is there, and it is removed with all of them.
+func TestNothingButComponents(t *testing.T) {
+	content := parts(t, nil)
+	content.Bare, content.Manifest = true, strings.ReplaceAll(content.Manifest, ", {component: operator, until: Applied}", "")
+	b := deployertest.New(t)
+	b.Activated(shop, "1.0.0", content)
+	must(b, add("1.0.0"))
+	status, err := b.Survey.EnvironmentStatus(t.Context(), survey.EnvironmentOptions{Environment: site})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if one := status.Deployments()[0]; one.Version != "1.0.0" || one.Health != schema.HealthReady || len(one.Components) != 2 {
+		t.Errorf("%+v", one)
+	}
+	b.Server.Requests()
+	must(b, add("1.0.0"))
+	for _, request := range b.Server.Requests() {
+		if strings.Contains(request, "/secrets/state.") && !strings.HasPrefix(request, "GET") {
+			t.Errorf("nothing is to be done, and there is %s", request)
+		}
+	}
+	must(b, remove(shop))
+	if left := there(b); left != "" {
+		t.Errorf("it leaves %s", left)
+	}
+}
+
 // TestKindsOfComponents: an object whose kind is not there is not passed over, and what was begun is finished by resume.
 func TestKindsOfComponents(t *testing.T) {
 	b := deployertest.New(t)

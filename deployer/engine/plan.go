@@ -75,14 +75,14 @@ func (s *step) changes() bool {
 	return s.Action != schema.ActionNone && s.Action != schema.ActionSkip && s.Action != schema.ActionKeep
 }
 
-// idle tells whether Apply has nothing to write, not even into the record.
+// idle tells whether Apply has nothing to write, not even into the record, where a release stands, too, that has nothing but components.
 func (p *Plan) idle() bool {
 	restores := p.judge != nil && p.judge.options.Restore && slices.ContainsFunc(p.turns, (*turn).changes)
 	if slices.ContainsFunc(p.steps, (*step).changes) || restores || p.Resumes != nil {
 		return false
 	}
 	if p.state.Current == nil {
-		return len(p.steps)+len(p.turns) == 0
+		return len(p.steps)+len(p.turns)+len(p.Release.Components) == 0
 	}
 	return p.state.Current.Version == p.Release.Version && maps.Equal(p.state.Current.Settings, p.Release.Settings) &&
 		slices.Equal(p.state.Current.Components, p.Release.Components) && p.judge.sameTasks(p.state.Current) && !slices.ContainsFunc(p.steps, (*step).unrecorded)
