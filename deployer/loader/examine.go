@@ -197,9 +197,9 @@ func (s *State) run() []Finding {
 func (s *State) repairs(now time.Time) []Finding {
 	var found []Finding
 	start := report.Run("deploy loader start").String()
-	if p := s.Progress; p != nil && p.Repair != nil && p.Repair.Times > maxRepairs {
+	if p := s.Progress; p != nil && p.Repair != nil && p.Repair.Times > schema.MaxLoaderRepairs {
 		found = append(found, Finding{
-			"repairs", true, fmt.Sprintf("%s brought back %d times and changed again: repairs leave it alone now", report.Count(len(p.Repair.Changed), "object"), maxRepairs),
+			"repairs", true, fmt.Sprintf("%s brought back %d times and changed again: repairs leave it alone now", report.Count(len(p.Repair.Changed), "object"), schema.MaxLoaderRepairs),
 			fmt.Sprintf("'%s' names who changes it", report.Run("deploy loader status")),
 		})
 	}
