@@ -85,15 +85,15 @@ func TestLoader(t *testing.T) {
 
 	bed.Server.Put(t, fmt.Sprintf(`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": %q, "name": "loader"}, "data": {"progress.json": "{"}}`, cluster.SystemNamespace))
 	b.clock.advance(2 * time.Second)
-	if a := c.get("/loader"); a.StatusCode < 400 || !strings.Contains(a.body, "solutionctl-system/loader") {
-		t.Errorf("damaged: %d\n%s", a.StatusCode, content(a.body))
+	if a := c.json("/loader", &failure); a.StatusCode < 400 || failure.Code != report.Corrupt || !strings.Contains(a.body, "solutionctl-system/loader") {
+		t.Errorf("damaged: %d\n%s", a.StatusCode, a.body)
 	}
 	if a := c.get("/"); a.StatusCode != http.StatusOK {
 		t.Errorf("the overview of somebody whose loader is damaged: %d", a.StatusCode)
 	}
 
 	bed.Only(site, nil)
-	if a := b.with(t, "joe").get("/loader"); a.StatusCode != http.StatusForbidden || !strings.Contains(a.body, "configmaps") {
-		t.Errorf("who has no rights there: %d\n%s", a.StatusCode, content(a.body))
+	if a := b.with(t, "joe").json("/loader", &failure); a.StatusCode != http.StatusForbidden || !strings.Contains(a.body, "configmaps") {
+		t.Errorf("who has no rights there: %d\n%s", a.StatusCode, a.body)
 	}
 }
