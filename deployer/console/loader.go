@@ -4,6 +4,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/console/page"
 	"github.com/solutionctl/solutionctl/deployer/loader"
 	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 // loader shows how far the loader is, and what it has loaded. To start it is for a host, which has its configuration.
@@ -11,7 +12,7 @@ func (c *Console) loader(v *visit) (*answer, error) {
 	s, err := c.watched(v, page.SectionOverview, &page.Loader{})
 	var progress *schema.LoadProgress
 	switch {
-	case isVisitor(v, err): // who sees nothing of the cluster but this sees this
+	case report.CodeOf(err) == report.Forbidden: // who sees nothing of the cluster but this sees this, programs too
 		progress, err = loader.Read(v.Context(), v.cluster)
 	case err == nil:
 		progress, err = s.loader, s.unloaded

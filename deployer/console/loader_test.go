@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	authorization "k8s.io/api/authorization/v1"
+
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
 	"github.com/solutionctl/solutionctl/schema"
@@ -95,5 +97,16 @@ func TestLoader(t *testing.T) {
 	bed.Only(site, nil)
 	if a := b.with(t, "joe").json("/loader", &failure); a.StatusCode != http.StatusForbidden || !strings.Contains(a.body, "configmaps") {
 		t.Errorf("who has no rights there: %d\n%s", a.StatusCode, a.body)
+	}
+	loads(bed, progress)
+	bed.Only(site, func(a authorization.ResourceAttributes) bool {
+		return a.Namespace == cluster.SystemNamespace && a.Resource == "configmaps" && a.Name == "loader"
+	})
+	ann := b.with(t, "ann")
+	if a := ann.json("/loader", &told); a.StatusCode != http.StatusOK || told.Phase != schema.LoadReady {
+		t.Errorf("who may see this and nothing else: %d\n%s", a.StatusCode, a.body)
+	}
+	if a := ann.get("/loader"); !strings.Contains(a.body, "2 of 2 parts are ready") {
+		t.Errorf("who may see this and nothing else is shown\n%s", content(a.body))
 	}
 }
