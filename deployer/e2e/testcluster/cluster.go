@@ -39,6 +39,9 @@ type Options struct {
 	// Authentication is an AuthenticationConfiguration in YAML: whose tokens the API server accepts besides its own.
 	Authentication string
 
+	// Audit is a Policy in YAML: which requests the API server notes in audit.log beside the logs of the components.
+	Audit string
+
 	// Progress is where it says that it builds something, which takes minutes; nil means nowhere.
 	Progress io.Writer
 }
@@ -143,6 +146,7 @@ func (c *Cluster) prepare() (err error) {
 	if err = errors.Join(
 		os.WriteFile(filepath.Join(c.pki, "ca.crt"), c.ca.pem, 0o644),
 		os.WriteFile(filepath.Join(c.pki, "authentication.yaml"), []byte(c.options.Authentication), 0o644),
+		os.WriteFile(filepath.Join(c.pki, "audit.yaml"), []byte(c.options.Audit), 0o644),
 		writeServiceAccountKeys(c.pki),
 		c.ca.writeIdentity(c.pki, "apiserver", "kube-apiserver", nil, c.address, serviceAddress,
 			"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"),
@@ -249,14 +253,17 @@ func (c *Cluster) startEtcd() error {
 // StartAPIServer starts the API server again after StopAPIServer, at the same address, and returns when it is ready.
 func (c *Cluster) StartAPIServer(ctx context.Context) error {
 	pki := func(name string) string { return filepath.Join(c.pki, name) }
-	endpoint := []string{"--advertise-address=" + c.address}
+	more := []string{"--advertise-address=" + c.address}
 	if c.machine == nil { // a loopback address cannot be an endpoint, and there are no pods that would look for one
-		endpoint = []string{"--endpoint-reconciler-type=none"}
+		more = []string{"--endpoint-reconciler-type=none"}
 	}
 	if c.options.Authentication != "" {
-		endpoint = append(endpoint, "--authentication-config="+pki("authentication.yaml"))
+		more = append(more, "--authentication-config="+pki("authentication.yaml"))
 	}
-	err := c.run("kube-apiserver", append(endpoint,
+	if c.options.Audit != "" {
+		more = append(more, "--audit-policy-file="+pki("audit.yaml"), "--audit-log-path="+filepath.Join(c.Logs, "audit.log"))
+	}
+	err := c.run("kube-apiserver", append(more,
 		"--etcd-servers=http://"+net.JoinHostPort(c.private, c.ports.etcdClient),
 		"--bind-address="+c.address, "--secure-port="+c.ports.apiServer,
 		"--service-cluster-ip-range="+serviceRange,

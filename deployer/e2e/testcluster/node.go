@@ -260,6 +260,24 @@ func (c *Cluster) Images() (map[string]string, error) {
 	return images, nil
 }
 
+// ForgetImages removes all images from the node but the one that every pod has, as if none had ever been pulled.
+func (c *Cluster) ForgetImages() error {
+	images, err := c.Images()
+	if err != nil {
+		return err
+	}
+	remove := []string{"images", "remove", "--sync"} // with their content
+	for name, digest := range images {
+		if digest != images[pauseImage] {
+			remove = append(remove, name)
+		}
+	}
+	if len(remove) > 3 {
+		_, err = c.ctr(remove...)
+	}
+	return err
+}
+
 // Content are the digests of all that the node has stored of images.
 func (c *Cluster) Content() ([]string, error) {
 	out, err := c.ctr("content", "list", "--quiet")

@@ -7,6 +7,7 @@
 //	go run ./cmd/benchmark fleet [-namespaces N]
 //	go run ./cmd/benchmark console [-environments N]
 //	go run ./cmd/benchmark components [-components N] [-objects N]
+//	go run ./cmd/benchmark node [-rounds N] [-helmfile VERSION]
 //
 // It starts a control plane without nodes. Every environment is a namespace with five Solutions, each of them what an
 // operator needs: account, role, binding, configuration and a deployment without replicas, so that the API server is
@@ -21,6 +22,9 @@
 //
 // With components it measures a Solution of many components that need each other, without nodes: what a plan takes, what it takes
 // until everything is applied, and what it takes to find that nothing is to be done.
+//
+// With node it measures how soon ten components that need each other are ready on a node that runs containers, beside Helm, Helmfile
+// and kubectl, and what the loader takes.
 package main
 
 import (
@@ -71,6 +75,12 @@ func main() {
 		objects := flags.Int("objects", 10, "objects of each")
 		_ = flags.Parse(os.Args[2:]) // it exits itself
 		err = measureGraph(ctx, *components, *objects)
+	case len(os.Args) > 1 && os.Args[1] == "node":
+		flags, o := flag.NewFlagSet("node", flag.ExitOnError), nodeOptions{}
+		flags.IntVar(&o.rounds, "rounds", 3, "how often each contestant brings up everything")
+		flags.StringVar(&o.helmfile, "helmfile", "", "measure this `VERSION` of Helmfile, too, which is built for it: v1.8.0")
+		_ = flags.Parse(os.Args[2:]) // it exits itself
+		err = measureNode(ctx, o)
 	default:
 		environments := flag.Int("environments", 200, "environments that the engine deploys to")
 		rivals := flag.Int("rivals", 20, "environments in the comparison with kubectl and Helm")
@@ -274,11 +284,15 @@ type sample struct {
 	output []byte
 }
 
-func measure(ctx context.Context, name string, args ...string) (s sample, err error) {
-	cmd := exec.CommandContext(ctx, name, args...)
+func measure(ctx context.Context, name string, args ...string) (sample, error) {
+	return measureWith(exec.CommandContext(ctx, name, args...), (*exec.Cmd).Start)
+}
+
+// measureWith is measure for a command that is started in another way, such as on a node.
+func measureWith(cmd *exec.Cmd, start func(*exec.Cmd) error) (s sample, err error) {
 	var stdout, stderr strings.Builder
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	if err = cmd.Start(); err != nil {
+	if err = start(cmd); err != nil {
 		return s, err
 	}
 	done, peak := make(chan struct{}), make(chan int64)

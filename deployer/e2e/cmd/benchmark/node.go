@@ -1,0 +1,241 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
+)
+
+// nodeOptions say what is measured on a node.
+type nodeOptions struct {
+	rounds   int
+	helmfile string // version, "" to do without
+}
+
+// contestant brings up the ten components in a namespace that is there, and returns when all of them are ready. Nothing of them is
+// on the node before, images neither.
+type contestant struct {
+	name string
+	run  func(ctx context.Context, p *platform, namespace string) (time.Duration, error)
+	ours bool // the namespace is an environment
+}
+
+// measureNode prints how long ten components take until they are ready on a node that runs containers.
+func measureNode(ctx context.Context, o nodeOptions) (err error) {
+	p, err := preparePlatform(ctx, o.helmfile)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, p.end()) }()
+	fmt.Printf("%s, %d processors, %s, Kubernetes %s; load %s\n", runtime.GOARCH, runtime.NumCPU(), runtime.Version(), testcluster.KubernetesVersion, load())
+	fmt.Printf("%d components of four levels, whose programs work %s, %s in the longest chain; medians of %d rounds\n\n",
+		len(parts), inSequence(), critical(), o.rounds)
+	l := &loaderRuns{platform: p}
+	contestants := contestantsOf(l, o)
+	times := make([][]float64, len(contestants))
+	for round := range o.rounds {
+		for i, c := range contestants {
+			took, err := p.inNamespace(ctx, c, fmt.Sprintf("round-%d-%d", round, i))
+			if err != nil {
+				return fmt.Errorf("%s: %w", c.name, err)
+			}
+			fmt.Fprintf(os.Stderr, "  round %d, %s: %.1f s\n", round+1, c.name, took.Seconds())
+			times[i] = append(times[i], took.Seconds())
+		}
+	}
+	fmt.Println("| | created to ready | to Helm in sequence | over the longest chain |\n|---|---|---|---|")
+	for i, c := range contestants {
+		fmt.Printf("| %s | %.1f s | %.2f | %+.1f s |\n", c.name, median(times[i]), median(ratios(times[i], times[1])), median(times[i])-critical().Seconds())
+	}
+	fmt.Println()
+	if err = l.afterwards(ctx); err != nil {
+		return err
+	}
+	l.print()
+	fmt.Printf("\nload at the end %s\n", load())
+	return nil
+}
+
+func contestantsOf(l *loaderRuns, o nodeOptions) []contestant {
+	list := []contestant{
+		{"solutionctl deploy add", deployAdd, true},
+		{"helm install --wait, one after the other", helmInstall, false},
+	}
+	if o.helmfile != "" {
+		list = append(list, contestant{"helmfile sync " + o.helmfile, helmfileSync, false})
+	}
+	return append(list,
+		contestant{"the loader, its Job created to everything ready", l.load, true},
+		contestant{"kubectl apply -k --server-side, a directory after the other, programs that wait for each other", applyDirectories("yes"), false},
+		contestant{"the same, programs that end when they miss another one for three seconds", applyDirectories("no"), false})
+}
+
+// inNamespace lets a contestant work in a namespace of its own, and removes everything afterwards.
+func (p *platform) inNamespace(ctx context.Context, c contestant, namespace string) (time.Duration, error) {
+	var err error
+	if c.ours {
+		err = p.solutionctl(ctx, "deploy", "env", "create", namespace)
+	} else {
+		n := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
+		_, err = p.Client().CoreV1().Namespaces().Create(ctx, n, metav1.CreateOptions{})
+	}
+	if err == nil {
+		err = p.settled(ctx, namespace)
+	}
+	if err != nil {
+		return 0, err
+	}
+	took, err := c.run(ctx, p, namespace)
+	if err == nil {
+		err = p.allReady(ctx, namespace)
+	}
+	if err != nil {
+		return 0, err
+	}
+	return took, p.clean(ctx, c, namespace)
+}
+
+// settled waits for what controllers make in every namespace.
+func (p *platform) settled(ctx context.Context, namespace string) error {
+	return until(ctx, func() error {
+		_, err := p.Client().CoreV1().ServiceAccounts(namespace).Get(ctx, "default", metav1.GetOptions{})
+		if err == nil {
+			_, err = p.Client().CoreV1().ConfigMaps(namespace).Get(ctx, "kube-root-ca.crt", metav1.GetOptions{})
+		}
+		return err
+	})
+}
+
+// allReady is the judge of every contestant: who says that everything is ready has to be right.
+func (p *platform) allReady(ctx context.Context, namespace string) error {
+	list, err := p.Client().AppsV1().Deployments(namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	if len(list.Items) != len(parts) {
+		return fmt.Errorf("there are %d Deployments", len(list.Items))
+	}
+	for i := range list.Items {
+		if list.Items[i].Status.ReadyReplicas != 1 {
+			return fmt.Errorf("Deployment %s is not ready", list.Items[i].Name)
+		}
+	}
+	return nil
+}
+
+// clean removes the namespace, whatever was recorded of it, and all images from the node.
+func (p *platform) clean(ctx context.Context, c contestant, namespace string) error {
+	if c.ours {
+		if err := p.solutionctl(ctx, "deploy", "remove", namespace, "platform"); err != nil {
+			return err
+		}
+		if err := p.solutionctl(ctx, "deploy", "env", "delete", namespace, "--yes"); err != nil {
+			return err
+		}
+	}
+	if err := p.Client().CoreV1().Namespaces().Delete(ctx, namespace, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+		return err
+	}
+	if err := until(ctx, func() error {
+		_, err := p.Client().CoreV1().Namespaces().Get(ctx, namespace, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return errors.Join(err, errors.New("the namespace is still there"))
+	}); err != nil {
+		return err
+	}
+	return p.ForgetImages()
+}
+
+func deployAdd(ctx context.Context, p *platform, namespace string) (time.Duration, error) {
+	return timed(func() error { return p.solutionctl(ctx, "deploy", "add", namespace, "platform") })
+}
+
+func helmInstall(ctx context.Context, p *platform, namespace string) (time.Duration, error) {
+	return timed(func() error {
+		for _, one := range parts {
+			chart := p.path("project", "charts", one.name+".tgz")
+			if _, err := p.run(ctx, p.tool("helm"), "install", "--wait", "--namespace", namespace, "--set", "image="+served(one), one.name, chart); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func helmfileSync(ctx context.Context, p *platform, namespace string) (time.Duration, error) {
+	return timed(func() error {
+		_, err := p.run(ctx, p.tool("helmfile"), "--helm-binary", p.tool("helm"), "--namespace", namespace, "--file", p.path("helmfile.yaml"), "sync")
+		return err
+	})
+}
+
+// applyDirectories is how MicroShift brings up what lies in its directories, with programs that are patient or not. It waits for
+// nothing; somebody who wants to know waits at the end.
+func applyDirectories(patient string) func(ctx context.Context, p *platform, namespace string) (time.Duration, error) {
+	return func(ctx context.Context, p *platform, namespace string) (time.Duration, error) {
+		dirs, err := filepath.Glob(p.path("kustomize", patient, "*"))
+		if err != nil {
+			return 0, err
+		}
+		slices.Sort(dirs)
+		return timed(func() error {
+			for _, dir := range dirs {
+				if _, err := p.run(ctx, p.tool("kubectl"), "apply", "--server-side", "--force-conflicts", "--namespace", namespace, "-k", dir); err != nil {
+					return err
+				}
+			}
+			_, err := p.run(ctx, p.tool("kubectl"), "wait", "--for", "condition=Available", "--namespace", namespace, "--timeout", "5m", "deployment", "--all")
+			return err
+		})
+	}
+}
+
+func (p *platform) tool(name string) string { return filepath.Join(p.tools, name) }
+
+func timed(do func() error) (time.Duration, error) {
+	started := time.Now()
+	err := do()
+	return time.Since(started), err
+}
+
+func median(values []float64) float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	if len(sorted)%2 == 0 {
+		return (sorted[len(sorted)/2-1] + sorted[len(sorted)/2]) / 2
+	}
+	return sorted[len(sorted)/2]
+}
+
+// ratios are those within one round.
+func ratios(values, of []float64) []float64 {
+	list := make([]float64, len(values))
+	for i := range values {
+		list[i] = values[i] / of[i]
+	}
+	return list
+}
+
+// load is how many processes wanted a processor in the last minute: who has others beside him measures them, too.
+func load() string {
+	data, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return "unknown"
+	}
+	return strings.Fields(string(data))[0]
+}
