@@ -16,6 +16,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
+	"github.com/solutionctl/solutionctl/deployer/health"
 	"github.com/solutionctl/solutionctl/deployer/loader"
 	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema"
@@ -510,6 +511,9 @@ func TestTakenOver(t *testing.T) {
 	first := b.Server.Object("ServiceAccount", cluster.SystemNamespace, "solutionctl-loader")
 	if first.GetLabels()[loader.LabelJob] == "" {
 		t.Errorf("the account has the labels %v", first.GetLabels())
+	}
+	for _, name, _ := strings.Cut(b.names("Job"), "/"); health.JobEnded(b.Server.Object("Job", cluster.SystemNamespace, name)) == ""; {
+		time.Sleep(time.Millisecond) // else the second start follows the first run
 	}
 	if _, err := l.Start(t.Context(), loader.StartOptions{NoWait: true}); err != nil {
 		t.Fatal(err)
