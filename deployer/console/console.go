@@ -146,6 +146,7 @@ func (c *Console) routes() http.Handler {
 		onInstance:                             c.app,
 		onInstance + "/edit":                   c.editApp,
 		onInstance + "/delete":                 c.askDeleteApp,
+		"/alerts":                              c.alerts,
 		"/import":                              c.importing,
 		"/import/{id}":                         c.showExamination,
 		"/import/path":                         c.showPath,

@@ -23,6 +23,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -575,11 +576,14 @@ func (b *browser) planDigest(path string) string {
 func TestFeedIsShared(t *testing.T) {
 	b := start(t, nil)
 	c := b.in(t)
+	looks := func() int { // alerts are asked for beside a look, by a request that may come later
+		return len(slices.DeleteFunc(b.api.Requests(), func(r string) bool { return strings.HasSuffix(r, "/configmaps/monitoring") }))
+	}
 	c.get("/")
-	b.api.Requests()
+	looks()
 	b.clock.advance(time.Hour)
 	c.get("/")
-	one := len(b.api.Requests())
+	one := looks()
 	b.clock.advance(time.Hour)
 	var all sync.WaitGroup
 	for range 50 {
@@ -590,7 +594,7 @@ func TestFeedIsShared(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if many := len(b.api.Requests()); one == 0 || many > one {
+	if many := looks(); one == 0 || many > one {
 		t.Errorf("one browser takes %d requests, fifty take %d", one, many)
 	}
 }

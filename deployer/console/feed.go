@@ -37,6 +37,7 @@ type snapshot struct {
 	unloaded    error                     // why the user does not see it
 	reads       *cluster.Reads            // what it was made of
 	environment *schema.EnvironmentStatus // of a visitor, who sees nothing else
+	heard                                 // which is asked for apart
 	digest      string                    // of all that is shown
 	at          time.Time
 	// stale tells since when there is nothing newer, and why.
@@ -50,6 +51,7 @@ type snapshot struct {
 type feed struct {
 	cluster *cluster.Cluster
 	see     func(ctx context.Context) (*snapshot, error)
+	ask     func(ctx context.Context) (*schema.AlertList, error)
 
 	mu      sync.Mutex
 	last    *snapshot
@@ -61,6 +63,9 @@ type feed struct {
 	viewers int
 	stop    context.CancelFunc
 	apart   time.Duration // how long after a look the next one begins, unless a change is told
+
+	heard  heard
+	asking chan struct{} // closed when the answer is there; nil while nobody is asked
 }
 
 // feeds are those of an identity: of everything, and of the environments that a visitor looks at.
@@ -83,6 +88,8 @@ func (c *Console) everything(i *identity) *feed {
 			loader.Compare(s.loader, status.Environments)
 		}
 		return s, nil
+	}, func(ctx context.Context) (*schema.AlertList, error) {
+		return c.as(i).Survey.Alerts(ctx, survey.AlertOptions{})
 	})
 }
 
@@ -92,6 +99,8 @@ func (c *Console) environmentFeed(i *identity, environment, namespace string) *f
 	return i.feeds.of(i.cluster, o, func(ctx context.Context) (*snapshot, error) {
 		status, err := c.as(i).Survey.EnvironmentStatus(ctx, o)
 		return &snapshot{environment: status}, err
+	}, func(ctx context.Context) (*schema.AlertList, error) {
+		return c.as(i).Survey.Alerts(ctx, survey.AlertOptions{Environment: environment, Namespace: namespace})
 	})
 }
 
@@ -100,7 +109,9 @@ func (c *Console) as(i *identity) *deployer.Deployer {
 }
 
 // of returns the feed of something, which is made when nobody has looked at it for long.
-func (l *feeds) of(from *cluster.Cluster, what survey.EnvironmentOptions, see func(ctx context.Context) (*snapshot, error)) *feed {
+func (l *feeds) of(from *cluster.Cluster, what survey.EnvironmentOptions, see func(ctx context.Context) (*snapshot, error),
+	ask func(ctx context.Context) (*schema.AlertList, error),
+) *feed {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if f := l.all[what]; f != nil {
@@ -109,7 +120,7 @@ func (l *feeds) of(from *cluster.Cluster, what survey.EnvironmentOptions, see fu
 	if len(l.all) >= maxOpened {
 		maps.DeleteFunc(l.all, func(_ survey.EnvironmentOptions, f *feed) bool { return f.isIdle() })
 	}
-	f := &feed{cluster: from, see: see}
+	f := &feed{cluster: from, see: see, ask: ask}
 	if l.all == nil {
 		l.all = map[survey.EnvironmentOptions]*feed{}
 	}
@@ -149,6 +160,7 @@ func (c *Console) look(ctx context.Context, f *feed, slow func()) (*snapshot, er
 	f.mu.Lock()
 	if f.isFresh(c.Now()) {
 		defer f.mu.Unlock()
+		c.hear(ctx, f)
 		return f.last, nil
 	}
 	looking, reads := c.looking(ctx, f)
@@ -166,6 +178,7 @@ func (c *Console) look(ctx context.Context, f *feed, slow func()) (*snapshot, er
 	if f.last == nil || f.last.refused != nil || report.CodeOf(f.err) == report.Unauthenticated {
 		return nil, f.err
 	}
+	c.hear(ctx, f)
 	return f.last, nil
 }
 
@@ -237,7 +250,13 @@ func (c *Console) lookNow(ctx context.Context, f *feed, looking chan struct{}, r
 		kept.stale.Why = err.Error()
 		next = &kept
 	}
-	changed := f.last == nil || next.digest != f.last.digest || (next.stale == nil) != (f.last.stale == nil)
+	next.heard = f.heard
+	f.publish(next)
+}
+
+// publish makes a snapshot the last one. The caller has the mutex.
+func (f *feed) publish(next *snapshot) {
+	changed := f.last == nil || next.mark() != f.last.mark()
 	f.last = next
 	if changed && f.news != nil {
 		close(f.news)
@@ -262,6 +281,7 @@ func (c *Console) watch(f *feed) {
 	ctx, stop := context.WithCancel(c.ctx)
 	f.stop, f.news, f.apart = stop, make(chan struct{}), interval
 	go c.keepLooking(ctx, f)
+	go c.keepHearing(ctx, f)
 }
 
 func (c *Console) keepLooking(ctx context.Context, f *feed) {
@@ -335,9 +355,9 @@ func (f *feed) next(ctx context.Context, seen string) (*snapshot, error) {
 // mark tells what a browser sees of a snapshot.
 func (s *snapshot) mark() string {
 	if s.stale != nil {
-		return s.digest + "-stale"
+		return s.digest + s.sounds + "-stale"
 	}
-	return s.digest
+	return s.digest + s.sounds
 }
 
 func digest(parts ...any) string {

@@ -41,7 +41,7 @@ func (c *Console) overview(v *visit) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	content := &page.Overview{Status: s.status, Pending: s.pending()}
+	content := &page.Overview{Status: s.status, Pending: s.pending(), Heard: s.told}
 	if s.loader != nil {
 		content.Loader = &page.Loader{Progress: s.loader}
 	}
@@ -90,7 +90,7 @@ func (c *Console) solution(v *visit) (*answer, error) {
 	if at < 0 {
 		return nil, report.Errorf(report.NotFound, "Solution %s was not imported", name)
 	}
-	content := &page.Solution{Status: s.status.Solutions[at], Needs: map[string][]schema.Dependency{}, VersionActions: map[string][]page.Action{}}
+	content := &page.Solution{Heard: s.told, Status: s.status.Solutions[at], Needs: map[string][]schema.Dependency{}, VersionActions: map[string][]page.Action{}}
 	d := v.deployer(nil)
 	if content.Compatibility, err = d.Definitions.Compatibility(v.Context(), definitions.CompatibilityOptions{Solution: name}); err != nil {
 		v.frame.Problem = page.ProblemOf(err)
@@ -172,7 +172,7 @@ func (c *Console) environment(v *visit) (*answer, error) {
 	if at < 0 {
 		return nil, report.Errorf(report.NotFound, "there is no environment %s", name)
 	}
-	content := &page.Environment{Status: s.status.Environments[at], Deployments: map[page.Deployment][]page.Action{}}
+	content := &page.Environment{Heard: s.told, Status: s.status.Environments[at], Deployments: map[page.Deployment][]page.Action{}}
 	if err := v.compare(&content.Status); err != nil {
 		return nil, err
 	}

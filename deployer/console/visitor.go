@@ -144,7 +144,9 @@ func (c *Console) visibleEnvironment(v *visit) (*answer, error) {
 			change.Denied.Rule += u.Rules + "\n"
 		}
 	}
-	return &answer{document: status, content: &page.Environment{Status: *status, Visitor: true, Actions: []page.Action{list, change}}}, nil
+	return &answer{document: status, content: &page.Environment{
+		Status: *status, Visitor: true, Heard: c.environmentFeed(v.identity, o.Environment, o.Namespace).lastHeard().told, Actions: []page.Action{list, change},
+	}}, nil
 }
 
 // offerOn is an action on objects of a kind, or tells which rights are missing for it.

@@ -34,16 +34,17 @@ const (
 // AlertOptions say which alerts to show. Empty is all of them.
 type AlertOptions struct {
 	Environment, Solution string
+	Namespace             string // the one of the environment that is seen by who may not list them; "" is called as it
 }
 
 // Alerts asks the Prometheus of the cluster, with the rights of the user, which alerts are about Solutions, environments and
 // solutionctl. It fails where none has answered; where some have, the list says who has not.
 func (v *Survey) Alerts(ctx context.Context, o AlertOptions) (*schema.AlertList, error) {
-	subjects, err := v.alertSubjects(ctx, o)
+	servers, err := v.alertServers(ctx)
 	if err != nil {
 		return nil, err
 	}
-	servers, err := v.alertServers(ctx)
+	subjects, err := v.alertSubjects(ctx, o)
 	if err != nil {
 		return nil, err
 	}
@@ -205,7 +206,7 @@ func (v *Survey) alertSubjects(ctx context.Context, o AlertOptions) (alertSubjec
 	s := alertSubjects{AlertOptions: o, environments: map[string]bool{}, namespaces: map[string]string{}, solutions: map[string]bool{}}
 	var environments []metalk8s.Environment
 	if o.Environment != "" {
-		e, _, err := v.Records.Documents.Visible(ctx, o.Environment, "")
+		e, _, err := v.Records.Documents.Visible(ctx, o.Environment, o.Namespace)
 		if err != nil {
 			return s, err
 		}

@@ -28,6 +28,7 @@ type Overview struct {
 	Waiting []Notice
 	// Pending are operations that were begun and have not ended.
 	Pending []schema.ResumedOperation
+	Heard   *Heard // alerts
 	// Actions are what is worth doing first: import, create an environment, resume.
 	Actions []Action
 	// Loader is nil where it never ran, or cannot be seen.
@@ -76,6 +77,7 @@ type Solution struct {
 	Needs map[string][]schema.Dependency
 	// Actions of each version, by version: activate, unimport.
 	VersionActions map[string][]Action
+	Heard          *Heard // alerts
 	// Actions are those of the Solution: deactivate, drift.
 	Actions []Action
 }
@@ -150,7 +152,8 @@ type Environment struct {
 	// Deployments are the actions on a Solution in a namespace: upgrade, downgrade, repair, remove.
 	Deployments map[Deployment][]Action
 	// Objects that are not ready or drifted, in detail, are part of Status. Held are those that finalizers keep, one line each.
-	Held []string
+	Held  []string
+	Heard *Heard // alerts
 	// Visitor may see no page but those of this environment.
 	Visitor bool
 	// Actions are those of the environment: add, applications, add a namespace, drift, delete.

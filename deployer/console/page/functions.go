@@ -75,7 +75,7 @@ var tones = map[string]Tone{
 	"Interrupted": ToneWarn, "NotReady": ToneWarn, "Failed": ToneBad,
 	"pending": ToneWarn, "drifted": ToneWarn, "foreign": ToneWarn, "warning": ToneWarn, "warn": ToneWarn, "replaced": ToneWarn,
 	"unchecked": ToneWarn, "Warning": ToneWarn,
-	"failed": ToneBad, "missing": ToneBad, "problem": ToneBad, "error": ToneBad, "no": ToneBad, "data-loss": ToneBad, "rejected": ToneBad,
+	"failed": ToneBad, "firing": ToneBad, "missing": ToneBad, "problem": ToneBad, "error": ToneBad, "no": ToneBad, "data-loss": ToneBad, "rejected": ToneBad,
 	"malformed": ToneBad, "bad": ToneBad,
 }
 

@@ -63,6 +63,24 @@ func Samples(say func(string) string) map[string]page.View {
 	add("loader-failed", page.SectionOverview, sampleLoader(say, schema.LoadFailed), trail("Overview", "/"))
 	add("loader-never", page.SectionOverview, &page.Loader{}, trail("Overview", "/"))
 	add("overview-empty", page.SectionOverview, &page.Overview{Status: &schema.Status{Ready: true}})
+	heard := sampleHeard(say)
+	add("overview-alerts", page.SectionOverview, &page.Overview{Status: Status(say, 1), Heard: heard})
+	add("alerts", page.SectionOverview, &page.Alerts{Heard: heard})
+	add("alerts-nobody", page.SectionOverview, &page.Alerts{
+		Heard: &page.Heard{}, Hints: []string{say("say where it is, as Grafana has it: solutionctl deploy monitoring config --prometheus http://SERVICE.NAMESPACE:9090")},
+	})
+	alerting, alertingSolution := sampleEnvironment(say), sampleSolution(say)
+	alerting.Heard, alertingSolution.Heard = heard, &page.Heard{Problem: &page.Problem{
+		Code: report.Forbidden, Message: say("you may not ask a Prometheus of this cluster for its alerts"),
+		Hints: []string{say("an administrator can allow it with this rule of a Role\nin namespace monitoring:\n- apiGroups: [\"\"]\n  resources: [\"services/proxy\"]")},
+	}}
+	for i := range heard.List.Alerts {
+		if heard.List.Alerts[i].Environment != "" {
+			heard.List.Alerts[i].Environment = alerting.Status.Name
+		}
+	}
+	add("environment-alerts", page.SectionEnvironments, alerting, trail("Environments", "/environments"))
+	add("solution-alerts", page.SectionSolutions, alertingSolution, trail("Solutions", "/solutions"))
 	add("yours", page.SectionOverview, &page.Yours{
 		Unseen: schema.Unseen{What: say("Which environments there are, what was imported and what is deployed elsewhere."), Rules: say("- apiGroups: [\"\"]\n  resources: [namespaces]\n  verbs: [list]")},
 		Name:   say("prod"), Problem: say("There is no environment prod that you may see."), Opened: []string{say("staging"), say("Donaudampfschifffahrtselektrizitätenhauptbetriebswerk")},
@@ -190,6 +208,24 @@ func Status(say func(string) string, environments int) *schema.Status {
 		s.Environments = append(s.Environments, e)
 	}
 	return s
+}
+
+func sampleHeard(say func(string) string) *page.Heard {
+	return &page.Heard{List: &schema.AlertList{
+		Asked: []string{say("Prometheus monitoring/kps"), say("Prometheus openshift-user-workload-monitoring/user-workload")},
+		Alerts: []schema.Alert{
+			{
+				Name: say("SolutionctlArchiveDamaged"), State: schema.AlertFiring, Since: Noon, Severity: say("critical"), Summary: say("Archive shop-1.0.0 at 10.0.0.1:5000 is not what was imported."),
+				Description: say("It was cut off or changed."), Runbook: say("Import the archive again: `solutionctl deploy import FILE`"),
+			},
+			{
+				Name: say("WebsiteNotReady"), State: schema.AlertPending, Since: Noon, Severity: say("warning"), Environment: say("production"), Solution: say("shop"),
+				Summary: say("Website production/www has had fewer ready servers than wanted for ten minutes; its status tells why."),
+			},
+		},
+		Unseen:   []schema.Unseen{{What: say("the alerts of Prometheus team/own"), Rules: say("in namespace team:\n- apiGroups: [\"\"]\n  resources: [\"services/proxy\"]")}},
+		Problems: []string{say("the alerts of Prometheus monitoring/other are not known: Service monitoring/other does not answer within 2s")},
+	}}
 }
 
 func samplePending(say func(string) string) schema.ResumedOperation {

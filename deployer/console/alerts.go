@@ -1,0 +1,102 @@
+package console
+
+import (
+	"context"
+	"time"
+
+	"github.com/solutionctl/solutionctl/deployer/console/page"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// hearing is how old the answer of a Prometheus becomes while somebody looks. It is asked beside the look at the cluster, which
+// does not wait for it: it may be slow, or nobody may answer.
+const hearing = 15 * time.Second
+
+// heard is the last answer of a Prometheus.
+type heard struct {
+	told   *page.Heard // nil before the first answer
+	list   *schema.AlertList
+	failed error
+	when   time.Time
+	sounds string // a digest of it
+}
+
+// hear asks for alerts, unless that is being done or was just done. The caller has the mutex of the feed.
+func (c *Console) hear(ctx context.Context, f *feed) {
+	if f.asking != nil || f.heard.told != nil && c.Now().Sub(f.heard.when) < hearing || f.last == nil || f.last.refused != nil {
+		return
+	}
+	f.asking = make(chan struct{})
+	go c.hearNow(context.WithoutCancel(ctx), f)
+}
+
+func (c *Console) hearNow(ctx context.Context, f *feed) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	list, err := f.ask(ctx)
+	told := &page.Heard{List: list}
+	if err != nil && report.CodeOf(err) != report.NotFound {
+		told.Problem = page.ProblemOf(err)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.heard = heard{told: told, list: list, failed: err, when: c.Now(), sounds: digest(told)}
+	if f.last != nil && f.last.refused == nil {
+		next := *f.last
+		next.heard = f.heard
+		f.publish(&next)
+	}
+	close(f.asking)
+	f.asking = nil
+}
+
+func (f *feed) lastHeard() heard {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.heard
+}
+
+// keepHearing asks again and again while somebody watches.
+func (c *Console) keepHearing(ctx context.Context, f *feed) {
+	for {
+		f.mu.Lock()
+		c.hear(ctx, f)
+		f.mu.Unlock()
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(hearing):
+		}
+	}
+}
+
+// alerts shows those of the whole cluster. This page waits for them.
+func (c *Console) alerts(v *visit) (*answer, error) {
+	s, err := c.watched(v, page.SectionOverview, nil)
+	if isVisitor(v, err) {
+		return c.yours(v, page.SectionOverview, err, nil), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	f := c.everything(v.identity)
+	f.mu.Lock()
+	asking := f.asking
+	f.mu.Unlock()
+	if asking != nil {
+		select {
+		case <-asking:
+		case <-v.Context().Done():
+			return nil, v.Context().Err()
+		}
+		f.mu.Lock()
+		s = f.last
+		f.mu.Unlock()
+	}
+	v.frame.Feed = "/events?seen=" + s.mark()
+	if s.failed != nil && wantsJSON(v.Request) {
+		return nil, s.failed
+	}
+	return &answer{document: s.list, content: &page.Alerts{Heard: s.told, Hints: report.Hints(s.failed)}}, nil
+}
