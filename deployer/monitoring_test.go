@@ -1,10 +1,17 @@
 package deployer_test
 
 import (
+	"errors"
+	"net/http"
 	"strings"
 	"testing"
 
+	authorization "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	kube "k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/cluster/clustertest"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
 	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema"
@@ -118,6 +125,58 @@ func TestNobodySelects(t *testing.T) {
 	}
 	if left := reasons(); len(left) > 0 {
 		t.Errorf("it is selected, and the status says %q", left)
+	}
+}
+
+// TestBlindPrometheus: a monitor is of no use where whoever selects it may not see the pods, which is said with the rights that are missing,
+// unless another one may, or nobody can tell.
+func TestBlindPrometheus(t *testing.T) {
+	const account = "system:serviceaccount:monitoring:prometheus-k8s"
+	server := func(name, account string) string {
+		return "{apiVersion: monitoring.coreos.com/v1, kind: Prometheus, metadata: {name: " + name + ", namespace: monitoring}, spec: {serviceAccountName: " + account +
+			", serviceMonitorSelector: {}, serviceMonitorNamespaceSelector: {}}}"
+	}
+	const said = "Prometheus monitoring/k8s selects ServiceMonitor " + site + "/shop and finds nothing there: its account monitoring/prometheus-k8s may not list the pods of namespace " + site
+	for name, test := range map[string]struct {
+		may   func(user string, a authorization.ResourceAttributes) bool
+		more  string
+		blind bool
+	}{
+		"it may": {may: func(user string, a authorization.ResourceAttributes) bool {
+			return user == account && a.Namespace == ""
+		}},
+		"it may there": {may: func(user string, a authorization.ResourceAttributes) bool {
+			return user == account && a.Namespace == site
+		}},
+		"it may elsewhere": {may: func(_ string, a authorization.ResourceAttributes) bool { return a.Namespace == "monitoring" }, blind: true},
+		"another one may": {
+			may:  func(user string, _ authorization.ResourceAttributes) bool { return strings.HasSuffix(user, ":other") },
+			more: server("other", "other"),
+		},
+		"nobody can tell": {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := deployertest.New(t)
+			operatorKinds(t, b, "ServiceMonitor", "Prometheus")
+			b.Server.Put(t, "{apiVersion: v1, kind: Namespace, metadata: {name: monitoring}}\n---\n"+server("k8s", "prometheus-k8s")+"\n---\n"+test.more)
+			b.Server.OthersMay = test.may
+			if test.may == nil {
+				b.Server.Answer = func(w http.ResponseWriter, r *http.Request) bool {
+					if !strings.HasSuffix(r.URL.Path, "/subjectaccessreviews") {
+						return false
+					}
+					clustertest.Fail(w, apierrors.NewForbidden(kube.GroupResource{}, "", errors.New(`User "jane" cannot create resource "subjectaccessreviews" in API group "authorization.k8s.io"`)))
+					return true
+				}
+			}
+			b.Activated(shop, "1.0.0", deployertest.Content{Files: map[string]string{
+				"monitoring/monitor.yaml": "apiVersion: monitoring.coreos.com/v1\nkind: ServiceMonitor\nmetadata: {name: shop}\nspec: {selector: {}, endpoints: []}\n",
+			}})
+			text := strings.Join(must(b, add("1.0.0")).Notices, "\n")
+			if strings.Contains(text, said) != test.blind || strings.Contains(text, "finds nothing") != test.blind || strings.Contains(text, `resources: ["endpointslices"]`) != test.blind {
+				t.Errorf("it says %q", text)
+			}
+		})
 	}
 }
 

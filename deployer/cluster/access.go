@@ -227,9 +227,7 @@ func (c *Cluster) allowed(ctx context.Context, wanted []Permission) ([]bool, err
 		group.Go(func() error {
 			review := authorization.SelfSubjectAccessReview{
 				TypeMeta: metav1.TypeMeta{APIVersion: "authorization.k8s.io/v1", Kind: "SelfSubjectAccessReview"},
-				Spec: authorization.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorization.ResourceAttributes{
-					Verb: p.Verb, Group: p.Group, Version: "*", Resource: p.Resource, Subresource: p.Subresource, Namespace: p.Namespace, Name: p.Name,
-				}},
+				Spec:     authorization.SelfSubjectAccessReviewSpec{ResourceAttributes: p.attributes()},
 			}
 			err := c.ask(ctx, "authorization.k8s.io", "selfsubjectaccessreviews", &review)
 			answers[i] = review.Status.Allowed
@@ -237,6 +235,27 @@ func (c *Cluster) allowed(ctx context.Context, wanted []Permission) ([]bool, err
 		})
 	}
 	return answers, group.Wait()
+}
+
+// AccountMay tells whether a ServiceAccount has a permission. Whoever asks needs the right to ask that about others.
+func (c *Cluster) AccountMay(ctx context.Context, namespace, account string, p Permission) (bool, error) {
+	review := authorization.SubjectAccessReview{
+		TypeMeta: metav1.TypeMeta{APIVersion: "authorization.k8s.io/v1", Kind: "SubjectAccessReview"},
+		Spec: authorization.SubjectAccessReviewSpec{
+			User:               "system:serviceaccount:" + namespace + ":" + account,
+			Groups:             []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"},
+			ResourceAttributes: p.attributes(),
+		},
+	}
+	err := c.ask(ctx, "authorization.k8s.io", "subjectaccessreviews", &review)
+	return review.Status.Allowed, err
+}
+
+// attributes is the permission as the API server asks for it.
+func (p Permission) attributes() *authorization.ResourceAttributes {
+	return &authorization.ResourceAttributes{
+		Verb: p.Verb, Group: p.Group, Version: "*", Resource: p.Resource, Subresource: p.Subresource, Namespace: p.Namespace, Name: p.Name,
+	}
 }
 
 const aboutUser = "ask what the user may do"

@@ -1,6 +1,7 @@
 package survey
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -35,9 +36,11 @@ func (v *Survey) PrometheusServers(ctx context.Context) ([]*unstructured.Unstruc
 
 // Selectors are what of a cluster decides which monitors and rules are selected.
 type Selectors struct {
+	cluster    *cluster.Cluster
 	servers    []*unstructured.Unstructured
 	namespaces map[string]map[string]string // their labels
 	site       schema.Monitoring
+	sees       map[string]bool // whether an account may see the pods of a namespace
 }
 
 // Selectors reads what decides which monitors and rules are selected. It is nil where there is no Prometheus object.
@@ -46,7 +49,7 @@ func (v *Survey) Selectors(ctx context.Context) (*Selectors, error) {
 	if err != nil || len(servers) == 0 {
 		return nil, err
 	}
-	s := &Selectors{servers: servers, namespaces: map[string]map[string]string{}}
+	s := &Selectors{cluster: v.Cluster, servers: servers, namespaces: map[string]map[string]string{}, sees: map[string]bool{}}
 	for namespace, err := range v.Cluster.ListMetadata(ctx, cluster.NamespaceKind, "", metav1.ListOptions{}) {
 		if err != nil {
 			return nil, err
@@ -70,7 +73,7 @@ func (v *Survey) Remarks(ctx context.Context, objects []*unstructured.Unstructur
 	if err != nil {
 		return nil, err
 	}
-	return s.remarks(objects), nil
+	return s.remarks(ctx, objects)
 }
 
 // Unselected is [Survey.Remarks] on all that is deployed.
@@ -85,7 +88,7 @@ func (v *Survey) Unselected(ctx context.Context, s *Selectors) ([]string, error)
 			objects = append(objects, object)
 		}
 	}
-	return s.remarks(objects), nil
+	return s.remarks(ctx, objects)
 }
 
 func isSelectable(o *unstructured.Unstructured) bool {
@@ -95,19 +98,28 @@ func isSelectable(o *unstructured.Unstructured) bool {
 // enough is how many objects a remark names.
 const enough = 10
 
-func (s *Selectors) remarks(objects []*unstructured.Unstructured) []string {
+func (s *Selectors) remarks(ctx context.Context, objects []*unstructured.Unstructured) ([]string, error) {
 	alike := map[string][]string{} // objects, by the rest of the sentence
 	for _, o := range objects {
 		if !isSelectable(o) {
 			continue
 		}
 		everywhere := o.GetAnnotations()[schema.AnnotationScope] == string(schema.ScopeCluster)
-		verdict := prometheus.Judge(s.servers, prometheus.Object{Unstructured: o, Namespace: s.namespaces[o.GetNamespace()], Everywhere: everywhere})
-		if verdict.Selected || verdict.Server == "" {
+		object := prometheus.Object{Unstructured: o, Namespace: s.namespaces[o.GetNamespace()], Everywhere: everywhere}
+		verdict := prometheus.Judge(s.servers, object)
+		why := "no Prometheus selects %s: " + verdict.Why(o.GetNamespace()) + s.remedy(verdict, o)
+		switch {
+		case verdict.Server == "":
 			continue
+		case verdict.Selected:
+			var err error
+			if why, err = s.blind(ctx, object); err != nil {
+				return nil, err
+			}
 		}
-		why := verdict.Why(o.GetNamespace()) + s.remedy(verdict, o)
-		alike[why] = append(alike[why], cluster.NameOf(o))
+		if why != "" {
+			alike[why] = append(alike[why], cluster.NameOf(o))
+		}
 	}
 	var remarks []string
 	for _, why := range slices.Sorted(maps.Keys(alike)) {
@@ -115,9 +127,69 @@ func (s *Selectors) remarks(objects []*unstructured.Unstructured) []string {
 		if more := len(names) - enough; more > 0 {
 			names = append(names[:enough:enough], fmt.Sprintf("%d more", more))
 		}
-		remarks = append(remarks, "no Prometheus selects "+strings.Join(names, ", ")+": "+why)
+		remarks = append(remarks, strings.Replace(why, "%s", strings.Join(names, ", "), 1))
 	}
-	return remarks
+	return remarks, nil
+}
+
+// blind says what is in the way of a monitor that is selected: the accounts of those that select it, when none of them may see the pods
+// that it is about. It is empty when nothing is, or when nobody may tell.
+func (s *Selectors) blind(ctx context.Context, o prometheus.Object) (string, error) {
+	if o.GetKind() == prometheus.Rule {
+		return "", nil
+	}
+	why := ""
+	for _, server := range s.servers {
+		if !prometheus.Judge([]*unstructured.Unstructured{server}, o).Selected {
+			continue
+		}
+		account, _, _ := unstructured.NestedString(server.Object, "spec", "serviceAccountName")
+		account = cmp.Or(account, "default")
+		sees, err := s.mayList(ctx, server.GetNamespace(), account, o.GetNamespace())
+		if err != nil || sees {
+			return "", err
+		}
+		why = cmp.Or(why, fmt.Sprintf("%s selects %%s and finds nothing there: its account %s/%s may not list the pods of namespace %s; it needs a role with the rules\n%s",
+			cluster.NameOf(server), server.GetNamespace(), account, o.GetNamespace(), cluster.Rules(discovering()...)))
+	}
+	return why, nil
+}
+
+// discovering are the rights by which a Prometheus finds what it scrapes.
+func discovering() (all []cluster.Permission) {
+	for _, p := range []cluster.Permission{{Resource: "services"}, {Resource: "endpoints"}, {Resource: "pods"}, {Group: "discovery.k8s.io", Resource: "endpointslices"}} {
+		all = append(all, p.Each("get", "list", "watch")...)
+	}
+	return all
+}
+
+// maxAsked is of how many accounts and namespaces somebody is asked; the others are taken for good.
+const maxAsked = 100
+
+// mayList tells whether an account may list the pods of a namespace. Where nobody says it, it may.
+func (s *Selectors) mayList(ctx context.Context, of, account, namespace string) (bool, error) {
+	for _, place := range []string{"", namespace} {
+		key := of + "/" + account + "/" + place
+		sees, known := s.sees[key]
+		if !known && len(s.sees) >= maxAsked {
+			return true, nil
+		}
+		if !known {
+			var err error
+			sees, err = s.cluster.AccountMay(ctx, of, account, cluster.Permission{Verb: "list", Resource: "pods", Namespace: place})
+			if report.CodeOf(err) == report.Forbidden {
+				sees, err = true, nil
+			}
+			if err != nil {
+				return false, err
+			}
+			s.sees[key] = sees
+		}
+		if sees {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // remedy says what brings an object the labels that it lacks. Those that are recorded come when it is deployed again.
@@ -167,7 +239,11 @@ func (v *Survey) remark(ctx context.Context, states []*engine.State, live sighti
 		return err
 	}
 	for key, objects := range byRelease {
-		findings[key].reasons = append(findings[key].reasons, s.remarks(objects)...)
+		remarks, err := s.remarks(ctx, objects)
+		if err != nil {
+			return err
+		}
+		findings[key].reasons = append(findings[key].reasons, remarks...)
 	}
 	return nil
 }

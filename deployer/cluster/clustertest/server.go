@@ -35,6 +35,8 @@ type Server struct {
 	Answer func(w http.ResponseWriter, r *http.Request) bool
 	// May tells what the user may do; nil is everything.
 	May func(authorization.ResourceAttributes) bool
+	// OthersMay tells what somebody else may do, by their name; nil is everything.
+	OthersMay func(user string, a authorization.ResourceAttributes) bool
 
 	mu       sync.Mutex
 	objects  map[schema.GroupResource]map[string]*unstructured.Unstructured // by namespace/name
@@ -219,6 +221,11 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) (any, error) {
 		var review authorization.SelfSubjectAccessReview
 		err := json.Unmarshal(body, &review)
 		review.Status.Allowed = err == nil && (s.May == nil || s.May(*review.Spec.ResourceAttributes))
+		return review, err
+	case "/apis/authorization.k8s.io/v1/subjectaccessreviews":
+		var review authorization.SubjectAccessReview
+		err := json.Unmarshal(body, &review)
+		review.Status.Allowed = err == nil && (s.OthersMay == nil || s.OthersMay(review.Spec.User, *review.Spec.ResourceAttributes))
 		return review, err
 	}
 	return s.serveObjects(w, r, body)
