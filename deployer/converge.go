@@ -158,8 +158,8 @@ func (d *Deployer) planActive(ctx context.Context, plan *schema.Convergence, fla
 	return nil
 }
 
-// isActive tells whether a version is the active one and nothing is left to do for that: no operation is pending, and
-// MetalK8s' document says the same as our record, if there is one.
+// isActive tells whether a version is the active one and nothing is left to do for that: no operation is pending, nothing waits for
+// a kind that the cluster has by now, and MetalK8s' document says the same as our record, if there is one.
 func (d *Deployer) isActive(ctx context.Context, solution, version string) (bool, error) {
 	state, err := d.Records.Engine.State(ctx, engine.Key{Name: solution})
 	if err != nil {
@@ -169,8 +169,12 @@ func (d *Deployer) isActive(ctx context.Context, solution, version string) (bool
 	if err != nil {
 		return false, err
 	}
+	awaited, err := d.awaited(ctx, state)
+	if err != nil {
+		return false, err
+	}
 	recorded := state.Current == nil || state.Current.Version == version
-	return state.Pending == nil && recorded && solutions.Active(solution) == version, nil
+	return awaited == nil && state.Pending == nil && recorded && solutions.Active(solution) == version, nil
 }
 
 // Converge carries a plan out. Its guards are asked before the first change: nothing is imported when something else

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 
+	kube "k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/engine"
 	"github.com/solutionctl/solutionctl/deployer/records"
@@ -62,8 +64,8 @@ func placeOf(p unfinished) string {
 	return "namespace " + p.Namespace
 }
 
-// unfinished returns the operations that have not ended: those of which a record says so, and activations that MetalK8s'
-// document does not know of yet. What environments need comes first, and goes last. Of records that cannot be read nobody knows
+// unfinished returns the operations that have not ended: those of which a record says so, activations that MetalK8s'
+// document does not know of yet, and what has waited for a kind that the cluster has by now. What environments need comes first, and goes last. Of records that cannot be read nobody knows
 // whether there is something to finish; these are the unread.
 func (d *Deployer) unfinished(ctx context.Context, o ResumeOptions) (list []unfinished, unread []error, err error) {
 	environments, err := d.Records.Documents.Environments(ctx)
@@ -113,6 +115,11 @@ func (d *Deployer) unfinished(ctx context.Context, o ResumeOptions) (list []unfi
 			}
 		}
 		if revision == nil {
+			if revision, err = d.awaited(ctx, s); err != nil {
+				return nil, nil, err
+			}
+		}
+		if revision == nil {
 			continue
 		}
 		list = append(list, unfinished{revision: revision, given: s.Given, ResumedOperation: schema.ResumedOperation{
@@ -125,6 +132,24 @@ func (d *Deployer) unfinished(ctx context.Context, o ResumeOptions) (list []unfi
 	rank := map[string]int{"activate": -1, "deactivate": 1}
 	slices.SortStableFunc(list, func(a, b unfinished) int { return cmp.Compare(rank[a.Operation], rank[b.Operation]) })
 	return list, unread, nil
+}
+
+// awaited is a repair that creates what has waited for its kind, where the cluster has that by now; nil where nothing has.
+func (d *Deployer) awaited(ctx context.Context, s *engine.State) (*schema.DeploymentRevision, error) {
+	if s.Current == nil {
+		return nil, nil
+	}
+	for _, object := range s.Current.Waiting {
+		_, err := d.Cluster.Mapping(ctx, kube.FromAPIVersionAndKind(object.APIVersion, object.Kind))
+		if errors.Is(err, cluster.ErrNoKind) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		return &schema.DeploymentRevision{Operation: records.RepairVerb, Version: s.Current.Version, User: s.Current.User, Started: s.Current.Started}, nil
+	}
+	return nil, nil
 }
 
 // resume runs the verb again.

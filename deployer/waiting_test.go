@@ -1,6 +1,7 @@
 package deployer_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -22,6 +23,43 @@ spec:
   versions:
   - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}
 `
+
+// TestWaitingIsResumed: whoever finishes what was begun, or makes a cluster what a document says, creates what has waited for its kind.
+func TestWaitingIsResumed(t *testing.T) {
+	const rule = "apiVersion: monitoring.coreos.com/v1\nkind: %s\nmetadata: {name: shop%s}\n"
+	b := deployertest.New(t)
+	b.Activated(shop, "1.0.0", deployertest.Content{Files: map[string]string{
+		"monitoring/rule.yaml":    fmt.Sprintf(rule, "PrometheusRule", ", annotations: {solutionctl.io/scope: cluster}") + "spec: {groups: []}\n",
+		"monitoring/monitor.yaml": fmt.Sprintf(rule, "ServiceMonitor", "") + "spec: {selector: {}, endpoints: []}\n",
+	}})
+	must(b, add("1.0.0"))
+	resume := func() (resumed []string) {
+		t.Helper()
+		done, err := b.Resume(t.Context(), deployer.ResumeOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range done.Operations {
+			resumed = append(resumed, fmt.Sprint(o.Operation, " ", o.Environment, " ", o.Finished))
+		}
+		return resumed
+	}
+	if got := resume(); len(got) > 0 {
+		t.Errorf("without the kinds: %q", got)
+	}
+	b.Server.Put(t, serviceMonitors)
+	b.Cluster.Refresh()
+	if got := resume(); !slices.Equal(got, []string{"repair " + site + " true"}) || b.Server.Object("ServiceMonitor", site, shop) == nil {
+		t.Errorf("with one of them: %q", got)
+	}
+	operatorKinds(t, b, "PrometheusRule")
+	if got := resume(); !slices.Equal(got, []string{"repair  true"}) || b.Server.Object("PrometheusRule", "shop-system", shop) == nil {
+		t.Errorf("with the other one: %q", got)
+	}
+	if got := resume(); len(got) > 0 {
+		t.Errorf("when everything is there: %q", got)
+	}
+}
 
 // TestKindsThatComeLater: what the cluster had no kind for is no fault, and is not forgotten: once the kind is there it is missing, and
 // repair creates it.
