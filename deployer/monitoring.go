@@ -28,7 +28,7 @@ type MonitoringOptions struct {
 	// Prometheus are the URLs inside the cluster of who is asked for alerts, in place of those that are recorded; one that is empty
 	// is none.
 	Prometheus []string
-	Detect     bool // ask the cluster's Prometheus objects which labels they select; those above win
+	Detect     bool // ask the cluster's Prometheus objects and Grafana's sidecar what they look for; what is above wins
 	DryRun     bool // only judge
 }
 
@@ -202,13 +202,18 @@ func (d *Deployer) outdatedMonitoring(ctx context.Context, known, next schema.Mo
 	return notices, nil
 }
 
-// detectMonitoring adds the labels without which no Prometheus of the cluster selects what Solutions bring.
+// detectMonitoring adds the labels without which no Prometheus of the cluster selects what Solutions bring, and what the sidecar of its
+// Grafana looks for.
 func (d *Deployer) detectMonitoring(ctx context.Context, next *schema.MonitoringReport) error {
 	servers, err := d.Survey.PrometheusServers(ctx)
 	if err != nil {
 		return fmt.Errorf("detect what Prometheus selects: %w", err)
 	}
-	if len(servers) == 0 {
+	grafana, err := d.detectSidecar(ctx, next)
+	if err != nil {
+		return err
+	}
+	if len(servers) == 0 && !grafana {
 		return report.Errorf(report.NotFound, "this cluster has no Prometheus object to ask").
 			WithHint("say which labels its Prometheus selects with --label")
 	}

@@ -3,6 +3,7 @@ package deployer_test
 import (
 	"errors"
 	"net/http"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -98,6 +99,60 @@ func TestDetectMonitoring(t *testing.T) {
 		t.Fatalf("%+v, %v", found, err)
 	}
 	wantWords(t, found.Notices, "Prometheus monitoring/kps selects each ServiceMonitor with release=kps", "each PrometheusRule with role=alert-rules")
+}
+
+// TestDetectSidecar: Grafana's sidecar tells by its environment what it looks for, with Prometheus or without.
+func TestDetectSidecar(t *testing.T) {
+	grafana := func(kind, env string) string {
+		return "{apiVersion: v1, kind: Namespace, metadata: {name: monitoring}}\n---\n{apiVersion: apps/v1, kind: " + kind +
+			", metadata: {name: grafana, namespace: monitoring, labels: {app.kubernetes.io/name: grafana}}, spec: {template: {spec: {containers: [" +
+			"{name: grafana-sc-datasources, env: [{name: LABEL, value: grafana_datasource}]}, {name: grafana-sc-dashboard, env: [" + env + "]}, {name: grafana}]}}}}"
+	}
+	for name, test := range map[string]struct {
+		kind, env string
+		want      schema.MonitoringDashboards
+		words     string
+		code      report.Code
+	}{
+		"as kube-prometheus-stack has it": {kind: "Deployment", env: "{name: LABEL, value: grafana_dashboard}, {name: LABEL_VALUE, value: '1'}, {name: NAMESPACE, value: ALL}"},
+		"as MetalK8s has it": {
+			kind: "Deployment", env: "{name: LABEL, value: grafana_dashboard}, {name: FOLDER_ANNOTATION, value: metalk8s.scality.com/grafana-folder-name}, {name: NAMESPACE, value: ALL}",
+		},
+		"all of its own": {
+			kind: "StatefulSet", env: "{name: METHOD, value: WATCH}, {name: LABEL, value: dashboards}, {name: LABEL_VALUE, value: 'yes'}, {name: FOLDER_ANNOTATION, value: grafana_folder}",
+			want:  schema.MonitoringDashboards{Labels: map[string]string{"dashboards": "yes"}, FolderAnnotation: "grafana_folder", Namespace: "monitoring"},
+			words: "StatefulSet monitoring/grafana looks for dashboards by the label dashboards=yes, the folder in annotation grafana_folder, namespace monitoring only",
+		},
+		"some namespaces": {kind: "Deployment", env: "{name: LABEL, value: grafana_dashboard}, {name: NAMESPACE, value: 'a,b'}", want: schema.MonitoringDashboards{Namespace: "a"}, words: "namespace a only"},
+		"no value":        {kind: "Deployment", env: "{name: LABEL, valueFrom: {configMapKeyRef: {name: a, key: b}}}", code: report.NotFound},
+		"no label":        {kind: "Deployment", env: "{name: LABEL, value: a b}", code: report.Usage},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := deployertest.New(t)
+			b.Server.Put(t, grafana(test.kind, test.env))
+			got, err := b.ConfigureMonitoring(t.Context(), deployer.MonitoringOptions{Detect: true, DryRun: true})
+			if report.CodeOf(err) != test.code {
+				t.Fatal(err)
+			}
+			if err == nil && (!reflect.DeepEqual(got.Dashboards, test.want) || !strings.Contains(strings.Join(got.Notices, "\n"), test.words)) {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+	b := deployertest.New(t)
+	operatorKinds(t, b, "Prometheus")
+	b.Server.Put(t, kps)
+	b.Server.Answer = func(w http.ResponseWriter, r *http.Request) bool {
+		if !strings.HasSuffix(r.URL.Path, "/deployments") {
+			return false
+		}
+		clustertest.Fail(w, apierrors.NewForbidden(kube.GroupResource{}, "", errors.New(`User "jane" cannot list resource "deployments" in API group "apps"`)))
+		return true
+	}
+	got, err := b.ConfigureMonitoring(t.Context(), deployer.MonitoringOptions{Detect: true, DryRun: true})
+	if err != nil || got.Labels["release"] != "kps" || !strings.Contains(strings.Join(got.Notices, "\n"), "--dashboard-label") {
+		t.Errorf("without rights: %+v, %v", got, err)
+	}
 }
 
 // TestNobodySelects: what no Prometheus selects is said when it is planned, and for as long as it is so; it is well all the same.

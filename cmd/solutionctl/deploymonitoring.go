@@ -29,7 +29,7 @@ func newMonitoringConfigCommand(a *app) *cobra.Command {
 then on has it; what is deployed has it when it is deployed again, and the command says where that is due.
 
 A label is set with KEY=VALUE and taken back with KEY-. What is not given stays. --detect asks the objects of the Prometheus
-operator which labels they select.
+operator which labels they select, and looks what the sidecar of Grafana's charts is told to look for.
 
 --prometheus says whom 'deploy alerts' and the console ask, as a URL inside the cluster: where there is a Prometheus without its
 operator, or for users who may not look for the objects of the operator.`,
@@ -52,7 +52,7 @@ operator, or for users who may not look for the objects of the operator.`,
 	flags.StringVar(&folder, "folder-annotation", "", "`KEY` of the annotation in which Grafana looks for the folder of a dashboard")
 	flags.StringVar(&namespace, "dashboard-namespace", "", "`NAMESPACE`, which must be there, of all dashboards (default that of each Solution)")
 	flags.StringArrayVar(&o.Prometheus, "prometheus", nil, "`URL` of who is asked for alerts, http://SERVICE.NAMESPACE:PORT, in place of those recorded (may be repeated; '' for none)")
-	flags.BoolVar(&o.Detect, "detect", false, "set the labels that the Prometheus objects of the cluster select")
+	flags.BoolVar(&o.Detect, "detect", false, "set what the Prometheus objects and the Grafana sidecar of the cluster look for")
 	flags.BoolVar(&o.DryRun, "dry-run", false, "change nothing, only say what would be recorded")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if flags.Changed("folder-annotation") {
