@@ -24,13 +24,14 @@ spec:
   - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}
 `
 
-// TestWaitingIsResumed: whoever finishes what was begun, or makes a cluster what a document says, creates what has waited for its kind.
+// TestWaitingIsResumed: whoever finishes what was begun, or makes an environment what a document says, creates what has waited for its kind.
 func TestWaitingIsResumed(t *testing.T) {
 	const rule = "apiVersion: monitoring.coreos.com/v1\nkind: %s\nmetadata: {name: shop%s}\n"
 	b := deployertest.New(t)
 	b.Activated(shop, "1.0.0", deployertest.Content{Files: map[string]string{
 		"monitoring/rule.yaml":    fmt.Sprintf(rule, "PrometheusRule", ", annotations: {solutionctl.io/scope: cluster}") + "spec: {groups: []}\n",
 		"monitoring/monitor.yaml": fmt.Sprintf(rule, "ServiceMonitor", "") + "spec: {selector: {}, endpoints: []}\n",
+		"monitoring/pods.yaml":    fmt.Sprintf(rule, "PodMonitor", "") + "spec: {selector: {}, podMetricsEndpoints: []}\n",
 	}})
 	must(b, add("1.0.0"))
 	resume := func() (resumed []string) {
@@ -55,6 +56,11 @@ func TestWaitingIsResumed(t *testing.T) {
 	operatorKinds(t, b, "PrometheusRule")
 	if got := resume(); !slices.Equal(got, []string{"repair  true"}) || b.Server.Object("PrometheusRule", "shop-system", shop) == nil {
 		t.Errorf("with the other one: %q", got)
+	}
+	operatorKinds(t, b, "PodMonitor")
+	if _, err := b.Ensure(t.Context(), deployer.EnsureOptions{Environment: site, Solutions: []deployer.Wanted{{Solution: shop}}}); err != nil ||
+		b.Server.Object("PodMonitor", site, shop) == nil {
+		t.Errorf("the loader does not create the last one, %v", err)
 	}
 	if got := resume(); len(got) > 0 {
 		t.Errorf("when everything is there: %q", got)
