@@ -27,14 +27,13 @@ asked through the API server, with your own rights, and for two seconds at most;
   solutionctl deploy alerts test example-solution --output json`,
 	}
 	f := a.addClusterFlags(cmd)
-	takesArguments(cmd, f.alerts, f.completeDeployment, environmentArgument.orNone(), solutionArgument.orNone())
+	var o survey.AlertOptions
+	cmd.Flags().StringVar(&o.Namespace, "namespace", "", "the `NAMESPACE` that is yours, where you may not list those of the environment")
+	takesArguments(cmd, func(ctx context.Context, args []string) error {
+		o.Environment, o.Solution = args[0], args[1]
+		return show(f, printAlerts, func(d *deployer.Deployer) (*schema.AlertList, error) { return d.Survey.Alerts(ctx, o) })
+	}, f.completeDeployment, environmentArgument.orNone(), solutionArgument.orNone())
 	return cmd
-}
-
-func (f *clusterFlags) alerts(ctx context.Context, args []string) error {
-	return show(f, printAlerts, func(d *deployer.Deployer) (*schema.AlertList, error) {
-		return d.Survey.Alerts(ctx, survey.AlertOptions{Environment: args[0], Solution: args[1]})
-	})
 }
 
 func printAlerts(w *console.Stream, list *schema.AlertList) error {

@@ -22,9 +22,10 @@ type heard struct {
 	sounds string // a digest of it
 }
 
-// hear asks for alerts, unless that is being done or was just done. The caller has the mutex of the feed.
+// hear asks for alerts, unless that is being done or was just done. It is for who watches, or waits: when a token is renewed in the
+// background, the browser of somebody else would not get to know the new one. The caller has the mutex of the feed.
 func (c *Console) hear(ctx context.Context, f *feed) {
-	if f.asking != nil || f.heard.told != nil && c.Now().Sub(f.heard.when) < hearing || f.last == nil || f.last.refused != nil {
+	if f.asking != nil || f.heard.told != nil && c.Now().Sub(f.heard.when) < hearing || f.last != nil && f.last.refused != nil {
 		return
 	}
 	f.asking = make(chan struct{})
@@ -82,6 +83,7 @@ func (c *Console) alerts(v *visit) (*answer, error) {
 	}
 	f := c.everything(v.identity)
 	f.mu.Lock()
+	c.hear(v.Context(), f)
 	asking := f.asking
 	f.mu.Unlock()
 	if asking != nil {
@@ -90,13 +92,14 @@ func (c *Console) alerts(v *visit) (*answer, error) {
 		case <-v.Context().Done():
 			return nil, v.Context().Err()
 		}
-		f.mu.Lock()
-		s = f.last
-		f.mu.Unlock()
 	}
+	f.mu.Lock()
+	heard := f.heard
+	s = f.last
+	f.mu.Unlock()
 	v.frame.Feed = "/events?seen=" + s.mark()
-	if s.failed != nil && wantsJSON(v.Request) {
-		return nil, s.failed
+	if heard.failed != nil && wantsJSON(v.Request) {
+		return nil, heard.failed
 	}
-	return &answer{document: s.list, content: &page.Alerts{Heard: s.told, Hints: report.Hints(s.failed)}}, nil
+	return &answer{document: heard.list, content: &page.Alerts{Heard: heard.told, Hints: report.Hints(heard.failed)}}, nil
 }

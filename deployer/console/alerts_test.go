@@ -46,12 +46,15 @@ func TestAlerts(t *testing.T) {
 	answer := make(chan struct{})
 	b, asked := alarmed(t, func() string { <-answer; return slowShop })
 	c := b.in(t)
-	if a := c.get("/"); a.StatusCode != http.StatusOK || strings.Contains(a.body, `href="/alerts"`) { // or it would wait for ever
+	if a := c.get("/"); a.StatusCode != http.StatusOK || !strings.Contains(a.body, `<a href="/alerts">Show</a>`) {
 		t.Errorf("%d\n%s", a.StatusCode, content(a.body))
 	}
 	next := c.follow("/events")
 	if !next() {
 		t.Fatal("a browser is told nothing")
+	}
+	if a := c.get("/environments/site"); a.StatusCode != http.StatusOK || strings.Contains(a.body, "ShopIsSlow") { // or it would wait for ever
+		t.Errorf("%d\n%s", a.StatusCode, content(a.body))
 	}
 	close(answer)
 	if !next() {
@@ -77,6 +80,7 @@ func TestAlerts(t *testing.T) {
 		t.Errorf("it was asked %d times", n)
 	}
 	b.clock.advance(time.Minute)
+	c.get("/alerts")
 	c.get("/alerts")
 	if n := asked.Load(); n != 2 {
 		t.Errorf("a minute later it was asked %d times", n)

@@ -160,7 +160,6 @@ func (c *Console) look(ctx context.Context, f *feed, slow func()) (*snapshot, er
 	f.mu.Lock()
 	if f.isFresh(c.Now()) {
 		defer f.mu.Unlock()
-		c.hear(ctx, f)
 		return f.last, nil
 	}
 	looking, reads := c.looking(ctx, f)
@@ -178,7 +177,6 @@ func (c *Console) look(ctx context.Context, f *feed, slow func()) (*snapshot, er
 	if f.last == nil || f.last.refused != nil || report.CodeOf(f.err) == report.Unauthenticated {
 		return nil, f.err
 	}
-	c.hear(ctx, f)
 	return f.last, nil
 }
 
@@ -250,7 +248,10 @@ func (c *Console) lookNow(ctx context.Context, f *feed, looking chan struct{}, r
 		kept.stale.Why = err.Error()
 		next = &kept
 	}
-	next.heard = f.heard
+	next.heard = heard{}
+	if c.Now().Sub(f.heard.when) < patience { // else nobody has watched since
+		next.heard = f.heard
+	}
 	f.publish(next)
 }
 
