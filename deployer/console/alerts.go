@@ -42,7 +42,10 @@ func (c *Console) hearNow(ctx context.Context, f *feed) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.heard = heard{told: told, list: list, failed: err, when: c.Now(), sounds: digest(told)}
+	f.heard = heard{told: told, list: list, failed: err, when: c.Now()}
+	if !told.IsSilent() { // else pages stay as they are
+		f.heard.sounds = digest(told)
+	}
 	if f.last != nil && f.last.refused == nil {
 		next := *f.last
 		next.heard = f.heard
