@@ -21,7 +21,8 @@ func TestRefusedPod(t *testing.T) {
 	if err := Build(t.Context(), "../../..", program, ""); err != nil {
 		t.Fatal(err)
 	}
-	l, err := NewLane(t.Context(), testcluster.Shared(t), program, t.TempDir())
+	alone := testcluster.StartFor(t, testcluster.Options{FakeNodes: 1, ReadyAtOnce: true}) // a lane takes what is there for built in
+	l, err := NewLane(t.Context(), alone, program, t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
