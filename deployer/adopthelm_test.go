@@ -1,15 +1,12 @@
 package deployer_test
 
 import (
-	"bytes"
-	"compress/gzip"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -85,31 +82,6 @@ func helmed(more ...string) []string {
 	}, more...)
 }
 
-// create makes an object as somebody with another field manager does.
-func create(b *deployertest.Bed, manager, document string) {
-	b.Helper()
-	object := &unstructured.Unstructured{}
-	if err := object.UnmarshalJSON([]byte(document)); err != nil {
-		b.Fatal(err)
-	}
-	path := map[string]string{
-		"Deployment": "/apis/apps/v1/namespaces/%s/deployments", "Job": "/apis/batch/v1/namespaces/%s/jobs",
-		"ConfigMap": "/api/v1/namespaces/%s/configmaps", "Secret": "/api/v1/namespaces/%s/secrets",
-	}[object.GetKind()]
-	if manager == helm.FieldManager {
-		object.SetAnnotations(map[string]string{"meta.helm.sh/release-name": "db", "meta.helm.sh/release-namespace": site})
-	}
-	text, err := object.MarshalJSON()
-	if err != nil {
-		b.Fatal(err)
-	}
-	answer := httptest.NewRecorder()
-	b.Server.ServeHTTP(answer, httptest.NewRequest(http.MethodPost, fmt.Sprintf(path, site)+"?fieldManager="+manager, bytes.NewReader(text)))
-	if answer.Code >= http.StatusBadRequest {
-		b.Fatalf("%d: %s", answer.Code, answer.Body)
-	}
-}
-
 // release writes what Helm knows of a release, with these objects in its manifest.
 func release(b *deployertest.Bed, number int, status string, values map[string]any, objects ...string) {
 	b.Helper()
@@ -122,24 +94,7 @@ func release(b *deployertest.Bed, number int, status string, values map[string]a
 	if err != nil {
 		b.Fatal(err)
 	}
-	packed(b, number, status, data)
-}
-
-// packed is the Secret of a release, whatever it has.
-func packed(b *deployertest.Bed, number int, status string, data []byte) {
-	b.Helper()
-	var text bytes.Buffer
-	w := gzip.NewWriter(&text)
-	if _, err := w.Write(data); err != nil {
-		b.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		b.Fatal(err)
-	}
-	again := base64.StdEncoding.EncodeToString(text.Bytes())
-	b.Server.Put(b.TB, fmt.Sprintf(`{"apiVersion": "v1", "kind": "Secret", "type": "helm.sh/release.v1", "metadata": {"namespace": %q, "name": "sh.helm.release.v1.db.v%d",
-		"labels": {"owner": "helm", "name": "db", "status": %q, "version": "%d"}}, "data": {"release": %q}}`,
-		site, number, status, number, base64.StdEncoding.EncodeToString([]byte(again))))
+	b.HelmRelease("db", number, status, data)
 }
 
 // installed is a cluster in which Helm has deployed the chart, and the Solution was only activated.
@@ -148,9 +103,9 @@ func installed(t *testing.T, more string) *deployertest.Bed {
 	b := deployertest.New(t)
 	b.Activated(shop, "1.0.0", charted(t, more))
 	for _, object := range helmed() {
-		create(b, helm.FieldManager, object)
+		b.CreatedByHelm("db", object)
 	}
-	create(b, helm.FieldManager, `{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "token"}, "data": {"token": "`+base64.StdEncoding.EncodeToString([]byte(token))+`"}}`)
+	b.CreatedByHelm("db", `{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "token"}, "data": {"token": "`+base64.StdEncoding.EncodeToString([]byte(token))+`"}}`)
 	release(b, 1, "superseded", nil)
 	release(b, 2, "deployed", map[string]any{"size": 3}, helmed()...)
 	return b
@@ -393,7 +348,7 @@ func TestAdoptingInNamespaces(t *testing.T) {
 func TestHelmsClaims(t *testing.T) {
 	b := installed(t, "")
 	b.Deleted("Secret", site, "token")
-	create(b, "kubectl", `{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "token"}, "data": {"token": "bWluZQ=="}}`)
+	b.Created("kubectl", `{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "token"}, "data": {"token": "bWluZQ=="}}`)
 	release(b, 3, "failed", map[string]any{"size": 5})
 	done := must(b, adopting(nil))
 	if notices := strings.Join(done.Notices, "\n"); !strings.Contains(notices, "revision 3 of release site/db of Helm is failed") || !strings.Contains(notices, "revision 2, chart") {
@@ -450,12 +405,12 @@ func TestAdoptHelmRefused(t *testing.T) {
 		{"no chart", "", nil, func(p *deployer.Parts) { p.Helm["web"] = deployer.HelmRelease{} }, report.Usage, []string{"its charts are db"}},
 		{"at work", "", func(b *deployertest.Bed) { release(b, 3, "pending-upgrade", nil) }, nil, report.Refused, []string{"revision 3", "pending-upgrade", "helm rollback db --namespace site"}},
 		{"uninstalled", "", func(b *deployertest.Bed) { release(b, 2, "uninstalled", nil) }, nil, report.Refused, []string{"not deployed", "uninstalled"}},
-		{"a bomb", "", func(b *deployertest.Bed) { packed(b, 2, "deployed", make([]byte, 40<<20)) }, nil, report.Corrupt, []string{"larger than"}},
+		{"a bomb", "", func(b *deployertest.Bed) { b.HelmRelease("db", 2, "deployed", make([]byte, 40<<20)) }, nil, report.Corrupt, []string{"larger than"}},
 		{"a lie", "", func(b *deployertest.Bed) {
-			packed(b, 2, "deployed", []byte(`{"name": "db", "namespace": "site", "version": 2, "info": {"status": "failed"}}`))
+			b.HelmRelease("db", 2, "deployed", []byte(`{"name": "db", "namespace": "site", "version": 2, "info": {"status": "failed"}}`))
 		}, nil, report.Corrupt, []string{`"failed"`}},
 		{"of another chart, which has a Secret of the system", "", func(b *deployertest.Bed) {
-			packed(b, 2, "deployed", []byte(`{"name": "db", "namespace": "site", "version": 2, "info": {"status": "deployed"}, "chart": {"metadata": {"name": "web", "version": "3.0.0"}},
+			b.HelmRelease("db", 2, "deployed", []byte(`{"name": "db", "namespace": "site", "version": 2, "info": {"status": "deployed"}, "chart": {"metadata": {"name": "web", "version": "3.0.0"}},
 				"manifest": "{apiVersion: v1, kind: Secret, metadata: {name: db-password, namespace: kube-system}}"}`))
 		}, nil, report.Refused, []string{"has nothing of", "site/db, chart web-3.0.0"}},
 		{"another Solution's", "", func(b *deployertest.Bed) {
@@ -464,14 +419,14 @@ func TestAdoptHelmRefused(t *testing.T) {
 		}, nil, report.Conflict, []string{"ConfigMap site/db belongs to site/base.c"}},
 		{"made by kubectl since", "", func(b *deployertest.Bed) {
 			b.Deleted("ConfigMap", site, "db")
-			create(b, "kubectl", helmed()[1])
+			b.Created("kubectl", helmed()[1])
 		}, nil, report.Conflict, []string{"ConfigMap site/db exists", "field manager kubectl"}},
 		{"other values", "", nil, values("db", map[string]any{"image": "registry.solutionctl.invalid/base-1.0.0/db:2"}, false), report.Refused, []string{"Deployment site/db", "containers[name=db].image", "--accept-restart"}},
 		{
 			"what is not recalled", "---\n{apiVersion: v1, kind: Secret, metadata: {name: users}, stringData: {users: {{ htpasswd \"a\" \"b\" | quote }}}}\n",
 			func(b *deployertest.Bed) {
 				users := `{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "users"}, "data": {"users": "YTpiCg=="}}`
-				create(b, helm.FieldManager, users)
+				b.CreatedByHelm("db", users)
 				release(b, 2, "deployed", nil, helmed(users)...)
 			}, nil, report.Refused,
 			[]string{"Secret site/users (users)", "--values FILE", "--rotate db"},

@@ -41,7 +41,7 @@ func TestResumeKnows(t *testing.T) {
 			"an addition", func(t *testing.T) *deployertest.Bed {
 				b := deployertest.New(t)
 				b.Activated(shop, "1.0.0", withForeignImage(t))
-				create(b, "kubectl", `{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "extra"}}`)
+				b.Created("kubectl", `{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "extra"}}`)
 				return b
 			},
 			func(ctx context.Context, d *deployer.Deployer, o deployer.Options) (*schema.Operation, error) {

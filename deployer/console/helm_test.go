@@ -1,31 +1,22 @@
 package console_test
 
 import (
-	"bytes"
-	"compress/gzip"
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
-	"github.com/solutionctl/solutionctl/deployer/helm"
 )
 
 // byHelm makes a ConfigMap as Helm has deployed it, and the Secret in which Helm keeps that.
 func byHelm(bed *deployertest.Bed, component string) {
 	bed.Helper()
 	site := deployertest.Environment
-	object := fmt.Sprintf(`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": %q, "annotations": {"meta.helm.sh/release-name": %[1]q, "meta.helm.sh/release-namespace": %q}}, "data": {"size": "3"}}`, component, site)
-	answer := httptest.NewRecorder()
-	bed.Server.ServeHTTP(answer, httptest.NewRequest(http.MethodPost, "/api/v1/namespaces/"+site+"/configmaps?fieldManager="+helm.FieldManager, strings.NewReader(object)))
-	if answer.Code >= http.StatusBadRequest {
-		bed.Fatalf("%d: %s", answer.Code, answer.Body)
-	}
+	object := fmt.Sprintf(`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": %q}, "data": {"size": "3"}}`, component)
+	bed.CreatedByHelm(component, object)
 	text, err := json.Marshal(map[string]any{
 		"name": component, "namespace": site, "version": 1, "info": map[string]any{"status": "deployed"}, "config": map[string]any{"size": 3},
 		"chart": map[string]any{"metadata": map[string]any{"name": component, "version": "0.9.0"}}, "manifest": "---\n" + object,
@@ -33,17 +24,7 @@ func byHelm(bed *deployertest.Bed, component string) {
 	if err != nil {
 		bed.Fatal(err)
 	}
-	var packed bytes.Buffer
-	w := gzip.NewWriter(&packed)
-	if _, err := w.Write(text); err != nil {
-		bed.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		bed.Fatal(err)
-	}
-	again := base64.StdEncoding.EncodeToString(packed.Bytes())
-	bed.Server.Put(bed.TB, fmt.Sprintf(`{"apiVersion": "v1", "kind": "Secret", "type": "helm.sh/release.v1", "metadata": {"namespace": %q, "name": "sh.helm.release.v1.%[2]s.v1",
-		"labels": {"owner": "helm", "name": %[2]q, "status": "deployed", "version": "1"}}, "data": {"release": %q}}`, site, component, base64.StdEncoding.EncodeToString([]byte(again))))
+	bed.HelmRelease(component, 1, "deployed", text)
 }
 
 // TestAdoptedFromHelm: a plan that is refused because Helm owns what a component brings offers to take it over, and does.
