@@ -410,7 +410,15 @@ func (f *follower) explain(ctx context.Context) {
 	f.mu.Lock()
 	job, waits := f.job, f.progress != nil && f.progress.Phase == schema.LoadPending
 	f.mu.Unlock()
-	if job == nil || !waits {
+	if job == nil {
+		return
+	}
+	told := report.Event{Step: "start", Name: fmt.Sprintf("Job %s/%s", cluster.SystemNamespace, job.GetName()), State: report.Done}
+	if !waits {
+		if f.why != nil {
+			f.why = nil
+			f.Deployer.Sink.Emit(told)
+		}
 		return
 	}
 	why := health.Explain(ctx, f.Deployer.Cluster, job)
@@ -418,5 +426,6 @@ func (f *follower) explain(ctx context.Context) {
 		return
 	}
 	f.why = why
-	f.Deployer.Sink.Emit(report.Event{Step: "start", Name: fmt.Sprintf("Job %s/%s", cluster.SystemNamespace, job.GetName()), State: report.Running, Note: why[0]})
+	told.State, told.Note = report.Started, why[0] // in a log it is told at once, other than what merely goes on
+	f.Deployer.Sink.Emit(told)
 }

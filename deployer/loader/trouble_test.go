@@ -23,10 +23,10 @@ func TestPullFails(t *testing.T) {
 	const said = "unexpected status from HEAD request to https://10.0.0.1:5000/v2/solutionctl/manifests/sha256:0123: 500 Internal Server Error"
 	b := newBed(t)
 	l := b.launcher(t, justEdge)
-	told := make(chan string, 100)
+	told := make(chan report.Event, 100)
 	l.Deployer.Config.Sink = sink(func(e report.Event) {
 		if e.Step == "start" {
-			told <- e.Note
+			told <- e
 		}
 	})
 	end := b.starts(t, l, loader.StartOptions{})
@@ -43,8 +43,8 @@ func TestPullFails(t *testing.T) {
 		"state: {waiting: {reason: ErrImagePull, message: '"+said+"'}}}]}}")
 	job.Object["spec"].(map[string]any)["selector"] = map[string]any{"matchLabels": map[string]any{"job-name": job.GetName()}} //nolint:forcetypeassert // as its controller does
 	b.Put(job)
-	if note := <-told; !strings.Contains(note, image) || !strings.Contains(note, "500 Internal Server Error") {
-		t.Errorf("told was %q", note)
+	if e := <-told; e.State != report.Started || !strings.Contains(e.Note, image) || !strings.Contains(e.Note, "500 Internal Server Error") {
+		t.Errorf("told was %+v, where a log shows at once what starts by waiting", e)
 	}
 	progress, err := b.launcher(t, justEdge).Status(t.Context())
 	if err != nil || !strings.Contains(strings.Join(progress.Notices, "\n"), "500 Internal Server Error") {
