@@ -1,0 +1,71 @@
+package pagetest
+
+import (
+	"time"
+
+	"github.com/solutionctl/solutionctl/deployer/console/page"
+	"github.com/solutionctl/solutionctl/schema"
+)
+
+func sampleApps(say func(string) string) []schema.App {
+	var apps []schema.App
+	for i, name := range []string{"main", "blog", "archive-of-the-years-before-the-migration-to-the-second-generation"} {
+		apps = append(apps, schema.App{
+			Environment: say("production"), Namespace: say("production"), Solution: say("shop"), APIVersion: "example.com/v1", Kind: say("Shop"), Name: say(name),
+			Health: []schema.AppHealth{schema.AppReady, schema.AppProgressing, schema.AppFailed}[i], Created: ago(time.Duration(100*(i+1)) * time.Hour),
+		})
+	}
+	apps[2].Reasons = []string{say("Pod production/archive-0, container web: ImagePullBackOff: registry.solutionctl.invalid/shop-1.10.0/web:1.10.0: connection refused")}
+	return apps
+}
+
+func sampleApp(say func(string) string) *page.App {
+	app := sampleApps(say)[2]
+	app.Values = map[string]any{"replicas": 3, "storage": map[string]any{"size": say("10Gi"), "tier": say("gold")}, "hosts": []any{say("shop.example.com")}}
+	object := func(depth int, kind, name string, health schema.AppHealth, reason string) schema.AppObject {
+		o := schema.AppObject{ObjectRef: schema.ObjectRef{APIVersion: "v1", Kind: kind, Namespace: "production", Name: say(name)}, Depth: depth, Health: health}
+		if reason != "" {
+			o.Reason = say(reason)
+		}
+		return o
+	}
+	app.Objects = []schema.AppObject{
+		object(1, "StatefulSet", "archive", schema.AppProgressing, "2 of 3 replicas are ready"),
+		object(2, "Pod", "archive-0", schema.AppFailed, "container web: ImagePullBackOff"), object(2, "Pod", "archive-1", schema.AppReady, ""),
+		object(1, "Service", "archive", schema.AppReady, ""), object(1, "PersistentVolumeClaim", "data", schema.AppReady, ""),
+	}
+	app.Events = []schema.AppEvent{
+		{ObjectRef: schema.ObjectRef{Kind: "Pod", Name: say("archive-0")}, Type: "Warning", Reason: say("Failed"), Message: say("Error: ImagePullBackOff"), Count: 14, Last: ago(time.Minute)},
+		{ObjectRef: schema.ObjectRef{Kind: "StatefulSet", Name: say("archive")}, Type: "Normal", Reason: say("SuccessfulCreate"), Message: say("create Pod archive-0 in StatefulSet archive successful"), Count: 1, Last: ago(time.Hour)},
+	}
+	return &page.App{
+		App: &app, YAML: say("apiVersion: example.com/v1\nkind: Shop\nmetadata:\n  name: archive\nspec:\n  replicas: 3\n"),
+		Logs: []page.Link{{Label: say("archive-0 / web"), URL: "/environments/production/apps/production/Shop/archive?log=archive-0%2Fweb"}},
+		Log:  &page.Log{Pod: say("archive-1"), Container: say("web"), Text: say("2026-11-22T11:58:01Z listening on :8080\n2026-11-22T11:58:09Z GET / 200\n"), Cut: true},
+		Scale: &page.Form{
+			Action: page.Action{Label: "Scale", URL: "/environments/production/apps/production/Shop/archive/scale", Post: true},
+			Inputs: []page.Input{{Name: "replicas", Label: "Replicas", Value: "3", Required: true}},
+		},
+		Actions: []page.Action{{Label: "Configure", URL: "/environments/production/apps/production/Shop/archive/edit", Weight: page.WeightPrimary}, {Label: "Delete", URL: "/environments/production/apps/production/Shop/archive/delete", Weight: page.WeightDanger}},
+	}
+}
+
+func sampleEdit(say func(string) string) *page.AppEdit {
+	return &page.AppEdit{
+		Environment: say("production"), Name: say("main"),
+		Form: schema.AppForm{Solution: say("shop"), APIVersion: "example.com/v1", Kind: say("Shop"), Fields: []schema.AppField{
+			{Path: say("storage.size"), Type: "string", Required: true, Description: say("How much room there is for its data, such as 10Gi.")},
+			{Path: say("replicas"), Type: "integer", Default: "1", Limits: "1 to 5", Description: say("How many of them run."), Details: say("How many of them run. With three of them one may be lost.")},
+			{Path: say("storage.tier"), Type: "string", Choices: []string{say("gold"), say("silver")}, Default: `"silver"`, Description: say("Where it is kept.")},
+			{Path: say("hosts"), Type: "list of string", Description: say("Names under which it can be reached, as JSON or YAML.")},
+			{Path: say("backup.enabled"), Type: "boolean", Default: "false"},
+			{Path: say("a"), Type: "string", Secret: true},
+			{Path: say("b"), Type: "string"},
+			{Path: say("c"), Type: "string"},
+			{Path: say("d"), Type: "string"},
+		}},
+		Values: []page.FieldValue{{Value: say("10 GB"), Problem: say(`quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'`)}, {Value: say("3")}, {}, {Value: say("[shop.example.com]")}},
+		YAML:   say("apiVersion: example.com/v1\nkind: Shop\n"),
+		Action: page.Action{Label: "Create", URL: "/environments/production/apps/new", Post: true, Weight: page.WeightPrimary}, Cancel: page.Link{URL: "/environments/production/apps"},
+	}
+}
