@@ -2,6 +2,7 @@ package schema
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -120,12 +121,20 @@ type LoadProgress struct {
 	Repair *LoadRepair `json:"repair,omitempty"`
 }
 
+// IsReady tells whether everything that has to be there is ready.
+func (p *LoadProgress) IsReady() bool {
+	return p.Phase == LoadReady && !slices.ContainsFunc(p.Parts, func(part LoadPart) bool { return part.State != PartReady && !part.Optional })
+}
+
 // LoadRepair is what a repair found.
 type LoadRepair struct {
 	At      time.Time `json:"at"`
 	Changed []string  `json:"changed"`                  // what was not as it was loaded, and who had changed it
-	Times   int       `json:"times" schema:"minimum=0"` // repairs in a row that found the same
+	Times   int       `json:"times" schema:"minimum=0"` // repairs in a row that found the same; 0 where it is only told
 }
+
+// GivenUp tells that what was found is left to whoever changes it.
+func (r *LoadRepair) GivenUp() bool { return r != nil && r.Times > MaxLoaderRepairs }
 
 // LoaderPlan is what starting the loader would do. `solutionctl deploy loader plan` prints it.
 type LoaderPlan struct {

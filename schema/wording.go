@@ -19,6 +19,7 @@ var titleWords = map[string]struct{ order, done, at string }{
 	"upgrade":    {"upgrade to", "upgraded to", "in"},
 	"downgrade":  {"downgrade to", "downgraded to", "in"},
 	"repair":     {"repair", "repaired", "in"},
+	"ensure":     {"change", "changed", ""},
 	"rollback":   {"roll back to", "rolled back to", "in"},
 	"diff":       {"compare", "compared", "in"},
 	"create":     {"create", "created", ""},

@@ -16,7 +16,6 @@ const hearing = 15 * time.Second
 // heard is the last answer of a Prometheus.
 type heard struct {
 	told   *page.Heard // nil before the first answer
-	list   *schema.AlertList
 	failed error
 	when   time.Time
 	sounds string // a digest of it
@@ -42,7 +41,7 @@ func (c *Console) hearNow(ctx context.Context, f *feed) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.heard = heard{told: told, list: list, failed: err, when: c.Now()}
+	f.heard = heard{told: told, failed: err, when: c.Now()}
 	if !told.IsSilent() { // else pages stay as they are
 		f.heard.sounds = digest(told)
 	}
@@ -104,5 +103,9 @@ func (c *Console) alerts(v *visit) (*answer, error) {
 	if heard.failed != nil && wantsJSON(v.Request) {
 		return nil, heard.failed
 	}
-	return &answer{document: heard.list, content: &page.Alerts{Heard: heard.told, Hints: report.Hints(heard.failed)}}, nil
+	var list *schema.AlertList
+	if heard.told != nil {
+		list = heard.told.List
+	}
+	return &answer{document: list, content: &page.Alerts{Heard: heard.told, Hints: report.Hints(heard.failed)}}, nil
 }

@@ -70,9 +70,14 @@ func Look(ctx context.Context, c *cluster.Cluster, now time.Time) (*State, error
 		}
 		*is = object != nil
 	}
-	held, err := c.Locks(ctx)
-	s.atWork = slices.ContainsFunc(held, func(lock cluster.Held) bool { return lock.Name == lockName && lock.Promised.After(now.Add(-grace)) })
+	s.atWork, err = launcherAtWork(ctx, c, now)
 	return s, err
+}
+
+// launcherAtWork tells whether one begins a run, or does one in its own process.
+func launcherAtWork(ctx context.Context, c *cluster.Cluster, now time.Time) (bool, error) {
+	held, err := c.Locks(ctx)
+	return slices.ContainsFunc(held, func(lock cluster.Held) bool { return lock.Name == lockName && lock.Promised.After(now.Add(-grace)) }), err
 }
 
 // grace is by how much clocks may differ.
@@ -197,7 +202,7 @@ func (s *State) run() []Finding {
 func (s *State) repairs(now time.Time) []Finding {
 	var found []Finding
 	start := report.Run("deploy loader start").String()
-	if p := s.Progress; p != nil && p.Repair != nil && p.Repair.Times > schema.MaxLoaderRepairs {
+	if p := s.Progress; p != nil && p.Repair.GivenUp() {
 		found = append(found, Finding{
 			"repairs", true, fmt.Sprintf("%s brought back %d times and changed again: repairs leave it alone now", report.Count(len(p.Repair.Changed), "object"), schema.MaxLoaderRepairs),
 			fmt.Sprintf("'%s' names who changes it", report.Run("deploy loader status")),

@@ -96,9 +96,8 @@ func (l *Launcher) explain(ctx context.Context, p *schema.LoadProgress) error {
 		}
 		return nil
 	}
-	held, err := l.Deployer.Cluster.Locks(ctx)
-	alive := l.Deployer.Now().Add(-grace)
-	if err == nil && !slices.ContainsFunc(held, func(lock cluster.Held) bool { return lock.Name == lockName && lock.Promised.After(alive) }) {
+	atWork, err := launcherAtWork(ctx, l.Deployer.Cluster, l.Deployer.Now())
+	if err == nil && !atWork {
 		p.Notices = append(p.Notices, fmt.Sprintf("nobody seems to work on this run any more: its Job is gone; to finish it: %s", report.Run("deploy loader start")))
 	}
 	return err
@@ -116,11 +115,6 @@ func environmentsOf(p *schema.LoadProgress) []schema.EnvironmentContents {
 	return list
 }
 
-// IsReady tells whether everything that has to be there is ready.
-func IsReady(p *schema.LoadProgress) bool {
-	return p.Phase == schema.LoadReady && !slices.ContainsFunc(p.Parts, func(part schema.LoadPart) bool { return part.State != schema.PartReady && !part.Optional })
-}
-
 // Wait waits until a run is over and what it loaded is ready, and tells how it is. One that was interrupted is not over, another pod or
 // the next start ends it, unless somebody has stopped it. The error is that of the run; it has the code Timeout when the time is up before, or when the loader
 // never ran.
@@ -133,7 +127,7 @@ func (l *Launcher) Wait(ctx context.Context, timeout time.Duration) (*schema.Loa
 	for {
 		now, err := l.Status(brief)
 		switch {
-		case err == nil && IsReady(now):
+		case err == nil && now.IsReady():
 			return now, nil
 		case err == nil && (now.Phase == schema.LoadFailed || stopped(now)):
 			return now, failureOf(now)

@@ -88,7 +88,7 @@ func (b bed) kubelet(t *testing.T, run func(context.Context, deployer.Config, *s
 			}
 			job := change.Object
 			suspended, _, _ := unstructured.NestedBool(job.Object, "spec", "suspend")
-			if change.Type == "DELETED" || suspended || started[string(job.GetUID())] {
+			if change.Type == "DELETED" || suspended || health.JobEnded(job) != "" || started[string(job.GetUID())] {
 				continue
 			}
 			started[string(job.GetUID())] = true
@@ -109,7 +109,8 @@ func (b bed) kubelet(t *testing.T, run func(context.Context, deployer.Config, *s
 			if err = run(ctx, b.Connect().Config, p); err != nil {
 				end = "Failed"
 			}
-			if job = b.Server.Object("Job", cluster.SystemNamespace, name); job == nil || ctx.Err() != nil {
+			uid := job.GetUID()
+			if job = b.Server.Object("Job", cluster.SystemNamespace, name); job == nil || job.GetUID() != uid || ctx.Err() != nil {
 				continue
 			}
 			job.Object["status"] = map[string]any{"conditions": []any{map[string]any{"type": end, "status": "True"}}}
@@ -336,6 +337,35 @@ func TestDrift(t *testing.T) {
 	}
 	if got := b.names("CronJob") + b.names("Job"); got != "" {
 		t.Errorf("there is %s", got)
+	}
+}
+
+// TestObserved: what is only told, however often, was never brought back, and is not given up when it is to be.
+func TestObserved(t *testing.T) {
+	b := newBed(t)
+	l := b.launcher(t, justEdge)
+	if _, err := l.Start(t.Context(), loader.StartOptions{Local: true}); err != nil {
+		t.Fatal(err)
+	}
+	object := b.Server.Object("ConfigMap", "infra", "api")
+	object.Object["data"] = map[string]any{"of": "mine"}
+	b.Put(object)
+	p := &schema.LoadParameters{Run: "repair", Timeout: 60, Repair: schema.RepairObserve, Environments: l.Configuration.Spec.Environments}
+	for range 5 {
+		if err := loader.Repair(t.Context(), b.Connect().Config, p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	progress, err := l.Status(t.Context())
+	if err != nil || progress.Repair == nil || len(progress.Repair.Changed) != 1 || progress.Repair.GivenUp() {
+		t.Errorf("%+v, %v", progress, err)
+	}
+	p.Repair = schema.RepairOn
+	if err := loader.Repair(t.Context(), b.Connect().Config, p); err != nil {
+		t.Fatal(err)
+	}
+	if of, _, _ := unstructured.NestedString(b.Server.Object("ConfigMap", "infra", "api").Object, "data", "of"); of != "one" {
+		t.Errorf("api is of %q", of)
 	}
 }
 

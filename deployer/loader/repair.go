@@ -95,9 +95,11 @@ func changedBy(o *schema.Operation) []string {
 func record(ctx context.Context, c deployer.Config, p *schema.LoadParameters, progress *schema.LoadProgress, object *unstructured.Unstructured, now schema.LoadRepair, failure error) error {
 	before := progress.Repair
 	if progress.Repair = nil; len(now.Changed) > 0 {
-		now.Times = 1
-		if before != nil && sameAs(before, now.Changed) {
-			now.Times = before.Times + 1
+		if p.Repair != schema.RepairObserve {
+			now.Times = 1
+			if before != nil && sameAs(before, now.Changed) {
+				now.Times = before.Times + 1
+			}
 		}
 		progress.Repair = &now
 	}
@@ -105,7 +107,7 @@ func record(ctx context.Context, c deployer.Config, p *schema.LoadParameters, pr
 	if _, err := writeProgress(ctx, c.Cluster, object, progress); err != nil {
 		return err
 	}
-	if failure == nil && p.Repair == schema.RepairOn && now.Times > schema.MaxLoaderRepairs {
+	if failure == nil && p.Repair == schema.RepairOn && now.GivenUp() {
 		return report.Errorf(report.Conflict, "it was brought back %d times and is changed again: %s", schema.MaxLoaderRepairs, strings.Join(now.Changed, "; ")).
 			WithHint("find out who does it; what is to be so belongs into the values of the component")
 	}

@@ -55,7 +55,7 @@ func (l *Loader) Failure() *Problem {
 
 // Insisted tells that the same was changed again and again.
 func (l *Loader) Insisted() string {
-	if r := l.Progress.Repair; r != nil && r.Times > schema.MaxLoaderRepairs {
+	if r := l.Progress.Repair; r.GivenUp() {
 		return Text("loader.insisted", r.Times, schema.MaxLoaderRepairs)
 	}
 	return ""
@@ -72,7 +72,7 @@ func (l *Loader) Notice() *Notice {
 		return &Notice{ToneWarn, Text("loader.notice.interrupted", ready, all)}
 	case !p.Phase.Ended():
 		return &Notice{ToneInfo, Text("loader.notice.running", ready, all)}
-	case slices.ContainsFunc(p.Parts, func(part schema.LoadPart) bool { return part.State != schema.PartReady && !part.Optional }):
+	case !p.IsReady():
 		return &Notice{ToneWarn, Text("loader.notice.unready", ready, all)}
 	case l.Insisted() != "":
 		return &Notice{ToneWarn, Text("loader.notice.insisted", strings.Join(p.Repair.Changed[:min(len(p.Repair.Changed), 3)], "; "))}
