@@ -68,8 +68,8 @@ func TestNewJudge(t *testing.T) {
 	}
 }
 
-// TestNothingToDo: when a plan needs no run at all, and when only the record has to know.
-func TestNothingToDo(t *testing.T) {
+// TestIdle: when a plan needs no run at all, and when only the record has to know.
+func TestIdle(t *testing.T) {
 	current := schema.DeploymentRevision{Version: "1.0.0", Settings: map[string]string{"a": "b"}}
 	release := Release{Key: shop, Version: "1.0.0", Settings: map[string]string{"a": "b"}}
 	known := schema.DeployedObject{ObjectRef: schema.ObjectRef{Name: "a"}}
