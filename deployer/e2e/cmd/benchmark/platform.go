@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -375,12 +376,7 @@ func writeImage(file, title string, program []byte) error {
 // pack writes files into a tar archive.
 func pack(w io.Writer, files map[string]string, mode int64) error {
 	archive := tar.NewWriter(w)
-	names := make([]string, 0, len(files))
-	for file := range files {
-		names = append(names, file)
-	}
-	slices.Sort(names)
-	for _, file := range names {
+	for _, file := range slices.Sorted(maps.Keys(files)) {
 		if err := archive.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: file, Mode: mode, Size: int64(len(files[file]))}); err != nil {
 			return err
 		}
