@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
 	"github.com/solutionctl/solutionctl/deployer"
@@ -32,19 +33,28 @@ changes both. Stored objects that would lose data are named, as 'solutionctl dep
 With an EnvironmentConfiguration the environment that it names gets the Solutions that it lists, with their versions, components
 and values, in one plan: what is not there is added, what has another version is upgraded or downgraded, each after what it needs. They
 are imported and active before. What the environment has besides is told, and removed with --prune when all others are ready;
-where there are custom resources of it, 'solutionctl deploy remove' asks what becomes of them. It works on any host.`,
+where there are custom resources of it, 'solutionctl deploy remove' asks what becomes of them. It works on any host: flags about archives, and
+where they are kept, are refused with it, as --prune and --expect are with the other document.`,
 		Example: "  solutionctl deploy apply -f /etc/metalk8s/solutions.yaml\n  solutionctl deploy plan apply -f prod.yaml --prune\n  solutionctl deploy apply -f prod.yaml",
 		Args:    exactArgs(),
 	}
-	h := a.addHostFlags(cmd)
-	c := &convergence{host: h, verb: newVerb(cmd, h.clusterFlags)}
-	c.addReplace()
-	c.imports.add(cmd)
-	c.loss.add(cmd)
 	flags := cmd.Flags()
+	h := &hostFlags{clusterFlags: a.addClusterFlags(cmd)}
+	h.addLockWait(cmd)
+	c := &convergence{host: h, verb: newVerb(cmd, h.clusterFlags)}
+	c.ofArchives = addedBy(flags, func() {
+		h.addHost(cmd)
+		c.imports.add(cmd)
+	})
+	c.addReplace()
+	c.loss.add(cmd)
 	flags.StringVarP(&c.file, "filename", "f", "", "the SolutionsConfiguration or EnvironmentConfiguration, a `FILE`")
-	flags.BoolVar(&c.prune, "prune", false, "remove what an environment has and its EnvironmentConfiguration does not list")
-	c.toChange = append(c.toChange, func() { c.addExpect(cmd) })
+	c.ofEnvironment = addedBy(flags, func() {
+		flags.BoolVar(&c.prune, "prune", false, "remove what an environment has and its EnvironmentConfiguration does not list")
+	})
+	c.toChange = append(c.toChange, func() {
+		c.ofEnvironment = append(c.ofEnvironment, addedBy(flags, func() { c.addExpect(cmd) })...)
+	})
 	flags.DurationVar(&h.timeout, "timeout", defaultTimeout, "wait for `DURATION` until what was deployed is ready")
 	must(cmd.MarkFlagFilename("filename", "yaml", "yml"))
 	must(cmd.MarkFlagRequired("filename"))
@@ -60,6 +70,8 @@ type convergence struct {
 	loss    lossFlags
 	file    string
 	prune   bool
+
+	ofArchives, ofEnvironment []*pflag.Flag // those that count for one kind of document only
 }
 
 func (c *convergence) run(ctx context.Context) error {
@@ -68,17 +80,17 @@ func (c *convergence) run(ctx context.Context) error {
 		return report.Errorf(report.Failure, "%w", err)
 	}
 	kind, err := schema.KindOf(c.file, data)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case kind == schema.KindEnvironmentConfiguration:
+	}
+	if kind == schema.KindEnvironmentConfiguration {
 		return c.applyEnvironment(ctx, data)
-	case c.prune:
-		return report.Errorf(report.Usage, "--prune is for a document of kind %s", schema.KindEnvironmentConfiguration).
-			WithHint("a %s lists all that there is to be: what it does not list goes", schema.KindSolutionsConfiguration)
 	}
 	configuration, _, err := schema.ParseSolutionsConfiguration(c.file, data)
 	if err != nil {
+		return err
+	}
+	if err = c.refuse(c.ofEnvironment, schema.KindEnvironmentConfiguration); err != nil {
 		return err
 	}
 	on, d, err := c.host.open()
@@ -97,6 +109,16 @@ func (c *convergence) run(ctx context.Context) error {
 	}
 	if c.exitStatus && !plan.Empty() {
 		return report.Errorf(report.Changes, "there is something to do")
+	}
+	return nil
+}
+
+// refuse is an error where the command line has one of the flags of another kind of document than the file's.
+func (c *convergence) refuse(flags []*pflag.Flag, kind string) error {
+	for _, flag := range flags {
+		if c.settings.Given(flag) {
+			return report.Errorf(report.Usage, "--%s is for a document of kind %s, and %s is of another one", flag.Name, kind, c.file).WithHint("leave it out")
+		}
 	}
 	return nil
 }

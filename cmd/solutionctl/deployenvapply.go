@@ -13,6 +13,9 @@ func (c *convergence) applyEnvironment(ctx context.Context, data []byte) error {
 	if err != nil {
 		return err
 	}
+	if err = c.refuse(c.ofArchives, schema.KindSolutionsConfiguration); err != nil {
+		return err
+	}
 	o := deployer.EnsureOptions{
 		Options: c.options(), Environment: configuration.Spec.Name, Others: deployer.TellOthers,
 		AcceptDataLoss: c.loss.accepted, AcceptInvalid: c.loss.invalid, Export: c.export(c.loss.export, configuration.Spec.Name),

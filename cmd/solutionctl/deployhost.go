@@ -21,9 +21,14 @@ type hostFlags struct {
 func (a *app) addHostFlags(cmd *cobra.Command) *hostFlags {
 	f := &hostFlags{clusterFlags: a.addClusterFlags(cmd)}
 	f.addLockWait(cmd)
+	f.addHost(cmd)
+	return f
+}
+
+// addHost adds the flags that are about this host alone.
+func (f *hostFlags) addHost(cmd *cobra.Command) {
 	f.addPlaces(cmd)
 	cmd.Flags().StringVar(&f.places.Nginx, "nginx-dir", store.DefaultNginxDir, "where MetalK8s' nginx looks for what it serves, a `DIRECTORY`")
-	return f
 }
 
 // addPlaces adds the flags that say where archives are kept and listed.

@@ -33,6 +33,19 @@ func addChoice(cmd *cobra.Command, flags *pflag.FlagSet, target *string, name, s
 	must(cmd.RegisterFlagCompletionFunc(name, complete))
 }
 
+// addedBy returns the flags that add adds.
+func addedBy(flags *pflag.FlagSet, add func()) (added []*pflag.Flag) {
+	before := map[*pflag.Flag]bool{}
+	flags.VisitAll(func(f *pflag.Flag) { before[f] = true })
+	add()
+	flags.VisitAll(func(f *pflag.Flag) {
+		if !before[f] {
+			added = append(added, f)
+		}
+	})
+	return added
+}
+
 // must panics when a flag is not there that was added right before.
 func must(err error) {
 	if err != nil {

@@ -86,6 +86,12 @@ func (s *Settings) Apply(cmd *cobra.Command) error {
 	return errors.Join(problems...)
 }
 
+// Given tells whether the command line sets a flag.
+func (s *Settings) Given(flag *pflag.Flag) bool {
+	_, applied := s.applied[flag]
+	return flag.Changed && !applied
+}
+
 // List applies the settings to every command and returns them all: those of the root command first, then command by
 // command, ordered by name.
 func (s *Settings) List() ([]Setting, error) {
@@ -104,7 +110,7 @@ func (s *Settings) setting(owner *cobra.Command, flag *pflag.Flag) Setting {
 	setting, ok := s.applied[flag]
 	switch {
 	case ok:
-	case flag.Changed:
+	case s.Given(flag):
 		setting = Setting{Source: Flag, Origin: "--" + flag.Name}
 	default:
 		setting = Setting{Source: Default, Origin: "default"}
