@@ -63,7 +63,7 @@ func (c *Console) perform(of verb) handler {
 			return nil, report.Errorf(report.Cancelled, "not confirmed: the name that was typed is not %s", name)
 		}
 		p.order.Expect = p.planned.Digest // again under the lock: until then others may change what the plan was made of
-		op, err := c.operations.begin(v.identity, p.planned, v.URL.EscapedPath()+"?"+o.parameters(v).Encode(), func(op *operation) work {
+		op, err := c.operations.begin(v.identity, p.planned, v.URL.EscapedPath()+"?"+o.kept(v).Encode(), func(op *operation) work {
 			return func(ctx context.Context, sink report.Sink) (*schema.Operation, error) {
 				p.order.export = c.exportTo(op, o.subject())
 				return of.run(ctx, v.deployer(sink), p.order)
@@ -228,7 +228,7 @@ func (c *Console) planPage(of verb, v *visit, o *order, s *snapshot, p *prospect
 		v.frame.Section, up = page.SectionSolutions, page.URL("solutions", o.solution)
 		v.frame.Trail = []page.Link{{Label: page.Text("solutions.title"), URL: "/solutions"}, {Label: o.solution, URL: up}}
 	}
-	content := &page.Plan{Operation: p.planned, Choose: of.choices(v, p.order, s), Refusal: page.ProblemOf(refusal)}
+	content := &page.Plan{Operation: p.planned, Choose: of.choices(v, o, p.order, s), Refusal: page.ProblemOf(refusal)}
 	a := &answer{document: p.planned, content: content}
 	if p.planned == nil {
 		content.Operation = &schema.Operation{
@@ -286,8 +286,9 @@ func (c *Console) box(o report.Option, ticked bool) page.Checkbox {
 	}
 }
 
-// choices is the form for what a plan depends on; nil where there is nothing to choose.
-func (of verb) choices(v *visit, o *order, s *snapshot) *page.Form {
+// choices is the form for what the plan of an order depends on, once all is accepted that it takes; nil where there is nothing to
+// choose. What was accepted so far stays.
+func (of verb) choices(v *visit, asked, o *order, s *snapshot) *page.Form {
 	form := &page.Form{Action: page.Action{Label: page.Text("plan.show"), URL: v.URL.EscapedPath()}}
 	if of.needsSolution(o) {
 		choice := page.Select{Name: "solution", Label: page.Text("field.solution")}
@@ -297,15 +298,14 @@ func (of verb) choices(v *visit, o *order, s *snapshot) *page.Form {
 		form.Selects = append(form.Selects, choice)
 		return form
 	}
-	hide := func(name, value string) {
-		if value != "" {
-			form.Action.Fields = append(form.Action.Fields, page.Hidden{Name: name, Value: value})
+	kept := asked.kept(v)
+	for _, name := range append([]string{"solution", "namespace"}, of.accepts...) {
+		for _, value := range kept[name] {
+			if name != forceFinalizers { // it has a box here
+				form.Action.Fields = append(form.Action.Fields, page.Hidden{Name: name, Value: value})
+			}
 		}
 	}
-	if v.PathValue("solution") == "" {
-		hide("solution", o.solution)
-	}
-	hide("namespace", o.namespace)
 	if of.versions != nil {
 		if choices := of.versions(s, o); len(choices) > 0 {
 			form.Selects = append(form.Selects, choose("version", page.Text("field.version"), o.version, choices))

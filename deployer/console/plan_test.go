@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"html"
+	"maps"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -125,6 +126,58 @@ func TestFinalizers(t *testing.T) {
 	}
 }
 
+// fields are those of the form inside the element of a class, as a browser sends them.
+func (b *browser) fields(a answer, class string) url.Values {
+	b.Helper()
+	_, after, found := strings.Cut(a.body, `class="`+class+`"`)
+	inside, _, closed := strings.Cut(after, "</form>")
+	if !found || !closed {
+		b.Fatalf("no form %s\n%s", class, content(a.body))
+	}
+	form := url.Values{}
+	for _, m := range regexp.MustCompile(`<input type="(hidden|checkbox)"(?: id="[^"]*")? name="([^"]*)" value="([^"]*)"([^>]*)>`).FindAllStringSubmatch(inside, -1) {
+		if m[1] == "hidden" || strings.Contains(m[4], " checked") && !strings.Contains(m[4], " disabled") {
+			form.Add(m[2], html.UnescapeString(m[3]))
+		}
+	}
+	return form
+}
+
+// TestAcceptedStays: what was accepted is when the plan is shown again with something else chosen, and nothing else is.
+func TestAcceptedStays(t *testing.T) {
+	bed := deployertest.New(t)
+	hazardous := cloud
+	hazardous.Role = "- {apiGroups: [rbac.authorization.k8s.io], resources: [roles], verbs: [escalate]}"
+	bed.Activated("shop", "1.0.0", hazardous)
+	c := startOn(t, bed.Server, nil).in(t)
+	plan := "/environments/" + deployertest.Environment + "/plan/add"
+	for _, test := range []struct {
+		name string
+		a    answer
+		want []string
+	}{
+		{"seen", c.get(plan + "?solution=shop"), nil},
+		{"another is accepted", c.get(plan + "?solution=shop&accept-hazard=wildcard&replace=x"), nil},
+		{"accepted by a link", c.get(plan + "?solution=shop&accept-hazard=escalate"), []string{"escalate"}},
+		{"accepted, and changed meanwhile", c.post(plan, "solution", "shop", "accept-hazard", "escalate", "plan", "another"), []string{"escalate"}},
+	} {
+		form := c.fields(test.a, "choose")
+		form.Set("profile", "large")
+		again := c.get(plan + "?" + form.Encode())
+		if got := c.fields(again, "apply"); again.StatusCode != http.StatusOK || !slices.Equal(got["accept-hazard"], test.want) || got.Get("profile") != "large" {
+			t.Errorf("%s: %d, %v", test.name, again.StatusCode, got)
+		}
+	}
+
+	bed.Server.Put(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: stuck, namespace: `+deployertest.Environment+`, finalizers: [acme.example/tape]}}`)
+	bed.Deleted("ConfigMap", deployertest.Environment, "stuck")
+	plan = "/environments/" + deployertest.Environment + "/plan/delete"
+	form := c.fields(c.get(plan+"?delete-others=true&force-finalizers=true"), "choose")
+	if want := (url.Values{"delete-others": {"true"}, "force-finalizers": {"true"}}); !maps.EqualFunc(form, want, slices.Equal) {
+		t.Errorf("the form sends %v, want %v", form, want)
+	}
+}
+
 // TestNothingIsAccepted that a verb does not know, or that would not help.
 func TestNothingIsAccepted(t *testing.T) {
 	bed := deployertest.New(t)
@@ -144,10 +197,11 @@ func TestNothingIsAccepted(t *testing.T) {
 	}
 }
 
-// TestFailureLeadsToPlan: an operation that failed leads to its plan, which asks for what has to be accepted by now.
+// TestFailureLeadsToPlan: an operation that failed leads to its plan, where what was accepted is, and which asks for what else has
+// to be by now.
 func TestFailureLeadsToPlan(t *testing.T) {
 	bed := deployertest.New(t)
-	bed.Activated("shop", "1.0.0", deployertest.Content{})
+	bed.Activated("shop", "1.0.0", deployertest.Content{Role: "- {apiGroups: [rbac.authorization.k8s.io], resources: [roles], verbs: [escalate]}"})
 	b := startOn(t, bed.Server, nil)
 	var fails atomic.Bool
 	b.api.Answer = func(w http.ResponseWriter, r *http.Request) bool {
@@ -160,7 +214,7 @@ func TestFailureLeadsToPlan(t *testing.T) {
 	c := b.in(t)
 	plan := "/environments/" + deployertest.Environment + "/plan/add?solution=shop&version=1.0.0"
 	fails.Store(true)
-	at := c.post(plan, "plan", c.planDigest(plan)).Header.Get("Location")
+	at := c.post(plan, "plan", c.planDigest(plan), "accept-hazard", "escalate").Header.Get("Location")
 	c.get(at + "/events") // until it ends
 	page := c.get(at)
 	link := regexp.MustCompile(`href="([^"]+)"[^>]*>(?:<svg.*?</svg>)?\s*Show the plan again`).FindStringSubmatch(page.body)

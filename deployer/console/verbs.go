@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"net/url"
 	"path/filepath"
 	"slices"
@@ -164,6 +165,13 @@ func (o *order) parameters(r *visit) url.Values {
 	if o.revision != 0 {
 		p.Set("revision", strconv.FormatInt(o.revision, 10))
 	}
+	return p
+}
+
+// kept are the parameters of the page with what is accepted there.
+func (o *order) kept(r *visit) url.Values {
+	p := o.parameters(r)
+	maps.Copy(p, o.accepted)
 	return p
 }
 

@@ -155,6 +155,22 @@ func (b *browser) find(role, name string) *place {
 	return nil
 }
 
+// arrives waits until the address of the page that is open has this in it.
+func (b *browser) arrives(part string) {
+	b.Helper()
+	want, err := json.Marshal(part)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		if there, err := evaluate[bool](b, `document.readyState === "complete" && location.href.includes(`+string(want)+`)`); err == nil && there {
+			return
+		}
+	}
+	where, _ := evaluate[string](b, "location.href")
+	b.Fatalf("the browser is at %s, not at %s", where, part)
+}
+
 // cannot expects a button that cannot be pressed.
 func (b *browser) cannot(button string) {
 	b.Helper()

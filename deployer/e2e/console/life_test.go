@@ -114,6 +114,9 @@ func testLife(t *testing.T, keyboard bool) {
 	b.fill("Type production to confirm", "production")
 	b.cannot("Delete the environment")
 	b.press("checkbox", "Delete what is not part of a Solution, too")
+	b.press("button", "Show the plan")
+	b.arrives("delete-others=true")
+	b.fill("Type production to confirm", "production")
 	apply("Delete environment production", "Delete the environment")
 
 	if bed.Server.Object("Namespace", "", "production") != nil {

@@ -70,6 +70,11 @@ document.addEventListener('input', event => {
   if (input.dataset.filter) filter(input);
   if (input.form) guard(input.form);
 });
+document.addEventListener('formdata', event => { // what is agreed to stays agreed to when the plan is shown again
+  const boxes = event.target.closest('.choose') ? [...document.querySelectorAll('.apply .ticks [required]')] : [];
+  for (const box of boxes) event.formData.delete(box.name);
+  for (const box of boxes) if (box.checked) event.formData.append(box.name, box.value);
+});
 document.addEventListener('pointerover', event => { const time = event.target.closest?.('time'); if (time) local(time); });
 document.addEventListener('submit', event => {
   if (event.target.dataset.upload) { event.preventDefault(); upload(event.target); return; }
