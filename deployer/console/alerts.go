@@ -77,7 +77,7 @@ func (c *Console) keepHearing(ctx context.Context, f *feed) {
 // alerts shows those of the whole cluster. This page waits for them.
 func (c *Console) alerts(v *visit) (*answer, error) {
 	s, err := c.watched(v, page.SectionOverview, nil)
-	if isVisitor(v, err) {
+	if isVisitor(err) {
 		return c.yours(v, page.SectionOverview, err, nil), nil
 	}
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 // components shows what a Solution in an environment is made of, and how each part is.
 func (c *Console) components(v *visit) (*answer, error) {
 	s, err := c.watched(v, page.SectionEnvironments, nil)
-	if isVisitor(v, err) {
-		return c.visibleComponents(v)
+	if isVisitor(err) {
+		return c.visibleComponents(v, err)
 	}
 	if err != nil {
 		return nil, err

@@ -187,8 +187,10 @@ spec:
 			t.Errorf("%s: %d\n%s", path, a.StatusCode, content(a.body))
 		}
 	}
-	var refused struct{ Code string }
-	if a := c.json(link, &refused); a.StatusCode != http.StatusForbidden || refused.Code != "forbidden" {
-		t.Errorf("a program is told %d %s", a.StatusCode, a.body)
+	var status schema.EnvironmentStatus
+	c.json(link, &status)
+	deployertest.Valid(t, "environment", status)
+	if components := status.Namespaces[0].Deployments[0].Components; len(components) == 0 || len(status.Unseen) == 0 {
+		t.Errorf("a program gets %+v", status)
 	}
 }

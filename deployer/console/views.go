@@ -35,7 +35,7 @@ func (c *Console) watched(v *visit, section page.Section, early page.Content) (*
 // overview shows the state of everything.
 func (c *Console) overview(v *visit) (*answer, error) {
 	s, err := c.watched(v, page.SectionOverview, &page.Overview{})
-	if isVisitor(v, err) {
+	if isVisitor(err) {
 		return c.yours(v, page.SectionOverview, err, nil), nil
 	}
 	if err != nil {
@@ -66,7 +66,7 @@ func (c *Console) solutions(v *visit) (*answer, error) {
 	v.frame.Section = page.SectionSolutions
 	query := v.FormValue("q")
 	result, err := v.deployer(nil).Records.Search(v.Context(), records.SearchOptions{Term: query})
-	if isVisitor(v, err) {
+	if isVisitor(err) {
 		return c.yours(v, page.SectionSolutions, err, nil), nil
 	}
 	if err != nil {
@@ -78,7 +78,7 @@ func (c *Console) solutions(v *visit) (*answer, error) {
 // solution shows one Solution: which versions there are, and which of them can be active.
 func (c *Console) solution(v *visit) (*answer, error) {
 	s, err := c.watched(v, page.SectionSolutions, nil)
-	if isVisitor(v, err) {
+	if isVisitor(err) {
 		return c.yours(v, page.SectionSolutions, err, nil), nil
 	}
 	if err != nil {
@@ -137,7 +137,7 @@ func (c *Console) environments(v *visit) (*answer, error) {
 		early = &page.Environments{}
 	}
 	s, err := c.watched(v, page.SectionEnvironments, early)
-	if isVisitor(v, err) {
+	if isVisitor(err) {
 		return c.openEnvironment(v, err)
 	}
 	if err != nil {
@@ -160,8 +160,8 @@ func (c *Console) environments(v *visit) (*answer, error) {
 // environment shows what is deployed in one.
 func (c *Console) environment(v *visit) (*answer, error) {
 	s, err := c.watched(v, page.SectionEnvironments, nil)
-	if report.CodeOf(err) == report.Forbidden {
-		return c.visibleEnvironment(v)
+	if isVisitor(err) {
+		return c.visibleEnvironment(v, err)
 	}
 	if err != nil {
 		return nil, err
@@ -318,7 +318,7 @@ func (c *Console) history(v *visit) (*answer, error) {
 	v.frame.Section = page.SectionHistory
 	o := records.HistoryOptions{Environment: v.FormValue("environment"), Solution: v.FormValue("solution")}
 	h, err := v.deployer(nil).Records.History(v.Context(), o)
-	if isVisitor(v, err) {
+	if isVisitor(err) {
 		return c.yours(v, page.SectionHistory, err, nil), nil
 	}
 	if err != nil {

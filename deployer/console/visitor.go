@@ -3,6 +3,7 @@ package console
 import (
 	"cmp"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -49,23 +50,25 @@ func (o *opened) environments() []string {
 	return slices.Sorted(maps.Keys(o.namespaces))
 }
 
-// isVisitor tells whether an error means that a person may not see all environments. A program gets the error.
-func isVisitor(v *visit, err error) bool {
-	return report.CodeOf(err) == report.Forbidden && !wantsJSON(v.Request)
-}
+// isVisitor tells whether an error means that somebody may not see all environments.
+func isVisitor(err error) bool { return report.CodeOf(err) == report.Forbidden }
 
 // yours is the page from which a visitor goes to the environment that is theirs. What was refused to them, and the problem with the
-// name that they gave, are said.
+// name that they gave, are said. A program gets what was refused: there is nothing else to show.
 func (c *Console) yours(v *visit, section page.Section, refused, problem error) *answer {
 	v.frame.Section = section
-	content := &page.Yours{Name: strings.TrimSpace(cmp.Or(v.FormValue("open"), v.PathValue("environment"))), Opened: v.opened.environments()}
-	if refused != nil {
-		content.Unseen = page.ProblemOf(refused).Unseen(page.Text("yours.unseen"))
+	a := failed(refused)
+	content := &page.Yours{
+		Name: strings.TrimSpace(cmp.Or(v.FormValue("open"), v.PathValue("environment"))), Opened: v.opened.environments(),
+		Unseen: page.ProblemOf(refused).Unseen(page.Text("yours.unseen")),
 	}
-	a := &answer{content: content, document: struct{}{}}
+	a.content = content
+	if wantsJSON(v.Request) {
+		return a
+	}
+	a.status = http.StatusOK
 	if problem != nil {
-		content.Problem = problem.Error()
-		a.status, a.document = statusOf(problem), failureOf(problem)
+		content.Problem, a.status = problem.Error(), statusOf(problem)
 	}
 	return a
 }
@@ -89,15 +92,17 @@ func (c *Console) openEnvironment(v *visit, refused error) (*answer, error) {
 	}
 }
 
-// visible is what a visitor may see of an environment. Where that is nothing, so is the status, and the answer says so.
-func (c *Console) visible(v *visit) (*schema.EnvironmentStatus, *answer, error) {
+// visible is what a visitor to whom the whole was refused may see of an environment, by the name of one of its namespaces if they
+// give that. Where that is nothing, so is the status, and the answer says so.
+func (c *Console) visible(v *visit, refused error) (*schema.EnvironmentStatus, *answer, error) {
 	v.frame.Section, v.frame.Reload = page.SectionEnvironments, 30
 	v.frame.Trail = []page.Link{{Label: page.Text("environments.title"), URL: "/environments"}}
 	o := v.instance()
+	o.Namespace = cmp.Or(v.FormValue("namespace"), o.Namespace)
 	s, err := c.look(v.Context(), c.environmentFeed(v.identity, o.Environment, o.Namespace), nil)
 	if code := report.CodeOf(err); code == report.Forbidden || code == report.NotFound {
 		nothing := report.Errorf(report.NotFound, "%s", page.Text("yours.nothing", o.Environment))
-		return nil, c.yours(v, page.SectionEnvironments, nil, nothing), nil
+		return nil, c.yours(v, page.SectionEnvironments, refused, nothing), nil
 	}
 	if err != nil {
 		return nil, nil, err
@@ -108,26 +113,32 @@ func (c *Console) visible(v *visit) (*schema.EnvironmentStatus, *answer, error) 
 	return s.environment, nil, nil
 }
 
-// visibleComponents shows a visitor the components of which there is something that they may see.
-func (c *Console) visibleComponents(v *visit) (*answer, error) {
-	status, nothing, err := c.visible(v)
+// visibleComponents shows a visitor the components of which there is something that they may see. What waits for what is in the
+// records: the document is that of the environment.
+func (c *Console) visibleComponents(v *visit, refused error) (*answer, error) {
+	status, nothing, err := c.visible(v, refused)
 	if status == nil {
 		return nothing, err
 	}
 	o := &order{environment: status.Name, namespace: v.FormValue("namespace"), solution: v.PathValue("solution")}
 	v.frame.Trail = append(v.frame.Trail, page.Link{Label: o.environment, URL: page.URL("environments", o.environment)})
-	namespace, deployment, there := deploymentIn([]schema.EnvironmentStatus{*status}, o)
-	if !there {
+	namespace, deployment, found := deploymentIn([]schema.EnvironmentStatus{*status}, o)
+	if !found {
 		return nil, report.Errorf(report.NotFound, "of Solution %s there is nothing in environment %s that you may see", o.solution, o.environment)
 	}
-	return &answer{document: deployment, content: &page.YourComponents{
+	shown := *status
+	at := slices.IndexFunc(status.Namespaces, func(n schema.NamespaceStatus) bool { return n.Name == namespace })
+	there := status.Namespaces[at]
+	there.Deployments = []schema.DeploymentStatus{deployment}
+	shown.Namespaces = []schema.NamespaceStatus{there}
+	return &answer{document: shown, content: &page.YourComponents{
 		Environment: o.environment, Namespace: namespace, Deployment: deployment, Unseen: status.Unseen,
 	}}, nil
 }
 
 // visibleEnvironment shows a visitor what they may see of an environment.
-func (c *Console) visibleEnvironment(v *visit) (*answer, error) {
-	status, nothing, err := c.visible(v)
+func (c *Console) visibleEnvironment(v *visit, refused error) (*answer, error) {
+	status, nothing, err := c.visible(v, refused)
 	if status == nil {
 		return nothing, err
 	}

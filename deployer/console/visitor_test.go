@@ -5,12 +5,14 @@ import (
 	"html"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
 	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 var links = regexp.MustCompile(`<a [^>]*href="([^"]*)"`)
@@ -46,9 +48,11 @@ func TestVisitor(t *testing.T) {
 	for _, path := range []string{"/", "/environments"} {
 		has(path, "Your environments", "What you may not see", "namespaces")
 	}
-	var refused struct{ Code string }
-	if a := c.json("/", &refused); a.StatusCode != http.StatusForbidden || refused.Code != "forbidden" {
-		t.Errorf("a program is told %d %s", a.StatusCode, content(a.body))
+	for _, path := range []string{"/", "/solutions", "/solutions/shop", "/environments", "/history", "/alerts"} {
+		var failure refused
+		if a := c.json(path, &failure); a.StatusCode != http.StatusForbidden || failure.Code != report.Forbidden {
+			t.Errorf("GET %s: a program is told %d %s", path, a.StatusCode, a.body)
+		}
 	}
 	for _, name := range []string{"nowhere", "production", "production-1", "kube-system", "<script>alert(1)</script>", "../x"} {
 		a := c.do(http.MethodGet, "/environments?open="+strings.ReplaceAll(name, "/", "%2F"), nil)
@@ -89,6 +93,61 @@ func TestVisitor(t *testing.T) {
 	a := c.json(site, &status)
 	if err := schema.ValidateOutput("environment", []byte(a.body)); err != nil || a.StatusCode != http.StatusOK || len(status.Unseen) == 0 {
 		t.Errorf("%d %v %+v", a.StatusCode, err, status)
+	}
+}
+
+// TestProgramOfVisitor: who has rights in one namespace only names it, and gets the document of what they may see, with what they
+// may not. Where there is nothing to see a program is told so, and which rights are missing.
+func TestProgramOfVisitor(t *testing.T) {
+	bed := deployertest.New(t)
+	bed.Added("shop", "1.0.0", cloud)
+	bed.Namespace("production", "production-1")
+	b := startOn(t, bed.Server, nil)
+	bed.Only(deployertest.Environment, nil)
+	site, named := "/environments/"+deployertest.Environment, "?namespace="+deployertest.Environment
+	for _, test := range []struct {
+		path      string
+		solutions []string // nil where nothing can be seen
+	}{
+		{site + named, []string{"shop"}},
+		{site + "/components/shop" + named, []string{"shop"}},
+		{"/environments/production?namespace=production-1", nil},
+		{"/environments/production" + named, nil},
+		{"/environments/nowhere" + named, nil},
+		{site + "?namespace=kube-system", nil},
+		{site + "?namespace=%3Cscript%3E", nil},
+		{site + "/components/shop?namespace=production-1", nil},
+		{"/environments/production/components/shop", nil},
+	} {
+		c := b.with(t, "joe") // who has seen nothing before
+		if test.solutions == nil {
+			var failure refused
+			if a := c.json(test.path, &failure); a.StatusCode != http.StatusForbidden || failure.Code != report.Forbidden {
+				t.Errorf("GET %s: %d %s", test.path, a.StatusCode, a.body)
+			}
+			continue
+		}
+		var status schema.EnvironmentStatus
+		a := c.json(test.path, &status)
+		if err := schema.ValidateOutput("environment", []byte(a.body)); err != nil || a.StatusCode != http.StatusOK || len(status.Unseen) == 0 {
+			t.Fatalf("GET %s: %d %v %s", test.path, a.StatusCode, err, a.body)
+		}
+		var solutions []string
+		for _, d := range status.Namespaces[0].Deployments {
+			solutions = append(solutions, d.Solution)
+		}
+		if !slices.Equal(solutions, test.solutions) || len(status.Namespaces) != 1 {
+			t.Errorf("GET %s: %s", test.path, a.body)
+		}
+	}
+	c := b.with(t, "joe")
+	var failure refused
+	if a := c.json(site+"/components/nobody"+named, &failure); a.StatusCode != http.StatusNotFound {
+		t.Errorf("another Solution: %d %s", a.StatusCode, a.body)
+	}
+	var operations struct{ Operations, Pending []any }
+	if a := c.json("/operations", &operations); a.StatusCode != http.StatusOK || operations.Operations == nil || operations.Pending != nil {
+		t.Errorf("their own operations: %d %s", a.StatusCode, a.body)
 	}
 }
 

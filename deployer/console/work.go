@@ -108,8 +108,8 @@ func noOperation() error {
 // showOperations shows what is at work, here and elsewhere, and what was interrupted.
 func (c *Console) showOperations(v *visit) (*answer, error) {
 	s, err := c.watched(v, page.SectionOperations, nil)
-	if isVisitor(v, err) { // they see what they have begun
-		v.frame.Section, s, err = page.SectionOperations, &snapshot{status: &schema.Status{}}, nil
+	if isVisitor(err) { // they see what they have begun
+		v.frame.Section, s, err = page.SectionOperations, &snapshot{}, nil
 	}
 	if err != nil {
 		return nil, err
@@ -166,8 +166,11 @@ func (c *Console) begin(v *visit, planned *schema.Operation, do work) (*answer, 
 	return &answer{to: page.URL("operations", op.id)}, nil
 }
 
-// pending are the operations on record that have not ended.
+// pending are the operations on record that have not ended; nil for who may not see them.
 func (s *snapshot) pending() []schema.ResumedOperation {
+	if s.status == nil {
+		return nil
+	}
 	list := []schema.ResumedOperation{}
 	for _, one := range s.status.Solutions {
 		if one.Deployment != nil && one.Deployment.Pending != nil {
