@@ -177,10 +177,6 @@ func (s *State) run() []Finding {
 		return []Finding{{"run", false, name + "was stopped before it was done", start}}
 	}
 	job := s.active()
-	suspended := false
-	if job != nil {
-		suspended, _, _ = unstructured.NestedBool(job.Object, "spec", "suspend")
-	}
 	switch {
 	case s.atWork:
 		return nil
@@ -190,7 +186,7 @@ func (s *State) run() []Finding {
 		return []Finding{{"run", true, name + "has ended without a word: its pod was killed", fmt.Sprintf("'%s' shows what it has written; then %s", report.Run("deploy loader logs"), start)}}
 	case job == nil:
 		return []Finding{{"run", true, name + "is not done, and its Job is gone", start}}
-	case suspended:
+	case isSuspended(job):
 		return []Finding{{"run", true, name + "was never begun: its launcher was killed", start}}
 	case p.Phase == schema.LoadPending:
 		return []Finding{{"run", false, name + "has not begun yet: its pod has to start, with image " + ImageOf(job), fmt.Sprintf("'%s' tells what is in its way", status)}}
@@ -218,7 +214,7 @@ func (s *State) repairs(now time.Time) []Finding {
 		found = append(found, Finding{"repairs", true, "the account of repairs is gone: nobody repairs", start})
 	}
 	cron := "cronjob --namespace " + cluster.SystemNamespace + " " + repairsName
-	if suspended, _, _ := unstructured.NestedBool(s.CronJob.Object, "spec", "suspend"); suspended {
+	if isSuspended(s.CronJob) {
 		found = append(found, Finding{"repairs", false, "CronJob " + repairsName + " is suspended: nobody repairs", `kubectl patch ` + cron + ` --patch '{"spec":{"suspend":false}}'`})
 	}
 	text, _, _ := unstructured.NestedString(s.CronJob.Object, "status", "lastScheduleTime")

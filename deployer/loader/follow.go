@@ -90,7 +90,7 @@ func (l *Launcher) explain(ctx context.Context, p *schema.LoadProgress) error {
 	}
 	if job != nil {
 		if p.Phase == schema.LoadPending {
-			for _, reason := range health.Explain(ctx, l.Deployer.Cluster, job) {
+			for _, reason := range l.hindrances(ctx, job) {
 				p.Notices = append(p.Notices, short(reason))
 			}
 		}
@@ -101,6 +101,20 @@ func (l *Launcher) explain(ctx context.Context, p *schema.LoadProgress) error {
 		p.Notices = append(p.Notices, fmt.Sprintf("nobody seems to work on this run any more: its Job is gone; to finish it: %s", report.Run("deploy loader start")))
 	}
 	return err
+}
+
+// hindrances are why the pod of a Job does not start.
+func (l *Launcher) hindrances(ctx context.Context, job *unstructured.Unstructured) []string {
+	if isSuspended(job) {
+		return []string{fmt.Sprintf(`the Job is suspended; to let it go on: kubectl patch job --namespace %s %s --patch '{"spec":{"suspend":false}}'`, job.GetNamespace(), job.GetName())}
+	}
+	return health.Explain(ctx, l.Deployer.Cluster, job)
+}
+
+// isSuspended tells of a Job or a CronJob whether it makes no pods.
+func isSuspended(object *unstructured.Unstructured) bool {
+	suspended, _, _ := unstructured.NestedBool(object.Object, "spec", "suspend")
+	return suspended
 }
 
 // environmentsOf are those of the parts of a run.
@@ -415,7 +429,7 @@ func (f *follower) explain(ctx context.Context) {
 		}
 		return
 	}
-	why := health.Explain(ctx, f.Deployer.Cluster, job)
+	why := f.hindrances(ctx, job)
 	if len(why) == 0 || slices.Equal(why, f.why) {
 		return
 	}

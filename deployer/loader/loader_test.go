@@ -68,6 +68,11 @@ func (b bed) launcher(t *testing.T, text string) *loader.Launcher {
 
 const justEdge = "  environments: [{name: infra, solutions: [{name: edge}]}]\n"
 
+func isSuspended(job *unstructured.Unstructured) bool {
+	suspended, _, _ := unstructured.NestedBool(job.Object, "spec", "suspend")
+	return suspended
+}
+
 // kubelet does what a cluster does with the Jobs of the loader: it runs their pods, as often as they may be run, until the test ends.
 func (b bed) kubelet(t *testing.T, run func(context.Context, deployer.Config, *schema.LoadParameters) error) (pods func() int) {
 	t.Helper()
@@ -87,8 +92,7 @@ func (b bed) kubelet(t *testing.T, run func(context.Context, deployer.Config, *s
 				return
 			}
 			job := change.Object
-			suspended, _, _ := unstructured.NestedBool(job.Object, "spec", "suspend")
-			if change.Type == "DELETED" || suspended || health.JobEnded(job) != "" || started[string(job.GetUID())] {
+			if change.Type == "DELETED" || isSuspended(job) || health.JobEnded(job) != "" || started[string(job.GetUID())] {
 				continue
 			}
 			started[string(job.GetUID())] = true

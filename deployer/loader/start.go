@@ -110,7 +110,7 @@ func (l *Launcher) underWay(ctx context.Context) (begun, error) {
 			continue
 		}
 		run := job.GetLabels()[LabelRun]
-		if suspended, _, _ := unstructured.NestedBool(job.Object, "spec", "suspend"); suspended {
+		if isSuspended(job) {
 			if err = l.remove(ctx, job); err != nil {
 				return begun{}, err
 			}

@@ -31,7 +31,7 @@ func TestPullFails(t *testing.T) {
 	})
 	end := b.starts(t, l, loader.StartOptions{})
 	var job *unstructured.Unstructured
-	for job == nil {
+	for job == nil || isSuspended(job) { // until the launcher has let it go
 		for _, name := range b.Server.Names("Job") {
 			_, short, _ := strings.Cut(name, "/")
 			job = b.Server.Object("Job", cluster.SystemNamespace, short)
@@ -41,7 +41,14 @@ func TestPullFails(t *testing.T) {
 		"ownerReferences: [{apiVersion: batch/v1, kind: Job, name: "+job.GetName()+", uid: "+string(job.GetUID())+", controller: true}]}, "+
 		"spec: {nodeName: here, containers: [{name: loader, image: "+image+"}]}, status: {phase: Pending, containerStatuses: [{name: loader, image: '"+image+"', "+
 		"state: {waiting: {reason: ErrImagePull, message: '"+said+"'}}}]}}")
-	job.Object["spec"].(map[string]any)["selector"] = map[string]any{"matchLabels": map[string]any{"job-name": job.GetName()}} //nolint:forcetypeassert // as its controller does
+	spec := job.Object["spec"].(map[string]any)                                                 //nolint:forcetypeassert // it was written here
+	spec["selector"] = map[string]any{"matchLabels": map[string]any{"job-name": job.GetName()}} // as its controller does
+	spec["suspend"] = true
+	b.Put(job)
+	if e := <-told; e.State != report.Started || !strings.Contains(e.Note, "suspended; to let it go on: kubectl patch job --namespace solutionctl-system "+job.GetName()) {
+		t.Errorf("told was %+v, where somebody holds the Job up", e)
+	}
+	spec["suspend"] = false
 	b.Put(job)
 	if e := <-told; e.State != report.Started || !strings.Contains(e.Note, image) || !strings.Contains(e.Note, "500 Internal Server Error") {
 		t.Errorf("told was %+v, where a log shows at once what starts by waiting", e)
