@@ -103,11 +103,11 @@ func (o *placement) checkParts(s *components.Selection) error {
 // components renders the components of a version in a namespace, or in the cluster, each as a release of its own that the Solution's
 // own release there, main, is not complete without. Those that no longer belong to it are removed.
 func (d *Deployer) components(ctx context.Context, one *placement, n metalk8s.Namespace, main *engine.Release, before *engine.State) (releases []engine.Release, notices []string, err error) {
-	previous := lastRevision(before)
-	if len(one.payload.Solution.Spec.Components) == 0 && (previous == nil || len(previous.Components) == 0) && one.Parts.empty() {
+	had := slices.ContainsFunc(begunOf(before), func(r *schema.DeploymentRevision) bool { return len(r.Components) > 0 })
+	if len(one.payload.Solution.Spec.Components) == 0 && !had && one.Parts.empty() {
 		return nil, nil, nil
 	}
-	selection, forgotten, err := one.selection(settingsOf(previous), main.Settings)
+	selection, forgotten, err := one.selection(settingsOf(lastRevision(before)), main.Settings)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -280,13 +280,10 @@ func needsOf(s *engine.State) []string {
 	return nil
 }
 
-// componentStates are the records of the components that a Solution has, or had when the last run was interrupted.
+// componentStates are the records of the components that a Solution has, or had when runs were interrupted.
 func (d *Deployer) componentStates(ctx context.Context, own *engine.State) ([]*engine.State, error) {
 	var there []*engine.State
-	for _, r := range []*schema.DeploymentRevision{own.Current, own.Pending} {
-		if r == nil {
-			continue
-		}
+	for _, r := range begunOf(own) {
 		for _, c := range r.Components {
 			if slices.ContainsFunc(there, func(s *engine.State) bool { return s.Component == c.Name }) {
 				continue
@@ -301,6 +298,23 @@ func (d *Deployer) componentStates(ctx context.Context, own *engine.State) ([]*e
 		}
 	}
 	return there, nil
+}
+
+// begunOf are the revisions of which there may be something: the current one, and those that were begun since, whatever became of them.
+func begunOf(s *engine.State) (begun []*schema.DeploymentRevision) {
+	var since int64
+	if s.Current != nil {
+		begun, since = append(begun, s.Current), s.Current.Number
+	}
+	if s.Pending != nil {
+		begun = append(begun, s.Pending)
+	}
+	for i := range s.History {
+		if s.History[i].Number > since {
+			begun = append(begun, &s.History[i])
+		}
+	}
+	return begun
 }
 
 // removals take what is on records away: each component after those that need it, and what is a Solution's own after its components,

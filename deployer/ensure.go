@@ -21,6 +21,7 @@ type EnsureOptions struct {
 	Environment string
 	Solutions   []Wanted
 	Others      OthersPolicy
+	Going       []string // the only other ones that Others is about; nil stands for all of them
 	// AcceptDataLoss, AcceptInvalid and Export are as in [ChangeOptions].
 	AcceptDataLoss []string
 	AcceptInvalid  []string

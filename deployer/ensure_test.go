@@ -62,7 +62,11 @@ func ensure(t *testing.T, b *deployertest.Bed, o deployer.EnsureOptions) *schema
 
 // versions is what the shared document says that the environment has.
 func versions(b *deployertest.Bed) map[string]string {
-	data, _, _ := unstructured.NestedStringMap(b.Server.Object("ConfigMap", site, metalk8s.EnvironmentConfigMap).Object, "data")
+	document := b.Server.Object("ConfigMap", site, metalk8s.EnvironmentConfigMap)
+	if document == nil {
+		return nil
+	}
+	data, _, _ := unstructured.NestedStringMap(document.Object, "data")
 	return data
 }
 

@@ -1,6 +1,7 @@
 package deployer
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -20,7 +21,7 @@ type OthersPolicy int
 const (
 	LeaveOthers  OthersPolicy = iota // nobody asks
 	TellOthers                       // a notice names them
-	RemoveOthers                     // when all that is wanted is ready; custom resources are not deleted
+	RemoveOthers                     // when all that is wanted is ready; where there are custom resources that is refused
 )
 
 // departure is a Solution that leaves namespaces.
@@ -40,7 +41,8 @@ func (d *Deployer) planUnlisted(ctx context.Context, t *task, catalog *records.C
 		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(there)) {
-		if slices.ContainsFunc(wanted, func(at schema.SolutionAt) bool { return at.Solution == name }) {
+		listed := slices.ContainsFunc(wanted, func(at schema.SolutionAt) bool { return at.Solution == name })
+		if listed || o.Going != nil && !slices.Contains(o.Going, name) {
 			continue
 		}
 		if o.Others == TellOthers {
@@ -64,6 +66,7 @@ func (d *Deployer) planUnlisted(ctx context.Context, t *task, catalog *records.C
 }
 
 // versionsIn are the Solutions of some namespaces, each with a version of it: those that the shared document names, and those on record.
+// One that was never added as a whole, and whose removal was interrupted, has none.
 func (d *Deployer) versionsIn(ctx context.Context, namespaces []metalk8s.Namespace) (map[string]string, error) {
 	versions := map[string]string{}
 	var names []string
@@ -80,8 +83,8 @@ func (d *Deployer) versionsIn(ctx context.Context, namespaces []metalk8s.Namespa
 			return nil, s.Damage
 		}
 		for _, r := range []*schema.DeploymentRevision{s.Pending, s.Current} {
-			if s.Component == "" && r != nil && r.Version != "" {
-				versions[s.Name] = r.Version
+			if s.Component == "" && r != nil && (r.Version != "" || r == s.Pending) { // else it was removed
+				versions[s.Name] = cmp.Or(r.Version, versions[s.Name])
 			}
 		}
 	}

@@ -52,11 +52,14 @@ func TestEnsureOthers(t *testing.T) {
 	}
 
 	ensure(t, b, both)
-	before := len(b.Sink.Events())
+	b.Writes()
 	ensure(t, b, deployer.EnsureOptions{Environment: site, Others: deployer.RemoveOthers})
-	order := slices.DeleteFunc(b.Sink.Events()[before:], func(e report.Event) bool { return e.Step != "deploy" || e.State != report.Done })
-	if len(order) == 0 || !strings.HasPrefix(order[len(order)-1].Name, site+"/base") {
-		t.Errorf("the end is not that of what others need: %v", order)
+	order := slices.DeleteFunc(b.Writes(), func(r string) bool {
+		return !strings.HasPrefix(r, "DELETE ") || strings.Contains(r, "/solutionctl-system/")
+	})
+	ofBase := func(r string) bool { return strings.Contains(r, "/base-") }
+	if first := slices.IndexFunc(order, ofBase); first < 1 || slices.ContainsFunc(order[first:], func(r string) bool { return !ofBase(r) }) {
+		t.Errorf("what others need did not go last: %v", order)
 	}
 	if got := versions(b); len(got) > 0 {
 		t.Errorf("there is still %v", got)
@@ -90,5 +93,52 @@ func TestWanted(t *testing.T) {
 		if got := state(b)["db"]; got != "map[primary:a size:4 standby:hidden]" {
 			t.Errorf("the values are %s", got)
 		}
+	}
+}
+
+// TestEnsureOthersInterrupted: what was never added as a whole goes as well, wherever its removal was interrupted.
+func TestEnsureOthersInterrupted(t *testing.T) {
+	b := environmentWithTwo(t)
+	both, none := wanted(shop+"=1.0.0", "base=1.0.0"), deployer.EnsureOptions{Environment: site, Others: deployer.RemoveOthers}
+	for written := range 16 { // records come first, and objects of both by then
+		mend := endingAt(b, written)
+		if _, err := b.Ensure(t.Context(), both); err == nil {
+			t.Fatalf("%d writes were all", written)
+		}
+		mend()
+		for number := 1; ; number++ {
+			mend = endingAt(b, number)
+			_, failure := b.Ensure(t.Context(), none)
+			if mend(); failure == nil {
+				break
+			}
+			if number > 50 {
+				t.Fatalf("after %d writes: it never ends: %v", written, failure)
+			}
+		}
+		if left, got := b.Server.Names("Deployment"), versions(b); len(left)+len(got) > 0 || there(b) != "" {
+			t.Fatalf("after %d writes there is %v, %s, and %v on record", written, left, there(b), got)
+		}
+		states, failure := b.Records.Engine.States(t.Context())
+		for _, s := range states {
+			if s.Pending != nil {
+				t.Fatalf("after %d writes: not finished is %s, %v", written, s.Key, failure)
+			}
+		}
+	}
+}
+
+// TestEnsureSome: of what an environment has besides only what is named is meant.
+func TestEnsureSome(t *testing.T) {
+	b := environmentWithTwo(t)
+	ensure(t, b, wanted(shop+"=1.0.0", "base=1.0.0"))
+	o := deployer.EnsureOptions{Environment: site, Others: deployer.RemoveOthers, Going: []string{}}
+	if done := ensure(t, b, o); !done.Empty() {
+		t.Errorf("done was %+v", done)
+	}
+	o.Going = []string{shop, "never"}
+	ensure(t, b, o)
+	if diff := cmp.Diff(map[string]string{"base": "1.0.0"}, versions(b)); diff != "" {
+		t.Error(diff)
 	}
 }
