@@ -136,7 +136,8 @@ type LoadRepair struct {
 // GivenUp tells that what was found is left to whoever changes it.
 func (r *LoadRepair) GivenUp() bool { return r != nil && r.Times > MaxLoaderRepairs }
 
-// LoaderPlan is what starting the loader would do. `solutionctl deploy loader plan` prints it.
+// LoaderPlan is what starting the loader would do. `solutionctl deploy loader plan` prints it. Of `solutionctl deploy loader stop --prune`
+// it tells what is removed.
 type LoaderPlan struct {
 	Run   string `json:"run,omitempty"` // absent where no Job is needed
 	Image string `json:"image,omitempty"`
@@ -150,7 +151,9 @@ type LoaderPlan struct {
 	Rights string `json:"rights,omitempty"`
 	// Unlisted are what was loaded and is not in the configuration any more.
 	Unlisted []LoadedContent `json:"unlisted"`
-	Notices  []string        `json:"notices"`
+	// Remove is how it goes, where somebody asks for that.
+	Remove  []*Operation `json:"remove,omitempty"`
+	Notices []string     `json:"notices"`
 }
 
 // Empty tells that everything is as the configuration says.

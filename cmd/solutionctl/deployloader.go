@@ -207,16 +207,59 @@ func newLoaderStopCommand(a *app) *cobra.Command {
 		Short: "End the loader; what it loaded stays",
 		Long: `End a run that is under way, and repairs. Jobs, accounts and parameters of the loader are removed; what was loaded stays, and the
 next start finishes what was interrupted. A run of 'start --local', on whichever host, ends within seconds, and one that is about to
-begin is waited for, half a minute at least. To remove what was loaded: take it out of the configuration, and 'deploy loader start --prune'.`,
-		Example: "  solutionctl deploy loader stop",
-		Args:    exactArgs(),
+begin is waited for, half a minute at least.
+
+With --prune what was loaded and is not in the configuration any more is listed, asked about and removed then, as 'deploy loader start
+--prune' does. Where there are custom resources of it that is refused, and nothing is stopped: 'solutionctl deploy remove' asks what
+becomes of them.`,
+		Example: `  solutionctl deploy loader stop
+  solutionctl deploy loader stop --prune --dry-run`,
+		Args: exactArgs(),
 	}
 	f := a.addLoaderFlags(cmd)
 	f.addLockWait(cmd)
-	cmd.RunE = withLauncher(f.anyLauncher, func(ctx context.Context, l *loader.Launcher) error {
-		return l.Stop(ctx)
-	})
+	var o loader.StopOptions
+	flags := cmd.Flags()
+	flags.BoolVar(&o.Prune, "prune", false, "remove what was loaded and is not in the configuration any more")
+	flags.BoolVar(&o.DryRun, "dry-run", false, "stop nothing, and only say what --prune would remove")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if o.Prune {
+			return withLauncher(f.launcher, func(ctx context.Context, l *loader.Launcher) error { return f.prune(ctx, l, o) })(cmd, args)
+		}
+		if o.DryRun {
+			return report.Errorf(report.Usage, "--dry-run is for --prune")
+		}
+		return withLauncher(f.anyLauncher, func(ctx context.Context, l *loader.Launcher) error {
+			_, err := l.Stop(ctx, o)
+			return err
+		})(cmd, args)
+	}
 	return cmd
+}
+
+// prune asks before it stops the loader and removes what the configuration does not list.
+func (f *loaderFlags) prune(ctx context.Context, l *loader.Launcher, o loader.StopOptions) error {
+	planned := o
+	planned.DryRun = true
+	plan, err := l.Stop(ctx, planned)
+	if err == nil && !o.DryRun {
+		if err = f.confirm(ctx, o.Confirmation(plan)); err == nil {
+			plan, err = l.Stop(ctx, o)
+		}
+	}
+	return emit(f.app, plan, f.explain(err), f.printPruned)
+}
+
+func (a *app) printPruned(w *console.Stream, p *schema.LoaderPlan) error {
+	if len(p.Remove) == 0 {
+		fmt.Fprintln(w, "nothing to remove")
+	}
+	for _, o := range p.Remove {
+		if err := a.printOperation(w, o); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func newLoaderLogsCommand(a *app) *cobra.Command {

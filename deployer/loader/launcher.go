@@ -44,7 +44,14 @@ func (l *Launcher) Plan(ctx context.Context) (*schema.LoaderPlan, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.Notices = append(p.Notices, toldOf(p.Unlisted)...)
 	return &p.LoaderPlan, nil
+}
+
+func newPlan() schema.LoaderPlan {
+	return schema.LoaderPlan{
+		Create: []string{}, Activate: []*schema.Operation{}, Environments: []*schema.Operation{}, Unlisted: []schema.LoadedContent{}, Notices: []string{},
+	}
 }
 
 // preparation says what is prepared.
@@ -57,9 +64,7 @@ type preparation struct {
 // this is only about the plan.
 func (l *Launcher) prepare(ctx context.Context, o preparation) (*prepared, error) {
 	spec := l.spec()
-	p := &prepared{LoaderPlan: schema.LoaderPlan{
-		Create: []string{}, Activate: []*schema.Operation{}, Environments: []*schema.Operation{}, Unlisted: []schema.LoadedContent{}, Notices: []string{},
-	}}
+	p := &prepared{LoaderPlan: newPlan()}
 	var err error
 	if p.parameters, err = l.resolve(ctx, spec); err != nil {
 		return nil, err
@@ -68,7 +73,7 @@ func (l *Launcher) prepare(ctx context.Context, o preparation) (*prepared, error
 	if p.progress, _, err = readProgress(ctx, l.Deployer.Cluster); err != nil && report.CodeOf(err) != report.Corrupt {
 		return nil, err
 	}
-	p.unlisted()
+	p.Unlisted = unlisted(p.progress, p.parameters)
 	if err = l.activate(ctx, p, deployer.Options{DryRun: o.dry, Timeout: time.Duration(p.parameters.Timeout) * time.Second}); err != nil {
 		return nil, err
 	}
@@ -123,31 +128,6 @@ func (l *Launcher) resolve(ctx context.Context, spec schema.LoaderSpec) (*schema
 		}
 	}
 	return p, nil
-}
-
-// unlisted finds what was loaded and is not in the configuration any more.
-func (p *prepared) unlisted() {
-	if p.progress == nil {
-		return
-	}
-	for _, loaded := range p.progress.Loaded {
-		if !slices.Contains(contents(p.parameters), loaded) {
-			p.Unlisted = append(p.Unlisted, loaded)
-			p.Notices = append(p.Notices, fmt.Sprintf("Solution %s in environment %s is not in the configuration any more and stays; to remove it: %s",
-				loaded.Solution, loaded.Environment, report.Run("deploy loader start").With("prune", "")))
-		}
-	}
-}
-
-// contents are the Solutions of parameters.
-func contents(p *schema.LoadParameters) []schema.LoadedContent {
-	var list []schema.LoadedContent
-	for _, e := range p.Environments {
-		for _, s := range e.Solutions {
-			list = append(list, schema.LoadedContent{Environment: e.Name, Solution: s.Name})
-		}
-	}
-	return list
 }
 
 // activate makes versions active, or plans it: of a Solution in several environments the highest one.

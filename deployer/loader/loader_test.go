@@ -3,6 +3,7 @@ package loader_test
 import (
 	"context"
 	"encoding/base64"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -336,7 +337,7 @@ func TestDrift(t *testing.T) {
 	if written := b.Writes(); len(written) > 0 {
 		t.Errorf("written were %v", written)
 	}
-	if err := l.Stop(t.Context()); err != nil {
+	if _, err := l.Stop(t.Context(), loader.StopOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if got := b.names("CronJob") + b.names("Job"); got != "" {
@@ -463,6 +464,64 @@ func TestUnlisted(t *testing.T) {
 	data, _, _ := unstructured.NestedStringMap(b.Server.Object("ConfigMap", "infra", "metalk8s-environment").Object, "data")
 	if diff := cmp.Diff(map[string]string{"edge": "1.0.0"}, data); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestStopPrune: what is no longer listed goes with the loader, all of an environment in one plan, and is no longer known afterwards.
+func TestStopPrune(t *testing.T) {
+	b := newBed(t)
+	b.Imported("base", "1.0.0", deployertest.Content{})
+	b.Imported("shop", "1.0.0", deployertest.Content{Manifest: "dependsOn: [{solution: base, version: '^1'}]"})
+	b.kubelet(t, loader.Run)
+	const all = "  environments: [{name: infra, solutions: [{name: shop}, {name: base}, {name: edge}]}, {name: site, solutions: [{name: base}]}]\n  repair: {mode: repair}\n"
+	if _, err := b.launcher(t, all).Start(t.Context(), loader.StartOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Add(t.Context(), deployer.AddOptions{Environment: "site", Solution: "edge"}); err != nil { // by an administrator
+		t.Fatal(err)
+	}
+	there := func() string {
+		var list []string
+		for _, environment := range []string{"infra", "site"} {
+			data, _, _ := unstructured.NestedStringMap(b.Server.Object("ConfigMap", environment, "metalk8s-environment").Object, "data")
+			list = append(list, strings.Join(slices.Sorted(maps.Keys(data)), " "))
+		}
+		return strings.Join(list, ", ")
+	}
+	l, prune := b.launcher(t, justEdge), loader.StopOptions{Prune: true, DryRun: true}
+	plan, err := l.Stop(t.Context(), prune)
+	if err != nil {
+		t.Fatal(err)
+	}
+	deployertest.Valid(t, "loaderplan", plan)
+	if got := there(); got != "base edge shop, base edge" || len(plan.Unlisted) != 3 || len(plan.Remove) != 2 || !plan.Remove[0].Planned {
+		t.Errorf("there is %s, and the plan is %+v", got, plan)
+	}
+	prune.DryRun = false
+	asked := prune.Confirmation(plan)
+	if len(asked.Lists) != 1 || !slices.Contains(asked.Lists[0].Items, "Solution shop in environment infra") {
+		t.Errorf("asked is %+v", asked)
+	}
+
+	// What cannot be removed stops nothing.
+	_, err = b.launcher(t, strings.Replace(all, "{name: base}, {name: edge}", "{name: edge}", 1)).Stop(t.Context(), prune)
+	deployertest.Refused(t, err, report.InUse, "shop 1.0.0 in environment infra needs base")
+	if !strings.Contains(b.names("CronJob"), "loader-repair") {
+		t.Error("the repairs have ended")
+	}
+
+	if plan, err = l.Stop(t.Context(), prune); err != nil || len(plan.Remove) != 2 {
+		t.Fatalf("%+v, %v", plan, err)
+	}
+	if got := there(); got != "edge, edge" || strings.Contains(b.names("CronJob"), "loader") {
+		t.Errorf("there is %s, and %s", got, b.names("CronJob"))
+	}
+	progress, err := l.Wait(t.Context(), time.Hour)
+	if err != nil || len(progress.Loaded) != 1 || len(progress.Parts) != 3 || progress.Ready != 3 {
+		t.Errorf("%+v, %v", progress, err)
+	}
+	if plan, err = l.Stop(t.Context(), prune); err != nil || len(plan.Unlisted)+len(plan.Remove) > 0 || prune.Confirmation(plan).Question != "" {
+		t.Errorf("again: %+v, %v", plan, err)
 	}
 }
 

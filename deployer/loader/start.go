@@ -3,16 +3,13 @@ package loader
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/health"
 	"github.com/solutionctl/solutionctl/schema"
@@ -65,9 +62,10 @@ func (l *Launcher) begin(ctx context.Context, o StartOptions) (begun, error) {
 		return begun{}, err
 	}
 	if o.Prune {
-		if err = l.prune(ctx, p); err != nil {
+		if _, err = l.prune(ctx, p.progress, p.parameters, false); err != nil {
 			return begun{}, err
 		}
+		p.Unlisted = nil
 	}
 	if p.Run == "" || o.Local { // no Job needs it, but a launcher that was killed may have left it
 		if err = l.drop(ctx, accountName); err != nil {
@@ -162,25 +160,6 @@ func (l *Launcher) remove(ctx context.Context, job *unstructured.Unstructured) e
 	return ctx.Err()
 }
 
-// prune removes what is not in the configuration any more, what was loaded last first.
-func (l *Launcher) prune(ctx context.Context, p *prepared) error {
-	for _, gone := range slices.Backward(p.Unlisted) {
-		_, err := l.Deployer.Remove(ctx, deployer.RemoveOptions{Environment: gone.Environment, Solution: gone.Solution})
-		if err != nil && report.CodeOf(err) != report.NotFound {
-			return fmt.Errorf("remove Solution %s from environment %s: %w", gone.Solution, gone.Environment, err)
-		}
-	}
-	for _, gone := range p.Unlisted {
-		p.progress.Loaded = slices.DeleteFunc(p.progress.Loaded, func(c schema.LoadedContent) bool { return c == gone })
-	}
-	if len(p.Unlisted) == 0 {
-		return nil
-	}
-	p.Notices = slices.DeleteFunc(p.Notices, func(text string) bool { return strings.Contains(text, "not in the configuration any more") })
-	p.Unlisted = nil
-	return l.announce(ctx, p.progress)
-}
-
 // newProgress is that of a run at its beginning.
 func (l *Launcher) newProgress(p *prepared) *schema.LoadProgress {
 	now := l.Deployer.Now().UTC().Truncate(time.Second)
@@ -189,6 +168,7 @@ func (l *Launcher) newProgress(p *prepared) *schema.LoadProgress {
 		Parts: append([]schema.LoadPart{}, p.parts...), Notices: []string{}, Loaded: []schema.LoadedContent{},
 	}
 	addNotices(progress, p.Notices...)
+	addNotices(progress, toldOf(p.Unlisted)...)
 	if p.progress != nil {
 		progress.Loaded = append(progress.Loaded, p.progress.Loaded...)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -14,19 +15,65 @@ import (
 // somebody who has stopped it every few seconds.
 const timeToStop = 30 * time.Second
 
-// Stop ends a run that is under way, wherever it is, and repairs; what was loaded stays. With all of it going well nothing of the
-// loader is left but the ConfigMap that tells what was loaded. A launcher that is about to begin a run is waited for, so that it
-// does not begin it afterwards; where that takes too long the error has the code Locked.
-func (l *Launcher) Stop(ctx context.Context) error {
-	if err := l.interrupt(ctx); err != nil { // whoever does the run in their own process has the lock, and looks for this
-		return err
+// StopOptions say what becomes of what was loaded.
+type StopOptions struct {
+	Prune  bool // remove what is not in the configuration any more
+	DryRun bool // stop nothing, and only plan what would be removed
+}
+
+// Confirmation is what to ask before what a plan names is removed.
+func (o StopOptions) Confirmation(plan *schema.LoaderPlan) report.Confirmation {
+	if o.DryRun || len(plan.Remove) == 0 {
+		return report.Confirmation{}
 	}
-	d := l.Deployer
-	locks, err := d.Cluster.LockAll(ctx, []string{lockName}, cluster.LockOptions{Identity: d.Identity, Wait: max(d.LockWait, timeToStop), Sink: d.Sink})
+	list := report.ConfirmationList{Title: "What the configuration no longer lists will be removed"}
+	for _, at := range plan.Unlisted {
+		list.Items = append(list.Items, "Solution "+at.Solution+" in environment "+at.Environment)
+	}
+	return report.Confirmation{Question: "remove it", Lists: []report.ConfirmationList{list}}
+}
+
+// Stop ends a run that is under way, wherever it is, and repairs. With all of it going well nothing of the loader is left but the
+// ConfigMap that tells what was loaded. A launcher that is about to begin a run is waited for, so that it does not begin it
+// afterwards; where that takes too long the error has the code Locked. What was loaded stays, but what o.Prune removes: the plan of
+// that comes back. Where it cannot be removed, nothing is stopped either.
+func (l *Launcher) Stop(ctx context.Context, o StopOptions) (*schema.LoaderPlan, error) {
+	plan := newPlan()
+	if o.Prune {
+		if err := l.leave(ctx, &plan, true); err != nil || o.DryRun {
+			return &plan, err
+		}
+	}
+	if err := l.interrupt(ctx); err != nil { // whoever does the run in their own process has the lock, and looks for this
+		return nil, err
+	}
+	config := l.Deployer.Config
+	config.LockWait = max(config.LockWait, timeToStop) // for those of a pod that was killed, too
+	l = &Launcher{Deployer: deployer.New(config), Configuration: l.Configuration}
+	locks, err := config.Cluster.LockAll(ctx, []string{lockName}, cluster.LockOptions{Identity: config.Identity, Wait: config.LockWait, Sink: config.Sink})
+	if err != nil {
+		return nil, err
+	}
+	guarded := cluster.WithGuard(ctx, locks)
+	if err = l.stop(guarded); err == nil && o.Prune {
+		err = l.leave(guarded, &plan, false)
+	}
+	return &plan, errors.Join(err, locks.Release(ctx))
+}
+
+// leave removes what is not in the configuration any more, or plans it.
+func (l *Launcher) leave(ctx context.Context, plan *schema.LoaderPlan, dry bool) error {
+	parameters, err := l.resolve(ctx, l.spec())
 	if err != nil {
 		return err
 	}
-	return errors.Join(l.stop(cluster.WithGuard(ctx, locks)), locks.Release(ctx))
+	progress, _, err := readProgress(ctx, l.Deployer.Cluster)
+	if err != nil {
+		return err
+	}
+	plan.Unlisted = unlisted(progress, parameters)
+	plan.Remove, err = l.prune(ctx, progress, parameters, dry)
+	return err
 }
 
 // stop removes what a run and repairs need, under the lock.

@@ -77,7 +77,7 @@ func TestStopFollowed(t *testing.T) {
 	end := b.starts(t, b.launcher(t, withRepairs), loader.StartOptions{})
 	<-begun
 	other := b.launcher(t, justEdge)
-	if err := other.Stop(t.Context()); err != nil {
+	if _, err := other.Stop(t.Context(), loader.StopOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	b.isStopped(t, <-end)
@@ -86,7 +86,7 @@ func TestStopFollowed(t *testing.T) {
 	if progress.Phase != schema.LoadInterrupted {
 		t.Errorf("%+v", progress)
 	}
-	if err := other.Stop(t.Context()); err != nil {
+	if _, err := other.Stop(t.Context(), loader.StopOptions{}); err != nil {
 		t.Errorf("to stop what was stopped: %v", err)
 	}
 }
@@ -99,7 +99,7 @@ func TestStopLocal(t *testing.T) {
 	waits := reached(l, "wait")
 	end := b.starts(t, l, loader.StartOptions{Local: true})
 	<-waits
-	if err := b.launcher(t, justEdge).Stop(t.Context()); err != nil {
+	if _, err := b.launcher(t, justEdge).Stop(t.Context(), loader.StopOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	b.isStopped(t, <-end)
@@ -120,7 +120,10 @@ func TestStopBeginning(t *testing.T) {
 	b.Server.Answer = func(_ http.ResponseWriter, r *http.Request) bool {
 		if r.Method == http.MethodPatch && strings.Contains(r.URL.Path, "/jobs/") && !begun {
 			begun = true
-			go func() { stopped <- other.Stop(t.Context()) }()
+			go func() {
+				_, err := other.Stop(t.Context(), loader.StopOptions{})
+				stopped <- err
+			}()
 			<-waits
 		}
 		return false

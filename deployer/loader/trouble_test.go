@@ -117,7 +117,7 @@ func TestImage(t *testing.T) {
 		if _, err := l.Start(t.Context(), loader.StartOptions{NoWait: true}); err != nil {
 			t.Errorf("%s: %v", reference, err)
 		}
-		if err := l.Stop(t.Context()); err != nil {
+		if _, err := l.Stop(t.Context(), loader.StopOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
