@@ -48,16 +48,25 @@ func (b *Bed) CreatedByHelm(release, document string) {
 // HelmRelease makes the Secret in which Helm keeps a revision of a release in the environment; data is what it says of it.
 func (b *Bed) HelmRelease(name string, revision int, status string, data []byte) {
 	b.Helper()
+	secret, err := HelmSecret(Environment, name, revision, status, data)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Server.Put(b.TB, secret)
+}
+
+// HelmSecret is the Secret in which Helm keeps a revision of a release, as JSON; data is what it says of it.
+func HelmSecret(namespace, name string, revision int, status string, data []byte) (string, error) {
 	var packed bytes.Buffer
 	w := gzip.NewWriter(&packed)
 	if _, err := w.Write(data); err != nil {
-		b.Fatal(err)
+		return "", err
 	}
 	if err := w.Close(); err != nil {
-		b.Fatal(err)
+		return "", err
 	}
 	again := base64.StdEncoding.EncodeToString(packed.Bytes())
-	b.Server.Put(b.TB, fmt.Sprintf(`{"apiVersion": "v1", "kind": "Secret", "type": "helm.sh/release.v1", "metadata": {"namespace": %q, "name": "sh.helm.release.v1.%[2]s.v%[3]d",
+	return fmt.Sprintf(`{"apiVersion": "v1", "kind": "Secret", "type": "helm.sh/release.v1", "metadata": {"namespace": %q, "name": "sh.helm.release.v1.%[2]s.v%[3]d",
 		"labels": {"owner": "helm", "name": %[2]q, "status": %[4]q, "version": "%[3]d"}}, "data": {"release": %[5]q}}`,
-		Environment, name, revision, status, base64.StdEncoding.EncodeToString([]byte(again))))
+		namespace, name, revision, status, base64.StdEncoding.EncodeToString([]byte(again))), nil
 }

@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/solutionctl/solutionctl/deployer/deployertest"
 )
 
 // The Solution of a lane. Version 1.1.0 has a field and an object that 1.0.0 has not, and no longer two objects and the kind
@@ -56,12 +58,13 @@ kind: SolutionsConfiguration
 archives: [archives/demo-1.0.0.iso]
 `
 
-// parts are components that nobody has to have, the second of which needs the first. Later versions have another one in place of
-// the second.
+// parts are components that nobody has to have: the second needs the first, and the last is a chart. Later versions have another one
+// in place of the second, and no chart.
 const (
 	parts = `  components:
     - {name: first, manifests: components/first.yaml, select: optional}
     - {name: second, manifests: components/second.yaml, select: optional, dependsOn: [{component: first}]}
+    - {name: db, chart: charts/db-1.0.0.tgz, select: optional}
 `
 	otherParts = `  components:
     - {name: first, manifests: components/first.yaml, select: optional}
@@ -140,8 +143,13 @@ func (l *Lane) packArchives(ctx context.Context) error {
 	if err := errors.Join(os.Mkdir(filepath.Join(l.dir, "archives"), 0o755), os.WriteFile(configuration, []byte(wanted), 0o644)); err != nil {
 		return err
 	}
+	chart, err := deployertest.PackChart(charted, chartFiles)
+	if err != nil {
+		return err
+	}
 	for version, files := range map[string]map[string]string{
 		oldest: {
+			"charts/db-1.0.0.tgz":   chart,
 			"components/first.yaml": part("first", "one"), "components/second.yaml": part("second", "one"), "solution.yaml": parts,
 			"operator/deploy/crds/demos_crd.yaml": definition("Demo", "title"), "operator/deploy/crds/gadgets_crd.yaml": definition("Gadget", "size"),
 			"ui/ui.yaml": userInterface,

@@ -87,7 +87,7 @@ func (l *Lane) abandoned(object *unstructured.Unstructured) bool {
 // anonymous replaces the name of the environment, and names and digests that follow from it.
 func (l *Lane) anonymous(d dump) dump {
 	names := []string{engine.Key{Namespace: l.environment, Name: solution}.ID(), "$RELEASE"}
-	for _, component := range []string{"first", "second", "third"} {
+	for _, component := range []string{"first", "second", "third", charted} {
 		names = append(names, engine.Key{Namespace: l.environment, Name: solution, Component: component}.ID(), "$RELEASE-"+component)
 	}
 	names = append(names, l.environment, "$ENVIRONMENT")
@@ -104,6 +104,7 @@ func (l *Lane) anonymous(d dump) dump {
 	all, result := strings.NewReplacer(names...), dump{}
 	for name, text := range d {
 		text = ownerKey.ReplaceAllString(podName.ReplaceAllString(all.Replace(text), "$$POD"), "$$OWNER")
+		text = takenOver.ReplaceAllString(text, "$1$$SECRET")
 		result[runName.ReplaceAllString(all.Replace(name), "loader-$$RUN")] = runName.ReplaceAllString(text, "loader-$$RUN")
 	}
 	return result

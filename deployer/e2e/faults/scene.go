@@ -107,6 +107,11 @@ func (l *Lane) setUp(ctx context.Context, v *Verb) error {
 			return err
 		}
 	}
+	if v.installed {
+		if err := l.install(ctx); err != nil {
+			return fmt.Errorf("do what Helm does: %w", err)
+		}
+	}
 	if v.forgets {
 		if err := l.forget(ctx); err != nil {
 			return fmt.Errorf("lose the record: %w", err)
@@ -259,9 +264,8 @@ func (l *Lane) resource(object *unstructured.Unstructured) schema.GroupVersionRe
 // plant makes the objects of users.
 func (l *Lane) plant(ctx context.Context) error {
 	for _, object := range planted {
-		_, err := l.client.Resource(l.resource(object)).Namespace(l.environment).Create(ctx, object, metav1.CreateOptions{FieldManager: "user"})
-		if err != nil {
-			return fmt.Errorf("plant %s: %w", object.GetKind(), err)
+		if err := l.create(ctx, l.resource(object), object, "user"); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -20,6 +20,8 @@ type Verb struct {
 	drifts bool
 	// forgets tells that the record of what is in the environment is lost.
 	forgets bool
+	// installed tells that Helm has a release of the component that is a chart.
+	installed bool
 	// files are on the host before.
 	files map[string]string
 	// changesBase tells that the verb changes what is imported or active.
@@ -63,7 +65,7 @@ func (v *Verb) thens() []Then {
 func (v *Verb) Scenario() string {
 	scenario := *v
 	scenario.resumes, scenario.finishes = nil, nil // addresses; their names are those of verbs
-	text := fmt.Sprintf("%+v %s%s%s%s%v%s", scenario, userInterface, wanted, newInterface+parts+otherParts+part("first", "one"), nowhere, planted, definition("Demo", "title"))
+	text := fmt.Sprintf("%+v %s%s%s%s%v%s%v%v", scenario, userInterface, wanted, newInterface+parts+otherParts+part("first", "one"), nowhere, planted, definition("Demo", "title"), chartFiles, helmed)
 	return fmt.Sprintf("%x", sha256.Sum256([]byte(text)))[:12]
 }
 
@@ -190,6 +192,9 @@ var Verbs = []*Verb{
 	{Name: "repair --records", Args: []string{"deploy", "repair", inEnvironment, "--records"}, base: activeOld, prepare: [][]string{create, addOld}, forgets: true},
 	{
 		Name: "add with components", Args: addParts, base: activeOld, prepare: [][]string{create}, back: remove, Short: true,
+	},
+	{
+		Name: "add adopting", Args: append(add, "--component", charted, "--adopt-helm", charted), base: activeOld, prepare: [][]string{create}, installed: true, back: remove,
 	},
 	{
 		Name: "add without a component", Args: append(add, "--component", "second=false"), base: activeOld,
