@@ -86,6 +86,16 @@ var (
 	needing  = deployertest.Content{Manifest: "dependsOn: [{solution: base, version: '>=1.0.0'}]"}
 )
 
+// dials is a Solution of a chart that has a definition of its own, with one more field.
+func dials(b *deployertest.Bed, field string) deployertest.Content {
+	definition := "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: dials.shop.example}\nspec: {group: shop.example, scope: Namespaced, " +
+		"names: {kind: Dial, listKind: DialList, plural: dials, singular: dial}, versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {" +
+		"spec: {type: object, properties: {hands: {type: integer}" + field + "}}}}}}]}\n"
+	return deployertest.Content{Manifest: "components: [{name: dial, chart: charts/dial.tgz}]\n", Files: map[string]string{
+		"charts/dial.tgz": deployertest.Chart(b, "dial", map[string]string{"crds/dials.yaml": definition, "templates/a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: dial}\n"}),
+	}}
+}
+
 // refusals are what the verbs do not do, told before anything was changed. Words are objects, versions and commands that are
 // named.
 var refusals = []struct {
@@ -119,6 +129,16 @@ var refusals = []struct {
 		},
 		activate("2.0.0"), report.DataLoss,
 		[]string{"Clock site/red", "spec.colour", "--accept-data-loss clocks.shop.example"},
+	},
+	{
+		"activate a chart whose definition makes stored objects lose a field",
+		func(b *deployertest.Bed) {
+			b.Activated(shop, "1.0.0", dials(b, ", colour: {type: string}"))
+			b.Imported(shop, "2.0.0", dials(b, ""))
+			b.Server.Put(b.TB, "{apiVersion: shop.example/v1, kind: Dial, metadata: {name: red, namespace: "+site+"}, spec: {colour: red}}")
+		},
+		activate("2.0.0"), report.DataLoss,
+		[]string{"Dial site/red", "spec.colour", "--accept-data-loss dials.shop.example"},
 	},
 	{
 		"activate what makes stored objects invalid",
