@@ -154,7 +154,9 @@ type run struct {
 	recording sync.Mutex                           // held to write the state while objects are waited for
 	begun     struct{ here, there time.Time }      // when it began, by the clocks of this host and of the API server
 	changed   bool                                 // something in the cluster may have been changed
-	err       error
+
+	incomplete bool // nothing is wrong with it but what it closes
+	err        error
 
 	follow follower // how objects are waited for
 	idle   bool     // there is nothing to do, and others wait until what is there is ready
@@ -169,10 +171,16 @@ func finish(ctx context.Context, runs []*run) error {
 	return join(failures(runs))
 }
 
+// OwnPartReady is the note of an event that tells that a release has failed for nothing but those that it closes.
+const OwnPartReady = "its own part is ready"
+
 // report tells the end of a run, and makes of its error one that says whose it is.
 func (r *run) report(ctx context.Context) {
 	name := r.plan.Release.String()
-	state := report.Done
+	state, note := report.Done, ""
+	if r.incomplete {
+		note = OwnPartReady
+	}
 	switch {
 	case r.err == nil:
 	case ctx.Err() != nil && r.changed:
@@ -182,7 +190,7 @@ func (r *run) report(ctx context.Context) {
 	default:
 		state, r.err = report.Failed, fmt.Errorf("deploy %s: %w", name, r.err)
 	}
-	r.emit(report.Event{Step: "deploy", Name: name, State: state})
+	r.emit(report.Event{Step: "deploy", Name: name, State: state, Note: note})
 }
 
 // failures are the errors of runs, those last of which nothing was begun.

@@ -173,7 +173,7 @@ func (r *run) takeTurn(ctx context.Context, places chan struct{}) error {
 func (r *run) awaitClosed() error {
 	if open := r.stillOpen(); len(open) > 0 {
 		label := r.plan.Release.Label()
-		r.emit(report.Event{Step: "wait", Name: label, State: report.Running, Note: "its own part is ready, and complete with " + strings.Join(open, ", ")})
+		r.emit(report.Event{Step: "wait", Name: label, State: report.Running, Note: OwnPartReady + ", and complete with " + strings.Join(open, ", ")})
 		defer r.emit(report.Event{Step: "wait", Name: label, State: report.Done})
 	}
 	var failed []*run
@@ -182,6 +182,7 @@ func (r *run) awaitClosed() error {
 			failed = append(failed, other)
 		}
 	}
+	r.incomplete = len(failed) > 0
 	return blockedBy(failed, "it is not complete without")
 }
 

@@ -217,23 +217,45 @@ func TestLocal(t *testing.T) {
 	}
 }
 
-// TestOptional: a run succeeds without what nobody has to have, and says so.
+// TestOptional: a run succeeds without what nobody has to have, and says so; everything else goes on.
 func TestOptional(t *testing.T) {
-	b := newBed(t)
-	b.kubelet(t, loader.Run)
-	b.Server.Stall("Job", "Deployment")
-	l := b.launcher(t, "  environments: [{name: infra, solutions: [{name: edge, components: {extra: true}}]}]\n  timeout: 1s\n")
-	progress, err := l.Start(t.Context(), loader.StartOptions{})
-	if report.CodeOf(err) != report.Timeout || progress.Phase != schema.LoadFailed { // the operator is a Deployment, too
-		t.Fatalf("%+v, %v", progress, err)
-	}
-	states := map[string]schema.LoadState{}
-	for _, p := range progress.Parts {
-		states[p.Component] = p.State
-	}
-	want := map[string]schema.LoadState{"": schema.PartFailed, "extra": schema.PartDegraded, "db": schema.PartReady, "api": schema.PartReady}
-	if diff := cmp.Diff(want, states); diff != "" {
-		t.Error(diff)
+	for kind, want := range map[string]struct {
+		code   report.Code
+		phase  schema.LoadPhase
+		states map[string]schema.LoadState
+	}{
+		"StatefulSet": {"", schema.LoadReady, map[string]schema.LoadState{"": schema.PartReady, "extra": schema.PartDegraded, "db": schema.PartReady, "api": schema.PartReady}},
+		// The operator is one, too.
+		"Deployment": {report.Timeout, schema.LoadFailed, map[string]schema.LoadState{"": schema.PartFailed, "extra": schema.PartDegraded, "db": schema.PartReady, "api": schema.PartReady}},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			b := bed{deployertest.New(t)}
+			content := edge(t)
+			content.Files["components/extra.yaml"] = "apiVersion: apps/v1\nkind: " + kind + "\nmetadata: {name: extra}\nspec: {replicas: 1}\n"
+			b.Imported("edge", "1.0.0", content)
+			b.kubelet(t, loader.Run)
+			b.Server.Stall("Job", kind)
+			l := b.launcher(t, "  environments: [{name: infra, solutions: [{name: edge, components: {extra: true}}]}, {name: site, solutions: [{name: edge}]}]\n  timeout: 1s\n")
+			progress, err := l.Start(t.Context(), loader.StartOptions{})
+			if report.CodeOf(err) != want.code || progress.Phase != want.phase {
+				t.Fatalf("%+v, %v", progress, err)
+			}
+			states := map[string]schema.LoadState{}
+			for _, p := range progress.Parts {
+				if p.Environment == "infra" {
+					states[p.Component] = p.State
+				}
+			}
+			if diff := cmp.Diff(want.states, states); diff != "" {
+				t.Error(diff)
+			}
+			if b.Server.Object("ConfigMap", "site", "api") == nil {
+				t.Error("what failed in one environment was the end of the other")
+			}
+			if progress, err = l.Wait(t.Context(), 10*time.Second); report.CodeOf(err) != want.code {
+				t.Errorf("whoever waits gets %+v, %v", progress, err)
+			}
+		})
 	}
 }
 

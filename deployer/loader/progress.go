@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/engine"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -136,7 +137,7 @@ func (p *publisher) note(part *schema.LoadPart, i int, e report.Event) {
 		p.waiting[i][e.Name] = e.Note
 	case e.Step == "wait":
 		delete(p.waiting[i], e.Name)
-	case e.Step == "deploy" && e.State == report.Done:
+	case e.Step == "deploy" && (e.State == report.Done || e.Note == engine.OwnPartReady):
 		part.State, part.ReadyAt, part.Error = schema.PartReady, p.second(), nil
 		if part.StartedAt.IsZero() {
 			part.StartedAt = part.ReadyAt

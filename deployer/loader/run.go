@@ -79,13 +79,17 @@ func (r *run) all(ctx context.Context) error {
 // work is what the run is for.
 func (r *run) work(ctx context.Context) error {
 	deadline := r.Now().Add(time.Duration(r.parameters.Timeout) * time.Second)
-	for _, environment := range r.parameters.Environments {
+	var failures []error
+	for _, environment := range r.parameters.Environments { // what fails in one is no matter of others
 		o := deployer.Options{KeepEdits: true, Timeout: max(deadline.Sub(r.Now()), time.Second)}
 		if err := r.ensure(ctx, environment, o); err != nil {
-			return err
+			failures = append(failures, err)
+		}
+		if ctx.Err() != nil {
+			break
 		}
 	}
-	return nil
+	return errors.Join(failures...)
 }
 
 func (r *run) ensure(ctx context.Context, environment schema.EnvironmentContents, o deployer.Options) error {
@@ -173,7 +177,7 @@ func seeParts(seen map[string]partSeen, namespace string, s schema.DeploymentSta
 		seen[engine.Key{Namespace: namespace, Name: s.Solution, Component: c.Name}.String()] = is
 		objects, ready = objects-c.Objects, ready-c.Ready
 	}
-	own.ready = s.Version != "" && ready >= objects
+	own.ready = (s.Version != "" || s.Pending != nil) && ready >= objects // all of it may be there, and what nobody has to have not
 	seen[engine.Key{Namespace: namespace, Name: s.Solution}.String()] = own
 }
 
