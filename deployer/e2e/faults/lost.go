@@ -24,7 +24,7 @@ func (l *Lane) lost(ctx context.Context, v *Verb) ([]string, error) {
 		return nil, err
 	}
 	var problems []string
-	for _, object := range planted {
+	for _, object := range v.planted() {
 		live, err := l.client.Resource(l.resource(object)).Namespace(l.environment).Get(ctx, object.GetName(), metav1.GetOptions{})
 		if err != nil && !apierrors.IsNotFound(err) {
 			return nil, err

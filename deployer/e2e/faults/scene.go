@@ -122,7 +122,7 @@ func (l *Lane) setUp(ctx context.Context, v *Verb) error {
 			return fmt.Errorf("take an object away: %w", err)
 		}
 	}
-	if err := l.plant(ctx); err != nil || v.resumes == nil {
+	if err := l.plant(ctx, v); err != nil || v.resumes == nil {
 		return err
 	}
 	return l.interrupt(ctx, v.resumes)
@@ -261,9 +261,14 @@ func (l *Lane) resource(object *unstructured.Unstructured) schema.GroupVersionRe
 	return resourceOf(object.GetKind())
 }
 
+// planted are the objects of users with which a verb is run.
+func (v *Verb) planted() []*unstructured.Unstructured {
+	return slices.DeleteFunc(slices.Clone(planted), func(object *unstructured.Unstructured) bool { return v.bare && object.GetKind() != "ConfigMap" })
+}
+
 // plant makes the objects of users.
-func (l *Lane) plant(ctx context.Context) error {
-	for _, object := range planted {
+func (l *Lane) plant(ctx context.Context, v *Verb) error {
+	for _, object := range v.planted() {
 		if err := l.create(ctx, l.resource(object), object, "user"); err != nil {
 			return err
 		}

@@ -5,6 +5,7 @@ package faults
 import (
 	"crypto/sha256"
 	"fmt"
+	"strings"
 )
 
 // Verb is a command that changes something, and what it is run on.
@@ -20,6 +21,8 @@ type Verb struct {
 	drifts bool
 	// forgets tells that the record of what is in the environment is lost.
 	forgets bool
+	// bare tells that there are no custom resources of users, with which the verb would be refused.
+	bare bool
 	// installed tells that Helm has a release of the component that is a chart.
 	installed bool
 	// files are on the host before.
@@ -98,6 +101,11 @@ var (
 		"pod.yaml":     loads(oldest, "first: true, second: true") + nowhereJob,
 		"repair.yaml":  loads(oldest, "first: true, second: true") + nowhereJob + "  repair: {mode: repair, schedule: 0 0 1 1 *}\n",
 		"upgrade.yaml": loads(newest, "first: true, third: true") + nowhereJob,
+		"gone.yaml":    strings.Replace(loads(oldest, "first: true"), inEnvironment, "elsewhere", 1),
+	}
+	environmentFiles = map[string]string{
+		"parts.yaml":   has("{name: " + solution + ", version: " + oldest + ", components: {first: true, second: true}}"),
+		"nothing.yaml": has(""),
 	}
 
 	rollBack   = []string{"deploy", "rollback", inEnvironment, solution}
@@ -122,6 +130,11 @@ spec:
     - name: ` + inEnvironment + `
       solutions: [{name: ` + solution + `, version: ` + version + `, components: {` + components + `}}]
 `
+}
+
+// has is what "apply -f" is told of an environment.
+func has(solutions string) string {
+	return "apiVersion: solutionctl.io/v1alpha1\nkind: EnvironmentConfiguration\nspec: {name: " + inEnvironment + ", solutions: [" + solutions + "]}\n"
 }
 
 // The launcher, while pods do what it has planned.
@@ -159,6 +172,14 @@ var Verbs = []*Verb{
 	{
 		Name: "apply -f with fewer", Args: []string{"deploy", "apply", "-f", "fewer.yaml"}, base: activeOld, changesBase: true,
 		files: map[string]string{"fewer.yaml": fewer},
+	},
+	{
+		Name: "apply -f an environment", Args: []string{"deploy", "apply", "-f", "parts.yaml"}, base: activeOld, prepare: [][]string{create},
+		files: environmentFiles, back: remove,
+	},
+	{
+		Name: "apply -f an environment --prune", Args: []string{"deploy", "apply", "-f", "nothing.yaml", "--prune"}, base: activeOld,
+		prepare: [][]string{create, append(addParts, "--no-wait")}, files: environmentFiles, bare: true, back: append(addParts, "--no-wait"),
 	},
 	{Name: "env create", Args: append(create, "--description", "For tests"), base: activeOld, Short: true},
 	{
@@ -236,6 +257,10 @@ var Verbs = []*Verb{
 		Name: "loader run to another version", Args: loaderRun("parameters.json"), base: activeNew,
 		prepare: [][]string{create, append(addParts, "--no-wait"), {"deploy", "loader", "start", "-f", "upgrade.yaml", "--no-wait"}}, files: loaderFiles,
 		inPod: true, finishes: upgradedLoader,
+	},
+	{
+		Name: "loader stop --prune", Args: []string{"deploy", "loader", "stop", "-f", "gone.yaml", "--prune", "--yes"}, base: activeOld,
+		prepare: [][]string{create, startLoader}, files: loaderFiles, bare: true, back: startLoader,
 	},
 	{
 		Name: "loader repair", Args: []string{"deploy", "loader", "repair", "-f", "loader.yaml"}, base: activeOld,
