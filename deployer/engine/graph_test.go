@@ -137,10 +137,13 @@ func TestCompletion(t *testing.T) {
 	w.server.Stall("Deployment")
 	own := w.release("1.0.0", deployment)
 	own.Closes = []engine.Key{needOf("slow").Key}
+	slow := make(chan struct{})
 	w.onCreation(func(name string) {
-		if name != "slow" {
-			w.edit("Deployment", name, readyStatus, "status")
+		if name == "slow" {
+			close(slow)
+			return
 		}
+		w.edit("Deployment", name, readyStatus, "status")
 	})
 	told, done := make(chan report.Event, 10), make(chan error, 1)
 	w.Sink = watcher{w.events, told}
@@ -153,6 +156,7 @@ func TestCompletion(t *testing.T) {
 	case err := <-done:
 		t.Fatalf("it is complete before its component: %v", err)
 	}
+	<-slow
 	w.edit("Deployment", "slow", readyStatus, "status")
 	if err := <-done; err != nil {
 		t.Fatal(err)
