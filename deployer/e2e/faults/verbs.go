@@ -45,8 +45,8 @@ type Verb struct {
 	done []string
 	// back is another command that an administrator may run after one that was killed, to get back; nil is none.
 	back []string
-	// Short verbs are killed in CI, too.
-	Short bool
+	// Short is how often the verb is killed in CI, where there is no time for more; 0 is never.
+	Short int
 }
 
 // thens are the commands that may follow, besides the same one.
@@ -114,7 +114,7 @@ var (
 	createApp  = []string{"deploy", "app", "create", inEnvironment, "own", "--kind", "Demo", "--set", "title=Own"}
 )
 
-var upgraded = &Verb{Name: "upgrade", Args: upgrade, base: activeNew, prepare: [][]string{create, addOld}, back: append(rollBack, "--no-wait"), Short: true}
+var upgraded = &Verb{Name: "upgrade", Args: upgrade, base: activeNew, prepare: [][]string{create, addOld}, back: append(rollBack, "--no-wait"), Short: 3}
 
 // nowhereJob is for a Job whose pods no node takes.
 const nowhereJob = `  image: registry.invalid/solutionctl@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef
@@ -141,6 +141,7 @@ func has(solutions string) string {
 var (
 	startedLoader = &Verb{
 		Name: "loader start", Args: []string{"deploy", "loader", "start", "-f", "pod.yaml"}, base: activeOld, prepare: [][]string{create}, files: loaderFiles, pods: true, back: remove,
+		Short: 1,
 	}
 	upgradedLoader = &Verb{
 		Name: "loader start to another version", Args: []string{"deploy", "loader", "start", "-f", "upgrade.yaml"}, base: activeNew,
@@ -181,15 +182,15 @@ var Verbs = []*Verb{
 		Name: "apply -f an environment --prune", Args: []string{"deploy", "apply", "-f", "nothing.yaml", "--prune"}, base: activeOld,
 		prepare: [][]string{create, append(addParts, "--no-wait")}, files: environmentFiles, bare: true, back: append(addParts, "--no-wait"),
 	},
-	{Name: "env create", Args: append(create, "--description", "For tests"), base: activeOld, Short: true},
+	{Name: "env create", Args: append(create, "--description", "For tests"), base: activeOld, Short: 3},
 	{
 		Name: "env delete", Args: []string{"deploy", "env", "delete", inEnvironment, "--delete-data", "--delete-others", "--yes"}, base: activeOld,
 		prepare: [][]string{create, addOld}, deletes: true, done: []string{"not-found"},
 	},
-	{Name: "add", Args: add, base: activeOld, prepare: [][]string{create}, back: remove, Short: true},
+	{Name: "add", Args: add, base: activeOld, prepare: [][]string{create}, back: remove, Short: 3},
 	{
 		Name: "remove --keep-data", Args: remove, base: activeOld,
-		prepare: [][]string{create, addOld}, done: []string{"not-found"}, back: addOld, Short: true,
+		prepare: [][]string{create, addOld}, done: []string{"not-found"}, back: addOld, Short: 3,
 	},
 	{
 		Name: "remove --delete-data", Args: []string{"deploy", "remove", inEnvironment, solution, "--delete-data", "--yes"}, base: activeOld,
@@ -212,7 +213,7 @@ var Verbs = []*Verb{
 	{Name: "repair", Args: []string{"deploy", "repair", inEnvironment}, base: activeOld, prepare: [][]string{create, addOld}, drifts: true},
 	{Name: "repair --records", Args: []string{"deploy", "repair", inEnvironment, "--records"}, base: activeOld, prepare: [][]string{create, addOld}, forgets: true},
 	{
-		Name: "add with components", Args: addParts, base: activeOld, prepare: [][]string{create}, back: remove, Short: true,
+		Name: "add with components", Args: addParts, base: activeOld, prepare: [][]string{create}, back: remove, Short: 3,
 	},
 	{
 		Name: "add adopting", Args: append(add, "--component", charted, "--adopt-helm", charted), base: activeOld, prepare: [][]string{create}, installed: true, back: remove,
@@ -251,7 +252,7 @@ var Verbs = []*Verb{
 	},
 	{
 		Name: "loader run", Args: loaderRun("parameters.json"), base: activeOld, prepare: [][]string{create, startPod}, files: loaderFiles,
-		inPod: true, finishes: startedLoader,
+		inPod: true, finishes: startedLoader, Short: 1,
 	},
 	{
 		Name: "loader run to another version", Args: loaderRun("parameters.json"), base: activeNew,
@@ -288,7 +289,7 @@ var Verbs = []*Verb{
 	},
 	{
 		Name: "node config", Args: []string{"deploy", "node", "config", "--root", "node", "--runtime", "containerd", "--endpoint", "https://10.0.0.1:5000", "--node", "one"},
-		base: activeOld, Short: true,
+		base: activeOld, Short: 3,
 		files: map[string]string{"node/etc/containerd/config.toml": "version = 3\n[plugins.'io.containerd.cri.v1.images'.registry]\nconfig_path = '/etc/containerd/certs.d'\n"},
 	},
 }
