@@ -3,6 +3,7 @@ package loader_test
 import (
 	"context"
 	"encoding/base64"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -168,6 +169,9 @@ func TestStart(t *testing.T) {
 				t.Errorf("%s %s has the password: %v", kind, name, err)
 			}
 		}
+	}
+	if told := fmt.Sprint(b.Sink.Events()); !strings.Contains(told, "infra/edge.db") || strings.Contains(told, "hunter2") {
+		t.Errorf("told was %s", told)
 	}
 
 	// Again: nothing is started, and nothing written.
