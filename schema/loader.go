@@ -126,6 +126,14 @@ func (p *LoadProgress) IsReady() bool {
 	return p.Phase == LoadReady && !slices.ContainsFunc(p.Parts, func(part LoadPart) bool { return part.State != PartReady && !part.Optional })
 }
 
+// Suffices tells of a run that goes on whether it does so only for what nobody has to have.
+func (p *LoadProgress) Suffices() bool {
+	return p.Phase == LoadRunning && !slices.ContainsFunc(p.Parts, func(part LoadPart) bool {
+		whole := part.State == PartReady || part.Component == "" && part.State == PartWaiting && !part.ReadyAt.IsZero() // it waits for its components
+		return !whole && !part.Optional
+	})
+}
+
 // LoadRepair is what a repair found.
 type LoadRepair struct {
 	At      time.Time `json:"at"`

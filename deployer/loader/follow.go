@@ -129,9 +129,26 @@ func environmentsOf(p *schema.LoadProgress) []schema.EnvironmentContents {
 	return list
 }
 
-// Wait waits until a run is over and what it loaded is ready, and tells how it is. One that was interrupted is not over, another pod or
-// the next start ends it, unless somebody has stopped it. The error is that of the run; it has the code Timeout when the time is up before, or when the loader
-// never ran.
+// compareUntouched notes of parts that a run has not begun, as there may be nothing to do, that they are ready in the version that they
+// are to have.
+func (l *Launcher) compareUntouched(ctx context.Context, progress *schema.LoadProgress) error {
+	seen, err := look(ctx, l.Deployer, environmentsOf(progress))
+	if err != nil {
+		return err
+	}
+	for i := range progress.Parts {
+		part := &progress.Parts[i]
+		if is := seen[partName(part)]; part.State == schema.PartPending && is.ready && is.version == part.Version {
+			part.State = schema.PartReady
+		}
+	}
+	progress.Ready = readyParts(progress)
+	return nil
+}
+
+// Wait waits until a run is over and what it loaded is ready, or the run goes on only for what nobody has to have, and tells how it is.
+// One that was interrupted is not over, another pod or the next start ends it, unless somebody has stopped it. The error is that of the
+// run; it has the code Timeout when the time is up before, or when the loader never ran.
 func (l *Launcher) Wait(ctx context.Context, timeout time.Duration) (*schema.LoadProgress, error) {
 	brief, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -140,8 +157,11 @@ func (l *Launcher) Wait(ctx context.Context, timeout time.Duration) (*schema.Loa
 	var progress *schema.LoadProgress
 	for {
 		now, err := l.Status(brief)
+		if err == nil && now.Phase == schema.LoadRunning {
+			err = l.compareUntouched(brief, now)
+		}
 		switch {
-		case err == nil && now.IsReady():
+		case err == nil && (now.IsReady() || now.Suffices()):
 			return now, nil
 		case err == nil && (now.Phase == schema.LoadFailed || stopped(now)):
 			return now, failureOf(now)

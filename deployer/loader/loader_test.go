@@ -263,6 +263,33 @@ func TestOptional(t *testing.T) {
 	}
 }
 
+// TestOptionalTakesLong: who waits for what has to be there does not wait for what has not, such as whoever judges a boot.
+func TestOptionalTakesLong(t *testing.T) {
+	b := bed{deployertest.New(t)}
+	content := edge(t)
+	content.Files["components/extra.yaml"] = "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: extra}\nspec: {replicas: 1}\n"
+	b.Imported("edge", "1.0.0", content)
+	b.kubelet(t, loader.Run)
+	l := b.launcher(t, "  environments: [{name: infra, solutions: [{name: edge, components: {extra: true}}]}]\n")
+	for _, stalled := range [][]string{{"Job", "StatefulSet", "Deployment"}, {"Job", "StatefulSet"}} { // the second time only the one is left to do
+		b.Server.Stall(stalled...)
+		if _, err := l.Start(t.Context(), loader.StartOptions{NoWait: true}); err != nil {
+			t.Fatal(err)
+		}
+		if slices.Contains(stalled, "Deployment") {
+			_, err := l.Wait(t.Context(), time.Second)
+			deployertest.Refused(t, err, report.Timeout, "not everything is ready")
+			b.Server.Stall("Job", "StatefulSet")
+		}
+		if progress, err := l.Wait(t.Context(), 30*time.Second); err != nil || progress.Phase != schema.LoadRunning {
+			t.Errorf("stalled are %v: %+v, %v", stalled, progress, err)
+		}
+		if _, err := l.Stop(t.Context(), loader.StopOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // TestUnderWay: a second launcher follows a run of the same configuration, and leaves one of another alone.
 func TestUnderWay(t *testing.T) {
 	b := newBed(t)

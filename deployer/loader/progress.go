@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -131,6 +132,9 @@ func (p *publisher) note(part *schema.LoadPart, i int, e report.Event) {
 	switch {
 	case e.Step == "wait" && e.State == report.Running && part.State != schema.PartReady:
 		part.State = schema.PartWaiting
+		if part.ReadyAt.IsZero() && strings.HasPrefix(e.Note, engine.OwnPartReady) {
+			part.ReadyAt = p.second()
+		}
 		if p.waiting[i] == nil {
 			p.waiting[i] = map[string]string{}
 		}
