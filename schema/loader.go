@@ -196,6 +196,7 @@ type LoadPart struct {
 	Component   string    `json:"component,omitempty"`
 	Version     string    `json:"version,omitempty"`
 	Optional    bool      `json:"optional,omitempty"` // the run succeeds without it
+	Kept        bool      `json:"kept,omitempty"`     // the run changes nothing of it
 	State       LoadState `json:"state"`
 	// StartedAt is when its first object was written, ReadyAt when all of them were ready.
 	StartedAt time.Time `json:"startedAt,omitzero"`

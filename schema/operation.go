@@ -34,11 +34,16 @@ type OperationPart struct {
 // Empty reports whether there is nothing to do.
 func (o *Operation) Empty() bool {
 	for _, part := range o.Parts {
-		if part.Resumes || part.Count(ActionNone, ActionKeep, ActionSkip) != len(part.Changes) {
+		if !part.Empty() {
 			return false
 		}
 	}
 	return true
+}
+
+// Empty reports whether there is nothing to do in this part.
+func (p *OperationPart) Empty() bool {
+	return !p.Resumes && p.Count(ActionNone, ActionKeep, ActionSkip) == len(p.Changes)
 }
 
 // Count returns how many of the changes are one of the actions.

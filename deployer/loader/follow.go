@@ -129,16 +129,14 @@ func environmentsOf(p *schema.LoadProgress) []schema.EnvironmentContents {
 	return list
 }
 
-// compareUntouched notes of parts that a run has not begun, as there may be nothing to do, that they are ready in the version that they
-// are to have.
-func (l *Launcher) compareUntouched(ctx context.Context, progress *schema.LoadProgress) error {
+// compareKept notes of parts of which a run changes nothing, and so tells nothing, that they are ready.
+func (l *Launcher) compareKept(ctx context.Context, progress *schema.LoadProgress) error {
 	seen, err := look(ctx, l.Deployer, environmentsOf(progress))
 	if err != nil {
 		return err
 	}
 	for i := range progress.Parts {
-		part := &progress.Parts[i]
-		if is := seen[partName(part)]; part.State == schema.PartPending && is.ready && is.version == part.Version {
+		if part := &progress.Parts[i]; part.Kept && seen[partName(part)].ready {
 			part.State = schema.PartReady
 		}
 	}
@@ -158,7 +156,7 @@ func (l *Launcher) Wait(ctx context.Context, timeout time.Duration) (*schema.Loa
 	for {
 		now, err := l.Status(brief)
 		if err == nil && now.Phase == schema.LoadRunning {
-			err = l.compareUntouched(brief, now)
+			err = l.compareKept(brief, now)
 		}
 		switch {
 		case err == nil && (now.IsReady() || now.Suffices()):

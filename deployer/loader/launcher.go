@@ -195,7 +195,7 @@ func (l *Launcher) environment(ctx context.Context, p *prepared, e schema.Enviro
 		}
 		is := schema.LoadPart{
 			Environment: e.Name, Namespace: part.Namespace, Solution: part.Solution, Component: part.Component, Version: part.Version, State: schema.PartPending,
-			Optional: optional[part.Solution+"."+part.Component],
+			Optional: optional[part.Solution+"."+part.Component], Kept: part.Empty(),
 		}
 		p.parts = append(p.parts, is)
 	}

@@ -498,6 +498,29 @@ func TestWaitInterrupted(t *testing.T) {
 	}
 }
 
+// TestWaitKept: what is ready before a run has changed it does not count, what it does not change does.
+func TestWaitKept(t *testing.T) {
+	for state, want := range map[string]report.Code{`"state":"Pending"`: report.Timeout, `"state":"Pending","kept":true`: ""} {
+		b := newBed(t)
+		l := b.launcher(t, justEdge)
+		if _, err := l.Start(t.Context(), loader.StartOptions{Local: true}); err != nil {
+			t.Fatal(err)
+		}
+		object := b.Server.Object("ConfigMap", cluster.SystemNamespace, loader.ProgressName)
+		data, _, _ := unstructured.NestedStringMap(object.Object, "data")
+		for key, text := range data {
+			data[key] = strings.NewReplacer(`"phase":"Ready"`, `"phase":"Running"`, `"state":"Ready"`, state).Replace(text)
+		}
+		if err := unstructured.SetNestedStringMap(object.Object, data, "data"); err != nil {
+			t.Fatal(err)
+		}
+		b.Put(object)
+		if progress, err := l.Wait(t.Context(), time.Second); report.CodeOf(err) != want || len(progress.Parts) == 0 {
+			t.Errorf("with %s: %+v, %v", state, progress, err)
+		}
+	}
+}
+
 // TestUnlisted: what is no longer listed stays and is told, until somebody wants it gone.
 func TestUnlisted(t *testing.T) {
 	b := newBed(t)
