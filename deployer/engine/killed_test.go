@@ -103,7 +103,7 @@ func (w *world) dump(history bool) []string {
 		}
 		slices.SortFunc(managers, func(a, b metav1.ManagedFieldsEntry) int { return strings.Compare(a.Manager, b.Manager) })
 		object.SetManagedFields(managers)
-		unstructured.RemoveNestedField(object.Object, "metadata", "annotations", "solutionctl.io/run") // it has the time
+		unstructured.RemoveNestedField(object.Object, "metadata", "annotations", engine.AnnotationRun) // it has the time
 		for _, name := range []string{"uid", "resourceVersion", "creationTimestamp", "generation"} {
 			unstructured.RemoveNestedField(object.Object, "metadata", name)
 		}

@@ -31,8 +31,8 @@ type Task struct {
 	Object *unstructured.Unstructured
 }
 
-// annotationRun is on the Job or Pod of a task and says which revision has made it, and for which moment.
-const annotationRun = "solutionctl.io/run"
+// AnnotationRun is on the Job or Pod of a task and says which revision has made it, and for which moment.
+const AnnotationRun = "solutionctl.io/run"
 
 // turn is a task of a plan.
 type turn struct {
@@ -216,7 +216,7 @@ func (j *judge) sign(r *schema.DeploymentRevision) {
 			if annotations == nil {
 				annotations = map[string]string{}
 			}
-			annotations[annotationRun] = fmt.Sprintf("%d %s %s", r.Number, r.Started.UTC().Format(time.RFC3339), t.task.When)
+			annotations[AnnotationRun] = fmt.Sprintf("%d %s %s", r.Number, r.Started.UTC().Format(time.RFC3339), t.task.When)
 			t.desired.SetAnnotations(annotations)
 		}
 	}
@@ -248,8 +248,8 @@ func (j *judge) sameTasks(r *schema.DeploymentRevision) bool {
 
 // made tells whether a Job or a Pod was made for this turn and no other.
 func (t *turn) made(live *unstructured.Unstructured) bool {
-	mark := t.desired.GetAnnotations()[annotationRun]
-	return mark != "" && mark == live.GetAnnotations()[annotationRun]
+	mark := t.desired.GetAnnotations()[AnnotationRun]
+	return mark != "" && mark == live.GetAnnotations()[AnnotationRun]
 }
 
 // decideTask decides about the object of a task, which cannot be left out.

@@ -238,7 +238,7 @@ func document(data []byte) any {
 var changing = map[string]bool{
 	"uid": true, "resourceVersion": true, "generation": true, "token": true, "started": true, "finished": true, "importedAt": true, "ca": true, "hash": true,
 	"verifiedAt": true, "signedAt": true, "seenAt": true, "created": true, "time": true,
-	"run": true, loader.LabelRun: true, loader.LabelJob: true, "solutionctl.io/content": true, "controller-uid": true, "batch.kubernetes.io/controller-uid": true,
+	"run": true, loader.LabelRun: true, loader.LabelJob: true, "solutionctl.io/content": true, engine.AnnotationRun: true, "controller-uid": true, "batch.kubernetes.io/controller-uid": true,
 }
 
 // scrub replaces the values of changing fields by a star. Whether they are there counts.

@@ -21,13 +21,13 @@ import (
 // charted is the component that is a chart, and the release of Helm that it may take over.
 const charted = "db"
 
-// chartFiles are those of the chart. It draws a password, as one that Helm has drawn must stay.
+// chartFiles are those of the chart. It draws a password, as one that Helm has drawn must stay, and has a hook, which runs once.
 var chartFiles = map[string]string{
 	"values.yaml": "size: 1\n",
 	"templates/db.yaml": `apiVersion: v1
 kind: Secret
 metadata: {name: {{ .Release.Name }}-password}
-stringData: {password: {{ randAlphaNum 20 }}}
+stringData: {password: {{ if .Values.password }}{{ .Values.password }}{{ else }}{{ randAlphaNum 20 }}{{ end }}}
 ---
 apiVersion: v1
 kind: ConfigMap
@@ -38,6 +38,11 @@ apiVersion: v1
 kind: Service
 metadata: {name: {{ .Release.Name }}}
 spec: {selector: {app: db}, ports: [{port: 80}]}
+---
+apiVersion: batch/v1
+kind: Job
+metadata: {name: {{ .Release.Name }}-sync, annotations: {"helm.sh/hook": "post-install,post-upgrade"}}
+spec: {template: {spec: {restartPolicy: Never, containers: [{name: sync, image: "{{ "{{ repository }}" }}/demo-operator:1.0.0"}]}}}
 `,
 }
 

@@ -117,7 +117,11 @@ func (l *Lane) judged(ctx context.Context, v *Verb) (dump, error) {
 	if err != nil {
 		return nil, err
 	}
-	problems = append(append(problems, held...), orphans...)
+	twice, err := l.twice(ctx)
+	if err != nil {
+		return nil, err
+	}
+	problems = slices.Concat(problems, held, orphans, twice)
 	if len(problems) > 0 {
 		return nil, &wrong{strings.Join(problems, "\n")}
 	}

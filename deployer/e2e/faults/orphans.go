@@ -5,6 +5,7 @@ package faults
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"strings"
 
@@ -53,6 +54,26 @@ func (l *Lane) orphans(ctx context.Context) ([]string, error) {
 	for _, object := range l.ours {
 		if !known[object] {
 			problems = append(problems, object+" is on no record")
+		}
+	}
+	return problems, nil
+}
+
+// twice names the Jobs of the environment that were run more than once: their controller tells of each pod.
+func (l *Lane) twice(ctx context.Context) ([]string, error) {
+	events, err := l.client.Resource(eventResource).Namespace(l.environment).List(ctx, metav1.ListOptions{FieldSelector: "reason=SuccessfulCreate,involvedObject.kind=Job"})
+	if err != nil {
+		return nil, err
+	}
+	pods := map[string]int{}
+	var problems []string
+	for _, event := range events.Items {
+		name, _, err := unstructured.NestedString(event.Object, "involvedObject", "name")
+		if err != nil {
+			return nil, err
+		}
+		if pods[name]++; pods[name] > 1 {
+			problems = append(problems, fmt.Sprintf("Job %s was run %d times", name, pods[name]))
 		}
 	}
 	return problems, nil

@@ -47,6 +47,7 @@ var (
 	secretResource     = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 	configMapResource  = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 	deploymentResource = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
+	eventResource      = schema.GroupVersionResource{Version: "v1", Resource: "events"}
 	leaseResource      = schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
 	definitionResource = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 )

@@ -216,6 +216,10 @@ var Verbs = []*Verb{
 		Name: "add with components", Args: addParts, base: activeOld, prepare: [][]string{create}, back: remove, Short: 3,
 	},
 	{
+		Name: "add with a chart", Args: append(add, "--component", charted, "--set", charted+".password=FromTheSite1234"), base: activeOld,
+		prepare: [][]string{create}, back: remove,
+	},
+	{
 		Name: "add adopting", Args: append(add, "--component", charted, "--adopt-helm", charted), base: activeOld, prepare: [][]string{create}, installed: true, back: remove,
 	},
 	{
