@@ -111,7 +111,7 @@ func (d *Deployer) planActivationOf(ctx context.Context, o ActivateOptions, cata
 	if err = d.checkOwnNamespace(ctx, release.Objects); err != nil {
 		return nil, err
 	}
-	if notices, err = d.checkDashboards(ctx, release); err != nil {
+	if notices, err = d.checkDashboards(ctx, append(slices.Clip(parts), *release)...); err != nil {
 		return nil, err
 	}
 	t.notice(notices...)

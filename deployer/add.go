@@ -247,6 +247,12 @@ func (d *Deployer) planPlacements(ctx context.Context, t *task, catalog *records
 	if err = d.remark(ctx, t, append(releases, parts...)...); err != nil {
 		return err
 	}
+	all := slices.Concat(releases, parts, leaving)
+	notices, err := d.checkDashboards(ctx, all...)
+	if err != nil {
+		return err
+	}
+	t.notice(notices...)
 	t.before = func(ctx context.Context) error {
 		for _, one := range list {
 			if failure := d.recordVersions(ctx, one.Import, one.namespaces); failure != nil {
@@ -260,7 +266,7 @@ func (d *Deployer) planPlacements(ctx context.Context, t *task, catalog *records
 		}
 		return nil
 	}
-	if t.plans, err = d.Records.Engine.PlanAll(ctx, slices.Concat(releases, parts, leaving), o.plan()); err != nil {
+	if t.plans, err = d.Records.Engine.PlanAll(ctx, all, o.plan()); err != nil {
 		return err
 	}
 	return noteComponents(t.plans)

@@ -15,64 +15,92 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// checkDashboards refuses a dashboard with the uid of one that another Solution has deployed: Grafana would show one of them, and not
+// dashboard is one that a release has, for Grafana.
+type dashboard struct {
+	engine.Key
+	object    *unstructured.Unstructured
+	uid, text string
+}
+
+// checkDashboards refuses a dashboard with the uid of another one that another Solution has: Grafana would show one of them, and not
 // always the same. Of what both of them have already it tells.
-func (d *Deployer) checkDashboards(ctx context.Context, release *engine.Release) (notices []string, err error) {
-	ours := dashboards(release.Objects)
+func (d *Deployer) checkDashboards(ctx context.Context, releases ...engine.Release) (notices []string, err error) {
+	ours := dashboards(releases)
 	if len(ours) == 0 {
 		return nil, nil
 	}
-	states, err := d.Records.Engine.StatesIn(ctx, "")
+	deployed, err := d.deployedDashboards(ctx)
 	if err != nil {
 		return nil, err
 	}
-	states = slices.DeleteFunc(states, func(s *engine.State) bool {
-		return !s.Installed() || !slices.ContainsFunc(s.Current.Objects, isConfigMap)
+	theirs := slices.DeleteFunc(slices.Clone(deployed), func(other dashboard) bool {
+		return slices.ContainsFunc(releases, func(r engine.Release) bool { return r.Key == other.Key })
 	})
-	deployed, _, err := d.Records.Engine.Deployed(ctx, states)
-	if err != nil {
-		return nil, err
-	}
-	before := map[string]bool{} // what this Solution has already
-	for _, r := range deployed {
-		for uid := range dashboards(r.Objects) {
-			before[uid] = before[uid] || r.Name == release.Name
-		}
-	}
-	for _, other := range deployed {
-		theirs := dashboards(other.Objects)
-		for _, uid := range slices.Sorted(maps.Keys(theirs)) {
-			own := ours[uid]
-			if own == nil || other.Name == release.Name {
+	for _, own := range ours {
+		had := slices.ContainsFunc(deployed, func(before dashboard) bool { return before.Name == own.Name && before.uid == own.uid })
+		for _, other := range slices.Concat(theirs, ours) {
+			if other.Name == own.Name || other.uid != own.uid || other.text == own.text {
 				continue
 			}
-			same := fmt.Sprintf("%s has a dashboard with the uid %s, as %s of Solution %s has", cluster.NameOf(own), uid, cluster.NameOf(theirs[uid]), other.Name)
-			if !before[uid] {
+			same := fmt.Sprintf("%s has a dashboard with the uid %s, as %s of Solution %s has", cluster.NameOf(own.object), own.uid, cluster.NameOf(other.object), other.Name)
+			if !had {
 				return nil, report.Errorf(report.Refused, "%s: Grafana would show one of them only", same).
-					WithHint("ask for an archive with a uid that begins with the name of its Solution, or remove the other one: %s", report.Run("deploy deactivate", other.Name))
+					WithHint("ask for an archive with a uid that begins with the name of its Solution, or remove the other one: %s", removalOf(other.Key))
 			}
-			notices = append(notices, same+", and had it before: Grafana shows one of them only")
+			if same += ", and had it before: Grafana shows one of them only"; !slices.Contains(notices, same) {
+				notices = append(notices, same)
+			}
 		}
 	}
 	return notices, nil
 }
 
-func isConfigMap(o schema.DeployedObject) bool { return o.Kind == "ConfigMap" }
+func removalOf(key engine.Key) report.Remedy {
+	if key.Namespace == "" {
+		return report.Run("deploy deactivate", key.Name)
+	}
+	return report.Run("deploy remove", "ENVIRONMENT", key.Name)
+}
 
-// dashboards are the objects with dashboards by the uids of these.
-func dashboards(objects []*unstructured.Unstructured) map[string]*unstructured.Unstructured {
-	found := map[string]*unstructured.Unstructured{}
-	for _, o := range objects {
-		if _, is := o.GetLabels()["grafana_dashboard"]; !is || o.GetKind() != "ConfigMap" {
+// deployedDashboards are those of all releases. Of what is deployed in the same way in several namespaces one is read.
+func (d *Deployer) deployedDashboards(ctx context.Context) ([]dashboard, error) {
+	states, err := d.Records.Engine.States(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var different []*engine.State
+	seen := map[string]bool{}
+	for _, s := range states {
+		if !s.Installed() || !slices.ContainsFunc(s.Current.Objects, isConfigMap) {
 			continue
 		}
-		files, _, _ := unstructured.NestedStringMap(o.Object, "data")
-		for _, file := range files {
-			var dashboard struct {
-				UID string `json:"uid"`
+		way := fmt.Sprintf("%q %q %t %s %q", s.Name, s.Component, s.Namespace == "", s.Current.Version, s.Current.Settings)
+		if !seen[way] {
+			different = append(different, s)
+		}
+		seen[way] = true
+	}
+	releases, _, err := d.Records.Engine.Deployed(ctx, different)
+	return dashboards(releases), err
+}
+
+func isConfigMap(o schema.DeployedObject) bool { return o.Kind == "ConfigMap" }
+
+// dashboards are those of releases that say by which uid Grafana knows them.
+func dashboards(releases []engine.Release) (found []dashboard) {
+	for _, r := range releases {
+		for _, o := range r.Objects {
+			if _, is := o.GetLabels()[schema.LabelDashboard]; !is || o.GetKind() != "ConfigMap" {
+				continue
 			}
-			if json.Unmarshal([]byte(file), &dashboard) == nil && dashboard.UID != "" {
-				found[dashboard.UID] = o
+			files, _, _ := unstructured.NestedStringMap(o.Object, "data")
+			for _, file := range slices.Sorted(maps.Keys(files)) {
+				var content struct {
+					UID string `json:"uid"`
+				}
+				if json.Unmarshal([]byte(files[file]), &content) == nil && content.UID != "" {
+					found = append(found, dashboard{r.Key, o, content.UID, files[file]})
+				}
 			}
 		}
 	}

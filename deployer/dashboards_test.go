@@ -1,12 +1,16 @@
 package deployer_test
 
 import (
+	"context"
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
 	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/records"
+	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -82,4 +86,65 @@ func TestDashboardsOfTwoSolutions(t *testing.T) {
 	for version, json := range map[string]string{"1.1.0": `{"title": "Overview"}`, "1.2.0": `{"uid": 7}`, "1.3.0": `[]`} {
 		b.Activated("bar", version, dashboard(json))
 	}
+}
+
+// TestDashboardsOfComponents: those that manifests and charts of components bring are compared as well, wherever they are deployed;
+// what is the same in both, such as the dashboard of a chart that both have, is in nobody's way.
+func TestDashboardsOfComponents(t *testing.T) {
+	const object = "{apiVersion: v1, kind: ConfigMap, metadata: {name: %s, labels: {grafana_dashboard: \"1\"}}, data: {a.json: '%s'}}\n"
+	of := func(solution, scope, chart, manifests string) deployertest.Content {
+		return deployertest.Content{
+			Manifest: "components:\n  - {name: db, chart: charts/db.tgz}\n  - {name: api, manifests: components/api.yaml, scope: " + scope + "}\n",
+			Files: map[string]string{
+				"charts/db.tgz":       deployertest.Chart(t, "db", map[string]string{"templates/db.yaml": fmt.Sprintf(object, solution+"-db", chart)}),
+				"components/api.yaml": fmt.Sprintf(object, solution+"-api", manifests),
+			},
+		}
+	}
+	add := func(solution, version string) verb {
+		return func(ctx context.Context, d *deployer.Deployer, o deployer.Options) (*schema.Operation, error) {
+			return d.Add(ctx, deployer.AddOptions{Options: o, Environment: site, Solution: solution, Version: version})
+		}
+	}
+	b := deployertest.New(t)
+	b.Added(shop, "1.0.0", of(shop, "environment", `{"uid": "db"}`, `{"uid": "api"}`))
+	b.Activated("same", "1.0.0", of("same", "cluster", `{"uid": "db"}`, `{"uid": "api"}`))
+	must(b, add("same", "1.0.0"))
+	b.Imported("bar", "1.0.0", dashboard(`{"uid": "api", "title": "Another"}`))
+	_, err := b.Activate(t.Context(), deployer.ActivateOptions{Solution: "bar", Version: "1.0.0"})
+	deployertest.Refused(t, err, report.Refused, "as ConfigMap same-system/same-api of Solution same has", "solutionctl deploy deactivate same")
+	b.Imported("bar", "1.1.0", of("bar", "cluster", `{"uid": "bar"}`, `{"uid": "db", "title": "Another"}`))
+	_, err = b.Activate(t.Context(), deployer.ActivateOptions{Solution: "bar", Version: "1.1.0"})
+	deployertest.Refused(t, err, report.Refused, "as ConfigMap site/same-db of Solution same has", "solutionctl deploy remove ENVIRONMENT same")
+	b.Activated("bar", "1.2.0", of("bar", "environment", `{"uid": "bar"}`, `{"uid": "db", "title": "Another"}`))
+	_, err = add("bar", "1.2.0")(t.Context(), b.Deployer, deployer.Options{})
+	deployertest.Refused(t, err, report.Refused, "ConfigMap site/bar-api has a dashboard with the uid db, as ConfigMap site/same-db of Solution same has")
+
+	// Both have it since nobody was refused that: both go on, and a third one is refused.
+	b.Imported(shop, "1.1.0", of(shop, "environment", `{"uid": "db"}`, `{"uid": "api", "title": "A newer one"}`))
+	done := must(b, func(ctx context.Context, d *deployer.Deployer, o deployer.Options) (*schema.Operation, error) {
+		return d.Change(ctx, deployer.ChangeOptions{Options: o, Environment: site, Solution: shop, Version: "1.1.0", Direction: records.Up})
+	})
+	wantWords(t, done.Notices, "ConfigMap site/shop-api has a dashboard with the uid api, as ConfigMap same-system/same-api of Solution same has, and had it before")
+	done = must(b, func(ctx context.Context, d *deployer.Deployer, o deployer.Options) (*schema.Operation, error) {
+		return d.Activate(ctx, deployer.ActivateOptions{Options: o, Solution: "same", Version: "1.0.0"})
+	})
+	wantWords(t, done.Notices, "ConfigMap same-system/same-api has a dashboard with the uid api, as ConfigMap site/shop-api of Solution shop has, and had it before")
+	b.Imported("bar", "1.3.0", dashboard(`{"uid": "api"}`))
+	_, err = b.Activate(t.Context(), deployer.ActivateOptions{Solution: "bar", Version: "1.3.0"})
+	deployertest.Refused(t, err, report.Refused, "uid api")
+}
+
+// TestDashboardsOfOneRun: of two Solutions that come together, neither was there before.
+func TestDashboardsOfOneRun(t *testing.T) {
+	b := deployertest.New(t)
+	b.Namespace(site, site)
+	for _, name := range []string{shop, "bar"} {
+		content := deployertest.Content{Files: map[string]string{
+			"ui/board.yaml": "{apiVersion: v1, kind: ConfigMap, metadata: {name: " + name + "-board, labels: {grafana_dashboard: '1'}}, data: {a.json: '{\"uid\": \"a\", \"title\": \"" + name + "\"}'}}",
+		}}
+		b.Activated(name, "1.0.0", content)
+	}
+	_, err := b.Ensure(t.Context(), wanted(shop, "bar"))
+	deployertest.Refused(t, err, report.Refused, "ConfigMap site/", "has a dashboard with the uid a")
 }

@@ -3,51 +3,170 @@ package lint
 import (
 	"cmp"
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/solutionctl/solutionctl/lint/promql"
 	"github.com/solutionctl/solutionctl/lint/target"
+	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 func dashboardRules() []Rule {
 	return []Rule{
+		{ID: "SOL503", Name: "dashboard", Group: GroupMonitoring, Severity: report.SeverityError, check: checkDashboards},
+		{ID: "SOL504", Name: "dashboard-data-source", Group: GroupMonitoring, Severity: report.SeverityWarning, check: checkDataSources},
 		{ID: "SOL508", Name: "dashboard-variables", Group: GroupMonitoring, Severity: report.SeverityError, check: checkDashboardVariables},
 		{ID: "SOL510", Name: "dashboard-identity", Group: GroupMonitoring, Severity: report.SeverityError, check: checkDashboardIdentities},
 		{ID: "SOL515", Name: "dashboard-expressions", Group: GroupMonitoring, Severity: report.SeverityWarning, check: checkDashboardExpressions},
 	}
 }
 
-// eachDashboard calls see for every dashboard that is one.
-func (t *subject) eachDashboard(see func(file string, dashboard map[string]any)) {
+// dashboard is one for Grafana: a file of its own, or what a ConfigMap has under a key.
+type dashboard struct {
+	place   target.Place
+	stem    string // of its name
+	text    string
+	content map[string]any
+	err     error // why there is no content
+}
+
+// dashboards are all that the sidecars of Grafana's charts find.
+var dashboards = fact(func(_ context.Context, t *subject) []dashboard {
+	var all []dashboard
 	for _, file := range t.Files() {
-		if !isDashboard(file.Path) {
+		if isDashboard(file.Path) {
+			text, err := t.Text(file.Path)
+			all = append(all, newDashboard(target.InFile(file.Path), strings.TrimPrefix(file.Path, dashboardFiles), string(text), err))
+		}
+	}
+	for _, o := range t.named("", "ConfigMap") {
+		if lookup(o.Value, "metadata", "labels", schema.LabelDashboard) == nil {
 			continue
 		}
-		if dashboard, err := t.dashboard(file.Path); err == nil { // another rule reports it
-			see(file.Path, dashboard)
+		data, _ := lookup(o.Value, "data").(map[string]any)
+		for _, key := range sortedKeys(data) {
+			if text, ok := data[key].(string); ok && path.Ext(key) == ".json" {
+				all = append(all, newDashboard(o.At(fmt.Sprintf("data[%q]", key)), key, text, nil))
+			}
+		}
+	}
+	return all
+})
+
+const dashboardFiles = "monitoring/dashboards/"
+
+func isDashboard(name string) bool {
+	return strings.HasPrefix(name, dashboardFiles) && path.Ext(name) == ".json"
+}
+
+func newDashboard(place target.Place, name, text string, err error) dashboard {
+	d := dashboard{place: place, stem: strings.TrimSuffix(name, ".json"), text: text, err: err}
+	if d.err == nil {
+		d.err = json.Unmarshal([]byte(text), &d.content)
+	}
+	if d.err == nil && d.content == nil {
+		d.err = errors.New("it is null")
+	}
+	return d
+}
+
+func (d *dashboard) String() string {
+	if d.place.Object == "" {
+		return d.place.File
+	}
+	return d.place.File + " (" + d.place.Object + ")"
+}
+
+// at is the place of something in the dashboard.
+func (d *dashboard) at(field string) target.Place {
+	place := d.place
+	place.Object = strings.TrimPrefix(place.Object+": "+field, ": ")
+	return place
+}
+
+// eachDashboard calls see for every dashboard that is one.
+func (t *subject) eachDashboard(ctx context.Context, see func(d *dashboard)) {
+	all := dashboards(ctx, t)
+	for i := range all {
+		if all[i].err == nil { // another rule reports it
+			see(&all[i])
 		}
 	}
 }
 
+func checkDashboards(ctx context.Context, t *subject, r *Reporter) {
+	for _, d := range dashboards(ctx, t) {
+		switch {
+		case d.err != nil:
+			r.Report(d.place, "export the dashboard again", "not a JSON object: %v", d.err)
+		case d.content["title"] == nil && d.content["dashboard"] != nil:
+			r.Report(d.place, "keep what is in the field dashboard only", "the dashboard is wrapped in a field named dashboard")
+		default:
+			if title, _ := d.content["title"].(string); title == "" {
+				r.Report(d.place, "add a title", "the dashboard has no title")
+			}
+			if d.content["panels"] == nil && d.content["rows"] == nil {
+				r.Report(d.place, "add panels", "the dashboard has no panels")
+			}
+		}
+	}
+}
+
+func checkDataSources(ctx context.Context, t *subject, r *Reporter) {
+	t.eachDashboard(ctx, func(d *dashboard) {
+		var fixed []string
+		walkDataSources(d.content, func(at, name string) {
+			if !strings.Contains(name, "$") && !strings.HasPrefix(name, "-- ") && name != "grafana" && name != "" {
+				fixed = append(fixed, at+" = "+name)
+			}
+		})
+		if len(fixed) > 0 {
+			r.Report(d.at(fixed[0]), `refer to a variable of type datasource, as "${datasource}"`,
+				"the dashboard names a data source of one Grafana (%s)", report.Count(len(fixed), "place"))
+		}
+	})
+}
+
+// walkDataSources finds every field "datasource" and calls see with its name or identifier.
+func walkDataSources(dashboard any, see func(at, name string)) {
+	walkFields(dashboard, "", 0, func(at, key string, value any) {
+		if key != "datasource" {
+			return
+		}
+		switch source := value.(type) {
+		case string:
+			see(at, source)
+		case map[string]any:
+			if uid, ok := source["uid"].(string); ok {
+				see(at+".uid", uid)
+			}
+		}
+	})
+}
+
+const maxDashboardDepth = 64
+
 // variable matches $name, ${name}, ${name:format} and [[name]], but not the $1 and the $ of regular expressions.
 var variable = regexp.MustCompile(`\$([A-Za-z_]\w*)|\$\{([A-Za-z_]\w*)[^}]*\}|\[\[([A-Za-z_]\w*)[^\]]*\]\]`)
 
-func checkDashboardVariables(_ context.Context, t *subject, r *Reporter) {
-	t.eachDashboard(func(file string, dashboard map[string]any) {
+func checkDashboardVariables(ctx context.Context, t *subject, r *Reporter) {
+	t.eachDashboard(ctx, func(d *dashboard) {
 		known := map[string]bool{}
-		inputs, _ := dashboard["__inputs"].([]any)
+		inputs, _ := d.content["__inputs"].([]any)
 		for _, input := range inputs {
 			name, _ := lookup(input, "name").(string)
 			known[name] = true
 		}
 		if len(inputs) > 0 {
-			r.Report(target.Place{File: file, Object: "__inputs"}, "export it without the option to share it with other instances, with a variable of type datasource",
+			r.Report(d.at("__inputs"), "export it without the option to share it with other instances, with a variable of type datasource",
 				"the dashboard waits for somebody to fill in __inputs: provisioned, it finds no data source")
 		}
-		variables, _ := lookup(dashboard, "templating", "list").([]any)
+		variables, _ := lookup(d.content, "templating", "list").([]any)
 		for _, v := range variables {
 			name, _ := lookup(v, "name").(string)
 			known[name] = true
@@ -60,15 +179,15 @@ func checkDashboardVariables(_ context.Context, t *subject, r *Reporter) {
 					continue
 				}
 				reported[name] = true
-				r.Report(target.Place{File: file, Object: at}, "add it to templating.list", "the dashboard has no variable %s", name)
+				r.Report(d.at(at), "add it to templating.list", "the dashboard has no variable %s", name)
 			}
 		}
-		walkFields(dashboard, "", 0, func(at, key string, value any) {
+		walkFields(d.content, "", 0, func(at, key string, value any) {
 			if text, ok := value.(string); ok && key == "expr" {
 				see(at, text)
 			}
 		})
-		walkDataSources(dashboard, see)
+		walkDataSources(d.content, see)
 	})
 }
 
@@ -77,10 +196,10 @@ var stringOrRange = regexp.MustCompile("\"(?:\\\\.|[^\"\\\\])*\"|'(?:\\\\.|[^'\\
 
 // checkDashboardExpressions parses what panels ask Prometheus; other data sources have expressions, too. Where a variable stands
 // for a part of the grammar, which part is not known here.
-func checkDashboardExpressions(_ context.Context, t *subject, r *Reporter) {
-	t.eachDashboard(func(file string, dashboard map[string]any) {
+func checkDashboardExpressions(ctx context.Context, t *subject, r *Reporter) {
+	t.eachDashboard(ctx, func(d *dashboard) {
 		sources := map[string]any{} // their types, by the panel
-		walkFields(dashboard, "", 0, func(at, key string, value any) {
+		walkFields(d.content, "", 0, func(at, key string, value any) {
 			panel := strings.TrimSuffix(at, key)
 			if key == "datasource" { // which comes before targets
 				sources[panel] = lookup(value, "type")
@@ -96,7 +215,7 @@ func checkDashboardExpressions(_ context.Context, t *subject, r *Reporter) {
 					continue
 				}
 				if _, err := promql.Parse(variable.ReplaceAllStringFunc(text, sample)); err != nil {
-					r.Report(target.Place{File: file, Object: pathOf(at, i) + ".expr"}, "try the expression in Grafana", "not PromQL: %v", err)
+					r.Report(d.at(pathOf(at, i)+".expr"), "try the expression in Grafana", "not PromQL: %v", err)
 				}
 			}
 		})
@@ -128,41 +247,43 @@ func walkFields(value any, at string, depth int, see func(at, key string, value 
 // dashboardUID is what Grafana takes for a uid.
 var dashboardUID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,40}$`)
 
-func checkDashboardIdentities(_ context.Context, t *subject, r *Reporter) {
-	uids, titles := map[string]string{}, map[string]string{}
-	t.eachDashboard(func(file string, dashboard map[string]any) {
-		uid, _ := dashboard["uid"].(string)
-		at := target.Place{File: file, Object: "uid"}
+func checkDashboardIdentities(ctx context.Context, t *subject, r *Reporter) {
+	uids, titles := map[string]*dashboard{}, map[string]*dashboard{}
+	t.eachDashboard(ctx, func(d *dashboard) {
+		uid, _ := d.content["uid"].(string)
+		other := uids[uid]
 		switch {
 		case uid == "":
-			r.ReportAs(report.SeverityWarning, target.InFile(file), "add a uid, such as "+suggestedUID(t, file),
+			r.ReportAs(report.SeverityWarning, d.place, "add a uid, such as "+t.uidFor(d),
 				"the dashboard has no uid: with each Grafana, links to it are other ones")
 		case !dashboardUID.MatchString(uid):
-			r.Report(at, "use at most 40 letters, digits, - and _", "%q is not a uid for Grafana, which does not load the dashboard", uid)
-		case uids[uid] != "":
-			r.Report(at, "give it another one", "the dashboard in %s has the uid %s, too: Grafana shows one of them only", uids[uid], uid)
+			r.Report(d.at("uid"), "use at most 40 letters, digits, - and _", "%q is not a uid for Grafana, which does not load the dashboard", uid)
+		case other == nil:
+			uids[uid] = d
+		case other.text == d.text:
+			return // whichever of them Grafana shows
 		default:
-			uids[uid] = file
+			r.Report(d.at("uid"), "give it another one", "the dashboard in %s has the uid %s, too: Grafana shows one of them only", other, uid)
 		}
-		switch title, _ := dashboard["title"].(string); {
+		title, _ := d.content["title"].(string)
+		switch other := titles[title]; {
 		case title == "":
-		case titles[title] != "":
-			r.ReportAs(report.SeverityWarning, target.Place{File: file, Object: "title"}, "give it another one",
-				"the dashboard in %s has the title %q, too", titles[title], title)
+		case other == nil:
+			titles[title] = d
 		default:
-			titles[title] = file
+			r.ReportAs(report.SeverityWarning, d.at("title"), "give it another one", "the dashboard in %s has the title %q, too", other, title)
 		}
 	})
 }
 
 var notInUID = regexp.MustCompile(`[^a-z0-9]+`)
 
-// suggestedUID is a uid that no other Solution is likely to have.
-func suggestedUID(t *subject, file string) string {
-	words := strings.Split(strings.TrimSuffix(file, ".json"), "/")[2:]
+// uidFor is a uid that no other Solution is likely to have.
+func (t *subject) uidFor(d *dashboard) string {
+	words := d.stem
 	if t.Solution != nil {
-		words = slices.Insert(words, 0, t.Solution.Metadata.Name)
+		words = t.Solution.Metadata.Name + "-" + words
 	}
-	uid := notInUID.ReplaceAllString(strings.ToLower(strings.Join(words, "-")), "-")
+	uid := notInUID.ReplaceAllString(strings.ToLower(words), "-")
 	return strings.Trim(uid[:min(len(uid), 40)], "-")
 }

@@ -2,9 +2,6 @@ package lint
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
-	"path"
 	"slices"
 	"strings"
 
@@ -16,8 +13,6 @@ func monitoringRules() []Rule {
 	return []Rule{
 		{ID: "SOL501", Name: "not-scraped", Group: GroupMonitoring, Severity: report.SeverityWarning, check: checkScraped},
 		{ID: "SOL502", Name: "monitor-target", Group: GroupMonitoring, Severity: report.SeverityWarning, check: checkMonitorTargets},
-		{ID: "SOL503", Name: "dashboard", Group: GroupMonitoring, Severity: report.SeverityError, check: checkDashboards},
-		{ID: "SOL504", Name: "dashboard-data-source", Group: GroupMonitoring, Severity: report.SeverityWarning, check: checkDataSources},
 		{ID: "SOL506", Name: "config-map-size", Group: GroupMonitoring, Severity: report.SeverityError, check: checkConfigMaps},
 	}
 }
@@ -107,88 +102,6 @@ func subset(wanted map[string]any, labels any) bool {
 	}
 	return true
 }
-
-func isDashboard(name string) bool {
-	return strings.HasPrefix(name, "monitoring/dashboards/") && path.Ext(name) == ".json"
-}
-
-func checkDashboards(_ context.Context, t *subject, r *Reporter) {
-	for _, file := range t.Files() {
-		if !isDashboard(file.Path) {
-			continue
-		}
-		dashboard, err := t.dashboard(file.Path)
-		switch {
-		case err != nil:
-			r.Report(target.InFile(file.Path), "export the dashboard again", "not a JSON object: %v", err)
-		case dashboard["title"] == nil && dashboard["dashboard"] != nil:
-			r.Report(target.InFile(file.Path), "keep what is in the field dashboard only", "the dashboard is wrapped in a field named dashboard")
-		default:
-			if title, _ := dashboard["title"].(string); title == "" {
-				r.Report(target.InFile(file.Path), "add a title", "the dashboard has no title")
-			}
-			if dashboard["panels"] == nil && dashboard["rows"] == nil {
-				r.Report(target.InFile(file.Path), "add panels", "the dashboard has no panels")
-			}
-		}
-	}
-}
-
-func (t *subject) dashboard(name string) (map[string]any, error) {
-	data, err := t.Text(name)
-	if err != nil {
-		return nil, err
-	}
-	var dashboard map[string]any
-	if err := json.Unmarshal(data, &dashboard); err != nil {
-		return nil, err
-	}
-	if dashboard == nil {
-		return nil, fmt.Errorf("it is null")
-	}
-	return dashboard, nil
-}
-
-func checkDataSources(_ context.Context, t *subject, r *Reporter) {
-	for _, file := range t.Files() {
-		if !isDashboard(file.Path) {
-			continue
-		}
-		dashboard, err := t.dashboard(file.Path)
-		if err != nil {
-			continue // another rule reports it
-		}
-		var fixed []string
-		walkDataSources(dashboard, func(at, name string) {
-			if !strings.Contains(name, "$") && !strings.HasPrefix(name, "-- ") && name != "grafana" && name != "" {
-				fixed = append(fixed, at+" = "+name)
-			}
-		})
-		if len(fixed) > 0 {
-			r.Report(target.Place{File: file.Path, Object: fixed[0]}, `refer to a variable of type datasource, as "${datasource}"`,
-				"the dashboard names a data source of one Grafana (%s)", report.Count(len(fixed), "place"))
-		}
-	}
-}
-
-// walkDataSources finds every field "datasource" and calls see with its name or identifier.
-func walkDataSources(dashboard any, see func(at, name string)) {
-	walkFields(dashboard, "", 0, func(at, key string, value any) {
-		if key != "datasource" {
-			return
-		}
-		switch source := value.(type) {
-		case string:
-			see(at, source)
-		case map[string]any:
-			if uid, ok := source["uid"].(string); ok {
-				see(at+".uid", uid)
-			}
-		}
-	})
-}
-
-const maxDashboardDepth = 64
 
 // The size of a ConfigMap, and from where on it is close.
 const (

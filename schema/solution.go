@@ -106,6 +106,9 @@ const (
 // cluster, as it is written; else each environment has its own, which is about this environment only.
 const AnnotationScope = "solutionctl.io/scope"
 
+// LabelDashboard marks ConfigMaps with dashboards for the sidecars of Grafana's charts.
+const LabelDashboard = "grafana_dashboard"
+
 // Dependency asks for another Solution.
 type Dependency struct {
 	Solution string `json:"solution" schema:"name"`

@@ -241,30 +241,18 @@ func (r *renderer) dashboards() error {
 		delete(labels, "app")
 		delete(labels, labelInstance)
 		labels[labelName] = r.name
-		labels["grafana_dashboard"] = "1"
-		for key, value := range r.s.Monitoring.Dashboards.Labels {
-			labels[key] = value
-		}
+		labels[schema.LabelDashboard] = "1"
 		data = withUID(data, shorten(r.name+"-"+objectName(stem), maxUID))
 		content := map[string]any{"data": map[string]any{name + ".json": string(data)}} // all sidecars write into one directory
 		dashboard := newKubernetesObject("v1", "ConfigMap", cmp.Or(r.s.Monitoring.Dashboards.Namespace, r.s.Namespace), name, labels, content)
-		annotations := map[string]string{annotationFolder: r.p.Solution.DisplayName()}
-		if another := r.s.Monitoring.Dashboards.FolderAnnotation; another != "" {
-			annotations[another] = r.p.Solution.DisplayName()
-		}
-		dashboard.SetAnnotations(annotations)
-		if err := r.add(file, dashboard); err != nil {
+		if err := r.add(file, r.shown(dashboard)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-const (
-	// annotationFolder tells the sidecar of MetalK8s' Grafana in which folder a dashboard belongs.
-	annotationFolder = "metalk8s.scality.com/grafana-folder-name"
-	maxUID           = 40 // for Grafana
-)
+const maxUID = 40 // for Grafana
 
 // withUID gives a dashboard that has no uid one that it keeps, so that links to it hold wherever it is deployed.
 func withUID(data []byte, uid string) []byte {

@@ -5,6 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/solutionctl/solutionctl/deployer/render"
 	"github.com/solutionctl/solutionctl/schema"
 )
 
@@ -35,6 +38,34 @@ func TestMonitoringOfTheSite(t *testing.T) {
 	}
 	if len(cluster) != 1 {
 		t.Errorf("a namespace with nothing in it: %v", names(cluster))
+	}
+}
+
+// TestDashboardsOfComponents: those that manifests and charts of components bring are found by the site as well, stay where they are, and
+// are in the folder that they name.
+func TestDashboardsOfComponents(t *testing.T) {
+	const named = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: board, labels: {grafana_dashboard: \"1\"}, annotations: {folder: Theirs}}\ndata: {a.json: '{}'}\n"
+	const other = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: other}\n"
+	s := settings()
+	s.Monitoring.Dashboards = schema.MonitoringDashboards{Labels: map[string]string{"grafana": "yes"}, FolderAnnotation: "folder", Namespace: "grafana"}
+	p := chartPayload(t, map[string]string{"templates/board.yaml": named + other})
+	chart, err := render.Chart(t.Context(), p, "chart", s, render.ChartSettings{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	manifests, err := render.Component(cloud(t, map[string]string{"components/one.yaml": named + other}), "one", s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for from, objects := range map[string][]*unstructured.Unstructured{"a chart": chart.Objects, "manifests": manifests} {
+		o := find(t, objects, "ConfigMap", "board")
+		folders := o.GetAnnotations()
+		if o.GetNamespace() != "prod" || o.GetLabels()["grafana"] != "yes" || folders["folder"] != "Theirs" || folders["metalk8s.scality.com/grafana-folder-name"] != p.Solution.DisplayName() {
+			t.Errorf("%s: the dashboard is %v", from, o.Object["metadata"])
+		}
+		if o := find(t, objects, "ConfigMap", "other"); o.GetLabels()["grafana"] != "" || len(o.GetAnnotations()) > 0 {
+			t.Errorf("%s: what is no dashboard is %v", from, o.Object["metadata"])
+		}
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"maps"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/solutionctl/solutionctl/schema"
 )
 
 const monitoringGroup = "monitoring.coreos.com"
@@ -12,7 +14,7 @@ const monitoringGroup = "monitoring.coreos.com"
 // those that a Prometheus selects what the site asks for: it knows its Prometheus, and the author of an archive does not.
 func (r *renderer) monitored(o *unstructured.Unstructured) *unstructured.Unstructured {
 	if o.GroupVersionKind().Group != monitoringGroup {
-		return o
+		return r.shown(o)
 	}
 	labels := maps.Clone(o.GetLabels())
 	if labels == nil {
@@ -30,5 +32,26 @@ func (r *renderer) monitored(o *unstructured.Unstructured) *unstructured.Unstruc
 		maps.Copy(labels, r.s.Monitoring.Labels)
 	}
 	o.SetLabels(labels)
+	return o
+}
+
+// annotationFolder tells the sidecar of MetalK8s' Grafana in which folder a dashboard belongs.
+const annotationFolder = "metalk8s.scality.com/grafana-folder-name"
+
+// shown gives a dashboard the labels by which the sidecar of the site finds it, and the folder of the Solution, unless the archive
+// has one.
+func (r *renderer) shown(o *unstructured.Unstructured) *unstructured.Unstructured {
+	labels := maps.Clone(o.GetLabels())
+	if _, is := labels[schema.LabelDashboard]; !is || o.GetKind() != "ConfigMap" {
+		return o
+	}
+	maps.Copy(labels, r.s.Monitoring.Dashboards.Labels)
+	o.SetLabels(labels)
+	annotations := map[string]string{annotationFolder: r.p.Solution.DisplayName()}
+	if another := r.s.Monitoring.Dashboards.FolderAnnotation; another != "" {
+		annotations[another] = r.p.Solution.DisplayName()
+	}
+	maps.Copy(annotations, o.GetAnnotations())
+	o.SetAnnotations(annotations)
 	return o
 }

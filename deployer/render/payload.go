@@ -123,7 +123,8 @@ func (p *Payload) IsMonitored() bool {
 		return true
 	}
 	for name, data := range p.files {
-		if strings.HasPrefix(name, "monitoring/") || strings.HasPrefix(name, "charts/") || bytes.Contains(data, []byte("monitoring.coreos.com")) {
+		if strings.HasPrefix(name, "monitoring/") || strings.HasPrefix(name, "charts/") || bytes.Contains(data, []byte(monitoringGroup)) ||
+			bytes.Contains(data, []byte(schema.LabelDashboard)) {
 			return true
 		}
 	}
