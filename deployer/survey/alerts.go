@@ -286,12 +286,7 @@ func (s alertSubjects) alert(a prometheus.Alert) (schema.Alert, bool) {
 }
 
 // cut bounds a text that somebody else has written.
-func cut(text string) string {
-	if len(text) <= maxText {
-		return text
-	}
-	return strings.ToValidUTF8(text[:maxText], "") + "…"
-}
+func cut(text string) string { return report.Cut(text, maxText) }
 
 // compareAlerts puts first what is worst: what fires, by severity, the longest first.
 func compareAlerts(a, b schema.Alert) int {

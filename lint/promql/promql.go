@@ -15,6 +15,8 @@ import (
 
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
+
+	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 // Namespace is the label with the namespace that a series comes from.
@@ -75,6 +77,8 @@ func isLong(text string) bool {
 	return true
 }
 
+const maxMessage = 150 // some repeat what is wrong, however long that is
+
 // errorIn keeps the first of the parser's errors; those after it are often consequences.
 func errorIn(text string, err error) *Error {
 	var all parser.ParseErrors
@@ -83,16 +87,7 @@ func errorIn(text string, err error) *Error {
 	}
 	before := text[:min(max(int(all[0].PositionRange.Start), 0), len(text))]
 	line := strings.LastIndexByte(before, '\n') + 1
-	return &Error{strings.Count(before, "\n") + 1, utf8.RuneCountInString(before[line:]) + 1, shorten(all[0].Err.Error())}
-}
-
-// shorten cuts a message that repeats what is wrong, however long that is.
-func shorten(message string) string {
-	const most = 150
-	if len(message) <= most {
-		return message
-	}
-	return strings.ToValidUTF8(message[:most], "") + "…"
+	return &Error{strings.Count(before, "\n") + 1, utf8.RuneCountInString(before[line:]) + 1, report.Cut(all[0].Err.Error(), maxMessage)}
 }
 
 // Selector is what an expression says of the series that it reads in one place.

@@ -30,11 +30,15 @@ func Clean(text string) string {
 
 // OneLine is the beginning of a text on one line, of at most limit bytes and without anything that a terminal would obey.
 func OneLine(text string, limit int) string {
-	text = Clean(strings.Join(strings.Fields(text), " "))
-	if len(text) > limit {
-		text = strings.ToValidUTF8(text[:limit-len("…")], "") + "…"
+	return Cut(Clean(strings.Join(strings.Fields(text), " ")), limit)
+}
+
+// Cut is the beginning of a text, of at most limit bytes.
+func Cut(text string, limit int) string {
+	if len(text) <= limit {
+		return text
 	}
-	return text
+	return strings.ToValidUTF8(text[:limit-len("…")], "") + "…"
 }
 
 // Capitalized is a text whose first letter is a capital: a heading, or a sentence of its own.
