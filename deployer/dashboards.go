@@ -18,8 +18,8 @@ import (
 // dashboard is one that a release has, for Grafana.
 type dashboard struct {
 	engine.Key
-	object    *unstructured.Unstructured
-	uid, text string
+	object *unstructured.Unstructured
+	uid    string
 }
 
 // checkDashboards refuses a dashboard with the uid of another one that another Solution has: Grafana would show one of them, and not
@@ -39,7 +39,7 @@ func (d *Deployer) checkDashboards(ctx context.Context, releases ...engine.Relea
 	for _, own := range ours {
 		had := slices.ContainsFunc(deployed, func(before dashboard) bool { return before.Name == own.Name && before.uid == own.uid })
 		for _, other := range slices.Concat(theirs, ours) {
-			if other.Name == own.Name || other.uid != own.uid || other.text == own.text {
+			if other.Name == own.Name || other.uid != own.uid {
 				continue
 			}
 			same := fmt.Sprintf("%s has a dashboard with the uid %s, as %s of Solution %s has", cluster.NameOf(own.object), own.uid, cluster.NameOf(other.object), other.Name)
@@ -99,7 +99,7 @@ func dashboards(releases []engine.Release) (found []dashboard) {
 					UID string `json:"uid"`
 				}
 				if json.Unmarshal([]byte(files[file]), &content) == nil && content.UID != "" {
-					found = append(found, dashboard{r.Key, o, content.UID, files[file]})
+					found = append(found, dashboard{r.Key, o, content.UID})
 				}
 			}
 		}

@@ -88,8 +88,7 @@ func TestDashboardsOfTwoSolutions(t *testing.T) {
 	}
 }
 
-// TestDashboardsOfComponents: those that manifests and charts of components bring are compared as well, wherever they are deployed;
-// what is the same in both, such as the dashboard of a chart that both have, is in nobody's way.
+// TestDashboardsOfComponents: those that manifests and charts of components bring are compared as well, wherever they are deployed.
 func TestDashboardsOfComponents(t *testing.T) {
 	const object = "{apiVersion: v1, kind: ConfigMap, metadata: {name: %s, labels: {grafana_dashboard: \"1\"}}, data: {a.json: '%s'}}\n"
 	of := func(solution, scope, chart, manifests string) deployertest.Content {
@@ -108,28 +107,30 @@ func TestDashboardsOfComponents(t *testing.T) {
 	}
 	b := deployertest.New(t)
 	b.Added(shop, "1.0.0", of(shop, "environment", `{"uid": "db"}`, `{"uid": "api"}`))
-	b.Activated("same", "1.0.0", of("same", "cluster", `{"uid": "db"}`, `{"uid": "api"}`))
-	must(b, add("same", "1.0.0"))
-	b.Imported("bar", "1.0.0", dashboard(`{"uid": "api", "title": "Another"}`))
+	b.Activated("other", "1.0.0", of("other", "cluster", `{"uid": "other-db"}`, `{"uid": "other"}`))
+	must(b, add("other", "1.0.0"))
+	b.Imported("bar", "1.0.0", dashboard(`{"uid": "other", "title": "Another"}`))
 	_, err := b.Activate(t.Context(), deployer.ActivateOptions{Solution: "bar", Version: "1.0.0"})
-	deployertest.Refused(t, err, report.Refused, "as ConfigMap same-system/same-api of Solution same has", "solutionctl deploy deactivate same")
-	b.Imported("bar", "1.1.0", of("bar", "cluster", `{"uid": "bar"}`, `{"uid": "db", "title": "Another"}`))
+	deployertest.Refused(t, err, report.Refused, "as ConfigMap other-system/other-api of Solution other has", "solutionctl deploy deactivate other")
+	b.Imported("bar", "1.1.0", of("bar", "cluster", `{"uid": "bar"}`, `{"uid": "db"}`))
 	_, err = b.Activate(t.Context(), deployer.ActivateOptions{Solution: "bar", Version: "1.1.0"})
-	deployertest.Refused(t, err, report.Refused, "as ConfigMap site/same-db of Solution same has", "solutionctl deploy remove ENVIRONMENT same")
-	b.Activated("bar", "1.2.0", of("bar", "environment", `{"uid": "bar"}`, `{"uid": "db", "title": "Another"}`))
+	deployertest.Refused(t, err, report.Refused, "as ConfigMap site/shop-db of Solution shop has", "solutionctl deploy remove ENVIRONMENT shop")
+	b.Activated("bar", "1.2.0", of("bar", "environment", `{"uid": "bar"}`, `{"uid": "db"}`))
 	_, err = add("bar", "1.2.0")(t.Context(), b.Deployer, deployer.Options{})
-	deployertest.Refused(t, err, report.Refused, "ConfigMap site/bar-api has a dashboard with the uid db, as ConfigMap site/same-db of Solution same has")
+	deployertest.Refused(t, err, report.Refused, "ConfigMap site/bar-api has a dashboard with the uid db, as ConfigMap site/shop-db of Solution shop has")
 
 	// Both have it since nobody was refused that: both go on, and a third one is refused.
+	withoutRefusal(b, "other", "other", "api")
 	b.Imported(shop, "1.1.0", of(shop, "environment", `{"uid": "db"}`, `{"uid": "api", "title": "A newer one"}`))
 	done := must(b, func(ctx context.Context, d *deployer.Deployer, o deployer.Options) (*schema.Operation, error) {
 		return d.Change(ctx, deployer.ChangeOptions{Options: o, Environment: site, Solution: shop, Version: "1.1.0", Direction: records.Up})
 	})
-	wantWords(t, done.Notices, "ConfigMap site/shop-api has a dashboard with the uid api, as ConfigMap same-system/same-api of Solution same has, and had it before")
+	wantWords(t, done.Notices, "ConfigMap site/shop-api has a dashboard with the uid api, as ConfigMap other-system/other-api of Solution other has, and had it before")
+	b.Imported("other", "1.1.0", of("other", "cluster", `{"uid": "other-db"}`, `{"uid": "api"}`))
 	done = must(b, func(ctx context.Context, d *deployer.Deployer, o deployer.Options) (*schema.Operation, error) {
-		return d.Activate(ctx, deployer.ActivateOptions{Options: o, Solution: "same", Version: "1.0.0"})
+		return d.Activate(ctx, deployer.ActivateOptions{Options: o, Solution: "other", Version: "1.1.0"})
 	})
-	wantWords(t, done.Notices, "ConfigMap same-system/same-api has a dashboard with the uid api, as ConfigMap site/shop-api of Solution shop has, and had it before")
+	wantWords(t, done.Notices, "ConfigMap other-system/other-api has a dashboard with the uid api, as ConfigMap site/shop-api of Solution shop has, and had it before")
 	b.Imported("bar", "1.3.0", dashboard(`{"uid": "api"}`))
 	_, err = b.Activate(t.Context(), deployer.ActivateOptions{Solution: "bar", Version: "1.3.0"})
 	deployertest.Refused(t, err, report.Refused, "uid api")

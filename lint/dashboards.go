@@ -260,8 +260,8 @@ func checkDashboardIdentities(ctx context.Context, t *subject, r *Reporter) {
 			r.Report(d.at("uid"), "use at most 40 letters, digits, - and _", "%q is not a uid for Grafana, which does not load the dashboard", uid)
 		case other == nil:
 			uids[uid] = d
-		case other.text == d.text:
-			return // whichever of them Grafana shows
+		case other.stem == d.stem && other.text == d.text:
+			return // the sidecar writes one file
 		default:
 			r.Report(d.at("uid"), "give it another one", "the dashboard in %s has the uid %s, too: Grafana shows one of them only", other, uid)
 		}
