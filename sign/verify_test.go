@@ -22,6 +22,7 @@ import (
 	"github.com/solutionctl/solutionctl/sign"
 	"github.com/solutionctl/solutionctl/sign/bundle"
 	"github.com/solutionctl/solutionctl/sign/chunk"
+	"github.com/solutionctl/solutionctl/sign/key/keytest"
 	"github.com/solutionctl/solutionctl/sign/trust"
 )
 
@@ -456,7 +457,7 @@ func (w *world) certified(names []string) []byte {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	signer := loadSigner(w.t, private)
+	signer := keytest.Of(w.t, private)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "release"}, EmailAddresses: names,
 		NotBefore: now.AddDate(-10, 0, 0), NotAfter: now.AddDate(10, 0, 0),

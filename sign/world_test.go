@@ -3,12 +3,10 @@ package sign_test
 import (
 	"bytes"
 	"context"
-	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/sha256"
-	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
 	"io"
@@ -26,6 +24,7 @@ import (
 	"github.com/solutionctl/solutionctl/sign/bundle"
 	"github.com/solutionctl/solutionctl/sign/chunk"
 	"github.com/solutionctl/solutionctl/sign/key"
+	"github.com/solutionctl/solutionctl/sign/key/keytest"
 	"github.com/solutionctl/solutionctl/sign/trust"
 )
 
@@ -87,20 +86,7 @@ func newSigner(t *testing.T, curve elliptic.Curve) *key.Signer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return loadSigner(t, private)
-}
-
-func loadSigner(t *testing.T, private crypto.PrivateKey) *key.Signer {
-	t.Helper()
-	der, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	signer, err := key.Load(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return signer
+	return keytest.Of(t, private)
 }
 
 func (w *world) statement() *bundle.Statement {

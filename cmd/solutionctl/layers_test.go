@@ -20,7 +20,7 @@ var layers = [][]string{
 	{"build/iso", "build/oci", "deployer/components", "deployer/helm", "deployer/metrics", "deployer/prometheus", "lint/chart", "lint/crd", "lint/images", "lint/kube", "lint/promql", "lint/rbac"},
 	{"build/archive"},
 	{"sign/chunk", "sign/key", "sign/strictjson"},
-	{"sign/bundle"},
+	{"sign/bundle", "sign/key/keytest"},
 	{"sign/trust"},
 	{
 		"build", "lint/target", "sign", "deployer/cluster", "deployer/apps/form", "deployer/health", "deployer/render",

@@ -2,11 +2,7 @@ package deployertest
 
 import (
 	"bytes"
-	"crypto/ecdsa"
-	"crypto/elliptic"
 	"crypto/rand"
-	"crypto/x509"
-	"encoding/pem"
 	"io"
 	"os"
 	"path/filepath"
@@ -19,6 +15,7 @@ import (
 	"github.com/solutionctl/solutionctl/sign/bundle"
 	"github.com/solutionctl/solutionctl/sign/chunk"
 	"github.com/solutionctl/solutionctl/sign/key"
+	"github.com/solutionctl/solutionctl/sign/key/keytest"
 	"github.com/solutionctl/solutionctl/sign/trust"
 )
 
@@ -28,19 +25,7 @@ type Vendor struct{ signer *key.Signer }
 // NewVendor is one with a key of its own.
 func NewVendor(tb testing.TB) *Vendor {
 	tb.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	der, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	signer, err := key.Load(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), nil)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return &Vendor{signer}
+	return &Vendor{keytest.New(tb)}
 }
 
 // Trusted is a trust store with nobody but the vendor.

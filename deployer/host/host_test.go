@@ -4,11 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
@@ -32,6 +27,7 @@ import (
 	"github.com/solutionctl/solutionctl/sign/bundle"
 	"github.com/solutionctl/solutionctl/sign/chunk"
 	"github.com/solutionctl/solutionctl/sign/key"
+	"github.com/solutionctl/solutionctl/sign/key/keytest"
 	"github.com/solutionctl/solutionctl/sign/trust"
 )
 
@@ -130,7 +126,7 @@ func (w *world) Emit(e report.Event) {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{t: t, dir: t.TempDir(), acme: newSigner(t), mallory: newSigner(t)}
+	w := &world{t: t, dir: t.TempDir(), acme: keytest.New(t), mallory: keytest.New(t)}
 	w.cluster = &fakeCluster{imports: map[string]schema.Import{}}
 	w.mounts = &fakeMounts{mounted: map[string]bool{}}
 	var err error
@@ -147,23 +143,6 @@ func newWorld(t *testing.T) *world {
 }
 
 func (w *world) path(name string) string { return filepath.Join(w.dir, name) }
-
-func newSigner(t *testing.T) *key.Signer {
-	t.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	der, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	signer, err := key.Load(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return signer
-}
 
 // archive writes an archive that acme has signed, and returns its file.
 func (w *world) archive(version string, more ...string) string {

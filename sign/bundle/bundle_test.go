@@ -3,12 +3,7 @@ package bundle_test
 import (
 	"bytes"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/sha256"
-	"crypto/x509"
-	"encoding/pem"
 	"fmt"
 	"testing"
 	"time"
@@ -17,24 +12,8 @@ import (
 	"github.com/solutionctl/solutionctl/sign/bundle"
 	"github.com/solutionctl/solutionctl/sign/chunk"
 	"github.com/solutionctl/solutionctl/sign/key"
+	"github.com/solutionctl/solutionctl/sign/key/keytest"
 )
-
-func newSigner(tb testing.TB) *key.Signer {
-	tb.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	der, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	signer, err := key.Load(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), nil)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return signer
-}
 
 func newStatement(tb testing.TB, data []byte) *bundle.Statement {
 	tb.Helper()
@@ -53,7 +32,7 @@ func newStatement(tb testing.TB, data []byte) *bundle.Statement {
 }
 
 func TestVerifyKey(t *testing.T) {
-	signer, other := newSigner(t), newSigner(t)
+	signer, other := keytest.New(t), keytest.New(t)
 	data := []byte("content")
 	digest, wrong := sha256.Sum256(data), sha256.Sum256([]byte("other"))
 	statement, err := bundle.SignStatement(t.Context(), signer, newStatement(t, data))
@@ -92,7 +71,7 @@ func TestVerifyKey(t *testing.T) {
 }
 
 func TestSetCertificateRefuses(t *testing.T) {
-	signed, err := bundle.SignStatement(t.Context(), newSigner(t), newStatement(t, []byte("content")))
+	signed, err := bundle.SignStatement(t.Context(), keytest.New(t), newStatement(t, []byte("content")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,14 +89,14 @@ func TestSetCertificateRefuses(t *testing.T) {
 
 // FuzzParse checks that nothing but a good signature verifies, whatever the bundle looks like.
 func FuzzParse(f *testing.F) {
-	signer := newSigner(f)
+	signer := keytest.New(f)
 	data := []byte("content")
 	digest := sha256.Sum256(data)
-	statement, err := bundle.SignStatement(f.Context(), newSigner(f), newStatement(f, data))
+	statement, err := bundle.SignStatement(f.Context(), keytest.New(f), newStatement(f, data))
 	if err != nil {
 		f.Fatal(err)
 	}
-	plain, err := bundle.SignDigest(f.Context(), newSigner(f), digest[:])
+	plain, err := bundle.SignDigest(f.Context(), keytest.New(f), digest[:])
 	if err != nil {
 		f.Fatal(err)
 	}

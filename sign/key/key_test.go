@@ -23,6 +23,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/schema/report"
 	"github.com/solutionctl/solutionctl/sign/key"
+	"github.com/solutionctl/solutionctl/sign/key/keytest"
 )
 
 const secret = "correct horse"
@@ -177,10 +178,7 @@ func TestSignDigestRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, k := range []any{ed, ecKey(t, elliptic.P384())} {
-		signer, err := key.Load(block("PRIVATE KEY", must(x509.MarshalPKCS8PrivateKey(k))), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		signer := keytest.Of(t, k)
 		if _, err := signer.SignDigest(t.Context(), make([]byte, 32)); report.CodeOf(err) != report.Usage {
 			t.Errorf("%s signs a SHA-256 digest: %v", signer.Public().Algorithm(), err)
 		}

@@ -21,27 +21,11 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 	"github.com/solutionctl/solutionctl/sign/bundle"
 	"github.com/solutionctl/solutionctl/sign/key"
+	"github.com/solutionctl/solutionctl/sign/key/keytest"
 	"github.com/solutionctl/solutionctl/sign/trust"
 )
 
 const header = "apiVersion: solutionctl.io/v1alpha1\nkind: VerificationPolicy\ndefault: reject\n"
-
-func newSigner(tb testing.TB) *key.Signer {
-	tb.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	der, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	signer, err := key.Load(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), nil)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return signer
-}
 
 // signFile signs a small file without a statement.
 func signFile(tb testing.TB, signer *key.Signer, data []byte) []byte {
@@ -58,7 +42,7 @@ func signFile(tb testing.TB, signer *key.Signer, data []byte) []byte {
 // store writes a trust directory with one key, "acme".
 func store(tb testing.TB) (dir string, acme *key.Signer) {
 	tb.Helper()
-	dir, acme = filepath.Join(tb.TempDir(), "trust"), newSigner(tb)
+	dir, acme = filepath.Join(tb.TempDir(), "trust"), keytest.New(tb)
 	write(tb, dir, "keys/acme.pub", acme.Public().PEM())
 	return dir, acme
 }
@@ -98,7 +82,7 @@ func (s *site) check(err error) {
 }
 
 func TestLoadRefuses(t *testing.T) {
-	acme := newSigner(t)
+	acme := keytest.New(t)
 	der, err := x509.MarshalPKIXPublicKey(must(ecdsa.GenerateKey(elliptic.P224(), rand.Reader)).Public())
 	check(t, err)
 	weak := pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})
@@ -132,7 +116,7 @@ func TestLoadRefuses(t *testing.T) {
 		}, "link to nothing"},
 		{"root key is a link to nothing", func(s *site) { s.check(os.Symlink("nothing.pub", s.dir+"/root.pub")) }, "link to nothing"},
 		{"revocations are a link to nothing", func(s *site) {
-			revoke(s.t, s.dir, newSigner(s.t), trust.Revocations{})
+			revoke(s.t, s.dir, keytest.New(s.t), trust.Revocations{})
 			s.check(os.Rename(s.dir+"/revocations.json", s.dir+"/moved.json"))
 			s.check(os.Symlink("revocations.jsn", s.dir+"/revocations.json"))
 		}, "link to nothing"},
@@ -185,17 +169,17 @@ func TestLoadRefuses(t *testing.T) {
 		{"policy: notAfter", policy(rule("{solutions: [x], signers: [{key: acme, notAfter: soon}]}")), "neither a day"},
 		{"revocations without root key", func(s *site) { s.write("revocations.json", []byte("{}")) }, "root.pub"},
 		{"revocations without signature", func(s *site) {
-			revoke(s.t, s.dir, newSigner(s.t), trust.Revocations{})
+			revoke(s.t, s.dir, keytest.New(s.t), trust.Revocations{})
 			s.check(os.Remove(s.dir + "/revocations.json.sigstore.json"))
 		}, "revocations.json.sigstore.json"},
 		{"revocations altered", func(s *site) {
-			revoke(s.t, s.dir, newSigner(s.t), trust.Revocations{Archives: []string{"sha256:" + strings.Repeat("0", 64)}})
+			revoke(s.t, s.dir, keytest.New(s.t), trust.Revocations{Archives: []string{"sha256:" + strings.Repeat("0", 64)}})
 			data, err := os.ReadFile(s.dir + "/revocations.json")
 			s.check(err)
 			s.write("revocations.json", bytes.Replace(data, []byte("0000"), []byte("1111"), 1))
 		}, "digest"},
 		{"revocations signed by another key", func(s *site) {
-			revoke(s.t, s.dir, newSigner(s.t), trust.Revocations{})
+			revoke(s.t, s.dir, keytest.New(s.t), trust.Revocations{})
 			data, err := os.ReadFile(s.dir + "/revocations.json")
 			s.check(err)
 			s.write("revocations.json.sigstore.json", signFile(s.t, acme, data))
@@ -234,7 +218,7 @@ func revoke(t *testing.T, dir string, root *key.Signer, r trust.Revocations) int
 func TestLoadOrder(t *testing.T) {
 	first, acme := store(t)
 	second, _ := store(t)
-	vendor := newSigner(t)
+	vendor := keytest.New(t)
 	write(t, second, "keys/vendor.pub", vendor.Public().PEM())
 	write(t, second, "policy.yaml", []byte(header+"allowOverride: true\nrules: []\n"))
 	s, err := trust.Load([]string{first, second, filepath.Join(first, "none")}, nil)
@@ -281,7 +265,7 @@ func TestCheckOverride(t *testing.T) {
 
 func TestAddAndRemove(t *testing.T) {
 	dir, acme := store(t)
-	root, next, mallory := newSigner(t), newSigner(t), newSigner(t)
+	root, next, mallory := keytest.New(t), keytest.New(t), keytest.New(t)
 	file := next.Public().PEM()
 	for _, test := range []struct {
 		name string
@@ -335,7 +319,7 @@ func TestAddAndRemove(t *testing.T) {
 
 func TestRevoke(t *testing.T) {
 	dir, acme := store(t)
-	root := newSigner(t)
+	root := keytest.New(t)
 	if got := revoke(t, dir, root, trust.Revocations{Keys: []string{acme.Public().ID()}}); got != 1 {
 		t.Errorf("first serial %d", got)
 	}
@@ -363,14 +347,14 @@ func TestRevoke(t *testing.T) {
 	if _, err := trust.Load([]string{dir}, state); report.CodeOf(err) != report.TrustStore {
 		t.Errorf("the lack of the list is not noticed: %v", err)
 	}
-	if _, err := trust.Prepare(dir, trust.Revocations{}, newSigner(t).Public()); report.CodeOf(err) != report.Untrusted {
+	if _, err := trust.Prepare(dir, trust.Revocations{}, keytest.New(t).Public()); report.CodeOf(err) != report.Untrusted {
 		t.Errorf("another root key may revoke: %v", err)
 	}
 }
 
 func TestExportAndImport(t *testing.T) {
 	dir, acme := store(t)
-	root := newSigner(t)
+	root := keytest.New(t)
 	write(t, dir, "policy.yaml", []byte(header+"rules: [{solutions: ['*'], signers: [{key: acme}]}]\n"))
 	revoke(t, dir, root, trust.Revocations{MinimumVersions: map[string]string{"x": "1.0.0"}})
 	old := export(t, dir)
@@ -384,7 +368,7 @@ func TestExportAndImport(t *testing.T) {
 	}
 	revoke(t, dir, root, trust.Revocations{MinimumVersions: map[string]string{"x": "1.1.0"}})
 	newer := export(t, dir)
-	mallory := newSigner(t)
+	mallory := keytest.New(t)
 	for _, test := range []struct {
 		name string
 		data []byte
@@ -537,7 +521,7 @@ func TestUpdateState(t *testing.T) {
 
 func TestRevokeRefuses(t *testing.T) {
 	dir, _ := store(t)
-	root := newSigner(t)
+	root := keytest.New(t)
 	revoke(t, dir, root, trust.Revocations{MinimumVersions: map[string]string{"shop": "2.0.0"}})
 	before := must(os.ReadFile(dir + "/revocations.json"))
 	for name, more := range map[string]trust.Revocations{
@@ -562,7 +546,7 @@ func TestRevokeRefuses(t *testing.T) {
 
 func TestRevokeTellsWhatChanges(t *testing.T) {
 	dir, acme := store(t)
-	root := newSigner(t)
+	root := keytest.New(t)
 	archive := "sha256:" + strings.Repeat("0", 64)
 	more := trust.Revocations{
 		Keys: []string{acme.Public().ID()}, Archives: []string{archive}, MinimumVersions: map[string]string{"shop": "2.0.0"},
@@ -595,7 +579,7 @@ func TestRevokeTellsWhatChanges(t *testing.T) {
 // TestRevokeKilled leaves what a process leaves that was killed between the two files of a list.
 func TestRevokeKilled(t *testing.T) {
 	dir, acme := store(t)
-	root := newSigner(t)
+	root := keytest.New(t)
 	revoke(t, dir, root, trust.Revocations{})
 	newer := filepath.Join(t.TempDir(), "newer")
 	check(t, os.CopyFS(newer, os.DirFS(dir)))
