@@ -270,7 +270,7 @@ func (w *writer) copy(ctx context.Context, extent iso.Extent, blob content, even
 	progress := &progressWriter{w: io.NewOffsetWriter(w.out, extent.Offset), progress: func(n int64) {
 		w.follower.Complete(extent.Offset, n) // should the digest be wrong in the end, nothing is published
 		if n-flushed >= writebackSize {
-			startWriteback(w.out, extent.Offset+flushed, n-flushed)
+			durable.StartWriteback(w.out, extent.Offset+flushed, n-flushed)
 			flushed = n
 		}
 		if extent.Size >= minTransfer {

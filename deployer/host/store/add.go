@@ -233,7 +233,7 @@ func (f flushing) WriteAt(p []byte, offset int64) (int, error) {
 		return 0, err
 	}
 	n, err := f.File.WriteAt(p, offset)
-	startWriteback(f.File, offset, int64(n))
+	durable.StartWriteback(f.File, offset, int64(n))
 	return n, err
 }
 

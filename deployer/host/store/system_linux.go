@@ -29,12 +29,6 @@ func allocate(f *os.File, size int64) error {
 	return nil
 }
 
-// startWriteback asks the kernel to begin to write a range to the medium.
-func startWriteback(f *os.File, offset, size int64) {
-	// A hint: what fails here fails again, and is noticed, in the final sync.
-	_ = unix.SyncFileRange(int(f.Fd()), offset, size, unix.SYNC_FILE_RANGE_WRITE)
-}
-
 // changing are file systems whose content somebody other than this host's kernel and root decides.
 var changing = map[int64]string{
 	unix.FUSE_SUPER_MAGIC: "FUSE", unix.NFS_SUPER_MAGIC: "NFS", unix.SMB_SUPER_MAGIC: "SMB", unix.SMB2_SUPER_MAGIC: "SMB",

@@ -13,8 +13,6 @@ func reflink(*os.File, *os.File) error { return errors.ErrUnsupported }
 
 func allocate(*os.File, int64) error { return nil }
 
-func startWriteback(*os.File, int64, int64) {}
-
 func space(string) (free, total int64, err error) { return 0, 0, errors.ErrUnsupported }
 
 func checkReadOnlyMedium(_ *os.File, path string) error {
