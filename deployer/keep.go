@@ -70,7 +70,7 @@ func orphanNotices(crds []*unstructured.Unstructured) []string {
 	for _, object := range crds {
 		if def, err := definitions.Parse(object); err == nil {
 			notices = append(notices, fmt.Sprintf("custom resource definition %s loses its webhook: until a version with it is active again, only version %s is served",
-				object.GetName(), definitions.StorageVersion(def)))
+				object.GetName(), def.StorageVersion()))
 		}
 	}
 	return notices

@@ -26,8 +26,8 @@ const batch = 100
 // tryConversion lets the webhook convert every object to the version that it is going to be stored in, and back: what does
 // not come back would be lost. That it cannot be asked is no failure, but then all of them count as losing something.
 func (g *Guard) tryConversion(ctx context.Context, live *unstructured.Unstructured, j *lossJudge) error {
-	if !serves(j.before, StorageVersion(j.before)) {
-		j.untried = fmt.Sprintf("version %s is not served", StorageVersion(j.before))
+	if !serves(j.before, j.before.StorageVersion()) {
+		j.untried = fmt.Sprintf("version %s is not served", j.before.StorageVersion())
 		return nil
 	}
 	var some []*unstructured.Unstructured
@@ -69,7 +69,7 @@ func (g *Guard) tryConversion(ctx context.Context, live *unstructured.Unstructur
 // storedKind is the kind in the version that objects are stored in before the change.
 func (j *lossJudge) storedKind() kube.GroupVersionKind {
 	kind := j.listed
-	kind.Version = StorageVersion(j.before)
+	kind.Version = j.before.StorageVersion()
 	return kind
 }
 
@@ -95,7 +95,7 @@ func (g *Guard) lostOnTheWay(ctx context.Context, j *lossJudge, objects []*unstr
 	if err != nil {
 		return nil, err
 	}
-	back, err := g.convert(ctx, j.before, there, StorageVersion(j.before))
+	back, err := g.convert(ctx, j.before, there, j.before.StorageVersion())
 	if err != nil {
 		return nil, err
 	}

@@ -171,7 +171,7 @@ func TestKeepVersion(t *testing.T) {
 			}
 		})
 	}
-	if ServedVersion(parsed(t, old)) != "v1" || StorageVersion(parsed(t, old)) != "v1" {
+	if ServedVersion(parsed(t, old)) != "v1" || parsed(t, old).StorageVersion() != "v1" {
 		t.Error("what the version was copied from has changed")
 	}
 }
@@ -187,7 +187,7 @@ func TestVersionToReadIn(t *testing.T) {
 		"the stored one, wherever it stands": {[]string{"v3 served stored {}", "v1 served {}"}, "v3", "v3"},
 	} {
 		d := parsed(t, clock(t, "", test.versions...))
-		if served, stored := ServedVersion(d), StorageVersion(d); served != test.served || stored != test.stored {
+		if served, stored := ServedVersion(d), d.StorageVersion(); served != test.served || stored != test.stored {
 			t.Errorf("%s: reads %q, stored in %q", name, served, stored)
 		}
 	}
@@ -200,7 +200,7 @@ func TestSetStorage(t *testing.T) {
 	m := Migration{Definition: d, version: "v2", added: added[0].(map[string]any)}
 	for i, want := range []bool{true, false} {
 		changed, err := setStorage(d, m)
-		if err != nil || changed != want || StorageVersion(parsed(t, d)) != "v2" || len(parsed(t, d).Spec.Versions) != 2 {
+		if err != nil || changed != want || parsed(t, d).StorageVersion() != "v2" || len(parsed(t, d).Spec.Versions) != 2 {
 			t.Errorf("time %d: changed %t, %v: %v", i, changed, err, d.Object["spec"])
 		}
 	}

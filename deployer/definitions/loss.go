@@ -52,8 +52,8 @@ func newLossJudge(before, after *crd.Definition) (*lossJudge, error) {
 			j.removed = append(j.removed, version)
 		}
 	}
-	if len(j.removed) > 0 && !hasVersion(after, StorageVersion(before)) {
-		j.moves = StorageVersion(after)
+	if len(j.removed) > 0 && !hasVersion(after, before.StorageVersion()) {
+		j.moves = after.StorageVersion()
 	}
 	j.listed = kube.GroupVersionKind{Group: before.Spec.Group, Version: j.readIn(), Kind: before.Spec.Names.Kind}
 	return j, nil
@@ -89,16 +89,6 @@ func ServedVersion(d *crd.Definition) string {
 
 func hasVersion(d *crd.Definition, name string) bool {
 	return slices.ContainsFunc(d.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == name })
-}
-
-// StorageVersion is the version that objects are stored in.
-func StorageVersion(d *crd.Definition) string {
-	for _, version := range d.Spec.Versions {
-		if version.Storage {
-			return version.Name
-		}
-	}
-	return ""
 }
 
 // converts tells whether a webhook converts between the versions of a definition.
@@ -240,7 +230,7 @@ func (j *lossJudge) migration(live, desired *unstructured.Unstructured) *Migrati
 	case len(j.removed) == 0:
 		return nil
 	case j.moves == "":
-		m.version = StorageVersion(j.before)
+		m.version = j.before.StorageVersion()
 		if serves(j.before, m.version) {
 			m.through = m.version
 		}
@@ -257,7 +247,7 @@ func (j *lossJudge) losses() []string {
 	}
 	if j.untried != "" && j.objects > 0 {
 		losses = append(losses, fmt.Sprintf("%s: version %s goes away, and %s stored in it; only its webhook knows what version %s cannot hold, and %s",
-			j.before.Name, StorageVersion(j.before), counted(j.objects, "object is", "objects are"), j.moves, j.untried))
+			j.before.Name, j.before.StorageVersion(), counted(j.objects, "object is", "objects are"), j.moves, j.untried))
 	}
 	return losses
 }

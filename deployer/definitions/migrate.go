@@ -67,7 +67,7 @@ func (g *Guard) migrateObjects(ctx context.Context, live *unstructured.Unstructu
 	}
 	if m.added != nil && converts(def) {
 		// The webhook does not know the version that is added: it converts for the last time.
-		present := Migration{Definition: live, version: StorageVersion(def), through: m.through, judge: m.judge, accepted: true}
+		present := Migration{Definition: live, version: def.StorageVersion(), through: m.through, judge: m.judge, accepted: true}
 		if live, _, err = g.storeAll(ctx, live, present); err != nil {
 			return 0, err
 		}
@@ -265,7 +265,7 @@ func (g *Guard) StandAlone(ctx context.Context, definitions []*unstructured.Unst
 		if err != nil {
 			return err
 		}
-		m := Migration{Definition: object, version: StorageVersion(def), through: judge.listed.Version, judge: judge, accepted: true}
+		m := Migration{Definition: object, version: def.StorageVersion(), through: judge.listed.Version, judge: judge, accepted: true}
 		if !slices.Equal(def.Status.StoredVersions, []string{m.version}) {
 			if err = g.Migrate(ctx, []Migration{m}); err != nil {
 				return err

@@ -167,7 +167,7 @@ func compareVersionLists(previous, next *Definition) []Change {
 			changes = append(changes, Change{Kind: VersionAdded, Severity: Safe, Version: version.Name, Message: "is new"})
 		}
 	}
-	if a, b := previous.storage(), next.storage(); a != b && a != "" && b != "" {
+	if a, b := previous.StorageVersion(), next.StorageVersion(); a != b && a != "" && b != "" {
 		changes = append(changes, Change{
 			Kind: StorageChanged, Severity: Safe, Message: fmt.Sprintf("objects are stored as %s instead of %s", b, a),
 		})
@@ -180,13 +180,14 @@ func (d *Definition) stored() []string {
 	if len(d.Status.StoredVersions) > 0 {
 		return d.Status.StoredVersions
 	}
-	if name := d.storage(); name != "" {
+	if name := d.StorageVersion(); name != "" {
 		return []string{name}
 	}
 	return nil
 }
 
-func (d *Definition) storage() string {
+// StorageVersion is the version that objects are stored in.
+func (d *Definition) StorageVersion() string {
 	for _, version := range d.Spec.Versions {
 		if version.Storage {
 			return version.Name
