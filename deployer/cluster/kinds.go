@@ -10,14 +10,17 @@ import (
 
 // Kinds that more than one package above looks at.
 var (
-	ClaimKind      = schema.GroupVersionKind{Version: "v1", Kind: "PersistentVolumeClaim"}
-	ConfigMapKind  = schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
-	NamespaceKind  = schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}
-	PodKind        = schema.GroupVersionKind{Version: "v1", Kind: "Pod"}
-	SecretKind     = schema.GroupVersionKind{Version: "v1", Kind: "Secret"}
-	DeploymentKind = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
-	LeaseKind      = schema.GroupVersionKind{Group: "coordination.k8s.io", Version: "v1", Kind: "Lease"}
-	DefinitionKind = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
+	ClaimKind          = schema.GroupVersionKind{Version: "v1", Kind: "PersistentVolumeClaim"}
+	ConfigMapKind      = schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
+	EventKind          = schema.GroupVersionKind{Version: "v1", Kind: "Event"}
+	NamespaceKind      = schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}
+	PodKind            = schema.GroupVersionKind{Version: "v1", Kind: "Pod"}
+	SecretKind         = schema.GroupVersionKind{Version: "v1", Kind: "Secret"}
+	ServiceKind        = schema.GroupVersionKind{Version: "v1", Kind: "Service"}
+	ServiceAccountKind = schema.GroupVersionKind{Version: "v1", Kind: "ServiceAccount"}
+	DeploymentKind     = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
+	LeaseKind          = schema.GroupVersionKind{Group: "coordination.k8s.io", Version: "v1", Kind: "Lease"}
+	DefinitionKind     = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 )
 
 // NameOf writes the name of an object for people: "Deployment demo/web".

@@ -321,7 +321,7 @@ func (c *Cluster) UpdateStatus(ctx context.Context, object *unstructured.Unstruc
 
 func (c *Cluster) update(ctx context.Context, object *unstructured.Unstructured, subresource string, o WriteOptions) (*unstructured.Unstructured, error) {
 	if object.GetUID() == "" || object.GetResourceVersion() == "" {
-		return nil, fmt.Errorf("update %s: it was not read before", nameOf(object))
+		return nil, fmt.Errorf("update %s: it was not read before", NameOf(object))
 	}
 	r, err := c.writeRequest(ctx, "update", http.MethodPut, object, o)
 	if err != nil {
@@ -371,7 +371,7 @@ type DeleteOptions struct {
 func (c *Cluster) Delete(ctx context.Context, object *unstructured.Unstructured, o DeleteOptions) error {
 	uid, version := object.GetUID(), object.GetResourceVersion()
 	if uid == "" {
-		return fmt.Errorf("delete %s: it was not read before", nameOf(object))
+		return fmt.Errorf("delete %s: it was not read before", NameOf(object))
 	}
 	r, err := c.writeRequest(ctx, "delete", http.MethodDelete, object, WriteOptions{DryRun: o.DryRun})
 	if err != nil {
@@ -432,7 +432,7 @@ func (c *Cluster) request(ctx context.Context, verb, method string, kind schema.
 func (c *Cluster) writeRequest(ctx context.Context, verb, method string, object *unstructured.Unstructured, o WriteOptions) (request, error) {
 	r, err := c.request(ctx, verb, method, object.GroupVersionKind(), object.GetNamespace(), object.GetName())
 	if err != nil {
-		return r, fmt.Errorf("%s %s: %w", verb, nameOf(object), err)
+		return r, fmt.Errorf("%s %s: %w", verb, NameOf(object), err)
 	}
 	if r.body, err = object.MarshalJSON(); err != nil {
 		return r, report.Errorf(report.Invalid, "%s: %w", r.what(), err)
@@ -470,8 +470,4 @@ func unlessNoKind(err error) error {
 		return nil
 	}
 	return err
-}
-
-func nameOf(object *unstructured.Unstructured) string {
-	return Name(object.GetKind(), object.GetNamespace(), object.GetName())
 }

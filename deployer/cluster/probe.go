@@ -8,7 +8,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // Probe describes the API server itself: version, latency, clock and certificates.
@@ -90,8 +89,7 @@ func timeIn(lease *unstructured.Unstructured, field string) time.Time {
 
 // Logs returns the end of what a container has written: at most so many bytes.
 func (c *Cluster) Logs(ctx context.Context, namespace, pod, container string, limit int64) ([]byte, error) {
-	kind := schema.GroupVersionKind{Version: "v1", Kind: "Pod"}
-	r, err := c.request(ctx, "get", http.MethodGet, kind, namespace, pod)
+	r, err := c.request(ctx, "get", http.MethodGet, PodKind, namespace, pod)
 	if err != nil {
 		return nil, err
 	}

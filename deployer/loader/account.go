@@ -34,7 +34,7 @@ func ownRights() []cluster.Permission {
 
 // account is an account with rights, and nothing beside them: a role for each namespace, and one for the whole cluster.
 func account(name string, rights []cluster.Permission) []*unstructured.Unstructured {
-	objects := []*unstructured.Unstructured{newObject(serviceAccountKind, name, map[string]any{})}
+	objects := []*unstructured.Unstructured{newObject(cluster.ServiceAccountKind, name, map[string]any{})}
 	byNamespace := map[string][]cluster.Permission{}
 	for _, p := range rights {
 		byNamespace[p.Namespace] = append(byNamespace[p.Namespace], p)
@@ -72,7 +72,7 @@ var keptKinds = []kube.GroupVersionKind{
 	{Group: rbacGroup, Version: "v1", Kind: "ClusterRole"},
 	{Group: rbacGroup, Version: "v1", Kind: "Role"},
 	cluster.ConfigMapKind,
-	serviceAccountKind,
+	cluster.ServiceAccountKind,
 }
 
 // keep makes the cluster have the objects of a part, and none that an earlier launcher left behind. It is no release of the engine:

@@ -9,7 +9,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	kube "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
@@ -32,8 +31,6 @@ type State struct {
 
 // repairsName is that of the CronJob.
 const repairsName = "loader-repair"
-
-var serviceAccountKind = kube.GroupVersionKind{Version: "v1", Kind: "ServiceAccount"}
 
 // Look reads what lies of the loader in a cluster. Now is what the clock of the cluster says.
 func Look(ctx context.Context, c *cluster.Cluster, now time.Time) (*State, error) {
@@ -64,7 +61,7 @@ func Look(ctx context.Context, c *cluster.Cluster, now time.Time) (*State, error
 		})
 	}
 	for name, is := range map[string]*bool{accountName: &s.account, repairName: &s.repairAccount} {
-		object, err := c.Get(ctx, serviceAccountKind, cluster.SystemNamespace, name)
+		object, err := c.Get(ctx, cluster.ServiceAccountKind, cluster.SystemNamespace, name)
 		if err != nil {
 			return nil, err
 		}

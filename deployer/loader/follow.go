@@ -401,7 +401,7 @@ func (f *follower) lastWords(ctx context.Context, phase schema.LoadPhase) *schem
 // pods are those of the run, the newest last.
 func (f *follower) pods(ctx context.Context) ([]*unstructured.Unstructured, error) {
 	var pods []*unstructured.Unstructured
-	for pod, err := range f.Deployer.Cluster.List(ctx, podKind, cluster.SystemNamespace, metav1.ListOptions{LabelSelector: LabelRun + "=" + f.run}) {
+	for pod, err := range f.Deployer.Cluster.List(ctx, cluster.PodKind, cluster.SystemNamespace, metav1.ListOptions{LabelSelector: LabelRun + "=" + f.run}) {
 		if err != nil {
 			return nil, err
 		}

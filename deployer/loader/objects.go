@@ -16,8 +16,6 @@ import (
 var (
 	jobKind     = kube.GroupVersionKind{Group: "batch", Version: "v1", Kind: "Job"}
 	cronJobKind = kube.GroupVersionKind{Group: "batch", Version: "v1", Kind: "CronJob"}
-	podKind     = kube.GroupVersionKind{Version: "v1", Kind: "Pod"}
-	eventKind   = kube.GroupVersionKind{Version: "v1", Kind: "Event"}
 )
 
 // LabelRun is on everything that belongs to a run, with its name.

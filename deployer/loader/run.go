@@ -256,7 +256,7 @@ func readyParts(p *schema.LoadProgress) int {
 func (r *run) tell(ctx context.Context, reason, kind, message string) {
 	now := r.Now().UTC().Format(time.RFC3339)
 	name := fmt.Sprintf("%s.%x", ProgressName, r.Now().UnixNano()) // as kubelets name theirs
-	event := newObject(eventKind, name, map[string]any{
+	event := newObject(cluster.EventKind, name, map[string]any{
 		"type": kind, "reason": reason, "message": report.Clean(message), "firstTimestamp": now, "lastTimestamp": now, "count": int64(1),
 		"source":         map[string]any{"component": "solutionctl-loader"},
 		"involvedObject": map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "namespace": cluster.SystemNamespace, "name": ProgressName},

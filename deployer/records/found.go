@@ -248,7 +248,7 @@ func (r *Records) byContract(ctx context.Context, key engine.Key) ([]engine.Foun
 		kind kube.GroupVersionKind
 		name string
 	}{
-		{cluster.ConfigMapKind, name + "-config"}, {serviceAccountKind, name}, {serviceKind, name + "-metrics"},
+		{cluster.ConfigMapKind, name + "-config"}, {cluster.ServiceAccountKind, name}, {cluster.ServiceKind, name + "-metrics"},
 	} {
 		if err := add(more.kind, more.name); err != nil {
 			return nil, err
@@ -275,10 +275,8 @@ func (r *Records) byContract(ctx context.Context, key engine.Key) ([]engine.Foun
 }
 
 var (
-	serviceAccountKind = kube.GroupVersionKind{Version: "v1", Kind: "ServiceAccount"}
-	serviceKind        = kube.GroupVersionKind{Version: "v1", Kind: "Service"}
-	roleKind           = kube.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "Role"}
-	roleBindingKind    = kube.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "RoleBinding"}
+	roleKind        = kube.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "Role"}
+	roleBindingKind = kube.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "RoleBinding"}
 )
 
 // Refuse is the error of a removal that would leave something running.

@@ -9,11 +9,9 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	kube "k8s.io/apimachinery/pkg/runtime/schema"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
@@ -119,7 +117,7 @@ func (v *Survey) detectAlertServers(ctx context.Context) ([]alertServer, error) 
 // servicesIn are the Services of a namespace, none for who may not list them.
 func (v *Survey) servicesIn(ctx context.Context, namespace string) ([]*unstructured.Unstructured, error) {
 	services := []*unstructured.Unstructured{}
-	for service, err := range v.Cluster.List(ctx, kube.GroupVersionKind{Version: "v1", Kind: "Service"}, namespace, metav1.ListOptions{}) {
+	for service, err := range v.Cluster.List(ctx, cluster.ServiceKind, namespace, metav1.ListOptions{}) {
 		if report.CodeOf(err) == report.Forbidden {
 			return services, nil
 		}

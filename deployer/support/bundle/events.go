@@ -10,8 +10,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	kube "k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/schema"
 )
 
@@ -38,7 +38,7 @@ var told = map[string]map[string]*regexp.Regexp{
 }
 
 func (c *collector) events(namespace string) {
-	for event := range c.objects(kube.GroupVersionKind{Version: "v1", Kind: "Event"}, namespace, metav1.ListOptions{}) {
+	for event := range c.objects(cluster.EventKind, namespace, metav1.ListOptions{}) {
 		about := schema.ObjectRef{
 			Kind:      word(camelCase, text(event, "involvedObject", "kind")),
 			Namespace: name(text(event, "involvedObject", "namespace")), Name: name(text(event, "involvedObject", "name")),

@@ -61,8 +61,7 @@ func (c *collector) nodes() {
 
 // definitions takes over those that a Solution brought.
 func (c *collector) definitions() {
-	kind := kube.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
-	for object := range c.objects(kind, "", metav1.ListOptions{LabelSelector: schema.LabelRelease}) {
+	for object := range c.objects(cluster.DefinitionKind, "", metav1.ListOptions{LabelSelector: schema.LabelRelease}) {
 		taken := schema.SupportDefinition{
 			Name: object.GetName(), Served: []string{}, Stored: []string{}, Conversion: text(object, "spec", "conversion", "strategy"),
 			Leaving: object.GetDeletionTimestamp() != nil, Conditions: conditions(object),
