@@ -75,7 +75,7 @@ func (d *Deployer) planActivationOf(ctx context.Context, o ActivateOptions, cata
 	if err != nil {
 		return nil, err
 	}
-	t := &task{Operation: schema.Operation{Operation: "activate", Solution: found.Name, Version: found.Version}}
+	t := &task{Operation: schema.Operation{Operation: schema.VerbActivate, Solution: found.Name, Version: found.Version}}
 	if notice != "" {
 		t.notice(notice)
 	}
@@ -180,7 +180,7 @@ func (d *Deployer) activation(ctx context.Context, o ActivateOptions, p *render.
 	if err != nil {
 		return nil, err
 	}
-	return &engine.Release{Key: key, Version: p.Solution.Spec.Version, Operation: "activate", Objects: objects, Settings: said}, nil
+	return &engine.Release{Key: key, Version: p.Solution.Spec.Version, Operation: schema.VerbActivate, Objects: objects, Settings: said}, nil
 }
 
 // clusterObjects renders a version for the whole cluster as the settings of a revision say.

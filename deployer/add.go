@@ -84,9 +84,6 @@ func (r Rendering) merge(previous map[string]string) map[string]string {
 	return settings
 }
 
-// operationAdd is what a deployment of what was not there is called on record.
-const operationAdd = "add"
-
 // Add deploys an imported version of a Solution in the namespaces of an environment.
 func (d *Deployer) Add(ctx context.Context, o AddOptions) (*schema.Operation, error) {
 	return d.inNamespaces(ctx, o.Options, o.Environment, o.Namespace, func(ctx context.Context, namespaces []metalk8s.Namespace) (*task, error) {
@@ -104,7 +101,7 @@ func (d *Deployer) planAdd(ctx context.Context, o AddOptions, namespaces []metal
 		return nil, err
 	}
 	t := &task{Operation: schema.Operation{
-		Operation: operationAdd, Solution: found.Name, Version: found.Version, Environment: o.Environment,
+		Operation: schema.VerbAdd, Solution: found.Name, Version: found.Version, Environment: o.Environment,
 	}}
 	if notice != "" {
 		t.notice(notice)
@@ -276,7 +273,7 @@ func (d *Deployer) planPlacements(ctx context.Context, t *task, catalog *records
 func others(list []*placement, one *placement) []schema.SolutionAt {
 	var together []schema.SolutionAt
 	for _, other := range list {
-		if other.Name != one.Name && (other.operation == operationAdd) == (one.operation == operationAdd) {
+		if other.Name != one.Name && (other.operation == schema.VerbAdd) == (one.operation == schema.VerbAdd) {
 			together = append(together, schema.SolutionAt{Solution: other.Name, Version: other.Version})
 		}
 	}

@@ -36,7 +36,7 @@ func (d *Deployer) Deactivate(ctx context.Context, o DeactivateOptions) (*schema
 }
 
 func (d *Deployer) planDeactivation(ctx context.Context, o DeactivateOptions) (*task, error) {
-	t := &task{Operation: schema.Operation{Operation: "deactivate", Solution: o.Solution}}
+	t := &task{Operation: schema.Operation{Operation: schema.VerbDeactivate, Solution: o.Solution}}
 	catalog, err := d.Records.Catalog(ctx)
 	if err != nil {
 		return nil, err

@@ -35,9 +35,6 @@ type Wanted struct {
 	Rendering
 }
 
-// operationEnsure is what the work of [Deployer.Ensure] as a whole is called; on record stands what it is for each Solution.
-const operationEnsure = "ensure"
-
 // Ensure makes an environment have Solutions: those that it lacks are added, others get the version and the components that are
 // wanted. All of it is one plan, judged as it will be, and a Solution is touched when everything that it needs in its namespace is
 // ready. What becomes of Solutions that are not named o.Others says. Where nothing is to be done, nothing is written.
@@ -68,7 +65,7 @@ func (d *Deployer) planEnsure(ctx context.Context, o EnsureOptions, namespaces [
 	if err != nil {
 		return nil, err
 	}
-	t := &task{Operation: schema.Operation{Operation: operationEnsure, Environment: o.Environment}, export: o.Export}
+	t := &task{Operation: schema.Operation{Operation: schema.VerbEnsure, Environment: o.Environment}, export: o.Export}
 	wanted := map[schema.SolutionAt]Rendering{}
 	var all []schema.SolutionAt
 	for _, w := range o.Solutions {
@@ -123,7 +120,7 @@ func (d *Deployer) placed(ctx context.Context, catalog *records.Catalog, o Ensur
 	})
 	if len(rest) > 0 {
 		absent := one
-		absent.operation, absent.namespaces = operationAdd, rest
+		absent.operation, absent.namespaces = schema.VerbAdd, rest
 		add = &absent
 	}
 	if len(there) == 0 {

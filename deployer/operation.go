@@ -239,7 +239,7 @@ func (t *task) finish() *schema.Operation {
 	records := t.records
 	for _, p := range t.plans {
 		part := schema.OperationPart{Namespace: p.Release.Namespace, Component: p.Release.Component, Resumes: p.Resumes != nil, Changes: []schema.Change{}}
-		if len(p.Release.Together) > 0 || t.Operation.Operation == operationEnsure {
+		if len(p.Release.Together) > 0 || t.Operation.Operation == schema.VerbEnsure {
 			part.Solution, part.Version = p.Release.Name, p.Release.Version
 		}
 		records = slices.DeleteFunc(slices.Clone(records), func(c schema.Change) bool {

@@ -34,7 +34,7 @@ func (d *Deployer) RebuildRecords(ctx context.Context, o RepairOptions) (*schema
 	if err != nil {
 		return nil, err
 	}
-	t := &task{Operation: schema.Operation{Operation: records.RepairVerb, Solution: o.Solution, Environment: o.Environment, Planned: o.DryRun}}
+	t := &task{Operation: schema.Operation{Operation: schema.VerbRepair, Solution: o.Solution, Environment: o.Environment, Planned: o.DryRun}}
 	if o.DryRun || len(broken) == 0 {
 		var errs []error
 		for _, r := range broken {
@@ -405,7 +405,7 @@ func (d *Deployer) matchVersion(ctx context.Context, catalog *records.Catalog, i
 		settings.Namespace, settings.Environment, settings.ClusterWide = r.namespace.Name, r.namespace.Environment, true // it was approved of
 		return d.matchComponent(ctx, p, settings, r)
 	}
-	release := engine.Release{Key: r.key, Version: i.Version, Operation: records.RepairVerb}
+	release := engine.Release{Key: r.key, Version: i.Version, Operation: schema.VerbRepair}
 	if release.Settings, err = d.settingsOf(ctx, p, r); err != nil {
 		return nil, err
 	}

@@ -20,7 +20,7 @@ import (
 // there; else the component is rendered again, and a chart without what was drawn for it and what its site has said.
 func (d *Deployer) matchComponent(ctx context.Context, p *render.Payload, settings render.Settings, r brokenRecord) (*candidate, error) {
 	c := &candidate{Match: &engine.Match{}}
-	main := &engine.Release{Key: r.owner.Key, Version: p.Solution.Spec.Version, Operation: records.RepairVerb}
+	main := &engine.Release{Key: r.owner.Key, Version: p.Solution.Spec.Version, Operation: schema.VerbRepair}
 	graph, err := components.New(p.Solution, p.Parts()...)
 	if err != nil {
 		return nil, err

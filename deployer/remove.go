@@ -24,9 +24,6 @@ type RemoveOptions struct {
 	Export                definitions.Export // where custom resources go before they are deleted
 }
 
-// operationRemove is what a removal is called on record.
-const operationRemove = "remove"
-
 // How a removal records that custom resources were to stay, so that whoever finishes it need not be asked.
 const (
 	settingData = "data"
@@ -42,7 +39,7 @@ func (d *Deployer) Remove(ctx context.Context, o RemoveOptions) (*schema.Operati
 }
 
 func (d *Deployer) planRemove(ctx context.Context, o RemoveOptions, namespaces []metalk8s.Namespace) (*task, error) {
-	t := &task{Operation: schema.Operation{Operation: operationRemove, Solution: o.Solution, Environment: o.Environment}}
+	t := &task{Operation: schema.Operation{Operation: schema.VerbRemove, Solution: o.Solution, Environment: o.Environment}}
 	releases, there, err := d.leaving(ctx, t, o, namespaces)
 	if err != nil {
 		return nil, err
@@ -100,7 +97,7 @@ func (d *Deployer) leaving(ctx context.Context, t *task, o RemoveOptions, namesp
 		if failure != nil {
 			return nil, nil, failure
 		}
-		gone := removals(append([]*engine.State{state}, parts...), operationRemove)
+		gone := removals(append([]*engine.State{state}, parts...), schema.VerbRemove)
 		if gone[0].Found = found[n.Name].Deployed(); o.Data == KeepData {
 			gone[0].Settings = map[string]string{settingData: keptData}
 		}

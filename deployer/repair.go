@@ -8,7 +8,6 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/engine"
-	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -21,11 +20,11 @@ type RepairOptions struct {
 }
 
 // Repair brings back what [Deployer.Diff] finds, and nothing else: fields that were applied and that somebody has changed,
-// objects that are gone, and versions in the shared documents that are not those that are deployed. Fields that another manager applies are a conflict, unless o.Force is set, and objects that
-// somebody else has made in their place, unless o.Adopt is. It removes nothing and never touches a
-// CustomResourceDefinition. Where nothing was changed no lock is taken.
+// objects that are gone, and versions in the shared documents that are not those that are deployed. Fields that another manager applies
+// are a conflict, unless o.Force is set, and objects that somebody else has made in their place, unless o.Adopt is. It removes nothing
+// and never touches a CustomResourceDefinition. Where nothing was changed no lock is taken.
 func (d *Deployer) Repair(ctx context.Context, o RepairOptions) (*schema.Operation, error) {
-	t := &task{Operation: schema.Operation{Operation: records.RepairVerb, Solution: o.Solution, Environment: o.Environment, Planned: o.DryRun}}
+	t := &task{Operation: schema.Operation{Operation: schema.VerbRepair, Solution: o.Solution, Environment: o.Environment, Planned: o.DryRun}}
 	selected := survey.Selection{Environment: o.Environment, Solution: o.Solution}
 	states, namespaces, notices, err := d.Survey.Deployed(ctx, selected)
 	if err != nil {
@@ -61,7 +60,7 @@ func (d *Deployer) Repair(ctx context.Context, o RepairOptions) (*schema.Operati
 		return t.settle(o.Options)
 	}
 	return d.perform(ctx, o.Options, locks, func(ctx context.Context) (*task, error) {
-		t := &task{Operation: schema.Operation{Operation: records.RepairVerb, Solution: o.Solution, Environment: o.Environment}}
+		t := &task{Operation: schema.Operation{Operation: schema.VerbRepair, Solution: o.Solution, Environment: o.Environment}}
 		if failure := t.unread(unread, selected); failure != nil {
 			return nil, failure
 		}
@@ -90,7 +89,7 @@ func (d *Deployer) planRepair(ctx context.Context, t *task, selected survey.Sele
 		return err
 	}
 	for i := range releases {
-		releases[i].Operation = records.RepairVerb
+		releases[i].Operation = schema.VerbRepair
 	}
 	options := o.plan()
 	options.Restore = true

@@ -129,7 +129,7 @@ func (d *Deployer) unfinished(ctx context.Context, o ResumeOptions) (list []unfi
 			},
 		}})
 	}
-	rank := map[string]int{"activate": -1, "deactivate": 1}
+	rank := map[string]int{schema.VerbActivate: -1, schema.VerbDeactivate: 1}
 	slices.SortStableFunc(list, func(a, b unfinished) int { return cmp.Compare(rank[a.Operation], rank[b.Operation]) })
 	return list, unread, nil
 }
@@ -147,7 +147,7 @@ func (d *Deployer) awaited(ctx context.Context, s *engine.State) (*schema.Deploy
 		if err != nil {
 			return nil, err
 		}
-		return &schema.DeploymentRevision{Operation: records.RepairVerb, Version: s.Current.Version, User: s.Current.User, Started: s.Current.Started}, nil
+		return &schema.DeploymentRevision{Operation: schema.VerbRepair, Version: s.Current.Version, User: s.Current.User, Started: s.Current.Started}, nil
 	}
 	return nil, nil
 }
@@ -164,31 +164,31 @@ func (d *Deployer) resume(ctx context.Context, p unfinished, o Options) (err err
 	}
 	o = g.options(o)
 	switch p.Operation {
-	case "activate":
+	case schema.VerbActivate:
 		_, err = d.Activate(ctx, ActivateOptions{Options: o, Solution: p.Solution, Version: p.Version})
-	case "deactivate":
+	case schema.VerbDeactivate:
 		err = d.resumeDeactivation(ctx, p, o)
-	case operationAdd:
+	case schema.VerbAdd:
 		if len(p.revision.Together) > 0 {
 			return d.resumeTogether(ctx, p, o)
 		}
 		_, err = d.Add(ctx, AddOptions{Options: o, Environment: p.Environment, Solution: p.Solution, Version: p.Version, Namespace: p.Namespace})
-	case string(records.Up), string(records.Down):
+	case schema.VerbUpgrade, schema.VerbDowngrade:
 		_, err = d.Change(ctx, ChangeOptions{
 			Options: o, Environment: p.Environment, Solution: p.Solution, Direction: records.Direction(p.Operation), Version: p.Version, Namespace: p.Namespace,
 			With: p.revision.Together,
 		})
-	case "rollback":
+	case schema.VerbRollback:
 		_, err = d.Rollback(ctx, RollbackOptions{Options: o, Environment: p.Environment, Solution: p.Solution, Namespace: p.Namespace})
-	case operationRemove:
+	case schema.VerbRemove:
 		resumed := RemoveOptions{Options: o, Environment: p.Environment, Solution: p.Solution, Namespace: p.Namespace}
 		if p.revision.Settings[settingData] == keptData {
 			resumed.Data = KeepData
 		}
 		_, err = d.Remove(ctx, resumed)
-	case "delete":
+	case schema.VerbDelete:
 		_, err = d.DeleteEnvironment(ctx, DeleteEnvironmentOptions{Options: o, Environment: p.Environment, Namespace: p.Namespace, Data: DeleteData})
-	case records.RepairVerb:
+	case schema.VerbRepair:
 		_, err = d.Repair(ctx, RepairOptions{Options: o, Environment: p.Environment, Solution: p.Solution})
 	default:
 		err = report.Errorf(report.Refused, "this version of solutionctl does not know the operation %q", p.Operation).

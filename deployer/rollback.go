@@ -44,7 +44,7 @@ func (d *Deployer) planRollback(ctx context.Context, o RollbackOptions, namespac
 	if err != nil {
 		return nil, err
 	}
-	t := &task{Operation: schema.Operation{Operation: "rollback", Solution: o.Solution, Environment: o.Environment}, export: o.Export}
+	t := &task{Operation: schema.Operation{Operation: schema.VerbRollback, Solution: o.Solution, Environment: o.Environment}, export: o.Export}
 	there, err := d.installed(ctx, o.Solution, namespaces)
 	if err != nil {
 		return nil, err
@@ -136,8 +136,8 @@ func (d *Deployer) companions(ctx context.Context, i installation) ([]installati
 		}
 		for _, other := range there {
 			begun := other.state.Pending != nil
-			changed := other.state.Current != nil && other.state.Current.Version == at.Version && last.Operation != "rollback"
-			if begun || changed || last == i.state.Pending && last.Operation == "rollback" {
+			changed := other.state.Current != nil && other.state.Current.Version == at.Version && last.Operation != schema.VerbRollback
+			if begun || changed || last == i.state.Pending && last.Operation == schema.VerbRollback {
 				list = append(list, other)
 			}
 		}
@@ -250,10 +250,10 @@ func (d *Deployer) checkRetreats(ctx context.Context, t *task, catalog *records.
 // earlier returns the revision to go back to.
 func (i *installation) earlier(number int64) (*schema.DeploymentRevision, error) {
 	current, pending := i.state.Current, i.state.Pending
-	if pending != nil && pending.Operation == "rollback" && number == 0 {
+	if pending != nil && pending.Operation == schema.VerbRollback && number == 0 {
 		return pending, nil // an earlier rollback was not completed
 	}
-	if pending == nil && current != nil && current.Operation == "rollback" && number == 0 {
+	if pending == nil && current != nil && current.Operation == schema.VerbRollback && number == 0 {
 		return current, nil // it was completed: the same command again must not go back and forth
 	}
 	if pending != nil && current != nil && current.Version != "" && (number == 0 || number == current.Number) {

@@ -43,6 +43,20 @@ const (
 	DeploymentReplaced DeploymentOutcome = "replaced"
 )
 
+// The verbs that records name. Those of one that changes the version are a direction, too.
+const (
+	VerbActivate   = "activate"
+	VerbDeactivate = "deactivate"
+	VerbAdd        = "add"
+	VerbRemove     = "remove"
+	VerbUpgrade    = "upgrade"
+	VerbDowngrade  = "downgrade"
+	VerbRollback   = "rollback"
+	VerbRepair     = "repair"
+	VerbDelete     = "delete" // an environment
+	VerbEnsure     = "ensure" // several of the others as one; each Solution has its own on record
+)
+
 // DeploymentRevision is one operation on a Solution in a namespace.
 type DeploymentRevision struct {
 	// Number counts the operations from 1.

@@ -296,8 +296,8 @@ type Direction string
 
 // The directions; they are also the verbs.
 const (
-	Up   Direction = "upgrade"
-	Down Direction = "downgrade"
+	Up   Direction = schema.VerbUpgrade
+	Down Direction = schema.VerbDowngrade
 )
 
 // DirectionTo is where going from a version to another leads; from one that is no version everything is an upgrade.

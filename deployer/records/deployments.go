@@ -328,9 +328,6 @@ func NotDeployed(solution string) error {
 	return report.Errorf(report.NotFound, "Solution %s was not deployed here", solution).WithHint("'%s' lists what was", report.Run("deploy status"))
 }
 
-// RepairVerb is how the history names a repair.
-const RepairVerb = "repair"
-
 // DefaultTimeout is for how long something is waited for where nobody said how long.
 const DefaultTimeout = 10 * time.Minute
 

@@ -9,6 +9,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/engine"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/records"
+	"github.com/solutionctl/solutionctl/schema"
 )
 
 // Selection say what to compare; empty fields stand for everything.
@@ -66,7 +67,7 @@ func (v *Survey) Deployed(ctx context.Context, o Selection) (found []*engine.Sta
 			there[s.Namespace] = namespace != nil && namespace.GetDeletionTimestamp() == nil
 		}
 		switch {
-		case s.Pending != nil && s.Pending.Operation != records.RepairVerb:
+		case s.Pending != nil && s.Pending.Operation != schema.VerbRepair:
 			notices = append(notices, fmt.Sprintf("%s: the last %s was interrupted; run it again", s, s.Pending.Operation))
 		case !there[s.Namespace]:
 			notices = append(notices, fmt.Sprintf("%s: the namespace is gone, or being deleted", s))
