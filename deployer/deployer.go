@@ -87,8 +87,8 @@ func lockOf(namespace string) string {
 	return lockPrefix + namespace
 }
 
-// locked runs work under locks: every write with its context is preceded by a look at them.
-func (d *Deployer) locked(ctx context.Context, work func(context.Context) error, names ...string) (err error) {
+// Locked runs work under locks: every write with its context is preceded by a look at them.
+func (d *Deployer) Locked(ctx context.Context, work func(context.Context) error, names ...string) (err error) {
 	locks, err := d.Cluster.LockAll(ctx, names, cluster.LockOptions{Identity: d.Identity, Wait: d.LockWait, Sink: d.Sink})
 	if err != nil {
 		return err

@@ -43,7 +43,7 @@ func (d *Deployer) editRegistry(ctx context.Context, dryRun bool, edit func(*sch
 		}
 		return edit(known)
 	}
-	err = d.locked(ctx, func(ctx context.Context) error {
+	err = d.Locked(ctx, func(ctx context.Context) error {
 		next, err = d.Records.EditRegistry(ctx, edit)
 		return err
 	}, clusterLock)

@@ -10,7 +10,7 @@ import (
 // entry. Recording the same archive again changes nothing; another archive of the same version is refused while the
 // first one is in use, unless it is a pre-release: then the notices say what goes on with the first one.
 func (d *Deployer) RecordImport(ctx context.Context, r records.ImportRecord) (notices []string, err error) {
-	err = d.locked(ctx, func(ctx context.Context) error {
+	err = d.Locked(ctx, func(ctx context.Context) error {
 		catalog, failure := d.Records.LookUp(ctx)
 		if failure != nil {
 			return failure
@@ -28,5 +28,5 @@ type UnimportOptions struct{ ID string }
 
 // RecordUnimport forgets a version, unless something uses it. A version that is not known is no error: the work is done.
 func (d *Deployer) RecordUnimport(ctx context.Context, o UnimportOptions) error {
-	return d.locked(ctx, func(ctx context.Context) error { return d.Records.Unimport(ctx, o.ID) }, clusterLock)
+	return d.Locked(ctx, func(ctx context.Context) error { return d.Records.Unimport(ctx, o.ID) }, clusterLock)
 }

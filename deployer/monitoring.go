@@ -57,7 +57,7 @@ func (d *Deployer) ConfigureMonitoring(ctx context.Context, o MonitoringOptions)
 	if o.DryRun {
 		err = configure(ctx)
 	} else {
-		err = d.locked(ctx, configure, clusterLock)
+		err = d.Locked(ctx, configure, clusterLock)
 	}
 	if err != nil {
 		return nil, err

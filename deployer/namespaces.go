@@ -43,7 +43,7 @@ func (d *Deployer) CreateEnvironment(ctx context.Context, o metalk8s.CreateOptio
 		return nil, err
 	}
 	var result metalk8s.Creation
-	err = d.locked(ctx, func(ctx context.Context) (err error) {
+	err = d.Locked(ctx, func(ctx context.Context) (err error) {
 		result, err = d.Records.Documents.CreateEnvironment(ctx, o)
 		return err
 	}, lockOf(o.Namespace))

@@ -109,7 +109,7 @@ func (d *Deployer) perform(ctx context.Context, o Options, locks []string, prepa
 		return nil, err
 	}
 	var done *schema.Operation
-	err := d.locked(ctx, func(ctx context.Context) error {
+	err := d.Locked(ctx, func(ctx context.Context) error {
 		planning := cluster.WithMemory(ctx)
 		t, err := prepare(planning)
 		if err != nil {

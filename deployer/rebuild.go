@@ -53,7 +53,7 @@ func (d *Deployer) RebuildRecords(ctx context.Context, o RepairOptions) (*schema
 	for _, r := range broken {
 		locks = append(locks, lockOf(r.key.Namespace))
 	}
-	err = d.locked(ctx, func(ctx context.Context) error {
+	err = d.Locked(ctx, func(ctx context.Context) error {
 		// What was read without the locks may have been mended by somebody else.
 		again, failure := d.brokenRecords(ctx, o)
 		if failure != nil {

@@ -3,7 +3,6 @@ package loader
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -351,23 +350,21 @@ func (f *follower) end(ctx context.Context, progress *schema.LoadProgress) (*sch
 // keepOn makes the cluster have the repairs that the configuration wants, unless somebody has stopped them meanwhile, or does
 // something of the kind themselves.
 func (f *follower) keepOn(ctx context.Context) error {
-	d := f.Deployer
-	locks, err := d.Cluster.LockAll(ctx, []string{lockName}, cluster.LockOptions{Identity: d.Identity, Wait: d.LockWait, Sink: d.Sink})
-	if err != nil {
-		if report.CodeOf(err) == report.Locked {
-			return nil
+	err := f.Deployer.Locked(ctx, func(ctx context.Context) error {
+		last, _, err := readProgress(ctx, f.Deployer.Cluster)
+		if err != nil || last == nil || last.Run != f.run || stopped(last) {
+			return err
 		}
-		return err
-	}
-	guarded := cluster.WithGuard(ctx, locks)
-	last, _, err := readProgress(guarded, d.Cluster)
-	if err == nil && last != nil && last.Run == f.run && !stopped(last) {
-		var parameters *schema.LoadParameters
-		if parameters, err = f.resolve(guarded, f.spec()); err == nil {
-			err = f.keepRepairs(guarded, parameters)
+		parameters, err := f.resolve(ctx, f.spec())
+		if err != nil {
+			return err
 		}
+		return f.keepRepairs(ctx, parameters)
+	}, lockName)
+	if report.CodeOf(err) == report.Locked {
+		return nil
 	}
-	return errors.Join(err, locks.Release(ctx))
+	return err
 }
 
 // lastWords is why a run ended without saying so itself, in the phase that it was in.

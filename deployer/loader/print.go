@@ -84,7 +84,7 @@ func (l *Launcher) Logs(ctx context.Context) ([]byte, error) {
 		return nil, err
 	}
 	if progress == nil {
-		return nil, report.Errorf(report.NotFound, "the loader has never run on this cluster").WithHint("%s", report.Run("deploy loader start"))
+		return nil, NeverRan()
 	}
 	f := &follower{Launcher: l, run: progress.Run}
 	pods, err := f.pods(ctx)

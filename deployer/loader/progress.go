@@ -240,12 +240,7 @@ func (p *publisher) follow(ctx context.Context) error {
 func (p *publisher) publish(ctx context.Context) error {
 	p.mu.Lock()
 	p.progress.UpdatedAt = p.second()
-	p.progress.Ready = 0
-	for i := range p.progress.Parts {
-		if p.progress.Parts[i].State == schema.PartReady {
-			p.progress.Ready++
-		}
-	}
+	p.progress.Ready = readyParts(p.progress)
 	progress := *p.progress
 	progress.Parts = slices.Clone(p.progress.Parts)
 	object := p.object

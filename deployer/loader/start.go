@@ -30,13 +30,12 @@ const lockName = "loader"
 // started and nothing written. A run of the same configuration that is under way is followed; one of another configuration is a
 // conflict. The error is that of the run, as if it had been done here.
 func (l *Launcher) Start(ctx context.Context, o StartOptions) (*schema.LoadProgress, error) {
-	d := l.Deployer
-	locks, err := d.Cluster.LockAll(ctx, []string{lockName}, cluster.LockOptions{Identity: d.Identity, Wait: d.LockWait, Sink: d.Sink})
+	var begun begun
+	err := l.Deployer.Locked(ctx, func(ctx context.Context) (err error) {
+		begun, err = l.begin(ctx, o)
+		return err
+	}, lockName)
 	if err != nil {
-		return nil, err
-	}
-	begun, err := l.begin(cluster.WithGuard(ctx, locks), o)
-	if err = errors.Join(err, locks.Release(ctx)); err != nil {
 		return nil, err
 	}
 	if begun.progress != nil && begun.progress.Phase.Ended() || o.NoWait {

@@ -50,15 +50,12 @@ func (l *Launcher) Stop(ctx context.Context, o StopOptions) (*schema.LoaderPlan,
 	config := l.Deployer.Config
 	config.LockWait = max(config.LockWait, timeToStop) // for those of a pod that was killed, too
 	l = &Launcher{Deployer: deployer.New(config), Configuration: l.Configuration}
-	locks, err := config.Cluster.LockAll(ctx, []string{lockName}, cluster.LockOptions{Identity: config.Identity, Wait: config.LockWait, Sink: config.Sink})
-	if err != nil {
-		return nil, err
-	}
-	guarded := cluster.WithGuard(ctx, locks)
-	if err = l.stop(guarded); err == nil && o.Prune {
-		err = l.leave(guarded, &plan, false)
-	}
-	return &plan, errors.Join(err, locks.Release(ctx))
+	return &plan, l.Deployer.Locked(ctx, func(ctx context.Context) error {
+		if err := l.stop(ctx); err != nil || !o.Prune {
+			return err
+		}
+		return l.leave(ctx, &plan, false)
+	}, lockName)
 }
 
 // leave removes what is not in the configuration any more, or plans it.
