@@ -126,8 +126,8 @@ func (d *Deployer) memory(ctx context.Context, key engine.Key) (m *render.Memory
 	if err != nil {
 		return nil, false, err
 	}
-	for _, r := range []*schema.DeploymentRevision{state.Pending, state.Current} {
-		if r == nil || r.Version == "" {
+	for _, r := range state.Recent() {
+		if r.Version == "" {
 			continue
 		}
 		content, err := d.Records.Engine.Content(ctx, key, r)

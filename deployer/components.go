@@ -268,12 +268,8 @@ func (d *Deployer) unselected(ctx context.Context, before *engine.State, wanted 
 
 // needsOf are the components that one was brought up after when it last was. What a removal waits for is the other way round.
 func needsOf(s *engine.State) []string {
-	revisions := []*schema.DeploymentRevision{s.Pending, s.Current}
-	for i := range s.History {
-		revisions = append(revisions, &s.History[i])
-	}
-	for _, r := range revisions {
-		if r != nil && r.Version != "" {
+	for _, r := range s.Revisions() {
+		if r.Version != "" {
 			return r.Needs
 		}
 	}

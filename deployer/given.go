@@ -172,8 +172,8 @@ func (d *Deployer) undrawn(ctx context.Context, own *engine.State, names []strin
 			return nil, err
 		}
 		drawn := false
-		for _, r := range []*schema.DeploymentRevision{state.Pending, state.Current} {
-			if r == nil || !slices.Contains(own.Pending.Components, schema.ComponentRevision{Name: name, Content: r.Content}) {
+		for _, r := range state.Recent() {
+			if !slices.Contains(own.Pending.Components, schema.ComponentRevision{Name: name, Content: r.Content}) {
 				continue
 			}
 			_, err := d.Records.Engine.Content(ctx, key, r)

@@ -82,8 +82,8 @@ func (d *Deployer) versionsIn(ctx context.Context, namespaces []metalk8s.Namespa
 		if s.Damage != nil {
 			return nil, s.Damage
 		}
-		for _, r := range []*schema.DeploymentRevision{s.Pending, s.Current} {
-			if s.Component == "" && r != nil && (r.Version != "" || r == s.Pending) { // else it was removed
+		for _, r := range s.Recent() {
+			if s.Component == "" && (r.Version != "" || r == s.Pending) { // else it was removed
 				versions[s.Name] = cmp.Or(r.Version, versions[s.Name])
 			}
 		}

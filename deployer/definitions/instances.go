@@ -46,10 +46,7 @@ func (g *Guard) Of(ctx context.Context, catalog *records.Catalog, solution strin
 	if err != nil {
 		return nil, err
 	}
-	for _, revision := range []*schema.DeploymentRevision{state.Current, state.Pending} {
-		if revision == nil {
-			continue
-		}
+	for _, revision := range state.Recent() {
 		for _, object := range revision.Objects {
 			if object.Kind == cluster.DefinitionKind.Kind {
 				names[object.Name] = true

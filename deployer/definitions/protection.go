@@ -72,12 +72,7 @@ func Protect(key engine.Key, objects []*unstructured.Unstructured) []*unstructur
 
 // IsProtected tells whether the definitions that a record is about are protected.
 func IsProtected(s *engine.State) bool {
-	for _, revision := range []*schema.DeploymentRevision{s.Current, s.Pending} {
-		if revision != nil && revision.Settings[SettingProtect] == "true" {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.Recent(), func(r *schema.DeploymentRevision) bool { return r.Settings[SettingProtect] == "true" })
 }
 
 // AllowDeletion lifts the protection of definitions that are about to be deleted.

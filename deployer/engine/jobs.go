@@ -19,21 +19,13 @@ func (s *State) before() map[objectKey]schema.DeployedObject {
 // ended returns the hashes of the Jobs that have ended in the revisions that are known.
 func (s *State) ended() map[objectKey][]string {
 	all := map[objectKey][]string{}
-	take := func(r *schema.DeploymentRevision) {
-		if r == nil {
-			return
-		}
+	for _, r := range s.Revisions() {
 		for _, object := range r.Objects {
 			if object.Completed {
 				key := keyOfRef(object.ObjectRef)
 				all[key] = append(all[key], object.Hash)
 			}
 		}
-	}
-	take(s.Current)
-	take(s.Pending)
-	for i := range s.History {
-		take(&s.History[i])
 	}
 	return all
 }

@@ -62,12 +62,7 @@ func sameWork(a, b *schema.DeploymentRevision) bool {
 // last is the number of the newest revision.
 func (s *State) last() int64 {
 	var last int64
-	for _, r := range []*schema.DeploymentRevision{s.Current, s.Pending} {
-		if r != nil {
-			last = max(last, r.Number)
-		}
-	}
-	for _, r := range s.History {
+	for _, r := range s.Revisions() {
 		last = max(last, r.Number)
 	}
 	return last

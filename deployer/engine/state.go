@@ -82,6 +82,20 @@ type State struct {
 	secret *unstructured.Unstructured // as it was read, nil when there is none
 }
 
+// Recent returns the revision that was begun, if one was, and the last one that was completed.
+func (s *State) Recent() []*schema.DeploymentRevision {
+	return slices.DeleteFunc([]*schema.DeploymentRevision{s.Pending, s.Current}, func(r *schema.DeploymentRevision) bool { return r == nil })
+}
+
+// Revisions returns all that are known, the newest first.
+func (s *State) Revisions() []*schema.DeploymentRevision {
+	all := s.Recent()
+	for i := range s.History {
+		all = append(all, &s.History[i])
+	}
+	return all
+}
+
 // State returns what is known about a release; a State without Current and Pending when there is nothing. The error is that
 // of the record where it cannot be read.
 func (e *Engine) State(ctx context.Context, key Key) (*State, error) {
@@ -223,10 +237,7 @@ func (e *Engine) Content(ctx context.Context, key Key, r *schema.DeploymentRevis
 // the newer one counts, except that a UID is never forgotten.
 func (s *State) inventory() map[objectKey]schema.DeployedObject {
 	all := map[objectKey]schema.DeployedObject{}
-	for _, revision := range []*schema.DeploymentRevision{s.Current, s.Pending} {
-		if revision == nil {
-			continue
-		}
+	for _, revision := range slices.Backward(s.Recent()) {
 		for _, object := range revision.Objects {
 			key := keyOfRef(object.ObjectRef)
 			if object.UID == "" {

@@ -192,13 +192,8 @@ func take(finished map[taskKey]*time.Time, r *schema.DeploymentRevision, which f
 // finishedOnce are the tasks that a version does not run again. With a removal it begins anew.
 func (s *State) finishedOnce(version string) map[taskKey]*time.Time {
 	finished := map[taskKey]*time.Time{}
-	revisions := []*schema.DeploymentRevision{s.Pending, s.Current}
-	for i := range s.History {
-		revisions = append(revisions, &s.History[i])
-	}
-	for _, r := range revisions {
+	for _, r := range s.Revisions() {
 		switch {
-		case r == nil:
 		case r.Version == "":
 			return finished
 		case r.Version == version:

@@ -51,8 +51,8 @@ func (r *Records) Deployments(ctx context.Context, solution string) ([]Deploymen
 		if s.Damage != nil {
 			return nil, s.Damage
 		}
-		for _, revision := range []*schema.DeploymentRevision{s.Current, s.Pending} {
-			if revision != nil && revision.Version != "" {
+		for _, revision := range s.Recent() {
+			if revision.Version != "" {
 				found = append(found, Deployment{names[s.Namespace], s.Namespace, revision.Version})
 				delete(operators, s.Key)
 			}
@@ -218,10 +218,8 @@ func EnvironmentsByNamespace(environments []metalk8s.Environment) map[string]str
 // ObjectsOf are the objects on a record, those that were kept when all else was removed included.
 func ObjectsOf(s *engine.State) []schema.DeployedObject {
 	var objects []schema.DeployedObject
-	for _, revision := range []*schema.DeploymentRevision{s.Current, s.Pending} {
-		if revision != nil {
-			objects = append(objects, revision.Objects...)
-		}
+	for _, revision := range slices.Backward(s.Recent()) {
+		objects = append(objects, revision.Objects...)
 	}
 	return objects
 }
@@ -237,8 +235,8 @@ func (r *Records) StatesIn(ctx context.Context, namespaces []metalk8s.Namespace)
 
 // DeployedVersion is the version of which objects are there, or may be.
 func DeployedVersion(s *engine.State) (version string, deployed bool) {
-	for _, revision := range []*schema.DeploymentRevision{s.Pending, s.Current} {
-		if revision != nil && (revision.Version != "" || slices.ContainsFunc(revision.Objects, isThere)) {
+	for _, revision := range s.Recent() {
+		if revision.Version != "" || slices.ContainsFunc(revision.Objects, isThere) {
 			return revision.Version, true
 		}
 	}

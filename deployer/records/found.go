@@ -217,10 +217,7 @@ func (r *Records) looks(ctx context.Context, solution string, namespaces []strin
 
 // componentKeys are those of the components on the record of a Solution.
 func componentKeys(s *engine.State) (keys []engine.Key) {
-	for _, r := range []*schema.DeploymentRevision{s.Current, s.Pending} {
-		if r == nil {
-			continue
-		}
+	for _, r := range s.Recent() {
 		for _, c := range r.Components {
 			keys = append(keys, engine.Key{Namespace: s.Namespace, Name: s.Name, Component: c.Name})
 		}

@@ -61,14 +61,8 @@ func (r *Records) History(ctx context.Context, o HistoryOptions) (*schema.Histor
 
 // entries are the operations on a release, the newest first.
 func entries(s *engine.State, environment string) []schema.HistoryEntry {
-	revisions := slices.Clone(s.History)
-	for _, revision := range []*schema.DeploymentRevision{s.Current, s.Pending} {
-		if revision != nil {
-			revisions = slices.Insert(revisions, 0, *revision)
-		}
-	}
 	var list []schema.HistoryEntry
-	for _, r := range revisions {
+	for _, r := range s.Revisions() {
 		list = append(list, schema.HistoryEntry{
 			Environment: environment, Namespace: s.Namespace, Solution: s.Name, Component: s.Component,
 			Revision: r.Number, Operation: r.Operation, Version: r.Version, Outcome: r.Outcome,

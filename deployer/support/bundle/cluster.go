@@ -131,13 +131,8 @@ func (c *collector) releases() {
 			continue
 		}
 		release := schema.SupportRelease{Namespace: s.Namespace, Solution: s.Name, Component: s.Component, Revisions: []schema.SupportRevision{}}
-		for _, r := range []*schema.DeploymentRevision{s.Pending, s.Current} {
-			if r != nil {
-				release.Revisions = append(release.Revisions, revision(r))
-			}
-		}
-		for i := range s.History {
-			release.Revisions = append(release.Revisions, revision(&s.History[i]))
+		for _, r := range s.Revisions() {
+			release.Revisions = append(release.Revisions, revision(r))
 		}
 		c.document.Releases = append(c.document.Releases, release)
 	}
