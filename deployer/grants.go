@@ -110,11 +110,7 @@ func (d *Deployer) namespaceNames(ctx context.Context, environment string) ([]st
 	if err != nil {
 		return nil, err
 	}
-	var names []string
-	for _, n := range found.Namespaces {
-		names = append(names, n.Name)
-	}
-	return names, nil
+	return found.Names(), nil
 }
 
 // granting collects rights.

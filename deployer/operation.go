@@ -185,11 +185,7 @@ func (d *Deployer) lockable(ctx context.Context, environment, namespace string, 
 	if err != nil {
 		return nil, err
 	}
-	names := make([]string, len(found))
-	for i, n := range found {
-		names[i] = n.Name
-	}
-	return names, nil
+	return metalk8s.NamesOf(found), nil
 }
 
 // imported reads what was imported, for a verb that only takes away. While the record of it is damaged the verb goes on without, and

@@ -69,12 +69,10 @@ func (d *Deployer) planUnlisted(ctx context.Context, t *task, catalog *records.C
 // One that was never added as a whole, and whose removal was interrupted, has none.
 func (d *Deployer) versionsIn(ctx context.Context, namespaces []metalk8s.Namespace) (map[string]string, error) {
 	versions := map[string]string{}
-	var names []string
 	for _, n := range namespaces {
 		maps.Copy(versions, n.Versions)
-		names = append(names, n.Name)
 	}
-	states, err := d.Records.Engine.StatesIn(ctx, names...)
+	states, err := d.Records.StatesIn(ctx, namespaces)
 	if err != nil {
 		return nil, err
 	}

@@ -56,8 +56,8 @@ func (a *Apps) Kinds(ctx context.Context, o Options) ([]*Kind, error) {
 }
 
 // kinds returns the kinds of instances that can be made in an environment, or in one namespace of it: those of the versions that
-// are there. Where what was imported may not, or cannot, be read, they are learned from what lies in the namespaces. A Solution of which they cannot
-// be read harms only itself: it is told, and left out.
+// are there. Where what was imported may not, or cannot, be read, they are learned from what lies in the namespaces. A Solution of which
+// they cannot be read harms only itself: it is told, and left out.
 func (a *Apps) kinds(ctx context.Context, o Options) (*offer, error) {
 	namespaces, err := a.namespaces(ctx, o.Environment, o.Namespace)
 	if err != nil {
@@ -272,9 +272,7 @@ func (f *offer) choose(name string) (*Kind, error) {
 func placesOf(kinds []*Kind) []string {
 	var names []string
 	for _, k := range kinds {
-		for _, n := range k.namespaces {
-			names = append(names, n.Name)
-		}
+		names = append(names, k.Namespaces()...)
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
@@ -284,13 +282,7 @@ func placesOf(kinds []*Kind) []string {
 func (k *Kind) Scales() bool { return k.scales }
 
 // Namespaces are those of the environment in which instances can be made.
-func (k *Kind) Namespaces() []string {
-	names := make([]string, len(k.namespaces))
-	for i, n := range k.namespaces {
-		names[i] = n.Name
-	}
-	return names
-}
+func (k *Kind) Namespaces() []string { return metalk8s.NamesOf(k.namespaces) }
 
 // Judge judges an instance that [Apps.New] has returned with values that assignments give, as [Apps.Create] does before it
 // makes one.

@@ -40,7 +40,7 @@ func (d *Documents) Select(ctx context.Context, environment, namespace string) (
 		n, ok := e.Namespace(namespace)
 		if !ok {
 			return nil, report.Errorf(report.NotFound, "environment %s has no namespace %q", environment, namespace).
-				WithHint("it has %s", joinNames(e.Namespaces))
+				WithHint("it has %s", strings.Join(e.Names(), ", "))
 		}
 		selected = []Namespace{n}
 	}
@@ -56,14 +56,6 @@ func Deletable(namespaces []Namespace) error {
 		}
 	}
 	return nil
-}
-
-func joinNames(namespaces []Namespace) string {
-	var names []string
-	for _, n := range namespaces {
-		names = append(names, n.Name)
-	}
-	return strings.Join(names, ", ")
 }
 
 // DeleteNamespaces deletes the very namespaces that were read and everything in them, and waits until they are gone. It does

@@ -216,9 +216,6 @@ func TestNoEnvironment(t *testing.T) {
 			t.Errorf("%v; %q", err, report.Hints(err))
 		}
 	}
-	if got := joinNames([]Namespace{{Name: "a"}, {Name: "b"}}); got != "a, b" {
-		t.Errorf("names: %s", got)
-	}
 }
 
 // TestDataOf: a ConfigMap that no API server would store is one without data.

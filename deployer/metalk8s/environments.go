@@ -59,9 +59,12 @@ func (e *Environment) Namespace(name string) (Namespace, bool) {
 }
 
 // Names are those of the environment's namespaces.
-func (e *Environment) Names() []string {
-	names := make([]string, len(e.Namespaces))
-	for i, n := range e.Namespaces {
+func (e *Environment) Names() []string { return NamesOf(e.Namespaces) }
+
+// NamesOf are the names of namespaces.
+func NamesOf(namespaces []Namespace) []string {
+	names := make([]string, len(namespaces))
+	for i, n := range namespaces {
 		names[i] = n.Name
 	}
 	return names

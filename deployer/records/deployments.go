@@ -226,11 +226,7 @@ func ObjectsOf(s *engine.State) []schema.DeployedObject {
 
 // StatesIn returns the records of what is, or was, in namespaces.
 func (r *Records) StatesIn(ctx context.Context, namespaces []metalk8s.Namespace) ([]*engine.State, error) {
-	var names []string
-	for _, n := range namespaces {
-		names = append(names, n.Name)
-	}
-	return r.Engine.StatesIn(ctx, names...)
+	return r.Engine.StatesIn(ctx, metalk8s.NamesOf(namespaces)...)
 }
 
 // DeployedVersion is the version of which objects are there, or may be.
@@ -258,10 +254,6 @@ func (r *Records) Namespaces(ctx context.Context, name, namespace string) ([]met
 	if one, ok := environment.Namespace(namespace); ok {
 		return []metalk8s.Namespace{one}, nil
 	}
-	var names []string
-	for _, n := range environment.Namespaces {
-		names = append(names, n.Name)
-	}
 	all, err := r.Documents.Environments(ctx)
 	if err != nil {
 		return nil, err
@@ -269,11 +261,11 @@ func (r *Records) Namespaces(ctx context.Context, name, namespace string) ([]met
 	for _, other := range all {
 		if _, ok := other.Namespace(namespace); ok {
 			return nil, report.Errorf(report.Conflict, "namespace %s belongs to environment %s, not %s", namespace, other.Name, name).
-				WithHint("environment %s has %s", name, strings.Join(names, ", "))
+				WithHint("environment %s has %s", name, strings.Join(environment.Names(), ", "))
 		}
 	}
 	return nil, report.Errorf(report.NotFound, "environment %s has no namespace %s", name, namespace).
-		WithHint("it has %s; '%s' extends it", strings.Join(names, ", "), report.Run("deploy env create", name).With("namespace", namespace))
+		WithHint("it has %s; '%s' extends it", strings.Join(environment.Names(), ", "), report.Run("deploy env create", name).With("namespace", namespace))
 }
 
 // UnreadText says that a record, or what belongs to it, cannot be read, and what helps.

@@ -141,10 +141,8 @@ func (r *Records) Lost(ctx context.Context, kinds []kube.GroupVersionKind, names
 // StraysIn finds what there is of a Solution and its components in namespaces and on no record. Where there are records, what
 // almost every release has tells whether there is more; else all kinds are looked through.
 func (r *Records) StraysIn(ctx context.Context, solution string, namespaces []metalk8s.Namespace) (map[string]*Strays, error) {
-	var names, doubtful []string
-	for _, n := range namespaces {
-		names = append(names, n.Name)
-	}
+	names := metalk8s.NamesOf(namespaces)
+	var doubtful []string
 	var states []*engine.State
 	look := func(kinds []kube.GroupVersionKind, names []string) (map[engine.Key]*Strays, error) {
 		return r.Lost(ctx, kinds, names, func() (_ []*engine.State, err error) {
