@@ -6,8 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/solutionctl/solutionctl/lint/promql"
@@ -49,7 +51,7 @@ var dashboards = fact(func(_ context.Context, t *subject) []dashboard {
 			continue
 		}
 		data, _ := lookup(o.Value, "data").(map[string]any)
-		for _, key := range sortedKeys(data) {
+		for _, key := range slices.Sorted(maps.Keys(data)) {
 			if text, ok := data[key].(string); ok && path.Ext(key) == ".json" {
 				all = append(all, newDashboard(o.At(fmt.Sprintf("data[%q]", key)), key, text, nil))
 			}
@@ -232,7 +234,7 @@ func walkFields(value any, at string, depth int, see func(at, key string, value 
 	}
 	switch v := value.(type) {
 	case map[string]any:
-		for _, key := range sortedKeys(v) {
+		for _, key := range slices.Sorted(maps.Keys(v)) {
 			here := strings.TrimPrefix(at+"."+key, ".")
 			see(here, key, v[key])
 			walkFields(v[key], here, depth+1, see)

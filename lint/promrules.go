@@ -3,7 +3,6 @@ package lint
 import (
 	"cmp"
 	"context"
-	"maps"
 	"regexp"
 	"slices"
 
@@ -154,5 +153,3 @@ func reportDuration(r *Reporter, o *target.Object, at string, value any) {
 		r.Report(o.At(at), "write a number and a unit, as 5m", "%v is not a duration", value)
 	}
 }
-
-func sortedKeys(m map[string]any) []string { return slices.Sorted(maps.Keys(m)) }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -227,7 +228,7 @@ func (u Use) IsClaim() bool { return u.Kind == cluster.ClaimKind }
 func (d *Documents) Usage(ctx context.Context, namespaces []Namespace) ([]Use, error) {
 	var usage []Use
 	for _, n := range namespaces {
-		for _, solution := range sortedKeys(n.Versions) {
+		for _, solution := range slices.Sorted(maps.Keys(n.Versions)) {
 			usage = append(usage, Use{Namespace: n.Name, Solution: solution, Version: n.Versions[solution]})
 		}
 	}

@@ -241,7 +241,7 @@ func (n *Namespace) read(config map[string]string) {
 	n.Config = config
 	where := "ConfigMap " + n.Name + "/" + EnvironmentConfigMap
 	left := 0
-	for _, solution := range sortedKeys(config) {
+	for _, solution := range slices.Sorted(maps.Keys(config)) {
 		err := checkAsked(solution, config[solution])
 		switch {
 		case err == nil && len(n.Versions) < maxAsked:

@@ -2,8 +2,6 @@ package metalk8s
 
 import (
 	"context"
-	"maps"
-	"slices"
 
 	"github.com/solutionctl/solutionctl/schema"
 )
@@ -43,5 +41,3 @@ func pillarOf(solutions *Solutions, environments []Environment, configuration *s
 	}
 	return p
 }
-
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

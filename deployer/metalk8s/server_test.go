@@ -46,7 +46,7 @@ func dataIn(s *clustertest.Server, namespace, name string) []string {
 	}
 	data := dataOf(object)
 	var lines []string
-	for _, key := range sortedKeys(data) {
+	for _, key := range slices.Sorted(maps.Keys(data)) {
 		lines = append(lines, key+"="+data[key])
 	}
 	return lines

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -130,7 +131,7 @@ func eachImage(value any, path []string, replace func(path []string, text string
 			}
 		}
 	case map[string]any:
-		for _, key := range sortedKeys(v) {
+		for _, key := range slices.Sorted(maps.Keys(v)) {
 			here := append(slices.Clip(path), key)
 			if text, ok := v[key].(string); ok && isImageField(path, key) {
 				replaced, err := replace(here, text)

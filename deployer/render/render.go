@@ -14,7 +14,6 @@ package render
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -181,8 +180,6 @@ func MissingCRDs(required []schema.CRDRequirement, get func(name string) *unstru
 }
 
 func index(i int) string { return strconv.Itoa(i) }
-
-func sortedKeys(m map[string]any) []string { return slices.Sorted(maps.Keys(m)) }
 
 // shorten cuts a name to a length; a hash of the whole keeps names apart that begin alike.
 func shorten(name string, length int) string {

@@ -84,10 +84,5 @@ func identity(rule rbacv1.PolicyRule) string {
 }
 
 func sorted(list []string) []string {
-	if len(list) == 0 {
-		return nil
-	}
-	list = slices.Clone(list)
-	slices.Sort(list)
-	return slices.Compact(list)
+	return slices.Compact(slices.Sorted(slices.Values(list)))
 }

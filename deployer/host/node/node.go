@@ -123,9 +123,7 @@ func rotate(endpoints []string, node string) []string {
 }
 
 func sorted(list []string) []string {
-	list = slices.Clone(list)
-	slices.Sort(list)
-	return slices.Compact(list)
+	return slices.Compact(slices.Sorted(slices.Values(list)))
 }
 
 func isTLS(endpoint string) bool { return strings.HasPrefix(endpoint, "https://") }
