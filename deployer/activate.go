@@ -115,21 +115,10 @@ func (d *Deployer) planActivationOf(ctx context.Context, o ActivateOptions, cata
 		return nil, err
 	}
 	t.notice(notices...)
-	kept, err := d.Definitions.KeepServed(ctx, catalog, payload, release.Objects)
+	migrations, err := d.judgeDefinitions(ctx, t, o, catalog, payload, release.Objects)
 	if err != nil {
 		return nil, err
 	}
-	if len(o.later) == 0 { // a run of several names what others lose, too
-		if err = o.accepted().Check(definitions.ByName(release.Objects)); err != nil {
-			return nil, err
-		}
-	}
-	judged, err := d.Definitions.Judge(ctx, release.Objects, o.accepted())
-	if err != nil {
-		return nil, err
-	}
-	t.notice(slices.Concat(kept, judged.Notices)...)
-	t.exported, t.export = judged.Exported, o.Export
 	if t.plans, err = d.Records.Engine.PlanAll(ctx, append([]engine.Release{*release}, parts...), o.plan()); err != nil {
 		return nil, err
 	}
@@ -158,7 +147,27 @@ func (d *Deployer) planActivationOf(ctx context.Context, o ActivateOptions, cata
 		}
 	}
 	d.forget(t, one.taken)
-	return t, d.prepareDefinitions(ctx, t, plan, judged.Migrations)
+	return t, d.prepareDefinitions(ctx, t, plan, migrations)
+}
+
+// judgeDefinitions judges what definitions mean for operators in environments and for what is stored, and returns how that moves.
+func (d *Deployer) judgeDefinitions(ctx context.Context, t *task, o ActivateOptions, catalog *records.Catalog, p *render.Payload, objects []*unstructured.Unstructured) ([]definitions.Migration, error) {
+	kept, err := d.Definitions.KeepServed(ctx, catalog, p, objects)
+	if err != nil {
+		return nil, err
+	}
+	if len(o.later) == 0 { // a run of several names what others lose, too
+		if err = o.accepted().Check(definitions.ByName(objects)); err != nil {
+			return nil, err
+		}
+	}
+	judged, err := d.Definitions.Judge(ctx, objects, o.accepted())
+	if err != nil {
+		return nil, err
+	}
+	t.notice(slices.Concat(kept, judged.Notices)...)
+	t.exported, t.export = judged.Exported, o.Export
+	return judged.Migrations, nil
 }
 
 func (o *ActivateOptions) accepted() definitions.Accepted {

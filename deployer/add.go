@@ -201,17 +201,8 @@ func (d *Deployer) planPlacements(ctx context.Context, t *task, catalog *records
 		return err
 	}
 	for _, one := range list {
-		if one.payload, one.settings, err = d.settings(ctx, catalog, one.Import); err != nil {
+		if err = d.readPlacement(ctx, t, catalog, one); err != nil {
 			return err
-		}
-		if err = d.checkKubernetes(ctx, one.payload); err != nil {
-			return err
-		}
-		if err = d.checkActive(ctx, one.payload); err != nil {
-			return err
-		}
-		if spare := one.payload.SpareCharts(); len(spare) > 0 {
-			t.notice("no component deploys " + strings.Join(spare, ", "))
 		}
 	}
 	err = d.checkDependencies(ctx, catalog, func(h dependencies.Holdings) {
@@ -250,23 +241,40 @@ func (d *Deployer) planPlacements(ctx context.Context, t *task, catalog *records
 		return err
 	}
 	t.notice(notices...)
-	t.before = func(ctx context.Context) error {
-		for _, one := range list {
-			if failure := d.recordVersions(ctx, one.Import, one.namespaces); failure != nil {
-				return failure
-			}
-		}
-		for _, g := range t.gone {
-			if failure := d.setVersion(ctx, g.namespaces, g.Solution, ""); failure != nil {
-				return failure
-			}
-		}
-		return nil
-	}
+	t.before = func(ctx context.Context) error { return d.recordPlacements(ctx, list, t.gone) }
 	if t.plans, err = d.Records.Engine.PlanAll(ctx, all, o.plan()); err != nil {
 		return err
 	}
 	return noteComponents(t.plans)
+}
+
+// readPlacement reads what a version is made of, and refuses one that the cluster cannot have.
+func (d *Deployer) readPlacement(ctx context.Context, t *task, catalog *records.Catalog, one *placement) (err error) {
+	if one.payload, one.settings, err = d.settings(ctx, catalog, one.Import); err != nil {
+		return err
+	}
+	if err = d.checkKubernetes(ctx, one.payload); err != nil {
+		return err
+	}
+	if spare := one.payload.SpareCharts(); len(spare) > 0 {
+		t.notice("no component deploys " + strings.Join(spare, ", "))
+	}
+	return d.checkActive(ctx, one.payload)
+}
+
+// recordPlacements tells MetalK8s which versions there are to be.
+func (d *Deployer) recordPlacements(ctx context.Context, list []*placement, gone []departure) error {
+	for _, one := range list {
+		if err := d.recordVersions(ctx, one.Import, one.namespaces); err != nil {
+			return err
+		}
+	}
+	for _, g := range gone {
+		if err := d.setVersion(ctx, g.namespaces, g.Solution, ""); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // others are the versions that change, or are added, together with one.

@@ -90,20 +90,26 @@ func (d *Deployer) planDeactivation(ctx context.Context, o DeactivateOptions) (*
 	if err := d.prepareDefinitions(ctx, t, plan, nil); err != nil {
 		return nil, err
 	}
+	d.planEmptying(t, o, crds, definitions.IsProtected(state))
+	return t, nil
+}
+
+// planEmptying plans what becomes of custom resources before the definitions go, or that both stay.
+func (d *Deployer) planEmptying(t *task, o DeactivateOptions, crds []*unstructured.Unstructured, protected bool) {
 	prepare := t.before
 	t.before = func(ctx context.Context) error {
 		if err := prepare(ctx); err != nil {
 			return err
 		}
-		if err := d.emptyDefinitions(ctx, o, crds); err != nil || o.Data == KeepData || !definitions.IsProtected(state) {
+		if err := d.emptyDefinitions(ctx, o, crds); err != nil || o.Data == KeepData || !protected {
 			return err
 		}
 		return d.Definitions.AllowDeletion(ctx, crds)
 	}
-	if o.Data == KeepData && definitions.IsProtected(state) {
+	if o.Data == KeepData && protected {
 		t.notice("the definitions are kept, and no longer protected from deletion")
 	}
-	if o.Data != KeepData && definitions.IsProtected(state) {
+	if o.Data != KeepData && protected {
 		t.needs = append(t.needs, cluster.Permission{Verb: "update", Group: cluster.DefinitionKind.Group, Resource: "customresourcedefinitions"})
 	}
 	if o.Data == DeleteData {
@@ -111,7 +117,6 @@ func (d *Deployer) planDeactivation(ctx context.Context, o DeactivateOptions) (*
 			t.needs = append(t.needs, definitions.OnObjects(object, "list", "get", "delete", "watch")...)
 		}
 	}
-	return t, nil
 }
 
 // checkUnused refuses to take components of the cluster away while environments have the Solution, which may need them.

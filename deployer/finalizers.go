@@ -80,17 +80,19 @@ func appendHeld(list []Held, kind kube.GroupVersionKind, object *unstructured.Un
 	return append(list, Held{records.RefOf(kind, object), finalizers, object})
 }
 
-// mayLetGo returns the permissions that removing finalizers takes.
-func (d *Deployer) mayLetGo(ctx context.Context, list []Held) ([]cluster.Permission, error) {
-	var wanted []cluster.Permission
+// planLettingGo plans to remove finalizers, with the permissions that it takes.
+func (d *Deployer) planLettingGo(ctx context.Context, t *task, list []Held) error {
 	for _, h := range list {
-		more, err := d.Cluster.PermissionsOn(ctx, kube.FromAPIVersionAndKind(h.APIVersion, h.Kind), h.Namespace, "get", "patch")
+		needs, err := d.Cluster.PermissionsOn(ctx, kube.FromAPIVersionAndKind(h.APIVersion, h.Kind), h.Namespace, "get", "patch")
 		if err != nil {
-			return nil, err
+			return err
 		}
-		wanted = append(wanted, more...)
+		t.needs = append(t.needs, needs...)
+		t.records = append(t.records, schema.Change{
+			Action: schema.ActionUpdate, Object: h.ObjectRef, Note: "finalizers are removed: " + strings.Join(h.Finalizers, ", "),
+		})
 	}
-	return wanted, nil
+	return nil
 }
 
 // letGo removes finalizers: exactly those that were listed, from objects that have no others since.

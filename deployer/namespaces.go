@@ -236,31 +236,7 @@ func (d *Deployer) planDeletion(ctx context.Context, o DeleteEnvironmentOptions,
 	if err = d.checkDependencies(ctx, catalog, dependencies.Empty(namespaces)); err != nil {
 		return nil, err
 	}
-	var lost []definitions.Instance
-	for _, use := range usage {
-		if use.IsClaim() {
-			t.notice("data is deleted: " + use.String())
-			continue
-		}
-		for _, object := range use.Objects {
-			lost = append(lost, definitions.Instance{Kind: use.Kind, Object: object})
-			apiVersion, kind := use.Kind.ToAPIVersionAndKind()
-			t.records = append(t.records, schema.Change{
-				Action: schema.ActionDelete,
-				Object: schema.ObjectRef{APIVersion: apiVersion, Kind: kind, Namespace: use.Namespace, Name: object.GetName()},
-			})
-		}
-	}
-	if len(lost) > 0 {
-		t.notice("custom resources are deleted: " + definitions.CountText(lost))
-	}
-	for _, ref := range others {
-		if ref.Name == "" {
-			t.notice("also deleted: " + survey.OtherText(ref))
-			continue
-		}
-		t.records = append(t.records, schema.Change{Action: schema.ActionDelete, Object: ref, Note: "not part of a Solution"})
-	}
+	lost := t.noteDeleted(usage, others)
 	if t.needs, err = d.mayDelete(ctx, lost); err != nil {
 		return nil, err
 	}
@@ -272,15 +248,8 @@ func (d *Deployer) planDeletion(ctx context.Context, o DeleteEnvironmentOptions,
 	if err = d.planForgetting(ctx, t, o, states); err != nil {
 		return nil, err
 	}
-	needs, err := d.mayLetGo(ctx, o.Release)
-	if err != nil {
+	if err = d.planLettingGo(ctx, t, o.Release); err != nil {
 		return nil, err
-	}
-	t.needs = append(t.needs, needs...)
-	for _, h := range o.Release {
-		t.records = append(t.records, schema.Change{
-			Action: schema.ActionUpdate, Object: h.ObjectRef, Note: "finalizers are removed: " + strings.Join(h.Finalizers, ", "),
-		})
 	}
 	forget := t.after
 	for _, n := range namespaces {
@@ -306,6 +275,35 @@ func (d *Deployer) planDeletion(ctx context.Context, o DeleteEnvironmentOptions,
 		return o.orForce(d.Records.Documents.DeleteNamespaces(ctx, namespaces, metalk8s.DeleteOptions{Timeout: o.Timeout, NoWait: o.NoWait}))
 	}
 	return t, nil
+}
+
+// noteDeleted tells what goes with namespaces beside the Solutions, and returns the custom resources among it.
+func (t *task) noteDeleted(usage []metalk8s.Use, others []schema.ObjectRef) (lost []definitions.Instance) {
+	for _, use := range usage {
+		if use.IsClaim() {
+			t.notice("data is deleted: " + use.String())
+			continue
+		}
+		for _, object := range use.Objects {
+			lost = append(lost, definitions.Instance{Kind: use.Kind, Object: object})
+			apiVersion, kind := use.Kind.ToAPIVersionAndKind()
+			t.records = append(t.records, schema.Change{
+				Action: schema.ActionDelete,
+				Object: schema.ObjectRef{APIVersion: apiVersion, Kind: kind, Namespace: use.Namespace, Name: object.GetName()},
+			})
+		}
+	}
+	if len(lost) > 0 {
+		t.notice("custom resources are deleted: " + definitions.CountText(lost))
+	}
+	for _, ref := range others {
+		if ref.Name == "" {
+			t.notice("also deleted: " + survey.OtherText(ref))
+			continue
+		}
+		t.records = append(t.records, schema.Change{Action: schema.ActionDelete, Object: ref, Note: "not part of a Solution"})
+	}
+	return lost
 }
 
 // inUse refuses what would delete things that nobody has agreed to.

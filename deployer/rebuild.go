@@ -118,6 +118,35 @@ type brokenRecord struct {
 // brokenRecords finds the records that are lost or cannot be read: components before their Solution, whose record lists them, and
 // those of the whole cluster last, as what they serve depends on the others.
 func (d *Deployer) brokenRecords(ctx context.Context, o RepairOptions) ([]brokenRecord, error) {
+	all, err := d.allRecords(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	group, groupContext := errgroup.WithContext(ctx)
+	group.SetLimit(records.Parallel)
+	for _, r := range all {
+		group.Go(func() (err error) {
+			r.why, err = d.whyBroken(groupContext, r)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	var found []brokenRecord
+	for _, r := range all {
+		if r.why != "" {
+			found = append(found, *r)
+		}
+	}
+	slices.SortStableFunc(found, func(a, b brokenRecord) int {
+		return -cmp.Or(cmp.Compare(min(len(a.key.Namespace), 1), min(len(b.key.Namespace), 1)), cmp.Compare(min(len(a.key.Component), 1), min(len(b.key.Component), 1)))
+	})
+	return found, nil
+}
+
+// allRecords are those that there are, and those that there should be by what is in the cluster, sorted by their keys.
+func (d *Deployer) allRecords(ctx context.Context, o RepairOptions) ([]*brokenRecord, error) {
 	environments, err := d.Records.Documents.Environments(ctx)
 	if err != nil {
 		return nil, err
@@ -149,18 +178,11 @@ func (d *Deployer) brokenRecords(ctx context.Context, o RepairOptions) ([]broken
 			places[n.Name] = n
 		}
 	}
-	keys, parts := map[engine.Key]bool{}, partsThere(states, lost)
-	for key := range states {
-		keys[key] = true
-	}
-	for key := range lost {
-		keys[key] = true
-	}
-	for owner := range parts {
-		keys[owner] = true
-	}
+	parts := partsThere(states, lost)
+	keys := slices.Concat(slices.Collect(maps.Keys(states)), slices.Collect(maps.Keys(lost)), slices.Collect(maps.Keys(parts)))
+	slices.SortFunc(keys, engine.CompareKeys)
 	var all []*brokenRecord
-	for _, key := range slices.SortedFunc(maps.Keys(keys), engine.CompareKeys) {
+	for _, key := range slices.Compact(keys) {
 		n, inside := places[key.Namespace]
 		if !inside && o.Environment == "" && key.Namespace != engine.Nowhere {
 			n, inside = metalk8s.Namespace{Name: key.Namespace}, true
@@ -174,27 +196,7 @@ func (d *Deployer) brokenRecords(ctx context.Context, o RepairOptions) ([]broken
 			owner: cmp.Or(states[owner], &engine.State{Key: owner}), parts: parts[key],
 		})
 	}
-	group, groupContext := errgroup.WithContext(ctx)
-	group.SetLimit(records.Parallel)
-	for _, r := range all {
-		group.Go(func() (err error) {
-			r.why, err = d.whyBroken(groupContext, r)
-			return err
-		})
-	}
-	if err := group.Wait(); err != nil {
-		return nil, err
-	}
-	var found []brokenRecord
-	for _, r := range all {
-		if r.why != "" {
-			found = append(found, *r)
-		}
-	}
-	slices.SortStableFunc(found, func(a, b brokenRecord) int {
-		return -cmp.Or(cmp.Compare(min(len(a.key.Namespace), 1), min(len(b.key.Namespace), 1)), cmp.Compare(min(len(a.key.Component), 1), min(len(b.key.Component), 1)))
-	})
-	return found, nil
+	return all, nil
 }
 
 // partsThere are the components that Solutions have, by the records that there are and by what is there and on none.

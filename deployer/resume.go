@@ -11,6 +11,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -65,8 +66,8 @@ func placeOf(p unfinished) string {
 }
 
 // unfinished returns the operations that have not ended: those of which a record says so, activations that MetalK8s'
-// document does not know of yet, and what has waited for a kind that the cluster has by now. What environments need comes first, and goes last. Of records that cannot be read nobody knows
-// whether there is something to finish; these are the unread.
+// document does not know of yet, and what has waited for a kind that the cluster has by now. What environments need comes first, and
+// goes last. Of records that cannot be read nobody knows whether there is something to finish; these are the unread.
 func (d *Deployer) unfinished(ctx context.Context, o ResumeOptions) (list []unfinished, unread []error, err error) {
 	environments, err := d.Records.Documents.Environments(ctx)
 	if err != nil {
@@ -97,33 +98,18 @@ func (d *Deployer) unfinished(ctx context.Context, o ResumeOptions) (list []unfi
 			unread = append(unread, fmt.Errorf("%s: %w", s, s.Damage))
 			continue
 		}
-		environment := environmentOf[s.Namespace]
-		revision := s.Pending
 		if s.Component != "" && slices.ContainsFunc(list, func(u unfinished) bool { return u.Namespace == s.Namespace && u.Solution == s.Name }) {
 			continue // it is finished with its Solution, whose record comes first
 		}
-		if revision == nil && s.Component == "" && s.Namespace == "" && s.Current != nil && s.Current.Version != solutions.Active(s.Name) {
-			revision = s.Current
-		}
-		if revision == nil && s.Component != "" && s.Current != nil {
-			at, err := d.unforgotten(ctx, s.Current.Settings[settingHelm])
-			if err != nil {
-				return nil, nil, err
-			}
-			if at.Name != "" {
-				revision = s.Current // all that is left is that Helm forgets it
-			}
-		}
-		if revision == nil {
-			if revision, err = d.awaited(ctx, s); err != nil {
-				return nil, nil, err
-			}
+		revision, err := d.unfinishedOf(ctx, s, solutions)
+		if err != nil {
+			return nil, nil, err
 		}
 		if revision == nil {
 			continue
 		}
 		list = append(list, unfinished{revision: revision, given: s.Given, ResumedOperation: schema.ResumedOperation{
-			Environment: environment, Namespace: s.Namespace, Solution: s.Name,
+			Environment: environmentOf[s.Namespace], Namespace: s.Namespace, Solution: s.Name,
 			PendingOperation: schema.PendingOperation{
 				Operation: revision.Operation, Version: revision.Version, User: revision.User, Started: revision.Started,
 			},
@@ -132,6 +118,23 @@ func (d *Deployer) unfinished(ctx context.Context, o ResumeOptions) (list []unfi
 	rank := map[string]int{schema.VerbActivate: -1, schema.VerbDeactivate: 1}
 	slices.SortStableFunc(list, func(a, b unfinished) int { return cmp.Compare(rank[a.Operation], rank[b.Operation]) })
 	return list, unread, nil
+}
+
+// unfinishedOf is the revision of a record that is to be completed; nil where nothing is left to do.
+func (d *Deployer) unfinishedOf(ctx context.Context, s *engine.State, solutions *metalk8s.Solutions) (*schema.DeploymentRevision, error) {
+	switch {
+	case s.Pending != nil:
+		return s.Pending, nil
+	case s.Current == nil:
+		return nil, nil
+	case s.Component != "":
+		if at, err := d.unforgotten(ctx, s.Current.Settings[settingHelm]); err != nil || at.Name != "" {
+			return s.Current, err // all that is left is that Helm forgets it
+		}
+	case s.Namespace == "" && s.Current.Version != solutions.Active(s.Name):
+		return s.Current, nil
+	}
+	return d.awaited(ctx, s)
 }
 
 // awaited is a repair that creates what has waited for its kind, where the cluster has that by now; nil where nothing has.

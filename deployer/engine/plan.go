@@ -165,18 +165,7 @@ func (e *Engine) plan(ctx context.Context, releases []Release, states []*State, 
 	}); err != nil {
 		return nil, err
 	}
-	brings := map[kube.GroupVersionKind]bool{}
-	for _, p := range plans {
-		maps.Copy(brings, p.judge.defines)
-	}
-	for _, p := range plans {
-		p.judge.brings = brings
-		for _, other := range plans {
-			if slices.ContainsFunc(p.Release.Needs, func(n Need) bool { return n.Key == other.Release.Key }) {
-				maps.Copy(p.judge.makes, other.judge.makes)
-			}
-		}
-	}
+	introduce(plans)
 	seen, err := e.look(ctx, plans)
 	if err != nil {
 		return nil, err
@@ -213,6 +202,22 @@ func (e *Engine) plan(ctx context.Context, releases []Release, states []*State, 
 		p.arrange()
 	}
 	return plans, nil
+}
+
+// introduce tells each of several releases which kinds, and which namespaces that it needs, the others bring.
+func introduce(plans []*Plan) {
+	brings := map[kube.GroupVersionKind]bool{}
+	for _, p := range plans {
+		maps.Copy(brings, p.judge.defines)
+	}
+	for _, p := range plans {
+		p.judge.brings = brings
+		for _, other := range plans {
+			if slices.ContainsFunc(p.Release.Needs, func(n Need) bool { return n.Key == other.Release.Key }) {
+				maps.Copy(p.judge.makes, other.judge.makes)
+			}
+		}
+	}
 }
 
 // arrange drops what needs nothing and lists the changes.
