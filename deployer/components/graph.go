@@ -1,5 +1,7 @@
-// Package components knows in which order the parts of a Solution are brought up, and which of them belong to a deployment. It is
-// pure: what is done with the order is up to those who deploy.
+// Package components knows in which order the parts of a Solution are brought up, and which of them belong to a deployment.
+//
+// [New] makes a [Graph] of a manifest, and [Graph.Select] decides with a [Choice] which of it is deployed; [Tree], [Dot] and [Mermaid]
+// draw both. All of it is pure: what is done in that order is up to those who deploy.
 package components
 
 import (
