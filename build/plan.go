@@ -284,8 +284,8 @@ func blobName(entry oci.Entry) string {
 	return fmt.Sprintf("%s:%s %.12s", parts[1], parts[2], entry.Blob.Digest.Hex)
 }
 
-// addProjectFile hashes a file of the project as it will be in the archive. A file that changes before it is copied fails the build: its digest is
-// wrong by then.
+// addProjectFile hashes a file of the project as it will be in the archive. A file that changes before it is copied fails the build: its
+// digest is wrong by then.
 func (p *Plan) addProjectFile(project *Project, source sourceFile) error {
 	f, err := project.openFilled(source)
 	if err != nil {

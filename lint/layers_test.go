@@ -27,7 +27,8 @@ func (i testImage) layersFor(tb testing.TB, platform string) [][]byte {
 	return [][]byte{packLayer(tb, i.ref, architecture, files...)}
 }
 
-// packLayer writes a layer, uncompressed so that its digest depends on nothing but this; files that are executable begin as an ELF executable of the architecture does.
+// packLayer writes a layer, uncompressed so that its digest depends on nothing but this; files that are executable begin as an ELF
+// executable of the architecture does.
 func packLayer(tb testing.TB, remark, architecture string, files ...tar.Header) []byte {
 	tb.Helper()
 	var packed bytes.Buffer

@@ -1,11 +1,11 @@
 // Package schema is the vocabulary of the toolchain: every document that crosses the boundary of the process.
 //
 // A document is a Go type, a strict parser and a JSON Schema (draft 2020-12) that agree with each other; a test proves
-// it. The schemas of what the program writes itself are generated from the types. The documents that people write are [Solution] (manifest.yaml of an archive), [SolutionBuild] (solution.yaml, the input of a build),
-// [SolutionsConfiguration] (/etc/metalk8s/solutions.yaml), [LoaderConfiguration] (/etc/solutionctl/loader.yaml), [EnvironmentConfiguration] and [OperatorConfig]
-// (what an operator is started with).
-// Start with [ParseSolution] or its siblings; [Problems] takes a refusal apart. Documents of other kinds, such as the
-// Kubernetes objects in an archive, are read with [ParseYAML], which keeps the position of everything it reads.
+// it. The schemas of what the program writes itself are generated from the types. The documents that people write are [Solution]
+// (manifest.yaml of an archive), [SolutionBuild] (solution.yaml, the input of a build), [SolutionsConfiguration]
+// (/etc/metalk8s/solutions.yaml), [LoaderConfiguration] (/etc/solutionctl/loader.yaml), [EnvironmentConfiguration] and [OperatorConfig]
+// (what an operator is started with). Start with [ParseSolution] or its siblings; [Problems] takes a refusal apart. Documents of other
+// kinds, such as the Kubernetes objects in an archive, are read with [ParseYAML], which keeps the position of everything it reads.
 //
 // Input is untrusted: size, depth and aliases are bounded, duplicate keys and anything but UTF-8 are refused. The types
 // carry JSON tags only; [Solution.Marshal] and its siblings write the canonical YAML form, the same bytes for the same

@@ -18,7 +18,8 @@ import (
 // in names, sizes, modes and extents. An image that [Open] refuses is reported as such and not compared.
 //
 // go-diskfs trusts what it reads: it allocates declared sizes, indexes without looking and follows loops. So it only
-// gets images whose structure, with the sizes of the path tables, was found sound, reads through bounds and a budget, and a panic is taken for a refusal.
+// gets images whose structure, with the sizes of the path tables, was found sound, reads through bounds and a budget, and a panic is
+// taken for a refusal.
 func CompareDiskFS(r io.ReaderAt, size int64) []report.Finding {
 	v := verdict{strict: true}
 	ours := newScan(r, size, false)

@@ -304,8 +304,8 @@ func Rules(permissions ...Permission) string {
 	return strings.TrimSuffix(rules.String(), "\n")
 }
 
-// PolicyRules are rules of a Role or ClusterRole with the verbs of permissions, sorted; what is permitted by name stays apart from what is permitted of all
-// objects, unless that is more.
+// PolicyRules are rules of a Role or ClusterRole with the verbs of permissions, sorted; what is permitted by name stays apart from what
+// is permitted of all objects, unless that is more.
 func PolicyRules(permissions []Permission) []rbacv1.PolicyRule {
 	all := map[Permission]bool{}
 	for _, p := range permissions {

@@ -230,8 +230,8 @@ func activate(ctx context.Context, d *deployer.Deployer, o *order) (*schema.Oper
 		return nil, err
 	}
 	return host.Active{Verbs: d, Configuration: o.configuration}.Activate(ctx, deployer.ActivateOptions{
-		Options: o.Options, Solution: o.solution, Version: o.version, ClusterWide: o.clusterWide(), AcceptHazards: o.accepted["accept-hazard"], AcceptDataLoss: o.accepted["accept-data-loss"], AcceptInvalid: o.accepted["accept-invalid"], Export: o.export,
-		Parts: parts,
+		Options: o.Options, Solution: o.solution, Version: o.version, ClusterWide: o.clusterWide(), Parts: parts, Export: o.export,
+		AcceptHazards: o.accepted["accept-hazard"], AcceptDataLoss: o.accepted["accept-data-loss"], AcceptInvalid: o.accepted["accept-invalid"],
 	})
 }
 

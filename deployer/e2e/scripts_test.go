@@ -30,8 +30,8 @@ func TestMain(m *testing.M) {
 }
 
 // TestScript runs the scripts of testdata/script, one after the other, as somebody who reaches the cluster from elsewhere:
-// KUBECONFIG is an administrator's, ROLES has those that we ship. The nodes are fake: pods become ready, but nothing runs. All scripts share the cluster:
-// each uses names of its own, and leaves nothing behind.
+// KUBECONFIG is an administrator's, ROLES has those that we ship. The nodes are fake: pods become ready, but nothing runs. All scripts
+// share the cluster: each uses names of its own, and leaves nothing behind.
 //
 // The commands are those of testscript and
 //

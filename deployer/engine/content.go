@@ -30,7 +30,8 @@ const (
 )
 
 // StoreContent keeps data in the cluster, under its digest ("sha256:…"), for an owner: the value of a label that says who
-// may throw it away, see [Engine.CollectContent]. Storing the same again mends what somebody has changed, and nothing else. At most 64 MiB are accepted.
+// may throw it away, see [Engine.CollectContent]. Storing the same again mends what somebody has changed, and nothing else. At most 64
+// MiB are accepted.
 func (e *Engine) StoreContent(ctx context.Context, owner string, data []byte) (digest string, err error) {
 	digest = DigestOf(data)
 	if err = storable(data); err != nil {

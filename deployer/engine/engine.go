@@ -109,7 +109,7 @@ type Release struct {
 	OptionalKinds []string
 	// Stay are objects that are left where they are when they are no longer wanted.
 	Stay []schema.ObjectRef
-	// Memory is what the caller wants to find again with the revision, see [Engine.Memory]. It is kept as secret as the objects.
+	// Memory is what the caller wants to find again with the revision, see [Engine.Content]. It is kept as secret as the objects.
 	Memory []byte
 	// Given is what whoever goes on with this release has to know of it, and is not in its Settings, see [State]. It lies beside the
 	// record until the release is complete, and is kept as secret as the objects.

@@ -21,8 +21,8 @@ type seenKey struct {
 // manyNamespaces is the number of namespaces up to which each is asked for by itself; beyond that, one list goes over all of them.
 const manyNamespaces = 2
 
-// fewObjects is the number of objects of a kind in a namespace up to which each is asked for by itself. A list makes the server wait until what it
-// has in memory is not older than the question, for a tenth of a second while others write.
+// fewObjects is the number of objects of a kind in a namespace up to which each is asked for by itself. A list makes the server wait
+// until what it has in memory is not older than the question, for a tenth of a second while others write.
 const fewObjects = 8
 
 // query asks for objects of one kind: for some by their names, without names for all.

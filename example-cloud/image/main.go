@@ -1,5 +1,6 @@
 // Image makes what solution.yaml takes from build: the container images, compiled statically and without a container engine, the
-// packed charts, and the manifests of a release. The same source gives the same bytes. The image program of example-solution says more about what it does.
+// packed charts, and the manifests of a release. The same source gives the same bytes. The image program of example-solution says more
+// about what it does.
 //
 //	go run ./image                   # 1.0.0
 //	go run ./image -version 1.1.0    # what releases/1.1.0 has goes before what archive has

@@ -32,8 +32,8 @@ const (
 // ProjectFile is the file of findings on parts of an archive that are made from a project and lie in no file of the archive.
 const ProjectFile = "solution.yaml"
 
-// Target is a project or an archive that is judged. It is read when it is first asked for something, once, and may be asked by several goroutines
-// at the same time; what it gives must not be changed.
+// Target is a project or an archive that is judged. It is read when it is first asked for something, once, and may be asked by several
+// goroutines at the same time; what it gives must not be changed.
 type Target struct {
 	FS   fs.FS // paths of an archive, whatever the kind
 	Kind Kind

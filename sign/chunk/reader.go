@@ -65,8 +65,8 @@ func NewReader(r io.ReaderAt, list *List) (*Reader, error) {
 // Size is the listed size of the file.
 func (v *Reader) Size() int64 { return v.list.Size }
 
-// Failure returns the error for which the reader could not read something, nil if there was none. Whoever interprets the content may take that for a
-// fault of the content.
+// Failure returns the error for which the reader could not read something, nil if there was none. Whoever interprets the content may
+// take that for a fault of the content.
 func (v *Reader) Failure() error {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -271,8 +271,8 @@ var life = []step{
 	}, func(n names) []string { return []string{"deactivate", n.solution, "--yes"} }},
 }
 
-// testLife lives the life of one Solution in the browser, by keyboard alone, and of another one by the command line: after each step both are the
-// same. Nothing is asked of anybody but the console and Dex, and a second tab sees what the first one does.
+// testLife lives the life of one Solution in the browser, by keyboard alone, and of another one by the command line: after each step
+// both are the same. Nothing is asked of anybody but the console and Dex, and a second tab sees what the first one does.
 func (w *world) testLife(b *browser) {
 	t := b.T
 	var asked sync.Map

@@ -72,7 +72,8 @@ type helmSite struct {
 	program string
 }
 
-// TestAdoptHelm takes over what the real Helm has installed, however it writes: no pod starts anew, no password changes, and Helm has forgotten it.
+// TestAdoptHelm takes over what the real Helm has installed, however it writes: no pod starts anew, no password changes, and Helm has
+// forgotten it.
 func TestAdoptHelm(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it builds Helm")

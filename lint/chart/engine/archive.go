@@ -28,8 +28,8 @@ type File struct {
 	Data []byte
 }
 
-// budget is the number of bytes and files that may still be unpacked. Packed subcharts draw on the budget of the chart that holds them, so nesting
-// multiplies nothing.
+// budget is the number of bytes and files that may still be unpacked. Packed subcharts draw on the budget of the chart that holds them,
+// so nesting multiplies nothing.
 type budget struct{ bytes, files int64 }
 
 func (b *budget) take(bytes int64) error {
