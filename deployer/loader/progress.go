@@ -228,6 +228,7 @@ func (p *publisher) follow(ctx context.Context) error {
 		if err := p.publish(ctx); err != nil && ctx.Err() == nil {
 			return err
 		}
+		ticker.Reset(pause)
 		select {
 		case <-ctx.Done():
 			return nil

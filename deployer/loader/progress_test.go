@@ -3,6 +3,7 @@ package loader
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -94,6 +95,29 @@ func TestOutrun(t *testing.T) {
 	p.touch()
 	if err := p.follow(ctx); report.CodeOf(err) != report.Conflict {
 		t.Errorf("the publisher goes on: %v", err)
+	}
+}
+
+// TestPause: however much there is to tell, two writes are apart.
+func TestPause(t *testing.T) {
+	p, s := published(t, "db")
+	var at []time.Time
+	ctx, stop := context.WithCancel(t.Context())
+	s.Answer = func(_ http.ResponseWriter, r *http.Request) bool {
+		if r.Method == http.MethodPut {
+			p.touch()
+			if at = append(at, time.Now()); len(at) == 4 {
+				stop()
+			}
+		}
+		return false
+	}
+	p.touch()
+	if err := p.follow(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if took := at[len(at)-1].Sub(at[0]); took < time.Duration(len(at)-1)*pause {
+		t.Errorf("%d writes in %s", len(at), took)
 	}
 }
 
