@@ -17,6 +17,8 @@ import (
 type RepairOptions struct {
 	Options
 	Environment, Solution string
+	// Yield leaves to others what they apply, or have made anew, and brings back all else. What was left is kept, with a note.
+	Yield bool
 }
 
 // Repair brings back what [Deployer.Diff] finds, and nothing else: fields that were applied and that somebody has changed,
@@ -64,12 +66,12 @@ func (d *Deployer) Repair(ctx context.Context, o RepairOptions) (*schema.Operati
 		if failure := t.unread(unread, selected); failure != nil {
 			return nil, failure
 		}
-		return t, d.planRepair(ctx, t, selected, changed, o.Options)
+		return t, d.planRepair(ctx, t, selected, changed, o)
 	})
 }
 
 // planRepair plans to bring back what was changed of some releases.
-func (d *Deployer) planRepair(ctx context.Context, t *task, selected survey.Selection, changed map[engine.Key]bool, o Options) error {
+func (d *Deployer) planRepair(ctx context.Context, t *task, selected survey.Selection, changed map[engine.Key]bool, o RepairOptions) error {
 	all, namespaces, notices, err := d.Survey.Deployed(ctx, selected)
 	if err != nil {
 		return err
@@ -92,7 +94,7 @@ func (d *Deployer) planRepair(ctx context.Context, t *task, selected survey.Sele
 		releases[i].Operation = schema.VerbRepair
 	}
 	options := o.plan()
-	options.Restore = true
+	options.Restore, options.Yield = true, o.Yield
 	if t.plans, err = d.Records.Engine.PlanAll(ctx, releases, options); err != nil {
 		return err
 	}

@@ -95,7 +95,11 @@ func (j *judge) decideRestore(ctx context.Context, s *step) error {
 	if j.options.Look || s.Action == schema.ActionNone || s.Action == schema.ActionSkip || s.late {
 		return nil
 	}
-	return j.mayRestore(ctx, s)
+	err = j.mayRestore(ctx, s)
+	if j.options.Yield && conflicts(err) {
+		s.Action, s.Note, err = schema.ActionKeep, err.Error(), nil
+	}
+	return err
 }
 
 // mayRestore asks the server whether what is planned can be done. What another manager applies is a conflict, as that manager

@@ -139,6 +139,8 @@ type PlanOptions struct {
 	// has changed since are taken back, unless another manager applies them, and objects that are gone are made again.
 	// Nothing is removed, and definitions stay as they are.
 	Restore bool
+	// Yield, with Restore, leaves objects as they are that another manager applies or has made anew, where that is a conflict else.
+	Yield bool
 	// KeepEdits leaves objects as they are that are there and wanted as they were deployed, whatever somebody has changed of them.
 	KeepEdits bool
 	// Look, with Restore, only finds what was changed, whoever did it: it needs no right to write.

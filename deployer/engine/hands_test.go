@@ -302,6 +302,10 @@ func TestRepair(t *testing.T) {
 			if test.code != "" {
 				_, err := w.Plan(t.Context(), releases[0], options)
 				w.failed(err, test.code, test.says...)
+				yields, err := w.Plan(t.Context(), releases[0], engine.PlanOptions{Restore: true, Yield: true})
+				if err != nil || !yields.Empty() || !strings.Contains(fmt.Sprint(yields.Changes), "somebody else applies these fields") {
+					t.Errorf("who yields plans %+v, %v", yields.Changes, err)
+				}
 				options.Force = true
 			}
 			w.deploy(releases[0], options)

@@ -5,6 +5,8 @@ import (
 	"encoding/base64"
 	"fmt"
 	"maps"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -454,6 +456,38 @@ func TestDriftOfSeveral(t *testing.T) {
 		if of, _, _ := unstructured.NestedString(b.Server.Object("ConfigMap", namespace, "api").Object, "data", "of"); of != "mine" {
 			t.Errorf("in %s it was brought back all the same", namespace)
 		}
+	}
+}
+
+// TestRepairYields: what another manager applies is left to it and named, and so is what cannot be repaired; all else comes back.
+func TestRepairYields(t *testing.T) {
+	b := newBed(t)
+	const loaded = "  environments: [{name: infra, solutions: [{name: edge}]}, {name: site, solutions: [{name: edge}]}]\n"
+	if _, err := b.launcher(t, loaded).Start(t.Context(), loader.StartOptions{Local: true}); err != nil {
+		t.Fatal(err)
+	}
+	applied := httptest.NewRequest(http.MethodPatch, "/api/v1/namespaces/infra/configmaps/api?force=true&fieldManager=argo",
+		strings.NewReader("{apiVersion: v1, kind: ConfigMap, metadata: {name: api, namespace: infra}, data: {of: theirs}}"))
+	applied.Header.Set("Content-Type", "application/apply-patch+yaml")
+	answer := httptest.NewRecorder()
+	if b.Server.ServeHTTP(answer, applied); answer.Code != http.StatusOK {
+		t.Fatal(answer.Body)
+	}
+	b.Deleted("ConfigMap", "infra", "db")
+	b.Deleted("ConfigMap", "site", "db")
+	l := b.launcher(t, strings.Replace(loaded, "[{", "[{name: gone, solutions: [{name: edge}]}, {", 1))
+	deployertest.Refused(t, l.Repair(t.Context()), report.NotFound, "environment gone", "ConfigMap infra/api", `data.of ("argo")`, "solutionctl deploy repair infra edge")
+	for _, namespace := range []string{"infra", "site"} {
+		if b.Server.Object("ConfigMap", namespace, "db") == nil {
+			t.Errorf("in %s it was not brought back", namespace)
+		}
+	}
+	if of, _, _ := unstructured.NestedString(b.Server.Object("ConfigMap", "infra", "api").Object, "data", "of"); of != "theirs" {
+		t.Errorf("api is of %q", of)
+	}
+	progress, err := l.Status(t.Context())
+	if err != nil || progress.Repair == nil || !slices.Contains(progress.Repair.Changed, "ConfigMap infra/api was changed by argo") {
+		t.Errorf("%+v, %v", progress.Repair, err)
 	}
 }
 

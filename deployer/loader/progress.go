@@ -67,6 +67,20 @@ func writeProgress(ctx context.Context, c *cluster.Cluster, object *unstructured
 	return c.Update(ctx, object, cluster.WriteOptions{})
 }
 
+// rewrite changes what is known of a run that may go on, unless change says that there is nothing to change.
+func rewrite(ctx context.Context, c *cluster.Cluster, change func(*schema.LoadProgress) bool) error {
+	const tries = 10 // a run writes twice a second
+	for n := 1; ; n++ {
+		progress, object, err := readProgress(ctx, c)
+		if err != nil || progress == nil || !change(progress) {
+			return err
+		}
+		if _, err = writeProgress(ctx, c, object, progress); !errors.Is(err, cluster.ErrChanged) || n == tries {
+			return err
+		}
+	}
+}
+
 // At most so many objects that a part waits for are named, with so many bytes, and so many bytes said of an error, and so many
 // notices.
 const (

@@ -3,6 +3,7 @@ package loader
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -10,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -18,11 +21,12 @@ import (
 const repairRun = "repair"
 
 // Repair brings back, or with observe tells, what has changed of all that the parameters name, and nothing else: it is what the CronJob
-// does. Where nothing has changed, nothing is written. What somebody changes again and again is left to them after a few repairs, and
-// told with their name. The parameters are those of [Launcher.Start], which is not needed for it.
+// does. Where nothing has changed, nothing is written. What another manager applies is left to it, what somebody changes again and
+// again is after a few repairs, and both are told with their name; so is what cannot be repaired, and the rest is all the same. The
+// parameters are those of [Launcher.Start], which is not needed for it.
 func Repair(ctx context.Context, c deployer.Config, p *schema.LoadParameters) error {
 	d := deployer.New(c)
-	progress, object, err := readProgress(ctx, c.Cluster)
+	progress, _, err := readProgress(ctx, c.Cluster)
 	if err != nil {
 		return err
 	}
@@ -31,32 +35,59 @@ func Repair(ctx context.Context, c deployer.Config, p *schema.LoadParameters) er
 	}
 	before := progress.Repair
 	now := schema.LoadRepair{At: c.Now().UTC().Truncate(time.Second), Changed: []string{}}
-	timeout := time.Duration(p.Timeout) * time.Second
-	var drifted []deployer.RepairOptions
+	var drifted []schema.LoadedContent
+	var failure error
 	for _, at := range contents(p) {
-		o := deployer.RepairOptions{Options: deployer.Options{DryRun: true, Timeout: timeout}, Environment: at.Environment, Solution: at.Solution}
-		plan, err := d.Repair(ctx, o)
+		found, err := d.Diff(ctx, survey.Selection{Environment: at.Environment, Solution: at.Solution}) // who only observes may do no more
 		if err != nil {
-			return err
+			failure = errors.Join(failure, fmt.Errorf("environment %s: %w", at.Environment, err))
+			continue
 		}
-		if !plan.Empty() {
-			now.Changed = append(now.Changed, changedBy(plan)...)
-			drifted = append(drifted, o)
+		now.Changed = append(now.Changed, changedBy(found)...)
+		if !found.Empty() || len(found.Notices) > 0 { // such as of an upgrade that was interrupted
+			drifted = append(drifted, at)
 		}
 	}
 	if p.Repair == schema.RepairObserve || before != nil && before.Times >= schema.MaxLoaderRepairs && sameAs(before, now.Changed) {
 		drifted = nil // it is only told
 	}
-	var failure error
-	for _, o := range drifted {
-		o.DryRun = false
-		_, err = d.Repair(ctx, o)
-		failure = errors.Join(failure, err)
+	for _, at := range drifted {
+		failure = errors.Join(failure, bringBack(ctx, d, at, time.Duration(p.Timeout)*time.Second))
 	}
 	if len(now.Changed) == 0 && before == nil {
 		return failure
 	}
-	return record(ctx, c, p, progress, object, now, failure)
+	if p.Repair != schema.RepairObserve && len(now.Changed) > 0 {
+		if now.Times = 1; before != nil && sameAs(before, now.Changed) {
+			now.Times = before.Times + 1
+		}
+	}
+	if failure == nil && p.Repair == schema.RepairOn && now.GivenUp() {
+		failure = report.Errorf(report.Conflict, "it was changed again after each of %d repairs, and is left alone: %s", schema.MaxLoaderRepairs, strings.Join(now.Changed, "; ")).
+			WithHint("find out who does it; what is to be so belongs into the values of the component")
+	}
+	return errors.Join(failure, record(ctx, c.Cluster, now))
+}
+
+// bringBack repairs one Solution. The error names what is left to others, too.
+func bringBack(ctx context.Context, d *deployer.Deployer, at schema.LoadedContent, timeout time.Duration) error {
+	done, err := d.Repair(ctx, deployer.RepairOptions{Options: deployer.Options{Timeout: timeout}, Environment: at.Environment, Solution: at.Solution, Yield: true})
+	if err != nil {
+		return err
+	}
+	var left []string
+	for _, part := range done.Parts {
+		for _, change := range part.Changes {
+			if change.Action == schema.ActionKeep && change.Note != "" && change.Object.Kind != cluster.DefinitionKind.Kind {
+				left = append(left, change.Note)
+			}
+		}
+	}
+	if len(left) == 0 {
+		return nil
+	}
+	return report.Errorf(report.Conflict, "left alone: %s", strings.Join(left, "; ")).
+		WithHint("let the other manager give it up, or take it over as '%s' says", report.Run("deploy repair", at.Environment, at.Solution))
 }
 
 func sameAs(before *schema.LoadRepair, changed []string) bool {
@@ -91,27 +122,15 @@ func changedBy(o *schema.Operation) []string {
 	return lines
 }
 
-// record writes what was repaired, and what became of it.
-func record(ctx context.Context, c deployer.Config, p *schema.LoadParameters, progress *schema.LoadProgress, object *unstructured.Unstructured, now schema.LoadRepair, failure error) error {
-	before := progress.Repair
-	if progress.Repair = nil; len(now.Changed) > 0 {
-		if p.Repair != schema.RepairObserve {
-			now.Times = 1
-			if before != nil && sameAs(before, now.Changed) {
-				now.Times = before.Times + 1
-			}
+// record writes what a repair has found, while a run may write, too.
+func record(ctx context.Context, c *cluster.Cluster, now schema.LoadRepair) error {
+	return rewrite(ctx, c, func(progress *schema.LoadProgress) bool {
+		if progress.Repair = nil; len(now.Changed) > 0 {
+			progress.Repair = &now
 		}
-		progress.Repair = &now
-	}
-	progress.UpdatedAt = now.At
-	if _, err := writeProgress(ctx, c.Cluster, object, progress); err != nil {
-		return err
-	}
-	if failure == nil && p.Repair == schema.RepairOn && now.GivenUp() {
-		return report.Errorf(report.Conflict, "it was brought back %d times and is changed again: %s", schema.MaxLoaderRepairs, strings.Join(now.Changed, "; ")).
-			WithHint("find out who does it; what is to be so belongs into the values of the component")
-	}
-	return failure
+		progress.UpdatedAt = now.At
+		return true
+	})
 }
 
 // Repair brings back what has changed of all that the configuration names, once, with the rights of the launcher.

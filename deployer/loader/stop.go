@@ -97,20 +97,16 @@ func (l *Launcher) stop(ctx context.Context) error {
 
 // interrupt writes of a run that is under way that somebody has stopped it.
 func (l *Launcher) interrupt(ctx context.Context) error {
-	const tries = 10 // a run writes twice a second
-	for n := 1; ; n++ {
-		progress, object, err := readProgress(ctx, l.Deployer.Cluster)
-		if err != nil || progress == nil || stopped(progress) || progress.Phase.Ended() && progress.Phase != schema.LoadInterrupted {
-			return err
+	return rewrite(ctx, l.Deployer.Cluster, func(progress *schema.LoadProgress) bool {
+		if stopped(progress) || progress.Phase.Ended() && progress.Phase != schema.LoadInterrupted {
+			return false
 		}
 		progress.Phase = schema.LoadInterrupted
 		progress.Error = &schema.LoadError{
 			Code: report.Interrupted, Message: short(l.Deployer.Identity + " has stopped it"), Hint: report.Run("deploy loader start").String(),
 		}
-		if _, err = writeProgress(ctx, l.Deployer.Cluster, object, progress); !errors.Is(err, cluster.ErrChanged) || n == tries {
-			return err
-		}
-	}
+		return true
+	})
 }
 
 // stopped tells whether somebody has stopped a run: it is over until the next start. One that was interrupted is not, another pod
