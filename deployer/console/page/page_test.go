@@ -61,12 +61,25 @@ func elements(t *testing.T, text string) (found []element, visible string) {
 				e.attributes[a.Key] = a.Val
 			}
 			found = append(found, e)
+			if e.name == "td" && e.attributes["data-label"] != "" && isMixed(n) {
+				t.Errorf("a cell has words beside elements, which a narrow window puts below its label: %s", e.attributes["data-label"])
+			}
 		case html.CommentNode:
 			t.Errorf("a comment: %q", n.Data)
 		default:
 		}
 	}
 	return found, words.String()
+}
+
+// isMixed tells whether an element has words and elements beside each other.
+func isMixed(n *html.Node) bool {
+	words, others := false, false
+	for child := range n.ChildNodes() {
+		words = words || child.Type == html.TextNode && strings.TrimSpace(child.Data) != ""
+		others = others || child.Type == html.ElementNode
+	}
+	return words && others
 }
 
 // assetNames are those of this build; golden pages have them without the digest, so that a change of style is not one of pages.
