@@ -160,7 +160,7 @@ func (d *Deployer) deletedBefore(ctx context.Context, o DeleteEnvironmentOptions
 	if err != nil {
 		return nil, err
 	}
-	t := &task{Operation: schema.Operation{Operation: schema.VerbDelete, Environment: o.Environment, Planned: o.DryRun}}
+	t := &task{Operation: schema.Operation{Operation: schema.VerbDelete, Environment: o.Environment, Namespace: o.Namespace, Planned: o.DryRun}}
 	t.notice(why.Error())
 	var names []string
 	for _, e := range environments {
@@ -186,7 +186,7 @@ func (d *Deployer) leftBehind(ctx context.Context, namespace string) (left []*en
 }
 
 func (d *Deployer) planCleanup(ctx context.Context, o DeleteEnvironmentOptions, states []*engine.State) (*task, error) {
-	t := &task{Operation: schema.Operation{Operation: schema.VerbDelete, Environment: o.Environment}}
+	t := &task{Operation: schema.Operation{Operation: schema.VerbDelete, Environment: o.Environment, Namespace: o.Namespace}}
 	return t, d.planForgetting(ctx, t, o, states)
 }
 
@@ -228,7 +228,7 @@ func (d *Deployer) planDeletion(ctx context.Context, o DeleteEnvironmentOptions,
 	if err = o.inUse(usage, others); err != nil {
 		return nil, err
 	}
-	t := &task{Operation: schema.Operation{Operation: schema.VerbDelete, Environment: o.Environment}}
+	t := &task{Operation: schema.Operation{Operation: schema.VerbDelete, Environment: o.Environment, Namespace: o.Namespace}}
 	catalog, err := d.imported(ctx, t)
 	if err != nil {
 		return nil, err

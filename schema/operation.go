@@ -7,6 +7,8 @@ type Operation struct {
 	Solution    string `json:"solution,omitempty"`
 	Version     string `json:"version,omitempty"`
 	Environment string `json:"environment,omitempty"`
+	// Namespace is given where one namespace of the environment is deleted, and not all of them.
+	Namespace string `json:"namespace,omitempty"`
 	// Planned operations were not carried out.
 	Planned bool `json:"planned"`
 	// Digest stands for all that was planned, also for what is not shown here: the same plan has the same digest whenever it is

@@ -64,6 +64,10 @@ func (o *Operation) phrase(doing string) string {
 		if !known {
 			words.at = "in"
 		}
+		if o.Namespace != "" {
+			parts = append(parts, "namespace", o.Namespace)
+			words.at = "of"
+		}
 		parts = append(parts, words.at, "environment", o.Environment)
 	}
 	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), " ")

@@ -561,6 +561,36 @@ func TestDeleteEnvironment(t *testing.T) {
 	}
 }
 
+// TestNamespaces: an environment gets another namespace, and one of several goes without the others.
+func TestNamespaces(t *testing.T) {
+	b := start(t, nil)
+	c := b.in(t)
+	c.leads(c.post("/environments", "name", "test"), "/environments/test")
+	const one = "/plan/delete?namespace=test"
+	if a := c.get("/environments/test"); !strings.Contains(a.body, "/environments/new?of=test") || strings.Contains(a.body, one) {
+		t.Errorf("not another namespace, or a way to delete the only one:\n%s", content(a.body))
+	}
+	if a := c.get("/environments/new?of=test"); !strings.Contains(a.body, "New namespace in test") || strings.Contains(a.body, `id="description`) {
+		t.Errorf("%s", content(a.body))
+	}
+	if a := c.post("/environments", "of", "test", "name", "test", "namespace", "Test"); a.StatusCode < 400 || !strings.Contains(a.body, "New namespace in test") {
+		t.Errorf("%d\n%s", a.StatusCode, content(a.body))
+	}
+	c.leads(c.post("/environments", "of", "test", "name", "test", "namespace", "test-eu"), "/environments/test")
+	b.clock.advance(2 * time.Second)
+	if a := c.get("/environments/test"); !strings.Contains(a.body, one+"-eu") {
+		t.Errorf("one of two cannot be deleted:\n%s", content(a.body))
+	}
+	path := "/environments/test/plan/delete?namespace=test-eu"
+	if a := c.get(path); !strings.Contains(a.body, "Delete namespace test-eu of environment test") {
+		t.Errorf("%s", content(a.body))
+	}
+	c.applies(path)
+	if b.api.Object("Namespace", "", "test-eu") != nil || b.api.Object("Namespace", "", "test") == nil {
+		t.Error("not this namespace was deleted")
+	}
+}
+
 // planDigest is the digest of the plan that a page shows.
 func (b *browser) planDigest(path string) string {
 	b.Helper()
@@ -716,8 +746,8 @@ func TestNoFrameForStrangers(t *testing.T) {
 	c.leads(c.get("/"), "/login?to=%2F&ended=expired")
 }
 
-// follow returns a function that waits for the next event of a stream, and tells whether there was one.
-func (b *browser) follow(path string) (next func() bool) {
+// names are those of the events of a stream, as they come, until it ends.
+func (b *browser) names(path string) <-chan string {
 	b.Helper()
 	r, err := http.NewRequestWithContext(b.Context(), http.MethodGet, b.bench.server.URL+path, nil)
 	if err != nil {
@@ -731,14 +761,29 @@ func (b *browser) follow(path string) (next func() bool) {
 	if kind := response.Header.Get("Content-Type"); kind != "text/event-stream" {
 		b.Fatalf("%d %s", response.StatusCode, kind)
 	}
-	lines := bufio.NewScanner(response.Body)
-	return func() bool {
-		for lines.Scan() {
-			if strings.HasPrefix(lines.Text(), "event: ") {
-				return true
+	names := make(chan string)
+	go func() {
+		defer close(names)
+		for lines := bufio.NewScanner(response.Body); lines.Scan(); {
+			if name, found := strings.CutPrefix(lines.Text(), "event: "); found {
+				select {
+				case names <- name:
+				case <-b.Context().Done():
+					return
+				}
 			}
 		}
-		return false
+	}()
+	return names
+}
+
+// follow returns a function that waits for the next event of a stream, and tells whether there was one.
+func (b *browser) follow(path string) (next func() bool) {
+	b.Helper()
+	names := b.names(path)
+	return func() bool {
+		_, more := <-names
+		return more
 	}
 }
 

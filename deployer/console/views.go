@@ -172,7 +172,7 @@ func (c *Console) environment(v *visit) (*answer, error) {
 	if at < 0 {
 		return nil, report.Errorf(report.NotFound, "there is no environment %s", name)
 	}
-	content := &page.Environment{Heard: s.told, Status: s.status.Environments[at], Deployments: map[page.Deployment][]page.Action{}}
+	content := &page.Environment{Heard: s.told, Status: s.status.Environments[at], Deployments: map[page.Deployment][]page.Action{}, Namespaces: map[string][]page.Action{}}
 	if err := v.compare(&content.Status); err != nil {
 		return nil, err
 	}
@@ -181,6 +181,11 @@ func (c *Console) environment(v *visit) (*answer, error) {
 	}
 	deployments := 0
 	for _, n := range content.Status.Namespaces {
+		if len(content.Status.Namespaces) > 1 {
+			content.Namespaces[n.Name] = []page.Action{v.offer(page.Action{
+				Label: page.Text("action.deleteNamespace"), URL: planURL("environments", name, "delete", url.Values{"namespace": {n.Name}}),
+			})}
+		}
 		for _, d := range n.Deployments {
 			deployments++
 			content.Deployments[page.Deployment{Namespace: n.Name, Solution: d.Solution}] = v.changes(s, name, n.Name, d)
@@ -195,6 +200,7 @@ func (c *Console) environment(v *visit) (*answer, error) {
 	}
 	content.Actions = append(content.Actions,
 		page.Action{Label: page.Text("action.history"), URL: "/history?environment=" + url.QueryEscape(name)},
+		v.offer(page.Action{Label: page.Text("action.addNamespace"), URL: page.Query("/environments/new", "of", name)}),
 		v.offer(page.Action{Label: page.Text("action.delete"), URL: planURL("environments", name, "delete", nil), Weight: page.WeightDanger}))
 	return &answer{document: content.Status, content: content}, nil
 }
@@ -276,9 +282,20 @@ func (c *Console) askEnvironment(v *visit, err error) *answer {
 		Action: v.offer(page.Action{Label: page.Text("action.create"), URL: "/environments", Post: true, Weight: page.WeightPrimary}),
 		Cancel: page.Link{Label: page.Text("action.cancel"), URL: "/environments"},
 	}
-	for _, name := range []string{"name", "namespace", "description"} {
+	asked, of := []string{"name", "namespace", "description"}, v.FormValue("of")
+	if of != "" {
+		asked = []string{"namespace"}
+		form.Action.Fields = []page.Hidden{{Name: "name", Value: of}, {Name: "of", Value: of}}
+		form.Cancel.URL = page.URL("environments", of)
+		v.frame.Trail = append(v.frame.Trail, page.Link{Label: of, URL: form.Cancel.URL})
+	}
+	for i, name := range asked {
+		help := name
+		if of != "" {
+			help = "name"
+		}
 		form.Inputs = append(form.Inputs, page.Input{
-			Name: name, Label: page.Text("newenvironment." + name), Help: page.Text("newenvironment." + name + ".help"), Value: v.FormValue(name), Required: name == "name",
+			Name: name, Label: page.Text("newenvironment." + name), Help: page.Text("newenvironment." + help + ".help"), Value: v.FormValue(name), Required: i == 0,
 		})
 	}
 	if report.CodeOf(err) == report.Conflict || v.FormValue("adopt") != "" {
@@ -286,7 +303,7 @@ func (c *Console) askEnvironment(v *visit, err error) *answer {
 			Name: "adopt", Value: "true", Label: page.Text("newenvironment.adopt"), Explanation: page.Text("newenvironment.adopt.explanation"), Checked: v.FormValue("adopt") != "",
 		})
 	}
-	a := &answer{content: &page.NewEnvironment{Form: form}, document: struct{}{}}
+	a := &answer{content: &page.NewEnvironment{Of: of, Form: form}, document: struct{}{}}
 	if err != nil {
 		a.status, a.document = statusOf(err), failureOf(err)
 	}

@@ -144,13 +144,19 @@ type Environments struct {
 }
 
 // NewEnvironment asks for a name: /environments/new.
-type NewEnvironment struct{ Form Form }
+type NewEnvironment struct {
+	// Of is the environment that gets another namespace; "" for a new environment.
+	Of   string
+	Form Form
+}
 
 // Environment is one environment: /environments/NAME.
 type Environment struct {
 	Status schema.EnvironmentStatus
 	// Deployments are the actions on a Solution in a namespace: upgrade, downgrade, repair, remove.
 	Deployments map[Deployment][]Action
+	// Namespaces are the actions on a namespace, where there are several: delete.
+	Namespaces map[string][]Action
 	// Objects that are not ready or drifted, in detail, are part of Status. Held are those that finalizers keep, one line each.
 	Held  []string
 	Heard *Heard // alerts
@@ -390,17 +396,16 @@ func (*Settings) name() string       { return "settings" }
 func (*Failure) name() string        { return "failure" }
 func (*Confirmation) name() string   { return "confirmation" }
 
-func (*Login) title() string          { return Text("login.title") }
-func (*Overview) title() string       { return Text("overview.title") }
-func (*Loader) title() string         { return Text("loader.title") }
-func (*Yours) title() string          { return Text("yours.title") }
-func (*Solutions) title() string      { return Text("solutions.title") }
-func (c *Solution) title() string     { return c.Status.DisplayName }
-func (*Import) title() string         { return Text("import.title") }
-func (*Environments) title() string   { return Text("environments.title") }
-func (*NewEnvironment) title() string { return Text("newenvironment.title") }
-func (c *Environment) title() string  { return Text("environment.title", c.Status.Name) }
-func (c *Components) title() string   { return Text("components.title", c.Graph.Solution, c.Environment) }
+func (*Login) title() string         { return Text("login.title") }
+func (*Overview) title() string      { return Text("overview.title") }
+func (*Loader) title() string        { return Text("loader.title") }
+func (*Yours) title() string         { return Text("yours.title") }
+func (*Solutions) title() string     { return Text("solutions.title") }
+func (c *Solution) title() string    { return c.Status.DisplayName }
+func (*Import) title() string        { return Text("import.title") }
+func (*Environments) title() string  { return Text("environments.title") }
+func (c *Environment) title() string { return Text("environment.title", c.Status.Name) }
+func (c *Components) title() string  { return Text("components.title", c.Graph.Solution, c.Environment) }
 
 func (c *YourComponents) title() string {
 	return Text("components.title", c.Deployment.Solution, c.Environment)
@@ -428,6 +433,13 @@ func (c *AppEdit) title() string {
 		return Text("appedit.title", c.Name)
 	}
 	return Text("appedit.new", c.Form.Kind)
+}
+
+func (c *NewEnvironment) title() string {
+	if c.Of != "" {
+		return Text("newenvironment.another", c.Of)
+	}
+	return Text("newenvironment.title")
 }
 
 func (c *Failure) title() string {

@@ -25,14 +25,19 @@ func sampleEnvironment(say func(string) string) *page.Environment {
 		{Namespace: say("staging"), Kind: "ServiceAccount", Name: say("staging/shop-operator"), Role: say("shop-operator"), Solution: say("shop")},
 	}
 	status.Unseen = []schema.Unseen{{What: say("who may do what in namespace staging-2"), Rules: say("in namespace staging-2:\n- apiGroups: [rbac.authorization.k8s.io]\n  resources: [rolebindings]\n  verbs: [list]")}}
+	status.Namespaces = append(status.Namespaces, schema.NamespaceStatus{Name: say("staging-eu")})
 	e := &page.Environment{
-		Status: status, Deployments: map[page.Deployment][]page.Action{},
+		Status: status, Deployments: map[page.Deployment][]page.Action{}, Namespaces: map[string][]page.Action{},
 		Held: []string{say("Shop staging/old: shops.example.com/cleanup")},
 		Actions: []page.Action{
 			{Label: "Add a Solution", URL: "/environments/staging/plan/add", Weight: page.WeightPrimary},
 			{Label: "Applications", URL: "/environments/staging/apps"},
+			{Label: page.Text("action.addNamespace"), URL: "/environments/new?of=staging"},
 			{Label: "Delete", URL: "/environments/staging/plan/delete", Weight: page.WeightDanger},
 		},
+	}
+	for _, n := range status.Namespaces {
+		e.Namespaces[n.Name] = []page.Action{{Label: page.Text("action.deleteNamespace"), URL: "/environments/staging/plan/delete?namespace=eu"}}
 	}
 	for _, d := range status.Namespaces[0].Deployments {
 		e.Deployments[page.Deployment{Namespace: say("staging"), Solution: d.Solution}] = []page.Action{
