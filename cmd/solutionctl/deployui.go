@@ -20,6 +20,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	web "github.com/solutionctl/solutionctl/deployer/console"
+	"github.com/solutionctl/solutionctl/deployer/host"
 	"github.com/solutionctl/solutionctl/deployer/host/service"
 	"github.com/solutionctl/solutionctl/deployer/hostd"
 	"github.com/solutionctl/solutionctl/schema"
@@ -132,7 +133,7 @@ func (c *consoleRun) run(ctx context.Context) error {
 	if _, err := c.o.Connect(nil); err != nil { // what is wrong with the kubeconfig is said here, not in a browser
 		return err
 	}
-	host, err := os.Hostname()
+	name, err := os.Hostname()
 	if err != nil {
 		return err
 	}
@@ -145,7 +146,7 @@ func (c *consoleRun) run(ctx context.Context) error {
 		c.o.Examine = c.doctor
 	}
 	c.choose()
-	c.o.Version, c.o.Host, c.o.LockWait = readVersion().Version, host, c.lockWait
+	c.o.Version, c.o.Host, c.o.LockWait = readVersion().Version, name, c.lockWait
 	c.o.Errors, c.o.Sink, c.o.Now = c.err, c.sink, c.now
 	c.o.Manager = service.Notifier{Socket: c.getenv("NOTIFY_SOCKET"), Sink: c.sink}
 	if !c.o.Links { // whoever closes the terminal of a console with a link ends it
@@ -259,6 +260,7 @@ func (c *consoleRun) imports() {
 		imports := importFlags{verify: c.verify, mount: "auto", registryMode: "auto"}
 		options := imports.options(c.app)
 		c.o.Archives, c.o.ArchivePaths, c.o.Trusted = newDesk(c.hostFlags, options), true, options.Trusted
+		c.o.Settings = &web.HostSettings{Open: func() (*host.Host, error) { return host.Open(c.places) }, TrustDir: c.trustDirs(c.verify.trustDir)[0]}
 	} else {
 		if info, err := os.Stat(c.socket); err != nil || info.Mode().Type() != os.ModeSocket {
 			return

@@ -56,6 +56,8 @@ type Options struct {
 	Archives Archives
 	// Trusted is whom this host trusts, for whoever comes by a link; nil where another program or host keeps that.
 	Trusted func() (*trust.Store, error)
+	// Settings are those of this host, which whoever comes by a link may change; nil where it is another one.
+	Settings *HostSettings
 	// Uploads is the directory for archives on their way, of this user alone; "" takes none.
 	Uploads string
 	// ArchivePaths lets whoever comes by a link name archives by their path on this host.
@@ -154,6 +156,7 @@ func (c *Console) routes() http.Handler {
 		"/doctor":                              c.doctor,
 		"/support":                             c.support,
 		"/settings":                            c.settings,
+		"/settings/remove":                     c.askRemoveSetting,
 		"/history":                             c.history,
 		"/loader":                              c.loader,
 		"/operations":                          c.showOperations,
@@ -177,6 +180,9 @@ func (c *Console) routes() http.Handler {
 		"/import/{id}":                     c.importUpload,
 		"/import/path":                     c.importPath,
 		"/uploads/{id}/discard":            c.discardUpload,
+		"/settings/endpoints":              c.changeSettings(c.addEndpoint),
+		"/settings/keys":                   c.changeSettings(c.addKey),
+		"/settings/remove":                 c.changeSettings(c.removeSetting),
 		"/solutions/{solution}/unimport":   c.unimport,
 	} {
 		mux.Handle("POST "+pattern, c.handle(change))

@@ -333,17 +333,20 @@ type Settings struct {
 	// TrustElsewhere says why no keys are shown; "" where they are.
 	TrustElsewhere string
 	// ReadOnly says where these can be changed; "" where here.
-	ReadOnly  string
-	Endpoints []Form // add and remove endpoints
-	Sessions  []Session
-	About     []Fact
-	Actions   []Action // log out everywhere
+	ReadOnly       string
+	AddEndpoint    *Form             // nil where nobody can
+	RemoveEndpoint map[string]Action // by URL
+	AddKey         *Form             // nil where nobody can
+	Sessions       []Session
+	About          []Fact
+	Actions        []Action // log out everywhere
 }
 
 // TrustedKey is a key of the trust store.
 type TrustedKey struct {
 	Name, ID, Algorithm string
 	Revoked             bool
+	Remove              *Action
 }
 
 // Session is where somebody is logged in.

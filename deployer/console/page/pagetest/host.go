@@ -23,13 +23,23 @@ func sampleDoctor(say func(string) string) *page.Doctor {
 }
 
 func sampleSettings(say func(string) string) *page.Settings {
+	endpoint := say("https://10.0.0.1:5000")
 	return &page.Settings{
+		RemoveEndpoint: map[string]page.Action{endpoint: {Label: page.Text("action.remove"), URL: "/settings/remove?endpoint=1"}},
+		AddEndpoint: &page.Form{
+			Action:     page.Action{Label: page.Text("action.addEndpoint"), URL: "/settings/endpoints", Post: true, Weight: page.WeightPrimary},
+			Inputs:     []page.Input{{Name: "url", Label: page.Text("settings.url"), Help: page.Text("settings.url.help"), Value: say("https://10.0.0.2:5000"), Required: true}},
+			Checkboxes: []page.Checkbox{{Name: "replace", Value: "true", Label: page.Text("settings.replace"), Explanation: page.Text("settings.replace.explanation")}},
+		},
+		AddKey: &page.Form{
+			Action: page.Action{Label: page.Text("action.addKey"), URL: "/settings/keys", Post: true, Weight: page.WeightPrimary},
+			Inputs: []page.Input{{Name: "file", Label: page.Text("settings.file"), Help: page.Text("settings.file.help"), Required: true}},
+		},
 		Registry: &schema.EndpointList{Mode: schema.RegistryOwn, Host: schema.RegistryHostOwn, Endpoints: []schema.Endpoint{{
-			URL: say("https://10.0.0.1:5000"), Authorities: []schema.EndpointAuthority{{Fingerprint: "SHA256:" + strings.Repeat("0123ABCD", 8), NotAfter: Noon.Add(9000 * time.Hour)}},
+			URL: endpoint, Authorities: []schema.EndpointAuthority{{Fingerprint: "SHA256:" + strings.Repeat("0123ABCD", 8), NotAfter: Noon.Add(9000 * time.Hour)}},
 		}}},
-		Keys:       []page.TrustedKey{{Name: say("acme-release"), ID: strings.Repeat("01ab", 8), Algorithm: "ECDSA P-256"}, {Name: say("acme-2024"), ID: strings.Repeat("cd23", 8), Algorithm: "Ed25519", Revoked: true}},
+		Keys:       []page.TrustedKey{{Name: say("acme-release"), ID: strings.Repeat("01ab", 8), Algorithm: "ECDSA P-256", Remove: &page.Action{Label: page.Text("action.remove"), URL: "/settings/remove?key=acme-release"}}, {Name: say("acme-2024"), ID: strings.Repeat("cd23", 8), Algorithm: "Ed25519", Revoked: true, Remove: &page.Action{Label: page.Text("action.remove"), URL: "/settings/remove?key=acme-2024"}}},
 		PolicyFile: say("/etc/solutionctl/trust/policy.yaml"),
-		ReadOnly:   "These can be changed on bootstrap-1 only.",
 		Sessions: []page.Session{
 			{User: say("oidc:jane@example.com"), Way: "organisation", Started: ago(time.Hour), Seen: Noon, Current: true},
 			{User: say("oidc:jane@example.com"), Way: "token", Started: ago(30 * time.Hour), Seen: ago(5 * time.Hour), End: &page.Action{Label: "Log out", URL: "/sessions/2/end", Post: true}},

@@ -136,6 +136,10 @@ func Samples(say func(string) string) map[string]page.View {
 		Download: &page.Action{Label: "Download", URL: "/support/3"},
 	}, trail("Doctor", "/doctor"))
 	add("settings", page.SectionSettings, sampleSettings(say))
+	add("settings-elsewhere", page.SectionSettings, &page.Settings{
+		ReadOnly: page.Text("settings.elsewhere"), TrustElsewhere: page.Text("settings.trustelsewhere"), Registry: &schema.EndpointList{Mode: schema.RegistryOwn},
+		About: []page.Fact{{Name: page.Text("settings.version"), Value: say("1.0.0")}},
+	})
 	add("failure", "", &page.Failure{Problem: page.Problem{
 		Code: report.Forbidden, Message: say(`joe may not list secrets in namespace solutionctl-system`), Hints: []string{say("ask an administrator for the role that 'solutionctl deploy roles shop' prints")},
 		Rule:     say("- apiGroups: [\"\"]\n  resources: [secrets]\n  verbs: [get, list]"),

@@ -1,0 +1,197 @@
+package console
+
+import (
+	"cmp"
+	"context"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/console/page"
+	"github.com/solutionctl/solutionctl/deployer/host"
+	"github.com/solutionctl/solutionctl/deployer/records"
+	"github.com/solutionctl/solutionctl/schema/report"
+	"github.com/solutionctl/solutionctl/sign/trust"
+)
+
+// HostSettings are those of this host.
+type HostSettings struct {
+	Open     func() (*host.Host, error) // whose registry serves images
+	TrustDir string                     // says who may sign
+}
+
+// settings shows what the console works with, and where the user is logged in.
+func (c *Console) settings(v *visit) (*answer, error) { return c.showSettings(v, nil) }
+
+// showSettings shows the settings, and the problem with a change that was asked for.
+func (c *Console) showSettings(v *visit, problem error) (*answer, error) {
+	v.frame.Section = page.SectionSettings
+	content := &page.Settings{ReadOnly: page.Text("settings.elsewhere"), Actions: []page.Action{{
+		Label: page.Text("action.logoutAll"), URL: "/logout", Post: true, Fields: []page.Hidden{{Name: "all", Value: "true"}},
+	}}}
+	registry, err := v.deployer(nil).Records.Registry(v.Context())
+	if report.CodeOf(err) == report.Unauthenticated {
+		return nil, err
+	}
+	if err == nil && registry != nil {
+		content.Registry = records.Endpoints(registry)
+	}
+	v.frame.Problem = page.ProblemOf(cmp.Or(problem, err))
+	c.showTrust(v, content)
+	if v.mayChangeHost() == nil {
+		content.ReadOnly = ""
+		v.addChanges(content, problem)
+	}
+	list := c.sessions.of(v.identity)
+	slices.SortFunc(list, func(a, b *session) int { return a.started.Compare(b.started) })
+	for _, s := range list {
+		content.Sessions = append(content.Sessions, page.Session{
+			User: s.user, Way: page.Text("way." + string(s.way)), Started: s.started, Seen: c.sessions.lastSeen(s), Current: s.id == v.id,
+		})
+	}
+	content.About = []page.Fact{{Name: page.Text("settings.version"), Value: c.Version}, {Name: page.Text("settings.apiserver"), Value: v.cluster.Server()}}
+	if version, err := v.cluster.Version(v.Context()); err == nil {
+		content.About = append(content.About, page.Fact{Name: page.Text("settings.kubernetes"), Value: version})
+	}
+	a := &answer{document: records.Endpoints(registry), content: content}
+	if problem != nil {
+		a.status, a.document = statusOf(problem), failureOf(problem)
+	}
+	return a, nil
+}
+
+// showTrust shows whom this host trusts, to whoever has its files in front of them anyway.
+func (c *Console) showTrust(v *visit, content *page.Settings) {
+	if c.Trusted == nil || v.way != byLink {
+		content.TrustElsewhere = page.Text("settings.trustelsewhere")
+		return
+	}
+	store, err := c.Trusted()
+	if err != nil {
+		content.TrustElsewhere = err.Error()
+		return
+	}
+	for _, k := range store.List() {
+		content.Keys = append(content.Keys, page.TrustedKey{Name: k.Name, ID: k.Key.Fingerprint(), Algorithm: k.Key.Algorithm(), Revoked: k.Revoked})
+	}
+	content.PolicyFile = store.Source().File
+}
+
+// mayChangeHost is why the user may not change the settings of this host: only whoever runs the program may, who has its files anyway.
+func (v *visit) mayChangeHost() error {
+	if v.console.Settings == nil || v.way != byLink {
+		return report.Errorf(report.Forbidden, "settings are changed on the host that keeps the archives, by whoever runs the console there")
+	}
+	return nil
+}
+
+// removal is the page that asks before a key or an endpoint goes.
+func removal(kind, name string) page.Action {
+	return page.Action{Label: page.Text("action.remove"), URL: page.Query("/settings/remove", kind, name)}
+}
+
+// addChanges adds what can be changed here. What was typed, and was refused, stays in its field.
+func (v *visit) addChanges(content *page.Settings, problem error) {
+	if content.Registry != nil {
+		content.RemoveEndpoint = map[string]page.Action{}
+		for _, e := range content.Registry.Endpoints {
+			content.RemoveEndpoint[e.URL] = v.offer(removal("endpoint", e.URL))
+		}
+		content.AddEndpoint = &page.Form{Action: v.offer(page.Action{Label: page.Text("action.addEndpoint"), URL: "/settings/endpoints", Post: true, Weight: page.WeightPrimary})}
+		content.AddEndpoint.Inputs = v.inputs("url", "ca")
+		for _, r := range report.RemediesOf(problem) {
+			if slices.ContainsFunc(r.Options, func(o report.Option) bool { return o.Name == "replace" }) {
+				content.AddEndpoint.Checkboxes = []page.Checkbox{{Name: "replace", Value: "true", Label: page.Text("settings.replace"), Explanation: page.Text("settings.replace.explanation")}}
+			}
+		}
+	}
+	if v.console.Trusted == nil {
+		return
+	}
+	for i, k := range content.Keys {
+		remove := removal("key", k.Name)
+		content.Keys[i].Remove = &remove
+	}
+	content.AddKey = &page.Form{Action: page.Action{Label: page.Text("action.addKey"), URL: "/settings/keys", Post: true, Weight: page.WeightPrimary}, Inputs: v.inputs("name", "file")}
+}
+
+// inputs are fields of a form of the settings; the first one has to be filled in, as has a file.
+func (v *visit) inputs(names ...string) (list []page.Input) {
+	for _, name := range names {
+		list = append(list, page.Input{
+			Name: name, Label: page.Text("settings." + name), Help: page.Text("settings." + name + ".help"), Value: v.PostFormValue(name), Required: name != "ca",
+		})
+	}
+	return list
+}
+
+// changeSettings carries a change out, and shows the settings with the problem where that is refused.
+func (c *Console) changeSettings(change func(ctx context.Context, v *visit) error) handler {
+	return func(v *visit) (*answer, error) {
+		err := v.mayChangeHost()
+		if err == nil {
+			err = change(context.WithoutCancel(v.Context()), v)
+		}
+		if report.CodeOf(err) == report.Unauthenticated {
+			return nil, err
+		}
+		if err != nil {
+			return c.showSettings(v, err)
+		}
+		return &answer{to: "/settings"}, nil
+	}
+}
+
+func (c *Console) addEndpoint(ctx context.Context, v *visit) error {
+	h, err := c.Settings.Open()
+	if err != nil {
+		return err
+	}
+	h.LockWait, h.Sink, h.Now, h.Version, h.Cluster = c.LockWait, report.Discard, c.Now, c.Version, host.ClusterOf(v.deployer(nil))
+	o := host.EndpointOptions{URLs: []string{strings.TrimSpace(v.PostFormValue("url"))}, CA: strings.TrimSpace(v.PostFormValue("ca"))}
+	o.Replace = v.PostFormValue("replace") == "true"
+	_, err = h.AddEndpoints(ctx, o)
+	return err
+}
+
+func (c *Console) addKey(_ context.Context, v *visit) error {
+	data, err := os.ReadFile(strings.TrimSpace(v.PostFormValue("file")))
+	if err != nil {
+		return report.Errorf(report.NotFound, "%w", err)
+	}
+	_, err = trust.Add(c.Settings.TrustDir, strings.TrimSpace(v.PostFormValue("name")), data, nil)
+	return err
+}
+
+// askRemoveSetting asks before a key or an endpoint goes.
+func (c *Console) askRemoveSetting(v *visit) (*answer, error) {
+	if err := v.mayChangeHost(); err != nil {
+		return nil, err
+	}
+	v.frame.Section = page.SectionSettings
+	v.frame.Trail = []page.Link{{Label: page.Text("settings.title"), URL: "/settings"}}
+	kind, name := "endpoint", v.FormValue("endpoint")
+	if name == "" {
+		kind, name = "key", v.FormValue("key")
+	}
+	action := page.Action{
+		Label: page.Text("action.remove"), URL: "/settings/remove", Post: true, Fields: []page.Hidden{{Name: kind, Value: name}}, Weight: page.WeightDanger, Confirm: name,
+	}
+	return &answer{document: struct{}{}, content: &page.Confirmation{
+		Heading: page.Text("settings.remove."+kind, name), Warnings: []page.Notice{{Tone: page.ToneWarn, Text: page.Text("settings.remove." + kind + ".explanation")}},
+		Form: page.Form{Action: action, Cancel: page.Link{URL: "/settings"}},
+	}}, nil
+}
+
+func (c *Console) removeSetting(ctx context.Context, v *visit) error {
+	endpoint, key := v.PostFormValue("endpoint"), v.PostFormValue("key")
+	if name := cmp.Or(endpoint, key); name == "" || v.PostFormValue("confirm") != name {
+		return report.Errorf(report.Cancelled, "not confirmed: the name that was typed is not %s", name)
+	}
+	if endpoint == "" {
+		return trust.Remove(c.Settings.TrustDir, key)
+	}
+	_, err := v.deployer(nil).RemoveEndpoints(ctx, deployer.RemoveEndpointsOptions{Endpoints: []string{endpoint}})
+	return err
+}
