@@ -55,6 +55,10 @@ With --login provider they log in at the identity provider of --oidc-issuer, who
 id token of the person goes with each request, and is renewed for as long as the provider does that. With --login token and
 an issuer there are both ways.
 
+Where the API server does not know the provider, --impersonate asks it in the name of the person, oidc:ADDRESS, with the credentials of the
+kubeconfig: give those nothing but the right to impersonate these people and the groups of --impersonate-group. Archives are then imported on
+the host.
+
 With --session-key-file several replicas behind one address share their sessions, and a restart ends none: browsers keep them,
 sealed with the keys of the file, one a line, of which the first seals and each opens. Make one with 'openssl rand -base64 32'.
 The file and those of --tls-cert and --tls-key are read again when they change, and on SIGHUP.
@@ -106,6 +110,8 @@ It ends with Ctrl-C or SIGTERM. Operations that are at work then are interrupted
 	flags.StringVar(&c.client, "oidc-client-id", "solutionctl-console", "the `NAME` by which the provider knows the console")
 	flags.StringVar(&c.secret, "oidc-client-secret", "", "a `FILE` with the secret that goes with it")
 	flags.StringVar(&c.authority, "oidc-ca", "", "a `FILE` with the certificate that the provider's is signed by, in PEM")
+	flags.BoolVar(&c.impersonate, "impersonate", false, "with --login provider, act in the name of people whom the API server does not know")
+	flags.StringSliceVar(&c.groups, "impersonate-group", nil, "a `GROUP` of the provider that counts then, as oidc:GROUP (may be repeated)")
 	return cmd
 }
 
@@ -117,6 +123,8 @@ type consoleRun struct {
 	socket                            string // of 'deploy hostd'
 	verify                            verifyOptions
 	issuer, client, secret, authority string // of the identity provider
+	impersonate                       bool
+	groups                            []string // of the provider
 }
 
 func (c *consoleRun) run(ctx context.Context) error {
@@ -129,6 +137,13 @@ func (c *consoleRun) run(ctx context.Context) error {
 			o.As, o.AsGroups = "", nil // nobody is somebody else than their token says
 		}
 		return cluster.Connect(o)
+	}
+	if c.impersonate {
+		c.o.ConnectAs = func(user string, groups []string, admit func(context.Context) error) (*cluster.Cluster, error) {
+			o := c.clusterOptions()
+			o.As, o.AsGroups, o.Admit, o.Sink = user, groups, admit, nil
+			return cluster.Connect(o)
+		}
 	}
 	if _, err := c.o.Connect(nil); err != nil { // what is wrong with the kubeconfig is said here, not in a browser
 		return err
@@ -213,6 +228,10 @@ func (c *consoleRun) printDeployment(ctx context.Context, flags *pflag.FlagSet, 
 	if err := c.checkProvider(); err != nil {
 		return err
 	}
+	if c.impersonate {
+		return report.Errorf(report.Usage, "what is printed has no rights in the cluster, and can impersonate nobody").
+			WithHint("run it on a host with a kubeconfig that may: --print-unit")
+	}
 	arguments := slices.DeleteFunc(changedFlags(flags), func(word string) bool {
 		name, _, _ := strings.Cut(strings.TrimPrefix(word, "--"), "=")
 		return !slices.Contains(inPods, name)
@@ -262,6 +281,9 @@ func (c *consoleRun) imports() {
 		c.o.Archives, c.o.ArchivePaths, c.o.Trusted = newDesk(c.hostFlags, options), true, options.Trusted
 		c.o.Settings = &web.HostSettings{Open: func() (*host.Host, error) { return host.Open(c.places) }, TrustDir: c.trustDirs(c.verify.trustDir)[0]}
 	} else {
+		if c.impersonate { // the host asks with the token of the person
+			return
+		}
 		if info, err := os.Stat(c.socket); err != nil || info.Mode().Type() != os.ModeSocket {
 			return
 		}
@@ -296,7 +318,7 @@ func (c *consoleRun) provider() (*web.Provider, error) {
 	if err := c.checkProvider(); err != nil || c.issuer == "" {
 		return nil, err
 	}
-	p := &web.Provider{Issuer: c.issuer, ClientID: c.client}
+	p := &web.Provider{Issuer: c.issuer, ClientID: c.client, Groups: c.groups}
 	if c.secret != "" {
 		secret, err := os.ReadFile(c.secret)
 		if err != nil {
@@ -319,6 +341,10 @@ func (c *consoleRun) checkProvider() error {
 		return report.Errorf(report.Usage, "the identity provider is missing").WithHint("name it: --oidc-issuer https://dex.example.com/dex")
 	case c.login == loginLink && c.issuer != "":
 		return report.Errorf(report.Usage, "--oidc-issuer is for people who log in by themselves").WithHint("add --login provider")
+	case c.impersonate && c.issuer == "":
+		return report.Errorf(report.Usage, "nobody can be impersonated whom no identity provider vouches for").WithHint("add --login provider --oidc-issuer URL")
+	case len(c.groups) > 0 && !c.impersonate:
+		return report.Errorf(report.Usage, "--impersonate-group is for --impersonate").WithHint("add --impersonate")
 	}
 	return nil
 }

@@ -45,10 +45,18 @@ var errNoToken = errors.New("there is no token")
 
 // token returns what a request is sent with, "" for what the kubeconfig has. Its errors are those of whoever gives tokens.
 func (c *Cluster) token(ctx context.Context) (string, error) {
-	if c.options.Token == nil {
+	var token string
+	var err error
+	switch {
+	case c.options.Admit != nil:
+		if err = c.options.Admit(ctx); err == nil {
+			return "", nil
+		}
+	case c.options.Token == nil:
 		return "", nil
+	default:
+		token, err = c.options.Token(ctx)
 	}
-	token, err := c.options.Token(ctx)
 	if err == nil && (token == "" || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' })) {
 		err = errors.New("it is empty or has characters that no token has") // not which: it may be most of one
 	}

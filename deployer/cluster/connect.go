@@ -57,6 +57,10 @@ type Options struct {
 	// the user's with the code Unauthenticated unless it has a code of its own; neither it nor a token is written anywhere else.
 	Token func(ctx context.Context) (string, error)
 
+	// Admit, if it is set, is asked before each request of somebody who is impersonated whether they are still who they were. Its
+	// error ends the request as that of Token does.
+	Admit func(ctx context.Context) error
+
 	// Retry is for how long one request is tried again while the server, which has answered before, does not. 0 means 30
 	// seconds; what must not wait sets it to something negative.
 	Retry time.Duration

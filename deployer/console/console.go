@@ -32,6 +32,9 @@ type Options struct {
 	// Connect reaches the cluster with a token, which is asked for before each request; nil stands for whoever runs the
 	// program. Nothing is sent before the first method of what it returns is called.
 	Connect func(token Token) (*cluster.Cluster, error)
+	// ConnectAs reaches the cluster with the rights of whoever runs the program to impersonate a user of the provider, who is asked for
+	// before each request. Where it is set, the API server need not know the provider; nil sends the user's tokens to it.
+	ConnectAs func(user string, groups []string, admit func(ctx context.Context) error) (*cluster.Cluster, error)
 	// Origin is where browsers find the console: https://solutions.example.com, perhaps with a path.
 	Origin string
 	// Links lets in whoever has a link of [Console.NewLink], with the rights of whoever runs the program.

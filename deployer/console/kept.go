@@ -98,8 +98,12 @@ func (c *Console) restore(ctx context.Context, k *kept) (*session, error) {
 	case k.Way == byToken && c.Tokens:
 		t, key = &tokens{id: k.Token}, keyOfToken(k.Token)
 	case k.Way == byProvider && c.Provider != nil:
-		t, key = &tokens{console: c, subject: k.Subject}, c.Provider.key(k.Subject)
+		t = &tokens{console: c, subject: k.Subject}
 		t.adopt(k)
+		var err error
+		if key, err = t.key(ctx); err != nil {
+			return nil, err
+		}
 	default:
 		return nil, nil
 	}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -15,16 +16,19 @@ import (
 	"github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
 
+	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/console/page"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 // Provider is an identity provider that speaks OpenID Connect. The API server has to accept the id tokens that it gives to this
-// client: every request is sent with that of the user.
+// client: every request is sent with that of the user, or in the name of the user ([Options.ConnectAs]).
 type Provider struct {
 	Issuer                 string
 	ClientID, ClientSecret string
 	CA                     []byte // that the provider's certificate is signed by, in PEM; nil for those of this host
+	// Groups are those that count where users are impersonated, as the provider calls them.
+	Groups []string
 
 	mu       sync.Mutex
 	client   *http.Client
@@ -113,6 +117,82 @@ func (p *Provider) key(subject string) string {
 	return string(byProvider) + " " + p.Issuer + " " + subject
 }
 
+// impersonated is who is impersonated for a user of the provider. Their names begin with "oidc:", so that none of them is one of
+// Kubernetes itself.
+type impersonated struct {
+	name   string
+	groups []string
+}
+
+// who is what a token says of its user.
+func (p *Provider) who(token *oidc.IDToken) (impersonated, error) {
+	var claims struct {
+		Email    string   `json:"email"`
+		Verified bool     `json:"email_verified"`
+		Groups   []string `json:"groups"`
+	}
+	if err := token.Claims(&claims); err != nil || claims.Email == "" || !claims.Verified {
+		return impersonated{}, report.Errorf(report.Forbidden, "the identity provider does not vouch for your address").
+			WithHint("whoever runs the provider looks at the claims email and email_verified")
+	}
+	w := impersonated{name: "oidc:" + claims.Email}
+	for _, group := range slices.Sorted(slices.Values(claims.Groups)) {
+		if slices.Contains(p.Groups, group) {
+			w.groups = append(w.groups, "oidc:"+group)
+		}
+	}
+	return w, nil
+}
+
+// key tells those who are impersonated from each other: who has other groups now is somebody else.
+func (w impersonated) key() string { return strings.Join(append([]string{w.name}, w.groups...), " ") }
+
+// key is that of an identity with these tokens.
+func (t *tokens) key(ctx context.Context) (string, error) {
+	key := t.console.Provider.key(t.subject)
+	if t.console.ConnectAs == nil {
+		return key, nil
+	}
+	w, err := t.whose(ctx)
+	return key + " " + w.key(), err
+}
+
+// whose tells whom the provider says that these tokens belong to, as it is now.
+func (t *tokens) whose(ctx context.Context) (impersonated, error) {
+	if _, err := t.bearer(ctx); err != nil {
+		return impersonated{}, err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	p := t.console.Provider
+	if t.who.name != "" {
+		return t.who, nil
+	}
+	if err := p.discover(ctx, t.console); err != nil { // the token comes from another replica
+		return impersonated{}, err
+	}
+	verified, err := p.verifier.Verify(p.with(ctx), t.id)
+	if err == nil {
+		t.who, err = p.who(verified)
+	}
+	return t.who, err
+}
+
+// impersonate makes the connection of an identity one in the name of its user, for as long as the provider calls them the same.
+func (c *Console) impersonate(ctx context.Context, i *identity) (*cluster.Cluster, error) {
+	user, err := i.tokens.whose(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return c.ConnectAs(user.name, user.groups, func(ctx context.Context) error {
+		now, err := i.current().whose(ctx)
+		if err == nil && now.key() != user.key() {
+			err = report.Errorf(report.Unauthenticated, "the identity provider says other things of you by now").WithHint("log in again")
+		}
+		return err
+	})
+}
+
 // begun is a login that a browser keeps, because the provider may lead it back to another replica.
 type begun struct {
 	State    string `json:"s"`
@@ -178,7 +258,11 @@ func (c *Console) exchange(r *http.Request) (*identity, string, error) {
 	if nonce != one.nonce {
 		return nil, one.to, report.Errorf(report.Forbidden, "the identity provider's token belongs to another login")
 	}
-	i, err := c.identify(r.Context(), byProvider, p.key(t.subject), t)
+	key, err := t.key(r.Context())
+	if err != nil {
+		return nil, one.to, err
+	}
+	i, err := c.identify(r.Context(), byProvider, key, t)
 	if report.CodeOf(err) == report.Unauthenticated {
 		// Not the page for logging in once more: the provider would say yes again at once.
 		err = report.Errorf(report.Forbidden, "identity provider %s knows you, and the API server does not accept its tokens", p.Issuer).
@@ -204,6 +288,7 @@ type tokens struct {
 	id      string
 	until   time.Time
 	refresh string
+	who     impersonated // "" is not known yet, or nobody's business
 }
 
 // fill tells what another replica needs.
@@ -230,7 +315,7 @@ func (t *tokens) adopt(k *kept) {
 	if k.Until == 0 || !until.After(t.until) || k.Subject != t.subject {
 		return
 	}
-	t.id, t.refresh, t.until = k.Token, k.Refresh, until
+	t.id, t.refresh, t.until, t.who = k.Token, k.Refresh, until, impersonated{}
 }
 
 // take keeps what the provider has answered, if it is for the same user, and returns the nonce.
@@ -244,6 +329,11 @@ func (t *tokens) take(ctx context.Context, answer *oauth2.Token) (nonce string, 
 	}
 	if t.subject != "" && t.subject != verified.Subject {
 		return "", report.Errorf(report.Unauthenticated, "the identity provider's token is that of somebody else")
+	}
+	if t.console.ConnectAs != nil {
+		if t.who, err = provider.who(verified); err != nil {
+			return "", err
+		}
 	}
 	t.subject, t.id, t.until = verified.Subject, raw, verified.Expiry
 	if answer.RefreshToken != "" {

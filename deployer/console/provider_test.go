@@ -1,6 +1,7 @@
 package console_test
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/sha256"
@@ -8,9 +9,11 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -18,6 +21,7 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 
+	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/console"
 )
 
@@ -30,6 +34,7 @@ type provider struct {
 
 	mu        sync.Mutex
 	user      string
+	groups    []string
 	challenge map[string]string // by code
 	nonce     string            // instead of the one that was asked for
 	nonces    map[string]string // by code
@@ -126,6 +131,7 @@ func (p *provider) token(w http.ResponseWriter, r *http.Request) {
 	}
 	claims, err := json.Marshal(map[string]any{
 		"iss": p.URL, "aud": client, "sub": p.user, "nonce": nonce, "iat": p.now().Unix(), "exp": p.now().Add(10 * time.Minute).Unix(), "n": p.refreshes,
+		"email": p.user + "@example.com", "email_verified": p.user != "mallory", "groups": p.groups,
 	})
 	if err != nil {
 		p.Error(err)
@@ -276,4 +282,70 @@ func TestProviderShares(t *testing.T) {
 	if a := other.get("/"); a.StatusCode != http.StatusOK {
 		t.Errorf("somebody else: %d", a.StatusCode)
 	}
+}
+
+// TestImpersonated: where the API server does not know the provider, each request goes in the name of the user, for as long as the provider says
+// that this is who they are. Nobody becomes somebody of Kubernetes itself, and only groups count that were named.
+func TestImpersonated(t *testing.T) {
+	clock := &clock{}
+	p := startProvider(t, clock.now)
+	p.groups = []string{"operators", "system:masters", "others"}
+	var b *bench
+	b = start(t, func(o *console.Options) {
+		o.Provider, o.Now = p.client(), clock.now
+		o.Provider.Groups = []string{"operators", "absent"}
+		o.ConnectAs = func(user string, groups []string, admit func(context.Context) error) (*cluster.Cluster, error) {
+			return cluster.Connect(cluster.Options{Kubeconfig: b.api.Kubeconfig(t), As: user, AsGroups: groups, Admit: admit, Now: clock.now, Retry: -1})
+		}
+	})
+	b.clock = clock
+	var mu sync.Mutex
+	names := map[string]bool{}
+	b.api.Answer = func(w http.ResponseWriter, r *http.Request) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		names[r.Header.Get("Impersonate-User")+" "+strings.Join(r.Header["Impersonate-Group"], ",")+" "+strings.Join(r.Header["Authorization"], "")] = true
+		return false
+	}
+	asked := func(want ...string) {
+		t.Helper()
+		mu.Lock()
+		defer mu.Unlock()
+		if got := slices.Sorted(maps.Keys(names)); !slices.Equal(got, want) {
+			t.Errorf("asked as %q, want %q", got, want)
+		}
+		clear(names)
+	}
+	c := b.browser(t)
+	c.leads(c.get(p.visit(c.get("/auth/start"))), "/")
+	c.get("/")
+	asked("oidc:jane@example.com oidc:operators ")
+	b.clock.advance(10 * time.Minute)
+	if a := c.get("/"); a.StatusCode != http.StatusOK || p.refreshes != 1 {
+		t.Errorf("%d after %d renewals", a.StatusCode, p.refreshes)
+	}
+	asked("oidc:jane@example.com oidc:operators ")
+	p.mu.Lock()
+	p.groups = nil // she has left
+	p.mu.Unlock()
+	b.clock.advance(10 * time.Minute)
+	c.leads(c.get("/"), "/login?to=%2F&ended=expired")
+	asked()
+	c.leads(c.get(p.visit(c.get("/auth/start"))), "/")
+	c.get("/")
+	asked("oidc:jane@example.com  ")
+	p.mu.Lock()
+	p.broken = true // nobody vouches for her any more
+	p.mu.Unlock()
+	b.clock.advance(10 * time.Minute)
+	c.leads(c.get("/"), "/login?to=%2F&ended=expired")
+	asked()
+	p.mu.Lock()
+	p.user = "mallory"
+	p.mu.Unlock()
+	m := b.browser(t)
+	if a := m.get(p.visit(m.get("/auth/start"))); a.StatusCode != http.StatusForbidden || m.sessionCookie() != "" {
+		t.Errorf("an address that nobody has verified: %d", a.StatusCode)
+	}
+	asked()
 }

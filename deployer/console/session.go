@@ -348,7 +348,12 @@ func (c *Console) identify(ctx context.Context, w way, key string, t *tokens) (*
 		bearer = i.bearer
 	}
 	var err error
-	if i.cluster, err = c.Connect(bearer); err != nil {
+	if w == byProvider && c.ConnectAs != nil {
+		i.cluster, err = c.impersonate(ctx, i)
+	} else {
+		i.cluster, err = c.Connect(bearer)
+	}
+	if err != nil {
 		return nil, err
 	}
 	if i.user, err = i.cluster.WhoAmI(ctx); err != nil {
