@@ -1,9 +1,9 @@
 // Package prometheus judges which Prometheus of a cluster selects a monitor or an alerting rule, and what is in the way where
 // none does.
 //
-// [Judge] holds one object against the objects of the Prometheus operator: their selectors of labels and of namespaces, and the
-// label of the namespace that some enforce. It asks nobody; package survey reads what it judges. Whether the account of a Prometheus
-// may see the pods of a namespace is not known here.
+// [Judge] holds one object against the objects of the Prometheus operator: their selectors of labels and of namespaces, the
+// label of the namespace that some enforce, and the files that some let no monitor read. It asks nobody; package survey reads what it
+// judges. Whether the account of a Prometheus may see the pods of a namespace is not known here.
 package prometheus
 
 import (
@@ -48,7 +48,7 @@ const nameLabel = "kubernetes.io/metadata.name"
 // selectors name the field of a server that selects a kind.
 var selectors = map[string]string{"ServiceMonitor": "serviceMonitor", "PodMonitor": "podMonitor", Rule: "rule"}
 
-// Object is a monitor or a rule. Its metadata is all that is looked at.
+// Object is a monitor or a rule. Looked at are its metadata and, where it is there, how a monitor proves who it is.
 type Object struct {
 	*unstructured.Unstructured
 	Namespace map[string]string // labels of the namespace
@@ -119,8 +119,26 @@ func judge(server *unstructured.Unstructured, o Object) Verdict {
 	if enforced, _ := at(server, "enforcedNamespaceLabel").(string); enforced != "" && o.Everywhere && !isExempt(server, o) {
 		v.Obstacles = append(v.Obstacles, "shows a rule the metrics of namespace "+o.GetNamespace()+" only")
 	}
+	if denied, _, _ := unstructured.NestedBool(server.Object, "spec", "arbitraryFSAccessThroughSMs", "deny"); denied && readsFiles(o) {
+		v.Obstacles = append(v.Obstacles, "takes no monitor that reads files of Prometheus, such as its token")
+	}
 	v.Selected = len(v.Labels)+len(v.NamespaceLabels)+len(v.Obstacles) == 0
 	return v
+}
+
+// readsFiles tells whether a ServiceMonitor names files, which it then has Prometheus read. No other kind can.
+func readsFiles(o Object) bool {
+	endpoints, _, _ := unstructured.NestedSlice(o.Object, "spec", "endpoints")
+	return slices.ContainsFunc(endpoints, func(e any) bool {
+		endpoint, _ := e.(map[string]any)
+		trust, _ := endpoint["tlsConfig"].(map[string]any)
+		for _, file := range []any{endpoint["bearerTokenFile"], trust["caFile"], trust["certFile"], trust["keyFile"]} {
+			if name, _ := file.(string); name != "" {
+				return true
+			}
+		}
+		return false
+	})
 }
 
 func at(server *unstructured.Unstructured, field string) any {

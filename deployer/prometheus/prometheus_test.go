@@ -29,6 +29,17 @@ func object(kind, namespace string, labels map[string]string) prometheus.Object 
 	return prometheus.Object{Unstructured: o}
 }
 
+// reading is a monitor with an endpoint.
+func reading(endpoint string) prometheus.Object {
+	o := object("ServiceMonitor", "site", nil)
+	var spec map[string]any
+	if err := yaml.Unmarshal([]byte("{endpoints: [7, {port: metrics}, {"+endpoint+"}]}"), &spec); err != nil {
+		panic(err)
+	}
+	o.Object["spec"] = spec
+	return o
+}
+
 const (
 	kps     = "monitoring/kps"
 	anyNS   = "serviceMonitorNamespaceSelector: {}, ruleNamespaceSelector: {}"
@@ -92,6 +103,19 @@ func TestJudge(t *testing.T) {
 			spec: "ruleSelector: {}, enforcedNamespaceLabel: namespace, excludedFromEnforcement: " +
 				"[7, {resource: prometheusrules, namespace: shop-system}], " + anyNS,
 			object: everywhere("shop-system"), want: selected,
+		},
+		"its token, allowed": {spec: "serviceMonitorSelector: {}, arbitraryFSAccessThroughSMs: {deny: false}, " + anyNS, object: reading("bearerTokenFile: /a"), want: selected},
+		"its token, denied": {
+			spec: "serviceMonitorSelector: {}, arbitraryFSAccessThroughSMs: {deny: true}, " + anyNS, object: reading("bearerTokenFile: /a"),
+			want: prometheus.Verdict{Obstacles: []string{"takes no monitor that reads files of Prometheus, such as its token"}},
+		},
+		"an authority in a file, denied": {
+			spec: "serviceMonitorSelector: {}, arbitraryFSAccessThroughSMs: {deny: true}, " + anyNS, object: reading("tlsConfig: {caFile: /a}"),
+			want: prometheus.Verdict{Obstacles: []string{"takes no monitor that reads files of Prometheus, such as its token"}},
+		},
+		"no file, denied": {
+			spec: "serviceMonitorSelector: {}, arbitraryFSAccessThroughSMs: {deny: true}, " + anyNS, object: reading("tlsConfig: {ca: {secret: {name: a, key: b}}}, bearerTokenFile: ''"),
+			want: selected,
 		},
 		"agents know no rules":      {kind: "PrometheusAgent", spec: release, object: object("PrometheusRule", "site", nil)},
 		"rulers know no monitors":   {kind: "ThanosRuler", spec: release},
