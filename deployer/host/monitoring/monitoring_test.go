@@ -110,9 +110,12 @@ func TestDashboard(t *testing.T) {
 	var found struct {
 		UID    string
 		Panels []struct {
-			Title   string
-			GridPos struct{ X, Y, W, H int }
-			Targets []struct{ Expr string }
+			Title, Type string
+			GridPos     struct{ X, Y, W, H int }
+			Targets     []struct{ Expr string }
+			FieldConfig struct {
+				Defaults struct{ Thresholds *struct{} }
+			}
 		}
 	}
 	if err := json.Unmarshal(monitoring.Dashboard(), &found); err != nil || found.UID != "solutionctl" {
@@ -124,6 +127,9 @@ func TestDashboard(t *testing.T) {
 			if _, err := promql.Parse(strings.ReplaceAll(target.Expr, "$__rate_interval", "5m")); err != nil {
 				t.Errorf("%s: %v in %s", panel.Title, err, target.Expr)
 			}
+		}
+		if panel.Type == "stat" && panel.FieldConfig.Defaults.Thresholds == nil {
+			t.Errorf("%s is green whatever it says", panel.Title)
 		}
 		for x := range panel.GridPos.W {
 			for y := range panel.GridPos.H {
