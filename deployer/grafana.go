@@ -68,7 +68,7 @@ func takeSidecar(next *schema.MonitoringReport, workload *unstructured.Unstructu
 	var said []string
 	label := settings["LABEL"] + "=" + cmp.Or(settings["LABEL_VALUE"], "1")
 	if label != "grafana_dashboard=1" {
-		labels, err := withLabels(next.Dashboards.Labels, []string{label})
+		labels, err := WithLabels(next.Dashboards.Labels, []string{label})
 		if err != nil {
 			return err
 		}

@@ -77,7 +77,7 @@ func (d *Deployer) monitoringAfter(ctx context.Context, known schema.Monitoring,
 		labels  *map[string]string
 		changes []string
 	}{{&next.Labels, o.Labels}, {&next.RuleLabels, o.RuleLabels}, {&next.Dashboards.Labels, o.DashboardLabels}} {
-		labels, err := withLabels(*of.labels, of.changes)
+		labels, err := WithLabels(*of.labels, of.changes)
 		if err != nil {
 			return nil, err
 		}
@@ -113,8 +113,8 @@ func (d *Deployer) monitoringAfter(ctx context.Context, known schema.Monitoring,
 	return next, err
 }
 
-// withLabels returns labels after changes, nil for none.
-func withLabels(labels map[string]string, changes []string) (map[string]string, error) {
+// WithLabels returns labels after changes, KEY=VALUE or KEY-, nil for none.
+func WithLabels(labels map[string]string, changes []string) (map[string]string, error) {
 	next := map[string]string{}
 	maps.Copy(next, labels)
 	for _, change := range changes {
@@ -235,7 +235,7 @@ func (d *Deployer) detectMonitoring(ctx context.Context, next *schema.Monitoring
 		if len(changes) > 0 {
 			next.Notices = append(next.Notices, fmt.Sprintf("%s selects each %s with %s", v.Server, kind.Kind, strings.Join(changes, ", ")))
 		}
-		if *of, err = withLabels(*of, changes); err != nil {
+		if *of, err = WithLabels(*of, changes); err != nil {
 			return err
 		}
 	}

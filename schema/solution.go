@@ -109,6 +109,9 @@ const AnnotationScope = "solutionctl.io/scope"
 // LabelDashboard marks ConfigMaps with dashboards for the sidecars of Grafana's charts.
 const LabelDashboard = "grafana_dashboard"
 
+// SelectItself is the selector of what watches over solutionctl itself.
+const SelectItself = "app.kubernetes.io/part-of=solutionctl"
+
 // Dependency asks for another Solution.
 type Dependency struct {
 	Solution string `json:"solution" schema:"name"`

@@ -13,6 +13,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/host"
 	"github.com/solutionctl/solutionctl/deployer/host/monitoring"
 	"github.com/solutionctl/solutionctl/deployer/host/store"
+	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 func newServeCommand(a *app) *cobra.Command {
@@ -36,7 +37,9 @@ archives that cannot be served as they were imported, because their file was cut
 
 --print-monitoring prints what lets the site's Prometheus and Grafana watch over this registry and over what is deployed, for
 'kubectl apply': a scrape of the address of --listen or --metrics-listen, alerts, each with what to do, and a dashboard. With
---print-monitoring=rules it prints the alerts as a rule file of Prometheus, with --print-monitoring=dashboard the dashboard alone.`,
+--print-monitoring=rules it prints the alerts as a rule file of Prometheus, with --print-monitoring=dashboard the dashboard alone.
+--print-monitoring=operations leaves out the registry, where MetalK8s' nginx serves the images. MetalK8s' Prometheus selects what is
+printed; another one may want labels, which --monitoring-label adds.`,
 		Example: `  solutionctl deploy serve --listen 10.0.0.1:5000 --access-log /var/log/solutionctl/access.log
   solutionctl deploy serve --listen 10.0.0.1:5000 --print-unit > /etc/systemd/system/solutionctl-registry.service
   solutionctl deploy serve --listen 10.0.0.1:5000 --print-monitoring | kubectl apply -f -
@@ -47,6 +50,8 @@ archives that cannot be served as they were imported, because their file was cut
 				return err
 			}
 			switch {
+			case len(o.MonitoringLabels) > 0 && printMonitoring != "kubernetes" && printMonitoring != "operations":
+				return report.Errorf(report.Usage, "--monitoring-label needs --print-monitoring or --print-monitoring=operations")
 			case printUnit:
 				return a.printUnit(o)
 			case printMonitoring != "":
@@ -69,8 +74,9 @@ archives that cannot be served as they were imported, because their file was cut
 	flags.StringVar(&o.Key, "tls-key", "", "the key of --tls-cert, a `FILE`")
 	flags.StringArrayVar(&o.Names, "tls-name", nil, "nodes know this host by `NAME`, a name or an address besides those that it knows itself (may be repeated)")
 	flags.BoolVar(&printUnit, "print-unit", false, "print a systemd unit that runs this command, and do nothing else")
-	addChoice(cmd, flags, &printMonitoring, "print-monitoring", "", "print what watches over this registry and what is deployed, and do nothing else", "", "kubernetes", "rules", "dashboard")
+	addChoice(cmd, flags, &printMonitoring, "print-monitoring", "", "print what watches over this registry and what is deployed, and do nothing else", "", "kubernetes", "operations", "rules", "dashboard")
 	flags.Lookup("print-monitoring").NoOptDefVal = "kubernetes"
+	flags.StringArrayVar(&o.MonitoringLabels, "monitoring-label", nil, "with --print-monitoring, `KEY=VALUE` by which the Prometheus of the site selects monitors and rules (may be repeated)")
 	return cmd
 }
 
@@ -82,10 +88,13 @@ func (a *app) printMonitoring(o host.ServeOptions, form string) (err error) {
 		text = monitoring.Rules()
 	case "dashboard":
 		text = monitoring.Dashboard()
+	case "operations":
+		text, err = o.MonitoringWithoutRegistry()
 	default:
-		if text, err = o.Monitoring(); err != nil {
-			return err
-		}
+		text, err = o.Monitoring()
+	}
+	if err != nil {
+		return err
 	}
 	a.sink.Close()
 	_, err = a.out.Write(text)

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"os"
 
+	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/host/monitoring"
 	"github.com/solutionctl/solutionctl/schema"
@@ -19,7 +20,19 @@ func (o ServeOptions) Monitoring() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return monitoring.Objects(cluster.SystemNamespace, target)
+	return o.objects(target)
+}
+
+// MonitoringWithoutRegistry is [ServeOptions.Monitoring] where images come from elsewhere, as from MetalK8s' nginx.
+func (o ServeOptions) MonitoringWithoutRegistry() ([]byte, error) {
+	return o.objects(monitoring.Target{})
+}
+
+func (o ServeOptions) objects(t monitoring.Target) (text []byte, err error) {
+	if t.Selectors, err = deployer.WithLabels(nil, o.MonitoringLabels); err != nil {
+		return nil, err
+	}
+	return monitoring.Objects(cluster.SystemNamespace, t)
 }
 
 func (o ServeOptions) target() (t monitoring.Target, err error) {

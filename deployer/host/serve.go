@@ -39,6 +39,7 @@ type ServeOptions struct {
 	PlainHTTP             bool
 	Certificate, Key      string   // files; without them the authority of the store makes a certificate
 	Names                 []string // by which nodes know this host, besides those that it knows itself
+	MonitoringLabels      []string // KEY=VALUE, of what [ServeOptions.Monitoring] lets Prometheus select
 
 	Output, Errors io.Writer        // for the access log and for what goes wrong in a connection
 	Hangup         <-chan os.Signal // asks to look at everything again

@@ -76,16 +76,22 @@ func (v *Survey) Remarks(ctx context.Context, objects []*unstructured.Unstructur
 	return s.remarks(ctx, objects)
 }
 
-// Unselected is [Survey.Remarks] on all that is deployed.
+// Unselected is [Survey.Remarks] on all that is deployed, and on what watches over solutionctl itself.
 func (v *Survey) Unselected(ctx context.Context, s *Selectors) ([]string, error) {
 	var objects []*unstructured.Unstructured
 	for _, kind := range prometheus.Selected() {
-		for object, err := range v.Cluster.ListMetadata(ctx, kind, "", metav1.ListOptions{LabelSelector: engine.LabelRelease}) {
-			if err != nil {
-				return nil, err
+		list := v.Cluster.List
+		if kind.Kind == prometheus.Rule {
+			list = v.Cluster.ListMetadata
+		}
+		for _, of := range []struct{ namespace, selector string }{{"", engine.LabelRelease}, {cluster.SystemNamespace, schema.SelectItself + ",!" + engine.LabelRelease}} {
+			for object, err := range list(ctx, kind, of.namespace, metav1.ListOptions{LabelSelector: of.selector}) {
+				if err != nil {
+					return nil, err
+				}
+				object.SetGroupVersionKind(kind)
+				objects = append(objects, object)
 			}
-			object.SetGroupVersionKind(kind)
-			objects = append(objects, object)
 		}
 	}
 	return s.remarks(ctx, objects)
@@ -202,6 +208,10 @@ func (s *Selectors) remedy(verdict prometheus.Verdict, o *unstructured.Unstructu
 		}
 		maps.Copy(recorded, s.site.RuleLabels)
 	}
+	itself := o.GetNamespace() == cluster.SystemNamespace
+	if itself {
+		option, recorded = "monitoring-label", nil
+	}
 	var labels []string
 	for _, key := range slices.Sorted(maps.Keys(verdict.Labels)) {
 		if value, is := recorded[key]; !is || value != verdict.Labels[key] {
@@ -214,8 +224,11 @@ func (s *Selectors) remedy(verdict prometheus.Verdict, o *unstructured.Unstructu
 	case len(labels) == 0:
 		return "; it is recorded, and comes when the Solution is deployed there again"
 	}
-	command := report.Run("deploy monitoring config").String() + " --" + option + " " + strings.Join(labels, " --"+option+" ")
-	return "; '" + command + "', and deploying the Solution again, mends that"
+	options := " --" + option + " " + strings.Join(labels, " --"+option+" ")
+	if itself {
+		return "; '" + report.Run("deploy serve").With("listen", "ADDRESS").String() + " --print-monitoring" + options + " | kubectl apply -f -' on the host of the registry mends that"
+	}
+	return "; '" + report.Run("deploy monitoring config").String() + options + "', and deploying the Solution again, mends that"
 }
 
 // remark adds to findings what no Prometheus selects. It says nothing about health: a Solution works without.

@@ -9,9 +9,14 @@ package monitoring
 import (
 	"bytes"
 	_ "embed" // the files
+	"fmt"
+	"maps"
 	"net/netip"
+	"slices"
 	"strings"
 	"text/template"
+
+	"github.com/solutionctl/solutionctl/schema"
 )
 
 //go:embed alerts.yaml
@@ -31,15 +36,17 @@ func Dashboard() []byte { return []byte(dashboard) }
 
 // Target is a registry as Prometheus reaches it.
 type Target struct {
-	Address netip.AddrPort
+	Address netip.AddrPort // the zero one is none: there is nothing about a registry then
 	TLS     bool
 	CA      string // certificates in PEM; "" are those that Prometheus trusts anyway
 	Name    string // that the certificate has to have, with a CA
+	// Selectors are labels by which the Prometheus of the site selects monitors and rules, besides that of MetalK8s.
+	Selectors map[string]string
 }
 
 // Objects are the documents, in YAML, for 'kubectl apply' in a namespace: a Service and its Endpoints, a ServiceMonitor, a
-// PrometheusRule, and ConfigMaps with the dashboard and with the authority of the registry. They have the labels by which MetalK8s
-// and the sidecar of Grafana's charts select them.
+// PrometheusRule for each group, and ConfigMaps with the dashboard and with the authority of the registry. They have the labels by
+// which MetalK8s, the site and the sidecar of Grafana's charts select them.
 func Objects(namespace string, t Target) ([]byte, error) {
 	functions := template.FuncMap{"indent": func(by int, text string) string {
 		margin := strings.Repeat(" ", by)
@@ -49,10 +56,19 @@ func Objects(namespace string, t Target) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	labels := map[string]string{"metalk8s.scality.com/monitor": ""}
+	maps.Copy(labels, t.Selectors)
+	key, value, _ := strings.Cut(schema.SelectItself, "=")
+	labels[key] = value
+	var lines strings.Builder
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		fmt.Fprintf(&lines, "%q: %q\n", key, labels[key])
+	}
+	registry, operations, _ := strings.Cut(rules, "- name: solutionctl-operations")
 	var text bytes.Buffer
 	err = parsed.Execute(&text, struct {
 		Target
-		Namespace, Rules, Dashboard string
-	}{t, namespace, rules, dashboard})
-	return text.Bytes(), err
+		Namespace, Labels, Registry, Operations, Dashboard string
+	}{t, namespace, lines.String(), registry, "groups:\n- name: solutionctl-operations" + operations, dashboard})
+	return bytes.TrimLeft(text.Bytes(), "\n"), err
 }

@@ -31,6 +31,7 @@ func Example() {
 	// kind: Endpoints
 	// kind: ServiceMonitor
 	// kind: PrometheusRule
+	// kind: PrometheusRule
 	// kind: ConfigMap
 }
 
@@ -152,47 +153,85 @@ func TestObjects(t *testing.T) {
 		want   string // the endpoint of the ServiceMonitor, as JSON
 		count  int
 	}{
-		{"not encrypted", monitoring.Target{Address: address}, `{"port":"metrics","scheme":"http"}`, 5},
-		{"by an authority that Prometheus knows", monitoring.Target{Address: address, TLS: true}, `{"port":"metrics","scheme":"https"}`, 5},
+		{"not encrypted", monitoring.Target{Address: address}, `{"port":"metrics","scheme":"http"}`, 6},
+		{"by an authority that Prometheus knows", monitoring.Target{Address: address, TLS: true}, `{"port":"metrics","scheme":"https"}`, 6},
 		{
 			"by the registry's own authority",
 			monitoring.Target{Address: address, TLS: true, CA: "PEM\n", Name: "registry.example"},
-			`{"port":"metrics","scheme":"https","tlsConfig":{"ca":{"configMap":{"key":"ca.crt","name":"solutionctl-registry-ca"}},"serverName":"registry.example"}}`, 6,
+			`{"port":"metrics","scheme":"https","tlsConfig":{"ca":{"configMap":{"key":"ca.crt","name":"solutionctl-registry-ca"}},"serverName":"registry.example"}}`, 7,
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			text, err := monitoring.Objects("here", test.target)
-			if err != nil {
-				t.Fatal(err)
+			objects := objectsOf(t, test.target)
+			if len(objects) != test.count {
+				t.Errorf("%d objects, want %d", len(objects), test.count)
 			}
-			documents := strings.Split(string(text), "\n---\n")
-			if len(documents) != test.count {
-				t.Errorf("%d objects, want %d", len(documents), test.count)
-			}
-			objects := map[string]map[string]any{}
-			for _, document := range documents {
-				var o map[string]any
-				if err = yaml.UnmarshalStrict([]byte(document), &o); err != nil {
-					t.Fatalf("%v in\n%s", err, document)
-				}
-				if namespace := o["metadata"].(map[string]any)["namespace"]; namespace != "here" {
-					t.Errorf("%v is in namespace %v", o["kind"], namespace)
-				}
-				objects[o["kind"].(string)] = o
-			}
-			spec := objects["ServiceMonitor"]["spec"].(map[string]any)
+			spec := objects["ServiceMonitor/solutionctl-registry"]["spec"].(map[string]any)
 			if got, _ := json.Marshal(spec["endpoints"].([]any)[0]); string(got) != test.want {
 				t.Errorf("got %s, want %s", got, test.want)
 			}
-			if got, _ := json.Marshal(objects["Endpoints"]["subsets"]); !strings.Contains(string(got), `"ip":"fd00::1"`) {
+			if got, _ := json.Marshal(objects["Endpoints/solutionctl-registry"]["subsets"]); !strings.Contains(string(got), `"ip":"fd00::1"`) {
 				t.Errorf("the address is not in %s", got)
 			}
-			if got := objects["ConfigMap"]["data"].(map[string]any)["solutionctl.json"]; got.(string) != string(monitoring.Dashboard()) {
+			if got := objects["ConfigMap/solutionctl-dashboard"]["data"].(map[string]any)["solutionctl.json"]; got.(string) != string(monitoring.Dashboard()) {
 				t.Errorf("the dashboard became %s", got)
 			}
-			if rules := objects["PrometheusRule"]["spec"].(map[string]any)["groups"]; len(rules.([]any)) != 2 {
-				t.Errorf("rules %v", rules)
+			for _, name := range []string{"solutionctl-registry", "solutionctl-operations"} {
+				rules, _ := json.Marshal(objects["PrometheusRule/"+name]["spec"])
+				if !strings.HasPrefix(string(rules), `{"groups":[{"name":"`+name+`","rules":[`) || strings.Contains(string(rules), "},{\"name\":") {
+					t.Errorf("rules %s", rules)
+				}
 			}
 		})
+	}
+}
+
+// objectsOf are the documents that watch over a target, by kind and name.
+func objectsOf(t *testing.T, target monitoring.Target) map[string]map[string]any {
+	t.Helper()
+	text, err := monitoring.Objects("here", target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects := map[string]map[string]any{}
+	for document := range strings.SplitSeq(string(text), "\n---\n") {
+		var o struct {
+			Kind     string
+			Metadata struct{ Name, Namespace string }
+		}
+		var all map[string]any
+		if err = yaml.UnmarshalStrict([]byte(document), &all); err == nil {
+			err = yaml.Unmarshal([]byte(document), &o)
+		}
+		if err != nil || o.Metadata.Namespace != "here" {
+			t.Fatalf("%v in\n%s", err, document)
+		}
+		objects[o.Kind+"/"+o.Metadata.Name] = all
+	}
+	return objects
+}
+
+// TestSelected: monitor and rules have the labels by which a site selects, what is no monitor and no rule has not; without a registry there
+// are the rules about operations and the dashboard.
+func TestSelected(t *testing.T) {
+	site := map[string]string{"release": "kps", "true": "1"}
+	for name, test := range map[string]struct {
+		target monitoring.Target
+		count  int
+	}{
+		"a registry": {monitoring.Target{Address: netip.MustParseAddrPort("10.0.0.1:5000"), Selectors: site}, 6},
+		"none":       {monitoring.Target{Selectors: site}, 2},
+	} {
+		objects := objectsOf(t, test.target)
+		if len(objects) != test.count {
+			t.Errorf("%s: %d objects, want %d", name, len(objects), test.count)
+		}
+		for object, content := range objects {
+			labels, _ := json.Marshal(content["metadata"].(map[string]any)["labels"])
+			const want = `{"app.kubernetes.io/part-of":"solutionctl","metalk8s.scality.com/monitor":"","release":"kps","true":"1"}`
+			if selected := strings.HasPrefix(object, "ServiceMonitor") || strings.HasPrefix(object, "PrometheusRule"); (string(labels) == want) != selected {
+				t.Errorf("%s: %s has the labels %s", name, object, labels)
+			}
+		}
 	}
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/cluster/clustertest"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
+	"github.com/solutionctl/solutionctl/deployer/host/monitoring"
 	"github.com/solutionctl/solutionctl/deployer/host/store"
 	"github.com/solutionctl/solutionctl/deployer/support/doctor"
 	"github.com/solutionctl/solutionctl/schema"
@@ -137,6 +138,21 @@ func TestCluster(t *testing.T) {
 		}, []string{
 			"warning records monitoring: no Prometheus selects PrometheusRule site/shop: Prometheus monitoring/kps wants its label release=kps … deploy monitoring config --rule-label release=kps",
 			"ok records deployments: 2 of 2 deployments well",
+		}},
+		"alerts about solutionctl itself that nobody selects": {func(p *patient) {
+			p.Server.Put(p, prometheusKinds)
+			p.Cluster.Refresh()
+			p.Server.Put(p, "{apiVersion: v1, kind: Namespace, metadata: {name: monitoring}}\n---\n{apiVersion: monitoring.coreos.com/v1, kind: Prometheus, metadata: {name: kps, namespace: monitoring}, "+
+				"spec: {ruleSelector: {matchLabels: {release: kps}}, ruleNamespaceSelector: {}}}")
+			p.Added("shop", "1.0.0", deployertest.Content{})
+			objects, err := monitoring.Objects("solutionctl-system", monitoring.Target{})
+			if err != nil {
+				p.Fatal(err)
+			}
+			p.Server.Put(p, string(objects))
+		}, []string{
+			"warning records monitoring: no Prometheus selects PrometheusRule solutionctl-system/solutionctl-operations: Prometheus monitoring/kps wants its label release=kps; " +
+				"'solutionctl deploy serve --listen ADDRESS --print-monitoring --monitoring-label release=kps | kubectl apply -f -' on the host of the registry mends that",
 		}},
 		"nothing was imported": {func(*patient) {}, []string{"skipped registry endpoints: the cluster knows no registry yet", "ok records records"}},
 
