@@ -1,11 +1,15 @@
 package render_test
 
 import (
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
 	"slices"
 	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
 
 	"github.com/solutionctl/solutionctl/deployer/render"
 )
@@ -78,6 +82,63 @@ func TestOperatorMetrics(t *testing.T) {
 	s.Secrets = map[string]*unstructured.Unstructured{secret.GetName(): secret}
 	if again := find(t, environment(t, p, s), "Secret", secret.GetName()); text(t, again, "data", "tls.crt") != text(t, secret, "data", "tls.crt") {
 		t.Error("a good certificate was made anew")
+	}
+}
+
+// TestMetricsAsMetalK8s holds what is rendered against what MetalK8s' templates of March 2026 make of the same manifest, but for what is
+// said here: the authority, names in the whole cluster, and who makes the certificate.
+func TestMetricsAsMetalK8s(t *testing.T) {
+	const cluster = "solutionctl:prod:db:operator-metrics-auth" // there db-operator-metrics-auth, which environments would share
+	objects := environment(t, metricsPayload(t, "{enabled: true}"), settings())
+	for _, want := range []struct {
+		kind, name, field, value string
+	}{
+		{"Service", "db-operator-metrics", "spec", `{type: ClusterIP, selector: {app.kubernetes.io/name: db-operator}, ports: [{name: https, port: 8443, targetPort: 8443, protocol: TCP}]}`},
+		{"ServiceMonitor", "db-operator", "spec", `{
+			namespaceSelector: {matchNames: [prod]}, selector: {matchLabels: {app.kubernetes.io/name: db-operator}},
+			endpoints: [{path: /metrics, port: https, scheme: https, bearerTokenFile: /var/run/secrets/kubernetes.io/serviceaccount/token,
+			  tlsConfig: {serverName: db-operator-metrics.prod.svc, ca: {secret: {name: db-operator-metrics-cert, key: ca.crt}}}}]}`}, // there insecureSkipVerify
+		{"ClusterRole", cluster, "rules", `[{apiGroups: [authentication.k8s.io], resources: [tokenreviews], verbs: [create]}, {apiGroups: [authorization.k8s.io], resources: [subjectaccessreviews], verbs: [create]}]`},
+		{"ClusterRoleBinding", cluster, "subjects", `[{kind: ServiceAccount, name: db-operator, namespace: prod}]`},
+		{"ClusterRoleBinding", cluster, "roleRef", `{apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: "` + cluster + `"}`},
+	} {
+		o := find(t, objects, want.kind, want.name)
+		var value any
+		if err := yaml.Unmarshal([]byte(strings.ReplaceAll(want.value, "\t", "")), &value); err != nil {
+			t.Fatal(err)
+		}
+		got, _ := json.Marshal(o.Object[want.field])
+		if wanted, _ := json.Marshal(value); string(got) != string(wanted) {
+			t.Errorf("%s: %s\ngot  %s\nwant %s", want.kind, want.field, got, wanted)
+		}
+		for label, value := range map[string]string{
+			"app": "db-operator", "app.kubernetes.io/name": "db-operator", "app.kubernetes.io/instance": "db-operator", "app.kubernetes.io/version": "1.0.0",
+			"app.kubernetes.io/component": "operator", "app.kubernetes.io/part-of": "db",
+		} {
+			if o.GetLabels()[label] != value {
+				t.Errorf("%s: label %s is %q, want %q", want.kind, label, o.GetLabels()[label], value)
+			}
+		}
+	}
+	operator := container(t, objects)
+	if got, _ := json.Marshal(operator["ports"]); string(got) != `[{"containerPort":8443,"name":"https","protocol":"TCP"}]` {
+		t.Errorf("ports: %s", got)
+	}
+	if got, _ := json.Marshal(operator["volumeMounts"]); !strings.Contains(string(got), `{"mountPath":"/tmp/k8s-metrics-server/metrics-certs","name":"metrics-cert","readOnly":true}`) {
+		t.Errorf("mounts: %s", got)
+	}
+	block, _ := pem.Decode(decoded(t, text(t, find(t, objects, "Secret", "db-operator-metrics-cert"), "data", "tls.crt")))
+	if block == nil {
+		t.Fatal("the Secret has no certificate")
+	}
+	certificate, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"db-operator-metrics.prod.svc", "db-operator-metrics.prod.svc.cluster.local"} {
+		if err := certificate.VerifyHostname(name); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
