@@ -111,7 +111,7 @@ func (c *Cluster) translate(ctx context.Context, r request, err error) error {
 	case apierrors.IsInvalid(err):
 		return say(report.Invalid, nil, "the API server does not accept it: %s", causes(said))
 	case apierrors.IsBadRequest(err), apierrors.IsUnsupportedMediaType(err), apierrors.IsMethodNotSupported(err), isNoPatch(err):
-		return say(report.Invalid, nil, "the API server does not accept it: %s", said.Message)
+		return say(report.Invalid, nil, "the API server does not accept it: %s", withoutValue.ReplaceAllString(said.Message, ""))
 	case apierrors.IsRequestEntityTooLargeError(err):
 		return say(report.Invalid, nil, "the object is larger than the API server accepts")
 	case apierrors.IsNotFound(err):
@@ -269,6 +269,9 @@ func isNoPatch(err error) bool {
 	return apierrors.IsInternalError(err) && strings.Contains(err.Error(), "failed to create typed patch object") ||
 		apierrors.IsInternalError(err) && strings.Contains(err.Error(), "field not declared in schema")
 }
+
+// withoutValue finds what a field has instead of what it should, in the notation of the API server's own source. It may be secret.
+var withoutValue = regexp.MustCompile(`, got &value\.valueUnstructured\{.*\}`)
 
 // isOther reports whether what the API server does not accept is the UID: a server-side apply meets another object of the
 // same name.

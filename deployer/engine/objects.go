@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -73,16 +74,18 @@ func foldStringData(object *unstructured.Unstructured) error {
 	if object.GroupVersionKind() != cluster.SecretKind {
 		return nil
 	}
-	text, found, err := unstructured.NestedStringMap(object.Object, "stringData")
-	if err != nil {
-		return report.Errorf(report.Invalid, "%s: %w", refOf(object), err)
-	}
-	if !found {
-		return nil
+	given := object.Object["stringData"]
+	texts, isTable := given.(map[string]any)
+	if given != nil && !isTable {
+		return report.Errorf(report.Invalid, "%s: stringData is no table", refOf(object))
 	}
 	delete(object.Object, "stringData")
-	for key, value := range text {
-		if err := unstructured.SetNestedField(object.Object, base64.StdEncoding.EncodeToString([]byte(value)), "data", key); err != nil {
+	for _, key := range slices.Sorted(maps.Keys(texts)) {
+		text, isText := texts[key].(string)
+		if texts[key] != nil && !isText { // it may be a password of digits, and is not told
+			return report.Errorf(report.Invalid, "%s: stringData.%s is no text", refOf(object), key).WithHint("write it in quotes")
+		}
+		if err := unstructured.SetNestedField(object.Object, base64.StdEncoding.EncodeToString([]byte(text)), "data", key); err != nil {
 			return report.Errorf(report.Invalid, "%s: %w", refOf(object), err)
 		}
 	}

@@ -2,10 +2,14 @@ package chart
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 
 	"github.com/solutionctl/solutionctl/lint/chart/engine"
 )
@@ -44,7 +48,43 @@ func checkSchema(schema []byte, values map[string]any) error {
 	if err != nil {
 		return fmt.Errorf("values.schema.json: %w", err)
 	}
-	return compiled.Validate(values)
+	err = compiled.Validate(values)
+	if failure, ok := errors.AsType[*jsonschema.ValidationError](err); ok {
+		list := complaints(failure)
+		slices.Sort(list)
+		return errors.New(strings.Join(list, "; "))
+	}
+	return err
+}
+
+// complaints are what a schema finds wrong with values, without the values: they may be secret.
+func complaints(failure *jsonschema.ValidationError) (list []string) {
+	for _, cause := range failure.Causes {
+		list = append(list, complaints(cause)...)
+	}
+	if len(failure.Causes) > 0 {
+		return list
+	}
+	var text string
+	switch k := failure.ErrorKind.(type) {
+	case *kind.Pattern:
+		text = "does not match pattern " + k.Want
+	case *kind.Format:
+		text = "is not valid " + k.Want
+	case *kind.Minimum:
+		text = "is less than " + k.Want.RatString()
+	case *kind.ExclusiveMinimum:
+		text = "is not more than " + k.Want.RatString()
+	case *kind.Maximum:
+		text = "is more than " + k.Want.RatString()
+	case *kind.ExclusiveMaximum:
+		text = "is not less than " + k.Want.RatString()
+	case *kind.MultipleOf:
+		text = "is not a multiple of " + k.Want.RatString()
+	default:
+		_, text, _ = strings.Cut(failure.Error(), "': ") // behind the place
+	}
+	return []string{cmp.Or(strings.Join(failure.InstanceLocation, "."), "the whole") + ": " + text}
 }
 
 // noLoader keeps a schema from reading other documents.
