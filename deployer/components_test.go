@@ -8,6 +8,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -291,7 +292,8 @@ func TestPlansThatDraw(t *testing.T) {
 	}
 }
 
-// TestSiteValues: what the site says goes before the archive, and is remembered until it says something else.
+// TestSiteValues: what the site says goes before the archive, and is remembered until it says something else. Nothing is touched but the
+// component that it is said to.
 func TestSiteValues(t *testing.T) {
 	b := deployertest.New(t)
 	b.Activated(shop, "1.0.0", parts(t, nil))
@@ -306,12 +308,21 @@ func TestSiteValues(t *testing.T) {
 		{"a value deep in a table", values("db", map[string]any{"hosts": map[string]any{"standby": "c"}}, false), "map[primary:a size:3 standby:c]"},
 		{"all anew", values("db", map[string]any{"size": 2}, true), "map[primary:a size:2 standby:b]"},
 	} {
+		b.Writes()
 		must(b, choose(t, "1.0.0", test.said))
 		if got := state(b)["db"]; got != test.want {
 			t.Errorf("%s: %s, want %s", test.name, got, test.want)
 		}
+		for _, write := range b.Writes() {
+			if test.said != nil && !touchesDB.MatchString(write) {
+				t.Errorf("%s: it writes %s", test.name, write)
+			}
+		}
 	}
 }
+
+// touchesDB finds writes of one component only, which others need: its objects, its record and that of its Solution.
+var touchesDB = regexp.MustCompile(`/configmaps/db$|/secrets/(state|content)\.shop\.|/secrets$|/leases`)
 
 // TestRefusedParts: nothing is changed by a choice that cannot be.
 func TestRefusedParts(t *testing.T) {
