@@ -295,42 +295,35 @@ func newLoaderPrintCommand(a *app) *cobra.Command {
   unit       a service for systemd that starts the loader with the host
   timer      a timer and a service for systemd that repair, where there is to be no CronJob
   greenboot  a script for /etc/greenboot/check/required.d`,
-		Example: `  solutionctl deploy loader print unit > /etc/systemd/system/solutionctl-loader.service
+		Example: `  solutionctl deploy loader print unit --kubeconfig /etc/kubernetes/admin.conf > /etc/systemd/system/solutionctl-loader.service
   solutionctl deploy loader print job | kubectl apply -f -`,
 		Args:              exactArgs("WHAT"),
 		ValidArgsFunction: completeNames(func(*cobra.Command) ([]string, error) { return loaderPrints, nil }),
 	}
 	f := a.addLoaderFlags(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error { return f.print(cmd.Context(), args[0]) }
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return f.print(cmd, args[0]) }
 	return cmd
 }
 
-func (f *loaderFlags) print(ctx context.Context, what string) error {
-	program, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	file, err := filepath.Abs(f.file) // what is printed is run elsewhere
-	if err != nil {
-		return err
-	}
+func (f *loaderFlags) print(cmd *cobra.Command, what string) error {
 	var text []byte
+	var err error
 	switch what {
 	case "unit":
-		text = []byte(loader.Unit(program, file))
+		text, err = f.printForHost(cmd, loader.Unit)
 	case "timer":
-		text = []byte(loader.Timer(program, file))
+		text, err = f.printForHost(cmd, loader.Timer)
 	case "greenboot":
-		text = []byte(loader.Greenboot(program, file))
+		text, err = f.printForHost(cmd, loader.Greenboot)
 	case "job", "cronjob":
 		l, failure := f.launcher()
 		switch {
 		case l == nil || failure != nil:
 			return failure
 		case what == "job":
-			text, err = l.JobManifest(ctx)
+			text, err = l.JobManifest(cmd.Context())
 		default:
-			text, err = l.CronJobManifest(ctx)
+			text, err = l.CronJobManifest(cmd.Context())
 		}
 	default:
 		return report.Errorf(report.Usage, "%q is none of %s", what, strings.Join(loaderPrints, ", "))
@@ -339,6 +332,21 @@ func (f *loaderFlags) print(ctx context.Context, what string) error {
 		_, err = f.out.Write(text)
 	}
 	return err
+}
+
+// printForHost is what a host runs, which has neither a directory to start from nor the settings of whoever prints it.
+func (f *loaderFlags) printForHost(cmd *cobra.Command, text func(program, file string, flags ...string) string) ([]byte, error) {
+	if f.kubeconfig == "" {
+		return nil, report.Errorf(report.Usage, "a service has no kubeconfig of its own").
+			WithHint("name that of an administrator, such as --kubeconfig /etc/kubernetes/admin.conf")
+	}
+	program, err := os.Executable()
+	for _, path := range []*string{&f.file, &f.kubeconfig} {
+		if err == nil {
+			*path, err = filepath.Abs(*path)
+		}
+	}
+	return []byte(text(program, f.file, changedFlags(cmd.Flags(), "filename", "if-configured", "progress")...)), err
 }
 
 func newLoaderRunCommand(a *app) *cobra.Command {
