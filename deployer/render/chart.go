@@ -40,7 +40,6 @@ type ChartObjects struct {
 
 	Memo    *chart.Memo // for the next rendering; secret
 	Renewed []string    // subjects of certificates that were made anew
-	Inputs  string      // a digest of all that the objects follow from
 }
 
 // Chart renders a component that is a chart. Objects are where the component may have them, as with [Component]; images of the
@@ -64,7 +63,7 @@ func Chart(ctx context.Context, p *Payload, name string, s Settings, cs ChartSet
 	if err != nil {
 		return nil, err
 	}
-	result := &ChartObjects{Memo: rendering.Memo, Renewed: rendering.Renewed, Inputs: rendering.Inputs}
+	result := &ChartObjects{Memo: rendering.Memo, Renewed: rendering.Renewed}
 	r.namespaces = c.Namespaces
 	objects, hooks, err := r.chartObjects(c, rendering)
 	if err != nil {

@@ -2,9 +2,6 @@ package chart
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"sync"
 )
@@ -45,18 +42,4 @@ func (l *lookups) function(ctx context.Context) func(apiVersion, kind, namespace
 		l.answers[question] = answer
 		return answer, nil
 	}
-}
-
-// digestOf is the SHA-256 in hex of values, which differ when one of them does.
-func digestOf(values ...any) (string, error) {
-	sum := sha256.New()
-	for _, v := range values {
-		data, err := json.Marshal(v) // maps are sorted
-		if err != nil {
-			return "", err
-		}
-		fmt.Fprintf(sum, "%d ", len(data))
-		sum.Write(data)
-	}
-	return hex.EncodeToString(sum.Sum(nil)), nil
 }

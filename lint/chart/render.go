@@ -46,8 +46,6 @@ type Rendering struct {
 	Memo *Memo
 	// Renewed are the subjects of certificates that had lived two thirds of their life and that the memo has no longer.
 	Renewed []string
-	// Inputs is a digest, in hex, of everything that the objects follow from. While it stays, so do they.
-	Inputs string
 }
 
 // Manifest is one rendered object.
@@ -97,9 +95,6 @@ func (c *Chart) Render(ctx context.Context, o Options) (*Rendering, error) {
 	r := &Rendering{Random: functions.used(), Notes: texts[c.Name+"/templates/NOTES.txt"]}
 	if m := functions.memory; m != nil {
 		r.Memo, r.Renewed = m.memo(), m.renewed
-	}
-	if r.Inputs, err = digestOf(c.Digest, o.Values, in.Release, capabilities, functions.lookups.answers, r.Memo); err != nil {
-		return nil, err
 	}
 	for _, f := range enabled.Definitions() {
 		texts[f.Name] = string(f.Data)
