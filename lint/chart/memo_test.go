@@ -202,7 +202,8 @@ func TestRenderEnds(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	_, err := load(t, pack(files)).Render(ctx, chart.Options{Now: time.Now()})
-	if report.CodeOf(err) != report.Timeout || !strings.Contains(err.Error(), "render chart web: it did not end in time") {
+	if report.CodeOf(err) != report.Timeout || !strings.Contains(err.Error(), "render chart web: web/templates/NOTES.txt:1:") ||
+		!strings.Contains(err.Error(), ": it did not end in time") {
 		t.Errorf("err = %v", err)
 	}
 }

@@ -87,7 +87,7 @@ func (c *Chart) Render(ctx context.Context, o Options) (*Rendering, error) {
 	}
 	texts, err := enabled.Render(ctx, in)
 	if ctx.Err() != nil {
-		return nil, report.Errorf(report.Timeout, "render chart %s: it did not end in time: %w", c.Name, context.Cause(ctx))
+		return nil, report.Errorf(report.Timeout, "render chart %s: %w", c.Name, cmp.Or(err, context.Cause(ctx)))
 	}
 	if err != nil {
 		return nil, report.Errorf(report.Invalid, "render chart %s: %w", c.Name, err)

@@ -53,7 +53,7 @@ func TestHostileTemplates(t *testing.T) {
 		"tpl in itself":            {`{{ $d := dict "t" "{{ tpl .t . }}" }}{{ tpl $d.t $d }}`, "templates are nested too deeply"},
 		"blocks":                   {nested(6_000, ""), "web/templates/x.yaml: 12000 actions are too many"},
 		"blocks in tpl":            {`{{ tpl (repeat 12000 "{{ if 1 }}") . }}`, "gotpl: 12000 actions are too many"},
-		"text":                     {`{{ range 2000 }}{{ "` + strings.Repeat("x", 10_000) + `" }}{{ end }}`, "the result is larger than 10 MiB"},
+		"text":                     {`{{ range 2000 }}{{ "` + strings.Repeat("x", 10_000) + `" }}{{ end }}`, "web/templates/x.yaml: the result is larger than 10 MiB"},
 		"text in includes":         {`{{ define "a" }}{{ repeat 9000000 "x" }}{{ end }}{{ include "a" . }}{{ include "a" . }}`, "the result is larger than 10 MiB"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -108,7 +108,8 @@ func TestRenderEndsWithItsContext(t *testing.T) {
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 			defer cancel()
-			if _, err = c.Render(ctx, engine.Input{}); !strings.Contains(fmt.Sprint(err), context.DeadlineExceeded.Error()) {
+			_, err = c.Render(ctx, engine.Input{})
+			if got := fmt.Sprint(err); !strings.HasPrefix(got, "web/templates/x.yaml:1:") || !strings.HasSuffix(got, ": it did not end in time: "+context.DeadlineExceeded.Error()) {
 				t.Errorf("err = %v", err)
 			}
 		})

@@ -22,7 +22,12 @@ func (r *renderer) checks() template.FuncMap {
 	return template.FuncMap{"checkStack": r.checkStack, "checkTime": r.checkTime}
 }
 
-func (r *renderer) checkTime() (string, error) { return "", r.ctx.Err() }
+func (r *renderer) checkTime() (string, error) {
+	if err := r.ctx.Err(); err != nil {
+		return "", refusal("it did not end in time: " + err.Error())
+	}
+	return "", nil
+}
 
 func (r *renderer) checkStack() (string, error) {
 	if r.calls++; r.calls%looks == 0 && runtime.Callers(maxFrames, make([]uintptr, 1)) > 0 {
@@ -31,12 +36,12 @@ func (r *renderer) checkStack() (string, error) {
 	return r.checkTime()
 }
 
-var stackCheck, timeCheck = call("checkStack"), call("checkTime")
+var stackCheck = call("checkStack", 0)
 
-// call is the action {{ function }}.
-func call(function string) parse.Node {
-	command := &parse.CommandNode{NodeType: parse.NodeCommand, Args: []parse.Node{parse.NewIdentifier(function)}}
-	return &parse.ActionNode{NodeType: parse.NodeAction, Pipe: &parse.PipeNode{NodeType: parse.NodePipe, Cmds: []*parse.CommandNode{command}}}
+// call is the action {{ function }}, which errors say to be at a place in the text.
+func call(function string, at parse.Pos) parse.Node {
+	command := &parse.CommandNode{NodeType: parse.NodeCommand, Pos: at, Args: []parse.Node{parse.NewIdentifier(function).SetPos(at)}}
+	return &parse.ActionNode{NodeType: parse.NodeAction, Pos: at, Pipe: &parse.PipeNode{NodeType: parse.NodePipe, Pos: at, Cmds: []*parse.CommandNode{command}}}
 }
 
 // plant plants checks into the templates that have none yet.
@@ -58,7 +63,7 @@ func plantLoops(list *parse.ListNode) {
 		case *parse.RangeNode:
 			plantLoops(node.List)
 			plantLoops(node.ElseList)
-			begin(node.List, timeCheck)
+			begin(node.List, call("checkTime", node.Pos))
 		case *parse.IfNode:
 			plantLoops(node.List)
 			plantLoops(node.ElseList)

@@ -57,7 +57,7 @@ func (c *Chart) Render(ctx context.Context, in Input) (texts map[string]string, 
 	root.Funcs(in.Functions)
 	for _, name := range names {
 		if err := parseText(root.New(name), templates[name].text); err != nil {
-			return nil, located(err)
+			return nil, located(name, err)
 		}
 	}
 	plant(root)
@@ -70,7 +70,7 @@ func (c *Chart) Render(ctx context.Context, in Input) (texts map[string]string, 
 		scope["Template"] = Values{"Name": name, "BasePath": base}
 		text, err := r.execute(root, name, scope)
 		if err != nil {
-			return nil, located(err)
+			return nil, located(name, err)
 		}
 		texts[name] = withoutNoValue(text)
 	}
@@ -186,11 +186,15 @@ func (o *output) Write(p []byte) (int, error) {
 	return o.text.Write(p)
 }
 
-// located says where a template failed. A refusal needs no more than the place that led to it.
-func located(err error) error {
+// located says where a template failed. A refusal needs no more than the place that led to it; one of text that is written has none but
+// the template.
+func located(name string, err error) error {
 	text := strings.TrimPrefix(err.Error(), "template: ")
 	if r, ok := errors.AsType[refusal](err); ok {
 		place, _, _ := strings.Cut(text, ": ")
+		if text == r.Error() {
+			place = name
+		}
 		return fmt.Errorf("%s: %w", place, r)
 	}
 	return errors.New(strings.ReplaceAll(text, ": template: ", ": "))
