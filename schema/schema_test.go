@@ -50,8 +50,8 @@ spec:
 	// Output:
 	// solution.yaml:6:12: spec.version: "v1.0" is not a semantic version in lower case without build metadata
 	//   hint: write 1.0.0
-	// solution.yaml:9:14: spec.images[1].name: "UI" is not an image name: one path component of lower-case letters and digits, separated
-	// by '.', '_', '__' or '-' solution.yaml:9:23: spec.images[1].tag: want a string, got a number
+	// solution.yaml:9:14: spec.images[1].name: "UI" is not an image name: one path component of lower-case letters and digits, separated by '.', '_', '__' or '-'
+	// solution.yaml:9:23: spec.images[1].tag: want a string, got a number
 	//   hint: write "1.0" in quotes
 }
 

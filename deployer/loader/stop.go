@@ -2,11 +2,9 @@ package loader
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/solutionctl/solutionctl/deployer"
-	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
