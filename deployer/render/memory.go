@@ -25,7 +25,7 @@ func (m *Memory) Say(values map[string]any, reset bool) {
 // Encode returns the memory as JSON, the same bytes for the same memory.
 func (m *Memory) Encode() ([]byte, error) {
 	if m.Memo != nil {
-		if _, err := m.Memo.Encode(); err != nil { // it is bounded there
+		if err := m.Memo.Check(); err != nil {
 			return nil, err
 		}
 	}

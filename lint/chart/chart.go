@@ -13,7 +13,6 @@
 package chart
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -21,7 +20,6 @@ import (
 	"io"
 	"path"
 	"slices"
-	"strings"
 
 	"github.com/solutionctl/solutionctl/lint/chart/engine"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -33,7 +31,6 @@ type Chart struct {
 	KubeVersion               string // the constraint of Chart.yaml, "" for none
 	Digest                    string // of the content: sha256 in hex; the same for archives that unpack to the same files
 	Dependencies              []Dependency
-	readme                    []byte
 	engine                    *engine.Chart
 }
 
@@ -62,7 +59,7 @@ func Load(r io.Reader) (*Chart, error) {
 	}
 	c := &Chart{
 		Name: meta.Name, Version: meta.Version, AppVersion: meta.AppVersion, KubeVersion: meta.KubeVersion,
-		Digest: digest(files), readme: readme(files), engine: loaded,
+		Digest: digest(files), engine: loaded,
 	}
 	for _, d := range meta.Dependencies {
 		c.Dependencies = append(c.Dependencies, Dependency{
@@ -107,18 +104,6 @@ func (c *Chart) CheckFile(name string) error {
 	packed := c.Name + "-" + c.Version + ".tgz"
 	if base := path.Base(name); base != packed && base != c.Name+".tgz" {
 		return report.Errorf(report.Invalid, "it holds chart %s in version %s", c.Name, c.Version).WithHint("call the file %s", packed)
-	}
-	return nil
-}
-
-// README returns the chart's README.md, or nil.
-func (c *Chart) README() []byte { return bytes.Clone(c.readme) }
-
-func readme(files []engine.File) []byte {
-	for _, f := range files {
-		if strings.EqualFold(f.Name, "README.md") {
-			return f.Data
-		}
 	}
 	return nil
 }

@@ -130,7 +130,7 @@ func TestRender(t *testing.T) {
 
 func TestLoadReadsTheMetadata(t *testing.T) {
 	c := load(t, pack(web()))
-	if c.Name != "web" || c.Version != "1.2.0" || c.AppVersion != "3" || len(c.Digest) != 64 || c.README() != nil {
+	if c.Name != "web" || c.Version != "1.2.0" || c.AppVersion != "3" || len(c.Digest) != 64 {
 		t.Errorf("got %+v", c)
 	}
 }

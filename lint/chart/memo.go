@@ -1,7 +1,6 @@
 package chart
 
 import (
-	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"crypto/x509"
@@ -9,7 +8,6 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
-	"io"
 	"reflect"
 	"slices"
 	"strings"
@@ -38,37 +36,16 @@ type Drawn struct {
 	Value     json.RawMessage `json:"value"`
 }
 
-// MaxMemo bounds a memo in bytes of JSON.
-const MaxMemo = 1 << 20
+// maxMemo bounds a memo in bytes of JSON.
+const maxMemo = 1 << 20
 
-// DecodeMemo reads what [Memo.Encode] wrote.
-func DecodeMemo(data []byte) (*Memo, error) {
-	if len(data) > MaxMemo {
-		return nil, tooLargeMemo(len(data))
-	}
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
-	m := &Memo{}
-	if err := d.Decode(m); err != nil {
-		return nil, report.Errorf(report.Corrupt, "remembered values of a chart: %w", err)
-	}
-	if _, err := d.Token(); err != io.EOF {
-		return nil, report.Errorf(report.Corrupt, "remembered values of a chart: there is something behind them")
-	}
-	return m, nil
-}
-
-// Encode returns the memo as JSON. Equal memos give equal bytes.
-func (m *Memo) Encode() ([]byte, error) {
+// Check refuses a memo that is too large to be kept.
+func (m *Memo) Check() error {
 	data, err := json.Marshal(m)
-	if err == nil && len(data) > MaxMemo {
-		err = tooLargeMemo(len(data))
+	if err == nil && len(data) > maxMemo {
+		err = report.Errorf(report.Refused, "the random values of a chart take %d bytes, and may take %d", len(data), maxMemo)
 	}
-	return data, err
-}
-
-func tooLargeMemo(size int) error {
-	return report.Errorf(report.Refused, "the random values of a chart take %d bytes, and may take %d", size, MaxMemo)
+	return err
 }
 
 // key names the result of a call.

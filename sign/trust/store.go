@@ -277,8 +277,5 @@ func (s *Store) List() []NamedKey {
 	return list
 }
 
-// Roots returns the names of the roots, sorted.
-func (s *Store) Roots() []string { return slices.Sorted(maps.Keys(s.roots)) }
-
 // Source returns the policy that applies.
 func (s *Store) Source() PolicySource { return s.source }
