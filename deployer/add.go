@@ -417,10 +417,9 @@ func (d *Deployer) checkActive(ctx context.Context, p *render.Payload) error {
 	if err != nil {
 		return err
 	}
-	var failure error
-	missing := render.MissingCRDs(required, d.Definitions.Lookup(ctx, &failure))
-	if failure != nil || len(missing) == 0 {
-		return failure
+	missing, err := d.Definitions.Missing(ctx, required)
+	if err != nil || len(missing) == 0 {
+		return err
 	}
 	name, version := p.Solution.Metadata.Name, p.Solution.Spec.Version
 	active, err := d.Records.Active(ctx, name)

@@ -188,10 +188,9 @@ func (d *Deployer) checkDefined(ctx context.Context, one *placement, name string
 	for _, crd := range crds {
 		required = append(required, schema.CRDRequirement{Name: crd.GetName(), Versions: render.ServedVersions(crd)})
 	}
-	var failure error
-	missing := render.MissingCRDs(required, d.Definitions.Lookup(ctx, &failure))
-	if failure != nil || len(missing) == 0 {
-		return failure
+	missing, err := d.Definitions.Missing(ctx, required)
+	if err != nil || len(missing) == 0 {
+		return err
 	}
 	return report.Errorf(report.Refused, "component %s of %s brings definitions that the cluster does not serve: %s", name, one.payload.Solution.ID(), definitions.Requirements(missing)).
 		WithHint("%s; what only the values of a site ask for is not part of an activation", report.Run("deploy activate", one.Name, one.Version).With("component", name))

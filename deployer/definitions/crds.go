@@ -1,6 +1,7 @@
 package definitions
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,8 +9,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-
-	"github.com/solutionctl/solutionctl/schema"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,7 +18,9 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/health"
+	"github.com/solutionctl/solutionctl/deployer/render"
 	"github.com/solutionctl/solutionctl/lint/crd"
+	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -302,15 +303,14 @@ func Requirements(list []schema.CRDRequirement) string {
 	return strings.Join(texts, ", ")
 }
 
-// Lookup returns a lookup of definitions in the cluster that remembers its first failure.
-func (g *Guard) Lookup(ctx context.Context, failure *error) func(string) *unstructured.Unstructured {
-	return func(name string) *unstructured.Unstructured {
-		object, err := g.Cluster.Get(ctx, cluster.DefinitionKind, "", name)
-		if err != nil && *failure == nil {
-			*failure = err
-		}
+// Missing returns the requirements that the cluster does not meet, each with the versions that it lacks.
+func (g *Guard) Missing(ctx context.Context, required []schema.CRDRequirement) (missing []schema.CRDRequirement, err error) {
+	missing = render.MissingCRDs(required, func(name string) *unstructured.Unstructured {
+		object, failure := g.Cluster.Get(ctx, cluster.DefinitionKind, "", name)
+		err = cmp.Or(err, failure)
 		return object
-	}
+	})
+	return missing, err
 }
 
 // Ref names a CustomResourceDefinition.

@@ -309,12 +309,11 @@ func (g *Guard) wayOut(ctx context.Context, catalog *records.Catalog, solution s
 		if err != nil {
 			return none, err
 		}
-		var failure error
-		served := len(render.MissingCRDs(required, g.Lookup(ctx, &failure))) == 0 && len(lacking(required, then)) == 0
-		if failure != nil {
-			return none, failure
+		missing, err := g.Missing(ctx, required)
+		if err != nil {
+			return none, err
 		}
-		if served {
+		if len(missing) == 0 && len(lacking(required, then)) == 0 {
 			return records.ChangeTo(there.Environment, there.Version, step), nil
 		}
 	}
