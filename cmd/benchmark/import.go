@@ -16,27 +16,18 @@ import (
 // benchmarkImport compares an import with reading the archive once, and with copying it: with the archive in the page
 // cache and without, and on a file system whose files can share their blocks.
 func benchmarkImport(ctx context.Context, s settings) error {
-	archive, err := buildLarge(ctx, s, s.size)
+	keyName := filepath.Join(s.dir, "import")
+	archive, err := buildSigned(ctx, s, keyName)
 	if err != nil {
 		return err
 	}
-	if err = os.Setenv("SOLUTIONCTL_PASSWORD", "benchmark"); err != nil {
-		return err
-	}
-	keyName := filepath.Join(s.dir, "import")
-	for _, args := range [][]string{{"keygen", keyName}, {"sign", "--key", keyName + ".key", archive.path}} {
-		output, failure := exec.CommandContext(ctx, s.binary, args...).CombinedOutput()
-		if failure != nil {
-			return fmt.Errorf("%w: %s", failure, output)
-		}
-	}
 	place := filepath.Join(s.dir, "import-here")
 	for _, cached := range []bool{true, false} {
-		if err = importFrom(ctx, s, archive.path, keyName+".pub", place, cached); err != nil {
+		if err = importFrom(ctx, s, archive, keyName+".pub", place, cached); err != nil {
 			return err
 		}
 	}
-	return benchmarkReflink(ctx, s, archive.path, keyName+".pub")
+	return benchmarkReflink(ctx, s, archive, keyName+".pub")
 }
 
 // benchmarkReflink imports on XFS, in a file that is mounted for this.
