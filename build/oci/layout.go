@@ -6,9 +6,8 @@ import (
 	"path"
 	"slices"
 
-	"github.com/google/go-containerregistry/pkg/v1/types"
-
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/types"
 
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"

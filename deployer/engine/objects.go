@@ -11,11 +11,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/solutionctl/solutionctl/deployer/cluster"
-
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kube "k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )

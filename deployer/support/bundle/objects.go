@@ -7,14 +7,13 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/solutionctl/solutionctl/deployer/cluster"
-
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	kube "k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/schema"
 )
 
