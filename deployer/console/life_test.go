@@ -68,6 +68,14 @@ func TestLife(t *testing.T) {
 	site := "/environments/" + deployertest.Environment
 	ok("/", "/solutions", "/solutions/shop", "/environments", "/environments/new", site, "/operations", "/history", "/settings", "/import", "/support", site+"/plan/add", site+"/apps")
 
+	for path, lead := range map[string]string{
+		site + "/plan/add": "Choose first what it is about", site + "/plan/add?solution=shop": "As things are, this cannot be done", site + "/plan/repair": "There is nothing to do",
+		"/solutions/shop/plan/activate": "This is what would happen",
+	} {
+		if a := c.get(path); !strings.Contains(a.body, lead) || strings.Count(a.body, `class="lead"`) != 1 {
+			t.Errorf("GET %s does not begin with %q:\n%s", path, lead, a.body)
+		}
+	}
 	var plan schema.Operation
 	if c.json("/solutions/shop/plan/activate", &plan); plan.Version != "1.10.0" {
 		t.Errorf("the proposal is to activate %s", plan.Version)

@@ -231,6 +231,7 @@ func (c *Console) planPage(of verb, v *visit, o *order, s *snapshot, p *prospect
 	content := &page.Plan{Operation: p.planned, Choose: of.choices(v, o, p.order, s), Refusal: page.ProblemOf(refusal)}
 	a := &answer{document: p.planned, content: content}
 	if p.planned == nil {
+		content.Unplanned = true
 		content.Operation = &schema.Operation{
 			Operation: of.name, Solution: o.solution, Version: o.version, Environment: o.environment, Planned: true, Parts: []schema.OperationPart{}, Notices: []string{},
 		}

@@ -188,6 +188,8 @@ type YourComponents struct {
 // Plan is what a verb would change, before it is applied: …/plan/VERB.
 type Plan struct {
 	Operation *schema.Operation
+	// Unplanned says that there is no plan: something has to be chosen first, or it is refused.
+	Unplanned bool
 	// Changed says that this is no longer the plan that was seen before.
 	Changed bool
 	// Choose are what the plan depends on, such as the version: sending it shows another plan. Nil where there is no choice.

@@ -108,6 +108,13 @@ func Samples(say func(string) string) map[string]page.View {
 	add("yourcomponents", page.SectionEnvironments, sampleYourComponents(say), trail("Environments", "/environments", "staging", "/environments/staging"))
 	add("components", page.SectionEnvironments, sampleComponents(say), trail("Environments", "/environments", "production", "/environments/production"))
 	add("plan", page.SectionSolutions, samplePlan(say), trail("Solutions", "/solutions", "Shop", "/solutions/shop"))
+	add("plan-refused", page.SectionEnvironments, &page.Plan{
+		Operation: &schema.Operation{Operation: "add", Solution: say("shop"), Version: say("1.10.0"), Environment: say("production"), Planned: true}, Unplanned: true,
+		Refusal: &page.Problem{
+			Code: report.Refused, Message: say("the cluster was not told where nodes find images: pods of shop-1.10.0 could not start"),
+			Hints: []string{say("on the host where 'solutionctl deploy serve' runs, with its address: solutionctl deploy registry add https://HOST:5000")},
+		},
+	}, trail("Environments", "/environments", "production", "/environments/production"))
 	add("plan-parts", page.SectionEnvironments, largePlan(say, 12), trail("Environments", "/environments", "production", "/environments/production"))
 	add("plan-delete", page.SectionEnvironments, sampleDeletion(say), trail("Environments", "/environments", "staging", "/environments/staging"))
 	add("apps", page.SectionEnvironments, &page.Apps{
