@@ -12,6 +12,7 @@ import (
 	"github.com/solutionctl/solutionctl/build/archive"
 	"github.com/solutionctl/solutionctl/build/oci"
 	"github.com/solutionctl/solutionctl/lint/target"
+	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -88,11 +89,27 @@ func (o *opened) openProject(ctx context.Context) error {
 	o.closers = append(o.closers, resolver)
 	local := project.LocalImages(ctx, resolver)
 	source := target.Source{FS: o.preview, Build: project.Build, Solution: o.preview.Solution, SourcePath: o.preview.Source}
+	if source.Project, err = projectDocument(o.sources); err != nil {
+		return err
+	}
 	for _, ref := range o.preview.Solution.Spec.Images {
 		source.Images = append(source.Images, target.Image{Ref: ref, Content: local[ref]})
 	}
 	o.Target, err = target.OpenProject(source)
 	return err
+}
+
+// projectDocument is solution.yaml as it was written.
+func projectDocument(project fs.FS) (*schema.Document, error) {
+	data, err := fs.ReadFile(project, build.ProjectFile)
+	if err != nil {
+		return nil, err
+	}
+	documents, err := schema.ParseKubernetes(build.ProjectFile, data)
+	if err != nil {
+		return nil, err
+	}
+	return documents[0], nil
 }
 
 // openOlder opens the version that others are compared with; without a name there is none.

@@ -47,11 +47,12 @@ type Source struct {
 	Solution   *schema.Solution
 	Images     []Image
 	SourcePath func(name string) string
+	Project    *schema.Document // solution.yaml
 }
 
 // OpenProject takes a project that would be built.
 func OpenProject(s Source) (*Target, error) {
-	t := &Target{Kind: Project, FS: s.FS, Build: s.Build, Solution: s.Solution, Images: s.Images, sourcePath: s.SourcePath}
+	t := &Target{Kind: Project, FS: s.FS, Build: s.Build, Solution: s.Solution, Images: s.Images, sourcePath: s.SourcePath, project: s.Project}
 	return t, t.setReleases()
 }
 

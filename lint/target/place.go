@@ -86,7 +86,11 @@ func (t *Target) Locate(f report.Finding) report.Finding {
 	}
 	source := t.SourcePath(f.Path)
 	if source == ProjectFile && f.Path != source {
-		f.Line, f.Column = 0, 0 // it is generated
+		// It is generated, but for the components, which stand there in the same way.
+		f.Line, f.Column = 0, 0
+		if t.project != nil && strings.HasPrefix(f.Object, "spec.components.") {
+			f.Line, f.Column = t.project.Lookup(strings.Split(f.Object, ".")...)
+		}
 	}
 	f.Path = source
 	return f

@@ -58,6 +58,7 @@ type Target struct {
 	Size   int64
 
 	sourcePath func(string) string
+	project    *schema.Document // solution.yaml; nil without a project
 	catalogue  *kube.Catalogue
 	releases   []*kube.Release // that the Solution has to work with
 
