@@ -152,7 +152,8 @@ func (r *renderer) renderChart(ctx context.Context, c *schema.Component, cs Char
 }
 
 // chartDefinitions are the CustomResourceDefinitions of the charts of all components, wherever they stand, with the values of the
-// archive. A chart that cannot be rendered, perhaps without the values of a site, brings none: that shows when it is added.
+// archive. A chart that cannot be rendered, perhaps without the values of a site, brings none: that shows when it is added. One that does not
+// end is an error at once.
 func (p *Payload) chartDefinitions() ([]object, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), renderTime)
 	defer cancel()
@@ -167,6 +168,9 @@ func (p *Payload) chartDefinitions() ([]object, error) {
 			continue
 		}
 		rendering, err := loaded.Render(ctx, chart.Options{Release: c.ReleaseName(), Values: values, StandIns: true})
+		if report.CodeOf(err) == report.Timeout { // no value of a site is likely to end it, and nobody shall wait for that twice
+			return nil, fmt.Errorf("component %s of %s: %w", c.Name, p.Solution.ID(), err)
+		}
 		if err != nil {
 			continue
 		}
