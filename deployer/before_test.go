@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,7 +17,9 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
 	"github.com/solutionctl/solutionctl/deployer/engine"
 	"github.com/solutionctl/solutionctl/deployer/records"
+	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 // TestRecordsOfTheVersionBefore: what a program has put on record that knew no components is gone on with by every verb, whether it was
@@ -66,7 +69,7 @@ func TestRecordsOfTheVersionBefore(t *testing.T) {
 					t.Fatalf("it was not begun: %v", err)
 				}
 			}
-			if aged := age(b); aged != 2 { // that of the activation is one
+			if aged := write(b, "1"); aged != 2 { // that of the activation is one
 				t.Fatalf("there are %d records", aged)
 			}
 			b.Deployer = b.Connect()
@@ -86,8 +89,41 @@ func TestRecordsOfTheVersionBefore(t *testing.T) {
 	}
 }
 
-// age makes all records such as an earlier program has written: it knew nothing of what they must not have.
-func age(b *deployertest.Bed) (count int) {
+// TestRecordsOfANewerProgram: what a newer program has put on record is told as that, and left alone by every verb.
+func TestRecordsOfANewerProgram(t *testing.T) {
+	b := deployertest.New(t)
+	b.Activated(shop, "1.0.0", plain)
+	must(b, add("1.0.0"))
+	b.Imported(shop, "1.1.0", plain)
+	write(b, "9")
+	b.Deployer = b.Connect()
+	b.Writes()
+	for name, v := range map[string]verb{"add": add("1.0.0"), "upgrade": upgrade("1.1.0"), "rollback": rollback(0), "remove": remove(shop), "rebuild": rebuild} {
+		_, err := v(t.Context(), b.Deployer, deployer.Options{})
+		t.Log(name)
+		deployertest.Refused(t, err, report.Refused, "has format 9, this program reads up to 2", "use solutionctl 1.0.0 or newer")
+	}
+	for _, change := range b.Writes() {
+		if !strings.Contains(change, "/leases") {
+			t.Errorf("it writes %s", change)
+		}
+	}
+	status, err := b.Survey.Status(t.Context(), survey.StatusOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := json.Marshal(status)
+	if told := string(data); err != nil || !strings.Contains(told, "use solutionctl 1.0.0 or newer") || strings.Contains(told, "--records") {
+		t.Errorf("%v\n%s", err, told)
+	}
+}
+
+func rebuild(ctx context.Context, d *deployer.Deployer, o deployer.Options) (*schema.Operation, error) {
+	return d.RebuildRecords(ctx, deployer.RepairOptions{Options: o, Environment: site, Solution: shop})
+}
+
+// write makes all records those of another format. An earlier program knew nothing of what they must not have.
+func write(b *deployertest.Bed, format string) (count int) {
 	b.Helper()
 	for _, name := range b.Server.Names("Secret") {
 		short, stored := strings.CutPrefix(name, cluster.SystemNamespace+"/")
@@ -102,7 +138,7 @@ func age(b *deployertest.Bed) (count int) {
 		}
 		var packed bytes.Buffer
 		w := gzip.NewWriter(&packed)
-		_, err := w.Write([]byte(strings.Replace(record, `"formatVersion": 2`, `"formatVersion": 1`, 1)))
+		_, err := w.Write([]byte(strings.Replace(record, `"formatVersion": 2`, `"formatVersion": `+format, 1)))
 		if err = errors.Join(err, w.Close()); err != nil {
 			b.Fatal(err)
 		}

@@ -53,7 +53,7 @@ func (s *picture) component(key engine.Key, environment string) schema.Component
 	switch {
 	case state != nil && state.Damage != nil:
 		c.Health = schema.HealthFailed
-		c.Reasons = append(c.Reasons, fmt.Sprintf("its record cannot be read: %v: '%s' rebuilds it", state.Damage, Rebuilding(environment, key)))
+		c.Reasons = append(c.Reasons, "its record cannot be read: "+unreadable(state.Damage, environment, key))
 	case lost != nil:
 		_, deployed := records.DeployedVersion(cmp.Or(state, &engine.State{}))
 		c.Health = schema.HealthFailed

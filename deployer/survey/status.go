@@ -291,7 +291,7 @@ func (s *picture) deployment(key engine.Key, wanted, environment string) schema.
 	}
 	switch {
 	case state.Damage != nil:
-		worsen(schema.HealthFailed, fmt.Sprintf("its record cannot be read, and nothing can be done with it: %v: '%s' rebuilds it", state.Damage, Rebuilding(environment, key)))
+		worsen(schema.HealthFailed, "its record cannot be read, and nothing can be done with it: "+unreadable(state.Damage, environment, key))
 		return status
 	case lost != nil:
 		worsen(schema.HealthFailed, fmt.Sprintf("%s: '%s' puts on record again what is as it was imported",
@@ -325,6 +325,14 @@ func offRecord(s *records.Strays, deployed bool) string {
 		return "objects with the label of it are not on its record: " + s.Text()
 	}
 	return "it is here, but its record is lost: " + s.Text()
+}
+
+// unreadable tells why a record cannot be read, and what helps: one of a newer program is as it should be.
+func unreadable(damage error, environment string, key engine.Key) string {
+	if report.CodeOf(damage) == report.Refused {
+		return fmt.Sprintf("%v: %s", damage, strings.Join(report.Hints(damage), "; "))
+	}
+	return fmt.Sprintf("%v: '%s' rebuilds it", damage, Rebuilding(environment, key))
 }
 
 // Rebuilding is the remedy that rebuilds a record.
@@ -442,8 +450,11 @@ func (s *picture) problems() []string {
 		switch {
 		case inEnvironment[key.Namespace]:
 		case s.states[key].Damage != nil:
-			problems = append(problems, fmt.Sprintf("the record of Solution %s in namespace %s cannot be read: %v: '%s' rebuilds it, and where the namespace is gone "+
-				"'kubectl delete secret -n %s %s' gives it up", key.Name, key.Namespace, s.states[key].Damage, Rebuilding("", key), cluster.SystemNamespace, s.states[key].Secret()))
+			problem := fmt.Sprintf("the record of Solution %s in namespace %s cannot be read: %s", key.Name, key.Namespace, unreadable(s.states[key].Damage, "", key))
+			if report.CodeOf(s.states[key].Damage) != report.Refused {
+				problem += fmt.Sprintf(", and where the namespace is gone 'kubectl delete secret -n %s %s' gives it up", cluster.SystemNamespace, s.states[key].Secret())
+			}
+			problems = append(problems, problem)
 		case !deployed:
 		case s.gone[key.Namespace]:
 			problems = append(problems, fmt.Sprintf("Solution %s was deployed in namespace %s, which somebody has deleted: "+
