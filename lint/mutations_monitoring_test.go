@@ -28,6 +28,7 @@ func monitoringMutations() map[string]mutation {
 		"SOL513": {files: edit(exampleUI, "kind: Role\n", "kind: ClusterRole\n")},
 		"SOL514": {files: edit(exampleUI, "{{ repository }}", "ghcr.io/solutionctl")},
 		"SOL515": {files: edit(dashboard, `(rate(website_requests_total`, `(rate(website requests_total`)},
+		"SOL516": {files: edit(rules, `expr: website_replicas{state="ready"}`, `expr: website_replica{state="ready"}`)},
 	}
 }
 

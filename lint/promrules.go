@@ -5,6 +5,7 @@ import (
 	"context"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/solutionctl/solutionctl/lint/promql"
 	"github.com/solutionctl/solutionctl/lint/target"
@@ -17,6 +18,7 @@ func prometheusRules() []Rule {
 		{ID: "SOL505", Name: "prometheus-rules", Group: GroupMonitoring, Severity: report.SeverityError, check: checkPrometheusRules},
 		{ID: "SOL507", Name: "unscoped-rule", Group: GroupMonitoring, Severity: report.SeverityWarning, check: checkRuleScope},
 		{ID: "SOL509", Name: "alert-description", Group: GroupMonitoring, Severity: report.SeverityWarning, check: checkAlerts},
+		{ID: "SOL516", Name: "undeclared-metric", Group: GroupMonitoring, Severity: report.SeverityWarning, check: checkDeclaredMetrics},
 	}
 }
 
@@ -135,6 +137,60 @@ func checkRuleScope(_ context.Context, t *subject, r *Reporter) {
 				"the rule takes the series of all environments together")
 		}
 	})
+}
+
+// metricsFile says which metrics the pods of a Solution serve: what one of them answers, or the lines of it that begin with # TYPE.
+const metricsFile = "monitoring/metrics.prom"
+
+// checkDeclaredMetrics finds rules that never have a result, because of a name that is written wrongly or has changed.
+func checkDeclaredMetrics(_ context.Context, t *subject, r *Reporter) {
+	text, err := t.Text(metricsFile)
+	if err != nil {
+		return // nothing is declared
+	}
+	known := declaredMetrics(string(text))
+	t.eachPrometheusRule(func(_ *target.Object, _ string, rule any) {
+		record, _ := lookup(rule, "record").(string)
+		known[record] = true
+	})
+	t.eachPrometheusRule(func(o *target.Object, at string, rule any) {
+		text, _ := lookup(rule, "expr").(string)
+		expression, err := promql.Parse(text)
+		if err != nil || o.Part != target.PartMonitoring {
+			return // another rule reports it; components bring metrics of others
+		}
+		for _, name := range expression.Metrics() {
+			if !known[name] && !everybodys.MatchString(name) && !clusters.MatchString(name) {
+				r.Report(o.At(at+".expr"), "write it as it is in "+metricsFile+", or add it there", "nothing declares the metric %s", name)
+			}
+		}
+	})
+}
+
+// series are what the names of those of a kind end in, besides the name of the metric itself.
+var series = map[string][]string{
+	"counter": {"_total"}, "info": {"_info"}, "summary": {"_sum", "_count"}, "histogram": {"_bucket", "_sum", "_count"},
+}
+
+// declaredMetrics are the names that a text in the format of Prometheus has a type, a help or a value of.
+func declaredMetrics(text string) map[string]bool {
+	names := map[string]bool{}
+	for line := range strings.Lines(text) {
+		fields := strings.Fields(line)
+		switch {
+		case len(fields) > 2 && fields[0] == "#" && (fields[1] == "TYPE" || fields[1] == "HELP"):
+			names[fields[2]] = true
+			if len(fields) > 3 && fields[1] == "TYPE" {
+				for _, end := range series[fields[3]] {
+					names[fields[2]+end] = true
+				}
+			}
+		case len(fields) > 0 && !strings.HasPrefix(line, "#"):
+			name, _, _ := strings.Cut(fields[0], "{")
+			names[name] = true
+		}
+	}
+	return names
 }
 
 // ruleScope is that of a PrometheusRule of the archive.

@@ -100,9 +100,11 @@ func TestMetrics(t *testing.T) {
 	for _, path := range []string{"/", "/info", "/other"} {
 		get(t, h, http.MethodGet, path)
 	}
-	want := `
-# HELP website_requests_total Requests answered.
-# TYPE website_requests_total counter
+	const head = "# HELP website_requests_total Requests answered.\n# TYPE website_requests_total counter\n"
+	if declared, err := os.ReadFile("../archive/monitoring/metrics.prom"); err != nil || !strings.Contains(string(declared), head) {
+		t.Errorf("metrics.prom does not declare it: %v", err)
+	}
+	want := head + `
 website_requests_total{code="200",version="1.0.0"} 2
 website_requests_total{code="404",version="1.0.0"} 1
 `

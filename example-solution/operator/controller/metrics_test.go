@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"os"
 	"strings"
 	"testing"
 
@@ -15,6 +16,9 @@ func TestCollector(t *testing.T) {
 	cake := &api.Website{ObjectMeta: metav1.ObjectMeta{Name: "cake", Namespace: "shop"}}
 	w := newWorld(t, tea, cake)
 	const head = "# HELP website_replicas Servers of a website: wanted by its spec, or ready.\n# TYPE website_replicas gauge\n"
+	if declared, err := os.ReadFile("../../archive/monitoring/metrics.prom"); err != nil || !strings.Contains(string(declared), head) {
+		t.Errorf("metrics.prom does not declare it: %v", err)
+	}
 	want := head + `
 website_replicas{state="ready",website="cake"} 0
 website_replicas{state="ready",website="tea"} 1
