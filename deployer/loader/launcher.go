@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
@@ -73,6 +75,11 @@ func (l *Launcher) prepare(ctx context.Context, o preparation) (*prepared, error
 	if p.progress, _, err = readProgress(ctx, l.Deployer.Cluster); err != nil && report.CodeOf(err) != report.Corrupt {
 		return nil, err
 	}
+	if p.progress == nil || p.progress.Digest != p.digest || p.progress.Phase != schema.LoadReady {
+		if err = l.mayRun(ctx, spec, o.local); err != nil {
+			return nil, err
+		}
+	}
 	p.Unlisted = unlisted(p.progress, p.parameters)
 	if err = l.activate(ctx, p, deployer.Options{DryRun: o.dry, Timeout: time.Duration(p.parameters.Timeout) * time.Second}); err != nil {
 		return nil, err
@@ -95,6 +102,33 @@ func (l *Launcher) prepare(ctx context.Context, o preparation) (*prepared, error
 	p.rights = append(p.rights, ownRights()...)
 	p.Rights = cluster.RulesByPlace(p.rights...)
 	return p, nil
+}
+
+// mayRun asks the API server, before anything is changed, whether it takes what the configuration says of the Job and of repairs: it
+// alone knows all of it.
+func (l *Launcher) mayRun(ctx context.Context, spec schema.LoaderSpec, local bool) error {
+	job, err := newJob(spec, spec.Image, "check", false)
+	if err != nil {
+		return err
+	}
+	cron, err := newCronJob(spec, spec.Image)
+	if err != nil {
+		return err
+	}
+	var objects []*unstructured.Unstructured
+	if !local {
+		objects = append(objects, job)
+	}
+	if spec.Repair.Mode != schema.RepairOff {
+		objects = append(objects, cron)
+	}
+	for _, object := range objects {
+		object.SetName("loader-check")
+		if _, err = l.Deployer.Cluster.Create(ctx, object, cluster.WriteOptions{DryRun: true}); err != nil {
+			return fmt.Errorf("the configuration of the loader: %w", err)
+		}
+	}
+	return nil
 }
 
 // resolve puts versions in the place of what stands for them.

@@ -180,14 +180,19 @@ func (l *Launcher) repairs(ctx context.Context, p *schema.LoadParameters) ([]*un
 		}
 		rights = append(rights, more...)
 	}
-	job, err := jobSpec(spec, podSpec(spec, image, repairName, repairRun, false), map[string]any{"app.kubernetes.io/name": "solutionctl-loader"})
+	cron, err := newCronJob(spec, image)
+	return append(account(repairName, rights), visible, cron), err
+}
+
+// newCronJob is what repairs.
+func newCronJob(s schema.LoaderSpec, image string) (*unstructured.Unstructured, error) {
+	job, err := jobSpec(s, podSpec(s, image, repairName, repairRun, false), map[string]any{"app.kubernetes.io/name": "solutionctl-loader"})
 	if err != nil {
 		return nil, err
 	}
 	job["backoffLimit"] = int64(0)
-	cron := newObject(cronJobKind, repairsName, map[string]any{"spec": map[string]any{
-		"schedule": spec.Repair.Schedule, "timeZone": spec.Repair.TimeZone, "concurrencyPolicy": "Forbid", "startingDeadlineSeconds": int64(300),
+	return newObject(cronJobKind, repairsName, map[string]any{"spec": map[string]any{
+		"schedule": s.Repair.Schedule, "timeZone": s.Repair.TimeZone, "concurrencyPolicy": "Forbid", "startingDeadlineSeconds": int64(300),
 		"successfulJobsHistoryLimit": int64(1), "failedJobsHistoryLimit": int64(1), "jobTemplate": map[string]any{"spec": job},
-	}})
-	return append(account(repairName, rights), visible, cron), nil
+	}}), nil
 }
