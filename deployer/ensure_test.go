@@ -233,6 +233,26 @@ func TestLeastRightsOfTheInterrupted(t *testing.T) {
 	}
 }
 
+// TestRightsToLook: whoever only looks for what was changed has no right to change anything, not even what an operator may.
+func TestRightsToLook(t *testing.T) {
+	b := environmentWithTwo(t)
+	ensure(t, b, wanted(shop, "base"))
+	look, err := b.RepairRights(t.Context(), site, false)
+	if err != nil || len(look) == 0 {
+		t.Fatalf("%v, %v", look, err)
+	}
+	for _, p := range look {
+		if !slices.Contains([]string{"get", "list", "watch"}, p.Verb) {
+			t.Errorf("who looks may %v", p)
+		}
+	}
+	b.Deleted("ConfigMap", site, "db")
+	b.Server.May = mayOnly(look)
+	if found, err := b.Connect().Diff(t.Context(), survey.Selection{Environment: site, Solution: shop}); err != nil || found.Empty() {
+		t.Errorf("found is %+v, %v", found, err)
+	}
+}
+
 // TestResumeOfSeveral: what was added in one run and interrupted is finished in one run: neither could be added alone.
 func TestResumeOfSeveral(t *testing.T) {
 	b := environmentWithTwo(t)

@@ -72,7 +72,11 @@ func (d *Deployer) RepairRights(ctx context.Context, environment string, change 
 		}
 		t.plans = append(t.plans, plan)
 	}
-	return d.leastRights(ctx, t)
+	list, err := d.leastRights(ctx, t)
+	if !change {
+		list = slices.DeleteFunc(list, func(p cluster.Permission) bool { return !slices.Contains([]string{"get", "list", "watch"}, p.Verb) })
+	}
+	return list, err
 }
 
 // inEnvironment are the rights in a namespace that do not depend on what is deployed there: the versions that it has, and what
@@ -99,9 +103,10 @@ func (d *Deployer) rightsOf(ctx context.Context, p *engine.Plan, writes bool) ([
 	var list []cluster.Permission
 	for _, object := range objects {
 		ref := records.RefOf(object.GroupVersionKind(), object)
-		if refs = append(refs, ref); writes {
-			verbs[ref] = []string{"patch"}
+		if refs = append(refs, ref); !writes {
+			continue
 		}
+		verbs[ref] = []string{"patch"}
 		given, err := given(object, p.Release.Objects)
 		if err != nil {
 			return nil, err
