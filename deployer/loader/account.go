@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 
+	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -75,6 +76,25 @@ var keptKinds = []kube.GroupVersionKind{
 	cluster.ServiceAccountKind,
 }
 
+// kept are the objects that a selector chooses among those of keptKinds, in their order.
+func (l *Launcher) kept(ctx context.Context, selector string) ([]*unstructured.Unstructured, error) {
+	found := make([][]*unstructured.Unstructured, len(keptKinds))
+	group, ctx := errgroup.WithContext(ctx)
+	for i, kind := range keptKinds {
+		group.Go(func() error {
+			for object, err := range l.Deployer.Cluster.List(ctx, kind, "", metav1.ListOptions{LabelSelector: selector}) {
+				if err != nil {
+					return err
+				}
+				found[i] = append(found[i], object)
+			}
+			return nil
+		})
+	}
+	err := group.Wait()
+	return slices.Concat(found...), err
+}
+
 // keep makes the cluster have the objects of a part, and none that an earlier launcher left behind. It is no release of the engine:
 // whatever the records show is a Solution.
 func (l *Launcher) keep(ctx context.Context, part string, objects []*unstructured.Unstructured) error {
@@ -83,15 +103,14 @@ func (l *Launcher) keep(ctx context.Context, part string, objects []*unstructure
 	for _, object := range ofPart(part, objects) {
 		wanted[place{object.GetKind(), object.GetNamespace(), object.GetName()}] = object
 	}
-	for _, kind := range keptKinds {
-		for object, err := range c.List(ctx, kind, "", metav1.ListOptions{LabelSelector: LabelPart + "=" + part}) {
-			if err != nil {
+	there, err := l.kept(ctx, LabelPart+"="+part)
+	if err != nil {
+		return err
+	}
+	for _, object := range there {
+		if wanted[place{object.GetKind(), object.GetNamespace(), object.GetName()}] == nil {
+			if err := c.Delete(ctx, object, cluster.DeleteOptions{Propagation: metav1.DeletePropagationBackground}); err != nil {
 				return err
-			}
-			if wanted[place{kind.Kind, object.GetNamespace(), object.GetName()}] == nil {
-				if err := c.Delete(ctx, object, cluster.DeleteOptions{Propagation: metav1.DeletePropagationBackground}); err != nil {
-					return err
-				}
 			}
 		}
 	}
@@ -132,15 +151,13 @@ func ofJob(job *unstructured.Unstructured, objects []*unstructured.Unstructured)
 // dropOf takes the account of a run away, unless another run has it by now.
 func (l *Launcher) dropOf(ctx context.Context, job *unstructured.Unstructured) error {
 	c := l.Deployer.Cluster
-	own := metav1.ListOptions{LabelSelector: LabelPart + "=" + accountName + "," + LabelJob + "=" + string(job.GetUID())}
-	for _, kind := range keptKinds {
-		for object, err := range c.List(ctx, kind, "", own) {
-			if err != nil {
-				return err
-			}
-			if err := c.Delete(ctx, object, cluster.DeleteOptions{}); err != nil && !errors.Is(err, cluster.ErrChanged) {
-				return err
-			}
+	own, err := l.kept(ctx, LabelPart+"="+accountName+","+LabelJob+"="+string(job.GetUID()))
+	if err != nil {
+		return err
+	}
+	for _, object := range own {
+		if err := c.Delete(ctx, object, cluster.DeleteOptions{}); err != nil && !errors.Is(err, cluster.ErrChanged) {
+			return err
 		}
 	}
 	return nil
