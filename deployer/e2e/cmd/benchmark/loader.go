@@ -16,7 +16,10 @@ import (
 	"sync"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/solutionctl/solutionctl/deployer/cluster"
 )
 
 // auditPolicy lets the API server note what is done with what the loader has in its namespace, as its clock is the same for all.
@@ -102,8 +105,8 @@ func (l *loaderRuns) load(ctx context.Context, p *platform, namespace string) (t
 		return 0, err
 	}
 	created, ready, payload := spans(list)
-	if created.IsZero() || pod.started.IsZero() || payload.IsZero() {
-		return 0, fmt.Errorf("nobody saw the Job of the loader (%s), its pod (%s) or what it reads (%s)", created, pod.started, payload)
+	if created.IsZero() || pod.memory == 0 || payload.IsZero() {
+		return 0, fmt.Errorf("nobody saw the Job of the loader (%s), its pod or what it reads (%s)", created, payload)
 	}
 	l.started = append(l.started, took.Seconds())
 	l.payload = append(l.payload, payload.Sub(pod.started).Seconds())
@@ -148,7 +151,8 @@ func watchJob() func() podSeen {
 			case <-tick:
 			}
 			if pid == 0 {
-				pid = findProcess("deploy\x00loader\x00run\x00")
+				// The kernel's time of its start is that of the process that was told to become the program, some while before.
+				pid, seen.started = findProcess("deploy\x00loader\x00run\x00"), time.Now()
 			}
 			if pid != 0 {
 				seen.look(pid)
@@ -204,20 +208,6 @@ func (s *podSeen) look(pid int) {
 		return n / ticks
 	}
 	s.cpu = time.Duration((number(14) + number(15)) * float64(time.Second))
-	if s.started.IsZero() {
-		if up, err := uptime(); err == nil {
-			s.started = time.Now().Add(time.Duration((number(22) - up) * float64(time.Second)))
-		}
-	}
-}
-
-// uptime is for how long the kernel runs, in seconds.
-func uptime() (float64, error) {
-	data, err := os.ReadFile("/proc/uptime")
-	if err != nil {
-		return 0, err
-	}
-	return strconv.ParseFloat(strings.Fields(string(data))[0], 64)
 }
 
 // afterwards measures what comes after a first start: one that has nothing to do, and repairs.
@@ -254,10 +244,15 @@ func (l *loaderRuns) repair(ctx context.Context, namespace, name, job string) (t
 		return 0, err
 	}
 	started := time.Now()
-	if _, err := l.run(ctx, l.tool("kubectl"), "create", "job", "--namespace", "solutionctl-system", "--from", "cronjob/loader-repair", job); err != nil {
+	cron, err := l.Client().BatchV1().CronJobs(cluster.SystemNamespace).Get(ctx, "loader-repair", metav1.GetOptions{})
+	if err != nil {
 		return 0, err
 	}
-	err := until(ctx, func() error {
+	created := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: job}, Spec: cron.Spec.JobTemplate.Spec}
+	if _, err = l.Client().BatchV1().Jobs(cron.Namespace).Create(ctx, created, metav1.CreateOptions{}); err != nil {
+		return 0, err
+	}
+	err = until(ctx, func() error {
 		found, err := deployments.Get(ctx, name, metav1.GetOptions{})
 		if err == nil && found.Status.ReadyReplicas == 0 {
 			err = errors.New("it is not ready")

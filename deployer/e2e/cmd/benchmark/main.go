@@ -7,7 +7,7 @@
 //	go run ./cmd/benchmark fleet [-namespaces N]
 //	go run ./cmd/benchmark console [-environments N]
 //	go run ./cmd/benchmark components [-components N] [-objects N]
-//	go run ./cmd/benchmark node [-rounds N] [-helmfile VERSION]
+//	go run ./cmd/benchmark node [-rounds N] [-alone | -helmfile VERSION]
 //
 // It starts a control plane without nodes. Every environment is a namespace with five Solutions, each of them what an
 // operator needs: account, role, binding, configuration and a deployment without replicas, so that the API server is
@@ -78,6 +78,7 @@ func main() {
 	case len(os.Args) > 1 && os.Args[1] == "node":
 		flags, o := flag.NewFlagSet("node", flag.ExitOnError), nodeOptions{}
 		flags.IntVar(&o.rounds, "rounds", 3, "how often each contestant brings up everything")
+		flags.BoolVar(&o.alone, "alone", false, "measure nobody else, for whom compilers take minutes")
 		flags.StringVar(&o.helmfile, "helmfile", "", "measure this `VERSION` of Helmfile, too, which is built for it: v1.8.0")
 		_ = flags.Parse(os.Args[2:]) // it exits itself
 		err = measureNode(ctx, o)

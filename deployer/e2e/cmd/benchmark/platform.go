@@ -109,7 +109,7 @@ func (p *platform) solutionctl(ctx context.Context, args ...string) error {
 }
 
 // preparePlatform makes programs, images, charts and archives, and imports them.
-func preparePlatform(ctx context.Context, helmfile string) (p *platform, err error) {
+func preparePlatform(ctx context.Context, o nodeOptions) (p *platform, err error) {
 	p = &platform{}
 	if p.dir, err = os.MkdirTemp("", "solutionctl-platform-"); err != nil {
 		return nil, err
@@ -120,11 +120,13 @@ func preparePlatform(ctx context.Context, helmfile string) (p *platform, err err
 			err = errors.Join(err, p.end())
 		}
 	}()
-	if p.tools, err = buildRivals(ctx); err != nil {
-		return p, err
+	if !o.alone {
+		if p.tools, err = buildRivals(ctx); err != nil {
+			return p, err
+		}
 	}
-	if helmfile != "" {
-		if err = buildHelmfile(ctx, helmfile, p.tools); err != nil {
+	if !o.alone && o.helmfile != "" {
+		if err = buildHelmfile(ctx, o.helmfile, p.tools); err != nil {
 			return p, err
 		}
 	}
