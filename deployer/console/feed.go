@@ -26,6 +26,7 @@ const (
 	longest  = 15 * time.Second       // between two looks
 	gather   = 100 * time.Millisecond // changes seldom come alone
 	fresh    = time.Second
+	sight    = 25 * time.Second      // for a look, which ends before whoever waits for it gives up
 	soon     = 50 * time.Millisecond // a browser that has to wait longer gets the frame of its page first
 )
 
@@ -220,10 +221,11 @@ func takesLong(ctx context.Context, looking <-chan struct{}, reads *cluster.Read
 }
 
 func (c *Console) lookNow(ctx context.Context, f *feed, looking chan struct{}, reads *cluster.Reads) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, sight)
 	defer cancel()
 	at := c.Now()
 	next, err := f.see(ctx)
+	err = orTooSlow(err)
 	if err == nil {
 		next.at, next.reads, next.digest = at, reads, digest(next.status, next.locks, next.environment, next.loader)
 	}

@@ -3,6 +3,7 @@ package console
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/url"
 	"strings"
@@ -103,6 +104,7 @@ func (c *Console) handle(h handler) http.Handler {
 			v.frameFirst = func(early page.Content) { c.sendFrame(w, v, early) }
 		}
 		a, err := h(v)
+		err = orTooSlow(err)
 		switch {
 		case err == nil && a.to != "":
 			http.Redirect(w, v.Request, c.base+a.to, http.StatusSeeOther)
@@ -119,6 +121,14 @@ func (c *Console) handle(h handler) http.Handler {
 			c.answer(w, v, failed(err))
 		}
 	})
+}
+
+// orTooSlow says in words that nobody waits any longer.
+func orTooSlow(err error) error {
+	if errors.Is(err, context.DeadlineExceeded) && report.CodeOf(err) == report.Failure {
+		return report.Errorf(report.Timeout, "the API server takes too long to answer").WithHint("try again later: %s", report.Run("deploy doctor"))
+	}
+	return err
 }
 
 // failed is the answer that tells of an error.
