@@ -194,19 +194,26 @@ func (j *judge) owns(ctx context.Context, s *step) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return false, heldByOther(s.Object, label, states)
+	return false, heldByOther(j.release.Key, s.Object, label, states)
 }
 
 // heldByOther is the error when a record says that an object belongs to the release of its label. A label alone says nothing:
 // it may have been copied, or be left of a release that is gone.
-func heldByOther(object schema.ObjectRef, label string, states []*State) error {
+func heldByOther(key Key, object schema.ObjectRef, label string, states []*State) error {
 	for _, state := range states {
 		if state.Damage != nil && state.ID() == label {
 			return report.Errorf(report.Conflict, "%s belongs to %s: %w", object, state.Key, state.Damage)
 		}
 		if known, ok := state.inventory()[keyOfRef(object)]; ok && !known.Kept && state.ID() == label {
-			return report.Errorf(report.Conflict, "%s belongs to %s", object, state.Key).
-				WithHint("two Solutions cannot have the same object; remove %s first, or give the object another name", state.Key)
+			err := report.Errorf(report.Conflict, "%s belongs to %s", object, state.Key)
+			switch {
+			case state.Namespace != key.Namespace || state.Name != key.Name:
+				return err.WithHint("two Solutions cannot have the same object; remove %s first, or give the object another name", state.Key)
+			case state.Component == "":
+				return err.WithHint("an object does not go from its Solution to a component; give it another name there")
+			default:
+				return err.WithHint("an object does not go from one component to another: give it another name, or deselect component %s before, which deletes it", state.Component)
+			}
 		}
 	}
 	return nil

@@ -215,10 +215,23 @@ func TestHeldByOther(t *testing.T) {
 		"the label is of a release that is gone": {"gone.aaaaaaaa", holds(false), ""},
 		"the record cannot be read":              {other.ID(), &State{Key: other, Damage: errors.New("it is cut off")}, "belongs to shop/other: it is cut off"},
 	} {
-		err := heldByOther(web, test.label, []*State{test.state})
+		err := heldByOther(Key{"shop", "web", "ui"}, web, test.label, []*State{test.state})
 		if test.want == "" && err != nil || test.want != "" && (report.CodeOf(err) != report.Conflict || !strings.Contains(err.Error(), test.want)) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+	for key, want := range map[Key]string{
+		{"shop", "web", ""}:         "two Solutions",
+		{"shop", "other", "server"}: "from its Solution to a component",
+	} {
+		if hint := strings.Join(report.Hints(heldByOther(key, web, other.ID(), []*State{holds(false)})), ""); !strings.Contains(hint, want) {
+			t.Errorf("hint %q, want %q", hint, want)
+		}
+	}
+	part := holds(false)
+	part.Component = "api"
+	if hint := strings.Join(report.Hints(heldByOther(other, web, part.ID(), []*State{part})), ""); !strings.Contains(hint, "deselect component api before") {
+		t.Errorf("hint %q", hint)
 	}
 }
 
