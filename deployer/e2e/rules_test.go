@@ -4,16 +4,19 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"sigs.k8s.io/yaml"
 
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
+	"github.com/solutionctl/solutionctl/deployer/host/monitoring"
 	"github.com/solutionctl/solutionctl/deployer/render"
 	"github.com/solutionctl/solutionctl/lint"
 	"github.com/solutionctl/solutionctl/lint/target"
@@ -78,6 +81,28 @@ func TestForeignRules(t *testing.T) {
 	t.Logf("%d rules", count)
 	if count < 1000 {
 		t.Errorf("got %d rules, want 1000 or more", count)
+	}
+}
+
+// TestOwnRules lints what watches over solutionctl itself. That its rules are about all environments together is meant.
+func TestOwnRules(t *testing.T) {
+	t.Parallel()
+	objects, err := monitoring.Objects("solutionctl-system", monitoring.Target{Address: netip.MustParseAddrPort("10.0.0.1:5000")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	opened, err := target.OpenDirectory(deployertest.Payload(t, "itself", "1.0.0", deployertest.Content{Bare: true, Files: map[string]string{"monitoring/itself.yaml": string(objects)}}), "itself")
+	if err != nil {
+		t.Fatal(err)
+	}
+	result, err := lint.Run(t.Context(), opened, lint.Options{Enable: []string{string(lint.GroupMonitoring)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, finding := range result.Findings {
+		if strings.HasPrefix(finding.Rule, "SOL5") && finding.Rule != "SOL507" {
+			t.Errorf("%+v", finding)
+		}
 	}
 }
 
