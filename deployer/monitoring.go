@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/engine"
 	"github.com/solutionctl/solutionctl/deployer/prometheus"
 	"github.com/solutionctl/solutionctl/deployer/records"
@@ -91,7 +92,7 @@ func (d *Deployer) monitoringAfter(ctx context.Context, known schema.Monitoring,
 	}
 	if o.Namespace != nil {
 		next.Dashboards.Namespace = *o.Namespace
-		if err := checkName("namespace", *o.Namespace, validation.IsDNS1123Label); err != nil {
+		if err := d.checkNamespace(ctx, *o.Namespace); err != nil {
 			return nil, err
 		}
 	}
@@ -119,7 +120,7 @@ func WithLabels(labels map[string]string, changes []string) (map[string]string, 
 	maps.Copy(next, labels)
 	for _, change := range changes {
 		key, value, sets := strings.Cut(change, "=")
-		if name, goes := strings.CutSuffix(change, "-"); goes && !sets {
+		if name, goes := strings.CutSuffix(change, "-"); goes && !sets && name != "" {
 			delete(next, name)
 			continue
 		}
@@ -158,6 +159,22 @@ func checkName(what, text string, judge func(string) []string) error {
 		return report.Errorf(report.Usage, "%s %q: %s", what, text, problems[0])
 	}
 	return nil
+}
+
+// checkNamespace refuses a namespace for dashboards that is not there: the next activation would fail, and whoever activates may not be
+// who can mend it.
+func (d *Deployer) checkNamespace(ctx context.Context, name string) error {
+	if err := checkName("namespace", name, validation.IsDNS1123Label); err != nil || name == "" {
+		return err
+	}
+	found, err := d.Cluster.Get(ctx, cluster.NamespaceKind, "", name)
+	if report.CodeOf(err) == report.Forbidden || found != nil {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return report.Errorf(report.NotFound, "namespace %s is not there", name).WithHint("name the one in which the Grafana of the site looks for dashboards")
 }
 
 // outdatedMonitoring tells which Solutions have monitors, rules or dashboards that get what changed only when they are

@@ -246,12 +246,16 @@ func TestMonitoringRefusals(t *testing.T) {
 		`annotation "a b"`:                             {FolderAnnotation: &bad},
 		`namespace "a b"`:                              {Namespace: &bad},
 		"label \"=kps\" is neither KEY=VALUE nor KEY-": {Labels: []string{"=kps"}},
+		"label \"-\" is neither KEY=VALUE nor KEY-":    {Labels: []string{"-"}},
 	} {
 		_, err := b.ConfigureMonitoring(t.Context(), o)
 		deployertest.Refused(t, err, report.Usage, name)
 	}
+	nowhere := "nowhere"
+	_, err := b.ConfigureMonitoring(t.Context(), deployer.MonitoringOptions{Namespace: &nowhere})
+	deployertest.Refused(t, err, report.NotFound, "namespace nowhere is not there", "Grafana")
 	b.Server.Put(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: monitoring, namespace: solutionctl-system}, data: {monitoring.json: "{}"}}`)
-	_, err := b.Monitoring(t.Context())
+	_, err = b.Monitoring(t.Context())
 	deployertest.Refused(t, err, report.Corrupt, "ConfigMap solutionctl-system/monitoring", "kubectl delete configmap")
 }
 
