@@ -14,7 +14,7 @@ import (
 func Unit(program, file string, flags ...string) string {
 	return fmt.Sprintf(`[Unit]
 Description=What this platform has when it has started
-After=network-online.target kubelet.service k3s.service k0scontroller.service microshift.service
+After=network-online.target solutionctl-registry.service kubelet.service k3s.service k0scontroller.service microshift.service
 Before=greenboot-healthcheck.service
 Wants=network-online.target
 ConditionPathExists=%[2]s
