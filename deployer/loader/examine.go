@@ -197,7 +197,7 @@ func (s *State) repairs(now time.Time) []Finding {
 	start := report.Run("deploy loader start").String()
 	if p := s.Progress; p != nil && p.Repair.GivenUp() {
 		found = append(found, Finding{
-			"repairs", true, fmt.Sprintf("%s brought back %d times and changed again: repairs leave it alone now", report.Count(len(p.Repair.Changed), "object"), schema.MaxLoaderRepairs),
+			"repairs", true, fmt.Sprintf("%s changed again after each of %d repairs, or applied by another manager: they leave it alone", report.Count(len(p.Repair.Changed), "object"), schema.MaxLoaderRepairs),
 			fmt.Sprintf("'%s' names who changes it", report.Run("deploy loader status")),
 		})
 	}

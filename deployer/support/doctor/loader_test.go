@@ -121,7 +121,7 @@ func TestLoader(t *testing.T) {
 
 		"repairs gave up": {local, func(p *patient) {
 			p.says(`"loaded":`, `"repair":{"at":"2026-01-02T03:04:05Z","times":4,"changed":["CANARY"]},"loaded":`)
-		}, []string{"problem loader repairs: 1 object brought back 3 times and changed again … → 'solutionctl deploy loader status' names who changes it", "no CANARY"}},
+		}, []string{"problem loader repairs: 1 object changed again after each of 3 repairs … → 'solutionctl deploy loader status' names who changes it", "no CANARY"}},
 		"the CronJob is gone": {local, func(p *patient) { p.Deleted("CronJob", cluster.SystemNamespace, "loader-repair") }, []string{"problem loader repairs: the CronJob of repairs is gone: nobody repairs → " + start}},
 		"the account of repairs is gone": {local, func(p *patient) {
 			p.Deleted("ServiceAccount", cluster.SystemNamespace, "solutionctl-loader-repair")
