@@ -21,6 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
+	"github.com/solutionctl/solutionctl/docs/guides"
 	"github.com/solutionctl/solutionctl/schema"
 )
 
@@ -120,6 +121,60 @@ func copyModule(t *testing.T, name string, releases ...string) string {
 		}
 	}
 	return dir
+}
+
+// guide does what a guide says that is done on a node.
+func (s *session) guide(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: guide NAME SCRIPT")
+	}
+	steps, err := guides.NodeSteps(args[0])
+	ts.Check(err)
+	if len(steps) == 0 {
+		ts.Fatalf("%s says nothing of a node", args[0])
+	}
+	for _, step := range steps {
+		if step.File != "" {
+			ts.Check(ts.Exec("mkdir", "-p", filepath.Dir(step.File)))
+			ts.Check(ts.Exec("sh", "-c", `printf %s "$1" >"$2"`, "sh", step.Text, step.File))
+			continue
+		}
+		script, reboots := strings.CutSuffix(step.Script, "reboot\n")
+		if err := ts.Exec("sh", "-eu", "-c", script); err != nil {
+			ts.Fatalf("%s:%d: %v", args[0], step.Line, err)
+		}
+		if line, missing := step.Missing(ts.ReadFile("stdout")); missing {
+			ts.Fatalf("%s:%d: this is not printed: %s", args[0], step.Line, line)
+		}
+		if reboots {
+			s.restart(ts, false, []string{"node"})
+			ts.Check(ts.Exec("sh", "-eu", args[1]))
+		}
+	}
+}
+
+// inOrder holds when the Deployments of components were made against when the loader says that the components before were ready.
+func (s *session) inOrder(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 3 {
+		ts.Fatalf("usage: in-order NAMESPACE COMPONENT...")
+	}
+	ctx, client := context.Background(), s.cluster.Client()
+	told, err := client.CoreV1().ConfigMaps("solutionctl-system").Get(ctx, "loader", metav1.GetOptions{})
+	ts.Check(err)
+	var progress schema.LoadProgress
+	ts.Check(json.Unmarshal([]byte(told.Data["progress.json"]), &progress))
+	ready := map[string]time.Time{}
+	for _, part := range progress.Parts {
+		ready[part.Component] = part.ReadyAt
+	}
+	for i, name := range args[2:] {
+		before := args[1+i]
+		made, err := client.AppsV1().Deployments(args[0]).Get(ctx, name, metav1.GetOptions{})
+		ts.Check(err)
+		if at := ready[before]; at.IsZero() || made.CreationTimestamp.Time.Before(at) {
+			ts.Fatalf("%s was made at %s, and %s was ready at %s", name, made.CreationTimestamp, before, at)
+		}
+	}
 }
 
 // boot asks the cloud of a namespace for a server, with a token that it gives, until there is one.

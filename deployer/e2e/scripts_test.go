@@ -41,6 +41,9 @@ func TestMain(m *testing.M) {
 //	as USER [GROUP...]             go on as another user of the cluster
 //	api-server stop|start          end the API server as a crash does; start it again
 //	restart COMPONENT              of api-server, kubelet, containerd, node
+//	guide NAME SCRIPT              do what a guide says that is done on a node; where that reboots, SCRIPT is what the node starts
+//	in-order NAMESPACE COMPONENT...
+//	                               the loader has made the Deployment of each component when the one before was ready
 //	http-get NAMESPACE/SERVICE     print the answer of a Service as soon as there is one
 //	boot NAMESPACE [PREFIX]        boot a server in the cloud of example-cloud whose Services have this prefix, and print its answer
 //	pulled LOG                     every image that is on the node and that a container runs came from the registry with
@@ -99,7 +102,7 @@ func runScripts(t *testing.T, path string, c *testcluster.Cluster, example strin
 			"fails": scripttest.Fails, "judge": scripttest.Judge, "await": await, "as": s.as, "api-server": s.apiServer, "restart": s.restart,
 			"http-get": s.httpGet, "boot": s.boot, "pulled": s.pulled, "make-image": s.makeImage,
 			"poll": s.poll, "poll-until": s.pollUntil, "poll-result": s.pollResult,
-			"sidecar": s.sidecar,
+			"sidecar": s.sidecar, "guide": s.guide, "in-order": s.inOrder,
 		},
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("KUBECONFIG", c.Kubeconfig)

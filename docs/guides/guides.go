@@ -3,12 +3,13 @@
 // In a guide, a block of code in the language sh is run. One whose first line names a file after the language, as in
 // "```yaml acme-db/ui/ui.yaml", is written to that file. A block in the language text right after one that is run shows
 // what it prints; a line with … stands for any number of lines. Everything else, such as a block in the language console,
-// is for the reader only.
+// is for the reader only. What is below a heading that ends with "on a node" takes one that runs containers.
 package guides
 
 import (
 	"embed"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -22,6 +23,7 @@ type Step struct {
 	File   string   // or the file that is written
 	Text   string   // its content
 	Output []string // the lines that Script prints, nil when the guide does not say
+	OnNode bool     // it takes a node that runs containers
 }
 
 // Names returns the file names of all guides, sorted.
@@ -34,15 +36,26 @@ func Names() ([]string, error) {
 	return names, err
 }
 
-// Steps returns what the reader of a guide does, in order.
+// Steps returns what the reader of a guide does, in order, but for what [NodeSteps] has.
 func Steps(name string) ([]Step, error) {
+	steps, err := read(name)
+	return slices.DeleteFunc(steps, func(s Step) bool { return s.OnNode }), err
+}
+
+// NodeSteps returns what the reader of a guide does on a node, in order.
+func NodeSteps(name string) ([]Step, error) {
+	steps, err := read(name)
+	return slices.DeleteFunc(steps, func(s Step) bool { return !s.OnNode }), err
+}
+
+func read(name string) ([]Step, error) {
 	data, err := files.ReadFile(name)
 	if err != nil {
 		return nil, err
 	}
 	var steps []Step
 	var info, text string
-	inBlock, start, afterScript := false, 0, false
+	inBlock, onNode, start, afterScript := false, false, 0, false
 	number := 0
 	for line := range strings.Lines(string(data)) {
 		number++
@@ -55,15 +68,17 @@ func Steps(name string) ([]Step, error) {
 			language, file, _ := strings.Cut(info, " ")
 			switch {
 			case file != "":
-				steps = append(steps, Step{Line: start, File: file, Text: text})
+				steps = append(steps, Step{Line: start, File: file, Text: text, OnNode: onNode})
 			case language == "sh":
-				steps = append(steps, Step{Line: start, Script: text})
+				steps = append(steps, Step{Line: start, Script: text, OnNode: onNode})
 			case language == "text" && afterScript:
 				steps[len(steps)-1].Output = strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 			}
 			afterScript = file == "" && language == "sh"
 		case inBlock:
 			text += line
+		case strings.HasPrefix(line, "#"):
+			onNode, afterScript = strings.HasSuffix(strings.TrimSpace(line), " on a node"), false
 		case strings.TrimSpace(line) != "":
 			afterScript = false
 		}
