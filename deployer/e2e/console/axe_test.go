@@ -51,6 +51,7 @@ func serveSamples(t *testing.T) (origin string) {
 			w.WriteHeader(http.StatusNoContent) // no stream, for good
 			return
 		}
+		w.Header().Set("Content-Security-Policy", page.ContentSecurityPolicy)
 		if err := pages.Respond(w, r, http.StatusOK, view); err != nil {
 			t.Error(err)
 		}

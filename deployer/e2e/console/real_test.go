@@ -1,6 +1,7 @@
 package console_test
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -20,16 +21,21 @@ import (
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 	"github.com/google/go-cmp/cmp"
+	authentication "k8s.io/api/authentication/v1"
 	authorization "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/console"
 	"github.com/solutionctl/solutionctl/deployer/console/page"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/survey"
+	"github.com/solutionctl/solutionctl/schema/report"
+	"github.com/solutionctl/solutionctl/sign"
 )
 
 // TestReal uses the console of a real cluster, whose people log in at a real Dex.
@@ -47,8 +53,10 @@ func TestReal(t *testing.T) {
 		{"changed", (*world).testChanged},
 		{"components", (*world).testComponents},
 		{"interrupted", (*world).testInterrupted},
+		{"killed", (*world).testKilled},
 		{"without script", (*world).testWithoutScript},
 		{"logout", (*world).testLogout},
+		{"impersonated", (*world).testImpersonated},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			one := &browser{T: t, ctx: b.ctx}
@@ -173,10 +181,25 @@ func (b *browser) applies(plan, button string) {
 	b.done()
 }
 
+// done waits for the end of an operation. Whoever uses the keyboard, or hears the page, is led to how it went.
 func (b *browser) done() {
 	b.Helper()
 	b.find("heading", "Progress")
 	b.find("text", "Done")
+	if b.keyboard {
+		b.until("the focus is at the heading", `document.activeElement.matches("h1, [role=alert]")`)
+	}
+}
+
+// until waits until something is so on the page.
+func (b *browser) until(what, question string) {
+	b.Helper()
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		if yes, err := evaluate[bool](b, question); err == nil && yes {
+			return
+		}
+	}
+	b.Fatalf("not so: %s", what)
 }
 
 // names are those of a Solution and its environment.
@@ -186,93 +209,127 @@ type names struct{ solution, environment string }
 type step struct {
 	name    string
 	page    func(w *world, b *browser, n names)
-	command func(n names) []string
+	command func(w *world, n names) []string
+}
+
+// imports brings a version to the host.
+func imports(version string) step {
+	return step{"import " + version, func(w *world, b *browser, n names) {
+		b.goes(w.origin + "/import")
+		b.find("heading", "Import")
+		archive := w.archive(n.solution, version)
+		b.choose("bundle", sign.BundleName(archive, ""))
+		b.choose("archive", archive)
+		b.press("button", "Upload")
+		b.find("heading", "Import "+n.solution+" "+version+"?")
+		b.find("heading", "Who signed it")
+		b.press("button", "Import")
+		b.done()
+	}, func(w *world, n names) []string { return []string{"import", w.archive(n.solution, version)} }}
+}
+
+// unimports takes it away.
+func unimports(version string) step {
+	return step{"unimport " + version, func(w *world, b *browser, n names) {
+		b.goes(w.origin + "/solutions/" + n.solution)
+		b.press("link", "Unimport "+version)
+		b.fill("Type "+n.solution+"-"+version+" to confirm", n.solution+"-"+version)
+		b.press("button", "Unimport")
+		b.done()
+	}, func(_ *world, n names) []string { return []string{"unimport", n.solution + "-" + version} }}
 }
 
 func (n names) site() string { return "/environments/" + n.environment }
 func (n names) app() string  { return n.site() + "/apps/" + n.environment + "/Clock/wall" }
 
-// life is that of a Solution with the versions 1.9.0 and 1.10.0. The import is the host's.
+// life is that of a Solution with the versions 1.9.0 and 1.10.0.
 var life = []step{
+	imports("1.9.0"),
+	imports("1.10.0"),
 	{"activate", func(w *world, b *browser, n names) {
 		b.goes(w.origin + "/solutions/" + n.solution)
 		b.press("link", "Activate 1.9.0")
 		b.applies("Activate "+n.solution+" 1.9.0", "Activate")
-	}, func(n names) []string { return []string{"activate", n.solution, "1.9.0"} }},
+	}, func(_ *world, n names) []string { return []string{"activate", n.solution, "1.9.0"} }},
 	{"create an environment", func(w *world, b *browser, n names) {
 		b.goes(w.origin + "/environments")
 		b.press("link", "New environment")
 		b.fill("Name", n.environment)
 		b.press("button", "Create")
 		b.find("heading", n.environment)
-	}, func(n names) []string { return []string{"env", "create", n.environment} }},
+	}, func(_ *world, n names) []string { return []string{"env", "create", n.environment} }},
 	{"add", func(w *world, b *browser, n names) {
 		b.goes(w.origin + n.site() + "/plan/add?solution=" + n.solution)
 		b.applies("Add "+n.solution+" 1.9.0 to environment "+n.environment, "Add")
-	}, func(n names) []string { return []string{"add", n.environment, n.solution, "1.9.0"} }},
+	}, func(_ *world, n names) []string { return []string{"add", n.environment, n.solution, "1.9.0"} }},
 	{"create an application", func(w *world, b *browser, n names) {
 		b.goes(w.origin + n.site() + "/apps/new?kind=Clock")
 		b.fill("Name", "wall")
 		b.fill("hands (optional)", "3")
 		b.press("button", "Create")
 		b.done()
-	}, func(n names) []string { return []string{"app", "create", n.environment, "wall", "--set", "hands=3"} }},
+	}, func(_ *world, n names) []string {
+		return []string{"app", "create", n.environment, "wall", "--set", "hands=3"}
+	}},
 	{"configure it", func(w *world, b *browser, n names) {
 		b.goes(w.origin + n.app() + "/edit")
 		b.fill("hands (optional)", "2")
 		b.press("button", "Save")
 		b.done()
-	}, func(n names) []string { return []string{"app", "set", n.environment, "wall", "hands=2"} }},
+	}, func(_ *world, n names) []string { return []string{"app", "set", n.environment, "wall", "hands=2"} }},
 	{"activate the next version", func(w *world, b *browser, n names) {
 		b.goes(w.origin + "/solutions/" + n.solution)
 		b.press("link", "Activate 1.10.0")
 		b.applies("Activate "+n.solution+" 1.10.0", "Activate")
-	}, func(n names) []string { return []string{"activate", n.solution, "1.10.0"} }},
+	}, func(_ *world, n names) []string { return []string{"activate", n.solution, "1.10.0"} }},
 	{"upgrade", func(w *world, b *browser, n names) {
 		b.goes(w.origin + n.site())
 		b.press("link", "Upgrade")
 		b.applies("Upgrade to "+n.solution+" 1.10.0 in environment "+n.environment, "Upgrade")
-	}, func(n names) []string { return []string{"upgrade", n.environment, n.solution, "1.10.0"} }},
+	}, func(_ *world, n names) []string { return []string{"upgrade", n.environment, n.solution, "1.10.0"} }},
 	{"downgrade", func(w *world, b *browser, n names) {
 		b.goes(w.origin + n.site())
 		b.press("link", "Downgrade")
 		b.applies("Downgrade to "+n.solution+" 1.9.0 in environment "+n.environment, "Downgrade")
-	}, func(n names) []string { return []string{"downgrade", n.environment, n.solution, "1.9.0"} }},
+	}, func(_ *world, n names) []string { return []string{"downgrade", n.environment, n.solution, "1.9.0"} }},
 	{"roll back", func(w *world, b *browser, n names) {
 		b.goes(w.origin + n.site() + "/plan/rollback?solution=" + n.solution)
 		b.applies("Roll back to "+n.solution+" 1.10.0 in environment "+n.environment, "Roll back")
-	}, func(n names) []string { return []string{"rollback", n.environment, n.solution} }},
+	}, func(_ *world, n names) []string { return []string{"rollback", n.environment, n.solution} }},
 	{"scale", func(w *world, b *browser, n names) {
 		b.goes(w.origin + n.app())
 		b.fill("Replicas", "2")
 		b.press("button", "Scale")
 		b.done()
-	}, func(n names) []string { return []string{"app", "scale", n.environment, "wall", "2"} }},
+	}, func(_ *world, n names) []string { return []string{"app", "scale", n.environment, "wall", "2"} }},
 	{"delete the application", func(w *world, b *browser, n names) {
 		b.goes(w.origin + n.app() + "/delete")
 		b.fill("Type wall to confirm", "wall")
 		b.press("button", "Delete")
 		b.done()
-	}, func(n names) []string { return []string{"app", "delete", n.environment, "wall", "--yes"} }},
+	}, func(_ *world, n names) []string { return []string{"app", "delete", n.environment, "wall", "--yes"} }},
 	{"remove", func(w *world, b *browser, n names) {
 		b.goes(w.origin + n.site())
 		b.press("link", "Remove")
 		b.applies("Remove "+n.solution+" from environment "+n.environment, "Remove")
-	}, func(n names) []string { return []string{"remove", n.environment, n.solution} }},
+	}, func(_ *world, n names) []string { return []string{"remove", n.environment, n.solution} }},
 	{"delete the environment", func(w *world, b *browser, n names) {
 		b.goes(w.origin + n.site())
 		b.press("link", "Delete")
 		b.applies("Delete environment "+n.environment, "Delete the environment")
-	}, func(n names) []string { return []string{"env", "delete", n.environment, "--yes"} }},
+	}, func(_ *world, n names) []string { return []string{"env", "delete", n.environment, "--yes"} }},
 	{"deactivate", func(w *world, b *browser, n names) {
 		b.goes(w.origin + "/solutions/" + n.solution)
 		b.press("link", "Deactivate")
 		b.applies("Deactivate "+n.solution+" 1.10.0", "Deactivate")
-	}, func(n names) []string { return []string{"deactivate", n.solution, "--yes"} }},
+	}, func(_ *world, n names) []string { return []string{"deactivate", n.solution, "--yes"} }},
+	unimports("1.9.0"),
+	unimports("1.10.0"),
 }
 
-// testLife lives the life of one Solution in the browser, by keyboard alone, and of another one by the command line: after each step
-// both are the same. Nothing is asked of anybody but the console and Dex, and a second tab sees what the first one does.
+// testLife lives the life of a Solution in the browser by mouse, that of another one by keyboard alone, and of a third one by the
+// command line: after each step all are the same. Nothing is asked of anybody but the console and Dex, and a second tab sees what the
+// first one does.
 func (w *world) testLife(b *browser) {
 	t := b.T
 	var asked sync.Map
@@ -285,6 +342,7 @@ func (w *world) testLife(b *browser) {
 	}
 	b.keyboard = true
 	b.logsIn(w, jane)
+	mouse := &browser{T: t, ctx: b.ctx}
 	second, cancel := chromedp.NewContext(b.ctx)
 	defer cancel()
 	if err := chromedp.Do(second, chromedp.EmulateViewport(1280, 900)); err != nil { // the tab lives as long as this context
@@ -294,23 +352,36 @@ func (w *world) testLife(b *browser) {
 	other.goes(w.origin + "/environments")
 	other.find("heading", "Environments")
 
-	pages, lines := names{"pages", "by-pages"}, names{"lines", "by-lines"}
-	w.imported(t, pages.solution, "1.9.0", "1.10.0")
-	w.imported(t, lines.solution, "1.9.0", "1.10.0")
+	keys, clicks, lines := names{"keyed", "by-keyed"}, names{"mouse", "by-mouse"}, names{"typed", "by-typed"}
+	for _, n := range []names{keys, clicks, lines} {
+		w.pack(t, n.solution, "1.9.0", "1.10.0")
+	}
 	for _, s := range life {
-		s.page(w, b, pages)
-		w.command(t, s.command(lines)...)
-		if diff := cmp.Diff(w.state(t, pages), w.state(t, lines)); diff != "" {
-			t.Errorf("%s: the console (-) and the command line (+) do not do the same:\n%s", s.name, diff)
+		s.page(w, b, keys)
+		s.page(w, mouse, clicks)
+		w.command(t, s.command(w, lines)...)
+		want := w.state(t, lines)
+		for _, n := range []names{keys, clicks} {
+			if diff := cmp.Diff(w.state(t, n), want); diff != "" {
+				t.Errorf("%s: the console, %s (-) and the command line (+) do not do the same:\n%s", s.name, n.environment, diff)
+			}
 		}
 		if s.name == "create an environment" {
-			other.find("link", pages.environment)
+			other.find("link", keys.environment)
 		}
+	}
+	b.goes(w.origin + "/history")
+	b.find("text", "oidc:"+jane)
+	if kept, err := evaluate[string](b, `document.cookie + localStorage.length + sessionStorage.length`); err != nil || kept != "00" {
+		t.Errorf("a script could read %q: %v", kept, err)
 	}
 	count := 0
 	asked.Range(func(key, _ any) bool {
 		count++
 		at := key.(string)
+		if strings.Contains(at, "eyJ") { // as each token begins
+			t.Errorf("there is a token in %s", at)
+		}
 		if !strings.HasPrefix(at, w.origin+"/") && !strings.HasPrefix(at, w.dex.Issuer+"/") && !strings.HasPrefix(at, "data:") {
 			t.Errorf("the browser asks %s", at)
 		}
@@ -322,7 +393,7 @@ func (w *world) testLife(b *browser) {
 }
 
 // changing is what differs between two runs of the same.
-var changing = regexp.MustCompile(`"[0-9]{4}-[0-9]{2}-[0-9]{2}T[^"]*"|[0-9a-f]{64}|[0-9a-f]{8}-[0-9a-f-]{27}`)
+var changing = regexp.MustCompile(`"[0-9]{4}-[0-9]{2}-[0-9]{2}T[^"]*"|[0-9a-f]{64}|[0-9a-f]{8}-[0-9a-f-]{27}|"importedBy": ".*"`)
 
 // state is how a Solution, its environment and its application are, without what is of no interest: names, moments and people.
 func (w *world) state(t *testing.T, n names) string {
@@ -350,7 +421,7 @@ func (w *world) state(t *testing.T, n names) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return strings.NewReplacer(n.solution, "SOLUTION", n.environment, "ENVIRONMENT", "oidc:"+jane+"@here", "SOMEBODY").Replace(changing.ReplaceAllString(string(text), "X"))
+	return strings.NewReplacer(n.solution, "SOLUTION", report.Capitalized(n.solution), "SOLUTION", n.environment, "ENVIRONMENT", "oidc:"+jane+"@here", "SOMEBODY").Replace(changing.ReplaceAllString(string(text), "X"))
 }
 
 // testRights is Joe, who may deploy in one environment because of the group that the provider says he is in.
@@ -510,13 +581,7 @@ func (w *world) testInterrupted(b *browser) {
 	b.find("heading", "Upgrade to halfway 1.10.0 in environment half")
 	b.press("button", "Upgrade")
 	b.find("heading", "Progress")
-	w.await(t, "the upgrade waits", func() error {
-		d, err := w.Client().AppsV1().Deployments(n.environment).Get(t.Context(), n.solution+"-operator", metav1.GetOptions{})
-		if err == nil && !strings.Contains(d.Spec.Template.Spec.Containers[0].Image, "1.10.0") {
-			err = fmt.Errorf("it has image %s", d.Spec.Template.Spec.Containers[0].Image)
-		}
-		return err
-	})
+	w.awaitImage(t, n, "1.10.0")
 	if interrupted := w.end(); interrupted != 1 {
 		t.Errorf("%d operations were interrupted", interrupted)
 	}
@@ -531,6 +596,64 @@ func (w *world) testInterrupted(b *browser) {
 	if state := w.state(t, n); !strings.Contains(state, `"1.10.0"`) || strings.Contains(state, `"pending"`) {
 		t.Errorf("it is not finished:\n%s", state)
 	}
+}
+
+// testKilled kills a console in the middle of an upgrade: the page says that it is gone, and the command line finishes the work.
+func (w *world) testKilled(b *browser) {
+	t := b.T
+	n := names{"killed", "kill"}
+	b.deploys(w, n, "1.9.0", "1.10.0")
+	if _, err := w.Add(t.Context(), deployer.AddOptions{Environment: n.environment, Solution: n.solution, Version: "1.9.0"}); err != nil {
+		t.Fatal(err)
+	}
+	w.cordon(t, true)
+	run := exec.CommandContext(t.Context(), w.programFile(t), "deploy", "ui", "--listen", "127.0.0.1:0", "--progress", "plain")
+	run.Env, run.Dir = w.environ(), w.host
+	out, err := run.StdoutPipe()
+	if err == nil {
+		err = run.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = run.Process.Kill(), run.Wait() })
+	link, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatalf("no link: %v", err)
+	}
+	link = strings.TrimSpace(link)
+	b.goes(link)
+	b.find("heading", "Solutions and environments")
+	origin, _, _ := strings.Cut(link, "/start?")
+	b.goes(origin + n.site() + "/plan/upgrade?solution=" + n.solution)
+	b.find("heading", "Upgrade to killed 1.10.0 in environment kill")
+	b.press("button", "Upgrade")
+	b.find("heading", "Progress")
+	w.awaitImage(t, n, "1.10.0")
+	if err := run.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	b.find("text", "Connection lost, trying again")
+	w.cordon(t, false)
+	if state := w.state(t, n); !strings.Contains(state, `"pending"`) {
+		t.Errorf("nothing tells that it is not finished:\n%s", state)
+	}
+	w.command(t, "resume", "--lock-wait", "1m") // the lock of the console runs out
+	if state := w.state(t, n); !strings.Contains(state, `"1.10.0"`) || strings.Contains(state, `"pending"`) {
+		t.Errorf("it is not finished:\n%s", state)
+	}
+}
+
+// awaitImage waits until the operator of a Solution is to run a version.
+func (w *world) awaitImage(t *testing.T, n names, version string) {
+	t.Helper()
+	w.await(t, "the upgrade waits", func() error {
+		d, err := w.Client().AppsV1().Deployments(n.environment).Get(t.Context(), n.solution+"-operator", metav1.GetOptions{})
+		if err == nil && !strings.Contains(d.Spec.Template.Spec.Containers[0].Image, version) {
+			err = fmt.Errorf("it has image %s", d.Spec.Template.Spec.Containers[0].Image)
+		}
+		return err
+	})
 }
 
 func (w *world) cordon(t *testing.T, yes bool) {
@@ -632,5 +755,55 @@ func (w *world) apply(t *testing.T, documents string) {
 	run.Stdin = strings.NewReader(documents)
 	if out, err := run.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s\n%s", err, out, documents)
+	}
+}
+
+// testImpersonated is a console that sends nobody's token to the API server: it asks in the name of whom Dex lets in, with an account that may
+// do nothing but that, for Joe and his group.
+func (w *world) testImpersonated(b *browser) {
+	t := b.T
+	w.apply(t, `{apiVersion: v1, kind: ServiceAccount, metadata: {name: impersonator, namespace: default}}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: impersonator}
+rules:
+- {apiGroups: [""], resources: [users], resourceNames: ["oidc:`+joe+`"], verbs: [impersonate]}
+- {apiGroups: [""], resources: [groups], resourceNames: ["oidc:`+operators+`"], verbs: [impersonate]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: impersonator}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: impersonator}
+subjects: [{kind: ServiceAccount, name: impersonator, namespace: default}]
+`)
+	account, err := w.Client().CoreV1().ServiceAccounts("default").CreateToken(t.Context(), "impersonator", &authentication.TokenRequest{}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.end()
+	o := w.options
+	o.Archives = nil
+	o.Provider = &console.Provider{Issuer: o.Provider.Issuer, ClientID: o.Provider.ClientID, ClientSecret: o.Provider.ClientSecret, CA: o.Provider.CA, Groups: []string{operators}}
+	o.ConnectAs = func(user string, groups []string, admit func(context.Context) error) (*cluster.Cluster, error) {
+		return cluster.Connect(cluster.Options{
+			Kubeconfig: w.Kubeconfig, As: user, AsGroups: groups, Now: time.Now,
+			Token: func(ctx context.Context) (string, error) { return account.Status.Token, admit(ctx) },
+		})
+	}
+	o.Connect = nil // nobody is sent to the API server with a token of Dex
+	w.options = o
+	w.serve(t)
+	b.forgets()
+	b.logsIn(w, joe)
+	b.goes(w.origin + "/environments/joes")
+	b.find("text", "shared")
+	b.goes(w.origin + "/environments/janes/plan/add?solution=shared")
+	b.find("heading", "Add shared 1.0.0 to environment janes")
+	if at, failure := b.lookup("button", "Add"); failure != nil || at != nil {
+		t.Errorf("a button leads to what Joe may not do: %v, %v", at, failure)
+	}
+	if _, err := w.login(t, jane); err == nil {
+		t.Error("somebody is impersonated for whom the account has no right")
 	}
 }

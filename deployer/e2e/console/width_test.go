@@ -43,9 +43,11 @@ func (b *browser) overflowing() []string {
 	return wide
 }
 
-// TestWidths: nothing is wider than its place in a window of any width, however long the names are.
+// TestWidths: nothing is wider than its place in a window of any width, however long the names are, and none of them becomes more than text. 320
+// pixels are also what 1280 have at a zoom of 400 %.
 func TestWidths(t *testing.T) {
 	all := open(t)
+	all.watchPolicy()
 	origin := serveSamples(t)
 	named := pagetest.Large(pagetest.Honest)
 	for name, view := range pagetest.Samples(hostile) {
@@ -55,11 +57,14 @@ func TestWidths(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := &browser{T: t, ctx: all.ctx}
 			t.Cleanup(b.keep)
-			for _, width := range []int64{320, 768, 1280, 2560} {
+			for _, width := range []int64{320, 768, 1280, 2560, 3840} {
 				b.do(chromedp.EmulateViewport(width, 900), chromedp.Navigate(fmt.Sprintf("%s/%s", origin, name)))
 				b.isSample(named[name])
 				for _, what := range b.overflowing() {
 					t.Errorf("%d pixels: %s", width, what)
+				}
+				if wrong, err := evaluate[[]string](b, `[...violations, ...[...document.images].map(e => e.outerHTML)]`); err != nil || len(wrong) > 0 {
+					t.Errorf("%d pixels: a name is more than text: %q, %v", width, wrong, err)
 				}
 			}
 		})

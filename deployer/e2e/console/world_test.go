@@ -31,8 +31,11 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
 	"github.com/solutionctl/solutionctl/deployer/e2e/dex"
 	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
+	"github.com/solutionctl/solutionctl/deployer/host"
+	"github.com/solutionctl/solutionctl/deployer/hostd"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/sign/trust"
 )
 
 // Jane may do everything, Joe what a test gives him or the group that he is in.
@@ -41,6 +44,9 @@ const (
 	joe       = "joe@example.com"
 	operators = "operators"
 )
+
+// nowhere is where images are said to be: nothing is pulled where nothing runs.
+const nowhere = "http://127.0.0.1:9"
 
 // tokens of Dex are good for less than the console takes for fresh: they are renewed all the time.
 const lifetime = 25 * time.Second
@@ -56,6 +62,7 @@ type world struct {
 	options            console.Options
 	program            string // the command line, which is built when it is needed first
 	built              bool
+	host               string // a directory: the store, the trust store and the archives of a host
 
 	console atomic.Pointer[console.Console]
 	stop    context.CancelFunc
@@ -63,7 +70,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{dex: dex.Start(t, lifetime, dex.User{Address: jane}, dex.User{Address: joe, Groups: []string{operators}}), authorities: x509.NewCertPool(), program: filepath.Join(t.TempDir(), "solutionctl")}
+	w := &world{dex: dex.Start(t, lifetime, dex.User{Address: jane}, dex.User{Address: joe, Groups: []string{operators}}), authorities: x509.NewCertPool(), program: filepath.Join(t.TempDir(), "solutionctl"), host: t.TempDir()}
 	w.Cluster = testcluster.StartFor(t, testcluster.Options{FakeNodes: 1, ReadyAtOnce: true, Authentication: w.dex.Authentication()})
 	connected, err := cluster.Connect(cluster.Options{Kubeconfig: w.Kubeconfig, Now: time.Now})
 	if err != nil {
@@ -92,6 +99,7 @@ func newWorld(t *testing.T) *world {
 			return cluster.Connect(cluster.Options{Kubeconfig: w.Kubeconfig, Token: token, Now: time.Now})
 		},
 		Origin: w.origin, Keys: func() console.Keys { return keys }, Exports: t.TempDir(), Version: "1.0.0-test", Host: "here", Now: time.Now,
+		Archives: w.desk(), Uploads: filepath.Join(w.host, "uploads"),
 		Provider: &console.Provider{Issuer: w.dex.Issuer, ClientID: dex.ClientID, ClientSecret: dex.ClientSecret, CA: w.dex.CA},
 	}
 	w.serve(t)
@@ -152,7 +160,7 @@ func (w *world) importedWith(t *testing.T, content deployertest.Content, solutio
 		_, err := w.RecordImport(t.Context(), records.ImportRecord{
 			Payload: deployertest.Payload(t, solution, version, content), Path: "/srv/" + solution + "-" + version + ".iso",
 			SHA256: strings.Repeat("a", 64), Size: 4096,
-			Registry: &schema.ClusterRegistry{Mode: schema.RegistryOwn, Host: schema.RegistryHostOwn, Endpoints: []string{"http://127.0.0.1:9"}},
+			Registry: &schema.ClusterRegistry{Mode: schema.RegistryOwn, Host: schema.RegistryHostOwn, Endpoints: []string{nowhere}},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -219,8 +227,122 @@ func read(r *http.Response, err error) (answer, error) {
 	return answer{r}, errors.Join(err, r.Body.Close())
 }
 
-// command runs the program as an administrator.
+// desk is the host, for those who log in.
+func (w *world) desk() *hostd.Desk {
+	places := host.Places{Store: filepath.Join(w.host, "store"), Configuration: filepath.Join(w.host, "solutions.yaml"), Nginx: filepath.Join(w.host, "nginx")}
+	return &hostd.Desk{
+		Open: func() (*host.Host, error) { return host.Open(places) },
+		Connect: func(token string) (*cluster.Cluster, error) {
+			return cluster.Connect(cluster.Options{Kubeconfig: w.Kubeconfig, Token: func(context.Context) (string, error) { return token, nil }, Now: time.Now})
+		},
+		Options: host.ImportOptions{
+			State: filepath.Join(w.host, "state.json"), Mount: host.MountNever, RegistryMode: schema.RegistryOwn, Endpoints: []string{nowhere},
+			Trusted: func() (*trust.Store, error) {
+				return trust.Load([]string{filepath.Join(w.host, "trust")}, &trust.State{})
+			},
+		},
+		Version: "1.0.0-test", Host: "here", Now: time.Now,
+	}
+}
+
+// clocks is the definition of the applications of a Solution.
+const clocks = `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: clocks.NAME.example.com}
+spec:
+  group: NAME.example.com
+  scope: Namespaced
+  names: {kind: Clock, listKind: ClockList, plural: clocks, singular: clock}
+  versions:
+    - name: v1
+      served: true
+      storage: true
+      subresources: {status: {}, scale: {specReplicasPath: .spec.replicas, statusReplicasPath: .status.replicas}}
+      schema:
+        openAPIV3Schema:
+          description: A clock.
+          type: object
+          required: [spec]
+          properties:
+            apiVersion: {type: string}
+            kind: {type: string}
+            metadata: {type: object}
+            spec:
+              description: What it should be.
+              type: object
+              properties:
+                hands: {type: integer, description: How many hands it has.}
+                replicas: {type: integer, description: How many run.}
+            status:
+              description: What was observed.
+              type: object
+              properties:
+                replicas: {type: integer, description: How many are ready.}
+`
+
+// pack makes and signs archives of a Solution, as its vendor does.
+func (w *world) pack(t *testing.T, solution string, versions ...string) {
+	t.Helper()
+	if _, err := os.Stat(filepath.Join(w.host, "trust")); err != nil {
+		w.run(t, "keygen", "acme")
+		w.run(t, "trust", "add", "acme", "acme.pub")
+	}
+	w.run(t, "init", solution)
+	project := filepath.Join(w.host, solution)
+	deploy := filepath.Join(project, "operator", "deploy")
+	role, err := os.ReadFile(filepath.Join(deploy, "role.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	definitions := filepath.Join(deploy, "crds")
+	if err = errors.Join(
+		os.RemoveAll(filepath.Join(project, "monitoring")), os.RemoveAll(definitions), os.Mkdir(definitions, 0o755),
+		os.WriteFile(filepath.Join(definitions, "clocks_crd.yaml"), []byte(strings.ReplaceAll(clocks, "NAME", solution)), 0o600),
+		os.WriteFile(filepath.Join(deploy, "role.yaml"), bytes.ReplaceAll(role, []byte(solution+"s"), []byte("clocks")), 0o600),
+	); err != nil {
+		t.Fatal(err)
+	}
+	for _, version := range versions {
+		w.run(t, "build", solution, "--version", version, "--to", "archives/", "--sign-key", "acme.key")
+	}
+}
+
+// archive is what pack has made.
+func (w *world) archive(solution, version string) string {
+	return filepath.Join(w.host, "archives", solution+"-"+version+".iso")
+}
+
+// command runs a command of deploy as an administrator.
 func (w *world) command(t *testing.T, arguments ...string) string {
+	t.Helper()
+	return w.run(t, append([]string{"deploy"}, arguments...)...)
+}
+
+// run runs the program on the host.
+func (w *world) run(t *testing.T, arguments ...string) string {
+	t.Helper()
+	run := exec.CommandContext(t.Context(), w.programFile(t), arguments...)
+	run.Env, run.Dir = w.environ(), w.host
+	var complaints bytes.Buffer
+	run.Stderr = &complaints
+	out, err := run.Output()
+	if err != nil {
+		t.Fatalf("solutionctl %s: %v\n%s%s", strings.Join(arguments, " "), err, out, &complaints)
+	}
+	return string(out)
+}
+
+// environ is what the program is told of the host.
+func (w *world) environ() []string {
+	environ := append(os.Environ(), "KUBECONFIG="+w.Kubeconfig, "SOLUTIONCTL_CONFIG="+os.DevNull, "SOLUTIONCTL_PASSWORD=secret", "SOLUTIONCTL_MOUNT=never", "SOLUTIONCTL_REGISTRY_MODE=own", "SOLUTIONCTL_ENDPOINT="+nowhere)
+	for variable, file := range map[string]string{"STORE": "store", "TRUST_DIR": "trust", "STATE": "state.json", "SOLUTIONS_FILE": "solutions.yaml", "NGINX_DIR": "nginx"} {
+		environ = append(environ, "SOLUTIONCTL_"+variable+"="+filepath.Join(w.host, file))
+	}
+	return environ
+}
+
+// programFile is the program.
+func (w *world) programFile(t *testing.T) string {
 	t.Helper()
 	if !w.built {
 		build := exec.CommandContext(t.Context(), "go", "build", "-o", w.program, "./cmd/solutionctl")
@@ -230,16 +352,7 @@ func (w *world) command(t *testing.T, arguments ...string) string {
 		}
 		w.built = true
 	}
-	run := exec.CommandContext(t.Context(), w.program, append([]string{"deploy"}, arguments...)...)
-	run.Env = append(os.Environ(), "KUBECONFIG="+w.Kubeconfig, "SOLUTIONCTL_CONFIG="+os.DevNull)
-	run.Dir = t.TempDir()
-	var complaints bytes.Buffer
-	run.Stderr = &complaints
-	out, err := run.Output()
-	if err != nil {
-		t.Fatalf("solutionctl deploy %s: %v\n%s%s", strings.Join(arguments, " "), err, out, &complaints)
-	}
-	return string(out)
+	return w.program
 }
 
 // logsIn logs a user in by mouse.
