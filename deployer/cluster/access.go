@@ -43,22 +43,17 @@ func (u *onceUser) with(token string) {
 // errNoToken marks the error of a request that was not sent because nobody gave a token for it.
 var errNoToken = errors.New("there is no token")
 
-// token returns what a request is sent with, "" for what the kubeconfig has. Its errors are those of whoever gives tokens.
-func (c *Cluster) token(ctx context.Context) (string, error) {
-	var token string
-	var err error
-	switch {
-	case c.options.Admit != nil:
-		if err = c.options.Admit(ctx); err == nil {
-			return "", nil
-		}
-	case c.options.Token == nil:
-		return "", nil
-	default:
-		token, err = c.options.Token(ctx)
+// token returns what a request is sent with, "" for what the kubeconfig has. Its errors are those of whoever gives tokens, or no
+// longer admits the user.
+func (c *Cluster) token(ctx context.Context) (token string, err error) {
+	if c.options.Admit != nil {
+		err = c.options.Admit(ctx)
 	}
-	if err == nil && (token == "" || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' })) {
-		err = errors.New("it is empty or has characters that no token has") // not which: it may be most of one
+	if c.options.Token != nil && err == nil {
+		token, err = c.options.Token(ctx)
+		if err == nil && (token == "" || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' })) {
+			err = errors.New("it is empty or has characters that no token has") // not which: it may be most of one
+		}
 	}
 	if err == nil {
 		return token, nil

@@ -57,8 +57,8 @@ type Options struct {
 	// the user's with the code Unauthenticated unless it has a code of its own; neither it nor a token is written anywhere else.
 	Token func(ctx context.Context) (string, error)
 
-	// Admit, if it is set, is asked before each request of somebody who is impersonated whether they are still who they were. Its
-	// error ends the request as that of Token does.
+	// Admit, if it is set, is asked before each request whether whoever it is for may still be impersonated. Its error ends the
+	// request as that of Token does, and it is called as Token is.
 	Admit func(ctx context.Context) error
 
 	// Retry is for how long one request is tried again while the server, which has answered before, does not. 0 means 30

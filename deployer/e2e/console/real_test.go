@@ -787,8 +787,8 @@ subjects: [{kind: ServiceAccount, name: impersonator, namespace: default}]
 	o.Provider = &console.Provider{Issuer: o.Provider.Issuer, ClientID: o.Provider.ClientID, ClientSecret: o.Provider.ClientSecret, CA: o.Provider.CA, Groups: []string{operators}}
 	o.ConnectAs = func(user string, groups []string, admit func(context.Context) error) (*cluster.Cluster, error) {
 		return cluster.Connect(cluster.Options{
-			Kubeconfig: w.Kubeconfig, As: user, AsGroups: groups, Now: time.Now,
-			Token: func(ctx context.Context) (string, error) { return account.Status.Token, admit(ctx) },
+			Kubeconfig: w.Kubeconfig, As: user, AsGroups: groups, Admit: admit, Now: time.Now,
+			Token: func(context.Context) (string, error) { return account.Status.Token, nil },
 		})
 	}
 	o.Connect = nil // nobody is sent to the API server with a token of Dex
