@@ -26,7 +26,7 @@ const (
 	longest  = 15 * time.Second       // between two looks
 	gather   = 100 * time.Millisecond // changes seldom come alone
 	fresh    = time.Second
-	sight    = 25 * time.Second      // for a look, which ends before whoever waits for it gives up
+	sight    = patience * 5 / 6      // for a look, which ends before whoever waits for it gives up
 	soon     = 50 * time.Millisecond // a browser that has to wait longer gets the frame of its page first
 )
 
