@@ -19,8 +19,13 @@ import (
 	"github.com/solutionctl/solutionctl/schema"
 )
 
-//go:embed alerts.yaml
-var rules string
+// Groups of alerts: on a registry, and on what is deployed.
+var (
+	//go:embed registry.yaml
+	registry string
+	//go:embed operations.yaml
+	operations string
+)
 
 //go:embed dashboard.json
 var dashboard string
@@ -29,7 +34,9 @@ var dashboard string
 var objects string
 
 // Rules is a rule file of Prometheus.
-func Rules() []byte { return []byte(rules) }
+func Rules() []byte { return []byte(groups(registry, operations)) }
+
+func groups(list ...string) string { return "groups:\n" + strings.Join(list, "") }
 
 // Dashboard is a dashboard of Grafana. The data source is chosen in it.
 func Dashboard() []byte { return []byte(dashboard) }
@@ -64,11 +71,10 @@ func Objects(namespace string, t Target) ([]byte, error) {
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
 		fmt.Fprintf(&lines, "%q: %q\n", key, labels[key])
 	}
-	registry, operations, _ := strings.Cut(rules, "- name: solutionctl-operations")
 	var text bytes.Buffer
 	err = parsed.Execute(&text, struct {
 		Target
 		Namespace, Labels, Registry, Operations, Dashboard string
-	}{t, namespace, lines.String(), registry, "groups:\n- name: solutionctl-operations" + operations, dashboard})
+	}{t, namespace, lines.String(), groups(registry), groups(operations), dashboard})
 	return bytes.TrimLeft(text.Bytes(), "\n"), err
 }
