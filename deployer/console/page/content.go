@@ -337,7 +337,7 @@ type Settings struct {
 	// ReadOnly says where these can be changed; "" where here.
 	ReadOnly       string
 	AddEndpoint    *Form             // nil where nobody can
-	RemoveEndpoint map[string]Action // by URL
+	RemoveEndpoint map[string]Action // by URL; nil where nobody can
 	AddKey         *Form             // nil where nobody can
 	Sessions       []Session
 	About          []Fact

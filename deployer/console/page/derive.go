@@ -174,14 +174,6 @@ func (d *Doctor) Areas() []area {
 	return areas
 }
 
-// Remover is the action that removes an endpoint, nil where nobody can.
-func (s *Settings) Remover(endpoint string) *Action {
-	if a, ok := s.RemoveEndpoint[endpoint]; ok {
-		return &a
-	}
-	return nil
-}
-
 // Remedy is the action by which a check can be answered, nil where there is none.
 func (d *Doctor) Remedy(c schema.Check) *Action {
 	if a, ok := d.Remedies[c.Area+"/"+c.Name]; ok {

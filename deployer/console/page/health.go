@@ -221,9 +221,6 @@ func (e *Environment) Reasons(d schema.DeploymentStatus) []string {
 	})
 }
 
-// OnNamespace returns the actions on a namespace.
-func (e *Environment) OnNamespace(name string) []Action { return e.Namespaces[name] }
-
 // On returns the actions on a Solution in a namespace.
 func (e *Environment) On(namespace, solution string) []Action {
 	return e.Deployments[Deployment{namespace, solution}]
