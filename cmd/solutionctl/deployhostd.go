@@ -152,13 +152,12 @@ func (c *hostdRun) printUnit() error {
 		{"--trust-dir", &c.verify.trustDir},
 		{"--kubeconfig", &c.kubeconfig},
 	} {
-		if *path.value == "" {
-			continue
-		}
-		if *path.value, err = filepath.Abs(*path.value); err != nil {
+		if err = absolute(path.value); err != nil {
 			return err
 		}
-		words = append(words, path.flag, *path.value)
+		if *path.value != "" {
+			words = append(words, path.flag, *path.value)
+		}
 	}
 	if c.context != "" {
 		words = append(words, "--context", c.context)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -341,12 +340,13 @@ func (f *loaderFlags) printForHost(cmd *cobra.Command, text func(program, file s
 			WithHint("name that of an administrator, such as --kubeconfig /etc/kubernetes/admin.conf")
 	}
 	program, err := os.Executable()
-	for _, path := range []*string{&f.file, &f.kubeconfig} {
-		if err == nil {
-			*path, err = filepath.Abs(*path)
-		}
+	if err == nil {
+		err = absolute(&f.file, &f.kubeconfig)
 	}
-	return []byte(text(program, f.file, changedFlags(cmd.Flags(), "filename", "if-configured", "progress")...)), err
+	if err != nil {
+		return nil, err
+	}
+	return []byte(text(program, f.file, changedFlags(cmd.Flags(), "filename", "if-configured", "progress")...)), nil
 }
 
 func newLoaderRunCommand(a *app) *cobra.Command {

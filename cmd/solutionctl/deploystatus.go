@@ -152,10 +152,8 @@ func (c *statusFlags) printTimer(flags *pflag.FlagSet) error {
 	if err != nil {
 		return err
 	}
-	for _, path := range []*string{&c.kubeconfig, &c.textfile} { // a service has no directory to start from
-		if *path, err = filepath.Abs(*path); err != nil {
-			return err
-		}
+	if err = absolute(&c.kubeconfig, &c.textfile); err != nil {
+		return err
 	}
 	words := append([]string{program, "deploy", "status", "--progress", "plain"}, changedFlags(flags, "print-timer", "progress")...)
 	unit := service.Unit{

@@ -201,13 +201,8 @@ func (c *consoleRun) printUnit(flags *pflag.FlagSet) error {
 	if !flags.Changed("export") {
 		arguments = append(arguments, "--export", web.StateDir)
 	}
-	for _, path := range []*string{&c.kubeconfig, &c.o.Certificate, &c.o.Key, &c.o.SessionKeys, &c.o.Exports, &c.o.Uploads, &c.socket, &c.secret, &c.authority} {
-		if *path == "" { // a service has no directory to start from
-			continue
-		}
-		if *path, err = filepath.Abs(*path); err != nil {
-			return err
-		}
+	if err = absolute(&c.kubeconfig, &c.o.Certificate, &c.o.Key, &c.o.SessionKeys, &c.o.Exports, &c.o.Uploads, &c.socket, &c.secret, &c.authority); err != nil {
+		return err
 	}
 	arguments = append(arguments, changedFlags(flags, "print-unit", "progress")...)
 	unit, err := c.o.Unit(program, arguments, c.o.Key, c.o.SessionKeys, c.secret)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -57,6 +58,21 @@ func must(err error) {
 func given[T any](flags *pflag.FlagSet, name string, value *T) *T {
 	if flags.Changed(name) {
 		return value
+	}
+	return nil
+}
+
+// absolute makes paths such that a service can use them, which has no directory to start from. Those that are empty stay so.
+func absolute(paths ...*string) error {
+	for _, path := range paths {
+		if *path == "" {
+			continue
+		}
+		whole, err := filepath.Abs(*path)
+		if err != nil {
+			return err
+		}
+		*path = whole
 	}
 	return nil
 }
