@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/chromedp/cdproto/accessibility"
+	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
@@ -48,11 +49,30 @@ func open(t *testing.T, more ...chromedp.ExecAllocatorOption) *browser {
 		cancel()
 	})
 	b := &browser{T: t, ctx: ctx}
-	if err := chromedp.Do(ctx, chromedp.EmulateViewport(1280, 900)); err != nil { // the browser lives as long as this context
-		t.Fatal(err)
-	}
+	b.begin()
 	t.Cleanup(b.keep)
 	return b
+}
+
+// tab opens another tab of the browser.
+func (b *browser) tab() *browser {
+	b.Helper()
+	ctx, cancel := chromedp.NewContext(b.ctx)
+	b.Cleanup(cancel)
+	one := &browser{T: b.T, ctx: ctx}
+	one.begin()
+	return one
+}
+
+// begin starts what lives as long as the context.
+func (b *browser) begin() {
+	b.Helper()
+	if err := chromedp.Do(b.ctx, chromedp.EmulateViewport(1280, 900)); err != nil {
+		b.Fatal(err)
+	}
+	if _, err := chromedp.Call(b.ctx, accessibility.Enable, cdp.Empty{}); err != nil { // its tree is kept: see finder
+		b.Fatal(err)
+	}
 }
 
 // keep leaves behind what a test that failed has seen.
@@ -102,8 +122,9 @@ func (b *browser) do(steps ...chromedp.Action[chromedp.Void]) {
 // cluster that another test starts.
 const networkChanged = "net::ERR_NETWORK_CHANGED"
 
-// finder finds a thing by role and name, and brings it into view. The browser computes both for the element, at once: its
-// accessibility tree is built beside the page, and Chromium stalls for good when that is asked for at the wrong moment.
+// finder finds a thing by role and name, and brings it into view. The browser computes both for the element, at once, from its
+// accessibility tree, which it builds anew for each element unless it keeps one. (The tree itself is built beside the page, and
+// Chromium stalls for good when that is asked for at the wrong moment.)
 const finder = `(role, name) => {
 	const text = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
 	const tags = {heading: "h1, h2, h3", link: "a", button: "button, input, summary", textbox: "input, textarea", searchbox: "input", checkbox: "input"}; // asking all elements takes long

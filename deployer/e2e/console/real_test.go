@@ -343,12 +343,7 @@ func (w *world) testLife(b *browser) {
 	b.keyboard = true
 	b.logsIn(w, jane)
 	mouse := &browser{T: t, ctx: b.ctx}
-	second, cancel := chromedp.NewContext(b.ctx)
-	defer cancel()
-	if err := chromedp.Do(second, chromedp.EmulateViewport(1280, 900)); err != nil { // the tab lives as long as this context
-		t.Fatal(err)
-	}
-	other := &browser{T: t, ctx: second}
+	other := b.tab()
 	other.goes(w.origin + "/environments")
 	other.find("heading", "Environments")
 

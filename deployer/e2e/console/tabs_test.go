@@ -15,16 +15,11 @@ import (
 const listeners = `window.listeners = [];
 window.EventSource = class extends EventSource { constructor(url) { super(url); window.listeners.push(this); } };`
 
-// tab opens another tab of the browser.
-func (b *browser) tab() *browser {
+// listening opens another tab of the browser, whose listeners are kept.
+func (b *browser) listening() *browser {
 	b.Helper()
-	ctx, cancel := chromedp.NewContext(b.ctx)
-	b.Cleanup(cancel)
-	one := &browser{T: b.T, ctx: ctx}
-	if err := chromedp.Do(ctx, chromedp.EmulateViewport(1280, 900)); err != nil { // the tab lives as long as this context
-		b.Fatal(err)
-	}
-	if _, err := chromedp.Call(ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: listeners}); err != nil {
+	one := b.tab()
+	if _, err := chromedp.Call(one.ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: listeners}); err != nil {
 		b.Fatal(err)
 	}
 	return one
@@ -63,7 +58,7 @@ func TestTabs(t *testing.T) {
 	b.find("heading", "Solutions and environments")
 	var tabs []*browser
 	for range 12 {
-		one := b.tab()
+		one := b.listening()
 		one.do(chromedp.Navigate(c.Origin + "/environments"))
 		one.find("heading", "Environments")
 		one.listens(1)
@@ -89,7 +84,7 @@ func TestLeft(t *testing.T) {
 	c := serve(t, bed.Server.Kubeconfig(t))
 	b.do(chromedp.Navigate(c.NewLink()))
 	b.find("heading", "Solutions and environments")
-	tab := b.tab()
+	tab := b.listening()
 	tab.do(chromedp.Navigate(c.Origin + "/environments"))
 	tab.listens(1)
 	tab.press("searchbox", "Filter environments")
