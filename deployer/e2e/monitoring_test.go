@@ -16,7 +16,8 @@ import (
 )
 
 // TestMonitoring runs the scripts of testdata/monitoring, each on a real node of its own. EXAMPLE is a copy of the example Solution, with
-// the images of all its releases; EXAMPLE/definitions are those of the Prometheus operator.
+// the images of all its releases; EXAMPLE/definitions are those of the Prometheus operator, EXAMPLE/prometheus is one that finds its targets in
+// a cluster.
 func TestMonitoring(t *testing.T) {
 	t.Parallel()
 	testcluster.Long(t, "TestNobodySelects in deployer, and promtool on all rules")
@@ -31,7 +32,7 @@ func TestMonitoring(t *testing.T) {
 	example := copyExample(t)
 	t.Run("solutions", func(t *testing.T) {
 		t.Parallel()
-		c := monitored(t, filepath.Join(example, "definitions"))
+		c := monitored(t, example)
 		runScripts(t, "testdata/monitoring/solutions.txtar", c, example, c.EnterNode)
 	})
 	t.Run("itself", func(t *testing.T) {
@@ -41,18 +42,21 @@ func TestMonitoring(t *testing.T) {
 	})
 }
 
-// monitored starts a cluster whose node has the images of the Prometheus operator, of Prometheus and of Debian's Alertmanager, and copies
-// the definitions of the operator into a directory.
-func monitored(t *testing.T, definitions string) *testcluster.Cluster {
+// monitored starts a cluster whose node has the images of the Prometheus operator, of Prometheus and of Debian's Alertmanager, and puts
+// the definitions of the operator and the program of Prometheus into a directory.
+func monitored(t *testing.T, dir string) *testcluster.Cluster {
 	t.Helper()
 	operator, source, err := testcluster.PrometheusOperator(t.Context(), os.Stderr)
 	if err == nil {
-		err = os.CopyFS(definitions, os.DirFS(source))
+		err = os.CopyFS(filepath.Join(dir, "definitions"), os.DirFS(source))
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	prometheus, err := testcluster.Prometheus(t.Context(), os.Stderr)
+	if err == nil {
+		err = os.Symlink(prometheus, filepath.Join(dir, "prometheus"))
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
