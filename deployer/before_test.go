@@ -119,7 +119,7 @@ func TestRecordsOfANewerProgram(t *testing.T) {
 }
 
 func rebuild(ctx context.Context, d *deployer.Deployer, o deployer.Options) (*schema.Operation, error) {
-	return d.RebuildRecords(ctx, deployer.RepairOptions{Options: o, Environment: site, Solution: shop})
+	return d.RebuildRecords(ctx, deployer.RepairOptions{Options: o, Selection: survey.Selection{Environment: site, Solution: shop}})
 }
 
 // write makes all records those of another format. An earlier program knew nothing of what they must not have.

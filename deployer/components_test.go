@@ -241,7 +241,7 @@ func TestPasswordsStay(t *testing.T) {
 		}
 	}
 	b.Deleted("Secret", site, "db-password")
-	if _, err := b.Repair(t.Context(), deployer.RepairOptions{Environment: site, Solution: shop}); err != nil {
+	if _, err := b.Repair(t.Context(), deployer.RepairOptions{Selection: survey.Selection{Environment: site, Solution: shop}}); err != nil {
 		t.Fatal(err)
 	}
 	same("repaired")
@@ -396,6 +396,44 @@ func TestComponentsAreSeen(t *testing.T) {
 	}
 	if diff, err := b.Diff(t.Context(), survey.Selection{}); err != nil || !diff.Empty() {
 		t.Errorf("%v %v", diff, err)
+	}
+}
+
+// TestSomeComponents: one component is looked at, and brought back, without the others; a name that there is not is no silence.
+func TestSomeComponents(t *testing.T) {
+	b := deployertest.New(t)
+	b.Activated(shop, "1.0.0", parts(t, nil))
+	must(b, add("1.0.0"))
+	b.Deleted("ConfigMap", site, "api")
+	b.Deleted("ConfigMap", site, "db")
+	b.Deleted("ConfigMap", site, "shop-operator-config")
+	for _, test := range []struct {
+		components []string
+		want       []string
+	}{
+		{[]string{"db"}, []string{"create ConfigMap site/db"}},
+		{[]string{"operator"}, []string{"create ConfigMap site/shop-operator-config"}},
+		{[]string{"db"}, nil},
+		{[]string{"db", "api"}, []string{"create ConfigMap site/api"}},
+		{nil, nil},
+	} {
+		selected := survey.Selection{Environment: site, Solution: shop, Components: test.components}
+		if diff, err := b.Diff(t.Context(), selected); err != nil || !slices.Equal(changes(diff), test.want) {
+			t.Errorf("%s: diff %v, %v", test.components, changes(diff), err)
+		}
+		if done, err := b.Repair(t.Context(), deployer.RepairOptions{Selection: selected}); err != nil || !slices.Equal(changes(done), test.want) {
+			t.Errorf("%s: repaired %v, %v", test.components, changes(done), err)
+		}
+	}
+	for _, name := range []string{"dbb", "extra"} { // mistyped; not selected
+		selected := survey.Selection{Environment: site, Solution: shop, Components: []string{"api", name}}
+		_, err := b.Diff(t.Context(), selected)
+		_, failed := b.Repair(t.Context(), deployer.RepairOptions{Selection: selected})
+		for _, err := range []error{err, failed} {
+			if report.CodeOf(err) != report.NotFound || !strings.Contains(err.Error(), name) || len(report.Hints(err)) == 0 {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
 	}
 }
 

@@ -112,14 +112,14 @@ func TestDrift(t *testing.T) {
 			if diff := cmp.Diff(test.want, changes(found)); diff != "" {
 				t.Errorf("found (-want +got):\n%s", diff)
 			}
-			planned, err := b.Repair(t.Context(), deployer.RepairOptions{Options: deployer.Options{DryRun: true}, Solution: shop})
+			planned, err := b.Repair(t.Context(), deployer.RepairOptions{Options: deployer.Options{DryRun: true}, Selection: survey.Selection{Solution: shop}})
 			if err != nil || !planned.Planned {
 				t.Fatalf("%+v, %v", planned, err)
 			}
 			if writes := b.Writes(); len(writes) > 0 {
 				t.Errorf("looking wrote %q", writes)
 			}
-			done, err := b.Repair(t.Context(), deployer.RepairOptions{Solution: shop})
+			done, err := b.Repair(t.Context(), deployer.RepairOptions{Selection: survey.Selection{Solution: shop}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -142,12 +142,12 @@ func TestDrift(t *testing.T) {
 // TestRepairRefuses what it cannot tell apart from what somebody wants.
 func TestRepairRefuses(t *testing.T) {
 	b := deployertest.New(t)
-	_, err := b.Repair(t.Context(), deployer.RepairOptions{Solution: shop})
+	_, err := b.Repair(t.Context(), deployer.RepairOptions{Selection: survey.Selection{Solution: shop}})
 	deployertest.Refused(t, err, report.NotFound, shop)
 	b.Added(shop, "1.0.0", plain)
 	b.Deleted("ServiceAccount", site, "shop-operator")
 	b.Server.Put(t, "{apiVersion: v1, kind: ServiceAccount, metadata: {name: shop-operator, namespace: site}}")
-	_, err = b.Repair(t.Context(), deployer.RepairOptions{Solution: shop})
+	_, err = b.Repair(t.Context(), deployer.RepairOptions{Selection: survey.Selection{Solution: shop}})
 	deployertest.Refused(t, err, report.Conflict, "ServiceAccount site/shop-operator", "--adopt")
 	if done, err := b.Repair(t.Context(), deployer.RepairOptions{Options: deployer.Options{Adopt: true}}); err != nil || done.Empty() {
 		t.Errorf("%+v, %v", done, err)
@@ -229,7 +229,7 @@ func TestRebuild(t *testing.T) {
 		b.Added(shop, "1.0.0", plain)
 		b.Deleted("Secret", cluster.SystemNamespace, records.ImportsName)
 		b.Deleted("Secret", cluster.SystemNamespace, record(site))
-		_, err := b.RebuildRecords(t.Context(), deployer.RepairOptions{Environment: site})
+		_, err := b.RebuildRecords(t.Context(), deployer.RepairOptions{Selection: survey.Selection{Environment: site}})
 		deployertest.Refused(t, err, report.NotImported, shop, record(site))
 	})
 }

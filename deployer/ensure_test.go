@@ -332,7 +332,7 @@ func repairs(t *testing.T, b *deployertest.Bed) {
 		b.Deleted("ConfigMap", site, name+"-api")
 		b.Deleted("ConfigMap", site, name+"-web")
 	}
-	if _, err := b.Repair(t.Context(), deployer.RepairOptions{Environment: site}); err != nil {
+	if _, err := b.Repair(t.Context(), deployer.RepairOptions{Selection: survey.Selection{Environment: site}}); err != nil {
 		t.Fatal(err)
 	}
 	for name := range versions(b) {

@@ -25,7 +25,8 @@ type told struct {
 	KeepEdits bool     `json:"keepEdits,omitempty"`
 	Replace   []string `json:"replace,omitempty"`
 
-	Solutions []toldSolution `json:"solutions,omitempty"`
+	Solutions  []toldSolution `json:"solutions,omitempty"`
+	Components []string       `json:"components,omitempty"` // that are repaired, where not all are
 }
 
 // toldSolution is what was said about a Solution in some of the namespaces of the run.
@@ -38,9 +39,13 @@ type toldSolution struct {
 
 const toldFormat = 1
 
+func toldOptions(o Options) told {
+	return told{Adopt: o.Adopt, Force: o.Force, KeepEdits: o.KeepEdits, Replace: o.Replace}
+}
+
 // encode returns nil where nothing was said.
 func (g told) encode() ([]byte, error) {
-	if !g.Adopt && !g.Force && !g.KeepEdits && len(g.Replace)+len(g.Solutions) == 0 {
+	if !g.Adopt && !g.Force && !g.KeepEdits && len(g.Replace)+len(g.Solutions)+len(g.Components) == 0 {
 		return nil, nil
 	}
 	g.FormatVersion = toldFormat
@@ -83,7 +88,7 @@ func (d *Deployer) giveAll(ctx context.Context, list []*placement, o Options) er
 			}
 		}
 	}
-	noted := told{Adopt: o.Adopt, Force: o.Force, KeepEdits: o.KeepEdits, Replace: o.Replace}
+	noted := toldOptions(o)
 	for _, one := range list {
 		one.said = map[string]Rendering{}
 		for _, n := range one.namespaces {

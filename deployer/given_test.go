@@ -15,6 +15,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
 	"github.com/solutionctl/solutionctl/deployer/engine"
 	"github.com/solutionctl/solutionctl/deployer/records"
+	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema"
 )
 
@@ -105,6 +106,19 @@ func TestResumeKnows(t *testing.T) {
 				return dataOf(b, "ConfigMap", shop+"-system", "db")
 			},
 			map[string]string{"primary": "a", "size": "7", "standby": "z"},
+		},
+		{
+			"a repair of one component", func(t *testing.T) *deployertest.Bed {
+				b := deployed(t)
+				edit(b, "ConfigMap", "api", "two", "data", "of") // which somebody wants to keep
+				edit(b, "ConfigMap", "db", "9", "data", "size")
+				b.Deleted("Secret", site, "db-password")
+				return b
+			},
+			func(ctx context.Context, d *deployer.Deployer, o deployer.Options) (*schema.Operation, error) {
+				return d.Repair(ctx, deployer.RepairOptions{Options: o, Selection: survey.Selection{Environment: site, Solution: shop, Components: []string{"db"}}})
+			}, 4, nil,
+			map[string]string{"db": "map[primary:a size:1 standby:b]", "api": "map[of:two]"},
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {

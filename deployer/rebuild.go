@@ -187,7 +187,7 @@ func (d *Deployer) allRecords(ctx context.Context, o RepairOptions) ([]*brokenRe
 		if !inside && o.Environment == "" && key.Namespace != engine.Nowhere {
 			n, inside = metalk8s.Namespace{Name: key.Namespace}, true
 		}
-		if !inside || o.Solution != "" && key.Name != o.Solution {
+		if !inside || !o.Includes(key) {
 			continue
 		}
 		owner := engine.Key{Namespace: key.Namespace, Name: key.Name}

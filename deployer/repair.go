@@ -16,7 +16,7 @@ import (
 // RepairOptions say what to repair; empty fields stand for everything.
 type RepairOptions struct {
 	Options
-	Environment, Solution string
+	survey.Selection
 	// Yield leaves to others what they apply, or have made anew, and brings back all else. What was left is kept, with a note.
 	Yield bool
 }
@@ -27,8 +27,7 @@ type RepairOptions struct {
 // and never touches a CustomResourceDefinition. Where nothing was changed no lock is taken.
 func (d *Deployer) Repair(ctx context.Context, o RepairOptions) (*schema.Operation, error) {
 	t := &task{Operation: schema.Operation{Operation: schema.VerbRepair, Solution: o.Solution, Environment: o.Environment, Planned: o.DryRun}}
-	selected := survey.Selection{Environment: o.Environment, Solution: o.Solution}
-	states, namespaces, notices, err := d.Survey.Deployed(ctx, selected)
+	states, namespaces, notices, err := d.Survey.Deployed(ctx, o.Selection)
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +40,7 @@ func (d *Deployer) Repair(ctx context.Context, o RepairOptions) (*schema.Operati
 	if err != nil {
 		return nil, err
 	}
-	if err = t.unread(unread, selected); err != nil {
+	if err = t.unread(unread, o.Selection); err != nil {
 		return nil, err
 	}
 	changes, _, err := d.Records.VersionDrift(ctx, states, namespaces)
@@ -63,16 +62,16 @@ func (d *Deployer) Repair(ctx context.Context, o RepairOptions) (*schema.Operati
 	}
 	return d.perform(ctx, o.Options, locks, func(ctx context.Context) (*task, error) {
 		t := &task{Operation: schema.Operation{Operation: schema.VerbRepair, Solution: o.Solution, Environment: o.Environment}}
-		if failure := t.unread(unread, selected); failure != nil {
+		if failure := t.unread(unread, o.Selection); failure != nil {
 			return nil, failure
 		}
-		return t, d.planRepair(ctx, t, selected, changed, o)
+		return t, d.planRepair(ctx, t, changed, o)
 	})
 }
 
 // planRepair plans to bring back what was changed of some releases.
-func (d *Deployer) planRepair(ctx context.Context, t *task, selected survey.Selection, changed map[engine.Key]bool, o RepairOptions) error {
-	all, namespaces, notices, err := d.Survey.Deployed(ctx, selected)
+func (d *Deployer) planRepair(ctx context.Context, t *task, changed map[engine.Key]bool, o RepairOptions) error {
+	all, namespaces, notices, err := d.Survey.Deployed(ctx, o.Selection)
 	if err != nil {
 		return err
 	}
@@ -90,8 +89,14 @@ func (d *Deployer) planRepair(ctx context.Context, t *task, selected survey.Sele
 	if err != nil {
 		return err
 	}
+	noted := toldOptions(o.Options)
+	noted.Components = o.Components
+	given, err := noted.encode()
+	if err != nil {
+		return err
+	}
 	for i := range releases {
-		releases[i].Operation = schema.VerbRepair
+		releases[i].Operation, releases[i].Given = schema.VerbRepair, given
 	}
 	options := o.plan()
 	options.Restore, options.Yield = true, o.Yield

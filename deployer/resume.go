@@ -13,6 +13,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/engine"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/records"
+	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -192,7 +193,7 @@ func (d *Deployer) resume(ctx context.Context, p unfinished, o Options) (err err
 	case schema.VerbDelete:
 		_, err = d.DeleteEnvironment(ctx, DeleteEnvironmentOptions{Options: o, Environment: p.Environment, Namespace: p.Namespace, Data: DeleteData})
 	case schema.VerbRepair:
-		_, err = d.Repair(ctx, RepairOptions{Options: o, Environment: p.Environment, Solution: p.Solution})
+		_, err = d.Repair(ctx, RepairOptions{Options: o, Selection: survey.Selection{Environment: p.Environment, Solution: p.Solution, Components: g.Components}})
 	default:
 		err = report.Errorf(report.Refused, "this version of solutionctl does not know the operation %q", p.Operation).
 			WithHint("resume it with the version that began it, which '%s' names", report.Run("deploy history").With("output", "json"))

@@ -94,7 +94,7 @@ func TestKindsThatComeLater(t *testing.T) {
 	}
 	repair := func() []string {
 		t.Helper()
-		done, err := b.Repair(t.Context(), deployer.RepairOptions{Environment: site, Solution: shop})
+		done, err := b.Repair(t.Context(), deployer.RepairOptions{Selection: survey.Selection{Environment: site, Solution: shop}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/components"
+	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -90,6 +91,25 @@ func (f *clusterFlags) completeParts(where schema.Scope, names func(*schema.Comp
 		}
 		return found, directive | cobra.ShellCompDirectiveNoSpace
 	}
+}
+
+// selection is the flag for some components of what is deployed.
+type selection struct{ components []string }
+
+func (s *selection) addComponents(cmd *cobra.Command, f *clusterFlags) {
+	cmd.Flags().StringSliceVar(&s.components, "component", nil, "only this `NAME` of what the Solution is made of (may be repeated)")
+	must(cmd.RegisterFlagCompletionFunc("component", f.completeParts(schema.ScopeEnvironment, func(g *schema.ComponentGraph) []string {
+		return nodeNames(g, func(n schema.ComponentNode) bool { return n.Selected })
+	})))
+}
+
+// of is what arguments and flag select.
+func (s *selection) of(args []string) (survey.Selection, error) {
+	selected := survey.Selection{Environment: args[0], Solution: args[1], Components: s.components}
+	if len(s.components) > 0 && selected.Solution == "" {
+		return selected, report.Errorf(report.Usage, "--component needs the Solution: ENVIRONMENT SOLUTION")
+	}
+	return selected, nil
 }
 
 func (f *partsFlags) options() (deployer.Parts, error) {

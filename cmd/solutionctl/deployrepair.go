@@ -24,12 +24,15 @@ With --records, repair what is written down instead of what runs: records in nam
 lost or cannot be read are made again from the archives that are imported and from the objects that have our label. Only
 objects that are as an imported version has them are put on record; the others are named. No object is changed.`,
 		Example: `  solutionctl deploy repair test example-solution
+  solutionctl deploy repair prod cloud --component network
   solutionctl deploy repair --dry-run --exit-status
   solutionctl deploy repair --records`,
 	}
 	c := &repair{verb: a.newVerb(cmd)}
 	c.addReplace()
+	c.addComponents(cmd, c.clusterFlags)
 	cmd.Flags().BoolVar(&c.records, "records", false, "make records again that are lost or cannot be read")
+	cmd.MarkFlagsMutuallyExclusive("records", "component")
 	takesArguments(cmd, c.run, c.completeDeployment, argument{name: "ENVIRONMENT", optional: true}, argument{name: "SOLUTION", optional: true})
 	return c.verb
 }
@@ -37,11 +40,16 @@ objects that are as an imported version has them are put on record; the others a
 // repair is a run of 'deploy repair'.
 type repair struct {
 	*verb
+	selection
 	records bool // are repaired instead of objects
 }
 
 func (c *repair) run(ctx context.Context, args []string) error {
-	o := deployer.RepairOptions{Options: c.options(), Environment: args[0], Solution: args[1]}
+	selected, err := c.of(args)
+	if err != nil {
+		return err
+	}
+	o := deployer.RepairOptions{Options: c.options(), Selection: selected}
 	if c.records {
 		return runVerb(ctx, &c.verbFlags, (*deployer.Deployer).RebuildRecords, o)
 	}

@@ -285,7 +285,7 @@ func rollback(ctx context.Context, d *deployer.Deployer, o *order) (*schema.Oper
 }
 
 func repair(ctx context.Context, d *deployer.Deployer, o *order) (*schema.Operation, error) {
-	return d.Repair(ctx, deployer.RepairOptions{Options: o.Options, Environment: o.environment, Solution: o.solution})
+	return d.Repair(ctx, deployer.RepairOptions{Options: o.Options, Selection: survey.Selection{Environment: o.environment, Solution: o.solution}})
 }
 
 func remove(ctx context.Context, d *deployer.Deployer, o *order) (*schema.Operation, error) {

@@ -71,7 +71,7 @@ func Repair(ctx context.Context, c deployer.Config, p *schema.LoadParameters) er
 
 // bringBack repairs one Solution. The error names what is left to others, too.
 func bringBack(ctx context.Context, d *deployer.Deployer, at schema.LoadedContent, timeout time.Duration) error {
-	done, err := d.Repair(ctx, deployer.RepairOptions{Options: deployer.Options{Timeout: timeout}, Environment: at.Environment, Solution: at.Solution, Yield: true})
+	done, err := d.Repair(ctx, deployer.RepairOptions{Options: deployer.Options{Timeout: timeout}, Selection: survey.Selection{Environment: at.Environment, Solution: at.Solution}, Yield: true})
 	if err != nil {
 		return err
 	}

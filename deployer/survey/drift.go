@@ -10,11 +10,47 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// Selection say what to compare; empty fields stand for everything.
+// Selection says what to compare; empty fields stand for everything.
 type Selection struct {
 	Environment, Solution string
+	// Components are some of the Solution, by the names that its graph has: what lies in operator/ and ui/ is deployed as one.
+	Components []string
+}
+
+// Includes tells whether a release in one of the namespaces is meant.
+func (o *Selection) Includes(key engine.Key) bool {
+	return (o.Solution == "" || o.Solution == key.Name) &&
+		(len(o.Components) == 0 || slices.ContainsFunc(o.Components, func(name string) bool { return release(name) == key.Component }))
+}
+
+// check refuses names of components that are not deployed. Whoever means one must not be told that nothing was changed.
+func (o *Selection) check(states []*engine.State) error {
+	for _, name := range o.Components {
+		var names []string
+		for _, s := range states {
+			names = append(names, s.Component)
+		}
+		if slices.Contains(names, release(name)) {
+			continue
+		}
+		err := report.Errorf(report.NotFound, "component %s of Solution %s was not deployed here", name, o.Solution)
+		if near := report.Nearest(name, names); near != "" {
+			return err.WithHint("did you mean %s?", near)
+		}
+		return err.WithHint("'%s' shows what was", report.Run("deploy components", o.Environment, o.Solution))
+	}
+	return nil
+}
+
+// release is what a node of a graph is called in the key of its release.
+func release(node string) string {
+	if node == schema.NodeOperator || node == schema.NodeUI {
+		return ""
+	}
+	return node
 }
 
 // Deployed returns the records of what is deployed there, and the namespaces of the environments. What was left in the middle, and
@@ -51,6 +87,10 @@ func (v *Survey) Deployed(ctx context.Context, o Selection) (found []*engine.Sta
 	if len(states) == 0 && o.Solution != "" {
 		return nil, nil, nil, records.NotDeployed(o.Solution)
 	}
+	if err = o.check(states); err != nil {
+		return nil, nil, nil, err
+	}
+	states = slices.DeleteFunc(states, func(s *engine.State) bool { return !o.Includes(s.Key) })
 	for _, s := range states {
 		if s.Damage != nil {
 			if o.Solution != "" {

@@ -85,7 +85,7 @@ func (b *bed) bind(name string) {
 func (b *bed) repair(o deployer.Options) (*schema.Operation, error) {
 	b.Helper()
 	o.NoWait = true
-	done, err := b.Repair(b.Context(), deployer.RepairOptions{Options: o, Environment: b.Env, Solution: b.Solution})
+	done, err := b.Repair(b.Context(), deployer.RepairOptions{Options: o, Selection: survey.Selection{Environment: b.Env, Solution: b.Solution}})
 	if err == nil {
 		valid(b.T, "operation", done)
 	}

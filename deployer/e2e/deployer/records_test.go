@@ -101,7 +101,7 @@ func (b *bed) removal(adopt bool) error {
 
 func (b *bed) rebuild() *schema.Operation {
 	b.Helper()
-	done, err := b.RebuildRecords(b.Context(), deployer.RepairOptions{Environment: b.Env, Solution: b.Solution})
+	done, err := b.RebuildRecords(b.Context(), deployer.RepairOptions{Selection: survey.Selection{Environment: b.Env, Solution: b.Solution}})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -269,7 +269,7 @@ func TestBadRecord(t *testing.T) {
 	bad.refused(err, report.Corrupt, "--records")
 	bad.refused(bad.RecordUnimport(t.Context(), deployer.UnimportOptions{ID: bad.Solution + "-1.0.0"}), report.Corrupt, "--records")
 
-	if _, err = bad.RebuildRecords(t.Context(), deployer.RepairOptions{Solution: bad.Solution}); err != nil {
+	if _, err = bad.RebuildRecords(t.Context(), deployer.RepairOptions{Selection: survey.Selection{Solution: bad.Solution}}); err != nil {
 		t.Fatal(err)
 	}
 	bad.wantBroken()

@@ -222,7 +222,7 @@ func (b *bed) life() []command {
 				must(b.Cluster.Delete(ctx, config, cluster.DeleteOptions{}))
 			}
 		}, func(d *deployer.Deployer, o deployer.Options) error {
-			_, err := d.Repair(ctx, deployer.RepairOptions{Options: o, Environment: b.Env, Solution: b.Solution})
+			_, err := d.Repair(ctx, deployer.RepairOptions{Options: o, Selection: survey.Selection{Environment: b.Env, Solution: b.Solution}})
 			return err
 		}, true},
 		{"app delete", func() {
@@ -419,7 +419,7 @@ func TestReaderRole(t *testing.T) {
 	if err != nil || len(history.Operations) != 1 {
 		t.Errorf("%+v, %v", history, err)
 	}
-	_, err = reader.Repair(t.Context(), deployer.RepairOptions{Environment: b.Env, Solution: b.Solution})
+	_, err = reader.Repair(t.Context(), deployer.RepairOptions{Selection: survey.Selection{Environment: b.Env, Solution: b.Solution}})
 	b.refused(err, report.Forbidden, "leases")
 }
 
