@@ -20,6 +20,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/solutionctl/solutionctl/deployer/e2e/dex"
 	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
 	"github.com/solutionctl/solutionctl/docs/guides"
 	"github.com/solutionctl/solutionctl/schema"
@@ -27,7 +28,10 @@ import (
 
 // TestNodeScript runs each script of testdata/node on the node of a new cluster, whose containers are real: as root, in the
 // node's network, with its processes and its /etc, /run, /srv, /var/lib and /var/log. EXAMPLE is a copy of the example
-// Solution, with the images of all its releases.
+// Solution, with the images of all its releases. The API server trusts a Dex that knows joe@example.com, an editor, and eve@example.com.
+// One more command is
+//
+//	log-in ADDRESS FILE            log in, and write the header that a request of this person has
 func TestNodeScript(t *testing.T) {
 	t.Parallel()
 	testcluster.RequireNode(t)
@@ -43,9 +47,31 @@ func TestNodeScript(t *testing.T) {
 			if name != "air_gap" && name != "versions" {
 				testcluster.Long(t, "air_gap and versions")
 			}
-			c := testcluster.StartFor(t, testcluster.Options{Node: true})
-			runScripts(t, script, c, example, c.EnterNode)
+			people := dex.Start(t, time.Hour, dex.User{Address: "joe@example.com", Groups: []string{"editors"}}, dex.User{Address: "eve@example.com"})
+			people.Client(t, ownAddress)
+			c := testcluster.StartFor(t, testcluster.Options{Node: true, Authentication: people.Authentication()})
+			listener, err := c.ListenNode(t.Context(), "tcp", people.Address())
+			if err != nil {
+				t.Fatal(err)
+			}
+			people.Serve(t, listener)
+			runScripts(t, script, c, example, c.EnterNode, scriptCommands{"log-in": logIn(people)})
 		})
+	}
+}
+
+// ownAddress is where people are led who have logged in: nobody is there.
+const ownAddress = "https://interface.invalid/callback"
+
+// logIn writes the header of a request of somebody who has logged in.
+func logIn(people *dex.Provider) scriptCommand {
+	return func(ts *testscript.TestScript, neg bool, args []string) {
+		if neg || len(args) != 2 {
+			ts.Fatalf("usage: log-in ADDRESS FILE")
+		}
+		token, err := people.LogIn(context.Background(), args[0], ownAddress)
+		ts.Check(err)
+		ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte("Authorization: Bearer "+token+"\n"), 0o600))
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -74,8 +75,12 @@ var buildProgram = sync.OnceValues(func() (program []byte, err error) {
 	return os.ReadFile(filepath.Join(dir, "solutionctl"))
 })
 
+type scriptCommand = func(ts *testscript.TestScript, neg bool, args []string)
+
+type scriptCommands map[string]scriptCommand
+
 // runScripts runs a script, or those in a directory, each in a goroutine that has entered where its commands run.
-func runScripts(t *testing.T, path string, c *testcluster.Cluster, example string, enter func() error) {
+func runScripts(t *testing.T, path string, c *testcluster.Cluster, example string, enter func() error, more ...scriptCommands) {
 	t.Helper()
 	bin := t.TempDir()
 	program, err := buildProgram()
@@ -98,7 +103,7 @@ func runScripts(t *testing.T, path string, c *testcluster.Cluster, example strin
 	params := testscript.Params{
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+		Cmds: scriptCommands{
 			"fails": scripttest.Fails, "judge": scripttest.Judge, "await": await, "as": s.as, "api-server": s.apiServer, "restart": s.restart,
 			"http-get": s.httpGet, "boot": s.boot, "pulled": s.pulled, "make-image": s.makeImage,
 			"poll": s.poll, "poll-until": s.pollUntil, "poll-result": s.pollResult,
@@ -125,6 +130,9 @@ func runScripts(t *testing.T, path string, c *testcluster.Cluster, example strin
 			env.Setenv("SOLUTIONCTL_ENDPOINT", solution.Endpoint)
 			return nil
 		},
+	}
+	for _, commands := range more {
+		maps.Copy(params.Cmds, commands)
 	}
 	if strings.HasSuffix(path, ".txtar") {
 		params.Files = []string{path}

@@ -3,13 +3,19 @@ package dex
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
+	"net/http/cookiejar"
 	"net/http/httptest"
+	"net/url"
 	"strconv"
 	"strings"
 	"sync"
@@ -22,6 +28,7 @@ import (
 	"github.com/dexidp/dex/storage/memory"
 	"github.com/dexidp/dex/web"
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/oauth2"
 )
 
 // Password is that of every user, ClientID and ClientSecret are those of the one client.
@@ -36,6 +43,7 @@ type Provider struct {
 	Issuer  string
 	CA      []byte // in PEM, of its certificate
 	storage storage.Storage
+	server  *httptest.Server
 }
 
 // User is somebody who can log in.
@@ -61,7 +69,7 @@ func Start(tb testing.TB, lifetime time.Duration, users ...User) *Provider {
 	}
 	var handler http.Handler
 	listening := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { handler.ServeHTTP(w, r) }))
-	p := &Provider{Issuer: "https://" + listening.Listener.Addr().String() + "/dex", storage: s}
+	p := &Provider{Issuer: "https://" + listening.Listener.Addr().String() + "/dex", storage: s, server: listening}
 	policy, err := server.NewRefreshTokenPolicy(logger, false, "", "", "")
 	if err != nil {
 		tb.Fatal(err)
@@ -80,6 +88,22 @@ func Start(tb testing.TB, lifetime time.Duration, users ...User) *Provider {
 	return p
 }
 
+// Address is where Dex listens.
+func (p *Provider) Address() string { return p.server.Listener.Addr().String() }
+
+// Serve answers at a listener, too: at the address of Dex, but in another network.
+func (p *Provider) Serve(tb testing.TB, l net.Listener) {
+	tb.Helper()
+	var ended sync.WaitGroup
+	ended.Go(func() { _ = p.server.Config.Serve(tls.NewListener(l, p.server.TLS)) }) // until the listener is closed
+	tb.Cleanup(func() {
+		if err := l.Close(); err != nil {
+			tb.Error(err)
+		}
+		ended.Wait()
+	})
+}
+
 // Client lets a client ask for tokens, which is led back to this address.
 func (p *Provider) Client(tb testing.TB, redirect string) {
 	tb.Helper()
@@ -87,6 +111,47 @@ func (p *Provider) Client(tb testing.TB, redirect string) {
 	if err != nil {
 		tb.Fatal(err)
 	}
+}
+
+// LogIn returns the id token of a user, who logs in as a person does. Dex leads to the address that the client has.
+func (p *Provider) LogIn(ctx context.Context, address, redirect string) (string, error) {
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(p.CA)
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		return "", err
+	}
+	client := &http.Client{
+		Jar: jar, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}, DisableKeepAlives: true},
+		CheckRedirect: func(r *http.Request, _ []*http.Request) error {
+			if strings.HasPrefix(r.URL.String(), redirect) {
+				return http.ErrUseLastResponse
+			}
+			return nil
+		},
+	}
+	config := oauth2.Config{
+		ClientID: ClientID, ClientSecret: ClientSecret, RedirectURL: redirect, Scopes: []string{"openid", "email", "groups"},
+		Endpoint: oauth2.Endpoint{AuthURL: p.Issuer + "/auth", TokenURL: p.Issuer + "/token"},
+	}
+	form, err := client.Get(config.AuthCodeURL("state")) //nolint:noctx // as a browser does
+	if err != nil {
+		return "", err
+	}
+	in, err := client.PostForm(form.Request.URL.String(), url.Values{"login": {address}, "password": {Password}}) //nolint:noctx // as above
+	if err = errors.Join(err, form.Body.Close()); err != nil {
+		return "", err
+	}
+	back, err := in.Location()
+	if err = errors.Join(err, in.Body.Close()); err != nil {
+		return "", fmt.Errorf("%s does not log in: %s, %w", address, in.Status, err)
+	}
+	token, err := config.Exchange(context.WithValue(ctx, oauth2.HTTPClient, client), back.Query().Get("code"))
+	if err != nil {
+		return "", err
+	}
+	id, _ := token.Extra("id_token").(string)
+	return id, nil
 }
 
 // register makes the connector known: Dex has a table of them for the process.

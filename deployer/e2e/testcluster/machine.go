@@ -269,6 +269,13 @@ func (c *Cluster) DialNode(ctx context.Context, network, address string) (conn n
 	return conn, err
 }
 
+// ListenNode listens at an address as a program on the node does: also at one of its loopback.
+func (c *Cluster) ListenNode(ctx context.Context, network, address string) (listener net.Listener, err error) {
+	var config net.ListenConfig
+	c.machine.launcher.do(func() { listener, err = config.Listen(ctx, network, address) })
+	return listener, err
+}
+
 // NodeRoot is the node's root directory, seen from outside.
 func (c *Cluster) NodeRoot() string {
 	return filepath.Join("/proc", strconv.Itoa(c.machine.init.cmd.Process.Pid), "root")

@@ -14,8 +14,10 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -90,12 +92,9 @@ spec:
 
 // load is the loader as a contestant: what counts begins when the Job is created.
 func (l *loaderRuns) load(ctx context.Context, p *platform, namespace string) (time.Duration, error) {
-	if err := p.configureLoader(namespace); err != nil {
-		return 0, err
-	}
-	before := time.Now()
 	watched := watchJob()
-	took, err := timed(func() error { return p.solutionctl(ctx, "deploy", "loader", "start", "-f", loaderFile) })
+	before := time.Now()
+	took, err := l.start(ctx, p, namespace)
 	pod := watched()
 	if err != nil {
 		return 0, err
@@ -113,6 +112,45 @@ func (l *loaderRuns) load(ctx context.Context, p *platform, namespace string) (t
 	l.memory, l.cpu = append(l.memory, pod.memory), append(l.cpu, pod.cpu.Seconds())
 	return ready.Sub(created), p.solutionctl(ctx, "deploy", "loader", "stop", "-f", loaderFile)
 }
+
+func (l *loaderRuns) start(ctx context.Context, p *platform, namespace string) (time.Duration, error) {
+	if err := p.configureLoader(namespace); err != nil {
+		return 0, err
+	}
+	return timed(func() error { return p.solutionctl(ctx, "deploy", "loader", "start", "-f", loaderFile) })
+}
+
+// killed is the loader whose program is killed in its pod when half of the components are there.
+func (l *loaderRuns) killed(ctx context.Context, p *platform, namespace string) (time.Duration, error) {
+	before := time.Now()
+	var group errgroup.Group
+	group.Go(func() error {
+		return until(ctx, func() error {
+			list, err := p.Client().AppsV1().Deployments(namespace).List(ctx, metav1.ListOptions{})
+			if err != nil || len(list.Items) < len(parts)/2 {
+				return errors.Join(err, errors.New("less than half is there"))
+			}
+			pid := findProcess(loaderRun)
+			if pid == 0 {
+				return errors.New("its program does not run")
+			}
+			return syscall.Kill(pid, syscall.SIGKILL)
+		})
+	})
+	_, err := l.start(ctx, p, namespace)
+	if err = errors.Join(err, group.Wait()); err != nil {
+		return 0, err
+	}
+	list, err := p.records(before)
+	if err != nil {
+		return 0, err
+	}
+	created, ready, _ := spans(list)
+	return ready.Sub(created), p.solutionctl(ctx, "deploy", "loader", "stop", "-f", loaderFile)
+}
+
+// loaderRun is how the program in the pod is called.
+const loaderRun = "deploy\x00loader\x00run\x00"
 
 // spans finds when the Job was created, when it wrote for the last time how far it is, and when it had read what it deploys.
 func spans(list []record) (created, ready, payload time.Time) {
@@ -152,7 +190,7 @@ func watchJob() func() podSeen {
 			}
 			if pid == 0 {
 				// The kernel's time of its start is that of the process that was told to become the program, some while before.
-				pid, seen.started = findProcess("deploy\x00loader\x00run\x00"), time.Now()
+				pid, seen.started = findProcess(loaderRun), time.Now()
 			}
 			if pid != 0 {
 				seen.look(pid)

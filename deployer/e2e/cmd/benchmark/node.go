@@ -75,6 +75,7 @@ func contestantsOf(l *loaderRuns, o nodeOptions) []contestant {
 	ours := []contestant{
 		{"solutionctl deploy add", deployAdd, true},
 		{"the loader, its Job created to everything ready", l.load, true},
+		{"the loader, killed once in its pod when half is there", l.killed, true},
 	}
 	if o.alone {
 		return ours
