@@ -180,7 +180,8 @@ type placement struct {
 
 	payload  *render.Payload
 	settings render.Settings
-	together []schema.SolutionAt // the others that change in the same run
+	together []schema.SolutionAt   // the others that change in the same run
+	memories map[engine.Key]memory // of the charts, in the namespace that is planned
 	// drawn are the components whose objects are others in each plan, and what else they follow from.
 	drawn map[engine.Key]string
 	taken []*takeover // from Helm

@@ -8,15 +8,19 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 
+	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kube "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/components"
 	"github.com/solutionctl/solutionctl/deployer/definitions"
 	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/deployer/render"
 	"github.com/solutionctl/solutionctl/lint/chart"
 	"github.com/solutionctl/solutionctl/lint/images"
@@ -35,10 +39,7 @@ func (s *SiteValues) Add(values map[string]any) { s.Values = render.MergeValues(
 
 // renderChart renders a component that is a chart, with what the site has said and what was drawn before.
 func (d *Deployer) renderChart(ctx context.Context, one *placement, settings render.Settings, c *schema.Component, release *engine.Release) (notices []string, err error) {
-	memory, upgrade, err := d.memory(ctx, release.Key)
-	if err != nil {
-		return nil, err
-	}
+	memory := one.memories[release.Key]
 	taken, err := d.takeover(ctx, one, settings.Namespace, c, release)
 	if err != nil {
 		return nil, err
@@ -53,12 +54,12 @@ func (d *Deployer) renderChart(ctx context.Context, one *placement, settings ren
 	}
 	var rendered *render.ChartObjects
 	if rotate := slices.Contains(one.Parts.Rotate, name); isNew && !rotate {
-		rendered, err = d.renderTaken(ctx, one, settings, memory, release, taken)
+		rendered, err = d.renderTaken(ctx, one, settings, memory.Memory, release, taken)
 	} else {
 		if rotate {
 			memory.Memo = nil
 		}
-		rendered, err = d.renderWith(ctx, one.payload, settings, memory, upgrade || taken != nil, release)
+		rendered, err = d.renderWith(ctx, one.payload, settings, memory.Memory, memory.installed || taken != nil, release)
 	}
 	if err != nil {
 		return nil, err
@@ -68,7 +69,7 @@ func (d *Deployer) renderChart(ctx context.Context, one *placement, settings ren
 			return nil, err
 		}
 	}
-	if err = one.noteDrawn(release.Key, remembered, memory); err != nil {
+	if err = one.noteDrawn(release.Key, remembered, memory.Memory); err != nil {
 		return nil, err
 	}
 	if len(rendered.Foreign) > 0 {
@@ -121,10 +122,38 @@ func (d *Deployer) renderWith(ctx context.Context, p *render.Payload, settings r
 }
 
 // memory is what an earlier rendering of a component left behind.
-func (d *Deployer) memory(ctx context.Context, key engine.Key) (m *render.Memory, upgrade bool, err error) {
+type memory struct {
+	*render.Memory
+	installed bool
+}
+
+// memories are those of the charts among the components of a release.
+func (d *Deployer) memories(ctx context.Context, main engine.Key, nodes []*components.Node) (map[engine.Key]memory, error) {
+	var mu sync.Mutex
+	found := map[engine.Key]memory{}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(records.Parallel)
+	for _, node := range nodes {
+		if node.Kind != schema.ComponentChart {
+			continue
+		}
+		key := main
+		key.Component = node.Name
+		group.Go(func() error {
+			m, err := d.memory(ctx, key)
+			mu.Lock()
+			defer mu.Unlock()
+			found[key] = m
+			return err
+		})
+	}
+	return found, group.Wait()
+}
+
+func (d *Deployer) memory(ctx context.Context, key engine.Key) (memory, error) {
 	state, err := d.Records.Engine.State(ctx, key)
 	if err != nil {
-		return nil, false, err
+		return memory{}, err
 	}
 	for _, r := range state.Recent() {
 		if r.Version == "" {
@@ -135,12 +164,12 @@ func (d *Deployer) memory(ctx context.Context, key engine.Key) (m *render.Memory
 			continue // the run that began it was killed before it had stored what it drew
 		}
 		if err != nil {
-			return nil, false, err
+			return memory{}, err
 		}
-		m, err = render.DecodeMemory(content.Memory)
-		return m, state.Installed(), err
+		m, err := render.DecodeMemory(content.Memory)
+		return memory{m, state.Installed()}, err
 	}
-	return &render.Memory{}, false, nil
+	return memory{Memory: &render.Memory{}}, nil
 }
 
 // lookup answers the templates of a chart: with objects of its own namespace, and with those that have none. What other namespaces

@@ -114,16 +114,18 @@ func (d *Deployer) components(ctx context.Context, one *placement, n metalk8s.Na
 	for _, what := range forgotten {
 		notices = append(notices, fmt.Sprintf("%s has no %s any more: the choice of it is forgotten", one.payload.Solution.ID(), what))
 	}
-	nodes := selection.Nodes()
+	nodes := slices.DeleteFunc(selection.Nodes(), func(node *components.Node) bool {
+		return node.Component == nil || inCluster(node) != (main.Namespace == "")
+	})
 	if len(nodes) > fewComponents {
 		if err := d.Records.Engine.ReadAhead(ctx); err != nil {
 			return nil, nil, err
 		}
 	}
+	if one.memories, err = d.memories(ctx, main.Key, nodes); err != nil {
+		return nil, nil, err
+	}
 	for _, node := range nodes {
-		if node.Component == nil || inCluster(node) != (main.Namespace == "") {
-			continue
-		}
 		release, more, err := d.component(ctx, one, n, node, main)
 		if err != nil {
 			return nil, nil, err

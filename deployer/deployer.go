@@ -41,6 +41,8 @@ type Config struct {
 	Version string           // of this program, for the history
 	// Identity is user@host, for whoever finds a lock taken.
 	Identity string
+	// Ended tells whether somebody with such an Identity has certainly ended; nil where nobody can know. See [cluster.LockOptions].
+	Ended func(ctx context.Context, identity string) bool
 	// LockWait is for how long a verb waits while somebody else is at work.
 	LockWait time.Duration
 }
@@ -89,7 +91,7 @@ func lockOf(namespace string) string {
 
 // Locked runs work under locks: every write with its context is preceded by a look at them.
 func (d *Deployer) Locked(ctx context.Context, work func(context.Context) error, names ...string) (err error) {
-	locks, err := d.Cluster.LockAll(ctx, names, cluster.LockOptions{Identity: d.Identity, Wait: d.LockWait, Sink: d.Sink})
+	locks, err := d.Cluster.LockAll(ctx, names, cluster.LockOptions{Identity: d.Identity, Wait: d.LockWait, Sink: d.Sink, Ended: d.Ended})
 	if err != nil {
 		return err
 	}

@@ -54,6 +54,7 @@ func TestTake(t *testing.T) {
 	for name, test := range map[string]struct {
 		lease  string          // "" when nobody ever had it
 		watch  func(*observer) // what was seen of its holder
+		ended  string          // who is known to have ended
 		answer func(*clustertest.Server)
 		code   report.Code
 		says   string
@@ -64,6 +65,8 @@ func TestTake(t *testing.T) {
 		"after somebody gave it back":   {lease: heldBy(""), after: "jane@host 8 1s", token: 8},
 		"from somebody who is at work":  {lease: heldBy("bob@host X"), watch: alive, code: report.Locked, says: "bob@host is at work since 2026-01-02T03:04:05Z; nothing was changed", after: "bob@host 7 15s"},
 		"from somebody who is dead":     {lease: heldBy("bob@host X"), watch: func(o *observer) { o.version, o.since = "3", bootTime()-16*time.Second }, after: "jane@host 8 1s", token: 8},
+		"from somebody who has ended":   {lease: heldBy("bob@host X"), watch: alive, ended: "bob@host", after: "jane@host 8 1s", token: 8},
+		"while somebody else has ended": {lease: heldBy("bob@host X"), watch: alive, ended: "bob", code: report.Locked, says: "bob@host is at work", after: "bob@host 7 15s"},
 		"from a program with odd ideas": {lease: strings.Replace(heldBy(""), "leaseTransitions: 7, ", "", 1), after: "jane@host 1 1s", token: 1},
 		"by an attempt whose answer was lost": {lease: "", answer: func(s *clustertest.Server) {
 			once(s, func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/leases") }, loseAnswer(s))
@@ -96,7 +99,10 @@ func TestTake(t *testing.T) {
 			if test.answer != nil {
 				test.answer(s)
 			}
-			l, err := c.lock(t.Context(), "env-shop", LockOptions{Identity: "jane@host", Duration: time.Second}, watch)
+			l, err := c.lock(t.Context(), "env-shop", LockOptions{
+				Identity: "jane@host", Duration: time.Second,
+				Ended: func(_ context.Context, holder string) bool { return holder == test.ended },
+			}, watch)
 			if got := leaseIn(s); got != test.after {
 				t.Errorf("the Lease says %q, want %q", got, test.after)
 			}

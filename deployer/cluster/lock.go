@@ -23,7 +23,9 @@ type LockOptions struct {
 	Wait     time.Duration // for how long to wait for somebody else to finish
 	Duration time.Duration // for how long a holder that is silent keeps the lock, in whole seconds; 0 means 15
 	Sink     report.Sink   // told who is waited for; nil is that of the cluster
-	free     bool          // take it only when nobody has it
+	// Ended, if it is set, is asked about a holder, user@host: a process that has certainly ended keeps nobody waiting.
+	Ended func(ctx context.Context, holder string) bool
+	free  bool // take it only when nobody has it
 	// meanwhile is called each time before somebody who waits looks again.
 	meanwhile func(context.Context) error
 }
@@ -57,7 +59,7 @@ type Lock struct {
 }
 
 // Lock takes the lock of a name, such as "env-demo". Somebody else who holds it is waited for; one who does not renew it
-// for as long as they promised, as seen by this process on its own clock, has lost it. The error has the code Locked and
+// for as long as they promised, as seen by this process on its own clock, or who has ended, has lost it. The error has the code Locked and
 // names the holder: it comes when the time to wait is over and the holder has given a sign of life.
 func (c *Cluster) Lock(ctx context.Context, name string, o LockOptions) (*Lock, error) {
 	return c.lock(ctx, name, o, newObserver())
@@ -158,7 +160,7 @@ func (l *Lock) acquire(ctx context.Context, o LockOptions, watch *observer) erro
 		case lease != nil && holder(lease) == l.identity: // taken by an attempt whose answer was lost
 			l.hold(lease, before)
 			return nil
-		case lease == nil || holder(lease) == "" || watch.silence() > promise(lease):
+		case lease == nil || holder(lease) == "" || watch.silence() > promise(lease) || o.Ended != nil && o.Ended(ctx, person(lease)):
 			err = l.take(ctx, lease)
 			if err == nil || !errors.Is(err, ErrChanged) && !errors.Is(err, ErrExists) {
 				return err

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,6 +31,7 @@ func ownRights() []cluster.Permission {
 	return slices.Concat(
 		cluster.Permission{Resource: "configmaps", Namespace: cluster.SystemNamespace, Name: ProgressName}.Each("get", "update"),
 		cluster.Permission{Resource: "events", Namespace: cluster.SystemNamespace}.Each("create"),
+		cluster.Permission{Resource: "pods", Namespace: cluster.SystemNamespace}.Each("get"), // see podEnded
 	)
 }
 
@@ -95,32 +97,43 @@ func (l *Launcher) kept(ctx context.Context, selector string) ([]*unstructured.U
 	return slices.Concat(found...), err
 }
 
-// keep makes the cluster have the objects of a part, and none that an earlier launcher left behind. It is no release of the engine:
+// keep makes the cluster have the objects of a part, and none that an earlier launcher left behind, of this part or of those that
+// are to be gone. It is no release of the engine:
 // whatever the records show is a Solution.
-func (l *Launcher) keep(ctx context.Context, part string, objects []*unstructured.Unstructured) error {
+func (l *Launcher) keep(ctx context.Context, part string, objects []*unstructured.Unstructured, gone ...string) error {
 	type place struct{ kind, namespace, name string }
-	c, wanted := l.Deployer.Cluster, map[place]*unstructured.Unstructured{}
+	at := func(o *unstructured.Unstructured) place { return place{o.GetKind(), o.GetNamespace(), o.GetName()} }
+	c, wanted, written := l.Deployer.Cluster, map[place]bool{}, map[place]string{}
 	for _, object := range ofPart(part, objects) {
-		wanted[place{object.GetKind(), object.GetNamespace(), object.GetName()}] = object
+		wanted[at(object)] = true
 	}
-	there, err := l.kept(ctx, LabelPart+"="+part)
+	there, err := l.kept(ctx, fmt.Sprintf("%s in (%s)", LabelPart, strings.Join(append(gone, part), ", ")))
 	if err != nil {
 		return err
 	}
 	for _, object := range there {
-		if wanted[place{object.GetKind(), object.GetNamespace(), object.GetName()}] == nil {
-			if err := c.Delete(ctx, object, cluster.DeleteOptions{Propagation: metav1.DeletePropagationBackground}); err != nil {
-				return err
-			}
+		if written[at(object)] = object.GetAnnotations()[annotationContent]; wanted[at(object)] {
+			continue
+		}
+		if err := c.Delete(ctx, object, cluster.DeleteOptions{Propagation: metav1.DeletePropagationBackground}); err != nil {
+			return err
 		}
 	}
 	for _, object := range objects {
-		if err := l.apply(ctx, object); err != nil {
+		content := contentOf(object)
+		if written[at(object)] == content {
+			continue
+		}
+		object.SetAnnotations(map[string]string{annotationContent: content})
+		if _, err = c.Apply(ctx, object, cluster.WriteOptions{Force: true}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
+
+// annotationContent is the digest of what the launcher wrote.
+const annotationContent = "solutionctl.io/content"
 
 // ofPart marks objects as those of a part.
 func ofPart(part string, objects []*unstructured.Unstructured) []*unstructured.Unstructured {
@@ -162,24 +175,6 @@ func (l *Launcher) dropOf(ctx context.Context, job *unstructured.Unstructured) e
 	}
 	return nil
 }
-
-// apply writes an object unless it is so already: a start that changes nothing writes nothing.
-func (l *Launcher) apply(ctx context.Context, object *unstructured.Unstructured) error {
-	c := l.Deployer.Cluster
-	live, err := c.Get(ctx, object.GroupVersionKind(), object.GetNamespace(), object.GetName())
-	if err != nil {
-		return err
-	}
-	if live != nil && live.GetAnnotations()[annotationContent] != "" && live.GetAnnotations()[annotationContent] == contentOf(object) {
-		return nil
-	}
-	object.SetAnnotations(map[string]string{annotationContent: contentOf(object)})
-	_, err = c.Apply(ctx, object, cluster.WriteOptions{Force: true})
-	return err
-}
-
-// annotationContent is the digest of what the launcher wrote.
-const annotationContent = "solutionctl.io/content"
 
 // contentOf is the digest of an object without annotations.
 func contentOf(object *unstructured.Unstructured) string {

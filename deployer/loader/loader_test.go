@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -684,6 +685,46 @@ func TestInterrupted(t *testing.T) {
 	})
 	if progress, err := b.launcher(t, justEdge).Start(t.Context(), loader.StartOptions{}); err != nil || progress.Phase != schema.LoadReady {
 		t.Errorf("%+v, %v", progress, err)
+	}
+}
+
+// TestKilled: a pod that follows one which its kubelet has seen end does not wait for the locks of that, but for those of every other.
+func TestKilled(t *testing.T) {
+	const ended, running = `[{name: loader, state: {terminated: {exitCode: 137}}}]`, `[{name: loader, state: {running: {}}}]`
+	for _, test := range []struct {
+		name, holder, run, phase, containers string
+		waits                                bool
+	}{
+		{"it has ended", "loader@loader-first", "1", "Failed", ended, false},
+		{"it runs", "loader@loader-first", "1", "Running", running, true},
+		{"its node is lost, where it may run", "loader@loader-first", "1", "Failed", running, true},
+		{"it never ran", "loader@loader-first", "1", "Failed", "[]", true},
+		{"it is gone", "loader@loader-zeroth", "1", "Failed", ended, true},
+		{"it is no pod of the loader", "loader@loader-first", "", "Failed", ended, true},
+		{"it is somebody else", "jane@loader-first", "1", "Failed", ended, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			b := newBed(t)
+			var waited atomic.Bool
+			b.kubelet(t, func(ctx context.Context, c deployer.Config, p *schema.LoadParameters) error {
+				b.Server.Put(t, fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {name: loader-first, namespace: solutionctl-system, labels: {%s: %q}}, status: {phase: %s, containerStatuses: %s}}`,
+					loader.LabelRun, test.run, test.phase, test.containers))
+				b.Server.Put(t, fmt.Sprintf(`{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {name: env-infra, namespace: solutionctl-system}, spec: {holderIdentity: "%s RANDOM", leaseDurationSeconds: 1}}`, test.holder))
+				c.Sink = sink(func(e report.Event) {
+					if e.Step == "lock" {
+						waited.Store(true)
+					}
+				})
+				return loader.Run(ctx, c, p)
+			})
+			progress, err := b.launcher(t, justEdge).Start(t.Context(), loader.StartOptions{})
+			if err != nil || progress.Phase != schema.LoadReady {
+				t.Fatalf("%+v, %v", progress, err)
+			}
+			if waited.Load() != test.waits {
+				t.Errorf("it waited: %t", waited.Load())
+			}
+		})
 	}
 }
 

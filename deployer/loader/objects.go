@@ -59,6 +59,9 @@ const (
 // Exit statuses after which another pod would fare no better.
 var finalStatuses = []any{int64(2), int64(3), int64(4), int64(5), int64(6), int64(7), int64(8)}
 
+// podUser is who a pod of the loader is for those who find its locks; the host is the pod.
+const podUser = "loader"
+
 // podSpec is that of the loader, under the restricted standard of pod security.
 func podSpec(s schema.LoaderSpec, image, account, run string, values bool) map[string]any {
 	volume := func(name, kind, field, object, path string) (mount, volume map[string]any) {
@@ -81,7 +84,7 @@ func podSpec(s schema.LoaderSpec, image, account, run string, values bool) map[s
 		"containers": []any{map[string]any{
 			"name": "loader", "image": image, "imagePullPolicy": "IfNotPresent", "args": command, "volumeMounts": mounts,
 			"terminationMessagePolicy": "FallbackToLogsOnError",
-			"env":                      []any{map[string]any{"name": "USER", "value": "loader"}, map[string]any{"name": "GOMEMLIMIT", "value": "160MiB"}},
+			"env":                      []any{map[string]any{"name": "USER", "value": podUser}, map[string]any{"name": "GOMEMLIMIT", "value": "160MiB"}},
 			"resources": map[string]any{
 				"requests": map[string]any{"cpu": "50m", "memory": "64Mi"}, "limits": map[string]any{"memory": "192Mi"},
 			},

@@ -25,6 +25,7 @@ const repairRun = "repair"
 // again is after a few repairs, and both are told with their name; so is what cannot be repaired, and the rest is all the same. The
 // parameters are those of [Launcher.Start], which is not needed for it.
 func Repair(ctx context.Context, c deployer.Config, p *schema.LoadParameters) error {
+	c.Ended = podEnded(c.Cluster)
 	d := deployer.New(c)
 	progress, _, err := readProgress(ctx, c.Cluster)
 	if err != nil {
@@ -143,16 +144,14 @@ func (l *Launcher) Repair(ctx context.Context) error {
 	return Repair(ctx, l.Deployer.Config, p)
 }
 
-// keepRepairs makes the cluster have the CronJob that the configuration wants, with an account of its own, or none.
-func (l *Launcher) keepRepairs(ctx context.Context, p *schema.LoadParameters) error {
+// keepRepairs makes the cluster have the CronJob that the configuration wants, with an account of its own, or none; and nothing of
+// the parts that are to be gone.
+func (l *Launcher) keepRepairs(ctx context.Context, p *schema.LoadParameters, gone ...string) error {
 	objects, err := l.repairs(ctx, p)
 	if err != nil {
 		return err
 	}
-	if objects == nil {
-		return l.drop(ctx, repairName)
-	}
-	return l.keep(ctx, repairName, objects)
+	return l.keep(ctx, repairName, objects, gone...)
 }
 
 // repairs are the objects of the CronJob; nil where none is wanted.

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/engine"
@@ -34,8 +36,30 @@ func Run(ctx context.Context, c deployer.Config, p *schema.LoadParameters) error
 	beginAnew(progress)
 	pub := newPublisher(c.Cluster, c.Sink, c.Now, progress, object)
 	c.Sink = pub
+	c.Ended = podEnded(c.Cluster)
 	r := &run{Deployer: deployer.New(c), parameters: p, publisher: pub}
 	return r.all(ctx)
+}
+
+// podEnded tells of the locks of a pod that was killed that nobody will ever release them. It asks for a container that its kubelet has
+// seen end: a pod is also called failed when its node is lost, where it may go on.
+func podEnded(c *cluster.Cluster) func(ctx context.Context, identity string) bool {
+	return func(ctx context.Context, identity string) bool {
+		name, ofLoader := strings.CutPrefix(identity, podUser+"@") // a host that is no pod is not found
+		if !ofLoader {
+			return false
+		}
+		pod, err := c.Get(ctx, cluster.PodKind, cluster.SystemNamespace, name)
+		if err != nil || pod == nil || pod.GetLabels()[LabelRun] == "" {
+			return false
+		}
+		containers, _, err := unstructured.NestedSlice(pod.Object, "status", "containerStatuses")
+		return err == nil && len(containers) > 0 && !slices.ContainsFunc(containers, func(status any) bool {
+			of, _ := status.(map[string]any)
+			_, ended, _ := unstructured.NestedMap(of, "state", "terminated")
+			return !ended
+		})
+	}
 }
 
 // beginAnew forgets of parts that are not ready what a pod before has met.

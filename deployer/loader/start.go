@@ -66,17 +66,18 @@ func (l *Launcher) begin(ctx context.Context, o StartOptions) (begun, error) {
 		}
 		p.Unlisted = nil
 	}
-	if p.Run == "" || o.Local { // no Job needs it, but a launcher that was killed may have left it
-		if err = l.drop(ctx, accountName); err != nil {
-			return begun{}, err
-		}
-	}
+	// No Job needs the account of runs now, but a launcher that was killed may have left it.
 	if p.Run == "" {
 		done, err := l.settled(ctx, p)
 		if err == nil {
-			err = l.keepRepairs(ctx, p.parameters)
+			err = l.keepRepairs(ctx, p.parameters, accountName)
 		}
 		return done, err
+	}
+	if o.Local {
+		if err = l.drop(ctx, accountName); err != nil {
+			return begun{}, err
+		}
 	}
 	progress := l.newProgress(p)
 	if err = l.announce(ctx, progress); err != nil {
