@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -396,6 +398,34 @@ func TestComponentsAreSeen(t *testing.T) {
 	}
 	if diff, err := b.Diff(t.Context(), survey.Selection{}); err != nil || !diff.Empty() {
 		t.Errorf("%v %v", diff, err)
+	}
+}
+
+// TestSaltsView: MetalK8s shows to Salt of a Solution with components what it shows of one without, besides the manifest, which it passes on.
+func TestSaltsView(t *testing.T) {
+	view := func(content deployertest.Content) map[string]any {
+		b := deployertest.New(t)
+		b.Activated(shop, "1.0.0", content)
+		must(b, add("1.0.0"))
+		pillar, err := b.Records.Documents.Pillar(t.Context(), nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := json.Marshal(pillar)
+		seen := map[string]any{}
+		if err = errors.Join(err, json.Unmarshal(text, &seen)); err != nil {
+			t.Fatal(err)
+		}
+		return seen
+	}
+	with, without := view(parts(t, nil)), view(deployertest.Content{})
+	shown := with["available"].(map[string]any)[shop].([]any)[0].(map[string]any) //nolint:forcetypeassert // a document of ours
+	if components, _, _ := unstructured.NestedSlice(shown, "manifest", "spec", "components"); len(components) != 3 {
+		t.Errorf("the manifest has %v", components)
+	}
+	unstructured.RemoveNestedField(shown, "manifest", "spec", "components")
+	if diff := cmp.Diff(without, with); diff != "" {
+		t.Errorf("(-without +with):\n%s", diff)
 	}
 }
 
