@@ -29,6 +29,19 @@ func answer(code int, body string, header ...string) *http.Response {
 	return &http.Response{StatusCode: code, Header: h, Body: io.NopCloser(strings.NewReader(body))}
 }
 
+// TestTimeIsUp: whoever waits for an API server that is away is told why when the time is up.
+func TestTimeIsUp(t *testing.T) {
+	t.Parallel()
+	s, c := connected(t)
+	s.Answer = func(http.ResponseWriter, *http.Request) bool { panic(http.ErrAbortHandler) }
+	ctx, cancel := context.WithTimeout(t.Context(), 2*firstPause) // while it waits for another attempt, or in one
+	defer cancel()
+	_, err := c.Get(ctx, NamespaceKind, "", "shop")
+	if text := err.Error(); report.CodeOf(err) != report.Timeout || !strings.Contains(text, "the time is up: ") {
+		t.Errorf("%v", err)
+	}
+}
+
 // TestTranslate turns what API servers have answered into sentences for people.
 //
 //nolint:bodyclose // they were never on a connection

@@ -86,7 +86,7 @@ func (c *Cluster) do(ctx context.Context, r request) (answer []byte, inDoubt boo
 		if !again || bootTime()+pause-started > c.retry || ctx.Err() != nil {
 			return nil, inDoubt, c.translate(ctx, r, err)
 		}
-		if err := sleep(ctx, pause); err != nil {
+		if sleep(ctx, pause) != nil {
 			return nil, inDoubt, c.translate(ctx, r, err)
 		}
 	}

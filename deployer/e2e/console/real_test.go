@@ -54,6 +54,7 @@ func TestReal(t *testing.T) {
 		{"components", (*world).testComponents},
 		{"interrupted", (*world).testInterrupted},
 		{"killed", (*world).testKilled},
+		{"away", (*world).testAway},
 		{"without script", (*world).testWithoutScript},
 		{"logout", (*world).testLogout},
 		{"impersonated", (*world).testImpersonated},
@@ -663,6 +664,41 @@ func (w *world) cordon(t *testing.T, yes bool) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// testAway restarts the API server under a page that stays open: it says so, keeps what it shows, and is up to date again without a
+// login, though an API server that has just started knows no tokens of Dex yet.
+func (w *world) testAway(b *browser) {
+	t := b.T
+	b.forgets()
+	b.logsIn(w, jane)
+	n := names{"lasting", "lasts"}
+	b.deploys(w, n, "1.0.0")
+	b.goes(w.origin + "/environments")
+	b.find("link", n.environment)
+	w.StopAPIServer()
+	b.says("stale", func(text string) bool { return strings.Contains(text, "connection refused") })
+	b.find("link", n.environment)
+	if err := w.StartAPIServer(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b.says("stale", func(text string) bool { return text == "" })
+	b.goes(w.origin + n.site() + "/plan/add?solution=" + n.solution)
+	b.applies("Add "+n.solution+" 1.0.0 to environment "+n.environment, "Add")
+}
+
+// says waits for what an element of the page says.
+func (b *browser) says(id string, enough func(text string) bool) {
+	b.Helper()
+	var text string
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		var err error
+		if text, err = evaluate[string](b, "document.getElementById('"+id+"').innerText"); err == nil && enough(text) {
+			return
+		}
+	}
+	where, _ := evaluate[string](b, "location.href")
+	b.Fatalf("at %s, %s says %q", where, id, text)
 }
 
 // testWithoutScript reads every page and carries out a plan in a browser that runs no script.

@@ -22,8 +22,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
-	"github.com/solutionctl/solutionctl/deployer/loader"
-	"github.com/solutionctl/solutionctl/schema"
 )
 
 // auditPolicy lets the API server note what is done with what the loader has in its namespace, as its clock is the same for all.
@@ -73,7 +71,7 @@ func (p *platform) records(since time.Time) ([]record, error) {
 type loaderRuns struct {
 	*platform
 	started, payload, memory, cpu []float64 // the whole start, until the payload is read, MiB, processor time of the Job
-	unchanged, repaired, gaps     []float64
+	unchanged, repaired           []float64
 }
 
 const (
@@ -109,43 +107,10 @@ func (l *loaderRuns) load(ctx context.Context, p *platform, namespace string) (t
 	if created.IsZero() || pod.memory == 0 || payload.IsZero() {
 		return 0, fmt.Errorf("nobody saw the Job of the loader (%s), its pod or what it reads (%s)", created, payload)
 	}
-	gaps, err := l.between(ctx)
-	if err != nil {
-		return 0, err
-	}
-	l.started, l.gaps = append(l.started, took.Seconds()), append(l.gaps, gaps.Seconds())
+	l.started = append(l.started, took.Seconds())
 	l.payload = append(l.payload, payload.Sub(pod.started).Seconds())
 	l.memory, l.cpu = append(l.memory, pod.memory), append(l.cpu, pod.cpu.Seconds())
 	return ready.Sub(created), p.solutionctl(ctx, "deploy", "loader", "stop", "-f", loaderFile)
-}
-
-// between is the time over the longest chain from when what a component needs was ready until its first object was written.
-func (l *loaderRuns) between(ctx context.Context) (longest time.Duration, err error) {
-	object, err := l.Client().CoreV1().ConfigMaps(cluster.SystemNamespace).Get(ctx, loader.ProgressName, metav1.GetOptions{})
-	if err != nil {
-		return 0, err
-	}
-	var progress schema.LoadProgress
-	if err = json.Unmarshal([]byte(object.Data["progress.json"]), &progress); err != nil {
-		return 0, err
-	}
-	is, sum := map[string]schema.LoadPart{}, map[string]time.Duration{}
-	for _, p := range progress.Parts {
-		is[p.Component] = p
-	}
-	for _, one := range parts {
-		last := "" // to be ready, of what it needs
-		for _, need := range one.needs {
-			if last == "" || is[need].ReadyAt.After(is[last].ReadyAt) {
-				last = need
-			}
-		}
-		if last != "" {
-			sum[one.name] = sum[last] + is[one.name].StartedAt.Sub(is[last].ReadyAt)
-			longest = max(longest, sum[one.name])
-		}
-	}
-	return longest, nil
 }
 
 func (l *loaderRuns) start(ctx context.Context, p *platform, namespace string) (time.Duration, error) {
@@ -345,7 +310,6 @@ func (l *loaderRuns) print() {
 		target string
 	}{
 		{"`deploy loader start` as a whole", l.started, "%.1f s", ""},
-		{"from ready to what needs it, over a whole chain", l.gaps, "%.3f s", ""},
 		{"a start that has nothing to do", l.unchanged, "%.2f s", "≤ 0.5 s"},
 		{"a deleted Deployment ready again, from the creation of the Job", l.repaired, "%.1f s", "≤ 10 s"},
 		{"payload read after the start of the program", l.payload, "%.3f s", "≤ 0.15 s"},
