@@ -592,6 +592,29 @@ func TestAccessLog(t *testing.T) {
 	}
 }
 
+// TestFullDisk: nodes pull also when nothing can be written on this host any more.
+func TestFullDisk(t *testing.T) {
+	const full = "/dev/full" // where each write fails as on a disk that is full
+	if _, err := os.Stat(full); err != nil {
+		t.Skip(err)
+	}
+	log, err := serve.OpenAccessLog(full)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := newHost(t)
+	layer := h.add(t, "1.0.0")
+	h.start(t, func(o *serve.Options) { o.AccessLog = log })
+	for range 2 {
+		if status, body := h.get(t, "/v2/demo-1.0.0/ui/blobs/"+layer); status != http.StatusOK || len(body) != layerSize {
+			t.Errorf("%d, %d bytes", status, len(body))
+		}
+	}
+	if err := errors.Join(h.stop(), log.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestAddressInUse(t *testing.T) {
 	h := newHost(t)
 	h.add(t, "1.0.0")
