@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -27,6 +28,24 @@ func answer(code int, body string, header ...string) *http.Response {
 		h.Set(header[0], header[1])
 	}
 	return &http.Response{StatusCode: code, Header: h, Body: io.NopCloser(strings.NewReader(body))}
+}
+
+// TestRetry: whoever only looks is told soon that the API server does not answer.
+func TestRetry(t *testing.T) {
+	t.Parallel()
+	s, c := connected(t)
+	var asked atomic.Int64
+	s.Answer = func(http.ResponseWriter, *http.Request) bool {
+		asked.Add(1)
+		panic(http.ErrAbortHandler)
+	}
+	_, err := c.Get(WithRetry(t.Context(), 2*firstPause), NamespaceKind, "", "shop")
+	if report.CodeOf(err) != report.Unavailable || c.retry < time.Second {
+		t.Errorf("%v, else after %s", err, c.retry)
+	}
+	if n := asked.Load(); n < 2 || n > 6 { // the HTTP client tries again by itself, too
+		t.Errorf("it was asked %d times", n)
+	}
 }
 
 // TestTimeIsUp: whoever waits for an API server that is away is told why when the time is up.

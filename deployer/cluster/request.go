@@ -53,10 +53,25 @@ type request struct {
 	write bool // asks the guard first, and counts as a change
 }
 
+type retryKey struct{}
+
+// WithRetry makes requests with the returned context be tried again for no longer than this where the server does not answer: for
+// whoever only looks, tells what they met, and looks again.
+func WithRetry(ctx context.Context, most time.Duration) context.Context {
+	return context.WithValue(ctx, retryKey{}, most)
+}
+
+func (c *Cluster) retryFor(ctx context.Context) time.Duration {
+	if most, limited := ctx.Value(retryKey{}).(time.Duration); limited {
+		return min(most, c.retry)
+	}
+	return c.retry
+}
+
 // do sends a request until it has an answer. In doubt tells that an attempt was lost on the way, so that it may have been
 // executed even though the answer, to a later attempt, says otherwise.
 func (c *Cluster) do(ctx context.Context, r request) (answer []byte, inDoubt bool, err error) {
-	started := bootTime()
+	started, retry := bootTime(), c.retryFor(ctx)
 	for attempt := 0; ; attempt++ {
 		leave, full := c.enter(ctx, r)
 		if full != nil {
@@ -68,7 +83,7 @@ func (c *Cluster) do(ctx context.Context, r request) (answer []byte, inDoubt boo
 			if _, unknown := c.token(ctx); unknown != nil { // why the lock was not renewed
 				return nil, inDoubt, c.translate(ctx, r, unknown)
 			}
-			if errors.Is(err, errSilent) && bootTime()-started < c.retry && sleep(ctx, firstPause) == nil {
+			if errors.Is(err, errSilent) && bootTime()-started < retry && sleep(ctx, firstPause) == nil {
 				continue // like an API server that does not answer: it may come back
 			}
 			return nil, inDoubt, fmt.Errorf("%s: %w", r.what(), unguarded.error)
@@ -83,7 +98,7 @@ func (c *Cluster) do(ctx context.Context, r request) (answer []byte, inDoubt boo
 			c.changed.CompareAndSwap(false, r.write)
 		}
 		pause, again := c.again(err, attempt)
-		if !again || bootTime()+pause-started > c.retry || ctx.Err() != nil {
+		if !again || bootTime()+pause-started > retry || ctx.Err() != nil {
 			return nil, inDoubt, c.translate(ctx, r, err)
 		}
 		if sleep(ctx, pause) != nil {

@@ -27,6 +27,7 @@ const (
 	gather   = 100 * time.Millisecond // changes seldom come alone
 	fresh    = time.Second
 	sight    = patience * 5 / 6      // for a look, which ends before whoever waits for it gives up
+	retry    = 2 * time.Second       // for which a look tries to reach an API server that does not answer: it is told then, and there is another look
 	soon     = 50 * time.Millisecond // a browser that has to wait longer gets the frame of its page first
 )
 
@@ -221,7 +222,7 @@ func takesLong(ctx context.Context, looking <-chan struct{}, reads *cluster.Read
 }
 
 func (c *Console) lookNow(ctx context.Context, f *feed, looking chan struct{}, reads *cluster.Reads) {
-	ctx, cancel := context.WithTimeout(ctx, sight)
+	ctx, cancel := context.WithTimeout(cluster.WithRetry(ctx, retry), sight)
 	defer cancel()
 	at := c.Now()
 	next, err := f.see(ctx)
