@@ -544,14 +544,14 @@ template: {metadata: {labels: {app: web}}, spec: {containers: [{name: web, image
 			t.Run(kind+" "+name, func(t *testing.T) {
 				t.Parallel()
 				w := newWorld(t)
-				status := `state: {waiting: {reason: CrashLoopBackOff}}`
-				if heals {
-					status = `state: {running: {startedAt: "` + time.Now().Add(-29*time.Second).UTC().Format(time.RFC3339) + `"}}`
-				}
 				var once sync.Once
 				w.server.Answer = func(_ http.ResponseWriter, r *http.Request) bool {
 					if r.Method == http.MethodGet && (strings.HasSuffix(r.URL.Path, "/replicasets") || strings.HasSuffix(r.URL.Path, "/pods")) {
 						once.Do(func() {
+							status := `state: {waiting: {reason: CrashLoopBackOff}}`
+							if heals { // for a second or two less than it has to
+								status = `state: {running: {startedAt: "` + time.Now().Add(-28*time.Second).UTC().Format(time.RFC3339) + `"}}`
+							}
 							owner, name, uid := kind, "web", w.server.Object(kind, "shop", "web").GetUID()
 							if kind == "Deployment" {
 								w.server.Put(t, fmt.Sprintf(owned, "apps/v1", "ReplicaSet", owner, name, uid, ""))
