@@ -23,7 +23,7 @@ type Selection struct {
 // Includes tells whether a release in one of the namespaces is meant.
 func (o *Selection) Includes(key engine.Key) bool {
 	return (o.Solution == "" || o.Solution == key.Name) &&
-		(len(o.Components) == 0 || slices.ContainsFunc(o.Components, func(name string) bool { return release(name) == key.Component }))
+		(len(o.Components) == 0 || slices.ContainsFunc(o.Components, func(name string) bool { return componentOf(name) == key.Component }))
 }
 
 // check refuses names of components that are not deployed. Whoever means one must not be told that nothing was changed.
@@ -33,7 +33,7 @@ func (o *Selection) check(states []*engine.State) error {
 		for _, s := range states {
 			names = append(names, s.Component)
 		}
-		if slices.Contains(names, release(name)) {
+		if slices.Contains(names, componentOf(name)) {
 			continue
 		}
 		err := report.Errorf(report.NotFound, "component %s of Solution %s was not deployed here", name, o.Solution)
@@ -45,8 +45,8 @@ func (o *Selection) check(states []*engine.State) error {
 	return nil
 }
 
-// release is what a node of a graph is called in the key of its release.
-func release(node string) string {
+// componentOf is what a node of a graph is called in the key of its release.
+func componentOf(node string) string {
 	if node == schema.NodeOperator || node == schema.NodeUI {
 		return ""
 	}
