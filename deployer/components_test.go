@@ -455,7 +455,9 @@ func TestSomeComponents(t *testing.T) {
 			t.Errorf("%s: repaired %v, %v", test.components, changes(done), err)
 		}
 	}
-	for _, name := range []string{"dbb", "extra"} { // mistyped; not selected
+	must(b, choose(t, "1.0.0", nil, "extra"))
+	must(b, choose(t, "1.0.0", nil, "extra=false"))
+	for _, name := range []string{"dbb", "extra"} { // mistyped; no longer selected
 		selected := survey.Selection{Environment: site, Solution: shop, Components: []string{"api", name}}
 		_, err := b.Diff(t.Context(), selected)
 		_, failed := b.Repair(t.Context(), deployer.RepairOptions{Selection: selected})

@@ -120,6 +120,20 @@ func TestResumeKnows(t *testing.T) {
 			}, 4, nil,
 			map[string]string{"db": "map[primary:a size:1 standby:b]", "api": "map[of:two]"},
 		},
+		{
+			"a repair that takes over", func(t *testing.T) *deployertest.Bed {
+				b := deployed(t)
+				b.Deleted("ConfigMap", site, "api")
+				b.Created("kubectl", `{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "api"}, "data": {"of": "theirs"}}`)
+				edit(b, "ConfigMap", "db", "9", "data", "size")
+				return b
+			},
+			func(ctx context.Context, d *deployer.Deployer, o deployer.Options) (*schema.Operation, error) {
+				o.Adopt = true
+				return d.Repair(ctx, deployer.RepairOptions{Options: o, Selection: survey.Selection{Environment: site}})
+			}, 4, nil,
+			map[string]string{"db": "map[primary:a size:1 standby:b]", "api": "map[of:one]"},
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			step := 1

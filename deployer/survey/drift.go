@@ -28,11 +28,13 @@ func (o *Selection) Includes(key engine.Key) bool {
 
 // check refuses names of components that are not deployed. Whoever means one must not be told that nothing was changed.
 func (o *Selection) check(states []*engine.State) error {
-	for _, name := range o.Components {
-		var names []string
-		for _, s := range states {
+	var names []string
+	for _, s := range states {
+		if s.Installed() || s.Pending != nil || s.Damage != nil { // what was removed has a record, too
 			names = append(names, s.Component)
 		}
+	}
+	for _, name := range o.Components {
 		if slices.Contains(names, componentOf(name)) {
 			continue
 		}
