@@ -183,13 +183,26 @@ func (b *browser) arrives(part string) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		if there, err := evaluate[bool](b, `document.readyState === "complete" && location.href.includes(`+string(want)+`)`); err == nil && there {
+	b.until("the browser arrives at "+part, `document.readyState === "complete" && location.href.includes(`+string(want)+`)`)
+}
+
+// until waits until something is so on the page.
+func (b *browser) until(what, question string) {
+	b.Helper()
+	b.within(20*time.Second, what, question)
+}
+
+// within is until for what may take longer.
+func (b *browser) within(patience time.Duration, what, question string) {
+	b.Helper()
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		if yes, err := evaluate[bool](b, question); err == nil && yes {
 			return
 		}
 	}
 	where, _ := evaluate[string](b, "location.href")
-	b.Fatalf("the browser is at %s, not at %s", where, part)
+	text, _ := evaluate[string](b, "document.body.innerText")
+	b.Fatalf("not so: %s, at %s:\n%s", what, where, text)
 }
 
 // cannot expects a button that cannot be pressed.

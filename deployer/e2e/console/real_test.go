@@ -192,17 +192,6 @@ func (b *browser) done() {
 	}
 }
 
-// until waits until something is so on the page.
-func (b *browser) until(what, question string) {
-	b.Helper()
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		if yes, err := evaluate[bool](b, question); err == nil && yes {
-			return
-		}
-	}
-	b.Fatalf("not so: %s", what)
-}
-
 // names are those of a Solution and its environment.
 type names struct{ solution, environment string }
 
@@ -568,16 +557,8 @@ func (w *world) testComponents(b *browser) {
 func (w *world) testInterrupted(b *browser) {
 	t := b.T
 	n := names{"halfway", "half"}
-	b.deploys(w, n, "1.9.0", "1.10.0")
-	if _, err := w.Add(t.Context(), deployer.AddOptions{Environment: n.environment, Solution: n.solution, Version: "1.9.0"}); err != nil {
-		t.Fatal(err)
-	}
-	w.cordon(t, true) // so that nothing new becomes ready
-	b.goes(w.origin + n.site() + "/plan/upgrade?solution=" + n.solution)
-	b.find("heading", "Upgrade to halfway 1.10.0 in environment half")
-	b.press("button", "Upgrade")
-	b.find("heading", "Progress")
-	w.awaitImage(t, n, "1.10.0")
+	w.older(b, n)
+	w.upgradeWaits(b, w.origin, n)
 	if interrupted := w.end(); interrupted != 1 {
 		t.Errorf("%d operations were interrupted", interrupted)
 	}
@@ -589,20 +570,14 @@ func (w *world) testInterrupted(b *browser) {
 	b.goes(w.origin + "/operations")
 	b.press("button", "Resume")
 	b.done()
-	if state := w.state(t, n); !strings.Contains(state, `"1.10.0"`) || strings.Contains(state, `"pending"`) {
-		t.Errorf("it is not finished:\n%s", state)
-	}
+	w.upgraded(t, n)
 }
 
 // testKilled kills a console in the middle of an upgrade: the page says that it is gone, and the command line finishes the work.
 func (w *world) testKilled(b *browser) {
 	t := b.T
 	n := names{"killed", "kill"}
-	b.deploys(w, n, "1.9.0", "1.10.0")
-	if _, err := w.Add(t.Context(), deployer.AddOptions{Environment: n.environment, Solution: n.solution, Version: "1.9.0"}); err != nil {
-		t.Fatal(err)
-	}
-	w.cordon(t, true)
+	w.older(b, n)
 	run := exec.CommandContext(t.Context(), w.programFile(t), "deploy", "ui", "--listen", "127.0.0.1:0", "--progress", "plain")
 	run.Env, run.Dir = w.environ(), w.host
 	out, err := run.StdoutPipe()
@@ -621,11 +596,7 @@ func (w *world) testKilled(b *browser) {
 	b.goes(link)
 	b.find("heading", "Solutions and environments")
 	origin, _, _ := strings.Cut(link, "/start?")
-	b.goes(origin + n.site() + "/plan/upgrade?solution=" + n.solution)
-	b.find("heading", "Upgrade to killed 1.10.0 in environment kill")
-	b.press("button", "Upgrade")
-	b.find("heading", "Progress")
-	w.awaitImage(t, n, "1.10.0")
+	w.upgradeWaits(b, origin, n)
 	if err := run.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -635,21 +606,41 @@ func (w *world) testKilled(b *browser) {
 		t.Errorf("nothing tells that it is not finished:\n%s", state)
 	}
 	w.command(t, "resume", "--lock-wait", "1m") // the lock of the console runs out
-	if state := w.state(t, n); !strings.Contains(state, `"1.10.0"`) || strings.Contains(state, `"pending"`) {
-		t.Errorf("it is not finished:\n%s", state)
-	}
+	w.upgraded(t, n)
 }
 
-// awaitImage waits until the operator of a Solution is to run a version.
-func (w *world) awaitImage(t *testing.T, n names, version string) {
-	t.Helper()
-	w.await(t, "the upgrade waits", func() error {
-		d, err := w.Client().AppsV1().Deployments(n.environment).Get(t.Context(), n.solution+"-operator", metav1.GetOptions{})
-		if err == nil && !strings.Contains(d.Spec.Template.Spec.Containers[0].Image, version) {
+// older deploys a Solution that can be upgraded, on nodes where nothing new becomes ready.
+func (w *world) older(b *browser, n names) {
+	b.Helper()
+	b.deploys(w, n, "1.9.0", "1.10.0")
+	if _, err := w.Add(b.Context(), deployer.AddOptions{Environment: n.environment, Solution: n.solution, Version: "1.9.0"}); err != nil {
+		b.Fatal(err)
+	}
+	w.cordon(b.T, true)
+}
+
+// upgradeWaits begins the upgrade at a console, and returns when it waits for the operator.
+func (w *world) upgradeWaits(b *browser, origin string, n names) {
+	b.Helper()
+	b.goes(origin + n.site() + "/plan/upgrade?solution=" + n.solution)
+	b.find("heading", "Upgrade to "+n.solution+" 1.10.0 in environment "+n.environment)
+	b.press("button", "Upgrade")
+	b.find("heading", "Progress")
+	w.await(b.T, "the upgrade waits", func() error {
+		d, err := w.Client().AppsV1().Deployments(n.environment).Get(b.Context(), n.solution+"-operator", metav1.GetOptions{})
+		if err == nil && !strings.Contains(d.Spec.Template.Spec.Containers[0].Image, "1.10.0") {
 			err = fmt.Errorf("it has image %s", d.Spec.Template.Spec.Containers[0].Image)
 		}
 		return err
 	})
+}
+
+// upgraded finds the upgrade finished.
+func (w *world) upgraded(t *testing.T, n names) {
+	t.Helper()
+	if state := w.state(t, n); !strings.Contains(state, `"1.10.0"`) || strings.Contains(state, `"pending"`) {
+		t.Errorf("it is not finished:\n%s", state)
+	}
 }
 
 func (w *world) cordon(t *testing.T, yes bool) {
@@ -677,28 +668,14 @@ func (w *world) testAway(b *browser) {
 	b.goes(w.origin + "/environments")
 	b.find("link", n.environment)
 	w.StopAPIServer()
-	b.says("stale", func(text string) bool { return strings.Contains(text, "connection refused") })
+	b.within(time.Minute, "the page says why it is not up to date", `document.getElementById("stale").innerText.includes("connection refused")`)
 	b.find("link", n.environment)
 	if err := w.StartAPIServer(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	b.says("stale", func(text string) bool { return text == "" })
+	b.within(time.Minute, "the page is up to date", `document.getElementById("stale").innerText === ""`)
 	b.goes(w.origin + n.site() + "/plan/add?solution=" + n.solution)
 	b.applies("Add "+n.solution+" 1.0.0 to environment "+n.environment, "Add")
-}
-
-// says waits for what an element of the page says.
-func (b *browser) says(id string, enough func(text string) bool) {
-	b.Helper()
-	var text string
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		var err error
-		if text, err = evaluate[string](b, "document.getElementById('"+id+"').innerText"); err == nil && enough(text) {
-			return
-		}
-	}
-	where, _ := evaluate[string](b, "location.href")
-	b.Fatalf("at %s, %s says %q", where, id, text)
 }
 
 // testWithoutScript reads every page and carries out a plan in a browser that runs no script.
