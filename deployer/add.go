@@ -17,7 +17,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/deployer/render"
-	"github.com/solutionctl/solutionctl/lint/images"
+	"github.com/solutionctl/solutionctl/kube/images"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -39,7 +39,7 @@ type Rendering struct {
 	Webhook      *bool   `json:"webhook,omitempty"`      // give the operator a certificate for its webhooks
 	ClusterWide  *bool   `json:"clusterWide,omitempty"`  // approve of an operator that asks for its ClusterRoles in every namespace
 	IngressClass *string `json:"ingressClass,omitempty"` // of the user interface
-	// AcceptHazards are reasons of package lint/rbac for which roles are not refused, and [HazardForeignImages].
+	// AcceptHazards are reasons of package kube/rbac for which roles are not refused, and [HazardForeignImages].
 	AcceptHazards []string `json:"acceptHazards,omitempty"`
 	Parts
 }

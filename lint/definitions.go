@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/solutionctl/solutionctl/lint/crd"
+	"github.com/solutionctl/solutionctl/kube/crd"
 	"github.com/solutionctl/solutionctl/lint/target"
 	"github.com/solutionctl/solutionctl/schema/report"
 )

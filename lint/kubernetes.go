@@ -10,7 +10,7 @@ import (
 
 	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/solutionctl/solutionctl/lint/kube"
+	"github.com/solutionctl/solutionctl/kube/schemas"
 	"github.com/solutionctl/solutionctl/lint/target"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -19,14 +19,14 @@ import (
 func kubernetesRules() []Rule {
 	return []Rule{
 		{ID: "SOL301", Name: "unknown-kind", Group: GroupKubernetes, Severity: report.SeverityError, check: checkKinds},
-		{ID: "SOL302", Name: "removed-api", Group: GroupKubernetes, Severity: report.SeverityError, check: checkAvailability(kube.Removed)},
-		{ID: "SOL303", Name: "deprecated-api", Group: GroupKubernetes, Severity: report.SeverityWarning, check: checkAvailability(kube.Deprecated)},
-		{ID: "SOL304", Name: "later-api", Group: GroupKubernetes, Severity: report.SeverityError, check: checkAvailability(kube.NotYet)},
-		{ID: "SOL305", Name: "unknown-field", Group: GroupKubernetes, Severity: report.SeverityError, check: checkProblems(kube.UnknownField)},
-		{ID: "SOL306", Name: "missing-field", Group: GroupKubernetes, Severity: report.SeverityError, check: checkProblems(kube.MissingField)},
-		{ID: "SOL307", Name: "wrong-type", Group: GroupKubernetes, Severity: report.SeverityError, check: checkProblems(kube.WrongType)},
-		{ID: "SOL308", Name: "wrong-value", Group: GroupKubernetes, Severity: report.SeverityError, check: checkProblems(kube.WrongValue)},
-		{ID: "SOL309", Name: "duplicate-entry", Group: GroupKubernetes, Severity: report.SeverityError, check: checkProblems(kube.Duplicate)},
+		{ID: "SOL302", Name: "removed-api", Group: GroupKubernetes, Severity: report.SeverityError, check: checkAvailability(schemas.Removed)},
+		{ID: "SOL303", Name: "deprecated-api", Group: GroupKubernetes, Severity: report.SeverityWarning, check: checkAvailability(schemas.Deprecated)},
+		{ID: "SOL304", Name: "later-api", Group: GroupKubernetes, Severity: report.SeverityError, check: checkAvailability(schemas.NotYet)},
+		{ID: "SOL305", Name: "unknown-field", Group: GroupKubernetes, Severity: report.SeverityError, check: checkProblems(schemas.UnknownField)},
+		{ID: "SOL306", Name: "missing-field", Group: GroupKubernetes, Severity: report.SeverityError, check: checkProblems(schemas.MissingField)},
+		{ID: "SOL307", Name: "wrong-type", Group: GroupKubernetes, Severity: report.SeverityError, check: checkProblems(schemas.WrongType)},
+		{ID: "SOL308", Name: "wrong-value", Group: GroupKubernetes, Severity: report.SeverityError, check: checkProblems(schemas.WrongValue)},
+		{ID: "SOL309", Name: "duplicate-entry", Group: GroupKubernetes, Severity: report.SeverityError, check: checkProblems(schemas.Duplicate)},
 		{ID: "SOL310", Name: "duplicate-object", Group: GroupKubernetes, Severity: report.SeverityError, check: checkDuplicateObjects},
 		{ID: "SOL311", Name: "chart-renders", Group: GroupKubernetes, Severity: report.SeverityError, check: checkCharts},
 		{ID: "SOL312", Name: "template-variable", Group: GroupKubernetes, Severity: report.SeverityError, check: checkTemplates},
@@ -71,7 +71,7 @@ func (t *subject) serves(o *target.Object) bool {
 		return true
 	}
 	for _, release := range t.Releases() {
-		if availability, _ := release.Availability(gvk(o)); availability != kube.NotCore {
+		if availability, _ := release.Availability(gvk(o)); availability != schemas.NotCore {
 			return true
 		}
 	}
@@ -106,7 +106,7 @@ func (t *subject) expects(o *target.Object) bool {
 }
 
 // checkAvailability reports objects of which the oldest or newest release that matters says the given thing.
-func checkAvailability(wanted kube.Availability) func(context.Context, *subject, *Reporter) {
+func checkAvailability(wanted schemas.Availability) func(context.Context, *subject, *Reporter) {
 	return func(_ context.Context, t *subject, r *Reporter) {
 		for _, o := range t.Objects() {
 			if !o.Judged() || o.IsDefinition() && o.Part != target.PartSample || t.definitionFor(o) != nil {
@@ -123,22 +123,22 @@ func checkAvailability(wanted kube.Availability) func(context.Context, *subject,
 }
 
 // worse tells whether an API that is deprecated in one release is removed in another one.
-func (t *subject) worse(o *target.Object, than kube.Availability) bool {
-	if than != kube.Deprecated {
+func (t *subject) worse(o *target.Object, than schemas.Availability) bool {
+	if than != schemas.Deprecated {
 		return false
 	}
-	return slices.ContainsFunc(t.Releases(), func(release *kube.Release) bool {
+	return slices.ContainsFunc(t.Releases(), func(release *schemas.Release) bool {
 		availability, _ := release.Availability(gvk(o))
-		return availability == kube.Removed
+		return availability == schemas.Removed
 	})
 }
 
 // checkProblems reports what package kube has against objects.
-func checkProblems(reason kube.Reason) func(context.Context, *subject, *Reporter) {
+func checkProblems(reason schemas.Reason) func(context.Context, *subject, *Reporter) {
 	return func(ctx context.Context, t *subject, r *Reporter) {
 		problems := validated(ctx, t)
 		for _, o := range t.Objects() {
-			if !o.Judged() || o.IsDefinition() && reason != kube.UnknownField {
+			if !o.Judged() || o.IsDefinition() && reason != schemas.UnknownField {
 				continue
 			}
 			for _, p := range problems[o] {
@@ -146,7 +146,7 @@ func checkProblems(reason kube.Reason) func(context.Context, *subject, *Reporter
 					continue
 				}
 				at := o.At(p.Path)
-				if reason == kube.UnknownField {
+				if reason == schemas.UnknownField {
 					at = o.AtKey(p.Path)
 				}
 				r.Report(at, "", "%s", p.Message)

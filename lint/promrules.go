@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/solutionctl/solutionctl/lint/promql"
+	"github.com/solutionctl/solutionctl/kube/promql"
 	"github.com/solutionctl/solutionctl/lint/target"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"

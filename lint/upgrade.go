@@ -7,9 +7,9 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
-	"github.com/solutionctl/solutionctl/lint/crd"
-	"github.com/solutionctl/solutionctl/lint/images"
-	"github.com/solutionctl/solutionctl/lint/rbac"
+	"github.com/solutionctl/solutionctl/kube/crd"
+	"github.com/solutionctl/solutionctl/kube/images"
+	"github.com/solutionctl/solutionctl/kube/rbac"
 	"github.com/solutionctl/solutionctl/lint/target"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"

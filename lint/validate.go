@@ -6,14 +6,14 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/solutionctl/solutionctl/lint/kube"
+	"github.com/solutionctl/solutionctl/kube/schemas"
 	"github.com/solutionctl/solutionctl/lint/target"
 )
 
 // validated has the problems of each object by the description of its kind.
-var validated = fact(func(_ context.Context, t *subject) map[*target.Object][]kube.Problem {
+var validated = fact(func(_ context.Context, t *subject) map[*target.Object][]schemas.Problem {
 	objects := t.Objects()
-	problems := make([][]kube.Problem, len(objects))
+	problems := make([][]schemas.Problem, len(objects))
 	var group errgroup.Group
 	group.SetLimit(runtime.GOMAXPROCS(0))
 	const batch = 64
@@ -26,7 +26,7 @@ var validated = fact(func(_ context.Context, t *subject) map[*target.Object][]ku
 		})
 	}
 	_ = group.Wait() // nothing fails
-	found := map[*target.Object][]kube.Problem{}
+	found := map[*target.Object][]schemas.Problem{}
 	for i, o := range objects {
 		if len(problems[i]) > 0 {
 			found[o] = problems[i]

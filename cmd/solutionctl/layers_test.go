@@ -16,8 +16,8 @@ const module = "github.com/solutionctl/solutionctl"
 var layers = [][]string{
 	{"docs/guides", "durable", "durable/trace", "schema/report", "deployer/cluster/clustertest"},
 	{"durable/powercut"},
-	{"lint/chart/engine", "schema", "schema/report/scripttest"},
-	{"build/iso", "build/oci", "deployer/components", "deployer/helm", "deployer/metrics", "deployer/prometheus", "lint/chart", "lint/crd", "lint/images", "lint/kube", "lint/promql", "lint/rbac"},
+	{"kube/chart/engine", "schema", "schema/report/scripttest"},
+	{"build/iso", "build/oci", "deployer/components", "deployer/helm", "deployer/metrics", "deployer/prometheus", "kube/chart", "kube/crd", "kube/images", "kube/promql", "kube/rbac", "kube/schemas"},
 	{"build/archive"},
 	{"sign/chunk", "sign/key", "sign/strictjson"},
 	{"sign/bundle", "sign/key/keytest"},

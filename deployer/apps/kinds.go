@@ -21,7 +21,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/deployer/render"
-	"github.com/solutionctl/solutionctl/lint/crd"
+	"github.com/solutionctl/solutionctl/kube/crd"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
-	"github.com/solutionctl/solutionctl/lint/chart"
-	"github.com/solutionctl/solutionctl/lint/images"
+	"github.com/solutionctl/solutionctl/kube/chart"
+	"github.com/solutionctl/solutionctl/kube/images"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/solutionctl/solutionctl/lint/images"
+	"github.com/solutionctl/solutionctl/kube/images"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )

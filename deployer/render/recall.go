@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/solutionctl/solutionctl/lint/chart"
+	"github.com/solutionctl/solutionctl/kube/chart"
 )
 
 // Recall lets a memo find out from the data of an object that is there what was drawn for it, see [chart.Memo.Recall]. It reports

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/solutionctl/solutionctl/deployer/render"
-	"github.com/solutionctl/solutionctl/lint/kube"
+	"github.com/solutionctl/solutionctl/kube/schemas"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -174,7 +174,7 @@ func TestExampleReleases(t *testing.T) {
 // valid holds objects to the schemas of the oldest and the newest Kubernetes.
 func valid(t *testing.T, objects []*unstructured.Unstructured) {
 	t.Helper()
-	catalogue, err := kube.Load()
+	catalogue, err := schemas.Load()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -688,7 +688,7 @@ func TestRequiredCRDs(t *testing.T) {
 
 // TestClusterScopedKinds holds the table to what Kubernetes says.
 func TestClusterScopedKinds(t *testing.T) {
-	catalogue, err := kube.Load()
+	catalogue, err := schemas.Load()
 	if err != nil {
 		t.Fatal(err)
 	}

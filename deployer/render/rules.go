@@ -3,7 +3,7 @@ package render
 import (
 	"slices"
 
-	"github.com/solutionctl/solutionctl/lint/promql"
+	"github.com/solutionctl/solutionctl/kube/promql"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )

@@ -9,7 +9,7 @@ import (
 	"github.com/solutionctl/solutionctl/build/archive"
 	"github.com/solutionctl/solutionctl/build/iso"
 	"github.com/solutionctl/solutionctl/build/oci"
-	"github.com/solutionctl/solutionctl/lint/kube"
+	"github.com/solutionctl/solutionctl/kube/schemas"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -74,7 +74,7 @@ func OpenRefused(err error) (*Target, error) {
 // setReleases makes the rules judge for every release of Kubernetes that the manifest allows; where it allows none that
 // is known, for the oldest one.
 func (t *Target) setReleases() error {
-	catalogue, err := kube.Load()
+	catalogue, err := schemas.Load()
 	if err != nil {
 		return err
 	}
@@ -116,15 +116,15 @@ func (t *Target) JudgeFor(version string) error {
 	if err != nil {
 		return err
 	}
-	t.releases = []*kube.Release{release}
+	t.releases = []*schemas.Release{release}
 	return nil
 }
 
 // Releases returns the releases of Kubernetes that the Solution has to work with, oldest first; there is at least one.
-func (t *Target) Releases() []*kube.Release { return t.releases }
+func (t *Target) Releases() []*schemas.Release { return t.releases }
 
 // Kubernetes returns the oldest of the releases.
-func (t *Target) Kubernetes() *kube.Release { return t.releases[0] }
+func (t *Target) Kubernetes() *schemas.Release { return t.releases[0] }
 
 // KnowsKubernetes tells why a release is none that can be judged for.
 func (t *Target) KnowsKubernetes(version string) error {

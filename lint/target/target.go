@@ -12,9 +12,9 @@ import (
 	"sync"
 
 	"github.com/solutionctl/solutionctl/build/oci"
-	"github.com/solutionctl/solutionctl/lint/chart"
-	"github.com/solutionctl/solutionctl/lint/crd"
-	"github.com/solutionctl/solutionctl/lint/kube"
+	"github.com/solutionctl/solutionctl/kube/chart"
+	"github.com/solutionctl/solutionctl/kube/crd"
+	"github.com/solutionctl/solutionctl/kube/schemas"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -59,8 +59,8 @@ type Target struct {
 
 	sourcePath func(string) string
 	project    *schema.Document // solution.yaml; nil without a project
-	catalogue  *kube.Catalogue
-	releases   []*kube.Release // that the Solution has to work with
+	catalogue  *schemas.Catalogue
+	releases   []*schemas.Release // that the Solution has to work with
 
 	files       once[[]File]
 	objects     once[[]*Object]

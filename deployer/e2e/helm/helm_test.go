@@ -30,14 +30,14 @@ import (
 	release "helm.sh/helm/v4/pkg/release/v1/util"
 	"sigs.k8s.io/yaml"
 
-	"github.com/solutionctl/solutionctl/lint/chart"
-	"github.com/solutionctl/solutionctl/lint/chart/engine"
+	"github.com/solutionctl/solutionctl/kube/chart"
+	"github.com/solutionctl/solutionctl/kube/chart/engine"
 )
 
 var update = flag.Bool("update", false, "write what Helm makes of the corpus into it")
 
 const (
-	corpus      = "../../../lint/chart/engine/testdata"
+	corpus      = "../../../kube/chart/engine/testdata"
 	kubeVersion = "1.33.2-eks-1"
 )
 
@@ -357,7 +357,7 @@ func TestDefaults(t *testing.T) {
 	}
 	want := slices.Sorted(slices.Values(common.DefaultVersionSet))
 	if *update {
-		if err = os.WriteFile("../../../lint/chart/engine/apiversions.txt", []byte(strings.Join(want, "\n")+"\n"), 0o644); err != nil {
+		if err = os.WriteFile("../../../kube/chart/engine/apiversions.txt", []byte(strings.Join(want, "\n")+"\n"), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}

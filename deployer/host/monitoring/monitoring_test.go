@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/solutionctl/solutionctl/deployer/host/monitoring"
-	"github.com/solutionctl/solutionctl/lint/promql"
+	"github.com/solutionctl/solutionctl/kube/promql"
 )
 
 func Example() {

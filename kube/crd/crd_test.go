@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/solutionctl/solutionctl/lint/crd"
+	"github.com/solutionctl/solutionctl/kube/crd"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 

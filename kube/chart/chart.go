@@ -21,7 +21,7 @@ import (
 	"path"
 	"slices"
 
-	"github.com/solutionctl/solutionctl/lint/chart/engine"
+	"github.com/solutionctl/solutionctl/kube/chart/engine"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 

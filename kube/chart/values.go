@@ -11,7 +11,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 
-	"github.com/solutionctl/solutionctl/lint/chart/engine"
+	"github.com/solutionctl/solutionctl/kube/chart/engine"
 )
 
 // checkValues validates values against values.schema.json of the chart and of its subcharts.

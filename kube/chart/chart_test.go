@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/solutionctl/solutionctl/lint/chart"
+	"github.com/solutionctl/solutionctl/kube/chart"
 )
 
 // pack makes a packaged chart of files whose names begin with the chart's directory.

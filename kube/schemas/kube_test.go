@@ -1,4 +1,4 @@
-package kube_test
+package schemas_test
 
 import (
 	"encoding/json"
@@ -10,19 +10,19 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
-	"github.com/solutionctl/solutionctl/lint/kube"
+	"github.com/solutionctl/solutionctl/kube/schemas"
 )
 
-func load(tb testing.TB) *kube.Catalogue {
+func load(tb testing.TB) *schemas.Catalogue {
 	tb.Helper()
-	catalogue, err := kube.Load()
+	catalogue, err := schemas.Load()
 	if err != nil {
 		tb.Fatal(err)
 	}
 	return catalogue
 }
 
-func release(tb testing.TB, version string) *kube.Release {
+func release(tb testing.TB, version string) *schemas.Release {
 	tb.Helper()
 	r, err := load(tb).Release(version)
 	if err != nil {
@@ -128,9 +128,9 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-func checkProblems(t *testing.T, got []kube.Problem, want []string) {
+func checkProblems(t *testing.T, got []schemas.Problem, want []string) {
 	t.Helper()
-	if !slices.EqualFunc(got, want, func(p kube.Problem, prefix string) bool { return strings.HasPrefix(p.String(), prefix) }) {
+	if !slices.EqualFunc(got, want, func(p schemas.Problem, prefix string) bool { return strings.HasPrefix(p.String(), prefix) }) {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
 }
@@ -216,7 +216,7 @@ func TestEveryKindHasADescription(t *testing.T) {
 				"apiVersion": resource.GroupVersion().String(), "kind": resource.Kind,
 				"metadata": map[string]any{"name": "a"}, "zzz": 1,
 			})
-			unknown := func(p kube.Problem) bool { return p.Path == "zzz" && p.Reason == kube.UnknownField }
+			unknown := func(p schemas.Problem) bool { return p.Path == "zzz" && p.Reason == schemas.UnknownField }
 			if !slices.ContainsFunc(problems, unknown) {
 				t.Errorf("%s %v: the unknown field is not found: %v", version, resource, problems)
 			}
@@ -253,17 +253,17 @@ func TestScope(t *testing.T) {
 func TestAvailability(t *testing.T) {
 	for _, test := range []struct {
 		version, group, apiVersion, kind string
-		want                             kube.Availability
+		want                             schemas.Availability
 		message                          string
 	}{
-		{"1.34", "apps", "v1", "Deployment", kube.Served, ""},
-		{"1.34", "extensions", "v1beta1", "Ingress", kube.Removed, "extensions/v1beta1 Ingress is not served since Kubernetes 1.22; use networking.k8s.io/v1 Ingress"},
-		{"1.34", "policy", "v1beta1", "PodSecurityPolicy", kube.Removed, "policy/v1beta1 PodSecurityPolicy is not served since Kubernetes 1.25"},
-		{"1.31", "flowcontrol.apiserver.k8s.io", "v1beta3", "FlowSchema", kube.Deprecated, "flowcontrol.apiserver.k8s.io/v1beta3 FlowSchema is deprecated since Kubernetes 1.29 and goes with 1.32; use flowcontrol.apiserver.k8s.io/v1 FlowSchema"},
-		{"1.32", "flowcontrol.apiserver.k8s.io", "v1beta3", "FlowSchema", kube.Removed, "flowcontrol.apiserver.k8s.io/v1beta3 FlowSchema is not served since Kubernetes 1.32; use flowcontrol.apiserver.k8s.io/v1 FlowSchema"},
-		{"1.30", "resource.k8s.io", "v1", "ResourceClaim", kube.NotYet, "resource.k8s.io/v1 ResourceClaim is served from Kubernetes 1.34 on, not in 1.30"},
-		{"1.34", "example.com", "v1", "Widget", kube.NotCore, ""},
-		{"1.34", "apiextensions.k8s.io", "v1beta1", "CustomResourceDefinition", kube.Removed, "apiextensions.k8s.io/v1beta1 CustomResourceDefinition is not served since Kubernetes 1.22; use apiextensions.k8s.io/v1 CustomResourceDefinition"},
+		{"1.34", "apps", "v1", "Deployment", schemas.Served, ""},
+		{"1.34", "extensions", "v1beta1", "Ingress", schemas.Removed, "extensions/v1beta1 Ingress is not served since Kubernetes 1.22; use networking.k8s.io/v1 Ingress"},
+		{"1.34", "policy", "v1beta1", "PodSecurityPolicy", schemas.Removed, "policy/v1beta1 PodSecurityPolicy is not served since Kubernetes 1.25"},
+		{"1.31", "flowcontrol.apiserver.k8s.io", "v1beta3", "FlowSchema", schemas.Deprecated, "flowcontrol.apiserver.k8s.io/v1beta3 FlowSchema is deprecated since Kubernetes 1.29 and goes with 1.32; use flowcontrol.apiserver.k8s.io/v1 FlowSchema"},
+		{"1.32", "flowcontrol.apiserver.k8s.io", "v1beta3", "FlowSchema", schemas.Removed, "flowcontrol.apiserver.k8s.io/v1beta3 FlowSchema is not served since Kubernetes 1.32; use flowcontrol.apiserver.k8s.io/v1 FlowSchema"},
+		{"1.30", "resource.k8s.io", "v1", "ResourceClaim", schemas.NotYet, "resource.k8s.io/v1 ResourceClaim is served from Kubernetes 1.34 on, not in 1.30"},
+		{"1.34", "example.com", "v1", "Widget", schemas.NotCore, ""},
+		{"1.34", "apiextensions.k8s.io", "v1beta1", "CustomResourceDefinition", schemas.Removed, "apiextensions.k8s.io/v1beta1 CustomResourceDefinition is not served since Kubernetes 1.22; use apiextensions.k8s.io/v1 CustomResourceDefinition"},
 	} {
 		got, message := release(t, test.version).Availability(schema.GroupVersionKind{Group: test.group, Version: test.apiVersion, Kind: test.kind})
 		if got != test.want || message != test.message {
@@ -273,7 +273,7 @@ func TestAvailability(t *testing.T) {
 }
 
 func ExampleRelease_Validate() {
-	catalogue, err := kube.Load()
+	catalogue, err := schemas.Load()
 	if err != nil {
 		panic(err)
 	}

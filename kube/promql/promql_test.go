@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/solutionctl/solutionctl/lint/promql"
+	"github.com/solutionctl/solutionctl/kube/promql"
 )
 
 func ExampleParse() {

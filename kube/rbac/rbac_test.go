@@ -10,7 +10,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/solutionctl/solutionctl/lint/rbac"
+	"github.com/solutionctl/solutionctl/kube/rbac"
 )
 
 func rules(tb testing.TB, text string) []rbacv1.PolicyRule {

@@ -11,7 +11,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/solutionctl/solutionctl/lint/chart/engine"
+	"github.com/solutionctl/solutionctl/kube/chart/engine"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/tools/txtar"
 	"sigs.k8s.io/yaml"
 
-	"github.com/solutionctl/solutionctl/lint/chart/engine"
+	"github.com/solutionctl/solutionctl/kube/chart/engine"
 )
 
 // TestCorpus renders the charts in testdata: "want/…" are texts of templates, "error" a part of what a chart is refused with,

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"unicode"
 
-	"github.com/solutionctl/solutionctl/lint/chart"
+	"github.com/solutionctl/solutionctl/kube/chart"
 )
 
 // hazards are rendered templates that parsers of YAML cut in other ways than Helm.

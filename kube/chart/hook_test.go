@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/solutionctl/solutionctl/lint/chart"
+	"github.com/solutionctl/solutionctl/kube/chart"
 )
 
 func TestMisreadHooks(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/solutionctl/solutionctl/lint/chart/engine"
+	"github.com/solutionctl/solutionctl/kube/chart/engine"
 )
 
 // web is a chart with one template.

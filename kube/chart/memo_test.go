@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/solutionctl/solutionctl/lint/chart"
+	"github.com/solutionctl/solutionctl/kube/chart"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 

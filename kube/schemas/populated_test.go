@@ -1,4 +1,4 @@
-package kube_test
+package schemas_test
 
 import (
 	"os"
@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/solutionctl/solutionctl/lint/kube"
+	"github.com/solutionctl/solutionctl/kube/schemas"
 )
 
 // The k8s.io/api module carries an object of every kind with every field set. None of these fields may be unknown, of
@@ -32,12 +32,12 @@ func TestPopulatedObjects(t *testing.T) {
 			continue // has no kind
 		}
 		problems := r.Validate(object(t, string(data)))
-		if len(problems) == 1 && problems[0].Reason == kube.UnknownKind {
+		if len(problems) == 1 && problems[0].Reason == schemas.UnknownKind {
 			continue // of an API that is gone, or a list or a review that cannot be created
 		}
 		validated++
 		for _, p := range problems {
-			if p.Reason != kube.WrongValue && p.Reason != kube.Duplicate {
+			if p.Reason != schemas.WrongValue && p.Reason != schemas.Duplicate {
 				t.Errorf("%s: %s: %v", filepath.Base(file), p.Reason, p)
 			}
 		}
