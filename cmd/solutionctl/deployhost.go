@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/settings"
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/host"
 	"github.com/solutionctl/solutionctl/deployer/host/store"
@@ -85,7 +86,9 @@ type importFlags struct {
 func (f *importFlags) add(cmd *cobra.Command) {
 	f.verify.add(cmd)
 	flags := cmd.Flags()
-	flags.BoolVar(&f.SkipVerify, "insecure-skip-verify", false, "import what nobody vouches for, if the policy allows it")
+	flags.Lookup("key").Usage = "trust this public key, a `FILE`, instead of the keys of the trust store, if the policy allows it (may be repeated)"
+	flags.BoolVar(&f.SkipVerify, "insecure-skip-verify", false, "import without a trusted signature, if the policy allows it")
+	settings.CommandLineOnly(flags, "key", "insecure-skip-verify", "allow-downgrade")
 	flags.BoolVar(&f.InPlace, "in-place", false, "do not copy archives, which are on read-only media of root")
 	addChoice(cmd, flags, &f.mount, "mount", "", "mount archives: auto is where the kernel can", "auto", "always", "never")
 	addChoice(cmd, flags, &f.registryMode, "registry-mode", "", "who serves images; auto is MetalK8s where its nginx is", "auto", "own", "metalk8s")
@@ -102,9 +105,6 @@ func (f *importFlags) options(a *app, archives ...string) host.ImportOptions {
 		o.RegistryMode = schema.RegistryMode(f.registryMode)
 	}
 	o.State, o.Bundles, o.AllowDowngrade = f.verify.state, f.verify.bundles, f.verify.downgrade
-	o.Trusted = func() (*trust.Store, error) {
-		_, trusted, err := a.trusted(f.verify)
-		return trusted, err
-	}
+	o.Trusted = func() (*trust.Store, error) { return a.trustedToImport(f.verify) }
 	return o
 }

@@ -107,8 +107,11 @@ func writeFlags(b *bytes.Buffer, cmd *cobra.Command) {
 		if value != "" {
 			name += " " + value
 		}
-		variables := settings.Variables(cmd, flag.Name)
-		fmt.Fprintf(&rows, "| `%s` | %s | %s | `%s` |\n", cell(name), cell(usage), codeCell(flag.DefValue), strings.Join(variables, "`, `"))
+		variables := "command line only"
+		if settings.IsSetting(flag) {
+			variables = "`" + strings.Join(settings.Variables(cmd, flag.Name), "`, `") + "`"
+		}
+		fmt.Fprintf(&rows, "| `%s` | %s | %s | %s |\n", cell(name), cell(usage), codeCell(flag.DefValue), variables)
 	})
 	if rows.Len() > 0 {
 		fmt.Fprintf(b, "## Flags\n\n| flag | meaning | default | environment |\n|---|---|---|---|\n%s\n", rows.String())

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
+	"github.com/solutionctl/solutionctl/schema/report"
 	"github.com/solutionctl/solutionctl/sign"
 	"github.com/solutionctl/solutionctl/sign/key"
 	"github.com/solutionctl/solutionctl/sign/trust"
@@ -81,25 +82,55 @@ func (a *app) verify(ctx context.Context, file string, o verifyOptions) error {
 
 // trusted returns the trust store, or one that consists of the keys of the command line.
 func (a *app) trusted(o verifyOptions) (*trust.State, *trust.Store, error) {
-	if o.keys == nil {
-		state, err := trust.LoadState(o.state)
-		if err != nil {
-			return nil, nil, err
-		}
-		store, err := trust.Load(a.trustDirs(o.trustDir), state)
-		return state, store, err
+	if o.keys != nil {
+		keys, err := readKeys(o.keys)
+		return nil, trust.Keys(keys), err
 	}
+	return a.trustStore(o)
+}
+
+func (a *app) trustStore(o verifyOptions) (*trust.State, *trust.Store, error) {
+	state, err := trust.LoadState(o.state)
+	if err != nil {
+		return nil, nil, err
+	}
+	store, err := trust.Load(a.trustDirs(o.trustDir), state)
+	return state, store, err
+}
+
+// trustedToImport returns the trust store. Keys of the command line replace its keys and nothing else: the policy, the revocations and
+// the versions that were imported before count for them, too.
+func (a *app) trustedToImport(o verifyOptions) (*trust.Store, error) {
+	_, store, err := a.trustStore(o)
+	if err != nil || o.keys == nil {
+		return store, err
+	}
+	keys, err := readKeys(o.keys)
+	if err != nil {
+		return nil, err
+	}
+	return store.WithKeys(keys)
+}
+
+// readKeys reads public keys. Each is named like its file.
+func readKeys(files []string) (map[string]*key.Public, error) {
 	keys := map[string]*key.Public{}
-	for _, name := range o.keys {
-		data, err := os.ReadFile(name)
+	for _, file := range files {
+		data, err := os.ReadFile(file)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		if keys[strings.TrimSuffix(filepath.Base(name), ".pub")], err = key.ParsePublic(data); err != nil {
-			return nil, nil, fmt.Errorf("%s: %w", name, err)
+		k, err := key.ParsePublic(data)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
 		}
+		name := strings.TrimSuffix(filepath.Base(file), ".pub")
+		if other := keys[name]; other != nil && !other.Equal(k) {
+			return nil, report.Errorf(report.Usage, "--key names two different keys %s", name).WithHint("rename one of the files, so that messages tell them apart")
+		}
+		keys[name] = k
 	}
-	return nil, trust.Keys(keys), nil
+	return keys, nil
 }
 
 func printVerdict(w *console.Stream, v *sign.Verdict) error {

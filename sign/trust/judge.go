@@ -229,11 +229,47 @@ func (s *Store) RevokesArchives() bool { return len(s.revoked.Archives) > 0 }
 
 // CheckOverride says whether an administrator may skip verification.
 func (s *Store) CheckOverride() error {
+	return s.refuseOverride("to skip verification", "add the vendor's key with 'solutionctl trust add', and to the policy")
+}
+
+// WithKeys returns a store that trusts exactly these keys, under these names, instead of its own. Everything else stays: what was
+// revoked is refused, and each rule of the policy accepts these keys instead of the signers that it lists, so that its threshold
+// counts, and the end of a key that it lists. It is refused where the policy does not allow an override.
+func (s *Store) WithKeys(keys map[string]*key.Public) (*Store, error) {
+	if err := s.refuseOverride("to trust keys of the command line", "leave out --key, so that the keys of the trust store count"); err != nil {
+		return nil, err
+	}
+	other := *s
+	other.keys = maps.Clone(keys)
+	if s.policy == nil {
+		return &other, nil
+	}
+	policy := *s.policy
+	policy.Rules = slices.Clone(policy.Rules)
+	for i := range policy.Rules {
+		policy.Rules[i].Signers = s.replaceSigners(&policy.Rules[i], keys)
+	}
+	other.policy = &policy
+	return &other, nil
+}
+
+func (s *Store) replaceSigners(rule *Rule, keys map[string]*key.Public) (signers []Signer) {
+	for _, name := range slices.Sorted(maps.Keys(keys)) {
+		signer := Signer{Key: name}
+		if listed := rule.signer(&Identified{Names: s.names(keys[name]), key: keys[name]}); listed != nil {
+			signer.NotAfter = listed.NotAfter
+		}
+		signers = append(signers, signer)
+	}
+	return signers
+}
+
+func (s *Store) refuseOverride(what, hint string) error {
 	if s.policy == nil || s.policy.AllowOverride {
 		return nil
 	}
-	return report.Errorf(report.Refused, "%s does not allow to skip verification", s.source.File).
-		WithHint("set allowOverride: true there, if you must")
+	return report.Errorf(report.Refused, "%s does not allow %s", s.source.File, what).
+		WithHint("%s; an administrator of this host can set allowOverride: true there", hint)
 }
 
 // RevokedKeys returns the IDs of all revoked keys.

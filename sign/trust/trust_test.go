@@ -263,6 +263,53 @@ func TestCheckOverride(t *testing.T) {
 	}
 }
 
+// TestWithKeys replaces the keys of a store and nothing else.
+func TestWithKeys(t *testing.T) {
+	stranger := keytest.New(t)
+	keys := map[string]*key.Public{"stranger": stranger.Public()}
+	for text, want := range map[string]report.Code{
+		"": "", header + "allowOverride: true\n": report.NotAllowed, header + "allowOverride: false\n": report.Refused, header: report.Refused,
+		header + "allowOverride: true\nrules: [{solutions: ['*'], signers: [{key: acme}]}]\n": "",
+	} {
+		dir, acme := store(t)
+		if text != "" {
+			write(t, dir, "policy.yaml", []byte(text))
+		}
+		revoke(t, dir, keytest.New(t), trust.Revocations{Keys: []string{acme.Public().ID()}})
+		s, err := trust.Load([]string{dir}, nil)
+		check(t, err)
+		other, err := s.WithKeys(keys)
+		if err == nil {
+			_, _, err = other.Rule("shop")
+		}
+		if report.CodeOf(err) != want {
+			t.Errorf("policy %q: %v, want %q", text, err, want)
+		}
+		if err == nil && (len(other.List()) != 1 || other.List()[0].Name != "stranger" || !slices.Equal(other.RevokedKeys(), s.RevokedKeys())) {
+			t.Errorf("policy %q: keys %v, revoked %v", text, other.List(), other.RevokedKeys())
+		}
+		if names := s.List(); len(names) != 1 || names[0].Name != "acme" {
+			t.Errorf("the store itself has changed: %v", names)
+		}
+	}
+
+	// The threshold stays, and so does the end of a key that the rule lists, under whatever name it comes.
+	dir, acme := store(t)
+	write(t, dir, "keys/b.pub", keytest.New(t).Public().PEM())
+	write(t, dir, "policy.yaml", []byte(header+"allowOverride: true\nrules: [{solutions: [shop], signers: [{key: acme, notAfter: 2021-01-01}, {key: b}], threshold: 2}]\n"))
+	s, err := trust.Load([]string{dir}, nil)
+	check(t, err)
+	keys["acme-again"] = acme.Public()
+	other, err := s.WithKeys(keys)
+	check(t, err)
+	rule, place, err := other.Rule("shop")
+	check(t, err)
+	if place != 0 || rule.Required() != 2 || len(rule.Signers) != 2 || rule.Signers[0].Key != "acme-again" || rule.Signers[0].NotAfter.Year() != 2021 ||
+		rule.Signers[1].Key != "stranger" || !rule.Signers[1].NotAfter.IsZero() {
+		t.Errorf("rule %d: %+v", place, rule)
+	}
+}
+
 func TestAddAndRemove(t *testing.T) {
 	dir, acme := store(t)
 	root, next, mallory := keytest.New(t), keytest.New(t), keytest.New(t)

@@ -14,6 +14,8 @@
 // setting that is silently ignored is worse than a command that does not run. Environment variables without a flag are
 // ignored: others may set them, as Kubernetes does for a Service called "solutionctl". An empty variable counts as
 // unset.
+//
+// A flag that weakens a decision about trust is no setting: see [CommandLineOnly].
 package settings
 
 import (
@@ -52,6 +54,25 @@ type Setting struct {
 // FileFlag is the name of the flag, defined by the root command, that names the configuration file. It cannot be set
 // in the file itself.
 const FileFlag = "config"
+
+// commandLineOnly is the annotation of flags that are not settings.
+const commandLineOnly = "solutionctl.io/command-line-only"
+
+// CommandLineOnly makes flags take their values from the command line alone: neither a variable nor the file sets them. It is for
+// what a user has to mean each time, such as a key that counts instead of those of the trust store.
+func CommandLineOnly(flags *pflag.FlagSet, names ...string) {
+	for _, name := range names {
+		if err := flags.SetAnnotation(name, commandLineOnly, nil); err != nil {
+			panic(err) // there is no such flag
+		}
+	}
+}
+
+// IsSetting reports whether a flag can be set by a variable and in the file.
+func IsSetting(flag *pflag.Flag) bool {
+	_, only := flag.Annotations[commandLineOnly]
+	return !only && !flag.Hidden && flag.Name != "help"
+}
 
 // Settings applies the environment and the file to the flags of a tree of commands.
 type Settings struct {
@@ -218,7 +239,7 @@ func path(cmd *cobra.Command) []string { return strings.Fields(cmd.CommandPath()
 func ownFlags(cmd *cobra.Command) iter.Seq[*pflag.Flag] {
 	var flags []*pflag.Flag
 	cmd.LocalFlags().VisitAll(func(flag *pflag.Flag) {
-		if flag.Name != "help" && !cmd.Hidden && !flag.Hidden {
+		if !cmd.Hidden && IsSetting(flag) {
 			flags = append(flags, flag)
 		}
 	})

@@ -205,3 +205,37 @@ func ExampleSettings_Apply() {
 	fmt.Println(*output)
 	// Output: json
 }
+
+// TestCommandLineOnly leaves a flag to the command line, while another command has a setting of the same name.
+func TestCommandLineOnly(t *testing.T) {
+	root := newTree()
+	build, _, _ := root.Find([]string{"build"})
+	settings.CommandLineOnly(build.Flags(), "jobs")
+	env := map[string]string{"SOLUTIONCTL_JOBS": "7", "SOLUTIONCTL_BUILD_JOBS": "8"}
+	file := filepath.Join(t.TempDir(), "config.yaml")
+	if err := os.WriteFile(file, []byte("jobs: 9\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := settings.New(root, func(name string) string { return env[name] }, file)
+	list, err := s.List()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := build.Flags().GetInt("jobs"); got != 2 {
+		t.Errorf("build --jobs is %d", got)
+	}
+	for _, setting := range list {
+		if setting.Key == "build.jobs" {
+			t.Errorf("a setting: %+v", setting)
+		}
+		if setting.Key == "env.create.jobs" && setting.Value != "7" {
+			t.Errorf("the other command: %+v", setting)
+		}
+	}
+	if err := os.WriteFile(file, []byte("build: {jobs: 9}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := settings.New(root, func(string) string { return "" }, file).Apply(build); report.CodeOf(err) != report.Invalid {
+		t.Errorf("the file may set it: %v", err)
+	}
+}
