@@ -128,10 +128,7 @@ func changeLines(changes []schema.Change) []string {
 	for _, change := range changes {
 		words := []string{fmt.Sprintf("%s %s %q %q", change.Action, change.Object.APIVersion, change.Object.String(), change.Note)}
 		for _, field := range change.Fields {
-			from, to := field.From, field.To
-			if render.IsCertificate(field.Path) {
-				from, to = "", ""
-			}
+			from, to := render.ValueWithoutCertificates(field.Path, field.From), render.ValueWithoutCertificates(field.Path, field.To)
 			words = append(words, fmt.Sprintf("%q %q %q %q", field.Path, field.Manager, from, to))
 		}
 		lines = append(lines, strings.Join(words, "\n"))

@@ -9,6 +9,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/base64"
+	"encoding/json"
 	"encoding/pem"
 	"fmt"
 	"math/big"
@@ -85,9 +86,25 @@ func dropCertificates(value any) {
 	}
 }
 
-// IsCertificate tells whether a field, as a plan names it, has another value with each certificate.
-func IsCertificate(path string) bool {
-	return strings.HasSuffix(path, "."+caBundle) || strings.HasSuffix(path, "["+annotationCertificate+"]")
+// ValueWithoutCertificates is the value of a field, as JSON, as it would be with any certificate; path names the field as a plan does. A
+// value that has no certificate is returned as it is.
+func ValueWithoutCertificates(path, value string) string {
+	if strings.HasSuffix(path, "."+caBundle) || strings.HasSuffix(path, "["+annotationCertificate+"]") {
+		return ""
+	}
+	if !strings.Contains(value, caBundle) && !strings.Contains(value, annotationCertificate) {
+		return value
+	}
+	var content any
+	if err := json.Unmarshal([]byte(value), &content); err != nil {
+		return value
+	}
+	dropCertificates(content)
+	text, err := json.Marshal(content)
+	if err != nil {
+		return value
+	}
+	return string(text)
 }
 
 // serviceNames are the names of all Services of a namespace inside the cluster.
