@@ -58,6 +58,7 @@ var documents = map[string]document{
 	"output/operation":      {reflect.TypeFor[schema.Operation](), "Operation: what a command that deploys did, or would do"},
 	"output/registryaccess": {reflect.TypeFor[schema.RegistryAccess](), "RegistryAccess: one request"},
 	"output/resumption":     {reflect.TypeFor[schema.Resumption](), "Resumption: operations that had not ended"},
+	"output/powers":         {reflect.TypeFor[schema.Powers](), "Powers: what an archive can do to a cluster beyond what a Solution may do unasked"},
 	"output/search":         {reflect.TypeFor[schema.SearchResult](), "Search: versions of Solutions"},
 	"output/status":         {reflect.TypeFor[schema.Status](), "Status: what was imported, what is deployed where, and how it is"},
 	"output/supportbundle":  {reflect.TypeFor[schema.SupportBundle](), "SupportBundle: states, versions and events of a cluster"},

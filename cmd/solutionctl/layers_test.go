@@ -18,7 +18,7 @@ var layers = [][]string{
 	{"durable/powercut"},
 	{"kube/chart/engine", "schema", "schema/report/scripttest"},
 	{"build/iso", "build/oci", "deployer/components", "deployer/helm", "deployer/metrics", "deployer/prometheus", "kube/chart", "kube/crd", "kube/images", "kube/promql", "kube/rbac", "kube/schemas"},
-	{"build/archive"},
+	{"build/archive", "kube/powers"},
 	{"sign/chunk", "sign/key", "sign/strictjson"},
 	{"sign/bundle", "sign/key/keytest"},
 	{"sign/trust"},

@@ -1,0 +1,324 @@
+package powers
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/solutionctl/solutionctl/kube/rbac"
+	"github.com/solutionctl/solutionctl/schema"
+)
+
+// Bounds of what is judged; no honest role comes close.
+const (
+	maxRules       = 1000
+	maxPermissions = 20_000
+)
+
+// grant is a role and one of those who get it, with all the places where they get it.
+type grant struct {
+	role    Object // not among the objects where role.Unstructured is nil
+	ref     schema.ObjectRef
+	file    string
+	rules   []rbacv1.PolicyRule
+	subject rbacv1.Subject
+	own     bool            // the subject is an account of the Solution
+	scopes  map[string]bool // namespaces, * for all
+}
+
+// rights judges what bindings grant, and roles that add to those of every cluster.
+func (j *judgement) rights() {
+	roles := map[string]Object{}
+	for _, o := range j.objects {
+		if isKind(o, rbacGroup, "Role", "ClusterRole") {
+			roles[roleKey(o.GetKind(), o.GetNamespace(), o.GetName())] = o
+			j.extends(o)
+		}
+	}
+	for _, g := range j.grants(roles) {
+		j.grant(g, roles)
+	}
+}
+
+func roleKey(kind, namespace, name string) string {
+	if kind == "ClusterRole" {
+		namespace = ""
+	}
+	return strings.Join([]string{kind, namespace, name}, "\x00")
+}
+
+// grants reads the bindings, one grant for each role and subject, in a stable order.
+func (j *judgement) grants(roles map[string]Object) []*grant {
+	found := map[string]*grant{}
+	for _, o := range j.objects {
+		if !isKind(o, rbacGroup, "RoleBinding", "ClusterRoleBinding") {
+			continue
+		}
+		binding, err := rbac.BindingFromObject(o.Object)
+		if err != nil {
+			j.unreadable(o, err)
+			continue
+		}
+		for _, subject := range binding.Subjects {
+			subject := subjectOf(subject, o.GetNamespace())
+			role := roleKey(binding.Role.Kind, o.GetNamespace(), binding.Role.Name)
+			key := role + "\x00" + subjectText(subject)
+			g, ok := found[key]
+			if !ok {
+				g = &grant{subject: subject, own: j.isOwn(subject), file: o.File, scopes: map[string]bool{}, role: roles[role]}
+				g.ref = schema.ObjectRef{APIVersion: rbacGroup + "/v1", Kind: binding.Role.Kind, Name: binding.Role.Name}
+				if binding.Role.Kind == "Role" {
+					g.ref.Namespace = o.GetNamespace()
+				}
+				found[key] = g
+			}
+			if binding.Cluster {
+				g.scopes["*"] = true
+			} else {
+				g.scopes[o.GetNamespace()] = true
+			}
+		}
+	}
+	grants := make([]*grant, 0, len(found))
+	for _, key := range slices.Sorted(maps.Keys(found)) {
+		grants = append(grants, found[key])
+	}
+	return grants
+}
+
+// subjectOf is a subject with the namespace that the API server sees.
+func subjectOf(s rbacv1.Subject, namespace string) rbacv1.Subject {
+	if s.Kind == rbacv1.ServiceAccountKind && s.Namespace == "" {
+		s.Namespace = namespace
+	}
+	if s.Kind == rbacv1.UserKind { // an account under its full name is the account
+		if name, ok := strings.CutPrefix(s.Name, "system:serviceaccount:"); ok {
+			if namespace, account, ok := strings.Cut(name, ":"); ok {
+				return rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: account}
+			}
+		}
+	}
+	return s
+}
+
+func subjectText(s rbacv1.Subject) string {
+	if s.Kind == rbacv1.ServiceAccountKind {
+		return s.Kind + " " + s.Namespace + "/" + s.Name
+	}
+	return s.Kind + " " + s.Name
+}
+
+// isOwn reports whether a subject is an account, or all accounts, of one of the Solution's namespaces.
+func (j *judgement) isOwn(s rbacv1.Subject) bool {
+	if s.Kind == rbacv1.ServiceAccountKind {
+		return j.own[s.Namespace]
+	}
+	namespace, ok := strings.CutPrefix(s.Name, "system:serviceaccounts:")
+	return ok && s.Kind == rbacv1.GroupKind && j.own[namespace]
+}
+
+// grant judges one grant.
+func (j *judgement) grant(g *grant, roles map[string]Object) {
+	if g.role.Unstructured == nil {
+		j.borrowed(g)
+	} else {
+		role, err := rbac.FromObject(g.role.Object)
+		if err != nil {
+			j.unreadable(g.role, err)
+			return
+		}
+		g.ref, g.file, g.rules = refOf(g.role), g.role.File, role.Rules
+		if role.Aggregated {
+			g.rules = slices.Concat(g.rules, j.aggregated(g.role, roles))
+		}
+		j.judgeRules(g)
+	}
+	if !g.own {
+		j.forOthers(g)
+	}
+}
+
+// judgeRules judges the rules of a grant in each place where it is granted.
+func (j *judgement) judgeRules(g *grant) {
+	if len(g.rules) > maxRules || permissions(g.rules) > maxPermissions {
+		j.record(g.power(schema.PowerAllRights, schema.ReachCluster, nil, nil, "have more rights than can be reviewed"))
+		j.powers[len(j.powers)-1].Need = schema.NeedRefused
+		return
+	}
+	if g.scopes["*"] {
+		j.judgePlace(g, inCluster, []string{"*"})
+		return
+	}
+	var own, others []string
+	for _, namespace := range slices.Sorted(maps.Keys(g.scopes)) {
+		if j.own[namespace] {
+			own = append(own, namespace)
+		} else {
+			others = append(others, namespace)
+		}
+	}
+	if len(others) > 0 {
+		j.judgePlace(g, inOthers, others)
+	}
+	if len(own) > 0 {
+		j.judgePlace(g, inOwn, own)
+	}
+}
+
+// permissions bounds how many single permissions rules have.
+func permissions(rules []rbacv1.PolicyRule) int {
+	total := 0
+	for _, rule := range rules {
+		n := 1
+		for _, list := range [][]string{rule.APIGroups, rule.Resources, rule.Verbs, rule.ResourceNames} {
+			n = min(n*max(1, len(list)), maxPermissions+1)
+		}
+		total += n
+		if total > maxPermissions {
+			break
+		}
+	}
+	return total
+}
+
+// found is what rules have of one power in one place.
+type found struct {
+	reach schema.Reach
+	rules []rbacv1.PolicyRule
+	at    []int // their numbers
+}
+
+// judgePlace judges the rules of a grant in one place.
+func (j *judgement) judgePlace(g *grant, w where, scopes []string) {
+	system := slices.ContainsFunc(scopes, schema.IsSystemNamespace)
+	powers := map[schema.PowerName]*found{}
+	note := func(name schema.PowerName, reach schema.Reach, number int, rules ...rbacv1.PolicyRule) {
+		f, ok := powers[name]
+		if !ok {
+			f = &found{reach: reach}
+			powers[name] = f
+		}
+		if slices.Index(schema.Reaches(), reach) < slices.Index(schema.Reaches(), f.reach) {
+			f.reach = reach
+		}
+		f.rules = append(f.rules, rules...)
+		if !slices.Contains(f.at, number) {
+			f.at = append(f.at, number)
+		}
+	}
+	for i, rule := range g.rules {
+		if isEverything(rule) {
+			note(schema.PowerAllRights, reachOfAll(w, system), i, rule)
+			continue
+		}
+		j.judgeRule(rule, w, system, func(name schema.PowerName, reach schema.Reach, rules ...rbacv1.PolicyRule) {
+			note(name, reach, i, rules...)
+		})
+	}
+	if all, ok := powers[schema.PowerAllRights]; ok { // the others are part of it
+		powers = map[schema.PowerName]*found{schema.PowerAllRights: all}
+	}
+	for _, name := range slices.Sorted(maps.Keys(powers)) {
+		f := powers[name]
+		rules, err := rbac.Missing(nil, f.rules)
+		if err != nil {
+			rules = f.rules
+		}
+		power := g.power(name, f.reach, rules, scopes, can(name, rules, scopes))
+		power.Field = ruleNumbers(g, f.at)
+		j.record(power)
+	}
+}
+
+func reachOfAll(w where, system bool) schema.Reach {
+	if w == inCluster || w == inOthers && system {
+		return schema.ReachCluster
+	}
+	return schema.ReachNamespaces
+}
+
+// judgeRule finds the powers of one rule.
+func (j *judgement) judgeRule(rule rbacv1.PolicyRule, w where, system bool, note func(schema.PowerName, schema.Reach, ...rbacv1.PolicyRule)) {
+	if len(rule.NonResourceURLs) > 0 {
+		if w == inCluster && slices.ContainsFunc(rule.NonResourceURLs, isTellingURL) {
+			note(schema.PowerReadOthers, schema.ReachNamespaces, rbacv1.PolicyRule{Verbs: rule.Verbs, NonResourceURLs: rule.NonResourceURLs})
+		}
+		return
+	}
+	for _, r := range rights {
+		if part, ok := r.narrow(rule); ok {
+			if reach := r.reachIn(w, rule, system); reach != "" && !j.groups[r.group] {
+				note(r.name, reach, part)
+			}
+		}
+	}
+	identities := writesIdentities(rule, w, system)
+	if identities {
+		note(schema.PowerIssueIdentities, schema.ReachCluster, rbacv1.PolicyRule{
+			APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: writingVerbs(rule.Verbs), ResourceNames: rule.ResourceNames,
+		})
+	}
+	for name, rules := range j.rest(rule, w, identities) {
+		reach := map[schema.PowerName]schema.Reach{
+			schema.PowerDeleteOthers: schema.ReachCluster, schema.PowerInstructsController: schema.ReachCluster,
+		}[name]
+		if reach == "" || w == inOthers && !system {
+			reach = schema.ReachNamespaces
+		}
+		note(name, reach, rules...)
+	}
+}
+
+// isTellingURL reports whether a path of the API server shows more than its health and its metrics.
+func isTellingURL(url string) bool {
+	return url == "*" || url == "/*" || strings.HasPrefix(url, "/logs") || strings.HasPrefix(url, "/debug")
+}
+
+// identityMaps are ConfigMaps from which clusters take who is who, where the API server is and how names are resolved.
+var identityMaps = []string{"aws-auth", "cluster-info", "coredns", "extension-apiserver-authentication", "kube-proxy", "kubeadm-config"}
+
+// writesIdentities reports whether a rule lets write one of the ConfigMaps that the cluster relies upon.
+func writesIdentities(rule rbacv1.PolicyRule, w where, system bool) bool {
+	named := len(rule.ResourceNames) == 0 || slices.ContainsFunc(rule.ResourceNames, func(n string) bool { return slices.Contains(identityMaps, n) })
+	return (w == inCluster || system) && named && len(writingVerbs(rule.Verbs)) > 0 &&
+		(contains(rule.APIGroups, "") || contains(rule.APIGroups, "*")) && coversResource(rule.Resources, "configmaps")
+}
+
+func writingVerbs(verbs []string) []string {
+	if contains(verbs, "*") {
+		return writing
+	}
+	return slices.DeleteFunc(slices.Clone(verbs), func(v string) bool { return !contains(writing, v) })
+}
+
+// power is one of the grant's.
+func (g *grant) power(name schema.PowerName, reach schema.Reach, rules []rbacv1.PolicyRule, scopes []string, why string) schema.Power {
+	p := schema.Power{
+		Name: name, Reach: reach, Need: schema.NeedApproval, Object: g.ref, File: g.file, Subject: subjectText(g.subject), Why: why, Effects: set(scopes),
+	}
+	for _, rule := range rules {
+		p.Rules = append(p.Rules, ruleOf(rule))
+	}
+	return p
+}
+
+func ruleOf(rule rbacv1.PolicyRule) schema.PolicyRule {
+	return schema.PolicyRule{
+		Verbs: rule.Verbs, APIGroups: rule.APIGroups, Resources: rule.Resources, ResourceNames: rule.ResourceNames, NonResourceURLs: rule.NonResourceURLs,
+	}
+}
+
+// ruleNumbers names the rules of a role, as in rules[0], rules[3].
+func ruleNumbers(g *grant, at []int) string {
+	if g.role.Unstructured == nil {
+		return "roleRef"
+	}
+	fields := make([]string, len(at))
+	for i, n := range at {
+		fields[i] = fmt.Sprintf("rules[%d]", n)
+	}
+	return strings.Join(fields, ", ")
+}

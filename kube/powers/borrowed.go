@@ -1,0 +1,188 @@
+package powers
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/solutionctl/solutionctl/kube/rbac"
+	"github.com/solutionctl/solutionctl/schema"
+)
+
+// reviewers are roles of every cluster by which a program asks who somebody is and what they may do, and no more.
+var reviewers = []string{"system:auth-delegator", "extension-apiserver-authentication-reader", "system:discovery", "system:basic-user", "system:public-info-viewer"}
+
+// borrowed judges a grant of a role that is not among the objects.
+func (j *judgement) borrowed(g *grant) {
+	if slices.Contains(reviewers, g.ref.Name) {
+		return
+	}
+	all := rbacv1.PolicyRule{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}}
+	if g.ref.Kind == "ClusterRole" {
+		switch g.ref.Name {
+		case "cluster-admin":
+			g.rules = []rbacv1.PolicyRule{all}
+			j.judgeRules(g)
+			return
+		case "admin", "edit", "view":
+			j.standard(g, all)
+			return
+		}
+	}
+	scopes := slices.Sorted(maps.Keys(g.scopes))
+	power := g.power(schema.PowerBorrowsRights, schema.ReachNamespaces, nil, scopes,
+		fmt.Sprintf("have the rights of a role that the archive does not bring, %s, in %s", g.ref.Name, placeText(scopes)))
+	if strings.HasPrefix(g.ref.Name, "system:") || g.scopes["*"] {
+		power.Reach = schema.ReachCluster
+	}
+	power.Field = "roleRef"
+	j.record(power)
+}
+
+// standard judges a grant of admin, edit or view. In its own namespaces they give no more than the namespace has.
+func (j *judgement) standard(g *grant, all rbacv1.PolicyRule) {
+	scopes := slices.DeleteFunc(slices.Sorted(maps.Keys(g.scopes)), func(s string) bool { return j.own[s] })
+	if len(scopes) == 0 {
+		return
+	}
+	system := slices.ContainsFunc(scopes, schema.IsSystemNamespace)
+	name, reach := schema.PowerAllRights, schema.ReachNamespaces
+	if g.scopes["*"] || system {
+		reach = schema.ReachCluster
+	}
+	if g.ref.Name == "view" {
+		name, reach, all.Verbs = schema.PowerReadOthers, schema.ReachNamespaces, reading
+	}
+	power := g.power(name, reach, []rbacv1.PolicyRule{all}, scopes, can(name, nil, scopes))
+	power.Field = "roleRef"
+	j.record(power)
+}
+
+// forOthers says that somebody gets a role who is not the Solution: a user, a group or an account of another namespace.
+func (j *judgement) forOthers(g *grant) {
+	scopes := slices.Sorted(maps.Keys(g.scopes))
+	power := g.power(schema.PowerRightsForPeople, schema.ReachPeople, g.rules, scopes,
+		fmt.Sprintf("give the role %s to %s in %s", g.ref.Name, describeSubject(g.subject), placeText(scopes)))
+	j.record(power)
+}
+
+// describeSubject says who a subject is, where its name does not.
+func describeSubject(s rbacv1.Subject) string {
+	text := subjectText(s)
+	if s.Kind == rbacv1.ServiceAccountKind {
+		return text
+	}
+	switch s.Name {
+	case "system:anonymous", "system:unauthenticated":
+		return text + " (everybody who reaches the API server)"
+	case "system:authenticated":
+		return text + " (every user and every pod)"
+	case "system:serviceaccounts":
+		return text + " (every pod)"
+	case "system:masters":
+		return text + " (administrators)"
+	}
+	return text
+}
+
+// aggregated are the rules that a role gets from those among the objects that its selectors select.
+func (j *judgement) aggregated(o Object, roles map[string]Object) []rbacv1.PolicyRule {
+	var role rbacv1.ClusterRole
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &role); err != nil || role.AggregationRule == nil {
+		return nil
+	}
+	var rules []rbacv1.PolicyRule
+	for i := range role.AggregationRule.ClusterRoleSelectors {
+		selector, err := metav1.LabelSelectorAsSelector(&role.AggregationRule.ClusterRoleSelectors[i])
+		if err != nil {
+			continue // the API server refuses it
+		}
+		if selectsStandard(selector) { // the parts of admin, edit and view
+			rules = append(rules, rbacv1.PolicyRule{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}})
+		}
+		for _, key := range slices.Sorted(maps.Keys(roles)) {
+			part := roles[key]
+			if part.GetKind() != "ClusterRole" || !selector.Matches(labels.Set(part.GetLabels())) {
+				continue
+			}
+			if found, err := rbac.FromObject(part.Object); err == nil {
+				rules = append(rules, found.Rules...)
+			}
+		}
+	}
+	return rules
+}
+
+func selectsStandard(selector labels.Selector) bool {
+	if selector.Empty() {
+		return true
+	}
+	requirements, _ := selector.Requirements()
+	return slices.ContainsFunc(requirements, func(r labels.Requirement) bool { return strings.HasPrefix(r.Key(), aggregateTo) })
+}
+
+const aggregateTo = rbacGroup + "/aggregate-to-"
+
+// extends judges a role whose rules become part of admin, edit or view.
+func (j *judgement) extends(o Object) {
+	var standard []string
+	for label, value := range o.GetLabels() {
+		if role, ok := strings.CutPrefix(label, aggregateTo); ok && value == "true" && isStandard(role) {
+			standard = append(standard, role)
+		}
+	}
+	role, err := rbac.FromObject(o.Object)
+	if err != nil || len(standard) == 0 || o.GetKind() != "ClusterRole" {
+		return
+	}
+	slices.Sort(standard)
+	var rules []rbacv1.PolicyRule
+	var at []int
+	for i, rule := range role.Rules {
+		foreign := slices.ContainsFunc(rule.APIGroups, func(group string) bool { return !j.groups[group] })
+		if foreign || len(rule.NonResourceURLs) > 0 {
+			rules, at = append(rules, rule), append(at, i)
+		}
+	}
+	if len(rules) == 0 {
+		return
+	}
+	g := &grant{role: o, ref: refOf(o), file: o.File}
+	power := g.power(schema.PowerExtendsRoles, schema.ReachPeople, rules, standard,
+		fmt.Sprintf("add rights to the roles of every cluster for people (%s)", strings.Join(standard, ", ")))
+	power.Subject, power.Field = "", ruleNumbers(g, at)
+	j.record(power)
+}
+
+func isStandard(role string) bool {
+	return slices.Contains([]string{"admin", "edit", "view", "cluster-reader", "cluster-admin"}, role)
+}
+
+// unreadable says that an object cannot be judged.
+func (j *judgement) unreadable(o Object, err error) {
+	j.refuse(o, schema.PowerAllRights, schema.ReachCluster, "", "do what cannot be judged: "+err.Error())
+}
+
+// nested reads a list of objects in an object.
+func nested(object map[string]any, path ...string) []map[string]any {
+	value, _, _ := unstructured.NestedFieldNoCopy(object, path...)
+	return listOf(value)
+}
+
+func listOf(value any) []map[string]any {
+	entries, _ := value.([]any)
+	var list []map[string]any
+	for _, entry := range entries {
+		if m, ok := entry.(map[string]any); ok {
+			list = append(list, m)
+		}
+	}
+	return list
+}

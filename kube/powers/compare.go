@@ -1,0 +1,55 @@
+package powers
+
+import (
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/solutionctl/solutionctl/kube/rbac"
+	"github.com/solutionctl/solutionctl/schema"
+)
+
+// Uncovered returns those wanted powers that need an approval, or that no approval allows, and that approved ones do not
+// cover. A power covers another of the same name, reach, object and subject whose rules permit no more and whose effects are
+// among its own. A role or subject that changed its name is another one.
+func Uncovered(approved, wanted []schema.Power) []schema.Power {
+	have := map[string][]schema.Power{}
+	for _, p := range approved {
+		have[identity(p)] = append(have[identity(p)], p)
+	}
+	var missing []schema.Power
+	for _, p := range wanted {
+		switch {
+		case p.Need == schema.NeedShown:
+		case p.Need == schema.NeedRefused, !covers(have[identity(p)], p):
+			missing = append(missing, p)
+		}
+	}
+	return missing
+}
+
+func identity(p schema.Power) string {
+	return strings.Join([]string{string(p.Name), string(p.Reach), refKey(p.Object), p.Subject}, "\x01")
+}
+
+// covers reports whether one of the approved powers, which are about the same, covers a wanted one.
+func covers(approved []schema.Power, wanted schema.Power) bool {
+	return slices.ContainsFunc(approved, func(p schema.Power) bool {
+		if !slices.Contains(p.Effects, "*") && slices.ContainsFunc(wanted.Effects, func(e string) bool { return !slices.Contains(p.Effects, e) }) {
+			return false
+		}
+		missing, err := rbac.Missing(rulesOf(p), rulesOf(wanted))
+		return err == nil && len(missing) == 0
+	})
+}
+
+func rulesOf(p schema.Power) []rbacv1.PolicyRule {
+	rules := make([]rbacv1.PolicyRule, len(p.Rules))
+	for i, rule := range p.Rules {
+		rules[i] = rbacv1.PolicyRule{
+			Verbs: rule.Verbs, APIGroups: rule.APIGroups, Resources: rule.Resources, ResourceNames: rule.ResourceNames, NonResourceURLs: rule.NonResourceURLs,
+		}
+	}
+	return rules
+}

@@ -1,0 +1,198 @@
+// Package powers judges what the objects of a Solution can do to a cluster.
+//
+// [Judge] takes objects as they will be applied and returns their powers: everything beyond what a Solution may do unasked.
+// Unasked, it may create objects in its own namespaces that pass the Pod Security level baseline, give its own accounts
+// rights on its own API groups and on the workloads and data of its namespaces, define CRDs of its own groups and be called
+// for these groups. Effects are judged, not words: a pod is the same power in a Deployment, a CronJob, an item of a List or
+// a custom resource with a pod template. A role counts for what its bindings grant.
+//
+// [Uncovered] compares the powers that were approved with those that are wanted, and [Summarize] says them to people.
+// The list of powers follows "RBAC Good Practices" and "Pod Security Standards" of the Kubernetes documentation
+// (docs/adr/0030-powers.md). Rules of roles are judged here only; package kube/rbac checks their form.
+package powers
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/solutionctl/solutionctl/schema"
+)
+
+// Owner is the Solution that objects are judged for.
+type Owner struct {
+	Solution string
+	// Namespaces are its own: <solution>-system and those of the environment in which it is added. The latter it
+	// shares with other Solutions.
+	Namespaces []string
+	// Groups are the API groups that it calls its own: those of its manifest and of its CRDs. Groups of Kubernetes are not
+	// its own, whatever it says.
+	Groups []string
+	// ForeignGroup names who else has a group in the cluster, "" for nobody. Nil stands for no cluster: then Groups count.
+	ForeignGroup func(group string) (owner string)
+}
+
+// Object is one object and the file of the archive that it is from, if that is known.
+type Object struct {
+	File string
+	*unstructured.Unstructured
+}
+
+// Judge returns the powers of objects, widest reach first, the same for the same objects. Objects have the namespaces
+// in which they will be applied. Those that refer to each other (a binding, its role and its account) are to be judged
+// together: what is not among the objects does not belong to the Solution.
+func Judge(owner Owner, objects []Object) []schema.Power {
+	j := newJudgement(owner, objects)
+	j.claims()
+	j.rights()
+	for _, o := range j.objects {
+		j.object(o)
+	}
+	return sorted(j.powers)
+}
+
+type judgement struct {
+	owner    Owner
+	objects  []Object // without lists
+	own      map[string]bool
+	groups   map[string]bool
+	accounts map[string]bool // namespace/name of those among the objects
+	powers   []schema.Power
+}
+
+func newJudgement(owner Owner, objects []Object) *judgement {
+	j := &judgement{owner: owner, own: map[string]bool{}, groups: map[string]bool{}, accounts: map[string]bool{}}
+	for _, namespace := range owner.Namespaces {
+		j.own[namespace] = true
+	}
+	for _, o := range objects {
+		if o.Unstructured != nil && o.Object != nil {
+			j.unpack(o, 0)
+		}
+	}
+	for _, group := range owner.Groups {
+		if !schema.IsProtectedGroup(owner.Solution, group) && (owner.ForeignGroup == nil || owner.ForeignGroup(group) == "") {
+			j.groups[group] = true
+		}
+	}
+	for _, o := range j.objects {
+		if isKind(o, "", "ServiceAccount") {
+			j.accounts[o.GetNamespace()+"/"+o.GetName()] = true
+		}
+	}
+	return j
+}
+
+// maxDepth bounds lists in lists, and how deep pod templates are looked for.
+const maxDepth = 32
+
+// unpack adds an object or, of a list, what is in it.
+func (j *judgement) unpack(o Object, depth int) {
+	kind, isList := strings.CutSuffix(o.GetKind(), "List")
+	items, hasItems := o.Object["items"].([]any)
+	if !isList || !hasItems || depth == maxDepth {
+		j.objects = append(j.objects, o)
+		return
+	}
+	for _, item := range items {
+		content, ok := item.(map[string]any)
+		if !ok {
+			continue
+		}
+		if content["kind"] == nil { // of a list of one kind the API server knows it
+			content = withKind(content, o.GetAPIVersion(), kind)
+		}
+		j.unpack(Object{o.File, &unstructured.Unstructured{Object: content}}, depth+1)
+	}
+}
+
+func withKind(content map[string]any, apiVersion, kind string) map[string]any {
+	full := map[string]any{"apiVersion": apiVersion, "kind": kind}
+	for key, value := range content {
+		full[key] = value
+	}
+	return full
+}
+
+// add records a power that an approval can allow.
+func (j *judgement) add(o Object, name schema.PowerName, reach schema.Reach, field, why string, effects ...string) {
+	j.record(schema.Power{
+		Name: name, Reach: reach, Need: schema.NeedApproval, Object: refOf(o), File: o.File, Field: field, Why: why, Effects: set(effects),
+	})
+}
+
+// show records a power that plans show without asking.
+func (j *judgement) show(o Object, name schema.PowerName, reach schema.Reach, field, why string, effects ...string) {
+	j.add(o, name, reach, field, why, effects...)
+	j.powers[len(j.powers)-1].Need = schema.NeedShown
+}
+
+// refuse records a power that no approval can allow.
+func (j *judgement) refuse(o Object, name schema.PowerName, reach schema.Reach, field, why string, effects ...string) {
+	j.add(o, name, reach, field, why, effects...)
+	j.powers[len(j.powers)-1].Need = schema.NeedRefused
+}
+
+func (j *judgement) record(p schema.Power) { j.powers = append(j.powers, p) }
+
+func refOf(o Object) schema.ObjectRef {
+	return schema.ObjectRef{APIVersion: o.GetAPIVersion(), Kind: o.GetKind(), Namespace: o.GetNamespace(), Name: o.GetName()}
+}
+
+func groupOf(o Object) string {
+	group, _, found := strings.Cut(o.GetAPIVersion(), "/")
+	if !found {
+		return ""
+	}
+	return group
+}
+
+func isKind(o Object, group string, kinds ...string) bool {
+	return groupOf(o) == group && slices.Contains(kinds, o.GetKind())
+}
+
+// set returns a list sorted and without repetitions, nil when it is empty.
+func set(list []string) []string {
+	if len(list) == 0 {
+		return nil
+	}
+	return slices.Compact(slices.Sorted(slices.Values(list)))
+}
+
+// sorted orders powers: refused ones first, then by reach, name, object and subject.
+func sorted(powers []schema.Power) []schema.Power {
+	order := func(p schema.Power) []string {
+		return []string{string(p.Name), refKey(p.Object), p.Subject, p.File, p.Field, p.Why}
+	}
+	slices.SortStableFunc(powers, func(a, b schema.Power) int {
+		return cmp.Or(needRank(a)-needRank(b), reachRank(a)-reachRank(b), slices.Compare(order(a), order(b)))
+	})
+	return powers
+}
+
+func needRank(p schema.Power) int {
+	return slices.Index([]schema.Need{schema.NeedRefused, schema.NeedApproval, schema.NeedShown}, p.Need)
+}
+
+func reachRank(p schema.Power) int { return slices.Index(schema.Reaches(), p.Reach) }
+
+func refKey(r schema.ObjectRef) string {
+	group, _, found := strings.Cut(r.APIVersion, "/")
+	if !found {
+		group = ""
+	}
+	return strings.Join([]string{group, r.Kind, r.Namespace, r.Name}, "\x00")
+}
+
+// object judges an object for itself, whoever it is bound to.
+func (j *judgement) object(o Object) {
+	if namespace := o.GetNamespace(); namespace != "" && !j.own[namespace] {
+		reach := schema.ReachNamespaces
+		if schema.IsSystemNamespace(namespace) {
+			reach = schema.ReachCluster
+		}
+		j.add(o, schema.PowerObjectsElsewhere, reach, "metadata.namespace", "have objects in namespace "+namespace+", which is not its own", namespace)
+	}
+}

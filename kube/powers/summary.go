@@ -1,0 +1,133 @@
+package powers
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/solutionctl/solutionctl/schema"
+)
+
+// maxLines is how many lines a person reads.
+const maxLines = 12
+
+// Summarize says powers for people: a line for what can be done, by which object and for whom. Objects with the same power
+// and subject share a line with their number. When that is more than a person reads, the subjects of one power share a line.
+func Summarize(powers []schema.Power) []string {
+	var lines []string
+	for _, key := range []func(schema.Power) string{exactly, bySubject, byName} {
+		if lines = group(powers, key); len(lines) <= maxLines {
+			break
+		}
+	}
+	return lines
+}
+
+func exactly(p schema.Power) string {
+	return strings.Join([]string{string(p.Need), string(p.Name), string(p.Reach), p.Subject, p.Why}, "\x00")
+}
+
+func bySubject(p schema.Power) string {
+	return strings.Join([]string{string(p.Need), string(p.Name), p.Subject, phrase(p)}, "\x00")
+}
+
+func byName(p schema.Power) string { return string(p.Need) + "\x00" + string(p.Name) }
+
+// phrase is what a power can do, without the details in parentheses.
+func phrase(p schema.Power) string {
+	text, _, _ := strings.Cut(p.Why, " (")
+	return text
+}
+
+// group makes a line of the powers of each key, in the order in which keys first occur.
+func group(powers []schema.Power, key func(schema.Power) string) []string {
+	groups := map[string][]schema.Power{}
+	var order []string
+	for _, p := range powers {
+		k := key(p)
+		if groups[k] == nil {
+			order = append(order, k)
+		}
+		groups[k] = append(groups[k], p)
+	}
+	lines := make([]string, len(order))
+	for i, k := range order {
+		lines[i] = line(groups[k])
+	}
+	return lines
+}
+
+// line says the powers of one group.
+func line(powers []schema.Power) string {
+	first := powers[0]
+	text := first.Why
+	if slices.ContainsFunc(powers, func(p schema.Power) bool { return p.Why != first.Why }) {
+		text = phrase(first)
+	}
+	text += ": " + objects(powers)
+	if rules := ruleText(first.Field); len(powers) == 1 && rules != "" {
+		text += ", " + rules
+	}
+	if subjects := subjectsOf(powers); len(subjects) > 0 {
+		text += ", for " + enumerateFew(subjects)
+	}
+	switch first.Need {
+	case schema.NeedRefused:
+		text += " (no approval can allow this)"
+	case schema.NeedShown:
+		text += " (not asked for)"
+	}
+	return text
+}
+
+// objects names the objects of powers, with their number when there are several.
+func objects(powers []schema.Power) string {
+	var names []string
+	for _, p := range powers {
+		if name := p.Object.String(); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 1 {
+		return names[0]
+	}
+	return fmt.Sprintf("%d objects, %s", len(names), enumerateFew(names))
+}
+
+func subjectsOf(powers []schema.Power) []string {
+	var list []string
+	for _, p := range powers {
+		subject := strings.Replace(p.Subject, rbacv1.ServiceAccountKind+" ", "account ", 1)
+		if subject != "" && !slices.Contains(list, subject) {
+			list = append(list, subject)
+		}
+	}
+	return list
+}
+
+// enumerateFew joins words; of many it gives the first ones and a count.
+func enumerateFew(words []string) string {
+	const most = 3
+	if len(words) > most {
+		return fmt.Sprintf("%s and %d more", strings.Join(words[:most], ", "), len(words)-most)
+	}
+	return strings.Join(words, ", ")
+}
+
+// ruleText says rules[2] as "rule 3", and nothing of other fields.
+func ruleText(field string) string {
+	var numbers []string
+	for part := range strings.SplitSeq(field, ", ") {
+		var n int
+		if _, err := fmt.Sscanf(part, "rules[%d]", &n); err != nil {
+			return ""
+		}
+		numbers = append(numbers, fmt.Sprint(n+1))
+	}
+	if len(numbers) == 1 {
+		return "rule " + numbers[0]
+	}
+	return "rules " + enumerate(numbers)
+}

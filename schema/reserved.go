@@ -1,0 +1,53 @@
+package schema
+
+import (
+	"slices"
+	"strings"
+)
+
+// apiServerGroups are the API groups that the API server of every cluster has itself, beside the core group.
+var apiServerGroups = []string{
+	"apps", "autoscaling", "batch", "extensions", "policy",
+	"admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "authentication.k8s.io", "authorization.k8s.io",
+	"certificates.k8s.io", "coordination.k8s.io", "discovery.k8s.io", "events.k8s.io", "flowcontrol.apiserver.k8s.io",
+	"internal.apiserver.k8s.io", "networking.k8s.io", "node.k8s.io", "rbac.authorization.k8s.io", "resource.k8s.io",
+	"scheduling.k8s.io", "storage.k8s.io", "storagemigration.k8s.io",
+}
+
+// IsAPIServerGroup reports whether the API server of every cluster has the group itself. A CRD in it would end with every
+// request to the group, and nothing but the API server may answer for it.
+func IsAPIServerGroup(group string) bool {
+	return group == "" || slices.Contains(apiServerGroups, group)
+}
+
+const metalK8sGroup = "metalk8s.scality.com"
+
+// IsProtectedGroup reports whether an API group belongs to Kubernetes or MetalK8s, so that a Solution cannot call it its own.
+// Below MetalK8s' group a Solution has the one with its own name, as MetalK8s' example has.
+func IsProtectedGroup(solution, group string) bool {
+	if prefix, ok := strings.CutSuffix(group, "."+metalK8sGroup); ok {
+		return prefix != solution || slices.Contains([]string{"solutions", "storage", "system"}, prefix)
+	}
+	return !strings.Contains(group, ".") || group == metalK8sGroup || isBelow(group, "k8s.io") || isBelow(group, "kubernetes.io")
+}
+
+// isBelow reports whether a group is a domain or below it.
+func isBelow(group, domain string) bool {
+	return group == domain || strings.HasSuffix(group, "."+domain)
+}
+
+// IsSystemNamespace reports whether a namespace belongs to the cluster, to its distribution or to solutionctl: whoever runs
+// pods in such a namespace can become administrator of the cluster.
+func IsSystemNamespace(name string) bool {
+	for _, prefix := range []string{"kube-", "openshift-", "metalk8s-"} {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return slices.Contains([]string{"default", "kube", "openshift", "metalk8s", "solutionctl", "solutionctl-system"}, name)
+}
+
+// isReservedName reports whether a Solution of this name would have a namespace of others: <name>-system is its own.
+func isReservedName(name string) bool {
+	return IsSystemNamespace(name) || IsSystemNamespace(name+"-system")
+}
