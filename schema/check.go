@@ -116,11 +116,7 @@ func checkSolution(c *checker) {
 
 // checkCommon judges what manifest.yaml and solution.yaml have in common.
 func (c *checker) checkCommon() {
-	c.eachString("metadata.name", func(path []string, s string) {
-		if belongsToMetalK8s(s) {
-			c.fail(path, "choose another name", "names that start with metalk8s- belong to MetalK8s, which skips such Solutions")
-		}
-	})
+	c.checkReserved()
 	c.checkVersions()
 	for _, pattern := range []string{"spec.kubernetesVersion", "spec.dependsOn.*.version"} {
 		c.eachString(pattern, func(path []string, s string) {

@@ -51,3 +51,43 @@ func IsSystemNamespace(name string) bool {
 func isReservedName(name string) bool {
 	return IsSystemNamespace(name) || IsSystemNamespace(name+"-system")
 }
+
+// reservedNames are the names of Solutions whose namespace <name>-system exists in a cluster before any Solution is
+// imported, or that people take for a part of the cluster.
+var reservedNames = map[string]string{
+	"default":    "Kubernetes",
+	"kube":       "Kubernetes",
+	"kubernetes": "Kubernetes",
+	"metalk8s":   "MetalK8s",
+	"openshift":  "OpenShift",
+}
+
+// checkReserved refuses names and groups that belong to others. What a Solution calls its own is not asked about later.
+func (c *checker) checkReserved() {
+	solution := c.text("metadata.name")
+	c.eachString("metadata.name", func(path []string, name string) {
+		switch owner := reservedNames[name]; {
+		case belongsToMetalK8s(name):
+			c.fail(path, "choose another name", "names that start with metalk8s- belong to MetalK8s, which skips such Solutions")
+		case owner != "":
+			c.fail(path, "choose another name", "the name %s is reserved for %s: namespace %s-system must not belong to a Solution", name, owner, name)
+		case name == ProgramImage && c.hasParts():
+			c.fail(path, "choose another name", "the name %s is reserved: namespace %s-system holds what is recorded of Solutions", name, name)
+		}
+	})
+	c.eachString("spec.customApiGroups.*", func(path []string, group string) {
+		if strings.Contains(group, ".") && IsProtectedGroup(solution, group) {
+			c.fail(path, "list the groups of the Solution's own CustomResourceDefinitions only",
+				"API group %s belongs to Kubernetes or MetalK8s: a Solution cannot claim it", group)
+		}
+	})
+}
+
+// hasParts reports whether the document describes more than images.
+func (c *checker) hasParts() bool {
+	spec, _ := lookup(c.pruned, "spec").(map[string]any)
+	return slices.ContainsFunc([]string{"operator", "ui", "customApiGroups", "components"}, func(key string) bool {
+		list, isList := spec[key].([]any)
+		return spec[key] != nil && (!isList || len(list) > 0)
+	})
+}
