@@ -170,20 +170,24 @@ func parseConfig(data []byte) (*imageConfig, error) {
 }
 
 func readConfig(ctx context.Context, b Blob) (*imageConfig, []byte, error) {
-	if b.Size > maxDocument {
-		return nil, nil, report.Errorf(report.Invalid, "image configuration %s has %d bytes, the limit is %d", b.Digest, b.Size, maxDocument)
-	}
-	r, err := b.Open(ctx, 0)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer func() { _ = r.Close() }()
-	data, err := io.ReadAll(VerifyReader(r, b.Descriptor))
+	data, err := readConfigData(ctx, b)
 	if err != nil {
 		return nil, nil, err
 	}
 	config, err := parseConfig(data)
 	return config, data, err
+}
+
+func readConfigData(ctx context.Context, b Blob) ([]byte, error) {
+	if b.Size > maxDocument {
+		return nil, report.Errorf(report.Invalid, "image configuration %s has %d bytes, the limit is %d", b.Digest, b.Size, maxDocument)
+	}
+	r, err := b.Open(ctx, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = r.Close() }()
+	return io.ReadAll(VerifyReader(r, b.Descriptor))
 }
 
 // bytesBlob is a blob that is held in memory.

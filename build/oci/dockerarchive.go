@@ -34,6 +34,9 @@ type dockerImage struct {
 func (a *dockerArchive) image(ctx context.Context, ref string, platforms []schema.Platform) (*Image, error) {
 	if _, err := fs.Stat(a.layout.fsys, indexFile); err == nil {
 		image, err := a.layout.named(ctx, ref, platforms)
+		if isIncomplete(err) {
+			image, err = a.saved(ctx, ref, platforms, err)
+		}
 		if err != nil || !slices.ContainsFunc(image.Blobs, func(b Blob) bool { return isUncompressed(b.Descriptor) }) {
 			return image, err
 		}
@@ -44,6 +47,36 @@ func (a *dockerArchive) image(ctx context.Context, ref string, platforms []schem
 	}
 	if image.Root.Platform != nil && len(platforms) > 0 {
 		err = checkPlatform(platformOf(image.Root), platforms)
+	}
+	return image, err
+}
+
+// saved returns the image of manifest.json out of an index that names more than the file holds: with the containerd image
+// store, Docker saves the index as it was pulled, and the blobs of the platform that was. A platform that is wanted and not
+// there remains an error.
+func (a *dockerArchive) saved(ctx context.Context, ref string, platforms []schema.Platform, missing error) (*Image, error) {
+	d, origin, err := a.layout.find(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	entries, err := a.entries()
+	if err != nil {
+		return nil, missing
+	}
+	var configs []Digest
+	for _, entry := range entries {
+		if config, ok := digestInPath(entry.Config); ok {
+			configs = append(configs, config)
+		}
+	}
+	sparse := a.layout.sparse(ctx, d)
+	v := sparse.withConfig(configs)
+	if v == nil || slices.ContainsFunc(platforms, func(wish schema.Platform) bool { return !wish.Matches(v.platform) }) {
+		return nil, missing
+	}
+	image, err := sparse.only(ctx, v.position, "it is the image of manifest.json, and the file lacks others of its index")
+	if err == nil {
+		image.Origin = origin
 	}
 	return image, err
 }
@@ -85,24 +118,36 @@ func (a *dockerArchive) legacyImage(ctx context.Context, ref string) (*Image, er
 	return image, nil
 }
 
-// find returns the entry of manifest.json that ref names by a tag or by the image ID.
-func (a *dockerArchive) find(ref string) (dockerImage, error) {
+// entries returns those of manifest.json.
+func (a *dockerArchive) entries() ([]dockerImage, error) {
 	data, err := readFile(a.layout.fsys, manifestFile)
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			err = report.Errorf(report.Invalid, "there is neither index.json nor manifest.json in the tar file").
 				WithHint("is it a file system rather than an image? write images with `docker save` or `podman save`")
 		}
-		return dockerImage{}, err
+		return nil, err
 	}
 	var entries []dockerImage
 	if err := json.Unmarshal(data, &entries); err != nil {
-		return dockerImage{}, report.Errorf(report.Invalid, "manifest.json is not valid: %w", err)
+		return nil, report.Errorf(report.Invalid, "manifest.json is not valid: %w", err)
+	}
+	return entries, nil
+}
+
+// find returns the entry of manifest.json that ref names by a tag or by the image ID.
+func (a *dockerArchive) find(ref string) (dockerImage, error) {
+	entries, err := a.entries()
+	if err != nil {
+		return dockerImage{}, err
 	}
 	var names []string
 	var found []dockerImage
 	for _, entry := range entries {
 		names = append(names, entry.RepoTags...)
+		if id := imageID(entry.Config); len(entry.RepoTags) == 0 && id != "" {
+			names = append(names, id)
+		}
 		if ref == "" || slices.ContainsFunc(entry.RepoTags, func(tag string) bool { return sameReference(tag, ref) }) || imageID(entry.Config) == ref {
 			found = append(found, entry)
 		}

@@ -225,11 +225,18 @@ func missing(name string, err error) error {
 	return err
 }
 
-// refNames returns the names that index.json gives its entries, for messages.
+// refNames returns what entries of index.json can be called by, for messages: their names, their digests where they have none.
 func refNames(index []Descriptor) []string {
 	var names []string
 	for _, d := range index {
-		if name := d.Annotations[refName]; name != "" && !slices.Contains(names, name) {
+		name := d.Annotations[refName]
+		if name == "" {
+			name = d.Digest.String()
+			if p := platformOf(d); p != (schema.Platform{}) {
+				name += " (" + p.String() + ")"
+			}
+		}
+		if !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}

@@ -300,3 +300,15 @@ func serve(tb testing.TB, handler http.HandlerFunc) string {
 	tb.Cleanup(server.Close)
 	return strings.TrimPrefix(server.URL, "http://")
 }
+
+func file(data []byte) *fstest.MapFile { return &fstest.MapFile{Data: data} }
+
+// manifestOf reads a manifest of the layout.
+func manifestOf(t *testing.T, l *layoutBuilder, d oci.Descriptor) v1.Manifest {
+	t.Helper()
+	var m v1.Manifest
+	if f := l.files["blobs/sha256/"+d.Digest.Hex]; f == nil || json.Unmarshal(f.Data, &m) != nil {
+		t.Fatalf("there is no manifest %s", d.Digest)
+	}
+	return m
+}

@@ -57,6 +57,9 @@ func (l *layout) named(ctx context.Context, ref string, platforms []schema.Platf
 		return nil, err
 	}
 	image, err := l.image(ctx, d, platforms)
+	if isIncomplete(err) {
+		image, err = l.sparse(ctx, d).take(ctx, platforms, err)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -83,8 +86,11 @@ func (l *layout) find(ctx context.Context, ref string) (Descriptor, string, erro
 			return Descriptor{}, "", err
 		}
 	}
-	if len(found) != 1 {
-		return Descriptor{}, "", notOne(len(found), ref, refNames(index))
+	if n := len(found); n != 1 {
+		if ref != "" {
+			found = index
+		}
+		return Descriptor{}, "", notOne(n, ref, refNames(found))
 	}
 	return found[0], originOf(found[0]), nil
 }
@@ -146,7 +152,7 @@ func list(names []string) string {
 	const few = 8
 	switch {
 	case len(names) == 0:
-		return "images without names"
+		return "no images"
 	case len(names) <= few:
 		return strings.Join(names, ", ")
 	default:

@@ -92,6 +92,12 @@ func (r *Resolver) Resolve(ctx context.Context, ref schema.ImageRef, source stri
 		return nil, err
 	}
 	image, err := r.from(ctx, src)
+	if err == nil {
+		err = image.holdConfigs(ctx)
+	}
+	if err == nil {
+		err = image.CheckLayers(ctx)
+	}
 	if err != nil {
 		return nil, inContext(redact(source), err)
 	}

@@ -142,6 +142,28 @@ func TestResolveErrors(t *testing.T) {
 	}
 }
 
+// Images without names are told apart by their digests, which are names as well.
+func TestUnnamedImages(t *testing.T) {
+	l := newLayout()
+	amd, arm := l.image("linux/amd64", "a"), l.image("linux/arm64", "b")
+	l.index.Manifests = append(l.index.Manifests, amd, arm)
+	dir := l.dir(t)
+	_, err := newResolver(t, oci.Options{}).Resolve(t.Context(), testRef, "oci:"+dir)
+	checkError(t, err, report.Invalid, "it holds 2 images", amd.Digest.String()+" (linux/amd64), "+arm.Digest.String()+" (linux/arm64)")
+	if got := resolve(t, oci.Options{}, "oci:"+dir+":"+arm.Digest.String()); got.Root.Digest != arm.Digest {
+		t.Errorf("got %s", got.Root.Digest)
+	}
+
+	files := dockerSave(map[string][]string{"a:1": {"a"}, "b:1": {"b"}})
+	files["manifest.json"] = bytes.ReplaceAll(files["manifest.json"], []byte(`["a:1"]`), []byte("null"))
+	source := "docker-archive:" + writeFile(t, "unnamed.tar", tarOf(files))
+	_, err = newResolver(t, oci.Options{}).Resolve(t.Context(), testRef, source)
+	checkError(t, err, report.Invalid, "it holds 2 images", "sha256:")
+	_, id, _ := strings.Cut(strings.Join(report.Hints(err), ""), "sha256:")
+	id, _, _ = strings.Cut(id, ",")
+	resolve(t, oci.Options{}, source+":sha256:"+id)
+}
+
 func checkError(t *testing.T, err error, code report.Code, message, hint string) {
 	t.Helper()
 	if err == nil {
@@ -407,8 +429,8 @@ func TestOddImages(t *testing.T) {
 	docker.MediaType, docker.Config.MediaType = "application/vnd.docker.distribution.manifest.v2+json", "application/vnd.docker.container.image.v1+json"
 	docker.Layers[0].MediaType = "application/vnd.docker.image.rootfs.diff.tar.gzip"
 	l.tag("docker-types", l.json(docker.MediaType, docker))
-	zstandard := l.manifest("linux/amd64")
-	zstandard.Layers = append(zstandard.Layers, l.blob("application/vnd.oci.image.layer.v1.tar+zstd", zstdOf(t, layerTar("z"))))
+	zstandard := l.manifest("linux/amd64", "z")
+	zstandard.Layers[0] = l.blob("application/vnd.oci.image.layer.v1.tar+zstd", zstdOf(t, layerTar("z")))
 	l.tag("zstd", l.json(zstandard.MediaType, zstandard))
 	l.tag("no-layers", l.image("linux/amd64"))
 	empty := l.manifest("linux/amd64")

@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/solutionctl/solutionctl/durable"
@@ -192,8 +193,10 @@ func (i *Image) forDocker() (*document, error) {
 		return runnable[0], nil
 	case 0:
 		return nil, report.Errorf(report.Usage, "it is no image that Docker runs").WithHint("write it to oci:DIR")
-	default:
-		return nil, report.Errorf(report.Usage, "it is for %s; an archive of Docker holds one platform", strings.Join(platforms, ", ")).
-			WithHint("choose one: --platform %s", platforms[0])
 	}
+	failure := report.Errorf(report.Usage, "it is for %s; an archive of Docker holds one platform", strings.Join(platforms, ", "))
+	if slices.Sort(platforms); len(slices.Compact(slices.Clone(platforms))) < len(platforms) {
+		return nil, failure.WithHint("a platform occurs twice, so that none can be chosen: write it to oci:DIR")
+	}
+	return nil, failure.WithHint("choose one: --platform %s", platforms[0])
 }

@@ -1,0 +1,154 @@
+package oci
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"slices"
+
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// maxLayer is how many bytes of an uncompressed layer are hashed: a small layer can be an endless one.
+const maxLayer = 64 << 30
+
+// rootFS is the root file system of an image for one platform: the layers, and the digest that the configuration gives the
+// uncompressed form of each.
+type rootFS struct {
+	manifest Digest
+	layers   []Descriptor
+	diffIDs  []Digest
+}
+
+// CheckLayers refuses an image that no container runtime can unpack, because its configuration does not have one digest
+// (rootfs.diff_ids) for each layer. It reads configurations, no layers.
+func (i *Image) CheckLayers(ctx context.Context) error {
+	_, err := i.rootFileSystems(ctx)
+	return err
+}
+
+// VerifyLayers reads every layer, and refuses one whose uncompressed bytes do not have the digest that the configuration
+// gives them: a container runtime refuses to unpack it.
+func (i *Image) VerifyLayers(ctx context.Context) error {
+	all, err := i.rootFileSystems(ctx)
+	if err != nil {
+		return err
+	}
+	hashed := map[Digest]Digest{} // platforms share layers
+	for _, root := range all {
+		for n, layer := range root.layers {
+			if _, known := hashed[layer.Digest]; !known {
+				if hashed[layer.Digest], err = i.hashUncompressed(ctx, layer); err != nil {
+					return inManifest(root.manifest, err)
+				}
+			}
+			if got := hashed[layer.Digest]; got != root.diffIDs[n] {
+				return inManifest(root.manifest, report.Errorf(report.Corrupt,
+					"layer %s unpacks to %s, the configuration of the image wants %s", shorten(layer.Digest), shorten(got), shorten(root.diffIDs[n])).
+					WithHint(notUnpackable))
+			}
+		}
+	}
+	return nil
+}
+
+const notUnpackable = "no container runtime unpacks such an image: build it again, or copy it with `skopeo copy` from where it runs"
+
+// rootFileSystems returns those of all platforms. Artifacts and attestations have none: nothing unpacks them.
+func (i *Image) rootFileSystems(ctx context.Context) ([]rootFS, error) {
+	var all []rootFS
+	for _, m := range i.Manifests {
+		doc, err := parseManifest(m.Data, m.MediaType)
+		if err != nil {
+			return nil, inManifest(m.Digest, err)
+		}
+		if !isUnpacked(m, doc) {
+			continue
+		}
+		at := i.blob(doc.Config.Digest)
+		if at < 0 {
+			return nil, inManifest(m.Digest, report.Errorf(report.Corrupt, "its configuration %s is missing", doc.Config.Digest))
+		}
+		config, _, err := readConfig(ctx, i.Blobs[at])
+		if err != nil {
+			return nil, inManifest(m.Digest, err)
+		}
+		root := rootFS{m.Digest, doc.Layers, config.RootFS.DiffIDs}
+		if err := root.check(); err != nil {
+			return nil, inManifest(m.Digest, err)
+		}
+		all = append(all, root)
+	}
+	return all, nil
+}
+
+// isUnpacked reports that a manifest is that of an image whose layers become a file system. Its descriptor has the platform
+// "unknown" when it is an attestation.
+func isUnpacked(m Manifest, doc *document) bool {
+	attestation := m.Platform != nil && m.Platform.OS == "unknown"
+	if attestation || doc.Subject != nil || !doc.MediaType.IsImage() || !doc.Config.MediaType.IsConfig() {
+		return false
+	}
+	return len(doc.Layers) == 0 || slices.ContainsFunc(doc.Layers, func(d Descriptor) bool { return d.MediaType.IsLayer() })
+}
+
+func (r rootFS) check() error {
+	if len(r.diffIDs) != len(r.layers) {
+		return report.Errorf(report.Invalid, "it has %d layers, rootfs.diff_ids of its configuration lists %d", len(r.layers), len(r.diffIDs)).
+			WithHint(notUnpackable)
+	}
+	for _, id := range r.diffIDs {
+		if err := checkDescriptor(Descriptor{Digest: id}); err != nil {
+			return inContext("rootfs.diff_ids of its configuration", err)
+		}
+	}
+	return nil
+}
+
+// hashUncompressed returns the digest of the uncompressed form of a layer, whatever its media type says of its compression.
+func (i *Image) hashUncompressed(ctx context.Context, d Descriptor) (Digest, error) {
+	at := i.blob(d.Digest)
+	if at < 0 {
+		return Digest{}, report.Errorf(report.Corrupt, "layer %s is missing", d.Digest)
+	}
+	compressed, err := i.Blobs[at].Open(ctx, 0)
+	if err != nil {
+		return Digest{}, err
+	}
+	defer func() { _ = compressed.Close() }()
+	plain, err := decompress(contextReader{ctx, compressed})
+	if err != nil {
+		return Digest{}, inContext("layer "+shorten(d.Digest), err)
+	}
+	hash := sha256.New()
+	n, err := io.Copy(hash, io.LimitReader(plain, maxLayer+1))
+	if err = errors.Join(err, plain.Close()); err != nil {
+		return Digest{}, report.Errorf(report.Corrupt, "layer %s cannot be unpacked: %w", shorten(d.Digest), err)
+	}
+	if n > maxLayer {
+		return Digest{}, report.Errorf(report.Invalid, "layer %s unpacks to more than %d bytes", shorten(d.Digest), int64(maxLayer))
+	}
+	return Digest{Algorithm: "sha256", Hex: hex.EncodeToString(hash.Sum(nil))}, nil
+}
+
+// blob returns the position of a blob; negative when the image does not have it.
+func (i *Image) blob(d Digest) int {
+	return slices.IndexFunc(i.Blobs, func(b Blob) bool { return b.Digest == d })
+}
+
+// holdConfigs reads the configurations of the image into memory, so that a registry is asked for each once.
+func (i *Image) holdConfigs(ctx context.Context) error {
+	for n, b := range i.Blobs {
+		if !b.MediaType.IsConfig() {
+			continue
+		}
+		data, err := readConfigData(ctx, b)
+		if err != nil {
+			return err
+		}
+		i.Blobs[n] = bytesBlob(b.Descriptor, data)
+	}
+	return nil
+}
