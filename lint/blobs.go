@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -20,6 +21,23 @@ import (
 func blobRules() []Rule {
 	return []Rule{
 		{ID: "SOL104", Name: "blob-digest", Group: GroupArchive, Severity: report.SeverityError, check: checkDigests},
+		{ID: "SOL110", Name: "image-unpackable", Group: GroupArchive, Severity: report.SeverityError, check: checkUnpackable},
+	}
+}
+
+// checkUnpackable compares the layers of each image with its configuration: their number, and with --deep their content.
+func checkUnpackable(ctx context.Context, t *subject, r *Reporter) {
+	for _, image := range t.Images {
+		if image.Content == nil {
+			continue
+		}
+		judge := image.Content.CheckLayers
+		if t.deep {
+			judge = image.Content.VerifyLayers
+		}
+		if err := judge(ctx); err != nil {
+			r.Report(t.imagePlace(image.Ref), strings.Join(report.Hints(err), "; "), "image %s cannot be unpacked: %v", image.Ref, err)
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net/url"
 	"path"
 	"slices"
 	"strings"
@@ -24,7 +25,32 @@ func completenessRules() []Rule {
 		{ID: "SOL603", Name: "image-platforms", Group: GroupCompleteness, Severity: report.SeverityError, check: checkPlatforms},
 		{ID: "SOL604", Name: "image-unused", Group: GroupCompleteness, Severity: report.SeverityWarning, check: checkUnused},
 		{ID: "SOL605", Name: "unknown-content", Group: GroupCompleteness, Severity: report.SeverityWarning, check: checkReadable},
+		{ID: "SOL606", Name: "foreign-layer", Group: GroupCompleteness, Severity: report.SeverityError, check: checkForeignLayers},
 	}
+}
+
+// checkForeignLayers finds layers that a container runtime looks for outside of the site, although the archive has them.
+func checkForeignLayers(_ context.Context, t *subject, r *Reporter) {
+	for _, image := range t.Images {
+		if image.Content == nil {
+			continue
+		}
+		for _, layer := range image.Content.Blobs {
+			if len(layer.URLs) > 0 {
+				r.Report(t.imagePlace(image.Ref), "copy the image without the addresses of its layers: regctl image mod --external-urls-rm, or use another base image",
+					"image %s: container runtimes ask %s for its layer %s before they ask the site's registry", image.Ref, hostOf(layer.URLs[0]), layer.Digest)
+			}
+		}
+	}
+}
+
+// hostOf returns what of an address may be shown.
+func hostOf(address string) string {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" {
+		return "an address outside"
+	}
+	return u.Host
 }
 
 func checkMissing(ctx context.Context, t *subject, r *Reporter) {

@@ -144,6 +144,14 @@ func parseImage(text string) testImage {
 			image.file = file
 			continue
 		}
+		if ids, ok := strings.CutPrefix(field, "diff-ids="); ok {
+			image.diffIDs = ids
+			continue
+		}
+		if url, ok := strings.CutPrefix(field, "url="); ok {
+			image.url = url
+			continue
+		}
 		image.platforms = append(image.platforms, field)
 	}
 	if len(image.platforms) == 0 {

@@ -2,6 +2,7 @@ package lint_test
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -33,6 +34,8 @@ type testImage struct {
 	searchPath string   // PATH, where it is not the default
 	file       string   // what the layers have instead of the entry point
 	layers     [][]byte // instead of the one with the entry point
+	diffIDs    string   // "none" or "wrong" ones
+	url        string   // that the layers have
 }
 
 // blobs is a content-addressed store in the form of an OCI image layout.
@@ -64,7 +67,10 @@ func (b blobs) image(i testImage) map[string]any {
 		layers, digests := []any{}, []any{}
 		for _, data := range i.layersFor(b.tb, platform) {
 			layer := b.add(oci+"layer.v1.tar+gzip", data)
-			layers, digests = append(layers, layer), append(digests, layer["digest"])
+			if i.url != "" {
+				layer["urls"] = []string{i.url}
+			}
+			layers, digests = append(layers, layer), append(digests, i.diffIDsOf(b.tb, data)...)
 		}
 		config := b.add(oci+"config.v1+json", map[string]any{
 			"os": system, "architecture": architecture, "config": map[string]any{"Entrypoint": []string{i.entrypoint}, "Env": i.env()},
@@ -80,6 +86,24 @@ func (b blobs) image(i testImage) map[string]any {
 		children = append(children, child)
 	}
 	return b.add(oci+"index.v1+json", map[string]any{"schemaVersion": 2, "mediaType": oci + "index.v1+json", "manifests": children})
+}
+
+// diffIDsOf returns what a configuration says of the uncompressed form of a layer.
+func (i testImage) diffIDsOf(tb testing.TB, layer []byte) []any {
+	tb.Helper()
+	plain := layer
+	if r, err := gzip.NewReader(bytes.NewReader(layer)); err == nil {
+		plain, err = io.ReadAll(r)
+		check(tb, err)
+	}
+	switch i.diffIDs {
+	case "none":
+		return nil
+	case "wrong":
+		plain = []byte("something else")
+	}
+	sum := sha256.Sum256(plain)
+	return []any{"sha256:" + hex.EncodeToString(sum[:])}
 }
 
 // layoutOf is an OCI image layout with the images.

@@ -48,6 +48,10 @@ func archiveMutations() map[string]mutation {
 		"SOL107": {fault: "changed-after-implanting", deep: true},
 		"SOL108": {files: edit("images/example-solution-ui/1.0.0/version", "1.1", "1.2")},
 		"SOL109": {files: edit("manifest.yaml", "- example-solution-ui:1.0.0", "- example-solution-gui:1.0.0")},
+		"SOL110": {files: func(fstest.MapFS) {}, images: []testImage{
+			exampleImages[0], exampleImages[1],
+			{ref: "example-solution-ui:1.0.0", platforms: []string{"linux/amd64", "linux/arm64"}, entrypoint: "/ui", diffIDs: "none"},
+		}},
 	}
 }
 

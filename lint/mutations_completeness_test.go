@@ -15,6 +15,10 @@ func completenessMutations() map[string]mutation {
 				edit(exampleRole, "verbs: [get, list, watch, create, patch]", "verbs: [get, list, watch]")(files)
 			}
 		}},
+		"SOL606": {files: func(fstest.MapFS) {}, images: []testImage{
+			exampleImages[0], exampleImages[1],
+			{ref: "example-solution-ui:1.0.0", platforms: []string{"linux/amd64", "linux/arm64"}, entrypoint: "/ui", url: "https://vendor.example/layer"},
+		}},
 		"SOL605": {files: edit(exampleUI, "{{ repository }}", "${REPOSITORY}")},
 	}
 }
