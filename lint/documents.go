@@ -97,8 +97,11 @@ func checkLayout(_ context.Context, t *subject, r *Reporter) {
 			declared[path.Clean(file.Path)] = true
 		}
 	}
-	unpacked := t.unpackedCharts()
+	unpacked, named := t.unpackedCharts(), t.namedCharts()
 	for _, dir := range unpacked {
+		if named[dir] {
+			continue // SOL213
+		}
 		r.Report(target.InFile(dir), fmt.Sprintf("pack it, and keep its files elsewhere: helm package %s", path.Dir(t.SourcePath(dir+"/Chart.yaml"))),
 			"the chart is not packed: nothing uses it, and nobody can tell which images it needs")
 	}
@@ -116,6 +119,18 @@ func checkLayout(_ context.Context, t *subject, r *Reporter) {
 			r.ReportAs(report.SeverityNote, target.InFile(file.Path), "", "the layout of archives does not know this file")
 		}
 	}
+}
+
+// namedCharts are the paths that components have for their charts; of a directory, its Chart.yaml may be named.
+func (t *subject) namedCharts() map[string]bool {
+	named := map[string]bool{}
+	if t.Solution != nil {
+		for _, component := range t.Solution.Spec.Components {
+			name := path.Clean(component.Chart)
+			named[name], named[strings.TrimSuffix(name, "/Chart.yaml")] = true, true
+		}
+	}
+	return named
 }
 
 // unpackedCharts lists the directories of charts/ that are charts; those of their subcharts are a part of them.
@@ -280,11 +295,48 @@ func checkComponentFiles(_ context.Context, t *subject, r *Reporter) {
 			if file.name == "" {
 				continue
 			}
-			if _, err := fs.Stat(t.FS, path.Clean(file.name)); errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrInvalid) {
-				r.Report(t.ManifestPlace("spec", "components", fmt.Sprint(i), file.field), "paths start at the root of the archive",
-					"component %s: there is no %s", component.Name, file.name)
+			at := t.ManifestPlace("spec", "components", fmt.Sprint(i), file.field)
+			info, err := fs.Stat(t.FS, path.Clean(file.name))
+			switch {
+			case errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrInvalid):
+				r.Report(at, "paths start at the root of the archive", "component %s: there is no %s", component.Name, file.name)
+			case err != nil: // rules on the archive report it
+			case file.field == "chart":
+				t.checkChartFile(r, at, component)
+			case file.field == "manifests" || file.field == "job":
+				t.checkManifestFiles(r, at, component.Name, file.name, info.IsDir())
+			case file.field == "values" && !info.Mode().IsRegular():
+				r.Report(at, "name one file", "component %s: %s is not a file", component.Name, file.name)
 			}
 		}
+	}
+}
+
+// checkChartFile finds charts that deploying cannot read, and in which no rule looks for images.
+func (t *subject) checkChartFile(r *Reporter, at target.Place, component schema.Component) {
+	name := path.Clean(component.Chart)
+	if slices.ContainsFunc(t.Charts(), func(c target.Chart) bool { return c.File == name }) {
+		return
+	}
+	if dir := path.Dir(name); path.Base(name) == "Chart.yaml" {
+		name = dir
+	}
+	hint := "name a packed chart: charts/NAME-VERSION.tgz"
+	if t.Has(path.Join(name, "Chart.yaml")) {
+		source := path.Dir(t.SourcePath(path.Join(name, "Chart.yaml")))
+		hint = fmt.Sprintf("pack it, keep its files elsewhere, and name the package: helm package %s --destination charts", source)
+	}
+	r.Report(at, hint, "component %s: %s is not a packed chart", component.Name, component.Chart)
+}
+
+// checkManifestFiles finds components of manifests or a job that are not where rules read objects of components.
+func (t *subject) checkManifestFiles(r *Reporter, at target.Place, component, name string, isDir bool) {
+	clean := path.Clean(name)
+	found := slices.ContainsFunc(t.Manifests(), func(file string) bool {
+		return target.PartOf(file) == target.PartComponent && (file == clean || isDir && strings.HasPrefix(file, clean+"/"))
+	})
+	if !found {
+		r.Report(at, "name a file *.yaml below components/, or a directory with some", "component %s: %s has no *.yaml file below components/", component, name)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/solutionctl/solutionctl/build/archive"
 	"github.com/solutionctl/solutionctl/kube/images"
 	"github.com/solutionctl/solutionctl/lint/target"
 	"github.com/solutionctl/solutionctl/schema"
@@ -66,8 +67,11 @@ func isOperatorImage(field string) bool {
 
 // hasOperator tells whether an operator would be deployed.
 func (t *subject) hasOperator() bool {
-	return t.Solution != nil && (t.Solution.Spec.Operator != nil ||
-		slices.ContainsFunc(t.Files(), func(f target.File) bool { return strings.HasPrefix(f.Path, "operator/deploy/") }))
+	if t.Solution == nil {
+		return false
+	}
+	ref, named := t.Solution.OperatorImage(), t.Solution.Spec.Operator != nil && t.Solution.Spec.Operator.Image != nil
+	return named || archive.HasOperator(t.FS, t.image(ref).Ref == ref)
 }
 
 // operatorName is the name of the operator's Deployment, container and executable.

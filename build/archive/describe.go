@@ -85,15 +85,22 @@ func (a *Archive) Parts() []string {
 }
 
 // PartsOf lists the parts by the files of an archive, and by whether it has the image of an operator.
-func PartsOf(files fs.FS, operator bool) []string {
+func PartsOf(files fs.FS, image bool) []string {
 	var parts []string
-	if entries, err := fs.ReadDir(files, "operator/deploy"); operator || err == nil && len(entries) > 0 {
+	if HasOperator(files, image) {
 		parts = append(parts, schema.NodeOperator)
 	}
 	if manifests, err := fs.Glob(files, "ui/*.yaml"); err == nil && len(manifests) > 0 {
 		parts = append(parts, schema.NodeUI)
 	}
 	return parts
+}
+
+// HasOperator reports whether a Solution has an operator of its own: it has the image of one, or the rights of one. Definitions alone
+// do not make one: those of components are activated from operator/deploy/crds as well.
+func HasOperator(files fs.FS, image bool) bool {
+	_, err := fs.Stat(files, RoleFile)
+	return image || err == nil
 }
 
 // DescribeImage returns the description of an image of the archive.

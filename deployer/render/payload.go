@@ -111,8 +111,8 @@ func (p *Payload) Image(ref schema.ImageRef) (Image, bool) {
 
 // Parts are those of the archive, see [archive.Archive.Parts].
 func (p *Payload) Parts() []string {
-	_, operator := p.Image(p.Solution.OperatorImage())
-	return archive.PartsOf(p, operator)
+	_, image := p.Image(p.Solution.OperatorImage())
+	return archive.PartsOf(p, image)
 }
 
 func (p *Payload) hasOperator() bool { return slices.Contains(p.Parts(), schema.NodeOperator) }
