@@ -1,6 +1,7 @@
 package bundle
 
 import (
+	"crypto"
 	"crypto/x509"
 	"time"
 
@@ -84,7 +85,43 @@ func ParseRoot(data []byte) (*Root, error) {
 	if err != nil {
 		return nil, report.Errorf(report.Invalid, "trusted root: %w", err)
 	}
+	if err := checkAuthorities(material); err != nil {
+		return nil, report.Errorf(report.CodeOf(err), "trusted root: %w", err)
+	}
 	return &Root{material: material}, nil
+}
+
+// checkAuthorities refuses weak keys, as those of signers are.
+func checkAuthorities(material *root.TrustedRoot) error {
+	var keys []crypto.PublicKey
+	certificates := func(list ...*x509.Certificate) {
+		for _, c := range list {
+			if c != nil {
+				keys = append(keys, c.PublicKey)
+			}
+		}
+	}
+	for _, authority := range material.FulcioCertificateAuthorities() {
+		if ca, ok := authority.(*root.FulcioCertificateAuthority); ok {
+			certificates(append(ca.Intermediates, ca.Root)...)
+		}
+	}
+	for _, authority := range material.TimestampingAuthorities() {
+		if tsa, ok := authority.(*root.SigstoreTimestampingAuthority); ok {
+			certificates(append(tsa.Intermediates, tsa.Root, tsa.Leaf)...)
+		}
+	}
+	for _, logs := range []map[string]*root.TransparencyLog{material.RekorLogs(), material.CTLogs()} {
+		for _, log := range logs {
+			keys = append(keys, log.PublicKey)
+		}
+	}
+	for _, k := range keys {
+		if err := key.CheckAuthority(k); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Identity is the subject of a certificate: one of its subject alternative names, and the issuer that vouched for

@@ -29,8 +29,11 @@ type Public struct {
 func NewPublic(k crypto.PublicKey) (*Public, error) {
 	details, err := signature.GetDefaultAlgorithmDetails(k)
 	if err != nil {
-		return nil, report.Errorf(report.WeakKey, "key %s is not accepted", describe(k)).
-			WithHint("use ECDSA P-256 (solutionctl keygen makes one), P-384, P-521, RSA of 2048, 3072 or 4096 bits, or Ed25519")
+		return nil, refuseKind(describe(k))
+	}
+	if err := weakness(k); err != nil {
+		return nil, report.Errorf(report.WeakKey, "key %s is not accepted: %w", describe(k), err).
+			WithHint("do not trust it: whoever has made it did so on purpose; ask for another one, such as ECDSA P-256")
 	}
 	der, err := x509.MarshalPKIXPublicKey(k)
 	if err != nil {
@@ -38,6 +41,27 @@ func NewPublic(k crypto.PublicKey) (*Public, error) {
 	}
 	return &Public{key: k, der: der, hash: details.GetHashType()}, nil
 }
+
+// refuseKind refuses a key by its kind.
+func refuseKind(kind string) error {
+	return report.Errorf(report.WeakKey, "key %s is not accepted", kind).
+		WithHint("use ECDSA P-256 (solutionctl keygen makes one), P-384, P-521, RSA of 2048, 3072 or 4096 bits, or Ed25519")
+}
+
+// CheckAuthority refuses a key in a certificate of an authority. Such keys may be longer than those of signers.
+func CheckAuthority(k crypto.PublicKey) error {
+	if rsaKey, ok := k.(*rsa.PublicKey); ok && rsaKey.N.BitLen() >= minRSA {
+		if err := weakness(k); err != nil {
+			return report.Errorf(report.WeakKey, "key %s is not accepted: %w", describe(k), err)
+		}
+		return nil
+	}
+	_, err := NewPublic(k)
+	return err
+}
+
+// minRSA is the length of the shortest RSA key that is accepted.
+const minRSA = 2048
 
 // ParsePublic reads a file that consists of exactly one PEM block "PUBLIC KEY".
 func ParsePublic(data []byte) (*Public, error) {
@@ -55,6 +79,9 @@ func ParsePublic(data []byte) (*Public, error) {
 			WithHint("put each key into a file of its own")
 	}
 	k, err := x509.ParsePKIXPublicKey(block.Bytes)
+	if kind := unsupportedPublic(block.Bytes); err != nil && kind != "" {
+		return nil, refuseKind(kind)
+	}
 	if err != nil {
 		return nil, report.Errorf(report.Invalid, "parse public key: %w", err)
 	}

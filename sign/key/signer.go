@@ -93,6 +93,9 @@ func refuse(block *pem.Block, err error) error {
 		return report.Errorf(report.Usage, "decrypt private key: wrong password or damaged key").
 			WithHint("set SOLUTIONCTL_PASSWORD or COSIGN_PASSWORD to the password of the key")
 	}
+	if kind := unsupportedPrivate(block.Bytes); kind != "" {
+		return refuseKind(kind)
+	}
 	return report.Errorf(report.Invalid, "parse private key: %w", err)
 }
 
