@@ -2,16 +2,12 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
-	"github.com/solutionctl/solutionctl/schema/report"
 	"github.com/solutionctl/solutionctl/sign/bundle"
 	"github.com/solutionctl/solutionctl/sign/trust"
 )
@@ -32,16 +28,16 @@ func newTrustCommand(a *app) *cobra.Command {
 func (a *app) trustDir(f *storeFlags) string { return a.trustDirs(f.dir)[0] }
 
 // endorsement reads FILE.sigstore.json when a key is named that has signed FILE.
-func (f *storeFlags) endorsement(file string) (*trust.Endorsement, error) {
+func (a *app) endorsement(f *storeFlags, file string) (*trust.Endorsement, error) {
 	if f.endorsedBy == "" {
 		return nil, nil
 	}
 	data, err := os.ReadFile(file + bundle.Suffix)
-	return &trust.Endorsement{By: f.endorsedBy, Bundle: data}, err
+	return &trust.Endorsement{By: f.endorsedBy, Bundle: data, Now: a.now(), Beside: a.trustDirs(f.dir)[1:]}, err
 }
 
 func (f *storeFlags) addEndorsedBy(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.endorsedBy, "endorsed-by", "", "require FILE.sigstore.json, signed by the trusted key `NAME`")
+	cmd.Flags().StringVar(&f.endorsedBy, "endorsed-by", "", "require FILE.sigstore.json, signed by the trusted key `NAME`, or by the root key: root")
 }
 
 func newTrustAddCommand(a *app, f *storeFlags) *cobra.Command {
@@ -60,7 +56,7 @@ func (a *app) trustKey(f *storeFlags, name, file string) error {
 	if err != nil {
 		return err
 	}
-	endorsed, err := f.endorsement(file)
+	endorsed, err := a.endorsement(f, file)
 	if err != nil {
 		return err
 	}
@@ -110,7 +106,7 @@ func (a *app) store(f *storeFlags) (*trust.Store, error) {
 
 func newTrustRemoveCommand(a *app, f *storeFlags) *cobra.Command {
 	return &cobra.Command{
-		Use: "remove NAME", Short: "Stop to trust a key", Example: "  solutionctl trust remove acme-release", Args: exactArgs("NAME"),
+		Use: "remove NAME", Short: "Stop trusting a key", Example: "  solutionctl trust remove acme-release", Args: exactArgs("NAME"),
 		ValidArgsFunction: completeNames(func(*cobra.Command) ([]string, error) {
 			store, err := a.store(f)
 			if err != nil {
@@ -133,7 +129,7 @@ func newTrustRevokeCommand(a *app, f *storeFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "revoke", Short: "Issue the next list of what is not trusted any more, signed with the root key",
 		Long: `Issue the next list of what is not trusted any more: what the present list of the trust store says, and what is named
-here. It is signed with the root key, and taken over by others with 'solutionctl trust import'. Nothing is ever taken back.`,
+here. It is signed with the root key; others import it with 'solutionctl trust import'. What was revoked stays revoked.`,
 		Example: "  solutionctl trust revoke --root-key root.key --minimum-version acme-db=1.4.0", Args: exactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.revoke(cmd.Context(), f, root, more, dryRun) },
 	}
@@ -143,25 +139,8 @@ here. It is signed with the root key, and taken over by others with 'solutionctl
 	flags.StringSliceVar(&more.Keys, "key-id", nil, "revoke the key with this `ID` (may be repeated)")
 	flags.StringSliceVar(&more.Archives, "archive", nil, "revoke the archive with this `DIGEST`, sha256:… (may be repeated)")
 	flags.StringToStringVar(&more.MinimumVersions, "minimum-version", nil, "revoke all versions below, `SOLUTION=VERSION`")
-	flags.BoolVar(&dryRun, "dry-run", false, "tell what would change, and issue nothing")
+	flags.BoolVar(&dryRun, "dry-run", false, "show what would change, and issue nothing")
 	return cmd
-}
-
-// revocations describes the changes by a new list of revocations.
-type revocations struct {
-	Serial  int64    `json:"serial"`
-	Changes []string `json:"changes"`
-}
-
-func (r *revocations) print(w *console.Stream, done string) error {
-	for _, change := range r.Changes {
-		fmt.Fprintln(w, change)
-	}
-	if len(r.Changes) == 0 {
-		done = "nothing changes, the list is the one"
-	}
-	_, err := fmt.Fprintf(w, "%s with serial %d\n", done, r.Serial)
-	return err
 }
 
 func (a *app) revoke(ctx context.Context, f *storeFlags, root keyFlags, more trust.Revocations, dryRun bool) error {
@@ -173,7 +152,7 @@ func (a *app) revoke(ctx context.Context, f *storeFlags, root keyFlags, more tru
 	if err != nil {
 		return err
 	}
-	result := revocations{Serial: draft.Serial, Changes: append([]string{}, draft.Changes...)}
+	result := trustChange{Serial: draft.Serial, Changes: append([]string{}, draft.Changes...), DryRun: dryRun}
 	done := "would issue revocations.json"
 	if !dryRun {
 		if err := draft.Issue(ctx, signer); err != nil {
@@ -181,6 +160,10 @@ func (a *app) revoke(ctx context.Context, f *storeFlags, root keyFlags, more tru
 		}
 		done = "issued revocations.json"
 	}
+	if len(result.Changes) == 0 {
+		done = "nothing changes, the list is the one"
+	}
+	done += fmt.Sprintf(" with serial %d", draft.Serial)
 	return a.emitResult(result, func(w *console.Stream) error { return result.print(w, done) })
 }
 
@@ -190,66 +173,4 @@ func newTrustExportCommand(a *app, f *storeFlags) *cobra.Command {
 		Example: "  solutionctl trust export > trust.tar", Args: exactArgs(),
 		RunE: func(*cobra.Command, []string) error { return trust.Export(a.trustDir(f), a.out) },
 	}
-}
-
-func newTrustImportCommand(a *app, f *storeFlags) *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "import FILE", Short: "Take over an exported trust store, or newer revocations",
-		Example: "  solutionctl trust import revocations.json", Args: exactArgs("FILE"),
-		RunE: func(_ *cobra.Command, args []string) error { return a.importTrust(f, args[0]) },
-	}
-	f.addEndorsedBy(cmd)
-	return cmd
-}
-
-func (a *app) importTrust(f *storeFlags, file string) error {
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return err
-	}
-	state, err := trust.LoadState(f.state)
-	if err != nil {
-		return err
-	}
-	if strings.HasSuffix(file, ".json") {
-		return a.importRevocations(f, file, data, state)
-	}
-	endorsed, err := f.endorsement(file)
-	if err != nil {
-		return err
-	}
-	if err := trust.Import(a.trustDir(f), data, state, endorsed); err != nil {
-		return err
-	}
-	return a.noteSerials(f)
-}
-
-func (a *app) importRevocations(f *storeFlags, file string, list []byte, state *trust.State) error {
-	signature, err := os.ReadFile(file + bundle.Suffix)
-	if err != nil {
-		return report.Errorf(report.Unsigned, "%w", err)
-	}
-	serial, changes, err := trust.ImportRevocations(a.trustDir(f), list, signature, state)
-	if err != nil {
-		return err
-	}
-	result := revocations{Serial: serial, Changes: append([]string{}, changes...)}
-	return errors.Join(a.noteSerials(f), a.emitResult(result, func(w *console.Stream) error { return result.print(w, "took over revocations.json") }))
-}
-
-// noteSerials remembers how new the revocations of the trust store are, so that their loss is noticed.
-func (a *app) noteSerials(f *storeFlags) error {
-	err := trust.UpdateState(f.state, func(state *trust.State) error {
-		store, err := trust.Load([]string{a.trustDir(f)}, state)
-		if err == nil {
-			state.RecordSerials(store)
-		}
-		return err
-	})
-	if errors.Is(err, fs.ErrPermission) {
-		// A trust store of one's own is nothing for a file of all users.
-		a.sink.Emit(report.Event{Step: "remember", Name: f.state, State: report.Warning, Note: "may not be written: the loss of revocations will not be noticed"})
-		return nil
-	}
-	return err
 }

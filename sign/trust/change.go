@@ -2,6 +2,8 @@ package trust
 
 import (
 	"path/filepath"
+	"slices"
+	"time"
 
 	"github.com/solutionctl/solutionctl/durable"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -11,8 +13,10 @@ import (
 // Endorsement is the proof that a new key comes from whoever holds a key that is trusted already: a bundle without
 // statement over the file of the new key.
 type Endorsement struct {
-	By     string // the name of the trusted key
+	By     string // the name of the trusted key, "root" for the root key of the store
 	Bundle []byte
+	Now    time.Time // a key that the policy ends before does not endorse
+	Beside []string  // directories that are read after the one that is changed: their policy and revocations count, too
 }
 
 // Add stores a public key under a name that is not in use yet. With an endorsement, the key is refused unless the
@@ -25,7 +29,11 @@ func Add(dir, name string, data []byte, endorsed *Endorsement) (*key.Public, err
 	if err != nil {
 		return nil, err
 	}
-	store, err := read([]string{dir})
+	dirs := []string{dir}
+	if endorsed != nil {
+		dirs = append(dirs, endorsed.Beside...)
+	}
+	store, err := read(dirs)
 	if err != nil {
 		return nil, err
 	}
@@ -48,20 +56,49 @@ func Add(dir, name string, data []byte, endorsed *Endorsement) (*key.Public, err
 }
 
 func (s *Store) checkEndorsement(data []byte, e *Endorsement) error {
-	for _, trusted := range s.List() {
-		if trusted.Name != e.By {
-			continue
-		}
-		if trusted.Revoked {
-			return report.Errorf(report.Revoked, "key %s was revoked and cannot endorse another one", e.By)
-		}
-		if err := verifyFile(data, e.Bundle, trusted.Key); err != nil {
-			return report.Errorf(report.Untrusted, "endorsement by %s: %w", e.By, err).
-				WithHint("the vendor signs the new key with the old one: solutionctl sign --format message --key OLD.key NEW.pub")
-		}
-		return nil
+	k, err := s.endorser(e.By, e.Now)
+	if err != nil {
+		return err
 	}
-	return report.Errorf(report.Untrusted, "there is no trusted key %s to endorse another one", e.By)
+	if err := verifyFile(data, e.Bundle, k); err != nil {
+		return report.Errorf(report.Untrusted, "endorsement by %s: %w", e.By, err).
+			WithHint("its holder signs the file: solutionctl sign --format message --key OLD.key FILE")
+	}
+	return nil
+}
+
+// endorser returns the key of this name if it is as good for an endorsement as it is for an archive: not revoked, and not past its end.
+func (s *Store) endorser(name string, now time.Time) (*key.Public, error) {
+	k := s.keys[name]
+	if name == rootName {
+		k = s.root
+	}
+	if k == nil {
+		return nil, report.Errorf(report.Untrusted, "there is no trusted key %s to endorse another one", name)
+	}
+	if slices.Contains(s.revoked.Keys, k.ID()) {
+		return nil, report.Errorf(report.Revoked, "key %s was revoked and cannot endorse another one", name)
+	}
+	if name == rootName || s.policy == nil {
+		return k, nil
+	}
+	var last *Signer
+	for i := range s.policy.Rules {
+		signer := s.policy.Rules[i].signer(&Identified{Names: s.names(k), key: k})
+		switch {
+		case signer == nil:
+		case signer.NotAfter.IsZero() || !now.After(signer.NotAfter.Time):
+			return k, nil
+		case last == nil || signer.NotAfter.After(last.NotAfter.Time):
+			last = signer
+		}
+	}
+	if last == nil {
+		return nil, report.Errorf(report.NotAllowed, "the policy lets key %s sign no Solution, so it cannot endorse another key", name).
+			WithHint("name a key that the policy lists with --endorsed-by")
+	}
+	return nil, report.Errorf(report.Expired, "key %s was accepted until %s and cannot endorse another one", name, last.NotAfter.Format(time.RFC3339)).
+		WithHint("name a key that is still accepted with --endorsed-by, or compare the fingerprint and add the key without it")
 }
 
 // Remove takes a key out of the store. It refuses while the policy still names it.

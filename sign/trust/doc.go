@@ -7,11 +7,13 @@
 //	roots/NAME/trusted_root.json     authorities that issue certificates or timestamps
 //	root.pub                         the key that signs revocations, kept offline
 //	revocations.json, revocations.json.sigstore.json
+//	revocations.local.json           what else is revoked here, by earlier lists or by the administrator
 //
 // [Load] reads it strictly: a store that others can write, a file that leads outside, or a document with an unknown
 // field makes the whole store unusable, because the alternative is to trust more than was meant. [Store.Authenticate]
 // finds out who has signed; [Store.Rule] and [Store.Judge] say whether that is enough.
 //
 // [State] remembers what was imported before, so that neither an older version nor an older revocation list is taken
-// for a new one. [Add], [Remove], [Prepare], [Export] and [Import] change a store.
+// for a new one. [Add], [Remove], [Prepare], [PrepareRevocations] and [PrepareImport] change a store, and
+// [Export] carries it to another host.
 package trust

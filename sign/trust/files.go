@@ -61,7 +61,7 @@ func (d *directory) checkNames() error {
 	if err != nil {
 		return d.fail(".", err)
 	}
-	read := []string{policyFile, rootKeyFile, revocationsFile, revocationsFile + bundle.Suffix}
+	read := []string{policyFile, rootKeyFile, revocationsFile, revocationsFile + bundle.Suffix, localFile}
 	for _, entry := range entries {
 		name := strings.ToLower(entry.Name())
 		if name == "policy.yml" || name == "policy.json" || name == "policy" {

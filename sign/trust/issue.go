@@ -27,8 +27,8 @@ type Draft struct {
 	list []byte // nil: the present list stays
 }
 
-// Prepare makes the next revocation list of a directory: what the present one revokes, and more in addition. What was
-// revoked stays revoked. The list is for the holder of the root key to issue.
+// Prepare makes the next revocation list of a directory: what the present one revokes and what stays revoked beside it, and more in
+// addition. What was revoked stays revoked. The list is for the holder of the root key to issue.
 func Prepare(dir string, more Revocations, root *key.Public) (*Draft, error) {
 	if err := more.check(); err != nil {
 		return nil, err
@@ -46,7 +46,11 @@ func Prepare(dir string, more Revocations, root *key.Public) (*Draft, error) {
 	if err != nil {
 		return nil, err
 	}
-	next := present.with(&more)
+	local, err := readLocal(d)
+	if err != nil {
+		return nil, err
+	}
+	next := present.with(local).with(&more)
 	draft := &Draft{Serial: present.Serial, Changes: store.changes(present, next), dir: dir, root: root}
 	if len(draft.Changes) == 0 && present.Serial > 0 {
 		return draft, nil
@@ -91,18 +95,13 @@ func (r *Revocations) with(more *Revocations) *Revocations {
 	return next
 }
 
-// changes tells in words what another list means for a store.
+// changes says in words what a list revokes in addition to another one.
 func (s *Store) changes(before, after *Revocations) []string {
 	var changes []string
 	compare := func(kind string, before, after []string, describe func(string) string) {
 		for _, one := range unique(after) {
 			if !slices.Contains(before, one) {
 				changes = append(changes, "revokes "+kind+" "+describe(one))
-			}
-		}
-		for _, one := range unique(before) {
-			if !slices.Contains(after, one) {
-				changes = append(changes, "no longer revokes "+kind+" "+describe(one))
 			}
 		}
 	}
@@ -115,11 +114,6 @@ func (s *Store) changes(before, after *Revocations) []string {
 			changes = append(changes, fmt.Sprintf("revokes versions of %s below %s", name, now))
 		case old != now:
 			changes = append(changes, fmt.Sprintf("revokes versions of %s below %s (before: %s)", name, now, old))
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(before.MinimumVersions)) {
-		if after.MinimumVersions[name] == "" {
-			changes = append(changes, "no longer revokes versions of "+name)
 		}
 	}
 	return changes

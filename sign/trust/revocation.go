@@ -62,6 +62,10 @@ func (r *Revocations) validate() error {
 	if r.Serial < 1 {
 		return fmt.Errorf("serial %d, want at least 1", r.Serial)
 	}
+	return r.validateEntries()
+}
+
+func (r *Revocations) validateEntries() error {
 	for _, id := range r.Keys {
 		if digest, err := base64.StdEncoding.DecodeString(id); err != nil || len(digest) != sha256.Size {
 			return fmt.Errorf("key %q is not a key ID", id)
@@ -80,6 +84,30 @@ func (r *Revocations) validate() error {
 	}
 	return nil
 }
+
+// without returns what this list revokes and another one does not.
+func (r *Revocations) without(other *Revocations) *Revocations {
+	rest := &Revocations{}
+	for _, id := range r.Keys {
+		if !slices.Contains(other.Keys, id) {
+			rest.Keys = append(rest.Keys, id)
+		}
+	}
+	for _, digest := range r.Archives {
+		if !slices.Contains(other.Archives, digest) {
+			rest.Archives = append(rest.Archives, digest)
+		}
+	}
+	for name, version := range r.MinimumVersions {
+		if have, ok := other.MinimumVersions[name]; !ok || lower(have, version) {
+			rest.add(&Revocations{MinimumVersions: map[string]string{name: version}})
+		}
+	}
+	return rest
+}
+
+// none reports whether nothing is revoked.
+func (r *Revocations) none() bool { return len(r.Keys)+len(r.Archives)+len(r.MinimumVersions) == 0 }
 
 // add takes over what another list revokes. The serial stays.
 func (r *Revocations) add(other *Revocations) {

@@ -35,6 +35,7 @@ type Store struct {
 	source  PolicySource
 	revoked Revocations
 	serials map[string]int64 // by the ID of the root key
+	root    *key.Public      // of the first directory
 }
 
 // PolicySource names the policy that was applied. File is empty when there is none.
@@ -63,7 +64,7 @@ func Load(dirs []string, state *State) (*Store, error) {
 // read is Load for those who change a store, which may name a key before it has it.
 func read(dirs []string) (*Store, error) {
 	s := &Store{keys: map[string]*key.Public{}, roots: map[string]*bundle.Root{}, serials: map[string]int64{}}
-	for _, dir := range dirs {
+	for i, dir := range dirs {
 		d, err := openDirectory(dir)
 		if err != nil {
 			return nil, err
@@ -71,8 +72,12 @@ func read(dirs []string) (*Store, error) {
 		if d == nil {
 			continue
 		}
-		if err := errors.Join(s.load(d), d.close()); err != nil {
+		rootKey, err := s.load(d)
+		if err = errors.Join(err, d.close()); err != nil {
 			return nil, err
+		}
+		if i == 0 {
+			s.root = rootKey
 		}
 	}
 	return s, nil
@@ -81,13 +86,22 @@ func read(dirs []string) (*Store, error) {
 // Keys returns a store that trusts exactly these keys, under these names, for everything.
 func Keys(keys map[string]*key.Public) *Store { return &Store{keys: maps.Clone(keys)} }
 
-func (s *Store) load(d *directory) error {
-	for _, step := range []func(*directory) error{s.loadKeys, s.loadRoots, s.loadPolicy, s.loadRevocations} {
+// load adds what a directory holds and returns its root key, nil for none.
+func (s *Store) load(d *directory) (*key.Public, error) {
+	for _, step := range []func(*directory) error{s.loadKeys, s.loadRoots, s.loadPolicy, s.loadLocal} {
 		if err := step(d); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return nil
+	return s.loadRevocations(d)
+}
+
+func (s *Store) loadLocal(d *directory) error {
+	local, err := readLocal(d)
+	if err == nil {
+		s.revoked.add(local)
+	}
+	return err
 }
 
 func (s *Store) loadKeys(d *directory) error {
@@ -152,31 +166,45 @@ func (s *Store) loadPolicy(d *directory) error {
 
 // loadRevocations accepts no list without a signature of the root key. That there is a root key and no list is noted, so
 // that the state can object.
-func (s *Store) loadRevocations(d *directory) error {
+func (s *Store) loadRevocations(d *directory) (*key.Public, error) {
 	rootKey, err := readRootKey(d)
 	if errors.Is(err, fs.ErrNotExist) {
 		if _, missing := d.read(revocationsFile, maxDocument); errors.Is(missing, fs.ErrNotExist) {
-			return nil
+			return nil, nil
 		}
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	revoked, err := readRevocations(d, rootKey)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	s.serials[rootKey.ID()] = max(revoked.Serial, s.serials[rootKey.ID()])
 	s.revoked.add(revoked)
-	return nil
+	return rootKey, nil
 }
 
-// readRevocations returns an empty list when there is none. A process that was killed between the writing of the list and
-// that of its signature leaves the latter as a partial file.
+// signedList is a list of revocations with its files, which are nil where there is none.
+type signedList struct {
+	*Revocations
+	list, signature []byte
+}
+
 func readRevocations(d *directory, rootKey *key.Public) (*Revocations, error) {
+	signed, err := readSigned(d, rootKey)
+	if err != nil {
+		return nil, err
+	}
+	return signed.Revocations, nil
+}
+
+// readSigned returns an empty list when there is none. A process that was killed between the writing of the list and that of its
+// signature leaves the latter as a partial file.
+func readSigned(d *directory, rootKey *key.Public) (*signedList, error) {
 	list, err := d.read(revocationsFile, maxDocument)
 	if errors.Is(err, fs.ErrNotExist) {
-		return &Revocations{}, nil
+		return &signedList{Revocations: &Revocations{}}, nil
 	}
 	if err != nil {
 		return nil, err
@@ -184,10 +212,10 @@ func readRevocations(d *directory, rootKey *key.Public) (*Revocations, error) {
 	var failure error
 	for _, name := range []string{revocationsFile + bundle.Suffix, durable.Partial(revocationsFile + bundle.Suffix)} {
 		signature, err := d.read(name, bundle.MaxSize)
-		var revoked *Revocations
 		if err == nil {
+			var revoked *Revocations
 			if revoked, err = openRevocations(list, signature, rootKey); err == nil {
-				return revoked, nil
+				return &signedList{revoked, list, signature}, nil
 			}
 			err = d.fail(revocationsFile, err)
 		}

@@ -1,252 +1,224 @@
 package trust
 
 import (
-	"archive/tar"
-	"bytes"
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
+	"maps"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
-	"time"
+	"strings"
 
 	"github.com/solutionctl/solutionctl/durable"
 	"github.com/solutionctl/solutionctl/schema/report"
-	"github.com/solutionctl/solutionctl/sign/bundle"
 )
 
-// maxExport bounds the files of an exported store together.
-const maxExport = 16 << 20
+// rootName is the name under which the root key of a store endorses. No other key has it there.
+const rootName = "root"
 
-// Export writes the store in a directory as a tar file, to be carried to another site and given to [Import] there. It
-// holds no secrets, and the same store gives the same bytes.
-func Export(dir string, w io.Writer) error {
-	d, err := openDirectory(dir)
-	if err != nil || d == nil {
-		return errors.Join(err, errMissing(dir, d))
+// ImportOptions say who answers for an import.
+type ImportOptions struct {
+	State *State
+	// Endorsed proves that a key of the present store has signed the export. A release key adds keys, and no more. The root key, under
+	// the name "root", replaces the store.
+	Endorsed *Endorsement
+	// Replace lets the export replace the present store, whoever has signed it: the decision of an administrator of this host, who
+	// has seen the changes.
+	Replace bool
+}
+
+// Transfer is an import that is prepared and not done yet.
+type Transfer struct {
+	Serial  int64    // of the revocation list afterwards, 0 without one
+	Changes []string // what it changes, in words
+	Notes   []string // what stays although it is not in what is imported
+
+	apply func() error
+}
+
+// Apply does what the transfer says.
+func (t *Transfer) Apply() error { return t.apply() }
+
+// PrepareImport says what importing an exported store into a directory changes. The first import is taken as it is: compare the
+// fingerprints with the vendor's. A later one needs the authority that [ImportOptions] names. What was revoked stays revoked
+// whatever the authority, and a list of the same root key must not be older than the present one.
+func PrepareImport(dir string, data []byte, o ImportOptions) (*Transfer, error) {
+	if err := restore(dir); err != nil {
+		return nil, err
 	}
-	defer d.close() //nolint:errcheck // opened for reading
-	if _, err = Load([]string{dir}, nil); err != nil {
-		return err
+	if _, err := Load([]string{dir}, o.State); err != nil {
+		return nil, err
 	}
-	names, err := d.files()
+	present, err := readSnapshot(dir)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	archive := tar.NewWriter(w)
-	for _, name := range names {
-		data, err := d.read(name, bundle.MaxSize)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
+	files, err := readExport(data)
+	if err != nil {
+		return nil, err
+	}
+	next, err := usable(files, nil)
+	if err != nil {
+		return nil, fmt.Errorf("the exported trust store is not usable: %w", err)
+	}
+	if err := present.authorize(data, dir, o); err != nil {
+		return nil, err
+	}
+	merged, err := present.merge(next, o)
+	if err != nil {
+		return nil, err
+	}
+	result, err := usable(merged, o.State)
+	if err != nil {
+		return nil, fmt.Errorf("the trust store would not be usable: %w", err)
+	}
+	t := &Transfer{Serial: result.list.Serial, Changes: present.changes(result), Notes: present.notes(next, result)}
+	t.apply = func() error { return install(dir, data, o, t, merged) }
+	return t, nil
+}
+
+// authorize refuses an import that nobody answers for.
+func (p *snapshot) authorize(data []byte, dir string, o ImportOptions) error {
+	if o.Endorsed != nil {
+		store, err := read(append([]string{dir}, o.Endorsed.Beside...))
 		if err != nil {
 			return err
 		}
-		header := &tar.Header{Name: name, Mode: 0o644, Size: int64(len(data)), ModTime: time.Unix(0, 0), Format: tar.FormatUSTAR}
-		if err := archive.WriteHeader(header); err != nil {
-			return err
-		}
-		if _, err := archive.Write(data); err != nil {
-			return err
-		}
+		return store.checkEndorsement(data, o.Endorsed)
 	}
-	return archive.Close()
+	if o.Replace || p.empty() {
+		return nil
+	}
+	return report.Errorf(report.Untrusted, "there is a trust store in %s already, and nothing proves that the new one comes from its owner", dir).
+		WithHint("name the key that has signed the new store with --endorsed-by, or look at the changes and take them over: --replace --dry-run")
 }
 
-// files returns the names of all files that a store may have, sorted; those at the top need not exist.
-func (d *directory) files() ([]string, error) {
-	names := []string{policyFile, rootKeyFile, revocationsFile, revocationsFile + bundle.Suffix}
-	keys, err := d.list(keysDir, keySuffix)
-	if err != nil {
-		return nil, err
-	}
-	for _, name := range keys {
-		names = append(names, path.Join(keysDir, name+keySuffix))
-	}
-	roots, err := d.list(rootsDir, "")
-	if err != nil {
-		return nil, err
-	}
-	for _, name := range roots {
-		names = append(names, path.Join(rootsDir, name, rootFile))
-	}
-	slices.Sort(names)
-	return names, nil
+// whole tells whether an import replaces the store. A release key does not outrank the policy, the root key or other release keys.
+func (p *snapshot) whole(o ImportOptions) bool {
+	return o.Replace || p.empty() || o.Endorsed != nil && o.Endorsed.By == rootName
 }
 
-// Import replaces the store in a directory by an exported one. The first import is taken as it is: compare the
-// fingerprints with the vendor's. Later ones need the endorsement of a key of the present store, or of its root key
-// under the name "root", and must not bring older revocations.
-func Import(dir string, data []byte, state *State, endorsed *Endorsement) error {
-	if err := restore(dir); err != nil {
-		return err
+// merge returns the files of the store after an import.
+func (p *snapshot) merge(next *snapshot, o ImportOptions) (map[string][]byte, error) {
+	if p.root != nil && next.root != nil && p.root.Equal(next.root) && next.list.Serial < p.list.Serial {
+		return nil, report.Errorf(report.TrustStore, "the exported store has revocations with serial %d, the present one %d", next.list.Serial, p.list.Serial).
+			WithHint("export a store that has the current list: solutionctl trust import revocations.json")
 	}
-	present, err := Load([]string{dir}, state)
+	local := p.list.with(p.local)
+	local.add(next.local)
+	if p.whole(o) {
+		return next.withRevocations(next.files, local)
+	}
+	together := maps.Clone(next.files)
+	maps.Copy(together, p.files)
+	if err := p.checkAddsKeysOnly(next, o.Endorsed.By); err != nil {
+		return nil, err
+	}
+	if next.root == nil {
+		return p.withRevocations(together, local)
+	}
+	return next.withRevocations(together, local)
+}
+
+// checkAddsKeysOnly refuses what a release key is not allowed to change in the store of a host.
+func (p *snapshot) checkAddsKeysOnly(next *snapshot, by string) error {
+	together := maps.Clone(p.files)
+	maps.Copy(together, next.files)
+	var refused []string
+	for _, c := range fileChanges(p.files, together) {
+		if !c.addsKey {
+			refused = append(refused, c.text)
+		}
+	}
+	if more := next.local.without(p.list.with(p.local)).without(next.list); !more.none() {
+		refused = append(refused, "revokes more in "+localFile)
+	}
+	if refused == nil {
+		return nil
+	}
+	return report.Errorf(report.Refused, "key %s can add keys to this store and no more, and the exported store %s", by, strings.Join(refused, "; ")).
+		WithHint("the holder of the root key can sign it (--endorsed-by root); or look at the changes with --replace --dry-run, and take them over at this host with --replace")
+}
+
+// notes name what stays although the import has it not.
+func (p *snapshot) notes(next, result *snapshot) (notes []string) {
+	for _, name := range sortedNames(p.files) {
+		if next.files[name] == nil && result.files[name] != nil {
+			notes = append(notes, "keeps "+describeFile(name)+", which is not in the exported store")
+		}
+	}
+	return append(notes, result.store.stayRevoked(p.local, result.local)...)
+}
+
+// stayRevoked names what is still revoked because an earlier list did so.
+func (s *Store) stayRevoked(before, after *Revocations) (notes []string) {
+	for _, text := range s.changes(before, after) {
+		notes = append(notes, "still "+text+": an earlier list did")
+	}
+	return notes
+}
+
+// install replaces the store, unless it has changed since the changes were shown.
+func install(dir string, data []byte, o ImportOptions, shown *Transfer, files map[string][]byte) error {
+	again, err := PrepareImport(dir, data, o)
 	if err != nil {
 		return err
 	}
-	if len(present.keys) > 0 || present.policy != nil || len(present.serials) > 0 {
-		if err = present.checkImport(dir, data, endorsed); err != nil {
-			return err
-		}
+	if !slices.Equal(again.Changes, shown.Changes) {
+		return report.Errorf(report.Conflict, "trust store %s was changed meanwhile", dir).WithHint("import again, and look at the changes")
+	}
+	if len(shown.Changes) == 0 {
+		return nil
 	}
 	parent := filepath.Dir(filepath.Clean(dir))
-	if err = durable.MkdirAll(parent, 0o755); err != nil {
+	if err := durable.MkdirAll(parent, 0o755); err != nil {
 		return err
 	}
-	next, err := os.MkdirTemp(parent, ".trust-")
+	next, err := materialize(parent, files)
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(next) //nolint:errcheck // it was renamed, or it is rubbish
-	if err := errors.Join(unpack(next, data), os.Chmod(next, 0o755)); err != nil {
+	if _, err := Load([]string{next}, o.State); err != nil {
 		return err
-	}
-	if _, err := Load([]string{next}, &State{Serials: present.serials}); err != nil {
-		return fmt.Errorf("the imported trust store is not usable: %w", err)
 	}
 	return swap(dir, next)
 }
 
-func (s *Store) checkImport(dir string, data []byte, e *Endorsement) error {
-	if e == nil {
-		return report.Errorf(report.Untrusted, "there is a trust store in %s already, and nothing proves that the new one comes from its owner", dir).
-			WithHint("name the key that has signed the new store with --endorsed-by")
-	}
-	if e.By != "root" {
-		return s.checkEndorsement(data, e)
-	}
-	d, err := openDirectory(dir)
-	if err != nil || d == nil {
-		return errors.Join(err, errMissing(dir, d))
-	}
-	defer d.close() //nolint:errcheck // opened for reading
-	k, err := readRootKey(d)
+// usable returns files as the store that they make.
+func usable(files map[string][]byte, state *State) (*snapshot, error) {
+	dir, err := materialize("", files)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return verifyFile(data, e.Bundle, k)
+	defer os.RemoveAll(dir) //nolint:errcheck // a copy
+	if _, err := Load([]string{dir}, state); err != nil {
+		return nil, relocated(err, dir)
+	}
+	s, err := readSnapshot(dir)
+	return s, err
 }
 
-// unpack writes the files of an export; it knows which names a store has and accepts no others.
-func unpack(dir string, data []byte) error {
-	bad := func(err error) error { return report.Errorf(report.Invalid, "exported trust store: %w", err) }
-	archive, total := tar.NewReader(bytes.NewReader(data)), int64(0)
-	for {
-		header, err := archive.Next()
-		if errors.Is(err, io.EOF) {
-			return nil
+// relocated takes the name of a copy out of an error: nobody else knows it.
+func relocated(err error, dir string) error {
+	return report.Errorf(report.CodeOf(err), "%s", strings.ReplaceAll(err.Error(), dir+"/", "")).WithHint("%s", "correct it where it was exported, and export it again")
+}
+
+// materialize writes files into a new directory below parent.
+func materialize(parent string, files map[string][]byte) (string, error) {
+	dir, err := os.MkdirTemp(parent, ".trust-")
+	if err != nil {
+		return "", err
+	}
+	for _, name := range sortedNames(files) {
+		file := filepath.Join(dir, filepath.FromSlash(name))
+		err := durable.MkdirAll(filepath.Dir(file), 0o755)
+		if err == nil {
+			err = writeFile(file, files[name])
 		}
 		if err != nil {
-			return bad(err)
-		}
-		if total += header.Size; header.Typeflag != tar.TypeReg || total > maxExport || !isStoreFile(header.Name) {
-			return bad(fmt.Errorf("unexpected entry %q", header.Name))
-		}
-		content, err := io.ReadAll(archive)
-		if err != nil {
-			return bad(err)
-		}
-		name := filepath.Join(dir, filepath.FromSlash(header.Name))
-		if err := durable.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-			return err
-		}
-		if err := writeFile(name, content); err != nil {
-			return err
+			_ = os.RemoveAll(dir) // what is left of it is rubbish
+			return "", err
 		}
 	}
-}
-
-func isStoreFile(name string) bool {
-	switch name {
-	case policyFile, rootKeyFile, revocationsFile, revocationsFile + bundle.Suffix:
-		return true
-	}
-	dir, base := path.Split(name)
-	if dir == keysDir+"/" && path.Ext(base) == keySuffix {
-		return validName.MatchString(base[:len(base)-len(keySuffix)])
-	}
-	parent, root := path.Split(path.Clean(dir))
-	return parent == rootsDir+"/" && validName.MatchString(root) && base == rootFile && name == path.Clean(name)
-}
-
-// oldStore returns the name of a store while another one is put in its place.
-func oldStore(dir string) string { return filepath.Clean(dir) + ".old" }
-
-// checkReplaced refuses to go on without a store whose replacement was interrupted.
-func checkReplaced(dir string) error {
-	old := oldStore(dir)
-	if _, err := os.Lstat(old); errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return report.Errorf(report.TrustStore, "trust store: %s was being replaced, and is missing", dir).
-		WithHint("put the former one back, then import again: mv %s %s", old, dir)
-}
-
-// restore puts back what an interrupted replacement has moved away.
-func restore(dir string) error {
-	if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) || checkReplaced(dir) == nil {
-		return nil
-	}
-	return durable.Rename(oldStore(dir), dir)
-}
-
-// swap puts the new directory in the place of the old one: at once where the system can. Elsewhere a crash in between leaves the
-// old one beside it.
-func swap(dir, next string) error {
-	if err := durable.Exchange(dir, next); err == nil {
-		return os.RemoveAll(next)
-	}
-	old := oldStore(dir)
-	if err := os.RemoveAll(old); err != nil {
-		return err
-	}
-	if err := durable.Rename(dir, old); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	if err := durable.Rename(next, dir); err != nil {
-		return errors.Join(err, os.Rename(old, dir))
-	}
-	return os.RemoveAll(old)
-}
-
-// ImportRevocations takes over a newer revocation list, signed by the root key of the store, and returns its serial and, in
-// words, what it changes.
-func ImportRevocations(dir string, list, signature []byte, state *State) (serial int64, changes []string, err error) {
-	d, err := openDirectory(dir)
-	if err != nil || d == nil {
-		return 0, nil, errors.Join(err, errMissing(dir, d))
-	}
-	defer d.close() //nolint:errcheck // opened for reading
-	root, err := readRootKey(d)
-	if errors.Is(err, fs.ErrNotExist) {
-		return 0, nil, report.Errorf(report.Untrusted, "%s has no %s, so no revocations can be verified", dir, rootKeyFile).
-			WithHint("get the root key of the vendor on a way that you trust and store it there")
-	}
-	if err != nil {
-		return 0, nil, err
-	}
-	revoked, err := openRevocations(list, signature, root)
-	if err != nil {
-		return 0, nil, err
-	}
-	current, err := currentRevocations(d, root)
-	if err != nil {
-		return 0, nil, err
-	}
-	if revoked.Serial < current.Serial {
-		return 0, nil, report.Errorf(report.TrustStore, "this list has serial %d, the present one %d", revoked.Serial, current.Serial).
-			WithHint("get the current list from the holder of the root key")
-	}
-	if err = state.checkSerials(map[string]int64{root.ID(): revoked.Serial}); err != nil {
-		return 0, nil, err
-	}
-	store, err := read([]string{dir})
-	if err != nil {
-		return 0, nil, err
-	}
-	return revoked.Serial, store.changes(current, revoked), writeSigned(dir, list, signature)
+	return dir, os.Chmod(dir, 0o755)
 }

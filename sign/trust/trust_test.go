@@ -382,7 +382,7 @@ func TestRevoke(t *testing.T) {
 	}
 	state := &trust.State{}
 	state.RecordSerials(s)
-	if _, _, err := trust.ImportRevocations(dir, older, olderSignature, nil); report.CodeOf(err) != report.TrustStore {
+	if _, err := trust.PrepareRevocations(dir, older, olderSignature, nil); report.CodeOf(err) != report.TrustStore {
 		t.Errorf("an older list is taken: %v", err)
 	}
 	write(t, dir, "revocations.json", older)
@@ -409,7 +409,7 @@ func TestExportAndImport(t *testing.T) {
 		t.Error("the same store gives different bytes")
 	}
 	site := filepath.Join(t.TempDir(), "etc", "trust")
-	check(t, trust.Import(site, old, nil, nil))
+	check(t, importStore(site, old, trust.ImportOptions{}))
 	if !bytes.Equal(export(t, site), old) {
 		t.Error("the imported store is another one")
 	}
@@ -429,7 +429,7 @@ func TestExportAndImport(t *testing.T) {
 		{"older revocations", old, &trust.Endorsement{By: "acme", Bundle: signFile(t, acme, old)}, report.TrustStore},
 		{"not an export", []byte("x"), &trust.Endorsement{By: "acme", Bundle: signFile(t, acme, []byte("x"))}, report.Invalid},
 	} {
-		if err := trust.Import(site, test.data, nil, test.by); report.CodeOf(err) != test.code {
+		if err := importStore(site, test.data, trust.ImportOptions{Endorsed: test.by}); report.CodeOf(err) != test.code {
 			t.Errorf("%s: %v, want code %q", test.name, err, test.code)
 		}
 	}
@@ -447,14 +447,23 @@ func TestImportKilled(t *testing.T) {
 	if _, err := trust.Load([]string{dir, vendor}, nil); report.CodeOf(err) != report.TrustStore || len(report.Hints(err)) == 0 {
 		t.Errorf("the next store is taken for the one that is missing: %v", err)
 	}
-	if err := trust.Import(dir, data, nil, nil); report.CodeOf(err) != report.Untrusted {
+	if err := importStore(dir, data, trust.ImportOptions{}); report.CodeOf(err) != report.Untrusted {
 		t.Errorf("somebody may replace the store because a replacement was killed: %v", err)
 	}
 	check(t, os.Rename(dir, dir+".old"))
-	check(t, trust.Import(dir, data, nil, &trust.Endorsement{By: "acme", Bundle: signFile(t, acme, data)}))
+	check(t, importStore(dir, data, trust.ImportOptions{Endorsed: &trust.Endorsement{By: "acme", Bundle: signFile(t, acme, data)}}))
 	if _, err := os.Stat(dir + ".old"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("left: %v", err)
 	}
+}
+
+// importStore prepares an import and does it.
+func importStore(dir string, data []byte, o trust.ImportOptions) error {
+	transfer, err := trust.PrepareImport(dir, data, o)
+	if err != nil {
+		return err
+	}
+	return transfer.Apply()
 }
 
 func export(t *testing.T, dir string) []byte {
