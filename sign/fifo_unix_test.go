@@ -16,10 +16,10 @@ func TestOpenDoesNotWaitForAFIFO(t *testing.T) {
 	if err := syscall.Mkfifo(name, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := sign.Open(name); report.CodeOf(err) != report.Usage {
+	if _, err := sign.Open(name); report.CodeOf(err) != report.Invalid {
 		t.Errorf("got %v", err)
 	}
-	if _, err := sign.ReadBundle(name); report.CodeOf(err) != report.Usage {
+	if _, err := sign.ReadBundle(name); report.CodeOf(err) != report.BadBundle {
 		t.Errorf("bundle: %v", err)
 	}
 }

@@ -52,7 +52,7 @@ func Opened(f *os.File, name string) (*File, error) {
 		}
 		return opened, nil
 	default:
-		return nil, report.Errorf(report.Usage, "%s is %s, want a file or a block device", name, kind(mode))
+		return nil, report.Errorf(report.Invalid, "%s is %s, want a file or a block device", name, kind(mode))
 	}
 }
 
@@ -85,7 +85,7 @@ func kind(mode fs.FileMode) string {
 }
 
 func refuseLink(path string) error {
-	e := report.Errorf(report.Usage, "%s is a symbolic link", path)
+	e := report.Errorf(report.Invalid, "%s is a symbolic link", path)
 	if target, err := os.Readlink(path); err == nil {
 		return e.WithHint("name the file that it points to: %s", target)
 	}

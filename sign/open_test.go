@@ -2,6 +2,8 @@ package sign_test
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -26,10 +28,10 @@ func TestOpenRefuses(t *testing.T) {
 		t.Skip("needs symbolic links:", err)
 	}
 	_, err := sign.Open(link)
-	if report.CodeOf(err) != report.Usage || !strings.Contains(strings.Join(report.Hints(err), ""), "x.iso") {
+	if report.CodeOf(err) != report.Invalid || !strings.Contains(strings.Join(report.Hints(err), ""), "x.iso") {
 		t.Errorf("symbolic link: %v %q", err, report.Hints(err))
 	}
-	if _, err := sign.Open(dir); report.CodeOf(err) != report.Usage {
+	if _, err := sign.Open(dir); report.CodeOf(err) != report.Invalid {
 		t.Errorf("directory: %v", err)
 	}
 	if _, err := sign.Open(filepath.Join(dir, "none")); !os.IsNotExist(err) {
@@ -139,9 +141,47 @@ func TestFindBundles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{sign.BundleName(archive, "acme"), sign.BundleName(archive, "")}
-	if len(found) != 2 || found[0].File != want[0] || found[1].File != want[1] || !bytes.Contains(found[0].Data, []byte("acme")) {
+	want := []string{sign.BundleName(archive, ""), sign.BundleName(archive, "acme")}
+	if len(found) != 2 || found[0].File != want[0] || found[1].File != want[1] || !bytes.Contains(found[1].Data, []byte("acme")) {
 		t.Errorf("found %v, want %v", found, want)
+	}
+}
+
+// TestJunkBesideAnArchive puts what is not a bundle where bundles are looked for.
+func TestJunkBesideAnArchive(t *testing.T) {
+	w := newWorld(t)
+	archive := filepath.Join(t.TempDir(), "x.iso")
+	write := func(signer string, data []byte) {
+		t.Helper()
+		if err := os.WriteFile(sign.BundleName(archive, signer), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 100 {
+		write(fmt.Sprintf("junk%d", i), []byte("{}"))
+	}
+	if err := errors.Join(os.Mkdir(sign.BundleName(archive, "directory"), 0o700), os.Symlink("/dev/zero", sign.BundleName(archive, "link"))); err != nil {
+		t.Skip("needs symbolic links:", err)
+	}
+	write("zz-honest-signer-with-a-long-name", w.bundles[0].Data)
+	found, err := sign.FindBundles(archive)
+	if err != nil || len(found) != 103 {
+		t.Fatalf("%d bundles, %v", len(found), err)
+	}
+	w.bundles = found
+	if verdict, _, err := w.verify(); err != nil || !verdict.Verified {
+		t.Errorf("an honest signature does not count: %v", err)
+	}
+	for _, name := range []string{"directory", "link"} {
+		if _, err := sign.ReadBundle(sign.BundleName(archive, name)); report.CodeOf(err) != report.BadBundle {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for i := range 300 {
+		write(fmt.Sprintf("more%d", i), []byte("{}"))
+	}
+	if found, err = sign.FindBundles(archive); err != nil || len(found) != 257 || found[256].Problem == nil {
+		t.Errorf("%d bundles, %v", len(found), err)
 	}
 }
 

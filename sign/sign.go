@@ -4,10 +4,7 @@ import (
 	"context"
 	"crypto"
 	"io"
-	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/solutionctl/solutionctl/durable"
@@ -64,77 +61,6 @@ func BundleName(archive, signer string) string {
 		signer = "." + signer
 	}
 	return archive + signer + bundle.Suffix
-}
-
-// maxBundles bounds how many bundles of one archive are looked at.
-const maxBundles = 32
-
-// NamedBundle is a bundle as it was found.
-type NamedBundle struct {
-	File string
-	Data []byte
-}
-
-// FindBundles reads the bundles beside an archive, in the order of their names.
-func FindBundles(archive string) ([]NamedBundle, error) {
-	dir, base := filepath.Split(archive)
-	if dir == "" {
-		dir = "."
-	}
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return nil, err
-	}
-	var found []NamedBundle
-	for _, entry := range entries {
-		middle, ok := strings.CutPrefix(entry.Name(), base)
-		if !ok {
-			continue
-		}
-		if middle, ok = strings.CutSuffix(middle, bundle.Suffix); !ok || middle != "" && middle[0] != '.' {
-			continue
-		}
-		if len(found) == maxBundles {
-			return nil, report.Errorf(report.Usage, "%s has more than %d signatures beside it", archive, maxBundles)
-		}
-		b, err := ReadBundle(filepath.Join(dir, entry.Name()))
-		if err != nil {
-			return nil, err
-		}
-		found = append(found, b)
-	}
-	return found, nil
-}
-
-// ReadBundles reads these bundles, or those beside the archive where none are named.
-func ReadBundles(archive string, named []string) ([]NamedBundle, error) {
-	if named == nil {
-		return FindBundles(archive)
-	}
-	var bundles []NamedBundle
-	for _, name := range named {
-		b, err := ReadBundle(name)
-		if err != nil {
-			return nil, err
-		}
-		bundles = append(bundles, b)
-	}
-	return bundles, nil
-}
-
-// ReadBundle reads one bundle file, at most a byte more than a bundle may have.
-func ReadBundle(path string) (NamedBundle, error) {
-	f, err := openNoFollow(path)
-	if err != nil {
-		return NamedBundle{}, err
-	}
-	defer f.Close() //nolint:errcheck // opened for reading
-	info, err := f.Stat()
-	if err != nil || !info.Mode().IsRegular() {
-		return NamedBundle{}, report.Errorf(report.Usage, "%s is not a file", path)
-	}
-	data, err := io.ReadAll(io.LimitReader(f, bundle.MaxSize+1))
-	return NamedBundle{File: path, Data: data}, err
 }
 
 // WriteBundle stores a bundle; a reader finds the old one or the new one, never a part.

@@ -171,7 +171,10 @@ func (v *verification) parse(bundles []NamedBundle) []*candidate {
 	var candidates []*candidate
 	for i, named := range bundles {
 		entry := Signature{File: named.File}
-		b, err := bundle.Parse(named.Data)
+		b, err := (*bundle.Bundle)(nil), named.Problem
+		if err == nil {
+			b, err = bundle.Parse(named.Data)
+		}
 		if err != nil {
 			entry.Status = Malformed
 			entry.explain(err)

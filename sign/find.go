@@ -1,0 +1,118 @@
+package sign
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/solutionctl/solutionctl/durable"
+	"github.com/solutionctl/solutionctl/schema/report"
+	"github.com/solutionctl/solutionctl/sign/bundle"
+)
+
+// Bounds of what is read beside one archive. A file that is no bundle costs no honest signer his place before them.
+const (
+	maxBundles     = 256
+	maxBundleBytes = 16 * bundle.MaxSize
+)
+
+// NamedBundle is a bundle as it was found.
+type NamedBundle struct {
+	File string
+	Data []byte
+	// Problem is why there are no data: what has this name is not a file, say. Such a bundle is malformed and stops no other one.
+	Problem error `json:"-"`
+}
+
+// FindBundles reads the bundles beside an archive: first the one of the first signer, then the others in the order of their names.
+// Anybody may have put files there, so what is not a bundle does not keep the others from being read.
+func FindBundles(archive string) ([]NamedBundle, error) {
+	names, err := bundleNames(archive)
+	if err != nil {
+		return nil, err
+	}
+	var found []NamedBundle
+	size := 0
+	for i, name := range names {
+		if i == maxBundles || size > maxBundleBytes {
+			problem := report.Errorf(report.BadBundle, "it and %d more were not read: too many signatures are beside the archive", len(names)-i-1).
+				WithHint("name those of the release with --bundle, or remove the others")
+			return append(found, NamedBundle{File: name, Problem: problem}), nil
+		}
+		b, err := ReadBundle(name)
+		if report.CodeOf(err) == report.BadBundle || errors.Is(err, os.ErrPermission) {
+			b, err = NamedBundle{File: name, Problem: report.Errorf(report.BadBundle, "%w", err)}, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		size += len(b.Data)
+		found = append(found, b)
+	}
+	return found, nil
+}
+
+// bundleNames are the names that bundles of an archive have.
+func bundleNames(archive string) ([]string, error) {
+	dir, base := filepath.Split(archive)
+	if dir == "" {
+		dir = "."
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, entry := range entries {
+		middle, ok := strings.CutPrefix(entry.Name(), base)
+		if ok {
+			middle, ok = strings.CutSuffix(middle, bundle.Suffix)
+		}
+		switch {
+		case !ok:
+		case middle == "":
+			names = slices.Insert(names, 0, filepath.Join(dir, entry.Name()))
+		case middle[0] == '.':
+			names = append(names, filepath.Join(dir, entry.Name()))
+		}
+	}
+	return names, nil
+}
+
+// ReadBundles reads these bundles, or those beside the archive where none are named.
+func ReadBundles(archive string, named []string) ([]NamedBundle, error) {
+	if named == nil {
+		return FindBundles(archive)
+	}
+	var bundles []NamedBundle
+	for _, name := range named {
+		b, err := ReadBundle(name)
+		if err != nil {
+			return nil, err
+		}
+		bundles = append(bundles, b)
+	}
+	return bundles, nil
+}
+
+// ReadBundle reads one bundle file, at most a byte more than a bundle may have.
+func ReadBundle(path string) (NamedBundle, error) {
+	f, err := durable.OpenNoFollow(path)
+	if errors.Is(err, durable.ErrLink) {
+		err = refuseLink(path)
+		return NamedBundle{}, report.Errorf(report.BadBundle, "%w", err)
+	}
+	if err != nil {
+		return NamedBundle{}, err
+	}
+	defer f.Close() //nolint:errcheck // opened for reading
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return NamedBundle{}, report.Errorf(report.BadBundle, "%s is not a file", path)
+	}
+	data, err := io.ReadAll(io.LimitReader(f, bundle.MaxSize+1))
+	return NamedBundle{File: path, Data: data}, err
+}
