@@ -60,17 +60,17 @@ const (
 
 // The names of powers of other objects.
 const (
-	PowerPodOnNode           PowerName = "pod-on-node"            // a pod that is, or can become, the node
-	PowerObjectsElsewhere    PowerName = "objects-elsewhere"      // objects in namespaces that are not its own
-	PowerInterceptsRequests  PowerName = "intercepts-requests"    // sees or changes requests that are not about its own groups
-	PowerDefinesForeignAPIs  PowerName = "defines-foreign-apis"   // CRDs or APIServices of groups that are not its own
-	PowerClaimsGroup         PowerName = "claims-group"           // calls a group its own that belongs to others
-	PowerDefaultForEveryone  PowerName = "default-for-everyone"   // a default of the whole cluster
-	PowerTakesTraffic        PowerName = "takes-traffic"          // gets or opens others' traffic
-	PowerOpensToOutside      PowerName = "opens-to-outside"       // can be reached from, or calls, the outside
-	PowerReadsOthersMetrics  PowerName = "reads-others-metrics"   // reads or overwrites others' metrics
-	PowerSchedulesAboveOther PowerName = "schedules-above-others" // runs where or before others would not
-	PowerUsesForeignData     PowerName = "uses-foreign-data"      // mounts what is not its own
+	PowerPodOnNode            PowerName = "pod-on-node"            // a pod that is, or can become, the node
+	PowerObjectsElsewhere     PowerName = "objects-elsewhere"      // objects in namespaces that are not its own
+	PowerInterceptsRequests   PowerName = "intercepts-requests"    // sees or changes requests that are not about its own groups
+	PowerDefinesForeignAPIs   PowerName = "defines-foreign-apis"   // CRDs or APIServices of groups that are not its own
+	PowerClaimsGroup          PowerName = "claims-group"           // calls a group its own that belongs to others
+	PowerDefaultForEveryone   PowerName = "default-for-everyone"   // a default of the whole cluster
+	PowerTakesTraffic         PowerName = "takes-traffic"          // gets or opens others' traffic
+	PowerOpensToOutside       PowerName = "opens-to-outside"       // can be reached from, or calls, the outside
+	PowerReadsOthersMetrics   PowerName = "reads-others-metrics"   // reads or overwrites others' metrics
+	PowerSchedulesAboveOthers PowerName = "schedules-above-others" // runs where or before others would not
+	PowerUsesForeignData      PowerName = "uses-foreign-data"      // mounts what is not its own
 )
 
 // Reach is who or what a power affects.

@@ -185,14 +185,3 @@ func refKey(r schema.ObjectRef) string {
 	}
 	return strings.Join([]string{group, r.Kind, r.Namespace, r.Name}, "\x00")
 }
-
-// object judges an object for itself, whoever it is bound to.
-func (j *judgement) object(o Object) {
-	if namespace := o.GetNamespace(); namespace != "" && !j.own[namespace] {
-		reach := schema.ReachNamespaces
-		if schema.IsSystemNamespace(namespace) {
-			reach = schema.ReachCluster
-		}
-		j.add(o, schema.PowerObjectsElsewhere, reach, "metadata.namespace", "have objects in namespace "+namespace+", which is not its own", namespace)
-	}
-}

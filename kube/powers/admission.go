@@ -1,0 +1,203 @@
+package powers
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/solutionctl/solutionctl/schema"
+)
+
+// admission judges who is called for requests, and what decides on them.
+func (j *judgement) admission(o Object) {
+	switch o.GetKind() {
+	case "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration":
+		for i, webhook := range nested(o.Object, "webhooks") {
+			j.webhook(o, webhook, indexed("webhooks", i))
+		}
+	case "ValidatingAdmissionPolicy", "MutatingAdmissionPolicy":
+		j.policy(o)
+	case "ValidatingAdmissionPolicyBinding", "MutatingAdmissionPolicyBinding":
+		j.policyBinding(o)
+	}
+}
+
+// webhook judges one webhook of a configuration.
+func (j *judgement) webhook(o Object, webhook map[string]any, field string) {
+	does := "checks"
+	if o.GetKind() == "MutatingWebhookConfiguration" {
+		does = "changes"
+	}
+	narrowed := selectorsOf(webhook)
+	effects := j.intercepted(nested(webhook, "rules"), does, narrowed)
+	j.client(o, webhook["clientConfig"], field+".clientConfig", "requests")
+	if len(effects) == 0 {
+		return
+	}
+	closed := cmp.Or(stringIn(webhook, "failurePolicy"), "Fail") == "Fail"
+	why := does + " requests that are not about its own groups"
+	switch {
+	case closed && narrowed == "":
+		effects = append(effects, "stops them while it does not answer")
+		why = does + " requests that are not about its own groups, and stops them while it does not answer"
+	case closed:
+		effects = append(effects, "stops them while it does not answer")
+	}
+	reach := schema.ReachCluster
+	if len(nested(webhook, "objectSelector", "matchExpressions"))+len(nestedMap(webhook, "objectSelector", "matchLabels")) > 0 {
+		reach = schema.ReachNamespaces // objects that ask for it
+	}
+	j.add(o, schema.PowerInterceptsRequests, reach, field, why+" ("+enumerate(j.interceptedResources(nested(webhook, "rules")))+")", effects...)
+}
+
+// intercepted lists what rules intercept beyond the Solution's own groups, one operation on one resource each.
+func (j *judgement) intercepted(rules []map[string]any, does, narrowed string) []string {
+	const most = 2000 // no honest configuration comes close
+	var effects []string
+	for _, rule := range rules {
+		for _, group := range nestedStrings(rule, "apiGroups") {
+			if j.groups[group] {
+				continue
+			}
+			for _, resource := range nestedStrings(rule, "resources") {
+				for _, operation := range nestedStrings(rule, "operations") {
+					if len(effects) == most {
+						return []string{does + " everything"}
+					}
+					effects = append(effects, strings.Join([]string{does, operation, resourceText(group, resource)}, " ")+narrowed)
+				}
+			}
+		}
+	}
+	return effects
+}
+
+// interceptedResources lists the resources of rules that are not of its own groups.
+func (j *judgement) interceptedResources(rules []map[string]any) []string {
+	var list []string
+	for _, rule := range rules {
+		for _, group := range nestedStrings(rule, "apiGroups") {
+			if j.groups[group] {
+				continue
+			}
+			for _, resource := range nestedStrings(rule, "resources") {
+				list = append(list, resourceText(group, resource))
+			}
+		}
+	}
+	return set(list)
+}
+
+func resourceText(group, resource string) string {
+	switch {
+	case group == "*" && strings.HasPrefix(resource, "*"):
+		return "everything"
+	case group == "":
+		return resource
+	}
+	return resource + "." + group
+}
+
+// selectorsOf says by which objects a webhook or a policy is narrowed, "" where it is not. Others that are narrowed in another
+// way are others: an approval does not cover them.
+func selectorsOf(from map[string]any) string {
+	narrowed := map[string]any{}
+	for _, key := range []string{"namespaceSelector", "objectSelector", "matchConditions"} {
+		switch value := from[key].(type) {
+		case map[string]any:
+			if len(value) > 0 {
+				narrowed[key] = value
+			}
+		case []any:
+			if len(value) > 0 {
+				narrowed[key] = value
+			}
+		}
+	}
+	if len(narrowed) == 0 {
+		return ""
+	}
+	data, err := json.Marshal(narrowed)
+	if err != nil { // no JSON: a number without a value
+		return " where it cannot be said"
+	}
+	return " where " + string(data)
+}
+
+// client judges who is called: a Service of its own, or something else.
+func (j *judgement) client(o Object, config any, field, what string) {
+	c, _ := config.(map[string]any)
+	if url := stringIn(c, "url"); url != "" {
+		j.add(o, schema.PowerOpensToOutside, schema.ReachOutside, field+".url", "send "+what+" of the cluster to "+url, url)
+	}
+	service, _ := c["service"].(map[string]any)
+	if namespace := stringIn(service, "namespace"); namespace != "" && !j.own[namespace] {
+		name := namespace + "/" + stringIn(service, "name")
+		j.add(o, schema.PowerInterceptsRequests, schema.ReachCluster, field+".service", "send "+what+" to a Service that is not its own ("+name+")", "to "+name)
+	}
+}
+
+// policy judges an admission policy.
+func (j *judgement) policy(o Object) {
+	does := "checks"
+	if o.GetKind() == "MutatingAdmissionPolicy" {
+		does = "changes"
+	}
+	constraints := nestedMap(o.Object, "spec", "matchConstraints")
+	rules := nested(constraints, "resourceRules")
+	conditions := map[string]any{"matchConditions": nestedList(o.Object, "spec", "matchConditions")}
+	for _, key := range []string{"namespaceSelector", "objectSelector"} {
+		conditions[key] = constraints[key]
+	}
+	if effects := j.intercepted(rules, does, selectorsOf(conditions)); len(effects) > 0 {
+		j.add(o, schema.PowerInterceptsRequests, schema.ReachCluster, "spec.matchConstraints",
+			does+" requests that are not about its own groups ("+enumerate(j.interceptedResources(rules))+")", effects...)
+	}
+}
+
+// policyBinding judges a binding of a policy that is not among the objects.
+func (j *judgement) policyBinding(o Object) {
+	name := text(o, "spec", "policyName")
+	kind := strings.TrimSuffix(o.GetKind(), "Binding")
+	if slices.ContainsFunc(j.objects, func(p Object) bool { return groupOf(p) == groupOf(o) && p.GetKind() == kind && p.GetName() == name }) {
+		return
+	}
+	j.add(o, schema.PowerInterceptsRequests, schema.ReachCluster, "spec.policyName", "turn on a policy that the archive does not bring ("+name+")", name)
+}
+
+// api judges CRDs and APIServices.
+func (j *judgement) api(o Object) {
+	group := text(o, "spec", "group")
+	switch {
+	case o.GetKind() != "CustomResourceDefinition" && o.GetKind() != "APIService" || j.groups[group]:
+	case schema.IsAPIServerGroup(group):
+		j.refuse(o, schema.PowerDefinesForeignAPIs, schema.ReachCluster, "spec.group", "define kinds of a group of the API server itself ("+group+")", group)
+	default:
+		why := "define kinds of a group that is not its own (" + group + ")"
+		if j.owner.ForeignGroup != nil {
+			if owner := j.owner.ForeignGroup(group); owner != "" {
+				why = "define kinds of a group that " + owner + " has (" + group + ")"
+			}
+		}
+		j.add(o, schema.PowerDefinesForeignAPIs, schema.ReachCluster, "spec.group", why, group)
+	}
+	switch o.GetKind() {
+	case "CustomResourceDefinition":
+		conversion, _, _ := unstructured.NestedFieldNoCopy(o.Object, "spec", "conversion", "webhook", "clientConfig")
+		j.client(o, conversion, "spec.conversion.webhook.clientConfig", "objects that are stored")
+	case "APIService":
+		spec, _, _ := unstructured.NestedFieldNoCopy(o.Object, "spec")
+		j.client(o, spec, "spec", "requests")
+		if insecure, _, _ := unstructured.NestedBool(o.Object, "spec", "insecureSkipTLSVerify"); insecure {
+			j.add(o, schema.PowerInterceptsRequests, schema.ReachCluster, "spec.insecureSkipTLSVerify", "answer requests without proving who it is", "insecureSkipTLSVerify")
+		}
+	}
+}
+
+func stringIn(m map[string]any, key string) string {
+	s, _ := m[key].(string)
+	return s
+}

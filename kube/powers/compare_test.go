@@ -1,0 +1,111 @@
+package powers_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/solutionctl/solutionctl/kube/powers"
+	"github.com/solutionctl/solutionctl/schema"
+)
+
+const operatorRole = `apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: %s}
+rules: [%s]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: b}
+roleRef: {kind: ClusterRole, name: %[1]s}
+subjects: [{%[3]s}]
+`
+
+func judged(t *testing.T, role, rules, subject string) []schema.Power {
+	t.Helper()
+	return powers.Judge(acme(), read(t, "a.yaml", fmt.Appendf(nil, operatorRole, role, rules, subject)))
+}
+
+func TestUncovered(t *testing.T) {
+	const account, mallory = "kind: ServiceAccount, name: operator, namespace: acme", "kind: User, name: mallory"
+	const nodes, pods = `{apiGroups: [""], resources: [nodes], verbs: [get, list]}`, `{apiGroups: [""], resources: [nodes, pods], verbs: [get, list]}`
+	const all = `{apiGroups: ["*"], resources: ["*"], verbs: ["*"]}`
+	for _, test := range []struct {
+		name                 string
+		role, rules, subject string // wanted; approved is to get nodes
+		want                 []schema.PowerName
+	}{
+		{"the same", "op", nodes, account, nil},
+		{"less", "op", `{apiGroups: [""], resources: [nodes], verbs: [get]}`, account, nil},
+		{"named", "op", `{apiGroups: [""], resources: [nodes], verbs: [get], resourceNames: [a]}`, account, nil},
+		{"of its own group", "op", nodes + `, {apiGroups: [acme.example.com], resources: ["*"], verbs: ["*"]}`, account, nil},
+		{"another resource", "op", pods, account, []schema.PowerName{schema.PowerReadOthers}},
+		{"another verb", "op", `{apiGroups: [""], resources: [nodes], verbs: [get, patch]}`, account, []schema.PowerName{schema.PowerControlNodes}},
+		{"everything", "op", all, account, []schema.PowerName{schema.PowerAllRights}},
+		{"another role", "op2", nodes, account, []schema.PowerName{schema.PowerReadOthers}},
+		{"another subject", "op", nodes, mallory, []schema.PowerName{schema.PowerReadOthers, schema.PowerRightsForPeople}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			approved := judged(t, "op", nodes, account)
+			var got []schema.PowerName
+			for _, p := range powers.Uncovered(approved, judged(t, test.role, test.rules, test.subject)) {
+				got = append(got, p.Name)
+			}
+			if fmt.Sprint(got) != fmt.Sprint(test.want) {
+				t.Errorf("got %v, want %v", got, test.want)
+			}
+		})
+	}
+}
+
+// Effects are compared as sets; what no approval allows is never covered, and what is only shown is never asked for.
+func TestUncoveredEffects(t *testing.T) {
+	power := func(need schema.Need, effects ...string) []schema.Power {
+		return []schema.Power{{Name: schema.PowerPodOnNode, Reach: schema.ReachNode, Need: need, Effects: effects}}
+	}
+	for _, test := range []struct {
+		name             string
+		approved, wanted []schema.Power
+		covered          bool
+	}{
+		{"fewer", power(schema.NeedApproval, "hostPath /a", "privileged"), power(schema.NeedApproval, "hostPath /a"), true},
+		{"others", power(schema.NeedApproval, "hostPath /a"), power(schema.NeedApproval, "hostPath /b"), false},
+		{"nothing approved", nil, power(schema.NeedApproval, "a"), false},
+		{"refused", power(schema.NeedRefused, "a"), power(schema.NeedRefused, "a"), false},
+		{"shown", nil, power(schema.NeedShown, "a"), true},
+	} {
+		if got := len(powers.Uncovered(test.approved, test.wanted)) == 0; got != test.covered {
+			t.Errorf("%s: covered %v", test.name, got)
+		}
+	}
+}
+
+// A claim on a group makes it nobody's who does not have it.
+func TestGroupsCannotBeClaimed(t *testing.T) {
+	webhook := func(group string) []powers.Object {
+		return read(t, "a.yaml", fmt.Appendf(nil, `{apiVersion: admissionregistration.k8s.io/v1, kind: MutatingWebhookConfiguration, metadata: {name: a},
+			webhooks: [{name: a, rules: [{apiGroups: [%q], resources: ["*"], operations: ["*"]}]}]}`, group))
+	}
+	foreign := func(group string) string {
+		if group == "odd.example.com" {
+			return "Solution odd"
+		}
+		return ""
+	}
+	for group, want := range map[string]string{
+		"acme.example.com": "[]", "rbac.authorization.k8s.io": "[claims-group intercepts-requests]", "coordination.k8s.io": "[claims-group intercepts-requests]",
+		"batch": "[claims-group intercepts-requests]", "solutions.metalk8s.scality.com": "[claims-group intercepts-requests]",
+		"acme.metalk8s.scality.com": "[]", "odd.example.com": "[intercepts-requests]",
+	} {
+		owner := powers.Owner{Solution: "acme", Namespaces: []string{"acme-system"}, Groups: []string{group}, ForeignGroup: foreign}
+		names := []schema.PowerName{}
+		for _, p := range powers.Judge(owner, webhook(group)) {
+			names = append(names, p.Name)
+		}
+		if fmt.Sprint(names) != want {
+			t.Errorf("%s: %v, want %s", group, names, want)
+		}
+	}
+	if got := powers.OwnGroups("acme", []string{"acme.example.com", "apps", "x.k8s.io"}, nil); len(got) != 1 {
+		t.Errorf("own groups %q", got)
+	}
+}

@@ -1,0 +1,214 @@
+package powers
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/solutionctl/solutionctl/schema"
+)
+
+// object judges an object for itself, whoever it is bound to.
+func (j *judgement) object(o Object) {
+	j.elsewhere(o)
+	j.pods(o)
+	switch group := groupOf(o); group {
+	case "":
+		j.core(o)
+	case "admissionregistration.k8s.io":
+		j.admission(o)
+	case "apiextensions.k8s.io", "apiregistration.k8s.io":
+		j.api(o)
+	case "storage.k8s.io", "scheduling.k8s.io", "node.k8s.io", "flowcontrol.apiserver.k8s.io":
+		j.classes(o)
+	case "networking.k8s.io", "discovery.k8s.io", "policy.networking.k8s.io", "gateway.networking.k8s.io", "route.openshift.io",
+		"cilium.io", "crd.projectcalico.org", "projectcalico.org":
+		j.network(o)
+	case "certificates.k8s.io":
+		j.add(o, schema.PowerIssueIdentities, schema.ReachCluster, "", "change whom the cluster trusts ("+o.GetKind()+")", o.GetKind())
+	case "monitoring.coreos.com":
+		j.monitoring(o)
+	case "snapshot.storage.k8s.io":
+		if isDefault(o, "snapshot.storage.kubernetes.io/is-default-class") {
+			j.byDefault(o)
+		}
+	default:
+		j.foreign(o)
+	}
+}
+
+// elsewhere judges where an object is.
+func (j *judgement) elsewhere(o Object) {
+	namespace, field := o.GetNamespace(), "metadata.namespace"
+	if isKind(o, "", "Namespace") {
+		namespace, field = o.GetName(), "metadata.name"
+		j.namespaceLabels(o)
+	}
+	if namespace == "" || j.own[namespace] {
+		return
+	}
+	reach, whose := schema.ReachNamespaces, "which is not its own"
+	if schema.IsSystemNamespace(namespace) {
+		reach, whose = schema.ReachCluster, "which belongs to the cluster"
+	}
+	j.add(o, schema.PowerObjectsElsewhere, reach, field, fmt.Sprintf("have objects in namespace %s, %s", namespace, whose), namespace)
+}
+
+// namespaceLabels judges labels with which a namespace allows pods more than the level baseline does.
+func (j *judgement) namespaceLabels(o Object) {
+	const enforce = "pod-security.kubernetes.io/enforce"
+	if level := o.GetLabels()[enforce]; level == "privileged" {
+		j.add(o, schema.PowerMarkNamespaces, schema.ReachNode, "metadata.labels", "allow privileged pods in namespace "+o.GetName(), enforce+"="+level)
+	}
+}
+
+// core judges kinds of the core group.
+func (j *judgement) core(o Object) {
+	switch o.GetKind() {
+	case "Service":
+		j.service(o)
+	case "Endpoints":
+		j.add(o, schema.PowerTakesTraffic, schema.ReachTraffic, "subsets", "send traffic to addresses of its choice", "endpoints")
+	case "Secret":
+		j.secret(o)
+	case "ConfigMap":
+		if schema.IsSystemNamespace(o.GetNamespace()) && slices.Contains(identityMaps, o.GetName()) {
+			j.add(o, schema.PowerIssueIdentities, schema.ReachCluster, "", "change whom the cluster trusts ("+o.GetName()+")", o.GetName())
+		}
+		j.dashboards(o)
+	case "ServiceAccount":
+		if o.GetName() == "default" && len(nestedList(o.Object, "imagePullSecrets")) > 0 {
+			j.add(o, schema.PowerDefaultForEveryone, schema.ReachEveryone, "imagePullSecrets",
+				"change how every pod of namespace "+o.GetNamespace()+" without an account of its own pulls images", "imagePullSecrets")
+		}
+	case "LimitRange", "ResourceQuota":
+		if o.GetNamespace() != j.owner.Solution+"-system" {
+			j.add(o, schema.PowerDefaultForEveryone, schema.ReachEveryone, "", "set limits for every pod of namespace "+o.GetNamespace(), o.GetKind())
+		}
+	case "PersistentVolume":
+		j.volume(o)
+	case "PersistentVolumeClaim":
+		if name := text(o, "spec", "volumeName"); name != "" {
+			j.add(o, schema.PowerUsesForeignData, schema.ReachNamespaces, "spec.volumeName", "take a volume by its name ("+name+")", name)
+		}
+	case "Node":
+		j.add(o, schema.PowerControlNodes, schema.ReachNode, "", "control nodes and what runs on them", "Node")
+	}
+}
+
+// secret judges Secrets that are a key to an account or to the cluster.
+func (j *judgement) secret(o Object) {
+	switch text(o, "type") {
+	case "kubernetes.io/service-account-token":
+		account := o.GetNamespace() + "/" + o.GetAnnotations()["kubernetes.io/service-account.name"]
+		if !j.accounts[account] {
+			j.add(o, schema.PowerActAsOthers, schema.ReachCluster, "type", "have the token of an account that the archive does not bring ("+account+")", account)
+		}
+	case "bootstrap.kubernetes.io/token":
+		j.add(o, schema.PowerIssueIdentities, schema.ReachCluster, "type", "let nodes join the cluster", "token")
+	}
+}
+
+// volume judges a PersistentVolume: what it is made of, and whose claim it answers.
+func (j *judgement) volume(o Object) {
+	spec := nestedMap(o.Object, "spec")
+	for _, source := range []string{"hostPath", "local"} {
+		if content, ok := spec[source].(map[string]any); ok {
+			name, _ := content["path"].(string)
+			j.add(o, schema.PowerRawStorage, schema.ReachNode, "spec."+source, "mount a path of a node ("+describePath(name)+")", source+" "+name)
+			return
+		}
+	}
+	j.add(o, schema.PowerUsesForeignData, schema.ReachOutside, "spec", "offer a volume that it has not claimed", "volume")
+}
+
+// classes judges what has an effect on the whole cluster by being there.
+func (j *judgement) classes(o Object) {
+	switch o.GetKind() {
+	case "StorageClass":
+		if isDefault(o, "storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class") {
+			j.byDefault(o)
+		}
+	case "PriorityClass":
+		value, _, _ := unstructured.NestedFieldNoCopy(o.Object, "value")
+		number, _ := asNumber(value)
+		global, _, _ := unstructured.NestedBool(o.Object, "globalDefault")
+		switch {
+		case global:
+			j.byDefault(o)
+		case number > 0 && text(o, "preemptionPolicy") != "Never":
+			j.add(o, schema.PowerStarveOrPreempt, schema.ReachEveryone, "value",
+				fmt.Sprintf("evict pods of others for its own (priority %.0f)", number), fmt.Sprintf("%.0f", number))
+		}
+	case "RuntimeClass":
+		j.byDefault(o)
+	case "FlowSchema", "PriorityLevelConfiguration":
+		j.add(o, schema.PowerStarveOrPreempt, schema.ReachEveryone, "spec", "change which requests the API server answers first", o.GetKind())
+	case "CSIDriver":
+		j.add(o, schema.PowerRawStorage, schema.ReachNode, "", "bring a storage driver, which mounts on nodes ("+o.GetName()+")", o.GetName())
+	case "VolumeAttachment", "CSINode":
+		j.add(o, schema.PowerControlNodes, schema.ReachNode, "", "control nodes and what runs on them", o.GetKind())
+	}
+}
+
+func isDefault(o Object, annotations ...string) bool {
+	return slices.ContainsFunc(annotations, func(a string) bool { return o.GetAnnotations()[a] == "true" })
+}
+
+func (j *judgement) byDefault(o Object) {
+	j.add(o, schema.PowerDefaultForEveryone, schema.ReachEveryone, "", "be the default of the cluster for all who name none ("+o.GetKind()+")", o.GetKind())
+}
+
+// foreign judges custom resources of kinds that are not its own: their controllers do what they say.
+func (j *judgement) foreign(o Object) {
+	group := groupOf(o)
+	if isBuiltIn(group) || j.groups[group] {
+		return
+	}
+	resource := strings.ToLower(o.GetKind()) + "s"
+	if j.own[o.GetNamespace()] && quiet(group, resource) {
+		return
+	}
+	j.add(o, schema.PowerInstructsController, schema.ReachCluster, "", "instruct a controller that may have rights of its own ("+o.GetKind()+" of "+group+")", group+"/"+o.GetKind())
+}
+
+// text is a string in an object, "" where there is none.
+func text(o Object, path ...string) string {
+	s, _, _ := unstructured.NestedString(o.Object, path...)
+	return s
+}
+
+func nestedList(object map[string]any, path ...string) []any {
+	value, _, _ := unstructured.NestedFieldNoCopy(object, path...)
+	list, _ := value.([]any)
+	return list
+}
+
+func nestedStrings(object map[string]any, path ...string) []string {
+	var list []string
+	for _, entry := range nestedList(object, path...) {
+		if s, ok := entry.(string); ok {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+func asNumber(value any) (float64, bool) {
+	switch value := value.(type) {
+	case int64:
+		return float64(value), true
+	case float64:
+		return value, true
+	}
+	return 0, false
+}
+
+// nestedMap is a map in an object, nil where there is none.
+func nestedMap(object map[string]any, path ...string) map[string]any {
+	value, _, _ := unstructured.NestedFieldNoCopy(object, path...)
+	m, _ := value.(map[string]any)
+	return m
+}

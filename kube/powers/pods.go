@@ -1,0 +1,296 @@
+package powers
+
+import (
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/pod-security-admission/api"
+	"k8s.io/pod-security-admission/policy"
+
+	"github.com/solutionctl/solutionctl/schema"
+)
+
+// podPaths are where the kinds of Kubernetes have the spec of a pod.
+var podPaths = map[string][]string{
+	"Pod": {"spec"}, "PodTemplate": {"template", "spec"}, "CronJob": {"spec", "jobTemplate", "spec", "template", "spec"},
+	"Deployment": {"spec", "template", "spec"}, "DaemonSet": {"spec", "template", "spec"}, "StatefulSet": {"spec", "template", "spec"},
+	"ReplicaSet": {"spec", "template", "spec"}, "ReplicationController": {"spec", "template", "spec"}, "Job": {"spec", "template", "spec"},
+}
+
+// pods judges the pods that an object makes.
+func (j *judgement) pods(o Object) {
+	if at, ok := podPaths[o.GetKind()]; ok && isBuiltIn(groupOf(o)) {
+		spec, _, _ := unstructured.NestedFieldNoCopy(o.Object, at...)
+		if m, ok := spec.(map[string]any); ok {
+			j.pod(o, m, strings.Join(at, "."), true)
+		}
+		return
+	}
+	if !isBuiltIn(groupOf(o)) {
+		j.shapes(o, o.Object, "", 0)
+	}
+}
+
+// shapes judges whatever in a custom resource looks like the spec of a pod.
+func (j *judgement) shapes(o Object, value any, at string, depth int) {
+	if depth == maxDepth {
+		return
+	}
+	switch value := value.(type) {
+	case map[string]any:
+		if looksLikePod(value) {
+			j.pod(o, value, at, false)
+			return
+		}
+		for key, inner := range value {
+			j.shapes(o, inner, strings.TrimPrefix(at+"."+key, "."), depth+1)
+		}
+	case []any:
+		for i, inner := range value {
+			j.shapes(o, inner, at+"["+strconv.Itoa(i)+"]", depth+1)
+		}
+	}
+}
+
+// looksLikePod reports a list of containers with names, or settings that only pods have.
+func looksLikePod(m map[string]any) bool {
+	for _, key := range []string{"hostNetwork", "hostPID", "hostIPC"} {
+		if m[key] == true {
+			return true
+		}
+	}
+	return slices.ContainsFunc(listOf(m["containers"]), func(c map[string]any) bool { return c["name"] != nil })
+}
+
+// evaluator is the judge of Pod Security. Its checks have no state.
+var evaluator = func() policy.Evaluator {
+	e, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
+	if err != nil {
+		panic(err) // the checks are constants of the library
+	}
+	return e
+}()
+
+var baseline = api.LevelVersion{Level: api.LevelBaseline, Version: api.LatestVersion()}
+
+// pod judges the spec of a pod. The kinds of Kubernetes have nothing else there, so that what cannot be read is refused.
+func (j *judgement) pod(o Object, content map[string]any, at string, certain bool) {
+	var spec corev1.PodSpec
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, &spec); err != nil {
+		if certain {
+			j.add(o, schema.PowerPodOnNode, schema.ReachNode, at, "run a pod that cannot be judged ("+err.Error()+")", "unreadable")
+		}
+		return
+	}
+	p := pod{judgement: j, o: o, at: at, spec: &spec}
+	p.security()
+	p.account()
+	p.schedule()
+	p.volumes()
+}
+
+// pod is the spec of a pod and where it is.
+type pod struct {
+	*judgement
+	o    Object
+	at   string
+	spec *corev1.PodSpec
+}
+
+// security asks the judge of Pod Security for the level baseline.
+func (p pod) security() {
+	var effects []string
+	for _, result := range evaluator.EvaluatePod(baseline, &metav1.ObjectMeta{}, p.spec) {
+		if result.Allowed {
+			continue
+		}
+		if result.ForbiddenReason == "hostPort" {
+			p.add(p.o, schema.PowerOpensToOutside, schema.ReachOutside, p.at, "listen on ports of nodes ("+enumerate(p.hostPorts())+")", p.hostPorts()...)
+			continue
+		}
+		effects = append(effects, p.details(result.ForbiddenReason)...)
+	}
+	if len(effects) > 0 {
+		effects = set(effects)
+		p.add(p.o, schema.PowerPodOnNode, schema.ReachNode, p.at, "run as part of the node ("+enumerate(described(effects))+")", effects...)
+	}
+}
+
+// details say more exactly what the judge of Pod Security has found, in words that compare.
+func (p pod) details(reason string) []string {
+	var details []string
+	switch reason {
+	case "host namespaces":
+		for name, on := range map[string]bool{"host network": p.spec.HostNetwork, "host processes": p.spec.HostPID, "host IPC": p.spec.HostIPC} {
+			if on {
+				details = append(details, name)
+			}
+		}
+	case "hostPath volumes":
+		for _, v := range p.spec.Volumes {
+			if v.HostPath != nil {
+				details = append(details, hostPath+path.Clean("/"+v.HostPath.Path))
+			}
+		}
+	case "non-default capabilities":
+		p.containers(func(c corev1.Container) {
+			if c.SecurityContext == nil || c.SecurityContext.Capabilities == nil {
+				return
+			}
+			for _, capability := range c.SecurityContext.Capabilities.Add {
+				details = append(details, "capability "+string(capability))
+			}
+		})
+	}
+	if len(details) == 0 {
+		return []string{reason}
+	}
+	return details
+}
+
+// containers calls f for every container of the pod.
+func (p pod) containers(f func(corev1.Container)) {
+	for _, c := range slices.Concat(p.spec.InitContainers, p.spec.Containers) {
+		f(c)
+	}
+	for _, c := range p.spec.EphemeralContainers {
+		f(corev1.Container(c.EphemeralContainerCommon))
+	}
+}
+
+func (p pod) hostPorts() []string {
+	var ports []string
+	p.containers(func(c corev1.Container) {
+		for _, port := range c.Ports {
+			if port.HostPort != 0 {
+				ports = append(ports, strconv.Itoa(int(port.HostPort)))
+			}
+		}
+	})
+	return set(ports)
+}
+
+// telling are paths of a node with which a pod has the node, whether it may write there or not.
+var telling = []struct{ path, what string }{
+	{"/run/containerd/containerd.sock", "the runtime's socket"},
+	{"/run/crio/crio.sock", "the runtime's socket"},
+	{"/run/docker.sock", "the runtime's socket"},
+	{"/var/lib/kubelet", "Secrets of all pods of the node"},
+	{"/var/lib/etcd", "the cluster's database"},
+	{"/var/lib/containerd", "files of all pods of the node"},
+	{"/var/lib/docker", "files of all pods of the node"},
+	{"/etc/kubernetes", "the cluster's keys"},
+	{"/etc", "the node's settings"},
+	{"/root", "the administrator's files"},
+	{"/var/log", "logs, from which links lead anywhere"},
+	{"/proc", "processes of the node"},
+	{"/sys", "the node's kernel"},
+	{"/dev", "the node's devices"},
+}
+
+const hostPath = "hostPath "
+
+// described says what is at the paths among effects.
+func described(effects []string) []string {
+	list := slices.Clone(effects)
+	for i, effect := range list {
+		if name, ok := strings.CutPrefix(effect, hostPath); ok {
+			list[i] = hostPath + describePath(name)
+		}
+	}
+	return list
+}
+
+// describePath names a path of a node and what is there, or below it.
+func describePath(name string) string {
+	name = path.Clean("/" + name)
+	if name == "/" {
+		return "/ (everything of the node)"
+	}
+	real := strings.Replace(name, "/var/run", "/run", 1)
+	for _, t := range telling {
+		if real == t.path || strings.HasPrefix(real, t.path+"/") || strings.HasPrefix(t.path, real+"/") {
+			return name + " (" + t.what + ")"
+		}
+	}
+	return name
+}
+
+// account judges the account that the pod runs as.
+func (p pod) account() {
+	name, namespace := p.spec.ServiceAccountName, p.o.GetNamespace()
+	if name == "" {
+		name = p.spec.DeprecatedServiceAccount
+	}
+	if name == "" || name == "default" && !schema.IsSystemNamespace(namespace) || p.accounts[namespace+"/"+name] {
+		return
+	}
+	reach := schema.ReachNamespaces
+	if schema.IsSystemNamespace(namespace) {
+		reach = schema.ReachCluster
+	}
+	p.add(p.o, schema.PowerActAsOthers, reach, p.at+".serviceAccountName",
+		"run as an account that the archive does not bring ("+namespace+"/"+name+")", namespace+"/"+name)
+}
+
+// schedule judges where and before whom the pod runs.
+func (p pod) schedule() {
+	var effects []string
+	if class := p.spec.PriorityClassName; strings.HasPrefix(class, "system-") {
+		effects = append(effects, "priority "+class)
+	}
+	if p.spec.NodeName != "" {
+		effects = append(effects, "node "+p.spec.NodeName+" without the scheduler")
+	}
+	for _, t := range p.spec.Tolerations {
+		switch {
+		case t.Key == "" && t.Operator == corev1.TolerationOpExists && t.Effect != corev1.TaintEffectPreferNoSchedule:
+			effects = append(effects, "every taint")
+		case t.Key == "node-role.kubernetes.io/control-plane" && p.o.GetKind() == "DaemonSet":
+			effects = append(effects, "control planes")
+		}
+	}
+	if len(effects) > 0 {
+		effects = set(effects)
+		p.add(p.o, schema.PowerSchedulesAboveOthers, schema.ReachEveryone, p.at, "run where, or before, others do not ("+enumerate(effects)+")", effects...)
+	}
+}
+
+// volumes judges volumes beyond what Pod Security does.
+func (p pod) volumes() {
+	var outside, audiences []string
+	for _, v := range p.spec.Volumes {
+		switch {
+		case v.NFS != nil:
+			outside = append(outside, "NFS "+v.NFS.Server+":"+v.NFS.Path)
+		case v.ISCSI != nil:
+			outside = append(outside, "iSCSI "+v.ISCSI.TargetPortal)
+		case v.CSI != nil:
+			outside = append(outside, "driver "+v.CSI.Driver)
+		case v.RBD != nil, v.CephFS != nil, v.Glusterfs != nil, v.FlexVolume != nil, v.Cinder != nil, v.FC != nil, v.AzureFile != nil, v.Quobyte != nil,
+			v.PortworxVolume != nil, v.ScaleIO != nil, v.StorageOS != nil, v.VsphereVolume != nil, v.GitRepo != nil, v.Flocker != nil,
+			v.AWSElasticBlockStore != nil, v.GCEPersistentDisk != nil, v.AzureDisk != nil, v.PhotonPersistentDisk != nil:
+			outside = append(outside, "volume "+v.Name)
+		case v.Projected != nil:
+			for _, source := range v.Projected.Sources {
+				if source.ServiceAccountToken != nil && source.ServiceAccountToken.Audience != "" {
+					audiences = append(audiences, source.ServiceAccountToken.Audience)
+				}
+			}
+		}
+	}
+	if len(outside) > 0 {
+		outside = set(outside)
+		p.add(p.o, schema.PowerUsesForeignData, schema.ReachOutside, p.at+".volumes", "mount data that is not its own ("+enumerate(outside)+")", outside...)
+	}
+	if len(audiences) > 0 {
+		audiences = set(audiences)
+		p.show(p.o, schema.PowerOpensToOutside, schema.ReachOutside, p.at+".volumes", "prove its identity to others ("+enumerate(audiences)+")", audiences...)
+	}
+}
