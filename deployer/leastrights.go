@@ -65,10 +65,8 @@ func (d *Deployer) RepairRights(ctx context.Context, environment string, change 
 	t := &task{}
 	for i := range releases {
 		plan := &engine.Plan{Release: releases[i]}
-		for _, object := range releases[i].Objects {
-			if change {
-				plan.Changes = append(plan.Changes, schema.Change{Action: schema.ActionCreate, Object: records.RefOf(object.GroupVersionKind(), object)})
-			}
+		if change {
+			repairAll(plan)
 		}
 		t.plans = append(t.plans, plan)
 	}
@@ -77,6 +75,23 @@ func (d *Deployer) RepairRights(ctx context.Context, environment string, change 
 		list = slices.DeleteFunc(list, func(p cluster.Permission) bool { return !slices.Contains([]string{"get", "list", "watch"}, p.Verb) })
 	}
 	return list, err
+}
+
+// repairAll makes of a plan the one that has the most to repair: every object is gone. Jobs and Pods of tasks are only read, as no
+// repair runs them again.
+func repairAll(plan *engine.Plan) {
+	objects := slices.Clone(plan.Release.Objects)
+	for _, task := range plan.Release.Tasks {
+		if task.Runs() {
+			plan.Changes = append(plan.Changes, schema.Change{Action: schema.ActionNone, Object: records.RefOf(task.Object.GroupVersionKind(), task.Object)})
+			continue
+		}
+		objects = append(objects, task.Object)
+	}
+	for _, object := range objects {
+		plan.Changes = append(plan.Changes, schema.Change{Action: schema.ActionCreate, Object: records.RefOf(object.GroupVersionKind(), object)})
+	}
+	plan.Release.Objects, plan.Release.Tasks = objects, nil
 }
 
 // inEnvironment are the rights in a namespace that do not depend on what is deployed there: the versions that it has, and what
@@ -91,14 +106,17 @@ func inEnvironment(namespace string) []cluster.Permission {
 	)
 }
 
-// rightsOf are those that a plan takes. Whoever writes also asks the API server, without changing anything, what would become of
-// objects that are there.
+// rightsOf are those that a plan takes, and those that making it takes. Whoever writes also asks the API server, by dry runs, what would
+// become of objects that are there, and whether tasks could run: also where they stay as they are, and are in no change of the plan.
 func (d *Deployer) rightsOf(ctx context.Context, p *engine.Plan, writes bool) ([]cluster.Permission, error) {
 	objects := slices.Clone(p.Release.Objects)
+	verbs := map[schema.ObjectRef][]string{}
 	for _, task := range p.Release.Tasks {
 		objects = append(objects, task.Object)
+		if writes {
+			verbs[records.RefOf(task.Object.GroupVersionKind(), task.Object)] = []string{"create"}
+		}
 	}
-	verbs := map[schema.ObjectRef][]string{}
 	refs := make([]schema.ObjectRef, 0, len(objects)+len(p.Changes))
 	var list []cluster.Permission
 	for _, object := range objects {
@@ -106,7 +124,7 @@ func (d *Deployer) rightsOf(ctx context.Context, p *engine.Plan, writes bool) ([
 		if refs = append(refs, ref); !writes {
 			continue
 		}
-		verbs[ref] = []string{"patch"}
+		verbs[ref] = append(verbs[ref], "patch")
 		given, err := given(object, p.Release.Objects)
 		if err != nil {
 			return nil, err

@@ -31,6 +31,12 @@ type Task struct {
 	Object *unstructured.Unstructured
 }
 
+// Runs reports whether a task does something that ends: it is a Job or a Pod.
+func (t Task) Runs() bool {
+	kind := t.Object.GroupVersionKind().GroupKind()
+	return kind == jobKind || kind == podKind
+}
+
 // AnnotationRun is on the Job or Pod of a task and says which revision has made it, and for which moment.
 const AnnotationRun = "solutionctl.io/run"
 
@@ -55,11 +61,8 @@ func (t *turn) key() taskKey { return taskKey{t.task.When, keyOfRef(t.Object)} }
 
 var podKind = kube.GroupKind{Kind: "Pod"}
 
-// runs tells whether a task does something that ends.
-func (t *turn) runs() bool {
-	kind := kindOfRef(t.Object).GroupKind()
-	return kind == jobKind || kind == podKind
-}
+// runs reports whether a task does something that ends.
+func (t *turn) runs() bool { return Task{Object: t.rendered}.Runs() }
 
 // protected tells whether the object of a task is never deleted as a side effect.
 func (t *turn) protected() bool { return protected[kindOfRef(t.Object).GroupKind()] }
