@@ -56,7 +56,7 @@ func (l *Launcher) begin(ctx context.Context, o StartOptions) (begun, error) {
 	if err != nil || under.run != "" {
 		return under, err
 	}
-	p, err := l.prepare(ctx, preparation{local: o.Local})
+	p, err := l.prepareSettled(ctx, preparation{local: o.Local})
 	if err != nil {
 		return begun{}, err
 	}

@@ -1,0 +1,100 @@
+package loader
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/survey"
+	"github.com/solutionctl/solutionctl/schema"
+)
+
+const (
+	// bootWait is for how long a start waits for what is there to become ready, before it takes for missing what it does not find.
+	bootWait = time.Minute
+	// repairWait is for how long it waits for a repair that is at work, and for the locks of one that was killed.
+	repairWait = time.Minute
+)
+
+// prepareSettled prepares a run once the cluster has come to rest. After a boot nothing is ready, kinds are not served yet, and a repair
+// may have been killed by the reboot: none of that is work for a Job.
+func (l *Launcher) prepareSettled(ctx context.Context, o preparation) (*prepared, error) {
+	if err := l.finishRepairs(ctx); err != nil {
+		return nil, err
+	}
+	p, err := l.prepare(ctx, o)
+	if err != nil || p.Run == "" || !p.wasReady() {
+		return p, err
+	}
+	waited, err := l.awaitKept(ctx, p)
+	if err != nil || !waited {
+		return p, err
+	}
+	return l.prepare(ctx, o)
+}
+
+// wasReady reports whether the last run has loaded the same configuration as a whole.
+func (p *prepared) wasReady() bool {
+	return p.progress != nil && p.progress.Digest == p.digest && p.progress.Phase == schema.LoadReady
+}
+
+// finishRepairs records the end of repairs that were interrupted, in the environments of the configuration. They have no need of a Job:
+// what they were to bring back comes back here, and what another manager applies is left to it. One that cannot be finished so is
+// planned like all else.
+func (l *Launcher) finishRepairs(ctx context.Context) error {
+	begun, err := l.Deployer.Resume(ctx, deployer.ResumeOptions{Options: deployer.Options{DryRun: true}})
+	if begun == nil {
+		return err
+	}
+	config := l.Deployer.Config
+	config.LockWait, config.Ended = max(config.LockWait, repairWait), podEnded(config.Cluster)
+	d := deployer.New(config)
+	for _, at := range interruptedRepairs(begun.Operations) {
+		if !slices.ContainsFunc(l.Configuration.Spec.Environments, func(e schema.EnvironmentContents) bool { return e.Name == at.Environment }) {
+			continue
+		}
+		_, _ = d.Repair(ctx, deployer.RepairOptions{Options: deployer.Options{NoWait: true}, Selection: survey.Selection{Environment: at.Environment, Solution: at.Solution}, Yield: true})
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// interruptedRepairs selects the Solutions of which nothing but repairs was interrupted.
+func interruptedRepairs(operations []schema.ResumedOperation) []schema.LoadedContent {
+	var repairs, others []schema.LoadedContent
+	for _, one := range operations {
+		at := schema.LoadedContent{Environment: one.Environment, Solution: one.Solution}
+		switch {
+		case one.Operation != schema.VerbRepair:
+			others = append(others, at)
+		case !slices.Contains(repairs, at):
+			repairs = append(repairs, at)
+		}
+	}
+	return slices.DeleteFunc(repairs, func(at schema.LoadedContent) bool { return slices.Contains(others, at) })
+}
+
+// awaitKept waits until the parts that a plan leaves as they are have become ready, and reports whether it had to.
+func (l *Launcher) awaitKept(ctx context.Context, p *prepared) (waited bool, err error) {
+	deadline := l.Deployer.Now().Add(min(bootWait, time.Duration(p.parameters.Timeout)*time.Second))
+	ticker := time.NewTicker(time.Second)
+	defer ticker.Stop()
+	for ; ; waited = true {
+		seen, err := look(ctx, l.Deployer, p.parameters.Environments)
+		if err != nil {
+			return waited, err
+		}
+		unready := slices.ContainsFunc(p.parts, func(part schema.LoadPart) bool { return part.Kept && !part.Optional && !seen[partName(&part)].ready })
+		if !unready || l.Deployer.Now().After(deadline) {
+			return waited, nil
+		}
+		select {
+		case <-ctx.Done():
+			return waited, ctx.Err()
+		case <-ticker.C:
+		}
+	}
+}
