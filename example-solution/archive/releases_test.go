@@ -1,13 +1,17 @@
 package archive
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/solutionctl/example-solution/serve"
 )
 
 // TestReleases tells how the manifests of the releases differ from those of 1.0.0, line by line: in what they must, and in
@@ -62,6 +66,18 @@ func TestReleases(t *testing.T) {
 				t.Errorf("(-got +want):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestGracePeriod: pods have the grace period that their program counts on, and no pause of their own before it.
+func TestGracePeriod(t *testing.T) {
+	want := fmt.Sprintf("\n      terminationGracePeriodSeconds: %d ", serve.GracePeriod/time.Second)
+	for _, dir := range []string{".", "../releases/1.1.0/archive", "../releases/2.0.0/archive"} {
+		for path, text := range manifests(t, dir) {
+			if pods := strings.Count(text, "\nkind: Deployment\n"); strings.Count(text, want) != pods || strings.Contains(text, "preStop") {
+				t.Errorf("%s/%s has %d Deployments, and not in each%s", dir, path, pods, want)
+			}
+		}
 	}
 }
 

@@ -7,7 +7,10 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 func ExampleHealth() {
@@ -26,90 +29,178 @@ func ExampleHealth() {
 	// 200 503
 }
 
-// TestRunLosesNoRequest ends the servers in the middle of a request: probes must tell at once, the request must be
-// answered, and then nobody listens any more.
-func TestRunLosesNoRequest(t *testing.T) {
-	ctx, stop := context.WithCancel(t.Context())
-	page, health := listen(t), listen(t)
-	begun, goOn := make(chan struct{}), make(chan struct{})
-	slow := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		close(begun)
-		<-goOn
-		fmt.Fprint(w, "complete")
-	})
-	ended := make(chan error)
-	go func() {
-		ended <- Run(ctx, Endpoint{page, slow}, Endpoint{health, Health(ctx, http.NotFoundHandler())})
-	}()
+// pod is a page and its health, on a network in memory and with a clock that needs no time.
+type pod struct {
+	page, health *listener
+	stop         context.CancelFunc // as SIGTERM does
+	stopped      time.Time
+	ended        chan error
+}
 
-	type answer struct {
-		code int
-		body string
-		err  error
-	}
-	answers := make(chan answer)
+func start(t *testing.T, page http.Handler) *pod {
+	ctx, stop := context.WithCancel(t.Context())
+	p := &pod{page: listen(), health: listen(), ended: make(chan error, 1)}
+	p.stop = func() { p.stopped = time.Now(); stop() }
 	go func() {
-		code, body, err := get(t.Context(), page, "/")
-		answers <- answer{code, body, err}
+		p.ended <- Run(ctx, Endpoint{Listener: p.page, Handler: page}, Endpoint{Listener: p.health, Handler: Health(ctx, http.NotFoundHandler()), Internal: true})
 	}()
-	<-begun
-	if code, _, err := get(t.Context(), health, "/readyz"); code != http.StatusOK || err != nil {
-		t.Errorf("readyz before the end: got %d, %v", code, err)
-	}
-	stop()
-	if code, _, err := get(t.Context(), health, "/readyz"); code != http.StatusServiceUnavailable || err != nil {
-		t.Errorf("readyz after the end was asked for: got %d, %v", code, err)
-	}
-	close(goOn)
-	if got, want := <-answers, (answer{http.StatusOK, "complete", nil}); got != want {
-		t.Errorf("running request: got %+v, want %+v", got, want)
-	}
-	if err := <-ended; err != nil {
+	return p
+}
+
+// end expects an end without an error, and returns how long after the stop it came.
+func (p *pod) end(t *testing.T) time.Duration {
+	t.Helper()
+	if err := <-p.ended; err != nil {
 		t.Errorf("got %v", err)
 	}
-	for _, l := range []net.Listener{page, health} {
-		if code, _, err := get(t.Context(), l, "/"); err == nil {
-			t.Errorf("after the end: got %d, want no connection", code)
+	took := time.Since(p.stopped)
+	for _, l := range []*listener{p.page, p.health} {
+		if a := l.get("/"); a.err == nil {
+			t.Errorf("after the end: got %d, want no connection", a.code)
 		}
 	}
+	return took
+}
+
+func ok(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "complete") }
+
+// TestRunServesWhileAsked: as long as a node leads requests to a server that was told to end, it answers them, without keeping their
+// connections. Probes tell at once that it ends, and do not keep it from that.
+func TestRunServesWhileAsked(t *testing.T) {
+	for name, test := range map[string]struct {
+		asked, want time.Duration // for how long it is asked after the stop, and when it ends
+	}{
+		"nobody asks":                 {0, QuietTime},
+		"a node is slow":              {26 * time.Second, 26*time.Second + QuietTime},
+		"somebody asks for ever":      {time.Hour, GracePeriod - finishTime - spareTime},
+		"one request before it is so": {QuietTime - time.Second, 2*QuietTime - time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := start(t, http.HandlerFunc(ok))
+				if a := p.health.get("/readyz"); a.code != http.StatusOK {
+					t.Errorf("readyz before the end: got %+v", a)
+				}
+				if a := p.page.get("/"); a.body != "complete" || a.closes {
+					t.Errorf("before the end: got %+v", a)
+				}
+				p.stop()
+				for time.Since(p.stopped) < min(test.asked, test.want-time.Second) {
+					time.Sleep(time.Second)
+					if a := p.page.get("/"); a.body != "complete" || !a.closes {
+						t.Fatalf("%s after the stop: got %+v", time.Since(p.stopped), a)
+					}
+					if a := p.health.get("/readyz"); a.code != http.StatusServiceUnavailable {
+						t.Errorf("readyz after the stop: got %+v", a)
+					}
+				}
+				asking := make(chan struct{})
+				go func() {
+					defer close(asking)
+					for time.Since(p.stopped) < test.asked && p.page.get("/").err == nil {
+						time.Sleep(100 * time.Millisecond)
+					}
+				}()
+				if took := p.end(t); took != test.want {
+					t.Errorf("it ended %s after the stop, want %s", took, test.want)
+				}
+				<-asking
+			})
+		})
+	}
+}
+
+// TestRunLosesNoRequest ends the servers in the middle of a request, which takes longer than anybody asks: it is answered, and then
+// nobody listens any more.
+func TestRunLosesNoRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			time.Sleep(QuietTime + finishTime/2)
+			ok(w, r)
+		}))
+		answers := make(chan answer)
+		go func() { answers <- p.page.get("/") }()
+		synctest.Wait()
+		p.stop()
+		if a := <-answers; a.body != "complete" {
+			t.Errorf("running request: got %+v", a)
+		}
+		if took := p.end(t); took >= GracePeriod {
+			t.Errorf("it ended %s after the stop, and is killed after %s", took, GracePeriod)
+		}
+	})
 }
 
 // TestRunFails when one listener does, and ends the others.
 func TestRunFails(t *testing.T) {
-	good, bad := listen(t), listen(t)
-	if err := bad.Close(); err != nil {
-		t.Fatal(err)
-	}
-	err := Run(t.Context(), Endpoint{good, http.NotFoundHandler()}, Endpoint{bad, http.NotFoundHandler()})
-	if err == nil {
-		t.Error("got no error")
-	}
-	if _, _, err := get(t.Context(), good, "/"); err == nil {
-		t.Error("the other endpoint still answers")
+	synctest.Test(t, func(t *testing.T) {
+		good, bad := listen(), listen()
+		if err := bad.Close(); err != nil {
+			t.Fatal(err)
+		}
+		err := Run(t.Context(), Endpoint{Listener: good, Handler: http.NotFoundHandler()}, Endpoint{Listener: bad, Handler: http.NotFoundHandler()})
+		if err == nil {
+			t.Error("got no error")
+		}
+		if a := good.get("/"); a.err == nil {
+			t.Error("the other endpoint still answers")
+		}
+	})
+}
+
+// listener is one in memory.
+type listener struct {
+	connections chan net.Conn
+	closed      chan struct{}
+	close       sync.Once
+}
+
+func listen() *listener {
+	return &listener{connections: make(chan net.Conn), closed: make(chan struct{})}
+}
+
+func (l *listener) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.connections:
+		return c, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
 	}
 }
 
-func listen(t *testing.T) net.Listener {
-	t.Helper()
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l
+func (l *listener) Close() error {
+	l.close.Do(func() { close(l.closed) })
+	return nil
 }
 
-// get makes a request on a connection of its own, so that none is left open between two requests.
-func get(ctx context.Context, l net.Listener, path string) (code int, body string, err error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+l.Addr().String()+path, nil)
-	if err != nil {
-		return 0, "", err
+func (l *listener) Addr() net.Addr { return &net.UnixAddr{Name: "memory"} }
+
+func (l *listener) dial(context.Context, string, string) (net.Conn, error) {
+	here, there := net.Pipe()
+	select {
+	case l.connections <- there:
+		return here, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
 	}
-	r.Close = true
-	response, err := http.DefaultClient.Do(r)
+}
+
+type answer struct {
+	code   int
+	body   string
+	closes bool // the server does not keep the connection
+	err    error
+}
+
+// get makes a request on a connection of its own.
+func (l *listener) get(path string) (a answer) {
+	transport := &http.Transport{DialContext: l.dial}
+	defer transport.CloseIdleConnections()
+	response, err := (&http.Client{Transport: transport}).Get("http://pod" + path)
 	if err != nil {
-		return 0, "", err
+		return answer{err: err}
 	}
 	defer func() { _ = response.Body.Close() }()
 	data, err := io.ReadAll(response.Body)
-	return response.StatusCode, string(data), err
+	return answer{response.StatusCode, string(data), response.Close, err}
 }

@@ -54,7 +54,7 @@ func run(ctx context.Context, getenv func(string) string, siteAddress, healthAdd
 	registry := prometheus.NewRegistry()
 	return serve.Run(ctx,
 		serve.Endpoint{Listener: site, Handler: page.Handler(registry)},
-		serve.Endpoint{Listener: health, Handler: serve.Health(ctx, promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))})
+		serve.Endpoint{Listener: health, Handler: serve.Health(ctx, promhttp.HandlerFor(registry, promhttp.HandlerOpts{})), Internal: true})
 }
 
 // lines returns the lines of a file that are not empty; none without a file.

@@ -55,5 +55,5 @@ func run(ctx context.Context, namespace, login string) error {
 	}
 	return serve.Run(ctx,
 		serve.Endpoint{Listener: site, Handler: Handler(websites, login == "token")},
-		serve.Endpoint{Listener: health, Handler: serve.Health(ctx, promhttp.Handler())})
+		serve.Endpoint{Listener: health, Handler: serve.Health(ctx, promhttp.Handler()), Internal: true})
 }

@@ -46,7 +46,7 @@ func run(ctx context.Context, certificates, address, healthAddress string) error
 	}
 	return serve.Run(ctx,
 		serve.Endpoint{Listener: calls, Handler: Handler()},
-		serve.Endpoint{Listener: health, Handler: serve.Health(ctx, promhttp.Handler())})
+		serve.Endpoint{Listener: health, Handler: serve.Health(ctx, promhttp.Handler()), Internal: true})
 }
 
 // load reads the certificate. It is read at each handshake, since it is renewed while the program runs; the API server

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/solutionctl/example-solution/api"
+	"github.com/solutionctl/example-solution/serve"
 )
 
 // The ports of a server: the page is for visitors, probes and metrics are for the cluster.
@@ -74,6 +76,8 @@ func deployment(site *api.Website, version, image, banners string) *appsac.Deplo
 				WithSpec(coreac.PodSpec().
 					WithAutomountServiceAccountToken(false). // the server does not talk to the Kubernetes API
 					WithEnableServiceLinks(false).
+					// Nodes learn of a server that stops later than the server does: it goes on serving meanwhile (package serve).
+					WithTerminationGracePeriodSeconds(int64(serve.GracePeriod / time.Second)).
 					WithSecurityContext(coreac.PodSecurityContext().
 						WithRunAsNonRoot(true).WithRunAsUser(user).WithRunAsGroup(user).
 						WithSeccompProfile(coreac.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))).
@@ -98,9 +102,6 @@ func container(site *api.Website, image string) *coreac.ContainerApplyConfigurat
 			coreac.ContainerPort().WithName("metrics").WithContainerPort(healthPort).WithProtocol(corev1.ProtocolTCP)).
 		WithLivenessProbe(probe("/healthz")).
 		WithReadinessProbe(probe("/readyz")).
-		// Endpoints learn of a stopping pod later than the pod does: keep serving meanwhile.
-		WithLifecycle(coreac.Lifecycle().WithPreStop(coreac.LifecycleHandler().
-			WithSleep(coreac.SleepAction().WithSeconds(3)))).
 		WithResources(coreac.ResourceRequirements().
 			WithRequests(corev1.ResourceList{
 				corev1.ResourceCPU:    resource.MustParse("10m"),
