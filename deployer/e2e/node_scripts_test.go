@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"debug/elf"
 	"encoding/json"
@@ -18,6 +19,7 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/solutionctl/solutionctl/deployer/e2e/dex"
@@ -44,6 +46,11 @@ func TestNodeScript(t *testing.T) {
 		name := strings.TrimSuffix(filepath.Base(script), ".txtar")
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			if polls(t, script) {
+				testcluster.Alone(t)
+			} else {
+				testcluster.Together(t)
+			}
 			if name != "air_gap" && name != "versions" {
 				testcluster.Long(t, "air_gap and versions")
 			}
@@ -58,6 +65,16 @@ func TestNodeScript(t *testing.T) {
 			runScripts(t, script, c, example, c.EnterNode, scriptCommands{"log-in": logIn(people)})
 		})
 	}
+}
+
+// polls reports whether a script promises that every request is answered.
+func polls(t *testing.T, script string) bool {
+	t.Helper()
+	text, err := os.ReadFile(script)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bytes.Contains(text, []byte("\npoll "))
 }
 
 // ownAddress is where people are led who have logged in: nobody is there.
@@ -209,7 +226,7 @@ func (s *session) boot(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: boot NAMESPACE [PREFIX]")
 	}
 	prefix := strings.Join(args[1:], "")
-	deadline := time.Now().Add(patience)
+	deadline := waitDeadline()
 	for {
 		body, err := s.server(args[0], prefix)
 		if err == nil {
@@ -246,7 +263,7 @@ func (s *session) httpGet(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: http-get NAMESPACE/SERVICE")
 	}
 	namespace, name, _ := strings.Cut(args[0], "/")
-	deadline := time.Now().Add(patience)
+	deadline := waitDeadline()
 	for {
 		body, err := s.get(namespace, name)
 		if err == nil {
@@ -293,7 +310,7 @@ func (s *session) asker(namespace, name string) (func(path string) ([]byte, erro
 }
 
 // pulled checks that whatever there is of images on the node came from the registry that wrote this log, and that it is what
-// containers run.
+// containers run. It waits for those that start.
 func (s *session) pulled(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: pulled LOG")
@@ -315,23 +332,46 @@ func (s *session) pulled(ts *testscript.TestScript, neg bool, args []string) {
 			ts.Fatalf("%s is on the node, but did not come from the registry", digest)
 		}
 	}
+	deadline := waitDeadline()
+	for {
+		running, waits, err := s.containers(served)
+		ts.Check(err)
+		if waits == "" && running > 0 {
+			ts.Logf("%d containers run images that came from the registry", running)
+			return
+		}
+		if time.Now().After(deadline) {
+			ts.Fatalf("%d containers run; %s", running, waits)
+		}
+		time.Sleep(pollInterval)
+	}
+}
+
+// containers counts the containers that run, of pods that are not to end, and names one that does not run yet. Each must have an image
+// that was served.
+func (s *session) containers(served map[string]bool) (running int, waits string, err error) {
 	pods, err := s.cluster.Client().CoreV1().Pods(metav1.NamespaceAll).List(context.Background(), metav1.ListOptions{})
-	ts.Check(err)
-	running := 0
+	if err != nil {
+		return 0, "", err
+	}
 	for _, pod := range pods.Items {
+		if pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+			continue
+		}
+		if len(pod.Status.ContainerStatuses) == 0 {
+			waits = fmt.Sprintf("pod %s/%s has not started", pod.Namespace, pod.Name)
+		}
 		for _, container := range pod.Status.ContainerStatuses {
 			_, digest, _ := strings.Cut(container.ImageID, "@")
 			switch {
 			case container.State.Running == nil:
-				ts.Fatalf("pod %s/%s: container %s does not run", pod.Namespace, pod.Name, container.Name)
+				waits = fmt.Sprintf("pod %s/%s: container %s does not run", pod.Namespace, pod.Name, container.Name)
 			case !served[digest]:
-				ts.Fatalf("pod %s/%s: container %s runs %s, which did not come from the registry", pod.Namespace, pod.Name, container.Name, container.ImageID)
+				return 0, "", fmt.Errorf("pod %s/%s: container %s runs %s, which did not come from the registry", pod.Namespace, pod.Name, container.Name, container.ImageID)
+			default:
+				running++
 			}
-			running++
 		}
 	}
-	if running == 0 {
-		ts.Fatalf("no container runs")
-	}
-	ts.Logf("%d containers run images that came from the registry", running)
+	return running, waits, nil
 }

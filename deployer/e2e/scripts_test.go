@@ -24,7 +24,11 @@ import (
 
 func TestMain(m *testing.M) {
 	// Scripts wait for most of their time. Those on nodes have clusters of their own, and so do they side by side.
-	if err := flag.Set("test.parallel", "4"); err != nil {
+	parallel := "4"
+	if testcluster.IsAlone() {
+		parallel = "1"
+	}
+	if err := flag.Set("test.parallel", parallel); err != nil {
 		panic(err)
 	}
 	testcluster.Main(m, testcluster.Options{FakeNodes: 3})
@@ -167,16 +171,16 @@ type session struct {
 	content []string // digests of what the node had stored of images before the script
 }
 
-const (
-	patience     = 3 * time.Minute // with what takes seconds, on a machine that is busy with other tests
-	pollInterval = 500 * time.Millisecond
-)
+const pollInterval = 500 * time.Millisecond
+
+// waitDeadline is when a command of a script gives up to wait for what takes seconds.
+func waitDeadline() time.Time { return time.Now().Add(testcluster.Deadline(90 * time.Second)) }
 
 func await(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
 		ts.Fatalf("usage: await COMMAND [ARG...]")
 	}
-	deadline := time.Now().Add(patience)
+	deadline := waitDeadline()
 	for {
 		err := ts.Exec(args[0], args[1:]...)
 		if err == nil {
@@ -217,7 +221,7 @@ func (s *session) restart(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 || components[args[0]] == nil {
 		ts.Fatalf("usage: restart api-server|kubelet|containerd|node")
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithDeadline(context.Background(), waitDeadline())
 	defer cancel()
 	ended := make(chan error)
 	go func() { ended <- components[args[0]](ctx) }() // outside of the node

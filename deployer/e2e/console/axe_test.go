@@ -22,6 +22,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer/console/page"
 	"github.com/solutionctl/solutionctl/deployer/console/page/pagetest"
+	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
 )
 
 var update = flag.Bool("update", false, "take the pictures of the guide again")
@@ -65,7 +66,7 @@ func serveSamples(t *testing.T) (origin string) {
 func (b *browser) look(features ...*emulation.MediaFeature) {
 	b.Helper()
 	features = append(slices.Clone(features), &emulation.MediaFeature{Name: "prefers-reduced-motion", Value: "reduce"})
-	ctx, cancel := context.WithTimeout(b.ctx, 5*time.Second)
+	ctx, cancel := context.WithTimeout(b.ctx, testcluster.Deadline(20*time.Second))
 	defer cancel()
 	if _, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: features}); err != nil {
 		b.Fatal(err)
@@ -84,7 +85,7 @@ type violation struct {
 // judge asks axe about the page that is open, but for some rules.
 func (b *browser) judge(without ...string) []violation {
 	b.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(b.ctx, testcluster.Deadline(time.Minute))
 	defer cancel()
 	rules, err := json.Marshal(append([]string{}, without...))
 	if err != nil {
@@ -190,7 +191,7 @@ func TestPictures(t *testing.T) {
 			if *update {
 				b.do(chromedp.Navigate(origin + "/" + name))
 				b.look(scheme(look))
-				ctx, cancel := context.WithTimeout(b.ctx, 20*time.Second)
+				ctx, cancel := context.WithTimeout(b.ctx, testcluster.Deadline(20*time.Second))
 				quality := int64(80)
 				picture, err := chromedp.Call(ctx, cdpage.CaptureScreenshot, cdpage.CaptureScreenshotParams{Format: "webp", Quality: &quality})
 				cancel()

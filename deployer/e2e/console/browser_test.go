@@ -15,6 +15,8 @@ import (
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+
+	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
 )
 
 // program is Chromium itself: Debian's /usr/bin/chromium-headless-shell is a shell script that does not exec, so that whoever
@@ -81,7 +83,7 @@ func (b *browser) keep() {
 	if !b.Failed() || dir == "" {
 		return
 	}
-	ctx, cancel := context.WithTimeout(b.ctx, 10*time.Second)
+	ctx, cancel := context.WithTimeout(b.ctx, testcluster.Deadline(10*time.Second))
 	defer cancel()
 	if picture, err := chromedp.Run(ctx, chromedp.FullScreenshot(100)); err != nil || os.WriteFile(filepath.Join(dir, b.file()+".png"), picture, 0o600) != nil {
 		b.Log("no picture: ", err)
@@ -107,7 +109,7 @@ func (b *browser) file() string { return strings.ReplaceAll(b.Name(), "/", "-") 
 
 func (b *browser) do(steps ...chromedp.Action[chromedp.Void]) {
 	b.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, 20*time.Second)
+	ctx, cancel := context.WithTimeout(b.ctx, testcluster.Deadline(20*time.Second))
 	defer cancel()
 	err := chromedp.Do(ctx, steps...)
 	for err != nil && strings.Contains(err.Error(), networkChanged) {
@@ -152,16 +154,30 @@ func (b *browser) lookup(role, name string) (*place, error) {
 
 // evaluate asks the page. A question that is lost in a navigation has an end, too.
 func evaluate[T any](b *browser, question string) (T, error) {
-	ctx, cancel := context.WithTimeout(b.ctx, 2*time.Second)
+	ctx, cancel := context.WithTimeout(b.ctx, testcluster.Deadline(time.Second))
 	defer cancel()
 	return chromedp.Run(ctx, chromedp.Evaluate[T](question))
+}
+
+// answerOf asks the page until it answers.
+func answerOf[T any](b *browser, question string) T {
+	b.Helper()
+	for end := time.Now().Add(testcluster.Deadline(20 * time.Second)); ; time.Sleep(20 * time.Millisecond) {
+		value, err := evaluate[T](b, question)
+		if err == nil {
+			return value
+		}
+		if time.Now().After(end) {
+			b.Fatalf("the page does not answer: %v", err)
+		}
+	}
 }
 
 // find waits until there is something with this role and name.
 func (b *browser) find(role, name string) *place {
 	b.Helper()
 	var err error
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(testcluster.Deadline(20 * time.Second)); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		var at *place
 		if at, err = b.lookup(role, name); err == nil && at != nil {
 			return at
@@ -193,9 +209,9 @@ func (b *browser) until(what, question string) {
 }
 
 // within is until for what may take longer.
-func (b *browser) within(patience time.Duration, what, question string) {
+func (b *browser) within(limit time.Duration, what, question string) {
 	b.Helper()
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(testcluster.Deadline(limit)); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		if yes, err := evaluate[bool](b, question); err == nil && yes {
 			return
 		}
@@ -244,7 +260,7 @@ func (b *browser) reach(role, name string) {
 	}
 	const mostSteps = 100
 	for range mostSteps {
-		at, err := evaluate[string](b, `(([role, name]) => {
+		at := answerOf[string](b, `(([role, name]) => {
 			const e = document.activeElement;
 			if (e === document.body || e.computedRole !== role || e.computedName !== name) return "";
 			const style = getComputedStyle(e);
@@ -255,8 +271,6 @@ func (b *browser) reach(role, name string) {
 			return
 		case at == "unseen":
 			b.Fatalf("nothing shows that the keyboard is at %s %q", role, name)
-		case err != nil:
-			b.Fatal(err)
 		}
 		b.do(chromedp.KeyEvent(kb.Tab))
 	}
@@ -271,10 +285,8 @@ func (b *browser) fill(name, text string) {
 	} else {
 		b.press("textbox", name)
 	}
-	if _, err := evaluate[bool](b, "document.activeElement.select(), true"); err != nil {
-		b.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(b.ctx, 2*time.Second)
+	answerOf[bool](b, "document.activeElement.select(), true")
+	ctx, cancel := context.WithTimeout(b.ctx, testcluster.Deadline(20*time.Second))
 	defer cancel()
 	if _, err := chromedp.Call(ctx, input.InsertText, input.InsertTextParams{Text: text}); err != nil {
 		b.Fatal(err)

@@ -32,6 +32,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/console"
 	"github.com/solutionctl/solutionctl/deployer/console/page"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
+	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -487,7 +488,7 @@ func (b *browser) deploys(w *world, n names, versions ...string) {
 // forgets takes all cookies away from the browser.
 func (b *browser) forgets() {
 	b.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, 5*time.Second)
+	ctx, cancel := context.WithTimeout(b.ctx, testcluster.Deadline(20*time.Second))
 	defer cancel()
 	if _, err := chromedp.Call(ctx, network.ClearBrowserCookies, cdp.Empty{}); err != nil {
 		b.Fatal(err)
@@ -683,7 +684,7 @@ func (w *world) testWithoutScript(b *browser) {
 	t := b.T
 	off := func(yes bool) {
 		t.Helper()
-		ctx, cancel := context.WithTimeout(b.ctx, 5*time.Second)
+		ctx, cancel := context.WithTimeout(b.ctx, testcluster.Deadline(20*time.Second))
 		defer cancel()
 		if _, err := chromedp.Call(ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: yes}); err != nil {
 			t.Fatal(err)
@@ -742,7 +743,7 @@ func (w *world) testLogout(b *browser) {
 func (w *world) awaitRight(t *testing.T, group string, right authorization.ResourceAttributes) {
 	t.Helper()
 	asked := &authorization.SubjectAccessReview{Spec: authorization.SubjectAccessReviewSpec{Groups: []string{group}, ResourceAttributes: &right}}
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(testcluster.Deadline(20 * time.Second)); ; time.Sleep(20 * time.Millisecond) {
 		review, err := w.Client().AuthorizationV1().SubjectAccessReviews().Create(t.Context(), asked, metav1.CreateOptions{})
 		if err != nil {
 			t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
+	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
 )
 
 // listeners keeps what a page opens to be told of changes.
@@ -39,7 +40,7 @@ func (b *browser) hide(hidden bool) {
 func (b *browser) listens(want int) {
 	b.Helper()
 	got := -1
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(testcluster.Deadline(20 * time.Second)); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		var err error
 		if got, err = evaluate[int](b, "listeners.filter(one => one.readyState === EventSource.OPEN).length"); err == nil && got == want {
 			return

@@ -20,6 +20,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/cluster/clustertest"
 	"github.com/solutionctl/solutionctl/deployer/console"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
+	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
 	"github.com/solutionctl/solutionctl/deployer/host"
 	"github.com/solutionctl/solutionctl/deployer/host/store"
 	"github.com/solutionctl/solutionctl/deployer/hostd"
@@ -29,7 +30,7 @@ import (
 // choose puts a file into a field.
 func (b *browser) choose(id, path string) {
 	b.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, 5*time.Second)
+	ctx, cancel := context.WithTimeout(b.ctx, testcluster.Deadline(20*time.Second))
 	defer cancel()
 	expression, err := json.Marshal(id)
 	if err != nil {
@@ -100,7 +101,7 @@ func TestUpload(t *testing.T) {
 	b.choose("bundle", sign.BundleName(foreign, ""))
 	b.choose("archive", path)
 	b.press("button", "Upload")
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(testcluster.Deadline(20 * time.Second)); ; time.Sleep(20 * time.Millisecond) {
 		if said, failure := evaluate[bool](b, "document.querySelector('form[data-upload] [role=status]').textContent.includes('trusted')"); failure == nil && said {
 			break
 		}
@@ -135,7 +136,7 @@ func TestUpload(t *testing.T) {
 	holds := func(want ...string) {
 		t.Helper()
 		b.find("heading", "Progress")
-		for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		for end := time.Now().Add(testcluster.Deadline(20 * time.Second)); ; time.Sleep(20 * time.Millisecond) {
 			if over, err := evaluate[bool](b, `document.readyState === "complete" && !document.querySelector('form[action$="/stop"]')`); err == nil && over {
 				break
 			}

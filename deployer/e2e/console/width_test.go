@@ -12,6 +12,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/solutionctl/solutionctl/deployer/console/page/pagetest"
+	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
 )
 
 // hostile makes of a text one that wants to be code, and ends with a word of two hundred wide letters.
@@ -34,7 +35,7 @@ const overflowing = `(() => {
 // overflowing asks the page that is open. It may have thousands of elements.
 func (b *browser) overflowing() []string {
 	b.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(b.ctx, testcluster.Deadline(time.Minute))
 	defer cancel()
 	wide, err := chromedp.Run(ctx, chromedp.Evaluate[[]string](overflowing))
 	if err != nil {

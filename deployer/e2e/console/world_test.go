@@ -172,7 +172,7 @@ func (w *world) importedWith(t *testing.T, content deployertest.Content, solutio
 func (w *world) await(t *testing.T, what string, ask func() error) {
 	t.Helper()
 	var err error
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+	for end := time.Now().Add(testcluster.Deadline(time.Minute)); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
 		if err = ask(); err == nil {
 			return
 		}
@@ -187,7 +187,7 @@ func (w *world) client(t *testing.T) *http.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &http.Client{Jar: jar, Timeout: 30 * time.Second, Transport: &http.Transport{
+	return &http.Client{Jar: jar, Timeout: testcluster.Deadline(30 * time.Second), Transport: &http.Transport{
 		TLSClientConfig: &tls.Config{RootCAs: w.authorities, ServerName: "example.com"}, // as certificates of package httptest have it
 		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 			if strings.HasPrefix(address, "console.localhost:") {

@@ -73,6 +73,33 @@ func (c *Clean) Ordered(v *Verb, seed uint64) []Point {
 	return points
 }
 
+// Sample are at most n points of a verb, those of a full run that come first in their rank: half of them where something is changed, a
+// quarter of them with other commands afterwards, the rest where something is only read. What one rank lacks others get. 0 is all.
+func (c *Clean) Sample(v *Verb, seed uint64, n int) []Point {
+	ordered := c.Ordered(v, seed)
+	if n <= 0 || n >= len(ordered) {
+		return ordered
+	}
+	var ranks [Ranks][]Point
+	for _, p := range ordered {
+		ranks[c.Rank(p)] = append(ranks[c.Rank(p)], p)
+	}
+	var sample []Point
+	take := func(rank, n int) {
+		n = min(n, len(ranks[rank]))
+		sample, ranks[rank] = append(sample, ranks[rank][:n]...), ranks[rank][n:]
+	}
+	take(0, n/2)
+	take(1, n/4)
+	take(2, n/8)
+	take(3, n/8)
+	for rank := range Ranks {
+		take(rank, n-len(sample))
+	}
+	slices.SortStableFunc(sample, func(a, b Point) int { return cmp.Compare(c.Rank(a), c.Rank(b)) })
+	return sample
+}
+
 // Ranks is how many places there are.
 const Ranks = 4
 

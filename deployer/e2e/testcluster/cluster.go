@@ -70,7 +70,7 @@ type Cluster struct {
 
 type binaries struct{ kubernetes, oldest, node, kwok string } // directories
 
-const startTimeout = 2 * time.Minute // far more than it takes: the machine may be busy
+const startTimeout = time.Minute // twice what it takes
 
 // Start starts a cluster and returns when it answers, its controllers work and its nodes are ready.
 func Start(ctx context.Context, o Options) (*Cluster, error) {
@@ -82,7 +82,7 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 	if c.bin, err = build(ctx, o); err != nil {
 		return nil, errors.Join(err, c.Stop())
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, errors.New("the cluster did not start in time"))
+	ctx, cancel := context.WithTimeoutCause(ctx, Deadline(startTimeout), errors.New("the cluster did not start in time"))
 	defer cancel()
 	if err = c.prepare(); err != nil {
 		return nil, errors.Join(err, c.Stop())

@@ -59,7 +59,8 @@ func Shared(tb testing.TB) *Cluster {
 	return shared.cluster
 }
 
-// StartFor starts a cluster for one test, after which it ends. When the test has failed, the logs stay.
+// StartFor starts a cluster for one test, after which it ends. When the test has failed, the logs stay. It waits while as many of them run
+// as the machine carries: a test calls it once.
 func StartFor(tb testing.TB, o Options) *Cluster {
 	tb.Helper()
 	if o.Node {
@@ -69,6 +70,18 @@ func StartFor(tb testing.TB, o Options) *Cluster {
 		o.Progress = os.Stderr
 	}
 	o.Oldest = o.Oldest || oldest(o)
+	if err := Build(tb.Context(), o); err != nil { // nobody waits for a slot meanwhile
+		tb.Fatal(err)
+	}
+	slot, err := takeSlot(tb.Context())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := slot.Close(); err != nil {
+			tb.Error(err)
+		}
+	})
 	c, err := Start(tb.Context(), o)
 	if err != nil {
 		tb.Fatal(err)

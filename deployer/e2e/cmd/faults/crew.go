@@ -20,6 +20,7 @@ type crew struct {
 	*book
 	dir, source, program string
 	seed                 uint64
+	sample               int
 	lanes                []*faults.Lane
 	clusters             []*testcluster.Cluster
 
@@ -125,14 +126,14 @@ func (c *crew) prove(ctx context.Context) error {
 // batch is how many points of a verb a lane takes at a time: what they begin with is made once.
 const batch = 12
 
-// kill kills the verbs at every step that the book does not know yet.
+// kill kills the verbs at every step, or a sample of them, that the book does not know yet.
 func (c *crew) kill(ctx context.Context, verbs []*faults.Verb) error {
 	var batches [][]faults.Point
 	for rank := range faults.Ranks {
 		var some [][]faults.Point
 		for _, v := range verbs {
 			clean := c.clean[v.Name]
-			points := slices.DeleteFunc(clean.Ordered(v, c.seed), func(p faults.Point) bool { return clean.Rank(p) != rank || c.known(p) })
+			points := slices.DeleteFunc(clean.Sample(v, c.seed, c.sample), func(p faults.Point) bool { return clean.Rank(p) != rank || c.known(p) })
 			some = slices.AppendSeq(some, slices.Chunk(points, batch))
 		}
 		batches = append(batches, faults.Shuffle(some, c.seed)...)

@@ -2,7 +2,7 @@
 
 // Command faults kills the program at every step of every verb, as package faults describes, and writes docs/reliability.md.
 //
-//	go run ./cmd/faults [-verbs A,B] [-parallel N] [-seed N] [-limit DURATION] [-results FILE] [-report FILE]
+//	go run ./cmd/faults [-verbs A,B] [-parallel N] [-seed N] [-sample N] [-limit DURATION] [-results FILE] [-report FILE]
 //
 // Results are appended to a file, one JSON document per line; a run that was interrupted goes on where it was, as long as the
 // program and what is done with it are the same, whatever the commit. The order of the points depends on the seed alone. Each of the
@@ -38,6 +38,7 @@ func main() {
 	verbs := flag.String("verbs", "", "only these verbs, separated by commas")
 	flag.IntVar(&o.parallel, "parallel", runtime.NumCPU(), "how many `LANES` at once")
 	flag.Uint64Var(&o.seed, "seed", 1, "order of the points")
+	flag.IntVar(&o.sample, "sample", 0, "at most `N` points of each verb, chosen by the seed; 0 is all")
 	flag.DurationVar(&o.limit, "limit", 0, "stop after this `TIME` with what is known then; 0 is never")
 	flag.StringVar(&o.results, "results", "faults.jsonl", "`FILE` of results, to which others are appended")
 	flag.StringVar(&o.report, "report", filepath.Join("..", "..", "docs", "reliability.md"), "`FILE` to write the report to")
@@ -57,6 +58,7 @@ type options struct {
 	verbs           []string
 	parallel        int
 	seed            uint64
+	sample          int
 	limit           time.Duration
 	results, report string
 	reportOnly      bool
@@ -132,7 +134,7 @@ func (o *options) work(ctx context.Context, book *book, dir, program string) err
 	if err := os.Setenv("GOGC", "400"); err != nil { // of the clusters: there is more memory than time
 		return err
 	}
-	c := &crew{book: book, dir: dir, source: o.source, program: program, seed: o.seed}
+	c := &crew{book: book, dir: dir, source: o.source, program: program, seed: o.seed, sample: o.sample}
 	defer c.close()
 	if err := c.start(ctx, o.parallel); err != nil {
 		return err

@@ -132,7 +132,7 @@ func (b *book) coverage() string {
 	if tried >= points && len(b.verbs) == len(faults.Verbs) {
 		return "This is the whole matrix.\n\n"
 	}
-	return fmt.Sprintf("The run was stopped: it has tried %d of %d points, of %d of %d commands. Steps that\nchange something come first, the order among them depends on the seed.\n\n",
+	return fmt.Sprintf("The run was a sample, or was stopped: it has tried %d of %d points, of %d of %d commands. Most of them are steps that\nchange something; the choice among them depends on the seed.\n\n",
 		tried, points, len(b.verbs), len(faults.Verbs))
 }
 
