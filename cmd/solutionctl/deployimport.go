@@ -20,8 +20,9 @@ func newImportCommand(a *app) *cobra.Command {
 		Short: "Take archives into the store of this host and tell the cluster",
 		Long: `Import archives on the host that serves images. Each one is verified as 'solutionctl verify' does, judged by the rules
 of 'solutionctl lint' that matter here, and brought into the store, where only root can change it. All of them are judged
-before the first one is stored. Importing an archive again changes nothing. Another archive of the same version is refused,
-but of a pre-release such as 1.1.0-rc.1, where it takes the place of the one that was imported before.
+before the first one is stored. Importing an archive again reads what is in the store and compares it with the signature: when it is
+damaged it is replaced, else nothing changes. Another archive of the same version is refused, but of a pre-release such as
+1.1.0-rc.1, where it takes the place of the one that was imported before.
 
 MetalK8s' configuration file lists the archive afterwards, and it is mounted at ` + store.MountRoot + `/NAME-VERSION where the
 kernel can (--mount). Where MetalK8s' nginx is configured it serves the images, else 'solutionctl deploy serve' does; the

@@ -285,6 +285,9 @@ func (i *importing) bring(ctx context.Context, locked *store.Locked, list []*adm
 			done.BytesCopied = entry.Size
 		}
 		i.report.Archives = append(i.report.Archives, done)
+		if s.Damage != nil {
+			i.report.Notices = append(i.report.Notices, fmt.Sprintf("%s in the store was damaged and was replaced: %v", entry.ID(), s.Damage))
+		}
 	}
 	return entries, i.admission.remember(list)
 }

@@ -135,6 +135,12 @@ func (h *host) add(t *testing.T, version string) (layer string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), version+".iso")
 	layer = writeArchive(t, path, version)
+	h.importFile(t, path, version, time.Now())
+	return layer
+}
+
+func (h *host) importFile(t *testing.T, path, version string, at time.Time) {
+	t.Helper()
 	f, err := os.Open(path)
 	if err != nil {
 		t.Fatal(err)
@@ -152,10 +158,9 @@ func (h *host) add(t *testing.T, version string) (layer string) {
 		_, _, err := l.Add(t.Context(), store.Source{
 			File: f, Chunks: &sums.Chunks, SHA256: hex.EncodeToString(sums.SHA256[:]), Path: path, Name: "demo", Version: version,
 			Payload: "sha256:" + strings.Repeat("0", 64),
-		}, store.StageOptions{Now: time.Now(), WrittenBy: "test"})
+		}, store.StageOptions{Now: at, WrittenBy: "test"})
 		return err
 	})
-	return layer
 }
 
 func (h *host) remove(t *testing.T, version string) {
@@ -544,6 +549,25 @@ func TestArchiveMetrics(t *testing.T) {
 	if got := h.series(t, "store_free_bytes", "store_size_bytes"); runtime.GOOS == "linux" && strings.Count(got, "\n") != 1 {
 		t.Errorf("got %s", got)
 	}
+}
+
+// TestRepaired serves an archive again that was damaged in the store and that was imported again.
+func TestRepaired(t *testing.T) {
+	h := newHost(t)
+	path := filepath.Join(t.TempDir(), "1.0.0.iso")
+	writeArchive(t, path, "1.0.0")
+	h.importFile(t, path, "1.0.0", time.Now().Add(-time.Hour))
+	flip(t, filepath.Join(h.store.Dir(), "demo-1.0.0.iso"), 32768+1)
+	h.start(t)
+	state := func(want string) {
+		t.Helper()
+		await(t, func() bool {
+			return h.series(t, "archive_state") == fmt.Sprintf(`archive_state{archive="demo-1.0.0",state="%s"} 1`, want)
+		})
+	}
+	state("damaged")
+	h.importFile(t, path, "1.0.0", time.Now())
+	state("served")
 }
 
 // TestStoreMetrics: a store that cannot be read any more is told; what was opened before is served.

@@ -62,13 +62,15 @@ type Staged struct {
 	Method Method
 	// Replaces is the digest of the archive whose place this one takes, "" where there is none.
 	Replaces string
-	store    *Locked
-	entry    Entry
+	// Damage is what was wrong with the same archive in the store, whose place this one takes; nil where nothing was.
+	Damage error
+	store  *Locked
+	entry  Entry
 }
 
 // Stage brings an archive into the store: it shares the blocks of the original where the file system can, and copies
-// otherwise. Each byte is compared with its digest once, and what is in the store is what was compared. An archive that
-// is there already is not read again. Other content under its name and version fails with [report.Replaced], but takes the
+// otherwise. Each byte is compared with its digest once, and what is in the store is what was compared. Of an archive that
+// is there already, what is in the store is read and compared instead: when it is damaged, it is brought again. Other content under its name and version fails with [report.Replaced], but takes the
 // place of a pre-release: until the commit that stays what it is.
 func (l *Locked) Stage(ctx context.Context, source Source, o StageOptions) (*Staged, error) {
 	if o.Sink == nil {
@@ -83,8 +85,13 @@ func (l *Locked) Stage(ctx context.Context, source Source, o StageOptions) (*Sta
 	case present != nil && present.SHA256 != source.SHA256:
 		staged.Replaces = present.SHA256
 	case present != nil:
-		staged.Method, staged.entry = Present, *present
-		return staged, nil
+		if staged.Damage, err = l.damage(ctx, *present, source, o); err != nil {
+			return nil, err
+		}
+		if staged.Damage == nil {
+			staged.Method, staged.entry = Present, *present
+			return staged, nil
+		}
 	}
 	if o.InPlace {
 		staged.Method, err = InPlace, verifyInPlace(ctx, source, o)
@@ -113,7 +120,7 @@ func (a *Source) entry(s *Store, o StageOptions) Entry {
 	return e
 }
 
-// present returns the entry with the same content, unless its file is gone, or the one with other content that may be replaced.
+// present returns the entry with the same content, or the one with other content that may be replaced.
 func (l *Locked) present(ctx context.Context, source Source, o StageOptions) (*Entry, error) {
 	entry, err := l.entry(source.ID())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -135,11 +142,27 @@ func (l *Locked) present(ctx context.Context, source Source, o StageOptions) (*E
 			return nil, err
 		}
 	}
+	return &entry, nil
+}
+
+// damage is what is wrong with the file of an entry: it is gone, another one, cannot be read, or has other bytes than were signed. The
+// error is that of a check that could not be done.
+func (l *Locked) damage(ctx context.Context, entry Entry, source Source, o StageOptions) (damage, err error) {
 	f, err := l.Open(entry)
 	if err != nil {
-		return nil, nil //nolint:nilerr // what is damaged is brought again
+		return err, nil
 	}
-	return &entry, f.Close()
+	bad, err := chunk.Verify(ctx, f.File, source.Chunks, runtime.GOMAXPROCS(0), o.Sink)
+	closed := f.Close()
+	switch {
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case err != nil:
+		return err, nil // of the medium
+	case len(bad) > 0:
+		return fmt.Errorf("bytes %d to %d were not those that were signed", bad[0].From, bad[0].To-1), nil
+	}
+	return nil, closed
 }
 
 func verifyInPlace(ctx context.Context, source Source, o StageOptions) error {
