@@ -172,6 +172,9 @@ func (g *granting) version(ctx context.Context, catalog *records.Catalog, i sche
 				return err
 			}
 		}
+		if err = g.parts(ctx, payload, settings); err != nil {
+			return err
+		}
 	}
 	return nil
 }

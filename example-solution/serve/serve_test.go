@@ -101,7 +101,8 @@ func TestRunServesWhileAsked(t *testing.T) {
 						time.Sleep(100 * time.Millisecond)
 					}
 				}()
-				if took := p.end(t); took != test.want {
+				// A server that is asked at this moment looks again, some milliseconds later.
+				if took := p.end(t); took < test.want || took > test.want+time.Second {
 					t.Errorf("it ended %s after the stop, want %s", took, test.want)
 				}
 				<-asking
