@@ -30,7 +30,33 @@ func documentRules() []Rule {
 		{ID: "SOL209", Name: "no-object", Group: GroupDocuments, Severity: report.SeverityWarning, check: checkObjects},
 		{ID: "SOL212", Name: "lint-settings", Group: GroupDocuments, Severity: report.SeverityError, check: checkLintSettings},
 		{ID: "SOL213", Name: "component-files", Group: GroupDocuments, Severity: report.SeverityError, check: checkComponentFiles},
+		{ID: "SOL216", Name: "buildable", Group: GroupDocuments, Severity: report.SeverityError, check: checkBuildable},
 	}
+}
+
+// checkBuildable reports what a build of the project refuses, and no other rule has reported.
+func checkBuildable(_ context.Context, t *subject, r *Reporter) {
+	for _, refused := range t.Refusals {
+		if t.reportedElsewhere(refused) {
+			continue
+		}
+		at := target.Place{File: target.ProjectFile}
+		if refused.File != "" {
+			at = target.InFile(refused.File)
+		}
+		r.Report(at, strings.Join(report.Hints(refused.Err), "; "), "no archive can be built: %v", refused.Err)
+	}
+}
+
+// reportedElsewhere reports whether a refusal is about a file of spec.files that is missing, or a chart that cannot be read.
+func (t *subject) reportedElsewhere(refused target.Refusal) bool {
+	if refused.File == "" {
+		return slices.ContainsFunc(t.Charts(), func(c target.Chart) bool {
+			return c.Err != nil && strings.HasPrefix(refused.Err.Error(), c.File+": ")
+		})
+	}
+	_, err := fs.Stat(t.FS, refused.File)
+	return err != nil && slices.ContainsFunc(t.Build.Spec.Files, func(f schema.BuildFile) bool { return f.Path == refused.File })
 }
 
 // Rules of package schema.

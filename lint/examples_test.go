@@ -250,6 +250,9 @@ func openProject(tb testing.TB, dir string) *judged {
 	preview, err := project.Preview()
 	check(tb, err)
 	source := target.Source{FS: preview, Build: project.Build, Solution: preview.Solution, SourcePath: preview.Source}
+	for _, refused := range project.Refusals(tb.Context()) {
+		source.Refusals = append(source.Refusals, target.Refusal{File: refused.Path, Err: refused.Err})
+	}
 	for _, ref := range preview.Solution.Spec.Images {
 		source.Images = append(source.Images, target.Image{Ref: ref})
 	}

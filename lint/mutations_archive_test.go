@@ -111,6 +111,7 @@ func documentMutations() map[string]mutation {
 		"SOL212": {project: func(files map[string]string) { files["solution.yaml"] += "lint:\n  enable: [everything]\n" }},
 		"SOL213": {project: project("solution.yaml", "  operator: {", "  components:\n    - {name: db, chart: charts/db.tgz}\n  operator: {")},
 		"SOL214": {files: all(without("ui/"), edit("manifest.yaml", "  operator:\n", "  components: [{name: a, manifests: monitoring, dependsOn: [{component: ui}]}]\n  operator:\n"))},
+		"SOL216": {project: func(files map[string]string) { files["archive/ui/UI.yaml"] = files["archive/ui/ui.yaml"] }},
 		"SOL215": {files: put("operators/other/role.yaml", "")},
 	}
 }

@@ -92,6 +92,9 @@ func (o *opened) openProject(ctx context.Context) error {
 	if source.Project, err = projectDocument(o.sources); err != nil {
 		return err
 	}
+	for _, refused := range project.Refusals(ctx) {
+		source.Refusals = append(source.Refusals, target.Refusal{File: refused.Path, Err: refused.Err})
+	}
 	for _, ref := range o.preview.Solution.Spec.Images {
 		source.Images = append(source.Images, target.Image{Ref: ref, Content: local[ref]})
 	}

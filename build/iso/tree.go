@@ -1,6 +1,7 @@
 package iso
 
 import (
+	"fmt"
 	"io/fs"
 	"path"
 	"slices"
@@ -187,6 +188,11 @@ func checkName(file string) error {
 	return nil
 }
 
+// PathError is the file or directory that an image cannot hold, and why.
+type PathError struct{ Path, Problem string }
+
+func (e *PathError) Error() string { return fmt.Sprintf("%q: %s", e.Path, e.Problem) }
+
 func refuse(file, problem string) *report.Error {
-	return report.Errorf(report.Invalid, "iso layout: %q: %s", file, problem)
+	return report.Errorf(report.Invalid, "iso layout: %w", &PathError{file, problem})
 }

@@ -48,11 +48,12 @@ type Source struct {
 	Images     []Image
 	SourcePath func(name string) string
 	Project    *schema.Document // solution.yaml
+	Refusals   []Refusal
 }
 
 // OpenProject takes a project that would be built.
 func OpenProject(s Source) (*Target, error) {
-	t := &Target{Kind: Project, FS: s.FS, Build: s.Build, Solution: s.Solution, Images: s.Images, sourcePath: s.SourcePath, project: s.Project}
+	t := &Target{Kind: Project, FS: s.FS, Build: s.Build, Solution: s.Solution, Images: s.Images, sourcePath: s.SourcePath, project: s.Project, Refusals: s.Refusals}
 	return t, t.setReleases()
 }
 

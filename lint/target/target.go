@@ -50,6 +50,8 @@ type Target struct {
 	ChartImages []*oci.Image
 	// ImagesError tells why the images cannot be read.
 	ImagesError error
+	// Refusals are what a build of a project would refuse.
+	Refusals []Refusal
 	// Broken tells why nothing can be read at all.
 	Broken error
 
@@ -89,6 +91,12 @@ type Image struct {
 	Ref schema.ImageRef
 	// Content is the image itself; nil where it is not at hand: for an image that a build would pull.
 	Content *oci.Image
+}
+
+// Refusal is why a project cannot be built.
+type Refusal struct {
+	File string // in the archive; empty when it is about no single file
+	Err  error
 }
 
 // File is one regular file outside of images/ and blobs/.
