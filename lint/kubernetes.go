@@ -149,7 +149,14 @@ func checkProblems(reason schemas.Reason) func(context.Context, *subject, *Repor
 				if reason == schemas.UnknownField {
 					at = o.AtKey(p.Path)
 				}
-				r.Report(at, "", "%s", p.Message)
+				hint := ""
+				if p.Unquoted {
+					hint = "write it in quotes"
+					if written := o.Written(p.Path); written != "" {
+						hint = fmt.Sprintf("write %q in quotes", written)
+					}
+				}
+				r.Report(at, hint, "%s", p.Message)
 			}
 		}
 	}

@@ -72,7 +72,7 @@ func (c *checker) badValue(path []string, failure *jsonschema.ValidationError) {
 		rule = "wrong-type"
 		message = fmt.Sprintf("want %s, got %s", article(k.Want[0]), article(k.Got))
 		if k.Want[0] == "string" && k.Got != "object" && k.Got != "array" && k.Got != "null" {
-			hint = fmt.Sprintf("write %q in quotes", c.doc.sourceText(path))
+			hint = fmt.Sprintf("write %q in quotes", c.doc.SourceText(path...))
 		}
 	case *kind.Pattern:
 		message = fmt.Sprintf("%q is not %s", k.Got, words)

@@ -141,8 +141,8 @@ func (d *Document) LookupKey(path ...string) (line, column int) {
 	return d.Lookup(path...)
 }
 
-// sourceText returns a scalar as it was written.
-func (d *Document) sourceText(path []string) string {
+// SourceText returns a scalar as it was written.
+func (d *Document) SourceText(path ...string) string {
 	node := d.root()
 	for _, step := range path {
 		if _, node = child(node, step); node == nil {

@@ -82,7 +82,7 @@ func TestValidate(t *testing.T) {
 		{"missing", []string{"selector: {matchLabels: {app: web}}", "minReadySeconds: 3"}, []string{"spec: selector is missing"}},
 		{"null is missing", []string{"selector: {matchLabels: {app: web}}", "selector: null"}, []string{"spec: selector is missing"}},
 		{"number for string", []string{`value: "1"`, "value: 1"}, []string{
-			`spec.template.spec.containers[0].env[0].value: expected a string, got a number: write "1" in quotes`,
+			`spec.template.spec.containers[0].env[0].value: expected a string, got a number`,
 		}},
 		{"string for number", []string{"replicas: 2", `replicas: "2"`}, []string{"spec.replicas: expected an integer, got a string"}},
 		{"fraction", []string{"replicas: 2", "replicas: 2.5"}, []string{"spec.replicas: expected an integer, got 2.5"}},
@@ -140,7 +140,7 @@ func TestValidateAList(t *testing.T) {
 		{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a: 1}},
 		{apiVersion: v1, kind: List, items: []}, text]}`)
 	checkProblems(t, release(t, "1.30").Validate(list), []string{
-		`items[0].data.a: expected a string, got a number: write "1" in quotes`,
+		`items[0].data.a: expected a string, got a number`,
 		"items[1]: v1 List is not served by Kubernetes 1.30",
 		"items[2]: expected an object, got a string",
 	})

@@ -78,7 +78,7 @@ func (v *checker) scalar(value any, n *node, at *path, lenient bool) {
 			return // YAML decoders turn unquoted dates into times
 		}
 		if !ok {
-			v.add(at, WrongType, "expected a string, got %s%s", typeName(value), quoteIt(value))
+			v.addProblem(at, Problem{Reason: WrongType, Message: "expected a string, got " + typeName(value), Unquoted: isScalar(value)})
 			return
 		}
 		v.text(text, n, at, lenient)
@@ -95,12 +95,12 @@ func (v *checker) scalar(value any, n *node, at *path, lenient bool) {
 	}
 }
 
-func quoteIt(value any) string {
+func isScalar(value any) bool {
 	switch value.(type) {
 	case map[string]any, []any:
-		return ""
+		return false
 	}
-	return fmt.Sprintf(": write \"%v\" in quotes", value)
+	return true
 }
 
 func (v *checker) text(text string, n *node, at *path, lenient bool) {

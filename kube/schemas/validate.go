@@ -26,9 +26,10 @@ const (
 // Problem is one thing that is wrong with an object. Path leads to the field, or for a missing field to the map that
 // lacks it; it is empty for the object itself.
 type Problem struct {
-	Reason  Reason
-	Path    string
-	Message string
+	Reason   Reason
+	Path     string
+	Message  string
+	Unquoted bool // a string is expected, and the value would be one if it were written in quotes
 }
 
 func (p Problem) String() string {
@@ -81,8 +82,13 @@ type checker struct {
 }
 
 func (v *checker) add(at *path, reason Reason, format string, args ...any) {
+	v.addProblem(at, Problem{Reason: reason, Message: fmt.Sprintf(format, args...)})
+}
+
+func (v *checker) addProblem(at *path, p Problem) {
 	if len(v.problems) < maxProblems {
-		v.problems = append(v.problems, Problem{Reason: reason, Path: at.String(), Message: fmt.Sprintf(format, args...)})
+		p.Path = at.String()
+		v.problems = append(v.problems, p)
 	}
 }
 
@@ -100,6 +106,7 @@ func (v *checker) object(object map[string]any, at *path, depth int) {
 	case ok:
 		v.head(object, at)
 		v.value(object, v.release.definition(row.Definition), at, 0, false)
+		v.semantics(object, gvk.GroupKind(), at)
 	case apiVersion == "v1" && kind == "List" && depth == 0:
 		items, _ := object["items"].([]any)
 		for i, item := range items {

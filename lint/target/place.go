@@ -1,6 +1,7 @@
 package target
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/solutionctl/solutionctl/build/archive"
@@ -26,6 +27,15 @@ func PlaceOf(f report.Finding) Place {
 // At is the place of a field: of its value, or of the nearest value around it. The path is that of the packages kube,
 // crd, rbac and images: spec.containers[0].image; "" is the object itself.
 func (o *Object) At(path string) Place { return o.place(path, (*schema.Document).Lookup) }
+
+// Written returns the text of a scalar as its file has it, which a reader of YAML may have taken for something else: 1.10, 0644, no.
+// It is empty for what is rendered.
+func (o *Object) Written(path string) string {
+	if o.document == nil {
+		return ""
+	}
+	return o.document.SourceText(append(slices.Clone(o.prefix), SplitPath(path)...)...)
+}
 
 // AtKey is the place of the key of a field.
 func (o *Object) AtKey(path string) Place { return o.place(path, (*schema.Document).LookupKey) }
