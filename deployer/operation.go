@@ -1,6 +1,7 @@
 package deployer
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -128,6 +129,11 @@ func (d *Deployer) perform(ctx context.Context, o Options, locks []string, prepa
 
 // inNamespaces performs a verb under the locks of namespaces of an environment: of one, or for "" of all of them.
 func (d *Deployer) inNamespaces(ctx context.Context, o Options, environment, namespace string, prepare func(context.Context, []metalk8s.Namespace) (*task, error)) (*schema.Operation, error) {
+	done, err := d.underLocks(ctx, o, environment, namespace, prepare)
+	return done, d.withAllMissing(ctx, err, cmp.Or(namespace, environment))
+}
+
+func (d *Deployer) underLocks(ctx context.Context, o Options, environment, namespace string, prepare func(context.Context, []metalk8s.Namespace) (*task, error)) (*schema.Operation, error) {
 	for first := true; ; first = false {
 		names, err := d.lockable(ctx, environment, namespace, first)
 		if err != nil {
@@ -156,7 +162,12 @@ func (d *Deployer) inNamespaces(ctx context.Context, o Options, environment, nam
 					return nil, failed
 				}
 			}
-			return prepare(ctx, current)
+			t, failed := prepare(ctx, current)
+			if failed == nil && namespace == "" && slices.ContainsFunc(current, func(n metalk8s.Namespace) bool { return n.Alone }) {
+				t.notice("this is about namespace " + current[0].Name + " only: you do not have permission to list namespaces, and others of environment " +
+					environment + ", if there are any, stay as they are")
+			}
+			return t, failed
 		})
 		if !joined || !first {
 			return done, err
@@ -173,7 +184,7 @@ func (d *Deployer) lockable(ctx context.Context, environment, namespace string, 
 	if remembered {
 		names, err := d.Records.Documents.Outline(ctx, environment)
 		switch {
-		case err != nil:
+		case err != nil && report.CodeOf(err) != report.Forbidden:
 			return nil, err
 		case namespace == "" && len(names) > 0:
 			return names, nil

@@ -173,6 +173,10 @@ func (c *Console) readOrder(of verb, v *visit) (*order, *snapshot, error) {
 		return nil, nil, err
 	}
 	s, err := c.look(v.Context(), c.everything(v.identity), nil)
+	if isVisitor(err) && o.environment != "" {
+		o.namespace = cmp.Or(o.namespace, v.opened.namespace(o.environment))
+		s, err = c.lookAtOne(v, o.environment, o.namespace)
+	}
 	if err != nil {
 		return nil, nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -148,16 +149,55 @@ func (c *Console) visibleEnvironment(v *visit, refused error) (*answer, error) {
 		u := page.ProblemOf(err).Unseen(err.Error())
 		list.Denied = &page.Denial{Reason: u.What, Rule: u.Rules}
 	}
-	change := v.offer(page.Action{Label: page.Text("action.change")})
-	if change.Denied == nil { // a lock may be taken, but no plan can be made
-		change.Denied = &page.Denial{Reason: page.Text("denial.unseen")}
-		for _, u := range status.Unseen {
-			change.Denied.Rule += u.Rules + "\n"
+	content := &page.Environment{
+		Status: *status, Visitor: true, Heard: c.environmentFeed(v.identity, o.Environment, o.Namespace).lastHeard().told,
+		Deployments: map[page.Deployment][]page.Action{}, Actions: []page.Action{list},
+	}
+	return &answer{document: status, content: content}, v.offerChanges(content)
+}
+
+// offerChanges offers a visitor what they can change in the namespaces that they see, or says all that is missing for it.
+func (v *visit) offerChanges(content *page.Environment) error {
+	status, d := content.Status, v.deployer(nil)
+	for _, n := range status.Namespaces {
+		missing, err := d.MayChange(v.Context(), n.Name)
+		if err != nil {
+			return err
+		}
+		if len(missing) > 0 {
+			content.Actions = append(content.Actions, page.Action{
+				Label: page.Text("action.change"), Denied: &page.Denial{Reason: page.Text("denial.unseen"), Rule: cluster.RulesByPlace(missing...)},
+			})
+			return nil
 		}
 	}
-	return &answer{document: status, content: &page.Environment{
-		Status: *status, Visitor: true, Heard: c.environmentFeed(v.identity, o.Environment, o.Namespace).lastHeard().told, Actions: []page.Action{list, change},
-	}}, nil
+	solutions, err := d.Survey.Solutions(v.Context())
+	if err != nil {
+		return err
+	}
+	s := &snapshot{status: &schema.Status{Solutions: solutions, Environments: []schema.EnvironmentStatus{status}}}
+	for _, n := range status.Namespaces {
+		content.Actions = append(content.Actions, page.Action{
+			Label: page.Text("action.add"), URL: planURL("environments", status.Name, "add", url.Values{"namespace": {n.Name}}), Weight: page.WeightPrimary,
+		})
+		for _, one := range n.Deployments {
+			content.Deployments[page.Deployment{Namespace: n.Name, Solution: one.Solution}] = v.changes(s, status.Name, n.Name, one)
+		}
+	}
+	content.Actions = append(content.Actions, page.Action{Label: page.Text("action.history"), URL: page.Query("/history", "environment", status.Name)})
+	return nil
+}
+
+// lookAtOne is what a plan in one environment is made of, for a user who is not allowed to list all of them.
+func (c *Console) lookAtOne(v *visit, environment, namespace string) (*snapshot, error) {
+	s, err := c.look(v.Context(), c.environmentFeed(v.identity, environment, namespace), nil)
+	if err != nil {
+		return nil, err
+	}
+	one := *s
+	one.status = &schema.Status{Environments: []schema.EnvironmentStatus{*s.environment}}
+	one.status.Solutions, err = v.deployer(nil).Survey.Solutions(v.Context())
+	return &one, err
 }
 
 // offerOn is an action on objects of a kind, or tells which rights are missing for it.

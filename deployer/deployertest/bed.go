@@ -15,6 +15,7 @@ import (
 	"time"
 
 	authorization "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kube "k8s.io/apimachinery/pkg/runtime/schema"
@@ -171,9 +172,37 @@ func Refused(tb testing.TB, err error, code report.Code, words ...string) {
 // Only lets the user see and change what is in one namespace, and the namespace itself, as somebody for whom a RoleBinding there
 // is all there is. More lets them do what else it accepts; nil is nothing.
 func (b *Bed) Only(namespace string, more func(authorization.ResourceAttributes) bool) {
-	may := func(a authorization.ResourceAttributes) bool {
-		return a.Namespace == namespace || a.Namespace == "" && a.Resource == "namespaces" && a.Name == namespace && a.Verb == "get" || more != nil && more(a)
+	b.permit(func(a authorization.ResourceAttributes) bool {
+		return a.Namespace == namespace && a.Resource != "namespaces" || a.Resource == "namespaces" && a.Name == namespace && a.Verb == "get" || more != nil && more(a)
+	})
+}
+
+// Grant is a role that is bound in a namespace, or for "" in the whole cluster.
+type Grant struct {
+	Namespace string
+	Rules     []rbacv1.PolicyRule
+}
+
+// Granted lets the user do what some roles permit and nothing else, as an API server does.
+func (b *Bed) Granted(grants ...Grant) {
+	b.permit(func(a authorization.ResourceAttributes) bool {
+		return slices.ContainsFunc(grants, func(g Grant) bool {
+			return (g.Namespace == "" || g.Namespace == a.Namespace) && slices.ContainsFunc(g.Rules, func(r rbacv1.PolicyRule) bool { return permits(r, a) })
+		})
+	})
+}
+
+func permits(r rbacv1.PolicyRule, a authorization.ResourceAttributes) bool {
+	has := func(list []string, one string) bool { return slices.Contains(list, "*") || slices.Contains(list, one) }
+	resource := a.Resource
+	if a.Subresource != "" {
+		resource += "/" + a.Subresource
 	}
+	return has(r.APIGroups, a.Group) && has(r.Resources, resource) && has(r.Verbs, a.Verb) && (len(r.ResourceNames) == 0 || slices.Contains(r.ResourceNames, a.Name))
+}
+
+// permit makes the server answer as one that permits this and nothing else.
+func (b *Bed) permit(may func(authorization.ResourceAttributes) bool) {
 	b.Server.May = may
 	b.Server.Answer = func(w http.ResponseWriter, r *http.Request) bool {
 		a, known := attributes(r)
@@ -208,9 +237,18 @@ func attributes(r *http.Request) (a authorization.ResourceAttributes, known bool
 	if len(parts) > 1 {
 		a.Name = parts[1]
 	}
+	if len(parts) > 2 {
+		a.Subresource = parts[2]
+	}
+	if a.Resource == "namespaces" { // a namespace counts as one of its own objects
+		a.Namespace = a.Name
+	}
 	a.Verb = map[string]string{http.MethodGet: "get", http.MethodPost: "create", http.MethodPut: "update", http.MethodPatch: "patch", http.MethodDelete: "delete"}[r.Method]
 	if a.Verb == "get" && a.Name == "" {
 		a.Verb = "list"
+	}
+	if a.Verb == "list" && r.URL.Query().Get("watch") != "" {
+		a.Verb = "watch"
 	}
 	return a, true
 }

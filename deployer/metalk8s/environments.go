@@ -43,6 +43,8 @@ type Namespace struct {
 	Problems []Problem
 	// Hidden tells that the user may not see what ConfigMap metalk8s-environment says.
 	Hidden bool
+	// Alone tells that the user is not allowed to list the other namespaces of the environment, if there are any.
+	Alone bool
 	// Config is all of it, as it is.
 	Config map[string]string
 
@@ -181,6 +183,22 @@ func (d *Documents) Visible(ctx context.Context, environment, namespace string) 
 		n.read(dataOf(config))
 	}
 	return &group(namespaces)[0], false, nil
+}
+
+// Permitted reads an environment for a change of it. A user who is not allowed to list namespaces gets the one that they name, or without
+// a name the one that is called as the environment is; it says that it is [Namespace.Alone].
+func (d *Documents) Permitted(ctx context.Context, environment, namespace string) (*Environment, error) {
+	found, err := d.Environment(ctx, environment)
+	if report.CodeOf(err) != report.Forbidden {
+		return found, err
+	}
+	one, failure := d.Namespace(ctx, environment, cmp.Or(namespace, environment))
+	if failure != nil {
+		return nil, report.Errorf(report.CodeOf(failure), "namespaces of environment %s: %w", environment, err).
+			WithHint("if you have permissions in one of its namespaces, name it with --namespace")
+	}
+	one.Alone = true
+	return &group([]Namespace{one})[0], nil
 }
 
 // Outline returns the names of the namespaces of an environment as the API server remembers them, none when it knows of no

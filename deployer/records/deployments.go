@@ -244,7 +244,7 @@ func isThere(object schema.DeployedObject) bool { return !object.Kept }
 
 // Namespaces returns one namespace of an environment, for "" all of them.
 func (r *Records) Namespaces(ctx context.Context, name, namespace string) ([]metalk8s.Namespace, error) {
-	environment, err := r.Documents.Environment(ctx, name)
+	environment, err := r.Documents.Permitted(ctx, name, namespace)
 	if err != nil {
 		return nil, err
 	}

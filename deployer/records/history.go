@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -18,11 +19,18 @@ type HistoryOptions struct{ Environment, Solution string }
 // History returns what was done, the newest operation first.
 func (r *Records) History(ctx context.Context, o HistoryOptions) (*schema.History, error) {
 	environments, err := r.Documents.Environments(ctx)
+	listed := report.CodeOf(err) != report.Forbidden
+	if !listed && o.Environment != "" { // nothing else is asked for
+		var one *metalk8s.Environment
+		if one, err = r.Documents.Permitted(ctx, o.Environment, ""); err == nil {
+			environments = []metalk8s.Environment{*one}
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
 	environmentOf := EnvironmentsByNamespace(environments)
-	if o.Environment != "" {
+	if o.Environment != "" && listed {
 		if _, err = r.Documents.Environment(ctx, o.Environment); err != nil {
 			return nil, err
 		}

@@ -65,7 +65,7 @@ func (v *Survey) Deployed(ctx context.Context, o Selection) (found []*engine.Sta
 		}
 	} else {
 		var one *metalk8s.Environment
-		if one, err = v.Records.Documents.Environment(ctx, o.Environment); err != nil {
+		if one, err = v.Records.Documents.Permitted(ctx, o.Environment, ""); err != nil {
 			return nil, nil, nil, err
 		}
 		environments = append(environments, *one)

@@ -38,6 +38,7 @@ type finding struct {
 	webhooks       *health.Webhooks               // likewise
 	silent         []string                       // objects whose webhooks do not answer
 	waiting        []schema.ObjectRef             // for their kinds
+	hidden         []string                       // objects that the user is not allowed to read
 }
 
 // maxExplained bounds the objects of a Solution that are followed down to their containers: they are rarely ill of
@@ -88,6 +89,7 @@ func (v *Survey) judgeAll(ctx context.Context, states []*engine.State, live sigh
 			v.judge(ctx, f, known, live[known.ObjectRef])
 		}
 		f.unheard()
+		f.tellHidden()
 		if err := v.await(ctx, f, s); err != nil {
 			return nil, err
 		}
@@ -125,6 +127,18 @@ func (f *finding) unheard() {
 	}
 }
 
+// tellHidden says which objects the user is not allowed to read. They count neither as ready nor as missing.
+func (f *finding) tellHidden() {
+	if len(f.hidden) == 0 {
+		return
+	}
+	names := strings.Join(f.hidden[:min(len(f.hidden), maxExplained)], ", ")
+	if more := len(f.hidden) - maxExplained; more > 0 {
+		names += fmt.Sprintf(" and %d more", more)
+	}
+	f.reasons = append(f.reasons, "you do not have permission to read "+names+": nothing is known of them")
+}
+
 // sightings are the objects that are there.
 type sightings map[schema.ObjectRef]*sighting
 
@@ -134,10 +148,11 @@ type sighting struct {
 	generation   int64
 	status       health.Status
 	object       *unstructured.Unstructured // nil when there is nothing else to ask: there may be thousands
+	hidden       bool                       // the user is not allowed to read it
 }
 
 func see(object *unstructured.Unstructured) *sighting {
-	s := &sighting{string(object.GetUID()), object.GetResourceVersion(), object.GetGeneration(), health.Of(object), nil}
+	s := &sighting{uid: string(object.GetUID()), version: object.GetResourceVersion(), generation: object.GetGeneration(), status: health.Of(object)}
 	// Custom resources are asked who looks after them, definitions and configurations for their webhooks.
 	if kind := object.GroupVersionKind(); !s.status.Ready || strings.Contains(kind.Group, ".") && !isStateless(kind) {
 		object.SetManagedFields(nil) // half of it
@@ -215,10 +230,12 @@ func (v *Survey) listInto(ctx context.Context, live sightings, kind kube.GroupVe
 func (v *Survey) getInto(ctx context.Context, live sightings, kind kube.GroupVersionKind, refs []schema.ObjectRef) error {
 	for _, ref := range refs {
 		object, err := v.Cluster.Get(ctx, kind, ref.Namespace, ref.Name)
-		if err != nil {
+		switch {
+		case report.CodeOf(err) == report.Forbidden:
+			live[ref] = &sighting{hidden: true}
+		case err != nil:
 			return err
-		}
-		if object != nil {
+		case object != nil:
 			live[ref] = see(object)
 		}
 	}
@@ -229,6 +246,9 @@ func (v *Survey) getInto(ctx context.Context, live sightings, kind kube.GroupVer
 func (v *Survey) judge(ctx context.Context, f *finding, known schema.DeployedObject, live *sighting) {
 	name := known.String()
 	switch {
+	case live != nil && live.hidden:
+		f.objects, f.hidden = f.objects-1, append(f.hidden, name)
+		return
 	case live == nil && (known.Completed || known.Expires && known.UID != ""):
 		f.ready, f.completed = f.ready+1, f.completed+1
 		return
@@ -339,6 +359,9 @@ func (v *Survey) explainChanges(ctx context.Context, states []*engine.State, fin
 		}
 	}
 	plans, unread, err := v.Drift(ctx, suspects)
+	if report.CodeOf(err) == report.Forbidden {
+		plans, unread, err = v.driftOneByOne(ctx, suspects, findings)
+	}
 	if err != nil {
 		return fmt.Errorf("compare with what was deployed: %w", err)
 	}
@@ -359,6 +382,23 @@ func (v *Survey) explainChanges(ctx context.Context, states []*engine.State, fin
 		}
 	}
 	return nil
+}
+
+// driftOneByOne compares releases apart from each other: one that the user is not allowed to compare keeps none of the others from it.
+func (v *Survey) driftOneByOne(ctx context.Context, suspects []*engine.State, findings map[engine.Key]*finding) (plans []*engine.Plan, unread map[engine.Key]error, err error) {
+	unread = map[engine.Key]error{}
+	for _, s := range suspects {
+		some, failed, err := v.Drift(ctx, []*engine.State{s})
+		switch {
+		case report.CodeOf(err) == report.Forbidden:
+			findings[s.Key].reasons = append(findings[s.Key].reasons, "it cannot be compared with what was deployed: "+err.Error())
+		case err != nil:
+			return nil, nil, err
+		}
+		plans = append(plans, some...)
+		maps.Copy(unread, failed)
+	}
+	return plans, unread, nil
 }
 
 // driftReasons says what was changed about an object, from the change that would take it back.

@@ -376,6 +376,19 @@ func (s *picture) solutionStatuses() []schema.SolutionStatus {
 	return statuses
 }
 
+// Solutions are those that were imported, without what is deployed of them, for a user who is not allowed to list environments.
+func (v *Survey) Solutions(ctx context.Context) ([]schema.SolutionStatus, error) {
+	s := &picture{states: map[engine.Key]*engine.State{}}
+	var err error
+	if s.solutions, err = v.Records.Documents.Solutions(ctx); err != nil {
+		return nil, err
+	}
+	if s.catalog, err = v.Records.LookUp(ctx); err != nil {
+		return nil, err
+	}
+	return s.solutionStatuses(), nil
+}
+
 // displayName is that of the highest version that has one.
 func (s *picture) displayName(solution string) string {
 	name := solution

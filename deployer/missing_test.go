@@ -1,0 +1,32 @@
+package deployer_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/deployertest"
+	"github.com/solutionctl/solutionctl/deployer/records"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// TestAllMissing: a user with rights in one namespace only is told all that a change there takes at once, whichever of it is missed first.
+func TestAllMissing(t *testing.T) {
+	b := deployertest.New(t)
+	b.Added(shop, "1.0.0", plain)
+	b.Imported(shop, "1.1.0", coloured)
+	b.Only(site, nil)
+	for name, run := range map[string]verb{"add": add("1.0.0"), "upgrade": change(records.Up, "1.1.0"), "remove": remove(shop), "rollback": rollback(0)} {
+		for _, dryRun := range []bool{true, false} {
+			b.Writes()
+			_, err := run(t.Context(), b.Deployer, deployer.Options{DryRun: dryRun})
+			deployertest.Refused(t, err, report.Forbidden, "you do not have", "secrets", "leases", "metalk8s-solutions", "registry")
+			if hints := strings.Join(report.Hints(err), "\n"); strings.Contains(hints, `["list"]`) && strings.Contains(hints, `resources: ["namespaces"]`) {
+				t.Errorf("%s: the right to list namespaces is asked for, which a change in one of them does not take:\n%s", name, hints)
+			}
+			if writes := b.Writes(); len(writes) > 0 {
+				t.Errorf("%s changed %q", name, writes)
+			}
+		}
+	}
+}
