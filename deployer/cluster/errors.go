@@ -139,9 +139,9 @@ func (c *Cluster) ended(ctx context.Context, r request, err error) error {
 		}
 		return &report.Error{Code: report.Timeout, Err: &failure{text: text, kind: ctx.Err(), err: err}}
 	case c.changed.Load():
-		return report.Errorf(report.Interrupted, "%s: interrupted: %w", r.what(), ctx.Err())
+		return report.Errorf(report.Interrupted, "%s: interrupted: %w", r.what(), context.Cause(ctx))
 	default:
-		return fmt.Errorf("%s: %w", r.what(), ctx.Err())
+		return fmt.Errorf("%s: %w", r.what(), context.Cause(ctx))
 	}
 }
 

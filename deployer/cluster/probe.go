@@ -47,6 +47,16 @@ func (c *Cluster) Probe(ctx context.Context) (*Probe, error) {
 	return p, nil
 }
 
+// Ping asks the API server once whether it is there, and fails when it does not answer.
+func (c *Cluster) Ping(ctx context.Context) error {
+	r := request{verb: "get", method: http.MethodGet, path: "/version", about: "read the version of the API server"}
+	response, err := c.send(ctx, r)
+	if err != nil {
+		return c.translate(ctx, r, err)
+	}
+	return response.Body.Close()
+}
+
 // skew compares the clock of a server, which tells whole seconds, with ours. What is not understood is no difference.
 func skew(date string, now time.Time) time.Duration {
 	theirs, err := http.ParseTime(date)

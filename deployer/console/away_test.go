@@ -129,7 +129,7 @@ func TestTokenExpiresMeanwhile(t *testing.T) {
 		t.Errorf("deployed is %q", names)
 	}
 	b.clock.advance(2 * time.Second)
-	c.leads(c.get("/operations"), "/login?to=%2Foperations&ended=expired")
+	c.leads(c.get("/operations"), "/login?to=%2Foperations&ended=refused")
 
 	again := b.with(t, "renewed")
 	if a := again.get("/operations"); !strings.Contains(a.body, "Resume") || !strings.Contains(a.body, "shop") {

@@ -264,8 +264,8 @@ func TestWithoutSession(t *testing.T) {
 		c.leads(c.get(path), to)
 	}
 	for _, path := range []string{"/environments", "/operations/resume", "/solutions/a/plan/activate"} {
-		if a := c.post(path); a.StatusCode != http.StatusUnauthorized {
-			t.Errorf("POST %s: %d", path, a.StatusCode)
+		if a := c.post(path); a.StatusCode != http.StatusSeeOther || !strings.HasPrefix(a.Header.Get("Location"), "/login?to=") {
+			t.Errorf("POST %s: %d %s", path, a.StatusCode, a.Header.Get("Location"))
 		}
 	}
 	var f struct{ Code report.Code }
@@ -316,8 +316,8 @@ func TestTokenExpires(t *testing.T) {
 	c, other := b.with(t, "mine"), b.with(t, "other")
 	b.deny("mine")
 	b.clock.advance(2 * time.Second) // what was seen before is too old to be shown
-	c.leads(c.get("/"), "/login?to=%2F&ended=expired")
-	c.leads(c.get("/history"), "/login?to=%2Fhistory&ended=idle") // the session is over, not only this page
+	c.leads(c.get("/"), "/login?to=%2F&ended=refused")
+	c.leads(c.get("/history"), "/login?to=%2Fhistory&ended=refused") // the session is over, not only this page
 	if a := other.get("/"); a.StatusCode != http.StatusOK {
 		t.Errorf("the session of somebody else: %d", a.StatusCode)
 	}
@@ -339,7 +339,7 @@ func TestSessionFixation(t *testing.T) {
 	}
 	thief := b.browser(t)
 	thief.Jar.SetCookies(at, []*http.Cookie{{Name: "solutionctl", Value: first, Path: "/"}})
-	thief.leads(thief.get("/"), "/login?to=%2F&ended=idle")
+	thief.leads(thief.get("/"), "/login?to=%2F&ended=logout")
 }
 
 func TestLogout(t *testing.T) {
@@ -348,12 +348,15 @@ func TestLogout(t *testing.T) {
 	stolen := c.sessionCookie()
 	a := c.post("/logout")
 	c.leads(a, "/login?ended=logout")
-	if a.Header.Get("Clear-Site-Data") == "" || c.sessionCookie() != "" {
-		t.Errorf("the browser keeps something: %v", a.Header)
+	if c.sessionCookie() != "" {
+		t.Errorf("the browser keeps the session: %v", a.Header)
+	}
+	if a.Header.Get("Clear-Site-Data") != "" || len(a.Cookies()) != 1 {
+		t.Errorf("it loses what is of others on this host: %v", a.Header)
 	}
 	at, _ := url.Parse(b.server.URL)
 	c.Jar.SetCookies(at, []*http.Cookie{{Name: "solutionctl", Value: stolen, Path: "/"}})
-	c.leads(c.get("/"), "/login?to=%2F&ended=idle")
+	c.leads(c.get("/"), "/login?to=%2F&ended=logout")
 	if a := same.get("/"); a.StatusCode != http.StatusOK {
 		t.Errorf("another browser of the user: %d", a.StatusCode)
 	}
@@ -372,7 +375,7 @@ func TestSessionEnds(t *testing.T) {
 			t.Fatalf("after %v: %d", b.clock.ahead, a.StatusCode)
 		}
 	}
-	c.leads(c.get("/"), "/login?to=%2F&ended=idle")
+	c.leads(c.get("/"), "/login?to=%2F&ended=lifetime")
 	c = b.in(t)
 	b.clock.advance(9 * time.Hour)
 	c.leads(c.get("/"), "/login?to=%2F&ended=idle")
@@ -743,7 +746,7 @@ func TestNoFrameForStrangers(t *testing.T) {
 	}
 	b.deny("mine")
 	b.clock.advance(time.Minute)
-	c.leads(c.get("/"), "/login?to=%2F&ended=expired")
+	c.leads(c.get("/"), "/login?to=%2F&ended=refused")
 }
 
 // names are those of the events of a stream, as they come, until it ends.

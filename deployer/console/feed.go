@@ -26,9 +26,11 @@ const (
 	longest  = 15 * time.Second       // between two looks
 	gather   = 100 * time.Millisecond // changes seldom come alone
 	fresh    = time.Second
-	sight    = patience * 5 / 6      // for a look, which ends before whoever waits for it gives up
-	retry    = 2 * time.Second       // for which a look tries to reach an API server that does not answer: it is told then, and there is another look
-	soon     = 50 * time.Millisecond // a browser that has to wait longer gets the frame of its page first
+	sight    = patience * 5 / 6        // for a look, which ends before whoever waits for it gives up
+	retry    = 2 * time.Second         // for which a look tries to reach an API server that does not answer: it is told then, and there is another look
+	pulse    = time.Second             // between two questions whether the API server is there, while somebody watches
+	unheard  = 1500 * time.Millisecond // after which it is not
+	soon     = 50 * time.Millisecond   // a browser that has to wait longer gets the frame of its page first
 )
 
 // snapshot is what a user saw of the cluster, or of an environment, at one moment.
@@ -64,6 +66,7 @@ type feed struct {
 	news    chan struct{}  // closed when last changes
 	viewers int
 	stop    context.CancelFunc
+	wake    chan struct{} // has something when the next look is due at once
 	apart   time.Duration // how long after a look the next one begins, unless a change is told
 
 	heard  heard
@@ -78,7 +81,7 @@ type feeds struct {
 
 // everything is the feed of the whole cluster.
 func (c *Console) everything(i *identity) *feed {
-	return i.feeds.of(i.cluster, survey.EnvironmentOptions{}, func(ctx context.Context) (*snapshot, error) {
+	return i.feeds.of(i.cluster, survey.EnvironmentOptions{}, c.accepted(i, func(ctx context.Context) (*snapshot, error) {
 		d := c.as(i)
 		status, err := d.Survey.Status(ctx, survey.StatusOptions{})
 		if err != nil {
@@ -90,7 +93,7 @@ func (c *Console) everything(i *identity) *feed {
 			loader.Compare(s.loader, status.Environments)
 		}
 		return s, nil
-	}, func(ctx context.Context) (*schema.AlertList, error) {
+	}), func(ctx context.Context) (*schema.AlertList, error) {
 		return c.as(i).Survey.Alerts(ctx, survey.AlertOptions{})
 	})
 }
@@ -98,12 +101,24 @@ func (c *Console) everything(i *identity) *feed {
 // environmentFeed is the feed of what a visitor may see of an environment.
 func (c *Console) environmentFeed(i *identity, environment, namespace string) *feed {
 	o := survey.EnvironmentOptions{Environment: environment, Namespace: namespace, Members: true}
-	return i.feeds.of(i.cluster, o, func(ctx context.Context) (*snapshot, error) {
+	return i.feeds.of(i.cluster, o, c.accepted(i, func(ctx context.Context) (*snapshot, error) {
 		status, err := c.as(i).Survey.EnvironmentStatus(ctx, o)
 		return &snapshot{environment: status}, err
-	}, func(ctx context.Context) (*schema.AlertList, error) {
+	}), func(ctx context.Context) (*schema.AlertList, error) {
 		return c.as(i).Survey.Alerts(ctx, survey.AlertOptions{Environment: environment, Namespace: namespace})
 	})
+}
+
+// accepted is a look after which the sessions of a user are over whose token the API server does not accept any more: pages that are open
+// say so at once.
+func (c *Console) accepted(i *identity, see func(context.Context) (*snapshot, error)) func(context.Context) (*snapshot, error) {
+	return func(ctx context.Context) (*snapshot, error) {
+		s, err := see(ctx)
+		if report.CodeOf(err) == report.Unauthenticated && i.way != byLink {
+			c.refuse(i)
+		}
+		return s, err
+	}
 }
 
 func (c *Console) as(i *identity) *deployer.Deployer {
@@ -122,7 +137,7 @@ func (l *feeds) of(from *cluster.Cluster, what survey.EnvironmentOptions, see fu
 	if len(l.all) >= maxOpened {
 		maps.DeleteFunc(l.all, func(_ survey.EnvironmentOptions, f *feed) bool { return f.isIdle() })
 	}
-	f := &feed{cluster: from, see: see, ask: ask}
+	f := &feed{cluster: from, see: see, ask: ask, wake: make(chan struct{}, 1)}
 	if l.all == nil {
 		l.all = map[survey.EnvironmentOptions]*feed{}
 	}
@@ -228,7 +243,7 @@ func (c *Console) lookNow(ctx context.Context, f *feed, looking chan struct{}, r
 	next, err := f.see(ctx)
 	err = orTooSlow(err)
 	if err == nil {
-		next.at, next.reads, next.digest = at, reads, digest(next.status, next.locks, next.environment, next.loader)
+		next.at, next.reads, next.digest = at, reads, digest(next.status, next.working(at), next.environment, next.loader)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -241,21 +256,59 @@ func (c *Console) lookNow(ctx context.Context, f *feed, looking chan struct{}, r
 	case report.CodeOf(err) == report.Forbidden || report.CodeOf(err) == report.NotFound:
 		next = &snapshot{digest: "refused", at: at, refused: err}
 	default: // what was seen stays
-		kept := *f.last
-		if kept.stale == nil {
-			kept.stale = &page.Stale{Since: kept.at}
-		} else {
-			again := *kept.stale
-			kept.stale = &again
-		}
-		kept.stale.Why = err.Error()
-		next = &kept
+		next = f.last.outdated(err)
 	}
 	next.heard = heard{}
 	if c.Now().Sub(f.heard.when) < patience { // else nobody has watched since
 		next.heard = f.heard
 	}
 	f.publish(next)
+}
+
+// outdated is a snapshot after which there was none, for that reason.
+func (s *snapshot) outdated(why error) *snapshot {
+	kept := *s
+	kept.stale = &page.Stale{Since: kept.at, Why: why.Error()}
+	return &kept
+}
+
+// keepAsking asks whether the API server is there: a watch does not tell that it hangs, and the next look may be far away.
+func (c *Console) keepAsking(ctx context.Context, f *feed) {
+	away := false
+	for ctx.Err() == nil {
+		asking, stop := context.WithTimeout(cluster.WithRetry(ctx, 0), unheard)
+		err := orTooSlow(f.cluster.Ping(asking))
+		stop()
+		code := report.CodeOf(err)
+		if err != nil && ctx.Err() == nil && code != report.Forbidden && code != report.Unauthenticated {
+			away = true
+			f.miss(err)
+		} else if away {
+			away = false
+			f.lookSoon()
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(pulse):
+		}
+	}
+}
+
+// miss says that nothing newer than the last snapshot can be had.
+func (f *feed) miss(why error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.last != nil && f.last.stale == nil && f.last.refused == nil {
+		f.publish(f.last.outdated(why))
+	}
+}
+
+// lookSoon makes the next look one that begins now.
+func (f *feed) lookSoon() {
+	select {
+	case f.wake <- struct{}{}:
+	default:
+	}
 }
 
 // publish makes a snapshot the last one. The caller has the mutex.
@@ -286,6 +339,7 @@ func (c *Console) watch(f *feed) {
 	f.stop, f.news, f.apart = stop, make(chan struct{}), interval
 	go c.keepLooking(ctx, f)
 	go c.keepHearing(ctx, f)
+	go c.keepAsking(ctx, f)
 }
 
 func (c *Console) keepLooking(ctx context.Context, f *feed) {
@@ -303,6 +357,7 @@ func (c *Console) keepLooking(ctx context.Context, f *feed) {
 		f.lookAfter(apart)
 		select {
 		case <-ctx.Done():
+		case <-f.wake:
 		case <-time.After(apart):
 		case <-changed:
 			for _, moment := range []<-chan time.Time{time.After(gather), soonest} {

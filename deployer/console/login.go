@@ -2,6 +2,8 @@ package console
 
 import (
 	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"html"
 	"net/http"
@@ -23,9 +25,12 @@ func (c *Console) NewLink() string {
 
 // Why a session is over, as parameter "ended" of the page for logging in.
 const (
-	endedExpired = "expired"
-	endedIdle    = "idle"
-	endedLogout  = "logout"
+	endedExpired  = "expired"  // the token has
+	endedRefused  = "refused"  // the API server no longer accepts the token
+	endedIdle     = "idle"     // nobody has used it
+	endedLifetime = "lifetime" // a day has passed
+	endedLogout   = "logout"
+	endedUnknown  = "unknown" // to this process
 )
 
 // login shows the ways to log in.
@@ -41,7 +46,7 @@ func (c *Console) login(w http.ResponseWriter, r *http.Request) {
 func (c *Console) showLogin(w http.ResponseWriter, r *http.Request, status int, to string, problem *page.Problem) {
 	content := &page.Login{}
 	switch ended := r.FormValue("ended"); ended { // never the text of somebody else
-	case endedExpired, endedIdle, endedLogout:
+	case endedExpired, endedRefused, endedIdle, endedLifetime, endedLogout, endedUnknown:
 		content.Ended = page.Text("login.ended." + ended)
 	}
 	if c.Provider != nil {
@@ -108,7 +113,7 @@ func (c *Console) dismiss(r *http.Request) *session {
 	}
 	s, _ := c.session(r)
 	if s != nil {
-		c.sessions.close(s)
+		c.sessions.close(s, endedLogout)
 	}
 	return s
 }
@@ -120,21 +125,48 @@ func (c *Console) logout(w http.ResponseWriter, r *http.Request) {
 	if s := c.dismiss(r); s != nil {
 		if all {
 			c.sessions.shut(s.key, c.Now().Add(lifetime))
-			c.endAll(s.identity)
+			c.endAll(s.identity, endedLogout)
 		}
 		if c.sessions.identity(s.key) == nil {
 			s.current().revoke(r.Context())
 		}
 	}
-	c.setCookie(w, sessionCookie, "", http.SameSiteStrictMode, 0)
-	w.Header().Set("Clear-Site-Data", `"cache", "cookies", "storage"`)
+	c.setCookie(w, sessionCookie, "", http.SameSiteStrictMode, 0) // and nothing else: what else the browser has of this host is not ours
 	http.Redirect(w, r, c.base+"/login?ended="+endedLogout, http.StatusSeeOther)
 }
 
-func (c *Console) endAll(i *identity) {
+func (c *Console) endAll(i *identity, why string) {
 	for _, s := range c.sessions.of(i) {
-		c.sessions.close(s)
+		c.sessions.close(s, why)
 	}
+}
+
+// refuse ends all sessions of an identity whose token the API server does not accept any more, and returns why that is.
+func (c *Console) refuse(i *identity) (why string) {
+	why = endedRefused
+	if i.current().hasExpired(c.Now()) {
+		why = endedExpired
+	}
+	c.endAll(i, why)
+	return why
+}
+
+// hasExpired tells whether a token says of itself that its time is over. Nothing but words depends on it: nobody has checked the token.
+func (t *tokens) hasExpired(now time.Time) bool {
+	if t == nil {
+		return false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var claims struct {
+		Expires float64 `json:"exp"`
+	}
+	parts := strings.Split(t.id, ".")
+	if len(parts) != 3 {
+		return false
+	}
+	text, err := base64.RawURLEncoding.DecodeString(parts[1])
+	return err == nil && json.Unmarshal(text, &claims) == nil && claims.Expires > 0 && float64(now.Unix()) >= claims.Expires
 }
 
 // lead sends a browser to a path of the console. A browser that comes from another site gets a page that leads on: after a

@@ -30,7 +30,7 @@ type operation struct {
 	planned *schema.Operation
 	plan    string // the page of the plan, "" for what has none
 	started time.Time
-	stop    context.CancelFunc
+	stop    context.CancelCauseFunc
 
 	mu       sync.Mutex
 	steps    []report.Event // the last of each line of progress
@@ -38,6 +38,7 @@ type operation struct {
 	result   *schema.Operation
 	err      error
 	finished *time.Time
+	stopped  *time.Time    // when the user has stopped it
 	export   string        // file with data that was exported
 	news     chan struct{} // closed with each event, and at the end
 }
@@ -58,7 +59,7 @@ func newOperations(ctx context.Context, now func() time.Time) *operations {
 
 // begin starts an operation. Planned says what it is, and plan is the page that showed it, "" where there was none.
 func (l *operations) begin(owner *identity, planned *schema.Operation, plan string, do func(op *operation) work) (*operation, error) {
-	ctx, stop := context.WithCancel(l.ctx)
+	ctx, stop := context.WithCancelCause(l.ctx)
 	op := &operation{id: rand.Text(), owner: owner, planned: planned, plan: plan, started: l.now(), stop: stop, news: make(chan struct{})}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -69,7 +70,7 @@ func (l *operations) begin(owner *identity, planned *schema.Operation, plan stri
 		}
 	}
 	if running >= maxRunning || ctx.Err() != nil {
-		stop()
+		stop(nil)
 		return nil, report.Errorf(report.Unavailable, "%s are at work in this console, or it is about to end", report.Count(running, "operation")).
 			WithHint("wait until one of them has ended")
 	}
@@ -81,7 +82,7 @@ func (l *operations) begin(owner *identity, planned *schema.Operation, plan stri
 		}
 	}
 	l.done.Go(func() {
-		defer stop()
+		defer stop(nil)
 		result, err := do(op)(ctx, op)
 		op.end(result, err, l.now())
 		owner.feeds.expire()
@@ -169,6 +170,24 @@ func (o *operation) tell() {
 	o.news = make(chan struct{})
 }
 
+// stopped is why an operation has ended that its user has stopped.
+type stopped struct{}
+
+func (stopped) Error() string { return "the user stopped waiting" }
+
+// Is makes it the end of a context like any other.
+func (stopped) Is(target error) bool { return target == context.Canceled }
+
+// stopWaiting ends an operation before it is done. What it has begun stays.
+func (o *operation) stopWaiting(now time.Time) {
+	o.mu.Lock()
+	if o.finished == nil && o.stopped == nil {
+		o.stopped = &now
+	}
+	o.mu.Unlock()
+	o.stop(stopped{})
+}
+
 // exported remembers the file with data that was exported.
 func (o *operation) exported(path string) {
 	o.mu.Lock()
@@ -200,6 +219,7 @@ type moment struct {
 	result   *schema.Operation // nil before the end, and where there is none
 	started  time.Time
 	finished *time.Time
+	stopped  *time.Time
 	err      error
 	steps    []report.Event
 	count    int // of events so far
@@ -210,7 +230,7 @@ func (o *operation) now() moment {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return moment{
-		id: o.id, user: o.owner.user, planned: o.planned, result: o.result, started: o.started, finished: o.finished, err: o.err,
+		id: o.id, user: o.owner.user, planned: o.planned, result: o.result, started: o.started, finished: o.finished, stopped: o.stopped, err: o.err,
 		steps: slices.Clone(o.steps), count: o.count, export: o.export,
 	}
 }

@@ -54,6 +54,7 @@ func (c *Console) perform(of verb) handler {
 			a := c.planPage(of, v, o, s, p, nil)
 			if content, ok := a.content.(*page.Plan); ok {
 				content.Changed, a.status = true, http.StatusConflict
+				content.Differs = v.plans.difference(v.PostFormValue("plan"), p.planned)
 				a.document = failureOf(report.Errorf(report.Conflict, "the plan is not the one that was seen any more").
 					WithHint("look at the plan, and send its digest as parameter \"plan\""))
 			}
@@ -252,6 +253,7 @@ func (c *Console) planPage(of verb, v *visit, o *order, s *snapshot, p *prospect
 		content.Dangers = append(content.Dangers, page.Notice{Tone: page.ToneBad, Text: report.Capitalized(confirmation.Question) + "."})
 	}
 	a.plan = planDigest(p.planned)
+	v.plans.remember(a.plan, p.planned)
 	content.Apply = of.application(v, p, confirmation)
 	content.Apply.Cancel = page.Link{Label: page.Text("action.cancel"), URL: up}
 	for _, n := range p.needs {

@@ -278,7 +278,7 @@ func TestProviderShares(t *testing.T) {
 	p.mu.Unlock()
 	other := in()
 	first.leads(first.post("/logout", "all", "true"), "/login?ended=logout")
-	second.leads(second.get("/"), "/login?to=%2F&ended=idle")
+	second.leads(second.get("/"), "/login?to=%2F&ended=logout")
 	if a := other.get("/"); a.StatusCode != http.StatusOK {
 		t.Errorf("somebody else: %d", a.StatusCode)
 	}
@@ -329,7 +329,7 @@ func TestImpersonated(t *testing.T) {
 	p.groups = nil // she has left
 	p.mu.Unlock()
 	b.clock.advance(10 * time.Minute)
-	c.leads(c.get("/"), "/login?to=%2F&ended=expired")
+	c.leads(c.get("/"), "/login?to=%2F&ended=refused")
 	asked()
 	c.leads(c.get(p.visit(c.get("/auth/start"))), "/")
 	c.get("/")

@@ -224,7 +224,7 @@ func TestRestoreWithoutCluster(t *testing.T) {
 	f.deny("mine")
 	f.at.Store(0)
 	f.clock.advance(2 * time.Second)
-	c.leads(c.get("/"), "/login?to=%2F&ended=expired")
+	c.leads(c.get("/"), "/login?to=%2F&ended=refused")
 }
 
 func fleetWithProvider(t *testing.T) (*fleet, *provider) {

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -55,7 +56,7 @@ func (c *Console) signedIn(next func(http.ResponseWriter, *visit)) http.Handler 
 		s, err := c.session(r)
 		switch {
 		case report.CodeOf(err) == report.Unauthenticated:
-			c.turnAway(w, r, endedExpired)
+			c.turnAway(w, r, endedRefused)
 			return
 		case err != nil && wantsJSON(r):
 			c.writeJSON(w, statusOf(err), failureOf(err))
@@ -64,30 +65,43 @@ func (c *Console) signedIn(next func(http.ResponseWriter, *visit)) http.Handler 
 			c.showLogin(w, r, statusOf(err), local(r.URL.RequestURI()), page.ProblemOf(err))
 			return
 		case s == nil:
-			reason := ""
-			if c.cookie(r, sessionCookie) != "" {
-				reason = endedIdle
-			}
-			c.turnAway(w, r, reason)
+			c.turnAway(w, r, c.whyEnded(r))
 			return
 		}
 		c.reseal(w, r, s)
 		v := &visit{Request: r, session: s, console: c}
 		v.frame = page.Frame{
-			User: s.user, Cluster: s.cluster.Server(), Version: c.Version, Now: c.Now(), Running: c.operations.running(s.identity),
+			Visitor: s.visitor.Load(), User: s.user, Cluster: s.cluster.Server(), Version: c.Version, Now: c.Now(), Running: c.operations.running(s.identity),
 			LogOut: &page.Action{Label: page.Text("frame.logout"), URL: "/logout", Post: true},
 		}
 		next(w, v)
 	})
 }
 
-// turnAway answers somebody who is not logged in, perhaps not any more.
+// whyEnded tells for what reason the session of a browser has ended; "" for one that has none.
+func (c *Console) whyEnded(r *http.Request) string {
+	id := c.cookie(r, sessionCookie)
+	if id == "" {
+		return ""
+	}
+	if k := c.opened(r); k != nil {
+		id = k.ID
+	}
+	return cmp.Or(c.sessions.why(id), endedUnknown)
+}
+
+// turnAway answers somebody who is not logged in, perhaps not any more. A browser that has sent a form is led back to it.
 func (c *Console) turnAway(w http.ResponseWriter, r *http.Request, reason string) {
-	if wantsJSON(r) || r.Method != http.MethodGet && r.Method != http.MethodHead || strings.HasSuffix(r.URL.Path, "/events") {
+	read := r.Method == http.MethodGet || r.Method == http.MethodHead
+	if wantsJSON(r) || !read && r.Method != http.MethodPost || strings.HasSuffix(r.URL.Path, "/events") {
 		c.writeJSON(w, http.StatusUnauthorized, failureOf(report.Errorf(report.Unauthenticated, "nobody is logged in")))
 		return
 	}
-	to := "/login?to=" + url.QueryEscape(r.URL.RequestURI())
+	back := r.URL.RequestURI()
+	if !read {
+		back = formPage(r)
+	}
+	to := "/login?to=" + url.QueryEscape(back)
 	if reason != "" {
 		to += "&ended=" + reason
 	}
@@ -111,12 +125,12 @@ func (c *Console) handle(h handler) http.Handler {
 		case err == nil:
 			c.answer(w, v, a)
 		case report.CodeOf(err) == report.Unauthenticated && v.way != byLink:
-			c.endAll(v.identity)
+			why := c.refuse(v.identity)
 			if v.finish != nil { // it is too late to lead anywhere: the page tells
 				c.answer(w, v, failed(err))
 				return
 			}
-			c.turnAway(w, v.Request, endedExpired)
+			c.turnAway(w, v.Request, why)
 		default:
 			c.answer(w, v, failed(err))
 		}

@@ -113,7 +113,9 @@ func TestInstallers(t *testing.T) {
 		listed bool // environments
 	}{
 		{"printed", printedRole, true},
-		{"shipped", func(t *testing.T, _ *deployertest.Bed) []deployertest.Grant { return shipped(t, "installer.yaml", "solution.yaml") }, true},
+		{"shipped", func(t *testing.T, _ *deployertest.Bed) []deployertest.Grant {
+			return shipped(t, "installer.yaml", "solution.yaml")
+		}, true},
 		{"shipped, with extras", func(t *testing.T, _ *deployertest.Bed) []deployertest.Grant {
 			return shipped(t, "installer.yaml", "solution.yaml", "extras.yaml")
 		}, true},
@@ -200,5 +202,18 @@ func TestReaders(t *testing.T) {
 	c.leads(c.get("/environments?open="+deployertest.Environment), ownPage)
 	if a := c.get(ownPage + "/apps"); a.StatusCode != http.StatusOK {
 		t.Errorf("%d\n%s", a.StatusCode, content(a.body))
+	}
+}
+
+// TestActivateWebhook: a version that brings a conversion webhook, whose certificate each plan makes anew, is activated as it was seen.
+func TestActivateWebhook(t *testing.T) {
+	bed := deployertest.New(t)
+	bed.Activated("shop", "1.0.0", deployertest.Content{})
+	bed.Imported("shop", "1.1.0", served("1.1.0", ""))
+	c := startOn(t, bed.Server, nil).in(t)
+	c.applies("/solutions/shop/plan/activate?version=1.1.0")
+	definition := bed.Server.Object("CustomResourceDefinition", "", deployertest.Definition("shop"))
+	if text, err := json.Marshal(definition.Object); err != nil || !strings.Contains(string(text), `"caBundle":`) {
+		t.Errorf("no webhook: %v %s", err, text)
 	}
 }

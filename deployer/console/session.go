@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
@@ -41,6 +42,8 @@ type identity struct {
 	cluster *cluster.Cluster
 	feeds   feeds
 	rights  rights
+	visitor atomic.Bool // the user is not allowed to see which environments there are
+	plans   seenPlans
 
 	mu     sync.Mutex
 	tokens *tokens // replaced by a new login; nil for whoever runs the program
@@ -66,6 +69,7 @@ type session struct {
 	started, seen time.Time     // seen is guarded by sessions.mu
 	ended         chan struct{} // closed when it is over
 	opened        opened
+	streams       atomic.Int32 // that are open
 }
 
 // sessions are those of all browsers.
@@ -81,7 +85,10 @@ type sessions struct {
 
 // closed says that sessions are over that a browser may keep nevertheless: those of a name or of an identity that were begun
 // until then, and logins that were finished. It is forgotten when they would be over by themselves.
-type closed struct{ begun, until time.Time }
+type closed struct {
+	begun, until time.Time
+	why          string // a session is over, see endedLogout; "" where nobody asks
+}
 
 // login is a login that was begun.
 type login struct {
@@ -166,8 +173,8 @@ func (l *sessions) put(s *session) *session {
 	var oldest *session
 	for _, other := range l.byID {
 		switch {
-		case l.over(other):
-			l.remove(other)
+		case l.over(other) != "":
+			l.end(other, l.over(other))
 		case oldest == nil || other.seen.Before(oldest.seen):
 			oldest = other
 		}
@@ -181,10 +188,36 @@ func (l *sessions) put(s *session) *session {
 	return s
 }
 
-// over tells whether nobody may use a session any more.
-func (l *sessions) over(s *session) bool {
+// over tells why nobody may use a session any more; "" where somebody may.
+func (l *sessions) over(s *session) string {
 	now := l.now()
-	return now.Sub(s.seen) > idle || now.Sub(s.started) > lifetime
+	switch {
+	case now.Sub(s.started) > lifetime:
+		return endedLifetime
+	case now.Sub(s.seen) > idle:
+		return endedIdle
+	}
+	return ""
+}
+
+// end removes a session and remembers why. The caller holds l.mu.
+func (l *sessions) end(s *session, why string) {
+	l.remove(s)
+	l.forbid(s.id, later(s.started, l.now()).Add(lifetime), why)
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// why tells for what reason a session of this name has ended; "" where that is not known here.
+func (l *sessions) why(id string) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.closed[id].why
 }
 
 // remove ends a session. The caller holds l.mu.
@@ -210,8 +243,8 @@ func (l *sessions) find(id string, seen time.Time) *session {
 	if seen.After(s.seen) {
 		s.seen = seen
 	}
-	if l.over(s) {
-		l.remove(s)
+	if why := l.over(s); why != "" {
+		l.end(s, why)
 		return nil
 	}
 	s.seen = l.now()
@@ -222,19 +255,18 @@ func (l *sessions) find(id string, seen time.Time) *session {
 func (l *sessions) expired(s *session) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.over(s) {
-		return false
+	why := l.over(s)
+	if why != "" {
+		l.end(s, why)
 	}
-	l.remove(s)
-	return true
+	return why != ""
 }
 
 // close ends a session, also for browsers that keep it.
-func (l *sessions) close(s *session) {
+func (l *sessions) close(s *session, why string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.remove(s)
-	l.forbid(s.id, s.started.Add(lifetime))
+	l.end(s, why)
 }
 
 // shut ends all sessions of a name or of the key of an identity that have begun until now, also those of which nothing is
@@ -243,15 +275,15 @@ func (l *sessions) shut(name string, until time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	_, before := l.closed[name]
-	l.forbid(name, until)
+	l.forbid(name, until, l.closed[name].why)
 	return !before
 }
 
 // forbid remembers what is over. The caller holds l.mu.
-func (l *sessions) forbid(name string, until time.Time) {
+func (l *sessions) forbid(name string, until time.Time, why string) {
 	now := l.now()
 	maps.DeleteFunc(l.closed, func(_ string, c closed) bool { return now.After(c.until) })
-	l.closed[name] = closed{now, until}
+	l.closed[name] = closed{now, until, why}
 }
 
 // admits tells whether a session that somebody keeps may go on here.
@@ -263,7 +295,7 @@ func (l *sessions) admits(s *session, key string) bool {
 			return false
 		}
 	}
-	return !l.over(s)
+	return l.over(s) == ""
 }
 
 // of lists the sessions of an identity.
@@ -272,7 +304,7 @@ func (l *sessions) of(i *identity) []*session {
 	defer l.mu.Unlock()
 	var list []*session
 	for _, s := range l.byID {
-		if s.identity == i && !l.over(s) {
+		if s.identity == i && l.over(s) == "" {
 			list = append(list, s)
 		}
 	}

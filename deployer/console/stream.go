@@ -17,6 +17,9 @@ const (
 	heartbeat  = 15 * time.Second       // proxies keep a silent connection for longer
 	pause      = 250 * time.Millisecond // between two things that are sent to a browser
 	maxStreams = 2000
+	// maxPlainStreams is for how many pages a browser may keep a connection: by HTTP/1.1 it has six for one host, and needs some for what
+	// people click.
+	maxPlainStreams = 4
 )
 
 // event is a server-sent event.
@@ -35,6 +38,11 @@ func (c *Console) stream(begin func(v *visit) (follower, func(), error)) http.Ha
 		defer open.Add(-1)
 		if open.Add(1) > maxStreams {
 			http.Error(w, "too many pages are open", http.StatusServiceUnavailable)
+			return
+		}
+		defer v.streams.Add(-1)
+		if v.streams.Add(1) > maxPlainStreams && v.ProtoMajor == 1 {
+			w.WriteHeader(http.StatusNoContent) // the browser closes the stream, and its page asks now and then
 			return
 		}
 		next, end, err := begin(v)
@@ -134,7 +142,7 @@ func (c *Console) followStatus(v *visit) (follower, func(), error) {
 			return nil, err
 		}
 		if s.stale != nil {
-			return []event{{id: s.mark(), name: "stale", data: s.stale.Why}}, nil
+			return []event{{id: s.mark(), name: "stale", data: s.stale.Sentence()}}, nil
 		}
 		return []event{{id: s.mark(), name: "changed"}}, nil
 	}, f.leave, nil

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/console/page"
 	"github.com/solutionctl/solutionctl/deployer/definitions"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
@@ -25,6 +26,7 @@ func (c *Console) watched(v *visit, section page.Section, early page.Content) (*
 		slow = func() { v.frameFirst(early) }
 	}
 	s, err := c.look(v.Context(), c.everything(v.identity), slow)
+	v.isVisitor(err)
 	if err != nil {
 		return nil, err
 	}
@@ -46,19 +48,31 @@ func (c *Console) overview(v *visit) (*answer, error) {
 		content.Loader = &page.Loader{Progress: s.loader}
 	}
 	for _, held := range s.locks {
-		content.Waiting = append(content.Waiting, page.Notice{Tone: page.ToneInfo, Text: page.Text("overview.lock", held.Person, held.Name)})
+		if !isHeld(held, c.Now()) {
+			continue // its program has ended; what it has begun is among what is pending
+		}
+		content.Waiting = append(content.Waiting, page.Notice{Tone: page.ToneInfo, Text: page.Text("overview.lock", held.Person, lockName(held.Name))})
 	}
 	if len(content.Pending) > 0 {
 		content.Actions = append(content.Actions, v.offer(resumeAction()))
 	}
 	if len(s.status.Solutions) > 0 {
-		content.Actions = append(content.Actions, v.offer(createAction()))
+		content.Actions = append(content.Actions, v.offerNamespace(createAction()))
 	}
 	return &answer{document: s.status, content: content}, nil
 }
 
 func createAction() page.Action {
 	return page.Action{Label: page.Text("action.createEnvironment"), URL: "/environments/new"}
+}
+
+// offerNamespace is an action that makes a namespace, or tells that the user is not allowed to.
+func (v *visit) offerNamespace(a page.Action) page.Action {
+	missing, err := v.cluster.Missing(v.Context(), cluster.Permission{Resource: "namespaces"}.Each("create")...)
+	if err == nil && len(missing) > 0 {
+		a.Denied = &page.Denial{Reason: page.Text("denial.namespace"), Rule: cluster.Rules(missing...)}
+	}
+	return a
 }
 
 // solutions shows the versions that were imported.
@@ -144,7 +158,7 @@ func (c *Console) environments(v *visit) (*answer, error) {
 		return nil, err
 	}
 	query := v.FormValue("q")
-	create := v.offer(createAction())
+	create := v.offerNamespace(createAction())
 	create.Weight = page.WeightPrimary
 	content := &page.Environments{Query: query, Environments: []schema.EnvironmentStatus{}, Create: &create}
 	for _, e := range s.status.Environments {
@@ -192,6 +206,9 @@ func (c *Console) environment(v *visit) (*answer, error) {
 		}
 	}
 	content.Actions = []page.Action{v.offer(page.Action{Label: page.Text("action.add"), URL: planURL("environments", name, "add", nil), Weight: page.WeightPrimary})}
+	if slices.ContainsFunc(s.pending(), func(p schema.ResumedOperation) bool { return p.Environment == name }) {
+		content.Actions = append(content.Actions, v.offer(resumeAction()))
+	}
 	if deployments > 0 {
 		content.Actions = append(content.Actions, page.Action{Label: page.Text("action.apps"), URL: page.URL("environments", name, "apps")})
 	}
@@ -200,7 +217,7 @@ func (c *Console) environment(v *visit) (*answer, error) {
 	}
 	content.Actions = append(content.Actions,
 		page.Action{Label: page.Text("action.history"), URL: "/history?environment=" + url.QueryEscape(name)},
-		v.offer(page.Action{Label: page.Text("action.addNamespace"), URL: page.Query("/environments/new", "of", name)}),
+		v.offerNamespace(page.Action{Label: page.Text("action.addNamespace"), URL: page.Query("/environments/new", "of", name)}),
 		v.offer(page.Action{Label: page.Text("action.delete"), URL: planURL("environments", name, "delete", nil), Weight: page.WeightDanger}))
 	return &answer{document: content.Status, content: content}, nil
 }
@@ -279,7 +296,7 @@ func (c *Console) askEnvironment(v *visit, err error) *answer {
 	v.frame.Trail = []page.Link{{Label: page.Text("environments.title"), URL: "/environments"}}
 	v.frame.Problem = page.ProblemOf(err)
 	form := page.Form{
-		Action: v.offer(page.Action{Label: page.Text("action.create"), URL: "/environments", Post: true, Weight: page.WeightPrimary}),
+		Action: v.offerNamespace(page.Action{Label: page.Text("action.create"), URL: "/environments", Post: true, Weight: page.WeightPrimary}),
 		Cancel: page.Link{Label: page.Text("action.cancel"), URL: "/environments"},
 	}
 	asked, of := []string{"name", "namespace", "description"}, v.FormValue("of")

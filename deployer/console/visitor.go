@@ -54,6 +54,14 @@ func (o *opened) environments() []string {
 // isVisitor tells whether an error means that somebody may not see all environments.
 func isVisitor(err error) bool { return report.CodeOf(err) == report.Forbidden }
 
+// isVisitor remembers whether the whole was refused to the user: the navigation shows what leads somewhere for them.
+func (v *visit) isVisitor(err error) {
+	if err == nil || isVisitor(err) {
+		v.visitor.Store(err != nil)
+		v.frame.Visitor = err != nil
+	}
+}
+
 // yours is the page from which a visitor goes to the environment that is theirs. What was refused to them, and the problem with the
 // name that they gave, are said. A program gets what was refused: there is nothing else to show.
 func (c *Console) yours(v *visit, section page.Section, refused, problem error) *answer {

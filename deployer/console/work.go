@@ -4,11 +4,14 @@ import (
 	"context"
 	"mime"
 	"net/http"
+	"net/url"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/console/page"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -45,7 +48,7 @@ func (m moment) document() progress {
 }
 
 func (m moment) running() page.Running {
-	return page.Running{ID: m.id, Operation: m.operation(), User: m.user, Started: m.started, Finished: m.finished, Failed: m.err != nil}
+	return page.Running{Stopped: m.stopped != nil && m.err != nil, ID: m.id, Operation: m.operation(), User: m.user, Started: m.started, Finished: m.finished, Failed: m.err != nil}
 }
 
 // showOperation shows an operation with its steps.
@@ -59,6 +62,9 @@ func (c *Console) showOperation(v *visit) (*answer, error) {
 	v.frame.Trail = []page.Link{{Label: page.Text("operations.title"), URL: "/operations"}}
 	content := &page.Progress{Running: m.running(), Steps: m.steps, Problem: page.ProblemOf(m.err)}
 	switch {
+	case m.finished != nil && m.stopped != nil && m.err != nil: // the error only says that the user has stopped it
+		content.Stopped, content.Problem = m.stopped, nil
+		content.Actions = append([]page.Action{v.offer(resumeAction())}, v.wayBack(m.planned)...)
 	case m.finished == nil:
 		v.frame.Reload = 2
 		v.frame.Feed = page.URL("operations", op.id, "events") + "?seen=" + strconv.Itoa(m.count)
@@ -67,7 +73,9 @@ func (c *Console) showOperation(v *visit) (*answer, error) {
 		}}
 	case report.CodeOf(m.err) == report.Interrupted:
 		content.Interrupted = true
-		content.Actions = []page.Action{resumeAction()}
+		content.Actions = append([]page.Action{v.offer(resumeAction())}, v.wayBack(m.planned)...)
+	case m.err == nil:
+		content.Actions = results(m.planned)
 	case m.err != nil && op.plan != "": // what has to be accepted is accepted there
 		content.Actions = []page.Action{{Label: page.Text("operation.plan"), URL: op.plan}}
 	}
@@ -77,13 +85,35 @@ func (c *Console) showOperation(v *visit) (*answer, error) {
 	return &answer{document: m.document(), content: content}, nil
 }
 
+// wayBack offers to go back to what was deployed before an operation that has not come to its end.
+func (v *visit) wayBack(o *schema.Operation) []page.Action {
+	if o.Environment == "" || o.Solution == "" || o.Operation != "upgrade" && o.Operation != "downgrade" {
+		return nil
+	}
+	return []page.Action{v.offer(page.Action{
+		Label: page.Text("action.rollback"), URL: planURL("environments", o.Environment, "rollback", url.Values{"solution": {o.Solution}}),
+	})}
+}
+
+// results lead to what an operation was about, where it is still there.
+func results(o *schema.Operation) []page.Action {
+	name, of := o.Environment, "environments"
+	if name == "" {
+		name, of = o.Solution, "solutions"
+	}
+	if name == "" || o.Operation == "delete" || o.Operation == deployer.VerbUnimport {
+		return nil
+	}
+	return []page.Action{{Label: page.Text("operation.open", name), URL: page.URL(of, name), Weight: page.WeightPrimary}}
+}
+
 // stopOperation ends an operation before it is done. What it has done stays, and can be resumed.
 func (c *Console) stopOperation(v *visit) (*answer, error) {
 	op := c.operations.find(v.identity, v.PathValue("id"))
 	if op == nil {
 		return nil, noOperation()
 	}
-	op.stop()
+	op.stopWaiting(c.Now())
 	return &answer{to: page.URL("operations", op.id)}, nil
 }
 
@@ -127,7 +157,7 @@ func (c *Console) showOperations(v *visit) (*answer, error) {
 		}
 	}
 	for _, held := range s.locks {
-		content.Locks = append(content.Locks, page.Lock{What: held.Name, Holder: held.Person, Since: held.Since})
+		content.Locks = append(content.Locks, page.Lock{What: lockName(held.Name), Holder: held.Person, Since: held.Since, Abandoned: !isHeld(held, c.Now())})
 	}
 	if len(content.Pending) > 0 {
 		action := v.offer(resumeAction())
@@ -139,12 +169,42 @@ func (c *Console) showOperations(v *visit) (*answer, error) {
 	}{documents, content.Pending}, content: content}, nil
 }
 
+// slack is for how long a lock whose time is over is still said to be held: clocks of hosts differ.
+const slack = 10 * time.Second
+
+// isHeld tells whether somebody is at work who has taken a lock: a program that has died does not renew it.
+func isHeld(h cluster.Held, now time.Time) bool { return now.Before(h.Promised.Add(slack)) }
+
+// working names who is at work, and on what.
+func (s *snapshot) working(now time.Time) (list []string) {
+	for _, h := range s.locks {
+		if isHeld(h, now) {
+			list = append(list, h.Name+" "+h.Person+" "+h.Since.String())
+		}
+	}
+	return list
+}
+
+// lockName says in words what a lock is for.
+func lockName(name string) string {
+	if namespace, ok := strings.CutPrefix(name, "env-"); ok {
+		return page.Text("lock.namespace", namespace)
+	}
+	if name == "cluster" {
+		return page.Text("lock.cluster")
+	}
+	return name
+}
+
 func resumeAction() page.Action {
 	return page.Action{Label: page.Text("action.resume"), URL: "/operations/resume", Post: true, Weight: page.WeightPrimary}
 }
 
 // resume finishes what was interrupted, by whomever.
 func (c *Console) resume(v *visit) (*answer, error) {
+	if d := v.denial(v.Context()); d != nil {
+		return nil, report.Errorf(report.Forbidden, "%s", d.Reason).WithHint("missing %s", d.Rule)
+	}
 	planned := &schema.Operation{Operation: "resume", Planned: true, Parts: []schema.OperationPart{}, Notices: []string{}}
 	return c.begin(v, planned, func(ctx context.Context, sink report.Sink) (*schema.Operation, error) {
 		done, err := v.deployer(sink).Resume(ctx, deployer.ResumeOptions{})

@@ -190,8 +190,9 @@ type Plan struct {
 	Operation *schema.Operation
 	// Unplanned says that there is no plan: something has to be chosen first, or it is refused.
 	Unplanned bool
-	// Changed says that this is no longer the plan that was seen before.
+	// Changed says that this is no longer the plan that was seen before, and Differs how: nil where that is not known.
 	Changed bool
+	Differs *Difference
 	// Choose are what the plan depends on, such as the version: sending it shows another plan. Nil where there is no choice.
 	Choose *Form
 	// Dangers are sentences about what cannot be taken back.
@@ -205,6 +206,10 @@ type Plan struct {
 	// Refusal is why it cannot be applied.
 	Refusal *Problem
 }
+
+// Difference is how a plan differs from one that was seen before: lines that are new in it, those that are gone, and those that are there and
+// say something else. There is none where only the content of objects is another one of which a plan shows no more than the name.
+type Difference struct{ New, Other, Gone []string }
 
 // Apps are the instances in an environment: /environments/NAME/apps.
 type Apps struct {
@@ -279,6 +284,8 @@ type Operations struct {
 type Lock struct {
 	What, Holder string
 	Since        time.Time
+	// Abandoned says that its holder has ended without giving it back: the next operation takes it.
+	Abandoned bool
 }
 
 // Running is an operation of this console.
@@ -289,6 +296,7 @@ type Running struct {
 	Started   time.Time
 	Finished  *time.Time
 	Failed    bool
+	Stopped   bool // by its user; it has failed then, too
 }
 
 // Progress is one operation of this console, live: /operations/ID.
@@ -297,8 +305,9 @@ type Progress struct {
 	// Steps are the last event of each line of progress, in the order in which they began.
 	Steps   []report.Event
 	Problem *Problem
-	// Interrupted says that the console was ended during it.
+	// Interrupted says that the console was ended during it, and Stopped when the user has stopped it.
 	Interrupted bool
+	Stopped     *time.Time
 	Actions     []Action // resume, stop waiting
 }
 

@@ -83,6 +83,8 @@ func (s *Solution) Rows() []versionRow {
 // State is the state of an operation in one word.
 func (r Running) State() string {
 	switch {
+	case r.Stopped:
+		return "stopped"
 	case r.Failed:
 		return "failed"
 	case r.Finished != nil:

@@ -52,6 +52,10 @@ func (p *Progress) Lines() []step {
 	lines := make([]step, len(p.Steps))
 	for i, e := range p.Steps {
 		lines[i] = stepOf(e)
+		unfinished := e.State == report.Started || e.State == report.Running || p.Stopped != nil && e.State == report.Failed
+		if p.Finished != nil && unfinished { // it will never tell more
+			lines[i].State, lines[i].Symbol, lines[i].Tone, lines[i].Total = Text("state.unfinished"), "pending", ToneWarn, 0
+		}
 		lines[i].Component = owners[e.Name]
 	}
 	return lines

@@ -24,6 +24,8 @@ type Frame struct {
 	Version string
 	// Now is when the page was made.
 	Now time.Time
+	// Visitor is a user who is not allowed to see which environments there are; pages about all of them are left out of the navigation.
+	Visitor bool
 	// Section is marked as current in the navigation.
 	Section Section
 	// Running is the number of operations that are at work in this console, shown beside the link to them.
@@ -82,6 +84,11 @@ type Notice struct {
 type Stale struct {
 	Since time.Time
 	Why   string
+}
+
+// Sentence says it to people.
+func (s *Stale) Sentence() string {
+	return Text("frame.stale", s.Since.UTC().Format("2006-01-02 15:04:05")+" UTC", s.Why)
 }
 
 // Link leads to a page of the console.
@@ -200,6 +207,9 @@ func (v View) Navigation() []entry {
 	for _, s := range []Section{
 		SectionOverview, SectionSolutions, SectionEnvironments, SectionImport, SectionOperations, SectionHistory, SectionDoctor, SectionSettings,
 	} {
+		if v.Visitor && (s == SectionOverview || s == SectionSolutions || s == SectionHistory) {
+			continue
+		}
 		e := entry{Section: s, URL: URL(string(s)), Icon: string(s), Label: Text("section." + string(s)), Current: s == v.Section}
 		if s == SectionOverview {
 			e.URL = URL()

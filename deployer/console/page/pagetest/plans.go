@@ -44,6 +44,11 @@ func samplePlan(say func(string) string) *page.Plan {
 			}}},
 		},
 		Changed: true,
+		Differs: &page.Difference{
+			New:   []string{say("Create Role shop-system/shop-webhook")},
+			Other: []string{say("Change Deployment shop-system/shop-webhook")},
+			Gone:  []string{say("Delete ConfigMap shop-system/shop-old")},
+		},
 		Choose: &page.Form{
 			Action:  page.Action{Label: "Show this plan", URL: "/solutions/shop/plan/activate"},
 			Selects: []page.Select{{Name: "version", Label: "Version", Choices: []page.Choice{{Value: "1.10.0", Label: "1.10.0 (newest)", Selected: true}, {Value: "1.9.0", Label: say("1.9.0")}}}},

@@ -56,6 +56,9 @@ func Samples(say func(string) string) map[string]page.View {
 			{Label: page.Text("action.import"), URL: "/import", Weight: page.WeightPrimary}, {Label: page.Text("action.createEnvironment"), URL: "/environments/new"},
 		},
 	}, func(f *page.Frame) { f.Running = 1 })
+	add("overview-stale", page.SectionOverview, &page.Overview{Status: Status(say, 3)}, func(f *page.Frame) {
+		f.Stale = &page.Stale{Since: Noon.Add(-time.Minute), Why: say("list namespaces: API server https://10.0.0.1:6443: it does not answer")}
+	})
 	add("overview-loader", page.SectionOverview, &page.Overview{Status: Status(say, 2), Loader: sampleLoader(say, schema.LoadFailed)})
 	add("loader", page.SectionOverview, sampleLoader(say, schema.LoadRunning), trail("Overview", "/"))
 	add("loader-failed", page.SectionOverview, sampleLoader(say, schema.LoadFailed), trail("Overview", "/"))
@@ -131,6 +134,14 @@ func Samples(say func(string) string) map[string]page.View {
 		Resume:  &page.Action{Label: "Resume", URL: "/operations/resume", Post: true, Weight: page.WeightPrimary},
 	})
 	add("progress", page.SectionOperations, Progress(say), trail("Operations", "/operations"), func(f *page.Frame) { f.Feed = "/operations/7/events" })
+	stopped := Progress(say)
+	stopped.Finished, stopped.Stopped = new(Noon), new(Noon)
+	stopped.Failed, stopped.Running.Stopped = true, true
+	stopped.Actions = []page.Action{
+		{Label: page.Text("action.resume"), URL: "/operations/resume", Post: true, Weight: page.WeightPrimary},
+		{Label: page.Text("action.rollback"), URL: "/environments/production/plan/rollback?solution=shop"},
+	}
+	add("progress-stopped", page.SectionOperations, stopped, trail("Operations", "/operations"))
 	add("history", page.SectionHistory, sampleHistory(say))
 	add("doctor", page.SectionDoctor, sampleDoctor(say))
 	add("support", page.SectionDoctor, &page.Support{

@@ -78,6 +78,7 @@ document.addEventListener('formdata', event => { // what is agreed to stays agre
 document.addEventListener('pointerover', event => { const time = event.target.closest?.('time'); if (time) local(time); });
 document.addEventListener('submit', event => {
   if (event.target.dataset.upload) { event.preventDefault(); upload(event.target); return; }
+  keep(event.target);
   const input = event.target.querySelector('input[data-filter]');
   if (input && document.getElementById(input.dataset.filter)) event.preventDefault(); // the table is filtered already
 });
@@ -86,6 +87,34 @@ document.addEventListener('keydown', event => {
   const input = document.querySelector('.search input');
   if (input) { event.preventDefault(); input.focus(); }
 });
+
+// A form that was sent after the end of the session is filled in again after the login, which leads back to it. Secrets, and what has to be
+// agreed to, are never kept, and nothing is shown to another user.
+
+const user = document.querySelector('.user')?.textContent;
+
+function keep(form) {
+  if (form.method !== 'post' || !user) return;
+  const fields = [...form.elements].filter(field => field.name && !field.required * (field.type === 'checkbox') && !field.dataset.word
+    && !['hidden', 'password', 'file'].includes(field.type)).map(field => [field.name, field.value, field.checked]);
+  try { sessionStorage.setItem('sent', JSON.stringify({user, action: form.getAttribute('action'), fields})); } catch { /* not in this browser */ }
+}
+
+function restore() {
+  let sent;
+  try {
+    sent = JSON.parse(sessionStorage.getItem('sent'));
+    sessionStorage.removeItem('sent');
+    if (sent && !user) sessionStorage.setItem('sent', JSON.stringify({...sent, back: true})); // this is the page for logging in
+  } catch { /* not in this browser */ }
+  if (!sent?.back || sent.user !== user) return;
+  const form = [...document.forms].find(one => one.method === 'post' && one.getAttribute('action') === sent.action);
+  for (const [name, value, checked] of form ? sent.fields : []) {
+    const field = [...form.elements].find(one => one.name === name && (one.type !== 'checkbox' || one.value === value));
+    if (field?.type === 'checkbox') field.checked = checked;
+    else if (field && field.type !== 'password') field.value = value;
+  }
+}
 
 // Uploads: the signatures first, which say what has to come, then the archive in pieces. When the connection is lost the server
 // is asked where to go on.
@@ -199,9 +228,8 @@ async function refresh() {
     document.getElementById('ended')?.remove();
     for (const frame of main.querySelectorAll('.copied')) frame.replaceWith(frame.firstChild);
     morph(main, page.getElementById('main'));
-    const below = page.getElementById('stale');
-    stale.dataset.feed = below.dataset.feed ?? ''; // it says what was seen
-    stale.replaceChildren(...[...below.childNodes].map(node => document.importNode(node, true)));
+    const navigation = document.querySelector('#nav ul'), now = page.querySelector('#nav ul');
+    if (navigation && now) morph(navigation, now);
     enliven(main);
     if (left) { left = false; listen(); }
   } catch (request) {
@@ -237,16 +265,16 @@ function listen() {
   });
   source.onopen = () => { if (stale.textContent === words.lost) refresh(); };
   source.onerror = async () => {
-    stale.textContent = words.lost;
-    if (source?.readyState !== EventSource.CLOSED) return;
+    if (source?.readyState !== EventSource.CLOSED) { stale.textContent = words.lost; return; }
     hush();
-    await refresh(); // it finds out whether the session is over
+    await refresh(); // it finds out whether the session is over; where too many pages listen this one asks now and then
     setTimeout(listen, 5000);
   };
 }
 
 function hush() { source?.close(); source = undefined; }
 
+restore();
 enliven(document);
 document.querySelector('main [role=alert][tabindex]')?.focus();
 if (stale.dataset.feed) {

@@ -1,0 +1,128 @@
+package console_test
+
+import (
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/solutionctl/solutionctl/deployer/deployertest"
+)
+
+// TestFormAfterEnd: a form that is sent after the end of the session leads to the login, and from there back to the form as it was filled in,
+// without what was agreed to, confirmed or may be a secret.
+func TestFormAfterEnd(t *testing.T) {
+	bed := deployertest.New(t)
+	bed.Added("shop", "1.0.0", deployertest.Content{})
+	b := startOn(t, bed.Server, nil)
+	own := "/environments/" + deployertest.Environment
+	for _, test := range []struct {
+		path   string
+		fields []string
+		back   string
+		shows  string
+	}{
+		{"/environments", []string{"name", "fresh", "description", "Tests & more"}, "/environments/new?description=Tests+%26+more&name=fresh", `value="Tests &amp; more"`},
+		{own + "/plan/add", []string{"solution", "shop", "version", "1.0.0", "plan", "sha256:x", "confirm", "x", "adopt", "true"}, own + "/plan/add?solution=shop&version=1.0.0", "1.0.0"},
+		{own + "/plan/delete", []string{"data", "delete", "confirm", "x"}, own + "/plan/delete?data=delete", "delete"},
+		{"/operations/resume", nil, "/operations", "Operations"},
+		{own + "/apps", []string{"kind", "Clock", "name", "tower", "spec.password", "hunter2"}, own + "/apps/new?kind=Clock&name=tower", "tower"},
+		{"/environments", []string{"name", strings.Repeat("x", 2000)}, "/environments/new", "Name"},
+	} {
+		c := b.with(t, "mine")
+		b.clock.advance(9 * time.Hour)
+		a := c.post(test.path, test.fields...)
+		c.leads(a, "/login?to="+url.QueryEscape(test.back)+"&ended=idle")
+		login := c.get(a.Header.Get("Location"))
+		if !strings.Contains(login.body, "eight hours") || strings.Contains(login.body, "hunter2") {
+			t.Errorf("%s: %s", test.path, content(login.body))
+		}
+		c.leads(c.post("/login/token", "token", "mine", "to", test.back), test.back)
+		if a := c.get(test.back); a.StatusCode != http.StatusOK || !strings.Contains(a.body, test.shows) {
+			t.Errorf("%s: %d\n%s", test.back, a.StatusCode, content(a.body))
+		}
+	}
+}
+
+// TestTokenHasExpired: a token that says when it ends is told from one that was revoked.
+func TestTokenHasExpired(t *testing.T) {
+	b := start(t, nil)
+	for end, want := range map[time.Duration]string{time.Minute: "expired", 48 * time.Hour: "refused"} {
+		token := "e30." + base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, `{"exp":%d}`, b.clock.now().Add(end).Unix())) + ".c2ln"
+		c := b.with(t, token)
+		b.deny(token)
+		b.clock.advance(2 * time.Minute)
+		c.leads(c.get("/"), "/login?to=%2F&ended="+want)
+	}
+}
+
+// TestRevokedMeanwhile: pages that are open are told at once that the session has ended.
+func TestRevokedMeanwhile(t *testing.T) {
+	b := start(t, nil)
+	c := b.with(t, "mine")
+	c.get("/")
+	names := c.names("/events")
+	b.deny("mine")
+	b.clock.advance(time.Minute)
+	for name := range names { // until the stream ends
+		if name == "stale" {
+			t.Error("the page says that the cluster does not answer")
+		}
+	}
+	c.leads(c.get("/"), "/login?to=%2F&ended=refused")
+}
+
+// TestHangingServer: an API server that does not answer any more is told while a page is open, with the time of what it shows, whether
+// it hangs, fails or is gone.
+func TestHangingServer(t *testing.T) {
+	for name, broken := range map[string]func(w http.ResponseWriter, r *http.Request){
+		"hangs":   func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
+		"fails":   func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) },
+		"is gone": func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			bed := deployertest.New(t)
+			bed.Added("shop", "1.0.0", deployertest.Content{})
+			b := startOn(t, bed.Server, nil)
+			var away atomic.Bool
+			b.api.Answer = func(w http.ResponseWriter, r *http.Request) bool {
+				if away.Load() && r.URL.Query().Get("watch") == "" {
+					broken(w, r)
+					return true
+				}
+				return false
+			}
+			c := b.in(t)
+			c.get("/")
+			next := c.followNames("/events")
+			away.Store(true)
+			next("stale")
+			if a := c.get("/"); a.StatusCode != http.StatusOK || !strings.Contains(content(a.body), "Not up to date since 20") {
+				t.Errorf("%d\n%s", a.StatusCode, content(a.body))
+			}
+			away.Store(false)
+			next("changed")
+		})
+	}
+}
+
+// TestManyPages: by HTTP/1.1 some pages keep a connection, and all others are told to ask now and then: a browser has six connections for
+// a host, and people want to click.
+func TestManyPages(t *testing.T) {
+	b := start(t, nil)
+	c := b.in(t)
+	c.get("/")
+	for range 4 {
+		c.names("/events")
+	}
+	if a := c.get("/events"); a.StatusCode != http.StatusNoContent {
+		t.Errorf("the fifth page: %d", a.StatusCode)
+	}
+	if other := b.in(t); true {
+		other.names("/events") // of another browser
+	}
+}
