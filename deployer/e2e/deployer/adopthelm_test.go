@@ -119,7 +119,7 @@ func (s *helmSite) mustHelm(args ...string) string {
 
 // adopt adds the Solution and takes over the release of its component.
 func (s *helmSite) adopt(change func(*deployer.AddOptions)) (*schema.Operation, error) {
-	o := deployer.AddOptions{Options: deployer.Options{Timeout: time.Minute}, Environment: s.Env, Solution: s.Solution}
+	o := deployer.AddOptions{Options: deployer.Options{Timeout: testcluster.Deadline(time.Minute)}, Environment: s.Env, Solution: s.Solution}
 	o.Helm = map[string]deployer.HelmRelease{"db": {}}
 	if change != nil {
 		change(&o)

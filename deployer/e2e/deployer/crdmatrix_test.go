@@ -281,7 +281,7 @@ func serveConversion(b *bed) int {
 	server := httptest.NewUnstartedServer(http.HandlerFunc(convert))
 	server.Listener = listener
 	server.TLS = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		ctx, cancel := context.WithTimeout(context.Background(), testcluster.Deadline(time.Minute))
 		defer cancel()
 		secret, err := b.Cluster.Get(ctx, secrets, b.Solution+"-system", b.Solution+"-cert")
 		if err != nil || secret == nil {

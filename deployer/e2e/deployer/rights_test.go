@@ -119,7 +119,7 @@ func TestRightsAreAskedFirst(t *testing.T) {
 			return err
 		}, false}, []string{"* update", "customresourcedefinitions update", "customresourcedefinitions/status update"}},
 		{command{"remove", func() { b.mustAdd("2.0.0") }, func(d *deployer.Deployer, o deployer.Options) error {
-			o.Timeout = time.Minute
+			o.Timeout = testcluster.Deadline(time.Minute)
 			_, err := d.Remove(t.Context(), deployer.RemoveOptions{
 				Options: o, Environment: b.Env, Solution: b.Solution, Data: deployer.DeleteData, Export: new(exported).open,
 			})

@@ -307,7 +307,7 @@ func (b *bed) live(commands []command, installer *deployer.Deployer, trials []*t
 		if c.prepare != nil {
 			c.prepare()
 		}
-		if err := c.run(installer, deployer.Options{Timeout: time.Minute}); err != nil {
+		if err := c.run(installer, deployer.Options{Timeout: testcluster.Deadline(time.Minute)}); err != nil {
 			b.Fatalf("%s: %v\n%q", c.name, err, report.Hints(err))
 		}
 	}
@@ -450,7 +450,7 @@ func TestApplicationsRole(t *testing.T) {
 	})
 
 	ctx := t.Context()
-	app := apps.Options{Environment: b.Env, Name: "one", Timeout: time.Minute}
+	app := apps.Options{Environment: b.Env, Name: "one", Timeout: testcluster.Deadline(time.Minute)}
 	hands := 0
 	there := func() {
 		if b.find(b.clock(), b.Env, "one") == nil {

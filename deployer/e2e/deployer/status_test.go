@@ -128,7 +128,7 @@ func TestDeleteEnvironment(t *testing.T) {
 	b.activated("1.0.0", content{})
 	b.mustAdd("1.0.0")
 	b.newClock(b.Env, "one", "hands: 2")
-	o := deployer.DeleteEnvironmentOptions{Environment: b.Env, Options: deployer.Options{Timeout: time.Minute}}
+	o := deployer.DeleteEnvironmentOptions{Environment: b.Env, Options: deployer.Options{Timeout: testcluster.Deadline(time.Minute)}}
 	_, err := b.DeleteEnvironment(b.Context(), o)
 	b.refused(err, report.InUse, "Solution "+b.Solution+" 1.0.0", "Clock one", "--delete-data")
 
@@ -185,7 +185,7 @@ func TestDeleteEnvironmentCounts(t *testing.T) {
 	b.create(fmt.Sprintf("apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: precious, namespace: %s}\n"+
 		"spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n", b.Env))
 	var out exported
-	o := deployer.DeleteEnvironmentOptions{Environment: b.Env, Export: out.open, Options: deployer.Options{Timeout: time.Minute}}
+	o := deployer.DeleteEnvironmentOptions{Environment: b.Env, Export: out.open, Options: deployer.Options{Timeout: testcluster.Deadline(time.Minute)}}
 	_, err := b.DeleteEnvironment(b.Context(), o)
 	b.refused(err, report.InUse, "Solution "+b.Solution+" 1.1.0", "PersistentVolumeClaim precious")
 	if strings.Contains(err.Error(), "built-in") {
@@ -265,7 +265,7 @@ func TestDeleteEnvironmentInterrupted(t *testing.T) {
 	b.refused(err, report.Timeout, "slow", "clocks.example/guard")
 	b.get(deployments, b.Env, b.Solution+"-operator") // it still serves
 
-	o.Export, o.Timeout = second.open, time.Minute
+	o.Export, o.Timeout = second.open, testcluster.Deadline(time.Minute)
 	ctx, cancel := context.WithCancel(b.Context())
 	hasty := b.Config
 	hasty.Sink = cancelWhenWaiting{cancel}

@@ -86,7 +86,7 @@ func (b *bed) awaitGone(object *unstructured.Unstructured) {
 
 func (b *bed) await(done func(context.Context) (bool, string)) {
 	b.Helper()
-	ctx, cancel := context.WithTimeout(b.Context(), 2*time.Minute) // far more than it takes
+	ctx, cancel := context.WithTimeout(b.Context(), testcluster.Deadline(2*time.Minute)) // far more than it takes
 	defer cancel()
 	again := time.NewTicker(300 * time.Millisecond)
 	defer again.Stop()

@@ -125,7 +125,7 @@ func (b *bed) deploy(r engine.Release) *engine.Plan {
 
 func (b *bed) apply(p *engine.Plan) {
 	b.Helper()
-	if err := b.Apply(b.Context(), p, engine.ApplyOptions{Timeout: time.Minute}); err != nil {
+	if err := b.Apply(b.Context(), p, engine.ApplyOptions{Timeout: testcluster.Deadline(time.Minute)}); err != nil {
 		b.Fatalf("apply: %v\n%q", err, report.Hints(err))
 	}
 }

@@ -20,7 +20,9 @@ func TestCrashAfterTheStart(t *testing.T) {
 	b := newBedOn(t, testcluster.StartFor(t, testcluster.Options{FakeNodes: 1}))
 	plan := b.plan(b.release("1", workloadOf("Deployment", "")))
 	applied := make(chan error, 1)
-	go func() { applied <- b.Apply(t.Context(), plan, engine.ApplyOptions{Timeout: time.Minute}) }()
+	go func() {
+		applied <- b.Apply(t.Context(), plan, engine.ApplyOptions{Timeout: testcluster.Deadline(time.Minute)})
+	}()
 	told := func(since int, match func(note string) bool) func() bool {
 		return func() bool {
 			select {

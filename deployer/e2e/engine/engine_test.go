@@ -324,7 +324,7 @@ func TestInterrupted(t *testing.T) {
 	plan := b.plan(release)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- b.Apply(ctx, plan, engine.ApplyOptions{Timeout: time.Minute}) }()
+	go func() { done <- b.Apply(ctx, plan, engine.ApplyOptions{Timeout: testcluster.Deadline(time.Minute)}) }()
 	b.await("wait", "Deployment "+b.Namespace+"/operator", report.Running)
 	cancel()
 	b.failed(<-done, report.Interrupted, "run the same command again")
@@ -396,7 +396,7 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: %s}]
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := e.ApplyAll(t.Context(), planned, engine.ApplyOptions{Timeout: time.Minute}); err != nil {
+	if err := e.ApplyAll(t.Context(), planned, engine.ApplyOptions{Timeout: testcluster.Deadline(time.Minute)}); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	kube "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
 	"github.com/solutionctl/solutionctl/deployer/engine"
 	"github.com/solutionctl/solutionctl/schema"
 )
@@ -62,7 +63,9 @@ func (b *bed) tryJob(r engine.Release, o engine.PlanOptions, phase string) error
 		b.Fatal(err)
 	}
 	ended := make(chan error)
-	go func() { ended <- b.Apply(b.Context(), plan, engine.ApplyOptions{Timeout: time.Minute}) }()
+	go func() {
+		ended <- b.Apply(b.Context(), plan, engine.ApplyOptions{Timeout: testcluster.Deadline(time.Minute)})
+	}()
 	b.end(phase)
 	return <-ended
 }

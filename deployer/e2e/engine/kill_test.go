@@ -173,7 +173,7 @@ func run(r engine.Release) func(ctx context.Context, e *engine.Engine) error {
 		if err != nil {
 			return err
 		}
-		return e.Apply(ctx, plan, engine.ApplyOptions{Timeout: time.Minute})
+		return e.Apply(ctx, plan, engine.ApplyOptions{Timeout: testcluster.Deadline(time.Minute)})
 	}
 }
 

@@ -218,7 +218,7 @@ func status(object *unstructured.Unstructured, field string) string {
 
 func (b *bed) until(what string, done func() bool) {
 	b.Helper()
-	ctx, cancel := context.WithTimeout(b.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(b.Context(), testcluster.Deadline(time.Minute))
 	defer cancel()
 	for tick := time.Tick(20 * time.Millisecond); !done(); {
 		select {
@@ -242,7 +242,7 @@ func TestKilledWhileReplacing(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			return e.Apply(ctx, plan, engine.ApplyOptions{Timeout: time.Minute})
+			return e.Apply(ctx, plan, engine.ApplyOptions{Timeout: testcluster.Deadline(time.Minute)})
 		}
 	}
 	objects := func(b *bed) string {

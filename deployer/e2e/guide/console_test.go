@@ -179,7 +179,7 @@ func run(t *testing.T, cluster *testcluster.Cluster, pod corev1.PodSpec, program
 		return a.StatusCode, a.Header.Get("Location"), string(data), err
 	}
 	probe := container.ReadinessProbe.HTTPGet
-	err = wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+	err = wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, testcluster.Deadline(time.Minute), true, func(context.Context) (bool, error) {
 		status, _, _, failure := ask("10.1.2.3:8443", probe.Path)
 		return failure == nil && status < 400, nil
 	})

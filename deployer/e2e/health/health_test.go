@@ -55,7 +55,7 @@ func create(t *testing.T, c *cluster.Cluster, namespace, manifest string) *unstr
 // await asks again and again what is wrong with an object until the answer has the words.
 func await(t *testing.T, c *cluster.Cluster, object *unstructured.Unstructured, words ...string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute) // far more than it takes
+	ctx, cancel := context.WithTimeout(t.Context(), testcluster.Deadline(2*time.Minute)) // far more than it takes
 	defer cancel()
 	again := time.NewTicker(300 * time.Millisecond)
 	defer again.Stop()

@@ -293,7 +293,7 @@ func (h *host) importers(group string) {
 		{Verb: "update", Resource: "configmaps", Namespace: "metalk8s-solutions", Name: "metalk8s-solutions"},
 	} {
 		asked := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{Groups: []string{group}, ResourceAttributes: &right}}
-		err := wait.PollUntilContextTimeout(h.Context(), 20*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		err := wait.PollUntilContextTimeout(h.Context(), 20*time.Millisecond, testcluster.Deadline(time.Minute), true, func(ctx context.Context) (bool, error) {
 			review, err := c.Client().AuthorizationV1().SubjectAccessReviews().Create(ctx, asked, metav1.CreateOptions{})
 			return err == nil && review.Status.Allowed, err
 		})

@@ -198,7 +198,7 @@ func TestDeleteEnvironment(t *testing.T) {
 		create(t, d, metalk8s.CreateOptions{Name: "delete", Namespace: n}, metalk8s.Created)
 	}
 	remove := func(namespace string) error {
-		return deleteUnused(ctx, d, "delete", namespace, time.Minute)
+		return deleteUnused(ctx, d, "delete", namespace, testcluster.Deadline(time.Minute))
 	}
 	wantError(t, remove("delete-9"), report.NotFound, "delete-9", "delete-1, delete-2, delete-3")
 	check(t, remove("delete-2"))
@@ -231,11 +231,11 @@ func TestDeleteEnvironmentWithCustomResources(t *testing.T) {
 	kind := define(t, d.Cluster, "Database", "databases")
 	remove := func(used bool) error {
 		if !used {
-			return deleteUnused(ctx, d, "custom", "", time.Minute)
+			return deleteUnused(ctx, d, "custom", "", testcluster.Deadline(time.Minute))
 		}
 		namespaces, err := d.Select(ctx, "custom", "")
 		check(t, err)
-		return d.DeleteNamespaces(ctx, namespaces, metalk8s.DeleteOptions{Timeout: time.Minute})
+		return d.DeleteNamespaces(ctx, namespaces, metalk8s.DeleteOptions{Timeout: testcluster.Deadline(time.Minute)})
 	}
 	var first *unstructured.Unstructured
 	for _, name := range []string{"a", "b", "c", "d", "owned"} {

@@ -55,7 +55,7 @@ func reset(t *testing.T, client *kubernetes.Clientset) {
 // awaitGone waits until a namespace is gone.
 func awaitGone(t *testing.T, client *kubernetes.Clientset, name string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), testcluster.Deadline(time.Minute))
 	defer cancel()
 	for ctx.Err() == nil {
 		watch, err := client.CoreV1().Namespaces().Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
