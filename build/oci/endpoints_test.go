@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-containerregistry/pkg/authn"
 
@@ -32,6 +33,7 @@ func TestMirrors(t *testing.T) {
 		{"registry", "registry.invalid/acme/operator:1.0.0", map[string][]string{"registry.invalid": {reg.host}}, true},
 		{"longest prefix", "registry.invalid/x/operator:1.0.0", map[string][]string{"registry.invalid": {"nowhere.invalid"}, "registry.invalid/x": {"http://" + reg.host + "/acme"}}, true},
 		{"docker hub", "operator:1.0.0", map[string][]string{"docker.io/library": {reg.host + "/acme/"}}, true},
+		{"docker hub by its other name", "operator:1.0.0", map[string][]string{"index.docker.io/library": {reg.host + "/acme/"}}, true},
 		{"second", "registry.invalid/acme/operator:1.0.0", map[string][]string{"registry.invalid": {reg.host + "/wrong", reg.host}}, true},
 		{"fallback", origin.host + "/acme/operator:1.0.0", map[string][]string{origin.host: {reg.host + "/wrong"}}, false},
 		{"other prefix", origin.host + "/acme/operator:1.0.0", map[string][]string{origin.host + "/acm": {reg.host}}, false},
@@ -62,6 +64,74 @@ func TestMirrors(t *testing.T) {
 		if strings.Contains(err.Error(), "secret") {
 			t.Errorf("%q tells a password", err)
 		}
+	}
+}
+
+// A mirror that fails is named, whether or not the registry has the image.
+func TestFailingMirror(t *testing.T) {
+	reg := newRegistry(t)
+	mirrors := map[string][]string{reg.host: {"http://127.0.0.1:1"}}
+	r, _ := patient(t, oci.Options{Mirrors: mirrors})
+	image, err := r.Resolve(t.Context(), testRef, "docker://"+reg.host+"/acme/operator:1.0.0")
+	if err != nil || !strings.Contains(image.Note, "mirror 127.0.0.1:1 was passed over: ") {
+		t.Errorf("%v, note %q", err, image.Note)
+	}
+	_, err = r.Resolve(t.Context(), testRef, "docker://"+reg.host+"/acme/gone:1")
+	checkError(t, err, report.Invalid, "mirror 127.0.0.1:1 was passed over: ", "check the name of the image")
+}
+
+// A registry that takes connections and says nothing is given up soon, in words that say so.
+func TestMuteRegistry(t *testing.T) {
+	var requests atomic.Int64
+	release := make(chan struct{})
+	host := serve(t, func(http.ResponseWriter, *http.Request) { requests.Add(1); <-release })
+	t.Cleanup(func() { close(release) })
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.ResponseHeaderTimeout, transport.TLSHandshakeTimeout = 20*time.Millisecond, 20*time.Millisecond
+	r, waits := patient(t, oci.Options{Transport: transport, PlainHTTP: []string{host}})
+	_, err := r.Resolve(t.Context(), testRef, "docker://"+host+"/acme/operator:1.0.0")
+	checkError(t, err, report.Unavailable, "it takes connections and does not answer", "check that "+host+" is a registry")
+	if waits.Load() != 1 {
+		t.Errorf("waited %d times", waits.Load())
+	}
+
+	reg := newRegistry(t) // and a mute mirror does not stand in the way of the registry
+	r, _ = patient(t, oci.Options{
+		Transport: byHost{host: transport, reg.host: http.DefaultTransport},
+		Mirrors:   map[string][]string{reg.host: {"http://" + host}},
+	})
+	image, err := r.Resolve(t.Context(), testRef, "docker://"+reg.host+"/acme/operator:1.0.0")
+	if err != nil || !strings.Contains(image.Note, "does not answer") {
+		t.Errorf("%v, image %v", err, image)
+	}
+}
+
+// byHost has a transport for each host.
+type byHost map[string]http.RoundTripper
+
+func (b byHost) RoundTrip(req *http.Request) (*http.Response, error) {
+	return b[req.URL.Host].RoundTrip(req)
+}
+
+// recorder keeps the events of a test that asks for one thing at a time.
+type recorder []report.Event
+
+func (r *recorder) Emit(e report.Event) { *r = append(*r, e) }
+
+// A pause that people notice is reported, and is no longer than half a minute whatever the registry asks for.
+func TestLongPauseIsReported(t *testing.T) {
+	host := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/v2/" {
+			w.Header().Set("Retry-After", "3600")
+			w.WriteHeader(http.StatusTooManyRequests)
+		}
+	})
+	var events recorder
+	r, waits := patient(t, oci.Options{Sink: &events})
+	_, err := r.Resolve(t.Context(), testRef, "docker://"+host+"/acme/operator:1.0.0")
+	checkError(t, err, report.Unavailable, "429 Too Many Requests, to be asked again after 1h0m0s", "--mirror")
+	if int64(len(events)) != waits.Load() || len(events) == 0 || events[0].State != report.Warning || !strings.Contains(events[0].Note, "the next attempt is in 30s") {
+		t.Errorf("waited %d times, reported %v", waits.Load(), events)
 	}
 }
 

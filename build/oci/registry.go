@@ -3,6 +3,7 @@ package oci
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,8 +13,11 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
@@ -50,6 +54,9 @@ func (r *Resolver) fromRegistry(ctx context.Context, s string) (*Image, error) {
 		return nil, err
 	}
 	image.Origin = originOfReference(s, ref)
+	if passed := content.passedOver(); passed != "" {
+		image.Note = strings.TrimPrefix(image.Note+"; "+passed, "; ")
+	}
 	return image, nil
 }
 
@@ -78,12 +85,32 @@ type remoteContent struct {
 	r         *Resolver
 	endpoints []*endpoint
 	preferred atomic.Int32 // position of the endpoint that answered last
+
+	mu     sync.Mutex
+	passed []string // mirrors that failed, and why, in the order of their first failure
+}
+
+// passOver notes that a mirror failed.
+func (c *remoteContent) passOver(e *endpoint, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	name := "mirror " + e.repo.RegistryStr()
+	if !slices.ContainsFunc(c.passed, func(known string) bool { return strings.HasPrefix(known, name+" ") }) {
+		c.passed = append(c.passed, fmt.Sprintf("%s was passed over: %v", name, err))
+	}
+}
+
+// passedOver lists the mirrors that failed, "" when none did.
+func (c *remoteContent) passedOver() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return strings.Join(c.passed, "; ")
 }
 
 // root fetches the manifest that the reference names.
 func (c *remoteContent) root(ctx context.Context, ref name.Reference) (Manifest, error) {
 	var m Manifest
-	err := c.each(func(e *endpoint) (err error) {
+	err := c.each(ctx, func(e *endpoint) (err error) {
 		m, err = e.fetchManifest(ctx, ref.Identifier())
 		return err
 	})
@@ -97,7 +124,7 @@ func (c *remoteContent) root(ctx context.Context, ref name.Reference) (Manifest,
 }
 
 func (c *remoteContent) manifest(ctx context.Context, d Descriptor) (data []byte, err error) {
-	err = c.each(func(e *endpoint) error {
+	err = c.each(ctx, func(e *endpoint) error {
 		m, failed := e.fetchManifest(ctx, d.Digest.String())
 		if failed == nil && m.Digest != d.Digest {
 			return report.Errorf(report.Corrupt, "%s: answered with the manifest %s instead of %s", e, m.Digest, d.Digest)
@@ -115,7 +142,7 @@ func (c *remoteContent) blob(ctx context.Context, d Descriptor) (Blob, error) {
 	if !isForeign(d) {
 		return b, nil
 	}
-	err := c.each(func(e *endpoint) error {
+	err := c.each(ctx, func(e *endpoint) error {
 		resp, err := e.request(ctx, http.MethodHead, "blobs/"+d.Digest.String(), nil)
 		if err == nil {
 			err = resp.Body.Close()
@@ -129,9 +156,9 @@ func (c *remoteContent) blob(ctx context.Context, d Descriptor) (Blob, error) {
 	return b, nil
 }
 
-// each tries the endpoints until one succeeds, beginning with the one that did so last. It returns the error of the
-// registry itself: that a mirror lacks an image is no news.
-func (c *remoteContent) each(try func(*endpoint) error) error {
+// each tries the endpoints until one succeeds, beginning with the one that did so last. The error is that of the registry itself,
+// with what the mirrors said.
+func (c *remoteContent) each(ctx context.Context, try func(*endpoint) error) error {
 	first := int(c.preferred.Load())
 	var failed error
 	for i := range c.endpoints {
@@ -146,12 +173,17 @@ func (c *remoteContent) each(try func(*endpoint) error) error {
 			c.preferred.Store(int32(i))
 			return nil
 		}
-		if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		if ctx.Err() != nil {
 			return err
 		}
-		if failed == nil || !c.endpoints[i].mirror {
+		if c.endpoints[i].mirror {
+			c.passOver(c.endpoints[i], err)
+		} else {
 			failed = err
 		}
+	}
+	if passed := c.passedOver(); passed != "" && failed != nil {
+		return report.Errorf(report.CodeOf(failed), "%w (%s)", failed, passed)
 	}
 	return failed
 }
@@ -183,6 +215,11 @@ var errPlainHTTP = errors.New("plain HTTP was not asked for")
 
 func isLoopback(host string) bool {
 	return host == "localhost" || net.ParseIP(host).IsLoopback()
+}
+
+// registry is the name under which people know the registry.
+func (e *endpoint) registry() string {
+	return strings.Replace(e.repo.RegistryStr(), name.DefaultRegistry, "docker.io", 1)
 }
 
 func (e *endpoint) String() string {
@@ -265,13 +302,21 @@ func (e *endpoint) request(ctx context.Context, method, what string, header http
 			return nil, ctx.Err()
 		}
 		var failure *requestError
-		if !errors.As(err, &failure) || !failure.temporary() || attempt+1 >= maxAttempts {
+		if !errors.As(err, &failure) || !failure.temporary() || attempt+1 >= failure.attempts() {
 			return nil, err
 		}
-		if err := e.r.wait(ctx, backoff(attempt, failure.retryAfter)); err != nil {
+		if err := e.pause(ctx, backoff(attempt, failure.retryAfter), failure); err != nil {
 			return nil, err
 		}
 	}
+}
+
+// pause waits before the next attempt, and reports a wait that people notice.
+func (e *endpoint) pause(ctx context.Context, wait time.Duration, failure *requestError) error {
+	if wait >= noticeable {
+		e.r.o.Sink.Emit(report.Event{Step: "pull", Name: e.String(), State: report.Warning, Note: fmt.Sprintf("%v; the next attempt is in %v", failure, wait)})
+	}
+	return e.r.wait(ctx, wait)
 }
 
 func (e *endpoint) try(ctx context.Context, method, what string, header http.Header) (*http.Response, error) {
@@ -299,14 +344,9 @@ func (e *endpoint) try(ctx context.Context, method, what string, header http.Hea
 // endpoints returns the mirrors of a repository and then the repository itself.
 func (r *Resolver) endpoints(repo name.Repository) ([]*endpoint, error) {
 	full := strings.Replace(repo.Name(), name.DefaultRegistry+"/", "docker.io/", 1)
-	prefix := ""
-	for key := range r.o.Mirrors {
-		if (full == key || strings.HasPrefix(full, key+"/")) && len(key) > len(prefix) {
-			prefix = key
-		}
-	}
+	prefix, mirrors := r.mirrorsOf(full)
 	var endpoints []*endpoint
-	for _, mirror := range r.o.Mirrors[prefix] {
+	for _, mirror := range mirrors {
 		m, err := mirrorRepository(mirror, strings.TrimPrefix(full, prefix))
 		if err != nil {
 			return nil, err
@@ -322,6 +362,24 @@ func (r *Resolver) endpoints(repo name.Repository) ([]*endpoint, error) {
 		repo = registry.Repo(repo.RepositoryStr())
 	}
 	return append(endpoints, r.endpoint(repo, false, plain)), nil
+}
+
+// mirrorsOf returns the mirrors with the longest prefix of a repository. Docker Hub may be called by either of its names.
+func (r *Resolver) mirrorsOf(repo string) (prefix string, mirrors []string) {
+	for _, key := range slices.Sorted(maps.Keys(r.o.Mirrors)) {
+		called := key
+		if rest, ok := strings.CutPrefix(key, name.DefaultRegistry); ok && (rest == "" || rest[0] == '/') {
+			called = "docker.io" + rest
+		}
+		if repo != called && !strings.HasPrefix(repo, called+"/") || len(called) < len(prefix) {
+			continue
+		}
+		if len(called) > len(prefix) {
+			prefix, mirrors = called, nil
+		}
+		mirrors = append(mirrors, r.o.Mirrors[key]...)
+	}
+	return prefix, mirrors
 }
 
 // mirrorRepository returns the repository on a mirror, "[http://]HOST[:PORT][/PREFIX]".
@@ -356,9 +414,34 @@ type requestError struct {
 	err        error
 }
 
-func (e *requestError) Error() string { return e.err.Error() }
+func (e *requestError) Error() string {
+	if seconds, err := strconv.Atoi(e.retryAfter); err == nil && seconds > 0 {
+		return fmt.Sprintf("%v, to be asked again after %v", e.err, time.Duration(seconds)*time.Second)
+	}
+	return e.err.Error()
+}
 
 func (e *requestError) Unwrap() error { return e.err }
+
+// attempts is how often such a request is made. A registry that does not answer is waited for long enough each time.
+func (e *requestError) attempts() int {
+	if errors.Is(e.err, errMute) {
+		return maxMute
+	}
+	return maxAttempts
+}
+
+// errMute is the failure of a registry that takes a connection and sends nothing.
+var errMute = errors.New("it takes connections and does not answer")
+
+// isMute reports that a request, or one of several that were made for it, ended without an answer in time.
+func isMute(err error) bool {
+	if dial, ok := errors.AsType[*net.OpError](err); ok && dial.Op == "dial" {
+		return false
+	}
+	failure, ok := errors.AsType[net.Error](err) // of the first of several requests
+	return ok && failure.Timeout() || errors.Is(err, context.DeadlineExceeded)
+}
 
 func (e *requestError) temporary() bool {
 	if _, untrusted := errors.AsType[*tls.CertificateVerificationError](e.err); untrusted || errors.Is(e.err, http.ErrSchemeMismatch) || errors.Is(e.err, errPlainHTTP) {
@@ -380,6 +463,9 @@ func (e *endpoint) failure(what string, err error, resp *http.Response) error {
 	}
 	what, _, _ = strings.Cut(what, "?")
 	failed := &requestError{err: withoutURL(err)}
+	if isMute(err) {
+		failed.err = errMute
+	}
 	if resp != nil {
 		failed.retryAfter = resp.Header.Get("Retry-After")
 	}
@@ -387,7 +473,7 @@ func (e *endpoint) failure(what string, err error, resp *http.Response) error {
 		failed.status = answer.StatusCode
 		failed.err = errors.New(describe(answer))
 	}
-	host := e.repo.RegistryStr()
+	host := e.registry()
 	switch failed.status {
 	case http.StatusUnauthorized, http.StatusForbidden:
 		return report.Errorf(report.Unavailable, "%s: %s: %w", e, what, failed).
@@ -399,10 +485,9 @@ func (e *endpoint) failure(what string, err error, resp *http.Response) error {
 			WithHint("log in with `docker login %s` to get a higher limit, or name a mirror with --mirror", host)
 	}
 	if _, untrusted := errors.AsType[*tls.CertificateVerificationError](failed.err); untrusted {
-		return report.Errorf(report.Unavailable, "%s: %s: %w", e, what, failed).
-			WithHint("add the authority that signed the certificate of %s to those that this system trusts", host)
+		return report.Errorf(report.Unavailable, "%s: %s: %w", e, what, failed).WithHint("%s", certificateHint(failed.err, host))
 	}
-	if errors.Is(err, http.ErrSchemeMismatch) {
+	if errors.Is(err, http.ErrSchemeMismatch) && !errors.Is(failed, errMute) {
 		return report.Errorf(report.Unavailable, "%s: %s: %w", e, what, failed).
 			WithHint("%s speaks plain HTTP, which anybody on the way can read and change; if you trust the network, add --plain-http %[1]s", host)
 	}
@@ -410,8 +495,27 @@ func (e *endpoint) failure(what string, err error, resp *http.Response) error {
 		return report.Errorf(report.Unavailable, "%s: %s: it does not answer with TLS, and plain HTTP was not asked for", e, what).
 			WithHint("check that %s can be reached from here; if it speaks plain HTTP and you trust the network, add --plain-http %[1]s", host)
 	}
+	if errors.Is(failed, errMute) {
+		return report.Errorf(report.Unavailable, "%s: %s: %w", e, what, failed).
+			WithHint("check that %s is a registry and what lies between it and here, or name a mirror with --mirror %[1]s=HOST", host)
+	}
+	if failed.status != 0 {
+		return report.Errorf(report.Unavailable, "%s: %s: %w", e, what, failed).
+			WithHint("%s can be reached and answers so: try again later, or name a mirror with --mirror %[1]s=HOST", host)
+	}
 	return report.Errorf(report.Unavailable, "%s: %s: %w", e, what, failed).
 		WithHint("check that %s can be reached from here, or name a mirror with --mirror %[1]s=HOST", host)
+}
+
+// certificateHint says what to do about a certificate that is not trusted.
+func certificateHint(err error, host string) string {
+	if invalid, ok := errors.AsType[x509.CertificateInvalidError](err); ok && invalid.Reason == x509.Expired {
+		return fmt.Sprintf("the certificate of %s has to be renewed there; check the clock of this host as well", host)
+	}
+	if _, ok := errors.AsType[x509.HostnameError](err); ok {
+		return fmt.Sprintf("ask for the registry by a name that its certificate has, or have one made for %s", host)
+	}
+	return fmt.Sprintf("add the authority that signed the certificate of %s to those that this system trusts", host)
 }
 
 // describe puts an answer of a registry into one line.

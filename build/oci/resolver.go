@@ -69,7 +69,7 @@ type place struct {
 func NewResolver(o Options) *Resolver {
 	if o.Transport == nil {
 		t := http.DefaultTransport.(*http.Transport).Clone()
-		t.ResponseHeaderTimeout = time.Minute
+		t.ResponseHeaderTimeout = 30 * time.Second
 		o.Transport = t
 	}
 	if o.Sink == nil {

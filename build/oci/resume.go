@@ -16,7 +16,9 @@ import (
 const (
 	maxAttempts = 5   // of one request, and connections in a row that yield no byte
 	maxResumes  = 100 // of one blob
+	maxMute     = 2   // of a request that gets no answer at all
 	maxBackoff  = 30 * time.Second
+	noticeable  = 5 * time.Second // a pause that is reported
 )
 
 var errShortBody = errors.New("the registry sent less than it should")
@@ -91,13 +93,13 @@ func (b *remoteBlob) mayResume(err error) error {
 		return b.content.r.wait(b.ctx, backoff(b.failures-1, ""))
 	}
 	return report.Errorf(report.Unavailable, "%s: blob %s: stopped after %d of %d bytes: %w", b.endpoint, shorten(b.d.Digest), b.offset, b.d.Size, withoutURL(err)).
-		WithHint("run the command again, or name a mirror with --mirror %s=HOST", b.endpoint.repo.RegistryStr())
+		WithHint("run the command again, or name a mirror with --mirror %s=HOST", b.endpoint.registry())
 }
 
 // connect asks for the rest of the blob until an endpoint sends it.
 func (b *remoteBlob) connect() error {
 	for {
-		err := b.content.each(b.connectTo)
+		err := b.content.each(b.ctx, b.connectTo)
 		if !errors.Is(err, errShortBody) {
 			return err
 		}
