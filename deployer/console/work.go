@@ -91,7 +91,7 @@ func (v *visit) wayBack(o *schema.Operation) []page.Action {
 		return nil
 	}
 	return []page.Action{v.offer(page.Action{
-		Label: page.Text("action.rollback"), URL: planURL("environments", o.Environment, "rollback", url.Values{"solution": {o.Solution}}),
+		Label: page.Text("operation.back"), URL: planURL("environments", o.Environment, "rollback", url.Values{"solution": {o.Solution}}),
 	})}
 }
 

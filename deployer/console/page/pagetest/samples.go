@@ -139,7 +139,7 @@ func Samples(say func(string) string) map[string]page.View {
 	stopped.Failed, stopped.Running.Stopped = true, true
 	stopped.Actions = []page.Action{
 		{Label: page.Text("action.resume"), URL: "/operations/resume", Post: true, Weight: page.WeightPrimary},
-		{Label: page.Text("action.rollback"), URL: "/environments/production/plan/rollback?solution=shop"},
+		{Label: page.Text("operation.back"), URL: "/environments/production/plan/rollback?solution=shop"},
 	}
 	add("progress-stopped", page.SectionOperations, stopped, trail("Operations", "/operations"))
 	add("history", page.SectionHistory, sampleHistory(say))
