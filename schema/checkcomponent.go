@@ -96,11 +96,8 @@ func (c *checker) checkComponentName(path []string, component map[string]any) {
 	}
 }
 
-// Namespaces that a component names only together with a second mention of them, and those that it never names.
-var (
-	systemNamespaces   = []string{"default", "kube-node-lease", "kube-public", "kube-system"}
-	reservedNamespaces = []string{"metalk8s-solutions", "solutionctl-system"}
-)
+// reservedNamespaces are those in which no component has objects.
+var reservedNamespaces = []string{"metalk8s-solutions", "solutionctl-system"}
 
 // checkComponentScope judges where a component lives. What lives in an environment stays in its namespace.
 func (c *checker) checkComponentScope(path []string, component map[string]any) {
@@ -113,9 +110,9 @@ func (c *checker) checkComponentScope(path []string, component map[string]any) {
 	if wide && component["operator"] != nil {
 		c.fail(append(path, "scope"), "remove it", "an operator lives in an environment, as the Solution's own does")
 	}
-	listed, _ := component["namespaces"].([]any)
-	if name, ok := component["namespace"].(string); ok && slices.Contains(systemNamespaces, name) && !slices.Contains(listed, any(name)) {
-		c.fail(append(path, "namespace"), "list it in namespaces, too, if you mean it", "%s belongs to the cluster", name)
+	if name, ok := component["namespace"].(string); ok && IsSystemNamespace(name) && !slices.Contains(reservedNamespaces, name) {
+		c.fail(append(path, "namespace"), "leave it out, and list in namespaces where else the component has objects",
+			"%s belongs to the cluster: whoever runs pods there can take it over", name)
 	}
 }
 

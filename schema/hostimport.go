@@ -28,6 +28,8 @@ type ArchiveReport struct {
 	Replaces string `json:"replaces,omitempty" schema:"sha256"`
 	// Signers are the names of the keys whose signatures counted.
 	Signers []string `json:"signers"`
+	// Powers says, a line for each, what the archive can do to a cluster beyond what a Solution may do unasked.
+	Powers []string `json:"powers"`
 	// Mountpoint is where the archive is mounted; "" where it is not.
 	Mountpoint string `json:"mountpoint,omitempty"`
 }

@@ -109,4 +109,6 @@ type Powers struct {
 	Powers   []Power `json:"powers"`
 	// Summary says the same for people, a line for each kind of power and who gets it.
 	Summary []string `json:"summary"`
+	// Unjudged names the parts that cannot be rendered without a cluster or the values of a site, and why.
+	Unjudged []string `json:"unjudged"`
 }

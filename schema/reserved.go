@@ -47,11 +47,6 @@ func IsSystemNamespace(name string) bool {
 	return slices.Contains([]string{"default", "kube", "openshift", "metalk8s", "solutionctl", "solutionctl-system"}, name)
 }
 
-// isReservedName reports whether a Solution of this name would have a namespace of others: <name>-system is its own.
-func isReservedName(name string) bool {
-	return IsSystemNamespace(name) || IsSystemNamespace(name+"-system")
-}
-
 // reservedNames are the names of Solutions whose namespace <name>-system exists in a cluster before any Solution is
 // imported, or that people take for a part of the cluster.
 var reservedNames = map[string]string{

@@ -93,6 +93,12 @@ func printImport(w *console.Stream, r *schema.ImportReport) error {
 		if len(archive.Signers) > 0 {
 			fmt.Fprintf(w, "  signed by %s\n", console.Clean(strings.Join(archive.Signers, ", ")))
 		}
+		if len(archive.Powers) > 0 {
+			fmt.Fprintln(w, "  once it is deployed, it can")
+			for _, line := range archive.Powers {
+				fmt.Fprintf(w, "    %s\n", console.Clean(line))
+			}
+		}
 		if archive.Mountpoint != "" {
 			fmt.Fprintf(w, "  mounted at %s\n", archive.Mountpoint)
 		}

@@ -1,12 +1,15 @@
 package main
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"github.com/solutionctl/solutionctl/build/archive"
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
+	"github.com/solutionctl/solutionctl/kube/powers"
+	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -14,16 +17,17 @@ func newDiffCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "diff FROM TO",
 		Short: "Say what changed between two archives",
-		Long: `Say what changed from one archive to another: images, layers, CRD versions, roles and files. The exit status is 0
-when they have the same content and 3 when they differ.`,
+		Long: `Say what changed from one archive to another: images, layers, CRD versions, roles and files, and what the second can do
+to a cluster that the first cannot (see inspect --powers). The exit status is 0 when they have the same content and 3 when
+they differ.`,
 		Example:           "  solutionctl diff example-solution-1.0.0.iso example-solution-1.1.0.iso",
 		Args:              exactArgs("FROM", "TO"),
 		ValidArgsFunction: completeArchive(false),
-		RunE:              func(_ *cobra.Command, args []string) error { return a.compare(args[0], args[1]) },
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.compare(cmd.Context(), args[0], args[1]) },
 	}
 }
 
-func (a *app) compare(fromName, toName string) error {
+func (a *app) compare(ctx context.Context, fromName, toName string) error {
 	from, fromFile, err := openArchive(fromName)
 	if err != nil {
 		return err
@@ -34,11 +38,33 @@ func (a *app) compare(fromName, toName string) error {
 		return err
 	}
 	defer toFile.Close() //nolint:errcheck // read only
-	difference, err := archive.Compare(from, to)
-	if err = emit(a, difference, err, printDifference); err != nil || difference.Empty() {
+	content, err := archive.Compare(from, to)
+	if err != nil {
+		return err
+	}
+	d := &difference{Difference: content, Powers: []schema.Power{}}
+	if !content.Empty() {
+		d.Powers = powers.Uncovered(a.tryPowers(ctx, from), a.tryPowers(ctx, to))
+	}
+	if err = a.emitResult(d, func(w *console.Stream) error { return printDifference(w, d) }); err != nil || d.Empty() {
 		return err
 	}
 	return report.Errorf(report.Changes, "%s and %s differ", fromName, toName)
+}
+
+// difference is what changed between two archives, and what the second can do to a cluster that the first cannot.
+type difference struct {
+	*archive.Difference
+	Powers []schema.Power `json:"powers"`
+}
+
+// tryPowers returns what an archive can do to a cluster, as far as it can be judged: a difference is shown of others, too.
+func (a *app) tryPowers(ctx context.Context, opened *archive.Archive) []schema.Power {
+	judged, err := a.powersOf(ctx, opened)
+	if err != nil {
+		return nil
+	}
+	return judged.Powers
 }
 
 var changeMarks = map[archive.ChangeKind]struct {
@@ -50,7 +76,7 @@ var changeMarks = map[archive.ChangeKind]struct {
 	archive.Changed: {"~", console.Yellow},
 }
 
-func printDifference(w *console.Stream, d *archive.Difference) error {
+func printDifference(w *console.Stream, d *difference) error {
 	fmt.Fprintf(w, "%s → %s\n", d.From, d.To)
 	if d.Empty() {
 		_, err := fmt.Fprintln(w, "no differences")
@@ -72,6 +98,10 @@ func printDifference(w *console.Stream, d *archive.Difference) error {
 			}
 			fmt.Fprintf(w, "  %s %s\n", w.Paint(mark.style, mark.mark), console.Clean(text))
 		}
+	}
+	if len(d.Powers) > 0 {
+		fmt.Fprintf(w, "\n%s\n", w.Paint(console.Bold, "it can, and could not before"))
+		printLines(w, powers.Summarize(d.Powers))
 	}
 	b := d.Blobs
 	_, err := fmt.Fprintf(w, "\nlayers and configurations: %d new (%s), %d gone (%s), %d shared (%s)\n",

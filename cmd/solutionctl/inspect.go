@@ -24,6 +24,7 @@ import (
 type inspectFlags struct {
 	extract, image, to string
 	platforms          []string
+	powers             bool
 }
 
 func newInspectCommand(a *app) *cobra.Command {
@@ -37,10 +38,15 @@ CRDs, roles and files. Layers are not read, so this takes milliseconds whatever 
 With PATH, print that file, or list that directory. With --extract, write the file or directory into a directory
 instead; without PATH, everything, each layer once for every name that it has.
 
+With --powers, show what the archive can do to a cluster beyond what a Solution may do unasked: rights, pods that are part of
+a node, webhooks, defaults of the cluster, others' traffic. Everything is judged as it would be deployed, charts with the values
+of the archive; ENVIRONMENT stands for the namespace of an environment.
+
 With --image, write an image to where other tools read it, byte for byte and with its digests verified: an OCI image
 layout (oci:DIR) or what "docker load" reads (docker-archive:FILE).`,
 		Example: `  solutionctl inspect example-solution-1.0.0.iso
   solutionctl inspect example-solution-1.0.0.iso manifest.yaml
+  solutionctl inspect example-solution-1.0.0.iso --powers
   solutionctl inspect example-solution-1.0.0.iso operator --extract out/
   solutionctl inspect example-solution-1.0.0.iso --image operator:1.0.0 --to docker-archive:operator.tar`,
 		Args:              optionalArgs([]string{"ARCHIVE"}, "PATH"),
@@ -52,6 +58,7 @@ layout (oci:DIR) or what "docker load" reads (docker-archive:FILE).`,
 	flags.StringVar(&f.image, "image", "", "take out this image: `NAME[:TAG]`")
 	flags.StringVar(&f.to, "to", "", "write the image here: `oci:DIR|docker-archive:FILE`")
 	flags.StringSliceVar(&f.platforms, "platform", nil, "take only these platforms of the image, such as linux/amd64")
+	flags.BoolVar(&f.powers, "powers", false, "show what the archive can do to a cluster beyond what a Solution may do unasked")
 	return cmd
 }
 
@@ -65,6 +72,8 @@ func (f *inspectFlags) check(args []string) error {
 		return report.Errorf(report.Usage, "--platform is for --image")
 	case f.image != "" && (len(args) > 1 || f.extract != ""):
 		return report.Errorf(report.Usage, "--image takes neither PATH nor --extract")
+	case f.powers && (f.image != "" || len(args) > 1 || f.extract != ""):
+		return report.Errorf(report.Usage, "--powers takes neither PATH nor --extract nor --image")
 	}
 	return nil
 }
@@ -82,6 +91,9 @@ func (a *app) inspect(ctx context.Context, args []string, f inspectFlags) error 
 	switch {
 	case f.image != "":
 		return a.saveImage(ctx, archive, f)
+	case f.powers:
+		powers, err := a.powersOf(ctx, archive)
+		return emit(a, powers, err, printPowersOf)
 	case f.extract != "":
 		if _, err := fs.Stat(archive, name); err != nil {
 			return describeMissing(err, name)

@@ -11,12 +11,16 @@ import (
 	"io/fs"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"strings"
 
 	"github.com/solutionctl/solutionctl/build/archive"
 	"github.com/solutionctl/solutionctl/deployer/host/store"
 	"github.com/solutionctl/solutionctl/deployer/render"
+	"github.com/solutionctl/solutionctl/kube/powers"
 	"github.com/solutionctl/solutionctl/lint"
 	"github.com/solutionctl/solutionctl/lint/target"
+	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 	"github.com/solutionctl/solutionctl/sign"
 	"github.com/solutionctl/solutionctl/sign/bundle"
@@ -54,7 +58,8 @@ type admitted struct {
 	verdict  *sign.Verdict // nil where nobody was asked
 	findings []report.Finding
 	payload  *render.Payload
-	nginx    []byte // nil: the archive has no such file
+	powers   *schema.Powers // what it can do to a cluster
+	nginx    []byte         // nil: the archive has no such file
 	names    []string
 }
 
@@ -135,6 +140,9 @@ func (d *admission) admit(ctx context.Context, c *admitted) error {
 	}
 	if err == nil {
 		err = c.read(reader)
+	}
+	if err == nil {
+		err = d.judgePowers(ctx, c)
 	}
 	if reader != nil && err != nil {
 		// What was not there to be read looks like a fault of the vendor.
@@ -297,6 +305,19 @@ func (d *admission) lint(ctx context.Context, c *admitted, r *chunk.Reader) erro
 		err = fmt.Errorf("%w, and %d more", err, more)
 	}
 	return report.Errorf(report.Findings, "%w", err).WithHint("'%s' shows everything; the vendor has to correct it", report.Run("lint", c.source.Path))
+}
+
+// judgePowers refuses an archive that can do what no approval allows.
+func (d *admission) judgePowers(ctx context.Context, c *admitted) (err error) {
+	if c.powers, err = render.Powers(ctx, c.payload, d.Now()); err != nil {
+		return err
+	}
+	refused := slices.DeleteFunc(slices.Clone(c.powers.Powers), func(p schema.Power) bool { return p.Need != schema.NeedRefused })
+	if len(refused) == 0 {
+		return nil
+	}
+	return report.Errorf(report.Refused, "the archive can do what no approval allows:\n  %s", strings.Join(powers.Summarize(refused), "\n  ")).
+		WithHint("ask the vendor for an archive without it")
 }
 
 // read takes out of the archive what the cluster has to know, and what nginx has to.

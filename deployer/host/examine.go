@@ -24,6 +24,8 @@ type Examination struct {
 	Findings []report.Finding `json:"findings"`
 	// Brings is nil where the archive was not read.
 	Brings *Contents `json:"brings,omitempty"`
+	// Powers is what the archive can do to a cluster beyond what a Solution may do unasked; nil where the archive was not read.
+	Powers *schema.Powers `json:"powers,omitempty"`
 	// Known tells that exactly this archive is in the store already.
 	Known bool `json:"known"`
 	// Activation is the plan of activating it after the import, without what has to be accepted for it; nil where there is none,
@@ -56,7 +58,7 @@ func (h *Host) Examine(ctx context.Context, o ImportOptions) (*Examination, erro
 	err = i.admission.admit(ctx, c)
 	e.Size, e.Solution, e.Version = c.file.Size, c.source.Name, c.source.Version
 	e.describe(c.verdict)
-	e.Findings = append(e.Findings, c.findings...)
+	e.Findings, e.Powers = append(e.Findings, c.findings...), c.powers
 	if err != nil {
 		return e, err
 	}

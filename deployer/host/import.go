@@ -280,6 +280,7 @@ func (i *importing) bring(ctx context.Context, locked *store.Locked, list []*adm
 		done := schema.ArchiveReport{
 			Solution: entry.Name, Version: entry.Version, Original: entry.Original, Path: entry.Path, SHA256: entry.SHA256, Size: entry.Size,
 			Method: string(s.Method), Replaces: s.Replaces, Signers: append([]string{}, list[n].names...),
+			Powers: append([]string{}, list[n].powers.Summary...),
 		}
 		if s.Method == store.Copied {
 			done.BytesCopied = entry.Size

@@ -19,6 +19,10 @@ import (
 // operator/cluster, dashboards, and those alerting rules that are about the cluster. What has a namespace is in
 // [SystemNamespace], which is among the objects when it is needed.
 func Activation(p *Payload, s Settings) ([]*unstructured.Unstructured, error) {
+	return renderedBy(renderActivation(p, s))
+}
+
+func renderActivation(p *Payload, s Settings) (*renderer, error) {
 	s.Namespace = SystemNamespace(p.Solution.Metadata.Name)
 	r, err := newRenderer(p, s)
 	if err != nil {
@@ -39,7 +43,7 @@ func Activation(p *Payload, s Settings) ([]*unstructured.Unstructured, error) {
 		namespace := newKubernetesObject("v1", "Namespace", "", s.Namespace, map[string]any{labelPartOf: r.name, labelManagedBy: managedBy}, nil)
 		r.objects = slices.Insert(r.objects, 0, namespace)
 	}
-	return r.objects, nil
+	return r, nil
 }
 
 // housesComponents tells whether components of the cluster live in the namespace of the Solution.

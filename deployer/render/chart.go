@@ -28,6 +28,8 @@ type ChartSettings struct {
 	KubeVersion string
 	APIVersions []string
 	Lookup      chart.LookupFunc
+
+	StandIns bool // random values only look random: for judging a chart, and never for a cluster
 }
 
 // ChartObjects are a component that is a chart.
@@ -143,7 +145,7 @@ func (r *renderer) renderChart(ctx context.Context, c *schema.Component, cs Char
 	defer cancel()
 	rendering, err := loaded.Render(ctx, chart.Options{
 		Release: c.ReleaseName(), Namespace: r.s.Namespace, Upgrade: cs.Upgrade, Values: chart.MergeValues(values, cs.Values),
-		KubeVersion: cs.KubeVersion, APIVersions: cs.APIVersions, Lookup: cs.Lookup, Memo: cs.Memo, Now: r.s.Now,
+		KubeVersion: cs.KubeVersion, APIVersions: cs.APIVersions, Lookup: cs.Lookup, Memo: cs.Memo, Now: r.s.Now, StandIns: cs.StandIns,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("component %s of %s: %w", c.Name, r.p.Solution.ID(), err)

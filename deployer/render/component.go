@@ -14,6 +14,10 @@ import (
 // Component returns the objects of a component that is an operator, manifests or a job. That of an environment lives in
 // Settings.Namespace, that of the cluster in [ComponentNamespace]. For a chart there is [Chart].
 func Component(p *Payload, name string, s Settings) ([]*unstructured.Unstructured, error) {
+	return renderedBy(renderComponent(p, name, s))
+}
+
+func renderComponent(p *Payload, name string, s Settings) (*renderer, error) {
 	c, err := p.component(name)
 	if err != nil {
 		return nil, err
@@ -36,7 +40,7 @@ func Component(p *Payload, name string, s Settings) ([]*unstructured.Unstructure
 	if err != nil {
 		return nil, err
 	}
-	return r.objects, nil
+	return r, nil
 }
 
 // ComponentNamespace is where a component of the cluster lives.

@@ -24,6 +24,10 @@ const (
 // Environment returns the objects of a Solution in the namespace of an environment: its operator with account, rights and
 // configuration, what it offers to people, its user interface, monitors and alerting rules.
 func Environment(p *Payload, s Settings) ([]*unstructured.Unstructured, error) {
+	return renderedBy(renderEnvironment(p, s))
+}
+
+func renderEnvironment(p *Payload, s Settings) (*renderer, error) {
 	r, err := newRenderer(p, s)
 	if err != nil {
 		return nil, err
@@ -36,7 +40,7 @@ func Environment(p *Payload, s Settings) ([]*unstructured.Unstructured, error) {
 			return nil, err
 		}
 	}
-	return r.objects, nil
+	return r, nil
 }
 
 // EnvironmentSecrets names the Secrets in Settings.Namespace whose present content [Environment] wants to know.

@@ -79,10 +79,30 @@ func newRenderer(p *Payload, s Settings) (*renderer, error) {
 	return r, err
 }
 
+// renderedBy returns what a renderer has rendered.
+func renderedBy(r *renderer, err error) ([]*unstructured.Unstructured, error) {
+	if err != nil {
+		return nil, err
+	}
+	return r.objects, nil
+}
+
+// fileOf names the file of the archive that a rendered object is from, "" for what is made here.
+func (r *renderer) fileOf(o *unstructured.Unstructured) string {
+	if from := r.places[identity(o)]; from != generated {
+		return from
+	}
+	return ""
+}
+
+func identity(o *unstructured.Unstructured) string {
+	return strings.Join([]string{o.GroupVersionKind().Group, o.GetKind(), o.GetNamespace(), o.GetName()}, "\x00")
+}
+
 // add appends objects; two of the same kind and name would overwrite each other.
 func (r *renderer) add(from string, objects ...*unstructured.Unstructured) error {
 	for _, o := range objects {
-		id := strings.Join([]string{o.GroupVersionKind().Group, o.GetKind(), o.GetNamespace(), o.GetName()}, "\x00")
+		id := identity(o)
 		if other, twice := r.places[id]; twice {
 			return report.Errorf(report.Invalid, "%s/%s is in %s and again in %s", o.GetKind(), o.GetName(), other, from).
 				WithHint("rename one of them")

@@ -13,6 +13,7 @@ package powers
 
 import (
 	"cmp"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -169,7 +170,7 @@ func sorted(powers []schema.Power) []schema.Power {
 	slices.SortStableFunc(powers, func(a, b schema.Power) int {
 		return cmp.Or(needRank(a)-needRank(b), reachRank(a)-reachRank(b), slices.Compare(order(a), order(b)))
 	})
-	return powers
+	return slices.CompactFunc(powers, func(a, b schema.Power) bool { return reflect.DeepEqual(a, b) })
 }
 
 func needRank(p schema.Power) int {

@@ -1,0 +1,111 @@
+package render
+
+import (
+	"context"
+	"path"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/solutionctl/solutionctl/kube/powers"
+	"github.com/solutionctl/solutionctl/schema"
+)
+
+// UnknownEnvironment stands for the namespace of an environment where there is none. No namespace can have this name.
+const UnknownEnvironment = "ENVIRONMENT"
+
+// Owner is the Solution of a payload, to judge what its objects can do, in the namespaces of an environment.
+func Owner(p *Payload, namespaces ...string) (powers.Owner, error) {
+	definitions, err := Definitions(p)
+	if err != nil {
+		return powers.Owner{}, err
+	}
+	name := p.Solution.Metadata.Name
+	return powers.Owner{
+		Solution: name, Namespaces: append([]string{SystemNamespace(name)}, namespaces...),
+		Groups: powers.OwnGroups(name, p.Solution.Spec.CustomAPIGroups, definitions),
+	}, nil
+}
+
+// Powers judges everything of an archive as it would be applied to a cluster that nothing is known of: the activation, an
+// environment and each of its components, with the values of the archive. An error is that ctx has ended.
+func Powers(ctx context.Context, p *Payload, now time.Time) (*schema.Powers, error) {
+	owner, err := Owner(p, UnknownEnvironment)
+	s := Settings{Registry: "registry.invalid", Namespace: UnknownEnvironment, ClusterWide: true, Now: now}
+	e := everything{p: p, s: s, owner: owner, result: &schema.Powers{Solution: p.Solution.Metadata.Name, Version: p.Solution.Spec.Version, Powers: []schema.Power{}, Summary: []string{}, Unjudged: []string{}}}
+	if err != nil {
+		e.result.Unjudged = append(e.result.Unjudged, err.Error())
+		return e.result, ctx.Err()
+	}
+	e.take(renderActivation(p, s))("the activation")
+	e.take(renderEnvironment(p, s))("the environment")
+	for i := range p.Solution.Spec.Components {
+		c := &p.Solution.Spec.Components[i]
+		if c.Chart != "" {
+			e.chart(ctx, c)
+			continue
+		}
+		e.take(renderComponent(p, c.Name, s))("component " + c.Name)
+	}
+	e.result.Powers = append(append(e.result.Powers, powers.Judge(owner, e.objects)...), e.lookups...)
+	e.result.Summary = append(e.result.Summary, powers.Summarize(e.result.Powers)...)
+	return e.result, ctx.Err()
+}
+
+// everything collects the objects of an archive.
+type everything struct {
+	p       *Payload
+	s       Settings
+	owner   powers.Owner
+	objects []powers.Object
+	lookups []schema.Power
+	result  *schema.Powers
+}
+
+// take adds what was rendered, or says why a part could not be.
+func (e *everything) take(r *renderer, err error) func(part string) {
+	return func(part string) {
+		if err != nil {
+			e.result.Unjudged = append(e.result.Unjudged, part+": "+err.Error())
+			return
+		}
+		for _, o := range r.objects {
+			e.objects = append(e.objects, powers.Object{File: r.fileOf(o), Unstructured: o})
+		}
+	}
+}
+
+// assumedVersions are APIs that a cluster may have, so that charts render what is for them.
+var assumedVersions = []string{"monitoring.coreos.com/v1", "cert-manager.io/v1", "policy/v1", "networking.k8s.io/v1", "autoscaling/v2"}
+
+// chart adds the objects of a chart, its hooks among them, and what it looks up.
+func (e *everything) chart(ctx context.Context, c *schema.Component) {
+	file := path.Clean(c.Chart)
+	namespace := e.s.Namespace
+	if c.Scope == schema.ScopeCluster {
+		namespace = ComponentNamespace(e.p.Solution, c)
+	}
+	var asked []powers.Lookup
+	found, err := Chart(ctx, e.p, c.Name, e.s, ChartSettings{
+		APIVersions: assumedVersions, StandIns: true,
+		Lookup: func(_ context.Context, apiVersion, kind, namespace, name string) (map[string]any, error) {
+			asked = append(asked, powers.Lookup{APIVersion: apiVersion, Kind: kind, Namespace: namespace, Name: name})
+			return map[string]any{}, nil
+		},
+	})
+	if err != nil {
+		e.result.Unjudged = append(e.result.Unjudged, "component "+c.Name+": "+err.Error())
+		return
+	}
+	add := func(objects ...*unstructured.Unstructured) {
+		for _, o := range objects {
+			e.objects = append(e.objects, powers.Object{File: file, Unstructured: o})
+		}
+	}
+	add(found.Objects...)
+	for _, task := range found.Tasks {
+		add(task.Object)
+	}
+	chart := schema.ObjectRef{APIVersion: "helm.sh/v3", Kind: "Chart", Namespace: namespace, Name: c.Name}
+	e.lookups = append(e.lookups, powers.JudgeLookups(e.owner, chart, file, asked)...)
+}

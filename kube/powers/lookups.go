@@ -1,0 +1,52 @@
+package powers
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/solutionctl/solutionctl/schema"
+)
+
+// Lookup is an object, or with an empty name all of a kind, that a chart looks up while it is rendered. An empty namespace stands
+// for all.
+type Lookup struct{ APIVersion, Kind, Namespace, Name string }
+
+// IsForeignSecret reports whether a lookup is about Secrets outside the Solution's namespaces. It is not to be answered before
+// somebody has approved of it: the administrator's rights read more than the Solution may.
+func (o Owner) IsForeignSecret(l Lookup) bool {
+	if strings.TrimSuffix(l.Kind, "List") != "Secret" || l.APIVersion != "v1" {
+		return false
+	}
+	for _, namespace := range o.Namespaces {
+		if l.Namespace == namespace {
+			return false
+		}
+	}
+	return true
+}
+
+// JudgeLookups returns the powers of what a chart has looked up.
+func JudgeLookups(owner Owner, chart schema.ObjectRef, file string, lookups []Lookup) []schema.Power {
+	j := judgement{owner: owner}
+	for _, l := range lookups {
+		if !owner.IsForeignSecret(l) {
+			continue
+		}
+		reach, place := schema.ReachNamespaces, l.Namespace
+		if place == "" || schema.IsSystemNamespace(place) {
+			reach = schema.ReachCluster
+		}
+		if place == "" {
+			place = "*"
+		}
+		what, effect := "every Secret of "+placeText([]string{place}), place+"/*"
+		if l.Name != "" {
+			what, effect = fmt.Sprintf("the Secret %s of %s", l.Name, placeText([]string{place})), place+"/"+l.Name
+		}
+		j.record(schema.Power{
+			Name: schema.PowerReadSecrets, Reach: reach, Need: schema.NeedApproval, Object: chart, File: file,
+			Why: "read " + what + " while it is rendered, with the administrator's rights", Effects: []string{effect},
+		})
+	}
+	return sorted(j.powers)
+}
