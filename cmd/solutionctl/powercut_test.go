@@ -4,6 +4,7 @@ package main
 
 import (
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -15,6 +16,8 @@ import (
 	"github.com/solutionctl/solutionctl/durable/powercut"
 	"github.com/solutionctl/solutionctl/sign/trust"
 )
+
+const archiveOfZeros = "sha256:0000000000000000000000000000000000000000000000000000000000000000"
 
 // TestPowerCut cuts the power at every step of every command that writes files. What is found afterwards is, for each file, what
 // was there before or what the command writes, and after success only the latter.
@@ -45,6 +48,20 @@ func TestPowerCut(t *testing.T) {
 				"keygen acme", "keygen root", "trust add acme acme.pub", "trust revoke --root-key root.key --minimum-version shop=1.0.0",
 				"#cp -r trust vendor", "trust --trust-dir vendor revoke --root-key root.key --minimum-version shop=2.0.0",
 			}, "trust import vendor/revocations.json", revocationsOpen,
+		},
+		{
+			"trust import of revocations that lack one", []string{
+				"keygen acme", "keygen root", "trust add acme acme.pub", "trust revoke --root-key root.key --archive " + archiveOfZeros,
+				"#mkdir vendor; cp trust/root.pub vendor", "trust --trust-dir vendor revoke --root-key root.key --minimum-version shop=1.0.0",
+				"trust --trust-dir vendor revoke --root-key root.key --minimum-version shop=2.0.0",
+			}, "trust import vendor/revocations.json", archiveRevoked,
+		},
+		{
+			"trust import of revocations that have it again", []string{
+				"keygen acme", "keygen root", "trust add acme acme.pub", "trust revoke --root-key root.key --archive " + archiveOfZeros,
+				"#mkdir vendor; cp trust/root.pub vendor", "trust --trust-dir vendor revoke --root-key root.key --minimum-version shop=1.0.0",
+				"trust import vendor/revocations.json", "trust --trust-dir vendor revoke --root-key root.key --archive " + archiveOfZeros,
+			}, "trust import vendor/revocations.json", archiveRevoked,
 		},
 		{
 			"trust import of a store", []string{
@@ -186,6 +203,23 @@ func recordsMatch(_ *testing.T, d powercut.Disk) error {
 // revocationsOpen fails when a list is not the one that its signature is for.
 func revocationsOpen(t *testing.T, d powercut.Disk) error {
 	t.Helper()
+	_, err := openTrust(t, d)
+	return err
+}
+
+// archiveRevoked fails when the archive is not revoked any more that was before.
+func archiveRevoked(t *testing.T, d powercut.Disk) error {
+	t.Helper()
+	store, err := openTrust(t, d)
+	if err == nil && !store.RevokesArchives() {
+		err = errors.New("the archive is not revoked any more")
+	}
+	return err
+}
+
+// openTrust returns the trust store that is on a disk.
+func openTrust(t *testing.T, d powercut.Disk) (*trust.Store, error) {
+	t.Helper()
 	dir := t.TempDir()
 	for path, content := range d.Files {
 		name := filepath.Join(dir, filepath.FromSlash(path))
@@ -196,9 +230,8 @@ func revocationsOpen(t *testing.T, d powercut.Disk) error {
 			err = os.WriteFile(name, []byte(content), 0o644)
 		}
 		if err != nil {
-			return err
+			return nil, err
 		}
 	}
-	_, err := trust.Load([]string{filepath.Join(dir, "trust")}, nil)
-	return err
+	return trust.Load([]string{filepath.Join(dir, "trust")}, nil)
 }

@@ -1,6 +1,7 @@
 package trust
 
 import (
+	"errors"
 	"path/filepath"
 	"slices"
 	"time"
@@ -121,6 +122,27 @@ func Remove(dir, name string) error {
 		}
 	}
 	return durable.Remove(filepath.Join(dir, keysDir, name+keySuffix))
+}
+
+// changing runs a change that depends on what is in a store, while no other process makes such a change. The lock lies beside the
+// store, which may be exchanged, or in it where the directory above cannot be written to.
+func changing(dir string, change func() error) error {
+	dir = filepath.Clean(dir)
+	if err := durable.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		return err
+	}
+	lock, err := durable.Create(dir + ".lock")
+	if err != nil {
+		lock, err = durable.Create(filepath.Join(dir, "lock"))
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(change(), lock.Discard())
+}
+
+func errChanged(dir string) error {
+	return report.Errorf(report.Conflict, "trust store %s was changed meanwhile", dir).WithHint("run the same command again, and look at the changes")
 }
 
 func errMissing(dir string, d *directory) error {

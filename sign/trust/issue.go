@@ -1,6 +1,7 @@
 package trust
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -24,6 +25,7 @@ type Draft struct {
 
 	dir  string
 	root *key.Public
+	more Revocations
 	list []byte // nil: the present list stays
 }
 
@@ -51,7 +53,7 @@ func Prepare(dir string, more Revocations, root *key.Public) (*Draft, error) {
 		return nil, err
 	}
 	next := present.with(local).with(&more)
-	draft := &Draft{Serial: present.Serial, Changes: store.changes(present, next), dir: dir, root: root}
+	draft := &Draft{Serial: present.Serial, Changes: store.changes(present, next), dir: dir, root: root, more: more}
 	if len(draft.Changes) == 0 && present.Serial > 0 {
 		return draft, nil
 	}
@@ -143,10 +145,19 @@ func (d *Draft) Issue(ctx context.Context, signer *key.Signer) error {
 	if err != nil {
 		return err
 	}
-	if err := writeFile(filepath.Join(d.dir, rootKeyFile), d.root.PEM()); err != nil {
-		return err
-	}
-	return writeSigned(d.dir, d.list, signature)
+	return changing(d.dir, func() error {
+		again, err := Prepare(d.dir, d.more, d.root)
+		if err == nil && !bytes.Equal(again.list, d.list) {
+			err = errChanged(d.dir)
+		}
+		if err == nil {
+			err = writeFile(filepath.Join(d.dir, rootKeyFile), d.root.PEM())
+		}
+		if err != nil {
+			return err
+		}
+		return writeSigned(d.dir, d.list, signature)
+	})
 }
 
 // writeSigned replaces a list and its signature, which are two files. The signature is complete under the name that readers

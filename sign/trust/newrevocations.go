@@ -39,18 +39,22 @@ func PrepareRevocations(dir string, list, signature []byte, state *State) (*Tran
 	if next.list.Serial == present.list.Serial && !bytes.Equal(list, present.listed) {
 		t.Notes = append(t.Notes, fmt.Sprintf("two lists with serial %d were issued: the root key is used in two places", next.list.Serial))
 	}
-	t.apply = func() error {
-		// No moment is without any of what is revoked: what both lists say comes before the new one, and goes after it.
-		err := writeLocal(dir, present.local.with(next.local))
-		if err == nil {
-			err = writeSigned(dir, list, signature)
-		}
-		if err == nil {
-			err = writeLocal(dir, next.local)
-		}
-		return err
-	}
+	t.write = func() error { return present.replaceList(dir, &next) }
+	t.dir, t.again = dir, func() (*Transfer, error) { return PrepareRevocations(dir, list, signature, state) }
 	return t, nil
+}
+
+// replaceList makes the list of another snapshot the present one. No moment is without any of what is revoked: what both snapshots say
+// beside their lists comes before the new list, and what it says as well goes after it.
+func (p *snapshot) replaceList(dir string, next *snapshot) error {
+	err := writeLocal(dir, p.local.with(next.local))
+	if err == nil {
+		err = writeSigned(dir, next.listed, next.listSig)
+	}
+	if err == nil {
+		err = writeLocal(dir, next.local)
+	}
+	return err
 }
 
 func writeLocal(dir string, r *Revocations) error {

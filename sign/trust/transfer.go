@@ -32,11 +32,24 @@ type Transfer struct {
 	Changes []string // what it changes, in words
 	Notes   []string // what stays although it is not in what is imported
 
-	apply func() error
+	dir   string
+	write func() error
+	again func() (*Transfer, error) // prepares the same import
 }
 
-// Apply does what the transfer says.
-func (t *Transfer) Apply() error { return t.apply() }
+// Apply does what the transfer says, unless the store has changed so that this would be something else by now.
+func (t *Transfer) Apply() error {
+	return changing(t.dir, func() error {
+		now, err := t.again()
+		if err != nil {
+			return err
+		}
+		if !slices.Equal(now.Changes, t.Changes) {
+			return errChanged(t.dir)
+		}
+		return now.write()
+	})
+}
 
 // PrepareImport says what importing an exported store into a directory changes. The first import is taken as it is: compare the
 // fingerprints with the vendor's. A later one needs the authority that [ImportOptions] names. What was revoked stays revoked
@@ -72,7 +85,13 @@ func PrepareImport(dir string, data []byte, o ImportOptions) (*Transfer, error) 
 		return nil, fmt.Errorf("the trust store would not be usable: %w", err)
 	}
 	t := &Transfer{Serial: result.list.Serial, Changes: present.changes(result), Notes: present.notes(next, result)}
-	t.apply = func() error { return install(dir, data, o, t, merged) }
+	t.write = func() error {
+		if len(t.Changes) == 0 {
+			return nil
+		}
+		return install(dir, merged, o.State)
+	}
+	t.dir, t.again = dir, func() (*Transfer, error) { return PrepareImport(dir, data, o) }
 	return t, nil
 }
 
@@ -157,18 +176,8 @@ func (s *Store) stayRevoked(before, after *Revocations) (notes []string) {
 	return notes
 }
 
-// install replaces the store, unless it has changed since the changes were shown.
-func install(dir string, data []byte, o ImportOptions, shown *Transfer, files map[string][]byte) error {
-	again, err := PrepareImport(dir, data, o)
-	if err != nil {
-		return err
-	}
-	if !slices.Equal(again.Changes, shown.Changes) {
-		return report.Errorf(report.Conflict, "trust store %s was changed meanwhile", dir).WithHint("import again, and look at the changes")
-	}
-	if len(shown.Changes) == 0 {
-		return nil
-	}
+// install replaces the store by one with other files.
+func install(dir string, files map[string][]byte, state *State) error {
 	parent := filepath.Dir(filepath.Clean(dir))
 	if err := durable.MkdirAll(parent, 0o755); err != nil {
 		return err
@@ -178,7 +187,7 @@ func install(dir string, data []byte, o ImportOptions, shown *Transfer, files ma
 		return err
 	}
 	defer os.RemoveAll(next) //nolint:errcheck // it was renamed, or it is rubbish
-	if _, err := Load([]string{next}, o.State); err != nil {
+	if _, err := Load([]string{next}, state); err != nil {
 		return err
 	}
 	return swap(dir, next)

@@ -3,6 +3,7 @@ package trust_test
 import (
 	"archive/tar"
 	"bytes"
+	"encoding/hex"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/solutionctl/solutionctl/schema/report"
+	"github.com/solutionctl/solutionctl/sign/bundle"
 	"github.com/solutionctl/solutionctl/sign/key"
 	"github.com/solutionctl/solutionctl/sign/key/keytest"
 	"github.com/solutionctl/solutionctl/sign/trust"
@@ -230,6 +232,41 @@ func TestListsAreUnited(t *testing.T) {
 	take(w.host)
 	if _, err := os.Stat(w.host + "/revocations.local.json"); err == nil {
 		t.Error("what the list says is kept beside it")
+	}
+}
+
+// TestPreparedTogether prepares changes of which each knows nothing of the other. The second one is refused, and loses nothing.
+func TestPreparedTogether(t *testing.T) {
+	w := newAttack(t)
+	w.put(w.host, "root.pub", w.root.Public().PEM())
+	w.put(w.other, "root.pub", w.root.Public().PEM())
+	revoke(t, w.other, w.root, trust.Revocations{Archives: []string{archiveOne}})
+	revoke(t, w.other, w.root, trust.Revocations{Archives: []string{archiveOne}, MinimumVersions: map[string]string{"shop": "1.0.0"}})
+	list, signature := must(os.ReadFile(w.other+"/revocations.json")), must(os.ReadFile(w.other+"/revocations.json.sigstore.json"))
+
+	first, err := trust.Prepare(w.host, trust.Revocations{Archives: []string{archiveTwo}}, w.root.Public())
+	check(t, err)
+	second, err := trust.Prepare(w.host, trust.Revocations{Keys: []string{w.b.Public().ID()}}, w.root.Public())
+	check(t, err)
+	third, err := trust.PrepareRevocations(w.host, list, signature, nil)
+	check(t, err)
+	fourth, err := trust.PrepareImport(w.host, export(t, w.other), trust.ImportOptions{Replace: true})
+	check(t, err)
+	check(t, first.Issue(t.Context(), w.root))
+	if err := second.Issue(t.Context(), w.root); report.CodeOf(err) != report.Conflict {
+		t.Errorf("another list: %v", err)
+	}
+	check(t, third.Apply()) // unites with whatever is there
+	if err := fourth.Apply(); report.CodeOf(err) != report.Conflict {
+		t.Errorf("a store: %v", err)
+	}
+	s, err := trust.Load([]string{w.host}, nil)
+	check(t, err)
+	for _, digest := range []string{archiveOne, archiveTwo} {
+		raw := must(hex.DecodeString(strings.TrimPrefix(digest, "sha256:")))
+		if err := s.CheckArchive(raw, bundle.Solution{Name: "shop", Version: "2.0.0"}); report.CodeOf(err) != report.Revoked {
+			t.Errorf("%s: %v", digest, err)
+		}
 	}
 }
 
