@@ -345,3 +345,32 @@ func TestMalformedExport(t *testing.T) {
 		t.Errorf("an empty store is exported: %v", err)
 	}
 }
+
+// TestLocalRevocations reads what an administrator has written beside the signed list, or instead of one.
+func TestLocalRevocations(t *testing.T) {
+	const head = `{"apiVersion":"solutionctl.io/v1alpha1","kind":"LocalRevocations"`
+	for text, want := range map[string]report.Code{
+		head + `,"archives":["` + archiveOne + `"]}`: "",
+		head + `}`: "",
+		head + `,"archives":["` + archiveOne[:20] + `"]}`:                          report.TrustStore,
+		head + `,"archive":["` + archiveOne + `"]}`:                                report.TrustStore,
+		head + `,"serial":1}`:                                                      report.TrustStore,
+		`{"apiVersion":"solutionctl.io/v1alpha1","kind":"Revocations","serial":1}`: report.TrustStore,
+		``: report.TrustStore,
+	} {
+		dir, _ := store(t)
+		write(t, dir, "revocations.local.json", []byte(text))
+		s, err := trust.Load([]string{dir}, nil)
+		if report.CodeOf(err) != want {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+		if err == nil && s.RevokesArchives() != strings.Contains(text, "archives") {
+			t.Errorf("%s: archives are revoked: %v", text, s.RevokesArchives())
+		}
+	}
+	dir, _ := store(t)
+	write(t, dir, "Revocations.local.json", []byte(head+"}"))
+	if _, err := trust.Load([]string{dir}, nil); report.CodeOf(err) != report.TrustStore {
+		t.Errorf("a name that is not read: %v", err)
+	}
+}

@@ -150,7 +150,7 @@ func (l *Locked) present(ctx context.Context, source Source, o StageOptions) (*E
 func (l *Locked) damage(ctx context.Context, entry Entry, source Source, o StageOptions) (damage, err error) {
 	f, err := l.Open(entry)
 	if err != nil {
-		return err, nil
+		return err, nil //nolint:nilerr // that is the damage
 	}
 	bad, err := chunk.Verify(ctx, f.File, source.Chunks, runtime.GOMAXPROCS(0), o.Sink)
 	closed := f.Close()
@@ -158,7 +158,7 @@ func (l *Locked) damage(ctx context.Context, entry Entry, source Source, o Stage
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	case err != nil:
-		return err, nil // of the medium
+		return err, nil //nolint:nilerr // the medium cannot be read
 	case len(bad) > 0:
 		return fmt.Errorf("bytes %d to %d were not those that were signed", bad[0].From, bad[0].To-1), nil
 	}
