@@ -202,7 +202,7 @@ func parseYAML(data []byte, options *yamlReader) ([]*Document, error) {
 		return nil, newInvalid([]report.Finding{*problem})
 	}
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
-	if err := CheckYAML(file, data); err != nil {
+	if err := checkMarks(file, data); err != nil {
 		return nil, err
 	}
 	var documents []*Document
@@ -225,18 +225,6 @@ func parseYAML(data []byte, options *yamlReader) ([]*Document, error) {
 		}
 		documents = append(documents, document)
 	}
-}
-
-// CheckYAML refuses text that would cost any parser of YAML too much; file is its name in the message.
-func CheckYAML(file string, data []byte) error {
-	line := tooManyMarks(data)
-	if line == 0 {
-		return nil
-	}
-	return newInvalid([]report.Finding{{
-		Rule: "yaml-size", Severity: report.SeverityError, Path: file, Line: line, Hint: "write it as several files",
-		Message: fmt.Sprintf("the file has more than %d keys, items and documents", maxMarks),
-	}})
 }
 
 // tooManyMarks returns the line of the first mark too many, 0 when there are few enough.

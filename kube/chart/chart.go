@@ -8,8 +8,8 @@
 //
 // What functions draw at random (randAlphaNum, genCA, now) goes into a [Memo], with which the next rendering gets the same
 // values. For judging a chart there are stand-ins instead, which depend on the chart and the arguments only.
-// A template is a program all the same: the time and the text of a rendering are bounded, what it may hold in memory meanwhile is
-// not, and charts are rendered after their archive was verified.
+// A template is a program all the same: the time, the text and the memory of a rendering are bounded, and so are the objects that are read
+// from it.
 package chart
 
 import (
@@ -20,6 +20,7 @@ import (
 	"io"
 	"path"
 	"slices"
+	"strings"
 
 	"github.com/solutionctl/solutionctl/kube/chart/engine"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -75,7 +76,7 @@ func complete(c *engine.Chart) error {
 		if !slices.ContainsFunc(c.Subcharts, func(sub *engine.Chart) bool {
 			return sub.Name == d.Name && (d.Version == "" || engine.Satisfies(sub.Version, d.Version))
 		}) {
-			return report.Errorf(report.Invalid, "chart %s: subchart %s %s of %q is not in the archive", c.Name, d.Name, d.Version, d.Repository).
+			return report.Errorf(report.Invalid, "chart %s: subchart %s %s of %q is not in the archive%s", c.Name, d.Name, d.Version, d.Repository, others(c, d.Name)).
 				WithHint("run \"helm dependency update\" and package the chart again")
 		}
 	}
@@ -85,6 +86,20 @@ func complete(c *engine.Chart) error {
 		}
 	}
 	return nil
+}
+
+// others says which versions of a subchart there are instead.
+func others(c *engine.Chart, name string) string {
+	var versions []string
+	for _, sub := range c.Subcharts {
+		if sub.Name == name {
+			versions = append(versions, sub.Version)
+		}
+	}
+	if versions == nil {
+		return ""
+	}
+	return fmt.Sprintf(", which has %s %s instead", name, strings.Join(versions, " and "))
 }
 
 func digest(files []engine.File) string {

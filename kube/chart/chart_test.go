@@ -177,8 +177,12 @@ func TestSubcharts(t *testing.T) {
 func TestASubchartThatIsMissingIsNotDownloaded(t *testing.T) {
 	files := web()
 	files["web/Chart.yaml"] += "dependencies: [{name: db, version: 2.0.0, repository: \"https://charts.example\"}]\n"
-	_, err := chart.Load(bytes.NewReader(pack(files)))
-	if err == nil || !strings.Contains(err.Error(), `subchart db 2.0.0 of "https://charts.example" is not in the archive`) {
+	missing := `subchart db 2.0.0 of "https://charts.example" is not in the archive`
+	if _, err := chart.Load(bytes.NewReader(pack(files))); err == nil || !strings.HasSuffix(err.Error(), missing) {
+		t.Errorf("err = %v", err)
+	}
+	files["web/charts/db/Chart.yaml"] = "apiVersion: v2\nname: db\nversion: 1.0.0\n"
+	if _, err := chart.Load(bytes.NewReader(pack(files))); err == nil || !strings.HasSuffix(err.Error(), missing+", which has db 1.0.0 instead") {
 		t.Errorf("err = %v", err)
 	}
 }

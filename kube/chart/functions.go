@@ -1,7 +1,6 @@
 package chart
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
@@ -52,17 +51,8 @@ func (f *functions) used() []string {
 // table returns the functions that replace those of Helm's engine.
 func (f *functions) table() template.FuncMap {
 	table := template.FuncMap{
-		"ago":       f.ago,
-		"lookup":    f.lookups.function(f.ctx),
-		"until":     func(count int) ([]int, error) { return f.steps(0, count, cmp.Or(cmp.Compare(count, 0), 1)) },
-		"untilStep": f.steps,
-		"seq":       seq,
-		"repeat":    repeat,
-		"indent":    indent,
-		"nindent": func(spaces int, text string) (string, error) {
-			text, err := indent(spaces, text)
-			return "\n" + text, err
-		},
+		"ago":    f.ago,
+		"lookup": f.lookups.function(f.ctx),
 	}
 	if f.memory != nil {
 		f.memory.remembering(table, f.note)
@@ -161,66 +151,4 @@ func bounded(count int) error {
 		return fmt.Errorf("%d is not between 0 and %d", count, maxRepeat)
 	}
 	return nil
-}
-
-// steps is untilStep, on which loops run, until the time is over.
-func (f *functions) steps(start, stop, step int) ([]int, error) {
-	if err := f.ctx.Err(); err != nil {
-		return nil, err
-	}
-	return untilStep(start, stop, step)
-}
-
-func untilStep(start, stop, step int) ([]int, error) {
-	if step == 0 || stop < start && step > 0 || stop > start && step < 0 {
-		return []int{}, nil
-	}
-	if count := (int64(stop) - int64(start)) / int64(step); count > maxRepeat || count < 0 {
-		return nil, fmt.Errorf("%d steps are too many", count)
-	}
-	list := []int{}
-	for i := start; step > 0 && i < stop || step < 0 && i > stop; i += step {
-		list = append(list, i)
-	}
-	return list, nil
-}
-
-// seq is sprig's, which follows seq(1): LAST, FIRST LAST or FIRST INCREMENT LAST, both ends included.
-func seq(params ...int) (string, error) {
-	start, step := 1, 1
-	var end int
-	switch len(params) {
-	case 1:
-		end = params[0]
-	case 2:
-		start, end = params[0], params[1]
-	case 3:
-		start, step, end = params[0], params[1], params[2]
-	default:
-		return "", nil
-	}
-	if len(params) < 3 && end < start {
-		step = -1
-	}
-	beyond := 1
-	if step < 0 {
-		beyond = -1
-	}
-	list, err := untilStep(start, end+beyond, step)
-	return strings.Trim(fmt.Sprint(list), "[]"), err
-}
-
-func repeat(count int, text string) (string, error) {
-	if count < 0 || len(text) > 0 && count > 8*maxRepeat/len(text) {
-		return "", fmt.Errorf("%d times %d characters are too many", count, len(text))
-	}
-	return strings.Repeat(text, count), nil
-}
-
-func indent(spaces int, text string) (string, error) {
-	if spaces < 0 || spaces > 1000 {
-		return "", fmt.Errorf("cannot indent by %d", spaces)
-	}
-	pad := strings.Repeat(" ", spaces)
-	return pad + strings.ReplaceAll(text, "\n", "\n"+pad), nil
 }

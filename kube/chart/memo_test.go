@@ -190,7 +190,7 @@ func TestLookup(t *testing.T) {
 
 func TestRenderEnds(t *testing.T) {
 	files := web()
-	files["web/templates/NOTES.txt"] = `{{ range until 1000000 }}{{ range until 1000000 }}{{ range until 1000000 }}{{ end }}{{ end }}{{ end }}`
+	files["web/templates/NOTES.txt"] = `{{ range until 600000 }}{{ range until 600000 }}{{ range until 600000 }}{{ end }}{{ end }}{{ end }}`
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	_, err := load(t, pack(files)).Render(ctx, chart.Options{Now: time.Now()})

@@ -61,8 +61,12 @@ type Manifest struct {
 
 const annotationPolicy = "helm.sh/resource-policy"
 
-// maxOutput bounds the text of all templates together.
-const maxOutput = 10 << 20
+// Bounds of all templates together.
+const (
+	maxOutput   = 10 << 20 // bytes of text
+	maxValues   = 400_000  // values in the objects
+	textOfValue = 200      // bytes that are as much as a value
+)
 
 // Render renders every template. The same chart, values, capabilities, objects looked up and memo give the same result. It
 // returns soon after ctx ends.
@@ -88,6 +92,10 @@ func (c *Chart) Render(ctx context.Context, o Options) (*Rendering, error) {
 	texts, err := enabled.Render(ctx, in)
 	if ctx.Err() != nil {
 		return nil, report.Errorf(report.Timeout, "render chart %s: %w", c.Name, cmp.Or(err, context.Cause(ctx)))
+	}
+	if engine.IsExcess(err) {
+		return nil, report.Errorf(report.Invalid, "render chart %s: %w", c.Name, err).
+			WithHint("report it to the author of the chart: no public chart comes near this bound")
 	}
 	if err != nil {
 		return nil, report.Errorf(report.Invalid, "render chart %s: %w", c.Name, err)
@@ -131,7 +139,7 @@ func (c *Chart) capabilities(o Options) (*engine.Capabilities, error) {
 
 // read reads the documents of all texts.
 func (r *Rendering) read(texts map[string]string) error {
-	total := 0
+	total, left := 0, maxValues
 	for _, name := range slices.Sorted(maps.Keys(texts)) {
 		if total += len(texts[name]); total > maxOutput {
 			return report.Errorf(report.Invalid, "the result is larger than %d MiB", maxOutput>>20)
@@ -139,7 +147,7 @@ func (r *Rendering) read(texts map[string]string) error {
 		if strings.HasSuffix(name, "NOTES.txt") {
 			continue
 		}
-		list, misread, err := manifests(name, texts[name])
+		list, misread, err := manifests(name, texts[name], &left)
 		if err != nil {
 			return err
 		}
@@ -150,11 +158,12 @@ func (r *Rendering) read(texts map[string]string) error {
 
 // manifests reads the documents of a rendered template. What has no content, and hooks of a kind that Helm does not
 // know, are left out: Helm applies neither.
-func manifests(template, text string) (list []Manifest, misread []Misread, err error) {
+func manifests(template, text string, left *int) (list []Manifest, misread []Misread, err error) {
 	crd := strings.Contains(template, "/crds/") && !strings.Contains(template, "/templates/")
 	for _, d := range split(text) {
 		m := Manifest{Template: template, Line: d.line, Text: []byte(d.text), CRD: crd}
-		if err := m.decode(); err != nil {
+		err := m.decode(left)
+		if err != nil {
 			return nil, nil, report.Errorf(report.Invalid, "%s, document at line %d: %w", template, d.line, err)
 		}
 		if m.Object == nil {
@@ -169,9 +178,13 @@ func manifests(template, text string) (list []Manifest, misread []Misread, err e
 }
 
 // decode leaves Object nil for an empty document.
-func (m *Manifest) decode() error {
+func (m *Manifest) decode(left *int) error {
 	if err := schema.CheckYAML(m.Template, m.Text); err != nil {
 		return err
+	}
+	values, text := schema.MeasureYAML(m.Text)
+	if *left -= values + text/textOfValue; *left < 0 {
+		return report.Errorf(report.Invalid, "the objects of the chart have more than %d values", maxValues)
 	}
 	var value any
 	if err := yaml.Unmarshal(m.Text, &value); err != nil {

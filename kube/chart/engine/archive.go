@@ -28,11 +28,11 @@ type File struct {
 	Data []byte
 }
 
-// budget is the number of bytes and files that may still be unpacked. Packed subcharts draw on the budget of the chart that holds them,
+// allowance is the number of bytes and files that may still be unpacked. Packed subcharts draw on the budget of the chart that holds them,
 // so nesting multiplies nothing.
-type budget struct{ bytes, files int64 }
+type allowance struct{ bytes, files int64 }
 
-func (b *budget) take(bytes int64) error {
+func (b *allowance) take(bytes int64) error {
 	b.bytes -= bytes
 	b.files--
 	if b.bytes < 0 || b.files < 0 {
@@ -59,7 +59,7 @@ func (m *meter) Read(p []byte) (int, error) {
 // Unpack reads a packaged chart, a .tgz, and the packaged subcharts in it, whose files are then below charts/ and the name of their
 // package. Files are ordered by name. What is too large, or could reach outside of the chart, is refused as [report.Invalid].
 func Unpack(r io.Reader) ([]File, error) {
-	files, err := unpack(r, &budget{bytes: maxTotal, files: maxFiles}, 0)
+	files, err := unpack(r, &allowance{bytes: maxTotal, files: maxFiles}, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +72,7 @@ func Unpack(r io.Reader) ([]File, error) {
 	return files, nil
 }
 
-func unpack(r io.Reader, left *budget, depth int) ([]File, error) {
+func unpack(r io.Reader, left *allowance, depth int) ([]File, error) {
 	if depth > maxNesting {
 		return nil, report.Errorf(report.Invalid, "chart: subcharts are nested more than %d deep", maxNesting)
 	}

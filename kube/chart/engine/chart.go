@@ -5,9 +5,8 @@
 //
 // The texts are those of Helm's own engine, byte for byte, with all its odd corners; deployer/e2e/helm compares them over a corpus
 // of charts. Where Helm warns, nothing is said. Unlike Helm, the order of subcharts and of API versions never varies, and hostile
-// charts come to an end: packages, the nesting of charts and of templates, the text and the time are bounded. Nothing is read but
-// the chart: there is no network, no environment and no cluster behind the functions that templates call. What is not bounded is the
-// memory that a template holds in variables, and a template that puts a table into itself and prints it ends the program.
+// charts come to an end: packages, the nesting of charts and of templates, the text, the time and the memory are bounded. Nothing is read but
+// the chart: there is no network, no environment and no cluster behind the functions that templates call.
 package engine
 
 import (
@@ -23,6 +22,8 @@ import (
 
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
+
+	"github.com/solutionctl/solutionctl/schema"
 )
 
 // Chart is a chart with its subcharts. It may be used by several goroutines, as long as none of them changes it.
@@ -102,6 +103,9 @@ func readValues(data []byte) (map[string]any, error) {
 			return values, nil
 		}
 		if err != nil {
+			return nil, err
+		}
+		if err = schema.CheckYAML("values.yaml", document); err != nil {
 			return nil, err
 		}
 		var more map[string]any

@@ -1,7 +1,9 @@
 package engine
 
 import (
+	"bytes"
 	"encoding/base64"
+	"fmt"
 	"maps"
 	"path"
 	"slices"
@@ -27,16 +29,31 @@ func (f files) GetBytes(name string) []byte { return append([]byte{}, f[name]...
 // Get returns the content of a file as text.
 func (f files) Get(name string) string { return string(f[name]) }
 
+// maxLines bounds the lines of a file that are returned as a list.
+const maxLines = 500_000
+
 // Lines returns the lines of a file.
-func (f files) Lines(name string) []string {
+func (f files) Lines(name string) ([]string, error) {
 	if len(f[name]) == 0 {
-		return []string{}
+		return []string{}, nil
 	}
-	return strings.Split(strings.TrimSuffix(f.Get(name), "\n"), "\n")
+	if count := bytes.Count(f[name], []byte("\n")); count > maxLines {
+		return nil, excess(fmt.Sprintf("Lines: %s has more than %d lines", name, maxLines))
+	}
+	return strings.Split(strings.TrimSuffix(f.Get(name), "\n"), "\n"), nil
 }
 
+// Bounds of a pattern: the time to match one grows with the power of its wildcards.
+const (
+	maxGlob      = 512
+	maxWildcards = 12
+)
+
 // Glob returns the files whose names match a pattern, all of them when it is none.
-func (f files) Glob(pattern string) files {
+func (f files) Glob(pattern string) (files, error) {
+	if len(pattern) > maxGlob || strings.Count(pattern, "*")+strings.Count(pattern, "{") > maxWildcards {
+		return nil, excess(fmt.Sprintf("Glob: the pattern has more than %d bytes or %d wildcards", maxGlob, maxWildcards))
+	}
 	found := files{}
 	matcher, err := glob.Compile(pattern, '/')
 	for name, data := range f {
@@ -44,21 +61,32 @@ func (f files) Glob(pattern string) files {
 			found[name] = data
 		}
 	}
-	return found
+	return found, nil
 }
 
 // AsConfig returns the files as the data of a ConfigMap, by their base names.
-func (f files) AsConfig() string {
-	return f.document(func(data []byte) string { return string(data) })
+func (f files) AsConfig() (string, error) {
+	return f.document("AsConfig", func(data []byte) string { return string(data) })
 }
 
 // AsSecrets returns the files as the data of a Secret, by their base names.
-func (f files) AsSecrets() string { return f.document(base64.StdEncoding.EncodeToString) }
+func (f files) AsSecrets() (string, error) {
+	return f.document("AsSecrets", base64.StdEncoding.EncodeToString)
+}
 
-func (f files) document(encode func([]byte) string) string {
+// maxDocument bounds the files in one document. Kubernetes takes 1 MiB.
+const maxDocument = 5 << 20
+
+func (f files) document(name string, encode func([]byte) string) (string, error) {
+	total := 0
+	for _, data := range f {
+		if total += len(data); total > maxDocument {
+			return "", excess(fmt.Sprintf("%s: the files are larger than %d MiB", name, maxDocument>>20))
+		}
+	}
 	data := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(f)) {
 		data[path.Base(name)] = encode(f[name])
 	}
-	return toYAML(data)
+	return encodeYAML(data)
 }

@@ -2,87 +2,238 @@ package engine
 
 import (
 	"fmt"
+	"reflect"
 	"runtime"
+	"slices"
 	"strings"
 	"text/template"
 	"text/template/parse"
 )
 
-// text/template runs whatever it is given: recursion may exceed the stack, which ends the program, and a loop may go on for ever.
-// So each template calls a check when it begins, and each loop in each of its rounds. Between two looks at the stack it grows by what
+// text/template runs whatever it is given: recursion may exceed the stack, which ends the program, a loop may go on for ever, and a table
+// that contains itself is printed without end. So checks are planted: each template calls one when it begins, each loop in each of its rounds,
+// and what is printed, or comes from a method, goes through one. Between two looks at the stack it grows by what
 // a few templates take, which is bounded by the blocks in a text and by the parentheses that text/template takes.
 const (
-	maxActions = 10_000 // in one text, and so blocks in blocks
-	maxFrames  = 40_000 // on the stack
-	looks      = 24     // one look at the stack in so many templates, since counting frames takes time
+	maxActions = 10_000  // in one text, and so blocks in blocks
+	maxTokens  = 600_000 // in the actions of all texts that are in use
+	maxFrames  = 40_000  // on the stack
+	looks      = 24      // one look at the stack in so many templates, since counting frames takes time
 )
 
 // checks are the functions that are planted into templates. They print nothing; a chart that calls them gains nothing by it.
 func (r *renderer) checks() template.FuncMap {
-	return template.FuncMap{"checkStack": r.checkStack, "checkTime": r.checkTime}
+	return template.FuncMap{
+		"checkStack": r.checkStack, "checkTime": r.checkTime, "checkPrinted": r.checkPrinted, "checkResult": r.checkResult,
+		"checkRange": r.checkRange,
+	}
 }
 
 func (r *renderer) checkTime() (string, error) {
-	if err := r.ctx.Err(); err != nil {
-		return "", refusal("it did not end in time: " + err.Error())
+	err := r.budget.spend(2 * callCost)
+	if err == nil {
+		err = r.budget.inTime()
 	}
-	return "", nil
+	return "", err
 }
 
 func (r *renderer) checkStack() (string, error) {
 	if r.calls++; r.calls%looks == 0 && runtime.Callers(maxFrames, make([]uintptr, 1)) > 0 {
-		return "", refusal("templates are nested too deeply")
+		return "", excess("templates are nested too deeply")
 	}
 	return r.checkTime()
 }
 
-var stackCheck = call("checkStack", 0)
+// checkPrinted looks at a value that text/template prints next.
+func (r *renderer) checkPrinted(v reflect.Value) (reflect.Value, error) {
+	switch v.Kind() {
+	case reflect.Map, reflect.Slice, reflect.Array, reflect.Struct, reflect.Interface, reflect.Pointer:
+		s := size{limit: maxText}
+		s.reflected(v, 0)
+		if err := r.budget.judge("print", &s); err != nil {
+			return v, err
+		}
+		return v, r.budget.result("print", s.printed())
+	}
+	return v, nil
+}
 
-// call is the action {{ function }}, which errors say to be at a place in the text.
-func call(function string, at parse.Pos) parse.Node {
-	command := &parse.CommandNode{NodeType: parse.NodeCommand, Pos: at, Args: []parse.Node{parse.NewIdentifier(function).SetPos(at)}}
-	return &parse.ActionNode{NodeType: parse.NodeAction, Pos: at, Pipe: &parse.PipeNode{NodeType: parse.NodePipe, Pos: at, Cmds: []*parse.CommandNode{command}}}
+// checkRange looks at what a loop goes over. The keys of a table are sorted first.
+func (r *renderer) checkRange(v reflect.Value) (reflect.Value, error) {
+	if v.Kind() == reflect.Map {
+		return v, r.budget.spend(int64(v.Len()) * sortWork)
+	}
+	return v, nil
+}
+
+// checkResult counts what a method returned.
+func (r *renderer) checkResult(v reflect.Value) (reflect.Value, error) {
+	switch v.Kind() {
+	case reflect.String:
+		return v, r.budget.keepText(v.String())
+	case reflect.Slice:
+		return v, r.budget.watch((*byte)(v.UnsafePointer()), int64(v.Cap())*int64(v.Type().Elem().Size()))
+	case reflect.Map:
+		return v, r.budget.keepSmall(int64(v.Len()) * entrySize)
+	}
+	return v, nil
+}
+
+var stackCheck = action("checkStack", 0)
+
+func command(function string, at parse.Pos) *parse.CommandNode {
+	return &parse.CommandNode{NodeType: parse.NodeCommand, Pos: at, Args: []parse.Node{parse.NewIdentifier(function).SetPos(at)}}
+}
+
+func pipe(at parse.Pos, commands ...*parse.CommandNode) *parse.PipeNode {
+	return &parse.PipeNode{NodeType: parse.NodePipe, Pos: at, Cmds: commands}
+}
+
+// action is {{ function }}, which errors say to be at a place in the text.
+func action(function string, at parse.Pos) parse.Node {
+	return &parse.ActionNode{NodeType: parse.NodeAction, Pos: at, Pipe: pipe(at, command(function, at))}
 }
 
 // plant plants checks into the templates that have none yet.
-func plant(t *template.Template) {
+func (r *renderer) plant(t *template.Template) {
 	for _, t := range t.Templates() {
 		if root := t.Root; len(root.Nodes) == 0 || root.Nodes[0] != stackCheck {
-			plantLoops(root)
+			r.plantList(root)
 			begin(root, stackCheck)
 		}
 	}
 }
 
-func plantLoops(list *parse.ListNode) {
+func (r *renderer) plantList(list *parse.ListNode) {
 	if list == nil {
 		return
 	}
 	for _, node := range list.Nodes {
 		switch node := node.(type) {
 		case *parse.RangeNode:
-			plantLoops(node.List)
-			plantLoops(node.ElseList)
-			begin(node.List, call("checkTime", node.Pos))
+			r.plantBranch(&node.BranchNode)
+			node.Pipe.Cmds = append(node.Pipe.Cmds, command("checkRange", node.Pos))
+			begin(node.List, action("checkTime", node.Pos))
 		case *parse.IfNode:
-			plantLoops(node.List)
-			plantLoops(node.ElseList)
+			r.plantBranch(&node.BranchNode)
 		case *parse.WithNode:
-			plantLoops(node.List)
-			plantLoops(node.ElseList)
+			r.plantBranch(&node.BranchNode)
+		case *parse.TemplateNode:
+			plantPipe(node.Pipe)
+		case *parse.ActionNode:
+			plantPipe(node.Pipe)
+			if len(node.Pipe.Decl) == 0 && !r.makesText(node.Pipe) {
+				node.Pipe.Cmds = append(node.Pipe.Cmds, command("checkPrinted", node.Pos))
+			}
 		}
 	}
 }
+
+func (r *renderer) plantBranch(node *parse.BranchNode) {
+	plantPipe(node.Pipe)
+	r.plantList(node.List)
+	r.plantList(node.ElseList)
+}
+
+// makesText reports that a pipeline ends with a constant or with a function whose result is a text.
+func (r *renderer) makesText(pipe *parse.PipeNode) bool {
+	switch last := pipe.Cmds[len(pipe.Cmds)-1].Args[0].(type) {
+	case *parse.StringNode, *parse.NumberNode, *parse.BoolNode:
+		return true
+	case *parse.IdentifierNode:
+		return r.textual[last.Ident]
+	}
+	return false
+}
+
+// plantPipe has the results of methods counted.
+func plantPipe(node *parse.PipeNode) {
+	if node == nil {
+		return
+	}
+	commands := make([]*parse.CommandNode, 0, len(node.Cmds))
+	for _, c := range node.Cmds {
+		commands = append(commands, c)
+		for i, argument := range c.Args {
+			switch {
+			case !plantArgument(argument):
+			case i == 0:
+				commands = append(commands, command("checkResult", argument.Position()))
+			default:
+				of := &parse.CommandNode{NodeType: parse.NodeCommand, Pos: argument.Position(), Args: []parse.Node{argument}}
+				c.Args[i] = pipe(argument.Position(), of, command("checkResult", argument.Position()))
+			}
+		}
+	}
+	node.Cmds = commands
+}
+
+// plantArgument reports whether an argument may be a call of a method.
+func plantArgument(argument parse.Node) bool {
+	switch node := argument.(type) {
+	case *parse.PipeNode:
+		plantPipe(node)
+	case *parse.ChainNode:
+		plantArgument(node.Node)
+		return slices.ContainsFunc(node.Field, isMethod)
+	case *parse.FieldNode:
+		return slices.ContainsFunc(node.Ident, isMethod)
+	case *parse.VariableNode:
+		return slices.ContainsFunc(node.Ident[1:], isMethod)
+	}
+	return false
+}
+
+// isMethod reports whether a name may be that of a method. Methods that return what is there anyway need no check.
+func isMethod(name string) bool {
+	return name[0] >= 'A' && name[0] <= 'Z' && !strings.Contains(fields, " "+name+" ")
+}
+
+const fields = " Values Release Chart Capabilities Template Files Subcharts Name Namespace Revision IsUpgrade IsInstall Service BasePath " +
+	"Version AppVersion APIVersions KubeVersion HelmVersion Major Minor GitVersion Type Annotations Has AsMap Cert Key "
 
 func begin(list *parse.ListNode, check parse.Node) {
 	list.Nodes = append([]parse.Node{check}, list.Nodes...)
 }
 
-// parseText parses a text that is not too large for the stack.
-func parseText(t *template.Template, text string) error {
+// parseText parses a text that is not too large for the stack, and returns how many tokens it has.
+func (r *renderer) parseText(t *template.Template, text string) (count int, err error) {
 	if count := strings.Count(text, "{{"); count > maxActions {
-		return fmt.Errorf("%s: %d actions are too many for a template", t.Name(), count)
+		return 0, excess(fmt.Sprintf("%s: %d actions are too many for a template", t.Name(), count))
 	}
-	_, err := t.Parse(text)
-	return err
+	count = tokens(text)
+	if r.tokens += count; r.tokens > maxTokens {
+		return count, excess(fmt.Sprintf("%s: templates have more than %d words in their actions", t.Name(), maxTokens))
+	}
+	if err := r.budget.spend(int64(count)*200 + int64(len(text))); err != nil {
+		return count, err
+	}
+	_, err = t.Parse(text)
+	return count, err
+}
+
+// tokens is about how many nodes the parser makes of the actions in a text.
+func tokens(text string) (count int) {
+	for {
+		_, after, ok := strings.Cut(text, "{{")
+		if !ok {
+			return count
+		}
+		count += 4 // of the action, and the text before it
+		if comment := strings.TrimLeft(after, "- \t\r\n"); strings.HasPrefix(comment, "/*") {
+			_, text, _ = strings.Cut(comment, "*/")
+			continue
+		}
+		inside, rest, _ := strings.Cut(after, "}}")
+		word := false
+		for i := range len(inside) {
+			c := inside[i]
+			letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-' || c >= 0x80
+			if !letter && c > ' ' || letter && !word {
+				count++
+			}
+			word = letter
+		}
+		text = rest
+	}
 }

@@ -7,16 +7,14 @@ import (
 	"fmt"
 	"maps"
 	"path"
+	"reflect"
 	"slices"
 	"strings"
 	"text/template"
 )
 
-// Bounds of a rendering. An include of itself may be as deep as Helm lets it.
-const (
-	maxText      = 10 << 20 // of all templates together, in bytes
-	maxRecursion = 1000
-)
+// maxRecursion is how deep an include of itself may be, as Helm lets it.
+const maxRecursion = 1000
 
 // Input is what templates are rendered with.
 type Input struct {
@@ -40,27 +38,29 @@ func (r Release) template() map[string]any {
 }
 
 // Render returns the texts of all templates that are not partials, by their names, as "web/charts/db/templates/db.yaml". Errors
-// begin with the place in a template. It returns soon after the context ends; only a function that is slow may go on.
+// begin with the place in a template; [IsExcess] knows those of templates that take too much. It returns soon after the context ends.
 func (c *Chart) Render(ctx context.Context, in Input) (texts map[string]string, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			texts, err = nil, fmt.Errorf("a template is beyond what can be rendered: %v", p)
 		}
 	}()
-	r := &renderer{ctx: ctx, left: maxText, includes: map[string]int{}}
+	r := &renderer{budget: newBudget(ctx), left: maxText, includes: map[string]int{}}
 	templates := map[string]source{}
 	c.collect(c.Name, Values{"Values": in.Values, "Release": in.Release.template(), "Capabilities": in.Capabilities}, templates)
 	names := slices.SortedFunc(maps.Keys(templates), innermost)
 
-	root := template.New("gotpl").Option("missingkey=zero").Funcs(functions()).Funcs(r.checks())
+	functions := r.budget.functions()
+	maps.Copy(functions, r.budget.bounded(in.Functions, true))
+	r.textual = textual(functions)
+	root := template.New("gotpl").Option("missingkey=zero").Funcs(functions).Funcs(r.checks())
 	r.bind(root)
-	root.Funcs(in.Functions)
 	for _, name := range names {
-		if err := parseText(root.New(name), templates[name].text); err != nil {
+		if _, err := r.parseText(root.New(name), templates[name].text); err != nil {
 			return nil, located(name, err)
 		}
 	}
-	plant(root)
+	r.plant(root)
 	texts = make(map[string]string, len(names))
 	for _, name := range names {
 		if strings.HasPrefix(path.Base(name), "_") {
@@ -116,10 +116,23 @@ func innermost(a, b string) int {
 
 // renderer is a rendering under way.
 type renderer struct {
-	ctx      context.Context //nolint:containedctx // templates have no other way to learn that their time is over
+	budget   *budget
 	left     int             // bytes of text
 	includes map[string]int  // how many includes of a template are under way
 	calls    int             // of templates
+	tokens   int             // of the texts that are parsed
+	textual  map[string]bool // functions that return texts
+}
+
+// textual are the functions whose results are printed as they are.
+func textual(functions template.FuncMap) map[string]bool {
+	names := map[string]bool{"include": true, "tpl": true}
+	for name, function := range functions {
+		if reflect.TypeOf(function).Out(0).Kind() == reflect.String {
+			names[name] = true
+		}
+	}
+	return names
 }
 
 // bind gives templates the functions that see the other templates.
@@ -132,27 +145,43 @@ func (r *renderer) bind(t *template.Template) {
 
 func (r *renderer) include(t *template.Template, name string, data any) (string, error) {
 	if r.includes[name] > maxRecursion {
-		return "", refusal(fmt.Sprintf("%s includes itself more than %d times", name, maxRecursion))
+		return "", excess(fmt.Sprintf("%s includes itself more than %d times", name, maxRecursion))
 	}
 	r.includes[name]++
 	defer func() { r.includes[name]-- }()
 	return r.inner(t, name, data)
 }
 
+// What a copy of all templates takes: tables of the functions, and of the templates.
+const (
+	cloneSize    = 40 << 10
+	templateSize = 150
+)
+
 // evaluate renders a text as a template. What it defines is seen by itself only.
 func (r *renderer) evaluate(t *template.Template, text string, data any) (string, error) {
 	if !strings.Contains(text, "{{") { // most are values like others
 		return withoutNoValue(text), nil
 	}
-	t, err := t.Clone()
+	size := cloneSize + int64(len(t.Templates()))*templateSize
+	if err := r.budget.spend(size); err != nil {
+		return "", err
+	}
+	release, err := r.budget.reserve(size)
 	if err != nil {
 		return "", err
 	}
-	r.bind(t)
-	if err = parseText(t.New(t.Name()), text); err != nil {
+	defer release()
+	if t, err = t.Clone(); err != nil {
 		return "", err
 	}
-	plant(t)
+	r.bind(t)
+	count, err := r.parseText(t.New(t.Name()), text)
+	defer func() { r.tokens -= count }()
+	if err != nil {
+		return "", err
+	}
+	r.plant(t)
 	result, err := r.inner(t, t.Name(), data)
 	return withoutNoValue(result), err
 }
@@ -161,11 +190,14 @@ func (r *renderer) evaluate(t *template.Template, text string, data any) (string
 func (r *renderer) inner(t *template.Template, name string, data any) (string, error) {
 	text, err := r.execute(t, name, data)
 	r.left += len(text)
-	return text, err
+	if err != nil {
+		return "", err
+	}
+	return text, r.budget.keepText(text)
 }
 
 func (r *renderer) execute(t *template.Template, name string, data any) (string, error) {
-	out := output{left: &r.left}
+	out := output{left: &r.left, budget: r.budget}
 	err := t.ExecuteTemplate(&out, name, data)
 	return out.text.String(), err
 }
@@ -175,27 +207,51 @@ func withoutNoValue(text string) string { return strings.ReplaceAll(text, "<no v
 
 // output is a text that takes from what is left.
 type output struct {
-	text strings.Builder
-	left *int
+	text   strings.Builder
+	left   *int
+	budget *budget
 }
 
 func (o *output) Write(p []byte) (int, error) {
 	if *o.left -= len(p); *o.left < 0 {
-		return 0, refusal(fmt.Sprintf("the result is larger than %d MiB", maxText>>20))
+		return 0, excess(fmt.Sprintf("the result is larger than %d MiB", maxText>>20))
+	}
+	if err := o.budget.spend(callCost / 2); err != nil {
+		return 0, err
 	}
 	return o.text.Write(p)
 }
 
-// located says where a template failed. A refusal needs no more than the place that led to it; one of text that is written has none but
-// the template.
+// located says where a template failed. A refusal, of the chart or of the budget, needs no more than the place that led to it; one of
+// text that is written has none but the template.
 func located(name string, err error) error {
-	text := strings.TrimPrefix(err.Error(), "template: ")
-	if r, ok := errors.AsType[refusal](err); ok {
-		place, _, _ := strings.Cut(text, ": ")
-		if text == r.Error() {
-			place = name
-		}
-		return fmt.Errorf("%s: %w", place, r)
+	text := shortened(strings.TrimPrefix(err.Error(), "template: "))
+	cause, ok := refused(err)
+	if !ok {
+		return errors.New(strings.ReplaceAll(text, ": template: ", ": "))
 	}
-	return errors.New(strings.ReplaceAll(text, ": template: ", ": "))
+	place, _, _ := strings.Cut(text, ": ")
+	if text == shortened(cause.Error()) {
+		place = name
+	}
+	return fmt.Errorf("%s: %w", place, cause)
+}
+
+// refused returns what is told without where it was called.
+func refused(err error) (cause error, ok bool) {
+	if r, ok := errors.AsType[refusal](err); ok {
+		return refusal(shortened(string(r))), true
+	}
+	e, ok := errors.AsType[excess](err)
+	return e, ok
+}
+
+// maxMessage bounds what a chart has to say, in bytes.
+const maxMessage = 16 << 10
+
+func shortened(message string) string {
+	if len(message) <= maxMessage {
+		return message
+	}
+	return strings.ToValidUTF8(message[:maxMessage], "") + " …"
 }

@@ -21,6 +21,12 @@ func (v Values) AsMap() map[string]any {
 
 // YAML returns the values as a document.
 func (v Values) YAML() (string, error) {
+	switch s := measure(v, maxText/2); {
+	case s.deep && endless(v):
+		return "", errEndless
+	case s.full():
+		return "", excess(fmt.Sprintf("YAML: the values are larger than %d MiB", maxText/2>>20))
+	}
 	data, err := yaml.Marshal(v)
 	return string(data), err
 }

@@ -1,0 +1,196 @@
+package engine
+
+import (
+	"fmt"
+	"regexp"
+	"regexp/syntax"
+	"strings"
+	"text/template"
+	"time"
+)
+
+// Bounds of regular expressions.
+const (
+	maxPattern      = 16 << 10 // bytes
+	maxInstructions = 50_000   // of the program that a pattern is compiled to
+	instructionSize = 64
+	maxMatches      = 500_000
+	stepWork        = 8 // of an instruction at a character
+)
+
+// expressions are the functions of regular expressions. A pattern is compiled once for a rendering.
+func (b *budget) expressions() template.FuncMap {
+	table := template.FuncMap{}
+	compiled := map[string]*pattern{}
+	// with adds a function and its twin that has an error instead of a panic.
+	compile := func(name, text, subject string) (*pattern, error) {
+		p, ok := compiled[text]
+		if !ok {
+			var err error
+			if p, err = b.compile(name, text); err != nil {
+				return nil, err
+			}
+			compiled[text] = p
+		}
+		return p, b.spend(callCost + product(len(subject)+1, int(p.work)))
+	}
+	for _, prefix := range []string{"regex", "mustRegex"} {
+		table[prefix+"Match"] = func(expression, text string) (bool, error) {
+			p, err := compile(prefix+"Match", expression, text)
+			if IsExcess(err) || prefix == "mustRegex" && err != nil {
+				return false, err
+			}
+			return err == nil && p.MatchString(text), nil
+		}
+		table[prefix+"Find"] = func(expression, text string) (string, error) {
+			p, err := compile(prefix+"Find", expression, text)
+			if err != nil {
+				return "", err
+			}
+			return p.FindString(text), nil
+		}
+		table[prefix+"FindAll"] = func(expression, text string, n int) ([]string, error) {
+			p, err := compile(prefix+"FindAll", expression, text)
+			if err != nil {
+				return []string{}, err
+			}
+			if n < 0 || n > maxMatches {
+				n = maxMatches + 1
+			}
+			if err = b.try(prefix+"FindAll", p, text); err != nil {
+				return nil, err
+			}
+			return b.matches(prefix+"FindAll", p.FindAllString(text, n))
+		}
+		table[prefix+"Split"] = func(expression, text string, n int) ([]string, error) {
+			p, err := compile(prefix+"Split", expression, text)
+			if err != nil {
+				return []string{}, err
+			}
+			if n < 0 || n > maxMatches {
+				n = maxMatches + 1
+			}
+			if err = b.try(prefix+"Split", p, text); err != nil {
+				return nil, err
+			}
+			return b.matches(prefix+"Split", p.Split(text, n))
+		}
+		table[prefix+"ReplaceAll"] = func(expression, text, other string) (string, error) {
+			p, err := compile(prefix+"ReplaceAll", expression, text)
+			if err == nil {
+				err = b.try(prefix+"ReplaceAll", p, text)
+			}
+			if err != nil {
+				return "", err
+			}
+			bytes := p.replaced(text, other, strings.Count(other, "$"))
+			return b.make(prefix+"ReplaceAll", bytes, func() string { return p.ReplaceAllString(text, other) })
+		}
+		table[prefix+"ReplaceAllLiteral"] = func(expression, text, other string) (string, error) {
+			p, err := compile(prefix+"ReplaceAllLiteral", expression, text)
+			if err == nil {
+				err = b.try(prefix+"ReplaceAllLiteral", p, text)
+			}
+			if err != nil {
+				return "", err
+			}
+			bytes := p.replaced(text, other, 0)
+			return b.make(prefix+"ReplaceAllLiteral", bytes, func() string { return p.ReplaceAllLiteralString(text, other) })
+		}
+	}
+	return table
+}
+
+// pattern is a regular expression, and the work that it is at a character.
+type pattern struct {
+	*regexp.Regexp
+	work int64
+}
+
+func (b *budget) compile(name, text string) (*pattern, error) {
+	if len(text) > maxPattern {
+		return nil, excess(fmt.Sprintf("%s: the pattern has more than %d bytes", name, maxPattern))
+	}
+	tree, err := syntax.Parse(text, syntax.Perl)
+	if err != nil {
+		return nil, err
+	}
+	count := instructions(tree)
+	if count > maxInstructions || count*int64(tree.MaxCap()+1) > 10*maxInstructions {
+		return nil, excess(fmt.Sprintf("%s: the pattern is too large", name))
+	}
+	if err = b.spend(count * 1000); err != nil {
+		return nil, err
+	}
+	if err = b.keepSmall(count * instructionSize * 2); err != nil {
+		return nil, err
+	}
+	compiled, err := regexp.Compile(text)
+	return &pattern{compiled, count * stepWork}, err
+}
+
+// instructions is how large the program of a pattern is at most.
+func instructions(tree *syntax.Regexp) int64 {
+	count := int64(1)
+	if tree.Op == syntax.OpLiteral {
+		count += int64(len(tree.Rune))
+	}
+	for _, sub := range tree.Sub {
+		count += 1 + instructions(sub)
+	}
+	if tree.Op == syntax.OpRepeat {
+		count *= int64(max(tree.Min, tree.Max, 1) + 1)
+	}
+	return min(count, 1<<40)
+}
+
+// replaced is how many bytes a text has at most when all that matches has been replaced.
+func (p *pattern) replaced(text, other string, references int) int64 {
+	known := int64(len(text)) + product(references, len(text))
+	if bytes := known + product(len(text)+1, len(other)); bytes <= largeValue {
+		return bytes
+	}
+	count := 0
+	p.ReplaceAllStringFunc(text, func(string) string { count++; return "" })
+	return known + product(count, len(other))
+}
+
+// Finding all matches takes the square of the time for a pattern that looks at the rest of the text before it knows each match.
+const (
+	quickTry = 1_000_000_000 // work that the square is at most where nothing is tried
+	longTry  = 4 * time.Second
+	tries    = 16 // matches between two looks at the clock
+)
+
+// try looks for all matches, and gives up when it takes too long.
+func (b *budget) try(name string, p *pattern, text string) (err error) {
+	if product(len(text), len(text)) <= quickTry/p.work {
+		return nil
+	}
+	defer func() {
+		if gone := recover(); gone != nil {
+			if err, _ = gone.(excess); err == nil {
+				panic(gone)
+			}
+		}
+	}()
+	count, start := 0, time.Now()
+	p.ReplaceAllStringFunc(text, func(string) string {
+		if count++; count%tries == 0 && time.Since(start) > longTry {
+			panic(excess(name + ": the pattern takes too long to find all matches"))
+		}
+		return ""
+	})
+	if taken := time.Since(start); taken > longTry/100 {
+		return b.spend(int64(taken))
+	}
+	return nil
+}
+
+// matches counts the texts that were found.
+func (b *budget) matches(name string, found []string) ([]string, error) {
+	if len(found) > maxMatches {
+		return nil, excess(fmt.Sprintf("%s: there are more than %d matches", name, maxMatches))
+	}
+	return found, keepList(b, found)
+}

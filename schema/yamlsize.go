@@ -1,0 +1,123 @@
+package schema
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// CheckYAML refuses text that would cost any parser of YAML too much; file is its name in the message.
+func CheckYAML(file string, data []byte) error {
+	if err := checkMarks(file, data); err != nil {
+		return err
+	}
+	if values, text := MeasureYAML(data); values > maxValues || text > maxText {
+		return newInvalid([]report.Finding{{
+			Rule: "yaml-size", Severity: report.SeverityError, Path: file, Hint: "write what aliases stand for once",
+			Message: fmt.Sprintf("aliases make more than %d values or %d bytes of the file", maxValues, maxText),
+		}})
+	}
+	return nil
+}
+
+func checkMarks(file string, data []byte) error {
+	line := tooManyMarks(data)
+	if line == 0 {
+		return nil
+	}
+	return newInvalid([]report.Finding{{
+		Rule: "yaml-size", Severity: report.SeverityError, Path: file, Line: line, Hint: "write it as several files",
+		Message: fmt.Sprintf("the file has more than %d keys, items and documents", maxMarks),
+	}})
+}
+
+// MeasureYAML returns how many values text has at most, and bytes of keys and scalars, when aliases are replaced by what they stand for.
+func MeasureYAML(data []byte) (values, text int) {
+	if hasAliases(data) {
+		return measureNodes(data)
+	}
+	before := byte('\n')
+	for i, c := range data {
+		after := byte('\n')
+		if i+1 < len(data) {
+			after = data[i+1]
+		}
+		if isMark(before, c, after) {
+			values++
+		}
+		before = c
+	}
+	return values, len(data)
+}
+
+// hasAliases reports whether text may have an anchor and an alias of it.
+func hasAliases(data []byte) bool {
+	return hasName(data, '&') && hasName(data, '*')
+}
+
+// hasName reports whether a sign begins a word.
+func hasName(data []byte, sign byte) bool {
+	for from := 0; ; {
+		i := bytes.IndexByte(data[from:], sign)
+		if i < 0 {
+			return false
+		}
+		i += from
+		begins := i == 0 || isBlank(data[i-1]) || bytes.IndexByte([]byte("[{,:"), data[i-1]) >= 0
+		if begins && i+1 < len(data) && !isBlank(data[i+1]) {
+			return true
+		}
+		from = i + 1
+	}
+}
+
+// measureNodes reads text for its size only. What is wrong with it is found by who reads it.
+func measureNodes(data []byte) (values, text int) {
+	decoder := yaml.NewDecoder(bytes.NewReader(data))
+	for {
+		var node yaml.Node
+		if err := decoder.Decode(&node); err != nil {
+			if errors.Is(err, io.EOF) {
+				return values, text
+			}
+			return values, max(text, len(data))
+		}
+		s := yamlSizes{}.of(&node)
+		values, text = min(values+s.values, limitOfSize), min(text+s.text, limitOfSize)
+	}
+}
+
+// limitOfSize is where sizes end to grow.
+const limitOfSize = 1 << 40
+
+type yamlSize struct{ values, text int }
+
+// yamlSizes are those of nodes that aliases stand for.
+type yamlSizes map[*yaml.Node]yamlSize
+
+func (known yamlSizes) of(node *yaml.Node) yamlSize {
+	if node.Kind == yaml.AliasNode {
+		node = node.Alias
+	}
+	s, ok := known[node]
+	if ok {
+		return s
+	}
+	if node.Anchor != "" {
+		known[node] = yamlSize{} // it is in itself, which no reader takes
+	}
+	s = yamlSize{1, len(node.Value)}
+	for _, child := range node.Content {
+		inner := known.of(child)
+		s.values, s.text = min(s.values+inner.values, limitOfSize), min(s.text+inner.text, limitOfSize)
+	}
+	if node.Anchor != "" {
+		known[node] = s
+	}
+	return s
+}
