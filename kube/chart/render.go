@@ -63,9 +63,10 @@ const annotationPolicy = "helm.sh/resource-policy"
 
 // Bounds of all templates together.
 const (
-	maxOutput   = 10 << 20 // bytes of text
-	maxValues   = 400_000  // values in the objects
-	textOfValue = 200      // bytes that are as much as a value
+	maxOutput        = 10 << 20 // bytes of text
+	maxValues        = 400_000  // values in the objects
+	textOfValue      = 200      // bytes that are as much as a value
+	valuesOfDocument = 20       // that a document is as much as
 )
 
 // Render renders every template. The same chart, values, capabilities, objects looked up and memo give the same result. It
@@ -183,7 +184,7 @@ func (m *Manifest) decode(left *int) error {
 		return err
 	}
 	values, text := schema.MeasureYAML(m.Text)
-	if *left -= values + text/textOfValue; *left < 0 {
+	if *left -= valuesOfDocument + values + text/textOfValue; *left < 0 {
 		return report.Errorf(report.Invalid, "the objects of the chart have more than %d values", maxValues)
 	}
 	var value any

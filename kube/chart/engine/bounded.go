@@ -32,6 +32,7 @@ var costs = map[string]cost{
 	"quote": {grow: 4, perByte: 10}, "squote": {grow: 2}, "b32enc": {grow: 2}, "b64enc": {grow: 2}, "regexQuoteMeta": {grow: 2},
 	"html": {grow: 6, scratch: 6, perByte: 10}, "js": {grow: 6, scratch: 6, perByte: 10}, "urlquery": {grow: 3, scratch: 3, perByte: 10}, "urlParse": {perByte: 10}, "urlJoin": {grow: 3, perByte: 10},
 	"semver": {perByte: 100}, "semverCompare": {perByte: 200}, "date": {grow: 5}, "dateInZone": {grow: 5}, "date_in_zone": {grow: 5},
+	"addf": decimal, "add1f": decimal, "subf": decimal, "mulf": decimal, "divf": decimal,
 	"keys": {element: sortWork}, "values": {element: sortWork},
 	"sha1sum": {perByte: 5}, "sha256sum": {perByte: 5}, "sha512sum": {perByte: 5}, "encryptAES": {grow: 2, perByte: 10}, "decryptAES": {perByte: 10},
 
@@ -40,6 +41,9 @@ var costs = map[string]cost{
 	"genCA": {fixed: 40e6, maxText: maxKey}, "genSelfSignedCert": {fixed: 40e6, maxText: maxKey}, "genSignedCert": {fixed: 40e6, maxText: maxKey},
 	"genCAWithKey": {fixed: 40e6, maxText: maxKey}, "genSelfSignedCertWithKey": {fixed: 40e6, maxText: maxKey}, "genSignedCertWithKey": {fixed: 40e6, maxText: maxKey},
 }
+
+// decimal is the cost of arithmetic with all digits of numbers, which may have six hundred.
+var decimal = cost{fixed: 100_000, perByte: 1000}
 
 // opaque are the functions that do not look into the values that they get, so that these may contain themselves.
 var opaque = map[string]bool{
