@@ -19,6 +19,7 @@ const (
 	maxTokens  = 600_000 // in the actions of all texts that are in use
 	maxFrames  = 40_000  // on the stack
 	looks      = 24      // one look at the stack in so many templates, since counting frames takes time
+	frameWork  = 60      // work of counting a frame
 )
 
 // checks are the functions that are planted into templates. They print nothing; a chart that calls them gains nothing by it.
@@ -38,10 +39,18 @@ func (r *renderer) checkTime() (string, error) {
 }
 
 func (r *renderer) checkStack() (string, error) {
-	if r.calls++; r.calls%looks == 0 && runtime.Callers(maxFrames, make([]uintptr, 1)) > 0 {
-		return "", excess("templates are nested too deeply")
+	if r.calls++; r.calls%looks != 0 {
+		return r.checkTime()
 	}
-	return r.checkTime()
+	for _, frames := range [...]int{1000, 6000, maxFrames} {
+		if err := r.budget.spend(int64(frames) * frameWork); err != nil {
+			return "", err
+		}
+		if runtime.Callers(frames, make([]uintptr, 1)) == 0 {
+			return r.checkTime()
+		}
+	}
+	return "", excess("templates are nested too deeply")
 }
 
 // checkPrinted looks at a value that text/template prints next.

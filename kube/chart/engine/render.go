@@ -164,7 +164,7 @@ func (r *renderer) evaluate(t *template.Template, text string, data any) (string
 		return withoutNoValue(text), nil
 	}
 	size := cloneSize + int64(len(t.Templates()))*templateSize
-	if err := r.budget.spend(4*size); err != nil {
+	if err := r.budget.spend(4 * size); err != nil {
 		return "", err
 	}
 	release, err := r.budget.reserve(size)
