@@ -86,13 +86,16 @@ func (d *Deployer) leaving(ctx context.Context, t *task, o RemoveOptions, namesp
 			return nil, nil, failure
 		}
 		recorded, ok := n.Versions[o.Solution]
-		if !ok && state.Current == nil && state.Pending == nil && found[n.Name] == nil {
+		if !ok && state.Current == nil && state.Pending == nil && found[n.Name].Empty() {
 			continue
 		}
-		if found[n.Name] != nil && !o.Adopt {
+		if !found[n.Name].Empty() && !o.Adopt {
 			return nil, nil, found[n.Name].Refuse(n.Environment)
 		}
 		there = append(there, n)
+		if copies := found[n.Name].CopiesText(); copies != "" {
+			t.notice(copies)
+		}
 		parts, failure := d.componentStates(ctx, state)
 		if failure != nil {
 			return nil, nil, failure

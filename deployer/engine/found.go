@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kube "k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -61,6 +62,12 @@ type Found struct {
 	Object *unstructured.Unstructured // its metadata
 }
 
+// IsManaged tells whether this program wrote an object, by the managers of its fields. A label does not: it goes with every copy that
+// an administrator makes of an object.
+func IsManaged(object *unstructured.Unstructured) bool {
+	return slices.ContainsFunc(object.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool { return isUs(entry.Manager) })
+}
+
 // Deployed is the object as a record has it. As what it was rendered is not known, and the hash is that of nothing.
 func (f Found) Deployed() schema.DeployedObject {
 	kind := f.Object.GroupVersionKind().GroupKind()
@@ -69,7 +76,7 @@ func (f Found) Deployed() schema.DeployedObject {
 
 // Labelled finds the objects of some kinds that have the label of a release: of any release in these namespaces, or without
 // namespaces of the releases of the whole cluster and of every namespace that has such objects. What belongs to other objects
-// is left out, as it goes with them, and so is what the user may not see.
+// is left out, as it goes with them, and so is what the user may not see. What has only the label is among them: see [IsManaged].
 func (e *Engine) Labelled(ctx context.Context, kinds []kube.GroupVersionKind, namespaces ...string) ([]Found, error) {
 	places := namespaces
 	if len(namespaces) == 0 || len(namespaces) > manyNamespaces {

@@ -295,9 +295,11 @@ func (e *explainer) operator(object *unstructured.Unstructured) string {
 	return fmt.Sprintf("%s runs and has to remove it: see 'kubectl logs --namespace %s deployment/%s'", where, object.GetNamespace(), name)
 }
 
+func hasFields(entry metav1.ManagedFieldsEntry) bool { return entry.FieldsV1 != nil }
+
 // manager returns the field manager that has set a finalizer.
 func (e *explainer) manager(object *unstructured.Unstructured, finalizer string) string {
-	if object.GetManagedFields() == nil { // only a part of its metadata was read
+	if !slices.ContainsFunc(object.GetManagedFields(), hasFields) { // only a part of its metadata was read
 		live, err := e.reader.Get(e.ctx, object.GroupVersionKind(), object.GetNamespace(), object.GetName())
 		if err != nil || live == nil {
 			return ""

@@ -73,21 +73,28 @@ func VersionOn(object *unstructured.Unstructured, asked string) string {
 // Strays are the objects of a Solution in a namespace, or of its part for the whole cluster, that are on no record.
 type Strays struct {
 	engine.Key
-	Ours    []engine.Found // that have our label
+	Ours    []engine.Found // that have our label, and that this program wrote
+	Copies  []engine.Found // that have our label, and that another field manager wrote: they are not part of the Solution
 	foreign []engine.Found // that MetalK8s' names and labels make an operator and what belongs to it
+	rebuilt bool           // the record of some of what is ours can be rebuilt: it is lost
 }
 
 func (s *Strays) all() []engine.Found { return slices.Concat(s.Ours, s.foreign) }
+
+// Empty tells that there are at most copies, for none as well.
+func (s *Strays) Empty() bool { return s == nil || len(s.all()) == 0 }
 
 // maxStrays bounds how many objects a sentence names.
 const maxStrays = 20
 
 // Text lists the objects, for a message.
-func (s *Strays) Text() string {
+func (s *Strays) Text() string { return textOf(s.all()) }
+
+func textOf(objects []engine.Found) string {
 	var names []string
-	for _, f := range s.all() {
+	for _, f := range objects {
 		if len(names) == maxStrays {
-			names = append(names, fmt.Sprintf("and %d more", len(s.all())-maxStrays))
+			names = append(names, fmt.Sprintf("and %d more", len(objects)-maxStrays))
 			break
 		}
 		names = append(names, f.Deployed().String())
@@ -95,9 +102,42 @@ func (s *Strays) Text() string {
 	return strings.Join(names, ", ")
 }
 
-// Lost finds what has our label and is on no record, of some kinds: in namespaces, or without any in the whole cluster. What is
-// there is looked for before the records are read, which read does: an object that is made meanwhile is on record before.
+// CopiesText names the copies, and the command after which nothing takes them for a part of the Solution; "" without any.
+func (s *Strays) CopiesText() string {
+	if s == nil || len(s.Copies) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("kept, for they only have the label of Solution %s, and this program did not write them: %s ('%s' removes the label)",
+		s.Name, textOf(s.Copies), unlabel(s.Copies))
+}
+
+// Unlabel is the command after which what this program wrote is not part of the Solution any more.
+func (s *Strays) Unlabel() string { return unlabel(s.Ours) }
+
+// unlabel is the command that takes the label of a release off objects of one namespace, or of the whole cluster.
+func unlabel(objects []engine.Found) string {
+	words := []string{"kubectl label"}
+	if namespace := objects[0].Object.GetNamespace(); namespace != "" {
+		words = append(words, "-n "+namespace)
+	}
+	for _, f := range objects[:min(len(objects), maxStrays)] {
+		kind := f.Object.GroupVersionKind()
+		words = append(words, strings.ToLower(kube.GroupKind{Group: kind.Group, Kind: kind.Kind}.String())+"/"+f.Object.GetName())
+	}
+	return strings.Join(append(words, engine.LabelRelease+"-"), " ")
+}
+
+// Lost finds what this program wrote for a release and is on no record, of some kinds: in namespaces, or without any in the whole
+// cluster. What is there is looked for before the records are read, which read does: an object that is made meanwhile is on record
+// before. A release of which there are only copies is not lost.
 func (r *Records) Lost(ctx context.Context, kinds []kube.GroupVersionKind, namespaces []string, read func() ([]*engine.State, error)) (map[engine.Key]*Strays, error) {
+	found, err := r.unrecorded(ctx, kinds, namespaces, read)
+	maps.DeleteFunc(found, func(_ engine.Key, s *Strays) bool { return len(s.Ours) == 0 })
+	return found, err
+}
+
+// unrecorded finds what has the label of a release and is on no record.
+func (r *Records) unrecorded(ctx context.Context, kinds []kube.GroupVersionKind, namespaces []string, read func() ([]*engine.State, error)) (map[engine.Key]*Strays, error) {
 	objects, err := r.Engine.Labelled(ctx, kinds, namespaces...)
 	if err != nil {
 		return nil, err
@@ -133,42 +173,29 @@ func (r *Records) Lost(ctx context.Context, kinds []kube.GroupVersionKind, names
 			}
 			found[f.Key] = &Strays{Key: f.Key}
 		}
-		found[f.Key].Ours = append(found[f.Key].Ours, f)
+		if engine.IsManaged(f.Object) {
+			found[f.Key].Ours = append(found[f.Key].Ours, f)
+		} else {
+			found[f.Key].Copies = append(found[f.Key].Copies, f)
+		}
 	}
 	return found, nil
 }
 
-// StraysIn finds what there is of a Solution and its components in namespaces and on no record. Where there are records, what
-// almost every release has tells whether there is more; else all kinds are looked through.
+// StraysIn finds what there is of a Solution and its components in namespaces and on no record, and what only has its label. All kinds
+// are looked through: what is left in a namespace is to be named.
 func (r *Records) StraysIn(ctx context.Context, solution string, namespaces []metalk8s.Namespace) (map[string]*Strays, error) {
 	names := metalk8s.NamesOf(namespaces)
-	var doubtful []string
-	var states []*engine.State
-	look := func(kinds []kube.GroupVersionKind, names []string) (map[engine.Key]*Strays, error) {
-		return r.Lost(ctx, kinds, names, func() (_ []*engine.State, err error) {
-			states, err = r.looks(ctx, solution, names)
-			return states, err
-		})
-	}
-	lost, err := look(engine.Telling, names)
+	recorded := map[engine.Key]bool{}
+	lost, err := r.unrecorded(ctx, engine.Kinds, names, func() ([]*engine.State, error) {
+		states, err := r.looks(ctx, solution, names)
+		for _, s := range states {
+			_, recorded[s.Key] = DeployedVersion(s)
+		}
+		return states, err
+	})
 	if err != nil {
 		return nil, err
-	}
-	for _, s := range states {
-		if s.Current == nil || s.Damage != nil {
-			doubtful = append(doubtful, s.Namespace)
-		}
-	}
-	for key := range lost {
-		if key.Name == solution {
-			doubtful = append(doubtful, key.Namespace)
-		}
-	}
-	slices.Sort(doubtful)
-	if doubtful = slices.Compact(doubtful); len(doubtful) > 0 {
-		if lost, err = look(engine.Kinds, doubtful); err != nil {
-			return nil, err
-		}
 	}
 	found := map[string]*Strays{}
 	for _, name := range names {
@@ -176,13 +203,14 @@ func (r *Records) StraysIn(ctx context.Context, solution string, namespaces []me
 		s := &Strays{Key: key}
 		for _, of := range slices.SortedFunc(maps.Keys(lost), engine.CompareKeys) {
 			if of.Namespace == name && of.Name == solution {
-				s.Ours = append(s.Ours, lost[of].Ours...)
+				s.Ours, s.Copies = append(s.Ours, lost[of].Ours...), append(s.Copies, lost[of].Copies...)
+				s.rebuilt = s.rebuilt || len(lost[of].Ours) > 0 && !recorded[of]
 			}
 		}
 		if s.foreign, err = r.byContract(ctx, key); err != nil {
 			return nil, err
 		}
-		if len(s.all()) > 0 {
+		if len(s.all())+len(s.Copies) > 0 {
 			found[name] = s
 		}
 	}
@@ -280,6 +308,9 @@ func (s *Strays) Refuse(environment string) error {
 	remove := report.Run("deploy remove", environment, s.Name).With("adopt")
 	if len(s.Ours) == 0 {
 		return refusal.WithHint("to remove all of it: %s", remove)
+	}
+	if !s.rebuilt {
+		return refusal.WithHint("to remove all of it: %s\nto keep it, as no part of the Solution: %s", remove, s.Unlabel())
 	}
 	return refusal.WithHint("to remove all of it: %s\nto put on record again what this tool made: %s", remove, report.Run("deploy repair", environment, s.Name).With("records"))
 }

@@ -2,7 +2,6 @@ package survey
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	"github.com/solutionctl/solutionctl/deployer/engine"
@@ -57,7 +56,7 @@ func (s *picture) component(key engine.Key, environment string) schema.Component
 	case lost != nil:
 		_, deployed := records.DeployedVersion(cmp.Or(state, &engine.State{}))
 		c.Health = schema.HealthFailed
-		c.Reasons = append(c.Reasons, fmt.Sprintf("%s: '%s' puts on record again what is as it was imported", offRecord(lost, deployed), Rebuilding(environment, key)))
+		c.Reasons = append(c.Reasons, offRecord(lost, deployed, Rebuilding(environment, key)))
 	case state.Pending != nil && severity(c.Health) < severity(schema.HealthPending):
 		c.Health = schema.HealthPending
 	}

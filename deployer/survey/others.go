@@ -138,8 +138,10 @@ func (v *Survey) othersOf(ctx context.Context, kind kube.GroupVersionKind, names
 func isOther(object *unstructured.Unstructured, kind string, solutions []string) bool {
 	name, labels := object.GetName(), object.GetLabels()
 	switch {
-	case len(object.GetOwnerReferences()) > 0, labels[schema.LabelRelease] != "":
+	case len(object.GetOwnerReferences()) > 0:
 		return false
+	case labels[schema.LabelRelease] != "": // which a copy has as well
+		return !engine.IsManaged(object)
 	case kind == "ServiceAccount" && name == "default", kind == "ConfigMap" && name == "kube-root-ca.crt":
 		return false
 	case kind == "ConfigMap" && name == metalk8s.EnvironmentConfigMap:
@@ -149,7 +151,18 @@ func isOther(object *unstructured.Unstructured, kind string, solutions []string)
 	}
 	return !slices.ContainsFunc(solutions, func(solution string) bool {
 		return labels["app.kubernetes.io/part-of"] == solution || labels["app.kubernetes.io/managed-by"] == solution+"-operator"
-	})
+	}) || isWrittenByHand(object)
+}
+
+// isWrittenByHand tells whether only kubectl wrote an object: then its labels may be those of what was copied.
+func isWrittenByHand(object *unstructured.Unstructured) bool {
+	var managers []string
+	for _, entry := range object.GetManagedFields() {
+		if entry.Subresource == "" {
+			managers = append(managers, entry.Manager)
+		}
+	}
+	return len(managers) > 0 && !slices.ContainsFunc(managers, func(name string) bool { return !strings.HasPrefix(name, "kubectl") })
 }
 
 // OthersText names objects by namespace and kind.

@@ -294,8 +294,7 @@ func (s *picture) deployment(key engine.Key, wanted, environment string) schema.
 		worsen(schema.HealthFailed, "its record cannot be read, and nothing can be done with it: "+unreadable(state.Damage, environment, key))
 		return status
 	case lost != nil:
-		worsen(schema.HealthFailed, fmt.Sprintf("%s: '%s' puts on record again what is as it was imported",
-			offRecord(lost, deployed), Rebuilding(environment, key)))
+		worsen(schema.HealthFailed, offRecord(lost, deployed, Rebuilding(environment, key)))
 	}
 	switch {
 	case lost != nil && !deployed:
@@ -319,12 +318,12 @@ func (s *picture) deployment(key engine.Key, wanted, environment string) schema.
 	return status
 }
 
-// offRecord says what is there and on no record.
-func offRecord(s *records.Strays, deployed bool) string {
+// offRecord says what is there and on no record, and what ends that.
+func offRecord(s *records.Strays, deployed bool, rebuild report.Remedy) string {
 	if deployed {
-		return "objects with the label of it are not on its record: " + s.Text()
+		return fmt.Sprintf("objects with the label of it are not on its record: %s: '%s' makes them no part of it", s.Text(), s.Unlabel())
 	}
-	return "it is here, but its record is lost: " + s.Text()
+	return fmt.Sprintf("it is here, but its record is lost: %s: '%s' puts on record again what is as it was imported", s.Text(), rebuild)
 }
 
 // unreadable tells why a record cannot be read, and what helps: one of a newer program is as it should be.

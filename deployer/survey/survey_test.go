@@ -270,10 +270,13 @@ func TestIsOther(t *testing.T) {
 	for _, test := range []struct {
 		what, kind, name    string
 		labels, annotations map[string]string
+		manager             string
 		owned, want         bool
 	}{
 		{what: "a person's", kind: "ConfigMap", name: "mine", want: true},
-		{what: "ours", kind: "ConfigMap", name: "pages", labels: map[string]string{schema.LabelRelease: "demo.x"}},
+		{what: "ours", kind: "ConfigMap", name: "pages", labels: map[string]string{schema.LabelRelease: "demo.x"}, manager: "solutionctl"},
+		{what: "a copy of ours", kind: "ConfigMap", name: "mine", labels: map[string]string{schema.LabelRelease: "demo.x", "app.kubernetes.io/part-of": "demo"}, manager: "Mozilla", want: true},
+		{what: "a copy of a Solution's", kind: "ConfigMap", name: "mine", labels: map[string]string{"app.kubernetes.io/part-of": "demo"}, manager: "kubectl-create", want: true},
 		{what: "a Solution's, deployed by others", kind: "ConfigMap", name: "pages", labels: map[string]string{"app.kubernetes.io/part-of": "demo"}},
 		{what: "another Solution's", kind: "ConfigMap", name: "pages", labels: map[string]string{"app.kubernetes.io/part-of": "other"}, want: true},
 		{what: "an operator's", kind: "Secret", name: "key", labels: map[string]string{"app.kubernetes.io/managed-by": "demo-operator"}},
@@ -288,6 +291,9 @@ func TestIsOther(t *testing.T) {
 		o.SetName(test.name)
 		o.SetLabels(test.labels)
 		o.SetAnnotations(test.annotations)
+		if test.manager != "" {
+			o.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: test.manager, Operation: metav1.ManagedFieldsOperationUpdate}})
+		}
 		if test.owned {
 			o.SetOwnerReferences([]metav1.OwnerReference{{Kind: "Deployment", Name: "web", APIVersion: "apps/v1", UID: "u"}})
 		}
