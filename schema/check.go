@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -247,6 +248,8 @@ func (c *checker) checkEnvironment(at string) {
 	c.eachString(at+".name", func(path []string, name string) {
 		if slices.Contains(reservedNamespaces, name) {
 			c.fail(path, "choose another one", "namespace %s holds what is recorded of Solutions", name)
+		} else if strings.HasPrefix(name, "kube-") || name == "default" {
+			c.fail(path, "choose another one", "namespace %s is one of Kubernetes' own", name)
 		}
 	})
 }
@@ -257,9 +260,61 @@ func checkLoaderConfiguration(c *checker) {
 	for i := range list {
 		c.checkEnvironment("spec.environments." + strconv.Itoa(i))
 	}
-	for _, pattern := range []string{"spec.timeout", "spec.job.ttl"} {
+	for pattern, most := range map[string]time.Duration{"spec.timeout": maxLoaderTimeout, "spec.job.ttl": maxLoaderTTL} {
 		c.checkDuration(pattern)
+		c.eachString(pattern, func(path []string, s string) {
+			if d, err := time.ParseDuration(s); err == nil && d > most {
+				c.fail(path, "", "%s is longer than %dh", s, int(most.Hours()))
+			}
+		})
 	}
+	c.eachString("spec.repair.schedule", func(path []string, s string) {
+		if err := checkSchedule(s); err != nil {
+			c.fail(path, "write minute, hour, day of the month, month and day of the week, such as */30 * * * *", "%v", err)
+		}
+	})
+	c.eachString("spec.repair.timeZone", func(path []string, s string) {
+		if _, err := time.LoadLocation(s); err != nil {
+			c.fail(path, "write it as Europe/Paris or Etc/UTC", "there is no time zone %q", s)
+		}
+	})
+	c.checkTolerations("spec.job.tolerations")
+}
+
+// What a configuration of the loader may say at most: a run that takes longer hangs.
+const (
+	maxLoaderTimeout = 7 * 24 * time.Hour
+	maxLoaderTTL     = 365 * 24 * time.Hour
+)
+
+// checkTolerations judges tolerations as Kubernetes does.
+func (c *checker) checkTolerations(at string) {
+	c.each(at+".*", func(path []string, value any) {
+		toleration, _ := value.(map[string]any)
+		text := func(key string) string {
+			s, _ := toleration[key].(string)
+			return s
+		}
+		key, exists := text("key"), text("operator") == "Exists"
+		switch {
+		case exists && text("value") != "":
+			c.fail(append(path, "value"), "leave it out, or write operator: Equal", "operator Exists asks for no value")
+		case key == "" && !exists:
+			c.fail(path, "name the taint with key, or write operator: Exists for all of them", "the toleration has neither a key nor operator Exists")
+		case key != "" && !isTaintKey(key):
+			c.fail(append(path, "key"), "", "%q is not the key of a taint, such as node-role.kubernetes.io/control-plane", key)
+		}
+	})
+}
+
+// isTaintKey tells whether a text has the form of a label's key.
+func isTaintKey(key string) bool {
+	prefix, name, qualified := strings.Cut(key, "/")
+	if !qualified {
+		prefix, name = "", key
+	}
+	fits := regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$`).MatchString(name)
+	return fits && (!qualified || regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`).MatchString(prefix))
 }
 
 // checkDuration judges the durations that pattern selects.

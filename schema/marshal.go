@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"unicode"
 
 	"go.yaml.in/yaml/v3"
 
@@ -57,7 +58,7 @@ func marshal(value any) ([]byte, error) {
 	if err := encoder.Close(); err != nil {
 		return nil, fmt.Errorf("write YAML: %w", err)
 	}
-	return b.Bytes(), nil
+	return escapeInvisible(b.Bytes()), nil
 }
 
 func encode(v reflect.Value) (*yaml.Node, error) {
@@ -170,10 +171,29 @@ func isEmpty(v reflect.Value) bool {
 // stringNode returns a string, in quotes where a reader of YAML 1.1 or 1.2 would take it for something else.
 func stringNode(s string) *yaml.Node {
 	node := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s}
-	if yaml11(s) != "" {
+	if yaml11(s) != "" || strings.ContainsFunc(s, isInvisible) {
 		node.Style = yaml.DoubleQuotedStyle
 	}
 	return node
+}
+
+// isInvisible tells of a character that changes how others are shown, such as one that turns the direction of what follows.
+func isInvisible(r rune) bool { return unicode.Is(unicode.Cf, r) }
+
+// escapeInvisible writes such characters as YAML has them in double quotes, where [stringNode] puts what has any.
+func escapeInvisible(text []byte) []byte {
+	if !bytes.ContainsFunc(text, isInvisible) {
+		return text
+	}
+	var b bytes.Buffer
+	for _, r := range string(text) {
+		if isInvisible(r) {
+			fmt.Fprintf(&b, `\U%08X`, r)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.Bytes()
 }
 
 // yaml11Types are the plain scalars that YAML 1.1 takes for something other than a string, as PyYAML reads them. Compiling

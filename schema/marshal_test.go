@@ -3,6 +3,7 @@ package schema_test
 import (
 	"encoding/json"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -42,6 +43,18 @@ func TestMarshalQuotes(t *testing.T) {
 	}
 	if _, findings, err := schema.ParseSolution("x.yaml", data); err != nil || len(findings) > 0 {
 		t.Errorf("what was written has findings: %v, %v", findings, err)
+	}
+}
+
+// TestMarshalEscapes: what turns the direction of a text is seen, and is read again as it was.
+func TestMarshalEscapes(t *testing.T) {
+	p := &schema.Solution{Metadata: schema.Metadata{Annotations: map[string]string{"x": "a\u202eb \U000e0041 c"}}}
+	data, err := p.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := string(data); strings.Contains(text, "\u202e") || !strings.Contains(text, `a\U0000202Eb \U000E0041 c`) {
+		t.Errorf("written is %s", text)
 	}
 }
 

@@ -45,6 +45,9 @@ func (o *Operation) Title() string {
 		part := o.Parts[0]
 		return fmt.Sprintf("environment %s: namespace %s %s", o.Environment, part.Namespace, creationWords[part.Changes[0].Action])
 	}
+	if o.Operation == VerbDelete && o.Empty() {
+		return o.phrase("there is no")
+	}
 	if o.Planned && o.Operation != "diff" {
 		return o.phrase("to " + o.Operation)
 	}

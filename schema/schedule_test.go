@@ -1,0 +1,33 @@
+package schema
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestCheckSchedule: what a CronJob takes, what it does not, and what never comes.
+func TestCheckSchedule(t *testing.T) {
+	for text, want := range map[string]string{
+		"*/30 * * * *":         "",
+		"0 3 * * mon-fri":      "",
+		"0,15,30-45/5 3 1 1 0": "",
+		"5/10 * * JAN *":       "",
+		"0 0 29 2 *":           "",
+		"0 0 31 2 mon":         "", // on Mondays
+		"61 * * * *":           "minute",
+		"* 24 * * *":           "hour",
+		"* * 0 * *":            "day of the month",
+		"* * * foo *":          "month",
+		"* * * * 7":            "day of the week",
+		"*/0 * * * *":          "step",
+		"5-1 * * * *":          "ends before it begins",
+		"0 0 31 2,4 *":         "never comes",
+		"1,,2 * * * *":         "minute",
+		"* * * *":              "4 fields",
+	} {
+		err := checkSchedule(text)
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+}
