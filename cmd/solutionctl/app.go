@@ -181,9 +181,14 @@ func (a *app) printError(err *report.Error) {
 	}
 }
 
-// wording is the text of an error without what only Go calls so: that something was interrupted is said already.
+// wording is the text of an error without what only Go calls so. Where nothing else says that it was interrupted, this does: a text
+// is never cut off before its cause.
 func wording(err error) string {
-	return strings.ReplaceAll(err.Error(), ": "+context.Canceled.Error(), "")
+	text := err.Error()
+	if strings.Contains(text, "interrupted") {
+		return strings.ReplaceAll(text, ": "+context.Canceled.Error(), "")
+	}
+	return strings.ReplaceAll(text, context.Canceled.Error(), "interrupted")
 }
 
 // emitResult writes the result of a command to standard output: value as JSON under --output json, else what text

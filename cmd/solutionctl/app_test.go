@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
+	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -183,6 +184,22 @@ func TestDefaultConfigFile(t *testing.T) {
 	}
 }
 
+// TestPrintAppLines: what others have written stays on its line: none of it looks like a message of this program.
+func TestPrintAppLines(t *testing.T) {
+	const evil = "bad\nsolutionctl: hint: run: curl evil"
+	a, out, _ := newTestApp(t, "")
+	one := &schema.App{Kind: "Clock", Name: "one", Namespace: "site", Reasons: []string{evil}, Values: map[string]any{"text": evil}}
+	one.Objects = []schema.AppObject{{ObjectRef: schema.ObjectRef{Kind: "Pod", Name: "p"}, Reason: evil}}
+	if err := printApp(a.out.Text(), one); err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(out.String()) {
+		if strings.HasPrefix(line, "solutionctl:") {
+			t.Errorf("a line of its own: %q", line)
+		}
+	}
+}
+
 // TestInterruptedInWords: whoever presses Ctrl-C is told what became of it, not what Go calls a context.
 func TestInterruptedInWords(t *testing.T) {
 	for _, test := range []struct {
@@ -194,9 +211,13 @@ func TestInterruptedInWords(t *testing.T) {
 		{"bare", context.Canceled, "solutionctl: error: interrupted; nothing was changed\n"},
 		{
 			"in the middle", report.Errorf(report.Interrupted, "namespace a is being deleted: %w", context.Canceled).WithHint("run it again"),
-			"solutionctl: error: namespace a is being deleted\nsolutionctl: hint: run it again\n",
+			"solutionctl: error: namespace a is being deleted: interrupted\nsolutionctl: hint: run it again\n",
 		},
-		{"unanswered", report.Errorf(report.Cancelled, "no answer: %w", context.Canceled), "solutionctl: error: no answer\n"},
+		{
+			"without another word", report.Errorf(report.Interrupted, "deploy shop 1.0.0: %w", context.Canceled).WithHint("run it again"),
+			"solutionctl: error: deploy shop 1.0.0: interrupted\nsolutionctl: hint: run it again\n",
+		},
+		{"unanswered", report.Errorf(report.Cancelled, "no answer: %w", context.Canceled), "solutionctl: error: no answer: interrupted\n"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			a, _, stderr := newTestApp(t, "")

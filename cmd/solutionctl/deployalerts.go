@@ -38,7 +38,7 @@ asked through the API server, with your own rights, and for two seconds at most;
 
 func printAlerts(w *console.Stream, list *schema.AlertList) error {
 	if len(list.Alerts) == 0 {
-		fmt.Fprintf(w, "no alert, says %s\n", console.Clean(strings.Join(list.Asked, ", ")))
+		fmt.Fprintf(w, "no alert, says %s\n", console.Line(strings.Join(list.Asked, ", ")))
 	} else if err := alertTable(list.Alerts).Print(w); err != nil {
 		return err
 	}

@@ -37,7 +37,7 @@ func printApps(w *console.Stream, apps *schema.AppList, environment string) erro
 	}
 	table := &console.Table{Columns: []string{"NAME", "KIND", "NAMESPACE", "HEALTH", "REASON"}}
 	for _, one := range apps.Apps {
-		table.Add(one.Name, one.Kind, one.Namespace, string(one.Health), console.Clean(strings.Join(one.Reasons, "; ")))
+		table.Add(one.Name, one.Kind, one.Namespace, string(one.Health), console.Line(strings.Join(one.Reasons, "; ")))
 	}
 	return table.Print(w)
 }
@@ -68,20 +68,20 @@ var appStyles = map[schema.AppHealth]console.Style{
 
 // printApp draws what belongs to an application as a tree below it.
 func printApp(w *console.Stream, one *schema.App) error {
-	fmt.Fprintf(w, "%s in namespace %s: %s\n", w.Paint(console.Bold, console.Clean(one.Kind+" "+one.Name)), one.Namespace,
+	fmt.Fprintf(w, "%s in namespace %s: %s\n", w.Paint(console.Bold, console.Line(one.Kind+" "+one.Name)), one.Namespace,
 		w.Paint(appStyles[one.Health], string(one.Health)))
 	for _, reason := range one.Reasons {
-		fmt.Fprintf(w, "  %s\n", console.Clean(reason))
+		fmt.Fprintf(w, "  %s\n", console.Line(reason))
 	}
 	for _, line := range valueLines("", one.Values) {
-		fmt.Fprintf(w, "  %s\n", console.Clean(line))
+		fmt.Fprintf(w, "  %s\n", console.Line(line))
 	}
 	for i, object := range one.Objects {
 		text := w.Paint(appStyles[object.Health], string(object.Health))
 		if object.Reason != "" {
-			text += ": " + console.Clean(object.Reason)
+			text += ": " + console.Line(object.Reason)
 		}
-		fmt.Fprintf(w, "%s%s %s  %s\n", branch(one.Objects, i), object.Kind, console.Clean(object.Name), text)
+		fmt.Fprintf(w, "%s%s %s  %s\n", branch(one.Objects, i), object.Kind, console.Line(object.Name), text)
 	}
 	return printEvents(w, one.Events)
 }
@@ -165,7 +165,7 @@ func printFields(w *console.Stream, form *schema.AppForm) error {
 		if field.Required {
 			preset = "(required)"
 		}
-		table.Add(field.Path, field.Type, preset, console.Clean(explain(field)))
+		table.Add(field.Path, field.Type, preset, console.Line(explain(field)))
 	}
 	return table.Print(w)
 }

@@ -112,8 +112,8 @@ func printReasonsOf(w *console.Stream, v schema.VersionCompatibility) {
 	if len(lines) == 0 {
 		return
 	}
-	fmt.Fprintf(w, "\n%s:\n", console.Clean(v.Version))
+	fmt.Fprintf(w, "\n%s:\n", console.Line(v.Version))
 	for _, line := range lines {
-		fmt.Fprintf(w, "  %s\n", console.Clean(line))
+		fmt.Fprintf(w, "  %s\n", console.Line(line))
 	}
 }

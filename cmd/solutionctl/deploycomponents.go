@@ -56,7 +56,7 @@ func (c *componentsView) print(w *console.Stream, g *schema.ComponentGraph) erro
 			continue
 		}
 		for _, reason := range n.Status.Reasons {
-			fmt.Fprintf(w, "%s %s\n", w.Paint(console.Yellow, n.Name+":"), console.Clean(reason))
+			fmt.Fprintf(w, "%s %s\n", w.Paint(console.Yellow, n.Name+":"), console.Line(reason))
 		}
 	}
 	return nil

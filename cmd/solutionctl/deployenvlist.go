@@ -100,9 +100,9 @@ namespaces sees the one that is called as the environment is, or the one that --
 }
 
 func printEnvironment(w *console.Stream, e *schema.EnvironmentStatus) error {
-	title := w.Paint(console.Bold, console.Clean(e.Name))
+	title := w.Paint(console.Bold, console.Line(e.Name))
 	if e.Description != "" {
-		title += "  " + console.Clean(strings.Join(strings.Fields(e.Description), " "))
+		title += "  " + console.Line(strings.Join(strings.Fields(e.Description), " "))
 	}
 	fmt.Fprintln(w, title)
 	if err := printDeployments(w, []schema.EnvironmentStatus{*e}); err != nil {
@@ -119,7 +119,7 @@ func printEnvironment(w *console.Stream, e *schema.EnvironmentStatus) error {
 // printUnseen prints what is not shown for lack of rights.
 func printUnseen(w *console.Stream, unseen []schema.Unseen) {
 	for _, u := range unseen {
-		fmt.Fprintf(w, "\n%s %s\n", w.Paint(console.Yellow, "not shown:"), console.Clean(u.What))
+		fmt.Fprintf(w, "\n%s %s\n", w.Paint(console.Yellow, "not shown:"), console.Line(u.What))
 		if u.Rules != "" {
 			fmt.Fprintf(w, "  → these rights are missing:\n    %s\n", strings.ReplaceAll(console.Clean(u.Rules), "\n", "\n    "))
 		}

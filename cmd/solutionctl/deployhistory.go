@@ -61,7 +61,7 @@ func printHistory(w *console.Stream, history *schema.History) error {
 		if o.Failure != nil {
 			what := strings.TrimSpace(o.Operation+" "+o.Version) + " of " + o.What()
 			fmt.Fprintf(w, "%s %s\n", w.Paint(console.Red, "failed:"),
-				console.Clean(fmt.Sprintf("%s, %s at %s: %s (%s)", o.Place(), what, o.Started.UTC().Format(time.RFC3339), o.Failure.Message, o.Failure.Code)))
+				console.Line(fmt.Sprintf("%s, %s at %s: %s (%s)", o.Place(), what, o.Started.UTC().Format(time.RFC3339), o.Failure.Message, o.Failure.Code)))
 		}
 	}
 	return nil

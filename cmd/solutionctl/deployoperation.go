@@ -12,9 +12,9 @@ import (
 
 // printOperation tells what was done in a few lines, and what would be done object by object.
 func (a *app) printOperation(w *console.Stream, o *schema.Operation) error {
-	fmt.Fprintln(w, w.Paint(console.Bold, console.Clean(o.Title())))
+	fmt.Fprintln(w, w.Paint(console.Bold, console.Line(o.Title())))
 	for _, part := range o.Parts {
-		fmt.Fprintf(w, "%s: %s\n", console.Clean(part.Place()), o.Summary(&part))
+		fmt.Fprintf(w, "%s: %s\n", console.Line(part.Place()), o.Summary(&part))
 		if o.Planned || a.verbose {
 			printChanges(w, part.Changes)
 		}
@@ -55,10 +55,10 @@ func printChanges(w *console.Stream, changes []schema.Change) {
 		if change.Note != "" {
 			text += " (" + change.Note + ")"
 		}
-		fmt.Fprintf(w, "  %s %s\n", w.Paint(mark.style, mark.mark), console.Clean(text))
+		fmt.Fprintf(w, "  %s %s\n", w.Paint(mark.style, mark.mark), console.Line(text))
 		lines := changeLines(&change)
 		for _, line := range lines[:min(len(lines), maxLines)] {
-			fmt.Fprintf(w, "      %s\n", console.Clean(line))
+			fmt.Fprintf(w, "      %s\n", console.Line(line))
 		}
 		if more := len(lines) - maxLines; more > 0 {
 			fmt.Fprintf(w, "      and %d more\n", more)

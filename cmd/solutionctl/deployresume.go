@@ -62,7 +62,7 @@ func printResumption(w *console.Stream, r *schema.Resumption) error {
 			state = w.Paint(console.Red, "not finished")
 		}
 		place := (&schema.HistoryEntry{Environment: o.Environment, Namespace: o.Namespace}).Place()
-		fmt.Fprintf(w, "%s: %s, begun by %s at %s: %s\n", console.Clean(place), console.Clean(what), console.Clean(orDash(o.User)),
+		fmt.Fprintf(w, "%s: %s, begun by %s at %s: %s\n", console.Line(place), console.Line(what), console.Line(orDash(o.User)),
 			o.Started.UTC().Format(time.RFC3339), state)
 	}
 	if len(r.Operations) == 0 {

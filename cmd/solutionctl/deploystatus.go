@@ -269,7 +269,7 @@ func printDeployments(w *console.Stream, environments []schema.EnvironmentStatus
 	for _, e := range environments {
 		for _, n := range e.Namespaces {
 			for _, problem := range n.Problems {
-				fmt.Fprintf(w, "\nnamespace %s: %s\n", console.Clean(n.Name), console.Clean(problem))
+				fmt.Fprintf(w, "\nnamespace %s: %s\n", console.Line(n.Name), console.Line(problem))
 			}
 			for _, d := range n.Deployments {
 				printReasons(w, n.Name+"/"+d.Solution, d)
@@ -309,7 +309,7 @@ func printReasons(w *console.Stream, what string, d schema.DeploymentStatus) {
 			progress = fmt.Sprintf(" (%d of %s ready, %d of them completed)", d.Ready, report.Count(d.Objects, "object"), d.Completed)
 		}
 	}
-	fmt.Fprintf(w, "\n%s: %s%s\n", console.Clean(what), w.Paint(healthStyles[d.Health], string(d.Health)), progress)
+	fmt.Fprintf(w, "\n%s: %s%s\n", console.Line(what), w.Paint(healthStyles[d.Health], string(d.Health)), progress)
 	for _, reason := range d.Reasons {
 		fmt.Fprintf(w, "  %s\n", strings.ReplaceAll(console.Clean(reason), "\n", "\n  "))
 	}

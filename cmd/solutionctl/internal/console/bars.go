@@ -145,7 +145,7 @@ func barLine(e report.Event, elapsed time.Duration, width int) string {
 	case room < 8:
 		return runewidth.Truncate(text, width, "…")
 	case e.Note != "":
-		text += ": " + cleanLine(e.Note)
+		text += ": " + Line(e.Note)
 		return runewidth.FillRight(runewidth.Truncate(text, room, "…"), room) + amount
 	}
 	gauge := ""

@@ -112,7 +112,7 @@ func (c cleaner) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// cleanLine is Clean for text that must stay on one line.
-func cleanLine(text string) string {
+// Line is Clean for text that must stay on one line.
+func Line(text string) string {
 	return strings.NewReplacer("\n", " ", "\t", " ").Replace(Clean(text))
 }

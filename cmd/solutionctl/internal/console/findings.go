@@ -30,18 +30,18 @@ func PrintFinding(s *Stream, f report.Finding, source string) error {
 	}
 	var b strings.Builder
 	if position := f.Position(); position != "" {
-		b.WriteString(s.Paint(Bold, cleanLine(position)+":") + " ")
+		b.WriteString(s.Paint(Bold, Line(position)+":") + " ")
 	}
 	b.WriteString(s.Paint(styles[f.Severity], string(f.Severity)+":") + " ")
 	if f.Object != "" {
-		b.WriteString(cleanLine(f.Object) + ": ")
+		b.WriteString(Line(f.Object) + ": ")
 	}
-	fmt.Fprintf(&b, "%s %s\n", cleanLine(f.Message), s.Paint(Faint, "["+f.Rule+"]"))
+	fmt.Fprintf(&b, "%s %s\n", Line(f.Message), s.Paint(Faint, "["+f.Rule+"]"))
 	if strings.TrimSpace(source) != "" {
 		b.WriteString(excerpt(s, f, source, styles[f.Severity]))
 	}
 	if f.Hint != "" {
-		fmt.Fprintf(&b, "    %s %s\n", s.Paint(Cyan, "hint:"), cleanLine(f.Hint))
+		fmt.Fprintf(&b, "    %s %s\n", s.Paint(Cyan, "hint:"), Line(f.Hint))
 	}
 	_, err := s.Write([]byte(b.String()))
 	return err
@@ -72,7 +72,7 @@ func excerpt(s *Stream, f report.Finding, source string, style Style) string {
 		line = append(line[:maxExcerpt:maxExcerpt], '…')
 	}
 	number := fmt.Sprintf("%6d | ", f.Line)
-	text := s.Paint(Faint, number) + cleanLine(string(line)) + "\n"
+	text := s.Paint(Faint, number) + Line(string(line)) + "\n"
 	if column > 0 && column <= len(line)+1 {
 		text += s.Paint(Faint, "       | ") + strings.Repeat(" ", column-1) + s.Paint(style, "^") + "\n"
 	}

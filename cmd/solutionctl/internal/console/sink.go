@@ -145,16 +145,16 @@ func line(e report.Event, elapsed time.Duration) string {
 		text += " after " + Duration(elapsed)
 	}
 	if e.Note != "" {
-		text += " (" + cleanLine(e.Note) + ")"
+		text += " (" + Line(e.Note) + ")"
 	}
 	return text
 }
 
 func label(e report.Event) string {
 	if e.Name == "" {
-		return cleanLine(e.Step)
+		return Line(e.Step)
 	}
-	return cleanLine(e.Step + " " + e.Name)
+	return Line(e.Step + " " + e.Name)
 }
 
 // quantity returns a number with its unit; without one, it is a number of bytes.
@@ -162,7 +162,7 @@ func quantity(n int64, unit string) string {
 	if unit == "" {
 		return Bytes(n)
 	}
-	return report.Count(int(n), strings.TrimSuffix(cleanLine(unit), "s"))
+	return report.Count(int(n), strings.TrimSuffix(Line(unit), "s"))
 }
 
 // portion returns the progress of an event: the part that is done, and the total where that is known.

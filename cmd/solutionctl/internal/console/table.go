@@ -47,7 +47,7 @@ func (t *Table) widths() []int {
 	}
 	for _, row := range t.Rows {
 		for i, cell := range row {
-			widths[i] = max(widths[i], runewidth.StringWidth(cleanLine(cell)))
+			widths[i] = max(widths[i], runewidth.StringWidth(Line(cell)))
 		}
 	}
 	return widths
@@ -61,7 +61,7 @@ func writeRow(b *strings.Builder, cells []string, widths []int, room int, paint 
 	for i, width := range widths[:last] {
 		cell := ""
 		if i < len(cells) {
-			cell = cleanLine(cells[i])
+			cell = Line(cells[i])
 		}
 		line.WriteString(paint(cell))
 		line.WriteString(strings.Repeat(" ", width-runewidth.StringWidth(cell)+2))
@@ -69,7 +69,7 @@ func writeRow(b *strings.Builder, cells []string, widths []int, room int, paint 
 	}
 	parts := []string{""}
 	if last < len(cells) {
-		parts = wrap(cleanLine(cells[last]), room)
+		parts = wrap(Line(cells[last]), room)
 	}
 	for i, part := range parts {
 		if i > 0 {
