@@ -262,6 +262,9 @@ func (d *Deployer) hand(ctx context.Context, t *takeover, release *engine.Releas
 		notices = append(notices, fmt.Sprintf("revision %d of release %s of Helm is %s, and what it has changed is not known: revision %d is the last that was deployed",
 			newest.Number, t.at, newest.Status, t.Number))
 	}
+	if again := runAgain(release); len(again) > 0 {
+		notices = append(notices, fmt.Sprintf("taking over release %s of Helm is an upgrade to its hooks, which run again: %s", t.at, strings.Join(again, ", ")))
+	}
 	var left []string
 	all = append(all, rendered.Definitions...)
 	for _, listed := range t.Objects {
@@ -273,6 +276,17 @@ func (d *Deployer) hand(ctx context.Context, t *takeover, release *engine.Releas
 		notices = append(notices, fmt.Sprintf("component %s does not have all of release %s of Helm; this stays where it is: %s", t.component, t.at, strings.Join(left, ", ")))
 	}
 	return notices, nil
+}
+
+// runAgain names the Jobs and Pods of hooks that a takeover runs: those of an upgrade, as Helm would run them.
+func runAgain(release *engine.Release) (names []string) {
+	for _, task := range release.Tasks {
+		kind := task.Object.GetKind()
+		if name := kind + " " + task.Object.GetName(); (kind == "Job" || kind == "Pod") && slices.Contains(task.On, schema.OccasionUpgrade) && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // leftByHooks finds what hooks of Helm have left that does not end, such as a Secret: it goes with the component.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/solutionctl/solutionctl/deployer/definitions"
 	"github.com/solutionctl/solutionctl/deployer/engine"
@@ -40,7 +41,7 @@ type ChangeOptions struct {
 }
 
 // Change replaces the version of a Solution in namespaces of an environment by a higher or a lower one. Everything that
-// stands against it is found before the first change. The error of a rollback that follows a failure wraps that failure.
+// stands against it is found before the first change.
 func (d *Deployer) Change(ctx context.Context, o ChangeOptions) (*schema.Operation, error) {
 	done, err := d.inNamespaces(ctx, o.Options, o.Environment, o.Namespace, func(ctx context.Context, namespaces []metalk8s.Namespace) (*task, error) {
 		return d.planChange(ctx, o, namespaces)
@@ -53,7 +54,7 @@ func (d *Deployer) Change(ctx context.Context, o ChangeOptions) (*schema.Operati
 	}
 	if !o.RollBack {
 		if report.CodeOf(err) == report.Timeout {
-			err = report.Errorf(report.Timeout, "%w", err).WithHint("or go back: %s", report.Run("deploy rollback", o.Environment, o.Solution))
+			err = withLastHint(err, "or go back: %s", report.Run("deploy rollback", o.Environment, o.Solution))
 		}
 		return done, err
 	}
@@ -62,7 +63,17 @@ func (d *Deployer) Change(ctx context.Context, o ChangeOptions) (*schema.Operati
 	if _, failed := d.Rollback(ctx, back); failed != nil {
 		return done, report.Errorf(report.CodeOf(err), "%w\nand the rollback failed, too: %w", err, failed)
 	}
-	return done, report.Errorf(report.CodeOf(err), "%w\neverything is back as it was before", err)
+	// What the failure recommends is about what is not there any more.
+	return done, report.Errorf(report.CodeOf(err), "%s\neverything is back as it was before", err).
+		WithHint("repair the cause, and run the command again")
+}
+
+// withLastHint adds a hint to an error that is read after those that the error has, as the alternative to them.
+func withLastHint(err error, format string, remedy report.Remedy) error {
+	hints := append(report.Hints(err), fmt.Sprintf(format, remedy))
+	last := report.Errorf(report.CodeOf(err), "%s", err).WithHint("%s", strings.Join(hints, "\n"))
+	last.Remedies = append(report.RemediesOf(err), remedy)
+	return last
 }
 
 func (d *Deployer) planChange(ctx context.Context, o ChangeOptions, namespaces []metalk8s.Namespace) (*task, error) {

@@ -64,6 +64,10 @@ func (d *Deployer) renderChart(ctx context.Context, one *placement, settings ren
 	if err != nil {
 		return nil, err
 	}
+	if slices.Contains(one.Parts.Rotate, name) && remembered != nil {
+		notices = append(notices, fmt.Sprintf("component %s gets new passwords and certificates; pods that have read the old ones keep them until they start anew: "+
+			"'kubectl rollout restart -n %s deployment,statefulset,daemonset -l %s=%s', and what else uses them", name, settings.Namespace, engine.LabelRelease, release.ID()))
+	}
 	if taken != nil {
 		if notices, err = d.hand(ctx, taken, release, rendered); err != nil {
 			return nil, err

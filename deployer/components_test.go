@@ -252,7 +252,10 @@ func TestPasswordsStay(t *testing.T) {
 	same("added again")
 	must(b, choose(t, "1.0.0", values("db", map[string]any{"size": 3}, false)))
 	same("with another value")
-	must(b, choose(t, "1.0.0", func(p *deployer.Parts) { p.Rotate = []string{"db"} }))
+	rotated := must(b, choose(t, "1.0.0", func(p *deployer.Parts) { p.Rotate = []string{"db"} }))
+	if said := strings.Join(rotated.Notices, "\n"); !strings.Contains(said, "kubectl rollout restart -n site ") {
+		t.Errorf("nothing says that pods have the old password: %q", said)
+	}
 	if got := state(b)["db-password"]; got == password {
 		t.Error("it was to be another one")
 	}

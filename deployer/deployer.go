@@ -76,18 +76,10 @@ func New(c Config) *Deployer {
 }
 
 // clusterLock protects what belongs to the whole cluster: the catalogue, and activation.
-const clusterLock = "cluster"
-
-// lockPrefix begins the names of the locks of namespaces.
-const lockPrefix = "env-"
+const clusterLock = cluster.ClusterLock
 
 // lockOf protects what is deployed in a namespace; "" stands for the cluster.
-func lockOf(namespace string) string {
-	if namespace == "" {
-		return clusterLock
-	}
-	return lockPrefix + namespace
-}
+func lockOf(namespace string) string { return cluster.LockOf(namespace) }
 
 // Locked runs work under locks: every write with its context is preceded by a look at them.
 func (d *Deployer) Locked(ctx context.Context, work func(context.Context) error, names ...string) (err error) {

@@ -51,7 +51,7 @@ func (d *Deployer) Held(ctx context.Context, o HeldOptions) ([]Held, error) {
 	var found []Held
 	for _, n := range namespaces {
 		for _, m := range kinds {
-			if m.Scope.Name() != meta.RESTScopeNameNamespace {
+			if m.Scope.Name() != meta.RESTScopeNameNamespace || m.GroupVersionKind == endpointsKind {
 				continue
 			}
 			for object, err := range d.Cluster.ListMetadata(ctx, m.GroupVersionKind, n.Name, metav1.ListOptions{}) {
@@ -71,6 +71,9 @@ func (d *Deployer) Held(ctx context.Context, o HeldOptions) ([]Held, error) {
 	}
 	return found, nil
 }
+
+// endpointsKind is listed by nobody any more: the API server warns whoever does, and what it has is in EndpointSlices as well.
+var endpointsKind = kube.GroupVersionKind{Version: "v1", Kind: "Endpoints"}
 
 func appendHeld(list []Held, kind kube.GroupVersionKind, object *unstructured.Unstructured) []Held {
 	finalizers := slices.DeleteFunc(object.GetFinalizers(), health.IsOfKubernetes)

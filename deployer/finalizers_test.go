@@ -8,6 +8,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/cluster/clustertest"
+	"github.com/solutionctl/solutionctl/deployer/deployertest"
 )
 
 // connected is a deployer on a server.
@@ -31,5 +32,19 @@ func TestForcedDeletionIsRepeated(t *testing.T) {
 	done, err := d.DeleteEnvironment(t.Context(), o)
 	if err != nil || len(done.Parts) > 0 || !strings.Contains(strings.Join(done.Notices, "\n"), `there is no environment "gone"`) {
 		t.Errorf("%+v, %v", done, err)
+	}
+}
+
+// TestHeldAsksForNothingDeprecated: the API server warns of every list of Endpoints, and the warning would be about this program.
+func TestHeldAsksForNothingDeprecated(t *testing.T) {
+	b := deployertest.New(t)
+	b.Server.Requests()
+	if _, err := b.Held(t.Context(), deployer.HeldOptions{Environment: site}); err != nil {
+		t.Fatal(err)
+	}
+	for _, request := range b.Server.Requests() {
+		if strings.Contains(request, "/endpoints") && !strings.Contains(request, "/endpointslices") {
+			t.Errorf("asked was %s", request)
+		}
 	}
 }

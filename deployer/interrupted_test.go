@@ -19,6 +19,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/cluster/clustertest"
 	"github.com/solutionctl/solutionctl/deployer/definitions"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
+	"github.com/solutionctl/solutionctl/deployer/engine"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -183,7 +184,7 @@ func TestNotReady(t *testing.T) {
 		Options: deployer.Options{Timeout: soon}, Environment: site, Solution: shop, Direction: records.Up, RollBack: true,
 	}
 	_, err = b.Change(t.Context(), upgrade)
-	deployertest.Refused(t, err, report.Timeout, "Deployment site/shop-operator")
+	deployertest.Refused(t, err, report.Timeout, "Deployment site/shop-operator", "and the rollback failed, too")
 	if got, want := recorded(t, b), "1.1.0 active, 1.0.0 here; cluster: activate 1.1.0; pending rollback; site: add 1.0.0"; got != want {
 		t.Errorf("records:\n%s, want\n%s", got, want)
 	}
@@ -193,6 +194,93 @@ func TestNotReady(t *testing.T) {
 	}
 	if got, want := recorded(t, b), "1.1.0 active, 1.0.0 here; cluster: activate 1.1.0; site: rollback 1.0.0"; got != want {
 		t.Errorf("records:\n%s, want\n%s", got, want)
+	}
+}
+
+// TestHintsOfFailures: what goes back leaves nothing in the middle, and going back is the alternative to all else.
+func TestHintsOfFailures(t *testing.T) {
+	b := deployertest.New(t)
+	b.Added(shop, "1.0.0", plain)
+	b.Activated(shop, "1.1.0", coloured)
+	b.Server.Stall("Deployment")
+	upgrade := deployer.ChangeOptions{Options: deployer.Options{Timeout: 10}, Environment: site, Solution: shop, Direction: records.Up}
+	_, err := b.Change(t.Context(), upgrade)
+	deployertest.Refused(t, err, report.Timeout)
+	hints := strings.Join(report.Hints(err), "\n")
+	if first, last := strings.Index(hints, "repair the cause"), strings.Index(hints, "or go back"); first < 0 || last < first {
+		t.Errorf("the hints are:\n%s", hints)
+	}
+	if remedies := report.RemediesOf(err); len(remedies) != 1 {
+		t.Errorf("the remedies are %v", remedies)
+	}
+
+	b.Server.Stall()
+	must(b, rollback(0))
+	upgrade.RollBack = true
+	b.Server.Answer = func(_ http.ResponseWriter, r *http.Request) bool {
+		if r.Method == http.MethodPatch && strings.HasSuffix(r.URL.Path, "/deployments/shop-operator") && r.URL.Query().Get("dryRun") == "" {
+			b.Server.Stall("Deployment")
+			b.Server.Answer = func(_ http.ResponseWriter, r *http.Request) bool {
+				if r.Method == http.MethodPatch && strings.HasSuffix(r.URL.Path, "/deployments/shop-operator") && r.URL.Query().Get("dryRun") == "" {
+					b.Server.Stall()
+				}
+				return false
+			}
+		}
+		return false
+	}
+	_, err = b.Change(t.Context(), upgrade)
+	deployertest.Refused(t, err, report.Timeout, "everything is back as it was before")
+	if hints = strings.Join(report.Hints(err), "\n"); strings.Contains(hints, "stays as it is") {
+		t.Errorf("the hints are:\n%s", hints)
+	}
+}
+
+// TestInterruptedWhileWaiting: an error always says what was waited for.
+func TestInterruptedWhileWaiting(t *testing.T) {
+	b := deployertest.New(t)
+	b.Activated(shop, "1.0.0", plain)
+	b.Server.Stall("Deployment")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	b.Server.Answer = func(_ http.ResponseWriter, r *http.Request) bool {
+		if strings.Contains(r.URL.Path, "/deployments") && r.URL.Query().Get("watch") != "" {
+			cancel()
+		}
+		return false
+	}
+	_, err := add("1.0.0")(ctx, b.Deployer, deployer.Options{})
+	deployertest.Refused(t, err, report.Interrupted, "interrupted while waiting for 1 of ", "Deployment site/shop-operator", "run the same command again")
+}
+
+// TestReplaceBinding: a binding is replaced where it has to be, and is not to be named.
+func TestReplaceBinding(t *testing.T) {
+	b := deployertest.New(t)
+	b.Activated(shop, "1.0.0", plain)
+	_, err := add("1.0.0")(t.Context(), b.Deployer, deployer.Options{Replace: []string{"RoleBinding/shop-operator"}})
+	deployertest.Refused(t, err, report.Usage, "RoleBinding is replaced without being named")
+}
+
+// TestDeleteNothing: what is not there was not deleted, and what once was there is no part of what is.
+func TestDeleteNothing(t *testing.T) {
+	b := deployertest.New(t)
+	done, err := b.DeleteEnvironment(t.Context(), deployer.DeleteEnvironmentOptions{Environment: "tst"})
+	if err != nil || !strings.HasPrefix(done.Title(), "there is no environment tst") {
+		t.Errorf("%q, %v", done.Title(), err)
+	}
+	b.Added(shop, "1.0.0", plain)
+	must(b, remove(shop))
+	done, err = b.DeleteEnvironment(t.Context(), deployer.DeleteEnvironmentOptions{Environment: site})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range done.Parts {
+		if len(part.Changes) == 0 {
+			t.Errorf("a part without anything: %+v", part)
+		}
+	}
+	if states, err := b.Records.Engine.States(t.Context()); err != nil || slices.ContainsFunc(states, func(s *engine.State) bool { return s.Namespace == site }) {
+		t.Errorf("the records stay: %v, %v", states, err)
 	}
 }
 

@@ -192,18 +192,19 @@ func (d *Deployer) planCleanup(ctx context.Context, o DeleteEnvironmentOptions, 
 
 // planForgetting plans to remove everything that is on records, and then the records.
 func (d *Deployer) planForgetting(ctx context.Context, t *task, o DeleteEnvironmentOptions, states []*engine.State) (err error) {
-	releases := removals(states, t.Operation.Operation)
-	for i, s := range states {
-		for _, object := range records.ObjectsOf(s) {
-			releases[i].Delete = append(releases[i].Delete, object.ObjectRef)
-		}
-	}
 	t.after = func(ctx context.Context) error {
 		var keys []engine.Key
 		for _, s := range states {
 			keys = append(keys, s.Key)
 		}
 		return d.Records.Engine.Forget(ctx, keys...)
+	}
+	there := slices.DeleteFunc(slices.Clone(states), func(s *engine.State) bool { return s.Pending == nil && len(records.ObjectsOf(s)) == 0 })
+	releases := removals(there, t.Operation.Operation)
+	for i, s := range there {
+		for _, object := range records.ObjectsOf(s) {
+			releases[i].Delete = append(releases[i].Delete, object.ObjectRef)
+		}
 	}
 	t.plans, err = d.Records.Engine.PlanAll(ctx, releases, o.plan())
 	return err

@@ -56,6 +56,8 @@ func (o Options) checkReplace(t *task) error {
 		switch {
 		case !ok || kind == "" || name == "" || strings.Contains(name, "/"):
 			return report.Errorf(report.Usage, "%q is not KIND/NAME", text)
+		case engine.ReplacedUnasked(kind):
+			return report.Errorf(report.Usage, "a %s is replaced without being named, when it refers to another role", kind).WithHint("leave out --replace %s", text)
 		case !engine.Replaceable(kind):
 			return report.Errorf(report.Refused, "a %s is never replaced, as that could lose data", kind)
 		case !o.ifThere && !slices.ContainsFunc(has, func(known string) bool { return strings.EqualFold(known, text) }):

@@ -259,7 +259,7 @@ func (d *Deployer) storedObjects(ctx context.Context) ([]*unstructured.Unstructu
 }
 
 func isLock(lease *unstructured.Unstructured) bool {
-	return lease.GetName() == clusterLock || strings.HasPrefix(lease.GetName(), lockPrefix)
+	return lease.GetName() == clusterLock || strings.HasPrefix(lease.GetName(), cluster.LockPrefix)
 }
 
 // heldLast sorts the lock that a purge holds behind all others.

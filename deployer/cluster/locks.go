@@ -5,12 +5,54 @@ import (
 	"errors"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 )
 
 // atOnce is the number of requests for locks that run at a time.
 const atOnce = 8
+
+// LockOf names the lock that protects what is deployed in a namespace; "" stands for what belongs to the whole cluster.
+func LockOf(namespace string) string {
+	if namespace == "" {
+		return ClusterLock
+	}
+	return LockPrefix + namespace
+}
+
+// The names of locks: that of the cluster, and what those of namespaces begin with.
+const (
+	ClusterLock = "cluster"
+	LockPrefix  = "env-"
+)
+
+// Work tells whether a process holds a lock, as far as its Lease says.
+type Work struct {
+	Holder  string    // user@host; "" when no process holds the lock
+	Renewed time.Time // when it was last written; zero when that is not known
+}
+
+// patienceWithClocks is for how long a holder is believed to live whose Lease has run out: clocks of hosts differ.
+const patienceWithClocks = time.Minute
+
+// Work reads who holds a lock. A holder that has not renewed it for longer than it promised, by the clock of this host and with a minute
+// for the difference between clocks, is none.
+func (c *Cluster) Work(ctx context.Context, lock string) (Work, error) {
+	lease, err := c.Get(ctx, LeaseKind, SystemNamespace, lock)
+	if err != nil || lease == nil {
+		return Work{}, err
+	}
+	w := Work{Holder: person(lease)}
+	text, _ := specOf(lease)["renewTime"].(string)
+	if w.Renewed, err = time.Parse(time.RFC3339Nano, text); err != nil {
+		return w, nil //nolint:nilerr // nothing says that the holder has ended
+	}
+	if c.options.Now().Sub(w.Renewed) > promise(lease)+patienceWithClocks {
+		w.Holder = ""
+	}
+	return w, nil
+}
 
 // Locks are several locks that one person holds. They are a [Guard].
 type Locks []*Lock

@@ -193,8 +193,11 @@ func (c *Cluster) send(ctx context.Context, r request) (*http.Response, error) {
 	}
 	response, err := c.client.Do(request)
 	if err != nil {
-		if cause := context.Cause(ctx); errors.Is(cause, errNoAnswer) {
+		switch cause := context.Cause(ctx); {
+		case errors.Is(cause, errNoAnswer):
 			err = cause
+		case cause != nil:
+			return nil, err // the caller waits no longer, which says nothing about the server
 		}
 		c.noticeAbsence(err)
 		return nil, err

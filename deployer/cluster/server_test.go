@@ -723,3 +723,47 @@ func TestRequestsAtOnce(t *testing.T) {
 		t.Errorf("%d requests at once", most.Load())
 	}
 }
+
+// TestOwnDeadline: that a caller waits no longer says nothing about the API server.
+func TestOwnDeadline(t *testing.T) {
+	s, c := connected(t)
+	sink := &report.Recorder{}
+	c.options.Sink = sink
+	s.Answer = func(_ http.ResponseWriter, r *http.Request) bool {
+		<-r.Context().Done()
+		return true
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	if _, err := c.Get(ctx, ConfigMapKind, "shop", "settings"); report.CodeOf(err) != report.Timeout {
+		t.Error(err)
+	}
+	for _, event := range sink.Events() {
+		if strings.Contains(event.Note, "does not answer") {
+			t.Errorf("%+v", event)
+		}
+	}
+}
+
+// TestWork: who holds a lock, and that a holder who has been silent for long is none.
+func TestWork(t *testing.T) {
+	now := time.Now().UTC()
+	lease := func(holder string, renewed time.Time) string {
+		return fmt.Sprintf("{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {name: env-shop, namespace: %s}, spec: {holderIdentity: %q, leaseDurationSeconds: 15, renewTime: %q}}",
+			SystemNamespace, holder, renewed.Format(metav1.RFC3339Micro))
+	}
+	s, c := connected(t, "{apiVersion: v1, kind: Namespace, metadata: {name: "+SystemNamespace+"}}")
+	if w, err := c.Work(t.Context(), LockOf("shop")); err != nil || w != (Work{}) {
+		t.Errorf("without a Lease: %+v, %v", w, err)
+	}
+	for _, test := range []struct{ lease, want string }{
+		{lease("jane@here AB12", now), "jane@here"},
+		{lease("jane@here AB12", now.Add(-2*time.Minute)), ""},
+		{lease("", now), ""},
+	} {
+		s.Put(t, test.lease)
+		if w, err := c.Work(t.Context(), LockOf("shop")); err != nil || w.Holder != test.want || w.Renewed.IsZero() {
+			t.Errorf("%s: %+v, %v", test.lease, w, err)
+		}
+	}
+}

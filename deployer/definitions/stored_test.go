@@ -231,6 +231,39 @@ func TestTwoVersionsInUse(t *testing.T) {
 	}
 }
 
+// TestVersionBetween: where a version lies between what is deployed and what is to be active, with which both get along, it is named,
+// also when its own definitions are not those that are to be active: they are served beside them.
+func TestVersionBetween(t *testing.T) {
+	b := deployertest.New(t)
+	b.Added(shop, "1.0.0", deployertest.Content{})
+	b.Imported(shop, "2.0.0", deployertest.Content{Versions: "v2"})
+	b.Imported(shop, "3.0.0", deployertest.Content{
+		Versions: "v2- v3", Images: []string{"convert"},
+		Conversion: "{strategy: Webhook, webhook: {conversionReviewVersions: [v1], clientConfig: {service: {namespace: somewhere, name: convert, path: /convert}}}}",
+		Files: map[string]string{"operator/cluster/webhook.yaml": `apiVersion: v1
+kind: Service
+metadata: {name: convert}
+spec: {selector: {app: convert}, ports: [{port: 443, targetPort: 9443}]}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: convert}
+spec:
+  selector: {matchLabels: {app: convert}}
+  template:
+    metadata: {labels: {app: convert}}
+    spec:
+      containers: [{name: webhook, image: "{{ repository }}/convert:3.0.0"}]
+      volumes: [{name: cert, secret: {secretName: serving}}]
+`},
+	})
+	_, err := b.Activate(t.Context(), deployer.ActivateOptions{Solution: shop, Version: "3.0.0"})
+	deployertest.Refused(t, err, report.InUse, "environment site", "deploy activate shop 2.0.0")
+	if hints := strings.Join(report.Hints(err), "\n"); strings.Contains(hints, "deploy remove") {
+		t.Errorf("what is deployed is to be removed: %s", hints)
+	}
+}
+
 // verdicts are what compatibility tells of each version, the active one in front.
 func verdicts(c *schema.Compatibility) []string {
 	text := c.Active + " active:"

@@ -249,8 +249,8 @@ func (g *Guard) KeepServed(ctx context.Context, catalog *records.Catalog, p *ren
 	return nil, g.incompatible(ctx, catalog, p, operators, refusal)
 }
 
-// between is a version with which all operators get along as they are, and whose own operator gets along with these definitions:
-// once it is active, and they have it, the definitions can follow. It is "" when there is none.
+// between is a version with which all operators get along as they are, and whose own operator gets along with these definitions, or with
+// what they can serve besides: once it is active, and they have it, the definitions can follow. It is "" when there is none.
 func (g *Guard) between(ctx context.Context, catalog *records.Catalog, target *render.Payload, operators []operator, then map[string]*unstructured.Unstructured) (string, error) {
 	steps := catalog.Of(target.Solution.Metadata.Name)
 	slices.Reverse(steps)
@@ -262,18 +262,18 @@ func (g *Guard) between(ctx context.Context, catalog *records.Catalog, target *r
 		if err != nil {
 			return "", err
 		}
-		if len(lacking(own.required, then)) > 0 {
+		fitting, _, err := g.fitting(ctx, then, []operator{own})
+		if err != nil || !fitting {
+			if err != nil {
+				return "", err
+			}
 			continue
 		}
-		definitions := map[string]*unstructured.Unstructured{}
-		for name, definition := range own.definitions {
-			definitions[name] = definition.DeepCopy()
-		}
-		fits, err := g.unite(ctx, definitions, operators)
+		fitting, definitions, err := g.fitting(ctx, own.definitions, operators)
 		if err != nil {
 			return "", err
 		}
-		if slices.ContainsFunc(fits, func(f fit) bool { return len(f.missing) > 0 }) {
+		if !fitting {
 			continue
 		}
 		judged, err := g.judgeAll(ctx, definitions, Accepted{})
@@ -285,6 +285,16 @@ func (g *Guard) between(ctx context.Context, catalog *records.Catalog, target *r
 		}
 	}
 	return "", nil
+}
+
+// fitting tells whether definitions can serve what operators work with, and returns them as they do.
+func (g *Guard) fitting(ctx context.Context, definitions map[string]*unstructured.Unstructured, operators []operator) (bool, map[string]*unstructured.Unstructured, error) {
+	united := map[string]*unstructured.Unstructured{}
+	for name, definition := range definitions {
+		united[name] = definition.DeepCopy()
+	}
+	fits, err := g.unite(ctx, united, operators)
+	return !slices.ContainsFunc(fits, func(f fit) bool { return len(f.missing) > 0 }), united, err
 }
 
 // wayOut is what to do next about an operator that stands against definitions: to change it to a version that works with

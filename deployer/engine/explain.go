@@ -52,6 +52,24 @@ func (e *Engine) explain(ctx context.Context, s *step) []string {
 	return health.Explain(ctx, e.Cluster, live)
 }
 
+// unfinished is the error of a wait that was interrupted: for what, as it was last seen. Nothing is asked any more.
+func unfinished(ctx context.Context, late []*target, of int) error {
+	var names []string
+	for _, t := range late[:min(len(late), explained)] {
+		t.mu.Lock()
+		name := t.step.Object.String()
+		if t.status.Message != "" {
+			name += " " + t.status.Message
+		}
+		t.mu.Unlock()
+		names = append(names, name)
+	}
+	if more := len(late) - len(names); more > 0 {
+		names = append(names, fmt.Sprintf("and %d more", more))
+	}
+	return fmt.Errorf("interrupted while waiting for %d of %s: %s: %w", len(late), report.Count(of, "object"), strings.Join(names, "; "), ctx.Err())
+}
+
 // verdict returns an error that names the targets that are not ready, and why.
 func (r *run) verdict(ctx context.Context, targets []*target) error {
 	var late []*target
@@ -64,7 +82,7 @@ func (r *run) verdict(ctx context.Context, targets []*target) error {
 		return nil
 	}
 	if ctx.Err() != nil {
-		return ctx.Err()
+		return unfinished(ctx, late, len(targets))
 	}
 	var text strings.Builder
 	for i, t := range late {

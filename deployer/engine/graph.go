@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -208,7 +209,7 @@ func (r *run) awaitNeeds(ctx context.Context) error {
 			continue
 		case <-n.ended:
 		case <-ctx.Done():
-			return ctx.Err()
+			return errBeforeNeeds(ctx, n)
 		}
 		select {
 		case <-n.reached(): // both were so
@@ -216,13 +217,18 @@ func (r *run) awaitNeeds(ctx context.Context) error {
 		default:
 		}
 		if ctx.Err() != nil {
-			return ctx.Err()
+			return errBeforeNeeds(ctx, n)
 		}
 		if !n.plan.Release.Tolerated {
 			failed = append(failed, n.run)
 		}
 	}
 	return blockedBy(failed, "it was not begun, as it needs")
+}
+
+// errBeforeNeeds is the error of a run that was interrupted before its turn.
+func errBeforeNeeds(ctx context.Context, n need) error {
+	return fmt.Errorf("interrupted before it was begun, while waiting for %s: %w", n.plan.Release.Label(), ctx.Err())
 }
 
 // blockedBy is the error of a run that cannot go on because of others.

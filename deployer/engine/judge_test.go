@@ -108,7 +108,7 @@ func TestReplace(t *testing.T) {
 		note          string
 	}{
 		"a binding to another role, unasked":     {desired: binding, live: binding, propagation: metav1.DeletePropagationBackground, note: "it cannot be changed in place"},
-		"a Job that has ended, unasked":          {desired: job, live: strings.TrimSuffix(job, "}") + done, propagation: metav1.DeletePropagationBackground, note: "it cannot be changed in place"},
+		"a Job that has ended, unasked":          {desired: job, live: strings.TrimSuffix(job, "}") + done, propagation: metav1.DeletePropagationBackground, note: "it cannot be changed in place; it is run again"},
 		"a Job at work, unasked":                 {desired: job, live: job, code: report.Refused, message: "replacing it ends it, though it is still running", hint: "wait until it has ended, or: to replace it, add --replace Job/a"},
 		"a Job at work":                          {desired: job, live: job, replace: "job/a", propagation: metav1.DeletePropagationForeground, note: "it cannot be changed in place; replacing it ends it, though it is still running, and begins anew"},
 		"a Deployment, unasked":                  {desired: deployment, live: deployment, code: report.Refused, message: "replacing it ends its pods", hint: "--replace Deployment/a"},

@@ -160,6 +160,9 @@ func (j *judge) replace(ctx context.Context, s *step, anew *unstructured.Unstruc
 	switch stops := kind == statefulSetKind && !orphans(s); {
 	case phaseOf(kind) == phaseBindings, kind == jobKind && health.JobEnded(s.live) != "":
 		s.propagation, s.Action = metav1.DeletePropagationBackground, schema.ActionReplace
+		if kind == jobKind {
+			s.Note += "; it is run again"
+		}
 		return nil
 	case stops && deletesClaims(s.live):
 		return keep(s, refusal, "the data in the volumes that are deleted with it, as its persistentVolumeClaimRetentionPolicy says,")
@@ -199,6 +202,12 @@ func (j *judge) asked(s *step) bool {
 func Names(text string, object schema.ObjectRef) bool {
 	kind, name, _ := strings.Cut(text, "/")
 	return name == object.Name && strings.EqualFold(kind, object.Kind)
+}
+
+// ReplacedUnasked tells whether objects of a kind are replaced where they cannot be changed, and nobody is asked: bindings of roles, in
+// whatever case the kind is written.
+func ReplacedUnasked(kind string) bool {
+	return strings.EqualFold(kind, "RoleBinding") || strings.EqualFold(kind, "ClusterRoleBinding")
 }
 
 // Replaceable tells whether objects of a kind may be replaced at all, in whatever case it is written.

@@ -395,7 +395,7 @@ func (r *run) awaitEnd(ctx context.Context, t *turn) error {
 	case status.Ready:
 		return nil
 	case ctx.Err() != nil:
-		return ctx.Err()
+		return unfinished(ctx, []*target{awaited}, 1)
 	}
 	reasons := r.explain(ctx, t.step)
 	if len(reasons) == 0 || status.Reason == "Deleted" {

@@ -384,7 +384,7 @@ func (r *run) gone(ctx context.Context, object *unstructured.Unstructured) error
 		live = change.Object
 	}
 	if ctx.Err() != nil {
-		return ctx.Err()
+		return fmt.Errorf("interrupted while waiting until %s is gone: %w", ref, ctx.Err())
 	}
 	text := strings.Join(append([]string{terminating(live)}, r.explain(ctx, s)...), "\n  ")
 	return report.Errorf(report.Timeout, "%s is still there after %s: %s", ref, r.timeout, text).
@@ -403,7 +403,7 @@ func (r *run) poll(ctx context.Context, done func() (bool, error), complaint str
 		case <-r.patience.Done():
 			timer.Stop()
 			if ctx.Err() != nil {
-				return ctx.Err()
+				return fmt.Errorf("interrupted: %s: %w", complaint, ctx.Err())
 			}
 			return report.Errorf(report.Timeout, "%s after %s", complaint, r.timeout).WithHint("run the same command again")
 		}

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -115,6 +116,7 @@ type picture struct {
 	foreign      map[engine.Key]*unstructured.Unstructured // operators that somebody else deployed
 	lost         map[engine.Key]*records.Strays            // what has our label and is on no record
 	there        map[string][]engine.Key                   // by namespace; see in
+	work         map[string]cluster.Work                   // by namespace, where something was begun; who works on it
 	gone         map[string]bool                           // namespaces on the records that are not there
 	dim          map[string]bool                           // namespaces of which the user may not see what is deployed
 	quiet        map[string]bool                           // namespaces of which the user may not see what they ask for
@@ -150,6 +152,9 @@ func (v *Survey) look(ctx context.Context, environments []metalk8s.Environment, 
 		return nil, err
 	}
 	if err := v.findGone(ctx, s); err != nil {
+		return nil, err
+	}
+	if err := v.findWork(ctx, s); err != nil {
 		return nil, err
 	}
 	return s, v.findForeign(ctx, s)
@@ -280,8 +285,7 @@ func (s *picture) deployment(key engine.Key, wanted, environment string) schema.
 	s.addComponents(&status, key, environment, worsen)
 	if p := state.Pending; p != nil {
 		status.Pending = &schema.PendingOperation{Operation: p.Operation, Version: p.Version, User: p.User, Started: p.Started}
-		worsen(schema.HealthPending, fmt.Sprintf("%s of version %s, begun by %s, has not ended: if nobody is at work, '%s' finishes it",
-			p.Operation, cmp.Or(p.Version, status.Version), p.User, report.Run("deploy resume")))
+		worsen(schema.HealthPending, s.unended(key.Namespace, p, cmp.Or(p.Version, status.Version)))
 	}
 	_, deployed := records.DeployedVersion(state)
 	_, imported := s.catalog.Get(key.Name + "-" + wanted)
@@ -316,6 +320,44 @@ func (s *picture) deployment(key engine.Key, wanted, environment string) schema.
 		worsen(schema.HealthDrifted, fmt.Sprintf("version %s is asked for, but %s is deployed", wanted, status.Version))
 	}
 	return status
+}
+
+// unended says of an operation that was begun whether a process works on it, as far as that is known.
+func (s *picture) unended(namespace string, p *schema.DeploymentRevision, version string) string {
+	text := fmt.Sprintf("%s of version %s, begun by %s,", p.Operation, version, p.User)
+	resume := report.Run("deploy resume")
+	work, known := s.work[namespace]
+	switch {
+	case !known:
+		return fmt.Sprintf("%s has not ended: if nobody is at work, '%s' finishes it", text, resume)
+	case work.Holder != "":
+		return fmt.Sprintf("%s has not ended: %s is at work", text, work.Holder)
+	default:
+		since := p.Started
+		if work.Renewed.After(since) {
+			since = work.Renewed
+		}
+		return fmt.Sprintf("%s was interrupted or has failed, and no process works on it since %s: '%s' finishes it", text, since.UTC().Format(time.RFC3339), resume)
+	}
+}
+
+// findWork reads who works on what was begun. A user who may not see it is told that it is not known.
+func (v *Survey) findWork(ctx context.Context, s *picture) error {
+	s.work = map[string]cluster.Work{}
+	for _, state := range s.states {
+		if _, read := s.work[state.Namespace]; read || state.Pending == nil {
+			continue
+		}
+		work, err := v.Cluster.Work(ctx, cluster.LockOf(state.Namespace))
+		switch {
+		case report.CodeOf(err) == report.Forbidden:
+		case err != nil:
+			return err
+		default:
+			s.work[state.Namespace] = work
+		}
+	}
+	return nil
 }
 
 // offRecord says what is there and on no record, and what ends that.

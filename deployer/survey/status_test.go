@@ -94,7 +94,7 @@ func TestHealth(t *testing.T) {
 			if report.CodeOf(err) != report.Timeout {
 				b.Fatal(err)
 			}
-		}, schema.HealthPending, []string{"add"}},
+		}, schema.HealthPending, []string{"add", "no process works on it since", "deploy resume"}},
 		{"Salt has deployed it", func(b *deployertest.Bed) {
 			ask("1.0.0")(b)
 			b.Server.Put(b.TB, "{apiVersion: apps/v1, kind: Deployment, metadata: {name: shop-operator, namespace: site, labels: {heritage: salt, app.kubernetes.io/managed-by: salt}}}")
