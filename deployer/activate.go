@@ -97,7 +97,7 @@ func (d *Deployer) planActivationOf(ctx context.Context, o ActivateOptions, cata
 	if err != nil {
 		return nil, err
 	}
-	one := &placement{Import: found, operation: t.Operation.Operation, payload: payload, settings: settings, namespaces: []metalk8s.Namespace{{}}, Rendering: Rendering{Parts: o.Parts}}
+	one := &placement{Import: found, operation: t.Operation.Operation, payload: payload, settings: settings, namespaces: []metalk8s.Namespace{{}}, Rendering: Rendering{Parts: o.Parts, ClusterWide: o.ClusterWide, AcceptHazards: o.AcceptHazards}}
 	if err = d.giveAll(ctx, []*placement{one}, o.Options); err != nil {
 		return nil, err
 	}
@@ -120,6 +120,9 @@ func (d *Deployer) planActivationOf(ctx context.Context, o ActivateOptions, cata
 		return nil, err
 	}
 	if t.plans, err = d.Records.Engine.PlanAll(ctx, append([]engine.Release{*release}, parts...), o.plan()); err != nil {
+		return nil, err
+	}
+	if err = d.judgePowers(ctx, t, o.Options, judgedIn([]*placement{one}, o.Options)...); err != nil {
 		return nil, err
 	}
 	if err = noteComponents(t.plans); err != nil {
@@ -195,7 +198,7 @@ func (d *Deployer) activation(ctx context.Context, o ActivateOptions, p *render.
 // clusterObjects renders a version for the whole cluster as the settings of a revision say.
 func (d *Deployer) clusterObjects(ctx context.Context, p *render.Payload, s render.Settings, said map[string]string) ([]*unstructured.Unstructured, error) {
 	key := engine.Key{Name: p.Solution.Metadata.Name}
-	s.ClusterWide = said[settingClusterWide] == "true"
+	s.ClusterWide = true // what it can do is judged when it is planned
 	names, err := render.ActivationSecrets(p, s)
 	if err != nil {
 		return nil, err

@@ -39,8 +39,9 @@ type Rendering struct {
 	Webhook      *bool   `json:"webhook,omitempty"`      // give the operator a certificate for its webhooks
 	ClusterWide  *bool   `json:"clusterWide,omitempty"`  // approve of an operator that asks for its ClusterRoles in every namespace
 	IngressClass *string `json:"ingressClass,omitempty"` // of the user interface
-	// AcceptHazards are reasons of package kube/rbac for which roles are not refused, and [HazardForeignImages].
+	// AcceptHazards are reasons of package kube/rbac, which allow the powers that they are about, and [HazardForeignImages].
 	AcceptHazards []string `json:"acceptHazards,omitempty"`
+	Allow         []string `json:"allow,omitempty"` // as in [Options], for one Solution
 	Parts
 }
 
@@ -246,6 +247,9 @@ func (d *Deployer) planPlacements(ctx context.Context, t *task, catalog *records
 	if t.plans, err = d.Records.Engine.PlanAll(ctx, all, o.plan()); err != nil {
 		return err
 	}
+	if err = d.judgePowers(ctx, t, o, judgedIn(list, o)...); err != nil {
+		return err
+	}
 	return noteComponents(t.plans)
 }
 
@@ -357,7 +361,7 @@ func (d *Deployer) release(ctx context.Context, one *placement, n metalk8s.Names
 	if own.Objects, err = d.objectsIn(ctx, one.payload, one.settings, n, own.Settings); err != nil {
 		return own, nil, nil, err
 	}
-	if notices, err = d.judgeRoles(ctx, one.payload, own.Objects, acceptedHazards(own.Settings)); err != nil {
+	if notices, err = d.judgeRoles(ctx, one.payload, own.Objects); err != nil {
 		return own, nil, nil, err
 	}
 	parts, more, err := d.components(ctx, one, n, &own, before)
@@ -368,7 +372,7 @@ func (d *Deployer) release(ctx context.Context, one *placement, n metalk8s.Names
 func (d *Deployer) objectsIn(ctx context.Context, p *render.Payload, s render.Settings, n metalk8s.Namespace, said map[string]string) ([]*unstructured.Unstructured, error) {
 	s.Namespace, s.Environment = n.Name, n.Environment
 	s.Webhook = said[settingWebhook] == "true"
-	s.ClusterWide = said[settingClusterWide] == "true"
+	s.ClusterWide = true // what it can do is judged when it is planned
 	s.IngressClass = cmp.Or(said[settingIngressClass], s.IngressClass)
 	names, err := render.EnvironmentSecrets(p, s)
 	if err != nil {

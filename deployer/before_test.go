@@ -43,15 +43,15 @@ func TestRecordsOfTheVersionBefore(t *testing.T) {
 		there, format string
 	}{
 		{"the same again", nil, add("1.1.0"), "1.1.0", "", "1"},
-		{"an upgrade to components", nil, upgrade("1.2.0"), "1.2.0", "api db db-password", "2"},
-		{"a downgrade", nil, change(records.Down, "1.0.0"), "1.0.0", "", "2"},
-		{"a rollback", nil, rollback(0), "1.0.0", "", "2"},
+		{"an upgrade to components", nil, upgrade("1.2.0"), "1.2.0", "api db db-password", "3"},
+		{"a downgrade", nil, change(records.Down, "1.0.0"), "1.0.0", "", "3"},
+		{"a rollback", nil, rollback(0), "1.0.0", "", "3"},
 		{"a repair", nil, repair, "1.1.0", "", "1"},
-		{"a removal", nil, remove(shop), "", "", "2"},
-		{"an upgrade that was begun, resumed", upgrade("1.1.1"), resume, "1.1.1", "", "2"},
-		{"an upgrade that was begun, taken back", upgrade("1.1.1"), rollback(0), "1.1.0", "", "2"},
-		{"components instead of what was begun", upgrade("1.1.1"), upgrade("1.2.0"), "1.2.0", "api db db-password", "2"},
-		{"a removal that was begun, resumed", remove(shop), resume, "", "", "2"},
+		{"a removal", nil, remove(shop), "", "", "3"},
+		{"an upgrade that was begun, resumed", upgrade("1.1.1"), resume, "1.1.1", "", "3"},
+		{"an upgrade that was begun, taken back", upgrade("1.1.1"), rollback(0), "1.1.0", "", "3"},
+		{"components instead of what was begun", upgrade("1.1.1"), upgrade("1.2.0"), "1.2.0", "api db db-password", "3"},
+		{"a removal that was begun, resumed", remove(shop), resume, "", "", "3"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			b := deployertest.New(t)
@@ -101,7 +101,7 @@ func TestRecordsOfANewerProgram(t *testing.T) {
 	for name, v := range map[string]verb{"add": add("1.0.0"), "upgrade": upgrade("1.1.0"), "rollback": rollback(0), "remove": remove(shop), "rebuild": rebuild} {
 		_, err := v(t.Context(), b.Deployer, deployer.Options{})
 		t.Log(name)
-		deployertest.Refused(t, err, report.Refused, "has format 9, this program reads up to 2", "use solutionctl 1.0.0 or newer")
+		deployertest.Refused(t, err, report.Refused, "has format 9, this program reads up to 3", "use solutionctl 1.0.0 or newer")
 	}
 	for _, change := range b.Writes() {
 		if !strings.Contains(change, "/leases") {
@@ -131,14 +131,14 @@ func write(b *deployertest.Bed, format string) (count int) {
 			continue
 		}
 		secret, record := b.Server.Object("Secret", cluster.SystemNamespace, short), recordOf(b, short)
-		for _, none := range []string{`"component`, `"needs"`} {
+		for _, none := range []string{`"component`, `"needs"`, `"approvals"`} {
 			if strings.Contains(record, none) {
 				b.Fatalf("%s has %s:\n%s", name, none, record)
 			}
 		}
 		var packed bytes.Buffer
 		w := gzip.NewWriter(&packed)
-		_, err := w.Write([]byte(strings.Replace(record, `"formatVersion": 2`, `"formatVersion": `+format, 1)))
+		_, err := w.Write([]byte(strings.Replace(record, `"formatVersion": 3`, `"formatVersion": `+format, 1)))
 		if err = errors.Join(err, w.Close()); err != nil {
 			b.Fatal(err)
 		}

@@ -170,7 +170,7 @@ func (d *Deployer) component(ctx context.Context, one *placement, n metalk8s.Nam
 	}
 	settings := one.settings
 	settings.Namespace, settings.Environment = n.Name, n.Environment
-	settings.ClusterWide = main.Settings[settingClusterWide] == "true"
+	settings.ClusterWide = true // what it can do is judged when it is planned
 	if inCluster(node) {
 		settings.Namespace = render.ComponentNamespace(one.payload.Solution, node.Component)
 	}
@@ -183,8 +183,8 @@ func (d *Deployer) component(ctx context.Context, one *placement, n metalk8s.Nam
 	if err != nil {
 		return release, nil, err
 	}
-	judged, err := d.judgeRoles(ctx, one.payload, release.Objects, acceptedHazards(main.Settings))
-	return release, append(notices, judged...), err
+	idle, err := d.judgeRoles(ctx, one.payload, release.Objects)
+	return release, append(notices, idle...), err
 }
 
 // renderPart renders a component that is no chart.

@@ -534,7 +534,9 @@ func TestEnvironmentsGoWithComponents(t *testing.T) {
 // TestClusterComponents: what lives in the cluster comes with the activation, before environments that need it, and goes last.
 func TestClusterComponents(t *testing.T) {
 	content := parts(t, map[string]string{
-		"components/agent.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: agent}\n---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: agent}\nrules: []\n",
+		"components/agent.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: agent}\n---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: agent}\nrules: [{apiGroups: [''], resources: [nodes], verbs: [get]}]\n" +
+			"---\napiVersion: v1\nkind: ServiceAccount\nmetadata: {name: agent}\n---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: agent}\n" +
+			"roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: agent}\nsubjects: [{kind: ServiceAccount, name: agent}]\n",
 	})
 	content.Manifest += "  - {name: agent, manifests: components/agent.yaml, scope: cluster}\n  - {name: user, manifests: components/extra.yaml, dependsOn: [{component: agent}]}\n"
 	b := deployertest.New(t)
@@ -544,7 +546,7 @@ func TestClusterComponents(t *testing.T) {
 		_, err := b.Activate(t.Context(), o)
 		return err
 	}
-	deployertest.Refused(t, activate(deployer.ActivateOptions{}), report.Refused, "ClusterRole/agent", "rights on the whole cluster", "--cluster-wide")
+	deployertest.Refused(t, activate(deployer.ActivateOptions{}), report.Refused, "read objects of others (nodes)", "for account shop-system/agent", "--allow read-others:ClusterRole/")
 	approved := true
 	if err := activate(deployer.ActivateOptions{ClusterWide: &approved}); err != nil { // its namespace comes with it
 		t.Fatal(err)

@@ -18,7 +18,7 @@ import (
 func (d *Deployer) Wanted(ctx context.Context, e schema.EnvironmentContents) ([]Wanted, error) {
 	list := make([]Wanted, len(e.Solutions))
 	for i, s := range e.Solutions {
-		list[i] = Wanted{Solution: s.Name, Version: s.Version, Rendering: Rendering{AcceptHazards: s.Accept.Hazards}}
+		list[i] = Wanted{Solution: s.Name, Version: s.Version, Rendering: Rendering{AcceptHazards: s.Accept.Hazards, Allow: s.Accept.Powers}}
 		list[i].Choice = choiceOf(s)
 		if s.Accept.ClusterWide {
 			list[i].ClusterWide = &s.Accept.ClusterWide

@@ -209,8 +209,10 @@ func (d *Deployer) EnsureActive(ctx context.Context, o Options, list []Wanted) (
 	var done []*schema.Operation
 	for _, at := range dependencies.InOrder(catalog, all, schema.ScopeCluster) {
 		a := ActivateOptions{
-			Options: o, Solution: at.Solution, Version: at.Version, ClusterWide: wanted[at].ClusterWide, Parts: wanted[at].Parts, later: all,
+			Options: o, Solution: at.Solution, Version: at.Version, ClusterWide: wanted[at].ClusterWide, AcceptHazards: wanted[at].AcceptHazards,
+			Parts: wanted[at].Parts, later: all,
 		}
+		a.AllowMore(wanted[at].Allow...)
 		plan := a
 		plan.DryRun = true
 		operation, err := d.Activate(ctx, plan)

@@ -53,6 +53,7 @@ func (t *task) digest(o Options) (string, error) {
 		Operation, Solution, Version, Environment string
 		Adopt, Force                              bool
 		Replace, Notices, Records, Rebuilt, Lost  []string
+		Powers                                    []string `json:",omitempty"`
 		Releases                                  []release
 	}
 	head := &t.Operation
@@ -68,6 +69,14 @@ func (t *task) digest(o Options) (string, error) {
 		plan.Lost = append(plan.Lost, scope.String())
 	}
 	slices.Sort(plan.Lost)
+	for _, p := range t.Powers { // who approves of them is no part of what is done
+		text, err := json.Marshal(p.Power)
+		if err != nil {
+			return "", err
+		}
+		plan.Powers = append(plan.Powers, p.Solution+" "+string(text))
+	}
+	slices.Sort(plan.Powers)
 	for _, p := range t.plans {
 		r := release{
 			Namespace: p.Release.Namespace, Name: p.Release.Label(), Version: p.Release.Version, Settings: p.Release.Settings,

@@ -90,6 +90,7 @@ func (d *Deployer) giveAll(ctx context.Context, list []*placement, o Options) er
 	}
 	noted := toldOptions(o)
 	for _, one := range list {
+		one.Allow = slices.Concat(o.Allow, one.Allow)
 		one.said = map[string]Rendering{}
 		for _, n := range one.namespaces {
 			earlier, err := d.recall(ctx, states, engine.Key{Namespace: n.Name, Name: one.Name}, one.Version)
@@ -196,7 +197,7 @@ func (d *Deployer) undrawn(ctx context.Context, own *engine.State, names []strin
 
 // silent tells that nothing is said.
 func (r *Rendering) silent() bool {
-	return r.Webhook == nil && r.ClusterWide == nil && r.IngressClass == nil && len(r.AcceptHazards) == 0 && r.Parts.empty()
+	return r.Webhook == nil && r.ClusterWide == nil && r.IngressClass == nil && len(r.AcceptHazards)+len(r.Allow) == 0 && r.Parts.empty()
 }
 
 // after is what is said after something else was: what it says nothing about stays said.
@@ -205,7 +206,7 @@ func (r Rendering) after(earlier Rendering) Rendering {
 		return r
 	}
 	r.Webhook, r.ClusterWide, r.IngressClass = cmp.Or(r.Webhook, earlier.Webhook), cmp.Or(r.ClusterWide, earlier.ClusterWide), cmp.Or(r.IngressClass, earlier.IngressClass)
-	r.AcceptHazards = slices.Concat(earlier.AcceptHazards, r.AcceptHazards)
+	r.AcceptHazards, r.Allow = slices.Concat(earlier.AcceptHazards, r.AcceptHazards), slices.Concat(earlier.Allow, r.Allow)
 	r.Parts = r.Parts.after(earlier.Parts)
 	return r
 }

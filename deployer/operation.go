@@ -35,6 +35,11 @@ type Options struct {
 	// Replace names objects, as KIND/NAME, that may be deleted and made anew when they cannot be changed in place, where that
 	// loses nothing, and Jobs to run again although they have ended.
 	Replace []string
+	// Allow are powers that are allowed in this run and recorded as approved: each is a NAME, for all of this name, or as [Allowance]
+	// names that of one object. A later version that can do more asks again.
+	Allow []string
+	// Refuse makes a dry run refuse what nobody has approved of, as the run itself does. Otherwise its plan shows it.
+	Refuse bool
 
 	ifThere bool // what Replace names need not be part of what is planned
 }

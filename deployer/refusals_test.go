@@ -228,7 +228,7 @@ var refusals = []struct {
 			b.Activated(shop, "1.0.0", deployertest.Content{Role: "- {apiGroups: [rbac.authorization.k8s.io], resources: [roles], verbs: [escalate]}"})
 		},
 		add("1.0.0"), report.Refused,
-		[]string{"Role shop-operator", "[escalate]", "--accept-hazard escalate"},
+		[]string{"Role site/shop-operator", "for account site/shop-operator", "--allow change-rights:Role/site/shop-operator"},
 	},
 	{
 		"add over what somebody else has made",
@@ -456,7 +456,7 @@ func TestRefusals(t *testing.T) {
 			r.bed(b)
 			for _, dryRun := range []bool{true, false} {
 				b.Writes()
-				_, err := r.run(t.Context(), b.Deployer, deployer.Options{DryRun: dryRun})
+				_, err := r.run(t.Context(), b.Deployer, deployer.Options{DryRun: dryRun, Refuse: true})
 				deployertest.Refused(t, err, r.code, r.words...)
 				writes := b.Writes()
 				if !dryRun {

@@ -3,7 +3,6 @@ package deployer
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -13,14 +12,12 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer/render"
 	"github.com/solutionctl/solutionctl/kube/rbac"
-	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 const rbacGroup = "rbac.authorization.k8s.io"
 
-// judgeRoles refuses roles with which a Solution could take over more than its namespace, unless the administrator accepts
-// the hazard by its name. Rules that grant nothing come back as notices.
-func (d *Deployer) judgeRoles(ctx context.Context, p *render.Payload, objects []*unstructured.Unstructured, accepted []string) ([]string, error) {
+// judgeRoles returns the rules of roles that grant nothing, for people to know. What roles grant is judged as powers.
+func (d *Deployer) judgeRoles(ctx context.Context, p *render.Payload, objects []*unstructured.Unstructured) (notices []string, err error) {
 	scope, err := d.scopes(ctx)
 	if err != nil {
 		return nil, err
@@ -30,8 +27,6 @@ func (d *Deployer) judgeRoles(ctx context.Context, p *render.Payload, objects []
 		return nil, err
 	}
 	options := rbac.Options{OwnGroups: own, Scope: scope}
-	var notices, refused []string
-	hazards := map[string][]string{} // what is refused, by reason
 	for _, object := range objects {
 		if kind := object.GetKind(); object.GroupVersionKind().Group != rbacGroup || kind != "Role" && kind != "ClusterRole" {
 			continue
@@ -42,27 +37,12 @@ func (d *Deployer) judgeRoles(ctx context.Context, p *render.Payload, objects []
 		}
 		options.ClusterWide = boundEverywhere(objects, object.GetName())
 		for _, hazard := range rbac.Judge(role, options) {
-			text := fmt.Sprintf("%s %s: %s", object.GetKind(), object.GetName(), hazard)
-			switch {
-			case hazard.Severity == report.SeverityError && !slices.Contains(accepted, string(hazard.Reason)):
-				refused = append(refused, fmt.Sprintf("%s [%s]", text, hazard.Reason))
-				hazards[string(hazard.Reason)] = append(hazards[string(hazard.Reason)], text)
-			case hazard.Severity == report.SeverityError:
-				notices = append(notices, text+" (accepted)")
-			case hazard.Reason == rbac.ClusterScoped:
-				notices = append(notices, text)
+			if hazard.Reason == rbac.ClusterScoped {
+				notices = append(notices, fmt.Sprintf("%s %s: %s", object.GetKind(), object.GetName(), hazard))
 			}
 		}
 	}
-	if len(refused) == 0 {
-		return notices, nil
-	}
-	var trust report.Remedy
-	for _, reason := range slices.Sorted(maps.Keys(hazards)) {
-		trust = trust.With("accept-hazard", reason).About(hazards[reason]...)
-	}
-	return nil, report.Errorf(report.Refused, "the operator of %s asks for dangerous rights:\n  %s", p.Solution.ID(), strings.Join(refused, "\n  ")).
-		WithHint("if you trust it with them: %s", trust)
+	return notices, nil
 }
 
 // boundEverywhere tells whether one of the objects grants a ClusterRole in the whole cluster.

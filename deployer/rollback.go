@@ -73,6 +73,13 @@ func (d *Deployer) planRollback(ctx context.Context, o RollbackOptions, namespac
 	if t.plans, err = d.Records.Engine.PlanAll(ctx, append(releases, parts...), o.plan()); err != nil {
 		return nil, err
 	}
+	var judge []judged
+	for _, r := range list {
+		judge = append(judge, judged{key: r.release.Key, payload: r.payload, archive: r.imported.Archive.SHA256, ran: r.ran})
+	}
+	if err = d.judgePowers(ctx, t, o.Options, judge...); err != nil {
+		return nil, err
+	}
 	if err = noteComponents(t.plans); err != nil {
 		return nil, err
 	}
@@ -94,6 +101,7 @@ type retreat struct {
 	parts    []engine.Release // its components
 	imported schema.Import
 	payload  *render.Payload
+	ran      bool // it was deployed here completely
 }
 
 // retreats returns that of a Solution in a namespace, and those of all that changed in the same run as it did.
@@ -177,6 +185,7 @@ func (d *Deployer) retreat(ctx context.Context, t *task, catalog *records.Catalo
 	if err != nil {
 		return r, err
 	}
+	r.ran = revision.Outcome == schema.DeploymentDone
 	r.release.Objects, r.release.Tasks = content.Objects, content.Tasks
 	r.parts, err = d.componentsOf(ctx, i.state, revision, r.payload, &r.release)
 	return r, err

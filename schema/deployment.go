@@ -25,6 +25,19 @@ type DeploymentState struct {
 	Pending *DeploymentRevision `json:"pending,omitempty"`
 	// History are earlier revisions, the newest first; of their objects only those that are Completed.
 	History []DeploymentRevision `json:"history,omitempty" schema:"maxItems=5"`
+	// Approvals are what people have approved that the Solution can do, the newest first. They count for every version, until the
+	// Solution is removed. The record of a component has none: those of its Solution have all.
+	Approvals []PowerApproval `json:"approvals,omitempty" schema:"maxItems=32"`
+}
+
+// PowerApproval is a set of powers that a person has approved of.
+type PowerApproval struct {
+	// Version and Archive are those that asked for the powers; Archive is the SHA-256 digest of it.
+	Version    string    `json:"version"`
+	Archive    string    `json:"archive,omitempty" schema:"sha256"`
+	Powers     []Power   `json:"powers"`
+	ApprovedBy string    `json:"approvedBy"`
+	ApprovedAt time.Time `json:"approvedAt"`
 }
 
 // LabelRelease is on every object of a release and names it: the Solution, a dot, and a hash of the namespace.
@@ -55,6 +68,8 @@ const (
 	VerbRepair     = "repair"
 	VerbDelete     = "delete" // an environment
 	VerbEnsure     = "ensure" // several of the others as one; each Solution has its own on record
+
+	VerbRemoveWebhooks = "remove-webhooks" // of a Solution that stays active; it is on no record
 )
 
 // DeploymentRevision is one operation on a Solution in a namespace.

@@ -72,4 +72,6 @@ type ValuesSource struct {
 type Acceptance struct {
 	ClusterWide bool     `json:"clusterWide,omitempty"` // that operators have their ClusterRoles in all namespaces
 	Hazards     []string `json:"hazards,omitempty"`     // reasons for which roles are refused
+	// Powers are what it can do, each as --allow has it: NAME, or NAME:KIND/[NAMESPACE/]NAME.
+	Powers []string `json:"powers,omitempty"`
 }

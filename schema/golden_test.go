@@ -54,6 +54,22 @@ func componentDeployment() *schema.DeploymentState {
 	return d
 }
 
+// approvedDeployment is a record with what formats before 3 did not have.
+func approvedDeployment() *schema.DeploymentState {
+	d := deployment()
+	d.Pending, d.History = nil, nil
+	d.Approvals = []schema.PowerApproval{{
+		Version: "1.0.0", Archive: strings.Repeat("0123456789abcdef", 4), ApprovedBy: "jane", ApprovedAt: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
+		Powers: []schema.Power{{
+			Name: schema.PowerReadSecrets, Reach: schema.ReachCluster, Need: schema.NeedApproval,
+			Object:  schema.ObjectRef{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole", Name: "reader"},
+			Subject: "ServiceAccount db-system/operator", Why: "read every Secret of the cluster", Field: "rules[0]", Effects: []string{"*"},
+			Rules: []schema.PolicyRule{{Verbs: []string{"get", "list"}, APIGroups: []string{""}, Resources: []string{"secrets"}}},
+		}},
+	}}
+	return d
+}
+
 // TestGoldenFiles reads and writes what is stored in clusters. A file of a format that was released never changes: later
 // versions of the program have to read it.
 func TestGoldenFiles(t *testing.T) {
@@ -65,7 +81,10 @@ func TestGoldenFiles(t *testing.T) {
 	first := deployment()
 	first.FormatVersion = 1
 	golden(t, "deployment", first)
-	golden(t, "deployment", componentDeployment())
+	second := componentDeployment()
+	second.FormatVersion = 2
+	golden(t, "deployment", second)
+	golden(t, "deployment", approvedDeployment())
 	golden(t, "imports", &schema.Imports{Stamp: stamp, Imports: map[string]schema.Import{"db-1.0.0": {
 		Name: "db", Version: "1.0.0", Archive: schema.ImportedArchive{Path: "/var/lib/solutionctl/archives/db-1.0.0.iso", SHA256: hex, Size: 4 << 20},
 		Payload: "sha256:" + hex, Images: map[string]string{"db-operator:1.0.0": "sha256:" + hex}, ImportedAt: imported, ImportedBy: "root@bootstrap",

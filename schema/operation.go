@@ -15,8 +15,30 @@ type Operation struct {
 	// made. A verb that is told to expect it does exactly this or nothing.
 	Digest string          `json:"digest,omitempty"`
 	Parts  []OperationPart `json:"parts"`
+	// Powers are what its objects can do to the cluster beyond what a Solution may do unasked.
+	Powers []PlannedPower `json:"powers,omitempty"`
 	// Notices are what whoever runs the command should know, one sentence each.
 	Notices []string `json:"notices"`
+}
+
+// PlannedPower is one thing that the objects of an operation can do to the cluster.
+type PlannedPower struct {
+	Power
+	// Solution is whose object it is.
+	Solution string `json:"solution"`
+	// Approved tells that somebody has approved of it, now or for an earlier version, or that nobody has to.
+	Approved bool `json:"approved"`
+}
+
+// Unapproved returns the powers that nobody has approved of, and that somebody has to.
+func (o *Operation) Unapproved() []Power {
+	var list []Power
+	for _, p := range o.Powers {
+		if !p.Approved {
+			list = append(list, p.Power)
+		}
+	}
+	return list
 }
 
 // OperationPart holds the changes of an operation in one namespace, or to the whole cluster.

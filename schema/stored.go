@@ -24,7 +24,7 @@ type Stamp struct {
 // ones.
 func FormatVersion(document string) int {
 	if document == "deployment" {
-		return 2 // 1 knew no components
+		return 3 // 1 knew no components, 2 no approvals
 	}
 	return 1
 }

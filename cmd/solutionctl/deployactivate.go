@@ -33,7 +33,11 @@ solutionctl.io/allow-deletion is "true"; 'solutionctl deploy deactivate' sees to
 	c.parts.add(c.verb, schema.ScopeCluster)
 	c.loss.add(cmd)
 	addHazardFlag(cmd.Flags(), &c.hazards)
-	cmd.Flags().BoolVar(&c.clusterWide, "cluster-wide", false, "approve of parts with rights on the whole cluster, or a say in changes of it")
+	c.addAllow(func(ctx context.Context, d *deployer.Deployer, args []string) (*schema.Operation, error) {
+		o := deployer.ActivateOptions{Options: deployer.Options{DryRun: true}, Solution: argumentAt(args, 0), Version: argumentAt(args, 1)}
+		return d.Activate(ctx, o)
+	})
+	cmd.Flags().BoolVar(&c.clusterWide, "cluster-wide", false, "approve of its own accounts' rights on the whole cluster, and of a say in changes of it, as this version has them")
 	cmd.Flags().BoolVar(&c.protect, "protect-crds", false, "let nobody delete the custom resource definitions unless an annotation allows it")
 	takesArguments(cmd, c.run, c.completeImported, solutionAlone, versionArgument.orNone())
 	return c.verb

@@ -22,7 +22,8 @@ Components come up in the order in which they need each other. --component and -
 what the site wants of their charts; 'solutionctl deploy components' shows them. --adopt-helm makes a component of what Helm has
 installed: with its values and passwords, and without a pod that starts anew.
 
-Roles with which an operator could take over more than its namespace are refused; --accept-hazard accepts them by name.
+What it can do to the cluster beyond its own namespace is refused until somebody approves of it: 'solutionctl deploy plan add'
+shows it, and --allow approves. That is recorded; a version that can do more asks again.
 How a Solution was added is remembered: adding it again keeps --webhook and what else was said before.`,
 		Example: `  solutionctl deploy add test example-solution 1.0.0
   solutionctl deploy add prod cloud 2.0.0 --profile small --component metrics --values site.yaml`,
@@ -31,6 +32,10 @@ How a Solution was added is remembered: adding it again keeps --webhook and what
 	c.addReplace()
 	cmd.Flags().StringVarP(&c.namespace, "namespace", "N", "", "only in this `NAMESPACE` of the environment")
 	c.rendering.add(c.verb)
+	c.addAllow(func(ctx context.Context, d *deployer.Deployer, args []string) (*schema.Operation, error) {
+		o := deployer.AddOptions{Options: deployer.Options{DryRun: true}, Environment: argumentAt(args, 0), Solution: argumentAt(args, 1), Version: argumentAt(args, 2)}
+		return d.Add(ctx, o)
+	})
 	takesArguments(cmd, c.run, c.completeDeployment, environmentArgument, solutionArgument, versionArgument.orNone())
 	return c.verb
 }
@@ -64,7 +69,7 @@ type renderingFlags struct {
 func (f *renderingFlags) add(v *verb) {
 	f.flags = v.cmd.Flags()
 	f.flags.BoolVar(&f.webhook, "webhook", false, "give the operator a certificate for its webhooks")
-	f.flags.BoolVar(&f.clusterWide, "cluster-wide", false, "approve of an operator that works in every namespace")
+	f.flags.BoolVar(&f.clusterWide, "cluster-wide", false, "approve of an operator that works in every namespace, with the rights that this version gives it")
 	f.flags.StringVar(&f.class, "ingress-class", "", "`CLASS` of the Ingress of the user interface (default that of the cluster)")
 	addHazardFlag(f.flags, &f.hazards)
 	f.parts.add(v, schema.ScopeEnvironment)
@@ -73,7 +78,7 @@ func (f *renderingFlags) add(v *verb) {
 // addHazardFlag adds the flag that accepts what is refused for the sake of safety.
 func addHazardFlag(flags *pflag.FlagSet, hazards *[]string) {
 	flags.StringSliceVar(hazards, "accept-hazard", nil,
-		"accept roles with this `HAZARD`, such as read-secrets, or with "+deployer.HazardForeignImages+" images that the archive does not have (may be repeated)")
+		"the same as --allow for the powers of roles with this `HAZARD`, such as escalate; with "+deployer.HazardForeignImages+" accept images that the archive does not have (may be repeated)")
 }
 
 func (f *renderingFlags) options() (deployer.Rendering, error) {

@@ -22,6 +22,9 @@ func (a *app) printOperation(w *console.Stream, o *schema.Operation) error {
 	if o.Empty() {
 		fmt.Fprintln(w, o.Nothing())
 	}
+	if o.Planned || a.verbose {
+		printPowers(w, o)
+	}
 	if err := console.PrintEach(w, console.Yellow, "note:", o.Notices); err != nil {
 		return err
 	}

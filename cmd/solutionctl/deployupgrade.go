@@ -60,6 +60,11 @@ has ended is not run again, unless its name is given to --replace.`,
 	c.addWithFlag()
 	cmd.Flags().StringVar(&c.o.Namespace, "namespace", "", "only in this `NAMESPACE` of the environment")
 	c.rendering.add(c.verb)
+	c.addAllow(func(ctx context.Context, d *deployer.Deployer, args []string) (*schema.Operation, error) {
+		return d.Change(ctx, deployer.ChangeOptions{
+			Options: deployer.Options{DryRun: true}, Direction: direction, Environment: argumentAt(args, 0), Solution: argumentAt(args, 1), Version: argumentAt(args, 2),
+		})
+	})
 	c.loss.add(cmd)
 	c.toChange = append(c.toChange, func() {
 		addChoice(cmd, cmd.Flags(), &c.onFailure, "on-failure", "", "what to do when the new version does not become ready: stay or rollback", "stay", "rollback")

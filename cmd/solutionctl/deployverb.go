@@ -94,6 +94,11 @@ func runVerb[O any](ctx context.Context, f *verbFlags, verb func(*deployer.Deplo
 		return err
 	}
 	done, err := verb(d, ctx, o)
+	if again, failure := f.askPowers(ctx, err, &o); failure != nil {
+		return failure
+	} else if again {
+		done, err = verb(d, ctx, o)
+	}
 	if changed, ok := errors.AsType[*deployer.PlanChangedError](err); ok {
 		return cmp.Or(emit(f.app, changed.Plan, nil, f.printOperation), err) // what would be done now is the result
 	}

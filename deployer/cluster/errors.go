@@ -95,7 +95,11 @@ func (c *Cluster) translate(ctx context.Context, r request, err error) error {
 		return &report.Error{Code: code, Err: &failure{text: text, kind: kind, err: err}}
 	}
 	if m := denied.FindStringSubmatch(said.Message); m != nil {
-		return say(report.Refused, nil, "%s of the cluster refuses it: %s", cmp.Or(m[1], m[3]), cmp.Or(m[2], m[4], "no reason given"))
+		refusal := say(report.Refused, nil, "%s of the cluster refuses it: %s", cmp.Or(m[1], m[3]), cmp.Or(m[2], m[4], "no reason given"))
+		if r.kind == LeaseKind { // of a lock, without which nothing can be done about it
+			return refusal.WithHint("'%s' names what refuses it, and how to remove that", report.Run("deploy doctor"))
+		}
+		return refusal
 	}
 	switch {
 	case apierrors.IsUnauthorized(err):

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -8,6 +9,10 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 // atOnce is the number of requests for locks that run at a time.
@@ -160,4 +165,34 @@ func (l Locks) Release(ctx context.Context) error {
 		}
 	}
 	return errors.Join(group.Wait(), errors.Join(errs...))
+}
+
+// CheckLocks asks the API server whether it would store a Lease, and changes nothing. Where the user is not allowed to, or nothing of
+// this tool is in the cluster, nobody can tell, and there is no error.
+func (c *Cluster) CheckLocks(ctx context.Context) error {
+	lease := &unstructured.Unstructured{Object: map[string]any{}}
+	lease.SetGroupVersionKind(LeaseKind)
+	lease.SetNamespace(SystemNamespace)
+	lease.SetName("check")
+	_, err := c.Create(ctx, lease, WriteOptions{DryRun: true})
+	if code := report.CodeOf(err); code == report.Forbidden || code == report.NotFound || errors.Is(err, ErrExists) {
+		return nil
+	}
+	return err
+}
+
+// Interceptor returns the name of the admission webhook or policy that has refused a request, or that did not answer, by the error of
+// the request; "" for other errors.
+func Interceptor(err error) string {
+	status, refused := errors.AsType[*apierrors.StatusError](err)
+	if !refused {
+		return ""
+	}
+	if m := denied.FindStringSubmatch(status.ErrStatus.Message); m != nil {
+		return cmp.Or(m[1], m[3])
+	}
+	if m := webhookOf(status.ErrStatus.Message); m != nil {
+		return m[0]
+	}
+	return ""
 }

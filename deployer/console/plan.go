@@ -217,7 +217,7 @@ func (c *Console) dryRun(v *visit, of verb, o *order) (*schema.Operation, error)
 		}
 	}
 	dry := *o
-	dry.DryRun = true
+	dry.DryRun, dry.Refuse = true, true // what nobody has approved of becomes boxes
 	return of.run(v.Context(), d, &dry)
 }
 

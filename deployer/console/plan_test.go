@@ -71,17 +71,20 @@ func TestAcceptedLoss(t *testing.T) {
 	}
 }
 
-// TestAcceptedHazard: the box says which rights an operator is trusted with, and accepting another one accepts nothing.
-func TestAcceptedHazard(t *testing.T) {
+// changesRights is what an operator asks for that may escalate.
+const changesRights = "change-rights:Role/site/shop-operator"
+
+// TestAcceptedPower: the box says what an operator is trusted with, and allowing something else allows nothing.
+func TestAcceptedPower(t *testing.T) {
 	bed := deployertest.New(t)
 	bed.Activated("shop", "1.0.0", deployertest.Content{Role: "- {apiGroups: [rbac.authorization.k8s.io], resources: [roles], verbs: [escalate]}"})
 	c := startOn(t, bed.Server, nil).in(t)
 	path := "/environments/" + deployertest.Environment + "/plan/add?solution=shop"
-	a := c.post(path, "plan", c.get(path).Header.Get("Solutionctl-Plan"), "accept-hazard", "wildcard")
+	a := c.post(path, "plan", c.get(path).Header.Get("Solutionctl-Plan"), "allow", "all-rights")
 	if a.StatusCode != http.StatusUnprocessableEntity {
-		t.Errorf("another hazard: %d", a.StatusCode)
+		t.Errorf("another power: %d", a.StatusCode)
 	}
-	c.accepts(bed, path, "accept-hazard", "escalate", "Role shop-operator: rules[0]: escalate on roles")
+	c.accepts(bed, path, "allow", changesRights, "Role site/shop-operator", "account site/shop-operator")
 }
 
 // TestAcceptedOthers: what is not part of a Solution is listed before an environment goes with it, and so is a name to be typed.
@@ -157,14 +160,14 @@ func TestAcceptedStays(t *testing.T) {
 		want []string
 	}{
 		{"seen", c.get(plan + "?solution=shop"), nil},
-		{"another is accepted", c.get(plan + "?solution=shop&accept-hazard=wildcard&replace=x"), nil},
-		{"accepted by a link", c.get(plan + "?solution=shop&accept-hazard=escalate"), []string{"escalate"}},
-		{"accepted, and changed meanwhile", c.post(plan, "solution", "shop", "accept-hazard", "escalate", "plan", "another"), []string{"escalate"}},
+		{"another is accepted", c.get(plan + "?solution=shop&allow=all-rights&replace=x"), nil},
+		{"accepted by a link", c.get(plan + "?solution=shop&allow=" + changesRights), []string{changesRights}},
+		{"accepted, and changed meanwhile", c.post(plan, "solution", "shop", "allow", changesRights, "plan", "another"), []string{changesRights}},
 	} {
 		form := c.fields(test.a, "choose")
 		form.Set("profile", "large")
 		again := c.get(plan + "?" + form.Encode())
-		if got := c.fields(again, "apply"); again.StatusCode != http.StatusOK || !slices.Equal(got["accept-hazard"], test.want) || got.Get("profile") != "large" {
+		if got := c.fields(again, "apply"); again.StatusCode != http.StatusOK || !slices.Equal(got["allow"], test.want) || got.Get("profile") != "large" {
 			t.Errorf("%s: %d, %v", test.name, again.StatusCode, got)
 		}
 	}
@@ -214,7 +217,7 @@ func TestFailureLeadsToPlan(t *testing.T) {
 	c := b.in(t)
 	plan := "/environments/" + deployertest.Environment + "/plan/add?solution=shop&version=1.0.0"
 	fails.Store(true)
-	at := c.post(plan, "plan", c.planDigest(plan), "accept-hazard", "escalate").Header.Get("Location")
+	at := c.post(plan, "plan", c.planDigest(plan), "allow", changesRights).Header.Get("Location")
 	c.get(at + "/events") // until it ends
 	page := c.get(at)
 	link := regexp.MustCompile(`href="([^"]+)"[^>]*>(?:<svg.*?</svg>)?\s*Show the plan again`).FindStringSubmatch(page.body)

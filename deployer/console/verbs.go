@@ -45,7 +45,7 @@ var (
 	acceptObjects     = []string{"adopt", "force-conflicts"}
 	acceptReplacing   = slices.Concat(acceptObjects, []string{"replace"})
 	acceptDefinitions = slices.Concat(acceptReplacing, []string{"accept-data-loss", "accept-invalid"})
-	acceptRights      = []string{"cluster-wide", "accept-hazard"}
+	acceptRights      = []string{"allow", "cluster-wide", "accept-hazard"}
 	acceptParts       = []string{adoptHelm, "accept-restart", "rotate"} // what becomes of components that Helm has installed
 )
 
@@ -185,14 +185,14 @@ func (o *order) accept(option report.Option) bool {
 		return false
 	}
 	o.accepted.Add(option.Name, cmp.Or(option.Value, "true"))
-	o.Adopt, o.Force, o.Replace = o.accepted.Has("adopt"), o.accepted.Has("force-conflicts"), o.accepted["replace"]
+	o.Adopt, o.Force, o.Replace, o.Allow = o.accepted.Has("adopt"), o.accepted.Has("force-conflicts"), o.accepted["replace"], o.accepted["allow"]
 	return true
 }
 
 // accepting is the same order that accepts nothing yet.
 func (o *order) accepting() *order {
 	other := *o
-	other.accepted, other.Adopt, other.Force, other.Replace = url.Values{}, false, false, nil
+	other.accepted, other.Adopt, other.Force, other.Replace, other.Allow = url.Values{}, false, false, nil, nil
 	return &other
 }
 

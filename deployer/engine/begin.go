@@ -69,6 +69,7 @@ func (r *run) propose(user, digest string) {
 	pending.Tasks = r.plan.judge.recorded()
 	r.plan.judge.sign(pending)
 	r.state.Pending, r.state.Given = pending, release.Given
+	r.state.approve(release.Approval, user, r.second())
 }
 
 // age returns the time since a moment by the clock of the cluster, which may differ from that of this host.

@@ -114,6 +114,8 @@ type Release struct {
 	// Given is what whoever goes on with this release has to know of it, and is not in its Settings, see [State]. It lies beside the
 	// record until the release is complete, and is kept as secret as the objects.
 	Given []byte
+	// Approval is what a person has approved of for this release, for the record; nil for nothing new. Who and when is filled in.
+	Approval *schema.PowerApproval
 	// Components are for the record: the revisions of the owner's components that belong to this one.
 	Components []schema.ComponentRevision
 }

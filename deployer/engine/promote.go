@@ -46,6 +46,9 @@ func (r *run) complete() {
 		r.state.remember(r.state.Current, r.state.Current.Outcome)
 	}
 	r.state.Current, r.state.Pending, r.state.Given = &done, nil, nil
+	if done.Version == "" { // it is removed
+		r.state.Approvals = nil
+	}
 }
 
 // succeeds tells whether the current revision becomes history. One that was only restored, and is restored again, does not:

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -71,9 +72,10 @@ func (s *State) Secret() string {
 // State is the record of a release with the place that it was read from.
 type State struct {
 	Key
-	Current *schema.DeploymentRevision  // the last one that was completed, nil before
-	Pending *schema.DeploymentRevision  // the one that was begun and not completed, nil otherwise
-	History []schema.DeploymentRevision // earlier ones without their objects, the newest first
+	Current   *schema.DeploymentRevision  // the last one that was completed, nil before
+	Pending   *schema.DeploymentRevision  // the one that was begun and not completed, nil otherwise
+	History   []schema.DeploymentRevision // earlier ones without their objects, the newest first
+	Approvals []schema.PowerApproval      // what people have approved of, the newest first
 	// Given is that of the [Release] that was begun and not completed; nil otherwise.
 	Given []byte
 	// Damage is why the record cannot be read. Then nothing else is known but whose it is: objects may be there or not.
@@ -260,7 +262,7 @@ func readState(secret *unstructured.Unstructured, keys ...Key) *State {
 	}
 	if err == nil {
 		s := &State{
-			Key: Key{d.Namespace, d.Solution, d.Component}, Current: d.Current, Pending: d.Pending, History: d.History, Given: given,
+			Key: Key{d.Namespace, d.Solution, d.Component}, Current: d.Current, Pending: d.Pending, History: d.History, Approvals: d.Approvals, Given: given,
 			secret: secret,
 		}
 		if s.secretName() == secret.GetName() {
@@ -350,8 +352,24 @@ func keyOfID(id string, namespaces ...string) (key Key, known bool) {
 // document is the record as it is stored.
 func (s *State) document(tool string) ([]byte, error) {
 	return schema.MarshalStored(schema.DeploymentState{
-		Stamp: schema.NewStamp("deployment", tool), Namespace: s.Namespace, Solution: s.Name, Component: s.Component, Current: s.Current, Pending: s.Pending, History: s.History,
+		Stamp: schema.NewStamp("deployment", tool), Namespace: s.Namespace, Solution: s.Name, Component: s.Component, Current: s.Current, Pending: s.Pending, History: s.History, Approvals: s.Approvals,
 	})
+}
+
+// maxApprovals is how many approvals a record keeps; the powers of older ones are asked for again.
+const maxApprovals = 32
+
+// approve adds what a person has approved of, unless the run is a repetition of one that has.
+func (s *State) approve(a *schema.PowerApproval, user string, now time.Time) {
+	if a == nil || slices.ContainsFunc(s.Approvals, func(old schema.PowerApproval) bool {
+		return old.Version == a.Version && old.Archive == a.Archive && reflect.DeepEqual(old.Powers, a.Powers)
+	}) {
+		return
+	}
+	done := *a
+	done.ApprovedBy, done.ApprovedAt = user, now
+	s.Approvals = slices.Concat([]schema.PowerApproval{done}, s.Approvals)
+	s.Approvals = s.Approvals[:min(len(s.Approvals), maxApprovals)]
 }
 
 // errOutrun means that somebody else wrote the record since it was read.

@@ -86,7 +86,7 @@ func goldenRecord(t *testing.T, file string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	newer := strings.Replace(string(golden), `"formatVersion": 1`, `"formatVersion": 2`, 1)
+	newer := strings.Replace(string(golden), `"formatVersion": 1`, `"formatVersion": 3`, 1)
 	if diff := cmp.Diff(newer, string(written)); diff != "" {
 		t.Error(diff)
 	}
@@ -123,7 +123,7 @@ func TestDamagedRecords(t *testing.T) {
 		"not JSON":                    {record(pack([]byte("{"))), report.Corrupt, ""},
 		"of another Solution":         {record(pack(bytes.Replace(golden, []byte(`"db"`), []byte(`"web"`), 1))), report.Corrupt, "is the record of shop/web, and has the name of another one"},
 		"of another namespace":        {record(pack(bytes.Replace(golden, []byte(`"shop"`), []byte(`"prod"`), 1))), report.Corrupt, "is the record of prod/db, and has the name of another one"},
-		"written by a later version":  {record(pack(bytes.Replace(golden, []byte(`"formatVersion": 1`), []byte(`"formatVersion": 9`), 1))), report.Refused, "has format 9, this program reads up to 2"},
+		"written by a later version":  {record(pack(bytes.Replace(golden, []byte(`"formatVersion": 1`), []byte(`"formatVersion": 9`), 1))), report.Refused, "has format 9, this program reads up to 3"},
 		"with a field that has to be": {record(pack(bytes.Replace(golden, []byte(`"outcome": "done",`), nil, 1))), report.Corrupt, "outcome"},
 	} {
 		t.Run(name, func(t *testing.T) {

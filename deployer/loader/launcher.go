@@ -210,7 +210,7 @@ func (l *Launcher) environment(ctx context.Context, p *prepared, e schema.Enviro
 	if err != nil {
 		return err
 	}
-	plan, rights, err := l.Deployer.PlanEnsure(ctx, deployer.EnsureOptions{Options: deployer.Options{KeepEdits: true}, Environment: e.Name, Solutions: list})
+	plan, rights, err := l.Deployer.PlanEnsure(ctx, deployer.EnsureOptions{Options: deployer.Options{KeepEdits: true, Refuse: !dry}, Environment: e.Name, Solutions: list})
 	if err != nil {
 		return err
 	}

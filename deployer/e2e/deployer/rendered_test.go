@@ -77,15 +77,18 @@ func TestWebhookOfTheActiveVersion(t *testing.T) {
 	}
 }
 
-// TestApprovalOfTheWholeCluster: rights on the whole cluster need a word of the administrator, which is remembered.
+// TestApprovalOfTheWholeCluster: rights on the whole cluster need an approval of the administrator, which is recorded.
 func TestApprovalOfTheWholeCluster(t *testing.T) {
 	b := newBed(t)
 	b.imported("1.0.0", content{Files: map[string]string{
-		"operator/cluster/rbac.yaml": "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: reader}\nrules: [{apiGroups: [''], resources: [nodes], verbs: [get]}]\n",
+		"operator/cluster/rbac.yaml": "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: reader}\nrules: [{apiGroups: [''], resources: [nodes], verbs: [get]}]\n" +
+			"---\napiVersion: v1\nkind: ServiceAccount\nmetadata: {name: reader}\n" +
+			"---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: reader}\n" +
+			"roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: reader}\nsubjects: [{kind: ServiceAccount, name: reader, namespace: x}]\n",
 	}})
 	o := deployer.ActivateOptions{Solution: b.Solution}
 	_, err := b.Activate(t.Context(), o)
-	b.refused(err, report.Refused, "operator/cluster/rbac.yaml:1: ClusterRole/reader", "--cluster-wide")
+	b.refused(err, report.Refused, b.Solution+"-system/reader", "--allow")
 	if b.find(crds, "", b.crdName()) != nil {
 		t.Error("a part of what was refused is there")
 	}

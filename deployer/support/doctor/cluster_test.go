@@ -114,6 +114,19 @@ func heldUntil(renewed time.Time) string {
 		"spec: {holderIdentity: jane@there x, leaseDurationSeconds: 15, acquireTime: '2026-01-02T03:04:05.000000Z', renewTime: %q}}", renewed.UTC().Format("2006-01-02T15:04:05.000000Z"))
 }
 
+// refusesLocks makes the API server refuse Leases in the name of a webhook.
+func refusesLocks(p *patient) {
+	p.Server.Answer = func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Method == http.MethodGet || !strings.Contains(r.URL.Path, "/leases") {
+			return false
+		}
+		refusal := apierrors.NewForbidden(kube.GroupResource{Resource: "leases"}, "check", nil)
+		refusal.ErrStatus.Message = `admission webhook "guard.example.com" denied the request: not here`
+		clustertest.Fail(w, refusal)
+		return true
+	}
+}
+
 // TestCluster examines a cluster in which all is well, and in which one thing is not.
 func TestCluster(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -232,6 +245,28 @@ func TestCluster(t *testing.T) {
 				}
 			},
 			[]string{"ok cluster connection", "skipped cluster apis", "skipped cluster leaving", "skipped records locks", "skipped records documents", "skipped registry endpoints"},
+		},
+
+		"a webhook of a Solution refuses locks": {
+			func(p *patient) {
+				approved := true
+				p.Imported("shop", "1.0.0", deployertest.Content{Files: map[string]string{"operator/cluster/webhook.yaml": "{apiVersion: v1, kind: Service, metadata: {name: guard}, spec: {selector: {app: guard}}}\n---\n" +
+					"{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: guard}, webhooks: [{name: guard.example.com, failurePolicy: Fail, " +
+					"clientConfig: {service: {namespace: site, name: guard}}, rules: [{operations: [CREATE], apiGroups: [coordination.k8s.io], resources: [leases], apiVersions: [v1]}]}]}"}})
+				if _, err := p.Activate(p.Context(), deployer.ActivateOptions{Solution: "shop", Version: "1.0.0", ClusterWide: &approved}); err != nil {
+					p.Fatal(err)
+				}
+				refusesLocks(p)
+			},
+			[]string{"problem records locks: ValidatingWebhookConfiguration guard refuses locks … guard.example.com … → remove the webhooks of Solution shop … solutionctl deploy deactivate shop --force-webhooks"},
+		},
+		"a webhook of somebody else refuses locks": {
+			func(p *patient) {
+				p.Server.Put(p, "{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: guard}, webhooks: [{name: guard.example.com, failurePolicy: Ignore}]}")
+				p.Activated("shop", "1.0.0", deployertest.Content{})
+				refusesLocks(p)
+			},
+			[]string{"problem records locks: ValidatingWebhookConfiguration guard refuses locks … → if nobody needs it: kubectl delete validatingwebhookconfiguration guard"},
 		},
 
 		"somebody is at work":                 {puts(heldUntil(time.Now().Add(time.Minute))), []string{"warning records locks: jane@there is at work since 2026-01-02T03:04:05Z (lock env-site) → wait"}},

@@ -12,6 +12,7 @@ import (
 // records looks at what this tool and MetalK8s' tools have written down.
 func (x *examination) records() {
 	x.locks()
+	x.refusedLocks()
 	status, err := x.Deployer.Survey.Status(x.ctx, survey.StatusOptions{})
 	if err != nil {
 		x.failed("records", "documents", err)

@@ -1,0 +1,381 @@
+package deployer
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/definitions"
+	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/render"
+	"github.com/solutionctl/solutionctl/kube/powers"
+	"github.com/solutionctl/solutionctl/kube/rbac"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// PowersError is why nothing was done: what is to be deployed can do what nobody has approved of.
+type PowersError struct {
+	Powers []schema.Power
+}
+
+func (e *PowersError) Error() string { return strings.Join(e.Lines(), "\n  ") }
+
+// Lines say the powers to people.
+func (e *PowersError) Lines() []string { return powers.Summarize(e.Powers) }
+
+// Askable tells whether a person can approve of all of them.
+func (e *PowersError) Askable() bool {
+	return !slices.ContainsFunc(e.Powers, func(p schema.Power) bool { return p.Need == schema.NeedRefused })
+}
+
+// Allowances are the options that approve of them, of each object.
+func (e *PowersError) Allowances() (list []string) {
+	for _, p := range e.Powers {
+		if text := Allowance(p); !slices.Contains(list, text) {
+			list = append(list, text)
+		}
+	}
+	return list
+}
+
+// Allowance names a power as --allow does: NAME, or NAME:KIND/[NAMESPACE/]NAME for that of one object.
+func Allowance(p schema.Power) string {
+	object := p.Object.Kind + "/" + p.Object.Name
+	if p.Object.Namespace != "" {
+		object = p.Object.Kind + "/" + p.Object.Namespace + "/" + p.Object.Name
+	}
+	return string(p.Name) + ":" + object
+}
+
+// AllowMore allows powers in addition, as --allow does.
+func (o *Options) AllowMore(allowances ...string) {
+	o.Allow = slices.Concat(o.Allow, allowances)
+}
+
+// checkAllow refuses names that no power has.
+func checkAllow(allow []string) error {
+	var known []string
+	for _, name := range schema.PowerNames() {
+		known = append(known, string(name))
+	}
+	for _, text := range allow {
+		name, _, _ := strings.Cut(text, ":")
+		if slices.Contains(known, name) {
+			continue
+		}
+		err := report.Errorf(report.Usage, "there is no power %q", name)
+		if near := report.Nearest(name, known); near != "" {
+			return err.WithHint("did you mean %s?", near)
+		}
+		return err.WithHint("the powers are %s", strings.Join(known, ", "))
+	}
+	return nil
+}
+
+// consent is what a person says yes to in one run.
+type consent struct {
+	allow       []string
+	clusterWide bool
+	hazards     []string
+}
+
+func consentOf(o Options, r Rendering) consent {
+	return consent{
+		allow: slices.Concat(o.Allow, r.Allow), clusterWide: r.ClusterWide != nil && *r.ClusterWide, hazards: r.AcceptHazards,
+	}
+}
+
+// covers tells whether a power is allowed in this run. What no approval allows never is.
+func (c consent) covers(p schema.Power) bool {
+	if p.Need == schema.NeedRefused {
+		return false
+	}
+	return slices.Contains(c.allow, string(p.Name)) || slices.Contains(c.allow, Allowance(p)) ||
+		c.clusterWide && isClusterWide(p) || slices.ContainsFunc(c.hazards, func(hazard string) bool { return hazardPowers[hazard] == p.Name })
+}
+
+// isClusterWide tells whether a power is one that --cluster-wide is about: rights of the Solution's own accounts in the whole cluster,
+// and a say in its requests. Rights of people are not.
+func isClusterWide(p schema.Power) bool {
+	switch p.Object.Kind {
+	case "ClusterRole", "ClusterRoleBinding":
+		return p.Name != schema.PowerRightsForPeople && p.Name != schema.PowerExtendsRoles && (p.Subject == "" || strings.HasPrefix(p.Subject, "ServiceAccount "))
+	case "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",
+		"MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "APIService":
+		return true
+	default:
+		return false
+	}
+}
+
+// hazardPowers are the powers that --accept-hazard allows by the names of package kube/rbac.
+var hazardPowers = map[string]schema.PowerName{
+	string(rbac.Everything): schema.PowerAllRights, string(rbac.WildcardVerb): schema.PowerAllRights,
+	string(rbac.WildcardResource): schema.PowerAllRights, string(rbac.WildcardGroup): schema.PowerAllRights,
+	string(rbac.Escalate): schema.PowerChangeRights, string(rbac.Bind): schema.PowerChangeRights, string(rbac.WriteRoles): schema.PowerChangeRights,
+	string(rbac.Impersonate): schema.PowerActAsOthers, string(rbac.Token): schema.PowerActAsOthers,
+	string(rbac.ReadSecrets): schema.PowerReadSecrets, string(rbac.Exec): schema.PowerRunPodsElsewhere, string(rbac.NodeProxy): schema.PowerControlNodes,
+	string(rbac.Webhooks): schema.PowerInterceptRequests, string(rbac.WriteCRDs): schema.PowerInterceptRequests,
+	string(rbac.Certificates): schema.PowerIssueIdentities, string(rbac.Volumes): schema.PowerRawStorage, string(rbac.Namespaces): schema.PowerMarkNamespaces,
+	string(rbac.Anybody): schema.PowerRightsForPeople,
+}
+
+// judged is a Solution in a namespace, or with an empty namespace in the cluster, whose powers are judged.
+type judged struct {
+	key     engine.Key
+	payload *render.Payload
+	archive string // SHA-256 digest
+	consent consent
+	ran     bool // what is to be deployed was deployed here before, completely
+	// dashboards is the namespace in which the site wants ConfigMaps with dashboards, "" for that of the Solution.
+	dashboards string
+}
+
+// judgedIn are versions in each of their namespaces.
+func judgedIn(list []*placement, o Options) []judged {
+	var all []judged
+	for _, one := range list {
+		for _, n := range one.namespaces {
+			all = append(all, judged{
+				key: engine.Key{Namespace: n.Name, Name: one.Name}, payload: one.payload, archive: one.Archive.SHA256, consent: consentOf(o, one.said[n.Name]),
+				dashboards: one.settings.Monitoring.Dashboards.Namespace,
+			})
+		}
+	}
+	return all
+}
+
+// judgePowers judges what the planned releases of a task can do to the cluster. What exceeds what was approved for them, and is not
+// allowed now, is refused, or in a dry run shown. What runs counts as approved as it was deployed.
+func (d *Deployer) judgePowers(ctx context.Context, t *task, o Options, list ...judged) error {
+	var missing []schema.Power
+	for _, j := range list {
+		if err := checkAllow(j.consent.allow); err != nil {
+			return err
+		}
+		left, err := d.judgePowersOf(ctx, t, o, j)
+		if err != nil {
+			return err
+		}
+		missing = append(missing, left...)
+	}
+	refused := slices.DeleteFunc(slices.Clone(missing), func(p schema.Power) bool { return p.Need != schema.NeedRefused })
+	switch {
+	case len(refused) > 0:
+		return report.Errorf(report.Refused, "%s can do what no approval allows:\n  %w", list[0].payload.Solution.ID(), &PowersError{Powers: refused}).
+			WithHint("ask the vendor for an archive without it")
+	case len(missing) == 0 || o.DryRun && !o.Refuse:
+		return nil
+	}
+	return report.Errorf(report.Refused, "%s can do what nobody has approved of:\n  %w", list[0].payload.Solution.ID(), &PowersError{Powers: missing}).
+		WithHint("if you trust it with that: %s", Approving(missing))
+}
+
+// maxAllowances is how many objects a hint names.
+const maxAllowances = 8
+
+// Approving are the options that allow powers: of each object, or where these are many, of all of a name.
+func Approving(list []schema.Power) report.Remedy {
+	about, order := map[string][]string{}, []string{}
+	for _, name := range []func(schema.Power) string{Allowance, func(p schema.Power) string { return string(p.Name) }} {
+		about, order = map[string][]string{}, nil
+		for _, p := range list {
+			if about[name(p)] == nil {
+				order = append(order, name(p))
+			}
+			about[name(p)] = append(about[name(p)], powers.Summarize([]schema.Power{p})...)
+		}
+		if len(order) <= maxAllowances {
+			break
+		}
+	}
+	var remedy report.Remedy
+	for _, name := range order {
+		remedy = remedy.With("allow", name).About(about[name]...)
+	}
+	return remedy
+}
+
+// judgePowersOf judges one Solution and puts its powers into the plan. It returns those that nobody has approved of.
+func (d *Deployer) judgePowersOf(ctx context.Context, t *task, o Options, j judged) (missing []schema.Power, err error) {
+	var objects []*unstructured.Unstructured
+	var own *engine.Plan
+	for _, p := range t.plans {
+		if p.Release.Namespace != j.key.Namespace || p.Release.Name != j.key.Name || p.Release.Version == "" {
+			continue
+		}
+		if p.Release.Component == "" {
+			own = p
+		}
+		objects = append(objects, p.Release.Objects...)
+		for _, task := range p.Release.Tasks {
+			objects = append(objects, task.Object)
+		}
+	}
+	owner, err := d.owner(ctx, j, objects, o.Adopt)
+	if err != nil {
+		return nil, err
+	}
+	wanted := slices.DeleteFunc(powers.Judge(owner, judgeable(j.key, objects)), j.isPlaced)
+	if len(wanted) == 0 || own == nil {
+		return nil, nil
+	}
+	state, err := d.Records.Engine.State(ctx, j.key)
+	if err != nil {
+		return nil, err
+	}
+	var approved []schema.Power
+	for _, a := range state.Approvals {
+		approved = append(approved, a.Powers...)
+	}
+	unrecorded := powers.Uncovered(approved, wanted)
+	missing = unrecorded
+	if len(missing) > 0 && !j.ran {
+		before, failure := d.deployedPowers(ctx, owner, state)
+		if failure != nil {
+			return nil, failure
+		}
+		missing = uncovered(slices.Concat(approved, before), wanted)
+	}
+	missing = slices.DeleteFunc(slices.Clone(missing), func(p schema.Power) bool { return j.ran || j.consent.covers(p) })
+	isMissing := func(p schema.Power) bool {
+		return len(uncovered(missing, []schema.Power{p})) == 0 && p.Need != schema.NeedShown
+	}
+	for _, p := range wanted {
+		t.Powers = append(t.Powers, schema.PlannedPower{Power: p, Solution: j.key.Name, Approved: !isMissing(p)})
+	}
+	if fresh := slices.DeleteFunc(slices.Clone(unrecorded), isMissing); len(fresh) > 0 {
+		own.Release.Approval = &schema.PowerApproval{Version: own.Release.Version, Archive: j.archive, Powers: fresh}
+	}
+	return missing, nil
+}
+
+// isPlaced tells of a dashboard that it is elsewhere because the site wants it there.
+func (j *judged) isPlaced(p schema.Power) bool {
+	return p.Name == schema.PowerObjectsElsewhere && j.dashboards != "" && p.Object.Namespace == j.dashboards &&
+		p.Object.Kind == cluster.ConfigMapKind.Kind && strings.HasPrefix(p.Object.Name, j.key.Name+"-dashboard-")
+}
+
+// uncovered is [powers.Uncovered] where what no approval allows is covered by what runs.
+func uncovered(approved, wanted []schema.Power) []schema.Power {
+	return slices.DeleteFunc(powers.Uncovered(approved, wanted), func(p schema.Power) bool {
+		if p.Need != schema.NeedRefused {
+			return false
+		}
+		p.Need = schema.NeedApproval
+		return len(powers.Uncovered(approved, []schema.Power{p})) == 0
+	})
+}
+
+// judgeable are objects as they are judged. What protects definitions is made by solutionctl, and asks for nothing.
+func judgeable(key engine.Key, objects []*unstructured.Unstructured) []powers.Object {
+	protection := definitions.Protect(key, nil)
+	var list []powers.Object
+	for _, object := range objects {
+		if !slices.ContainsFunc(protection, func(p *unstructured.Unstructured) bool {
+			return p.GetKind() == object.GetKind() && p.GetName() == object.GetName() && reflect.DeepEqual(p.Object["spec"], object.Object["spec"])
+		}) {
+			list = append(list, powers.Object{Unstructured: object})
+		}
+	}
+	return list
+}
+
+// deployedPowers are the powers of what is deployed, as it was rendered then. What cannot be read any more has none.
+func (d *Deployer) deployedPowers(ctx context.Context, owner powers.Owner, state *engine.State) ([]schema.Power, error) {
+	current := state.Current
+	if current == nil || current.Version == "" {
+		return nil, nil
+	}
+	var objects []*unstructured.Unstructured
+	read := func(key engine.Key, r *schema.DeploymentRevision) error {
+		content, err := d.Records.Engine.Content(ctx, key, r)
+		if report.CodeOf(err) == report.Corrupt {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		objects = append(objects, content.Objects...)
+		for _, task := range content.Tasks {
+			objects = append(objects, task.Object)
+		}
+		return nil
+	}
+	if err := read(state.Key, current); err != nil {
+		return nil, err
+	}
+	for _, c := range current.Components {
+		key := state.Key
+		key.Component = c.Name
+		if err := read(key, &schema.DeploymentRevision{Number: current.Number, Content: c.Content}); err != nil {
+			return nil, err
+		}
+	}
+	return powers.Judge(owner, judgeable(state.Key, objects)), nil
+}
+
+// owner is whose objects are judged.
+func (d *Deployer) owner(ctx context.Context, j judged, objects []*unstructured.Unstructured, adopts bool) (powers.Owner, error) {
+	owner := powers.Owner{Solution: j.key.Name, Namespaces: []string{render.SystemNamespace(j.key.Name)}}
+	if j.key.Namespace != "" {
+		owner.Namespaces = append(owner.Namespaces, j.key.Namespace)
+	}
+	var err error
+	if owner.Groups, err = ownGroups(j.payload); err != nil {
+		return owner, err
+	}
+	brings := map[string]bool{}
+	required, err := render.RequiredCRDs(j.payload)
+	if err != nil {
+		return owner, err
+	}
+	for _, r := range required {
+		brings[r.Name] = true
+	}
+	foreign, err := d.foreignGroups(ctx, j.key.Name, owner.Groups, func(name string) bool {
+		return brings[name] && (adopts || j.key.Namespace != "") || slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool {
+			return adopts && o.GetKind() == cluster.DefinitionKind.Kind && o.GetName() == name
+		})
+	})
+	owner.ForeignGroup = func(group string) string { return foreign[group] }
+	return owner, err
+}
+
+// foreignGroups tells of groups who else has definitions in them. A definition that nobody's record has is a stranger's, unless it
+// may be the Solution's own.
+func (d *Deployer) foreignGroups(ctx context.Context, solution string, groups []string, mayBeOwn func(name string) bool) (map[string]string, error) {
+	kinds, err := d.Cluster.Kinds(ctx)
+	if err != nil {
+		return nil, err
+	}
+	foreign := map[string]string{}
+	ours := engine.Key{Name: solution}.ID()
+	for _, kind := range kinds {
+		group := kind.Resource.Group
+		if !slices.Contains(groups, group) || foreign[group] != "" || schema.IsProtectedGroup(solution, group) {
+			continue
+		}
+		definition, err := d.Cluster.Get(ctx, cluster.DefinitionKind, "", kind.Resource.Resource+"."+group)
+		if err != nil {
+			return nil, err
+		}
+		if definition == nil {
+			continue
+		}
+		switch of := definition.GetLabels()[schema.LabelRelease]; {
+		case of == ours, of == "" && mayBeOwn(definition.GetName()):
+		case of == "":
+			foreign[group] = fmt.Sprintf("whoever made CustomResourceDefinition %s", definition.GetName())
+		default:
+			foreign[group] = "Solution " + strings.SplitN(of, ".", 2)[0]
+		}
+	}
+	return foreign, nil
+}

@@ -1,0 +1,213 @@
+package deployer_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/deployertest"
+	"github.com/solutionctl/solutionctl/deployer/records"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// wide is a Solution with objects for the whole cluster.
+func wide(objects string) deployertest.Content {
+	return deployertest.Content{Files: map[string]string{"operator/cluster/objects.yaml": objects}}
+}
+
+// shown is a Solution with a component in each environment.
+func shown(objects string) deployertest.Content {
+	return deployertest.Content{
+		Files: map[string]string{"components/part.yaml": objects}, Manifest: "components: [{name: part, manifests: components/part.yaml}]",
+	}
+}
+
+const clusterAdmin = `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: mallory},
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}, subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: mallory}]}
+`
+
+// TestPowersAreAsked: what reaches beyond a Solution's own namespaces and groups is refused, with what it can do and for whom, shown in
+// a plan, and done once it is allowed. Its harmless twin asks nothing.
+func TestPowersAreAsked(t *testing.T) {
+	for name, test := range map[string]struct {
+		content deployertest.Content
+		names   []string // in the refusal
+	}{
+		"a binding for a person": {wide(clusterAdmin), []string{"mallory", "--allow"}},
+		"rights on everything": {wide(`{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: all}, rules: [{apiGroups: ['*'], resources: ['*'], verbs: ['*']}]}
+---
+{apiVersion: v1, kind: ServiceAccount, metadata: {name: op}}
+---
+{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: all}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: all},
+ subjects: [{kind: ServiceAccount, name: op, namespace: shop-system}]}
+`), []string{"shop-system/op", "--allow all-rights:"}},
+		"a webhook about Leases": {guarded(), []string{"guard", "--allow intercepts-requests:ValidatingWebhookConfiguration/guard"}},
+		"a default of the cluster": {wide(`{apiVersion: storage.k8s.io/v1, kind: StorageClass, metadata: {name: mine, annotations: {storageclass.kubernetes.io/is-default-class: 'true'}}, provisioner: x}
+`), []string{"--allow default-for-everyone:StorageClass/mine"}},
+		"a privileged pod": {shown(`{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: part}, spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}},
+ spec: {hostPID: true, containers: [{name: c, image: 'shop-operator:1.0.0', securityContext: {privileged: true}}]}}}}
+`), []string{"DaemonSet site/part", "--allow pod-on-node:DaemonSet/site/part"}},
+		"a RoleBinding for everybody": {shown(`{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: part}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: admin},
+ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: 'system:authenticated'}]}
+`), []string{"system:authenticated", "--allow"}},
+		"addresses of others": {shown("{apiVersion: v1, kind: Service, metadata: {name: part}, spec: {externalIPs: [10.96.0.1], selector: {a: b}, ports: [{port: 1}]}}\n"),
+			[]string{"10.96.0.1", "--allow takes-traffic:Service/site/part"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := deployertest.New(t)
+			b.Imported(shop, "1.0.0", test.content)
+			run := func(o deployer.Options) (*schema.Operation, error) {
+				if len(test.content.Manifest) > 0 {
+					return b.Add(t.Context(), deployer.AddOptions{Options: o, Environment: site, Solution: shop, Version: "1.0.0"})
+				}
+				return b.Activate(t.Context(), deployer.ActivateOptions{Options: o, Solution: shop, Version: "1.0.0"})
+			}
+			if len(test.content.Manifest) > 0 {
+				must(b, activate("1.0.0"))
+			}
+			_, err := run(deployer.Options{})
+			deployertest.Refused(t, err, report.Refused, test.names...)
+			missing, ok := errors.AsType[*deployer.PowersError](err)
+			if !ok {
+				t.Fatalf("%v is about no powers", err)
+			}
+			planned, err := run(deployer.Options{DryRun: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			deployertest.Valid(t, "operation", planned)
+			if len(planned.Unapproved()) == 0 {
+				t.Error("the plan does not show it as not approved")
+			}
+			allowed := deployer.Options{Allow: missing.Allowances(), Expect: planned.Digest}
+			done, err := run(allowed)
+			if err != nil || len(done.Unapproved()) > 0 {
+				t.Fatalf("allowed: %v", err)
+			}
+			again, err := run(deployer.Options{})
+			if err != nil || !again.Empty() {
+				t.Errorf("again: %v", err)
+			}
+		})
+	}
+	t.Run("harmless", func(t *testing.T) {
+		b := deployertest.New(t)
+		b.Added(shop, "1.0.0", deployertest.Content{})
+		planned, err := b.Add(t.Context(), deployer.AddOptions{Options: deployer.Options{DryRun: true}, Environment: site, Solution: shop, Version: "1.0.0"})
+		if err != nil || len(planned.Powers) > 0 {
+			t.Errorf("%+v, %v", planned, err)
+		}
+	})
+}
+
+// reader is a Solution whose account may do something in the whole cluster.
+func reader(rules string, more string) deployertest.Content {
+	return wide(`{apiVersion: v1, kind: ServiceAccount, metadata: {name: op}}
+---
+{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: reader}, rules: [` + rules + `]}
+---
+{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: reader}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: reader},
+ subjects: [{kind: ServiceAccount, name: op, namespace: shop-system}]}
+` + more)
+}
+
+// TestApprovalsAreOfSets: an approval is of what a version can do. A version that can do more asks again, whatever flags an earlier one
+// was activated with; one that can do less does not, and neither does the way back.
+func TestApprovalsAreOfSets(t *testing.T) {
+	b := deployertest.New(t)
+	nodes, secrets := "{apiGroups: [''], resources: [nodes], verbs: [get]}", "{apiGroups: [''], resources: [secrets], verbs: [get, list]}"
+	b.Imported(shop, "1.0.0", reader(nodes, ""))
+	b.Imported(shop, "1.1.0", reader("{apiGroups: ['*'], resources: ['*'], verbs: ['*']}", "---\n"+clusterAdmin))
+	b.Imported(shop, "1.3.0", reader(nodes+", "+secrets, ""))
+	run := func(version string, wide bool, allow ...string) error {
+		o := deployer.ActivateOptions{Solution: shop, Version: version, Options: deployer.Options{Allow: allow}}
+		if wide {
+			o.ClusterWide = &wide
+		}
+		_, err := b.Activate(t.Context(), o)
+		return err
+	}
+	deployertest.Refused(t, run("1.0.0", false), report.Refused, "for account shop-system/op", "--allow")
+	if err := run("1.0.0", true); err != nil {
+		t.Fatal(err)
+	}
+	deployertest.Refused(t, run("1.1.0", false), report.Refused, "shop-system/op", "mallory")
+	deployertest.Refused(t, run("1.1.0", true), report.Refused, "mallory") // it is about its own accounts
+	if err := run("1.0.0", false); err != nil {
+		t.Errorf("the approved version asks again: %v", err)
+	}
+	deployertest.Refused(t, run("1.3.0", false), report.Refused, "Secret", "--allow read-secrets:")
+	if err := run("1.3.0", false, string(schema.PowerReadSecrets)); err != nil {
+		t.Fatal(err)
+	}
+	if err := run("1.0.0", false); err != nil {
+		t.Errorf("back: %v", err)
+	}
+	if err := run("1.3.0", false); err != nil {
+		t.Errorf("what was approved is asked for again: %v", err)
+	}
+	deployertest.Refused(t, run("1.3.0", false, "read-secret"), report.Usage, "did you mean read-secrets?")
+}
+
+// TestWhatRunsIsApproved: a record from before there were approvals counts as approved as it was deployed, and no further.
+func TestWhatRunsIsApproved(t *testing.T) {
+	b := deployertest.New(t)
+	privileged := func(more string) deployertest.Content {
+		return shown("{apiVersion: apps/v1, kind: Deployment, metadata: {name: part}, spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, " +
+			"spec: {hostNetwork: true, " + more + "containers: [{name: c, image: 'shop-operator:1.0.0'}]}}}}\n")
+	}
+	b.Activated(shop, "1.0.0", privileged(""))
+	b.Activated(shop, "1.1.0", privileged(""))
+	b.Activated(shop, "1.2.0", privileged("hostPID: true, "))
+	if _, err := b.Add(t.Context(), deployer.AddOptions{Options: deployer.Options{Allow: []string{"pod-on-node", "schedules-above-others", "opens-to-outside"}}, Environment: site, Solution: shop, Version: "1.0.0"}); err != nil {
+		t.Fatal(err)
+	}
+	forgetApprovals(t, b)
+	must(b, upgrade("1.1.0"))
+	_, err := upgrade("1.2.0")(t.Context(), b.Deployer, deployer.Options{})
+	deployertest.Refused(t, err, report.Refused, "Deployment site/part", "--allow pod-on-node:")
+	_, err = b.Change(t.Context(), deployer.ChangeOptions{
+		Options: deployer.Options{Allow: []string{"pod-on-node:Deployment/site/part"}}, Environment: site, Solution: shop, Version: "1.2.0", Direction: records.Up,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	must(b, rollback(0))
+}
+
+// forgetApprovals makes the record of the Solution one of a program that knew no approvals.
+func forgetApprovals(t *testing.T, b *deployertest.Bed) {
+	t.Helper()
+	for _, name := range b.Server.Names("Secret") {
+		short, stored := strings.CutPrefix(name, cluster.SystemNamespace+"/")
+		if !stored || !strings.HasPrefix(short, "state.") {
+			continue
+		}
+		var record map[string]any
+		if err := json.Unmarshal([]byte(recordOf(b, short)), &record); err != nil {
+			t.Fatal(err)
+		}
+		delete(record, "approvals")
+		record["formatVersion"] = 2
+		text, err := json.Marshal(record)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var packed bytes.Buffer
+		w := gzip.NewWriter(&packed)
+		_, err = w.Write(text)
+		if err = errors.Join(err, w.Close()); err != nil {
+			t.Fatal(err)
+		}
+		secret := b.Server.Object("Secret", cluster.SystemNamespace, short)
+		secret.Object["data"] = map[string]any{"state.json.gz": base64.StdEncoding.EncodeToString(packed.Bytes())}
+		b.Put(secret)
+	}
+}
