@@ -323,12 +323,12 @@ func (d *Deployer) deployedPowers(ctx context.Context, owner powers.Owner, state
 
 // owner is whose objects are judged.
 func (d *Deployer) owner(ctx context.Context, j judged, objects []*unstructured.Unstructured, adopts bool) (powers.Owner, error) {
-	owner := powers.Owner{Solution: j.key.Name, Namespaces: []string{render.SystemNamespace(j.key.Name)}}
+	var namespaces []string
 	if j.key.Namespace != "" {
-		owner.Namespaces = append(owner.Namespaces, j.key.Namespace)
+		namespaces = append(namespaces, j.key.Namespace)
 	}
-	var err error
-	if owner.Groups, err = ownGroups(j.payload); err != nil {
+	owner, err := render.Owner(j.payload, namespaces...)
+	if err != nil {
 		return owner, err
 	}
 	brings := map[string]bool{}

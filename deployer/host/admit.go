@@ -314,10 +314,25 @@ func (d *admission) judgePowers(ctx context.Context, c *admitted) (err error) {
 	}
 	refused := slices.DeleteFunc(slices.Clone(c.powers.Powers), func(p schema.Power) bool { return p.Need != schema.NeedRefused })
 	if len(refused) == 0 {
-		return nil
+		return d.checkMaximum(c)
 	}
 	return report.Errorf(report.Refused, "the archive can do what no approval allows:\n  %s", strings.Join(powers.Summarize(refused), "\n  ")).
 		WithHint("ask the vendor for an archive without it")
+}
+
+// checkMaximum refuses an archive that can do more than the policy of this host lets its Solution do.
+func (d *admission) checkMaximum(c *admitted) error {
+	rule, at, err := d.trusted.Rule(c.payload.Solution.Metadata.Name)
+	if err != nil { // there is none, and the archive was let in without
+		return nil
+	}
+	exceeding := rule.Exceeding(c.powers.Powers)
+	if len(exceeding) == 0 {
+		return nil
+	}
+	return report.Errorf(report.Refused, "the archive can do more than rules[%d].maximum of the policy lets Solution %s do:\n  %s", at,
+		c.payload.Solution.Metadata.Name, strings.Join(powers.Summarize(exceeding), "\n  ")).
+		WithHint("add the power, or its reach, to maximum of the rule if the Solution may have it")
 }
 
 // read takes out of the archive what the cluster has to know, and what nginx has to.

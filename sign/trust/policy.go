@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"path"
+	"slices"
 	"time"
 
 	"go.yaml.in/yaml/v3"
@@ -47,6 +48,21 @@ type Rule struct {
 	Downgrade string `yaml:"downgrade" json:"downgrade,omitempty"`
 	// RequireTimestamp wants a timestamp of a known authority; NotAfter is then judged at that time.
 	RequireTimestamp bool `yaml:"requireTimestamp" json:"requireTimestamp,omitempty"`
+	// Maximum are the names and reaches of powers that the Solutions may have at most. Nil stands for no limit, an empty list for none.
+	Maximum *[]string `yaml:"maximum" json:"maximum,omitempty"`
+}
+
+// Exceeding returns the powers, of those that need an approval, that the rule does not let its Solutions have.
+func (r *Rule) Exceeding(powers []schema.Power) (list []schema.Power) {
+	if r.Maximum == nil {
+		return nil
+	}
+	for _, p := range powers {
+		if p.Need != schema.NeedShown && !slices.Contains(*r.Maximum, string(p.Name)) && !slices.Contains(*r.Maximum, string(p.Reach)) {
+			list = append(list, p)
+		}
+	}
+	return list
 }
 
 // Signer is a key of the store, or an identity to which an authority of the store has issued a certificate.
@@ -137,6 +153,18 @@ func (r *Rule) validate() error {
 	}
 	if r.Downgrade != "" && r.Downgrade != "deny" && r.Downgrade != "allow" {
 		return fmt.Errorf(`downgrade: %q, want "deny" or "allow"`, r.Downgrade)
+	}
+	return r.validateMaximum()
+}
+
+func (r *Rule) validateMaximum() error {
+	if r.Maximum == nil {
+		return nil
+	}
+	for _, word := range *r.Maximum {
+		if !slices.Contains(schema.PowerNames(), schema.PowerName(word)) && !slices.Contains(schema.Reaches(), schema.Reach(word)) {
+			return fmt.Errorf("maximum: %q is neither the name nor the reach of a power", word)
+		}
 	}
 	return nil
 }
