@@ -17,7 +17,7 @@ import (
 func roleRules() []Rule {
 	return []Rule{
 		{ID: "SOL401", Name: "role-file", Group: GroupOperator, Severity: report.SeverityError, check: checkRoleFile},
-		{ID: "SOL402", Name: "role-takeover", Group: GroupOperator, Severity: report.SeverityError, check: checkTakeover},
+		{ID: "SOL402", Name: "role-takeover", Group: GroupOperator, Severity: report.SeverityWarning, check: checkTakeover},
 		{ID: "SOL403", Name: "role-wildcard", Group: GroupOperator, Severity: report.SeverityWarning, check: checkWildcards},
 		{ID: "SOL404", Name: "role-without-effect", Group: GroupOperator, Severity: report.SeverityWarning, check: checkWithoutEffect},
 		{ID: "SOL405", Name: "role-misspelt", Group: GroupOperator, Severity: report.SeverityWarning, check: checkMisspelt},
@@ -39,15 +39,6 @@ func checkRoleFile(_ context.Context, t *subject, r *Reporter) {
 
 func isRole(o *target.Object) bool {
 	return (o.Kind == "Role" || o.Kind == "ClusterRole") && o.Group() == rbacv1.GroupName
-}
-
-func checkTakeover(_ context.Context, t *subject, r *Reporter) {
-	for _, b := range t.bindings() {
-		reportTogether(r, b.object, rbac.JudgeBinding(b.Binding))
-	}
-	t.reportHazards(r, func(h rbac.Hazard) bool {
-		return !slices.Contains(slices.Concat(wildcards(), withoutEffect(), misspelt()), h.Reason)
-	})
 }
 
 func checkWildcards(_ context.Context, t *subject, r *Reporter) {
