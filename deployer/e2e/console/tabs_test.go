@@ -113,3 +113,50 @@ func TestLeft(t *testing.T) {
 		t.Errorf("the page says that the session has ended: %v", err)
 	}
 }
+
+// TestVisibleTabs: without TLS a browser has six connections for a server. More tabs than that, all of them seen, load and stay up to date.
+func TestVisibleTabs(t *testing.T) {
+	bed := deployertest.New(t)
+	bed.Imported("shop", "1.0.0", deployertest.Content{})
+	b := open(t)
+	c := serve(t, bed.Server.Kubeconfig(t))
+	b.do(chromedp.Navigate(c.NewLink()))
+	b.find("heading", "Solutions and environments")
+	var tabs []*browser
+	for range 9 {
+		one := b.tab()
+		one.do(chromedp.Navigate(c.Origin + "/environments"))
+		one.find("heading", "Environments")
+		tabs = append(tabs, one)
+	}
+	bed.Namespace("production", "production")
+	for _, one := range tabs {
+		one.find("link", "production")
+	}
+}
+
+// TestFormComesBack: what was typed into a form that was sent after the end of the session is in it again after the login.
+func TestFormComesBack(t *testing.T) {
+	bed := deployertest.New(t)
+	bed.Imported("shop", "1.0.0", deployertest.Content{})
+	b := open(t)
+	c := serve(t, bed.Server.Kubeconfig(t))
+	b.do(chromedp.Navigate(c.NewLink()))
+	b.find("heading", "Solutions and environments")
+	other := b.tab()
+	other.do(chromedp.Navigate(c.Origin + "/environments/new"))
+	other.find("heading", "New environment")
+	other.fill("Name", "fresh")
+	other.fill("Description (optional)", "Typed & kept")
+	b.press("button", "Log out")
+	b.find("heading", "Log in")
+	other.press("button", "Create")
+	other.find("heading", "Log in")
+	other.do(chromedp.Navigate(c.NewLink()))
+	other.find("heading", "Solutions and environments")
+	other.do(chromedp.Navigate(c.Origin + "/environments/new"))
+	got, err := evaluate[string](other, `document.querySelector("[name=name]").value + ", " + document.querySelector("[name=description]").value`)
+	if err != nil || got != "fresh, Typed & kept" {
+		t.Errorf("%q, %v", got, err)
+	}
+}

@@ -95,21 +95,21 @@ const user = document.querySelector('.user')?.textContent;
 
 function keep(form) {
   if (form.method !== 'post' || !user) return;
-  const fields = [...form.elements].filter(field => field.name && !field.required * (field.type === 'checkbox') && !field.dataset.word
+  const fields = [...form.elements].filter(field => field.name && !(field.required && field.type === 'checkbox') && !field.dataset.word
     && !['hidden', 'password', 'file'].includes(field.type)).map(field => [field.name, field.value, field.checked]);
   try { sessionStorage.setItem('sent', JSON.stringify({user, action: form.getAttribute('action'), fields})); } catch { /* not in this browser */ }
 }
 
 function restore() {
-  let sent;
+  let sent, form;
   try {
     sent = JSON.parse(sessionStorage.getItem('sent'));
-    sessionStorage.removeItem('sent');
     if (sent && !user) sessionStorage.setItem('sent', JSON.stringify({...sent, back: true})); // this is the page for logging in
+    form = [...document.forms].find(one => one.method === 'post' && one.getAttribute('action') === sent?.action);
+    if (user && (form || !sent?.back || sent.user !== user)) sessionStorage.removeItem('sent');
   } catch { /* not in this browser */ }
-  if (!sent?.back || sent.user !== user) return;
-  const form = [...document.forms].find(one => one.method === 'post' && one.getAttribute('action') === sent.action);
-  for (const [name, value, checked] of form ? sent.fields : []) {
+  if (!form || !sent.back || sent.user !== user) return;
+  for (const [name, value, checked] of sent.fields) {
     const field = [...form.elements].find(one => one.name === name && (one.type !== 'checkbox' || one.value === value));
     if (field?.type === 'checkbox') field.checked = checked;
     else if (field && field.type !== 'password') field.value = value;
