@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
 	"github.com/solutionctl/solutionctl/sign/trust"
 )
 
@@ -34,5 +35,21 @@ func TestMaximum(t *testing.T) {
 		if strings.Join(got, " ") != want {
 			t.Errorf("%q: got %q, want %q", line, got, want)
 		}
+	}
+}
+
+// TestNullInPolicy: a field without a value is refused. It would stand for no limit where a limit was meant.
+func TestNullInPolicy(t *testing.T) {
+	const head = "apiVersion: solutionctl.io/v1alpha1\nkind: VerificationPolicy\ndefault: reject\nrules:\n- solutions: [shop]\n  signers: [{key: a}, {key: b}]\n"
+	for _, text := range []string{
+		head + "  threshold:\n", head + "  threshold: ~\n", head + "  maximum:\n", head + "  downgrade: null\n", head + "  requireTimestamp:\n",
+		strings.Replace(head, "{key: b}", "{key: b, notAfter: }", 1), strings.Replace(head, "{key: b}", "~", 1), head + "allowOverride:\n",
+	} {
+		if _, err := trust.ParsePolicy("policy.yaml", []byte(text)); report.CodeOf(err) != report.TrustStore || !strings.Contains(err.Error(), "no value") {
+			t.Errorf("%q: %v", text[len(head)-30:], err)
+		}
+	}
+	if _, err := trust.ParsePolicy("policy.yaml", []byte(head)); err != nil {
+		t.Error(err)
 	}
 }

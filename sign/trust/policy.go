@@ -103,6 +103,9 @@ func ParsePolicy(file string, data []byte) (*Policy, error) {
 	if _, err := schema.ParseYAML(file, data); err != nil { // has limits, which the decoder has not
 		return nil, report.Errorf(report.TrustStore, "%w", err).WithHint("correct the policy; nothing is verified while it is malformed")
 	}
+	if err := refuseNull(data); err != nil {
+		return fail(err)
+	}
 	d := yaml.NewDecoder(bytes.NewReader(data))
 	d.KnownFields(true)
 	var p Policy
@@ -116,6 +119,28 @@ func ParsePolicy(file string, data []byte) (*Policy, error) {
 		return fail(err)
 	}
 	return &p, nil
+}
+
+// refuseNull refuses a field without a value, such as "threshold:" with nothing behind it. The decoder takes it for one that is not there,
+// and so for no limit.
+func refuseNull(data []byte) error {
+	var document yaml.Node
+	if err := yaml.Unmarshal(data, &document); err != nil {
+		return err
+	}
+	var walk func(node *yaml.Node) error
+	walk = func(node *yaml.Node) error {
+		if node.Kind == yaml.ScalarNode && node.ShortTag() == "!!null" {
+			return fmt.Errorf("line %d: a field has no value: give it one, or leave it out", node.Line)
+		}
+		for _, child := range node.Content {
+			if err := walk(child); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return walk(&document)
 }
 
 func (p *Policy) validate() error {
