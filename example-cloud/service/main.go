@@ -38,9 +38,10 @@ func run(ctx context.Context, args []string, getenv func(string) string) error {
 		return err
 	}
 	server := &http.Server{Addr: ":8080", Handler: handler, ReadHeaderTimeout: 10 * time.Second}
-	context.AfterFunc(ctx, func() { _ = server.Shutdown(context.WithoutCancel(ctx)) })
+	finished := make(chan error, 1)
+	context.AfterFunc(ctx, func() { finished <- server.Shutdown(context.WithoutCancel(ctx)) })
 	if err := server.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
-	return nil
+	return <-finished // of the requests that it has begun: ListenAndServe does not wait for them
 }
