@@ -88,6 +88,7 @@ require (
 	golang.org/x/crypto v0.57.0 // indirect
 	golang.org/x/mod v0.41.0 // indirect
 	google.golang.org/api v0.283.0 // indirect
+	k8s.io/pod-security-admission v0.36.3 // indirect
 )
 
 require (
