@@ -1,6 +1,7 @@
 package build
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -52,6 +53,9 @@ func Load(name string, overrides Overrides) (*Project, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err = notDocument(file, data); err != nil {
+		return nil, err
+	}
 	build, sources, err := parseBuild(file, data, overrides)
 	if err != nil {
 		return nil, err
@@ -82,6 +86,18 @@ func readDocument(file string) ([]byte, error) {
 	}
 	data, err := io.ReadAll(io.LimitReader(f, maxProjectFile+1)) // the parser refuses what is too large
 	return data, errors.Join(err, f.Close())
+}
+
+// notDocument refuses what people name instead of a project.
+func notDocument(file string, data []byte) error {
+	err := report.Errorf(report.Usage, "load project: %s is not a %s", file, ProjectFile)
+	switch {
+	case bytes.HasPrefix(data, []byte("\x1f\x8b")):
+		return err.WithHint("put a chart into the directory charts of a project and name it in spec.components; make a project with: solutionctl init DIR")
+	case strings.EqualFold(filepath.Ext(file), ".iso"):
+		return err.WithHint("it is built already; see what is in it with: solutionctl inspect %s", file)
+	}
+	return nil
 }
 
 // sourceFile is one file of the project and its place in the archive.

@@ -361,8 +361,33 @@ func (t *subject) checkManifestFiles(r *Reporter, at target.Place, component, na
 	found := slices.ContainsFunc(t.Manifests(), func(file string) bool {
 		return target.PartOf(file) == target.PartComponent && (file == clean || isDir && strings.HasPrefix(file, clean+"/"))
 	})
+	for _, file := range t.Manifests() {
+		if file == clean || strings.HasPrefix(file, clean+"/") {
+			t.reportForeignFile(r, component, file)
+		}
+	}
 	if !found {
 		r.Report(at, "name a file *.yaml below components/, or a directory with some", "component %s: %s has no *.yaml file below components/", component, name)
+	}
+}
+
+// reportForeignFile names the files of other tools that hold no objects: a component of one would be a component of nothing.
+func (t *subject) reportForeignFile(r *Reporter, component, file string) {
+	documents, err := t.Documents(file)
+	if err != nil || len(documents) == 0 {
+		return // SOL205 reports what cannot be read
+	}
+	value, _ := documents[0].Value().(map[string]any)
+	apiVersion, _ := value["apiVersion"].(string)
+	_, compose := value["services"].(map[string]any)
+	dir, name := path.Dir(t.SourcePath(file)), path.Base(file)
+	switch {
+	case strings.HasPrefix(apiVersion, "kustomize.config.k8s.io/") || apiVersion == "" && strings.HasPrefix(name, "kustomization."):
+		r.Report(target.InFile(file), fmt.Sprintf("keep it elsewhere, and put what it makes into the component: kubectl kustomize %s", dir),
+			"component %s: this is a kustomization, which nothing here reads", component)
+	case compose && apiVersion == "" && value["kind"] == nil:
+		r.Report(target.InFile(file), fmt.Sprintf("keep it elsewhere, and put what it becomes into the component: kompose convert -f %s", t.SourcePath(file)),
+			"component %s: this is a compose file, which Kubernetes does not read", component)
 	}
 }
 

@@ -58,6 +58,7 @@ func checkKinds(_ context.Context, t *subject, r *Reporter) {
 			r.Report(o.AtKey("kind"), "correct apiVersion or kind", "Kubernetes has no kind %s in %s", o.Kind, o.APIVersion)
 		case t.ownGroup(group):
 			r.Report(o.AtKey("kind"), "correct the kind, or add its definition", "no definition of the archive has the kind %s in %s", o.Kind, group)
+		case group == "kustomize.config.k8s.io": // SOL213
 		case !t.expects(o):
 			r.ReportAs(report.SeverityNote, o.AtKey("kind"), "name its CustomResourceDefinition in spec.operator.requiresCRDs",
 				"nothing in the archive defines %s; the object is skipped where the cluster does not have it", group)

@@ -52,6 +52,7 @@ var uses = fact(func(_ context.Context, t *subject) []Use {
 				continue // what a schema says about images starts none, except for its defaults
 			}
 			use.Certain = use.Certain && o.Part != target.PartSample || o.Part == target.PartChart && use.Pulled() // deploying refuses it
+			use.Certain = use.Certain && !o.Test
 			uses = append(uses, r.use(use, o.At(use.Path)))
 		}
 	}

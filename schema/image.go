@@ -1,7 +1,6 @@
 package schema
 
 import (
-	"fmt"
 	"regexp"
 	"strings"
 
@@ -162,13 +161,9 @@ func (p Platform) normal() Platform {
 	return p
 }
 
-// MarshalText writes the form that [ParsePlatform] reads.
-func (p Platform) MarshalText() ([]byte, error) {
-	if _, err := ParsePlatform(p.String()); err != nil {
-		return nil, fmt.Errorf("marshal platform: %w", err)
-	}
-	return []byte(p.String()), nil
-}
+// MarshalText writes the form that [ParsePlatform] reads. It writes what an image says of itself as well, which need not be the name of
+// a platform.
+func (p Platform) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
 
 // UnmarshalText reads what [Platform.MarshalText] writes.
 func (p *Platform) UnmarshalText(text []byte) error {

@@ -69,3 +69,15 @@ func TestPlatformMatches(t *testing.T) {
 		}
 	}
 }
+
+// An image says of itself what it likes: that can be printed, and is no platform that anybody can ask for.
+func TestOddPlatform(t *testing.T) {
+	for _, p := range []schema.Platform{{OS: "Linux", Architecture: "amd64"}, {OS: "win dows", Architecture: "amd64"}} {
+		if text, err := p.MarshalText(); err != nil || string(text) != p.String() {
+			t.Errorf("%q, %v", text, err)
+		}
+		if _, err := schema.ParsePlatform(p.String()); err == nil {
+			t.Errorf("%s is taken", p)
+		}
+	}
+}

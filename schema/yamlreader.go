@@ -91,7 +91,7 @@ func (r *yamlReader) mapping(node *yaml.Node) any {
 			continue
 		}
 		if _, twice := result[name]; twice {
-			r.fail(key, "yaml-duplicate-key", "keep one of them", "key %q stands on line %d already", name, r.lineOf(node, name))
+			r.fail(key, "yaml-duplicate-key", duplicateHint(name), "key %q stands on line %d already", name, r.lineOf(node, name))
 			continue
 		}
 		r.text += len(name)
@@ -101,6 +101,14 @@ func (r *yamlReader) mapping(node *yaml.Node) any {
 		r.merge(result, merge)
 	}
 	return result
+}
+
+// duplicateHint says what to do about a key that occurs twice: those that every object begins with stand where two objects meet.
+func duplicateHint(name string) string {
+	if name == "apiVersion" || name == "kind" || name == "metadata" || name == "spec" {
+		return "separate two objects by a line with ---, or keep one of them"
+	}
+	return "keep one of them"
 }
 
 // lineOf returns the line of the first key of a mapping that has a name.

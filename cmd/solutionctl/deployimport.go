@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -11,6 +12,7 @@ import (
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
 	"github.com/solutionctl/solutionctl/deployer/host/store"
 	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 func newImportCommand(a *app) *cobra.Command {
@@ -62,6 +64,11 @@ type archiveImport struct {
 func (c *archiveImport) run(ctx context.Context, archives []string) error {
 	if len(archives) > 1 && c.imports.verify.bundles != nil {
 		return fmt.Errorf("--bundle goes with one archive, not with %d", len(archives))
+	}
+	for _, archive := range archives { // before anything is asked of a cluster
+		if _, err := os.Stat(archive); err != nil {
+			return report.Errorf(report.Failure, "%w", err).WithHint("name the file or the disk with the archive")
+		}
 	}
 	h, _, err := c.open()
 	if err != nil {

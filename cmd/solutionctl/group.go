@@ -1,6 +1,8 @@
 package main
 
 import (
+	"slices"
+
 	"github.com/spf13/cobra"
 
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -27,6 +29,11 @@ func newGroup(use, short string, commands ...*cobra.Command) *cobra.Command {
 // unknownCommand is the error for a name that a group does not know.
 func unknownCommand(group *cobra.Command, name string) error {
 	err := report.Errorf(report.Usage, "unknown command %q for %q", name, group.CommandPath())
+	for _, below := range group.Commands() {
+		if i := slices.IndexFunc(below.Commands(), func(c *cobra.Command) bool { return c.Name() == name && c.IsAvailableCommand() }); i >= 0 {
+			return err.WithHint("did you mean '%s'?", below.Commands()[i].CommandPath())
+		}
+	}
 	group.SuggestionsMinimumDistance = 2
 	if similar := group.SuggestionsFor(name); len(similar) > 0 {
 		return err.WithHint("did you mean '%s %s'?", group.CommandPath(), similar[0])

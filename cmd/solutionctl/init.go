@@ -93,6 +93,10 @@ func renderProject(name string) ([]projectFile, error) {
 		return nil, report.Errorf(report.Usage, "%q cannot be the name of a Solution", name).
 			WithHint("name the directory with lower-case letters, digits and '-', for example acme-db")
 	}
+	if name[0] >= '0' && name[0] <= '9' {
+		return nil, report.Errorf(report.Usage, "%q cannot be the name of a Solution: Services and kinds begin with a letter", name).
+			WithHint("name the directory with a letter first, for example acme-%s", name)
+	}
 	replace := strings.NewReplacer("PROJECT", name, "KIND", kindOf(name), "RESOURCE", singular+"s", "SINGULAR", singular)
 	template, err := fs.Sub(projectTemplate, "testdata/init")
 	if err != nil {

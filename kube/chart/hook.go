@@ -53,6 +53,11 @@ func readHook(annotations map[string]string) *Hook {
 	return h
 }
 
+// OnlyTests reports whether Helm applies the hook for a test alone, and so not when the chart is deployed.
+func (h *Hook) OnlyTests() bool {
+	return len(h.Events) > 0 && !slices.ContainsFunc(h.Events, func(event string) bool { return event != "test" && event != "test-success" })
+}
+
 // known reports whether Helm applies the hook: it passes over one of whose events it does not know, such as crd-install
 // of Helm 2.
 func (h *Hook) known() bool {

@@ -168,6 +168,7 @@ func renderedObjects(c Chart) []*Object {
 	for _, manifest := range c.Manifests {
 		o := newObject(PartChart, c.File, manifest.Object, nil, nil)
 		o.Component, o.template = c.Component, fmt.Sprintf("%s:%d", manifest.Template, manifest.Line)
+		o.Test = manifest.Hook != nil && manifest.Hook.OnlyTests()
 		objects = append(objects, o)
 	}
 	return objects

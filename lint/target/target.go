@@ -132,6 +132,8 @@ type Object struct {
 	Namespace, Name  string
 	// Component is the one that a chart was rendered for; empty for other parts, and for charts of no component.
 	Component string
+	// Test is set on the hooks of a chart that Helm applies for a test alone: deploying starts none of them.
+	Test bool
 	// Value is the object as Kubernetes would decode it. In ui/ it keeps "{{ repository }}".
 	Value map[string]any
 
