@@ -111,10 +111,11 @@ func subjectText(s rbacv1.Subject) string {
 	return s.Kind + " " + s.Name
 }
 
-// isOwn reports whether a subject is an account, or all accounts, of one of the Solution's namespaces.
+// isOwn reports whether a subject is an account, or all accounts, of one of the Solution's namespaces, or an account that the
+// archive brings.
 func (j *judgement) isOwn(s rbacv1.Subject) bool {
 	if s.Kind == rbacv1.ServiceAccountKind {
-		return j.own[s.Namespace]
+		return j.own[s.Namespace] || j.accounts[s.Namespace+"/"+s.Name]
 	}
 	namespace, ok := strings.CutPrefix(s.Name, "system:serviceaccounts:")
 	return ok && s.Kind == rbacv1.GroupKind && j.own[namespace]
