@@ -55,24 +55,25 @@ func MeasureYAML(data []byte) (values, text int) {
 	return values, len(data)
 }
 
-// hasAliases reports whether text may have an anchor and an alias of it.
+// hasAliases reports whether text may have an alias: a star that begins a word, where a value may begin.
 func hasAliases(data []byte) bool {
-	return hasName(data, '&') && hasName(data, '*')
-}
-
-// hasName reports whether a sign begins a word.
-func hasName(data []byte, sign byte) bool {
+	if bytes.IndexByte(data, '&') < 0 {
+		return false
+	}
 	for from := 0; ; {
-		i := bytes.IndexByte(data[from:], sign)
+		i := bytes.IndexByte(data[from:], '*')
 		if i < 0 {
 			return false
 		}
 		i += from
-		begins := i == 0 || isBlank(data[i-1]) || bytes.IndexByte([]byte("[{,:"), data[i-1]) >= 0
-		if begins && i+1 < len(data) && !isBlank(data[i+1]) {
+		from = i + 1
+		if from == len(data) || isBlank(data[from]) {
+			continue
+		}
+		before := bytes.TrimRight(data[:i], " \t")
+		if len(before) == 0 || bytes.IndexByte([]byte("\r\n[{,:-?"), before[len(before)-1]) >= 0 {
 			return true
 		}
-		from = i + 1
 	}
 }
 

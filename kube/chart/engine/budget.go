@@ -12,7 +12,7 @@ import (
 // Bounds of what the templates of one rendering may take. The largest public charts take a third of the memory and of the work.
 const (
 	maxText   = 10 << 20      // bytes of all results together, and of one value
-	maxMemory = 48 << 20      // bytes of values that templates hold
+	maxMemory = 40 << 20      // bytes of values that templates hold
 	maxSmall  = 40 << 20      // bytes of all small values among them
 	maxWork   = 2_500_000_000 // about nanoseconds of a processor, counted the same way on every machine
 

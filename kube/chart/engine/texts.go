@@ -13,11 +13,9 @@ import (
 // textFunctions are those whose results may be much larger than what they get. They know how large before they begin.
 func (b *budget) textFunctions() template.FuncMap {
 	return template.FuncMap{
-		"repeat": b.repeat, "replace": b.replace, "indent": b.indent, "join": b.join,
-		"nindent": func(spaces int, text string) (string, error) {
-			text, err := b.indent(spaces, text)
-			return "\n" + text, err
-		},
+		"repeat": b.repeat, "replace": b.replace, "join": b.join,
+		"indent":   func(spaces int, text string) (string, error) { return b.indent("indent", "", spaces, text) },
+		"nindent":  func(spaces int, text string) (string, error) { return b.indent("nindent", "\n", spaces, text) },
 		"wrap":     func(width int, text string) (string, error) { return b.wrap("wrap", width, "\n", text, false) },
 		"wrapWith": func(width int, end, text string) (string, error) { return b.wrap("wrapWith", width, end, text, true) },
 		"printf":   b.printf,
@@ -58,11 +56,19 @@ func (b *budget) replace(old, other, text string) (string, error) {
 	return b.make("replace", bytes, func() string { return strings.ReplaceAll(text, old, other) })
 }
 
-func (b *budget) indent(spaces int, text string) (string, error) {
+func (b *budget) indent(name, before string, spaces int, text string) (string, error) {
 	lines := 1 + strings.Count(text, "\n")
-	return b.make("indent", int64(len(text))+product(max(spaces, 0), lines), func() string {
+	bytes := int64(len(before)+len(text)) + product(max(spaces, 0), lines)
+	return b.make(name, bytes, func() string {
 		pad := strings.Repeat(" ", spaces)
-		return pad + strings.ReplaceAll(text, "\n", "\n"+pad)
+		var indented strings.Builder
+		indented.Grow(int(bytes))
+		indented.WriteString(before)
+		for line := range strings.SplitAfterSeq(text, "\n") {
+			indented.WriteString(pad)
+			indented.WriteString(line)
+		}
+		return indented.String()
 	})
 }
 
