@@ -67,7 +67,7 @@ func hasAliases(data []byte) bool {
 		}
 		i += from
 		from = i + 1
-		if from == len(data) || isBlank(data[from]) {
+		if from == len(data) || data[from] <= ' ' {
 			continue
 		}
 		before := bytes.TrimRight(data[:i], " \t")
