@@ -16,7 +16,8 @@ const module = "github.com/solutionctl/solutionctl"
 var layers = [][]string{
 	{"docs/guides", "durable", "durable/trace", "schema/report", "deployer/cluster/clustertest"},
 	{"durable/powercut"},
-	{"kube/chart/engine", "schema", "schema/report/scripttest"},
+	{"schema", "schema/report/scripttest"},
+	{"kube/chart/engine"},
 	{"build/iso", "build/oci", "deployer/components", "deployer/helm", "deployer/metrics", "deployer/prometheus", "kube/chart", "kube/crd", "kube/images", "kube/promql", "kube/rbac", "kube/schemas"},
 	{"build/archive", "kube/powers"},
 	{"sign/chunk", "sign/key", "sign/strictjson"},
