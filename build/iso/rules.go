@@ -281,7 +281,9 @@ func corrupt(rule, path, format string, args ...any) error {
 // hintFor returns the remedy for a fault of the rule.
 func hintFor(rule string) string {
 	switch rule {
-	case ruleVolumeSize, ruleUnreadable, ruleExtentBounds:
+	case ruleUnreadable:
+		return "it is another file, or not all of it: copy or download it again and compare its checksum"
+	case ruleVolumeSize, ruleExtentBounds:
 		return "the file is truncated or damaged: copy or download it again and compare its checksum"
 	case rulePrimaryName:
 		return "only programs that know neither Rock Ridge nor Joliet see these names; solutionctl build writes others, mkisofs does not, whatever its flags"

@@ -106,7 +106,7 @@ func (s *scan) readDescriptors() error {
 	for i := range int64(maxDescriptors) {
 		offset := (systemArea + i) * sectorSize
 		if i == 0 && s.src.size < offset+sectorSize {
-			return s.fail(ruleDescriptor, "", "this is not an ISO 9660 image: it has %d bytes, and the volume descriptors begin at byte %d", s.src.size, offset)
+			return s.fail(ruleUnreadable, "", "this is not an ISO 9660 image: it has %d bytes, and the volume descriptors begin at byte %d", s.src.size, offset)
 		}
 		if err := s.read(b, offset, "", "volume descriptor"); err != nil {
 			return err

@@ -14,7 +14,7 @@ import (
 type lintFlags struct {
 	lint.Request
 	failOn, explain, why string
-	rules                bool
+	rules, all           bool
 }
 
 func newLintCommand(a *app) *cobra.Command {
@@ -46,6 +46,7 @@ Layers are not read unless --deep is given, so this takes milliseconds whatever 
 	flags.StringVar(&f.KubernetesVersion, "kubernetes-version", "", "judge for this release of Kubernetes, instead of those that the manifest allows")
 	flags.StringVar(&f.Against, "against", "", "judge the upgrade from this older `archive`, too")
 	flags.BoolVar(&f.Deep, "deep", false, "read every layer and compare its digest")
+	flags.BoolVar(&f.all, "all", false, "show every warning about a chart, not the first of each rule")
 	flags.BoolVar(&f.Fix, "fix", false, "correct what is mechanical, in projects")
 	flags.StringVar(&f.why, "why", "", "tell what asks for this `image`, and nothing else")
 	flags.StringVar(&f.explain, "explain", "", "explain a rule by its `ID`, and nothing else")
@@ -67,14 +68,14 @@ func (a *app) judge(ctx context.Context, paths []string, f lintFlags) error {
 		return a.why(ctx, paths, f.why)
 	}
 	f.FailOn = report.Severity(f.failOn)
-	return a.lint(ctx, paths, f.Request)
+	return a.lint(ctx, paths, f.Request, f.all)
 }
 
 // lintMemory is how much memory the collector of garbage lets lint have before it works for every byte. What the largest
 // definitions need at once is half of it.
 const lintMemory = 96 << 20
 
-func (a *app) lint(ctx context.Context, paths []string, r lint.Request) error {
+func (a *app) lint(ctx context.Context, paths []string, r lint.Request, all bool) error {
 	// A run is short and leaves little behind: collecting garbage less often makes it a fifth faster, until there is much.
 	defer debug.SetGCPercent(debug.SetGCPercent(300))
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(min(debug.SetMemoryLimit(-1), lintMemory)))
@@ -82,7 +83,7 @@ func (a *app) lint(ctx context.Context, paths []string, r lint.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := a.printLint(judged); err != nil || !judged.Failed {
+	if err := a.printLint(judged, all); err != nil || !judged.Failed {
 		return err
 	}
 	return report.Errorf(report.Findings, "lint: %s", lintCount(judged))

@@ -11,30 +11,55 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-func (a *app) printLint(s *lint.Report) error {
+func (a *app) printLint(s *lint.Report, all bool) error {
 	switch a.output {
 	case "sarif":
 		return a.emitJSON(sarifOf(s, readVersion().Version))
 	case "github":
 		return printAnnotations(a.out, s)
 	default:
-		return a.emitResult(s.LintReport, func(w *console.Stream) error { return printLintText(w, s) })
+		return a.emitResult(s.LintReport, func(w *console.Stream) error { return printLintText(w, s, all) })
 	}
 }
 
-func printLintText(w *console.Stream, s *lint.Report) error {
+// printLintText prints the findings of each target. Unless all are wanted, a rule has one warning about a chart: charts of others have
+// dozens that their users cannot change, and what they can change drowns in them.
+func printLintText(w *console.Stream, s *lint.Report, all bool) error {
 	for n, t := range s.Targets {
 		if err := console.PrintEach(w, console.Green, "fixed:", t.Fixed); err != nil {
 			return err
 		}
+		alike := map[string]int{}
+		for _, f := range t.Findings {
+			alike[aboutChart(f)]++
+		}
+		shown := map[string]bool{"": true}
 		for i, f := range t.Findings {
+			key := aboutChart(f)
+			if shown[key] && key != "" && !all {
+				continue
+			}
 			if err := console.PrintFinding(w, lintPlace(t, f), s.Lines[n][i]); err != nil {
 				return err
 			}
+			if more := alike[key] - 1; more > 0 && !shown[key] && !all {
+				if _, err := fmt.Fprintf(w, "    and %d more of %s about this chart: solutionctl lint --all %s\n", more, f.Rule, t.Path); err != nil {
+					return err
+				}
+			}
+			shown[key] = true
 		}
 	}
 	_, err := fmt.Fprintln(w, lintCount(s))
 	return err
+}
+
+// aboutChart names the rule and the chart of a warning or a note; "" for errors, and for what is about no chart.
+func aboutChart(f report.Finding) string {
+	if f.Severity == report.SeverityError || path.Ext(f.Path) != ".tgz" {
+		return ""
+	}
+	return f.Rule + " " + f.Path
 }
 
 // lintCount says in a line what was found.
