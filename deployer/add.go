@@ -188,8 +188,9 @@ type placement struct {
 	taken []*takeover // from Helm
 	// foreign are the images that no archive has, by the component whose chart names them.
 	foreign map[string][]images.Use
-	said    map[string]Rendering // by namespace: what is said now, after what a run was told that has not come to its end
-	noted   []byte               // what of this run is kept until it is complete
+	lookups map[engine.Key][]schema.Power // powers of what the templates of charts looked up while they were rendered
+	said    map[string]Rendering          // by namespace: what is said now, after what a run was told that has not come to its end
+	noted   []byte                        // what of this run is kept until it is complete
 }
 
 // planPlacements plans to have versions in namespaces, whatever is there now. Only what is there when all of them are has to
@@ -305,7 +306,7 @@ func (d *Deployer) releases(ctx context.Context, t *task, one *placement) (own, 
 		if err != nil {
 			return nil, nil, err
 		}
-		one.drawn, one.taken, one.foreign = here.drawn, here.taken, here.foreign
+		one.drawn, one.taken, one.foreign, one.lookups = here.drawn, here.taken, here.foreign, here.lookups
 		own, parts = append(own, release), append(parts, more...)
 		for _, notice := range notices {
 			if !slices.Contains(t.Notices, notice) {

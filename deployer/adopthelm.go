@@ -198,12 +198,12 @@ func isListed(list []schema.ObjectRef, object *unstructured.Unstructured) bool {
 // renderTaken renders a chart that Helm has deployed. What Helm has drawn at random stays what it is: where that cannot be found out, the
 // takeover is refused.
 func (d *Deployer) renderTaken(ctx context.Context, one *placement, settings render.Settings, memory *render.Memory, release *engine.Release, t *takeover) (*render.ChartObjects, error) {
-	rendered, live, err := d.renderRecalled(ctx, one.payload, settings, memory, release, func(there *unstructured.Unstructured) bool { return t.has(there) && byHelm(there) })
+	rendered, live, err := d.renderRecalled(ctx, one.payload, settings, memory, release, one.allows(), func(there *unstructured.Unstructured) bool { return t.has(there) && byHelm(there) })
 	if err != nil {
 		return nil, err
 	}
 	drawn := engine.Release{Key: release.Key}
-	if _, err = d.renderWith(ctx, one.payload, settings, &render.Memory{Values: memory.Values}, true, &drawn); err != nil {
+	if _, err = d.renderWith(ctx, one.payload, settings, &render.Memory{Values: memory.Values}, true, &drawn, one.allows()); err != nil {
 		return nil, err
 	}
 	lost := redrawn(withTasks(release), withTasks(&drawn), live, len(rendered.Renewed) > 0)

@@ -3,7 +3,6 @@ package deployer
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -11,12 +10,8 @@ import (
 	"sync"
 
 	"golang.org/x/sync/errgroup"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	kube "k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/components"
 	"github.com/solutionctl/solutionctl/deployer/definitions"
 	"github.com/solutionctl/solutionctl/deployer/engine"
@@ -59,11 +54,12 @@ func (d *Deployer) renderChart(ctx context.Context, one *placement, settings ren
 		if rotate {
 			memory.Memo = nil
 		}
-		rendered, err = d.renderWith(ctx, one.payload, settings, memory.Memory, memory.installed || taken != nil, release)
+		rendered, err = d.renderWith(ctx, one.payload, settings, memory.Memory, memory.installed || taken != nil, release, one.allows())
 	}
 	if err != nil {
 		return nil, err
 	}
+	one.looked(release.Key, rendered.Lookups)
 	if slices.Contains(one.Parts.Rotate, name) && remembered != nil {
 		notices = append(notices, fmt.Sprintf("component %s gets new passwords and certificates; pods that have read the old ones keep them until they start anew: "+
 			"'kubectl rollout restart -n %s deployment,statefulset,daemonset -l %s=%s', and what else uses them", name, settings.Namespace, engine.LabelRelease, release.ID()))
@@ -105,10 +101,16 @@ func (o *placement) noteDrawn(key engine.Key, remembered *chart.Memo, memory *re
 	return nil
 }
 
-// renderWith renders a component that is a chart with what is remembered of it, and remembers what it draws.
-func (d *Deployer) renderWith(ctx context.Context, p *render.Payload, settings render.Settings, memory *render.Memory, upgrade bool, release *engine.Release) (*render.ChartObjects, error) {
-	with := render.ChartSettings{Values: memory.Values, Memo: memory.Memo, Upgrade: upgrade, Lookup: d.lookup(settings.Namespace)}
-	var err error
+// renderWith renders a component that is a chart with what is remembered of it, and remembers what it draws. Its templates read those
+// Secrets of others that allows, or an approval on record, lets them read.
+func (d *Deployer) renderWith(ctx context.Context, p *render.Payload, settings render.Settings, memory *render.Memory, upgrade bool, release *engine.Release,
+	allows func(schema.Power) bool,
+) (*render.ChartObjects, error) {
+	reads, err := d.lookups(p, settings.Namespace, release, allows)
+	if err != nil {
+		return nil, err
+	}
+	with := render.ChartSettings{Values: memory.Values, Memo: memory.Memo, Upgrade: upgrade, Lookup: reads.find}
 	if with.KubeVersion, err = d.Cluster.Version(ctx); err != nil {
 		return nil, err
 	}
@@ -117,8 +119,9 @@ func (d *Deployer) renderWith(ctx context.Context, p *render.Payload, settings r
 	}
 	rendered, err := render.Chart(ctx, p, release.Component, settings, with)
 	if err != nil {
-		return nil, err
+		return nil, reads.explain(err)
 	}
+	rendered.Lookups = reads.powers
 	release.Objects, release.Stay, release.Tasks = rendered.Objects, render.Staying(rendered.Objects), tasks(rendered.Tasks)
 	memory.Memo = rendered.Memo
 	release.Memory, err = memory.Encode()
@@ -174,45 +177,6 @@ func (d *Deployer) memory(ctx context.Context, key engine.Key) (memory, error) {
 		return memory{m, state.Installed()}, err
 	}
 	return memory{Memory: &render.Memory{}}, nil
-}
-
-// lookup answers the templates of a chart: with objects of its own namespace, and with those that have none. What other namespaces
-// have is not for it.
-func (d *Deployer) lookup(own string) func(ctx context.Context, apiVersion, kind, namespace, name string) (map[string]any, error) {
-	nothing := map[string]any{}
-	return func(ctx context.Context, apiVersion, kind, namespace, name string) (map[string]any, error) {
-		gvk := kube.FromAPIVersionAndKind(apiVersion, kind)
-		mapping, err := d.Cluster.Mapping(ctx, gvk)
-		switch {
-		case errors.Is(err, cluster.ErrNoKind):
-			return nothing, nil
-		case err != nil:
-			return nil, err
-		case mapping.Scope.Name() == meta.RESTScopeNameRoot:
-			namespace = ""
-		case namespace != own:
-			return nothing, nil
-		}
-		if name == "" {
-			return d.lookupAll(ctx, gvk, namespace)
-		}
-		object, err := d.Cluster.Get(ctx, gvk, namespace, name)
-		if err != nil || object == nil {
-			return nothing, err
-		}
-		return object.Object, nil
-	}
-}
-
-func (d *Deployer) lookupAll(ctx context.Context, kind kube.GroupVersionKind, namespace string) (map[string]any, error) {
-	items := []any{}
-	for object, err := range d.Cluster.List(ctx, kind, namespace, metav1.ListOptions{}) {
-		if err != nil {
-			return nil, err
-		}
-		items = append(items, object.Object)
-	}
-	return map[string]any{"apiVersion": kind.GroupVersion().String(), "kind": kind.Kind + "List", "items": items}, nil
 }
 
 // checkDefined refuses a chart whose definitions are not active: with the values of the site it may have others than its archive knew.

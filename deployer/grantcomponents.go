@@ -53,7 +53,7 @@ func (g *granting) partObjects(ctx context.Context, payload *render.Payload, set
 		kind, path := c.Source()
 		var err error
 		if kind == schema.ComponentChart {
-			_, err = g.d.renderWith(ctx, payload, settings, &render.Memory{}, upgrade, &release)
+			_, err = g.d.renderWith(ctx, payload, settings, &render.Memory{}, upgrade, &release, nil)
 		} else {
 			err = renderPart(payload, &components.Node{Name: c.Name, Kind: kind, Path: path, Component: c}, settings, &release)
 		}

@@ -97,7 +97,7 @@ func (c consent) covers(p schema.Power) bool {
 		return false
 	}
 	return slices.Contains(c.allow, string(p.Name)) || slices.Contains(c.allow, Allowance(p)) ||
-		c.clusterWide && isClusterWide(p) || slices.ContainsFunc(c.hazards, func(hazard string) bool { return hazardPowers[hazard] == p.Name })
+		c.clusterWide && isClusterWide(p) || isRight(p) && slices.ContainsFunc(c.hazards, func(hazard string) bool { return hazardPowers[hazard] == p.Name })
 }
 
 // isClusterWide tells whether a power is one that --cluster-wide is about: rights of the Solution's own accounts in the whole cluster,
@@ -112,6 +112,11 @@ func isClusterWide(p schema.Power) bool {
 	default:
 		return false
 	}
+}
+
+// isRight tells whether a power is one of a role or a binding: what the hazards are about.
+func isRight(p schema.Power) bool {
+	return strings.HasPrefix(p.Object.APIVersion, "rbac.authorization.k8s.io/")
 }
 
 // hazardPowers are the powers that --accept-hazard allows by the names of package kube/rbac.
@@ -135,6 +140,7 @@ type judged struct {
 	ran     bool // what is to be deployed was deployed here before, completely
 	// dashboards is the namespace in which the site wants ConfigMaps with dashboards, "" for that of the Solution.
 	dashboards string
+	lookups    []schema.Power // of what its charts looked up while they were rendered
 }
 
 // judgedIn are versions in each of their namespaces.
@@ -142,8 +148,9 @@ func judgedIn(list []*placement, o Options) []judged {
 	var all []judged
 	for _, one := range list {
 		for _, n := range one.namespaces {
+			key := engine.Key{Namespace: n.Name, Name: one.Name}
 			all = append(all, judged{
-				key: engine.Key{Namespace: n.Name, Name: one.Name}, payload: one.payload, archive: one.Archive.SHA256, consent: consentOf(o, one.said[n.Name]),
+				key: key, lookups: one.lookups[key], payload: one.payload, archive: one.Archive.SHA256, consent: consentOf(o, one.said[n.Name]),
 				dashboards: one.settings.Monitoring.Dashboards.Namespace,
 			})
 		}
@@ -202,6 +209,14 @@ func Approving(list []schema.Power) report.Remedy {
 	return remedy
 }
 
+// approvedPowers are those that somebody has approved of, for any version.
+func approvedPowers(state *engine.State) (list []schema.Power) {
+	for _, a := range state.Approvals {
+		list = append(list, a.Powers...)
+	}
+	return list
+}
+
 // judgePowersOf judges one Solution and puts its powers into the plan. It returns those that nobody has approved of.
 func (d *Deployer) judgePowersOf(ctx context.Context, t *task, o Options, j judged) (missing []schema.Power, err error) {
 	var objects []*unstructured.Unstructured
@@ -222,7 +237,7 @@ func (d *Deployer) judgePowersOf(ctx context.Context, t *task, o Options, j judg
 	if err != nil {
 		return nil, err
 	}
-	wanted := slices.DeleteFunc(powers.Judge(owner, judgeable(j.key, objects)), j.isPlaced)
+	wanted := append(slices.DeleteFunc(powers.Judge(owner, judgeable(j.key, objects)), j.isPlaced), j.lookups...)
 	if len(wanted) == 0 || own == nil {
 		return nil, nil
 	}
@@ -230,10 +245,7 @@ func (d *Deployer) judgePowersOf(ctx context.Context, t *task, o Options, j judg
 	if err != nil {
 		return nil, err
 	}
-	var approved []schema.Power
-	for _, a := range state.Approvals {
-		approved = append(approved, a.Powers...)
-	}
+	approved := approvedPowers(state)
 	unrecorded := powers.Uncovered(approved, wanted)
 	missing = unrecorded
 	if len(missing) > 0 && !j.ran {

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
@@ -105,6 +107,45 @@ func TestPowersAreAsked(t *testing.T) {
 			t.Errorf("%+v, %v", planned, err)
 		}
 	})
+}
+
+// elsewhere is a Solution with a component of the cluster in a namespace of others.
+func elsewhere(source string, files map[string]string) deployertest.Content {
+	return deployertest.Content{
+		Files:    files,
+		Manifest: "components: [{name: part, scope: cluster, namespace: " + neighbour + ", namespaces: [" + neighbour + "], " + source + "}]",
+	}
+}
+
+// neighbour is a namespace of another team.
+const neighbour = "team-b"
+
+// TestObjectsElsewhereAreAsked: what a component has in a namespace that is not its Solution's needs an approval: whoever runs pods there
+// acts as its accounts.
+func TestObjectsElsewhereAreAsked(t *testing.T) {
+	b := deployertest.New(t)
+	b.Put(namespaceObject(neighbour))
+	b.Imported(shop, "1.0.0", elsewhere("manifests: components/part.yaml", map[string]string{
+		"components/part.yaml": `{apiVersion: apps/v1, kind: Deployment, metadata: {name: part}, spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}},
+ spec: {serviceAccountName: deployer, containers: [{name: c, image: 'shop-operator:1.0.0'}]}}}}
+`,
+	}))
+	run := func(allow ...string) error {
+		_, err := b.Activate(t.Context(), deployer.ActivateOptions{Solution: shop, Version: "1.0.0", Options: deployer.Options{Allow: allow}})
+		return err
+	}
+	deployertest.Refused(t, run(), report.Refused, "account", "act-as-others:Deployment/team-b/part", "objects-elsewhere:Deployment/team-b/part")
+	deployertest.Refused(t, run("objects-elsewhere"), report.Refused, "act-as-others:Deployment/team-b/part")
+	if b.Server.Object("Deployment", neighbour, "part") != nil {
+		t.Error("refused, and there")
+	}
+	if err := run("objects-elsewhere", "act-as-others"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func namespaceObject(name string) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name}}}
 }
 
 // reader is a Solution whose account may do something in the whole cluster.

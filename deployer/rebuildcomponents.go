@@ -90,7 +90,7 @@ const maxRecalls = 5
 // renderAgain renders a chart of which nothing is remembered. What was drawn for it is recalled from what is there, as far as that
 // can be told, and Secrets keep what they have.
 func (d *Deployer) renderAgain(ctx context.Context, p *render.Payload, settings render.Settings, release *engine.Release) ([]string, error) {
-	_, live, err := d.renderRecalled(ctx, p, settings, &render.Memory{}, release, func(there *unstructured.Unstructured) bool {
+	_, live, err := d.renderRecalled(ctx, p, settings, &render.Memory{}, release, nil, func(there *unstructured.Unstructured) bool {
 		return there.GetLabels()[engine.LabelRelease] == release.ID()
 	})
 	if err != nil {
@@ -115,10 +115,10 @@ func (d *Deployer) renderAgain(ctx context.Context, p *render.Payload, settings 
 // renderRecalled renders a chart again and again until what was drawn for it is recalled from what is there and meant, as far as that can
 // be told. It returns the Secrets and ConfigMaps that are meant, too.
 func (d *Deployer) renderRecalled(ctx context.Context, p *render.Payload, settings render.Settings, memory *render.Memory, release *engine.Release,
-	meant func(*unstructured.Unstructured) bool,
+	allows func(schema.Power) bool, meant func(*unstructured.Unstructured) bool,
 ) (rendered *render.ChartObjects, live map[schema.ObjectRef]*unstructured.Unstructured, err error) {
 	for range maxRecalls {
-		if rendered, err = d.renderWith(ctx, p, settings, memory, true, release); err != nil {
+		if rendered, err = d.renderWith(ctx, p, settings, memory, true, release, allows); err != nil {
 			return nil, nil, err
 		}
 		if live, err = d.liveData(ctx, release, meant); err != nil {

@@ -39,6 +39,7 @@ type ChartObjects struct {
 	Tasks       []Task                       // what hooks become, in the order of the chart; those that are ignored are left out
 	Tests       []*unstructured.Unstructured // hooks that are tests; nothing applies them
 	Foreign     []images.Use                 // images that objects and tasks would pull, and that no archive has
+	Lookups     []schema.Power               // powers of what the templates looked up in the cluster; not set by [Chart]
 
 	Memo    *chart.Memo // for the next rendering; secret
 	Renewed []string    // subjects of certificates that were made anew

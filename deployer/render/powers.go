@@ -106,6 +106,10 @@ func (e *everything) chart(ctx context.Context, c *schema.Component) {
 	for _, task := range found.Tasks {
 		add(task.Object)
 	}
-	chart := schema.ObjectRef{APIVersion: "helm.sh/v3", Kind: "Chart", Namespace: namespace, Name: c.Name}
-	e.lookups = append(e.lookups, powers.JudgeLookups(e.owner, chart, file, asked)...)
+	e.lookups = append(e.lookups, powers.JudgeLookups(e.owner, ChartRef(namespace, c.Name), file, asked)...)
+}
+
+// ChartRef stands for the chart of a component, rendered in a namespace, where its powers are named.
+func ChartRef(namespace, component string) schema.ObjectRef {
+	return schema.ObjectRef{APIVersion: "helm.sh/v3", Kind: "Chart", Namespace: namespace, Name: component}
 }

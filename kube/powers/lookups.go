@@ -2,7 +2,10 @@ package powers
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+
+	kube "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/solutionctl/solutionctl/schema"
 )
@@ -14,15 +17,11 @@ type Lookup struct{ APIVersion, Kind, Namespace, Name string }
 // IsForeignSecret reports whether a lookup is about Secrets outside the Solution's namespaces. It is not to be answered before
 // somebody has approved of it: the administrator's rights read more than the Solution may.
 func (o Owner) IsForeignSecret(l Lookup) bool {
-	if strings.TrimSuffix(l.Kind, "List") != "Secret" || l.APIVersion != "v1" {
+	version, err := kube.ParseGroupVersion(l.APIVersion) // "/v1" is "v1"
+	if err != nil || version.Group != "" || strings.TrimSuffix(l.Kind, "List") != "Secret" {
 		return false
 	}
-	for _, namespace := range o.Namespaces {
-		if l.Namespace == namespace {
-			return false
-		}
-	}
-	return true
+	return !slices.Contains(o.Namespaces, l.Namespace)
 }
 
 // JudgeLookups returns the powers of what a chart has looked up.

@@ -1,0 +1,145 @@
+package deployer
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kube "k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/render"
+	"github.com/solutionctl/solutionctl/kube/powers"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// lookups answers what the templates of one chart look up, with the rights of the administrator, before anybody has approved of the
+// plan. It records the powers of what needs an approval.
+type lookups struct {
+	d         *Deployer
+	owner     powers.Owner
+	namespace string // of the chart
+	release   *engine.Release
+	chart     schema.ObjectRef
+	allows    func(schema.Power) bool
+	powers    []schema.Power
+	denied    []schema.Power // those of powers that nobody has approved of
+}
+
+// lookups are for one rendering of a chart. Nil allows stands for nothing that this run approves of.
+func (d *Deployer) lookups(p *render.Payload, namespace string, release *engine.Release, allows func(schema.Power) bool) (*lookups, error) {
+	var own []string
+	if release.Namespace != "" {
+		own = append(own, release.Namespace)
+	}
+	owner, err := render.Owner(p, own...)
+	return &lookups{
+		d: d, owner: owner, namespace: namespace, release: release, allows: allows, chart: render.ChartRef(namespace, release.Component),
+	}, err
+}
+
+// find returns objects of the chart's own namespace, and those that have none; of other namespaces it finds nothing. Where the
+// namespace of the chart is not the Solution's, it returns only the release's own Secrets unless somebody has approved of more.
+func (l *lookups) find(ctx context.Context, apiVersion, kind, namespace, name string) (map[string]any, error) {
+	gvk := kube.FromAPIVersionAndKind(apiVersion, kind)
+	mapping, err := l.d.Cluster.Mapping(ctx, gvk)
+	switch {
+	case errors.Is(err, cluster.ErrNoKind):
+		return map[string]any{}, nil
+	case err != nil:
+		return nil, err
+	case mapping.Scope.Name() == meta.RESTScopeNameRoot:
+		namespace = ""
+	case namespace != l.namespace:
+		return map[string]any{}, nil
+	}
+	found, err := l.read(ctx, gvk, namespace, name)
+	if err != nil {
+		return nil, err
+	}
+	if found, err = l.permitted(ctx, powers.Lookup{APIVersion: apiVersion, Kind: kind, Namespace: namespace, Name: name}, found); err != nil {
+		return nil, err
+	}
+	if name != "" {
+		if len(found) == 0 {
+			return map[string]any{}, nil
+		}
+		return found[0].Object, nil
+	}
+	items := make([]any, len(found))
+	for i, object := range found {
+		items[i] = object.Object
+	}
+	return map[string]any{"apiVersion": gvk.GroupVersion().String(), "kind": gvk.Kind + "List", "items": items}, nil
+}
+
+// read reads one object, or with an empty name all of a kind.
+func (l *lookups) read(ctx context.Context, kind kube.GroupVersionKind, namespace, name string) (found []*unstructured.Unstructured, err error) {
+	if name != "" {
+		object, err := l.d.Cluster.Get(ctx, kind, namespace, name)
+		if err != nil || object == nil {
+			return nil, err
+		}
+		return append(found, object), nil
+	}
+	for object, err := range l.d.Cluster.List(ctx, kind, namespace, metav1.ListOptions{}) {
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, object)
+	}
+	return found, nil
+}
+
+// permitted returns those of the objects found that the templates may see.
+func (l *lookups) permitted(ctx context.Context, asked powers.Lookup, found []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+	isForeign := func(object *unstructured.Unstructured) bool {
+		return object.GetLabels()[engine.LabelRelease] != l.release.ID()
+	}
+	if !l.owner.IsForeignSecret(asked) || !slices.ContainsFunc(found, isForeign) {
+		return found, nil
+	}
+	state, err := l.d.Records.Engine.State(ctx, engine.Key{Namespace: l.release.Namespace, Name: l.release.Name})
+	if err != nil {
+		return nil, err
+	}
+	needed := powers.JudgeLookups(l.owner, l.chart, "", []powers.Lookup{asked})
+	l.powers = append(l.powers, needed...)
+	missing := slices.DeleteFunc(powers.Uncovered(approvedPowers(state), needed), func(p schema.Power) bool { return l.allows != nil && l.allows(p) })
+	if len(missing) == 0 {
+		return found, nil
+	}
+	l.denied = append(l.denied, missing...)
+	return slices.DeleteFunc(found, isForeign), nil
+}
+
+// explain says of a chart that could not be rendered which Secrets it could not read.
+func (l *lookups) explain(err error) error {
+	if len(l.denied) == 0 {
+		return err
+	}
+	return report.Errorf(report.Refused, "component %s cannot be rendered without what nobody has approved of:\n  %w\n%w", l.release.Component, &PowersError{Powers: l.denied}, err).
+		WithHint("if you trust it with that: %s", Approving(l.denied))
+}
+
+// allows tells what this run approves of while a version is rendered in a namespace.
+func (o *placement) allows() func(schema.Power) bool { return consentOf(Options{}, o.Rendering).covers }
+
+// looked notes the powers of what the chart of a component has looked up.
+func (o *placement) looked(key engine.Key, found []schema.Power) {
+	if len(found) == 0 {
+		return
+	}
+	o.lookups = maps.Clone(o.lookups)
+	if o.lookups == nil {
+		o.lookups = map[engine.Key][]schema.Power{}
+	}
+	key.Component = ""
+	o.lookups[key] = append(slices.Clip(o.lookups[key]), found...)
+}

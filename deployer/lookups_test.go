@@ -1,0 +1,110 @@
+package deployer_test
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/deployertest"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+func secretObject(namespace, name, token string) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"namespace": namespace, "name": name},
+		"data": map[string]any{"token": base64.StdEncoding.EncodeToString([]byte(token))},
+	}}
+}
+
+// TestSecretsOfOthersAreNotLookedUp: templates of a chart read Secrets with the administrator's rights while they are rendered. In a
+// namespace that is not the Solution's they see the release's own until somebody approves.
+func TestSecretsOfOthersAreNotLookedUp(t *testing.T) {
+	for name, question := range map[string]string{
+		"all":          `{{ range (lookup "v1" "Secret" .Release.Namespace "").items }}{{ .metadata.name }}: {{ .data.token }} {{ end }}`,
+		"one":          `{{ with lookup "v1" "Secret" .Release.Namespace "bootstrap" }}bootstrap: {{ .data.token }}{{ end }}`,
+		"with a slash": `{{ with lookup "/v1" "Secret" .Release.Namespace "bootstrap" }}bootstrap: {{ .data.token }}{{ end }}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := deployertest.New(t)
+			b.Put(namespaceObject(neighbour))
+			b.Put(secretObject(neighbour, "bootstrap", "stolen"))
+			files := func(more string) map[string]string {
+				return map[string]string{"charts/part.tgz": deployertest.Chart(t, "part", map[string]string{
+					"templates/loot.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: loot}\ndata: {loot: '" + question + "'}\n" + more,
+				})}
+			}
+			b.Imported(shop, "1.0.0", elsewhere("chart: charts/part.tgz", files("")))
+			run := func(o deployer.Options) (*schema.Operation, error) {
+				return b.Activate(t.Context(), deployer.ActivateOptions{Solution: shop, Version: "1.0.0", Options: o})
+			}
+			loot := func() string {
+				object := b.Server.Object("ConfigMap", neighbour, "loot")
+				if object == nil {
+					return ""
+				}
+				text, _, _ := unstructured.NestedString(object.Object, "data", "loot")
+				return text
+			}
+			_, err := run(deployer.Options{Allow: []string{string(schema.PowerObjectsElsewhere)}})
+			deployertest.Refused(t, err, report.Refused, "Secret", neighbour, "while it is rendered", "read-secrets:Chart/team-b/part")
+			planned, err := run(deployer.Options{DryRun: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if text, err := json.Marshal(planned); err != nil || bytes.Contains(text, []byte(base64.StdEncoding.EncodeToString([]byte("stolen")))) {
+				t.Errorf("the plan has the Secret, or %v", err)
+			}
+			if !slices.ContainsFunc(planned.Unapproved(), func(p schema.Power) bool { return p.Name == schema.PowerReadSecrets }) {
+				t.Errorf("the plan does not show it: %+v", planned.Unapproved())
+			}
+			if loot() != "" {
+				t.Fatal("refused, and there")
+			}
+			if _, err = run(deployer.Options{Allow: []string{string(schema.PowerObjectsElsewhere), string(schema.PowerReadSecrets)}}); err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(loot(), "bootstrap") {
+				t.Errorf("approved, and not read: %q", loot())
+			}
+			again, err := run(deployer.Options{})
+			if err != nil || !again.Empty() {
+				t.Errorf("the approval is not on record: %v", err)
+			}
+		})
+	}
+}
+
+// TestOwnSecretsAreLookedUp: a chart keeps a password that it has drawn, by looking up its own Secret, without any approval to read
+// those of others. One that is not there asks for nothing.
+func TestOwnSecretsAreLookedUp(t *testing.T) {
+	b := deployertest.New(t)
+	b.Put(namespaceObject(neighbour))
+	b.Put(secretObject(neighbour, "bootstrap", "stolen"))
+	for version, more := range map[string]string{"1.0.0": "", "1.1.0": "new"} {
+		b.Imported(shop, version, elsewhere("chart: charts/part.tgz", map[string]string{"charts/part.tgz": deployertest.Chart(t, "part", map[string]string{
+			"templates/own.yaml": `{{ $own := lookup "v1" "Secret" .Release.Namespace "own" }}apiVersion: v1
+kind: Secret
+metadata: {name: own}
+stringData: {more: "` + more + `", seen: "{{ with $own }}yes{{ end }}"}
+`,
+		})}))
+	}
+	for _, version := range []string{"1.0.0", "1.1.0"} {
+		if _, err := b.Activate(t.Context(), deployer.ActivateOptions{
+			Solution: shop, Version: version, Options: deployer.Options{Allow: []string{string(schema.PowerObjectsElsewhere)}},
+		}); err != nil {
+			t.Fatalf("%s: %v", version, err)
+		}
+	}
+	if text := fmt.Sprint(b.Server.Object("Secret", neighbour, "own").Object); !strings.Contains(text, "seen:"+base64.StdEncoding.EncodeToString([]byte("yes"))) && !strings.Contains(text, "seen:yes") {
+		t.Errorf("the own Secret was not found: %s", text)
+	}
+}
