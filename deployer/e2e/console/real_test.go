@@ -50,6 +50,7 @@ func TestReal(t *testing.T) {
 		{"stranger", (*world).testStranger},
 		{"callback", (*world).testCallback},
 		{"life", (*world).testLife},
+		{"example", (*world).testExample},
 		{"rights", (*world).testRights},
 		{"changed", (*world).testChanged},
 		{"components", (*world).testComponents},
@@ -187,7 +188,8 @@ func (b *browser) applies(plan, button string) {
 func (b *browser) done() {
 	b.Helper()
 	b.find("heading", "Progress")
-	b.find("text", "Done")
+	// Each step of it has such a state, too.
+	b.until("the operation is done", `document.querySelector(".lead .state")?.innerText.trim() === "Done"`)
 	if b.keyboard {
 		b.until("the focus is at the heading", `document.activeElement.matches("h1, [role=alert]")`)
 	}

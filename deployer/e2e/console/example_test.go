@@ -1,0 +1,100 @@
+package console_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kube "k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/solutionctl/solutionctl/deployer/deployertest"
+	"github.com/solutionctl/solutionctl/schema"
+)
+
+// example is the name of the example, whose versions 1.0.0 and 1.1.0 are in the repository.
+const example = "example-solution"
+
+// testExample activates the first two versions of the example one after the other. The second one brings a conversion webhook, whose
+// certificate each plan makes anew: what is activated is what was seen.
+func (w *world) testExample(b *browser) {
+	for version, dir := range map[string]string{"1.0.0": "", "1.1.0": "releases/1.1.0"} {
+		w.importedWith(b.T, exampleContent(b.T, filepath.Join("../../../example-solution", dir), version), example, version)
+	}
+	b.forgets()
+	b.logsIn(w, jane)
+	b.goes(w.origin + "/solutions/" + example)
+	b.press("link", "Activate 1.0.0")
+	b.applies("Activate "+example+" 1.0.0", "Activate")
+	if authority := w.conversionAuthority(b.T); authority != "" {
+		b.Fatalf("version 1.0.0 has a webhook: %s", authority)
+	}
+	b.goes(w.origin + "/solutions/" + example)
+	b.press("link", "Activate 1.1.0")
+	b.applies("Activate "+example+" 1.1.0", "Activate")
+	if w.conversionAuthority(b.T) == "" {
+		b.Error("the API server knows no certificate of the conversion webhook")
+	}
+}
+
+// conversionAuthority returns the certificate authority of the webhook that converts Websites, "" without a webhook.
+func (w *world) conversionAuthority(t *testing.T) string {
+	t.Helper()
+	definitions := kube.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
+	live, err := w.Deployer.Cluster.Get(t.Context(), definitions, "", "websites.example.solutionctl.io")
+	if err != nil || live == nil {
+		t.Fatalf("%v, %v", live, err)
+	}
+	authority, _, err := unstructured.NestedString(live.Object, "spec", "conversion", "webhook", "clientConfig", "caBundle")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return authority
+}
+
+// exampleContent is what a build of a version of the example puts into its archive. Its images are made up.
+func exampleContent(t *testing.T, dir, version string) deployertest.Content {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(dir, "solution.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := schema.ParseSetting("test", "spec.version="+version)
+	if err != nil {
+		t.Fatal(err)
+	}
+	build, err := schema.ParseSolutionBuild("solution.yaml", data, set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	content := deployertest.Content{Bare: true, Files: map[string]string{}}
+	var images []schema.ImageRef
+	for _, image := range build.Spec.Images {
+		reference := build.Spec.ImageRef(image)
+		images = append(images, reference)
+		content.Images = append(content.Images, reference.Name)
+	}
+	manifest, err := build.Solution(images, time.Now()).Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	content.Files["manifest.yaml"] = string(manifest)
+	root := os.DirFS(filepath.Join(dir, "archive"))
+	for _, part := range []string{"operator", "ui", "monitoring"} {
+		err := fs.WalkDir(root, part, func(name string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() {
+				return err
+			}
+			data, err := fs.ReadFile(root, name)
+			content.Files[name] = strings.ReplaceAll(string(data), "{{ version }}", version)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return content
+}
