@@ -2,8 +2,9 @@ package powers
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"encoding/json"
-	"slices"
+	"fmt"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -32,7 +33,7 @@ func (j *judgement) webhook(o Object, webhook map[string]any, field string) {
 		does = "changes"
 	}
 	narrowed := selectorsOf(webhook)
-	effects := j.intercepted(nested(webhook, "rules"), does, narrowed)
+	effects := j.intercepted(o, nested(webhook, "rules"), does, narrowed)
 	j.client(o, webhook["clientConfig"], field+".clientConfig", "requests")
 	if len(effects) == 0 {
 		return
@@ -54,19 +55,19 @@ func (j *judgement) webhook(o Object, webhook map[string]any, field string) {
 }
 
 // intercepted lists what rules intercept beyond the Solution's own groups, one operation on one resource each.
-func (j *judgement) intercepted(rules []map[string]any, does, narrowed string) []string {
-	const most = 2000 // no honest configuration comes close
+func (j *judgement) intercepted(o Object, rules []map[string]any, does, narrowed string) []string {
 	var effects []string
 	for _, rule := range rules {
 		for _, group := range nestedStrings(rule, "apiGroups") {
 			if j.groups[group] {
 				continue
 			}
-			for _, resource := range nestedStrings(rule, "resources") {
-				for _, operation := range nestedStrings(rule, "operations") {
-					if len(effects) == most {
-						return []string{does + " everything"}
-					}
+			resources, operations := nestedStrings(rule, "resources"), nestedStrings(rule, "operations")
+			if !j.spend(refOf(o), len(resources)*max(1, len(operations))) {
+				return nil
+			}
+			for _, resource := range resources {
+				for _, operation := range operations {
 					effects = append(effects, strings.Join([]string{does, operation, resourceText(group, resource)}, " ")+narrowed)
 				}
 			}
@@ -120,9 +121,13 @@ func selectorsOf(from map[string]any) string {
 	if len(narrowed) == 0 {
 		return ""
 	}
+	const longest = 1000 // each effect repeats it
 	data, err := json.Marshal(narrowed)
-	if err != nil { // no JSON: a number without a value
+	switch {
+	case err != nil: // no JSON: a number without a value
 		return " where it cannot be said"
+	case len(data) > longest:
+		return fmt.Sprintf(" where SHA-256 of the selectors is %x", sha256.Sum256(data))
 	}
 	return " where " + string(data)
 }
@@ -152,7 +157,7 @@ func (j *judgement) policy(o Object) {
 	for _, key := range []string{"namespaceSelector", "objectSelector"} {
 		conditions[key] = constraints[key]
 	}
-	if effects := j.intercepted(rules, does, selectorsOf(conditions)); len(effects) > 0 {
+	if effects := j.intercepted(o, rules, does, selectorsOf(conditions)); len(effects) > 0 {
 		j.add(o, schema.PowerInterceptsRequests, schema.ReachCluster, "spec.matchConstraints",
 			does+" requests that are not about its own groups ("+enumerate(j.interceptedResources(rules))+")", effects...)
 	}
@@ -162,7 +167,7 @@ func (j *judgement) policy(o Object) {
 func (j *judgement) policyBinding(o Object) {
 	name := text(o, "spec", "policyName")
 	kind := strings.TrimSuffix(o.GetKind(), "Binding")
-	if slices.ContainsFunc(j.objects, func(p Object) bool { return groupOf(p) == groupOf(o) && p.GetKind() == kind && p.GetName() == name }) {
+	if j.policies[kind+"/"+name] {
 		return
 	}
 	j.add(o, schema.PowerInterceptsRequests, schema.ReachCluster, "spec.policyName", "turn on a policy that the archive does not bring ("+name+")", name)

@@ -12,15 +12,21 @@ import (
 	"github.com/solutionctl/solutionctl/schema"
 )
 
-// Bounds of what is judged; no honest role comes close.
-const (
-	maxRules       = 1000
-	maxPermissions = 20_000
-)
+// maxPermissions bounds a role; no honest one comes close.
+const maxPermissions = 20_000
+
+// role is one among the objects.
+type role struct {
+	Object
+	rbac.Role
+	err         error               // why its rules cannot be read
+	all         []rbacv1.PolicyRule // its rules, and those that it gets from others
+	permissions int                 // how many single ones these have, see [permissions]
+}
 
 // grant is a role and one of those who get it, with all the places where they get it.
 type grant struct {
-	role    Object // not among the objects where role.Unstructured is nil
+	role    *role // nil for one that is not among the objects
 	ref     schema.ObjectRef
 	file    string
 	rules   []rbacv1.PolicyRule
@@ -31,15 +37,27 @@ type grant struct {
 
 // rights judges what bindings grant, and roles that add to those of every cluster.
 func (j *judgement) rights() {
-	roles := map[string]Object{}
+	roles := map[string]*role{}
 	for _, o := range j.objects {
 		if isKind(o, rbacGroup, "Role", "ClusterRole") {
-			roles[roleKey(o.GetKind(), o.GetNamespace(), o.GetName())] = o
-			j.extends(o)
+			r, err := rbac.FromObject(o.Object)
+			roles[roleKey(o.GetKind(), o.GetNamespace(), o.GetName())] = &role{Object: o, Role: r, err: err}
 		}
 	}
+	for _, key := range slices.Sorted(maps.Keys(roles)) {
+		r := roles[key]
+		r.all = r.Rules
+		if r.Aggregated {
+			r.all = slices.Concat(r.Rules, j.aggregated(r.Object, roles))
+		}
+		r.permissions = permissions(r.all)
+		j.extends(r)
+	}
 	for _, g := range j.grants(roles) {
-		j.grant(g, roles)
+		if j.tooLarge != nil {
+			return
+		}
+		j.grant(g)
 	}
 }
 
@@ -51,7 +69,7 @@ func roleKey(kind, namespace, name string) string {
 }
 
 // grants reads the bindings, one grant for each role and subject, in a stable order.
-func (j *judgement) grants(roles map[string]Object) []*grant {
+func (j *judgement) grants(roles map[string]*role) []*grant {
 	found := map[string]*grant{}
 	for _, o := range j.objects {
 		if !isKind(o, rbacGroup, "RoleBinding", "ClusterRoleBinding") {
@@ -122,19 +140,25 @@ func (j *judgement) isOwn(s rbacv1.Subject) bool {
 }
 
 // grant judges one grant.
-func (j *judgement) grant(g *grant, roles map[string]Object) {
-	if g.role.Unstructured == nil {
+func (j *judgement) grant(g *grant) {
+	switch {
+	case g.role == nil:
 		j.borrowed(g)
-	} else {
-		role, err := rbac.FromObject(g.role.Object)
-		if err != nil {
-			j.unreadable(g.role, err)
+	case g.role.err != nil:
+		j.unreadable(g.role.Object, g.role.err)
+		return
+	default:
+		g.ref, g.file = refOf(g.role.Object), g.role.File
+		if g.role.permissions > maxPermissions {
+			power := g.power(schema.PowerAllRights, schema.ReachCluster, nil, nil, "have more rights than can be reviewed")
+			power.Need = schema.NeedRefused
+			j.record(power)
 			return
 		}
-		g.ref, g.file, g.rules = refOf(g.role), g.role.File, role.Rules
-		if role.Aggregated {
-			g.rules = slices.Concat(g.rules, j.aggregated(g.role, roles))
+		if !j.spend(g.ref, g.role.permissions) {
+			return
 		}
+		g.rules = g.role.all
 		j.judgeRules(g)
 	}
 	if !g.own {
@@ -144,11 +168,6 @@ func (j *judgement) grant(g *grant, roles map[string]Object) {
 
 // judgeRules judges the rules of a grant in each place where it is granted.
 func (j *judgement) judgeRules(g *grant) {
-	if len(g.rules) > maxRules || permissions(g.rules) > maxPermissions {
-		j.record(g.power(schema.PowerAllRights, schema.ReachCluster, nil, nil, "have more rights than can be reviewed"))
-		j.powers[len(j.powers)-1].Need = schema.NeedRefused
-		return
-	}
 	if g.scopes["*"] {
 		j.judgePlace(g, inCluster, []string{"*"})
 		return
@@ -174,7 +193,7 @@ func permissions(rules []rbacv1.PolicyRule) int {
 	total := 0
 	for _, rule := range rules {
 		n := 1
-		for _, list := range [][]string{rule.APIGroups, rule.Resources, rule.Verbs, rule.ResourceNames} {
+		for _, list := range [][]string{rule.APIGroups, rule.Resources, rule.Verbs, rule.ResourceNames, rule.NonResourceURLs} {
 			n = min(n*max(1, len(list)), maxPermissions+1)
 		}
 		total += n
@@ -314,7 +333,7 @@ func ruleOf(rule rbacv1.PolicyRule) schema.PolicyRule {
 
 // ruleNumbers names the rules of a role, as in rules[0], rules[3].
 func ruleNumbers(g *grant, at []int) string {
-	if g.role.Unstructured == nil {
+	if g.role == nil {
 		return "roleRef"
 	}
 	fields := make([]string, len(at))

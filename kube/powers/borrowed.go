@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/solutionctl/solutionctl/kube/rbac"
 	"github.com/solutionctl/solutionctl/schema"
 )
 
@@ -93,27 +92,31 @@ func describeSubject(s rbacv1.Subject) string {
 }
 
 // aggregated are the rules that a role gets from those among the objects that its selectors select.
-func (j *judgement) aggregated(o Object, roles map[string]Object) []rbacv1.PolicyRule {
-	var role rbacv1.ClusterRole
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &role); err != nil || role.AggregationRule == nil {
+func (j *judgement) aggregated(o Object, roles map[string]*role) []rbacv1.PolicyRule {
+	var whole rbacv1.ClusterRole
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &whole); err != nil || whole.AggregationRule == nil {
 		return nil
 	}
 	var rules []rbacv1.PolicyRule
-	for i := range role.AggregationRule.ClusterRoleSelectors {
-		selector, err := metav1.LabelSelectorAsSelector(&role.AggregationRule.ClusterRoleSelectors[i])
+	for i := range whole.AggregationRule.ClusterRoleSelectors {
+		selector, err := metav1.LabelSelectorAsSelector(&whole.AggregationRule.ClusterRoleSelectors[i])
 		if err != nil {
 			continue // the API server refuses it
 		}
 		if selectsStandard(selector) { // the parts of admin, edit and view
 			rules = append(rules, rbacv1.PolicyRule{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}})
 		}
+		if !j.spend(refOf(o), len(roles)) {
+			return nil
+		}
 		for _, key := range slices.Sorted(maps.Keys(roles)) {
 			part := roles[key]
 			if part.GetKind() != "ClusterRole" || !selector.Matches(labels.Set(part.GetLabels())) {
 				continue
 			}
-			if found, err := rbac.FromObject(part.Object); err == nil {
-				rules = append(rules, found.Rules...)
+			rules = append(rules, part.Rules...)
+			if !j.spend(refOf(o), len(part.Rules)) {
+				return nil
 			}
 		}
 	}
@@ -131,21 +134,20 @@ func selectsStandard(selector labels.Selector) bool {
 const aggregateTo = rbacGroup + "/aggregate-to-"
 
 // extends judges a role whose rules become part of admin, edit or view.
-func (j *judgement) extends(o Object) {
+func (j *judgement) extends(r *role) {
 	var standard []string
-	for label, value := range o.GetLabels() {
+	for label, value := range r.GetLabels() {
 		if role, ok := strings.CutPrefix(label, aggregateTo); ok && value == "true" && isStandard(role) {
 			standard = append(standard, role)
 		}
 	}
-	role, err := rbac.FromObject(o.Object)
-	if err != nil || len(standard) == 0 || o.GetKind() != "ClusterRole" {
+	if r.err != nil || len(standard) == 0 || r.GetKind() != "ClusterRole" {
 		return
 	}
 	slices.Sort(standard)
 	var rules []rbacv1.PolicyRule
 	var at []int
-	for i, rule := range role.Rules {
+	for i, rule := range r.Rules {
 		foreign := slices.ContainsFunc(rule.APIGroups, func(group string) bool { return !j.groups[group] })
 		if foreign || len(rule.NonResourceURLs) > 0 {
 			rules, at = append(rules, rule), append(at, i)
@@ -154,7 +156,7 @@ func (j *judgement) extends(o Object) {
 	if len(rules) == 0 {
 		return
 	}
-	g := &grant{role: o, ref: refOf(o), file: o.File}
+	g := &grant{role: r, ref: refOf(r.Object), file: r.File}
 	power := g.power(schema.PowerExtendsRoles, schema.ReachPeople, rules, standard,
 		fmt.Sprintf("add rights to the roles of every cluster for people (%s)", strings.Join(standard, ", ")))
 	power.Subject, power.Field = "", ruleNumbers(g, at)

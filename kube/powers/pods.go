@@ -33,29 +33,45 @@ func (j *judgement) pods(o Object) {
 		return
 	}
 	if !isBuiltIn(groupOf(o)) {
-		j.shapes(o, o.Object, "", 0)
+		j.shapes(o, o.Object, nil)
 	}
 }
 
-// shapes judges whatever in a custom resource looks like the spec of a pod.
-func (j *judgement) shapes(o Object, value any, at string, depth int) {
-	if depth == maxDepth {
-		return
-	}
+// shapes judges whatever in a custom resource looks like the spec of a pod, also within another one.
+func (j *judgement) shapes(o Object, value any, at *field) {
 	switch value := value.(type) {
 	case map[string]any:
 		if looksLikePod(value) {
-			j.pod(o, value, at, false)
-			return
+			j.pod(o, value, at.String(), false)
 		}
 		for key, inner := range value {
-			j.shapes(o, inner, strings.TrimPrefix(at+"."+key, "."), depth+1)
+			j.shapes(o, inner, &field{parent: at, key: key})
 		}
 	case []any:
 		for i, inner := range value {
-			j.shapes(o, inner, at+"["+strconv.Itoa(i)+"]", depth+1)
+			j.shapes(o, inner, &field{parent: at, key: "[" + strconv.Itoa(i) + "]"})
 		}
 	}
+}
+
+// field is a place in an object, nil for the object itself. Only those that are reported are written out: paths of all fields would
+// be far larger than the object.
+type field struct {
+	parent *field
+	key    string
+}
+
+// maxField is how long the path of a field is reported to be.
+const maxField = 500
+
+func (f *field) String() string {
+	var keys []string
+	for length := 0; f != nil && length < maxField; f = f.parent {
+		keys, length = append(keys, f.key), length+len(f.key)
+	}
+	slices.Reverse(keys)
+	path := strings.ReplaceAll(strings.Join(keys, "."), ".[", "[")
+	return path[:min(len(path), maxField)]
 }
 
 // looksLikePod reports a list of containers with names, or settings that only pods have.
@@ -66,6 +82,11 @@ func looksLikePod(m map[string]any) bool {
 		}
 	}
 	return slices.ContainsFunc(listOf(m["containers"]), func(c map[string]any) bool { return c["name"] != nil })
+}
+
+// hasImages reports whether all containers have an image, as those of pods have, or whether the pod asks for the host.
+func hasImages(m map[string]any) bool {
+	return !slices.ContainsFunc(listOf(m["containers"]), func(c map[string]any) bool { return c["image"] == nil })
 }
 
 // evaluator is the judge of Pod Security. Its checks have no state.
@@ -79,11 +100,14 @@ var evaluator = func() policy.Evaluator {
 
 var baseline = api.LevelVersion{Level: api.LevelBaseline, Version: api.LatestVersion()}
 
-// pod judges the spec of a pod. The kinds of Kubernetes have nothing else there, so that what cannot be read is refused.
+// pod judges the spec of a pod. The kinds of Kubernetes have nothing else there, so that what cannot be read is a power.
 func (j *judgement) pod(o Object, content map[string]any, at string, certain bool) {
+	if !j.spend(refOf(o), workOfPod) {
+		return
+	}
 	var spec corev1.PodSpec
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, &spec); err != nil {
-		if certain {
+		if certain || hasImages(content) {
 			j.add(o, schema.PowerPodOnNode, schema.ReachNode, at, "run a pod that cannot be judged ("+err.Error()+")", "unreadable")
 		}
 		return

@@ -13,6 +13,7 @@ package powers
 
 import (
 	"cmp"
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -51,7 +52,7 @@ func Judge(owner Owner, objects []Object) []schema.Power {
 	for _, o := range j.objects {
 		j.object(o)
 	}
-	return sorted(j.powers)
+	return j.result()
 }
 
 type judgement struct {
@@ -60,11 +61,14 @@ type judgement struct {
 	own      map[string]bool
 	groups   map[string]bool
 	accounts map[string]bool // namespace/name of those among the objects
+	policies map[string]bool // admission policies among the objects, by kind and name
 	powers   []schema.Power
+	work     int               // what was judged so far, see [judgement.spend]
+	tooLarge *schema.ObjectRef // the object with which it became too much
 }
 
 func newJudgement(owner Owner, objects []Object) *judgement {
-	j := &judgement{owner: owner, own: map[string]bool{}, groups: map[string]bool{}, accounts: map[string]bool{}}
+	j := &judgement{owner: owner, own: map[string]bool{}, groups: map[string]bool{}, accounts: map[string]bool{}, policies: map[string]bool{}}
 	for _, namespace := range owner.Namespaces {
 		j.own[namespace] = true
 	}
@@ -79,22 +83,29 @@ func newJudgement(owner Owner, objects []Object) *judgement {
 		}
 	}
 	for _, o := range j.objects {
-		if isKind(o, "", "ServiceAccount") {
+		switch {
+		case isKind(o, "", "ServiceAccount"):
 			j.accounts[o.GetNamespace()+"/"+o.GetName()] = true
+		case isKind(o, "admissionregistration.k8s.io", "ValidatingAdmissionPolicy", "MutatingAdmissionPolicy"):
+			j.policies[o.GetKind()+"/"+o.GetName()] = true
 		}
 	}
 	return j
 }
 
-// maxDepth bounds lists in lists, and how deep pod templates are looked for.
+// maxDepth bounds lists in lists.
 const maxDepth = 32
 
 // unpack adds an object or, of a list, what is in it.
 func (j *judgement) unpack(o Object, depth int) {
 	kind, isList := strings.CutSuffix(o.GetKind(), "List")
 	items, hasItems := o.Object["items"].([]any)
-	if !isList || !hasItems || depth == maxDepth {
+	switch {
+	case !isList || !hasItems:
 		j.objects = append(j.objects, o)
+		return
+	case depth == maxDepth:
+		j.unreadable(o, fmt.Errorf("lists in lists, more than %d", maxDepth))
 		return
 	}
 	for _, item := range items {
@@ -136,7 +147,11 @@ func (j *judgement) refuse(o Object, name schema.PowerName, reach schema.Reach, 
 	j.powers[len(j.powers)-1].Need = schema.NeedRefused
 }
 
-func (j *judgement) record(p schema.Power) { j.powers = append(j.powers, p) }
+// record adds a power. An object with more powers than are judged in all has those that were found first.
+func (j *judgement) record(p schema.Power) {
+	j.spend(p.Object, workOfPower)
+	j.powers = append(j.powers, p)
+}
 
 func refOf(o Object) schema.ObjectRef {
 	return schema.ObjectRef{APIVersion: o.GetAPIVersion(), Kind: o.GetKind(), Namespace: o.GetNamespace(), Name: o.GetName()}

@@ -1,6 +1,7 @@
 package powers
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,14 +14,27 @@ import (
 // maxLines is how many lines a person reads.
 const maxLines = 12
 
-// Summarize says powers for people: a line for what can be done, by which object and for whom. Objects with the same power
-// and subject share a line with their number. When that is more than a person reads, the subjects of one power share a line.
+// Summarize says powers for people, in at most twelve lines: what can be done, by which object and for whom, the widest reach first.
+// Objects with the same power and subject share a line with their number. When that is more than a person reads, the subjects of
+// one power share a line; the last line counts what is left out.
 func Summarize(powers []schema.Power) []string {
-	var lines []string
+	var groups [][]schema.Power
 	for _, key := range []func(schema.Power) string{exactly, bySubject, byName} {
-		if lines = group(powers, key); len(lines) <= maxLines {
+		if groups = group(powers, key); len(groups) <= maxLines {
 			break
 		}
+	}
+	left := 0
+	if len(groups) > maxLines {
+		left = len(groups) - maxLines + 1
+		groups = groups[:maxLines-1]
+	}
+	lines := make([]string, 0, maxLines)
+	for _, g := range groups {
+		lines = append(lines, line(g))
+	}
+	if left > 0 {
+		lines = append(lines, fmt.Sprintf("… and %d more kinds of powers: see solutionctl inspect --powers -o json", left))
 	}
 	return lines
 }
@@ -41,8 +55,11 @@ func phrase(p schema.Power) string {
 	return text
 }
 
-// group makes a line of the powers of each key, in the order in which keys first occur.
-func group(powers []schema.Power, key func(schema.Power) string) []string {
+// group puts together the powers of each key. Those that are refused are first, then those with the widest reach, else they are in
+// the order in which keys first occur.
+func group(powers []schema.Power, key func(schema.Power) string) [][]schema.Power {
+	powers = slices.Clone(powers)
+	slices.SortStableFunc(powers, func(a, b schema.Power) int { return cmp.Or(needRank(a)-needRank(b), reachRank(a)-reachRank(b)) })
 	groups := map[string][]schema.Power{}
 	var order []string
 	for _, p := range powers {
@@ -52,11 +69,11 @@ func group(powers []schema.Power, key func(schema.Power) string) []string {
 		}
 		groups[k] = append(groups[k], p)
 	}
-	lines := make([]string, len(order))
+	list := make([][]schema.Power, len(order))
 	for i, k := range order {
-		lines[i] = line(groups[k])
+		list[i] = groups[k]
 	}
-	return lines
+	return list
 }
 
 // line says the powers of one group.
@@ -85,9 +102,10 @@ func line(powers []schema.Power) string {
 // objects names the objects of powers, with their number when there are several.
 func objects(powers []schema.Power) string {
 	var names []string
+	seen := map[string]bool{}
 	for _, p := range powers {
-		if name := p.Object.String(); !slices.Contains(names, name) {
-			names = append(names, name)
+		if name := p.Object.String(); !seen[name] {
+			seen[name], names = true, append(names, name)
 		}
 	}
 	if len(names) == 1 {
@@ -98,10 +116,11 @@ func objects(powers []schema.Power) string {
 
 func subjectsOf(powers []schema.Power) []string {
 	var list []string
+	seen := map[string]bool{}
 	for _, p := range powers {
 		subject := strings.Replace(p.Subject, rbacv1.ServiceAccountKind+" ", "account ", 1)
-		if subject != "" && !slices.Contains(list, subject) {
-			list = append(list, subject)
+		if subject != "" && !seen[subject] {
+			seen[subject], list = true, append(list, subject)
 		}
 	}
 	return list

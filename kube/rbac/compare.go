@@ -15,6 +15,9 @@ import (
 // maxBreakdown bounds into how many single permissions rules are broken down.
 const maxBreakdown = 100_000
 
+// maxComparisons bounds how many single permissions are compared with how many entries of rules.
+const maxComparisons = 20_000_000
+
 // Widened returns what next permits and previous does not, as few rules as possible, sorted.
 func Widened(previous, next []rbacv1.PolicyRule) ([]rbacv1.PolicyRule, error) {
 	return Missing(previous, next)
@@ -22,11 +25,14 @@ func Widened(previous, next []rbacv1.PolicyRule) ([]rbacv1.PolicyRule, error) {
 
 // Missing returns what of need is not in have, as few rules as possible, sorted: the rules to add to have.
 func Missing(have, need []rbacv1.PolicyRule) ([]rbacv1.PolicyRule, error) {
-	total := 0
+	total, entries := 0, 0
+	for _, rule := range have {
+		entries += len(rule.APIGroups) + len(rule.Resources) + len(rule.Verbs) + len(rule.ResourceNames) + len(rule.NonResourceURLs)
+	}
 	for _, rule := range need {
 		total += permissions(rule)
-		if total > maxBreakdown {
-			return nil, report.Errorf(report.Invalid, "the rules name more than %d permissions", maxBreakdown).
+		if total > maxBreakdown || total*entries > maxComparisons {
+			return nil, report.Errorf(report.Invalid, "the rules name more permissions than can be compared").
 				WithHint("use fewer groups, resources and verbs in one rule")
 		}
 	}
@@ -63,14 +69,15 @@ func compact(single []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 		}
 		group := strings.Join(slices.Concat(rule.APIGroups, []string{"\x00"}, rule.ResourceNames, []string{"\x00"}, rule.Verbs), "\x01")
 		if first, ok := joined[group]; ok {
-			first.Resources = sorted(append(first.Resources, rule.Resources...))
-			first.NonResourceURLs = sorted(append(first.NonResourceURLs, rule.NonResourceURLs...))
+			first.Resources = append(first.Resources, rule.Resources...)
+			first.NonResourceURLs = append(first.NonResourceURLs, rule.NonResourceURLs...)
 			continue
 		}
 		joined[group] = &rule
 	}
 	rules := make([]rbacv1.PolicyRule, 0, len(joined))
 	for _, rule := range joined {
+		rule.Resources, rule.NonResourceURLs = sorted(rule.Resources), sorted(rule.NonResourceURLs)
 		rules = append(rules, *rule)
 	}
 	slices.SortFunc(rules, func(a, b rbacv1.PolicyRule) int { return cmp.Compare(identity(a), identity(b)) })
