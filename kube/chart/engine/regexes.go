@@ -2,11 +2,12 @@ package engine
 
 import (
 	"fmt"
+	"io"
 	"regexp"
 	"regexp/syntax"
 	"strings"
 	"text/template"
-	"time"
+	"unicode/utf8"
 )
 
 // Bounds of regular expressions.
@@ -104,7 +105,8 @@ func (b *budget) expressions() template.FuncMap {
 // pattern is a regular expression, and the work that it is at a character.
 type pattern struct {
 	*regexp.Regexp
-	work int64
+	work    int64
+	further *regexp.Regexp // finds the pattern after a character that it skips; nil until it is needed
 }
 
 func (b *budget) compile(name, text string) (*pattern, error) {
@@ -126,7 +128,7 @@ func (b *budget) compile(name, text string) (*pattern, error) {
 		return nil, err
 	}
 	compiled, err := regexp.Compile(text)
-	return &pattern{compiled, count * stepWork}, err
+	return &pattern{Regexp: compiled, work: count * stepWork}, err
 }
 
 // instructions is how large the program of a pattern is at most.
@@ -155,36 +157,77 @@ func (p *pattern) replaced(text, other string, references int) int64 {
 	return known + product(count, len(other))
 }
 
-// Finding all matches takes the square of the time for a pattern that looks at the rest of the text before it knows each match.
-const (
-	quickTry = 1_000_000_000 // work that the square is at most where nothing is tried
-	longTry  = 4 * time.Second
-	tries    = 16 // matches between two looks at the clock
-)
+// linearSquare is the work that looking at all of a text at each of its bytes is where nothing is tried.
+const linearSquare = 1_000_000
 
-// try looks for all matches, and gives up when it takes too long.
-func (b *budget) try(name string, p *pattern, text string) (err error) {
-	if product(len(text), len(text)) <= quickTry/p.work {
+// try looks for all matches and counts the characters that are read for it. Finding all takes the square of the time for a pattern that looks at
+// the rest of the text before it knows each match. Such a search is paid for by what it reads, and ends with the budget.
+func (b *budget) try(name string, p *pattern, text string) error {
+	if product(len(text), len(text)) <= linearSquare/p.work {
 		return nil
 	}
-	defer func() {
-		if gone := recover(); gone != nil {
-			if err, _ = gone.(excess); err == nil {
-				panic(gone)
-			}
+	if p.further == nil {
+		further, err := regexp.Compile(`\A(?s:.)(?s:.*?)(?:` + p.String() + `)`)
+		if err != nil {
+			return excess(name + ": the pattern is too large")
 		}
-	}()
-	count, start := 0, time.Now()
-	p.ReplaceAllStringFunc(text, func(string) string {
-		if count++; count%tries == 0 && time.Since(start) > longTry {
-			panic(excess(name + ": the pattern takes too long to find all matches"))
-		}
-		return ""
-	})
-	if taken := time.Since(start); taken > longTry/100 {
-		return b.spend(int64(taken))
+		p.further = further
 	}
-	return nil
+	paid := product(2, len(text)) // by the call itself
+	in := &counted{text: text, left: paid + b.work/(searches*p.work)}
+	for in.start <= len(text) {
+		end, found := p.next(in)
+		if in.left < 0 {
+			return excess(name + ": the pattern takes too long to find all matches")
+		}
+		if !found {
+			break
+		}
+		if end == in.start { // the match is empty
+			_, size := utf8.DecodeRuneInString(text[end:])
+			end += max(size, 1)
+		}
+		in.start = end
+	}
+	return b.spend(product(int(max(in.read-paid, 0)), int(searches*p.work)))
+}
+
+// searches is how often a function looks for all matches of a pattern at most.
+const searches = 3
+
+// next returns the end of the first match that begins where in starts or later.
+func (p *pattern) next(in *counted) (end int, found bool) {
+	expression, from := p.Regexp, in.start
+	if in.start > 0 { // what a pattern finds depends on the character before
+		_, size := utf8.DecodeLastRuneInString(in.text[:in.start])
+		expression, from = p.further, in.start-size
+	}
+	in.at = from
+	match := expression.FindReaderIndex(in)
+	if match == nil {
+		return 0, false
+	}
+	return from + match[1], true
+}
+
+// counted reads a text and counts its characters. It ends early when none is left.
+type counted struct {
+	text       string
+	start, at  int
+	read, left int64
+}
+
+func (c *counted) ReadRune() (r rune, size int, err error) {
+	if c.at == len(c.text) {
+		return 0, 0, io.EOF
+	}
+	c.read++
+	if c.left--; c.left < 0 {
+		return 0, 0, io.EOF
+	}
+	r, size = utf8.DecodeRuneInString(c.text[c.at:])
+	c.at += size
+	return r, size, nil
 }
 
 // matches counts the texts that were found.
