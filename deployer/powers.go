@@ -237,6 +237,9 @@ func (d *Deployer) judgePowersOf(ctx context.Context, t *task, o Options, j judg
 	if err != nil {
 		return nil, err
 	}
+	if owner.ForeignHost, err = d.foreignHosts(ctx, t, j.key, objects); err != nil {
+		return nil, err
+	}
 	wanted := append(slices.DeleteFunc(powers.Judge(owner, judgeable(j.key, objects)), j.isPlaced), j.lookups...)
 	if len(wanted) == 0 || own == nil {
 		return nil, nil

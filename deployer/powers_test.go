@@ -148,6 +148,35 @@ func namespaceObject(name string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name}}}
 }
 
+// TestHostsOfOthersAreAsked: an Ingress for a host that an Ingress of others has takes its requests. The own one of an earlier version,
+// and a host that nobody has, ask for nothing.
+func TestHostsOfOthersAreAsked(t *testing.T) {
+	b := deployertest.New(t)
+	b.Put(namespaceObject(neighbour))
+	ingress := func(name, host string) string {
+		return "{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: " + name + "}, spec: {rules: [{host: " + host +
+			", http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: a, port: {number: 1}}}}]}}]}}\n"
+	}
+	b.Put(&unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": map[string]any{"namespace": neighbour, "name": "bank"},
+		"spec": map[string]any{"rules": []any{map[string]any{"host": "bank.example.com"}, map[string]any{"host": "*.wild.example.com"}}},
+	}})
+	b.Added(shop, "1.0.0", shown(ingress("part", "shop.example.com")))
+	b.Activated(shop, "1.1.0", shown(ingress("part", "shop.example.com")+"---\n"+ingress("more", "shop.example.com")))
+	must(b, upgrade("1.1.0"))
+	for version, host := range map[string]string{"1.2.0": "bank.example.com", "1.3.0": "a.wild.example.com"} {
+		b.Activated(shop, version, shown(ingress("part", host)))
+		_, err := upgrade(version)(t.Context(), b.Deployer, deployer.Options{})
+		deployertest.Refused(t, err, report.Refused, host, "Ingress team-b/bank", "--allow takes-traffic:Ingress/site/part")
+	}
+	_, err := b.Change(t.Context(), deployer.ChangeOptions{
+		Options: deployer.Options{Allow: []string{"takes-traffic:Ingress/site/part"}}, Environment: site, Solution: shop, Version: "1.2.0", Direction: records.Up,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // reader is a Solution whose account may do something in the whole cluster.
 func reader(rules string, more string) deployertest.Content {
 	return wide(`{apiVersion: v1, kind: ServiceAccount, metadata: {name: op}}

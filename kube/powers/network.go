@@ -87,13 +87,18 @@ func (j *judgement) ingress(o Object) {
 		j.add(o, schema.PowerTakesTraffic, schema.ReachCluster, "metadata.annotations", "write the settings of the proxy, which has every Secret of Ingresses ("+enumerate(snippets)+")", snippets...)
 	}
 	rules := nested(o.Object, "spec", "rules")
-	var hosts []string
-	wild := len(rules) == 0
-	for _, rule := range rules {
-		host := stringIn(rule, "host")
-		hosts, wild = append(hosts, host), wild || host == "" && hasRootPath(rule)
+	wild := len(rules) == 0 || slices.ContainsFunc(rules, func(rule map[string]any) bool { return stringIn(rule, "host") == "" && hasRootPath(rule) })
+	j.hosts(o, "spec.rules", IngressHosts(o.Unstructured), wild)
+}
+
+// IngressHosts are the hosts that the rules of an Ingress name.
+func IngressHosts(ingress *unstructured.Unstructured) (hosts []string) {
+	for _, rule := range nested(ingress.Object, "spec", "rules") {
+		if host := stringIn(rule, "host"); host != "" {
+			hosts = append(hosts, host)
+		}
 	}
-	j.hosts(o, "spec.rules", hosts, wild)
+	return hosts
 }
 
 // hasRootPath reports whether a rule is about every path. One about some path of its own, for every host, takes nothing else.
@@ -112,9 +117,22 @@ func (j *judgement) hosts(o Object, field string, hosts []string, wild bool) {
 		j.add(o, schema.PowerTakesTraffic, schema.ReachTraffic, field, "answer for every host that nobody else answers for", append(hosts, "*")...)
 		return
 	}
+	hosts = slices.DeleteFunc(hosts, func(host string) bool { return j.foreignHost(o, field, host) })
 	if len(hosts) > 0 {
 		j.show(o, schema.PowerTakesTraffic, schema.ReachTraffic, field, "answer for "+enumerate(hosts), hosts...)
 	}
+}
+
+// foreignHost judges a host for which something else of the cluster answers already.
+func (j *judgement) foreignHost(o Object, field, host string) bool {
+	if j.owner.ForeignHost == nil {
+		return false
+	}
+	other := j.owner.ForeignHost(host)
+	if other != "" {
+		j.add(o, schema.PowerTakesTraffic, schema.ReachTraffic, field, "answer for "+host+", for which "+other+" answers", host)
+	}
+	return other != ""
 }
 
 // networkPolicy judges a policy that is about every pod of a namespace that is shared.
