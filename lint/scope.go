@@ -35,7 +35,7 @@ func (t *subject) reportScope(r *Reporter, c *schema.Component, o *target.Object
 	switch outside := t.clusterScoped(o); {
 	case o.IsDefinition() && o.Rendered(): // goes through activation
 	case o.IsDefinition():
-		r.Report(o.AtKey("kind"), "put it into operator/deploy/crds, from which the activation applies all of them", "a component cannot bring a definition")
+		r.Report(o.AtKey("kind"), render.DefinitionHint(o.Name), "a component cannot bring a definition")
 	case outside && c.Scope != schema.ScopeCluster:
 		r.Report(o.AtKey("kind"), "write scope: cluster for the component, or take the object out",
 			"component %s lives in an environment, which cannot have an object of the whole cluster", c.Name)

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -114,7 +115,7 @@ func (r *renderer) placeComponent(c *schema.Component, o object) error {
 	switch {
 	case o.is("apiextensions.k8s.io", "CustomResourceDefinition"):
 		return o.refuse(report.Refused, []string{"kind"}, "a component cannot bring a definition").
-			WithHint("put it into operator/deploy/crds, from which the activation applies all of them")
+			WithHint("%s", DefinitionHint(o.GetName()))
 	case r.isClusterScoped(o) && wide:
 		return r.allow(o)
 	case r.isClusterScoped(o):
@@ -138,4 +139,13 @@ func (r *renderer) placeComponent(c *schema.Component, o object) error {
 		r.labelClusterRules(o)
 	}
 	return nil
+}
+
+// DefinitionHint says where a CustomResourceDefinition belongs that a component has among its manifests.
+func DefinitionHint(name string) string {
+	file, _, _ := strings.Cut(name, ".")
+	if file == "" {
+		file = "NAME"
+	}
+	return fmt.Sprintf("move it to operator/deploy/crds/%s_crd.yaml, a file of its own: activation applies it from there, and the Solution needs no operator for it", file)
 }
