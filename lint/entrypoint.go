@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/solutionctl/solutionctl/build/oci"
+	"github.com/solutionctl/solutionctl/lint/target"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -38,30 +39,53 @@ func checkOperatorImage(_ context.Context, t *subject, r *Reporter) {
 
 func checkEntryPoint(ctx context.Context, t *subject, r *Reporter) {
 	for _, o := range t.operators() {
-		if image := t.image(o.image); o.of != nil && image.Content != nil {
-			for _, variant := range variants(ctx, image.Content) {
-				if strings.Join(variant.config.Config.Entrypoint, "") == "" {
-					r.Report(t.imagePlace(image.Ref), "give it an ENTRYPOINT", "%s: the image of component %s says not what to start: it has no entry point", variant.platform(), o.name)
-				}
+		image := t.image(o.image)
+		if image.Content == nil {
+			continue
+		}
+		for _, variant := range variants(ctx, image.Content) {
+			if o.of != nil {
+				reportComponentImage(r, t.imagePlace(image.Ref), variant, o.name)
+			} else {
+				t.reportOperatorImage(ctx, r, t.imagePlace(image.Ref), variant)
 			}
 		}
 	}
-	image := t.image(t.Solution.OperatorImage())
-	if !t.hasOperator() || image.Content == nil {
-		return
-	}
-	at := t.imagePlace(image.Ref)
-	hint := fmt.Sprintf("put the executable %s into a directory of PATH", t.operatorName())
-	for _, variant := range variants(ctx, image.Content) {
-		found, severity := variant.judgeConfig(t.operatorName()), report.SeverityWarning
-		if t.deep {
-			found, severity = variant.search(ctx, t.operatorName()), report.SeverityError
-		}
-		if found != "" {
-			r.ReportAs(severity, at, hint, "%s: the operator cannot start: %s", variant.platform(), found)
-		}
+}
+
+func reportComponentImage(r *Reporter, at target.Place, v variant, component string) {
+	switch {
+	case len(v.layers) == 0:
+		r.Report(at, replacePlaceholder, "%s: the image of component %s has %s", v.platform(), component, noContent)
+	case strings.Join(v.config.Config.Entrypoint, "") == "":
+		r.Report(at, "give it an ENTRYPOINT", "%s: the image of component %s says not what to start: it has no entry point", v.platform(), component)
 	}
 }
+
+func (t *subject) reportOperatorImage(ctx context.Context, r *Reporter, at target.Place, v variant) {
+	hint := fmt.Sprintf("put the executable %s into a directory of PATH", t.operatorName())
+	found, severity := "", report.SeverityWarning
+	if t.deep {
+		severity = report.SeverityError
+	}
+	switch {
+	case len(v.layers) == 0:
+		hint, found = replacePlaceholder, "its image has "+noContent
+	case t.deep:
+		found = v.search(ctx, t.operatorName())
+	default:
+		found = v.judgeConfig(t.operatorName())
+	}
+	if found != "" {
+		r.ReportAs(severity, at, hint, "%s: the operator cannot start: %s", v.platform(), found)
+	}
+}
+
+// What is wrong with an image that nobody has built yet.
+const (
+	noContent          = "no layers, like the placeholder that 'solutionctl init' makes"
+	replacePlaceholder = "build the image, and name it as the source in solution.yaml: docker-archive:FILE, docker-daemon:NAME:TAG or docker://NAME:TAG"
+)
 
 // variant is an image for one platform.
 type variant struct {

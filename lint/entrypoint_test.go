@@ -8,6 +8,8 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 const operatorPath = "usr/local/bin/demo-operator"
@@ -70,7 +72,7 @@ func TestSearchLayers(t *testing.T) {
 		"big-endian machine":             {[][]byte{packLayer(t, "program", "s390x", executable(operatorPath))}, "the executable is for EM_S390"},
 		"not an archive":                 {[][]byte{bytes.Repeat([]byte("x"), 1024)}, "its layers cannot be read"},
 		"truncated":                      {[][]byte{packLayer(t, "program", "amd64", executable(operatorPath))[:540]}, "its layers cannot be read"},
-		"no layer":                       {[][]byte{}, "no directory of PATH"},
+		"no layer":                       {[][]byte{}, "its image has no layers"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -115,4 +117,15 @@ func compressed(tb testing.TB, how string, layers [][]byte) [][]byte {
 		all = append(all, packed.Bytes())
 	}
 	return all
+}
+
+// An image without layers is reported without --deep as well: it is what a new project has.
+func TestPlaceholderImage(t *testing.T) {
+	opened := deepTarget(t, [][]byte{})
+	opened.deep = false
+	findings := of("SOL412", run(t, opened))
+	if len(findings) != 1 || !strings.Contains(findings[0].Message, "the operator cannot start: its image has no layers") ||
+		findings[0].Severity != report.SeverityWarning {
+		t.Errorf("got %q, want one warning of an image without layers", text(findings))
+	}
 }

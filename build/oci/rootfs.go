@@ -94,6 +94,22 @@ func isUnpacked(m Manifest, doc *document) bool {
 	return len(doc.Layers) == 0 || slices.ContainsFunc(doc.Layers, func(d Descriptor) bool { return d.MediaType.IsLayer() })
 }
 
+// IsEmpty reports whether the image has nothing to start: it is an image for containers, and for no platform does it have a layer.
+func (i *Image) IsEmpty() bool {
+	found := false
+	for _, m := range i.Manifests {
+		doc, err := parseManifest(m.Data, m.MediaType)
+		if err != nil || !isUnpacked(m, doc) {
+			continue
+		}
+		if len(doc.Layers) > 0 {
+			return false
+		}
+		found = true
+	}
+	return found
+}
+
 func (r rootFS) check() error {
 	if len(r.diffIDs) != len(r.layers) {
 		return report.Errorf(report.Invalid, "it has %d layers, rootfs.diff_ids of its configuration lists %d", len(r.layers), len(r.diffIDs)).

@@ -129,6 +129,7 @@ func (a *app) signBuilt(ctx context.Context, plan *build.Plan, path string, sums
 	if err != nil {
 		return err
 	}
+	a.warnOfEmptyImages(path, plan.Solution, plan.Images)
 	statement, err := sign.NewStatement(sums, sign.Claims{
 		Name: filepath.Base(path), CreatedAt: a.now().Truncate(time.Second), Expires: expires,
 		Solution:       bundle.Solution{Name: plan.Solution.Metadata.Name, Version: plan.Solution.Spec.Version},

@@ -5,10 +5,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
+	"github.com/solutionctl/solutionctl/build/archive"
 	"github.com/solutionctl/solutionctl/build/iso"
+	"github.com/solutionctl/solutionctl/build/oci"
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
+	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 	"github.com/solutionctl/solutionctl/sign"
 	"github.com/solutionctl/solutionctl/sign/bundle"
@@ -30,6 +34,9 @@ func (a *app) statement(ctx context.Context, file string, f *sign.File, o signOp
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
+	if opened, err := archive.Open(f, f.Size); err == nil { // sign judges the form of an archive, lint what is in it
+		a.warnOfEmptyImages(file, opened.Solution, opened.Images.Images())
+	}
 	sums, err := chunk.Sum(ctx, f, f.Size, a.sink)
 	if err != nil {
 		return nil, err
@@ -41,6 +48,25 @@ func (a *app) statement(ctx context.Context, file string, f *sign.File, o signOp
 		Name: filepath.Base(file), Solution: identity.Solution, ManifestDigest: identity.ManifestDigest,
 		CreatedAt: a.now().Truncate(time.Second), Expires: expires,
 	})
+}
+
+// warnOfEmptyImages warns of an operator that cannot start, before customers meet it: its image is still the placeholder of a new
+// project.
+func (a *app) warnOfEmptyImages(file string, s *schema.Solution, images []*oci.Image) {
+	operators := []schema.ImageRef{s.OperatorImage()}
+	for i := range s.Spec.Components {
+		if c := &s.Spec.Components[i]; c.Operator != "" {
+			operators = append(operators, s.ComponentImage(c))
+		}
+	}
+	for _, image := range images {
+		if slices.Contains(operators, image.Ref) && image.IsEmpty() {
+			a.sink.Emit(report.Event{
+				Step: "sign", Name: file, State: report.Warning,
+				Note: fmt.Sprintf("the operator's image %s has no layers and cannot start: solutionctl lint %s", image.Ref, file),
+			})
+		}
+	}
 }
 
 func (a *app) printStatement(st *bundle.Statement) error {
