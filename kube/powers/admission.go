@@ -39,11 +39,11 @@ func (j *judgement) webhook(o Object, webhook map[string]any, field string) {
 		return
 	}
 	closed := cmp.Or(stringIn(webhook, "failurePolicy"), "Fail") == "Fail"
-	why := does + " requests that are not about its own groups"
+	why := strings.TrimSuffix(does, "s") + " requests that are not about its own groups"
 	switch {
 	case closed && narrowed == "":
 		effects = append(effects, "stops them while it does not answer")
-		why = does + " requests that are not about its own groups, and stops them while it does not answer"
+		why += ", and stop them while it does not answer"
 	case closed:
 		effects = append(effects, "stops them while it does not answer")
 	}
@@ -159,7 +159,7 @@ func (j *judgement) policy(o Object) {
 	}
 	if effects := j.intercepted(o, rules, does, selectorsOf(conditions)); len(effects) > 0 {
 		j.add(o, schema.PowerInterceptsRequests, schema.ReachCluster, "spec.matchConstraints",
-			does+" requests that are not about its own groups ("+enumerate(j.interceptedResources(rules))+")", effects...)
+			strings.TrimSuffix(does, "s")+" requests that are not about its own groups ("+enumerate(j.interceptedResources(rules))+")", effects...)
 	}
 }
 

@@ -182,7 +182,7 @@ func set(list []string) []string {
 // sorted orders powers: refused ones first, then by reach, name, object and subject.
 func sorted(powers []schema.Power) []schema.Power {
 	order := func(p schema.Power) []string {
-		return []string{string(p.Name), refKey(p.Object), p.Subject, p.File, p.Field, p.Why}
+		return []string{nameRank(p), refKey(p.Object), p.Subject, p.File, p.Field, p.Why}
 	}
 	slices.SortStableFunc(powers, func(a, b schema.Power) int {
 		return cmp.Or(needRank(a)-needRank(b), reachRank(a)-reachRank(b), slices.Compare(order(a), order(b)))
@@ -192,6 +192,14 @@ func sorted(powers []schema.Power) []schema.Power {
 
 func needRank(p schema.Power) int {
 	return slices.Index([]schema.Need{schema.NeedRefused, schema.NeedApproval, schema.NeedShown}, p.Need)
+}
+
+// nameRank puts the power of all rights before the others of its reach.
+func nameRank(p schema.Power) string {
+	if p.Name == schema.PowerAllRights {
+		return ""
+	}
+	return string(p.Name)
 }
 
 func reachRank(p schema.Power) int { return slices.Index(schema.Reaches(), p.Reach) }

@@ -121,6 +121,8 @@ func harmless(group, resource, verb string) bool {
 	switch group {
 	case "authentication.k8s.io", "authorization.k8s.io":
 		return verb == "create" && strings.HasSuffix(resource, "reviews")
+	case "metrics.k8s.io", "custom.metrics.k8s.io", "external.metrics.k8s.io":
+		return !slices.Contains(reading, verb) // nothing is written there
 	case "", "events.k8s.io":
 		return resource == "events" && !slices.Contains(erasing, verb)
 	case "apiextensions.k8s.io":

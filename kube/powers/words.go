@@ -31,11 +31,21 @@ var phrases = map[schema.PowerName]string{
 	schema.PowerPodOnNode:           "run privileged pods",
 }
 
+// phrasesOfOne say it where the rights are on one resource only, of which a reader may not know how it leads there.
+var phrasesOfOne = map[schema.PowerName]struct{ resource, phrase string }{
+	schema.PowerActAsOthers:     {"secrets", "get the token of any account, by writing Secrets"},
+	schema.PowerIssueIdentities: {"configmaps", "change ConfigMaps that the cluster relies on, such as coredns, cluster-info or aws-auth"},
+}
+
 // can says what rules let their holder do, as in "read every Secret of the cluster".
 func can(name schema.PowerName, rules []rbacv1.PolicyRule, scopes []string) string {
 	text := phrases[name]
 	if names := resourceNames(rules); name == schema.PowerReadSecrets && len(names) > 0 {
 		text = "read the Secrets named " + enumerate(names) + " of %s"
+	}
+	resources := resourcesOf(rules)
+	if only, ok := phrasesOfOne[name]; ok && slices.Equal(resources, []string{only.resource}) {
+		text, resources = only.phrase, nil
 	}
 	switch {
 	case strings.HasSuffix(text, "%s"):
@@ -47,7 +57,7 @@ func can(name schema.PowerName, rules []rbacv1.PolicyRule, scopes []string) stri
 	case schema.PowerAllRights, schema.PowerReadSecrets, schema.PowerMarkNamespaces:
 		return text
 	}
-	if resources := resourcesOf(rules); len(resources) > 0 {
+	if len(resources) > 0 {
 		text += " (" + enumerate(resources) + ")"
 	}
 	return text
