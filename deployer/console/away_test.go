@@ -122,7 +122,7 @@ func TestTokenExpiresMeanwhile(t *testing.T) {
 	if c.json(at, &done); done.Error == nil || done.Error.Code != report.Unauthenticated {
 		t.Errorf("the operation ended with %+v", done.Error)
 	}
-	if a := c.get(at); a.StatusCode != http.StatusOK || !strings.Contains(a.body, "log in again") {
+	if a := c.get(at); a.StatusCode != http.StatusOK || !strings.Contains(a.body, "Log in again") {
 		t.Errorf("%d\n%s", a.StatusCode, content(a.body))
 	}
 	if names := bed.Server.Names("Deployment"); len(names) > 0 {

@@ -127,12 +127,12 @@ func (c *Console) handle(h handler) http.Handler {
 		case report.CodeOf(err) == report.Unauthenticated && v.way != byLink:
 			why := c.refuse(v.identity)
 			if v.finish != nil { // it is too late to lead anywhere: the page tells
-				c.answer(w, v, failed(err))
+				c.answer(w, v, v.failed(err))
 				return
 			}
 			c.turnAway(w, v.Request, why)
 		default:
-			c.answer(w, v, failed(err))
+			c.answer(w, v, v.failed(err))
 		}
 	})
 }
@@ -145,9 +145,23 @@ func orTooSlow(err error) error {
 	return err
 }
 
-// failed is the answer that tells of an error.
-func failed(err error) *answer {
-	return &answer{status: statusOf(err), document: failureOf(err), content: &page.Failure{Problem: *page.ProblemOf(err)}}
+// failed is the answer that tells of an error. A login that is not accepted leads to the page for logging in; that of the person who has
+// started the console is renewed on the host.
+func (v *visit) failed(err error) *answer {
+	p := page.ProblemOf(err)
+	if p.Code == report.Unauthenticated {
+		at := v.URL.RequestURI()
+		if v.Method != http.MethodGet {
+			at = formPage(v.Request)
+		}
+		p.Hints = []string{page.Text("problem.login")}
+		p.Remedies = []page.Action{{Label: page.Text("login.button"), URL: page.Query("/login", "to", at), Weight: page.WeightPrimary}}
+		if v.way == byLink {
+			p.Hints = []string{page.Text("failure.restart")}
+			p.Remedies = []page.Action{{Label: page.Text("failure.again"), URL: at, Weight: page.WeightPrimary}}
+		}
+	}
+	return &answer{status: statusOf(err), document: failureOf(err), content: &page.Failure{Problem: *p, Begun: v.finish != nil}}
 }
 
 // sendFrame sends the frame of a page whose content is still to come.

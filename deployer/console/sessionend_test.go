@@ -10,6 +10,9 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/solutionctl/solutionctl/deployer/cluster/clustertest"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
 )
 
@@ -124,5 +127,25 @@ func TestManyPages(t *testing.T) {
 	}
 	if other := b.in(t); true {
 		other.names("/events") // of another browser
+	}
+}
+
+// TestLoginNotAccepted: the page about a login that the API server does not accept has one title, a way on, and no file of the server.
+func TestLoginNotAccepted(t *testing.T) {
+	bed := deployertest.New(t)
+	bed.Activated("shop", "1.0.0", deployertest.Content{})
+	b := startOn(t, bed.Server, nil)
+	c := b.in(t)
+	b.api.Answer = func(w http.ResponseWriter, _ *http.Request) bool {
+		clustertest.Fail(w, apierrors.NewUnauthorized("Unauthorized"))
+		return true
+	}
+	path := "/environments/" + deployertest.Environment + "/plan/add?solution=shop"
+	a := c.get(path)
+	if strings.Count(a.body, "Your login is not accepted") != 2 || strings.Contains(a.body, "This page cannot be shown") { // tab and heading
+		t.Errorf("not one title:\n%s", content(a.body))
+	}
+	if a.StatusCode != http.StatusUnauthorized || !strings.Contains(a.body, `href="`+path+`">Check again</a>`) || strings.Contains(a.body, "kubeconfig") {
+		t.Errorf("%d\n%s", a.StatusCode, content(a.body))
 	}
 }

@@ -276,7 +276,7 @@ func (c *Console) sendForm(w http.ResponseWriter, v *visit) {
 	if err != nil {
 		v.frame.Section = page.SectionImport
 		v.frame.Trail = []page.Link{{Label: page.Text("import.title"), URL: "/import"}}
-		c.answer(w, v, failed(err))
+		c.answer(w, v, v.failed(err))
 		return
 	}
 	http.Redirect(w, v.Request, c.base+to, http.StatusSeeOther)

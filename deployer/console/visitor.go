@@ -66,7 +66,7 @@ func (v *visit) isVisitor(err error) {
 // name that they gave, are said. A program gets what was refused: there is nothing else to show.
 func (c *Console) yours(v *visit, section page.Section, refused, problem error) *answer {
 	v.frame.Section = section
-	a := failed(refused)
+	a := v.failed(refused)
 	content := &page.Yours{
 		Name: strings.TrimSpace(cmp.Or(v.FormValue("open"), v.PathValue("environment"))), Opened: v.opened.environments(),
 		Unseen: page.ProblemOf(refused).Unseen(page.Text("yours.unseen")),

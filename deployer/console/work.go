@@ -121,7 +121,7 @@ func (c *Console) stopOperation(v *visit) (*answer, error) {
 func (c *Console) sendExport(w http.ResponseWriter, v *visit) {
 	op := c.operations.find(v.identity, v.PathValue("id"))
 	if op == nil || op.now().export == "" {
-		c.answer(w, v, failed(noOperation()))
+		c.answer(w, v, v.failed(noOperation()))
 		return
 	}
 	path := op.now().export

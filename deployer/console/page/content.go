@@ -373,8 +373,9 @@ type Fact struct{ Name, Value string }
 
 // Failure is the page that says why another one cannot be shown. Frame.Problem is not used with it.
 type Failure struct {
-	Heading string // "" says it in general
 	Problem Problem
+	// Begun is for the rest of a page whose title was sent: the problem has a heading of its own. Otherwise it is the title.
+	Begun bool
 }
 
 // Confirmation asks before something that is not a plan, such as unimport: it says what happens.
@@ -456,9 +457,4 @@ func (c *NewEnvironment) title() string {
 	return Text("newenvironment.title")
 }
 
-func (c *Failure) title() string {
-	if c.Heading != "" {
-		return c.Heading
-	}
-	return Text("failure.title")
-}
+func (c *Failure) title() string { return Text("code." + string(c.Problem.Code)) }

@@ -25,6 +25,9 @@ func ProblemOf(err error) *Problem {
 		return nil
 	}
 	p := &Problem{Code: report.CodeOf(err), Message: err.Error(), Hints: report.Hints(err)}
+	if p.Code == report.Unauthenticated && len(p.Hints) > 0 {
+		p.Hints = []string{Text("problem.login")} // the others name files of the server
+	}
 	for _, r := range report.RemediesOf(err) {
 		if a := remedyAction(r); a != nil {
 			p.Remedies = append(p.Remedies, *a)
