@@ -227,15 +227,20 @@ func parseYAML(data []byte, options *yamlReader) ([]*Document, error) {
 	}
 }
 
-// tooManyMarks returns the line of the first mark too many, 0 when there are few enough.
+// countMarks returns how many marks text has, and the line of the first mark too many, 0 when there are few enough.
 //
 // A mark is what no item, key or document of YAML can do without. It counts wherever it stands, in text, too: to know
 // text from structure is to parse, and whoever is mistaken about it can be deceived.
-func tooManyMarks(data []byte) (line int) {
-	marks := 0
-	before := byte('\n')
+func countMarks(data []byte) (marks, line int) {
+	directives := 0
 	for i, c := range data {
-		after := byte('\n')
+		if !mayBeMark[c] {
+			continue
+		}
+		before, after := byte('\n'), byte('\n')
+		if i > 0 {
+			before = data[i-1]
+		}
 		if i+1 < len(data) {
 			after = data[i+1]
 		}
@@ -243,15 +248,17 @@ func tooManyMarks(data []byte) (line int) {
 		case isMark(before, c, after):
 			marks++
 		case c == '%' && startsLine(data[:i]):
-			marks += directiveMarks
+			directives += directiveMarks
 		}
-		if marks > maxMarks {
-			return 1 + bytes.Count(data[:i], []byte("\n"))
+		if marks+directives > maxMarks {
+			return marks, 1 + bytes.Count(data[:i], []byte("\n"))
 		}
-		before = c
 	}
-	return 0
+	return marks, 0
 }
+
+// mayBeMark has the bytes that marks consist of.
+var mayBeMark = [256]bool{',': true, '[': true, '{': true, '-': true, '?': true, ':': true, '.': true, '%': true}
 
 func isMark(before, c, after byte) bool {
 	switch c {

@@ -13,46 +13,42 @@ import (
 
 // CheckYAML refuses text that would cost any parser of YAML too much; file is its name in the message.
 func CheckYAML(file string, data []byte) error {
-	if err := checkMarks(file, data); err != nil {
-		return err
+	_, _, err := SizeYAML(file, data)
+	return err
+}
+
+// SizeYAML is [CheckYAML] that returns how many values text has at most, and bytes of keys and scalars, when aliases are replaced by what they
+// stand for.
+func SizeYAML(file string, data []byte) (values, text int, err error) {
+	marks, line := countMarks(data)
+	if line > 0 {
+		return 0, 0, tooManyMarks(file, line)
 	}
-	if values, text := MeasureYAML(data); values > maxValues || text > maxText {
-		return newInvalid([]report.Finding{{
+	values, text = marks, len(data)
+	if hasAliases(data) {
+		values, text = measureNodes(data)
+	}
+	if values > maxValues || text > maxText {
+		return 0, 0, newInvalid([]report.Finding{{
 			Rule: "yaml-size", Severity: report.SeverityError, Path: file, Hint: "write what aliases stand for once",
 			Message: fmt.Sprintf("aliases make more than %d values or %d bytes of the file", maxValues, maxText),
 		}})
 	}
-	return nil
+	return values, text, nil
 }
 
 func checkMarks(file string, data []byte) error {
-	line := tooManyMarks(data)
-	if line == 0 {
-		return nil
+	if _, line := countMarks(data); line > 0 {
+		return tooManyMarks(file, line)
 	}
+	return nil
+}
+
+func tooManyMarks(file string, line int) error {
 	return newInvalid([]report.Finding{{
 		Rule: "yaml-size", Severity: report.SeverityError, Path: file, Line: line, Hint: "write it as several files",
 		Message: fmt.Sprintf("the file has more than %d keys, items and documents", maxMarks),
 	}})
-}
-
-// MeasureYAML returns how many values text has at most, and bytes of keys and scalars, when aliases are replaced by what they stand for.
-func MeasureYAML(data []byte) (values, text int) {
-	if hasAliases(data) {
-		return measureNodes(data)
-	}
-	before := byte('\n')
-	for i, c := range data {
-		after := byte('\n')
-		if i+1 < len(data) {
-			after = data[i+1]
-		}
-		if isMark(before, c, after) {
-			values++
-		}
-		before = c
-	}
-	return values, len(data)
 }
 
 // hasAliases reports whether text may have an alias: a star that begins a word, where a value may begin.

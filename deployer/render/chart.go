@@ -207,7 +207,11 @@ func (p *Payload) chartValues(c *schema.Component) (map[string]any, error) {
 		return nil, report.Errorf(report.Invalid, "component %s of %s: %s is not in the archive", c.Name, p.Solution.ID(), c.Values)
 	}
 	var values map[string]any
-	if err := errors.Join(schema.CheckYAML(file, data), yaml.Unmarshal(data, &values)); err != nil {
+	err := schema.CheckYAML(file, data)
+	if err == nil { // otherwise reading it would take too much
+		err = yaml.Unmarshal(data, &values)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("component %s of %s: %w", c.Name, p.Solution.ID(), err)
 	}
 	return values, nil

@@ -1,6 +1,7 @@
 package chart_test
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"testing"
@@ -42,5 +43,43 @@ func TestMisreadHooks(t *testing.T) {
 				t.Errorf("applied: %t, want %t", applied, test.applied)
 			}
 		})
+	}
+}
+
+// TestHeads has what Helm reads of an object, and what it refuses.
+func TestHeads(t *testing.T) {
+	for _, test := range []struct {
+		head, hook string // the hook's event
+		refused    bool
+	}{
+		{head: "apiVersion: v1\nkind: Secret\nmetadata: {annotations: {helm.sh/hook: test}}", hook: "test"},
+		{head: "apiVersion: v1\nkind: Secret\nMetadata: {Annotations: {helm.sh/hook: test}}", hook: "test"},
+		{head: "apiVersion: v1\nkind: Secret\nmetadata: {ANNOTATIONS: {helm.sh/hook: test}}", hook: "test"},
+		{head: "apiVersion: v1\nkind: Secret\nmetadata: {annotations: {a: 1, helm.sh/hook: test}}", hook: "test"},
+		{head: "apiVersion: v1\nkind: Secret\nmetadata: {annotations: }"},
+		{head: "apiVersion: v1\nkind: Secret\nmetadata:"},
+		{head: "apiVersion: v1\nkind: Secret"},
+		{head: "apiVersion: v1\nkind: Secret\nmetadata: {annotations: {a: {b: c}}}", refused: true},
+		{head: "apiVersion: v1\nkind: Secret\nmetadata: {annotations: [a]}", refused: true},
+		{head: "apiVersion: [v1]\nkind: Secret\nmetadata: {annotations: {a: b}}", refused: true},
+		{head: "apiVersion: v1\nkind: Secret\nmetadata: text", refused: true},
+	} {
+		files := web()
+		files["web/templates/head.yaml"] = test.head
+		c, err := chart.Load(bytes.NewReader(pack(files)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := c.Render(t.Context(), chart.Options{StandIns: true})
+		if (err != nil) != test.refused {
+			t.Errorf("%q: err = %v, refused: %t", test.head, err, test.refused)
+		}
+		if err != nil {
+			continue
+		}
+		i := slices.IndexFunc(r.Manifests, func(m chart.Manifest) bool { return m.Template == "web/templates/head.yaml" })
+		if h := r.Manifests[i].Hook; (h != nil) != (test.hook != "") || h != nil && !slices.Contains(h.Events, test.hook) {
+			t.Errorf("%q: hook = %+v", test.head, h)
+		}
 	}
 }

@@ -180,10 +180,10 @@ func manifests(template, text string, left *int) (list []Manifest, misread []Mis
 
 // decode leaves Object nil for an empty document.
 func (m *Manifest) decode(left *int) error {
-	if err := schema.CheckYAML(m.Template, m.Text); err != nil {
+	values, text, err := schema.SizeYAML(m.Template, m.Text)
+	if err != nil {
 		return err
 	}
-	values, text := schema.MeasureYAML(m.Text)
 	if *left -= valuesOfDocument + values + text/textOfValue; *left < 0 {
 		return report.Errorf(report.Invalid, "the objects of the chart have more than %d values", maxValues)
 	}
@@ -202,21 +202,63 @@ func (m *Manifest) decode(left *int) error {
 	if m.CRD { // Helm reads no annotations of those
 		return nil
 	}
-	var head struct { // what Helm reads; it refuses annotations that are not text
-		APIVersion, Kind string
-		Metadata         *struct {
-			Name        string
-			Annotations map[string]string
-		}
-	}
-	if err := yaml.Unmarshal(m.Text, &head); err != nil {
+	annotations, err := m.annotations()
+	if err != nil {
 		return err
 	}
-	if head.Metadata == nil {
-		return nil
-	}
-	annotations := head.Metadata.Annotations
 	m.Keep = annotations[annotationPolicy] == "keep"
 	m.Hook = readHook(annotations)
 	return nil
+}
+
+// annotations are read as Helm does, which refuses some that are not text and takes the names of fields in any case. Decoding the text once more
+// is for objects where that makes a difference.
+func (m *Manifest) annotations() (map[string]string, error) {
+	if annotations, plain := plainAnnotations(m.Object); plain {
+		return annotations, nil
+	}
+	var head struct {
+		APIVersion, Kind string
+		Metadata         struct {
+			Annotations map[string]string
+		}
+	}
+	err := yaml.Unmarshal(m.Text, &head)
+	return head.Metadata.Annotations, err
+}
+
+// plainAnnotations returns the annotations of an object whose head is written as usual.
+func plainAnnotations(object map[string]any) (annotations map[string]string, plain bool) {
+	apiVersion, versioned := object["apiVersion"].(string)
+	kind, hasKind := object["kind"].(string)
+	metadata, hasMetadata := object["metadata"].(map[string]any)
+	if !versioned || !hasKind || !hasMetadata || apiVersion == "" || kind == "" {
+		return nil, false
+	}
+	if hasVariant(object, "apiVersion", "kind", "metadata") || hasVariant(metadata, "annotations") {
+		return nil, false
+	}
+	list, ok := metadata["annotations"].(map[string]any)
+	if !ok {
+		return nil, metadata["annotations"] == nil
+	}
+	annotations = make(map[string]string, len(list))
+	for name, value := range list {
+		if annotations[name], ok = value.(string); !ok {
+			return nil, false
+		}
+	}
+	return annotations, true
+}
+
+// hasVariant reports whether an object has one of the fields in another case, too.
+func hasVariant(object map[string]any, fields ...string) bool {
+	for key := range object {
+		for _, field := range fields {
+			if key != field && strings.EqualFold(key, field) {
+				return true
+			}
+		}
+	}
+	return false
 }

@@ -151,7 +151,10 @@ func (b *budget) decode(name, text string, decode func([]byte) (any, error)) err
 		values = jsonValues(text)
 		memory, work = n*memory/4+values*jsonValueMemory, n*work+values*jsonValueWork
 	} else {
-		marks, _ := schema.MeasureYAML([]byte(text))
+		marks, _, err := schema.SizeYAML("text", []byte(text))
+		if err != nil { // this is what it may be as well
+			marks = len(text)
+		}
 		values = int64(marks)
 		memory, work = n*yamlMemory/4+values*yamlValueMemory, n*yamlWork+values*yamlValueWork
 	}
