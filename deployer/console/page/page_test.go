@@ -300,6 +300,10 @@ func TestProblemOf(t *testing.T) {
 	if page.ProblemOf(nil) != nil {
 		t.Error("a problem of nothing")
 	}
+	older := page.ProblemOf(report.Errorf(report.Downgrade, "shop 1.0.0 is older").WithHint("add --allow-downgrade"))
+	if older.Command != "solutionctl deploy import FILE.iso --allow-downgrade" || strings.Contains(strings.Join(older.Hints, ""), "--") {
+		t.Errorf("%+v", older)
+	}
 	p := page.ProblemOf(report.Errorf(report.Locked, "joe is at work").WithHint("wait"))
 	if p.Code != report.Locked || p.Message != "joe is at work" || !slices.Equal(p.Hints, []string{"wait"}) {
 		t.Errorf("%+v", p)

@@ -17,6 +17,8 @@ type Problem struct {
 	Remedies []Action
 	// Rule is the missing rule of a role, in YAML.
 	Rule string
+	// Command is for the command line of the host: the console has nothing in its place.
+	Command string
 }
 
 // ProblemOf returns what is to be said of an error, nil of none.
@@ -27,6 +29,10 @@ func ProblemOf(err error) *Problem {
 	p := &Problem{Code: report.CodeOf(err), Message: err.Error(), Hints: report.Hints(err)}
 	if p.Code == report.Unauthenticated && len(p.Hints) > 0 {
 		p.Hints = []string{Text("problem.login")} // the others name files of the server
+	}
+	if p.Code == report.Downgrade && len(p.Hints) > 0 {
+		p.Hints = []string{Text("problem.downgrade")} // the flag that they name is for the command line
+		p.Command = report.Run("deploy import", "FILE.iso").With("allow-downgrade", "").String()
 	}
 	for _, r := range report.RemediesOf(err) {
 		if a := remedyAction(r); a != nil {
