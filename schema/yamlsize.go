@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 
@@ -51,26 +52,35 @@ func tooManyMarks(file string, line int) error {
 	}})
 }
 
-// hasAliases reports whether text may have an alias: a star that begins a word, where a value may begin.
+// hasAliases reports whether text may have an anchor and an alias, both where a value may begin.
 func hasAliases(data []byte) bool {
-	if bytes.IndexByte(data, '&') < 0 {
-		return false
-	}
+	return hasSign(data, '&', func(before []byte) bool { // a tag may stand before an anchor
+		return isBlank(before[len(before)-1]) || mayPrecedeValue(before)
+	}) && hasSign(data, '*', func(before []byte) bool {
+		before = bytes.TrimRight(before, " \t")
+		return len(before) == 0 || mayPrecedeValue(before)
+	})
+}
+
+// hasSign reports whether text has a sign that begins a word, after what is said to be possible.
+func hasSign(data []byte, sign byte, possible func(before []byte) bool) bool {
 	for from := 0; ; {
-		i := bytes.IndexByte(data[from:], '*')
+		i := bytes.IndexByte(data[from:], sign)
 		if i < 0 {
 			return false
 		}
 		i += from
 		from = i + 1
-		if from == len(data) || data[from] <= ' ' {
-			continue
-		}
-		before := bytes.TrimRight(data[:i], " \t")
-		if len(before) == 0 || bytes.IndexByte([]byte("\r\n[{,:-?"), before[len(before)-1]) >= 0 {
+		if from < len(data) && data[from] > ' ' && (i == 0 || possible(data[:i])) {
 			return true
 		}
 	}
+}
+
+// mayPrecedeValue reports whether a text ends with a break, also one outside of ASCII, or with an indicator.
+func mayPrecedeValue(text []byte) bool {
+	last := text[len(text)-1]
+	return last >= utf8.RuneSelf || bytes.IndexByte([]byte("\r\n[{,:-?"), last) >= 0
 }
 
 // measureNodes reads text for its size only. What is wrong with it is found by who reads it.
