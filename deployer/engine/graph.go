@@ -31,6 +31,7 @@ type queued struct {
 	closes                []*run
 	applied, ready, ended chan struct{}
 	awaited               bool // somebody needs it ready
+	precedes              bool // somebody does not begin before it has come so far
 }
 
 type need struct {
@@ -69,6 +70,7 @@ func (e *Engine) queue(plans []*Plan, o ApplyOptions) (runs []*run, ordered bool
 				continue
 			}
 			ordered, needed[other] = true, true
+			other.precedes = true
 			other.awaited = other.awaited || n.Until != schema.UntilApplied
 			r.needs = append(r.needs, need{other, n.Until})
 		}

@@ -252,6 +252,76 @@ func TestRemovalInOrder(t *testing.T) {
 	w.same("there", w.server.Names("Deployment"), nil)
 }
 
+// waiter calls f when a run begins to wait until a Deployment is gone, with its name and what is told of it.
+type waiter struct {
+	report.Sink
+	f func(name, note string)
+}
+
+func (s waiter) Emit(e report.Event) {
+	if name, found := strings.CutPrefix(e.Name, "Deployment shop/"); found && e.Step == "wait" && e.State == report.Started {
+		s.f(name, e.Note)
+	}
+	s.Sink.Emit(e)
+}
+
+// TestRemovalWaitsForPods: what others need goes when their pods have ended, and not when the objects that made them are deleted.
+func TestRemovalWaitsForPods(t *testing.T) {
+	const pod = `{apiVersion: v1, kind: Pod, metadata: {name: web-0, namespace: shop, finalizers: [example.com/ending], ownerReferences: [
+		{apiVersion: apps/v1, kind: Deployment, name: web, uid: %s, controller: true, blockOwnerDeletion: true}]}}`
+	removal := []engine.Release{gone("db", "web:Applied"), gone("web")}
+	prepare := func(t *testing.T) *world {
+		t.Helper()
+		w := newWorld(t)
+		if err := w.run(w.component("web", "db"), w.component("db")); err != nil {
+			t.Fatal(err)
+		}
+		w.server.Put(t, fmt.Sprintf(pod, w.server.Object("Deployment", "shop", "web").GetUID()))
+		return w
+	}
+	t.Run("in turn", func(t *testing.T) {
+		w := prepare(t)
+		var waited []string
+		w.Sink = waiter{w.events, func(name, note string) {
+			waited = append(waited, name+": "+note)
+			if w.server.Object("Deployment", "shop", "db") == nil || w.server.Object("Pod", "shop", "web-0").GetDeletionTimestamp() == nil {
+				t.Error("what it needs is gone while its pod has not ended")
+			}
+			w.edit("Pod", "web-0", []any{}, "metadata", "finalizers")
+		}}
+		if err := w.run(removal...); err != nil {
+			t.Fatal(err)
+		}
+		w.same("waited for", waited, []string{"web: it is being deleted, and its pods have not ended yet"})
+		w.same("there", append(w.server.Names("Deployment"), w.server.Names("Pod")...), nil)
+	})
+	t.Run("without waiting", func(t *testing.T) {
+		w := prepare(t)
+		plans, err := w.PlanAll(t.Context(), removal, engine.PlanOptions{})
+		if err == nil {
+			err = w.ApplyAll(t.Context(), plans, engine.ApplyOptions{Timeout: time.Minute, NoWait: true})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.same("there", append(w.server.Names("Deployment"), w.server.Names("Pod")...), []string{"shop/web-0"})
+		if !slices.ContainsFunc(w.events.Events(), func(e report.Event) bool {
+			return e.State == report.Skipped && strings.Contains(e.Note, "its pods may still be ending while what it needs is removed")
+		}) {
+			t.Error("nothing is said of the pods")
+		}
+	})
+	t.Run("in vain", func(t *testing.T) {
+		w := prepare(t)
+		plans, err := w.PlanAll(t.Context(), removal, engine.PlanOptions{})
+		if err == nil {
+			err = w.ApplyAll(t.Context(), plans, engine.ApplyOptions{Timeout: time.Second})
+		}
+		w.failed(err, report.Timeout, "Deployment shop/web is still there after 1s: it is being deleted, and its pods have not ended yet", "--no-wait",
+			"deploy shop/demo.db: it was not begun, as it needs demo.web, which failed")
+	})
+}
+
 func TestNeedsWithoutEnd(t *testing.T) {
 	w := newWorld(t)
 	w.failed(w.run(w.component("a", "b"), w.component("b", "c"), w.component("c", "a")), report.Invalid, "waits for itself")

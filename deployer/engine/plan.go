@@ -400,8 +400,11 @@ func terminating(object *unstructured.Unstructured) string {
 	finalizers := slices.Clone(object.GetFinalizers())
 	inner, _, _ := unstructured.NestedStringSlice(object.Object, "spec", "finalizers") // of a Namespace
 	finalizers = append(finalizers, inner...)
-	if len(finalizers) == 0 {
+	switch {
+	case len(finalizers) == 0:
 		return "it is being deleted"
+	case len(finalizers) == 1 && finalizers[0] == metav1.FinalizerDeleteDependents && runsPods[object.GroupVersionKind().GroupKind()]:
+		return "it is being deleted, and its pods have not ended yet"
 	}
 	return "it is being deleted; finalizers: " + strings.Join(finalizers, ", ")
 }

@@ -388,7 +388,16 @@ func (r *run) gone(ctx context.Context, object *unstructured.Unstructured) error
 	}
 	text := strings.Join(append([]string{terminating(live)}, r.explain(ctx, s)...), "\n  ")
 	return report.Errorf(report.Timeout, "%s is still there after %s: %s", ref, r.timeout, text).
-		WithHint("remove what is in the way, and run the same command again")
+		WithHint("%s", r.inTheWay(live))
+}
+
+// inTheWay says what to do about an object that does not go.
+func (r *run) inTheWay(object *unstructured.Unstructured) string {
+	hint := "remove what is in the way, and run the same command again"
+	if slices.Contains(object.GetFinalizers(), metav1.FinalizerDeleteDependents) && r.precedes {
+		hint += "; with --no-wait it does not wait for pods"
+	}
+	return hint
 }
 
 // poll asks again and again, ever more rarely, until the answer is yes.

@@ -25,6 +25,8 @@ func (e *explainer) explainTerminating(object *unstructured.Unstructured) []stri
 		e.explainNamespace(object)
 	case definitionKind.GroupKind():
 		e.explainDefinition(object)
+	default:
+		e.explainEnding(e.podsOf(object))
 	}
 	e.explainNode(object)
 	e.explainFinalizers(object)
@@ -33,6 +35,18 @@ func (e *explainer) explainTerminating(object *unstructured.Unstructured) []stri
 		e.add(deleting(object).Message)
 	}
 	return e.bounded()
+}
+
+// explainEnding names the pods that are left of a workload which goes after them.
+func (e *explainer) explainEnding(pods []*unstructured.Unstructured) {
+	for _, pod := range pods[:min(len(pods), maxHeld)] {
+		if pod.GetDeletionTimestamp() == nil {
+			continue
+		}
+		e.add(nameOf(pod) + " has not ended yet")
+		e.explainNode(pod)
+		e.explainFinalizers(pod)
+	}
 }
 
 // explainNamespace names the objects that are left in a namespace which does not go away.

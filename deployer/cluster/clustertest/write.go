@@ -8,7 +8,6 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
@@ -290,123 +289,6 @@ func withoutTimes(object *unstructured.Unstructured) map[string]any {
 	}
 	object.SetManagedFields(entries)
 	return object.Object
-}
-
-func (w write) delete(body []byte) (any, error) {
-	var options metav1.DeleteOptions
-	if len(body) > 0 {
-		if err := json.Unmarshal(body, &options); err != nil {
-			return nil, apierrors.NewBadRequest(err.Error())
-		}
-	}
-	live := w.live()
-	if live == nil {
-		return nil, apierrors.NewNotFound(w.groupResource(), w.name)
-	}
-	if p := options.Preconditions; p != nil {
-		var uid, version string
-		if p.UID != nil {
-			uid = string(*p.UID)
-		}
-		if p.ResourceVersion != nil {
-			version = *p.ResourceVersion
-		}
-		if err := w.precondition(uid, version); err != nil {
-			return nil, err
-		}
-	}
-	if !w.dryRun {
-		w.leave(w.groupResource(), w.key(), options.PropagationPolicy)
-	}
-	return metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusSuccess}, nil
-}
-
-// leave deletes an object, or marks it while it has finalizers.
-func (s *Server) leave(resource schema.GroupResource, key string, policy *metav1.DeletionPropagation) {
-	object := s.objects[resource][key].DeepCopy()
-	if resource == namespaces {
-		s.clear(object.GetName())
-	}
-	if s.isHeld(resource, object) {
-		if object.GetDeletionTimestamp() == nil {
-			now := metav1.NewTime(time.Now().Truncate(time.Second))
-			object.SetDeletionTimestamp(&now)
-			if object.GetKind() == "Namespace" {
-				settle(object)
-			}
-			s.store(resource, key, object)
-		}
-		return
-	}
-	if policy != nil && *policy == metav1.DeletePropagationOrphan {
-		for _, owned := range s.ownedBy(object) {
-			s.objects[owned.resource][owned.key].SetOwnerReferences(nil)
-		}
-	}
-	s.remove(resource, key)
-}
-
-// isHeld tells whether an object that is deleted stays: somebody wants to do something first, or something is in the namespace.
-func (s *Server) isHeld(resource schema.GroupResource, object *unstructured.Unstructured) bool {
-	for _, objects := range s.objects {
-		for _, inside := range objects {
-			if resource == namespaces && inside.GetNamespace() == object.GetName() {
-				return true
-			}
-		}
-	}
-	return len(object.GetFinalizers()) > 0
-}
-
-// clear deletes what is in a namespace.
-func (s *Server) clear(namespace string) {
-	for resource, objects := range s.objects {
-		for _, key := range slices.Sorted(maps.Keys(objects)) {
-			if strings.HasPrefix(key, namespace+"/") && objects[key] != nil {
-				s.leave(resource, key, nil)
-			}
-		}
-	}
-}
-
-type place struct {
-	resource schema.GroupResource
-	key      string
-}
-
-func (s *Server) ownedBy(owner *unstructured.Unstructured) []place {
-	var owned []place
-	for resource, objects := range s.objects {
-		for key, object := range objects {
-			if slices.ContainsFunc(object.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return r.UID == owner.GetUID() }) {
-				owned = append(owned, place{resource, key})
-			}
-		}
-	}
-	return owned
-}
-
-// remove forgets an object, and what belongs to it: what it owns, and the instances of a definition.
-func (s *Server) remove(resource schema.GroupResource, key string) {
-	object := s.objects[resource][key]
-	owned := s.ownedBy(object)
-	if resource == definitions {
-		for _, k := range kindsOf(object) {
-			for instance := range s.objects[k.groupResource()] {
-				owned = append(owned, place{k.groupResource(), instance})
-			}
-		}
-	}
-	delete(s.objects[resource], key)
-	s.happened(resource, object, nil)
-	for _, o := range owned {
-		if s.objects[o.resource][o.key] != nil {
-			s.leave(o.resource, o.key, nil)
-		}
-	}
-	if home := s.objects[namespaces]["/"+object.GetNamespace()]; home != nil && home.GetDeletionTimestamp() != nil && !s.isHeld(namespaces, home) {
-		s.remove(namespaces, "/"+home.GetName())
-	}
 }
 
 // store keeps an object in a new version.
