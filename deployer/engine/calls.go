@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kube "k8s.io/apimachinery/pkg/runtime/schema"
@@ -61,7 +63,7 @@ func each(n int, stop bool, f func(i int) error) error {
 // shown is the number of errors that a message lists.
 const shown = 20
 
-// join is errors.Join, except that one error stays itself and that many are cut.
+// join is errors.Join, except that one error stays itself, that a cause of several is told once, and that many are cut.
 func join(errs []error) error {
 	var all []error
 	for _, err := range errs {
@@ -69,6 +71,7 @@ func join(errs []error) error {
 			all = append(all, err)
 		}
 	}
+	all = oncePerCause(all)
 	switch {
 	case len(all) == 0:
 		return nil
@@ -78,4 +81,28 @@ func join(errs []error) error {
 		all = append(all[:shown:shown], fmt.Errorf("and %d more", len(all)-shown))
 	}
 	return errors.Join(all...)
+}
+
+// oncePerCause leaves of the errors that one webhook or policy has given in the same words only the first, with the number of the others.
+func oncePerCause(errs []error) []error {
+	var left []error
+	first, more := map[string]int{}, map[int]int{}
+	for _, err := range errs {
+		status, ok := errors.AsType[*apierrors.StatusError](err)
+		if !ok || cluster.Interceptor(err) == "" || strings.Contains(err.Error(), "\n") { // with a line feed it may be several
+			left = append(left, err)
+			continue
+		}
+		cause := status.ErrStatus.Message
+		if i, told := first[cause]; told {
+			more[i]++
+			continue
+		}
+		first[cause] = len(left)
+		left = append(left, err)
+	}
+	for i, n := range more {
+		left[i] = fmt.Errorf("%w; and %s for the same reason", left[i], report.Count(n, "more object"))
+	}
+	return left
 }

@@ -219,9 +219,11 @@ func heldByOther(key Key, object schema.ObjectRef, label string, states []*State
 	return nil
 }
 
-// isOurs tells from the label, or from the record, that the object that is there belongs to this release.
+// isOurs tells that the object that is there belongs to this release: the record names that very object, or this program has written
+// it and its label says so. The label alone does not: see [IsManaged].
 func (j *judge) isOurs(s *step) bool {
-	return s.live.GetLabels()[LabelRelease] == j.release.ID() || s.known.UID != "" && s.known.UID == string(s.live.GetUID())
+	recorded := s.known.UID != "" && s.known.UID == string(s.live.GetUID())
+	return recorded || s.live.GetLabels()[LabelRelease] == j.release.ID() && IsManaged(s.live)
 }
 
 // adopt accepts an object that is there and belongs to no release if that was asked for, or if it is as it is wanted.

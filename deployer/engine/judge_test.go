@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -47,7 +48,8 @@ func refusal(fields ...string) error {
 
 // TestRemovals: what becomes of an object that is there and not wanted any more.
 func TestRemovals(t *testing.T) {
-	ours := ", labels: {" + LabelRelease + ": " + shop.ID() + "}"
+	label := ", labels: {" + LabelRelease + ": " + shop.ID() + "}"
+	ours := label + ", managedFields: [{manager: " + cluster.FieldManager + "}]"
 	const deleted = `, deletionTimestamp: "2026-01-01T00:00:00Z", finalizers: [example.com/f]`
 	for name, test := range map[string]struct {
 		kind, metadata string
@@ -60,6 +62,7 @@ func TestRemovals(t *testing.T) {
 		"an object of ours":                          {kind: "ConfigMap", metadata: ours, action: schema.ActionDelete, ask: true},
 		"ours without its label":                     {kind: "ConfigMap", uid: "u", action: schema.ActionDelete, ask: true},
 		"somebody made another one":                  {kind: "ConfigMap", uid: "old"},
+		"a copy with our label":                      {kind: "ConfigMap", metadata: label + ", managedFields: [{manager: kubectl-create}]"},
 		"never recorded and without a label":         {kind: "ConfigMap"},
 		"restoring removes nothing":                  {kind: "ConfigMap", metadata: ours, restore: true, action: schema.ActionKeep},
 		"a volume claim":                             {kind: "PersistentVolumeClaim", metadata: ours, action: schema.ActionKeep, note: "a PersistentVolumeClaim is never deleted as a side effect"},
