@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kube "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -170,11 +171,17 @@ func (l Locks) Release(ctx context.Context) error {
 // CheckLocks asks the API server whether it would store a Lease, and changes nothing. Where the user is not allowed to, or nothing of
 // this tool is in the cluster, nobody can tell, and there is no error.
 func (c *Cluster) CheckLocks(ctx context.Context) error {
-	lease := &unstructured.Unstructured{Object: map[string]any{}}
-	lease.SetGroupVersionKind(LeaseKind)
-	lease.SetNamespace(SystemNamespace)
-	lease.SetName("check")
-	_, err := c.Create(ctx, lease, WriteOptions{DryRun: true})
+	return c.CheckWrite(ctx, LeaseKind, SystemNamespace)
+}
+
+// CheckWrite asks the API server whether it would store an object of a kind in a namespace, and changes nothing. As with
+// [Cluster.CheckLocks], what nobody can tell is no error.
+func (c *Cluster) CheckWrite(ctx context.Context, kind kube.GroupVersionKind, namespace string) error {
+	object := &unstructured.Unstructured{Object: map[string]any{}}
+	object.SetGroupVersionKind(kind)
+	object.SetNamespace(namespace)
+	object.SetName("check")
+	_, err := c.Create(ctx, object, WriteOptions{DryRun: true})
 	if code := report.CodeOf(err); code == report.Forbidden || code == report.NotFound || errors.Is(err, ErrExists) {
 		return nil
 	}

@@ -105,6 +105,7 @@ func (x *examination) cluster() {
 			x.ok("cluster", of.name, "%s", of.good)
 		}
 	}
+	x.refusedWrites()
 	x.leaving()
 }
 

@@ -116,12 +116,17 @@ func heldUntil(renewed time.Time) string {
 
 // refusesLocks makes the API server refuse Leases in the name of a webhook.
 func refusesLocks(p *patient) {
+	refusal := apierrors.NewForbidden(kube.GroupResource{Resource: "leases"}, "check", nil)
+	refusal.ErrStatus.Message = `admission webhook "guard.example.com" denied the request: not here`
+	refuses(p, "/leases", refusal)
+}
+
+// refuses makes the API server refuse all writes to a path.
+func refuses(p *patient, path string, refusal *apierrors.StatusError) {
 	p.Server.Answer = func(w http.ResponseWriter, r *http.Request) bool {
-		if r.Method == http.MethodGet || !strings.Contains(r.URL.Path, "/leases") {
+		if r.Method == http.MethodGet || !strings.Contains(r.URL.Path, path) {
 			return false
 		}
-		refusal := apierrors.NewForbidden(kube.GroupResource{Resource: "leases"}, "check", nil)
-		refusal.ErrStatus.Message = `admission webhook "guard.example.com" denied the request: not here`
 		clustertest.Fail(w, refusal)
 		return true
 	}
@@ -267,6 +272,14 @@ func TestCluster(t *testing.T) {
 				refusesLocks(p)
 			},
 			[]string{"problem records locks: ValidatingWebhookConfiguration guard refuses locks … → if nobody needs it: kubectl delete validatingwebhookconfiguration guard"},
+		},
+		"a webhook that does not answer refuses ConfigMaps": {
+			func(p *patient) {
+				p.Server.Put(p, "{apiVersion: admissionregistration.k8s.io/v1, kind: MutatingWebhookConfiguration, metadata: {name: inject}, webhooks: [{name: inject.example.com, failurePolicy: Fail, clientConfig: {url: https://inject.example.com}}]}")
+				p.Activated("shop", "1.0.0", deployertest.Content{})
+				refuses(p, "/configmaps", apierrors.NewInternalError(errors.New(`failed calling webhook "inject.example.com": failed to call webhook: connection refused`)))
+			},
+			[]string{"problem cluster webhooks: MutatingWebhookConfiguration inject refuses ConfigMaps in namespace solutionctl-system … inject.example.com … → if nobody needs it: kubectl delete mutatingwebhookconfiguration inject"},
 		},
 
 		"somebody is at work":                 {puts(heldUntil(time.Now().Add(time.Minute))), []string{"warning records locks: jane@there is at work since 2026-01-02T03:04:05Z (lock env-site) → wait"}},

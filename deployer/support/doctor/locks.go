@@ -15,27 +15,43 @@ import (
 
 // refusedLocks finds out whether something in the cluster refuses locks, as then no command works that changes anything.
 func (x *examination) refusedLocks() {
-	err := x.Deployer.Cluster.CheckLocks(x.ctx)
-	if err == nil {
-		return
+	if err := x.Deployer.Cluster.CheckLocks(x.ctx); err != nil {
+		x.refusedWrite("records", "locks", "locks, and with them every command that changes something", err)
 	}
-	name := cluster.Interceptor(err)
+}
+
+// refusedWrites finds out whether something in the cluster refuses what everything is recorded and configured in. A webhook may
+// have a Service with pods, or none at all, and not answer all the same: only a request shows that.
+func (x *examination) refusedWrites() {
+	told := map[string]bool{}
+	for _, namespace := range append([]string{cluster.SystemNamespace}, x.namespaces()...) {
+		err := x.Deployer.Cluster.CheckWrite(x.ctx, cluster.ConfigMapKind, namespace)
+		name := cluster.Interceptor(err)
+		if name == "" || told[name] || len(told) == maxRows {
+			continue // that the API server refuses it for another reason shows in the rows about that
+		}
+		told[name] = true
+		x.refusedWrite("cluster", "webhooks", "ConfigMaps in namespace "+namespace+", and with them commands that record or deploy something", err)
+	}
+}
+
+// refusedWrite reports who refuses a write, and how to go on.
+func (x *examination) refusedWrite(area, row, what string, refused error) {
+	name := cluster.Interceptor(refused)
 	if name == "" {
-		x.failed("records", "locks", err)
+		x.failed(area, row, refused)
 		return
 	}
-	object, err2 := x.interceptor(name)
-	if err2 != nil || object == nil {
-		x.failed("records", "locks", err)
+	object, err := x.interceptor(name)
+	if err != nil || object == nil {
+		x.failed(area, row, refused)
 		return
 	}
-	message := fmt.Sprintf("%s %s refuses locks, and with them every command that changes something: %v", object.GetKind(), object.GetName(), err)
-	solution, err := x.Deployer.WebhookOwner(x.ctx, object)
 	hint := fmt.Sprintf("if nobody needs it: kubectl delete %s %s", strings.ToLower(object.GetKind()), object.GetName())
-	if err == nil && solution != "" {
+	if solution, err := x.Deployer.WebhookOwner(x.ctx, object); err == nil && solution != "" {
 		hint = fmt.Sprintf("remove the webhooks of Solution %s, which works without a lock: %s", solution, report.Run("deploy deactivate", solution).With("force-webhooks"))
 	}
-	x.add(schema.CheckProblem, "records", "locks", message, hint)
+	x.add(schema.CheckProblem, area, row, fmt.Sprintf("%s %s refuses %s: %v", object.GetKind(), object.GetName(), what, refused), hint)
 }
 
 // interceptor is the object that makes the API server ask an admission webhook, or apply an admission policy; nil where there is none.
