@@ -42,7 +42,28 @@ func checkTakeover(_ context.Context, t *subject, r *Reporter) {
 				"it can %s", p.Why)
 		}
 	}
+	t.reportClaims(r)
 	t.reportHazards(r, func(h rbac.Hazard) bool { return h.Reason == rbac.SystemName })
+}
+
+// reportClaims reports objects in namespaces of the cluster, and CRDs in groups that the API server itself has.
+func (t *subject) reportClaims(r *Reporter) {
+	for _, o := range t.Objects() {
+		judged := judgedObject(o)
+		isCRD, namespace := o.Kind == "CustomResourceDefinition", judged.GetNamespace()
+		if !o.Part.Applied() || !isCRD && (namespace == "default" || !schema.IsSystemNamespace(namespace)) { // charts are rendered for default
+			continue
+		}
+		for _, p := range powers.Judge(t.ownerOf([]*target.Object{o}), []powers.Object{judged}) {
+			switch {
+			case p.Need == schema.NeedRefused && isCRD && p.Name == schema.PowerDefinesForeignAPIs:
+				r.ReportAs(report.SeverityError, o.At(p.Field), "use a group of your own", "it can %s, which no approval allows", p.Why)
+			case p.Name == schema.PowerObjectsElsewhere && !isCRD:
+				r.ReportAs(report.SeverityWarning, o.At(p.Field), "use a namespace of the Solution, or tell the administrator why: it is approved with --allow "+string(p.Name),
+					"it can %s", p.Why)
+			}
+		}
+	}
 }
 
 // String names a role within its part.
