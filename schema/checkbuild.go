@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"fmt"
 	"io/fs"
 	"path"
 	"slices"
@@ -125,9 +126,30 @@ func (c *checker) checkFiles() {
 
 // checkArchivePath judges a path in the archive and reports whether it is fine.
 func (c *checker) checkArchivePath(at []string, s string) bool {
+	if scheme, _, ok := strings.Cut(s, "://"); ok && (scheme == "oci" || scheme == "http" || scheme == "https") {
+		c.fail(at, downloadHint(at[len(at)-1], s), "%q is an address: an archive holds its files itself", s)
+		return false
+	}
 	if !fs.ValidPath(s) || s == "." {
 		c.fail(at, "write "+path.Join("/", s)[1:], "%q is not a plain path in the archive", s)
 		return false
 	}
 	return true
+}
+
+// downloadHint is the command that brings what lies at an address into a project.
+func downloadHint(field, address string) string {
+	name := path.Base(address)
+	switch {
+	case field != "chart":
+		return fmt.Sprintf("download it, and name the file: curl -fL --create-dirs -o components/%s %q", name, address)
+	case strings.HasSuffix(name, ".tgz"):
+		return fmt.Sprintf("download it, and write charts/%s: helm pull %q --destination charts", name, address)
+	}
+	version, option := "VERSION", ""
+	if chart, tag, ok := strings.Cut(name, ":"); ok {
+		address, name = strings.TrimSuffix(address, ":"+tag), chart
+		version, option = tag, " --version "+tag
+	}
+	return fmt.Sprintf("download it, and write charts/%s-%s.tgz: helm pull %q%s --destination charts", name, version, address, option)
 }

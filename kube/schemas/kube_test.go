@@ -158,7 +158,7 @@ func TestValidateNumberTypes(t *testing.T) {
 func TestFieldsDependOnTheRelease(t *testing.T) {
 	pod := object(t, `{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: [{name: a}], volumes: [
 		{name: payload, image: {reference: "registry.example/payload:1"}}]}}`)
-	checkProblems(t, release(t, "1.30").Validate(pod), []string{"spec.volumes[0].image: unknown field"})
+	checkProblems(t, release(t, "1.30").Validate(pod), []string{"spec.volumes[0].image: unknown field; known from Kubernetes 1.31"})
 	checkProblems(t, release(t, "v1.36.3-eks-1").Validate(pod), nil)
 }
 

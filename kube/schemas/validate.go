@@ -51,10 +51,45 @@ const maxDepth = 128
 func (r *Release) Validate(object map[string]any) []Problem {
 	v := checker{release: r}
 	v.object(object, nil, 0)
+	r.dateFields(object, v.problems)
 	slices.SortStableFunc(v.problems, func(a, b Problem) int {
 		return cmp.Or(compareNatural(a.Path, b.Path), cmp.Compare(a.Message, b.Message))
 	})
 	return v.problems
+}
+
+// dateFields says of fields that the release does not know in which later one they came.
+func (r *Release) dateFields(object map[string]any, problems []Problem) {
+	unknown := map[string]int{}
+	for i, p := range problems {
+		if p.Reason == UnknownField {
+			unknown[p.Path] = i
+		}
+	}
+	for _, version := range r.catalogue.Versions()[r.number+1:] {
+		if len(unknown) == 0 {
+			return
+		}
+		later, err := r.catalogue.Release(version)
+		if err != nil {
+			return
+		}
+		v := checker{release: later}
+		v.object(object, nil, 0)
+		if len(v.problems) == maxProblems || slices.ContainsFunc(v.problems, func(p Problem) bool { return p.Reason == UnknownKind }) {
+			return // it does not show what is known
+		}
+		still := map[string]bool{}
+		for _, p := range v.problems {
+			still[p.Path] = true
+		}
+		for at, i := range unknown {
+			if !still[at] {
+				problems[i].Message = "unknown field; known from Kubernetes " + version
+				delete(unknown, at)
+			}
+		}
+	}
 }
 
 // compareNatural orders containers[2] before containers[10].
