@@ -124,7 +124,7 @@ func (l *lookups) explain(err error) error {
 	if len(l.denied) == 0 {
 		return err
 	}
-	return report.Errorf(report.Refused, "component %s cannot be rendered without what nobody has approved of:\n  %w\n%w", l.release.Component, &PowersError{Powers: l.denied}, err).
+	return report.Errorf(report.Refused, "component %s cannot be rendered without powers that are not approved:\n  %w\n%w", l.release.Component, &PowersError{Powers: l.denied}, err).
 		WithHint("if you trust it with that: %s", Approving(l.denied))
 }
 

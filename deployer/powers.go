@@ -19,7 +19,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// PowersError is why nothing was done: what is to be deployed can do what nobody has approved of.
+// PowersError is why nothing was done: what is to be deployed has powers that are not approved.
 type PowersError struct {
 	Powers []schema.Power
 }
@@ -175,12 +175,12 @@ func (d *Deployer) judgePowers(ctx context.Context, t *task, o Options, list ...
 	refused := slices.DeleteFunc(slices.Clone(missing), func(p schema.Power) bool { return p.Need != schema.NeedRefused })
 	switch {
 	case len(refused) > 0:
-		return report.Errorf(report.Refused, "%s can do what no approval allows:\n  %w", list[0].payload.Solution.ID(), &PowersError{Powers: refused}).
+		return report.Errorf(report.Refused, "%s has powers that no approval allows:\n  %w", list[0].payload.Solution.ID(), &PowersError{Powers: refused}).
 			WithHint("ask the vendor for an archive without it")
 	case len(missing) == 0 || o.DryRun && !o.Refuse:
 		return nil
 	}
-	return report.Errorf(report.Refused, "%s can do what nobody has approved of:\n  %w", list[0].payload.Solution.ID(), &PowersError{Powers: missing}).
+	return report.Errorf(report.Refused, "%s has powers that are not approved:\n  %w", list[0].payload.Solution.ID(), &PowersError{Powers: missing}).
 		WithHint("if you trust it with that: %s", Approving(missing))
 }
 
@@ -217,7 +217,7 @@ func approvedPowers(state *engine.State) (list []schema.Power) {
 	return list
 }
 
-// judgePowersOf judges one Solution and puts its powers into the plan. It returns those that nobody has approved of.
+// judgePowersOf judges one Solution and puts its powers into the plan. It returns those that are not approved.
 func (d *Deployer) judgePowersOf(ctx context.Context, t *task, o Options, j judged) (missing []schema.Power, err error) {
 	var objects []*unstructured.Unstructured
 	var own *engine.Plan

@@ -54,7 +54,7 @@ func (f *verbFlags) askPowers(ctx context.Context, refusal error, options any) (
 	if !asks || !takes || !f.person || !missing.Askable() {
 		return false, nil
 	}
-	fmt.Fprintln(f.err, "Nobody has approved that it can:")
+	fmt.Fprintln(f.err, "Not approved yet. It asks for the powers to:")
 	for _, line := range missing.Lines() {
 		fmt.Fprintf(f.err, "  %s\n", console.Clean(line))
 	}
@@ -69,7 +69,7 @@ func (f *verbFlags) askPowers(ctx context.Context, refusal error, options any) (
 	return true, nil
 }
 
-// printPowers says what the objects of a plan can do to the cluster, and how to approve of what nobody has approved of.
+// printPowers prints what the objects of a plan can do to the cluster, and how to approve what is not approved.
 func printPowers(w *console.Stream, o *schema.Operation) {
 	var approved []schema.Power
 	for _, p := range o.Powers {
@@ -83,8 +83,8 @@ func printPowers(w *console.Stream, o *schema.Operation) {
 		style console.Style
 		lines []string
 	}{
-		{"it can, as was approved:", console.Faint, powers.Summarize(approved)},
-		{"it can, and NOBODY HAS APPROVED of it:", console.Red, missing.Lines()},
+		{"approved powers:", console.Faint, powers.Summarize(approved)},
+		{"powers that are NOT APPROVED:", console.Red, missing.Lines()},
 	} {
 		if len(part.lines) > 0 {
 			fmt.Fprintln(w, w.Paint(part.style, part.title))

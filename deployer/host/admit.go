@@ -307,7 +307,7 @@ func (d *admission) lint(ctx context.Context, c *admitted, r *chunk.Reader) erro
 	return report.Errorf(report.Findings, "%w", err).WithHint("'%s' shows everything; the vendor has to correct it", report.Run("lint", c.source.Path))
 }
 
-// judgePowers refuses an archive that can do what no approval allows.
+// judgePowers refuses an archive with powers that no approval allows.
 func (d *admission) judgePowers(ctx context.Context, c *admitted) (err error) {
 	if c.powers, err = render.Powers(ctx, c.payload, d.Now()); err != nil {
 		return err
@@ -316,7 +316,7 @@ func (d *admission) judgePowers(ctx context.Context, c *admitted) (err error) {
 	if len(refused) == 0 {
 		return d.checkMaximum(c)
 	}
-	return report.Errorf(report.Refused, "the archive can do what no approval allows:\n  %s", strings.Join(powers.Summarize(refused), "\n  ")).
+	return report.Errorf(report.Refused, "the archive has powers that no approval allows:\n  %s", strings.Join(powers.Summarize(refused), "\n  ")).
 		WithHint("ask the vendor for an archive without it")
 }
 
