@@ -13,17 +13,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/go-containerregistry/pkg/authn"
-
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
-
-// Keychain finds the credentials of a registry.
-type Keychain = authn.Keychain
-
-// DefaultKeychain reads the configuration files of docker and podman and runs the credential programs they name.
-func DefaultKeychain() Keychain { return authn.DefaultKeychain }
 
 // Options say where a Resolver may look and what it takes.
 type Options struct {
@@ -34,6 +26,7 @@ type Options struct {
 
 	Transport  http.RoundTripper   // nil: one like http.DefaultTransport
 	Keychain   Keychain            // nil: anonymous
+	CertsDirs  []string            // with HOST[:PORT]/*.crt, *.cert and *.key of registries, for an *http.Transport; the first that has a host counts
 	Mirrors    map[string][]string // registry or repository prefix → "[http://]HOST[/PREFIX]" to try before it, in order
 	PlainHTTP  []string            // registries, HOST[:PORT], that are asked without TLS; mirrors say so themselves
 	DockerHost string              // of docker-daemon: sources; empty: "unix:///var/run/docker.sock"
@@ -71,6 +64,9 @@ func NewResolver(o Options) *Resolver {
 		t := http.DefaultTransport.(*http.Transport).Clone()
 		t.ResponseHeaderTimeout = 30 * time.Second
 		o.Transport = t
+	}
+	if t, ok := o.Transport.(*http.Transport); ok && len(o.CertsDirs) > 0 {
+		o.Transport = &hostCertificates{dirs: o.CertsDirs, below: t}
 	}
 	if o.Sink == nil {
 		o.Sink = report.Discard
