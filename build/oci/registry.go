@@ -2,8 +2,6 @@ package oci
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,9 +9,7 @@ import (
 	"maps"
 	"net"
 	"net/http"
-	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -405,133 +401,4 @@ func (r *Resolver) endpoint(repo name.Repository, mirror, plain bool) *endpoint 
 		return &endpoint{r: r, repo: repo, mirror: mirror, plain: plain}, nil
 	})
 	return e
-}
-
-// requestError is a failed request: the status of the answer, or what went wrong before there was one.
-type requestError struct {
-	status     int
-	retryAfter string
-	err        error
-}
-
-func (e *requestError) Error() string {
-	if seconds, err := strconv.Atoi(e.retryAfter); err == nil && seconds > 0 {
-		return fmt.Sprintf("%v, to be asked again after %v", e.err, time.Duration(seconds)*time.Second)
-	}
-	return e.err.Error()
-}
-
-func (e *requestError) Unwrap() error { return e.err }
-
-// attempts is how often such a request is made. A registry that does not answer is waited for long enough each time.
-func (e *requestError) attempts() int {
-	if errors.Is(e.err, errMute) {
-		return maxMute
-	}
-	return maxAttempts
-}
-
-// errMute is the failure of a registry that takes a connection and sends nothing.
-var errMute = errors.New("it takes connections and does not answer")
-
-// isMute reports that a request, or one of several that were made for it, ended without an answer in time.
-func isMute(err error) bool {
-	if dial, ok := errors.AsType[*net.OpError](err); ok && dial.Op == "dial" {
-		return false
-	}
-	failure, ok := errors.AsType[net.Error](err) // of the first of several requests
-	return ok && failure.Timeout() || errors.Is(err, context.DeadlineExceeded)
-}
-
-func (e *requestError) temporary() bool {
-	if _, untrusted := errors.AsType[*tls.CertificateVerificationError](e.err); untrusted || errors.Is(e.err, http.ErrSchemeMismatch) || errors.Is(e.err, errPlainHTTP) {
-		return false
-	}
-	switch e.status {
-	case 0, http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusInternalServerError,
-		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		return true
-	}
-	return false
-}
-
-// failure describes a failed request without anything secret: registries redirect to addresses that are credentials.
-func (e *endpoint) failure(what string, err error, resp *http.Response) error {
-	var coded *report.Error
-	if errors.As(err, &coded) || errors.Is(err, context.Canceled) {
-		return err
-	}
-	what, _, _ = strings.Cut(what, "?")
-	failed := &requestError{err: withoutURL(err)}
-	if isMute(err) {
-		failed.err = errMute
-	}
-	if resp != nil {
-		failed.retryAfter = resp.Header.Get("Retry-After")
-	}
-	if answer, ok := errors.AsType[*transport.Error](err); ok {
-		failed.status = answer.StatusCode
-		failed.err = errors.New(describe(answer))
-	}
-	host := e.registry()
-	switch failed.status {
-	case http.StatusUnauthorized, http.StatusForbidden:
-		return report.Errorf(report.Unavailable, "%s: %s: %w", e, what, failed).
-			WithHint("log in with `docker login %s` or `podman login %[1]s`; some registries also answer so when the image does not exist", host)
-	case http.StatusNotFound:
-		return report.Errorf(report.Invalid, "%s: %s: %w", e, what, failed).WithHint("check the name of the image")
-	case http.StatusTooManyRequests:
-		return report.Errorf(report.Unavailable, "%s: %s: %w", e, what, failed).
-			WithHint("log in with `docker login %s` to get a higher limit, or name a mirror with --mirror", host)
-	}
-	if _, untrusted := errors.AsType[*tls.CertificateVerificationError](failed.err); untrusted {
-		return report.Errorf(report.Unavailable, "%s: %s: %w", e, what, failed).WithHint("%s", certificateHint(failed.err, host))
-	}
-	if errors.Is(err, http.ErrSchemeMismatch) && !errors.Is(failed, errMute) {
-		return report.Errorf(report.Unavailable, "%s: %s: %w", e, what, failed).
-			WithHint("%s speaks plain HTTP, which anybody on the way can read and change; if you trust the network, add --plain-http %[1]s", host)
-	}
-	if errors.Is(err, errPlainHTTP) {
-		return report.Errorf(report.Unavailable, "%s: %s: it does not answer with TLS, and plain HTTP was not asked for", e, what).
-			WithHint("check that %s can be reached from here; if it speaks plain HTTP and you trust the network, add --plain-http %[1]s", host)
-	}
-	if errors.Is(failed, errMute) {
-		return report.Errorf(report.Unavailable, "%s: %s: %w", e, what, failed).
-			WithHint("check that %s is a registry and what lies between it and here, or name a mirror with --mirror %[1]s=HOST", host)
-	}
-	if failed.status != 0 {
-		return report.Errorf(report.Unavailable, "%s: %s: %w", e, what, failed).
-			WithHint("%s can be reached and answers so: try again later, or name a mirror with --mirror %[1]s=HOST", host)
-	}
-	return report.Errorf(report.Unavailable, "%s: %s: %w", e, what, failed).
-		WithHint("check that %s can be reached from here, or name a mirror with --mirror %[1]s=HOST", host)
-}
-
-// certificateHint says what to do about a certificate that is not trusted.
-func certificateHint(err error, host string) string {
-	if invalid, ok := errors.AsType[x509.CertificateInvalidError](err); ok && invalid.Reason == x509.Expired {
-		return fmt.Sprintf("the certificate of %s has to be renewed there; check the clock of this host as well", host)
-	}
-	if _, ok := errors.AsType[x509.HostnameError](err); ok {
-		return fmt.Sprintf("ask for the registry by a name that its certificate has, or have one made for %s", host)
-	}
-	return fmt.Sprintf("add the authority that signed the certificate of %s to those that this system trusts", host)
-}
-
-// describe puts an answer of a registry into one line.
-func describe(answer *transport.Error) string {
-	text := fmt.Sprintf("%d %s", answer.StatusCode, http.StatusText(answer.StatusCode))
-	if len(answer.Errors) > 0 && answer.Errors[0].Message != "" {
-		text += fmt.Sprintf(" (%.200s)", strings.Join(strings.Fields(answer.Errors[0].Message), " "))
-	}
-	return text
-}
-
-// withoutURL removes the address from the error of an HTTP request.
-func withoutURL(err error) error {
-	var failed *url.Error
-	for errors.As(err, &failed) {
-		err = failed.Err
-	}
-	return err
 }

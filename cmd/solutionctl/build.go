@@ -144,7 +144,7 @@ func (a *app) newResolver(project *build.Project, f buildFlags) (*oci.Resolver, 
 		return nil, err
 	}
 	return oci.NewResolver(oci.Options{
-		BaseDir: project.Dir, CacheDir: f.cacheDir, WorkDir: f.workDir(), Platforms: project.Build.Spec.Platforms, Keychain: oci.DefaultKeychain(),
+		BaseDir: project.Dir, CacheDir: f.cacheDir, WorkDir: f.workDir(), Platforms: project.Build.Spec.Platforms, Keychain: oci.DefaultKeychain(), CertsDirs: oci.DefaultCertsDirs(),
 		Mirrors: mirrors, PlainHTTP: f.plainHTTP, DockerHost: a.getenv("DOCKER_HOST"), Stdin: a.in, OpenArchive: openSourceArchive, Jobs: f.jobs, Sink: a.sink,
 	}), nil
 }
