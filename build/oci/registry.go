@@ -278,7 +278,7 @@ func (e *endpoint) connect(ctx context.Context) (*http.Client, error) {
 		if e.plain {
 			below = e.r.o.Transport
 		}
-		t, err := transport.NewWithContext(ctx, e.repo.Registry, auth, below, []string{e.repo.Scope(transport.PullScope)})
+		t, err := transport.NewWithContext(ctx, e.repo.Registry, auth, bearerFirst{below}, []string{e.repo.Scope(transport.PullScope)})
 		if err != nil {
 			return nil, err
 		}
