@@ -49,6 +49,7 @@ func (p *Plan) chart(ctx context.Context, file iso.File) (*oci.Image, error) {
 	if err = loaded.CheckFile(file.Path); err != nil {
 		return nil, err
 	}
+	p.chartAPIs = append(p.chartAPIs, apisOf(file.Path, loaded)...)
 	artifact := oci.Chart{Name: loaded.Name, Version: loaded.Version, Content: content, Provenance: p.provenance(file.Path)}
 	if artifact.Config, err = loaded.Metadata(); err != nil {
 		return nil, err

@@ -17,16 +17,18 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// packedChart is a chart as `helm package` makes it.
-func packedChart(t *testing.T, name, version string) string {
+// packedChart is a chart as `helm package` makes it, with more files given as name and content.
+func packedChart(t *testing.T, name, version string, more ...string) string {
 	t.Helper()
 	text := "apiVersion: v2\nname: " + name + "\nversion: " + version + "\ndescription: a <chart>\n"
 	var data bytes.Buffer
 	zip := gzip.NewWriter(&data)
 	files := tar.NewWriter(zip)
-	check(t, files.WriteHeader(&tar.Header{Name: name + "/Chart.yaml", Mode: 0o644, Size: int64(len(text))}))
-	_, err := files.Write([]byte(text))
-	check(t, err)
+	for pair := range slices.Chunk(append([]string{"Chart.yaml", text}, more...), 2) {
+		check(t, files.WriteHeader(&tar.Header{Name: name + "/" + pair[0], Mode: 0o644, Size: int64(len(pair[1]))}))
+		_, err := files.Write([]byte(pair[1]))
+		check(t, err)
+	}
 	check(t, files.Close())
 	check(t, zip.Close())
 	return data.String()

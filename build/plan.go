@@ -17,6 +17,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/build/iso"
 	"github.com/solutionctl/solutionctl/build/oci"
+	"github.com/solutionctl/solutionctl/kube/powers"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -50,9 +51,10 @@ type Plan struct {
 	Images   []*oci.Image // ordered by name and tag, without the payload
 	LeftOut  []string     // files and directories ("x/") of the project that stay out, as their names begin with a dot
 
-	image   *iso.Image
-	files   []iso.File
-	content map[string]content // by digest, the key of an extent
+	image     *iso.Image
+	files     []iso.File
+	content   map[string]content // by digest, the key of an extent
+	chartAPIs []powers.Object    // what the charts add to the API of a cluster
 }
 
 // content is one distinct sequence of bytes of the archive.
@@ -211,6 +213,9 @@ func (p *Plan) addFiles(ctx context.Context, project *Project) error {
 	}
 	charts, err := p.charts(ctx)
 	if err != nil {
+		return err
+	}
+	if err = p.checkAPIs(ctx); err != nil {
 		return err
 	}
 	form := string(cmp.Or(project.Build.Spec.RegistryConfig, schema.RegistryConfigExtended))

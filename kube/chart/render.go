@@ -157,6 +157,20 @@ func (r *Rendering) read(texts map[string]string) error {
 	return nil
 }
 
+// CRDs returns the objects in the directories crds/ of the chart and of all its subcharts, which Helm does not render.
+func (c *Chart) CRDs() ([]Manifest, error) {
+	var all []Manifest
+	left := maxValues
+	for _, f := range c.engine.Definitions() {
+		list, _, err := manifests(f.Name, string(f.Data), &left)
+		if err != nil {
+			return nil, report.Errorf(report.Invalid, "chart %s: %w", c.Name, err)
+		}
+		all = append(all, list...)
+	}
+	return all, nil
+}
+
 // manifests reads the documents of a rendered template. What has no content, and hooks of a kind that Helm does not
 // know, are left out: Helm applies neither.
 func manifests(template, text string, left *int) (list []Manifest, misread []Misread, err error) {
