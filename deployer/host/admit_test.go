@@ -1,0 +1,73 @@
+package host
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/solutionctl/solutionctl/schema/report"
+	"github.com/solutionctl/solutionctl/sign/trust"
+)
+
+// limit makes the trust store one with a policy that lets acme sign demo, and demo have some powers.
+func (w *world) limit(maximum string) {
+	w.t.Helper()
+	for _, dir := range []string{"trust", "trust/keys"} {
+		if err := os.Mkdir(w.path(dir), 0o700); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	w.write(w.path("trust/keys/acme.pub"), w.acme.Public().PEM())
+	w.write(w.path("trust/policy.yaml"), []byte("apiVersion: solutionctl.io/v1alpha1\nkind: VerificationPolicy\ndefault: reject\nallowOverride: true\n"+
+		"rules:\n- solutions: [demo]\n  signers: [{key: acme}]\n  maximum: "+maximum+"\n"))
+	w.options.Trusted = func() (*trust.Store, error) { return trust.Load([]string{w.path("trust")}, &trust.State{}) }
+}
+
+// TestImportJudgesPowers: an archive that no vendor's tool builds, with a CRD of the API server, is refused, whoever vouches for it; one
+// that can do more than the policy lets its Solution do, too. Nothing of it is stored or recorded.
+func TestImportJudgesPowers(t *testing.T) {
+	crd := func(group string) string {
+		return "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: widgets." + group + "}, spec: {group: " + group +
+			", scope: Namespaced, names: {kind: Widget, plural: widgets}, versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]}}\n"
+	}
+	const never, exceeding = "the archive has powers that no approval allows", "the archive can do more than rules[0].maximum of the policy lets Solution demo do"
+	for _, test := range []struct {
+		name, group, maximum string
+		unsigned             bool
+		want                 []string // in the refusal; nil: it is imported
+	}{
+		{"a group of the API server", "rbac.authorization.k8s.io", "", false, []string{never, "rbac.authorization.k8s.io"}},
+		{"without verification", "apps", "", true, []string{never, "apps"}},
+		{"whatever the maximum is", "apps", "[defines-foreign-apis]", false, []string{never}},
+		{"a group of others", "gateway.networking.k8s.io", "[]", false, []string{exceeding, "gateway.networking.k8s.io"}},
+		{"more than another power", "gateway.networking.k8s.io", "[takes-traffic]", false, []string{exceeding}},
+		{"more, without verification", "gateway.networking.k8s.io", "[]", true, []string{exceeding}},
+		{"as much as the maximum", "gateway.networking.k8s.io", "[defines-foreign-apis]", false, nil},
+		{"no maximum", "gateway.networking.k8s.io", "", false, nil},
+		{"its own group", "demo.example.com", "[]", false, nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w := newWorld(t)
+			if test.maximum != "" {
+				w.limit(test.maximum)
+			}
+			w.options.SkipVerify = test.unsigned
+			_, err := w.do(w.archive("1.0.0", "operator/deploy/crds/widget_crd.yaml", crd(test.group)))
+			if test.want == nil {
+				if err != nil || len(w.stored()) != 1 {
+					t.Fatalf("stored %v, %v", w.stored(), err)
+				}
+				return
+			}
+			checkCode(t, err, report.Refused)
+			for _, want := range test.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("%v does not say %q", err, want)
+				}
+			}
+			if len(w.stored())+len(w.cluster.imports) > 0 {
+				t.Errorf("stored %v, recorded %v", w.stored(), w.cluster.imports)
+			}
+		})
+	}
+}
