@@ -2,6 +2,7 @@ package deployer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -184,7 +185,7 @@ func (d *Deployer) Converge(ctx context.Context, o ConvergeOptions) error {
 		return err
 	}
 	plan, host := o.Plan, o.Host
-	notices, err := d.checkConvergence(ctx, plan, host, definitions.Accepted{Loss: o.AcceptDataLoss, Invalid: o.AcceptInvalid})
+	notices, err := d.checkConvergence(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -210,6 +211,9 @@ func (d *Deployer) Converge(ctx context.Context, o ConvergeOptions) error {
 	for _, s := range plan.Activate {
 		done, err := d.Activate(ctx, o.activation(plan, s))
 		if err != nil {
+			if refused, ok := errors.AsType[*PowersError](err); ok {
+				refused.changed = true
+			}
 			return fmt.Errorf("activate %s: %w", s.ID(), err)
 		}
 		plan.Notices = append(plan.Notices, done.Notices...)

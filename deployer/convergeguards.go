@@ -2,6 +2,7 @@ package deployer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,14 +18,20 @@ import (
 )
 
 // checkConvergence refuses what would be refused in the middle, and tells what the activations mean for stored objects.
-func (d *Deployer) checkConvergence(ctx context.Context, plan *schema.Convergence, host Host, a definitions.Accepted) ([]string, error) {
+func (d *Deployer) checkConvergence(ctx context.Context, o ConvergeOptions) ([]string, error) {
+	plan, host := o.Plan, o.Host
 	if err := d.checkActiveAfter(ctx, plan, host); err != nil {
 		return nil, err
 	}
-	notices, err := d.checkDefinitions(ctx, plan, host, a)
+	notices, err := d.checkDefinitions(ctx, plan, host, definitions.Accepted{Loss: o.AcceptDataLoss, Invalid: o.AcceptInvalid})
 	if err != nil {
 		return nil, err
 	}
+	unapproved, err := d.checkActivations(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	notices = append(notices, unapproved...)
 	for _, s := range plan.Deactivate {
 		if _, err = d.Deactivate(ctx, DeactivateOptions{Options: Options{DryRun: true}, Solution: s.Solution, later: activeAfter(plan)}); err != nil {
 			return nil, fmt.Errorf("deactivate %s: %w", s.ID(), err)
@@ -123,4 +130,46 @@ func (d *Deployer) payloadFor(ctx context.Context, plan *schema.Convergence, cat
 	}
 	found, _ := catalog.Get(at.ID())
 	return d.Records.Payload(ctx, found)
+}
+
+// checkActivations refuses a plan with an activation that would be refused, for its powers above all. In a dry run it returns a notice about
+// those that are not approved. An activation that cannot be planned before an earlier one is judged when its turn comes.
+func (d *Deployer) checkActivations(ctx context.Context, o ConvergeOptions) ([]string, error) {
+	catalog, err := d.Records.Catalog(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, i := range o.Plan.Import {
+		payload, err := o.Host.Payload(i.Path)
+		if err != nil {
+			return nil, err
+		}
+		if catalog, err = d.Records.Foresee(ctx, catalog, records.ImportRecord{Payload: payload, Path: i.Path}); err != nil {
+			return nil, err
+		}
+	}
+	var ids []string
+	var missing []schema.Power
+	for n, at := range o.Plan.Activate {
+		a := o.activation(o.Plan, at)
+		a.DryRun, a.Refuse = true, true
+		_, err := d.planActivationOf(ctx, a, catalog)
+		refused, ok := errors.AsType[*PowersError](err)
+		switch {
+		case ok && !refused.Askable(), !ok && err != nil && n == 0:
+			return nil, fmt.Errorf("activate %s: %w", at.ID(), err)
+		case ok:
+			ids, missing = append(ids, at.ID()), append(missing, refused.Powers...)
+		}
+	}
+	if len(missing) == 0 {
+		return nil, nil
+	}
+	who := strings.Join(ids, ", ")
+	if o.DryRun {
+		return []string{fmt.Sprintf("%s can do what is not approved: %s; to approve of it: %s", who,
+			strings.Join((&PowersError{Powers: missing}).Lines(), "; "), Approving(missing))}, nil
+	}
+	return nil, report.Errorf(report.Refused, "activate %s: there are powers that are not approved:\n  %w", who, &PowersError{Powers: missing}).
+		WithHint("if you trust it with that: %s", Approving(missing))
 }

@@ -22,6 +22,8 @@ import (
 // PowersError is why nothing was done: what is to be deployed has powers that are not approved.
 type PowersError struct {
 	Powers []schema.Power
+
+	changed bool // the run has changed something before
 }
 
 func (e *PowersError) Error() string { return strings.Join(e.Lines(), "\n  ") }
@@ -29,9 +31,9 @@ func (e *PowersError) Error() string { return strings.Join(e.Lines(), "\n  ") }
 // Lines say the powers to people.
 func (e *PowersError) Lines() []string { return powers.Summarize(e.Powers) }
 
-// Askable tells whether a person can approve of all of them.
+// Askable tells whether a person can approve of all of them before anything is changed.
 func (e *PowersError) Askable() bool {
-	return !slices.ContainsFunc(e.Powers, func(p schema.Power) bool { return p.Need == schema.NeedRefused })
+	return !e.changed && !slices.ContainsFunc(e.Powers, func(p schema.Power) bool { return p.Need == schema.NeedRefused })
 }
 
 // Allowances are the options that approve of them, of each object.

@@ -98,13 +98,19 @@ func (c *convergence) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	plan, err := on.Converge(ctx, host.ConvergeOptions{
+	o := host.ConvergeOptions{
 		Configuration: configuration, Verbs: d, Import: c.imports.options(c.app),
 		Deploy: deployer.ConvergeOptions{Options: c.options(), AcceptDataLoss: c.loss.accepted, AcceptInvalid: c.loss.invalid},
 		Export: func(solution string, of int) definitions.Export {
 			return c.export(exportFile(c.loss.export, solution, of), solution)
 		},
-	})
+	}
+	plan, err := on.Converge(ctx, o)
+	if again, failure := c.askPowers(ctx, err, &o.Deploy); failure != nil {
+		return failure
+	} else if again {
+		plan, err = on.Converge(ctx, o)
+	}
 	if err = emit(c.app, plan, c.explain(err), printConvergence); err != nil {
 		return err
 	}
