@@ -27,8 +27,10 @@ func TestAPIsOfTheServer(t *testing.T) {
 		"operator/cluster/api.yaml": func(group string) string {
 			return "{apiVersion: apiregistration.k8s.io/v1, kind: APIService, metadata: {name: v1." + group + "}, spec: {group: " + group + "}}\n"
 		},
-		"charts/web-1.0.0.tgz":     func(group string) string { return packedChart(t, "web", "1.0.0", "crds/evil.yaml", crd(group)) },
-		"charts/web-1.0.0.tgz sub": func(group string) string { return packedChart(t, "web", "1.0.0", "charts/db/Chart.yaml", "apiVersion: v2\nname: db\nversion: 1.0.0\n", "charts/db/crds/evil.json", crd(group)) },
+		"charts/web-1.0.0.tgz": func(group string) string { return packedChart(t, "web", "1.0.0", "crds/evil.yaml", crd(group)) },
+		"charts/web-1.0.0.tgz sub": func(group string) string {
+			return packedChart(t, "web", "1.0.0", "charts/db/Chart.yaml", "apiVersion: v2\nname: db\nversion: 1.0.0\n", "charts/db/crds/evil.json", crd(group))
+		},
 	} {
 		name, _, _ := strings.Cut(file, " ")
 		for group, refused := range map[string]bool{rbac: true, nodes: true, "demo.example.com": false, "externaldns.k8s.io": false} {
