@@ -234,7 +234,7 @@ func checkNotApplied(_ context.Context, t *subject, r *Reporter) {
 		}
 	}
 	for _, o := range t.Objects() {
-		if o.Part == target.PartUI && o.Namespace == "metalk8s-solutions" {
+		if isMoved(o) {
 			r.Report(o.At("metadata.namespace"), "leave the namespace out", "not applied in this namespace: the user interface is deployed into that of the environment")
 		}
 	}

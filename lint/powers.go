@@ -51,7 +51,7 @@ func (t *subject) reportClaims(r *Reporter) {
 	for _, o := range t.Objects() {
 		judged := judgedObject(o)
 		isCRD, namespace := o.Kind == "CustomResourceDefinition", judged.GetNamespace()
-		if !o.Part.Applied() || !isCRD && (namespace == "default" || !schema.IsSystemNamespace(namespace)) { // charts are rendered for default
+		if !o.Part.Applied() || isMoved(o) || !isCRD && (namespace == "default" || !schema.IsSystemNamespace(namespace)) { // charts are rendered for default
 			continue
 		}
 		for _, p := range powers.Judge(t.ownerOf([]*target.Object{o}), []powers.Object{judged}) {
@@ -64,6 +64,12 @@ func (t *subject) reportClaims(r *Reporter) {
 			}
 		}
 	}
+}
+
+// isMoved reports whether an object is not applied in its namespace (SOL208): older archives have MetalK8s' namespace in the user
+// interface, which is deployed into that of the environment.
+func isMoved(o *target.Object) bool {
+	return o.Part == target.PartUI && o.Namespace == "metalk8s-solutions"
 }
 
 // String names a role within its part.

@@ -219,11 +219,13 @@ func heldByOther(key Key, object schema.ObjectRef, label string, states []*State
 	return nil
 }
 
-// isOurs tells that the object that is there belongs to this release: the record names that very object, or this program has written
-// it and its label says so. The label alone does not: see [IsManaged].
+// isOurs reports whether the object that is there belongs to this release: the record names that very object, or its label says so, and
+// either this program has written it, or the record has an object of its name, which was deleted and created again, as from a backup.
+// The label alone is not enough: see [IsManaged].
 func (j *judge) isOurs(s *step) bool {
-	recorded := s.known.UID != "" && s.known.UID == string(s.live.GetUID())
-	return recorded || s.live.GetLabels()[LabelRelease] == j.release.ID() && IsManaged(s.live)
+	recorded := s.known.UID != ""
+	return recorded && s.known.UID == string(s.live.GetUID()) ||
+		s.live.GetLabels()[LabelRelease] == j.release.ID() && (recorded || IsManaged(s.live))
 }
 
 // adopt accepts an object that is there and belongs to no release if that was asked for, or if it is as it is wanted.

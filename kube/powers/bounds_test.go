@@ -64,7 +64,7 @@ func webhook(rule map[string]any, selector map[string]any) any {
 }
 
 // Objects that are large, or that refer to each other many times, are judged in bounded work: what is too large is refused. Without
-// bounds each of these takes minutes, or more memory than there is.
+// bounds each of these takes long, or more memory than there is.
 func TestHostile(t *testing.T) {
 	pod := map[string]any{"containers": []any{map[string]any{"name": "a", "image": "b", "securityContext": map[string]any{"privileged": true}}}}
 	list := func(inner any) any {
