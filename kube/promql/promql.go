@@ -22,13 +22,6 @@ import (
 // Namespace is the label with the namespace that a series comes from.
 const Namespace = "namespace"
 
-// The bounds of what is parsed, many times those of the longest rules there are: the time that the parser takes for something deep
-// grows with the square of its items.
-const (
-	maxLength = 64 << 10 // bytes
-	maxItems  = 2000     // names, operators, brackets, strings
-)
-
 // Error tells what is wrong with an expression, and where: both count from 1, the column in characters.
 type Error struct {
 	Line, Column int
@@ -46,8 +39,8 @@ type Expression struct {
 
 // Parse reads an expression; its errors are of type [*Error].
 func Parse(text string) (*Expression, error) {
-	if len(text) > maxLength || isLong(text) {
-		return nil, &Error{1, 1, fmt.Sprintf("the expression has more than %d bytes or %d words", maxLength, maxItems)}
+	if err := checkSize(text); err != nil {
+		return nil, err
 	}
 	root, err := parser.ParseExpr(text)
 	if err != nil {
@@ -67,16 +60,6 @@ func Parse(text string) (*Expression, error) {
 	return e, nil
 }
 
-func isLong(text string) bool {
-	lexer := parser.Lex(text)
-	for range maxItems {
-		if item := next(lexer); item.Typ == parser.EOF || item.Typ == parser.ERROR {
-			return false
-		}
-	}
-	return true
-}
-
 const maxMessage = 150 // some repeat what is wrong, however long that is
 
 // errorIn keeps the first of the parser's errors; those after it are often consequences.
@@ -85,9 +68,14 @@ func errorIn(text string, err error) *Error {
 	if !errors.As(err, &all) || len(all) == 0 {
 		return &Error{1, 1, err.Error()}
 	}
-	before := text[:min(max(int(all[0].PositionRange.Start), 0), len(text))]
+	return errorAt(text, int(all[0].PositionRange.Start), report.Cut(all[0].Err.Error(), maxMessage))
+}
+
+// errorAt is an error at an offset of the text.
+func errorAt(text string, offset int, message string) *Error {
+	before := text[:min(max(offset, 0), len(text))]
 	line := strings.LastIndexByte(before, '\n') + 1
-	return &Error{strings.Count(before, "\n") + 1, utf8.RuneCountInString(before[line:]) + 1, report.Cut(all[0].Err.Error(), maxMessage)}
+	return &Error{strings.Count(before, "\n") + 1, utf8.RuneCountInString(before[line:]) + 1, message}
 }
 
 // Selector is what an expression says of the series that it reads in one place.

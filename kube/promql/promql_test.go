@@ -233,7 +233,6 @@ func TestHostile(t *testing.T) {
 		"brackets":  strings.Repeat("(", 1<<20) + "x",
 		"comments":  strings.Repeat("#\n", 30<<10) + "(",
 		"functions": strings.Repeat("abs(", 400) + "x",
-		"signs":     strings.Repeat("-", 60<<10) + "x",
 		"length":    strings.Repeat(" ", 1<<20) + "x",
 		"pattern":   `x{a=~"` + strings.Repeat("(", 30<<10) + `"}`,
 		"NUL":       "x\x00",
@@ -245,7 +244,6 @@ func TestHostile(t *testing.T) {
 	}
 	for name, text := range map[string]string{
 		"brackets":  strings.Repeat("(", 900) + "x" + strings.Repeat(")", 900),
-		"signs":     strings.Repeat("-", 1900) + "x",
 		"operators": strings.Repeat("x^", 900) + "x",
 	} {
 		e, err := promql.Parse(text)
@@ -287,4 +285,34 @@ func FuzzIn(f *testing.F) {
 			t.Errorf("%q becomes %q: %s", text, e.In("ns"), diff)
 		}
 	})
+}
+
+// TestOversized: what would end a parser that recurses, and patterns that are compiled to gigabytes, are refused before they are parsed.
+func TestOversized(t *testing.T) {
+	matchers := func(count int, pattern string) string {
+		var b strings.Builder
+		for i := range count {
+			fmt.Fprintf(&b, "a%d=~%q,", i, pattern)
+		}
+		return "up{" + b.String() + "}"
+	}
+	const long, large = "1:1: the expression has more than 65536 bytes or 2000 words", "the regular expressions are too large"
+	for name, test := range map[string]struct{ text, want string }{
+		"parentheses":       {strings.Repeat("(", 100_000) + "up" + strings.Repeat(")", 100_000), long},
+		"aggregations":      {strings.Repeat("sum(", 100_000) + "up" + strings.Repeat(")", 100_000), long},
+		"a megabyte":        {strings.Repeat("up+", 350_000) + "up", long},
+		"a long text":       {`up{a="` + strings.Repeat("x", 1<<20) + `"}`, long},
+		"classes repeated":  {matchers(480, `(((\pL){10}){10}){9}`), large},
+		"repeated":          {matchers(400, `((ab|cd){10}){99}`), large},
+		"not a match":       {strings.ReplaceAll(matchers(480, `((\pL){90}){9}`), "=~", "!~"), large},
+		"escaped":           {`up{a=~"` + strings.Repeat(`(\x28\\pL\x29\x7b900\x7d)`, 30) + `"}`, large},
+		"one that is usual": {matchers(50, `web-[a-z0-9]{1,10}-[a-z0-9]{5}|(api|db)-\d+`), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := promql.Parse(test.text)
+			if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
+				t.Errorf("err = %.200v", err)
+			}
+		})
+	}
 }
