@@ -54,7 +54,7 @@ type outcome struct {
 }
 
 // sampled is how many templates one of the sample of a short test stands for.
-const sampled = 3
+const sampled = 4
 
 // TestHostileTemplates renders each of many templates that were written to end the program, in processes of their own. A short test renders a
 // sample, always the same.
