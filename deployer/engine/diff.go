@@ -1,6 +1,9 @@
 package engine
 
 import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -152,11 +155,54 @@ func (d *differ) show(at []place, value any) string {
 	if d.secret && len(at) > 0 && at[0].field != "apiVersion" && at[0].field != "kind" && at[0].field != "type" {
 		return hidden // annotations may repeat the data
 	}
-	data, err := json.Marshal(value)
+	if text, ok := value.(string); ok {
+		if summary := summarizeCompressed(text); summary != "" {
+			return summary
+		}
+	}
+	data, err := json.Marshal(withoutCompressed(value))
 	if err != nil {
 		return fmt.Sprint(value)
 	}
 	return string(data)
+}
+
+// withoutCompressed returns a value with summaries in place of what is compressed.
+func withoutCompressed(value any) any {
+	switch value := value.(type) {
+	case map[string]any:
+		shown := make(map[string]any, len(value))
+		for name, element := range value {
+			shown[name] = withoutCompressed(element)
+		}
+		return shown
+	case []any:
+		shown := make([]any, len(value))
+		for i, element := range value {
+			shown[i] = withoutCompressed(element)
+		}
+		return shown
+	case string:
+		return cmp.Or(summarizeCompressed(value), value)
+	default:
+		return value
+	}
+}
+
+// gzipPrefix is how base64 of what gzip has written begins: its magic number and its only method.
+const gzipPrefix = "H4sI"
+
+// summarizeCompressed returns what is shown of compressed data in base64, such as an entry of binaryData, and "" for other texts. The
+// digest tells contents of one size apart, for readers and for the digest of a plan.
+func summarizeCompressed(text string) string {
+	if !strings.HasPrefix(text, gzipPrefix) {
+		return ""
+	}
+	data, err := base64.StdEncoding.DecodeString(text)
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprintf("(%d bytes, compressed, sha256:%.6x)", len(data), sha256.Sum256(data))
 }
 
 func pathOf(at []place) (path string) {

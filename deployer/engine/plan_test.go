@@ -178,8 +178,16 @@ func TestExcerpts(t *testing.T) {
 		"elements by their ports":           {"spec: {p: [{port: 1, a: x}, {port: 2}]}", "spec: {p: [{port: 2}, {port: 1, a: z}]}", []schema.FieldChange{{Path: "spec.p[port=1].a", From: `"x"`, To: `"z"`}}},
 		"elements whose names are the same": {"spec: {p: [{name: a}, {name: a}]}", "spec: {p: [{name: a}]}", []schema.FieldChange{{Path: "spec.p", From: `[{"name":"a"},{"name":"a"}]`, To: `[{"name":"a"}]`}}},
 		"elements of which one has no name": {"spec: {p: [{name: a}, {b: c}]}", "spec: {p: [{name: a}]}", []schema.FieldChange{{Path: "spec.p", From: `[{"name":"a"},{"b":"c"}]`, To: `[{"name":"a"}]`}}},
-		"the status":                        {"status: {a: 1}", "status: {a: 2}", nil},
-		"what the server counts":            {"metadata: {name: a, generation: 1, uid: u}", "metadata: {name: a, generation: 2, uid: u}", nil},
+		"compressed data": {"binaryData: {a: H4sIAAAAAAAAAw==, b: x}", "binaryData: {a: H4sIAAAAAAAABA==, b: H4sI}", []schema.FieldChange{
+			{Path: "binaryData.a", From: "(10 bytes, compressed, sha256:9d1011ce9a92)", To: "(10 bytes, compressed, sha256:063d0a291237)"},
+			{Path: "binaryData.b", From: `"x"`, To: "(3 bytes, compressed, sha256:baa89858c7e5)"},
+		}},
+		"compressed data in what is new": {"a: b", "binaryData: {a: H4sIAAAAAAAAAw==, b: H4sI!, c: [1]}", []schema.FieldChange{
+			{Path: "a", From: `"b"`},
+			{Path: "binaryData", To: `{"a":"(10 bytes, compressed, sha256:9d1011ce9a92)","b":"H4sI!","c":[1]}`},
+		}},
+		"the status":             {"status: {a: 1}", "status: {a: 2}", nil},
+		"what the server counts": {"metadata: {name: a, generation: 1, uid: u}", "metadata: {name: a, generation: 2, uid: u}", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := fieldChanges(object(t, "{apiVersion: v1, kind: A, "+test.before+"}"), object(t, "{apiVersion: v1, kind: A, "+test.after+"}"))
