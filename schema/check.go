@@ -252,6 +252,32 @@ func (c *checker) checkEnvironment(at string) {
 			c.fail(path, "choose another one", "namespace %s is one of Kubernetes' own", name)
 		}
 	})
+	c.checkAcceptance(at + ".solutions.*.accept")
+}
+
+// checkAcceptance reports powers and hazards that do not exist: an approval with a misspelt name approves of nothing.
+func (c *checker) checkAcceptance(at string) {
+	var powers []string
+	for _, name := range PowerNames() {
+		powers = append(powers, string(name))
+	}
+	c.checkName(at+".powers.*", "power", powers)
+	c.checkName(at+".hazards.*", "hazard", HazardNames())
+}
+
+// checkName reports texts whose name, up to a colon, is not a known one.
+func (c *checker) checkName(pattern, what string, known []string) {
+	c.eachString(pattern, func(path []string, s string) {
+		name, _, _ := strings.Cut(s, ":")
+		if slices.Contains(known, name) {
+			return
+		}
+		hint := fmt.Sprintf("the %ss are %s", what, strings.Join(known, ", "))
+		if near := report.Nearest(name, known); near != "" {
+			hint = fmt.Sprintf("did you mean %s?", near)
+		}
+		c.fail(path, hint, "there is no %s %q", what, name)
+	})
 }
 
 func checkLoaderConfiguration(c *checker) {

@@ -11,3 +11,12 @@ func PowerNames() []PowerName {
 		PowerOpensToOutside, PowerReadsOthersMetrics, PowerSchedulesAboveOthers, PowerUsesForeignData,
 	}
 }
+
+// HazardNames returns the names of the hazards that can be accepted: those of roles, and foreign-images of images that no archive has.
+func HazardNames() []string {
+	return []string{
+		"admission-webhooks", "anybody", "bind", "certificates", "escalate", "everything", "foreign-images", "impersonate", "node-proxy",
+		"persistent-volumes", "pod-exec", "read-secrets", "service-account-token", "wildcard-group", "wildcard-resource", "wildcard-verb",
+		"write-crds", "write-namespaces", "write-roles",
+	}
+}
