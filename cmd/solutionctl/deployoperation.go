@@ -51,6 +51,9 @@ var actionMarks = map[schema.Action]struct {
 func printChanges(w *console.Stream, changes []schema.Change) {
 	for _, change := range changes {
 		mark, shown := actionMarks[change.Action]
+		if change.Action == schema.ActionNone && change.Note != "" && change.Object.Kind == "Job" { // why it is not run
+			mark, shown = actionMarks[schema.ActionKeep], true
+		}
 		if !shown {
 			continue
 		}

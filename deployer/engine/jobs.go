@@ -63,6 +63,17 @@ func (j *judge) judgeEnded(s *step) (done bool) {
 	return true
 }
 
+// noteRun says of a Job that is made on the way back whether it is the first of its name, or one has ended before that was another.
+func (j *judge) noteRun(s *step) {
+	isMade := s.Action == schema.ActionCreate || s.Action == schema.ActionReplace
+	if !j.release.Back || !isMade || s.turn != nil || s.Note != "" || s.desired.GroupVersionKind().GroupKind() != jobKind {
+		return
+	}
+	if s.Note = "it is run"; len(j.past[keyOfRef(s.Object)]) > 0 {
+		s.Note = "it is run again: the one that has ended was another"
+	}
+}
+
 // hasEnded tells whether the very Job that is wanted has ended before. One that the cluster deletes after its end and that is
 // on record has ended when it is gone, whether or not anybody saw it.
 func (j *judge) hasEnded(s *step) bool {

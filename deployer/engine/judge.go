@@ -46,6 +46,7 @@ func (j *judge) decideWanted(ctx context.Context, s *step) error {
 	if done, err := j.decideEnded(ctx, s); done || err != nil {
 		return err
 	}
+	defer j.noteRun(s)
 	if s.known.Name == "" {
 		// Nothing is known of it: most likely it is not there, and the server checks in one request whether it could be made.
 		if done, err := j.tryCreate(ctx, s); done || err != nil {

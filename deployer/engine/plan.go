@@ -225,6 +225,8 @@ func (p *Plan) arrange() {
 	p.steps = slices.DeleteFunc(p.steps, func(s *step) bool { return s.Action == "" })
 	if p.idle() {
 		p.turns = nil
+	} else {
+		p.Changes = p.judge.omitted()
 	}
 	wanted := slices.IndexFunc(p.steps, func(s *step) bool { return s.desired == nil })
 	if wanted < 0 {

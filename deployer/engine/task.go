@@ -278,8 +278,32 @@ func (j *judge) decideTask(ctx context.Context, s *step) (err error) {
 		return report.Errorf(report.NotFound, "task %s: %s", s.Object, s.Note).WithHint("deploy first what brings the kind")
 	case s.Note == "":
 		s.Note = j.words(s.turn)
+		if j.release.Back && s.turn.runs() {
+			s.Note = "it is run " + s.Note
+		}
 	}
 	return nil
+}
+
+// omitted returns the Jobs and Pods of a release that goes back that are for an installation or an upgrade, and are not run. Nothing is
+// changed of what is there of them.
+func (j *judge) omitted() []schema.Change {
+	if !j.release.Back {
+		return nil
+	}
+	listed := map[schema.ObjectRef]bool{}
+	for _, t := range j.turns {
+		listed[t.Object] = listed[t.Object] || t.chosen // with what is run
+	}
+	var changes []schema.Change
+	for _, t := range j.turns {
+		on := slices.ContainsFunc(t.task.On, func(o schema.Occasion) bool { return o == schema.OccasionInstall || o == schema.OccasionUpgrade })
+		if on && !listed[t.Object] && t.runs() {
+			listed[t.Object] = true
+			changes = append(changes, schema.Change{Action: schema.ActionNone, Object: t.Object, Task: t.task.When, Note: "it is not run again, as it is for installations and upgrades"})
+		}
+	}
+	return changes
 }
 
 // homeless tells whether nothing can be made because the namespace is gone or goes.

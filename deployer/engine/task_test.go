@@ -470,7 +470,16 @@ func TestOccasions(t *testing.T) {
 		t.Fatal(err)
 	}
 	back.Back, back.Tasks = true, content.Tasks
-	w.again(back)
+	var jobs []string
+	for _, change := range w.again(back).Changes {
+		if change.Object.Kind == "Job" {
+			jobs = append(jobs, fmt.Sprintf("%s %s: %s", change.Action, change.Object.Name, change.Note))
+		}
+	}
+	w.same("plan of going back", jobs, []string{
+		"none install: it is not run again, as it is for installations and upgrades", "none upgrade: it is not run again, as it is for installations and upgrades",
+		"create back: it is run before everything else",
+	})
 	w.same("back", w.steps(), []string{"PATCH jobs/back"})
 
 	w.again(w.release(""))
