@@ -155,6 +155,8 @@ type LoaderPlan struct {
 	Activate []*Operation `json:"activate"`
 	// Environments are what the Job does; absent for those whose Solutions have to be activated first.
 	Environments []*Operation `json:"environments"`
+	// Afterwards are what it adds to those: the objects as the archives have them, which are not compared with the cluster.
+	Afterwards []*Operation `json:"afterwards,omitempty"`
 	// Rights are those of the Job, as rules of roles in YAML.
 	Rights string `json:"rights,omitempty"`
 	// Unlisted are what was loaded and is not in the configuration any more.

@@ -405,9 +405,12 @@ func (a *app) printLoaderPlan(w *console.Stream, p *schema.LoaderPlan) error {
 	for _, name := range p.Create {
 		fmt.Fprintf(w, "%s create environment %s\n", w.Paint(console.Green, "+"), console.Clean(name))
 	}
-	for _, o := range slices.Concat(p.Activate, p.Environments) {
+	for i, o := range slices.Concat(p.Activate, p.Environments, p.Afterwards) {
 		if o.Empty() {
 			continue
+		}
+		if i == len(p.Activate)+len(p.Environments) {
+			fmt.Fprintln(w, "after activation:")
 		}
 		shown := *o
 		shown.Notices, shown.Digest = nil, ""

@@ -2,6 +2,7 @@ package loader
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -43,21 +44,53 @@ func (p *prepared) wasReady() bool {
 // what they were to bring back comes back here, and what another manager applies is left to it. One that cannot be finished so is
 // planned like all else.
 func (l *Launcher) finishRepairs(ctx context.Context) error {
-	begun, err := l.Deployer.Resume(ctx, deployer.ResumeOptions{Options: deployer.Options{DryRun: true}})
-	if begun == nil {
+	begun, err := l.begunRepairs(ctx)
+	if err != nil {
 		return err
 	}
 	config := l.Deployer.Config
 	config.LockWait, config.Ended = max(config.LockWait, repairWait), podEnded(config.Cluster)
 	d := deployer.New(config)
-	for _, at := range interruptedRepairs(begun.Operations) {
-		if !slices.ContainsFunc(l.Configuration.Spec.Environments, func(e schema.EnvironmentContents) bool { return e.Name == at.Environment }) {
-			continue
-		}
+	for _, at := range begun {
 		_, _ = d.Repair(ctx, deployer.RepairOptions{Options: deployer.Options{NoWait: true}, Selection: survey.Selection{Environment: at.Environment, Solution: at.Solution}, Yield: true})
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
+	}
+	return nil
+}
+
+// begunRepairs returns the Solutions of the configuration of which nothing but repairs was interrupted.
+func (l *Launcher) begunRepairs(ctx context.Context) ([]schema.LoadedContent, error) {
+	begun, err := l.Deployer.Resume(ctx, deployer.ResumeOptions{Options: deployer.Options{DryRun: true}})
+	if begun == nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(interruptedRepairs(begun.Operations), func(at schema.LoadedContent) bool {
+		return !slices.ContainsFunc(l.Configuration.Spec.Environments, func(e schema.EnvironmentContents) bool { return e.Name == at.Environment })
+	}), nil
+}
+
+// leaveRepairs takes out of a plan what a start does without a Job: it finishes interrupted repairs first. Where the configuration has
+// changed since, there is other work for the same Solutions, and all of it stays in the plan.
+func (l *Launcher) leaveRepairs(ctx context.Context, p *prepared) error {
+	begun, err := l.begunRepairs(ctx)
+	if err != nil {
+		return err
+	}
+	for _, at := range begun {
+		p.Notices = append(p.Notices, fmt.Sprintf("an interrupted repair of Solution %s in environment %s is finished first, without a Job", at.Solution, at.Environment))
+	}
+	if len(begun) == 0 || !p.wasReady() {
+		return nil
+	}
+	for _, o := range p.Environments {
+		o.Parts = slices.DeleteFunc(o.Parts, func(part schema.OperationPart) bool {
+			return slices.Contains(begun, schema.LoadedContent{Environment: o.Environment, Solution: part.Solution})
+		})
+	}
+	if !slices.ContainsFunc(p.Environments, func(o *schema.Operation) bool { return !o.Empty() }) {
+		p.Run, p.Image, p.Rights = "", "", ""
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -89,6 +90,14 @@ func TestBootAfterRepair(t *testing.T) {
 	begun, err := b.Resume(t.Context(), deployer.ResumeOptions{Options: deployer.Options{DryRun: true}})
 	if err != nil || len(begun.Operations) != 1 {
 		t.Fatalf("not one repair was begun: %+v, %v", begun, err)
+	}
+	plan, err := l.Plan(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const notice = "an interrupted repair of Solution edge in environment infra is finished first, without a Job"
+	if plan.Run != "" || plan.Rights != "" || !slices.Contains(plan.Notices, notice) {
+		t.Errorf("the plan has run %q with the rights %q and the notices %q", plan.Run, plan.Rights, plan.Notices)
 	}
 	b.finds(t, l, pods, hook)
 	if begun, err = b.Resume(t.Context(), deployer.ResumeOptions{Options: deployer.Options{DryRun: true}}); err != nil || len(begun.Operations) > 0 {

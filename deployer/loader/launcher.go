@@ -46,6 +46,9 @@ func (l *Launcher) Plan(ctx context.Context) (*schema.LoaderPlan, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err = l.leaveRepairs(ctx, p); err != nil {
+		return nil, err
+	}
 	p.Notices = append(p.Notices, toldOf(p.Unlisted)...)
 	return &p.LoaderPlan, nil
 }
@@ -202,9 +205,7 @@ func (l *Launcher) environment(ctx context.Context, p *prepared, e schema.Enviro
 		}
 	}
 	if dry && (len(names) == 0 || len(p.Activate) > 0) {
-		p.Notices = append(p.Notices, fmt.Sprintf("what environment %s gets can be planned when it exists and its Solutions are active, which '%s' does",
-			e.Name, report.Run("deploy loader start")))
-		return nil
+		return l.preview(ctx, p, e)
 	}
 	list, err := l.Deployer.Wanted(ctx, e)
 	if err != nil {
@@ -233,6 +234,27 @@ func (l *Launcher) environment(ctx context.Context, p *prepared, e schema.Enviro
 		}
 		p.parts = append(p.parts, is)
 	}
+	return nil
+}
+
+// preview lists what an environment gets that cannot be planned yet.
+func (l *Launcher) preview(ctx context.Context, p *prepared, e schema.EnvironmentContents) error {
+	list, err := l.Deployer.Wanted(ctx, e)
+	if err != nil {
+		return err
+	}
+	seen, err := l.Deployer.PreviewEnsure(ctx, deployer.EnsureOptions{Environment: e.Name, Solutions: list})
+	notice := fmt.Sprintf("what environment %s gets can be compared with the cluster when it exists and its Solutions are active, which '%s' does",
+		e.Name, report.Run("deploy loader start"))
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
+		notice += fmt.Sprintf("; it cannot be listed before: %v", err)
+	case !seen.Empty():
+		p.Afterwards = append(p.Afterwards, seen)
+	}
+	p.Notices = append(p.Notices, notice)
 	return nil
 }
 

@@ -143,6 +143,19 @@ func TestStart(t *testing.T) {
 	if len(plan.Create) != 1 || len(plan.Activate) != 1 || plan.Empty() {
 		t.Errorf("the plan is %+v", plan)
 	}
+	var planned []string
+	for _, o := range plan.Afterwards {
+		for _, part := range o.Parts {
+			for _, change := range part.Changes {
+				planned = append(planned, string(change.Action)+" "+part.Namespace+" "+change.Object.Kind+" "+change.Object.Name)
+			}
+		}
+	}
+	for _, want := range []string{"create infra ConfigMap db", "create infra Secret db", "create infra ConfigMap api", "create infra Deployment edge-operator"} {
+		if !slices.Contains(planned, want) {
+			t.Errorf("the plan of a first start lacks %q: %q", want, planned)
+		}
+	}
 	progress, err := l.Start(t.Context(), loader.StartOptions{})
 	if err != nil {
 		t.Fatal(err)

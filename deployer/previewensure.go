@@ -1,0 +1,99 @@
+package deployer
+
+import (
+	"context"
+	"slices"
+
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/dependencies"
+	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/deployer/records"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// PreviewEnsure lists the objects that [Deployer.Ensure] adds of Solutions that an environment does not have, where it cannot be planned
+// yet: the environment does not exist, or the versions are not active. They are as the archives and the options have them, and are not
+// compared with the cluster.
+func (d *Deployer) PreviewEnsure(ctx context.Context, o EnsureOptions) (*schema.Operation, error) {
+	ctx = cluster.WithMemory(ctx)
+	catalog, err := d.Records.Catalog(ctx)
+	if err != nil {
+		return nil, err
+	}
+	namespaces, err := d.Records.Namespaces(ctx, o.Environment, "")
+	if report.CodeOf(err) == report.NotFound {
+		namespaces, err = []metalk8s.Namespace{{Name: o.Environment, Environment: o.Environment}}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	t := &task{Operation: schema.Operation{Operation: schema.VerbEnsure, Environment: o.Environment, Planned: true, Parts: []schema.OperationPart{}, Notices: []string{}}}
+	list, err := d.additions(ctx, t, catalog, o, namespaces)
+	if err != nil {
+		return nil, err
+	}
+	if err = d.giveAll(ctx, list, o.Options); err != nil {
+		return nil, err
+	}
+	for _, one := range list {
+		own, parts, err := d.releases(ctx, t, one)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range append(own, parts...) {
+			t.Parts = append(t.Parts, additionOf(r))
+		}
+	}
+	return &t.Operation, nil
+}
+
+// additions are the Solutions that some of the namespaces do not have.
+func (d *Deployer) additions(ctx context.Context, t *task, catalog *records.Catalog, o EnsureOptions, namespaces []metalk8s.Namespace) ([]*placement, error) {
+	wanted := map[schema.SolutionAt]Rendering{}
+	var all []schema.SolutionAt
+	for _, w := range o.Solutions {
+		found, notice, err := d.choose(ctx, catalog, w.Solution, w.Version)
+		if err != nil {
+			return nil, err
+		}
+		if notice != "" {
+			t.notice(notice)
+		}
+		at := schema.SolutionAt{Solution: found.Name, Version: found.Version}
+		wanted[at], all = w.Rendering, append(all, at)
+	}
+	var list []*placement
+	for _, at := range dependencies.InOrder(catalog, all, schema.ScopeEnvironment) {
+		found, _ := catalog.Get(at.ID())
+		have, err := d.installed(ctx, at.Solution, namespaces)
+		if err != nil {
+			return nil, err
+		}
+		one := &placement{Import: found, operation: schema.VerbAdd, Rendering: wanted[at]}
+		one.namespaces = slices.DeleteFunc(slices.Clone(namespaces), func(n metalk8s.Namespace) bool {
+			return slices.ContainsFunc(have, func(i installation) bool { return i.Name == n.Name })
+		})
+		if one.payload, one.settings, err = d.settings(ctx, catalog, found); err != nil {
+			return nil, err
+		}
+		list = append(list, one)
+	}
+	return list, nil
+}
+
+// additionOf lists what is made of a release where nothing is of it: its objects, and the tasks of an installation.
+func additionOf(r engine.Release) schema.OperationPart {
+	part := schema.OperationPart{Namespace: r.Namespace, Solution: r.Name, Version: r.Version, Component: r.Component, Changes: []schema.Change{}}
+	for _, object := range r.Objects {
+		part.Changes = append(part.Changes, schema.Change{Action: schema.ActionCreate, Object: records.RefOf(object.GroupVersionKind(), object)})
+	}
+	for _, task := range r.Tasks {
+		if slices.Contains(task.On, schema.OccasionInstall) {
+			ref := records.RefOf(task.Object.GroupVersionKind(), task.Object)
+			part.Changes = append(part.Changes, schema.Change{Action: schema.ActionCreate, Object: ref, Task: task.When})
+		}
+	}
+	return part
+}
