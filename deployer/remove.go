@@ -55,6 +55,10 @@ func (d *Deployer) planRemove(ctx context.Context, o RemoveOptions, namespaces [
 		return nil, err
 	}
 	lost, err := d.checkData(ctx, t, catalog, o, there)
+	if report.CodeOf(err) == report.DataLoss && d.isRemoved(ctx, o.Solution, there) {
+		err = report.Errorf(report.DataLoss, "Solution %s was removed before, and nothing but its data is left: %w", o.Solution, err).
+			WithHint("to keep it, do nothing; '%s' brings its operator back, which finalizers may need", report.Run("deploy add", o.Environment, o.Solution))
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -108,6 +112,14 @@ func (d *Deployer) leaving(ctx context.Context, t *task, o RemoveOptions, namesp
 		t.records = append(t.records, records.EntryChange(n.Name, metalk8s.EnvironmentConfigMap, "data."+o.Solution, recorded, "")...)
 	}
 	return releases, there, nil
+}
+
+// isRemoved reports whether the records say that an earlier run has removed a Solution from all of some namespaces.
+func (d *Deployer) isRemoved(ctx context.Context, solution string, namespaces []metalk8s.Namespace) bool {
+	return !slices.ContainsFunc(namespaces, func(n metalk8s.Namespace) bool {
+		state, err := d.Records.Engine.State(ctx, engine.Key{Namespace: n.Name, Name: solution})
+		return err != nil || state.Pending != nil || state.Current == nil || state.Installed() || n.Versions[solution] != ""
+	})
 }
 
 func notThere(solution, environment string, namespaces []metalk8s.Namespace) error {

@@ -56,6 +56,8 @@ type AppObject struct {
 // AppList holds the instances of an environment. `solutionctl deploy app list` prints it.
 type AppList struct {
 	Apps []App `json:"apps"`
+	// Notices name the custom resources of Solutions that were removed, one sentence each. No operator serves them.
+	Notices []string `json:"notices,omitempty"`
 }
 
 // AppForm holds the fields of an instance that a user may fill in. `solutionctl deploy app fields` prints it.

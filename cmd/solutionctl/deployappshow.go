@@ -32,14 +32,23 @@ func newAppListCommand(a *app) *cobra.Command {
 
 func printApps(w *console.Stream, apps *schema.AppList, environment string) error {
 	if len(apps.Apps) == 0 {
-		_, err := fmt.Fprintf(w, "there is no application in environment %s\nNext: solutionctl deploy app create %s NAME\n", environment, environment)
-		return err
+		next := ""
+		if len(apps.Notices) == 0 {
+			next = fmt.Sprintf("Next: solutionctl deploy app create %s NAME\n", environment)
+		}
+		if _, err := fmt.Fprintf(w, "there is no application in environment %s\n%s", environment, next); err != nil {
+			return err
+		}
+		return console.PrintEach(w, console.Yellow, "note:", apps.Notices)
 	}
 	table := &console.Table{Columns: []string{"NAME", "KIND", "NAMESPACE", "HEALTH", "REASON"}}
 	for _, one := range apps.Apps {
 		table.Add(one.Name, one.Kind, one.Namespace, string(one.Health), console.Line(strings.Join(one.Reasons, "; ")))
 	}
-	return table.Print(w)
+	if err := table.Print(w); err != nil {
+		return err
+	}
+	return console.PrintEach(w, console.Yellow, "note:", apps.Notices)
 }
 
 func newAppGetCommand(a *app) *cobra.Command {

@@ -9,6 +9,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -21,6 +22,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/definitions"
 	"github.com/solutionctl/solutionctl/deployer/health"
+	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -62,7 +64,61 @@ func (a *Apps) List(ctx context.Context, o Options) (*schema.AppList, error) {
 		}
 		return nil
 	})
+	if err != nil {
+		return apps, err
+	}
+	apps.Notices, err = a.kept(ctx, o)
 	return apps, err
+}
+
+// kept names the custom resources that removals have kept in an environment. Users without the permission to read the records, or the
+// definitions, are shown none.
+func (a *Apps) kept(ctx context.Context, o Options) ([]string, error) {
+	if o.Kind != "" {
+		return nil, nil
+	}
+	notices, err := a.keptIn(ctx, o)
+	switch report.CodeOf(err) {
+	case report.Forbidden, report.Corrupt, report.Invalid:
+		return nil, nil
+	default:
+		return notices, err
+	}
+}
+
+func (a *Apps) keptIn(ctx context.Context, o Options) (notices []string, err error) {
+	namespaces, err := a.namespaces(ctx, o.Environment, o.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	states, err := a.Records.Engine.StatesIn(ctx, metalk8s.NamesOf(namespaces)...)
+	if err != nil {
+		return nil, err
+	}
+	var catalog *records.Catalog
+	for _, s := range states {
+		if s.Component != "" || s.Pending != nil || s.Current == nil || s.Current.Version != "" {
+			continue // it is there
+		}
+		if catalog == nil {
+			if catalog, err = a.Records.Catalog(ctx); err != nil {
+				return nil, err
+			}
+		}
+		crds, err := a.Definitions.Of(ctx, catalog, s.Name)
+		if err != nil {
+			return nil, err
+		}
+		list, err := a.Definitions.Instances(ctx, crds, s.Namespace)
+		if err != nil {
+			return nil, err
+		}
+		if len(list) > 0 {
+			notices = append(notices, fmt.Sprintf("Solution %s was removed from namespace %s, and its custom resources were kept: %s; '%s' brings their operator back",
+				s.Name, s.Namespace, definitions.CountText(list), report.Run("deploy add", o.Environment, s.Name)))
+		}
+	}
+	return notices, nil
 }
 
 // visible looks at the kinds that are asked for, each in its namespaces. What the user may not see is left out where nobody
