@@ -156,7 +156,7 @@ func (b *bed) imported(version string, c content) {
 func (b *bed) activated(version string, c content) {
 	b.Helper()
 	b.imported(version, c)
-	if _, err := b.Activate(b.Context(), deployer.ActivateOptions{Solution: b.Solution, Version: version}); err != nil {
+	if _, err := b.Activate(b.Context(), deployer.ActivateOptions{Options: deployer.Options{Allow: webhookOfTests}, Solution: b.Solution, Version: version}); err != nil {
 		b.Fatal(err)
 	}
 }

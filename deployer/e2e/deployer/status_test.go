@@ -347,7 +347,11 @@ func TestStatusOfResourcesWithoutStatus(t *testing.T) {
 		_, err := b.Cluster.Mapping(t.Context(), kube.GroupVersionKind{Group: b.Group, Version: "v1", Kind: "told"})
 		return true, err == nil
 	})
-	b.mustAdd("1.0.0")
+	o := deployer.AddOptions{Environment: b.Env, Solution: b.Solution, Version: "1.0.0"}
+	o.NoWait, o.Options.Allow = true, []string{string(schema.PowerInstructsController)}
+	if _, err := b.Add(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
 	b.settle(b.Solution + "-operator")
 	b.wantHealth(schema.HealthProgressing, "told "+b.Env+"/one: its operator has not looked at it yet")
 	told := b.get(kube.GroupVersionKind{Group: b.Group, Version: "v1", Kind: "told"}, b.Env, "one")

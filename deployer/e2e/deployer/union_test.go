@@ -34,7 +34,7 @@ func (b *bed) served(want ...string) {
 // activate makes an imported version the active one.
 func (b *bed) activate(version string) (*schema.Operation, error) {
 	b.Helper()
-	return b.Activate(b.Context(), deployer.ActivateOptions{Options: deployer.Options{NoWait: true}, Solution: b.Solution, Version: version})
+	return b.Activate(b.Context(), deployer.ActivateOptions{Options: deployer.Options{NoWait: true, Allow: webhookOfTests}, Solution: b.Solution, Version: version})
 }
 
 // noticed expects that one of the notices of an operation has all of these words.
