@@ -198,7 +198,6 @@ func (d *Deployer) activation(ctx context.Context, o ActivateOptions, p *render.
 // clusterObjects renders a version for the whole cluster as the settings of a revision say.
 func (d *Deployer) clusterObjects(ctx context.Context, p *render.Payload, s render.Settings, said map[string]string) ([]*unstructured.Unstructured, error) {
 	key := engine.Key{Name: p.Solution.Metadata.Name}
-	s.ClusterWide = true // what it can do is judged when it is planned
 	names, err := render.ActivationSecrets(p, s)
 	if err != nil {
 		return nil, err

@@ -373,7 +373,6 @@ func (d *Deployer) release(ctx context.Context, one *placement, n metalk8s.Names
 func (d *Deployer) objectsIn(ctx context.Context, p *render.Payload, s render.Settings, n metalk8s.Namespace, said map[string]string) ([]*unstructured.Unstructured, error) {
 	s.Namespace, s.Environment = n.Name, n.Environment
 	s.Webhook = said[settingWebhook] == "true"
-	s.ClusterWide = true // what it can do is judged when it is planned
 	s.IngressClass = cmp.Or(said[settingIngressClass], s.IngressClass)
 	names, err := render.EnvironmentSecrets(p, s)
 	if err != nil {

@@ -170,7 +170,6 @@ func (d *Deployer) component(ctx context.Context, one *placement, n metalk8s.Nam
 	}
 	settings := one.settings
 	settings.Namespace, settings.Environment = n.Name, n.Environment
-	settings.ClusterWide = true // what it can do is judged when it is planned
 	if inCluster(node) {
 		settings.Namespace = render.ComponentNamespace(one.payload.Solution, node.Component)
 	}

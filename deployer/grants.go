@@ -138,7 +138,7 @@ func (g *granting) version(ctx context.Context, catalog *records.Catalog, i sche
 	if err != nil {
 		return err
 	}
-	settings.ClusterWide, settings.Webhook = true, g.o.Webhook
+	settings.Webhook = g.o.Webhook
 	activation, err := render.Activation(payload, settings)
 	if err != nil {
 		return err

@@ -404,7 +404,7 @@ func (d *Deployer) matchVersion(ctx context.Context, catalog *records.Catalog, i
 		return nil, err
 	}
 	if r.key.Component != "" {
-		settings.Namespace, settings.Environment, settings.ClusterWide = r.namespace.Name, r.namespace.Environment, true // it was approved of
+		settings.Namespace, settings.Environment = r.namespace.Name, r.namespace.Environment
 		return d.matchComponent(ctx, p, settings, r)
 	}
 	release := engine.Release{Key: r.key, Version: i.Version, Operation: schema.VerbRepair}

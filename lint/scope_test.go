@@ -19,7 +19,7 @@ func TestScopeAsDeployed(t *testing.T) {
 		payload, err := render.FromArchive(a)
 		check(t, err)
 		for _, c := range a.Solution.Spec.Components {
-			settings := render.Settings{Registry: "registry.solutionctl.invalid", Namespace: "site", ClusterWide: true, Now: time.Now()}
+			settings := render.Settings{Registry: "registry.solutionctl.invalid", Namespace: "site", Now: time.Now()}
 			if c.Chart != "" {
 				_, err = render.Chart(t.Context(), payload, c.Name, settings, render.ChartSettings{})
 			} else {

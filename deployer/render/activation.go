@@ -95,7 +95,7 @@ func (r *renderer) cluster() error {
 	for _, o := range parts {
 		if !r.isClusterScoped(o) {
 			moveTo(o.Unstructured, r.s.Namespace)
-		} else if err = r.allow(o); err != nil {
+		} else if err = r.placeInCluster(o); err != nil {
 			return err
 		}
 		r.mark(o.Unstructured)
@@ -113,28 +113,15 @@ func (r *renderer) cluster() error {
 	return r.add(generated, secrets...)
 }
 
-// allow judges an object of the whole cluster.
-func (r *renderer) allow(o object) error {
+// placeInCluster gives an object of the whole cluster its form, and refuses kinds that a Solution cannot bring. What the object can do is judged where
+// it is planned.
+func (r *renderer) placeInCluster(o object) error {
 	unstructured.RemoveNestedField(o.Object, "metadata", "namespace")
-	approved := func(what string) error {
-		if r.s.ClusterWide {
-			return nil
-		}
-		return o.refuse(report.Refused, nil, "%s", what).WithHint("read it, and approve of it: %s",
-			report.Run("deploy activate", r.name, r.p.Solution.Spec.Version).With("cluster-wide"))
-	}
 	switch {
 	case o.is(rbacGroup, "ClusterRole", "ClusterRoleBinding"):
 		moveSubjects(o.Unstructured, r.s.Namespace, r.namespaces...)
-		return approved("this is about rights on the whole cluster")
-	case o.is("admissionregistration.k8s.io", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"):
-		if group, foreign := r.interceptsForeign(o); foreign {
-			return approved("this takes part in every change of objects of the group " + group)
-		}
 	case o.is("admissionregistration.k8s.io", clusterScoped["admissionregistration.k8s.io"]...):
-		return approved("this takes part in changes of the whole cluster")
 	case o.is("apiregistration.k8s.io", "APIService"):
-		return approved("this adds to the API of the whole cluster")
 	case o.is("apiextensions.k8s.io", "CustomResourceDefinition"):
 	case o.is("scheduling.k8s.io", "PriorityClass"), o.is("storage.k8s.io", "StorageClass"), o.is("networking.k8s.io", "IngressClass"):
 	case clusterScoped[o.group()] != nil:
@@ -142,26 +129,6 @@ func (r *renderer) allow(o object) error {
 			WithHint("take it out of the archive, or create it by hand")
 	}
 	return nil // a custom resource of the archive
-}
-
-// interceptsForeign tells whether a webhook is called for objects that do not belong to the Solution.
-func (r *renderer) interceptsForeign(o object) (group string, foreign bool) {
-	own := slices.Clone(r.p.Solution.Spec.CustomAPIGroups)
-	for _, crd := range r.crds {
-		group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
-		own = append(own, group)
-	}
-	for _, webhook := range listOf(o.Object["webhooks"]) {
-		for _, rule := range listOf(webhook["rules"]) {
-			groups, _, _ := unstructured.NestedStringSlice(rule, "apiGroups")
-			for _, group := range groups {
-				if !slices.Contains(own, group) {
-					return `"` + group + `"`, true
-				}
-			}
-		}
-	}
-	return "", false
 }
 
 // listOf returns the objects of a list.

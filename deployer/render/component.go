@@ -117,7 +117,7 @@ func (r *renderer) placeComponent(c *schema.Component, o object) error {
 		return o.refuse(report.Refused, []string{"kind"}, "a component cannot bring a definition").
 			WithHint("%s", DefinitionHint(o.GetName()))
 	case r.isClusterScoped(o) && wide:
-		return r.allow(o)
+		return r.placeInCluster(o)
 	case r.isClusterScoped(o):
 		return o.refuse(report.Refused, []string{"kind"}, "component %s lives in an environment, which cannot have an object of the whole cluster", c.Name).
 			WithHint("write scope: cluster for the component, or take the object out")

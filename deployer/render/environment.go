@@ -137,7 +137,7 @@ func digest(data []byte) string {
 }
 
 // roles renders role.yaml and what binds its roles to the operator's account. A ClusterRole gets a name that no other
-// namespace uses; it is bound in the namespace only, unless the manifest asks for more and the administrator approves.
+// namespace uses; it is bound in the namespace only, unless the manifest asks for more.
 func (r *operator) roles() error {
 	if _, ok := r.p.files[r.roleFile]; !ok {
 		return nil
@@ -155,10 +155,6 @@ func (r *operator) roles() error {
 		bare, kind := o.GetName(), "RoleBinding"
 		if r.wide && o.GetKind() == "ClusterRole" {
 			kind = "ClusterRoleBinding"
-			if !r.s.ClusterWide {
-				return o.refuse(report.Refused, nil, "the operator asks for these rights on the whole cluster").
-					WithHint("read the rules and approve them with %s", report.Accept("cluster-wide"))
-			}
 		}
 		r.label(o.Unstructured)
 		if o.GetKind() == "Role" {

@@ -31,7 +31,7 @@ func Owner(p *Payload, namespaces ...string) (powers.Owner, error) {
 // environment and each of its components, with the values of the archive. An error is that ctx has ended.
 func Powers(ctx context.Context, p *Payload, now time.Time) (*schema.Powers, error) {
 	owner, err := Owner(p, UnknownEnvironment)
-	s := Settings{Registry: "registry.invalid", Namespace: UnknownEnvironment, ClusterWide: true, Now: now}
+	s := Settings{Registry: "registry.invalid", Namespace: UnknownEnvironment, Now: now}
 	e := everything{p: p, s: s, owner: owner, result: &schema.Powers{Solution: p.Solution.Metadata.Name, Version: p.Solution.Spec.Version, Powers: []schema.Power{}, Summary: []string{}, Unjudged: []string{}}}
 	if err != nil {
 		e.result.Unjudged = append(e.result.Unjudged, err.Error())

@@ -38,8 +38,6 @@ type Settings struct {
 	Namespace, Environment string
 	// Webhook mounts the Secret <solution>-cert into the operator, and makes it when nobody else did.
 	Webhook bool
-	// ClusterWide is true when the administrator approves of rights on the whole cluster.
-	ClusterWide bool
 	// IngressClass is the class of a generated Ingress; empty for the cluster's default.
 	IngressClass string
 

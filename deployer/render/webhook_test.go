@@ -295,7 +295,6 @@ func TestOperatorWebhook(t *testing.T) {
 func TestWebhookForms(t *testing.T) {
 	for name, test := range map[string]struct {
 		change  []string
-		approve bool
 		secrets []string // that were made
 		code    report.Code
 		message string
@@ -317,12 +316,7 @@ func TestWebhookForms(t *testing.T) {
 		"no Secret":  {change: []string{"{name: cert, secret: {secretName: serving}}, ", ""}},
 		"no Service": {change: []string{"kind: Service\n", "kind: Endpoints\n"}, code: report.Invalid, message: "dbs_crd.yaml:12: CustomResourceDefinition/dbs.db.example: the Service db-webhook is not in operator/cluster"},
 		"URL":        {change: []string{"{service: {namespace: somewhere, name: db-webhook, path: /convert}}", "{url: 'https://x'}", "{service: {namespace: somewhere, name: db-webhook}}", "{url: 'https://x'}"}},
-		"every Pod": {
-			change: []string{"apiGroups: [db.example]", "apiGroups: ['']"},
-			code:   report.Refused, message: `takes part in every change of objects of the group ""`,
-		},
-		"every Pod, approved": {change: []string{"apiGroups: [db.example]", "apiGroups: ['']"}, approve: true, secrets: []string{"serving"}},
-		"any group":           {change: []string{"apiGroups: [db.example]", "apiGroups: ['*']"}, code: report.Refused, message: `"*"`},
+		"every Pod":  {change: []string{"apiGroups: [db.example]", "apiGroups: ['']"}, secrets: []string{"serving"}},
 		"a namespace of its own": {
 			change: []string{"kind: ValidatingWebhookConfiguration", "kind: Namespace", "admissionregistration.k8s.io/v1", "v1"},
 			code:   report.Refused, message: "Namespace/db: a Solution cannot bring an object of this kind",
@@ -330,9 +324,7 @@ func TestWebhookForms(t *testing.T) {
 		"image that is not there": {change: []string{"db-operator:1.0.0", "db-webhook:1.0.0"}, code: report.Invalid, message: "image db-webhook:1.0.0 is not in the archive"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := settings()
-			s.ClusterWide = test.approve
-			objects, err := render.Activation(webhookPayload(t, test.change...), s)
+			objects, err := render.Activation(webhookPayload(t, test.change...), settings())
 			if test.code != "" {
 				if report.CodeOf(err) != test.code || !strings.Contains(err.Error(), test.message) {
 					t.Errorf("got %s: %v", report.CodeOf(err), err)
@@ -368,12 +360,7 @@ subjects: [{kind: ServiceAccount, name: db, namespace: elsewhere}, {kind: Group,
 	}
 	p := newPayload(t, map[string]string{"operator/cluster/rbac.yaml": roleOf("ClusterRole", "db") + bindingOf("ClusterRoleBinding", "db") +
 		bindingOf("RoleBinding", "db") + strings.Replace(bindingOf("ClusterRoleBinding", "system:auth-delegator"), "name: db}", "name: delegate}", 1)})
-	s := settings()
-	if _, err := render.Activation(p, s); report.CodeOf(err) != report.Refused {
-		t.Errorf("without approval: %v", err)
-	}
-	s.ClusterWide = true
-	objects := activation(t, p, s)
+	objects := activation(t, p, settings())
 	want := []string{
 		"Namespace /db-system", "ClusterRole /solutionctl:db-system:db:db", "ClusterRoleBinding /solutionctl:db-system:db:db",
 		"RoleBinding db-system/db", "ClusterRoleBinding /solutionctl:db-system:db:delegate",
