@@ -189,7 +189,7 @@ type placement struct {
 	// foreign are the images that no archive has, by the component whose chart names them.
 	foreign map[string][]images.Use
 	lookups map[engine.Key][]schema.Power // powers of what the templates of charts looked up while they were rendered
-	said    map[string]Rendering          // by namespace: what is said now, after what a run was told that has not come to its end
+	said    map[string]Rendering          // options by namespace: those of this run over those of an interrupted one
 	noted   []byte                        // what of this run is kept until it is complete
 }
 

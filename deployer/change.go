@@ -40,8 +40,8 @@ type ChangeOptions struct {
 	Export        definitions.Export
 }
 
-// Change replaces the version of a Solution in namespaces of an environment by a higher or a lower one. Everything that
-// stands against it is found before the first change.
+// Change replaces the version of a Solution in namespaces of an environment by a higher or a lower one. It refuses
+// what cannot be done before the first change.
 func (d *Deployer) Change(ctx context.Context, o ChangeOptions) (*schema.Operation, error) {
 	done, err := d.inNamespaces(ctx, o.Options, o.Environment, o.Namespace, func(ctx context.Context, namespaces []metalk8s.Namespace) (*task, error) {
 		return d.planChange(ctx, o, namespaces)

@@ -29,7 +29,7 @@ func TestChallenges(t *testing.T) {
 		{"basic first, anonymous", []string{basic, bearer}, "Bearer t", false, true},
 		{"one header, basic first", []string{basic + ", " + bearer}, "Bearer t", true, true},
 		{"one header, bearer first", []string{bearer + "," + basic}, "Bearer t", true, true},
-		{"lower case, after one that nobody knows", []string{"Negotiate", basic, "b" + bearer[1:]}, "Bearer t", true, true},
+		{"lower case, after an unknown one", []string{"Negotiate", basic, "b" + bearer[1:]}, "Bearer t", true, true},
 		{"basic only", []string{basic}, password, true, true},
 		{"basic only, anonymous", []string{basic}, password, false, false},
 		{"basic, and bearer without a realm", []string{basic, "Bearer"}, password, true, true},

@@ -13,7 +13,7 @@ import (
 	"github.com/solutionctl/solutionctl/build/oci"
 )
 
-// TestDefaultKeychain: the longest key that leads to a repository has its credentials, whoever wrote the file.
+// TestDefaultKeychain: the longest key that leads to a repository has its credentials, in files of any tool.
 func TestDefaultKeychain(t *testing.T) {
 	for _, test := range []struct {
 		name, repo string

@@ -23,7 +23,7 @@ Components come up in the order in which they need each other. --component and -
 what the site wants of their charts; 'solutionctl deploy components' shows them. --adopt-helm makes a component of what Helm has
 installed: with its values and passwords, and without a pod that starts anew.
 
-What it can do to the cluster beyond its own namespace is refused until somebody approves of it: 'solutionctl deploy plan add'
+What it can do to the cluster beyond its own namespace is refused until it is approved: 'solutionctl deploy plan add'
 shows it, and --allow approves. That is recorded; a version that can do more asks again.
 How a Solution was added is remembered: adding it again keeps --webhook and what else was said before.`,
 		Example: `  solutionctl deploy add test example-solution 1.0.0

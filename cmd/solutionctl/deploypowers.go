@@ -46,7 +46,7 @@ func (v *verb) addAllow(plan func(ctx context.Context, d *deployer.Deployer, arg
 	}))
 }
 
-// askPowers asks a person about what a Solution can do and nobody has approved of, and allows it in the options of the next run. --yes
+// askPowers asks a person to approve powers, and allows them in the options of the next run. --yes
 // is no answer to this.
 func (f *verbFlags) askPowers(ctx context.Context, refusal error, options any) (again bool, err error) {
 	missing, asks := errors.AsType[*deployer.PowersError](refusal)

@@ -43,7 +43,7 @@ replace the store: its keys, its policy and the root key. So can an administrato
 	}
 	f.addEndorsedBy(cmd)
 	flags := cmd.Flags()
-	flags.BoolVar(&c.replace, "replace", false, "replace the trust store of this host by the exported one, whoever has signed that")
+	flags.BoolVar(&c.replace, "replace", false, "replace the trust store of this host by the exported one, regardless of its signer")
 	flags.BoolVar(&c.dryRun, "dry-run", false, "show what would change, and change nothing")
 	settings.CommandLineOnly(flags, "replace")
 	return cmd

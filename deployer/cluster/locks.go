@@ -168,8 +168,8 @@ func (l Locks) Release(ctx context.Context) error {
 	return errors.Join(group.Wait(), errors.Join(errs...))
 }
 
-// CheckLocks asks the API server whether it would store a Lease, and changes nothing. Where the user is not allowed to, or nothing of
-// this tool is in the cluster, nobody can tell, and there is no error.
+// CheckLocks asks the API server whether it would store a Lease, and changes nothing. Where the user is not allowed to, or the
+// cluster has no namespace of this tool, that is not known, and there is no error.
 func (c *Cluster) CheckLocks(ctx context.Context) error {
 	return c.CheckWrite(ctx, LeaseKind, SystemNamespace)
 }
