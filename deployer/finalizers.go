@@ -55,6 +55,9 @@ func (d *Deployer) Held(ctx context.Context, o HeldOptions) ([]Held, error) {
 				continue
 			}
 			for object, err := range d.Cluster.ListMetadata(ctx, m.GroupVersionKind, n.Name, metav1.ListOptions{}) {
+				if errors.Is(err, cluster.ErrNoKind) {
+					break // its CustomResourceDefinition was deleted since the kinds were read, and every object with it
+				}
 				if err != nil {
 					return nil, err
 				}

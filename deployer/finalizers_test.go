@@ -1,6 +1,7 @@
 package deployer_test
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -46,5 +47,22 @@ func TestHeldAsksForNothingDeprecated(t *testing.T) {
 		if strings.Contains(request, "/endpoints") && !strings.Contains(request, "/endpointslices") {
 			t.Errorf("asked was %s", request)
 		}
+	}
+}
+
+// TestHeldWithoutKind: a CustomResourceDefinition is deleted after the kinds were read and before its objects are listed.
+func TestHeldWithoutKind(t *testing.T) {
+	b := deployertest.New(t)
+	b.Added(shop, "1.0.0", plain)
+	deleted := false
+	b.Server.Answer = func(_ http.ResponseWriter, r *http.Request) bool {
+		if strings.HasSuffix(r.URL.Path, "/clocks") && !deleted {
+			deleted = true
+			b.Deleted("CustomResourceDefinition", "", "clocks."+deployertest.Group(shop))
+		}
+		return false
+	}
+	if held, err := b.Held(t.Context(), deployer.HeldOptions{Environment: site}); err != nil || len(held) > 0 || !deleted {
+		t.Errorf("%v, %v, CustomResourceDefinition deleted: %t", held, err, deleted)
 	}
 }

@@ -57,6 +57,9 @@ func (a *Apps) List(ctx context.Context, o Options) (*schema.AppList, error) {
 	apps := &schema.AppList{Apps: []schema.App{}}
 	err = visible(offered.kinds, o, func(kind *Kind, namespace string) error {
 		for object, err := range a.Cluster.List(ctx, kind.kind, namespace, metav1.ListOptions{}) {
+			if errors.Is(err, cluster.ErrNoKind) {
+				break // its CustomResourceDefinition was deleted since it was read, and every object with it
+			}
 			if err != nil {
 				return err
 			}

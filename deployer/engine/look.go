@@ -2,12 +2,14 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kube "k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -77,7 +79,7 @@ func (e *Engine) look(ctx context.Context, plans []*Plan) (map[seenKey]*unstruct
 	)
 	err := each(len(queries), true, func(i int) error {
 		objects, err := e.answer(ctx, queries[i], selector)
-		if report.CodeOf(err) == report.Forbidden {
+		if errors.Is(err, cluster.ErrNoKind) || report.CodeOf(err) == report.Forbidden {
 			return nil
 		}
 		if err != nil {
