@@ -92,7 +92,7 @@ func (o *told) everything() string {
 // error, history or bundle for support, and in no other object.
 func TestSecretsAreNotTold(t *testing.T) {
 	content := parts(t, map[string]string{"charts/vault.tgz": deployertest.Chart(t, "vault", map[string]string{
-		"values.yaml":        "token: nobody-has-said-it\ncode: '\"0000\"'\n",
+		"values.yaml":        "token: nobody-has-said-it\ncode: '\"0_000\"'\n",
 		"values.schema.json": `{"properties": {"token": {"pattern": "^[a-zA-Z0-9-]*$"}, "pin": {"maximum": 9999}}}`,
 		"templates/vault.yaml": `apiVersion: v1
 kind: Secret
