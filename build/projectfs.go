@@ -14,6 +14,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/build/oci"
 	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 // Preview is the archive that would be built of a project, without images and what is made of them: a file system with
@@ -79,22 +80,55 @@ func (v *Preview) Place(name string) (string, bool) {
 	return "", false
 }
 
-// LocalImages resolves those images of the project that lie in a directory or an archive on this host, and leaves out
-// the ones that cannot be had at once: in a registry, or not built yet.
-func (p *Project) LocalImages(ctx context.Context, resolver *oci.Resolver) map[schema.ImageRef]*oci.Image {
-	found := map[schema.ImageRef]*oci.Image{}
+// LocalImage is an image of a project as far as this host has it.
+type LocalImage struct {
+	*oci.Image        // nil when it was not read
+	Unread     string // why, unless Err is set: it is elsewhere, or not built yet
+	Err        error  // what a build would refuse
+}
+
+// LocalImages resolves those images of the project that lie in a directory or an archive on this host. With tar files it also
+// reads files of docker and podman, which takes time: their layers are compressed.
+func (p *Project) LocalImages(ctx context.Context, resolver *oci.Resolver, tarFiles bool) map[schema.ImageRef]LocalImage {
+	images := map[schema.ImageRef]LocalImage{}
 	for i, image := range p.Build.Spec.Images {
-		kind, _, _ := strings.Cut(p.source(i), ":")
-		if kind != "oci" && kind != "dir" && kind != "solution" {
+		ref := p.Build.Spec.ImageRef(image)
+		if reason := unreadSource(p.source(i), tarFiles); reason != "" {
+			images[ref] = LocalImage{Unread: reason}
 			continue
 		}
-		ref := p.Build.Spec.ImageRef(image)
-		if resolved, err := resolver.Resolve(ctx, ref, p.source(i)); err == nil {
+		resolved, err := resolver.Resolve(ctx, ref, p.source(i))
+		switch {
+		case err == nil:
 			resolved.Origin = oci.FullReference(image.OriginName())
-			found[ref] = resolved
+			images[ref] = LocalImage{Image: resolved}
+		case errors.Is(err, fs.ErrNotExist) && report.CodeOf(err) != report.Corrupt:
+			images[ref] = LocalImage{Unread: "its source does not exist yet"}
+		default:
+			images[ref] = LocalImage{Err: err}
 		}
 	}
-	return found
+	return images
+}
+
+// unreadSource returns why a source is not read, "" when it is.
+func unreadSource(source string, tarFiles bool) string {
+	kind, rest, _ := strings.Cut(source, ":")
+	switch kind {
+	case "oci", "dir", "solution":
+		return ""
+	case "docker-archive", "oci-archive":
+		switch file, _, _ := strings.Cut(rest, ":"); {
+		case file == "-":
+			return "it is read from standard input"
+		case tarFiles:
+			return ""
+		}
+		return "it is in a tar file"
+	case "docker-daemon":
+		return "the Docker daemon has it"
+	}
+	return "it is in a registry"
 }
 
 // add enters a file and the directories that lead to it.

@@ -41,8 +41,11 @@ func TestPreview(t *testing.T) {
 	resolver := oci.NewResolver(oci.Options{BaseDir: dir})
 	defer resolver.Close() //nolint:errcheck // files that were only read
 	project.Build.Spec.Images[1].Source = "docker://registry.invalid/demo-ui:1.0.0"
-	images := project.LocalImages(t.Context(), resolver)
-	if len(images) != 1 || images[a.Solution.Spec.Images[0]] == nil {
-		t.Errorf("got images %v, want the operator's", images)
+	images := project.LocalImages(t.Context(), resolver, false)
+	if got := images[a.Solution.Spec.Images[0]]; got.Image == nil || got.Unread != "" || got.Err != nil {
+		t.Errorf("got %v for the operator's image", got)
+	}
+	if got := images[a.Solution.Spec.Images[1]]; got.Image != nil || got.Unread != "it is in a registry" {
+		t.Errorf("got %v for an image in a registry", got)
 	}
 }

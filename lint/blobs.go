@@ -3,6 +3,7 @@ package lint
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"runtime"
@@ -12,6 +13,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/solutionctl/solutionctl/build"
 	"github.com/solutionctl/solutionctl/build/iso"
 	"github.com/solutionctl/solutionctl/build/oci"
 	"github.com/solutionctl/solutionctl/lint/target"
@@ -27,7 +29,11 @@ func blobRules() []Rule {
 
 // checkUnpackable compares the layers of each image with its configuration: their number, and with --deep their content.
 func checkUnpackable(ctx context.Context, t *subject, r *Reporter) {
+	noteUnread(t, r)
 	for _, image := range t.Images {
+		if image.Err != nil {
+			r.Report(t.imagePlace(image.Ref), strings.Join(report.Hints(image.Err), "; "), "image %s: %v", image.Ref, image.Err)
+		}
 		if image.Content == nil {
 			continue
 		}
@@ -38,6 +44,23 @@ func checkUnpackable(ctx context.Context, t *subject, r *Reporter) {
 		if err := judge(ctx); err != nil {
 			r.Report(t.imagePlace(image.Ref), strings.Join(report.Hints(err), "; "), "image %s cannot be unpacked: %v", image.Ref, err)
 		}
+	}
+}
+
+// noteUnread names the images of a project that a deep judgement has not read.
+func noteUnread(t *subject, r *Reporter) {
+	if !t.deep {
+		return
+	}
+	var unread []string
+	for _, image := range t.Images {
+		if image.Unread != "" {
+			unread = append(unread, fmt.Sprintf("%s (%s)", image.Ref, image.Unread))
+		}
+	}
+	if len(unread) > 0 {
+		r.ReportAs(report.SeverityNote, target.InFile(build.ManifestFile), "build the project, and judge the archive: solutionctl lint --deep ARCHIVE",
+			"images were not read: %s", strings.Join(unread, ", "))
 	}
 }
 

@@ -92,7 +92,7 @@ func judge(ctx context.Context, path string, older *target.Target, r Request) (*
 
 // judgeOnce opens a target and judges it. It returns the files that it corrected.
 func judgeOnce(ctx context.Context, path string, older *target.Target, r Request, fix bool) (*judged, []string, error) {
-	o, err := open(ctx, path)
+	o, err := open(ctx, path, r.Deep)
 	if err != nil {
 		return nil, nil, err
 	}

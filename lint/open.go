@@ -31,9 +31,9 @@ func (o *opened) close() {
 	}
 }
 
-// open tells by what lies there: a project, a directory with the content of an archive, an ISO image. The caller closes
-// what it gets.
-func open(ctx context.Context, name string) (*opened, error) {
+// open tells by what lies there: a project, a directory with the content of an archive, an ISO image. Of a project it reads tar
+// files with images when deep is set. The caller closes what it gets.
+func open(ctx context.Context, name string, deep bool) (*opened, error) {
 	info, err := os.Stat(name)
 	if err != nil {
 		return nil, report.Errorf(report.Usage, "%w", err)
@@ -43,7 +43,7 @@ func open(ctx context.Context, name string) (*opened, error) {
 	case !info.IsDir():
 		err = o.openISO()
 	case isProject(name):
-		err = o.openProject(ctx)
+		err = o.openProject(ctx, deep)
 	default:
 		o.Target, err = target.OpenDirectory(o.sources, name)
 	}
@@ -72,7 +72,7 @@ func (o *opened) openISO() error {
 	return nil
 }
 
-func (o *opened) openProject(ctx context.Context) error {
+func (o *opened) openProject(ctx context.Context, deep bool) error {
 	project, err := build.Load(o.path, build.Overrides{})
 	if err != nil {
 		o.Target, err = target.OpenRefused(err)
@@ -87,7 +87,7 @@ func (o *opened) openProject(ctx context.Context) error {
 		OpenArchive: func(name string) (fs.FS, io.Closer, error) { return archive.OpenFile(name) },
 	})
 	o.closers = append(o.closers, resolver)
-	local := project.LocalImages(ctx, resolver)
+	local := project.LocalImages(ctx, resolver, deep)
 	source := target.Source{FS: o.preview, Build: project.Build, Solution: o.preview.Solution, SourcePath: o.preview.Source}
 	if source.Project, err = projectDocument(o.sources); err != nil {
 		return err
@@ -96,7 +96,8 @@ func (o *opened) openProject(ctx context.Context) error {
 		source.Refusals = append(source.Refusals, target.Refusal{File: refused.Path, Err: refused.Err})
 	}
 	for _, ref := range o.preview.Solution.Spec.Images {
-		source.Images = append(source.Images, target.Image{Ref: ref, Content: local[ref]})
+		image := local[ref]
+		source.Images = append(source.Images, target.Image{Ref: ref, Content: image.Image, Unread: image.Unread, Err: image.Err})
 	}
 	o.Target, err = target.OpenProject(source)
 	return err
@@ -120,7 +121,7 @@ func openOlder(ctx context.Context, name string) (*opened, error) {
 	if name == "" {
 		return &opened{}, nil
 	}
-	o, err := open(ctx, name)
+	o, err := open(ctx, name, false)
 	if err == nil && o.Solution == nil {
 		o.close()
 		err = report.Errorf(report.Invalid, "%s: the manifest cannot be read", name).WithHint("see: solutionctl lint %s", name)

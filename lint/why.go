@@ -24,7 +24,7 @@ type ImageUse struct {
 func Why(ctx context.Context, paths []string, image string) ([]ImageUse, error) {
 	var all []ImageUse
 	for _, path := range paths {
-		o, err := open(ctx, path)
+		o, err := open(ctx, path, false)
 		if err != nil {
 			return nil, report.Errorf(report.CodeOf(err), "%s: %w", path, err)
 		}

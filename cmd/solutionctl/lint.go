@@ -31,7 +31,9 @@ comment '# solutionctl:ignore SOL123 reason' on the line or above the field, or 
 lint.solutionctl.io/ignore with 'SOL123: reason'. The section lint of solution.yaml holds the settings
 of a project: failOn, enable, disable and kubernetesVersion; flags go before it.
 
-Layers are not read unless --deep is given, so this takes milliseconds whatever the size.`,
+Layers are not read unless --deep is given, so this takes milliseconds whatever the size. With --deep, images of a project
+in docker-archive: and oci-archive: files are read as well. Images in registries and those of the Docker daemon never are:
+a note names them; build the project and judge the archive.`,
 		Example: `  solutionctl lint example-solution
   solutionctl lint --deep --against example-solution-1.0.0.iso example-solution-1.1.0.iso
   solutionctl lint --explain SOL205`,
@@ -45,7 +47,7 @@ Layers are not read unless --deep is given, so this takes milliseconds whatever 
 	flags.StringSliceVar(&f.Disable, "disable", nil, "do not apply these rules or groups: `ID|GROUP`")
 	flags.StringVar(&f.KubernetesVersion, "kubernetes-version", "", "judge for this release of Kubernetes, instead of those that the manifest allows")
 	flags.StringVar(&f.Against, "against", "", "judge the upgrade from this older `archive`, too")
-	flags.BoolVar(&f.Deep, "deep", false, "read every layer and compare its digest")
+	flags.BoolVar(&f.Deep, "deep", false, "read every layer and compare its digest, and open tar files with images")
 	flags.BoolVar(&f.all, "all", false, "show every warning about a chart, not the first of each rule")
 	flags.BoolVar(&f.Fix, "fix", false, "correct what is mechanical, in projects")
 	flags.StringVar(&f.why, "why", "", "tell what asks for this `image`, and nothing else")

@@ -91,6 +91,8 @@ type Image struct {
 	Ref schema.ImageRef
 	// Content is the image itself; nil where it is not at hand: for an image that a build would pull.
 	Content *oci.Image
+	Unread  string // why Content is nil, unless Err is set
+	Err     error  // why a build of the project would refuse the image
 }
 
 // Refusal is why a project cannot be built.
