@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
-	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -21,7 +20,7 @@ func newTestApp(t *testing.T, in string) (a *app, out, err *bytes.Buffer) {
 	t.Helper()
 	out, err = new(bytes.Buffer), new(bytes.Buffer)
 	now := func() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
-	return newApp(strings.NewReader(in), out, err, func(string) string { return "" }, now), out, err
+	return newApp(strings.NewReader(in), out, err, func(string) string { return "" }, now, "1.2.3"), out, err
 }
 
 func TestConfirm(t *testing.T) {
@@ -43,7 +42,7 @@ func TestConfirm(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			a, _, stderr := newTestApp(t, test.in)
-			a.person, a.yes = test.person, test.yes
+			a.interactive, a.yes = test.person, test.yes
 			if got := report.CodeOf(a.confirm(t.Context(), report.Confirmation{Question: "delete environment blue"})); got != test.want {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
@@ -74,7 +73,7 @@ func TestConfirmName(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			a, _, stderr := newTestApp(t, test.in)
-			a.person, a.yes = true, test.yes
+			a.interactive, a.yes = true, test.yes
 			if got := report.CodeOf(a.confirm(t.Context(), test.c)); got != test.want {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
@@ -127,7 +126,8 @@ func TestRunClosesTheSinkBeforeTheError(t *testing.T) {
 	a, _, stderr := newTestApp(t, "")
 	a.err.TTY, a.err.Width = true, 80
 	status := a.execute(t.Context(), func() *cobra.Command {
-		root := newRootCommand(a)
+		root := newGroup("solutionctl", "")
+		a.prepare(root)
 		work := &cobra.Command{Use: "work", RunE: func(*cobra.Command, []string) error {
 			a.sink.Emit(report.Event{Step: "pull", Name: "ui", State: report.Started})
 			return io.ErrUnexpectedEOF
@@ -163,43 +163,6 @@ func TestEmitResult(t *testing.T) {
 	}
 }
 
-func TestDefaultConfigFile(t *testing.T) {
-	for _, test := range []struct {
-		name, system string
-		user         int
-		env          map[string]string
-		want         string
-	}{
-		{"root", "linux", 0, map[string]string{"HOME": "/root", "XDG_CONFIG_HOME": "/x"}, "/etc/solutionctl/config.yaml"},
-		{"user", "linux", 1000, map[string]string{"HOME": "/home/a"}, "/home/a/.config/solutionctl/config.yaml"},
-		{"XDG", "linux", 1000, map[string]string{"HOME": "/home/a", "XDG_CONFIG_HOME": "/x"}, "/x/solutionctl/config.yaml"},
-		{"Windows", "windows", -1, map[string]string{"AppData": "/a"}, "/a/solutionctl/config.yaml"},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			got := defaultConfigFile(test.system, test.user, func(name string) string { return test.env[name] })
-			if got != test.want {
-				t.Errorf("got %s, want %s", got, test.want)
-			}
-		})
-	}
-}
-
-// TestPrintAppLines: what others have written stays on its line: none of it looks like a message of this program.
-func TestPrintAppLines(t *testing.T) {
-	const evil = "bad\nsolutionctl: hint: run: curl evil"
-	a, out, _ := newTestApp(t, "")
-	one := &schema.App{Kind: "Clock", Name: "one", Namespace: "site", Reasons: []string{evil}, Values: map[string]any{"text": evil}}
-	one.Objects = []schema.AppObject{{ObjectRef: schema.ObjectRef{Kind: "Pod", Name: "p"}, Reason: evil}}
-	if err := printApp(a.out.Text(), one); err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(out.String()) {
-		if strings.HasPrefix(line, "solutionctl:") {
-			t.Errorf("a line of its own: %q", line)
-		}
-	}
-}
-
 // TestInterruptedInWords: whoever presses Ctrl-C is told what became of it, not what Go calls a context.
 func TestInterruptedInWords(t *testing.T) {
 	for _, test := range []struct {
@@ -221,7 +184,8 @@ func TestInterruptedInWords(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			a, _, stderr := newTestApp(t, "")
-			root := newRootCommand(a)
+			root := newGroup("solutionctl", "")
+			a.prepare(root)
 			root.AddCommand(&cobra.Command{Use: "fails", RunE: func(*cobra.Command, []string) error { return test.err }})
 			if status := a.execute(t.Context(), root, []string{"fails"}); status != 130 && status != 9 || stderr.String() != test.want {
 				t.Errorf("status %d, %q", status, stderr)

@@ -14,15 +14,15 @@ import (
 )
 
 // askApp asks for the values of a new application, field by field, and tells how to give them without being asked.
-func (a *app) askApp(ctx context.Context, d *deployer.Deployer, o apps.Options) ([]string, error) {
+func (f *clusterFlags) askApp(ctx context.Context, d *deployer.Deployer, o apps.Options) ([]string, error) {
 	kind, _, err := d.Apps.New(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	fmt.Fprintf(a.err, "A new %s. Enter takes the value in brackets, or none; Ctrl-C leaves everything as it is.\n", console.Clean(kind.Kind))
+	fmt.Fprintf(f.err, "A new %s. Enter takes the value in brackets, or none; Ctrl-C leaves everything as it is.\n", console.Clean(kind.Kind))
 	var sets []string
 	for _, field := range kind.Fields() {
-		answer, err := a.askField(ctx, kind, field)
+		answer, err := f.askField(ctx, kind, field)
 		if err != nil {
 			return nil, err
 		}
@@ -31,24 +31,24 @@ func (a *app) askApp(ctx context.Context, d *deployer.Deployer, o apps.Options) 
 		}
 	}
 	if len(sets) > 0 {
-		fmt.Fprintf(a.err, "\nThe same without questions:\n  %s\n\n", console.Clean(createCommand(o, sets)))
+		fmt.Fprintf(f.err, "\nThe same without questions:\n  %s\n\n", console.Clean(createCommand(o, sets)))
 	}
 	return sets, nil
 }
 
 // askField asks until the answer is one that the field takes; the empty answer leaves it to its default.
-func (a *app) askField(ctx context.Context, kind *apps.Kind, field schema.AppField) (string, error) {
+func (f *clusterFlags) askField(ctx context.Context, kind *apps.Kind, field schema.AppField) (string, error) {
 	explanation := explain(field)
 	if strings.Contains(field.Type, " of ") || field.Type == "object" || field.Type == "any" {
 		explanation += " (" + field.Type + ", written as YAML or JSON)"
 	}
-	fmt.Fprintf(a.err, "\n%s\n", a.err.Paint(console.Faint, console.Clean(explanation)))
+	fmt.Fprintf(f.err, "\n%s\n", f.err.Paint(console.Faint, console.Clean(explanation)))
 	question := field.Path
 	if field.Default != "" {
 		question += " [" + plain(field.Default) + "]"
 	}
 	for {
-		answer, err := console.Ask(ctx, a.in, a.err, console.Clean(question)+": ")
+		answer, err := console.Ask(ctx, f.in, f.err, console.Clean(question)+": ")
 		if err != nil {
 			return "", err
 		}
@@ -62,7 +62,7 @@ func (a *app) askField(ctx context.Context, kind *apps.Kind, field schema.AppFie
 		} else if !field.Required {
 			return "", nil
 		}
-		fmt.Fprintln(a.err, a.err.Paint(console.Red, console.Clean(complaint)))
+		fmt.Fprintln(f.err, f.err.Paint(console.Red, console.Clean(complaint)))
 	}
 }
 

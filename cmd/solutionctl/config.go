@@ -1,8 +1,6 @@
 package main
 
 import (
-	"path/filepath"
-
 	"github.com/spf13/cobra"
 
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
@@ -64,19 +62,4 @@ func printSettings(w *console.Stream, list []settings.Setting) error {
 		table.Add(setting.Key, setting.Value, setting.Origin)
 	}
 	return table.Print(w)
-}
-
-// defaultConfigFile returns the path of the configuration file unless --config names another one: one place for the administrator of
-// a host, one for everybody else (XDG Base Directory Specification).
-func defaultConfigFile(system string, user int, getenv func(string) string) string {
-	switch {
-	case user == 0:
-		return "/etc/solutionctl/config.yaml"
-	case getenv("XDG_CONFIG_HOME") != "":
-		return filepath.Join(getenv("XDG_CONFIG_HOME"), "solutionctl", "config.yaml")
-	case system == "windows":
-		return filepath.Join(getenv("AppData"), "solutionctl", "config.yaml")
-	default:
-		return filepath.Join(getenv("HOME"), ".config", "solutionctl", "config.yaml")
-	}
 }

@@ -21,7 +21,7 @@ func (a *app) confirm(ctx context.Context, c report.Confirmation) error {
 	switch {
 	case c.Question == "" || a.yes:
 		return nil
-	case !a.person:
+	case !a.interactive:
 		return report.Errorf(report.Usage, "%s: this has to be confirmed", c.Question).WithHint("add --yes")
 	}
 	question := c.Question + " [y/N] "

@@ -28,7 +28,7 @@ With --protect-crds the API server refuses to delete the definitions, whoever as
 solutionctl.io/allow-deletion is "true"; 'solutionctl deploy deactivate' sees to that itself. It is remembered.`,
 		Example: "  solutionctl deploy activate example-solution 1.0.0",
 	}
-	c := &activation{verb: a.newVerb(cmd)}
+	c := &activation{verb: a.newClusterVerb(cmd)}
 	c.addReplace()
 	addConfigurationFlag(cmd, &c.configuration)
 	c.parts.add(c.verb, schema.ScopeCluster)

@@ -29,7 +29,7 @@ How a Solution was added is remembered: adding it again keeps --webhook and what
 		Example: `  solutionctl deploy add test example-solution 1.0.0
   solutionctl deploy add prod cloud 2.0.0 --profile small --component metrics --values site.yaml`,
 	}
-	c := &addition{verb: a.newVerb(cmd)}
+	c := &addition{verb: a.newClusterVerb(cmd)}
 	c.addReplace()
 	cmd.Flags().StringVarP(&c.namespace, "namespace", "N", "", "only in this `NAMESPACE` of the environment")
 	c.rendering.add(c.verb)

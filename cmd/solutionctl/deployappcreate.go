@@ -43,7 +43,7 @@ func (c *appCreation) run(ctx context.Context, args []string) error {
 		return err
 	}
 	return c.do(args, func(d *deployer.Deployer) (*schema.App, error) {
-		if c.person && c.file == "" && len(c.sets) == 0 {
+		if c.interactive && c.file == "" && len(c.sets) == 0 {
 			if c.sets, err = c.askApp(ctx, d, c.o); err != nil {
 				return nil, err
 			}
@@ -55,8 +55,8 @@ func (c *appCreation) run(ctx context.Context, args []string) error {
 // maxValues bounds a file with values; etcd takes no larger object.
 const maxValues = 1 << 20
 
-func (a *app) readValues(file string) ([]byte, error) {
-	in := a.in
+func (f *clusterFlags) readValues(file string) ([]byte, error) {
+	in := f.in
 	switch file {
 	case "":
 		return nil, nil

@@ -62,7 +62,7 @@ func (f *clusterFlags) clusterOptions() cluster.Options {
 		As:          f.as,
 		AsGroups:    f.asGroups,
 		QPS:         f.qps,
-		UserAgent:   "solutionctl/" + readVersion().Version,
+		UserAgent:   "solutionctl/" + f.version,
 		Now:         f.now,
 		Sink:        f.sink,
 	}
@@ -89,7 +89,7 @@ func (f *clusterFlags) deployerOn(c *cluster.Cluster) *deployer.Deployer {
 	}
 	user := cmp.Or(f.getenv("SUDO_USER"), f.getenv("USER"), processUser())
 	return deployer.New(deployer.Config{
-		Cluster: c, Sink: f.sink, Now: f.now, Version: readVersion().Version, Identity: user + "@" + host, LockWait: f.lockWait,
+		Cluster: c, Sink: f.sink, Now: f.now, Version: f.version, Identity: user + "@" + host, LockWait: f.lockWait,
 	})
 }
 

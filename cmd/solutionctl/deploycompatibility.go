@@ -43,13 +43,13 @@ func (f *clusterFlags) compatibility(ctx context.Context, args []string) error {
 }
 
 // explain prints what stands behind a refusal in front of it: all versions, and the environments that hold one up.
-func (a *app) explain(err error) error {
+func (f *clusterFlags) explain(err error) error {
 	refused, ok := errors.AsType[*definitions.IncompatibleError](err)
-	if !ok || refused.Compatibility == nil || a.output == "json" {
+	if !ok || refused.Compatibility == nil || f.output == "json" {
 		return err
 	}
-	a.sink.Close()
-	return errors.Join(err, printCompatibility(a.out, refused.Compatibility))
+	f.sink.Close()
+	return errors.Join(err, printCompatibility(f.out, refused.Compatibility))
 }
 
 // printCompatibility prints a row for each operator and a column for each version, and then the reasons.

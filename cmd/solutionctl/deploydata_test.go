@@ -15,7 +15,7 @@ import (
 // TestExportIsWholeAndPrivate: what is written there is about to be deleted.
 func TestExportIsWholeAndPrivate(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "data.json")
-	a := newApp(nil, io.Discard, io.Discard, func(string) string { return "" }, time.Now)
+	a := newApp(nil, io.Discard, io.Discard, func(string) string { return "" }, time.Now, "1.2.3")
 	a.sink = console.NewSink(console.None, a.err, console.Options{})
 	export := a.export(name, "shop")
 	full := errors.New("no space left")

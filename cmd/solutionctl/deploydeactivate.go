@@ -28,7 +28,7 @@ while one of them refuses the Leases that locks are.`,
 		Example: `  solutionctl deploy deactivate example-solution --keep-crds
   solutionctl deploy deactivate example-solution --force-webhooks`,
 	}
-	c := &deactivation{verb: a.newVerb(cmd)}
+	c := &deactivation{verb: a.newClusterVerb(cmd)}
 	addConfigurationFlag(cmd, &c.configuration)
 	c.data.add(cmd, "keep-crds", "keep the definitions and every custom resource")
 	cmd.Flags().BoolVar(&c.webhooks, "force-webhooks", false, "only delete its webhook configurations, without a lock")

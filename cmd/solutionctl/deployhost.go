@@ -67,7 +67,7 @@ func (f *hostFlags) openAlone() (*host.Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	h.LockWait, h.Sink, h.Now, h.Version = f.lockWait, f.sink, f.now, readVersion().Version
+	h.LockWait, h.Sink, h.Now, h.Version = f.lockWait, f.sink, f.now, f.version
 	return h, nil
 }
 

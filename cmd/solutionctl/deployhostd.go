@@ -130,7 +130,7 @@ func newDesk(f *hostFlags, o host.ImportOptions) *hostd.Desk {
 			}
 			return cluster.Connect(o)
 		},
-		Options: o, Version: readVersion().Version, Host: name, LockWait: f.lockWait, Now: f.now,
+		Options: o, Version: f.version, Host: name, LockWait: f.lockWait, Now: f.now,
 	}
 }
 

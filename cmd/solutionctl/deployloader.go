@@ -105,7 +105,7 @@ rights.`,
 	exitStatus := cmd.Flags().Bool("exit-status", false, "exit with status 3 when there is something to do")
 	cmd.RunE = withLauncher(f.launcher, func(ctx context.Context, l *loader.Launcher) error {
 		plan, err := l.Plan(ctx)
-		if err = emit(a, plan, err, a.printLoaderPlan); err != nil {
+		if err = emit(f.app, plan, err, f.printLoaderPlan); err != nil {
 			return err
 		}
 		if *exitStatus && !plan.Empty() {
@@ -140,17 +140,17 @@ With --local the work is done by this command and there is no Job: before there 
 	flags.BoolVar(&o.Prune, "prune", false, "remove what was loaded and is not in the configuration any more")
 	flags.BoolVar(&o.NoWait, "no-wait", false, "end when the Job runs")
 	cmd.RunE = withLauncher(f.launcher, func(ctx context.Context, l *loader.Launcher) error {
-		return a.emitProgress(l.Start(ctx, o))
+		return f.emitProgress(l.Start(ctx, o))
 	})
 	return cmd
 }
 
 // emitProgress prints how the loader is, also when that is why the command fails.
-func (a *app) emitProgress(progress *schema.LoadProgress, err error) error {
+func (f *clusterFlags) emitProgress(progress *schema.LoadProgress, err error) error {
 	if progress == nil {
 		return err
 	}
-	return errors.Join(emit(a, progress, nil, printLoadProgress), err)
+	return errors.Join(emit(f.app, progress, nil, printLoadProgress), err)
 }
 
 func newLoaderStatusCommand(a *app) *cobra.Command {
@@ -171,9 +171,9 @@ when the time is up: what a health check of the host needs ('deploy loader print
 	cmd.Flags().Lookup("wait").NoOptDefVal = "5m"
 	cmd.RunE = withLauncher(f.anyLauncher, func(ctx context.Context, l *loader.Launcher) error {
 		if wait > 0 {
-			return a.emitProgress(l.Wait(ctx, wait))
+			return f.emitProgress(l.Wait(ctx, wait))
 		}
-		return a.emitProgress(l.Status(ctx))
+		return f.emitProgress(l.Status(ctx))
 	})
 	return cmd
 }
@@ -195,7 +195,7 @@ With spec.repair.mode in the configuration a CronJob does the same.`,
 		if err := l.Repair(ctx); err != nil {
 			return err
 		}
-		return a.emitProgress(l.Status(ctx))
+		return f.emitProgress(l.Status(ctx))
 	})
 	return cmd
 }
@@ -249,12 +249,12 @@ func (f *loaderFlags) prune(ctx context.Context, l *loader.Launcher, o loader.St
 	return emit(f.app, plan, f.explain(err), f.printPruned)
 }
 
-func (a *app) printPruned(w *console.Stream, p *schema.LoaderPlan) error {
+func (f *clusterFlags) printPruned(w *console.Stream, p *schema.LoaderPlan) error {
 	if len(p.Remove) == 0 {
 		fmt.Fprintln(w, "nothing to remove")
 	}
 	for _, o := range p.Remove {
-		if err := a.printOperation(w, o); err != nil {
+		if err := f.printOperation(w, o); err != nil {
 			return err
 		}
 	}
@@ -398,7 +398,7 @@ func readParameters(parameters, values string) (*schema.LoadParameters, error) {
 	return loader.ParseParameters(text, hidden)
 }
 
-func (a *app) printLoaderPlan(w *console.Stream, p *schema.LoaderPlan) error {
+func (f *clusterFlags) printLoaderPlan(w *console.Stream, p *schema.LoaderPlan) error {
 	if p.Empty() {
 		fmt.Fprintln(w, "nothing to do: no Job is started")
 	}
@@ -414,7 +414,7 @@ func (a *app) printLoaderPlan(w *console.Stream, p *schema.LoaderPlan) error {
 		}
 		shown := *o
 		shown.Notices, shown.Digest = nil, ""
-		if err := a.printOperation(w, &shown); err != nil {
+		if err := f.printOperation(w, &shown); err != nil {
 			return err
 		}
 	}

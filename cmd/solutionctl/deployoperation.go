@@ -11,18 +11,18 @@ import (
 )
 
 // printOperation tells what was done in a few lines, and what would be done object by object.
-func (a *app) printOperation(w *console.Stream, o *schema.Operation) error {
+func (f *clusterFlags) printOperation(w *console.Stream, o *schema.Operation) error {
 	fmt.Fprintln(w, w.Paint(console.Bold, console.Line(o.Title())))
 	for _, part := range o.Parts {
 		fmt.Fprintf(w, "%s: %s\n", console.Line(part.Place()), o.Summary(&part))
-		if o.Planned || a.verbose {
+		if o.Planned || f.verbose {
 			printChanges(w, part.Changes)
 		}
 	}
 	if o.Empty() {
 		fmt.Fprintln(w, o.Nothing())
 	}
-	if o.Planned || a.verbose {
+	if o.Planned || f.verbose {
 		printPowers(w, o)
 	}
 	if err := console.PrintEach(w, console.Yellow, "note:", o.Notices); err != nil {

@@ -51,7 +51,7 @@ func (v *verb) addAllow(plan func(ctx context.Context, d *deployer.Deployer, arg
 func (f *verbFlags) askPowers(ctx context.Context, refusal error, options any) (again bool, err error) {
 	missing, asks := errors.AsType[*deployer.PowersError](refusal)
 	o, takes := options.(interface{ AllowMore(allowances ...string) })
-	if !asks || !takes || !f.person || !missing.Askable() {
+	if !asks || !takes || !f.interactive || !missing.Askable() {
 		return false, nil
 	}
 	fmt.Fprintln(f.err, "Not approved yet. It asks for the powers to:")

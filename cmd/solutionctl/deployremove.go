@@ -20,7 +20,7 @@ custom resources of it, because nobody would look after them.
 while the operator still runs; the name of the Solution has to be typed, or given with --yes.`,
 		Example: "  solutionctl deploy remove test example-solution",
 	}
-	c := &removal{verb: a.newVerb(cmd)}
+	c := &removal{verb: a.newClusterVerb(cmd)}
 	cmd.Flags().StringVarP(&c.namespace, "namespace", "N", "", "only from this `NAMESPACE` of the environment")
 	c.data.add(cmd, "keep-data", "leave custom resources without an operator")
 	takesArguments(cmd, c.run, c.completeDeployment, environmentArgument, solutionArgument)

@@ -28,7 +28,7 @@ objects that are as an imported version has them are put on record; the others a
   solutionctl deploy repair --dry-run --exit-status
   solutionctl deploy repair --records`,
 	}
-	c := &repair{verb: a.newVerb(cmd)}
+	c := &repair{verb: a.newClusterVerb(cmd)}
 	c.addReplace()
 	c.addComponents(cmd, c.clusterFlags)
 	cmd.Flags().BoolVar(&c.records, "records", false, "make records again that are lost or cannot be read")

@@ -20,7 +20,7 @@ The definitions of custom resources belong to the whole cluster and stay. It is 
 are there, do not fit the earlier version any more.`,
 		Example: "  solutionctl deploy rollback test example-solution",
 	}
-	c := &rollback{verb: a.newVerb(cmd)}
+	c := &rollback{verb: a.newClusterVerb(cmd)}
 	c.addReplace()
 	cmd.Flags().StringVar(&c.o.Namespace, "namespace", "", "only in this `NAMESPACE` of the environment")
 	cmd.Flags().Int64Var(&c.o.Revision, "revision", 0, "go back to this revision `NUMBER` of the history")

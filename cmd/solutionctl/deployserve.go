@@ -53,9 +53,9 @@ printed; another one may want labels, which --monitoring-label adds.`,
 			case len(o.MonitoringLabels) > 0 && printMonitoring != "kubernetes" && printMonitoring != "operations":
 				return report.Errorf(report.Usage, "--monitoring-label needs --print-monitoring or --print-monitoring=operations")
 			case printUnit:
-				return a.printUnit(o)
+				return a.writeUnit(o)
 			case printMonitoring != "":
-				return a.printMonitoring(o, printMonitoring)
+				return a.writeMonitoring(o, printMonitoring)
 			default:
 				return a.serve(cmd.Context(), o)
 			}
@@ -80,8 +80,8 @@ printed; another one may want labels, which --monitoring-label adds.`,
 	return cmd
 }
 
-// printMonitoring prints what watches over a registry with these flags.
-func (a *app) printMonitoring(o host.ServeOptions, form string) (err error) {
+// writeMonitoring writes what watches over a registry with these flags.
+func (a *app) writeMonitoring(o host.ServeOptions, form string) (err error) {
 	var text []byte
 	switch form {
 	case "rules":
@@ -101,8 +101,8 @@ func (a *app) printMonitoring(o host.ServeOptions, form string) (err error) {
 	return err
 }
 
-// printUnit prints a systemd unit that runs serve with these flags.
-func (a *app) printUnit(o host.ServeOptions) error {
+// writeUnit writes a systemd unit that runs serve with these flags.
+func (a *app) writeUnit(o host.ServeOptions) error {
 	program, err := os.Executable()
 	if err != nil {
 		return err

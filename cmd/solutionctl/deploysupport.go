@@ -62,7 +62,7 @@ func (c *supportBundle) run(ctx context.Context, file string) error {
 	}
 	archives, _ := x.Store.Entries() // what is wrong with the store is in the diagnosis
 	b, err := bundle.Collect(ctx, bundle.Options{
-		Diagnosis: x.diagnosis, Archives: archives, Deployer: x.Deployer, Tool: readVersion().Version, Now: now, Logs: c.logs,
+		Diagnosis: x.diagnosis, Archives: archives, Deployer: x.Deployer, Tool: c.version, Now: now, Logs: c.logs,
 	})
 	if err != nil {
 		return err
@@ -73,7 +73,7 @@ func (c *supportBundle) run(ctx context.Context, file string) error {
 	return c.emitBundle(path, b)
 }
 
-func (a *app) emitBundle(path string, b *bundle.Bundle) error {
+func (f *clusterFlags) emitBundle(path string, b *bundle.Bundle) error {
 	info, err := os.Stat(path)
 	if err != nil {
 		return err
@@ -82,7 +82,7 @@ func (a *app) emitBundle(path string, b *bundle.Bundle) error {
 	for _, file := range b.Files {
 		result.Files = append(result.Files, file.Name)
 	}
-	return a.emitResult(result, func(w *console.Stream) error {
+	return f.emitResult(result, func(w *console.Stream) error {
 		fmt.Fprintf(w, "%s: %s, %s\n", console.Clean(path), console.Bytes(result.Size), report.Count(len(result.Files), "file"))
 		return console.PrintEach(w, console.Yellow, "not collected:", result.Missing)
 	})

@@ -161,7 +161,7 @@ func (c *consoleRun) run(ctx context.Context) error {
 		c.o.Examine = c.doctor
 	}
 	c.choose()
-	c.o.Version, c.o.Host, c.o.LockWait = readVersion().Version, name, c.lockWait
+	c.o.Version, c.o.Host, c.o.LockWait = c.version, name, c.lockWait
 	c.o.Errors, c.o.Sink, c.o.Now = c.err, c.sink, c.now
 	c.o.Manager = service.Notifier{Socket: c.getenv("NOTIFY_SOCKET"), Sink: c.sink}
 	if !c.o.Links { // whoever closes the terminal of a console with a link ends it
@@ -352,7 +352,7 @@ func (c *consoleRun) tell(ctx context.Context, served *web.Console) {
 		return
 	}
 	fmt.Fprintln(c.out, served.NewLink())
-	if !c.person {
+	if !c.interactive {
 		return
 	}
 	fmt.Fprintf(c.err, "The link works once, within %s. Enter prints another one, Ctrl-C ends the console.\n", web.LinkPatience.Round(time.Second))

@@ -55,7 +55,7 @@ What holds data is never replaced; a StatefulSet keeps its volume claims, which 
 has ended is not run again, unless its name is given to --replace.`,
 		Example: changeExamples[direction],
 	}
-	c := &change{verb: a.newVerb(cmd), o: deployer.ChangeOptions{Direction: direction}}
+	c := &change{verb: a.newClusterVerb(cmd), o: deployer.ChangeOptions{Direction: direction}}
 	c.addReplace()
 	c.addWithFlag()
 	cmd.Flags().StringVar(&c.o.Namespace, "namespace", "", "only in this `NAMESPACE` of the environment")

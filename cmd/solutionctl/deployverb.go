@@ -49,8 +49,8 @@ type verb struct {
 	toChange []func() // add the flags that only make sense where something changes
 }
 
-// newVerb adds the flags that both have.
-func (a *app) newVerb(cmd *cobra.Command) *verb {
+// newClusterVerb returns a verb on the cluster that its flags name.
+func (a *app) newClusterVerb(cmd *cobra.Command) *verb {
 	v := newVerb(cmd, a.addClusterFlags(cmd))
 	v.toChange = append(v.toChange, func() {
 		v.addWaitFlags(cmd)

@@ -30,7 +30,7 @@ func TestDiagramsTypeCommands(t *testing.T) {
 			t.Errorf("%s: nobody types anything", file)
 		}
 		for _, match := range commands {
-			root := newRootCommand(newApp(strings.NewReader(""), os.Stdout, os.Stderr, os.Getenv, nil))
+			root := newRootCommand(newApp(strings.NewReader(""), os.Stdout, os.Stderr, os.Getenv, nil, "1.2.3"))
 			cmd, rest, err := root.Find(strings.Fields(match[1]))
 			if err == nil {
 				err = cmd.ParseFlags(rest)

@@ -23,7 +23,7 @@ var notRun = map[string]string{}
 // TestHintedCommands: a hint that is a command is run by a script, with the flags that the hint has, or is none. It is parsed by
 // the real command line first, so that command and flags are those that there are.
 func TestHintedCommands(t *testing.T) {
-	root := newRootCommand(newApp(strings.NewReader(""), os.Stdout, os.Stderr, os.Getenv, nil))
+	root := newRootCommand(newApp(strings.NewReader(""), os.Stdout, os.Stderr, os.Getenv, nil, "1.2.3"))
 	scripts := scriptedCommands(t, root)
 	used := map[string]bool{}
 	for place, texts := range hintTexts(t) {
@@ -53,7 +53,7 @@ var writtenByHand = []string{"deployer/host/node/node.go", "deployer/support/bun
 
 // TestRemedies: what is refused below the command line names commands and options as data, and those are real.
 func TestRemedies(t *testing.T) {
-	root := newRootCommand(newApp(strings.NewReader(""), os.Stdout, os.Stderr, os.Getenv, nil))
+	root := newRootCommand(newApp(strings.NewReader(""), os.Stdout, os.Stderr, os.Getenv, nil, "1.2.3"))
 	accepted := 0
 	eachNode(t, func(place string, node ast.Node) {
 		switch n := node.(type) {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"runtime"
 
 	"github.com/spf13/cobra"
@@ -75,7 +74,7 @@ func (a *app) password(ctx context.Context, f keyFlags, isNew bool) ([]byte, err
 			return []byte(value), nil
 		}
 	}
-	if !a.person {
+	if !a.interactive {
 		return nil, report.Errorf(report.Usage, "there is nobody to ask for the password of the key").
 			WithHint("set SOLUTIONCTL_PASSWORD, or name a file with --password-file")
 	}
@@ -88,17 +87,4 @@ func (a *app) password(ctx context.Context, f keyFlags, isNew bool) ([]byte, err
 		err = report.Errorf(report.Usage, "the two passwords differ")
 	}
 	return first, err
-}
-
-// trustDirs are the trust stores to read, the most important one first; the first one is the one to change.
-func (a *app) trustDirs(flag string) []string {
-	if flag != "" {
-		return []string{flag}
-	}
-	shared := []string{"/etc/solutionctl/trust", "/usr/share/solutionctl/trust"}
-	if os.Geteuid() == 0 {
-		return shared
-	}
-	config := defaultConfigFile(runtime.GOOS, os.Geteuid(), a.getenv)
-	return append([]string{filepath.Join(filepath.Dir(config), "trust")}, shared...)
 }

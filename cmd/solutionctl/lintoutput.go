@@ -14,7 +14,7 @@ import (
 func (a *app) printLint(s *lint.Report, all bool) error {
 	switch a.output {
 	case "sarif":
-		return a.emitJSON(sarifOf(s, readVersion().Version))
+		return a.emitJSON(sarifOf(s, a.version))
 	case "github":
 		return printAnnotations(a.out, s)
 	default:

@@ -28,6 +28,6 @@ func main() {
 // run executes one command line and returns the exit status of the process.
 func run(ctx context.Context, args []string, in io.Reader, out, err io.Writer) int {
 	cobra.EnableCommandSorting = false // help has the order of a life; cobra knows no other way to say so
-	a := newApp(in, out, err, os.Getenv, time.Now)
+	a := newApp(in, out, err, os.Getenv, time.Now, readVersion().Version)
 	return a.execute(ctx, newRootCommand(a), args)
 }

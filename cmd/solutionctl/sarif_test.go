@@ -35,7 +35,7 @@ func lintOutput(t *testing.T, format string) []byte {
 	}
 	var out, errs bytes.Buffer
 	getenv := func(name string) string { return map[string]string{"SOLUTIONCTL_CONFIG": os.DevNull}[name] }
-	a := newApp(strings.NewReader(""), &out, &errs, getenv, func() time.Time { return time.Unix(0, 0) })
+	a := newApp(strings.NewReader(""), &out, &errs, getenv, func() time.Time { return time.Unix(0, 0) }, "1.2.3")
 	if status := a.execute(t.Context(), newRootCommand(a), []string{"lint", dir, "-o", format}); status != 3 {
 		t.Fatalf("exit status %d: %s", status, &errs)
 	}
