@@ -9,6 +9,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/build"
 	"github.com/solutionctl/solutionctl/build/oci"
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
 	"github.com/solutionctl/solutionctl/durable"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -51,7 +52,7 @@ The archive is written to NAME-VERSION.iso.partial and renamed when it is comple
 completed by running it again. The same input gives the same bytes; --check proves it.`,
 		Example: `  solutionctl build example-solution
   solutionctl build --version 1.0.1 --image ui=oci-archive:ui.tar --to dist/`,
-		Args: optionalArgs(nil, "PROJECT"),
+		Args: cli.OptionalArgs(nil, "PROJECT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			project := "."
 			if len(args) == 1 {
@@ -108,12 +109,12 @@ func (a *app) build(ctx context.Context, project string, f buildFlags) error {
 		return err
 	}
 	defer resolver.Close() //nolint:errcheck // files that were only read
-	plan, err := a.plan(ctx, source, resolver, f, a.sink)
+	plan, err := a.plan(ctx, source, resolver, f, a.Sink)
 	if err != nil {
 		return err
 	}
 	if f.planOnly {
-		return a.emitResult(summarizePlan(plan), func(w *console.Stream) error { return printPlan(w, plan) })
+		return a.EmitResult(summarizePlan(plan), func(w *console.Stream) error { return printPlan(w, plan) })
 	}
 	summary, err := a.write(ctx, plan, f)
 	if err != nil {
@@ -123,7 +124,7 @@ func (a *app) build(ctx context.Context, project string, f buildFlags) error {
 		err = a.checkReproducible(ctx, source, summary.Path, f)
 		summary.Reproducible = err == nil
 	}
-	return emit(a, summary, err, printBuildSummary)
+	return cli.Emit(a.App, summary, err, printBuildSummary)
 }
 
 // workDir returns the directory of the archive, which has room for the layers that are compressed on their way into it.
@@ -145,12 +146,12 @@ func (a *app) newResolver(project *build.Project, f buildFlags) (*oci.Resolver, 
 	}
 	return oci.NewResolver(oci.Options{
 		BaseDir: project.Dir, CacheDir: f.cacheDir, WorkDir: f.workDir(), Platforms: project.Build.Spec.Platforms, Keychain: oci.DefaultKeychain(), CertsDirs: oci.DefaultCertsDirs(),
-		Mirrors: mirrors, PlainHTTP: f.plainHTTP, DockerHost: a.getenv("DOCKER_HOST"), Stdin: a.in, OpenArchive: openSourceArchive, Jobs: f.jobs, Sink: a.sink,
+		Mirrors: mirrors, PlainHTTP: f.plainHTTP, DockerHost: a.Getenv("DOCKER_HOST"), Stdin: a.In, OpenArchive: openSourceArchive, Jobs: f.jobs, Sink: a.Sink,
 	}), nil
 }
 
 func (a *app) plan(ctx context.Context, project *build.Project, resolver *oci.Resolver, f buildFlags, sink report.Sink) (*build.Plan, error) {
-	buildTime, err := sourceDateEpoch(a.getenv("SOURCE_DATE_EPOCH"))
+	buildTime, err := sourceDateEpoch(a.Getenv("SOURCE_DATE_EPOCH"))
 	if err != nil {
 		return nil, err
 	}
@@ -185,7 +186,7 @@ func (a *app) write(ctx context.Context, plan *build.Plan, f buildFlags) (*build
 // checkReproducible builds the project anew, with another number of workers and no cache, and compares.
 func (a *app) checkReproducible(ctx context.Context, project *build.Project, path string, f buildFlags) error {
 	f.jobs, f.cacheDir = f.jobs+1, ""
-	a.sink.Emit(report.Event{Step: "check", Name: path, State: report.Started})
+	a.Sink.Emit(report.Event{Step: "check", Name: path, State: report.Started})
 	resolver, err := a.newResolver(project, f)
 	if err != nil {
 		return err
@@ -203,6 +204,6 @@ func (a *app) checkReproducible(ctx context.Context, project *build.Project, pat
 	if err := plan.Verify(ctx, file, plan.Size()); err != nil {
 		return err
 	}
-	a.sink.Emit(report.Event{Step: "check", Name: path, State: report.Done, Note: "a second build gives the same bytes"})
+	a.Sink.Emit(report.Event{Step: "check", Name: path, State: report.Done, Note: "a second build gives the same bytes"})
 	return nil
 }

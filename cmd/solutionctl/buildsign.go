@@ -45,7 +45,7 @@ type written struct {
 
 // writeAndSum writes the archive and, where its digest or a signature is asked for, hashes it in the same pass.
 func (a *app) writeAndSum(ctx context.Context, plan *build.Plan, path string, f buildFlags) (done written, err error) {
-	options := build.WriteOptions{Jobs: f.jobs, ImplantMD5: f.md5, Sink: a.sink}
+	options := build.WriteOptions{Jobs: f.jobs, ImplantMD5: f.md5, Sink: a.Sink}
 	if !f.sha256sum && f.signing.key == "" {
 		done.result, err = plan.Write(ctx, path, options)
 		return done, err
@@ -56,7 +56,7 @@ func (a *app) writeAndSum(ctx context.Context, plan *build.Plan, path string, f 
 	var hashes *chunk.Follower
 	options.Follow = func(r io.ReaderAt, size int64) (build.Follower, error) {
 		var unread error
-		hashes, unread = chunk.Follow(ctx, r, size, a.sink)
+		hashes, unread = chunk.Follow(ctx, r, size, a.Sink)
 		return follower{hashes, func(sums *chunk.Sums) error {
 			opened, failure := signer()
 			if failure == nil && opened != nil {
@@ -131,7 +131,7 @@ func (a *app) signBuilt(ctx context.Context, plan *build.Plan, path string, sums
 	}
 	a.warnOfEmptyImages(path, plan.Solution, plan.Images)
 	statement, err := sign.NewStatement(sums, sign.Claims{
-		Name: filepath.Base(path), CreatedAt: a.now().Truncate(time.Second), Expires: expires,
+		Name: filepath.Base(path), CreatedAt: a.Now().Truncate(time.Second), Expires: expires,
 		Solution:       bundle.Solution{Name: plan.Solution.Metadata.Name, Version: plan.Solution.Spec.Version},
 		ManifestDigest: manifestDigest(plan),
 	})

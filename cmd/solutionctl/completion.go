@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -18,19 +19,19 @@ func newCompletionCommand(a *app) *cobra.Command {
   fish:        solutionctl completion fish > ~/.config/fish/completions/solutionctl.fish
   powershell:  solutionctl completion powershell >> $PROFILE`,
 		Example:           "  source <(solutionctl completion bash)",
-		Args:              exactArgs("SHELL"),
-		ValidArgsFunction: completeNames(func(*cobra.Command) ([]string, error) { return shells, nil }),
+		Args:              cli.ExactArgs("SHELL"),
+		ValidArgsFunction: cli.CompleteNames(func(*cobra.Command) ([]string, error) { return shells, nil }),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			root := cmd.Root()
 			switch args[0] {
 			case "bash":
-				return root.GenBashCompletionV2(a.out, true)
+				return root.GenBashCompletionV2(a.Out, true)
 			case "zsh":
-				return root.GenZshCompletion(a.out)
+				return root.GenZshCompletion(a.Out)
 			case "fish":
-				return root.GenFishCompletion(a.out, true)
+				return root.GenFishCompletion(a.Out, true)
 			case "powershell":
-				return root.GenPowerShellCompletionWithDesc(a.out)
+				return root.GenPowerShellCompletionWithDesc(a.Out)
 			}
 			return report.Errorf(report.Usage, "no completion for the shell %q", args[0]).
 				WithHint("use one of bash, zsh, fish, powershell")

@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/settings"
 )
@@ -30,16 +31,16 @@ The configuration file is /etc/solutionctl/config.yaml for root and ~/.config/so
 
 A key that does not exist is an error. An empty environment variable counts as unset.`,
 		Example: "  SOLUTIONCTL_PROGRESS=plain solutionctl config --changed",
-		Args:    exactArgs(),
+		Args:    cli.ExactArgs(),
 		RunE: func(*cobra.Command, []string) error {
-			list, err := a.settings.List()
+			list, err := a.Settings.List()
 			if err != nil {
 				return err
 			}
 			if changed {
 				list = notDefault(list)
 			}
-			return a.emitResult(list, func(w *console.Stream) error { return printSettings(w, list) })
+			return a.EmitResult(list, func(w *console.Stream) error { return printSettings(w, list) })
 		},
 	}
 	cmd.Flags().BoolVar(&changed, "changed", false, "only settings that do not have their default value")

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
 )
 
 const diagrams = "../../docs/diagrams"
@@ -30,7 +32,7 @@ func TestDiagramsTypeCommands(t *testing.T) {
 			t.Errorf("%s: nobody types anything", file)
 		}
 		for _, match := range commands {
-			root := newRootCommand(newApp(strings.NewReader(""), os.Stdout, os.Stderr, os.Getenv, nil, "1.2.3"))
+			root := newRootCommand(&app{cli.New(strings.NewReader(""), os.Stdout, os.Stderr, os.Getenv, nil, "1.2.3")})
 			cmd, rest, err := root.Find(strings.Fields(match[1]))
 			if err == nil {
 				err = cmd.ParseFlags(rest)

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/solutionctl/solutionctl/build/archive"
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
 	"github.com/solutionctl/solutionctl/kube/powers"
 	"github.com/solutionctl/solutionctl/schema"
@@ -21,7 +22,7 @@ func newDiffCommand(a *app) *cobra.Command {
 to a cluster that the first cannot (see inspect --powers). The exit status is 0 when they have the same content and 3 when
 they differ.`,
 		Example:           "  solutionctl diff example-solution-1.0.0.iso example-solution-1.1.0.iso",
-		Args:              exactArgs("FROM", "TO"),
+		Args:              cli.ExactArgs("FROM", "TO"),
 		ValidArgsFunction: completeArchive(false),
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.compare(cmd.Context(), args[0], args[1]) },
 	}
@@ -46,7 +47,7 @@ func (a *app) compare(ctx context.Context, fromName, toName string) error {
 	if !content.Empty() {
 		d.Powers = powers.Uncovered(a.tryPowers(ctx, from), a.tryPowers(ctx, to))
 	}
-	if err = a.emitResult(d, func(w *console.Stream) error { return printDifference(w, d) }); err != nil || d.Empty() {
+	if err = a.EmitResult(d, func(w *console.Stream) error { return printDifference(w, d) }); err != nil || d.Empty() {
 		return err
 	}
 	return report.Errorf(report.Changes, "%s and %s differ", fromName, toName)

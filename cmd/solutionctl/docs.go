@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/settings"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -23,7 +24,7 @@ func newDocsCommand(*app) *cobra.Command {
 		Short:   "Write the reference of every command as Markdown",
 		Example: "  solutionctl docs docs/reference",
 		Hidden:  true,
-		Args:    exactArgs("DIR"),
+		Args:    cli.ExactArgs("DIR"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			pages := map[string][]byte{"README.md": indexPage(cmd.Root()), "exit-status.md": exitStatusPage(), "lint-rules.md": lintRulesPage()}
 			addPages(pages, cmd.Root())

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -17,7 +18,7 @@ func newHelpCommand() *cobra.Command {
 		Use:     "help [COMMAND]...",
 		Short:   "Help about a command or topic",
 		Example: "  solutionctl help errors",
-		ValidArgsFunction: completeNames(func(cmd *cobra.Command) ([]string, error) {
+		ValidArgsFunction: cli.CompleteNames(func(cmd *cobra.Command) ([]string, error) {
 			var names []string
 			for _, command := range cmd.Root().Commands() {
 				if command.IsAvailableCommand() || command.IsAdditionalHelpTopicCommand() {

@@ -15,6 +15,8 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
 )
 
 // notRun are commands that hints tell and that no script runs, each with the reason.
@@ -23,7 +25,7 @@ var notRun = map[string]string{}
 // TestHintedCommands: a hint that is a command is run by a script, with the flags that the hint has, or is none. It is parsed by
 // the real command line first, so that command and flags are those that there are.
 func TestHintedCommands(t *testing.T) {
-	root := newRootCommand(newApp(strings.NewReader(""), os.Stdout, os.Stderr, os.Getenv, nil, "1.2.3"))
+	root := newRootCommand(&app{cli.New(strings.NewReader(""), os.Stdout, os.Stderr, os.Getenv, nil, "1.2.3")})
 	scripts := scriptedCommands(t, root)
 	used := map[string]bool{}
 	for place, texts := range hintTexts(t) {
@@ -53,7 +55,7 @@ var writtenByHand = []string{"deployer/host/node/node.go", "deployer/support/bun
 
 // TestRemedies: what is refused below the command line names commands and options as data, and those are real.
 func TestRemedies(t *testing.T) {
-	root := newRootCommand(newApp(strings.NewReader(""), os.Stdout, os.Stderr, os.Getenv, nil, "1.2.3"))
+	root := newRootCommand(&app{cli.New(strings.NewReader(""), os.Stdout, os.Stderr, os.Getenv, nil, "1.2.3")})
 	accepted := 0
 	eachNode(t, func(place string, node ast.Node) {
 		switch n := node.(type) {

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/solutionctl/solutionctl/build"
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
 	"github.com/solutionctl/solutionctl/durable"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -31,13 +32,13 @@ func newInitCommand(a *app) *cobra.Command {
 		Long: `Make a new project in a directory: solution.yaml, a CustomResourceDefinition, the operator's role and a placeholder
 for its image. The Solution is named after the directory. Existing files are not overwritten.`,
 		Example: "  solutionctl init acme-db\n  solutionctl build acme-db",
-		Args:    exactArgs("DIR"),
+		Args:    cli.ExactArgs("DIR"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			files, err := newProject(args[0])
 			if err != nil {
 				return err
 			}
-			return a.emitResult(map[string]any{"directory": args[0], "files": files}, func(w *console.Stream) error {
+			return a.EmitResult(map[string]any{"directory": args[0], "files": files}, func(w *console.Stream) error {
 				for _, file := range files {
 					fmt.Fprintln(w, filepath.Join(args[0], filepath.FromSlash(file)))
 				}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/build/archive"
 	"github.com/solutionctl/solutionctl/build/oci"
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
 	"github.com/solutionctl/solutionctl/deployer/components"
 	"github.com/solutionctl/solutionctl/schema"
@@ -49,7 +50,7 @@ layout (oci:DIR) or what "docker load" reads (docker-archive:FILE).`,
   solutionctl inspect example-solution-1.0.0.iso --powers
   solutionctl inspect example-solution-1.0.0.iso operator --extract out/
   solutionctl inspect example-solution-1.0.0.iso --image operator:1.0.0 --to docker-archive:operator.tar`,
-		Args:              optionalArgs([]string{"ARCHIVE"}, "PATH"),
+		Args:              cli.OptionalArgs([]string{"ARCHIVE"}, "PATH"),
 		ValidArgsFunction: completeArchive(true),
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.inspect(cmd.Context(), args, f) },
 	}
@@ -93,7 +94,7 @@ func (a *app) inspect(ctx context.Context, args []string, f inspectFlags) error 
 		return a.saveImage(ctx, archive, f)
 	case f.powers:
 		powers, err := a.powersOf(ctx, archive)
-		return emit(a, powers, err, printPowersOf)
+		return cli.Emit(a.App, powers, err, printPowersOf)
 	case f.extract != "":
 		if _, err := fs.Stat(archive, name); err != nil {
 			return describeMissing(err, name)
@@ -101,7 +102,7 @@ func (a *app) inspect(ctx context.Context, args []string, f inspectFlags) error 
 		return archive.Extract(ctx, name, f.extract)
 	case len(args) == 1:
 		d, err := inspectArchive(archive)
-		return emit(a, d, err, printDescription)
+		return cli.Emit(a.App, d, err, printDescription)
 	default:
 		return a.printFile(archive, name)
 	}
@@ -123,7 +124,7 @@ func (a *app) saveImage(ctx context.Context, archive *archive.Archive, f inspect
 		return err
 	}
 	d := archive.DescribeImage(image)
-	return a.emitResult(d, func(w *console.Stream) error {
+	return a.EmitResult(d, func(w *console.Stream) error {
 		platforms := ""
 		if len(d.Platforms) > 0 {
 			platforms = " for " + joinStrings(d.Platforms)
@@ -230,7 +231,7 @@ func (a *app) printFile(archive *archive.Archive, name string) error {
 		return err
 	}
 	if !info.IsDir() {
-		_, err = io.Copy(a.out, f)
+		_, err = io.Copy(a.Out, f)
 		return err
 	}
 	entries, err := fs.ReadDir(archive, name)
@@ -249,7 +250,7 @@ func (a *app) printFile(archive *archive.Archive, name string) error {
 		}
 		table.Add(size, path.Join(name, entry.Name())+suffix)
 	}
-	return table.Print(a.out)
+	return table.Print(a.Out)
 }
 
 func describeMissing(err error, name string) error {

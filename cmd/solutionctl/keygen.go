@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
 	"github.com/solutionctl/solutionctl/sign/key"
 )
@@ -33,7 +34,7 @@ which you give to those who verify. Both have cosign's format. Existing files ar
 
 The password is taken from --password-file, SOLUTIONCTL_PASSWORD or COSIGN_PASSWORD, or asked for.`,
 		Example: "  solutionctl keygen acme-release",
-		Args:    exactArgs("NAME"),
+		Args:    cli.ExactArgs("NAME"),
 		RunE:    func(cmd *cobra.Command, args []string) error { return a.keygen(cmd.Context(), args[0], flags) },
 	}
 	flags.addPassword(cmd)
@@ -53,7 +54,7 @@ func (a *app) keygen(ctx context.Context, name string, flags keyFlags) error {
 		return err
 	}
 	info := describeKey(name, pair.Public)
-	return a.emitResult(info, func(w *console.Stream) error {
+	return a.EmitResult(info, func(w *console.Stream) error {
 		_, err := fmt.Fprintf(w, "wrote %s.key (keep it secret) and %s.pub\nfingerprint %s\n", name, name, info.Fingerprint)
 		return err
 	})

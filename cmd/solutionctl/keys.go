@@ -38,7 +38,7 @@ func (a *app) warnOfReaders(name string) {
 	if err != nil || runtime.GOOS == "windows" || info.Mode().Perm()&0o077 == 0 {
 		return
 	}
-	a.sink.Emit(report.Event{
+	a.Sink.Emit(report.Event{
 		Step: "key", Name: name, State: report.Warning,
 		Note: fmt.Sprintf("mode %04o lets others than its owner at it: chmod 600", info.Mode().Perm()),
 	})
@@ -70,19 +70,19 @@ func (a *app) password(ctx context.Context, f keyFlags, isNew bool) ([]byte, err
 		return bytes.TrimRight(data, "\r\n"), err
 	}
 	for _, name := range []string{"SOLUTIONCTL_PASSWORD", "COSIGN_PASSWORD"} {
-		if value := a.getenv(name); value != "" {
+		if value := a.Getenv(name); value != "" {
 			return []byte(value), nil
 		}
 	}
-	if !a.interactive {
+	if !a.Interactive {
 		return nil, report.Errorf(report.Usage, "there is nobody to ask for the password of the key").
 			WithHint("set SOLUTIONCTL_PASSWORD, or name a file with --password-file")
 	}
-	first, err := console.AskSecret(ctx, a.in, a.err, "Password of the key: ")
+	first, err := console.AskSecret(ctx, a.In, a.Err, "Password of the key: ")
 	if err != nil || !isNew {
 		return first, err
 	}
-	second, err := console.AskSecret(ctx, a.in, a.err, "The same again: ")
+	second, err := console.AskSecret(ctx, a.In, a.Err, "The same again: ")
 	if err == nil && !bytes.Equal(first, second) {
 		err = report.Errorf(report.Usage, "the two passwords differ")
 	}

@@ -37,6 +37,8 @@ var layers = [][]string{
 	{"deployer/hostd"},
 	{"deployer/console"},
 	{"cmd/solutionctl/internal/console", "cmd/solutionctl/internal/settings"},
+	{"cmd/solutionctl/internal/cli"},
+	{"cmd/solutionctl/deploy"},
 	{"cmd/solutionctl", "cmd/benchmark", "cmd/image"},
 }
 

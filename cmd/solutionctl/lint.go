@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
 	"github.com/solutionctl/solutionctl/lint"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -41,7 +42,7 @@ a note names them; build the project and judge the archive.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.judge(cmd.Context(), args, f) },
 	}
 	flags := cmd.Flags()
-	addChoice(cmd, flags, &a.output, "output", "o", "format of the result", "text", "json", "sarif", "github")
+	cli.AddChoice(cmd, flags, &a.Output, "output", "o", "format of the result", "text", "json", "sarif", "github")
 	flags.StringVar(&f.failOn, "fail-on", "", "lowest `severity` that makes the command fail: error (default) or warning")
 	flags.StringSliceVar(&f.Enable, "enable", nil, "apply these rules or groups: `ID|GROUP`")
 	flags.StringSliceVar(&f.Disable, "disable", nil, "do not apply these rules or groups: `ID|GROUP`")

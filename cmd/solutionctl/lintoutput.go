@@ -12,13 +12,13 @@ import (
 )
 
 func (a *app) printLint(s *lint.Report, all bool) error {
-	switch a.output {
+	switch a.Output {
 	case "sarif":
-		return a.emitJSON(sarifOf(s, a.version))
+		return a.EmitJSON(sarifOf(s, a.Version))
 	case "github":
-		return printAnnotations(a.out, s)
+		return printAnnotations(a.Out, s)
 	default:
-		return a.emitResult(s.LintReport, func(w *console.Stream) error { return printLintText(w, s, all) })
+		return a.EmitResult(s.LintReport, func(w *console.Stream) error { return printLintText(w, s, all) })
 	}
 }
 
@@ -151,7 +151,7 @@ func (a *app) explainRule(id string) error {
 	if err != nil {
 		return err
 	}
-	return a.emitResult(documentOf(rule), func(w *console.Stream) error {
+	return a.EmitResult(documentOf(rule), func(w *console.Stream) error {
 		fmt.Fprintf(w, "%s %s (%s, %s)\n\n%s\n\n%s\n", w.Paint(console.Bold, rule.ID), rule.Name, rule.Group, rule.Severity, rule.Summary, rule.Explanation)
 		fmt.Fprintf(w, "\nbad:\n%s\n\ngood:\n%s\n", indented(rule.Bad), indented(rule.Good))
 		return nil
@@ -165,7 +165,7 @@ func (a *app) listRules() error {
 	for _, rule := range lint.Rules() {
 		documents = append(documents, documentOf(rule))
 	}
-	return a.emitResult(documents, func(w *console.Stream) error {
+	return a.EmitResult(documents, func(w *console.Stream) error {
 		table := &console.Table{Columns: []string{"ID", "SEVERITY", "GROUP", "NAME"}}
 		for _, d := range documents {
 			table.Add(d.ID, string(d.Severity), string(d.Group), d.Name)

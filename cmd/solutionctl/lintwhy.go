@@ -14,7 +14,7 @@ func (a *app) why(ctx context.Context, paths []string, image string) error {
 	if err != nil {
 		return err
 	}
-	return a.emitResult(uses, func(w *console.Stream) error {
+	return a.EmitResult(uses, func(w *console.Stream) error {
 		table := console.Table{Columns: []string{"FILE", "OBJECT", "CERTAIN", "IMAGE", "FIELD"}}
 		for _, use := range uses {
 			certain := "no"

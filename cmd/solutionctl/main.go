@@ -1,10 +1,10 @@
 // Command solutionctl builds, checks, signs and deploys Solutions: Kubernetes applications packed for sites without
 // internet as one ISO file.
 //
-// This package composes: a command is a constructor in a file of its own, which binds flags to locals, calls one function
-// of the other packages and prints what it returns. It is the only place where the process is left, where the environment,
-// the clock and the streams are read and where text is written. Start with newRootCommand in root.go; docs/layout.md
-// follows one command from here to its result.
+// This package composes: a command is a constructor in a file of its own, which binds flags to locals, calls one function of the
+// other packages and prints what it returns; those below "deploy" are in package deploy, and what all share is in internal/cli. Only
+// below cmd is the process left, are the environment, the clock and the streams read, and is text written. Start with
+// newRootCommand in root.go; docs/layout.md follows one command from here to its result.
 package main
 
 import (
@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
 )
 
 func main() {
@@ -28,6 +30,6 @@ func main() {
 // run executes one command line and returns the exit status of the process.
 func run(ctx context.Context, args []string, in io.Reader, out, err io.Writer) int {
 	cobra.EnableCommandSorting = false // help has the order of a life; cobra knows no other way to say so
-	a := newApp(in, out, err, os.Getenv, time.Now, readVersion().Version)
-	return a.execute(ctx, newRootCommand(a), args)
+	a := &app{cli.New(in, out, err, os.Getenv, time.Now, readVersion().Version)}
+	return a.Execute(ctx, newRootCommand(a), args)
 }

@@ -16,7 +16,7 @@ func (a *app) powersOf(ctx context.Context, opened *archive.Archive) (*schema.Po
 	if err != nil {
 		return nil, err
 	}
-	return render.Powers(ctx, payload, a.now())
+	return render.Powers(ctx, payload, a.Now())
 }
 
 func printPowersOf(w *console.Stream, p *schema.Powers) error {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
 	"github.com/solutionctl/solutionctl/schema"
 )
 
@@ -35,8 +36,8 @@ func lintOutput(t *testing.T, format string) []byte {
 	}
 	var out, errs bytes.Buffer
 	getenv := func(name string) string { return map[string]string{"SOLUTIONCTL_CONFIG": os.DevNull}[name] }
-	a := newApp(strings.NewReader(""), &out, &errs, getenv, func() time.Time { return time.Unix(0, 0) }, "1.2.3")
-	if status := a.execute(t.Context(), newRootCommand(a), []string{"lint", dir, "-o", format}); status != 3 {
+	a := &app{cli.New(strings.NewReader(""), &out, &errs, getenv, func() time.Time { return time.Unix(0, 0) }, "1.2.3")}
+	if status := a.Execute(t.Context(), newRootCommand(a), []string{"lint", dir, "-o", format}); status != 3 {
 		t.Fatalf("exit status %d: %s", status, &errs)
 	}
 	return out.Bytes()

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -17,11 +18,11 @@ func newSchemaCommand(a *app) *cobra.Command {
 		Long: `Print the JSON Schema (draft 2020-12) of a kind of document, for editors and other programs. Without KIND, list the
 kinds.`,
 		Example:           "  solutionctl schema SolutionBuild > solution.schema.json",
-		Args:              optionalArgs(nil, "KIND"),
-		ValidArgsFunction: completeNames(func(*cobra.Command) ([]string, error) { return schema.Kinds(), nil }),
+		Args:              cli.OptionalArgs(nil, "KIND"),
+		ValidArgsFunction: cli.CompleteNames(func(*cobra.Command) ([]string, error) { return schema.Kinds(), nil }),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return a.emitResult(schema.Kinds(), func(w *console.Stream) error {
+				return a.EmitResult(schema.Kinds(), func(w *console.Stream) error {
 					table := &console.Table{Columns: []string{"KIND", "WHAT IT IS"}}
 					for _, kind := range schema.Kinds() {
 						table.Add(kind, documentTitle(kind))
@@ -32,7 +33,7 @@ kinds.`,
 			if !slices.Contains(schema.Kinds(), args[0]) {
 				return report.Errorf(report.Usage, "there is no kind %q", args[0]).WithHint("list the kinds: solutionctl schema")
 			}
-			_, err := a.out.Write(schema.JSONSchema(args[0]))
+			_, err := a.Out.Write(schema.JSONSchema(args[0]))
 			return err
 		},
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/solutionctl/solutionctl/build/iso"
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
 	"github.com/solutionctl/solutionctl/schema/report"
 	"github.com/solutionctl/solutionctl/schema/report/scripttest"
 	"github.com/solutionctl/solutionctl/sign/bundle"
@@ -166,7 +167,7 @@ func TestEveryCodeHasAScript(t *testing.T) {
 }
 
 func hasCommand(name string) bool {
-	root := newRootCommand(newApp(strings.NewReader(""), os.Stdout, os.Stderr, os.Getenv, nil, "1.2.3"))
+	root := newRootCommand(&app{cli.New(strings.NewReader(""), os.Stdout, os.Stderr, os.Getenv, nil, "1.2.3")})
 	cmd, _, err := root.Find([]string{name})
 	return err == nil && cmd != root
 }

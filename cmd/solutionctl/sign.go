@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
 	"github.com/solutionctl/solutionctl/sign"
 	"github.com/solutionctl/solutionctl/sign/bundle"
 )
@@ -27,11 +28,11 @@ func newSignCommand(a *app) *cobra.Command {
 The archive is checked first: one of which two programs would read different content is not signed. With --format message
 any file can be signed, as 'cosign sign-blob' does. See docs/guides/signing.md.`,
 		Example: "  solutionctl sign --key acme-release.key example-solution-1.0.0.iso",
-		Args:    exactArgs("FILE"),
+		Args:    cli.ExactArgs("FILE"),
 		RunE:    func(cmd *cobra.Command, args []string) error { return a.sign(cmd.Context(), args[0], o) },
 	}
 	o.add(cmd, "private key: a `FILE`, or NAME://REF for the program sigstore-kms-NAME")
-	addChoice(cmd, cmd.Flags(), &o.format, "format", "", "what is signed", "statement", "message")
+	cli.AddChoice(cmd, cmd.Flags(), &o.format, "format", "", "what is signed", "statement", "message")
 	flags := cmd.Flags()
 	flags.StringVar(&o.as, "as", "", "write FILE.`NAME`.sigstore.json, for a further signer")
 	flags.StringVar(&o.bundle, "bundle", "", "write the signature to `FILE`")

@@ -37,7 +37,7 @@ func (a *app) statement(ctx context.Context, file string, f *sign.File, o signOp
 	if opened, err := archive.Open(f, f.Size); err == nil { // sign judges the form of an archive, lint what is in it
 		a.warnOfEmptyImages(file, opened.Solution, opened.Images.Images())
 	}
-	sums, err := chunk.Sum(ctx, f, f.Size, a.sink)
+	sums, err := chunk.Sum(ctx, f, f.Size, a.Sink)
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +46,7 @@ func (a *app) statement(ctx context.Context, file string, f *sign.File, o signOp
 	}
 	return sign.NewStatement(sums, sign.Claims{
 		Name: filepath.Base(file), Solution: identity.Solution, ManifestDigest: identity.ManifestDigest,
-		CreatedAt: a.now().Truncate(time.Second), Expires: expires,
+		CreatedAt: a.Now().Truncate(time.Second), Expires: expires,
 	})
 }
 
@@ -61,7 +61,7 @@ func (a *app) warnOfEmptyImages(file string, s *schema.Solution, images []*oci.I
 	}
 	for _, image := range images {
 		if slices.Contains(operators, image.Ref) && image.IsEmpty() {
-			a.sink.Emit(report.Event{
+			a.Sink.Emit(report.Event{
 				Step: "sign", Name: file, State: report.Warning,
 				Note: fmt.Sprintf("the operator's image %s has no layers and cannot start: solutionctl lint %s", image.Ref, file),
 			})
@@ -74,14 +74,14 @@ func (a *app) printStatement(st *bundle.Statement) error {
 	if err != nil {
 		return err
 	}
-	_, err = a.out.Write(payload)
+	_, err = a.Out.Write(payload)
 	return err
 }
 
 // expiry returns the end of a signature that is made now; it has to be in the future.
 func (a *app) expiry(text string) (time.Time, error) {
 	moment, err := parseExpiry(text)
-	if err == nil && !moment.IsZero() && !moment.After(a.now()) {
+	if err == nil && !moment.IsZero() && !moment.After(a.Now()) {
 		err = report.Errorf(report.Usage, "--expires %s is over: nobody would accept the signature", text).WithHint("name a day to come")
 	}
 	return moment, err
@@ -116,7 +116,7 @@ func (a *app) signMessage(ctx context.Context, f *sign.File, o signOptions) erro
 	if err != nil {
 		return err
 	}
-	data, err := sign.FileBundle(ctx, f, f.Size, signer, a.sink)
+	data, err := sign.FileBundle(ctx, f, f.Size, signer, a.Sink)
 	if err != nil {
 		return err
 	}
@@ -169,5 +169,5 @@ func (a *app) writeSignature(data, certificate []byte, k publicKey, o signOption
 		return err
 	}
 	result := signed{File: o.bundle, Key: k}
-	return a.emitResult(result, result.print)
+	return a.EmitResult(result, result.print)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
 	"github.com/solutionctl/solutionctl/sign/bundle"
 	"github.com/solutionctl/solutionctl/sign/trust"
@@ -17,7 +18,7 @@ type storeFlags struct{ dir, state, endorsedBy string }
 
 func newTrustCommand(a *app) *cobra.Command {
 	var f storeFlags
-	group := newGroup("trust", "Decide whose signatures count",
+	group := cli.NewGroup("trust", "Decide whose signatures count",
 		newTrustAddCommand(a, &f), newTrustListCommand(a, &f), newTrustExportCommand(a, &f),
 		newTrustImportCommand(a, &f), newTrustRevokeCommand(a, &f), newTrustRemoveCommand(a, &f))
 	group.PersistentFlags().StringVar(&f.dir, "trust-dir", "", "the trust store, a `DIRECTORY`")
@@ -25,7 +26,7 @@ func newTrustCommand(a *app) *cobra.Command {
 	return group
 }
 
-func (a *app) trustDir(f *storeFlags) string { return a.trustDirs(f.dir)[0] }
+func (a *app) trustDir(f *storeFlags) string { return a.TrustDirs(f.dir)[0] }
 
 // endorsement reads FILE.sigstore.json when a key is named that has signed FILE.
 func (a *app) endorsement(f *storeFlags, file string) (*trust.Endorsement, error) {
@@ -33,7 +34,7 @@ func (a *app) endorsement(f *storeFlags, file string) (*trust.Endorsement, error
 		return nil, nil
 	}
 	data, err := os.ReadFile(file + bundle.Suffix)
-	return &trust.Endorsement{By: f.endorsedBy, Bundle: data, Now: a.now(), Beside: a.trustDirs(f.dir)[1:]}, err
+	return &trust.Endorsement{By: f.endorsedBy, Bundle: data, Now: a.Now(), Beside: a.TrustDirs(f.dir)[1:]}, err
 }
 
 func (f *storeFlags) addEndorsedBy(cmd *cobra.Command) {
@@ -44,7 +45,7 @@ func newTrustAddCommand(a *app, f *storeFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "add NAME FILE", Short: "Trust a public key",
 		Example: "  solutionctl trust add acme-release acme-release.pub",
-		Args:    exactArgs("NAME", "FILE"),
+		Args:    cli.ExactArgs("NAME", "FILE"),
 		RunE:    func(_ *cobra.Command, args []string) error { return a.trustKey(f, args[0], args[1]) },
 	}
 	f.addEndorsedBy(cmd)
@@ -65,7 +66,7 @@ func (a *app) trustKey(f *storeFlags, name, file string) error {
 		return err
 	}
 	info := describeKey(name, k)
-	return a.emitResult(info, func(w *console.Stream) error {
+	return a.EmitResult(info, func(w *console.Stream) error {
 		_, err := fmt.Fprintf(w, "added %s  %s  %s\n", info.Name, info.Algorithm, info.Fingerprint)
 		return err
 	})
@@ -73,7 +74,7 @@ func (a *app) trustKey(f *storeFlags, name, file string) error {
 
 func newTrustListCommand(a *app, f *storeFlags) *cobra.Command {
 	return &cobra.Command{
-		Use: "list", Short: "List the trusted keys", Example: "  solutionctl trust list", Args: exactArgs(),
+		Use: "list", Short: "List the trusted keys", Example: "  solutionctl trust list", Args: cli.ExactArgs(),
 		RunE: func(*cobra.Command, []string) error { return a.listTrusted(f) },
 	}
 }
@@ -93,7 +94,7 @@ func (a *app) listTrusted(f *storeFlags) error {
 		list = append(list, info)
 		table.Add(k.Name, info.Algorithm, info.Fingerprint, state)
 	}
-	return a.emitResult(list, table.Print)
+	return a.EmitResult(list, table.Print)
 }
 
 func (a *app) store(f *storeFlags) (*trust.Store, error) {
@@ -101,13 +102,13 @@ func (a *app) store(f *storeFlags) (*trust.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return trust.Load(a.trustDirs(f.dir), state)
+	return trust.Load(a.TrustDirs(f.dir), state)
 }
 
 func newTrustRemoveCommand(a *app, f *storeFlags) *cobra.Command {
 	return &cobra.Command{
-		Use: "remove NAME", Short: "Stop trusting a key", Example: "  solutionctl trust remove acme-release", Args: exactArgs("NAME"),
-		ValidArgsFunction: completeNames(func(*cobra.Command) ([]string, error) {
+		Use: "remove NAME", Short: "Stop trusting a key", Example: "  solutionctl trust remove acme-release", Args: cli.ExactArgs("NAME"),
+		ValidArgsFunction: cli.CompleteNames(func(*cobra.Command) ([]string, error) {
 			store, err := a.store(f)
 			if err != nil {
 				return nil, err
@@ -130,7 +131,7 @@ func newTrustRevokeCommand(a *app, f *storeFlags) *cobra.Command {
 		Use: "revoke", Short: "Issue the next list of what is not trusted any more, signed with the root key",
 		Long: `Issue the next list of what is not trusted any more: what the present list of the trust store says, and what is named
 here. It is signed with the root key; others import it with 'solutionctl trust import'. What was revoked stays revoked.`,
-		Example: "  solutionctl trust revoke --root-key root.key --minimum-version acme-db=1.4.0", Args: exactArgs(),
+		Example: "  solutionctl trust revoke --root-key root.key --minimum-version acme-db=1.4.0", Args: cli.ExactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.revoke(cmd.Context(), f, root, more, dryRun) },
 	}
 	root.addPassword(cmd)
@@ -164,13 +165,13 @@ func (a *app) revoke(ctx context.Context, f *storeFlags, root keyFlags, more tru
 		done = "nothing changes, the list is the one"
 	}
 	done += fmt.Sprintf(" with serial %d", draft.Serial)
-	return a.emitResult(result, func(w *console.Stream) error { return result.print(w, done) })
+	return a.EmitResult(result, func(w *console.Stream) error { return result.print(w, done) })
 }
 
 func newTrustExportCommand(a *app, f *storeFlags) *cobra.Command {
 	return &cobra.Command{
 		Use: "export", Short: "Write the trust store to standard output, for another host",
-		Example: "  solutionctl trust export > trust.tar", Args: exactArgs(),
-		RunE: func(*cobra.Command, []string) error { return trust.Export(a.trustDir(f), a.out) },
+		Example: "  solutionctl trust export > trust.tar", Args: cli.ExactArgs(),
+		RunE: func(*cobra.Command, []string) error { return trust.Export(a.trustDir(f), a.Out) },
 	}
 }

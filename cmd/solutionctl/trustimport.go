@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/settings"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -38,7 +39,7 @@ somebody has to answer for it. A release key (--endorsed-by NAME) can add keys, 
 replace the store: its keys, its policy and the root key. So can an administrator of this host who has looked at the changes:
 --replace, which asks before it does so.`,
 		Example: "  solutionctl trust import revocations.json\n  solutionctl trust import --replace --dry-run trust.tar",
-		Args:    exactArgs("FILE"),
+		Args:    cli.ExactArgs("FILE"),
 		RunE:    func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), args[0]) },
 	}
 	f.addEndorsedBy(cmd)
@@ -83,10 +84,10 @@ func (c *trustImport) run(ctx context.Context, file string) error {
 	}
 	result := trustChange{Serial: transfer.Serial, Changes: append([]string{}, transfer.Changes...), Notes: transfer.Notes, DryRun: c.dryRun}
 	if c.dryRun {
-		return c.emitResult(result, func(w *console.Stream) error { return result.print(w, "would import "+what) })
+		return c.EmitResult(result, func(w *console.Stream) error { return result.print(w, "would import "+what) })
 	}
 	if c.replace && len(transfer.Changes) > 0 {
-		err = c.confirm(ctx, report.Confirmation{
+		err = c.Confirm(ctx, report.Confirmation{
 			Lists: []report.ConfirmationList{{Title: "This changes the trust store " + c.trustDir(c.flags), Items: transfer.Changes}}, Question: "Trust what " + file + " says?",
 		})
 	}
@@ -96,7 +97,7 @@ func (c *trustImport) run(ctx context.Context, file string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(c.noteSerials(c.flags), c.emitResult(result, func(w *console.Stream) error { return result.print(w, "imported "+what) }))
+	return errors.Join(c.noteSerials(c.flags), c.EmitResult(result, func(w *console.Stream) error { return result.print(w, "imported "+what) }))
 }
 
 func (c *trustImport) prepare(file string, data []byte, state *trust.State) (*trust.Transfer, string, error) {
@@ -135,7 +136,7 @@ func (a *app) noteSerials(f *storeFlags) error {
 	})
 	if errors.Is(err, fs.ErrPermission) {
 		// A trust store of one's own is nothing for a file of all users.
-		a.sink.Emit(report.Event{Step: "remember", Name: f.state, State: report.Warning, Note: "may not be written: the loss of revocations will not be noticed"})
+		a.Sink.Emit(report.Event{Step: "remember", Name: f.state, State: report.Warning, Note: "may not be written: the loss of revocations will not be noticed"})
 		return nil
 	}
 	return err

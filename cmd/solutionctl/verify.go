@@ -10,12 +10,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
 	"github.com/solutionctl/solutionctl/sign"
 )
 
 func newVerifyCommand(a *app) *cobra.Command {
-	var o verifyOptions
+	var o cli.TrustFlags
 	var full bool
 	cmd := &cobra.Command{
 		Use:   "verify FILE",
@@ -24,34 +25,34 @@ func newVerifyCommand(a *app) *cobra.Command {
 store. No network is used. The exit status tells what is wrong: 4 not trusted, 5 altered, 6 refused; see
 'solutionctl help errors' and docs/guides/verifying.md.`,
 		Example: "  solutionctl verify --key acme-release.pub example-solution-1.0.0.iso",
-		Args:    exactArgs("FILE"),
+		Args:    cli.ExactArgs("FILE"),
 		RunE:    func(cmd *cobra.Command, args []string) error { return a.verify(cmd.Context(), args[0], o, full) },
 	}
-	o.add(cmd)
+	o.Add(cmd)
 	cmd.Flags().BoolVar(&full, "full", false, "compute the digest of the whole file too")
 	return cmd
 }
 
-func (a *app) verify(ctx context.Context, file string, o verifyOptions, full bool) error {
+func (a *app) verify(ctx context.Context, file string, o cli.TrustFlags, full bool) error {
 	f, err := sign.Open(file)
 	if err != nil {
 		return err
 	}
 	defer f.Close() //nolint:errcheck // opened for reading
-	bundles, err := sign.ReadBundles(file, o.bundles)
+	bundles, err := sign.ReadBundles(file, o.Bundles)
 	if err != nil {
 		return err
 	}
-	state, store, err := a.trusted(o)
+	state, store, err := a.Trusted(o)
 	if err != nil {
 		return err
 	}
 	verdict, _, err := sign.Verify(ctx, f, f.Size, bundles, sign.Options{
-		Store: store, State: state, Now: a.now(), Path: file, Device: f.Device, Unchanged: f.Unchanged, Identify: sign.Identify,
+		Store: store, State: state, Now: a.Now(), Path: file, Device: f.Device, Unchanged: f.Unchanged, Identify: sign.Identify,
 		Examine: func(r io.ReaderAt, size int64) error { return sign.CheckStructure(r, f, size) }, Locate: sign.Locate(f, f.Size),
-		Full: full, AllowDowngrade: o.downgrade, Workers: runtime.GOMAXPROCS(0), Sink: a.sink, ToolVersion: a.version,
+		Full: full, AllowDowngrade: o.Downgrade, Workers: runtime.GOMAXPROCS(0), Sink: a.Sink, ToolVersion: a.Version,
 	})
-	printed := a.emitResult(verdict, func(w *console.Stream) error { return printVerdict(w, verdict) })
+	printed := a.EmitResult(verdict, func(w *console.Stream) error { return printVerdict(w, verdict) })
 	if err = errors.Join(err, printed); err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}

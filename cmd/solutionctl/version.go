@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
 )
 
@@ -25,10 +26,10 @@ func newVersionCommand(a *app) *cobra.Command {
 		Use:     "version",
 		Short:   "Print the version of this program",
 		Example: "  solutionctl version --output json",
-		Args:    exactArgs(),
+		Args:    cli.ExactArgs(),
 		RunE: func(*cobra.Command, []string) error {
 			info := readVersion()
-			return a.emitResult(info, func(w *console.Stream) error {
+			return a.EmitResult(info, func(w *console.Stream) error {
 				text := "solutionctl " + info.Version
 				if info.Commit != "" {
 					text += " (" + info.Commit + ")"

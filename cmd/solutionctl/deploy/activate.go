@@ -1,0 +1,79 @@
+package deploy
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/settings"
+	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/host"
+	"github.com/solutionctl/solutionctl/deployer/host/store"
+	"github.com/solutionctl/solutionctl/schema"
+)
+
+func newActivateCommand(a *cli.App) *verb {
+	cmd := &cobra.Command{
+		Use:   "activate SOLUTION [VERSION]",
+		Short: "Make an imported version the active one of the cluster",
+		Long: `Make one imported version of a Solution the active one: apply its CustomResourceDefinitions and what else belongs to the
+whole cluster. Without VERSION, or with "latest", that is the highest release.
+
+Stored objects are compared with the new definitions first; a change that would lose data is refused, unless the loss is
+accepted: then all objects of the definition are exported before. So is one that makes stored objects invalid, as nobody
+could change them any more, until that is accepted. API versions that operators in environments still work
+with stay served. Definitions that only the version before had are kept.
+
+With --protect-crds the API server refuses to delete the definitions, whoever asks, until their annotation
+solutionctl.io/allow-deletion is "true"; 'solutionctl deploy deactivate' sees to that itself. It is remembered.`,
+		Example: "  solutionctl deploy activate example-solution 1.0.0",
+	}
+	c := &activation{verb: newClusterVerb(a, cmd)}
+	c.addReplace()
+	addConfigurationFlag(cmd, &c.configuration)
+	c.parts.add(c.verb, schema.ScopeCluster)
+	c.loss.add(cmd)
+	addHazardFlag(cmd.Flags(), &c.hazards)
+	c.addAllow(func(ctx context.Context, d *deployer.Deployer, args []string) (*schema.Operation, error) {
+		o := deployer.ActivateOptions{Options: deployer.Options{DryRun: true}, Solution: argumentAt(args, 0), Version: argumentAt(args, 1)}
+		return d.Activate(ctx, o)
+	})
+	cmd.Flags().BoolVar(&c.clusterWide, "cluster-wide", false, "approve of its own accounts' rights on the whole cluster, and of a say in changes of it, as this version has them")
+	settings.CommandLineOnly(cmd.Flags(), "cluster-wide")
+	cmd.Flags().BoolVar(&c.protect, "protect-crds", false, "let nobody delete the custom resource definitions unless an annotation allows it")
+	takesArguments(cmd, c.run, c.completeImported, solutionAlone, versionArgument.orNone())
+	return c.verb
+}
+
+// activation is a run of 'deploy activate'.
+type activation struct {
+	*verb
+	configuration        string
+	loss                 lossFlags
+	parts                partsFlags
+	hazards              []string
+	clusterWide, protect bool
+}
+
+func (c *activation) run(ctx context.Context, args []string) error {
+	parts, err := c.parts.options()
+	if err != nil {
+		return err
+	}
+	o := deployer.ActivateOptions{
+		Options: c.options(), Solution: args[0], Version: args[1],
+		AcceptDataLoss: c.loss.accepted, AcceptInvalid: c.loss.invalid, Export: export(c.verb.verbFlags.clusterFlags.App, c.loss.export, args[0]),
+		ClusterWide: cli.IfChanged(c.cmd.Flags(), "cluster-wide", &c.clusterWide), ProtectCRDs: cli.IfChanged(c.cmd.Flags(), "protect-crds", &c.protect),
+		AcceptHazards: c.hazards, Parts: parts,
+	}
+	activate := func(d *deployer.Deployer, ctx context.Context, o deployer.ActivateOptions) (*schema.Operation, error) {
+		return host.Active{Verbs: d, Configuration: c.configuration}.Activate(ctx, o)
+	}
+	return runVerb(ctx, &c.verbFlags, activate, o)
+}
+
+// addConfigurationFlag adds the flag for the file that tells MetalK8s which versions are active.
+func addConfigurationFlag(cmd *cobra.Command, path *string) {
+	cmd.Flags().StringVar(path, "solutions-file", store.DefaultConfiguration, "MetalK8s' configuration, a `FILE`; it is changed where it exists")
+}

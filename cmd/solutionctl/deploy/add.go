@@ -1,0 +1,94 @@
+package deploy
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/settings"
+	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/schema"
+)
+
+func newAddCommand(a *cli.App) *verb {
+	cmd := &cobra.Command{
+		Use:     "add ENVIRONMENT SOLUTION [VERSION]",
+		Aliases: []string{"add-solution"},
+		Short:   "Deploy an imported version of a Solution in an environment",
+		Long: `Deploy the operator of a Solution, and its user interface if it has one, in every namespace of an environment. Without
+VERSION that is the active version, with "latest" the highest release.
+
+Components come up in the order in which they need each other. --component and --profile choose them, --values and --set say
+what the site wants of their charts; 'solutionctl deploy components' shows them. --adopt-helm makes a component of what Helm has
+installed: with its values and passwords, and without a pod that starts anew.
+
+What it can do to the cluster beyond its own namespace is refused until it is approved: 'solutionctl deploy plan add'
+shows it, and --allow approves. That is recorded; a version that can do more asks again.
+How a Solution was added is remembered: adding it again keeps --webhook and what else was said before.`,
+		Example: `  solutionctl deploy add test example-solution 1.0.0
+  solutionctl deploy add prod cloud 2.0.0 --profile small --component metrics --values site.yaml`,
+	}
+	c := &addition{verb: newClusterVerb(a, cmd)}
+	c.addReplace()
+	cmd.Flags().StringVarP(&c.namespace, "namespace", "N", "", "only in this `NAMESPACE` of the environment")
+	c.rendering.add(c.verb)
+	c.addAllow(func(ctx context.Context, d *deployer.Deployer, args []string) (*schema.Operation, error) {
+		o := deployer.AddOptions{Options: deployer.Options{DryRun: true}, Environment: argumentAt(args, 0), Solution: argumentAt(args, 1), Version: argumentAt(args, 2)}
+		return d.Add(ctx, o)
+	})
+	takesArguments(cmd, c.run, c.completeDeployment, environmentArgument, solutionArgument, versionArgument.orNone())
+	return c.verb
+}
+
+// addition is a run of 'deploy add'.
+type addition struct {
+	*verb
+	namespace string
+	rendering renderingFlags
+}
+
+func (c *addition) run(ctx context.Context, args []string) error {
+	rendering, err := c.rendering.options()
+	if err != nil {
+		return err
+	}
+	return runVerb(ctx, &c.verbFlags, (*deployer.Deployer).Add, deployer.AddOptions{
+		Options: c.options(), Environment: args[0], Solution: args[1], Version: args[2], Namespace: c.namespace, Rendering: rendering,
+	})
+}
+
+// renderingFlags say how a Solution is deployed. What is not given stays as it was said before.
+type renderingFlags struct {
+	flags                *pflag.FlagSet
+	webhook, clusterWide bool
+	class                string
+	hazards              []string
+	parts                partsFlags
+}
+
+func (f *renderingFlags) add(v *verb) {
+	f.flags = v.cmd.Flags()
+	f.flags.BoolVar(&f.webhook, "webhook", false, "give the operator a certificate for its webhooks")
+	f.flags.BoolVar(&f.clusterWide, "cluster-wide", false, "approve of an operator that works in every namespace, with the rights that this version gives it")
+	settings.CommandLineOnly(f.flags, "cluster-wide")
+	f.flags.StringVar(&f.class, "ingress-class", "", "`CLASS` of the Ingress of the user interface (default that of the cluster)")
+	addHazardFlag(f.flags, &f.hazards)
+	f.parts.add(v, schema.ScopeEnvironment)
+}
+
+// addHazardFlag adds the flag that accepts what is refused for the sake of safety.
+func addHazardFlag(flags *pflag.FlagSet, hazards *[]string) {
+	flags.StringSliceVar(hazards, "accept-hazard", nil,
+		"the same as --allow for the powers of roles with this `HAZARD`, such as escalate; with "+deployer.HazardForeignImages+" accept images that the archive does not have (may be repeated)")
+	settings.CommandLineOnly(flags, "accept-hazard")
+}
+
+func (f *renderingFlags) options() (deployer.Rendering, error) {
+	parts, err := f.parts.options()
+	return deployer.Rendering{
+		Webhook: cli.IfChanged(f.flags, "webhook", &f.webhook), ClusterWide: cli.IfChanged(f.flags, "cluster-wide", &f.clusterWide),
+		IngressClass: cli.IfChanged(f.flags, "ingress-class", &f.class), AcceptHazards: f.hazards, Parts: parts,
+	}, err
+}

@@ -1,0 +1,106 @@
+package deploy
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
+	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/apps"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// askApp asks for the values of a new application, field by field, and tells how to give them without being asked.
+func (f *clusterFlags) askApp(ctx context.Context, d *deployer.Deployer, o apps.Options) ([]string, error) {
+	kind, _, err := d.Apps.New(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	fmt.Fprintf(f.Err, "A new %s. Enter takes the value in brackets, or none; Ctrl-C leaves everything as it is.\n", console.Clean(kind.Kind))
+	var sets []string
+	for _, field := range kind.Fields() {
+		answer, err := f.askField(ctx, kind, field)
+		if err != nil {
+			return nil, err
+		}
+		if answer != "" {
+			sets = append(sets, field.Path+"="+answer)
+		}
+	}
+	if len(sets) > 0 {
+		fmt.Fprintf(f.Err, "\nThe same without questions:\n  %s\n\n", console.Clean(createCommand(o, sets)))
+	}
+	return sets, nil
+}
+
+// askField asks until the answer is one that the field takes; the empty answer leaves it to its default.
+func (f *clusterFlags) askField(ctx context.Context, kind *apps.Kind, field schema.AppField) (string, error) {
+	explanation := explain(field)
+	if strings.Contains(field.Type, " of ") || field.Type == "object" || field.Type == "any" {
+		explanation += " (" + field.Type + ", written as YAML or JSON)"
+	}
+	fmt.Fprintf(f.Err, "\n%s\n", f.Err.Paint(console.Faint, console.Clean(explanation)))
+	question := field.Path
+	if field.Default != "" {
+		question += " [" + plain(field.Default) + "]"
+	}
+	for {
+		answer, err := console.Ask(ctx, f.In, f.Err, console.Clean(question)+": ")
+		if err != nil {
+			return "", err
+		}
+		complaint := "it needs a value"
+		if answer != "" {
+			err := kind.Try(ctx, field.Path+"="+answer)
+			if err == nil {
+				return answer, nil
+			}
+			complaint = err.Error()
+		} else if !field.Required {
+			return "", nil
+		}
+		fmt.Fprintln(f.Err, f.Err.Paint(console.Red, console.Clean(complaint)))
+	}
+}
+
+// explain describes a field in a few words: its purpose, its limits and its default.
+func explain(f schema.AppField) string {
+	var takes []string
+	if len(f.Choices) > 0 {
+		takes = append(takes, strings.Join(f.Choices, " or "))
+	}
+	if f.Limits != "" {
+		takes = append(takes, f.Limits)
+	}
+	what := strings.TrimSuffix(f.Description, ".")
+	if what != "" && len(takes) > 0 {
+		what += ": "
+	}
+	return what + strings.Join(takes, ", ")
+}
+
+// plain is a JSON value as a person types it.
+func plain(value string) string {
+	var text string
+	if json.Unmarshal([]byte(value), &text) == nil {
+		return text
+	}
+	return value
+}
+
+// createCommand is the command line that creates an application with these values.
+func createCommand(o apps.Options, sets []string) string {
+	words := []string{"solutionctl deploy app create", o.Environment, o.Name}
+	for _, flag := range [][2]string{{"--kind", o.Kind}, {"--namespace", o.Namespace}} {
+		if flag[1] != "" {
+			words = append(words, flag[0], flag[1])
+		}
+	}
+	for _, set := range sets {
+		words = append(words, "--set", report.ShellWord(set))
+	}
+	return strings.Join(words, " ")
+}

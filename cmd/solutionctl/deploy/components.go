@@ -1,0 +1,64 @@
+package deploy
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
+	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/components"
+	"github.com/solutionctl/solutionctl/schema"
+)
+
+func newComponentsCommand(a *cli.App) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "components ENVIRONMENT SOLUTION",
+		Short: "Show what a Solution in an environment is made of, and how each part is",
+		Long: `Show the components of a Solution that is deployed in an environment: what waits for what, which of them were chosen, and how
+they are. Below each component stands what it waits for. With --output dot or mermaid the graph is printed for Graphviz or Mermaid.`,
+		Example: `  solutionctl deploy components prod cloud
+  solutionctl deploy components prod cloud -o dot | dot -Tsvg > cloud.svg`,
+	}
+	c := &componentsView{clusterFlags: addClusterFlags(a, cmd)}
+	cmd.Flags().StringVar(&c.o.Namespace, "namespace", "", "in this `NAMESPACE` of the environment")
+	cli.AddChoice(cmd, cmd.Flags(), &a.Output, "output", "o", "format of the result; dot and mermaid are for pictures", "text", "json", "dot", "mermaid")
+	takesArguments(cmd, c.run, c.completeDeployment, environmentArgument, solutionArgument)
+	return cmd
+}
+
+// componentsView is a run of 'deploy components'.
+type componentsView struct {
+	*clusterFlags
+	o deployer.ComponentsOptions
+}
+
+func (c *componentsView) run(ctx context.Context, args []string) error {
+	c.o.Environment, c.o.Solution = args[0], args[1]
+	return show(c.clusterFlags, c.print, func(d *deployer.Deployer) (*schema.ComponentGraph, error) { return d.Components(ctx, c.o) })
+}
+
+func (c *componentsView) print(w *console.Stream, g *schema.ComponentGraph) error {
+	switch c.Output {
+	case "dot":
+		_, err := io.WriteString(w, components.Dot(g))
+		return err
+	case "mermaid":
+		_, err := io.WriteString(w, components.Mermaid(g))
+		return err
+	}
+	fmt.Fprintf(w, "%s\n%s\n", w.Paint(console.Bold, g.Solution+" "+g.Version), strings.Join(components.Tree(g), "\n"))
+	for _, n := range g.Components {
+		if n.Status == nil {
+			continue
+		}
+		for _, reason := range n.Status.Reasons {
+			fmt.Fprintf(w, "%s %s\n", w.Paint(console.Yellow, n.Name+":"), console.Line(reason))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,76 @@
+package deploy
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/settings"
+	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/host"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+func newDeactivateCommand(a *cli.App) *verb {
+	cmd := &cobra.Command{
+		Use:   "deactivate SOLUTION",
+		Short: "Remove the cluster-wide part of a Solution",
+		Long: `Remove the CustomResourceDefinitions of a Solution and what else it has for the whole cluster. Deleting a definition
+deletes every object of its kind, so this is refused while there are any, or while the Solution is in an environment.
+
+--keep-crds keeps the definitions and all data; activating a version later takes them over again. --delete-data writes
+every custom resource to a file that only you can read, deletes them while their operators still run, and then the
+definitions; the name of the Solution has to be typed, or given with --yes.
+
+--force-webhooks deletes the webhook configurations of the Solution and nothing else. It takes no lock, so that it works
+while one of them refuses the Leases that locks are.`,
+		Example: `  solutionctl deploy deactivate example-solution --keep-crds
+  solutionctl deploy deactivate example-solution --force-webhooks`,
+	}
+	c := &deactivation{verb: newClusterVerb(a, cmd)}
+	addConfigurationFlag(cmd, &c.configuration)
+	c.data.add(cmd, "keep-crds", "keep the definitions and every custom resource")
+	cmd.Flags().BoolVar(&c.webhooks, "force-webhooks", false, "only delete its webhook configurations, without a lock")
+	settings.CommandLineOnly(cmd.Flags(), "force-webhooks")
+	for _, other := range []string{"keep-crds", "delete-data", "export", "adopt", "force-conflicts"} {
+		cmd.MarkFlagsMutuallyExclusive("force-webhooks", other)
+	}
+	takesArguments(cmd, c.run, c.completeImported, solutionAlone)
+	return c.verb
+}
+
+// deactivation is a run of 'deploy deactivate'.
+type deactivation struct {
+	*verb
+	configuration string
+	data          dataFlags
+	webhooks      bool
+}
+
+func (c *deactivation) run(ctx context.Context, args []string) error {
+	if c.webhooks {
+		return c.removeWebhooks(ctx, args[0])
+	}
+	o := deployer.DeactivateOptions{Options: c.options(), Solution: args[0]}
+	o.Data, o.Export = c.data.policy(c.App, args[0])
+	if err := c.Confirm(ctx, o.Confirmation()); err != nil {
+		return err
+	}
+	deactivate := func(d *deployer.Deployer, ctx context.Context, o deployer.DeactivateOptions) (*schema.Operation, error) {
+		return host.Active{Verbs: d, Configuration: c.configuration}.Deactivate(ctx, o)
+	}
+	return runVerb(ctx, &c.verbFlags, deactivate, o)
+}
+
+func (c *deactivation) removeWebhooks(ctx context.Context, solution string) error {
+	if c.common.Expect != "" {
+		return report.Errorf(report.Usage, "--force-webhooks has no plan that can be expected")
+	}
+	o := deployer.RemoveWebhooksOptions{DryRun: c.common.DryRun, Solution: solution}
+	if err := c.Confirm(ctx, o.Confirmation()); err != nil {
+		return err
+	}
+	return runVerb(ctx, &c.verbFlags, (*deployer.Deployer).RemoveWebhooks, o)
+}

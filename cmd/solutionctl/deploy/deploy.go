@@ -1,0 +1,31 @@
+// Package deploy has the commands below "solutionctl deploy": each is a constructor in a file of its own, which binds flags to a
+// struct, calls one function of package deployer or host and prints the result.
+package deploy
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
+)
+
+// NewCommand returns the commands that talk to a cluster or prepare a host for one.
+func NewCommand(a *cli.App) *cobra.Command {
+	group := cli.NewGroup("deploy", "Deploy Solutions to a Kubernetes cluster",
+		asInSolutionsSh(newEnvCreateCommand(a, "create-env")),
+		asInSolutionsSh(newEnvDeleteCommand(a, "delete-env")),
+	)
+	cli.AddSection(group, "Prepare a site", newImportCommand(a), newSearchCommand(a), newServeCommand(a), newRegistryCommand(a), newNodeCommand(a), newMonitoringCommand(a), newRolesCommand(a))
+	cli.AddSection(group, "Deploy",
+		newPlanCommand(a), newActivateCommand(a).change(), newEnvCommand(a), newAddCommand(a).change(), newApplyCommand(a).change(), newLoaderCommand(a))
+	cli.AddSection(group, "Run", newAppCommand(a), newStatusCommand(a), newAlertsCommand(a), newComponentsCommand(a), newHistoryCommand(a), newUICommand(a), newHostdCommand(a))
+	cli.AddSection(group, "Change versions",
+		newCompatibilityCommand(a), newUpgradeCommand(a).change(), newDowngradeCommand(a).change(), newRollbackCommand(a).change())
+	cli.AddSection(group, "Find and mend what is wrong",
+		newDoctorCommand(a), newDeployDiffCommand(a), newRepairCommand(a).change(), newResumeCommand(a), newSupportBundleCommand(a))
+	cli.AddSection(group, "Take away", newRemoveCommand(a).change(), newDeactivateCommand(a).change(), newUnimportCommand(a), newPurgeCommand(a))
+	group.Long = `Import Solutions into a cluster without internet, activate them and deploy them in environments.
+
+Commands that change the cluster first read, judge and plan, and change nothing when anything stands against it. One that
+was interrupted is simply run again. The commands and flags of MetalK8s' solutions.sh are understood, too.`
+	return group
+}

@@ -1,0 +1,40 @@
+package deploy
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
+	"github.com/solutionctl/solutionctl/deployer"
+)
+
+func newDeployDiffCommand(a *cli.App) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "diff [ENVIRONMENT [SOLUTION]]",
+		Short: "Say how the cluster differs from what was deployed",
+		Long: `Compare what was deployed with what the cluster has now: fields that were deployed and that somebody has changed, with
+who and when, and objects that are gone. What others have added to an object is no difference, and neither is a number of
+replicas that somebody else has set. It needs no right to change anything. The exit status is 3 when there are differences.`,
+		Example: `  solutionctl deploy diff test example-solution
+  solutionctl deploy diff prod cloud --component network`,
+	}
+	c := &diffRun{verbFlags: verbFlags{clusterFlags: addClusterFlags(a, cmd), exitStatus: true}}
+	c.addComponents(cmd, c.clusterFlags)
+	takesArguments(cmd, c.run, c.completeDeployment, argument{name: "ENVIRONMENT", optional: true}, argument{name: "SOLUTION", optional: true})
+	return cmd
+}
+
+// diffRun is a run of 'deploy diff'.
+type diffRun struct {
+	verbFlags
+	selection
+}
+
+func (c *diffRun) run(ctx context.Context, args []string) error {
+	selected, err := c.of(args)
+	if err != nil {
+		return err
+	}
+	return runVerb(ctx, &c.verbFlags, (*deployer.Deployer).Diff, selected)
+}

@@ -1,0 +1,34 @@
+package deploy
+
+import (
+	"context"
+
+	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/schema"
+)
+
+// applyEnvironment makes an environment have what an EnvironmentConfiguration says. Nothing of it needs the host.
+func (c *convergence) applyEnvironment(ctx context.Context, data []byte) error {
+	configuration, err := schema.ParseEnvironmentConfiguration(c.file, data)
+	if err != nil {
+		return err
+	}
+	if err = c.refuse(c.ofArchives, schema.KindSolutionsConfiguration); err != nil {
+		return err
+	}
+	o := deployer.EnsureOptions{
+		Options: c.options(), Environment: configuration.Spec.Name, Others: deployer.TellOthers,
+		AcceptDataLoss: c.loss.accepted, AcceptInvalid: c.loss.invalid, Export: export(c.verb.verbFlags.clusterFlags.App, c.loss.export, configuration.Spec.Name),
+	}
+	if c.prune {
+		o.Others = deployer.RemoveOthers
+	}
+	ensure := func(d *deployer.Deployer, ctx context.Context, o deployer.EnsureOptions) (*schema.Operation, error) {
+		var err error
+		if o.Solutions, err = d.Wanted(ctx, configuration.Spec); err != nil {
+			return nil, err
+		}
+		return d.Ensure(ctx, o)
+	}
+	return runVerb(ctx, &c.verbFlags, ensure, o)
+}

@@ -1,0 +1,84 @@
+package deploy
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
+	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/survey"
+)
+
+func newEnvDeleteCommand(a *cli.App, use string) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   use + " ENVIRONMENT",
+		Short: "Delete an environment, or one of its namespaces",
+		Long: `Delete the namespaces of an environment with everything in them, or only the one that --namespace names. This is refused
+while a Solution, a custom resource or a volume claim is there, or anything that is not part of a Solution.
+
+--delete-data removes the former, too: it writes the custom resources to a file that only you can read, deletes them
+while their operators still run, then the Solutions, then the namespaces. --delete-others lists the latter and deletes
+that, too, without an export. The name of the environment has to be typed, or given with --yes. Roles, quotas and
+network policies of the namespaces go with them.
+
+What holds a namespace is told, and never forced. When whoever should remove a finalizer will not come back, run the
+command again with --force-finalizers: it lists the objects that were deleted and are held, asks, and removes exactly the
+finalizers that it has listed, never those of Kubernetes itself. What they stood for, outside of the cluster for
+instance, is then not cleaned up.`,
+		Example: "  solutionctl deploy env delete test",
+	}
+	e := &environmentDeletion{verbFlags: verbFlags{clusterFlags: addClusterFlags(a, cmd)}}
+	e.addWaitFlags(cmd)
+	e.addExpect(cmd)
+	flags := cmd.Flags()
+	flags.StringVarP(&e.o.Namespace, "namespace", "N", "", "only this `NAMESPACE` of the environment")
+	flags.BoolVar(&e.data.remove, "delete-data", false, "export and delete custom resources, and remove the Solutions")
+	flags.StringVar(&e.data.export, "export", "", "where --delete-data writes custom resources to, a new `FILE` (default NAME-TIME.json)")
+	flags.BoolVar(&e.others, "delete-others", false, "list and delete what is not part of a Solution")
+	flags.BoolVar(&e.finalizers, "force-finalizers", false, "list and remove the finalizers of what was deleted and does not go away")
+	e.addRun(cmd, "only say what would be deleted", "wait until the namespaces are gone")
+	takesArguments(cmd, e.run, e.completeEnvironments, environmentArgument)
+	cli.Must(cmd.RegisterFlagCompletionFunc("namespace", e.completeNamespaces))
+	return cmd
+}
+
+// environmentDeletion is a run of 'deploy env delete'.
+type environmentDeletion struct {
+	verbFlags
+	o                  deployer.DeleteEnvironmentOptions
+	data               dataFlags
+	others, finalizers bool // are listed and go, too
+}
+
+func (e *environmentDeletion) run(ctx context.Context, args []string) error {
+	environment := args[0]
+	e.o.Options, e.o.Environment = e.options(), environment
+	e.o.Data, e.o.Export = e.data.policy(e.App, environment)
+	d, err := e.deployer()
+	if err != nil {
+		return err
+	}
+	if e.finalizers {
+		if e.o.Release, err = d.Held(ctx, deployer.HeldOptions{Environment: environment, Namespace: e.o.Namespace}); err != nil {
+			return err
+		}
+	}
+	if e.others {
+		if e.o.Others, err = d.Survey.Others(ctx, survey.OthersOptions{Environment: environment, Namespace: e.o.Namespace}); err != nil {
+			return err
+		}
+	}
+	question := e.o.Confirmation()
+	if question.Name != "" && (!e.Yes || len(question.Lists) > 0) { // what is refused is not asked about
+		plan := e.o
+		plan.DryRun = true
+		if _, err = d.DeleteEnvironment(ctx, plan); err != nil {
+			return err
+		}
+	}
+	if err = e.Confirm(ctx, question); err != nil {
+		return err
+	}
+	return runVerb(ctx, &e.verbFlags, (*deployer.Deployer).DeleteEnvironment, e.o)
+}

@@ -1,0 +1,141 @@
+package deploy
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
+	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/deployer/survey"
+	"github.com/solutionctl/solutionctl/schema"
+)
+
+func newEnvListCommand(a *cli.App) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "list", Aliases: []string{"ls"}, Short: "List the environments and which Solutions they ask for",
+		Example: "  solutionctl deploy env list",
+	}
+	f := addClusterFlags(a, cmd)
+	takesArguments(cmd, f.listEnvironments, nil)
+	return cmd
+}
+
+func (f *clusterFlags) listEnvironments(ctx context.Context, _ []string) error {
+	return show(f, printEnvironments, func(d *deployer.Deployer) (*schema.EnvironmentList, error) {
+		environments, err := d.Survey.Environments(ctx)
+		list := &schema.EnvironmentList{Environments: []schema.EnvironmentEntry{}}
+		for _, e := range environments {
+			list.Environments = append(list.Environments, environmentEntry(e))
+		}
+		return list, err
+	})
+}
+
+func environmentEntry(e metalk8s.Environment) schema.EnvironmentEntry {
+	entry := schema.EnvironmentEntry{Name: e.Name, Description: e.Description, Namespaces: []schema.NamespaceEntry{}}
+	for _, n := range e.Namespaces {
+		versions := n.Versions
+		if versions == nil {
+			versions = map[string]string{}
+		}
+		one := schema.NamespaceEntry{Name: n.Name, Terminating: n.Terminating, Versions: versions}
+		for _, problem := range n.Problems {
+			one.Problems = append(one.Problems, problem.String())
+		}
+		entry.Namespaces = append(entry.Namespaces, one)
+	}
+	return entry
+}
+
+func printEnvironments(w *console.Stream, list *schema.EnvironmentList) error {
+	if len(list.Environments) == 0 {
+		_, err := io.WriteString(w, "there are no environments\n")
+		return err
+	}
+	var problems []string
+	table := &console.Table{Columns: []string{"ENVIRONMENT", "NAMESPACE", "SOLUTIONS", "DESCRIPTION"}}
+	for _, e := range list.Environments {
+		for _, n := range e.Namespaces {
+			solutions := joinVersions(n.Versions)
+			if n.Terminating {
+				solutions = "(being deleted)"
+			}
+			table.Add(e.Name, n.Name, solutions, e.Description)
+			problems = append(problems, n.Problems...)
+		}
+	}
+	if err := table.Print(w); err != nil {
+		return err
+	}
+	return console.PrintEach(w, console.Yellow, "problem:", problems)
+}
+
+func newEnvShowCommand(a *cli.App) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "show ENVIRONMENT", Short: "Show what is deployed in an environment, and how it is",
+		Long: `Show what is deployed in an environment, and how it is; with --members, also who has which role in its namespaces.
+
+Who may see only a part of it sees that part, and is told what else there is and which right is missing. Who may not list
+namespaces sees the one that is called as the environment is, or the one that --namespace names.`,
+		Example: `  solutionctl deploy env show test
+  solutionctl deploy env show test --namespace test-1 --members`,
+	}
+	f := addClusterFlags(a, cmd)
+	var o survey.EnvironmentOptions
+	cmd.Flags().StringVar(&o.Namespace, "namespace", "", "the `NAMESPACE` that is yours, where you may not list those of the environment")
+	cmd.Flags().BoolVar(&o.Members, "members", false, "tell who may do what")
+	cmd.Flags().BoolVar(&o.Drift, "drift", false, "compare every field of every object with what was deployed")
+	takesArguments(cmd, func(ctx context.Context, args []string) error {
+		o.Environment = args[0]
+		return show(f, printEnvironment, func(d *deployer.Deployer) (*schema.EnvironmentStatus, error) {
+			return d.Survey.EnvironmentStatus(ctx, o)
+		})
+	}, f.completeEnvironments, environmentArgument)
+	return cmd
+}
+
+func printEnvironment(w *console.Stream, e *schema.EnvironmentStatus) error {
+	title := w.Paint(console.Bold, console.Line(e.Name))
+	if e.Description != "" {
+		title += "  " + console.Line(strings.Join(strings.Fields(e.Description), " "))
+	}
+	fmt.Fprintln(w, title)
+	if err := printDeployments(w, []schema.EnvironmentStatus{*e}); err != nil {
+		return err
+	}
+	printWaiting(w, e.Deployments())
+	if err := printMembers(w, e.Members); err != nil {
+		return err
+	}
+	printUnseen(w, e.Unseen)
+	return nil
+}
+
+// printUnseen prints what is not shown for lack of rights.
+func printUnseen(w *console.Stream, unseen []schema.Unseen) {
+	for _, u := range unseen {
+		fmt.Fprintf(w, "\n%s %s\n", w.Paint(console.Yellow, "not shown:"), console.Line(u.What))
+		if u.Rules != "" {
+			fmt.Fprintf(w, "  → these rights are missing:\n    %s\n", strings.ReplaceAll(console.Clean(u.Rules), "\n", "\n    "))
+		}
+	}
+}
+
+// printMembers prints who has which role.
+func printMembers(w *console.Stream, members []schema.Member) error {
+	if len(members) == 0 {
+		return nil
+	}
+	fmt.Fprintln(w)
+	table := &console.Table{Columns: []string{"WHO", "KIND", "ROLE", "NAMESPACE", "PROGRAM OF"}}
+	for _, m := range members {
+		table.Add(m.Name, m.Kind, m.Role, m.Namespace, orDash(m.Solution))
+	}
+	return table.Print(w)
+}

@@ -1,0 +1,115 @@
+package deploy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
+	"github.com/solutionctl/solutionctl/deployer/host/store"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+func newImportCommand(a *cli.App) *cobra.Command {
+	var c archiveImport
+	cmd := &cobra.Command{
+		Use:   "import ARCHIVE...",
+		Short: "Take archives into the store of this host and tell the cluster",
+		Long: `Import archives on the host that serves images. Each one is verified as 'solutionctl verify' does, judged by the rules
+of 'solutionctl lint' that matter here, and brought into the store, where only root can change it. All of them are judged
+before the first one is stored. Importing an archive again reads what is in the store and compares it with the signature: when it is
+damaged it is replaced, else nothing changes. Another archive of the same version is refused, but of a pre-release such as
+1.1.0-rc.1, where it takes the place of the one that was imported before.
+
+MetalK8s' configuration file lists the archive afterwards, and it is mounted at ` + store.MountRoot + `/NAME-VERSION where the
+kernel can (--mount). Where MetalK8s' nginx is configured it serves the images, else 'solutionctl deploy serve' does; the
+first import decides (--registry-mode).
+
+When the API server does not answer, everything on this host is done; the same command later does the rest.`,
+		Example: "  solutionctl deploy import example-solution-1.0.0.iso",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args)+len(c.archives) == 0 {
+				return errors.New("argument ARCHIVE is missing")
+			}
+			return nil
+		},
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return []string{"iso"}, cobra.ShellCompDirectiveFilterFileExt
+		},
+	}
+	c.hostFlags = addHostFlags(a, cmd)
+	c.addNoCluster(cmd)
+	c.imports.add(cmd)
+	flags := cmd.Flags()
+	flags.StringArrayVar(&c.archives, "archive", nil, "the same as the argument ARCHIVE")
+	cli.Must(flags.MarkHidden("archive"))
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return c.run(cmd.Context(), append(c.archives, args...))
+	}
+	return cmd
+}
+
+// archiveImport is a run of 'deploy import'.
+type archiveImport struct {
+	*hostFlags
+	imports  importFlags
+	archives []string
+}
+
+func (c *archiveImport) run(ctx context.Context, archives []string) error {
+	if len(archives) > 1 && c.imports.verify.Bundles != nil {
+		return fmt.Errorf("--bundle goes with one archive, not with %d", len(archives))
+	}
+	for _, archive := range archives { // before anything is asked of a cluster
+		if _, err := os.Stat(archive); err != nil {
+			return report.Errorf(report.Failure, "%w", err).WithHint("name the file or the disk with the archive")
+		}
+	}
+	h, _, err := c.open()
+	if err != nil {
+		return orWithoutCluster(err)
+	}
+	done, err := h.Import(ctx, c.imports.options(c.App, archives...))
+	if done == nil {
+		return err
+	}
+	return errors.Join(err, c.EmitResult(done, func(w *console.Stream) error { return printImport(w, done) }))
+}
+
+func printImport(w *console.Stream, r *schema.ImportReport) error {
+	for _, archive := range r.Archives {
+		id := archive.Solution + "-" + archive.Version
+		switch store.Method(archive.Method) {
+		case store.Present:
+			fmt.Fprintf(w, "%s: imported before\n", id)
+		case store.InPlace:
+			fmt.Fprintf(w, "%s: imported, used where it is: %s\n", id, console.Clean(archive.Path))
+		case store.Reflinked:
+			fmt.Fprintf(w, "%s: imported, nothing copied: shares its blocks with %s\n", id, console.Clean(archive.Original))
+		default:
+			fmt.Fprintf(w, "%s: imported, %s copied to %s\n", id, console.Bytes(archive.BytesCopied), console.Clean(archive.Path))
+		}
+		if archive.Replaces != "" {
+			fmt.Fprintf(w, "  replaces the archive imported before (sha256:%s)\n", archive.Replaces)
+		}
+		if len(archive.Signers) > 0 {
+			fmt.Fprintf(w, "  signed by %s\n", console.Clean(strings.Join(archive.Signers, ", ")))
+		}
+		if len(archive.Powers) > 0 {
+			fmt.Fprintln(w, "  once it is deployed, it can")
+			for _, line := range archive.Powers {
+				fmt.Fprintf(w, "    %s\n", console.Clean(line))
+			}
+		}
+		if archive.Mountpoint != "" {
+			fmt.Fprintf(w, "  mounted at %s\n", archive.Mountpoint)
+		}
+	}
+	return console.PrintEach(w, console.Yellow, "note:", r.Notices)
+}

@@ -1,0 +1,127 @@
+package deploy
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
+	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/schema"
+)
+
+func newMonitoringCommand(a *cli.App) *cobra.Command {
+	group := cli.NewGroup("monitoring", "Tell Solutions what Prometheus and Grafana look for",
+		newMonitoringConfigCommand(a), newMonitoringShowCommand(a))
+	group.Long = `Tell Solutions what the Prometheus and the Grafana of this cluster look for. Both find what Solutions bring by labels,
+which differ from site to site: without the right ones nothing is scraped, no alert fires and no dashboard is shown.`
+	return group
+}
+
+func newMonitoringConfigCommand(a *cli.App) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "config",
+		Short: "Record what Prometheus and Grafana look for",
+		Long: `Record what the Prometheus and the Grafana of this cluster look for. Every Solution that is activated, added or upgraded from
+then on has it; what is deployed has it when it is deployed again, and the command says where that is due.
+
+A label is set with KEY=VALUE and taken back with KEY-. What is not given stays. --detect asks the objects of the Prometheus
+operator which labels they select, and looks what the sidecar of Grafana's charts is told to look for.
+
+--prometheus says whom 'deploy alerts' and the console ask, as a URL inside the cluster: where there is a Prometheus without its
+operator, or for users who may not look for the objects of the operator.`,
+		Example: `  solutionctl deploy monitoring config --label release=kps
+  solutionctl deploy monitoring config --prometheus http://prometheus-operated.monitoring:9090
+  solutionctl deploy monitoring config --detect --dry-run
+  solutionctl deploy monitoring config --dashboard-label grafana_dashboard=1 --folder-annotation grafana_folder`,
+		Args: cli.ExactArgs(),
+	}
+	f := addClusterFlags(a, cmd)
+	f.addLockWait(cmd)
+	var (
+		o                 deployer.MonitoringOptions
+		folder, namespace string
+	)
+	flags := cmd.Flags()
+	flags.StringArrayVar(&o.Labels, "label", nil, "`KEY=VALUE` of every monitor and every PrometheusRule (may be repeated)")
+	flags.StringArrayVar(&o.RuleLabels, "rule-label", nil, "`KEY=VALUE` of every PrometheusRule besides (may be repeated)")
+	flags.StringArrayVar(&o.DashboardLabels, "dashboard-label", nil, "`KEY=VALUE` of every ConfigMap with a dashboard (may be repeated)")
+	flags.StringVar(&folder, "folder-annotation", "", "`KEY` of the annotation in which Grafana looks for the folder of a dashboard")
+	flags.StringVar(&namespace, "dashboard-namespace", "", "`NAMESPACE`, which must be there, of all dashboards (default that of each Solution)")
+	flags.StringArrayVar(&o.Prometheus, "prometheus", nil, "`URL` of who is asked for alerts, http://SERVICE.NAMESPACE:PORT, in place of those recorded (may be repeated; '' for none)")
+	flags.BoolVar(&o.Detect, "detect", false, "set what the Prometheus objects and the Grafana sidecar of the cluster look for")
+	flags.BoolVar(&o.DryRun, "dry-run", false, "change nothing, only say what would be recorded")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if flags.Changed("folder-annotation") {
+			o.FolderAnnotation = &folder
+		}
+		if flags.Changed("dashboard-namespace") {
+			o.Namespace = &namespace
+		}
+		return show(f, printMonitoring, func(d *deployer.Deployer) (*schema.MonitoringReport, error) {
+			return d.ConfigureMonitoring(cmd.Context(), o)
+		})
+	}
+	return cmd
+}
+
+func newMonitoringShowCommand(a *cli.App) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "show",
+		Short:   "Show what Prometheus and Grafana look for",
+		Long:    `Show what is recorded of the Prometheus and the Grafana of this cluster.`,
+		Example: "  solutionctl deploy monitoring show",
+		Args:    cli.ExactArgs(),
+	}
+	f := addClusterFlags(a, cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		return show(f, printMonitoring, func(d *deployer.Deployer) (*schema.MonitoringReport, error) { return d.Monitoring(cmd.Context()) })
+	}
+	return cmd
+}
+
+func printMonitoring(w *console.Stream, m *schema.MonitoringReport) error {
+	table := &console.Table{Columns: []string{"OF", "WHAT IS RECORDED"}}
+	for _, row := range []struct{ of, value string }{
+		{"monitors and rules", labelList(m.Labels)},
+		{"rules", labelList(m.RuleLabels)},
+		{"dashboards", labelList(m.Dashboards.Labels)},
+		{"folder of dashboards", m.Dashboards.FolderAnnotation},
+		{"namespace of dashboards", m.Dashboards.Namespace},
+		{"who is asked for alerts", prometheusList(m.Prometheus)},
+	} {
+		if row.value != "" {
+			table.Add(row.of, row.value)
+		}
+	}
+	var err error
+	if len(table.Rows) == 0 {
+		_, err = fmt.Fprintln(w, "nothing is recorded: Solutions have the labels of MetalK8s, and those of their archives")
+	} else {
+		err = table.Print(w)
+	}
+	if err != nil {
+		return err
+	}
+	return console.PrintEach(w, console.Yellow, "note:", m.Notices)
+}
+
+func labelList(labels map[string]string) string {
+	var list []string
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		list = append(list, key+"="+labels[key])
+	}
+	return strings.Join(list, ", ")
+}
+
+func prometheusList(services []schema.PrometheusService) string {
+	var list []string
+	for _, s := range services {
+		list = append(list, s.String())
+	}
+	return strings.Join(list, ", ")
+}

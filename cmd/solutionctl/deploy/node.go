@@ -1,0 +1,191 @@
+package deploy
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
+	"github.com/solutionctl/solutionctl/deployer/host/node"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// nodeFlags are the flags of deploy node config.
+type nodeFlags struct {
+	*clusterFlags
+	runtime, root, ca, print string
+	config                   node.Config
+	dryRun, remove           bool
+}
+
+func newNodeCommand(a *cli.App) *cobra.Command {
+	return cli.NewGroup("node", "Prepare nodes", newNodeConfigCommand(a))
+}
+
+func newNodeConfigCommand(a *cli.App) *cobra.Command {
+	f := &nodeFlags{}
+	cmd := &cobra.Command{
+		Use:   "config",
+		Short: "Make this node's container runtime pull from the registry of Solutions",
+		Long: `Write the files by which containerd or CRI-O finds the registry of Solutions: for containerd, hosts.toml below
+/etc/containerd/certs.d; for CRI-O, a drop-in below /etc/containers. Each node needs this once, and again when the
+registry's endpoints or its CA change. containerd must have config_path set, which needs one restart; after that
+nothing is restarted.
+
+Endpoints and CA are those that the cluster knows from the first import, unless --endpoint says otherwise. Nodes begin
+with different endpoints. No pull leaves the site: what the registry does not have does not exist. With --mirror the
+images of other registries come from ours, too.
+
+Only files of this command are changed or removed. With --print they go to standard output instead, as a state of Salt
+or tasks of Ansible. On MetalK8s, which configures its nodes itself, there is nothing to do.`,
+		Example: `  solutionctl deploy node config
+  solutionctl deploy node config --endpoint https://10.0.0.1:5000 --endpoint https://10.0.0.2:5000 --ca ca.crt
+  solutionctl deploy node config --runtime crio --print ansible --endpoint https://10.0.0.1:5000 > registry.yml
+  solutionctl deploy node config --remove`,
+		Args: cli.ExactArgs(),
+	}
+	f.clusterFlags = addClusterFlags(a, cmd)
+	flags := cmd.Flags()
+	cli.AddChoice(cmd, flags, &f.runtime, "runtime", "", "container runtime of the node", "auto", string(node.Containerd), string(node.CRIO))
+	flags.StringArrayVar(&f.config.Endpoints, "endpoint", nil, "`URL` of the registry; may be given several times")
+	flags.StringVar(&f.ca, "ca", "", "`FILE` with the certificates by which the endpoints are trusted")
+	flags.StringVar(&f.config.Host, "host", schema.RegistryHostOwn, "`NAME` of the registry in image references")
+	flags.StringArrayVar(&f.config.Mirrors, "mirror", nil, "take the images of this other registry, a `HOST` as docker.io, from ours; may be given several times")
+	flags.StringVar(&f.config.Node, "node", "", "`NAME` of the node, which decides with which endpoint it begins (default the host's name)")
+	flags.StringVar(&f.config.CertsDir, "certs-dir", node.DefaultCertsDir, "`DIRECTORY` that containerd's config_path names")
+	flags.StringVar(&f.root, "root", "/", "write below `DIRECTORY`, the file system of an image")
+	cli.AddChoice(cmd, flags, &f.print, "print", "", "print the files for a configuration management instead of writing them", "no", "salt", "ansible")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "only say what would be done")
+	flags.BoolVar(&f.remove, "remove", false, "remove the files that this command has written")
+	cmd.MarkFlagsMutuallyExclusive("remove", "print")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return f.configure(cmd.Context()) }
+	return cmd
+}
+
+func (f *nodeFlags) configure(ctx context.Context) error {
+	root, err := filepath.Abs(f.root)
+	if err != nil {
+		return err
+	}
+	var plan *node.Plan
+	switch {
+	case f.remove:
+		plan, err = node.NewRemoval(root, f.config.CertsDir)
+	default:
+		if err = f.fillIn(ctx, root); err != nil {
+			return err
+		}
+		if f.print != "no" {
+			return f.printFiles()
+		}
+		plan, err = node.NewPlan(root, f.config)
+	}
+	if err != nil {
+		return err
+	}
+	if !f.dryRun {
+		if err := plan.Apply(); err != nil {
+			return err
+		}
+	}
+	return f.emitPlan(plan)
+}
+
+// fillIn finds out what the command line does not say.
+func (f *nodeFlags) fillIn(ctx context.Context, root string) error {
+	c := &f.config
+	switch {
+	case f.runtime != "auto":
+		c.Runtime = node.Runtime(f.runtime)
+	case f.print != "no":
+		return report.Errorf(report.Usage, "--print needs --runtime containerd or crio: the files are for another host")
+	default:
+		runtime, err := node.Detect(root)
+		if err != nil {
+			return err
+		}
+		c.Runtime = runtime
+	}
+	if c.Node == "" && f.print == "no" {
+		name, err := os.Hostname()
+		if err != nil {
+			return err
+		}
+		c.Node = name
+	}
+	if f.ca != "" {
+		data, err := os.ReadFile(f.ca)
+		if err != nil {
+			return err
+		}
+		c.CA = data
+	}
+	if len(c.Endpoints) > 0 {
+		return nil
+	}
+	return f.takeEndpoints(ctx)
+}
+
+// takeEndpoints takes the registry's endpoints, and its CA unless another one was given, from the cluster.
+func (f *nodeFlags) takeEndpoints(ctx context.Context) error {
+	const hint = "name the registry: --endpoint https://HOST:5000 --ca FILE"
+	d, err := f.deployer()
+	if err != nil {
+		return fmt.Errorf("endpoints of the registry: %w", report.Errorf(report.CodeOf(err), "%w", err).WithHint(hint))
+	}
+	registry, err := d.Records.Registry(ctx)
+	switch {
+	case err != nil:
+		return fmt.Errorf("endpoints of the registry: %w", report.Errorf(report.CodeOf(err), "%w", err).WithHint(hint))
+	case registry == nil:
+		return report.Errorf(report.NotFound, "the cluster knows no registry yet: nothing was imported").WithHint(hint)
+	case registry.Mode == schema.RegistryMetalK8s:
+		return report.Errorf(report.Refused, "this cluster takes images from MetalK8s, which configures its nodes itself").
+			WithHint("there is nothing to do here")
+	}
+	f.config.Host, f.config.Endpoints = registry.Host, registry.Endpoints
+	if len(f.config.CA) == 0 {
+		f.config.CA = []byte(registry.CA)
+	}
+	return nil
+}
+
+func (f *nodeFlags) printFiles() error {
+	files, err := node.Files(f.config)
+	if err != nil {
+		return err
+	}
+	text := node.Salt(f.config.Runtime, files)
+	if f.print == "ansible" {
+		text = node.Ansible(f.config.Runtime, files)
+	}
+	_, err = f.Out.Write(text)
+	return err
+}
+
+func (f *nodeFlags) emitPlan(plan *node.Plan) error {
+	result := schema.NodeConfig{Runtime: string(plan.Runtime), Files: []schema.NodeFile{}, Notes: append([]string{}, plan.Notes...), DryRun: f.dryRun}
+	table := &console.Table{Columns: []string{"ACTION", "FILE"}}
+	for _, change := range plan.Changes {
+		result.Files = append(result.Files, schema.NodeFile{Path: change.Path, Action: change.Action, Content: string(change.Content)})
+		table.Add(string(change.Action), change.Path)
+	}
+	return f.EmitResult(result, func(w *console.Stream) error {
+		if len(table.Rows) == 0 {
+			_, err := fmt.Fprintln(w, "there is nothing to remove")
+			return err
+		}
+		if err := table.Print(w); err != nil {
+			return err
+		}
+		for _, note := range result.Notes {
+			fmt.Fprintln(w, note)
+		}
+		return nil
+	})
+}

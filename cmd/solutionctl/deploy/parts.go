@@ -1,0 +1,201 @@
+package deploy
+
+import (
+	"context"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"sigs.k8s.io/yaml"
+
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
+	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/components"
+	"github.com/solutionctl/solutionctl/deployer/survey"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// partsFlags say which components of a Solution are deployed, and with which values.
+type partsFlags struct {
+	flags                                      *pflag.FlagSet
+	components, profiles, values, sets, rotate []string
+	helm                                       []string
+	restart                                    bool
+}
+
+// add adds the flags to a verb, for the components that live there.
+func (f *partsFlags) add(v *verb, where schema.Scope) {
+	flags := v.cmd.Flags()
+	f.flags = flags
+	flags.StringSliceVar(&f.components, "component", nil, "with this component, without it, or as if it was never named: `NAME[=false|=default]` (may be repeated)")
+	flags.StringSliceVar(&f.profiles, "profile", nil, "with the components of this `PROFILE` (may be repeated; '' for none)")
+	flags.StringArrayVar(&f.values, "values", nil, "YAML `FILE` with the values of charts, below the names of their components; - is standard input")
+	flags.StringArrayVar(&f.sets, "set", nil, "one value of a chart: `COMPONENT.KEY[.KEY]=VALUE`; secrets belong into a file")
+	flags.StringSliceVar(&f.rotate, "rotate", nil, "draw the passwords and certificates of this `COMPONENT` anew (may be repeated)")
+	flags.StringSliceVar(&f.helm, "adopt-helm", nil, "take over the release of Helm that this `COMPONENT[=NAMESPACE/RELEASE]` was installed as (may be repeated)")
+	flags.BoolVar(&f.restart, "accept-restart", false, "accept that pods of what is taken over from Helm start anew")
+	for flag, names := range partNames {
+		cli.Must(v.cmd.RegisterFlagCompletionFunc(flag, v.completeParts(where, names)))
+	}
+}
+
+// partNames are what flags that choose parts of a Solution are completed with.
+var partNames = map[string]func(*schema.ComponentGraph) []string{
+	"profile": func(g *schema.ComponentGraph) []string { return g.Profiles },
+	"component": func(g *schema.ComponentGraph) []string {
+		return nodeNames(g, func(n schema.ComponentNode) bool { return n.Path != "" && n.Reason != schema.SelectedAlways })
+	},
+	"rotate": func(g *schema.ComponentGraph) []string {
+		return nodeNames(g, func(n schema.ComponentNode) bool { return n.Kind == schema.ComponentChart })
+	},
+}
+
+func nodeNames(g *schema.ComponentGraph, fits func(schema.ComponentNode) bool) []string {
+	var names []string
+	for _, n := range g.Components {
+		if fits(n) {
+			names = append(names, n.Name)
+		}
+	}
+	return names
+}
+
+// completeParts completes the last of a list of names by those that the Solution has which the arguments name.
+func (f *clusterFlags) completeParts(where schema.Scope, names func(*schema.ComponentGraph) []string) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+		begin := strings.LastIndex(prefix, ",") + 1
+		found, directive := f.complete(cmd, strings.Split(prefix[:begin], ","), func(ctx context.Context, c *cluster.Cluster) ([]string, error) {
+			var o deployer.SelectionOptions
+			if where == schema.ScopeEnvironment && len(args) > 0 {
+				o.Environment, args = args[0], args[1:]
+			}
+			if len(args) == 0 || where == schema.ScopeEnvironment && o.Environment == "" {
+				return nil, nil
+			}
+			if o.Solution = args[0]; len(args) > 1 {
+				o.Version = args[1]
+			}
+			graph, err := f.deployerOn(c).Selection(ctx, o)
+			if err != nil {
+				return nil, err
+			}
+			graph.Components = slices.DeleteFunc(graph.Components, func(n schema.ComponentNode) bool { return n.Scope != where })
+			return names(graph), nil
+		})
+		for i := range found {
+			found[i] = prefix[:begin] + found[i]
+		}
+		return found, directive | cobra.ShellCompDirectiveNoSpace
+	}
+}
+
+// selection is the flag for some components of what is deployed.
+type selection struct{ components []string }
+
+func (s *selection) addComponents(cmd *cobra.Command, f *clusterFlags) {
+	cmd.Flags().StringSliceVar(&s.components, "component", nil, "only this `NAME` of what the Solution is made of (may be repeated)")
+	cli.Must(cmd.RegisterFlagCompletionFunc("component", f.completeParts(schema.ScopeEnvironment, func(g *schema.ComponentGraph) []string {
+		return nodeNames(g, func(n schema.ComponentNode) bool { return n.Selected })
+	})))
+}
+
+// of is what arguments and flag select.
+func (s *selection) of(args []string) (survey.Selection, error) {
+	selected := survey.Selection{Environment: args[0], Solution: args[1], Components: s.components}
+	if len(s.components) > 0 && selected.Solution == "" {
+		return selected, report.Errorf(report.Usage, "--component needs the Solution: ENVIRONMENT SOLUTION")
+	}
+	return selected, nil
+}
+
+func (f *partsFlags) options() (deployer.Parts, error) {
+	parts := deployer.Parts{Values: map[string]deployer.SiteValues{}, Rotate: f.rotate, Helm: map[string]deployer.HelmRelease{}, Restart: f.restart}
+	profiles := f.profiles
+	if f.flags.Changed("profile") && len(profiles) == 0 {
+		profiles = []string{""} // none, in place of those of before
+	}
+	var err error
+	if parts.Choice, err = components.ParseChoice(profiles, f.components); err != nil {
+		return parts, err
+	}
+	for _, text := range f.helm {
+		component, release, err := deployer.ParseHelmRelease(text)
+		if err != nil {
+			return parts, err
+		}
+		parts.Helm[component] = release
+	}
+	for _, name := range f.values {
+		if err := readSiteValues(name, parts.Values); err != nil {
+			return parts, err
+		}
+	}
+	for _, text := range f.sets {
+		if err := setSiteValue(text, parts.Values); err != nil {
+			return parts, err
+		}
+	}
+	return parts, nil
+}
+
+// maxSiteValues bounds a file with values.
+const maxSiteValues = 1 << 20
+
+// readSiteValues reads the values of charts. What the site said before of a chart that is in the file counts no more.
+func readSiteValues(name string, values map[string]deployer.SiteValues) error {
+	var r io.Reader = os.Stdin
+	if name != "-" {
+		file, err := os.Open(name)
+		if err != nil {
+			return report.Errorf(report.NotFound, "%w", err)
+		}
+		defer file.Close() //nolint:errcheck // read only
+		r = file
+	}
+	data, err := io.ReadAll(io.LimitReader(r, maxSiteValues+1))
+	if err != nil {
+		return err
+	}
+	if len(data) > maxSiteValues {
+		return report.Errorf(report.Usage, "%s is larger than %d MiB", name, maxSiteValues>>20)
+	}
+	if err := schema.CheckYAML(name, data); err != nil {
+		return err
+	}
+	var charts map[string]map[string]any
+	if err := yaml.Unmarshal(data, &charts); err != nil {
+		return report.Errorf(report.Usage, "%s: %w", name, err).WithHint("write the name of a component, and below it the values of its chart")
+	}
+	for component, own := range charts {
+		said := deployer.SiteValues{Reset: true}
+		said.Add(values[component].Values)
+		said.Add(own)
+		values[component] = said
+	}
+	return nil
+}
+
+// setSiteValue reads COMPONENT.KEY[.KEY]=VALUE.
+func setSiteValue(text string, values map[string]deployer.SiteValues) error {
+	place, scalar, ok := strings.Cut(text, "=")
+	keys := strings.Split(place, ".")
+	if !ok || len(keys) < 2 || strings.Contains("."+place+".", "..") {
+		return report.Errorf(report.Usage, "--set %q is not COMPONENT.KEY[.KEY]=VALUE", text).WithHint("what is more than one value belongs into a file: --values FILE")
+	}
+	var value any
+	if err := yaml.Unmarshal([]byte(scalar), &value); err != nil {
+		return report.Errorf(report.Usage, "--set %s: the value is no YAML: %w", place, err)
+	}
+	for i := len(keys) - 1; i > 0; i-- {
+		value = map[string]any{keys[i]: value}
+	}
+	said := values[keys[0]]
+	said.Add(value.(map[string]any)) //nolint:forcetypeassert // made above
+	values[keys[0]] = said
+	return nil
+}

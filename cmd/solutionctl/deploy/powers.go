@@ -1,0 +1,108 @@
+package deploy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/settings"
+	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/kube/powers"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// addAllow adds the flag that approves of what a Solution can do. It is completed with what the plan for the arguments asks for, or
+// where plan is nil with the names of all powers.
+func (v *verb) addAllow(plan func(ctx context.Context, d *deployer.Deployer, args []string) (*schema.Operation, error)) {
+	v.cmd.Flags().StringSliceVar(&v.common.Allow, "allow", nil,
+		"approve of this power, or of that of one object: `POWER[:KIND/NAME]`, as the plan names it; what a later version can do in addition asks again (may be repeated)")
+	settings.CommandLineOnly(v.cmd.Flags(), "allow") // an approval in a file would be one of every Solution to come
+	cli.Must(v.cmd.RegisterFlagCompletionFunc("allow", func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+		begin := strings.LastIndex(prefix, ",") + 1
+		if plan == nil {
+			var names []string
+			for _, name := range schema.PowerNames() {
+				names = append(names, prefix[:begin]+string(name))
+			}
+			return names, cobra.ShellCompDirectiveNoFileComp
+		}
+		found, directive := v.complete(cmd, strings.Split(prefix[:begin], ","), func(ctx context.Context, c *cluster.Cluster) ([]string, error) {
+			planned, err := plan(ctx, v.deployerOn(c), args)
+			if err != nil {
+				return nil, err
+			}
+			return (&deployer.PowersError{Powers: planned.Unapproved()}).Allowances(), nil
+		})
+		for i := range found {
+			found[i] = prefix[:begin] + found[i]
+		}
+		return found, directive
+	}))
+}
+
+// askPowers asks a person to approve powers, and allows them in the options of the next run. --yes
+// is no answer to this.
+func (f *verbFlags) askPowers(ctx context.Context, refusal error, options any) (again bool, err error) {
+	missing, asks := errors.AsType[*deployer.PowersError](refusal)
+	o, takes := options.(interface{ AllowMore(allowances ...string) })
+	if !asks || !takes || !f.Interactive || !missing.Askable() {
+		return false, nil
+	}
+	fmt.Fprintln(f.Err, "Not approved yet. It asks for the powers to:")
+	for _, line := range missing.Lines() {
+		fmt.Fprintf(f.Err, "  %s\n", console.Clean(line))
+	}
+	answer, err := console.Ask(ctx, f.In, f.Err, "Approve of it? [y/N] ")
+	if err != nil {
+		return false, err
+	}
+	if answer = strings.ToLower(strings.TrimSpace(answer)); answer != "y" && answer != "yes" {
+		return false, report.Errorf(report.Cancelled, "not approved; nothing was changed")
+	}
+	o.AllowMore(missing.Allowances()...)
+	return true, nil
+}
+
+// printPowers prints what the objects of a plan can do to the cluster, and how to approve what is not approved.
+func printPowers(w *console.Stream, o *schema.Operation) {
+	var approved []schema.Power
+	for _, p := range o.Powers {
+		if p.Approved {
+			approved = append(approved, p.Power)
+		}
+	}
+	missing := &deployer.PowersError{Powers: o.Unapproved()}
+	for _, part := range []struct {
+		title string
+		style console.Style
+		lines []string
+	}{
+		{"approved powers:", console.Faint, powers.Summarize(approved)},
+		{"powers that are NOT APPROVED:", console.Red, missing.Lines()},
+	} {
+		if len(part.lines) > 0 {
+			fmt.Fprintln(w, w.Paint(part.style, part.title))
+		}
+		for _, line := range part.lines {
+			fmt.Fprintf(w, "  %s\n", console.Clean(line))
+		}
+	}
+	if len(missing.Powers) > 0 {
+		fmt.Fprintf(w, "to approve: %s\n", console.Clean(deployer.Approving(missing.Powers).String()))
+	}
+}
+
+// argumentAt is one of the arguments that were typed so far, "" where it was not.
+func argumentAt(args []string, at int) string {
+	if at < len(args) {
+		return args[at]
+	}
+	return ""
+}

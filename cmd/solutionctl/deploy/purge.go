@@ -1,0 +1,63 @@
+package deploy
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
+	"github.com/solutionctl/solutionctl/deployer"
+)
+
+func newPurgeCommand(a *cli.App) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "purge",
+		Short: "Remove what stays in the cluster after everything was removed",
+		Long: `Remove what this program leaves in a cluster after every Solution was removed and every archive unimported: records, the
+catalogue, the endpoints of the registry, locks, and the namespaces that it made. What it would remove is listed first, and
+asked about.
+
+It is refused while anything is imported, active, deployed or not finished, while an environment exists, or while somebody is
+at work. What somebody else made stays, with the namespace that it is in, and so do the documents shared with MetalK8s.
+One that was interrupted is simply run again.`,
+		Example: "  solutionctl deploy purge --dry-run",
+		Args:    cli.ExactArgs(),
+	}
+	f := &verbFlags{clusterFlags: addClusterFlags(a, cmd)}
+	f.addWaitFlags(cmd)
+	f.addExpect(cmd)
+	f.addRun(cmd, "only say what would be removed", "wait until the namespaces are gone")
+	f.addExitStatus(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return f.purge(cmd.Context()) }
+	return cmd
+}
+
+func (f *verbFlags) purge(ctx context.Context) error {
+	o := deployer.PurgeOptions{Options: f.options()}
+	if !o.DryRun && !f.Yes {
+		if err := f.confirmPurge(ctx, o); err != nil {
+			return err
+		}
+	}
+	return runVerb(ctx, f, (*deployer.Deployer).Purge, o)
+}
+
+// confirmPurge shows what would be removed and asks. What is refused, or nothing, is not asked about.
+func (f *verbFlags) confirmPurge(ctx context.Context, o deployer.PurgeOptions) error {
+	d, err := f.deployer()
+	if err != nil {
+		return err
+	}
+	planned := o
+	planned.DryRun = true
+	plan, err := d.Purge(ctx, planned)
+	if err != nil || plan.Empty() {
+		return f.explain(err)
+	}
+	fmt.Fprintln(f.Err, "This will be removed:")
+	for _, part := range plan.Parts {
+		printChanges(f.Err, part.Changes)
+	}
+	return f.Confirm(ctx, o.Confirmation())
+}

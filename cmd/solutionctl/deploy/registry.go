@@ -1,0 +1,153 @@
+package deploy
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
+	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/host"
+	"github.com/solutionctl/solutionctl/deployer/records"
+	"github.com/solutionctl/solutionctl/schema"
+)
+
+func newRegistryCommand(a *cli.App) *cobra.Command {
+	group := cli.NewGroup("registry", "Tell the cluster where its images are",
+		newRegistryAddCommand(a), newRegistryListCommand(a), newRegistryRemoveCommand(a))
+	group.Long = `Tell the cluster at which addresses its nodes find images. Several hosts may serve the same archives, each with a
+certificate authority of its own: the cluster keeps all of them, and 'solutionctl deploy node config' brings them to the
+nodes. Run that on each node after a change here.`
+	return group
+}
+
+func newRegistryAddCommand(a *cli.App) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "add URL...",
+		Short: "Add addresses at which nodes find images",
+		Long: `Add addresses at which nodes find images. Those of other hosts stay.
+
+On the host where 'solutionctl deploy serve' runs, nothing but its URL is needed: nodes trust its authority. Elsewhere
+--ca names the authority's certificate, tls/ca.crt in the store of that host. An address that is recorded with another
+authority is refused: somebody else may have taken it. --replace says that the new one is right.`,
+		Example: `  solutionctl deploy registry add https://10.0.0.1:5000
+  solutionctl deploy registry add https://10.0.0.2:5000 --ca ca-of-the-second-host.crt`,
+		Args: cli.AtLeastArgs("URL"),
+	}
+	c := &endpointAddition{hostFlags: hostFlags{clusterFlags: addClusterFlags(a, cmd)}}
+	c.addLockWait(cmd)
+	addStoreFlag(cmd, &c.places.Store)
+	flags := cmd.Flags()
+	flags.StringVar(&c.o.CA, "ca", "", "`FILE` with the certificates by which nodes trust the addresses (default the authority of 'deploy serve' on this host)")
+	flags.BoolVar(&c.o.Replace, "replace", false, "take over addresses that are recorded with another authority")
+	flags.BoolVar(&c.o.DryRun, "dry-run", false, "change nothing, only say what would be recorded")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), args) }
+	return cmd
+}
+
+// endpointAddition is a run of 'deploy registry add'.
+type endpointAddition struct {
+	hostFlags
+	o host.EndpointOptions
+}
+
+func (c *endpointAddition) run(ctx context.Context, urls []string) error {
+	c.o.URLs = urls
+	h, err := c.openAlone()
+	if err != nil {
+		return err
+	}
+	if err = h.CheckEndpoints(c.o); err != nil {
+		return err
+	}
+	return show(c.clusterFlags, printEndpoints, func(d *deployer.Deployer) (*schema.EndpointList, error) {
+		h.Cluster = host.ClusterOf(d)
+		return endpointsOf(h.AddEndpoints(ctx, c.o))
+	})
+}
+
+func newRegistryRemoveCommand(a *cli.App) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "remove URL...",
+		Short:   "Forget addresses at which nodes found images",
+		Long:    `Forget addresses at which nodes found images, with the authorities that no other address has.`,
+		Example: "  solutionctl deploy registry remove https://10.0.0.1:5000",
+		Args:    cli.AtLeastArgs("URL"),
+	}
+	f := addClusterFlags(a, cmd)
+	f.addLockWait(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return show(f, printEndpoints, func(d *deployer.Deployer) (*schema.EndpointList, error) {
+			return endpointsOf(d.RemoveEndpoints(cmd.Context(), deployer.RemoveEndpointsOptions{Endpoints: args}))
+		})
+	}
+	return cmd
+}
+
+func newRegistryListCommand(a *cli.App) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "list",
+		Short:   "List the addresses at which nodes find images",
+		Long:    `List the addresses at which nodes find images. Whether they answer, 'solutionctl deploy doctor' finds out.`,
+		Example: "  solutionctl deploy registry list",
+		Args:    cli.ExactArgs(),
+	}
+	f := addClusterFlags(a, cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		return show(f, printEndpoints, func(d *deployer.Deployer) (*schema.EndpointList, error) {
+			return endpointsOf(d.Records.Registry(cmd.Context()))
+		})
+	}
+	return cmd
+}
+
+// endpointsOf lists where nodes find images, unless that could not be read or changed.
+func endpointsOf(registry *schema.ClusterRegistry, err error) (*schema.EndpointList, error) {
+	if err != nil {
+		return nil, err
+	}
+	return records.Endpoints(registry), nil
+}
+
+func printEndpoints(w *console.Stream, list *schema.EndpointList) error {
+	if list.Mode == schema.RegistryMetalK8s {
+		_, err := fmt.Fprintln(w, "MetalK8s' nginx serves the images")
+		return err
+	}
+	if len(list.Endpoints) == 0 {
+		_, err := fmt.Fprintln(w, "the cluster was not told where nodes find images")
+		return err
+	}
+	table := &console.Table{Columns: []string{"ENDPOINT", "AUTHORITY", "VALID UNTIL"}}
+	for _, endpoint := range list.Endpoints {
+		table.Add(endpoint.URL, authorityNames(endpoint), validUntil(endpoint))
+	}
+	return table.Print(w)
+}
+
+func authorityNames(e schema.Endpoint) string {
+	const enough = len("SHA256:") + 16
+	var names []string
+	for _, authority := range e.Authorities {
+		names = append(names, authority.Fingerprint[:enough])
+	}
+	return strings.Join(names, ", ")
+}
+
+// validUntil is when the first of the authorities expires.
+func validUntil(e schema.Endpoint) string {
+	var first time.Time
+	for _, authority := range e.Authorities {
+		if first.IsZero() || authority.NotAfter.Before(first) {
+			first = authority.NotAfter
+		}
+	}
+	if first.IsZero() {
+		return ""
+	}
+	return first.Format(time.DateOnly)
+}

@@ -1,0 +1,45 @@
+package deploy
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
+	"github.com/solutionctl/solutionctl/deployer"
+)
+
+func newRemoveCommand(a *cli.App) *verb {
+	cmd := &cobra.Command{
+		Use:     "remove ENVIRONMENT SOLUTION",
+		Aliases: []string{"delete-solution", "remove-solution"},
+		Short:   "Take a Solution out of an environment",
+		Long: `Remove everything that adding a Solution put into the namespaces of an environment. This is refused while there are
+custom resources of it, because nobody would look after them.
+
+--keep-data leaves them without an operator. --delete-data writes them to a file that only you can read and deletes them
+while the operator still runs; the name of the Solution has to be typed, or given with --yes.`,
+		Example: "  solutionctl deploy remove test example-solution",
+	}
+	c := &removal{verb: newClusterVerb(a, cmd)}
+	cmd.Flags().StringVarP(&c.namespace, "namespace", "N", "", "only from this `NAMESPACE` of the environment")
+	c.data.add(cmd, "keep-data", "leave custom resources without an operator")
+	takesArguments(cmd, c.run, c.completeDeployment, environmentArgument, solutionArgument)
+	return c.verb
+}
+
+// removal is a run of 'deploy remove'.
+type removal struct {
+	*verb
+	namespace string
+	data      dataFlags
+}
+
+func (c *removal) run(ctx context.Context, args []string) error {
+	o := deployer.RemoveOptions{Options: c.options(), Environment: args[0], Solution: args[1], Namespace: c.namespace}
+	o.Data, o.Export = c.data.policy(c.App, args[1]+"-"+args[0])
+	if err := c.Confirm(ctx, o.Confirmation()); err != nil {
+		return err
+	}
+	return runVerb(ctx, &c.verbFlags, (*deployer.Deployer).Remove, o)
+}

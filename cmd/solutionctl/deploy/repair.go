@@ -1,0 +1,58 @@
+package deploy
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
+	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+)
+
+func newRepairCommand(a *cli.App) *verb {
+	cmd := &cobra.Command{
+		Use:   "repair [ENVIRONMENT [SOLUTION]]",
+		Short: "Bring back what was changed since it was deployed",
+		Long: `Bring back what 'deploy diff' shows, and nothing else: fields that were deployed and that somebody has edited, and objects
+that are gone. Without arguments everything that was deployed is repaired, in all environments and outside of them.
+
+Fields that another tool applies again and again are a conflict, as that tool would take them back: --force-conflicts takes
+them over. An object that somebody else has made in place of one that was deployed is left alone without --adopt. Nothing
+is deleted, and CustomResourceDefinitions are never touched: 'deploy activate' changes them.
+
+With --records, repair what is written down instead of what runs: records in namespace ` + cluster.SystemNamespace + ` that are
+lost or cannot be read are made again from the archives that are imported and from the objects that have our label. Only
+objects that are as an imported version has them are put on record; the others are named. No object is changed.`,
+		Example: `  solutionctl deploy repair test example-solution
+  solutionctl deploy repair prod cloud --component network
+  solutionctl deploy repair --dry-run --exit-status
+  solutionctl deploy repair --records`,
+	}
+	c := &repair{verb: newClusterVerb(a, cmd)}
+	c.addReplace()
+	c.addComponents(cmd, c.clusterFlags)
+	cmd.Flags().BoolVar(&c.records, "records", false, "make records again that are lost or cannot be read")
+	cmd.MarkFlagsMutuallyExclusive("records", "component")
+	takesArguments(cmd, c.run, c.completeDeployment, argument{name: "ENVIRONMENT", optional: true}, argument{name: "SOLUTION", optional: true})
+	return c.verb
+}
+
+// repair is a run of 'deploy repair'.
+type repair struct {
+	*verb
+	selection
+	records bool // are repaired instead of objects
+}
+
+func (c *repair) run(ctx context.Context, args []string) error {
+	selected, err := c.of(args)
+	if err != nil {
+		return err
+	}
+	o := deployer.RepairOptions{Options: c.options(), Selection: selected}
+	if c.records {
+		return runVerb(ctx, &c.verbFlags, (*deployer.Deployer).RebuildRecords, o)
+	}
+	return runVerb(ctx, &c.verbFlags, (*deployer.Deployer).Repair, o)
+}

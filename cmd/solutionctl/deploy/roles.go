@@ -1,0 +1,71 @@
+package deploy
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
+	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+func newRolesCommand(a *cli.App) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "roles [SOLUTION]",
+		Short: "Write the roles that importing and deploying a Solution, and running its applications, take",
+		Long: `Write roles for those who are no administrators of the cluster, for kubectl apply: the least rights that it takes to deploy every
+imported version of a Solution, and those to run its applications and nothing else.
+
+  solutionctl-installer-SOLUTION               in the whole cluster: environments, definitions, custom resources
+  solutionctl-installer-SOLUTION-environment   in the namespaces of environments: what the Solution consists of
+  solutionctl-installer-SOLUTION               in solutionctl-system and metalk8s-solutions: records and locks
+  solutionctl-applications-SOLUTION            in the namespaces of environments: 'deploy app', for its users
+  solutionctl-importer                         in the whole cluster, and in both namespaces: to import and unimport, also through the console
+
+The last one is the same for every Solution: it is written with --importers, or where no Solution is named, before the first import.
+
+With --environment they are bound in its namespaces to the groups that are named, and rights that an operator has in the whole
+cluster can be granted, because that takes the names of its roles. Read the roles before you apply them: who installs may give
+the operator the rights that its archive asks for.`,
+		Example: `  solutionctl deploy roles --importers archivists
+  solutionctl deploy roles example-solution --environment test --installers deployers --applications designers`,
+	}
+	c := &roles{clusterFlags: addClusterFlags(a, cmd)}
+	flags := cmd.Flags()
+	flags.StringVar(&c.o.Environment, "environment", "", "bind the roles in the namespaces of this `ENVIRONMENT`")
+	flags.StringVar(&c.o.Installers, "installers", "", "the `GROUP` that deploys the Solution")
+	flags.StringVar(&c.o.Applications, "applications", "", "the `GROUP` that runs its applications; needs --environment")
+	flags.StringVar(&c.o.Importers, "importers", "", "the `GROUP` that imports archives, of any Solution")
+	flags.BoolVar(&c.o.Webhook, "webhook", false, "the operator is to have a certificate for its webhooks")
+	flags.BoolVar(&c.o.ProtectCRDs, "protect-crds", false, "definitions are to be protected")
+	takesArguments(cmd, c.run, c.completeImported, argument{name: "SOLUTION", optional: true})
+	return cmd
+}
+
+// roles is a run of 'deploy roles'.
+type roles struct {
+	*clusterFlags
+	o deployer.RolesOptions
+}
+
+func (c *roles) run(ctx context.Context, args []string) error {
+	if c.o.Applications != "" && c.o.Environment == "" {
+		return report.Errorf(report.Usage, "--applications needs --environment: where are they?")
+	}
+	if args[0] == "" && c.o.Environment+c.o.Installers+c.o.Applications != "" {
+		return report.Errorf(report.Usage, "which Solution? Without one there are the roles of --importers alone")
+	}
+	c.o.Solution = args[0]
+	return show(c.clusterFlags, printGrants, func(d *deployer.Deployer) (*deployer.Grants, error) { return d.Roles(ctx, c.o) })
+}
+
+func printGrants(w *console.Stream, grants *deployer.Grants) error {
+	text, err := grants.YAML()
+	if err == nil {
+		_, err = fmt.Fprintf(w, "%s", text)
+	}
+	return err
+}

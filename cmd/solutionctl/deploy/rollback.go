@@ -1,0 +1,44 @@
+package deploy
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
+	"github.com/solutionctl/solutionctl/deployer"
+)
+
+func newRollbackCommand(a *cli.App) *verb {
+	cmd := &cobra.Command{
+		Use:   "rollback ENVIRONMENT SOLUTION",
+		Short: "Go back to what an environment had before",
+		Long: `Bring back the objects of a Solution in every namespace of an environment as they were before the last operation, or before
+the one that was begun and did not end well. Solutions that changed in the same run go back together. A second time it
+changes nothing; --revision names another one of 'solutionctl deploy history'.
+
+The definitions of custom resources belong to the whole cluster and stay. It is refused when they, or custom resources that
+are there, do not fit the earlier version any more.`,
+		Example: "  solutionctl deploy rollback test example-solution",
+	}
+	c := &rollback{verb: newClusterVerb(a, cmd)}
+	c.addReplace()
+	cmd.Flags().StringVar(&c.o.Namespace, "namespace", "", "only in this `NAMESPACE` of the environment")
+	cmd.Flags().Int64Var(&c.o.Revision, "revision", 0, "go back to this revision `NUMBER` of the history")
+	c.loss.add(cmd)
+	takesArguments(cmd, c.run, c.completeDeployment, environmentArgument, solutionArgument)
+	return c.verb
+}
+
+// rollback is a run of 'deploy rollback'.
+type rollback struct {
+	*verb
+	o    deployer.RollbackOptions
+	loss lossFlags
+}
+
+func (c *rollback) run(ctx context.Context, args []string) error {
+	c.o.Options, c.o.Environment, c.o.Solution = c.options(), args[0], args[1]
+	c.o.AcceptDataLoss, c.o.AcceptInvalid, c.o.Export = c.loss.accepted, c.loss.invalid, export(c.verb.verbFlags.clusterFlags.App, c.loss.export, args[1]+"-"+args[0])
+	return runVerb(ctx, &c.verbFlags, (*deployer.Deployer).Rollback, c.o)
+}

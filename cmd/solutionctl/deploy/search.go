@@ -1,0 +1,75 @@
+package deploy
+
+import (
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
+	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/host"
+	"github.com/solutionctl/solutionctl/deployer/records"
+	"github.com/solutionctl/solutionctl/schema"
+)
+
+func newSearchCommand(a *cli.App) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "search [TERM]",
+		Short: "Find versions of Solutions that can be deployed",
+		Long: `Find imported versions of Solutions, and archives that this host has, by a part of their name, their display name, their
+version or the name of one of their images, as it is in the archive or where it came from. Without TERM, list all.`,
+		Example: "  solutionctl deploy search storage",
+		Args:    cli.OptionalArgs(nil, "TERM"),
+	}
+	f := addClusterFlags(a, cmd)
+	var dir string
+	addStoreFlag(cmd, &dir)
+	cmd.ValidArgsFunction = f.completeImported
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return show(f, printSearch, func(d *deployer.Deployer) (*schema.SearchResult, error) {
+			return d.Records.Search(cmd.Context(), records.SearchOptions{Term: strings.Join(args, ""), Stored: host.StoredArchives(dir, a.Sink)})
+		})
+	}
+	return cmd
+}
+
+func printSearch(w *console.Stream, result *schema.SearchResult) error {
+	err := console.PrintEach(w, console.Yellow, "problem:", result.Problems)
+	if err != nil || len(result.Versions) == 0 && len(result.Problems) > 0 {
+		return err
+	}
+	if len(result.Versions) == 0 {
+		_, err := io.WriteString(w, "nothing was found\n")
+		return err
+	}
+	versions := &console.Table{Columns: []string{"SOLUTION", "VERSION", "STATE", "ENVIRONMENTS", "NAME"}}
+	images := &console.Table{Columns: []string{"IMAGE", "IN", "FROM"}}
+	for _, v := range result.Versions {
+		versions.Add(v.Name, v.Version, foundState(v), orDash(strings.Join(v.Environments, ", ")), v.DisplayName)
+		for _, i := range v.Images {
+			if i.Matches {
+				images.Add(i.Image, v.ID, i.Origin)
+			}
+		}
+	}
+	if err := versions.Print(w); err != nil || len(images.Rows) == 0 {
+		return err
+	}
+	if _, err := io.WriteString(w, "\n"); err != nil {
+		return err
+	}
+	return images.Print(w)
+}
+
+func foundState(v schema.FoundVersion) string {
+	switch {
+	case v.Active:
+		return "active"
+	case v.Imported:
+		return "imported"
+	default:
+		return "on this host"
+	}
+}

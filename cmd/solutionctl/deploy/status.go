@@ -1,0 +1,350 @@
+package deploy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/solutionctl/solutionctl/build/archive"
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
+	"github.com/solutionctl/solutionctl/deployer/host/service"
+	"github.com/solutionctl/solutionctl/deployer/host/store"
+	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/deployer/metrics"
+	"github.com/solutionctl/solutionctl/deployer/survey"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// The forms of a status for other programs.
+const (
+	formatPillar     = "pillar"     // Salt
+	formatPrometheus = "prometheus" // node_exporter
+)
+
+func newStatusCommand(a *cli.App) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Show what was imported, what is deployed where, and how it is",
+		Long: `Show what was imported, which versions are active, what is deployed in which environment and how it is: what was begun
+and has not ended, what was changed since it was deployed, and what does not work and why.
+
+Changes are looked for where the metadata of an object raise a suspicion. With --drift, every field of every object is compared
+with what was deployed, as 'deploy diff' does it.
+
+With --output prometheus, print the same as numbers for Prometheus. Nothing of this program runs between two commands, so
+node_exporter passes the numbers on: --textfile writes them to a file in the directory of its textfile collector. When the
+cluster cannot be looked at, the file keeps what was seen last and says so (solutionctl_status_run_success 0). --print-timer
+prints a timer for systemd that does it every five minutes, and --print-timer=service what it starts.
+
+With --output pillar, print what MetalK8s exposes to Salt as metalk8s:solutions, as YAML for Salt's external pillar
+cmd_yaml. MetalK8s' configuration is read on this host; where there is none, that part is empty.`,
+		Example: `  solutionctl deploy status
+  solutionctl deploy status --drift --exit-status
+  solutionctl deploy status --drift --output prometheus --textfile /var/lib/prometheus/node-exporter/solutionctl.prom
+  solutionctl deploy status --output pillar`,
+		Args: cli.ExactArgs(),
+	}
+	c := &statusFlags{clusterFlags: addClusterFlags(a, cmd)}
+	cmd.Flags().BoolVar(&c.drift, "drift", false, "compare every field of every object with what was deployed")
+	cmd.Flags().BoolVar(&c.exitStatus, "exit-status", false, "with --drift, exit with status 3 when something was changed")
+	cmd.Flags().StringVar(&c.configuration, "solutions-file", store.DefaultConfiguration, "MetalK8s' configuration for --output pillar, a `FILE`")
+	cmd.Flags().StringVar(&c.textfile, "textfile", "", "with --output prometheus, write a `FILE` for node_exporter, NAME.prom")
+	cli.AddChoice(cmd, cmd.Flags(), &c.timer, "print-timer", "", "with --textfile, print units for systemd that run this command every five minutes, and do nothing else", "", "timer", "service")
+	cmd.Flags().Lookup("print-timer").NoOptDefVal = "timer"
+	cli.AddChoice(cmd, cmd.Flags(), &a.Output, "output", "o", "format of the result", "text", "json", formatPillar, formatPrometheus)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := c.check(); err != nil {
+			return err
+		}
+		switch {
+		case c.timer != "":
+			return c.printTimer(cmd.Flags())
+		case c.Output == formatPillar:
+			return c.printPillar(cmd.Context())
+		default:
+			return c.run(cmd.Context())
+		}
+	}
+	return cmd
+}
+
+// statusFlags are the flags of 'deploy status'.
+type statusFlags struct {
+	*clusterFlags
+	drift, exitStatus              bool
+	configuration, textfile, timer string
+}
+
+func (c *statusFlags) check() error {
+	switch {
+	case c.exitStatus && !c.drift:
+		return report.Errorf(report.Usage, "--exit-status needs --drift")
+	case c.textfile != "" && c.Output != formatPrometheus:
+		return report.Errorf(report.Usage, "--textfile needs --output prometheus")
+	case c.textfile != "" && filepath.Ext(c.textfile) != ".prom":
+		return report.Errorf(report.Usage, "--textfile %s: node_exporter reads no file but those whose names end in .prom", c.textfile)
+	case c.timer != "" && c.textfile == "":
+		return report.Errorf(report.Usage, "--print-timer needs --textfile")
+	}
+	return nil
+}
+
+func (c *statusFlags) run(ctx context.Context) error {
+	began := c.Now()
+	status, err := c.look(ctx)
+	if c.Output == formatPrometheus {
+		err = c.writeMetrics(status, began, err)
+	} else {
+		err = cli.Emit(c.App, status, err, printStatus)
+	}
+	if err == nil && c.exitStatus && status.HasDrift() {
+		return report.Errorf(report.Changes, "something was changed since it was deployed")
+	}
+	return err
+}
+
+func (c *statusFlags) look(ctx context.Context) (*schema.Status, error) {
+	d, err := c.deployer()
+	if err != nil {
+		return nil, err
+	}
+	return d.Survey.Status(ctx, survey.StatusOptions{Drift: c.drift})
+}
+
+// writeMetrics writes the numbers of a status. A file for node_exporter also learns that there is none; why is for the log.
+func (c *statusFlags) writeMetrics(s *schema.Status, looked time.Time, failure error) error {
+	file := metrics.Textfile{Name: c.textfile, Run: "solutionctl_status_run"}
+	switch {
+	case failure != nil && c.textfile == "":
+		return failure
+	case failure != nil:
+		return errors.Join(failure, file.Fail(c.Now()))
+	}
+	var page metrics.Page
+	survey.WriteMetrics(&page, s, looked)
+	if c.textfile != "" {
+		return file.Succeed(&page, c.Now())
+	}
+	c.Sink.Close()
+	_, err := page.WriteTo(c.Out)
+	return err
+}
+
+// printTimer prints a timer for systemd, or the service that it starts, which looks at the cluster with the settings that are in
+// effect now. It runs as root, which owns kubeconfigs, and may write where the file is and nowhere else.
+func (c *statusFlags) printTimer(flags *pflag.FlagSet) error {
+	if c.kubeconfig == "" {
+		return report.Errorf(report.Usage, "a service has no kubeconfig of its own").
+			WithHint("name one that may read, such as --kubeconfig /etc/kubernetes/admin.conf")
+	}
+	program, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	if err = cli.MakeAbsolute(&c.kubeconfig, &c.textfile); err != nil {
+		return err
+	}
+	words := append([]string{program, "deploy", "status", "--progress", "plain"}, cli.ChangedFlags(flags, "print-timer", "progress")...)
+	unit := service.Unit{
+		Description: "Numbers about deployed Solutions for node_exporter", User: "root", Capabilities: "CAP_DAC_OVERRIDE", Every: "5min",
+		Command: service.Command(words...), ReadWrite: "-" + service.Word(filepath.Dir(c.textfile)),
+	}
+	print := unit.Timer
+	if c.timer == "service" {
+		print = unit.Text
+	}
+	text, err := print()
+	if err != nil {
+		return err
+	}
+	c.Sink.Close()
+	_, err = io.WriteString(c.Out, text)
+	return err
+}
+
+// printPillar prints what Salt reads. What is wrong with a document stands in it, as MetalK8s does it.
+func (c *statusFlags) printPillar(ctx context.Context) error {
+	found, err := c.connect()
+	if err != nil {
+		return err
+	}
+	configuration, failure := (&store.Configuration{Path: c.configuration, Identify: archive.Identify}).Load()
+	if failure == nil && configuration.IsOlder() {
+		failure = report.Errorf(report.Invalid, "%s is in the older form, which MetalK8s does not read", c.configuration)
+		configuration = nil
+	}
+	pillar, err := (&metalk8s.Documents{Cluster: found}).Pillar(ctx, configuration, failure)
+	if err != nil {
+		return err
+	}
+	data, err := pillar.Marshal()
+	if err != nil {
+		return err
+	}
+	c.Sink.Close()
+	_, err = c.Out.Write(data)
+	return err
+}
+
+func printStatus(w *console.Stream, s *schema.Status) error {
+	if len(s.Solutions) == 0 && len(s.Environments) == 0 {
+		fmt.Fprintln(w, "nothing was imported, and there are no environments")
+	}
+	if err := printSolutions(w, s.Solutions); err != nil {
+		return err
+	}
+	if len(s.Solutions) > 0 && len(s.Environments) > 0 {
+		fmt.Fprintln(w)
+	}
+	if err := printDeployments(w, s.Environments); err != nil {
+		return err
+	}
+	printWaiting(w, s.Deployments())
+	if len(s.Problems) > 0 {
+		fmt.Fprintln(w)
+	}
+	return console.PrintEach(w, console.Yellow, "problem:", s.Problems)
+}
+
+// printSolutions prints what was imported and what is active.
+func printSolutions(w *console.Stream, solutions []schema.SolutionStatus) error {
+	if len(solutions) == 0 {
+		return nil
+	}
+	table := &console.Table{Columns: []string{"SOLUTION", "ACTIVE", "HEALTH", "IMPORTED"}}
+	for _, s := range solutions {
+		var versions []string
+		for _, v := range s.Versions {
+			versions = append(versions, v.Version)
+		}
+		health := "-"
+		if s.Deployment != nil {
+			health = string(s.Deployment.Health)
+		}
+		table.Add(s.Name, orDash(s.Active), health, strings.Join(versions, ", "))
+	}
+	if err := table.Print(w); err != nil {
+		return err
+	}
+	for _, s := range solutions {
+		if s.Deployment != nil {
+			printReasons(w, s.Name, *s.Deployment)
+		}
+	}
+	return nil
+}
+
+// printDeployments prints what is deployed in environments, and then why some of it is not well.
+func printDeployments(w *console.Stream, environments []schema.EnvironmentStatus) error {
+	if len(environments) == 0 {
+		return nil
+	}
+	table := &console.Table{Columns: []string{"ENVIRONMENT", "NAMESPACE", "SOLUTION", "VERSION", "HEALTH"}}
+	for _, e := range environments {
+		for _, n := range e.Namespaces {
+			if n.Terminating {
+				table.Add(e.Name, n.Name, "-", "-", "being deleted")
+			} else if len(n.Deployments) == 0 {
+				table.Add(e.Name, n.Name, "-", "-", "-")
+			}
+			for _, d := range n.Deployments {
+				table.Add(e.Name, n.Name, d.Solution, versionText(d), string(d.Health))
+			}
+		}
+	}
+	if err := table.Print(w); err != nil {
+		return err
+	}
+	for _, e := range environments {
+		for _, n := range e.Namespaces {
+			for _, problem := range n.Problems {
+				fmt.Fprintf(w, "\nnamespace %s: %s\n", console.Line(n.Name), console.Line(problem))
+			}
+			for _, d := range n.Deployments {
+				printReasons(w, n.Name+"/"+d.Solution, d)
+			}
+		}
+	}
+	return nil
+}
+
+// versionText is the version that is there, and the one that is asked for when that is another one.
+func versionText(d schema.DeploymentStatus) string {
+	switch {
+	case d.Version == "":
+		return "- → " + orDash(d.Wanted)
+	case d.Wanted != d.Version:
+		return d.Version + " → " + orDash(d.Wanted)
+	default:
+		return d.Version
+	}
+}
+
+// healthStyles are the colours of what is not well.
+var healthStyles = map[schema.DeploymentHealth]console.Style{
+	schema.HealthFailed: console.Red, schema.HealthMissing: console.Red,
+	schema.HealthPending: console.Yellow, schema.HealthDrifted: console.Yellow, schema.HealthProgressing: console.Yellow,
+	schema.HealthForeign: console.Faint, schema.HealthUnknown: console.Faint,
+}
+
+func printReasons(w *console.Stream, what string, d schema.DeploymentStatus) {
+	if len(d.Reasons) == 0 {
+		return
+	}
+	progress := ""
+	if d.Objects > 0 {
+		progress = fmt.Sprintf(" (%d of %s ready)", d.Ready, report.Count(d.Objects, "object"))
+		if d.Completed > 0 {
+			progress = fmt.Sprintf(" (%d of %s ready, %d of them completed)", d.Ready, report.Count(d.Objects, "object"), d.Completed)
+		}
+	}
+	fmt.Fprintf(w, "\n%s: %s%s\n", console.Line(what), w.Paint(healthStyles[d.Health], string(d.Health)), progress)
+	for _, reason := range d.Reasons {
+		fmt.Fprintf(w, "  %s\n", strings.ReplaceAll(console.Clean(reason), "\n", "\n  "))
+	}
+}
+
+// printWaiting tells of objects for whose kinds the cluster has to get definitions first, one line for each kind.
+func printWaiting(w *console.Stream, deployments []schema.DeploymentStatus) {
+	waiting := map[string]int{}
+	for _, d := range deployments {
+		for _, object := range d.Waiting {
+			waiting[object.Kind+" of "+object.APIVersion]++
+		}
+	}
+	if len(waiting) > 0 {
+		fmt.Fprintln(w)
+	}
+	for _, kind := range slices.Sorted(maps.Keys(waiting)) {
+		line := fmt.Sprintf("not created, because the cluster does not have the kind: %s (%s)", kind, report.Count(waiting[kind], "object"))
+		fmt.Fprintln(w, w.Paint(console.Faint, console.Clean(line)))
+	}
+}
+
+// joinVersions writes Solutions and their versions, sorted.
+func joinVersions(versions map[string]string) string {
+	var texts []string
+	for _, solution := range slices.Sorted(maps.Keys(versions)) {
+		texts = append(texts, solution+" "+versions[solution])
+	}
+	return orDash(strings.Join(texts, ", "))
+}
+
+func orDash(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return text
+}

@@ -1,0 +1,113 @@
+package deploy
+
+import (
+	"cmp"
+	"context"
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
+	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// verbFlags are the flags of commands that deploy.
+type verbFlags struct {
+	*clusterFlags
+	common           deployer.Options
+	wait, exitStatus bool
+}
+
+// addRun adds the flags that say whether a verb is carried out, and whether to wait for what comes of it.
+func (f *verbFlags) addRun(cmd *cobra.Command, dryRun, wait string) {
+	flags := cmd.Flags()
+	flags.BoolVar(&f.common.DryRun, "dry-run", false, dryRun)
+	flags.BoolVar(&f.wait, "wait", true, wait)
+	flags.BoolVar(&f.common.NoWait, "no-wait", false, "the same as --wait=false")
+}
+
+func (f *verbFlags) addExitStatus(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&f.exitStatus, "exit-status", false, "exit with status 3 when there is something to do")
+}
+
+// addExpect adds the flag of a command that carries out a plan that somebody has seen.
+func (f *verbFlags) addExpect(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.common.Expect, "expect", "", "do nothing unless the plan has this `DIGEST`, which the plan that you have seen ends with")
+}
+
+func (f *verbFlags) options() deployer.Options {
+	o := f.common
+	o.NoWait, o.Timeout = o.NoWait || !f.wait, f.timeout
+	return o
+}
+
+// verb is a command that deploys and its twin below "plan", which never changes anything: one of change and plan makes it one.
+type verb struct {
+	verbFlags
+	cmd      *cobra.Command
+	toChange []func() // add the flags that only make sense where something changes
+}
+
+// newClusterVerb returns a verb on the cluster that its flags name.
+func newClusterVerb(a *cli.App, cmd *cobra.Command) *verb {
+	v := newVerb(cmd, addClusterFlags(a, cmd))
+	v.toChange = append(v.toChange, func() {
+		v.addWaitFlags(cmd)
+		v.addExpect(cmd)
+	})
+	return v
+}
+
+func newVerb(cmd *cobra.Command, cluster *clusterFlags) *verb {
+	v := &verb{verbFlags: verbFlags{clusterFlags: cluster}, cmd: cmd}
+	flags := cmd.Flags()
+	flags.BoolVar(&v.common.Adopt, "adopt", false, "take over objects that exist already and that somebody else made")
+	flags.BoolVar(&v.common.Force, "force-conflicts", false, "take over fields that belong to somebody else")
+	v.addExitStatus(cmd)
+	return v
+}
+
+func (v *verb) change() *cobra.Command {
+	v.addRun(v.cmd, "only say what would be done, as 'deploy plan' does", "wait until what was deployed is ready")
+	for _, add := range v.toChange {
+		add()
+	}
+	return v.cmd
+}
+
+func (v *verb) plan() *cobra.Command {
+	v.common.DryRun = true
+	return v.cmd
+}
+
+// addReplace adds the flag of commands that apply objects.
+func (v *verb) addReplace() {
+	v.cmd.Flags().StringSliceVar(&v.common.Replace, "replace", nil,
+		"delete this `KIND/NAME` and make it anew if it cannot be changed in place, or run this Job again (may be repeated)")
+}
+
+// runVerb connects, runs a verb and prints what it did.
+func runVerb[O any](ctx context.Context, f *verbFlags, verb func(*deployer.Deployer, context.Context, O) (*schema.Operation, error), o O) error {
+	d, err := f.deployer()
+	if err != nil {
+		return err
+	}
+	done, err := verb(d, ctx, o)
+	if again, failure := f.askPowers(ctx, err, &o); failure != nil {
+		return failure
+	} else if again {
+		done, err = verb(d, ctx, o)
+	}
+	if changed, ok := errors.AsType[*deployer.PlanChangedError](err); ok {
+		return cmp.Or(cli.Emit(f.App, changed.Plan, nil, f.printOperation), err) // what would be done now is the result
+	}
+	if err = cli.Emit(f.App, done, f.explain(err), f.printOperation); err != nil {
+		return err
+	}
+	if f.exitStatus && !done.Empty() {
+		return report.Errorf(report.Changes, "there is something to do")
+	}
+	return nil
+}

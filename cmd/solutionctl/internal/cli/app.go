@@ -1,0 +1,77 @@
+// Package cli is what the commands of solutionctl share: the process as they see it ([App]: streams, environment, clock, settings),
+// groups and sections of commands, arguments and flags with their completion, questions, and how results and errors are printed.
+//
+// A command line is made of commands, passed to [App.Prepare] and run by [App.Execute], which returns the exit status.
+package cli
+
+import (
+	"encoding/json"
+	"io"
+	"time"
+
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/settings"
+)
+
+// App holds the process's streams, environment and clock, and the global flags. New sets the fields up to Version; those of the flags
+// are set when a command's RunE is called.
+type App struct {
+	In          io.Reader
+	Interactive bool // In is a terminal, so that a user can answer questions
+	Out, Err    *console.Stream
+	Getenv      func(string) string
+	Now         func() time.Time
+	Version     string // of this program
+
+	Output   string // text or json
+	progress string // a console.Mode
+	config   string
+	quiet    bool
+	Verbose  bool
+	Yes      bool
+
+	Sink      console.Sink // where commands report progress
+	Settings  *settings.Settings
+	unhelpful error // instead of help
+	started   bool  // a command's own code has been called: what fails now is no longer a wrong command line
+}
+
+// New returns the App of one process, before its command line is parsed.
+func New(in io.Reader, out, err io.Writer, getenv func(string) string, now func() time.Time, version string) *App {
+	return &App{
+		In:          in,
+		Interactive: console.IsTerminal(in),
+		Out:         console.NewStream(out, getenv),
+		Err:         console.NewStream(err, getenv),
+		Getenv:      getenv,
+		Now:         now,
+		Version:     version,
+	}
+}
+
+// EmitResult writes the result of a command to standard output: value as JSON under --output json, else what text
+// prints. Progress ends here: bars must not be drawn across a result on the same terminal.
+func (a *App) EmitResult(value any, text func(*console.Stream) error) error {
+	a.Sink.Close()
+	if a.Output != "json" {
+		return text(a.Out.Text())
+	}
+	return a.EmitJSON(value)
+}
+
+// Emit writes the result of a command as [App.EmitResult] does, unless the command failed.
+func Emit[T any](a *App, result T, err error, print func(*console.Stream, T) error) error {
+	if err != nil {
+		return err
+	}
+	return a.EmitResult(result, func(w *console.Stream) error { return print(w, result) })
+}
+
+// EmitJSON writes a result as JSON.
+func (a *App) EmitJSON(value any) error {
+	a.Sink.Close()
+	encoder := json.NewEncoder(a.Out)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(value)
+}

@@ -1,0 +1,44 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// Confirm asks before something that cannot be taken back. The default answer is no. --yes answers for the user; where
+// nobody can answer, nothing is asked and the command line has to say it.
+func (a *App) Confirm(ctx context.Context, c report.Confirmation) error {
+	for _, list := range c.Lists {
+		fmt.Fprintf(a.Err, "%s:\n", list.Title)
+		for _, item := range list.Items {
+			fmt.Fprintf(a.Err, "  %s\n", console.Clean(item))
+		}
+	}
+	switch {
+	case c.Question == "" || a.Yes:
+		return nil
+	case !a.Interactive:
+		return report.Errorf(report.Usage, "%s: this has to be confirmed", c.Question).WithHint("add --yes")
+	}
+	question := c.Question + " [y/N] "
+	if c.Name != "" {
+		question = c.Question + ". Type " + c.Name + " to go on: "
+	}
+	answer, err := console.Ask(ctx, a.In, a.Err, question)
+	if err != nil {
+		return err
+	}
+	answer = strings.TrimSpace(answer)
+	agreed := answer == c.Name
+	if c.Name == "" {
+		agreed = strings.EqualFold(answer, "y") || strings.EqualFold(answer, "yes")
+	}
+	if !agreed {
+		return report.Errorf(report.Cancelled, "not confirmed")
+	}
+	return nil
+}

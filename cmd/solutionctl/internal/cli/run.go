@@ -1,0 +1,105 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"runtime"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/settings"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// Prepare adds to a whole command line what all commands share: the global flags, the settings and the sink of a run, and errors
+// instead of usage texts.
+func (a *App) Prepare(root *cobra.Command) {
+	root.SilenceErrors = true
+	root.SilenceUsage = true
+	root.DisableSuggestions = true // NewGroup makes them a hint
+	a.refuseHelpOfUnknown(root)
+	root.CompletionOptions.DisableDefaultCmd = true
+	a.addGlobalFlags(root)
+	a.Settings = settings.New(root, a.Getenv, defaultConfigFile(runtime.GOOS, os.Geteuid(), a.Getenv))
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return a.setUp(cmd) }
+	a.watch(root)
+}
+
+// watch makes every command below cmd tell the app that its own code is called.
+func (a *App) watch(cmd *cobra.Command) {
+	if work := cmd.RunE; work != nil && !cmd.HasSubCommands() {
+		cmd.RunE = func(cmd *cobra.Command, args []string) error {
+			a.started = true
+			return work(cmd, args)
+		}
+	}
+	for _, child := range cmd.Commands() {
+		a.watch(child)
+	}
+}
+
+// refuseHelpOfUnknown makes --help after a name that a group does not know an error, as the name is without it.
+func (a *App) refuseHelpOfUnknown(root *cobra.Command) {
+	show := root.HelpFunc()
+	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		if names := cmd.Flags().Args(); cmd.HasSubCommands() && len(names) > 0 {
+			a.unhelpful = unknownCommand(cmd, names[0])
+			return
+		}
+		show(cmd, args)
+	})
+}
+
+// Execute runs one command line and returns the exit status.
+func (a *App) Execute(ctx context.Context, root *cobra.Command, args []string) int {
+	root.SetArgs(args)
+	root.SetIn(a.In)
+	root.SetOut(a.Out)
+	root.SetErr(a.Err)
+	cmd, err := root.ExecuteContextC(ctx)
+	if err == nil {
+		err = a.unhelpful
+	}
+	if a.Sink == nil {
+		// The command line was wrong before the settings were read; they still say how to complain. What is wrong with
+		// the settings themselves can wait.
+		_ = a.setUp(cmd)
+	}
+	a.Sink.Close()
+	if err == nil {
+		return 0
+	}
+	failure := a.classify(err, named(cmd))
+	if failure.Code == report.Usage && failure.Hint == "" && len(report.Hints(err)) == 0 {
+		failure.Hint = fmt.Sprintf("'%s --help' shows how to use it", cmd.CommandPath())
+	}
+	a.printError(failure)
+	return failure.Code.ExitStatus()
+}
+
+// setUp applies the settings to the flags of cmd and makes the sink. There is a sink afterwards even if it fails.
+func (a *App) setUp(cmd *cobra.Command) error {
+	err := a.Settings.Apply(cmd)
+	mode := console.Mode(a.progress)
+	if a.quiet {
+		mode = console.None
+	}
+	a.Sink = console.NewSink(mode, a.Err, console.Options{Verbose: a.Verbose, Now: a.Now})
+	return err
+}
+
+// named are the texts of a command line, which may be names of files.
+func named(cmd *cobra.Command) []string {
+	names := cmd.Flags().Args()
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if list, ok := f.Value.(pflag.SliceValue); ok {
+			names = append(names, list.GetSlice()...)
+		} else {
+			names = append(names, f.Value.String())
+		}
+	})
+	return names
+}
