@@ -14,7 +14,7 @@ import (
 )
 
 // onCluster are the guides whose commands need a cluster: the tests of deployer/e2e run them.
-var onCluster = []string{"console.md", "loader.md", "metalk8s.md", "operate.md"}
+var onCluster = []string{"console.md", "install.md", "loader.md", "metalk8s.md", "operate.md", "site-monitoring.md", "upgrade.md"}
 
 // TestGuides does what the guides say, in a shell, and compares what is printed with what they show.
 func TestGuides(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -22,19 +23,28 @@ solutionctl keygen vendor
 for version in 1.0.0 1.1.0; do solutionctl build shop --version $version --sign-key vendor.key; done
 rm -r shop vendor.key`
 
-func TestOperate(t *testing.T) { follow(t, testcluster.Shared(t), "operate.md") }
+// TestOperate follows the guides in the order in which an administrator reads them: each starts where the one before ended.
+func TestOperate(t *testing.T) {
+	follow(t, testcluster.Shared(t), "install.md", "operate.md", "upgrade.md", "site-monitoring.md")
+}
 
 // TestLoader has a cluster of its own: the guide deploys the same Solution.
 func TestLoader(t *testing.T) {
 	follow(t, testcluster.StartFor(t, testcluster.Options{FakeNodes: 2}), "loader.md")
 }
 
-// follow does what a guide says, and compares what is printed with what it shows.
-func follow(t *testing.T, cluster *testcluster.Cluster, guide string) {
+// follow runs the commands of guides, one guide after the other, and compares their output with the blocks that show it.
+func follow(t *testing.T, cluster *testcluster.Cluster, names ...string) {
 	t.Helper()
-	steps, err := guides.Steps(guide)
-	if err != nil {
-		t.Fatal(err)
+	var steps []guides.Step
+	var from []string // the guide of each step
+	for _, name := range names {
+		more, err := guides.Steps(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		steps = append(steps, more...)
+		from = append(from, slices.Repeat([]string{name}, len(more))...)
 	}
 	home, output, bin := t.TempDir(), t.TempDir(), t.TempDir()
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", bin, "./cmd/solutionctl")
@@ -68,9 +78,9 @@ func follow(t *testing.T, cluster *testcluster.Cluster, guide string) {
 			break // the commands before it failed
 		}
 		text := strings.ReplaceAll(string(printed), store, "/var/lib/solutionctl")
-		t.Logf("line %d:\n%s%s", step.Line, step.Script, text)
+		t.Logf("%s:%d:\n%s%s", from[i], step.Line, step.Script, text)
 		if line, missing := step.Missing(text); missing {
-			t.Errorf("line %d: this is not printed: %s", step.Line, line)
+			t.Errorf("%s:%d: this is not printed: %s", from[i], step.Line, line)
 		}
 	}
 	if failure != nil {
