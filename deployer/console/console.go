@@ -69,9 +69,6 @@ type Options struct {
 	Now          func() time.Time
 }
 
-// Token gives the bearer token of a request.
-type Token func(ctx context.Context) (string, error)
-
 // Console serves the pages. Its methods may be called by several goroutines at once.
 type Console struct {
 	Options
@@ -81,7 +78,7 @@ type Console struct {
 	handler http.Handler
 
 	ctx        context.Context // of everything that outlives a request
-	sessions   *sessions
+	sessions   *Manager
 	operations *operations
 	imports    *imports
 }
@@ -102,7 +99,12 @@ func New(ctx context.Context, o Options) (*Console, error) {
 	if c.pages, err = page.New(c.base); err != nil {
 		return nil, err
 	}
-	c.sessions, c.operations = newSessions(o.Now), newOperations(ctx, o.Now)
+	c.sessions = newManager(managerOptions{
+		Connect: o.Connect, ConnectAs: o.ConnectAs, Origin: o.Origin, Links: o.Links, Tokens: o.Tokens, Provider: o.Provider, Keys: o.Keys,
+		Base: c.base, Secure: c.secure, Sink: o.Sink, Now: o.Now, ShowLogin: c.showLogin,
+		UserState: func() any { return &userState{} }, BrowserState: func() any { return &browserState{} },
+	})
+	c.operations = newOperations(ctx, o.Now)
 	if err = c.openImports(); err != nil {
 		return nil, err
 	}
@@ -117,6 +119,9 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) { c.handler.
 // them were interrupted.
 func (c *Console) Wait() (interrupted int) { return c.operations.wait() }
 
+// NewLink returns a link that logs in the user who follows it first, with the rights of the user who runs the program.
+func (c *Console) NewLink() string { return c.sessions.NewLink() }
+
 // onInstance is the pattern of the pages of an instance.
 const onInstance = "/environments/{environment}/apps/{namespace}/{kind}/{name}"
 
@@ -126,18 +131,18 @@ const onComponents = "/environments/{environment}/components/{solution}"
 func (c *Console) routes() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /static/", c.pages.Static())
-	mux.HandleFunc("GET /login", c.login)
+	mux.HandleFunc("GET /login", c.sessions.login)
 	if c.Links {
-		mux.HandleFunc("GET /start", c.start)
+		mux.HandleFunc("GET /start", c.sessions.start)
 	}
 	if c.Tokens {
-		mux.HandleFunc("POST /login/token", c.loginToken)
+		mux.HandleFunc("POST /login/token", c.sessions.loginToken)
 	}
 	if c.Provider != nil {
-		mux.HandleFunc("GET /auth/start", c.startProvider)
-		mux.HandleFunc("GET /auth/callback", c.finishProvider)
+		mux.HandleFunc("GET /auth/start", c.sessions.startProvider)
+		mux.HandleFunc("GET /auth/callback", c.sessions.finishProvider)
 	}
-	mux.HandleFunc("POST /logout", c.logout)
+	mux.HandleFunc("POST /logout", c.sessions.logout)
 	for pattern, read := range map[string]handler{
 		"/{$}":                                 c.overview,
 		"/solutions":                           c.solutions,

@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/console/page"
 	"github.com/solutionctl/solutionctl/deployer/loader"
@@ -81,8 +80,8 @@ type feeds struct {
 
 // everything is the feed of the whole cluster.
 func (c *Console) everything(i *identity) *feed {
-	return i.feeds.of(i.cluster, survey.EnvironmentOptions{}, c.accepted(i, func(ctx context.Context) (*snapshot, error) {
-		d := c.as(i)
+	return stateOf(i).feeds.of(i.cluster, survey.EnvironmentOptions{}, c.accepted(i, func(ctx context.Context) (*snapshot, error) {
+		d := c.deployer(i, nil)
 		status, err := d.Survey.Status(ctx, survey.StatusOptions{})
 		if err != nil {
 			return nil, err
@@ -94,18 +93,18 @@ func (c *Console) everything(i *identity) *feed {
 		}
 		return s, nil
 	}), func(ctx context.Context) (*schema.AlertList, error) {
-		return c.as(i).Survey.Alerts(ctx, survey.AlertOptions{})
+		return c.deployer(i, nil).Survey.Alerts(ctx, survey.AlertOptions{})
 	})
 }
 
 // environmentFeed is the feed of what a visitor may see of an environment.
 func (c *Console) environmentFeed(i *identity, environment, namespace string) *feed {
 	o := survey.EnvironmentOptions{Environment: environment, Namespace: namespace, Members: true}
-	return i.feeds.of(i.cluster, o, c.accepted(i, func(ctx context.Context) (*snapshot, error) {
-		status, err := c.as(i).Survey.EnvironmentStatus(ctx, o)
+	return stateOf(i).feeds.of(i.cluster, o, c.accepted(i, func(ctx context.Context) (*snapshot, error) {
+		status, err := c.deployer(i, nil).Survey.EnvironmentStatus(ctx, o)
 		return &snapshot{environment: status}, err
 	}), func(ctx context.Context) (*schema.AlertList, error) {
-		return c.as(i).Survey.Alerts(ctx, survey.AlertOptions{Environment: environment, Namespace: namespace})
+		return c.deployer(i, nil).Survey.Alerts(ctx, survey.AlertOptions{Environment: environment, Namespace: namespace})
 	})
 }
 
@@ -115,14 +114,10 @@ func (c *Console) accepted(i *identity, see func(context.Context) (*snapshot, er
 	return func(ctx context.Context) (*snapshot, error) {
 		s, err := see(ctx)
 		if report.CodeOf(err) == report.Unauthenticated && i.way != byLink {
-			c.refuse(i)
+			c.sessions.refuse(i)
 		}
 		return s, err
 	}
-}
-
-func (c *Console) as(i *identity) *deployer.Deployer {
-	return (&visit{session: &session{identity: i}, console: c}).deployer(nil)
 }
 
 // of returns the feed of something, which is made when nobody has looked at it for long.

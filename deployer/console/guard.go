@@ -71,15 +71,3 @@ func clean(p string) string {
 	}
 	return cleaned
 }
-
-// maxTarget is how long a path may be that somebody is led to after logging in: a browser keeps it until then.
-const maxTarget = 1000
-
-// local is a path of this console, with its query; anything else becomes its root. It keeps a link from leading people
-// elsewhere once they are logged in.
-func local(to string) string {
-	if len(to) > maxTarget || !strings.HasPrefix(to, "/") || strings.HasPrefix(to, "//") || strings.ContainsFunc(to, func(r rune) bool { return r <= ' ' || r == '\\' || r == 0x7f }) {
-		return "/"
-	}
-	return to
-}

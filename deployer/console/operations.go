@@ -85,7 +85,7 @@ func (l *operations) begin(owner *identity, planned *schema.Operation, plan stri
 		defer stop(nil)
 		result, err := do(op)(ctx, op)
 		op.end(result, err, l.now())
-		owner.feeds.expire()
+		stateOf(owner).feeds.expire()
 	})
 	return op, nil
 }

@@ -17,7 +17,6 @@ import (
 	"golang.org/x/oauth2"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
-	"github.com/solutionctl/solutionctl/deployer/console/page"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -44,7 +43,7 @@ const (
 )
 
 // discover asks the provider where its endpoints are, once. It may be started after the console.
-func (p *Provider) discover(ctx context.Context, c *Console) error {
+func (p *Provider) discover(ctx context.Context, m *Manager) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.config != nil {
@@ -69,9 +68,9 @@ func (p *Provider) discover(ctx context.Context, c *Console) error {
 	if err := found.Claims(&also); err == nil && strings.HasPrefix(also.Revocation, "https://") {
 		p.revoking = also.Revocation
 	}
-	p.verifier = found.Verifier(&oidc.Config{ClientID: p.ClientID, Now: func() time.Time { return c.Now().Add(-skew) }})
+	p.verifier = found.Verifier(&oidc.Config{ClientID: p.ClientID, Now: func() time.Time { return m.Now().Add(-skew) }})
 	p.config = &oauth2.Config{
-		ClientID: p.ClientID, ClientSecret: p.ClientSecret, Endpoint: found.Endpoint(), RedirectURL: c.Origin + "/auth/callback",
+		ClientID: p.ClientID, ClientSecret: p.ClientSecret, Endpoint: found.Endpoint(), RedirectURL: m.Origin + "/auth/callback",
 		Scopes: []string{oidc.ScopeOpenID, "email", "profile", "groups", oidc.ScopeOfflineAccess},
 	}
 	return nil
@@ -82,34 +81,34 @@ func (p *Provider) with(ctx context.Context) context.Context {
 }
 
 // startProvider sends a browser to the identity provider. What it comes back with is worth nothing without the cookie.
-func (c *Console) startProvider(w http.ResponseWriter, r *http.Request) {
-	if err := c.Provider.discover(r.Context(), c); err != nil {
-		c.showLogin(w, r, statusOf(err), local(r.FormValue("to")), page.ProblemOf(err))
+func (m *Manager) startProvider(w http.ResponseWriter, r *http.Request) {
+	if err := m.Provider.discover(r.Context(), m); err != nil {
+		m.ShowLogin(w, r, 0, local(r.FormValue("to")), err)
 		return
 	}
 	one := login{way: byProvider, verifier: oauth2.GenerateVerifier(), nonce: oauth2.GenerateVerifier(), to: local(r.FormValue("to"))}
-	state, text, err := c.beginLogin(one)
+	state, text, err := m.beginLogin(one)
 	if err != nil {
-		c.showLogin(w, r, statusOf(err), one.to, page.ProblemOf(err))
+		m.ShowLogin(w, r, 0, one.to, err)
 		return
 	}
-	c.setCookie(w, loginCookie, text, http.SameSiteLaxMode, loginPatience)
-	http.Redirect(w, r, c.Provider.config.AuthCodeURL(state, oidc.Nonce(one.nonce), oauth2.S256ChallengeOption(one.verifier)), http.StatusSeeOther)
+	m.setCookie(w, loginCookie, text, http.SameSiteLaxMode, loginPatience)
+	http.Redirect(w, r, m.Provider.config.AuthCodeURL(state, oidc.Nonce(one.nonce), oauth2.S256ChallengeOption(one.verifier)), http.StatusSeeOther)
 }
 
 // finishProvider lets in who comes back from the identity provider.
-func (c *Console) finishProvider(w http.ResponseWriter, r *http.Request) {
-	i, to, err := c.exchange(r)
-	c.setCookie(w, loginCookie, "", http.SameSiteLaxMode, 0)
+func (m *Manager) finishProvider(w http.ResponseWriter, r *http.Request) {
+	i, to, err := m.exchange(r)
+	m.setCookie(w, loginCookie, "", http.SameSiteLaxMode, 0)
 	if err != nil {
 		status := http.StatusForbidden
 		if report.CodeOf(err) == report.Unavailable {
 			status = http.StatusBadGateway
 		}
-		c.showLogin(w, r, status, to, page.ProblemOf(err))
+		m.ShowLogin(w, r, status, to, err)
 		return
 	}
-	c.enter(w, r, i, to)
+	m.enter(w, r, i, to)
 }
 
 // key tells its users from each other, and from everybody else.
@@ -149,8 +148,8 @@ func (w impersonated) key() string { return strings.Join(append([]string{w.name}
 
 // key is that of an identity with these tokens.
 func (t *tokens) key(ctx context.Context) (string, error) {
-	key := t.console.Provider.key(t.subject)
-	if t.console.ConnectAs == nil {
+	key := t.manager.Provider.key(t.subject)
+	if t.manager.ConnectAs == nil {
 		return key, nil
 	}
 	w, err := t.whose(ctx)
@@ -164,11 +163,11 @@ func (t *tokens) whose(ctx context.Context) (impersonated, error) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	p := t.console.Provider
+	p := t.manager.Provider
 	if t.who.name != "" {
 		return t.who, nil
 	}
-	if err := p.discover(ctx, t.console); err != nil { // the token comes from another replica
+	if err := p.discover(ctx, t.manager); err != nil { // the token comes from another replica
 		return impersonated{}, err
 	}
 	verified, err := p.verifier.Verify(p.with(ctx), t.id)
@@ -179,12 +178,12 @@ func (t *tokens) whose(ctx context.Context) (impersonated, error) {
 }
 
 // impersonate makes the connection of an identity one in the name of its user, for as long as the provider calls them the same.
-func (c *Console) impersonate(ctx context.Context, i *identity) (*cluster.Cluster, error) {
+func (m *Manager) impersonate(ctx context.Context, i *identity) (*cluster.Cluster, error) {
 	user, err := i.tokens.whose(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return c.ConnectAs(user.name, user.groups, func(ctx context.Context) error {
+	return m.ConnectAs(user.name, user.groups, func(ctx context.Context) error {
 		now, err := i.current().whose(ctx)
 		if err == nil && now.key() != user.key() {
 			err = report.Errorf(report.Unauthenticated, "the identity provider says other things of you by now").WithHint("log in again")
@@ -203,45 +202,45 @@ type begun struct {
 }
 
 // beginLogin returns what the provider gives back, and what the browser keeps until then.
-func (c *Console) beginLogin(one login) (state, text string, err error) {
-	if c.Keys == nil {
-		state = c.sessions.begin(one, loginPatience)
+func (m *Manager) beginLogin(one login) (state, text string, err error) {
+	if m.Keys == nil {
+		state = m.sessions.begin(one, loginPatience)
 		return state, state, nil
 	}
 	state = rand.Text()
-	text, err = c.Keys().seal(c.purpose(loginCookie), begun{state, c.Now().Add(loginPatience).Unix(), one.verifier, one.nonce, one.to})
+	text, err = m.Keys().seal(m.purpose(loginCookie), begun{state, m.Now().Add(loginPatience).Unix(), one.verifier, one.nonce, one.to})
 	return state, text, err
 }
 
 // finishLogin returns the login that this browser has begun, once. It is not its own where the provider gives back something
 // else than this browser has got.
-func (c *Console) finishLogin(r *http.Request) (one login, mine, known bool) {
-	text, state := c.cookie(r, loginCookie), r.FormValue("state")
-	if c.Keys == nil {
+func (m *Manager) finishLogin(r *http.Request) (one login, mine, known bool) {
+	text, state := m.cookie(r, loginCookie), r.FormValue("state")
+	if m.Keys == nil {
 		if text == "" || text != state {
 			return login{}, false, false
 		}
-		one, known = c.sessions.finish(byProvider, state)
+		one, known = m.sessions.finish(byProvider, state)
 		return one, true, known
 	}
 	var b begun
-	if !c.Keys().open(c.purpose(loginCookie), text, &b) || b.State != state {
+	if !m.Keys().open(m.purpose(loginCookie), text, &b) || b.State != state {
 		return login{}, false, false
 	}
 	until := time.Unix(b.Until, 0)
-	fresh := c.sessions.shut(state, until)
-	return login{way: byProvider, verifier: b.Verifier, nonce: b.Nonce, to: local(b.To)}, true, fresh && !c.Now().After(until)
+	fresh := m.sessions.shut(state, until)
+	return login{way: byProvider, verifier: b.Verifier, nonce: b.Nonce, to: local(b.To)}, true, fresh && !m.Now().After(until)
 }
 
 // exchange turns the code that a browser has brought into an identity.
-func (c *Console) exchange(r *http.Request) (*identity, string, error) {
-	one, mine, known := c.finishLogin(r)
+func (m *Manager) exchange(r *http.Request) (*identity, string, error) {
+	one, mine, known := m.finishLogin(r)
 	if !mine {
 		return nil, "/", report.Errorf(report.Forbidden, "this login was not begun in this browser, or took longer than ten minutes").WithHint("begin again")
 	}
-	p := c.Provider
+	p := m.Provider
 	switch {
-	case !known || p.discover(r.Context(), c) != nil:
+	case !known || p.discover(r.Context(), m) != nil:
 		return nil, "/", report.Errorf(report.Forbidden, "this login was used before, took longer than ten minutes, or the console was started anew").WithHint("begin again")
 	case r.FormValue("error") != "":
 		return nil, one.to, report.Errorf(report.Forbidden, "the identity provider did not let you in")
@@ -250,7 +249,7 @@ func (c *Console) exchange(r *http.Request) (*identity, string, error) {
 	if err != nil {
 		return nil, one.to, refusedByProvider(err)
 	}
-	t := &tokens{console: c}
+	t := &tokens{manager: m}
 	nonce, err := t.take(r.Context(), answer)
 	if err != nil {
 		return nil, one.to, err
@@ -262,7 +261,7 @@ func (c *Console) exchange(r *http.Request) (*identity, string, error) {
 	if err != nil {
 		return nil, one.to, err
 	}
-	i, err := c.identify(r.Context(), byProvider, key, t)
+	i, err := m.identify(r.Context(), byProvider, key, t)
 	if report.CodeOf(err) == report.Unauthenticated {
 		// Not the page for logging in once more: the provider would say yes again at once.
 		err = report.Errorf(report.Forbidden, "identity provider %s knows you, and the API server does not accept its tokens", p.Issuer).
@@ -281,7 +280,7 @@ func refusedByProvider(err error) error {
 
 // tokens are those of a user. Those of a provider are renewed when they are about to expire.
 type tokens struct {
-	console *Console // nil for a token that stays as it is
+	manager *Manager // nil for a token that stays as it is
 
 	mu      sync.Mutex
 	subject string
@@ -306,7 +305,7 @@ func (t *tokens) fill(k *kept) {
 
 // adopt takes what another replica has renewed: what the provider renews once it may not renew again.
 func (t *tokens) adopt(k *kept) {
-	if t == nil || t.console == nil {
+	if t == nil || t.manager == nil {
 		return
 	}
 	t.mu.Lock()
@@ -321,7 +320,7 @@ func (t *tokens) adopt(k *kept) {
 // take keeps what the provider has answered, if it is for the same user, and returns the nonce.
 func (t *tokens) take(ctx context.Context, answer *oauth2.Token) (nonce string, err error) {
 	raw, _ := answer.Extra("id_token").(string)
-	provider := t.console.Provider
+	provider := t.manager.Provider
 	verified, err := provider.verifier.Verify(provider.with(ctx), raw)
 	if err != nil {
 		return "", report.Errorf(report.Forbidden, "the identity provider's token is not valid: %w", err).
@@ -330,7 +329,7 @@ func (t *tokens) take(ctx context.Context, answer *oauth2.Token) (nonce string, 
 	if t.subject != "" && t.subject != verified.Subject {
 		return "", report.Errorf(report.Unauthenticated, "the identity provider's token is that of somebody else")
 	}
-	if t.console.ConnectAs != nil {
+	if t.manager.ConnectAs != nil {
 		if t.who, err = provider.who(verified); err != nil {
 			return "", err
 		}
@@ -349,15 +348,15 @@ func (t *tokens) bearer(ctx context.Context) (string, error) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.console == nil || t.id != "" && t.console.Now().Before(t.until.Add(-renewal)) {
+	if t.manager == nil || t.id != "" && t.manager.Now().Before(t.until.Add(-renewal)) {
 		return t.id, nil
 	}
 	if t.refresh == "" {
 		return "", report.Errorf(report.Unauthenticated, "the login has expired").WithHint("log in again")
 	}
 	// Others wait for the same token: it is not lost because this request ends.
-	provider := t.console.Provider
-	if err := provider.discover(ctx, t.console); err != nil { // perhaps the login was at another replica
+	provider := t.manager.Provider
+	if err := provider.discover(ctx, t.manager); err != nil { // perhaps the login was at another replica
 		return "", err
 	}
 	ctx, cancel := context.WithTimeout(provider.with(context.WithoutCancel(ctx)), 15*time.Second)
@@ -374,14 +373,14 @@ func (t *tokens) bearer(ctx context.Context) (string, error) {
 
 // revoke tells the provider that nobody shall renew these tokens any more. It need not know how, and nobody waits for it.
 func (t *tokens) revoke(ctx context.Context) {
-	if t == nil || t.console == nil {
+	if t == nil || t.manager == nil {
 		return
 	}
 	t.mu.Lock()
 	refresh := t.refresh
 	t.mu.Unlock()
-	p := t.console.Provider
-	if refresh == "" || p.discover(ctx, t.console) != nil || p.revoking == "" {
+	p := t.manager.Provider
+	if refresh == "" || p.discover(ctx, t.manager) != nil || p.revoking == "" {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)

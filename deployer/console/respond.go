@@ -1,7 +1,6 @@
 package console
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -22,6 +21,8 @@ const patience = 30 * time.Second
 type visit struct {
 	*http.Request
 	*session
+	*userState
+	*browserState
 	console *Console
 	frame   page.Frame
 	// frameFirst sends the frame of a page that takes long, with the title of this content, and sets finish, which sends the rest.
@@ -44,16 +45,20 @@ type answer struct {
 
 // deployer has the verbs with the rights of the user.
 func (v *visit) deployer(sink report.Sink) *deployer.Deployer {
-	c := v.console
+	return v.console.deployer(v.identity, sink)
+}
+
+// deployer has the verbs with the rights of a user.
+func (c *Console) deployer(i *identity, sink report.Sink) *deployer.Deployer {
 	return deployer.New(deployer.Config{
-		Cluster: v.cluster, Sink: sink, Now: c.Now, Version: c.Version, Identity: v.user + "@" + c.Host, LockWait: c.LockWait,
+		Cluster: i.cluster, Sink: sink, Now: c.Now, Version: c.Version, Identity: i.user + "@" + c.Host, LockWait: c.LockWait,
 	})
 }
 
 // signedIn lets in who is logged in, and shows others how to.
 func (c *Console) signedIn(next func(http.ResponseWriter, *visit)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s, err := c.session(r)
+		s, err := c.sessions.session(r)
 		switch {
 		case report.CodeOf(err) == report.Unauthenticated:
 			c.turnAway(w, r, endedRefused)
@@ -62,32 +67,20 @@ func (c *Console) signedIn(next func(http.ResponseWriter, *visit)) http.Handler 
 			c.writeJSON(w, statusOf(err), failureOf(err))
 			return
 		case err != nil:
-			c.showLogin(w, r, statusOf(err), local(r.URL.RequestURI()), page.ProblemOf(err))
+			c.showLogin(w, r, 0, local(r.URL.RequestURI()), err)
 			return
 		case s == nil:
-			c.turnAway(w, r, c.whyEnded(r))
+			c.turnAway(w, r, c.sessions.whyEnded(r))
 			return
 		}
-		c.reseal(w, r, s)
-		v := &visit{Request: r, session: s, console: c}
+		c.sessions.reseal(w, r, s)
+		v := &visit{Request: r, session: s, userState: stateOf(s.identity), browserState: s.state.(*browserState), console: c}
 		v.frame = page.Frame{
-			Visitor: s.visitor.Load(), User: s.user, Cluster: s.cluster.Server(), Version: c.Version, Now: c.Now(), Running: c.operations.running(s.identity),
+			Visitor: v.visitor.Load(), User: s.user, Cluster: s.cluster.Server(), Version: c.Version, Now: c.Now(), Running: c.operations.running(s.identity),
 			LogOut: &page.Action{Label: page.Text("frame.logout"), URL: "/logout", Post: true},
 		}
 		next(w, v)
 	})
-}
-
-// whyEnded tells for what reason the session of a browser has ended; "" for one that has none.
-func (c *Console) whyEnded(r *http.Request) string {
-	id := c.cookie(r, sessionCookie)
-	if id == "" {
-		return ""
-	}
-	if k := c.opened(r); k != nil {
-		id = k.ID
-	}
-	return cmp.Or(c.sessions.why(id), endedUnknown)
 }
 
 // turnAway answers somebody who is not logged in, perhaps not any more. A browser that has sent a form is led back to it.
@@ -105,7 +98,7 @@ func (c *Console) turnAway(w http.ResponseWriter, r *http.Request, reason string
 	if reason != "" {
 		to += "&ended=" + reason
 	}
-	c.lead(w, r, to)
+	c.sessions.lead(w, r, to)
 }
 
 // handle answers with what a handler returns.
@@ -125,7 +118,7 @@ func (c *Console) handle(h handler) http.Handler {
 		case err == nil:
 			c.answer(w, v, a)
 		case report.CodeOf(err) == report.Unauthenticated && v.way != byLink:
-			why := c.refuse(v.identity)
+			why := c.sessions.refuse(v.identity)
 			if v.finish != nil { // it is too late to lead anywhere: the page tells
 				c.answer(w, v, v.failed(err))
 				return

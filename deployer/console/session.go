@@ -8,7 +8,6 @@ import (
 	"maps"
 	"net/http"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
@@ -23,7 +22,51 @@ const (
 	maxLogins   = 1000 // that were begun
 )
 
-// way is how somebody has logged in.
+// managerOptions describe how users log in.
+type managerOptions struct {
+	// Connect reaches the cluster with a token, which is asked for before each request; nil stands for whoever runs the program.
+	Connect func(token Token) (*cluster.Cluster, error)
+	// ConnectAs reaches the cluster in the name of a user of the provider; nil sends the tokens of the user. admit is called before
+	// each request.
+	ConnectAs func(user string, groups []string, admit func(ctx context.Context) error) (*cluster.Cluster, error)
+	Origin    string
+	Links     bool
+	Tokens    bool
+	Provider  *Provider   // nil for none
+	Keys      func() Keys // for sessions that replicas share; nil keeps sessions in this process
+	Base      string      // path of the origin, without a slash at the end
+	Secure    bool        // browsers come by TLS
+	Sink      report.Sink
+	Now       func() time.Time
+	// UserState and BrowserState make what the console keeps of a user, and of a session of one browser.
+	UserState, BrowserState func() any
+	// ShowLogin shows the page for logging in, from which a browser goes on to a path. A problem that is not nil is shown; the status 0
+	// is that of the problem.
+	ShowLogin func(w http.ResponseWriter, r *http.Request, status int, to string, problem error)
+}
+
+// Token gives the bearer token of a request.
+type Token func(ctx context.Context) (string, error)
+
+// Manager logs users in and out, and knows the sessions of their browsers. Its methods may be called by several goroutines at once.
+type Manager struct {
+	managerOptions
+	sessions *sessions
+}
+
+// newManager returns a manager without sessions.
+func newManager(o managerOptions) *Manager { return &Manager{o, newSessions(o.Now)} }
+
+// SessionsOf lists the sessions of an identity.
+func (m *Manager) SessionsOf(i *identity) []*session { return m.sessions.of(i) }
+
+// LastSeen returns when a session was used last.
+func (m *Manager) LastSeen(s *session) time.Time { return m.sessions.lastSeen(s) }
+
+// Expired reports whether a session is too old or was unused for too long, and ends it then.
+func (m *Manager) Expired(s *session) bool { return m.sessions.expired(s) }
+
+// way is how a user has logged in.
 type way string
 
 const (
@@ -40,10 +83,7 @@ type identity struct {
 	way  way
 
 	cluster *cluster.Cluster
-	feeds   feeds
-	rights  rights
-	visitor atomic.Bool // the user is not allowed to see which environments there are
-	plans   seenPlans
+	state   any // what the console keeps of the user
 
 	mu     sync.Mutex
 	tokens *tokens // replaced by a new login; nil for whoever runs the program
@@ -68,8 +108,7 @@ type session struct {
 	id            string
 	started, seen time.Time     // seen is guarded by sessions.mu
 	ended         chan struct{} // closed when it is over
-	opened        opened
-	streams       atomic.Int32 // that are open
+	state         any           // what the console keeps of this browser
 }
 
 // sessions are those of all browsers.
@@ -159,8 +198,8 @@ func (l *sessions) identity(key string) *identity {
 }
 
 // open begins a session. It always has a new name: one that was in the browser before may be known to somebody else.
-func (l *sessions) open(i *identity) *session {
-	return l.put(&session{identity: i, id: rand.Text(), started: l.now(), seen: l.now(), ended: make(chan struct{})})
+func (l *sessions) open(i *identity, state any) *session {
+	return l.put(&session{identity: i, id: rand.Text(), started: l.now(), seen: l.now(), ended: make(chan struct{}), state: state})
 }
 
 // put keeps a session, unless there is one of its name meanwhile, which it returns then.
@@ -321,12 +360,12 @@ func (l *sessions) lastSeen(s *session) time.Time {
 // Names of cookies. With the prefix a browser takes one only by TLS, for this very host and for all of its paths. Without TLS
 // there is a name of the host that nobody else has: cookies know no ports.
 // Consoles of one host have paths, which such a cookie does not know: their names differ.
-func (c *Console) cookieName(name string) string {
-	if c.secure {
+func (m *Manager) cookieName(name string) string {
+	if m.Secure {
 		name = "__Host-" + name
 	}
-	if c.base != "" {
-		name += fmt.Sprintf("-%.4x", sha256.Sum256([]byte(c.base)))
+	if m.Base != "" {
+		name += fmt.Sprintf("-%.4x", sha256.Sum256([]byte(m.Base)))
 	}
 	return name
 }
@@ -337,18 +376,18 @@ const (
 )
 
 // setCookie puts a cookie into the browser; an empty value takes it away. No script can read it.
-func (c *Console) setCookie(w http.ResponseWriter, name, value string, site http.SameSite, age time.Duration) {
+func (m *Manager) setCookie(w http.ResponseWriter, name, value string, site http.SameSite, age time.Duration) {
 	if value == "" {
 		age = -time.Second
 	}
 	http.SetCookie(w, &http.Cookie{
-		Name: c.cookieName(name), Value: value, Path: "/", Secure: c.secure, HttpOnly: true, SameSite: site, MaxAge: int(age.Seconds()),
+		Name: m.cookieName(name), Value: value, Path: "/", Secure: m.Secure, HttpOnly: true, SameSite: site, MaxAge: int(age.Seconds()),
 	})
 }
 
 // cookie returns the value of a cookie, "" without one.
-func (c *Console) cookie(r *http.Request, name string) string {
-	found, err := r.Cookie(c.cookieName(name))
+func (m *Manager) cookie(r *http.Request, name string) string {
+	found, err := r.Cookie(m.cookieName(name))
 	if err != nil {
 		return ""
 	}
@@ -357,33 +396,33 @@ func (c *Console) cookie(r *http.Request, name string) string {
 
 // session returns that of the browser; nil where there is none. It fails when the API server has to be asked who somebody is
 // who comes from another replica, and does not say so.
-func (c *Console) session(r *http.Request) (*session, error) {
-	if c.Keys == nil {
-		return c.sessions.find(c.cookie(r, sessionCookie), time.Time{}), nil
+func (m *Manager) session(r *http.Request) (*session, error) {
+	if m.Keys == nil {
+		return m.sessions.find(m.cookie(r, sessionCookie), time.Time{}), nil
 	}
-	k := c.opened(r)
+	k := m.opened(r)
 	if k == nil {
 		return nil, nil
 	}
-	if s := c.sessions.find(k.ID, time.Unix(k.Seen, 0)); s != nil {
+	if s := m.sessions.find(k.ID, time.Unix(k.Seen, 0)); s != nil {
 		s.current().adopt(k)
 		return s, nil
 	}
-	return c.restore(r.Context(), k)
+	return m.restore(r.Context(), k)
 }
 
 // identify makes an identity with a connection of its own. The name is the one by which the API server knows it.
-func (c *Console) identify(ctx context.Context, w way, key string, t *tokens) (*identity, error) {
-	i := &identity{way: w, tokens: t}
+func (m *Manager) identify(ctx context.Context, w way, key string, t *tokens) (*identity, error) {
+	i := &identity{way: w, tokens: t, state: m.UserState()}
 	var bearer Token
 	if t != nil {
 		bearer = i.bearer
 	}
 	var err error
-	if w == byProvider && c.ConnectAs != nil {
-		i.cluster, err = c.impersonate(ctx, i)
+	if w == byProvider && m.ConnectAs != nil {
+		i.cluster, err = m.impersonate(ctx, i)
 	} else {
-		i.cluster, err = c.Connect(bearer)
+		i.cluster, err = m.Connect(bearer)
 	}
 	if err != nil {
 		return nil, err
@@ -394,5 +433,5 @@ func (c *Console) identify(ctx context.Context, w way, key string, t *tokens) (*
 	if i.user == "system:anonymous" {
 		return nil, report.Errorf(report.Unauthenticated, "the API server does not know who you are")
 	}
-	return c.sessions.share(key, t, func() *identity { return i }), nil
+	return m.sessions.share(key, t, func() *identity { return i }), nil
 }

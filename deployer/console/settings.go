@@ -43,11 +43,11 @@ func (c *Console) showSettings(v *visit, problem error) (*answer, error) {
 		content.ReadOnly = ""
 		v.addChanges(content, problem)
 	}
-	list := c.sessions.of(v.identity)
+	list := c.sessions.SessionsOf(v.identity)
 	slices.SortFunc(list, func(a, b *session) int { return a.started.Compare(b.started) })
 	for _, s := range list {
 		content.Sessions = append(content.Sessions, page.Session{
-			User: s.user, Way: page.Text("way." + string(s.way)), Started: s.started, Seen: c.sessions.lastSeen(s), Current: s.id == v.id,
+			User: s.user, Way: page.Text("way." + string(s.way)), Started: s.started, Seen: c.sessions.LastSeen(s), Current: s.id == v.id,
 		})
 	}
 	content.About = []page.Fact{{Name: page.Text("settings.version"), Value: c.Version}, {Name: page.Text("settings.apiserver"), Value: v.cluster.Server()}}

@@ -82,7 +82,7 @@ func (c *Console) send(w http.ResponseWriter, v *visit, next follower) {
 		waiting, stop := context.WithTimeout(ctx, heartbeat)
 		events, err := next(waiting, id)
 		stop()
-		if ctx.Err() != nil || c.sessions.expired(v.session) {
+		if ctx.Err() != nil || c.sessions.Expired(v.session) {
 			return
 		}
 		text := ": still here\n\n"

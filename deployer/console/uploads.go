@@ -114,7 +114,7 @@ func (c *Console) tus(next func(w http.ResponseWriter, v *visit) error) http.Han
 			c.writeJSON(w, http.StatusLocked, failureOf(err))
 		default:
 			if report.CodeOf(err) == report.Unauthenticated && v.way != byLink {
-				c.refuse(v.identity)
+				c.sessions.refuse(v.identity)
 			}
 			c.writeJSON(w, statusOf(err), failureOf(err))
 		}

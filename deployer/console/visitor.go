@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	kube "k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -17,6 +18,23 @@ import (
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
+
+// userState is what the console keeps of a user, for all of the user's browsers.
+type userState struct {
+	feeds   feeds
+	rights  rights
+	visitor atomic.Bool // the user is not allowed to see which environments there are
+	plans   seenPlans
+}
+
+// browserState is what the console keeps of a session in one browser.
+type browserState struct {
+	opened  opened
+	streams atomic.Int32 // that are open
+}
+
+// stateOf returns the state of a user.
+func stateOf(i *identity) *userState { return i.state.(*userState) }
 
 // A visitor is a user who may not see which environments there are. They name theirs, and see what they may of it.
 
