@@ -28,7 +28,7 @@ var layers = [][]string{
 		"deployer/host/authority", "deployer/host/monitoring", "deployer/host/node", "deployer/host/registry", "deployer/host/service", "deployer/host/store",
 	},
 	{"lint", "deployer/engine", "deployer/metalk8s", "deployer/host/serve", "deployer/console/page", "deployer/console/upload"},
-	{"deployer/console/page/pagetest", "deployer/records"},
+	{"deployer/console/page/pagetest", "deployer/console/session", "deployer/records"},
 	{"deployer/definitions", "deployer/dependencies"},
 	{"deployer/apps", "deployer/survey"},
 	{"deployer"},

@@ -83,7 +83,7 @@ func (c *Console) alerts(v *visit) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := c.everything(v.identity)
+	f := c.everything(v.Identity)
 	f.mu.Lock()
 	c.hear(v.Context(), f)
 	asking := f.asking

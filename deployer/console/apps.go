@@ -124,7 +124,7 @@ func (c *Console) app(v *visit) (*answer, error) {
 // logLinks adds links to the logs of a pod of the instance, and the log that was asked for. A pod that is not part of the
 // instance is none of this page's business, whatever its address says.
 func (c *Console) logLinks(v *visit, content *page.App, o apps.Options, pod string) error {
-	object, err := v.cluster.Get(v.Context(), cluster.PodKind, content.App.Namespace, pod)
+	object, err := v.Cluster.Get(v.Context(), cluster.PodKind, content.App.Namespace, pod)
 	if err != nil || object == nil {
 		return err
 	}
@@ -137,7 +137,7 @@ func (c *Console) logLinks(v *visit, content *page.App, o apps.Options, pod stri
 		if v.FormValue("pod") != pod || v.FormValue("container") != name {
 			continue
 		}
-		log, err := v.cluster.Logs(v.Context(), content.App.Namespace, pod, name, maxLog)
+		log, err := v.Cluster.Logs(v.Context(), content.App.Namespace, pod, name, maxLog)
 		if err != nil {
 			return err
 		}

@@ -22,6 +22,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/console/page"
+	"github.com/solutionctl/solutionctl/deployer/console/session"
 	"github.com/solutionctl/solutionctl/deployer/support/doctor"
 	"github.com/solutionctl/solutionctl/schema/report"
 	"github.com/solutionctl/solutionctl/sign/trust"
@@ -31,7 +32,7 @@ import (
 type Options struct {
 	// Connect reaches the cluster with a token, which is asked for before each request; nil stands for whoever runs the
 	// program. Nothing is sent before the first method of what it returns is called.
-	Connect func(token Token) (*cluster.Cluster, error)
+	Connect func(token session.Token) (*cluster.Cluster, error)
 	// ConnectAs reaches the cluster with the rights of whoever runs the program to impersonate a user of the provider, who is asked for
 	// before each request. Where it is set, the API server need not know the provider; nil sends the user's tokens to it.
 	ConnectAs func(user string, groups []string, admit func(ctx context.Context) error) (*cluster.Cluster, error)
@@ -42,9 +43,9 @@ type Options struct {
 	// Tokens lets in whoever pastes a token that the API server knows.
 	Tokens bool
 	// Provider lets in whom an identity provider knows; nil for nobody.
-	Provider *Provider
+	Provider *session.Provider
 	// Keys give the keys for sessions that every replica with the same keys goes on with; nil keeps sessions in this process.
-	Keys func() Keys
+	Keys func() session.Keys
 	// Exports is the directory for data that is exported before it is deleted; "" refuses to delete data.
 	Exports string
 	// Examine says what the doctor looks at on this host; nil, for a console whose users are not those of this host, is nothing.
@@ -78,7 +79,7 @@ type Console struct {
 	handler http.Handler
 
 	ctx        context.Context // of everything that outlives a request
-	sessions   *Manager
+	sessions   *session.Manager
 	operations *operations
 	imports    *imports
 }
@@ -99,7 +100,7 @@ func New(ctx context.Context, o Options) (*Console, error) {
 	if c.pages, err = page.New(c.base); err != nil {
 		return nil, err
 	}
-	c.sessions = newManager(managerOptions{
+	c.sessions = session.New(session.Options{
 		Connect: o.Connect, ConnectAs: o.ConnectAs, Origin: o.Origin, Links: o.Links, Tokens: o.Tokens, Provider: o.Provider, Keys: o.Keys,
 		Base: c.base, Secure: c.secure, Sink: o.Sink, Now: o.Now, ShowLogin: c.showLogin,
 		UserState: func() any { return &userState{} }, BrowserState: func() any { return &browserState{} },
@@ -131,18 +132,18 @@ const onComponents = "/environments/{environment}/components/{solution}"
 func (c *Console) routes() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /static/", c.pages.Static())
-	mux.HandleFunc("GET /login", c.sessions.login)
+	mux.HandleFunc("GET /login", c.sessions.Login)
 	if c.Links {
-		mux.HandleFunc("GET /start", c.sessions.start)
+		mux.HandleFunc("GET /start", c.sessions.Start)
 	}
 	if c.Tokens {
-		mux.HandleFunc("POST /login/token", c.sessions.loginToken)
+		mux.HandleFunc("POST /login/token", c.sessions.LoginToken)
 	}
 	if c.Provider != nil {
-		mux.HandleFunc("GET /auth/start", c.sessions.startProvider)
-		mux.HandleFunc("GET /auth/callback", c.sessions.finishProvider)
+		mux.HandleFunc("GET /auth/start", c.sessions.StartProvider)
+		mux.HandleFunc("GET /auth/callback", c.sessions.FinishProvider)
 	}
-	mux.HandleFunc("POST /logout", c.sessions.logout)
+	mux.HandleFunc("POST /logout", c.sessions.Logout)
 	for pattern, read := range map[string]handler{
 		"/{$}":                                 c.overview,
 		"/solutions":                           c.solutions,

@@ -35,6 +35,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/cluster/clustertest"
 	"github.com/solutionctl/solutionctl/deployer/console"
+	"github.com/solutionctl/solutionctl/deployer/console/session"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
 	"github.com/solutionctl/solutionctl/deployer/host/service"
 	"github.com/solutionctl/solutionctl/schema"
@@ -85,7 +86,7 @@ func startOn(t *testing.T, api *clustertest.Server, change func(*console.Options
 	b.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { b.ServeHTTP(w, r) }))
 	t.Cleanup(b.server.Close)
 	o := console.Options{
-		Connect: func(token console.Token) (*cluster.Cluster, error) {
+		Connect: func(token session.Token) (*cluster.Cluster, error) {
 			return cluster.Connect(cluster.Options{Kubeconfig: kubeconfig, Token: token, Now: b.clock.now, Retry: -1})
 		},
 		Origin: b.server.URL, Links: true, Tokens: true, Exports: t.TempDir(), Version: "1.0.0-test", Host: "here", Now: b.clock.now,
@@ -246,7 +247,7 @@ func TestLink(t *testing.T) {
 		t.Errorf("a link works twice: %d", a.StatusCode)
 	}
 	late := b.NewLink()
-	b.clock.advance(console.LinkPatience + time.Second)
+	b.clock.advance(session.LinkLifetime + time.Second)
 	if a := other.get(late); a.StatusCode != http.StatusForbidden || other.sessionCookie() != "" {
 		t.Errorf("a link works after its time: %d", a.StatusCode)
 	}
@@ -883,7 +884,7 @@ func TestServeRenews(t *testing.T) {
 	write(1, ring(1))
 	o := console.ServeOptions{
 		Options: console.Options{
-			Connect: func(token console.Token) (*cluster.Cluster, error) {
+			Connect: func(token session.Token) (*cluster.Cluster, error) {
 				return cluster.Connect(cluster.Options{Kubeconfig: kubeconfig, Token: token, Now: time.Now})
 			},
 			Tokens: true, Origin: "https://console.example", Version: "1.0.0-test", Now: time.Now,
@@ -954,7 +955,7 @@ func TestServe(t *testing.T) {
 	ready, served := make(chan *console.Console, 1), make(chan error, 1)
 	o := console.ServeOptions{
 		Options: console.Options{
-			Connect: func(console.Token) (*cluster.Cluster, error) {
+			Connect: func(session.Token) (*cluster.Cluster, error) {
 				return cluster.Connect(cluster.Options{Kubeconfig: kubeconfig, Now: time.Now})
 			},
 			Links: true, Version: "1.0.0-test", Now: time.Now,

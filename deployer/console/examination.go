@@ -62,7 +62,7 @@ func (c *Console) showExamination(v *visit) (*answer, error) {
 func (c *Console) known(v *visit, key string) *examined {
 	c.imports.mu.Lock()
 	defer c.imports.mu.Unlock()
-	e := c.imports.examined[v.user+" "+key]
+	e := c.imports.examined[v.User+" "+key]
 	if e != nil && e.over() && e.err != nil && !refused(e.err) {
 		return nil // it could not be judged: again
 	}
@@ -75,8 +75,8 @@ func (c *Console) examine(v *visit, key string, e *examined, open opener) (*exam
 	if err != nil {
 		return nil, err
 	}
-	e.user, e.done, e.at = v.user, make(chan struct{}), c.Now()
-	i, full := c.imports, v.user+" "+key
+	e.user, e.done, e.at = v.User, make(chan struct{}), c.Now()
+	i, full := c.imports, v.User+" "+key
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if other := i.examined[full]; other != nil && !other.over() {
@@ -164,7 +164,7 @@ func (c *Console) brings(v *visit, r *host.Examination) []string {
 		lines = append(lines, page.Text("brings.known"))
 	}
 	line := page.Count("brings.images", len(r.Brings.Images))
-	if s, err := c.look(v.Context(), c.everything(v.identity), nil); err == nil {
+	if s, err := c.look(v.Context(), c.everything(v.Identity), nil); err == nil {
 		if active := s.active(r.Solution); active != "" && active != r.Version {
 			if known, err := v.deployer(nil).Records.Imports(v.Context()); err == nil {
 				line += page.Text("brings.new", newImages(r, known, active), active)

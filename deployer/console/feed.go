@@ -12,6 +12,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/console/page"
+	"github.com/solutionctl/solutionctl/deployer/console/session"
 	"github.com/solutionctl/solutionctl/deployer/loader"
 	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema"
@@ -79,8 +80,8 @@ type feeds struct {
 }
 
 // everything is the feed of the whole cluster.
-func (c *Console) everything(i *identity) *feed {
-	return stateOf(i).feeds.of(i.cluster, survey.EnvironmentOptions{}, c.accepted(i, func(ctx context.Context) (*snapshot, error) {
+func (c *Console) everything(i *session.Identity) *feed {
+	return stateOf(i).feeds.of(i.Cluster, survey.EnvironmentOptions{}, c.accepted(i, func(ctx context.Context) (*snapshot, error) {
 		d := c.deployer(i, nil)
 		status, err := d.Survey.Status(ctx, survey.StatusOptions{})
 		if err != nil {
@@ -98,9 +99,9 @@ func (c *Console) everything(i *identity) *feed {
 }
 
 // environmentFeed is the feed of what a visitor may see of an environment.
-func (c *Console) environmentFeed(i *identity, environment, namespace string) *feed {
+func (c *Console) environmentFeed(i *session.Identity, environment, namespace string) *feed {
 	o := survey.EnvironmentOptions{Environment: environment, Namespace: namespace, Members: true}
-	return stateOf(i).feeds.of(i.cluster, o, c.accepted(i, func(ctx context.Context) (*snapshot, error) {
+	return stateOf(i).feeds.of(i.Cluster, o, c.accepted(i, func(ctx context.Context) (*snapshot, error) {
 		status, err := c.deployer(i, nil).Survey.EnvironmentStatus(ctx, o)
 		return &snapshot{environment: status}, err
 	}), func(ctx context.Context) (*schema.AlertList, error) {
@@ -110,11 +111,11 @@ func (c *Console) environmentFeed(i *identity, environment, namespace string) *f
 
 // accepted is a look after which the sessions of a user are over whose token the API server does not accept any more: pages that are open
 // say so at once.
-func (c *Console) accepted(i *identity, see func(context.Context) (*snapshot, error)) func(context.Context) (*snapshot, error) {
+func (c *Console) accepted(i *session.Identity, see func(context.Context) (*snapshot, error)) func(context.Context) (*snapshot, error) {
 	return func(ctx context.Context) (*snapshot, error) {
 		s, err := see(ctx)
-		if report.CodeOf(err) == report.Unauthenticated && i.way != byLink {
-			c.sessions.refuse(i)
+		if report.CodeOf(err) == report.Unauthenticated && i.Way != session.ByLink {
+			c.sessions.Refuse(i)
 		}
 		return s, err
 	}

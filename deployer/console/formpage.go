@@ -3,6 +3,8 @@ package console
 import (
 	"net/http"
 	"strings"
+
+	"github.com/solutionctl/solutionctl/deployer/console/session"
 )
 
 // formPage is the page with the form that a request has sent, to which a browser comes back after a login. It has what was filled in where
@@ -30,7 +32,7 @@ func formPage(r *http.Request) string {
 	case path == "/settings/remove", path == "/import/path":
 		return path + query(r, "endpoint", "key", "path")
 	}
-	if to := path + query(r, kept...); len(to) <= maxTarget {
+	if to := path + query(r, kept...); len(to) <= session.MaxPath {
 		return to
 	}
 	return path

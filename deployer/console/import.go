@@ -10,6 +10,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/console/page"
+	"github.com/solutionctl/solutionctl/deployer/console/session"
 	"github.com/solutionctl/solutionctl/deployer/console/upload"
 	"github.com/solutionctl/solutionctl/deployer/host"
 	"github.com/solutionctl/solutionctl/deployer/hostd"
@@ -65,18 +66,18 @@ func (c *Console) openImports() (err error) {
 
 // credentials are those with which a person asks the host.
 func (v *visit) credentials(ctx context.Context) (string, error) {
-	if v.way == byLink {
+	if v.Way == session.ByLink {
 		return "", nil
 	}
-	return v.bearer(ctx)
+	return v.Bearer(ctx)
 }
 
 // barred says why the user may not ask something of the host; nil where that is not so.
 func (v *visit) barred(verb string) *page.Denial {
-	if v.way == byLink {
+	if v.Way == session.ByLink {
 		return nil
 	}
-	missing, err := v.cluster.Missing(v.Context(), deployer.OnArchives(verb))
+	missing, err := v.Cluster.Missing(v.Context(), deployer.OnArchives(verb))
 	if err != nil || len(missing) == 0 {
 		return nil // the host asks again
 	}
@@ -100,16 +101,16 @@ func (c *Console) importing(v *visit) (*answer, error) {
 		content.Upload = &page.Form{Action: page.Action{
 			Label: page.Text("action.upload"), URL: "/import", Post: true, Weight: page.WeightPrimary, Denied: denied,
 		}}
-		for _, u := range c.imports.spool.Of(v.user) {
+		for _, u := range c.imports.spool.Of(v.User) {
 			shown := c.sent(u)
 			document.Uploads = append(document.Uploads, shown)
 			content.Uploads = append(content.Uploads, page.Upload{
-				ID: u.ID, Name: u.Offer.Name, Received: shown.Received, Size: shown.Size, User: v.user, Changed: u.Changed(), Page: shown.Page,
+				ID: u.ID, Name: u.Offer.Name, Received: shown.Received, Size: shown.Size, User: v.User, Changed: u.Changed(), Page: shown.Page,
 				Actions: []page.Action{{Label: page.Text("action.discard"), URL: page.URL("uploads", u.ID, "discard"), Post: true}},
 			})
 		}
 	}
-	if c.ArchivePaths && v.way == byLink {
+	if c.ArchivePaths && v.Way == session.ByLink {
 		content.Path = &page.Form{
 			Action: page.Action{Label: page.Text("import.examine"), URL: "/import/path", Denied: denied},
 			Inputs: []page.Input{{Name: "path", Label: page.Text("import.file"), Required: true}},
@@ -164,7 +165,7 @@ func uploaded(u *upload.Upload) opener {
 // atPath is the file of this host that a form names. Only whoever runs the program names files.
 func (c *Console) atPath(v *visit) (path string, source opener, err error) {
 	path = strings.TrimSpace(v.FormValue("path"))
-	if !c.ArchivePaths || v.way != byLink {
+	if !c.ArchivePaths || v.Way != session.ByLink {
 		return "", nil, report.Errorf(report.Forbidden, "only whoever runs the console names files of its host")
 	}
 	if !strings.HasPrefix(path, "/") {
@@ -194,7 +195,7 @@ func (c *Console) importUpload(v *visit) (*answer, error) {
 	if e == nil || !e.over() {
 		return &answer{to: page.URL("import", id)}, nil
 	}
-	return c.beginImport(v, e, uploaded(u), func() { c.discard(v.user, id) })
+	return c.beginImport(v, e, uploaded(u), func() { c.discard(v.User, id) })
 }
 
 // importPath imports a file of this host that was examined.

@@ -13,7 +13,7 @@ func (c *Console) loader(v *visit) (*answer, error) {
 	var progress *schema.LoadProgress
 	switch {
 	case report.CodeOf(err) == report.Forbidden: // who sees nothing of the cluster but this sees this, programs too
-		progress, err = loader.Read(v.Context(), v.cluster)
+		progress, err = loader.Read(v.Context(), v.Cluster)
 	case err == nil:
 		progress, err = s.loader, s.unloaded
 	}

@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"github.com/solutionctl/solutionctl/deployer/console/page"
+	"github.com/solutionctl/solutionctl/deployer/console/session"
 )
 
 // showLogin shows the ways to log in, and why the last attempt failed; the status 0 is that of the failure.
@@ -12,7 +13,7 @@ func (c *Console) showLogin(w http.ResponseWriter, r *http.Request, status int, 
 	if status == 0 {
 		status = statusOf(failure)
 	}
-	if ended := endedReason(r); ended != "" {
+	if ended := session.EndedReason(r); ended != "" {
 		content.Ended = page.Text("login.ended." + ended)
 	}
 	if c.Provider != nil {

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/solutionctl/solutionctl/deployer/console/session"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -26,7 +27,7 @@ type work func(ctx context.Context, sink report.Sink) (*schema.Operation, error)
 // operation is a verb at work, or one that has ended. It goes on when nobody looks.
 type operation struct {
 	id      string
-	owner   *identity
+	owner   *session.Identity
 	planned *schema.Operation
 	plan    string // the page of the plan, "" for what has none
 	started time.Time
@@ -58,7 +59,7 @@ func newOperations(ctx context.Context, now func() time.Time) *operations {
 }
 
 // begin starts an operation. Planned says what it is, and plan is the page that showed it, "" where there was none.
-func (l *operations) begin(owner *identity, planned *schema.Operation, plan string, do func(op *operation) work) (*operation, error) {
+func (l *operations) begin(owner *session.Identity, planned *schema.Operation, plan string, do func(op *operation) work) (*operation, error) {
 	ctx, stop := context.WithCancelCause(l.ctx)
 	op := &operation{id: rand.Text(), owner: owner, planned: planned, plan: plan, started: l.now(), stop: stop, news: make(chan struct{})}
 	l.mu.Lock()
@@ -91,7 +92,7 @@ func (l *operations) begin(owner *identity, planned *schema.Operation, plan stri
 }
 
 // find returns an operation of a user; nil where the user has none of this name. What others do is not for everybody's eyes.
-func (l *operations) find(owner *identity, id string) *operation {
+func (l *operations) find(owner *session.Identity, id string) *operation {
 	for _, op := range l.of(owner) {
 		if op.id == id {
 			return op
@@ -101,12 +102,12 @@ func (l *operations) find(owner *identity, id string) *operation {
 }
 
 // of lists the operations of a user, the newest first.
-func (l *operations) of(owner *identity) []*operation {
+func (l *operations) of(owner *session.Identity) []*operation {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var list []*operation
 	for _, op := range l.list {
-		if op.owner.key == owner.key {
+		if op.owner.Key == owner.Key {
 			list = append(list, op)
 		}
 	}
@@ -114,7 +115,7 @@ func (l *operations) of(owner *identity) []*operation {
 	return list
 }
 
-func (l *operations) running(owner *identity) int {
+func (l *operations) running(owner *session.Identity) int {
 	n := 0
 	for _, op := range l.of(owner) {
 		if op.isRunning() {
@@ -230,7 +231,7 @@ func (o *operation) now() moment {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return moment{
-		id: o.id, user: o.owner.user, planned: o.planned, result: o.result, started: o.started, finished: o.finished, stopped: o.stopped, err: o.err,
+		id: o.id, user: o.owner.User, planned: o.planned, result: o.result, started: o.started, finished: o.finished, stopped: o.stopped, err: o.err,
 		steps: slices.Clone(o.steps), count: o.count, export: o.export,
 	}
 }

@@ -64,7 +64,7 @@ func (c *Console) perform(of verb) handler {
 			return nil, report.Errorf(report.Cancelled, "not confirmed: the name that was typed is not %s", name)
 		}
 		p.order.Expect = p.planned.Digest // again under the lock: until then others may change what the plan was made of
-		op, err := c.operations.begin(v.identity, p.planned, v.URL.EscapedPath()+"?"+o.kept(v).Encode(), func(op *operation) work {
+		op, err := c.operations.begin(v.Identity, p.planned, v.URL.EscapedPath()+"?"+o.kept(v).Encode(), func(op *operation) work {
 			return func(ctx context.Context, sink report.Sink) (*schema.Operation, error) {
 				p.order.export = c.exportTo(op, o.subject())
 				return of.run(ctx, v.deployer(sink), p.order)
@@ -173,7 +173,7 @@ func (c *Console) readOrder(of verb, v *visit) (*order, *snapshot, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	s, err := c.look(v.Context(), c.everything(v.identity), nil)
+	s, err := c.look(v.Context(), c.everything(v.Identity), nil)
 	if isVisitor(err) && o.environment != "" {
 		o.namespace = cmp.Or(o.namespace, v.opened.namespace(o.environment))
 		s, err = c.lookAtOne(v, o.environment, o.namespace)

@@ -23,6 +23,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/console"
+	"github.com/solutionctl/solutionctl/deployer/console/session"
 )
 
 // provider is an identity provider that lets everybody in as its user.
@@ -156,8 +157,8 @@ func (p *provider) renewable() string {
 }
 
 // client is the provider as a console knows it.
-func (p *provider) client() *console.Provider {
-	return &console.Provider{
+func (p *provider) client() *session.Provider {
+	return &session.Provider{
 		Issuer: p.URL, ClientID: client, ClientSecret: "secret", CA: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: p.Certificate().Raw}),
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer/cluster/clustertest"
 	"github.com/solutionctl/solutionctl/deployer/console"
+	"github.com/solutionctl/solutionctl/deployer/console/session"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -26,13 +27,13 @@ type fleet struct {
 }
 
 // keys are those whose files have these bytes, again and again.
-func keys(t *testing.T, of ...byte) console.Keys {
+func keys(t *testing.T, of ...byte) session.Keys {
 	t.Helper()
 	var file strings.Builder
 	for _, b := range of {
 		file.WriteString(base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{b}, 32)) + "\n")
 	}
-	k, err := console.ParseKeys([]byte(file.String()))
+	k, err := session.ParseKeys([]byte(file.String()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,12 +41,12 @@ func keys(t *testing.T, of ...byte) console.Keys {
 }
 
 // fleetOf starts a replica for each key ring.
-func fleetOf(t *testing.T, change func(*console.Options), rings ...console.Keys) *fleet {
+func fleetOf(t *testing.T, change func(*console.Options), rings ...session.Keys) *fleet {
 	t.Helper()
 	f := &fleet{}
 	var o console.Options
 	f.bench = start(t, func(p *console.Options) {
-		p.Keys = func() console.Keys { return rings[0] }
+		p.Keys = func() session.Keys { return rings[0] }
 		if change != nil {
 			change(p)
 		}
@@ -53,9 +54,9 @@ func fleetOf(t *testing.T, change func(*console.Options), rings ...console.Keys)
 	})
 	f.replicas = []*console.Console{f.Console}
 	for _, ring := range rings[1:] {
-		o.Keys = func() console.Keys { return ring }
+		o.Keys = func() session.Keys { return ring }
 		if o.Provider != nil { // what one has found out another does not know
-			o.Provider = &console.Provider{Issuer: o.Provider.Issuer, ClientID: o.Provider.ClientID, ClientSecret: o.Provider.ClientSecret, CA: o.Provider.CA}
+			o.Provider = &session.Provider{Issuer: o.Provider.Issuer, ClientID: o.Provider.ClientID, ClientSecret: o.Provider.ClientSecret, CA: o.Provider.CA}
 		}
 		c, err := console.New(t.Context(), o)
 		if err != nil {
@@ -320,7 +321,7 @@ func TestParseKeys(t *testing.T) {
 		{"secret words", 0},
 		{strings.Repeat(good+"\n", 17), 0},
 	} {
-		k, err := console.ParseKeys([]byte(test.file))
+		k, err := session.ParseKeys([]byte(test.file))
 		if len(k) != test.keys || (err == nil) != (test.keys > 0) {
 			t.Errorf("%q: %d keys, %v", test.file, len(k), err)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/console/page"
+	"github.com/solutionctl/solutionctl/deployer/console/session"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -20,7 +21,7 @@ const patience = 30 * time.Second
 // visit is a request of somebody who is logged in.
 type visit struct {
 	*http.Request
-	*session
+	*session.Session
 	*userState
 	*browserState
 	console *Console
@@ -45,38 +46,38 @@ type answer struct {
 
 // deployer has the verbs with the rights of the user.
 func (v *visit) deployer(sink report.Sink) *deployer.Deployer {
-	return v.console.deployer(v.identity, sink)
+	return v.console.deployer(v.Identity, sink)
 }
 
 // deployer has the verbs with the rights of a user.
-func (c *Console) deployer(i *identity, sink report.Sink) *deployer.Deployer {
+func (c *Console) deployer(i *session.Identity, sink report.Sink) *deployer.Deployer {
 	return deployer.New(deployer.Config{
-		Cluster: i.cluster, Sink: sink, Now: c.Now, Version: c.Version, Identity: i.user + "@" + c.Host, LockWait: c.LockWait,
+		Cluster: i.Cluster, Sink: sink, Now: c.Now, Version: c.Version, Identity: i.User + "@" + c.Host, LockWait: c.LockWait,
 	})
 }
 
 // signedIn lets in who is logged in, and shows others how to.
 func (c *Console) signedIn(next func(http.ResponseWriter, *visit)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s, err := c.sessions.session(r)
+		s, err := c.sessions.Session(r)
 		switch {
 		case report.CodeOf(err) == report.Unauthenticated:
-			c.turnAway(w, r, endedRefused)
+			c.turnAway(w, r, session.EndedRefused)
 			return
 		case err != nil && wantsJSON(r):
 			c.writeJSON(w, statusOf(err), failureOf(err))
 			return
 		case err != nil:
-			c.showLogin(w, r, 0, local(r.URL.RequestURI()), err)
+			c.showLogin(w, r, 0, session.LocalPath(r.URL.RequestURI()), err)
 			return
 		case s == nil:
-			c.turnAway(w, r, c.sessions.whyEnded(r))
+			c.turnAway(w, r, c.sessions.WhyEnded(r))
 			return
 		}
-		c.sessions.reseal(w, r, s)
-		v := &visit{Request: r, session: s, userState: stateOf(s.identity), browserState: s.state.(*browserState), console: c}
+		c.sessions.Reseal(w, r, s)
+		v := &visit{Request: r, Session: s, userState: stateOf(s.Identity), browserState: s.State.(*browserState), console: c}
 		v.frame = page.Frame{
-			Visitor: v.visitor.Load(), User: s.user, Cluster: s.cluster.Server(), Version: c.Version, Now: c.Now(), Running: c.operations.running(s.identity),
+			Visitor: v.visitor.Load(), User: s.User, Cluster: s.Cluster.Server(), Version: c.Version, Now: c.Now(), Running: c.operations.running(s.Identity),
 			LogOut: &page.Action{Label: page.Text("frame.logout"), URL: "/logout", Post: true},
 		}
 		next(w, v)
@@ -98,7 +99,7 @@ func (c *Console) turnAway(w http.ResponseWriter, r *http.Request, reason string
 	if reason != "" {
 		to += "&ended=" + reason
 	}
-	c.sessions.lead(w, r, to)
+	c.sessions.Lead(w, r, to)
 }
 
 // handle answers with what a handler returns.
@@ -117,8 +118,8 @@ func (c *Console) handle(h handler) http.Handler {
 			http.Redirect(w, v.Request, c.base+a.to, http.StatusSeeOther)
 		case err == nil:
 			c.answer(w, v, a)
-		case report.CodeOf(err) == report.Unauthenticated && v.way != byLink:
-			why := c.sessions.refuse(v.identity)
+		case report.CodeOf(err) == report.Unauthenticated && v.Way != session.ByLink:
+			why := c.sessions.Refuse(v.Identity)
 			if v.finish != nil { // it is too late to lead anywhere: the page tells
 				c.answer(w, v, v.failed(err))
 				return
@@ -149,7 +150,7 @@ func (v *visit) failed(err error) *answer {
 		}
 		p.Hints = []string{page.Text("problem.login")}
 		p.Remedies = []page.Action{{Label: page.Text("login.button"), URL: page.Query("/login", "to", at), Weight: page.WeightPrimary}}
-		if v.way == byLink {
+		if v.Way == session.ByLink {
 			p.Hints = []string{page.Text("failure.restart")}
 			p.Remedies = []page.Action{{Label: page.Text("failure.again"), URL: at, Weight: page.WeightPrimary}}
 		}

@@ -29,7 +29,7 @@ func (v *visit) denial(ctx context.Context) *page.Denial {
 		return r.denial
 	}
 	lease := cluster.Permission{Group: "coordination.k8s.io", Resource: "leases", Namespace: cluster.SystemNamespace}
-	missing, err := v.cluster.Missing(ctx, lease.Each("get", "create", "update")...)
+	missing, err := v.Cluster.Missing(ctx, lease.Each("get", "create", "update")...)
 	if err != nil {
 		return nil // the plan will tell
 	}

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/solutionctl/solutionctl/deployer/console/session"
 	"github.com/solutionctl/solutionctl/deployer/host/service"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -66,7 +67,7 @@ func isLoopback(host string) bool {
 // files are those that somebody else renews.
 type files struct {
 	pair *service.Renewed[*tls.Certificate] // nil without TLS
-	keys *service.Renewed[Keys]             // nil without keys
+	keys *service.Renewed[session.Keys]     // nil without keys
 }
 
 // read reads the files, and lets the console use the keys.
@@ -83,12 +84,12 @@ func (o *ServeOptions) read() (f files, err error) {
 	return f, err
 }
 
-func (o *ServeOptions) readKeys() (Keys, error) {
+func (o *ServeOptions) readKeys() (session.Keys, error) {
 	data, err := os.ReadFile(o.SessionKeys)
 	if err != nil {
 		return nil, err
 	}
-	keys, err := ParseKeys(data)
+	keys, err := session.ParseKeys(data)
 	if err != nil {
 		return nil, report.Errorf(report.CodeOf(err), "%s: %w", o.SessionKeys, err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/console/page"
+	"github.com/solutionctl/solutionctl/deployer/console/session"
 	"github.com/solutionctl/solutionctl/deployer/host"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -43,15 +44,15 @@ func (c *Console) showSettings(v *visit, problem error) (*answer, error) {
 		content.ReadOnly = ""
 		v.addChanges(content, problem)
 	}
-	list := c.sessions.SessionsOf(v.identity)
-	slices.SortFunc(list, func(a, b *session) int { return a.started.Compare(b.started) })
+	list := c.sessions.SessionsOf(v.Identity)
+	slices.SortFunc(list, func(a, b *session.Session) int { return a.Started.Compare(b.Started) })
 	for _, s := range list {
 		content.Sessions = append(content.Sessions, page.Session{
-			User: s.user, Way: page.Text("way." + string(s.way)), Started: s.started, Seen: c.sessions.LastSeen(s), Current: s.id == v.id,
+			User: s.User, Way: page.Text("way." + string(s.Way)), Started: s.Started, Seen: c.sessions.LastSeen(s), Current: s.Id == v.Id,
 		})
 	}
-	content.About = []page.Fact{{Name: page.Text("settings.version"), Value: c.Version}, {Name: page.Text("settings.apiserver"), Value: v.cluster.Server()}}
-	if version, err := v.cluster.Version(v.Context()); err == nil {
+	content.About = []page.Fact{{Name: page.Text("settings.version"), Value: c.Version}, {Name: page.Text("settings.apiserver"), Value: v.Cluster.Server()}}
+	if version, err := v.Cluster.Version(v.Context()); err == nil {
 		content.About = append(content.About, page.Fact{Name: page.Text("settings.kubernetes"), Value: version})
 	}
 	a := &answer{document: records.Endpoints(registry), content: content}
@@ -63,7 +64,7 @@ func (c *Console) showSettings(v *visit, problem error) (*answer, error) {
 
 // showTrust shows whom this host trusts, to whoever has its files in front of them anyway.
 func (c *Console) showTrust(v *visit, content *page.Settings) {
-	if c.Trusted == nil || v.way != byLink {
+	if c.Trusted == nil || v.Way != session.ByLink {
 		content.TrustElsewhere = page.Text("settings.trustelsewhere")
 		return
 	}
@@ -80,7 +81,7 @@ func (c *Console) showTrust(v *visit, content *page.Settings) {
 
 // mayChangeHost is why the user may not change the settings of this host: only whoever runs the program may, who has its files anyway.
 func (v *visit) mayChangeHost() error {
-	if v.console.Settings == nil || v.way != byLink {
+	if v.console.Settings == nil || v.Way != session.ByLink {
 		return report.Errorf(report.Forbidden, "settings are changed on the host that keeps the archives, by whoever runs the console there")
 	}
 	return nil

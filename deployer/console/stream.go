@@ -64,7 +64,7 @@ func (c *Console) send(w http.ResponseWriter, v *visit, next follower) {
 	defer context.AfterFunc(c.ctx, cancel)()
 	go func() {
 		select {
-		case <-v.ended:
+		case <-v.Ended:
 			cancel()
 		case <-ctx.Done():
 		}
@@ -82,7 +82,7 @@ func (c *Console) send(w http.ResponseWriter, v *visit, next follower) {
 		waiting, stop := context.WithTimeout(ctx, heartbeat)
 		events, err := next(waiting, id)
 		stop()
-		if ctx.Err() != nil || c.sessions.Expired(v.session) {
+		if ctx.Err() != nil || c.sessions.Expired(v.Session) {
 			return
 		}
 		text := ": still here\n\n"
@@ -128,9 +128,9 @@ func (e event) String() string {
 
 // followStatus tells a browser that the cluster is no longer as it shows it.
 func (c *Console) followStatus(v *visit) (follower, func(), error) {
-	f := c.everything(v.identity)
+	f := c.everything(v.Identity)
 	if environment := v.FormValue("environment"); environment != "" {
-		f = c.environmentFeed(v.identity, environment, v.FormValue("namespace"))
+		f = c.environmentFeed(v.Identity, environment, v.FormValue("namespace"))
 		if _, err := c.look(v.Context(), f, nil); err != nil {
 			return nil, nil, err
 		}
@@ -150,7 +150,7 @@ func (c *Console) followStatus(v *visit) (follower, func(), error) {
 
 // followOperation tells a browser the steps of an operation.
 func (c *Console) followOperation(v *visit) (follower, func(), error) {
-	op := c.operations.find(v.identity, v.PathValue("id"))
+	op := c.operations.find(v.Identity, v.PathValue("id"))
 	if op == nil {
 		return nil, nil, noOperation()
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/solutionctl/solutionctl/deployer/console/page"
+	"github.com/solutionctl/solutionctl/deployer/console/session"
 	"github.com/solutionctl/solutionctl/deployer/console/upload"
 	"github.com/solutionctl/solutionctl/deployer/hostd"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -95,7 +96,7 @@ func (c *Console) upload(v *visit) (*upload.Upload, error) {
 	if c.imports.spool == nil {
 		return nil, report.Errorf(report.NotFound, "nothing is uploaded to this console")
 	}
-	return c.imports.spool.Find(v.user, v.PathValue("id"))
+	return c.imports.spool.Find(v.User, v.PathValue("id"))
 }
 
 // tus answers a request of the protocol.
@@ -113,8 +114,8 @@ func (c *Console) tus(next func(w http.ResponseWriter, v *visit) error) http.Han
 		case report.CodeOf(err) == report.Locked:
 			c.writeJSON(w, http.StatusLocked, failureOf(err))
 		default:
-			if report.CodeOf(err) == report.Unauthenticated && v.way != byLink {
-				c.sessions.refuse(v.identity)
+			if report.CodeOf(err) == report.Unauthenticated && v.Way != session.ByLink {
+				c.sessions.Refuse(v.Identity)
 			}
 			c.writeJSON(w, statusOf(err), failureOf(err))
 		}
@@ -140,7 +141,7 @@ func (c *Console) beginUpload(w http.ResponseWriter, v *visit) error {
 		return err
 	}
 	if u.Offer.Chunks.Size != size {
-		c.discard(v.user, u.ID)
+		c.discard(v.User, u.ID)
 		return report.Errorf(report.Mismatch, "the file has %d bytes, %d were signed", size, u.Offer.Chunks.Size).
 			WithHint("the file is incomplete, or the signature belongs to another archive")
 	}
@@ -171,7 +172,7 @@ func (c *Console) offer(v *visit, name string, bundles []sign.NamedBundle) (*upl
 		name = expected.Solution + "-" + expected.Version + ".iso"
 	}
 	return c.imports.spool.Create(upload.Offer{
-		Owner: v.user, Name: name, Solution: expected.Solution, Version: expected.Version, Chunks: expected.Chunks, Bundles: bundles,
+		Owner: v.User, Name: name, Solution: expected.Solution, Version: expected.Version, Chunks: expected.Chunks, Bundles: bundles,
 	})
 }
 
@@ -266,7 +267,7 @@ func (c *Console) endUpload(w http.ResponseWriter, v *visit) error {
 
 // discardUpload removes an upload from its page.
 func (c *Console) discardUpload(v *visit) (*answer, error) {
-	c.discard(v.user, v.PathValue("id"))
+	c.discard(v.User, v.PathValue("id"))
 	return &answer{to: "/import"}, nil
 }
 
@@ -300,7 +301,7 @@ func (c *Console) takeForm(w http.ResponseWriter, v *visit) (to string, err erro
 		return "", err
 	}
 	if u.Offer.Chunks.Size > maxPlain {
-		c.discard(v.user, u.ID)
+		c.discard(v.User, u.ID)
 		return "", report.Errorf(report.Refused, "a form without a script takes %s at most", report.Bytes(maxPlain)).
 			WithHint("turn JavaScript on, or copy the archive to the host: %s", report.Run("deploy import", "FILE.iso"))
 	}

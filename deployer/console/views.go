@@ -25,7 +25,7 @@ func (c *Console) watched(v *visit, section page.Section, early page.Content) (*
 	if early != nil && v.frameFirst != nil {
 		slow = func() { v.frameFirst(early) }
 	}
-	s, err := c.look(v.Context(), c.everything(v.identity), slow)
+	s, err := c.look(v.Context(), c.everything(v.Identity), slow)
 	v.isVisitor(err)
 	if err != nil {
 		return nil, err
@@ -68,7 +68,7 @@ func createAction() page.Action {
 
 // offerNamespace is an action that makes a namespace, or tells that the user is not allowed to.
 func (v *visit) offerNamespace(a page.Action) page.Action {
-	missing, err := v.cluster.Missing(v.Context(), cluster.Permission{Resource: "namespaces"}.Each("create")...)
+	missing, err := v.Cluster.Missing(v.Context(), cluster.Permission{Resource: "namespaces"}.Each("create")...)
 	if err == nil && len(missing) > 0 {
 		a.Denied = &page.Denial{Reason: page.Text("denial.namespace"), Rule: cluster.Rules(missing...)}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/apps"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/console/page"
+	"github.com/solutionctl/solutionctl/deployer/console/session"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -34,7 +35,7 @@ type browserState struct {
 }
 
 // stateOf returns the state of a user.
-func stateOf(i *identity) *userState { return i.state.(*userState) }
+func stateOf(i *session.Identity) *userState { return i.State.(*userState) }
 
 // A visitor is a user who may not see which environments there are. They name theirs, and see what they may of it.
 
@@ -126,7 +127,7 @@ func (c *Console) visible(v *visit, refused error) (*schema.EnvironmentStatus, *
 	v.frame.Trail = []page.Link{{Label: page.Text("environments.title"), URL: "/environments"}}
 	o := v.instance()
 	o.Namespace = cmp.Or(v.FormValue("namespace"), o.Namespace)
-	s, err := c.look(v.Context(), c.environmentFeed(v.identity, o.Environment, o.Namespace), nil)
+	s, err := c.look(v.Context(), c.environmentFeed(v.Identity, o.Environment, o.Namespace), nil)
 	if code := report.CodeOf(err); code == report.Forbidden || code == report.NotFound {
 		nothing := report.Errorf(report.NotFound, "%s", page.Text("yours.nothing", o.Environment))
 		return nil, c.yours(v, page.SectionEnvironments, refused, nothing), nil
@@ -176,7 +177,7 @@ func (c *Console) visibleEnvironment(v *visit, refused error) (*answer, error) {
 		list.Denied = &page.Denial{Reason: u.What, Rule: u.Rules}
 	}
 	content := &page.Environment{
-		Status: *status, Visitor: true, Heard: c.environmentFeed(v.identity, o.Environment, o.Namespace).lastHeard().told,
+		Status: *status, Visitor: true, Heard: c.environmentFeed(v.Identity, o.Environment, o.Namespace).lastHeard().told,
 		Deployments: map[page.Deployment][]page.Action{}, Actions: []page.Action{list},
 	}
 	return &answer{document: status, content: content}, v.offerChanges(content)
@@ -216,7 +217,7 @@ func (v *visit) offerChanges(content *page.Environment) error {
 
 // lookAtOne is what a plan in one environment is made of, for a user who is not allowed to list all of them.
 func (c *Console) lookAtOne(v *visit, environment, namespace string) (*snapshot, error) {
-	s, err := c.look(v.Context(), c.environmentFeed(v.identity, environment, namespace), nil)
+	s, err := c.look(v.Context(), c.environmentFeed(v.Identity, environment, namespace), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -228,11 +229,11 @@ func (c *Console) lookAtOne(v *visit, environment, namespace string) (*snapshot,
 
 // offerOn is an action on objects of a kind, or tells which rights are missing for it.
 func (v *visit) offerOn(a page.Action, apiVersion, kind, namespace string, verbs ...string) page.Action {
-	wanted, err := v.cluster.PermissionsOn(v.Context(), kube.FromAPIVersionAndKind(apiVersion, kind), namespace, verbs...)
+	wanted, err := v.Cluster.PermissionsOn(v.Context(), kube.FromAPIVersionAndKind(apiVersion, kind), namespace, verbs...)
 	if err != nil {
 		return a // whoever does it is told
 	}
-	if missing, err := v.cluster.Missing(v.Context(), wanted...); err == nil && len(missing) > 0 {
+	if missing, err := v.Cluster.Missing(v.Context(), wanted...); err == nil && len(missing) > 0 {
 		a.Denied = &page.Denial{Reason: page.Text("denial.kind", kind), Rule: cluster.RulesByPlace(missing...)}
 	}
 	return a

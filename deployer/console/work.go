@@ -53,7 +53,7 @@ func (m moment) running() page.Running {
 
 // showOperation shows an operation with its steps.
 func (c *Console) showOperation(v *visit) (*answer, error) {
-	op := c.operations.find(v.identity, v.PathValue("id"))
+	op := c.operations.find(v.Identity, v.PathValue("id"))
 	if op == nil {
 		return nil, noOperation()
 	}
@@ -109,7 +109,7 @@ func results(o *schema.Operation) []page.Action {
 
 // stopOperation ends an operation before it is done. What it has done stays, and can be resumed.
 func (c *Console) stopOperation(v *visit) (*answer, error) {
-	op := c.operations.find(v.identity, v.PathValue("id"))
+	op := c.operations.find(v.Identity, v.PathValue("id"))
 	if op == nil {
 		return nil, noOperation()
 	}
@@ -119,7 +119,7 @@ func (c *Console) stopOperation(v *visit) (*answer, error) {
 
 // sendExport sends the data that an operation has exported.
 func (c *Console) sendExport(w http.ResponseWriter, v *visit) {
-	op := c.operations.find(v.identity, v.PathValue("id"))
+	op := c.operations.find(v.Identity, v.PathValue("id"))
 	if op == nil || op.now().export == "" {
 		c.answer(w, v, v.failed(noOperation()))
 		return
@@ -146,7 +146,7 @@ func (c *Console) showOperations(v *visit) (*answer, error) {
 	}
 	content := &page.Operations{Pending: s.pending()}
 	documents := []progress{}
-	for _, op := range c.operations.of(v.identity) {
+	for _, op := range c.operations.of(v.Identity) {
 		m := op.now()
 		documents = append(documents, m.document())
 		switch {
@@ -219,7 +219,7 @@ func (c *Console) resume(v *visit) (*answer, error) {
 
 // begin starts an operation of the user and leads to its page.
 func (c *Console) begin(v *visit, planned *schema.Operation, do work) (*answer, error) {
-	op, err := c.operations.begin(v.identity, planned, "", func(*operation) work { return do })
+	op, err := c.operations.begin(v.Identity, planned, "", func(*operation) work { return do })
 	if err != nil {
 		return nil, err
 	}

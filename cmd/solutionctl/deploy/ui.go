@@ -21,6 +21,7 @@ import (
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	web "github.com/solutionctl/solutionctl/deployer/console"
+	"github.com/solutionctl/solutionctl/deployer/console/session"
 	"github.com/solutionctl/solutionctl/deployer/host"
 	"github.com/solutionctl/solutionctl/deployer/host/service"
 	"github.com/solutionctl/solutionctl/deployer/hostd"
@@ -131,7 +132,7 @@ type consoleRun struct {
 func (c *consoleRun) run(ctx context.Context) error {
 	// Each look at a large cluster leaves more behind than what is kept.
 	defer debug.SetGCPercent(debug.SetGCPercent(50))
-	c.o.Connect = func(token web.Token) (*cluster.Cluster, error) {
+	c.o.Connect = func(token session.Token) (*cluster.Cluster, error) {
 		o := c.clusterOptions()
 		o.Token, o.Sink = token, nil
 		if token != nil {
@@ -310,11 +311,11 @@ func writable(dir string) bool {
 }
 
 // provider is the identity provider that the flags name; nil for none.
-func (c *consoleRun) provider() (*web.Provider, error) {
+func (c *consoleRun) provider() (*session.Provider, error) {
 	if err := c.checkProvider(); err != nil || c.issuer == "" {
 		return nil, err
 	}
-	p := &web.Provider{Issuer: c.issuer, ClientID: c.client, Groups: c.groups}
+	p := &session.Provider{Issuer: c.issuer, ClientID: c.client, Groups: c.groups}
 	if c.secret != "" {
 		secret, err := os.ReadFile(c.secret)
 		if err != nil {
@@ -356,7 +357,7 @@ func (c *consoleRun) tell(ctx context.Context, served *web.Console) {
 	if !c.Interactive {
 		return
 	}
-	fmt.Fprintf(c.Err, "The link works once, within %s. Enter prints another one, Ctrl-C ends the console.\n", web.LinkPatience.Round(time.Second))
+	fmt.Fprintf(c.Err, "The link works once, within %s. Enter prints another one, Ctrl-C ends the console.\n", session.LinkLifetime.Round(time.Second))
 	go func() {
 		for lines := bufio.NewScanner(c.In); lines.Scan() && ctx.Err() == nil; {
 			fmt.Fprintln(c.Out, served.NewLink())

@@ -16,6 +16,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/console"
+	"github.com/solutionctl/solutionctl/deployer/console/session"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
 )
 
@@ -35,17 +36,17 @@ func TestBehindIngress(t *testing.T) {
 		replicas[at.Load()].ServeHTTP(w, r)
 	}))
 	t.Cleanup(server.Close)
-	keys, err := console.ParseKeys([]byte(base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{7}, 32))))
+	keys, err := session.ParseKeys([]byte(base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{7}, 32))))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range replicas {
 		ctx, end := context.WithCancel(context.WithoutCancel(t.Context()))
 		replicas[i], err = console.New(ctx, console.Options{
-			Connect: func(token console.Token) (*cluster.Cluster, error) {
+			Connect: func(token session.Token) (*cluster.Cluster, error) {
 				return cluster.Connect(cluster.Options{Kubeconfig: kubeconfig, Token: token, Now: time.Now})
 			},
-			Origin: server.URL + "/solutions", Tokens: true, Keys: func() console.Keys { return keys }, Exports: t.TempDir(), Version: "1.0.0-test", Host: "here", Now: time.Now,
+			Origin: server.URL + "/solutions", Tokens: true, Keys: func() session.Keys { return keys }, Exports: t.TempDir(), Version: "1.0.0-test", Host: "here", Now: time.Now,
 		})
 		if err != nil {
 			t.Fatal(err)

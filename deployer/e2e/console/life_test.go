@@ -11,6 +11,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/console"
+	"github.com/solutionctl/solutionctl/deployer/console/session"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
 )
 
@@ -22,7 +23,7 @@ func serve(t *testing.T, kubeconfig string) *console.Console {
 	go func() {
 		_, err := console.Serve(ctx, console.ServeOptions{
 			Options: console.Options{
-				Connect: func(console.Token) (*cluster.Cluster, error) {
+				Connect: func(session.Token) (*cluster.Cluster, error) {
 					return cluster.Connect(cluster.Options{Kubeconfig: kubeconfig, Now: time.Now})
 				},
 				Links: true, Exports: t.TempDir(), Version: "1.0.0-test", Host: "here", Now: time.Now,

@@ -29,8 +29,8 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
-	"github.com/solutionctl/solutionctl/deployer/console"
 	"github.com/solutionctl/solutionctl/deployer/console/page"
+	"github.com/solutionctl/solutionctl/deployer/console/session"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
 	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
@@ -795,7 +795,7 @@ subjects: [{kind: ServiceAccount, name: impersonator, namespace: default}]
 	w.end()
 	o := w.options
 	o.Archives = nil
-	o.Provider = &console.Provider{Issuer: o.Provider.Issuer, ClientID: o.Provider.ClientID, ClientSecret: o.Provider.ClientSecret, CA: o.Provider.CA, Groups: []string{operators}}
+	o.Provider = &session.Provider{Issuer: o.Provider.Issuer, ClientID: o.Provider.ClientID, ClientSecret: o.Provider.ClientSecret, CA: o.Provider.CA, Groups: []string{operators}}
 	o.ConnectAs = func(user string, groups []string, admit func(context.Context) error) (*cluster.Cluster, error) {
 		return cluster.Connect(cluster.Options{
 			Kubeconfig: w.Kubeconfig, As: user, AsGroups: groups, Admit: admit, Now: time.Now,

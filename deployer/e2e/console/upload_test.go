@@ -19,6 +19,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/cluster/clustertest"
 	"github.com/solutionctl/solutionctl/deployer/console"
+	"github.com/solutionctl/solutionctl/deployer/console/session"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
 	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
 	"github.com/solutionctl/solutionctl/deployer/host"
@@ -80,7 +81,7 @@ func TestUpload(t *testing.T) {
 	t.Cleanup(server.Close)
 	ctx, end := context.WithCancel(context.WithoutCancel(t.Context()))
 	c, err := console.New(ctx, console.Options{
-		Connect: func(console.Token) (*cluster.Cluster, error) { return connect() },
+		Connect: func(session.Token) (*cluster.Cluster, error) { return connect() },
 		Archives: &hostd.Desk{
 			Open: func() (*host.Host, error) { return host.Open(places) }, Connect: func(string) (*cluster.Cluster, error) { return connect() },
 			Options: host.ImportOptions{State: filepath.Join(dir, "state.json"), Trusted: vendor.Trusted, Mount: host.MountNever},

@@ -28,6 +28,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/console"
+	"github.com/solutionctl/solutionctl/deployer/console/session"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
 	"github.com/solutionctl/solutionctl/deployer/e2e/dex"
 	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
@@ -90,17 +91,17 @@ func newWorld(t *testing.T) *world {
 	w.dex.Client(t, w.origin+"/auth/callback")
 	key := make([]byte, 32)
 	_, _ = rand.Read(key) // never fails
-	keys, err := console.ParseKeys([]byte(base64.StdEncoding.EncodeToString(key)))
+	keys, err := session.ParseKeys([]byte(base64.StdEncoding.EncodeToString(key)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	w.options = console.Options{
-		Connect: func(token console.Token) (*cluster.Cluster, error) {
+		Connect: func(token session.Token) (*cluster.Cluster, error) {
 			return cluster.Connect(cluster.Options{Kubeconfig: w.Kubeconfig, Token: token, Now: time.Now})
 		},
-		Origin: w.origin, Keys: func() console.Keys { return keys }, Exports: t.TempDir(), Version: "1.0.0-test", Host: "here", Now: time.Now,
+		Origin: w.origin, Keys: func() session.Keys { return keys }, Exports: t.TempDir(), Version: "1.0.0-test", Host: "here", Now: time.Now,
 		Archives: w.desk(), Uploads: filepath.Join(w.host, "uploads"),
-		Provider: &console.Provider{Issuer: w.dex.Issuer, ClientID: dex.ClientID, ClientSecret: dex.ClientSecret, CA: w.dex.CA},
+		Provider: &session.Provider{Issuer: w.dex.Issuer, ClientID: dex.ClientID, ClientSecret: dex.ClientSecret, CA: w.dex.CA},
 	}
 	w.serve(t)
 	t.Cleanup(func() { w.end() })

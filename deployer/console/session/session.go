@@ -1,4 +1,9 @@
-package console
+// Package session logs users in to the console, by a link, a token or an identity provider, and knows the sessions of their browsers.
+//
+// A [Manager] has the handlers for logging in and out, and finds the [Session] of a request. Sessions of one user share an [Identity]:
+// the tokens and the connection to the cluster with the rights of the user. A browser keeps a random name of its session and nothing
+// else, or, where several replicas share keys, the session itself, sealed: see ADR 0016.
+package session
 
 import (
 	"context"
@@ -22,9 +27,9 @@ const (
 	maxLogins   = 1000 // that were begun
 )
 
-// managerOptions describe how users log in.
-type managerOptions struct {
-	// Connect reaches the cluster with a token, which is asked for before each request; nil stands for whoever runs the program.
+// Options describe how users log in.
+type Options struct {
+	// Connect reaches the cluster with a token, which is asked for before each request; nil stands for the user who runs the program.
 	Connect func(token Token) (*cluster.Cluster, error)
 	// ConnectAs reaches the cluster in the name of a user of the provider; nil sends the tokens of the user. admit is called before
 	// each request.
@@ -50,40 +55,40 @@ type Token func(ctx context.Context) (string, error)
 
 // Manager logs users in and out, and knows the sessions of their browsers. Its methods may be called by several goroutines at once.
 type Manager struct {
-	managerOptions
+	Options
 	sessions *sessions
 }
 
-// newManager returns a manager without sessions.
-func newManager(o managerOptions) *Manager { return &Manager{o, newSessions(o.Now)} }
+// New returns a manager without sessions.
+func New(o Options) *Manager { return &Manager{o, newSessions(o.Now)} }
 
 // SessionsOf lists the sessions of an identity.
-func (m *Manager) SessionsOf(i *identity) []*session { return m.sessions.of(i) }
+func (m *Manager) SessionsOf(i *Identity) []*Session { return m.sessions.of(i) }
 
 // LastSeen returns when a session was used last.
-func (m *Manager) LastSeen(s *session) time.Time { return m.sessions.lastSeen(s) }
+func (m *Manager) LastSeen(s *Session) time.Time { return m.sessions.lastSeen(s) }
 
 // Expired reports whether a session is too old or was unused for too long, and ends it then.
-func (m *Manager) Expired(s *session) bool { return m.sessions.expired(s) }
+func (m *Manager) Expired(s *Session) bool { return m.sessions.expired(s) }
 
-// way is how a user has logged in.
-type way string
+// Way is how a user has logged in.
+type Way string
 
 const (
-	byLink     way = "link"
-	byToken    way = "token"
-	byProvider way = "provider"
+	ByLink     Way = "link"
+	byToken    Way = "token"
+	byProvider Way = "provider"
 )
 
-// identity is a user with the connection to the cluster that has this user's rights. Browsers of one user share it: some
+// Identity is a user with the connection to the cluster that has this user's rights. Browsers of one user share it: some
 // providers know one refresh token for a user, so that the next login makes that of the login before worthless.
-type identity struct {
-	key  string // what tells it from others: never a name that somebody can choose
-	user string // as the API server knows it
-	way  way
+type Identity struct {
+	Key  string // what tells it from others: never a name that somebody can choose
+	User string // as the API server knows it
+	Way  Way
 
-	cluster *cluster.Cluster
-	state   any // what the console keeps of the user
+	Cluster *cluster.Cluster
+	State   any // what the console keeps of the user
 
 	mu     sync.Mutex
 	tokens *tokens // replaced by a new login; nil for whoever runs the program
@@ -91,24 +96,24 @@ type identity struct {
 	sessions int // guarded by sessions.mu
 }
 
-// bearer gives the token of the login that came last.
-func (i *identity) bearer(ctx context.Context) (string, error) {
+// Bearer returns the token of the last login.
+func (i *Identity) Bearer(ctx context.Context) (string, error) {
 	return i.current().bearer(ctx)
 }
 
-func (i *identity) current() *tokens {
+func (i *Identity) current() *tokens {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.tokens
 }
 
-// session is a browser that is logged in.
-type session struct {
-	*identity
-	id            string
-	started, seen time.Time     // seen is guarded by sessions.mu
-	ended         chan struct{} // closed when it is over
-	state         any           // what the console keeps of this browser
+// Session is a browser that is logged in.
+type Session struct {
+	*Identity
+	Id            string
+	Started, seen time.Time     // seen is guarded by sessions.mu
+	Ended         chan struct{} // closed when it is over
+	State         any           // what the console keeps of this browser
 }
 
 // sessions are those of all browsers.
@@ -116,8 +121,8 @@ type sessions struct {
 	now func() time.Time
 
 	mu         sync.Mutex
-	byID       map[string]*session
-	identities map[string]*identity
+	byID       map[string]*Session
+	identities map[string]*Identity
 	logins     map[string]login // that were begun, by what the browser has of them
 	closed     map[string]closed
 }
@@ -131,14 +136,14 @@ type closed struct {
 
 // login is a login that was begun.
 type login struct {
-	way             way // one that was begun in one way is not finished in another
+	way             Way // one that was begun in one way is not finished in another
 	until           time.Time
 	verifier, nonce string
 	to              string
 }
 
 func newSessions(now func() time.Time) *sessions {
-	return &sessions{now: now, byID: map[string]*session{}, identities: map[string]*identity{}, logins: map[string]login{}, closed: map[string]closed{}}
+	return &sessions{now: now, byID: map[string]*Session{}, identities: map[string]*Identity{}, logins: map[string]login{}, closed: map[string]closed{}}
 }
 
 // begin keeps a login for some time and returns its secret.
@@ -163,7 +168,7 @@ func (l *sessions) begin(one login, patience time.Duration) string {
 }
 
 // finish returns a login that was begun in this way, once.
-func (l *sessions) finish(w way, secret string) (login, bool) {
+func (l *sessions) finish(w Way, secret string) (login, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	one, known := l.logins[secret]
@@ -175,13 +180,13 @@ func (l *sessions) finish(w way, secret string) (login, bool) {
 }
 
 // share returns the identity of a key, with these tokens from now on. A new one is what make makes.
-func (l *sessions) share(key string, t *tokens, make func() *identity) *identity {
+func (l *sessions) share(key string, t *tokens, make func() *Identity) *Identity {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	i := l.identities[key]
 	if i == nil {
 		i = make()
-		i.key = key
+		i.Key = key
 		l.identities[key] = i
 	}
 	i.mu.Lock()
@@ -191,25 +196,25 @@ func (l *sessions) share(key string, t *tokens, make func() *identity) *identity
 }
 
 // identity returns the one of a key, nil where nobody is logged in with it.
-func (l *sessions) identity(key string) *identity {
+func (l *sessions) identity(key string) *Identity {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.identities[key]
 }
 
 // open begins a session. It always has a new name: one that was in the browser before may be known to somebody else.
-func (l *sessions) open(i *identity, state any) *session {
-	return l.put(&session{identity: i, id: rand.Text(), started: l.now(), seen: l.now(), ended: make(chan struct{}), state: state})
+func (l *sessions) open(i *Identity, state any) *Session {
+	return l.put(&Session{Identity: i, Id: rand.Text(), Started: l.now(), seen: l.now(), Ended: make(chan struct{}), State: state})
 }
 
 // put keeps a session, unless there is one of its name meanwhile, which it returns then.
-func (l *sessions) put(s *session) *session {
+func (l *sessions) put(s *Session) *Session {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if other := l.byID[s.id]; other != nil {
+	if other := l.byID[s.Id]; other != nil {
 		return other
 	}
-	var oldest *session
+	var oldest *Session
 	for _, other := range l.byID {
 		switch {
 		case l.over(other) != "":
@@ -221,17 +226,17 @@ func (l *sessions) put(s *session) *session {
 	if len(l.byID) >= maxSessions {
 		l.remove(oldest)
 	}
-	l.identities[s.key] = s.identity // its last session may have ended meanwhile
-	l.byID[s.id] = s
+	l.identities[s.Key] = s.Identity // its last session may have ended meanwhile
+	l.byID[s.Id] = s
 	s.sessions++
 	return s
 }
 
 // over tells why nobody may use a session any more; "" where somebody may.
-func (l *sessions) over(s *session) string {
+func (l *sessions) over(s *Session) string {
 	now := l.now()
 	switch {
-	case now.Sub(s.started) > lifetime:
+	case now.Sub(s.Started) > lifetime:
 		return endedLifetime
 	case now.Sub(s.seen) > idle:
 		return endedIdle
@@ -240,9 +245,9 @@ func (l *sessions) over(s *session) string {
 }
 
 // end removes a session and remembers why. The caller holds l.mu.
-func (l *sessions) end(s *session, why string) {
+func (l *sessions) end(s *Session, why string) {
 	l.remove(s)
-	l.forbid(s.id, later(s.started, l.now()).Add(lifetime), why)
+	l.forbid(s.Id, later(s.Started, l.now()).Add(lifetime), why)
 }
 
 func later(a, b time.Time) time.Time {
@@ -260,19 +265,19 @@ func (l *sessions) why(id string) string {
 }
 
 // remove ends a session. The caller holds l.mu.
-func (l *sessions) remove(s *session) {
-	if l.byID[s.id] != s {
+func (l *sessions) remove(s *Session) {
+	if l.byID[s.Id] != s {
 		return
 	}
-	delete(l.byID, s.id)
-	close(s.ended)
+	delete(l.byID, s.Id)
+	close(s.Ended)
 	if s.sessions--; s.sessions == 0 {
-		delete(l.identities, s.key)
+		delete(l.identities, s.Key)
 	}
 }
 
 // find returns the session of a browser, which was seen somewhere at that time; nil where there is none.
-func (l *sessions) find(id string, seen time.Time) *session {
+func (l *sessions) find(id string, seen time.Time) *Session {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := l.byID[id]
@@ -291,7 +296,7 @@ func (l *sessions) find(id string, seen time.Time) *session {
 }
 
 // expired tells whether the time of a session has come, and ends it then.
-func (l *sessions) expired(s *session) bool {
+func (l *sessions) expired(s *Session) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	why := l.over(s)
@@ -302,7 +307,7 @@ func (l *sessions) expired(s *session) bool {
 }
 
 // close ends a session, also for browsers that keep it.
-func (l *sessions) close(s *session, why string) {
+func (l *sessions) close(s *Session, why string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.end(s, why)
@@ -326,11 +331,11 @@ func (l *sessions) forbid(name string, until time.Time, why string) {
 }
 
 // admits tells whether a session that somebody keeps may go on here.
-func (l *sessions) admits(s *session, key string) bool {
+func (l *sessions) admits(s *Session, key string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, name := range []string{s.id, key} {
-		if c, over := l.closed[name]; over && !s.started.After(c.begun) {
+	for _, name := range []string{s.Id, key} {
+		if c, over := l.closed[name]; over && !s.Started.After(c.begun) {
 			return false
 		}
 	}
@@ -338,12 +343,12 @@ func (l *sessions) admits(s *session, key string) bool {
 }
 
 // of lists the sessions of an identity.
-func (l *sessions) of(i *identity) []*session {
+func (l *sessions) of(i *Identity) []*Session {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var list []*session
+	var list []*Session
 	for _, s := range l.byID {
-		if s.identity == i && l.over(s) == "" {
+		if s.Identity == i && l.over(s) == "" {
 			list = append(list, s)
 		}
 	}
@@ -351,7 +356,7 @@ func (l *sessions) of(i *identity) []*session {
 }
 
 // lastSeen is when a session was used last.
-func (l *sessions) lastSeen(s *session) time.Time {
+func (l *sessions) lastSeen(s *Session) time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return s.seen
@@ -394,9 +399,9 @@ func (m *Manager) cookie(r *http.Request, name string) string {
 	return found.Value
 }
 
-// session returns that of the browser; nil where there is none. It fails when the API server has to be asked who somebody is
+// Session returns that of the browser; nil where there is none. It fails when the API server has to be asked who somebody is
 // who comes from another replica, and does not say so.
-func (m *Manager) session(r *http.Request) (*session, error) {
+func (m *Manager) Session(r *http.Request) (*Session, error) {
 	if m.Keys == nil {
 		return m.sessions.find(m.cookie(r, sessionCookie), time.Time{}), nil
 	}
@@ -412,26 +417,26 @@ func (m *Manager) session(r *http.Request) (*session, error) {
 }
 
 // identify makes an identity with a connection of its own. The name is the one by which the API server knows it.
-func (m *Manager) identify(ctx context.Context, w way, key string, t *tokens) (*identity, error) {
-	i := &identity{way: w, tokens: t, state: m.UserState()}
+func (m *Manager) identify(ctx context.Context, w Way, key string, t *tokens) (*Identity, error) {
+	i := &Identity{Way: w, tokens: t, State: m.UserState()}
 	var bearer Token
 	if t != nil {
-		bearer = i.bearer
+		bearer = i.Bearer
 	}
 	var err error
 	if w == byProvider && m.ConnectAs != nil {
-		i.cluster, err = m.impersonate(ctx, i)
+		i.Cluster, err = m.impersonate(ctx, i)
 	} else {
-		i.cluster, err = m.Connect(bearer)
+		i.Cluster, err = m.Connect(bearer)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if i.user, err = i.cluster.WhoAmI(ctx); err != nil {
+	if i.User, err = i.Cluster.WhoAmI(ctx); err != nil {
 		return nil, err
 	}
-	if i.user == "system:anonymous" {
+	if i.User == "system:anonymous" {
 		return nil, report.Errorf(report.Unauthenticated, "the API server does not know who you are")
 	}
-	return m.sessions.share(key, t, func() *identity { return i }), nil
+	return m.sessions.share(key, t, func() *Identity { return i }), nil
 }

@@ -1,4 +1,4 @@
-package console
+package session
 
 import (
 	"context"
@@ -80,13 +80,13 @@ func (p *Provider) with(ctx context.Context) context.Context {
 	return oidc.ClientContext(ctx, p.client)
 }
 
-// startProvider sends a browser to the identity provider. What it comes back with is worth nothing without the cookie.
-func (m *Manager) startProvider(w http.ResponseWriter, r *http.Request) {
+// StartProvider redirects a browser to the identity provider. The answer of the provider is only accepted with the cookie set here.
+func (m *Manager) StartProvider(w http.ResponseWriter, r *http.Request) {
 	if err := m.Provider.discover(r.Context(), m); err != nil {
-		m.ShowLogin(w, r, 0, local(r.FormValue("to")), err)
+		m.ShowLogin(w, r, 0, LocalPath(r.FormValue("to")), err)
 		return
 	}
-	one := login{way: byProvider, verifier: oauth2.GenerateVerifier(), nonce: oauth2.GenerateVerifier(), to: local(r.FormValue("to"))}
+	one := login{way: byProvider, verifier: oauth2.GenerateVerifier(), nonce: oauth2.GenerateVerifier(), to: LocalPath(r.FormValue("to"))}
 	state, text, err := m.beginLogin(one)
 	if err != nil {
 		m.ShowLogin(w, r, 0, one.to, err)
@@ -96,8 +96,8 @@ func (m *Manager) startProvider(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, m.Provider.config.AuthCodeURL(state, oidc.Nonce(one.nonce), oauth2.S256ChallengeOption(one.verifier)), http.StatusSeeOther)
 }
 
-// finishProvider lets in who comes back from the identity provider.
-func (m *Manager) finishProvider(w http.ResponseWriter, r *http.Request) {
+// FinishProvider logs in the user who comes back from the identity provider.
+func (m *Manager) FinishProvider(w http.ResponseWriter, r *http.Request) {
 	i, to, err := m.exchange(r)
 	m.setCookie(w, loginCookie, "", http.SameSiteLaxMode, 0)
 	if err != nil {
@@ -178,7 +178,7 @@ func (t *tokens) whose(ctx context.Context) (impersonated, error) {
 }
 
 // impersonate makes the connection of an identity one in the name of its user, for as long as the provider calls them the same.
-func (m *Manager) impersonate(ctx context.Context, i *identity) (*cluster.Cluster, error) {
+func (m *Manager) impersonate(ctx context.Context, i *Identity) (*cluster.Cluster, error) {
 	user, err := i.tokens.whose(ctx)
 	if err != nil {
 		return nil, err
@@ -229,11 +229,11 @@ func (m *Manager) finishLogin(r *http.Request) (one login, mine, known bool) {
 	}
 	until := time.Unix(b.Until, 0)
 	fresh := m.sessions.shut(state, until)
-	return login{way: byProvider, verifier: b.Verifier, nonce: b.Nonce, to: local(b.To)}, true, fresh && !m.Now().After(until)
+	return login{way: byProvider, verifier: b.Verifier, nonce: b.Nonce, to: LocalPath(b.To)}, true, fresh && !m.Now().After(until)
 }
 
 // exchange turns the code that a browser has brought into an identity.
-func (m *Manager) exchange(r *http.Request) (*identity, string, error) {
+func (m *Manager) exchange(r *http.Request) (*Identity, string, error) {
 	one, mine, known := m.finishLogin(r)
 	if !mine {
 		return nil, "/", report.Errorf(report.Forbidden, "this login was not begun in this browser, or took longer than ten minutes").WithHint("begin again")

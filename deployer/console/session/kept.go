@@ -1,4 +1,4 @@
-package console
+package session
 
 import (
 	"context"
@@ -15,7 +15,7 @@ const resealing = 5 * time.Minute
 // kept is a session as a browser keeps it for replicas that did not begin it. Times are seconds since 1970.
 type kept struct {
 	ID      string `json:"i"`
-	Way     way    `json:"w"`
+	Way     Way    `json:"w"`
 	Started int64  `json:"s"`
 	Seen    int64  `json:"t"`           // when it was sealed
 	Subject string `json:"u,omitempty"` // at the provider
@@ -44,11 +44,11 @@ func (m *Manager) opened(r *http.Request) *kept {
 
 // value is what the browser gets to know of a session: its name, or all that another replica needs. What does not fit stays
 // here: the token that can be renewed first, then everything but the name.
-func (m *Manager) value(s *session) (string, error) {
+func (m *Manager) value(s *Session) (string, error) {
 	if m.Keys == nil {
-		return s.id, nil
+		return s.Id, nil
 	}
-	k := kept{ID: s.id, Way: s.way, Started: s.started.Unix(), Seen: m.Now().Unix()}
+	k := kept{ID: s.Id, Way: s.Way, Started: s.Started.Unix(), Seen: m.Now().Unix()}
 	s.current().fill(&k)
 	small := k
 	small.Token = ""
@@ -64,22 +64,22 @@ func (m *Manager) value(s *session) (string, error) {
 }
 
 // giveSession puts a session into the browser.
-func (m *Manager) giveSession(w http.ResponseWriter, s *session) {
+func (m *Manager) giveSession(w http.ResponseWriter, s *Session) {
 	text, err := m.value(s)
 	if err != nil {
 		m.Sink.Emit(report.Event{Step: "seal a session", State: report.Failed, Note: err.Error()})
 		return
 	}
-	m.setCookie(w, sessionCookie, text, http.SameSiteStrictMode, lifetime-m.Now().Sub(s.started).Truncate(time.Minute))
+	m.setCookie(w, sessionCookie, text, http.SameSiteStrictMode, lifetime-m.Now().Sub(s.Started).Truncate(time.Minute))
 }
 
-// reseal brings what the browser keeps up to date.
-func (m *Manager) reseal(w http.ResponseWriter, r *http.Request, s *session) {
+// Reseal updates the sealed session that the browser keeps.
+func (m *Manager) Reseal(w http.ResponseWriter, r *http.Request, s *Session) {
 	old := m.opened(r)
 	if old == nil {
 		return
 	}
-	_, _ = s.bearer(r.Context()) // what is renewed now is not renewed after it was sealed; what goes wrong comes again
+	_, _ = s.Bearer(r.Context()) // what is renewed now is not renewed after it was sealed; what goes wrong comes again
 	now := kept{}
 	s.current().fill(&now)
 	if now.Until != old.Until || m.Now().Unix()-old.Seen >= int64(resealing/time.Second) {
@@ -89,7 +89,7 @@ func (m *Manager) reseal(w http.ResponseWriter, r *http.Request, s *session) {
 
 // restore begins a session here that another replica has begun. Where the user has a session here they share its tokens, of
 // which the newer ones count.
-func (m *Manager) restore(ctx context.Context, k *kept) (*session, error) {
+func (m *Manager) restore(ctx context.Context, k *kept) (*Session, error) {
 	var t *tokens
 	var key string
 	switch {
@@ -107,14 +107,14 @@ func (m *Manager) restore(ctx context.Context, k *kept) (*session, error) {
 	default:
 		return nil, nil
 	}
-	s := &session{id: k.ID, started: time.Unix(k.Started, 0), seen: time.Unix(k.Seen, 0), ended: make(chan struct{}), state: m.BrowserState()}
+	s := &Session{Id: k.ID, Started: time.Unix(k.Started, 0), seen: time.Unix(k.Seen, 0), Ended: make(chan struct{}), State: m.BrowserState()}
 	if !m.sessions.admits(s, key) {
 		return nil, nil
 	}
-	s.identity = m.sessions.identity(key)
-	if s.identity == nil {
+	s.Identity = m.sessions.identity(key)
+	if s.Identity == nil {
 		var err error
-		if s.identity, err = m.identify(ctx, k.Way, key, t); err != nil {
+		if s.Identity, err = m.identify(ctx, k.Way, key, t); err != nil {
 			return nil, err
 		}
 	} else {
