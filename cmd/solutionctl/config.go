@@ -15,7 +15,8 @@ func newConfigCommand(a *app) *cobra.Command {
 		Short: "Print every setting and where its value came from",
 		Long: `Print every setting, its value and where the value came from.
 
-Every flag of every command is a setting. Its value is, in this order:
+Every flag of every command is a setting, but for those that accept a loss or a risk, such as --allow, --adopt or
+--delete-data: they count on the command line only. The value of a setting is, in this order:
 
   1. what the command line says;
   2. the environment variable SOLUTIONCTL_<COMMAND>_<FLAG>, else SOLUTIONCTL_<FLAG>;

@@ -12,7 +12,6 @@ import (
 
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
-	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/settings"
 	"github.com/solutionctl/solutionctl/schema/report"
 	"github.com/solutionctl/solutionctl/sign/bundle"
 	"github.com/solutionctl/solutionctl/sign/trust"
@@ -46,7 +45,6 @@ replace the store: its keys, its policy and the root key. So can an administrato
 	flags := cmd.Flags()
 	flags.BoolVar(&c.replace, "replace", false, "replace the trust store of this host by the exported one, regardless of its signer")
 	flags.BoolVar(&c.dryRun, "dry-run", false, "show what would change, and change nothing")
-	settings.CommandLineOnly(flags, "replace")
 	return cmd
 }
 

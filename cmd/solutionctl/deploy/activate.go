@@ -6,7 +6,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
-	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/settings"
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/host"
 	"github.com/solutionctl/solutionctl/deployer/host/store"
@@ -40,7 +39,6 @@ solutionctl.io/allow-deletion is "true"; 'solutionctl deploy deactivate' sees to
 		return d.Activate(ctx, o)
 	})
 	cmd.Flags().BoolVar(&c.clusterWide, "cluster-wide", false, "approve of its own accounts' rights on the whole cluster, and of a say in changes of it, as this version has them")
-	settings.CommandLineOnly(cmd.Flags(), "cluster-wide")
 	cmd.Flags().BoolVar(&c.protect, "protect-crds", false, "let nobody delete the custom resource definitions unless an annotation allows it")
 	takesArguments(cmd, c.run, c.completeImported, solutionAlone, versionArgument.orNone())
 	return c.verb

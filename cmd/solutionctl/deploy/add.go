@@ -7,7 +7,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
-	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/settings"
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/schema"
 )
@@ -72,7 +71,6 @@ func (f *renderingFlags) add(v *verb) {
 	f.flags = v.cmd.Flags()
 	f.flags.BoolVar(&f.webhook, "webhook", false, "give the operator a certificate for its webhooks")
 	f.flags.BoolVar(&f.clusterWide, "cluster-wide", false, "approve of an operator that works in every namespace, with the rights that this version gives it")
-	settings.CommandLineOnly(f.flags, "cluster-wide")
 	f.flags.StringVar(&f.class, "ingress-class", "", "`CLASS` of the Ingress of the user interface (default that of the cluster)")
 	addHazardFlag(f.flags, &f.hazards)
 	f.parts.add(v, schema.ScopeEnvironment)
@@ -82,7 +80,6 @@ func (f *renderingFlags) add(v *verb) {
 func addHazardFlag(flags *pflag.FlagSet, hazards *[]string) {
 	flags.StringSliceVar(hazards, "accept-hazard", nil,
 		"the same as --allow for the powers of roles with this `HAZARD`, such as escalate; with "+deployer.HazardForeignImages+" accept images that the archive does not have (may be repeated)")
-	settings.CommandLineOnly(flags, "accept-hazard")
 }
 
 func (f *renderingFlags) options() (deployer.Rendering, error) {

@@ -6,7 +6,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
-	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/settings"
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/host"
 	"github.com/solutionctl/solutionctl/schema"
@@ -33,7 +32,6 @@ while one of them refuses the Leases that locks are.`,
 	addConfigurationFlag(cmd, &c.configuration)
 	c.data.add(cmd, "keep-crds", "keep the definitions and every custom resource")
 	cmd.Flags().BoolVar(&c.webhooks, "force-webhooks", false, "only delete its webhook configurations, without a lock")
-	settings.CommandLineOnly(cmd.Flags(), "force-webhooks")
 	for _, other := range []string{"keep-crds", "delete-data", "export", "adopt", "force-conflicts"} {
 		cmd.MarkFlagsMutuallyExclusive("force-webhooks", other)
 	}

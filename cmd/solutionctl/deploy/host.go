@@ -4,7 +4,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
-	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/settings"
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/host"
 	"github.com/solutionctl/solutionctl/deployer/host/store"
@@ -89,7 +88,6 @@ func (f *importFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.Lookup("key").Usage = "trust this public key, a `FILE`, instead of the keys of the trust store, if the policy allows it (may be repeated)"
 	flags.BoolVar(&f.SkipVerify, "insecure-skip-verify", false, "import without a trusted signature, if the policy allows it")
-	settings.CommandLineOnly(flags, "key", "insecure-skip-verify", "allow-downgrade")
 	flags.BoolVar(&f.InPlace, "in-place", false, "do not copy archives, which are on read-only media of root")
 	cli.AddChoice(cmd, flags, &f.mount, "mount", "", "mount archives: auto is where the kernel can", "auto", "always", "never")
 	cli.AddChoice(cmd, flags, &f.registryMode, "registry-mode", "", "who serves images; auto is MetalK8s where its nginx is", "auto", "own", "metalk8s")

@@ -10,7 +10,6 @@ import (
 
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
-	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/settings"
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/kube/powers"
@@ -23,7 +22,6 @@ import (
 func (v *verb) addAllow(plan func(ctx context.Context, d *deployer.Deployer, args []string) (*schema.Operation, error)) {
 	v.cmd.Flags().StringSliceVar(&v.common.Allow, "allow", nil,
 		"approve of this power, or of that of one object: `POWER[:KIND/NAME]`, as the plan names it; what a later version can do in addition asks again (may be repeated)")
-	settings.CommandLineOnly(v.cmd.Flags(), "allow") // an approval in a file would be one of every Solution to come
 	cli.Must(v.cmd.RegisterFlagCompletionFunc("allow", func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 		begin := strings.LastIndex(prefix, ",") + 1
 		if plan == nil {

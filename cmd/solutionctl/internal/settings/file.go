@@ -59,6 +59,7 @@ type parser struct {
 	name     string
 	file     *file
 	flags    map[string]bool // names of the flags of any command
+	only     map[string]bool // names of those that count on the command line only
 	problems []error
 }
 
@@ -76,11 +77,16 @@ func parse(name string, data []byte, root *cobra.Command) (*file, error) {
 	if len(data) > maxFileSize {
 		return nil, report.Errorf(report.Invalid, "%s: larger than %d bytes", name, maxFileSize)
 	}
-	p := &parser{name: name, file: &file{entries: map[string]entry{}}, flags: map[string]bool{}}
+	p := &parser{name: name, file: &file{entries: map[string]entry{}}, flags: map[string]bool{}, only: map[string]bool{}}
 	for cmd := range tree(root) {
 		for flag := range ownFlags(cmd) {
 			p.flags[flag.Name] = flag.Name != FileFlag
 		}
+		cmd.LocalFlags().VisitAll(func(flag *pflag.Flag) {
+			if isCommandLineOnly(flag) {
+				p.only[flag.Name] = true
+			}
+		})
 	}
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	var document, another yaml.Node
@@ -123,6 +129,8 @@ func (p *parser) section(node *yaml.Node, cmd *cobra.Command) {
 			p.entry(cmd, key, value)
 		case child != nil && (value.Kind == yaml.MappingNode || isNull(value)):
 			p.section(value, child)
+		case p.only[key.Value]:
+			p.problem(key, "%s: not a setting: --%[1]s counts on the command line only", key.Value)
 		default:
 			p.problem(key, "%s: no such setting", key.Value)
 		}

@@ -15,7 +15,7 @@
 // ignored: others may set them, as Kubernetes does for a Service called "solutionctl". An empty variable counts as
 // unset.
 //
-// A flag that weakens a decision about trust is no setting: see [CommandLineOnly].
+// A flag that accepts a loss or a risk is no setting: see [CommandLineOnly].
 package settings
 
 import (
@@ -59,7 +59,7 @@ const FileFlag = "config"
 const commandLineOnly = "solutionctl.io/command-line-only"
 
 // CommandLineOnly makes flags take their values from the command line alone: neither a variable nor the file sets them. It is for
-// what a user has to mean each time, such as a key that counts instead of those of the trust store.
+// what a user has to mean each time: what accepts a loss or a risk, such as a key that counts instead of those of the trust store.
 func CommandLineOnly(flags *pflag.FlagSet, names ...string) {
 	for _, name := range names {
 		if err := flags.SetAnnotation(name, commandLineOnly, nil); err != nil {
@@ -70,8 +70,12 @@ func CommandLineOnly(flags *pflag.FlagSet, names ...string) {
 
 // IsSetting reports whether a flag can be set by a variable and in the file.
 func IsSetting(flag *pflag.Flag) bool {
+	return !isCommandLineOnly(flag) && !flag.Hidden && flag.Name != "help"
+}
+
+func isCommandLineOnly(flag *pflag.Flag) bool {
 	_, only := flag.Annotations[commandLineOnly]
-	return !only && !flag.Hidden && flag.Name != "help"
+	return only
 }
 
 // Settings applies the environment and the file to the flags of a tree of commands.
