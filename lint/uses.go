@@ -106,6 +106,9 @@ func newResolver(t *subject) *resolver {
 			continue
 		}
 		r.origins[origin.String()] = image.Ref
+		if origin.Digest != "" {
+			r.origins[images.Reference{Registry: origin.Registry, Repository: origin.Repository, Digest: origin.Digest}.String()] = image.Ref
+		}
 		if image.Content == nil {
 			continue
 		}

@@ -25,41 +25,73 @@ import (
 //go:embed all:testdata/init
 var projectTemplate embed.FS
 
-func newInitCommand(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use:   "init DIR",
-		Short: "Make a new project that builds",
-		Long: `Make a new project in a directory: solution.yaml, a CustomResourceDefinition, the operator's role and a placeholder
-for its image. The Solution is named after the directory. Existing files are not overwritten.`,
-		Example: "  solutionctl init acme-db\n  solutionctl build acme-db",
-		Args:    cli.ExactArgs("DIR"),
-		RunE: func(_ *cobra.Command, args []string) error {
-			files, err := newProject(args[0])
-			if err != nil {
-				return err
-			}
-			return a.EmitResult(map[string]any{"directory": args[0], "files": files}, func(w *console.Stream) error {
-				for _, file := range files {
-					fmt.Fprintln(w, filepath.Join(args[0], filepath.FromSlash(file)))
-				}
-				_, err := fmt.Fprintf(w, "\nNext: solutionctl build %s\n", args[0])
-				return err
-			})
-		},
-	}
+// initFlags are the flags of `solutionctl init`.
+type initFlags struct {
+	from, images, values, plainHTTP []string
+	operator                        bool
 }
 
-// newProject writes the template into dir and returns the names of the files.
-func newProject(dir string) ([]string, error) {
-	absolute, err := filepath.Abs(dir)
-	if err != nil {
-		return nil, err
+func newInitCommand(a *app) *cobra.Command {
+	var f initFlags
+	cmd := &cobra.Command{
+		Use:   "init DIR",
+		Short: "Make a new project that builds",
+		Long: `Make a new project in a directory. The Solution is named after the directory. Existing files are not overwritten.
+
+With --from, the project is made of what you have, and each SOURCE becomes a component. SOURCE is a chart (a directory, a .tgz,
+or oci://HOST/CHART:VERSION) or Kubernetes manifests (a file or a directory), which is found out by its content. Every image that they
+start is found by rendering them and written to solution.yaml: it comes from its registry, or from the files that --images names.
+
+Without --from, it is the project of an operator: solution.yaml, a CustomResourceDefinition, the operator's role and a placeholder
+for its image.`,
+		Example: `  solutionctl init shop --from ./chart
+  solutionctl init shop --from deploy/ --images images.tar
+  solutionctl init acme-db`,
+		Args: cli.ExactArgs("DIR"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(f.from) > 0 {
+				return a.initFrom(cmd.Context(), args[0], f)
+			}
+			if len(f.images)+len(f.values) > 0 {
+				return report.Errorf(report.Usage, "--images and --values are about what --from names").WithHint("add --from SOURCE")
+			}
+			return a.initOperator(args[0])
+		},
 	}
-	name := filepath.Base(absolute)
+	flags := cmd.Flags()
+	flags.StringArrayVar(&f.from, "from", nil, "make a component of this `SOURCE`: a chart or manifests; may be repeated")
+	flags.StringArrayVar(&f.images, "images", nil, "take images from this file of \"docker save\" or OCI image layout: `FILE` or oci:DIR; may be repeated")
+	flags.StringArrayVar(&f.values, "values", nil, "values of a chart: `[COMPONENT=]FILE`; may be repeated")
+	flags.StringArrayVar(&f.plainHTTP, "plain-http", nil, "ask this registry without TLS: `HOST[:PORT]`; may be repeated")
+	flags.BoolVar(&f.operator, "operator", false, "add an operator to write: a CustomResourceDefinition, a role, a placeholder for its image")
+	return cmd
+}
+
+// initOperator makes the project of an operator.
+func (a *app) initOperator(dir string) error {
+	name, err := solutionName(dir)
+	if err != nil {
+		return err
+	}
 	files, err := renderProject(name)
 	if err != nil {
-		return nil, err
+		return err
 	}
+	names, err := writeProject(dir, files)
+	if err != nil {
+		return err
+	}
+	return a.EmitResult(map[string]any{"directory": dir, "files": names}, func(w *console.Stream) error {
+		for _, file := range names {
+			fmt.Fprintln(w, filepath.Join(dir, filepath.FromSlash(file)))
+		}
+		_, err := fmt.Fprintf(w, "\nNext: solutionctl build %s\n", dir)
+		return err
+	})
+}
+
+// writeProject writes the files of a new project and returns their names.
+func writeProject(dir string, files []projectFile) ([]string, error) {
 	for _, file := range files {
 		if _, err := os.Lstat(filepath.Join(dir, file.name)); err == nil {
 			return nil, report.Errorf(report.Usage, "%s is there already", filepath.Join(dir, file.name)).
@@ -77,10 +109,11 @@ func newProject(dir string) ([]string, error) {
 		}
 		names = append(names, file.name)
 	}
-	if _, err := build.Load(dir, build.Overrides{}); err != nil {
+	project, err := build.Load(dir, build.Overrides{})
+	if err != nil {
 		return nil, fmt.Errorf("the new project is not valid: %w", err)
 	}
-	return names, nil
+	return names, project.Close()
 }
 
 type projectFile struct {
@@ -88,16 +121,27 @@ type projectFile struct {
 	data []byte
 }
 
-func renderProject(name string) ([]projectFile, error) {
-	singular := strings.ReplaceAll(name, "-", "")
-	if singular == "" || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" || strings.Trim(name, "-") != name {
-		return nil, report.Errorf(report.Usage, "%q cannot be the name of a Solution", name).
+// solutionName is the name of the Solution in a directory: that of the directory.
+func solutionName(dir string) (string, error) {
+	absolute, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	name := filepath.Base(absolute)
+	if strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" || strings.Trim(name, "-") != name || name == "" {
+		return "", report.Errorf(report.Usage, "%q cannot be the name of a Solution", name).
 			WithHint("name the directory with lower-case letters, digits and '-', for example acme-db")
 	}
 	if name[0] >= '0' && name[0] <= '9' {
-		return nil, report.Errorf(report.Usage, "%q cannot be the name of a Solution: Services and kinds begin with a letter", name).
+		return "", report.Errorf(report.Usage, "%q cannot be the name of a Solution: Services and kinds begin with a letter", name).
 			WithHint("name the directory with a letter first, for example acme-%s", name)
 	}
+	return name, nil
+}
+
+// renderProject returns the files of the template for an operator.
+func renderProject(name string) ([]projectFile, error) {
+	singular := strings.ReplaceAll(name, "-", "")
 	replace := strings.NewReplacer("PROJECT", name, "KIND", kindOf(name), "RESOURCE", singular+"s", "SINGULAR", singular)
 	template, err := fs.Sub(projectTemplate, "testdata/init")
 	if err != nil {

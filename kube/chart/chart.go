@@ -77,7 +77,7 @@ func complete(c *engine.Chart) error {
 			return sub.Name == d.Name && (d.Version == "" || engine.Satisfies(sub.Version, d.Version))
 		}) {
 			return report.Errorf(report.Invalid, "chart %s: subchart %s %s of %q is not in the archive%s", c.Name, d.Name, d.Version, d.Repository, others(c, d.Name)).
-				WithHint("run \"helm dependency update\" and package the chart again")
+				WithHint("run \"helm dependency update\" in the chart's directory, and package the chart again")
 		}
 	}
 	for _, sub := range c.Subcharts {

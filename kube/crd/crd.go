@@ -109,14 +109,26 @@ func Read(data []byte, documents []*schema.Document) (*Definition, []Problem) {
 			Hint:    "write apiextensions.k8s.io/v1 and move schema, subresources and additionalPrinterColumns into each of spec.versions",
 		})
 	}
-	if len(data) > hugeSize {
+	if size := storedSize(documents[0], data); size > hugeSize {
 		problems = append(problems, Problem{
 			Reason: LargeDocument, Severity: report.SeverityWarning,
-			Message: fmt.Sprintf("the definition has %d KiB; etcd refuses requests above 1.5 MiB", len(data)>>10),
+			Message: fmt.Sprintf("the definition has %d KiB; etcd refuses requests above 1.5 MiB", size>>10),
 			Hint:    "leave out descriptions: controller-gen crd:maxDescLen=0",
 		})
 	}
 	return definition, problems
+}
+
+// storedSize is how large a definition is in etcd, which holds it as JSON: of a text with fewer bytes than are too many, its own size will do.
+func storedSize(document *schema.Document, text []byte) int {
+	if len(text) <= hugeSize {
+		return len(text)
+	}
+	stored, err := document.JSON()
+	if err != nil {
+		return len(text)
+	}
+	return len(stored)
 }
 
 // FromObject decodes a definition, however bad; nil when the object is none.

@@ -1,0 +1,88 @@
+package oci
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// Saved is an image in a file or a directory on this host.
+type Saved struct {
+	Origin string // its full reference
+	Source string // names it, for [Resolver.Resolve]
+}
+
+// Saved lists the images of a file that docker, podman or skopeo have written, or of an OCI image layout, that have a full name. Name is a
+// path, or a source without the name of an image: oci:DIR, oci-archive:FILE, docker-archive:FILE.
+func (r *Resolver) Saved(ctx context.Context, name string) ([]Saved, error) {
+	kind, path, err := r.savedKind(name)
+	if err != nil {
+		return nil, err
+	}
+	var opened *place
+	if kind == kindLayout {
+		opened, err = r.open(kind, path, openLayout)
+	} else {
+		opened, err = r.tarball(ctx, path)
+	}
+	if err != nil {
+		return nil, inContext(name, err)
+	}
+	var found []Saved
+	add := func(kind, origin, name string) {
+		if origin != "" && !slices.ContainsFunc(found, func(s Saved) bool { return s.Origin == origin }) {
+			found = append(found, Saved{origin, kind + ":" + path + ":" + name})
+		}
+	}
+	if kind != kindLayout { // what docker writes has both lists, and its own is the complete one
+		entries, err := (&dockerArchive{layout: opened.layout}).entries()
+		for _, entry := range entries {
+			for _, tag := range entry.RepoTags {
+				add(kindDockerArchive, normalReference(tag), tag)
+			}
+		}
+		if len(found) > 0 || err == nil {
+			return found, nil
+		}
+		kind = kindLayoutArchive
+	}
+	index, err := opened.layout.index()
+	if err != nil {
+		return nil, inContext(name, err)
+	}
+	for _, d := range index {
+		name := d.Annotations[fullName]
+		if name == "" {
+			name = d.Annotations[refName]
+		}
+		if strings.ContainsAny(name, ":/") {
+			add(kind, normalReference(name), name)
+		}
+	}
+	return found, nil
+}
+
+// savedKind tells a directory from a file, where the name does not say it.
+func (r *Resolver) savedKind(name string) (kind, path string, err error) {
+	for _, kind := range []string{kindLayout, kindLayoutArchive, kindDockerArchive} {
+		if path, ok := strings.CutPrefix(name, kind+":"); ok && path != "" {
+			return kind, path, nil
+		}
+	}
+	info, err := os.Stat(r.path(name))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", "", report.Errorf(report.NotFound, "there is no %s with images", name).WithHint("write one with: docker save --output %s IMAGE…", name)
+	case err != nil:
+		return "", "", err
+	case info.IsDir():
+		return kindLayout, name, nil
+	default:
+		return kindDockerArchive, name, nil
+	}
+}

@@ -1,0 +1,172 @@
+package scaffold
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/solutionctl/solutionctl/kube/chart"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// releaseNamespace stands for the namespace of a component while its chart is rendered: an object in another one names it itself.
+const releaseNamespace = "namespace-of-the-release"
+
+// addChart makes a component of a chart.
+func (b *builder) addChart(ctx context.Context, s Source) error {
+	packed, loaded, err := s.loadChart()
+	if err != nil {
+		return report.Errorf(report.CodeOf(err), "%s: %w", s.Name, err)
+	}
+	name := b.componentName(loaded.Name)
+	file := loaded.Name + "-" + loaded.Version + ".tgz"
+	component := schema.Component{Name: name, Chart: path.Join("charts", file)}
+	if err := b.addChartFile(s, component.Chart, packed); err != nil {
+		return err
+	}
+	values, err := b.values(&component)
+	if err != nil {
+		return err
+	}
+	rendering, err := b.render(ctx, loaded, chart.Options{Release: name, Namespace: releaseNamespace, Values: values, StandIns: true})
+	if err != nil {
+		if report.CodeOf(err) != report.Invalid {
+			return err
+		}
+		return report.Errorf(report.Invalid, "%s cannot be rendered, perhaps because it needs values: %w", s.Name, err).
+			WithHint("write the values that it needs to a file, and add: --values %s=FILE", name)
+	}
+	if b.version = loaded.Version; !validVersion(b.version) {
+		b.version = ""
+	}
+	b.charts++
+	objects := b.placeChart(&component, rendering)
+	b.addComponent(component, Component{Kind: KindChart, Source: s.Name, Detail: loaded.Name + " " + loaded.Version, Objects: objects})
+	return nil
+}
+
+// render renders a chart for the oldest release of Kubernetes that it accepts, which becomes the oldest of the Solution.
+func (b *builder) render(ctx context.Context, c *chart.Chart, o chart.Options) (rendering *chart.Rendering, err error) {
+	for i := len(b.releases) - 1; i >= 0; i-- {
+		o.KubeVersion = b.releases[i].Version()
+		if rendering, err = c.Render(ctx, o); err == nil {
+			if i < len(b.releases)-1 {
+				b.oldest = min(b.oldest, i)
+			}
+			return rendering, nil
+		}
+		if c.KubeVersion == "" {
+			break
+		}
+	}
+	return nil, err
+}
+
+// loadChart reads a chart, and packs one that is a directory.
+func (s Source) loadChart() ([]byte, *chart.Chart, error) {
+	if s.Chart == nil {
+		info, err := fs.Stat(s.Files, s.Path)
+		if err != nil {
+			return nil, nil, err
+		}
+		dir := s.Path
+		if !info.IsDir() && path.Base(dir) == "Chart.yaml" {
+			dir = path.Dir(dir)
+		}
+		if info.IsDir() || dir != s.Path {
+			files, err := fs.Sub(s.Files, dir)
+			if err != nil {
+				return nil, nil, err
+			}
+			return chart.Pack(files)
+		}
+		if s.Chart, err = fs.ReadFile(s.Files, s.Path); err != nil {
+			return nil, nil, err
+		}
+	}
+	loaded, err := chart.Load(bytes.NewReader(s.Chart))
+	return s.Chart, loaded, err
+}
+
+// addChartFile writes the package, and the signature of Helm beside it.
+func (b *builder) addChartFile(s Source, name string, packed []byte) error {
+	i := slices.IndexFunc(b.project.Files, func(f File) bool { return f.Path == name })
+	if i >= 0 && !bytes.Equal(b.project.Files[i].Data, packed) {
+		return report.Errorf(report.Invalid, "%s and another source are one chart in one version, and they differ", s.Name).WithHint("leave one of them out")
+	}
+	if i >= 0 {
+		return nil
+	}
+	b.project.Files = append(b.project.Files, File{name, packed})
+	if s.Files == nil || !strings.HasSuffix(s.Path, ".tgz") {
+		return nil
+	}
+	provenance, err := fs.ReadFile(s.Files, s.Path+".prov")
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	b.project.Files = append(b.project.Files, File{name + ".prov", provenance})
+	return err
+}
+
+// values are those of the site for a chart, which become a file of the component.
+func (b *builder) values(c *schema.Component) (map[string]any, error) {
+	data, ok := b.options.Values[c.Name]
+	if !ok {
+		data, ok = b.options.Values[""]
+	}
+	if !ok {
+		return nil, nil
+	}
+	var values map[string]any
+	if err := errors.Join(schema.CheckYAML("values of "+c.Name, data), yaml.Unmarshal(data, &values)); err != nil {
+		return nil, report.Errorf(report.Invalid, "values of %s: %w", c.Name, err).WithHint("write a YAML document with the values of the chart")
+	}
+	c.Values = path.Join("components", c.Name+"-values.yaml")
+	b.project.Files = append(b.project.Files, File{c.Values, data})
+	return values, nil
+}
+
+// placeChart decides where a chart lives, and returns how many objects it has.
+func (b *builder) placeChart(c *schema.Component, r *chart.Rendering) (objects int) {
+	var wide string
+	for _, m := range r.Manifests {
+		if m.Hook != nil && slices.Contains(m.Hook.Events, "test") {
+			continue
+		}
+		b.objects = append(b.objects, m.Object)
+		space := field(m.Object, "namespace")
+		switch {
+		case isDefinition(m.Object):
+			b.addGroup(m.Object)
+			continue
+		case b.isClusterScoped(m.Object):
+			wide = document{value: m.Object}.title()
+		case space != "" && space != releaseNamespace && !slices.Contains(c.Namespaces, space):
+			c.Namespaces = append(c.Namespaces, space)
+		}
+		objects++
+	}
+	slices.Sort(c.Namespaces)
+	switch {
+	case wide != "":
+		c.Scope = schema.ScopeCluster
+		b.remark("chart %s lives once in the cluster, not in each environment: %s belongs to the cluster", c.Name, wide)
+	case len(c.Namespaces) > 0:
+		c.Scope = schema.ScopeCluster
+		b.remark("chart %s lives once in the cluster, not in each environment: it has objects in namespace %s", c.Name, strings.Join(c.Namespaces, " and "))
+	}
+	return objects
+}
+
+func validVersion(text string) bool {
+	_, err := schema.ParseVersion(text)
+	return err == nil
+}

@@ -1,0 +1,97 @@
+package scaffold
+
+import (
+	"cmp"
+	"fmt"
+	"path"
+	"strings"
+
+	"github.com/solutionctl/solutionctl/kube/images"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// images are the entries of solution.yaml for everything that the objects start.
+func (b *builder) images() ([]schema.BuildImage, error) {
+	needed := b.needed()
+	if len(needed) == 0 && !b.options.Operator {
+		return nil, b.errNoImage()
+	}
+	var list []schema.BuildImage
+	var missing []string
+	taken := map[schema.ImageRef]bool{}
+	for _, r := range needed {
+		b.project.Images = append(b.project.Images, r.String())
+		image, ok := b.source(r)
+		if !ok {
+			missing = append(missing, r.String())
+			continue
+		}
+		ref := nameOf(r, taken)
+		taken[ref] = true
+		image.Name, image.Tag = ref.Name, ref.Tag
+		list = append(list, image)
+	}
+	if len(missing) > 0 {
+		return nil, report.Errorf(report.Invalid, "--images lacks %s: %s", count(len(missing), "image"), strings.Join(missing, ", ")).
+			WithHint("save them as well: docker save --output images.tar %s", strings.Join(b.project.Images, " "))
+	}
+	if b.options.Operator {
+		list = append(list, schema.BuildImage{Name: b.options.Solution + "-operator", Source: "oci:images/placeholder:operator"})
+	}
+	return list, nil
+}
+
+// source says where an image comes from: out of those on this host, when there are some, else from its registry.
+func (b *builder) source(r images.Reference) (schema.BuildImage, bool) {
+	if b.options.Images == nil {
+		return schema.BuildImage{Source: "docker://" + r.String()}, true
+	}
+	for _, available := range b.options.Images {
+		origin, ok := images.ParseReference(available.Origin)
+		if ok && same(origin, r) {
+			return schema.BuildImage{Source: available.Source, Origin: r.String()}, true
+		}
+	}
+	return schema.BuildImage{}, false
+}
+
+// same compares references: by their digests where both have one, else by their tags.
+func same(a, b images.Reference) bool {
+	if a.Registry != b.Registry || a.Repository != b.Repository {
+		return false
+	}
+	if a.Digest != "" && b.Digest != "" {
+		return a.Digest == b.Digest
+	}
+	return cmp.Or(a.Tag, "latest") == cmp.Or(b.Tag, "latest")
+}
+
+// digestTag is how many digits of a digest are a tag.
+const digestTag = 12
+
+// nameOf gives an image a name in the archive that no other one has: the last part of its repository, and as many parts before as it
+// takes.
+func nameOf(r images.Reference, taken map[schema.ImageRef]bool) schema.ImageRef {
+	_, hex, _ := strings.Cut(r.Digest, ":")
+	hex = hex[:min(len(hex), digestTag)]
+	tag := cmp.Or(r.Tag, hex, "latest")
+	parts := strings.Split(r.Registry+"/"+r.Repository, "/")
+	for i := len(parts) - 1; i >= 0; i-- {
+		name := strings.ToLower(strings.ReplaceAll(strings.Join(parts[i:], "-"), ":", "-"))
+		if ref := (schema.ImageRef{Name: name, Tag: tag}); !taken[ref] && schema.ValidImageName(name) {
+			return ref
+		}
+	}
+	name := path.Base(r.Repository)
+	if hex != "" && r.Tag != "" {
+		if ref := (schema.ImageRef{Name: name, Tag: r.Tag + "-" + hex}); !taken[ref] && schema.ValidImageTag(ref.Tag) {
+			return ref
+		}
+	}
+	for i := 2; ; i++ {
+		if ref := (schema.ImageRef{Name: fmt.Sprintf("%s-%d", name, i), Tag: tag}); !taken[ref] {
+			return ref
+		}
+	}
+}

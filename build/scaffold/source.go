@@ -1,0 +1,153 @@
+package scaffold
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// Kind is what a source is.
+type Kind string
+
+// The kinds of sources.
+const (
+	KindChart     Kind = "chart"
+	KindManifests Kind = "manifests"
+)
+
+// sourceKinds lists what a source can be, for hints.
+const sourceKinds = "name a chart (a directory with Chart.yaml, a .tgz or oci://HOST/CHART:VERSION) or Kubernetes manifests (*.yaml)"
+
+// maxSource bounds a file of a source.
+const maxSource = 64 << 20
+
+// Detect finds out by its content what a source is.
+func Detect(s Source) (Kind, error) {
+	if s.Chart != nil {
+		return KindChart, nil
+	}
+	info, err := fs.Stat(s.Files, s.Path)
+	if err != nil {
+		return "", report.Errorf(report.NotFound, "there is no %s", s.Name).WithHint("%s", sourceKinds)
+	}
+	if info.IsDir() {
+		return s.detectDirectory()
+	}
+	return s.detectFile(info)
+}
+
+func (s Source) has(names ...string) bool {
+	return slices.ContainsFunc(names, func(name string) bool {
+		info, err := fs.Stat(s.Files, path.Join(s.Path, name))
+		return err == nil && info.Mode().IsRegular()
+	})
+}
+
+func (s Source) detectDirectory() (Kind, error) {
+	switch {
+	case s.has("Chart.yaml"):
+		return KindChart, nil
+	case s.has("solution.yaml"):
+		return "", report.Errorf(report.Usage, "%s is the project of a Solution already", s.Name).WithHint("run: solutionctl build %s", s.Name)
+	}
+	files, err := s.yamlFiles()
+	if err != nil {
+		return "", err
+	}
+	if len(files) == 0 {
+		return "", s.errUnknown("no Chart.yaml and no *.yaml file is in it")
+	}
+	return KindManifests, nil
+}
+
+func (s Source) detectFile(info fs.FileInfo) (Kind, error) {
+	switch {
+	case !info.Mode().IsRegular():
+		return "", s.errUnknown("it is not a file")
+	case info.Size() > maxSource:
+		return "", s.errUnknown("it is too large")
+	}
+	data, err := fs.ReadFile(s.Files, s.Path)
+	switch {
+	case err != nil:
+		return "", err
+	case bytes.HasPrefix(data, []byte("\x1f\x8b")):
+		return KindChart, nil
+	case path.Base(s.Path) == "Chart.yaml":
+		return KindChart, nil
+	case !isYAMLName(s.Path):
+		return "", s.errUnknown("its name does not end in .yaml, .json or .tgz")
+	}
+	return KindManifests, nil
+}
+
+// errUnknown refuses a source that is none of the kinds.
+func (s Source) errUnknown(why string) error {
+	return report.Errorf(report.Usage, "%s is nothing that a component can be made of: %s", s.Name, why).WithHint("%s", sourceKinds)
+}
+
+func isYAMLName(name string) bool {
+	return slices.Contains([]string{".yaml", ".yml", ".json"}, strings.ToLower(path.Ext(name)))
+}
+
+// maxFiles bounds the files of a directory of manifests.
+const maxFiles = 5000
+
+// yamlFiles lists the manifests of a source, sorted. Names with a leading dot are left out.
+func (s Source) yamlFiles() ([]string, error) {
+	var names []string
+	err := fs.WalkDir(s.Files, s.Path, func(name string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case name != s.Path && strings.HasPrefix(entry.Name(), "."):
+			if entry.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		case entry.IsDir() || name != s.Path && !isYAMLName(name):
+			return nil
+		}
+		if names = append(names, name); len(names) > maxFiles {
+			return report.Errorf(report.Usage, "%s has more than %d files", s.Name, maxFiles).WithHint("name the directory with the manifests")
+		}
+		return nil
+	})
+	if errors.Is(err, fs.ErrPermission) {
+		err = report.Errorf(report.Failure, "%s: %w", s.Name, err)
+	}
+	return names, err
+}
+
+// shown is the path of a file as the user names it.
+func (s Source) shown(file string) string {
+	if file == s.Path {
+		return s.Name
+	}
+	return path.Join(s.Name, strings.TrimPrefix(file, s.Path+"/"))
+}
+
+// relative is the path of a file below the source, in one name.
+func (s Source) relative(file string) string {
+	name := path.Base(file)
+	if file != s.Path {
+		name = strings.ReplaceAll(strings.TrimPrefix(file, s.Path+"/"), "/", "-")
+	}
+	return strings.TrimSuffix(name, path.Ext(name)) + ".yaml"
+}
+
+// parse reads the only document of a text; the value is nil when it is no object.
+func parse(name string, text []byte) (map[string]any, error) {
+	documents, err := schema.ParseKubernetes(name, text)
+	if err != nil || len(documents) == 0 {
+		return nil, err
+	}
+	value, _ := documents[0].Value().(map[string]any)
+	return value, nil
+}

@@ -1,0 +1,75 @@
+package scaffold
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/solutionctl/solutionctl/schema"
+)
+
+// solution writes solution.yaml: an image is a line.
+func (b *builder) solution(images []schema.BuildImage) ([]byte, error) {
+	var text bytes.Buffer
+	text.WriteString("# What the archive of this Solution is built from. Every field: solutionctl schema SolutionBuild\n")
+	fmt.Fprintf(&text, "apiVersion: solutionctl.io/v1alpha1\nkind: SolutionBuild\nmetadata:\n  name: %s\nspec:\n  version: %s\n  images:\n",
+		b.options.Solution, b.project.Version)
+	for _, image := range images {
+		text.WriteString("    - " + imageLine(image) + "\n")
+	}
+	if len(b.apiGroups) > 0 {
+		fmt.Fprintf(&text, "  customApiGroups: [%s]\n", strings.Join(sortedKeys(b.apiGroups), ", "))
+	}
+	if b.oldest < len(b.releases)-1 {
+		fmt.Fprintf(&text, "  kubernetesVersion: %q\n", ">="+b.releases[b.oldest].Version())
+	}
+	if len(b.components) == 0 {
+		return text.Bytes(), nil
+	}
+	text.WriteString("  components:\n")
+	for _, c := range b.components {
+		writeComponent(&text, c)
+	}
+	return text.Bytes(), nil
+}
+
+func writeComponent(text *bytes.Buffer, c schema.Component) {
+	kind, source := c.Source()
+	fmt.Fprintf(text, "    - name: %s\n      %s: %s\n", c.Name, kind, source)
+	for _, f := range []struct{ name, value string }{{"values", c.Values}, {"scope", string(c.Scope)}, {"namespace", c.Namespace}} {
+		if f.value != "" {
+			fmt.Fprintf(text, "      %s: %s\n", f.name, f.value)
+		}
+	}
+	if len(c.Namespaces) > 0 {
+		fmt.Fprintf(text, "      namespaces: [%s]\n", strings.Join(c.Namespaces, ", "))
+	}
+	for _, d := range c.DependsOn {
+		fmt.Fprintf(text, "      dependsOn: [{component: %s}]\n", d.Component)
+	}
+}
+
+func imageLine(i schema.BuildImage) string {
+	line := "{name: " + i.Name
+	if i.Tag != "" {
+		line += ", tag: " + strconv.Quote(i.Tag)
+	}
+	line += ", source: " + strconv.Quote(i.Source)
+	if i.Origin != "" {
+		line += ", origin: " + strconv.Quote(i.Origin)
+	}
+	return line + "}"
+}
+
+// count writes a number of things.
+func count(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
